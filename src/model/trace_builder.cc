@@ -1,0 +1,192 @@
+#include "model/trace_builder.h"
+
+#include <cmath>
+#include <string>
+
+namespace firelane {
+
+namespace {
+constexpr int64_t kPid = 100;
+int64_t to_ns(double us) { return std::llround(us * 1000); }
+}  // namespace
+
+TraceBuilder::TraceBuilder() {
+  raw_.pools.emplace_back();
+  raw_.parts.emplace_back();
+  raw_.info.format = "built by hand";
+}
+
+LaneId TraceBuilder::thread_lane(int64_t thread) { return raw_.pools[0].lane({.number = kPid}, {.number = thread}); }
+
+RawHostSlice& TraceBuilder::add_host(std::string_view name, std::string_view category, HostKind kind,
+                                     const SliceArgs& at) {
+  return raw_.parts[0].host_slices.emplace_back(RawHostSlice{.start_ns = to_ns(at.start_us),
+                                                             .duration_ns = to_ns(at.end_us) - to_ns(at.start_us),
+                                                             .name = intern(name),
+                                                             .category = intern(category),
+                                                             .lane = thread_lane(at.thread),
+                                                             .kind = kind});
+}
+
+TraceBuilder& TraceBuilder::op(std::string_view name, const OpArgs& args) {
+  RawPart& part = raw_.parts[0];
+  RawHostSlice& slice = add_host(name, "cpu_op", HostKind::kOp,
+                                 {.start_us = args.start_us, .end_us = args.end_us, .thread = args.thread});
+  slice.detail = static_cast<Row>(part.ops.size());
+  part.ops.push_back({.external_id = args.external_id,
+                      .sequence_number = args.sequence_number,
+                      .forward_thread = args.forward_thread,
+                      .flops = args.flops,
+                      .input_dims = intern(args.dims),
+                      .input_types = intern(args.types),
+                      .input_strides = intern(args.strides),
+                      .concrete_inputs = intern(args.concrete),
+                      .stack = intern(args.stack)});
+  return *this;
+}
+
+TraceBuilder& TraceBuilder::annotation(std::string_view name, const OpArgs& args) {
+  op(name, args);
+  RawHostSlice& slice = raw_.parts[0].host_slices.back();
+  slice.kind = HostKind::kAnnotation;
+  slice.category = intern("user_annotation");
+  return *this;
+}
+
+TraceBuilder& TraceBuilder::step(int64_t number, const SliceArgs& args) {
+  return annotation("ProfilerStep#" + std::to_string(number),
+                    {.start_us = args.start_us, .end_us = args.end_us, .thread = args.thread});
+}
+
+TraceBuilder& TraceBuilder::python(std::string_view name, const SliceArgs& args) {
+  add_host(name, "python_function", HostKind::kPython, args);
+  return *this;
+}
+
+TraceBuilder& TraceBuilder::overhead(std::string_view name, const SliceArgs& args) {
+  add_host(name, "overhead", HostKind::kOverhead, args);
+  return *this;
+}
+
+TraceBuilder& TraceBuilder::call(std::string_view name, const CallArgs& args) {
+  RawPart& part = raw_.parts[0];
+  RawHostSlice& slice =
+      add_host(name, args.driver ? "cuda_driver" : "cuda_runtime", args.driver ? HostKind::kDriver : HostKind::kRuntime,
+               {.start_us = args.start_us, .end_us = args.end_us, .thread = args.thread});
+  slice.detail = static_cast<Row>(part.calls.size());
+  part.calls.push_back({.correlation = args.correlation, .external_id = args.external_id});
+  return *this;
+}
+
+RawDeviceSlice& TraceBuilder::add_device(std::string_view name, std::string_view category, DeviceKind kind,
+                                         const KernelArgs& at) {
+  const LaneId lane = raw_.pools[0].lane({.number = at.device}, {.number = at.stream});
+  return raw_.parts[0].device_slices.emplace_back(RawDeviceSlice{.start_ns = to_ns(at.start_us),
+                                                                 .duration_ns = to_ns(at.end_us) - to_ns(at.start_us),
+                                                                 .correlation = at.correlation,
+                                                                 .external_id = at.external_id,
+                                                                 .stream = at.stream,
+                                                                 .name = intern(name),
+                                                                 .category = intern(category),
+                                                                 .lane = lane,
+                                                                 .device = at.device,
+                                                                 .kind = kind});
+}
+
+TraceBuilder& TraceBuilder::kernel(std::string_view name, const KernelArgs& args) {
+  RawPart& part = raw_.parts[0];
+  add_device(name, "kernel", DeviceKind::kKernel, args).detail = static_cast<Row>(part.kernels.size());
+  RawKernel kernel{.registers = args.registers, .occupancy_percent = args.occupancy_percent, .graph_id = args.graph_id};
+  kernel.grid[0] = args.grid;
+  kernel.block[0] = args.block;
+  kernel.grid[1] = kernel.grid[2] = args.grid < 0 ? -1 : 1;
+  kernel.block[1] = kernel.block[2] = args.block < 0 ? -1 : 1;
+  part.kernels.push_back(kernel);
+  return *this;
+}
+
+TraceBuilder& TraceBuilder::device_annotation(std::string_view name, const KernelArgs& args) {
+  add_device(name, "gpu_user_annotation", DeviceKind::kAnnotation, args);
+  return *this;
+}
+
+TraceBuilder& TraceBuilder::copy(std::string_view name, const CopyArgs& args) {
+  RawPart& part = raw_.parts[0];
+  RawDeviceSlice& slice = add_device(name, "gpu_memcpy", DeviceKind::kCopy,
+                                     {.start_us = args.start_us,
+                                      .end_us = args.end_us,
+                                      .device = args.device,
+                                      .stream = args.stream,
+                                      .correlation = args.correlation,
+                                      .external_id = args.external_id});
+  slice.detail = static_cast<Row>(part.copies.size());
+  part.copies.push_back({.bytes = args.bytes, .bandwidth_gb_s = args.bandwidth_gb_s});
+  return *this;
+}
+
+TraceBuilder& TraceBuilder::set(std::string_view name, const CopyArgs& args) {
+  copy(name, args);
+  RawDeviceSlice& slice = raw_.parts[0].device_slices.back();
+  slice.kind = DeviceKind::kSet;
+  slice.category = intern("gpu_memset");
+  return *this;
+}
+
+TraceBuilder& TraceBuilder::memory(const MemoryArgs& args) {
+  raw_.parts[0].memory.push_back({.time_ns = to_ns(args.at_us),
+                                  .address = args.address,
+                                  .bytes = args.bytes,
+                                  .total_allocated_bytes = args.total_allocated,
+                                  .total_reserved_bytes = args.total_reserved,
+                                  .lane = thread_lane(args.thread),
+                                  .device_type = args.device_type,
+                                  .device = args.device,
+                                  .kind = args.bytes < 0 ? MemoryKind::kFree : MemoryKind::kAlloc});
+  return *this;
+}
+
+TraceBuilder& TraceBuilder::instant(std::string_view name, double at_us, int64_t thread) {
+  raw_.parts[0].instants.push_back({.time_ns = to_ns(at_us), .name = intern(name), .lane = thread_lane(thread)});
+  return *this;
+}
+
+TraceBuilder& TraceBuilder::counter(std::string_view name, double at_us, double value) {
+  raw_.parts[0].counters.push_back(
+      {.time_ns = to_ns(at_us), .value = value, .lane = thread_lane(0), .name = intern(name)});
+  return *this;
+}
+
+TraceBuilder& TraceBuilder::flow(std::string_view name, int64_t id, SliceArgs from_at, SliceArgs to_at) {
+  RawPart& part = raw_.parts[0];
+  part.flows.push_back({.time_ns = to_ns(from_at.start_us),
+                        .id = id,
+                        .name = intern(name),
+                        .category = intern(name),
+                        .lane = thread_lane(from_at.thread),
+                        .phase = FlowPhase::kStart});
+  part.flows.push_back({.time_ns = to_ns(to_at.start_us),
+                        .id = id,
+                        .name = intern(name),
+                        .category = intern(name),
+                        .lane = thread_lane(to_at.thread),
+                        .phase = FlowPhase::kEnd,
+                        .bind_enclosing = true});
+  return *this;
+}
+
+TraceBuilder& TraceBuilder::device(const DeviceProperties& properties) {
+  raw_.info.devices.push_back(properties);
+  return *this;
+}
+
+TraceBuilder& TraceBuilder::metadata(std::string_view key, std::string_view json) {
+  raw_.info.metadata.push_back({std::string(key), std::string(json)});
+  return *this;
+}
+
+Model TraceBuilder::build() {
+  raw_.parts[0].event_count = raw_.parts[0].host_slices.size() + raw_.parts[0].device_slices.size();
+  return assemble(std::move(raw_));
+}
+
+}  // namespace firelane

@@ -1,0 +1,52 @@
+# How a room becomes a target: firelane_room(NAME SOURCES ... DEPS ... LIBS ... TESTS ...).
+#
+# NAME is the folder below src/ (record/core becomes the target firelane_record_core).
+# DEPS are rooms, LIBS third-party targets, TESTS unit-test files beside the code.
+
+add_library(firelane_options INTERFACE)
+target_include_directories(firelane_options INTERFACE ${CMAKE_SOURCE_DIR}/src)
+target_compile_options(firelane_options INTERFACE -Wall -Wextra -Wshadow -Wconversion -Werror)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # g++ 12 warns inside the standard library's own inlined code (GCC bugs 105329, 105651) and asks for
+  # every field of a designated initialiser, which is the point of naming only some.
+  target_compile_options(firelane_options INTERFACE -Wno-missing-field-initializers -Wno-restrict
+                         -Wno-stringop-overflow -Wno-array-bounds -Wno-maybe-uninitialized)
+else()
+  target_compile_options(firelane_options INTERFACE -Wno-missing-designated-field-initializers
+                         -Wno-missing-field-initializers)
+endif()
+if(FIRELANE_SANITIZE)
+  target_compile_options(firelane_options INTERFACE -fsanitize=${FIRELANE_SANITIZE} -fno-omit-frame-pointer
+                         -fno-sanitize-recover=all)
+  target_link_options(firelane_options INTERFACE -fsanitize=${FIRELANE_SANITIZE})
+endif()
+if(FIRELANE_FUZZ)
+  target_compile_options(firelane_options INTERFACE -fsanitize=fuzzer-no-link)
+endif()
+
+find_package(Threads REQUIRED)
+if(FIRELANE_TESTS)
+  enable_testing()
+  find_package(GTest REQUIRED)
+  include(GoogleTest)
+endif()
+
+function(firelane_room name)
+  cmake_parse_arguments(ROOM "" "" "SOURCES;DEPS;LIBS;TESTS;TEST_LIBS" ${ARGN})
+  string(REPLACE "/" "_" id ${name})
+  set(target firelane_${id})
+  add_library(${target} STATIC ${ROOM_SOURCES})
+  target_link_libraries(${target} PUBLIC firelane_options Threads::Threads)
+  foreach(dep ${ROOM_DEPS})
+    string(REPLACE "/" "_" dep_id ${dep})
+    target_link_libraries(${target} PUBLIC firelane_${dep_id})
+  endforeach()
+  target_link_libraries(${target} PRIVATE ${ROOM_LIBS})
+  if(FIRELANE_TESTS AND ROOM_TESTS)
+    add_executable(${target}_test ${ROOM_TESTS})
+    target_link_libraries(${target}_test PRIVATE ${target} ${ROOM_LIBS} ${ROOM_TEST_LIBS} GTest::gtest_main)
+    target_compile_definitions(${target}_test PRIVATE FIRELANE_TEST_DATA="${CMAKE_SOURCE_DIR}/tests/data")
+    gtest_discover_tests(${target}_test TEST_PREFIX ${name}. DISCOVERY_MODE PRE_TEST
+                         DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
+  endif()
+endfunction()

@@ -1,0 +1,32 @@
+// Opens any trace: sniffs the format, inflates, parses on all cores, assembles.
+//
+//   FL_TRY(Model model, load_trace("trace.json.gz"));
+//
+// Damaged input is read as far as possible; what was skipped stands in model.losses.
+// An Error means that nothing useful could be read.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "base/result.h"
+#include "model/model.h"
+
+namespace firelane {
+
+struct LoadOptions {
+  unsigned threads = 0;  // 0 = one per core
+  // Called now and then from a loading thread: bytes of the file read so far, bytes in all.
+  std::function<void(uint64_t done_bytes, uint64_t total_bytes)> progress;
+  // A compressed file may not grow beyond this (decompression bombs).
+  uint64_t max_content_bytes = uint64_t{1} << 40;
+};
+
+// "-" reads standard input.
+Result<Model> load_trace(const std::string& path, const LoadOptions& options = {});
+
+// The same for bytes in memory; `name` stands in messages.
+Result<Model> load_trace_bytes(std::string bytes, const std::string& name, const LoadOptions& options = {});
+
+}  // namespace firelane

@@ -1,0 +1,99 @@
+# Firelane's targets. `make help` lists them; each works alone on a fresh Debian 12, as `setup` runs first.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+# Ninja, ctest and pip use the cores; two targets at once would fight over the same build folders.
+.NOTPARALLEL:
+
+JOBS ?= $(shell nproc)
+PYTHON := .venv/bin/python
+export CMAKE_CXX_COMPILER_LAUNCHER ?= ccache
+
+CODE_DIRS := $(wildcard src include bench fuzz)
+CODE = $(shell find $(CODE_DIRS) -name '*.cc' -o -name '*.h')
+# Rooms that start threads: their tests run under the thread sanitizer.
+THREADED_ROOMS := $(patsubst src/%/CMakeLists.txt,%,$(wildcard $(foreach r,model import record/core,src/$(r)/CMakeLists.txt)))
+FUZZ_SECONDS ?= 300
+
+empty :=
+space := $(empty) $(empty)
+# $(call cmake,PRESET,TARGETS): configures and builds; no TARGETS means all.
+cmake = cmake --preset $(1) --log-level=WARNING && cmake --build --preset $(1) -j $(JOBS) $(addprefix --target ,$(2))
+ctest = ctest --test-dir build/$(1) --output-on-failure -j $(JOBS)
+
+.PHONY: setup
+setup: ## install what is missing: apt packages, .venv (quick when nothing is)
+	@tools/setup.sh
+
+.PHONY: build
+build: setup ## build/release/firelane, optimised
+	@$(call cmake,release)
+
+.PHONY: demo
+demo: build ## open a real trace: info, the table of ops, what to type next
+	@tools/demo.sh
+
+.PHONY: test
+test: build ## release build, then all unit tests (ctest) and Python tests (pytest)
+	@$(call ctest,release)
+	@$(PYTHON) -m pytest -q tools
+
+.PHONY: check
+check: check-text build check-docs check-sanitizers fuzz-short test ## what CI runs: format, layers, docs, sanitizers, short fuzzing, tests
+
+.PHONY: check-text
+check-text: setup
+	@echo "check: format"; clang-format-19 --dry-run --Werror $(CODE)
+	@echo "check: layers"; $(PYTHON) tools/check_layers.py
+
+.PHONY: check-docs
+check-docs: build
+	@echo "check: docs"; $(PYTHON) tools/regen_docs.py; $(PYTHON) tools/check_changelog.py build/release/firelane
+
+.PHONY: check-sanitizers
+check-sanitizers: setup
+	@echo "check: tests with address and undefined-behaviour sanitizers"
+	@$(call cmake,dev)
+	@$(call ctest,dev)
+	@echo "check: tests with thread sanitizer: $(THREADED_ROOMS)"
+	@$(call cmake,tsan,$(foreach room,$(THREADED_ROOMS),firelane_$(subst /,_,$(room))_test))
+	@$(call ctest,tsan) -R '^($(subst $(space),|,$(THREADED_ROOMS)))[.]'
+
+.PHONY: fuzz-short
+fuzz-short: setup
+	@$(call cmake,dev,fuzz_targets)
+	@tools/fuzz.sh 20 -seed=1
+
+.PHONY: fuzz
+fuzz: setup ## fuzz the readers for FUZZ_SECONDS (300) a target; crashes land in build/fuzz
+	@$(call cmake,dev,fuzz_targets)
+	@tools/fuzz.sh $(FUZZ_SECONDS)
+
+.PHONY: bench
+bench: setup ## bench/load against simdjson, inflate, json.load and HTA; TRACE=file chooses the input
+	@$(call cmake,release,bench_load make_trace)
+	@$(PYTHON) bench/load.py $(TRACE)
+
+.PHONY: fmt
+fmt: setup ## lay out all C++ by .clang-format
+	@clang-format-19 -i $(CODE)
+
+.PHONY: lint
+lint: build ## clang-tidy over all C++ (minutes; not part of check)
+	@run-clang-tidy-19 -quiet -p build/release -j $(JOBS) '^$(CURDIR)/($(subst $(space),|,$(CODE_DIRS)))/'
+
+.PHONY: docs
+docs: build ## run the documents' commands again and rewrite their outputs
+	@$(PYTHON) tools/regen_docs.py --write
+
+.PHONY: test-gpu
+test-gpu: ## tests that need an NVIDIA GPU; says why when it skips
+	@tools/test_gpu.sh
+
+.PHONY: clean
+clean: ## remove build/ (.venv stays)
+	@rm -rf build
+
+.PHONY: help
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

@@ -1,0 +1,171 @@
+#!/usr/bin/env python3
+"""Checks every #include below src/ against src/LAYERS.
+
+    tools/check_layers.py [ROOT]      prints one line per violation, exit code 1 if there is one
+
+A line of LAYERS names a room, the rooms it may include, and after `| third:` the libraries; `| tests:` names rooms that
+only its `*_test.*` files may include. A room may only name rooms that stand above it, so there are no cycles.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+# Which library a header belongs to, by the beginning of its path. The first match counts.
+LIBRARY_OF_HEADER = {
+    "simdjson.h": "simdjson",
+    "isa-l": "isal",
+    "zstd": "zstd",
+    "CLI/": "cli11",
+    "fmt/": "fmt",
+    "sqlite3": "sqlite",
+    "protozero/": "protozero",
+    "httplib.h": "httplib",
+    "nanobind/": "nanobind",
+    "torch/": "torch",
+    "ATen/": "torch",
+    "c10/": "torch",
+    "Python.h": "python",
+    "frameobject.h": "python",
+    "pythread.h": "python",
+    "internal/pycore_": "python",
+    "cupti": "cupti",
+    "cuda": "cupti",
+    "generated_cuda": "cupti",
+    "nvml": "nvml",
+    "gtest/": "gtest",
+    "gmock/": "gtest",
+}
+# Headers of C, POSIX, Linux and the compiler that do not look like C++'s own (which have no dot and no slash).
+SYSTEM_HEADER = re.compile(
+    r"(sys|linux|arpa|netinet|net|asm)/[\w/.-]+\.h"
+    r"|(cxxabi|dirent|dlfcn|elf|errno|fcntl|fnmatch|glob|immintrin|x86intrin|arm_neon|cpuid|limits|link|math|netdb|poll"
+    r"|pthread|sched|semaphore|setjmp|signal|spawn|stdbool|stddef|stdint|stdio|stdlib|string|syscall|termios|time"
+    r"|ucontext|unistd)\.h"
+)
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.MULTILINE)
+SOURCE_SUFFIXES = {".h", ".cc", ".cpp", ".hpp", ".inc"}
+
+
+@dataclass
+class Room:
+    name: str
+    rooms: set[str] = field(default_factory=set)
+    third: set[str] = field(default_factory=set)
+    tests: set[str] = field(default_factory=set)
+
+
+class LayersError(Exception):
+    """LAYERS itself is wrong."""
+
+
+def parse_layers(text: str) -> dict[str, Room]:
+    rooms: dict[str, Room] = {}
+    for number, line in enumerate(text.splitlines(), start=1):
+        line = line.split("#")[0].strip()
+        if not line:
+            continue
+        name, colon, rest = line.partition(":")
+        if not colon:
+            raise LayersError(f"line {number}: expected 'room: rooms it may include', got {line!r}")
+        room = Room(name.strip())
+        if room.name in rooms:
+            raise LayersError(f"line {number}: {room.name} is named twice")
+        first, *sections = rest.split("|")
+        room.rooms = set(first.split())
+        for section in sections:
+            kind, _, words = section.strip().partition(":")
+            if kind == "third":
+                room.third = set(words.split())
+            elif kind == "tests":
+                room.tests = set(words.split())
+            else:
+                raise LayersError(f"line {number}: unknown section {kind!r}; known are third and tests")
+        for below in sorted(room.rooms - rooms.keys()):
+            raise LayersError(f"line {number}: {room.name} may include {below}, which does not stand above it")
+        for library in sorted(room.third - set(LIBRARY_OF_HEADER.values())):
+            raise LayersError(f"line {number}: library {library!r} is not in tools/check_layers.py")
+        rooms[room.name] = room
+    return rooms
+
+
+def room_of(path: str, rooms: dict[str, Room]) -> Room | None:
+    """The room whose folder holds `path`, the innermost if several do."""
+    parts = path.split("/")
+    for length in range(len(parts) - 1, 0, -1):
+        room = rooms.get("/".join(parts[:length]))
+        if room:
+            return room
+    return None
+
+
+def library_of(header: str) -> str | None:
+    for prefix, library in LIBRARY_OF_HEADER.items():
+        if header.startswith(prefix):
+            return library
+    return None
+
+
+def is_system(header: str) -> bool:
+    return re.fullmatch(r"[a-z_0-9]+", header) is not None or SYSTEM_HEADER.fullmatch(header) is not None
+
+
+def check_include(room: Room, header: str, quoted: bool, is_test: bool, rooms: dict[str, Room]) -> str | None:
+    """What is wrong with this include, or None."""
+    allowed_rooms = room.rooms | {room.name} | (room.tests if is_test else set())
+    if quoted:
+        target = room_of(header, rooms)
+        if target is None:
+            return f'"{header}" is not in a room of src/LAYERS (paths start at src/)'
+        if target.name not in allowed_rooms:
+            return f'room {room.name} may not include room {target.name} ("{header}")'
+        return None
+    library = library_of(header)
+    if library == "gtest":
+        return None if is_test else f"<{header}> belongs into files named *_test.cc"
+    if library is not None:
+        return None if library in room.third else f"room {room.name} may not include {library} (<{header}>)"
+    if header.startswith("firelane/") or is_system(header):
+        return None
+    return f"<{header}> is unknown; name its library in LIBRARY_OF_HEADER of tools/check_layers.py"
+
+
+def check_tree(root: Path) -> list[str]:
+    source_root = root / "src"
+    rooms = parse_layers((source_root / "LAYERS").read_text())
+    problems = []
+    for path in sorted(source_root.rglob("*")):
+        if path.suffix not in SOURCE_SUFFIXES or not path.is_file():
+            continue
+        relative = path.relative_to(source_root).as_posix()
+        text = path.read_text(errors="replace")
+        room = room_of(relative, rooms)
+        if room is None:
+            problems.append(f"src/{relative}:1: stands in no room of src/LAYERS")
+            continue
+        is_test = path.stem.endswith("_test")
+        for match in INCLUDE.finditer(text):
+            problem = check_include(room, match[2], match[1] == '"', is_test, rooms)
+            if problem:
+                line = text.count("\n", 0, match.start(2)) + 1
+                problems.append(f"src/{relative}:{line}: {problem}")
+    return problems
+
+
+def main() -> int:
+    root = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).resolve().parent.parent
+    try:
+        problems = check_tree(root)
+    except LayersError as error:
+        print(f"src/LAYERS: {error}")
+        return 1
+    for problem in problems:
+        print(problem)
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,93 @@
+"""What check_layers.py accepts and refuses, on trees of a few lines."""
+
+from pathlib import Path
+
+import pytest
+
+from check_layers import LayersError, check_tree, parse_layers
+
+LAYERS = """
+# comment
+base:
+model: base
+import: base model | third: simdjson
+analyze: base model | tests: import
+record/core: base
+record/torch: base record/core | third: torch
+"""
+
+
+def problems(root: Path, **files: str) -> list[str]:
+    (root / "src").mkdir()
+    (root / "src/LAYERS").write_text(LAYERS)
+    for name, text in files.items():
+        path = root / "src" / name.replace("__", "/").replace("_DOT_", ".")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return check_tree(root)
+
+
+def test_allowed_includes_pass(tmp_path):
+    assert problems(
+        tmp_path,
+        model__a_DOT_cc='#include "model/a.h"\n#include <vector>\n#include <sys/mman.h>\n#include "base/x.h"\n',
+        import__b_DOT_cc="#include <simdjson.h>\n",
+        record__torch__c_DOT_cc='#include <ATen/record_function.h>\n#include "record/core/session.h"\n',
+    ) == []
+
+
+def test_a_room_above_its_layer_is_refused_with_place(tmp_path):
+    assert problems(tmp_path, model__a_DOT_cc='\n\n#include "import/load.h"\n') == [
+        'src/model/a.cc:3: room model may not include room import ("import/load.h")'
+    ]
+
+
+def test_a_third_party_header_is_refused_outside_its_rooms(tmp_path):
+    assert problems(tmp_path, model__a_DOT_h="#include <simdjson.h>\n") == [
+        "src/model/a.h:1: room model may not include simdjson (<simdjson.h>)"
+    ]
+
+
+def test_the_innermost_room_counts(tmp_path):
+    assert problems(tmp_path, record__core__a_DOT_cc="#include <torch/torch.h>\n") == [
+        "src/record/core/a.cc:1: room record/core may not include torch (<torch/torch.h>)"
+    ]
+
+
+def test_only_tests_may_include_gtest_and_their_extra_rooms(tmp_path):
+    text = '#include <gtest/gtest.h>\n#include "import/load.h"\n'
+    assert problems(tmp_path, analyze__a_test_DOT_cc=text, analyze__a_DOT_cc=text) == [
+        "src/analyze/a.cc:1: <gtest/gtest.h> belongs into files named *_test.cc",
+        'src/analyze/a.cc:2: room analyze may not include room import ("import/load.h")',
+    ]
+
+
+def test_unknown_headers_and_homeless_files_are_named(tmp_path):
+    assert problems(
+        tmp_path,
+        model__a_DOT_cc='#include <boost/any.hpp>\n#include "x.h"\n',
+        attic__b_DOT_cc="\n",
+    ) == [
+        "src/attic/b.cc:1: stands in no room of src/LAYERS",
+        "src/model/a.cc:1: <boost/any.hpp> is unknown; name its library in LIBRARY_OF_HEADER of tools/check_layers.py",
+        'src/model/a.cc:2: "x.h" is not in a room of src/LAYERS (paths start at src/)',
+    ]
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("model: base\nbase:\n", "which does not stand above it"),
+        ("base:\nbase:\n", "named twice"),
+        ("base: | third: boost\n", "'boost' is not in"),
+        ("base\n", "expected 'room: rooms"),
+        ("base: | fourth: x\n", "unknown section 'fourth'"),
+    ],
+)
+def test_a_wrong_layers_file_is_an_error(text, message):
+    with pytest.raises(LayersError, match=message):
+        parse_layers(text)
+
+
+def test_this_repository_keeps_its_layers():
+    assert check_tree(Path(__file__).resolve().parent.parent) == []

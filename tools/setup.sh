@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# Installs what the project needs on a bare Debian 12: apt packages that are missing, and .venv with the packages of
+# tools/requirements.txt. Idempotent; takes a fraction of a second when nothing is missing. Runs as root or with sudo.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+apt_packages=(
+  # compiler, sanitizers, layout, lint
+  clang-19 libclang-rt-19-dev clang-format-19 clang-tidy-19
+  # build
+  cmake ninja-build ccache pkg-config git
+  # libraries, each used by the rooms that src/LAYERS names
+  libsimdjson-dev libisal-dev libzstd-dev libcli11-dev libfmt-dev libsqlite3-dev libprotozero-dev libgtest-dev
+  # Python: venv and headers; certificates for pip
+  python3 python3-venv python3-dev ca-certificates
+)
+
+# Two makes may run at once: the second waits for the first.
+exec 9>"${TMPDIR:-/tmp}/firelane-setup-$(id -u).lock"
+flock 9
+
+missing=()
+for package in "${apt_packages[@]}"; do
+  # Virtual or absent packages make dpkg-query fail: both mean "not installed".
+  status=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)
+  [ "$status" = installed ] || missing+=("$package")
+done
+if [ "${#missing[@]}" -gt 0 ]; then
+  echo "setup: installing ${missing[*]}" >&2
+  command -v apt-get >/dev/null || {
+    echo "setup: no apt-get here; install what matches these Debian 12 packages by hand: ${missing[*]}" >&2
+    exit 1
+  }
+  as_root=()
+  if [ "$(id -u)" -ne 0 ]; then
+    command -v sudo >/dev/null || {
+      echo "setup: needs root: run as root, install sudo, or run: apt-get install ${missing[*]}" >&2
+      exit 1
+    }
+    as_root=(sudo)
+  fi
+  "${as_root[@]}" apt-get update -qq
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends "${missing[@]}" >&2
+fi
+
+# The stamp holds what was installed, so that a changed pin or another Python installs again.
+stamp=.venv/firelane-requirements.stamp
+wanted=$(python3 --version; sha256sum <tools/requirements.txt)
+if [ ! -x .venv/bin/python ] || [ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ]; then
+  echo "setup: installing tools/requirements.txt into .venv (torch is large: this takes minutes once)" >&2
+  [ -x .venv/bin/python ] || python3 -m venv .venv
+  .venv/bin/python -m pip install --quiet --disable-pip-version-check -r tools/requirements.txt >&2
+  printf '%s\n' "$wanted" >"$stamp"
+fi

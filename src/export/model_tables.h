@@ -1,0 +1,59 @@
+// The model's tables as Arrow tables, under the names and columns of model/model.h.
+//
+// Integer columns are the model's own vectors; names, categories and other texts are indices
+// into one dictionary, the model's strings, built on the first table that is asked for.
+// Kinds are dictionaries of their words. kNoRow, kNoNumber and -1 for "not in the trace" are
+// nulls. Only what a struct of two fields holds is copied: lanes' ids and flows' ends.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <string_view>
+
+#include "export/arrow.h"
+#include "model/model.h"
+
+namespace firelane {
+
+struct ModelTableInfo {
+  std::string_view name;
+  std::string_view meaning;
+};
+
+inline constexpr std::array<ModelTableInfo, 16> kModelTables = {{
+    {"lanes", "Threads and GPU streams."},
+    {"host_slices",
+     "Ops, annotations, Python functions, runtime and driver calls: what has a start and an end on the host."},
+    {"op_details", "What only ops and annotations have: shapes, types, stacks, sequence numbers."},
+    {"call_details", "What only runtime and driver calls have: correlation and the op that made the call."},
+    {"device_slices", "Kernels, copies, sets, synchronisations, device-side annotations."},
+    {"kernel_details", "What only kernels have: grid, block, registers, shared memory, occupancy, CUDA graph."},
+    {"copy_details", "Bytes and bandwidth of copies and sets."},
+    {"sync_details", "What a device-side synchronisation waits for."},
+    {"comm_details", "Collectives: what NCCL, or another backend, was asked to do."},
+    {"memory_events", "Allocations and frees, negative bytes being freed ones."},
+    {"instants", "Events without a duration."},
+    {"counter_tracks", "The names of counters."},
+    {"counter_samples", "The values of counters over time."},
+    {"flows", "Arrows of the trace other than op to launch to device work, and forward to backward."},
+    {"steps", "Iterations (ProfilerStep#N)."},
+    {"losses", "What was skipped, repaired or left unlinked, with a remedy."},
+}};
+
+class ModelTables {
+ public:
+  explicit ModelTables(std::shared_ptr<const Model> model) : model_(std::move(model)) {}
+
+  // Built on first use; thread-safe. REQUIRES: `index` is one of kModelTables.
+  std::shared_ptr<const ArrowTable> table(size_t index);
+
+ private:
+  std::shared_ptr<const Model> model_;
+  std::mutex mutex_;
+  std::shared_ptr<const ArrowTexts> strings_;
+  std::array<std::shared_ptr<const ArrowTable>, kModelTables.size()> tables_;
+};
+
+}  // namespace firelane

@@ -1,0 +1,56 @@
+#include "cli/app.h"
+
+#include <algorithm>
+#include <filesystem>
+
+namespace firelane::cli {
+
+namespace {
+
+bool is_verb(std::string_view text) {
+  return std::any_of(all_verbs().begin(), all_verbs().end(), [&](const Verb& verb) { return verb.name == text; });
+}
+
+// A word that is neither a verb nor looks like a file is a verb misspelt.
+bool looks_like_file(const std::string& text) {
+  std::error_code error;
+  return text == "-" || text.find_first_of("./") != std::string::npos || std::filesystem::exists(text, error);
+}
+
+}  // namespace
+
+CommandLine make_command_line() {
+  CommandLine line;
+  line.app = std::make_unique<CLI::App>(
+      "Firelane says where the time of a PyTorch program went.\n\n"
+      "firelane FILE alone is firelane info FILE. A FILE is a torch.profiler trace (.json, .json.gz)\n"
+      "or any Chrome trace; - reads standard input.",
+      "firelane");
+  CLI::App& app = *line.app;
+  app.set_version_flag("--version", "firelane " FIRELANE_VERSION, "print the version and exit");
+  app.set_help_flag("-h,--help", "print this help and exit");
+  app.require_subcommand(1);
+  app.get_formatter()->label("SUBCOMMAND", "VERB");
+  app.footer(
+      "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 a check you asked for did not hold.\n"
+      "Help on one verb: firelane VERB --help");
+  for (const Verb& verb : all_verbs()) {
+    CLI::App& sub = *app.add_subcommand(std::string(verb.name), std::string(verb.sentence));
+    sub.group("Verbs")->footer("Examples:\n  " + std::string(verb.examples[0]) + "\n  " +
+                               std::string(verb.examples[1]));
+    line.bodies.push_back(verb.setup(sub));
+  }
+  return line;
+}
+
+std::vector<std::string> with_default_verb(std::vector<std::string> arguments) {
+  if (arguments.empty() || is_verb(arguments[0])) return arguments;
+  const std::string& first = arguments[0];
+  const bool is_flag = first.size() > 1 && first[0] == '-';
+  const bool is_ours = first == "-h" || first == "--help" || first == "--version";
+  if (is_ours || (!is_flag && !looks_like_file(first))) return arguments;
+  arguments.insert(arguments.begin(), "info");
+  return arguments;
+}
+
+}  // namespace firelane::cli

@@ -1,0 +1,62 @@
+// Where a verb's answer goes and in which form: --json --csv --markdown -o FILE --force --wide.
+//
+// Open the output before long work, so that a bad name is known at once. A file is written
+// beside its name and moved there by close(): when the verb fails, an older file stays as it
+// was and no half-written one is left. Without -o, or with -o -, the answer goes to stdout.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "report/table.h"
+
+namespace firelane::cli {
+
+struct OutputOptions {
+  std::string path = "-";
+  bool force = false;
+  bool json = false;
+  bool csv = false;
+  bool markdown = false;
+  bool wide = false;
+};
+
+// -o and --force: for verbs that write something other than a report.
+void add_file_options(CLI::App& app, OutputOptions& options);
+// The above and the forms of a report.
+void add_report_options(CLI::App& app, OutputOptions& options);
+
+// True when `stream` is a terminal that may be coloured: not under NO_COLOR or TERM=dumb.
+bool wants_color(std::FILE* stream);
+
+class Output {
+ public:
+  static Result<Output> open(const OutputOptions& options);
+
+  Output(Output&& other) noexcept;
+  Output& operator=(Output&&) = delete;
+  ~Output();
+
+  // Writes the report in the form that the user asked for.
+  Result<void> print(const report::Report& report);
+  Result<void> write(std::string_view bytes);
+  // Makes the file appear under its name. Without it nothing is left behind.
+  Result<void> close();
+
+  bool to_stdout() const { return stream_ == stdout; }
+
+ private:
+  Output() = default;
+  Error failure(const char* what) const;
+
+  std::FILE* stream_ = stdout;
+  std::string name_ = "standard output";  // for messages
+  std::string temporary_;                 // "" when written in place
+  report::Form form_ = report::Form::kText;
+  report::TextStyle style_;
+};
+
+}  // namespace firelane::cli

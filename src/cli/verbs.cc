@@ -1,0 +1,12 @@
+#include "cli/verbs.h"
+
+namespace firelane::cli {
+
+const std::vector<Verb>& all_verbs() {
+  static const std::vector<Verb> verbs = {
+      completion_verb(),
+  };
+  return verbs;
+}
+
+}  // namespace firelane::cli

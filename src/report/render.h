@@ -1,0 +1,20 @@
+// The four forms of a report; report/table.h describes them and is what callers include.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "report/table.h"
+
+namespace firelane::report {
+
+std::string render_text(const Report& report, const TextStyle& style);  // render_text.cc
+std::string render_markdown(const Report& report);                      // render_markdown.cc
+std::string render_csv(const Report& report);                           // render_data.cc
+std::string render_json(const Report& report);                          // render_data.cc
+
+// Indices of the columns that people see: all but the empty ones that may hide.
+std::vector<size_t> shown_columns(const Table& table);
+bool is_right_aligned(const Column& column);
+
+}  // namespace firelane::report

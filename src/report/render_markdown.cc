@@ -1,0 +1,60 @@
+// Reports as GitHub-flavoured Markdown: what a name contains is text, never markup.
+#include "base/visible_text.h"
+#include "report/render.h"
+
+namespace firelane::report {
+
+namespace {
+
+std::string escaped(std::string_view text) {
+  std::string out;
+  for (const char c : visible_text(text)) {
+    if (c == '<' || c == '>' || c == '&') {
+      out += c == '<' ? "&lt;" : c == '>' ? "&gt;" : "&amp;";
+      continue;
+    }
+    if (std::string_view("\\`*_[]|~#").find(c) != std::string_view::npos) out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+void append_table(std::string& out, const Table& table) {
+  const std::vector<size_t> shown = shown_columns(table);
+  std::string rule = "|";
+  out += "|";
+  for (const size_t c : shown) {
+    out += " " + escaped(table.columns[c].label) + " |";
+    rule += is_right_aligned(table.columns[c]) ? " ---: |" : " --- |";
+  }
+  out += "\n" + rule + "\n";
+  for (const std::vector<Cell>& row : table.rows) {
+    out += "|";
+    for (const size_t c : shown) out += " " + escaped(cell_text(row[c], table.columns[c].kind)) + " |";
+    out += "\n";
+  }
+}
+
+void append_notes(std::string& out, const std::vector<std::string>& notes) {
+  for (const std::string& note : notes) out += "\n> " + escaped(note) + "\n";
+}
+
+}  // namespace
+
+std::string render_markdown(const Report& report) {
+  std::string out;
+  if (!report.title.empty()) out += "## " + escaped(report.title) + "\n\n";
+  for (const Fact& fact : report.facts) {
+    out += "- **" + escaped(fact.label) + "**: " + escaped(cell_text(fact.value, fact.kind)) + "\n";
+  }
+  for (const Table& table : report.tables) {
+    if (!out.empty()) out += "\n";
+    if (!table.title.empty()) out += "### " + escaped(table.title) + "\n\n";
+    append_table(out, table);
+    append_notes(out, table.notes);
+  }
+  append_notes(out, report.notes);
+  return out;
+}
+
+}  // namespace firelane::report

@@ -14,7 +14,7 @@ namespace firelane {
 
 }  // namespace firelane
 
-#define FL_CHECK(condition, what)                                        \
-  do {                                                                   \
+#define FL_CHECK(condition, what)                                         \
+  do {                                                                    \
     if (!(condition)) ::firelane::check_failed(__FILE__, __LINE__, what); \
   } while (false)

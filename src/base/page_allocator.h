@@ -19,7 +19,8 @@ struct PageAllocator {
   PageAllocator(const PageAllocator<U>&) {}  // NOLINT: implicit on purpose, required of allocators
 
   T* allocate(size_t count) {
-    void* pages = ::mmap(nullptr, count * sizeof(T), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void* pages =
+        ::mmap(nullptr, count * sizeof(T), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (pages == MAP_FAILED) throw std::bad_alloc();
     return static_cast<T*>(pages);
   }

@@ -66,7 +66,7 @@ class [[nodiscard]] Result<void> {
   declaration = std::move(FL_CONCAT(fl_result_, __LINE__)).value()
 
 // FL_TRY_VOID(expression): returns the error of a Result<void>, or goes on.
-#define FL_TRY_VOID(...)                                        \
-  if (auto fl_result = (__VA_ARGS__); !fl_result.ok()) {        \
-    return ::firelane::Error{fl_result.error()};                \
+#define FL_TRY_VOID(...)                                 \
+  if (auto fl_result = (__VA_ARGS__); !fl_result.ok()) { \
+    return ::firelane::Error{fl_result.error()};         \
   }

@@ -3,14 +3,13 @@
 namespace firelane {
 
 std::string_view name_of(HostKind kind) {
-  constexpr std::string_view kNames[] = {"op",       "annotation", "python", "runtime",
-                                         "driver",   "overhead",   "span",   "other"};
+  constexpr std::string_view kNames[] = {"op",     "annotation", "python", "runtime",
+                                         "driver", "overhead",   "span",   "other"};
   return kNames[static_cast<size_t>(kind)];
 }
 
 std::string_view name_of(DeviceKind kind) {
-  constexpr std::string_view kNames[] = {"kernel", "copy",       "set",        "sync",
-                                         "event",  "collective", "annotation", "other"};
+  constexpr std::string_view kNames[] = {"kernel", "copy", "set", "sync", "event", "collective", "annotation", "other"};
   return kNames[static_cast<size_t>(kind)];
 }
 

@@ -78,9 +78,9 @@ struct HostSlices {
   std::vector<StringId> name;
   std::vector<StringId> category;  // as in the trace: "cpu_op"
   std::vector<HostKind> kind;
-  std::vector<Row> parent;     // innermost enclosing host slice on the lane
-  std::vector<uint16_t> depth;  // 0 = outermost; stops at 65535
-  std::vector<Row> detail;     // ops and annotations: op_details; runtime and driver: call_details
+  std::vector<Row> parent;       // innermost enclosing host slice on the lane
+  std::vector<uint16_t> depth;   // 0 = outermost; stops at 65535
+  std::vector<Row> detail;       // ops and annotations: op_details; runtime and driver: call_details
   std::vector<uint64_t> source;  // where the event lies in the source, for its args
   size_t size() const { return start_ns.size(); }
   int64_t end_ns(Row row) const { return start_ns[row] + duration_ns[row]; }
@@ -123,10 +123,10 @@ struct DeviceSlices {
   std::vector<DeviceKind> kind;
   std::vector<int64_t> correlation;
   std::vector<int64_t> external_id;
-  std::vector<Row> launch;  // host slice: the runtime or driver call that queued it
-  std::vector<Row> op;      // host slice: the op it belongs to
-  std::vector<Row> detail;  // kernels: kernel_details; copies and sets: copy_details; syncs: sync_details
-  std::vector<Row> comm;    // comm_details
+  std::vector<Row> launch;      // host slice: the runtime or driver call that queued it
+  std::vector<Row> op;          // host slice: the op it belongs to
+  std::vector<Row> detail;      // kernels: kernel_details; copies and sets: copy_details; syncs: sync_details
+  std::vector<Row> comm;        // comm_details
   std::vector<int32_t> device;  // index; -1 unknown
   std::vector<int64_t> stream;
   std::vector<uint64_t> source;
@@ -145,7 +145,7 @@ struct KernelDetails {
   std::vector<float> warps_per_sm;
   std::vector<float> occupancy_percent;  // estimated, achieved
   std::vector<int64_t> context;
-  std::vector<int64_t> graph_id;       // CUDA graph; kNoNumber outside of graphs
+  std::vector<int64_t> graph_id;  // CUDA graph; kNoNumber outside of graphs
   std::vector<int64_t> graph_node_id;
   size_t size() const { return slice.size(); }
 };
@@ -153,8 +153,8 @@ struct KernelDetails {
 // Copies and sets. One row each, in file order.
 struct CopyDetails {
   std::vector<Row> slice;
-  std::vector<int64_t> bytes;           // kNoNumber = not in the trace
-  std::vector<float> bandwidth_gb_s;    // -1 = not in the trace
+  std::vector<int64_t> bytes;         // kNoNumber = not in the trace
+  std::vector<float> bandwidth_gb_s;  // -1 = not in the trace
   size_t size() const { return slice.size(); }
 };
 
@@ -282,10 +282,10 @@ struct TraceInfo {
   uint64_t file_bytes = 0;     // on disk
   uint64_t content_bytes = 0;  // after decompression
   bool compressed = false;
-  uint64_t event_count = 0;    // events read, of every kind, metadata included
-  int64_t start_ns = 0;        // trace start on the recorder's clock; + base_time_ns = Unix time
-  int64_t duration_ns = 0;     // first start to last end of all slices but spans
-  int64_t base_time_ns = 0;    // 0 = the trace does not say
+  uint64_t event_count = 0;  // events read, of every kind, metadata included
+  int64_t start_ns = 0;      // trace start on the recorder's clock; + base_time_ns = Unix time
+  int64_t duration_ns = 0;   // first start to last end of all slices but spans
+  int64_t base_time_ns = 0;  // 0 = the trace does not say
   std::vector<DeviceProperties> devices;
   DistributedInfo distributed;
   std::vector<MetadataEntry> metadata;  // in file order, the two above included

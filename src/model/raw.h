@@ -131,7 +131,7 @@ struct RawInstant {
 struct RawCounter {
   int64_t time_ns = 0;
   double value = 0;
-  LaneId lane{};  // gives the process
+  TraceId pid;
   StringId name{};
   StringId series{};
 };
@@ -160,6 +160,11 @@ struct RawEdge {
   LaneId lane{};
   char phase = 'B';  // B E b e n
 };
+
+// Readers keep times and durations within these, so that sums and differences fit int64.
+inline constexpr int64_t kMinTimeNs = -1'000'000'000'000'000'000;
+inline constexpr int64_t kMaxTimeNs = 4'000'000'000'000'000'000;
+inline constexpr int64_t kMaxDurationNs = 4'000'000'000'000'000'000;
 
 // Names of processes and threads: ph M.
 struct RawLaneName {

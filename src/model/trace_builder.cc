@@ -152,7 +152,7 @@ TraceBuilder& TraceBuilder::instant(std::string_view name, double at_us, int64_t
 
 TraceBuilder& TraceBuilder::counter(std::string_view name, double at_us, double value) {
   raw_.parts[0].counters.push_back(
-      {.time_ns = to_ns(at_us), .value = value, .lane = thread_lane(0), .name = intern(name)});
+      {.time_ns = to_ns(at_us), .value = value, .pid = {.number = kPid}, .name = intern(name)});
   return *this;
 }
 

@@ -12,7 +12,8 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   target_compile_options(firelane_options INTERFACE -Wno-missing-field-initializers -Wno-restrict
                          -Wno-stringop-overflow -Wno-array-bounds -Wno-maybe-uninitialized)
 else()
-  target_compile_options(firelane_options INTERFACE -Wno-missing-designated-field-initializers
+  # libstdc++ 12's std::stable_sort calls a function that it has itself deprecated.
+  target_compile_options(firelane_options INTERFACE -Wno-deprecated-declarations -Wno-missing-designated-field-initializers
                          -Wno-missing-field-initializers)
 endif()
 if(FIRELANE_SANITIZE)

@@ -1,0 +1,65 @@
+#include "model/assemble.h"
+
+#include <algorithm>
+
+namespace firelane {
+
+namespace {
+
+void sum_up(RawTrace& raw, Model& model) {
+  model.losses = raw.losses;
+  for (const RawPart& part : raw.parts) {
+    model.losses.add(part.losses);
+    model.info.event_count += part.event_count;
+  }
+}
+
+// From the first start to the last end of what the program did; spans and the
+// profiler's own overhead do not count, unless there is nothing else.
+void measure_duration(Model& model) {
+  int64_t first = INT64_MAX;
+  int64_t last = INT64_MIN;
+  const auto cover = [&](int64_t start, int64_t end) {
+    first = std::min(first, start);
+    last = std::max(last, end);
+  };
+  const HostSlices& host = model.host_slices;
+  for (Row row = 0; row < host.size(); ++row) {
+    if (host.kind[row] == HostKind::kSpan || host.kind[row] == HostKind::kOverhead) continue;
+    cover(host.start_ns[row], host.end_ns(row));
+  }
+  const DeviceSlices& device = model.device_slices;
+  for (Row row = 0; row < device.size(); ++row) cover(device.start_ns[row], device.end_ns(row));
+  if (first > last) {
+    for (Row row = 0; row < host.size(); ++row) cover(host.start_ns[row], host.end_ns(row));
+    for (const int64_t time : model.memory_events.time_ns) cover(time, time);
+    for (const int64_t time : model.instants.time_ns) cover(time, time);
+    for (const int64_t time : model.counter_samples.time_ns) cover(time, time);
+  }
+  model.info.duration_ns = first > last ? 0 : last - first;
+}
+
+}  // namespace
+
+Model assemble(RawTrace&& raw, unsigned threads) {
+  Model model;
+  model.info = std::move(raw.info);
+  model.args = raw.args;
+  sum_up(raw, model);
+  merge_pools(raw, model, threads);
+  pair_edges(raw, model);
+  rebase_times(raw, model, threads);
+  const std::vector<LaneId> lane_map = order_lanes(raw, model);
+  build_host_slices(raw, model, lane_map, threads);
+  build_device_slices(raw, model, lane_map);
+  build_details(raw, model);
+  build_points(raw, model, lane_map);
+  nest_slices(model);
+  link_slices(model);
+  link_flows(raw, model, lane_map);
+  find_steps(model);
+  measure_duration(model);
+  return model;
+}
+
+}  // namespace firelane

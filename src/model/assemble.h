@@ -1,0 +1,35 @@
+// The passes of assemble() (model/raw.h), in the order in which they run. Private to model.
+#pragma once
+
+#include "model/model.h"
+#include "model/raw.h"
+
+namespace firelane {
+
+// merge.cc: one string pool and one lane table for all parts. Afterwards every id inside
+// the parts speaks of the model, and details are numbered through all parts.
+void merge_pools(RawTrace& raw, Model& model, unsigned threads);
+
+// edges.cc: pairs B with E on a lane and b with e by id; the slices go into one more part.
+void pair_edges(RawTrace& raw, Model& model);
+
+// merge.cc: subtracts the start of the trace from every time; sets info.start_ns.
+void rebase_times(RawTrace& raw, Model& model, unsigned threads);
+
+// lanes.cc: drops lanes on which nothing lies, puts the rest into a fixed order, names
+// them. Returns the new id of each old one.
+std::vector<LaneId> order_lanes(RawTrace& raw, Model& model);
+
+// tables.cc: rows -> columns, sorted.
+void build_host_slices(RawTrace& raw, Model& model, const std::vector<LaneId>& lane_map, unsigned threads);
+void build_device_slices(RawTrace& raw, Model& model, const std::vector<LaneId>& lane_map);
+void build_details(RawTrace& raw, Model& model);
+void build_points(RawTrace& raw, Model& model, const std::vector<LaneId>& lane_map);  // memory, instants, counters
+
+// nest.cc: parents and depths; steps. link.cc: launches and ops. flows.cc: forward ops, other arrows.
+void nest_slices(Model& model);
+void link_slices(Model& model);
+void link_flows(const RawTrace& raw, Model& model, const std::vector<LaneId>& lane_map);
+void find_steps(Model& model);
+
+}  // namespace firelane

@@ -1,0 +1,83 @@
+// Joins device work to the call that queued it (by correlation id) and both to their op
+// (by external id; without ids, the innermost op open on the thread at that time).
+#include "base/id_map.h"
+#include "model/assemble.h"
+
+namespace firelane {
+
+namespace {
+
+// The innermost op or annotation around a host slice.
+Row enclosing_op(const HostSlices& slices, Row row) {
+  for (Row up = slices.parent[row]; up != kNoRow; up = slices.parent[up]) {
+    if (slices.kind[up] == HostKind::kOp || slices.kind[up] == HostKind::kAnnotation) return up;
+  }
+  return kNoRow;
+}
+
+bool queues_work(std::string_view name) {
+  for (const std::string_view part : {"Launch", "Memcpy", "Memset"}) {
+    if (name.find(part) != std::string_view::npos) return true;
+  }
+  return false;
+}
+
+bool is_device_work(DeviceKind kind) {
+  return kind == DeviceKind::kKernel || kind == DeviceKind::kCopy || kind == DeviceKind::kSet;
+}
+
+IdMap ops_by_external_id(const OpDetails& ops) {
+  IdMap map(ops.size());
+  for (Row detail = 0; detail < ops.size(); ++detail) {
+    if (ops.external_id[detail] != kNoNumber && ops.slice[detail] != kNoRow)
+      map.insert(ops.external_id[detail], ops.slice[detail]);
+  }
+  return map;
+}
+
+}  // namespace
+
+void link_slices(Model& model) {
+  const HostSlices& host = model.host_slices;
+  DeviceSlices& device = model.device_slices;
+  CallDetails& calls = model.call_details;
+  if (calls.size() == 0 && device.size() == 0) return;
+  const IdMap op_of = ops_by_external_id(model.op_details);
+  const auto find_op = [&](int64_t external_id) { return external_id == kNoNumber ? kNoRow : op_of.find(external_id); };
+
+  IdMap call_of(calls.size());
+  for (Row detail = 0; detail < calls.size(); ++detail) {
+    const Row slice = calls.slice[detail];
+    if (slice == kNoRow) continue;
+    calls.op[detail] = find_op(calls.external_id[detail]);
+    if (calls.op[detail] == kNoRow) calls.op[detail] = enclosing_op(host, slice);
+    if (calls.correlation[detail] != kNoNumber) call_of.insert(calls.correlation[detail], detail);
+  }
+
+  std::vector<bool> used(calls.size());
+  for (Row row = 0; row < device.size(); ++row) {
+    const Row call = device.correlation[row] == kNoNumber ? kNoRow : call_of.find(device.correlation[row]);
+    device.op[row] = find_op(device.external_id[row]);
+    if (call != kNoRow) {
+      used[call] = true;
+      device.launch[row] = calls.slice[call];
+      if (device.op[row] == kNoRow) device.op[row] = calls.op[call];
+    }
+    if (!is_device_work(device.kind[row])) continue;
+    if (call == kNoRow) ++model.losses[Stat::kDeviceSliceWithoutLaunch];
+    if (device.op[row] == kNoRow) ++model.losses[Stat::kDeviceSliceWithoutOp];
+    if (call != kNoRow && device.start_ns[row] < host.start_ns[device.launch[row]])
+      ++model.losses[Stat::kKernelBeforeLaunch];
+  }
+
+  std::vector<int8_t> queues(model.strings.size(), -1);  // per name, asked once
+  for (Row detail = 0; detail < calls.size(); ++detail) {
+    if (used[detail] || calls.slice[detail] == kNoRow) continue;
+    const StringId name = host.name[calls.slice[detail]];
+    int8_t& answer = queues[static_cast<uint32_t>(name)];
+    if (answer < 0) answer = queues_work(model.text(name));
+    if (answer == 1) ++model.losses[Stat::kLaunchWithoutDeviceSlice];
+  }
+}
+
+}  // namespace firelane

@@ -1,0 +1,80 @@
+// Nesting and steps: which slice lies inside which, and where iterations begin and end.
+#include <algorithm>
+#include <charconv>
+
+#include "base/run_sort.h"
+#include "model/assemble.h"
+
+namespace firelane {
+
+namespace {
+
+// Counts slices that begin inside another one of their stream and end after it.
+uint64_t count_overlaps(const DeviceSlices& slices, Row begin, Row end) {
+  uint64_t overlaps = 0;
+  int64_t busy_until = INT64_MIN;
+  for (Row row = begin; row < end; ++row) {
+    if (slices.kind[row] == DeviceKind::kAnnotation || slices.kind[row] == DeviceKind::kSync) continue;
+    if (slices.start_ns[row] < busy_until) ++overlaps;
+    busy_until = std::max(busy_until, slices.end_ns(row));
+  }
+  return overlaps;
+}
+
+}  // namespace
+
+void nest_slices(Model& model) {
+  HostSlices& slices = model.host_slices;
+  std::vector<Row> open;
+  for (size_t lane = 0; lane < model.lanes.size(); ++lane) {
+    open.clear();
+    for (Row row = model.lanes.host_begin[lane]; row < model.lanes.host_end[lane]; ++row) {
+      const int64_t start = slices.start_ns[row];
+      const int64_t end = slices.end_ns(row);
+      while (!open.empty()) {
+        const int64_t top_end = slices.end_ns(open.back());
+        if (start < top_end && end <= top_end) break;
+        if (start < top_end) ++model.losses[Stat::kOverlappingHostSlices];
+        open.pop_back();
+      }
+      slices.parent[row] = open.empty() ? kNoRow : open.back();
+      slices.depth[row] = static_cast<uint16_t>(std::min<size_t>(open.size(), UINT16_MAX));
+      open.push_back(row);
+    }
+    model.losses[Stat::kOverlappingDeviceSlices] +=
+        count_overlaps(model.device_slices, model.lanes.device_begin[lane], model.lanes.device_end[lane]);
+  }
+}
+
+void find_steps(Model& model) {
+  constexpr std::string_view kPrefix = "ProfilerStep#";
+  std::vector<int64_t> number_of(model.strings.size(), kNoNumber);
+  bool any = false;
+  for (uint32_t id = 0; id < model.strings.size(); ++id) {
+    const std::string_view text = model.strings.view(StringId{id});
+    if (!text.starts_with(kPrefix)) continue;
+    const char* const end = text.data() + text.size();
+    const auto parsed = std::from_chars(text.data() + kPrefix.size(), end, number_of[id]);
+    if (parsed.ec != std::errc{} || parsed.ptr != end) number_of[id] = kNoNumber;
+    any = any || number_of[id] != kNoNumber;
+  }
+  if (!any) return;
+
+  const HostSlices& slices = model.host_slices;
+  std::vector<Row> rows;
+  for (const Row row : model.op_details.slice) {
+    if (row != kNoRow && slices.kind[row] == HostKind::kAnnotation &&
+        number_of[static_cast<uint32_t>(slices.name[row])] != kNoNumber) {
+      rows.push_back(row);
+    }
+  }
+  run_sort(rows.data(), rows.size(), [&](Row a, Row b) { return slices.start_ns[a] < slices.start_ns[b]; });
+  for (const Row row : rows) {
+    model.steps.number.push_back(number_of[static_cast<uint32_t>(slices.name[row])]);
+    model.steps.slice.push_back(row);
+    model.steps.start_ns.push_back(slices.start_ns[row]);
+    model.steps.duration_ns.push_back(slices.duration_ns[row]);
+  }
+}
+
+}  // namespace firelane

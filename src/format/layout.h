@@ -1,0 +1,147 @@
+// The .lane file, byte by byte: the numbers that writer and reader share. docs/format.md is
+// the other half of this file; golden bytes in layout_test.cc pin what is written here.
+//
+//   file   := header chunk* [trailer]
+//
+//   header, 16 bytes
+//     0        4       5       6         8                16
+//     | "LANE" | major | minor | u16 = 0 | u64 trace id    |
+//
+//   chunk, 24 bytes and the payload
+//     0        4      5       6        8             12          16             20         24
+//     | "lchk" | kind | flags | u16=0  | stored size | raw size  | chunk number | checksum | payload
+//     flags bit 0: the payload is one zstd frame of `raw size` bytes; else stored = raw.
+//     checksum: CRC-32C of the header's bytes 0..19 followed by the payload as stored.
+//
+//   trailer, 16 bytes, only after a clean end
+//     | u64 offset of the index chunk | "LANE.END" |
+//
+// All numbers are little-endian. varint: 7 bits a byte, low bits first, at most 10 bytes.
+// zigzag: (n << 1) ^ (n >> 63), then varint.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace firelane {
+
+inline constexpr std::string_view kLaneMagic = "LANE";
+inline constexpr uint8_t kLaneMajor = 1;  // readers refuse a higher one
+inline constexpr uint8_t kLaneMinor = 0;  // additions that older readers can skip
+inline constexpr size_t kFileHeaderBytes = 16;
+inline constexpr std::string_view kChunkMarker = "lchk";
+inline constexpr size_t kChunkHeaderBytes = 24;
+inline constexpr uint8_t kChunkFlagZstd = 1;
+inline constexpr std::string_view kTrailerMagic = "LANE.END";
+inline constexpr size_t kTrailerBytes = 16;
+// No writer makes larger chunks; a reader treats a larger size as damage.
+inline constexpr uint32_t kMaxChunkBytes = 64u << 20;
+
+enum class ChunkKind : uint8_t {
+  kNotes = 1,   // about the recording: clocks, options, metadata, steps, costs, losses
+  kEvents = 2,  // definitions and per-thread streams
+  kDevice = 3,  // reserved: kernels, copies, sets, synchronisations
+  kIndex = 4,   // where the chunks lie; the last one of a clean file
+};
+
+// What a slice is. 0..15 are at::RecordScope's numbers.
+enum class Scope : uint8_t {
+  kFunction = 0,
+  kBackwardFunction = 1,
+  kTorchScriptFunction = 2,
+  kKernelFunctionDtype = 3,
+  kCustomClass = 4,
+  kBuildFeature = 5,
+  kLiteInterpreter = 6,
+  kUser = 7,  // record_function, ProfilerStep#N
+  kStaticRuntimeOp = 8,
+  kStaticRuntimeModel = 9,
+  kPythonFunction = 16,
+  kPythonBuiltin = 17,  // a C call seen by the Python tracer
+  kPythonGc = 18,       // a pause of the garbage collector
+  kModule = 32,         // an nn.Module's call: "model.layers.3.attn.q_proj"
+  kRuntime = 48,        // CUDA runtime call
+  kDriver = 49,         // CUDA driver call
+  kOverhead = 50,       // the recorder's own work
+};
+
+// Slices of one group nest; an end closes the innermost open slice of its group.
+enum class ScopeGroup : uint8_t { kOp = 0, kPython = 1, kModule = 2, kCall = 3 };
+constexpr ScopeGroup group_of(Scope scope) { return static_cast<ScopeGroup>(static_cast<uint8_t>(scope) >> 4 & 3); }
+
+// More about the slice begun last on the thread.
+enum class Attribute : uint8_t {
+  kInputs = 1,         // text: an InputBlob
+  kFlops = 2,          // number
+  kForwardThread = 3,  // number: system thread id of the forward op
+  kStack = 4,          // text: "file.py(3): f;file.py(9): main", innermost first
+  kModules = 5,        // text: module hierarchy
+  kExtraArgs = 6,      // text: JSON object whose fields join the event's args (collectives, overload, ...)
+  kCorrelation = 7,    // number: of a runtime or driver call
+  kFile = 8,           // text: where a Python function or module lies: "train.py(12)"
+  kSequence = 9,       // number: autograd sequence number; written by begin()
+};
+constexpr bool is_text(Attribute a) {
+  return a == Attribute::kInputs || a == Attribute::kStack || a == Attribute::kModules || a == Attribute::kExtraArgs ||
+         a == Attribute::kFile;
+}
+
+// Records of a thread's stream in an events chunk. docs/format.md section 4.
+enum class Record : uint8_t {
+  kBegin = 1,
+  kEnd = 2,  // + group: 2, 3, 4, 5
+  kEndPython = 3,
+  kEndModule = 4,
+  kEndCall = 5,
+  kSlice = 6,  // complete: start and duration
+  kAttribute = 7,
+  kMemory = 8,
+  kInstant = 9,
+  kCounter = 10,
+  kAsyncBegin = 11,
+  kAsyncEnd = 12,
+  kLost = 13,
+  kThreadName = 14,
+};
+
+enum class MemoryAction : uint8_t { kAlloc = 0, kFree = 1, kOutOfMemory = 2 };
+
+// Items of a notes chunk. Each is tag varint, length varint, bytes: unknown tags are skipped.
+enum class Note : uint8_t {
+  kProcess = 1,    // pid varint, tick source u8, ticks per second f64, host name text, command text
+  kClockPair = 2,  // u8: 0 start, 1 heartbeat, 2 stop; ticks u64, monotonic i64, unix i64
+  kOption = 3,     // key text, value text
+  kMetadata = 4,   // key text, JSON text
+  kStep = 5,       // number zigzag, phase u8, start ticks u64, duration ticks varint
+  kCost = 6,       // event kind text, f64 ns an event
+  kLoss = 7,       // reason text, count varint: replaces an earlier count of the same reason
+  kStopped = 8,    // reason text: the recording ended before it was asked to
+  kPause = 9,      // u8: 0 paused, 1 resumed; ticks u64
+  kThread = 10,    // thread index varint, system thread id varint, name text
+};
+
+// How a step was spent, seen from the recorder.
+enum class StepPhase : uint8_t {
+  kUnrecorded = 0,  // no callback was on: the true step
+  kWarmup = 1,      // callbacks on, nothing kept
+  kRecorded = 2,
+};
+
+// Inputs of an op (InputBlob). Each input is an 8-byte head and its data, 8-byte aligned:
+//   | kind u8 | dtype u8 | rank u8 | has strides u8 | count u32 |
+//   kTensor: rank sizes i64, then rank strides i64 when has_strides
+//   kScalar, kScalarList, kOther: count = bytes of text; the text, zero-padded to 8
+//   kTensorList: the next `count` inputs are its elements
+//   kCutOff: inputs after this one did not fit
+enum class InputKind : uint8_t {
+  kTensor = 1,
+  kUndefined = 2,
+  kTensorList = 3,
+  kScalar = 4,
+  kScalarList = 5,
+  kOther = 6,
+  kCutOff = 7,
+};
+
+}  // namespace firelane

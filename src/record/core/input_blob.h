@@ -1,0 +1,89 @@
+// The inputs of one op (dims, dtypes, strides, concrete values) as bytes: built on the
+// stack at once, so that no tensor is kept alive, then interned by content (most calls of
+// an op repeat an earlier call's shapes, and cost a hash and 4 bytes in the trace).
+//
+//   InputBlob blob;
+//   blob.tensor(/*dtype=*/6, sizes, strides);
+//   blob.scalar("1");
+//   buffer->attribute(Attribute::kInputs, buffer->inputs(blob));
+//
+// Layout: docs/format.md, "inputs". Inputs that do not fit kCapacity are left out and the
+// blob says so (the reader shows "...").
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+
+#include "format/layout.h"
+
+namespace firelane {
+
+class InputBlob {
+ public:
+  static constexpr size_t kCapacity = 4096;
+
+  // A defined tensor. `dtype` is c10::ScalarType's number. `strides` null: not recorded.
+  void tensor(uint8_t dtype, const int64_t* sizes, const int64_t* strides, size_t rank) noexcept {
+    const size_t ranks = strides == nullptr ? 1 : 2;
+    if (rank > 255 || !reserve(8 + ranks * rank * 8)) return overflow();
+    head(InputKind::kTensor, dtype, static_cast<uint8_t>(rank), strides == nullptr ? 0 : 1, 0);
+    copy(sizes, rank * 8);
+    if (strides != nullptr) copy(strides, rank * 8);
+  }
+  // A tensor argument without a tensor (None, undefined).
+  void undefined_tensor() noexcept { head_only(InputKind::kUndefined, 0); }
+  // The next `count` inputs are the elements of one TensorList.
+  void tensor_list(uint32_t count) noexcept { head_only(InputKind::kTensorList, count); }
+  // A number, bool or string argument, as torch prints it in "Concrete Inputs": "1", "0.5", "True".
+  void scalar(std::string_view text) noexcept { with_text(InputKind::kScalar, text); }
+  // A list of numbers as text: "[1, 1]".
+  void scalar_list(std::string_view text) noexcept { with_text(InputKind::kScalarList, text); }
+  // Anything else; `type` is shown as its type: "Dict", "GenericList", "" ...
+  void other(std::string_view type) noexcept { with_text(InputKind::kOther, type); }
+
+  std::string_view bytes() const noexcept { return {data_, size_}; }
+  bool overflowed() const noexcept { return overflowed_; }
+  void clear() noexcept {
+    size_ = 0;
+    overflowed_ = false;
+  }
+
+ private:
+  bool reserve(size_t bytes) const noexcept { return !overflowed_ && size_ + bytes + 8 <= kCapacity; }
+  // Room for this last head was kept by reserve().
+  void overflow() noexcept {
+    if (overflowed_) return;
+    overflowed_ = true;
+    head(InputKind::kCutOff, 0, 0, 0, 0);
+  }
+  void head(InputKind kind, uint8_t a, uint8_t b, uint8_t c, uint32_t count) noexcept {
+    const uint8_t bytes[4] = {static_cast<uint8_t>(kind), a, b, c};
+    copy(bytes, 4);
+    copy(&count, 4);
+  }
+  void head_only(InputKind kind, uint32_t count) noexcept {
+    if (!reserve(8)) return overflow();
+    head(kind, 0, 0, 0, count);
+  }
+  void with_text(InputKind kind, std::string_view text) noexcept {
+    const size_t padded = (text.size() + 7) & ~size_t{7};
+    if (!reserve(8 + padded)) return overflow();
+    head(kind, 0, 0, 0, static_cast<uint32_t>(text.size()));
+    copy(text.data(), text.size());
+    std::memset(data_ + size_, 0, padded - text.size());
+    size_ += padded - text.size();
+  }
+  void copy(const void* from, size_t bytes) noexcept {
+    if (bytes == 0) return;
+    std::memcpy(data_ + size_, from, bytes);
+    size_ += bytes;
+  }
+
+  size_t size_ = 0;
+  bool overflowed_ = false;
+  alignas(8) char data_[kCapacity];
+};
+
+}  // namespace firelane

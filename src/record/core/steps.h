@@ -1,0 +1,48 @@
+// The true step: steps that are not recorded are timed too, at the price of one clock
+// reading each, so that every verdict can speak of the program as it runs without us.
+//
+//   StepTimer timer;                       // lives as long as the profiler object
+//   timer.step(12, StepPhase::kUnrecorded);  // step 12 begins now; the one before ends
+//   timer.finish();                        // the last one ends
+//   session->add_steps(timer.take());      // into the trace
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/clock.h"
+#include "format/layout.h"
+
+namespace firelane {
+
+struct StepSample {
+  int64_t number = 0;
+  StepPhase phase = StepPhase::kUnrecorded;
+  uint64_t start_ticks = 0;
+  uint64_t duration_ticks = 0;
+};
+
+// Not thread-safe: step() is called by the thread that trains. Keeps the newest kMaxSamples.
+class StepTimer {
+ public:
+  static constexpr size_t kMaxSamples = 1024;
+
+  StepTimer() { samples_.reserve(64); }
+
+  // A step that changed its phase midway (recording began inside it) counts as the more
+  // disturbed of the two: call raise_phase() when the recorder is switched on.
+  void step(int64_t number, StepPhase phase) noexcept;
+  void raise_phase(StepPhase phase) noexcept;
+  void finish() noexcept;
+  bool running() const noexcept { return running_; }
+
+  const std::vector<StepSample>& samples() const noexcept { return samples_; }
+  std::vector<StepSample> take() noexcept;
+
+ private:
+  std::vector<StepSample> samples_;
+  StepSample current_;
+  bool running_ = false;
+};
+
+}  // namespace firelane

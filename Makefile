@@ -45,10 +45,11 @@ check: check-text build check-docs check-sanitizers fuzz-short test ## what CI r
 check-text: setup
 	@echo "check: format"; clang-format-19 --dry-run --Werror $(CODE)
 	@echo "check: layers"; $(PYTHON) tools/check_layers.py
+	@echo "check: changelog"; $(PYTHON) tools/check_changelog.py
 
 .PHONY: check-docs
 check-docs: build
-	@echo "check: docs"; $(PYTHON) tools/regen_docs.py; $(PYTHON) tools/check_changelog.py build/release/firelane
+	@echo "check: documents"; $(PYTHON) tools/regen_docs.py
 
 .PHONY: check-sanitizers
 check-sanitizers: setup

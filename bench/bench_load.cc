@@ -1,0 +1,107 @@
+// Does one thing to one trace in a fresh process and prints what it took, as JSON; bench/load.py calls it.
+//
+//   bench_load firelane FILE [THREADS]   file -> ready model
+//   bench_load analyses FILE             the same, then `ops` and `kernels` on the model
+//   bench_load simdjson FILE             on-demand iteration over the content in memory, touching name, cat, ts, dur
+//   bench_load inflate FILE.gz           ISA-L alone, a buffer at a time, output thrown away
+#include <simdjson.h>
+#include <sys/resource.h>
+
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <string_view>
+
+#include "analyze/kernels.h"
+#include "analyze/ops.h"
+#include "import/load.h"
+#include "read_file.h"
+
+namespace {
+
+using firelane::bench::fail;
+
+class Stopwatch {
+ public:
+  double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+// The most memory this process ever had, file pages that it mapped included.
+double peak_mib() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_maxrss) / 1024;
+}
+
+void print(double seconds, uint64_t bytes, uint64_t events) {
+  std::printf("{\"seconds\": %.6f, \"bytes\": %llu, \"events\": %llu, \"peak_mib\": %.1f}\n", seconds,
+              static_cast<unsigned long long>(bytes), static_cast<unsigned long long>(events), peak_mib());
+}
+
+firelane::Model load(const std::string& path, unsigned threads) {
+  firelane::Result<firelane::Model> model = firelane::load_trace(path, {.threads = threads});
+  if (!model.ok()) fail(model.error().message);
+  return std::move(model).value();
+}
+
+void run_firelane(const std::string& path, unsigned threads) {
+  const Stopwatch watch;
+  const firelane::Model model = load(path, threads);
+  print(watch.seconds(), model.info.content_bytes, model.info.event_count);
+}
+
+void run_simdjson(const std::string& path) {
+  const std::string content = firelane::bench::read_content(path);
+  const simdjson::padded_string padded(content);
+  const Stopwatch watch;
+  simdjson::ondemand::parser parser;
+  simdjson::ondemand::document document = parser.iterate(padded);
+  uint64_t events = 0;
+  double sum = 0;
+  size_t text = 0;
+  for (simdjson::ondemand::object event : document["traceEvents"]) {
+    ++events;
+    for (auto field : event) {
+      const std::string_view key = field.escaped_key();
+      if (key == "ts" || key == "dur") {
+        sum += field.value().get_double();
+      } else if (key == "name" || key == "cat") {
+        text += std::string_view(field.value().get_string()).size();
+      }
+    }
+  }
+  const double seconds = watch.seconds();
+  if (sum == 0 || text == 0) fail(path + ": no events");  // also keeps the loop from being optimised away
+  print(seconds, content.size(), events);
+}
+
+void run_inflate(const std::string& path) {
+  const std::string gzip = firelane::bench::read_file(path);
+  const Stopwatch watch;
+  uint64_t bytes = 0;
+  firelane::bench::inflate(gzip, [&](std::string_view part) { bytes += part.size(); });
+  print(watch.seconds(), bytes, 0);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 3) fail("usage: bench_load firelane|analyses|simdjson|inflate FILE [THREADS]");
+  const std::string_view what = argv[1];
+  const std::string path = argv[2];
+  if (what == "firelane") {
+    run_firelane(path, argc > 3 ? static_cast<unsigned>(std::stoul(argv[3])) : 0);
+  } else if (what == "analyses") {
+    run_analyses(path);
+  } else if (what == "simdjson") {
+    run_simdjson(path);
+  } else if (what == "inflate") {
+    run_inflate(path);
+  } else {
+    fail("unknown: " + std::string(what));
+  }
+}

@@ -1,0 +1,109 @@
+#include "use_model.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <tuple>
+#include <utility>
+
+#include "analyze/kernels.h"
+#include "analyze/ops.h"
+#include "base/check.h"
+#include "import/load.h"
+
+namespace firelane::fuzz {
+namespace {
+
+void check_row(Row row, size_t size) { FL_CHECK(row == kNoRow || row < size, "a row must lie in its table"); }
+
+void check_text(const Model& model, StringId id) {
+  FL_CHECK(static_cast<size_t>(id) < model.strings.size(), "a string id must lie in the pool");
+}
+
+template <typename Slices>
+void check_slices(const Model& model, const Slices& slices, const std::vector<Row>& begin,
+                  const std::vector<Row>& end) {
+  for (size_t lane = 0; lane < model.lanes.size(); ++lane) {
+    FL_CHECK(begin[lane] <= end[lane] && end[lane] <= slices.size(), "a lane's range must lie in its table");
+    for (Row row = begin[lane]; row < end[lane]; ++row) {
+      FL_CHECK(static_cast<size_t>(slices.lane[row]) == lane, "a lane's range must hold its slices only");
+      FL_CHECK(slices.duration_ns[row] >= 0, "a duration must not be negative");
+      FL_CHECK(slices.end_ns(row) >= slices.start_ns[row], "an end must not overflow");
+      FL_CHECK(row == begin[lane] || slices.start_ns[row - 1] <= slices.start_ns[row], "slices must be sorted");
+      check_text(model, slices.name[row]);
+      check_text(model, slices.category[row]);
+    }
+  }
+}
+
+void check_host(const Model& model) {
+  const HostSlices& host = model.host_slices;
+  check_slices(model, host, model.lanes.host_begin, model.lanes.host_end);
+  for (Row row = 0; row < host.size(); ++row) {
+    const Row parent = host.parent[row];
+    check_row(parent, row);  // parents stand before their children
+    if (parent == kNoRow) continue;
+    FL_CHECK(host.lane[parent] == host.lane[row], "a parent must be on the same lane");
+    FL_CHECK(host.start_ns[parent] <= host.start_ns[row] && host.end_ns(parent) >= host.end_ns(row),
+             "a parent must cover its child");
+  }
+}
+
+void check_links(const Model& model) {
+  const size_t hosts = model.host_slices.size();
+  const DeviceSlices& device = model.device_slices;
+  check_slices(model, device, model.lanes.device_begin, model.lanes.device_end);
+  for (Row row = 0; row < device.size(); ++row) {
+    check_row(device.launch[row], hosts);
+    check_row(device.op[row], hosts);
+    check_row(device.comm[row], model.comm_details.size());
+  }
+  for (const Row row : model.op_details.slice) check_row(row, hosts);
+  for (const Row row : model.op_details.forward) check_row(row, hosts);
+  for (const Row row : model.call_details.slice) check_row(row, hosts);
+  for (const Row row : model.call_details.op) check_row(row, hosts);
+  for (const Row row : model.kernel_details.slice) check_row(row, device.size());
+  for (const Row row : model.steps.slice) check_row(row, hosts);
+  for (size_t i = 0; i < model.flows.size(); ++i) {
+    for (const SliceRef& end : {model.flows.from[i], model.flows.to[i]}) {
+      check_row(end.row, end.on_device ? device.size() : hosts);
+    }
+  }
+  for (const uint32_t track : model.counter_samples.track) {
+    FL_CHECK(track < model.counter_tracks.size(), "a sample must belong to a track");
+  }
+}
+
+void check_sorted(const std::vector<int64_t>& times) {
+  FL_CHECK(std::is_sorted(times.begin(), times.end()), "times must be sorted");
+}
+
+// Asks for the args of a few events, as the viewer and export do.
+void read_args(const Model& model) {
+  if (!model.args) return;
+  for (Row row = 0; row < std::min<size_t>(model.host_slices.size(), 4); ++row) {
+    if (model.host_slices.source[row] == kNoSource) continue;
+    (void)model.args->event_json(model.host_slices.source[row]);
+  }
+}
+
+}  // namespace
+
+void load_and_use(std::string bytes) {
+  const Result<Model> loaded =
+      load_trace_bytes(std::move(bytes), "fuzz", {.threads = 2, .max_content_bytes = uint64_t{16} << 20});
+  if (!loaded.ok()) {
+    FL_CHECK(!loaded.error().message.empty(), "an error must say something");
+    return;
+  }
+  const Model& model = loaded.value();
+  check_host(model);
+  check_links(model);
+  check_sorted(model.memory_events.time_ns);
+  check_sorted(model.instants.time_ns);
+  check_sorted(model.counter_samples.time_ns);
+  read_args(model);
+  (void)ops(model, {.group_by_input_shape = true, .group_by_stack = 3});
+  (void)kernels(model);
+}
+
+}  // namespace firelane::fuzz

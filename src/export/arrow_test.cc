@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "export/arrow_builder.h"
-#include "export/model_tables.h"
+#include "export/arrow_tables.h"
 #include "model/model.h"
 
 namespace firelane {
@@ -55,8 +55,8 @@ std::string text_at(const ArrowArray& texts, size_t i) {
 }
 
 size_t index_of(std::string_view name) {
-  for (size_t i = 0; i < kModelTables.size(); ++i) {
-    if (kModelTables[i].name == name) return i;
+  for (size_t i = 0; i < kArrowTables.size(); ++i) {
+    if (kArrowTables[i].name == name) return i;
   }
   ADD_FAILURE() << "no table " << name;
   return 0;
@@ -89,7 +89,7 @@ std::shared_ptr<Model> two_host_slices() {
 
 TEST(Arrow, integer_columns_are_the_models_own_memory) {
   const auto model = two_steps();
-  const Imported steps(ModelTables(model).table(index_of("steps")));
+  const Imported steps(ArrowTables(model).table(index_of("steps")));
   EXPECT_STREQ(steps.schema.format, "+s");
   EXPECT_EQ(steps.batch.length, 2);
   EXPECT_STREQ(steps.field("start_ns").format, "l");
@@ -99,7 +99,7 @@ TEST(Arrow, integer_columns_are_the_models_own_memory) {
 }
 
 TEST(Arrow, absent_rows_are_null_and_present_columns_have_no_bitmap) {
-  const Imported steps(ModelTables(two_steps()).table(index_of("steps")));
+  const Imported steps(ArrowTables(two_steps()).table(index_of("steps")));
   EXPECT_EQ(steps.column("slice").null_count, 1);
   EXPECT_TRUE(steps.is_valid("slice", 0));
   EXPECT_FALSE(steps.is_valid("slice", 1));
@@ -145,7 +145,7 @@ TEST(Arrow, bitmaps_are_right_beyond_one_byte) {
 
 TEST(Arrow, names_are_indices_into_the_models_strings) {
   const auto model = two_host_slices();
-  const Imported slices(ModelTables(model).table(index_of("host_slices")));
+  const Imported slices(ArrowTables(model).table(index_of("host_slices")));
   const ArrowArray& names = slices.column("name");
   EXPECT_STREQ(slices.field("name").format, "i");
   ASSERT_NE(slices.field("name").dictionary, nullptr);
@@ -159,7 +159,7 @@ TEST(Arrow, names_are_indices_into_the_models_strings) {
 
 TEST(Arrow, invalid_utf8_is_replaced) {
   const auto model = two_host_slices();
-  const Imported slices(ModelTables(model).table(index_of("host_slices")));
+  const Imported slices(ArrowTables(model).table(index_of("host_slices")));
   EXPECT_EQ(text_at(*slices.column("name").dictionary, static_cast<size_t>(model->host_slices.name[1])),
             "bad \xEF\xBF\xBD name");
   ArrowTexts texts;
@@ -171,7 +171,7 @@ TEST(Arrow, invalid_utf8_is_replaced) {
 
 TEST(Arrow, kinds_are_dictionaries_of_their_words) {
   const auto model = two_host_slices();
-  const auto table = ModelTables(model).table(index_of("host_slices"));
+  const auto table = ArrowTables(model).table(index_of("host_slices"));
   const Imported slices(table);
   EXPECT_STREQ(slices.field("kind").format, "c");
   EXPECT_EQ(slices.column("kind").buffers[1], model->host_slices.kind.data());
@@ -180,7 +180,7 @@ TEST(Arrow, kinds_are_dictionaries_of_their_words) {
 }
 
 TEST(Arrow, one_dictionary_serves_all_tables_of_a_trace) {
-  ModelTables tables(two_host_slices());
+  ArrowTables tables(two_host_slices());
   const Imported slices(tables.table(index_of("host_slices")));
   const Imported lanes(tables.table(index_of("lanes")));
   EXPECT_EQ(slices.column("name").dictionary->buffers[2], lanes.column("name").dictionary->buffers[2]);
@@ -189,7 +189,7 @@ TEST(Arrow, one_dictionary_serves_all_tables_of_a_trace) {
 TEST(Arrow, an_export_keeps_the_model_alive_until_its_last_piece_is_released) {
   auto model = two_steps();
   const std::weak_ptr<Model> watch = model;
-  auto imported = std::make_unique<Imported>(ModelTables(model).table(index_of("steps")));
+  auto imported = std::make_unique<Imported>(ArrowTables(model).table(index_of("steps")));
   model.reset();
   EXPECT_FALSE(watch.expired());
   // A consumer may move one column out and release the rest.
@@ -208,7 +208,7 @@ TEST(Arrow, ids_that_are_texts_have_a_column_of_their_own) {
   model->counter_tracks = {.pid = {{.number = 688}, {.text = model->strings.intern("Spans")}, {}},
                            .name = {kNoString, kNoString, kNoString},
                            .series = {kNoString, kNoString, kNoString}};
-  const auto table = ModelTables(model).table(index_of("counter_tracks"));
+  const auto table = ArrowTables(model).table(index_of("counter_tracks"));
   EXPECT_EQ(table->cell(0, 0), ArrowCell{int64_t{688}});
   EXPECT_EQ(table->cell(1, 0), ArrowCell{});
   EXPECT_EQ(table->cell(0, 1), ArrowCell{});
@@ -225,7 +225,7 @@ TEST(Arrow, flows_say_which_table_an_end_lies_in) {
                   .id = {4},
                   .from = {{.row = 2, .on_device = true}},
                   .to = {{.row = kNoRow}}};
-  const auto table = ModelTables(model).table(index_of("flows"));
+  const auto table = ArrowTables(model).table(index_of("flows"));
   EXPECT_EQ(table->cell(3, 0), ArrowCell{std::string_view("device_slices")});
   EXPECT_EQ(table->cell(4, 0), ArrowCell{uint64_t{2}});
   EXPECT_EQ(table->cell(5, 0), ArrowCell{});
@@ -235,7 +235,7 @@ TEST(Arrow, flows_say_which_table_an_end_lies_in) {
 TEST(Arrow, losses_list_what_was_counted_with_its_remedy) {
   auto model = std::make_shared<Model>();
   model->losses[Stat::kTruncated] = 1;
-  const auto table = ModelTables(model).table(index_of("losses"));
+  const auto table = ArrowTables(model).table(index_of("losses"));
   ASSERT_EQ(table->rows(), 1U);
   EXPECT_EQ(table->cell(0, 0), ArrowCell{std::string_view("trace.truncated")});
   EXPECT_EQ(table->cell(1, 0), ArrowCell{std::string_view("data_loss")});
@@ -243,10 +243,10 @@ TEST(Arrow, losses_list_what_was_counted_with_its_remedy) {
 }
 
 TEST(Arrow, every_table_of_an_empty_model_exports_zero_rows) {
-  ModelTables tables(std::make_shared<Model>());
-  for (size_t i = 0; i < kModelTables.size(); ++i) {
+  ArrowTables tables(std::make_shared<Model>());
+  for (size_t i = 0; i < kArrowTables.size(); ++i) {
     const auto table = tables.table(i);
-    EXPECT_EQ(table->name(), kModelTables[i].name);
+    EXPECT_EQ(table->name(), kArrowTables[i].name);
     const Imported empty(table);
     EXPECT_EQ(empty.batch.length, 0) << table->name();
     for (int64_t c = 0; c < empty.batch.n_children; ++c) EXPECT_NE(empty.batch.children[c]->buffers[1], nullptr);
@@ -254,7 +254,7 @@ TEST(Arrow, every_table_of_an_empty_model_exports_zero_rows) {
 }
 
 TEST(Arrow, tables_may_be_exported_from_several_threads) {
-  ModelTables tables(two_host_slices());
+  ArrowTables tables(two_host_slices());
   std::vector<std::thread> threads;
   for (int i = 0; i < 4; ++i) {
     threads.emplace_back([&] { EXPECT_EQ(Imported(tables.table(index_of("host_slices"))).batch.length, 2); });

@@ -1,4 +1,4 @@
-#include "export/model_tables.h"
+#include "export/arrow_tables.h"
 
 #include <initializer_list>
 #include <utility>
@@ -252,7 +252,7 @@ std::shared_ptr<const ArrowTable> losses_table(const LossCounts& losses) {
 
 }  // namespace
 
-std::shared_ptr<const ArrowTable> ModelTables::table(size_t index) {
+std::shared_ptr<const ArrowTable> ArrowTables::table(size_t index) {
   const std::scoped_lock lock(mutex_);
   if (tables_[index]) return tables_[index];
   if (!strings_) {
@@ -260,7 +260,7 @@ std::shared_ptr<const ArrowTable> ModelTables::table(size_t index) {
     for (size_t i = 0; i < model_->strings.size(); ++i) strings->add(model_->strings.view(static_cast<StringId>(i)));
     strings_ = std::move(strings);
   }
-  const std::string_view name = kModelTables[index].name;
+  const std::string_view name = kArrowTables[index].name;
   const auto make = [&](const auto& rows, const auto& fill) {
     Maker maker{*model_, strings_, ArrowTableBuilder(std::string(name), rows.size())};
     maker.table.keep(model_);
@@ -285,7 +285,7 @@ std::shared_ptr<const ArrowTable> ModelTables::table(size_t index) {
   if (name == "flows") table = make(m.flows, fill_flows);
   if (name == "steps") table = make(m.steps, fill_steps);
   if (name == "losses") table = losses_table(m.losses);
-  FL_CHECK(table, "every table of kModelTables is built here");
+  FL_CHECK(table, "every table of kArrowTables is built here");
   return table;
 }
 

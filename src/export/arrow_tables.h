@@ -17,12 +17,12 @@
 
 namespace firelane {
 
-struct ModelTableInfo {
+struct ArrowTableInfo {
   std::string_view name;
   std::string_view meaning;
 };
 
-inline constexpr std::array<ModelTableInfo, 16> kModelTables = {{
+inline constexpr std::array<ArrowTableInfo, 16> kArrowTables = {{
     {"lanes", "Threads and GPU streams."},
     {"host_slices",
      "Ops, annotations, Python functions, runtime and driver calls: what has a start and an end on the host."},
@@ -42,18 +42,18 @@ inline constexpr std::array<ModelTableInfo, 16> kModelTables = {{
     {"losses", "What was skipped, repaired or left unlinked, with a remedy."},
 }};
 
-class ModelTables {
+class ArrowTables {
  public:
-  explicit ModelTables(std::shared_ptr<const Model> model) : model_(std::move(model)) {}
+  explicit ArrowTables(std::shared_ptr<const Model> model) : model_(std::move(model)) {}
 
-  // Built on first use; thread-safe. REQUIRES: `index` is one of kModelTables.
+  // Built on first use; thread-safe. REQUIRES: `index` is one of kArrowTables.
   std::shared_ptr<const ArrowTable> table(size_t index);
 
  private:
   std::shared_ptr<const Model> model_;
   std::mutex mutex_;
   std::shared_ptr<const ArrowTexts> strings_;
-  std::array<std::shared_ptr<const ArrowTable>, kModelTables.size()> tables_;
+  std::array<std::shared_ptr<const ArrowTable>, kArrowTables.size()> tables_;
 };
 
 }  // namespace firelane

@@ -1,0 +1,136 @@
+"""Reads traces of PyTorch programs; `import firelane` is the door to it."""
+
+from collections.abc import Iterator
+import os
+from typing import Any, Literal
+
+
+version: str = '0.1.0'
+
+class TraceError(Exception):
+    pass
+
+class Table:
+    """
+    A table of a trace. pandas, polars, DuckDB and pyarrow take it as it is, without a copy:
+    pd.DataFrame.from_arrow(table), pl.DataFrame(table), duckdb.sql('from table'), pa.table(table).
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def column_names(self) -> list[str]: ...
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, row: int, /) -> dict[str, Any]:
+        """One row as a dict; texts as str, absent values as None."""
+
+    def __iter__(self) -> Iterator[dict[str, Any]]: ...
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """
+        The Arrow PyCapsule interface. The columns' memory outlives the table and its trace.
+        """
+
+    def __arrow_c_schema__(self) -> object: ...
+
+    def _repr_html_(self) -> str: ...
+
+    def __str__(self) -> str: ...
+
+    def __repr__(self) -> str: ...
+
+class Trace:
+    """
+    An open trace: tables named as in docs/python.md, and the answers of the command line.
+    Times are in ns since the start of the trace; columns that name rows count from 0.
+    """
+
+    @property
+    def lanes(self) -> Table:
+        """Threads and GPU streams."""
+
+    @property
+    def host_slices(self) -> Table:
+        """
+        Ops, annotations, Python functions, runtime and driver calls: what has a start and an end on the host.
+        """
+
+    @property
+    def op_details(self) -> Table:
+        """
+        What only ops and annotations have: shapes, types, stacks, sequence numbers.
+        """
+
+    @property
+    def call_details(self) -> Table:
+        """
+        What only runtime and driver calls have: correlation and the op that made the call.
+        """
+
+    @property
+    def device_slices(self) -> Table:
+        """Kernels, copies, sets, synchronisations, device-side annotations."""
+
+    @property
+    def kernel_details(self) -> Table:
+        """
+        What only kernels have: grid, block, registers, shared memory, occupancy, CUDA graph.
+        """
+
+    @property
+    def copy_details(self) -> Table:
+        """Bytes and bandwidth of copies and sets."""
+
+    @property
+    def sync_details(self) -> Table:
+        """What a device-side synchronisation waits for."""
+
+    @property
+    def comm_details(self) -> Table:
+        """Collectives: what NCCL, or another backend, was asked to do."""
+
+    @property
+    def memory_events(self) -> Table:
+        """Allocations and frees, negative bytes being freed ones."""
+
+    @property
+    def instants(self) -> Table:
+        """Events without a duration."""
+
+    @property
+    def counter_tracks(self) -> Table:
+        """The names of counters."""
+
+    @property
+    def counter_samples(self) -> Table:
+        """The values of counters over time."""
+
+    @property
+    def flows(self) -> Table:
+        """
+        Arrows of the trace other than op to launch to device work, and forward to backward.
+        """
+
+    @property
+    def steps(self) -> Table:
+        """Iterations (ProfilerStep#N)."""
+
+    @property
+    def losses(self) -> Table:
+        """What was skipped, repaired or left unlinked, with a remedy."""
+
+    def args(self, table: Literal['host_slices', 'device_slices', 'memory_events', 'instants'], row: int) -> dict[str, Any]:
+        """
+        The args of one event as the source has them; the file is read again for it.
+        """
+
+    def __repr__(self) -> str: ...
+
+def open(path: str | os.PathLike, *, threads: int = 0) -> Trace:
+    """
+    Opens a trace: Kineto or Chrome JSON, .json or .json.gz. threads=0 uses every core.
+    Raises TraceError, with one line that says what is wrong, when nothing can be read.
+    """

@@ -1,0 +1,15 @@
+// firelane._trace: reading traces from Python. Thin: names, types and lifetimes, no computing.
+#include <nanobind/nanobind.h>
+
+#include "bind/trace/table.h"
+#include "bind/trace/trace.h"
+
+namespace nb = nanobind;
+
+NB_MODULE(_trace, module) {
+  module.doc() = "Reads traces of PyTorch programs; `import firelane` is the door to it.";
+  module.attr("version") = FIRELANE_VERSION;
+  nb::exception<firelane::bind::TraceError>(module, "TraceError");
+  firelane::bind::bind_table(module);
+  firelane::bind::bind_trace(module);
+}

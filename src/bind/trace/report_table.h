@@ -1,0 +1,24 @@
+// Between reports and Arrow: a verb's table as columns for programs, any table's first rows for people.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include "export/arrow.h"
+#include "report/table.h"
+
+namespace firelane::bind {
+
+// Columns under their names, numbers plain (ns, bytes, percent 0..100) and what is not known null.
+// A column is of integers unless some cell, or its kind (percent, bandwidth), is not.
+std::shared_ptr<const ArrowTable> arrow_table(const report::Table& table);
+
+// The first `rows` rows, columns labelled by their names.
+report::Table first_rows(const ArrowTable& table, size_t rows);
+
+// An HTML table of the first `rows` rows, as people read them, and how many there are.
+// `all_rows` is what the footer says.
+std::string html(const report::Table& table, size_t rows, size_t all_rows);
+
+}  // namespace firelane::bind

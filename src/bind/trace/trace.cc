@@ -1,0 +1,102 @@
+#include "bind/trace/trace.h"
+
+#include <nanobind/stl/filesystem.h>
+#include <nanobind/stl/string.h>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "bind/trace/table.h"
+#include "export/arrow_tables.h"
+#include "import/load.h"
+#include "model/model.h"
+
+namespace nb = nanobind;
+
+namespace firelane::bind {
+
+namespace {
+
+struct Trace {
+  explicit Trace(Model loaded)
+      : model(std::make_shared<const Model>(std::move(loaded))), tables(std::make_unique<ArrowTables>(model)) {}
+
+  std::shared_ptr<const Model> model;
+  std::unique_ptr<ArrowTables> tables;
+};
+
+template <typename T>
+T value_or_raise(Result<T> result) {
+  if (!result.ok()) throw TraceError(result.error().message);
+  return std::move(result).value();
+}
+
+Trace open(const std::filesystem::path& path, unsigned threads) {
+  const nb::gil_scoped_release others_may_run;
+  return Trace(value_or_raise(load_trace(path.string(), {.threads = threads})));
+}
+
+Table model_table(Trace& trace, size_t index) {
+  const nb::gil_scoped_release others_may_run;
+  return {trace.tables->table(index)};
+}
+
+nb::object parse_json(const std::string& text) { return nb::module_::import_("json").attr("loads")(text); }
+
+// Where the row's event lies in the source.
+uint64_t source_of(const Model& model, const std::string& table, Py_ssize_t row) {
+  const std::vector<uint64_t>* sources = table == "host_slices"     ? &model.host_slices.source
+                                         : table == "device_slices" ? &model.device_slices.source
+                                         : table == "memory_events" ? &model.memory_events.source
+                                         : table == "instants"      ? &model.instants.source
+                                                                    : nullptr;
+  if (!sources) {
+    throw nb::value_error("args: the table is one of host_slices, device_slices, memory_events, instants");
+  }
+  if (row < 0 || static_cast<size_t>(row) >= sources->size()) throw nb::index_error("row out of range");
+  return (*sources)[static_cast<size_t>(row)];
+}
+
+nb::object args(const Trace& trace, const std::string& table, Py_ssize_t row) {
+  const uint64_t source = source_of(*trace.model, table, row);
+  if (!trace.model->args || source == kNoSource) return nb::dict();
+  std::string json;
+  {
+    const nb::gil_scoped_release others_may_run;
+    json = value_or_raise(trace.model->args->event_json(source));
+  }
+  return parse_json(json).attr("get")("args", nb::dict());
+}
+
+std::string repr(const Trace& trace) {
+  const Model& model = *trace.model;
+  return "<firelane.Trace " + nb::cast<std::string>(nb::repr(nb::cast(model.info.path))) + ": " +
+         std::to_string(model.host_slices.size()) + " host slices, " + std::to_string(model.device_slices.size()) +
+         " device slices, " + std::to_string(model.steps.size()) + " steps>";
+}
+
+}  // namespace
+
+void bind_trace(nb::module_& module) {
+  nb::class_<Trace> cls(module, "Trace", nb::is_final(),
+                        "An open trace: tables named as in docs/python.md, and the answers of the command line.\n"
+                        "Times are in ns since the start of the trace; columns that name rows count from 0.");
+  for (size_t i = 0; i < kArrowTables.size(); ++i) {
+    cls.def_prop_ro(
+        kArrowTables[i].name.data(), [i](Trace& trace) { return model_table(trace, i); },
+        kArrowTables[i].meaning.data());
+  }
+  cls.def("args", &args, nb::arg("table"), nb::arg("row"),
+          nb::sig("def args(self, table: typing.Literal['host_slices', 'device_slices', 'memory_events', 'instants'], "
+                  "row: int) -> dict[str, typing.Any]"),
+          "The args of one event as the source has them; the file is read again for it.");
+  cls.def("__repr__", &repr);
+
+  module.def("open", &open, nb::arg("path"), nb::kw_only(), nb::arg("threads") = 0,
+             "Opens a trace: Kineto or Chrome JSON, .json or .json.gz. threads=0 uses every core.\n"
+             "Raises TraceError, with one line that says what is wrong, when nothing can be read.");
+}
+
+}  // namespace firelane::bind

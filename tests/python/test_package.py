@@ -1,0 +1,51 @@
+"""The package as users get it: the typed stub, and `pip install .` into an empty environment."""
+
+import os
+import shutil
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+import firelane
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+STUB = ROOT / "python" / "firelane" / "_trace.pyi"
+
+
+def test_the_stub_matches_the_module(tmp_path):
+    """Rewrite it with UPDATE=1 after a change of the module, and review the diff."""
+    fresh = tmp_path / "_trace.pyi"
+    subprocess.run(
+        [sys.executable, "-m", "nanobind.stubgen", "-q", "-P", "-i", Path(firelane._trace.__file__).parent, "-m", "_trace",
+         "-o", fresh],
+        check=True, cwd=tmp_path)
+    if os.environ.get("UPDATE"):
+        shutil.copyfile(fresh, STUB)
+    assert fresh.read_text() == STUB.read_text()
+
+
+def test_the_package_is_marked_as_typed():
+    assert (STUB.parent / "py.typed").exists()
+
+
+def test_pip_installs_the_package_and_the_command(tmp_path, trace_file):
+    """The wheel is built with the build tools at hand, as pip does with --no-build-isolation, so no index is needed."""
+    for tool in ("scikit_build_core", "nanobind"):
+        pytest.importorskip(tool)
+    env = dict(os.environ)
+    if "CXX" not in env and shutil.which("clang++-19"):
+        env["CXX"] = "clang++-19"
+    subprocess.run(
+        [sys.executable, "-m", "pip", "wheel", "-q", "--no-build-isolation", "--no-deps", "-w", tmp_path, ROOT],
+        check=True, env=env)
+    (wheel,) = tmp_path.glob("firelane-*.whl")
+    venv.create(tmp_path / "venv", with_pip=True)
+    bin_dir = tmp_path / "venv" / "bin"
+    subprocess.run([bin_dir / "python", "-m", "pip", "install", "-q", "--no-index", wheel], check=True, cwd=tmp_path)
+    program = f"import firelane; print(firelane.__version__, len(firelane.open({str(trace_file)!r}).host_slices))"
+    done = subprocess.run([bin_dir / "python", "-c", program], check=True, cwd=tmp_path, capture_output=True, text=True)
+    assert done.stdout == f"{firelane.__version__} 4\n"
+    done = subprocess.run([bin_dir / "firelane", "--version"], check=True, capture_output=True, text=True)
+    assert firelane.__version__ in done.stdout

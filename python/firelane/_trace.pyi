@@ -129,7 +129,7 @@ class Trace:
 
     def __repr__(self) -> str: ...
 
-def open(path: str | os.PathLike, *, threads: int = 0) -> Trace:
+def open(path: str | os.PathLike[str], *, threads: int = 0) -> Trace:
     """
     Opens a trace: Kineto or Chrome JSON, .json or .json.gz. threads=0 uses every core.
     Raises TraceError, with one line that says what is wrong, when nothing can be read.

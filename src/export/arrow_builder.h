@@ -54,6 +54,13 @@ class ArrowTableBuilder {
     add(name, arrow_type<T>(), values.data(), values.size(), absent, nullptr);
   }
 
+  // The first rows of a longer vector. REQUIRES: as view().
+  template <typename T>
+  void view_first(std::string_view name, const std::vector<T>& values) {
+    FL_CHECK(values.size() >= rows_, "view_first: at least one value a row");
+    add(name, arrow_type<T>(), values.data(), rows_, Absent::kNever, nullptr);
+  }
+
   template <typename T>
   void own(std::string_view name, std::vector<T> values, Absent absent = Absent::kNever) {
     view(name, kept(std::move(values)), absent);

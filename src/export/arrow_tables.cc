@@ -1,6 +1,8 @@
 #include "export/arrow_tables.h"
 
+#include <algorithm>
 #include <initializer_list>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -58,7 +60,7 @@ struct Maker {
       sides.push_back(ref.row == kNoRow ? int8_t{-1} : static_cast<int8_t>(ref.on_device));
     }
     table.own_words(name + "_table", std::move(sides), words({"host_slices", "device_slices"}), Absent::kNull);
-    table.own(name, std::move(rows), Absent::kNull);
+    table.own(name + "_slice", std::move(rows), Absent::kNull);
   }
 };
 
@@ -214,7 +216,7 @@ void fill_counter_samples(Maker& m, const CounterSamples& t) {
 void fill_flows(Maker& m, const Flows& t) {
   m.strings_of("name", t.name, Absent::kNever);
   m.strings_of("category", t.category);
-  m.view("id", t.id, Absent::kNull);
+  m.view("flow_id", t.id, Absent::kNull);
   m.ends("from", t.from);
   m.ends("to", t.to);
 }
@@ -252,18 +254,29 @@ std::shared_ptr<const ArrowTable> losses_table(const LossCounts& losses) {
 
 }  // namespace
 
+void ArrowTables::build_shared() {
+  auto strings = std::make_shared<ArrowTexts>();
+  for (size_t i = 0; i < model_->strings.size(); ++i) strings->add(model_->strings.view(static_cast<StringId>(i)));
+  strings_ = std::move(strings);
+  const Model& m = *model_;
+  auto ids = std::make_shared<std::vector<Row>>(
+      std::max({m.lanes.size(), m.host_slices.size(), m.op_details.size(), m.call_details.size(),
+                m.device_slices.size(), m.comm_details.size(), m.memory_events.size(), m.instants.size(),
+                m.counter_tracks.size(), m.counter_samples.size(), m.flows.size(), m.steps.size()}));
+  std::iota(ids->begin(), ids->end(), Row{0});
+  row_ids_ = std::move(ids);
+}
+
 std::shared_ptr<const ArrowTable> ArrowTables::table(size_t index) {
   const std::scoped_lock lock(mutex_);
   if (tables_[index]) return tables_[index];
-  if (!strings_) {
-    auto strings = std::make_shared<ArrowTexts>();
-    for (size_t i = 0; i < model_->strings.size(); ++i) strings->add(model_->strings.view(static_cast<StringId>(i)));
-    strings_ = std::move(strings);
-  }
+  if (!strings_) build_shared();
   const std::string_view name = kArrowTables[index].name;
   const auto make = [&](const auto& rows, const auto& fill) {
     Maker maker{*model_, strings_, ArrowTableBuilder(std::string(name), rows.size())};
     maker.table.keep(model_);
+    maker.table.keep(row_ids_);
+    maker.table.view_first("id", *row_ids_);
     fill(maker, rows);
     return std::move(maker.table).build();
   };

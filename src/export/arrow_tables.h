@@ -3,7 +3,8 @@
 // Integer columns are the model's own vectors; names, categories and other texts are indices
 // into one dictionary, the model's strings, built on the first table that is asked for.
 // Kinds are dictionaries of their words. kNoRow, kNoNumber and -1 for "not in the trace" are
-// nulls. Only what a struct of two fields holds is copied: lanes' ids and flows' ends.
+// nulls. Only what a struct of two fields holds is copied: lanes' ids and flows' ends. Each
+// table begins with `id`, the row number that other tables' columns speak of.
 #pragma once
 
 #include <array>
@@ -11,6 +12,8 @@
 #include <memory>
 #include <mutex>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "export/arrow.h"
 #include "model/model.h"
@@ -50,9 +53,12 @@ class ArrowTables {
   std::shared_ptr<const ArrowTable> table(size_t index);
 
  private:
+  void build_shared();
+
   std::shared_ptr<const Model> model_;
   std::mutex mutex_;
-  std::shared_ptr<const ArrowTexts> strings_;
+  std::shared_ptr<const ArrowTexts> strings_;        // the model's, by StringId
+  std::shared_ptr<const std::vector<Row>> row_ids_;  // 0, 1, 2, ... for the longest table
   std::array<std::shared_ptr<const ArrowTable>, kArrowTables.size()> tables_;
 };
 

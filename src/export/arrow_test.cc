@@ -176,7 +176,7 @@ TEST(Arrow, kinds_are_dictionaries_of_their_words) {
   EXPECT_STREQ(slices.field("kind").format, "c");
   EXPECT_EQ(slices.column("kind").buffers[1], model->host_slices.kind.data());
   EXPECT_EQ(slices.column("kind").dictionary->length, static_cast<int64_t>(kHostKindCount));
-  EXPECT_EQ(table->cell(5, 1), ArrowCell{std::string_view("driver")});
+  EXPECT_EQ(table->cell(6, 1), ArrowCell{std::string_view("driver")});
 }
 
 TEST(Arrow, one_dictionary_serves_all_tables_of_a_trace) {
@@ -209,12 +209,12 @@ TEST(Arrow, ids_that_are_texts_have_a_column_of_their_own) {
                            .name = {kNoString, kNoString, kNoString},
                            .series = {kNoString, kNoString, kNoString}};
   const auto table = ArrowTables(model).table(index_of("counter_tracks"));
-  EXPECT_EQ(table->cell(0, 0), ArrowCell{int64_t{688}});
-  EXPECT_EQ(table->cell(1, 0), ArrowCell{});
-  EXPECT_EQ(table->cell(0, 1), ArrowCell{});
-  EXPECT_EQ(table->cell(1, 1), ArrowCell{std::string_view("Spans")});
-  EXPECT_EQ(table->cell(0, 2), ArrowCell{});
+  EXPECT_EQ(table->cell(1, 0), ArrowCell{int64_t{688}});
+  EXPECT_EQ(table->cell(2, 0), ArrowCell{});
+  EXPECT_EQ(table->cell(1, 1), ArrowCell{});
+  EXPECT_EQ(table->cell(2, 1), ArrowCell{std::string_view("Spans")});
   EXPECT_EQ(table->cell(1, 2), ArrowCell{});
+  EXPECT_EQ(table->cell(2, 2), ArrowCell{});
 }
 
 TEST(Arrow, flows_say_which_table_an_end_lies_in) {
@@ -226,10 +226,18 @@ TEST(Arrow, flows_say_which_table_an_end_lies_in) {
                   .from = {{.row = 2, .on_device = true}},
                   .to = {{.row = kNoRow}}};
   const auto table = ArrowTables(model).table(index_of("flows"));
-  EXPECT_EQ(table->cell(3, 0), ArrowCell{std::string_view("device_slices")});
-  EXPECT_EQ(table->cell(4, 0), ArrowCell{uint64_t{2}});
-  EXPECT_EQ(table->cell(5, 0), ArrowCell{});
+  EXPECT_EQ(table->cell(4, 0), ArrowCell{std::string_view("device_slices")});
+  EXPECT_EQ(table->cell(5, 0), ArrowCell{uint64_t{2}});
   EXPECT_EQ(table->cell(6, 0), ArrowCell{});
+  EXPECT_EQ(table->cell(7, 0), ArrowCell{});
+}
+
+TEST(Arrow, tables_begin_with_their_row_numbers) {
+  ArrowTables tables(two_host_slices());
+  const Imported slices(tables.table(index_of("host_slices")));
+  EXPECT_STREQ(slices.schema.children[0]->name, "id");
+  EXPECT_EQ(static_cast<const Row*>(slices.column("id").buffers[1])[0], 0U);
+  EXPECT_EQ(static_cast<const Row*>(slices.column("id").buffers[1])[1], 1U);
 }
 
 TEST(Arrow, losses_list_what_was_counted_with_its_remedy) {

@@ -62,9 +62,8 @@ def test_pandas_reads_rows_nulls_and_texts(trace):
 def test_duckdb_joins_tables(trace):
     device, host = trace.device_slices, trace.host_slices  # noqa: F841 (DuckDB finds them by name)
     rows = duckdb.sql("""
-        with numbered as (select row_number() over () - 1 as row, name from host)
         select d.name, launch.name, op.name, d.duration_ns
-        from device d join numbered launch on d.launch = launch.row join numbered op on d.op = op.row""").fetchall()
+        from device d join host launch on d.launch = launch.id join host op on d.op = op.id""").fetchall()
     assert rows == [("gemm", "cudaLaunchKernel", "aten::mm", 18000)]
 
 
@@ -74,12 +73,12 @@ def test_details_counters_and_memory_arrive(trace):
     assert trace.memory_events[0]["bytes"] == 512
     assert trace.counter_samples[0]["value"] == 2.5
     assert trace.counter_tracks[0]["name"] == "GPU 0 power"
-    assert trace.steps[0] == {"number": 1, "slice": 0, "start_ns": 0, "duration_ns": 50000}
+    assert trace.steps[0] == {"id": 0, "number": 1, "slice": 0, "start_ns": 0, "duration_ns": 50000}
 
 
 def test_rows_are_dicts_of_plain_values(trace):
     assert trace.host_slices[1] == {
-        "lane": 0, "start_ns": 1000, "duration_ns": 20000, "name": "aten::mm", "category": "cpu_op", "kind": "op",
+        "id": 1, "lane": 0, "start_ns": 1000, "duration_ns": 20000, "name": "aten::mm", "category": "cpu_op", "kind": "op",
         "parent": 0, "depth": 1, "detail": trace.host_slices[1]["detail"]}
     assert trace.host_slices[-1] == trace.host_slices[3]
     assert [row["name"] for row in trace.host_slices] == HOST_NAMES
@@ -153,4 +152,4 @@ def test_html_shows_only_the_first_rows(gpt_full):
 
 
 def test_repr_is_one_line(trace):
-    assert repr(trace.steps) == "<firelane.Table steps: 1 rows, 4 columns>"
+    assert repr(trace.steps) == "<firelane.Table steps: 1 rows, 5 columns>"

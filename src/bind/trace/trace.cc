@@ -95,6 +95,7 @@ void bind_trace(nb::module_& module) {
   cls.def("__repr__", &repr);
 
   module.def("open", &open, nb::arg("path"), nb::kw_only(), nb::arg("threads") = 0,
+             nb::sig("def open(path: str | os.PathLike[str], *, threads: int = 0) -> Trace"),
              "Opens a trace: Kineto or Chrome JSON, .json or .json.gz. threads=0 uses every core.\n"
              "Raises TraceError, with one line that says what is wrong, when nothing can be read.");
 }

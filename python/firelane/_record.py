@@ -1,0 +1,34 @@
+"""firelane._record: the recorder's hooks, compiled against one torch.
+
+The compiled module carries torch's version in its name (`_record_torch_2_11`), so that several can lie side by
+side and a wrong one is never loaded: torch's C++ interface changes between minor versions. What it offers is
+declared in `_record.pyi`.
+"""
+
+import re
+from importlib import import_module
+from pathlib import Path
+
+import torch
+
+
+def _load():
+    version = ".".join(re.findall(r"\d+", torch.__version__)[:2])
+    name = "_record_torch_" + version.replace(".", "_")
+    try:
+        return import_module("." + name, __package__)
+    except ModuleNotFoundError as error:
+        if error.name != f"{__package__}.{name}":
+            raise
+    built = sorted({m[1].replace("_", ".") for p in Path(__file__).parent.glob("_record_torch_*.so")
+                    if (m := re.match(r"_record_torch_(\d+_\d+)\.", p.name))})
+    have = f"was built for torch {', '.join(built)}" if built else "was built without torch"
+    raise ImportError(
+        f"firelane's recorder {have}, but this is torch {torch.__version__}; rebuild it beside this torch: "
+        "`pip install --no-build-isolation --force-reinstall --no-deps firelane` (in a source tree: `make build`). "
+        "Reading traces (firelane.load, the firelane command) works without it"
+    )
+
+
+_native = _load()
+globals().update({name: getattr(_native, name) for name in dir(_native) if not name.startswith("__")})

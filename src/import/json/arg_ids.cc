@@ -1,0 +1,89 @@
+// Which arg a key names. Keys of all ages of Kineto; the first letter decides most of it.
+#include <cstring>
+
+#include "import/json/event_rows.h"
+
+namespace firelane {
+
+namespace {
+
+template <size_t N>
+bool is(const char* key, const char (&name)[N]) {
+  return std::memcmp(key, name, N - 1) == 0 && key[N - 1] == '"';
+}
+
+}  // namespace
+
+ArgId arg_id(const char* key) {
+  switch (key[0]) {
+    case 'A': return is(key, "Addr") ? ArgId::kMemoryAddress : ArgId::kUnknown;
+    case 'B': return is(key, "Bytes") ? ArgId::kMemoryBytes : ArgId::kUnknown;
+    case 'C':
+      if (is(key, "Concrete Inputs")) return ArgId::kConcreteInputs;
+      if (is(key, "Call stack")) return ArgId::kCallStack;
+      return is(key, "Collective name") ? ArgId::kCollective : ArgId::kUnknown;
+    case 'D':
+      if (is(key, "Device Type")) return ArgId::kMemoryDeviceType;
+      if (is(key, "Device Id")) return ArgId::kMemoryDeviceId;
+      return is(key, "Dst Rank") ? ArgId::kDestinationRank : ArgId::kUnknown;
+    case 'E': return is(key, "External id") ? ArgId::kExternalId : ArgId::kUnknown;
+    case 'F': return is(key, "Fwd thread id") ? ArgId::kForwardThread : ArgId::kUnknown;
+    case 'G': return is(key, "Group size") ? ArgId::kGroupSize : ArgId::kUnknown;
+    case 'I':
+      if (is(key, "Input Dims") || is(key, "Input dims")) return ArgId::kInputDims;
+      if (is(key, "Input type")) return ArgId::kInputTypes;
+      if (is(key, "Input Strides")) return ArgId::kInputStrides;
+      return is(key, "In msg nelems") ? ArgId::kInElements : ArgId::kUnknown;
+    case 'M': return is(key, "Module Hierarchy") ? ArgId::kModuleHierarchy : ArgId::kUnknown;
+    case 'O': return is(key, "Out msg nelems") ? ArgId::kOutElements : ArgId::kUnknown;
+    case 'P':
+      if (is(key, "Process Group Name")) return ArgId::kGroupName;
+      if (is(key, "Process Group Description")) return ArgId::kGroupDescription;
+      return is(key, "Process Group Ranks") ? ArgId::kGroupRanks : ArgId::kUnknown;
+    case 'R': return is(key, "Rank") ? ArgId::kRank : ArgId::kUnknown;
+    case 'S':
+      if (is(key, "Sequence number")) return ArgId::kSequenceNumber;
+      if (is(key, "Src Rank")) return ArgId::kSourceRank;
+      return is(key, "Seq") ? ArgId::kCommSequence : ArgId::kUnknown;
+    case 'T':
+      if (is(key, "Total Allocated")) return ArgId::kMemoryTotalAllocated;
+      return is(key, "Total Reserved") ? ArgId::kMemoryTotalReserved : ArgId::kUnknown;
+    case 'b':
+      if (is(key, "block")) return ArgId::kBlock;
+      if (is(key, "blocks per SM")) return ArgId::kBlocksPerSm;
+      return is(key, "bytes") ? ArgId::kBytes : ArgId::kUnknown;
+    case 'c':
+      if (is(key, "correlation")) return ArgId::kCorrelation;
+      return is(key, "context") ? ArgId::kContext : ArgId::kUnknown;
+    case 'd':
+      if (is(key, "device")) return ArgId::kDevice;
+      return is(key, "dtype") ? ArgId::kDtype : ArgId::kUnknown;
+    case 'e':
+      if (is(key, "est. achieved occupancy %")) return ArgId::kOccupancy;
+      return is(key, "external id") ? ArgId::kExternalId : ArgId::kUnknown;
+    case 'f':
+      if (is(key, "finished")) return ArgId::kFinished;
+      return is(key, "flops") ? ArgId::kFlops : ArgId::kUnknown;
+    case 'g':
+      if (is(key, "grid")) return ArgId::kGrid;
+      if (is(key, "graph id")) return ArgId::kGraphId;
+      return is(key, "graph node id") ? ArgId::kGraphNodeId : ArgId::kUnknown;
+    case 'l': return is(key, "labels") ? ArgId::kLabels : ArgId::kUnknown;
+    case 'm': return is(key, "memory bandwidth (GB/s)") ? ArgId::kBandwidth : ArgId::kUnknown;
+    case 'n': return is(key, "name") ? ArgId::kName : ArgId::kUnknown;
+    case 'r': return is(key, "registers per thread") ? ArgId::kRegisters : ArgId::kUnknown;
+    case 's':
+      if (is(key, "stream")) return ArgId::kStream;
+      if (is(key, "shared memory")) return ArgId::kSharedMemory;
+      return is(key, "sort_index") ? ArgId::kSortIndex : ArgId::kUnknown;
+    case 't': return is(key, "theoretical occupancy %") ? ArgId::kOccupancy : ArgId::kUnknown;
+    case 'w':
+      if (is(key, "warps per SM")) return ArgId::kWarpsPerSm;
+      if (is(key, "wait_on_stream")) return ArgId::kWaitOnStream;
+      if (is(key, "wait_on_cuda_event_record_corr_id")) return ArgId::kWaitOnCorrelation;
+      return is(key, "wait_on_cuda_event_id") ? ArgId::kWaitOnEvent : ArgId::kUnknown;
+    default: return ArgId::kUnknown;
+  }
+}
+
+}  // namespace firelane

@@ -1,0 +1,391 @@
+#include "import/json/event_rows.h"
+
+#include <algorithm>
+
+#include "base/hash.h"
+#include "import/json/numbers.h"
+#include "import/json/unescape.h"
+
+namespace firelane {
+
+namespace {
+
+// "[1, 2, 3]" into three numbers; what is missing stays.
+void read_triple(std::string_view token, int32_t (&out)[3]) {
+  size_t at = 1;
+  for (int32_t& number : out) {
+    while (at < token.size() && (token[at] == ' ' || token[at] == ',' || token[at] == '"')) ++at;
+    const auto parsed = std::from_chars(token.data() + at, token.data() + token.size(), number);
+    if (parsed.ec != std::errc{}) return;
+    at = static_cast<size_t>(parsed.ptr - token.data());
+  }
+}
+
+int32_t to_int32(int64_t number) { return number < 0 || number > INT32_MAX ? -1 : static_cast<int32_t>(number); }
+
+// Appends a row; the first one of a part reserves for the whole part (pages that are not
+// touched cost nothing).
+template <typename T>
+Row push(RawVector<T>& rows, const T& row, size_t expected) {
+  if (rows.capacity() == 0) rows.reserve(std::max<size_t>(expected, 16));
+  rows.push_back(row);
+  return static_cast<Row>(rows.size() - 1);
+}
+
+}  // namespace
+
+void RawEvent::clear() {
+  phase = category = name = pid = tid = ts = dur = id = scope = instant_scope = {};
+  bind_enclosing = false;
+  if (seen_count > kArgCount) {
+    args.fill({});
+  } else {
+    for (size_t i = 0; i < seen_count; ++i) args[static_cast<size_t>(seen_args[i])] = {};
+  }
+  seen_count = 0;
+  series.clear();
+}
+
+void EventRows::begin_part(RawPart& part, size_t text_bytes) {
+  part_ = &part;
+  expected_rows_ = text_bytes / 120;
+}
+
+StringId EventRows::string(std::string_view token) {
+  if (token.size() < 2 || token.front() != '"') return pool_.strings.intern(token == "null" ? "" : token);
+  const std::string_view text = token.substr(1, token.size() - 2);
+  if (text.find('\\') == std::string_view::npos) return pool_.strings.intern(text);
+  unescape_json(text, unescaped_);
+  return pool_.strings.intern(unescaped_);
+}
+
+TraceId EventRows::trace_id(std::string_view token) {
+  TraceId id;
+  if (token.empty() || token == "null") return id;
+  const std::string_view text = strip_quotes(token);
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), id.number);
+  if (parsed.ec == std::errc{} && parsed.ptr == text.data() + text.size() && id.number != kNoNumber) return id;
+  return {.number = kNoNumber, .text = string(token)};
+}
+
+LaneId EventRows::lane(const RawEvent& event) {
+  if (has_last_lane_ && event.tid == last_tid_ && event.pid == last_pid_) return last_lane_;
+  last_pid_ = event.pid;
+  last_tid_ = event.tid;
+  last_lane_ = pool_.lane(trace_id(event.pid), trace_id(event.tid));
+  has_last_lane_ = true;
+  return last_lane_;
+}
+
+const Category& EventRows::category(const RawEvent& event, StringId& id) {
+  if (event.category != last_category_text_ || last_category_text_.empty()) {
+    last_category_text_ = event.category;
+    last_category_ = string(event.category);
+  }
+  id = last_category_;
+  const auto index = static_cast<size_t>(id);
+  if (index >= categories_.size()) {
+    categories_.resize(index + 1);
+    category_known_.resize(index + 1);
+  }
+  if (!category_known_[index]) {
+    categories_[index] = category_of(pool_.strings.view(id));
+    category_known_[index] = true;
+  }
+  return categories_[index];
+}
+
+bool EventRows::read_time(const RawEvent& event, int64_t& time_ns) {
+  switch (read_time_ns(event.ts, time_ns)) {
+    case NumberState::kAbsent: ++part_->losses[Stat::kEventWithoutTime]; return false;
+    case NumberState::kOutOfRange: ++part_->losses[Stat::kTimeOutOfRange]; return false;
+    case NumberState::kOk: break;
+  }
+  if (time_ns < kMinTimeNs || time_ns > kMaxTimeNs) {
+    ++part_->losses[Stat::kTimeOutOfRange];
+    return false;
+  }
+  return true;
+}
+
+int64_t EventRows::read_duration(const RawEvent& event) {
+  int64_t duration_ns = 0;
+  const NumberState state = read_time_ns(event.dur, duration_ns);
+  if (state == NumberState::kAbsent) {
+    ++part_->losses[Stat::kDurationMissing];
+    return 0;
+  }
+  if (state == NumberState::kOutOfRange || duration_ns < 0 || duration_ns > kMaxDurationNs) {
+    ++part_->losses[Stat::kDurationOutOfRange];
+    return 0;
+  }
+  return duration_ns;
+}
+
+int64_t EventRows::number(const RawEvent& event, ArgId which) {
+  const std::string_view token = event.arg(which);
+  if (token.empty()) return kNoNumber;
+  int64_t value = kNoNumber;
+  const NumberState state = read_int(token, value);
+  if (state == NumberState::kOutOfRange) ++part_->losses[Stat::kIdOutOfRange];
+  return state == NumberState::kOk ? value : kNoNumber;
+}
+
+float EventRows::real(const RawEvent& event, ArgId which) {
+  double value = -1;
+  const std::string_view token = event.arg(which);
+  if (token.empty() || read_real(token, value) != NumberState::kOk) return -1;
+  return static_cast<float>(std::clamp(value, -1e30, 1e30));
+}
+
+void EventRows::add(const RawEvent& event, uint64_t source) {
+  ++part_->event_count;
+  const std::string_view phase = strip_quotes(event.phase);
+  if (phase.size() != 1) {
+    ++part_->losses[phase.empty() ? Stat::kEventWithoutPhase : Stat::kPhaseUnknown];
+    return;
+  }
+  if (phase[0] == 'M') return add_metadata(event);
+  int64_t time_ns = 0;
+  switch (phase[0]) {
+    case 'X':
+      if (read_time(event, time_ns)) add_slice(event, source, time_ns);
+      return;
+    case 'i':
+    case 'I':
+    case 'R': {
+      if (!read_time(event, time_ns)) return;
+      if (event.name == "\"[memory]\"") return add_memory(event, source, time_ns, false);
+      if (event.name == "\"[OutOfMemory]\"") return add_memory(event, source, time_ns, true);
+      RawInstant row{.time_ns = time_ns, .source = source, .name = string(event.name), .lane = lane(event)};
+      category(event, row.category);
+      const std::string_view scope = strip_quotes(event.instant_scope);
+      if (!scope.empty()) row.scope = scope[0];
+      push(part_->instants, row, expected_rows_);
+      return;
+    }
+    case 'C':
+      if (read_time(event, time_ns)) add_counter(event, time_ns);
+      return;
+    case 's':
+      if (read_time(event, time_ns)) add_flow(event, time_ns, FlowPhase::kStart);
+      return;
+    case 't':
+      if (read_time(event, time_ns)) add_flow(event, time_ns, FlowPhase::kStep);
+      return;
+    case 'f':
+      if (read_time(event, time_ns)) add_flow(event, time_ns, FlowPhase::kEnd);
+      return;
+    case 'B':
+    case 'E':
+    case 'b':
+    case 'e':
+    case 'n':
+      if (read_time(event, time_ns)) add_edge(event, source, time_ns, phase[0]);
+      return;
+    // The async phases of old Chrome traces: start, finish, steps.
+    case 'S':
+      if (read_time(event, time_ns)) add_edge(event, source, time_ns, 'b');
+      return;
+    case 'F':
+      if (read_time(event, time_ns)) add_edge(event, source, time_ns, 'e');
+      return;
+    case 'T':
+    case 'p':
+      if (read_time(event, time_ns)) add_edge(event, source, time_ns, 'n');
+      return;
+    default: ++part_->losses[Stat::kPhaseUnknown];
+  }
+}
+
+void EventRows::add_slice(const RawEvent& event, uint64_t source, int64_t start_ns) {
+  StringId category_id{};
+  const Category kind = category(event, category_id);
+  if (event.name == "\"[memory]\"" && !kind.on_device) return add_memory(event, source, start_ns, false);
+  const LaneId on = lane(event);
+  if (kind.on_device) {
+    // Kineto wrote kernels at time 0 when CUPTI gave no times (kineto#109).
+    if (start_ns == 0) {
+      ++part_->losses[Stat::kEventWithoutTime];
+      return;
+    }
+    return add_device_slice(event,
+                            {.start_ns = start_ns,
+                             .duration_ns = read_duration(event),
+                             .source = source,
+                             .name = string(event.name),
+                             .category = category_id,
+                             .lane = on,
+                             .kind = kind.device},
+                            kind.device);
+  }
+  RawHostSlice row{.start_ns = start_ns,
+                   .duration_ns = read_duration(event),
+                   .source = source,
+                   .name = string(event.name),
+                   .category = category_id,
+                   .lane = on,
+                   .kind = kind.host};
+  // The exporter of torch builds without Kineto gives no category but names its processes.
+  if (!kind.known && event.category.empty() && event.pid == "\"CPU functions\"") row.kind = HostKind::kOp;
+  if (row.kind == HostKind::kOp || row.kind == HostKind::kAnnotation) {
+    if (event.arg(ArgId::kFinished) == "false") ++part_->losses[Stat::kUnfinishedOp];
+    row.detail = push(part_->ops,
+                      RawOp{.external_id = number(event, ArgId::kExternalId),
+                            .sequence_number = number(event, ArgId::kSequenceNumber),
+                            .forward_thread = number(event, ArgId::kForwardThread),
+                            .flops = number(event, ArgId::kFlops),
+                            .input_dims = json_text(event, ArgId::kInputDims),
+                            .input_types = json_text(event, ArgId::kInputTypes),
+                            .input_strides = json_text(event, ArgId::kInputStrides),
+                            .concrete_inputs = json_text(event, ArgId::kConcreteInputs),
+                            .stack = string(event.arg(ArgId::kCallStack)),
+                            .module_hierarchy = string(event.arg(ArgId::kModuleHierarchy)),
+                            .comm = add_comm(event)},
+                      expected_rows_);
+  } else if (row.kind == HostKind::kRuntime || row.kind == HostKind::kDriver) {
+    row.detail = push(
+        part_->calls,
+        RawCall{.correlation = number(event, ArgId::kCorrelation), .external_id = number(event, ArgId::kExternalId)},
+        expected_rows_);
+  }
+  push(part_->host_slices, row, expected_rows_);
+}
+
+void EventRows::add_device_slice(const RawEvent& event, RawDeviceSlice row, DeviceKind kind) {
+  row.correlation = number(event, ArgId::kCorrelation);
+  row.external_id = number(event, ArgId::kExternalId);
+  row.stream = number(event, ArgId::kStream);
+  const int64_t device = number(event, ArgId::kDevice);
+  const RawPool::Lane& on = pool_.lanes[static_cast<uint32_t>(row.lane)];
+  row.device = to_int32(device != kNoNumber ? device : on.pid.number);
+  if (row.stream == kNoNumber) row.stream = on.tid.number;
+  row.comm = add_comm(event);
+  if (kind == DeviceKind::kKernel) {
+    RawKernel kernel{.registers = to_int32(number(event, ArgId::kRegisters)),
+                     .blocks_per_sm = real(event, ArgId::kBlocksPerSm),
+                     .warps_per_sm = real(event, ArgId::kWarpsPerSm),
+                     .occupancy_percent = real(event, ArgId::kOccupancy),
+                     .shared_memory_bytes = number(event, ArgId::kSharedMemory),
+                     .context = number(event, ArgId::kContext),
+                     .graph_id = number(event, ArgId::kGraphId),
+                     .graph_node_id = number(event, ArgId::kGraphNodeId)};
+    read_triple(event.arg(ArgId::kGrid), kernel.grid);
+    read_triple(event.arg(ArgId::kBlock), kernel.block);
+    row.detail = push(part_->kernels, kernel, expected_rows_);
+  } else if (kind == DeviceKind::kCopy || kind == DeviceKind::kSet) {
+    row.detail = push(part_->copies,
+                      RawCopy{.bytes = number(event, ArgId::kBytes), .bandwidth_gb_s = real(event, ArgId::kBandwidth)},
+                      expected_rows_);
+  } else if (kind == DeviceKind::kSync) {
+    row.detail = push(part_->syncs,
+                      RawSync{.wait_on_stream = number(event, ArgId::kWaitOnStream),
+                              .wait_on_correlation = number(event, ArgId::kWaitOnCorrelation),
+                              .wait_on_event = number(event, ArgId::kWaitOnEvent)},
+                      expected_rows_);
+  }
+  push(part_->device_slices, row, expected_rows_);
+}
+
+Row EventRows::add_comm(const RawEvent& event) {
+  if (event.arg(ArgId::kCollective).empty()) return kNoRow;
+  return push(part_->comms,
+              RawComm{.collective = string(event.arg(ArgId::kCollective)),
+                      .dtype = string(event.arg(ArgId::kDtype)),
+                      .group_name = string(event.arg(ArgId::kGroupName)),
+                      .group_description = string(event.arg(ArgId::kGroupDescription)),
+                      .group_ranks = string(event.arg(ArgId::kGroupRanks)),
+                      .in_elements = number(event, ArgId::kInElements),
+                      .out_elements = number(event, ArgId::kOutElements),
+                      .group_size = number(event, ArgId::kGroupSize),
+                      .rank = number(event, ArgId::kRank),
+                      .source_rank = number(event, ArgId::kSourceRank),
+                      .destination_rank = number(event, ArgId::kDestinationRank),
+                      .sequence = number(event, ArgId::kCommSequence)},
+              expected_rows_);
+}
+
+void EventRows::add_memory(const RawEvent& event, uint64_t source, int64_t time_ns, bool out_of_memory) {
+  const int64_t bytes = number(event, ArgId::kMemoryBytes);
+  if (bytes == kNoNumber) {
+    ++part_->losses[Stat::kMemoryEventIncomplete];
+    return;
+  }
+  const int64_t address = number(event, ArgId::kMemoryAddress);
+  const int64_t device = number(event, ArgId::kMemoryDeviceId);
+  const int64_t device_type = number(event, ArgId::kMemoryDeviceType);
+  push(part_->memory,
+       RawMemory{.time_ns = time_ns,
+                 .source = source,
+                 .address = address == kNoNumber ? 0 : static_cast<uint64_t>(address),
+                 .bytes = bytes,
+                 .total_allocated_bytes = number(event, ArgId::kMemoryTotalAllocated),
+                 .total_reserved_bytes = number(event, ArgId::kMemoryTotalReserved),
+                 .lane = lane(event),
+                 .device_type = to_int32(device_type == kNoNumber ? 0 : device_type),
+                 .device = to_int32(device),
+                 .kind = out_of_memory ? MemoryKind::kOutOfMemory
+                         : bytes < 0   ? MemoryKind::kFree
+                                       : MemoryKind::kAlloc},
+       expected_rows_);
+}
+
+void EventRows::add_counter(const RawEvent& event, int64_t time_ns) {
+  const TraceId pid = trace_id(event.pid);
+  const StringId name = string(event.name);
+  for (const auto& [series, token] : event.series) {
+    double value = 0;
+    if (read_real(token, value) != NumberState::kOk) {
+      ++part_->losses[Stat::kNotANumber];
+      continue;
+    }
+    unescape_json(series, unescaped_);
+    push(part_->counters,
+         RawCounter{
+             .time_ns = time_ns, .value = value, .pid = pid, .name = name, .series = pool_.strings.intern(unescaped_)},
+         expected_rows_);
+  }
+}
+
+void EventRows::add_flow(const RawEvent& event, int64_t time_ns, FlowPhase phase) {
+  RawFlow row{.time_ns = time_ns,
+              .name = string(event.name),
+              .lane = lane(event),
+              .phase = phase,
+              .bind_enclosing = event.bind_enclosing};
+  category(event, row.category);
+  if (read_int(event.id, row.id) != NumberState::kOk) row.id = static_cast<int64_t>(hash_text(event.id));
+  push(part_->flows, row, expected_rows_);
+}
+
+void EventRows::add_edge(const RawEvent& event, uint64_t source, int64_t time_ns, char phase) {
+  RawEdge row{.time_ns = time_ns, .source = source, .name = string(event.name), .lane = lane(event), .phase = phase};
+  category(event, row.category);
+  if (phase != 'B' && phase != 'E') {
+    const std::string_view id = strip_quotes(event.id);
+    row.id = event.scope.empty() ? pool_.strings.intern(id.empty() ? "?" : id)
+                                 : pool_.strings.intern(std::string(strip_quotes(event.scope)) + ":" + std::string(id));
+  }
+  push(part_->edges, row, expected_rows_);
+}
+
+void EventRows::add_metadata(const RawEvent& event) {
+  using What = RawLaneName::What;
+  const std::string_view name = strip_quotes(event.name);
+  RawLaneName row{.lane = lane(event)};
+  if (name == "process_name" || name == "thread_name") {
+    row.what = name == "process_name" ? What::kProcessName : What::kThreadName;
+    row.text = string(event.arg(ArgId::kName));
+  } else if (name == "process_labels") {
+    row.what = What::kProcessLabels;
+    row.text = string(event.arg(ArgId::kLabels));
+  } else if (name == "process_sort_index" || name == "thread_sort_index") {
+    row.what = name == "process_sort_index" ? What::kProcessSortIndex : What::kThreadSortIndex;
+    row.number = number(event, ArgId::kSortIndex);
+  } else {
+    return;
+  }
+  part_->lane_names.push_back(row);
+}
+
+}  // namespace firelane

@@ -1,0 +1,115 @@
+#include "analyze/ops_stacks.h"
+
+#include <array>
+#include <utility>
+
+namespace firelane {
+
+namespace {
+
+// Frames of autograd's own entry and of torch's test helpers, which torch hides too.
+bool is_hidden_frame(std::string_view frame) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kHidden = {{
+      {"autograd/__init__", "_make_grads"},
+      {"autograd/__init__", "backward"},
+      {"torch/tensor", "backward"},
+      {"_internal/common_utils", "prof_callable"},
+      {"_internal/common_utils", "prof_func_call"},
+      {"_internal/common_utils", "prof_meth_call"},
+  }};
+  for (const auto& [file, function] : kHidden)
+    if (frame.find(file) != std::string_view::npos && frame.find(function) != std::string_view::npos) return true;
+  return false;
+}
+
+}  // namespace
+
+bool is_backward_function(const Model& model, Row row) {
+  if (model.host_slices.kind[row] != HostKind::kOp) return false;
+  const Row detail = model.op_detail(row);
+  if (detail == kNoRow) return false;
+  const std::string_view name = model.text(model.host_slices.name[row]);
+  if (name == "torch::autograd::AccumulateGrad") return true;
+  const OpDetails& ops = model.op_details;
+  return ops.sequence_number[detail] >= 0 && ops.forward_thread[detail] > 0 &&
+         !name.starts_with("autograd::engine::evaluate_function");
+}
+
+OpsStacks::OpsStacks(const Model& model, uint32_t frames)
+    : model_(model),
+      frames_(frames),
+      stacks_(1),
+      id_of_slice_(model.host_slices.size(), kUnknown),
+      shown_(model.strings.size()) {}
+
+uint32_t OpsStacks::of_host(Row row, Row backward) {
+  if (backward != kNoRow) {
+    row = model_.op_details.forward[model_.op_detail(backward)];
+    if (row == kNoRow) return kNone;
+  }
+  const HostKind kind = model_.host_slices.kind[row];
+  if (kind == HostKind::kOp || kind == HostKind::kAnnotation) {
+    const Row detail = model_.op_detail(row);
+    if (detail != kNoRow && model_.op_details.stack[detail] != kNoString)
+      return of_text(model_.op_details.stack[detail]);
+  }
+  return of_slices(row);
+}
+
+uint32_t OpsStacks::of_device(Row row) {
+  const DeviceSlices& device = model_.device_slices;
+  if (device.kind[row] == DeviceKind::kAnnotation) return kNone;
+  if (device.launch[row] != kNoRow) {
+    const uint32_t stack = of_slices(device.launch[row]);
+    if (stack != kNone) return stack;
+  }
+  return device.op[row] == kNoRow ? kNone : of_host(device.op[row], kNoRow);
+}
+
+uint32_t OpsStacks::of_text(StringId text) {
+  const auto [at, is_new] = id_of_text_.try_emplace(static_cast<uint32_t>(text), kNone);
+  if (!is_new) return at->second;
+  std::vector<std::string> frames;
+  std::string_view rest = model_.text(text);
+  while (!rest.empty() && frames.size() < frames_) {
+    const size_t cut = rest.find(';');
+    const std::string_view frame = rest.substr(0, cut);
+    if (!is_hidden_frame(frame)) frames.emplace_back(frame);
+    rest = cut == std::string_view::npos ? std::string_view() : rest.substr(cut + 1);
+  }
+  at->second = intern(std::move(frames));
+  return at->second;
+}
+
+uint32_t OpsStacks::of_slices(Row row) {
+  const HostSlices& host = model_.host_slices;
+  const auto python_above = [&](Row at) {
+    for (at = host.parent[at]; at != kNoRow; at = host.parent[at])
+      if (host.kind[at] == HostKind::kPython && is_shown(host.name[at])) return at;
+    return kNoRow;
+  };
+  const Row innermost = python_above(row);
+  if (innermost == kNoRow) return kNone;
+  if (id_of_slice_[innermost] != kUnknown) return id_of_slice_[innermost];
+  std::vector<std::string> frames;
+  for (Row at = innermost; at != kNoRow && frames.size() < frames_; at = python_above(at))
+    frames.emplace_back(model_.text(host.name[at]));
+  return id_of_slice_[innermost] = intern(std::move(frames));
+}
+
+uint32_t OpsStacks::intern(std::vector<std::string> frames) {
+  if (frames.empty()) return kNone;
+  std::string joined;
+  for (const std::string& frame : frames) (joined += frame) += '\n';
+  const auto [at, is_new] = id_of_.try_emplace(std::move(joined), static_cast<uint32_t>(stacks_.size()));
+  if (is_new) stacks_.push_back(std::move(frames));
+  return at->second;
+}
+
+bool OpsStacks::is_shown(StringId name) {
+  uint8_t& shown = shown_[static_cast<uint32_t>(name)];
+  if (shown == 0) shown = is_hidden_frame(model_.text(name)) ? 1 : 2;
+  return shown == 2;
+}
+
+}  // namespace firelane

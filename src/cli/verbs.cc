@@ -4,6 +4,7 @@ namespace firelane::cli {
 
 const std::vector<Verb>& all_verbs() {
   static const std::vector<Verb> verbs = {
+      ops_verb(),
       completion_verb(),
   };
   return verbs;

@@ -58,6 +58,7 @@ struct Verb {
 const std::vector<Verb>& all_verbs();
 
 Verb info_verb();
+Verb ops_verb();
 Verb kernels_verb();
 Verb steps_verb();
 Verb lanes_verb();

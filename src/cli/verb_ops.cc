@@ -1,0 +1,95 @@
+// firelane ops FILE: time, memory and FLOPs per operator, as torch's key_averages().table().
+#include "analyze/ops.h"
+
+#include <memory>
+#include <string>
+
+#include "cli/open.h"
+#include "cli/output.h"
+#include "cli/verbs.h"
+#include "report/ops_table.h"
+
+namespace firelane::cli {
+
+namespace {
+
+struct OpsArgs {
+  std::string path;
+  OutputOptions output;
+  OpsOptions grouping;
+  report::OpsTableOptions table;
+  std::string sort_by;
+  int64_t rows = kRowsByForm;
+  std::string time_unit;
+  bool host = false;
+  bool device = false;
+  bool flops = false;
+
+  static constexpr int64_t kRowsByForm = -2;  // 100 for people, all for programs
+};
+
+std::string check_sort_key(const std::string& name) {
+  const Result<report::OpsOrder> order = report::parse_ops_order(name);
+  return order.ok() ? "" : order.error().message;
+}
+
+report::OpsTableOptions table_options(const OpsArgs& args, const OpsResult& result) {
+  report::OpsTableOptions options = args.table;
+  const bool for_programs = args.output.json || args.output.csv;
+  options.row_limit = args.rows != OpsArgs::kRowsByForm ? args.rows : for_programs ? -1 : 100;
+  options.with_flops = args.flops || result.has_flops;
+  if (args.host != args.device) options.side = args.host ? report::OpsSide::kHost : report::OpsSide::kDevice;
+  if (!args.sort_by.empty()) options.order = report::parse_ops_order(args.sort_by).value();  // checked while parsing
+  if (args.time_unit == "s") options.time_unit = report::TimeUnit::kSeconds;
+  if (args.time_unit == "ms") options.time_unit = report::TimeUnit::kMilliseconds;
+  if (args.time_unit == "us") options.time_unit = report::TimeUnit::kMicroseconds;
+  if (args.output.wide) options.max_name_width = options.max_shapes_width = options.max_source_width = std::nullopt;
+  return options;
+}
+
+Result<int> run_ops(const OpsArgs& args) {
+  FL_TRY(Output output, Output::open(args.output));
+  FL_TRY(const Model model, open_trace(args.path));
+  const OpsResult result = ops(model, args.grouping);
+  const report::OpsTableOptions options = table_options(args, result);
+  if (args.output.json || args.output.csv || args.output.markdown) {
+    report::Report report = report::ops_report(result, options);
+    if (args.output.csv) report.facts.clear();  // the rows alone
+    FL_TRY_VOID(output.print(report));
+  } else {
+    FL_TRY_VOID(output.write(report::ops_table(result, options)));
+  }
+  FL_TRY_VOID(output.close());
+  return kExitOk;
+}
+
+}  // namespace
+
+Verb ops_verb() {
+  return {.name = "ops",
+          .sentence = "Time, memory and FLOPs per operator, as torch's key_averages().table().",
+          .examples = {"firelane ops trace.json.gz --sort-by self_cuda_time_total --rows 20",
+                       "firelane ops trace.json.gz --group-by-shape --json"},
+          .setup = [](CLI::App& app) -> VerbBody {
+            auto args = std::make_shared<OpsArgs>();
+            add_trace_argument(app, args->path);
+            app.add_option("--sort-by", args->sort_by,
+                           "largest first, by torch's names: self_cpu_time_total, cuda_time_total, count, flops, ...")
+                ->check(check_sort_key);
+            app.add_flag("--group-by-shape", args->grouping.group_by_input_shape, "one row per name and input shapes");
+            app.add_option("--group-by-stack", args->grouping.group_by_stack,
+                           "one row per name and this many innermost Python frames");
+            app.add_flag("--top-level", args->table.top_level_only, "only rows that are not called by others");
+            app.add_option("--rows", args->rows, "at most this many rows; -1 = all (default: 100 for people)")
+                ->check(CLI::Range(int64_t{-1}, INT64_MAX));
+            app.add_flag("--host", args->host, "only what runs on the CPU");
+            app.add_flag("--device", args->device, "only what runs on the device");
+            app.add_flag("--flops", args->flops, "show FLOPs also when the recording did not ask for them");
+            app.add_option("--time-unit", args->time_unit, "one unit for all times")
+                ->check(CLI::IsMember(std::vector<std::string>{"s", "ms", "us"}));
+            add_report_options(app, args->output);
+            return [args] { return run_ops(*args); };
+          }};
+}
+
+}  // namespace firelane::cli

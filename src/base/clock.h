@@ -65,8 +65,8 @@ class TickConverter {
   double ns_per_tick_ = 1;
 };
 
-// Ticks in a second: 1e9 for kMonotonic; else measured once against CLOCK_MONOTONIC, since
-// the first call of this function or of start_tick_calibration(). The first call costs up to 2 ms.
+// Ticks in a second: 1e9 for kMonotonic; else measured against CLOCK_MONOTONIC since
+// the library was loaded. Waits until that is 2 ms ago; better after a second.
 double ticks_per_second() noexcept;
 
 }  // namespace firelane

@@ -87,22 +87,25 @@ constexpr bool is_text(Attribute a) {
          a == Attribute::kFile;
 }
 
-// Records of a thread's stream in an events chunk. docs/format.md section 4.
+// Records of a thread's stream in an events chunk: the low 4 bits of a tag byte. What lies in
+// the high 4 bits (the variant) and in the other columns: format/events.h.
 enum class Record : uint8_t {
+  kExtended = 0,  // reserved for later kinds: numbers: kind varint, length varint, bytes
   kBegin = 1,
-  kEnd = 2,  // + group: 2, 3, 4, 5
-  kEndPython = 3,
-  kEndModule = 4,
-  kEndCall = 5,
-  kSlice = 6,  // complete: start and duration
-  kAttribute = 7,
-  kMemory = 8,
-  kInstant = 9,
-  kCounter = 10,
-  kAsyncBegin = 11,
-  kAsyncEnd = 12,
-  kLost = 13,
-  kThreadName = 14,
+  kBeginSequence = 2,
+  kEnd = 3,  // + group: 3, 4, 5, 6
+  kEndPython = 4,
+  kEndModule = 5,
+  kEndCall = 6,
+  kSlice = 7,  // complete: start and duration
+  kAttribute = 8,
+  kMemory = 9,
+  kInstant = 10,
+  kCounter = 11,
+  kAsyncBegin = 12,
+  kAsyncEnd = 13,
+  kLost = 14,
+  kThreadName = 15,
 };
 
 enum class MemoryAction : uint8_t { kAlloc = 0, kFree = 1, kOutOfMemory = 2 };

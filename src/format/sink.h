@@ -16,6 +16,8 @@ class ByteSink {
   // After a failure what was written of `bytes` has been taken back where possible.
   virtual std::string write(std::string_view bytes) = 0;
   virtual std::string name() const = 0;
+  // In a forked child: let go of the file without touching it.
+  virtual void abandon() noexcept {}
 };
 
 // Creates (or replaces) a file. Null and `error` filled when that is not possible.

@@ -120,7 +120,7 @@ class Session {
 };
 
 // ns per event of the buffers alone, measured now on a scratch buffer (about 0.3 ms): for
-// "begin+end", "begin+end+attribute", "memory", "text".
+// "begin+end", "begin+end+inputs", "memory", "text".
 struct CoreCost {
   std::string_view kind;
   double ns_per_event = 0;

@@ -39,7 +39,8 @@ class ThreadBuffer;
 namespace record_detail {
 // Number of the session that records now; 0 while none does or it is paused.
 extern std::atomic<uint64_t> g_recording;
-// Never null (before attach: an empty buffer of no session). Initial-exec: one instruction, also inside a Python extension.
+// Never null (before attach: an empty buffer of no session). Initial-exec: one instruction, also inside a Python
+// extension.
 extern constinit thread_local ThreadBuffer* t_buffer __attribute__((tls_model("initial-exec")));
 ThreadBuffer* attach_thread() noexcept;
 ThreadBuffer* attach_for_begin() noexcept;

@@ -1,0 +1,98 @@
+// Chunks: how a .lane file is cut into pieces that stand for themselves (layout.h).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "format/layout.h"
+#include "format/sink.h"
+
+struct ZSTD_CCtx_s;
+struct ZSTD_DCtx_s;
+
+namespace firelane {
+
+// Writes a file: header, chunks, and on a clean end the index and the trailer. Every
+// function returns "" or the sink's reason; after a failure nothing more may be written.
+class ChunkWriter {
+ public:
+  // `level`: zstd's, 1 to 3 while recording.
+  ChunkWriter(ByteSink& sink, int level);
+  ~ChunkWriter();
+  ChunkWriter(const ChunkWriter&) = delete;
+  ChunkWriter& operator=(const ChunkWriter&) = delete;
+
+  std::string write_header(uint64_t trace_id);
+  // REQUIRES: raw.size() <= kMaxChunkBytes
+  std::string write_chunk(ChunkKind kind, std::string_view raw);
+  std::string finish(uint64_t event_count);
+  uint64_t bytes_written() const { return offset_; }
+
+ private:
+  struct Entry {
+    uint64_t offset;
+    ChunkKind kind;
+  };
+  static constexpr size_t kMaxEntries = 1 << 18;  // 4 MiB; longer recordings have no index, only a scan
+
+  ByteSink& sink_;
+  ZSTD_CCtx_s* zstd_;
+  int level_;
+  uint64_t offset_ = 0;
+  uint32_t next_number_ = 0;
+  std::string buffer_;
+  std::vector<Entry> entries_;
+};
+
+// A chunk as it is laid into the file, uncompressed: for tests and golden bytes.
+std::string encode_chunk(ChunkKind kind, uint8_t flags, uint32_t raw_size, uint32_t number, std::string_view stored);
+
+struct Chunk {
+  ChunkKind kind{};
+  uint32_t number = 0;
+  uint64_t offset = 0;
+  std::string_view payload;  // decompressed; valid until the next call of next()
+};
+
+// Goes through the chunks of a file, past any damage: after a chunk whose header, checksum or
+// content is wrong it looks for the next marker.
+class ChunkReader {
+ public:
+  explicit ChunkReader(std::string_view file);
+  ~ChunkReader();
+  ChunkReader(const ChunkReader&) = delete;
+  ChunkReader& operator=(const ChunkReader&) = delete;
+
+  // An error when this is no .lane file or one of a later major version.
+  Result<void> read_header(const std::string& name);
+  uint64_t trace_id() const { return trace_id_; }
+  uint8_t minor() const { return minor_; }
+  bool next(Chunk& chunk);
+
+  uint64_t damaged_chunks() const { return damaged_; }
+  // After the last next(): the file ends inside of a chunk, or without the trailer of a clean end.
+  bool torn() const { return torn_; }
+  bool clean_end() const { return clean_end_; }
+  uint64_t content_bytes() const { return content_bytes_; }
+
+ private:
+  enum class Outcome : uint8_t { kOk, kDamaged, kCutOff };
+  Outcome try_chunk(size_t at, Chunk& chunk, size_t& end);
+
+  std::string_view file_;
+  size_t at_ = 0;
+  uint64_t trace_id_ = 0;
+  uint8_t minor_ = 0;
+  uint64_t damaged_ = 0;
+  uint64_t content_bytes_ = 0;
+  uint64_t searched_bytes_ = 0;  // checksummed in vain
+  bool torn_ = false;
+  bool clean_end_ = false;
+  ZSTD_DCtx_s* zstd_;
+  std::string raw_;
+};
+
+}  // namespace firelane

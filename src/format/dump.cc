@@ -1,0 +1,165 @@
+#include "format/dump.h"
+
+#include <cstdio>
+#include <unordered_map>
+#include <vector>
+
+#include "base/json_writer.h"
+#include "format/chunk.h"
+#include "format/events.h"
+#include "format/notes.h"
+
+namespace firelane {
+namespace {
+
+std::string_view name_of_group(Record kind) {
+  switch (kind) {
+    case Record::kEndPython: return "python";
+    case Record::kEndModule: return "module";
+    case Record::kEndCall: return "call";
+    default: return "op";
+  }
+}
+
+std::string number_text(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.10g", value);
+  return text;
+}
+
+class Dumper {
+ public:
+  explicit Dumper(const DumpOptions& options) : options_(options) {}
+
+  void chunk(const Chunk& chunk) {
+    if (options_.chunks) {
+      line("chunk " + std::to_string(chunk.number) + " at " + std::to_string(chunk.offset) + " kind " +
+           std::to_string(static_cast<int>(chunk.kind)) + ", " + std::to_string(chunk.payload.size()) + " bytes");
+    }
+    if (chunk.kind == ChunkKind::kNotes) notes(chunk.payload);
+    if (chunk.kind == ChunkKind::kEvents) events(chunk.payload);
+  }
+  void line(const std::string& text) { out_.append(text).push_back('\n'); }
+  std::string take() { return std::move(out_); }
+
+ private:
+  void notes(std::string_view payload);
+  void events(std::string_view payload);
+  std::string describe(const EventRecord& record) const;
+  std::string text(uint32_t id) const {
+    const auto found = texts_.find(id);
+    if (id == 0) return "\"\"";
+    if (found == texts_.end()) return "?" + std::to_string(id);
+    std::string out = "\"";
+    append_json_escaped(out, found->second);
+    return out + "\"";
+  }
+
+  DumpOptions options_;
+  std::string out_;
+  uint64_t start_ticks_ = 0;
+  std::unordered_map<uint32_t, std::string> texts_;
+};
+
+void Dumper::notes(std::string_view payload) {
+  NotesReader reader(payload);
+  NoteItem n;
+  while (reader.next(n)) {
+    if (n.tag == Note::kClockPair && n.role == PairRole::kStart) start_ticks_ = n.pair.ticks;
+    if (!options_.notes) continue;
+    const std::string since = std::to_string(static_cast<int64_t>(n.pair.ticks - start_ticks_));
+    switch (n.tag) {
+      case Note::kProcess:
+        line("note process " + std::to_string(n.number) + " host " + std::string(n.key) + " ticks per second " +
+             number_text(n.value) + " command " + std::string(n.text));
+        break;
+      case Note::kClockPair:
+        line("note clocks " + std::to_string(static_cast<int>(n.role)) + " ticks " + since + " monotonic " +
+             std::to_string(n.pair.monotonic_ns) + " unix " + std::to_string(n.pair.unix_ns));
+        break;
+      case Note::kOption: line("note option " + std::string(n.key) + " = " + std::string(n.text)); break;
+      case Note::kMetadata: line("note metadata " + std::string(n.key) + " = " + std::string(n.text)); break;
+      case Note::kStep:
+        line("note step " + std::to_string(n.step) + " phase " + std::to_string(static_cast<int>(n.phase)) + " start " +
+             since + " ticks " + std::to_string(n.number));
+        break;
+      case Note::kCost: line("note cost " + std::string(n.key) + " " + number_text(n.value) + " ns"); break;
+      case Note::kLoss: line("note loss " + std::to_string(n.number) + " " + std::string(n.key)); break;
+      case Note::kStopped: line("note stopped " + std::string(n.key)); break;
+      case Note::kPause: line(std::string("note ") + (n.resumed ? "resumed " : "paused ") + since); break;
+      case Note::kThread:
+        line("note thread " + std::to_string(n.number) + " id " + std::to_string(n.thread_id) + " name " +
+             std::string(n.key));
+        break;
+    }
+  }
+}
+
+void Dumper::events(std::string_view payload) {
+  EventsReader reader(payload, start_ticks_);
+  std::vector<std::string_view> texts;
+  uint32_t first = 0;
+  if (!reader.read_definitions(first, texts)) return line("damaged definitions");
+  for (const std::string_view t : texts) texts_[first++] = t;
+  SectionReader section;
+  EventRecord record;
+  while (reader.next_section(section)) {
+    while (section.next(record)) {
+      std::string out = "thread " + std::to_string(section.thread_index()) + " ";
+      const bool timed = record.kind != Record::kAttribute && record.kind != Record::kThreadName;
+      if (options_.times && timed) out += "+" + std::to_string(static_cast<int64_t>(record.ticks - start_ticks_)) + " ";
+      line(out + describe(record));
+    }
+    if (section.damaged()) line("damaged section");
+  }
+  if (reader.damaged()) line("damaged events");
+}
+
+std::string Dumper::describe(const EventRecord& r) const {
+  const std::string scope = std::to_string(static_cast<int>(r.scope));
+  switch (r.kind) {
+    case Record::kBegin: return "begin " + text(r.text) + " scope " + scope;
+    case Record::kBeginSequence:
+      return "begin " + text(r.text) + " scope " + scope + " sequence " + std::to_string(r.number);
+    case Record::kEnd:
+    case Record::kEndPython:
+    case Record::kEndModule:
+    case Record::kEndCall: return "end " + std::string(name_of_group(r.kind));
+    case Record::kSlice: return "slice " + text(r.text) + " scope " + scope + " ticks " + std::to_string(r.number);
+    case Record::kAttribute:
+      return "attribute " + std::to_string(static_cast<int>(r.attribute)) + " = " +
+             (is_text(r.attribute) ? text(r.text) : std::to_string(r.number));
+    case Record::kMemory:
+      return "memory " + std::to_string(static_cast<int>(r.action)) + " address " + std::to_string(r.memory.address) +
+             " bytes " + std::to_string(r.memory.bytes) + " allocated " +
+             std::to_string(r.memory.total_allocated_bytes) + " reserved " +
+             std::to_string(r.memory.total_reserved_bytes) + " device " + std::to_string(r.memory.device_type) + ":" +
+             std::to_string(r.memory.device);
+    case Record::kInstant: return "instant " + text(r.text);
+    case Record::kCounter: return "counter " + text(r.text) + " = " + number_text(r.value);
+    case Record::kAsyncBegin: return "async begin " + text(r.text) + " id " + std::to_string(r.number);
+    case Record::kAsyncEnd: return "async end id " + std::to_string(r.number);
+    case Record::kLost:
+      return "lost " + std::to_string(r.number) + " ends " + std::to_string(r.lost_ends[0]) + " " +
+             std::to_string(r.lost_ends[1]) + " " + std::to_string(r.lost_ends[2]) + " " +
+             std::to_string(r.lost_ends[3]);
+    case Record::kThreadName: return "thread name " + text(r.text);
+    case Record::kExtended: return "unknown record";
+  }
+  return "unknown record";
+}
+
+}  // namespace
+
+Result<std::string> dump_lane(std::string_view file, const std::string& name, const DumpOptions& options) {
+  ChunkReader reader(file);
+  FL_TRY_VOID(reader.read_header(name));
+  Dumper dumper(options);
+  Chunk chunk;
+  while (reader.next(chunk)) dumper.chunk(chunk);
+  if (reader.damaged_chunks() > 0) dumper.line("damaged chunks: " + std::to_string(reader.damaged_chunks()));
+  dumper.line(reader.clean_end() ? "clean end" : "no end: the recording was cut off");
+  return dumper.take();
+}
+
+}  // namespace firelane

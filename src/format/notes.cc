@@ -1,0 +1,145 @@
+#include "format/notes.h"
+
+namespace firelane {
+
+void NotesWriter::item(Note tag, const std::string& body) {
+  append_varint(payload_, static_cast<uint64_t>(tag));
+  append_text(payload_, body);
+}
+
+void NotesWriter::two_texts(Note tag, std::string_view a, std::string_view b) {
+  std::string body;
+  append_text(body, a);
+  append_text(body, b);
+  item(tag, body);
+}
+
+void NotesWriter::process(uint32_t pid, TickSource source, double ticks_per_second, std::string_view host,
+                          std::string_view command) {
+  std::string body;
+  append_varint(body, pid);
+  append_fixed(body, static_cast<uint8_t>(source));
+  append_fixed(body, ticks_per_second);
+  append_text(body, host);
+  append_text(body, command);
+  item(Note::kProcess, body);
+}
+
+void NotesWriter::clock_pair(PairRole role, const ClockPair& pair) {
+  std::string body;
+  append_fixed(body, static_cast<uint8_t>(role));
+  append_fixed(body, pair.ticks);
+  append_fixed(body, pair.monotonic_ns);
+  append_fixed(body, pair.unix_ns);
+  item(Note::kClockPair, body);
+}
+
+void NotesWriter::step(int64_t number, StepPhase phase, uint64_t start_ticks, uint64_t duration_ticks) {
+  std::string body;
+  append_zigzag(body, number);
+  append_fixed(body, static_cast<uint8_t>(phase));
+  append_fixed(body, start_ticks);
+  append_varint(body, duration_ticks);
+  item(Note::kStep, body);
+}
+
+void NotesWriter::cost(std::string_view kind, double ns_per_event) {
+  std::string body;
+  append_text(body, kind);
+  append_fixed(body, ns_per_event);
+  item(Note::kCost, body);
+}
+
+void NotesWriter::loss(std::string_view reason, uint64_t count) {
+  std::string body;
+  append_text(body, reason);
+  append_varint(body, count);
+  item(Note::kLoss, body);
+}
+
+void NotesWriter::stopped(std::string_view reason) {
+  std::string body;
+  append_text(body, reason);
+  item(Note::kStopped, body);
+}
+
+void NotesWriter::pause(bool resumed, uint64_t ticks) {
+  std::string body;
+  append_fixed(body, static_cast<uint8_t>(resumed ? 1 : 0));
+  append_fixed(body, ticks);
+  item(Note::kPause, body);
+}
+
+void NotesWriter::thread(uint32_t index, uint32_t thread_id, std::string_view name) {
+  std::string body;
+  append_varint(body, index);
+  append_varint(body, thread_id);
+  append_text(body, name);
+  item(Note::kThread, body);
+}
+
+bool NotesReader::next(NoteItem& item) {
+  while (reader_.ok() && !reader_.empty()) {
+    const uint64_t tag = reader_.varint();
+    const std::string_view body = reader_.text();
+    if (!reader_.ok()) {
+      ++damaged_;
+      return false;
+    }
+    if (tag == 0 || tag > static_cast<uint64_t>(Note::kThread)) continue;
+    item = {.tag = static_cast<Note>(tag)};
+    if (parse(ByteReader(body), item)) return true;
+    ++damaged_;
+  }
+  return false;
+}
+
+bool NotesReader::parse(ByteReader body, NoteItem& item) {
+  switch (item.tag) {
+    case Note::kProcess:
+      item.number = body.varint();
+      item.source = static_cast<TickSource>(body.fixed<uint8_t>());
+      item.value = body.fixed<double>();
+      item.key = body.text();
+      item.text = body.text();
+      break;
+    case Note::kClockPair:
+      item.role = static_cast<PairRole>(body.fixed<uint8_t>());
+      item.pair.ticks = body.fixed<uint64_t>();
+      item.pair.monotonic_ns = body.fixed<int64_t>();
+      item.pair.unix_ns = body.fixed<int64_t>();
+      break;
+    case Note::kOption:
+    case Note::kMetadata:
+      item.key = body.text();
+      item.text = body.text();
+      break;
+    case Note::kStep:
+      item.step = body.signed_varint();
+      item.phase = static_cast<StepPhase>(body.fixed<uint8_t>());
+      item.pair.ticks = body.fixed<uint64_t>();
+      item.number = body.varint();
+      break;
+    case Note::kCost:
+      item.key = body.text();
+      item.value = body.fixed<double>();
+      break;
+    case Note::kLoss:
+      item.key = body.text();
+      item.number = body.varint();
+      break;
+    case Note::kStopped: item.key = body.text(); break;
+    case Note::kPause:
+      item.resumed = body.fixed<uint8_t>() != 0;
+      item.pair.ticks = body.fixed<uint64_t>();
+      break;
+    case Note::kThread:
+      item.number = body.varint();
+      item.thread_id = static_cast<uint32_t>(body.varint());
+      item.key = body.text();
+      break;
+  }
+  return body.ok();
+}
+
+}  // namespace firelane

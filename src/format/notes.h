@@ -1,0 +1,71 @@
+// The payload of a notes chunk: what is known about the recording itself. Each item is a
+// tag, a length and its bytes (layout.h, Note), so that readers skip tags they do not know.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/clock.h"
+#include "base/varint.h"
+#include "format/layout.h"
+
+namespace firelane {
+
+enum class PairRole : uint8_t { kStart = 0, kHeartbeat = 1, kStop = 2 };
+
+// Appends items to `payload`.
+class NotesWriter {
+ public:
+  explicit NotesWriter(std::string& payload) : payload_(payload) {}
+
+  void process(uint32_t pid, TickSource source, double ticks_per_second, std::string_view host,
+               std::string_view command);
+  void clock_pair(PairRole role, const ClockPair& pair);
+  void option(std::string_view key, std::string_view value) { two_texts(Note::kOption, key, value); }
+  void metadata(std::string_view key, std::string_view json) { two_texts(Note::kMetadata, key, json); }
+  void step(int64_t number, StepPhase phase, uint64_t start_ticks, uint64_t duration_ticks);
+  void cost(std::string_view kind, double ns_per_event);
+  void loss(std::string_view reason, uint64_t count);
+  void stopped(std::string_view reason);
+  void pause(bool resumed, uint64_t ticks);
+  void thread(uint32_t index, uint32_t thread_id, std::string_view name);
+
+ private:
+  void item(Note tag, const std::string& body);
+  void two_texts(Note tag, std::string_view a, std::string_view b);
+
+  std::string& payload_;
+};
+
+// One item, taken apart; which fields count depends on the tag.
+struct NoteItem {
+  Note tag{};
+  std::string_view key;   // option, metadata, cost's kind, loss's and stop's reason, process's host, thread's name
+  std::string_view text;  // option's value, metadata's JSON, process's command
+  PairRole role{};
+  ClockPair pair;       // pair.ticks also: start of a step, time of a pause
+  uint64_t number = 0;  // pid, loss count, step duration in ticks, thread index
+  int64_t step = 0;
+  StepPhase phase{};
+  TickSource source{};
+  bool resumed = false;
+  uint32_t thread_id = 0;
+  double value = 0;  // ticks per second, ns per event
+};
+
+class NotesReader {
+ public:
+  explicit NotesReader(std::string_view payload) : reader_(payload) {}
+  // False at the end or when damaged. Items of unknown tags and items that do not parse are
+  // passed over; the latter count as damaged.
+  bool next(NoteItem& item);
+  uint64_t damaged_items() const { return damaged_; }
+
+ private:
+  bool parse(ByteReader body, NoteItem& item);
+  ByteReader reader_;
+  uint64_t damaged_ = 0;
+};
+
+}  // namespace firelane

@@ -1,0 +1,71 @@
+#include "record/core/block_pool.h"
+
+#include <sys/mman.h>
+
+namespace firelane {
+
+bool BlockPool::map() noexcept {
+  void* pages = ::mmap(nullptr, size_t{kMaxBlocks} * kBlockBytes, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (pages == MAP_FAILED) return false;
+  base_ = static_cast<char*>(pages);
+  head_.store(kNone);
+  fresh_.store(0);
+  in_use_.store(0);
+  return true;
+}
+
+void BlockPool::unmap() noexcept {
+  if (base_ != nullptr) ::munmap(base_, size_t{kMaxBlocks} * kBlockBytes);
+  base_ = nullptr;
+}
+
+void* BlockPool::pop() noexcept {
+  uint64_t head = head_.load(std::memory_order_acquire);
+  while (static_cast<uint32_t>(head) != kNone) {
+    const auto index = static_cast<uint32_t>(head);
+    const uint64_t next = next_[index].load(std::memory_order_relaxed) | ((head >> 32) + 1) << 32;
+    if (head_.compare_exchange_weak(head, next, std::memory_order_acquire)) return at(index);
+  }
+  uint32_t fresh = fresh_.load(std::memory_order_relaxed);
+  while (fresh < kMaxBlocks) {
+    if (fresh_.compare_exchange_weak(fresh, fresh + 1, std::memory_order_relaxed)) return at(fresh);
+  }
+  return nullptr;
+}
+
+void BlockPool::push(uint32_t index) noexcept {
+  uint64_t head = head_.load(std::memory_order_relaxed);
+  uint64_t mine = 0;
+  do {
+    next_[index].store(static_cast<uint32_t>(head), std::memory_order_relaxed);
+    mine = index | ((head >> 32) + 1) << 32;
+  } while (!head_.compare_exchange_weak(head, mine, std::memory_order_release, std::memory_order_relaxed));
+}
+
+void* BlockPool::take() noexcept {
+  if (in_use_.fetch_add(1, std::memory_order_relaxed) < limit()) {
+    if (void* block = pop()) return block;
+  }
+  in_use_.fetch_sub(1, std::memory_order_relaxed);
+  return nullptr;
+}
+
+void BlockPool::give(void* block) noexcept {
+  push(static_cast<uint32_t>(static_cast<size_t>(static_cast<char*>(block) - base_) / kBlockBytes));
+  in_use_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void BlockPool::trim() noexcept {
+  // Take all free blocks out, so that nobody writes into one while its pages go.
+  uint64_t head = head_.exchange(kNone, std::memory_order_acquire);
+  auto index = static_cast<uint32_t>(head);
+  while (index != kNone) {
+    const uint32_t next = next_[index].load(std::memory_order_relaxed);
+    ::madvise(at(index), kBlockBytes, MADV_DONTNEED);
+    push(index);
+    index = next;
+  }
+}
+
+}  // namespace firelane

@@ -1,0 +1,311 @@
+#include "record/core/drain.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <bit>
+#include <cstdio>
+#include <exception>
+
+#include "format/notes.h"
+
+namespace firelane {
+namespace {
+
+constexpr size_t kSectionBytes = 128 << 10;
+constexpr size_t kChunkBytes = 1 << 20;
+constexpr size_t kTextTableBytes = 6 << 20;
+constexpr int64_t kHeartbeatNs = 1'000'000'000;
+
+// The thread's name as the system has it ("pt_autograd_0"); "" when it is gone.
+std::string system_thread_name(uint32_t thread_id) {
+  char path[64];
+  std::snprintf(path, sizeof path, "/proc/self/task/%u/comm", thread_id);
+  std::string name;
+  if (std::FILE* file = std::fopen(path, "re")) {
+    char text[32] = "";
+    name.assign(text, std::fread(text, 1, sizeof text, file));
+    std::fclose(file);
+  }
+  while (!name.empty() && name.back() == '\n') name.pop_back();
+  return name;
+}
+
+bool is_timed(Word kind) { return kind != Word::kAttribute && kind != Word::kDefine && kind != Word::kThreadName; }
+
+}  // namespace
+
+Drain::Drain(std::unique_ptr<ByteSink> sink, const Options& options, std::function<void(std::string)> on_failure)
+    : sink_(std::move(sink)),
+      options_(options),
+      on_failure_(std::move(on_failure)),
+      writer_(*sink_, options.zstd_level) {}
+
+std::string Drain::open(const std::string& first_notes) {
+  std::string error = writer_.write_header(options_.trace_id);
+  if (error.empty()) error = writer_.write_chunk(ChunkKind::kNotes, first_notes);
+  file_bytes_ = writer_.bytes_written();
+  return error;
+}
+
+bool Drain::start_thread() noexcept {
+  // The new thread inherits the mask: the program's signals go to its own threads, and a
+  // file size limit (SIGXFSZ) becomes an error of write() instead of the program's death.
+  sigset_t all;
+  sigset_t before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  try {
+    thread_ = std::thread([this] { run(); });
+    ::pthread_setname_np(thread_.native_handle(), "firelane-drain");
+  } catch (const std::exception&) {
+  }
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return thread_.joinable();
+}
+
+void Drain::run() noexcept {
+  while (!stop_.load(std::memory_order_acquire)) {
+    Recorder::get().wait(options_.interval_ms);
+    try {
+      pass();
+    } catch (const std::exception&) {
+      fail("out of memory");
+    }
+  }
+  try {
+    pass();
+    for (ThreadBuffer* b : threads_) note_thread_name(b, states_[b]);
+    write_notes();
+    if (!failed_) {
+      if (std::string error = writer_.finish(event_count()); !error.empty()) fail(error);
+    }
+    file_bytes_ = writer_.bytes_written();
+  } catch (const std::exception&) {
+    fail("out of memory");
+  }
+}
+
+void Drain::finish(const std::string& last_notes) noexcept {
+  if (!thread_.joinable()) return;
+  try {
+    add_notes(last_notes);
+  } catch (const std::exception&) {
+  }
+  stop_.store(true, std::memory_order_release);
+  Recorder::get().wake();
+  thread_.join();
+  sink_->abandon();
+}
+
+void Drain::add_notes(std::string_view items) {
+  const std::lock_guard lock(notes_mutex_);
+  notes_.append(items);
+}
+
+void Drain::pass() {
+  Recorder& recorder = Recorder::get();
+  recorder.attached_threads(threads_);
+  uint64_t losses = recorder.unattached_losses() + losses_of_gone_threads_;
+  for (ThreadBuffer*& b : threads_) {
+    const bool gone = Recorder::exited(b);  // before reading: then what is read is all
+    ThreadState& state = states_[b];
+    if (state.name.empty()) note_thread_name(b, state);
+    drain_thread(b, state);
+    losses += Recorder::losses_of(b);
+    if (!gone) continue;
+    losses_of_gone_threads_ += Recorder::losses_of(b);
+    states_.erase(b);
+    recorder.release(b);
+    b = nullptr;
+  }
+  std::erase(threads_, nullptr);
+  flush_chunk();
+  lost_count_ = losses;
+  if (losses != losses_written_) {
+    losses_written_ = losses;
+    std::string items;
+    NotesWriter(items).loss(kDroppedReason, losses);
+    add_notes(items);
+  }
+  write_notes();
+  file_bytes_ = writer_.bytes_written();
+}
+
+void Drain::drain_thread(ThreadBuffer* b, ThreadState& state) {
+  bool begun = false;
+  Recorder::get().read(b, [&](const uint64_t* words) {
+    const Word kind = kind_of(words[0]);
+    if (kind == Word::kDefine) {
+      const auto slot = static_cast<uint32_t>(words[0] >> 8) & (SlotTable::kSlotCount - 1);
+      state.id_of_slot[slot] = intern({reinterpret_cast<const char*>(words + 2), words[1]});
+      return;
+    }
+    if (!begun) {
+      const uint64_t first = is_timed(kind) ? ticks_of(words[0], options_.start_ticks) : options_.start_ticks;
+      section_.begin(Recorder::index_of(b), b->system_thread_id(), options_.start_ticks, first);
+      begun = true;
+    }
+    convert(words, state);
+    if (section_.byte_count() < kSectionBytes) return;
+    flush_section();
+    begun = false;
+    if (sections_.size() >= kChunkBytes) flush_chunk();
+  });
+  if (begun) flush_section();
+}
+
+void Drain::convert(const uint64_t* words, ThreadState& state) {
+  EventRecord r;
+  const Word kind = kind_of(words[0]);
+  if (is_timed(kind)) r.ticks = ticks_of(words[0], options_.start_ticks);
+  const auto name = [&](uint64_t word) { return state.id_of_slot[word & (SlotTable::kSlotCount - 1)]; };
+  const auto scope = [&] { return static_cast<Scope>(words[1] >> 32 & 0xFF); };
+  bool is_event = true;
+  switch (kind) {
+    case Word::kBegin:
+    case Word::kBeginSequence:
+      r.kind = kind == Word::kBegin ? Record::kBegin : Record::kBeginSequence;
+      r.text = name(words[1]);
+      r.scope = scope();
+      if (kind == Word::kBeginSequence) r.number = static_cast<int64_t>(words[2]);
+      break;
+    case Word::kEnd:
+    case Word::kEndPython:
+    case Word::kEndModule:
+    case Word::kEndCall:
+      r.kind = static_cast<Record>(static_cast<uint8_t>(Record::kEnd) + static_cast<uint8_t>(kind) -
+                                   static_cast<uint8_t>(Word::kEnd));
+      is_event = false;
+      break;
+    case Word::kSlice:
+    case Word::kAsyncBegin:
+      r.kind = kind == Word::kSlice ? Record::kSlice : Record::kAsyncBegin;
+      r.text = name(words[1]);
+      r.scope = scope();
+      r.number = static_cast<int64_t>(words[2]);
+      break;
+    case Word::kAttribute:
+      r.kind = Record::kAttribute;
+      r.attribute = static_cast<Attribute>(words[0] >> 8 & 0xFF);
+      if (is_text(r.attribute)) {
+        r.text = name(words[1]);
+      } else {
+        r.number = static_cast<int64_t>(words[1]);
+      }
+      is_event = false;
+      break;
+    case Word::kMemory:
+      r.kind = Record::kMemory;
+      r.memory = {.address = words[1],
+                  .bytes = static_cast<int64_t>(words[2]),
+                  .total_allocated_bytes = static_cast<int64_t>(words[3]),
+                  .total_reserved_bytes = static_cast<int64_t>(words[4]),
+                  .device_type = static_cast<uint8_t>(words[5]),
+                  .device = static_cast<int8_t>(words[5] >> 8)};
+      r.action = static_cast<MemoryAction>(words[5] >> 16 & 0xFF);
+      break;
+    case Word::kInstant:
+      r.kind = Record::kInstant;
+      r.text = name(words[1]);
+      break;
+    case Word::kCounter:
+      r.kind = Record::kCounter;
+      r.text = name(words[1]);
+      r.value = std::bit_cast<double>(words[2]);
+      break;
+    case Word::kAsyncEnd:
+      r.kind = Record::kAsyncEnd;
+      r.number = static_cast<int64_t>(words[1]);
+      is_event = false;
+      break;
+    case Word::kLost:
+      r.kind = Record::kLost;
+      r.number = static_cast<int64_t>(words[1]);
+      for (size_t g = 0; g < 4; ++g) r.lost_ends[g] = static_cast<uint16_t>(words[2] >> (16 * g));
+      is_event = false;
+      break;
+    case Word::kThreadName:
+      r.kind = Record::kThreadName;
+      r.text = name(words[1]);
+      is_event = false;
+      break;
+    case Word::kDefine: return;
+  }
+  section_.add(r);
+  if (is_event) event_count_.store(event_count() + 1, std::memory_order_relaxed);
+}
+
+void Drain::flush_section() { section_.append_to(sections_); }
+
+uint32_t Drain::intern(std::string_view text) {
+  const size_t known = texts_.size();
+  const StringId id = texts_.intern(text);
+  if (id == kNoString) return 0;
+  if (texts_.size() != known) new_texts_.push_back(texts_.view(id));
+  return text_base_ + static_cast<uint32_t>(id);
+}
+
+void Drain::flush_chunk() {
+  if (sections_.empty() && new_texts_.empty()) return;
+  payload_.clear();
+  append_definitions(payload_, first_new_text_, new_texts_);
+  payload_.append(sections_);
+  write(ChunkKind::kEvents, payload_);
+  first_new_text_ += static_cast<uint32_t>(new_texts_.size());
+  new_texts_.clear();
+  sections_.clear();
+  // Texts written so far keep their ids; those seen again get new ones.
+  if (texts_.memory_bytes() > kTextTableBytes) {
+    text_base_ = first_new_text_ - 1;
+    texts_ = StringPool();
+  }
+}
+
+void Drain::note_thread_name(ThreadBuffer* b, ThreadState& state) {
+  std::string name = system_thread_name(b->system_thread_id());
+  if (name.empty() || name == state.name) return;
+  std::string items;
+  NotesWriter(items).thread(Recorder::index_of(b), b->system_thread_id(), name);
+  add_notes(items);
+  state.name = std::move(name);
+}
+
+void Drain::write_notes() {
+  std::string items;
+  const ClockPair now = read_clock_pair();
+  if (now.monotonic_ns - last_heartbeat_ns_ >= kHeartbeatNs) {
+    last_heartbeat_ns_ = now.monotonic_ns;
+    NotesWriter(items).clock_pair(PairRole::kHeartbeat, now);
+  }
+  {
+    const std::lock_guard lock(notes_mutex_);
+    items.append(notes_);
+    notes_.clear();
+  }
+  if (!items.empty()) write(ChunkKind::kNotes, items);
+}
+
+void Drain::write(ChunkKind kind, std::string_view raw) {
+  if (failed_) return;
+  std::string error = writer_.write_chunk(kind, raw);
+  if (!error.empty()) fail(std::move(error));
+}
+
+void Drain::fail(std::string reason) {
+  if (failed_) return;
+  failed_ = true;
+  reason = "recording stopped: " + sink_->name() + ": " + reason;
+  on_failure_(reason);
+  // A full disk often has room for these few bytes, now that the torn chunk is gone.
+  try {
+    std::string items;
+    NotesWriter notes(items);
+    notes.stopped(reason);
+    notes.clock_pair(PairRole::kStop, read_clock_pair());
+    if (writer_.write_chunk(ChunkKind::kNotes, items).empty()) (void)writer_.finish(event_count());
+  } catch (const std::exception&) {
+  }
+}
+
+}  // namespace firelane

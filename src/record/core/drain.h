@@ -1,0 +1,107 @@
+// The drain: takes records out of the threads' blocks, encodes, compresses and writes them.
+//
+// One thread, woken every 200 ms or when an eighth of the pool is filled; the only one that
+// writes to the disk. Its own memory is bounded: one chunk (1 MiB), zstd's context, a table
+// of texts that starts anew at 6 MiB, 8 KiB a thread.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/string_pool.h"
+#include "format/chunk.h"
+#include "format/events.h"
+#include "record/core/recorder.h"
+
+namespace firelane {
+
+class Drain {
+ public:
+  struct Options {
+    uint32_t interval_ms = 200;
+    int zstd_level = 1;
+    uint64_t start_ticks = 0;
+    uint64_t trace_id = 0;
+  };
+
+  // `on_failure` is called at most once, from the drain's thread: the disk is full, say.
+  Drain(std::unique_ptr<ByteSink> sink, const Options& options, std::function<void(std::string)> on_failure);
+
+  // Writes the header and the first notes: "" or why that is not possible. Then run() may begin.
+  std::string open(const std::string& first_notes);
+  bool start_thread() noexcept;
+  // Reads what is left, writes `last_notes`, the index and the trailer. Waits for the thread.
+  void finish(const std::string& last_notes) noexcept;
+
+  // Items of a notes chunk (format/notes.h), written by the next pass. Any thread.
+  void add_notes(std::string_view items);
+
+  uint64_t event_count() const noexcept { return event_count_.load(std::memory_order_relaxed); }
+  uint64_t lost_count() const noexcept { return lost_count_.load(std::memory_order_relaxed); }
+  uint64_t file_bytes() const noexcept { return file_bytes_.load(std::memory_order_relaxed); }
+  void abandon_in_child() noexcept { sink_->abandon(); }
+
+ private:
+  // What the drain knows about a thread.
+  struct ThreadState {
+    std::vector<uint32_t> id_of_slot = std::vector<uint32_t>(SlotTable::kSlotCount, 0);
+    std::string name;
+    uint64_t losses = 0;
+  };
+
+  void run() noexcept;
+  void pass();
+  void drain_thread(ThreadBuffer* b, ThreadState& state);
+  void convert(const uint64_t* words, ThreadState& state);
+  void flush_section();
+  void flush_chunk();
+  void write_notes();
+  void note_thread_name(ThreadBuffer* b, ThreadState& state);
+  uint32_t intern(std::string_view text);
+  void write(ChunkKind kind, std::string_view raw);
+  void fail(std::string reason);
+
+  std::unique_ptr<ByteSink> sink_;
+  Options options_;
+  std::function<void(std::string)> on_failure_;
+  ChunkWriter writer_;
+  std::thread thread_;
+  std::atomic<bool> stop_{false};
+  bool failed_ = false;
+
+  std::mutex notes_mutex_;
+  std::string notes_;  // guarded by notes_mutex_
+
+  // Of the drain's thread only.
+  std::vector<ThreadBuffer*> threads_;
+  std::unordered_map<ThreadBuffer*, ThreadState> states_;
+  SectionWriter section_;
+  std::string sections_;
+  std::string payload_;
+  StringPool texts_;
+  uint32_t text_base_ = 0;  // file id of a text = its id in texts_ + text_base_
+  std::vector<std::string_view> new_texts_;
+  uint32_t first_new_text_ = 1;
+  uint64_t losses_of_gone_threads_ = 0;
+  uint64_t losses_written_ = 0;
+  int64_t last_heartbeat_ns_ = 0;
+
+  std::atomic<uint64_t> event_count_{0};
+  std::atomic<uint64_t> lost_count_{0};
+  std::atomic<uint64_t> file_bytes_{0};
+};
+
+// The loss that dropped events are counted under, in status and trace.
+inline constexpr std::string_view kDroppedReason = "events dropped: the buffers were full";
+
+}  // namespace firelane

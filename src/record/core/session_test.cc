@@ -1,0 +1,268 @@
+// A recording from end to end, read back as text; and what may go wrong around it.
+#include "record/core/session.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <iterator>
+#include <thread>
+
+#include "format/dump.h"
+#include "record/core/testing.h"
+#include "record/core/thread_buffer.h"
+
+namespace firelane {
+namespace {
+
+namespace fs = std::filesystem;
+using testing_record::op;
+using testing_record::read_file;
+using testing_record::records_of;
+using testing_record::start;
+using testing_record::TemporaryFolder;
+
+TEST(Session, what_is_pushed_is_in_the_file) {
+  TemporaryFolder folder;
+  auto session = start({.output = folder / "run.lane"});
+  ThreadBuffer* b = recording_thread_for_begin();
+  ASSERT_NE(b, nullptr);
+  b->begin(now_ticks(), b->stable_name("aten::mm"), Scope::kFunction, 3);
+  InputBlob inputs;
+  inputs.scalar("1");
+  b->attribute(Attribute::kInputs, b->inputs(inputs));
+  b->attribute(Attribute::kFlops, int64_t{1024});
+  b->begin(now_ticks(), b->text("inner"), Scope::kUser);
+  b->memory(now_ticks(), {.address = 4096, .bytes = 512, .total_allocated_bytes = 512});
+  b->end(now_ticks(), ScopeGroup::kOp);
+  b->end(now_ticks(), ScopeGroup::kOp);
+  b->instant(now_ticks(), b->text("mark"));
+  b->counter(now_ticks(), b->text("power"), 312.5);
+  b->slice(now_ticks() - 10, now_ticks(), b->text("call"), Scope::kRuntime);
+  b->async_begin(now_ticks(), b->text("later"), Scope::kUser, 77);
+  b->async_end(now_ticks(), 77);
+  b->thread_name(b->text("trainer"));
+  session->stop();
+  EXPECT_EQ(session->status().event_count, 7u);
+  const std::string text = records_of(session->path(), {.times = false, .notes = false, .chunks = false});
+  EXPECT_EQ(text.substr(0, text.find("thread 0 slice")),
+            R"(thread 0 begin "aten::mm" scope 0 sequence 3
+thread 0 attribute 1 = "\u0004\u0000\u0000\u0000\u0001\u0000\u0000\u00001\u0000\u0000\u0000\u0000\u0000\u0000\u0000"
+thread 0 attribute 2 = 1024
+thread 0 begin "inner" scope 7
+thread 0 memory 0 address 4096 bytes 512 allocated 512 reserved -1 device 0:-1
+thread 0 end op
+thread 0 end op
+thread 0 instant "mark"
+thread 0 counter "power" = 312.5
+)");
+  EXPECT_TRUE(text.ends_with(R"(thread 0 async begin "later" id 77
+thread 0 async end id 77
+thread 0 thread name "trainer"
+clean end
+)")) << text;
+}
+
+TEST(Session, notes_are_in_the_file) {
+  TemporaryFolder folder;
+  auto session = start({.shapes = true, .output = folder / "run.lane"});
+  session->add_metadata("model", R"("gpt")");
+  session->add_cost("op", 12.5);
+  session->add_loss("a hook was not there", 3);
+  session->add_loss("a hook was not there", 4);
+  session->add_steps({{.number = 4,
+                       .phase = StepPhase::kUnrecorded,
+                       .start_ticks = session->start_ticks() + 5,
+                       .duration_ticks = 100}});
+  session->pause();
+  session->resume();
+  session->stop();
+  const std::string text = records_of(session->path(), {.times = false, .chunks = false});
+  for (const char* line :
+       {"note option record_shapes = 1", "note option profile_memory = 0", "note metadata model = \"gpt\"",
+        "note cost op 12.5 ns", "note loss 7 a hook was not there", "note step 4 phase 0 start 5 ticks 100",
+        "note paused", "note resumed", "note clocks 0", "note clocks 2"}) {
+    EXPECT_NE(text.find(line), std::string::npos) << line << " in\n" << text;
+  }
+  ASSERT_EQ(session->status().losses.size(), 1u);
+  EXPECT_EQ(session->status().losses[0].count, 7u);
+}
+
+TEST(Session, the_file_goes_with_the_session_unless_it_is_saved_or_kept) {
+  TemporaryFolder folder;
+  {
+    auto session = start({.output = folder / "gone.lane"});
+    EXPECT_TRUE(fs::exists(folder / "gone.lane"));
+  }
+  EXPECT_FALSE(fs::exists(folder / "gone.lane"));
+  {
+    auto session = start({.output = folder / "kept.lane", .keep = true});
+  }
+  EXPECT_TRUE(fs::exists(folder / "kept.lane"));
+  {
+    auto session = start({.output = folder / "stream.lane"});
+    EXPECT_FALSE(session->save(folder / "early.lane").ok());  // still running
+    session->stop();
+    ASSERT_TRUE(session->save(folder / "saved.lane").ok());
+    ASSERT_TRUE(session->save(folder / "again.lane").ok());
+  }
+  EXPECT_FALSE(fs::exists(folder / "stream.lane"));
+  EXPECT_TRUE(fs::exists(folder / "saved.lane"));
+  EXPECT_EQ(read_file(folder / "saved.lane"), read_file(folder / "again.lane"));
+}
+
+TEST(Session, a_folder_as_output_gets_a_name_of_our_own) {
+  TemporaryFolder folder;
+  auto session = start({.output = folder.path()});
+  session->stop();
+  EXPECT_EQ(session->path().parent_path(), folder.path());
+  EXPECT_EQ(session->path().extension(), ".lane");
+}
+
+TEST(Session, firelane_dir_says_where_the_stream_lies) {
+  TemporaryFolder folder;
+  ::setenv("FIRELANE_DIR", folder.path().c_str(), 1);
+  auto session = start({});
+  ::unsetenv("FIRELANE_DIR");
+  EXPECT_EQ(session->path().parent_path(), folder.path());
+}
+
+TEST(Session, a_second_recording_is_refused_with_a_reason_and_harms_nothing) {
+  TemporaryFolder folder;
+  auto session = start({.output = folder / "a.lane"});
+  const auto second = Session::start({.output = folder / "b.lane"});
+  ASSERT_FALSE(second.ok());
+  EXPECT_EQ(second.error().message, "cannot record: another recording runs in this process; stop it first");
+  op("still recorded");
+  session->stop();
+  EXPECT_EQ(session->status().event_count, 1u);
+}
+
+TEST(Session, an_unusable_folder_stops_the_recording_not_the_program) {
+  TemporaryFolder folder;
+  for (const fs::path& path : {folder / "missing" / "run.lane", fs::path("/proc/run.lane")}) {
+    auto session = start({.output = path});
+    EXPECT_EQ(session->status().state, SessionState::kFailed);
+    EXPECT_EQ(recording_thread(), nullptr);
+    op("ignored");
+    session->stop();
+    session->stop();
+    ASSERT_EQ(session->status().losses.size(), 1u);
+    EXPECT_TRUE(session->status().losses[0].reason.starts_with("recording stopped: " + path.string() + ": "))
+        << session->status().losses[0].reason;
+    const auto saved = session->save(folder / "x.lane");
+    ASSERT_FALSE(saved.ok());
+    EXPECT_NE(saved.error().message.find("nothing was recorded"), std::string::npos);
+  }
+}
+
+TEST(Session, a_read_only_folder_is_a_reason_too) {
+  if (::geteuid() == 0) GTEST_SKIP() << "root may write everywhere; /proc above stands for it";
+  TemporaryFolder folder;
+  ::chmod(folder.path().c_str(), 0500);
+  auto session = start({.output = folder / "run.lane"});
+  EXPECT_EQ(session->status().state, SessionState::kFailed);
+  ::chmod(folder.path().c_str(), 0700);
+}
+
+TEST(Session, nothing_is_recorded_before_start_while_paused_and_after_stop) {
+  TemporaryFolder folder;
+  op("before");
+  auto session = start({.start_paused = true, .output = folder / "run.lane"});
+  op("paused");
+  session->resume();
+  op("one");
+  session->pause();
+  op("paused again");
+  session->resume();
+  op("two");
+  session->stop();
+  op("after");
+  EXPECT_EQ(records_of(session->path(), {.times = false, .notes = false, .chunks = false}),
+            R"(thread 0 begin "one" scope 0
+thread 0 end op
+thread 0 begin "two" scope 0
+thread 0 end op
+clean end
+)");
+}
+
+TEST(Session, a_slice_open_across_a_pause_gets_its_own_end) {
+  TemporaryFolder folder;
+  auto session = start({.output = folder / "run.lane"});
+  testing_record::begin("outer");
+  testing_record::begin("ends while paused");
+  session->pause();
+  op("not recorded");
+  testing_record::end();  // of "ends while paused"
+  testing_record::begin("begins while paused");
+  session->resume();
+  op("inside");
+  testing_record::end();  // of "begins while paused": skipped
+  op("inside outer");
+  testing_record::end();
+  session->stop();
+  EXPECT_EQ(records_of(session->path(), {.times = false, .notes = false, .chunks = false}),
+            R"(thread 0 begin "outer" scope 0
+thread 0 begin "ends while paused" scope 0
+thread 0 end op
+thread 0 begin "inside" scope 0
+thread 0 end op
+thread 0 begin "inside outer" scope 0
+thread 0 end op
+thread 0 end op
+clean end
+)");
+}
+
+TEST(Session, an_end_without_its_begin_is_ignored) {
+  TemporaryFolder folder;
+  testing_record::begin("before the start");
+  auto session = start({.output = folder / "run.lane"});
+  testing_record::end();
+  op("whole");
+  testing_record::end();
+  session->stop();
+  EXPECT_EQ(records_of(session->path(), {.times = false, .notes = false, .chunks = false}),
+            "thread 0 begin \"whole\" scope 0\nthread 0 end op\nclean end\n");
+}
+
+TEST(Session, more_texts_than_slots_still_come_out_right) {
+  TemporaryFolder folder;
+  auto session = start({.output = folder / "run.lane"});
+  std::string expected;
+  for (int round = 0; round < 2; ++round) {
+    for (int i = 0; i < 5000; ++i) {
+      const std::string name = "name " + std::to_string(i);
+      op(name);
+      expected += "thread 0 begin \"" + name + "\" scope 0\nthread 0 end op\n";
+    }
+  }
+  session->stop();
+  EXPECT_EQ(session->status().dropped_count, 0u);
+  EXPECT_EQ(records_of(session->path(), {.times = false, .notes = false, .chunks = false}), expected + "clean end\n");
+}
+
+TEST(Session, steps_are_timed_whether_recorded_or_not) {
+  StepTimer timer;
+  timer.step(0, StepPhase::kUnrecorded);
+  timer.step(1, StepPhase::kUnrecorded);
+  timer.raise_phase(StepPhase::kRecorded);
+  timer.finish();
+  const std::vector<StepSample> steps = timer.take();
+  ASSERT_EQ(steps.size(), 2u);
+  EXPECT_EQ(steps[0].phase, StepPhase::kUnrecorded);
+  EXPECT_EQ(steps[1].phase, StepPhase::kRecorded);
+  EXPECT_EQ(steps[0].start_ticks + steps[0].duration_ticks, steps[1].start_ticks);
+  EXPECT_TRUE(timer.samples().empty());
+}
+
+TEST(Session, the_cost_of_each_kind_of_event_is_measured) {
+  const std::vector<CoreCost> costs = core_costs();
+  ASSERT_EQ(costs.size(), 4u);
+  for (const CoreCost& cost : costs) EXPECT_GT(cost.ns_per_event, 0) << cost.kind;
+}
+
+}  // namespace
+}  // namespace firelane

@@ -1,0 +1,33 @@
+#include "record/core/steps.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace firelane {
+
+void StepTimer::step(int64_t number, StepPhase phase) noexcept {
+  const uint64_t now = now_ticks();
+  if (running_) {
+    current_.duration_ticks = now - current_.start_ticks;
+    // The oldest half goes at once, so that this stays cheap.
+    if (samples_.size() >= kMaxSamples) samples_.erase(samples_.begin(), samples_.begin() + kMaxSamples / 2);
+    try {
+      samples_.push_back(current_);
+    } catch (...) {  // no memory: this step is not in the baseline
+    }
+  }
+  current_ = {.number = number, .phase = phase, .start_ticks = now, .duration_ticks = 0};
+  running_ = true;
+}
+
+void StepTimer::raise_phase(StepPhase phase) noexcept { current_.phase = std::max(current_.phase, phase); }
+
+void StepTimer::finish() noexcept {
+  if (!running_) return;
+  step(0, StepPhase::kUnrecorded);
+  running_ = false;
+}
+
+std::vector<StepSample> StepTimer::take() noexcept { return std::exchange(samples_, {}); }
+
+}  // namespace firelane

@@ -1,0 +1,64 @@
+// What the recorder's tests share: a folder that goes away, ops by one call, files as text.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "format/dump.h"
+#include "record/core/session.h"
+#include "record/core/thread_buffer.h"
+
+namespace firelane::testing_record {
+
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::string name = std::filesystem::temp_directory_path() / "firelane-test-XXXXXX";
+    path_ = ::mkdtemp(name.data());
+  }
+  ~TemporaryFolder() {
+    std::error_code error;
+    std::filesystem::remove_all(path_, error);
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  const std::filesystem::path& path() const { return path_; }
+  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+inline std::unique_ptr<Session> start(const RecordOptions& options) {
+  auto session = Session::start(options);
+  EXPECT_TRUE(session.ok()) << session.error().message;
+  return std::move(session).value();
+}
+
+inline void begin(std::string_view name) {
+  if (ThreadBuffer* b = recording_thread_for_begin()) b->begin(now_ticks(), b->text(name), Scope::kFunction);
+}
+inline void end() {
+  if (ThreadBuffer* b = recording_thread_for_end()) b->end(now_ticks(), ScopeGroup::kOp);
+}
+inline void op(std::string_view name) {
+  begin(name);
+  end();
+}
+
+inline std::string read_file(const std::filesystem::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+inline std::string records_of(const std::filesystem::path& path, const DumpOptions& options) {
+  auto text = dump_lane(read_file(path), path.string(), options);
+  return text.ok() ? text.value() : text.error().message;
+}
+
+}  // namespace firelane::testing_record

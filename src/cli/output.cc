@@ -36,13 +36,25 @@ void add_file_options(CLI::App& app, OutputOptions& options) {
 }
 
 void add_report_options(CLI::App& app, OutputOptions& options) {
-  CLI::Option* json = app.add_flag("--json", options.json, "print one JSON object");
-  CLI::Option* csv = app.add_flag("--csv", options.csv, "print comma-separated values");
-  CLI::Option* markdown = app.add_flag("--markdown", options.markdown, "print Markdown");
-  json->excludes(csv)->excludes(markdown);
-  csv->excludes(markdown);
+  app.add_flag("--json", options.json, "print one JSON object");
+  app.add_flag("--csv", options.csv, "print comma-separated values");
+  app.add_flag("--markdown", options.markdown, "print Markdown");
+  app.parse_complete_callback([&options] {  // CLI11's excludes() would fill the help with each pair
+    if (int{options.json} + int{options.csv} + int{options.markdown} > 1) {
+      throw CLI::ValidationError("--json, --csv and --markdown", "give one of them");
+    }
+  });
   app.add_flag("--wide", options.wide, "do not shorten long names");
   add_file_options(app, options);
+}
+
+CLI::Validator whole_number() {
+  return CLI::Validator(
+      [](std::string& text) -> std::string {
+        const bool digits = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+        return digits ? "" : "'" + text + "' is not a whole number from 0 up";
+      },
+      "");
 }
 
 bool wants_color(std::FILE* stream) {

@@ -29,6 +29,9 @@ void add_file_options(CLI::App& app, OutputOptions& options);
 // The above and the forms of a report.
 void add_report_options(CLI::App& app, OutputOptions& options);
 
+// For counts such as --rows: digits only (CLI11 would read -5 as a huge number).
+CLI::Validator whole_number();
+
 // True when `stream` is a terminal that may be coloured: not under NO_COLOR or TERM=dumb.
 bool wants_color(std::FILE* stream);
 
@@ -46,6 +49,8 @@ class Output {
   // Makes the file appear under its name. Without it nothing is left behind.
   Result<void> close();
 
+  // Text and Markdown: verbs show the top rows. JSON and CSV get all of them.
+  bool for_people() const { return form_ == report::Form::kText || form_ == report::Form::kMarkdown; }
   bool to_stdout() const { return stream_ == stdout; }
 
  private:

@@ -13,6 +13,9 @@ std::string render_markdown(const Report& report);                      // rende
 std::string render_csv(const Report& report);                           // render_data.cc
 std::string render_json(const Report& report);                          // render_data.cc
 
+// What people see of a report: facts with a label and a value, tables that do not hide.
+bool is_shown(const Fact& fact);
+bool is_shown(const Table& table);
 // Indices of the columns that people see: all but the empty ones that may hide.
 std::vector<size_t> shown_columns(const Table& table);
 bool is_right_aligned(const Column& column);

@@ -68,7 +68,7 @@ std::string table_csv(const Table& table) {
 }  // namespace
 
 std::string render_csv(const Report& report) {
-  if (report.facts.empty() && report.tables.size() == 1) return table_csv(report.tables[0]);
+  if (report.tables.size() == 1) return table_csv(report.tables[0]);
   std::string out = "table,row,field,value\n";
   for (const Fact& fact : report.facts) append_line(out, {"", "", fact.name, plain(fact.value)});
   for (const Table& table : report.tables) {

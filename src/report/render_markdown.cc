@@ -45,9 +45,11 @@ std::string render_markdown(const Report& report) {
   std::string out;
   if (!report.title.empty()) out += "## " + escaped(report.title) + "\n\n";
   for (const Fact& fact : report.facts) {
+    if (!is_shown(fact)) continue;
     out += "- **" + escaped(fact.label) + "**: " + escaped(cell_text(fact.value, fact.kind)) + "\n";
   }
   for (const Table& table : report.tables) {
+    if (!is_shown(table)) continue;
     if (!out.empty()) out += "\n";
     if (!table.title.empty()) out += "### " + escaped(table.title) + "\n\n";
     append_table(out, table);

@@ -27,8 +27,9 @@ void end_line(std::string& line) { line.erase(line.find_last_not_of(' ') + 1); }
 
 void append_facts(std::string& out, const std::vector<Fact>& facts, const TextStyle& style) {
   size_t width = 0;
-  for (const Fact& fact : facts) width = std::max(width, display_width(fact.label));
+  for (const Fact& fact : facts) width = std::max(width, is_shown(fact) ? display_width(fact.label) : 0);
   for (const Fact& fact : facts) {
+    if (!is_shown(fact)) continue;
     std::string label;
     append_padded(label, fact.label, width, false);
     out += painted(label, kDim, style) + "  " + visible_text(cell_text(fact.value, fact.kind)) + "\n";
@@ -81,6 +82,10 @@ void append_notes(std::string& out, const std::vector<std::string>& notes, const
 
 }  // namespace
 
+bool is_shown(const Fact& fact) { return !fact.label.empty() && !std::holds_alternative<std::monostate>(fact.value); }
+
+bool is_shown(const Table& table) { return !table.rows.empty() || !table.hide_if_empty; }
+
 std::vector<size_t> shown_columns(const Table& table) {
   std::vector<size_t> shown;
   for (size_t c = 0; c < table.columns.size(); ++c) {
@@ -105,6 +110,7 @@ std::string render_text(const Report& report, const TextStyle& style) {
   if (!report.title.empty()) out += painted(visible_text(report.title), kBold, style) + "\n";
   append_facts(out, report.facts, style);
   for (const Table& table : report.tables) {
+    if (!is_shown(table)) continue;
     new_section();
     if (!table.title.empty()) out += painted(visible_text(table.title), kBold, style) + "\n";
     append_rows(out, table, style);

@@ -62,15 +62,16 @@ struct Table {
   std::vector<Column> columns;
   std::vector<std::vector<Cell>> rows;
   std::vector<std::string> notes;  // what the numbers leave out, and what to do about it
+  bool hide_if_empty = false;      // text and Markdown only: no row, no table
 
   // REQUIRES: one cell per column.
   void add(std::vector<Cell> row);
 };
 
-// One named value outside of any table.
+// One named value outside of any table. People do not see those that are not known.
 struct Fact {
   std::string name;
-  std::string label;
+  std::string label;  // "" = for programs only
   Kind kind = Kind::kText;
   Cell value;
 };
@@ -90,8 +91,9 @@ struct TextStyle {
 };
 
 // Ends with a line break. JSON: one object; facts are its fields, each table's rows a list of
-// objects under the table's name, all notes under "notes". CSV (quoting of RFC 4180; lines end in LF, for grep and
-// cut): the table; a report that is not exactly one table becomes rows of table,row,field,value.
+// objects under the table's name, all notes under "notes". CSV (quoting of RFC 4180; lines end
+// in LF, for grep and cut): the table of a report that has one, without its facts; any other
+// report becomes rows of table,row,field,value.
 std::string render(const Report& report, Form form, const TextStyle& style = {});
 std::string render(const Table& table, Form form, const TextStyle& style = {});
 

@@ -1,0 +1,91 @@
+#include "analyze/info.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "model/trace_builder.h"
+
+namespace firelane {
+namespace {
+
+Answer answer_to(const TraceDescription& description, std::string_view question) {
+  const auto found = std::find_if(description.answers.begin(), description.answers.end(),
+                                  [&](const Answer& answer) { return answer.question == question; });
+  return found == description.answers.end() ? Answer{} : *found;
+}
+
+Switch option(const TraceDescription& description, std::string_view name) {
+  for (const RecordingOption& candidate : description.options) {
+    if (candidate.name == name) return candidate.state;
+  }
+  return Switch::kUnknown;
+}
+
+TEST(DescribeTrace, counts_events_of_each_kind) {
+  const Model model = TraceBuilder()
+                          .op("aten::mm", {.start_us = 0, .end_us = 10, .external_id = 1})
+                          .call("cudaLaunchKernel", {.start_us = 2, .end_us = 4, .correlation = 7, .external_id = 1})
+                          .kernel("gemm", {.start_us = 5, .end_us = 15, .correlation = 7, .external_id = 1})
+                          .kernel("gemm", {.start_us = 10, .end_us = 20, .stream = 8})
+                          .memory({.at_us = 1, .bytes = 64})
+                          .build();
+  const TraceDescription description = describe_trace(model);
+  EXPECT_EQ(description.events.host[static_cast<size_t>(HostKind::kOp)], 1);
+  EXPECT_EQ(description.events.host[static_cast<size_t>(HostKind::kRuntime)], 1);
+  EXPECT_EQ(description.events.device[static_cast<size_t>(DeviceKind::kKernel)], 2);
+  EXPECT_EQ(description.events.memory, 1);
+  EXPECT_EQ(description.threads, 1);
+  EXPECT_EQ(description.streams, 2);
+  EXPECT_EQ(description.device_busy_ns, 15'000);  // 5..20, the overlap counts once
+}
+
+TEST(DescribeTrace, a_cpu_trace_says_what_to_record_for_kernels) {
+  const TraceDescription description =
+      describe_trace(TraceBuilder().op("aten::mm", {.start_us = 0, .end_us = 10}).build());
+  EXPECT_TRUE(answer_to(description, "time per operator").possible);
+  const Answer kernels = answer_to(description, "device time per kernel");
+  EXPECT_FALSE(kernels.possible);
+  EXPECT_EQ(kernels.reason, "CPU only: no device work");
+  EXPECT_NE(kernels.remedy.find("ProfilerActivity.CUDA"), std::string_view::npos);
+  EXPECT_EQ(answer_to(description, "time per operator").remedy, "");
+}
+
+TEST(DescribeTrace, shapes_make_flops_possible) {
+  const TraceDescription without = describe_trace(TraceBuilder().op("aten::mm", {.start_us = 0, .end_us = 10}).build());
+  EXPECT_FALSE(answer_to(without, "FLOPs").possible);
+  const TraceDescription with =
+      describe_trace(TraceBuilder().op("aten::mm", {.start_us = 0, .end_us = 10, .dims = "[[2, 3], [3, 4]]"}).build());
+  EXPECT_TRUE(answer_to(with, "FLOPs").possible);
+  EXPECT_EQ(option(with, "record_shapes"), Switch::kOn);
+}
+
+TEST(DescribeTrace, a_switch_that_torch_did_not_write_is_off_and_in_other_traces_unknown) {
+  const TraceDescription torch =
+      describe_trace(TraceBuilder().metadata("schemaVersion", "1").metadata("with_stack", "1").build());
+  EXPECT_EQ(option(torch, "with_stack"), Switch::kOn);
+  EXPECT_EQ(option(torch, "profile_memory"), Switch::kOff);
+  EXPECT_EQ(option(describe_trace(TraceBuilder().build()), "profile_memory"), Switch::kUnknown);
+}
+
+TEST(DescribeTrace, data_loss_is_listed_before_what_is_normal) {
+  Model model = TraceBuilder().build();
+  model.losses[Stat::kFlowEndWithoutStart] = 5;
+  model.losses[Stat::kTruncated] = 1;
+  model.losses[Stat::kRecorderDroppedEvents] = 3;
+  const TraceDescription description = describe_trace(model);
+  ASSERT_EQ(description.losses.size(), 3u);
+  EXPECT_EQ(description.losses[0].stat, Stat::kTruncated);
+  EXPECT_EQ(description.losses[1].stat, Stat::kRecorderDroppedEvents);
+  EXPECT_EQ(description.losses[2].count, 5u);
+}
+
+TEST(DescribeTrace, an_empty_trace_answers_nothing_and_does_not_fail) {
+  const TraceDescription description = describe_trace(TraceBuilder().build());
+  EXPECT_TRUE(std::none_of(description.answers.begin(), description.answers.end(),
+                           [](const Answer& answer) { return answer.possible; }));
+  EXPECT_EQ(description.unix_start_ns, kNoNumber);
+}
+
+}  // namespace
+}  // namespace firelane

@@ -1,0 +1,83 @@
+#include "analyze/steps.h"
+
+#include <algorithm>
+
+#include "analyze/device_work.h"
+#include "base/check.h"
+
+namespace firelane {
+
+namespace {
+
+// The step in whose window `time_ns` lies; of overlapping ones the latest that began.
+class StepFinder {
+ public:
+  explicit StepFinder(const Steps& steps) : steps_(steps) {}
+
+  StepRow& at(int64_t time_ns, StepTable& table) const {
+    const auto after = std::upper_bound(steps_.start_ns.begin(), steps_.start_ns.end(), time_ns);
+    for (auto index = after - steps_.start_ns.begin(); index-- > 0;) {
+      const auto step = static_cast<size_t>(index);
+      if (time_ns < steps_.start_ns[step] + steps_.duration_ns[step]) return table.rows[step];
+      if (!table.overlapping) break;
+    }
+    return table.outside;
+  }
+
+ private:
+  const Steps& steps_;
+};
+
+int64_t median(std::vector<int64_t> values) {
+  std::sort(values.begin(), values.end());
+  const size_t middle = values.size() / 2;
+  if (values.size() % 2 == 1) return values[middle];
+  return values[middle - 1] + (values[middle] - values[middle - 1]) / 2;
+}
+
+void count_starts(const Model& model, StepTable& table) {
+  const StepFinder finder(model.steps);
+  for (Row row = 0; row < model.host_slices.size(); ++row) {
+    if (model.host_slices.kind[row] == HostKind::kOp) ++finder.at(model.host_slices.start_ns[row], table).ops;
+  }
+  const DeviceSlices& slices = model.device_slices;
+  for (Row row = 0; row < slices.size(); ++row) {
+    if (slices.kind[row] == DeviceKind::kKernel) ++finder.at(slices.start_ns[row], table).kernels;
+    const bool moves = slices.kind[row] == DeviceKind::kCopy || slices.kind[row] == DeviceKind::kSet;
+    if (moves) ++finder.at(slices.start_ns[row], table).copies;
+  }
+}
+
+}  // namespace
+
+StepTable step_table(const Model& model) {
+  const Steps& steps = model.steps;
+  const IntervalSet busy = device_busy(model);
+  StepTable table;
+  std::vector<Interval> windows;
+  int64_t window_busy_ns = 0;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const int64_t end_ns = steps.start_ns[i] + steps.duration_ns[i];
+    const int64_t busy_ns = busy.covered_ns(steps.start_ns[i], end_ns);
+    table.rows.push_back({.number = steps.number[i],
+                          .start_ns = steps.start_ns[i],
+                          .duration_ns = steps.duration_ns[i],
+                          .device_busy_ns = busy_ns,
+                          .device_idle_ns = steps.duration_ns[i] - busy_ns});
+    if (!windows.empty() && steps.start_ns[i] < windows.back().end_ns) table.overlapping = true;
+    windows.push_back({steps.start_ns[i], std::max(end_ns, windows.empty() ? end_ns : windows.back().end_ns)});
+    window_busy_ns += busy_ns;
+  }
+  const IntervalSet all_windows(std::move(windows));
+  table.outside.device_busy_ns = busy.total_ns() - busy.overlap_ns(all_windows);
+  FL_CHECK(table.overlapping || window_busy_ns + table.outside.device_busy_ns == busy.total_ns(),
+           "step_table: busy time inside and outside of steps must add up to all of it");
+  count_starts(model, table);
+  if (steps.size() == 0) return table;
+  table.median_ns = median(steps.duration_ns);
+  table.min_ns = *std::min_element(steps.duration_ns.begin(), steps.duration_ns.end());
+  table.max_ns = *std::max_element(steps.duration_ns.begin(), steps.duration_ns.end());
+  return table;
+}
+
+}  // namespace firelane

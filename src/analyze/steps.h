@@ -1,0 +1,40 @@
+// Time per step: how long, and how much of it the devices worked.
+//
+// A step's window is its host slice (ProfilerStep#N). Device work counts where it runs, not
+// where it was launched: a kernel of step 3 that runs into the window of step 4 is busy time
+// of step 4. For each step, device_busy_ns + device_idle_ns == duration_ns. Ops and kernels
+// belong to the step in whose window they start, those of no step to `outside`, so counts
+// and busy time of all steps and `outside` add up to the trace's.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "model/model.h"
+
+namespace firelane {
+
+struct StepRow {
+  int64_t number = kNoNumber;
+  int64_t start_ns = 0;
+  int64_t duration_ns = 0;
+  int64_t device_busy_ns = 0;  // some stream of some device worked
+  int64_t device_idle_ns = 0;
+  int64_t kernels = 0;  // started in the window
+  int64_t copies = 0;   // copies and sets
+  int64_t ops = 0;      // started in the window, on any thread
+};
+
+struct StepTable {
+  std::vector<StepRow> rows;  // in order of time
+  // Before the first, between and after the last step; duration and idle time are not meant.
+  StepRow outside;
+  int64_t median_ns = kNoNumber;  // of the durations; the mean of the middle two when even
+  int64_t min_ns = kNoNumber;
+  int64_t max_ns = kNoNumber;
+  bool overlapping = false;  // windows overlap: busy time in two windows counts in both
+};
+
+StepTable step_table(const Model& model);
+
+}  // namespace firelane

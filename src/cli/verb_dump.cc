@@ -1,0 +1,53 @@
+// firelane dump FILE
+#include "cli/open.h"
+#include "cli/output.h"
+#include "cli/verbs.h"
+#include "report/dump.h"
+
+namespace firelane::cli {
+
+namespace {
+
+struct DumpArgs {
+  std::string path;
+  report::DumpOptions options;
+  bool json = false;
+  OutputOptions output;
+};
+
+Result<int> run_dump(const DumpArgs& args) {
+  FL_TRY(Output output, Output::open(args.output));
+  FL_TRY(const Model model, open_trace(args.path));
+  report::DumpOptions options = args.options;
+  options.form = args.json ? report::DumpForm::kJsonLines : report::DumpForm::kText;
+  FL_TRY_VOID(report::dump(model, options, [&output](std::string_view lines) { return output.write(lines); }));
+  FL_TRY_VOID(output.close());
+  return kExitOk;
+}
+
+}  // namespace
+
+Verb dump_verb() {
+  return {.name = "dump",
+          .sentence = "Print the rows of the trace as they were read, one line each.",
+          .examples = {"firelane dump trace.json.gz --table host_slices --rows 10",
+                       "firelane dump trace.json.gz --table device_slices --args --json"},
+          .setup = [](CLI::App& app) -> VerbBody {
+            auto args = std::make_shared<DumpArgs>();
+            add_trace_argument(app, args->path);
+            app.add_option("--table", args->options.tables,
+                           "only this table; may be given more than once (default: all)")
+                ->check(CLI::IsMember(report::dump_table_names()))
+                ->take_all()
+                ->allow_extra_args(false);
+            app.add_option("--rows", args->options.max_rows, "at most this many rows of each table; 0 = all")
+                ->check(whole_number())
+                ->type_name("N");
+            app.add_flag("--args", args->options.args, "add the whole source event to each row that has one (slow)");
+            app.add_flag("--json", args->json, "one JSON object a line instead of text");
+            add_file_options(app, args->output);
+            return [args] { return run_dump(*args); };
+          }};
+}
+
+}  // namespace firelane::cli

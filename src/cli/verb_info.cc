@@ -1,0 +1,39 @@
+// firelane info FILE, and firelane FILE.
+#include "analyze/info.h"
+#include "cli/open.h"
+#include "cli/output.h"
+#include "cli/verbs.h"
+#include "report/info_report.h"
+
+namespace firelane::cli {
+
+namespace {
+
+struct InfoArgs {
+  std::string path;
+  OutputOptions output;
+};
+
+Result<int> run_info(const InfoArgs& args) {
+  FL_TRY(Output output, Output::open(args.output));
+  FL_TRY(const Model model, open_trace(args.path));
+  FL_TRY_VOID(output.print(report::info_report(model, describe_trace(model))));
+  FL_TRY_VOID(output.close());
+  return kExitOk;
+}
+
+}  // namespace
+
+Verb info_verb() {
+  return {.name = "info",
+          .sentence = "What a trace is, what it can answer, and what it lost.",
+          .examples = {"firelane info trace.json.gz", "firelane info trace.json.gz --json | jq .answers"},
+          .setup = [](CLI::App& app) -> VerbBody {
+            auto args = std::make_shared<InfoArgs>();
+            add_trace_argument(app, args->path);
+            add_report_options(app, args->output);
+            return [args] { return run_info(*args); };
+          }};
+}
+
+}  // namespace firelane::cli

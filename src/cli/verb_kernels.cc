@@ -1,0 +1,73 @@
+// firelane kernels FILE
+#include <map>
+#include <optional>
+
+#include "analyze/kernels.h"
+#include "cli/open.h"
+#include "cli/output.h"
+#include "cli/verbs.h"
+#include "report/kernels_report.h"
+
+namespace firelane::cli {
+
+namespace {
+
+const std::map<std::string, KernelOrder>& orders() {
+  static const std::map<std::string, KernelOrder> names = {
+      {"total", KernelOrder::kTotal}, {"mean", KernelOrder::kMean},   {"min", KernelOrder::kMin},
+      {"max", KernelOrder::kMax},     {"calls", KernelOrder::kCalls}, {"occupancy", KernelOrder::kOccupancy},
+      {"bytes", KernelOrder::kBytes}, {"name", KernelOrder::kName},
+  };
+  return names;
+}
+
+constexpr size_t kRowsForPeople = 30;
+
+struct KernelsArgs {
+  std::string path;
+  bool by_op = false;
+  bool by_stream = false;
+  std::string sort_by = "total";
+  std::optional<size_t> rows;
+  OutputOptions output;
+};
+
+Result<int> run_kernels(const KernelsArgs& args) {
+  FL_TRY(Output output, Output::open(args.output));
+  FL_TRY(const Model model, open_trace(args.path));
+  KernelTable table = kernel_table(model, {.by_op = args.by_op, .by_stream = args.by_stream});
+  sort_rows(model, table, orders().at(args.sort_by));
+  const size_t rows = args.rows.value_or(output.for_people() ? kRowsForPeople : 0);
+  FL_TRY_VOID(output.print(report::kernels_report(model, table, {.max_rows = rows, .sum_rest = output.for_people()})));
+  FL_TRY_VOID(output.close());
+  return kExitOk;
+}
+
+}  // namespace
+
+Verb kernels_verb() {
+  return {.name = "kernels",
+          .sentence = "Device time per kernel, copy and set: calls, durations, launch shape, occupancy, bandwidth.",
+          .examples = {"firelane kernels trace.json.gz --rows 10",
+                       "firelane kernels trace.json.gz --group-by-op --sort-by calls --csv"},
+          .setup = [](CLI::App& app) -> VerbBody {
+            auto args = std::make_shared<KernelsArgs>();
+            add_trace_argument(app, args->path);
+            app.add_flag("--group-by-op", args->by_op, "one row per kernel and the op that launched it");
+            app.add_flag("--by-stream", args->by_stream, "one row per kernel and stream");
+            std::vector<std::string> names;
+            for (const auto& [name, order] : orders()) names.push_back(name);
+            app.add_option("--sort-by", args->sort_by, "largest first; names ascending")
+                ->check(CLI::IsMember(names))
+                ->capture_default_str();
+            app.add_option(
+                   "--rows", args->rows,
+                   "show this many; text and Markdown sum up the rest. 0 = all (default: 30 in text and Markdown)")
+                ->check(whole_number())
+                ->type_name("N");
+            add_report_options(app, args->output);
+            return [args] { return run_kernels(*args); };
+          }};
+}
+
+}  // namespace firelane::cli

@@ -1,0 +1,173 @@
+#include "report/info_report.h"
+
+#include <fmt/format.h>
+
+#include <ctime>
+
+#include "report/quantity.h"
+
+namespace firelane::report {
+
+namespace {
+
+std::string_view name_of(Severity severity) {
+  return severity == Severity::kDataLoss ? "data loss" : severity == Severity::kWarning ? "warning" : "info";
+}
+
+Cell utc_text(int64_t unix_ns) {
+  if (unix_ns == kNoNumber) return {};
+  const std::time_t seconds = unix_ns / 1'000'000'000;
+  std::tm parts{};
+  ::gmtime_r(&seconds, &parts);
+  return fmt::format("{:04}-{:02}-{:02} {:02}:{:02}:{:02} UTC", parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday,
+                     parts.tm_hour, parts.tm_min, parts.tm_sec);
+}
+
+Cell text_or_none(std::string text) {
+  if (text.empty()) return {};
+  return text;
+}
+
+// A top-level value as text: JSON strings without their quotes.
+Cell metadata_text(const Model& model, std::string_view key) {
+  const MetadataEntry* entry = model.find_metadata(key);
+  if (entry == nullptr) return {};
+  std::string_view json = entry->json;
+  if (json.size() >= 2 && json.front() == '"' && json.back() == '"') json = json.substr(1, json.size() - 2);
+  return std::string(json);
+}
+
+std::vector<Fact> facts_of(const Model& model, const TraceDescription& description) {
+  const TraceInfo& info = model.info;
+  const Steps& steps = model.steps;
+  const size_t last = steps.size() - 1;
+  return {
+      {"path", "File", Kind::kText, info.path},
+      {"format", "Format", Kind::kText, info.format + (info.compressed ? ", gzip" : "")},
+      {"file_bytes", "Size", Kind::kBytes, static_cast<int64_t>(info.file_bytes)},
+      {"content_bytes", "Unpacked", Kind::kBytes, static_cast<int64_t>(info.content_bytes)},
+      {"program", "Program", Kind::kText, text_or_none(description.program)},
+      {"process_id", "Process id", Kind::kNumber, cell_unless(description.process_id, kNoNumber)},
+      {"host_name", "Host", Kind::kText, metadata_text(model, "host_name")},
+      {"started", "Started", Kind::kText, utc_text(description.unix_start_ns)},
+      {"unix_start_ns", "", Kind::kNumber, cell_unless(description.unix_start_ns, kNoNumber)},
+      {"duration_ns", "Duration", Kind::kDuration, info.duration_ns},
+      {"device_busy_ns", "Device busy", Kind::kDuration, cell_unless(description.device_busy_ns, int64_t{0})},
+      {"step_count", "Steps", Kind::kNumber, static_cast<int64_t>(steps.size())},
+      {"first_step", "First step", Kind::kNumber, steps.size() == 0 ? Cell{} : Cell{steps.number[0]}},
+      {"last_step", "Last step", Kind::kNumber, steps.size() == 0 ? Cell{} : Cell{steps.number[last]}},
+      {"thread_count", "Threads", Kind::kNumber, description.threads},
+      {"stream_count", "Streams", Kind::kNumber, description.streams},
+      {"rank", "Rank", Kind::kNumber, cell_unless(info.distributed.rank, kNoNumber)},
+      {"world_size", "World size", Kind::kNumber, cell_unless(info.distributed.world_size, kNoNumber)},
+      {"backend", "Backend", Kind::kText, text_or_none(info.distributed.backend)},
+      {"cuda_driver_version", "CUDA driver", Kind::kText, metadata_text(model, "cuda_driver_version")},
+      {"cuda_runtime_version", "CUDA runtime", Kind::kText, metadata_text(model, "cuda_runtime_version")},
+      {"cupti_version", "CUPTI", Kind::kText, metadata_text(model, "cupti_version")},
+      {"event_count", "Events read", Kind::kNumber, static_cast<int64_t>(info.event_count)},
+  };
+}
+
+Table devices_table(const std::vector<DeviceProperties>& devices) {
+  Table table{.name = "devices",
+              .title = "Devices",
+              .columns = {{"device", "Device", Kind::kNumber},
+                          {"name", "Name", Kind::kText},
+                          {"total_memory_bytes", "Memory", Kind::kBytes},
+                          {"compute_capability", "Compute", Kind::kText},
+                          {"multiprocessors", "SMs", Kind::kNumber},
+                          {"max_threads_per_multiprocessor", "Threads/SM", Kind::kNumber},
+                          {"registers_per_multiprocessor", "Registers/SM", Kind::kNumber},
+                          {"shared_memory_per_multiprocessor_bytes", "Shared/SM", Kind::kBytes},
+                          {"warp_size", "Warp", Kind::kNumber}}};
+  for (const DeviceProperties& device : devices) {
+    const bool has_compute = device.compute_major != kNoNumber;
+    table.add({cell_unless(device.id, kNoNumber), device.name, cell_unless(device.total_memory_bytes, kNoNumber),
+               has_compute ? Cell{fmt::format("{}.{}", device.compute_major, device.compute_minor)} : Cell{},
+               cell_unless(device.multiprocessors, kNoNumber),
+               cell_unless(device.max_threads_per_multiprocessor, kNoNumber),
+               cell_unless(device.registers_per_multiprocessor, kNoNumber),
+               cell_unless(device.shared_memory_per_multiprocessor_bytes, kNoNumber),
+               cell_unless(device.warp_size, kNoNumber)});
+  }
+  return table;
+}
+
+Table events_table(const EventCounts& events) {
+  Table table{.name = "events",
+              .title = "Events",
+              .columns = {{"side", "Side"}, {"kind", "Kind"}, {"count", "Count", Kind::kNumber}}};
+  const auto add = [&table](std::string_view side, std::string_view kind, int64_t count) {
+    if (count != 0) table.add({std::string(side), std::string(kind), count});
+  };
+  for (size_t i = 0; i < kHostKindCount; ++i) add("host", name_of(static_cast<HostKind>(i)), events.host[i]);
+  for (size_t i = 0; i < kDeviceKindCount; ++i) add("device", name_of(static_cast<DeviceKind>(i)), events.device[i]);
+  add("other", "memory", events.memory);
+  add("other", "instant", events.instants);
+  add("other", "counter_sample", events.counter_samples);
+  add("other", "flow", events.flows);
+  return table;
+}
+
+Table spans_table(const Model& model, const std::vector<Span>& spans) {
+  Table table{
+      .name = "spans",
+      .title = "Spans of the profiler",
+      .columns = {
+          {"name", "Name"}, {"start_ns", "Start", Kind::kDuration}, {"duration_ns", "Duration", Kind::kDuration}}};
+  for (const Span& span : spans) table.add({std::string(model.text(span.name)), span.start_ns, span.duration_ns});
+  return table;
+}
+
+Table options_table(const std::vector<RecordingOption>& options) {
+  Table table{
+      .name = "recording_options", .title = "Recorded with", .columns = {{"option", "Option"}, {"state", "State"}}};
+  for (const RecordingOption& option : options) {
+    table.add({std::string(option.name), std::string(firelane::name_of(option.state))});
+  }
+  return table;
+}
+
+Table answers_table(const std::vector<Answer>& answers) {
+  Table table{.name = "answers",
+              .title = "What this trace can answer",
+              .columns = {{"question", "Question"},
+                          {"possible", "Answer", Kind::kTruth},
+                          {"reason", "Why not", Kind::kText, Align::kByKind, 0, true},
+                          {"remedy", "What to do", Kind::kText, Align::kByKind, 0, true}}};
+  for (const Answer& answer : answers) {
+    table.add({std::string(answer.question), int64_t{answer.possible}, text_or_none(std::string(answer.reason)),
+               text_or_none(std::string(answer.remedy))});
+  }
+  return table;
+}
+
+Table losses_table(const std::vector<Loss>& losses) {
+  Table table{.name = "losses",
+              .title = "Lost, repaired or left out",
+              .columns = {{"name", "Name"},
+                          {"severity", "Severity"},
+                          {"count", "Count", Kind::kNumber},
+                          {"meaning", "What happened"},
+                          {"remedy", "What to do"}}};
+  for (const Loss& loss : losses) {
+    const StatInfo& stat = info_of(loss.stat);
+    table.add({std::string(stat.name), std::string(name_of(stat.severity)), static_cast<int64_t>(loss.count),
+               std::string(stat.meaning), std::string(stat.remedy)});
+  }
+  return table;
+}
+
+}  // namespace
+
+Report info_report(const Model& model, const TraceDescription& description) {
+  Report report{.facts = facts_of(model, description)};
+  report.tables = {devices_table(model.info.devices),     events_table(description.events),
+                   spans_table(model, description.spans), options_table(description.options),
+                   answers_table(description.answers),    losses_table(description.losses)};
+  for (Table& table : report.tables) table.hide_if_empty = true;
+  if (description.losses.empty()) report.notes.push_back("nothing was lost, repaired or left out");
+  return report;
+}
+
+}  // namespace firelane::report

@@ -1,0 +1,154 @@
+#include "report/kernels_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "report/quantity.h"
+
+namespace firelane::report {
+
+namespace {
+
+constexpr size_t kNameWidth = 56;
+constexpr size_t kOpWidth = 32;
+
+Cell launch_shape(const Shared<std::array<int32_t, 3>>& shape) {
+  using State = Shared<std::array<int32_t, 3>>::State;
+  if (shape.state == State::kUnknown) return {};
+  if (shape.state == State::kVaries) return "varies";
+  return fmt::format("{}x{}x{}", shape.value[0], shape.value[1], shape.value[2]);
+}
+
+Cell op_name(const Model& model, StringId op) {
+  if (op == kNoString) return {};
+  return std::string(model.text(op));
+}
+
+std::vector<Column> columns() {
+  return {
+      {"kind", "Kind"},
+      {"name", "Name", Kind::kText, Align::kByKind, kNameWidth},
+      {"op", "Op", Kind::kText, Align::kByKind, kOpWidth, true},
+      {"device", "Device", Kind::kNumber, Align::kByKind, 0, true},
+      {"stream", "Stream", Kind::kNumber, Align::kByKind, 0, true},
+      {"calls", "Calls", Kind::kNumber},
+      {"total_ns", "Total", Kind::kDuration},
+      {"share_percent", "Share", Kind::kPercent},
+      {"mean_ns", "Mean", Kind::kDuration},
+      {"min_ns", "Min", Kind::kDuration},
+      {"max_ns", "Max", Kind::kDuration},
+      {"grid", "Grid", Kind::kText, Align::kRight, 0, true},
+      {"block", "Block", Kind::kText, Align::kRight, 0, true},
+      {"registers", "Regs", Kind::kNumber, Align::kByKind, 0, true},
+      {"shared_memory_bytes", "Shared", Kind::kBytes, Align::kByKind, 0, true},
+      {"occupancy_percent", "Occup.", Kind::kPercent, Align::kByKind, 0, true},
+      {"graph_calls", "In graphs", Kind::kNumber, Align::kByKind, 0, true},
+      {"bytes", "Bytes", Kind::kBytes, Align::kByKind, 0, true},
+      {"bandwidth_gb_s", "Bandwidth", Kind::kBandwidth, Align::kByKind, 0, true},
+      {"top_op", "Mostly for", Kind::kText, Align::kByKind, kOpWidth, true},
+      {"top_op_percent", "of it", Kind::kPercent, Align::kByKind, 0, true},
+      {"op_count", "Ops", Kind::kNumber, Align::kByKind, 0, true},
+  };
+}
+
+// The op with the largest part of the row's time, device work without an op left aside.
+const OpShare* top_op(const KernelRow& row) {
+  const auto found =
+      std::find_if(row.ops.begin(), row.ops.end(), [](const OpShare& share) { return share.op != kNoString; });
+  return found == row.ops.end() ? nullptr : &*found;
+}
+
+std::vector<Cell> cells(const Model& model, const KernelRow& row) {
+  const OpShare* top = top_op(row);
+  const bool split_by_op = row.op != kNoString;
+  const int64_t op_count =
+      std::count_if(row.ops.begin(), row.ops.end(), [](const OpShare& share) { return share.op != kNoString; });
+  const bool has_top = top != nullptr && !split_by_op;
+  const double top_percent =
+      has_top && row.total_ns > 0 ? 100.0 * static_cast<double>(top->total_ns) / static_cast<double>(row.total_ns) : 0;
+  return {std::string(name_of(row.kind)),
+          std::string(model.text(row.name)),
+          op_name(model, row.op),
+          cell_unless(row.device, int32_t{-1}),
+          cell_unless(row.stream, kNoNumber),
+          row.calls,
+          row.total_ns,
+          row.share_percent,
+          std::llround(row.mean_ns()),
+          row.min_ns,
+          row.max_ns,
+          launch_shape(row.grid),
+          launch_shape(row.block),
+          cell_unless(row.registers, int32_t{-1}),
+          cell_unless(row.shared_memory_bytes, kNoNumber),
+          cell_unless(row.occupancy_percent, -1.0),
+          cell_unless(row.graph_calls, int64_t{0}),
+          cell_unless(row.bytes, kNoNumber),
+          cell_unless(row.bandwidth_gb_s, -1.0),
+          has_top ? op_name(model, top->op) : Cell{},
+          has_top ? Cell{top_percent} : Cell{},
+          has_top ? Cell{op_count} : Cell{}};
+}
+
+// What the shown rows leave out, as one row.
+std::vector<Cell> rest_cells(const KernelTable& table, size_t shown) {
+  KernelRow rest;
+  rest.min_ns = table.rows[shown].min_ns;
+  for (size_t i = shown; i < table.rows.size(); ++i) {
+    const KernelRow& row = table.rows[i];
+    rest.calls += row.calls;
+    rest.total_ns += row.total_ns;
+    rest.share_percent += row.share_percent;
+    rest.min_ns = std::min(rest.min_ns, row.min_ns);
+    rest.max_ns = std::max(rest.max_ns, row.max_ns);
+  }
+  std::vector<Cell> out(columns().size());
+  out[0] = "rest";
+  out[1] = fmt::format("({} more rows)", table.rows.size() - shown);
+  out[5] = rest.calls;
+  out[6] = rest.total_ns;
+  out[7] = rest.share_percent;
+  out[8] = std::llround(rest.mean_ns());
+  out[9] = rest.min_ns;
+  out[10] = rest.max_ns;
+  return out;
+}
+
+std::vector<std::string> notes(const KernelTable& table) {
+  if (table.calls == 0) {
+    return {
+        "no device work in this trace: record with activities=[..., ProfilerActivity.CUDA] on a machine with a GPU"};
+  }
+  std::vector<std::string> out;
+  if (table.busy_ns < table.work_ns) {
+    out.push_back(fmt::format("{} of device work ran at the same time as other work: streams overlap",
+                              format_duration(table.work_ns - table.busy_ns)));
+  }
+  if (table.without_op > 0) {
+    out.push_back(
+        fmt::format("{} of {} pieces of device work belong to no op of this trace", table.without_op, table.calls));
+  }
+  if (table.without_occupancy > 0) {
+    out.push_back(fmt::format("{} kernels carry no occupancy; theirs is not in the means", table.without_occupancy));
+  }
+  return out;
+}
+
+}  // namespace
+
+Report kernels_report(const Model& model, const KernelTable& table, const KernelReportOptions& options) {
+  Report report{.facts = {{"row_count", "Rows", Kind::kNumber, static_cast<int64_t>(table.rows.size())},
+                          {"calls", "Calls", Kind::kNumber, table.calls},
+                          {"work_ns", "Device work", Kind::kDuration, table.work_ns},
+                          {"busy_ns", "Device busy", Kind::kDuration, table.busy_ns}}};
+  Table out{.name = "kernels", .columns = columns(), .notes = notes(table)};
+  const size_t shown = options.max_rows == 0 ? table.rows.size() : std::min(options.max_rows, table.rows.size());
+  for (size_t i = 0; i < shown; ++i) out.add(cells(model, table.rows[i]));
+  if (shown < table.rows.size() && options.sum_rest) out.add(rest_cells(table, shown));
+  report.tables = {std::move(out)};
+  return report;
+}
+
+}  // namespace firelane::report

@@ -1,0 +1,11 @@
+// `firelane steps` as a report.
+#pragma once
+
+#include "analyze/steps.h"
+#include "report/table.h"
+
+namespace firelane::report {
+
+Report steps_report(const StepTable& table);
+
+}  // namespace firelane::report

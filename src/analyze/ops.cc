@@ -106,13 +106,16 @@ void Sweep::add_device_slices() {
   const OpDetails& ops = model_.op_details;
   const bool has_ids =
       std::any_of(ops.external_id.begin(), ops.external_id.end(), [](int64_t id) { return id != kNoNumber; });
+  // Kineto writes device annotations 1 ns wider on both sides, so that viewers nest them.
+  const bool widens = model_.info.base_time_ns != 0;
   own_device_ns_.assign(model_.host_slices.size(), 0);
   for (Row row = 0; row < device.size(); ++row) {
     const OpsKey key = is_event(device.kind[row]) ? groups_.key_of(device.name[row]) : kIgnoredKey;
     if (key == kIgnoredKey) continue;
     const bool is_annotation = device.kind[row] == DeviceKind::kAnnotation;
-    const int64_t duration = device.duration_ns[row];
-    OpsEvent event{.start_ns = device.start_ns[row],
+    const bool is_widened = is_annotation && widens && device.duration_ns[row] >= 2;
+    const int64_t duration = device.duration_ns[row] - (is_widened ? 2 : 0);
+    OpsEvent event{.start_ns = device.start_ns[row] + (is_widened ? 1 : 0),
                    .duration_ns = duration,
                    .order = device.source[row] == kNoSource ? row : device.source[row],
                    .key = key,

@@ -53,7 +53,12 @@ uint32_t OpsStacks::of_host(Row row, Row backward) {
     if (detail != kNoRow && model_.op_details.stack[detail] != kNoString)
       return of_text(model_.op_details.stack[detail]);
   }
-  return of_slices(row);
+  const uint32_t stack = of_slices(row);
+  if (stack != kNone || (kind != HostKind::kRuntime && kind != HostKind::kDriver)) return stack;
+  // A call on a thread without Python (autograd's): its op may know.
+  const Row detail = model_.call_detail(row);
+  const Row op = detail == kNoRow ? kNoRow : model_.call_details.op[detail];
+  return op == kNoRow ? kNone : of_host(op, kNoRow);
 }
 
 uint32_t OpsStacks::of_device(Row row) {

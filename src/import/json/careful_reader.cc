@@ -48,16 +48,31 @@ CarefulReader::Stop CarefulReader::read(uint64_t at, uint64_t until, uint64_t co
   at_ = at;
   window_.clear();
   for (;;) {
+    const char c = at_ < until ? look(content_end) : 0;
     if (at_ >= until) return Stop::kBoundary;
-    const char c = look(content_end);
-    if (at_ >= until && c != 0) return Stop::kBoundary;
-    if (c == 0) return Stop::kEnd;
+    if (c == 0) {
+      // Nothing good after the broken events: the first of them is where the file was torn.
+      if (pending_tear_) {
+        torn_ = true;
+        pending_ = 0;
+      }
+      settle(part);
+      return Stop::kEnd;
+    }
     if (c == ']') {
+      settle(part);
       ++at_;
       return Stop::kListEnd;
     }
-    if (c != '{' || !read_event(content_end, part)) skip_broken(content_end, part);
+    if (c != '{' || !read_event(content_end, part)) skip_broken(content_end);
   }
+}
+
+// Broken events are counted once it is clear that they are not the tear at the end.
+void CarefulReader::settle(RawPart& part) {
+  part.losses[Stat::kEventMalformed] += pending_;
+  pending_ = 0;
+  pending_tear_ = false;
 }
 
 // Reads the event at at_ and steps behind it. False: it cannot be read.
@@ -68,57 +83,51 @@ bool CarefulReader::read_event(uint64_t content_end, RawPart& part) {
     const size_t end = value_end(window_, begin);
     if (end != kNotFound) {
       std::string event(window_, begin, end - begin);
+      // After something broken, an object inside of args must not pass for an event.
+      if (pending_ > 0 && (event.find("\"ph\"") == std::string::npos || event.find("\"pid\"") == std::string::npos)) {
+        return false;
+      }
       const Repairs repairs = repair_text(event.data(), event.size());
       const size_t length = event.size();
       event.append(kTextPadding, ' ');
-      RawPart trial;
+      RawPart trial;  // thrown away: rows go into `part` only when the event is known to be whole
       if (!parser_.parse_event(event.data(), length, at_, trial)) return false;
-      RawPart again;  // rows go straight into `part` once the event is known to be whole
       parser_.parse_event(event.data(), length, at_, part);
-      if (repairs.characters > 0) ++part.losses[Stat::kTextRepaired];
-      if (repairs.numbers > 0) ++part.losses[Stat::kNotANumber];
+      settle(part);
+      part.losses[Stat::kTextRepaired] += repairs.characters;
+      part.losses[Stat::kNotANumber] += repairs.numbers;
       at_ += end - begin;
       return true;
     }
     const bool all_there = window_start_ + window_.size() >= content_end;
+    if (all_there) pending_tear_ = pending_tear_ || pending_ == 0;
     if (all_there || window_.size() - begin >= limit) return false;
     load_window(at_, std::min(size * 4, limit), content_end);
   }
 }
 
-// Steps to what may be the next event. An event that is cut off by the end of the source
-// is a tear, not a broken event.
-void CarefulReader::skip_broken(uint64_t content_end, RawPart& part) {
-  const bool is_event = window_[static_cast<size_t>(at_ - window_start_)] == '{';
+// Steps from something broken to what may be the next event.
+void CarefulReader::skip_broken(uint64_t content_end) {
+  ++broken_;
+  ++pending_;
+  ++at_;
   for (;;) {
     const auto begin = static_cast<size_t>(at_ - window_start_);
-    const size_t comma = first_event_comma(window_, begin + 1);
-    if (comma != kNotFound) {
-      ++part.losses[Stat::kEventMalformed];
-      ++broken_;
-      at_ = window_start_ + comma + 1;
+    const size_t next = next_event_start(window_, begin);
+    if (next != kNotFound) {
+      at_ = window_start_ + next;
       return;
     }
     const uint64_t window_end = window_start_ + window_.size();
     if (window_end >= content_end) {
-      // Nothing like an event follows: the last one is torn, or garbage ends the file.
-      const size_t end = value_end(window_, begin);
-      if (is_event && end == kNotFound) {
-        torn_ = true;
-      } else {
-        ++part.losses[Stat::kEventMalformed];
-        if (is_event && end != kNotFound) {
-          at_ += end - begin;
-          return;
-        }
-      }
-      at_ = content_end;
+      // No event follows. The list may still end properly behind this one.
+      const size_t bracket = window_.rfind(']');
+      at_ = !pending_tear_ && bracket != std::string::npos && bracket >= begin ? window_start_ + bracket : content_end;
       return;
     }
-    // Keep a little, so that a comma across the edge of two windows is seen.
-    const uint64_t from = std::max(at_, window_end - std::min<uint64_t>(window_.size(), 4096));
-    if (from > at_) at_ = from;
-    load_window(from, kWindowBytes, content_end);
+    // Keep a little, so that "," and "{" on two sides of an edge are seen together.
+    at_ = std::max(at_, window_end - std::min<uint64_t>(window_.size(), 64));
+    load_window(at_, kWindowBytes, content_end);
   }
 }
 

@@ -33,7 +33,8 @@ class CarefulReader {
  private:
   void load_window(uint64_t from, size_t size, uint64_t content_end);
   bool read_event(uint64_t content_end, RawPart& part);
-  void skip_broken(uint64_t content_end, RawPart& part);
+  void skip_broken(uint64_t content_end);
+  void settle(RawPart& part);
   char look(uint64_t content_end);
 
   const ByteSource& source_;
@@ -41,7 +42,9 @@ class CarefulReader {
   std::string window_;
   uint64_t window_start_ = 0;
   uint64_t at_ = 0;
-  uint64_t broken_ = 0;  // events given up so far: the search for an event's end gets shorter
+  uint64_t broken_ = 0;   // events given up so far: the search for an event's end gets shorter
+  uint64_t pending_ = 0;  // given up since the last good one: a tear, if no good one follows
+  bool pending_tear_ = false;
   bool torn_ = false;
 };
 

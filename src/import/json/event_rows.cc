@@ -12,6 +12,7 @@ namespace {
 
 // "[1, 2, 3]" into three numbers; what is missing stays.
 void read_triple(std::string_view token, int32_t (&out)[3]) {
+  if (!token.starts_with('[')) return;
   size_t at = 1;
   for (int32_t& number : out) {
     while (at < token.size() && (token[at] == ' ' || token[at] == ',' || token[at] == '"')) ++at;

@@ -114,12 +114,11 @@ size_t last_event_comma(std::string_view text) {
   return kNotFound;
 }
 
-size_t first_event_comma(std::string_view text, size_t from) {
-  for (size_t i = from; i < text.size(); ++i) {
-    i = text.find('{', i);
-    if (i == std::string_view::npos) return kNotFound;
-    const size_t comma = comma_before(text, i);
-    if (comma != kNotFound && comma >= from) return comma;
+size_t next_event_start(std::string_view text, size_t from) {
+  for (size_t brace = text.find('{', from); brace != std::string_view::npos; brace = text.find('{', brace + 1)) {
+    size_t i = brace;
+    while (i > from && is_space(text[i - 1])) --i;
+    if (i > 0 && text[i - 1] == ',') return brace;
   }
   return kNotFound;
 }

@@ -24,8 +24,9 @@ size_t value_end(std::string_view text, size_t at);
 // the part before it is whole. kNotFound if there is none.
 size_t last_event_comma(std::string_view text);
 
-// The same for the first such comma at or after `from`.
-size_t first_event_comma(std::string_view text, size_t from);
+// Where, at or after `from`, the next event may begin: a "{" behind a comma. A guess, to find
+// back after a broken event. kNotFound if there is none.
+size_t next_event_start(std::string_view text, size_t from);
 
 struct Repairs {
   uint64_t characters = 0;  // control characters (to a space) and invalid UTF-8 (to ?) in strings

@@ -1,0 +1,125 @@
+#include "import/gzip_source.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <random>
+
+#include "import/load.h"
+#include "import/test_support.h"
+
+namespace firelane {
+namespace {
+
+std::string read_all(ByteSource& source, size_t piece = 100) {
+  std::string out;
+  std::string buffer(piece, '\0');
+  for (size_t got = 1; got > 0;) {
+    got = source.read(buffer.data(), buffer.size());
+    out.append(buffer, 0, got);
+  }
+  return out;
+}
+
+std::unique_ptr<ByteSource> unzip(std::string bytes) { return open_gzip(open_memory(std::move(bytes)), UINT64_MAX); }
+
+std::string random_text(size_t size) {
+  std::mt19937 random(3);
+  std::string text;
+  while (text.size() < size) text += "event " + std::to_string(random() % 5000) + ", ";
+  text.resize(size);
+  return text;
+}
+
+TEST(GzipSource, two_members_are_one_stream_wherever_they_meet) {
+  const std::string text = random_text(300);
+  for (size_t cut = 0; cut <= text.size(); ++cut) {
+    const auto source = unzip(gzip(text.substr(0, cut)) + gzip(text.substr(cut)));
+    ASSERT_EQ(read_all(*source, 1 + cut % 50), text) << cut;
+    ASSERT_EQ(source->losses(), LossCounts{}) << cut;
+  }
+}
+
+TEST(GzipSource, a_cut_anywhere_keeps_what_came_before_and_is_said) {
+  const std::string text = random_text(5000);
+  const std::string packed = gzip(text);
+  for (size_t size = 0; size < packed.size(); ++size) {
+    const auto source = unzip(packed.substr(0, size));
+    const std::string got = read_all(*source);
+    ASSERT_EQ(got, text.substr(0, got.size())) << size;
+    ASSERT_EQ(source->losses()[Stat::kTruncated], 1u) << size;
+  }
+}
+
+TEST(GzipSource, a_flipped_byte_is_noticed_or_harmless) {
+  const std::string text = random_text(5000);
+  const std::string packed = gzip(text);
+  for (size_t at = 10; at < packed.size(); ++at) {
+    std::string damaged = packed;
+    damaged[at] = static_cast<char>(damaged[at] ^ 0x40);
+    const auto source = unzip(damaged);
+    const std::string got = read_all(*source);
+    const bool said = source->losses()[Stat::kGzipDamaged] + source->losses()[Stat::kTruncated] > 0;
+    ASSERT_TRUE(said || got == text) << at;
+  }
+}
+
+TEST(GzipSource, bytes_behind_the_end_are_ignored_and_said) {
+  const auto source = unzip(gzip("hello") + "junk");
+  EXPECT_EQ(read_all(*source), "hello");
+  EXPECT_EQ(source->losses()[Stat::kGzipTrailingBytes], 1u);
+}
+
+TEST(GzipSource, reads_at_any_place_of_a_long_stream_in_any_order) {
+  const std::string text = random_text(50 << 20);  // three checkpoints
+  const auto source = unzip(gzip(text.substr(0, 20 << 20)) + gzip(text.substr(20 << 20)));
+  std::string buffer(1 << 20, '\0');
+  while (source->read(buffer.data(), buffer.size()) > 0) {
+  }
+  std::mt19937 random(1);
+  for (int i = 0; i < 30; ++i) {
+    const size_t at = random() % (text.size() + 100);
+    std::string got(777, '\0');
+    const Result<size_t> size = source->read_at(at, got.data(), got.size());
+    ASSERT_TRUE(size.ok());
+    got.resize(size.value());
+    ASSERT_EQ(got, at < text.size() ? text.substr(at, 777) : "") << at;
+  }
+}
+
+TEST(GzipSource, a_bomb_is_refused) {
+  const std::string zeros = gzip(std::string(64 << 20, ' '));
+  std::string bomb;
+  for (int i = 0; i < 20; ++i) bomb += zeros;
+  const Result<Model> loaded = load_trace_bytes(gzip("{\"traceEvents\":[") + bomb, "bomb.json.gz", {.threads = 1});
+  ASSERT_FALSE(loaded.ok() && loaded.value().info.event_count > 0);
+  const Result<Model> limited = load_trace_bytes(gzip(std::string(64 << 20, '[')), "bomb.json.gz",
+                                                 {.threads = 1, .progress = {}, .max_content_bytes = 1 << 20});
+  ASSERT_FALSE(limited.ok());
+  EXPECT_NE(limited.error().message.find("decompresses to more than"), std::string::npos);
+}
+
+TEST(GzipSource, a_gzip_of_something_else_is_refused) {
+  const Result<Model> loaded = load_trace_bytes(gzip("#!/bin/sh\necho"), "script.gz");
+  ASSERT_FALSE(loaded.ok());
+  EXPECT_NE(loaded.error().message.find("not a trace"), std::string::npos);
+}
+
+TEST(Load, gzip_and_plain_give_the_same_model) {
+  const std::string path = FIRELANE_TEST_DATA "/gpt_plain.json.gz";
+  std::ifstream file(path, std::ios::binary);
+  const std::string packed((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  const auto source = unzip(packed);
+  const Result<Model> plain = load_trace_bytes(read_all(*source, 1 << 20), "plain", {.threads = 2});
+  const Result<Model> zipped = load_trace(path, {.threads = 3});
+  ASSERT_TRUE(plain.ok() && zipped.ok());
+  EXPECT_EQ(describe(plain.value()), describe(zipped.value()));
+}
+
+TEST(Load, directories_and_missing_files_are_refused_in_one_line) {
+  EXPECT_EQ(load_trace("/nonexistent.json").error().message, "/nonexistent.json: No such file or directory");
+  EXPECT_EQ(load_trace("/").error().message, "/: a directory; name one trace file in it");
+}
+
+}  // namespace
+}  // namespace firelane

@@ -1,0 +1,212 @@
+// The JSON reader: what each kind of event becomes, and that neither the size of chunks nor
+// the number of threads changes anything.
+#include "import/json/read_json.h"
+
+#include <gtest/gtest.h>
+
+#include "import/load.h"
+#include "import/test_support.h"
+
+namespace firelane {
+namespace {
+
+Model load_text(std::string text) {
+  Result<Model> loaded = load_trace_bytes(std::move(text), "test.json");
+  EXPECT_TRUE(loaded.ok()) << loaded.error().message;
+  return std::move(loaded).value();
+}
+
+Model load_in_chunks(const std::string& text, size_t chunk_bytes, unsigned threads) {
+  Result<RawTrace> raw =
+      read_json(open_memory(text), "test.json", {.threads = threads, .chunk_bytes = chunk_bytes, .progress = {}});
+  EXPECT_TRUE(raw.ok());
+  return assemble(std::move(raw).value(), threads);
+}
+
+// One of everything, pretty-printed as Kineto does; the name of an op looks like a cut
+// between events, and args hold a list of objects that does too.
+constexpr std::string_view kEverything = R"({
+  "schemaVersion": 1, "baseTimeNanoseconds": 1790857026000000000,
+  "deviceProperties": [{"id": 0, "name": "NVIDIA H200", "totalGlobalMem": 150109880320, "numSms": 132}],
+  "distributedInfo": {"backend": "nccl", "rank": 3, "world_size": 8, "pg_config": [{"a": 1}, {"b": 2}]},
+  "traceEvents": [
+  {
+    "ph": "X", "cat": "user_annotation", "name": "ProfilerStep#2", "pid": 688, "tid": 688,
+    "ts": 3853369486268.093, "dur": 50164.096,
+    "args": {
+      "External id": 1,"Record function id": 0, "Ev Idx": 0
+    }
+  },
+  {
+    "ph": "X", "cat": "cpu_op", "name": "aten::mm}, {\"x", "pid": 688, "tid": 688,
+    "ts": 3853369486300.5, "dur": 100,
+    "args": {
+      "External id": 2,"Sequence number": 620, "Fwd thread id": 0, "Input Dims": [[16, 513], [], []], "Input type": ["float", "", ""]
+    }
+  },
+  {
+    "ph": "X", "cat": "cpu_op", "name": "MmBackward0", "pid": 688, "tid": 750, "ts": 3853369486500, "dur": 10,
+    "args": {"External id": 3, "list": [{"a": 1}, {"ph": "X", "ts": 5}]}
+  },
+  {"ph": "s", "id": 1, "pid": 688, "tid": 688, "ts": 3853369486300.500, "cat": "fwdbwd", "name": "fwdbwd"},
+  {"ph": "f", "id": 1, "pid": 688, "tid": 750, "ts": 3853369486500, "cat": "fwdbwd", "name": "fwdbwd", "bp": "e"},
+  {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 688, "tid": 688,
+   "ts": 3853369486310.001, "dur": 2.169, "args": {"External id": 2, "cbid": 211, "correlation": 77}},
+  {"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": 3853369486320, "dur": 40.064,
+   "args": {"External id": 2, "device": 0, "context": 1, "stream": 7, "correlation": 77, "grid": [8, 4, 1], "block": [128, 1, 1],
+            "registers per thread": 32, "est. achieved occupancy %": 50, "occupancy": {"limitingFactors": "REGS"}}},
+  {"ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[memory]", "pid": 688, "tid": 688, "ts": 3853369486301,
+   "args": {"Total Reserved": 1000, "Total Allocated": 512, "Bytes": 512, "Device Id": 0, "Device Type": 1, "Addr": 139969627902464}},
+  {"ph": "C", "name": "power", "pid": 0, "ts": 3853369486302, "args": {"W": 310.5}},
+  {"name": "thread_name", "ph": "M", "ts": 0, "pid": 0, "tid": 7, "args": {"name": "stream 7 "}}
+  ],
+  "traceName": "x.json", "more": [{"a": 1}, {"b": 2}]
+}
+)";
+
+TEST(ReadJson, one_of_everything_becomes_what_it_is) {
+  const Model m = load_text(std::string(kEverything));
+  EXPECT_EQ(describe(m),
+            "lane thread 688 688  \n"
+            "lane thread 688 750  \n"
+            "lane stream 0 7 stream 7  \n"
+            "host 0 0 50164096 ProfilerStep#2 user_annotation annotation - \n"
+            "host 0 32407 100000 aten::mm}, {\"x cpu_op op ProfilerStep#2 \n"
+            "host 0 41908 2169 cudaLaunchKernel cuda_runtime runtime aten::mm}, {\"x \n"
+            "host 1 231907 10000 MmBackward0 cpu_op op - \n"
+            "op ProfilerStep#2 1 -9223372036854775808  - \n"
+            "op aten::mm}, {\"x 2 620 [[16, 513], [], []] - \n"
+            "op MmBackward0 3 -9223372036854775808  aten::mm}, {\"x \n"
+            "device 2 51907 40064 gemm kernel cudaLaunchKernel aten::mm}, {\"x 7 \n"
+            "memory 32907 512 139969627902464 \n"
+            "counter 33907 power W 310.500000 \n"
+            "step 2 50164096 \n"
+            "metadata schemaVersion 1 \n"
+            "metadata baseTimeNanoseconds 1790857026000000000 \n"
+            "metadata deviceProperties [{\"id\": 0, \"name\": \"NVIDIA H200\", \"totalGlobalMem\": 150109880320, "
+            "\"numSms\": 132}] \n"
+            "metadata distributedInfo {\"backend\": \"nccl\", \"rank\": 3, \"world_size\": 8, \"pg_config\": [{\"a\": "
+            "1}, {\"b\": 2}]} \n"
+            "metadata traceName \"x.json\" \n"
+            "metadata more [{\"a\": 1}, {\"b\": 2}] \n");
+  EXPECT_EQ(m.info.format, "Kineto JSON");
+  EXPECT_EQ(m.info.devices.at(0).multiprocessors, 132);
+  EXPECT_EQ(m.info.distributed.rank, 3);
+  EXPECT_EQ(m.kernel_details.grid_y, (std::vector<int32_t>{4}));
+  EXPECT_EQ(m.kernel_details.occupancy_percent, (std::vector<float>{50}));
+}
+
+TEST(ReadJson, any_cut_gives_the_same_model) {
+  const std::string text(kEverything);
+  const std::string whole = describe(load_in_chunks(text, 1 << 20, 1));
+  for (size_t chunk = 1; chunk <= text.size() + 2; ++chunk) {
+    ASSERT_EQ(describe(load_in_chunks(text, chunk, 1 + chunk % 3)), whole) << "chunks of " << chunk << " bytes";
+  }
+}
+
+TEST(ReadJson, a_truncated_trace_keeps_every_event_before_the_tear) {
+  const std::string text(kEverything);
+  const size_t list = text.find('[', text.find("traceEvents"));
+  size_t last_slices = 0;
+  for (size_t size = 1; size < text.size(); ++size) {
+    const Result<Model> loaded = load_trace_bytes(text.substr(0, size), "torn.json");
+    if (size <= list) {
+      ASSERT_FALSE(loaded.ok()) << size;
+      continue;
+    }
+    ASSERT_TRUE(loaded.ok()) << size << ": " << loaded.error().message;
+    const Model& m = loaded.value();
+    const size_t slices = m.host_slices.size() + m.device_slices.size();
+    ASSERT_GE(slices, last_slices) << size;
+    last_slices = slices;
+    const bool complete = size >= text.rfind('}') + 1;
+    ASSERT_EQ(m.losses[Stat::kTruncated], complete ? 0u : 1u) << "cut at " << size;
+    ASSERT_EQ(m.losses[Stat::kEventMalformed], 0u) << "cut at " << size;
+  }
+  EXPECT_EQ(last_slices, 5u);
+}
+
+TEST(ReadJson, a_bare_list_is_a_trace_with_or_without_its_closing_bracket) {
+  for (const char* end : {"]", "", ",\n", " ]  "}) {
+    const Model m = load_text(R"([{"name":"a","ph":"X","ts":1,"dur":2,"pid":1,"tid":1,"args":{}})" + std::string(end));
+    EXPECT_EQ(m.host_slices.size(), 1u) << end;
+    EXPECT_EQ(m.losses, LossCounts{}) << end;
+    EXPECT_EQ(m.info.format, "Chrome JSON");
+  }
+}
+
+TEST(ReadJson, the_exporter_of_torch_without_kineto_writes_ops) {
+  const Model m = load_text(
+      R"([{"name": "aten::add", "ph": "X", "ts": 1.5, "dur": 2.25, "tid": 1, "pid": "CPU functions", "args": {}}])");
+  EXPECT_EQ(m.host_slices.kind[0], HostKind::kOp);
+  EXPECT_EQ(m.host_slices.duration_ns[0], 2250);
+}
+
+TEST(ReadJson, the_names_of_torch_1_8_are_known) {
+  const Model m = load_text(R"({"traceEvents": [
+    {"ph":"X","cat":"Operator","name":"aten::mm","pid":9,"tid":"9","ts":10,"dur":20,"args":{"Device":9,"External id":2,"Input dims":[[2,2],[2,2]]}},
+    {"ph":"X","cat":"Runtime","name":"cudaLaunchKernel","pid":9,"tid":"9","ts":12,"dur":3,"args":{"cbid":211,"correlation":5,"external id":2}},
+    {"ph":"X","cat":"Kernel","name":"gemm","pid":0,"tid":"stream 7","ts":30,"dur":4,"args":{"device":0,"stream":7,"correlation":5,"external id":2}}]})");
+  EXPECT_EQ(describe(m),
+            "lane thread 9 9  \n"
+            "lane stream 0 stream 7  \n"
+            "host 0 0 20000 aten::mm Operator op - \n"
+            "host 0 2000 3000 cudaLaunchKernel Runtime runtime aten::mm \n"
+            "op aten::mm 2 -9223372036854775808 [[2,2],[2,2]] - \n"
+            "device 1 20000 4000 gemm kernel cudaLaunchKernel aten::mm 7 \n");
+}
+
+TEST(ReadJson, begins_and_ends_are_paired_on_a_lane_and_async_ones_by_id) {
+  const Model m = load_text(R"([
+    {"ph":"B","name":"outer","pid":1,"tid":1,"ts":0},
+    {"ph":"B","name":"inner","pid":1,"tid":1,"ts":1},
+    {"ph":"E","pid":1,"tid":1,"ts":3},
+    {"ph":"E","pid":1,"tid":1,"ts":9},
+    {"ph":"E","pid":1,"tid":1,"ts":10},
+    {"ph":"B","name":"open","pid":1,"tid":1,"ts":11},
+    {"ph":"b","cat":"net","id":"0x5","name":"request","pid":1,"tid":1,"ts":2},
+    {"ph":"n","cat":"net","id":"0x5","name":"byte","pid":1,"tid":1,"ts":4},
+    {"ph":"e","cat":"net","id":"0x5","name":"request","pid":1,"tid":2,"ts":20}])");
+  EXPECT_EQ(describe(m),
+            "lane thread 1 1  \n"
+            "lane async 1 0x5  \n"
+            "host 0 0 9000 outer  other - \n"
+            "host 0 1000 2000 inner  other outer \n"
+            "host 0 11000 9000 open  other - \n"
+            "host 1 2000 18000 request net other - \n"
+            "instant 4000 byte \n"
+            "loss chrome.begin_without_end 1 \n"
+            "loss chrome.end_without_begin 1 \n");
+}
+
+TEST(ReadJson, keys_may_come_in_any_order_and_the_last_of_two_wins) {
+  const Model m = load_text(R"({"traceEvents": [
+    {"args": {"External id": 1, "External id": 4}, "dur": 1, "dur": 2, "ts": 5, "tid": 1, "pid": 1, "name": "x", "name": "y", "cat": "cpu_op", "ph": "X"}]})");
+  EXPECT_EQ(m.text(m.host_slices.name[0]), "y");
+  EXPECT_EQ(m.host_slices.duration_ns[0], 2000);
+  EXPECT_EQ(m.op_details.external_id[0], 4);
+}
+
+TEST(ReadJson, collectives_keep_what_nccl_was_asked) {
+  const Model m = load_text(R"({"traceEvents": [
+    {"ph":"X","cat":"kernel","name":"ncclDevKernel_AllReduce","pid":0,"tid":20,"ts":1,"dur":2,"args":{"Collective name":"allreduce",
+     "In msg nelems":1048576,"Out msg nelems":1048576,"Group size":8,"dtype":"BFloat16","Process Group Name":"0",
+     "Process Group Description":"default_pg","Process Group Ranks":"[0, ..., 7]","Seq":12}}]})");
+  ASSERT_EQ(m.comm_details.size(), 1u);
+  EXPECT_EQ(m.device_slices.comm[0], 0u);
+  EXPECT_EQ(m.text(m.comm_details.collective[0]), "allreduce");
+  EXPECT_EQ(m.comm_details.in_elements[0], 1048576);
+  EXPECT_EQ(m.text(m.comm_details.group_ranks[0]), "[0, ..., 7]");
+}
+
+TEST(ReadJson, args_that_no_analysis_reads_come_back_when_asked) {
+  const Model m = load_text(std::string(kEverything));
+  const Result<std::string> event = m.args->event_json(m.host_slices.source[3]);
+  ASSERT_TRUE(event.ok());
+  EXPECT_NE(event.value().find(R"("list": [{"a": 1}, {"ph": "X", "ts": 5}])"), std::string::npos);
+  EXPECT_EQ(event.value().front(), '{');
+  EXPECT_EQ(event.value().back(), '}');
+}
+
+}  // namespace
+}  // namespace firelane

@@ -39,7 +39,8 @@ struct RecordOptions {
   bool memory = false;
   bool python_stacks = false;
   bool modules = false;
-  bool flops = false;
+  bool flops = false;           // hooks record shapes then; readers compute FLOPs from them
+  bool concrete_inputs = true;  // with shapes: the values of numbers and lists of numbers
 
   bool start_paused = false;  // nothing is recorded until resume()
   // Where the stream lies. Empty: FIRELANE_DIR, else the system's temporary folder, as

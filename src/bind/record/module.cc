@@ -1,0 +1,201 @@
+// The Python module of the recorder. python/firelane/_record.pyi says what each name does.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <stdexcept>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "bind/record/ranges.h"
+#include "bind/record/recorder.h"
+#include "record/core/thread_buffer.h"
+#include "record/python/module_hook.h"
+#include "record/torch/cost.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace firelane {
+namespace {
+
+constexpr const char* kPhaseNames[] = {"unrecorded", "warmup", "recorded"};
+
+StepPhase phase_of(std::string_view name) {
+  for (size_t i = 0; i < std::size(kPhaseNames); ++i) {
+    if (name == kPhaseNames[i]) return static_cast<StepPhase>(i);
+  }
+  throw nb::value_error("phase: 'unrecorded', 'warmup' or 'recorded'");
+}
+
+const char* state_name(SessionState state) {
+  switch (state) {
+    case SessionState::kRecording: return "recording";
+    case SessionState::kPaused: return "paused";
+    case SessionState::kFailed: return "failed";
+    case SessionState::kStopped: return "stopped";
+    case SessionState::kForked: return "forked";
+  }
+  return "";
+}
+
+std::string path_text(nb::handle path) {
+  return nb::cast<std::string>(nb::module_::import_("os").attr("fspath")(path));
+}
+
+std::vector<std::tuple<int64_t, const char*, int64_t>> step_samples(const StepTimer& timer) {
+  std::vector<std::tuple<int64_t, const char*, int64_t>> samples;
+  for (const StepSample& s : timer.samples()) {
+    const double ns = static_cast<double>(s.duration_ticks) * 1e9 / ticks_per_second();
+    samples.emplace_back(s.number, kPhaseNames[static_cast<size_t>(s.phase)], static_cast<int64_t>(ns));
+  }
+  return samples;
+}
+
+// `with Range("load batch"):`
+struct Range {
+  std::string name;
+  std::string args;
+  uint64_t id = 0;
+};
+
+void bind_options(nb::module_& m) {
+  nb::class_<RecordOptions>(m, "RecordOptions")
+      .def(
+          "__init__",
+          [](RecordOptions* self, bool shapes, bool memory, bool python_stacks, bool modules, bool flops,
+             bool concrete_inputs, bool start_paused, nb::handle output, bool keep) {
+            new (self) RecordOptions();
+            self->shapes = shapes;
+            self->memory = memory;
+            self->python_stacks = python_stacks;
+            self->modules = modules;
+            self->flops = flops;
+            self->concrete_inputs = concrete_inputs;
+            self->start_paused = start_paused;
+            self->output = path_text(output);
+            self->keep = keep;
+          },
+          nb::kw_only(), "shapes"_a = false, "memory"_a = false, "python_stacks"_a = false, "modules"_a = false,
+          "flops"_a = false, "concrete_inputs"_a = true, "start_paused"_a = false, "output"_a = "", "keep"_a = false)
+      .def_rw("shapes", &RecordOptions::shapes)
+      .def_rw("memory", &RecordOptions::memory)
+      .def_rw("python_stacks", &RecordOptions::python_stacks)
+      .def_rw("modules", &RecordOptions::modules)
+      .def_rw("flops", &RecordOptions::flops)
+      .def_rw("concrete_inputs", &RecordOptions::concrete_inputs)
+      .def_rw("start_paused", &RecordOptions::start_paused)
+      .def_prop_rw(
+          "output", [](const RecordOptions& self) { return self.output.string(); },
+          [](RecordOptions& self, nb::handle path) { self.output = path_text(path); })
+      .def_rw("keep", &RecordOptions::keep);
+}
+
+void bind_status(nb::module_& m) {
+  nb::class_<Loss>(m, "Loss")
+      .def_ro("reason", &Loss::reason)
+      .def_ro("count", &Loss::count)
+      .def("__repr__", [](const Loss& self) {
+        return "Loss(" + self.reason + (self.count > 0 ? ", " + std::to_string(self.count) : "") + ")";
+      });
+  nb::class_<SessionStatus>(m, "Status")
+      .def_prop_ro("state", [](const SessionStatus& self) { return state_name(self.state); })
+      .def_ro("losses", &SessionStatus::losses)
+      .def_ro("event_count", &SessionStatus::event_count)
+      .def_ro("dropped_count", &SessionStatus::dropped_count)
+      .def_ro("file_bytes", &SessionStatus::file_bytes)
+      .def_ro("in_flight_bytes", &SessionStatus::in_flight_bytes)
+      .def_ro("thread_count", &SessionStatus::thread_count);
+}
+
+void bind_recorder(nb::module_& m) {
+  nb::class_<Recorder>(m, "Recorder")
+      .def("pause", &Recorder::pause)
+      .def("resume", &Recorder::resume)
+      .def("stop", &Recorder::stop)
+      .def("save",
+           [](Recorder& self, nb::handle path) {
+             try {
+               self.save(path_text(path));
+             } catch (const std::runtime_error& error) {
+               PyErr_SetString(PyExc_OSError, error.what());
+               throw nb::python_error();
+             }
+           })
+      .def_prop_ro("path", [](Recorder& self) { return self.session().path().string(); })
+      .def("status", [](Recorder& self) { return self.session().status(); })
+      .def_prop_ro("losses", [](Recorder& self) { return self.session().status().losses; })
+      .def_prop_ro("start_unix_ns", &Recorder::start_unix_ns)
+      .def(
+          "add_metadata",
+          [](Recorder& self, std::string_view key, std::string_view json) { self.session().add_metadata(key, json); },
+          "key"_a, "json"_a)
+      .def(
+          "add_steps", [](Recorder& self, StepTimer& timer) { self.session().add_steps(timer.take()); }, "timer"_a)
+      .def(
+          "add_loss",
+          [](Recorder& self, std::string_view reason, uint64_t count) { self.session().add_loss(reason, count); },
+          "reason"_a, "count"_a = 0);
+  m.def(
+      "start", [](const RecordOptions& options) { return new Recorder(options); }, "options"_a,
+      nb::rv_policy::take_ownership);
+  m.def("is_recording", &is_recording);
+}
+
+void bind_steps(nb::module_& m) {
+  nb::class_<StepTimer>(m, "StepTimer")
+      .def(nb::init<>())
+      .def(
+          "step", [](StepTimer& self, int64_t number, std::string_view phase) { self.step(number, phase_of(phase)); },
+          "number"_a, "phase"_a)
+      .def(
+          "raise_phase", [](StepTimer& self, std::string_view phase) { self.raise_phase(phase_of(phase)); }, "phase"_a)
+      .def("finish", &StepTimer::finish)
+      .def_prop_ro("samples", step_samples);
+}
+
+void bind_ranges(nb::module_& m) {
+  m.def("begin_range", &begin_range, "name"_a, "args"_a = "");
+  m.def("end_range", &end_range, "id"_a);
+  m.def("instant", &mark_instant, "name"_a);
+  m.def("counter", &mark_counter, "name"_a, "value"_a);
+  m.def("name_thread", &name_thread, "name"_a);
+  nb::class_<Range>(m, "Range")
+      .def(
+          "__init__",
+          [](Range* self, std::string name, std::string args) { new (self) Range{std::move(name), std::move(args)}; },
+          "name"_a, "args"_a = "")
+      .def("__enter__",
+           [](nb::object self) {
+             Range& range = nb::cast<Range&>(self);
+             range.id = begin_range(range.name, range.args);
+             return self;
+           })
+      .def("__exit__", [](Range& self, nb::args) { end_range(self.id); });
+}
+
+}  // namespace
+}  // namespace firelane
+
+NB_MODULE(FIRELANE_MODULE, m) {
+  using namespace firelane;
+  nb::set_leak_warnings(false);  // a profiler object that lives until exit is normal
+  m.attr("TORCH_VERSION") = FIRELANE_TORCH_VERSION;
+  bind_options(m);
+  bind_status(m);
+  bind_recorder(m);
+  bind_steps(m);
+  bind_ranges(m);
+  m.def(
+      "name_modules",
+      [](nb::handle root, const std::string& name) {
+        if (!name_modules(root.ptr(), name)) throw nb::python_error();
+      },
+      "root"_a, "name"_a = "");
+  m.def("costs", [] { return known_costs(); });
+  nb::module_::import_("os").attr("register_at_fork")("after_in_child"_a = nb::cpp_function(&after_fork_in_child));
+}

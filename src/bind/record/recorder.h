@@ -1,0 +1,40 @@
+// One recording as Python holds it: torch's hooks, Python's hooks and the session behind both.
+#pragma once
+
+#include <Python.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "record/torch/recording.h"
+
+namespace firelane {
+
+// All methods need the GIL; they give it up while they wait for the disk.
+class Recorder {
+ public:
+  // Throws std::runtime_error when a recording is on already.
+  explicit Recorder(const RecordOptions& options);
+  ~Recorder();
+  Recorder(const Recorder&) = delete;
+  Recorder& operator=(const Recorder&) = delete;
+
+  void pause() noexcept;
+  void resume() noexcept;
+  void stop() noexcept;
+  // Throws std::runtime_error, which Python sees as an OSError.
+  void save(const std::string& path);
+
+  Session& session() noexcept { return recording_->session(); }
+  int64_t start_unix_ns() const noexcept { return start_unix_ns_; }
+
+ private:
+  std::unique_ptr<Recording> recording_;
+  int64_t start_unix_ns_ = 0;
+};
+
+// In a forked child: Python's hooks go; torch's go with the child's first op.
+void after_fork_in_child() noexcept;
+
+}  // namespace firelane

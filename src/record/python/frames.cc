@@ -1,0 +1,273 @@
+#include "record/python/frames.h"
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <vector>
+
+#include "record/core/thread_buffer.h"
+
+namespace firelane {
+namespace {
+
+enum class Kind : uint8_t { kPython, kC, kGc };
+
+// What this thread has opened and not closed. Deeper than the array the kinds are not known, only counted.
+struct OpenFrames {
+  uint64_t run = 0;
+  size_t depth = 0;
+  std::array<Kind, 2048> kinds{};
+
+  bool is_top(Kind kind) const noexcept { return depth > 0 && (depth > kinds.size() || kinds[depth - 1] == kind); }
+};
+
+constexpr size_t kMaxOldFrames = 512;  // frames that were open before tracing began
+constexpr uint64_t kFunctionKey = uint64_t{1} << 60;
+
+// Guarded by the GIL.
+uint64_t g_run = 0;
+bool g_is_on = false;
+std::unordered_set<PyObject*>* g_kept = nullptr;
+std::vector<std::string>* g_path_prefixes = nullptr;
+
+constinit thread_local OpenFrames* t_frames __attribute__((tls_model("initial-exec"))) = nullptr;
+
+OpenFrames* new_frames() noexcept {
+  thread_local std::unique_ptr<OpenFrames> owner;
+  try {
+    owner = std::make_unique<OpenFrames>();
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+  t_frames = owner.get();
+  return t_frames;
+}
+
+std::string_view utf8(PyObject* text) noexcept {
+  Py_ssize_t size = 0;
+  const char* bytes = text != nullptr && PyUnicode_Check(text) ? PyUnicode_AsUTF8AndSize(text, &size) : nullptr;
+  if (bytes == nullptr) {
+    PyErr_Clear();
+    return "?";
+  }
+  return {bytes, static_cast<size_t>(size)};
+}
+
+// A text under construction in a fixed place; what does not fit is cut.
+class Name {
+ public:
+  Name& operator<<(std::string_view text) noexcept {
+    const size_t n = std::min(text.size(), bytes_.size() - size_);
+    std::copy_n(text.data(), n, bytes_.data() + size_);
+    size_ += n;
+    return *this;
+  }
+  std::string_view view() const noexcept { return {bytes_.data(), size_}; }
+
+ private:
+  size_t size_ = 0;
+  std::array<char, 1024> bytes_;
+};
+
+// "torch/nn/modules/module.py": without the entry of sys.path that it was found through.
+std::string_view short_path(std::string_view path) noexcept {
+  for (const std::string& prefix : *g_path_prefixes) {
+    if (path.size() > prefix.size() && path.starts_with(prefix)) return path.substr(prefix.size());
+  }
+  return path;
+}
+
+// Keys must not change their meaning while they are in use.
+bool keep(PyObject* object) noexcept {
+  try {
+    if (g_kept->insert(object).second) Py_INCREF(object);
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  return true;
+}
+
+[[gnu::noinline]] TextSlot define_code(ThreadBuffer* b, PyCodeObject* code) noexcept {
+  if (!keep(reinterpret_cast<PyObject*>(code))) return kNoSlot;
+  Name name;
+  name << short_path(utf8(code->co_filename)) << "(" << std::to_string(code->co_firstlineno)
+       << "): " << utf8(code->co_name);
+  return b->define_key(reinterpret_cast<uintptr_t>(code), name.view());
+}
+
+TextSlot slot_of(ThreadBuffer* b, PyCodeObject* code) noexcept {
+  const TextSlot slot = b->find(reinterpret_cast<uintptr_t>(code));
+  return slot != kNoSlot ? slot : define_code(b, code);
+}
+
+// A C function is known by its definition and by the type it is called on: "<built-in method add_ of Tensor object>".
+[[gnu::noinline]] TextSlot define_function(ThreadBuffer* b, uint64_t key, const char* method, PyTypeObject* type,
+                                           PyObject* module) noexcept {
+  if (type != nullptr && !keep(reinterpret_cast<PyObject*>(type))) return kNoSlot;
+  Name name;
+  if (type != nullptr) {
+    std::string_view type_name = type->tp_name;
+    name << "<built-in method " << method << " of " << type_name.substr(type_name.rfind('.') + 1) << " object>";
+  } else if (module != nullptr && PyUnicode_Check(module) && utf8(module) != "builtins") {
+    name << "<built-in function " << utf8(module) << "." << method << ">";
+  } else {
+    name << "<built-in function " << method << ">";
+  }
+  return b->define_key(key, name.view());
+}
+
+TextSlot slot_of_function(ThreadBuffer* b, PyObject* function, PyObject* first_argument) noexcept {
+  const char* method = nullptr;
+  const void* definition = nullptr;
+  PyTypeObject* type = nullptr;
+  PyObject* module = nullptr;
+  if (PyCFunction_Check(function)) {
+    const auto* f = reinterpret_cast<PyCFunctionObject*>(function);
+    definition = f->m_ml;
+    method = f->m_ml->ml_name;
+    module = f->m_module;
+    if (f->m_self != nullptr && !PyModule_Check(f->m_self)) type = Py_TYPE(f->m_self);
+  } else {
+    const auto* f = reinterpret_cast<PyMethodDescrObject*>(function);
+    definition = f->d_method;
+    method = f->d_method->ml_name;
+    type = first_argument != nullptr ? Py_TYPE(first_argument) : f->d_common.d_type;
+  }
+  const uint64_t key =
+      (mix_hash(reinterpret_cast<uintptr_t>(definition), reinterpret_cast<uintptr_t>(type)) & (kFunctionKey - 1)) |
+      kFunctionKey;
+  const TextSlot slot = b->find(key);
+  return slot != kNoSlot ? slot : define_function(b, key, method, type, module);
+}
+
+void open(OpenFrames& frames, Kind kind) noexcept {
+  if (frames.depth < frames.kinds.size()) frames.kinds[frames.depth] = kind;
+  ++frames.depth;
+}
+
+void close(OpenFrames& frames) noexcept {
+  --frames.depth;
+  if (ThreadBuffer* b = recording_thread_for_end()) b->end(now_ticks(), ScopeGroup::kPython);
+}
+
+// The thread's first event: the frames from `frame` outwards are open already. `frame` is borrowed or null.
+[[gnu::noinline]] void write_open_frames(OpenFrames& frames, PyFrameObject* frame, bool with_innermost) noexcept {
+  std::array<PyCodeObject*, kMaxOldFrames> codes;
+  size_t count = 0;
+  Py_XINCREF(frame);
+  if (frame == nullptr) frame = PyThreadState_GetFrame(PyThreadState_Get());
+  bool skip = !with_innermost;
+  while (frame != nullptr && count < codes.size()) {
+    if (!skip) codes[count++] = PyFrame_GetCode(frame);
+    skip = false;
+    PyFrameObject* back = PyFrame_GetBack(frame);
+    Py_DECREF(frame);
+    frame = back;
+  }
+  Py_XDECREF(frame);
+  while (count > 0) {
+    PyCodeObject* code = codes[--count];
+    if (ThreadBuffer* b = recording_thread_for_begin()) {
+      const TextSlot name = slot_of(b, code);
+      b->begin(now_ticks(), name, Scope::kPythonFunction);
+    }
+    open(frames, Kind::kPython);
+    Py_DECREF(code);
+  }
+}
+
+// This thread's stack, brought up to the current run; null when nothing is recorded.
+inline OpenFrames* current(PyFrameObject* frame, bool with_innermost) noexcept {
+  OpenFrames* frames = t_frames;
+  if (frames != nullptr && frames->run == g_run) [[likely]]
+    return frames;
+  if (!g_is_on || !is_recording()) return nullptr;
+  if (frames == nullptr) frames = new_frames();
+  if (frames == nullptr) return nullptr;
+  frames->run = g_run;
+  frames->depth = 0;
+  write_open_frames(*frames, frame, with_innermost);
+  return frames;
+}
+
+}  // namespace
+
+void begin_frames_run() {
+  ++g_run;
+  if (g_kept == nullptr) g_kept = new std::unordered_set<PyObject*>();
+  if (g_path_prefixes == nullptr) g_path_prefixes = new std::vector<std::string>();
+  g_path_prefixes->clear();
+  PyObject* path = PySys_GetObject("path");  // borrowed
+  for (Py_ssize_t i = 0; path != nullptr && PyList_Check(path) && i < PyList_GET_SIZE(path); ++i) {
+    PyObject* entry = PyList_GET_ITEM(path, i);
+    if (PyUnicode_Check(entry) && PyUnicode_GetLength(entry) > 1) {
+      g_path_prefixes->push_back(std::string(utf8(entry)) + "/");
+    }
+  }
+  std::sort(g_path_prefixes->begin(), g_path_prefixes->end(),
+            [](const std::string& a, const std::string& b) { return a.size() > b.size(); });
+  g_is_on = true;
+}
+
+void end_frames_run() {
+  g_is_on = false;
+  ++g_run;
+  if (g_kept == nullptr) return;
+  // Dropping the last reference may run Python code, which must not find a set in the middle of a change.
+  std::unordered_set<PyObject*> kept;
+  kept.swap(*g_kept);
+  for (PyObject* object : kept) Py_DECREF(object);
+}
+
+void enter_python(PyCodeObject* code, PyFrameObject* frame) noexcept {
+  OpenFrames* frames = current(frame, /*with_innermost=*/false);
+  if (frames == nullptr) return;
+  if (ThreadBuffer* b = recording_thread_for_begin()) {
+    const TextSlot name = slot_of(b, code);
+    b->begin(now_ticks(), name, Scope::kPythonFunction);
+  }
+  open(*frames, Kind::kPython);
+}
+
+void leave_python(PyFrameObject* frame) noexcept {
+  OpenFrames* frames = current(frame, /*with_innermost=*/true);
+  if (frames == nullptr) return;
+  while (frames->is_top(Kind::kC) && frames->depth <= frames->kinds.size()) close(*frames);
+  if (frames->depth > 0) close(*frames);
+}
+
+void enter_c(PyObject* function, PyObject* first_argument, PyFrameObject* frame) noexcept {
+  OpenFrames* frames = current(frame, /*with_innermost=*/true);
+  if (frames == nullptr) return;
+  if (ThreadBuffer* b = recording_thread_for_begin()) {
+    const TextSlot name = slot_of_function(b, function, first_argument);
+    b->begin(now_ticks(), name, Scope::kPythonBuiltin);
+  }
+  open(*frames, Kind::kC);
+}
+
+void leave_c() noexcept {
+  OpenFrames* frames = t_frames;
+  if (frames != nullptr && frames->run == g_run && frames->is_top(Kind::kC)) close(*frames);
+}
+
+void enter_gc(int generation) noexcept {
+  OpenFrames* frames = current(nullptr, /*with_innermost=*/true);
+  if (frames == nullptr) return;
+  static constexpr std::array kNames = {"gc: generation 0", "gc: generation 1", "gc: generation 2"};
+  if (ThreadBuffer* b = recording_thread_for_begin()) {
+    const TextSlot name = b->stable_name(kNames[static_cast<size_t>(std::clamp(generation, 0, 2))]);
+    b->begin(now_ticks(), name, Scope::kPythonGc);
+  }
+  open(*frames, Kind::kGc);
+}
+
+void leave_gc() noexcept {
+  OpenFrames* frames = t_frames;
+  if (frames != nullptr && frames->run == g_run && frames->is_top(Kind::kGc)) close(*frames);
+}
+
+}  // namespace firelane

@@ -1,0 +1,54 @@
+// Pauses of the garbage collector: a callable in gc.callbacks.
+#include "record/python/frames.h"
+#include "record/python/hooks.h"
+#include "record/python/owned.h"
+
+namespace firelane {
+namespace {
+
+PyObject* g_callback = nullptr;  // ours in gc.callbacks, while installed
+
+PyObject* on_gc(PyObject*, PyObject* const* args, Py_ssize_t count) {
+  if (count == 2 && PyUnicode_Check(args[0])) {
+    if (PyUnicode_CompareWithASCIIString(args[0], "start") == 0) {
+      PyObject* generation = PyDict_Check(args[1]) ? PyDict_GetItemString(args[1], "generation") : nullptr;
+      enter_gc(generation != nullptr ? static_cast<int>(PyLong_AsLong(generation)) : 0);
+    } else {
+      leave_gc();
+    }
+  }
+  PyErr_Clear();
+  Py_RETURN_NONE;
+}
+
+PyMethodDef g_on_gc = {"firelane_gc", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(on_gc)), METH_FASTCALL,
+                       nullptr};
+
+Owned gc_callbacks() {
+  const Owned gc(PyImport_ImportModule("gc"));
+  return gc ? Owned(PyObject_GetAttrString(gc.get(), "callbacks")) : Owned();
+}
+
+}  // namespace
+
+bool install_gc_hook() {
+  const Owned list = gc_callbacks();
+  if (!list || !PyList_Check(list.get())) return false;
+  Owned callback(PyCFunction_New(&g_on_gc, nullptr));
+  if (!callback || PyList_Append(list.get(), callback.get()) != 0) return false;
+  g_callback = callback.release();
+  return true;
+}
+
+void remove_gc_hook() {
+  if (g_callback == nullptr) return;
+  if (const Owned list = gc_callbacks(); list && PyList_Check(list.get())) {
+    for (Py_ssize_t i = PyList_GET_SIZE(list.get()); i-- > 0;) {
+      if (PyList_GET_ITEM(list.get(), i) == g_callback) PyList_SetSlice(list.get(), i, i + 1, nullptr);
+    }
+  }
+  PyErr_Clear();
+  Py_CLEAR(g_callback);
+}
+
+}  // namespace firelane

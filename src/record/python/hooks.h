@@ -1,0 +1,19 @@
+// How the tracer gets its events from this version of CPython: profile_hook.cc up to 3.11, monitoring_hook.cc from
+// 3.12 on; and the collector's callback, which all versions share. Used by tracer.cc only.
+#pragma once
+
+#include <Python.h>
+
+#include <string>
+
+namespace firelane {
+
+// False with a Python exception set.
+bool install_frame_hook();
+// Never leaves an exception. `loss` is filled when somebody took our place meanwhile.
+void remove_frame_hook(std::string& loss);
+
+bool install_gc_hook();
+void remove_gc_hook();
+
+}  // namespace firelane

@@ -1,0 +1,26 @@
+// What the hooks add to the program, measured in this process: real ops with the hook on and off, recorded
+// into a session whose bytes go nowhere. Part of every trace, so that analyses can take the recorder out again.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+
+#include "record/torch/op_hook.h"
+
+namespace firelane {
+
+struct CostRequest {
+  OpDetail detail = OpDetail::kPlain;
+  bool memory = false;
+  // More kinds, measured by the caller while events go nowhere: name and measurement. Each is asked once.
+  std::map<std::string, std::function<double()>> more;
+};
+
+// ns per event by kind: "op" or "op+inputs", "memory". About 3 ms the first time, then remembered.
+// REQUIRES: no session records. Not thread-safe.
+const std::map<std::string, double>& measure_costs(const CostRequest& request);
+// What was measured so far.
+std::map<std::string, double>& known_costs();
+
+}  // namespace firelane

@@ -1,0 +1,115 @@
+#include "record/torch/input_capture.h"
+
+#include <ATen/core/Tensor.h>
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <string_view>
+
+namespace firelane {
+namespace {
+
+constexpr size_t kMaxListLength = 30;  // torch.profiler's limit for lists of numbers
+
+// Text in a fixed buffer; what does not fit is cut.
+class Text {
+ public:
+  void add(std::string_view text) noexcept {
+    const size_t n = std::min(text.size(), bytes_.size() - size_);
+    std::memcpy(bytes_.data() + size_, text.data(), n);
+    size_ += n;
+  }
+  void add(int64_t number) noexcept { end(std::to_chars(begin(), limit(), number)); }
+  // As torch prints them: "1." for whole numbers, else 17 digits.
+  void add(double number) noexcept {
+    if (std::abs(number) < 1e10 && std::trunc(number) == number) {
+      add(static_cast<int64_t>(number));
+      add(".");
+    } else {
+      end(std::to_chars(begin(), limit(), number, std::chars_format::general, 17));
+    }
+  }
+  std::string_view view() const noexcept { return {bytes_.data(), size_}; }
+
+ private:
+  char* begin() noexcept { return bytes_.data() + size_; }
+  char* limit() noexcept { return bytes_.data() + bytes_.size(); }
+  void end(std::to_chars_result result) noexcept {
+    if (result.ec == std::errc()) size_ = static_cast<size_t>(result.ptr - bytes_.data());
+  }
+
+  size_t size_ = 0;
+  std::array<char, 1024> bytes_;
+};
+
+bool is_plain_number(const c10::IValue& value) { return value.isInt() || value.isDouble() || value.isBool(); }
+
+void add_number(Text& text, const c10::IValue& value) {
+  if (value.isInt()) {
+    text.add(value.toInt());
+  } else if (value.isDouble()) {
+    text.add(value.toDouble());
+  } else {
+    text.add(value.toBool() ? "True" : "False");
+  }
+}
+
+void capture_tensor(const at::Tensor& tensor, InputBlob& blob) {
+  if (!tensor.defined()) return blob.undefined_tensor();
+  const c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
+  if (tensor.is_nested() || impl->has_symbolic_sizes_strides()) return blob.other("");
+  const c10::IntArrayRef sizes = impl->sizes();
+  const bool has_strides = impl->layout() == c10::kStrided;
+  blob.tensor(static_cast<uint8_t>(tensor.scalar_type()), sizes.data(), has_strides ? impl->strides().data() : nullptr,
+              sizes.size());
+}
+
+void capture_list(c10::ArrayRef<c10::IValue> items, InputValues values, InputBlob& blob) {
+  bool all_numbers = !items.empty() && items.size() <= kMaxListLength;
+  for (size_t i = 0; all_numbers && i < items.size(); ++i) all_numbers = is_plain_number(items[i]);
+  if (!all_numbers) return items.empty() ? blob.scalar_list("[]") : blob.other("");
+  if (values == InputValues::kLeaveOut) return blob.scalar_list("");
+  Text text;
+  text.add("[");
+  for (size_t i = 0; i < items.size(); ++i) {
+    if (i > 0) text.add(", ");
+    add_number(text, items[i]);
+  }
+  text.add("]");
+  blob.scalar_list(text.view());
+}
+
+void capture(const c10::IValue& value, InputValues values, InputBlob& blob) {
+  if (value.isTensor()) return capture_tensor(value.toTensor(), blob);
+  if (is_plain_number(value)) {
+    if (values == InputValues::kLeaveOut) return blob.scalar("");
+    if (value.isBool()) return blob.scalar(value.toBool() ? "True" : "False");
+    Text text;
+    add_number(text, value);
+    return blob.scalar(text.view());
+  }
+  if (value.isComplexDouble()) return blob.scalar("");
+  if (value.isTensorList()) {
+    const c10::ArrayRef<c10::IValue> items = value.toListRef();
+    blob.tensor_list(static_cast<uint32_t>(items.size()));
+    for (const c10::IValue& item : items) capture_tensor(item.toTensor(), blob);
+    return;
+  }
+  if (value.isList()) return capture_list(value.toListRef(), values, blob);
+  blob.other("");
+}
+
+}  // namespace
+
+void capture_inputs(c10::ArrayRef<const c10::IValue> inputs, InputValues values, InputBlob& blob) noexcept {
+  for (const c10::IValue& input : inputs) {
+    try {
+      capture(input, values, blob);
+    } catch (...) {  // a tensor subclass that refuses to tell its sizes
+      blob.other("");
+    }
+  }
+}
+
+}  // namespace firelane

@@ -1,0 +1,24 @@
+// Every op of every thread: one global RecordFunction callback, added on first use, then only
+// switched off and on. Removing a callback while ops run is a known use-after-free in torch, and a
+// callback that is off costs nothing.
+#pragma once
+
+#include <cstdint>
+
+namespace firelane {
+
+// What the callback looks at. The kinds are separate callbacks, so that plain recording does not
+// make torch collect the inputs of every op.
+enum class OpDetail : uint8_t { kPlain, kShapes, kShapesAndValues };
+
+// Not thread-safe against each other; ops may run on any thread meanwhile.
+void enable_op_hook(OpDetail detail);
+void disable_op_hook() noexcept;
+
+// In a forked child that still carries the parent's hooks: takes them off. The ops themselves call
+// this, on the child's first op, where torch's lock is free.
+void park_hooks_in_child() noexcept;
+// True in a forked child until park_hooks_in_child().
+bool hooks_are_inherited() noexcept;
+
+}  // namespace firelane

@@ -1,0 +1,70 @@
+#include "record/torch/recording.h"
+
+#include <exception>
+#include <string>
+
+#include "record/core/thread_buffer.h"
+#include "record/torch/cost.h"
+#include "record/torch/cpu_memory.h"
+#include "record/torch/op_hook.h"
+
+namespace firelane {
+namespace {
+
+OpDetail detail_of(const RecordOptions& options) {
+  if (!options.shapes) return OpDetail::kPlain;
+  return options.concrete_inputs ? OpDetail::kShapesAndValues : OpDetail::kShapes;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Recording>> Recording::start(RecordOptions options,
+                                                    const std::map<std::string, std::function<double()>>& more_costs) {
+  if (options.flops) options.shapes = true;
+  if (hooks_are_inherited()) park_hooks_in_child();
+  if (!is_recording()) measure_costs({.detail = detail_of(options), .memory = options.memory, .more = more_costs});
+  FL_TRY(std::unique_ptr<Session> session, Session::start(options));
+  std::unique_ptr<Recording> recording(new Recording());
+  recording->session_ = std::move(session);
+  for (const auto& [kind, ns] : known_costs()) recording->session_->add_cost(kind, ns);
+  const char* reason = nullptr;
+  if (options.memory && !enable_cpu_memory_hook(reason)) recording->session_->add_loss(reason, 0);
+  if (!options.start_paused) recording->hook_ops();
+  return recording;
+}
+
+Recording::~Recording() { stop(); }
+
+void Recording::hook_ops() noexcept {
+  try {
+    enable_op_hook(detail_of(session_->options()));
+  } catch (const std::exception& error) {
+    session_->add_loss(std::string("ops: torch refused the callback: ") + error.what(), 0);
+  }
+}
+
+void Recording::pause() noexcept {
+  if (stopped_) return;
+  session_->pause();
+  disable_op_hook();
+}
+
+void Recording::resume() noexcept {
+  if (stopped_ || session_->status().state == SessionState::kForked) return;
+  hook_ops();
+  session_->resume();
+}
+
+void Recording::stop() noexcept {
+  if (stopped_) return;
+  stopped_ = true;
+  if (session_->status().state == SessionState::kForked) return;
+  disable_op_hook();
+  disable_cpu_memory_hook();
+  if (const uint64_t count = cpu_memory_untracked(); count > 0 && session_->options().memory) {
+    session_->add_loss("CPU memory: frees of blocks beyond 128 Ki live ones", count);
+  }
+  session_->stop();
+}
+
+}  // namespace firelane

@@ -1,0 +1,47 @@
+// A session and torch's hooks together: what the Python module and the C++ Profiler start and stop.
+//
+//   auto recording = Recording::start({.shapes = true});
+//   ... the program runs ...
+//   recording.value()->stop();
+//   recording.value()->session().save("run.lane");
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "record/core/session.h"
+
+namespace firelane {
+
+class Recording {
+ public:
+  // An Error when a recording is on already. What cannot be hooked is a loss, not an Error.
+  // `more_costs`: kinds of events of the caller's own hooks, and how to measure them (record/torch/cost.h).
+  static Result<std::unique_ptr<Recording>> start(
+      RecordOptions options, const std::map<std::string, std::function<double()>>& more_costs = {});
+  ~Recording();
+  Recording(const Recording&) = delete;
+  Recording& operator=(const Recording&) = delete;
+
+  // No hook costs anything while paused, except that frees of recorded blocks are still counted.
+  void pause() noexcept;
+  void resume() noexcept;
+  // The hooks are off when this returns. Idempotent.
+  void stop() noexcept;
+  bool is_stopped() const noexcept { return stopped_; }
+
+  Session& session() noexcept { return *session_; }
+  const Session& session() const noexcept { return *session_; }
+
+ private:
+  Recording() = default;
+  void hook_ops() noexcept;
+
+  std::unique_ptr<Session> session_;
+  bool stopped_ = false;
+};
+
+}  // namespace firelane

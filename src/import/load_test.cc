@@ -19,5 +19,67 @@ TEST(Load, a_real_trace_gives_every_event) {
   EXPECT_EQ(m.losses[Stat::kFlowStartWithoutEnd], 3u);
 }
 
+Model load_fixture(const std::string& name) {
+  Result<Model> loaded = load_trace(FIRELANE_TEST_DATA "/" + name);
+  EXPECT_TRUE(loaded.ok()) << loaded.error().message;
+  return loaded.ok() ? std::move(loaded).value() : Model();
+}
+
+TEST(Load, kernels_of_a_cuda_graph_belong_to_its_launch) {
+  const Model m = load_fixture("cuda_graph.json.gz");
+  const DeviceSlices& device = m.device_slices;
+  size_t kernels = 0;
+  for (Row row = 0; row < device.size(); ++row) {
+    if (device.kind[row] != DeviceKind::kKernel) continue;
+    ++kernels;
+    ASSERT_NE(device.launch[row], kNoRow);
+    EXPECT_EQ(m.text(m.host_slices.name[device.launch[row]]), "cudaGraphLaunch");
+  }
+  EXPECT_EQ(kernels, 60u);  // 3 steps of 4 replays of 5 kernels
+  EXPECT_EQ(m.losses[Stat::kKernelBeforeLaunch], 0u);
+}
+
+TEST(Load, synchronisations_are_device_slices_with_what_they_wait_for) {
+  const Model m = load_fixture("two_streams.json.gz");
+  EXPECT_EQ(m.sync_details.size(), 13u);
+  size_t waits = 0;
+  for (Row detail = 0; detail < m.sync_details.size(); ++detail) {
+    const Row row = m.sync_details.slice[detail];
+    if (m.text(m.device_slices.name[row]) != "Stream Wait Event") continue;
+    ++waits;
+    EXPECT_NE(m.sync_details.wait_on_event[detail], kNoNumber);
+    // Its external id is its own correlation id, not that of an op.
+    const Row launch = m.device_slices.launch[row];
+    ASSERT_NE(launch, kNoRow);
+    EXPECT_EQ(m.device_slices.op[row], m.call_details.op[m.call_detail(launch)]);
+  }
+  EXPECT_GT(waits, 0u);
+}
+
+TEST(Load, a_rank_knows_its_place_and_its_collectives) {
+  const Model m = load_fixture("one_rank.json.gz");
+  EXPECT_TRUE(m.info.distributed.present);
+  EXPECT_EQ(m.info.distributed.rank, 0);
+  EXPECT_EQ(m.info.distributed.world_size, 1);
+  EXPECT_EQ(m.info.distributed.backend, "nccl");
+  ASSERT_EQ(m.comm_details.size(), 3u);
+  EXPECT_EQ(m.text(m.comm_details.collective[0]), "allreduce");
+  EXPECT_EQ(m.comm_details.in_elements[0], 1 << 20);
+}
+
+TEST(Load, triton_kernels_are_linked_through_the_driver_call) {
+  const Model m = load_fixture("compiled.json.gz");
+  const DeviceSlices& device = m.device_slices;
+  size_t triton = 0;
+  for (Row row = 0; row < device.size(); ++row) {
+    if (!m.text(device.name[row]).starts_with("triton_")) continue;
+    ++triton;
+    ASSERT_NE(device.launch[row], kNoRow);
+    EXPECT_EQ(m.host_slices.kind[device.launch[row]], HostKind::kDriver);
+    EXPECT_NE(device.op[row], kNoRow);
+  }
+  EXPECT_GT(triton, 0u);
+}
+
 }  // namespace
 }  // namespace firelane

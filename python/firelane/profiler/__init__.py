@@ -1,0 +1,37 @@
+"""A drop-in for torch.profiler.
+
+    from firelane.profiler import profile, schedule, record_function, ProfilerActivity, tensorboard_trace_handler
+
+Same names, same arguments, same table; docs/profiler.md says what differs. What needs no recorder
+(enums, record_function, the execution trace observer) is torch's own.
+"""
+
+from torch.autograd import DeviceType, kineto_available
+from torch.profiler import (
+    ExecutionTraceObserver,
+    ProfilerAction,
+    ProfilerActivity,
+    _ExperimentalConfig,
+    record_function,
+    supported_activities,
+)
+
+from ._events import EventList, FunctionEvent
+from ._handlers import tensorboard_trace_handler
+from ._profile import _KinetoProfile, profile
+from ._schedule import schedule
+
+__all__ = [
+    "DeviceType",
+    "EventList",
+    "ExecutionTraceObserver",
+    "FunctionEvent",
+    "ProfilerAction",
+    "ProfilerActivity",
+    "kineto_available",
+    "profile",
+    "record_function",
+    "schedule",
+    "supported_activities",
+    "tensorboard_trace_handler",
+]

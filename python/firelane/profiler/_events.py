@@ -1,0 +1,270 @@
+"""What `events()` and `key_averages()` return: torch's own classes, filled from a firelane Trace.
+
+The numbers are computed in C++ (analyze/ops.h, analyze/function_events.h). An event reads its
+fields from the trace when the first of them is asked for, so a list of a million events costs
+a million small objects and no more.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch.autograd.profiler_util as torch_util
+from torch.autograd import DeviceType
+
+from ._table import attribute_of, build_table
+
+_DEVICE_TYPES = {
+    "cuda": DeviceType.CUDA,
+    "xpu": DeviceType.XPU,
+    "mtia": DeviceType.MTIA,
+    "hpu": DeviceType.HPU,
+    "privateuse1": DeviceType.PrivateUse1,
+}
+_STACK_METRICS = [f"self_{d}_time_total" for d in ("cpu", "cuda", "xpu", "privateuse1")]
+_IN_ONE_FRAME = str.maketrans(" ;\t\n", "____")
+
+
+class FunctionEvent(torch_util.FunctionEvent):
+    """One event. Fields as torch.profiler names them; `thread` is the system's thread id."""
+
+    def __init__(self, source: EventSource, index: int) -> None:
+        self.__dict__["_source"] = source
+        self.__dict__["_index"] = index
+
+    def __getattr__(self, name: str) -> Any:
+        fields = self.__dict__
+        source = fields.get("_source")
+        if source is None or name.startswith("__"):
+            raise AttributeError(name)
+        if name == "cpu_parent":
+            value = source.event(source.columns.parent(fields["_index"]))
+        elif name == "cpu_children":
+            value = [source.event(child) for child in source.columns.children(fields["_index"])]
+        elif "time_range" not in fields:
+            fields.update(source.fields_of(fields["_index"]))
+            if name not in fields:
+                raise AttributeError(name)
+            return fields[name]
+        else:
+            raise AttributeError(f"'FunctionEvent' object has no attribute '{name}'")
+        fields[name] = value
+        return value
+
+    def __reduce__(self) -> Any:
+        raise TypeError("an event cannot be pickled apart from its trace; save the trace: prof.save('run.lane')")
+
+
+class EventSource:
+    """Makes events of one trace; an event exists once, however often it is met."""
+
+    def __init__(self, columns: Any, use_device: str | None) -> None:
+        self.columns = columns
+        self.use_device = use_device
+        self._events: dict[int, FunctionEvent] = {}
+
+    def event(self, index: int | None) -> FunctionEvent | None:
+        if index is None:
+            return None
+        event = self._events.get(index)
+        if event is None:
+            event = self._events[index] = FunctionEvent(self, index)
+        return event
+
+    def fields_of(self, index: int) -> dict[str, Any]:
+        fields = self.columns.fields(index)
+        start_us, end_us = fields.pop("start_ns") / 1000, fields.pop("end_ns") / 1000
+        on_device = fields.pop("on_device")
+        fields.update(
+            time_range=torch_util.Interval(start_us, end_us),
+            kernels=[torch_util.Kernel(n, d, ns / 1000) for n, d, ns in fields["kernels"]],
+            input_shapes=_parsed(fields["input_shapes"]),
+            concrete_inputs=[_value_of(v) for v in _parsed(fields["concrete_inputs"])],
+            device_type=_DEVICE_TYPES.get(self.use_device or "", DeviceType.CUDA) if on_device else DeviceType.CPU,
+            use_device=self.use_device,
+            kwinputs={},
+            overload_name="",
+            node_id=-1,
+            count=1,
+            is_remote=False,
+            is_legacy=False,
+            metadata_json=None,
+            self_cpu_percent=-1,
+            total_cpu_percent=-1,
+            total_device_percent=-1,
+        )
+        return fields
+
+
+class EventList(torch_util.EventList):
+    """A list of events or of rows, with torch's methods."""
+
+    def table(
+        self,
+        sort_by: str | None = None,
+        row_limit: int = 100,
+        max_src_column_width: int | None = 75,
+        max_name_column_width: int | None = 55,
+        max_shapes_column_width: int | None = 80,
+        header: str | None = None,
+        top_level_events_only: bool = False,
+        time_unit: str | None = None,
+    ) -> str:
+        """The rows as a table, sorted descending by an attribute (`self_cpu_time_total`, `count`, ...)."""
+        return build_table(
+            self,
+            sort_by=sort_by,
+            row_limit=row_limit,
+            max_src_column_width=max_src_column_width,
+            max_name_column_width=max_name_column_width,
+            max_shapes_column_width=max_shapes_column_width,
+            header=header,
+            top_level_events_only=top_level_events_only,
+            time_unit=time_unit,
+            profile_memory=self._profile_memory,
+            with_flops=self._with_flops,
+        )
+
+    def __str__(self) -> str:
+        return self.table()
+
+    def supported_export_stacks_metrics(self) -> list[str]:
+        return list(_STACK_METRICS)
+
+    def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
+        """Writes `root;...;leaf <us>` lines for flame graph tools."""
+        if metric not in _STACK_METRICS:
+            raise ValueError(f"metric should be one of: {_STACK_METRICS}")
+        attribute = attribute_of(metric)
+        with open(path, "w") as file:
+            for event in self:
+                value = int(getattr(event, attribute)) if event.stack else 0
+                if value > 0:
+                    frames = (frame.translate(_IN_ONE_FRAME) for frame in reversed(event.stack))
+                    file.write(f"{';'.join(frames)} {value}\n")
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        return f"<pre>{escape(self.table(sort_by='self_cpu_time_total', row_limit=30))}</pre>"
+
+
+class RecordedEvents(EventList):
+    """`events()`: filled at the first touch; key_averages() and totals never need the fill."""
+
+    def __init__(self, sources: list[EventSource], averages: Callable[..., EventList], **flags: Any) -> None:
+        super().__init__(**flags)
+        self._sources = sources
+        self._averages = averages
+        self._tree_built = True
+        self._filled = False
+
+    def _fill(self) -> None:
+        if not self._filled:
+            self._filled = True
+            for source in reversed(self._sources):  # the newest cycle first, as with torch's acc_events
+                super().extend(source.event(i) for i in range(len(source.columns)))
+
+    def key_averages(
+        self, group_by_input_shapes: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False
+    ) -> EventList:
+        return self._averages(group_by_input_shapes, group_by_stack_n, group_by_overload_name)
+
+    @property
+    def self_cpu_time_total(self) -> float:
+        return sum(row.self_cpu_time_total for row in self.key_averages())
+
+    def total_average(self) -> torch_util.FunctionEventAvg:
+        return total_average(self.key_averages())
+
+
+def _filling(name: str) -> Callable[..., Any]:
+    method = getattr(list, name)
+
+    def touch(self: RecordedEvents, *args: Any, **kwargs: Any) -> Any:
+        self._fill()
+        return method(self, *args, **kwargs)
+
+    touch.__name__ = name
+    return touch
+
+
+for _name in (
+    "__len__ __iter__ __getitem__ __contains__ __reversed__ __add__ __eq__ __setitem__ __delitem__ __repr__ "
+    "append clear copy count extend index insert pop remove reverse sort"
+).split():
+    setattr(RecordedEvents, _name, _filling(_name))
+
+
+def averages_of(rows: Iterable[dict[str, Any]], use_device: str | None) -> list[torch_util.FunctionEventAvg]:
+    """Rows of Trace._key_averages() as torch's FunctionEventAvg."""
+    return [_average_of(row, use_device) for row in rows]
+
+
+def _average_of(row: dict[str, Any], use_device: str | None) -> torch_util.FunctionEventAvg:
+    average = torch_util.FunctionEventAvg()
+    on_device = row.pop("on_device")
+    for name in ("cpu_time_total", "device_time_total", "self_cpu_time_total", "self_device_time_total"):
+        setattr(average, name, row.pop(name + "_ns") / 1000)
+    is_top_level = row.pop("is_top_level")
+    average.__dict__.update(row)
+    average.input_shapes = _parsed(row["input_shapes"]) if row["input_shapes"] else ""
+    average.overload_name = row.get("overload_name", "")
+    average.node_id = -1
+    average.use_device = use_device
+    average.device_type = _DEVICE_TYPES.get(use_device or "", DeviceType.CUDA) if on_device else DeviceType.CPU
+    average.scope = 7 if row["is_user_annotation"] else 0
+    average.cpu_children = []
+    average.cpu_parent = None if is_top_level else _SOME_PARENT
+    return average
+
+
+class _SomeParent:
+    """Stands for the parent of a row's first event; `events()` has the real ones."""
+
+    def __repr__(self) -> str:
+        return "<some parent event>"
+
+
+_SOME_PARENT: Any = _SomeParent()
+
+
+def merged(cycles: list[list[torch_util.FunctionEventAvg]]) -> list[torch_util.FunctionEventAvg]:
+    """Rows of several cycles as if they were one: equal keys are added."""
+    if len(cycles) == 1:
+        return cycles[0]
+    rows: dict[tuple[Any, ...], torch_util.FunctionEventAvg] = {}
+    for cycle in reversed(cycles):
+        for row in cycle:
+            key = (row.key, row.device_type, row.is_user_annotation, row.overload_name, str(row.input_shapes), *row.stack)
+            if key in rows:
+                rows[key].add(row)
+            else:
+                rows[key] = row
+    return list(rows.values())
+
+
+def total_average(rows: Iterable[torch_util.FunctionEventAvg]) -> torch_util.FunctionEventAvg:
+    total = torch_util.FunctionEventAvg()
+    for row in rows:
+        total += row
+        total.key = None
+    total.key = "Total"
+    return total
+
+
+def _parsed(text: str) -> Any:
+    return json.loads(text) if text else []
+
+
+def _value_of(text: Any) -> Any:
+    """Traces carry concrete inputs as text: "1", "[1, 1]", "True", "" for what is no number."""
+    if not isinstance(text, str):
+        return text
+    try:
+        return ast.literal_eval(text) if text else None
+    except (SyntaxError, ValueError):
+        return text

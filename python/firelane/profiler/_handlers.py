@@ -1,0 +1,32 @@
+"""Ready-made `on_trace_ready` callbacks."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Callable
+from typing import Any
+
+
+def tensorboard_trace_handler(
+    dir_name: str, worker_name: str | None = None, use_gzip: bool = False, use_python_export: bool = False
+) -> Callable[[Any], None]:
+    """Writes each cycle to `dir_name/<worker>.<time in ns>.pt.trace.json[.gz]`.
+
+    The worker is `<host>_<pid>` unless named; name it where workers share host and pid
+    (containers). `use_python_export` is accepted and means nothing here.
+    """
+
+    def handler(prof: Any) -> None:
+        nonlocal worker_name
+        try:
+            os.makedirs(dir_name, exist_ok=True)
+        except OSError as error:
+            raise RuntimeError(f"Can't create directory: {dir_name}") from error
+        if not worker_name:
+            worker_name = f"{socket.gethostname()}_{os.getpid()}"
+        name = f"{worker_name}.{time.time_ns()}.pt.trace.json{'.gz' if use_gzip else ''}"
+        prof.export_chrome_trace(os.path.join(dir_name, name))
+
+    return handler

@@ -1,0 +1,217 @@
+"""One cycle: from prepare to stop, and what can be asked of it afterwards.
+
+`prof.profiler` is one of these. It has the methods of torch.autograd.profiler.profile that code
+outside of torch uses; `kineto_results` is always None, for Kineto had no part in it.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch.autograd.profiler as torch_profiler
+from torch.profiler import ProfilerActivity
+
+import firelane
+
+from . import _backend
+from ._events import EventList, EventSource, RecordedEvents, averages_of, merged, total_average
+
+if TYPE_CHECKING:
+    from firelane import Trace
+
+
+@dataclass(frozen=True)
+class RecordFlags:
+    """What the user asked for, under torch's names."""
+
+    record_shapes: bool = False
+    profile_memory: bool = False
+    with_stack: bool = False
+    with_flops: bool = False
+    with_modules: bool = False
+    use_cpu: bool = True
+    use_device: str | None = None
+    output: str = ""
+
+
+class Recording:
+    kineto_results = None
+
+    def __init__(self, flags: RecordFlags, trace_id: Callable[[], str] | None = None, earlier: list[Recording] | None = None):
+        self.flags = flags
+        self.trace_id = trace_id() if trace_id else f"{uuid.uuid4().int:032X}"
+        self._earlier = earlier or []  # cycles to be added to this one (acc_events)
+        self._recorder: Any = None
+        self._trace: Trace | None = None
+        self._source: EventSource | None = None
+        self._events: RecordedEvents | None = None
+        self._running = False
+        self._stopped = False
+        self._window_start_ns = 0
+        self._stats = torch_profiler._ProfilerStats()
+
+    # -- recording ------------------------------------------------------------------------
+
+    def prepare(self) -> None:
+        """Opens the file and starts the drain; nothing is recorded yet."""
+        begin = time.perf_counter_ns()
+        f = self.flags
+        self._recorder = _backend.start(
+            shapes=f.record_shapes or f.with_flops,
+            memory=f.profile_memory,
+            python_stacks=f.with_stack,
+            modules=f.with_modules,
+            flops=f.with_flops,
+            start_paused=True,
+            output=f.output,
+            keep=bool(f.output),
+        )
+        self._recorder.add_metadata("trace_id", f'"{self.trace_id}"')
+        self._stats.profiler_prepare_call_duration_us = (time.perf_counter_ns() - begin) // 1000
+
+    def start(self) -> None:
+        if self._recorder is None or self._stopped:  # after RECORD -> WARMUP nothing was prepared
+            self._stopped = False
+            self.prepare()
+        begin = time.perf_counter_ns()
+        self._running = True
+        torch_profiler._run_on_profiler_start()
+        if self.flags.use_cpu:
+            self._recorder.resume()
+        self._window_start_ns = time.perf_counter_ns()
+        self._stats.profiler_enable_call_duration_us = (self._window_start_ns - begin) // 1000
+
+    def stop(self, timer: Any = None) -> None:
+        """Ends the cycle; what could not be recorded is said once, here."""
+        if self._recorder is None or self._stopped:
+            return
+        begin = time.perf_counter_ns()
+        if timer is not None:
+            self._recorder.add_steps(timer)
+        self._recorder.stop()
+        if self._running:
+            torch_profiler._run_on_profiler_stop()
+        self._running, self._stopped = False, True
+        self._stats.profiling_window_duration_sec = (begin - self._window_start_ns) / 1e9
+        self._stats.profiler_disable_call_duration_us = (time.perf_counter_ns() - begin) // 1000
+        if self.losses:
+            reasons = "; ".join(f"{x.reason} ({x.count} events)" if x.count else x.reason for x in self.losses)
+            warnings.warn(f"firelane: the trace is not complete: {reasons}", RuntimeWarning, stacklevel=2)
+
+    @property
+    def is_running(self) -> bool:
+        return self._running
+
+    @property
+    def losses(self) -> list[Any]:
+        return self._recorder.losses if self._recorder is not None else []
+
+    def add_metadata(self, key: str, json_text: str) -> bool:
+        if self._recorder is None or self._stopped:
+            return False
+        self._recorder.add_metadata(key, json_text)
+        return True
+
+    def toggle_collection_dynamic(self, enable: bool, activities: Iterable[ProfilerActivity]) -> None:
+        for activity in set(activities):
+            if activity == ProfilerActivity.CPU:
+                if self._running:
+                    self._recorder.resume() if enable else self._recorder.pause()
+            elif activity != ProfilerActivity.CUDA:
+                warnings.warn(f"Dynamic toggle is not supported for {activity.name}; it is skipped", stacklevel=3)
+
+    # -- results --------------------------------------------------------------------------
+
+    @property
+    def path(self) -> str:
+        """Where the .lane file lies; empty when nothing could be written."""
+        self._require_stopped()
+        return self._recorder.path
+
+    @property
+    def trace(self) -> Trace | None:
+        """The recorded trace; None when nothing could be written (`losses` says why)."""
+        if self._trace is None and self.path:
+            begin = time.perf_counter_ns()
+            self._trace = firelane.open(self.path)
+            self._stats.parse_kineto_call_duration_us = (time.perf_counter_ns() - begin) // 1000
+            self._stats.number_of_events = len(self._trace.host_slices)
+        return self._trace
+
+    def save(self, path: str) -> None:
+        if not self.path:
+            raise RuntimeError(f"nothing was recorded, so nothing can be saved: {self._why_nothing()}")
+        self._recorder.save(path)
+
+    def export_chrome_trace(self, path: str) -> None:
+        trace = self.trace
+        if trace is None:
+            warnings.warn(f"{path} was not written, for nothing was recorded: {self._why_nothing()}", RuntimeWarning)
+            return
+        trace.export_chrome(path, force=True)
+
+    @property
+    def function_events(self) -> RecordedEvents:
+        if self._events is None:
+            cycles = [cycle for cycle in (*self._earlier, self) if cycle.trace is not None]
+            self._events = RecordedEvents(
+                [cycle._event_source() for cycle in cycles],
+                self.key_averages,
+                use_device=self.flags.use_device,
+                profile_memory=self.flags.profile_memory,
+                with_flops=self.flags.with_flops,
+            )
+        return self._events
+
+    def _event_source(self) -> EventSource:
+        if self._source is None:
+            self._source = EventSource(self.trace._function_events(), self.flags.use_device)
+        return self._source
+
+    def key_averages(
+        self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False
+    ) -> EventList:
+        self._require_stopped()
+        flags = self.flags
+        rows = [
+            averages_of(cycle.trace._key_averages(group_by_input_shape, group_by_stack_n), flags.use_device)
+            for cycle in (*self._earlier, self)
+            if cycle.trace is not None
+        ]
+        return EventList(
+            merged(rows) if rows else [],
+            use_device=flags.use_device,
+            profile_memory=flags.profile_memory,
+            with_flops=flags.with_flops,
+        )
+
+    def total_average(self) -> Any:
+        return total_average(self.key_averages())
+
+    @property
+    def self_cpu_time_total(self) -> float:
+        return sum(row.self_cpu_time_total for row in self.key_averages())
+
+    def table(self, *args: Any, **kwargs: Any) -> str:
+        return self.function_events.table(*args, **kwargs)
+
+    def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
+        self._require_stopped()
+        if not self.flags.with_stack:
+            raise AssertionError("export_stacks() requires with_stack=True")
+        self.function_events.export_stacks(path, metric)
+
+    def _why_nothing(self) -> str:
+        return "; ".join(loss.reason for loss in self.losses) or "this process was forked from the recorded one"
+
+    def _require_stopped(self) -> None:
+        if not self._stopped:
+            raise RuntimeError(
+                "the profiler is still recording, so there are no results yet; call stop() "
+                "(or leave the `with` block) first, or ask in on_trace_ready"
+            )

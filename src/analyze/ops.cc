@@ -20,13 +20,6 @@ namespace firelane {
 
 namespace {
 
-bool is_event(HostKind kind) {
-  return kind != HostKind::kPython && kind != HostKind::kOverhead && kind != HostKind::kSpan;
-}
-
-// Waits on the device are not work, and neither is a recorded event.
-bool is_event(DeviceKind kind) { return kind != DeviceKind::kSync && kind != DeviceKind::kEvent; }
-
 struct OpenSlice {
   int64_t start_ns = 0;
   int64_t end_ns = 0;
@@ -110,7 +103,7 @@ void Sweep::add_device_slices() {
   const bool widens = model_.info.base_time_ns != 0;
   own_device_ns_.assign(model_.host_slices.size(), 0);
   for (Row row = 0; row < device.size(); ++row) {
-    const OpsKey key = is_event(device.kind[row]) ? groups_.key_of(device.name[row]) : kIgnoredKey;
+    const OpsKey key = is_function_event(device.kind[row]) ? groups_.key_of(device.name[row]) : kIgnoredKey;
     if (key == kIgnoredKey) continue;
     const bool is_annotation = device.kind[row] == DeviceKind::kAnnotation;
     const bool is_widened = is_annotation && widens && device.duration_ns[row] >= 2;
@@ -160,7 +153,7 @@ void Sweep::add_lane(uint32_t lane) {
   const bool is_async = model_.lanes.kind[lane] == LaneKind::kAsync;
   memory_.restart();
   const auto add = [&](Row row) {
-    if (!is_event(host.kind[row])) {
+    if (!is_function_event(host.kind[row])) {
       if (host.kind[row] == HostKind::kOverhead)
         result_.overhead_time_ns = wrap_add(result_.overhead_time_ns, host.duration_ns[row]);
       return;

@@ -21,6 +21,13 @@ namespace firelane {
 using OpsKey = uint32_t;
 inline constexpr OpsKey kIgnoredKey = UINT32_MAX;
 
+// Whether torch makes an event of such slices.
+inline bool is_function_event(HostKind kind) {
+  return kind != HostKind::kPython && kind != HostKind::kOverhead && kind != HostKind::kSpan;
+}
+// Waits on the device are not work, and neither is a recorded event.
+inline bool is_function_event(DeviceKind kind) { return kind != DeviceKind::kSync && kind != DeviceKind::kEvent; }
+
 // What one event adds to its row.
 struct OpsEvent {
   int64_t start_ns = 0;

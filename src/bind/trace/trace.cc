@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "bind/trace/table.h"
+#include "bind/trace/torch_events.h"
 #include "export/arrow_tables.h"
 #include "import/load.h"
 #include "model/model.h"
@@ -18,14 +19,6 @@ namespace nb = nanobind;
 namespace firelane::bind {
 
 namespace {
-
-struct Trace {
-  explicit Trace(Model loaded)
-      : model(std::make_shared<const Model>(std::move(loaded))), tables(std::make_unique<ArrowTables>(model)) {}
-
-  std::shared_ptr<const Model> model;
-  std::unique_ptr<ArrowTables> tables;
-};
 
 template <typename T>
 T value_or_raise(Result<T> result) {
@@ -93,6 +86,7 @@ void bind_trace(nb::module_& module) {
                   "row: int) -> dict[str, typing.Any]"),
           "The args of one event as the source has them; the file is read again for it.");
   cls.def("__repr__", &repr);
+  bind_torch_events(module, cls);
 
   module.def("open", &open, nb::arg("path"), nb::kw_only(), nb::arg("threads") = 0,
              nb::sig("def open(path: str | os.PathLike[str], *, threads: int = 0) -> Trace"),

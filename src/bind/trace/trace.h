@@ -3,14 +3,27 @@
 
 #include <nanobind/nanobind.h>
 
+#include <memory>
 #include <stdexcept>
 #include <string>
+#include <utility>
+
+#include "export/arrow_tables.h"
+#include "model/model.h"
 
 namespace firelane::bind {
 
 // Becomes firelane.TraceError. The only exception of ours: everything below returns Result.
 struct TraceError : std::runtime_error {
   using std::runtime_error::runtime_error;
+};
+
+struct Trace {
+  explicit Trace(Model loaded)
+      : model(std::make_shared<const Model>(std::move(loaded))), tables(std::make_unique<ArrowTables>(model)) {}
+
+  std::shared_ptr<const Model> model;
+  std::unique_ptr<ArrowTables> tables;
 };
 
 void bind_trace(nanobind::module_& module);

@@ -1,0 +1,64 @@
+"""A recorder that records nothing and notes every call: for tests of what the profiler asks of it."""
+
+from types import SimpleNamespace
+
+
+class FakeRecorder:
+    def __init__(self, log, options):
+        self.log, self.options = log, options
+        self.metadata, self.losses, self.path = {}, [], ""
+        log.append("open")
+
+    def resume(self):
+        self.log.append("resume")
+
+    def pause(self):
+        self.log.append("pause")
+
+    def stop(self):
+        self.log.append("stop")
+
+    def add_metadata(self, key, json):
+        self.metadata[key] = json
+
+    def add_steps(self, timer):
+        self.log.append("steps " + " ".join(f"{n}{phase[0]}" for n, phase in timer.take()))
+
+
+class FakeTimer:
+    def __init__(self):
+        self.steps, self.running = [], None
+
+    def step(self, number, phase):
+        self.finish()
+        self.running = (number, phase)
+
+    def raise_phase(self, phase):
+        if self.running:
+            self.running = (self.running[0], phase)
+
+    def finish(self):
+        if self.running:
+            self.steps.append(self.running)
+        self.running = None
+
+    def take(self):
+        steps, self.steps = self.steps, []
+        return steps
+
+
+def install(monkeypatch):
+    """Puts the fake in the recorder's place; returns (log of calls, recorders made)."""
+    from firelane.profiler import _backend
+
+    log, made = [], []
+
+    def start(**options):
+        made.append(FakeRecorder(log, SimpleNamespace(**options)))
+        return made[-1]
+
+    monkeypatch.setattr(_backend, "start", start)
+    monkeypatch.setattr(_backend, "step_timer", FakeTimer)
+    monkeypatch.setattr(_backend, "begin_range", lambda name: log.append(name) or 1)
+    monkeypatch.setattr(_backend, "end_range", lambda id: log.append("end"))
+    return log, made

@@ -1,0 +1,220 @@
+"""Arguments, attributes, notes and callbacks of `profile`, without recording anything."""
+
+import inspect
+import re
+import threading
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import recorder_fake
+from firelane import profiler
+from firelane.profiler import ProfilerActivity, profile, schedule, tensorboard_trace_handler
+
+
+@pytest.fixture
+def fake(monkeypatch):
+    return recorder_fake.install(monkeypatch)
+
+
+def test_every_public_name_of_torch_is_here():
+    assert set(torch.profiler.__all__) <= set(dir(profiler))
+    assert profiler._KinetoProfile and profiler._ExperimentalConfig
+
+
+@pytest.mark.parametrize("name", ["profile", "_KinetoProfile", "schedule", "tensorboard_trace_handler"])
+def test_arguments_are_torchs_in_name_and_default(name):
+    theirs = inspect.signature(getattr(torch.profiler, name)).parameters
+    ours = inspect.signature(getattr(profiler, name)).parameters
+    assert {n: p.default for n, p in theirs.items()} == {n: ours[n].default for n in theirs}
+
+
+@pytest.mark.parametrize("name", ["profile", "_KinetoProfile"])
+def test_every_public_method_takes_torchs_arguments(name):
+    theirs, ours = getattr(torch.profiler, name), getattr(profiler, name)
+    for method in (m for m in dir(theirs) if not m.startswith("_")):
+        wanted = [p for p in inspect.signature(getattr(theirs, method)).parameters]
+        assert [p for p in inspect.signature(getattr(ours, method)).parameters][: len(wanted)] == wanted, method
+
+
+def test_every_attribute_of_torchs_object_exists(fake):
+    theirs = vars(torch.profiler.profile(activities=[ProfilerActivity.CPU]))
+    assert set(theirs) <= set(vars(profile(activities=[ProfilerActivity.CPU])))
+
+
+def test_use_cuda_is_deprecated_but_heard(fake):
+    with pytest.warns(FutureWarning, match="use_cuda"):
+        prof = profile(activities=[ProfilerActivity.CPU], use_cuda=True)
+    assert prof.activities == {ProfilerActivity.CPU, ProfilerActivity.CUDA} and prof.use_device == "cuda"
+    with pytest.warns(FutureWarning, match="use_cuda"), pytest.raises(AssertionError, match="No valid"):
+        profile(activities=[ProfilerActivity.CUDA], use_cuda=False)
+
+
+def test_flags_reach_the_recorder(fake):
+    _, made = fake
+    with profile(activities=[ProfilerActivity.CPU], with_flops=True, profile_memory=True, with_stack=True):
+        pass
+    options = made[0].options
+    assert options.shapes and options.flops and options.memory and options.python_stacks and not options.modules
+
+
+def test_metadata_of_a_cycle(fake):
+    _, made = fake
+    prof = profile(record_shapes=True, custom_trace_id_callback=lambda: "A1")
+    assert prof.get_trace_id() is None
+    prof.preset_metadata_json("job", '{"id": 7}')
+    with pytest.warns(UserWarning, match="'late' is dropped"):
+        prof.add_metadata("late", "x")
+    prof.start()
+    prof.add_metadata("text", 'say "hi"\n')
+    with pytest.raises(ValueError):
+        prof.add_metadata_json("broken", "{")
+    prof.stop()
+    assert prof.get_trace_id() == "A1"
+    assert made[0].metadata == {
+        "trace_id": '"A1"', "record_shapes": "1", "job": '{"id": 7}', "text": '"say \\"hi\\"\\n"'
+    }  # fmt: skip
+
+
+def test_trace_ids_are_new_for_every_cycle(fake):
+    prof = profile()
+    ids = set()
+    for _ in range(3):
+        prof.start()
+        prof.stop()
+        ids.add(prof.get_trace_id())
+    assert len(ids) == 3 and all(re.fullmatch("[0-9A-F]{32}", i) for i in ids)
+
+
+def test_observers_of_execution_traces_see_the_same_window(fake):
+    log, _ = fake
+
+    class Observer:
+        def start(self):
+            log.append("observer start")
+
+        def stop(self):
+            log.append("observer stop")
+
+        def cleanup(self):
+            log.append("observer cleanup")
+
+    with profile(execution_trace_observer=Observer()):
+        pass
+    assert log == ["open", "observer start", "resume", "observer stop", "steps 0r", "stop", "observer cleanup"]
+
+
+def test_toggle_pauses_and_resumes(fake):
+    log, _ = fake
+    prof = profile()
+    prof.toggle_collection_dynamic(False, [ProfilerActivity.CPU])  # before prepare: nothing
+    prof.start()
+    del log[:]
+    prof.toggle_collection_dynamic(False, [ProfilerActivity.CPU, ProfilerActivity.CUDA])
+    prof.toggle_collection_dynamic(True, [ProfilerActivity.CPU])
+    with pytest.warns(UserWarning, match="MTIA"):
+        prof.toggle_collection_dynamic(True, [ProfilerActivity.MTIA])
+    assert log == ["pause", "resume"]
+    prof.stop()
+
+
+@pytest.mark.parametrize("question", ["key_averages", "events"])
+def test_results_before_the_start_and_before_the_end_are_refused_in_words(fake, question):
+    prof = profile()
+    with pytest.raises(AssertionError, match="must be initialized"):
+        getattr(prof, question)()
+    prof.start()
+    with pytest.raises(RuntimeError, match="still recording.*call stop"):
+        getattr(prof, question)()
+    with pytest.raises(RuntimeError, match="still recording"):
+        prof.export_chrome_trace("never.json")
+    prof.stop()
+
+
+def test_memory_timeline_names_the_flags_it_needs(fake):
+    with profile(profile_memory=True) as prof:
+        pass
+    with pytest.raises(ValueError, match="record_shapes=True, with_stack=True required"):
+        prof.export_memory_timeline("never.html")
+
+
+def test_tensorboard_files_are_named_by_worker_and_time(fake, tmp_path, monkeypatch):
+    names = []
+    monkeypatch.setattr(profile, "export_chrome_trace", lambda self, path: names.append(path))
+    for options in ({}, {"worker_name": "rank3"}, {"worker_name": "rank3", "use_gzip": True}):
+        with profile(on_trace_ready=tensorboard_trace_handler(str(tmp_path / "log"), **options)):
+            pass
+    assert (tmp_path / "log").is_dir()
+    host_pid, plain, gz = (n.removeprefix(f"{tmp_path}/log/") for n in names)
+    assert re.fullmatch(r".+_\d+\.\d{19}\.pt\.trace\.json", host_pid)
+    assert re.fullmatch(r"rank3\.\d{19}\.pt\.trace\.json", plain)
+    assert re.fullmatch(r"rank3\.\d{19}\.pt\.trace\.json\.gz", gz)
+
+
+def test_tensorboard_handler_says_when_it_cannot_make_the_folder(fake, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(RuntimeError, match="Can't create directory"):
+        with profile(on_trace_ready=tensorboard_trace_handler(str(tmp_path / "file" / "log"))):
+            pass
+
+
+def test_exports_asked_for_in_step_run_on_another_thread_and_stop_waits(fake, monkeypatch):
+    from firelane.profiler import _recording
+
+    threads = []
+    monkeypatch.setattr(
+        _recording.Recording, "export_chrome_trace", lambda self, path: threads.append(threading.current_thread())
+    )
+    handler = lambda p: p.export_chrome_trace("t.json")  # noqa: E731
+    with profile(schedule=schedule(wait=0, warmup=1, active=1), on_trace_ready=handler) as prof:
+        for _ in range(4):
+            prof.step()
+    assert len(threads) == 2 and threading.main_thread() not in threads
+    prof.export_chrome_trace("again.json")
+    assert threads[-1] is threading.main_thread()
+
+
+def test_an_error_of_an_export_surfaces_once(fake, monkeypatch):
+    from firelane.profiler import _recording
+
+    def refuse(self, path):
+        raise OSError(f"{path}: no room")
+
+    monkeypatch.setattr(_recording.Recording, "export_chrome_trace", refuse)
+    prof = profile(schedule=schedule(wait=0, warmup=1, active=1), on_trace_ready=lambda p: p.export_chrome_trace("t.json"))
+    prof.start()
+    prof.step()
+    prof.step()
+    with pytest.raises(OSError, match="no room"):
+        prof.wait_for_exports()
+    prof.wait_for_exports()
+    prof.stop()
+
+
+def test_the_programs_own_error_comes_before_that_of_an_export(fake, monkeypatch):
+    from firelane.profiler import _recording
+
+    def refuse(self, path):
+        raise OSError("no room")
+
+    monkeypatch.setattr(_recording.Recording, "export_chrome_trace", refuse)
+    handler = lambda p: p.export_chrome_trace("t.json")  # noqa: E731
+    with pytest.warns(RuntimeWarning, match="not written: no room"), pytest.raises(KeyError):
+        with profile(schedule=schedule(wait=0, warmup=1, active=1), on_trace_ready=handler) as prof:
+            prof.step()
+            prof.step()
+            raise KeyError
+
+
+def test_subclasses_may_override_the_parts(fake):
+    log, _ = fake
+
+    class Mine(profile):
+        def start_trace(self):
+            log.append("mine")
+            super().start_trace()
+
+    with Mine():
+        pass
+    assert log[:3] == ["open", "mine", "resume"]

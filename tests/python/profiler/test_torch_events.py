@@ -1,0 +1,132 @@
+"""events(), key_averages() and the table against torch's own, read from the very same trace."""
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import firelane
+from firelane.profiler import _events, _table
+from torch.profiler import ProfilerActivity, record_function
+
+FIELDS = (
+    "id name trace_name sequence_nr scope input_shapes concrete_inputs kwinputs cpu_memory_usage "
+    "self_cpu_memory_usage is_async is_user_annotation flops count node_id device_type device_index "
+    "device_resource_id use_device is_legacy is_remote"
+).split()
+
+
+def record(**flags):
+    model = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 8))
+    x = torch.randn(16, 64)
+    with torch.profiler.profile(activities=[ProfilerActivity.CPU], **flags) as prof:
+        for _ in range(2):
+            y = model(x.double().float())
+            torch.cat([y, y])
+            with record_function("the loss"):
+                y.sum().backward()
+    return prof
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory):
+    prof = record(record_shapes=True, profile_memory=True, with_flops=True)
+    path = str(tmp_path_factory.mktemp("trace") / "t.json")
+    prof.export_chrome_trace(path)
+    trace = firelane.open(path)
+
+    def averages(shapes=False, stack=0, overload=False):
+        rows = _events.averages_of(trace._key_averages(shapes, stack), None)
+        return _events.EventList(rows, profile_memory=True, with_flops=True)
+
+    source = _events.EventSource(trace._function_events(), None)
+    return _events.RecordedEvents([source], averages, profile_memory=True, with_flops=True), prof
+
+
+def test_events_have_torchs_fields(both):
+    ours, prof = both
+    theirs = prof.events()
+    assert len(ours) == len(theirs) > 100
+    for a, b in zip(ours, theirs):
+        if a.name != "[memory]":  # torch leaves most of their fields open
+            assert {f: getattr(a, f) for f in FIELDS} == {f: getattr(b, f) for f in FIELDS}
+        assert a.cpu_memory_usage == b.cpu_memory_usage
+        assert a.time_range.elapsed_us() == pytest.approx(b.time_range.elapsed_us(), abs=0.002)
+        assert a.self_cpu_time_total == pytest.approx(b.self_cpu_time_total, abs=0.1)
+
+
+def test_events_have_torchs_parents_and_children(both):
+    ours, prof = both
+    theirs = prof.events()
+    our_place = {id(e): i for i, e in enumerate(ours)}
+    their_place = {id(e): i for i, e in enumerate(theirs)}
+    for a, b in zip(ours, theirs):
+        assert (a.cpu_parent and our_place[id(a.cpu_parent)]) == (b.cpu_parent and their_place[id(b.cpu_parent)])
+        assert [our_place[id(c)] for c in a.cpu_children] == [their_place[id(c)] for c in b.cpu_children]
+
+
+@pytest.mark.parametrize("by_shape", [False, True])
+def test_rows_are_torchs(both, by_shape):
+    ours, prof = both
+    rows, wanted = ours.key_averages(by_shape), prof.key_averages(by_shape)
+    assert [r.key for r in rows] == [w.key for w in wanted]
+    for row, want in zip(rows, wanted):
+        assert isinstance(row, torch.autograd.profiler_util.FunctionEventAvg)
+        for field in "count cpu_memory_usage self_cpu_memory_usage flops input_shapes is_user_annotation device_type".split():
+            assert getattr(row, field) == getattr(want, field), (row.key, field)
+        assert row.cpu_time_total == pytest.approx(want.cpu_time_total, abs=0.1)
+        assert row.self_cpu_time_total == pytest.approx(want.self_cpu_time_total, abs=0.5)
+        assert (row.cpu_parent is None) == (want.cpu_parent is None)
+
+
+def test_totals_are_torchs(both):
+    ours, prof = both
+    assert ours.self_cpu_time_total == pytest.approx(prof.events().self_cpu_time_total, rel=1e-4)
+    total, wanted = ours.total_average(), prof.events().total_average()
+    assert (total.key, total.count) == (wanted.key, wanted.count)
+
+
+def test_a_list_of_events_is_a_list(both):
+    ours, _ = both
+    assert ours and isinstance(ours, list) and ours[0] in ours
+    assert sorted(ours, key=lambda e: e.time_range.start)[0] is ours[0]
+    assert [e.name for e in ours[:2]] == [ours[0].name, ours[1].name]
+    with pytest.raises(AttributeError):
+        ours[0].no_such_field
+
+
+GROUPINGS = [{}, {"group_by_input_shape": True}, {"group_by_stack_n": 3}]
+LAYOUTS = [
+    {},
+    {"sort_by": "self_cuda_time_total", "row_limit": 5},
+    {"sort_by": "cpu_memory_usage", "header": "header", "top_level_events_only": True, "time_unit": "ms"},
+    {"max_name_column_width": 20, "max_src_column_width": 30, "max_shapes_column_width": 25, "row_limit": -1},
+]
+FLAGS = [
+    {},
+    {"record_shapes": True, "profile_memory": True},
+    {"with_flops": True, "profile_memory": True},
+    {"with_stack": True, "experimental_config": torch.profiler._ExperimentalConfig(verbose=True)},
+]
+
+
+@pytest.mark.parametrize("flags", FLAGS, ids=lambda f: "+".join(f) or "plain")
+def test_the_table_of_the_same_rows_is_torchs_to_the_letter(flags):
+    prof = record(**flags)
+    for grouping in GROUPINGS:
+        rows = prof.key_averages(**grouping)
+        for layout in LAYOUTS:
+            ours = _table.build_table(rows, profile_memory=prof.profile_memory, with_flops=prof.with_flops, **layout)
+            assert ours == rows.table(**layout)
+
+
+def test_flops_and_source_location_stand_under_their_own_headers():
+    prof = record(with_flops=True, **FLAGS[3])
+    rows = prof.key_averages(group_by_stack_n=1)
+    header, *lines = _table.build_table(rows, with_flops=True).splitlines()[1:]
+    assert header.split("  ")[-2].strip() != "Total KFLOPs" and header.rstrip().endswith("Source Location")
+    mm = next(line for line in lines if " aten::addmm " in line)
+    assert mm[header.index("Source Location") :].strip().endswith(tuple(r.stack[0][-20:] for r in rows if r.stack))
+
+
+def test_an_empty_table_is_empty():
+    assert _table.build_table([]) == ""

@@ -33,7 +33,25 @@ struct Sums {
   int64_t bytes_ns = 0;
 };
 
-void add_kernel_detail(const KernelDetails& details, Row detail, int64_t duration_ns, KernelRow& row, Sums& sums) {
+double max_warps_per_sm(const Model& model) {
+  for (const DeviceProperties& device : model.info.devices) {
+    if (device.max_threads_per_multiprocessor > 0 && device.warp_size > 0) {
+      return static_cast<double>(device.max_threads_per_multiprocessor) / static_cast<double>(device.warp_size);
+    }
+  }
+  return 64;  // NVIDIA's data centre GPUs since Pascal
+}
+
+// The estimated occupancy of a kernel in percent, -1 when not known. Kineto writes 0 for kernels
+// that opt in to more shared memory than the default (seen with torch 2.11 on an H200: every
+// nvjet and cudnn attention kernel); a kernel whose warps fill 1% of an SM or more cannot have it.
+double known_occupancy(const KernelDetails& details, Row detail, double max_warps) {
+  const auto percent = static_cast<double>(details.occupancy_percent[detail]);
+  const bool impossible = percent == 0 && static_cast<double>(details.warps_per_sm[detail]) * 100 >= max_warps;
+  return impossible ? -1 : percent;
+}
+
+void add_kernel_detail(const KernelDetails& details, Row detail, KernelRow& row) {
   if (details.grid_x[detail] >= 0) {
     row.grid.add({details.grid_x[detail], details.grid_y[detail], details.grid_z[detail]});
   }
@@ -43,10 +61,12 @@ void add_kernel_detail(const KernelDetails& details, Row detail, int64_t duratio
   row.registers = std::max(row.registers, details.registers[detail]);
   row.shared_memory_bytes = std::max(row.shared_memory_bytes, details.shared_memory_bytes[detail]);
   if (details.graph_id[detail] != kNoNumber && details.graph_id[detail] != 0) ++row.graph_calls;
-  if (details.occupancy_percent[detail] < 0) return;
-  sums.occupancy_time += static_cast<double>(details.occupancy_percent[detail]) * static_cast<double>(duration_ns);
+}
+
+void add_occupancy(double percent, int64_t duration_ns, KernelRow& row, Sums& sums) {
+  sums.occupancy_time += percent * static_cast<double>(duration_ns);
   sums.occupancy_ns += duration_ns;
-  if (row.occupancy_percent < 0) row.occupancy_percent = details.occupancy_percent[detail];  // for calls of 0 ns
+  if (row.occupancy_percent < 0) row.occupancy_percent = percent;  // stays when all calls last 0 ns
 }
 
 void add_copy_detail(const CopyDetails& details, Row detail, int64_t duration_ns, KernelRow& row, Sums& sums) {
@@ -64,8 +84,7 @@ void add_call(const Model& model, Row slice, KernelRow& row, Sums& sums) {
   ++row.calls;
   const Row detail = slices.detail[slice];
   if (detail == kNoRow) return;
-  if (slices.kind[slice] == DeviceKind::kKernel)
-    add_kernel_detail(model.kernel_details, detail, duration_ns, row, sums);
+  if (slices.kind[slice] == DeviceKind::kKernel) add_kernel_detail(model.kernel_details, detail, row);
   if (slices.kind[slice] == DeviceKind::kCopy || slices.kind[slice] == DeviceKind::kSet) {
     add_copy_detail(model.copy_details, detail, duration_ns, row, sums);
   }
@@ -107,6 +126,7 @@ void finish_row(const Sums& sums, int64_t work_ns, KernelRow& row) {
 
 KernelTable kernel_table(const Model& model, const KernelOptions& options) {
   const DeviceSlices& slices = model.device_slices;
+  const double max_warps = max_warps_per_sm(model);
   KernelTable table;
   std::vector<Sums> sums;
   OpShares op_shares;
@@ -131,9 +151,14 @@ KernelTable kernel_table(const Model& model, const KernelOptions& options) {
     ++table.calls;
     table.work_ns += slices.duration_ns[slice];
     if (slices.op[slice] == kNoRow) ++table.without_op;
-    const bool has_occupancy = slices.detail[slice] != kNoRow && kind == DeviceKind::kKernel &&
-                               model.kernel_details.occupancy_percent[slices.detail[slice]] >= 0;
-    if (kind == DeviceKind::kKernel && !has_occupancy) ++table.without_occupancy;
+    if (kind != DeviceKind::kKernel) continue;
+    const Row detail = slices.detail[slice];
+    const double occupancy = detail == kNoRow ? -1 : known_occupancy(model.kernel_details, detail, max_warps);
+    if (occupancy < 0) {
+      ++table.without_occupancy;
+    } else {
+      add_occupancy(occupancy, slices.duration_ns[slice], table.rows[found->second], sums[found->second]);
+    }
   }
   int64_t added_ns = 0;
   for (size_t i = 0; i < table.rows.size(); ++i) {

@@ -73,7 +73,7 @@ struct KernelTable {
   int64_t work_ns = 0;            // sum of all durations
   int64_t busy_ns = 0;            // union over streams: at most work_ns
   int64_t without_op = 0;         // pieces of work that no op launched
-  int64_t without_occupancy = 0;  // kernels whose occupancy the trace does not give
+  int64_t without_occupancy = 0;  // kernels whose occupancy the trace does not give, or gives as an impossible 0
 };
 
 KernelTable kernel_table(const Model& model, const KernelOptions& options = {});

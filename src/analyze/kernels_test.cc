@@ -85,6 +85,17 @@ TEST(KernelTable, occupancy_is_weighted_by_time) {
   EXPECT_DOUBLE_EQ(row_named(model, kernel_table(model), "gemm").occupancy_percent, 40.0);
 }
 
+TEST(KernelTable, an_occupancy_of_zero_that_the_warps_rule_out_is_not_known) {
+  Model model = TraceBuilder()
+                    .kernel("gemm", {.start_us = 0, .end_us = 10, .occupancy_percent = 0})
+                    .kernel("gemm", {.start_us = 10, .end_us = 20, .occupancy_percent = 0})
+                    .build();
+  model.kernel_details.warps_per_sm = {12.0f, 0.25f};  // 19% and 0.4% of 64
+  const KernelTable table = kernel_table(model);
+  EXPECT_EQ(table.without_occupancy, 1);
+  EXPECT_DOUBLE_EQ(table.rows.at(0).occupancy_percent, 0.0);  // of the second call
+}
+
 TEST(KernelTable, copies_have_bytes_and_bandwidth) {
   const Model model = small_trace();
   const KernelTable table = kernel_table(model);

@@ -44,7 +44,7 @@ void count_starts(const Model& model, StepTable& table) {
   for (Row row = 0; row < slices.size(); ++row) {
     if (slices.kind[row] == DeviceKind::kKernel) ++finder.at(slices.start_ns[row], table).kernels;
     const bool moves = slices.kind[row] == DeviceKind::kCopy || slices.kind[row] == DeviceKind::kSet;
-    if (moves) ++finder.at(slices.start_ns[row], table).copies;
+    if (moves) ++finder.at(slices.start_ns[row], table).copies_and_sets;
   }
 }
 
@@ -54,6 +54,7 @@ StepTable step_table(const Model& model) {
   const Steps& steps = model.steps;
   const IntervalSet busy = device_busy(model);
   StepTable table;
+  table.has_device_work = busy.total_ns() > 0;
   std::vector<Interval> windows;
   int64_t window_busy_ns = 0;
   for (size_t i = 0; i < steps.size(); ++i) {

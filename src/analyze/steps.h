@@ -21,8 +21,8 @@ struct StepRow {
   int64_t device_busy_ns = 0;  // some stream of some device worked
   int64_t device_idle_ns = 0;
   int64_t kernels = 0;  // started in the window
-  int64_t copies = 0;   // copies and sets
-  int64_t ops = 0;      // started in the window, on any thread
+  int64_t copies_and_sets = 0;
+  int64_t ops = 0;  // started in the window, on any thread
 };
 
 struct StepTable {
@@ -32,7 +32,8 @@ struct StepTable {
   int64_t median_ns = kNoNumber;  // of the durations; the mean of the middle two when even
   int64_t min_ns = kNoNumber;
   int64_t max_ns = kNoNumber;
-  bool overlapping = false;  // windows overlap: busy time in two windows counts in both
+  bool has_device_work = false;  // without any, busy and idle time say nothing
+  bool overlapping = false;      // windows overlap: busy time in two windows counts in both
 };
 
 StepTable step_table(const Model& model);

@@ -38,7 +38,7 @@ TEST(StepTable, what_starts_in_no_step_is_outside) {
                           .build();
   const StepTable table = step_table(model);
   EXPECT_EQ(table.rows[0].ops, 2);
-  EXPECT_EQ(table.rows[0].copies, 1);
+  EXPECT_EQ(table.rows[0].copies_and_sets, 1);
   EXPECT_EQ(table.rows[0].kernels, 0);  // the end of a window is not in it
   EXPECT_EQ(table.outside.ops, 1);
   EXPECT_EQ(table.outside.kernels, 1);

@@ -3,6 +3,7 @@
 namespace firelane::cli {
 
 const std::vector<Verb>& all_verbs() {
+  // clang-format off: one a line, so that two people can add one each
   static const std::vector<Verb> verbs = {
       info_verb(),
       ops_verb(),
@@ -12,6 +13,7 @@ const std::vector<Verb>& all_verbs() {
       dump_verb(),
       completion_verb(),
   };
+  // clang-format on
   return verbs;
 }
 

@@ -1,8 +1,15 @@
 #include "report/dump_tables.h"
 
+#include <fmt/format.h>
+
+#include <cstdlib>
+
 namespace firelane::report {
 
 namespace {
+
+// The float's own shortest digits: 0.060606, not 0.06060599908232689.
+double decimal(float number) { return std::strtod(fmt::format("{}", number).c_str(), nullptr); }
 
 int64_t lane_number(LaneId lane) { return static_cast<int64_t>(lane); }
 
@@ -89,9 +96,9 @@ void write_kernel_detail(const Model& model, Row row, RowLine& out) {
   out.number("block_z", t.block_z[row], -1);
   out.number("registers", t.registers[row], -1);
   out.number("shared_memory_bytes", t.shared_memory_bytes[row]);
-  out.real("blocks_per_sm", static_cast<double>(t.blocks_per_sm[row]));
-  out.real("warps_per_sm", static_cast<double>(t.warps_per_sm[row]));
-  out.real("occupancy_percent", static_cast<double>(t.occupancy_percent[row]));
+  out.real("blocks_per_sm", decimal(t.blocks_per_sm[row]));
+  out.real("warps_per_sm", decimal(t.warps_per_sm[row]));
+  out.real("occupancy_percent", decimal(t.occupancy_percent[row]));
   out.number("context", t.context[row]);
   out.number("graph_id", t.graph_id[row]);
   out.number("graph_node_id", t.graph_node_id[row]);
@@ -101,7 +108,7 @@ void write_copy_detail(const Model& model, Row row, RowLine& out) {
   const CopyDetails& t = model.copy_details;
   out.row("slice", t.slice[row]);
   out.number("bytes", t.bytes[row]);
-  out.real("bandwidth_gb_s", static_cast<double>(t.bandwidth_gb_s[row]));
+  out.real("bandwidth_gb_s", decimal(t.bandwidth_gb_s[row]));
 }
 
 void write_sync_detail(const Model& model, Row row, RowLine& out) {

@@ -123,15 +123,17 @@ std::vector<std::string> notes(const KernelTable& table) {
   }
   std::vector<std::string> out;
   if (table.busy_ns < table.work_ns) {
-    out.push_back(fmt::format("{} of device work ran at the same time as other work: streams overlap",
+    out.push_back(fmt::format("{} of device work ran at the same time as other work",
                               format_duration(table.work_ns - table.busy_ns)));
   }
   if (table.without_op > 0) {
     out.push_back(
-        fmt::format("{} of {} pieces of device work belong to no op of this trace", table.without_op, table.calls));
+        fmt::format("device work that belongs to no op of this trace: {} of {} calls", table.without_op, table.calls));
   }
   if (table.without_occupancy > 0) {
-    out.push_back(fmt::format("{} kernels carry no occupancy; theirs is not in the means", table.without_occupancy));
+    out.push_back(
+        fmt::format("calls left out of the occupancy: {} (the trace gives none, or 0% where the warps rule that out)",
+                    table.without_occupancy));
   }
   return out;
 }
@@ -143,7 +145,8 @@ Report kernels_report(const Model& model, const KernelTable& table, const Kernel
                           {"calls", "Calls", Kind::kNumber, table.calls},
                           {"work_ns", "Device work", Kind::kDuration, table.work_ns},
                           {"busy_ns", "Device busy", Kind::kDuration, table.busy_ns}}};
-  Table out{.name = "kernels", .columns = columns(), .notes = notes(table)};
+  report.notes = notes(table);
+  Table out{.name = "kernels", .columns = columns(), .hide_if_empty = true};
   const size_t shown = options.max_rows == 0 ? table.rows.size() : std::min(options.max_rows, table.rows.size());
   for (size_t i = 0; i < shown; ++i) out.add(cells(model, table.rows[i]));
   if (shown < table.rows.size() && options.sum_rest) out.add(rest_cells(table, shown));

@@ -46,7 +46,7 @@ Report lanes_report(const Model& model, const std::vector<LaneRow>& rows, EmptyL
              name_cell(model, lanes.process_labels[lane]), name_cell(model, lanes.name[lane]), row.slices,
              cell_unless(row.first_ns, kNoNumber), cell_unless(row.last_ns, kNoNumber), row.busy_ns, row.depth});
   }
-  if (hidden > 0) out.notes.push_back(fmt::format("{} lanes without slices are not shown; --all shows them", hidden));
+  if (hidden > 0) out.notes.push_back(fmt::format("lanes without slices: {}; --all shows them", hidden));
   return Report{.tables = {std::move(out)}};
 }
 

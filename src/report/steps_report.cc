@@ -10,30 +10,35 @@ Report steps_report(const StepTable& table) {
                 {"max_ns", "Max", Kind::kDuration, cell_unless(table.max_ns, kNoNumber)},
                 {"outside_device_busy_ns", "Busy outside of steps", Kind::kDuration, table.outside.device_busy_ns},
                 {"outside_kernels", "Kernels outside of steps", Kind::kNumber, table.outside.kernels},
-                {"outside_copies", "Copies outside of steps", Kind::kNumber, table.outside.copies},
+                {"outside_copies_and_sets", "Copies and sets outside", Kind::kNumber, table.outside.copies_and_sets},
                 {"outside_ops", "Ops outside of steps", Kind::kNumber, table.outside.ops}}};
   Table out{.name = "steps",
             .columns = {{"step", "Step", Kind::kNumber},
                         {"start_ns", "Start", Kind::kDuration},
                         {"duration_ns", "Duration", Kind::kDuration},
-                        {"device_busy_ns", "Device busy", Kind::kDuration},
-                        {"device_busy_percent", "Busy", Kind::kPercent},
-                        {"device_idle_ns", "Device idle", Kind::kDuration},
+                        {"device_busy_ns", "Device busy", Kind::kDuration, Align::kByKind, 0, true},
+                        {"device_busy_percent", "Busy", Kind::kPercent, Align::kByKind, 0, true},
+                        {"device_idle_ns", "Device idle", Kind::kDuration, Align::kByKind, 0, true},
                         {"kernels", "Kernels", Kind::kNumber},
-                        {"copies", "Copies", Kind::kNumber},
-                        {"ops", "Ops", Kind::kNumber}}};
+                        {"copies_and_sets", "Copies, sets", Kind::kNumber},
+                        {"ops", "Ops", Kind::kNumber}},
+            .hide_if_empty = true};
   for (const StepRow& row : table.rows) {
     const double busy_percent =
         row.duration_ns == 0 ? 0
                              : 100.0 * static_cast<double>(row.device_busy_ns) / static_cast<double>(row.duration_ns);
-    out.add({row.number, row.start_ns, row.duration_ns, row.device_busy_ns, busy_percent, row.device_idle_ns,
-             row.kernels, row.copies, row.ops});
+    const auto if_device = [&](Cell cell) { return table.has_device_work ? cell : Cell{}; };
+    out.add({row.number, row.start_ns, row.duration_ns, if_device(row.device_busy_ns), if_device(busy_percent),
+             if_device(row.device_idle_ns), row.kernels, row.copies_and_sets, row.ops});
+  }
+  if (!table.has_device_work) {
+    report.notes.push_back("no device work in this trace: how busy the devices were is not known");
   }
   if (table.rows.empty()) {
-    out.notes.push_back("no steps in this trace: call prof.step() after each iteration while recording");
+    report.notes.push_back("no steps in this trace: call prof.step() after each iteration while recording");
   }
   if (table.overlapping) {
-    out.notes.push_back("steps overlap: device time in two windows counts in both, so the rows do not add up");
+    report.notes.push_back("steps overlap: device time in two windows counts in both, so the rows do not add up");
   }
   report.tables = {std::move(out)};
   return report;

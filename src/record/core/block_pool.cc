@@ -58,7 +58,9 @@ void BlockPool::give(void* block) noexcept {
 
 void BlockPool::trim() noexcept {
   // Take all free blocks out, so that nobody writes into one while its pages go.
-  uint64_t head = head_.exchange(kNone, std::memory_order_acquire);
+  uint64_t head = head_.load(std::memory_order_acquire);
+  while (!head_.compare_exchange_weak(head, kNone | ((head >> 32) + 1) << 32, std::memory_order_acquire)) {
+  }
   auto index = static_cast<uint32_t>(head);
   while (index != kNone) {
     const uint32_t next = next_[index].load(std::memory_order_relaxed);

@@ -65,16 +65,18 @@ bool Drain::start_thread() noexcept {
 }
 
 void Drain::run() noexcept {
+  bool more = false;
   while (!stop_.load(std::memory_order_acquire)) {
-    Recorder::get().wait(options_.interval_ms);
+    if (!more) Recorder::get().wait(options_.interval_ms);
     try {
-      pass();
+      more = pass();
     } catch (const std::exception&) {
       fail("out of memory");
     }
   }
   try {
-    pass();
+    while (pass()) {
+    }
     for (ThreadBuffer* b : threads_) note_thread_name(b, states_[b]);
     write_notes();
     if (!failed_) {
@@ -103,17 +105,19 @@ void Drain::add_notes(std::string_view items) {
   notes_.append(items);
 }
 
-void Drain::pass() {
+bool Drain::pass() {
   Recorder& recorder = Recorder::get();
+  bool any_more = false;
   recorder.attached_threads(threads_);
   uint64_t losses = recorder.unattached_losses() + losses_of_gone_threads_;
   for (ThreadBuffer*& b : threads_) {
     const bool gone = Recorder::exited(b);  // before reading: then what is read is all
     ThreadState& state = states_[b];
     if (state.name.empty()) note_thread_name(b, state);
-    drain_thread(b, state);
+    const bool more = drain_thread(b, state);
+    any_more |= more;
     losses += Recorder::losses_of(b);
-    if (!gone) continue;
+    if (!gone || more) continue;
     losses_of_gone_threads_ += Recorder::losses_of(b);
     states_.erase(b);
     recorder.release(b);
@@ -130,11 +134,12 @@ void Drain::pass() {
   }
   write_notes();
   file_bytes_ = writer_.bytes_written();
+  return any_more;
 }
 
-void Drain::drain_thread(ThreadBuffer* b, ThreadState& state) {
+bool Drain::drain_thread(ThreadBuffer* b, ThreadState& state) {
   bool begun = false;
-  Recorder::get().read(b, [&](const uint64_t* words) {
+  const bool more = Recorder::get().read(b, [&](const uint64_t* words) {
     const Word kind = kind_of(words[0]);
     if (kind == Word::kDefine) {
       const auto slot = static_cast<uint32_t>(words[0] >> 8) & (SlotTable::kSlotCount - 1);
@@ -153,6 +158,7 @@ void Drain::drain_thread(ThreadBuffer* b, ThreadState& state) {
     if (sections_.size() >= kChunkBytes) flush_chunk();
   });
   if (begun) flush_section();
+  return more;
 }
 
 void Drain::convert(const uint64_t* words, ThreadState& state) {

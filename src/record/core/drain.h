@@ -60,8 +60,9 @@ class Drain {
   };
 
   void run() noexcept;
-  void pass();
-  void drain_thread(ThreadBuffer* b, ThreadState& state);
+  // One round over all threads. True when some thread has more to give already.
+  bool pass();
+  bool drain_thread(ThreadBuffer* b, ThreadState& state);
   void convert(const uint64_t* words, ThreadState& state);
   void flush_section();
   void flush_chunk();

@@ -22,6 +22,7 @@ static constinit thread_local bool t_exiting __attribute__((tls_model("initial-e
 ThreadBuffer* attach_thread() noexcept {
   const uint64_t session = g_recording.load(std::memory_order_acquire);
   if (session == 0 || t_exiting) return nullptr;
+  if (t_buffer->session_ == session) return t_buffer;  // resumed between the caller's look and ours
   return Recorder::get().attach(session);
 }
 

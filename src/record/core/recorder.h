@@ -47,13 +47,16 @@ class Recorder {
 
   // ---- the drain's side
   void attached_threads(std::vector<ThreadBuffer*>& out);
-  // Calls visit(const uint64_t* words) for each new record of `b` in order; frees blocks done with.
+  // Calls visit(const uint64_t* words) for each new record of `b` in order, at most kReadBlocks
+  // blocks of them, so that one busy thread cannot keep the drain from the others; frees blocks
+  // done with. True when there is more.
+  static constexpr int kReadBlocks = 32;
   template <typename Visit>
-  void read(ThreadBuffer* b, Visit&& visit);
+  bool read(ThreadBuffer* b, Visit&& visit);
   static bool exited(const ThreadBuffer* b) noexcept { return b->exited_.load(std::memory_order_acquire); }
   static uint32_t index_of(const ThreadBuffer* b) noexcept { return b->index_; }
   static uint64_t losses_of(const ThreadBuffer* b) noexcept { return b->total_lost_.load(std::memory_order_relaxed); }
-  // REQUIRES: exited(b), and read() was called after that was seen.
+  // REQUIRES: exited(b), and read() returned false after that was seen.
   void release(ThreadBuffer* b) noexcept;
   uint64_t in_flight_bytes() const noexcept { return uint64_t{pool_.in_use()} * kBlockBytes; }
   uint32_t thread_count() const noexcept { return next_index_.load(std::memory_order_relaxed); }
@@ -94,8 +97,8 @@ class Recorder {
 size_t record_words(const uint64_t* words) noexcept;
 
 template <typename Visit>
-void Recorder::read(ThreadBuffer* b, Visit&& visit) {
-  for (;;) {
+bool Recorder::read(ThreadBuffer* b, Visit&& visit) {
+  for (int blocks = 0; blocks < kReadBlocks; ++blocks) {
     Block* block = b->read_block_;
     Block* next = block->next.load(std::memory_order_acquire);  // before committed: then that is final
     const uint32_t committed = block->committed.load(std::memory_order_acquire);
@@ -104,11 +107,12 @@ void Recorder::read(ThreadBuffer* b, Visit&& visit) {
       visit(words);
       b->read_words_ += static_cast<uint32_t>(record_words(words));
     }
-    if (next == nullptr) return;
+    if (next == nullptr) return false;
     b->read_block_ = next;
     b->read_words_ = 0;
     pool_.give(block);
   }
+  return true;
 }
 
 }  // namespace firelane

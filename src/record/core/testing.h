@@ -1,9 +1,9 @@
 // What the recorder's tests share: a folder that goes away, ops by one call, files as text.
 #pragma once
 
-#include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -36,7 +36,10 @@ class TemporaryFolder {
 
 inline std::unique_ptr<Session> start(const RecordOptions& options) {
   auto session = Session::start(options);
-  EXPECT_TRUE(session.ok()) << session.error().message;
+  if (!session.ok()) {
+    std::fprintf(stderr, "%s\n", session.error().message.c_str());
+    std::abort();
+  }
   return std::move(session).value();
 }
 

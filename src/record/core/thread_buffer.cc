@@ -20,6 +20,7 @@ bool ThreadBuffer::next_block() noexcept {
   block_->next.store(block, std::memory_order_release);  // after the last commit to block_
   block_ = block;
   cursor_ = block->words;
+  set_limit();
   return true;
 }
 
@@ -107,6 +108,7 @@ uint64_t* ThreadBuffer::point_room(size_t words) noexcept {
   if (uint64_t* w = room(words)) return w;
   uint64_t* w = slow_room(words);
   if (w == nullptr) count_lost();
+  set_limit();
   return w;
 }
 
@@ -136,7 +138,6 @@ void ThreadBuffer::attribute(Attribute key, int64_t number) noexcept {
     w[1] = static_cast<uint64_t>(number);
     commit(2);
   }
-  if (limit_ <= cursor_) set_limit();
 }
 
 void ThreadBuffer::async_begin(uint64_t ticks, TextSlot name, Scope scope, uint64_t id) noexcept {
@@ -147,7 +148,6 @@ void ThreadBuffer::async_begin(uint64_t ticks, TextSlot name, Scope scope, uint6
     w[2] = id;
     commit(3);
   }
-  set_limit();
 }
 
 void ThreadBuffer::async_end(uint64_t ticks, uint64_t id) noexcept {
@@ -156,7 +156,6 @@ void ThreadBuffer::async_end(uint64_t ticks, uint64_t id) noexcept {
     w[1] = id;
     commit(2);
   }
-  set_limit();
 }
 
 void ThreadBuffer::memory(uint64_t ticks, const MemoryRecord& event) noexcept {
@@ -170,7 +169,6 @@ void ThreadBuffer::memory(uint64_t ticks, const MemoryRecord& event) noexcept {
            static_cast<uint64_t>(event.action) << 16;
     commit(6);
   }
-  if (limit_ <= cursor_) set_limit();
 }
 
 void ThreadBuffer::instant(uint64_t ticks, TextSlot name) noexcept {
@@ -180,7 +178,6 @@ void ThreadBuffer::instant(uint64_t ticks, TextSlot name) noexcept {
     w[1] = name_word(name, Scope::kFunction);
     commit(2);
   }
-  set_limit();
 }
 
 void ThreadBuffer::counter(uint64_t ticks, TextSlot name, double value) noexcept {
@@ -191,7 +188,6 @@ void ThreadBuffer::counter(uint64_t ticks, TextSlot name, double value) noexcept
     w[2] = std::bit_cast<uint64_t>(value);
     commit(3);
   }
-  set_limit();
 }
 
 void ThreadBuffer::thread_name(TextSlot name) noexcept {
@@ -201,7 +197,6 @@ void ThreadBuffer::thread_name(TextSlot name) noexcept {
     w[1] = static_cast<uint32_t>(name);
     commit(2);
   }
-  set_limit();
 }
 
 TextSlot ThreadBuffer::define(uint64_t key, std::string_view bytes) noexcept {

@@ -1,0 +1,123 @@
+#include "export/chrome.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "model/trace_builder.h"
+
+namespace firelane {
+namespace {
+
+std::string chrome(const Model& model) {
+  StringSink sink;
+  const Result<void> result = export_chrome(model, sink);
+  return result.ok() ? sink.text : "error: " + result.error().message;
+}
+
+TEST(Chrome, an_op_its_launch_and_its_kernel_are_joined_by_arrows) {
+  EXPECT_EQ(chrome(TraceBuilder()
+                       .op("aten::mm", {.start_us = 0.001, .end_us = 20, .external_id = 1, .dims = "[[2, 3]]"})
+                       .call("cudaLaunchKernel", {.start_us = 5, .end_us = 9, .correlation = 7, .external_id = 1})
+                       .kernel("gemm", {.start_us = 12,
+                                        .end_us = 30.5,
+                                        .correlation = 7,
+                                        .external_id = 1,
+                                        .grid = 4,
+                                        .block = 64,
+                                        .registers = 32,
+                                        .occupancy_percent = 12.5})
+                       .build()),
+            R"({"schemaVersion": 1, "displayTimeUnit": "ms", "traceEvents": [
+{"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 100, "tid": 1, "ts": 0.001, "dur": 19.999, "args": {"External id": 1, "Input Dims": [[2, 3]]}},
+{"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 100, "tid": 1, "ts": 5.000, "dur": 4.000, "args": {"External id": 1, "correlation": 7}},
+{"ph": "s", "cat": "ac2g", "name": "ac2g", "id": 7, "pid": 100, "tid": 1, "ts": 5.000},
+{"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": 12.000, "dur": 18.500, "args": {"External id": 1, "device": 0, "stream": 7, "correlation": 7, "registers per thread": 32, "grid": [4, 1, 1], "block": [64, 1, 1], "est. achieved occupancy %": 12.5}},
+{"ph": "f", "cat": "ac2g", "name": "ac2g", "id": 7, "pid": 0, "tid": 7, "ts": 12.000, "bp": "e"}
+]
+}
+)");
+}
+
+TEST(Chrome, memory_instants_counters_arrows_and_metadata_are_written) {
+  EXPECT_EQ(
+      chrome(TraceBuilder()
+                 .metadata("with_stack", "1")
+                 .device({.id = 0, .name = "GPU \"x\"", .multiprocessors = 132})
+                 .op("a", {.start_us = 1, .end_us = 2})
+                 .op("b", {.start_us = 3, .end_us = 4, .thread = 2})
+                 .memory({.at_us = 1.5, .bytes = -512, .total_allocated = 100})
+                 .instant("mark", 2)
+                 .counter("power", 2.5, 350.25)
+                 .flow("sent", 9, {.start_us = 1}, {.start_us = 3, .thread = 2})
+                 .build()),
+      R"({"schemaVersion": 1, "with_stack": 1, "deviceProperties": [{"id": 0, "name": "GPU \"x\"", "numSms": 132}], "displayTimeUnit": "ms", "traceEvents": [
+{"ph": "X", "cat": "cpu_op", "name": "a", "pid": 100, "tid": 1, "ts": 1.000, "dur": 1.000},
+{"ph": "X", "cat": "cpu_op", "name": "b", "pid": 100, "tid": 2, "ts": 3.000, "dur": 1.000},
+{"ph": "i", "cat": "cpu_instant_event", "name": "[memory]", "s": "t", "pid": 100, "tid": 1, "ts": 1.500, "args": {"Total Allocated": 100, "Bytes": -512, "Device Id": -1, "Device Type": 0, "Addr": 4096}},
+{"ph": "i", "name": "mark", "s": "t", "pid": 100, "tid": 1, "ts": 2.000},
+{"ph": "C", "name": "power", "pid": 100, "tid": 0, "ts": 2.500, "args": {"": 350.25}},
+{"ph": "s", "cat": "sent", "name": "sent", "id": 9, "pid": 100, "tid": 1, "ts": 1.000},
+{"ph": "f", "cat": "sent", "name": "sent", "id": 9, "pid": 100, "tid": 2, "ts": 3.000, "bp": "e"}
+]
+}
+)");
+}
+
+TEST(Chrome, hostile_names_are_escaped) {
+  const std::string text = chrome(TraceBuilder().op("\"\\\n\x01\xFF</script>", {.start_us = 0, .end_us = 1}).build());
+  EXPECT_NE(text.find("\"name\": \"\\\"\\\\\\n\\u0001\xEF\xBF\xBD</script>\""), std::string::npos) << text;
+}
+
+// A source of two events, to be asked in ascending order.
+class TwoEvents : public ArgSource {
+ public:
+  Result<std::string> event_json(uint64_t source) const override { return events_.at(source); }
+  Result<void> visit_events(const std::vector<uint64_t>& sources,
+                            const std::function<void(size_t, std::string_view)>& visit) const override {
+    for (size_t i = 0; i < sources.size(); ++i) {
+      EXPECT_TRUE(i == 0 || sources[i - 1] <= sources[i]);
+      if (!events_.contains(sources[i])) return Error{"the source is gone"};
+      visit(i, events_.at(sources[i]));
+    }
+    return {};
+  }
+
+ private:
+  std::map<uint64_t, std::string> events_ = {
+      {10, R"({"name": "late", "args": {"Ev Idx":  4, "deep": {"a": [1, "x  y"]}}, "ph": "X"})"},
+      {50, R"({"name": "early"})"}};
+};
+
+TEST(Chrome, original_args_are_kept_and_events_follow_the_source) {
+  Model model =
+      TraceBuilder().python("early", {.start_us = 0, .end_us = 1}).python("late", {.start_us = 5, .end_us = 6}).build();
+  model.args = std::make_shared<TwoEvents>();
+  model.host_slices.source = {50, 10};
+  EXPECT_EQ(chrome(model), R"({"schemaVersion": 1, "displayTimeUnit": "ms", "traceEvents": [
+{"ph": "X", "cat": "python_function", "name": "late", "pid": 100, "tid": 1, "ts": 5.000, "dur": 1.000, "args": {"Ev Idx":4,"deep":{"a":[1,"x  y"]}}},
+{"ph": "X", "cat": "python_function", "name": "early", "pid": 100, "tid": 1, "ts": 0.000, "dur": 1.000}
+]
+}
+)");
+  model.host_slices.source = {50, 11};
+  EXPECT_EQ(chrome(model), "error: the source is gone");
+}
+
+TEST(Chrome, forward_and_backward_are_joined_by_arrows) {
+  Model model = TraceBuilder()
+                    .op("aten::mm", {.start_us = 0, .end_us = 1, .sequence_number = 3})
+                    .op("MmBackward0", {.start_us = 5, .end_us = 6, .thread = 2, .sequence_number = 3})
+                    .flow("fwdbwd", 1, {.start_us = 0}, {.start_us = 5, .thread = 2})
+                    .build();
+  const std::string text = chrome(model);
+  EXPECT_NE(text.find(R"("ph": "s", "cat": "fwdbwd", "name": "fwdbwd", "id": 2, "pid": 100, "tid": 1, "ts": 0.000)"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find(R"("ph": "f", "cat": "fwdbwd", "name": "fwdbwd", "id": 2, "pid": 100, "tid": 2, "ts": 5.000)"),
+            std::string::npos)
+      << text;
+}
+
+}  // namespace
+}  // namespace firelane

@@ -1,0 +1,134 @@
+// What the model knows about an event, under the names that Kineto gives to args.
+//
+// One list for all formats that have args: visit_host_args(model, row, args) and its siblings
+// call, for each value that is there,
+//   args.number(key, int64_t)   args.real(key, float)   args.triple(key, x, y, z)
+//   args.text(key, StringId)    args.json(key, StringId)    -- text that is JSON already
+#pragma once
+
+#include <cmath>
+#include <string_view>
+
+#include "model/model.h"
+
+namespace firelane {
+
+// Leaves out what is absent.
+template <typename Args>
+struct PresentArgs {
+  Args& args;
+
+  void number(std::string_view key, int64_t value) {
+    if (value != kNoNumber) args.number(key, value);
+  }
+  // Where the model writes "absent" as a negative number.
+  void small_number(std::string_view key, int32_t value) {
+    if (value >= 0) args.number(key, value);
+  }
+  void real(std::string_view key, float value) {
+    if (value >= 0 && std::isfinite(value)) args.real(key, value);
+  }
+  void triple(std::string_view key, int32_t x, int32_t y, int32_t z) {
+    if (x >= 0) args.triple(key, x, y, z);
+  }
+  void text(std::string_view key, StringId value) {
+    if (value != kNoString) args.text(key, value);
+  }
+  void json(std::string_view key, StringId value) {
+    if (value != kNoString) args.json(key, value);
+  }
+};
+
+template <typename Args>
+void visit_comm_args(const Model& model, Row comm, PresentArgs<Args>& args) {
+  if (comm == kNoRow) return;
+  const CommDetails& c = model.comm_details;
+  args.text("Collective name", c.collective[comm]);
+  args.text("dtype", c.dtype[comm]);
+  args.number("In msg nelems", c.in_elements[comm]);
+  args.number("Out msg nelems", c.out_elements[comm]);
+  args.number("Group size", c.group_size[comm]);
+  args.text("Process Group Name", c.group_name[comm]);
+  args.text("Process Group Description", c.group_description[comm]);
+  args.json("Process Group Ranks", c.group_ranks[comm]);
+  args.number("Rank", c.rank[comm]);
+  args.number("Src Rank", c.source_rank[comm]);
+  args.number("Dst Rank", c.destination_rank[comm]);
+  args.number("Seq", c.sequence[comm]);
+}
+
+template <typename Args>
+void visit_kernel_args(const Model& model, Row detail, PresentArgs<Args>& args) {
+  const KernelDetails& k = model.kernel_details;
+  args.number("context", k.context[detail]);
+  args.small_number("registers per thread", k.registers[detail]);
+  args.number("shared memory", k.shared_memory_bytes[detail]);
+  args.real("blocks per SM", k.blocks_per_sm[detail]);
+  args.real("warps per SM", k.warps_per_sm[detail]);
+  args.triple("grid", k.grid_x[detail], k.grid_y[detail], k.grid_z[detail]);
+  args.triple("block", k.block_x[detail], k.block_y[detail], k.block_z[detail]);
+  args.real("est. achieved occupancy %", k.occupancy_percent[detail]);
+  args.number("graph id", k.graph_id[detail]);
+  args.number("graph node id", k.graph_node_id[detail]);
+}
+
+template <typename Args>
+void visit_host_args(const Model& model, Row row, Args& receiver) {
+  PresentArgs<Args> args{receiver};
+  const Row detail = model.host_slices.detail[row];
+  if (detail == kNoRow) return;
+  const HostKind kind = model.host_slices.kind[row];
+  if (kind == HostKind::kRuntime || kind == HostKind::kDriver) {
+    args.number("External id", model.call_details.external_id[detail]);
+    args.number("correlation", model.call_details.correlation[detail]);
+  } else if (kind == HostKind::kOp || kind == HostKind::kAnnotation) {
+    const OpDetails& op = model.op_details;
+    args.number("External id", op.external_id[detail]);
+    args.number("Sequence number", op.sequence_number[detail]);
+    args.number("Fwd thread id", op.forward_thread[detail]);
+    args.json("Concrete Inputs", op.concrete_inputs[detail]);
+    args.json("Input type", op.input_types[detail]);
+    args.json("Input Strides", op.input_strides[detail]);
+    args.json("Input Dims", op.input_dims[detail]);
+    args.text("Call stack", op.stack[detail]);
+    args.text("Module Hierarchy", op.module_hierarchy[detail]);
+    args.number("flops", op.flops[detail]);
+    visit_comm_args(model, op.comm[detail], args);
+  }
+}
+
+template <typename Args>
+void visit_device_args(const Model& model, Row row, Args& receiver) {
+  PresentArgs<Args> args{receiver};
+  const DeviceSlices& d = model.device_slices;
+  const Row detail = d.detail[row];
+  args.number("External id", d.external_id[row]);
+  args.small_number("device", d.device[row]);
+  args.number("stream", d.stream[row]);
+  args.number("correlation", d.correlation[row]);
+  if (detail != kNoRow && d.kind[row] == DeviceKind::kKernel) visit_kernel_args(model, detail, args);
+  if (detail != kNoRow && (d.kind[row] == DeviceKind::kCopy || d.kind[row] == DeviceKind::kSet)) {
+    args.number("bytes", model.copy_details.bytes[detail]);
+    args.real("memory bandwidth (GB/s)", model.copy_details.bandwidth_gb_s[detail]);
+  }
+  if (detail != kNoRow && d.kind[row] == DeviceKind::kSync) {
+    args.number("wait_on_stream", model.sync_details.wait_on_stream[detail]);
+    args.number("wait_on_cuda_event_record_corr_id", model.sync_details.wait_on_correlation[detail]);
+    args.number("wait_on_cuda_event_id", model.sync_details.wait_on_event[detail]);
+  }
+  visit_comm_args(model, d.comm[row], args);
+}
+
+template <typename Args>
+void visit_memory_args(const Model& model, Row row, Args& receiver) {
+  PresentArgs<Args> args{receiver};
+  const MemoryEvents& m = model.memory_events;
+  args.number("Total Reserved", m.total_reserved_bytes[row]);
+  args.number("Total Allocated", m.total_allocated_bytes[row]);
+  args.number("Bytes", m.bytes[row]);
+  args.number("Device Id", m.device[row]);
+  args.number("Device Type", m.device_type[row]);
+  if (m.kind[row] != MemoryKind::kOutOfMemory) args.number("Addr", static_cast<int64_t>(m.address[row]));
+}
+
+}  // namespace firelane

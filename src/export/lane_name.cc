@@ -1,0 +1,37 @@
+#include "export/lane_name.h"
+
+namespace firelane {
+
+namespace {
+
+std::string_view trimmed(std::string_view text) {
+  while (text.ends_with(' ')) text.remove_suffix(1);  // Kineto writes "stream 7 "
+  return text;
+}
+
+}  // namespace
+
+std::string process_name(const Model& model, LaneId lane) {
+  const auto l = static_cast<size_t>(lane);
+  const std::string id = model.id_text(model.lanes.pid[l]);
+  if (model.lanes.kind[l] == LaneKind::kStream) return "GPU " + id;
+  const std::string_view name = trimmed(model.text(model.lanes.process_name[l]));
+  if (name.empty()) return model.lanes.pid[l].number == kNoNumber ? id : "process " + id;
+  return std::string(name) + " " + id;
+}
+
+std::string lane_name(const Model& model, LaneId lane) {
+  const auto l = static_cast<size_t>(lane);
+  const std::string_view name = trimmed(model.text(model.lanes.name[l]));
+  if (!name.empty()) return std::string(name);
+  const std::string id = model.id_text(model.lanes.tid[l]);
+  if (model.lanes.tid[l].number == kNoNumber) return id;
+  return (model.lanes.kind[l] == LaneKind::kStream ? "stream " : "thread ") + id;
+}
+
+std::string track_name(const Model& model, LaneId lane, size_t track) {
+  const std::string name = process_name(model, lane) + ": " + lane_name(model, lane);
+  return track == 0 ? name : name + " (overlap " + std::to_string(track) + ")";
+}
+
+}  // namespace firelane

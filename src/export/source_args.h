@@ -1,0 +1,21 @@
+// Cuts the args out of events that are given as JSON text (ArgSource, model/model.h).
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+namespace firelane {
+
+class SourceArgs {
+ public:
+  SourceArgs();
+  ~SourceArgs();
+  // The args object, minified, with its braces; "" when the event has none. Valid until the next call.
+  std::string_view of(std::string_view event_json);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace firelane

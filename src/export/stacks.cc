@@ -1,0 +1,135 @@
+#include "export/stacks.h"
+
+#include <algorithm>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/hash.h"
+
+namespace firelane {
+
+namespace {
+
+// All stacks as a tree: a node is a name below a parent. Node 0 is the root, above all stacks.
+class StackTree {
+ public:
+  StackTree() { nodes_.push_back({}); }
+
+  uint32_t child(uint32_t parent, StringId name) {
+    const auto [at, added] = node_of_.try_emplace({parent, name}, static_cast<uint32_t>(nodes_.size()));
+    if (added) nodes_.push_back({.parent = parent, .name = name});
+    return at->second;
+  }
+  void add(uint32_t node, int64_t time_ns) { nodes_[node].time_ns += time_ns; }
+
+  // One line for each stack with at least a microsecond, in the order in which they were met.
+  void write(const Model& model, std::string_view root_name, ByteSink& sink) const {
+    std::string out;
+    std::vector<uint32_t> path;
+    for (const Node& node : nodes_) {
+      if (node.time_ns < 1000) continue;
+      path.clear();
+      for (const Node* up = &node; up != nodes_.data(); up = &nodes_[up->parent]) {
+        path.push_back(static_cast<uint32_t>(up - nodes_.data()));
+      }
+      for (auto step = path.rbegin(); step != path.rend(); ++step) {
+        if (step != path.rbegin()) out += ';';
+        const StringId name = nodes_[*step].name;
+        append_frame(out, name == kNoOp ? root_name : model.text(name));
+      }
+      out += ' ' + std::to_string(node.time_ns / 1000) + '\n';
+      if (out.size() > 1 << 18) {
+        sink.write(out);
+        out.clear();
+      }
+    }
+    sink.write(out);
+  }
+
+  static constexpr StringId kNoOp{UINT32_MAX};  // stands for the name given to write()
+
+ private:
+  struct Node {
+    uint32_t parent = 0;
+    StringId name{};
+    int64_t time_ns = 0;
+  };
+  struct KeyHash {
+    size_t operator()(const std::pair<uint32_t, StringId>& key) const {
+      return mix_hash(key.first, static_cast<uint32_t>(key.second));
+    }
+  };
+
+  static void append_frame(std::string& out, std::string_view name) {
+    if (name.empty()) out += '_';
+    for (const char c : name) {
+      const bool breaks = static_cast<unsigned char>(c) <= ' ' || c == ';' || c == '\x7F';
+      out += breaks ? '_' : c;
+    }
+  }
+
+  std::vector<Node> nodes_;
+  std::unordered_map<std::pair<uint32_t, StringId>, uint32_t, KeyHash> node_of_;
+};
+
+bool is_on_stack(const Model& model, Row row) {
+  const HostSlices& host = model.host_slices;
+  return model.lanes.kind[static_cast<size_t>(host.lane[row])] == LaneKind::kThread &&
+         host.kind[row] != HostKind::kSpan && host.kind[row] != HostKind::kOverhead;
+}
+
+// The node of each host slice; 0 for those that are on no stack. Parents come before children.
+std::vector<uint32_t> host_nodes(const Model& model, StackTree& tree) {
+  const HostSlices& host = model.host_slices;
+  std::vector<uint32_t> nodes(host.size());
+  for (Row row = 0; row < host.size(); ++row) {
+    if (!is_on_stack(model, row)) continue;
+    nodes[row] = tree.child(host.parent[row] == kNoRow ? 0 : nodes[host.parent[row]], host.name[row]);
+  }
+  return nodes;
+}
+
+// Time of each host slice in which none of its children is open.
+std::vector<int64_t> self_times(const HostSlices& host) {
+  std::vector<int64_t> self(host.duration_ns);
+  std::vector<int64_t> covered_until(host.start_ns);
+  for (Row row = 0; row < host.size(); ++row) {
+    const Row parent = host.parent[row];
+    if (parent == kNoRow) continue;
+    const int64_t from = std::max(host.start_ns[row], covered_until[parent]);
+    if (host.end_ns(row) <= from) continue;
+    self[parent] -= host.end_ns(row) - from;
+    covered_until[parent] = host.end_ns(row);
+  }
+  return self;
+}
+
+bool is_work(DeviceKind kind) {
+  return kind == DeviceKind::kKernel || kind == DeviceKind::kCopy || kind == DeviceKind::kSet ||
+         kind == DeviceKind::kCollective;
+}
+
+}  // namespace
+
+void export_stacks(const Model& model, StackMetric metric, ByteSink& sink) {
+  StackTree tree;
+  const std::vector<uint32_t> nodes = host_nodes(model, tree);
+  if (metric == StackMetric::kSelfHost) {
+    const std::vector<int64_t> self = self_times(model.host_slices);
+    for (Row row = 0; row < nodes.size(); ++row) {
+      if (nodes[row] != 0) tree.add(nodes[row], self[row]);
+    }
+  } else {
+    const DeviceSlices& device = model.device_slices;
+    for (Row row = 0; row < device.size(); ++row) {
+      if (!is_work(device.kind[row])) continue;
+      const uint32_t stack = device.op[row] == kNoRow ? 0 : nodes[device.op[row]];
+      const uint32_t below = stack == 0 ? tree.child(0, StackTree::kNoOp) : stack;
+      tree.add(tree.child(below, device.name[row]), device.duration_ns[row]);
+    }
+  }
+  tree.write(model, "(no op)", sink);
+}
+
+}  // namespace firelane

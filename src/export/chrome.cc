@@ -192,7 +192,9 @@ class ChromeExport {
       }
       SourceArgs reader;
       FL_TRY_VOID(model_.args->visit_events(sources, [&](size_t index, std::string_view json) {
-        if (!sink_.failed()) write(entries[index], reader.of(json));
+        if (sink_.failed()) return;
+        const auto args = reader.of(json);
+        args ? write(entries[index], *args) : write_from_columns(entries[index]);
       }));
       next = sources.size();
     }
@@ -315,7 +317,7 @@ class ChromeExport {
     if (model_.args != nullptr && !sources.empty()) {
       SourceArgs reader;
       FL_TRY_VOID(model_.args->visit_events(
-          sources, [&](size_t index, std::string_view json) { args[sources[index]] = reader.of(json); }));
+          sources, [&](size_t index, std::string_view json) { args[sources[index]] = reader.of(json).value_or(""); }));
     }
     const Lanes& lanes = model_.lanes;
     for (uint32_t l = 0; l < lanes.size(); ++l) {

@@ -85,7 +85,9 @@ class TwoEvents : public ArgSource {
 
  private:
   std::map<uint64_t, std::string> events_ = {
-      {10, R"({"name": "late", "args": {"Ev Idx":  4, "deep": {"a": [1, "x  y"]}}, "ph": "X"})"},
+      {10,
+       "{\"name\": \"late\", \"args\": {\n  \"Ev Idx\":  4,    \"deep\": {\"a\": [1, \"x  y\"]}\n}, \"ph\": \"X\"}"},
+      {11, R"({"name": "late", "args": {"ratio": NaN}})"},
       {50, R"({"name": "early"})"}};
 };
 
@@ -95,12 +97,14 @@ TEST(Chrome, original_args_are_kept_and_events_follow_the_source) {
   model.args = std::make_shared<TwoEvents>();
   model.host_slices.source = {50, 10};
   EXPECT_EQ(chrome(model), R"({"schemaVersion": 1, "displayTimeUnit": "ms", "traceEvents": [
-{"ph": "X", "cat": "python_function", "name": "late", "pid": 100, "tid": 1, "ts": 5.000, "dur": 1.000, "args": {"Ev Idx":4,"deep":{"a":[1,"x  y"]}}},
+{"ph": "X", "cat": "python_function", "name": "late", "pid": 100, "tid": 1, "ts": 5.000, "dur": 1.000, "args": {"Ev Idx": 4, "deep": {"a": [1, "x  y"]}}},
 {"ph": "X", "cat": "python_function", "name": "early", "pid": 100, "tid": 1, "ts": 0.000, "dur": 1.000}
 ]
 }
 )");
-  model.host_slices.source = {50, 11};
+  model.host_slices.source = {50, 11};  // args that are not JSON are left out
+  EXPECT_EQ(chrome(model).find("NaN"), std::string::npos);
+  model.host_slices.source = {50, 12};
   EXPECT_EQ(chrome(model), "error: the source is gone");
 }
 

@@ -50,7 +50,12 @@ void visit_comm_args(const Model& model, Row comm, PresentArgs<Args>& args) {
   args.number("Group size", c.group_size[comm]);
   args.text("Process Group Name", c.group_name[comm]);
   args.text("Process Group Description", c.group_description[comm]);
-  args.json("Process Group Ranks", c.group_ranks[comm]);
+  // Kineto writes long lists as a text, "[0, ..., 63]".
+  if (model.text(c.group_ranks[comm]).find("...") == std::string_view::npos) {
+    args.json("Process Group Ranks", c.group_ranks[comm]);
+  } else {
+    args.text("Process Group Ranks", c.group_ranks[comm]);
+  }
   args.number("Rank", c.rank[comm]);
   args.number("Src Rank", c.source_rank[comm]);
   args.number("Dst Rank", c.destination_rank[comm]);

@@ -263,8 +263,8 @@ TEST_F(Perfetto, counters_memory_totals_instants_and_the_wall_clock) {
                     .build();
   model.info.base_time_ns = 1'000'000'000;
   const std::string text = packets(model);
-  EXPECT_NE(text.find("clocks {\n      clock_id: 6\n      timestamp: 10000\n    }\n    clocks {\n      clock_id: 1\n"
-                      "      timestamp: 1000010000\n"),
+  EXPECT_NE(text.find("clocks {\n      clock_id: 6\n      timestamp: 1000\n    }\n    clocks {\n      clock_id: 1\n"
+                      "      timestamp: 1000001000\n"),
             std::string::npos)
       << text;
   EXPECT_NE(text.find("timestamp: 1000\n  track_event {\n    type: TYPE_INSTANT\n"), std::string::npos) << text;

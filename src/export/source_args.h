@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string_view>
 
 namespace firelane {
@@ -10,8 +11,9 @@ class SourceArgs {
  public:
   SourceArgs();
   ~SourceArgs();
-  // The args object, minified, with its braces; "" when the event has none. Valid until the next call.
-  std::string_view of(std::string_view event_json);
+  // The args object with its braces; "" when the event has none; nothing when it is not valid JSON.
+  // Valid until the next call.
+  std::optional<std::string_view> of(std::string_view event_json);
 
  private:
   struct State;

@@ -11,6 +11,8 @@ const std::vector<Verb>& all_verbs() {
       steps_verb(),
       lanes_verb(),
       dump_verb(),
+      export_verb(),
+      sql_verb(),
       completion_verb(),
   };
   // clang-format on

@@ -63,6 +63,8 @@ Verb kernels_verb();
 Verb steps_verb();
 Verb lanes_verb();
 Verb dump_verb();
+Verb export_verb();
+Verb sql_verb();
 Verb completion_verb();
 
 }  // namespace firelane::cli

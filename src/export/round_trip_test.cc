@@ -121,7 +121,7 @@ TEST(RoundTrip, of_real_traces) {
   size_t traces = 0;
   for (const auto& entry : std::filesystem::directory_iterator(FIRELANE_TEST_DATA)) {
     const std::string path = entry.path().string();
-    if (!path.ends_with(".json.gz")) continue;
+    if (!path.ends_with(".json.gz") || path.find(".expected.") != std::string::npos) continue;
     ++traces;
     const Result<Model> model = load_trace(path);
     ASSERT_TRUE(model.ok()) << model.error().message;

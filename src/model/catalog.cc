@@ -1,5 +1,6 @@
 #include "model/catalog.h"
 
+#include <charconv>
 #include <type_traits>
 #include <utility>
 
@@ -16,7 +17,15 @@ Cell to_cell(const Model&, uint64_t value) { return Cell::of(static_cast<int64_t
 Cell to_cell(const Model&, Row value) { return value == kNoRow ? Cell{} : Cell::of(value); }
 Cell to_cell(const Model&, LaneId value) { return Cell::of(static_cast<int64_t>(value)); }
 Cell to_cell(const Model&, double value) { return Cell::of_real(value); }
-Cell to_cell(const Model&, float value) { return value < 0 ? Cell{} : Cell::of_real(static_cast<double>(value)); }
+// The shortest decimal that names the float: 12.3, not 12.300000190734863.
+Cell to_cell(const Model&, float value) {
+  if (value < 0) return {};
+  char digits[32];
+  const char* end = std::to_chars(digits, digits + sizeof(digits), value).ptr;
+  double shortest = 0;
+  std::from_chars(digits, end, shortest);
+  return Cell::of_real(shortest);
+}
 Cell to_cell(const Model& m, StringId value) { return value == kNoString ? Cell{} : Cell::of_text(m.text(value)); }
 Cell to_cell(const Model&, HostKind value) { return Cell::of_text(name_of(value)); }
 Cell to_cell(const Model&, DeviceKind value) { return Cell::of_text(name_of(value)); }

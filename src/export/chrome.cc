@@ -276,7 +276,7 @@ class ChromeExport {
     events_.number(", \"id\": ", id);
     events_.lane(lane);
     events_.at(time_ns);
-    if (phase == 'f') events_.out() += ", \"bp\": \"e\"";
+    if (phase != 's') events_.out() += ", \"bp\": \"e\"";
     events_.end();
   }
 
@@ -377,9 +377,14 @@ class ChromeExport {
       const int64_t time = at.on_device ? model_.device_slices.start_ns[at.row] : model_.host_slices.start_ns[at.row];
       write_flow(phase, model_.text(flows.category[row]), model_.text(flows.name[row]), flows.id[row], lane, time);
     };
+    // s, t, t, f: the rows of such a chain follow each other, each from where the last one led.
+    const auto continues = [&](Row row, Row next) {
+      return flows.category[row] == flows.category[next] && flows.name[row] == flows.name[next] &&
+             flows.id[row] == flows.id[next] && flows.to[row] == flows.from[next];
+    };
     for (Row row = 0; row < flows.size() && !sink_.failed(); ++row) {
-      write_end('s', row, flows.from[row]);
-      write_end('f', row, flows.to[row]);
+      if (row == 0 || !continues(row - 1, row)) write_end('s', row, flows.from[row]);
+      write_end(row + 1 < flows.size() && continues(row, row + 1) ? 't' : 'f', row, flows.to[row]);
     }
   }
 

@@ -117,6 +117,24 @@ TEST(RoundTrip, of_chrome_traces_with_begins_ends_and_async_events) {
   EXPECT_NE(text.find(R"("args": {"x": 1})"), std::string::npos) << text;
 }
 
+TEST(RoundTrip, of_arrows_with_steps_and_with_several_ends) {
+  const Result<Model> model = load_trace_bytes(R"([
+{"ph": "X", "name": "a", "pid": 1, "tid": 1, "ts": 10, "dur": 5},
+{"ph": "X", "name": "b", "pid": 1, "tid": 2, "ts": 20, "dur": 5},
+{"ph": "X", "name": "c", "pid": 1, "tid": 3, "ts": 30, "dur": 5},
+{"ph": "s", "name": "chain", "cat": "x", "id": 1, "pid": 1, "tid": 1, "ts": 10},
+{"ph": "t", "name": "chain", "cat": "x", "id": 1, "pid": 1, "tid": 2, "ts": 22},
+{"ph": "f", "name": "chain", "cat": "x", "id": 1, "pid": 1, "tid": 3, "ts": 30, "bp": "e"},
+{"ph": "s", "name": "fan", "cat": "x", "id": 2, "pid": 1, "tid": 1, "ts": 10},
+{"ph": "f", "name": "fan", "cat": "x", "id": 2, "pid": 1, "tid": 2, "ts": 20, "bp": "e"},
+{"ph": "f", "name": "fan", "cat": "x", "id": 2, "pid": 1, "tid": 3, "ts": 30, "bp": "e"}
+])",
+                                               "first.json");
+  ASSERT_TRUE(model.ok()) << model.error().message;
+  ASSERT_EQ(model.value().flows.size(), 4u);
+  EXPECT_EQ(difference_after_round_trip(model.value()), "same");
+}
+
 TEST(RoundTrip, of_real_traces) {
   size_t traces = 0;
   for (const auto& entry : std::filesystem::directory_iterator(FIRELANE_TEST_DATA)) {

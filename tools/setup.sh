@@ -41,8 +41,15 @@ if [ "${#missing[@]}" -gt 0 ]; then
     }
     as_root=(sudo)
   fi
+  log=$(mktemp)
   "${as_root[@]}" apt-get update -qq
-  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends "${missing[@]}" >&2
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "${missing[@]}" \
+    >"$log" 2>&1 || {
+    tail -n 20 "$log" >&2
+    echo "setup: apt-get failed; the whole log is $log" >&2
+    exit 1
+  }
+  rm -f "$log"
 fi
 
 # The stamp holds what was installed, so that a changed pin or another Python installs again.

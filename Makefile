@@ -17,8 +17,8 @@ FUZZ_SECONDS ?= 300
 
 empty :=
 space := $(empty) $(empty)
-# $(call cmake,PRESET,TARGETS): configures and builds; no TARGETS means all.
-cmake = cmake --preset $(1) --log-level=WARNING && cmake --build --preset $(1) -j $(JOBS) $(addprefix --target ,$(2))
+# $(call cmake,PRESET,TARGETS): configures and builds; no TARGETS means all. Python's module is part of the release only.
+cmake = cmake --preset $(1) --log-level=WARNING $(if $(filter release,$(1)),-DFIRELANE_PYTHON=ON) && cmake --build --preset $(1) -j $(JOBS) $(addprefix --target ,$(2))
 ctest = ctest --test-dir build/$(1) --output-on-failure -j $(JOBS)
 
 .PHONY: setup
@@ -26,7 +26,7 @@ setup: ## install what is missing: apt packages, .venv (quick when nothing is)
 	@tools/setup.sh
 
 .PHONY: build
-build: setup ## build/release/firelane, optimised
+build: setup ## build/release/firelane and the Python module, optimised
 	@$(call cmake,release)
 
 .PHONY: demo
@@ -36,7 +36,7 @@ demo: build ## open a real trace: info, the table of ops, what to type next
 .PHONY: test
 test: build ## release build, then all unit tests (ctest) and Python tests (pytest)
 	@$(call ctest,release)
-	@$(PYTHON) -m pytest -q tools
+	@$(PYTHON) -m pytest -q
 
 .PHONY: check
 check: check-text build check-docs check-sanitizers fuzz-short test ## what CI runs: format, layers, docs, sanitizers, short fuzzing, tests

@@ -18,7 +18,7 @@ FUZZ_SECONDS ?= 300
 empty :=
 space := $(empty) $(empty)
 # $(call cmake,PRESET,TARGETS): configures and builds; no TARGETS means all. Python's module is part of the release only.
-cmake = cmake --preset $(1) --log-level=WARNING $(if $(filter release,$(1)),-DFIRELANE_PYTHON=ON) && cmake --build --preset $(1) -j $(JOBS) $(addprefix --target ,$(2))
+cmake = cmake --preset $(1) $(if $(filter release,$(1)),-DFIRELANE_PYTHON=ON) >/dev/null && cmake --build --preset $(1) -j $(JOBS) $(addprefix --target ,$(2))
 ctest = ctest --test-dir build/$(1) --output-on-failure -j $(JOBS)
 
 .PHONY: setup

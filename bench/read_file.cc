@@ -19,7 +19,7 @@ std::string read_file(const std::string& path) {
   if (!file) fail(path + ": cannot be opened");
   std::fseek(file.get(), 0, SEEK_END);
   std::string bytes(static_cast<size_t>(std::ftell(file.get())), '\0');
-  std::rewind(file.get());
+  std::fseek(file.get(), 0, SEEK_SET);
   if (std::fread(bytes.data(), 1, bytes.size(), file.get()) != bytes.size()) fail(path + ": cannot be read");
   return bytes;
 }

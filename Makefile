@@ -34,7 +34,8 @@ demo: build ## open a real trace: info, the table of ops, what to type next
 	@tools/demo.sh
 
 .PHONY: test
-test: build ## release build, then all unit tests (ctest) and Python tests (pytest)
+test: setup ## release build, then all unit tests (ctest) and Python tests (pytest)
+	@$(call cmake,release,all bench_load make_trace)
 	@$(call ctest,release)
 	@$(PYTHON) -m pytest -q
 

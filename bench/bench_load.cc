@@ -4,31 +4,23 @@
 //   bench_load analyses FILE             the same, then `ops` and `kernels` on the model
 //   bench_load simdjson FILE             on-demand iteration over the content in memory, touching name, cat, ts, dur
 //   bench_load inflate FILE.gz           ISA-L alone, a buffer at a time, output thrown away
-#include <simdjson.h>
 #include <sys/resource.h>
 
-#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <string>
 #include <string_view>
 
-#include "analyze/kernels.h"
 #include "analyze/ops.h"
 #include "import/load.h"
+#include "raw_simdjson.h"
 #include "read_file.h"
+#include "stopwatch.h"
 
 namespace {
 
 using firelane::bench::fail;
-
-class Stopwatch {
- public:
-  double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
-
- private:
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-};
+using firelane::bench::Stopwatch;
 
 // The most memory this process ever had, file pages that it mapped included.
 double peak_mib() {
@@ -54,29 +46,19 @@ void run_firelane(const std::string& path, unsigned threads) {
   print(watch.seconds(), model.info.content_bytes, model.info.event_count);
 }
 
+void run_analyses(const std::string& path) {
+  const firelane::Model model = load(path, 0);
+  const Stopwatch ops_watch;
+  const firelane::OpsResult ops = firelane::ops(model);
+  const double ops_seconds = ops_watch.seconds();
+  std::printf("{\"seconds\": 0, \"ops_seconds\": %.6f, \"ops_rows\": %zu, \"peak_mib\": %.1f}\n", ops_seconds,
+              ops.rows.size(), peak_mib());
+}
+
 void run_simdjson(const std::string& path) {
   const std::string content = firelane::bench::read_content(path);
-  const simdjson::padded_string padded(content);
-  const Stopwatch watch;
-  simdjson::ondemand::parser parser;
-  simdjson::ondemand::document document = parser.iterate(padded);
-  uint64_t events = 0;
-  double sum = 0;
-  size_t text = 0;
-  for (simdjson::ondemand::object event : document["traceEvents"]) {
-    ++events;
-    for (auto field : event) {
-      const std::string_view key = field.escaped_key();
-      if (key == "ts" || key == "dur") {
-        sum += field.value().get_double();
-      } else if (key == "name" || key == "cat") {
-        text += std::string_view(field.value().get_string()).size();
-      }
-    }
-  }
-  const double seconds = watch.seconds();
-  if (sum == 0 || text == 0) fail(path + ": no events");  // also keeps the loop from being optimised away
-  print(seconds, content.size(), events);
+  const firelane::bench::Iteration done = firelane::bench::iterate_with_simdjson(content);
+  print(done.seconds, content.size(), done.events);
 }
 
 void run_inflate(const std::string& path) {

@@ -5,7 +5,6 @@
 #include <tuple>
 #include <utility>
 
-#include "analyze/kernels.h"
 #include "analyze/ops.h"
 #include "base/check.h"
 #include "import/load.h"
@@ -89,8 +88,9 @@ void read_args(const Model& model) {
 }  // namespace
 
 void load_and_use(std::string bytes) {
+  const unsigned threads = 1 + bytes.size() % 2;
   const Result<Model> loaded =
-      load_trace_bytes(std::move(bytes), "fuzz", {.threads = 2, .max_content_bytes = uint64_t{16} << 20});
+      load_trace_bytes(std::move(bytes), "fuzz", {.threads = threads, .max_content_bytes = uint64_t{4} << 20});
   if (!loaded.ok()) {
     FL_CHECK(!loaded.error().message.empty(), "an error must say something");
     return;
@@ -103,7 +103,6 @@ void load_and_use(std::string bytes) {
   check_sorted(model.counter_samples.time_ns);
   read_args(model);
   (void)ops(model, {.group_by_input_shape = true, .group_by_stack = 3});
-  (void)kernels(model);
 }
 
 }  // namespace firelane::fuzz

@@ -5,7 +5,11 @@
 #include <tuple>
 #include <utility>
 
+#include "analyze/info.h"
+#include "analyze/kernels.h"
+#include "analyze/lanes.h"
 #include "analyze/ops.h"
+#include "analyze/steps.h"
 #include "base/check.h"
 #include "import/load.h"
 
@@ -103,6 +107,10 @@ void load_and_use(std::string bytes) {
   check_sorted(model.counter_samples.time_ns);
   read_args(model);
   (void)ops(model, {.group_by_input_shape = true, .group_by_stack = 3});
+  (void)kernel_table(model, {.by_op = true, .by_stream = true});
+  (void)step_table(model);
+  (void)lane_table(model);
+  (void)describe_trace(model);
 }
 
 }  // namespace firelane::fuzz

@@ -4,7 +4,7 @@
     tools/check_layers.py [ROOT]      prints one line per violation, exit code 1 if there is one
 
 A line of LAYERS names a room, the rooms it may include, and after `| third:` the libraries; `| tests:` names rooms that
-only its `*_test.*` files may include. A room may only name rooms that stand above it, so there are no cycles.
+only its tests (`*_test.*`, `testing.*`) may include. A room may only name rooms that stand above it, so there are no cycles.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ LIBRARY_OF_HEADER = {
     "c10/": "torch",
     "Python.h": "python",
     "frameobject.h": "python",
+    "structmember.h": "python",
     "pythread.h": "python",
     "internal/pycore_": "python",
     "cupti": "cupti",
@@ -125,7 +126,7 @@ def check_include(room: Room, header: str, quoted: bool, is_test: bool, rooms: d
         return None
     library = library_of(header)
     if library == "gtest":
-        return None if is_test else f"<{header}> belongs into files named *_test.cc"
+        return None if is_test else f"<{header}> belongs into files named *_test.cc or testing.h"
     if library is not None:
         return None if library in room.third else f"room {room.name} may not include {library} (<{header}>)"
     if header.startswith("firelane/") or is_system(header):
@@ -146,7 +147,7 @@ def check_tree(root: Path) -> list[str]:
         if room is None:
             problems.append(f"src/{relative}:1: stands in no room of src/LAYERS")
             continue
-        is_test = path.stem.endswith("_test")
+        is_test = path.stem.endswith("_test") or path.stem == "testing"
         for match in INCLUDE.finditer(text):
             problem = check_include(room, match[2], match[1] == '"', is_test, rooms)
             if problem:

@@ -56,8 +56,8 @@ def test_the_innermost_room_counts(tmp_path):
 
 def test_only_tests_may_include_gtest_and_their_extra_rooms(tmp_path):
     text = '#include <gtest/gtest.h>\n#include "import/load.h"\n'
-    assert problems(tmp_path, analyze__a_test_DOT_cc=text, analyze__a_DOT_cc=text) == [
-        "src/analyze/a.cc:1: <gtest/gtest.h> belongs into files named *_test.cc",
+    assert problems(tmp_path, analyze__a_test_DOT_cc=text, analyze__testing_DOT_h=text, analyze__a_DOT_cc=text) == [
+        "src/analyze/a.cc:1: <gtest/gtest.h> belongs into files named *_test.cc or testing.h",
         'src/analyze/a.cc:2: room analyze may not include room import ("import/load.h")',
     ]
 

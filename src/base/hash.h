@@ -32,7 +32,7 @@ inline uint64_t hash_text(std::string_view text) {
   if (left >= 8) {
     std::memcpy(&a, p, 8);
     std::memcpy(&b, p + left - 8, 8);
-  } else {
+  } else if (left > 0) {  // an absent text has no address to copy from
     std::memcpy(&a, p, left);
   }
   return mix_hash(h ^ a, b ^ left);

@@ -129,6 +129,42 @@ class Trace:
 
     def __repr__(self) -> str: ...
 
+    @property
+    def info(self) -> dict[str, Any]:
+        """
+        What the trace is, what it can answer and what it lost: the words of `firelane info --json`.
+        """
+
+    def ops(self, *, sort_by: str | None = None, group_by_shape: bool = False, group_by_stack: int = 0, top_level: bool = False, side: Literal['both', 'host', 'device'] = 'both', rows: int | None = None, flops: bool = False) -> Table:
+        """
+        Time, memory and FLOPs per operator. print() gives the table of torch's key_averages().
+        sort_by takes torch's names (self_cuda_time_total, count, ...); rows=None is all, 100 when printed.
+        """
+
+    def kernels(self, *, sort_by: Literal['total', 'mean', 'min', 'max', 'calls', 'occupancy', 'bytes', 'name'] = 'total', group_by_op: bool = False, by_stream: bool = False, rows: int | None = None) -> Table:
+        """
+        Device time per kernel, copy and set. rows=None is all, 30 when printed.
+        """
+
+    def steps_summary(self) -> Table:
+        """How long each step took, and how much of it the devices worked."""
+
+    def lanes_summary(self) -> Table:
+        """Threads and GPU streams: what each holds and how long it was busy."""
+
+    def _function_events(self) -> _FunctionEvents: ...
+
+    def _key_averages(self, group_by_input_shape: bool = False, group_by_stack_n: int = 0) -> list[dict[str, Any]]: ...
+
+class _FunctionEvents:
+    def __len__(self) -> int: ...
+
+    def parent(self, event: int) -> int | None: ...
+
+    def children(self, event: int) -> list[int]: ...
+
+    def fields(self, event: int) -> dict: ...
+
 def open(path: str | os.PathLike[str], *, threads: int = 0) -> Trace:
     """
     Opens a trace: Kineto or Chrome JSON, .json or .json.gz. threads=0 uses every core.

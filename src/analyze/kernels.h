@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "model/model.h"
@@ -19,6 +20,20 @@ struct KernelOptions {
 };
 
 enum class KernelOrder : uint8_t { kTotal, kMean, kMin, kMax, kCalls, kOccupancy, kBytes, kName };
+
+// How users name them.
+struct KernelOrderName {
+  std::string_view name;
+  KernelOrder order;
+};
+inline constexpr std::array<KernelOrderName, 8> kKernelOrders = {{{"total", KernelOrder::kTotal},
+                                                                  {"mean", KernelOrder::kMean},
+                                                                  {"min", KernelOrder::kMin},
+                                                                  {"max", KernelOrder::kMax},
+                                                                  {"calls", KernelOrder::kCalls},
+                                                                  {"occupancy", KernelOrder::kOccupancy},
+                                                                  {"bytes", KernelOrder::kBytes},
+                                                                  {"name", KernelOrder::kName}}};
 
 // A value that all calls of a row share.
 template <typename T>

@@ -12,12 +12,9 @@ namespace firelane::cli {
 
 namespace {
 
-const std::map<std::string, KernelOrder>& orders() {
-  static const std::map<std::string, KernelOrder> names = {
-      {"total", KernelOrder::kTotal}, {"mean", KernelOrder::kMean},   {"min", KernelOrder::kMin},
-      {"max", KernelOrder::kMax},     {"calls", KernelOrder::kCalls}, {"occupancy", KernelOrder::kOccupancy},
-      {"bytes", KernelOrder::kBytes}, {"name", KernelOrder::kName},
-  };
+std::map<std::string, KernelOrder> orders() {
+  std::map<std::string, KernelOrder> names;
+  for (const KernelOrderName& each : kKernelOrders) names.emplace(each.name, each.order);
   return names;
 }
 

@@ -17,6 +17,7 @@ constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
 template <typename Use>
 auto with_values(const ArrowColumn& column, const Use& use) {
   switch (column.type) {
+    case ArrowType::kBool:
     case ArrowType::kInt8: return use(static_cast<const int8_t*>(column.values));
     case ArrowType::kUInt16: return use(static_cast<const uint16_t*>(column.values));
     case ArrowType::kInt32: return use(static_cast<const int32_t*>(column.values));
@@ -39,28 +40,41 @@ bool is_absent(T value, bool has_texts) {
   return value < T{0};
 }
 
-template <typename Absent>
-ArrowTable::Validity make_validity(size_t rows, const Absent& absent) {
-  ArrowTable::Validity validity;
+// One bit a row, and how many of them are set.
+template <typename Test>
+std::pair<std::vector<uint8_t>, size_t> pack_bits(size_t rows, const Test& test) {
   std::vector<uint8_t> bits((rows + 7) / 8);
+  size_t set = 0;
   for (size_t row = 0; row < rows; ++row) {
-    const bool gone = absent(row);
-    validity.null_count += gone;
-    bits[row / 8] = static_cast<uint8_t>(bits[row / 8] | static_cast<unsigned>(!gone) << (row % 8));
+    const bool bit = test(row);
+    set += bit;
+    bits[row / 8] = static_cast<uint8_t>(bits[row / 8] | static_cast<unsigned>(bit) << (row % 8));
   }
-  if (validity.null_count > 0) validity.bits = std::move(bits);
-  return validity;
+  return {std::move(bits), set};
 }
 
-ArrowTable::Validity validity_of(const ArrowColumn& column, size_t rows) {
-  if (!column.nullable) return {};
+std::pair<std::vector<uint8_t>, size_t> pack_valid(const ArrowColumn& column, size_t rows) {
   if (column.type == ArrowType::kText) {
-    return make_validity(rows, [&](size_t row) { return (*column.texts)[row].empty(); });
+    return pack_bits(rows, [&](size_t row) { return !(*column.texts)[row].empty(); });
   }
   return with_values(column, [&](const auto* values) {
     const bool has_texts = column.texts != nullptr;
-    return make_validity(rows, [=](size_t row) { return is_absent(values[row], has_texts); });
+    return pack_bits(rows, [=](size_t row) { return !is_absent(values[row], has_texts); });
   });
+}
+
+ArrowTable::Bitmaps bitmaps_of(const ArrowColumn& column, size_t rows) {
+  ArrowTable::Bitmaps result;
+  if (column.nullable) {
+    auto [bits, valid] = pack_valid(column, rows);
+    result.null_count = static_cast<int64_t>(rows - valid);
+    if (result.null_count > 0) result.valid = std::move(bits);
+  }
+  if (column.type == ArrowType::kBool) {
+    const auto* values = static_cast<const int8_t*>(column.values);
+    result.values = pack_bits(rows, [=](size_t row) { return values[row] > 0; }).first;
+  }
+  return result;
 }
 
 }  // namespace
@@ -99,17 +113,18 @@ ArrowCell ArrowTable::cell(size_t column_index, size_t row) const {
     using T = std::remove_const_t<decltype(value)>;
     if (column.nullable && is_absent(value, column.texts != nullptr)) return {};
     if (column.texts) return (*column.texts)[static_cast<size_t>(value)];
+    if (column.type == ArrowType::kBool) return value > T{0};
     if constexpr (std::is_floating_point_v<T>) return static_cast<double>(value);
     if constexpr (std::is_unsigned_v<T>) return static_cast<uint64_t>(value);
     return static_cast<int64_t>(value);
   });
 }
 
-const ArrowTable::Validity& ArrowTable::validity(size_t column) const {
-  std::call_once(validity_once_, [&] {
-    for (const ArrowColumn& each : columns_) validity_.push_back(validity_of(each, rows_));
+const ArrowTable::Bitmaps& ArrowTable::bitmaps(size_t column) const {
+  std::call_once(bitmaps_once_, [&] {
+    for (const ArrowColumn& each : columns_) bitmaps_.push_back(bitmaps_of(each, rows_));
   });
-  return validity_[column];
+  return bitmaps_[column];
 }
 
 }  // namespace firelane

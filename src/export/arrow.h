@@ -2,7 +2,7 @@
 //
 // An ArrowTable names columns that lie in memory already: the model's own vectors, or
 // small ones that were built for it. export_stream() hands them to a consumer (pyarrow,
-// polars, pandas, DuckDB) as one record batch; only validity bitmaps are made, on the first
+// polars, pandas, DuckDB) as one record batch; only bitmaps are made, on the first
 // export. The consumer keeps the table, and through it the model, alive until it calls
 // `release`, from any thread.
 //
@@ -71,7 +71,7 @@ struct ArrowArrayStream {
 
 namespace firelane {
 
-enum class ArrowType : uint8_t { kInt8, kUInt16, kInt32, kUInt32, kInt64, kUInt64, kFloat, kDouble, kText };
+enum class ArrowType : uint8_t { kInt8, kUInt16, kInt32, kUInt32, kInt64, kUInt64, kFloat, kDouble, kBool, kText };
 
 // A list of texts as Arrow wants them: one block of bytes and where each text begins in it.
 // Bytes that are not UTF-8 become U+FFFD.
@@ -94,16 +94,17 @@ class ArrowTexts {
 struct ArrowColumn {
   std::string name;
   ArrowType type = ArrowType::kInt64;
-  const void* values = nullptr;  // null for kText, which has texts instead
+  // Null for kText, which has texts instead; int8_t of 0 and 1 for kBool, packed on the first export.
+  const void* values = nullptr;
   // Absent values become nulls: kNoRow and kNoSource (unsigned), kNoNumber (int64), anything
-  // negative (int8, int32, float), NaN (double), entry 0 of the texts (int32 with texts), "" (kText).
+  // negative (bool, int8, int32, float), NaN (double), entry 0 of the texts (int32 with texts), "" (kText).
   bool nullable = false;
   // kText: the values. Integers: the dictionary that they point into. Else null.
   std::shared_ptr<const ArrowTexts> texts;
 };
 
 // null, or a value as a person would read it: dictionary entries are their text.
-using ArrowCell = std::variant<std::monostate, int64_t, uint64_t, double, std::string_view>;
+using ArrowCell = std::variant<std::monostate, bool, int64_t, uint64_t, double, std::string_view>;
 
 class ArrowTable {
  public:
@@ -115,20 +116,22 @@ class ArrowTable {
   const std::vector<ArrowColumn>& columns() const { return columns_; }
   ArrowCell cell(size_t column, size_t row) const;
 
-  struct Validity {
-    std::vector<uint8_t> bits;  // empty when nothing is absent
+  // What Arrow has as one bit a row, the first row in the lowest bit.
+  struct Bitmaps {
+    std::vector<uint8_t> valid;  // empty when nothing is absent
     int64_t null_count = 0;
+    std::vector<uint8_t> values;  // kBool only
   };
   // Built on first use; thread-safe.
-  const Validity& validity(size_t column) const;
+  const Bitmaps& bitmaps(size_t column) const;
 
  private:
   std::string name_;
   size_t rows_;
   std::vector<ArrowColumn> columns_;
   std::shared_ptr<const void> owner_;
-  mutable std::once_flag validity_once_;
-  mutable std::vector<Validity> validity_;
+  mutable std::once_flag bitmaps_once_;
+  mutable std::vector<Bitmaps> bitmaps_;
 };
 
 // Fills `out`, which the consumer releases. `table` lives as long as what was exported.

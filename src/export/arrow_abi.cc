@@ -27,6 +27,7 @@ const char* format_of(ArrowType type) {
     case ArrowType::kUInt64: return "L";
     case ArrowType::kFloat: return "f";
     case ArrowType::kDouble: return "g";
+    case ArrowType::kBool: return "b";
     case ArrowType::kText: return "U";
   }
   check_failed(__FILE__, __LINE__, "every ArrowType has a format");
@@ -107,14 +108,15 @@ const void* address_of(const void* data) {
 
 std::unique_ptr<ArrowArray> column_array(const TablePtr& table, size_t index) {
   const ArrowColumn& column = table->columns()[index];
-  const ArrowTable::Validity& validity = table->validity(index);
+  const ArrowTable::Bitmaps& bitmaps = table->bitmaps(index);
   auto owned = std::make_unique<Owned<ArrowArray>>();
-  owned->buffers.push_back(validity.bits.empty() ? nullptr : validity.bits.data());
+  owned->buffers.push_back(bitmaps.valid.empty() ? nullptr : bitmaps.valid.data());
   if (column.type == ArrowType::kText) {
     owned->buffers.push_back(column.texts->offsets());
     owned->buffers.push_back(column.texts->bytes());
   } else {
-    owned->buffers.push_back(address_of(column.values));
+    const bool packed = column.type == ArrowType::kBool;
+    owned->buffers.push_back(address_of(packed ? bitmaps.values.data() : column.values));
   }
   if (column.texts && column.type != ArrowType::kText) {
     auto dictionary = std::make_unique<Owned<ArrowArray>>();
@@ -123,7 +125,7 @@ std::unique_ptr<ArrowArray> column_array(const TablePtr& table, size_t index) {
     fill_array(table, column.texts->size(), 0, std::move(dictionary), owned->dictionary.get());
   }
   auto array = std::make_unique<ArrowArray>();
-  fill_array(table, table->rows(), validity.null_count, std::move(owned), array.get());
+  fill_array(table, table->rows(), bitmaps.null_count, std::move(owned), array.get());
   return array;
 }
 

@@ -66,6 +66,12 @@ class ArrowTableBuilder {
     view(name, kept(std::move(values)), absent);
   }
 
+  // 0 and 1, or negative when absent.
+  void own_truths(std::string_view name, std::vector<int8_t> values, Absent absent = Absent::kNever) {
+    const std::vector<int8_t>& owned = kept(std::move(values));
+    add(name, ArrowType::kBool, owned.data(), owned.size(), absent, nullptr);
+  }
+
   // Indices into `texts`; absent: see ArrowColumn::nullable.
   template <typename T>
     requires(sizeof(T) == 1 || sizeof(T) == 4)

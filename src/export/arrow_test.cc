@@ -143,6 +143,22 @@ TEST(Arrow, bitmaps_are_right_beyond_one_byte) {
   for (size_t i = 0; i < rows.size(); ++i) EXPECT_EQ(t.is_valid("row", i), rows[i] != kNoRow) << i;
 }
 
+TEST(Arrow, truths_are_packed_into_bits) {
+  ArrowTableBuilder builder("t", 10);
+  builder.own_truths("yes", {0, 1, 0, 0, 0, 0, 0, 0, 1, -1}, Absent::kNull);
+  const auto table = std::move(builder).build();
+  const Imported t(table);
+  EXPECT_STREQ(t.field("yes").format, "b");
+  const auto* bits = static_cast<const uint8_t*>(t.column("yes").buffers[1]);
+  EXPECT_EQ(bits[0], 0b10);
+  EXPECT_EQ(bits[1], 0b1);
+  EXPECT_EQ(t.column("yes").null_count, 1);
+  EXPECT_FALSE(t.is_valid("yes", 9));
+  EXPECT_EQ(table->cell(0, 1), ArrowCell{true});
+  EXPECT_EQ(table->cell(0, 2), ArrowCell{false});
+  EXPECT_EQ(table->cell(0, 9), ArrowCell{});
+}
+
 TEST(Arrow, names_are_indices_into_the_models_strings) {
   const auto model = two_host_slices();
   const Imported slices(ArrowTables(model).table(index_of("host_slices")));

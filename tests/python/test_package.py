@@ -35,8 +35,10 @@ def test_pip_installs_the_package_and_the_command(tmp_path, trace_file):
     for tool in ("scikit_build_core", "nanobind"):
         pytest.importorskip(tool)
     env = dict(os.environ)
-    if "CXX" not in env and shutil.which("clang++-19"):
-        env["CXX"] = "clang++-19"
+    if shutil.which("clang++-19"):
+        env.setdefault("CXX", "clang++-19")
+    if shutil.which("ccache"):
+        env.setdefault("CMAKE_CXX_COMPILER_LAUNCHER", "ccache")
     subprocess.run(
         [sys.executable, "-m", "pip", "wheel", "-q", "--no-build-isolation", "--no-deps", "-w", tmp_path, ROOT],
         check=True, env=env)

@@ -1,6 +1,7 @@
 #include "bind/trace/report_table.h"
 
 #include <algorithm>
+#include <charconv>
 #include <limits>
 #include <string_view>
 #include <type_traits>
@@ -19,10 +20,18 @@ using report::Cell;
 using report::Column;
 using report::Kind;
 
+template <typename T>
+bool some_cell_is(const report::Table& table, size_t column) {
+  return std::ranges::any_of(table.rows, [&](const auto& row) { return std::holds_alternative<T>(row[column]); });
+}
+
+bool is_text(const report::Table& table, size_t column) {
+  return table.columns[column].kind == Kind::kText || some_cell_is<std::string>(table, column);
+}
+
 bool is_real(const report::Table& table, size_t column) {
   const Kind kind = table.columns[column].kind;
-  if (kind == Kind::kPercent || kind == Kind::kBandwidth) return true;
-  return std::ranges::any_of(table.rows, [&](const auto& row) { return std::holds_alternative<double>(row[column]); });
+  return kind == Kind::kPercent || kind == Kind::kBandwidth || some_cell_is<double>(table, column);
 }
 
 // `absent` for cells that are not known.
@@ -38,12 +47,23 @@ std::vector<T> numbers(const report::Table& table, size_t column, T absent) {
   return values;
 }
 
+std::vector<int8_t> truths(const report::Table& table, size_t column) {
+  std::vector<int8_t> values;
+  for (const int64_t number : numbers<int64_t>(table, column, -1)) values.push_back(static_cast<int8_t>(number));
+  return values;
+}
+
+// Unlike cell_text(), which rounds: a text that programs read.
+std::string exact_text(const Cell& cell) {
+  const auto* real = std::get_if<double>(&cell);
+  if (!real) return std::holds_alternative<std::monostate>(cell) ? "" : report::cell_text(cell, Kind::kText);
+  char digits[32];
+  return {digits, std::to_chars(digits, digits + sizeof digits, *real).ptr};
+}
+
 ArrowTexts texts(const report::Table& table, size_t column) {
   ArrowTexts result;
-  for (const std::vector<Cell>& row : table.rows) {
-    const bool known = !std::holds_alternative<std::monostate>(row[column]);
-    result.add(known ? report::cell_text(row[column], Kind::kText) : "");
-  }
+  for (const std::vector<Cell>& row : table.rows) result.add(exact_text(row[column]));
   return result;
 }
 
@@ -53,6 +73,7 @@ Cell report_cell(const ArrowCell& cell) {
         using T = std::remove_cvref_t<decltype(value)>;
         if constexpr (std::is_same_v<T, std::string_view>) return std::string(value);
         if constexpr (std::is_same_v<T, double>) return value;
+        if constexpr (std::is_same_v<T, bool>) return int64_t{value};
         // An address above 2^63 is shown as text: a report's numbers are signed.
         if constexpr (std::is_same_v<T, uint64_t>) {
           return value > static_cast<uint64_t>(std::numeric_limits<int64_t>::max()) ? Cell{std::to_string(value)}
@@ -89,8 +110,10 @@ std::shared_ptr<const ArrowTable> arrow_table(const report::Table& table) {
   ArrowTableBuilder builder(table.name, table.rows.size());
   for (size_t i = 0; i < table.columns.size(); ++i) {
     const Column& column = table.columns[i];
-    if (column.kind == Kind::kText) {
+    if (is_text(table, i)) {
       builder.text(column.name, texts(table, i), Absent::kNull);
+    } else if (column.kind == Kind::kTruth) {
+      builder.own_truths(column.name, truths(table, i), Absent::kNull);
     } else if (is_real(table, i)) {
       builder.own(column.name, numbers(table, i, std::numeric_limits<double>::quiet_NaN()), Absent::kNull);
     } else {
@@ -103,11 +126,8 @@ std::shared_ptr<const ArrowTable> arrow_table(const report::Table& table) {
 report::Table first_rows(const ArrowTable& table, size_t rows) {
   report::Table result{.name = table.name(), .title = table.name()};
   for (const ArrowColumn& column : table.columns()) {
-    const bool is_text = column.texts != nullptr;
-    result.columns.push_back({.name = column.name,
-                              .label = column.name,
-                              .kind = is_text ? Kind::kText : Kind::kNumber,
-                              .max_width = size_t{40}});
+    const Kind kind = column.texts ? Kind::kText : column.type == ArrowType::kBool ? Kind::kTruth : Kind::kNumber;
+    result.columns.push_back({.name = column.name, .label = column.name, .kind = kind, .max_width = size_t{40}});
   }
   for (size_t row = 0; row < std::min(rows, table.rows()); ++row) {
     std::vector<Cell> cells;

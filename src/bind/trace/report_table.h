@@ -11,7 +11,8 @@
 namespace firelane::bind {
 
 // Columns under their names, numbers plain (ns, bytes, percent 0..100) and what is not known null.
-// A column is of integers unless some cell, or its kind (percent, bandwidth), is not.
+// A column of numbers is of integers unless some cell, or its kind (percent, bandwidth), is not;
+// one text among them (a process called "Spans") makes it a column of texts.
 std::shared_ptr<const ArrowTable> arrow_table(const report::Table& table);
 
 // The first `rows` rows, columns labelled by their names.

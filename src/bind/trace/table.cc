@@ -77,14 +77,12 @@ nb::list column_names(const Table& table) {
 }
 
 std::string text(const Table& table) {
-  const nb::gil_scoped_release others_may_run;
-  if (table.report) return report::render(*table.report, report::Form::kText);
+  if (table.shown) return table.shown->text;
   return report::render(first_rows(*table.arrow, kShownRows), report::Form::kText);
 }
 
 std::string repr_html(const Table& table) {
-  const nb::gil_scoped_release others_may_run;
-  if (table.report) return html(table.report->tables.front(), kShownAnswers, table.arrow->rows());
+  if (table.shown) return html(table.shown->table, kShownAnswers, table.arrow->rows());
   return html(first_rows(*table.arrow, kShownRows), kShownRows, table.arrow->rows());
 }
 

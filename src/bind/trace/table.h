@@ -4,16 +4,22 @@
 #include <nanobind/nanobind.h>
 
 #include <memory>
+#include <string>
 
 #include "export/arrow.h"
 #include "report/table.h"
 
 namespace firelane::bind {
 
+// What a verb answers, as people see it.
+struct ForPeople {
+  report::Table table;
+  std::string text;
+};
+
 struct Table {
   std::shared_ptr<const ArrowTable> arrow;
-  // What print() shows, for answers of verbs; its first table is `arrow`. Null for the trace's own tables.
-  std::shared_ptr<const report::Report> report = nullptr;
+  std::shared_ptr<const ForPeople> shown = nullptr;  // null for the trace's own tables and for queries
 };
 
 void bind_table(nanobind::module_& module);

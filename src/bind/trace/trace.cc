@@ -8,9 +8,9 @@
 #include <string>
 #include <utility>
 
+#include "bind/trace/answers.h"
 #include "bind/trace/table.h"
 #include "bind/trace/torch_events.h"
-#include "export/arrow_tables.h"
 #include "import/load.h"
 #include "model/model.h"
 
@@ -19,12 +19,6 @@ namespace nb = nanobind;
 namespace firelane::bind {
 
 namespace {
-
-template <typename T>
-T value_or_raise(Result<T> result) {
-  if (!result.ok()) throw TraceError(result.error().message);
-  return std::move(result).value();
-}
 
 Trace open(const std::filesystem::path& path, unsigned threads) {
   const nb::gil_scoped_release others_may_run;
@@ -35,8 +29,6 @@ Table model_table(Trace& trace, size_t index) {
   const nb::gil_scoped_release others_may_run;
   return {trace.tables->table(index)};
 }
-
-nb::object parse_json(const std::string& text) { return nb::module_::import_("json").attr("loads")(text); }
 
 // Where the row's event lies in the source.
 uint64_t source_of(const Model& model, const std::string& table, Py_ssize_t row) {
@@ -72,6 +64,8 @@ std::string repr(const Trace& trace) {
 
 }  // namespace
 
+nb::object parse_json(const std::string& text) { return nb::module_::import_("json").attr("loads")(text); }
+
 void bind_trace(nb::module_& module) {
   nb::class_<Trace> cls(module, "Trace", nb::is_final(),
                         "An open trace: tables named as in docs/python.md, and the answers of the command line.\n"
@@ -86,6 +80,7 @@ void bind_trace(nb::module_& module) {
                   "row: int) -> dict[str, typing.Any]"),
           "The args of one event as the source has them; the file is read again for it.");
   cls.def("__repr__", &repr);
+  bind_answers(cls);
   bind_torch_events(module, cls);
 
   module.def("open", &open, nb::arg("path"), nb::kw_only(), nb::arg("threads") = 0,

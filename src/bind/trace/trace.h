@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "base/result.h"
 #include "export/arrow_tables.h"
 #include "model/model.h"
 
@@ -25,6 +26,14 @@ struct Trace {
   std::shared_ptr<const Model> model;
   std::unique_ptr<ArrowTables> tables;
 };
+
+template <typename T>
+T value_or_raise(Result<T> result) {
+  if (!result.ok()) throw TraceError(result.error().message);
+  return std::move(result).value();
+}
+
+nanobind::object parse_json(const std::string& text);
 
 void bind_trace(nanobind::module_& module);
 

@@ -1,0 +1,12 @@
+"""docs/python.md: its examples run and print what it says."""
+
+import doctest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_the_examples_of_the_python_document_are_real(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    result = doctest.testfile(str(ROOT / "docs" / "python.md"), module_relative=False, encoding="utf-8")
+    assert result.attempted > 20 and result.failed == 0

@@ -1,0 +1,146 @@
+#!/usr/bin/env python3
+"""What a recorded op costs: firelane, torch.profiler and an empty callback, interleaved in one process.
+
+    bench/record.py [--rounds 15] [--ops 4000] [--write]
+
+Each round times the same loop under every recorder in turn, by the thread's own processor time (other programs on the
+machine take none of it); starting and stopping is outside of the loop. A figure is the median over rounds of
+(with the recorder - without it in the same round) per op. --write puts the table into bench/README.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import platform
+import re
+import statistics
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Callable
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "python"))
+
+import torch  # noqa: E402
+from firelane import _record  # noqa: E402
+
+FLAGS = {
+    "plain": {},
+    "shapes": {"shapes": True},
+    "shapes+memory+stack": {"shapes": True, "memory": True, "python_stacks": True},
+}
+TORCH_NAMES = {"shapes": "record_shapes", "memory": "profile_memory", "python_stacks": "with_stack"}
+# name, goal as a share of the other: plain against the floor and torch.profiler; the rest against torch.profiler.
+GOALS = {"plain": "floor <= 1.25x, torch.profiler <= 0.40x", "shapes": "", "shapes+memory+stack": "torch.profiler <= 0.50x"}
+
+
+@dataclass
+class Recorder:
+    name: str
+    start: Callable[[], object]
+    stop: Callable[[object], None]
+
+
+def recorders() -> list[Recorder]:
+    floor = ctypes.PyDLL(str(ROOT / "build/release/bench/librecord_floor.so"))
+    result = [
+        Recorder("empty callback", lambda: floor.floor_on(0), lambda _: floor.floor_off(0)),
+        Recorder("empty callback, needs inputs", lambda: floor.floor_on(1), lambda _: floor.floor_off(1)),
+    ]
+    for flags, values in FLAGS.items():
+
+        def start_torch(values=values):
+            activities = [torch.profiler.ProfilerActivity.CPU]
+            prof = torch.profiler.profile(activities=activities, **{TORCH_NAMES[k]: v for k, v in values.items()})
+            prof.start()
+            return prof
+
+        def start_ours(values=values):
+            return _record.start(_record.RecordOptions(**values))
+
+        result.append(Recorder(f"torch.profiler {flags}", start_torch, lambda prof: prof.stop()))
+        result.append(Recorder(f"firelane {flags}", start_ours, lambda recorder: recorder.stop()))
+    return result
+
+
+def add_scalar(n: int, x: torch.Tensor, _: torch.Tensor) -> None:
+    for _ in range(n):
+        x.add_(1)
+
+
+def add_tensor(n: int, x: torch.Tensor, y: torch.Tensor) -> None:
+    for _ in range(n):
+        x.add_(y)
+
+
+def loop_ns(loop: Callable[..., None], n: int, x: torch.Tensor, y: torch.Tensor) -> float:
+    loop(n // 8, x, y)
+    start = time.thread_time_ns()
+    loop(n, x, y)
+    return (time.thread_time_ns() - start) / n
+
+
+def measure(rounds: int, ops: int) -> dict[str, dict[str, float]]:
+    """ns per op: by loop, by recorder; "base" is the loop alone, "after" the loop alone after all recorders ran."""
+    x, y = torch.zeros(1), torch.ones(1)
+    torch.set_num_threads(1)
+    everyone = recorders()
+    result: dict[str, dict[str, float]] = {}
+    with torch.no_grad():
+        for name, loop in (("x.add_(1)", add_scalar), ("x.add_(y)", add_tensor)):
+            added: dict[str, list[float]] = {r.name: [] for r in everyone} | {"base": [], "after": []}
+            for _ in range(rounds):
+                base = loop_ns(loop, ops, x, y)
+                added["base"].append(base)
+                for recorder in everyone:
+                    token = recorder.start()
+                    added[recorder.name].append(loop_ns(loop, ops, x, y) - base)
+                    recorder.stop(token)
+                added["after"].append(loop_ns(loop, ops, x, y) - base)
+            result[name] = {key: statistics.median(values) for key, values in added.items()}
+    return result
+
+
+def table(result: dict[str, dict[str, float]]) -> str:
+    loops = list(result)
+    base = ", ".join(f"`{loop}` {result[loop]['base']:.0f} ns" for loop in loops)
+    after = ", ".join(f"{result[loop]['after']:+.0f} ns" for loop in loops)
+    lines = ["| added ns per op | " + " | ".join(f"`{loop}`" for loop in loops) + " | ratios | goal |", "|---|---:|---:|---|---|"]
+    for recorder in result[loops[0]]:
+        if recorder in ("base", "after"):
+            continue
+        cells = [f"{result[loop][recorder]:.0f}" for loop in loops]
+        ratios, goal = "", ""
+        if recorder.startswith("firelane "):
+            flags = recorder.removeprefix("firelane ")
+            other = "empty callback" if flags == "plain" else "empty callback, needs inputs"
+            floor = [result[loop][recorder] / result[loop][other] for loop in loops]
+            peer = [result[loop][recorder] / result[loop][f"torch.profiler {flags}"] for loop in loops]
+            ratios = f"{floor[0]:.2f} / {floor[1]:.2f} of the callback, {peer[0]:.2f} / {peer[1]:.2f} of torch.profiler"
+            goal = GOALS[flags]
+        lines.append(f"| {recorder} | " + " | ".join(cells) + f" | {ratios} | {goal} |")
+    lines.append("")
+    lines.append(f"Without a recorder: {base}; after all of them ran: {after}.")
+    lines.append(f"torch {torch.__version__}, Python {platform.python_version()}, {platform.machine()}.")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--ops", type=int, default=4000)
+    parser.add_argument("--write", action="store_true")
+    args = parser.parse_args()
+    text = table(measure(args.rounds, args.ops))
+    print(text)
+    if args.write:
+        readme = ROOT / "bench/README.md"
+        marked = re.compile(r"(<!-- record -->\n).*?(<!-- /record -->)", re.DOTALL)
+        readme.write_text(marked.sub(lambda m: m[1] + text + "\n" + m[2], readme.read_text()))
+
+
+if __name__ == "__main__":
+    main()

@@ -14,19 +14,8 @@ namespace firelane::cli {
 
 namespace {
 
-// A new file beside `path`, so that the move at the end stays on one file system.
-Result<std::FILE*> create_beside(const std::string& path, std::string& temporary) {
-  temporary = path + ".XXXXXX";
-  const int fd = ::mkstemp(temporary.data());
-  if (fd < 0) {
-    temporary.clear();
-    return Error{path + ": cannot be written: " + std::strerror(errno)};
-  }
-  const mode_t mask = ::umask(0);
-  ::umask(mask);
-  ::fchmod(fd, 0666 & ~mask);  // mkstemp makes it private
-  return ::fdopen(fd, "wb");
-}
+// A name beside `path` that nobody else uses, so that the move to `path` stays on one file system.
+std::string name_beside(const std::string& path) { return path + "." + std::to_string(::getpid()) + ".part"; }
 
 }  // namespace
 
@@ -80,7 +69,7 @@ Result<Output> Output::open(const OutputOptions& options) {
   if (exists && S_ISDIR(status.st_mode)) return Error{options.path + ": is a directory; give -o the name of a file"};
   if (exists && !S_ISREG(status.st_mode)) {  // /dev/null, a pipe: written in place
     output.stream_ = std::fopen(options.path.c_str(), "wb");
-    if (output.stream_ == nullptr) return output.failure("cannot be written");
+    if (output.stream_ == nullptr) return output.failure();
     return output;
   }
   if (exists && !options.force) return Error{options.path + " exists; add --force to replace it, or -o another name"};
@@ -89,13 +78,44 @@ Result<Output> Output::open(const OutputOptions& options) {
     const auto real = std::filesystem::canonical(options.path, error);
     if (!error) output.name_ = real.string();
   }
-  FL_TRY(output.stream_, create_beside(output.name_, output.temporary_));
+  FL_TRY_VOID(output.create());
   return output;
+}
+
+// A file without a name if the file system can (it is gone when the process dies), else one beside it.
+Result<void> Output::create() {
+  in_place_ = false;
+  const std::string folder = std::filesystem::path(name_).parent_path().string();
+  int fd = ::open(folder.empty() ? "." : folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+  if (fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL)) {
+    temporary_ = name_beside(name_);
+    fd = ::open(temporary_.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
+    if (fd < 0) temporary_.clear();
+  }
+  if (fd < 0) return failure();
+  stream_ = ::fdopen(fd, "wb");
+  return {};
+}
+
+Result<void> Output::give_name() {
+  if (temporary_.empty()) {
+    const std::string open_file = "/proc/self/fd/" + std::to_string(::fileno(stream_));
+    temporary_ = name_beside(name_);
+    if (::linkat(AT_FDCWD, open_file.c_str(), AT_FDCWD, temporary_.c_str(), AT_SYMLINK_FOLLOW) != 0) {
+      const Error error = failure();
+      temporary_.clear();
+      return error;
+    }
+  }
+  if (::rename(temporary_.c_str(), name_.c_str()) != 0) return failure();
+  temporary_.clear();
+  return {};
 }
 
 Output::Output(Output&& other) noexcept
     : stream_(std::exchange(other.stream_, stdout)),
       name_(std::move(other.name_)),
+      in_place_(other.in_place_),
       temporary_(std::exchange(other.temporary_, {})),
       form_(other.form_),
       style_(other.style_) {}
@@ -105,23 +125,19 @@ Output::~Output() {
   if (!temporary_.empty()) ::unlink(temporary_.c_str());
 }
 
-Error Output::failure(const char* what) const { return Error{name_ + ": " + what + ": " + std::strerror(errno)}; }
+Error Output::failure() const { return Error{name_ + ": cannot be written: " + std::strerror(errno)}; }
 
 Result<void> Output::write(std::string_view bytes) {
-  if (std::fwrite(bytes.data(), 1, bytes.size(), stream_) != bytes.size()) return failure("cannot be written");
+  if (std::fwrite(bytes.data(), 1, bytes.size(), stream_) != bytes.size()) return failure();
   return {};
 }
 
 Result<void> Output::print(const report::Report& report) { return write(report::render(report, form_, style_)); }
 
 Result<void> Output::close() {
-  if (std::fflush(stream_) != 0) return failure("cannot be written");
-  if (stream_ == stdout) return {};
-  const int failed = std::fclose(std::exchange(stream_, stdout));
-  if (failed != 0) return failure("cannot be written");
-  if (temporary_.empty()) return {};
-  if (::rename(temporary_.c_str(), name_.c_str()) != 0) return failure("cannot be written");
-  temporary_.clear();
+  if (std::fflush(stream_) != 0) return failure();
+  if (!in_place_) FL_TRY_VOID(give_name());
+  if (stream_ != stdout && std::fclose(std::exchange(stream_, stdout)) != 0) return failure();
   return {};
 }
 

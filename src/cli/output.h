@@ -1,8 +1,8 @@
 // Where a verb's answer goes and in which form: --json --csv --markdown -o FILE --force --wide.
 //
-// Open the output before long work, so that a bad name is known at once. A file is written
-// beside its name and moved there by close(): when the verb fails, an older file stays as it
-// was and no half-written one is left. Without -o, or with -o -, the answer goes to stdout.
+// Open the output before long work, so that a bad name is known at once. A file gets its name
+// only by close(): when the verb fails or is killed, an older file stays as it was and no
+// half-written one is left. Without -o, or with -o -, the answer goes to stdout.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -55,11 +55,14 @@ class Output {
 
  private:
   Output() = default;
-  Error failure(const char* what) const;
+  Result<void> create();
+  Result<void> give_name();
+  Error failure() const;
 
   std::FILE* stream_ = stdout;
   std::string name_ = "standard output";  // for messages
-  std::string temporary_;                 // "" when written in place
+  bool in_place_ = true;                  // stdout, a pipe, a device
+  std::string temporary_;                 // name of the file until close(); "" when it has none yet
   report::Form form_ = report::Form::kText;
   report::TextStyle style_;
 };

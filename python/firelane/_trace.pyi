@@ -152,6 +152,18 @@ class Trace:
     def lanes_summary(self) -> Table:
         """Threads and GPU streams: what each holds and how long it was busy."""
 
+    def sql(self, query: str) -> Table:
+        """
+        Runs SQL (SQLite's) over the trace's tables; docs/sql.md lists them and the views.
+        Gives the rows of the last statement. Ctrl-C ends a long query.
+        """
+
+    def export(self, path: str | os.PathLike[str], *, to: Literal['chrome', 'perfetto', 'speedscope', 'stacks', 'csv', 'json'], table: str = '', metric: Literal['self_cpu', 'self_device'] = 'self_cpu', force: bool = False) -> None:
+        """
+        Writes the trace for another tool, compressed when the name ends in .gz. csv needs a table,
+        stacks take a metric. An existing file is replaced only with force=True.
+        """
+
     def _function_events(self) -> _FunctionEvents: ...
 
     def _key_averages(self, group_by_input_shape: bool = False, group_by_stack_n: int = 0) -> list[dict[str, Any]]: ...

@@ -7,12 +7,8 @@
 #include "cli/open.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
-#include "export/chrome.h"
-#include "export/gzip_sink.h"
-#include "export/perfetto.h"
-#include "export/speedscope.h"
-#include "export/stacks.h"
-#include "export/table_files.h"
+#include "export/export_trace.h"
+#include "model/catalog.h"
 
 namespace firelane::cli {
 
@@ -20,9 +16,7 @@ namespace {
 
 struct ExportArgs {
   std::string path;
-  std::string format;
-  std::string table;
-  std::string metric = "self_cpu";
+  ExportOptions what;
   OutputOptions output;
 };
 
@@ -47,32 +41,16 @@ std::vector<std::string> table_names() {
   return names;
 }
 
-Result<void> write_format(const ExportArgs& args, const Model& model, ByteSink& sink) {
-  if (args.format == "chrome") return export_chrome(model, sink);
-  if (args.format == "perfetto") export_perfetto(model, sink);
-  if (args.format == "speedscope") export_speedscope(model, sink);
-  if (args.format == "stacks") {
-    export_stacks(model, args.metric == "self_cpu" ? StackMetric::kSelfHost : StackMetric::kSelfDevice, sink);
-  }
-  if (args.format == "csv") export_csv(model, *find_catalog_table(args.table), sink);
-  if (args.format == "json") export_json(model, sink);
-  return {};
-}
-
 Result<int> run_export(const ExportArgs& args) {
-  if (args.format == "perfetto" && args.output.path == "-" && ::isatty(STDOUT_FILENO) == 1) {
+  if (args.what.format == "perfetto" && args.output.path == "-" && ::isatty(STDOUT_FILENO) == 1) {
     return Error{"a perfetto trace is binary and not for a terminal; add -o trace.pftrace"};
   }
   FL_TRY(Output output, Output::open(args.output));
   FL_TRY(const Model model, open_trace(args.path));
   OutputSink sink(output);
-  if (args.output.path.ends_with(".gz")) {
-    GzipSink gzip(sink);
-    FL_TRY_VOID(write_format(args, model, gzip));
-    gzip.finish();
-  } else {
-    FL_TRY_VOID(write_format(args, model, sink));
-  }
+  ExportOptions what = args.what;
+  what.gzip = args.output.path.ends_with(".gz");
+  FL_TRY_VOID(export_trace(model, what, sink));
   FL_TRY_VOID(sink.result());
   FL_TRY_VOID(output.close());
   return kExitOk;
@@ -88,16 +66,15 @@ Verb export_verb() {
           .setup = [](CLI::App& app) -> VerbBody {
             auto args = std::make_shared<ExportArgs>();
             add_trace_argument(app, args->path);
-            app.add_option("--to", args->format, "the form; a file name that ends in .gz is compressed, too")
+            app.add_option("--to", args->what.format, "the form; a file name that ends in .gz is compressed, too")
                 ->required()
-                ->check(CLI::IsMember(
-                    std::vector<std::string>{"chrome", "perfetto", "speedscope", "stacks", "csv", "json"}));
-            app.add_option("--table", args->table, "for csv: which table")->check(CLI::IsMember(table_names()));
-            app.add_option("--metric", args->metric, "for stacks: time on the CPU (default) or of device work")
-                ->check(CLI::IsMember(std::vector<std::string>{"self_cpu", "self_device"}));
+                ->check(CLI::IsMember(std::vector<std::string>(kExportFormats.begin(), kExportFormats.end())));
+            app.add_option("--table", args->what.table, "for csv: which table")->check(CLI::IsMember(table_names()));
+            app.add_option("--metric", args->what.metric, "for stacks: time on the CPU (default) or of device work")
+                ->check(CLI::IsMember(std::vector<std::string>(kStackMetrics.begin(), kStackMetrics.end())));
             add_file_options(app, args->output);
             app.parse_complete_callback([args = args.get()] {
-              if (args->format == "csv" && args->table.empty()) {
+              if (args->what.format == "csv" && args->what.table.empty()) {
                 throw CLI::ValidationError("--to csv", "needs --table, such as --table host_slices");
               }
             });

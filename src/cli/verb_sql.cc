@@ -7,7 +7,6 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <map>
 #include <memory>
 #include <string>
 
@@ -55,11 +54,8 @@ class ReportVisitor : public RowVisitor {
   void columns(const std::vector<std::string>& names) override {
     report::Table& table = report_.tables.emplace_back();
     if (report_.tables.size() > 1) table.name = "rows_" + std::to_string(report_.tables.size());
-    std::map<std::string, int> seen;  // "select a.id, b.id": every column keeps a name of its own
     for (const std::string& name : names) {
-      const int times = ++seen[name];
-      const std::string own = times == 1 ? name : name + "_" + std::to_string(times);
-      table.columns.push_back({.name = own, .label = own, .kind = report::Kind::kText, .max_width = 60});
+      table.columns.push_back({.name = name, .label = name, .kind = report::Kind::kText, .max_width = 60});
     }
   }
   void row(std::span<const Cell> cells) override {

@@ -3,6 +3,7 @@
 #include <sqlite3.h>
 
 #include <cstring>
+#include <map>
 
 #include "base/check.h"
 #include "sql/virtual_table.h"
@@ -65,7 +66,12 @@ Cell cell_of(sqlite3_stmt* statement, int column) {
 int run_statement(sqlite3_stmt* statement, RowVisitor& visitor) {
   const int columns = sqlite3_column_count(statement);
   std::vector<std::string> names;
-  for (int i = 0; i < columns; ++i) names.emplace_back(sqlite3_column_name(statement, i));
+  std::map<std::string, int> seen;  // "select a.id, b.id": every column keeps a name of its own
+  for (int i = 0; i < columns; ++i) {
+    const std::string name = sqlite3_column_name(statement, i);
+    const int times = ++seen[name];
+    names.push_back(times == 1 ? name : name + "_" + std::to_string(times));
+  }
   visitor.columns(names);
   std::vector<Cell> cells(static_cast<size_t>(columns));
   int code = SQLITE_ROW;

@@ -27,7 +27,7 @@ namespace firelane {
 class RowVisitor {
  public:
   virtual ~RowVisitor() = default;
-  virtual void columns(const std::vector<std::string>& names) = 0;  // a new result begins
+  virtual void columns(const std::vector<std::string>& names) = 0;  // a new result begins; no two alike
   virtual void row(std::span<const Cell> cells) = 0;                // texts are valid during the call
   virtual void end() {}                                             // no more rows
 };

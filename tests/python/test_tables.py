@@ -76,6 +76,24 @@ def test_details_counters_and_memory_arrive(trace):
     assert trace.steps[0] == {"id": 0, "number": 1, "slice": 0, "start_ns": 0, "duration_ns": 50000}
 
 
+def test_columns_hold_what_sql_says(gpt_full):
+    trace = firelane.open(gpt_full)
+    for name in TABLES:
+        rows = getattr(trace, name)
+        answer = trace.sql(f"select * from {name}" + (" where count > 0" if name == "losses" else ""))
+        own = {"host_begin", "host_end", "device_begin", "device_end", "pid_text", "tid_text"}
+        shared = [column for column in rows.column_names if column not in own]
+        assert set(shared) <= set(answer.column_names), name
+        arrow, sql = pa.table(rows), pa.table(answer)
+        for column in shared:
+            if column in ("pid", "tid"):  # numbers here, numbers and texts in SQL
+                continue
+            said = sql.column(column)
+            if arrow.schema.field(column).type == pa.float32():
+                said = said.cast(pa.float32())
+            assert arrow.column(column).to_pylist() == said.to_pylist(), f"{name}.{column}"
+
+
 def test_rows_are_dicts_of_plain_values(trace):
     assert trace.host_slices[1] == {
         "id": 1, "lane": 0, "start_ns": 1000, "duration_ns": 20000, "name": "aten::mm", "category": "cpu_op", "kind": "op",

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "bind/trace/answers.h"
+#include "bind/trace/queries.h"
 #include "bind/trace/table.h"
 #include "bind/trace/torch_events.h"
 #include "import/load.h"
@@ -81,6 +82,7 @@ void bind_trace(nb::module_& module) {
           "The args of one event as the source has them; the file is read again for it.");
   cls.def("__repr__", &repr);
   bind_answers(cls);
+  bind_queries(cls);
   bind_torch_events(module, cls);
 
   module.def("open", &open, nb::arg("path"), nb::kw_only(), nb::arg("threads") = 0,

@@ -1,0 +1,12 @@
+// Trace.sql() and Trace.export().
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include "bind/trace/trace.h"
+
+namespace firelane::bind {
+
+void bind_queries(nanobind::class_<Trace>& trace);
+
+}  // namespace firelane::bind

@@ -1,7 +1,10 @@
 #include "analyze/ops_stacks.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
+
+#include "base/hash.h"
 
 namespace firelane {
 
@@ -36,11 +39,7 @@ bool is_backward_function(const Model& model, Row row) {
 }
 
 OpsStacks::OpsStacks(const Model& model, uint32_t frames)
-    : model_(model),
-      frames_(frames),
-      stacks_(1),
-      id_of_slice_(model.host_slices.size(), kUnknown),
-      shown_(model.strings.size()) {}
+    : model_(model), frames_(frames), stacks_(1), shown_(model.strings.size()), named_(256) {}
 
 uint32_t OpsStacks::of_host(Row row, Row backward) {
   if (backward != kNoRow) {
@@ -86,20 +85,52 @@ uint32_t OpsStacks::of_text(StringId text) {
   return at->second;
 }
 
-uint32_t OpsStacks::of_slices(Row row) {
+Row OpsStacks::python_above(Row row) {
   const HostSlices& host = model_.host_slices;
-  const auto python_above = [&](Row at) {
-    for (at = host.parent[at]; at != kNoRow; at = host.parent[at])
-      if (host.kind[at] == HostKind::kPython && is_shown(host.name[at])) return at;
-    return kNoRow;
-  };
+  for (row = host.parent[row]; row != kNoRow; row = host.parent[row])
+    if (host.kind[row] == HostKind::kPython && is_shown(host.name[row])) return row;
+  return kNoRow;
+}
+
+uint32_t OpsStacks::of_slices(Row row) {
   const Row innermost = python_above(row);
   if (innermost == kNoRow) return kNone;
-  if (id_of_slice_[innermost] != kUnknown) return id_of_slice_[innermost];
+  wanted_.clear();
+  uint64_t hash = 0;
+  for (Row at = innermost; at != kNoRow && wanted_.size() < frames_; at = python_above(at)) {
+    wanted_.push_back(model_.host_slices.name[at]);
+    hash = mix_hash(hash, static_cast<uint32_t>(wanted_.back()));
+  }
+  NamedStack& known = find_named(hash);
+  if (known.stack != kUnknown) return known.stack;
   std::vector<std::string> frames;
-  for (Row at = innermost; at != kNoRow && frames.size() < frames_; at = python_above(at))
-    frames.emplace_back(model_.text(host.name[at]));
-  return id_of_slice_[innermost] = intern(std::move(frames));
+  for (const StringId name : wanted_) frames.emplace_back(model_.text(name));
+  const uint32_t stack = intern(std::move(frames));
+  known = {hash, stack, static_cast<uint32_t>(wanted_.size()), names_.size()};
+  names_.insert(names_.end(), wanted_.begin(), wanted_.end());
+  if (++named_count_ * 2 > named_.size()) {
+    std::vector<NamedStack> old(named_.size() * 2);
+    old.swap(named_);
+    for (const NamedStack& entry : old) {
+      if (entry.stack == kUnknown) continue;
+      size_t at = entry.hash & (named_.size() - 1);
+      while (named_[at].stack != kUnknown) at = (at + 1) & (named_.size() - 1);
+      named_[at] = entry;
+    }
+  }
+  return stack;
+}
+
+// The stack of the frames in wanted_, or the free place where it belongs.
+OpsStacks::NamedStack& OpsStacks::find_named(uint64_t hash) {
+  size_t at = hash & (named_.size() - 1);
+  for (; named_[at].stack != kUnknown; at = (at + 1) & (named_.size() - 1)) {
+    const NamedStack& entry = named_[at];
+    if (entry.hash == hash && entry.depth == wanted_.size() &&
+        std::equal(wanted_.begin(), wanted_.end(), names_.begin() + static_cast<ptrdiff_t>(entry.names)))
+      break;
+  }
+  return named_[at];
 }
 
 uint32_t OpsStacks::intern(std::vector<std::string> frames) {

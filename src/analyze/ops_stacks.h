@@ -32,6 +32,7 @@ class OpsStacks {
   uint32_t of_text(StringId text);
   uint32_t of_slices(Row row);
   uint32_t intern(std::vector<std::string> frames);
+  Row python_above(Row row);
   bool is_shown(StringId name);
 
   static constexpr uint32_t kUnknown = UINT32_MAX;
@@ -40,8 +41,20 @@ class OpsStacks {
   std::vector<std::vector<std::string>> stacks_;
   std::unordered_map<std::string, uint32_t> id_of_;  // frames joined by line breaks
   std::unordered_map<uint32_t, uint32_t> id_of_text_;
-  std::vector<uint32_t> id_of_slice_;  // per Python slice, kUnknown until asked
-  std::vector<uint8_t> shown_;         // per name: 0 not asked, 1 hidden, 2 shown
+  std::vector<uint8_t> shown_;  // per name: 0 not asked, 1 hidden, 2 shown
+  // Python slices: every call is a slice of its own, so what is looked up is the names of the
+  // frames, in an open-addressed table.
+  struct NamedStack {
+    uint64_t hash = 0;
+    uint32_t stack = kUnknown;  // free
+    uint32_t depth = 0;
+    size_t names = 0;  // place in names_
+  };
+  NamedStack& find_named(uint64_t hash);
+  std::vector<NamedStack> named_;
+  size_t named_count_ = 0;
+  std::vector<StringId> names_;
+  std::vector<StringId> wanted_;  // the frames looked up now
 };
 
 // Whether the slice is an autograd node's backward (torch's RecordScope BACKWARD_FUNCTION),

@@ -1,9 +1,13 @@
 // firelane ops FILE: time, memory and FLOPs per operator, as torch's key_averages().table().
 #include "analyze/ops.h"
 
+#include <fmt/format.h>
+
 #include <memory>
+#include <optional>
 #include <string>
 
+#include "base/visible_text.h"
 #include "cli/open.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
@@ -19,24 +23,24 @@ struct OpsArgs {
   OpsOptions grouping;
   report::OpsTableOptions table;
   std::string sort_by;
-  int64_t rows = kRowsByForm;
+  std::optional<size_t> rows;
   std::string time_unit;
   bool host = false;
   bool device = false;
   bool flops = false;
-
-  static constexpr int64_t kRowsByForm = -2;  // 100 for people, all for programs
 };
+
+constexpr size_t kRowsForPeople = 100;  // as in torch
 
 std::string check_sort_key(const std::string& name) {
   const Result<report::OpsOrder> order = report::parse_ops_order(name);
   return order.ok() ? "" : order.error().message;
 }
 
-report::OpsTableOptions table_options(const OpsArgs& args, const OpsResult& result) {
+report::OpsTableOptions table_options(const OpsArgs& args, const OpsResult& result, bool for_people) {
   report::OpsTableOptions options = args.table;
-  const bool for_programs = args.output.json || args.output.csv;
-  options.row_limit = args.rows != OpsArgs::kRowsByForm ? args.rows : for_programs ? -1 : 100;
+  const size_t rows = args.rows.value_or(for_people ? kRowsForPeople : 0);
+  options.row_limit = rows == 0 ? -1 : static_cast<int64_t>(rows);
   options.with_flops = args.flops || result.has_flops;
   if (args.host != args.device) options.side = args.host ? report::OpsSide::kHost : report::OpsSide::kDevice;
   if (!args.sort_by.empty()) options.order = report::parse_ops_order(args.sort_by).value();  // checked while parsing
@@ -51,12 +55,13 @@ Result<int> run_ops(const OpsArgs& args) {
   FL_TRY(Output output, Output::open(args.output));
   FL_TRY(const Model model, open_trace(args.path));
   const OpsResult result = ops(model, args.grouping);
-  const report::OpsTableOptions options = table_options(args, result);
+  const report::OpsTableOptions options = table_options(args, result, output.for_people());
   if (args.output.json || args.output.csv || args.output.markdown) {
     report::Report report = report::ops_report(result, options);
     if (args.output.csv) report.facts.clear();  // the rows alone
     FL_TRY_VOID(output.print(report));
   } else {
+    if (result.rows.empty()) fmt::print(stderr, "firelane: {}: no ops in this trace\n", visible_text(args.path));
     FL_TRY_VOID(output.write(report::ops_table(result, options)));
   }
   FL_TRY_VOID(output.close());
@@ -78,10 +83,13 @@ Verb ops_verb() {
                 ->check(check_sort_key);
             app.add_flag("--group-by-shape", args->grouping.group_by_input_shape, "one row per name and input shapes");
             app.add_option("--group-by-stack", args->grouping.group_by_stack,
-                           "one row per name and this many innermost Python frames");
+                           "one row per name and this many innermost Python frames")
+                ->check(whole_number())
+                ->type_name("N");
             app.add_flag("--top-level", args->table.top_level_only, "only rows that are not called by others");
-            app.add_option("--rows", args->rows, "at most this many rows; -1 = all (default: 100 for people)")
-                ->check(CLI::Range(int64_t{-1}, INT64_MAX));
+            app.add_option("--rows", args->rows, "show this many; 0 = all (default: 100 in text and Markdown)")
+                ->check(whole_number())
+                ->type_name("N");
             app.add_flag("--host", args->host, "only what runs on the CPU");
             app.add_flag("--device", args->device, "only what runs on the device");
             app.add_flag("--flops", args->flops, "show FLOPs also when the recording did not ask for them");

@@ -316,7 +316,6 @@ def test_device_time_is_that_of_all_kernels_copies_and_sets(trace):
     answer = json.loads(firelane("ops", trace, "--json"))
     rows = answer["rows"]
     device = [row for row in rows if row["device_type"] != "cpu" and not row["is_user_annotation"]]
-    assert work > 0
     assert sum(row["self_device_time_total_ns"] for row in device) == work == answer["self_device_time_total_ns"]
     host = sum(row["self_device_time_total_ns"] for row in rows if row["device_type"] == "cpu")
     assert host + answer["unattributed_device_time_ns"] == work

@@ -108,9 +108,9 @@ TickConverter::TickConverter(const ClockPair& start, const ClockPair& stop, doub
 
 int64_t TickConverter::monotonic_ns(uint64_t ticks) const {
   const double since = static_cast<double>(static_cast<int64_t>(ticks - start_ticks_)) * ns_per_tick_;
-  // A damaged file can hold any tick; keep the sum inside of int64.
-  if (!(since > -4e18 && since < 4e18)) return start_ns_;
-  return static_cast<int64_t>(static_cast<uint64_t>(start_ns_) + static_cast<uint64_t>(std::llround(since)));
+  // A damaged file can hold any tick; 31 years keep the sum inside of int64.
+  if (!(since > -1e18 && since < 1e18)) return start_ns_;
+  return start_ns_ + std::llround(since);
 }
 
 }  // namespace firelane

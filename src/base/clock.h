@@ -53,7 +53,8 @@ class TickConverter {
   // measured at the start, gives the slope.
   TickConverter(const ClockPair& start, const ClockPair& stop, double ticks_per_second);
 
-  // CLOCK_MONOTONIC at `ticks`, which may lie before the start.
+  // CLOCK_MONOTONIC at `ticks`, which may lie before the start; the start's own time when they
+  // lie more than 31 years apart.
   int64_t monotonic_ns(uint64_t ticks) const;
   int64_t unix_ns(uint64_t ticks) const { return monotonic_ns(ticks) + unix_offset_ns_; }
   double ns_per_tick() const { return ns_per_tick_; }

@@ -175,8 +175,8 @@ bool ChunkReader::next(Chunk& chunk) {
     if (found == std::string_view::npos || searched_bytes_ > 4 * file_.size()) break;
     at_ = found;
   }
+  cut_off_ |= at_ < file_.size();
   at_ = file_.size();
-  torn_ = !clean_end_;
   return false;
 }
 

@@ -73,9 +73,9 @@ class ChunkReader {
   bool next(Chunk& chunk);
 
   uint64_t damaged_chunks() const { return damaged_; }
-  // After the last next(): the file ends inside of a chunk, or without the trailer of a clean end.
-  bool torn() const { return torn_; }
+  // After the last next(): the trailer of a clean end was there; the file ends inside of a chunk.
   bool clean_end() const { return clean_end_; }
+  bool cut_off() const { return cut_off_; }
   uint64_t content_bytes() const { return content_bytes_; }
 
  private:
@@ -89,7 +89,7 @@ class ChunkReader {
   uint64_t damaged_ = 0;
   uint64_t content_bytes_ = 0;
   uint64_t searched_bytes_ = 0;  // checksummed in vain
-  bool torn_ = false;
+  bool cut_off_ = false;
   bool clean_end_ = false;
   ZSTD_DCtx_s* zstd_;
   std::string raw_;

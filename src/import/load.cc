@@ -7,6 +7,7 @@
 #include "import/byte_source.h"
 #include "import/gzip_source.h"
 #include "import/json/read_json.h"
+#include "import/lane/read_lane.h"
 #include "model/raw.h"
 
 namespace firelane {
@@ -40,6 +41,23 @@ std::string known_stranger(std::string_view begin) {
   return "";
 }
 
+// A .lane file is small (a few bytes an event): all of it at once.
+Result<RawTrace> read_whole_lane(ByteSource& source, const std::string& name, const LoadOptions& options) {
+  std::string bytes;
+  constexpr size_t kPiece = size_t{4} << 20;
+  for (size_t got = kPiece; got == kPiece;) {
+    const size_t at = bytes.size();
+    bytes.resize(at + kPiece);
+    got = source.read(bytes.data() + at, kPiece);
+    bytes.resize(at + got);
+  }
+  if (!source.fatal().empty()) return Error{name + ": " + source.fatal()};
+  if (options.progress) options.progress(source.consumed_bytes(), source.total_bytes());
+  FL_TRY(RawTrace raw, read_lane(bytes, name, options.max_content_bytes));
+  raw.losses.add(source.losses());
+  return raw;
+}
+
 Result<Model> load(std::unique_ptr<ByteSource> file, const std::string& name, const LoadOptions& options) {
   std::array<char, 16> buffer{};
   const uint64_t file_bytes = file->total_bytes();
@@ -56,6 +74,13 @@ Result<Model> load(std::unique_ptr<ByteSource> file, const std::string& name, co
   if (!stranger.empty()) return Error{name + ": " + stranger};
 
   const unsigned threads = thread_count(options.threads);
+  if (is_lane(begin)) {
+    FL_TRY(RawTrace lane, read_whole_lane(*content, name, options));
+    lane.info.path = name;
+    lane.info.file_bytes = file_bytes;
+    lane.info.compressed = compressed;
+    return assemble(std::move(lane), threads);
+  }
   const uint64_t expected_bytes = compressed ? file_bytes * kUsualGzipRatio : file_bytes;
   const JsonOptions json_options{
       .threads = threads,

@@ -138,6 +138,8 @@ void rebase_times(RawTrace& raw, Model& model, unsigned threads) {
     visit_times(raw.parts[i], [&](int64_t& time) { time -= start; });
     for (RawFlow& row : raw.parts[i].flows) row.time_ns -= start;
   });
+  model.timed_steps = std::move(raw.timed_steps);
+  for (int64_t& time : model.timed_steps.start_ns) time -= start;
 }
 
 }  // namespace firelane

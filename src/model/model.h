@@ -249,6 +249,40 @@ struct Steps {
   size_t size() const { return number.size(); }
 };
 
+// How a step was spent, seen from the recorder.
+enum class StepDisturbance : uint8_t {
+  kNone,      // nothing was recorded: the true step
+  kWarmup,    // hooks were on, nothing was kept
+  kRecorded,
+};
+
+// Steps as a recorder of ours timed them, those it did not record included. Sorted by start;
+// starts may lie before the trace. Empty for other formats.
+struct TimedSteps {
+  std::vector<int64_t> number;
+  std::vector<StepDisturbance> disturbance;
+  std::vector<int64_t> start_ns;
+  std::vector<int64_t> duration_ns;
+  size_t size() const { return number.size(); }
+};
+
+// What a recorder of ours says about itself. Empty for other formats.
+struct RecorderInfo {
+  struct Loss {
+    std::string reason;
+    uint64_t count = 0;  // events; 0 = unknown or not about events
+  };
+  struct Cost {
+    std::string event;  // "op", "op+inputs", "memory", "python"
+    double ns = 0;      // that one such event adds to the program, measured in it
+  };
+  std::string host_name;
+  std::string command;
+  std::string stopped_because;  // it ended by itself: why
+  std::vector<Loss> losses;
+  std::vector<Cost> costs;
+};
+
 struct DeviceProperties {
   int64_t id = kNoNumber;
   std::string name;
@@ -288,6 +322,7 @@ struct TraceInfo {
   int64_t base_time_ns = 0;  // 0 = the trace does not say
   std::vector<DeviceProperties> devices;
   DistributedInfo distributed;
+  RecorderInfo recorder;
   std::vector<MetadataEntry> metadata;  // in file order, the two above included
 };
 
@@ -321,6 +356,7 @@ struct Model {
   CounterSamples counter_samples;
   Flows flows;
   Steps steps;
+  TimedSteps timed_steps;
   LossCounts losses;
   std::shared_ptr<const ArgSource> args;  // null when there is no source to ask
 

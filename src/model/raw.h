@@ -224,6 +224,7 @@ struct RawTrace {
   TraceInfo info;  // start_ns and duration_ns are computed by assemble()
   std::deque<RawPool> pools;
   std::deque<RawPart> parts;  // in file order
+  TimedSteps timed_steps;     // on the recorder's clock, sorted by start
   LossCounts losses;
   std::shared_ptr<const ArgSource> args;
 };

@@ -274,9 +274,9 @@ TEST(Exit, without_stop_completes_the_file_and_keeps_the_status) {
   TemporaryFolder folder;
   const pid_t child = ::fork();
   if (child == 0) {
-    Session* leaked = start({.output = folder / "run.lane"}).release();
+    static Session* never_stopped = start({.output = folder / "run.lane"}).release();
     op("last words");
-    (void)leaked;
+    (void)never_stopped;
     std::exit(42);
   }
   int status = 0;

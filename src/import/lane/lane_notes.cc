@@ -1,0 +1,99 @@
+// The notes of a .lane file: what the recorder says about itself and the program.
+#include <algorithm>
+#include <numeric>
+
+#include "import/lane/lane_rows.h"
+
+namespace firelane {
+namespace {
+
+StepDisturbance disturbance_of(StepPhase phase) {
+  if (phase == StepPhase::kUnrecorded) return StepDisturbance::kNone;
+  return phase == StepPhase::kWarmup ? StepDisturbance::kWarmup : StepDisturbance::kRecorded;
+}
+
+// 31 years since boot, 126 since 1970: sums of such times stay inside of int64.
+bool is_plausible(const ClockPair& pair) {
+  constexpr int64_t kLimit = 1'000'000'000'000'000'000;
+  return pair.monotonic_ns >= 0 && pair.monotonic_ns < kLimit && pair.unix_ns >= 0 && pair.unix_ns < 4 * kLimit;
+}
+
+}  // namespace
+
+void LaneRows::add_notes(std::string_view payload) {
+  NotesReader reader(payload);
+  NoteItem item;
+  while (reader.next(item)) note(item);
+  part_.losses[Stat::kLaneChunkDamaged] += reader.damaged_items();
+}
+
+void LaneRows::note(const NoteItem& n) {
+  RecorderInfo& recorder = raw_.info.recorder;
+  switch (n.tag) {
+    case Note::kProcess:
+      pid_ = static_cast<uint32_t>(n.number);
+      ticks_per_second_ = n.value;
+      command_ = n.text;
+      recorder.command = n.text;
+      recorder.host_name = n.key;
+      break;
+    case Note::kClockPair:
+      if (!is_plausible(n.pair)) {
+        ++part_.losses[Stat::kLaneChunkDamaged];
+        break;
+      }
+      if (n.role == PairRole::kStart) start_ = n.pair;
+      last_pair_ = n.pair;
+      break;
+    case Note::kOption:
+      // As Kineto does: options that are on are top-level keys of the trace.
+      if (n.text != "0") raw_.info.metadata.push_back({std::string(n.key), std::string(n.text)});
+      break;
+    case Note::kMetadata: raw_.info.metadata.push_back({std::string(n.key), std::string(n.text)}); break;
+    case Note::kStep:
+      raw_.timed_steps.number.push_back(n.step);
+      raw_.timed_steps.disturbance.push_back(disturbance_of(n.phase));
+      raw_.timed_steps.start_ns.push_back(static_cast<int64_t>(n.pair.ticks));
+      raw_.timed_steps.duration_ns.push_back(static_cast<int64_t>(n.pair.ticks + n.number));
+      break;
+    case Note::kCost: recorder.costs.push_back({std::string(n.key), n.value}); break;
+    case Note::kLoss: {
+      const auto same = std::find_if(recorder.losses.begin(), recorder.losses.end(),
+                                     [&](const RecorderInfo::Loss& loss) { return loss.reason == n.key; });
+      if (same != recorder.losses.end()) {
+        same->count = n.number;
+      } else {
+        recorder.losses.push_back({std::string(n.key), n.number});
+      }
+      break;
+    }
+    case Note::kStopped: recorder.stopped_because = n.key; break;
+    case Note::kPause:
+      if (!n.resumed) pauses_.push_back(n.pair.ticks);
+      break;
+    case Note::kThread: {
+      Thread& t = thread(static_cast<uint32_t>(n.number), n.thread_id);
+      if (!t.named_by_program) t.name = n.key;
+      break;
+    }
+  }
+}
+
+// Steps may be handed over in any order; the model wants them by start.
+void LaneRows::sort_steps() {
+  TimedSteps& steps = raw_.timed_steps;
+  std::vector<size_t> order(steps.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return steps.start_ns[a] < steps.start_ns[b]; });
+  TimedSteps sorted;
+  for (const size_t i : order) {
+    sorted.number.push_back(steps.number[i]);
+    sorted.disturbance.push_back(steps.disturbance[i]);
+    sorted.start_ns.push_back(steps.start_ns[i]);
+    sorted.duration_ns.push_back(steps.duration_ns[i]);
+  }
+  steps = std::move(sorted);
+}
+
+}  // namespace firelane

@@ -1,0 +1,375 @@
+#include "import/lane/lane_rows.h"
+
+#include <algorithm>
+
+#include "import/lane/inputs_json.h"
+
+namespace firelane {
+namespace {
+
+// Kineto counts from a grid of a quarter of a year, so that traces of all ranks share their zero.
+constexpr int64_t kBaseGridNs = int64_t{7'889'238} * 1'000'000'000;
+// Texts that a missing chunk may have defined; a larger hole in the ids is damage.
+constexpr size_t kMaxTextGap = 1 << 20;
+
+HostKind kind_of(Scope scope) {
+  if (scope == Scope::kUser) return HostKind::kAnnotation;
+  switch (group_of(scope)) {
+    case ScopeGroup::kOp: return HostKind::kOp;
+    case ScopeGroup::kPython:
+    case ScopeGroup::kModule: return HostKind::kPython;
+    case ScopeGroup::kCall: break;
+  }
+  if (scope == Scope::kRuntime) return HostKind::kRuntime;
+  return scope == Scope::kDriver ? HostKind::kDriver : HostKind::kOverhead;
+}
+
+bool has_op(HostKind kind) { return kind == HostKind::kOp || kind == HostKind::kAnnotation; }
+bool has_call(HostKind kind) { return kind == HostKind::kRuntime || kind == HostKind::kDriver; }
+
+// Ticks lie in the rows' time fields until convert_times().
+int64_t as_time(uint64_t ticks) { return static_cast<int64_t>(ticks); }
+uint64_t as_ticks(int64_t time) { return static_cast<uint64_t>(time); }
+constexpr int64_t kStillOpen = INT64_MIN;
+
+}  // namespace
+
+LaneRows::LaneRows(RawTrace& raw)
+    : raw_(raw), pool_(raw.pools.emplace_back()), part_(raw.parts.emplace_back()), texts_(1) {
+  texts_[0].known = true;
+  cpu_op_ = pool_.strings.intern("cpu_op");
+  user_annotation_ = pool_.strings.intern("user_annotation");
+  python_function_ = pool_.strings.intern("python_function");
+  module_ = pool_.strings.intern("module");
+  runtime_ = pool_.strings.intern("cuda_runtime");
+  driver_ = pool_.strings.intern("cuda_driver");
+  overhead_ = pool_.strings.intern("overhead");
+  instant_ = pool_.strings.intern("cpu_instant_event");
+  fwdbwd_ = pool_.strings.intern("fwdbwd");
+}
+
+StringId LaneRows::category_of(Scope scope) const {
+  switch (kind_of(scope)) {
+    case HostKind::kOp: return cpu_op_;
+    case HostKind::kAnnotation: return user_annotation_;
+    case HostKind::kPython: return scope == Scope::kModule ? module_ : python_function_;
+    case HostKind::kRuntime: return runtime_;
+    case HostKind::kDriver: return driver_;
+    default: return overhead_;
+  }
+}
+
+// ---- events -----------------------------------------------------------------------------
+
+void LaneRows::add_events(std::string_view payload) {
+  EventsReader reader(payload, start_.ticks);
+  uint32_t first = 0;
+  std::vector<std::string_view> texts;
+  if (!reader.read_definitions(first, texts) || first > texts_.size() + kMaxTextGap) {
+    ++part_.losses[Stat::kLaneChunkDamaged];
+    return;
+  }
+  for (const std::string_view bytes : texts) {
+    if (first >= texts_.size()) texts_.resize(size_t{first} + 1);
+    if (first != 0) texts_[first] = {.bytes = std::string(bytes), .known = true};
+    ++first;
+  }
+  SectionReader section;
+  EventRecord r;
+  while (reader.next_section(section)) {
+    Thread& t = thread(section.thread_index(), section.thread_id());
+    while (section.next(r)) record(t, r);
+    if (section.damaged()) ++part_.losses[Stat::kLaneChunkDamaged];
+  }
+  if (reader.damaged()) ++part_.losses[Stat::kLaneChunkDamaged];
+}
+
+LaneRows::Thread& LaneRows::thread(uint32_t index, uint32_t thread_id) {
+  const auto [at, added] = threads_.try_emplace(index);
+  if (added) {
+    at->second.thread_id = thread_id;
+    at->second.lane = pool_.lane({.number = pid_}, {.number = thread_id});
+  }
+  return at->second;
+}
+
+StringId LaneRows::text(uint32_t id) {
+  if (id >= texts_.size() || !texts_[id].known) return pool_.strings.intern("(name lost)");
+  Text& t = texts_[id];
+  if (!t.interned) {
+    t.id = pool_.strings.intern(t.bytes);
+    t.interned = true;
+  }
+  return t.id;
+}
+
+const LaneRows::Inputs& LaneRows::inputs(uint32_t id) {
+  const auto [at, added] = inputs_.try_emplace(id);
+  if (added && id < texts_.size()) {
+    InputsJson json;
+    if (!inputs_to_json(texts_[id].bytes, json)) ++part_.losses[Stat::kLaneChunkDamaged];
+    at->second = {.dims = pool_.strings.intern(json.dims),
+                  .types = pool_.strings.intern(json.types),
+                  .strides = pool_.strings.intern(json.strides),
+                  .concrete = pool_.strings.intern(json.concrete)};
+  }
+  return at->second;
+}
+
+void LaneRows::record(Thread& t, const EventRecord& r) {
+  switch (r.kind) {
+    case Record::kBegin:
+    case Record::kBeginSequence: {
+      const Row row = add_slice(t, r);
+      t.open.push_back({row, group_of(r.scope)});
+      break;
+    }
+    case Record::kEnd:
+    case Record::kEndPython:
+    case Record::kEndModule:
+    case Record::kEndCall:
+      end_slice(t, static_cast<ScopeGroup>(static_cast<int>(r.kind) - static_cast<int>(Record::kEnd)), r.ticks);
+      break;
+    case Record::kSlice: {
+      const Row row = add_slice(t, r);
+      part_.host_slices[row].duration_ns = as_time(r.ticks + static_cast<uint64_t>(r.number));
+      break;
+    }
+    case Record::kAsyncBegin: async_[static_cast<uint64_t>(r.number)] = add_slice(t, r); break;
+    case Record::kAsyncEnd:
+      if (const auto found = async_.find(static_cast<uint64_t>(r.number)); found != async_.end()) {
+        part_.host_slices[found->second].duration_ns = as_time(r.ticks);
+        async_.erase(found);
+      }
+      break;
+    case Record::kAttribute: attribute(t, r); return;
+    case Record::kMemory: memory(t, r); break;
+    case Record::kInstant:
+      part_.instants.push_back(
+          {.time_ns = as_time(r.ticks), .name = text(r.text), .category = instant_, .lane = t.lane, .scope = 't'});
+      ++part_.event_count;
+      break;
+    case Record::kCounter:
+      part_.counters.push_back(
+          {.time_ns = as_time(r.ticks), .value = r.value, .pid = {.number = pid_}, .name = text(r.text)});
+      ++part_.event_count;
+      break;
+    case Record::kLost: lost(t, r); break;
+    case Record::kThreadName:
+      t.name = pool_.strings.view(text(r.text));
+      t.named_by_program = true;
+      return;
+    case Record::kExtended: return;
+  }
+  last_ticks_ = std::max(last_ticks_, r.ticks);
+}
+
+Row LaneRows::add_slice(Thread& t, const EventRecord& r) {
+  const auto row = static_cast<Row>(part_.host_slices.size());
+  RawHostSlice slice{.start_ns = as_time(r.ticks),
+                     .duration_ns = kStillOpen,
+                     .name = text(r.text),
+                     .category = category_of(r.scope),
+                     .lane = t.lane,
+                     .kind = kind_of(r.scope)};
+  if (has_op(slice.kind)) {
+    slice.detail = static_cast<Row>(part_.ops.size());
+    RawOp& op = part_.ops.emplace_back();
+    op.external_id = static_cast<int64_t>(part_.ops.size());
+    if (r.kind == Record::kBeginSequence) op.sequence_number = r.number;
+  } else if (has_call(slice.kind)) {
+    slice.detail = static_cast<Row>(part_.calls.size());
+    part_.calls.emplace_back();
+  }
+  part_.host_slices.push_back(slice);
+  ++part_.event_count;
+  t.last_slice = row;
+  return row;
+}
+
+void LaneRows::end_slice(Thread& t, ScopeGroup group, uint64_t ticks) {
+  for (size_t i = t.open.size(); i-- > 0;) {
+    if (t.open[i].group != group) continue;
+    part_.host_slices[t.open[i].slice].duration_ns = as_time(ticks);
+    t.open.erase(t.open.begin() + static_cast<ptrdiff_t>(i));
+    return;
+  }
+  ++part_.losses[Stat::kEndWithoutBegin];
+}
+
+void LaneRows::attribute(Thread& t, const EventRecord& r) {
+  if (t.last_slice == kNoRow) return;
+  const RawHostSlice& slice = part_.host_slices[t.last_slice];
+  if (has_call(slice.kind)) {
+    if (r.attribute == Attribute::kCorrelation) part_.calls[slice.detail].correlation = r.number;
+    return;
+  }
+  if (!has_op(slice.kind)) return;
+  RawOp& op = part_.ops[slice.detail];
+  switch (r.attribute) {
+    case Attribute::kInputs: {
+      const Inputs& in = inputs(r.text);
+      op.input_dims = in.dims;
+      op.input_types = in.types;
+      op.input_strides = in.strides;
+      op.concrete_inputs = in.concrete;
+      break;
+    }
+    case Attribute::kFlops: op.flops = r.number; break;
+    case Attribute::kForwardThread: op.forward_thread = r.number; break;
+    case Attribute::kStack: op.stack = text(r.text); break;
+    case Attribute::kModules: op.module_hierarchy = text(r.text); break;
+    case Attribute::kSequence: op.sequence_number = r.number; break;
+    case Attribute::kExtraArgs:
+    case Attribute::kCorrelation:
+    case Attribute::kFile: break;
+  }
+}
+
+void LaneRows::memory(const Thread& t, const EventRecord& r) {
+  const auto known = [](int64_t total) { return total < 0 ? kNoNumber : total; };
+  part_.memory.push_back({.time_ns = as_time(r.ticks),
+                          .address = r.memory.address,
+                          .bytes = r.memory.bytes,
+                          .total_allocated_bytes = known(r.memory.total_allocated_bytes),
+                          .total_reserved_bytes = known(r.memory.total_reserved_bytes),
+                          .lane = t.lane,
+                          .device_type = r.memory.device_type,
+                          .device = r.memory.device,
+                          .kind = r.action == MemoryAction::kOutOfMemory ? MemoryKind::kOutOfMemory
+                                  : r.memory.bytes < 0                   ? MemoryKind::kFree
+                                                                         : MemoryKind::kAlloc});
+  ++part_.event_count;
+}
+
+// Ends that were dropped: their slices are closed where the stream goes on.
+void LaneRows::lost(Thread& t, const EventRecord& r) {
+  for (size_t group = 0; group < 4; ++group) {
+    const auto open = static_cast<size_t>(std::count_if(
+        t.open.begin(), t.open.end(), [&](const Open& o) { return static_cast<size_t>(o.group) == group; }));
+    const size_t ends = std::min<size_t>(r.lost_ends[group], open);
+    for (size_t i = 0; i < ends; ++i) end_slice(t, static_cast<ScopeGroup>(group), r.ticks);
+    part_.losses[Stat::kUnfinishedOp] += ends;
+  }
+}
+
+// ---- the end ----------------------------------------------------------------------------
+
+void LaneRows::finish() {
+  const uint64_t stop = std::max(last_ticks_, last_pair_.ticks);
+  close_open_slices(stop);
+  link_forward_ops();
+  sort_steps();
+  convert_times();
+  name_lanes();
+}
+
+void LaneRows::close_open_slices(uint64_t stop_ticks) {
+  std::sort(pauses_.begin(), pauses_.end());
+  for (RawHostSlice& slice : part_.host_slices) {
+    if (slice.duration_ns != kStillOpen) continue;
+    uint64_t end = stop_ticks;
+    // Python functions are not seen to return once the tracer is off.
+    if (slice.kind == HostKind::kPython) {
+      const auto pause = std::lower_bound(pauses_.begin(), pauses_.end(), as_ticks(slice.start_ns));
+      if (pause != pauses_.end()) end = *pause;
+    }
+    slice.duration_ns = as_time(end);
+    ++part_.losses[Stat::kUnfinishedOp];
+  }
+}
+
+// torch's rule: a backward op names the thread and the sequence number of its forward op; of
+// the ops that carry that number the one begun last made the node.
+void LaneRows::link_forward_ops() {
+  std::vector<Row> rows;
+  for (Row row = 0; row < part_.host_slices.size(); ++row) {
+    const RawHostSlice& slice = part_.host_slices[row];
+    if (has_op(slice.kind) && part_.ops[slice.detail].sequence_number >= 0) rows.push_back(row);
+  }
+  std::stable_sort(rows.begin(), rows.end(), [&](Row a, Row b) {
+    return as_ticks(part_.host_slices[a].start_ns) < as_ticks(part_.host_slices[b].start_ns);
+  });
+  struct Key {
+    int64_t thread;
+    int64_t sequence;
+    bool operator==(const Key&) const = default;
+  };
+  struct KeyHash {
+    size_t operator()(const Key& key) const {
+      return static_cast<size_t>(static_cast<uint64_t>(key.sequence) * 0x9E3779B97F4A7C15u ^
+                                 static_cast<uint64_t>(key.thread));
+    }
+  };
+  std::unordered_map<Key, Row, KeyHash> forward;
+  int64_t id = 0;
+  for (const Row row : rows) {
+    const RawHostSlice& slice = part_.host_slices[row];
+    const RawOp& op = part_.ops[slice.detail];
+    if (op.forward_thread == kNoNumber || op.forward_thread == 0) {
+      const int64_t thread_id = pool_.lanes[static_cast<uint32_t>(slice.lane)].tid.number;
+      forward[{thread_id, op.sequence_number}] = row;
+      continue;
+    }
+    const auto found = forward.find({op.forward_thread, op.sequence_number});
+    if (found == forward.end()) continue;
+    const RawHostSlice& from = part_.host_slices[found->second];
+    ++id;
+    part_.flows.push_back({.time_ns = from.start_ns,
+                           .id = id,
+                           .name = fwdbwd_,
+                           .category = fwdbwd_,
+                           .lane = from.lane,
+                           .phase = FlowPhase::kStart});
+    part_.flows.push_back({.time_ns = slice.start_ns,
+                           .id = id,
+                           .name = fwdbwd_,
+                           .category = fwdbwd_,
+                           .lane = slice.lane,
+                           .phase = FlowPhase::kEnd,
+                           .bind_enclosing = true});
+  }
+}
+
+void LaneRows::convert_times() {
+  const TickConverter line(start_, last_pair_, ticks_per_second_);
+  const int64_t base = start_.unix_ns - start_.unix_ns % kBaseGridNs;
+  raw_.info.base_time_ns = base;
+  const auto ns = [&](int64_t time) { return line.unix_ns(as_ticks(time)) - base; };
+  for (RawHostSlice& slice : part_.host_slices) {
+    const int64_t end = ns(slice.duration_ns);
+    slice.start_ns = ns(slice.start_ns);
+    slice.duration_ns = std::max<int64_t>(0, end - slice.start_ns);
+  }
+  for (RawMemory& row : part_.memory) row.time_ns = ns(row.time_ns);
+  for (RawInstant& row : part_.instants) row.time_ns = ns(row.time_ns);
+  for (RawCounter& row : part_.counters) row.time_ns = ns(row.time_ns);
+  for (RawFlow& row : part_.flows) row.time_ns = ns(row.time_ns);
+  TimedSteps& steps = raw_.timed_steps;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const int64_t end = ns(steps.duration_ns[i]);
+    steps.start_ns[i] = ns(steps.start_ns[i]);
+    steps.duration_ns[i] = std::max<int64_t>(0, end - steps.start_ns[i]);
+  }
+}
+
+// As Kineto names them: "thread 1234 (pt_autograd_0)", and the process by its program.
+void LaneRows::name_lanes() {
+  using What = RawLaneName::What;
+  std::string program = command_.substr(0, command_.find(' '));
+  program = program.substr(program.rfind('/') + 1);
+  bool first = true;
+  for (const auto& [index, t] : threads_) {
+    const std::string id = std::to_string(t.thread_id);
+    const std::string name = "thread " + id + (t.name.empty() ? "" : " (" + t.name + ")");
+    part_.lane_names.push_back({.lane = t.lane, .what = What::kThreadName, .text = pool_.strings.intern(name)});
+    part_.lane_names.push_back({.lane = t.lane, .what = What::kThreadSortIndex, .number = t.thread_id});
+    if (!first) continue;
+    first = false;
+    part_.lane_names.push_back({.lane = t.lane, .what = What::kProcessName, .text = pool_.strings.intern(program)});
+    part_.lane_names.push_back({.lane = t.lane, .what = What::kProcessLabels, .text = pool_.strings.intern("CPU")});
+    part_.lane_names.push_back({.lane = t.lane, .what = What::kProcessSortIndex, .number = pid_});
+  }
+}
+
+}  // namespace firelane

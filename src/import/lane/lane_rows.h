@@ -1,0 +1,86 @@
+// Turns the records of a .lane file into rows: pairs begins with ends, hangs attributes on
+// their slices, draws the arrows from forward to backward ops. Times stay in ticks until
+// finish(), which knows both ends of the clock's line. Private to import/lane.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "format/events.h"
+#include "format/notes.h"
+#include "model/raw.h"
+
+namespace firelane {
+
+class LaneRows {
+ public:
+  explicit LaneRows(RawTrace& raw);
+
+  void add_notes(std::string_view payload);
+  // REQUIRES: the chunk with the start's clock came before, as it does in every file.
+  void add_events(std::string_view payload);
+  void finish();
+
+ private:
+  struct Open {
+    Row slice;
+    ScopeGroup group;
+  };
+  struct Thread {
+    LaneId lane{};
+    uint32_t thread_id = 0;
+    std::vector<Open> open;
+    Row last_slice = kNoRow;  // what attributes speak of
+    std::string name;
+    bool named_by_program = false;
+  };
+  struct Text {
+    std::string bytes;
+    bool known = false;
+    StringId id{};  // once it was used as a name: inputs are bytes that nobody wants in the string pool
+    bool interned = false;
+  };
+  struct Inputs {
+    StringId dims{}, types{}, strides{}, concrete{};
+  };
+
+  void note(const NoteItem& n);
+  Thread& thread(uint32_t index, uint32_t thread_id);
+  void record(Thread& t, const EventRecord& r);
+  Row add_slice(Thread& t, const EventRecord& r);
+  void end_slice(Thread& t, ScopeGroup group, uint64_t ticks);
+  void attribute(Thread& t, const EventRecord& r);
+  void memory(const Thread& t, const EventRecord& r);
+  void lost(Thread& t, const EventRecord& r);
+  StringId text(uint32_t id);
+  StringId category_of(Scope scope) const;
+  const Inputs& inputs(uint32_t id);
+
+  void close_open_slices(uint64_t stop_ticks);
+  void sort_steps();
+  void convert_times();
+  void link_forward_ops();
+  void name_lanes();
+
+  RawTrace& raw_;
+  RawPool& pool_;
+  RawPart& part_;
+  std::unordered_map<uint32_t, Thread> threads_;  // by index
+  std::deque<Text> texts_;                        // by file id
+  std::unordered_map<uint32_t, Inputs> inputs_;
+  std::unordered_map<uint64_t, Row> async_;  // id -> open slice
+  std::vector<uint64_t> pauses_;             // ticks
+
+  uint32_t pid_ = 0;
+  std::string command_;
+  double ticks_per_second_ = 1e9;
+  ClockPair start_, last_pair_;
+  StringId cpu_op_, user_annotation_, python_function_, module_, runtime_, driver_, overhead_, instant_, fwdbwd_;
+  uint64_t last_ticks_ = 0;
+};
+
+}  // namespace firelane

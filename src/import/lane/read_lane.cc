@@ -1,0 +1,48 @@
+#include "import/lane/read_lane.h"
+
+#include <cstdio>
+
+#include "format/chunk.h"
+#include "import/json/envelope.h"
+#include "import/lane/lane_rows.h"
+
+namespace firelane {
+
+bool is_lane(std::string_view begin) { return begin.starts_with(kLaneMagic); }
+
+Result<RawTrace> read_lane(std::string_view file, const std::string& name, uint64_t max_content_bytes) {
+  ChunkReader reader(file);
+  FL_TRY_VOID(reader.read_header(name));
+  RawTrace raw;
+  raw.info.format = "Firelane";
+  LaneRows rows(raw);
+  Chunk chunk;
+  while (reader.next(chunk)) {
+    if (reader.content_bytes() > max_content_bytes) {
+      return Error{name + ": unpacks to more than " + std::to_string(max_content_bytes) + " bytes; is this a trace?"};
+    }
+    switch (chunk.kind) {
+      case ChunkKind::kNotes: rows.add_notes(chunk.payload); break;
+      case ChunkKind::kEvents: rows.add_events(chunk.payload); break;
+      case ChunkKind::kIndex: break;
+      default: ++raw.losses[Stat::kLaneUnknownChunk];
+    }
+  }
+  rows.finish();
+
+  raw.losses[Stat::kLaneChunkDamaged] += reader.damaged_chunks();
+  if (reader.cut_off()) raw.losses[Stat::kTruncated] = 1;
+  const RecorderInfo& recorder = raw.info.recorder;
+  if (!reader.clean_end() || !recorder.stopped_because.empty()) raw.losses[Stat::kRecorderStoppedEarly] = 1;
+  for (const RecorderInfo::Loss& loss : recorder.losses) raw.losses[Stat::kRecorderDroppedEvents] += loss.count;
+  char id[40];
+  std::snprintf(id, sizeof id, "\"%016llX\"", static_cast<unsigned long long>(reader.trace_id()));
+  raw.info.metadata.insert(raw.info.metadata.begin(), {"trace_id", id});
+  raw.info.content_bytes = reader.content_bytes();
+  const int64_t base = raw.info.base_time_ns;
+  interpret_metadata(raw.info);
+  raw.info.base_time_ns = base;
+  return raw;
+}
+
+}  // namespace firelane

@@ -1,0 +1,375 @@
+// .lane files made by hand, read into the model; the golden file of version 1; damage.
+#include "import/lane/read_lane.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+
+#include "format/chunk.h"
+#include "format/events.h"
+#include "format/notes.h"
+#include "import/lane/inputs_json.h"
+#include "import/load.h"
+
+namespace firelane {
+namespace {
+
+constexpr uint64_t kStart = 1'000'000;  // ticks; 2 of them a nanosecond
+constexpr int64_t kUnix = 1'790'000'000'000'000'000;
+
+class StringSink final : public ByteSink {
+ public:
+  std::string write(std::string_view bytes) override {
+    content += bytes;
+    return {};
+  }
+  std::string name() const override { return "memory"; }
+  std::string content;
+};
+
+// Records of one thread; times in ns since the start.
+class StreamBuilder {
+ public:
+  explicit StreamBuilder(uint32_t index, uint32_t thread_id) { section_.begin(index, thread_id, kStart, kStart); }
+  StreamBuilder& begin(int64_t at, uint32_t name, Scope scope = Scope::kFunction, int64_t sequence = -1) {
+    section_.add({.kind = sequence < 0 ? Record::kBegin : Record::kBeginSequence,
+                  .scope = scope,
+                  .text = name,
+                  .ticks = ticks(at),
+                  .number = sequence});
+    return *this;
+  }
+  StreamBuilder& end(int64_t at, Record kind = Record::kEnd) { return add({.kind = kind, .ticks = ticks(at)}); }
+  StreamBuilder& number(Attribute key, int64_t value) {
+    return add({.kind = Record::kAttribute, .attribute = key, .number = value});
+  }
+  StreamBuilder& text(Attribute key, uint32_t id) {
+    return add({.kind = Record::kAttribute, .attribute = key, .text = id});
+  }
+  StreamBuilder& add(const EventRecord& record) {
+    section_.add(record);
+    return *this;
+  }
+  static uint64_t ticks(int64_t ns) { return kStart + 2 * static_cast<uint64_t>(ns); }
+  void append_to(std::string& payload) const { section_.append_to(payload); }
+
+ private:
+  SectionWriter section_;
+};
+
+// A file: notes of the start, then whatever is added.
+class LaneBuilder {
+ public:
+  LaneBuilder() : writer_(sink_, 1) {
+    EXPECT_EQ(writer_.write_header(0xABCDEF), "");
+    std::string items;
+    NotesWriter notes(items);
+    notes.process(77, TickSource::kTsc, 2e9, "box", "/usr/bin/python3 train.py");
+    notes.clock_pair(PairRole::kStart, {.ticks = kStart, .monotonic_ns = 500, .unix_ns = kUnix});
+    notes.option("record_shapes", "1");
+    notes.option("with_stack", "0");
+    chunk(ChunkKind::kNotes, items);
+  }
+  LaneBuilder& chunk(ChunkKind kind, std::string_view payload) {
+    EXPECT_EQ(writer_.write_chunk(kind, payload), "");
+    offsets.push_back(writer_.bytes_written());
+    return *this;
+  }
+  LaneBuilder& events(uint32_t first, const std::vector<std::string_view>& texts,
+                      const std::vector<StreamBuilder>& streams) {
+    std::string payload;
+    append_definitions(payload, first, texts);
+    for (const StreamBuilder& stream : streams) stream.append_to(payload);
+    return chunk(ChunkKind::kEvents, payload);
+  }
+  LaneBuilder& stop(int64_t at) {
+    std::string items;
+    NotesWriter(items).clock_pair(PairRole::kStop,
+                                  {.ticks = StreamBuilder::ticks(at), .monotonic_ns = 500 + at, .unix_ns = kUnix + at});
+    return chunk(ChunkKind::kNotes, items);
+  }
+  std::string finish() {
+    EXPECT_EQ(writer_.finish(0), "");
+    return sink_.content;
+  }
+  const std::string& torn() const { return sink_.content; }
+  std::vector<uint64_t> offsets;  // where each chunk ends
+
+ private:
+  StringSink sink_;
+  ChunkWriter writer_;
+};
+
+Model load(const std::string& bytes) {
+  auto model = load_trace_bytes(bytes, "t.lane");
+  if (!model.ok()) {
+    ADD_FAILURE() << model.error().message;
+    return {};
+  }
+  return std::move(model).value();
+}
+
+std::string text_of(const Model& m) {
+  std::string out;
+  const auto line = [&](const std::string& text) { out += text + "\n"; };
+  const auto t = [&](StringId id) { return std::string(m.text(id)); };
+  const auto optional = [&](const char* key, int64_t n) {
+    return n == kNoNumber ? std::string() : std::string(" ") + key + " " + std::to_string(n);
+  };
+  for (Row row = 0; row < m.host_slices.size(); ++row) {
+    const HostSlices& h = m.host_slices;
+    std::string text = m.id_text(m.lanes.tid[static_cast<size_t>(h.lane[row])]) + " " +
+                       std::string(h.depth[row] * 2u, ' ') + std::to_string(h.start_ns[row]) + "+" +
+                       std::to_string(h.duration_ns[row]) + " " + t(h.name[row]) + " (" + t(h.category[row]) + ")";
+    if (h.kind[row] == HostKind::kOp || h.kind[row] == HostKind::kAnnotation) {
+      const OpDetails& d = m.op_details;
+      const Row op = h.detail[row];
+      text += optional("sequence", d.sequence_number[op]) + optional("flops", d.flops[op]);
+      if (d.input_dims[op] != kNoString) text += " " + t(d.input_dims[op]) + " " + t(d.input_types[op]);
+      if (d.stack[op] != kNoString) text += " stack " + t(d.stack[op]);
+      if (d.forward[op] != kNoRow) text += " forward " + t(h.name[d.forward[op]]);
+    }
+    line(text);
+  }
+  for (size_t i = 0; i < m.memory_events.size(); ++i) {
+    line("memory " + std::to_string(m.memory_events.time_ns[i]) + " " + std::to_string(m.memory_events.bytes[i]) +
+         " total " + std::to_string(m.memory_events.total_allocated_bytes[i]));
+  }
+  for (size_t i = 0; i < m.instants.size(); ++i) {
+    line("instant " + std::to_string(m.instants.time_ns[i]) + " " + t(m.instants.name[i]));
+  }
+  for (size_t i = 0; i < m.counter_samples.size(); ++i) {
+    line("counter " + std::to_string(m.counter_samples.time_ns[i]) + " " +
+         t(m.counter_tracks.name[m.counter_samples.track[i]]) + " " + std::to_string(m.counter_samples.value[i]));
+  }
+  for (size_t i = 0; i < m.timed_steps.size(); ++i) {
+    line("step " + std::to_string(m.timed_steps.number[i]) + " disturbance " +
+         std::to_string(static_cast<int>(m.timed_steps.disturbance[i])) + " " +
+         std::to_string(m.timed_steps.start_ns[i]) + "+" + std::to_string(m.timed_steps.duration_ns[i]));
+  }
+  for (size_t i = 0; i < kStatCount; ++i) {
+    if (m.losses.counts[i] > 0) line(std::string(kStats[i].name) + " " + std::to_string(m.losses.counts[i]));
+  }
+  return out;
+}
+
+// One of everything that version 1 has.
+void add_everything(LaneBuilder& lane) {
+  std::string blob;  // one float tensor [16, 512] without strides, one scalar
+  blob.append(std::string_view("\1\6\2\0\0\0\0\0", 8));
+  append_fixed(blob, int64_t{16});
+  append_fixed(blob, int64_t{512});
+  blob.append(std::string_view("\4\0\0\0\1\0\0\0", 8));
+  blob.append(std::string_view("1\0\0\0\0\0\0\0", 8));
+  lane.events(1, {"aten::mm", blob, "train.py(3): main;train.py(9): f", "MmBackward0", "ProfilerStep#4", "f", "mark"},
+              {StreamBuilder(0, 100)
+                   .begin(0, 5, Scope::kUser)
+                   .begin(100, 6, Scope::kPythonFunction)
+                   .begin(200, 1, Scope::kFunction, 9)
+                   .text(Attribute::kInputs, 2)
+                   .text(Attribute::kStack, 3)
+                   .number(Attribute::kFlops, 4096)
+                   .add({.kind = Record::kMemory,
+                         .ticks = StreamBuilder::ticks(250),
+                         .memory = {.address = 64, .bytes = 512, .total_allocated_bytes = 512}})
+                   .end(300)
+                   .end(400, Record::kEndPython)
+                   .add({.kind = Record::kInstant, .text = 7, .ticks = StreamBuilder::ticks(450)})
+                   .add({.kind = Record::kCounter, .text = 7, .ticks = StreamBuilder::ticks(460), .value = 2.5})
+                   .add({.kind = Record::kAsyncBegin,
+                         .scope = Scope::kUser,
+                         .text = 7,
+                         .ticks = StreamBuilder::ticks(470),
+                         .number = 5})});
+  lane.events(8, {"cudaLaunchKernel", "model.layers.0"},
+              {StreamBuilder(1, 200)
+                   .begin(500, 4, Scope::kBackwardFunction, 9)
+                   .number(Attribute::kForwardThread, 100)
+                   .end(700)
+                   .add({.kind = Record::kAsyncEnd, .ticks = StreamBuilder::ticks(750), .number = 5}),
+               StreamBuilder(0, 100)
+                   .begin(800, 9, Scope::kModule)
+                   .end(900, Record::kEndModule)
+                   .add({.kind = Record::kSlice,
+                         .scope = Scope::kRuntime,
+                         .text = 8,
+                         .ticks = StreamBuilder::ticks(910),
+                         .number = 20})
+                   .number(Attribute::kCorrelation, 3)
+                   .end(1000)});
+  std::string items;
+  NotesWriter notes(items);
+  notes.metadata("distributedInfo", R"({"backend": "gloo", "rank": 1, "world_size": 2})");
+  notes.step(3, StepPhase::kUnrecorded, kStart - 2000, 1800);
+  notes.step(4, StepPhase::kRecorded, kStart, 2000);
+  notes.cost("op", 84.5);
+  notes.loss("events dropped: the buffers were full", 3);
+  notes.loss("events dropped: the buffers were full", 8);
+  notes.thread(0, 100, "python");
+  notes.thread(1, 200, "pt_autograd_0");
+  lane.chunk(ChunkKind::kNotes, items);
+  lane.stop(2000);
+}
+std::string everything() {
+  LaneBuilder lane;
+  add_everything(lane);
+  return lane.finish();
+}
+
+constexpr const char* kEverything = R"(100 0+1000 ProfilerStep#4 (user_annotation)
+100   100+300 f (python_function)
+100     200+100 aten::mm (cpu_op) sequence 9 flops 4096 [[16, 512], []] ["float", "Scalar"] stack train.py(3): main;train.py(9): f
+100   470+280 mark (user_annotation)
+100   800+100 model.layers.0 (module)
+100   910+10 cudaLaunchKernel (cuda_runtime)
+200 500+200 MmBackward0 (cpu_op) sequence 9 forward aten::mm
+memory 250 512 total 512
+instant 450 mark
+counter 460 mark 2.500000
+step 3 disturbance 0 -1000+900
+step 4 disturbance 2 0+1000
+link.launch_without_device_slice 1
+record.dropped_events 8
+)";
+
+TEST(ReadLane, everything_that_version_one_has_reaches_the_model) {
+  const Model m = load(everything());
+  EXPECT_EQ(text_of(m), kEverything);
+  EXPECT_EQ(m.info.format, "Firelane");
+  EXPECT_EQ(m.info.start_ns + m.info.base_time_ns, kUnix);
+  EXPECT_EQ(m.info.recorder.command, "/usr/bin/python3 train.py");
+  EXPECT_EQ(m.info.recorder.host_name, "box");
+  ASSERT_EQ(m.info.recorder.costs.size(), 1u);
+  EXPECT_EQ(m.info.recorder.costs[0].ns, 84.5);
+  EXPECT_EQ(m.info.distributed.rank, 1);
+  ASSERT_NE(m.find_metadata("record_shapes"), nullptr);
+  EXPECT_EQ(m.find_metadata("with_stack"), nullptr);
+  EXPECT_EQ(m.text(m.lanes.name[0]), "thread 100 (python)");
+  EXPECT_EQ(m.text(m.lanes.process_name[0]), "python3");
+  ASSERT_EQ(m.steps.size(), 1u);
+  EXPECT_EQ(m.steps.number[0], 4);
+}
+
+// UPDATE=1 writes the file; only ever when version 1 is not yet released.
+TEST(ReadLane, the_golden_file_of_version_one_reads_as_it_always_did) {
+  const std::string path = std::string(FIRELANE_TEST_DATA) + "/v1.lane";
+  if (std::getenv("UPDATE") != nullptr) {
+    std::ofstream(path, std::ios::binary) << everything();
+  }
+  auto model = load_trace(path);
+  ASSERT_TRUE(model.ok()) << model.error().message;
+  EXPECT_EQ(text_of(model.value()), kEverything);
+}
+
+TEST(ReadLane, a_cut_at_any_byte_keeps_what_came_before_it) {
+  LaneBuilder lane;
+  add_everything(lane);
+  const std::string whole = lane.finish();
+  for (size_t cut = kFileHeaderBytes; cut < whole.size(); ++cut) {
+    const Model m = load(whole.substr(0, cut));
+    const size_t ops = cut >= lane.offsets[2] ? 7 : cut >= lane.offsets[1] ? 4 : 0;
+    EXPECT_EQ(m.host_slices.size(), ops) << "cut at byte " << cut;
+    EXPECT_EQ(m.losses[Stat::kRecorderStoppedEarly], 1u) << "cut at byte " << cut;
+    const bool between = std::count(lane.offsets.begin(), lane.offsets.end(), cut) > 0 || cut == kFileHeaderBytes;
+    if (cut < lane.offsets.back()) EXPECT_EQ(m.losses[Stat::kTruncated], between ? 0u : 1u) << "cut at byte " << cut;
+  }
+}
+
+TEST(ReadLane, a_killed_recording_is_closed_at_its_last_event) {
+  LaneBuilder lane;
+  lane.events(1, {"outer", "inner"}, {StreamBuilder(0, 5).begin(0, 1).begin(100, 2).end(300)});
+  const Model m = load(lane.torn());
+  EXPECT_EQ(text_of(m),
+            "5 0+300 outer (cpu_op)\n"
+            "5   100+200 inner (cpu_op)\n"
+            "torch.unfinished_op 1\n"
+            "record.stopped_early 1\n");
+}
+
+TEST(ReadLane, any_byte_changed_is_damage_not_a_crash) {
+  LaneBuilder lane;
+  add_everything(lane);
+  const std::string whole = lane.finish();
+  for (size_t at = kFileHeaderBytes; at < whole.size() - kTrailerBytes; ++at) {
+    std::string bytes = whole;
+    bytes[at] = static_cast<char>(bytes[at] ^ 0x55);
+    const Model m = load(bytes);
+    EXPECT_GT(m.losses[Stat::kLaneChunkDamaged] + m.losses[Stat::kTruncated], 0u) << "byte " << at;
+  }
+}
+
+TEST(ReadLane, a_lost_definition_costs_the_name_not_the_event) {
+  LaneBuilder lane;
+  lane.events(5, {"known"}, {StreamBuilder(0, 5).begin(0, 3).begin(10, 5).end(20).end(30)});
+  EXPECT_EQ(text_of(load(lane.stop(2000).finish())), "5 0+30 (name lost) (cpu_op)\n5   10+10 known (cpu_op)\n");
+}
+
+TEST(ReadLane, chunks_and_notes_of_later_versions_are_skipped) {
+  LaneBuilder lane;
+  lane.chunk(static_cast<ChunkKind>(99), "whatever");
+  std::string items;
+  append_varint(items, 200);  // an unknown tag
+  append_text(items, "later");
+  NotesWriter(items).metadata("k", "1");
+  lane.chunk(ChunkKind::kNotes, items);
+  const Model m = load(lane.stop(2000).finish());
+  EXPECT_EQ(text_of(m), "lane.unknown_chunk 1\n");
+  EXPECT_NE(m.find_metadata("k"), nullptr);
+}
+
+TEST(ReadLane, ends_dropped_by_the_recorder_close_their_slices_at_the_gap) {
+  LaneBuilder lane;
+  lane.events(
+      1, {"a", "b", "c"},
+      {StreamBuilder(0, 5)
+           .begin(0, 1)
+           .begin(10, 2)
+           .add({.kind = Record::kLost, .ticks = StreamBuilder::ticks(500), .number = 7, .lost_ends = {1, 0, 0, 0}})
+           .begin(600, 3)
+           .end(700)
+           .end(800)});
+  EXPECT_EQ(text_of(load(lane.stop(2000).finish())),
+            "5 0+800 a (cpu_op)\n5   10+490 b (cpu_op)\n5   600+100 c (cpu_op)\ntorch.unfinished_op 1\n");
+}
+
+TEST(ReadLane, python_slices_open_at_a_pause_end_there) {
+  LaneBuilder lane;
+  lane.events(1, {"f", "op"}, {StreamBuilder(0, 5).begin(0, 1, Scope::kPythonFunction).begin(900, 2).end(950)});
+  std::string items;
+  NotesWriter(items).pause(false, StreamBuilder::ticks(300));
+  NotesWriter(items).pause(true, StreamBuilder::ticks(800));
+  lane.chunk(ChunkKind::kNotes, items);
+  EXPECT_EQ(text_of(load(lane.stop(2000).finish())),
+            "5 0+300 f (python_function)\n5 900+50 op (cpu_op)\ntorch.unfinished_op 1\n");
+}
+
+TEST(Inputs, every_kind_becomes_the_json_that_kineto_writes) {
+  std::string blob;
+  const auto head = [&](InputKind kind, uint8_t dtype, uint8_t rank, uint8_t strides, uint32_t count) {
+    for (const uint8_t byte : {static_cast<uint8_t>(kind), dtype, rank, strides}) append_fixed(blob, byte);
+    append_fixed(blob, count);
+  };
+  head(InputKind::kTensor, 15, 1, 1, 0);
+  append_fixed(blob, int64_t{3});
+  append_fixed(blob, int64_t{-1});
+  head(InputKind::kTensorList, 0, 0, 0, 2);
+  head(InputKind::kTensor, 6, 0, 0, 0);
+  head(InputKind::kUndefined, 0, 0, 0, 0);
+  head(InputKind::kScalarList, 0, 0, 0, 6);
+  blob.append(std::string_view("[1, 1]\0\0", 8));
+  head(InputKind::kOther, 0, 0, 0, 4);
+  blob.append(std::string_view("Dict\0\0\0\0", 8));
+  head(InputKind::kCutOff, 0, 0, 0, 0);
+  InputsJson json;
+  ASSERT_TRUE(inputs_to_json(blob, json));
+  EXPECT_EQ(json.dims, "[[3], [[], []], [], [], []]");
+  EXPECT_EQ(json.types, R"(["c10::BFloat16", "TensorList", "ScalarList", "Dict", "..."])");
+  EXPECT_EQ(json.strides, "[[-1], [[], []], [], [], []]");
+  EXPECT_EQ(json.concrete, R"(["", "", "[1, 1]", "", ""])");
+  for (size_t cut = 1; cut < blob.size(); ++cut) inputs_to_json(std::string(blob.substr(0, cut)), json);
+}
+
+}  // namespace
+}  // namespace firelane

@@ -261,6 +261,15 @@ TEST(Ops, device_annotations_are_rows_outside_of_the_total) {
   EXPECT_EQ(result.self_device_time_total_ns, 10'000);
 }
 
+TEST(Ops, the_nanosecond_that_kineto_adds_on_both_sides_of_a_device_annotation_is_taken_off) {
+  Model m = TraceBuilder()
+                .kernel("k", {.start_us = 10.001, .end_us = 20.001})
+                .device_annotation("fwd", {.start_us = 10, .end_us = 20.002})
+                .build();
+  m.info.base_time_ns = 1'790'857'026'000'000'000;  // written by a Kineto that counts in ns
+  EXPECT_EQ(row_of(ops(m), "fwd", true).self_device_time_total_ns, 10'000);
+}
+
 TEST(Ops, memory_counts_for_every_open_slice_on_any_thread_and_self_is_less_the_children) {
   const Model m = TraceBuilder()
                       .op("outer", {.start_us = 0, .end_us = 100, .thread = 1})
@@ -302,6 +311,18 @@ TEST(Ops, memory_before_all_slices_and_between_them_is_unclaimed) {
   EXPECT_EQ(row_of(result, "[memory]").count, 2);
   EXPECT_EQ(row_of(result, "a").cpu_memory_usage_bytes, 2);
   EXPECT_EQ(row_of(result, "b").cpu_memory_usage_bytes, 8);
+}
+
+TEST(Ops, a_failed_allocation_is_a_row_and_takes_nothing_from_the_op_around_it) {
+  Model m = TraceBuilder()
+                .op("aten::empty", {.start_us = 0, .end_us = 10})
+                .memory({.at_us = 5, .bytes = 4096, .device_type = 1, .device = 0})
+                .build();
+  m.memory_events.kind[0] = MemoryKind::kOutOfMemory;
+  const OpsResult result = ops(m);
+  EXPECT_EQ(row_of(result, "[OutOfMemory]").device_memory_usage_bytes, 4096);
+  EXPECT_EQ(row_of(result, "aten::empty").device_memory_usage_bytes, 0);
+  EXPECT_EQ(row_of(result, "aten::empty").self_device_memory_usage_bytes, 0);
 }
 
 TEST(Ops, asynchronous_slices_have_only_a_total) {
@@ -385,6 +406,15 @@ TEST(Ops, device_work_shows_the_stack_of_its_launch) {
                       .build();
   EXPECT_EQ(row_of(ops(m, {.group_by_stack = 3}), "gemm", true).stack,
             (std::vector<std::string>{"net.py(3): forward"}));
+}
+
+TEST(Ops, a_call_on_a_thread_without_python_shows_the_stack_of_its_op) {
+  const Model m =
+      TraceBuilder()
+          .op("aten::sum", {.start_us = 10, .end_us = 20, .thread = 2, .external_id = 1, .stack = "a.py(1): f"})
+          .call("cudaLaunchKernel", {.start_us = 12, .end_us = 14, .thread = 2, .external_id = 1})
+          .build();
+  EXPECT_EQ(row_of(ops(m, {.group_by_stack = 1}), "cudaLaunchKernel").stack, (std::vector<std::string>{"a.py(1): f"}));
 }
 
 TEST(Ops, flops_are_torchs_per_op_and_ours_add_up_over_the_tree) {

@@ -143,7 +143,9 @@ TEST(Gzip, what_goes_in_comes_out_again) {
     }
     gzip.finish();
     EXPECT_EQ(gunzip(sink.text), whole);
-    if (pieces > 100) EXPECT_LT(sink.text.size(), whole.size() / 3);
+    if (pieces > 100) {
+      EXPECT_LT(sink.text.size(), whole.size() / 3);
+    }
   }
 }
 

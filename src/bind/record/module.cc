@@ -11,8 +11,8 @@
 #include <tuple>
 #include <vector>
 
-#include "bind/record/ranges.h"
 #include "bind/record/recorder.h"
+#include "record/core/ranges.h"
 #include "record/core/thread_buffer.h"
 #include "record/python/module_hook.h"
 #include "record/torch/cost.h"

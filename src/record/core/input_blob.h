@@ -29,8 +29,8 @@ class InputBlob {
     const size_t ranks = strides == nullptr ? 1 : 2;
     if (rank > 255 || !reserve(8 + ranks * rank * 8)) return overflow();
     head(InputKind::kTensor, dtype, static_cast<uint8_t>(rank), strides == nullptr ? 0 : 1, 0);
-    copy(sizes, rank * 8);
-    if (strides != nullptr) copy(strides, rank * 8);
+    copy_words(sizes, rank);
+    if (strides != nullptr) copy_words(strides, rank);
   }
   // A tensor argument without a tensor (None, undefined).
   void undefined_tensor() noexcept { head_only(InputKind::kUndefined, 0); }
@@ -59,9 +59,15 @@ class InputBlob {
     head(InputKind::kCutOff, 0, 0, 0, 0);
   }
   void head(InputKind kind, uint8_t a, uint8_t b, uint8_t c, uint32_t count) noexcept {
-    const uint8_t bytes[4] = {static_cast<uint8_t>(kind), a, b, c};
-    copy(bytes, 4);
-    copy(&count, 4);
+    const uint64_t word =
+        static_cast<uint64_t>(kind) | uint64_t{a} << 8 | uint64_t{b} << 16 | uint64_t{c} << 24 | uint64_t{count} << 32;
+    std::memcpy(data_ + size_, &word, 8);
+    size_ += 8;
+  }
+  // A loop: dims are few, and a call of memcpy costs more than they do.
+  void copy_words(const int64_t* from, size_t count) noexcept {
+    for (size_t i = 0; i < count; ++i) std::memcpy(data_ + size_ + 8 * i, from + i, 8);
+    size_ += 8 * count;
   }
   void head_only(InputKind kind, uint32_t count) noexcept {
     if (!reserve(8)) return overflow();
@@ -71,16 +77,10 @@ class InputBlob {
     const size_t padded = (text.size() + 7) & ~size_t{7};
     if (!reserve(8 + padded)) return overflow();
     head(kind, 0, 0, 0, static_cast<uint32_t>(text.size()));
-    copy(text.data(), text.size());
-    std::memset(data_ + size_, 0, padded - text.size());
-    size_ += padded - text.size();
+    if (padded > 0) std::memset(data_ + size_ + padded - 8, 0, 8);
+    std::memcpy(data_ + size_, text.data(), text.size());
+    size_ += padded;
   }
-  void copy(const void* from, size_t bytes) noexcept {
-    if (bytes == 0) return;
-    std::memcpy(data_ + size_, from, bytes);
-    size_ += bytes;
-  }
-
   size_t size_ = 0;
   bool overflowed_ = false;
   alignas(8) char data_[kCapacity];

@@ -1,4 +1,4 @@
-#include "bind/record/ranges.h"
+#include "record/core/ranges.h"
 
 #include <atomic>
 

@@ -1,4 +1,4 @@
-// User annotations without torch's dispatcher: what begin_range(), Range and instant() do.
+// User annotations by their own functions, not through torch: the ranges of the Python module and of the C++ Scope.
 #pragma once
 
 #include <cstdint>

@@ -1,0 +1,142 @@
+// The C++ front: include/firelane/profiler.h.
+#include "firelane/profiler.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "record/core/ranges.h"
+#include "record/core/steps.h"
+#include "record/torch/recording.h"
+
+namespace firelane {
+namespace {
+
+StepPhase phase_of(ProfilerAction action) {
+  switch (action) {
+    case ProfilerAction::kNone: return StepPhase::kUnrecorded;
+    case ProfilerAction::kWarmup: return StepPhase::kWarmup;
+    case ProfilerAction::kRecord:
+    case ProfilerAction::kRecordAndSave: return StepPhase::kRecorded;
+  }
+  return StepPhase::kUnrecorded;
+}
+
+}  // namespace
+
+ProfilerSchedule schedule(const ScheduleOptions& options) {
+  ScheduleOptions o = options;
+  o.active = std::max<int64_t>(o.active, 1);
+  return [o](int64_t step) {
+    if (step < o.skip_first) return ProfilerAction::kNone;
+    step -= o.skip_first;
+    const int64_t cycle = o.wait + o.warmup + o.active;
+    if (o.repeat > 0 && step / cycle >= o.repeat) return ProfilerAction::kNone;
+    const int64_t at = step % cycle;
+    if (at < o.wait) return ProfilerAction::kNone;
+    if (at < o.wait + o.warmup) return ProfilerAction::kWarmup;
+    return at < cycle - 1 ? ProfilerAction::kRecord : ProfilerAction::kRecordAndSave;
+  };
+}
+
+struct Profiler::Impl {
+  ProfilerOptions options;
+  StepTimer timer;
+  std::unique_ptr<Recording> recording;  // under way, or the newest complete one
+  std::vector<std::string> start_losses;
+  int64_t number = 0;
+  uint64_t step_range = 0;
+  ProfilerAction action = ProfilerAction::kNone;
+  bool stopped = false;
+
+  bool is_under_way() const { return recording != nullptr && !recording->is_stopped(); }
+
+  void begin_step() {
+    action = options.schedule ? options.schedule(number) : ProfilerAction::kRecord;
+    const StepPhase phase = phase_of(action);
+    if (phase != StepPhase::kUnrecorded && !is_under_way()) start(phase == StepPhase::kWarmup);
+    if (phase == StepPhase::kRecorded && is_under_way() &&
+        recording->session().status().state == SessionState::kPaused) {
+      recording->resume();
+    }
+    timer.step(number, phase);
+    step_range = begin_range("ProfilerStep#" + std::to_string(number), "");
+  }
+  // True when the trace under way ends with this step.
+  bool end_step() {
+    end_range(step_range);
+    timer.finish();
+    return action == ProfilerAction::kRecordAndSave;
+  }
+  void start(bool paused) {
+    RecordOptions record;
+    record.shapes = options.shapes;
+    record.memory = options.memory;
+    record.start_paused = paused;
+    record.output = options.output;
+    auto started = Recording::start(record);
+    recording.reset();
+    start_losses.clear();
+    if (started.ok()) {
+      recording = std::move(started).value();
+    } else {
+      start_losses.push_back(started.error().message);
+    }
+  }
+  void complete(Profiler& self) {
+    if (!is_under_way()) return;
+    recording->session().add_steps(timer.take());
+    recording->stop();
+    if (options.on_trace_ready) options.on_trace_ready(self);
+  }
+};
+
+Profiler::Profiler(ProfilerOptions options) : impl_(std::make_unique<Impl>()) {
+  impl_->options = std::move(options);
+  impl_->begin_step();
+}
+
+Profiler::~Profiler() { stop(); }
+
+void Profiler::step() {
+  if (impl_->stopped) return;
+  if (impl_->end_step()) impl_->complete(*this);
+  ++impl_->number;
+  impl_->begin_step();
+}
+
+void Profiler::stop() {
+  if (impl_->stopped) return;
+  impl_->stopped = true;
+  impl_->end_step();
+  const bool kept_something = phase_of(impl_->action) == StepPhase::kRecorded;
+  if (kept_something) return impl_->complete(*this);
+  if (impl_->is_under_way()) impl_->recording->stop();
+}
+
+std::string Profiler::save(const std::string& path) {
+  if (impl_->recording == nullptr) return "nothing was recorded";
+  const Result<void> saved = impl_->recording->session().save(path);
+  return saved.ok() ? std::string() : saved.error().message;
+}
+
+void Profiler::add_metadata(const std::string& key, const std::string& json) {
+  if (impl_->is_under_way()) impl_->recording->session().add_metadata(key, json);
+}
+
+int64_t Profiler::step_number() const noexcept { return impl_->number; }
+
+bool Profiler::is_recording() const noexcept {
+  return impl_->is_under_way() && phase_of(impl_->action) == StepPhase::kRecorded;
+}
+
+std::vector<std::string> Profiler::losses() const {
+  std::vector<std::string> result = impl_->start_losses;
+  if (impl_->recording == nullptr) return result;
+  for (const Loss& loss : impl_->recording->session().status().losses) result.push_back(loss.reason);
+  return result;
+}
+
+ProfilerScope::ProfilerScope(const char* name) noexcept : id_(begin_range(name, "")) {}
+ProfilerScope::~ProfilerScope() { end_range(id_); }
+
+}  // namespace firelane

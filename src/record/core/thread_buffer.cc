@@ -141,13 +141,16 @@ void ThreadBuffer::attribute(Attribute key, int64_t number) noexcept {
 }
 
 void ThreadBuffer::async_begin(uint64_t ticks, TextSlot name, Scope scope, uint64_t id) noexcept {
-  if (name == kNoSlot) return count_lost();
-  if (uint64_t* w = point_room(3)) {
+  uint64_t* w = name == kNoSlot ? nullptr : point_room(3);
+  if (name == kNoSlot) count_lost();
+  last_dropped_ = w == nullptr;  // attributes may follow, as after begin()
+  if (w != nullptr) {
     w[0] = stamp(ticks, Word::kAsyncBegin);
     w[1] = name_word(name, scope);
     w[2] = id;
     commit(3);
   }
+  set_limit();
 }
 
 void ThreadBuffer::async_end(uint64_t ticks, uint64_t id) noexcept {

@@ -1,5 +1,5 @@
 // The C++ front: include/firelane/profiler.h.
-#include "firelane/profiler.h"
+#include <firelane/profiler.h>
 
 #include <algorithm>
 #include <utility>

@@ -1,5 +1,7 @@
 #include "record/python/frames.h"
 
+#include <frameobject.h>
+
 #include <algorithm>
 #include <array>
 #include <memory>

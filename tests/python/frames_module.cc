@@ -1,0 +1,54 @@
+// record/python alone in a Python module, without torch: test_python_versions.py builds it for every CPython it finds.
+//   start(path, module_class or None); stop() -> what was lost, as text
+#include <Python.h>
+
+#include <memory>
+#include <string>
+
+#include "record/core/session.h"
+#include "record/python/module_hook.h"
+#include "record/python/tracer.h"
+
+namespace {
+
+std::unique_ptr<firelane::Session> g_session;
+
+PyObject* fail(const std::string& text) {
+  PyErr_SetString(PyExc_RuntimeError, text.c_str());
+  return nullptr;
+}
+
+PyObject* start(PyObject*, PyObject* args) {
+  const char* path = nullptr;
+  PyObject* module_class = nullptr;
+  if (PyArg_ParseTuple(args, "sO", &path, &module_class) == 0) return nullptr;
+  firelane::RecordOptions options;
+  options.output = path;
+  options.keep = true;
+  auto session = firelane::Session::start(options);
+  if (!session.ok()) return fail(session.error().message);
+  g_session = std::move(session).value();
+  std::string reason;
+  if (module_class != Py_None && !firelane::start_module_hook(module_class, reason)) return fail(reason);
+  if (!firelane::start_python_tracer(reason)) return fail(reason);
+  Py_RETURN_NONE;
+}
+
+PyObject* stop(PyObject*, PyObject*) {
+  std::string loss;
+  firelane::stop_python_tracer(loss);
+  firelane::stop_module_hook();
+  g_session->stop();
+  g_session.reset();
+  return PyUnicode_FromString(loss.c_str());
+}
+
+PyMethodDef g_methods[] = {{"start", start, METH_VARARGS, nullptr},
+                           {"stop", stop, METH_NOARGS, nullptr},
+                           {nullptr, nullptr, 0, nullptr}};
+PyModuleDef g_module = {PyModuleDef_HEAD_INIT, "frames_module", nullptr, -1, g_methods, nullptr, nullptr, nullptr,
+                        nullptr};
+
+}  // namespace
+
+PyMODINIT_FUNC PyInit_frames_module() { return PyModule_Create(&g_module); }

@@ -251,8 +251,8 @@ struct Steps {
 
 // How a step was spent, seen from the recorder.
 enum class StepDisturbance : uint8_t {
-  kNone,      // nothing was recorded: the true step
-  kWarmup,    // hooks were on, nothing was kept
+  kNone,    // nothing was recorded: the true step
+  kWarmup,  // hooks were on, nothing was kept
   kRecorded,
 };
 

@@ -1,0 +1,34 @@
+#include "advise/rule.h"
+
+#include <algorithm>
+
+namespace firelane {
+
+const std::vector<Rule>& all_rules() {
+  static const std::vector<Rule> rules = [] {
+    std::vector<Rule> all;
+    // clang-format off: one a line, so that two people can add one each
+    for (const auto family : {
+             input_rules,
+             host_rules,
+             training_rules,
+         }) {
+      for (const Rule& rule : family()) all.push_back(rule);
+    }
+    // clang-format on
+    return all;
+  }();
+  return rules;
+}
+
+const Rule* find_rule(std::string_view id) {
+  const auto& rules = all_rules();
+  const auto rule = std::find_if(rules.begin(), rules.end(), [&](const Rule& each) { return each.id == id; });
+  return rule == rules.end() ? nullptr : &*rule;
+}
+
+std::string_view name_of(Confidence confidence) {
+  return confidence == Confidence::kHigh ? "high" : confidence == Confidence::kMedium ? "medium" : "low";
+}
+
+}  // namespace firelane

@@ -1,0 +1,37 @@
+// The table of rules: each looks at a case and says what it finds.
+//
+// To add rules: write advise/rules_FAMILY.cc with `std::vector<Rule> FAMILY_rules()`, declare it
+// below, add its line to all_rules() in rule.cc, and test it in rules_FAMILY_test.cc: with the
+// fault it is found, with the fault taken out it is not.
+//
+// A rule returns what it measured; diagnose() drops findings below the rule's floor, ranks by
+// gain and merges those of one cause. So a rule needs no threshold of its own for importance.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "advise/case.h"
+#include "advise/finding.h"
+
+namespace firelane {
+
+struct Rule {
+  std::string_view id;      // kebab-case, the id of its findings
+  std::string_view family;  // "input", "host", "kernels", "memory", ...
+  // A finding counts when it saves (the middle of its gain), or for findings that save no time by
+  // themselves (memory, distortion) costs, at least this share of a step.
+  double floor_share;
+  bool about_time;               // false: kept whatever its gain, ranked after those that save time
+  std::string_view explanation;  // long form for `firelane explain`: what it means, why it costs, what to do, when not
+  std::vector<Finding> (*find)(const Case& the_case);
+};
+
+const std::vector<Rule>& all_rules();
+const Rule* find_rule(std::string_view id);
+
+std::vector<Rule> input_rules();     // waiting for data, copies to the device
+std::vector<Rule> host_rules();      // launches, syncs, garbage collection, recording
+std::vector<Rule> training_rules();  // optimizer, zero_grad, communication, outlier steps, one-time costs
+
+}  // namespace firelane

@@ -259,6 +259,7 @@ void LaneRows::finish() {
   const uint64_t stop = std::max(last_ticks_, last_pair_.ticks);
   close_open_slices(stop);
   link_forward_ops();
+  number_evaluations();
   sort_steps();
   convert_times();
   name_lanes();
@@ -328,6 +329,24 @@ void LaneRows::link_forward_ops() {
                            .lane = slice.lane,
                            .phase = FlowPhase::kEnd,
                            .bind_enclosing = true});
+  }
+}
+
+// As in torch's traces, the engine's frame around a backward function carries that function's numbers.
+void LaneRows::number_evaluations() {
+  constexpr std::string_view kFrame = "autograd::engine::evaluate_function: ";
+  std::vector<Row> last_op(pool_.lanes.size(), kNoRow);
+  for (Row row = 0; row < part_.host_slices.size(); ++row) {
+    const RawHostSlice& slice = part_.host_slices[row];
+    if (slice.kind != HostKind::kOp) continue;
+    const Row before = std::exchange(last_op[static_cast<uint32_t>(slice.lane)], row);
+    const RawOp& op = part_.ops[slice.detail];
+    if (before == kNoRow || op.sequence_number < 0 || op.forward_thread <= 0) continue;
+    const RawHostSlice& frame = part_.host_slices[before];
+    const std::string_view name = pool_.strings.view(frame.name);
+    if (!name.starts_with(kFrame) || name.substr(kFrame.size()) != pool_.strings.view(slice.name)) continue;
+    part_.ops[frame.detail].sequence_number = op.sequence_number;
+    part_.ops[frame.detail].forward_thread = op.forward_thread;
   }
 }
 

@@ -64,6 +64,7 @@ class LaneRows {
   void sort_steps();
   void convert_times();
   void link_forward_ops();
+  void number_evaluations();
   void name_lanes();
 
   RawTrace& raw_;

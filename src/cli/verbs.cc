@@ -5,6 +5,7 @@ namespace firelane::cli {
 const std::vector<Verb>& all_verbs() {
   // clang-format off: one a line, so that two people can add one each
   static const std::vector<Verb> verbs = {
+      record_verb(),
       info_verb(),
       ops_verb(),
       kernels_verb(),

@@ -57,6 +57,7 @@ struct Verb {
 // In the order of --help.
 const std::vector<Verb>& all_verbs();
 
+Verb record_verb();
 Verb info_verb();
 Verb ops_verb();
 Verb kernels_verb();

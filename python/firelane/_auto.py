@@ -1,0 +1,254 @@
+"""Records a program that was not changed for it: what runs inside of `firelane record -- python train.py`.
+
+Steps are found by themselves, in this order of trust: a profiler's own step(), the first optimizer
+that steps, the iterations of a DataLoader. Some steps pass untouched, then the recorder is made
+ready, `steps` are recorded, and a few more are timed; then all hooks are off and the program runs
+on alone. At exit the table and the next command are printed on stderr, for stdout is the program's.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import json
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+_TRUST = {"data loader": 1, "optimizer": 2, "profiler": 3}
+
+
+@dataclass
+class Plan:
+    """What `firelane record` was asked for; JSON in FIRELANE_RECORD."""
+
+    output: str = "trace.lane"
+    steps: int = 5  # 0: the whole program
+    wait: int = 3
+    warmup: int = 1
+    after: int = 3
+    shapes: bool = False
+    memory: bool = False
+    stacks: bool = False
+    modules: bool = False
+    quiet: bool = False
+
+
+def begin(plan_json: str) -> None:
+    """Called once torch is imported. Hooks in; records nothing yet (everything, with steps=0)."""
+    auto = Auto(Plan(**json.loads(plan_json)))
+    auto.hook_in()
+    atexit.register(auto.finish)
+    os.register_at_fork(after_in_child=auto.forget)
+
+
+class Auto:
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.recording: Any = None
+        self.timer: Any = None
+        self.step_count = 0
+        self.source = ""
+        self.main_optimizer: int | None = None
+        self.range_id = 0
+        self.is_over = False
+        self.path = ""
+
+    # -- finding steps --------------------------------------------------------------------
+
+    def hook_in(self) -> None:
+        import torch.utils.data.dataloader as dataloader
+        from torch.optim import Optimizer
+
+        from firelane.profiler import _backend
+
+        _backend.on_start.append(self.step_aside)
+        self.timer = _backend.step_timer()
+        if self.plan.steps == 0:
+            self._prepare()
+            self.recording.start()
+            return
+        hook_of = Optimizer.profile_hook_step  # wraps every optimizer's step() as its class is first used
+
+        def profile_hook_step(func: Callable[..., Any]) -> Callable[..., Any]:
+            return _followed_by(hook_of(func), lambda optimizer: self.stepped("optimizer", id(optimizer)))
+
+        Optimizer.profile_hook_step = staticmethod(profile_hook_step)
+        iterator = dataloader._BaseDataLoaderIter
+        iterator.__next__ = _followed_by(iterator.__next__, lambda _: self.stepped("data loader"))
+        import torch.profiler
+
+        torch.profiler.profile.step = _followed_by(torch.profiler.profile.step, lambda _: self.stepped("profiler"))
+
+    def stepped(self, source: str, optimizer: int = 0) -> None:
+        """A step has ended and the next begins. Never raises."""
+        if self.is_over:
+            return
+        try:
+            if _TRUST[source] > _TRUST.get(self.source, 0):
+                if self.recording is not None and self.source:
+                    return  # too late to change: the steps at hand are being recorded
+                self.source, self.main_optimizer, self.step_count = source, optimizer, 0
+            elif source != self.source or optimizer != self.main_optimizer:
+                return
+            self._next_step()
+        except BaseException as error:
+            self._give_up(error)
+
+    def _next_step(self) -> None:
+        from firelane.profiler import _backend
+
+        plan = self.plan
+        self._end_step()
+        self.step_count += 1
+        done = self.step_count
+        first = plan.wait + plan.warmup  # recorded steps: first .. first + steps - 1
+        if done == max(1, plan.wait) and self.recording is None:
+            self._prepare()
+        if done == max(1, first):
+            self.recording.start()
+        if done == max(1, first) + plan.steps:
+            self.recording.pause()
+        if done == max(1, first) + plan.steps + plan.after:
+            self._stop()
+            return
+        is_recorded = self.recording is not None and self.recording.is_running
+        if is_recorded:
+            self.range_id = _backend.begin_range(f"ProfilerStep#{done}")
+        self.timer.step(done, "recorded" if is_recorded else "unrecorded")
+
+    def _end_step(self) -> None:
+        from firelane.profiler import _backend
+
+        self.timer.finish()
+        if self.range_id:
+            _backend.end_range(self.range_id)
+            self.range_id = 0
+
+    # -- recording ------------------------------------------------------------------------
+
+    def _prepare(self) -> None:
+        from firelane.profiler._recording import RecordFlags, Recording
+
+        plan = self.plan
+        self.path = _name_for_this_process(plan.output)
+        self.recording = Recording(
+            RecordFlags(
+                record_shapes=plan.shapes,
+                profile_memory=plan.memory,
+                with_stack=plan.stacks,
+                with_modules=plan.modules,
+                output=self.path,
+            )
+        )
+        self.recording.is_automatic = True
+        self.recording.prepare()
+
+    def _stop(self) -> None:
+        self.is_over = True
+        if self.recording is not None:
+            flags = self.recording.flags
+            for name in ("profile_memory", "with_stack", "record_shapes", "with_modules"):
+                if getattr(flags, name):
+                    self.recording.add_metadata(name, "1")
+            self.recording.add_metadata("step_source", json.dumps(self.source or "none"))
+            self.recording.stop(self.timer)
+
+    def step_aside(self, recording: Any) -> None:
+        """The program starts a firelane profiler of its own: that one shall have its recording."""
+        if getattr(recording, "is_automatic", False) or self.is_over:
+            return
+        if self.recording is not None and self.recording.is_prepared:
+            self._stop()
+        self.is_over = True
+        print("firelane: the program records itself with firelane.profiler; record stands aside", file=sys.stderr)
+
+    def forget(self) -> None:
+        """In a forked child (a DataLoader's worker, say)."""
+        self.is_over = True
+        self.recording = None
+
+    def _give_up(self, error: BaseException) -> None:
+        self.is_over = True
+        print(f"firelane: recording ended: {error}", file=sys.stderr)
+
+    # -- at exit --------------------------------------------------------------------------
+
+    def finish(self) -> None:
+        try:
+            self._finish()
+        except BaseException as error:
+            self._give_up(error)
+
+    def _finish(self) -> None:
+        if not self.is_over:
+            self._end_step()
+            self._stop()
+        if self.recording is None:
+            self._say_why_there_is_nothing()
+        elif not self.plan.quiet:
+            self._summarize()
+
+    def _say_why_there_is_nothing(self) -> None:
+        if self.step_count:
+            print(
+                f"firelane: nothing recorded: the program made {self.step_count} steps ({self.source}), but "
+                f"{self.plan.wait} pass first; try --wait 0 --steps {self.step_count}",
+                file=sys.stderr,
+            )
+        elif "torch.distributed.launcher.api" not in sys.modules:  # torchrun's own process has no steps
+            print(
+                "firelane: nothing recorded: no optimizer, DataLoader or profiler made a step; "
+                "--steps 0 records the whole program",
+                file=sys.stderr,
+            )
+
+    def _summarize(self) -> None:
+        if not self.recording.path:
+            print(f"firelane: nothing recorded: {self.recording._why_nothing()}", file=sys.stderr)
+            return
+        rows = self.recording.key_averages()
+        print(rows.table(sort_by="self_cpu_time_total", row_limit=10), end="", file=sys.stderr)
+        print(f"\n{_steps_line(self.recording.trace)}wrote {self.path}; next: firelane info {self.path}", file=sys.stderr)
+
+
+def _steps_line(trace: Any) -> str:
+    count = len(trace.steps)
+    return f"{count} steps recorded; " if count else ""
+
+
+def _followed_by(method: Callable[..., Any], then: Callable[[Any], None]) -> Callable[..., Any]:
+    """`method`, and after it `then(self)`: also when it raises nothing but StopIteration."""
+
+    @functools.wraps(method)
+    def both(self: Any, *args: Any, **kwargs: Any) -> Any:
+        result = method(self, *args, **kwargs)
+        then(self)
+        return result
+
+    return both
+
+
+def _name_for_this_process(output: str) -> str:
+    """`run.lane`; with ranks `run.rank3.lane`; for further processes of a program `run.pid77.lane`."""
+    stem, dot, suffix = output.rpartition(".") if "." in os.path.basename(output) else (output, "", "")
+    rank = _rank()
+    if rank is not None:
+        return f"{stem}.rank{rank}{dot}{suffix}"
+    try:
+        os.close(os.open(output, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+    except FileExistsError:
+        return f"{stem}.pid{os.getpid()}{dot}{suffix}"
+    except OSError:
+        pass  # the recorder says it, at the end
+    return output
+
+
+def _rank() -> int | None:
+    import torch.distributed as dist
+
+    if dist.is_available() and dist.is_initialized():
+        return dist.get_rank()
+    return int(os.environ["RANK"]) if os.environ.get("RANK", "").isdigit() else None

@@ -1,0 +1,128 @@
+// firelane record [flags] -- COMMAND: runs a program and records some of its steps.
+//
+// The command takes this process's place (exec), so its exit status, signals, stdin, arguments
+// and process id are its own without our help. What to record travels in FIRELANE_RECORD, and
+// PYTHONPATH gets a folder whose sitecustomize.py hands over to firelane._auto once the program
+// imports torch. Python children (torchrun's workers) inherit both.
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "base/json_writer.h"
+#include "cli/output.h"
+#include "cli/verbs.h"
+
+namespace firelane::cli {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct RecordArgs {
+  std::vector<std::string> command;
+  std::string output = "trace.lane";
+  bool force = false;
+  int64_t steps = 5;
+  int64_t wait = 3;
+  int64_t warmup = 1;
+  int64_t after = 3;
+  bool shapes = false;
+  bool memory = false;
+  bool stacks = false;
+  bool modules = false;
+  bool quiet = false;
+};
+
+// The Python package's folder for sitecustomize.py: beside an installed binary
+// (bin/../lib/python3.11/site-packages), or in the source tree that it was built in.
+Result<fs::path> find_site_folder() {
+  std::error_code ignored;
+  const fs::path bin = fs::canonical("/proc/self/exe", ignored).parent_path();
+  const auto has_it = [](const fs::path& package) {
+    std::error_code none;
+    return fs::exists(package / "_site" / "sitecustomize.py", none);
+  };
+  for (const fs::path& lib : {bin.parent_path() / "lib", bin.parent_path() / "lib64"})
+    for (fs::directory_iterator at(lib, ignored), end; at != end; at.increment(ignored))
+      if (has_it(at->path() / "site-packages" / "firelane")) return at->path() / "site-packages" / "firelane" / "_site";
+  for (fs::path up = bin; up.has_relative_path(); up = up.parent_path())
+    if (has_it(up / "python" / "firelane")) return up / "python" / "firelane" / "_site";
+  return Error{"record: the Python package firelane is not beside " + (bin / "firelane").string() +
+               "; install both with pip install firelane"};
+}
+
+// A name that other processes, with other working folders, understand; free, or made free.
+Result<std::string> claim_output(const RecordArgs& args) {
+  std::error_code error;
+  const fs::path path = fs::absolute(args.output, error);
+  if (error) return Error{args.output + ": " + error.message()};
+  if (!fs::is_directory(path.parent_path(), error))
+    return Error{args.output + ": no such folder; make it, or name another with -o"};
+  if (fs::exists(path, error)) {
+    if (!args.force) return Error{args.output + " exists; add --force to replace it, or -o another name"};
+    if (!fs::remove(path, error)) return Error{args.output + ": " + error.message()};
+  }
+  return path.string();
+}
+
+std::string plan_json(const RecordArgs& args, const std::string& output) {
+  JsonWriter json;
+  json.begin_object().field("output", output);
+  json.field("steps", args.steps).field("wait", args.wait).field("warmup", args.warmup).field("after", args.after);
+  json.field("shapes", args.shapes).field("memory", args.memory);
+  json.field("stacks", args.stacks).field("modules", args.modules).field("quiet", args.quiet);
+  return json.end_object().take();
+}
+
+Result<int> run_record(const RecordArgs& args) {
+  FL_TRY(const fs::path site, find_site_folder());
+  FL_TRY(const std::string output, claim_output(args));
+  const char* path = std::getenv("PYTHONPATH");
+  const std::string python_path = site.string() + (path != nullptr && *path != '\0' ? ":" + std::string(path) : "");
+  setenv("PYTHONPATH", python_path.c_str(), 1);
+  setenv("FIRELANE_RECORD", plan_json(args, output).c_str(), 1);
+
+  std::vector<char*> words;
+  for (const std::string& word : args.command) words.push_back(const_cast<char*>(word.c_str()));
+  words.push_back(nullptr);
+  execvp(words[0], words.data());
+  return Error{args.command[0] + ": " + std::strerror(errno) + "; what follows -- is the command to run"};
+}
+
+}  // namespace
+
+Verb record_verb() {
+  return {
+      .name = "record",
+      .sentence = "Runs a PyTorch program unchanged and records some of its steps.",
+      .examples = {"firelane record -- python train.py --lr 0.1",
+                   "firelane record --steps 3 --shapes --memory -o run.lane -- torchrun --nproc-per-node 2 train.py"},
+      .setup = [](CLI::App& app) -> VerbBody {
+        auto args = std::make_shared<RecordArgs>();
+        app.add_option("command", args->command, "the program and its arguments, after --")->required();
+        app.add_option("-o,--output", args->output, "the trace; with ranks, run.rank0.lane and so on")
+            ->capture_default_str();
+        app.add_flag("--force", args->force, "replace an existing file");
+        const auto count = [&](const std::string& name, int64_t& value, const std::string& help) {
+          app.add_option(name, value, help)->check(whole_number())->capture_default_str();
+        };
+        count("--steps", args->steps, "how many steps to record; 0: the whole program");
+        count("--wait", args->wait, "steps that pass before");
+        count("--warmup", args->warmup, "steps between making ready and recording");
+        count("--after", args->after, "steps that are timed, but not recorded, afterwards");
+        app.add_flag("--shapes", args->shapes, "sizes, types and values of inputs");
+        app.add_flag("--memory", args->memory, "allocations and frees");
+        app.add_flag("--stacks", args->stacks, "Python functions (costs the most)");
+        app.add_flag("--modules", args->modules, "nn.Module calls by their path in the model");
+        app.add_flag("--quiet", args->quiet, "print no table at the end");
+        return [args] { return run_record(*args); };
+      }};
+}
+
+}  // namespace firelane::cli

@@ -1,0 +1,160 @@
+"""`firelane record -- COMMAND`: programs that know nothing of it."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+import firelane
+
+ROOT = Path(__file__).resolve().parents[3]
+FIRELANE = os.environ.get("FIRELANE", str(ROOT / "build" / "release" / "firelane"))
+
+pytestmark = pytest.mark.skipif(not os.path.exists(FIRELANE), reason=f"no {FIRELANE}; make build")
+
+LOOP = """
+import sys, torch
+net = torch.nn.Linear(4, 4)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+for step in range(int(sys.argv[1])):
+    net(torch.ones(2, 4)).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return tmp_path
+
+
+def record(folder, program, *arguments, flags=(), stdin="", module=False):
+    """Runs `firelane record FLAGS -- python program.py ARGUMENTS`."""
+    (folder / "program.py").write_text(textwrap.dedent(program))
+    command = ["-m", "program"] if module else ["program.py"]
+    return subprocess.run(
+        [FIRELANE, "record", *flags, "-o", "run.lane", "--", sys.executable, *command, *arguments],
+        cwd=folder, input=stdin, capture_output=True, text=True, timeout=240,
+    )  # fmt: skip
+
+
+def step_numbers(path):
+    return [row["number"] for row in firelane.open(path).steps]
+
+
+def test_steps_are_found_by_the_optimizer_and_the_next_command_is_printed(folder):
+    done = record(folder, LOOP, "12", flags=["--steps", "2", "--shapes"])
+    assert done.returncode == 0 and done.stdout == ""
+    assert "ProfilerStep*" in done.stderr and "next: firelane info" in done.stderr
+    trace = firelane.open(folder / "run.lane")
+    assert step_numbers(folder / "run.lane") == [4, 5]
+    names = {row["name"] for row in trace.host_slices}
+    assert {"ProfilerStep#4", "Optimizer.step#SGD.step", "aten::addmm"} <= names
+
+
+def test_steps_are_found_by_a_data_loader_when_nothing_is_trained(folder):
+    program = """
+    import torch
+    for batch in torch.utils.data.DataLoader(torch.arange(20), batch_size=2):
+        batch + 1
+    """
+    assert record(folder, program, flags=["--steps", "2"]).returncode == 0
+    assert step_numbers(folder / "run.lane") == [4, 5]
+
+
+def test_zero_steps_is_the_whole_program(folder):
+    done = record(folder, "import torch\ntorch.ones(3).exp()", flags=["--steps", "0"])
+    assert done.returncode == 0, done.stderr
+    assert any(row["name"] == "aten::exp" for row in firelane.open(folder / "run.lane").host_slices)
+
+
+def test_arguments_stdin_stdout_module_form_and_exit_status_pass_through(folder):
+    program = """
+    import sys, torch
+    print(sys.argv[1:], sys.stdin.read())
+    sys.exit(5)
+    """
+    for module in (False, True):
+        done = record(folder, program, "--lr", "-o", stdin="hello", module=module)
+        assert (done.returncode, done.stdout) == (5, "['--lr', '-o'] hello\n")
+        assert "no optimizer, DataLoader or profiler made a step; --steps 0" in done.stderr
+
+
+def test_too_few_steps_say_what_to_do(folder):
+    done = record(folder, LOOP, "2")
+    assert done.returncode == 0 and "made 2 steps (optimizer)" in done.stderr and "--wait 0 --steps 2" in done.stderr
+    assert not (folder / "run.lane").exists()
+
+
+def test_a_program_that_ends_while_it_is_recorded_leaves_what_there_is(folder):
+    done = record(folder, LOOP, "6", flags=["--steps", "100"])
+    assert done.returncode == 0 and step_numbers(folder / "run.lane")[:2] == [4, 5]
+
+
+def test_signals_end_the_program_as_they_would(folder):
+    program = "import os, signal, torch\nos.kill(os.getpid(), signal.SIGTERM)"
+    assert record(folder, program).returncode == -signal.SIGTERM
+
+
+def test_a_program_without_torch_never_notices(folder):
+    done = record(folder, "print('hi')")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "hi\n", "")
+
+
+def test_the_programs_own_sitecustomize_still_runs(folder):
+    (folder / "site").mkdir()
+    (folder / "site" / "sitecustomize.py").write_text("print('mine')")
+    (folder / "program.py").write_text("import sitecustomize; print(sitecustomize.__file__)")
+    done = subprocess.run(
+        [FIRELANE, "record", "--", sys.executable, "program.py"],
+        cwd=folder, capture_output=True, text=True, timeout=240, env={**os.environ, "PYTHONPATH": str(folder / "site")},
+    )  # fmt: skip
+    assert done.stdout == f"mine\n{folder}/site/sitecustomize.py\n", done.stderr
+
+
+def test_a_program_that_uses_firelane_itself_is_left_to_it(folder):
+    program = f"""
+    import sys; sys.path.append({str(ROOT / "python")!r})
+    import torch
+    from firelane.profiler import profile
+    with profile() as prof:
+        torch.ones(3).exp()
+    print(any(r.key == "aten::exp" for r in prof.key_averages()))
+    """
+    done = record(folder, program, flags=["--steps", "0"])
+    assert (done.returncode, done.stdout) == (0, "True\n") and "stands aside" in done.stderr
+
+
+def test_an_existing_file_is_only_replaced_by_force(folder):
+    (folder / "run.lane").write_text("precious")
+    done = record(folder, LOOP, "12")
+    assert done.returncode == 1 and "run.lane exists; add --force" in done.stderr
+    assert record(folder, LOOP, "12", flags=["--force", "--quiet"]).stderr == ""
+    assert step_numbers(folder / "run.lane")
+
+
+def test_wrong_usage(folder):
+    run = lambda *words: subprocess.run([FIRELANE, "record", *words], cwd=folder, capture_output=True, text=True)  # noqa: E731
+    assert run().returncode == 2
+    missing = run("--", "no-such-program")
+    assert missing.returncode == 1 and "no-such-program: No such file" in missing.stderr
+    assert "no such folder" in run("-o", "none/run.lane", "--", "true").stderr
+
+
+@pytest.mark.skipif(not shutil.which("torchrun", path=os.path.dirname(sys.executable)), reason="no torchrun")
+def test_torchrun_gives_a_file_per_rank(folder):
+    (folder / "program.py").write_text("import torch.distributed as d\nd.init_process_group('gloo')\n" + LOOP)
+    torchrun = os.path.join(os.path.dirname(sys.executable), "torchrun")
+    done = subprocess.run(
+        [FIRELANE, "record", "--steps", "2", "-o", "run.lane", "--",
+         torchrun, "--nproc-per-node", "2", "--master-port", "29517", "program.py", "12"],
+        cwd=folder, capture_output=True, text=True, timeout=280,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert sorted(p.name for p in folder.glob("*.lane")) == ["run.rank0.lane", "run.rank1.lane"]
+    assert step_numbers(folder / "run.rank1.lane") == [4, 5]

@@ -1,11 +1,16 @@
-"""Opens traces of PyTorch programs.
+"""Records PyTorch programs, and opens their traces.
 
     import firelane
+    with firelane.profile() as p:                           # see docs/profiler.md
+        train()
+    print(p.key_averages().table(sort_by="self_cpu_time_total"))
+
     trace = firelane.open("trace.json.gz")
     print(trace.ops())                                      # the table of key_averages()
     df = pandas.DataFrame.from_arrow(trace.host_slices)     # also polars, DuckDB, pyarrow
 
-Nothing here needs torch. See docs/python.md.
+Only recording needs torch: it is imported by the first use of profile, install or firelane.profiler.
+See docs/python.md.
 """
 
 from ._trace import Table, Trace, TraceError, open
@@ -13,4 +18,16 @@ from ._trace import version as __version__
 
 TraceError.__module__ = "firelane"  # the name that tracebacks show
 
-__all__ = ["Table", "Trace", "TraceError", "__version__", "open"]
+__all__ = ["Table", "Trace", "TraceError", "__version__", "install", "open", "profile", "uninstall"]
+
+_FROM = {"profile": "_profile", "install": "_install", "uninstall": "_install"}
+
+
+def __getattr__(name: str):
+    from importlib import import_module
+
+    if name == "profiler":
+        return import_module(".profiler", __name__)
+    if name in _FROM:
+        return getattr(import_module("." + _FROM[name], __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from firelane import _record
+
+# Called with each Recording before it starts: `firelane record` stands aside for the program's own.
+on_start: list[Callable[[Any], None]] = []
 
 
 def start(**options: Any) -> Any:

@@ -308,7 +308,6 @@ class profile(_KinetoProfile):
         self.current_action = self._action_at(0)
         self.step_rec_fn: Any = None
         self._is_started = False
-        self.action_map = action_map(self)
 
     def __enter__(self) -> profile:
         self.start()
@@ -374,9 +373,16 @@ class profile(_KinetoProfile):
         if self.on_trace_ready:
             self.on_trace_ready(self)
 
+    @property
+    def action_map(self) -> dict[Any, list[Callable[[], object]]]:
+        return action_map(self)
+
     def _transit_action(self, before: ProfilerAction, now: ProfilerAction | None) -> None:
+        complete = self._finished
         for action in self.action_map.get((before, now), ()):
             action()
+        if before == ProfilerAction.WARMUP and self._finished is not complete and complete is not None:
+            self._finished = complete  # a warm-up that was broken off is no cycle
 
 
 class _StepRange:

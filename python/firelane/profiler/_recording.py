@@ -6,9 +6,12 @@ outside of torch uses; `kineto_results` is always None, for Kineto had no part i
 
 from __future__ import annotations
 
+import atexit
+import sys
 import time
 import uuid
 import warnings
+import weakref
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -49,7 +52,7 @@ class Recording:
         self._recorder: Any = None
         self._trace: Trace | None = None
         self._source: EventSource | None = None
-        self._events: RecordedEvents | None = None
+        self._events: Callable[[], RecordedEvents | None] = lambda: None  # weak: the list holds us, and we a file
         self._running = False
         self._stopped = False
         self._window_start_ns = 0
@@ -59,6 +62,8 @@ class Recording:
 
     def prepare(self) -> None:
         """Opens the file and starts the drain; nothing is recorded yet."""
+        for tell in _backend.on_start:
+            tell(self)
         begin = time.perf_counter_ns()
         f = self.flags
         self._recorder = _backend.start(
@@ -80,6 +85,7 @@ class Recording:
             self.prepare()
         begin = time.perf_counter_ns()
         self._running = True
+        _unfinished.add(self)
         torch_profiler._run_on_profiler_start()
         if self.flags.use_cpu:
             self._recorder.resume()
@@ -97,15 +103,27 @@ class Recording:
         if self._running:
             torch_profiler._run_on_profiler_stop()
         self._running, self._stopped = False, True
+        _unfinished.discard(self)
         self._stats.profiling_window_duration_sec = (begin - self._window_start_ns) / 1e9
         self._stats.profiler_disable_call_duration_us = (time.perf_counter_ns() - begin) // 1000
         if self.losses:
             reasons = "; ".join(f"{x.reason} ({x.count} events)" if x.count else x.reason for x in self.losses)
             warnings.warn(f"firelane: the trace is not complete: {reasons}", RuntimeWarning, stacklevel=2)
 
+    def pause(self) -> None:
+        """Nothing more is recorded; notes and timed steps are still taken until stop()."""
+        if self._running:
+            self._recorder.pause()
+            torch_profiler._run_on_profiler_stop()
+            self._running = False
+
     @property
     def is_running(self) -> bool:
         return self._running
+
+    @property
+    def is_prepared(self) -> bool:
+        return self._recorder is not None and not self._stopped
 
     @property
     def losses(self) -> list[Any]:
@@ -153,20 +171,22 @@ class Recording:
         if trace is None:
             warnings.warn(f"{path} was not written, for nothing was recorded: {self._why_nothing()}", RuntimeWarning)
             return
-        trace.export_chrome(path, force=True)
+        trace.export(path, to="chrome", force=True)
 
     @property
     def function_events(self) -> RecordedEvents:
-        if self._events is None:
+        events = self._events()
+        if events is None:
             cycles = [cycle for cycle in (*self._earlier, self) if cycle.trace is not None]
-            self._events = RecordedEvents(
+            events = RecordedEvents(
                 [cycle._event_source() for cycle in cycles],
                 self.key_averages,
                 use_device=self.flags.use_device,
                 profile_memory=self.flags.profile_memory,
                 with_flops=self.flags.with_flops,
             )
-        return self._events
+            self._events = weakref.ref(events)
+        return events
 
     def _event_source(self) -> EventSource:
         if self._source is None:
@@ -215,3 +235,17 @@ class Recording:
                 "the profiler is still recording, so there are no results yet; call stop() "
                 "(or leave the `with` block) first, or ask in on_trace_ready"
             )
+
+
+# Recordings that nobody has stopped yet.
+_unfinished: weakref.WeakSet[Recording] = weakref.WeakSet()
+
+
+@atexit.register
+def _keep_what_was_recorded() -> None:
+    """The program ends while it is recorded: the trace stays, and its place is told."""
+    for recording in list(_unfinished):
+        recording.stop()
+        if recording.path:
+            recording.save(recording.path)  # to where it lies: now it is kept
+            print(f"firelane: the program ended while recording; the trace is {recording.path}", file=sys.stderr)

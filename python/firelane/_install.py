@@ -1,0 +1,32 @@
+"""`firelane.install()`: makes torch.profiler's names ours, for code one cannot edit.
+
+Names that were imported before (`from torch.profiler import profile`) stay torch's: install first.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+_NAMES = ("profile", "_KinetoProfile", "schedule", "tensorboard_trace_handler")
+_originals: dict[tuple[Any, str], Any] = {}
+
+
+def install() -> None:
+    """`torch.profiler.profile` and its company are firelane's from now on. Twice is once."""
+    import torch.profiler
+    import torch.profiler.profiler
+
+    from . import profiler
+
+    for module in (torch.profiler, torch.profiler.profiler):
+        for name in _NAMES:
+            if hasattr(module, name) and (module, name) not in _originals:
+                _originals[module, name] = getattr(module, name)
+                setattr(module, name, getattr(profiler, name))
+
+
+def uninstall() -> None:
+    """Undoes install()."""
+    while _originals:
+        (module, name), original = _originals.popitem()
+        setattr(module, name, original)

@@ -1,0 +1,211 @@
+"""The same programs under torch.profiler and under ours, in one process: what must be equal is.
+
+Compared are events (names, counts, nesting, shapes, concrete inputs), forward-backward links and
+memory. Times are not: they are two runs. docs/profiler.md lists what differs and why.
+"""
+
+import collections
+import gzip
+import json
+import re
+import shutil
+
+import programs
+import pytest
+import torch
+
+import firelane.profiler
+
+CPU = [torch.profiler.ProfilerActivity.CPU]
+FLAGS = {"record_shapes": True, "profile_memory": True, "with_flops": True}
+ALIKE = [
+    programs.convolution_net,
+    programs.transformer,
+    programs.double_backward,
+    programs.custom_function,
+    programs.torchscript,
+    programs.tensor_lists,
+    programs.data_loader,
+    programs.data_loader_with_workers,
+    pytest.param(
+        programs.compiled, marks=pytest.mark.skipif(not shutil.which("g++"), reason="torch.compile needs a compiler")
+    ),
+]
+
+
+# Ranges that torch opens only for its own profiler (torch._C._profiler._RecordFunctionFast).
+FOR_TORCH_ONLY = re.compile(r"Pregraph bytecode|AOTDispatcher Runtime Wrapper Prologue|## Call CompiledFxGraph .*")
+
+
+def record(module, run, **flags):
+    with module.profile(activities=CPU, **{**FLAGS, **flags}) as prof:
+        run()
+    return prof
+
+
+@pytest.fixture(scope="module", params=ALIKE, ids=lambda p: p.__name__)
+def pair(request):
+    """(torch's profiler, ours) after the same run. One thread: torch does not see ops of the others."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    request.addfinalizer(lambda: torch.set_num_threads(threads))
+    run = request.param()
+    for _ in range(3):  # caches, lazy state, compilation
+        run()
+    return record(torch.profiler, run), record(firelane.profiler, run)
+
+
+def counted(prof, describe):
+    return collections.Counter(
+        describe(event)
+        for event in prof.events()
+        if event.name != "[memory]" and not FOR_TORCH_ONLY.fullmatch(event.name)
+    )
+
+
+def path_of(event):
+    names = []
+    while event is not None:
+        names.append(event.name)
+        event = event.cpu_parent
+    return tuple(names)
+
+
+def test_names_and_counts(pair):
+    theirs, ours = pair
+    assert counted(ours, lambda e: (e.name, e.is_user_annotation)) == counted(
+        theirs, lambda e: (e.name, e.is_user_annotation)
+    )
+
+
+def test_nesting(pair):
+    theirs, ours = pair
+    assert counted(ours, path_of) == counted(theirs, path_of)
+
+
+def test_shapes_and_concrete_inputs(pair):
+    theirs, ours = pair
+    numbers = re.compile(r"\d\.\d{5,}(e-\d+)?")  # AdamW's bias correction changes from step to step
+    describe = lambda e: (e.name, str(e.input_shapes), numbers.sub("x", str(e.concrete_inputs)))  # noqa: E731
+    assert counted(ours, describe) == counted(theirs, describe)
+
+
+def test_scopes_and_flops(pair):
+    theirs, ours = pair
+    kept = (1, 7)  # backward functions and user ranges; our traces do not tell the rest apart
+    describe = lambda e: (e.name, e.scope if e.scope in kept else 0, e.flops)  # noqa: E731
+    assert counted(ours, describe) == counted(theirs, describe)
+
+
+def links(prof):
+    """Which forward op each backward function names by its sequence number."""
+    forward = collections.defaultdict(list)
+    for event in prof.events():
+        if event.sequence_nr >= 0 and not event.fwd_thread:
+            forward[event.sequence_nr].append(event.name)
+    return collections.Counter(
+        (event.name, forward[event.sequence_nr][-1] if forward[event.sequence_nr] else None)
+        for event in prof.events()
+        if event.sequence_nr >= 0 and event.fwd_thread
+    )
+
+
+def test_forward_backward_links(pair):
+    theirs, ours = pair
+    assert links(ours) == links(theirs)
+
+
+def test_memory_of_each_operator(pair):
+    theirs, ours = pair
+    if any("_MultiProcessingDataLoaderIter" in row.key for row in ours.key_averages()):
+        pytest.skip("memory that workers share is mapped, not allocated: torch counts it, we do not")
+    memory = lambda prof: {  # noqa: E731
+        row.key: row.cpu_memory_usage
+        for row in prof.key_averages()
+        if row.key != "[memory]" and not FOR_TORCH_ONLY.fullmatch(row.key)
+    }
+    assert memory(ours) == memory(theirs)
+
+
+def test_rows_and_their_order(pair):
+    theirs, ours = pair
+    rows = lambda prof: [  # noqa: E731
+        (r.key, r.count)
+        for r in prof.key_averages(group_by_input_shape=True)
+        if r.key != "[memory]" and not FOR_TORCH_ONLY.fullmatch(r.key)
+    ]
+    assert rows(ours) == rows(theirs)
+
+
+def test_threads_are_all_seen_without_asking():
+    run = programs.threads()
+    run()
+    everything = torch.profiler._ExperimentalConfig(profile_all_threads=True)
+    theirs = record(torch.profiler, run, experimental_config=everything)
+    ours = record(firelane.profiler, run)
+    assert counted(ours, path_of) == counted(theirs, path_of)
+    assert len({event.thread for event in ours.events() if event.name == "aten::mm"}) == 2
+    # torch loses all memory events then (pytorch#192290)
+    assert next(row for row in ours.key_averages() if row.key == "aten::mm").self_cpu_memory_usage > 0
+
+
+# -- Chrome traces ------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def chrome(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("chrome")
+    torch.set_num_threads(1)
+    run = programs.transformer()
+    run()
+    traces = []
+    for module, name in ((torch.profiler, "torch.json"), (firelane.profiler, "ours.json.gz")):
+        prof = record(module, run)
+        prof.export_chrome_trace(str(folder / name))
+        opened = gzip.open(folder / name, "rt") if name.endswith(".gz") else open(folder / name)
+        with opened as file:
+            traces.append(json.load(file))
+    return traces
+
+
+def slices(trace, *categories):
+    return [e for e in trace["traceEvents"] if e.get("cat") in categories]
+
+
+def test_chrome_traces_have_the_same_slices(chrome):
+    theirs, ours = chrome
+    for category in ("cpu_op", "user_annotation"):
+        names = [collections.Counter(e["name"] for e in slices(trace, category)) for trace in (theirs, ours)]
+        for hidden in ("profiler::_record_function_enter_new", "profiler::_record_function_exit"):
+            names[1].pop(hidden, None)
+            names[0].pop(hidden, None)
+        assert names[0] == names[1]
+
+
+def test_chrome_traces_have_the_same_args(chrome):
+    theirs, ours = chrome
+    for category in ("cpu_op", "user_annotation", "cpu_instant_event"):
+        keys = [set().union(*(e["args"] for e in slices(trace, category))) for trace in (theirs, ours)]
+        assert keys[0] - keys[1] <= {"finished", "Record function id", "Ev Idx"}, category
+
+
+def test_chrome_traces_have_the_same_arrows(chrome):
+    arrows = [collections.Counter(e["ph"] for e in slices(trace, "fwdbwd")) for trace in chrome]
+    assert arrows[0] == arrows[1] and arrows[0]["s"] > 0
+
+
+def test_chrome_trace_has_one_backward_name_per_sequence_number(chrome):
+    _, ours = chrome
+    names = collections.defaultdict(set)
+    for event in slices(ours, "cpu_op"):
+        if event["args"].get("Fwd thread id") and not event["name"].startswith("autograd::engine"):
+            names[event["args"]["Sequence number"]].add(event["name"])
+    assert names and all(len(n) == 1 for n in names.values())
+
+
+def test_chrome_traces_have_the_same_top(chrome):
+    theirs, ours = chrome
+    assert set(theirs) - set(ours) <= {"deviceProperties", "host_name", "traceName"}
+    assert ours["schemaVersion"] == theirs["schemaVersion"]
+    assert ours["with_flops"] == ours["profile_memory"] == ours["record_shapes"] == 1
+    assert abs(ours["baseTimeNanoseconds"] - theirs["baseTimeNanoseconds"]) < 200 * 86400 * 10**9

@@ -1,0 +1,237 @@
+"""What is recorded, saved and exported, with the real recorder."""
+
+import gzip
+import json
+import os
+
+import programs
+import pytest
+import torch
+
+import firelane
+from firelane.profiler import ProfilerActivity, profile, record_function, schedule, tensorboard_trace_handler
+
+EVERYTHING = {"record_shapes": True, "profile_memory": True, "with_stack": True}
+
+
+def add():
+    return torch.ones(4) + torch.ones(4)
+
+
+def names(prof):
+    return {row.key for row in prof.key_averages()}
+
+
+@pytest.fixture(autouse=True)
+def own_folder(tmp_path, monkeypatch):
+    """The recorder's files lie where the test can see them."""
+    monkeypatch.setenv("FIRELANE_DIR", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_nothing_is_left_behind(own_folder):
+    with profile() as prof:
+        add()
+    assert "aten::add" in names(prof)
+    del prof
+    assert os.listdir(own_folder) == []
+
+
+def test_a_schedule_records_its_steps_and_times_the_others():
+    run = programs.transformer()
+    with profile(schedule=schedule(wait=2, warmup=1, active=2, repeat=1)) as prof:
+        for _ in range(6):
+            run()
+            prof.step()
+    steps = [row for row in prof.key_averages() if row.key == "ProfilerStep*"]
+    assert len(steps) == 1 and steps[0].count == 2
+    assert [row["number"] for row in prof.trace.steps] == [3, 4]
+    assert {"forward", "Optimizer.step#AdamW.step", "aten::linear"} <= names(prof)
+
+
+def test_each_cycle_is_delivered_and_named(own_folder):
+    handler = tensorboard_trace_handler(str(own_folder / "log"), worker_name="w", use_gzip=True)
+    with profile(schedule=schedule(wait=0, warmup=1, active=1), on_trace_ready=handler) as prof:
+        for _ in range(4):
+            add()
+            prof.step()
+    files = sorted((own_folder / "log").iterdir())
+    assert len(files) == 2
+    for file in files:
+        with gzip.open(file, "rt") as opened:
+            assert any(e["name"] == "aten::add" for e in json.load(opened)["traceEvents"])
+
+
+@pytest.mark.parametrize("accumulate", [False, True])
+def test_accumulated_events_are_those_of_all_cycles(accumulate):
+    with profile(schedule=schedule(wait=0, warmup=1, active=1), acc_events=accumulate) as prof:
+        for _ in range(6):
+            add()
+            prof.step()
+    cycles = 3 if accumulate else 1
+    rows = {row.key: row.count for row in prof.key_averages()}
+    assert rows["aten::add"] == cycles and rows["ProfilerStep*"] == cycles
+    assert sum(event.name == "aten::add" for event in prof.events()) == cycles
+
+
+def test_results_of_the_last_cycle_stay_until_the_next_is_complete():
+    with profile(schedule=schedule(wait=0, warmup=1, active=1)) as prof:
+        for _ in range(2):
+            add()
+            prof.step()
+        assert "aten::add" in names(prof)  # step 2 is a warm-up
+    assert "aten::add" in names(prof)
+
+
+def test_exporting_twice_works(own_folder):
+    with profile() as prof:
+        add()
+    for name in ("a.json", "b.json", "c.json.gz"):
+        prof.export_chrome_trace(name)
+        assert len(firelane.open(name).host_slices) == len(prof.trace.host_slices)
+
+
+def test_a_saved_trace_is_the_same_trace(own_folder):
+    with profile(record_shapes=True) as prof:
+        add()
+    before = prof.key_averages(group_by_input_shape=True).table()
+    prof.save("run.lane")
+    prof.save("copy.lane")
+    assert prof.key_averages(group_by_input_shape=True).table() == before
+    prof.export_chrome_trace("after.json")
+    del prof
+    assert sorted(os.listdir(own_folder)) == ["after.json", "copy.lane", "run.lane"]
+    assert len(firelane.open("run.lane").host_slices) == len(firelane.open("copy.lane").host_slices)
+
+
+def test_metadata_arrives_in_the_trace(own_folder):
+    prof = profile(profile_memory=True)
+    prof.preset_metadata_json("preset", '{"a": [1, 2]}')
+    with prof:
+        prof.add_metadata("text", 'say "hi"')
+        prof.add_metadata_json("number", "3")
+        add()
+    prof.export_chrome_trace("t.json")
+    with open("t.json") as file:
+        trace = json.load(file)
+    assert trace["preset"] == {"a": [1, 2]} and trace["text"] == 'say "hi"' and trace["number"] == 3
+    assert trace["profile_memory"] == 1 and trace["trace_id"] == prof.get_trace_id()
+
+
+def test_stacks_work_without_further_ado(own_folder):
+    def inner():
+        return add()
+
+    with profile(with_stack=True) as prof:
+        for _ in range(50):
+            inner()
+    rows = [row for row in prof.key_averages(group_by_stack_n=3) if row.key == "aten::add"]
+    assert any("inner" in frame for row in rows for frame in row.stack)
+    assert "Source Location" in prof.key_averages(group_by_stack_n=3).table()
+    prof.export_stacks("stacks.txt")
+    with open("stacks.txt") as file:
+        lines = file.read().splitlines()
+    assert any("inner" in line and line.rsplit(" ", 1)[1].isdigit() for line in lines)
+    with pytest.raises(ValueError, match="metric should be one of"):
+        prof.export_stacks("stacks.txt", "wrong")
+
+
+def test_export_stacks_needs_stacks():
+    with profile() as prof:
+        add()
+    with pytest.raises(AssertionError, match="with_stack=True"):
+        prof.export_stacks("stacks.txt")
+
+
+def test_modules_are_named_by_their_place_in_the_model():
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = torch.nn.ModuleList([torch.nn.Linear(2, 2), torch.nn.Linear(2, 2)])
+
+        def forward(self, x):
+            return self.layers[1](self.layers[0](x))
+
+    net = Net()
+    with profile(with_modules=True) as prof:
+        net(torch.ones(1, 2))
+    assert any("layers.1" in row["name"] for row in prof.trace.host_slices)
+
+
+def test_memory_timeline_in_all_forms(own_folder):
+    with profile(**EVERYTHING) as prof:
+        for _ in range(3):
+            torch.ones(1000).sum()
+    for name in ("m.html", "m.json", "m.json.gz", "m.raw.json.gz"):
+        prof.export_memory_timeline(name, "cpu")
+    times, sizes = json.loads((own_folder / "m.json").read_text())
+    assert len(times) == len(sizes) > 0 and len(sizes[0]) == 9 and max(map(sum, sizes)) >= 4000
+    with gzip.open("m.json.gz", "rt") as file:
+        assert json.load(file) == [times, sizes]
+    with gzip.open("m.raw.json.gz", "rt") as file:
+        raw = json.load(file)
+    assert {event[1] for event in raw} <= {1, 2, 4} and sum(event[2] for event in raw) == sum(sizes[-1])
+    assert "<svg" in (own_folder / "m.html").read_text()
+
+
+def test_toggling_leaves_a_hole():
+    with profile() as prof:
+        torch.ones(1).exp()
+        prof.toggle_collection_dynamic(False, [ProfilerActivity.CPU])
+        torch.ones(1).sin()
+        prof.toggle_collection_dynamic(True, [ProfilerActivity.CPU])
+        torch.ones(1).cos()
+    assert {"aten::exp", "aten::cos"} <= names(prof) and "aten::sin" not in names(prof)
+
+
+def test_user_annotations_and_notebooks():
+    with firelane.profile() as prof:
+        with record_function("my part"):
+            add()
+    assert "my part" in names(prof)
+    assert prof._repr_html_().startswith("<pre>") and "my part" in prof._repr_html_()
+    assert prof.losses == []
+
+
+def test_install_replaces_torchs_profiler_and_uninstall_gives_it_back():
+    original = torch.profiler.profile
+    firelane.install()
+    firelane.install()
+    try:
+        assert torch.profiler.profile is profile
+        with torch.profiler.profile(schedule=torch.profiler.schedule(wait=0, warmup=1, active=1)) as prof:
+            add()
+            prof.step()
+            add()
+        assert "aten::add" in names(prof)
+    finally:
+        firelane.uninstall()
+    assert torch.profiler.profile is original and torch.profiler.profiler.profile is original
+
+
+def test_execution_trace_observer_is_passed_through(own_folder):
+    observer = torch.profiler.ExecutionTraceObserver().register_callback("et.json")
+    with profile(execution_trace_observer=observer):
+        add()
+    nodes = json.loads((own_folder / "et.json").read_text())["nodes"]
+    assert any(node["name"] == "aten::add" for node in nodes)
+
+
+def test_the_way_lightning_uses_a_profiler(own_folder):
+    """Arguments filtered by signature; step() from hooks; __exit__, then events().key_averages()."""
+    import inspect
+
+    wanted = {"schedule": schedule(wait=1, warmup=1, active=2), "record_shapes": True, "no_such_argument": 1}
+    accepted = inspect.signature(profile.__init__).parameters
+    prof = profile(**{k: v for k, v in wanted.items() if k in accepted})
+    prof.on_trace_ready = lambda p: p.export_chrome_trace("lightning.json")
+    prof.__enter__()
+    prof.add_metadata_json("Framework", '"pytorch-lightning"') if prof.profiler else None
+    for _ in range(5):
+        add()
+        prof.step()
+    prof.__exit__(None, None, None)
+    events = prof.events()
+    table = events.key_averages(group_by_input_shapes=True).table(sort_by="cpu_time_total", row_limit=20)
+    assert "aten::add" in table and (own_folder / "lightning.json").exists()

@@ -25,11 +25,11 @@ void* BlockPool::pop() noexcept {
   while (static_cast<uint32_t>(head) != kNone) {
     const auto index = static_cast<uint32_t>(head);
     const uint64_t next = next_[index].load(std::memory_order_relaxed) | ((head >> 32) + 1) << 32;
-    if (head_.compare_exchange_weak(head, next, std::memory_order_acquire)) return at(index);
+    if (head_.compare_exchange_weak(head, next, std::memory_order_acquire)) return hand_out(index);
   }
   uint32_t fresh = fresh_.load(std::memory_order_relaxed);
   while (fresh < kMaxBlocks) {
-    if (fresh_.compare_exchange_weak(fresh, fresh + 1, std::memory_order_relaxed)) return at(fresh);
+    if (fresh_.compare_exchange_weak(fresh, fresh + 1, std::memory_order_relaxed)) return hand_out(fresh);
   }
   return nullptr;
 }
@@ -64,7 +64,7 @@ void BlockPool::trim() noexcept {
   auto index = static_cast<uint32_t>(head);
   while (index != kNone) {
     const uint32_t next = next_[index].load(std::memory_order_relaxed);
-    ::madvise(at(index), kBlockBytes, MADV_DONTNEED);
+    if (touched_[index].exchange(false, std::memory_order_relaxed)) ::madvise(at(index), kBlockBytes, MADV_DONTNEED);
     push(index);
     index = next;
   }

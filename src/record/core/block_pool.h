@@ -42,7 +42,7 @@ class BlockPool {
   uint32_t limit() const noexcept { return limit_.load(std::memory_order_relaxed); }
   uint32_t in_use() const noexcept { return in_use_.load(std::memory_order_relaxed); }
 
-  // Gives the pages of free blocks back to the system.
+  // Gives the pages of free blocks that were used since the last time back to the system.
   void trim() noexcept;
 
  private:
@@ -50,6 +50,10 @@ class BlockPool {
 
   void* pop() noexcept;
   void push(uint32_t index) noexcept;
+  char* hand_out(uint32_t index) noexcept {
+    touched_[index].store(true, std::memory_order_relaxed);
+    return at(index);
+  }
   char* at(uint32_t index) const noexcept { return base_ + size_t{index} * kBlockBytes; }
 
   char* base_ = nullptr;
@@ -58,6 +62,7 @@ class BlockPool {
   std::atomic<uint32_t> in_use_{0};
   std::atomic<uint32_t> limit_{kMaxBlocks};
   std::array<std::atomic<uint32_t>, kMaxBlocks> next_{};
+  std::array<std::atomic<bool>, kMaxBlocks> touched_{};
 };
 
 }  // namespace firelane

@@ -21,7 +21,7 @@ class NullSink final : public ByteSink {
   std::string name() const override { return "nowhere"; }
 };
 
-// One session per benchmark; counts what was dropped and what an event takes in the file.
+// One session per benchmark; counts what was dropped.
 class Recording {
  public:
   explicit Recording(benchmark::State& state) : state_(state) {
@@ -37,9 +37,6 @@ class Recording {
     session_->stop();
     const SessionStatus status = session_->status();
     state_.counters["dropped"] = static_cast<double>(status.dropped_count);
-    if (status.event_count > 0) {
-      state_.counters["bytes/event"] = static_cast<double>(status.file_bytes) / static_cast<double>(status.event_count);
-    }
   }
   Recording(const Recording&) = delete;
   Recording& operator=(const Recording&) = delete;

@@ -4,7 +4,8 @@
     bench/record.py [--rounds 15] [--ops 4000] [--write]
 
 Each round times the same loop under every recorder in turn, by the thread's own processor time (other programs on the
-machine take none of it); starting and stopping is outside of the loop. A figure is the median over rounds of
+machine take none of it); starting, stopping and a first untimed loop are outside of it, and a quarter of a second passes
+in between, so that a recorder that writes in the background has begun to. A figure is the median over rounds of
 (with the recorder - without it in the same round) per op. --write puts the table into bench/README.md.
 """
 
@@ -77,6 +78,8 @@ def add_tensor(n: int, x: torch.Tensor, y: torch.Tensor) -> None:
 
 
 def loop_ns(loop: Callable[..., None], n: int, x: torch.Tensor, y: torch.Tensor) -> float:
+    loop(n, x, y)
+    time.sleep(0.25)
     loop(n // 8, x, y)
     start = time.thread_time_ns()
     loop(n, x, y)

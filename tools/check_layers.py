@@ -30,7 +30,6 @@ LIBRARY_OF_HEADER = {
     "c10/": "torch",
     "Python.h": "python",
     "frameobject.h": "python",
-    "structmember.h": "python",
     "pythread.h": "python",
     "internal/pycore_": "python",
     "cupti": "cupti",

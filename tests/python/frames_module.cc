@@ -43,11 +43,10 @@ PyObject* stop(PyObject*, PyObject*) {
   return PyUnicode_FromString(loss.c_str());
 }
 
-PyMethodDef g_methods[] = {{"start", start, METH_VARARGS, nullptr},
-                           {"stop", stop, METH_NOARGS, nullptr},
-                           {nullptr, nullptr, 0, nullptr}};
-PyModuleDef g_module = {PyModuleDef_HEAD_INIT, "frames_module", nullptr, -1, g_methods, nullptr, nullptr, nullptr,
-                        nullptr};
+PyMethodDef g_methods[] = {
+    {"start", start, METH_VARARGS, nullptr}, {"stop", stop, METH_NOARGS, nullptr}, {nullptr, nullptr, 0, nullptr}};
+PyModuleDef g_module = {
+    PyModuleDef_HEAD_INIT, "frames_module", nullptr, -1, g_methods, nullptr, nullptr, nullptr, nullptr};
 
 }  // namespace
 

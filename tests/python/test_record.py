@@ -198,6 +198,26 @@ def test_modules_are_named_by_their_path(run):
     assert torch.nn.Module.__call__ is original
 
 
+def test_torch_compile_notices_nothing(run):
+    compiled = []
+
+    def backend(graph, inputs):
+        compiled.append(graph)
+        return graph
+
+    before = torch.compile(torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU()), backend=backend)
+    before(torch.ones(2, 4))
+    with run(modules=True, shapes=True) as r:
+        before(torch.ones(2, 4))
+        assert len(compiled) == 1
+        inside = torch.compile(torch.nn.Sequential(torch.nn.Linear(3, 3)), backend=backend, fullgraph=True)
+        inside(torch.ones(2, 3))
+    before(torch.ones(2, 4))
+    inside(torch.ones(2, 3))
+    assert len(compiled) == 2
+    assert r.recorder.losses == []
+
+
 def test_an_exception_in_a_module_ends_its_slice(run):
     class Bad(torch.nn.Module):
         def forward(self, x):

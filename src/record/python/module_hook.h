@@ -1,8 +1,10 @@
 // A slice per call of an nn.Module, named by where the module sits: "model.layers.3.attn.q_proj (Linear)".
 //
-// While recording, the class's __call__ is a callable of ours that writes begin and end around the original; it
-// stands for the original in every other respect. No module hooks are registered: those would send every module
-// through torch's slow path and make torch.compile compile anew.
+// While recording, the function nn.Module.__call__ is entered through one of ours (its vectorcall pointer), which
+// writes begin and end around the original. The function object stays the same, so torch.compile, fx and
+// whoever compares or patches it see nothing. No module hooks are registered: those would send every module
+// through torch's slow path and make torch.compile compile anew. A class with a __call__ of its own that
+// goes to nn.Module's by super() is seen from 3.12 on.
 //
 // Names come from named_modules() of the outermost module, walked once when it is first called; it is named
 // after the variable that holds it in the calling frame. Modules are only referred to weakly.

@@ -8,8 +8,9 @@ target_include_directories(firelane_options INTERFACE ${CMAKE_SOURCE_DIR}/src)
 target_compile_options(firelane_options INTERFACE -Wall -Wextra -Wshadow -Wconversion -Werror)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # g++ 12 warns inside the standard library's own inlined code (GCC bugs 105329, 105651) and asks for
-  # every field of a designated initialiser, which is the point of naming only some.
+  # every field of a designated initialiser, which is the point of naming only some; GoogleTest's macros hold an else.
   target_compile_options(firelane_options INTERFACE -Wno-missing-field-initializers -Wno-restrict
+                         -Wno-dangling-else
                          -Wno-stringop-overflow -Wno-array-bounds -Wno-maybe-uninitialized)
 else()
   # libstdc++ 12's std::stable_sort calls a function that it has itself deprecated.

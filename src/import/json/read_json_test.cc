@@ -100,7 +100,8 @@ TEST(ReadJson, any_cut_gives_the_same_model) {
   const std::string text(kEverything);
   const std::string whole = describe(load_in_chunks(text, 1 << 20, 1));
   for (size_t chunk = 1; chunk <= text.size() + 2; ++chunk) {
-    ASSERT_EQ(describe(load_in_chunks(text, chunk, static_cast<unsigned>(1 + chunk % 3))), whole) << "chunks of " << chunk << " bytes";
+    ASSERT_EQ(describe(load_in_chunks(text, chunk, static_cast<unsigned>(1 + chunk % 3))), whole)
+        << "chunks of " << chunk << " bytes";
   }
 }
 

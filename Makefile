@@ -30,7 +30,8 @@ build: setup ## build/release/firelane and the Python module, optimised
 	@$(call cmake,release)
 
 .PHONY: demo
-demo: build ## open a real trace: info, the table of ops, what to type next
+demo: setup ## open a real trace: info, the table of ops, what to type next
+	@$(call cmake,release,firelane)
 	@tools/demo.sh
 
 .PHONY: test

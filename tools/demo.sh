@@ -11,12 +11,12 @@ show() {
 }
 
 show firelane info "$trace"
-show firelane ops "$trace" --rows 10
+show firelane ops "$trace" --sort-by self_cpu_time_total --rows 10
 cat <<TXT
 
 That was a trace of torch.profiler; yours opens the same way. What to type next:
 
   build/release/firelane kernels $trace        which kernels the GPU spent its time on
   build/release/firelane steps $trace          step by step
-  build/release/firelane --help                every verb
+  build/release/firelane --help                                            every verb
 TXT

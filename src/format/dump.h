@@ -1,4 +1,4 @@
-// A .lane file as text, one line a record, in file order: what `firelane dump` prints and
+// A .lane file as text, one line a record, in file order: to look at by hand, and
 // what tests compare with.
 #pragma once
 

@@ -15,6 +15,7 @@ namespace {
 constexpr size_t kSectionBytes = 128 << 10;
 constexpr size_t kChunkBytes = 1 << 20;
 constexpr size_t kTextTableBytes = 6 << 20;
+constexpr size_t kMaxNotesBytes = 4 << 20;  // waiting for the next pass
 constexpr int64_t kHeartbeatNs = 1'000'000'000;
 
 // The thread's name as the system has it ("pt_autograd_0"); "" when it is gone.
@@ -100,9 +101,11 @@ void Drain::finish(const std::string& last_notes) noexcept {
   sink_->abandon();
 }
 
-void Drain::add_notes(std::string_view items) {
+bool Drain::add_notes(std::string_view items) {
   const std::lock_guard lock(notes_mutex_);
+  if (notes_.size() + items.size() > kMaxNotesBytes) return false;
   notes_.append(items);
+  return true;
 }
 
 bool Drain::pass() {
@@ -158,6 +161,7 @@ bool Drain::drain_thread(ThreadBuffer* b, ThreadState& state) {
     if (sections_.size() >= kChunkBytes) flush_chunk();
   });
   if (begun) flush_section();
+  if (sections_.size() >= kChunkBytes) flush_chunk();
   return more;
 }
 

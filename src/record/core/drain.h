@@ -43,8 +43,9 @@ class Drain {
   // Reads what is left, writes `last_notes`, the index and the trailer. Waits for the thread.
   void finish(const std::string& last_notes) noexcept;
 
-  // Items of a notes chunk (format/notes.h), written by the next pass. Any thread.
-  void add_notes(std::string_view items);
+  // Items of a notes chunk (format/notes.h), written by the next pass. Any thread. False when more
+  // than 4 MiB would wait: they are not taken.
+  bool add_notes(std::string_view items);
 
   uint64_t event_count() const noexcept { return event_count_.load(std::memory_order_relaxed); }
   uint64_t lost_count() const noexcept { return lost_count_.load(std::memory_order_relaxed); }

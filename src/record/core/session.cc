@@ -75,9 +75,7 @@ struct Session::Impl final : Recorder::Client {
   void end() noexcept;
   void fail(std::string reason);
   void add_loss_locked(std::string_view reason, uint64_t count);
-  void add_items(const std::string& items) {
-    if (drain != nullptr) drain->add_notes(items);
-  }
+  bool add_items(const std::string& items) { return drain == nullptr || drain->add_notes(items); }
 
   void on_exit() noexcept override {
     keep = true;
@@ -92,16 +90,16 @@ struct Session::Impl final : Recorder::Client {
 
 Result<std::unique_ptr<Session>> Session::start(const RecordOptions& options) {
   try {
-    auto impl = std::make_unique<Impl>();
-    impl->options = options;
-    impl->keep = options.keep;
-    impl->fork_count = Recorder::get().fork_count();
-    const char* reason = nullptr;
-    impl->number = Recorder::get().open_session(impl.get(), options.max_in_flight_bytes, reason);
-    if (impl->number == 0) return Error{std::string("cannot record: ") + reason};
     std::unique_ptr<Session> session(new Session());
-    session->impl_ = std::move(impl);
-    session->impl_->open();
+    session->impl_ = std::make_unique<Impl>();
+    Impl& impl = *session->impl_;
+    impl.options = options;
+    impl.keep = options.keep;
+    impl.fork_count = Recorder::get().fork_count();
+    const char* reason = nullptr;
+    impl.number = Recorder::get().open_session(&impl, options.max_in_flight_bytes, reason);
+    if (impl.number == 0) return Error{std::string("cannot record: ") + reason};
+    impl.open();
     return session;
   } catch (const std::exception& e) {
     return Error{std::string("cannot record: ") + e.what()};
@@ -202,7 +200,7 @@ void Session::add_metadata(std::string_view key, std::string_view json) noexcept
   try {
     std::string items;
     NotesWriter(items).metadata(key, json);
-    impl_->add_items(items);
+    if (!impl_->add_items(items)) add_loss("metadata too large: " + std::string(key), 0);
   } catch (const std::exception&) {
   }
 }
@@ -272,7 +270,7 @@ uint64_t Session::start_ticks() const noexcept { return impl_->start_pair.ticks;
 void Session::Impl::end() noexcept {
   {
     const std::lock_guard lock(mutex);
-    if (ended) return;
+    if (ended || number == 0) return;  // number 0: refused at the start, nothing to end
     ended = true;
     if (state != SessionState::kFailed) state = SessionState::kStopped;
   }

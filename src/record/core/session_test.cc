@@ -90,6 +90,17 @@ TEST(Session, notes_are_in_the_file) {
   EXPECT_EQ(session->status().losses[0].count, 7u);
 }
 
+TEST(Session, metadata_beyond_reason_is_a_loss_not_a_broken_file) {
+  TemporaryFolder folder;
+  auto session = start({.output = folder / "run.lane"});
+  session->add_metadata("huge", std::string(80 << 20, 'x'));
+  session->add_metadata("small", "1");
+  session->stop();
+  ASSERT_EQ(session->status().losses.size(), 1u);
+  EXPECT_EQ(session->status().losses[0].reason, "metadata too large: huge");
+  EXPECT_NE(records_of(session->path(), {}).find("note metadata small = 1"), std::string::npos);
+}
+
 TEST(Session, the_file_goes_with_the_session_unless_it_is_saved_or_kept) {
   TemporaryFolder folder;
   {

@@ -26,7 +26,7 @@ def _load():
     raise ImportError(
         f"firelane's recorder {have}, but this is torch {torch.__version__}; rebuild it beside this torch: "
         "`pip install --no-build-isolation --force-reinstall --no-deps firelane` (in a source tree: `make build`). "
-        "Reading traces (firelane.load, the firelane command) works without it"
+        "Reading traces (firelane.open, the firelane command) works without it"
     )
 
 

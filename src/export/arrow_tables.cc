@@ -12,8 +12,6 @@ namespace firelane {
 
 namespace {
 
-constexpr std::string_view kSeverityWords[] = {"info", "warning", "data_loss"};
-
 std::shared_ptr<const ArrowTexts> words(std::initializer_list<std::string_view> list) {
   auto texts = std::make_shared<ArrowTexts>();
   for (const std::string_view word : list) texts->add(word);
@@ -245,7 +243,8 @@ std::shared_ptr<const ArrowTable> losses_table(const LossCounts& losses) {
   }
   ArrowTableBuilder table("losses", counts.size());
   table.text("name", std::move(names));
-  table.own_words("severity", std::move(severities), words({kSeverityWords[0], kSeverityWords[1], kSeverityWords[2]}));
+  table.own_words("severity", std::move(severities),
+                  words({name_of(Severity::kInfo), name_of(Severity::kWarning), name_of(Severity::kDataLoss)}));
   table.own("count", std::move(counts));
   table.text("meaning", std::move(meanings));
   table.text("remedy", std::move(remedies));

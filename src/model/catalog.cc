@@ -371,10 +371,7 @@ CatalogTable losses_table() {
       {{"name", "trace.truncated, ...", Kind::kText,
         [](const Model&, Row row) { return Cell::of_text(kStats[row].name); }},
        {"severity", "info, warning or data_loss", Kind::kText,
-        [](const Model&, Row row) {
-          constexpr std::string_view kWords[] = {"info", "warning", "data_loss"};
-          return Cell::of_text(kWords[static_cast<size_t>(kStats[row].severity)]);
-        }},
+        [](const Model&, Row row) { return Cell::of_text(name_of(kStats[row].severity)); }},
        {"count", "events", Kind::kInteger, [](const Model& m, Row row) { return to_cell(m, m.losses.counts[row]); }},
        {"meaning", "what happened", Kind::kText,
         [](const Model&, Row row) { return Cell::of_text(kStats[row].meaning); }},

@@ -137,6 +137,12 @@ struct LossCounts {
   bool operator==(const LossCounts&) const = default;
 };
 
+// "info", "warning", "data_loss": the words of reports, JSON, SQL and Arrow.
+inline constexpr std::string_view name_of(Severity severity) {
+  constexpr std::string_view kNames[] = {"info", "warning", "data_loss"};
+  return kNames[static_cast<size_t>(severity)];
+}
+
 inline const StatInfo& info_of(Stat stat) { return kStats[static_cast<size_t>(stat)]; }
 
 }  // namespace firelane

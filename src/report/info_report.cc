@@ -10,10 +10,6 @@ namespace firelane::report {
 
 namespace {
 
-std::string_view name_of(Severity severity) {
-  return severity == Severity::kDataLoss ? "data loss" : severity == Severity::kWarning ? "warning" : "info";
-}
-
 Cell utc_text(int64_t unix_ns) {
   if (unix_ns == kNoNumber) return {};
   const std::time_t seconds = unix_ns / 1'000'000'000;

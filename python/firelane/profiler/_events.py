@@ -8,6 +8,7 @@ a million small objects and no more.
 from __future__ import annotations
 
 import ast
+import gc
 import json
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -31,71 +32,75 @@ _IN_ONE_FRAME = str.maketrans(" ;\t\n", "____")
 class FunctionEvent(torch_util.FunctionEvent):
     """One event. Fields as torch.profiler names them; `thread` is the system's thread id."""
 
+    __slots__ = ("_source", "_index")
+
+    # What no event of ours differs in.
+    overload_name = ""
+    node_id = -1
+    count = 1
+    is_remote = False
+    is_legacy = False
+    metadata_json = None
+    self_cpu_percent = total_cpu_percent = total_device_percent = -1
+
     def __init__(self, source: EventSource, index: int) -> None:
-        self.__dict__["_source"] = source
-        self.__dict__["_index"] = index
+        self._source = source
+        self._index = index
 
     def __getattr__(self, name: str) -> Any:
-        fields = self.__dict__
-        source = fields.get("_source")
-        if source is None or name.startswith("__"):
+        if name.startswith("_"):
             raise AttributeError(name)
-        if name == "cpu_parent":
-            value = source.event(source.columns.parent(fields["_index"]))
-        elif name == "cpu_children":
-            value = [source.event(child) for child in source.columns.children(fields["_index"])]
-        elif "time_range" not in fields:
-            fields.update(source.fields_of(fields["_index"]))
-            if name not in fields:
-                raise AttributeError(name)
-            return fields[name]
-        else:
-            raise AttributeError(f"'FunctionEvent' object has no attribute '{name}'")
-        fields[name] = value
-        return value
+        return self._source.fetch(self, self._index, name)
 
     def __reduce__(self) -> Any:
         raise TypeError("an event cannot be pickled apart from its trace; save the trace: prof.save('run.lane')")
 
 
 class EventSource:
-    """Makes events of one trace; an event exists once, however often it is met."""
+    """The events of one trace; each exists once, and gets its fields when they are asked for."""
 
     def __init__(self, columns: Any, use_device: str | None) -> None:
         self.columns = columns
         self.use_device = use_device
-        self._events: dict[int, FunctionEvent] = {}
+        self._device_type = _DEVICE_TYPES.get(use_device or "", DeviceType.CUDA)
+        self._events: list[FunctionEvent] | None = None
 
-    def event(self, index: int | None) -> FunctionEvent | None:
-        if index is None:
-            return None
-        event = self._events.get(index)
-        if event is None:
-            event = self._events[index] = FunctionEvent(self, index)
-        return event
+    def events(self) -> list[FunctionEvent]:
+        if self._events is None:
+            was_on = gc.isenabled()
+            gc.disable()  # a million new objects, none of them garbage
+            try:
+                self._events = [FunctionEvent(self, index) for index in range(len(self.columns))]
+            finally:
+                if was_on:
+                    gc.enable()
+        return self._events
 
-    def fields_of(self, index: int) -> dict[str, Any]:
+    def fetch(self, event: FunctionEvent, index: int, name: str) -> Any:
+        if name == "time_range":
+            start_ns, end_ns = self.columns.times(index)
+            value = event.__dict__[name] = torch_util.Interval(start_ns / 1000, end_ns / 1000)
+        elif name == "device_type":
+            value = event.__dict__[name] = self._device_type if self.columns.is_on_device(index) else DeviceType.CPU
+        elif name == "cpu_parent":
+            parent = self.columns.parent(index)
+            value = event.__dict__[name] = None if parent is None else self.events()[parent]
+        elif name == "cpu_children":
+            value = event.__dict__[name] = [self.events()[child] for child in self.columns.children(index)]
+        elif "trace_name" in event.__dict__:
+            raise AttributeError(f"'FunctionEvent' object has no attribute '{name}'")
+        else:
+            event.__dict__.update(self._fields_of(index))
+            value = getattr(event, name)
+        return value
+
+    def _fields_of(self, index: int) -> dict[str, Any]:
         fields = self.columns.fields(index)
-        start_us, end_us = fields.pop("start_ns") / 1000, fields.pop("end_ns") / 1000
-        on_device = fields.pop("on_device")
-        fields.update(
-            time_range=torch_util.Interval(start_us, end_us),
-            kernels=[torch_util.Kernel(n, d, ns / 1000) for n, d, ns in fields["kernels"]],
-            input_shapes=_parsed(fields["input_shapes"]),
-            concrete_inputs=[_value_of(v) for v in _parsed(fields["concrete_inputs"])],
-            device_type=_DEVICE_TYPES.get(self.use_device or "", DeviceType.CUDA) if on_device else DeviceType.CPU,
-            use_device=self.use_device,
-            kwinputs={},
-            overload_name="",
-            node_id=-1,
-            count=1,
-            is_remote=False,
-            is_legacy=False,
-            metadata_json=None,
-            self_cpu_percent=-1,
-            total_cpu_percent=-1,
-            total_device_percent=-1,
-        )
+        fields["kernels"] = [torch_util.Kernel(n, d, ns / 1000) for n, d, ns in fields["kernels"]]
+        fields["input_shapes"] = _parsed(fields["input_shapes"])
+        fields["concrete_inputs"] = [_value_of(v) for v in _parsed(fields["concrete_inputs"])]
+        fields["kwinputs"] = {}
+        fields["use_device"] = self.use_device
         return fields
 
 
@@ -166,7 +171,7 @@ class RecordedEvents(EventList):
         if not self._filled:
             self._filled = True
             for source in reversed(self._sources):  # the newest cycle first, as with torch's acc_events
-                super().extend(source.event(i) for i in range(len(source.columns)))
+                super().extend(source.events())
 
     def key_averages(
         self, group_by_input_shapes: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False

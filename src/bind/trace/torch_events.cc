@@ -1,6 +1,7 @@
 #include "bind/trace/torch_events.h"
 
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
@@ -76,6 +77,19 @@ class Events {
     return {events_.child.begin() + events_.child_begin[event], events_.child.begin() + events_.child_begin[event + 1]};
   }
 
+  bool is_on_device(uint32_t event) const { return events_.side[checked(event)] == EventSide::kDevice; }
+
+  // Start and end in ns.
+  std::pair<int64_t, int64_t> times(uint32_t event) const {
+    const Row row = events_.row[checked(event)];
+    switch (events_.side[event]) {
+      case EventSide::kHost: return {model_->host_slices.start_ns[row], model_->host_slices.end_ns(row)};
+      case EventSide::kDevice: return {model_->device_slices.start_ns[row], model_->device_slices.end_ns(row)};
+      case EventSide::kMemory: break;
+    }
+    return {model_->memory_events.time_ns[row], model_->memory_events.time_ns[row]};
+  }
+
   nb::dict fields(uint32_t event) {
     switch (events_.side[checked(event)]) {
       case EventSide::kHost: return host_fields(event);
@@ -91,21 +105,18 @@ class Events {
     return event;
   }
 
-  nb::dict common(uint32_t event, std::string_view name, int64_t start_ns, int64_t duration_ns, LaneId lane) const {
+  nb::dict common(uint32_t event, std::string_view name, LaneId lane) const {
     const auto at = static_cast<size_t>(lane);
     const auto number = [](const TraceId& id) { return id.number == kNoNumber ? int64_t{0} : id.number; };
     nb::dict out;
     out["name"] = name.starts_with("ProfilerStep#") ? std::string_view("ProfilerStep*") : name;
     out["trace_name"] = name;
-    out["start_ns"] = start_ns;
-    out["end_ns"] = start_ns + duration_ns;
     out["thread"] = number(model_->lanes.tid[at]);
     out["device_index"] = number(model_->lanes.pid[at]);
     out["device_resource_id"] = number(model_->lanes.tid[at]);
     out["is_async"] = model_->lanes.kind[at] == LaneKind::kAsync;
     out["cpu_memory_usage"] = events_.memory[event].cpu_bytes;
     out["device_memory_usage"] = events_.memory[event].device_bytes;
-    out["on_device"] = events_.side[event] == EventSide::kDevice;
     out["is_user_annotation"] = false;
     out["id"] = 0;
     out["fwd_thread"] = 0;
@@ -122,8 +133,7 @@ class Events {
   nb::dict host_fields(uint32_t event) {
     const HostSlices& host = model_->host_slices;
     const Row row = events_.row[event];
-    nb::dict out =
-        common(event, model_->text(host.name[row]), host.start_ns[row], host.duration_ns[row], host.lane[row]);
+    nb::dict out = common(event, model_->text(host.name[row]), host.lane[row]);
     out["stack"] = stacks_.frames(stacks_.of_host(row, events_.backward[event]));
     out["kernels"] = kernels_of(row);
     const bool is_annotation = host.kind[row] == HostKind::kAnnotation;
@@ -147,8 +157,7 @@ class Events {
   nb::dict device_fields(uint32_t event) {
     const DeviceSlices& device = model_->device_slices;
     const Row row = events_.row[event];
-    nb::dict out =
-        common(event, model_->text(device.name[row]), device.start_ns[row], device.duration_ns[row], device.lane[row]);
+    nb::dict out = common(event, model_->text(device.name[row]), device.lane[row]);
     out["is_user_annotation"] = device.kind[row] == DeviceKind::kAnnotation;
     out["device_index"] = device.device[row];
     out["device_resource_id"] = device.stream[row];
@@ -160,8 +169,7 @@ class Events {
     const MemoryEvents& memory = model_->memory_events;
     const Row row = events_.row[event];
     const bool is_out_of_memory = memory.kind[row] == MemoryKind::kOutOfMemory;
-    nb::dict out =
-        common(event, is_out_of_memory ? "[OutOfMemory]" : "[memory]", memory.time_ns[row], 0, memory.lane[row]);
+    nb::dict out = common(event, is_out_of_memory ? "[OutOfMemory]" : "[memory]", memory.lane[row]);
     out["trace_name"] = nb::none();  // torch: not for a Chrome trace
     return out;
   }
@@ -208,6 +216,8 @@ void bind_torch_events(nb::module_& module, nb::class_<Trace>& trace) {
       .def("__len__", &Events::size)
       .def("parent", &Events::parent, nb::arg("event"))
       .def("children", &Events::children, nb::arg("event"))
+      .def("is_on_device", &Events::is_on_device, nb::arg("event"))
+      .def("times", &Events::times, nb::arg("event"))
       .def("fields", &Events::fields, nb::arg("event"));
   trace.def("_function_events", &function_events_of);
   trace.def("_key_averages", &key_averages, nb::arg("group_by_input_shape") = false, nb::arg("group_by_stack_n") = 0,

@@ -54,6 +54,7 @@ def main() -> None:
     arguments = parser.parse_args()
 
     torch.manual_seed(0)
+    torch.set_num_threads(1)  # the model is too small to share
     model = Model()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     loader = torch.utils.data.DataLoader(Sequences(), batch_size=BATCH, shuffle=True)

@@ -1,22 +1,25 @@
 #!/usr/bin/env bash
-# make demo: opens a real trace of three training steps and shows what one gets.
+# make demo: records a live training loop on the CPU, without a change to it, and shows what one gets.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-export PATH="$PWD/build/release:$PATH"
-trace=tests/data/gpt_full.json.gz
+export PATH="$PWD/build/release:$PWD/.venv/bin:$PATH"
+mkdir -p build/demo
+trace=build/demo/run.lane
 
 show() {
   printf '\n$ %s\n' "$*"
   "$@"
 }
 
-show firelane info "$trace"
-show firelane ops "$trace" --sort-by self_cpu_time_total --rows 10
+show firelane record --force --shapes --modules -o "$trace" -- python examples/train.py
+show firelane export "$trace" --to chrome -o build/demo/run.json.gz --force
+ls -l build/demo
 cat <<TXT
 
-That was a trace of torch.profiler; yours opens the same way. What to type next:
+That was examples/train.py; yours is recorded the same way, and traces of torch.profiler open, too. What to type next:
 
-  build/release/firelane kernels $trace        which kernels the GPU spent its time on
-  build/release/firelane steps $trace          step by step
-  build/release/firelane --help                                            every verb
+  build/release/firelane info $trace                            what it can answer
+  build/release/firelane ops $trace --group-by-shape            time per operator and shape
+  build/release/firelane kernels tests/data/gpt_full.json.gz                a real trace from a GPU
+  build/release/firelane --help                                             every verb
 TXT

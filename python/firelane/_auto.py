@@ -12,6 +12,7 @@ import atexit
 import functools
 import json
 import os
+import statistics
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -55,6 +56,7 @@ class Auto:
         self.range_id = 0
         self.is_over = False
         self.path = ""
+        self.samples: list[tuple[int, str, int]] = []
 
     # -- finding steps --------------------------------------------------------------------
 
@@ -154,6 +156,7 @@ class Auto:
                 if getattr(flags, name):
                     self.recording.add_metadata(name, "1")
             self.recording.add_metadata("step_source", json.dumps(self.source or "none"))
+            self.samples = self.timer.samples  # stop() empties it
             self.recording.stop(self.timer)
 
     def step_aside(self, recording: Any) -> None:
@@ -211,12 +214,22 @@ class Auto:
             return
         rows = self.recording.key_averages()
         print(rows.table(sort_by="self_cpu_time_total", row_limit=10), end="", file=sys.stderr)
-        print(f"\n{_steps_line(self.recording.trace)}wrote {self.path}; next: firelane info {self.path}", file=sys.stderr)
+        name = os.path.relpath(self.path) if self.path.startswith(os.getcwd() + os.sep) else self.path
+        print(f"\n{_step_times(self.samples)}wrote {name}; next: firelane info {name}", file=sys.stderr)
 
 
-def _steps_line(trace: Any) -> str:
-    count = len(trace.steps)
-    return f"{count} steps recorded; " if count else ""
+def _step_times(samples: list[tuple[int, str, int]]) -> str:
+    """The median step as it is, and as it was while being recorded."""
+    times = {phase: [ns / 1e6 for _, of, ns in samples if of == phase] for phase in ("unrecorded", "recorded")}
+    if not times["recorded"]:
+        return ""
+    recorded = f"{statistics.median(times['recorded']):.1f} ms"
+    if not times["unrecorded"]:
+        return f"{len(times['recorded'])} steps of {recorded}; "
+    return (
+        f"a step takes {statistics.median(times['unrecorded']):.1f} ms (median of {len(times['unrecorded'])}), "
+        f"{recorded} while recording (of {len(times['recorded'])}); "
+    )
 
 
 def _followed_by(method: Callable[..., Any], then: Callable[[Any], None]) -> Callable[..., Any]:

@@ -30,8 +30,8 @@ build: setup ## build/release/firelane and the Python module, optimised
 	@$(call cmake,release)
 
 .PHONY: demo
-demo: setup ## open a real trace: info, the table of ops, what to type next
-	@$(call cmake,release,firelane)
+demo: setup ## record a small transformer as it trains: table, .lane and Chrome trace, what to type next
+	@$(call cmake,release)
 	@tools/demo.sh
 
 .PHONY: test

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "analyze/device_work.h"
+#include "analyze/median.h"
 
 namespace firelane {
 
@@ -14,6 +15,19 @@ bool any_text(const std::vector<StringId>& column) {
 }
 bool any_number(const std::vector<int64_t>& column) {
   return std::any_of(column.begin(), column.end(), [](int64_t number) { return number != kNoNumber; });
+}
+
+StepTimes find_step_times(const TimedSteps& steps) {
+  std::vector<int64_t> undisturbed;
+  std::vector<int64_t> recorded;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    if (steps.disturbance[i] == StepDisturbance::kNone) undisturbed.push_back(steps.duration_ns[i]);
+    if (steps.disturbance[i] == StepDisturbance::kRecorded) recorded.push_back(steps.duration_ns[i]);
+  }
+  return {.true_step_ns = median(undisturbed),
+          .true_step_count = static_cast<int64_t>(undisturbed.size()),
+          .recorded_step_ns = median(recorded),
+          .recorded_step_count = static_cast<int64_t>(recorded.size())};
 }
 
 EventCounts count_events(const Model& model) {
@@ -154,6 +168,7 @@ TraceDescription describe_trace(const Model& model) {
   find_program(model, out);
   out.unix_start_ns = unix_start(model.info);
   out.device_busy_ns = device_busy(model).total_ns();
+  out.step_times = find_step_times(model.timed_steps);
   out.events = count_events(model);
   out.spans = find_spans(model);
   const Holdings has = look_for(model, out.events);

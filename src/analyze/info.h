@@ -50,6 +50,15 @@ struct EventCounts {
   int64_t flows = 0;
 };
 
+// Steps as our recorder timed them: without recording (the true step) and while recording.
+// Medians; kNoNumber when there are none.
+struct StepTimes {
+  int64_t true_step_ns = kNoNumber;
+  int64_t true_step_count = 0;
+  int64_t recorded_step_ns = kNoNumber;
+  int64_t recorded_step_count = 0;
+};
+
 struct TraceDescription {
   std::string program;                // name of the process with the most host slices; "" unknown
   int64_t process_id = kNoNumber;     // its id
@@ -57,6 +66,7 @@ struct TraceDescription {
   int64_t threads = 0;                // lanes with at least one slice
   int64_t streams = 0;
   int64_t device_busy_ns = 0;  // union over all streams
+  StepTimes step_times;
   EventCounts events;
   std::vector<Span> spans;  // of the profiler itself, in order of time
   std::vector<RecordingOption> options;

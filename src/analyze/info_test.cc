@@ -87,5 +87,20 @@ TEST(DescribeTrace, an_empty_trace_answers_nothing_and_does_not_fail) {
   EXPECT_EQ(description.unix_start_ns, kNoNumber);
 }
 
+TEST(DescribeTrace, the_true_step_is_the_median_of_the_steps_that_were_not_recorded) {
+  Model m = TraceBuilder().build();
+  using D = StepDisturbance;
+  m.timed_steps = {.number = {0, 1, 2, 3, 4, 5, 6},
+                   .disturbance = {D::kNone, D::kNone, D::kNone, D::kNone, D::kWarmup, D::kRecorded, D::kRecorded},
+                   .start_ns = {0, 1, 2, 3, 4, 5, 6},
+                   .duration_ns = {90, 10, 12, 14, 500, 20, 30}};
+  const StepTimes times = describe_trace(m).step_times;
+  EXPECT_EQ(times.true_step_ns, 13);
+  EXPECT_EQ(times.true_step_count, 4);
+  EXPECT_EQ(times.recorded_step_ns, 25);
+  EXPECT_EQ(times.recorded_step_count, 2);
+  EXPECT_EQ(describe_trace(TraceBuilder().build()).step_times.true_step_ns, kNoNumber);
+}
+
 }  // namespace
 }  // namespace firelane

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "analyze/device_work.h"
+#include "analyze/median.h"
 #include "base/check.h"
 
 namespace firelane {
@@ -27,13 +28,6 @@ class StepFinder {
  private:
   const Steps& steps_;
 };
-
-int64_t median(std::vector<int64_t> values) {
-  std::sort(values.begin(), values.end());
-  const size_t middle = values.size() / 2;
-  if (values.size() % 2 == 1) return values[middle];
-  return values[middle - 1] + (values[middle] - values[middle - 1]) / 2;
-}
 
 void count_starts(const Model& model, StepTable& table) {
   const StepFinder finder(model.steps);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <ctime>
 
 #include "report/quantity.h"
@@ -37,6 +38,7 @@ std::vector<Fact> facts_of(const Model& model, const TraceDescription& descripti
   const TraceInfo& info = model.info;
   const Steps& steps = model.steps;
   const size_t last = steps.size() - 1;
+  const StepTimes& times = description.step_times;
   return {
       {"path", "File", Kind::kText, info.path},
       {"format", "Format", Kind::kText, info.format + (info.compressed ? ", gzip" : "")},
@@ -52,6 +54,10 @@ std::vector<Fact> facts_of(const Model& model, const TraceDescription& descripti
       {"step_count", "Steps", Kind::kNumber, static_cast<int64_t>(steps.size())},
       {"first_step", "First step", Kind::kNumber, steps.size() == 0 ? Cell{} : Cell{steps.number[0]}},
       {"last_step", "Last step", Kind::kNumber, steps.size() == 0 ? Cell{} : Cell{steps.number[last]}},
+      {"true_step_ns", "Step, not recorded", Kind::kDuration, cell_unless(times.true_step_ns, kNoNumber)},
+      {"true_step_count", "  median of", Kind::kNumber, cell_unless(times.true_step_count, int64_t{0})},
+      {"recorded_step_ns", "Step, recorded", Kind::kDuration, cell_unless(times.recorded_step_ns, kNoNumber)},
+      {"recorded_step_count", "  median of", Kind::kNumber, cell_unless(times.recorded_step_count, int64_t{0})},
       {"thread_count", "Threads", Kind::kNumber, description.threads},
       {"stream_count", "Streams", Kind::kNumber, description.streams},
       {"rank", "Rank", Kind::kNumber, cell_unless(info.distributed.rank, kNoNumber)},
@@ -124,6 +130,26 @@ Table options_table(const std::vector<RecordingOption>& options) {
   return table;
 }
 
+// What our recorder says about itself: its cost for one event of each kind, and what went wrong.
+Table recorder_costs_table(const RecorderInfo& recorder) {
+  Table table{.name = "recorder_costs",
+              .title = "Cost of recording, measured in the program",
+              .columns = {{"event", "Event"}, {"cost_ns", "Added, each", Kind::kDuration}}};
+  for (const RecorderInfo::Cost& cost : recorder.costs) table.add({cost.event, std::llround(cost.ns)});
+  return table;
+}
+
+Table recorder_losses_table(const RecorderInfo& recorder) {
+  Table table{.name = "recorder_losses",
+              .title = "What the recorder could not keep",
+              .columns = {{"reason", "Reason"}, {"count", "Events", Kind::kNumber}}};
+  if (!recorder.stopped_because.empty()) table.add({recorder.stopped_because, Cell{}});
+  for (const RecorderInfo::Loss& loss : recorder.losses) {
+    table.add({loss.reason, cell_unless(static_cast<int64_t>(loss.count), int64_t{0})});
+  }
+  return table;
+}
+
 Table answers_table(const std::vector<Answer>& answers) {
   Table table{.name = "answers",
               .title = "What this trace can answer",
@@ -158,9 +184,10 @@ Table losses_table(const std::vector<Loss>& losses) {
 
 Report info_report(const Model& model, const TraceDescription& description) {
   Report report{.facts = facts_of(model, description)};
-  report.tables = {devices_table(model.info.devices),     events_table(description.events),
-                   spans_table(model, description.spans), options_table(description.options),
-                   answers_table(description.answers),    losses_table(description.losses)};
+  report.tables = {devices_table(model.info.devices),         events_table(description.events),
+                   spans_table(model, description.spans),     options_table(description.options),
+                   recorder_costs_table(model.info.recorder), recorder_losses_table(model.info.recorder),
+                   answers_table(description.answers),        losses_table(description.losses)};
   for (Table& table : report.tables) table.hide_if_empty = true;
   if (description.losses.empty()) report.notes.push_back("nothing was lost, repaired or left out");
   return report;

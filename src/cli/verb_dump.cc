@@ -2,6 +2,8 @@
 #include "cli/open.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
+#include "format/dump.h"
+#include "import/byte_source.h"
 #include "report/dump.h"
 
 namespace firelane::cli {
@@ -12,8 +14,21 @@ struct DumpArgs {
   std::string path;
   report::DumpOptions options;
   bool json = false;
+  bool records = false;
   OutputOptions output;
 };
+
+// What stands in a .lane file, before anything is sorted or linked.
+Result<int> run_dump_records(const DumpArgs& args) {
+  FL_TRY(Output output, Output::open(args.output));
+  FL_TRY(const std::unique_ptr<ByteSource> file, open_file(args.path));
+  std::string bytes(file->total_bytes(), '\0');
+  bytes.resize(file->read(bytes.data(), bytes.size()));
+  FL_TRY(const std::string text, dump_lane(bytes, args.path));
+  FL_TRY_VOID(output.write(text));
+  FL_TRY_VOID(output.close());
+  return kExitOk;
+}
 
 Result<int> run_dump(const DumpArgs& args) {
   FL_TRY(Output output, Output::open(args.output));
@@ -44,9 +59,11 @@ Verb dump_verb() {
                 ->check(whole_number())
                 ->type_name("N");
             app.add_flag("--args", args->options.args, "add the whole source event to each row that has one (slow)");
-            app.add_flag("--json", args->json, "one JSON object a line instead of text");
+            CLI::Option* json = app.add_flag("--json", args->json, "one JSON object a line instead of text");
+            app.add_flag("--records", args->records, "the raw records of a .lane file, in file order, instead of rows")
+                ->excludes(json);
             add_file_options(app, args->output);
-            return [args] { return run_dump(*args); };
+            return [args] { return args->records ? run_dump_records(*args) : run_dump(*args); };
           }};
 }
 

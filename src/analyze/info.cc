@@ -17,6 +17,8 @@ bool any_number(const std::vector<int64_t>& column) {
   return std::any_of(column.begin(), column.end(), [](int64_t number) { return number != kNoNumber; });
 }
 
+}  // namespace
+
 StepTimes find_step_times(const TimedSteps& steps) {
   std::vector<int64_t> undisturbed;
   std::vector<int64_t> recorded;
@@ -29,6 +31,8 @@ StepTimes find_step_times(const TimedSteps& steps) {
           .recorded_step_ns = median(recorded),
           .recorded_step_count = static_cast<int64_t>(recorded.size())};
 }
+
+namespace {
 
 EventCounts count_events(const Model& model) {
   EventCounts counts;

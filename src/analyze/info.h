@@ -74,6 +74,7 @@ struct TraceDescription {
   std::vector<Loss> losses;  // data loss first, then warnings, then the rest
 };
 
+StepTimes find_step_times(const TimedSteps& steps);
 TraceDescription describe_trace(const Model& model);
 
 }  // namespace firelane

@@ -1,0 +1,61 @@
+// Cost by hand: two steps of one second under a power that rises in a straight line.
+#include "analyze/cost.h"
+
+#include <gtest/gtest.h>
+
+#include "model/trace_builder.h"
+
+namespace firelane {
+namespace {
+
+TraceBuilder two_steps() {
+  TraceBuilder trace;
+  trace.step(1, {.start_us = 0, .end_us = 1e6}).step(2, {.start_us = 1e6, .end_us = 2e6});
+  return trace;
+}
+
+TEST(Cost, energy_is_the_area_under_the_power) {
+  const Model model = two_steps().counter("GPU 0 power (W)", 0, 100).counter("GPU 0 power (W)", 2e6, 300).build();
+  const Cost cost = cost_of(model, {.grams_per_kwh = 360, .samples_per_step = 10});
+  ASSERT_EQ(cost.steps.size(), 2u);
+  EXPECT_NEAR(cost.steps[0].energy_joules, 150, 1e-9);
+  EXPECT_NEAR(cost.steps[1].energy_joules, 250, 1e-9);
+  EXPECT_NEAR(cost.energy_joules, 400, 1e-9);
+  EXPECT_NEAR(cost.mean_power_watts, 200, 1e-9);
+  EXPECT_NEAR(cost.joules_per_sample, 20, 1e-9);
+  EXPECT_NEAR(cost.grams_per_step, 200 / 3.6e6 * 360, 1e-12);
+}
+
+TEST(Cost, price_is_time_by_the_hour) {
+  const Model model = two_steps().build();
+  const Cost cost = cost_of(model, {.price_per_hour = 3.6, .samples_per_step = 2, .steps_per_run = 1000});
+  EXPECT_NEAR(cost.price_per_step, 0.001, 1e-12);
+  EXPECT_NEAR(cost.price_per_1000_samples, 0.5, 1e-12);
+  EXPECT_NEAR(cost.price_per_run, 1, 1e-12);
+  EXPECT_EQ(cost.energy_joules, -1);
+  EXPECT_EQ(cost.grams_per_step, -1);
+}
+
+TEST(Cost, price_is_by_the_step_without_recording_where_it_is_known) {
+  Model model = two_steps().build();
+  model.timed_steps = {.number = {0, 1},
+                       .disturbance = {StepDisturbance::kNone, StepDisturbance::kRecorded},
+                       .start_ns = {0, 0},
+                       .duration_ns = {500'000'000, 1'000'000'000}};
+  EXPECT_NEAR(cost_of(model, {.price_per_hour = 3.6}).price_per_step, 0.0005, 1e-12);
+}
+
+TEST(Cost, milliwatts_and_other_counters_are_told_apart) {
+  const Model model = two_steps()
+                          .counter("power mW", 0, 100'000)
+                          .counter("power mW", 2e6, 100'000)
+                          .counter("temperature", 0, 70)
+                          .counter("temperature", 2e6, 70)
+                          .build();
+  const Cost cost = cost_of(model);
+  EXPECT_EQ(cost.power_tracks, 1);
+  EXPECT_NEAR(cost.energy_joules, 200, 1e-9);
+}
+
+}  // namespace
+}  // namespace firelane

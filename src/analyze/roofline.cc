@@ -1,0 +1,255 @@
+#include "analyze/roofline.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "analyze/device_work.h"
+#include "analyze/flops.h"
+#include "analyze/op_tensors.h"
+#include "base/check.h"
+#include "base/hash.h"
+
+namespace firelane {
+
+namespace {
+
+// A call shorter than this that reaches less than a quarter of its roof is bound by latency.
+constexpr double kShortNs = 10'000;
+constexpr double kFarFromRoof = 0.25;
+
+struct RowKey {
+  StringId op, dims, types;
+  bool operator==(const RowKey&) const = default;
+};
+struct RowHash {
+  size_t operator()(const RowKey& key) const {
+    return mix_hash(static_cast<uint64_t>(key.op) << 32 | static_cast<uint64_t>(key.dims),
+                    static_cast<uint64_t>(key.types));
+  }
+};
+
+// One call of an op: its device work together.
+struct Call {
+  int64_t device_ns = 0;
+  int64_t kernels = 0;
+  int64_t longest_ns = -1;
+  Row longest = kNoRow;  // device slice
+  Row first_start = kNoRow;
+};
+
+Row owner_of(const Model& model, FlopsTable& flops, Row op, KernelClass kernel_class) {
+  if (!is_matrix_class(kernel_class)) return op;
+  for (Row row = op; row != kNoRow && model.host_slices.kind[row] == HostKind::kOp;
+       row = model.host_slices.parent[row]) {
+    if (flops.of(row).op_flops > 0) return row;
+  }
+  return op;
+}
+
+// Arithmetic of a call: what the kernel's name says, else what its inputs are.
+Precision call_precision(const KernelTraits& traits, const std::vector<OpTensor>& inputs) {
+  Precision of_inputs = Precision::kUnknown;
+  for (const OpTensor& tensor : inputs) {
+    if (tensor.precision != Precision::kUnknown) of_inputs = tensor.precision;
+    if (of_inputs != Precision::kUnknown && tensor.dims.size() > 1) break;
+  }
+  // cuDNN's attention says f16 for both halves; the inputs know better. tf32 only the name can say.
+  const bool name_knows = traits.precision == Precision::kTf32 || of_inputs == Precision::kUnknown;
+  return name_knows ? traits.precision : of_inputs;
+}
+
+void decide_bound(const DevicePeaks* peaks, RooflineRow& row) {
+  if (peaks == nullptr) return;
+  const double peak = peaks->flops_per_s(row.precision, row.tensor_cores);
+  const double compute_ns = row.flops > 0 && peak > 0 ? static_cast<double>(row.flops) / peak * 1e9 : -1;
+  const double memory_ns =
+      row.bytes != kNoNumber && row.bytes > 0 ? static_cast<double>(row.bytes) / peaks->bandwidth_gb_s : -1;
+  row.roof_ns = std::max(compute_ns, memory_ns);
+  if (row.roof_ns < 0 || row.device_ns == 0) return;
+  row.bound = compute_ns >= memory_ns ? Bound::kCompute : Bound::kMemory;
+  const auto time_ns = static_cast<double>(row.device_ns);
+  const bool is_short = time_ns / static_cast<double>(std::max<int64_t>(row.calls, 1)) < kShortNs;
+  if (is_short && row.roof_ns < kFarFromRoof * time_ns) row.bound = Bound::kLatency;
+}
+
+std::string_view main_device(const Model& model, int32_t device) {
+  for (const DeviceProperties& each : model.info.devices) {
+    if (each.id == device || model.info.devices.size() == 1) return each.name;
+  }
+  return {};
+}
+
+int32_t busiest_device(const Model& model) {
+  std::unordered_map<int32_t, int64_t> work;
+  for (Row row = 0; row < model.device_slices.size(); ++row) {
+    if (is_device_work(model.device_slices.kind[row])) {
+      work[model.device_slices.device[row]] += model.device_slices.duration_ns[row];
+    }
+  }
+  int32_t best = -1;
+  int64_t most = -1;
+  for (const auto& [device, ns] : work) {
+    if (ns > most || (ns == most && device < best)) {
+      best = device;
+      most = ns;
+    }
+  }
+  return best;
+}
+
+// FLOPs where their device work starts, in time at peak.
+class Utilization {
+ public:
+  Utilization(const Model& model, const DevicePeaks* peaks) : model_(model), peaks_(peaks) {
+    for (size_t i = 0; i < model.steps.size(); ++i) {
+      steps_.push_back({.step = model.steps.number[i], .duration_ns = model.steps.duration_ns[i]});
+    }
+    at_peak_ns_.assign(steps_.size() + 1, 0);
+    whole_.duration_ns = model.info.duration_ns;
+  }
+  void add(int64_t start_ns, int64_t flops, Precision precision, TensorCores tensor_cores) {
+    if (flops <= 0) return;
+    const double peak = peaks_ == nullptr ? 0 : peaks_->flops_per_s(precision, tensor_cores);
+    const double ns = peak > 0 ? static_cast<double>(flops) / peak * 1e9 : 0;
+    whole_.flops += flops;
+    at_peak_ns_.back() += ns;
+    const auto& starts = model_.steps.start_ns;
+    const auto after = std::upper_bound(starts.begin(), starts.end(), start_ns) - starts.begin();
+    if (after == 0) return;
+    const auto step = static_cast<size_t>(after - 1);
+    if (start_ns >= starts[step] + model_.steps.duration_ns[step]) return;
+    steps_[step].flops += flops;
+    at_peak_ns_[step] += ns;
+  }
+  void finish(Roofline& out) {
+    const auto percent = [&](double ns, int64_t duration_ns) {
+      return peaks_ == nullptr || duration_ns <= 0 ? -1 : 100.0 * ns / static_cast<double>(duration_ns);
+    };
+    for (size_t i = 0; i < steps_.size(); ++i) steps_[i].mfu_percent = percent(at_peak_ns_[i], steps_[i].duration_ns);
+    whole_.mfu_percent = percent(at_peak_ns_.back(), whole_.duration_ns);
+    out.steps = std::move(steps_);
+    out.whole = whole_;
+  }
+
+ private:
+  const Model& model_;
+  const DevicePeaks* peaks_;
+  std::vector<UtilizationRow> steps_;
+  UtilizationRow whole_;
+  std::vector<double> at_peak_ns_;  // per step; the last is the whole trace
+};
+
+// Device work by the op call that owns it, in order of the ops' rows.
+std::vector<std::pair<Row, Call>> calls_of(const Model& model, FlopsTable& flops, TraitsOfNames& traits,
+                                           Roofline& out) {
+  const DeviceSlices& slices = model.device_slices;
+  std::unordered_map<Row, Call> calls;
+  for (Row row = 0; row < slices.size(); ++row) {
+    if (!is_device_work(slices.kind[row])) continue;
+    const int64_t ns = slices.duration_ns[row];
+    out.work_ns += ns;
+    const bool is_kernel = slices.kind[row] == DeviceKind::kKernel;
+    const KernelTraits& kernel = traits.of(slices.name[row]);
+    if (is_kernel && is_matrix_class(kernel.kernel_class)) {
+      out.matrix_ns += ns;
+      if (kernel.tensor_cores == TensorCores::kYes) out.tensor_core_ns += ns;
+      if (kernel.tensor_cores == TensorCores::kUnknown) out.tensor_core_unknown_ns += ns;
+    }
+    if (slices.op[row] == kNoRow) {
+      out.without_op_ns += ns;
+      continue;
+    }
+    Call& call = calls[owner_of(model, flops, slices.op[row], kernel.kernel_class)];
+    call.device_ns += ns;
+    ++call.kernels;
+    if (ns > call.longest_ns) {
+      call.longest_ns = ns;
+      call.longest = row;
+    }
+    if (call.first_start == kNoRow || slices.start_ns[row] < slices.start_ns[call.first_start]) call.first_start = row;
+  }
+  std::vector<std::pair<Row, Call>> sorted(calls.begin(), calls.end());
+  std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  return sorted;
+}
+
+}  // namespace
+
+std::string_view name_of(Bound bound) {
+  switch (bound) {
+    case Bound::kCompute: return "compute";
+    case Bound::kMemory: return "memory";
+    case Bound::kLatency: return "latency";
+    default: return "unknown";
+  }
+}
+
+Roofline roofline(const Model& model) {
+  Roofline out;
+  const int32_t device = busiest_device(model);
+  out.peaks = peaks_of(model, device);
+  out.device_name = main_device(model, device);
+  FlopsTable flops(model);
+  TraitsOfNames traits(model);
+  Utilization utilization(model, out.peaks);
+  std::unordered_map<RowKey, size_t, RowHash> row_of;
+  std::vector<int64_t> longest;     // per row: the longest call
+  std::vector<int64_t> longest_ns;  // per row: the longest kernel
+  std::vector<int64_t> call_bytes;  // per row
+  for (const auto& [op, call] : calls_of(model, flops, traits, out)) {
+    const Row detail = model.op_detail(op);
+    const bool has_detail = model.host_slices.kind[op] == HostKind::kOp && detail != kNoRow;
+    const RowKey key{model.host_slices.name[op], has_detail ? model.op_details.input_dims[detail] : kNoString,
+                     has_detail ? model.op_details.input_types[detail] : kNoString};
+    if (key.dims == kNoString) ++out.ops_without_shapes;
+    const int64_t call_flops = flops.of(op).op_flops;
+    const auto [found, is_new] = row_of.try_emplace(key, out.rows.size());
+    if (is_new) {
+      const StringId kernel = model.device_slices.name[call.longest];
+      const KernelTraits kernel_traits =
+          model.device_slices.kind[call.longest] == DeviceKind::kKernel ? traits.of(kernel) : KernelTraits{};
+      const std::vector<OpTensor> inputs = input_tensors(model, op);
+      out.rows.push_back({.op = key.op,
+                          .dims = key.dims,
+                          .types = key.types,
+                          .kernel_class = kernel_traits.kernel_class,
+                          .tensor_cores = kernel_traits.tensor_cores,
+                          .precision = call_precision(kernel_traits, inputs),
+                          .aligned = kernel_traits.kernel_class != KernelClass::kMatmul || are_aligned(inputs)});
+      call_bytes.push_back(op_bytes(model.text(key.op), kernel_traits.kernel_class, inputs, call_flops));
+      longest.push_back(-1);
+      longest_ns.push_back(-1);
+    }
+    RooflineRow& row = out.rows[found->second];
+    ++row.calls;
+    row.kernels += call.kernels;
+    row.device_ns += call.device_ns;
+    row.flops += call_flops;
+    if (call.device_ns > longest[found->second]) {
+      longest[found->second] = call.device_ns;
+      row.example = op;
+    }
+    if (call.longest_ns > longest_ns[found->second]) {
+      longest_ns[found->second] = call.longest_ns;
+      row.kernel = model.device_slices.name[call.longest];
+    }
+    utilization.add(model.device_slices.start_ns[call.first_start], call_flops, row.precision, row.tensor_cores);
+  }
+  int64_t rows_ns = out.without_op_ns;
+  for (size_t i = 0; i < out.rows.size(); ++i) {
+    RooflineRow& row = out.rows[i];
+    if (call_bytes[i] != kNoNumber) row.bytes = call_bytes[i] * row.calls;
+    decide_bound(out.peaks, row);
+    rows_ns += row.device_ns;
+  }
+  FL_CHECK(rows_ns == out.work_ns, "roofline: rows and work without an op must add up to all device work");
+  utilization.finish(out);
+  std::sort(out.rows.begin(), out.rows.end(), [&](const RooflineRow& a, const RooflineRow& b) {
+    if (a.device_ns != b.device_ns) return a.device_ns > b.device_ns;
+    if (a.op != b.op) return model.text(a.op) < model.text(b.op);
+    return model.text(a.dims) < model.text(b.dims);
+  });
+  return out;
+}
+
+}  // namespace firelane

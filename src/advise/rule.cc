@@ -12,6 +12,8 @@ const std::vector<Rule>& all_rules() {
              input_rules,
              host_rules,
              training_rules,
+             kernels_rules,
+             memory_rules,
          }) {
       for (const Rule& rule : family()) all.push_back(rule);
     }

@@ -1,0 +1,76 @@
+// Collects what a rule found: device work, its time, and the question to the graph.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "advise/case.h"
+#include "advise/finding.h"
+#include "analyze/whatif.h"
+#include "model/model.h"
+
+namespace firelane {
+
+class Evidence {
+ public:
+  explicit Evidence(const Case& the_case) : case_(the_case) {}
+
+  // A piece of device work that would take `keep_low` (at worst) to `keep_high` (at best) of its time.
+  // Work outside of the judged steps is left out.
+  void add_device(Row row, double keep_low, double keep_high) {
+    const DeviceSlices& device = case_.model.device_slices;
+    if (!case_.in_window(device.start_ns[row])) return;
+    rows_.push_back({row, true});
+    total_ns_ += device.duration_ns[row];
+    low_.device.push_back({row, keep_low});
+    high_.device.push_back({row, keep_high});
+  }
+  // A host slice that, at best, would not be there.
+  void add_host(Row row) {
+    const HostSlices& host = case_.model.host_slices;
+    if (!case_.in_window(host.start_ns[row])) return;
+    high_.host.push_back({.lane = host.lane[row], .start_ns = host.start_ns[row], .end_ns = host.end_ns(row)});
+  }
+  // A call that takes time itself: at worst half, at best all of it is saved.
+  void add_call(Row row) {
+    const HostSlices& host = case_.model.host_slices;
+    if (!case_.in_window(host.start_ns[row])) return;
+    rows_.push_back({row, false});
+    total_ns_ += host.duration_ns[row];
+    const HostCut cut{.lane = host.lane[row], .start_ns = host.start_ns[row], .end_ns = host.end_ns(row)};
+    high_.host.push_back(cut);
+    low_.host.push_back(cut);
+    low_.host.back().keep = 0.5;
+  }
+
+  bool empty() const { return rows_.empty(); }
+  int64_t count() const { return static_cast<int64_t>(rows_.size()); }
+  int64_t cost_ns() const { return total_ns_ / std::max<int64_t>(case_.step_count, 1); }
+
+  // Cost, share, gain and events of the finding.
+  void fill(Finding& finding) {
+    finding.cost_ns = cost_ns();
+    finding.share_of_step = case_.share_of_step(finding.cost_ns);
+    finding.events = count();
+    finding.gain.low_ns = std::max<int64_t>(0, case_.gain_ns(low_));
+    finding.gain.high_ns = std::max(finding.gain.low_ns, case_.gain_ns(high_));
+    std::stable_sort(rows_.begin(), rows_.end(),
+                     [&](const SliceRef& a, const SliceRef& b) { return duration_ns(a) > duration_ns(b); });
+    constexpr size_t kMostSlices = 10;
+    finding.slices.assign(rows_.begin(), rows_.begin() + static_cast<ptrdiff_t>(std::min(rows_.size(), kMostSlices)));
+  }
+
+ private:
+  int64_t duration_ns(const SliceRef& slice) const {
+    return slice.on_device ? case_.model.device_slices.duration_ns[slice.row]
+                           : case_.model.host_slices.duration_ns[slice.row];
+  }
+
+  const Case& case_;
+  std::vector<SliceRef> rows_;
+  int64_t total_ns_ = 0;
+  WhatIf low_, high_;
+};
+
+}  // namespace firelane

@@ -1,0 +1,336 @@
+// What kernels could do better: precision, tensor cores, fused attention, fused chains, copies.
+#include <algorithm>
+#include <string>
+#include <unordered_set>
+
+#include "advise/evidence.h"
+#include "advise/rule.h"
+#include "analyze/copies.h"
+#include "analyze/device_peaks.h"
+#include "analyze/flops.h"
+#include "analyze/fusion.h"
+#include "analyze/kernel_traits.h"
+#include "analyze/op_tensors.h"
+
+namespace firelane {
+
+namespace {
+
+constexpr double kRealPart = 0.6;  // of a peak that real matmuls reach
+constexpr double kShortestKernelNs = 2000;
+
+std::string percent_text(double share) {
+  const auto tenths = static_cast<int64_t>(share * 1000 + 0.5);
+  return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + "%";
+}
+
+std::string bytes_text(int64_t bytes) { return std::to_string((bytes + (1 << 19)) >> 20) + " MiB"; }
+
+bool name_has(std::string_view name, std::string_view part) { return name.find(part) != std::string_view::npos; }
+
+// Kernels with their class, in the judged steps; `visit(row, traits)`.
+template <typename Visit>
+void for_kernels(const Case& the_case, const Visit& visit) {
+  const DeviceSlices& device = the_case.model.device_slices;
+  TraitsOfNames traits(the_case.model);
+  for (Row row = 0; row < device.size(); ++row) {
+    if (device.kind[row] != DeviceKind::kKernel || !the_case.in_window(device.start_ns[row])) continue;
+    visit(row, traits.of(device.name[row]));
+  }
+}
+
+// fp32 matmuls and convolutions that run without tensor cores although the device has them.
+std::vector<Finding> find_fp32_matmul(const Case& the_case) {
+  const Model& model = the_case.model;
+  const DeviceSlices& device = model.device_slices;
+  FlopsTable flops(model);
+  Evidence evidence(the_case);
+  for_kernels(the_case, [&](Row row, const KernelTraits& traits) {
+    const bool plain_fp32 = is_matrix_class(traits.kernel_class) && traits.precision == Precision::kFp32 &&
+                            traits.tensor_cores == TensorCores::kNo;
+    if (!plain_fp32 || name_has(model.text(device.name[row]), "gemv")) return;
+    const DevicePeaks* peaks = peaks_of(model, device.device[row]);
+    if (peaks == nullptr || device.op[row] == kNoRow) return;
+    const double fast_tflops = peaks->tf32_tflops > 0 ? peaks->tf32_tflops : peaks->half_tflops;
+    if (fast_tflops <= peaks->fp32_tflops) return;
+    const int64_t op_flops = flops.of(device.op[row]).op_flops;
+    if (op_flops <= 0) return;
+    const int64_t bytes = op_bytes(model.text(model.host_slices.name[device.op[row]]), traits.kernel_class,
+                                   input_tensors(model, device.op[row]), op_flops);
+    const double memory_ns = bytes == kNoNumber ? 0 : static_cast<double>(bytes) / peaks->bandwidth_gb_s;
+    const double compute_ns = static_cast<double>(op_flops) / (kRealPart * fast_tflops * 1e3);
+    const auto now_ns = static_cast<double>(device.duration_ns[row]);
+    const double then_ns = std::max({memory_ns, compute_ns, kShortestKernelNs});
+    if (then_ns >= now_ns) return;
+    const double keep = then_ns / now_ns;
+    evidence.add_device(row, (1 + keep) / 2, keep);
+  });
+  if (evidence.empty()) return {};
+  Finding finding{.id = "fp32-matmul",
+                  .try_text = "let matrix multiplications use tensor cores: TF32 (one line), or bf16 by autocast",
+                  .try_code = "torch.set_float32_matmul_precision('high')",
+                  .confidence = Confidence::kMedium,
+                  .surer_by = "compare the loss over some hundred steps: TF32 keeps 10 bits of each factor"};
+  evidence.fill(finding);
+  finding.title =
+      "fp32 matrix multiplications without tensor cores take " + percent_text(finding.share_of_step) + " of a step";
+  return {finding};
+}
+
+// 16-bit matmuls that do not run on tensor cores, or whose sizes make them slow there.
+std::vector<Finding> find_tensor_cores(const Case& the_case) {
+  const Model& model = the_case.model;
+  const DeviceSlices& device = model.device_slices;
+  Evidence evidence(the_case);
+  Row example = kNoRow;
+  for_kernels(the_case, [&](Row row, const KernelTraits& traits) {
+    if (traits.kernel_class != KernelClass::kMatmul || device.op[row] == kNoRow) return;
+    const std::vector<OpTensor> inputs = input_tensors(model, device.op[row]);
+    if (inputs.size() < 2 || inputs.back().element_bytes > 2 || inputs.back().dims.size() < 2) return;
+    if (name_has(model.text(device.name[row]), "gemv")) return;  // one row or column: bound by memory
+    if (traits.tensor_cores != TensorCores::kNo && are_aligned(inputs)) return;
+    if (example == kNoRow || device.duration_ns[row] > device.duration_ns[example]) example = row;
+    evidence.add_device(row, traits.tensor_cores == TensorCores::kNo ? 0.6 : 1, 0.4);
+  });
+  if (evidence.empty()) return {};
+  Finding finding{.id = "tensor-cores-unused",
+                  .try_text = "pad the sizes (vocabulary, hidden, batch) to multiples of 8, better of 64",
+                  .try_code = "vocab_size = (vocab_size + 63) // 64 * 64",
+                  .confidence = Confidence::kLow,
+                  .surer_by = "time one of these matmuls with padded sizes"};
+  evidence.fill(finding);
+  const Row detail = model.op_detail(device.op[example]);
+  finding.title = "16-bit matmuls with sizes that do not suit tensor cores take " +
+                  percent_text(finding.share_of_step) +
+                  " of a step (largest: " + std::string(model.text(model.op_details.input_dims[detail])) + ")";
+  return {finding};
+}
+
+bool is_batched_matmul(std::string_view name) {
+  return name == "aten::bmm" || name == "aten::baddbmm" || name == "aten::matmul";
+}
+
+// Softmax between two batched matmuls: attention done by hand.
+std::vector<Finding> find_unfused_attention(const Case& the_case) {
+  const Model& model = the_case.model;
+  const DeviceSlices& device = model.device_slices;
+  Evidence evidence(the_case);
+  constexpr size_t kReach = 6;  // scale, mask, cast, dropout between softmax and matmul
+  for (size_t lane = 0; lane < model.lanes.size(); ++lane) {
+    std::vector<Row> kernels;
+    for (Row row = model.lanes.device_begin[lane]; row < model.lanes.device_end[lane]; ++row) {
+      if (device.kind[row] == DeviceKind::kKernel) kernels.push_back(row);
+    }
+    const auto op_name = [&](size_t at) -> std::string_view {
+      const Row op = device.op[kernels[at]];
+      return op == kNoRow ? std::string_view{} : model.text(model.host_slices.name[op]);
+    };
+    for (size_t at = 0; at < kernels.size(); ++at) {
+      const std::string_view name = op_name(at);
+      if (name != "aten::_softmax" && name != "aten::_softmax_backward_data") continue;
+      const auto reach = [&](int step) {
+        for (size_t i = 1; i <= kReach; ++i) {
+          const ptrdiff_t place = static_cast<ptrdiff_t>(at) + step * static_cast<ptrdiff_t>(i);
+          if (place < 0 || place >= static_cast<ptrdiff_t>(kernels.size())) return SIZE_MAX;
+          if (is_batched_matmul(op_name(static_cast<size_t>(place)))) return static_cast<size_t>(place);
+        }
+        return SIZE_MAX;
+      };
+      const size_t before = reach(-1);
+      const size_t after = reach(+1);
+      if (before == SIZE_MAX || after == SIZE_MAX) continue;
+      for (size_t i = before + 1; i < after; ++i) {
+        evidence.add_device(kernels[i], 0.5, 0);
+        if (device.op[kernels[i]] != kNoRow) evidence.add_host(device.op[kernels[i]]);
+      }
+    }
+  }
+  if (evidence.empty()) return {};
+  Finding finding{.id = "attention-unfused",
+                  .try_text = "use fused attention: it never writes the matrix of scores to memory",
+                  .try_code = "torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)",
+                  .confidence = Confidence::kMedium,
+                  .surer_by = "record_shapes=True and memory, to see what the scores take"};
+  evidence.fill(finding);
+  finding.title = "attention is computed in separate steps: softmax, masks and casts between its matmuls take " +
+                  percent_text(finding.share_of_step) + " of a step";
+  return {finding};
+}
+
+// The aten op that the user's code asked for: up from the one that launched, while ops are aten's.
+Row outermost_aten(const Model& model, Row op) {
+  const HostSlices& host = model.host_slices;
+  Row found = op;
+  for (Row row = op; row != kNoRow && host.kind[row] == HostKind::kOp; row = host.parent[row]) {
+    if (!model.text(host.name[row]).starts_with("aten::")) break;
+    found = row;
+  }
+  return found;
+}
+
+std::vector<Finding> find_unfused_chains(const Case& the_case) {
+  const Model& model = the_case.model;
+  const FusionTable table = fusion_table(model);
+  Evidence evidence(the_case);
+  int64_t saved_bytes = 0;
+  int64_t launches = 0;
+  for (const FusionChain& chain : table.chains) {
+    if (chain.device_ns == 0) continue;
+    const double keep = 1 - static_cast<double>(chain.saved_ns) / static_cast<double>(chain.device_ns);
+    for (size_t i = 0; i < chain.slices.size(); ++i) {
+      evidence.add_device(chain.slices[i], keep, keep);
+      const bool first_of_its_time = i % chain.members.size() == 0;
+      if (!first_of_its_time) evidence.add_host(outermost_aten(model, model.device_slices.op[chain.slices[i]]));
+    }
+    saved_bytes += chain.saved_bytes;
+    launches += chain.saved_launches;
+  }
+  if (evidence.empty()) return {};
+  Finding finding{.id = "pointwise-unfused",
+                  .try_text = "let a compiler join pointwise, normalisation and reduction kernels",
+                  .try_code = "model = torch.compile(model)",
+                  .confidence = Confidence::kMedium,
+                  .surer_by = "run it: compilers join by the real data flow, which a trace does not hold"};
+  evidence.fill(finding);
+  finding.title = "chains of small kernels on the same data take " + percent_text(finding.share_of_step) +
+                  " of a step; joined they save " + std::to_string(launches) + " launches and " +
+                  bytes_text(saved_bytes) + " of traffic in this trace";
+  return {finding};
+}
+
+// A convolution with a bias right before a batch norm, which takes any constant away again.
+std::vector<Finding> find_conv_bias(const Case& the_case) {
+  const Model& model = the_case.model;
+  const HostSlices& host = model.host_slices;
+  std::unordered_set<Row> convolutions;
+  Row last = kNoRow;  // outermost op before this one on the same lane
+  for (Row row = 0; row < host.size(); ++row) {
+    if (host.kind[row] != HostKind::kOp) continue;
+    const bool outermost = host.parent[row] == kNoRow || host.kind[host.parent[row]] != HostKind::kOp;
+    if (!outermost) continue;
+    const std::string_view name = model.text(host.name[row]);
+    const bool after_conv =
+        last != kNoRow && host.lane[last] == host.lane[row] && model.text(host.name[last]).starts_with("aten::conv");
+    if (name == "aten::batch_norm" && after_conv && model.op_detail(last) != kNoRow) {
+      const std::vector<Dims> dims = parse_input_dims(model.text(model.op_details.input_dims[model.op_detail(last)]));
+      if (dims.size() > 2 && dims[2].size() == 1) convolutions.insert(last);
+    }
+    // Counting batches that were seen happens between the two.
+    if (name != "aten::add_") last = row;
+  }
+  if (convolutions.empty()) return {};
+  Evidence evidence(the_case);
+  for_kernels(the_case, [&](Row row, const KernelTraits& traits) {
+    if (traits.kernel_class != KernelClass::kPointwise) return;
+    for (Row op = model.device_slices.op[row]; op != kNoRow; op = host.parent[op]) {
+      if (convolutions.contains(op)) {
+        evidence.add_device(row, 0.5, 0);
+        break;
+      }
+    }
+  });
+  if (evidence.empty()) return {};
+  Finding finding{.id = "conv-bias-before-batch-norm",
+                  .try_text = "drop the bias: batch norm subtracts the mean, and the bias with it",
+                  .try_code = "nn.Conv2d(..., bias=False)",
+                  .confidence = Confidence::kHigh};
+  evidence.fill(finding);
+  finding.title =
+      std::to_string(convolutions.size()) + " convolutions add a bias that the batch norm after them removes";
+  return {finding};
+}
+
+// Device work of these ops.
+void add_work_of(const Case& the_case, const std::vector<Row>& ops, double keep_low, Evidence& evidence) {
+  const std::unordered_set<Row> wanted(ops.begin(), ops.end());
+  const DeviceSlices& device = the_case.model.device_slices;
+  for (Row row = 0; row < device.size(); ++row) {
+    if (device.op[row] != kNoRow && wanted.contains(device.op[row])) evidence.add_device(row, keep_low, 0);
+  }
+}
+
+std::vector<Finding> find_casts(const Case& the_case) {
+  const CopyTable table = copy_table(the_case.model);
+  Evidence evidence(the_case);
+  add_work_of(the_case, table.ping_pong_ops, 0, evidence);
+  if (evidence.empty()) return {};
+  Finding finding{.id = "dtype-ping-pong",
+                  .try_text = "keep the tensor in one type between these ops, or leave the choice to autocast",
+                  .try_code = "with torch.autocast('cuda', torch.bfloat16): ...",
+                  .confidence = Confidence::kMedium,
+                  .surer_by = "with_stack=True, to see the lines that cast"};
+  evidence.fill(finding);
+  finding.title = "tensors are cast to another type and back: " + percent_text(finding.share_of_step) + " of a step";
+  return {finding};
+}
+
+std::vector<Finding> find_layout_copies(const Case& the_case) {
+  const CopyTable table = copy_table(the_case.model);
+  Evidence evidence(the_case);
+  for (const CopyRow& row : table.rows) {
+    if (row.kind == CopyKind::kLayout) add_work_of(the_case, row.ops, 1, evidence);
+  }
+  if (evidence.empty()) return {};
+  Finding finding{.id = "layout-copies",
+                  .try_text = "avoid .contiguous() and .reshape() of transposed tensors; keep images in channels_last",
+                  .try_code = "model = model.to(memory_format=torch.channels_last)",
+                  .confidence = Confidence::kLow,
+                  .surer_by = "with_stack=True, to see who asks for another layout"};
+  evidence.fill(finding);
+  finding.title = "copies that only change the layout take " + percent_text(finding.share_of_step) + " of a step";
+  return {finding};
+}
+
+}  // namespace
+
+std::vector<Rule> kernels_rules() {
+  return {
+      {"fp32-matmul", "kernels", 0.02, true,
+       "Matrix multiplications ran in fp32 on the ordinary cores. Tensor cores do the same work 5 to 15 times as fast, "
+       "with "
+       "inputs rounded to TF32 (10 bits of mantissa, fp32's range) or to bf16. Training of most networks does not "
+       "notice "
+       "TF32. Not for code that needs fp32's precision: solvers, some losses, long recurrences.",
+       find_fp32_matmul},
+      {"tensor-cores-unused", "kernels", 0.03, true,
+       "Tensor cores work on tiles. When a dimension of a 16-bit matmul is no multiple of 8, the library pads, takes "
+       "slower "
+       "kernels, or does without tensor cores. Padding a vocabulary or a hidden size once avoids it. Little to gain "
+       "where "
+       "the matmul is small or bound by memory.",
+       find_tensor_cores},
+      {"attention-unfused", "kernels", 0.03, true,
+       "Attention written as matmul, softmax, matmul writes and reads the matrix of scores (sequence x sequence) "
+       "several "
+       "times. A fused kernel keeps it on the chip: less time, and memory that grows with the sequence, not with its "
+       "square. "
+       "Not when the scores themselves are needed (to show them, or for a bias that the fused kernels do not take).",
+       find_unfused_attention},
+      {"pointwise-unfused", "kernels", 0.05, true,
+       "Each small kernel reads its tensor from memory and writes it back, and is launched by itself. One kernel that "
+       "does "
+       "the whole chain reads and writes once. torch.compile does that. It costs compile time at the start and again "
+       "for new "
+       "shapes (dynamic=True helps).",
+       find_unfused_chains},
+      {"conv-bias-before-batch-norm", "kernels", 0.002, true,
+       "Batch norm subtracts the mean of each channel. A bias of the convolution before it is a constant per channel, "
+       "so it "
+       "is added and subtracted again, and its gradient is always zero.",
+       find_conv_bias},
+      {"dtype-ping-pong", "kernels", 0.01, true,
+       "A tensor is cast to another type and soon after back again. Each cast reads and writes the whole tensor. Often "
+       "a "
+       ".float() in the middle of bf16 code, or a module kept in fp32. Keep it where precision is really needed "
+       "(norms, "
+       "softmax, losses), and let autocast decide elsewhere.",
+       find_casts},
+      {"layout-copies", "kernels", 0.03, true,
+       "Copies that change only the order of elements in memory: .contiguous(), .reshape() of a transposed tensor, "
+       "clone(). "
+       "Some are needed once; in every step and layer they usually come from a layout that does not suit the ops.",
+       find_layout_copies},
+  };
+}
+
+}  // namespace firelane

@@ -1,0 +1,150 @@
+// Each rule on a trace with its fault, and on the same one without it.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "advise/rule.h"
+#include "model/trace_builder.h"
+
+namespace firelane {
+namespace {
+
+constexpr std::string_view kFp32Kernel = "sm80_xmma_gemm_f32f32_f32f32_f32_nn_n_tilesize128x64x8_stage3_ffma_kernel";
+constexpr std::string_view kTf32Kernel = "sm80_xmma_gemm_f32f32_tf32f32_f32_nn_n_tilesize128x64x8_tensor16x8x8_kernel";
+constexpr std::string_view kBf16Kernel = "nvjet_sm90_tst_256x128_64x4_1x2_h_bz_coopA_NNT";
+constexpr std::string_view kPointwise = "void at::native::vectorized_elementwise_kernel<4, Functor<float>>";
+constexpr std::string_view kSoftmax = "void (anonymous namespace)::softmax_warp_forward<float, float>";
+
+// One op after another on an H200, each with one kernel.
+class Program {
+ public:
+  Program() { trace_.device({.id = 0, .name = "NVIDIA H200", .total_memory_bytes = 150'000'000'000}); }
+
+  Program& op(std::string_view name, std::string_view kernel, double kernel_us, std::string_view dims,
+              std::string_view types, std::string_view strides = {}) {
+    const double at = static_cast<double>(next_) * 1000;
+    trace_
+        .op(name,
+            {.start_us = at, .end_us = at + 5, .external_id = next_, .dims = dims, .types = types, .strides = strides})
+        .call("cudaLaunchKernel", {.start_us = at + 1, .end_us = at + 2, .correlation = next_, .external_id = next_})
+        .kernel(kernel, {.start_us = at + 3, .end_us = at + 3 + kernel_us, .correlation = next_, .external_id = next_});
+    ++next_;
+    return *this;
+  }
+  // What the rule finds. A cut is worth the device time it takes away.
+  std::vector<Finding> ask(std::string_view rule) {
+    model_ = trace_.build();
+    const Case the_case{.model = model_,
+                        .window = {0, 1'000'000'000},
+                        .recorded_ns = 10'000'000,
+                        .step_ns = 10'000'000,
+                        .has_device_work = true,
+                        .gain_ns = [this](const WhatIf& change) {
+                          double saved = 0;
+                          for (const DeviceCut& cut : change.device) {
+                            saved += (1 - cut.keep) * static_cast<double>(model_.device_slices.duration_ns[cut.row]);
+                          }
+                          return static_cast<int64_t>(saved);
+                        }};
+    return find_rule(rule)->find(the_case);
+  }
+
+ private:
+  TraceBuilder trace_;
+  Model model_;
+  int64_t next_ = 1;
+};
+
+constexpr std::string_view kSquare = "[[4096, 4096], [4096, 4096]]";
+constexpr std::string_view kFloats = R"(["float", "float"])";
+constexpr std::string_view kHalves = R"(["c10::BFloat16", "c10::BFloat16"])";
+
+TEST(KernelRules, fp32_matmul_without_tensor_cores_is_found) {
+  const auto findings = Program().op("aten::mm", kFp32Kernel, 2700, kSquare, kFloats).ask("fp32-matmul");
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_EQ(findings[0].cost_ns, 2'700'000);
+  EXPECT_DOUBLE_EQ(findings[0].share_of_step, 0.27);
+  // 137.4 GFLOP at 60% of 494.5 TFLOP/s: 463 us stay at best.
+  EXPECT_NEAR(static_cast<double>(findings[0].gain.high_ns), 2'237'000, 1'000);
+  EXPECT_EQ(findings[0].slices.size(), 1u);
+  EXPECT_TRUE(Program().op("aten::mm", kTf32Kernel, 500, kSquare, kFloats).ask("fp32-matmul").empty());
+  EXPECT_TRUE(Program().op("aten::mm", kFp32Kernel, 2, "[[8, 8], [8, 8]]", kFloats).ask("fp32-matmul").empty());
+}
+
+TEST(KernelRules, odd_sizes_of_16_bit_matmuls_are_found) {
+  EXPECT_EQ(Program()
+                .op("aten::mm", kBf16Kernel, 500, "[[4096, 50257], [50257, 4096]]", kHalves)
+                .ask("tensor-cores-unused")
+                .size(),
+            1u);
+  EXPECT_TRUE(Program().op("aten::mm", kBf16Kernel, 500, kSquare, kHalves).ask("tensor-cores-unused").empty());
+}
+
+TEST(KernelRules, attention_by_hand_is_found) {
+  const auto by_hand = [](std::string_view middle) {
+    return Program()
+        .op("aten::bmm", kBf16Kernel, 50, "[[8, 64, 64], [8, 64, 64]]", kHalves)
+        .op("aten::div", kPointwise, 10, "[[8, 64, 64], []]", kHalves)
+        .op(middle, kSoftmax, 20, "[[8, 64, 64], []]", kHalves)
+        .op("aten::bmm", kBf16Kernel, 50, "[[8, 64, 64], [8, 64, 64]]", kHalves)
+        .ask("attention-unfused");
+  };
+  const auto findings = by_hand("aten::_softmax");
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_EQ(findings[0].cost_ns, 30'000);
+  EXPECT_EQ(findings[0].gain.high_ns, 30'000);
+  EXPECT_EQ(findings[0].gain.low_ns, 15'000);
+  EXPECT_TRUE(by_hand("aten::relu").empty());
+}
+
+TEST(KernelRules, chains_of_pointwise_kernels_are_found) {
+  const auto findings = Program()
+                            .op("aten::gelu", kPointwise, 30, "[[1000000]]", R"(["float"])")
+                            .op("aten::mul", kPointwise, 20, "[[1000000]]", R"(["float"])")
+                            .ask("pointwise-unfused");
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_EQ(findings[0].cost_ns, 50'000);
+  EXPECT_EQ(findings[0].gain.low_ns, 20'000);
+  EXPECT_TRUE(
+      Program().op("aten::gelu", kPointwise, 30, "[[1000000]]", R"(["float"])").ask("pointwise-unfused").empty());
+}
+
+TEST(KernelRules, a_cast_there_and_back_is_found) {
+  const auto casts = [](std::string_view second_types) {
+    return Program()
+        .op("aten::copy_", kPointwise, 30, "[[512], [512]]", R"(["c10::BFloat16", "float"])")
+        .op("aten::copy_", kPointwise, 20, "[[512], [512]]", second_types)
+        .ask("dtype-ping-pong");
+  };
+  ASSERT_EQ(casts(R"(["float", "c10::BFloat16"])").size(), 1u);
+  EXPECT_EQ(casts(R"(["float", "c10::BFloat16"])")[0].cost_ns, 50'000);
+  EXPECT_TRUE(casts(R"(["c10::BFloat16", "float"])").empty());
+}
+
+TEST(KernelRules, a_bias_before_batch_norm_is_found) {
+  const auto network = [](std::string_view conv_dims) {
+    TraceBuilder trace;
+    trace.op("aten::conv2d", {.start_us = 0, .end_us = 20, .dims = conv_dims})
+        .op("aten::add_", {.start_us = 5, .end_us = 10, .external_id = 1})
+        .call("cudaLaunchKernel", {.start_us = 6, .end_us = 7, .correlation = 1, .external_id = 1})
+        .kernel(kPointwise, {.start_us = 10, .end_us = 14, .correlation = 1, .external_id = 1})
+        .op("aten::batch_norm", {.start_us = 30, .end_us = 40});
+    const Model model = trace.build();
+    const Case the_case{.model = model, .window = {0, 1'000'000}, .step_ns = 40'000, .gain_ns = [](const WhatIf&) {
+                          return int64_t{4000};
+                        }};
+    return find_rule("conv-bias-before-batch-norm")->find(the_case);
+  };
+  EXPECT_EQ(network("[[2, 3, 16, 16], [8, 3, 3, 3], [8], [], [], [], []]").size(), 1u);
+  EXPECT_TRUE(network("[[2, 3, 16, 16], [8, 3, 3, 3], [], [], [], [], []]").empty());
+}
+
+TEST(KernelRules, every_rule_explains_itself) {
+  for (const Rule& rule : all_rules()) {
+    EXPECT_GT(rule.explanation.size(), 100u) << rule.id;
+    EXPECT_EQ(find_rule(rule.id), &rule) << rule.id << " is there twice";
+  }
+}
+
+}  // namespace
+}  // namespace firelane

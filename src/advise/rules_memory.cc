@@ -1,0 +1,197 @@
+// Memory: near the limit, spikes, growth, fragmentation, calls into the driver, room for a larger batch.
+#include <algorithm>
+#include <string>
+
+#include "advise/evidence.h"
+#include "advise/rule.h"
+#include "analyze/memory.h"
+
+namespace firelane {
+
+namespace {
+
+constexpr double kNearLimit = 0.90;      // of the device's memory
+constexpr double kSpikeShare = 0.25;     // of the peak
+constexpr double kCachedShare = 0.30;    // of what is reserved
+constexpr double kMuchReserved = 0.50;   // of the device's memory: below that, waste does not matter
+constexpr double kRoomShare = 0.50;      // of the device's memory in use at most
+constexpr double kIdleShare = 0.30;      // of a step
+constexpr int64_t kLeakBytes = 1 << 20;  // per step
+
+std::string mib(int64_t bytes) { return std::to_string((bytes + (1 << 19)) >> 20) + " MiB"; }
+
+double share(int64_t part, int64_t whole) {
+  return whole <= 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
+}
+
+std::string percent(double part) { return std::to_string(static_cast<int64_t>(part * 100 + 0.5)) + "%"; }
+
+template <typename Look>
+std::vector<Finding> for_gpus(const Case& the_case, const Look& look) {
+  std::vector<Finding> findings;
+  if (the_case.model.memory_events.size() == 0) return findings;
+  for (const DeviceMemory& device : memory_report(the_case.model).devices) {
+    if (device.device_type != 0) look(device, findings);
+  }
+  return findings;
+}
+
+std::vector<Finding> find_near_limit(const Case& the_case) {
+  return for_gpus(the_case, [](const DeviceMemory& device, std::vector<Finding>& findings) {
+    const int64_t used = std::max(device.peak.allocated_bytes, device.peak_reserved_bytes);
+    if (share(used, device.capacity_bytes) < kNearLimit && device.out_of_memory == 0) return;
+    findings.push_back(
+        {.id = "memory-near-limit",
+         .title = device.out_of_memory > 0
+                      ? "an allocation failed " + std::to_string(device.out_of_memory) + " times on " + device.name
+                      : percent(share(used, device.capacity_bytes)) + " of the memory of " + device.name +
+                            " is in use: a longer input ends in an out-of-memory error",
+         .ranges = {{device.peak.time_ns, device.peak.time_ns + 1}},
+         .events = 1,
+         .try_text = "recompute activations in the backward, or take a smaller batch",
+         .try_code = "torch.utils.checkpoint.checkpoint(block, x, use_reentrant=False)",
+         .confidence = Confidence::kHigh});
+  });
+}
+
+std::vector<Finding> find_spike(const Case& the_case) {
+  return for_gpus(the_case, [&](const DeviceMemory& device, std::vector<Finding>& findings) {
+    if (device.spikes.empty()) return;
+    const MemorySpike& spike = device.spikes.front();
+    if (share(spike.extra_bytes, device.peak.allocated_bytes) < kSpikeShare) return;
+    const std::string op(the_case.model.text(the_case.model.host_slices.name[spike.op]));
+    findings.push_back({.id = "memory-spike",
+                        .title = op + " needs " + mib(spike.extra_bytes) + " for a moment: " +
+                                 percent(share(spike.extra_bytes, device.peak.allocated_bytes)) + " of the peak",
+                        .slices = {{spike.op, false}},
+                        .ranges = {{spike.time_ns, spike.time_ns + 1}},
+                        .events = static_cast<int64_t>(device.spikes.size()),
+                        .try_text = "do it in pieces, in place, or by a fused op",
+                        .try_code = "torch.cat([op(part) for part in x.chunk(4)])",
+                        .confidence = Confidence::kHigh});
+  });
+}
+
+std::vector<Finding> find_leak(const Case& the_case) {
+  return for_gpus(the_case, [](const DeviceMemory& device, std::vector<Finding>& findings) {
+    if (device.growth_per_step_bytes < kLeakBytes) return;
+    std::string who;
+    if (!device.growth_owners.empty()) {
+      const MemoryOwner& owner = device.growth_owners.front();
+      who = "; most by " + (owner.op.empty() ? "code outside of ops" : owner.op) +
+            (owner.module.empty() ? "" : " in " + owner.module);
+    }
+    findings.push_back({.id = "memory-leak",
+                        .title = "memory grows by " + mib(device.growth_per_step_bytes) + " with every step" + who,
+                        .ranges = {{device.curve.front().time_ns, device.curve.back().time_ns}},
+                        .events = static_cast<int64_t>(device.steps.size()),
+                        .try_text = "do not keep tensors that hold a graph: store numbers",
+                        .try_code = "losses.append(loss.item())  # or loss.detach()",
+                        .confidence = device.steps.size() >= 5 ? Confidence::kHigh : Confidence::kMedium,
+                        .surer_by = device.steps.size() >= 5 ? "" : "record ten steps or more"});
+  });
+}
+
+std::vector<Finding> find_fragmentation(const Case& the_case) {
+  return for_gpus(the_case, [](const DeviceMemory& device, std::vector<Finding>& findings) {
+    const int64_t cached = device.cached_bytes();
+    if (cached == kNoNumber || device.capacity_bytes == kNoNumber) return;
+    const bool matters = share(device.peak_reserved_bytes, device.capacity_bytes) >= kMuchReserved;
+    if (!matters || share(cached, device.peak.reserved_bytes) < kCachedShare) return;
+    findings.push_back({.id = "memory-fragmentation",
+                        .title = mib(cached) + " of the reserved memory hold no tensor even at the peak (" +
+                                 percent(share(cached, device.peak.reserved_bytes)) + ")",
+                        .ranges = {{device.peak.time_ns, device.peak.time_ns + 1}},
+                        .events = 1,
+                        .try_text = "let the allocator grow its segments, and keep sizes the same from step to step",
+                        .try_code = "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
+                        .confidence = Confidence::kLow,
+                        .surer_by = "torch.cuda.memory._dump_snapshot(): a trace does not show the blocks"});
+  });
+}
+
+std::vector<Finding> find_thrash(const Case& the_case) {
+  const HostSlices& host = the_case.model.host_slices;
+  Evidence evidence(the_case);
+  for (Row row = 0; row < host.size(); ++row) {
+    if (host.kind[row] != HostKind::kRuntime && host.kind[row] != HostKind::kDriver) continue;
+    if (is_allocator_call(the_case.model.text(host.name[row]))) evidence.add_call(row);
+  }
+  if (evidence.empty()) return {};
+  Finding finding{.id = "allocator-thrash",
+                  .try_text = "keep shapes the same from step to step, leave out empty_cache(), leave memory free",
+                  .try_code = "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
+                  .confidence = Confidence::kMedium,
+                  .surer_by = "record more steps: calls that end after some steps are warm-up"};
+  evidence.fill(finding);
+  finding.title =
+      "the allocator asks the driver for memory in the middle of training: " + std::to_string(evidence.count()) +
+      " calls in " + std::to_string(the_case.step_count) + " steps";
+  return {finding};
+}
+
+std::vector<Finding> find_room(const Case& the_case) {
+  if (!the_case.has_device_work || the_case.step_ns <= 0) return {};
+  const int64_t idle_ns = the_case.step_ns - the_case.device_busy_ns;
+  if (share(idle_ns, the_case.step_ns) < kIdleShare) return {};
+  return for_gpus(the_case, [&](const DeviceMemory& device, std::vector<Finding>& findings) {
+    const int64_t used = std::max(device.peak.allocated_bytes, device.peak_reserved_bytes);
+    if (device.capacity_bytes <= 0 || share(used, device.capacity_bytes) > kRoomShare) return;
+    Finding finding{
+        .id = "small-batch",
+        .title = percent(1 - share(used, device.capacity_bytes)) + " of the memory of " + device.name +
+                 " is free while it waits: a larger batch gives each launch more to do",
+        .cost_ns = idle_ns,
+        .gain = {0, idle_ns / 2},
+        .events = the_case.step_count,
+        .try_text = "double the batch (and adapt the learning rate) until memory or time per sample says stop",
+        .try_code = "DataLoader(dataset, batch_size=2 * batch_size)",
+        .confidence = Confidence::kLow,
+        .surer_by = "time one step with twice the batch: the gain is per sample, not per step",
+        .cause = "host-bound"};
+    finding.share_of_step = the_case.share_of_step(idle_ns);
+    findings.push_back(std::move(finding));
+  });
+}
+
+}  // namespace
+
+std::vector<Rule> memory_rules() {
+  return {
+      {"memory-near-limit", "memory", 0, false,
+       "More than 90% of the device's memory is reserved, or an allocation failed. The next longer sequence or larger "
+       "batch "
+       "fails. Checkpointing trades memory for about a third more compute; bf16 halves activations; a smaller batch "
+       "with "
+       "accumulation keeps the effective batch.",
+       find_near_limit},
+      {"memory-spike", "memory", 0, false,
+       "One op needs much more memory for a moment than before and after it. It sets the peak, and so the batch size, "
+       "for "
+       "the whole program. Typical: a loss over a large vocabulary, a mask of sequence x sequence, a cast of "
+       "everything.",
+       find_spike},
+      {"memory-leak", "memory", 0, false,
+       "Every step after the first ends with more memory than the one before. Usually a list of losses that still hold "
+       "their "
+       "graph, or a cache without a limit. It ends in an out-of-memory error, only later.",
+       find_leak},
+      {"memory-fragmentation", "memory", 0, false,
+       "The allocator has reserved much more than tensors use, even at the peak. Blocks of different sizes that come "
+       "and go "
+       "leave holes that later requests do not fit. Sizes that change from step to step are the usual cause.",
+       find_fragmentation},
+      {"allocator-thrash", "memory", 0.01, true,
+       "cudaMalloc and cudaFree inside steps: torch's cache did not have a block that fits, or was told to give memory "
+       "back. "
+       "Each call costs up to a millisecond, and cudaFree waits for the device. Normal in the first steps.",
+       find_thrash},
+      {"small-batch", "memory", 0.05, true,
+       "The device waits for the host while most of its memory is free. More samples per step cost the host nearly "
+       "nothing. "
+       "The gain is per sample; a step itself gets longer. Not when the batch size is part of the method.",
+       find_room},
+  };
+}
+
+}  // namespace firelane

@@ -3,10 +3,12 @@
 #include <optional>
 
 #include "analyze/kernels.h"
+#include "analyze/roofline.h"
 #include "cli/open.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
 #include "report/kernels_report.h"
+#include "report/roofline_report.h"
 
 namespace firelane::cli {
 
@@ -24,6 +26,7 @@ struct KernelsArgs {
   std::string path;
   bool by_op = false;
   bool by_stream = false;
+  bool roofline = false;
   std::string sort_by = "total";
   std::optional<size_t> rows;
   OutputOptions output;
@@ -32,6 +35,12 @@ struct KernelsArgs {
 Result<int> run_kernels(const KernelsArgs& args) {
   FL_TRY(Output output, Output::open(args.output));
   FL_TRY(const Model model, open_trace(args.path));
+  if (args.roofline) {
+    const size_t rows = args.rows.value_or(output.for_people() ? kRowsForPeople : 0);
+    FL_TRY_VOID(output.print(report::roofline_report(model, roofline(model), {.max_rows = rows})));
+    FL_TRY_VOID(output.close());
+    return kExitOk;
+  }
   KernelTable table = kernel_table(model, {.by_op = args.by_op, .by_stream = args.by_stream});
   sort_rows(model, table, orders().at(args.sort_by));
   const size_t rows = args.rows.value_or(output.for_people() ? kRowsForPeople : 0);
@@ -52,6 +61,10 @@ Verb kernels_verb() {
             add_trace_argument(app, args->path);
             app.add_flag("--group-by-op", args->by_op, "one row per kernel and the op that launched it");
             app.add_flag("--by-stream", args->by_stream, "one row per kernel and stream");
+            app.add_flag("--roofline", args->roofline,
+                         "per op and shape: FLOP/s, bandwidth, tensor cores, and how near to what the device can do")
+                ->excludes("--group-by-op")
+                ->excludes("--by-stream");
             std::vector<std::string> names;
             for (const auto& [name, order] : orders()) names.push_back(name);
             app.add_option("--sort-by", args->sort_by, "largest first; names ascending")

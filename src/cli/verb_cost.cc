@@ -1,0 +1,57 @@
+// firelane cost FILE
+#include "analyze/cost.h"
+#include "cli/open.h"
+#include "cli/output.h"
+#include "cli/verbs.h"
+#include "report/cost_report.h"
+
+namespace firelane::cli {
+
+namespace {
+
+struct CostArgs {
+  std::string path;
+  CostOptions cost;
+  OutputOptions output;
+};
+
+Result<int> run_cost(const CostArgs& args) {
+  FL_TRY(Output output, Output::open(args.output));
+  FL_TRY(const Model model, open_trace(args.path));
+  FL_TRY_VOID(output.print(report::cost_report(cost_of(model, args.cost), args.cost)));
+  FL_TRY_VOID(output.close());
+  return kExitOk;
+}
+
+}  // namespace
+
+Verb cost_verb() {
+  return {.name = "cost",
+          .sentence = "What a step costs: energy where power was recorded, money and CO2 by your prices.",
+          .examples = {"firelane cost trace.json.gz --price-per-hour 3.5",
+                       "firelane cost run.lane --price-per-hour 28 --samples-per-step 256 --grams-per-kwh 300"},
+          .setup = [](CLI::App& app) -> VerbBody {
+            auto args = std::make_shared<CostArgs>();
+            add_trace_argument(app, args->path);
+            app.add_option("--price-per-hour", args->cost.price_per_hour, "of the machine, in any currency")
+                ->check(CLI::Range(0.0, 1e9))
+                ->type_name("PRICE");
+            app.add_option("--grams-per-kwh", args->cost.grams_per_kwh, "CO2 of the electricity")
+                ->check(CLI::Range(0.0, 1e9))
+                ->type_name("G");
+            app.add_option("--samples-per-step", args->cost.samples_per_step, "batch size of a step")
+                ->check(CLI::Range(int64_t{1}, int64_t{1} << 50))
+                ->type_name("N");
+            app.add_option("--steps-per-run", args->cost.steps_per_run, "steps of the whole training")
+                ->check(CLI::Range(int64_t{1}, int64_t{1} << 50))
+                ->type_name("N");
+            app.add_option("--overhead-factor", args->cost.overhead_factor,
+                           "energy of the data centre by energy of the device (PUE)")
+                ->check(CLI::Range(1.0, 10.0))
+                ->type_name("X");
+            add_report_options(app, args->output);
+            return [args] { return run_cost(*args); };
+          }};
+}
+
+}  // namespace firelane::cli

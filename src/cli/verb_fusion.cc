@@ -1,0 +1,46 @@
+// firelane fusion FILE
+#include <optional>
+
+#include "analyze/fusion.h"
+#include "cli/open.h"
+#include "cli/output.h"
+#include "cli/verbs.h"
+#include "report/fusion_report.h"
+
+namespace firelane::cli {
+
+namespace {
+
+struct FusionArgs {
+  std::string path;
+  std::optional<size_t> rows;
+  OutputOptions output;
+};
+
+Result<int> run_fusion(const FusionArgs& args) {
+  FL_TRY(Output output, Output::open(args.output));
+  FL_TRY(const Model model, open_trace(args.path));
+  const size_t rows = args.rows.value_or(output.for_people() ? 20 : 0);
+  FL_TRY_VOID(output.print(report::fusion_report(model, fusion_table(model), {.max_rows = rows})));
+  FL_TRY_VOID(output.close());
+  return kExitOk;
+}
+
+}  // namespace
+
+Verb fusion_verb() {
+  return {.name = "fusion",
+          .sentence = "Chains of small kernels that one kernel could do: launches, traffic and time it would save.",
+          .examples = {"firelane fusion trace.json.gz", "firelane fusion trace.json.gz --rows 0 --json"},
+          .setup = [](CLI::App& app) -> VerbBody {
+            auto args = std::make_shared<FusionArgs>();
+            add_trace_argument(app, args->path);
+            app.add_option("--rows", args->rows, "show this many; 0 = all (default: 20 in text and Markdown)")
+                ->check(whole_number())
+                ->type_name("N");
+            add_report_options(app, args->output);
+            return [args] { return run_fusion(*args); };
+          }};
+}
+
+}  // namespace firelane::cli

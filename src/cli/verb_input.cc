@@ -1,0 +1,39 @@
+// firelane input FILE
+#include "analyze/input_pipeline.h"
+#include "cli/open.h"
+#include "cli/output.h"
+#include "cli/verbs.h"
+#include "report/input_report.h"
+
+namespace firelane::cli {
+
+namespace {
+
+struct InputArgs {
+  std::string path;
+  OutputOptions output;
+};
+
+Result<int> run_input(const InputArgs& args) {
+  FL_TRY(Output output, Output::open(args.output));
+  FL_TRY(const Model model, open_trace(args.path));
+  FL_TRY_VOID(output.print(report::input_report(model, input_pipeline(model))));
+  FL_TRY_VOID(output.close());
+  return kExitOk;
+}
+
+}  // namespace
+
+Verb input_verb() {
+  return {.name = "input",
+          .sentence = "How data comes in: waiting for the DataLoader, copies to the device, what overlaps.",
+          .examples = {"firelane input trace.json.gz", "firelane input trace.json.gz --json"},
+          .setup = [](CLI::App& app) -> VerbBody {
+            auto args = std::make_shared<InputArgs>();
+            add_trace_argument(app, args->path);
+            add_report_options(app, args->output);
+            return [args] { return run_input(*args); };
+          }};
+}
+
+}  // namespace firelane::cli

@@ -1,0 +1,50 @@
+// firelane memory FILE
+#include <optional>
+
+#include "analyze/copies.h"
+#include "analyze/memory.h"
+#include "cli/open.h"
+#include "cli/output.h"
+#include "cli/verbs.h"
+#include "report/memory_report.h"
+
+namespace firelane::cli {
+
+namespace {
+
+struct MemoryArgs {
+  std::string path;
+  bool curve = false;
+  std::optional<size_t> rows;
+  OutputOptions output;
+};
+
+Result<int> run_memory(const MemoryArgs& args) {
+  FL_TRY(Output output, Output::open(args.output));
+  FL_TRY(const Model model, open_trace(args.path));
+  const size_t rows = args.rows.value_or(output.for_people() ? 10 : 0);
+  FL_TRY_VOID(output.print(
+      report::memory_report(model, memory_report(model), copy_table(model), {.max_rows = rows, .curve = args.curve})));
+  FL_TRY_VOID(output.close());
+  return kExitOk;
+}
+
+}  // namespace
+
+Verb memory_verb() {
+  return {.name = "memory",
+          .sentence = "Where memory went: the peak and what is alive at it, steps, spikes, growth, copies.",
+          .examples = {"firelane memory trace.json.gz", "firelane memory trace.json.gz --curve --json -o memory.json"},
+          .setup = [](CLI::App& app) -> VerbBody {
+            auto args = std::make_shared<MemoryArgs>();
+            add_trace_argument(app, args->path);
+            app.add_flag("--curve", args->curve, "every change of allocated and reserved memory, too");
+            app.add_option("--rows", args->rows, "show this many; 0 = all (default: 10 in text and Markdown)")
+                ->check(whole_number())
+                ->type_name("N");
+            add_report_options(app, args->output);
+            return [args] { return run_memory(*args); };
+          }};
+}
+
+}  // namespace firelane::cli

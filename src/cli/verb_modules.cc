@@ -1,0 +1,53 @@
+// firelane modules FILE
+#include <optional>
+
+#include "analyze/modules.h"
+#include "cli/open.h"
+#include "cli/output.h"
+#include "cli/verbs.h"
+#include "report/modules_report.h"
+
+namespace firelane::cli {
+
+namespace {
+
+struct ModulesArgs {
+  std::string path;
+  bool by_type = false;
+  int64_t depth = -1;
+  std::optional<size_t> rows;
+  OutputOptions output;
+};
+
+Result<int> run_modules(const ModulesArgs& args) {
+  FL_TRY(Output output, Output::open(args.output));
+  FL_TRY(const Model model, open_trace(args.path));
+  const size_t rows = args.rows.value_or(output.for_people() ? 50 : 0);
+  const ModuleTable table = module_table(model, {.by_type = args.by_type});
+  FL_TRY_VOID(output.print(report::modules_report(table, {.max_rows = rows, .max_depth = args.depth})));
+  FL_TRY_VOID(output.close());
+  return kExitOk;
+}
+
+}  // namespace
+
+Verb modules_verb() {
+  return {.name = "modules",
+          .sentence = "Time, memory and FLOPs per nn.Module and per phase, forward and backward.",
+          .examples = {"firelane modules trace.json.gz --depth 1", "firelane modules trace.json.gz --by-type --csv"},
+          .setup = [](CLI::App& app) -> VerbBody {
+            auto args = std::make_shared<ModulesArgs>();
+            add_trace_argument(app, args->path);
+            app.add_flag("--by-type", args->by_type, "one row per type of module");
+            app.add_option("--depth", args->depth, "modules at most this deep; 0 = the outermost (default: all)")
+                ->check(whole_number())
+                ->type_name("N");
+            app.add_option("--rows", args->rows, "show this many; 0 = all (default: 50 in text and Markdown)")
+                ->check(whole_number())
+                ->type_name("N");
+            add_report_options(app, args->output);
+            return [args] { return run_modules(*args); };
+          }};
+}
+
+}  // namespace firelane::cli

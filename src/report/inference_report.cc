@@ -1,0 +1,72 @@
+#include "report/inference_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace firelane::report {
+
+namespace {
+
+Cell rate(double per_s) { return cell_unless(per_s, -1.0); }
+
+double percent_of(int64_t part, int64_t whole) {
+  return whole <= 0 ? 0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole);
+}
+
+}  // namespace
+
+Report inference_report(const Inference& inference, const InferenceReportOptions& options) {
+  const bool found = !inference.passes.empty();
+  const auto if_found = [&](Cell cell) { return found ? std::move(cell) : Cell{}; };
+  Report report{
+      .facts = {{"prefills", "Prefill passes", Kind::kNumber, inference.prefills},
+                {"decodes", "Decode passes", Kind::kNumber, inference.decodes},
+                {"found_by", "Found by", Kind::kText,
+                 if_found(inference.by_annotation ? "annotations" : "shapes of the token embedding")},
+                {"batch", "Sequences", Kind::kNumber, cell_unless(inference.batch, kNoNumber)},
+                {"time_to_first_token_ns", "Time to first token", Kind::kDuration,
+                 cell_unless(inference.time_to_first_token_ns, kNoNumber)},
+                {"time_per_token_ns", "Time per token, median", Kind::kDuration,
+                 cell_unless(inference.time_per_token_ns, kNoNumber)},
+                {"min_token_ns", "fastest", Kind::kDuration, cell_unless(inference.min_token_ns, kNoNumber)},
+                {"max_token_ns", "slowest", Kind::kDuration, cell_unless(inference.max_token_ns, kNoNumber)},
+                {"decode_tokens_per_s", "Tokens/s, decode", Kind::kNumber, rate(inference.decode_tokens_per_s)},
+                {"prefill_tokens_per_s", "Tokens/s, prefill", Kind::kNumber, rate(inference.prefill_tokens_per_s)},
+                {"prefill_ns", "Prefill", Kind::kDuration, if_found(inference.prefill_ns)},
+                {"decode_ns", "Decode", Kind::kDuration, if_found(inference.decode_ns)}}};
+  Table table{.name = "passes",
+              .columns = {{"pass", "Pass"},
+                          {"batch", "Sequences", Kind::kNumber, Align::kByKind, 0, true},
+                          {"tokens", "Tokens in", Kind::kNumber, Align::kByKind, 0, true},
+                          {"context", "Context", Kind::kNumber, Align::kByKind, 0, true},
+                          {"start_ns", "Start", Kind::kDuration},
+                          {"duration_ns", "Duration", Kind::kDuration},
+                          {"device_busy_ns", "Device busy", Kind::kDuration},
+                          {"device_busy_percent", "Busy", Kind::kPercent},
+                          {"kernels", "Kernels", Kind::kNumber}},
+              .hide_if_empty = true};
+  const size_t shown =
+      options.max_rows == 0 ? inference.passes.size() : std::min(options.max_rows, inference.passes.size());
+  for (size_t i = 0; i < shown; ++i) {
+    const GenerationPass& pass = inference.passes[i];
+    table.add({pass.prefill ? "prefill" : "decode", cell_unless(pass.batch, kNoNumber),
+               cell_unless(pass.tokens, kNoNumber), cell_unless(pass.context, kNoNumber), pass.start_ns,
+               pass.duration_ns, pass.device_busy_ns, percent_of(pass.device_busy_ns, pass.duration_ns), pass.kernels});
+  }
+  report.tables = {std::move(table)};
+  if (shown < inference.passes.size()) {
+    report.notes.push_back(fmt::format("{} more passes: --rows 0 shows all", inference.passes.size() - shown));
+  }
+  if (inference.is_training) {
+    report.notes.emplace_back("this program trains (it has a backward): no generation to look at");
+  } else if (!found) {
+    report.notes.emplace_back(
+        "no generation found: record with record_shapes=True, or annotate: with record_function('prefill'), "
+        "record_function('decode')");
+  }
+  if (found) report.notes.emplace_back("times are those of the recording: the recorder's own cost is in them");
+  return report;
+}
+
+}  // namespace firelane::report

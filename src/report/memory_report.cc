@@ -1,0 +1,194 @@
+#include "report/memory_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "report/quantity.h"
+
+namespace firelane::report {
+
+namespace {
+
+Table devices_table(const MemoryReport& memory) {
+  Table table{.name = "devices",
+              .title = "Devices",
+              .columns = {{"device", "Device"},
+                          {"peak_bytes", "Peak", Kind::kBytes},
+                          {"peak_ns", "at", Kind::kDuration},
+                          {"capacity_bytes", "Capacity", Kind::kBytes, Align::kByKind, 0, true},
+                          {"peak_percent", "of it", Kind::kPercent, Align::kByKind, 0, true},
+                          {"peak_reserved_bytes", "Reserved", Kind::kBytes, Align::kByKind, 0, true},
+                          {"cached_bytes", "Cached at peak", Kind::kBytes, Align::kByKind, 0, true},
+                          {"start_bytes", "Start", Kind::kBytes},
+                          {"end_bytes", "End", Kind::kBytes},
+                          {"growth_per_step_bytes", "Growth/step", Kind::kBytes},
+                          {"allocations", "Allocations", Kind::kNumber},
+                          {"frees", "Frees", Kind::kNumber},
+                          {"out_of_memory", "Out of memory", Kind::kNumber},
+                          {"uncertain_bytes", "Uncertain", Kind::kBytes}},
+              .hide_if_empty = true};
+  for (const DeviceMemory& device : memory.devices) {
+    const bool has_capacity = device.capacity_bytes > 0;
+    const double percent = has_capacity ? 100.0 * static_cast<double>(device.peak.allocated_bytes) /
+                                              static_cast<double>(device.capacity_bytes)
+                                        : 0;
+    table.add({device.name, device.peak.allocated_bytes, device.peak.time_ns,
+               cell_unless(device.capacity_bytes, kNoNumber), has_capacity ? Cell{percent} : Cell{},
+               cell_unless(device.peak_reserved_bytes, kNoNumber), cell_unless(device.cached_bytes(), kNoNumber),
+               device.start_bytes, device.end_bytes, device.growth_per_step_bytes, device.allocations, device.frees,
+               device.out_of_memory, device.uncertain_bytes});
+  }
+  return table;
+}
+
+Table categories_table(const MemoryReport& memory) {
+  Table table{.name = "at_peak",
+              .title = "Alive at the peak",
+              .columns = {{"device", "Device"},
+                          {"category", "Category"},
+                          {"bytes", "Bytes", Kind::kBytes},
+                          {"share_percent", "Share", Kind::kPercent}},
+              .hide_if_empty = true};
+  for (const DeviceMemory& device : memory.devices) {
+    for (size_t i = 0; i < kMemoryCategoryCount; ++i) {
+      if (device.at_peak[i] == 0) continue;
+      const double share = 100.0 * static_cast<double>(device.at_peak[i]) /
+                           static_cast<double>(std::max<int64_t>(device.peak.allocated_bytes, 1));
+      table.add({device.name, std::string(name_of(static_cast<MemoryCategory>(i))), device.at_peak[i], share});
+    }
+  }
+  return table;
+}
+
+std::vector<Column> owner_columns(std::string bytes_label) {
+  return {{"device", "Device"},
+          {"op", "Op", Kind::kText, Align::kByKind, 48, true},
+          {"module", "Module", Kind::kText, Align::kByKind, 32, true},
+          {"category", "Category"},
+          {"bytes", std::move(bytes_label), Kind::kBytes},
+          {"allocations", "Allocations", Kind::kNumber}};
+}
+
+void add_owners(const DeviceMemory& device, const std::vector<MemoryOwner>& owners, size_t limit, Table& table) {
+  const size_t shown = limit == 0 ? owners.size() : std::min(limit, owners.size());
+  for (size_t i = 0; i < shown; ++i) {
+    const MemoryOwner& owner = owners[i];
+    table.add({device.name, owner.op.empty() ? Cell{} : Cell{owner.op},
+               owner.module.empty() ? Cell{} : Cell{owner.module}, std::string(name_of(owner.category)), owner.bytes,
+               owner.allocations});
+  }
+}
+
+Table steps_table(const MemoryReport& memory) {
+  Table table{.name = "steps",
+              .title = "Steps",
+              .columns = {{"device", "Device"},
+                          {"step", "Step", Kind::kNumber},
+                          {"peak_bytes", "Peak", Kind::kBytes},
+                          {"end_bytes", "At its end", Kind::kBytes},
+                          {"reserved_bytes", "Reserved", Kind::kBytes, Align::kByKind, 0, true},
+                          {"allocator_calls", "Driver calls", Kind::kNumber},
+                          {"allocator_ns", "their time", Kind::kDuration}},
+              .hide_if_empty = true};
+  for (const DeviceMemory& device : memory.devices) {
+    for (const StepMemory& step : device.steps) {
+      table.add({device.name, step.step, step.peak_bytes, step.end_bytes, cell_unless(step.reserved_bytes, kNoNumber),
+                 step.allocator_calls, step.allocator_ns});
+    }
+  }
+  return table;
+}
+
+Table spikes_table(const Model& model, const MemoryReport& memory) {
+  Table table{.name = "spikes",
+              .title = "Spikes: ops that needed more for a moment",
+              .columns = {{"device", "Device"},
+                          {"op", "Op", Kind::kText, Align::kByKind, 56},
+                          {"time_ns", "at", Kind::kDuration},
+                          {"extra_bytes", "Extra", Kind::kBytes},
+                          {"times", "Times", Kind::kNumber}},
+              .hide_if_empty = true};
+  for (const DeviceMemory& device : memory.devices) {
+    for (const MemorySpike& spike : device.spikes) {
+      table.add({device.name, std::string(model.text(model.host_slices.name[spike.op])), spike.time_ns,
+                 spike.extra_bytes, spike.times});
+    }
+  }
+  return table;
+}
+
+Table copies_table(const CopyTable& copies, size_t limit) {
+  Table table{.name = "copies",
+              .title = "Copies that ops made",
+              .columns = {{"kind", "Kind"},
+                          {"from", "From"},
+                          {"to", "To"},
+                          {"shape", "Shape", Kind::kText, Align::kByKind, 32},
+                          {"asked_by", "For", Kind::kText, Align::kByKind, 40},
+                          {"calls", "Calls", Kind::kNumber},
+                          {"ping_pong_calls", "Undone casts", Kind::kNumber},
+                          {"bytes", "Traffic", Kind::kBytes},
+                          {"device_ns", "Device time", Kind::kDuration}},
+              .hide_if_empty = true};
+  const size_t shown = limit == 0 ? copies.rows.size() : std::min(limit, copies.rows.size());
+  for (size_t i = 0; i < shown; ++i) {
+    const CopyRow& row = copies.rows[i];
+    table.add({std::string(name_of(row.kind)), row.from, row.to, row.shape, row.asked_by, row.calls,
+               row.ping_pong_calls, row.bytes, row.device_ns});
+  }
+  return table;
+}
+
+Table curve_table(const MemoryReport& memory) {
+  Table table{.name = "curve",
+              .title = "Allocated and reserved",
+              .columns = {{"device", "Device"},
+                          {"time_ns", "Time", Kind::kDuration},
+                          {"allocated_bytes", "Allocated", Kind::kBytes},
+                          {"reserved_bytes", "Reserved", Kind::kBytes, Align::kByKind, 0, true}},
+              .hide_if_empty = true};
+  for (const DeviceMemory& device : memory.devices) {
+    for (const MemoryPoint& point : device.curve) {
+      table.add({device.name, point.time_ns, point.allocated_bytes, cell_unless(point.reserved_bytes, kNoNumber)});
+    }
+  }
+  return table;
+}
+
+}  // namespace
+
+Report memory_report(const Model& model, const MemoryReport& memory, const CopyTable& copies,
+                     const MemoryReportOptions& options) {
+  Report report;
+  Table owners{
+      .name = "owners", .title = "Whose it is, at the peak", .columns = owner_columns("Bytes"), .hide_if_empty = true};
+  Table growth{.name = "growth",
+               .title = "What grows with every step",
+               .columns = owner_columns("Per step"),
+               .hide_if_empty = true};
+  for (const DeviceMemory& device : memory.devices) {
+    add_owners(device, device.owners, options.max_rows, owners);
+    add_owners(device, device.growth_owners, options.max_rows, growth);
+  }
+  report.tables = {devices_table(memory),
+                   categories_table(memory),
+                   std::move(owners),
+                   steps_table(memory),
+                   spikes_table(model, memory),
+                   std::move(growth),
+                   copies_table(copies, options.max_rows)};
+  if (options.curve) report.tables.push_back(curve_table(memory));
+  if (memory.devices.empty()) {
+    report.notes.emplace_back("no memory events in this trace: record with profile_memory=True");
+    return report;
+  }
+  report.notes.emplace_back(
+      "categories follow from where and how long memory lived; what was there before the recording cannot be told "
+      "apart");
+  report.notes.emplace_back(
+      "how free memory is cut into blocks is not in a trace: torch.cuda.memory._dump_snapshot() shows it");
+  return report;
+}
+
+}  // namespace firelane::report

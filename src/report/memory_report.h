@@ -1,0 +1,18 @@
+// What `firelane memory` shows: each device's peak and what is alive at it, then steps, spikes, growth and copies.
+#pragma once
+
+#include "analyze/copies.h"
+#include "analyze/memory.h"
+#include "report/table.h"
+
+namespace firelane::report {
+
+struct MemoryReportOptions {
+  size_t max_rows = 0;  // of each table; 0 = all
+  bool curve = false;   // the curve of allocated and reserved bytes, too
+};
+
+Report memory_report(const Model& model, const MemoryReport& memory, const CopyTable& copies,
+                     const MemoryReportOptions& options = {});
+
+}  // namespace firelane::report

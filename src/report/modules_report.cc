@@ -1,0 +1,107 @@
+#include "report/modules_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "report/quantity.h"
+
+namespace firelane::report {
+
+namespace {
+
+Table phases_table(const ModuleTable& modules) {
+  Table table{.name = "phases",
+              .title = "Phases",
+              .columns = {{"phase", "Phase"},
+                          {"host_ns", "Host", Kind::kDuration},
+                          {"device_ns", "Device", Kind::kDuration},
+                          {"device_percent", "of device", Kind::kPercent},
+                          {"kernels", "Kernels", Kind::kNumber},
+                          {"gflop", "GFLOP", Kind::kNumber, Align::kByKind, 0, true},
+                          {"allocated_bytes", "Allocated", Kind::kBytes, Align::kByKind, 0, true}}};
+  for (const PhaseRow& row : modules.phases) {
+    if (row.host_ns == 0 && row.device_ns == 0) continue;
+    const double percent =
+        modules.work_ns == 0 ? 0 : 100.0 * static_cast<double>(row.device_ns) / static_cast<double>(modules.work_ns);
+    table.add({std::string(name_of(row.phase)), row.host_ns, row.device_ns, percent, row.kernels,
+               row.flops > 0 ? Cell{static_cast<double>(row.flops) / 1e9} : Cell{},
+               modules.has_memory ? Cell{row.allocated_bytes} : Cell{}});
+  }
+  return table;
+}
+
+std::vector<Column> columns() {
+  return {{"module", "Module", Kind::kText, Align::kByKind, 48},
+          {"type", "Type"},
+          {"depth", "Depth", Kind::kNumber},
+          {"calls", "Calls", Kind::kNumber},
+          {"host_ns", "Host", Kind::kDuration},
+          {"self_host_ns", "Self host", Kind::kDuration},
+          {"forward_device_ns", "Forward", Kind::kDuration},
+          {"backward_device_ns", "Backward", Kind::kDuration},
+          {"device_percent", "of device", Kind::kPercent},
+          {"self_forward_device_ns", "Self forward", Kind::kDuration},
+          {"self_backward_device_ns", "Self backward", Kind::kDuration},
+          {"backward_host_ns", "Backward host", Kind::kDuration},
+          {"forward_gflop", "GFLOP", Kind::kNumber, Align::kByKind, 0, true},
+          {"backward_gflop", "Backward GFLOP", Kind::kNumber, Align::kByKind, 0, true},
+          {"allocated_bytes", "Kept", Kind::kBytes, Align::kByKind, 0, true},
+          {"peak_bytes", "Peak", Kind::kBytes, Align::kByKind, 0, true},
+          {"kernels", "Kernels", Kind::kNumber},
+          {"parent", "Inside", Kind::kText, Align::kByKind, 24, true}};
+}
+
+std::vector<Cell> cells(const ModuleTable& table, const ModuleRow& row) {
+  const auto gflop = [](int64_t flops) { return flops > 0 ? Cell{static_cast<double>(flops) / 1e9} : Cell{}; };
+  const int64_t device_ns = row.forward_device_ns + row.backward_device_ns;
+  const double percent =
+      table.work_ns == 0 ? 0 : 100.0 * static_cast<double>(device_ns) / static_cast<double>(table.work_ns);
+  return {row.name,
+          row.type,
+          row.depth,
+          row.calls,
+          row.host_ns,
+          row.self_host_ns,
+          row.forward_device_ns,
+          row.backward_device_ns,
+          percent,
+          row.self_forward_device_ns,
+          row.self_backward_device_ns,
+          row.backward_host_ns,
+          gflop(row.forward_flops),
+          gflop(row.backward_flops),
+          table.has_memory ? Cell{row.allocated_bytes} : Cell{},
+          table.has_memory ? Cell{row.peak_bytes} : Cell{},
+          row.kernels,
+          row.parent.empty() ? Cell{} : Cell{row.parent}};
+}
+
+}  // namespace
+
+Report modules_report(const ModuleTable& table, const ModulesReportOptions& options) {
+  Report report{.facts = {{"module_count", "Modules", Kind::kNumber, static_cast<int64_t>(table.rows.size())},
+                          {"work_ns", "Device work", Kind::kDuration, table.work_ns},
+                          {"without_module_device_ns", "in no module", Kind::kDuration, table.without_module_device_ns},
+                          {"backward_without_forward_ns", "Backward without forward op", Kind::kDuration,
+                           table.backward_without_forward_ns}}};
+  Table out{.name = "modules", .title = "Modules", .columns = columns(), .hide_if_empty = true};
+  size_t left_out = 0;
+  for (const ModuleRow& row : table.rows) {
+    if (options.max_depth >= 0 && row.depth > options.max_depth) continue;
+    if (options.max_rows > 0 && out.rows.size() >= options.max_rows) {
+      ++left_out;
+      continue;
+    }
+    out.add(cells(table, row));
+  }
+  if (left_out > 0) report.notes.push_back(fmt::format("{} more modules: --rows 0 shows all", left_out));
+  if (table.rows.empty()) {
+    report.notes.emplace_back(
+        "no modules in this trace: record with with_stack=True (torch.profiler) or with_modules=True (firelane)");
+  }
+  report.tables = {std::move(out), phases_table(table)};
+  return report;
+}
+
+}  // namespace firelane::report

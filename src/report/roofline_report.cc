@@ -1,0 +1,135 @@
+#include "report/roofline_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "report/quantity.h"
+
+namespace firelane::report {
+
+namespace {
+
+Cell text_unless_unknown(std::string_view text) {
+  if (text == "unknown") return {};
+  return std::string(text);
+}
+
+Table utilization_table(const Roofline& roofline) {
+  Table table{.name = "utilization",
+              .title = "FLOPs utilisation",
+              .columns = {{"step", "Step", Kind::kNumber},
+                          {"duration_ns", "Duration", Kind::kDuration},
+                          {"flops", "TFLOP", Kind::kNumber},
+                          {"mfu_percent", "MFU", Kind::kPercent}},
+              .hide_if_empty = true};
+  const auto add = [&](const UtilizationRow& row) {
+    table.add({cell_unless(row.step, kNoNumber), row.duration_ns, static_cast<double>(row.flops) / 1e12,
+               cell_unless(row.mfu_percent, -1.0)});
+  };
+  table.columns[2].name = "tflop";
+  for (const UtilizationRow& row : roofline.steps) add(row);
+  if (roofline.steps.empty() && roofline.whole.flops > 0) add(roofline.whole);
+  return table;
+}
+
+std::vector<Cell> cells(const Model& model, const Roofline& roofline, const RooflineRow& row) {
+  const double share =
+      roofline.work_ns == 0 ? 0 : 100.0 * static_cast<double>(row.device_ns) / static_cast<double>(roofline.work_ns);
+  const bool has_bytes = row.bytes != kNoNumber && row.bytes > 0;
+  const double intensity = has_bytes ? static_cast<double>(row.flops) / static_cast<double>(row.bytes) : 0;
+  return {std::string(model.text(row.op)),
+          std::string(model.text(row.dims)),
+          std::string(name_of(row.kernel_class)),
+          text_unless_unknown(name_of(row.precision)),
+          is_matrix_class(row.kernel_class) ? text_unless_unknown(name_of(row.tensor_cores)) : Cell{},
+          row.calls,
+          row.device_ns,
+          share,
+          row.flops > 0 ? Cell{row.flops_per_s() / 1e12} : Cell{},
+          has_bytes ? Cell{row.bytes_per_s() / 1e9} : Cell{},
+          row.flops > 0 && has_bytes ? Cell{intensity} : Cell{},
+          text_unless_unknown(name_of(row.bound)),
+          cell_unless(row.roof_percent(), -1.0),
+          row.flops,
+          has_bytes ? Cell{row.bytes} : Cell{},
+          row.kernel_class == KernelClass::kMatmul ? Cell{int64_t{row.aligned}} : Cell{},
+          std::string(model.text(row.kernel))};
+}
+
+std::vector<std::string> notes(const Roofline& roofline) {
+  if (roofline.work_ns == 0) {
+    return {
+        "no device work in this trace: record with activities=[..., ProfilerActivity.CUDA] on a machine with a GPU"};
+  }
+  std::vector<std::string> out;
+  if (roofline.ops_without_shapes > 0) {
+    out.push_back(fmt::format("op calls whose inputs the trace does not give: {}; record with record_shapes=True",
+                              roofline.ops_without_shapes));
+  }
+  if (roofline.peaks == nullptr) {
+    out.push_back(fmt::format("no roof: '{}' is not in the table of peaks (docs/analyses.md)", roofline.device_name));
+  }
+  const bool over = std::any_of(roofline.rows.begin(), roofline.rows.end(),
+                                [](const RooflineRow& row) { return row.roof_percent() > 100; });
+  if (over) out.emplace_back("more than 100% of the roof: the data came from the cache, not from memory");
+  if (roofline.without_op_ns > 0) {
+    out.push_back(fmt::format("device work that belongs to no op: {}", format_duration(roofline.without_op_ns)));
+  }
+  return out;
+}
+
+}  // namespace
+
+Report roofline_report(const Model& model, const Roofline& roofline, const RooflineReportOptions& options) {
+  const DevicePeaks none;
+  const DevicePeaks& peaks = roofline.peaks == nullptr ? none : *roofline.peaks;
+  const auto positive = [](double value) { return value > 0 ? Cell{value} : Cell{}; };
+  const auto part_of_matrix = [&](int64_t ns) {
+    return roofline.matrix_ns == 0 ? Cell{}
+                                   : Cell{100.0 * static_cast<double>(ns) / static_cast<double>(roofline.matrix_ns)};
+  };
+  Report report{
+      .facts = {{"device", "Device", Kind::kText, std::string(roofline.device_name)},
+                {"peak_fp32_tflops", "Peak fp32, TFLOP/s", Kind::kNumber, positive(peaks.fp32_tflops)},
+                {"peak_tf32_tflops", "Peak tf32, TFLOP/s", Kind::kNumber, positive(peaks.tf32_tflops)},
+                {"peak_bf16_tflops", "Peak bf16, TFLOP/s", Kind::kNumber, positive(peaks.bf16_tflops)},
+                {"peak_fp16_tflops", "Peak fp16, TFLOP/s", Kind::kNumber, positive(peaks.half_tflops)},
+                {"peak_fp8_tflops", "Peak fp8, TFLOP/s", Kind::kNumber, positive(peaks.fp8_tflops)},
+                {"peak_bandwidth_gb_s", "Peak bandwidth", Kind::kBandwidth, positive(peaks.bandwidth_gb_s)},
+                {"work_ns", "Device work", Kind::kDuration, roofline.work_ns},
+                {"matrix_ns", "Matrix kernels", Kind::kDuration, roofline.matrix_ns},
+                {"tensor_core_percent", "on tensor cores", Kind::kPercent, part_of_matrix(roofline.tensor_core_ns)},
+                {"tensor_core_unknown_percent", "", Kind::kPercent, part_of_matrix(roofline.tensor_core_unknown_ns)}}};
+  Table table{.name = "roofline",
+              .title = "Ops against the roof",
+              .columns = {{"op", "Op", Kind::kText, Align::kByKind, 32},
+                          {"dims", "Inputs", Kind::kText, Align::kByKind, 36},
+                          {"class", "Class"},
+                          {"precision", "Precision", Kind::kText, Align::kByKind, 0, true},
+                          {"tensor_cores", "Tensor cores", Kind::kText, Align::kByKind, 0, true},
+                          {"calls", "Calls", Kind::kNumber},
+                          {"device_ns", "Device time", Kind::kDuration},
+                          {"share_percent", "Share", Kind::kPercent},
+                          {"tflop_s", "TFLOP/s", Kind::kNumber, Align::kByKind, 0, true},
+                          {"gb_s", "Memory", Kind::kBandwidth, Align::kByKind, 0, true},
+                          {"flops_per_byte", "FLOP/B", Kind::kNumber, Align::kByKind, 0, true},
+                          {"bound", "Bound by", Kind::kText, Align::kByKind, 0, true},
+                          {"roof_percent", "of roof", Kind::kPercent, Align::kByKind, 0, true},
+                          {"flops", "FLOPs", Kind::kNumber, Align::kByKind, 0, true},
+                          {"bytes", "Bytes", Kind::kBytes, Align::kByKind, 0, true},
+                          {"aligned", "Aligned", Kind::kTruth, Align::kByKind, 0, true},
+                          {"kernel", "Longest kernel", Kind::kText, Align::kByKind, 40}},
+              .hide_if_empty = true};
+  const size_t shown = options.max_rows == 0 ? roofline.rows.size() : std::min(options.max_rows, roofline.rows.size());
+  for (size_t i = 0; i < shown; ++i) table.add(cells(model, roofline, roofline.rows[i]));
+  report.tables = {std::move(table), utilization_table(roofline)};
+  report.notes = notes(roofline);
+  if (shown < roofline.rows.size()) {
+    report.notes.push_back(fmt::format("{} more rows: --rows 0 shows all", roofline.rows.size() - shown));
+  }
+  return report;
+}
+
+}  // namespace firelane::report

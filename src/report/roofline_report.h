@@ -1,0 +1,15 @@
+// What `firelane kernels --roofline` shows.
+#pragma once
+
+#include "analyze/roofline.h"
+#include "report/table.h"
+
+namespace firelane::report {
+
+struct RooflineReportOptions {
+  size_t max_rows = 0;  // 0 = all
+};
+
+Report roofline_report(const Model& model, const Roofline& roofline, const RooflineReportOptions& options = {});
+
+}  // namespace firelane::report

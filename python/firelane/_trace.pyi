@@ -152,6 +152,33 @@ class Trace:
     def lanes_summary(self) -> Table:
         """Threads and GPU streams: what each holds and how long it was busy."""
 
+    def roofline(self, *, table: Literal['roofline', 'utilization'] = 'roofline') -> Table:
+        """
+        FLOP/s and bandwidth per op and shape against what the device can do; FLOPs utilisation per step.
+        """
+
+    def fusion(self) -> Table:
+        """
+        Chains of small kernels that one kernel could do, and what that would save.
+        """
+
+    def modules(self, *, table: Literal['modules', 'phases'] = 'modules', by_type: bool = False, depth: int = -1) -> Table:
+        """Time, memory and FLOPs per nn.Module, or per phase. depth=-1 is all."""
+
+    def memory(self, *, table: Literal['devices', 'at_peak', 'owners', 'steps', 'spikes', 'growth', 'copies', 'curve'] = 'devices') -> Table:
+        """
+        Where memory went: peak, what is alive at it, steps, spikes, growth, copies, the curve.
+        """
+
+    def input(self, *, table: Literal['steps', 'transfers'] = 'steps') -> Table:
+        """Waiting for the DataLoader per step, and copies from host to device."""
+
+    def inference(self) -> Table:
+        """Prefill and decode passes of a language model."""
+
+    def cost(self, *, price_per_hour: float | None = None, grams_per_kwh: float | None = None, samples_per_step: int | None = None, steps_per_run: int | None = None) -> dict[str, Any]:
+        """What a step costs: the words of `firelane cost --json`."""
+
     def sql(self, query: str) -> Table:
         """
         Runs SQL (SQLite's) over the trace's tables; docs/sql.md lists them and the views.

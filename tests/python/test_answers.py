@@ -106,3 +106,29 @@ def test_html_of_an_answer_is_for_people_and_escaped(trace):
     assert "<th>Self CPU</th>" in html
     assert "<td>16.000 us</td>" in html
     assert "<td>aten::&lt;b&gt;&amp;co</td>" in html
+
+
+def test_the_analyses_are_tables_too(gpt_full):
+    trace = firelane.open(gpt_full)
+    tables = [trace.roofline(), trace.roofline(table="utilization"), trace.fusion(), trace.modules(),
+              trace.modules(table="phases"), trace.modules(by_type=True), trace.memory(), trace.memory(table="curve"),
+              trace.memory(table="at_peak"), trace.input(), trace.input(table="transfers")]
+    for table in tables:
+        assert pa.table(table).num_rows == len(table) > 0
+    device_ns = sum(row["device_ns"] for row in trace.modules(table="phases"))
+    assert device_ns == sum(row["total_ns"] for row in trace.kernels())
+    assert "FLOPs utilisation" in str(trace.roofline())
+    assert trace.cost(price_per_hour=3.5)["price_per_step"] > 0
+    assert len(trace.inference()) == 0
+    with pytest.raises(ValueError, match="devices, at_peak"):
+        trace.memory(table="moon")
+
+
+@needs_binary
+def test_rows_of_the_analyses_are_those_of_the_command_lines_json(gpt_full):
+    trace = firelane.open(gpt_full)
+    assert list(trace.fusion()) == json.loads(command_line("fusion", gpt_full, "--json"))["chains"]
+    assert list(trace.modules()) == json.loads(command_line("modules", gpt_full, "--json"))["modules"]
+    assert list(trace.roofline()) == json.loads(command_line("kernels", gpt_full, "--roofline", "--json"))["roofline"]
+    assert list(trace.memory(table="owners")) == json.loads(command_line("memory", gpt_full, "--json"))["owners"]
+    assert list(trace.input()) == json.loads(command_line("input", gpt_full, "--json"))["steps"]

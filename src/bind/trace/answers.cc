@@ -30,18 +30,6 @@ namespace {
 constexpr int64_t kPrintedOps = 100;  // as many as the command line prints
 constexpr size_t kPrintedKernels = 30;
 
-// `all` for programs, `text` for print(). The table is called `name` in its repr.
-Table answer(report::Table all, std::string name, std::string text) {
-  all.name = std::move(name);
-  auto arrow = arrow_table(all);
-  return {std::move(arrow), std::make_shared<const ForPeople>(ForPeople{std::move(all), std::move(text)})};
-}
-
-Table answer(report::Report report, std::string name) {
-  std::string text = report::render(report, report::Form::kText);
-  return answer(std::move(report.tables.front()), std::move(name), std::move(text));
-}
-
 nb::object info(const Trace& trace) {
   std::string json;
   {
@@ -112,6 +100,17 @@ Table lanes_answer(const Trace& trace) {
 }
 
 }  // namespace
+
+Table answer(report::Table all, std::string name, std::string text) {
+  all.name = std::move(name);
+  auto arrow = arrow_table(all);
+  return {std::move(arrow), std::make_shared<const ForPeople>(ForPeople{std::move(all), std::move(text)})};
+}
+
+Table answer(report::Report report, std::string name) {
+  std::string text = report::render(report, report::Form::kText);
+  return answer(std::move(report.tables.front()), std::move(name), std::move(text));
+}
 
 void bind_answers(nb::class_<Trace>& trace) {
   trace.def_prop_ro("info", &info, nb::sig("def info(self) -> dict[str, typing.Any]"),

@@ -3,10 +3,20 @@
 
 #include <nanobind/nanobind.h>
 
+#include <string>
+
+#include "bind/trace/table.h"
 #include "bind/trace/trace.h"
+#include "report/table.h"
 
 namespace firelane::bind {
 
-void bind_answers(nanobind::class_<Trace>& trace);
+void bind_answers(nanobind::class_<Trace>& trace);   // info, ops, kernels, steps, lanes
+void bind_analyses(nanobind::class_<Trace>& trace);  // roofline, fusion, modules, memory, input, inference, cost
+
+// `all` for programs, `text` for print(). The table is called `name` in its repr.
+Table answer(report::Table all, std::string name, std::string text);
+// The first table of the report, printed with its facts and notes.
+Table answer(report::Report report, std::string name);
 
 }  // namespace firelane::bind

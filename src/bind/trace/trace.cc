@@ -82,6 +82,7 @@ void bind_trace(nb::module_& module) {
           "The args of one event as the source has them; the file is read again for it.");
   cls.def("__repr__", &repr);
   bind_answers(cls);
+  bind_analyses(cls);
   bind_queries(cls);
   bind_torch_events(module, cls);
 

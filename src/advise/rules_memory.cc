@@ -148,7 +148,7 @@ std::vector<Finding> find_room(const Case& the_case) {
         .try_code = "DataLoader(dataset, batch_size=2 * batch_size)",
         .confidence = Confidence::kLow,
         .surer_by = "time one step with twice the batch: the gain is per sample, not per step",
-        .cause = "host-bound"};
+        .cause = "overhead"};
     finding.share_of_step = the_case.share_of_step(idle_ns);
     findings.push_back(std::move(finding));
   });

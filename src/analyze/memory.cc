@@ -49,6 +49,7 @@ class DeviceReader {
     name_device();
     pair_events();
     read_curve();
+    find_optimizer_starts();
     for (Allocation& allocation : allocations_) classify(allocation);
     read_peak();
     find_spikes();
@@ -114,6 +115,15 @@ class DeviceReader {
     if (!out_.curve.empty()) out_.end_bytes = out_.curve.back().allocated_bytes;
   }
 
+  void find_optimizer_starts() {
+    for (Row row = 0; row < host_.size(); ++row) {
+      const bool is_step =
+          host_.kind[row] == HostKind::kAnnotation && model_.text(host_.name[row]).starts_with("Optimizer.step#");
+      if (is_step) optimizer_starts_.push_back(host_.start_ns[row]);
+    }
+    std::sort(optimizer_starts_.begin(), optimizer_starts_.end());
+  }
+
   Row outermost_op(Row slice) const {
     Row found = kNoRow;
     for (Row row = slice; row != kNoRow; row = host_.parent[row]) {
@@ -145,14 +155,15 @@ class DeviceReader {
     const int64_t free_ns = freed ? events.time_ns[allocation.free_event] : INT64_MAX;
     const bool freed_in_op = allocation.op != kNoRow && free_ns <= host_.end_ns(allocation.op) && freed &&
                              events.lane[allocation.free_event] == events.lane[allocation.event];
-    const bool before_steps = model_.steps.size() > 0 && time_ns < model_.steps.start_ns.front();
-    allocation.category = category_of(allocation, phase, freed, freed_in_op, before_steps);
+    const bool before_training = (model_.steps.size() > 0 && time_ns < model_.steps.start_ns.front()) ||
+                                 (optimizer_starts_.size() > 1 && time_ns < optimizer_starts_.front());
+    allocation.category = category_of(allocation, phase, freed, freed_in_op, before_training);
   }
 
   MemoryCategory category_of(const Allocation& allocation, Phase phase, bool freed, bool freed_in_op,
-                             bool before_steps) const {
+                             bool before_training) const {
     if (phase == Phase::kData || phase == Phase::kTransfer) {
-      return before_steps && !freed ? MemoryCategory::kParameters : MemoryCategory::kInputs;
+      return before_training && !freed ? MemoryCategory::kParameters : MemoryCategory::kInputs;
     }
     if (freed_in_op) {
       return uses_workspace(model_.text(host_.name[allocation.op])) ? MemoryCategory::kWorkspace
@@ -160,13 +171,14 @@ class DeviceReader {
     }
     const Phase free_phase = freed ? phase_at(allocation.free_event) : Phase::kNone;
     switch (phase) {
-      case Phase::kForward: return before_steps && !freed ? MemoryCategory::kParameters : MemoryCategory::kActivations;
+      case Phase::kForward:
+        return before_training && !freed ? MemoryCategory::kParameters : MemoryCategory::kActivations;
       case Phase::kBackward:
         return freed && free_phase == Phase::kBackward ? MemoryCategory::kTemporaries : MemoryCategory::kGradients;
       case Phase::kOptimizer:
         return freed && free_phase == Phase::kOptimizer ? MemoryCategory::kTemporaries
                                                         : MemoryCategory::kOptimizerState;
-      default: return before_steps && !freed ? MemoryCategory::kParameters : MemoryCategory::kUnknown;
+      default: return before_training && !freed ? MemoryCategory::kParameters : MemoryCategory::kUnknown;
     }
   }
 
@@ -328,6 +340,7 @@ class DeviceReader {
   const std::vector<Row>& rows_;
   MemoryReport& report_;
   std::vector<Allocation> allocations_;
+  std::vector<int64_t> optimizer_starts_;
   Row peak_event_ = kNoRow;
   DeviceMemory out_;
 };

@@ -9,7 +9,7 @@
 //   activations      allocated in the forward, outlives the outermost op that made it
 //   workspace        allocated and freed inside one matmul, convolution or attention
 //   temporaries      freed inside the outermost op, the backward or the optimizer that allocated it
-//   parameters       allocated in no step before the first one, never freed
+//   parameters       allocated before the first step, or before the first of several optimizer steps; never freed
 //   before recording there when the trace starts: parameters, optimizer state, buffers; which, the trace cannot tell
 //   unknown          outside of every phase
 //

@@ -70,6 +70,19 @@ TEST(Memory, categories_follow_from_phase_and_lifetime) {
   EXPECT_EQ(device.owners.front().bytes, 1000);
 }
 
+TEST(Memory, parameters_are_made_before_the_first_optimizer_step_and_stay) {
+  MemoryTrace t;
+  t.trace.op("aten::empty", {.start_us = 0, .end_us = 5})
+      .op("aten::relu", {.start_us = 10, .end_us = 15})
+      .annotation("Optimizer.step#SGD.step", {.start_us = 20, .end_us = 25})
+      .op("aten::relu", {.start_us = 30, .end_us = 35})
+      .annotation("Optimizer.step#SGD.step", {.start_us = 40, .end_us = 45});
+  t.alloc(1, 0x10, 700).alloc(11, 0x20, 50).free(18, 0x20, 50).alloc(31, 0x30, 60);
+  const MemoryReport report = memory_report(t.trace.build());
+  EXPECT_EQ(at_peak(report.devices.at(0), MemoryCategory::kParameters), 700);
+  EXPECT_EQ(at_peak(report.devices.at(0), MemoryCategory::kActivations), 60);
+}
+
 TEST(Memory, workspace_is_freed_inside_the_op_that_needs_it) {
   MemoryTrace t;
   t.trace.op("aten::convolution", {.start_us = 0, .end_us = 10});

@@ -94,20 +94,28 @@ struct Holdings {
   bool ops, python, device_work, linked, shapes, flops, memory, op_stacks, modules, syncs, steps, occupancy, comm;
 };
 
+// Slices of nn.Modules, as our recorder writes them, are of the kind of Python functions.
+int64_t count_module_slices(const Model& model) {
+  const StringId category = model.strings.find("module");
+  if (category == kNoString) return 0;
+  return std::count(model.host_slices.category.begin(), model.host_slices.category.end(), category);
+}
+
 Holdings look_for(const Model& model, const EventCounts& events) {
+  const int64_t module_slices = count_module_slices(model);
   const OpDetails& ops = model.op_details;
   const DeviceSlices& device = model.device_slices;
   const auto& occupancy = model.kernel_details.occupancy_percent;
   return {
       .ops = events.host[static_cast<size_t>(HostKind::kOp)] > 0,
-      .python = events.host[static_cast<size_t>(HostKind::kPython)] > 0,
+      .python = events.host[static_cast<size_t>(HostKind::kPython)] > module_slices,
       .device_work = std::any_of(device.kind.begin(), device.kind.end(), is_device_work),
       .linked = std::any_of(device.op.begin(), device.op.end(), [](Row row) { return row != kNoRow; }),
       .shapes = any_text(ops.input_dims),
       .flops = any_number(ops.flops),
       .memory = events.memory > 0,
       .op_stacks = any_text(ops.stack),
-      .modules = any_text(ops.module_hierarchy),
+      .modules = any_text(ops.module_hierarchy) || module_slices > 0,
       .syncs = events.device[static_cast<size_t>(DeviceKind::kSync)] > 0,
       .steps = model.steps.size() > 0,
       .occupancy = std::any_of(occupancy.begin(), occupancy.end(), [](float percent) { return percent >= 0; }),
@@ -139,7 +147,7 @@ std::vector<Answer> find_answers(const Holdings& has) {
       {"memory over time", has.memory, "no memory events", "record with profile_memory=True"},
       {"Python functions over time", has.python, "no Python functions", "record with with_stack=True"},
       {"call stack of each operator", has.op_stacks || has.python, "no call stacks",
-       "record with with_stack=True, experimental_config=_ExperimentalConfig(verbose=True)"},
+       "record with with_stack=True; torch.profiler needs experimental_config=_ExperimentalConfig(verbose=True) too"},
       {"waits of streams for each other", has.syncs, "no cuda_sync events",
        "record with experimental_config=_ExperimentalConfig(enable_cuda_sync_events=True)"},
       {"collective communication", has.comm, "no collectives",

@@ -102,5 +102,16 @@ TEST(DescribeTrace, the_true_step_is_the_median_of_the_steps_that_were_not_recor
   EXPECT_EQ(describe_trace(TraceBuilder().build()).step_times.true_step_ns, kNoNumber);
 }
 
+TEST(DescribeTrace, module_slices_are_modules_not_stacks) {
+  Model m = TraceBuilder()
+                .op("aten::mm", {.start_us = 1, .end_us = 2})
+                .python("net (Linear)", {.start_us = 0, .end_us = 3})
+                .build();
+  m.host_slices.category[0] = m.strings.intern("module");
+  for (const RecordingOption& option : describe_trace(m).options) {
+    EXPECT_EQ(option.state == Switch::kOn, option.name == "with_modules") << option.name;
+  }
+}
+
 }  // namespace
 }  // namespace firelane

@@ -17,7 +17,7 @@ constexpr uint64_t kCheckpointEvery = uint64_t{16} << 20;
 constexpr uint64_t kBombRatio = 250;
 constexpr uint64_t kBombMinBytes = uint64_t{1} << 30;
 
-enum class Progress { kMore, kEnd, kDamaged, kTrailing };
+enum class Progress { kMore, kEnd, kTorn, kDamaged, kTrailing };
 
 // One inflater over a source that can be read at any place. Copying it is a checkpoint.
 struct Inflater {
@@ -110,7 +110,7 @@ class GzipSource : public ByteSource {
     if (!inflater.member_open) return next_member(inflater, input);
     const bool pending =
         inflater.state.tmp_out_valid > inflater.state.tmp_out_processed || inflater.state.read_in_length > 0;
-    if (inflater.state.avail_in == 0 && !refill(inflater, input) && !pending) return Progress::kDamaged;
+    if (inflater.state.avail_in == 0 && !refill(inflater, input) && !pending) return Progress::kTorn;
     const uint32_t in_before = inflater.state.avail_in;
     const uint32_t out_before = inflater.state.avail_out;
     if (isal_inflate(&inflater.state) != ISAL_DECOMP_OK) return Progress::kDamaged;
@@ -119,7 +119,7 @@ class GzipSource : public ByteSource {
       inflater.first_member = false;
     } else if (in_before == inflater.state.avail_in && out_before == inflater.state.avail_out &&
                inflater.state.avail_in == 0) {
-      return Progress::kDamaged;  // needs input that is not there
+      return Progress::kTorn;  // needs input that is not there
     }
     return Progress::kMore;
   }
@@ -147,9 +147,8 @@ class GzipSource : public ByteSource {
   void report_end(Progress progress) const {
     auto* self = const_cast<GzipSource*>(this);  // only the main reader's thread comes here
     self->ended_ = true;
-    if (progress == Progress::kDamaged) {
-      ++self->losses_[main_.in_offset >= compressed_->total_bytes() ? Stat::kTruncated : Stat::kGzipDamaged];
-    }
+    if (progress == Progress::kTorn) ++self->losses_[Stat::kTruncated];
+    if (progress == Progress::kDamaged) ++self->losses_[Stat::kGzipDamaged];
     if (progress == Progress::kTrailing) ++self->losses_[Stat::kGzipTrailingBytes];
   }
 

@@ -64,6 +64,15 @@ TEST(GzipSource, a_flipped_byte_is_noticed_or_harmless) {
   }
 }
 
+TEST(GzipSource, a_wrong_checksum_is_damage_not_a_tear) {
+  std::string packed = gzip(random_text(5000));
+  packed[packed.size() - 6] = static_cast<char>(packed[packed.size() - 6] ^ 1);  // in the CRC
+  const auto source = unzip(packed);
+  read_all(*source);
+  EXPECT_EQ(source->losses()[Stat::kGzipDamaged], 1u);
+  EXPECT_EQ(source->losses()[Stat::kTruncated], 0u);
+}
+
 TEST(GzipSource, bytes_behind_the_end_are_ignored_and_said) {
   const auto source = unzip(gzip("hello") + "junk");
   EXPECT_EQ(read_all(*source), "hello");

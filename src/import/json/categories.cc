@@ -18,6 +18,7 @@ constexpr std::array kEntries = {
     Entry{"cpu_op", host(HostKind::kOp)},
     Entry{"user_annotation", host(HostKind::kAnnotation)},
     Entry{"python_function", host(HostKind::kPython)},
+    Entry{"module", host(HostKind::kPython)},  // nn.Modules: written by our own export
     Entry{"cuda_runtime", host(HostKind::kRuntime)},
     Entry{"cuda_driver", host(HostKind::kDriver)},
     Entry{"kernel", device(DeviceKind::kKernel)},

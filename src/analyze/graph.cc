@@ -1,0 +1,570 @@
+#include "analyze/graph.h"
+
+#include <algorithm>
+#include <array>
+#include <unordered_map>
+
+#include "analyze/device_work.h"
+#include "analyze/host_calls.h"
+#include "base/check.h"
+#include "base/run_sort.h"
+
+namespace firelane {
+
+namespace {
+
+constexpr int64_t kUsualLaunchNs = 5'000;   // when the trace shows no launch onto an idle stream
+constexpr int64_t kUsualGapNs = 1'000;      // when no two pieces of work were queued
+constexpr int64_t kBlockingCallNs = 5'000;  // a blocking call that finds nothing to wait for
+constexpr int64_t kReturnNs = 3'000;        // from the end of the awaited work to the call's return
+constexpr int64_t kUnexplainedNs = 10'000;  // from here on a late start needs another reason
+constexpr int64_t kInferWithinNs = 15'000;  // such a reason ended this shortly before
+constexpr int64_t kBacklogNs = 500'000;     // a first piece of work this late waited for work before the trace
+constexpr int64_t kQueueCapacity = 1'000;   // launches ahead of the device; the driver blocks at about 1,024
+constexpr int64_t kSlowLaunchNs = 50'000;
+constexpr int64_t kHandoffGapNs = 20'000;  // an idle thread that begins again was woken by another
+
+struct Moment {
+  int64_t time_ns;
+  Row row;
+  enum class What : uint8_t { kBoundary, kLaunch, kWaitBegin, kWaitEnd, kQueueEnd } what;
+};
+
+int64_t median_of(std::vector<int64_t>& values, int64_t otherwise) {
+  if (values.empty()) return otherwise;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+class Builder {
+ public:
+  Builder(const Model& model, const HostTime& host, const StepList& steps, const SliceCosts& costs)
+      : model_(model), host_(host), steps_(steps), costs_(costs), kinds_(model), classes_(model) {}
+
+  Graph build() {
+    find_launches();
+    find_usual_latencies();
+    find_stream_waits();
+    collect_moments();
+    make_nodes();
+    for (NodeId node = 0; node < graph_.nodes.size(); ++node) {
+      graph_.nodes[node].first_edge = static_cast<uint32_t>(graph_.edges.size());
+      graph_.nodes[node].is_device() ? add_device_edges(node) : add_host_edges(node);
+    }
+    charge_recorder();
+    find_window();
+    return std::move(graph_);
+  }
+
+ private:
+  int64_t launch_start(Row device_row) const {
+    const Row launch = model_.device_slices.launch[device_row];
+    return launch == kNoRow ? kNoNumber : model_.host_slices.start_ns[launch];
+  }
+
+  void find_launches() {
+    const DeviceSlices& slices = model_.device_slices;
+    last_work_of_.assign(model_.host_slices.size(), kNoRow);
+    for (Row row = 0; row < slices.size(); ++row) {
+      if (!is_device_work(slices.kind[row])) continue;
+      const Row launch = slices.launch[row];
+      starts_.push_back(slices.start_ns[row]);
+      if (launch == kNoRow) continue;
+      launch_starts_.push_back(model_.host_slices.start_ns[launch]);
+      Row& last = last_work_of_[launch];
+      if (last == kNoRow || slices.end_ns(last) < slices.end_ns(row)) last = row;
+    }
+    std::sort(starts_.begin(), starts_.end());
+    std::sort(launch_starts_.begin(), launch_starts_.end());
+  }
+
+  // Visits the device work of each stream in order: fn(row, row before or kNoRow).
+  template <typename Fn>
+  void each_in_stream(const Fn& fn) const {
+    for (size_t lane = 0; lane < model_.lanes.size(); ++lane) {
+      Row before = kNoRow;
+      for (Row row = model_.lanes.device_begin[lane]; row < model_.lanes.device_end[lane]; ++row) {
+        if (!is_device_work(model_.device_slices.kind[row])) continue;
+        fn(row, before);
+        before = row;
+      }
+    }
+  }
+
+  void find_usual_latencies() {
+    const DeviceSlices& slices = model_.device_slices;
+    std::vector<int64_t> onto_idle;
+    std::vector<int64_t> queued;
+    each_in_stream([&](Row row, Row before) {
+      const int64_t launched = launch_start(row);
+      const int64_t free_since = before == kNoRow ? INT64_MIN : slices.end_ns(before);
+      if (launched == kNoNumber || launched > slices.start_ns[row]) return;
+      if (free_since <= launched) onto_idle.push_back(slices.start_ns[row] - launched);
+      const bool long_queued = free_since > launched + 20'000;
+      if (long_queued && slices.start_ns[row] >= free_since) queued.push_back(slices.start_ns[row] - free_since);
+    });
+    graph_.launch_latency_ns = median_of(onto_idle, kUsualLaunchNs);
+    graph_.stream_gap_ns = median_of(queued, kUsualGapNs);
+  }
+
+  // cudaStreamWaitEvent, from the records that say which event of which stream was meant.
+  void find_stream_waits() {
+    const SyncDetails& syncs = model_.sync_details;
+    graph_.has_sync_records = syncs.size() > 0;
+    if (syncs.size() == 0) return;
+    std::unordered_map<int64_t, Row> call_of;  // cudaEventRecord by correlation
+    for (Row i = 0; i < model_.call_details.size(); ++i) {
+      const Row slice = model_.call_details.slice[i];
+      if (slice == kNoRow || model_.call_details.correlation[i] == kNoNumber) continue;
+      call_of.emplace(model_.call_details.correlation[i], slice);
+    }
+    std::unordered_map<int64_t, std::vector<std::pair<int64_t, Row>>> by_stream;  // (launch, row) by launch
+    each_in_stream([&](Row row, Row) {
+      const int64_t launched = launch_start(row);
+      if (launched != kNoNumber) by_stream[model_.device_slices.stream[row]].push_back({launched, row});
+    });
+    for (auto& [stream, work] : by_stream) std::sort(work.begin(), work.end());
+    for (Row i = 0; i < syncs.size(); ++i) {
+      const Row slice = syncs.slice[i];
+      if (slice == kNoRow || syncs.wait_on_stream[i] == kNoNumber) continue;
+      if (model_.text(model_.device_slices.name[slice]).find("Wait") == std::string_view::npos) continue;
+      const auto recorded = call_of.find(syncs.wait_on_correlation[i]);
+      const auto waiting = call_of.find(model_.device_slices.correlation[slice]);
+      if (recorded == call_of.end() || waiting == call_of.end()) continue;
+      const auto& sources = by_stream[syncs.wait_on_stream[i]];
+      const auto& targets = by_stream[model_.device_slices.stream[slice]];
+      const int64_t recorded_ns = model_.host_slices.start_ns[recorded->second];
+      const int64_t waiting_ns = model_.host_slices.start_ns[waiting->second];
+      const auto source = std::lower_bound(sources.begin(), sources.end(), std::pair<int64_t, Row>{recorded_ns, 0});
+      const auto target = std::lower_bound(targets.begin(), targets.end(), std::pair<int64_t, Row>{waiting_ns, 0});
+      if (source == sources.begin() || target == targets.end()) continue;
+      stream_waits_.push_back({target->second, std::prev(source)->second});
+    }
+    std::sort(stream_waits_.begin(), stream_waits_.end());
+  }
+
+  int64_t queue_depth(int64_t time_ns) const {
+    const auto launched = std::upper_bound(launch_starts_.begin(), launch_starts_.end(), time_ns);
+    const auto started = std::upper_bound(starts_.begin(), starts_.end(), time_ns);
+    return (launched - launch_starts_.begin()) - (started - starts_.begin());
+  }
+
+  // A copy call that returns only after its copy is done waits for it.
+  bool waits_for_own_copy(Row call) const {
+    const Row work = last_work_of_[call];
+    if (work == kNoRow || model_.device_slices.kind[work] != DeviceKind::kCopy) return false;
+    return model_.device_slices.end_ns(work) <= model_.host_slices.end_ns(call);
+  }
+
+  void add_call(std::vector<Moment>& moments, Row row) {
+    const HostSlices& slices = model_.host_slices;
+    const CallKind kind = kinds_.of(row);
+    const bool launches = last_work_of_[row] != kNoRow;
+    const bool waits = is_blocking(kind) || (kind == CallKind::kCopy && waits_for_own_copy(row));
+    const bool queue_full = launches && !waits && slices.duration_ns[row] > kSlowLaunchNs &&
+                            queue_depth(slices.start_ns[row]) >= kQueueCapacity;
+    if (waits || launches) {
+      moments.push_back({slices.start_ns[row], row, waits ? Moment::What::kWaitBegin : Moment::What::kLaunch});
+    }
+    if (waits || queue_full) {
+      moments.push_back({slices.end_ns(row), row, waits ? Moment::What::kWaitEnd : Moment::What::kQueueEnd});
+    }
+  }
+
+  void collect_moments() {
+    moments_.resize(host_.chains.size());
+    for (size_t chain = 0; chain < host_.chains.size(); ++chain) {
+      std::vector<Moment>& moments = moments_[chain];
+      for (const LaneId lane : host_.chains[chain].lanes) {
+        const auto l = static_cast<size_t>(lane);
+        for (Row row = model_.lanes.host_begin[l]; row < model_.lanes.host_end[l]; ++row) {
+          if (is_call(model_.host_slices.kind[row])) add_call(moments, row);
+        }
+      }
+      if (chain == 0) {
+        for (const FoundStep& step : steps_.steps) {
+          moments.push_back({step.start_ns, kNoRow, Moment::What::kBoundary});
+          moments.push_back({step.end_ns, kNoRow, Moment::What::kBoundary});
+        }
+      }
+      std::stable_sort(moments.begin(), moments.end(),
+                       [](const Moment& a, const Moment& b) { return a.time_ns < b.time_ns; });
+    }
+  }
+
+  void make_nodes() {
+    struct Entry {
+      int64_t time_ns;
+      uint32_t chain;
+      uint32_t index;  // moment of the chain, or device row
+    };
+    std::vector<Entry> order;
+    order.reserve(starts_.size() + launch_starts_.size() + 64);
+    for (uint32_t chain = 0; chain < moments_.size(); ++chain) {
+      for (uint32_t i = 0; i < moments_[chain].size(); ++i) order.push_back({moments_[chain][i].time_ns, chain, i});
+    }
+    for (Row row = 0; row < model_.device_slices.size(); ++row) {
+      if (is_device_work(model_.device_slices.kind[row])) {
+        order.push_back({model_.device_slices.start_ns[row], kNoRow, row});
+      }
+    }
+    run_sort(order.data(), order.size(), [](const Entry& a, const Entry& b) { return a.time_ns < b.time_ns; });
+    graph_.nodes.reserve(order.size());
+    graph_.edges.reserve(order.size() * 2);
+    what_.reserve(order.size());
+    graph_.chain_nodes.resize(moments_.size());
+    graph_.chain_of_lane = host_.chain_of_lane;
+    graph_.node_of_device.assign(model_.device_slices.size(), kNoNode);
+    node_of_call_.assign(model_.host_slices.size(), kNoNode);
+    last_on_stream_.assign(model_.lanes.size(), kNoNode);
+    for (const Entry& entry : order) {
+      const auto id = static_cast<NodeId>(graph_.nodes.size());
+      if (entry.chain == kNoRow) {
+        graph_.nodes.push_back({.time_ns = entry.time_ns,
+                                .duration_ns = model_.device_slices.duration_ns[entry.index],
+                                .row = entry.index,
+                                .device_class = classes_.of(entry.index)});
+        graph_.node_of_device[entry.index] = id;
+        what_.push_back(Moment::What::kBoundary);
+        continue;
+      }
+      const Moment& moment = moments_[entry.chain][entry.index];
+      graph_.nodes.push_back({.time_ns = entry.time_ns, .row = moment.row, .chain = entry.chain});
+      what_.push_back(moment.what);
+      if (moment.what == Moment::What::kLaunch || moment.what == Moment::What::kWaitBegin) {
+        node_of_call_[moment.row] = id;
+      }
+      graph_.chain_nodes[entry.chain].push_back(id);
+    }
+    next_in_chain_.assign(moments_.size(), 0);
+  }
+
+  int64_t source_time(const GraphEdge& edge) const {
+    const GraphNode& source = graph_.nodes[edge.source];
+    return source.time_ns + (edge.from_end ? source.duration_ns : 0);
+  }
+
+  struct Candidate {
+    GraphEdge edge;       // lag: what it usually is, at most what was seen
+    int64_t expected_ns;  // when the target could have started for this reason alone
+  };
+
+  // Adds the candidates as edges; the latest explains the node's time to the ns.
+  void add_edges(NodeId node, std::vector<Candidate>& candidates) {
+    if (candidates.empty()) return;
+    size_t binding = 0;
+    for (size_t i = 1; i < candidates.size(); ++i) {
+      if (candidates[i].expected_ns > candidates[binding].expected_ns) binding = i;
+    }
+    for (size_t i = 0; i < candidates.size(); ++i) {
+      GraphEdge& edge = candidates[i].edge;
+      const int64_t seen_ns = graph_.nodes[node].time_ns - source_time(edge);
+      edge.lag_ns = i == binding ? seen_ns : std::min(edge.lag_ns, seen_ns);
+      graph_.edges.push_back(edge);
+    }
+  }
+
+  NodeId leading_node_before(NodeId node) const {
+    if (graph_.chain_nodes.empty()) return kNoNode;
+    const std::vector<NodeId>& leading = graph_.chain_nodes[0];
+    const auto after = std::lower_bound(leading.begin(), leading.end(), node);
+    return after == leading.begin() ? kNoNode : *std::prev(after);
+  }
+
+  void add_host_edges(NodeId node) {
+    const GraphNode& self = graph_.nodes[node];
+    std::vector<Candidate>& candidates = candidates_;
+    candidates.clear();
+    const std::vector<NodeId>& chain = graph_.chain_nodes[self.chain];
+    const size_t place = next_in_chain_[self.chain]++;
+    const bool waits = what_[node] == Moment::What::kWaitEnd || what_[node] == Moment::What::kQueueEnd;
+    if (place > 0) {
+      const NodeId before = chain[place - 1];
+      const int64_t passed = self.time_ns - graph_.nodes[before].time_ns;
+      const bool woken = self.chain != 0 && passed > kHandoffGapNs && was_idle(self.chain, before, node);
+      const int64_t own = waits ? std::min(passed, kBlockingCallNs) : woken ? 0 : passed;
+      candidates.push_back({{before, EdgeKind::kHost, false, own, 0}, graph_.nodes[before].time_ns + own});
+      if (woken) add_handoff(node, candidates);
+    } else if (self.chain != 0) {
+      add_handoff(node, candidates);
+    }
+    if (what_[node] == Moment::What::kWaitEnd) add_sync_edges(node, candidates);
+    if (what_[node] == Moment::What::kQueueEnd) add_queue_edge(node, candidates);
+    add_edges(node, candidates);
+  }
+
+  bool was_idle(uint32_t chain, NodeId from, NodeId to) const {
+    const HostChain& host = host_.chains[chain];
+    const int64_t start = graph_.nodes[from].time_ns;
+    const int64_t end = graph_.nodes[to].time_ns;
+    const int64_t idle = host.times_in(start, end)[static_cast<size_t>(Activity::kUnrecorded)];
+    return idle * 2 > end - start;
+  }
+
+  void add_handoff(NodeId node, std::vector<Candidate>& candidates) {
+    const NodeId source = leading_node_before(node);
+    if (source == kNoNode) return;
+    const int64_t lag = graph_.nodes[node].time_ns - graph_.nodes[source].time_ns;
+    candidates.push_back({{source, EdgeKind::kHandoff, false, lag, 0}, graph_.nodes[node].time_ns});
+  }
+
+  // The last work of a stream that this call can have waited for, or kNoNode.
+  NodeId awaited_on(size_t lane, const GraphNode& end, int64_t call_start_ns) const {
+    NodeId work = last_on_stream_[lane];
+    while (work != kNoNode) {
+      const int64_t launched = launch_start(graph_.nodes[work].row);
+      if (launched == kNoNumber || launched <= call_start_ns) break;
+      const Row row = graph_.nodes[work].row;  // launched by another thread meanwhile
+      Row before = row;
+      while (before > model_.lanes.device_begin[lane] && !is_device_work(model_.device_slices.kind[--before])) {
+      }
+      work = before == row ? kNoNode : graph_.node_of_device[before];
+    }
+    if (work == kNoNode || graph_.nodes[work].time_ns + graph_.nodes[work].duration_ns > end.time_ns) return kNoNode;
+    return work;
+  }
+
+  void add_sync_edges(NodeId node, std::vector<Candidate>& candidates) {
+    const GraphNode& self = graph_.nodes[node];
+    const int64_t call_start = model_.host_slices.start_ns[self.row];
+    const CallKind kind = kinds_.of(self.row);
+    const auto add = [&](NodeId work) {
+      const int64_t ended = graph_.nodes[work].time_ns + graph_.nodes[work].duration_ns;
+      candidates.push_back(
+          {{work, EdgeKind::kSync, true, kReturnNs, 0}, ended + std::min(kReturnNs, self.time_ns - ended)});
+      // Waiting was seen: the device decided, whatever the call itself usually takes.
+      if (ended > call_start) candidates.back().expected_ns = self.time_ns;
+    };
+    if (kind == CallKind::kCopy) {
+      const NodeId own = graph_.node_of_device[last_work_of_[self.row]];
+      if (own < node) add(own);
+      return;
+    }
+    const bool all_streams = kind == CallKind::kDeviceSync || kind == CallKind::kFree;
+    NodeId latest = kNoNode;
+    for (size_t lane = 0; lane < last_on_stream_.size(); ++lane) {
+      if (last_on_stream_[lane] == kNoNode) continue;
+      const NodeId work = awaited_on(lane, self, call_start);
+      if (work == kNoNode) continue;
+      if (all_streams) add(work);
+      const auto end_of = [&](NodeId id) { return graph_.nodes[id].time_ns + graph_.nodes[id].duration_ns; };
+      if (latest == kNoNode || end_of(work) > end_of(latest)) latest = work;
+    }
+    if (!all_streams && latest != kNoNode) add(latest);
+  }
+
+  void add_queue_edge(NodeId node, std::vector<Candidate>& candidates) {
+    NodeId latest = kNoNode;
+    for (const NodeId work : last_on_stream_) {
+      if (work != kNoNode && (latest == kNoNode || work > latest)) latest = work;
+    }
+    if (latest == kNoNode || graph_.nodes[latest].time_ns <= model_.host_slices.start_ns[graph_.nodes[node].row])
+      return;
+    candidates.push_back({{latest, EdgeKind::kQueue, false, kReturnNs, 0}, graph_.nodes[node].time_ns});
+  }
+
+  void add_device_edges(NodeId node) {
+    const GraphNode& self = graph_.nodes[node];
+    const auto lane = static_cast<size_t>(model_.device_slices.lane[self.row]);
+    std::vector<Candidate>& candidates = candidates_;
+    candidates.clear();
+    const Row launch = model_.device_slices.launch[self.row];
+    const NodeId call = launch == kNoRow ? kNoNode : node_of_call_[launch];
+    if (call != kNoNode && call < node) {
+      const int64_t lag = graph_.launch_latency_ns;
+      candidates.push_back({{call, EdgeKind::kLaunch, false, lag, 0}, graph_.nodes[call].time_ns + lag});
+    }
+    const NodeId before = last_on_stream_[lane];
+    if (before != kNoNode) {
+      const int64_t ended = graph_.nodes[before].time_ns + graph_.nodes[before].duration_ns;
+      if (ended <= self.time_ns) {
+        const int64_t lag = std::min(graph_.stream_gap_ns, self.time_ns - ended);
+        candidates.push_back({{before, EdgeKind::kStream, true, lag, 0}, ended + lag});
+      } else {  // they overlap: only the order of their starts is known
+        candidates.push_back({{before, EdgeKind::kStream, false, 0, 0}, graph_.nodes[before].time_ns});
+      }
+    }
+    add_other_stream_edges(node, lane, candidates);
+    if (candidates.empty()) add_handoff(node, candidates);
+    add_edges(node, candidates);
+    last_on_stream_[lane] = node;
+  }
+
+  void add_other_stream_edges(NodeId node, size_t lane, std::vector<Candidate>& candidates) {
+    const GraphNode& self = graph_.nodes[node];
+    const auto add = [&](NodeId source) {
+      const int64_t ended = graph_.nodes[source].time_ns + graph_.nodes[source].duration_ns;
+      if (source >= node || ended > self.time_ns) return false;
+      const int64_t lag = std::min(graph_.stream_gap_ns, self.time_ns - ended);
+      candidates.push_back({{source, EdgeKind::kOtherStream, true, lag, 0}, ended + lag});
+      return true;
+    };
+    bool known = false;
+    for (auto wait = std::lower_bound(stream_waits_.begin(), stream_waits_.end(), std::pair<Row, Row>{self.row, 0});
+         wait != stream_waits_.end() && wait->first == self.row; ++wait) {
+      known = add(graph_.node_of_device[wait->second]) || known;
+    }
+    if (known) return;
+    int64_t explained = INT64_MIN;
+    for (const Candidate& candidate : candidates) explained = std::max(explained, candidate.expected_ns);
+    if (explained == INT64_MIN || self.time_ns - explained < kUnexplainedNs) return;
+    NodeId cause = kNoNode;
+    int64_t cause_end = self.time_ns - kInferWithinNs;
+    for (size_t other = 0; other < last_on_stream_.size(); ++other) {
+      const NodeId work = last_on_stream_[other];
+      if (other == lane || work == kNoNode) continue;
+      const int64_t ended = graph_.nodes[work].time_ns + graph_.nodes[work].duration_ns;
+      if (ended > cause_end && ended <= self.time_ns) {
+        cause = work;
+        cause_end = ended;
+      }
+    }
+    if (cause != kNoNode && add(cause)) ++graph_.inferred_waits;
+  }
+
+  double cost_of(Row row) {
+    switch (model_.host_slices.kind[row]) {
+      case HostKind::kOp: return costs_.op;
+      case HostKind::kPython: return costs_.python;
+      case HostKind::kAnnotation: return costs_.annotation;
+      case HostKind::kRuntime:
+      case HostKind::kDriver: return last_work_of_[row] != kNoRow ? costs_.launch : costs_.call;
+      default: return 0;
+    }
+  }
+
+  // Puts the estimated cost of recording each slice on the host edge in which the slice starts.
+  void charge_recorder() {
+    std::vector<std::vector<double>> charged(graph_.chain_nodes.size());
+    for (size_t chain = 0; chain < graph_.chain_nodes.size(); ++chain)
+      charged[chain].resize(graph_.chain_nodes[chain].size());
+    const auto place_of = [&](const std::vector<NodeId>& nodes, size_t from, int64_t time_ns) {
+      while (from < nodes.size() && graph_.nodes[nodes[from]].time_ns <= time_ns) ++from;
+      return from;
+    };
+    for (size_t chain = 0; chain < graph_.chain_nodes.size(); ++chain) {
+      const std::vector<NodeId>& nodes = graph_.chain_nodes[chain];
+      for (const LaneId lane : host_.chains[chain].lanes) {
+        const auto l = static_cast<size_t>(lane);
+        size_t place = 0;
+        for (Row row = model_.lanes.host_begin[l]; row < model_.lanes.host_end[l]; ++row) {
+          place = place_of(nodes, place, model_.host_slices.start_ns[row]);
+          if (place < nodes.size()) charged[chain][place] += cost_of(row);
+        }
+      }
+      size_t place = 0;
+      for (const HostSegment& segment : host_.chains[chain].segments) {
+        if (segment.activity != Activity::kRecorder) continue;
+        place = place_of(nodes, place, segment.start_ns);
+        if (place < nodes.size()) charged[chain][place] += static_cast<double>(segment.end_ns - segment.start_ns);
+      }
+    }
+    if (costs_.memory > 0) charge_memory(charged, place_of);
+    for (size_t chain = 0; chain < graph_.chain_nodes.size(); ++chain) {
+      for (size_t i = 1; i < graph_.chain_nodes[chain].size(); ++i) {
+        const NodeId node = graph_.chain_nodes[chain][i];
+        GraphEdge& edge = graph_.edges[graph_.edges_begin(node)];  // the host edge comes first
+        edge.recorder_ns = std::min(static_cast<int64_t>(charged[chain][i]), edge.lag_ns);
+      }
+    }
+    for (GraphEdge& edge : graph_.edges) {
+      if (edge.kind != EdgeKind::kLaunch) continue;  // about half of the call passes before the work is queued
+      const int64_t least = std::min<int64_t>(edge.lag_ns, 2'000);
+      edge.recorder_ns = std::min(static_cast<int64_t>(costs_.launch / 2), edge.lag_ns - least);
+    }
+  }
+
+  template <typename PlaceOf>
+  void charge_memory(std::vector<std::vector<double>>& charged, const PlaceOf& place_of) {
+    std::vector<size_t> place(charged.size(), 0);
+    for (size_t i = 0; i < model_.memory_events.size(); ++i) {
+      const uint32_t chain = host_.chain_of_lane[static_cast<uint32_t>(model_.memory_events.lane[i])];
+      if (chain == kNoRow) continue;
+      place[chain] = place_of(graph_.chain_nodes[chain], place[chain], model_.memory_events.time_ns[i]);
+      if (place[chain] < charged[chain].size()) charged[chain][place[chain]] += costs_.memory;
+    }
+  }
+
+  void find_window() {
+    if (graph_.chain_nodes.empty()) return;
+    std::unordered_map<int64_t, NodeId> boundary;
+    for (const NodeId node : graph_.chain_nodes[0]) {
+      if (graph_.nodes[node].row == kNoRow) boundary[graph_.nodes[node].time_ns] = node;
+    }
+    for (const FoundStep& step : steps_.steps) {
+      graph_.step_nodes.push_back({boundary.at(step.start_ns), boundary.at(step.end_ns)});
+    }
+    graph_.window_start = boundary.at(steps_.window.start_ns);
+    graph_.window_end = boundary.at(steps_.window.end_ns);
+    std::vector<NodeId> last(model_.lanes.size(), kNoNode);
+    for (NodeId node = 0; node < graph_.nodes.size(); ++node) {
+      if (!graph_.nodes[node].is_device()) continue;
+      const int64_t launched = launch_start(graph_.nodes[node].row);
+      const int64_t belongs = launched == kNoNumber ? graph_.nodes[node].time_ns : launched;
+      if (belongs < steps_.window.start_ns || belongs >= steps_.window.end_ns) continue;
+      last[static_cast<uint32_t>(model_.device_slices.lane[graph_.nodes[node].row])] = node;
+    }
+    for (const NodeId node : last) {
+      if (node != kNoNode) graph_.tail.push_back(node);
+    }
+    find_head();
+  }
+
+  // Per stream the last work launched before the window: it may still run when the window begins. When the first
+  // piece of a stream starts long after its launch, such work was there but is not in the trace.
+  void find_head() {
+    each_in_stream([&](Row row, Row before) {
+      const NodeId node = graph_.node_of_device[row];
+      const GraphNode& self = graph_.nodes[node];
+      const int64_t launched = launch_start(row);
+      if (launched == kNoNumber || launched < steps_.window.start_ns || launched >= steps_.window.end_ns) return;
+      const int64_t before_launched = before == kNoRow ? kNoNumber : launch_start(before);
+      const bool first = before == kNoRow || before_launched == kNoNumber || before_launched < steps_.window.start_ns;
+      if (!first) return;
+      if (before != kNoRow) {
+        graph_.head.push_back({graph_.node_of_device[before], EdgeKind::kStream, true, 0, 0});
+      } else if (self.time_ns - launched > kBacklogNs) {
+        graph_.head.push_back({node, EdgeKind::kStream, false, -graph_.stream_gap_ns, 0});
+      }
+    });
+  }
+
+  const Model& model_;
+  const HostTime& host_;
+  const StepList& steps_;
+  const SliceCosts& costs_;
+  CallKinds kinds_;
+  DeviceClasses classes_;
+  Graph graph_;
+  std::vector<Row> last_work_of_;                  // by host slice: the work it launched that ends last
+  std::vector<int64_t> starts_;                    // of all device work, sorted
+  std::vector<int64_t> launch_starts_;             // of all launching calls, once per piece of work, sorted
+  std::vector<std::pair<Row, Row>> stream_waits_;  // (work that waits, work waited for)
+  std::vector<std::vector<Moment>> moments_;       // by chain
+  std::vector<Moment::What> what_;                 // by node
+  std::vector<NodeId> node_of_call_;
+  std::vector<NodeId> last_on_stream_;  // by lane
+  std::vector<size_t> next_in_chain_;
+  std::vector<Candidate> candidates_;
+};
+
+}  // namespace
+
+std::string_view name_of(EdgeKind kind) {
+  static constexpr std::array<std::string_view, 7> kNames = {"host", "launch", "stream", "other_stream",
+                                                             "sync", "queue",  "handoff"};
+  return kNames[static_cast<size_t>(kind)];
+}
+
+Graph build_graph(const Model& model, const HostTime& host, const StepList& steps, const SliceCosts& costs) {
+  Graph graph = Builder(model, host, steps, costs).build();
+  const Replay unchanged = replay(graph, {}, {.recording_removed = 0});
+  for (NodeId node = 0; node < graph.nodes.size(); ++node) {
+    FL_CHECK(unchanged.time_ns[node] == graph.nodes[node].time_ns,
+             "graph: replaying it unchanged must give the recorded times");
+  }
+  return graph;
+}
+
+}  // namespace firelane

@@ -1,0 +1,100 @@
+#include "analyze/recording.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <vector>
+
+namespace firelane {
+
+namespace {
+
+// torch.profiler (torch 2.11, CUPTI 13.0) on an H200 host: bench/diagnose/record_truth.py, docs/analyses.md.
+constexpr SliceCosts kTorchCosts = {
+    .op = 1'800, .python = 1'000, .annotation = 2'000, .launch = 7'000, .call = 600, .memory = 1'000};
+constexpr double kEstimateLow = 0.7;
+constexpr double kEstimateHigh = 1.3;
+constexpr double kMeasuredLow = 0.8;
+constexpr double kMeasuredHigh = 1.3;
+constexpr double kMaxFactor = 4;  // a baseline that needs more than this has another reason
+
+bool has_shapes(const Model& model) {
+  return std::any_of(model.op_details.input_dims.begin(), model.op_details.input_dims.end(),
+                     [](StringId id) { return id != kNoString; });
+}
+
+int64_t true_step_ns(const TimedSteps& steps) {
+  std::vector<int64_t> durations;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    if (steps.disturbance[i] == StepDisturbance::kNone) durations.push_back(steps.duration_ns[i]);
+  }
+  if (durations.empty()) return kNoNumber;
+  const auto middle = durations.begin() + static_cast<std::ptrdiff_t>(durations.size() / 2);
+  std::nth_element(durations.begin(), middle, durations.end());
+  return *middle;
+}
+
+int64_t per_step(const Graph& graph, double factor, int64_t steps) {
+  return replay(graph, {}, {.recording_removed = factor}).total_ns() / std::max<int64_t>(1, steps);
+}
+
+// The factor at which the replay gives the true step. The step shrinks as the factor grows.
+double fit(const Graph& graph, int64_t steps, int64_t goal_ns) {
+  double low = 0;
+  double high = kMaxFactor;
+  for (int i = 0; i < 12; ++i) {
+    const double middle = (low + high) / 2;
+    (per_step(graph, middle, steps) > goal_ns ? low : high) = middle;
+  }
+  return (low + high) / 2;
+}
+
+}  // namespace
+
+std::string_view name_of(CostSource source) {
+  static constexpr std::array<std::string_view, 3> kNames = {"timed without recording", "measured while recording",
+                                                             "estimated"};
+  return kNames[static_cast<size_t>(source)];
+}
+
+RecordingCosts recording_costs(const Model& model) {
+  const bool shapes = has_shapes(model);
+  if (model.info.recorder.costs.empty()) {
+    return {.costs = kTorchCosts, .low = kEstimateLow, .high = kEstimateHigh};
+  }
+  RecordingCosts result{.source = CostSource::kMeasured, .low = kMeasuredLow, .high = kMeasuredHigh};
+  for (const RecorderInfo::Cost& cost : model.info.recorder.costs) {
+    if (cost.event == (shapes ? "op+inputs" : "op")) result.costs.op = cost.ns;
+    if (cost.event == "python") result.costs.python = cost.ns;
+    if (cost.event == "memory") result.costs.memory = cost.ns;
+    if (cost.event == "call") result.costs.launch = result.costs.call = cost.ns;
+  }
+  result.costs.annotation = result.costs.op;
+  return result;
+}
+
+RecordingUndone undo_recording(const Model& model, const Graph& graph, const RecordingCosts& costs,
+                               const StepList& steps) {
+  RecordingUndone out{.source = costs.source};
+  if (graph.window_start == kNoNode) return out;
+  out.recorded_ns = per_step(graph, 0, steps.judged);
+  out.baseline_ns = steps.source == StepSource::kMarked ? true_step_ns(model.timed_steps) : kNoNumber;
+  if (out.baseline_ns != kNoNumber && out.baseline_ns < out.recorded_ns) {
+    out.source = CostSource::kBaseline;
+    out.factor = fit(graph, steps.judged, out.baseline_ns);
+    out.step_ns = out.low_ns = out.high_ns = per_step(graph, out.factor, steps.judged);
+    return out;
+  }
+  if (out.baseline_ns != kNoNumber) {  // recording cost nothing that can be seen
+    out.source = CostSource::kBaseline;
+    out.factor = 0;
+    out.step_ns = out.low_ns = out.high_ns = out.recorded_ns;
+    return out;
+  }
+  out.step_ns = per_step(graph, out.factor, steps.judged);
+  out.low_ns = std::min(out.step_ns, per_step(graph, costs.high, steps.judged));
+  out.high_ns = std::max(out.step_ns, per_step(graph, costs.low, steps.judged));
+  return out;
+}
+
+}  // namespace firelane

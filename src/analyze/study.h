@@ -1,0 +1,49 @@
+// Everything that is known about where the time of a trace went: each analysis once, in order.
+//
+//   const Study s = study(model);
+//   s.undone.step_ns      // a step without recording
+//   s.gain_ns(change)     // what a change would save per step
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "analyze/bound.h"
+#include "analyze/breakdown.h"
+#include "analyze/critical_path.h"
+#include "analyze/find_steps.h"
+#include "analyze/graph.h"
+#include "analyze/host_time.h"
+#include "analyze/idle.h"
+#include "analyze/launches.h"
+#include "analyze/recording.h"
+#include "analyze/syncs.h"
+#include "analyze/whatif.h"
+
+namespace firelane {
+
+struct Study {
+  bool has_device_work = false;
+  HostTime host;
+  StepList steps;
+  Graph graph;
+  Replay recorded;  // the graph as it was recorded
+  RecordingUndone undone;
+  Replay played;  // the graph with recording undone
+  IdleTable idle;
+  Breakdown breakdown;
+  LaunchTable launches;
+  SyncTable syncs;
+  CriticalPath path;                 // of `played`
+  Bound bound;                       // of the program
+  std::vector<Interval> step_spans;  // judged steps, on the clock of `played`
+  std::vector<Bound> step_bounds;    // one per judged step
+
+  // Time per step that `change` saves, recording undone. Negative when it costs.
+  int64_t gain_ns(const WhatIf& change) const;
+  int64_t per_step(int64_t ns) const { return steps.judged <= 0 ? ns : ns / steps.judged; }
+};
+
+Study study(const Model& model);
+
+}  // namespace firelane

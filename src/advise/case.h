@@ -11,6 +11,8 @@
 
 namespace firelane {
 
+struct Study;
+
 struct Case {
   const Model& model;
   Interval window;             // the steps that are judged, as recorded: warm-up is left out
@@ -21,6 +23,9 @@ struct Case {
   bool has_device_work = false;
   // Time per step that `change` would save, by replaying the graph with recording undone.
   std::function<int64_t(const WhatIf& change)> gain_ns;
+
+  // All analyses; null only in tests of rules that do not look at them.
+  const Study* study = nullptr;
 
   bool in_window(int64_t time_ns) const { return time_ns >= window.start_ns && time_ns < window.end_ns; }
   double share_of_step(int64_t ns_per_step) const {

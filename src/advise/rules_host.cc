@@ -1,7 +1,201 @@
+// The host in the way of the device: launches, waits, garbage collection, and recording itself.
+#include "advise/host_evidence.h"
 #include "advise/rule.h"
+#include "advise/text.h"
 
 namespace firelane {
 
-std::vector<Rule> host_rules() { return {}; }
+namespace {
+
+constexpr std::initializer_list<Activity> kDispatch = {Activity::kOp, Activity::kLaunch, Activity::kCall,
+                                                       Activity::kPython, Activity::kUnrecorded};
+
+std::vector<Finding> find_overhead(const Case& the_case) {
+  const Study& study = *the_case.study;
+  // A graph or compiled code leaves about a tenth of the host's work; half is what a larger batch or
+  // partial compilation gives.
+  const auto gain_if = [&](double keep) { return the_case.gain_ns({.host = cuts_of(the_case, kDispatch, keep)}); };
+  const auto on_path = [&](PathClass path_class) {
+    return study.per_step(study.path.by_class[static_cast<size_t>(path_class)]);
+  };
+  Finding finding{.id = "launch-overhead"};
+  finding.cost_ns = on_path(PathClass::kHost) + on_path(PathClass::kLatency);
+  finding.share_of_step = the_case.share_of_step(finding.cost_ns);
+  if (!the_case.has_device_work && study.bound.limit != Limit::kOverhead) return {};
+  finding.gain = {gain_if(0.6), gain_if(0.1)};
+  finding.events = study.launches.calls;
+  if (the_case.has_device_work) {
+    const double idle = 1 - the_case.share_of_step(the_case.device_busy_ns);
+    finding.title = "the host cannot feed the device: it idles " + short_percent(idle) + " of a step while " +
+                    counted(study.per_step(study.launches.calls), "launch is", "launches are") + " prepared one by one";
+    if (study.launches.work > 0) {
+      finding.title +=
+          " (" +
+          short_percent(static_cast<double>(study.launches.short_work) / static_cast<double>(study.launches.work)) +
+          " of the kernels are shorter than their launch)";
+    }
+    finding.try_text = "let fewer, larger launches do the work: CUDA graphs or torch.compile, or a larger batch";
+    finding.try_code = "model = torch.compile(model, mode=\"reduce-overhead\")";
+    add_gaps(finding, the_case,
+             [](IdleCause cause) { return is_host_late(cause) && cause != cause_of(Activity::kInput); });
+  } else {
+    finding.title = "Python and operator dispatch take " + short_percent(finding.share_of_step) +
+                    " of a step: the operators are too small to pay for themselves";
+    finding.try_text = "do more per operator: a larger batch, or compiled code";
+    finding.try_code = "model = torch.compile(model)";
+  }
+  finding.confidence = study.undone.source == CostSource::kBaseline ? Confidence::kHigh
+                       : study.undone.undecided                     ? Confidence::kLow
+                                                                    : Confidence::kMedium;
+  if (finding.confidence != Confidence::kHigh) {
+    finding.surer_by = "time a few steps without the profiler, or record with firelane, which does";
+  }
+  finding.cause = "overhead";
+  return {finding};
+}
+
+struct SyncAdvice {
+  SyncReason reason;
+  const char* who;
+  const char* text;
+  const char* code;
+};
+constexpr SyncAdvice kSyncAdvice[] = {
+    {SyncReason::kItem, ".item() (or float(), int(), bool(), if on a tensor)",
+     "keep numbers on the device and read them every few hundred steps",
+     "total += loss.detach()  # and total.item() once per epoch"},
+    {SyncReason::kNonzero, "an operator whose result size depends on the data (nonzero, mask as index, unique)",
+     "use a form with a fixed size", "torch.where(mask, x, 0)  # instead of x[mask]"},
+    {SyncReason::kCopyToHost, "a copy to the CPU", "copy without waiting into pinned memory, and look at it later",
+     "host.copy_(x, non_blocking=True)  # host = torch.empty_like(x, device=\"cpu\").pin_memory()"},
+    {SyncReason::kSynchronize, "torch.cuda.synchronize()", "take it out of the loop; time with CUDA events",
+     "start.record(); ...; end.record()  # torch.cuda.Event(enable_timing=True)"},
+    {SyncReason::kOther, "an operator", "look at the operator that waits", "torch.cuda.set_sync_debug_mode(\"warn\")"},
+};
+
+std::vector<Finding> find_host_sync(const Case& the_case) {
+  const Model& model = the_case.model;
+  const Study& study = *the_case.study;
+  std::vector<Finding> findings;
+  for (const SyncAdvice& advice : kSyncAdvice) {
+    WhatIf change;
+    std::vector<Row> calls;
+    int64_t waited = 0;
+    for (const SyncRow& sync : study.syncs.rows) {
+      // One wait at the end of the recording belongs to the measuring, not to the loop.
+      const bool in_loop = sync.in_window && sync.start_ns + sync.duration_ns < study.steps.window.end_ns;
+      if (!in_loop || sync.reason != advice.reason) continue;
+      calls.push_back(sync.call);
+      waited += sync.duration_ns;
+      change.waits.push_back(sync.call);
+      change.host.push_back({model.host_slices.lane[sync.call], sync.start_ns, sync.start_ns + sync.duration_ns, 0});
+    }
+    if (calls.empty()) continue;
+    Finding finding{.id = "host-sync", .cost_ns = study.per_step(waited)};
+    finding.share_of_step = the_case.share_of_step(finding.cost_ns);
+    finding.gain.high_ns = the_case.gain_ns(change);
+    finding.gain.low_ns = finding.gain.high_ns / 2;
+    finding.events = static_cast<int64_t>(calls.size());
+    finding.title = "the host waits for the device " + counted(finding.events, "time", "times") +
+                    " in the loop because of " + advice.who + ": " + short_time(finding.cost_ns) + " of each step (" +
+                    short_percent(finding.share_of_step) + "), and then has to catch up";
+    add_longest(finding, model, std::move(calls));
+    finding.try_text = advice.text;
+    finding.try_code = advice.code;
+    finding.confidence = study.graph.has_sync_records ? Confidence::kHigh : Confidence::kMedium;
+    if (finding.confidence != Confidence::kHigh) {
+      finding.surer_by = "record with enable_cuda_sync_events=True, and with_stack=True to see the line";
+    }
+    finding.cause = "sync:" + std::string(name_of(advice.reason));
+    findings.push_back(std::move(finding));
+  }
+  return findings;
+}
+
+std::vector<Finding> find_gc(const Case& the_case) {
+  const int64_t cost = activity_ns(the_case, Activity::kGc);
+  if (cost == 0) return {};
+  std::vector<Row> rows;
+  const HostChain& chain = the_case.study->host.chains[0];
+  for (const HostSegment& segment : chain.segments) {
+    if (segment.activity == Activity::kGc && the_case.in_window(segment.start_ns)) rows.push_back(segment.slice);
+  }
+  std::sort(rows.begin(), rows.end());
+  rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
+  Finding finding{.id = "gc-pauses", .cost_ns = cost, .share_of_step = the_case.share_of_step(cost)};
+  finding.gain.high_ns = the_case.gain_ns({.host = cuts_of(the_case, {Activity::kGc}, 0)});
+  finding.gain.low_ns = the_case.gain_ns({.host = cuts_of(the_case, {Activity::kGc}, 0.3)});
+  finding.events = static_cast<int64_t>(rows.size());
+  finding.title = "Python's garbage collector stops the program " + counted(finding.events, "time", "times") + " for " +
+                  short_time(cost) + " of each step (" + short_percent(finding.share_of_step) + ")";
+  add_longest(finding, the_case.model, std::move(rows));
+  finding.try_text = "collect at a moment of your choice instead of in the middle of a step";
+  finding.try_code = "gc.freeze(); gc.disable()  # before the loop; gc.collect() every 1000 steps";
+  finding.confidence = Confidence::kHigh;
+  return {finding};
+}
+
+std::vector<Finding> find_recorder(const Case& the_case) {
+  const RecordingUndone& undone = the_case.study->undone;
+  Finding finding{.id = "recording-distorts", .cost_ns = undone.recorded_ns - undone.step_ns};
+  if (undone.recorded_ns <= 0 || finding.cost_ns <= 0) return {};
+  finding.share_of_step = std::min(1.0, static_cast<double>(finding.cost_ns) / static_cast<double>(undone.recorded_ns));
+  finding.title = "recording took " + short_percent(finding.share_of_step) +
+                  " of each recorded step: " + short_time(undone.recorded_ns) + " while recording, about " +
+                  short_time(undone.step_ns) + " without (" + short_time(undone.low_ns) + " to " +
+                  short_time(undone.high_ns) + "); it is taken out before anything is judged";
+  finding.try_text = "record less at a time (no stacks, no shapes), or with firelane";
+  finding.try_code = "from firelane.profiler import profile";
+  finding.confidence = undone.source == CostSource::kBaseline ? Confidence::kHigh
+                       : undone.undecided                     ? Confidence::kLow
+                                                              : Confidence::kMedium;
+  if (undone.source != CostSource::kBaseline) finding.surer_by = "time the same steps without a profiler";
+  return {finding};
+}
+
+}  // namespace
+
+std::vector<Rule> host_rules() {
+  return {
+      {"launch-overhead", "host", 0.10, true,
+       "Every operator costs the host some microseconds: Python, dispatch, the launch call. When the kernels are "
+       "shorter\n"
+       "than that, the device waits for the next launch most of the time.\n\n"
+       "The expected gain is a replay of the trace in which the host's work shrinks to 60% (lower end: partial\n"
+       "compilation, a somewhat larger batch) or 10% (upper end: CUDA graphs), while kernels and waits stay as they "
+       "are.\n\n"
+       "What to do: torch.compile (mode=\"reduce-overhead\" uses CUDA graphs), torch.cuda.graph by hand, a larger "
+       "batch,\n"
+       "fused optimizers, fewer small operators.\n\n"
+       "When not: shapes that change at every step cannot be captured in a graph; and recording itself makes launches\n"
+       "slower: firelane takes an estimate of that out first.",
+       find_overhead},
+      {"host-sync", "host", 0.02, true,
+       "Some calls need an answer from the device: a number, a size, data on the CPU. The host then stands still until "
+       "the\n"
+       "device has done everything before, and afterwards the device stands still until the host has launched more.\n\n"
+       "What to do: do not read values in the loop (loss.item(), print(loss), if tensor), use operators with fixed "
+       "sizes,\n"
+       "copy with non_blocking=True into pinned memory. torch.cuda.set_sync_debug_mode(\"warn\") names the lines.\n\n"
+       "When not: one read every few hundred steps costs nothing.",
+       find_host_sync},
+      {"gc-pauses", "host", 0.01, true,
+       "Python's cyclic garbage collector stops the thread while it looks through all objects. A model has many.\n\n"
+       "What to do: gc.freeze() after building the model, gc.disable(), and gc.collect() every so many steps.\n\n"
+       "When not: programs that create reference cycles with tensors in them grow without collection.",
+       find_gc},
+      {"recording-distorts", "host", 0.15, false,
+       "The profiler itself takes time for every operator, call, allocation and Python function. That makes the host "
+       "look\n"
+       "slower than it is, and a busy device look idle.\n\n"
+       "Firelane takes the cost per event out and replays the dependencies before it judges. Its own traces carry the "
+       "cost\n"
+       "as measured in the program and steps that were timed without recording; for torch.profiler's traces the costs "
+       "are\n"
+       "usual values, and the range is shown.\n\n"
+       "What to do: record fewer things, or with firelane.",
+       find_recorder},
+  };
+}
 
 }  // namespace firelane

@@ -1,7 +1,99 @@
+// Waiting for data: the loader that does not keep up, copies that make the host wait.
+#include "advise/host_evidence.h"
 #include "advise/rule.h"
+#include "advise/text.h"
 
 namespace firelane {
 
-std::vector<Rule> input_rules() { return {}; }
+namespace {
+
+std::vector<Row> loader_calls(const Case& the_case) { return annotations(the_case, "enumerate(Data"); }
+
+std::vector<Finding> find_input_bound(const Case& the_case) {
+  const int64_t cost = activity_ns(the_case, Activity::kInput);
+  if (cost == 0) return {};
+  const auto gain_if = [&](double keep) {
+    return the_case.gain_ns({.host = cuts_of(the_case, {Activity::kInput}, keep)});
+  };
+  Finding finding{.id = "input-bound", .cost_ns = cost, .share_of_step = the_case.share_of_step(cost)};
+  finding.gain = {gain_if(0.3), gain_if(0)};
+  const std::vector<Row> calls = loader_calls(the_case);
+  const bool single = std::any_of(calls.begin(), calls.end(), [&](Row row) {
+    return the_case.model.text(the_case.model.host_slices.name[row]).find("SingleProcess") != std::string_view::npos;
+  });
+  finding.title = "the program waits " + short_time(cost) + " of each step (" + short_percent(finding.share_of_step) +
+                  ") for its next batch" + (single ? ": the DataLoader has no workers" : "");
+  finding.events = static_cast<int64_t>(calls.size());
+  add_longest(finding, the_case.model, calls);
+  add_gaps(finding, the_case, [](IdleCause cause) { return cause == cause_of(Activity::kInput); });
+  if (single) {
+    finding.try_text = "load batches in worker processes, so that the next one is ready when the step ends";
+    finding.try_code = "DataLoader(dataset, num_workers=8, pin_memory=True, persistent_workers=True)";
+  } else {
+    finding.try_text = "give the loader more workers or less to do per item (decode and augment once, or on the GPU)";
+    finding.try_code =
+        "DataLoader(dataset, num_workers=16, prefetch_factor=4, pin_memory=True, persistent_workers=True)";
+  }
+  finding.confidence = calls.empty() ? Confidence::kMedium : Confidence::kHigh;
+  if (calls.empty()) finding.surer_by = "iterate a torch DataLoader while recording, so that its calls are marked";
+  finding.cause = "input";
+  return {finding};
+}
+
+std::vector<Finding> find_pageable_copies(const Case& the_case) {
+  WhatIf change;
+  Finding finding{.id = "pageable-copies"};
+  int64_t cost = 0;
+  std::vector<Row> calls;
+  for (const SyncRow& sync : the_case.study->syncs.rows) {
+    if (!sync.in_window || sync.reason != SyncReason::kPageableCopy) continue;
+    calls.push_back(sync.call);
+    cost += sync.duration_ns;
+    change.waits.push_back(sync.call);
+    change.host.push_back(
+        {the_case.model.host_slices.lane[sync.call], sync.start_ns, sync.start_ns + sync.duration_ns, 0.1});
+  }
+  if (calls.empty()) return {};
+  finding.cost_ns = the_case.study->per_step(cost);
+  finding.share_of_step = the_case.share_of_step(finding.cost_ns);
+  finding.gain.high_ns = the_case.gain_ns(change);
+  finding.gain.low_ns = finding.gain.high_ns / 2;
+  finding.events = static_cast<int64_t>(calls.size());
+  finding.title = counted(finding.events, "copy", "copies") +
+                  " to the device from memory that is not pinned make the host wait " + short_time(finding.cost_ns) +
+                  " of each step (" + short_percent(finding.share_of_step) + ")";
+  add_longest(finding, the_case.model, std::move(calls));
+  finding.try_text = "pin the batch in host memory and copy without waiting";
+  finding.try_code = "DataLoader(..., pin_memory=True); x = x.to(device, non_blocking=True)";
+  finding.confidence = Confidence::kHigh;
+  finding.cause = "pageable";
+  return {finding};
+}
+
+}  // namespace
+
+std::vector<Rule> input_rules() {
+  return {
+      {"input-bound", "input", 0.05, true,
+       "The training loop stands still until the DataLoader hands over the next batch. While it waits, nothing is\n"
+       "launched and the device runs dry.\n\n"
+       "Why: with num_workers=0 items are loaded and transformed inside of the loop; with workers, they are too few "
+       "or\n"
+       "too slow. The time is that of enumerate(DataLoader).__next__ on the training thread.\n\n"
+       "What to do: worker processes (num_workers), batches prepared ahead (prefetch_factor), cheaper items (decode "
+       "once,\n"
+       "smaller images, augment on the GPU), pinned memory. Check that the machine has as many free cores as "
+       "workers.\n\n"
+       "When not: in the first steps of an epoch workers are still starting.",
+       find_input_bound},
+      {"pageable-copies", "input", 0.02, true,
+       "A copy to the device from ordinary (pageable) memory goes through a staging buffer, and the call returns only "
+       "when\n"
+       "the data has been taken over: the host waits instead of preparing more work.\n\n"
+       "What to do: pin_memory=True in the DataLoader (or tensor.pin_memory()) and non_blocking=True in .to().\n\n"
+       "When not: tensors that are copied once, before training.",
+       find_pageable_copies},
+  };
+}
 
 }  // namespace firelane

@@ -1,7 +1,236 @@
+// Training loops: optimizer, gradients, communication, steps that stand out, costs that come once.
+#include "advise/host_evidence.h"
 #include "advise/rule.h"
+#include "advise/text.h"
 
 namespace firelane {
 
-std::vector<Rule> training_rules() { return {}; }
+namespace {
+
+bool is_grouped(std::string_view name) {
+  return name.starts_with("aten::_foreach_") || name.starts_with("aten::_fused_") ||
+         name.find("fused") != std::string_view::npos;
+}
+
+// Ops below `outer` on its lane: fn(row).
+template <typename Fn>
+void each_op_in(const Model& model, Row outer, const Fn& fn) {
+  const HostSlices& slices = model.host_slices;
+  const auto lane = static_cast<size_t>(slices.lane[outer]);
+  for (Row row = outer + 1; row < model.lanes.host_end[lane] && slices.start_ns[row] < slices.end_ns(outer); ++row) {
+    if (slices.kind[row] == HostKind::kOp) fn(row);
+  }
+}
+
+std::vector<Finding> find_single_tensor_optimizer(const Case& the_case) {
+  const Model& model = the_case.model;
+  const std::vector<Row> steps = annotations(the_case, "Optimizer.step#");
+  int64_t single = 0;
+  int64_t grouped = 0;
+  int64_t host_ns = 0;
+  for (const Row step : steps) {
+    host_ns += model.host_slices.duration_ns[step];
+    each_op_in(model, step, [&](Row op) {
+      const std::string_view name = model.text(model.host_slices.name[op]);
+      grouped += is_grouped(name);
+      single += name == "aten::add_" || name == "aten::mul_" || name == "aten::addcdiv_" || name == "aten::addcmul_" ||
+                name == "aten::lerp_" || name == "aten::sqrt" || name == "aten::sub_";
+    });
+  }
+  constexpr int64_t kMinOpsAStep = 20;
+  const auto count = static_cast<int64_t>(steps.size());
+  if (count == 0 || grouped > 0 || single < kMinOpsAStep * count) return {};
+  const std::vector<Row> launched = launched_during(model, steps);
+  const auto gain_if = [&](double keep) {
+    WhatIf change;
+    for (const Row step : steps) {
+      change.host.push_back(
+          {model.host_slices.lane[step], model.host_slices.start_ns[step], model.host_slices.end_ns(step), keep});
+    }
+    for (const Row work : launched) change.device.push_back({work, std::max(keep, 0.4)});
+    return the_case.gain_ns(change);
+  };
+  Finding finding{.id = "single-tensor-optimizer", .cost_ns = the_case.study->per_step(host_ns)};
+  finding.share_of_step = the_case.share_of_step(finding.cost_ns);
+  finding.gain = {gain_if(0.4), gain_if(0.1)};
+  finding.events = single;
+  finding.title =
+      "the optimizer updates one tensor at a time: " + counted(single / count, "small operator", "small operators") +
+      " and " + short_time(finding.cost_ns) + " in each step (" + short_percent(finding.share_of_step) + ")";
+  add_longest(finding, model, steps);
+  finding.try_text = "use the fused (or foreach) form of the optimizer";
+  finding.try_code = "torch.optim.AdamW(model.parameters(), lr=lr, fused=True)";
+  finding.confidence = Confidence::kHigh;
+  return {finding};
+}
+
+std::vector<Finding> find_zero_grad_fills(const Case& the_case) {
+  const Model& model = the_case.model;
+  const std::vector<Row> calls = annotations(the_case, "Optimizer.zero_grad#");
+  int64_t fills = 0;
+  int64_t host_ns = 0;
+  WhatIf change;
+  for (const Row call : calls) {
+    each_op_in(model, call, [&](Row op) {
+      const std::string_view name = model.text(model.host_slices.name[op]);
+      fills += name == "aten::zero_" || name == "aten::_foreach_zero_";
+    });
+    host_ns += model.host_slices.duration_ns[call];
+    change.host.push_back(
+        {model.host_slices.lane[call], model.host_slices.start_ns[call], model.host_slices.end_ns(call), 0.1});
+  }
+  for (const Row work : launched_during(model, calls)) change.device.push_back({work, 0});
+  if (fills == 0) return {};
+  int64_t device_ns = 0;
+  for (const DeviceCut& cut : change.device) device_ns += model.device_slices.duration_ns[cut.row];
+  Finding finding{.id = "zero-grad-fills", .cost_ns = the_case.study->per_step(std::max(host_ns, device_ns))};
+  finding.share_of_step = the_case.share_of_step(finding.cost_ns);
+  finding.gain.high_ns = the_case.gain_ns(change);
+  finding.gain.low_ns = finding.gain.high_ns / 2;
+  finding.events = fills;
+  finding.title = "zero_grad fills gradients with zeros instead of dropping them: " + short_time(finding.cost_ns) +
+                  " of each step (" + short_percent(finding.share_of_step) + ")";
+  add_longest(finding, model, calls);
+  finding.try_text = "drop the gradients; the next backward pass then writes instead of adding";
+  finding.try_code = "optimizer.zero_grad(set_to_none=True)";
+  finding.confidence = Confidence::kHigh;
+  return {finding};
+}
+
+std::vector<Finding> find_exposed_communication(const Case& the_case) {
+  const Study& study = *the_case.study;
+  const int64_t cost = study.per_step(study.breakdown.total.communication_ns);
+  if (cost == 0) return {};
+  Finding finding{.id = "exposed-communication", .cost_ns = cost, .share_of_step = the_case.share_of_step(cost)};
+  finding.gain = {the_case.gain_ns({.keep_communication = 0.5}), the_case.gain_ns({.keep_communication = 0})};
+  std::vector<Row> rows;
+  DeviceClasses classes(the_case.model);
+  for (const GraphNode& node : study.graph.nodes) {
+    const bool counts = node.is_device() && node.device_class == DeviceClass::kCommunication;
+    if (counts && the_case.in_window(node.time_ns)) rows.push_back(node.row);
+  }
+  finding.events = static_cast<int64_t>(rows.size());
+  std::sort(rows.begin(), rows.end(), [&](Row a, Row b) {
+    return the_case.model.device_slices.duration_ns[a] > the_case.model.device_slices.duration_ns[b];
+  });
+  for (size_t i = 0; i < std::min(rows.size(), kEvidenceSlices); ++i) finding.slices.push_back({rows[i], true});
+  finding.title = "communication that nothing hides takes " + short_time(cost) + " of each step (" +
+                  short_percent(finding.share_of_step) + ")";
+  finding.try_text =
+      "start it earlier and in larger pieces, so that it runs beside the backward pass; look for slow ranks";
+  finding.try_code = "DistributedDataParallel(model, bucket_cap_mb=100, gradient_as_bucket_view=True)";
+  finding.confidence = Confidence::kMedium;
+  finding.surer_by = "record all ranks: waiting for a slow rank looks the same in one trace";
+  return {finding};
+}
+
+// What a slow step had more of than the others: the host's activity with the largest excess.
+std::string excess_of(const Breakdown& breakdown, const StepList& list) {
+  ActivityTimes usual{};
+  int64_t others = 0;
+  size_t at = 0;
+  std::vector<const BreakdownRow*> slow;
+  for (const FoundStep& step : list.steps) {
+    if (step.warm_up || at >= breakdown.steps.size()) continue;
+    const BreakdownRow& row = breakdown.steps[at++];
+    if (step.outlier) {
+      slow.push_back(&row);
+      continue;
+    }
+    ++others;
+    for (size_t i = 0; i < kActivityCount; ++i) usual[i] += row.host[i];
+  }
+  if (others == 0 || slow.empty()) return "";
+  size_t largest = 0;
+  ActivityTimes excess{};
+  for (size_t i = 0; i < kActivityCount; ++i) {
+    for (const BreakdownRow* row : slow) excess[i] += row->host[i] - usual[i] / others;
+    if (excess[i] > excess[largest]) largest = i;
+  }
+  return std::string(words_for(cause_of(static_cast<Activity>(largest))));
+}
+
+std::vector<Finding> find_outliers(const Case& the_case) {
+  const Study& study = *the_case.study;
+  Finding finding{.id = "slow-steps"};
+  int64_t excess = 0;
+  for (const FoundStep& step : study.steps.steps) {
+    if (!step.outlier) continue;
+    ++finding.events;
+    excess += step.duration_ns() - study.steps.median_ns;
+    finding.ranges.push_back({step.start_ns, step.end_ns});
+  }
+  if (finding.events == 0) return {};
+  finding.cost_ns = study.per_step(excess);
+  finding.share_of_step = the_case.share_of_step(finding.cost_ns);
+  finding.gain = {0, finding.cost_ns};
+  finding.title = counted(finding.events, "step is", "steps are") + " much slower than the others and cost " +
+                  short_percent(finding.share_of_step) + " of the mean step";
+  const std::string what = excess_of(study.breakdown, study.steps);
+  if (!what.empty()) finding.title += "; in it " + what;
+  finding.try_text = "look at these steps: checkpoints, logging, evaluation, a slow batch";
+  finding.try_code = "with torch.profiler.record_function(\"checkpoint\"): ...";
+  finding.confidence = Confidence::kMedium;
+  finding.surer_by = "record more steps, with with_stack=True";
+  return {finding};
+}
+
+std::vector<Finding> find_one_time_costs(const Case& the_case) {
+  const int64_t cost = activity_ns(the_case, Activity::kLoading);
+  if (cost == 0) return {};
+  std::vector<Row> rows;
+  for (const HostSegment& segment : the_case.study->host.chains[0].segments) {
+    if (segment.activity == Activity::kLoading && the_case.in_window(segment.start_ns)) rows.push_back(segment.slice);
+  }
+  std::sort(rows.begin(), rows.end());
+  rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
+  Finding finding{.id = "one-time-costs", .cost_ns = cost, .share_of_step = the_case.share_of_step(cost)};
+  finding.gain.high_ns = the_case.gain_ns({.host = cuts_of(the_case, {Activity::kLoading}, 0)});
+  finding.events = static_cast<int64_t>(rows.size());
+  finding.title = "kernels are loaded or compiled inside of the measured steps: " + short_time(cost) + " a step (" +
+                  short_percent(finding.share_of_step) + ") that later steps do not pay";
+  add_longest(finding, the_case.model, std::move(rows));
+  finding.try_text = "run a few more steps before recording";
+  finding.try_code = "schedule(wait=5, warmup=3, active=3)";
+  finding.confidence = Confidence::kHigh;
+  return {finding};
+}
+
+}  // namespace
+
+std::vector<Rule> training_rules() {
+  return {
+      {"single-tensor-optimizer", "training", 0.02, true,
+       "A plain optimizer loop runs several operators for each parameter tensor: hundreds of tiny kernels per step.\n"
+       "The foreach form does each operation for all tensors at once, the fused form the whole update in one "
+       "kernel.\n\n"
+       "What to do: fused=True (or foreach=True) in the optimizer's constructor.\n\n"
+       "When not: optimizers of your own, or tensors on several devices.",
+       find_single_tensor_optimizer},
+      {"zero-grad-fills", "training", 0.01, true,
+       "zero_grad(set_to_none=False) writes zeros into every gradient, and the backward pass then adds to them: two "
+       "passes\n"
+       "over memory that nobody needs.\n\nWhat to do: set_to_none=True, which is the default since PyTorch 2.0.\n\n"
+       "When not: code that reads .grad of parameters that took no part in the step.",
+       find_zero_grad_fills},
+      {"exposed-communication", "training", 0.03, true,
+       "Collectives (all-reduce and the like) that run while nothing computes add their whole time to the step.\n"
+       "They end only when the slowest rank has arrived, so a straggler looks like slow communication.\n\n"
+       "What to do: overlap with the backward pass (DDP buckets, FSDP prefetch), send less (bf16 gradients), find the\n"
+       "slow rank.\n\nThe gain is a replay with collectives taking half (lower end) or no time (upper end).",
+       find_exposed_communication},
+      {"slow-steps", "training", 0.02, true,
+       "A few steps take much longer than the median: more than 1.25 times, and more than five times the usual "
+       "spread.\n"
+       "The finding says what the host did more of in them.",
+       find_outliers},
+      {"one-time-costs", "training", 0.02, false,
+       "The first use of a kernel loads it from the library; torch.compile, Triton and cuDNN autotuning compile or "
+       "try\n"
+       "variants. That is paid once and does not belong in a measurement.\n\nWhat to do: more warm-up before "
+       "recording.",
+       find_one_time_costs},
+  };
+}
 
 }  // namespace firelane

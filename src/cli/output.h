@@ -51,6 +51,9 @@ class Output {
 
   // Text and Markdown: verbs show the top rows. JSON and CSV get all of them.
   bool for_people() const { return form_ == report::Form::kText || form_ == report::Form::kMarkdown; }
+  // For answers that are not a Report.
+  report::Form form() const { return form_; }
+  const report::TextStyle& style() const { return style_; }
   bool to_stdout() const { return stream_ == stdout; }
 
  private:

@@ -59,6 +59,14 @@ const std::vector<Verb>& all_verbs();
 
 Verb record_verb();
 Verb info_verb();
+Verb diagnose_verb();
+Verb explain_verb();
+Verb breakdown_verb();
+Verb idle_verb();
+Verb launches_verb();
+Verb syncs_verb();
+Verb critical_path_verb();
+Verb whatif_verb();
 Verb ops_verb();
 Verb kernels_verb();
 Verb steps_verb();

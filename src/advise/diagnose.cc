@@ -1,0 +1,133 @@
+#include "advise/diagnose.h"
+
+#include <algorithm>
+
+#include "advise/case.h"
+#include "advise/rule.h"
+#include "advise/text.h"
+
+namespace firelane {
+
+namespace {
+
+Case case_of(const Model& model, const Study& study) {
+  Case the_case{.model = model, .window = study.steps.window};
+  the_case.step_count = std::max<int64_t>(1, study.steps.judged);
+  the_case.recorded_ns = study.undone.recorded_ns;
+  the_case.step_ns = study.undone.step_ns;
+  the_case.device_busy_ns = study.per_step(study.breakdown.total.busy_ns());
+  the_case.has_device_work = study.has_device_work;
+  the_case.gain_ns = [&study](const WhatIf& change) { return study.gain_ns(change); };
+  the_case.study = &study;
+  return the_case;
+}
+
+struct Found {
+  Finding finding;
+  bool about_time = true;
+};
+
+std::vector<Found> ask_rules(const Case& the_case) {
+  std::vector<Found> all;
+  for (const Rule& rule : all_rules()) {
+    for (Finding& finding : rule.find(the_case)) {
+      finding.gain.low_ns = std::clamp<int64_t>(finding.gain.low_ns, 0, the_case.step_ns);
+      finding.gain.high_ns = std::clamp<int64_t>(finding.gain.high_ns, finding.gain.low_ns, the_case.step_ns);
+      const double share = rule.about_time ? the_case.share_of_step(finding.gain.middle_ns()) : finding.share_of_step;
+      if (share >= rule.floor_share) all.push_back({std::move(finding), rule.about_time});
+    }
+  }
+  std::stable_sort(all.begin(), all.end(), [](const Found& a, const Found& b) {
+    if (a.about_time != b.about_time) return a.about_time;
+    if (!a.about_time) return a.finding.share_of_step > b.finding.share_of_step;
+    return a.finding.gain.middle_ns() > b.finding.gain.middle_ns();
+  });
+  return all;
+}
+
+// One cause, one finding: the first (largest) stays, the events of the others are counted with it.
+std::vector<Finding> merged(std::vector<Found> all) {
+  std::vector<Finding> out;
+  for (Found& found : all) {
+    const std::string& cause = found.finding.cause;
+    const auto same = std::find_if(out.begin(), out.end(),
+                                   [&](const Finding& kept) { return !cause.empty() && kept.cause == cause; });
+    if (same == out.end()) {
+      out.push_back(std::move(found.finding));
+    } else {
+      same->events += found.finding.id == same->id ? found.finding.events : 0;
+    }
+  }
+  return out;
+}
+
+std::string verdict_of(const Study& study) {
+  std::string text(words_for(study.bound.limit));
+  if (!study.has_device_work) {
+    if (study.bound.limit == Limit::kCompute) text = "compute-bound: the CPU is busy in operators";
+    if (study.bound.limit == Limit::kOverhead)
+      text = "overhead-bound: Python and dispatch take longer than the numbers";
+  }
+  text += "; a step takes " + short_time(study.undone.step_ns);
+  if (study.undone.recorded_ns - study.undone.step_ns > study.undone.recorded_ns / 50) {
+    text += " (" + short_time(study.undone.recorded_ns) + " while recording)";
+  }
+  if (study.has_device_work && study.undone.step_ns > 0) {
+    const int64_t busy = study.per_step(study.breakdown.total.busy_ns());
+    const double share = std::min(1.0, static_cast<double>(busy) / static_cast<double>(study.undone.step_ns));
+    text += ", the device works " + short_percent(share) + " of it";
+  }
+  return text;
+}
+
+std::string why_healthy(const Case& the_case) {
+  if (!the_case.has_device_work) return "no rule found anything that would save a visible part of a step";
+  const double busy = the_case.share_of_step(the_case.device_busy_ns);
+  return "the device works " + short_percent(busy) +
+         " of a step, and no rule found anything that would save a visible part of it";
+}
+
+void add_notes(const Model& model, const Study& study, Diagnosis& out) {
+  int64_t warm_up = 0;
+  for (const FoundStep& step : study.steps.steps) warm_up += step.warm_up;
+  if (warm_up > 0) {
+    out.notes.push_back(counted(warm_up, "warm-up step is", "warm-up steps are") + " left out");
+  }
+  if (study.steps.source == StepSource::kWholeTrace) {
+    out.notes.push_back("no steps were found: the whole trace is judged as one; call prof.step() after each iteration");
+  } else if (study.steps.source != StepSource::kMarked) {
+    out.notes.push_back("steps were found by " + std::string(study.steps.source == StepSource::kOptimizer
+                                                                 ? "the optimizer's steps"
+                                                                 : "a repeating sequence of operators"));
+  }
+  if (study.undone.undecided) {
+    out.notes.push_back(
+        "how much recording slowed the program is not known well enough to be sure what limits it: between " +
+        short_time(study.undone.low_ns) + " and " + short_time(study.undone.high_ns) +
+        " a step; record with firelane, which times steps without recording too, or without stacks and shapes");
+  }
+  if (!study.has_device_work) {
+    out.notes.push_back("no device work in this trace: only the host is judged");
+  } else if (!study.graph.has_sync_records && study.graph.tail.size() > 1) {
+    out.notes.push_back("waits between streams are inferred: the trace has no synchronisation records");
+  }
+  if (model.losses[Stat::kKernelBeforeLaunch] > 0) {
+    out.notes.push_back("some kernels start before their launch: host and device clocks disagree");
+  }
+}
+
+}  // namespace
+
+Diagnosis diagnose(const Model& model) {
+  Diagnosis out{.study = study(model)};
+  const Case the_case = case_of(model, out.study);
+  std::vector<Found> found = ask_rules(the_case);
+  out.healthy = std::none_of(found.begin(), found.end(), [](const Found& each) { return each.about_time; });
+  out.findings = merged(std::move(found));
+  out.verdict = verdict_of(out.study);
+  if (out.healthy) out.why = why_healthy(the_case);
+  add_notes(model, out.study, out);
+  return out;
+}
+
+}  // namespace firelane

@@ -1,0 +1,25 @@
+// From a trace to a verdict: what limits the program, what is worth changing, and how much that gains.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "advise/finding.h"
+#include "analyze/study.h"
+#include "model/model.h"
+
+namespace firelane {
+
+struct Diagnosis {
+  Study study;
+  std::string verdict;             // one sentence: what limits the program
+  std::vector<Finding> findings;   // most gain first; then those that are not about time
+  bool healthy = false;            // no finding saves time
+  std::string why;                 // healthy: why nothing is worth fixing; else ""
+  std::vector<std::string> notes;  // what to know about the numbers
+};
+
+Diagnosis diagnose(const Model& model);
+
+}  // namespace firelane

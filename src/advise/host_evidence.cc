@@ -1,0 +1,71 @@
+#include "advise/host_evidence.h"
+
+#include "analyze/device_work.h"
+
+namespace firelane {
+
+std::vector<HostCut> cuts_of(const Case& the_case, std::initializer_list<Activity> activities, double keep) {
+  std::vector<HostCut> cuts;
+  const Study& study = *the_case.study;
+  if (study.host.chains.empty()) return cuts;
+  const HostChain& chain = study.host.chains[0];
+  const LaneId lane = chain.lanes[0];
+  for (size_t i = chain.segment_after(the_case.window.start_ns); i < chain.segments.size(); ++i) {
+    const HostSegment& segment = chain.segments[i];
+    if (segment.start_ns >= the_case.window.end_ns) break;
+    if (std::find(activities.begin(), activities.end(), segment.activity) == activities.end()) continue;
+    if (!cuts.empty() && cuts.back().end_ns == segment.start_ns) {
+      cuts.back().end_ns = segment.end_ns;
+    } else {
+      cuts.push_back({lane, segment.start_ns, segment.end_ns, keep});
+    }
+  }
+  return cuts;
+}
+
+int64_t activity_ns(const Case& the_case, Activity activity) {
+  return the_case.study->per_step(the_case.study->breakdown.total.host[static_cast<size_t>(activity)]);
+}
+
+void add_longest(Finding& finding, const Model& model, std::vector<Row> host_rows) {
+  const size_t count = std::min(host_rows.size(), kEvidenceSlices);
+  std::partial_sort(host_rows.begin(), host_rows.begin() + static_cast<std::ptrdiff_t>(count), host_rows.end(),
+                    [&](Row a, Row b) {
+                      const auto& durations = model.host_slices.duration_ns;
+                      return durations[a] != durations[b] ? durations[a] > durations[b] : a < b;
+                    });
+  for (size_t i = 0; i < count; ++i) finding.slices.push_back({.row = host_rows[i], .on_device = false});
+}
+
+std::vector<Row> annotations(const Case& the_case, std::string_view prefix) {
+  std::vector<Row> rows;
+  const Model& model = the_case.model;
+  if (the_case.study->host.chains.empty()) return rows;
+  for (const LaneId lane : the_case.study->host.chains[0].lanes) {
+    const auto l = static_cast<size_t>(lane);
+    for (Row row = model.lanes.host_begin[l]; row < model.lanes.host_end[l]; ++row) {
+      const HostKind kind = model.host_slices.kind[row];
+      if (kind != HostKind::kAnnotation && kind != HostKind::kOp) continue;
+      if (!the_case.in_window(model.host_slices.start_ns[row])) continue;
+      if (model.text(model.host_slices.name[row]).starts_with(prefix)) rows.push_back(row);
+    }
+  }
+  return rows;
+}
+
+std::vector<Row> launched_during(const Model& model, std::vector<Row> host_rows) {
+  const HostSlices& host = model.host_slices;
+  std::sort(host_rows.begin(), host_rows.end(), [&](Row a, Row b) { return host.start_ns[a] < host.start_ns[b]; });
+  std::vector<Row> rows;
+  for (Row row = 0; row < model.device_slices.size(); ++row) {
+    const Row launch = model.device_slices.launch[row];
+    if (launch == kNoRow || !is_device_work(model.device_slices.kind[row])) continue;
+    const int64_t at = host.start_ns[launch];
+    const auto after =
+        std::partition_point(host_rows.begin(), host_rows.end(), [&](Row each) { return host.start_ns[each] <= at; });
+    if (after != host_rows.begin() && at < host.end_ns(*std::prev(after))) rows.push_back(row);
+  }
+  return rows;
+}
+
+}  // namespace firelane

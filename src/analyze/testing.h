@@ -1,0 +1,62 @@
+// Random small traces for property tests: threads, ops, launches, waits, two streams, steps.
+#pragma once
+
+#include <cstdint>
+#include <random>
+
+#include "model/trace_builder.h"
+
+namespace firelane {
+
+// The same seed gives the same trace. Times are whole microseconds; everything nests as torch writes it.
+inline Model random_trace(uint32_t seed) {
+  std::mt19937 random(seed);
+  const auto pick = [&](int low, int high) { return std::uniform_int_distribution<int>(low, high)(random); };
+  TraceBuilder builder;
+  double now = 0;
+  double stream_free[2] = {0, 0};
+  int64_t correlation = 1;
+  const int steps = pick(0, 4);
+  for (int step = 0; step < std::max(1, steps); ++step) {
+    const double step_start = now;
+    for (int op = pick(1, 8); op > 0; --op) {
+      now += pick(0, 20);
+      const double op_start = now;
+      const int64_t thread = pick(1, 4) == 1 ? 2 : 1;
+      now += pick(1, 5);
+      for (int launch = pick(0, 3); launch > 0; --launch) {
+        const double call = now;
+        now += pick(1, 6);
+        const int stream = pick(0, 1);
+        double start = std::max(stream_free[stream], call + pick(0, 8));
+        if (pick(0, 5) == 0) start = std::max(start, stream_free[1 - stream]);
+        const double end = start + pick(0, 40);
+        stream_free[stream] = end;
+        builder.call("cudaLaunchKernel", {.start_us = call, .end_us = now, .thread = thread, .correlation = correlation});
+        const bool is_copy = pick(0, 4) == 0;
+        if (is_copy) {
+          builder.copy("Memcpy HtoD (Pageable -> Device)",
+                       {.start_us = start, .end_us = end, .stream = 7 + stream, .correlation = correlation});
+        } else {
+          builder.kernel(pick(0, 6) == 0 ? "ncclDevKernel_AllReduce" : "gemm",
+                         {.start_us = start, .end_us = end, .stream = 7 + stream, .correlation = correlation});
+        }
+        ++correlation;
+        now += pick(0, 3);
+      }
+      if (pick(0, 5) == 0) {
+        const double call = now;
+        now = std::max(now + 2, std::max(stream_free[0], stream_free[1]) + pick(0, 3));
+        builder.call(pick(0, 1) == 0 ? "cudaStreamSynchronize" : "cudaDeviceSynchronize",
+                     {.start_us = call, .end_us = now, .thread = thread, .correlation = correlation++});
+      }
+      now += pick(1, 4);
+      builder.op("aten::op", {.start_us = op_start, .end_us = now, .thread = thread});
+    }
+    now += pick(0, 10);
+    if (steps > 0) builder.step(step, {.start_us = step_start, .end_us = now});
+  }
+  return builder.build();
+}
+
+}  // namespace firelane

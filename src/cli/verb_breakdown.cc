@@ -1,0 +1,39 @@
+// firelane breakdown FILE
+#include "analyze/study.h"
+#include "cli/open.h"
+#include "cli/output.h"
+#include "cli/verbs.h"
+#include "report/study_reports.h"
+
+namespace firelane::cli {
+
+namespace {
+
+struct Args {
+  std::string path;
+  OutputOptions output;
+};
+
+Result<int> run(const Args& args) {
+  FL_TRY(Output output, Output::open(args.output));
+  FL_TRY(const Model model, open_trace(args.path));
+  FL_TRY_VOID(output.print(report::breakdown_report(model, study(model))));
+  FL_TRY_VOID(output.close());
+  return kExitOk;
+}
+
+}  // namespace
+
+Verb breakdown_verb() {
+  return {.name = "breakdown",
+          .sentence = "How each step was spent on device and host; the parts add up to the step.",
+          .examples = {"firelane breakdown trace.json.gz", "firelane breakdown trace.json.gz --json"},
+          .setup = [](CLI::App& app) -> VerbBody {
+            auto args = std::make_shared<Args>();
+            add_trace_argument(app, args->path);
+            add_report_options(app, args->output);
+            return [args] { return run(*args); };
+          }};
+}
+
+}  // namespace firelane::cli

@@ -1,0 +1,39 @@
+// firelane diagnose FILE
+#include "advise/diagnose.h"
+#include "cli/open.h"
+#include "cli/output.h"
+#include "cli/verbs.h"
+#include "report/diagnose_report.h"
+
+namespace firelane::cli {
+
+namespace {
+
+struct DiagnoseArgs {
+  std::string path;
+  OutputOptions output;
+};
+
+Result<int> run_diagnose(const DiagnoseArgs& args) {
+  FL_TRY(Output output, Output::open(args.output));
+  FL_TRY(const Model model, open_trace(args.path));
+  FL_TRY_VOID(output.write(report::diagnosis(model, diagnose(model), output.form(), output.style())));
+  FL_TRY_VOID(output.close());
+  return kExitOk;
+}
+
+}  // namespace
+
+Verb diagnose_verb() {
+  return {.name = "diagnose",
+          .sentence = "What limits the program, what to change, and how much that would gain.",
+          .examples = {"firelane diagnose trace.json.gz", "firelane diagnose trace.json.gz --json -o diagnosis.json"},
+          .setup = [](CLI::App& app) -> VerbBody {
+            auto args = std::make_shared<DiagnoseArgs>();
+            add_trace_argument(app, args->path);
+            add_report_options(app, args->output);
+            return [args] { return run_diagnose(*args); };
+          }};
+}
+
+}  // namespace firelane::cli

@@ -1,0 +1,239 @@
+#include "report/diagnose_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "advise/text.h"
+#include "base/json_writer.h"
+#include "base/visible_text.h"
+
+namespace firelane::report {
+
+namespace {
+
+constexpr size_t kBarWidth = 30;
+constexpr std::string_view kBold = "\x1b[1m";
+constexpr std::string_view kDim = "\x1b[2m";
+constexpr std::string_view kReset = "\x1b[0m";
+
+std::string painted(std::string_view text, std::string_view paint, const TextStyle& style) {
+  return style.color ? fmt::format("{}{}{}", paint, text, kReset) : std::string(text);
+}
+
+struct Part {
+  std::string_view words;
+  int64_t ns;
+};
+
+// Where a step of the device (or, without one, of the host) goes; largest first, as recorded.
+std::vector<Part> parts_of(const Diagnosis& diagnosis) {
+  const Study& study = diagnosis.study;
+  const BreakdownRow& total = study.breakdown.total;
+  std::vector<Part> parts;
+  if (study.has_device_work) {
+    parts = {{"computing", total.compute_ns},
+             {"communication that nothing hides", total.communication_ns},
+             {"copies that nothing hides", total.copy_ns}};
+    for (size_t i = 0; i < kIdleCauseCount; ++i) {
+      parts.push_back({words_for(static_cast<IdleCause>(i)), total.idle[i]});
+    }
+  } else {
+    for (size_t i = 0; i < kActivityCount; ++i) {
+      parts.push_back({words_for(cause_of(static_cast<Activity>(i))), total.host[i]});
+    }
+  }
+  std::stable_sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) { return a.ns > b.ns; });
+  return parts;
+}
+
+void append_parts(std::string& out, const Diagnosis& diagnosis, const TextStyle& style) {
+  const Study& study = diagnosis.study;
+  const auto whole = static_cast<double>(std::max<int64_t>(1, study.breakdown.total.duration_ns));
+  out += painted(study.has_device_work ? "A step of the device, as recorded" : "A step of the host, as recorded", kBold,
+                 style) +
+         "\n";
+  int64_t shown = 0;
+  for (const Part& part : parts_of(diagnosis)) {
+    const double share = static_cast<double>(part.ns) / whole;
+    if (share < 0.005) continue;
+    shown += part.ns;
+    out += fmt::format("  {}  {:>5}  {:>9}  {}\n", bar(share, kBarWidth, style), short_percent(share),
+                       short_time(study.per_step(part.ns)), part.words);
+  }
+  const double rest = 1 - static_cast<double>(shown) / whole;
+  if (rest > 0.0005) {
+    out += fmt::format("  {}  {:>5}  {:>9}  the rest\n", bar(rest, kBarWidth, style), short_percent(rest),
+                       short_time(study.per_step(study.breakdown.total.duration_ns - shown)));
+  }
+}
+
+std::string gain_text(const Finding& finding, const Study& study) {
+  const auto step = static_cast<double>(std::max<int64_t>(1, study.undone.step_ns));
+  const auto faster = [&](int64_t ns) { return step / std::max(1.0, step - static_cast<double>(ns)); };
+  if (finding.gain.high_ns <= 0) return "";
+  return fmt::format("saves {} to {} of a step: {:.2f}x to {:.2f}x as fast", short_time(finding.gain.low_ns),
+                     short_time(finding.gain.high_ns), std::min(99.0, faster(finding.gain.low_ns)),
+                     std::min(99.0, faster(finding.gain.high_ns)));
+}
+
+std::string slice_name(const Model& model, const SliceRef& slice) {
+  const StringId name = slice.on_device ? model.device_slices.name[slice.row] : model.host_slices.name[slice.row];
+  return std::string(model.text(name));
+}
+
+void append_finding(std::string& out, const Model& model, const Finding& finding, size_t number, const Study& study,
+                    const TextStyle& style) {
+  out += fmt::format("{}. {}\n", number, painted(visible_text(finding.title), kBold, style));
+  if (const std::string gain = gain_text(finding, study); !gain.empty()) out += "   " + gain + "\n";
+  out += "   try: " + finding.try_text + "\n";
+  if (!finding.try_code.empty()) out += "        " + finding.try_code + "\n";
+  if (!finding.slices.empty()) {
+    const SliceRef worst = finding.slices.front();
+    const int64_t at =
+        worst.on_device ? model.device_slices.start_ns[worst.row] : model.host_slices.start_ns[worst.row];
+    out += painted(fmt::format("   see: {} at {}", shorten_middle(visible_text(slice_name(model, worst)), 60),
+                               short_time(at)),
+                   kDim, style) +
+           "\n";
+  } else if (!finding.ranges.empty()) {
+    const Interval& range = finding.ranges.front();
+    out += painted(fmt::format("   see: {} to {}", short_time(range.start_ns), short_time(range.end_ns)), kDim, style) +
+           "\n";
+  }
+  std::string sure = fmt::format("   sure: {}", name_of(finding.confidence));
+  if (!finding.surer_by.empty()) sure += "; surer: " + finding.surer_by;
+  out += painted(sure, kDim, style) + "\n";
+  out += painted(fmt::format("   more: firelane explain {}", finding.id), kDim, style) + "\n";
+}
+
+std::string as_text(const Model& model, const Diagnosis& diagnosis, const TextStyle& style) {
+  std::string out = painted(diagnosis.verdict, kBold, style) + "\n\n";
+  append_parts(out, diagnosis, style);
+  out += "\n";
+  if (diagnosis.healthy) out += painted("Nothing worth fixing", kBold, style) + ": " + diagnosis.why + ".\n";
+  size_t number = 0;
+  for (const Finding& finding : diagnosis.findings) {
+    if (number > 0 || diagnosis.healthy) out += "\n";
+    append_finding(out, model, finding, ++number, diagnosis.study, style);
+  }
+  if (!diagnosis.notes.empty()) out += "\n";
+  for (const std::string& note : diagnosis.notes) out += painted("note: " + note, kDim, style) + "\n";
+  return out;
+}
+
+void write_evidence(JsonWriter& json, const Model& model, const Finding& finding) {
+  json.key("evidence").begin_object();
+  json.field("event_count", finding.events);
+  json.key("events").begin_array();
+  for (const SliceRef& slice : finding.slices) {
+    const auto start =
+        slice.on_device ? model.device_slices.start_ns[slice.row] : model.host_slices.start_ns[slice.row];
+    const auto duration =
+        slice.on_device ? model.device_slices.duration_ns[slice.row] : model.host_slices.duration_ns[slice.row];
+    json.begin_object()
+        .field("table", slice.on_device ? "device_slices" : "host_slices")
+        .field("row", slice.row)
+        .field("name", slice_name(model, slice))
+        .field("start_ns", start)
+        .field("duration_ns", duration)
+        .end_object();
+  }
+  json.end_array().key("ranges").begin_array();
+  for (const Interval& range : finding.ranges) {
+    json.begin_object().field("start_ns", range.start_ns).field("end_ns", range.end_ns).end_object();
+  }
+  json.end_array().end_object();
+}
+
+void write_finding(JsonWriter& json, const Model& model, const Finding& finding) {
+  json.begin_object()
+      .field("id", finding.id)
+      .field("title", finding.title)
+      .field("cost_ns", finding.cost_ns)
+      .field("share_of_step_percent", 100 * finding.share_of_step);
+  json.key("gain")
+      .begin_object()
+      .field("low_ns", finding.gain.low_ns)
+      .field("high_ns", finding.gain.high_ns)
+      .end_object();
+  write_evidence(json, model, finding);
+  json.key("try").begin_object().field("text", finding.try_text).field("code", finding.try_code).end_object();
+  json.field("confidence", name_of(finding.confidence)).field("surer_by", finding.surer_by).end_object();
+}
+
+std::string as_json(const Model& model, const Diagnosis& diagnosis) {
+  const Study& study = diagnosis.study;
+  JsonWriter json(2);
+  json.begin_object().field("verdict", diagnosis.verdict).field("limit", name_of(study.bound.limit));
+  json.field("healthy", diagnosis.healthy).field("why", diagnosis.why);
+  json.key("shares_of_critical_path_percent").begin_object();
+  for (size_t i = 0; i < kLimitCount; ++i) {
+    json.field(name_of(static_cast<Limit>(i)), 100 * study.bound.shares[i]);
+  }
+  json.end_object();
+  json.key("step").begin_object();
+  json.field("step_ns", study.undone.step_ns)
+      .field("recorded_ns", study.undone.recorded_ns)
+      .field("low_ns", study.undone.low_ns)
+      .field("high_ns", study.undone.high_ns)
+      .field("known_from", name_of(study.undone.source))
+      .field("undecided", study.undone.undecided)
+      .field("judged_steps", study.steps.judged)
+      .field("found_by", name_of(study.steps.source))
+      .field("device_busy_ns", study.per_step(study.breakdown.total.busy_ns()))
+      .end_object();
+  json.key("findings").begin_array();
+  for (const Finding& finding : diagnosis.findings) write_finding(json, model, finding);
+  json.end_array().key("notes").begin_array();
+  for (const std::string& note : diagnosis.notes) json.value(note);
+  json.end_array().end_object();
+  return json.take() + "\n";
+}
+
+}  // namespace
+
+std::string bar(double share, size_t width, const TextStyle& style) {
+  const auto full = static_cast<size_t>(std::lround(std::clamp(share, 0.0, 1.0) * static_cast<double>(width)));
+  std::string filled;
+  for (size_t i = 0; i < full; ++i) filled += style.color ? "█" : "#";
+  return (style.color ? "\x1b[36m" + filled + std::string(kReset) : filled) +
+         std::string(width - full, style.color ? ' ' : '.');
+}
+
+Report findings_report(const Diagnosis& diagnosis) {
+  const Study& study = diagnosis.study;
+  Report report{.facts = {{"verdict", "Verdict", Kind::kText, diagnosis.verdict},
+                          {"limit", "Limit", Kind::kText, std::string(name_of(study.bound.limit))},
+                          {"step_ns", "Step", Kind::kDuration, study.undone.step_ns},
+                          {"recorded_ns", "While recording", Kind::kDuration, study.undone.recorded_ns}}};
+  if (diagnosis.healthy) report.facts.push_back({"why", "Nothing worth fixing", Kind::kText, diagnosis.why});
+  Table table{.name = "findings",
+              .title = "Findings",
+              .columns = {{"id", "Finding"},
+                          {"title", "What"},
+                          {"share_of_step_percent", "Of a step", Kind::kPercent},
+                          {"gain_low_ns", "Saves at least", Kind::kDuration},
+                          {"gain_high_ns", "Saves at most", Kind::kDuration},
+                          {"try", "Try"},
+                          {"code", "Code"},
+                          {"confidence", "Sure"},
+                          {"surer_by", "Surer by"}},
+              .hide_if_empty = true};
+  for (const Finding& finding : diagnosis.findings) {
+    table.add({finding.id, finding.title, 100 * finding.share_of_step, finding.gain.low_ns, finding.gain.high_ns,
+               finding.try_text, finding.try_code, std::string(name_of(finding.confidence)), finding.surer_by});
+  }
+  report.tables = {std::move(table)};
+  report.notes = diagnosis.notes;
+  return report;
+}
+
+std::string diagnosis(const Model& model, const Diagnosis& diagnosis, Form form, const TextStyle& style) {
+  if (form == Form::kText) return as_text(model, diagnosis, style);
+  if (form == Form::kJson) return as_json(model, diagnosis);
+  return render(findings_report(diagnosis), form, style);
+}
+
+}  // namespace firelane::report

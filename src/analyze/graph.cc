@@ -30,11 +30,12 @@ struct Moment {
   enum class What : uint8_t { kBoundary, kLaunch, kWaitBegin, kWaitEnd, kQueueEnd } what;
 };
 
-int64_t median_of(std::vector<int64_t>& values, int64_t otherwise) {
+// The lower quartile: what is usual when some of the values contain waits of another kind.
+int64_t usual_of(std::vector<int64_t>& values, int64_t otherwise) {
   if (values.empty()) return otherwise;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
+  const auto quartile = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 4);
+  std::nth_element(values.begin(), quartile, values.end());
+  return *quartile;
 }
 
 class Builder {
@@ -104,8 +105,8 @@ class Builder {
       const bool long_queued = free_since > launched + 20'000;
       if (long_queued && slices.start_ns[row] >= free_since) queued.push_back(slices.start_ns[row] - free_since);
     });
-    graph_.launch_latency_ns = median_of(onto_idle, kUsualLaunchNs);
-    graph_.stream_gap_ns = median_of(queued, kUsualGapNs);
+    graph_.launch_latency_ns = usual_of(onto_idle, kUsualLaunchNs);
+    graph_.stream_gap_ns = usual_of(queued, kUsualGapNs);
   }
 
   // cudaStreamWaitEvent, from the records that say which event of which stream was meant.
@@ -329,16 +330,24 @@ class Builder {
     const GraphNode& self = graph_.nodes[node];
     const int64_t call_start = model_.host_slices.start_ns[self.row];
     const CallKind kind = kinds_.of(self.row);
+    const auto end_of = [&](NodeId id) { return graph_.nodes[id].time_ns + graph_.nodes[id].duration_ns; };
     const auto add = [&](NodeId work) {
-      const int64_t ended = graph_.nodes[work].time_ns + graph_.nodes[work].duration_ns;
+      const int64_t ended = end_of(work);
       candidates.push_back(
           {{work, EdgeKind::kSync, true, kReturnNs, 0}, ended + std::min(kReturnNs, self.time_ns - ended)});
-      // Waiting was seen: the device decided, whatever the call itself usually takes.
-      if (ended > call_start) candidates.back().expected_ns = self.time_ns;
+    };
+    // Waiting was seen: the work that ended last decided, whatever the call itself usually takes.
+    const auto decide = [&](NodeId work) {
+      if (end_of(work) <= call_start) return;
+      for (Candidate& candidate : candidates) {
+        if (candidate.edge.source == work) candidate.expected_ns = self.time_ns;
+      }
     };
     if (kind == CallKind::kCopy) {
       const NodeId own = graph_.node_of_device[last_work_of_[self.row]];
-      if (own < node) add(own);
+      if (own >= node) return;
+      add(own);
+      decide(own);
       return;
     }
     const bool all_streams = kind == CallKind::kDeviceSync || kind == CallKind::kFree;
@@ -348,10 +357,11 @@ class Builder {
       const NodeId work = awaited_on(lane, self, call_start);
       if (work == kNoNode) continue;
       if (all_streams) add(work);
-      const auto end_of = [&](NodeId id) { return graph_.nodes[id].time_ns + graph_.nodes[id].duration_ns; };
       if (latest == kNoNode || end_of(work) > end_of(latest)) latest = work;
     }
-    if (!all_streams && latest != kNoNode) add(latest);
+    if (latest == kNoNode) return;
+    if (!all_streams) add(latest);
+    decide(latest);
   }
 
   void add_queue_edge(NodeId node, std::vector<Candidate>& candidates) {
@@ -511,6 +521,13 @@ class Builder {
     find_head();
   }
 
+  bool waited_for_nothing_known(NodeId node) const {
+    for (size_t e = graph_.edges_begin(node); e < graph_.edges_end(node); ++e) {
+      if (graph_.edges[e].kind == EdgeKind::kLaunch) return graph_.edges[e].lag_ns > kBacklogNs;
+    }
+    return true;
+  }
+
   // Per stream the last work launched before the window: it may still run when the window begins. When the first
   // piece of a stream starts long after its launch, such work was there but is not in the trace.
   void find_head() {
@@ -524,7 +541,7 @@ class Builder {
       if (!first) return;
       if (before != kNoRow) {
         graph_.head.push_back({graph_.node_of_device[before], EdgeKind::kStream, true, 0, 0});
-      } else if (self.time_ns - launched > kBacklogNs) {
+      } else if (self.time_ns - launched > kBacklogNs && waited_for_nothing_known(node)) {
         graph_.head.push_back({node, EdgeKind::kStream, false, -graph_.stream_gap_ns, 0});
       }
     });

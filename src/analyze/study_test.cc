@@ -48,9 +48,7 @@ void expect_sums(const Model& model, const Study& s, const std::string& which) {
 
 // Taking a cost away never makes anything slower, and twice the cost never faster.
 void expect_monotone(const Study& s, const std::string& which) {
-  const auto total = [&](const WhatIf& change) {
-    return replay(s.graph, change, {.recording_removed = 0}).end_ns;
-  };
+  const auto total = [&](const WhatIf& change) { return replay(s.graph, change, {.recording_removed = 0}).end_ns; };
   const int64_t now = total({});
   EXPECT_EQ(now, s.recorded.end_ns) << which;
   for (const double keep : {0.0, 0.5}) {

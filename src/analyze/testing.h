@@ -32,7 +32,8 @@ inline Model random_trace(uint32_t seed) {
         if (pick(0, 5) == 0) start = std::max(start, stream_free[1 - stream]);
         const double end = start + pick(0, 40);
         stream_free[stream] = end;
-        builder.call("cudaLaunchKernel", {.start_us = call, .end_us = now, .thread = thread, .correlation = correlation});
+        builder.call("cudaLaunchKernel",
+                     {.start_us = call, .end_us = now, .thread = thread, .correlation = correlation});
         const bool is_copy = pick(0, 4) == 0;
         if (is_copy) {
           builder.copy("Memcpy HtoD (Pageable -> Device)",

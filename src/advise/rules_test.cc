@@ -1,0 +1,308 @@
+// Each rule on a hand-made step: found with its fault, absent without it.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "advise/diagnose.h"
+#include "advise/rule.h"
+#include "import/load.h"
+#include "model/trace_builder.h"
+
+namespace firelane {
+namespace {
+
+const Finding* find(const Diagnosis& diagnosis, std::string_view id) {
+  const auto& all = diagnosis.findings;
+  const auto found = std::find_if(all.begin(), all.end(), [&](const Finding& finding) { return finding.id == id; });
+  return found == all.end() ? nullptr : &*found;
+}
+
+// Device-bound steps: three launches at the start of each, kernels back to back that fill it.
+constexpr double kStepUs = 3000;
+TraceBuilder healthy(int steps = 4, double step_us = kStepUs) {
+  TraceBuilder builder;
+  int64_t correlation = 1;
+  for (int i = 0; i < steps; ++i) {
+    const double at = step_us * i;
+    builder.step(i, {.start_us = at, .end_us = at + step_us});
+    for (int k = 0; k < 3; ++k) {
+      const double op = at + 20.0 * k;
+      builder.op("aten::mm", {.start_us = op, .end_us = op + 15});
+      builder.call("cudaLaunchKernel", {.start_us = op + 5, .end_us = op + 9, .correlation = correlation});
+      const double length = (step_us - 16) / 3;
+      const double start = at + 12 + (length + 1) * k;
+      builder.kernel("gemm", {.start_us = start, .end_us = start + length, .correlation = correlation++});
+    }
+  }
+  return builder;
+}
+
+TEST(Diagnose, a_healthy_program_gets_nothing_worth_fixing_and_why) {
+  const Diagnosis diagnosis = diagnose(healthy().build());
+  EXPECT_TRUE(diagnosis.findings.empty()) << diagnosis.findings[0].title;
+  EXPECT_TRUE(diagnosis.healthy);
+  EXPECT_NE(diagnosis.why.find("the device works"), std::string::npos);
+  EXPECT_EQ(diagnosis.study.bound.limit, Limit::kCompute);
+}
+
+TEST(Diagnose, a_loader_in_the_way_is_input_bound_with_all_its_time_to_gain) {
+  // 4000 us of loading, then 1000 us of launches and kernels.
+  const auto build = [](double loading_us) {
+    TraceBuilder builder;
+    for (int i = 0; i < 3; ++i) {
+      const double at = (loading_us + 1000) * i;
+      builder.step(i, {.start_us = at, .end_us = at + loading_us + 1000});
+      builder.annotation("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__",
+                         {.start_us = at, .end_us = at + loading_us});
+      builder.op("aten::mm", {.start_us = at + loading_us, .end_us = at + loading_us + 30});
+      builder.call("cudaLaunchKernel",
+                   {.start_us = at + loading_us + 5, .end_us = at + loading_us + 9, .correlation = i + 1});
+      builder.kernel("gemm", {.start_us = at + loading_us + 15, .end_us = at + loading_us + 985, .correlation = i + 1});
+      builder.call("cudaDeviceSynchronize", {.start_us = at + loading_us + 40, .end_us = at + loading_us + 990});
+    }
+    return builder.build();
+  };
+  const Diagnosis diagnosis = diagnose(build(4000));
+  ASSERT_FALSE(diagnosis.findings.empty());
+  const Finding& finding = diagnosis.findings[0];
+  EXPECT_EQ(finding.id, "input-bound");
+  EXPECT_EQ(finding.cost_ns, 4'000'000);
+  EXPECT_NEAR(static_cast<double>(finding.gain.high_ns), 4e6, 1e4);  // the loader's own mark costs a little to record
+  EXPECT_NEAR(finding.share_of_step, 0.8, 0.01);
+  EXPECT_NE(finding.try_code.find("num_workers"), std::string::npos);
+  EXPECT_FALSE(finding.slices.empty());
+  EXPECT_EQ(diagnosis.study.bound.limit, Limit::kInput);
+  EXPECT_EQ(find(diagnose(build(5)), "input-bound"), nullptr);
+}
+
+// Host-bound: `launches` small kernels a step, 50 us of host for each.
+Model host_bound(int steps, int launches, double kernel_us) {
+  TraceBuilder builder;
+  int64_t correlation = 1;
+  for (int i = 0; i < steps; ++i) {
+    const double at = 50.0 * launches * i;
+    builder.step(i, {.start_us = at, .end_us = at + 50.0 * launches});
+    for (int k = 0; k < launches; ++k) {
+      const double op = at + 50.0 * k;
+      builder.op("aten::add", {.start_us = op, .end_us = op + 40});
+      builder.call("cudaLaunchKernel", {.start_us = op + 20, .end_us = op + 30, .correlation = correlation});
+      builder.kernel("elementwise", {.start_us = op + 32, .end_us = op + 32 + kernel_us, .correlation = correlation++});
+    }
+  }
+  return builder.build();
+}
+
+TEST(Diagnose, small_kernels_are_launch_overhead) {
+  const Diagnosis diagnosis = diagnose(host_bound(3, 40, 2));
+  ASSERT_FALSE(diagnosis.findings.empty());
+  EXPECT_EQ(diagnosis.findings[0].id, "launch-overhead");
+  EXPECT_GT(diagnosis.findings[0].gain.high_ns, diagnosis.findings[0].gain.low_ns);
+  EXPECT_GT(diagnosis.findings[0].gain.low_ns, 0);
+  EXPECT_EQ(diagnosis.study.bound.limit, Limit::kOverhead);
+}
+
+TEST(Diagnose, a_host_that_only_just_keeps_up_is_not_called_overhead) {
+  EXPECT_EQ(find(diagnose(host_bound(3, 40, 49)), "launch-overhead"), nullptr);
+}
+
+TEST(Diagnose, reading_a_number_in_the_loop_is_a_host_sync) {
+  // The kernel of 1000 us is awaited by .item(); then the host needs 500 us before it launches again.
+  const auto build = [](bool reads) {
+    TraceBuilder builder;
+    for (int i = 0; i < 4; ++i) {
+      const double at = 1600.0 * i;
+      builder.step(i, {.start_us = at, .end_us = at + 1600});
+      builder.op("aten::mm", {.start_us = at + 500, .end_us = at + 530});
+      builder.call("cudaLaunchKernel", {.start_us = at + 505, .end_us = at + 510, .correlation = i + 1});
+      builder.kernel("gemm", {.start_us = at + 520, .end_us = at + 1520, .correlation = i + 1});
+      if (!reads) continue;
+      builder.op("aten::item", {.start_us = at + 540, .end_us = at + 1535});
+      builder.call("cudaStreamSynchronize", {.start_us = at + 545, .end_us = at + 1525});
+    }
+    return builder.build();
+  };
+  const Diagnosis diagnosis = diagnose(build(true));
+  const Finding* finding = find(diagnosis, "host-sync");
+  ASSERT_NE(finding, nullptr);
+  EXPECT_EQ(finding->events, 4);
+  EXPECT_EQ(finding->cost_ns, 980'000);
+  EXPECT_NE(finding->title.find(".item()"), std::string::npos);
+  // Without it the host needs 620 us a step and the device 1000: 500 to 600 us of 1600 are to gain.
+  EXPECT_GT(finding->gain.high_ns, 400'000);
+  EXPECT_LT(finding->gain.high_ns, 610'000);
+  EXPECT_EQ(find(diagnose(build(false)), "host-sync"), nullptr);
+}
+
+TEST(Diagnose, copies_from_pageable_memory_make_the_host_wait) {
+  const auto build = [](bool pageable) {
+    TraceBuilder builder;
+    for (int i = 0; i < 3; ++i) {
+      const double at = 1000.0 * i;
+      builder.step(i, {.start_us = at, .end_us = at + 1000});
+      builder.op("aten::copy_", {.start_us = at + 10, .end_us = at + (pageable ? 420 : 30)});
+      builder.call("cudaMemcpyAsync",
+                   {.start_us = at + 15, .end_us = at + (pageable ? 410 : 20), .correlation = i + 1});
+      builder.copy(pageable ? "Memcpy HtoD (Pageable -> Device)" : "Memcpy HtoD (Pinned -> Device)",
+                   {.start_us = at + 25, .end_us = at + 400, .correlation = i + 1});
+    }
+    return builder.build();
+  };
+  const Diagnosis diagnosis = diagnose(build(true));
+  const Finding* finding = find(diagnosis, "pageable-copies");
+  ASSERT_NE(finding, nullptr);
+  EXPECT_EQ(finding->cost_ns, 395'000);
+  EXPECT_EQ(find(diagnose(build(false)), "pageable-copies"), nullptr);
+}
+
+TEST(Diagnose, garbage_collection_is_found_where_it_stops_the_steps) {
+  TraceBuilder builder;
+  for (int i = 0; i < 3; ++i) {
+    const double at = 1000.0 * i;
+    builder.step(i, {.start_us = at, .end_us = at + 1000}).op("aten::mm", {.start_us = at, .end_us = at + 400});
+    builder.python("gc: generation 2", {.start_us = at + 500, .end_us = at + 800});
+  }
+  const Diagnosis diagnosis = diagnose(builder.build());
+  const Finding* finding = find(diagnosis, "gc-pauses");
+  ASSERT_NE(finding, nullptr);
+  EXPECT_EQ(finding->cost_ns, 300'000);
+  EXPECT_EQ(finding->events, 3);
+  EXPECT_NEAR(static_cast<double>(finding->gain.high_ns), 300'000, 2'000);
+}
+
+TEST(Diagnose, loading_kernels_inside_of_the_steps_is_a_one_time_cost) {
+  TraceBuilder builder = healthy();
+  builder.overhead("Lazy Function Loading", {.start_us = 70, .end_us = 1000, .thread = 99});
+  const Diagnosis diagnosis = diagnose(builder.build());
+  const Finding* finding = find(diagnosis, "one-time-costs");
+  ASSERT_NE(finding, nullptr);
+  EXPECT_EQ(finding->cost_ns, 930'000 / 4);
+}
+
+TEST(Diagnose, a_slow_step_says_what_it_had_more_of) {
+  TraceBuilder builder;
+  double at = 0;
+  for (int i = 0; i < 8; ++i) {
+    const double length = i == 5 ? 3000 : 1000;
+    builder.step(i, {.start_us = at, .end_us = at + length}).op("aten::mm", {.start_us = at, .end_us = at + 900});
+    if (i == 5) builder.python("save.py(1): checkpoint", {.start_us = at + 950, .end_us = at + 2950});
+    at += length;
+  }
+  const Diagnosis diagnosis = diagnose(builder.build());
+  const Finding* finding = find(diagnosis, "slow-steps");
+  ASSERT_NE(finding, nullptr);
+  EXPECT_EQ(finding->events, 1);
+  EXPECT_EQ(finding->cost_ns, 250'000);
+  EXPECT_NE(finding->title.find("Python"), std::string::npos);
+}
+
+TEST(Diagnose, communication_is_found_when_nothing_hides_it) {
+  const auto build = [](int64_t stream_start_us) {
+    TraceBuilder builder;
+    for (int i = 0; i < 3; ++i) {
+      const double at = 1600.0 * i;
+      builder.step(i, {.start_us = at, .end_us = at + 1600}).op("aten::mm", {.start_us = at, .end_us = at + 60});
+      builder.call("cudaLaunchKernel", {.start_us = at + 5, .end_us = at + 9, .correlation = 2 * i + 1});
+      builder.call("cudaLaunchKernel", {.start_us = at + 15, .end_us = at + 19, .correlation = 2 * i + 2});
+      builder.kernel("gemm", {.start_us = at + 20, .end_us = at + 1020, .correlation = 2 * i + 1});
+      builder.kernel("ncclDevKernel_AllReduce", {.start_us = at + static_cast<double>(stream_start_us),
+                                                 .end_us = at + static_cast<double>(stream_start_us) + 500,
+                                                 .stream = 20,
+                                                 .correlation = 2 * i + 2});
+      builder.call("cudaDeviceSynchronize", {.start_us = at + 70, .end_us = at + 1560});
+    }
+    return builder.build();
+  };
+  const Diagnosis diagnosis = diagnose(build(1022));
+  const Finding* finding = find(diagnosis, "exposed-communication");
+  ASSERT_NE(finding, nullptr);
+  EXPECT_EQ(finding->cost_ns, 500'000);
+  EXPECT_EQ(finding->gain.high_ns, 500'000);
+  EXPECT_EQ(find(diagnose(build(100)), "exposed-communication"), nullptr);
+}
+
+Model optimizer_step(const char* op, int ops) {
+  TraceBuilder builder;
+  int64_t correlation = 1;
+  const double length = 100 + 20.0 * ops;
+  for (int i = 0; i < 3; ++i) {
+    const double at = length * i;
+    builder.step(i, {.start_us = at, .end_us = at + length});
+    builder.annotation("Optimizer.step#AdamW.step", {.start_us = at + 50, .end_us = at + 60 + 20.0 * ops});
+    for (int k = 0; k < ops; ++k) {
+      const double start = at + 55 + 20.0 * k;
+      builder.op(op, {.start_us = start, .end_us = start + 18});
+      builder.call("cudaLaunchKernel", {.start_us = start + 5, .end_us = start + 15, .correlation = correlation});
+      builder.kernel("elementwise", {.start_us = start + 16, .end_us = start + 18, .correlation = correlation++});
+    }
+  }
+  return builder.build();
+}
+
+TEST(Diagnose, an_optimizer_that_goes_tensor_by_tensor_is_found_and_a_grouped_one_is_not) {
+  EXPECT_NE(find(diagnose(optimizer_step("aten::addcdiv_", 60)), "single-tensor-optimizer"), nullptr);
+  EXPECT_EQ(find(diagnose(optimizer_step("aten::_foreach_addcdiv_", 60)), "single-tensor-optimizer"), nullptr);
+  EXPECT_EQ(find(diagnose(optimizer_step("aten::addcdiv_", 4)), "single-tensor-optimizer"), nullptr);
+}
+
+TEST(Diagnose, zero_grad_that_writes_zeros_is_found) {
+  const auto build = [](bool fills) {
+    TraceBuilder builder;
+    for (int i = 0; i < 3; ++i) {
+      const double at = 1000.0 * i;
+      builder.step(i, {.start_us = at, .end_us = at + 1000}).op("aten::mm", {.start_us = at, .end_us = at + 700});
+      builder.annotation("Optimizer.zero_grad#SGD.zero_grad", {.start_us = at + 750, .end_us = at + 950});
+      if (fills) builder.op("aten::zero_", {.start_us = at + 760, .end_us = at + 940});
+    }
+    return builder.build();
+  };
+  const Diagnosis diagnosis = diagnose(build(true));
+  const Finding* finding = find(diagnosis, "zero-grad-fills");
+  ASSERT_NE(finding, nullptr);
+  EXPECT_EQ(finding->cost_ns, 200'000);
+  EXPECT_EQ(find(diagnose(build(false)), "zero-grad-fills"), nullptr);
+}
+
+TEST(Diagnose, recording_that_distorts_is_said_and_does_not_make_a_program_unhealthy) {
+  // 200 ops of 10 us a step on the CPU: the estimate for torch.profiler is 1.8 us each.
+  TraceBuilder builder;
+  for (int i = 0; i < 3; ++i) {
+    const double at = 2000.0 * i;
+    builder.step(i, {.start_us = at, .end_us = at + 2000});
+    for (int k = 0; k < 200; ++k) builder.op("aten::add", {.start_us = at + 10.0 * k, .end_us = at + 10.0 * k + 9});
+  }
+  const Diagnosis diagnosis = diagnose(builder.build());
+  const Finding* finding = find(diagnosis, "recording-distorts");
+  ASSERT_NE(finding, nullptr);
+  EXPECT_NEAR(finding->share_of_step, 0.18, 0.01);
+}
+
+TEST(Diagnose, findings_are_ranked_by_gain) {
+  Result<Model> model = load_trace(std::string(FIRELANE_TEST_DATA) + "/gpt_slowdata.json.gz");
+  ASSERT_TRUE(model.ok());
+  const Diagnosis diagnosis = diagnose(model.value());
+  ASSERT_GE(diagnosis.findings.size(), 2u);
+  EXPECT_EQ(diagnosis.findings[0].id, "input-bound");
+  EXPECT_NEAR(static_cast<double>(diagnosis.findings[0].cost_ns), 67.5e6, 1e6);
+  EXPECT_NE(find(diagnosis, "launch-overhead"), nullptr);
+}
+
+TEST(Diagnose, the_gpt_on_an_idle_device_is_launch_overhead_first) {
+  for (const char* name : {"/gpt_plain.json.gz", "/gpt_full.json.gz"}) {
+    Result<Model> model = load_trace(FIRELANE_TEST_DATA + std::string(name));
+    ASSERT_TRUE(model.ok());
+    const Diagnosis diagnosis = diagnose(model.value());
+    ASSERT_FALSE(diagnosis.findings.empty());
+    EXPECT_EQ(diagnosis.findings[0].id, "launch-overhead") << name;
+  }
+}
+
+TEST(Rules, ids_are_unique_and_explained) {
+  for (const Rule& rule : all_rules()) {
+    EXPECT_EQ(find_rule(rule.id), &rule) << rule.id;
+    EXPECT_GT(rule.explanation.size(), 80u) << rule.id;
+  }
+  EXPECT_EQ(find_rule("no-such-rule"), nullptr);
+}
+
+}  // namespace
+}  // namespace firelane

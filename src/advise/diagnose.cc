@@ -27,6 +27,24 @@ struct Found {
   bool about_time = true;
 };
 
+// What specific findings save is not promised again by the general ones that they are part of.
+void take_parts_out(std::vector<Found>& all, const Case& the_case) {
+  for (Found& general : all) {
+    if (general.finding.cause.empty()) continue;
+    Gain& gain = general.finding.gain;
+    for (const Found& part : all) {
+      if (part.finding.part_of != general.finding.cause) continue;
+      gain.low_ns = std::max<int64_t>(0, gain.low_ns - part.finding.gain.middle_ns());
+      gain.high_ns = std::max<int64_t>(0, gain.high_ns - part.finding.gain.middle_ns());
+    }
+  }
+  std::erase_if(all, [&](const Found& found) {
+    const Rule* rule = find_rule(found.finding.id);
+    return found.about_time && rule != nullptr &&
+           the_case.share_of_step(found.finding.gain.middle_ns()) < rule->floor_share;
+  });
+}
+
 std::vector<Found> ask_rules(const Case& the_case) {
   std::vector<Found> all;
   for (const Rule& rule : all_rules()) {
@@ -37,6 +55,7 @@ std::vector<Found> ask_rules(const Case& the_case) {
       if (share >= rule.floor_share) all.push_back({std::move(finding), rule.about_time});
     }
   }
+  take_parts_out(all, the_case);
   std::stable_sort(all.begin(), all.end(), [](const Found& a, const Found& b) {
     if (a.about_time != b.about_time) return a.about_time;
     if (!a.about_time) return a.finding.share_of_step > b.finding.share_of_step;

@@ -36,6 +36,9 @@ struct Finding {
   std::string surer_by;  // what to record or try to be surer; "" when high
   // Findings with the same cause are one: the one with the largest gain stays. "" = its own.
   std::string cause;
+  // The cause of a more general finding that this one is a part of: its gain is taken out of that one's, so that
+  // the specific remedy comes first and no gain is promised twice. "" = of none.
+  std::string part_of;
 };
 
 }  // namespace firelane

@@ -106,6 +106,7 @@ std::vector<Finding> find_host_sync(const Case& the_case) {
     if (finding.confidence != Confidence::kHigh) {
       finding.surer_by = "record with enable_cuda_sync_events=True, and with_stack=True to see the line";
     }
+    finding.part_of = "overhead";
     finding.cause = "sync:" + std::string(name_of(advice.reason));
     findings.push_back(std::move(finding));
   }

@@ -1,4 +1,6 @@
 // Waiting for data: the loader that does not keep up, copies that make the host wait.
+#include <algorithm>
+
 #include "advise/host_evidence.h"
 #include "advise/rule.h"
 #include "advise/text.h"
@@ -41,19 +43,31 @@ std::vector<Finding> find_input_bound(const Case& the_case) {
 }
 
 std::vector<Finding> find_pageable_copies(const Case& the_case) {
-  WhatIf change;
+  const Model& model = the_case.model;
   Finding finding{.id = "pageable-copies"};
-  int64_t cost = 0;
   std::vector<Row> calls;
-  for (const SyncRow& sync : the_case.study->syncs.rows) {
-    if (!sync.in_window || sync.reason != SyncReason::kPageableCopy) continue;
-    calls.push_back(sync.call);
-    cost += sync.duration_ns;
-    change.waits.push_back(sync.call);
-    change.host.push_back(
-        {the_case.model.host_slices.lane[sync.call], sync.start_ns, sync.start_ns + sync.duration_ns, 0.1});
+  // The copying call itself moves the data to a staging buffer; a wait may follow it.
+  for (Row row = 0; row < model.device_slices.size(); ++row) {
+    const Row launch = model.device_slices.launch[row];
+    if (model.device_slices.kind[row] != DeviceKind::kCopy || launch == kNoRow) continue;
+    const bool pageable =
+        model.text(model.device_slices.name[row]).find("Pageable -> Device") != std::string_view::npos;
+    if (pageable && the_case.in_window(model.host_slices.start_ns[launch])) calls.push_back(launch);
   }
   if (calls.empty()) return {};
+  for (const SyncRow& sync : the_case.study->syncs.rows) {
+    if (sync.in_window && sync.reason == SyncReason::kPageableCopy) calls.push_back(sync.call);
+  }
+  std::sort(calls.begin(), calls.end());
+  calls.erase(std::unique(calls.begin(), calls.end()), calls.end());
+  WhatIf change;
+  int64_t cost = 0;
+  for (const Row call : calls) {
+    cost += model.host_slices.duration_ns[call];
+    change.waits.push_back(call);
+    change.host.push_back(
+        {model.host_slices.lane[call], model.host_slices.start_ns[call], model.host_slices.end_ns(call), 0.1});
+  }
   finding.cost_ns = the_case.study->per_step(cost);
   finding.share_of_step = the_case.share_of_step(finding.cost_ns);
   finding.gain.high_ns = the_case.gain_ns(change);
@@ -66,6 +80,7 @@ std::vector<Finding> find_pageable_copies(const Case& the_case) {
   finding.try_text = "pin the batch in host memory and copy without waiting";
   finding.try_code = "DataLoader(..., pin_memory=True); x = x.to(device, non_blocking=True)";
   finding.confidence = Confidence::kHigh;
+  finding.part_of = "overhead";
   finding.cause = "pageable";
   return {finding};
 }

@@ -61,6 +61,7 @@ std::vector<Finding> find_single_tensor_optimizer(const Case& the_case) {
   finding.try_text = "use the fused (or foreach) form of the optimizer";
   finding.try_code = "torch.optim.AdamW(model.parameters(), lr=lr, fused=True)";
   finding.confidence = Confidence::kHigh;
+  finding.part_of = "overhead";
   return {finding};
 }
 
@@ -94,6 +95,7 @@ std::vector<Finding> find_zero_grad_fills(const Case& the_case) {
   finding.try_text = "drop the gradients; the next backward pass then writes instead of adding";
   finding.try_code = "optimizer.zero_grad(set_to_none=True)";
   finding.confidence = Confidence::kHigh;
+  finding.part_of = "overhead";
   return {finding};
 }
 

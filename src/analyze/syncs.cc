@@ -37,8 +37,9 @@ SyncReason reason_of(const Model& model, CallKind kind, const Askers& askers, st
   if (kind == CallKind::kFree) return SyncReason::kFree;
   if (askers.item) return SyncReason::kItem;
   if (askers.nonzero) return SyncReason::kNonzero;
-  if (contains(device_name, "Pageable -> Device")) return SyncReason::kPageableCopy;
-  if (askers.copies || contains(device_name, "DtoH")) {
+  const bool copies = askers.copies || kind == CallKind::kCopy;
+  if (copies && contains(device_name, "Pageable -> Device")) return SyncReason::kPageableCopy;
+  if (copies) {
     return contains(device_name, "HtoD") ? SyncReason::kPageableCopy : SyncReason::kCopyToHost;
   }
   if (askers.python != kNoRow && contains(model.text(model.host_slices.name[askers.python]), "torch/profiler/")) {

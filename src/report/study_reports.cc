@@ -260,7 +260,9 @@ Report critical_path_report(const Model& model, const Study& study, size_t max_p
                            piece->path_class == PathClass::kCopy;
     Cell name;
     if (piece->row != kNoRow && on_device) name = std::string(model.text(model.device_slices.name[piece->row]));
-    if (piece->row != kNoRow && piece->path_class == PathClass::kHost) name = name_cell(model, piece->row);
+    if (piece->row != kNoRow && piece->path_class == PathClass::kHost) {
+      name = "until " + std::string(model.text(model.host_slices.name[piece->row]));
+    }
     pieces.add({piece->start_ns, piece->end_ns - piece->start_ns, std::string(name_of(piece->path_class)), name,
                 piece->recorded.start_ns, piece->recorded.end_ns});
   }

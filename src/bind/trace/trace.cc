@@ -10,6 +10,7 @@
 
 #include "bind/trace/answers.h"
 #include "bind/trace/queries.h"
+#include "bind/trace/studies.h"
 #include "bind/trace/table.h"
 #include "bind/trace/torch_events.h"
 #include "import/load.h"
@@ -83,6 +84,7 @@ void bind_trace(nb::module_& module) {
   cls.def("__repr__", &repr);
   bind_answers(cls);
   bind_analyses(cls);
+  bind_studies(cls);
   bind_queries(cls);
   bind_torch_events(module, cls);
 

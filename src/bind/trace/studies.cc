@@ -1,0 +1,120 @@
+#include "bind/trace/studies.h"
+
+#include <nanobind/stl/string.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "advise/diagnose.h"
+#include "analyze/study.h"
+#include "bind/trace/report_table.h"
+#include "bind/trace/table.h"
+#include "report/diagnose_report.h"
+#include "report/study_reports.h"
+
+namespace nb = nanobind;
+
+namespace firelane::bind {
+
+namespace {
+
+constexpr size_t kPrintedRows = 20;
+
+// The first table of `all` for programs, `text` for print().
+Table answer(report::Report all, std::string name, std::string text) {
+  report::Table table = std::move(all.tables.front());
+  table.name = std::move(name);
+  auto arrow = arrow_table(table);
+  return {std::move(arrow), std::make_shared<const ForPeople>(ForPeople{std::move(table), std::move(text)})};
+}
+
+Table answer(report::Report report, std::string name) {
+  std::string text = report::render(report, report::Form::kText);
+  return answer(std::move(report), std::move(name), std::move(text));
+}
+
+Table diagnose_answer(const Trace& trace) {
+  const nb::gil_scoped_release others_may_run;
+  const Diagnosis diagnosis = diagnose(*trace.model);
+  return answer(report::findings_report(diagnosis), "findings",
+                report::diagnosis(*trace.model, diagnosis, report::Form::kText));
+}
+
+nb::object diagnosis_dict(const Trace& trace) {
+  std::string json;
+  {
+    const nb::gil_scoped_release others_may_run;
+    json = report::diagnosis(*trace.model, diagnose(*trace.model), report::Form::kJson);
+  }
+  return parse_json(json);
+}
+
+Table breakdown_answer(const Trace& trace) {
+  const nb::gil_scoped_release others_may_run;
+  return answer(report::breakdown_report(*trace.model, study(*trace.model)), "breakdown");
+}
+
+Table idle_answer(const Trace& trace) {
+  const nb::gil_scoped_release others_may_run;
+  const Study result = study(*trace.model);
+  report::Report all = report::idle_report(*trace.model, result, 0);
+  std::swap(all.tables[0], all.tables[1]);  // the gaps are the rows
+  return answer(std::move(all), "idle",
+                report::render(report::idle_report(*trace.model, result, kPrintedRows), report::Form::kText));
+}
+
+Table launches_answer(const Trace& trace) {
+  const nb::gil_scoped_release others_may_run;
+  return answer(report::launches_report(*trace.model, study(*trace.model)), "launches");
+}
+
+Table syncs_answer(const Trace& trace) {
+  const nb::gil_scoped_release others_may_run;
+  return answer(report::syncs_report(*trace.model, study(*trace.model)), "syncs");
+}
+
+Table critical_path_answer(const Trace& trace) {
+  const nb::gil_scoped_release others_may_run;
+  const Study result = study(*trace.model);
+  report::Report all = report::critical_path_report(*trace.model, result, 0);
+  std::swap(all.tables[0], all.tables[1]);  // the pieces are the rows
+  return answer(std::move(all), "critical_path",
+                report::render(report::critical_path_report(*trace.model, result, kPrintedRows), report::Form::kText));
+}
+
+nb::object whatif_answer(const Trace& trace, double host, double kernels, double communication, double copies,
+                         double latency) {
+  std::string json;
+  {
+    const nb::gil_scoped_release others_may_run;
+    const WhatIf change{.keep_host = host,
+                        .keep_kernels = kernels,
+                        .keep_communication = communication,
+                        .keep_copies = copies,
+                        .keep_latency = latency};
+    json = report::render(report::whatif_report(study(*trace.model), change), report::Form::kJson);
+  }
+  return parse_json(json);
+}
+
+}  // namespace
+
+void bind_studies(nb::class_<Trace>& trace) {
+  trace.def("diagnose", &diagnose_answer,
+            "What limits the program and what to change: one row per finding; print() gives the whole verdict.");
+  trace.def_prop_ro("diagnosis", &diagnosis_dict, nb::sig("def diagnosis(self) -> dict[str, typing.Any]"),
+                    "The verdict with the evidence of each finding: the words of `firelane diagnose --json`.");
+  trace.def("breakdown", &breakdown_answer, "How a step was spent on device and host; the parts add up to the step.");
+  trace.def("idle", &idle_answer, "Why the device did nothing: one row per gap, longest first.");
+  trace.def("launches", &launches_answer, "What launches cost, how long work waits, how deep the queue is.");
+  trace.def("syncs", &syncs_answer, "Every call that waited for the device: how long, and who asked.");
+  trace.def("critical_path", &critical_path_answer, "The chain of dependencies that decides how long a step takes.");
+  trace.def("whatif", &whatif_answer, nb::kw_only(), nb::arg("host") = 1.0, nb::arg("kernels") = 1.0,
+            nb::arg("communication") = 1.0, nb::arg("copies") = 1.0, nb::arg("latency") = 1.0,
+            nb::sig("def whatif(self, *, host: float = 1.0, kernels: float = 1.0, communication: float = 1.0, "
+                    "copies: float = 1.0, latency: float = 1.0) -> dict[str, typing.Any]"),
+            "How long a step would take if each kind of cost took this part of its time: the dependencies, replayed.");
+}
+
+}  // namespace firelane::bind

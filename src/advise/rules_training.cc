@@ -65,6 +65,21 @@ std::vector<Finding> find_single_tensor_optimizer(const Case& the_case) {
   return {finding};
 }
 
+// aten::add_ right below AccumulateGrad, in the window.
+std::vector<Row> additions_to_gradients(const Case& the_case) {
+  const Model& model = the_case.model;
+  const HostSlices& slices = model.host_slices;
+  const StringId add = model.strings.find("aten::add_");
+  const StringId accumulate = model.strings.find("torch::autograd::AccumulateGrad");
+  std::vector<Row> rows;
+  if (add == kNoString || accumulate == kNoString) return rows;
+  for (Row row = 0; row < slices.size(); ++row) {
+    if (slices.name[row] != add || slices.parent[row] == kNoRow || !the_case.in_window(slices.start_ns[row])) continue;
+    if (slices.name[slices.parent[row]] == accumulate) rows.push_back(row);
+  }
+  return rows;
+}
+
 std::vector<Finding> find_zero_grad_fills(const Case& the_case) {
   const Model& model = the_case.model;
   const std::vector<Row> calls = annotations(the_case, "Optimizer.zero_grad#");
@@ -82,6 +97,14 @@ std::vector<Finding> find_zero_grad_fills(const Case& the_case) {
   }
   for (const Row work : launched_during(model, calls)) change.device.push_back({work, 0});
   if (fills == 0) return {};
+  // With the zeros gone the backward pass stores gradients instead of adding to them.
+  const std::vector<Row> adds = additions_to_gradients(the_case);
+  for (const Row add : adds) {
+    host_ns += model.host_slices.duration_ns[add];
+    change.host.push_back(
+        {model.host_slices.lane[add], model.host_slices.start_ns[add], model.host_slices.end_ns(add), 0});
+  }
+  for (const Row work : launched_during(model, adds)) change.device.push_back({work, 0});
   int64_t device_ns = 0;
   for (const DeviceCut& cut : change.device) device_ns += model.device_slices.duration_ns[cut.row];
   Finding finding{.id = "zero-grad-fills", .cost_ns = the_case.study->per_step(std::max(host_ns, device_ns))};

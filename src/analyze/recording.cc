@@ -23,6 +23,33 @@ bool has_shapes(const Model& model) {
                      [](StringId id) { return id != kNoString; });
 }
 
+// A recorded launch takes this long on the machine that the costs were fitted on; it tells how fast another one is.
+constexpr double kUsualLaunchCallNs = 7'500;
+constexpr size_t kEnoughLaunches = 20;
+
+// How much slower than that machine this one is, by the median launching call.
+double slowness(const Model& model) {
+  std::vector<int64_t> calls;
+  for (Row row = 0; row < model.device_slices.size(); ++row) {
+    const Row launch = model.device_slices.launch[row];
+    if (model.device_slices.kind[row] != DeviceKind::kKernel || launch == kNoRow) continue;
+    calls.push_back(model.host_slices.duration_ns[launch]);
+  }
+  if (calls.size() < kEnoughLaunches) return 1;
+  const auto middle = calls.begin() + static_cast<std::ptrdiff_t>(calls.size() / 2);
+  std::nth_element(calls.begin(), middle, calls.end());
+  return std::clamp(static_cast<double>(*middle) / kUsualLaunchCallNs, 0.4, 1.5);
+}
+
+SliceCosts scaled(const SliceCosts& costs, double factor) {
+  return {.op = costs.op * factor,
+          .python = costs.python * factor,
+          .annotation = costs.annotation * factor,
+          .launch = costs.launch * factor,
+          .call = costs.call * factor,
+          .memory = costs.memory * factor};
+}
+
 int64_t true_step_ns(const TimedSteps& steps) {
   std::vector<int64_t> durations;
   for (size_t i = 0; i < steps.size(); ++i) {
@@ -60,7 +87,7 @@ std::string_view name_of(CostSource source) {
 RecordingCosts recording_costs(const Model& model) {
   const bool shapes = has_shapes(model);
   if (model.info.recorder.costs.empty()) {
-    return {.costs = kTorchCosts, .low = kEstimateLow, .high = kEstimateHigh};
+    return {.costs = scaled(kTorchCosts, slowness(model)), .low = kEstimateLow, .high = kEstimateHigh};
   }
   RecordingCosts result{.source = CostSource::kMeasured, .low = kMeasuredLow, .high = kMeasuredHigh};
   for (const RecorderInfo::Cost& cost : model.info.recorder.costs) {

@@ -18,7 +18,7 @@ def gaps(root: Path) -> list[str]:
     changelog = (root / "CHANGELOG.md").read_text()
     found = []
     for path in sorted((root / "src/cli").glob("verb_*.cc")):
-        verb = path.stem.removeprefix("verb_")
+        verb = path.stem.removeprefix("verb_").replace("_", "-")
         if not re.search(rf"`firelane {re.escape(verb)}\b", changelog):
             found.append(f"CHANGELOG.md: `firelane {verb}` is not mentioned ({path.relative_to(root)})")
     version = re.search(r"project\(firelane VERSION ([\d.]+)", (root / "CMakeLists.txt").read_text())

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "analyze/find_steps.h"
 #include "analyze/info.h"
 #include "analyze/median.h"
 
@@ -64,22 +65,23 @@ double energy(const std::vector<Sample>& track, int64_t start_ns, int64_t end_ns
   return joules;
 }
 
-void add_energy(const Model& model, const std::vector<std::vector<Sample>>& tracks, double factor, Cost& cost) {
+void add_energy(const Model& model, const Steps& steps, const std::vector<std::vector<Sample>>& tracks, double factor,
+                Cost& cost) {
   const auto all = [&](int64_t start_ns, int64_t end_ns) {
     double joules = 0;
     for (const auto& track : tracks) joules += energy(track, start_ns, end_ns);
     return joules * factor;
   };
-  if (model.steps.size() == 0) {
+  if (steps.size() == 0) {
     cost.energy_joules = all(0, model.info.duration_ns);
   } else {
     cost.energy_joules = 0;
-    for (size_t i = 0; i < model.steps.size(); ++i) {
-      const int64_t start_ns = model.steps.start_ns[i];
-      cost.steps[i].energy_joules = all(start_ns, start_ns + model.steps.duration_ns[i]);
+    for (size_t i = 0; i < steps.size(); ++i) {
+      const int64_t start_ns = steps.start_ns[i];
+      cost.steps[i].energy_joules = all(start_ns, start_ns + steps.duration_ns[i]);
       cost.energy_joules += cost.steps[i].energy_joules;
     }
-    cost.energy_per_step_joules = cost.energy_joules / static_cast<double>(model.steps.size());
+    cost.energy_per_step_joules = cost.energy_joules / static_cast<double>(steps.size());
   }
   if (cost.window_ns > 0)
     cost.mean_power_watts = cost.energy_joules / factor * 1e9 / static_cast<double>(cost.window_ns);
@@ -107,16 +109,17 @@ void add_money(const CostOptions& options, Cost& cost) {
 
 Cost cost_of(const Model& model, const CostOptions& options) {
   Cost cost;
-  for (size_t i = 0; i < model.steps.size(); ++i) {
-    cost.steps.push_back({.step = model.steps.number[i], .duration_ns = model.steps.duration_ns[i]});
-    cost.window_ns += model.steps.duration_ns[i];
+  const Steps steps = marked_or_found_steps(model);
+  for (size_t i = 0; i < steps.size(); ++i) {
+    cost.steps.push_back({.step = steps.number[i], .duration_ns = steps.duration_ns[i]});
+    cost.window_ns += steps.duration_ns[i];
   }
-  if (model.steps.size() == 0) cost.window_ns = model.info.duration_ns;
-  cost.median_step_ns = median(model.steps.duration_ns);
+  if (steps.size() == 0) cost.window_ns = model.info.duration_ns;
+  cost.median_step_ns = median(steps.duration_ns);
   cost.true_step_ns = find_step_times(model.timed_steps).true_step_ns;
   const auto tracks = power_tracks(model);
   cost.power_tracks = static_cast<int64_t>(tracks.size());
-  if (!tracks.empty()) add_energy(model, tracks, options.overhead_factor, cost);
+  if (!tracks.empty()) add_energy(model, steps, tracks, options.overhead_factor, cost);
   add_money(options, cost);
   return cost;
 }

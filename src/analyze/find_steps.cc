@@ -183,4 +183,18 @@ StepList find_steps(const Model& model, const HostTime& host) {
   return list;
 }
 
+Steps marked_or_found_steps(const Model& model) {
+  if (model.steps.size() > 0) return model.steps;
+  const StepList found = find_steps(model, host_time(model));
+  Steps steps;
+  if (found.source != StepSource::kOptimizer) return steps;
+  for (const FoundStep& step : found.steps) {
+    steps.number.push_back(step.number);
+    steps.slice.push_back(kNoRow);
+    steps.start_ns.push_back(step.start_ns);
+    steps.duration_ns.push_back(step.duration_ns());
+  }
+  return steps;
+}
+
 }  // namespace firelane

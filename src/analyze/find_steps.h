@@ -38,4 +38,8 @@ struct StepList {
 
 StepList find_steps(const Model& model, const HostTime& host);
 
+// The model's own steps, else those that optimizer steps end, as the model would hold them. Repetition is left out: it
+// finds where the host issues an iteration, and without anything that waits for it the device works elsewhere.
+Steps marked_or_found_steps(const Model& model);
+
 }  // namespace firelane

@@ -5,6 +5,7 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "analyze/find_steps.h"
 #include "analyze/kernel_traits.h"
 #include "base/check.h"
 
@@ -39,8 +40,9 @@ bool is_uncertain(MemoryCategory category) {
 // Memory of one device, one event after another.
 class DeviceReader {
  public:
-  DeviceReader(const Model& model, const Phases& phases, const std::vector<Row>& events, MemoryReport& report)
-      : model_(model), host_(model.host_slices), phases_(phases), rows_(events), report_(report) {}
+  DeviceReader(const Model& model, const Phases& phases, const Steps& steps, const std::vector<Row>& events,
+               MemoryReport& report)
+      : model_(model), host_(model.host_slices), phases_(phases), steps_(steps), rows_(events), report_(report) {}
 
   DeviceMemory run() {
     const MemoryEvents& events = model_.memory_events;
@@ -155,7 +157,7 @@ class DeviceReader {
     const int64_t free_ns = freed ? events.time_ns[allocation.free_event] : INT64_MAX;
     const bool freed_in_op = allocation.op != kNoRow && free_ns <= host_.end_ns(allocation.op) && freed &&
                              events.lane[allocation.free_event] == events.lane[allocation.event];
-    const bool before_training = (model_.steps.size() > 0 && time_ns < model_.steps.start_ns.front()) ||
+    const bool before_training = (steps_.size() > 0 && time_ns < steps_.start_ns.front()) ||
                                  (optimizer_starts_.size() > 1 && time_ns < optimizer_starts_.front());
     allocation.category = category_of(allocation, phase, freed, freed_in_op, before_training);
   }
@@ -266,7 +268,7 @@ class DeviceReader {
   }
 
   void read_steps() {
-    const Steps& steps = model_.steps;
+    const Steps& steps = steps_;
     for (size_t i = 0; i < steps.size(); ++i) {
       const int64_t end_ns = steps.start_ns[i] + steps.duration_ns[i];
       StepMemory row{
@@ -291,7 +293,7 @@ class DeviceReader {
   }
 
   size_t step_at(int64_t time_ns) const {
-    const Steps& steps = model_.steps;
+    const Steps& steps = steps_;
     const auto after = std::upper_bound(steps.start_ns.begin(), steps.start_ns.end(), time_ns) - steps.start_ns.begin();
     if (after == 0) return SIZE_MAX;
     const auto step = static_cast<size_t>(after - 1);
@@ -337,6 +339,7 @@ class DeviceReader {
   const Model& model_;
   const HostSlices& host_;
   const Phases& phases_;
+  const Steps& steps_;
   const std::vector<Row>& rows_;
   MemoryReport& report_;
   std::vector<Allocation> allocations_;
@@ -367,8 +370,9 @@ MemoryReport memory_report(const Model& model) {
   }
   MemoryReport report;
   const Phases phases = find_phases(model);
+  const Steps steps = marked_or_found_steps(model);
   for (const auto& [device, rows] : by_device)
-    report.devices.push_back(DeviceReader(model, phases, rows, report).run());
+    report.devices.push_back(DeviceReader(model, phases, steps, rows, report).run());
   return report;
 }
 

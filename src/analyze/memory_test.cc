@@ -113,6 +113,19 @@ TEST(Memory, growth_names_who_keeps_what_in_every_step) {
   EXPECT_EQ(device.growth_owners[0].bytes, 8192);
 }
 
+TEST(Memory, optimizer_steps_end_steps_that_nobody_marked) {
+  MemoryTrace t;
+  for (int i = 0; i < 4; ++i) {
+    const double at = i * 100;
+    t.trace.op("aten::relu", {.start_us = at + 10, .end_us = at + 20})
+        .annotation("Optimizer.step#SGD.step", {.start_us = at + 60, .end_us = at + 90});
+    t.alloc(at + 15, static_cast<uint64_t>(i + 1), 8192);
+  }
+  const MemoryReport report = memory_report(t.trace.build());
+  EXPECT_GE(report.devices.at(0).steps.size(), 3u);
+  EXPECT_EQ(report.devices.at(0).growth_per_step_bytes, 8192);
+}
+
 TEST(Memory, a_steady_program_does_not_grow) {
   MemoryTrace t;
   for (int i = 0; i < 4; ++i) {

@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "analyze/device_work.h"
+#include "analyze/find_steps.h"
 #include "analyze/flops.h"
 #include "analyze/op_tensors.h"
 #include "base/check.h"
@@ -100,9 +101,9 @@ int32_t busiest_device(const Model& model) {
 // FLOPs where their device work starts, in time at peak.
 class Utilization {
  public:
-  Utilization(const Model& model, const DevicePeaks* peaks) : model_(model), peaks_(peaks) {
-    for (size_t i = 0; i < model.steps.size(); ++i) {
-      steps_.push_back({.step = model.steps.number[i], .duration_ns = model.steps.duration_ns[i]});
+  Utilization(const Model& model, const DevicePeaks* peaks) : windows_(marked_or_found_steps(model)), peaks_(peaks) {
+    for (size_t i = 0; i < windows_.size(); ++i) {
+      steps_.push_back({.step = windows_.number[i], .duration_ns = windows_.duration_ns[i]});
     }
     at_peak_ns_.assign(steps_.size() + 1, 0);
     whole_.duration_ns = model.info.duration_ns;
@@ -113,11 +114,11 @@ class Utilization {
     const double ns = peak > 0 ? static_cast<double>(flops) / peak * 1e9 : 0;
     whole_.flops += flops;
     at_peak_ns_.back() += ns;
-    const auto& starts = model_.steps.start_ns;
+    const auto& starts = windows_.start_ns;
     const auto after = std::upper_bound(starts.begin(), starts.end(), start_ns) - starts.begin();
     if (after == 0) return;
     const auto step = static_cast<size_t>(after - 1);
-    if (start_ns >= starts[step] + model_.steps.duration_ns[step]) return;
+    if (start_ns >= starts[step] + windows_.duration_ns[step]) return;
     steps_[step].flops += flops;
     at_peak_ns_[step] += ns;
   }
@@ -132,7 +133,7 @@ class Utilization {
   }
 
  private:
-  const Model& model_;
+  const Steps windows_;
   const DevicePeaks* peaks_;
   std::vector<UtilizationRow> steps_;
   UtilizationRow whole_;

@@ -179,6 +179,37 @@ class Trace:
     def cost(self, *, price_per_hour: float | None = None, grams_per_kwh: float | None = None, samples_per_step: int | None = None, steps_per_run: int | None = None) -> dict[str, Any]:
         """What a step costs: the words of `firelane cost --json`."""
 
+    def diagnose(self) -> Table:
+        """
+        What limits the program and what to change: one row per finding; print() gives the whole verdict.
+        """
+
+    @property
+    def diagnosis(self) -> dict[str, Any]:
+        """
+        The verdict with the evidence of each finding: the words of `firelane diagnose --json`.
+        """
+
+    def breakdown(self) -> Table:
+        """How a step was spent on device and host; the parts add up to the step."""
+
+    def idle(self) -> Table:
+        """Why the device did nothing: one row per gap, longest first."""
+
+    def launches(self) -> Table:
+        """What launches cost, how long work waits, how deep the queue is."""
+
+    def syncs(self) -> Table:
+        """Every call that waited for the device: how long, and who asked."""
+
+    def critical_path(self) -> Table:
+        """The chain of dependencies that decides how long a step takes."""
+
+    def whatif(self, *, host: float = 1.0, kernels: float = 1.0, communication: float = 1.0, copies: float = 1.0, latency: float = 1.0) -> dict[str, Any]:
+        """
+        How long a step would take if each kind of cost took this part of its time: the dependencies, replayed.
+        """
+
     def sql(self, query: str) -> Table:
         """
         Runs SQL (SQLite's) over the trace's tables; docs/sql.md lists them and the views.

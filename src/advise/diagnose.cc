@@ -87,6 +87,10 @@ std::string verdict_of(const Study& study) {
     if (study.bound.limit == Limit::kOverhead)
       text = "overhead-bound: Python and dispatch take longer than the numbers";
   }
+  if (study.undone.undecided) {
+    text = "limit " + std::string(name_of(study.bound.limit)) + " or " + std::string(name_of(study.other_limit)) +
+           ": recording slowed the program too much to tell";
+  }
   text += "; a step takes " + short_time(study.undone.step_ns);
   if (study.undone.recorded_ns - study.undone.step_ns > study.undone.recorded_ns / 50) {
     text += " (" + short_time(study.undone.recorded_ns) + " while recording)";

@@ -14,7 +14,8 @@ std::vector<Finding> find_overhead(const Case& the_case) {
   const Study& study = *the_case.study;
   // A graph or compiled code leaves about a tenth of the host's work; half is what a larger batch or
   // partial compilation gives.
-  const auto gain_if = [&](double keep) { return the_case.gain_ns({.host = cuts_of(the_case, kDispatch, keep)}); };
+  const WhatIf less{.host = cuts_of(the_case, kDispatch, 0.6)};
+  const WhatIf least{.host = cuts_of(the_case, kDispatch, 0.1)};
   const auto on_path = [&](PathClass path_class) {
     return study.per_step(study.path.by_class[static_cast<size_t>(path_class)]);
   };
@@ -22,7 +23,8 @@ std::vector<Finding> find_overhead(const Case& the_case) {
   finding.cost_ns = on_path(PathClass::kHost) + on_path(PathClass::kLatency);
   finding.share_of_step = the_case.share_of_step(finding.cost_ns);
   if (!the_case.has_device_work && study.bound.limit != Limit::kOverhead) return {};
-  finding.gain = {gain_if(0.6), gain_if(0.1)};
+  // A slow recorder looks like a slow host: the lower end is what remains if it cost the most that is likely.
+  finding.gain = {std::min(study.sure_gain_ns(less), the_case.gain_ns(less)), the_case.gain_ns(least)};
   finding.events = study.launches.calls;
   if (the_case.has_device_work) {
     const double idle = 1 - the_case.share_of_step(the_case.device_busy_ns);

@@ -108,16 +108,17 @@ RecordingUndone undo_recording(const Model& model, const Graph& graph, const Rec
   out.baseline_ns = steps.source == StepSource::kMarked ? true_step_ns(model.timed_steps) : kNoNumber;
   if (out.baseline_ns != kNoNumber && out.baseline_ns < out.recorded_ns) {
     out.source = CostSource::kBaseline;
-    out.factor = fit(graph, steps.judged, out.baseline_ns);
+    out.factor = out.most = fit(graph, steps.judged, out.baseline_ns);
     out.step_ns = out.low_ns = out.high_ns = per_step(graph, out.factor, steps.judged);
     return out;
   }
   if (out.baseline_ns != kNoNumber) {  // recording cost nothing that can be seen
     out.source = CostSource::kBaseline;
-    out.factor = 0;
+    out.factor = out.most = 0;
     out.step_ns = out.low_ns = out.high_ns = out.recorded_ns;
     return out;
   }
+  out.most = costs.high;
   out.step_ns = per_step(graph, out.factor, steps.judged);
   out.low_ns = std::min(out.step_ns, per_step(graph, costs.high, steps.judged));
   out.high_ns = std::max(out.step_ns, per_step(graph, costs.low, steps.judged));

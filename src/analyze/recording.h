@@ -35,6 +35,7 @@ RecordingCosts recording_costs(const Model& model);
 struct RecordingUndone {
   CostSource source = CostSource::kEstimated;
   double factor = 1;        // of the costs, as used by every replay
+  double most = 1;          // the largest factor that is likely: what remains to gain then is sure
   int64_t recorded_ns = 0;  // per step: the window by its steps
   int64_t step_ns = 0;      // per step without recording
   int64_t low_ns = 0;       // the range in which it lies

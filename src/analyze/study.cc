@@ -11,6 +11,11 @@ int64_t Study::gain_ns(const WhatIf& change) const {
   return per_step(played.total_ns() - changed.total_ns());
 }
 
+int64_t Study::sure_gain_ns(const WhatIf& change) const {
+  const ReplayOptions options{.recording_removed = undone.most};
+  return per_step(replay(graph, {}, options).total_ns() - replay(graph, change, options).total_ns());
+}
+
 namespace {
 
 Limit limit_at(const Model& model, const Study& s, double factor) {
@@ -43,8 +48,12 @@ Study study(const Model& model) {
     s.step_bounds.push_back(bound_of(model, s.path, span.start_ns, span.end_ns, !s.has_device_work));
   }
   if (s.undone.source != CostSource::kBaseline) {
-    s.undone.undecided =
-        limit_at(model, s, costs.low) != s.bound.limit || limit_at(model, s, costs.high) != s.bound.limit;
+    for (const double factor : {costs.low, costs.high}) {
+      const Limit limit = limit_at(model, s, factor);
+      if (limit == s.bound.limit) continue;
+      s.undone.undecided = true;
+      s.other_limit = limit;
+    }
   }
   return s;
 }

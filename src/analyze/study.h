@@ -34,13 +34,16 @@ struct Study {
   Breakdown breakdown;
   LaunchTable launches;
   SyncTable syncs;
-  CriticalPath path;                 // of `played`
-  Bound bound;                       // of the program
-  std::vector<Interval> step_spans;  // judged steps, on the clock of `played`
-  std::vector<Bound> step_bounds;    // one per judged step
+  CriticalPath path;                    // of `played`
+  Bound bound;                          // of the program
+  Limit other_limit = Limit::kUnknown;  // when undone.undecided: what else it may be
+  std::vector<Interval> step_spans;     // judged steps, on the clock of `played`
+  std::vector<Bound> step_bounds;       // one per judged step
 
   // Time per step that `change` saves, recording undone. Negative when it costs.
   int64_t gain_ns(const WhatIf& change) const;
+  // The same if recording cost the most that is likely: for findings that recording itself could feign.
+  int64_t sure_gain_ns(const WhatIf& change) const;
   int64_t per_step(int64_t ns) const { return steps.judged <= 0 ? ns : ns / steps.judged; }
 };
 

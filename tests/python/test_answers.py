@@ -132,3 +132,25 @@ def test_rows_of_the_analyses_are_those_of_the_command_lines_json(gpt_full):
     assert list(trace.roofline()) == json.loads(command_line("kernels", gpt_full, "--roofline", "--json"))["roofline"]
     assert list(trace.memory(table="owners")) == json.loads(command_line("memory", gpt_full, "--json"))["owners"]
     assert list(trace.input()) == json.loads(command_line("input", gpt_full, "--json"))["steps"]
+
+
+def test_the_verdict_is_text_table_and_dict(gpt_full):
+    trace = firelane.open(gpt_full)
+    findings = trace.diagnose()
+    assert findings[0]["id"] == "launch-overhead"
+    assert str(findings).startswith("overhead-bound")
+    verdict = trace.diagnosis
+    assert verdict["limit"] == "overhead" and not verdict["healthy"]
+    assert [finding["id"] for finding in verdict["findings"]] == [row["id"] for row in findings]
+    assert verdict["findings"][0]["evidence"]["ranges"]
+    assert verdict["step"]["step_ns"] < verdict["step"]["recorded_ns"]
+
+
+def test_what_stands_behind_the_verdict_adds_up(gpt_full):
+    trace = firelane.open(gpt_full)
+    for side in ("device", "host"):
+        assert sum(row["share_percent"] for row in trace.breakdown() if row["side"] == side) == pytest.approx(100)
+    assert len(trace.idle()) > 100 and len(trace.launches()) > 3 and len(trace.syncs()) == 3
+    assert len(trace.critical_path()) > 100
+    assert trace.whatif()["gain_ns"] == 0
+    assert trace.whatif(host=0.5)["gain_ns"] > 0

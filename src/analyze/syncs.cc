@@ -78,7 +78,7 @@ SyncTable sync_table(const Model& model, const Graph& graph, const Interval& win
     const Askers askers = askers_of(model, end.row);
     const int64_t start = model.host_slices.start_ns[end.row];
     SyncRow row{.call = end.row, .start_ns = start, .duration_ns = end.time_ns - start};
-    row.waited_ns = std::max<int64_t>(0, std::min(end.time_ns, awaited_end) - start);
+    if (awaited_end > start) row.waited_ns = std::min(end.time_ns, awaited_end) - start;
     row.reason = reason_of(model, kind, askers, device_name);
     row.op = askers.outer_op;
     row.python = askers.python;

@@ -23,6 +23,10 @@ __all__ = ["Table", "Trace", "TraceError", "__version__", "install", "open", "pr
 _FROM = {"profile": "_profile", "install": "_install", "uninstall": "_install"}
 
 
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, "profiler"})  # also what __getattr__ imports later
+
+
 def __getattr__(name: str):
     from importlib import import_module
 

@@ -26,6 +26,10 @@ def test_the_stub_matches_the_module(tmp_path):
     assert fresh.read_text() == STUB.read_text()
 
 
+def test_dir_lists_the_names_that_are_imported_on_first_use():
+    assert {"install", "open", "profile", "profiler", "uninstall"} <= set(dir(firelane))
+
+
 def test_the_package_is_marked_as_typed():
     assert (STUB.parent / "py.typed").exists()
 

@@ -1,6 +1,6 @@
 # The Python and the nanobind that the modules are built for: .venv's in a source tree, else the one that asks (pip).
-if(NOT DEFINED Python_EXECUTABLE AND NOT SKBUILD AND EXISTS ${CMAKE_SOURCE_DIR}/.venv/bin/python)
-  set(Python_EXECUTABLE ${CMAKE_SOURCE_DIR}/.venv/bin/python)
+if(PROJECT_IS_TOP_LEVEL AND NOT DEFINED Python_EXECUTABLE AND NOT SKBUILD AND EXISTS ${PROJECT_SOURCE_DIR}/.venv/bin/python)
+  set(Python_EXECUTABLE ${PROJECT_SOURCE_DIR}/.venv/bin/python)
 endif()
 find_package(Python 3.10 REQUIRED COMPONENTS Interpreter Development.Module)
 execute_process(COMMAND ${Python_EXECUTABLE} -m nanobind --cmake_dir

@@ -4,8 +4,11 @@
 # DEPS are rooms, LIBS third-party targets, TESTS unit-test files beside the code.
 
 add_library(firelane_options INTERFACE)
-target_include_directories(firelane_options INTERFACE ${CMAKE_SOURCE_DIR}/src)
-target_compile_options(firelane_options INTERFACE -Wall -Wextra -Wshadow -Wconversion -Werror)
+target_include_directories(firelane_options INTERFACE ${PROJECT_SOURCE_DIR}/src)
+target_compile_options(firelane_options INTERFACE -Wall -Wextra -Wshadow -Wconversion)
+if(PROJECT_IS_TOP_LEVEL)  # the compilers of other projects may warn of more
+  target_compile_options(firelane_options INTERFACE -Werror)
+endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # g++ 12 warns inside the standard library's own inlined code (GCC bugs 105329, 105651) and asks for
   # every field of a designated initialiser, which is the point of naming only some; GoogleTest's macros hold an else.
@@ -51,7 +54,7 @@ function(firelane_room name)
   if(FIRELANE_TESTS AND ROOM_TESTS)
     add_executable(${target}_test ${ROOM_TESTS})
     target_link_libraries(${target}_test PRIVATE ${target} ${ROOM_LIBS} ${ROOM_TEST_LIBS} GTest::gtest_main)
-    target_compile_definitions(${target}_test PRIVATE FIRELANE_TEST_DATA="${CMAKE_SOURCE_DIR}/tests/data")
+    target_compile_definitions(${target}_test PRIVATE FIRELANE_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data")
     gtest_discover_tests(${target}_test TEST_PREFIX ${name}. DISCOVERY_MODE PRE_TEST
                          DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
   endif()

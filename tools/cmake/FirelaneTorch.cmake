@@ -1,24 +1,55 @@
-# The torch that is installed beside the build's Python, as the target firelane_torch; FIRELANE_TORCH says whether
-# there is one, FIRELANE_TORCH_VERSION which.
+# The torch to build the recorder for, as the target firelane_torch; FIRELANE_TORCH says whether there is one,
+# FIRELANE_TORCH_VERSION which. It is the one that the project around this one found (find_package(Torch)), else the
+# one that is installed beside the build's Python.
 #
-# Not find_package(Torch): for a torch with CUDA that asks for the whole CUDA toolkit, and the recorder's CPU side needs
-# two libraries. The libraries are found at run time by whoever imported torch, or by the run path of a C++ program.
-execute_process(
-  COMMAND ${Python_EXECUTABLE} -c
-          "import torch, os; print(os.path.dirname(torch.__file__), torch.__version__.split('+')[0], int(torch.compiled_with_cxx11_abi()), sep=';')"
-  OUTPUT_VARIABLE torch_answer OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE torch_result)
+# No find_package(Torch) here: for a torch with CUDA that asks for the whole CUDA toolkit, and the recorder's CPU side
+# needs two libraries. The libraries are found at run time by whoever imported torch, or by the run path of a C++ program.
 set(FIRELANE_TORCH OFF)
+if(TORCH_FOUND AND NOT PROJECT_IS_TOP_LEVEL)
+  set(FIRELANE_TORCH ON)
+  set(FIRELANE_TORCH_VERSION ${Torch_VERSION})
+  add_library(firelane_torch INTERFACE)
+  target_include_directories(firelane_torch SYSTEM INTERFACE ${TORCH_INCLUDE_DIRS})
+  target_link_libraries(firelane_torch INTERFACE ${TORCH_LIBRARIES})
+  return()
+endif()
+
+if(NOT Python_EXECUTABLE)
+  find_package(Python COMPONENTS Interpreter)
+endif()
+set(ask_torch
+    "import torch, os; print(os.path.dirname(torch.__file__), torch.__version__.split('+')[0], int(torch.compiled_with_cxx11_abi()), sep=';')")
+execute_process(COMMAND ${Python_EXECUTABLE} -c "${ask_torch}" OUTPUT_VARIABLE torch_answer
+                OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE torch_result)
+if(NOT torch_result EQUAL 0 AND SKBUILD)
+  # pip's build isolation hides the environment's packages by a PYTHONPATH; the torch to record lies there nevertheless.
+  execute_process(COMMAND ${CMAKE_COMMAND} -E env --unset=PYTHONPATH ${Python_EXECUTABLE} -c "${ask_torch}"
+                  OUTPUT_VARIABLE torch_answer OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE torch_result)
+endif()
+
+set(torch_missing "")
 if(NOT torch_result EQUAL 0)
-  message(STATUS "firelane: no torch for ${Python_EXECUTABLE}; the recorder is not built")
+  set(torch_missing "no torch for Python ${Python_EXECUTABLE}")
+else()
+  list(GET torch_answer 0 FIRELANE_TORCH_DIR)
+  list(GET torch_answer 1 FIRELANE_TORCH_VERSION)
+  list(GET torch_answer 2 torch_new_abi)
+  if(FIRELANE_TORCH_VERSION VERSION_LESS 2.6)
+    set(torch_missing "torch ${FIRELANE_TORCH_VERSION} is older than 2.6")
+  endif()
+endif()
+if(torch_missing AND FIRELANE_PROFILER)
+  message(FATAL_ERROR "firelane: ${torch_missing}. Call find_package(Torch) before add_subdirectory(firelane), or "
+                      "configure with -DPython_EXECUTABLE=<a Python that can import torch>")
+elseif(torch_missing AND SKBUILD)
+  message(WARNING "firelane: ${torch_missing}; the recorder is left out, only traces can be read. To record, install "
+                  "torch first, then: pip install scikit-build-core nanobind && pip install --no-build-isolation .")
+  return()
+elseif(torch_missing)
+  message(STATUS "firelane: ${torch_missing}; the recorder is not built")
   return()
 endif()
-list(GET torch_answer 0 FIRELANE_TORCH_DIR)
-list(GET torch_answer 1 FIRELANE_TORCH_VERSION)
-list(GET torch_answer 2 torch_new_abi)
-if(FIRELANE_TORCH_VERSION VERSION_LESS 2.6)
-  message(STATUS "firelane: torch ${FIRELANE_TORCH_VERSION} is older than 2.6; the recorder is not built")
-  return()
-endif()
+
 set(FIRELANE_TORCH ON)
 add_library(firelane_torch INTERFACE)
 target_include_directories(firelane_torch SYSTEM INTERFACE

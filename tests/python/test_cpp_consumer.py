@@ -1,0 +1,43 @@
+"""docs/cpp.md: a C++ project that takes Firelane in with add_subdirectory builds, runs, and leaves a trace."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import firelane
+import pytest
+
+pytest.importorskip("torch")
+
+ROOT = Path(__file__).resolve().parents[2]
+PROJECT = ROOT / "tests" / "cpp_consumer"
+
+
+def test_the_document_shows_the_project_that_is_tested():
+    shown = re.findall(r"^```(cmake|cpp)\n(.*?)^```$", (ROOT / "docs" / "cpp.md").read_text(), re.MULTILINE | re.DOTALL)
+    assert shown == [("cmake", (PROJECT / "CMakeLists.txt").read_text()), ("cpp", (PROJECT / "main.cc").read_text())]
+
+
+def test_a_project_around_firelane_builds_and_records_itself(tmp_path):
+    if not (shutil.which("cmake") and shutil.which("ninja")):
+        pytest.skip("no cmake, no ninja")
+    build = ROOT / "build" / "cpp_consumer"  # kept: the next run builds what changed
+    env = dict(os.environ)
+    if shutil.which("ccache"):
+        env.setdefault("CMAKE_CXX_COMPILER_LAUNCHER", "ccache")
+    subprocess.run(
+        ["cmake", "-G", "Ninja", "-S", PROJECT, "-B", build, f"-DFIRELANE_SOURCE={ROOT}", "-DCMAKE_BUILD_TYPE=Release",
+         f"-DPython_EXECUTABLE={sys.executable}"],
+        check=True, env=env, stdout=subprocess.DEVNULL)
+    subprocess.run(["cmake", "--build", build], check=True, env=env, stdout=subprocess.DEVNULL)
+    assert not [*build.rglob("*_test")]  # Firelane's tests are its own
+
+    subprocess.run([build / "my_program", tmp_path / "out.lane"], check=True, cwd=tmp_path)
+    trace = firelane.open(tmp_path / "out.lane")
+    rows = {row["name"]: row["count"] for row in trace.ops(side="host", rows=-1)}
+    assert trace.info["step_count"] == 4  # the last call of step() begins one more
+    assert (rows["aten::addmm"], rows["aten::randn"], rows["load batch"]) == (6, 3, 3)
+    assert rows["autograd::engine::evaluate_function: AddmmBackward0"] == 6

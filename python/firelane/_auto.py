@@ -18,6 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+_MIN_UNDISTURBED = 3  # steps; of fewer, one odd step would decide (as in src/analyze/info.cc)
 _TRUST = {"data loader": 1, "optimizer": 2, "profiler": 3}
 
 
@@ -26,6 +27,8 @@ class Plan:
     """What `firelane record` was asked for; JSON in FIRELANE_RECORD."""
 
     output: str = "trace.lane"
+    old_inode: int = 0  # of the file at `output` that this recording replaces; 0: there is none
+    process: int = 0  # the command's own; its children have others
     steps: int = 5  # 0: the whole program
     wait: int = 3
     warmup: int = 1
@@ -55,6 +58,7 @@ class Auto:
         self.main_optimizer: int | None = None
         self.range_id = 0
         self.is_over = False
+        self.stood_aside = False
         self.path = ""
         self.samples: list[tuple[int, str, int]] = []
 
@@ -119,12 +123,22 @@ class Auto:
         is_recorded = self.recording is not None and self.recording.is_running
         if is_recorded:
             self.range_id = _backend.begin_range(f"ProfilerStep#{done}")
-        self.timer.step(done, "recorded" if is_recorded else "unrecorded")
+        is_warm = done > 1 and (self.recording is None or done >= max(1, first) + plan.steps)  # the first step is cold
+        self.timer.step(done, "recorded" if is_recorded else "unrecorded" if is_warm else "warmup")
 
     def _end_step(self) -> None:
+        self.timer.finish()
+        self._end_range()
+
+    def _cut_off_step(self) -> None:
+        """The program ends inside of a step: it is not timed, and no step of the trace."""
+        if self.range_id and self.recording is not None:
+            self.recording.add_metadata("unfinished_step", str(self.step_count))
+        self._end_range()
+
+    def _end_range(self) -> None:
         from firelane.profiler import _backend
 
-        self.timer.finish()
         if self.range_id:
             _backend.end_range(self.range_id)
             self.range_id = 0
@@ -135,14 +149,16 @@ class Auto:
         from firelane.profiler._recording import RecordFlags, Recording
 
         plan = self.plan
-        self.path = _name_for_this_process(plan.output)
+        self.path = _name_for_this_process(plan.output, plan.old_inode)
+        replaces = os.path.exists(self.path) and os.path.getsize(self.path) > 0
         self.recording = Recording(
             RecordFlags(
                 record_shapes=plan.shapes,
                 profile_memory=plan.memory,
                 with_stack=plan.stacks,
                 with_modules=plan.modules,
-                output=self.path,
+                output=_beside(self.path) if replaces else self.path,
+                is_temporary=replaces,
             )
         )
         self.recording.is_automatic = True
@@ -158,15 +174,18 @@ class Auto:
             self.recording.add_metadata("step_source", json.dumps(self.source or "none"))
             self.samples = self.timer.samples  # stop() empties it
             self.recording.stop(self.timer)
+            if self.recording.path:
+                self.recording.save(self.path)  # only now an older file goes
 
     def step_aside(self, recording: Any) -> None:
         """The program starts a firelane profiler of its own: that one shall have its recording."""
         if getattr(recording, "is_automatic", False) or self.is_over:
             return
         if self.recording is not None and self.recording.is_prepared:
+            self._cut_off_step()
             self._stop()
-        self.is_over = True
-        print("firelane: the program records itself with firelane.profiler; record stands aside", file=sys.stderr)
+        self.is_over = self.stood_aside = True
+        print("firelane: recording is left to the program's own profiler (firelane.profiler)", file=sys.stderr)
 
     def forget(self) -> None:
         """In a forked child (a DataLoader's worker, say)."""
@@ -187,7 +206,7 @@ class Auto:
 
     def _finish(self) -> None:
         if not self.is_over:
-            self._end_step()
+            self._cut_off_step()
             self._stop()
         if self.recording is None:
             self._say_why_there_is_nothing()
@@ -195,6 +214,8 @@ class Auto:
             self._summarize()
 
     def _say_why_there_is_nothing(self) -> None:
+        if self.stood_aside:
+            return  # that was said
         if self.step_count:
             print(
                 f"firelane: nothing recorded: the program made {self.step_count} steps ({self.source}), but "
@@ -224,7 +245,7 @@ def _step_times(samples: list[tuple[int, str, int]]) -> str:
     if not times["recorded"]:
         return ""
     recorded = f"{statistics.median(times['recorded']):.1f} ms"
-    if not times["unrecorded"]:
+    if len(times["unrecorded"]) < _MIN_UNDISTURBED:
         return f"{len(times['recorded'])} steps of {recorded}; "
     return (
         f"a step takes {statistics.median(times['unrecorded']):.1f} ms (median of {len(times['unrecorded'])}), "
@@ -244,7 +265,12 @@ def _followed_by(method: Callable[..., Any], then: Callable[[Any], None]) -> Cal
     return both
 
 
-def _name_for_this_process(output: str) -> str:
+def _beside(path: str) -> str:
+    """Where a recording lies until it takes the place of an older file."""
+    return f"{path}.pid{os.getpid()}.part"
+
+
+def _name_for_this_process(output: str, old_inode: int) -> str:
     """`run.lane`; with ranks `run.rank3.lane`; for further processes of a program `run.pid77.lane`."""
     stem, dot, suffix = output.rpartition(".") if "." in os.path.basename(output) else (output, "", "")
     rank = _rank()
@@ -253,10 +279,28 @@ def _name_for_this_process(output: str) -> str:
     try:
         os.close(os.open(output, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
     except FileExistsError:
+        if os.stat(output).st_ino == old_inode and _is_first(output):
+            return output
         return f"{stem}.pid{os.getpid()}{dot}{suffix}"
     except OSError:
         pass  # the recorder says it, at the end
     return output
+
+
+def _is_first(output: str) -> bool:
+    """Whether no other process of this program has said that it will replace the older file."""
+    import fcntl
+
+    global _claim
+    _claim = os.open(output, os.O_RDONLY | os.O_CLOEXEC)  # held until this process ends
+    try:
+        fcntl.flock(_claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+_claim = -1
 
 
 def _rank() -> int | None:

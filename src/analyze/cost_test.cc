@@ -38,10 +38,11 @@ TEST(Cost, price_is_time_by_the_hour) {
 
 TEST(Cost, price_is_by_the_step_without_recording_where_it_is_known) {
   Model model = two_steps().build();
-  model.timed_steps = {.number = {0, 1},
-                       .disturbance = {StepDisturbance::kNone, StepDisturbance::kRecorded},
-                       .start_ns = {0, 0},
-                       .duration_ns = {500'000'000, 1'000'000'000}};
+  model.timed_steps = {.number = {1, 2, 3, 4},
+                       .disturbance = {StepDisturbance::kNone, StepDisturbance::kNone, StepDisturbance::kNone,
+                                       StepDisturbance::kRecorded},
+                       .start_ns = {0, 0, 0, 0},
+                       .duration_ns = {500'000'000, 500'000'000, 500'000'000, 1'000'000'000}};
   EXPECT_NEAR(cost_of(model, {.price_per_hour = 3.6}).price_per_step, 0.0005, 1e-12);
 }
 

@@ -19,6 +19,9 @@ bool any_number(const std::vector<int64_t>& column) {
 
 }  // namespace
 
+// Fewer are no baseline: one odd step would decide.
+constexpr size_t kMinUndisturbedSteps = 3;
+
 StepTimes find_step_times(const TimedSteps& steps) {
   std::vector<int64_t> undisturbed;
   std::vector<int64_t> recorded;
@@ -26,6 +29,7 @@ StepTimes find_step_times(const TimedSteps& steps) {
     if (steps.disturbance[i] == StepDisturbance::kNone) undisturbed.push_back(steps.duration_ns[i]);
     if (steps.disturbance[i] == StepDisturbance::kRecorded) recorded.push_back(steps.duration_ns[i]);
   }
+  if (undisturbed.size() < kMinUndisturbedSteps) undisturbed.clear();
   return {.true_step_ns = median(undisturbed),
           .true_step_count = static_cast<int64_t>(undisturbed.size()),
           .recorded_step_ns = median(recorded),
@@ -123,19 +127,20 @@ Holdings look_for(const Model& model, const EventCounts& events) {
   };
 }
 
-// torch writes a switch into the trace only when it is on.
+// torch writes a switch into the trace only when it is on; so does the reader of our own recorder's files.
 Switch switch_state(const Model& model, std::string_view key, bool seen) {
   const MetadataEntry* entry = model.find_metadata(key);
   if (entry != nullptr) return entry->json == "0" || entry->json == "false" ? Switch::kOff : Switch::kOn;
   if (seen) return Switch::kOn;
   const bool from_torch = model.find_metadata("schemaVersion") != nullptr || !model.info.devices.empty();
-  return from_torch ? Switch::kOff : Switch::kUnknown;
+  const bool from_us = !model.info.recorder.command.empty();
+  return from_torch || from_us ? Switch::kOff : Switch::kUnknown;
 }
 
 std::vector<Answer> find_answers(const Holdings& has) {
   std::vector<Answer> answers = {
       {"time per operator", has.ops, "no operators", "record with activities=[ProfilerActivity.CPU, ...]"},
-      {"time per step", has.steps, "no steps", "call prof.step() after each iteration"},
+      {"time per step", has.steps, "no steps", "pass schedule=..., and call prof.step()"},
       {"device time per kernel", has.device_work, "CPU only: no device work",
        "record with activities=[..., ProfilerActivity.CUDA] on a machine with a GPU"},
       {"which operator launched a kernel", has.linked, "no device work is linked to an operator",

@@ -4,13 +4,18 @@
 // and process id are its own without our help. What to record travels in FIRELANE_RECORD, and
 // PYTHONPATH gets a folder whose sitecustomize.py hands over to firelane._auto once the program
 // imports torch. Python children (torchrun's workers) inherit both.
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
@@ -57,8 +62,12 @@ Result<fs::path> find_site_folder() {
                "; install both with pip install firelane"};
 }
 
-// A name that other processes, with other working folders, understand; free, or made free.
-Result<std::string> claim_output(const RecordArgs& args) {
+struct Output {
+  std::string path;        // understood by other processes, with other working folders
+  uint64_t old_inode = 0;  // of the file that the recording replaces once it is complete; 0: none
+};
+
+Result<Output> find_output(const RecordArgs& args) {
   std::error_code error;
   const fs::path path = fs::absolute(args.output, error);
   if (error) return Error{args.output + ": " + error.message()};
@@ -66,14 +75,37 @@ Result<std::string> claim_output(const RecordArgs& args) {
     return Error{args.output + ": no such folder; make it, or name another with -o"};
   if (fs::exists(path, error)) {
     if (!args.force) return Error{args.output + " exists; add --force to replace it, or -o another name"};
-    if (!fs::remove(path, error)) return Error{args.output + ": " + error.message()};
+    if (!fs::is_regular_file(path, error)) return Error{args.output + " is not a file; name another with -o"};
   }
-  return path.string();
+  struct stat old{};
+  return Output{path.string(), stat(path.c_str(), &old) == 0 ? old.st_ino : 0};
 }
 
-std::string plan_json(const RecordArgs& args, const std::string& output) {
+// A compiled program that is neither Python nor one of those that usually start it. Scripts may start anything.
+bool is_hardly_python(const std::string& command) {
+  static constexpr std::string_view kLaunchers[] = {"bash", "dash",   "env",    "mpirun",  "nice", "numactl", "sh",
+                                                    "srun", "stdbuf", "setsid", "taskset", "time", "timeout", "uv"};
+  const std::string name = fs::path(command).filename().string();
+  if (name.find("python") != std::string::npos || std::ranges::find(kLaunchers, name) != std::end(kLaunchers))
+    return false;
+  std::string folders = command.find('/') != std::string::npos ? "" : std::getenv("PATH") ? std::getenv("PATH") : "";
+  for (size_t begin = 0; begin <= folders.size();) {
+    const size_t end = std::min(folders.find(':', begin), folders.size());
+    const fs::path file = fs::path(folders.substr(begin, end - begin)) / command;
+    std::string magic(4, ' ');
+    if (std::ifstream(file, std::ios::binary).read(magic.data(), 4))
+      return magic ==
+             "\x7f"
+             "ELF";
+    begin = end + 1;
+  }
+  return false;
+}
+
+std::string plan_json(const RecordArgs& args, const Output& output) {
   JsonWriter json;
-  json.begin_object().field("output", output);
+  json.begin_object().field("output", output.path);
+  json.field("old_inode", static_cast<int64_t>(output.old_inode)).field("process", static_cast<int64_t>(getpid()));
   json.field("steps", args.steps).field("wait", args.wait).field("warmup", args.warmup).field("after", args.after);
   json.field("shapes", args.shapes).field("memory", args.memory);
   json.field("stacks", args.stacks).field("modules", args.modules).field("quiet", args.quiet);
@@ -82,7 +114,7 @@ std::string plan_json(const RecordArgs& args, const std::string& output) {
 
 Result<int> run_record(const RecordArgs& args) {
   FL_TRY(const fs::path site, find_site_folder());
-  FL_TRY(const std::string output, claim_output(args));
+  FL_TRY(const Output output, find_output(args));
   const char* path = std::getenv("PYTHONPATH");
   const std::string python_path = site.string() + (path != nullptr && *path != '\0' ? ":" + std::string(path) : "");
   setenv("PYTHONPATH", python_path.c_str(), 1);
@@ -91,6 +123,8 @@ Result<int> run_record(const RecordArgs& args) {
   std::vector<char*> words;
   for (const std::string& word : args.command) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);
+  if (is_hardly_python(args.command[0]))
+    std::fprintf(stderr, "firelane: %s: only Python programs that import torch are recorded\n", words[0]);
   execvp(words[0], words.data());
   return Error{args.command[0] + ": " + std::strerror(errno) + "; what follows -- is the command to run"};
 }
@@ -108,7 +142,7 @@ Verb record_verb() {
         app.add_option("command", args->command, "the program and its arguments, after --")->required();
         app.add_option("-o,--output", args->output, "the trace; with ranks, run.rank0.lane and so on")
             ->capture_default_str();
-        app.add_flag("--force", args->force, "replace an existing file");
+        app.add_flag("--force", args->force, "replace an existing file, once the new recording is complete");
         const auto count = [&](const std::string& name, int64_t& value, const std::string& help) {
           app.add_option(name, value, help)->check(whole_number())->capture_default_str();
         };

@@ -131,6 +131,16 @@ TEST(Assemble, steps_are_found_by_their_annotation_in_time_order) {
   EXPECT_EQ(m.steps.duration_ns, (std::vector<int64_t>{50000, 40000}));
 }
 
+TEST(Assemble, the_step_that_was_cut_off_by_the_end_of_the_recording_is_no_step) {
+  const Model m = TraceBuilder()
+                      .step(2, {.start_us = 0, .end_us = 50})
+                      .step(3, {.start_us = 50, .end_us = 60})
+                      .metadata("unfinished_step", "3")
+                      .build();
+  EXPECT_EQ(m.steps.number, (std::vector<int64_t>{2}));
+  EXPECT_EQ(m.host_slices.size(), 2u);
+}
+
 TEST(Assemble, memory_events_instants_and_counters_are_sorted_by_time) {
   const Model m = TraceBuilder()
                       .memory({.at_us = 9, .bytes = -64})

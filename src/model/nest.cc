@@ -1,6 +1,7 @@
 // Nesting and steps: which slice lies inside which, and where iterations begin and end.
 #include <algorithm>
 #include <charconv>
+#include <string>
 
 #include "base/run_sort.h"
 #include "model/assemble.h"
@@ -59,6 +60,8 @@ void find_steps(Model& model) {
     any = any || number_of[id] != kNoNumber;
   }
   if (!any) return;
+  // Our recorder names the step that was cut off by the end of the recording: its slice stays, but it is no step.
+  const MetadataEntry* unfinished = model.find_metadata("unfinished_step");
 
   const HostSlices& slices = model.host_slices;
   std::vector<Row> rows;
@@ -70,7 +73,9 @@ void find_steps(Model& model) {
   }
   run_sort(rows.data(), rows.size(), [&](Row a, Row b) { return slices.start_ns[a] < slices.start_ns[b]; });
   for (const Row row : rows) {
-    model.steps.number.push_back(number_of[static_cast<uint32_t>(slices.name[row])]);
+    const int64_t number = number_of[static_cast<uint32_t>(slices.name[row])];
+    if (unfinished != nullptr && unfinished->json == std::to_string(number)) continue;
+    model.steps.number.push_back(number);
     model.steps.slice.push_back(row);
     model.steps.start_ns.push_back(slices.start_ns[row]);
     model.steps.duration_ns.push_back(slices.duration_ns[row]);

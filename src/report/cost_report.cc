@@ -35,7 +35,8 @@ Report cost_report(const Cost& cost, const CostOptions& options) {
   report.tables = {std::move(table)};
   if (cost.power_tracks == 0) report.notes.emplace_back("no power in this trace: energy and CO2 are not known");
   if (cost.steps.empty()) {
-    report.notes.emplace_back("no steps in this trace: call prof.step() after each iteration while recording");
+    report.notes.emplace_back(
+        "no steps in this trace: record with schedule=..., and call prof.step() after each iteration");
   } else if (options.price_per_hour < 0) {
     report.notes.emplace_back("add --price-per-hour to see what a step costs");
   } else if (cost.true_step_ns == kNoNumber) {

@@ -61,7 +61,8 @@ Report input_report(const Model& model, const InputPipeline& input) {
     report.notes.emplace_back("worker processes are not in this trace: how busy they were is not known");
   }
   if (!has_steps)
-    report.notes.emplace_back("no steps in this trace: call prof.step() after each iteration while recording");
+    report.notes.emplace_back(
+        "no steps in this trace: record with schedule=..., and call prof.step() after each iteration");
   return report;
 }
 

@@ -35,7 +35,8 @@ Report steps_report(const StepTable& table) {
     report.notes.push_back("no device work in this trace: how busy the devices were is not known");
   }
   if (table.rows.empty()) {
-    report.notes.push_back("no steps in this trace: call prof.step() after each iteration while recording");
+    report.notes.push_back(
+        "no steps in this trace: record with schedule=..., and call prof.step() after each iteration");
   }
   if (table.overlapping) {
     report.notes.push_back("steps overlap: device time in two windows counts in both, so the rows do not add up");

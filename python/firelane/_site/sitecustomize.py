@@ -1,12 +1,14 @@
 """`firelane record` puts this folder on PYTHONPATH: Python runs this file before the program.
 
 It waits for the program to import torch and then hands over to firelane._auto; a program without
-torch never notices. The program's own sitecustomize, hidden by this one, is run as well. Nothing
+torch runs as ever, and one line at its end says that nothing was recorded. The program's own sitecustomize, hidden by this one, is run as well. Nothing
 in here may fail: whatever goes wrong ends as one line on stderr, and the program goes on.
 """
 
+import atexit
 import importlib.abc
 import importlib.util
+import json
 import os
 import sys
 
@@ -58,6 +60,13 @@ def _run_the_hidden_one():
         sys.modules["sitecustomize"] = this
 
 
+def _say_that_torch_was_not_there():
+    if os.getpid() == _PROCESS and "torch" not in sys.modules:
+        print("firelane: nothing recorded in this process: torch was not imported", file=sys.stderr)
+
+
 if os.environ.get("FIRELANE_RECORD"):
+    _PROCESS = json.loads(os.environ["FIRELANE_RECORD"]).get("process")  # children without torch say nothing
+    atexit.register(_say_that_torch_was_not_there)
     sys.meta_path.insert(0, _WhenImported("torch", _torch_is_there))
 _run_the_hidden_one()

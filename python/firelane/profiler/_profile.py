@@ -335,8 +335,9 @@ class profile(_KinetoProfile):
         if not self._is_started and self._finished is not None:
             return
         self._is_started = False
-        self._end_step()
+        self._cut_off_step()
         self._transit_action(self.current_action, None)
+        self._timer = _backend.step_timer()
 
     def step(self) -> None:
         """The next step begins."""
@@ -353,15 +354,25 @@ class profile(_KinetoProfile):
 
     def _begin_step(self) -> None:
         is_recorded = self.profiler is not None and self.profiler.is_running
-        self._timer.step(self.step_num, "recorded" if is_recorded else "unrecorded")
+        is_warm = self.step_num > 0 and self.current_action == ProfilerAction.NONE  # the first step is cold
+        self._timer.step(self.step_num, "recorded" if is_recorded else "unrecorded" if is_warm else "warmup")
         if self.record_steps:
             self.step_rec_fn = _StepRange(f"ProfilerStep#{self.step_num}", self.execution_trace_observer is not None)
 
     def _end_step(self) -> None:
+        self._end_step_range()
+        self._timer.finish()
+
+    def _cut_off_step(self) -> None:
+        """The recording ends inside of a step: it is not timed, and its range, kept as torch does, is no step."""
+        if self.step_rec_fn is not None and self.profiler is not None and self.profiler.is_running:
+            self.profiler.add_metadata("unfinished_step", str(self.step_num))
+        self._end_step_range()
+
+    def _end_step_range(self) -> None:
         if self.step_rec_fn is not None:
             self.step_rec_fn.close()
             self.step_rec_fn = None
-        self._timer.finish()
 
     def _action_at(self, step: int) -> ProfilerAction:
         action = self.schedule(step)

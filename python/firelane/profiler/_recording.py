@@ -40,6 +40,7 @@ class RecordFlags:
     use_cpu: bool = True
     use_device: str | None = None
     output: str = ""
+    is_temporary: bool = False  # the file at `output` goes unless save() moves it
 
 
 class Recording:
@@ -74,7 +75,7 @@ class Recording:
             flops=f.with_flops,
             start_paused=True,
             output=f.output,
-            keep=bool(f.output),
+            keep=bool(f.output) and not f.is_temporary,
         )
         self._recorder.add_metadata("trace_id", f'"{self.trace_id}"')
         self._stats.profiler_prepare_call_duration_us = (time.perf_counter_ns() - begin) // 1000

@@ -103,7 +103,7 @@ def test_observers_of_execution_traces_see_the_same_window(fake):
 
     with profile(execution_trace_observer=Observer()):
         pass
-    assert log == ["open", "observer start", "resume", "observer stop", "steps 0r", "stop", "observer cleanup"]
+    assert log == ["open", "observer start", "resume", "observer stop", "steps ", "stop", "observer cleanup"]
 
 
 def test_toggle_pauses_and_resumes(fake):

@@ -101,9 +101,48 @@ def test_signals_end_the_program_as_they_would(folder):
     assert record(folder, program).returncode == -signal.SIGTERM
 
 
-def test_a_program_without_torch_never_notices(folder):
-    done = record(folder, "print('hi')")
-    assert (done.returncode, done.stdout, done.stderr) == (0, "hi\n", "")
+def test_a_program_without_torch_runs_as_ever_and_is_said_to_be_unrecorded(folder):
+    done = record(folder, "import subprocess, sys\nprint('hi', flush=True)\nsubprocess.run([sys.executable, '-c', '0'])")
+    assert (done.returncode, done.stdout) == (0, "hi\n")
+    assert done.stderr == "firelane: nothing recorded in this process: torch was not imported\n"
+
+
+def test_a_program_that_is_not_python_is_not_silently_unrecorded(folder):
+    run = lambda *words: subprocess.run([FIRELANE, "record", "--", *words], cwd=folder, capture_output=True, text=True)  # noqa: E731
+    done = run("true")
+    assert (done.returncode, done.stdout) == (0, "") and "true: only Python programs that import torch" in done.stderr
+    assert run("sh", "-c", ":").stderr == ""
+
+
+def test_an_older_file_stays_when_the_new_recording_comes_to_nothing(folder):
+    (folder / "run.lane").write_text("precious")
+    wrong = [FIRELANE, "record", "--force", "-o", "run.lane", "--", "no-such-program"]
+    assert subprocess.run(wrong, cwd=folder, capture_output=True).returncode == 1
+    assert record(folder, LOOP, "1", flags=["--force"]).returncode == 0  # too few steps
+    killed = LOOP + "    if step == 5: import os; print(open('run.lane').read()); os._exit(3)\n"
+    done = record(folder, killed, "9", flags=["--force"])  # in the middle of it
+    assert (done.returncode, done.stdout) == (3, "precious\n")
+    assert (folder / "run.lane").read_text() == "precious"
+
+
+def test_a_step_that_the_program_breaks_off_is_no_step(folder):
+    broken = LOOP + "    if step == 6: raise RuntimeError('broken')\n"
+    done = record(folder, broken, "20", flags=["--steps", "9"])
+    assert done.returncode == 1 and step_numbers(folder / "run.lane") == [4, 5, 6]
+    assert "3 steps of" in done.stderr
+
+
+def test_cold_and_warm_up_steps_are_not_in_the_true_step(folder):
+    done = record(folder, LOOP, "40", flags=["--steps", "2", "--wait", "3", "--warmup", "2", "--after", "3"])
+    assert "(median of 4)" in done.stderr, done.stderr  # step 2, and the three afterwards
+    done = record(folder, LOOP, "40", flags=["--force", "--steps", "2", "--after", "1"])
+    assert "median of" not in done.stderr and "2 steps of" in done.stderr
+
+
+def test_switches_that_were_off_are_shown_as_off(folder):
+    record(folder, LOOP, "12", flags=["--shapes"])
+    info = subprocess.run([FIRELANE, "info", "run.lane"], cwd=folder, capture_output=True, text=True).stdout
+    assert "unknown" not in info and [line.split()[1] for line in info.splitlines() if line.startswith("with_stack")] == ["off"]
 
 
 def test_the_programs_own_sitecustomize_still_runs(folder):
@@ -127,7 +166,9 @@ def test_a_program_that_uses_firelane_itself_is_left_to_it(folder):
     print(any(r.key == "aten::exp" for r in prof.key_averages()))
     """
     done = record(folder, program, flags=["--steps", "0"])
-    assert (done.returncode, done.stdout) == (0, "True\n") and "stands aside" in done.stderr
+    assert (done.returncode, done.stdout) == (0, "True\n") and "left to the program's own profiler" in done.stderr
+    done = record(folder, program, flags=["--force"])
+    assert "left to the program's own profiler" in done.stderr and "nothing recorded" not in done.stderr
 
 
 def test_an_existing_file_is_only_replaced_by_force(folder):

@@ -113,5 +113,25 @@ TEST(DescribeTrace, module_slices_are_modules_not_stacks) {
   }
 }
 
+TEST(DescribeTrace, a_true_step_is_not_claimed_from_fewer_than_three_undisturbed_steps) {
+  using D = StepDisturbance;
+  Model m = TraceBuilder().build();
+  m.timed_steps = {.number = {1, 2, 3},
+                   .disturbance = {D::kNone, D::kNone, D::kRecorded},
+                   .start_ns = {1, 2, 3},
+                   .duration_ns = {10, 12, 14}};
+  EXPECT_EQ(describe_trace(m).step_times.true_step_ns, kNoNumber);
+  EXPECT_EQ(describe_trace(m).step_times.true_step_count, 0);
+  m.timed_steps.disturbance[2] = D::kNone;
+  EXPECT_EQ(describe_trace(m).step_times.true_step_ns, 12);
+}
+
+TEST(DescribeTrace, switches_that_were_off_in_our_own_recording_are_off_and_not_unknown) {
+  Model m = TraceBuilder().build();
+  EXPECT_EQ(describe_trace(m).options[0].state, Switch::kUnknown);
+  m.info.recorder.command = "python train.py";
+  for (const auto& option : describe_trace(m).options) EXPECT_EQ(option.state, Switch::kOff);
+}
+
 }  // namespace
 }  // namespace firelane

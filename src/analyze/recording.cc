@@ -5,6 +5,8 @@
 #include <cmath>
 #include <vector>
 
+#include "analyze/info.h"
+
 namespace firelane {
 
 namespace {
@@ -48,17 +50,6 @@ SliceCosts scaled(const SliceCosts& costs, double factor) {
           .launch = costs.launch * factor,
           .call = costs.call * factor,
           .memory = costs.memory * factor};
-}
-
-int64_t true_step_ns(const TimedSteps& steps) {
-  std::vector<int64_t> durations;
-  for (size_t i = 0; i < steps.size(); ++i) {
-    if (steps.disturbance[i] == StepDisturbance::kNone) durations.push_back(steps.duration_ns[i]);
-  }
-  if (durations.empty()) return kNoNumber;
-  const auto middle = durations.begin() + static_cast<std::ptrdiff_t>(durations.size() / 2);
-  std::nth_element(durations.begin(), middle, durations.end());
-  return *middle;
 }
 
 int64_t per_step(const Graph& graph, double factor, int64_t steps) {
@@ -105,7 +96,7 @@ RecordingUndone undo_recording(const Model& model, const Graph& graph, const Rec
   RecordingUndone out{.source = costs.source};
   if (graph.window_start == kNoNode) return out;
   out.recorded_ns = per_step(graph, 0, steps.judged);
-  out.baseline_ns = steps.source == StepSource::kMarked ? true_step_ns(model.timed_steps) : kNoNumber;
+  out.baseline_ns = steps.source == StepSource::kMarked ? find_step_times(model.timed_steps).true_step_ns : kNoNumber;
   if (out.baseline_ns != kNoNumber && out.baseline_ns < out.recorded_ns) {
     out.source = CostSource::kBaseline;
     out.factor = out.most = fit(graph, steps.judged, out.baseline_ns);

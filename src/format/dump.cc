@@ -6,6 +6,7 @@
 
 #include "base/json_writer.h"
 #include "format/chunk.h"
+#include "format/device.h"
 #include "format/events.h"
 #include "format/notes.h"
 
@@ -38,6 +39,7 @@ class Dumper {
     }
     if (chunk.kind == ChunkKind::kNotes) notes(chunk.payload);
     if (chunk.kind == ChunkKind::kEvents) events(chunk.payload);
+    if (chunk.kind == ChunkKind::kDevice) device(chunk.payload);
   }
   void line(const std::string& text) { out_.append(text).push_back('\n'); }
   std::string take() { return std::move(out_); }
@@ -45,6 +47,10 @@ class Dumper {
  private:
   void notes(std::string_view payload);
   void events(std::string_view payload);
+  void device(std::string_view payload);
+  void define(EventsReader& reader);
+  template <typename Row>
+  void device_rows(DeviceReader& reader, std::string_view name, size_t text_field);
   std::string describe(const EventRecord& record) const;
   std::string text(uint32_t id) const {
     const auto found = texts_.find(id);
@@ -91,16 +97,60 @@ void Dumper::notes(std::string_view payload) {
         line("note thread " + std::to_string(n.number) + " id " + std::to_string(n.thread_id) + " name " +
              std::string(n.key));
         break;
+      case Note::kDeviceClock:
+        line("note device clock " + std::to_string(static_cast<int>(n.role)) + " ticks " + since + " device ns " +
+             std::to_string(n.pair.monotonic_ns) + " within ticks " + std::to_string(n.number));
+        break;
     }
   }
 }
 
-void Dumper::events(std::string_view payload) {
-  EventsReader reader(payload, start_ticks_);
+void Dumper::define(EventsReader& reader) {
   std::vector<std::string_view> texts;
   uint32_t first = 0;
   if (!reader.read_definitions(first, texts)) return line("damaged definitions");
   for (const std::string_view t : texts) texts_[first++] = t;
+}
+
+// A row is its numbers, in the order of the struct in format/device.h.
+template <typename Row>
+void Dumper::device_rows(DeviceReader& reader, std::string_view name, size_t text_field) {
+  Row row;
+  while (reader.next(row)) {
+    const auto fields = std::bit_cast<std::array<int64_t, sizeof(Row) / sizeof(int64_t)>>(row);
+    std::string out(name);
+    for (size_t i = 0; i < fields.size(); ++i) {
+      const bool is_time = i == 0 && Row::kTable != DeviceTable::kEvent;
+      if (is_time && !options_.times) continue;
+      out += i == text_field ? " " + text(static_cast<uint32_t>(fields[i])) : " " + std::to_string(fields[i]);
+    }
+    line(out);
+  }
+}
+
+void Dumper::device(std::string_view payload) {
+  constexpr size_t kNone = SIZE_MAX;
+  EventsReader definitions(payload, start_ticks_);
+  define(definitions);
+  DeviceReader reader(definitions.rest());
+  while (reader.next_table()) {
+    switch (reader.table()) {
+      case DeviceTable::kKernel: device_rows<KernelRow>(reader, "kernel", 6); break;
+      case DeviceTable::kCopy: device_rows<CopyRow>(reader, "copy", kNone); break;
+      case DeviceTable::kSet: device_rows<SetRow>(reader, "set", kNone); break;
+      case DeviceTable::kSync: device_rows<SyncRow>(reader, "sync", kNone); break;
+      case DeviceTable::kEvent: device_rows<DeviceEventRow>(reader, "event", kNone); break;
+      case DeviceTable::kCall: device_rows<CallRow>(reader, "call", 4); break;
+      case DeviceTable::kOverhead: device_rows<OverheadRow>(reader, "overhead", kNone); break;
+      default: line("unknown device table");
+    }
+  }
+  if (reader.damaged()) line("damaged device rows");
+}
+
+void Dumper::events(std::string_view payload) {
+  EventsReader reader(payload, start_ticks_);
+  define(reader);
   SectionReader section;
   EventRecord record;
   while (reader.next_section(section)) {

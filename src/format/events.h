@@ -128,6 +128,8 @@ class EventsReader {
   // False at the end or when damaged.
   bool next_section(SectionReader& section);
   bool damaged() const { return !reader_.ok(); }
+  // What lies behind the definitions: tables in a device chunk (format/device.h).
+  ByteReader rest() const { return reader_; }
 
  private:
   ByteReader reader_;

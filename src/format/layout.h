@@ -41,7 +41,7 @@ inline constexpr uint32_t kMaxChunkBytes = 64u << 20;
 enum class ChunkKind : uint8_t {
   kNotes = 1,   // about the recording: clocks, options, metadata, steps, costs, losses
   kEvents = 2,  // definitions and per-thread streams
-  kDevice = 3,  // reserved: kernels, copies, sets, synchronisations
+  kDevice = 3,  // kernels, copies, sets, synchronisations, the calls that queued them: format/device.h
   kIndex = 4,   // where the chunks lie; the last one of a clean file
 };
 
@@ -108,20 +108,28 @@ enum class Record : uint8_t {
   kThreadName = 15,
 };
 
-enum class MemoryAction : uint8_t { kAlloc = 0, kFree = 1, kOutOfMemory = 2 };
+enum class MemoryAction : uint8_t {
+  kAlloc = 0,
+  kFree = 1,
+  kOutOfMemory = 2,
+  // A caching allocator's own doings. Bytes are negative where memory goes away.
+  kFreeCompleted = 3,  // a freed block may be used again (kFree: when it was asked for)
+  kSegment = 4,        // memory from or back to the driver
+};
 
 // Items of a notes chunk. Each is tag varint, length varint, bytes: unknown tags are skipped.
 enum class Note : uint8_t {
-  kProcess = 1,    // pid varint, tick source u8, ticks per second f64, host name text, command text
-  kClockPair = 2,  // u8: 0 start, 1 heartbeat, 2 stop; ticks u64, monotonic i64, unix i64
-  kOption = 3,     // key text, value text
-  kMetadata = 4,   // key text, JSON text
-  kStep = 5,       // number zigzag, phase u8, start ticks u64, duration ticks varint
-  kCost = 6,       // event kind text, f64 ns an event
-  kLoss = 7,       // reason text, count varint: replaces an earlier count of the same reason
-  kStopped = 8,    // reason text: the recording ended before it was asked to
-  kPause = 9,      // u8: 0 paused, 1 resumed; ticks u64
-  kThread = 10,    // thread index varint, system thread id varint, name text
+  kProcess = 1,       // pid varint, tick source u8, ticks per second f64, host name text, command text
+  kClockPair = 2,     // u8: 0 start, 1 heartbeat, 2 stop; ticks u64, monotonic i64, unix i64
+  kOption = 3,        // key text, value text
+  kMetadata = 4,      // key text, JSON text
+  kStep = 5,          // number zigzag, phase u8, start ticks u64, duration ticks varint
+  kCost = 6,          // event kind text, f64 ns an event
+  kLoss = 7,          // reason text, count varint: replaces an earlier count of the same reason
+  kStopped = 8,       // reason text: the recording ended before it was asked to
+  kPause = 9,         // u8: 0 paused, 1 resumed; ticks u64
+  kThread = 10,       // thread index varint, system thread id varint, name text
+  kDeviceClock = 11,  // u8: 0 start, 1 heartbeat, 2 stop; ticks u64, device ns i64, ticks that the reading took u64
 };
 
 // How a step was spent, seen from the recorder.

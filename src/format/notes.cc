@@ -78,6 +78,15 @@ void NotesWriter::thread(uint32_t index, uint32_t thread_id, std::string_view na
   item(Note::kThread, body);
 }
 
+void NotesWriter::device_clock(PairRole role, uint64_t ticks, int64_t device_ns, uint64_t width_ticks) {
+  std::string body;
+  append_fixed(body, static_cast<uint8_t>(role));
+  append_fixed(body, ticks);
+  append_fixed(body, device_ns);
+  append_fixed(body, width_ticks);
+  item(Note::kDeviceClock, body);
+}
+
 bool NotesReader::next(NoteItem& item) {
   while (reader_.ok() && !reader_.empty()) {
     const uint64_t tag = reader_.varint();
@@ -86,7 +95,7 @@ bool NotesReader::next(NoteItem& item) {
       ++damaged_;
       return false;
     }
-    if (tag == 0 || tag > static_cast<uint64_t>(Note::kThread)) continue;
+    if (tag == 0 || tag > static_cast<uint64_t>(Note::kDeviceClock)) continue;
     item = {.tag = static_cast<Note>(tag)};
     if (parse(ByteReader(body), item)) return true;
     ++damaged_;
@@ -137,6 +146,12 @@ bool NotesReader::parse(ByteReader body, NoteItem& item) {
       item.number = body.varint();
       item.thread_id = static_cast<uint32_t>(body.varint());
       item.key = body.text();
+      break;
+    case Note::kDeviceClock:
+      item.role = static_cast<PairRole>(body.fixed<uint8_t>());
+      item.pair.ticks = body.fixed<uint64_t>();
+      item.pair.monotonic_ns = body.fixed<int64_t>();
+      item.number = body.fixed<uint64_t>();
       break;
   }
   return body.ok();

@@ -30,6 +30,8 @@ class NotesWriter {
   void stopped(std::string_view reason);
   void pause(bool resumed, uint64_t ticks);
   void thread(uint32_t index, uint32_t thread_id, std::string_view name);
+  // The device's clock read between ticks - width / 2 and ticks + width / 2.
+  void device_clock(PairRole role, uint64_t ticks, int64_t device_ns, uint64_t width_ticks);
 
  private:
   void item(Note tag, const std::string& body);
@@ -44,8 +46,8 @@ struct NoteItem {
   std::string_view key;   // option, metadata, cost's kind, loss's and stop's reason, process's host, thread's name
   std::string_view text;  // option's value, metadata's JSON, process's command
   PairRole role{};
-  ClockPair pair;       // pair.ticks also: start of a step, time of a pause
-  uint64_t number = 0;  // pid, loss count, step duration in ticks, thread index
+  ClockPair pair;       // pair.ticks also: start of a step, time of a pause; of a device clock monotonic_ns = its ns
+  uint64_t number = 0;  // pid, loss count, step duration in ticks, thread index, width of a device clock's reading
   int64_t step = 0;
   StepPhase phase{};
   TickSource source{};

@@ -276,8 +276,15 @@ struct RecorderInfo {
     std::string event;  // "op", "op+inputs", "memory", "python"
     double ns = 0;      // that one such event adds to the program, measured in it
   };
+  // How the device's clock was laid on the recorder's: by the line through paired readings of both.
+  struct DeviceClock {
+    uint64_t readings = 0;  // 0: no device was recorded
+    int64_t error_ns = 0;   // a device time may be off by this much
+    double drift_ppm = 0;   // of the device's clock against the host's
+  };
   std::string host_name;
   std::string command;
+  DeviceClock device_clock;
   std::string stopped_because;  // it ended by itself: why
   std::vector<Loss> losses;
   std::vector<Cost> costs;

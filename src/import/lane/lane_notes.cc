@@ -76,6 +76,7 @@ void LaneRows::note(const NoteItem& n) {
       if (!t.named_by_program) t.name = n.key;
       break;
     }
+    case Note::kDeviceClock: device_.add_clock(n); break;
   }
 }
 

@@ -35,7 +35,11 @@ constexpr int64_t kStillOpen = INT64_MIN;
 }  // namespace
 
 LaneRows::LaneRows(RawTrace& raw)
-    : raw_(raw), pool_(raw.pools.emplace_back()), part_(raw.parts.emplace_back()), texts_(1) {
+    : raw_(raw),
+      pool_(raw.pools.emplace_back()),
+      part_(raw.parts.emplace_back()),
+      device_(raw, pool_, part_),
+      texts_(1) {
   texts_[0].known = true;
   cpu_op_ = pool_.strings.intern("cpu_op");
   user_annotation_ = pool_.strings.intern("user_annotation");
@@ -61,19 +65,29 @@ StringId LaneRows::category_of(Scope scope) const {
 
 // ---- events -----------------------------------------------------------------------------
 
-void LaneRows::add_events(std::string_view payload) {
+void LaneRows::add_device(std::string_view payload) {
   EventsReader reader(payload, start_.ticks);
+  if (define(reader)) device_.add(DeviceReader(reader.rest()), [this](uint32_t id) { return text(id); });
+}
+
+bool LaneRows::define(EventsReader& reader) {
   uint32_t first = 0;
   std::vector<std::string_view> texts;
   if (!reader.read_definitions(first, texts) || first > texts_.size() + kMaxTextGap) {
     ++part_.losses[Stat::kLaneChunkDamaged];
-    return;
+    return false;
   }
   for (const std::string_view bytes : texts) {
     if (first >= texts_.size()) texts_.resize(size_t{first} + 1);
     if (first != 0) texts_[first] = {.bytes = std::string(bytes), .known = true};
     ++first;
   }
+  return true;
+}
+
+void LaneRows::add_events(std::string_view payload) {
+  EventsReader reader(payload, start_.ticks);
+  if (!define(reader)) return;
   SectionReader section;
   EventRecord r;
   while (reader.next_section(section)) {
@@ -227,6 +241,16 @@ void LaneRows::attribute(Thread& t, const EventRecord& r) {
 }
 
 void LaneRows::memory(const Thread& t, const EventRecord& r) {
+  if (r.action == MemoryAction::kFreeCompleted) return;  // the model counts a block as free when that was asked for
+  if (r.action == MemoryAction::kSegment) {
+    const std::string name = "GPU " + std::to_string(r.memory.device) + " reserved by the allocator (MiB)";
+    part_.counters.push_back({.time_ns = as_time(r.ticks),
+                              .value = static_cast<double>(r.memory.total_reserved_bytes) / (1 << 20),
+                              .pid = {.number = pid_},
+                              .name = pool_.strings.intern(name)});
+    ++part_.event_count;
+    return;
+  }
   const auto known = [](int64_t total) { return total < 0 ? kNoNumber : total; };
   part_.memory.push_back({.time_ns = as_time(r.ticks),
                           .address = r.memory.address,
@@ -370,6 +394,7 @@ void LaneRows::convert_times() {
     steps.start_ns[i] = ns(steps.start_ns[i]);
     steps.duration_ns[i] = std::max<int64_t>(0, end - steps.start_ns[i]);
   }
+  device_.finish(line, base, pid_);
 }
 
 // As Kineto names them: "thread 1234 (pt_autograd_0)", and the process by its program.

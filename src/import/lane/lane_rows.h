@@ -12,6 +12,7 @@
 
 #include "format/events.h"
 #include "format/notes.h"
+#include "import/lane/device_rows.h"
 #include "model/raw.h"
 
 namespace firelane {
@@ -23,7 +24,10 @@ class LaneRows {
   void add_notes(std::string_view payload);
   // REQUIRES: the chunk with the start's clock came before, as it does in every file.
   void add_events(std::string_view payload);
+  void add_device(std::string_view payload);
   void finish();
+  // REQUIRES: finish(), and the trace's device properties are filled.
+  void estimate_occupancy() { device_.estimate_occupancy(); }
 
  private:
   struct Open {
@@ -56,6 +60,7 @@ class LaneRows {
   void attribute(Thread& t, const EventRecord& r);
   void memory(const Thread& t, const EventRecord& r);
   void lost(Thread& t, const EventRecord& r);
+  bool define(EventsReader& reader);
   StringId text(uint32_t id);
   StringId category_of(Scope scope) const;
   const Inputs& inputs(uint32_t id);
@@ -70,6 +75,7 @@ class LaneRows {
   RawTrace& raw_;
   RawPool& pool_;
   RawPart& part_;
+  DeviceRows device_;
   std::unordered_map<uint32_t, Thread> threads_;  // by index
   std::deque<Text> texts_;                        // by file id
   std::unordered_map<uint32_t, Inputs> inputs_;

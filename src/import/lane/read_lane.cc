@@ -24,6 +24,7 @@ Result<RawTrace> read_lane(std::string_view file, const std::string& name, uint6
     switch (chunk.kind) {
       case ChunkKind::kNotes: rows.add_notes(chunk.payload); break;
       case ChunkKind::kEvents: rows.add_events(chunk.payload); break;
+      case ChunkKind::kDevice: rows.add_device(chunk.payload); break;
       case ChunkKind::kIndex: break;
       default: ++raw.losses[Stat::kLaneUnknownChunk];
     }
@@ -41,6 +42,7 @@ Result<RawTrace> read_lane(std::string_view file, const std::string& name, uint6
   raw.info.content_bytes = reader.content_bytes();
   const int64_t base = raw.info.base_time_ns;
   interpret_metadata(raw.info);
+  rows.estimate_occupancy();
   raw.info.base_time_ns = base;
   return raw;
 }

@@ -128,6 +128,7 @@ bool Drain::pass() {
   }
   std::erase(threads_, nullptr);
   flush_chunk();
+  drain_device();
   lost_count_ = losses;
   if (losses != losses_written_) {
     losses_written_ = losses;
@@ -256,20 +257,50 @@ uint32_t Drain::intern(std::string_view text) {
   return text_base_ + static_cast<uint32_t>(id);
 }
 
-void Drain::flush_chunk() {
-  if (sections_.empty() && new_texts_.empty()) return;
+// Texts that were not written yet stand in front of whatever chunk comes next.
+void Drain::begin_payload() {
   payload_.clear();
   append_definitions(payload_, first_new_text_, new_texts_);
-  payload_.append(sections_);
-  write(ChunkKind::kEvents, payload_);
   first_new_text_ += static_cast<uint32_t>(new_texts_.size());
   new_texts_.clear();
+}
+
+void Drain::flush_chunk() {
+  if (sections_.empty() && new_texts_.empty()) return;
+  begin_payload();
+  payload_.append(sections_);
+  write(ChunkKind::kEvents, payload_);
   sections_.clear();
   // Texts written so far keep their ids; those seen again get new ones.
   if (texts_.memory_bytes() > kTextTableBytes) {
     text_base_ = first_new_text_ - 1;
     texts_ = StringPool();
   }
+}
+
+void Drain::set_device_source(DeviceSource* source) {
+  const std::lock_guard lock(source_mutex_);
+  source_ = source;
+}
+
+void Drain::drain_device() {
+  const std::lock_guard lock(source_mutex_);
+  if (source_ == nullptr) return;
+  source_->drain(*this);
+  flush_device();
+}
+
+void Drain::checkpoint() {
+  if (device_rows_.byte_count() >= kChunkBytes) flush_device();
+}
+
+void Drain::flush_device() {
+  if (device_rows_.row_count() == 0) return;
+  begin_payload();
+  device_rows_.append_to(payload_);
+  write(ChunkKind::kDevice, payload_);
+  event_count_.store(event_count() + device_rows_.row_count(), std::memory_order_relaxed);
+  device_rows_.clear();
 }
 
 void Drain::note_thread_name(ThreadBuffer* b, ThreadState& state) {

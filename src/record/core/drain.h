@@ -21,11 +21,12 @@
 #include "base/string_pool.h"
 #include "format/chunk.h"
 #include "format/events.h"
+#include "record/core/device_source.h"
 #include "record/core/recorder.h"
 
 namespace firelane {
 
-class Drain {
+class Drain final : private DeviceSink {
  public:
   struct Options {
     uint32_t interval_ms = 200;
@@ -47,6 +48,9 @@ class Drain {
   // than 4 MiB would wait: they are not taken.
   bool add_notes(std::string_view items);
 
+  // Null: none. Waits while the source before is being asked.
+  void set_device_source(DeviceSource* source);
+
   uint64_t event_count() const noexcept { return event_count_.load(std::memory_order_relaxed); }
   uint64_t lost_count() const noexcept { return lost_count_.load(std::memory_order_relaxed); }
   uint64_t file_bytes() const noexcept { return file_bytes_.load(std::memory_order_relaxed); }
@@ -67,6 +71,12 @@ class Drain {
   void convert(const uint64_t* words, ThreadState& state);
   void flush_section();
   void flush_chunk();
+  void drain_device();
+  void flush_device();
+  void begin_payload();
+  uint32_t text(std::string_view bytes) override { return intern(bytes); }
+  DeviceWriter& rows() override { return device_rows_; }
+  void checkpoint() override;
   void write_notes();
   void note_thread_name(ThreadBuffer* b, ThreadState& state);
   uint32_t intern(std::string_view text);
@@ -84,11 +94,15 @@ class Drain {
   std::mutex notes_mutex_;
   std::string notes_;  // guarded by notes_mutex_
 
+  std::mutex source_mutex_;
+  DeviceSource* source_ = nullptr;  // guarded by source_mutex_
+
   // Of the drain's thread only.
   std::vector<ThreadBuffer*> threads_;
   std::unordered_map<ThreadBuffer*, ThreadState> states_;
   SectionWriter section_;
   std::string sections_;
+  DeviceWriter device_rows_;
   std::string payload_;
   StringPool texts_;
   uint32_t text_base_ = 0;  // file id of a text = its id in texts_ + text_base_

@@ -140,6 +140,7 @@ std::string Session::Impl::first_notes() const {
   flag("with_stack", options.python_stacks);
   flag("with_modules", options.modules);
   flag("with_flops", options.flops);
+  flag("with_cuda", options.cuda);
   if (options.start_paused) notes.pause(false, start_pair.ticks);
   return items;
 }
@@ -240,6 +241,18 @@ void Session::add_loss(std::string_view reason, uint64_t count) noexcept {
     impl_->add_items(items);
   } catch (const std::exception&) {
   }
+}
+
+void Session::add_notes(std::string_view items) noexcept {
+  if (impl_->forked() || impl_->drain == nullptr) return;
+  try {
+    impl_->drain->add_notes(items);
+  } catch (const std::exception&) {
+  }
+}
+
+void Session::set_device_source(DeviceSource* source) noexcept {
+  if (!impl_->forked() && impl_->drain != nullptr) impl_->drain->set_device_source(source);
 }
 
 SessionStatus Session::status() const {

@@ -28,6 +28,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "format/sink.h"
+#include "record/core/device_source.h"
 #include "record/core/steps.h"
 
 namespace firelane {
@@ -40,6 +41,7 @@ struct RecordOptions {
   bool python_stacks = false;
   bool modules = false;
   bool flops = false;           // hooks record shapes then; readers compute FLOPs from them
+  bool cuda = false;            // what the GPU does, its memory (with `memory`) and its power
   bool concrete_inputs = true;  // with shapes: the values of numbers and lists of numbers
 
   bool start_paused = false;  // nothing is recorded until resume()
@@ -111,6 +113,11 @@ class Session {
   // What one event of `kind` ("op", "op+inputs", "memory", "python") adds to the program, as
   // measured in this process, hook included. core_costs() gives the part below the hooks.
   void add_cost(std::string_view kind, double ns_per_event) noexcept;
+  // Where an item of notes that only a hook knows goes (format/notes.h).
+  void add_notes(std::string_view items) noexcept;
+  // What the drain asks for device activity from now on; null: nothing. The source must live until stop() or
+  // until this was called with null.
+  void set_device_source(DeviceSource* source) noexcept;
   // Something a hook could not record.
   void add_loss(std::string_view reason, uint64_t count) noexcept;
 

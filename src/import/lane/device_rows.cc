@@ -1,0 +1,359 @@
+#include "import/lane/device_rows.h"
+
+#include <cxxabi.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "import/lane/occupancy.h"
+
+namespace firelane {
+namespace {
+
+// CUPTI's numbers, in Kineto's words.
+constexpr std::string_view kDirections[] = {"Unknown", "HtoD", "DtoH", "HtoA", "AtoH", "AtoA",
+                                            "AtoD",    "DtoA", "DtoD", "HtoH", "PtoP"};
+constexpr std::string_view kMemories[] = {"Unknown", "Pageable", "Pinned",        "Device",
+                                          "Array",   "Managed",  "Device Static", "Managed Static"};
+constexpr std::string_view kSyncs[] = {"Unknown Sync", "Event Sync", "Stream Wait Event", "Stream Sync",
+                                       "Context Sync"};
+constexpr std::string_view kOverheads[] = {"Unknown",
+                                           "Buffer Flush",
+                                           "Instrumentation",
+                                           "Resource",
+                                           "Runtime Triggered Module Loading",
+                                           "Lazy Function Loading",
+                                           "Command Buffer Full",
+                                           "Activity Buffer Request"};
+constexpr int64_t kDriverCompiler = 1;
+// Host-side waits lie beside the stream they wait for, as Kineto puts them.
+constexpr int64_t kSyncLane = 1'000'000;
+constexpr int64_t kStreamWaitEvent = 2;
+constexpr int64_t kDeviceLane = 1;
+constexpr int64_t kGpuSortIndex = 5'000'000;
+
+template <size_t N>
+std::string_view word(const std::string_view (&words)[N], int64_t number) {
+  return number >= 0 && number < static_cast<int64_t>(N) ? words[number] : words[0];
+}
+
+int64_t or_none(int64_t id) { return id == 0 ? kNoNumber : id; }
+
+float bandwidth(int64_t bytes, int64_t ns) { return ns > 0 ? static_cast<float>(bytes) / static_cast<float>(ns) : -1; }
+
+bool is_work(DeviceKind kind) {
+  return kind == DeviceKind::kKernel || kind == DeviceKind::kCopy || kind == DeviceKind::kSet;
+}
+
+}  // namespace
+
+DeviceRows::DeviceRows(RawTrace& raw, RawPool& pool, RawPart& part) : raw_(raw), pool_(pool), part_(part) {
+  kernel_ = pool_.strings.intern("kernel");
+  copy_ = pool_.strings.intern("gpu_memcpy");
+  set_ = pool_.strings.intern("gpu_memset");
+  sync_ = pool_.strings.intern("cuda_sync");
+  annotation_ = pool_.strings.intern("gpu_user_annotation");
+  runtime_ = pool_.strings.intern("cuda_runtime");
+  driver_ = pool_.strings.intern("cuda_driver");
+  overhead_ = pool_.strings.intern("overhead");
+}
+
+// ---- reading ----------------------------------------------------------------------------
+
+void DeviceRows::add(DeviceReader reader, const std::function<StringId(uint32_t)>& text) {
+  const auto each = [&]<typename Row>(Row row, auto&& use) {
+    while (reader.next(row)) use(row);
+  };
+  while (reader.next_table()) {
+    switch (reader.table()) {
+      case DeviceTable::kKernel:
+        each(KernelRow{}, [&](const KernelRow& r) { kernel(r, text(static_cast<uint32_t>(r.name))); });
+        break;
+      case DeviceTable::kCopy: each(CopyRow{}, [&](const CopyRow& r) { copy(r); }); break;
+      case DeviceTable::kSet: each(SetRow{}, [&](const SetRow& r) { set(r); }); break;
+      case DeviceTable::kSync: each(SyncRow{}, [&](const SyncRow& r) { syncs_.push_back(r); }); break;
+      case DeviceTable::kEvent:
+        each(DeviceEventRow{}, [&](const DeviceEventRow& r) {
+          if (r.event_sync != 0) events_[r.event_sync] = {.stream = r.stream, .correlation = r.correlation};
+        });
+        break;
+      case DeviceTable::kCall:
+        each(CallRow{}, [&](const CallRow& r) { call(r, text(static_cast<uint32_t>(r.name))); });
+        break;
+      case DeviceTable::kOverhead: each(OverheadRow{}, [&](const OverheadRow& r) { overhead(r); }); break;
+    }
+  }
+  if (reader.damaged()) ++part_.losses[Stat::kLaneChunkDamaged];
+}
+
+void DeviceRows::add_clock(const NoteItem& note) {
+  readings_.push_back({.ticks = note.pair.ticks, .device_ns = note.pair.monotonic_ns, .width_ticks = note.number});
+}
+
+RawDeviceSlice& DeviceRows::slice(int64_t start_ns, int64_t duration_ns, int64_t device, int64_t stream,
+                                  int64_t correlation) {
+  RawDeviceSlice& s = part_.device_slices.emplace_back();
+  s.start_ns = start_ns;
+  s.duration_ns = std::clamp<int64_t>(duration_ns, 0, kMaxDurationNs);
+  s.correlation = or_none(correlation);
+  s.stream = stream;
+  s.lane = pool_.lane({.number = device}, {.number = stream});
+  s.device = static_cast<int32_t>(device);
+  ++part_.event_count;
+  return s;
+}
+
+// One kernel's name is asked for thousands of times.
+StringId DeviceRows::readable(StringId mangled) {
+  const auto [at, added] = readable_.try_emplace(static_cast<uint32_t>(mangled), mangled);
+  if (!added) return at->second;
+  const std::string name(pool_.strings.view(mangled));
+  if (!name.starts_with("_Z")) return mangled;
+  int status = -1;
+  const std::unique_ptr<char, decltype(&std::free)> text(abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status),
+                                                         &std::free);
+  if (status == 0 && text != nullptr) at->second = pool_.strings.intern(text.get());
+  return at->second;
+}
+
+void DeviceRows::kernel(const KernelRow& row, StringId name) {
+  RawDeviceSlice& s = slice(row.start_ns, row.duration_ns, row.device, row.stream, row.correlation);
+  s.name = readable(name);
+  s.category = kernel_;
+  s.kind = DeviceKind::kKernel;
+  s.detail = static_cast<Row>(part_.kernels.size());
+  device_of_context_[row.context] = s.device;
+  RawKernel& k = part_.kernels.emplace_back();
+  const int64_t grid[] = {row.grid_x, row.grid_y, row.grid_z};
+  const int64_t block[] = {row.block_x, row.block_y, row.block_z};
+  for (size_t i = 0; i < 3; ++i) {
+    k.grid[i] = static_cast<int32_t>(grid[i]);
+    k.block[i] = static_cast<int32_t>(block[i]);
+  }
+  k.registers = static_cast<int32_t>(row.registers);
+  k.shared_memory_bytes = static_cast<int64_t>(static_cast<uint64_t>(row.static_shared_bytes) +
+                                               static_cast<uint64_t>(row.dynamic_shared_bytes));
+  k.context = row.context;
+  k.graph_id = or_none(row.graph_id);
+  k.graph_node_id = or_none(row.graph_node_id);
+}
+
+void DeviceRows::copy(const CopyRow& row) {
+  RawDeviceSlice& s = slice(row.start_ns, row.duration_ns, row.device, row.stream, row.correlation);
+  std::string name = "Memcpy ";
+  name.append(word(kDirections, row.direction)).append(" (").append(word(kMemories, row.source_memory));
+  name.append(" -> ").append(word(kMemories, row.target_memory)).append(")");
+  s.name = pool_.strings.intern(name);
+  s.category = copy_;
+  s.kind = DeviceKind::kCopy;
+  s.detail = static_cast<Row>(part_.copies.size());
+  device_of_context_[row.context] = s.device;
+  part_.copies.push_back({.bytes = row.bytes, .bandwidth_gb_s = bandwidth(row.bytes, row.duration_ns)});
+}
+
+void DeviceRows::set(const SetRow& row) {
+  RawDeviceSlice& s = slice(row.start_ns, row.duration_ns, row.device, row.stream, row.correlation);
+  s.name = pool_.strings.intern("Memset (" + std::string(word(kMemories, row.memory)) + ")");
+  s.category = set_;
+  s.kind = DeviceKind::kSet;
+  s.detail = static_cast<Row>(part_.copies.size());
+  part_.copies.push_back({.bytes = row.bytes, .bandwidth_gb_s = bandwidth(row.bytes, row.duration_ns)});
+}
+
+void DeviceRows::call(const CallRow& row, StringId name) {
+  calls_.push_back({.start_ns = row.start_ns,
+                    .duration_ns = std::clamp<int64_t>(row.duration_ns, 0, kMaxDurationNs),
+                    .name = name,
+                    .category = row.is_driver != 0 ? driver_ : runtime_,
+                    .detail = static_cast<Row>(row.thread_id),
+                    .kind = row.is_driver != 0 ? HostKind::kDriver : HostKind::kRuntime});
+  call_details_.push_back({.correlation = or_none(row.correlation)});
+  ++part_.event_count;
+}
+
+void DeviceRows::overhead(const OverheadRow& row) {
+  const std::string_view name = row.type == kDriverCompiler ? "Driver Compiler" : word(kOverheads, row.type >> 16);
+  overheads_.push_back({.start_ns = row.start_ns,
+                        .duration_ns = std::clamp<int64_t>(row.duration_ns, 0, kMaxDurationNs),
+                        .name = pool_.strings.intern(name),
+                        .category = overhead_,
+                        .lane = pool_.lane({.number = -1}, {.number = 0}),
+                        .kind = HostKind::kOverhead});
+  ++part_.event_count;
+}
+
+// ---- the end ----------------------------------------------------------------------------
+
+void DeviceRows::finish(const TickConverter& line, int64_t base_ns, uint32_t pid) {
+  add_syncs();
+  convert_times(line, base_ns);
+  add_calls(pid);
+  add_annotations();
+  name_lanes();
+}
+
+// Which device a wait belongs to, and whose record it waits for, is known only when all rows are there.
+void DeviceRows::add_syncs() {
+  for (const SyncRow& row : syncs_) {
+    const auto device = device_of_context_.find(row.context);
+    const bool on_stream = row.type == kStreamWaitEvent;
+    const int64_t lane = row.stream < 0 ? kDeviceLane : on_stream ? row.stream : row.stream + kSyncLane;
+    RawDeviceSlice& s = slice(row.start_ns, row.duration_ns, device != device_of_context_.end() ? device->second : 0,
+                              lane, row.correlation);
+    s.stream = row.stream < 0 ? kNoNumber : row.stream;
+    s.name = pool_.strings.intern(word(kSyncs, row.type));
+    s.category = sync_;
+    s.kind = DeviceKind::kSync;
+    s.detail = static_cast<Row>(part_.syncs.size());
+    const auto event = events_.find(row.event_sync);
+    const bool known = row.event_sync != 0 && event != events_.end();
+    part_.syncs.push_back({.wait_on_stream = known ? event->second.stream : kNoNumber,
+                           .wait_on_correlation = known ? event->second.correlation : kNoNumber,
+                           .wait_on_event = row.event < 0 ? kNoNumber : row.event});
+  }
+}
+
+void DeviceRows::convert_times(const TickConverter& line, int64_t base_ns) {
+  if (readings_.empty()) readings_.emplace_back();  // a file without its first notes: times cannot be right
+  const Reading& first = readings_.front();
+  const Reading& last = readings_.back();
+  const int64_t zero = line.unix_ns(first.ticks) - base_ns;
+  const double device_span = static_cast<double>(last.device_ns) - static_cast<double>(first.device_ns);
+  const double host_span = static_cast<double>(line.unix_ns(last.ticks) - line.unix_ns(first.ticks));
+  // Two readings less than a millisecond apart say nothing about the clocks' speeds.
+  const double slope = device_span > 1e6 && host_span > 0 ? host_span / device_span : 1.0;
+  const auto ns = [&](int64_t device_ns) {
+    const double since = (static_cast<double>(device_ns) - static_cast<double>(first.device_ns)) * slope;
+    constexpr double kLimit = 1e18;
+    return zero + static_cast<int64_t>(std::llround(std::clamp(since, -kLimit, kLimit)));
+  };
+  for (RawDeviceSlice& s : part_.device_slices) s.start_ns = ns(s.start_ns);
+  for (RawHostSlice& s : calls_) s.start_ns = ns(s.start_ns);
+  for (RawHostSlice& s : overheads_) s.start_ns = ns(s.start_ns);
+
+  if (part_.device_slices.empty() && calls_.empty()) return;
+  double error = 0;
+  for (const Reading& r : readings_) {
+    const double off = static_cast<double>(ns(r.device_ns) - (line.unix_ns(r.ticks) - base_ns));
+    error = std::max(error, std::abs(off) + static_cast<double>(r.width_ticks) / 2 * line.ns_per_tick());
+  }
+  RecorderInfo::DeviceClock& clock = raw_.info.recorder.device_clock;
+  clock.readings = readings_.size();
+  clock.error_ns = static_cast<int64_t>(std::ceil(std::min(error, 1e18)));
+  clock.drift_ppm = (slope - 1) * 1e6;
+}
+
+void DeviceRows::add_calls(uint32_t pid) {
+  for (size_t i = 0; i < calls_.size(); ++i) {
+    RawHostSlice& s = calls_[i];
+    s.lane = pool_.lane({.number = pid}, {.number = s.detail});
+    s.detail = static_cast<Row>(part_.calls.size());
+    part_.calls.push_back(call_details_[i]);
+    part_.host_slices.push_back(s);
+  }
+  for (const RawHostSlice& s : overheads_) part_.host_slices.push_back(s);
+}
+
+// A user's range on a stream reaches from the first to the last work that was launched inside it: on its own thread,
+// or, for a step, on any thread (autograd launches from another).
+void DeviceRows::add_annotations() {
+  std::vector<Row> ranges;
+  for (Row row = 0; row < part_.host_slices.size(); ++row) {
+    if (part_.host_slices[row].kind == HostKind::kAnnotation) ranges.push_back(row);
+  }
+  if (ranges.empty() || calls_.empty()) return;
+  const auto& host = part_.host_slices;
+  std::stable_sort(ranges.begin(), ranges.end(), [&](Row a, Row b) { return host[a].start_ns < host[b].start_ns; });
+  std::vector<size_t> order(calls_.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return calls_[a].start_ns < calls_[b].start_ns; });
+
+  // For each launch, the ranges around it, outermost first. Launches in a row mostly share theirs.
+  std::vector<std::vector<Row>> sets;
+  std::unordered_map<int64_t, size_t> set_of;
+  std::vector<Row> open;
+  size_t next = 0;
+  for (const size_t i : order) {
+    const RawHostSlice& launch = calls_[i];
+    while (next < ranges.size() && host[ranges[next]].start_ns <= launch.start_ns) open.push_back(ranges[next++]);
+    std::erase_if(open, [&](Row r) { return host[r].start_ns + host[r].duration_ns <= launch.start_ns; });
+    if (call_details_[i].correlation == kNoNumber) continue;
+    std::vector<Row> around;
+    for (const Row r : open) {
+      const bool is_step = pool_.strings.view(host[r].name).starts_with("ProfilerStep#");
+      if (is_step || host[r].lane == launch.lane) around.push_back(r);
+    }
+    if (around.empty()) continue;
+    if (sets.empty() || sets.back() != around) sets.push_back(std::move(around));
+    set_of[call_details_[i].correlation] = sets.size() - 1;
+  }
+
+  struct Extent {
+    int64_t start = INT64_MAX;
+    int64_t end = INT64_MIN;
+    size_t slice = 0;
+  };
+  std::map<std::pair<Row, uint32_t>, Extent> extents;  // by range and lane
+  for (size_t i = 0; i < part_.device_slices.size(); ++i) {
+    const RawDeviceSlice& s = part_.device_slices[i];
+    const auto found = is_work(s.kind) ? set_of.find(s.correlation) : set_of.end();
+    if (found == set_of.end()) continue;
+    for (const Row range : sets[found->second]) {
+      Extent& e = extents[{range, static_cast<uint32_t>(s.lane)}];
+      e.start = std::min(e.start, s.start_ns);
+      e.end = std::max(e.end, s.start_ns + s.duration_ns);
+      e.slice = i;
+    }
+  }
+  for (const auto& [key, extent] : extents) {
+    const RawDeviceSlice work = part_.device_slices[extent.slice];
+    const RawHostSlice& range = part_.host_slices[key.first];
+    part_.device_slices.push_back({.start_ns = extent.start,
+                                   .duration_ns = extent.end - extent.start,
+                                   .external_id = part_.ops[range.detail].external_id,
+                                   .stream = work.stream,
+                                   .name = range.name,
+                                   .category = annotation_,
+                                   .lane = work.lane,
+                                   .device = work.device,
+                                   .kind = DeviceKind::kAnnotation});
+    ++part_.event_count;
+  }
+}
+
+void DeviceRows::name_lanes() {
+  using What = RawLaneName::What;
+  std::vector<bool> named(pool_.lanes.size());
+  for (const RawDeviceSlice& s : part_.device_slices) {
+    const auto lane = static_cast<uint32_t>(s.lane);
+    if (named[lane]) continue;
+    named[lane] = true;
+    const int64_t device = pool_.lanes[lane].pid.number;
+    const int64_t stream = pool_.lanes[lane].tid.number;
+    const std::string name = stream == kDeviceLane ? "Device " + std::to_string(device)
+                             : stream >= kSyncLane ? "stream " + std::to_string(stream - kSyncLane) + " (sync)"
+                                                   : "stream " + std::to_string(stream) + " ";
+    const auto add = [&](What what, const std::string& text, int64_t number) {
+      part_.lane_names.push_back({.lane = s.lane, .what = what, .text = pool_.strings.intern(text), .number = number});
+    };
+    add(What::kThreadName, name, kNoNumber);
+    add(What::kThreadSortIndex, "", stream);
+    add(What::kProcessLabels, "GPU " + std::to_string(device), kNoNumber);
+    add(What::kProcessSortIndex, "", kGpuSortIndex + device);
+  }
+}
+
+void DeviceRows::estimate_occupancy() {
+  for (const RawDeviceSlice& s : part_.device_slices) {
+    if (s.kind != DeviceKind::kKernel) continue;
+    for (const DeviceProperties& device : raw_.info.devices) {
+      if (device.id == s.device) firelane::estimate_occupancy(device, part_.kernels[s.detail]);
+    }
+  }
+}
+
+}  // namespace firelane

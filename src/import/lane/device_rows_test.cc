@@ -1,0 +1,248 @@
+// Device chunks read into the model: clocks, links to ops, names, the user's ranges on the device, occupancy.
+#include <gtest/gtest.h>
+
+#include "format/chunk.h"
+#include "format/device.h"
+#include "format/events.h"
+#include "format/notes.h"
+#include "import/lane/occupancy.h"
+#include "import/lane/read_lane.h"
+
+namespace firelane {
+namespace {
+
+constexpr uint64_t kStart = 1'000'000;  // ticks; 2 of them a nanosecond
+constexpr int64_t kUnix = 1'790'000'000'000'000'000;
+constexpr int64_t kDevice = 5'000'000'000;  // the device's clock at the start
+
+class StringSink final : public ByteSink {
+ public:
+  std::string write(std::string_view bytes) override {
+    content += bytes;
+    return {};
+  }
+  std::string name() const override { return "memory"; }
+  std::string content;
+};
+
+uint64_t ticks(int64_t ns) { return kStart + 2 * static_cast<uint64_t>(ns); }
+int64_t device(int64_t ns) { return kDevice + ns; }
+
+// Texts 1..5: an op, a user's range, a step, a kernel, a call.
+class DeviceLane {
+ public:
+  DeviceLane() : writer_(sink_, 1) {
+    EXPECT_EQ(writer_.write_header(1), "");
+    std::string items;
+    NotesWriter notes(items);
+    notes.process(77, TickSource::kTsc, 2e9, "box", "/usr/bin/python3 train.py");
+    notes.clock_pair(PairRole::kStart, {.ticks = kStart, .monotonic_ns = 500, .unix_ns = kUnix});
+    notes.device_clock(PairRole::kStart, kStart, kDevice, 100);
+    notes.metadata("deviceProperties",
+                   R"([{"id": 0, "name": "H200", "computeMajor": 9, "computeMinor": 0, "numSms": 132, "warpSize": 32,
+                        "maxThreadsPerMultiprocessor": 2048, "regsPerMultiprocessor": 65536,
+                        "sharedMemPerMultiprocessor": 233472}])");
+    chunk(ChunkKind::kNotes, items);
+    std::string payload;
+    append_definitions(payload, 1, {"aten::mm", "load", "ProfilerStep#3", "_Z4gemmPf", "cudaLaunchKernel"});
+    SectionWriter main;
+    main.begin(0, 42, kStart, kStart);
+    main.add({.kind = Record::kAsyncBegin, .scope = Scope::kUser, .text = 3, .ticks = ticks(0), .number = 1});
+    main.add({.kind = Record::kAsyncBegin, .scope = Scope::kUser, .text = 2, .ticks = ticks(100), .number = 3});
+    main.add({.kind = Record::kBegin, .scope = Scope::kFunction, .text = 1, .ticks = ticks(200)});
+    main.add({.kind = Record::kEnd, .ticks = ticks(400)});
+    main.add({.kind = Record::kAsyncEnd, .ticks = ticks(500), .number = 3});
+    main.add({.kind = Record::kAsyncEnd, .ticks = ticks(900), .number = 1});
+    main.append_to(payload);
+    chunk(ChunkKind::kEvents, payload);
+  }
+  void chunk(ChunkKind kind, std::string_view payload) { EXPECT_EQ(writer_.write_chunk(kind, payload), ""); }
+  void rows() {
+    std::string payload;
+    append_definitions(payload, 6, {});
+    device_rows.append_to(payload);
+    chunk(ChunkKind::kDevice, payload);
+  }
+  void stop(int64_t device_ns, int64_t at_ns) {
+    std::string items;
+    NotesWriter notes(items);
+    notes.device_clock(PairRole::kStop, ticks(at_ns), device_ns, 60);
+    notes.clock_pair(PairRole::kStop, {.ticks = ticks(at_ns), .monotonic_ns = 500 + at_ns, .unix_ns = kUnix + at_ns});
+    chunk(ChunkKind::kNotes, items);
+  }
+  Model model() {
+    EXPECT_EQ(writer_.finish(0), "");
+    auto raw = read_lane(sink_.content, "test.lane", 1 << 30);
+    EXPECT_TRUE(raw.ok());
+    return assemble(std::move(raw).value());
+  }
+  DeviceWriter device_rows;
+
+ private:
+  StringSink sink_;
+  ChunkWriter writer_;
+};
+
+CallRow launch(int64_t at, int64_t correlation, int64_t thread_id = 42) {
+  return {.start_ns = device(at), .duration_ns = 10, .thread_id = thread_id, .correlation = correlation, .name = 5};
+}
+KernelRow kernel(int64_t at, int64_t correlation, int64_t stream = 7) {
+  return {.start_ns = device(at),
+          .duration_ns = 50,
+          .context = 1,
+          .stream = stream,
+          .correlation = correlation,
+          .name = 4,
+          .grid_x = 264,
+          .grid_y = 1,
+          .grid_z = 1,
+          .block_x = 256,
+          .block_y = 1,
+          .block_z = 1,
+          .registers = 32};
+}
+
+Row find(const Model& m, DeviceKind kind, size_t nth = 0) {
+  for (Row row = 0; row < m.device_slices.size(); ++row) {
+    if (m.device_slices.kind[row] == kind && nth-- == 0) return row;
+  }
+  return kNoRow;
+}
+
+TEST(DeviceRows, a_kernel_finds_its_launch_and_its_op_by_thread_and_time) {
+  DeviceLane file;
+  file.device_rows.add(kernel(600, 9));
+  file.device_rows.add(launch(300, 9));
+  file.rows();
+  const Model m = file.model();
+  const Row k = find(m, DeviceKind::kKernel);
+  ASSERT_NE(k, kNoRow);
+  const DeviceSlices& d = m.device_slices;
+  EXPECT_EQ(m.text(d.name[k]), "gemm(float*)");
+  EXPECT_EQ(d.start_ns[k], 600);
+  EXPECT_EQ(d.duration_ns[k], 50);
+  ASSERT_NE(d.launch[k], kNoRow);
+  EXPECT_EQ(m.text(m.host_slices.name[d.launch[k]]), "cudaLaunchKernel");
+  EXPECT_EQ(m.host_slices.start_ns[d.launch[k]], 300);
+  ASSERT_NE(d.op[k], kNoRow);
+  EXPECT_EQ(m.text(m.host_slices.name[d.op[k]]), "aten::mm");
+  const auto lane = static_cast<uint32_t>(d.lane[k]);
+  EXPECT_EQ(m.lanes.kind[lane], LaneKind::kStream);
+  EXPECT_EQ(m.text(m.lanes.name[lane]), "stream 7 ");
+  EXPECT_EQ(m.text(m.lanes.process_labels[lane]), "GPU 0");
+  EXPECT_EQ(m.losses[Stat::kKernelBeforeLaunch], 0u);
+}
+
+TEST(DeviceRows, clocks_are_laid_on_the_line_through_both_readings_and_the_error_is_known) {
+  DeviceLane file;
+  file.device_rows.add(kernel(2'000'200, 9));  // on a device clock that runs 100 ppm fast
+  file.rows();
+  file.stop(device(4'000'400), 4'000'000);
+  const Model m = file.model();
+  EXPECT_EQ(m.device_slices.start_ns[find(m, DeviceKind::kKernel)], 2'000'000);
+  const RecorderInfo::DeviceClock& clock = m.info.recorder.device_clock;
+  EXPECT_EQ(clock.readings, 2u);
+  EXPECT_NEAR(clock.drift_ppm, -100, 0.1);
+  EXPECT_EQ(clock.error_ns, 25);  // half of 100 ticks of half a nanosecond
+}
+
+TEST(DeviceRows, ranges_and_steps_lie_on_the_device_lanes) {
+  DeviceLane file;
+  file.device_rows.add(launch(150, 1));
+  file.device_rows.add(launch(250, 2));
+  file.device_rows.add(launch(700, 3, 43));  // another thread, inside of the step
+  file.device_rows.add(launch(950, 4));      // after all
+  for (int64_t i = 1; i <= 4; ++i) file.device_rows.add(kernel(1000 * i, i));
+  file.rows();
+  const Model m = file.model();
+  const DeviceSlices& d = m.device_slices;
+  std::string text;
+  for (Row row = 0; row < d.size(); ++row) {
+    if (d.kind[row] != DeviceKind::kAnnotation) continue;
+    text += std::string(m.text(d.name[row])) + " " + std::to_string(d.start_ns[row]) + " +" +
+            std::to_string(d.duration_ns[row]) + "\n";
+  }
+  EXPECT_EQ(text, "ProfilerStep#3 1000 +2050\nload 1000 +1050\n");
+}
+
+TEST(DeviceRows, copies_sets_and_waits_have_kinetos_names) {
+  DeviceLane file;
+  file.device_rows.add(CopyRow{.start_ns = device(10),
+                               .duration_ns = 4,
+                               .stream = 7,
+                               .correlation = 1,
+                               .bytes = 400,
+                               .direction = 1,
+                               .source_memory = 2,
+                               .target_memory = 3});
+  file.device_rows.add(SetRow{.start_ns = device(20), .duration_ns = 2, .stream = 7, .bytes = 64, .memory = 3});
+  file.device_rows.add(DeviceEventRow{.stream = 13, .correlation = 55, .event = 5, .event_sync = 8});
+  file.device_rows.add(
+      SyncRow{.start_ns = device(30), .duration_ns = 9, .stream = 7, .type = 2, .event = 5, .event_sync = 8});
+  file.device_rows.add(SyncRow{.start_ns = device(40), .duration_ns = 9, .stream = 7, .type = 3, .event = -1});
+  file.device_rows.add(SyncRow{.start_ns = device(50), .duration_ns = 9, .stream = -1, .type = 4, .event = -1});
+  file.rows();
+  const Model m = file.model();
+  const DeviceSlices& d = m.device_slices;
+  const Row copy = find(m, DeviceKind::kCopy);
+  EXPECT_EQ(m.text(d.name[copy]), "Memcpy HtoD (Pinned -> Device)");
+  EXPECT_EQ(m.copy_details.bytes[d.detail[copy]], 400);
+  EXPECT_FLOAT_EQ(m.copy_details.bandwidth_gb_s[d.detail[copy]], 100);
+  EXPECT_EQ(m.text(d.name[find(m, DeviceKind::kSet)]), "Memset (Device)");
+  std::string waits;
+  for (size_t i = 0; find(m, DeviceKind::kSync, i) != kNoRow; ++i) {
+    const Row row = find(m, DeviceKind::kSync, i);
+    waits +=
+        std::string(m.text(d.name[row])) + " on " + m.id_text(m.lanes.tid[static_cast<uint32_t>(d.lane[row])]) + "; ";
+    if (m.text(d.name[row]) == "Stream Wait Event") {
+      EXPECT_EQ(m.sync_details.wait_on_stream[d.detail[row]], 13);
+      EXPECT_EQ(m.sync_details.wait_on_correlation[d.detail[row]], 55);
+    }
+  }
+  EXPECT_EQ(waits, "Context Sync on 1; Stream Wait Event on 7; Stream Sync on 1000007; ");
+}
+
+TEST(DeviceRows, occupancy_is_limited_by_warps_registers_memory_or_the_grid) {
+  DeviceLane file;
+  file.device_rows.add(kernel(600, 9));  // 2 blocks of 256 threads on each of 132 multiprocessors
+  file.rows();
+  const Model m = file.model();
+  EXPECT_FLOAT_EQ(m.kernel_details.blocks_per_sm[0], 2);
+  EXPECT_FLOAT_EQ(m.kernel_details.warps_per_sm[0], 16);
+  EXPECT_FLOAT_EQ(m.kernel_details.occupancy_percent[0], 25);
+
+  DeviceProperties h200 = m.info.devices.at(0);
+  const auto percent = [&](int32_t registers, int64_t shared) {
+    RawKernel k{.grid = {13200, 1, 1}, .block = {256, 1, 1}, .registers = registers, .shared_memory_bytes = shared};
+    estimate_occupancy(h200, k);
+    return k.occupancy_percent;
+  };
+  EXPECT_FLOAT_EQ(percent(32, 0), 100);
+  EXPECT_FLOAT_EQ(percent(64, 0), 50);           // 65536 / (64 * 32) = 32 warps
+  EXPECT_FLOAT_EQ(percent(255, 0), 12.5);        // 8 warps: one block
+  EXPECT_FLOAT_EQ(percent(32, 100 * 1024), 25);  // 228 KiB hold two blocks of 101 KiB
+  h200.multiprocessors = kNoNumber;
+  EXPECT_FLOAT_EQ(percent(32, 0), -1);
+}
+
+TEST(DeviceRows, cut_and_flipped_device_chunks_are_losses_not_crashes) {
+  DeviceWriter writer;
+  writer.add(kernel(1, 2));
+  writer.add(launch(1, 2));
+  writer.add(SyncRow{.type = 99, .event_sync = 1});
+  writer.add(OverheadRow{.type = -1});
+  std::string payload;
+  append_definitions(payload, 6, {});
+  writer.append_to(payload);
+  for (size_t at = 0; at < payload.size(); ++at) {
+    std::string bytes = payload;
+    bytes[at] = static_cast<char>(bytes[at] ^ 0x5A);
+    DeviceLane file;
+    file.chunk(ChunkKind::kDevice, bytes);
+    file.chunk(ChunkKind::kDevice, std::string_view(payload).substr(0, at));
+    file.model();
+  }
+}
+
+}  // namespace
+}  // namespace firelane

@@ -1,0 +1,216 @@
+#include "record/cupti/activity.h"
+
+#include <exception>
+
+#include "format/notes.h"
+#include "record/core/recorder.h"
+
+namespace firelane {
+namespace {
+
+constexpr CUpti_ActivityKind kKinds[] = {
+    CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY,
+    CUPTI_ACTIVITY_KIND_MEMCPY2,           CUPTI_ACTIVITY_KIND_MEMSET,
+    CUPTI_ACTIVITY_KIND_SYNCHRONIZATION,   CUPTI_ACTIVITY_KIND_CUDA_EVENT,
+    CUPTI_ACTIVITY_KIND_OVERHEAD,
+};
+
+// CUPTI's callbacks have no argument of ours, and may come late: both outlive every recording.
+std::atomic<DeviceActivity*> g_active{nullptr};
+BufferQueue& buffers() {
+  static BufferQueue& queue = *new BufferQueue();
+  return queue;
+}
+
+}  // namespace
+
+std::unique_ptr<DeviceActivity> DeviceActivity::start(const CuptiApi& api, Session& session,
+                                                      std::string& reason) noexcept {
+  try {
+    std::unique_ptr<DeviceActivity> activity(new DeviceActivity(api, session));
+    DeviceActivity* none = nullptr;
+    if (!g_active.compare_exchange_strong(none, activity.get())) {
+      activity->stopped_ = true;
+      reason = "GPU: another recording of this process holds the GPU; stop it first";
+      return nullptr;
+    }
+    activity->calls_ = wanted_calls(api);
+    BufferQueue::Full left;
+    while (buffers().next(left)) buffers().release(left.data);  // of a recording that was stopped before
+    if (!activity->enable(reason)) {
+      reason = "GPU: " + reason;
+      activity->stop();
+      return nullptr;
+    }
+    activity->note_clock(PairRole::kStart);
+    session.set_device_source(activity.get());
+    return activity;
+  } catch (const std::exception& error) {
+    reason = std::string("GPU: ") + error.what();
+    return nullptr;
+  }
+}
+
+DeviceActivity::~DeviceActivity() {
+  if (session_.status().state == SessionState::kForked) {  // CUPTI belongs to the parent: its locks may be held
+    g_active.store(nullptr, std::memory_order_release);
+    return;
+  }
+  stop();
+  session_.set_device_source(nullptr);
+  buffers().trim();
+}
+
+// ---- CUPTI's side -----------------------------------------------------------------------
+
+void DeviceActivity::request_buffer(uint8_t** buffer, size_t* bytes, size_t* max_records) {
+  BufferQueue::Full lost;
+  *buffer = buffers().take(lost);
+  *bytes = *buffer != nullptr ? BufferQueue::kBufferBytes : 0;
+  *max_records = 0;
+  DeviceActivity* active = g_active.load(std::memory_order_acquire);
+  if (lost.data != nullptr && active != nullptr) active->lost_ += active->count_records(lost);
+}
+
+void DeviceActivity::complete_buffer(CUcontext context, uint32_t stream, uint8_t* buffer, size_t, size_t valid_bytes) {
+  if (buffer == nullptr) return;
+  if (valid_bytes == 0 || g_active.load(std::memory_order_acquire) == nullptr) return buffers().release(buffer);
+  buffers().complete({.data = buffer, .valid_bytes = valid_bytes, .context = context, .stream = stream});
+  Recorder::get().wake();
+}
+
+uint64_t DeviceActivity::count_records(const BufferQueue::Full& buffer) const noexcept {
+  CUpti_Activity* record = nullptr;
+  uint64_t count = 0;
+  while (api_.next_record(buffer.data, buffer.valid_bytes, &record) == CUPTI_SUCCESS) ++count;
+  return count;
+}
+
+// ---- on and off -------------------------------------------------------------------------
+
+bool DeviceActivity::enable(std::string& reason) noexcept {
+  const std::lock_guard lock(mutex_);
+  if (enabled_) return true;
+  const auto ok = [&](CUptiResult result) {
+    if (result == CUPTI_SUCCESS) return true;
+    reason = explain(api_, result);
+    return false;
+  };
+  // Calls carry system thread ids then, as our own events do. Given back by disable().
+  api_.get_thread_id_type(&thread_id_type_);
+  if (!ok(api_.set_thread_id_type(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM))) return false;
+  enabled_ = true;  // from here on there is something to disable
+  if (!ok(api_.register_callbacks(request_buffer, complete_buffer))) return false;
+  for (const CUpti_ActivityKind kind : kKinds) {
+    if (!ok(api_.enable(kind))) return false;
+  }
+  filter_calls_ = api_.enable_runtime_call == nullptr || api_.enable_driver_call == nullptr;
+  if (filter_calls_) return ok(api_.enable(CUPTI_ACTIVITY_KIND_RUNTIME)) && ok(api_.enable(CUPTI_ACTIVITY_KIND_DRIVER));
+  for (const CUpti_CallbackId id : calls_.runtime) {
+    if (!ok(api_.enable_runtime_call(id, 1))) return false;
+  }
+  for (const CUpti_CallbackId id : calls_.driver) {
+    if (!ok(api_.enable_driver_call(id, 1))) return false;
+  }
+  return true;
+}
+
+void DeviceActivity::disable() noexcept {
+  const std::lock_guard lock(mutex_);
+  if (!enabled_) return;
+  enabled_ = false;
+  for (const CUpti_ActivityKind kind : kKinds) api_.disable(kind);
+  if (filter_calls_) {
+    api_.disable(CUPTI_ACTIVITY_KIND_RUNTIME);
+    api_.disable(CUPTI_ACTIVITY_KIND_DRIVER);
+  } else {
+    for (const CUpti_CallbackId id : calls_.runtime) api_.enable_runtime_call(id, 0);
+    for (const CUpti_CallbackId id : calls_.driver) api_.enable_driver_call(id, 0);
+  }
+  api_.set_thread_id_type(thread_id_type_);
+}
+
+void DeviceActivity::open_window() noexcept {
+  resume();
+  uint64_t now = 0;
+  if (from_ns_.load() == UINT64_MAX && api_.get_timestamp(&now) == CUPTI_SUCCESS) from_ns_.store(now);
+}
+
+void DeviceActivity::pause() noexcept {
+  if (!stopped_) disable();
+}
+
+void DeviceActivity::resume() noexcept {
+  std::string reason;
+  if (!stopped_ && !enable(reason)) session_.add_loss("GPU: " + reason, 0);
+}
+
+void DeviceActivity::stop() noexcept {
+  if (stopped_) return;
+  stopped_ = true;
+  note_clock(PairRole::kStop);
+  // Flushed while the kinds are on: turning one off drops what it holds back. A forced flush would also hand out work
+  // that still runs, without its end.
+  api_.flush_all(0);
+  disable();
+  api_.flush_all(0);
+  g_active.store(nullptr, std::memory_order_release);
+}
+
+// The tightest of a few readings of the device's clock between two of ours.
+void DeviceActivity::note_clock(PairRole role) noexcept {
+  constexpr int kReadings = 8;
+  uint64_t best_width = UINT64_MAX;
+  uint64_t best_ticks = 0;
+  uint64_t best_ns = 0;
+  for (int i = 0; i < kReadings; ++i) {
+    uint64_t ns = 0;
+    const uint64_t before = now_ticks();
+    if (api_.get_timestamp(&ns) != CUPTI_SUCCESS) return;
+    const uint64_t width = now_ticks() - before;
+    if (width >= best_width) continue;
+    best_width = width;
+    best_ticks = before + width / 2;
+    best_ns = ns;
+  }
+  try {
+    std::string items;
+    NotesWriter(items).device_clock(role, best_ticks, static_cast<int64_t>(best_ns), best_width);
+    session_.add_notes(items);
+  } catch (const std::exception&) {
+  }
+  const std::lock_guard lock(mutex_);
+  last_clock_ticks_ = best_ticks;
+}
+
+// ---- the drain's side -------------------------------------------------------------------
+
+void DeviceActivity::drain(DeviceSink& sink) {
+  const uint64_t from = from_ns_.load();
+  BufferQueue::Full buffer;
+  while (buffers().next(buffer)) {
+    if (from != UINT64_MAX) decoder_.decode(buffer, from, filter_calls_, sink);
+    size_t dropped = 0;
+    if (api_.dropped_records(static_cast<CUcontext>(buffer.context), buffer.stream, &dropped) == CUPTI_SUCCESS) {
+      lost_ += dropped;
+    }
+    buffers().release(buffer.data);
+  }
+  if (const uint64_t lost = lost_.exchange(0); lost > 0) {
+    session_.add_loss("GPU: records dropped, for the buffers were full", lost);
+  }
+  if (const uint64_t broken = decoder_.take_broken(); broken > 0) {
+    session_.add_loss("GPU: records that CUPTI wrote broken; update the driver or torch", broken);
+  }
+  if (const uint64_t untimed = decoder_.take_untimed(); untimed > 0) {
+    session_.add_loss("GPU: work without a start and an end; synchronise before stop", untimed);
+  }
+  bool due = false;
+  {
+    const std::lock_guard lock(mutex_);
+    due = enabled_ && static_cast<double>(now_ticks() - last_clock_ticks_) > ticks_per_second();
+  }
+  if (due) note_clock(PairRole::kHeartbeat);
+}
+
+}  // namespace firelane

@@ -1,0 +1,69 @@
+// Device activity of one recording: CUPTI on, its buffers to the drain, CUPTI off again.
+//
+//   std::string reason;
+//   auto activity = DeviceActivity::start(api, session, reason);   // null: the trace is CPU-only, and why
+//   activity->open_window();       // what ended before this is left out
+//   activity->stop();              // before session.stop(), which writes the rest
+//
+// No timestamp callback and no external ids: clocks are mapped by paired readings (a note every second), ops are linked
+// to launches by thread and time. After stop() nothing is enabled and our callbacks do nothing; CUPTI itself stays
+// loaded, for cuptiFinalize while a program runs is unsafe.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "format/notes.h"
+#include "record/core/session.h"
+#include "record/cupti/api.h"
+#include "record/cupti/buffers.h"
+#include "record/cupti/calls.h"
+#include "record/cupti/decode.h"
+
+namespace firelane {
+
+class DeviceActivity final : public DeviceSource {
+ public:
+  // At most one at a time in a process; `session` must outlive it. It becomes the session's device source.
+  static std::unique_ptr<DeviceActivity> start(const CuptiApi& api, Session& session, std::string& reason) noexcept;
+  ~DeviceActivity() override;
+  DeviceActivity(const DeviceActivity&) = delete;
+  DeviceActivity& operator=(const DeviceActivity&) = delete;
+
+  // Also turns on what pause() turned off. Nothing here waits for the device.
+  void open_window() noexcept;
+  void pause() noexcept;
+  void resume() noexcept;
+  // Everything off, all buffers handed over. Work that still runs on the device is lost (and counted): synchronise
+  // before if it is wanted. Idempotent.
+  void stop() noexcept;
+
+  void drain(DeviceSink& sink) override;
+
+ private:
+  DeviceActivity(const CuptiApi& api, Session& session) : api_(api), session_(session), decoder_(api) {}
+  static void request_buffer(uint8_t** buffer, size_t* bytes, size_t* max_records);
+  static void complete_buffer(CUcontext context, uint32_t stream, uint8_t* buffer, size_t bytes, size_t valid_bytes);
+  bool enable(std::string& reason) noexcept;
+  void disable() noexcept;
+  void note_clock(PairRole role) noexcept;
+  uint64_t count_records(const BufferQueue::Full& buffer) const noexcept;
+
+  const CuptiApi api_;
+  Session& session_;
+  ActivityDecoder decoder_;
+  CallIds calls_;
+  CUpti_ActivityThreadIdType thread_id_type_ = CUPTI_ACTIVITY_THREAD_ID_TYPE_DEFAULT;
+  bool filter_calls_ = false;
+  bool stopped_ = false;
+  std::mutex mutex_;  // guards the two below
+  bool enabled_ = false;
+  uint64_t last_clock_ticks_ = 0;
+  std::atomic<uint64_t> from_ns_{UINT64_MAX};  // UINT64_MAX: the window is not open yet
+  std::atomic<uint64_t> lost_{0};
+};
+
+}  // namespace firelane

@@ -1,0 +1,86 @@
+#include "record/cupti/api.h"
+
+#include <dlfcn.h>
+
+#include <cstdlib>
+
+namespace firelane {
+namespace {
+
+constexpr uint32_t kOldestVersion = 18;  // CUDA 12.0: graph ids in every record
+
+void* open_library() {
+  // torch's wheels load theirs by name: the same one must be used.
+  for (const char* name : {"libcupti.so.13", "libcupti.so.12"}) {
+    if (void* library = ::dlopen(name, RTLD_LAZY | RTLD_NOLOAD)) return library;
+  }
+  if (const char* path = std::getenv("FIRELANE_CUPTI"); path != nullptr && *path != '\0') {
+    return ::dlopen(path, RTLD_LAZY | RTLD_LOCAL);
+  }
+  for (const char* name : {"libcupti.so.13", "libcupti.so.12", "libcupti.so", "/usr/local/cuda/lib64/libcupti.so",
+                           "/usr/local/cuda/extras/CUPTI/lib64/libcupti.so"}) {
+    if (void* library = ::dlopen(name, RTLD_LAZY | RTLD_LOCAL)) return library;
+  }
+  return nullptr;
+}
+
+template <typename Function>
+bool find(void* library, const char* name, Function& function) {
+  function = reinterpret_cast<Function>(::dlsym(library, name));
+  return function != nullptr;
+}
+
+}  // namespace
+
+std::optional<CuptiApi> load_cupti(std::string& reason) noexcept {
+  void* library = open_library();
+  if (library == nullptr) {
+    reason =
+        "GPU: CUPTI is not installed; `pip install nvidia-cuda-cupti` or set FIRELANE_CUPTI to the path of libcupti.so";
+    return std::nullopt;
+  }
+  CuptiApi api;
+  const bool complete =
+      find(library, "cuptiGetVersion", api.get_version) && find(library, "cuptiGetTimestamp", api.get_timestamp) &&
+      find(library, "cuptiActivityRegisterCallbacks", api.register_callbacks) &&
+      find(library, "cuptiActivityEnable", api.enable) && find(library, "cuptiActivityDisable", api.disable) &&
+      find(library, "cuptiActivityFlushAll", api.flush_all) &&
+      find(library, "cuptiActivityGetNextRecord", api.next_record) &&
+      find(library, "cuptiActivityGetNumDroppedRecords", api.dropped_records) &&
+      find(library, "cuptiGetCallbackName", api.callback_name) &&
+      find(library, "cuptiGetResultString", api.result_string) &&
+      find(library, "cuptiGetThreadIdType", api.get_thread_id_type) &&
+      find(library, "cuptiSetThreadIdType", api.set_thread_id_type);
+  find(library, "cuptiActivityEnableRuntimeApi", api.enable_runtime_call);
+  find(library, "cuptiActivityEnableDriverApi", api.enable_driver_call);
+  uint32_t version = 0;
+  if (!complete || api.get_version(&version) != CUPTI_SUCCESS || version < kOldestVersion) {
+    reason = "GPU: CUPTI is older than CUDA 12.0 (version " + std::to_string(version) + "); update torch or CUDA";
+    return std::nullopt;
+  }
+  return api;
+}
+
+std::string explain(const CuptiApi& api, CUptiResult result) {
+  const char* text = nullptr;
+  api.result_string(result, &text);
+  std::string reason = text != nullptr ? text : "CUPTI error " + std::to_string(static_cast<int>(result));
+  switch (result) {
+    case CUPTI_ERROR_INSUFFICIENT_PRIVILEGES:
+    case CUPTI_ERROR_VIRTUALIZED_DEVICE_INSUFFICIENT_PRIVILEGES:
+      return reason + ": allow profiling for all users (driver option NVreg_RestrictProfilingToAdminUsers=0)";
+    case CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED:
+    case CUPTI_ERROR_HARDWARE_BUSY:
+      return reason + ": another profiler (nsys, ncu, torch.profiler) holds the GPU; run without it";
+    case CUPTI_ERROR_OLD_PROFILER_API_INITIALIZED:
+    case CUPTI_ERROR_NOT_COMPATIBLE:
+    case CUPTI_ERROR_NOT_SUPPORTED:
+    case CUPTI_ERROR_LEGACY_PROFILER_NOT_SUPPORTED:
+      return reason + ": this driver, GPU or machine does not allow tracing; update the driver";
+    case CUPTI_ERROR_NOT_INITIALIZED:
+    case CUPTI_ERROR_INVALID_DEVICE: return reason + ": no NVIDIA GPU can be used here; nvidia-smi says why";
+    default: return reason + ": the trace has the CPU only";
+  }
+}
+
+}  // namespace firelane

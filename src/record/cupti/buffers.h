@@ -1,0 +1,44 @@
+// The buffers that CUPTI fills: recycled, bounded, and handed from the thread that completes one to the drain.
+//
+// When all are full the oldest undecoded one is taken back and its records are lost (and counted): the program never
+// waits for us, and memory stays bounded. Buffers that CUPTI itself holds are beyond the bound.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <vector>
+
+namespace firelane {
+
+class BufferQueue {
+ public:
+  static constexpr size_t kBufferBytes = 1 << 20;
+  static constexpr size_t kMaxBuffers = 16;
+
+  struct Full {
+    uint8_t* data = nullptr;
+    size_t valid_bytes = 0;
+    void* context = nullptr;
+    uint32_t stream = 0;
+  };
+
+  ~BufferQueue();
+
+  // A buffer to fill; null when memory is short. `lost` is set to the full one that had to go, if one had to.
+  uint8_t* take(Full& lost) noexcept;
+  void complete(const Full& full) noexcept;
+  // Any thread but one at a time: the oldest full buffer. Give it back by release().
+  bool next(Full& full) noexcept;
+  void release(uint8_t* data) noexcept;
+  // Memory that no one uses goes back to the system.
+  void trim() noexcept;
+
+ private:
+  std::mutex mutex_;
+  std::vector<uint8_t*> free_;
+  std::vector<Full> full_;  // oldest first
+  size_t allocated_ = 0;
+};
+
+}  // namespace firelane

@@ -1,0 +1,77 @@
+#include "record/cupti/calls.h"
+
+#include <algorithm>
+
+namespace firelane {
+namespace {
+
+// Beginnings of names. "cudaMemcpy" also stands for cudaMemcpyAsync, cudaMemcpy2D, ...
+constexpr std::string_view kWanted[] = {
+    "cudaLaunch",
+    "cudaGraphLaunch",
+    "cudaMemcpy",
+    "cudaMemset",
+    "cudaMemPrefetchAsync",
+    "cudaDeviceSynchronize",
+    "cudaStreamSynchronize",
+    "cudaStreamWaitEvent",
+    "cudaEventSynchronize",
+    "cudaEventRecord",
+    "cudaMalloc",
+    "cudaFree",
+    "cudaHostAlloc",
+    "cudaHostRegister",
+    "cudaHostUnregister",
+    "cuLaunch",
+    "cuGraphLaunch",
+    "cuMemcpy",
+    "cuMemset",
+    "cuMemPrefetchAsync",
+    "cuCtxSynchronize",
+    "cuStreamSynchronize",
+    "cuStreamWaitEvent",
+    "cuEventSynchronize",
+    "cuEventRecord",
+    "cuMemAlloc",
+    "cuMemFree",
+    "cuMemHostAlloc",
+    "cuMemHostRegister",
+    "cuMemCreate",
+    "cuMemMap",
+    "cuMemUnmap",
+    "cuMemRelease",
+};
+// Ids beyond the headers' that a newer library may have.
+constexpr uint32_t kMoreIds = 128;
+
+void collect(const CuptiApi& api, CUpti_CallbackDomain domain, uint32_t count, std::vector<CUpti_CallbackId>& ids) {
+  for (uint32_t id = 1; id < count + kMoreIds; ++id) {
+    const char* name = nullptr;
+    if (api.callback_name(domain, id, &name) != CUPTI_SUCCESS || name == nullptr) continue;
+    if (is_wanted_call(plain_call_name(name))) ids.push_back(id);
+  }
+}
+
+}  // namespace
+
+std::string_view plain_call_name(std::string_view name) {
+  const size_t mark = name.rfind("_v");
+  if (mark == std::string_view::npos || name.size() - mark < 6) return name;  // _v3020 at least
+  const std::string_view digits = name.substr(mark + 2);
+  return std::all_of(digits.begin(), digits.end(), [](char c) { return c >= '0' && c <= '9'; }) ? name.substr(0, mark)
+                                                                                                : name;
+}
+
+bool is_wanted_call(std::string_view plain_name) {
+  return std::any_of(std::begin(kWanted), std::end(kWanted),
+                     [&](std::string_view begin) { return plain_name.starts_with(begin); });
+}
+
+CallIds wanted_calls(const CuptiApi& api) {
+  CallIds ids;
+  collect(api, CUPTI_CB_DOMAIN_RUNTIME_API, CUPTI_RUNTIME_TRACE_CBID_SIZE, ids.runtime);
+  collect(api, CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_DRIVER_TRACE_CBID_SIZE, ids.driver);
+  return ids;
+}
+
+}  // namespace firelane

@@ -1,0 +1,25 @@
+// Which CUDA calls are worth a record: those that queue device work, wait for it, or manage memory. A training step
+// makes twenty times as many others (cudaGetDevice, cudaPeekAtLastError, cuCtxGetCurrent, ...).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "record/cupti/api.h"
+
+namespace firelane {
+
+// "cudaLaunchKernel_v7000" -> "cudaLaunchKernel"; "cuMemcpyHtoDAsync_v2" stays.
+std::string_view plain_call_name(std::string_view name);
+bool is_wanted_call(std::string_view plain_name);
+
+struct CallIds {
+  std::vector<CUpti_CallbackId> runtime;
+  std::vector<CUpti_CallbackId> driver;
+};
+// The ids of the wanted calls that this CUPTI knows.
+CallIds wanted_calls(const CuptiApi& api);
+
+}  // namespace firelane

@@ -1,0 +1,218 @@
+#include "record/cupti/decode.h"
+
+#include <cstddef>
+#include <cstring>
+#include <utility>
+
+#include "record/cupti/calls.h"
+
+namespace firelane {
+namespace {
+
+// Reads as much of a record as we use, from memory that CUPTI aligned for it: an older library's records are shorter,
+// but the fields that we read stand at the same places since CUDA 12.0.
+#define FIRELANE_BYTES_TO(type, field) (offsetof(type, field) + sizeof(type::field))
+
+template <typename T>
+const T* as(const CUpti_Activity* record, size_t room, size_t needed) {
+  return room >= needed ? reinterpret_cast<const T*>(record) : nullptr;
+}
+
+int64_t number(uint64_t value) { return static_cast<int64_t>(value); }
+
+}  // namespace
+
+void ActivityDecoder::decode(const BufferQueue::Full& buffer, uint64_t from_ns, bool filter_calls, DeviceSink& sink) {
+  CUpti_Activity* at = nullptr;
+  const uint8_t* end = buffer.data + buffer.valid_bytes;
+  while (true) {
+    const CUptiResult result = api_.next_record(buffer.data, buffer.valid_bytes, &at);
+    if (result == CUPTI_ERROR_MAX_LIMIT_REACHED) break;
+    const auto* bytes = reinterpret_cast<const uint8_t*>(at);
+    if (result != CUPTI_SUCCESS || bytes < buffer.data || bytes + sizeof(CUpti_ActivityKind) > end) {
+      ++broken_;
+      break;
+    }
+    record(at, static_cast<size_t>(end - bytes), from_ns, filter_calls, sink);
+    sink.checkpoint();
+  }
+}
+
+// Work that was still running when the buffer was asked for has no end: it is counted, not kept.
+bool ActivityDecoder::is_timed(uint64_t start, uint64_t end, uint64_t from_ns) {
+  if (start == 0 || end < start) {
+    ++untimed_;
+    return false;
+  }
+  return end >= from_ns;
+}
+
+const ActivityDecoder::CallName& ActivityDecoder::call_name(bool driver, CUpti_CallbackId id, DeviceSink& sink) {
+  const auto [at, added] = call_names_.try_emplace(uint64_t{driver} << 32 | id);
+  if (added) {
+    const char* name = nullptr;
+    api_.callback_name(driver ? CUPTI_CB_DOMAIN_DRIVER_API : CUPTI_CB_DOMAIN_RUNTIME_API, id, &name);
+    const std::string_view plain = name != nullptr ? plain_call_name(name) : driver ? "cu(unknown)" : "cuda(unknown)";
+    at->second = {.text = sink.text(plain), .wanted = is_wanted_call(plain)};
+  }
+  return at->second;
+}
+
+uint32_t ActivityDecoder::kernel_name(const char* name, DeviceSink& sink) {
+  key_.assign(name != nullptr ? name : "(unnamed kernel)");
+  const auto [at, added] = kernel_names_.try_emplace(key_, 0);
+  if (added) at->second = sink.text(key_);
+  return at->second;
+}
+
+void ActivityDecoder::record(const CUpti_Activity* record, size_t room, uint64_t from_ns, bool filter_calls,
+                             DeviceSink& sink) {
+  switch (record->kind) {
+    case CUPTI_ACTIVITY_KIND_KERNEL:
+    case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL: {
+      using Kernel = CUpti_ActivityKernel9;
+      const auto* k = as<Kernel>(record, room, FIRELANE_BYTES_TO(Kernel, graphId));
+      if (k == nullptr) break;
+      if (!is_timed(k->start, k->end, from_ns)) return;
+      sink.rows().add(KernelRow{.start_ns = number(k->start),
+                                .duration_ns = number(k->end - k->start),
+                                .device = k->deviceId,
+                                .context = k->contextId,
+                                .stream = k->streamId,
+                                .correlation = k->correlationId,
+                                .name = kernel_name(k->name, sink),
+                                .grid_x = k->gridX,
+                                .grid_y = k->gridY,
+                                .grid_z = k->gridZ,
+                                .block_x = k->blockX,
+                                .block_y = k->blockY,
+                                .block_z = k->blockZ,
+                                .registers = k->registersPerThread,
+                                .static_shared_bytes = k->staticSharedMemory,
+                                .dynamic_shared_bytes = k->dynamicSharedMemory,
+                                .graph_id = k->graphId,
+                                .graph_node_id = number(k->graphNodeId)});
+      return;
+    }
+    case CUPTI_ACTIVITY_KIND_MEMCPY: {
+      using Copy = CUpti_ActivityMemcpy5;
+      const auto* c = as<Copy>(record, room, FIRELANE_BYTES_TO(Copy, graphId));
+      if (c == nullptr) break;
+      if (!is_timed(c->start, c->end, from_ns)) return;
+      sink.rows().add(CopyRow{.start_ns = number(c->start),
+                              .duration_ns = number(c->end - c->start),
+                              .device = c->deviceId,
+                              .context = c->contextId,
+                              .stream = c->streamId,
+                              .correlation = c->correlationId,
+                              .bytes = number(c->bytes),
+                              .direction = c->copyKind,
+                              .source_memory = c->srcKind,
+                              .target_memory = c->dstKind,
+                              .graph_id = c->graphId,
+                              .graph_node_id = number(c->graphNodeId)});
+      return;
+    }
+    case CUPTI_ACTIVITY_KIND_MEMCPY2: {
+      using Copy = CUpti_ActivityMemcpyPtoP4;
+      const auto* c = as<Copy>(record, room, FIRELANE_BYTES_TO(Copy, graphId));
+      if (c == nullptr) break;
+      if (!is_timed(c->start, c->end, from_ns)) return;
+      sink.rows().add(CopyRow{.start_ns = number(c->start),
+                              .duration_ns = number(c->end - c->start),
+                              .device = c->deviceId,
+                              .context = c->contextId,
+                              .stream = c->streamId,
+                              .correlation = c->correlationId,
+                              .bytes = number(c->bytes),
+                              .direction = c->copyKind,
+                              .source_memory = c->srcKind,
+                              .target_memory = c->dstKind,
+                              .graph_id = c->graphId,
+                              .graph_node_id = number(c->graphNodeId),
+                              .source_device = c->srcDeviceId,
+                              .target_device = c->dstDeviceId});
+      return;
+    }
+    case CUPTI_ACTIVITY_KIND_MEMSET: {
+      using Set = CUpti_ActivityMemset4;
+      const auto* s = as<Set>(record, room, FIRELANE_BYTES_TO(Set, graphId));
+      if (s == nullptr) break;
+      if (!is_timed(s->start, s->end, from_ns)) return;
+      sink.rows().add(SetRow{.start_ns = number(s->start),
+                             .duration_ns = number(s->end - s->start),
+                             .device = s->deviceId,
+                             .context = s->contextId,
+                             .stream = s->streamId,
+                             .correlation = s->correlationId,
+                             .bytes = number(s->bytes),
+                             .memory = s->memoryKind,
+                             .graph_id = s->graphId,
+                             .graph_node_id = number(s->graphNodeId)});
+      return;
+    }
+    case CUPTI_ACTIVITY_KIND_SYNCHRONIZATION: {
+      using Sync = CUpti_ActivitySynchronization;
+      const auto* s = as<Sync>(record, room, FIRELANE_BYTES_TO(Sync, cudaEventId));
+      if (s == nullptr) break;
+      if (!is_timed(s->start, s->end, from_ns)) return;
+      const bool whole = s->streamId == static_cast<uint32_t>(CUPTI_SYNCHRONIZATION_INVALID_VALUE);
+      const auto* newer = as<CUpti_ActivitySynchronization2>(
+          record, room, FIRELANE_BYTES_TO(CUpti_ActivitySynchronization2, cudaEventSyncId));
+      sink.rows().add(SyncRow{.start_ns = number(s->start),
+                              .duration_ns = number(s->end - s->start),
+                              .context = s->contextId,
+                              .stream = whole ? -1 : number(s->streamId),
+                              .correlation = s->correlationId,
+                              .type = s->type,
+                              .event = static_cast<int32_t>(s->cudaEventId),
+                              .event_sync = newer != nullptr ? number(newer->cudaEventSyncId) : 0});
+      return;
+    }
+    case CUPTI_ACTIVITY_KIND_CUDA_EVENT: {
+      using Event = CUpti_ActivityCudaEvent;
+      const auto* e = as<Event>(record, room, FIRELANE_BYTES_TO(Event, eventId));
+      if (e == nullptr) break;
+      const auto* newer =
+          as<CUpti_ActivityCudaEvent2>(record, room, FIRELANE_BYTES_TO(CUpti_ActivityCudaEvent2, cudaEventSyncId));
+      sink.rows().add(DeviceEventRow{.context = e->contextId,
+                                     .stream = e->streamId,
+                                     .correlation = e->correlationId,
+                                     .event = e->eventId,
+                                     .event_sync = newer != nullptr ? number(newer->cudaEventSyncId) : 0});
+      return;
+    }
+    case CUPTI_ACTIVITY_KIND_RUNTIME:
+    case CUPTI_ACTIVITY_KIND_DRIVER: {
+      const auto* c = as<CUpti_ActivityAPI>(record, room, sizeof(CUpti_ActivityAPI));
+      if (c == nullptr) break;
+      if (!is_timed(c->start, c->end, from_ns)) return;
+      const bool driver = record->kind == CUPTI_ACTIVITY_KIND_DRIVER;
+      const CallName& name = call_name(driver, c->cbid, sink);
+      if (filter_calls && !name.wanted) return;
+      sink.rows().add(CallRow{.start_ns = number(c->start),
+                              .duration_ns = number(c->end - c->start),
+                              .thread_id = c->threadId,
+                              .correlation = c->correlationId,
+                              .name = name.text,
+                              .is_driver = driver,
+                              .result = c->returnValue});
+      return;
+    }
+    case CUPTI_ACTIVITY_KIND_OVERHEAD: {
+      using Overhead = CUpti_ActivityOverhead;
+      const auto* o = as<Overhead>(record, room, FIRELANE_BYTES_TO(Overhead, end));
+      if (o == nullptr) break;
+      if (!is_timed(o->start, o->end, from_ns)) return;
+      sink.rows().add(OverheadRow{.start_ns = number(o->start),
+                                  .duration_ns = number(o->end - o->start),
+                                  .type = o->overheadKind,
+                                  .thread_id = o->objectId.pt.threadId});
+      return;
+    }
+    default: return;  // of a kind that somebody else enabled
+  }
+  ++broken_;
+}
+
+}  // namespace firelane

@@ -1,0 +1,43 @@
+// CUPTI's records -> rows of the file. Runs on the drain's thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+
+#include "record/core/device_source.h"
+#include "record/cupti/api.h"
+#include "record/cupti/buffers.h"
+
+namespace firelane {
+
+class ActivityDecoder {
+ public:
+  explicit ActivityDecoder(const CuptiApi& api) : api_(api) {}
+
+  // `from_ns`: what ended before is left out (the warm-up). Calls are filtered when the library could not.
+  void decode(const BufferQueue::Full& buffer, uint64_t from_ns, bool filter_calls, DeviceSink& sink);
+
+  // Since the last take: records cut off or of a kind that nobody asked for; work without both times.
+  uint64_t take_broken() { return std::exchange(broken_, 0); }
+  uint64_t take_untimed() { return std::exchange(untimed_, 0); }
+
+ private:
+  struct CallName {
+    uint32_t text = 0;
+    bool wanted = true;
+  };
+  void record(const CUpti_Activity* record, size_t room, uint64_t from_ns, bool filter_calls, DeviceSink& sink);
+  bool is_timed(uint64_t start, uint64_t end, uint64_t from_ns);
+  const CallName& call_name(bool driver, CUpti_CallbackId id, DeviceSink& sink);
+  uint32_t kernel_name(const char* name, DeviceSink& sink);
+
+  const CuptiApi api_;
+  std::unordered_map<uint64_t, CallName> call_names_;
+  std::unordered_map<std::string, uint32_t> kernel_names_;
+  std::string key_;
+  uint64_t broken_ = 0;
+  uint64_t untimed_ = 0;
+};
+
+}  // namespace firelane

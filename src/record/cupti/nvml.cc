@@ -1,0 +1,128 @@
+#include "record/cupti/nvml.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <exception>
+
+#include "record/core/thread_buffer.h"
+
+namespace firelane {
+namespace {
+
+constexpr int kSmClock = 1;
+constexpr int kMemoryClock = 2;
+constexpr int kGpuSensor = 0;
+constexpr unsigned kMaxDevices = 16;
+
+template <typename Function>
+bool find(void* library, const char* name, Function& function) {
+  function = reinterpret_cast<Function>(::dlsym(library, name));
+  return function != nullptr;
+}
+
+void count(unsigned device, const char* what, double value) noexcept {
+  ThreadBuffer* b = recording_thread();
+  if (b == nullptr) return;
+  char name[64];
+  std::snprintf(name, sizeof name, "GPU %u %s", device, what);
+  const uint64_t now = now_ticks();
+  b->counter(now, b->text(name), value);
+}
+
+}  // namespace
+
+std::optional<NvmlApi> load_nvml(std::string& reason) noexcept {
+  void* library = ::dlopen("libnvidia-ml.so.1", RTLD_LAZY | RTLD_LOCAL);
+  NvmlApi api;
+  if (library == nullptr || !find(library, "nvmlInit_v2", api.init) || !find(library, "nvmlShutdown", api.shutdown) ||
+      !find(library, "nvmlDeviceGetCount_v2", api.device_count) ||
+      !find(library, "nvmlDeviceGetHandleByIndex_v2", api.device)) {
+    reason = "GPU power: NVML (libnvidia-ml.so.1) is not here; it comes with the NVIDIA driver";
+    return std::nullopt;
+  }
+  find(library, "nvmlDeviceGetPowerUsage", api.power_mw);
+  find(library, "nvmlDeviceGetTotalEnergyConsumption", api.energy_mj);
+  find(library, "nvmlDeviceGetUtilizationRates", api.utilization);
+  find(library, "nvmlDeviceGetClockInfo", api.clock_mhz);
+  find(library, "nvmlDeviceGetTemperature", api.temperature);
+  find(library, "nvmlDeviceGetMemoryInfo", api.memory);
+  if (const int result = api.init(); result != 0) {
+    reason = "GPU power: NVML does not start (error " + std::to_string(result) + "); nvidia-smi says why";
+    return std::nullopt;
+  }
+  return api;
+}
+
+NvmlSampler::NvmlSampler(const NvmlApi& api, const Options& options) : api_(api), options_(options) {
+  sigset_t all;
+  sigset_t before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);  // the program's signals go to its own threads
+  try {
+    thread_ = std::thread([this] { run(); });
+    ::pthread_setname_np(thread_.native_handle(), "firelane-nvml");
+  } catch (const std::exception&) {  // no thread, no samples
+  }
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+NvmlSampler::~NvmlSampler() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  wake_.notify_all();
+  if (thread_.joinable()) thread_.join();
+  api_.shutdown();
+}
+
+void NvmlSampler::run() noexcept {
+  unsigned devices = 0;
+  if (api_.device_count(&devices) != 0) return;
+  devices = std::min(devices, kMaxDevices);
+  NvmlDevice handles[kMaxDevices] = {};
+  for (unsigned i = 0; i < devices; ++i) api_.device(i, &handles[i]);
+  std::unique_lock lock(mutex_);
+  while (!stop_) {
+    lock.unlock();
+    for (unsigned i = 0; i < devices && is_recording(); ++i) {
+      if (handles[i] != nullptr) sample(i, handles[i]);
+    }
+    lock.lock();
+    wake_.wait_for(lock, std::chrono::milliseconds(options_.interval_ms), [this] { return stop_; });
+  }
+}
+
+void NvmlSampler::sample(unsigned index, NvmlDevice device) const noexcept {
+  unsigned number = 0;
+  unsigned long long large = 0;
+  NvmlUtilization load;
+  NvmlMemory memory;
+  if (api_.power_mw != nullptr && api_.power_mw(device, &number) == 0) count(index, "power (W)", number / 1e3);
+  if (api_.energy_mj != nullptr && api_.energy_mj(device, &large) == 0) {
+    count(index, "energy (J)", static_cast<double>(large) / 1e3);
+  }
+  if (api_.utilization != nullptr && api_.utilization(device, &load) == 0) {
+    count(index, "utilization (%)", load.gpu_percent);
+    count(index, "memory utilization (%)", load.memory_percent);
+  }
+  if (api_.clock_mhz != nullptr && api_.clock_mhz(device, kSmClock, &number) == 0) {
+    count(index, "SM clock (MHz)", number);
+  }
+  if (api_.clock_mhz != nullptr && api_.clock_mhz(device, kMemoryClock, &number) == 0) {
+    count(index, "memory clock (MHz)", number);
+  }
+  if (api_.temperature != nullptr && api_.temperature(device, kGpuSensor, &number) == 0) {
+    count(index, "temperature (C)", number);
+  }
+  if (api_.memory != nullptr && api_.memory(device, &memory) == 0) {
+    count(index, "memory used (MiB)", static_cast<double>(memory.used) / (1 << 20));
+  }
+}
+
+}  // namespace firelane

@@ -23,7 +23,7 @@ class RecordOptions:
     shapes: bool
     """Input dims, dtypes, strides and (with `concrete_inputs`) values of numbers, lists and strings."""
     memory: bool
-    """Every CPU allocation and free on every thread."""
+    """Every allocation and free on every thread: the CPU's and, with `cuda`, those of torch's CUDA allocator."""
     python_stacks: bool
     """Python frames, C calls and garbage collections as slices, on all threads."""
     modules: bool
@@ -37,6 +37,8 @@ class RecordOptions:
     """Where the stream lies: a file or a folder. Empty: FIRELANE_DIR, else the temporary folder."""
     keep: bool
     """Keep the file when the Recorder goes, without save(). Set it when the user named `output`."""
+    cuda: bool
+    """Kernels, copies, waits, the calls behind them, and the GPU's power. What cannot be had is in `losses`."""
 
     def __init__(
         self,
@@ -50,6 +52,7 @@ class RecordOptions:
         start_paused: bool = False,
         output: str | PathLike[str] = "",
         keep: bool = False,
+        cuda: bool = False,
     ) -> None: ...
 
 class Loss:
@@ -82,6 +85,10 @@ class Recorder:
     def pause(self) -> None:
         """Hooks go off; slices begun before still get their ends. Cheap, any number of times."""
     def resume(self) -> None: ...
+    def pause_device(self) -> None:
+        """The same for what the GPU does. Does not wait for it."""
+    def resume_device(self) -> None:
+        """With `start_paused`, device activity counts from the first of these."""
     def stop(self) -> None:
         """Ends the recording and completes the file. Idempotent; the hooks are off when it returns."""
     def save(self, path: str | PathLike[str]) -> None:

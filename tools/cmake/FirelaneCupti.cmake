@@ -4,10 +4,10 @@
 # PyPI's nvidia-cuda-cupti and nvidia-cuda-runtime bring them (torch depends on both), and the CUDA toolkit does. Both
 # packages lack crt/host_defines.h, which the toolkit, nvidia-cuda-crt and triton have.
 file(GLOB cupti_hints
-  ${CMAKE_SOURCE_DIR}/.venv/lib/python3*/site-packages/nvidia/cu*/include
-  ${CMAKE_SOURCE_DIR}/.venv/lib/python3*/site-packages/nvidia/cuda_cupti/include
-  ${CMAKE_SOURCE_DIR}/.venv/lib/python3*/site-packages/nvidia/cuda_runtime/include
-  ${CMAKE_SOURCE_DIR}/.venv/lib/python3*/site-packages/triton/backends/nvidia/include)
+  ${PROJECT_SOURCE_DIR}/.venv/lib/python3*/site-packages/nvidia/cu*/include
+  ${PROJECT_SOURCE_DIR}/.venv/lib/python3*/site-packages/nvidia/cuda_cupti/include
+  ${PROJECT_SOURCE_DIR}/.venv/lib/python3*/site-packages/nvidia/cuda_runtime/include
+  ${PROJECT_SOURCE_DIR}/.venv/lib/python3*/site-packages/triton/backends/nvidia/include)
 if(Python_EXECUTABLE)
   execute_process(COMMAND ${Python_EXECUTABLE} -c "import nvidia; print(*nvidia.__path__, sep=';')"
                   OUTPUT_VARIABLE nvidia_folders OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)

@@ -73,6 +73,7 @@ class Recording:
             python_stacks=f.with_stack,
             modules=f.with_modules,
             flops=f.with_flops,
+            cuda=f.use_device == "cuda",
             start_paused=True,
             output=f.output,
             keep=bool(f.output) and not f.is_temporary,
@@ -88,6 +89,8 @@ class Recording:
         self._running = True
         _unfinished.add(self)
         torch_profiler._run_on_profiler_start()
+        if self.flags.use_device == "cuda":
+            self._recorder.resume_device()
         if self.flags.use_cpu:
             self._recorder.resume()
         self._window_start_ns = time.perf_counter_ns()
@@ -141,7 +144,10 @@ class Recording:
             if activity == ProfilerActivity.CPU:
                 if self._running:
                     self._recorder.resume() if enable else self._recorder.pause()
-            elif activity != ProfilerActivity.CUDA:
+            elif activity == ProfilerActivity.CUDA:
+                if self._running and self.flags.use_device == "cuda":
+                    self._recorder.resume_device() if enable else self._recorder.pause_device()
+            else:
                 warnings.warn(f"Dynamic toggle is not supported for {activity.name}; it is skipped", stacklevel=3)
 
     # -- results --------------------------------------------------------------------------

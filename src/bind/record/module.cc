@@ -68,7 +68,7 @@ void bind_options(nb::module_& m) {
       .def(
           "__init__",
           [](RecordOptions* self, bool shapes, bool memory, bool python_stacks, bool modules, bool flops,
-             bool concrete_inputs, bool start_paused, nb::handle output, bool keep) {
+             bool concrete_inputs, bool start_paused, nb::handle output, bool keep, bool cuda) {
             new (self) RecordOptions();
             self->shapes = shapes;
             self->memory = memory;
@@ -79,9 +79,11 @@ void bind_options(nb::module_& m) {
             self->start_paused = start_paused;
             self->output = path_text(output);
             self->keep = keep;
+            self->cuda = cuda;
           },
           nb::kw_only(), "shapes"_a = false, "memory"_a = false, "python_stacks"_a = false, "modules"_a = false,
-          "flops"_a = false, "concrete_inputs"_a = true, "start_paused"_a = false, "output"_a = "", "keep"_a = false)
+          "flops"_a = false, "concrete_inputs"_a = true, "start_paused"_a = false, "output"_a = "", "keep"_a = false,
+          "cuda"_a = false)
       .def_rw("shapes", &RecordOptions::shapes)
       .def_rw("memory", &RecordOptions::memory)
       .def_rw("python_stacks", &RecordOptions::python_stacks)
@@ -92,7 +94,8 @@ void bind_options(nb::module_& m) {
       .def_prop_rw(
           "output", [](const RecordOptions& self) { return self.output.string(); },
           [](RecordOptions& self, nb::handle path) { self.output = path_text(path); })
-      .def_rw("keep", &RecordOptions::keep);
+      .def_rw("keep", &RecordOptions::keep)
+      .def_rw("cuda", &RecordOptions::cuda);
 }
 
 void bind_status(nb::module_& m) {
@@ -116,6 +119,8 @@ void bind_recorder(nb::module_& m) {
   nb::class_<Recorder>(m, "Recorder")
       .def("pause", &Recorder::pause)
       .def("resume", &Recorder::resume)
+      .def("pause_device", &Recorder::pause_device)
+      .def("resume_device", &Recorder::resume_device)
       .def("stop", &Recorder::stop)
       .def("save",
            [](Recorder& self, nb::handle path) {

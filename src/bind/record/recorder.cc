@@ -49,6 +49,16 @@ Recorder::~Recorder() { stop(); }
 void Recorder::pause() noexcept { recording_->pause(); }
 void Recorder::resume() noexcept { recording_->resume(); }
 
+void Recorder::pause_device() noexcept {
+  const WithoutGil without;
+  recording_->pause_device();
+}
+
+void Recorder::resume_device() noexcept {
+  const WithoutGil without;
+  recording_->resume_device();
+}
+
 void Recorder::stop() noexcept {
   if (recording_->is_stopped()) return;
   std::string loss;

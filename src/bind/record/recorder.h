@@ -22,6 +22,8 @@ class Recorder {
 
   void pause() noexcept;
   void resume() noexcept;
+  void pause_device() noexcept;
+  void resume_device() noexcept;
   void stop() noexcept;
   // Throws std::runtime_error, which Python sees as an OSError.
   void save(const std::string& path);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <unordered_map>
+#include <utility>
 
 #include "record/core/device_source.h"
 #include "record/cupti/api.h"

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -58,7 +59,8 @@ std::optional<NvmlApi> load_nvml(std::string& reason) noexcept {
   return api;
 }
 
-NvmlSampler::NvmlSampler(const NvmlApi& api, const Options& options) : api_(api), options_(options) {
+NvmlSampler::NvmlSampler(const NvmlApi& api, const Options& options)
+    : api_(api), options_(options), process_(::getpid()) {
   sigset_t all;
   sigset_t before;
   ::sigfillset(&all);
@@ -72,6 +74,10 @@ NvmlSampler::NvmlSampler(const NvmlApi& api, const Options& options) : api_(api)
 }
 
 NvmlSampler::~NvmlSampler() {
+  if (process_ != ::getpid()) {  // a forked child's copy: the thread is the parent's
+    if (thread_.joinable()) thread_.detach();
+    return;
+  }
   {
     const std::lock_guard lock(mutex_);
     stop_ = true;

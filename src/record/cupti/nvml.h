@@ -60,6 +60,7 @@ class NvmlSampler {
   std::condition_variable wake_;
   bool stop_ = false;  // guarded by mutex_
   std::thread thread_;
+  const int process_;
 };
 
 }  // namespace firelane

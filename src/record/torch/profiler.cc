@@ -56,6 +56,7 @@ struct Profiler::Impl {
     if (phase != StepPhase::kUnrecorded && !is_under_way()) start(phase == StepPhase::kWarmup);
     if (phase == StepPhase::kRecorded && is_under_way() &&
         recording->session().status().state == SessionState::kPaused) {
+      recording->resume_device();
       recording->resume();
     }
     timer.step(number, phase);
@@ -71,6 +72,7 @@ struct Profiler::Impl {
     RecordOptions record;
     record.shapes = options.shapes;
     record.memory = options.memory;
+    record.cuda = options.cuda;
     record.start_paused = paused;
     record.output = options.output;
     auto started = Recording::start(record);

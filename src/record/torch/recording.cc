@@ -29,7 +29,11 @@ Result<std::unique_ptr<Recording>> Recording::start(RecordOptions options,
   for (const auto& [kind, ns] : known_costs()) recording->session_->add_cost(kind, ns);
   const char* reason = nullptr;
   if (options.memory && !enable_cpu_memory_hook(reason)) recording->session_->add_loss(reason, 0);
-  if (!options.start_paused) recording->hook_ops();
+  if (options.cuda) recording->device_ = DeviceRecording::start(*recording->session_);
+  if (!options.start_paused) {
+    recording->hook_ops();
+    recording->resume_device();
+  }
   return recording;
 }
 
@@ -55,16 +59,26 @@ void Recording::resume() noexcept {
   session_->resume();
 }
 
+void Recording::pause_device() noexcept {
+  if (!stopped_ && device_ != nullptr && session_->status().state != SessionState::kForked) device_->pause();
+}
+
+void Recording::resume_device() noexcept {
+  if (!stopped_ && device_ != nullptr && session_->status().state != SessionState::kForked) device_->open_window();
+}
+
 void Recording::stop() noexcept {
   if (stopped_) return;
   stopped_ = true;
   if (session_->status().state == SessionState::kForked) return;
   disable_op_hook();
   disable_cpu_memory_hook();
+  if (device_ != nullptr) device_->stop();
   if (const uint64_t count = cpu_memory_untracked(); count > 0 && session_->options().memory) {
     session_->add_loss("CPU memory: frees of blocks beyond 128 Ki live ones", count);
   }
   session_->stop();
+  device_.reset();
 }
 
 }  // namespace firelane

@@ -13,6 +13,7 @@
 
 #include "base/result.h"
 #include "record/core/session.h"
+#include "record/torch/device.h"
 
 namespace firelane {
 
@@ -29,6 +30,10 @@ class Recording {
   // No hook costs anything while paused, except that frees of recorded blocks are still counted.
   void pause() noexcept;
   void resume() noexcept;
+  // The same for what the GPU does; neither waits for it. With start_paused device activity counts from the first
+  // resume.
+  void pause_device() noexcept;
+  void resume_device() noexcept;
   // The hooks are off when this returns. Idempotent.
   void stop() noexcept;
   bool is_stopped() const noexcept { return stopped_; }
@@ -41,6 +46,7 @@ class Recording {
   void hook_ops() noexcept;
 
   std::unique_ptr<Session> session_;
+  std::unique_ptr<DeviceRecording> device_;  // null: not asked for
   bool stopped_ = false;
 };
 

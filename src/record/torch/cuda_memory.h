@@ -1,0 +1,20 @@
+// Memory of torch's CUDA caching allocator: every allocation and free, with the totals behind it, memory that the
+// allocator takes from and gives back to the driver, and failures.
+//
+// torch calls us under the allocator's lock, on the thread that allocates: nothing here waits, allocates or takes the
+// GIL. Its tracker cannot be taken off again; while nothing is recorded it costs one load.
+#pragma once
+
+#include <string>
+
+#include "record/core/session.h"
+
+namespace firelane {
+
+// From now on memory events of all GPUs are recorded; what is live at this moment goes into the trace as metadata.
+// False when torch has no CUDA or has not started it yet: `reason` says so.
+bool enable_cuda_memory_hook(Session& session, std::string& reason) noexcept;
+// Also writes the allocator's own peaks into the trace.
+void disable_cuda_memory_hook(Session& session) noexcept;
+
+}  // namespace firelane

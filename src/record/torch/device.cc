@@ -1,0 +1,117 @@
+#include "record/torch/device.h"
+
+#include <exception>
+#include <optional>
+#include <string>
+
+#if FIRELANE_CUPTI
+#include <ATen/detail/CUDAHooksInterface.h>
+#include <torch/csrc/profiler/orchestration/observer.h>
+
+#include "record/cupti/activity.h"
+#include "record/cupti/device_properties.h"
+#include "record/cupti/nvml.h"
+#endif
+#if FIRELANE_TORCH_CUDA
+#include "record/torch/cuda_memory.h"
+#endif
+
+namespace firelane {
+namespace {
+
+class NoDevice final : public DeviceRecording {
+  void open_window() noexcept override {}
+  void pause() noexcept override {}
+  void resume() noexcept override {}
+  void stop() noexcept override {}
+};
+
+#if FIRELANE_CUPTI
+class Cuda final : public DeviceRecording {
+ public:
+  Cuda(Session& session, std::unique_ptr<DeviceActivity> activity)
+      : session_(session), activity_(std::move(activity)) {}
+
+  void start_rest() {
+    std::string reason;
+    if (const std::optional<NvmlApi> nvml = load_nvml(reason)) {
+      power_.emplace(*nvml, NvmlSampler::Options{});
+    } else {
+      session_.add_loss(reason, 0);
+    }
+#if FIRELANE_TORCH_CUDA
+    if (session_.options().memory && !enable_cuda_memory_hook(session_, reason)) session_.add_loss(reason, 0);
+#endif
+  }
+
+  void open_window() noexcept override { activity_->open_window(); }
+  void pause() noexcept override { activity_->pause(); }
+  void resume() noexcept override { activity_->resume(); }
+
+  void stop() noexcept override {
+    wait_for_queued_work();
+    activity_->stop();
+    power_.reset();
+#if FIRELANE_TORCH_CUDA
+    disable_cuda_memory_hook(session_);
+#endif
+    try {
+      if (const std::string json = device_properties_json(); !json.empty())
+        session_.add_metadata("deviceProperties", json);
+    } catch (const std::exception&) {
+    }
+  }
+
+ private:
+  static void wait_for_queued_work() noexcept {
+    try {
+      const at::CUDAHooksInterface& cuda = at::detail::getCUDAHooks();
+      const int count = cuda.hasCUDA() ? cuda.getNumGPUs() : 0;
+      for (int device = 0; device < count; ++device) {
+        const auto index = static_cast<c10::DeviceIndex>(device);
+        if (cuda.hasPrimaryContext(index)) cuda.deviceSynchronize(index);
+      }
+    } catch (const std::exception&) {  // a graph is being captured, or the device has failed: take what is there
+    }
+  }
+
+  Session& session_;
+  std::unique_ptr<DeviceActivity> activity_;
+  std::optional<NvmlSampler> power_;
+};
+
+std::unique_ptr<DeviceRecording> start_cuda(Session& session, std::string& reason) {
+  if (torch::profiler::impl::profilerEnabled()) {
+    reason = "GPU: torch.profiler is recording; stop it first";
+    return nullptr;
+  }
+  const std::optional<CuptiApi> api = load_cupti(reason);
+  if (!api) return nullptr;
+  auto activity = DeviceActivity::start(*api, session, reason);
+  if (activity == nullptr) return nullptr;
+  auto cuda = std::make_unique<Cuda>(session, std::move(activity));
+  cuda->start_rest();
+  return cuda;
+}
+#else
+std::unique_ptr<DeviceRecording> start_cuda(Session&, std::string& reason) {
+  reason =
+      "GPU: this build of firelane has no CUPTI; build it where CUPTI's headers are (pip install nvidia-cuda-cupti)";
+  return nullptr;
+}
+#endif
+
+}  // namespace
+
+std::unique_ptr<DeviceRecording> DeviceRecording::start(Session& session) noexcept {
+  try {
+    std::string reason;
+    if (auto cuda = start_cuda(session, reason)) return cuda;
+    session.add_loss(reason, 0);
+  } catch (const std::exception& error) {
+    session.add_loss(std::string("GPU: ") + error.what(), 0);
+  }
+  return std::make_unique<NoDevice>();
+}
+
+}  // namespace firelane

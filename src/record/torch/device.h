@@ -1,0 +1,25 @@
+// All that a recording does with the GPU: activity (record/cupti), memory, power. What cannot be had becomes a loss.
+#pragma once
+
+#include <memory>
+
+#include "record/core/session.h"
+
+namespace firelane {
+
+class DeviceRecording {
+ public:
+  // Never null; without a GPU it does nothing. Device activity before open_window() is warm-up.
+  static std::unique_ptr<DeviceRecording> start(Session& session) noexcept;
+  virtual ~DeviceRecording() = default;
+
+  virtual void open_window() noexcept = 0;
+  // Neither waits for the device.
+  virtual void pause() noexcept = 0;
+  virtual void resume() noexcept = 0;
+  // Waits for the work that is queued, so that all of it is in the trace; then everything is off. Before
+  // Session::stop().
+  virtual void stop() noexcept = 0;
+};
+
+}  // namespace firelane

@@ -37,9 +37,9 @@ class FakeCupti {
     return {.get_version = [](uint32_t* v) { return *v = 130001, CUPTI_SUCCESS; },
             .get_timestamp = [](uint64_t* ns) { return *ns = current()->now_ns += 1000, CUPTI_SUCCESS; },
             .register_callbacks =
-                [](CUpti_BuffersCallbackRequestFunc request, CUpti_BuffersCallbackCompleteFunc complete) {
-                  current()->request = request;
-                  current()->complete = complete;
+                [](CUpti_BuffersCallbackRequestFunc on_request, CUpti_BuffersCallbackCompleteFunc on_complete) {
+                  current()->request = on_request;
+                  current()->complete = on_complete;
                   return CUPTI_SUCCESS;
                 },
             .enable =

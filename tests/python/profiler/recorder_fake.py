@@ -12,6 +12,12 @@ class FakeRecorder:
     def resume(self):
         self.log.append("resume")
 
+    def resume_device(self):
+        self.log.append("resume device")
+
+    def pause_device(self):
+        self.log.append("pause device")
+
     def pause(self):
         self.log.append("pause")
 

@@ -1,0 +1,73 @@
+#!/usr/bin/env python3
+"""Records every program of programs.py with firelane and with torch.profiler: NAME.lane and NAME.json.gz.
+
+    tests/gpu/record_both.py FOLDER [NAME ...]
+
+Needs the recorder only, so that it runs where the rest of firelane is not built; test_parity.py compares the files.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+import traceback
+from pathlib import Path
+
+import torch
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(Path(__file__).parent))
+from programs import PROGRAMS  # noqa: E402
+
+
+def load_recorder():
+    """The compiled recorder alone: the package would ask for the reader, too."""
+    name = "_record_torch_" + "_".join(torch.__version__.split(".")[:2])
+    files = sorted((ROOT / "python/firelane").glob(name + ".*.so"))
+    if not files:
+        raise SystemExit(f"record_both: {name} is not built; `make build` builds it")
+    spec = importlib.util.spec_from_file_location(name, files[0])
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def with_firelane(recorder, run, path: Path) -> list[str]:
+    session = recorder.start(recorder.RecordOptions(shapes=True, memory=True, cuda=True))
+    run()
+    session.stop()
+    session.save(str(path))
+    return [f"{x.reason}: {x.count}" for x in session.losses]
+
+
+def with_torch(run, path: Path) -> None:
+    activities = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
+    config = torch._C._profiler._ExperimentalConfig(profile_all_threads=False)
+    with torch.profiler.profile(activities=activities, record_shapes=True, profile_memory=True, experimental_config=config) as p:
+        run()
+    p.export_chrome_trace(str(path))
+
+
+def main() -> None:
+    folder = Path(sys.argv[1])
+    folder.mkdir(parents=True, exist_ok=True)
+    recorder = load_recorder()
+    notes = {}
+    for name in sys.argv[2:] or PROGRAMS:
+        try:
+            torch.manual_seed(0)
+            run = PROGRAMS[name]()
+            for _ in range(3):
+                run()
+            torch.cuda.synchronize()
+            notes[name] = with_firelane(recorder, run, folder / f"{name}.lane")
+            with_torch(run, folder / f"{name}.json.gz")
+        except Exception:
+            notes[name] = ["failed: " + traceback.format_exc()]
+        print(name, notes[name], flush=True)
+    (folder / "notes.json").write_text(json.dumps(notes, indent=1))
+
+
+if __name__ == "__main__":
+    main()

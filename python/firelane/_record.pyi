@@ -39,6 +39,8 @@ class RecordOptions:
     """Keep the file when the Recorder goes, without save(). Set it when the user named `output`."""
     cuda: bool
     """Kernels, copies, waits, the calls behind them, and the GPU's power. What cannot be had is in `losses`."""
+    cuda_sync: bool
+    """With `cuda`: also what each wait waited for. Costs as much as everything else together."""
 
     def __init__(
         self,
@@ -53,6 +55,7 @@ class RecordOptions:
         output: str | PathLike[str] = "",
         keep: bool = False,
         cuda: bool = False,
+        cuda_sync: bool = False,
     ) -> None: ...
 
 class Loss:

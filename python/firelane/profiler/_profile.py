@@ -88,6 +88,7 @@ class _KinetoProfile:
             with_modules=self.with_modules,
             use_cpu=ProfilerActivity.CPU in self.activities,
             use_device=self.use_device if _is_available(self.use_device) else None,
+            cuda_sync=bool(getattr(self.experimental_config, "enable_cuda_sync_events", False)),
             output=self._output(),
         )
         if self.acc_events and self._finished is not None and self._finished not in self._kept:

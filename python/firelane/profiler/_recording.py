@@ -39,6 +39,7 @@ class RecordFlags:
     with_modules: bool = False
     use_cpu: bool = True
     use_device: str | None = None
+    cuda_sync: bool = False
     output: str = ""
     is_temporary: bool = False  # the file at `output` goes unless save() moves it
 
@@ -74,6 +75,7 @@ class Recording:
             modules=f.with_modules,
             flops=f.with_flops,
             cuda=f.use_device == "cuda",
+            cuda_sync=f.cuda_sync,
             start_paused=True,
             output=f.output,
             keep=bool(f.output) and not f.is_temporary,

@@ -42,6 +42,7 @@ struct RecordOptions {
   bool modules = false;
   bool flops = false;           // hooks record shapes then; readers compute FLOPs from them
   bool cuda = false;            // what the GPU does, its memory (with `memory`) and its power
+  bool cuda_sync = false;       // with `cuda`: also what each wait waited for; dear
   bool concrete_inputs = true;  // with shapes: the values of numbers and lists of numbers
 
   bool start_paused = false;  // nothing is recorded until resume()

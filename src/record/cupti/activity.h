@@ -5,9 +5,9 @@
 //   activity->open_window();       // what ended before this is left out
 //   activity->stop();              // before session.stop(), which writes the rest
 //
-// No timestamp callback and no external ids: clocks are mapped by paired readings (a note every second), ops are linked
-// to launches by thread and time. After stop() nothing is enabled and our callbacks do nothing; CUPTI itself stays
-// loaded, for cuptiFinalize while a program runs is unsafe.
+// No timestamp callback and no external ids: clocks are mapped by paired readings (a note every second), ops are
+// linked to launches by thread and time. stop() leaves the process as it was before: nothing enabled, and CUPTI gone
+// from the path of every CUDA call (cuptiFinalize; the next start brings it back).
 #pragma once
 
 #include <atomic>
@@ -37,8 +37,8 @@ class DeviceActivity final : public DeviceSource {
   void open_window() noexcept;
   void pause() noexcept;
   void resume() noexcept;
-  // Everything off, all buffers handed over. Work that still runs on the device is lost (and counted): synchronise
-  // before if it is wanted. Idempotent.
+  // Everything off, all buffers handed over. REQUIRES: the device was synchronised; what still runs is lost.
+  // Idempotent.
   void stop() noexcept;
 
   void drain(DeviceSink& sink) override;

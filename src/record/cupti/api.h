@@ -25,6 +25,7 @@ struct CuptiApi {
   // Since CUDA 12.5; null before.
   CUptiResult (*enable_runtime_call)(CUpti_CallbackId, uint8_t on) = nullptr;
   CUptiResult (*enable_driver_call)(CUpti_CallbackId, uint8_t on) = nullptr;
+  CUptiResult (*finalize)() = nullptr;
 };
 
 // The library that the process already uses (torch brings its own), else FIRELANE_CUPTI, the CUDA toolkit's, the

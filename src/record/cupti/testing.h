@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstring>
 #include <map>
+#include <mutex>
 #include <set>
 #include <string>
 #include <vector>
@@ -73,7 +74,8 @@ class FakeCupti {
             .set_thread_id_type =
                 [](CUpti_ActivityThreadIdType type) { return current()->thread_id_type = type, CUPTI_SUCCESS; },
             .enable_runtime_call = [](CUpti_CallbackId id, uint8_t on) { return set(current()->runtime, id, on); },
-            .enable_driver_call = [](CUpti_CallbackId id, uint8_t on) { return set(current()->driver, id, on); }};
+            .enable_driver_call = [](CUpti_CallbackId id, uint8_t on) { return set(current()->driver, id, on); },
+            .finalize = [] { return ++current()->finalized, CUPTI_SUCCESS; }};
   }
 
   // One full buffer. `cut` bytes of its end are not valid.
@@ -90,7 +92,10 @@ class FakeCupti {
       std::memcpy(buffer + used, record.data(), record.size());
       used += (record.size() + 7) / 8 * 8;
     }
-    offsets[buffer] = begins;
+    {
+      const std::lock_guard lock(mutex);
+      offsets[buffer] = begins;
+    }
     complete(nullptr, 0, buffer, bytes, used - cut);
   }
   // What the next flush brings.
@@ -111,6 +116,7 @@ class FakeCupti {
   std::map<uint32_t, const char*> driver_calls = {{307, "cuLaunchKernel"}, {5, "cuCtxGetCurrent"}};
   size_t dropped = 0;
   int forced_flushes = 0;
+  int finalized = 0;
 
  private:
   static FakeCupti*& current() {
@@ -126,6 +132,7 @@ class FakeCupti {
     return CUPTI_SUCCESS;
   }
   static CUptiResult next_record(uint8_t* buffer, size_t valid_bytes, CUpti_Activity** record) {
+    const std::lock_guard lock(current()->mutex);
     const std::vector<size_t>& begins = current()->offsets[buffer];
     size_t next = 0;
     if (*record != nullptr) {
@@ -137,6 +144,7 @@ class FakeCupti {
     return CUPTI_SUCCESS;
   }
 
+  std::mutex mutex;  // the drain reads while a test feeds
   std::map<uint8_t*, std::vector<size_t>> offsets;
   std::vector<std::vector<Bytes>> held;
 };

@@ -6,7 +6,8 @@
 Two programs: a loop of tiny ops (x.add_(1)), and the training step of an 8-layer GPT (bf16, AdamW, launch-bound). Each
 round times both under every recorder in turn, wall clock, between two synchronisations; starting, stopping and untimed
 warm-up steps are outside. A figure is the median over rounds of the ratio to the same round without a recorder.
-torch.profiler leaves CUPTI in the process, which slows everything after it down; here it is made to leave.
+Both leave CUPTI in the process, which slows what comes after down; here it is made to leave between recordings, and what
+one recording of firelane's leaves behind is timed at the beginning.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def recorders(native):
     for name, flags in FLAGS.items():
         yield (
             f"firelane {name}",
-            lambda flags=flags: native.start(native.RecordOptions(cuda=True, **flags)),
+            lambda flags=flags: native.start(native.RecordOptions(cuda=True, cuda_detach=True, **flags)),
             lambda session: session.stop(),
         )
 
@@ -79,7 +80,7 @@ def main() -> None:
     seconds: dict[str, dict[str, list[float]]] = {p: {} for p in programs}
     for run, times in programs.values():
         timed(run, times)
-    before = {p: timed(run, times) for p, (run, times) in programs.items()}
+    before = {p: [timed(run, times) for _ in range(5)] for p, (run, times) in programs.items()}
 
     # The first recording of the process pays for CUPTI's start; the step after a recording must be as before.
     begin = time.perf_counter()
@@ -91,6 +92,9 @@ def main() -> None:
     print("losses", [str(x) for x in session.losses], flush=True)
     after = {p: [timed(run, times) for _ in range(5)] for p, (run, times) in programs.items()}
 
+    native.start(native.RecordOptions(cuda=True, cuda_detach=True)).stop()
+    detached = {p: [timed(run, times) for _ in range(5)] for p, (run, times) in programs.items()}
+
     for number in range(args.rounds):
         for name, start, stop in recorders(native):
             session = start()
@@ -101,12 +105,13 @@ def main() -> None:
         print(f"round {number} done", flush=True)
 
     result = {"device": torch.cuda.get_device_name(), "torch": torch.__version__, "first_start_s": first_start, "seconds": seconds,
-              "before_s": before, "after_firelane_s": after}
+              "before_s": before, "after_firelane_s": after, "after_detaching_s": detached}
     print(f"first start {first_start:.2f} s")
     for program, by_name in seconds.items():
         base = by_name["nothing"]
         print(f"\n{program}: {statistics.median(base) * 1e6:.1f} us without a recorder "
-              f"(before any recording {before[program] * 1e6:.1f}, after one {statistics.median(after[program]) * 1e6:.1f})")
+              f"(before any recording {statistics.median(before[program]) * 1e6:.1f}, after one "
+              f"{statistics.median(after[program]) * 1e6:.1f}, after detaching {statistics.median(detached[program]) * 1e6:.1f})")
         added = {}
         for name, times in by_name.items():
             ratio = statistics.median(t / b for t, b in zip(times, base))

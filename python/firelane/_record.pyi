@@ -41,6 +41,8 @@ class RecordOptions:
     """Kernels, copies, waits, the calls behind them, and the GPU's power. What cannot be had is in `losses`."""
     cuda_sync: bool
     """With `cuda`: also what each wait waited for. Costs as much as everything else together."""
+    cuda_detach: bool
+    """With `cuda`: stop() takes CUPTI out of the process. Crashes threads that use the GPU at that moment."""
 
     def __init__(
         self,
@@ -56,6 +58,7 @@ class RecordOptions:
         keep: bool = False,
         cuda: bool = False,
         cuda_sync: bool = False,
+        cuda_detach: bool = False,
     ) -> None: ...
 
 class Loss:

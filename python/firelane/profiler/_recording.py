@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import sys
+import os
 import time
 import uuid
 import warnings
@@ -76,6 +77,7 @@ class Recording:
             flops=f.with_flops,
             cuda=f.use_device == "cuda",
             cuda_sync=f.cuda_sync,
+            cuda_detach=os.environ.get("TEARDOWN_CUPTI") == "1",  # torch.profiler's word for it
             start_paused=True,
             output=f.output,
             keep=bool(f.output) and not f.is_temporary,

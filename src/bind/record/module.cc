@@ -68,7 +68,8 @@ void bind_options(nb::module_& m) {
       .def(
           "__init__",
           [](RecordOptions* self, bool shapes, bool memory, bool python_stacks, bool modules, bool flops,
-             bool concrete_inputs, bool start_paused, nb::handle output, bool keep, bool cuda, bool cuda_sync) {
+             bool concrete_inputs, bool start_paused, nb::handle output, bool keep, bool cuda, bool cuda_sync,
+             bool cuda_detach) {
             new (self) RecordOptions();
             self->shapes = shapes;
             self->memory = memory;
@@ -81,10 +82,11 @@ void bind_options(nb::module_& m) {
             self->keep = keep;
             self->cuda = cuda;
             self->cuda_sync = cuda_sync;
+            self->cuda_detach = cuda_detach;
           },
           nb::kw_only(), "shapes"_a = false, "memory"_a = false, "python_stacks"_a = false, "modules"_a = false,
           "flops"_a = false, "concrete_inputs"_a = true, "start_paused"_a = false, "output"_a = "", "keep"_a = false,
-          "cuda"_a = false, "cuda_sync"_a = false)
+          "cuda"_a = false, "cuda_sync"_a = false, "cuda_detach"_a = false)
       .def_rw("shapes", &RecordOptions::shapes)
       .def_rw("memory", &RecordOptions::memory)
       .def_rw("python_stacks", &RecordOptions::python_stacks)
@@ -97,7 +99,8 @@ void bind_options(nb::module_& m) {
           [](RecordOptions& self, nb::handle path) { self.output = path_text(path); })
       .def_rw("keep", &RecordOptions::keep)
       .def_rw("cuda", &RecordOptions::cuda)
-      .def_rw("cuda_sync", &RecordOptions::cuda_sync);
+      .def_rw("cuda_sync", &RecordOptions::cuda_sync)
+      .def_rw("cuda_detach", &RecordOptions::cuda_detach);
 }
 
 void bind_status(nb::module_& m) {

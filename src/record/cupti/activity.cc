@@ -38,7 +38,7 @@ std::unique_ptr<DeviceActivity> DeviceActivity::start(const CuptiApi& api, Sessi
       reason = "GPU: another recording of this process holds the GPU; stop it first";
       return nullptr;
     }
-    activity->calls_ = wanted_calls(api);
+    activity->unwanted_ = unwanted_calls(api);
     BufferQueue::Full left;
     while (buffers().next(left)) buffers().release(left.data);  // of a recording that was stopped before
     if (!activity->enable(reason)) {
@@ -46,6 +46,8 @@ std::unique_ptr<DeviceActivity> DeviceActivity::start(const CuptiApi& api, Sessi
       activity->stop();
       return nullptr;
     }
+    size_t of_others = 0;  // records that were dropped before our time
+    api.dropped_records(nullptr, 0, &of_others);
     activity->note_clock(PairRole::kStart);
     session.set_device_source(activity.get());
     return activity;
@@ -113,14 +115,12 @@ bool DeviceActivity::enable(std::string& reason) noexcept {
       if (!ok(api_.enable(kind))) return false;
     }
   }
-  filter_calls_ = api_.enable_runtime_call == nullptr || api_.enable_driver_call == nullptr;
-  if (filter_calls_) return ok(api_.enable(CUPTI_ACTIVITY_KIND_RUNTIME)) && ok(api_.enable(CUPTI_ACTIVITY_KIND_DRIVER));
-  for (const CUpti_CallbackId id : calls_.runtime) {
-    if (!ok(api_.enable_runtime_call(id, 1))) return false;
-  }
-  for (const CUpti_CallbackId id : calls_.driver) {
-    if (!ok(api_.enable_driver_call(id, 1))) return false;
-  }
+  if (!ok(api_.enable(CUPTI_ACTIVITY_KIND_RUNTIME)) || !ok(api_.enable(CUPTI_ACTIVITY_KIND_DRIVER))) return false;
+  // All are on now. Turning on only the wanted ones succeeds, too, but gives no records (CUDA 13.0). What an older
+  // library cannot turn off the decoder leaves out.
+  if (api_.enable_runtime_call == nullptr || api_.enable_driver_call == nullptr) return true;
+  for (const CUpti_CallbackId id : unwanted_.runtime) api_.enable_runtime_call(id, 0);
+  for (const CUpti_CallbackId id : unwanted_.driver) api_.enable_driver_call(id, 0);
   return true;
 }
 
@@ -132,13 +132,8 @@ void DeviceActivity::disable() noexcept {
   if (session_.options().cuda_sync) {
     for (const CUpti_ActivityKind kind : kSyncKinds) api_.disable(kind);
   }
-  if (filter_calls_) {
-    api_.disable(CUPTI_ACTIVITY_KIND_RUNTIME);
-    api_.disable(CUPTI_ACTIVITY_KIND_DRIVER);
-  } else {
-    for (const CUpti_CallbackId id : calls_.runtime) api_.enable_runtime_call(id, 0);
-    for (const CUpti_CallbackId id : calls_.driver) api_.enable_driver_call(id, 0);
-  }
+  api_.disable(CUPTI_ACTIVITY_KIND_RUNTIME);
+  api_.disable(CUPTI_ACTIVITY_KIND_DRIVER);
   api_.set_thread_id_type(thread_id_type_);
 }
 
@@ -166,10 +161,12 @@ void DeviceActivity::stop() noexcept {
   api_.flush_all(0);
   disable();
   api_.flush_all(0);
-  // With every kind off CUPTI still slows each call down by a fifth and more, until it leaves the process.
+  // With every kind off CUPTI still costs each call a little, until it leaves the process. Seen to crash a thread that
+  // was inside of a CUDA call, so only on request.
   uint32_t version = 0;
   api_.get_version(&version);
-  if (api_.finalize != nullptr && version >= kFinalizeVersion) api_.finalize();
+  const bool can_leave = api_.finalize != nullptr && version >= kFinalizeVersion;
+  if (session_.options().cuda_detach && can_leave) api_.finalize();
   g_active.store(nullptr, std::memory_order_release);
 }
 
@@ -205,7 +202,7 @@ void DeviceActivity::drain(DeviceSink& sink) {
   const uint64_t from = from_ns_.load();
   BufferQueue::Full buffer;
   while (buffers().next(buffer)) {
-    if (from != UINT64_MAX) decoder_.decode(buffer, from, filter_calls_, sink);
+    if (from != UINT64_MAX) decoder_.decode(buffer, from, sink);
     size_t dropped = 0;
     if (api_.dropped_records(static_cast<CUcontext>(buffer.context), buffer.stream, &dropped) == CUPTI_SUCCESS) {
       lost_ += dropped;

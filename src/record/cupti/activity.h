@@ -6,8 +6,9 @@
 //   activity->stop();              // before session.stop(), which writes the rest
 //
 // No timestamp callback and no external ids: clocks are mapped by paired readings (a note every second), ops are
-// linked to launches by thread and time. stop() leaves the process as it was before: nothing enabled, and CUPTI gone
-// from the path of every CUDA call (cuptiFinalize; the next start brings it back).
+// linked to launches by thread and time. After stop() nothing is enabled and our callbacks do nothing. CUPTI itself
+// stays loaded: cuptiFinalize while another thread is inside of a CUDA call crashes that thread (RecordOptions has
+// cuda_detach for programs that know better).
 #pragma once
 
 #include <atomic>
@@ -55,9 +56,8 @@ class DeviceActivity final : public DeviceSource {
   const CuptiApi api_;
   Session& session_;
   ActivityDecoder decoder_;
-  CallIds calls_;
+  CallIds unwanted_;
   CUpti_ActivityThreadIdType thread_id_type_ = CUPTI_ACTIVITY_THREAD_ID_TYPE_DEFAULT;
-  bool filter_calls_ = false;
   bool stopped_ = false;
   std::mutex mutex_;  // guards the two below
   bool enabled_ = false;

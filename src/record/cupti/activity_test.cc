@@ -113,13 +113,12 @@ TEST_F(Activity, only_calls_that_somebody_needs_are_enabled_and_all_is_off_after
   begin(fake.api());
   EXPECT_EQ(fake.runtime, (std::set<CUpti_CallbackId>{31, 211}));
   EXPECT_EQ(fake.driver, (std::set<CUpti_CallbackId>{307}));
-  EXPECT_FALSE(fake.kinds.contains(kRuntime));
   EXPECT_FALSE(fake.kinds.contains(CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION));
   EXPECT_EQ(fake.thread_id_type, CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM);
   finish();
   EXPECT_TRUE(fake.is_quiet());
   EXPECT_EQ(fake.forced_flushes, 0);
-  EXPECT_EQ(fake.finalized, 1);
+  EXPECT_EQ(fake.finalized, 0);
   EXPECT_EQ(fake.thread_id_type, CUPTI_ACTIVITY_THREAD_ID_TYPE_DEFAULT);
   fake.feed({kernel(1, 2, 3)});  // comes late: goes nowhere
 }
@@ -132,6 +131,14 @@ TEST_F(Activity, waits_cost_much_and_are_recorded_only_when_asked_for) {
   EXPECT_FALSE(fake.kinds.contains(CUPTI_ACTIVITY_KIND_CUDA_EVENT));
   EXPECT_TRUE(fake.kinds.contains(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL));
   finish();
+}
+
+TEST_F(Activity, cupti_leaves_the_process_only_on_request) {
+  session = start({.cuda = true, .cuda_detach = true, .output = folder / "run.lane"});
+  std::string reason;
+  activity = DeviceActivity::start(fake.api(), *session, reason);
+  finish();
+  EXPECT_EQ(fake.finalized, 1);
 }
 
 TEST_F(Activity, an_older_cupti_records_all_calls_and_the_decoder_filters) {
@@ -177,7 +184,8 @@ TEST_F(Activity, dropped_cut_off_and_unknown_records_are_counted) {
   CUpti_Activity unknown{};
   unknown.kind = CUPTI_ACTIVITY_KIND_MARKER;
   fake.feed({bytes_of(unknown), kernel(2'000'040, 2'000'050, 3)});
-  for (size_t cut = 0; cut < sizeof(CUpti_ActivityKernel9); cut += 24) fake.feed({kernel(2'000'060, 2'000'070, 4)}, cut);
+  for (size_t cut = 0; cut < sizeof(CUpti_ActivityKernel9); cut += 24)
+    fake.feed({kernel(2'000'060, 2'000'070, 4)}, cut);
   const std::string text = finish();
   EXPECT_NE(text.find("kernel 2000000"), std::string::npos) << text;
   EXPECT_NE(text.find("kernel 2000040"), std::string::npos) << text;

@@ -48,13 +48,14 @@ void collect(const CuptiApi& api, CUpti_CallbackDomain domain, uint32_t count, s
   for (uint32_t id = 1; id < count + kMoreIds; ++id) {
     const char* name = nullptr;
     if (api.callback_name(domain, id, &name) != CUPTI_SUCCESS || name == nullptr) continue;
-    if (is_wanted_call(plain_call_name(name))) ids.push_back(id);
+    if (!is_wanted_call(plain_call_name(name))) ids.push_back(id);
   }
 }
 
 }  // namespace
 
 std::string_view plain_call_name(std::string_view name) {
+  while (name.starts_with('_')) name.remove_prefix(1);
   const size_t mark = name.rfind("_v");
   if (mark == std::string_view::npos || name.size() - mark < 6) return name;  // _v3020 at least
   const std::string_view digits = name.substr(mark + 2);
@@ -67,7 +68,7 @@ bool is_wanted_call(std::string_view plain_name) {
                      [&](std::string_view begin) { return plain_name.starts_with(begin); });
 }
 
-CallIds wanted_calls(const CuptiApi& api) {
+CallIds unwanted_calls(const CuptiApi& api) {
   CallIds ids;
   collect(api, CUPTI_CB_DOMAIN_RUNTIME_API, CUPTI_RUNTIME_TRACE_CBID_SIZE, ids.runtime);
   collect(api, CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_DRIVER_TRACE_CBID_SIZE, ids.driver);

@@ -11,7 +11,7 @@
 
 namespace firelane {
 
-// "cudaLaunchKernel_v7000" -> "cudaLaunchKernel"; "cuMemcpyHtoDAsync_v2" stays.
+// "cudaLaunchKernel_v7000", "__cudaLaunchKernel_v13000" -> "cudaLaunchKernel"; "cuMemcpyHtoDAsync_v2" stays.
 std::string_view plain_call_name(std::string_view name);
 bool is_wanted_call(std::string_view plain_name);
 
@@ -19,7 +19,7 @@ struct CallIds {
   std::vector<CUpti_CallbackId> runtime;
   std::vector<CUpti_CallbackId> driver;
 };
-// The ids of the wanted calls that this CUPTI knows.
-CallIds wanted_calls(const CuptiApi& api);
+// The ids of all other calls that this CUPTI knows.
+CallIds unwanted_calls(const CuptiApi& api);
 
 }  // namespace firelane

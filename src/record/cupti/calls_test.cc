@@ -8,6 +8,7 @@ namespace {
 
 TEST(Calls, versions_are_cut_off_and_other_suffixes_stay) {
   EXPECT_EQ(plain_call_name("cudaLaunchKernel_v7000"), "cudaLaunchKernel");
+  EXPECT_EQ(plain_call_name("__cudaLaunchKernel_v13000"), "cudaLaunchKernel");
   EXPECT_EQ(plain_call_name("cudaMemcpyAsync_ptsz_v7000"), "cudaMemcpyAsync_ptsz");
   EXPECT_EQ(plain_call_name("cuMemcpyHtoDAsync_v2"), "cuMemcpyHtoDAsync_v2");
   EXPECT_EQ(plain_call_name("cuLaunchKernel"), "cuLaunchKernel");

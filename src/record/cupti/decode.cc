@@ -22,7 +22,7 @@ int64_t number(uint64_t value) { return static_cast<int64_t>(value); }
 
 }  // namespace
 
-void ActivityDecoder::decode(const BufferQueue::Full& buffer, uint64_t from_ns, bool filter_calls, DeviceSink& sink) {
+void ActivityDecoder::decode(const BufferQueue::Full& buffer, uint64_t from_ns, DeviceSink& sink) {
   CUpti_Activity* at = nullptr;
   const uint8_t* end = buffer.data + buffer.valid_bytes;
   while (true) {
@@ -33,7 +33,7 @@ void ActivityDecoder::decode(const BufferQueue::Full& buffer, uint64_t from_ns, 
       ++broken_;
       break;
     }
-    record(at, static_cast<size_t>(end - bytes), from_ns, filter_calls, sink);
+    record(at, static_cast<size_t>(end - bytes), from_ns, sink);
     sink.checkpoint();
   }
 }
@@ -65,8 +65,7 @@ uint32_t ActivityDecoder::kernel_name(const char* name, DeviceSink& sink) {
   return at->second;
 }
 
-void ActivityDecoder::record(const CUpti_Activity* record, size_t room, uint64_t from_ns, bool filter_calls,
-                             DeviceSink& sink) {
+void ActivityDecoder::record(const CUpti_Activity* record, size_t room, uint64_t from_ns, DeviceSink& sink) {
   switch (record->kind) {
     case CUPTI_ACTIVITY_KIND_KERNEL:
     case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL: {
@@ -189,7 +188,7 @@ void ActivityDecoder::record(const CUpti_Activity* record, size_t room, uint64_t
       if (!is_timed(c->start, c->end, from_ns)) return;
       const bool driver = record->kind == CUPTI_ACTIVITY_KIND_DRIVER;
       const CallName& name = call_name(driver, c->cbid, sink);
-      if (filter_calls && !name.wanted) return;
+      if (!name.wanted) return;
       sink.rows().add(CallRow{.start_ns = number(c->start),
                               .duration_ns = number(c->end - c->start),
                               .thread_id = c->threadId,

@@ -16,8 +16,8 @@ class ActivityDecoder {
  public:
   explicit ActivityDecoder(const CuptiApi& api) : api_(api) {}
 
-  // `from_ns`: what ended before is left out (the warm-up). Calls are filtered when the library could not.
-  void decode(const BufferQueue::Full& buffer, uint64_t from_ns, bool filter_calls, DeviceSink& sink);
+  // `from_ns`: what ended before is left out (the warm-up).
+  void decode(const BufferQueue::Full& buffer, uint64_t from_ns, DeviceSink& sink);
 
   // Since the last take: records cut off or of a kind that nobody asked for; work without both times.
   uint64_t take_broken() { return std::exchange(broken_, 0); }
@@ -28,7 +28,7 @@ class ActivityDecoder {
     uint32_t text = 0;
     bool wanted = true;
   };
-  void record(const CUpti_Activity* record, size_t room, uint64_t from_ns, bool filter_calls, DeviceSink& sink);
+  void record(const CUpti_Activity* record, size_t room, uint64_t from_ns, DeviceSink& sink);
   bool is_timed(uint64_t start, uint64_t end, uint64_t from_ns);
   const CallName& call_name(bool driver, CUpti_CallbackId id, DeviceSink& sink);
   uint32_t kernel_name(const char* name, DeviceSink& sink);

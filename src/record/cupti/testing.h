@@ -47,9 +47,15 @@ class FakeCupti {
                 [](CUpti_ActivityKind kind) {
                   if (kind == current()->refused_kind) return current()->refusal;
                   current()->kinds.insert(kind);
+                  current()->set_calls(kind, true);
                   return CUPTI_SUCCESS;
                 },
-            .disable = [](CUpti_ActivityKind kind) { return current()->kinds.erase(kind), CUPTI_SUCCESS; },
+            .disable =
+                [](CUpti_ActivityKind kind) {
+                  current()->kinds.erase(kind);
+                  current()->set_calls(kind, false);
+                  return CUPTI_SUCCESS;
+                },
             .flush_all =
                 [](uint32_t flag) {
                   current()->forced_flushes += flag != 0;
@@ -122,6 +128,17 @@ class FakeCupti {
   static FakeCupti*& current() {
     static FakeCupti* fake = nullptr;
     return fake;
+  }
+  // As in CUPTI, a kind is all of its calls or none.
+  void set_calls(CUpti_ActivityKind kind, bool on) {
+    if (kind == CUPTI_ACTIVITY_KIND_RUNTIME) set_all(runtime, runtime_calls, on);
+    if (kind == CUPTI_ACTIVITY_KIND_DRIVER) set_all(driver, driver_calls, on);
+  }
+  static void set_all(std::set<CUpti_CallbackId>& ids, const std::map<uint32_t, const char*>& names, bool on) {
+    ids.clear();
+    for (const auto& [id, name] : names) {
+      if (on) ids.insert(id);
+    }
   }
   static CUptiResult set(std::set<CUpti_CallbackId>& ids, CUpti_CallbackId id, uint8_t on) {
     if (on != 0) {

@@ -1,0 +1,79 @@
+"""The same program under firelane and under torch.profiler: the same kernels on the same streams, by the same ops.
+
+The pairs are recorded here, where there is a GPU, or taken from the folder FIRELANE_GPU_PAIRS (record_both.py writes one
+where only the recorder is built).
+"""
+
+from __future__ import annotations
+
+import collections
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parents[1] / "python"))
+firelane = pytest.importorskip("firelane", reason="the reader is not built here: record_both.py and FIRELANE_GPU_PAIRS")
+
+NAMES = ["train", "streams", "copies", "graph", "threads", "decode", "compiled", "out_of_memory", "workers"]
+
+
+@pytest.fixture(scope="session")
+def pairs(tmp_path_factory) -> Path:
+    if folder := os.environ.get("FIRELANE_GPU_PAIRS"):
+        return Path(folder)
+    import torch
+
+    if not torch.cuda.is_available():
+        pytest.skip("torch finds no GPU")
+    folder = tmp_path_factory.mktemp("pairs")
+    subprocess.run([sys.executable, str(HERE / "record_both.py"), str(folder)], check=True, timeout=600)
+    return folder
+
+
+def both(pairs: Path, name: str):
+    return firelane.open(str(pairs / f"{name}.lane")), firelane.open(str(pairs / f"{name}.json.gz"))
+
+
+def rows(trace, query: str) -> list[tuple]:
+    table = trace.sql(query)
+    columns = [table.column(c) for c in table.column_names]
+    return list(zip(*columns)) if columns else []
+
+
+WORK = "kind in ('kernel', 'copy', 'set')"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_same_work_on_the_same_streams(pairs, name):
+    ours, torchs = (
+        collections.Counter(rows(t, f"select name, stream from device_slices where {WORK}")) for t in both(pairs, name)
+    )
+    assert ours == torchs
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_work_belongs_to_the_same_ops(pairs, name):
+    query = f"""select d.name, coalesce(o.name, '') from device_slices d left join host_slices o on o.id = d.op
+                where d.{WORK}"""
+    ours, torchs = (collections.Counter(rows(t, query)) for t in both(pairs, name))
+    different = sum((ours - torchs).values())
+    assert different <= 0.001 * sum(torchs.values())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_kernel_starts_before_its_launch_and_every_one_has_one(pairs, name):
+    trace = both(pairs, name)[0]
+    losses = {loss["name"]: loss["count"] for loss in trace.info["losses"]}
+    assert losses.get("link.kernel_before_launch", 0) == 0
+    assert losses.get("link.device_slice_without_launch", 0) == 0
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_same_device_memory_was_asked_for(pairs, name):
+    query = "select kind, count(*), sum(bytes) from memory_events where device_type = 1 group by kind order by kind"
+    ours, torchs = (rows(t, query) for t in both(pairs, name))
+    assert ours == torchs

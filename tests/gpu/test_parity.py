@@ -39,9 +39,7 @@ def both(pairs: Path, name: str):
 
 
 def rows(trace, query: str) -> list[tuple]:
-    table = trace.sql(query)
-    columns = [table.column(c) for c in table.column_names]
-    return list(zip(*columns)) if columns else []
+    return [tuple(row.values()) for row in trace.sql(query)]
 
 
 WORK = "kind in ('kernel', 'copy', 'set')"
@@ -72,7 +70,8 @@ def test_no_kernel_starts_before_its_launch_and_every_one_has_one(pairs, name):
     assert losses.get("link.device_slice_without_launch", 0) == 0
 
 
-@pytest.mark.parametrize("name", NAMES)
+# torch.profiler does not see the memory of threads that it did not start on.
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "threads"])
 def test_the_same_device_memory_was_asked_for(pairs, name):
     query = "select kind, count(*), sum(bytes) from memory_events where device_type = 1 group by kind order by kind"
     ours, torchs = (rows(t, query) for t in both(pairs, name))

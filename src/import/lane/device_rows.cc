@@ -152,7 +152,7 @@ void DeviceRows::copy(const CopyRow& row) {
   s.kind = DeviceKind::kCopy;
   s.detail = static_cast<Row>(part_.copies.size());
   device_of_context_[row.context] = s.device;
-  part_.copies.push_back({.bytes = row.bytes, .bandwidth_gb_s = bandwidth(row.bytes, row.duration_ns)});
+  part_.copies.push_back({.bytes = row.bytes});
 }
 
 void DeviceRows::set(const SetRow& row) {
@@ -161,7 +161,7 @@ void DeviceRows::set(const SetRow& row) {
   s.category = set_;
   s.kind = DeviceKind::kSet;
   s.detail = static_cast<Row>(part_.copies.size());
-  part_.copies.push_back({.bytes = row.bytes, .bandwidth_gb_s = bandwidth(row.bytes, row.duration_ns)});
+  part_.copies.push_back({.bytes = row.bytes});
 }
 
 void DeviceRows::call(const CallRow& row, StringId name) {
@@ -224,16 +224,30 @@ void DeviceRows::convert_times(const TickConverter& line, int64_t base_ns) {
   const int64_t zero = line.unix_ns(first.ticks) - base_ns;
   const double device_span = static_cast<double>(last.device_ns) - static_cast<double>(first.device_ns);
   const double host_span = static_cast<double>(line.unix_ns(last.ticks) - line.unix_ns(first.ticks));
+  // torch.profiler leaves a callback in CUPTI that gives the processor's ticks as times: then the clocks are the same.
+  const bool counts_ticks = std::abs(static_cast<double>(first.device_ns) - static_cast<double>(first.ticks)) < 1e7;
   // Two readings less than a millisecond apart say nothing about the clocks' speeds.
-  const double slope = device_span > 1e6 && host_span > 0 ? host_span / device_span : 1.0;
+  const double slope = counts_ticks                         ? line.ns_per_tick()
+                       : device_span > 1e6 && host_span > 0 ? host_span / device_span
+                                                            : 1.0;
   const auto ns = [&](int64_t device_ns) {
     const double since = (static_cast<double>(device_ns) - static_cast<double>(first.device_ns)) * slope;
     constexpr double kLimit = 1e18;
     return zero + static_cast<int64_t>(std::llround(std::clamp(since, -kLimit, kLimit)));
   };
-  for (RawDeviceSlice& s : part_.device_slices) s.start_ns = ns(s.start_ns);
-  for (RawHostSlice& s : calls_) s.start_ns = ns(s.start_ns);
-  for (RawHostSlice& s : overheads_) s.start_ns = ns(s.start_ns);
+  const auto convert = [&](auto& s) {
+    const auto end = static_cast<int64_t>(static_cast<uint64_t>(s.start_ns) + static_cast<uint64_t>(s.duration_ns));
+    s.start_ns = ns(s.start_ns);
+    s.duration_ns = std::max<int64_t>(0, ns(end) - s.start_ns);
+  };
+  for (RawDeviceSlice& s : part_.device_slices) {
+    convert(s);
+    if (s.kind != DeviceKind::kCopy && s.kind != DeviceKind::kSet) continue;
+    RawCopy& copy = part_.copies[s.detail];
+    copy.bandwidth_gb_s = bandwidth(copy.bytes, s.duration_ns);
+  }
+  for (RawHostSlice& s : calls_) convert(s);
+  for (RawHostSlice& s : overheads_) convert(s);
 
   if (part_.device_slices.empty() && calls_.empty()) return;
   double error = 0;
@@ -244,7 +258,7 @@ void DeviceRows::convert_times(const TickConverter& line, int64_t base_ns) {
   RecorderInfo::DeviceClock& clock = raw_.info.recorder.device_clock;
   clock.readings = readings_.size();
   clock.error_ns = static_cast<int64_t>(std::ceil(std::min(error, 1e18)));
-  clock.drift_ppm = (slope - 1) * 1e6;
+  clock.drift_ppm = counts_ticks ? 0 : (slope - 1) * 1e6;
 }
 
 void DeviceRows::add_calls(uint32_t pid) {

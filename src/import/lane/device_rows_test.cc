@@ -31,13 +31,13 @@ int64_t device(int64_t ns) { return kDevice + ns; }
 // Texts 1..5: an op, a user's range, a step, a kernel, a call.
 class DeviceLane {
  public:
-  DeviceLane() : writer_(sink_, 1) {
+  explicit DeviceLane(int64_t device_start = kDevice) : writer_(sink_, 1) {
     EXPECT_EQ(writer_.write_header(1), "");
     std::string items;
     NotesWriter notes(items);
     notes.process(77, TickSource::kTsc, 2e9, "box", "/usr/bin/python3 train.py");
     notes.clock_pair(PairRole::kStart, {.ticks = kStart, .monotonic_ns = 500, .unix_ns = kUnix});
-    notes.device_clock(PairRole::kStart, kStart, kDevice, 100);
+    notes.device_clock(PairRole::kStart, kStart, device_start, 100);
     notes.metadata("deviceProperties",
                    R"([{"id": 0, "name": "H200", "computeMajor": 9, "computeMinor": 0, "numSms": 132, "warpSize": 32,
                         "maxThreadsPerMultiprocessor": 2048, "regsPerMultiprocessor": 65536,
@@ -144,6 +144,20 @@ TEST(DeviceRows, clocks_are_laid_on_the_line_through_both_readings_and_the_error
   EXPECT_EQ(clock.readings, 2u);
   EXPECT_NEAR(clock.drift_ppm, -100, 0.1);
   EXPECT_EQ(clock.error_ns, 25);  // half of 100 ticks of half a nanosecond
+}
+
+TEST(DeviceRows, a_device_clock_that_counts_the_processors_ticks_is_read_as_ticks) {
+  DeviceLane file(kStart);
+  KernelRow k = kernel(0, 9);
+  k.start_ns = static_cast<int64_t>(ticks(600));
+  k.duration_ns = 100;  // ticks
+  file.device_rows.add(k);
+  file.rows();
+  const Model m = file.model();
+  const Row row = find(m, DeviceKind::kKernel);
+  EXPECT_EQ(m.device_slices.start_ns[row], 600);
+  EXPECT_EQ(m.device_slices.duration_ns[row], 50);
+  EXPECT_EQ(m.info.recorder.device_clock.drift_ppm, 0);
 }
 
 TEST(DeviceRows, ranges_and_steps_lie_on_the_device_lanes) {

@@ -35,7 +35,9 @@ def load_recorder():
 
 def with_firelane(recorder, run, path: Path) -> list[str]:
     session = recorder.start(recorder.RecordOptions(shapes=True, memory=True, cuda=True))
+    torch.autograd.profiler._run_on_profiler_start()  # torch.compile names its kernels' launches only then
     run()
+    torch.autograd.profiler._run_on_profiler_stop()
     session.stop()
     session.save(str(path))
     return [f"{x.reason}: {x.count}" for x in session.losses]

@@ -58,8 +58,10 @@ def test_work_belongs_to_the_same_ops(pairs, name):
     query = f"""select d.name, coalesce(o.name, '') from device_slices d left join host_slices o on o.id = d.op
                 where d.{WORK}"""
     ours, torchs = (collections.Counter(rows(t, query)) for t in both(pairs, name))
-    different = sum((ours - torchs).values())
-    assert different <= 0.001 * sum(torchs.values())
+    # What torch.profiler links to no op (other threads, kernels that torch.compile launches) has one here.
+    linked = collections.Counter({pair: count for pair, count in torchs.items() if pair[1]})
+    different = sum((linked - ours).values())
+    assert different <= 0.001 * sum(linked.values())
 
 
 @pytest.mark.parametrize("name", NAMES)

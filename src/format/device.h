@@ -31,7 +31,7 @@ enum class DeviceTable : uint8_t {
 };
 inline constexpr size_t kDeviceTableCount = 8;  // by number; 0 is none
 
-struct KernelRow {
+struct DeviceKernelRow {
   static constexpr DeviceTable kTable = DeviceTable::kKernel;
   int64_t start_ns = 0, duration_ns = 0;
   int64_t device = 0, context = 0, stream = 0, correlation = 0;
@@ -42,7 +42,7 @@ struct KernelRow {
   int64_t graph_id = 0, graph_node_id = 0;  // 0: not of a graph
 };
 
-struct CopyRow {
+struct DeviceCopyRow {
   static constexpr DeviceTable kTable = DeviceTable::kCopy;
   int64_t start_ns = 0, duration_ns = 0;
   int64_t device = 0, context = 0, stream = 0, correlation = 0;
@@ -51,7 +51,7 @@ struct CopyRow {
   int64_t source_device = 0, target_device = 0;  // of peer copies
 };
 
-struct SetRow {
+struct DeviceSetRow {
   static constexpr DeviceTable kTable = DeviceTable::kSet;
   int64_t start_ns = 0, duration_ns = 0;
   int64_t device = 0, context = 0, stream = 0, correlation = 0;
@@ -59,7 +59,7 @@ struct SetRow {
   int64_t graph_id = 0, graph_node_id = 0;
 };
 
-struct SyncRow {
+struct DeviceSyncRow {
   static constexpr DeviceTable kTable = DeviceTable::kSync;
   int64_t start_ns = 0, duration_ns = 0;
   int64_t context = 0, stream = 0, correlation = 0;  // stream -1: the whole context
@@ -73,7 +73,7 @@ struct DeviceEventRow {
 };
 
 // A runtime or driver call.
-struct CallRow {
+struct DeviceCallRow {
   static constexpr DeviceTable kTable = DeviceTable::kCall;
   int64_t start_ns = 0, duration_ns = 0;
   int64_t thread_id = 0, correlation = 0, name = 0;
@@ -81,7 +81,7 @@ struct CallRow {
 };
 
 // CUPTI's or the driver's own work.
-struct OverheadRow {
+struct DeviceOverheadRow {
   static constexpr DeviceTable kTable = DeviceTable::kOverhead;
   int64_t start_ns = 0, duration_ns = 0, type = 0, thread_id = 0;
 };

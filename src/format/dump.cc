@@ -135,13 +135,13 @@ void Dumper::device(std::string_view payload) {
   DeviceReader reader(definitions.rest());
   while (reader.next_table()) {
     switch (reader.table()) {
-      case DeviceTable::kKernel: device_rows<KernelRow>(reader, "kernel", 6); break;
-      case DeviceTable::kCopy: device_rows<CopyRow>(reader, "copy", kNone); break;
-      case DeviceTable::kSet: device_rows<SetRow>(reader, "set", kNone); break;
-      case DeviceTable::kSync: device_rows<SyncRow>(reader, "sync", kNone); break;
+      case DeviceTable::kKernel: device_rows<DeviceKernelRow>(reader, "kernel", 6); break;
+      case DeviceTable::kCopy: device_rows<DeviceCopyRow>(reader, "copy", kNone); break;
+      case DeviceTable::kSet: device_rows<DeviceSetRow>(reader, "set", kNone); break;
+      case DeviceTable::kSync: device_rows<DeviceSyncRow>(reader, "sync", kNone); break;
       case DeviceTable::kEvent: device_rows<DeviceEventRow>(reader, "event", kNone); break;
-      case DeviceTable::kCall: device_rows<CallRow>(reader, "call", 4); break;
-      case DeviceTable::kOverhead: device_rows<OverheadRow>(reader, "overhead", kNone); break;
+      case DeviceTable::kCall: device_rows<DeviceCallRow>(reader, "call", 4); break;
+      case DeviceTable::kOverhead: device_rows<DeviceOverheadRow>(reader, "overhead", kNone); break;
       default: line("unknown device table");
     }
   }

@@ -71,20 +71,20 @@ void DeviceRows::add(DeviceReader reader, const std::function<StringId(uint32_t)
   while (reader.next_table()) {
     switch (reader.table()) {
       case DeviceTable::kKernel:
-        each(KernelRow{}, [&](const KernelRow& r) { kernel(r, text(static_cast<uint32_t>(r.name))); });
+        each(DeviceKernelRow{}, [&](const DeviceKernelRow& r) { kernel(r, text(static_cast<uint32_t>(r.name))); });
         break;
-      case DeviceTable::kCopy: each(CopyRow{}, [&](const CopyRow& r) { copy(r); }); break;
-      case DeviceTable::kSet: each(SetRow{}, [&](const SetRow& r) { set(r); }); break;
-      case DeviceTable::kSync: each(SyncRow{}, [&](const SyncRow& r) { syncs_.push_back(r); }); break;
+      case DeviceTable::kCopy: each(DeviceCopyRow{}, [&](const DeviceCopyRow& r) { copy(r); }); break;
+      case DeviceTable::kSet: each(DeviceSetRow{}, [&](const DeviceSetRow& r) { set(r); }); break;
+      case DeviceTable::kSync: each(DeviceSyncRow{}, [&](const DeviceSyncRow& r) { syncs_.push_back(r); }); break;
       case DeviceTable::kEvent:
         each(DeviceEventRow{}, [&](const DeviceEventRow& r) {
           if (r.event_sync != 0) events_[r.event_sync] = {.stream = r.stream, .correlation = r.correlation};
         });
         break;
       case DeviceTable::kCall:
-        each(CallRow{}, [&](const CallRow& r) { call(r, text(static_cast<uint32_t>(r.name))); });
+        each(DeviceCallRow{}, [&](const DeviceCallRow& r) { call(r, text(static_cast<uint32_t>(r.name))); });
         break;
-      case DeviceTable::kOverhead: each(OverheadRow{}, [&](const OverheadRow& r) { overhead(r); }); break;
+      case DeviceTable::kOverhead: each(DeviceOverheadRow{}, [&](const DeviceOverheadRow& r) { overhead(r); }); break;
     }
   }
   if (reader.damaged()) ++part_.losses[Stat::kLaneChunkDamaged];
@@ -120,7 +120,7 @@ StringId DeviceRows::readable(StringId mangled) {
   return at->second;
 }
 
-void DeviceRows::kernel(const KernelRow& row, StringId name) {
+void DeviceRows::kernel(const DeviceKernelRow& row, StringId name) {
   RawDeviceSlice& s = slice(row.start_ns, row.duration_ns, row.device, row.stream, row.correlation);
   s.name = readable(name);
   s.category = kernel_;
@@ -142,7 +142,7 @@ void DeviceRows::kernel(const KernelRow& row, StringId name) {
   k.graph_node_id = or_none(row.graph_node_id);
 }
 
-void DeviceRows::copy(const CopyRow& row) {
+void DeviceRows::copy(const DeviceCopyRow& row) {
   RawDeviceSlice& s = slice(row.start_ns, row.duration_ns, row.device, row.stream, row.correlation);
   std::string name = "Memcpy ";
   name.append(word(kDirections, row.direction)).append(" (").append(word(kMemories, row.source_memory));
@@ -155,7 +155,7 @@ void DeviceRows::copy(const CopyRow& row) {
   part_.copies.push_back({.bytes = row.bytes});
 }
 
-void DeviceRows::set(const SetRow& row) {
+void DeviceRows::set(const DeviceSetRow& row) {
   RawDeviceSlice& s = slice(row.start_ns, row.duration_ns, row.device, row.stream, row.correlation);
   s.name = pool_.strings.intern("Memset (" + std::string(word(kMemories, row.memory)) + ")");
   s.category = set_;
@@ -164,7 +164,7 @@ void DeviceRows::set(const SetRow& row) {
   part_.copies.push_back({.bytes = row.bytes});
 }
 
-void DeviceRows::call(const CallRow& row, StringId name) {
+void DeviceRows::call(const DeviceCallRow& row, StringId name) {
   calls_.push_back({.start_ns = row.start_ns,
                     .duration_ns = std::clamp<int64_t>(row.duration_ns, 0, kMaxDurationNs),
                     .name = name,
@@ -175,7 +175,7 @@ void DeviceRows::call(const CallRow& row, StringId name) {
   ++part_.event_count;
 }
 
-void DeviceRows::overhead(const OverheadRow& row) {
+void DeviceRows::overhead(const DeviceOverheadRow& row) {
   const std::string_view name = row.type == kDriverCompiler ? "Driver Compiler" : word(kOverheads, row.type >> 16);
   overheads_.push_back({.start_ns = row.start_ns,
                         .duration_ns = std::clamp<int64_t>(row.duration_ns, 0, kMaxDurationNs),
@@ -198,7 +198,7 @@ void DeviceRows::finish(const TickConverter& line, int64_t base_ns, uint32_t pid
 
 // Which device a wait belongs to, and whose record it waits for, is known only when all rows are there.
 void DeviceRows::add_syncs() {
-  for (const SyncRow& row : syncs_) {
+  for (const DeviceSyncRow& row : syncs_) {
     const auto device = device_of_context_.find(row.context);
     const bool on_stream = row.type == kStreamWaitEvent;
     const int64_t lane = row.stream < 0 ? kDeviceLane : on_stream ? row.stream : row.stream + kSyncLane;

@@ -41,11 +41,11 @@ class DeviceRows {
   };
 
   RawDeviceSlice& slice(int64_t start_ns, int64_t duration_ns, int64_t device, int64_t stream, int64_t correlation);
-  void kernel(const KernelRow& row, StringId name);
-  void copy(const CopyRow& row);
-  void set(const SetRow& row);
-  void call(const CallRow& row, StringId name);
-  void overhead(const OverheadRow& row);
+  void kernel(const DeviceKernelRow& row, StringId name);
+  void copy(const DeviceCopyRow& row);
+  void set(const DeviceSetRow& row);
+  void call(const DeviceCallRow& row, StringId name);
+  void overhead(const DeviceOverheadRow& row);
   void add_syncs();
   void convert_times(const TickConverter& line, int64_t base_ns);
   void add_calls(uint32_t pid);
@@ -60,7 +60,7 @@ class DeviceRows {
   std::vector<RawHostSlice> calls_;  // lane: not yet set; detail: thread id
   std::vector<RawCall> call_details_;
   std::vector<RawHostSlice> overheads_;
-  std::vector<SyncRow> syncs_;
+  std::vector<DeviceSyncRow> syncs_;
   std::unordered_map<int64_t, EventRecorded> events_;  // by the number that ties a wait to its record
   std::unordered_map<int64_t, int32_t> device_of_context_;
   std::unordered_map<uint32_t, StringId> readable_;

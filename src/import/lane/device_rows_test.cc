@@ -83,10 +83,10 @@ class DeviceLane {
   ChunkWriter writer_;
 };
 
-CallRow launch(int64_t at, int64_t correlation, int64_t thread_id = 42) {
+DeviceCallRow launch(int64_t at, int64_t correlation, int64_t thread_id = 42) {
   return {.start_ns = device(at), .duration_ns = 10, .thread_id = thread_id, .correlation = correlation, .name = 5};
 }
-KernelRow kernel(int64_t at, int64_t correlation, int64_t stream = 7) {
+DeviceKernelRow kernel(int64_t at, int64_t correlation, int64_t stream = 7) {
   return {.start_ns = device(at),
           .duration_ns = 50,
           .context = 1,
@@ -148,7 +148,7 @@ TEST(DeviceRows, clocks_are_laid_on_the_line_through_both_readings_and_the_error
 
 TEST(DeviceRows, a_device_clock_that_counts_the_processors_ticks_is_read_as_ticks) {
   DeviceLane file(kStart);
-  KernelRow k = kernel(0, 9);
+  DeviceKernelRow k = kernel(0, 9);
   k.start_ns = static_cast<int64_t>(ticks(600));
   k.duration_ns = 100;  // ticks
   file.device_rows.add(k);
@@ -181,20 +181,20 @@ TEST(DeviceRows, ranges_and_steps_lie_on_the_device_lanes) {
 
 TEST(DeviceRows, copies_sets_and_waits_have_kinetos_names) {
   DeviceLane file;
-  file.device_rows.add(CopyRow{.start_ns = device(10),
-                               .duration_ns = 4,
-                               .stream = 7,
-                               .correlation = 1,
-                               .bytes = 400,
-                               .direction = 1,
-                               .source_memory = 2,
-                               .target_memory = 3});
-  file.device_rows.add(SetRow{.start_ns = device(20), .duration_ns = 2, .stream = 7, .bytes = 64, .memory = 3});
+  file.device_rows.add(DeviceCopyRow{.start_ns = device(10),
+                                     .duration_ns = 4,
+                                     .stream = 7,
+                                     .correlation = 1,
+                                     .bytes = 400,
+                                     .direction = 1,
+                                     .source_memory = 2,
+                                     .target_memory = 3});
+  file.device_rows.add(DeviceSetRow{.start_ns = device(20), .duration_ns = 2, .stream = 7, .bytes = 64, .memory = 3});
   file.device_rows.add(DeviceEventRow{.stream = 13, .correlation = 55, .event = 5, .event_sync = 8});
   file.device_rows.add(
-      SyncRow{.start_ns = device(30), .duration_ns = 9, .stream = 7, .type = 2, .event = 5, .event_sync = 8});
-  file.device_rows.add(SyncRow{.start_ns = device(40), .duration_ns = 9, .stream = 7, .type = 3, .event = -1});
-  file.device_rows.add(SyncRow{.start_ns = device(50), .duration_ns = 9, .stream = -1, .type = 4, .event = -1});
+      DeviceSyncRow{.start_ns = device(30), .duration_ns = 9, .stream = 7, .type = 2, .event = 5, .event_sync = 8});
+  file.device_rows.add(DeviceSyncRow{.start_ns = device(40), .duration_ns = 9, .stream = 7, .type = 3, .event = -1});
+  file.device_rows.add(DeviceSyncRow{.start_ns = device(50), .duration_ns = 9, .stream = -1, .type = 4, .event = -1});
   file.rows();
   const Model m = file.model();
   const DeviceSlices& d = m.device_slices;
@@ -243,8 +243,8 @@ TEST(DeviceRows, cut_and_flipped_device_chunks_are_losses_not_crashes) {
   DeviceWriter writer;
   writer.add(kernel(1, 2));
   writer.add(launch(1, 2));
-  writer.add(SyncRow{.type = 99, .event_sync = 1});
-  writer.add(OverheadRow{.type = -1});
+  writer.add(DeviceSyncRow{.type = 99, .event_sync = 1});
+  writer.add(DeviceOverheadRow{.type = -1});
   std::string payload;
   append_definitions(payload, 6, {});
   writer.append_to(payload);

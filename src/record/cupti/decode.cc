@@ -73,24 +73,24 @@ void ActivityDecoder::record(const CUpti_Activity* record, size_t room, uint64_t
       const auto* k = as<Kernel>(record, room, FIRELANE_BYTES_TO(Kernel, graphId));
       if (k == nullptr) break;
       if (!is_timed(k->start, k->end, from_ns)) return;
-      sink.rows().add(KernelRow{.start_ns = number(k->start),
-                                .duration_ns = number(k->end - k->start),
-                                .device = k->deviceId,
-                                .context = k->contextId,
-                                .stream = k->streamId,
-                                .correlation = k->correlationId,
-                                .name = kernel_name(k->name, sink),
-                                .grid_x = k->gridX,
-                                .grid_y = k->gridY,
-                                .grid_z = k->gridZ,
-                                .block_x = k->blockX,
-                                .block_y = k->blockY,
-                                .block_z = k->blockZ,
-                                .registers = k->registersPerThread,
-                                .static_shared_bytes = k->staticSharedMemory,
-                                .dynamic_shared_bytes = k->dynamicSharedMemory,
-                                .graph_id = k->graphId,
-                                .graph_node_id = number(k->graphNodeId)});
+      sink.rows().add(DeviceKernelRow{.start_ns = number(k->start),
+                                      .duration_ns = number(k->end - k->start),
+                                      .device = k->deviceId,
+                                      .context = k->contextId,
+                                      .stream = k->streamId,
+                                      .correlation = k->correlationId,
+                                      .name = kernel_name(k->name, sink),
+                                      .grid_x = k->gridX,
+                                      .grid_y = k->gridY,
+                                      .grid_z = k->gridZ,
+                                      .block_x = k->blockX,
+                                      .block_y = k->blockY,
+                                      .block_z = k->blockZ,
+                                      .registers = k->registersPerThread,
+                                      .static_shared_bytes = k->staticSharedMemory,
+                                      .dynamic_shared_bytes = k->dynamicSharedMemory,
+                                      .graph_id = k->graphId,
+                                      .graph_node_id = number(k->graphNodeId)});
       return;
     }
     case CUPTI_ACTIVITY_KIND_MEMCPY: {
@@ -98,18 +98,18 @@ void ActivityDecoder::record(const CUpti_Activity* record, size_t room, uint64_t
       const auto* c = as<Copy>(record, room, FIRELANE_BYTES_TO(Copy, graphId));
       if (c == nullptr) break;
       if (!is_timed(c->start, c->end, from_ns)) return;
-      sink.rows().add(CopyRow{.start_ns = number(c->start),
-                              .duration_ns = number(c->end - c->start),
-                              .device = c->deviceId,
-                              .context = c->contextId,
-                              .stream = c->streamId,
-                              .correlation = c->correlationId,
-                              .bytes = number(c->bytes),
-                              .direction = c->copyKind,
-                              .source_memory = c->srcKind,
-                              .target_memory = c->dstKind,
-                              .graph_id = c->graphId,
-                              .graph_node_id = number(c->graphNodeId)});
+      sink.rows().add(DeviceCopyRow{.start_ns = number(c->start),
+                                    .duration_ns = number(c->end - c->start),
+                                    .device = c->deviceId,
+                                    .context = c->contextId,
+                                    .stream = c->streamId,
+                                    .correlation = c->correlationId,
+                                    .bytes = number(c->bytes),
+                                    .direction = c->copyKind,
+                                    .source_memory = c->srcKind,
+                                    .target_memory = c->dstKind,
+                                    .graph_id = c->graphId,
+                                    .graph_node_id = number(c->graphNodeId)});
       return;
     }
     case CUPTI_ACTIVITY_KIND_MEMCPY2: {
@@ -117,20 +117,20 @@ void ActivityDecoder::record(const CUpti_Activity* record, size_t room, uint64_t
       const auto* c = as<Copy>(record, room, FIRELANE_BYTES_TO(Copy, graphId));
       if (c == nullptr) break;
       if (!is_timed(c->start, c->end, from_ns)) return;
-      sink.rows().add(CopyRow{.start_ns = number(c->start),
-                              .duration_ns = number(c->end - c->start),
-                              .device = c->deviceId,
-                              .context = c->contextId,
-                              .stream = c->streamId,
-                              .correlation = c->correlationId,
-                              .bytes = number(c->bytes),
-                              .direction = c->copyKind,
-                              .source_memory = c->srcKind,
-                              .target_memory = c->dstKind,
-                              .graph_id = c->graphId,
-                              .graph_node_id = number(c->graphNodeId),
-                              .source_device = c->srcDeviceId,
-                              .target_device = c->dstDeviceId});
+      sink.rows().add(DeviceCopyRow{.start_ns = number(c->start),
+                                    .duration_ns = number(c->end - c->start),
+                                    .device = c->deviceId,
+                                    .context = c->contextId,
+                                    .stream = c->streamId,
+                                    .correlation = c->correlationId,
+                                    .bytes = number(c->bytes),
+                                    .direction = c->copyKind,
+                                    .source_memory = c->srcKind,
+                                    .target_memory = c->dstKind,
+                                    .graph_id = c->graphId,
+                                    .graph_node_id = number(c->graphNodeId),
+                                    .source_device = c->srcDeviceId,
+                                    .target_device = c->dstDeviceId});
       return;
     }
     case CUPTI_ACTIVITY_KIND_MEMSET: {
@@ -138,16 +138,16 @@ void ActivityDecoder::record(const CUpti_Activity* record, size_t room, uint64_t
       const auto* s = as<Set>(record, room, FIRELANE_BYTES_TO(Set, graphId));
       if (s == nullptr) break;
       if (!is_timed(s->start, s->end, from_ns)) return;
-      sink.rows().add(SetRow{.start_ns = number(s->start),
-                             .duration_ns = number(s->end - s->start),
-                             .device = s->deviceId,
-                             .context = s->contextId,
-                             .stream = s->streamId,
-                             .correlation = s->correlationId,
-                             .bytes = number(s->bytes),
-                             .memory = s->memoryKind,
-                             .graph_id = s->graphId,
-                             .graph_node_id = number(s->graphNodeId)});
+      sink.rows().add(DeviceSetRow{.start_ns = number(s->start),
+                                   .duration_ns = number(s->end - s->start),
+                                   .device = s->deviceId,
+                                   .context = s->contextId,
+                                   .stream = s->streamId,
+                                   .correlation = s->correlationId,
+                                   .bytes = number(s->bytes),
+                                   .memory = s->memoryKind,
+                                   .graph_id = s->graphId,
+                                   .graph_node_id = number(s->graphNodeId)});
       return;
     }
     case CUPTI_ACTIVITY_KIND_SYNCHRONIZATION: {
@@ -158,14 +158,14 @@ void ActivityDecoder::record(const CUpti_Activity* record, size_t room, uint64_t
       const bool whole = s->streamId == static_cast<uint32_t>(CUPTI_SYNCHRONIZATION_INVALID_VALUE);
       const auto* newer = as<CUpti_ActivitySynchronization2>(
           record, room, FIRELANE_BYTES_TO(CUpti_ActivitySynchronization2, cudaEventSyncId));
-      sink.rows().add(SyncRow{.start_ns = number(s->start),
-                              .duration_ns = number(s->end - s->start),
-                              .context = s->contextId,
-                              .stream = whole ? -1 : number(s->streamId),
-                              .correlation = s->correlationId,
-                              .type = s->type,
-                              .event = static_cast<int32_t>(s->cudaEventId),
-                              .event_sync = newer != nullptr ? number(newer->cudaEventSyncId) : 0});
+      sink.rows().add(DeviceSyncRow{.start_ns = number(s->start),
+                                    .duration_ns = number(s->end - s->start),
+                                    .context = s->contextId,
+                                    .stream = whole ? -1 : number(s->streamId),
+                                    .correlation = s->correlationId,
+                                    .type = s->type,
+                                    .event = static_cast<int32_t>(s->cudaEventId),
+                                    .event_sync = newer != nullptr ? number(newer->cudaEventSyncId) : 0});
       return;
     }
     case CUPTI_ACTIVITY_KIND_CUDA_EVENT: {
@@ -189,13 +189,13 @@ void ActivityDecoder::record(const CUpti_Activity* record, size_t room, uint64_t
       const bool driver = record->kind == CUPTI_ACTIVITY_KIND_DRIVER;
       const CallName& name = call_name(driver, c->cbid, sink);
       if (!name.wanted) return;
-      sink.rows().add(CallRow{.start_ns = number(c->start),
-                              .duration_ns = number(c->end - c->start),
-                              .thread_id = c->threadId,
-                              .correlation = c->correlationId,
-                              .name = name.text,
-                              .is_driver = driver,
-                              .result = c->returnValue});
+      sink.rows().add(DeviceCallRow{.start_ns = number(c->start),
+                                    .duration_ns = number(c->end - c->start),
+                                    .thread_id = c->threadId,
+                                    .correlation = c->correlationId,
+                                    .name = name.text,
+                                    .is_driver = driver,
+                                    .result = c->returnValue});
       return;
     }
     case CUPTI_ACTIVITY_KIND_OVERHEAD: {
@@ -203,10 +203,10 @@ void ActivityDecoder::record(const CUpti_Activity* record, size_t room, uint64_t
       const auto* o = as<Overhead>(record, room, FIRELANE_BYTES_TO(Overhead, end));
       if (o == nullptr) break;
       if (!is_timed(o->start, o->end, from_ns)) return;
-      sink.rows().add(OverheadRow{.start_ns = number(o->start),
-                                  .duration_ns = number(o->end - o->start),
-                                  .type = o->overheadKind,
-                                  .thread_id = o->objectId.pt.threadId});
+      sink.rows().add(DeviceOverheadRow{.start_ns = number(o->start),
+                                        .duration_ns = number(o->end - o->start),
+                                        .type = o->overheadKind,
+                                        .thread_id = o->objectId.pt.threadId});
       return;
     }
     default: return;  // of a kind that somebody else enabled

@@ -50,11 +50,16 @@ def test_a_long_query_can_be_interrupted(trace):
         time.sleep(0.3)
         os.kill(os.getpid(), signal.SIGINT)
 
+    # A shell starts background jobs with Ctrl-C ignored, and Python then leaves it so.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     thread = threading.Thread(target=interrupt)
     thread.start()
-    with pytest.raises(KeyboardInterrupt):
-        trace.sql("with recursive n(i) as (select 1 union all select i + 1 from n) select count(*) from n")
-    thread.join()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            trace.sql("with recursive n(i) as (select 1 union all select i + 1 from n) select count(*) from n")
+    finally:
+        thread.join()
+        signal.signal(signal.SIGINT, before)
     assert [*trace.sql("select 1 as one")] == [{"one": 1}]
 
 

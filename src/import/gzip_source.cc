@@ -26,7 +26,6 @@ struct Inflater {
   uint64_t unused_in = 0;  // bytes of the input buffer not consumed at a checkpoint
   uint64_t out_offset = 0;
   bool member_open = false;
-  bool first_member = true;
 };
 
 class GzipSource : public ByteSource {
@@ -116,7 +115,6 @@ class GzipSource : public ByteSource {
     if (isal_inflate(&inflater.state) != ISAL_DECOMP_OK) return Progress::kDamaged;
     if (inflater.state.block_state == ISAL_BLOCK_FINISH) {
       inflater.member_open = false;
-      inflater.first_member = false;
     } else if (in_before == inflater.state.avail_in && out_before == inflater.state.avail_out &&
                inflater.state.avail_in == 0) {
       return Progress::kTorn;  // needs input that is not there

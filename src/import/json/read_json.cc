@@ -1,9 +1,7 @@
 #include "import/json/read_json.h"
 
 #include <algorithm>
-#include <atomic>
 #include <thread>
-#include <unordered_set>
 
 #include "import/json/careful_reader.h"
 #include "import/json/chunks.h"
@@ -41,7 +39,7 @@ class JsonReader {
     parse_chunks(feeder);
     if (!source_->fatal().empty()) return Error{name + ": " + source_->fatal()};
     join_chunks(feeder);
-    finish(feeder, start.events_source);
+    finish(feeder);
     return std::move(raw_);
   }
 
@@ -129,7 +127,7 @@ class JsonReader {
     if (careful.torn()) torn_ = true;
   }
 
-  void finish(const ChunkFeeder& feeder, uint64_t events_source) {
+  void finish(const ChunkFeeder& feeder) {
     if (list_closed_ && is_object_) {
       std::string trailer(static_cast<size_t>(std::min<uint64_t>(feeder.end() - list_end_, kMaxTrailerBytes)), '\0');
       const auto got = source_->read_at(list_end_, trailer.data(), trailer.size());
@@ -145,7 +143,6 @@ class JsonReader {
     raw_.info.format = is_object_ && looks_like_kineto() ? "Kineto JSON" : "Chrome JSON";
     interpret_metadata(raw_.info);
     raw_.args = std::make_shared<JsonArgs>(source_, feeder.end());
-    (void)events_source;
   }
 
   bool looks_like_kineto() const {

@@ -1,0 +1,173 @@
+// The frame around every pane: header with trace chooser, tabs, theme and help; loading progress; errors.
+
+import type { JSX } from "preact";
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { listTraces, TraceClient } from "../data/client";
+import type { Source } from "../data/source";
+import type { TraceEntry, TraceList } from "../data/types";
+import { formatBytes } from "../format";
+import { panes as otherPanes } from "../panes";
+import { TimelinePane } from "../timeline/timeline_pane";
+import { ErrorBox, Loading } from "./answer";
+import { HelpDialog } from "./help";
+import type { Pane } from "./pane";
+import { theme, toggleTheme } from "./theme";
+import { getUrl, setUrl, urlState } from "./url_state";
+
+const kPollMs = 300;
+
+const timeline: Pane = { id: "timeline", title: "Timeline", component: TimelinePane, fills: true };
+const panes: Pane[] = [...otherPanes.slice(0, 1), timeline, ...otherPanes.slice(1)];
+
+export function Shell(props: { source: Source }): JSX.Element {
+  const { list, error } = useTraces(props.source);
+  const [help, setHelp] = useState(false);
+  useHelpKey(() => setHelp((open) => !open));
+
+  const state = urlState.value;
+  const traces = list?.traces ?? [];
+  const entry = traces.find((trace) => String(trace.id) === state.trace) ?? traces[0];
+  const pane = panes.find((p) => p.id === state.pane) ?? panes[0];
+
+  useEffect(() => {
+    document.title = entry ? `${entry.name} – ${pane.title} – Firelane` : "Firelane";
+  }, [entry?.name, pane.title]);
+
+  return (
+    <div class={`shell${pane.fills ? " fills" : ""}`}>
+      <header class="header">
+        <span class="brand">Firelane</span>
+        <TraceChooser traces={traces} current={entry} />
+        <nav class="tabs" aria-label="Panes">
+          {panes.map((p) => (
+            <button
+              key={p.id}
+              class="tab"
+              aria-current={p.id === pane.id ? "page" : undefined}
+              onClick={() => setUrl({ pane: p.id }, { history: true })}
+            >
+              {p.title}
+            </button>
+          ))}
+        </nav>
+        <button class="button quiet" onClick={toggleTheme} aria-label={`Switch to ${other(theme.value)} colours`}>
+          {theme.value === "dark" ? "Light" : "Dark"}
+        </button>
+        <button class="button quiet" onClick={() => setHelp(true)} aria-label="Keyboard help" title="Keyboard help (?)">
+          ?
+        </button>
+      </header>
+      <main class="main">
+        {error && <ErrorBox text={error} />}
+        {!list && !error && <Loading />}
+        {list && !entry && <ErrorBox text="The server has no trace." />}
+        {entry && <TraceView key={entry.id} source={props.source} entry={entry} pane={pane} />}
+      </main>
+      {help && <HelpDialog onClose={() => setHelp(false)} />}
+    </div>
+  );
+}
+
+function other(name: string): string {
+  return name === "dark" ? "light" : "dark";
+}
+
+function TraceView(props: { source: Source; entry: TraceEntry; pane: Pane }): JSX.Element {
+  const { source, entry, pane } = props;
+  const client = useMemo(() => new TraceClient(source, entry.id, entry.name), [source, entry.id, entry.name]);
+  if (entry.state === "failed") return <ErrorBox text={entry.error ?? `${entry.name} could not be read.`} />;
+  if (entry.state === "loading") return <LoadingTrace entry={entry} />;
+  const Component = pane.component;
+  return <Component key={pane.id} trace={client} />;
+}
+
+function LoadingTrace(props: { entry: TraceEntry }): JSX.Element {
+  const { name, bytesDone, bytesTotal } = props.entry;
+  const share = bytesTotal > 0 ? Math.min(1, bytesDone / bytesTotal) : 0;
+  return (
+    <div class="loading-trace">
+      <label>
+        Reading {name}
+        <progress max={1} value={share} />
+      </label>
+      <p class="muted" role="status">
+        {formatBytes(bytesDone)} of {formatBytes(bytesTotal)}
+      </p>
+    </div>
+  );
+}
+
+function TraceChooser(props: { traces: TraceEntry[]; current: TraceEntry | undefined }): JSX.Element | null {
+  const { traces, current } = props;
+  if (!current) return null;
+  if (traces.length === 1) {
+    return (
+      <span class="trace-name" title={current.name}>
+        {current.name}
+      </span>
+    );
+  }
+  return (
+    <select
+      class="trace-name"
+      aria-label="Trace"
+      value={String(current.id)}
+      onChange={(event) => setUrl(otherTrace(event.currentTarget.value), { history: true })}
+    >
+      {traces.map((trace) => (
+        <option key={trace.id} value={String(trace.id)}>
+          {trace.name}
+        </option>
+      ))}
+    </select>
+  );
+}
+
+// The pane stays; places in the old trace mean nothing in the new one.
+function otherTrace(id: string): Record<string, string | null> {
+  const changes: Record<string, string | null> = { trace: id === "0" ? null : id };
+  for (const key of Object.keys(urlState.value)) if (key.includes(".")) changes[key] = null;
+  return { ...changes, pane: getUrl("pane") };
+}
+
+// Asks again as long as a trace is loading.
+function useTraces(source: Source): { list: TraceList | null; error: string | null } {
+  const [list, setList] = useState<TraceList | null>(null);
+  const [error, setError] = useState<string | null>(null);
+  useEffect(() => {
+    let timer = 0;
+    const control = new AbortController();
+    const ask = async () => {
+      try {
+        const next = await listTraces(source, control.signal);
+        if (control.signal.aborted) return;
+        setList(next);
+        setError(null);
+        if (next.traces.some((trace) => trace.state === "loading")) timer = window.setTimeout(ask, kPollMs);
+      } catch (reason) {
+        if (!control.signal.aborted) setError(reason instanceof Error ? reason.message : String(reason));
+      }
+    };
+    void ask();
+    return () => {
+      control.abort();
+      window.clearTimeout(timer);
+    };
+  }, [source]);
+  return { list, error };
+}
+
+// `?` anywhere but in a field.
+function useHelpKey(toggle: () => void): void {
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent) => {
+      if (event.key === "?" && !isTyping(event.target)) toggle();
+    };
+    window.addEventListener("keydown", onKey);
+    return () => window.removeEventListener("keydown", onKey);
+  }, []);
+}
+
+export function isTyping(target: EventTarget | null): boolean {
+  return target instanceof HTMLElement && (/^(input|textarea|select)$/i.test(target.tagName) || target.isContentEditable);
+}

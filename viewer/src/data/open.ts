@@ -1,0 +1,24 @@
+// Finds out where this page's answers come from. The only file of data/ that looks at the document.
+
+import { HttpSource, type Source, StoredSource, type StoredAnswers } from "./source";
+
+const kTokenKey = "firelane-token";
+
+export function openSource(): Source {
+  const stored = document.getElementById("firelane-answers")?.textContent;
+  if (stored) return new StoredSource(JSON.parse(stored) as StoredAnswers);
+  const assigned = (window as { firelane_answers?: StoredAnswers }).firelane_answers;
+  if (assigned) return new StoredSource(assigned);
+  return new HttpSource(new URL(".", document.baseURI).href, token());
+}
+
+// From the URL, where it stays so that reloading works; else what this tab was last opened with.
+function token(): string {
+  const given = new URL(document.baseURI).searchParams.get("token");
+  try {
+    if (given) sessionStorage.setItem(kTokenKey, given);
+    return given ?? sessionStorage.getItem(kTokenKey) ?? "";
+  } catch {
+    return given ?? ""; // Storage may be switched off.
+  }
+}

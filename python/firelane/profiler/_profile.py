@@ -22,7 +22,7 @@ from ._schedule import Schedule, always_record
 from ._transitions import action_map
 
 if TYPE_CHECKING:
-    from firelane import Trace
+    from firelane import Table, Trace
 
 _DEVICES = ("CUDA", "XPU", "MTIA", "HPU", "PrivateUse1")  # the first one asked for is use_device
 
@@ -187,6 +187,15 @@ class _KinetoProfile:
     def trace(self) -> Trace | None:
         """The last cycle as a firelane.Trace; None when nothing could be recorded (see `losses`)."""
         return self._results("opening the trace").trace
+
+    def diagnose(self) -> Table | None:
+        """What limits the program and what to change, of the last cycle: `print(prof.diagnose())`.
+
+        One row per finding, as trace.diagnose() gives them; None when nothing could be recorded. Steps outside
+        of the recorded cycle (a schedule's wait) tell what a step takes when nobody records it.
+        """
+        trace = self._results("diagnosing").trace
+        return None if trace is None else trace.diagnose()
 
     @property
     def losses(self) -> list[Any]:

@@ -102,14 +102,19 @@ Table lanes_answer(const Trace& trace) {
 }  // namespace
 
 Table answer(report::Table all, std::string name, std::string text) {
-  all.name = std::move(name);
-  auto arrow = arrow_table(all);
+  return answer(report::Report{.tables = {std::move(all)}}, std::move(name), std::move(text));
+}
+
+Table answer(report::Report all, std::string name, std::string text) {
+  all.tables.resize(1);
+  all.tables[0].name = std::move(name);
+  auto arrow = arrow_table(all.tables[0]);
   return {std::move(arrow), std::make_shared<const ForPeople>(ForPeople{std::move(all), std::move(text)})};
 }
 
 Table answer(report::Report report, std::string name) {
   std::string text = report::render(report, report::Form::kText);
-  return answer(std::move(report.tables.front()), std::move(name), std::move(text));
+  return answer(std::move(report), std::move(name), std::move(text));
 }
 
 void bind_answers(nb::class_<Trace>& trace) {

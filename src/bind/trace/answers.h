@@ -16,7 +16,9 @@ void bind_analyses(nanobind::class_<Trace>& trace);  // roofline, fusion, module
 
 // `all` for programs, `text` for print(). The table is called `name` in its repr.
 Table answer(report::Table all, std::string name, std::string text);
-// The first table of the report, printed with its facts and notes.
+// The first table of the report, in notebooks with its facts and notes.
+Table answer(report::Report all, std::string name, std::string text);
+// The same, printed whole.
 Table answer(report::Report report, std::string name);
 
 }  // namespace firelane::bind

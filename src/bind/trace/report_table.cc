@@ -85,25 +85,6 @@ Cell report_cell(const ArrowCell& cell) {
       cell);
 }
 
-void append_escaped(std::string& out, std::string_view text) {
-  for (const char c : text) {
-    switch (c) {
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '&': out += "&amp;"; break;
-      case '"': out += "&quot;"; break;
-      case '\'': out += "&#39;"; break;
-      default: out += c;
-    }
-  }
-}
-
-void append_cell(std::string& out, std::string_view tag, std::string_view text) {
-  out.append("<").append(tag).append(">");
-  append_escaped(out, text);
-  out.append("</").append(tag).append(">");
-}
-
 }  // namespace
 
 std::shared_ptr<const ArrowTable> arrow_table(const report::Table& table) {
@@ -138,20 +119,6 @@ report::Table first_rows(const ArrowTable& table, size_t rows) {
     result.notes.push_back("the first " + std::to_string(rows) + " of " + std::to_string(table.rows()) + " rows");
   }
   return result;
-}
-
-std::string html(const report::Table& table, size_t rows, size_t all_rows) {
-  std::string out = "<table>\n<thead>\n<tr>";
-  for (const Column& column : table.columns) append_cell(out, "th", column.label);
-  out += "</tr>\n</thead>\n<tbody>\n";
-  for (size_t row = 0; row < std::min(rows, table.rows.size()); ++row) {
-    out += "<tr>";
-    for (size_t i = 0; i < table.columns.size(); ++i) {
-      append_cell(out, "td", report::cell_text(table.rows[row][i], table.columns[i].kind));
-    }
-    out += "</tr>\n";
-  }
-  return out + "</tbody>\n</table>\n<p>" + std::to_string(all_rows) + " rows</p>\n";
 }
 
 }  // namespace firelane::bind

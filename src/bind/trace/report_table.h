@@ -18,8 +18,4 @@ std::shared_ptr<const ArrowTable> arrow_table(const report::Table& table);
 // The first `rows` rows, columns labelled by their names.
 report::Table first_rows(const ArrowTable& table, size_t rows);
 
-// An HTML table of the first `rows` rows, as people read them, and how many there are.
-// `all_rows` is what the footer says.
-std::string html(const report::Table& table, size_t rows, size_t all_rows);
-
 }  // namespace firelane::bind

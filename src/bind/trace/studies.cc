@@ -2,14 +2,12 @@
 
 #include <nanobind/stl/string.h>
 
-#include <memory>
 #include <string>
 #include <utility>
 
 #include "advise/diagnose.h"
 #include "analyze/study.h"
-#include "bind/trace/report_table.h"
-#include "bind/trace/table.h"
+#include "bind/trace/answers.h"
 #include "report/diagnose_report.h"
 #include "report/study_reports.h"
 
@@ -20,19 +18,6 @@ namespace firelane::bind {
 namespace {
 
 constexpr size_t kPrintedRows = 20;
-
-// The first table of `all` for programs, `text` for print().
-Table answer(report::Report all, std::string name, std::string text) {
-  report::Table table = std::move(all.tables.front());
-  table.name = std::move(name);
-  auto arrow = arrow_table(table);
-  return {std::move(arrow), std::make_shared<const ForPeople>(ForPeople{std::move(table), std::move(text)})};
-}
-
-Table answer(report::Report report, std::string name) {
-  std::string text = report::render(report, report::Form::kText);
-  return answer(std::move(report), std::move(name), std::move(text));
-}
 
 Table diagnose_answer(const Trace& trace) {
   const nb::gil_scoped_release others_may_run;

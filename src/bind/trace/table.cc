@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "bind/trace/report_table.h"
+#include "report/html.h"
 
 namespace nb = nanobind;
 
@@ -82,8 +83,8 @@ std::string text(const Table& table) {
 }
 
 std::string repr_html(const Table& table) {
-  if (table.shown) return html(table.shown->table, kShownAnswers, table.arrow->rows());
-  return html(first_rows(*table.arrow, kShownRows), kShownRows, table.arrow->rows());
+  if (table.shown) return report::html(table.shown->report, {.max_rows = kShownAnswers});
+  return report::html({.tables = {first_rows(*table.arrow, kShownRows)}});
 }
 
 std::string repr(const Table& table) {

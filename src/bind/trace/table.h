@@ -13,7 +13,7 @@ namespace firelane::bind {
 
 // What a verb answers, as people see it.
 struct ForPeople {
-  report::Table table;
+  report::Report report;  // its only table is the answer's
   std::string text;
 };
 

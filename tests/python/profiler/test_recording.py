@@ -50,6 +50,33 @@ def test_a_schedule_records_its_steps_and_times_the_others():
     assert {"forward", "Optimizer.step#AdamW.step", "aten::linear"} <= names(prof)
 
 
+def test_a_live_profiler_gives_its_verdict():
+    run = programs.transformer()
+    verdicts = []
+    with profile(
+        schedule=schedule(wait=4, warmup=1, active=3, repeat=1), on_trace_ready=lambda p: verdicts.append(p.diagnose())
+    ) as prof:
+        for _ in range(8):
+            run()
+            prof.step()
+    (in_callback,) = verdicts
+    after_stop = prof.diagnose()
+    assert list(after_stop) == list(in_callback) == list(prof.trace.diagnose())
+    assert str(after_stop) == str(in_callback) and "a step takes" in str(after_stop)
+    assert "<strong>Verdict</strong>" in after_stop._repr_html_()
+    step = prof.trace.diagnosis["step"]
+    assert step["judged_steps"] == 3 and step["known_from"] == "timed without recording"
+
+
+def test_a_verdict_needs_a_complete_cycle():
+    prof = profile()
+    prof.start()
+    with pytest.raises(RuntimeError, match="still recording"):
+        prof.diagnose()
+    prof.stop()
+    assert "no steps were found" in str(prof.diagnose())
+
+
 def test_each_cycle_is_delivered_and_named(own_folder):
     handler = tensorboard_trace_handler(str(own_folder / "log"), worker_name="w", use_gzip=True)
     with profile(schedule=schedule(wait=0, warmup=1, active=1), on_trace_ready=handler) as prof:

@@ -5,6 +5,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 seconds=$1
 shift
+# Fresh memory is filled, so that reading it before writing it shows, in libraries as well.
+export ASAN_OPTIONS=max_malloc_fill_size=200000:malloc_fill_byte=255${ASAN_OPTIONS:+:$ASAN_OPTIONS}
 
 run_target() {
   local target=$1 seconds=$2

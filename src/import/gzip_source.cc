@@ -20,12 +20,15 @@ constexpr uint64_t kBombMinBytes = uint64_t{1} << 30;
 enum class Progress { kMore, kEnd, kTorn, kDamaged, kTrailing };
 
 // One inflater over a source that can be read at any place. Copying it is a checkpoint.
+// The state begins as zeros: isal_inflate_init() leaves parts as they are (seen in 2.30), damaged headers make it use
+// them.
 struct Inflater {
-  inflate_state state;
+  inflate_state state{};
   uint64_t in_offset = 0;  // next compressed byte to read into the input buffer
   uint64_t unused_in = 0;  // bytes of the input buffer not consumed at a checkpoint
   uint64_t out_offset = 0;
   bool member_open = false;
+  bool ended = false;  // at the end or at damage, behind which ISA-L's state means nothing
 };
 
 class GzipSource : public ByteSource {
@@ -37,7 +40,7 @@ class GzipSource : public ByteSource {
 
   size_t read(char* out, size_t size) override {
     size_t done = 0;
-    while (done < size && !ended_) {
+    while (done < size && !main_.ended) {
       const uint64_t boundary = (main_.out_offset / kCheckpointEvery + 1) * kCheckpointEvery;
       const size_t want = std::min<uint64_t>(size - done, boundary - main_.out_offset);
       const size_t got = inflate_some(main_, main_input_, out + done, want);
@@ -94,9 +97,10 @@ class GzipSource : public ByteSource {
     const size_t limit = std::min<size_t>(size, 1u << 30);
     inflater.state.next_out = reinterpret_cast<uint8_t*>(out);
     inflater.state.avail_out = static_cast<uint32_t>(limit);
-    while (inflater.state.avail_out > 0) {
+    while (inflater.state.avail_out > 0 && !inflater.ended) {
       const Progress progress = advance(inflater, input);
       if (progress == Progress::kMore) continue;
+      inflater.ended = true;
       if (&inflater == &main_) report_end(progress);
       break;
     }
@@ -144,7 +148,6 @@ class GzipSource : public ByteSource {
 
   void report_end(Progress progress) const {
     auto* self = const_cast<GzipSource*>(this);  // only the main reader's thread comes here
-    self->ended_ = true;
     if (progress == Progress::kTorn) ++self->losses_[Stat::kTruncated];
     if (progress == Progress::kDamaged) ++self->losses_[Stat::kGzipDamaged];
     if (progress == Progress::kTrailing) ++self->losses_[Stat::kGzipTrailingBytes];
@@ -158,7 +161,7 @@ class GzipSource : public ByteSource {
       fatal_ = "grows more than " + std::to_string(kBombRatio) +
                "-fold when decompressed, as no trace does; decompress it yourself if you trust it";
     }
-    ended_ = ended_ || !fatal_.empty();
+    main_.ended = main_.ended || !fatal_.empty();
     return !fatal_.empty();
   }
 
@@ -190,7 +193,6 @@ class GzipSource : public ByteSource {
   Inflater main_;
   std::vector<char> main_input_;
   std::vector<std::unique_ptr<Inflater>> checkpoints_;
-  bool ended_ = false;
   std::string fatal_;
 
   mutable std::mutex mutex_;

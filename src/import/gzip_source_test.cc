@@ -96,6 +96,25 @@ TEST(GzipSource, reads_at_any_place_of_a_long_stream_in_any_order) {
   }
 }
 
+// ISA-L goes on after damage when it is asked to, with whatever its state then holds, and copied bytes from beyond
+// its input.
+TEST(GzipSource, asking_again_behind_damage_gives_nothing) {
+  const std::string packed = gzip(random_text(3000));
+  for (size_t at = 10; at < packed.size(); ++at) {
+    std::string damaged = packed;
+    damaged[at] = static_cast<char>(damaged[at] ^ (1 << at % 8));
+    const auto source = unzip(damaged);
+    std::string got(4000, '\0');
+    const Result<size_t> first = source->read_at(0, got.data(), got.size());
+    ASSERT_TRUE(first.ok());
+    for (int again = 0; again < 20; ++again) {
+      const Result<size_t> behind = source->read_at(first.value(), got.data(), got.size());
+      ASSERT_TRUE(behind.ok());
+      ASSERT_EQ(behind.value(), 0u) << at;
+    }
+  }
+}
+
 TEST(GzipSource, a_bomb_is_refused) {
   const std::string zeros = gzip(std::string(64 << 20, ' '));
   std::string bomb;

@@ -3,7 +3,7 @@
 Steps are found by themselves, in this order of trust: a profiler's own step(), the first optimizer
 that steps, the iterations of a DataLoader. Some steps pass untouched, then the recorder is made
 ready, `steps` are recorded, and a few more are timed; then all hooks are off and the program runs
-on alone. At exit the table and the next command are printed on stderr, for stdout is the program's.
+on alone. At exit the table, the verdict and the next commands are printed on stderr, for stdout is the program's.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ import atexit
 import functools
 import json
 import os
-import statistics
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 _MIN_UNDISTURBED = 3  # steps; of fewer, one odd step would decide (as in src/analyze/info.cc)
+_MAX_JUDGED = 2_000_000  # events: a few seconds
 _TRUST = {"data loader": 1, "optimizer": 2, "profiler": 3}
 
 
@@ -234,23 +234,35 @@ class Auto:
             print(f"firelane: nothing recorded: {self.recording._why_nothing()}", file=sys.stderr)
             return
         rows = self.recording.key_averages()
-        print(rows.table(sort_by="self_cpu_time_total", row_limit=10), end="", file=sys.stderr)
+        print(rows.table(sort_by="self_cpu_time_total", row_limit=10), file=sys.stderr)
+        print(_verdict(self.recording.trace), end="", file=sys.stderr)
         name = os.path.relpath(self.path) if self.path.startswith(os.getcwd() + os.sep) else self.path
-        print(f"\n{_step_times(self.samples)}wrote {name}; next: firelane info {name}", file=sys.stderr)
+        print(
+            f"\n{_steps_of(self.samples)}wrote {name}; next: firelane diagnose {name}, firelane view {name}",
+            file=sys.stderr,
+        )
 
 
-def _step_times(samples: list[tuple[int, str, int]]) -> str:
-    """The median step as it is, and as it was while being recorded."""
-    times = {phase: [ns / 1e6 for _, of, ns in samples if of == phase] for phase in ("unrecorded", "recorded")}
-    if not times["recorded"]:
+def _verdict(trace: Any) -> str:
+    """What limits the program and the first findings; a trace that would keep the user waiting is left for later."""
+    events = len(trace.host_slices) + len(trace.device_slices)
+    if events > _MAX_JUDGED:
+        return f"{events} events are much to judge at once; firelane diagnose does\n"
+    return trace._short_verdict(color=_is_terminal(sys.stderr))
+
+
+def _is_terminal(stream: Any) -> bool:
+    """As src/cli/output.cc decides it."""
+    return not os.environ.get("NO_COLOR") and os.environ.get("TERM", "dumb") != "dumb" and stream.isatty()
+
+
+def _steps_of(samples: list[tuple[int, str, int]]) -> str:
+    """How many steps the verdict speaks of, and by how many it knows what one takes without a recorder."""
+    phases = [phase for _, phase, _ in samples]
+    recorded, alone = phases.count("recorded"), phases.count("unrecorded")
+    if not recorded:
         return ""
-    recorded = f"{statistics.median(times['recorded']):.1f} ms"
-    if len(times["unrecorded"]) < _MIN_UNDISTURBED:
-        return f"{len(times['recorded'])} steps of {recorded}; "
-    return (
-        f"a step takes {statistics.median(times['unrecorded']):.1f} ms (median of {len(times['unrecorded'])}), "
-        f"{recorded} while recording (of {len(times['recorded'])}); "
-    )
+    return f"{recorded} steps recorded, " + (f"{alone} timed alone; " if alone >= _MIN_UNDISTURBED else "")
 
 
 def _followed_by(method: Callable[..., Any], then: Callable[[Any], None]) -> Callable[..., Any]:

@@ -190,6 +190,8 @@ class Trace:
         The verdict with the evidence of each finding: the words of `firelane diagnose --json`.
         """
 
+    def _short_verdict(self, *, color: bool = False) -> str: ...
+
     def breakdown(self) -> Table:
         """How a step was spent on device and host; the parts add up to the step."""
 

@@ -91,13 +91,16 @@ std::string verdict_of(const Study& study) {
     text = "limit " + std::string(name_of(study.bound.limit)) + " or " + std::string(name_of(study.other_limit)) +
            ": recording slowed the program too much to tell";
   }
-  text += "; a step takes " + short_time(study.undone.step_ns);
-  if (study.undone.recorded_ns - study.undone.step_ns > study.undone.recorded_ns / 50) {
-    text += " (" + short_time(study.undone.recorded_ns) + " while recording)";
+  // Steps that were timed alone are the truth, also where the replay cannot be brought to it.
+  const RecordingUndone& undone = study.undone;
+  const int64_t step_ns = undone.baseline_ns != kNoNumber ? undone.baseline_ns : undone.step_ns;
+  text += "; a step takes " + short_time(step_ns);
+  if (undone.recorded_ns - step_ns > undone.recorded_ns / 50) {
+    text += " (" + short_time(undone.recorded_ns) + " while recording)";
   }
-  if (study.has_device_work && study.undone.step_ns > 0) {
+  if (study.has_device_work && step_ns > 0) {
     const int64_t busy = study.per_step(study.breakdown.total.busy_ns());
-    const double share = std::min(1.0, static_cast<double>(busy) / static_cast<double>(study.undone.step_ns));
+    const double share = std::min(1.0, static_cast<double>(busy) / static_cast<double>(step_ns));
     text += ", the device works " + short_percent(share) + " of it";
   }
   return text;

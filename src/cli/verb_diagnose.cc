@@ -12,12 +12,16 @@ namespace {
 struct DiagnoseArgs {
   std::string path;
   OutputOptions output;
+  bool brief = false;
 };
 
 Result<int> run_diagnose(const DiagnoseArgs& args) {
   FL_TRY(Output output, Output::open(args.output));
   FL_TRY(const Model model, open_trace(args.path));
-  FL_TRY_VOID(output.write(report::diagnosis(model, diagnose(model), output.form(), output.style())));
+  const Diagnosis verdict = diagnose(model);
+  const bool brief = args.brief && output.form() == report::Form::kText;
+  FL_TRY_VOID(output.write(brief ? report::short_diagnosis(verdict, {.style = output.style()})
+                                 : report::diagnosis(model, verdict, output.form(), output.style())));
   FL_TRY_VOID(output.close());
   return kExitOk;
 }
@@ -32,6 +36,7 @@ Verb diagnose_verb() {
             auto args = std::make_shared<DiagnoseArgs>();
             add_trace_argument(app, args->path);
             add_report_options(app, args->output);
+            app.add_flag("--short", args->brief, "text: the verdict, and two lines for each of the first findings");
             return [args] { return run_diagnose(*args); };
           }};
 }

@@ -154,7 +154,7 @@ Verb record_verb() {
         app.add_flag("--memory", args->memory, "allocations and frees");
         app.add_flag("--stacks", args->stacks, "Python functions (costs the most)");
         app.add_flag("--modules", args->modules, "nn.Module calls by their path in the model");
-        app.add_flag("--quiet", args->quiet, "print no table at the end");
+        app.add_flag("--quiet", args->quiet, "print neither table nor verdict at the end");
         return [args] { return run_record(*args); };
       }};
 }

@@ -230,6 +230,26 @@ Report findings_report(const Diagnosis& diagnosis) {
   return report;
 }
 
+std::string short_diagnosis(const Diagnosis& diagnosis, const ShortOptions& options) {
+  const TextStyle& style = options.style;
+  std::string out = painted(diagnosis.verdict, kBold, style) + "\n";
+  if (diagnosis.healthy) out += "nothing worth fixing: " + diagnosis.why + "\n";
+  size_t number = 0;
+  for (const Finding& finding : diagnosis.findings) {
+    if (number == options.max_findings) break;
+    out += fmt::format("{}. {}\n   ", ++number, visible_text(finding.title));
+    if (finding.gain.high_ns > 0) {
+      out +=
+          fmt::format("saves {} to {} of a step; ", short_time(finding.gain.low_ns), short_time(finding.gain.high_ns));
+    }
+    out += "try: " + finding.try_text + "\n";
+  }
+  if (const size_t more = diagnosis.findings.size() - number; more > 0) {
+    out += fmt::format("and {}\n", counted(static_cast<int64_t>(more), "more finding", "more findings"));
+  }
+  return out;
+}
+
 std::string diagnosis(const Model& model, const Diagnosis& diagnosis, Form form, const TextStyle& style) {
   if (form == Form::kText) return as_text(model, diagnosis, style);
   if (form == Form::kJson) return as_json(model, diagnosis);

@@ -1,6 +1,7 @@
 // The verdict and its findings: for people with bars, for programs as one JSON object.
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 #include "advise/diagnose.h"
@@ -11,6 +12,13 @@ namespace firelane::report {
 
 // Ends with a line break, in every form. JSON: the object that docs/analyses.md describes under "diagnose".
 std::string diagnosis(const Model& model, const Diagnosis& diagnosis, Form form, const TextStyle& style = {});
+
+// The verdict and the findings with the most gain, two lines each: for the end of a recording.
+struct ShortOptions {
+  size_t max_findings = 3;
+  TextStyle style;
+};
+std::string short_diagnosis(const Diagnosis& diagnosis, const ShortOptions& options = {});
 
 // One row per finding, without evidence: for Markdown, CSV and Python.
 Report findings_report(const Diagnosis& diagnosis);

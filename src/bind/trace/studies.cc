@@ -26,6 +26,12 @@ Table diagnose_answer(const Trace& trace) {
                 report::diagnosis(*trace.model, diagnosis, report::Form::kText));
 }
 
+// For `firelane record`, which ends with it.
+std::string short_verdict(const Trace& trace, bool color) {
+  const nb::gil_scoped_release others_may_run;
+  return report::short_diagnosis(diagnose(*trace.model), {.style = {.color = color}});
+}
+
 nb::object diagnosis_dict(const Trace& trace) {
   std::string json;
   {
@@ -90,6 +96,7 @@ void bind_studies(nb::class_<Trace>& trace) {
             "What limits the program and what to change: one row per finding; print() gives the whole verdict.");
   trace.def_prop_ro("diagnosis", &diagnosis_dict, nb::sig("def diagnosis(self) -> dict[str, typing.Any]"),
                     "The verdict with the evidence of each finding: the words of `firelane diagnose --json`.");
+  trace.def("_short_verdict", &short_verdict, nb::kw_only(), nb::arg("color") = false);
   trace.def("breakdown", &breakdown_answer, "How a step was spent on device and host; the parts add up to the step.");
   trace.def("idle", &idle_answer, "Why the device did nothing: one row per gap, longest first.");
   trace.def("launches", &launches_answer, "What launches cost, how long work waits, how deep the queue is.");

@@ -50,7 +50,8 @@ def step_numbers(path):
 def test_steps_are_found_by_the_optimizer_and_the_next_command_is_printed(folder):
     done = record(folder, LOOP, "12", flags=["--steps", "2", "--shapes"])
     assert done.returncode == 0 and done.stdout == ""
-    assert "ProfilerStep*" in done.stderr and "next: firelane info" in done.stderr
+    assert "ProfilerStep*" in done.stderr  # the table
+    assert "next: firelane diagnose run.lane, firelane view run.lane" in done.stderr
     trace = firelane.open(folder / "run.lane")
     assert step_numbers(folder / "run.lane") == [4, 5]
     names = {row["name"] for row in trace.host_slices}
@@ -129,14 +130,44 @@ def test_a_step_that_the_program_breaks_off_is_no_step(folder):
     broken = LOOP + "    if step == 6: raise RuntimeError('broken')\n"
     done = record(folder, broken, "20", flags=["--steps", "9"])
     assert done.returncode == 1 and step_numbers(folder / "run.lane") == [4, 5, 6]
-    assert "3 steps of" in done.stderr
+    assert "3 steps recorded" in done.stderr
+
+
+def test_the_recording_ends_with_the_verdict_and_the_first_findings(folder):
+    slow_data = """
+    import time, torch
+    class Slow(torch.utils.data.Dataset):
+        def __len__(self):
+            return 64
+        def __getitem__(self, i):
+            time.sleep(0.005)
+            return torch.ones(4)
+    net = torch.nn.Linear(4, 4)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for batch in torch.utils.data.DataLoader(Slow(), batch_size=4):
+        net(batch).sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    """
+    done = record(folder, slow_data, flags=["--steps", "4"])
+    verdict = done.stderr.split("Self CPU time total")[1].splitlines()[2:]
+    assert verdict[0].startswith("input-bound") and "a step takes 2" in verdict[0]
+    assert "for its next batch: the DataLoader has no workers" in verdict[1]
+    assert "of a step; try: load batches in worker processes" in verdict[2]
+    assert len(verdict) <= 10
+
+
+def test_a_huge_recording_is_judged_later(folder):
+    program = LOOP.replace("import sys, torch", "import sys, torch; sys.modules['firelane._auto']._MAX_JUDGED = 3")
+    done = record(folder, program, "20")
+    assert done.returncode == 0 and "events are much to judge at once; firelane diagnose does" in done.stderr
 
 
 def test_cold_and_warm_up_steps_are_not_in_the_true_step(folder):
     done = record(folder, LOOP, "40", flags=["--steps", "2", "--wait", "3", "--warmup", "2", "--after", "3"])
-    assert "(median of 4)" in done.stderr, done.stderr  # step 2, and the three afterwards
+    assert "2 steps recorded, 4 timed alone" in done.stderr, done.stderr  # step 2, and the three afterwards
     done = record(folder, LOOP, "40", flags=["--force", "--steps", "2", "--after", "1"])
-    assert "median of" not in done.stderr and "2 steps of" in done.stderr
+    assert "timed alone" not in done.stderr and "2 steps recorded" in done.stderr
 
 
 def test_switches_that_were_off_are_shown_as_off(folder):

@@ -275,27 +275,30 @@ void DeviceRows::add_calls(uint32_t pid) {
 // A user's range on a stream reaches from the first to the last work that was launched inside it: on its own thread,
 // or, for a step, on any thread (autograd launches from another).
 void DeviceRows::add_annotations() {
-  std::vector<Row> ranges;
-  for (Row row = 0; row < part_.host_slices.size(); ++row) {
-    if (part_.host_slices[row].kind == HostKind::kAnnotation) ranges.push_back(row);
-  }
-  if (ranges.empty() || calls_.empty()) return;
   const auto& host = part_.host_slices;
-  std::stable_sort(ranges.begin(), ranges.end(), [&](Row a, Row b) { return host[a].start_ns < host[b].start_ns; });
-  std::vector<size_t> order(calls_.size());
-  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return calls_[a].start_ns < calls_[b].start_ns; });
+  std::vector<Row> ranges;
+  std::vector<Row> launches;  // of both sorts: seen by callbacks and by activity records
+  for (Row row = 0; row < host.size(); ++row) {
+    const HostKind kind = host[row].kind;
+    if (kind == HostKind::kAnnotation) ranges.push_back(row);
+    if (kind == HostKind::kRuntime || kind == HostKind::kDriver) launches.push_back(row);
+  }
+  if (ranges.empty() || launches.empty()) return;
+  const auto by_start = [&](Row a, Row b) { return host[a].start_ns < host[b].start_ns; };
+  std::stable_sort(ranges.begin(), ranges.end(), by_start);
+  std::stable_sort(launches.begin(), launches.end(), by_start);
 
   // For each launch, the ranges around it, outermost first. Launches in a row mostly share theirs.
   std::vector<std::vector<Row>> sets;
   std::unordered_map<int64_t, size_t> set_of;
   std::vector<Row> open;
   size_t next = 0;
-  for (const size_t i : order) {
-    const RawHostSlice& launch = calls_[i];
+  for (const Row row : launches) {
+    const RawHostSlice& launch = host[row];
     while (next < ranges.size() && host[ranges[next]].start_ns <= launch.start_ns) open.push_back(ranges[next++]);
     std::erase_if(open, [&](Row r) { return host[r].start_ns + host[r].duration_ns <= launch.start_ns; });
-    if (call_details_[i].correlation == kNoNumber) continue;
+    const int64_t correlation = part_.calls[launch.detail].correlation;
+    if (correlation == kNoNumber) continue;
     std::vector<Row> around;
     for (const Row r : open) {
       const bool is_step = pool_.strings.view(host[r].name).starts_with("ProfilerStep#");
@@ -303,7 +306,7 @@ void DeviceRows::add_annotations() {
     }
     if (around.empty()) continue;
     if (sets.empty() || sets.back() != around) sets.push_back(std::move(around));
-    set_of[call_details_[i].correlation] = sets.size() - 1;
+    set_of[correlation] = sets.size() - 1;
   }
 
   struct Extent {

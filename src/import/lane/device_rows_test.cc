@@ -56,6 +56,17 @@ class DeviceLane {
     main.append_to(payload);
     chunk(ChunkKind::kEvents, payload);
   }
+  // A launch as the recorder's own callback sees it: in the thread's stream, on the recorder's clock.
+  void host_launch(int64_t at, int64_t correlation) {
+    std::string payload;
+    append_definitions(payload, 6, {});
+    SectionWriter section;
+    section.begin(0, 42, kStart, ticks(at));
+    section.add({.kind = Record::kSlice, .scope = Scope::kRuntime, .text = 5, .ticks = ticks(at), .number = 20});
+    section.add({.kind = Record::kAttribute, .attribute = Attribute::kCorrelation, .number = correlation});
+    section.append_to(payload);
+    chunk(ChunkKind::kEvents, payload);
+  }
   void chunk(ChunkKind kind, std::string_view payload) { EXPECT_EQ(writer_.write_chunk(kind, payload), ""); }
   void rows() {
     std::string payload;
@@ -131,6 +142,23 @@ TEST(DeviceRows, a_kernel_finds_its_launch_and_its_op_by_thread_and_time) {
   EXPECT_EQ(m.text(m.lanes.name[lane]), "stream 7 ");
   EXPECT_EQ(m.text(m.lanes.process_labels[lane]), "GPU 0");
   EXPECT_EQ(m.losses[Stat::kKernelBeforeLaunch], 0u);
+}
+
+TEST(DeviceRows, a_launch_seen_by_a_callback_links_as_one_from_an_activity_record) {
+  DeviceLane file;
+  file.device_rows.add(kernel(600, 9));
+  file.host_launch(300, 9);
+  file.rows();
+  const Model m = file.model();
+  const Row k = find(m, DeviceKind::kKernel);
+  const DeviceSlices& d = m.device_slices;
+  ASSERT_NE(d.launch[k], kNoRow);
+  EXPECT_EQ(m.text(m.host_slices.name[d.launch[k]]), "cudaLaunchKernel");
+  EXPECT_EQ(m.host_slices.start_ns[d.launch[k]], 300);
+  EXPECT_EQ(m.host_slices.duration_ns[d.launch[k]], 10);
+  ASSERT_NE(d.op[k], kNoRow);
+  EXPECT_EQ(m.text(m.host_slices.name[d.op[k]]), "aten::mm");
+  EXPECT_NE(find(m, DeviceKind::kAnnotation), kNoRow) << "the user's range and the step are on the device, too";
 }
 
 TEST(DeviceRows, clocks_are_laid_on_the_line_through_both_readings_and_the_error_is_known) {

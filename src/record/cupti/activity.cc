@@ -38,7 +38,6 @@ std::unique_ptr<DeviceActivity> DeviceActivity::start(const CuptiApi& api, Sessi
       reason = "GPU: another recording of this process holds the GPU; stop it first";
       return nullptr;
     }
-    activity->unwanted_ = unwanted_calls(api);
     BufferQueue::Full left;
     while (buffers().next(left)) buffers().release(left.data);  // of a recording that was stopped before
     if (!activity->enable(reason)) {
@@ -102,11 +101,18 @@ bool DeviceActivity::enable(std::string& reason) noexcept {
     reason = explain(api_, result);
     return false;
   };
-  // Calls carry system thread ids then, as our own events do. Given back by disable().
+  // Records carry system thread ids then, as our own events do. Given back by disable().
   api_.get_thread_id_type(&thread_id_type_);
   if (!ok(api_.set_thread_id_type(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM))) return false;
   enabled_ = true;  // from here on there is something to disable
   if (!ok(api_.register_callbacks(request_buffer, complete_buffer))) return false;
+  CUptiResult refusal = CUPTI_SUCCESS;
+  const bool hooked = (is_first_enable_ || has_call_hook_) && call_hook_.start(refusal);
+  if (is_first_enable_) {
+    has_call_hook_ = hooked;
+    session_.add_metadata("cuda_calls_by", hooked ? "\"callbacks\"" : "\"activity records\"");
+    is_first_enable_ = false;
+  }
   for (const CUpti_ActivityKind kind : kKinds) {
     if (!ok(api_.enable(kind))) return false;
   }
@@ -115,10 +121,25 @@ bool DeviceActivity::enable(std::string& reason) noexcept {
       if (!ok(api_.enable(kind))) return false;
     }
   }
-  if (!ok(api_.enable(CUPTI_ACTIVITY_KIND_RUNTIME)) || !ok(api_.enable(CUPTI_ACTIVITY_KIND_DRIVER))) return false;
+  return hooked || enable_call_records(reason);
+}
+
+// Where another tool has the callbacks. Dear: every CUDA call pays for these kinds, also those that are turned off.
+bool DeviceActivity::enable_call_records(std::string& reason) noexcept {
+  for (const CUpti_ActivityKind kind : {CUPTI_ACTIVITY_KIND_RUNTIME, CUPTI_ACTIVITY_KIND_DRIVER}) {
+    if (const CUptiResult result = api_.enable(kind); result != CUPTI_SUCCESS) {
+      reason = explain(api_, result);
+      return false;
+    }
+  }
   // All are on now. Turning on only the wanted ones succeeds, too, but gives no records (CUDA 13.0). What an older
   // library cannot turn off the decoder leaves out.
   if (api_.enable_runtime_call == nullptr || api_.enable_driver_call == nullptr) return true;
+  try {
+    if (unwanted_.runtime.empty()) unwanted_ = unwanted_calls(api_);
+  } catch (const std::exception&) {
+    return true;
+  }
   for (const CUpti_CallbackId id : unwanted_.runtime) api_.enable_runtime_call(id, 0);
   for (const CUpti_CallbackId id : unwanted_.driver) api_.enable_driver_call(id, 0);
   return true;
@@ -128,12 +149,15 @@ void DeviceActivity::disable() noexcept {
   const std::lock_guard lock(mutex_);
   if (!enabled_) return;
   enabled_ = false;
+  call_hook_.stop();
   for (const CUpti_ActivityKind kind : kKinds) api_.disable(kind);
   if (session_.options().cuda_sync) {
     for (const CUpti_ActivityKind kind : kSyncKinds) api_.disable(kind);
   }
-  api_.disable(CUPTI_ACTIVITY_KIND_RUNTIME);
-  api_.disable(CUPTI_ACTIVITY_KIND_DRIVER);
+  if (!has_call_hook_) {
+    api_.disable(CUPTI_ACTIVITY_KIND_RUNTIME);
+    api_.disable(CUPTI_ACTIVITY_KIND_DRIVER);
+  }
   api_.set_thread_id_type(thread_id_type_);
 }
 

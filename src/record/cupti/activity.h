@@ -6,9 +6,10 @@
 //   activity->stop();              // before session.stop(), which writes the rest
 //
 // No timestamp callback and no external ids: clocks are mapped by paired readings (a note every second), ops are
-// linked to launches by thread and time. After stop() nothing is enabled and our callbacks do nothing. CUPTI itself
-// stays loaded: cuptiFinalize while another thread is inside of a CUDA call crashes that thread (RecordOptions has
-// cuda_detach for programs that know better).
+// linked to launches by thread and time. Calls come through callbacks (call_hook.h), or, where another tool holds
+// those, as activity records. After stop() nothing is enabled and our callbacks do nothing. CUPTI itself stays loaded:
+// cuptiFinalize while another thread is inside of a CUDA call crashes that thread (RecordOptions has cuda_detach for
+// programs that know better).
 #pragma once
 
 #include <atomic>
@@ -21,6 +22,7 @@
 #include "record/core/session.h"
 #include "record/cupti/api.h"
 #include "record/cupti/buffers.h"
+#include "record/cupti/call_hook.h"
 #include "record/cupti/calls.h"
 #include "record/cupti/decode.h"
 
@@ -45,10 +47,12 @@ class DeviceActivity final : public DeviceSource {
   void drain(DeviceSink& sink) override;
 
  private:
-  DeviceActivity(const CuptiApi& api, Session& session) : api_(api), session_(session), decoder_(api) {}
+  DeviceActivity(const CuptiApi& api, Session& session)
+      : api_(api), session_(session), decoder_(api), call_hook_(api) {}
   static void request_buffer(uint8_t** buffer, size_t* bytes, size_t* max_records);
   static void complete_buffer(CUcontext context, uint32_t stream, uint8_t* buffer, size_t bytes, size_t valid_bytes);
   bool enable(std::string& reason) noexcept;
+  bool enable_call_records(std::string& reason) noexcept;
   void disable() noexcept;
   void note_clock(PairRole role) noexcept;
   uint64_t count_records(const BufferQueue::Full& buffer) const noexcept;
@@ -56,7 +60,10 @@ class DeviceActivity final : public DeviceSource {
   const CuptiApi api_;
   Session& session_;
   ActivityDecoder decoder_;
-  CallIds unwanted_;
+  CallHook call_hook_;
+  CallIds unwanted_;            // of the activity records of calls
+  bool has_call_hook_ = false;  // decided by the first enable()
+  bool is_first_enable_ = true;
   CUpti_ActivityThreadIdType thread_id_type_ = CUPTI_ACTIVITY_THREAD_ID_TYPE_DEFAULT;
   bool stopped_ = false;
   std::mutex mutex_;  // guards the two below

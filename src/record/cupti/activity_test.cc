@@ -109,10 +109,12 @@ TEST_F(Activity, every_kind_of_record_is_in_the_file) {
   EXPECT_TRUE(text.ends_with("clean end\n"));
 }
 
-TEST_F(Activity, only_calls_that_somebody_needs_are_enabled_and_all_is_off_after_stop) {
+TEST_F(Activity, only_calls_that_somebody_needs_are_hooked_and_all_is_off_after_stop) {
   begin(fake.api());
-  EXPECT_EQ(fake.runtime, (std::set<CUpti_CallbackId>{31, 211}));
-  EXPECT_EQ(fake.driver, (std::set<CUpti_CallbackId>{307}));
+  EXPECT_EQ(fake.runtime_callbacks, (std::set<CUpti_CallbackId>{31, 211}));
+  EXPECT_EQ(fake.driver_callbacks, (std::set<CUpti_CallbackId>{307}));
+  EXPECT_FALSE(fake.kinds.contains(kRuntime));
+  EXPECT_FALSE(fake.kinds.contains(kDriver));
   EXPECT_FALSE(fake.kinds.contains(CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION));
   EXPECT_EQ(fake.thread_id_type, CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM);
   finish();
@@ -141,10 +143,27 @@ TEST_F(Activity, cupti_leaves_the_process_only_on_request) {
   EXPECT_EQ(fake.finalized, 1);
 }
 
+TEST_F(Activity, where_another_tool_has_the_callbacks_calls_come_as_records) {
+  fake.has_other_subscriber = true;
+  begin(fake.api());
+  EXPECT_EQ(fake.runtime, (std::set<CUpti_CallbackId>{31, 211}));
+  EXPECT_EQ(fake.driver, (std::set<CUpti_CallbackId>{307}));
+  activity->pause();
+  fake.has_other_subscriber = false;
+  activity->resume();
+  EXPECT_TRUE(fake.runtime_callbacks.empty()) << "one recording, one way";
+  const std::string text = finish(true);
+  EXPECT_NE(text.find("cuda_calls_by"), std::string::npos) << text;
+  EXPECT_NE(text.find("activity records"), std::string::npos) << text;
+  EXPECT_TRUE(session->status().losses.empty());
+  EXPECT_TRUE(fake.is_quiet());
+}
+
 TEST_F(Activity, an_older_cupti_records_all_calls_and_the_decoder_filters) {
   CuptiApi api = fake.api();
   api.enable_runtime_call = nullptr;
   api.enable_driver_call = nullptr;
+  fake.has_other_subscriber = true;
   begin(api);
   EXPECT_TRUE(fake.kinds.contains(kRuntime));
   fake.feed({call(kRuntime, 3, 2'000'000, 2'000'001, 1), call(kRuntime, 31, 2'000'002, 2'000'003, 2)});
@@ -232,7 +251,7 @@ TEST_F(Activity, paused_nothing_is_enabled_and_resumed_all_is) {
   EXPECT_TRUE(fake.is_quiet());
   activity->resume();
   EXPECT_EQ(fake.kinds, kinds);
-  EXPECT_EQ(fake.runtime.size(), 2u);
+  EXPECT_EQ(fake.runtime_callbacks.size(), 2u);
   finish();
 }
 

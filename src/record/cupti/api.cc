@@ -50,7 +50,8 @@ std::optional<CuptiApi> load_cupti(std::string& reason) noexcept {
       find(library, "cuptiGetCallbackName", api.callback_name) &&
       find(library, "cuptiGetResultString", api.result_string) &&
       find(library, "cuptiGetThreadIdType", api.get_thread_id_type) &&
-      find(library, "cuptiSetThreadIdType", api.set_thread_id_type);
+      find(library, "cuptiSetThreadIdType", api.set_thread_id_type) && find(library, "cuptiSubscribe", api.subscribe) &&
+      find(library, "cuptiUnsubscribe", api.unsubscribe) && find(library, "cuptiEnableCallback", api.enable_callback);
   find(library, "cuptiActivityEnableRuntimeApi", api.enable_runtime_call);
   find(library, "cuptiActivityEnableDriverApi", api.enable_driver_call);
   find(library, "cuptiFinalize", api.finalize);

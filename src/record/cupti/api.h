@@ -26,6 +26,10 @@ struct CuptiApi {
   CUptiResult (*enable_runtime_call)(CUpti_CallbackId, uint8_t on) = nullptr;
   CUptiResult (*enable_driver_call)(CUpti_CallbackId, uint8_t on) = nullptr;
   CUptiResult (*finalize)() = nullptr;
+  // Callbacks around calls; one subscriber at a time in a process.
+  CUptiResult (*subscribe)(CUpti_SubscriberHandle*, CUpti_CallbackFunc, void* data) = nullptr;
+  CUptiResult (*unsubscribe)(CUpti_SubscriberHandle) = nullptr;
+  CUptiResult (*enable_callback)(uint32_t on, CUpti_SubscriberHandle, CUpti_CallbackDomain, CUpti_CallbackId) = nullptr;
 };
 
 // The library that the process already uses (torch brings its own), else FIRELANE_CUPTI, the CUDA toolkit's, the

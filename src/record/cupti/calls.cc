@@ -41,15 +41,21 @@ constexpr std::string_view kWanted[] = {
     "cuMemUnmap",
     "cuMemRelease",
 };
-// Ids beyond the headers' that a newer library may have.
-constexpr uint32_t kMoreIds = 128;
 
-void collect(const CuptiApi& api, CUpti_CallbackDomain domain, uint32_t count, std::vector<CUpti_CallbackId>& ids) {
-  for (uint32_t id = 1; id < count + kMoreIds; ++id) {
+void collect(const CuptiApi& api, CUpti_CallbackDomain domain, uint32_t limit, bool wanted,
+             std::vector<CUpti_CallbackId>& ids) {
+  for (uint32_t id = 1; id < limit; ++id) {
     const char* name = nullptr;
     if (api.callback_name(domain, id, &name) != CUPTI_SUCCESS || name == nullptr) continue;
-    if (!is_wanted_call(plain_call_name(name))) ids.push_back(id);
+    if (is_wanted_call(plain_call_name(name)) == wanted) ids.push_back(id);
   }
+}
+
+CallIds collect(const CuptiApi& api, bool wanted) {
+  CallIds ids;
+  collect(api, CUPTI_CB_DOMAIN_RUNTIME_API, kRuntimeIdLimit, wanted, ids.runtime);
+  collect(api, CUPTI_CB_DOMAIN_DRIVER_API, kDriverIdLimit, wanted, ids.driver);
+  return ids;
 }
 
 }  // namespace
@@ -68,11 +74,7 @@ bool is_wanted_call(std::string_view plain_name) {
                      [&](std::string_view begin) { return plain_name.starts_with(begin); });
 }
 
-CallIds unwanted_calls(const CuptiApi& api) {
-  CallIds ids;
-  collect(api, CUPTI_CB_DOMAIN_RUNTIME_API, CUPTI_RUNTIME_TRACE_CBID_SIZE, ids.runtime);
-  collect(api, CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_DRIVER_TRACE_CBID_SIZE, ids.driver);
-  return ids;
-}
+CallIds wanted_calls(const CuptiApi& api) { return collect(api, true); }
+CallIds unwanted_calls(const CuptiApi& api) { return collect(api, false); }
 
 }  // namespace firelane

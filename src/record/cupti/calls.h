@@ -19,7 +19,12 @@ struct CallIds {
   std::vector<CUpti_CallbackId> runtime;
   std::vector<CUpti_CallbackId> driver;
 };
-// The ids of all other calls that this CUPTI knows.
+// The ids of the calls that this CUPTI knows: of those worth a record, of all others.
+CallIds wanted_calls(const CuptiApi& api);
 CallIds unwanted_calls(const CuptiApi& api);
+
+// Ids are below this, also those that a newer library than our headers may have.
+inline constexpr uint32_t kRuntimeIdLimit = CUPTI_RUNTIME_TRACE_CBID_SIZE + 128;
+inline constexpr uint32_t kDriverIdLimit = CUPTI_DRIVER_TRACE_CBID_SIZE + 128;
 
 }  // namespace firelane

@@ -81,7 +81,43 @@ class FakeCupti {
                 [](CUpti_ActivityThreadIdType type) { return current()->thread_id_type = type, CUPTI_SUCCESS; },
             .enable_runtime_call = [](CUpti_CallbackId id, uint8_t on) { return set(current()->runtime, id, on); },
             .enable_driver_call = [](CUpti_CallbackId id, uint8_t on) { return set(current()->driver, id, on); },
-            .finalize = [] { return ++current()->finalized, CUPTI_SUCCESS; }};
+            .finalize = [] { return ++current()->finalized, CUPTI_SUCCESS; },
+            .subscribe =
+                [](CUpti_SubscriberHandle* handle, CUpti_CallbackFunc function, void*) {
+                  if (current()->has_other_subscriber) return CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
+                  current()->on_call = function;
+                  *handle = reinterpret_cast<CUpti_SubscriberHandle>(current());
+                  return CUPTI_SUCCESS;
+                },
+            .unsubscribe =
+                [](CUpti_SubscriberHandle) {
+                  current()->on_call = nullptr;
+                  current()->runtime_callbacks.clear();
+                  current()->driver_callbacks.clear();
+                  return CUPTI_SUCCESS;
+                },
+            .enable_callback =
+                [](uint32_t on, CUpti_SubscriberHandle, CUpti_CallbackDomain domain, CUpti_CallbackId id) {
+                  auto& ids =
+                      domain == CUPTI_CB_DOMAIN_DRIVER_API ? current()->driver_callbacks : current()->runtime_callbacks;
+                  return set(ids, id, static_cast<uint8_t>(on));
+                }};
+  }
+
+  // A call's callbacks as CUPTI makes them, on the calling thread. `inside`: what happens between them.
+  void callback(CUpti_CallbackDomain domain, uint32_t id, uint32_t correlation, CUpti_ApiCallbackSite site) {
+    const auto& ids = domain == CUPTI_CB_DOMAIN_DRIVER_API ? driver_callbacks : runtime_callbacks;
+    if (on_call == nullptr || !ids.contains(id)) return;
+    CUpti_CallbackData data{};
+    data.callbackSite = site;
+    data.correlationId = correlation;
+    on_call(nullptr, domain, id, &data);
+  }
+  template <typename Inside>
+  void call_through(CUpti_CallbackDomain domain, uint32_t id, uint32_t correlation, Inside&& inside) {
+    callback(domain, id, correlation, CUPTI_API_ENTER);
+    inside();
+    callback(domain, id, correlation, CUPTI_API_EXIT);
   }
 
   // One full buffer. `cut` bytes of its end are not valid.
@@ -107,7 +143,7 @@ class FakeCupti {
   // What the next flush brings.
   void hold(const std::vector<Bytes>& records) { held.push_back(records); }
 
-  bool is_quiet() const { return kinds.empty() && runtime.empty() && driver.empty(); }
+  bool is_quiet() const { return kinds.empty() && runtime.empty() && driver.empty() && on_call == nullptr; }
 
   uint64_t now_ns = 1'000'000;
   CUpti_BuffersCallbackRequestFunc request = nullptr;
@@ -120,6 +156,9 @@ class FakeCupti {
   std::map<uint32_t, const char*> runtime_calls = {
       {3, "cudaGetDevice_v3020"}, {211, "cudaLaunchKernel_v7000"}, {31, "cudaMemcpy_v3020"}};
   std::map<uint32_t, const char*> driver_calls = {{307, "cuLaunchKernel"}, {5, "cuCtxGetCurrent"}};
+  CUpti_CallbackFunc on_call = nullptr;
+  std::set<CUpti_CallbackId> runtime_callbacks, driver_callbacks;
+  bool has_other_subscriber = false;
   size_t dropped = 0;
   int forced_flushes = 0;
   int finalized = 0;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Records every program of programs.py with firelane and with torch.profiler: NAME.lane and NAME.json.gz.
+"""Records every program of programs.py with firelane, then with torch.profiler: NAME.lane and NAME.json.gz.
 
     tests/gpu/record_both.py FOLDER [NAME ...]
 
@@ -55,19 +55,31 @@ def main() -> None:
     folder = Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
     recorder = load_recorder()
-    notes = {}
-    for name in sys.argv[2:] or PROGRAMS:
+    notes: dict[str, list[str]] = {}
+    runs = {}
+
+    def attempt(name: str, record) -> None:
         try:
-            torch.manual_seed(0)
-            run = PROGRAMS[name]()
-            for _ in range(3):
-                run()
-            torch.cuda.synchronize()
-            notes[name] = with_firelane(recorder, run, folder / f"{name}.lane")
-            with_torch(run, folder / f"{name}.json.gz")
+            notes[name] = record() or []
         except Exception:
             notes[name] = ["failed: " + traceback.format_exc()]
         print(name, notes[name], flush=True)
+
+    def ours(name: str, of: str) -> None:
+        attempt(name, lambda: with_firelane(recorder, runs[of], folder / f"{name}.lane"))
+
+    for name in sys.argv[2:] or PROGRAMS:
+        torch.manual_seed(0)
+        runs[name] = PROGRAMS[name]()
+        for _ in range(3):
+            runs[name]()
+        torch.cuda.synchronize()
+        ours(name, name)
+    # torch.profiler keeps CUPTI's callbacks for the rest of the process: ours has to do without them then.
+    for name, run in runs.items():
+        attempt(name + " under torch.profiler", lambda name=name, run=run: with_torch(run, folder / f"{name}.json.gz"))
+    if "train" in runs:
+        ours("train_after_torch", "train")
     (folder / "notes.json").write_text(json.dumps(notes, indent=1))
 
 

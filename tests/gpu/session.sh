@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# What a machine with a GPU is needed for, in one go, each part with a time limit so that one hang does not cost the rest:
+#
+#   tests/gpu/session.sh OUT [build|stress|variants|pairs|lanes|bench ...]      (all, when none is named)
+#
+# Builds the recorder alone (preset `device`); test_parity.py compares OUT/pairs.tgz afterwards, where the reader is built:
+# unpack it and set FIRELANE_GPU_PAIRS. CARRY is a folder with what such a machine may lack: nanobind/, include/zstd.h.
+set -uo pipefail
+cd "$(dirname "$0")/../.."
+out=$(realpath -m "$1")
+shift
+mkdir -p "$out"
+parts=${*:-build stress variants pairs lanes bench}
+carry=$(realpath -m "${CARRY:-build/carry}")
+log=$out/log.txt
+export PYTHONUNBUFFERED=1 PYTHONPATH=$carry${PYTHONPATH:+:$PYTHONPATH}
+
+run() {  # run NAME SECONDS COMMAND...
+  local name=$1 limit=$2 begin=$SECONDS
+  shift 2
+  timeout -k 5 "$limit" "$@" >>"$log" 2>&1
+  echo "session: $name: exit $? after $((SECONDS - begin)) s" | tee -a "$log"
+}
+
+build() {
+  local zstd=()
+  [ -e "$carry/include/zstd.h" ] && zstd=(-DFIRELANE_ZSTD_INCLUDE="$carry/include")
+  cmake --preset device -DFIRELANE_PYTHON=ON -DPython_EXECUTABLE="$(command -v python3)" "${zstd[@]}" &&
+    cmake --build --preset device -j "$(nproc)" --target _record_torch_"$(python3 -c \
+      'import torch; print("_".join(torch.__version__.split(".")[:2]))')"
+}
+export -f build
+export carry
+
+for part in $parts; do
+  case $part in
+    build) run build 150 bash -c build ;;
+    stress) run stress 40 python3 -X faulthandler tests/gpu/stress.py 8 ;;
+    variants) run variants 100 python3 -X faulthandler bench/gpu_variants.py --seconds "${VARIANT_SECONDS:-45}" --json "$out/variants.json" ;;
+    pairs)
+      run pairs 90 python3 -X faulthandler tests/gpu/record_both.py "$out/../pairs"
+      tar -C "$out/.." -czf "$out/pairs.tgz" pairs
+      ;;
+    lanes)
+      run lanes 60 python3 -X faulthandler tests/data/make_h200_lanes.py "$out/../lanes"
+      tar -C "$out/.." -czf "$out/lanes.tgz" lanes
+      ;;
+    bench) run bench 100 python3 -X faulthandler bench/gpu.py --rounds "${BENCH_ROUNDS:-9}" --json "$out/bench.json" ;;
+    *) echo "session: no part is named $part" >&2; exit 2 ;;
+  esac
+done
+tail -c 9000 "$log"

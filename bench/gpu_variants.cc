@@ -180,17 +180,14 @@ int begin(const char* ways) {
     if (!has("subscribe")) enable(CUPTI_CB_DOMAIN_RUNTIME_API);
     if (!has("subscribe") && !has("runtime-callbacks")) enable(CUPTI_CB_DOMAIN_DRIVER_API);
   }
-  uint8_t on = 1, off = 0;
+  // Set every time: what one way asked for may outlive it.
   size_t one = 1;
-  if (has("zeroed")) check(cupti.cuptiActivitySetAttribute(CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER, &one, &on));
-  if (has("shared")) {
-    check(cupti.cuptiActivitySetAttribute(CUPTI_ACTIVITY_ATTR_PER_THREAD_ACTIVITY_BUFFER, &one, &off));
-  }
-  if (has("pinned")) {
-    check(cupti.cuptiActivitySetAttribute(CUPTI_ACTIVITY_ATTR_MEM_ALLOCATION_TYPE_HOST_PINNED, &one, &on));
-  }
+  uint8_t zeroed = has("zeroed"), per_thread = !has("shared"), pinned = has("pinned");
+  cupti.cuptiActivitySetAttribute(CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER, &one, &zeroed);
+  cupti.cuptiActivitySetAttribute(CUPTI_ACTIVITY_ATTR_PER_THREAD_ACTIVITY_BUFFER, &one, &per_thread);
+  cupti.cuptiActivitySetAttribute(CUPTI_ACTIVITY_ATTR_MEM_ALLOCATION_TYPE_HOST_PINNED, &one, &pinned);
+  cupti.cuptiActivityFlushPeriod(has("period") ? 100 : 0);
   if (has("hardware")) check(cupti.cuptiActivityEnableHWTrace(1));
-  if (has("period")) check(cupti.cuptiActivityFlushPeriod(100));
   check(cupti.cuptiActivityRegisterCallbacks(request, complete));
   const auto kind = [&](CUpti_ActivityKind k) {
     check(cupti.cuptiActivityEnable(k));

@@ -170,11 +170,9 @@ def main() -> None:
                 print(name, flush=True)
             jobs[name]()
         print(f"round {number} done, {time.perf_counter() - begin:.1f} s", flush=True)
-
-    result = {"device": torch.cuda.get_device_name(), "torch": torch.__version__, "clocks": clocks, "refused": refused,
-              "counts": came, "us": times}
-    if args.json:
-        args.json.write_text(json.dumps(result))
+        if args.json:  # every time: a way that crashes must not take the others' figures with it
+            args.json.write_text(json.dumps({"device": torch.cuda.get_device_name(), "torch": torch.__version__,
+                                             "clocks": clocks, "refused": refused, "counts": came, "us": times}))
     low = lambda values: statistics.quantiles(values, n=5)[0]  # noqa: E731
     base = {p: (statistics.median(v), low(v)) for p, v in times["nothing"].items()}
     print(f"nothing: op {base['op'][0]:.2f} (low {base['op'][1]:.2f}) us, step {base['step'][0]:.0f} (low {base['step'][1]:.0f}) us")

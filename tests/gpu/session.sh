@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What a machine with a GPU is needed for, in one go, each part with a time limit so that one hang does not cost the rest:
 #
-#   tests/gpu/session.sh OUT [build|stress|variants|pairs|lanes|bench ...]      (all, when none is named)
+#   tests/gpu/session.sh OUT [build|pairs|variants|stress|lanes|bench ...]      (all, when none is named)
 #
 # Builds the recorder alone (preset `device`); test_parity.py compares OUT/pairs.tgz afterwards, where the reader is built:
 # unpack it and set FIRELANE_GPU_PAIRS. CARRY is a folder with what such a machine may lack: nanobind/, include/zstd.h.
@@ -10,7 +10,7 @@ cd "$(dirname "$0")/../.."
 out=$(realpath -m "$1")
 shift
 mkdir -p "$out"
-parts=${*:-build stress variants pairs lanes bench}
+parts=${*:-build pairs variants stress lanes bench}
 carry=$(realpath -m "${CARRY:-build/carry}")
 log=$out/log.txt
 export PYTHONUNBUFFERED=1 PYTHONPATH=$carry${PYTHONPATH:+:$PYTHONPATH}

@@ -72,6 +72,13 @@ def test_no_kernel_starts_before_its_launch_and_every_one_has_one(pairs, name):
     assert losses.get("link.device_slice_without_launch", 0) == 0
 
 
+def test_after_torch_profiler_the_same_comes_without_callbacks(pairs):
+    ours, torchs = (firelane.open(str(pairs / name)) for name in ("train_after_torch.lane", "train.json.gz"))
+    query = f"select name, stream from device_slices where {WORK}"
+    assert collections.Counter(rows(ours, query)) == collections.Counter(rows(torchs, query))
+    assert all(row[0] is not None for row in rows(ours, f"select launch from device_slices where {WORK}"))
+
+
 # torch.profiler does not see the memory of threads that it did not start on.
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "threads"])
 def test_the_same_device_memory_was_asked_for(pairs, name):

@@ -3,6 +3,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <cstring>
 #include <exception>
 #include <string>
 
@@ -31,7 +32,7 @@ void remember_name(const CuptiApi& api, CUpti_CallbackDomain domain, CUpti_Callb
                    std::array<const char*, N>& names) {
   const char* name = nullptr;
   if (names[id] != nullptr || api.callback_name(domain, id, &name) != CUPTI_SUCCESS) return;
-  names[id] = (new std::string(plain_call_name(name)))->c_str();
+  names[id] = ::strdup(std::string(plain_call_name(name)).c_str());
 }
 
 const char* name_of(CUpti_CallbackDomain domain, CUpti_CallbackId id) {

@@ -13,6 +13,7 @@ mkdir -p "$out"
 parts=${*:-build pairs variants stress lanes bench}
 carry=$(realpath -m "${CARRY:-build/carry}")
 log=$out/log.txt
+work=$(mktemp -d)
 export PYTHONUNBUFFERED=1 PYTHONPATH=$carry${PYTHONPATH:+:$PYTHONPATH}
 
 run() {  # run NAME SECONDS COMMAND...
@@ -38,12 +39,12 @@ for part in $parts; do
     stress) run stress 40 python3 -X faulthandler tests/gpu/stress.py 8 ;;
     variants) run variants 100 python3 -X faulthandler bench/gpu_variants.py --seconds "${VARIANT_SECONDS:-45}" --json "$out/variants.json" ;;
     pairs)
-      run pairs 90 python3 -X faulthandler tests/gpu/record_both.py "$out/../pairs"
-      tar -C "$out/.." -czf "$out/pairs.tgz" pairs
+      run pairs 90 python3 -X faulthandler tests/gpu/record_both.py "$work/pairs"
+      tar -C "$work" -czf "$out/pairs.tgz" pairs
       ;;
     lanes)
-      run lanes 60 python3 -X faulthandler tests/data/make_h200_lanes.py "$out/../lanes"
-      tar -C "$out/.." -czf "$out/lanes.tgz" lanes
+      run lanes 60 python3 -X faulthandler tests/data/make_h200_lanes.py "$work/lanes"
+      tar -C "$work" -czf "$out/lanes.tgz" lanes
       ;;
     bench) run bench 100 python3 -X faulthandler bench/gpu.py --rounds "${BENCH_ROUNDS:-9}" --json "$out/bench.json" ;;
     *) echo "session: no part is named $part" >&2; exit 2 ;;

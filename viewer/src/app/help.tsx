@@ -15,7 +15,7 @@ export function HelpDialog(props: { onClose: () => void }): JSX.Element {
           {kTimelineKeys.map(([keys, what]) => (
             <tr key={keys}>
               <th scope="row">
-                {keys.split(" ").map((key) => (key === "or" ? " or " : <kbd>{key}</kbd>))}
+                {keys.split(" ").map((key) => (key === "or" ? " or " : <kbd key={key}>{key}</kbd>))}
               </th>
               <td>{what}</td>
             </tr>

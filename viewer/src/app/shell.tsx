@@ -11,6 +11,7 @@ import { TimelinePane } from "../timeline/timeline_pane";
 import { ErrorBox, Loading } from "./answer";
 import { HelpDialog } from "./help";
 import type { Pane } from "./pane";
+import { isTyping } from "./shell_keys";
 import { theme, toggleTheme } from "./theme";
 import { getUrl, setUrl, urlState } from "./url_state";
 
@@ -166,8 +167,4 @@ function useHelpKey(toggle: () => void): void {
     window.addEventListener("keydown", onKey);
     return () => window.removeEventListener("keydown", onKey);
   }, []);
-}
-
-export function isTyping(target: EventTarget | null): boolean {
-  return target instanceof HTMLElement && (/^(input|textarea|select)$/i.test(target.tagName) || target.isContentEditable);
 }

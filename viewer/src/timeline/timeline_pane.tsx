@@ -1,10 +1,103 @@
-// The timeline: lanes of threads and streams over time.
+// The timeline: lanes of threads and streams over time, with its toolbar, minimap and panel. Keeps the link in step.
 
+import { effect } from "@preact/signals";
 import type { JSX } from "preact";
+import { useEffect, useMemo, useRef } from "preact/hooks";
+import { timelinePlace } from "../app/actions";
+import { ErrorBox, Loading, useAnswer } from "../app/answer";
 import type { PaneProps } from "../app/pane";
-import { Answered, useAnswer } from "../app/answer";
+import { formatFragment, setUrl, urlState } from "../app/url_state";
+import type { Lanes } from "../data/types";
+import { LanesView } from "./lanes_view";
+import { Minimap } from "./minimap";
+import { TimelineModel } from "./model";
+import { Panel } from "./panel";
+import "./timeline.css";
+import { fromUrlKeys, toUrlKeys } from "./timeline_url";
+import { Toolbar } from "./toolbar";
+
+const kUrlDelayMs = 250;
 
 export function TimelinePane(props: PaneProps): JSX.Element {
   const lanes = useAnswer((signal) => props.trace.lanes(signal), [props.trace]);
-  return <Answered answer={lanes}>{(value) => <p>{value.lanes.length} lanes</p>}</Answered>;
+  if (lanes.state === "failed") return <ErrorBox text={lanes.error} />;
+  if (!lanes.value) return <Loading />;
+  if (lanes.value.lanes.length === 0) return <ErrorBox text="The trace has no lanes: nothing was recorded." />;
+  return <Timeline trace={props.trace} lanes={lanes.value} />;
+}
+
+function Timeline(props: PaneProps & { lanes: Lanes }): JSX.Element {
+  const { trace, lanes } = props;
+  const model = useMemo(() => {
+    const still = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
+    return new TimelineModel(trace, lanes, !still);
+  }, [trace, lanes]);
+  const searchField = useRef<HTMLInputElement>(null);
+  const focusSearch = () => {
+    searchField.current?.focus();
+    searchField.current?.select();
+  };
+  useEffect(() => () => model.dispose(), [model]);
+  useLink(model);
+
+  return (
+    <div class="timeline">
+      <Toolbar model={model} searchField={searchField} />
+      {model.error.value && <ErrorBox text={model.error.value} />}
+      {model.coarse.value && (
+        <p class="notice" role="status">
+          This report holds no finer detail here: open the trace with <code>firelane view</code> to look closer.
+        </p>
+      )}
+      <div class="timeline-body">
+        <div class="timeline-main">
+          <Minimap model={model} />
+          <LanesView model={model} focusSearch={focusSearch} />
+        </div>
+        <Panel model={model} />
+      </div>
+      <div class="sr-only" role="status" aria-live="polite">
+        {model.announce.value}
+      </div>
+    </div>
+  );
+}
+
+// Link to model when the link changes from outside (opening it, going back); model to link when things have settled.
+function useLink(model: TimelineModel): void {
+  useEffect(() => {
+    const textOf = (keys: Readonly<Record<string, string | null>>) =>
+      formatFragment(Object.fromEntries(Object.entries(keys).filter(([key, value]) => key.startsWith("timeline.") && value)) as Record<string, string>);
+    let written = "";
+    let timer = 0;
+    const write = () => {
+      timer = 0;
+      const keys = toUrlKeys(model.toUrl());
+      written = textOf(keys);
+      setUrl(keys);
+    };
+    const stopReading = effect(() => {
+      const now = textOf(urlState.value);
+      if (now === written) return;
+      written = now;
+      if (timer === 0) model.fromUrl(fromUrlKeys(urlState.value));
+    });
+    const stopPlaces = effect(() => {
+      const place = timelinePlace.value;
+      if (!place) return;
+      timelinePlace.value = null;
+      void model.open(place);
+    });
+    const stopWriting = effect(() => {
+      model.viewChanged.value, model.scrollY.value, model.selected.value, model.range.value, model.searchText.value, model.options.value;
+      window.clearTimeout(timer);
+      timer = window.setTimeout(write, kUrlDelayMs);
+    });
+    return () => {
+      stopWriting();
+      stopReading();
+      stopPlaces();
+      window.clearTimeout(timer);
+    };
+  }, [model]);
 }

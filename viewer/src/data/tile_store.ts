@@ -1,0 +1,149 @@
+// Tiles and names that the page holds, within a budget of bytes: the least recently drawn tile goes first.
+//
+// Levels from `keepFromLevel` on are kept for ever: they cover the whole trace with a handful of tiles a lane, and are what is
+// drawn while finer ones are on their way.
+
+import { type Tile, type TileAnswer, tileSpanNs } from "./tiles";
+
+export interface NameEntry {
+  text: string;
+  // What whoever draws it has worked out: once a name, not once a frame.
+  drawn: unknown;
+  uses: number;
+}
+
+// A tile to draw in a stretch of time: the one wanted, or a coarser or finer one in its place.
+export interface TileStretch {
+  tile: Tile;
+  fromNs: number;
+  toNs: number;
+}
+
+const kDescentLevels = 3;
+
+export class TileStore {
+  private readonly tiles = new Map<string, Tile>();
+  private readonly pool = new Map<number, NameEntry>();
+  private usedBytes = 0;
+
+  constructor(
+    private readonly budgetBytes: number,
+    readonly keepFromLevel: number,
+  ) {}
+
+  get bytes(): number {
+    return this.usedBytes;
+  }
+  get tileCount(): number {
+    return this.tiles.size;
+  }
+  get nameCount(): number {
+    return this.pool.size;
+  }
+
+  has(level: number, lane: number, index: number): boolean {
+    return this.tiles.has(key(level, lane, index));
+  }
+
+  // Marks the tile as used just now.
+  get(level: number, lane: number, index: number): Tile | undefined {
+    const at = key(level, lane, index);
+    const tile = this.tiles.get(at);
+    if (tile && level < this.keepFromLevel) {
+      this.tiles.delete(at);
+      this.tiles.set(at, tile);
+    }
+    return tile;
+  }
+
+  name(id: number): NameEntry | undefined {
+    return this.pool.get(id);
+  }
+
+  put(answer: TileAnswer): void {
+    for (const tile of answer.tiles) {
+      this.drop(key(tile.level, tile.lane, tile.index));
+      for (const id of tile.names) this.retain(id, answer.names.get(id) ?? "");
+      this.tiles.set(key(tile.level, tile.lane, tile.index), tile);
+      this.usedBytes += tile.bytes;
+    }
+    if (this.usedBytes <= this.budgetBytes) return;
+    for (const [at, tile] of this.tiles) {
+      if (this.usedBytes <= this.budgetBytes) break;
+      if (tile.level < this.keepFromLevel) this.drop(at);
+    }
+  }
+
+  // What can be drawn where the tile (level, lane, index) belongs: itself, else finer ones if they cover it, else the
+  // nearest coarser one, else whatever finer ones there are.
+  resolve(level: number, lane: number, index: number, maxLevel: number, out: TileStretch[]): "exact" | "finer" | "coarser" | "none" {
+    const span = tileSpanNs(level);
+    const fromNs = index * span;
+    const own = this.get(level, lane, index);
+    if (own) {
+      out.push({ tile: own, fromNs, toNs: fromNs + span });
+      return "exact";
+    }
+    if (this.covered(level, lane, index, kDescentLevels)) {
+      this.descend(level, lane, index, kDescentLevels, out);
+      return "finer";
+    }
+    for (let up = 1; level + up <= maxLevel; ++up) {
+      const tile = this.get(level + up, lane, Math.floor(index / 2 ** up));
+      if (!tile) continue;
+      const last = out[out.length - 1];
+      if (last && last.tile === tile && last.toNs === fromNs) last.toNs = fromNs + span;
+      else out.push({ tile, fromNs, toNs: fromNs + span });
+      return "coarser";
+    }
+    const before = out.length;
+    this.descend(level, lane, index, kDescentLevels, out);
+    return out.length > before ? "finer" : "none";
+  }
+
+  private covered(level: number, lane: number, index: number, depth: number): boolean {
+    if (depth === 0 || level === 0) return false;
+    for (const child of [2 * index, 2 * index + 1]) {
+      if (!this.has(level - 1, lane, child) && !this.covered(level - 1, lane, child, depth - 1)) return false;
+    }
+    return true;
+  }
+
+  private descend(level: number, lane: number, index: number, depth: number, out: TileStretch[]): void {
+    if (depth === 0 || level === 0) return;
+    const span = tileSpanNs(level - 1);
+    for (const child of [2 * index, 2 * index + 1]) {
+      const tile = this.get(level - 1, lane, child);
+      if (tile) out.push({ tile, fromNs: child * span, toNs: (child + 1) * span });
+      else this.descend(level - 1, lane, child, depth - 1, out);
+    }
+  }
+
+  private drop(at: string): void {
+    const tile = this.tiles.get(at);
+    if (!tile) return;
+    this.tiles.delete(at);
+    this.usedBytes -= tile.bytes;
+    for (const id of tile.names) this.release(id);
+  }
+
+  private retain(id: number, text: string): void {
+    const entry = this.pool.get(id);
+    if (entry) entry.uses += 1;
+    else {
+      this.pool.set(id, { text, drawn: null, uses: 1 });
+      this.usedBytes += 2 * text.length;
+    }
+  }
+
+  private release(id: number): void {
+    const entry = this.pool.get(id);
+    if (!entry || --entry.uses > 0) return;
+    this.pool.delete(id);
+    this.usedBytes -= 2 * entry.text.length;
+  }
+}
+
+function key(level: number, lane: number, index: number): string {
+  return `${level}/${lane}/${index}`;
+}

@@ -1,0 +1,144 @@
+// Reads the binary tiles of the protocol (docs/viewer-protocol.md, "Tiles").
+//
+// Each tile is copied out of its answer, so that dropping it from the cache frees its memory even while others of the same
+// answer live on. Damaged answers throw: nothing of them is kept.
+
+export const kTileBins = 512;
+const kMagic = 0x31544c46;
+const kAnswerHeaderBytes = 16;
+const kTileHeaderBytes = 24;
+const kDeviceBit = 0x80000000;
+
+export interface Tile {
+  level: number;
+  lane: number;
+  index: number;
+  sliceCount: number;
+  startNs: Float64Array;
+  durationNs: Float64Array;
+  ref: Uint32Array;
+  name: Uint32Array;
+  row: Uint16Array;
+  kind: Uint8Array;
+  runCount: number;
+  runStartNs: Float64Array;
+  runDurationNs: Float64Array;
+  runBusy: Float32Array;
+  runSlices: Uint32Array;
+  runName: Uint32Array;
+  runRow: Uint16Array;
+  runKind: Uint8Array;
+  // Distinct names that the tile uses, for the pool that counts uses.
+  names: Uint32Array;
+  bytes: number;
+}
+
+export interface TileAnswer {
+  level: number;
+  tiles: Tile[];
+  names: Map<number, string>;
+}
+
+export function tileSpanNs(level: number): number {
+  return kTileBins * 2 ** level;
+}
+
+// `h12` or `d7` for the number that tiles carry.
+export function refText(ref: number): string {
+  return ref >= kDeviceBit ? `d${ref - kDeviceBit}` : `h${ref}`;
+}
+
+export function refNumber(ref: string): number {
+  const row = Number(ref.slice(1));
+  return ref.startsWith("d") ? row + kDeviceBit : row;
+}
+
+export function parseTiles(buffer: ArrayBuffer): TileAnswer {
+  const view = new DataView(buffer);
+  if (buffer.byteLength < kAnswerHeaderBytes || view.getUint32(0, true) !== kMagic) {
+    throw new Error("The tiles are not in the format that this page reads: page and server are of different versions.");
+  }
+  const level = view.getUint32(4, true);
+  const tileCount = view.getUint32(8, true);
+  const nameCount = view.getUint32(12, true);
+  let at = kAnswerHeaderBytes;
+  const tiles: Tile[] = [];
+  for (let i = 0; i < tileCount; ++i) {
+    const tile = parseTile(buffer, view, at, level);
+    tiles.push(tile);
+    at += tile.bytes;
+  }
+  return { level, tiles, names: parseNames(buffer, view, at, nameCount) };
+}
+
+function padded(bytes: number): number {
+  return (bytes + 7) & ~7;
+}
+
+function parseTile(buffer: ArrayBuffer, view: DataView, at: number, level: number): Tile {
+  need(buffer, at + kTileHeaderBytes);
+  const slices = view.getUint32(at + 4, true);
+  const runs = view.getUint32(at + 8, true);
+  const sliceBytes = padded(8 * slices) * 2 + padded(4 * slices) * 2 + padded(2 * slices) + padded(slices);
+  const runBytes = padded(8 * runs) * 2 + padded(4 * runs) * 3 + padded(2 * runs) + padded(runs);
+  const bytes = kTileHeaderBytes + sliceBytes + runBytes;
+  need(buffer, at + bytes);
+  const own = buffer.slice(at, at + bytes);
+  let next = kTileHeaderBytes;
+  const take = (size: number, count: number) => {
+    const begin = next;
+    next += padded(size * count);
+    return begin;
+  };
+  const tile: Tile = {
+    level,
+    lane: view.getUint32(at, true),
+    index: view.getFloat64(at + 16, true),
+    sliceCount: slices,
+    startNs: new Float64Array(own, take(8, slices), slices),
+    durationNs: new Float64Array(own, take(8, slices), slices),
+    ref: new Uint32Array(own, take(4, slices), slices),
+    name: new Uint32Array(own, take(4, slices), slices),
+    row: new Uint16Array(own, take(2, slices), slices),
+    kind: new Uint8Array(own, take(1, slices), slices),
+    runCount: runs,
+    runStartNs: new Float64Array(own, take(8, runs), runs),
+    runDurationNs: new Float64Array(own, take(8, runs), runs),
+    runBusy: new Float32Array(own, take(4, runs), runs),
+    runSlices: new Uint32Array(own, take(4, runs), runs),
+    runName: new Uint32Array(own, take(4, runs), runs),
+    runRow: new Uint16Array(own, take(2, runs), runs),
+    runKind: new Uint8Array(own, take(1, runs), runs),
+    names: new Uint32Array(0),
+    bytes,
+  };
+  tile.names = Uint32Array.from(new Set([...tile.name, ...tile.runName]));
+  return tile;
+}
+
+function parseNames(buffer: ArrayBuffer, view: DataView, begin: number, count: number): Map<number, string> {
+  const text = new TextDecoder();
+  const names = new Map<number, string>();
+  let at = begin;
+  for (let i = 0; i < count; ++i) {
+    need(buffer, at + 8);
+    const id = view.getUint32(at, true);
+    const bytes = view.getUint32(at + 4, true);
+    need(buffer, at + 8 + bytes);
+    names.set(id, text.decode(new Uint8Array(buffer, at + 8, bytes)));
+    at += 8 + ((bytes + 3) & ~3);
+  }
+  return names;
+}
+
+function need(buffer: ArrayBuffer, bytes: number): void {
+  if (bytes > buffer.byteLength) throw new Error("The tiles end early: the server or the report is damaged.");
+}
+
+export function emptyTile(level: number, lane: number, index: number): Tile {
+  const header = new ArrayBuffer(kTileHeaderBytes);
+  const view = new DataView(header);
+  view.setUint32(0, lane, true);
+  view.setFloat64(16, index, true);
+  return parseTile(header, view, 0, level);
+}

@@ -1,0 +1,438 @@
+// The timeline's state, and what can be done to it. Components and the canvas read it; keys, mouse, panel and links change it.
+//
+// What changes with every frame (view, hover) is plain and followed by `requestDraw`; what components show is a signal.
+
+import { computed, effect, signal, untracked } from "@preact/signals";
+import type { TimelinePlace } from "../app/actions";
+import type { TraceClient } from "../data/client";
+import { StoredSource } from "../data/source";
+import { TileLoader, type TileWish } from "../data/tile_loader";
+import { TileStore } from "../data/tile_store";
+import { parseTiles } from "../data/tiles";
+import type { FoundSlice, Gap, Lane, Lanes, Report, SearchAnswer, SliceDetail } from "../data/types";
+import { formatDuration } from "../format";
+import { CounterLoader } from "./counter_loader";
+import { type LaneOptions, layOut, placeOf } from "./layout";
+import { kWholeTrace, type TimelineUrl } from "./timeline_url";
+import { betweenViews, clampView, fitView, levelFor, panView, revealView, type View, visibleTiles, zoomView } from "./view";
+
+const kTileBudgetBytes = 96 << 20;
+const kSearchBins = 512;
+const kAnimationMs = 160;
+export const kRulerHeight = 36;
+
+export interface Range {
+  fromNs: number;
+  toNs: number;
+}
+
+export class TimelineModel {
+  readonly store: TileStore;
+  readonly counters: CounterLoader;
+  readonly laneOf = new Map<number, Lane>();
+  readonly maxLevel: number;
+
+  // Set by the canvas: its size and where it is scrolled to.
+  width = 800;
+  height = 400;
+  scrollTo: (y: number) => void = () => {};
+  requestDraw: () => void = () => {};
+  announce = signal("");
+
+  view: View;
+  readonly viewChanged = signal(0); // counts: for what follows the view but is not the canvas
+  readonly tilesChanged = signal(0);
+  readonly scrollY = signal(0);
+  readonly selected = signal<FoundSlice | null>(null);
+  readonly detail = signal<SliceDetail | null>(null);
+  readonly range = signal<Range | null>(null);
+  readonly rangeReport = signal<Report | null>(null);
+  readonly gap = signal<Gap | null>(null);
+  readonly searchText = signal("");
+  readonly search = signal<SearchAnswer | null>(null);
+  readonly options = signal<LaneOptions>({ filter: "", hidden: new Set(), pinned: new Set(), collapsed: new Set() });
+  readonly layout = computed(() => layOut(this.lanes, this.options.value));
+  readonly error = signal<string | null>(null);
+  readonly coarse = signal(false); // a report without finer tiles for what is on the screen
+
+  private readonly loader: TileLoader | null;
+  private readonly disposers: (() => void)[] = [];
+  private animation: { from: View; to: View; began: number } | null = null;
+  private searchControl = new AbortController();
+  private sliceControl = new AbortController();
+  private rangeControl = new AbortController();
+  private jumpControl = new AbortController();
+
+  constructor(
+    readonly trace: TraceClient,
+    readonly lanes: Lanes,
+    private readonly animate: boolean,
+  ) {
+    for (const lane of lanes.lanes) this.laneOf.set(lane.id, lane);
+    this.view = clampView({ fromNs: 0, toNs: lanes.endNs }, lanes.endNs);
+    const rootLevel = this.rootLevel(1024);
+    this.maxLevel = rootLevel + 4;
+    this.store = new TileStore(trace.source.stored ? Infinity : kTileBudgetBytes, rootLevel);
+    const changed = () => {
+      this.tilesChanged.value += 1;
+      this.requestDraw();
+    };
+    this.counters = new CounterLoader(trace, lanes, () => this.requestDraw());
+    if (trace.source instanceof StoredSource) {
+      this.loader = null;
+      for (const bytes of trace.source.allBytes(`t/${trace.id}/tiles?`)) this.store.put(parseTiles(bytes));
+    } else {
+      this.loader = new TileLoader(trace, this.store, changed, (error) => (this.error.value = error));
+    }
+    this.disposers.push(effect(() => this.loadRange(this.range.value)));
+    this.disposers.push(
+      effect(() => {
+        // Everything that the canvas shows.
+        this.layout.value, this.selected.value, this.detail.value, this.range.value, this.search.value, this.searchText.value, this.gap.value;
+        this.requestDraw();
+      }),
+    );
+  }
+
+  dispose(): void {
+    this.loader?.stop();
+    this.counters.stop();
+    for (const control of [this.searchControl, this.sliceControl, this.rangeControl, this.jumpControl]) control.abort();
+    for (const dispose of this.disposers) dispose();
+  }
+
+  // The level at which the whole trace is about `pixels` wide: that of the minimap.
+  rootLevel(pixels: number): number {
+    return levelFor({ fromNs: 0, toNs: this.lanes.endNs }, pixels);
+  }
+
+  wantTiles(lanes: readonly number[], minimap: TileWish): void {
+    if (!this.loader) return;
+    const level = levelFor(this.view, this.width);
+    const { first, last } = visibleTiles(this.view, level, this.lanes.endNs);
+    const around = { first: Math.max(0, first - 1), last: visibleTiles({ fromNs: 0, toNs: (last + 2) * 512 * 2 ** level }, level, this.lanes.endNs).last };
+    this.loader.want([minimap, { level, first, last, lanes }, { level, ...around, lanes }]);
+  }
+
+  // ---- Moving
+
+  setView(view: View, options: { animate?: boolean } = {}): void {
+    const to = clampView(view, this.lanes.endNs);
+    if (options.animate && this.animate) {
+      this.animation = { from: this.view, to, began: performance.now() };
+      this.requestDraw();
+      return;
+    }
+    this.animation = null;
+    this.view = to;
+    this.viewChanged.value += 1;
+    this.requestDraw();
+  }
+
+  // One frame of an animation; true when there will be another.
+  stepAnimation(now: number): boolean {
+    if (!this.animation) return false;
+    const { from, to, began } = this.animation;
+    const share = Math.min(1, Math.max(0, (now - began) / kAnimationMs));
+    const eased = 1 - (1 - share) ** 3;
+    this.view = share >= 1 ? to : betweenViews(from, to, eased);
+    if (share >= 1) this.animation = null;
+    this.viewChanged.value += 1;
+    return share < 1;
+  }
+
+  // Where the view is going, for jumps that follow each other quickly.
+  get target(): View {
+    return this.animation?.to ?? this.view;
+  }
+
+  zoom(factor: number, atNs = (this.view.fromNs + this.view.toNs) / 2): void {
+    this.setView(zoomView(this.view, factor, atNs, this.lanes.endNs));
+  }
+
+  // By a share of the screen.
+  pan(share: number): void {
+    this.setView(panView(this.view, share * (this.view.toNs - this.view.fromNs), this.lanes.endNs));
+  }
+
+  fit(): void {
+    const place = this.range.value ?? null;
+    const slice = this.selected.value;
+    if (place) this.setView(fitView(place.fromNs, place.toNs - place.fromNs, this.lanes.endNs, 0.05), { animate: true });
+    else if (slice) this.setView(fitView(slice.startNs, slice.durationNs, this.lanes.endNs), { animate: true });
+    else this.setView({ fromNs: 0, toNs: this.lanes.endNs }, { animate: true });
+  }
+
+  reveal(place: { startNs: number; durationNs: number; lane?: number; row?: number }): void {
+    this.setView(revealView(this.target, place.startNs, place.durationNs, this.lanes.endNs), { animate: true });
+    const lane = place.lane === undefined ? undefined : this.laneOf.get(place.lane);
+    if (!lane) return;
+    this.showLane(lane);
+    const at = placeOf(this.layout.value, lane, place.row ?? 0);
+    if (!at || at.pinned) return;
+    const top = this.scrollY.value;
+    const room = this.height - kRulerHeight - this.layout.value.pinnedHeight;
+    if (at.y < top + 10 || at.y + at.height > top + room - 10) this.scrollTo(Math.max(0, at.y - room / 3));
+  }
+
+  // A slice that one jumps to is never on a hidden lane.
+  private showLane(lane: Lane): void {
+    const { hidden, filter, collapsed, pinned } = this.options.value;
+    if (placeOf(this.layout.value, lane, 0) && !collapsed.has(`g${lane.group}`)) return;
+    const drop = (set: ReadonlySet<string>, key: string) => new Set([...set].filter((k) => k !== key));
+    this.options.value = { pinned, hidden: drop(hidden, `l${lane.id}`), collapsed: drop(collapsed, `g${lane.group}`), filter: placeOf(layOut(this.lanes, { pinned, hidden: new Set(), collapsed, filter }), lane, 0) ? filter : "" };
+  }
+
+  // ---- Selecting
+
+  select(slice: FoundSlice | null, options: { reveal?: boolean } = {}): void {
+    this.sliceControl.abort();
+    this.selected.value = slice;
+    this.detail.value = null;
+    this.gap.value = null;
+    if (!slice) return;
+    if (options.reveal) this.reveal(slice);
+    void this.loadDetail(slice.ref, options.reveal ? "shown" : "as is");
+  }
+
+  // By ref alone: a link, a table's row.
+  async selectRef(ref: string, show: boolean): Promise<void> {
+    this.detail.value = null;
+    await this.loadDetail(ref, show ? "show" : "as is");
+  }
+
+  private async loadDetail(ref: string, how: "show" | "shown" | "as is"): Promise<void> {
+    this.sliceControl.abort();
+    const control = (this.sliceControl = new AbortController());
+    try {
+      const detail = await this.trace.slice(ref, control.signal);
+      if (control.signal.aborted) return;
+      this.detail.value = detail;
+      this.selected.value = detail;
+      this.error.value = null;
+      if (how === "show") this.reveal(detail);
+      const lane = this.laneOf.get(detail.lane);
+      this.announce.value = `${detail.name}, ${detail.kind}, ${formatDuration(detail.durationNs)}, at ${formatDuration(detail.startNs)}, ${lane ? `${lane.group}, ${lane.name}` : ""}`;
+    } catch (error) {
+      if (!control.signal.aborted) this.fail(error);
+    }
+  }
+
+  setRange(range: Range | null): void {
+    this.range.value = range && { fromNs: Math.max(0, Math.min(range.fromNs, range.toNs)), toNs: Math.min(this.lanes.endNs, Math.max(range.fromNs, range.toNs)) };
+  }
+
+  markSelection(): void {
+    const slice = this.selected.value;
+    const gap = this.gap.value;
+    const place = slice ?? gap;
+    if (place) this.setRange({ fromNs: place.startNs, toNs: place.startNs + place.durationNs });
+  }
+
+  private loadRange(range: Range | null): void {
+    this.rangeControl.abort();
+    const control = (this.rangeControl = new AbortController());
+    untracked(() => (this.rangeReport.value = null));
+    if (!range || range.toNs <= range.fromNs) return;
+    // A drag changes it many times a second.
+    window.setTimeout(() => {
+      if (control.signal.aborted) return;
+      this.trace.range(range.fromNs, range.toNs, undefined, control.signal).then(
+        (report) => {
+          if (control.signal.aborted) return;
+          this.rangeReport.value = report;
+          this.announce.value = `Range of ${formatDuration(range.toNs - range.fromNs)}`;
+        },
+        (error: unknown) => {
+          if (!control.signal.aborted) this.fail(error);
+        },
+      );
+    }, 120);
+  }
+
+  // Range first, then selection, then search: what Esc takes away.
+  clear(): void {
+    if (this.range.value) this.range.value = null;
+    else if (this.selected.value || this.gap.value) this.select(null);
+    else if (this.searchText.value) this.setSearch("");
+  }
+
+  // ---- Searching and jumping
+
+  setSearch(text: string): void {
+    if (text === this.searchText.value) return;
+    this.searchText.value = text;
+    this.searchControl.abort();
+    const control = (this.searchControl = new AbortController());
+    if (text === "") {
+      this.search.value = null;
+      return;
+    }
+    window.setTimeout(() => {
+      if (control.signal.aborted) return;
+      this.trace.search(text, { bins: kSearchBins }, control.signal).then(
+        (answer) => {
+          if (control.signal.aborted) return;
+          this.search.value = answer;
+          this.announce.value = `${answer.slices} hits`;
+        },
+        (error: unknown) => {
+          if (!control.signal.aborted) this.fail(error);
+        },
+      );
+    }, 150);
+  }
+
+  // Next (1), previous (-1) or longest (0) hit of a text; from the selection, else from the left edge of the screen.
+  async find(text: string, direction: 1 | -1 | 0, options: { exact?: boolean; lane?: number } = {}): Promise<void> {
+    if (text === "") return;
+    const slice = this.selected.value;
+    const { fromNs, toNs } = this.target;
+    const inView = slice && slice.startNs + slice.durationNs >= fromNs && slice.startNs <= toNs;
+    const start = inView ? slice.startNs : direction < 0 ? toNs : fromNs;
+    await this.jump(async (signal) => {
+      let found = await this.trace.find(text, { ...options, fromNs: start, direction }, signal);
+      // Round the end, as every search does.
+      if (!found && direction !== 0) {
+        found = await this.trace.find(text, { ...options, fromNs: direction > 0 ? -1 : this.lanes.endNs + 1, direction }, signal);
+      }
+      if (signal.aborted) return;
+      if (found) this.select(found, { reveal: true });
+      else this.announce.value = `Nothing is called ${text}`;
+    });
+  }
+
+  sameName(direction: 1 | -1): void {
+    const detail = this.detail.value;
+    const to = direction > 0 ? detail?.sameName.next : detail?.sameName.previous;
+    if (to) this.select(to, { reveal: true });
+    else if (!detail && this.searchText.value) void this.find(this.searchText.value, direction);
+  }
+
+  longest(): void {
+    const name = this.detail.value?.name;
+    if (name) void this.find(name, 0, { exact: true });
+  }
+
+  parent(): void {
+    const to = this.detail.value?.parent;
+    if (to) this.select(to, { reveal: true });
+  }
+
+  firstChild(): void {
+    const to = this.detail.value?.children[0];
+    if (to) this.select(to, { reveal: true });
+  }
+
+  async nextGap(direction: 1 | -1): Promise<void> {
+    const at = this.gap.value;
+    const { fromNs, toNs } = this.target;
+    const start = at ? at.startNs : direction > 0 ? fromNs : toNs;
+    await this.jump(async (signal) => {
+      const gap = await this.trace.gap(start, direction, undefined, signal);
+      if (signal.aborted) return;
+      if (!gap) {
+        this.announce.value = "No further gap on a device";
+        return;
+      }
+      this.select(null);
+      this.gap.value = gap;
+      this.reveal(gap);
+      this.announce.value = `Gap of ${formatDuration(gap.durationNs)}: ${gap.cause}`;
+    });
+  }
+
+  showStep(number: number): void {
+    const step = this.lanes.steps.find((mark) => mark.number === number);
+    if (step) this.setView(fitView(step.startNs, step.durationNs, this.lanes.endNs, 0.02), { animate: true });
+  }
+
+  // The step in the middle of the screen.
+  currentStep(): number | null {
+    const middle = (this.target.fromNs + this.target.toNs) / 2;
+    return this.lanes.steps.find((step) => middle >= step.startNs && middle < step.startNs + step.durationNs)?.number ?? null;
+  }
+
+  nextStep(direction: 1 | -1): void {
+    const { steps } = this.lanes;
+    const middle = (this.target.fromNs + this.target.toNs) / 2;
+    const after = steps.filter((step) => (direction > 0 ? step.startNs > middle : step.startNs + step.durationNs <= middle));
+    const to = direction > 0 ? after[0] : after[after.length - 1];
+    if (to) this.showStep(to.number);
+  }
+
+  async open(place: TimelinePlace): Promise<void> {
+    if (place.ref) return this.selectRef(place.ref, true);
+    if (place.startNs !== undefined) {
+      const durationNs = place.durationNs ?? 0;
+      this.select(null);
+      if (durationNs > 0) this.setRange({ fromNs: place.startNs, toNs: place.startNs + durationNs });
+      this.setView(fitView(place.startNs, durationNs, this.lanes.endNs, 0.25));
+      const lane = place.lane === undefined ? undefined : this.laneOf.get(place.lane);
+      if (lane) this.showLane(lane);
+      return;
+    }
+    if (place.step !== undefined && place.name === undefined) return this.showStep(place.step);
+    if (place.name !== undefined) {
+      this.setSearch(place.name);
+      return this.find(place.name, 0, { exact: true, lane: place.lane });
+    }
+  }
+
+  private async jump(go: (signal: AbortSignal) => Promise<void>): Promise<void> {
+    this.jumpControl.abort();
+    const control = (this.jumpControl = new AbortController());
+    try {
+      await go(control.signal);
+    } catch (error) {
+      if (!control.signal.aborted) this.fail(error);
+    }
+  }
+
+  private fail(error: unknown): void {
+    this.error.value = error instanceof Error ? error.message : String(error);
+  }
+
+  // ---- Lanes
+
+  toggle(set: "hidden" | "pinned" | "collapsed", key: string): void {
+    const next = new Set(this.options.value[set]);
+    if (!next.delete(key)) next.add(key);
+    this.options.value = { ...this.options.value, [set]: next };
+  }
+
+  setFilter(filter: string): void {
+    this.options.value = { ...this.options.value, filter };
+  }
+
+  showAll(): void {
+    this.options.value = { ...this.options.value, hidden: new Set(), filter: "" };
+  }
+
+  // ---- Links
+
+  toUrl(): TimelineUrl {
+    const { fromNs, toNs } = this.target;
+    const whole = clampView({ fromNs: 0, toNs: this.lanes.endNs }, this.lanes.endNs);
+    const isWhole = fromNs === whole.fromNs && toNs === whole.toNs;
+    return {
+      view: isWhole ? kWholeTrace : { fromNs, toNs },
+      scroll: this.scrollY.value,
+      selected: this.selected.value?.ref ?? "",
+      range: this.range.value,
+      search: this.searchText.value,
+      ...this.options.value,
+    };
+  }
+
+  fromUrl(url: TimelineUrl): void {
+    const { filter, hidden, pinned, collapsed } = url;
+    this.options.value = { filter, hidden, pinned, collapsed };
+    this.setView(url.view ?? { fromNs: 0, toNs: this.lanes.endNs });
+    this.setRange(url.range);
+    this.setSearch(url.search);
+    if (url.selected === "") this.select(null);
+    else if (url.selected !== this.selected.value?.ref) void this.selectRef(url.selected, false);
+    this.scrollTo(url.scroll);
+  }
+}

@@ -1,0 +1,84 @@
+// Sums over a range: the server's described report, short tables with the most first.
+
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+import type { Report, Table } from "../data/types";
+import { formatByKind, formatDuration, formatTime } from "../format";
+import type { Range, TimelineModel } from "./model";
+import { Facts, Section } from "./panel";
+
+const kFewRows = 12;
+
+export function RangePanel(props: { model: TimelineModel; range: Range; report: Report | null }): JSX.Element {
+  const { model, range, report } = props;
+  return (
+    <Section title="Range" onClose={() => model.setRange(null)}>
+      <Facts
+        rows={[
+          ["Duration", formatDuration(range.toNs - range.fromNs)],
+          ["From", formatTime(range.fromNs, 1)],
+          ["To", formatTime(range.toNs, 1)],
+          ...(report?.facts ?? []).filter((fact) => fact.label !== "").map((fact): [string, string] => [fact.label, formatByKind(fact.kind, fact.value)]),
+        ]}
+      />
+      {!report && <p class="muted">Adding up…</p>}
+      {report?.tables.map((table) => <RangeTable key={table.name} model={model} table={table} />)}
+      {report?.notes.map((note) => (
+        <p key={note} class="muted">
+          {note}
+        </p>
+      ))}
+    </Section>
+  );
+}
+
+function RangeTable(props: { model: TimelineModel; table: Table }): JSX.Element | null {
+  const { model, table } = props;
+  const [all, setAll] = useState(false);
+  if (table.rows.length === 0) return null;
+  const rows = all ? table.rows : table.rows.slice(0, kFewRows);
+  const nameColumn = table.columns.findIndex((column) => column.name === "name");
+  return (
+    <>
+      <h3>{table.title || table.name}</h3>
+      <div class="range-table">
+        <table>
+          <thead>
+            <tr>
+              {table.columns.map((column) => (
+                <th key={column.name} class={column.kind === "text" ? "" : "number"} scope="col">
+                  {column.label}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {rows.map((row, i) => (
+              <tr key={i}>
+                {row.map((cell, j) => {
+                  const text = formatByKind(table.columns[j].kind, cell);
+                  return (
+                    <td key={j} class={table.columns[j].kind === "text" ? "" : "number"} title={text}>
+                      {j === nameColumn && table.name === "names" ? (
+                        <button class="link slice-link" onClick={() => void model.find(String(cell), 1, { exact: true })}>
+                          {text}
+                        </button>
+                      ) : (
+                        text
+                      )}
+                    </td>
+                  );
+                })}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+      {rows.length < table.rows.length && (
+        <button class="link" onClick={() => setAll(true)}>
+          {table.rows.length - rows.length} more
+        </button>
+      )}
+    </>
+  );
+}

@@ -67,10 +67,10 @@ void decide_bound(const DevicePeaks* peaks, RooflineRow& row) {
       row.bytes != kNoNumber && row.bytes > 0 ? static_cast<double>(row.bytes) / peaks->bandwidth_gb_s : -1;
   row.roof_ns = std::max(compute_ns, memory_ns);
   if (row.roof_ns < 0 || row.device_ns == 0) return;
-  row.bound = compute_ns >= memory_ns ? Bound::kCompute : Bound::kMemory;
+  row.bound = compute_ns >= memory_ns ? KernelBound::kCompute : KernelBound::kMemory;
   const auto time_ns = static_cast<double>(row.device_ns);
   const bool is_short = time_ns / static_cast<double>(std::max<int64_t>(row.calls, 1)) < kShortNs;
-  if (is_short && row.roof_ns < kFarFromRoof * time_ns) row.bound = Bound::kLatency;
+  if (is_short && row.roof_ns < kFarFromRoof * time_ns) row.bound = KernelBound::kLatency;
 }
 
 std::string_view main_device(const Model& model, int32_t device) {
@@ -176,11 +176,11 @@ std::vector<std::pair<Row, Call>> calls_of(const Model& model, FlopsTable& flops
 
 }  // namespace
 
-std::string_view name_of(Bound bound) {
+std::string_view name_of(KernelBound bound) {
   switch (bound) {
-    case Bound::kCompute: return "compute";
-    case Bound::kMemory: return "memory";
-    case Bound::kLatency: return "latency";
+    case KernelBound::kCompute: return "compute";
+    case KernelBound::kMemory: return "memory";
+    case KernelBound::kLatency: return "latency";
     default: return "unknown";
   }
 }

@@ -19,13 +19,13 @@
 
 namespace firelane {
 
-enum class Bound : uint8_t {
+enum class KernelBound : uint8_t {
   kUnknown,  // neither FLOPs nor bytes are known, or the device is not in our table
   kCompute,
   kMemory,
   kLatency,  // too small to fill the device: far below both roofs and short
 };
-std::string_view name_of(Bound bound);  // "unknown", "compute", "memory", "latency"
+std::string_view name_of(KernelBound bound);  // "unknown", "compute", "memory", "latency"
 
 struct RooflineRow {
   StringId op = kNoString;
@@ -41,7 +41,7 @@ struct RooflineRow {
   int64_t flops = 0;          // of all calls; 0 not known
   int64_t bytes = kNoNumber;  // of all calls; kNoNumber not known
   double roof_ns = -1;        // time of all calls at the roof; -1 not known
-  Bound bound = Bound::kUnknown;
+  KernelBound bound = KernelBound::kUnknown;
   bool aligned = true;   // matmuls: all dimensions are multiples of 8 (16-bit), 4 (fp32), 16 (8-bit)
   Row example = kNoRow;  // host slice: the call that took longest
 

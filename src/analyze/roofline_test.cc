@@ -34,14 +34,14 @@ TEST(Roofline, a_matmul_is_bound_by_compute_and_an_addition_by_memory) {
   const RooflineRow& mm = result.rows[0];
   EXPECT_EQ(mm.flops, 137'438'953'472);
   EXPECT_EQ(mm.bytes, 3 * 2 * 4096 * 4096);
-  EXPECT_EQ(mm.bound, Bound::kCompute);
+  EXPECT_EQ(mm.bound, KernelBound::kCompute);
   EXPECT_EQ(mm.precision, Precision::kBf16);
   EXPECT_EQ(mm.tensor_cores, TensorCores::kYes);
   EXPECT_TRUE(mm.aligned);
   EXPECT_NEAR(mm.roof_percent(), 100 * 138.9 / 200, 0.1);
   const RooflineRow& add = result.rows[1];
   EXPECT_EQ(add.bytes, 3 * 2 * 4096 * 4096);
-  EXPECT_EQ(add.bound, Bound::kMemory);
+  EXPECT_EQ(add.bound, KernelBound::kMemory);
   EXPECT_NEAR(add.roof_percent(), 100 * 20.97 / 30, 0.1);
   EXPECT_EQ(result.matrix_ns, 200'000);
   EXPECT_EQ(result.tensor_core_ns, 200'000);
@@ -54,7 +54,7 @@ TEST(Roofline, a_tiny_matmul_is_bound_by_latency) {
   trace.device({.id = 0, .name = "NVIDIA H200"});
   launch(trace, "aten::mm", kMatmulKernel, 0, 2, 1, "[[64, 64], [64, 64]]", R"(["c10::BFloat16", "c10::BFloat16"])");
   const Model model = trace.build();
-  EXPECT_EQ(roofline(model).rows.at(0).bound, Bound::kLatency);
+  EXPECT_EQ(roofline(model).rows.at(0).bound, KernelBound::kLatency);
 }
 
 TEST(Roofline, odd_dimensions_are_not_aligned) {
@@ -65,7 +65,7 @@ TEST(Roofline, odd_dimensions_are_not_aligned) {
   const Roofline result = roofline(model);
   EXPECT_FALSE(result.rows.at(0).aligned);
   EXPECT_EQ(result.peaks, nullptr);  // the trace names no device
-  EXPECT_EQ(result.rows[0].bound, Bound::kUnknown);
+  EXPECT_EQ(result.rows[0].bound, KernelBound::kUnknown);
 }
 
 TEST(Roofline, kernels_below_the_op_with_the_shapes_belong_to_it) {

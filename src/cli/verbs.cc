@@ -8,6 +8,7 @@ const std::vector<Verb>& all_verbs() {
       record_verb(),
       info_verb(),
       diagnose_verb(),
+      view_verb(),
       explain_verb(),
       breakdown_verb(),
       idle_verb(),

@@ -60,6 +60,7 @@ const std::vector<Verb>& all_verbs();
 Verb record_verb();
 Verb info_verb();
 Verb diagnose_verb();
+Verb view_verb();
 Verb explain_verb();
 Verb breakdown_verb();
 Verb idle_verb();

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/json_writer.h"
 #include "report/table.h"
 
 namespace firelane::report {
@@ -12,6 +13,9 @@ std::string render_text(const Report& report, const TextStyle& style);  // rende
 std::string render_markdown(const Report& report);                      // render_markdown.cc
 std::string render_csv(const Report& report);                           // render_data.cc
 std::string render_json(const Report& report);                          // render_data.cc
+
+// A cell as a JSON value.
+void write_cell(JsonWriter& json, const Cell& cell, Kind kind);  // render_data.cc
 
 // What people see of a report: facts with a label and a value, tables that do not hide.
 bool is_shown(const Fact& fact);

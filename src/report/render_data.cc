@@ -10,22 +10,6 @@ namespace firelane::report {
 
 namespace {
 
-void write_cell(JsonWriter& json, const Cell& cell, Kind kind) {
-  if (const auto* text = std::get_if<std::string>(&cell)) {
-    json.value(*text);
-  } else if (const auto* integer = std::get_if<int64_t>(&cell)) {
-    if (kind == Kind::kTruth) {
-      json.value(*integer != 0);
-    } else {
-      json.value(*integer);
-    }
-  } else if (const auto* number = std::get_if<double>(&cell)) {
-    json.value(*number);
-  } else {
-    json.null();
-  }
-}
-
 // "" = not known. Shortest digits that read back as the same number.
 std::string plain(const Cell& cell) {
   if (const auto* text = std::get_if<std::string>(&cell)) return *text;
@@ -66,6 +50,22 @@ std::string table_csv(const Table& table) {
 }
 
 }  // namespace
+
+void write_cell(JsonWriter& json, const Cell& cell, Kind kind) {
+  if (const auto* text = std::get_if<std::string>(&cell)) {
+    json.value(*text);
+  } else if (const auto* integer = std::get_if<int64_t>(&cell)) {
+    if (kind == Kind::kTruth) {
+      json.value(*integer != 0);
+    } else {
+      json.value(*integer);
+    }
+  } else if (const auto* number = std::get_if<double>(&cell)) {
+    json.value(*number);
+  } else {
+    json.null();
+  }
+}
 
 std::string render_csv(const Report& report) {
   if (report.tables.size() == 1) return table_csv(report.tables[0]);

@@ -1,0 +1,97 @@
+// firelane view FILE...: the viewer, in the browser, fed by a server on this machine's loopback.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/verbs.h"
+#include "import/load.h"
+#include "serve/api.h"
+#include "serve/server.h"
+
+namespace firelane::cli {
+
+namespace {
+
+struct ViewArgs {
+  std::vector<std::string> paths;
+  int port = 0;
+  bool no_open = false;
+};
+
+bool has_display() {
+  const auto is_set = [](const char* name) {
+    const char* value = std::getenv(name);
+    return value != nullptr && *value != '\0';
+  };
+  return is_set("DISPLAY") || is_set("WAYLAND_DISPLAY");
+}
+
+// By a child of a child, which nobody has to wait for.
+void open_browser(const std::string& url) {
+  const pid_t child = ::fork();
+  if (child < 0) return;
+  if (child == 0) {
+    if (::fork() == 0) {
+      std::freopen("/dev/null", "w", stdout);
+      std::freopen("/dev/null", "w", stderr);
+      ::execlp("xdg-open", "xdg-open", url.c_str(), static_cast<char*>(nullptr));
+    }
+    ::_exit(0);
+  }
+  ::waitpid(child, nullptr, 0);
+}
+
+Result<int> run_view(const ViewArgs& args) {
+  for (const std::string& path : args.paths) {
+    if (path != "-" && ::access(path.c_str(), R_OK) != 0) return Error{path + ": " + std::strerror(errno)};
+  }
+  // Taken by sigwait below; blocked before there is a thread, so that all inherit it.
+  sigset_t signals;
+  ::sigemptyset(&signals);
+  ::sigaddset(&signals, SIGINT);
+  ::sigaddset(&signals, SIGTERM);
+  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+
+  serve::Api api(
+      args.paths,
+      [](const std::string& path, const serve::Progress& progress) { return load_trace(path, {.progress = progress}); },
+      FIRELANE_VERSION);
+  FL_TRY(const auto server, serve::Server::start(api, {.port = args.port}));
+  std::printf("%s\n", server->url().c_str());
+  std::fflush(stdout);
+  if (!args.no_open && has_display()) open_browser(server->url());
+  std::fprintf(stderr, "Ctrl-C ends it.\n");
+  int signal = 0;
+  ::sigwait(&signals, &signal);
+  server->stop();
+  return kExitOk;
+}
+
+}  // namespace
+
+Verb view_verb() {
+  return {.name = "view",
+          .sentence = "Open traces in the browser: findings, timeline, tables, flame graphs, memory, SQL.",
+          .examples = {"firelane view trace.json.gz", "firelane view rank0.lane rank1.lane --port 8000 --no-open"},
+          .setup = [](CLI::App& app) -> VerbBody {
+            auto args = std::make_shared<ViewArgs>();
+            app.add_option("FILE", args->paths, "the traces: .json, .json.gz, .lane, or - for standard input")
+                ->required()
+                ->type_name("");
+            app.add_option("--port", args->port, "listen on this port of 127.0.0.1 (default: any that is free)")
+                ->check(CLI::Range(1, 65535))
+                ->type_name("N");
+            app.add_flag("--no-open", args->no_open, "print the address, open no browser");
+            return [args] { return run_view(*args); };
+          }};
+}
+
+}  // namespace firelane::cli

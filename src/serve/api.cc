@@ -1,0 +1,176 @@
+#include "serve/api.h"
+
+#include <array>
+#include <charconv>
+#include <filesystem>
+#include <new>
+#include <string_view>
+
+#include "serve/handlers.h"
+
+namespace firelane::serve {
+
+namespace {
+
+constexpr size_t kCachedAnswers = 200;
+constexpr size_t kMaxCachedBytes = size_t{4} << 20;  // of one answer
+
+struct Route {
+  std::string_view name;
+  size_t parts;  // of the path: "api", "t", "0", NAME, ...
+  Answer (*handle)(const ServedTrace& trace, const Request& request);
+  bool keep;  // costs much and is asked for again
+  std::string_view method = "GET";
+};
+
+constexpr std::array kRoutes = {
+    Route{"overview", 4, overview, true}, Route{"diagnose", 4, diagnosis, true}, Route{"explain", 5, explain, false},
+    Route{"report", 5, report, true},     Route{"lanes", 4, lanes, true},        Route{"tiles", 4, tiles, false},
+    Route{"slice", 5, slice, false},
+};
+
+const Route* find_route(const Request& request) {
+  for (const Route& route : kRoutes) {
+    if (request.path.size() == route.parts && request.path[3] == route.name) return &route;
+  }
+  return nullptr;
+}
+
+std::string cache_key(const Request& request) {
+  std::string key;
+  for (const std::string& part : request.path) key += part + '\0';
+  for (const auto& [name, value] : request.parameters) key += '\1' + name + '\0' + value;
+  return key;
+}
+
+unsigned core_count() { return std::max(1u, std::thread::hardware_concurrency()); }
+
+}  // namespace
+
+Answer AnswerCache::get(const std::string& key, const std::function<Answer()>& make) {
+  std::shared_ptr<Entry> entry;
+  {
+    const std::lock_guard lock(mutex_);
+    std::shared_ptr<Entry>& known = entries_[key];
+    if (known == nullptr) {
+      known = std::make_shared<Entry>();
+      order_.push_back(key);
+    }
+    entry = known;
+    if (order_.size() > kCachedAnswers) {
+      entries_.erase(order_.front());
+      order_.pop_front();
+    }
+  }
+  bool is_mine = false;
+  std::call_once(entry->made, [&] {
+    entry->answer = make();
+    is_mine = true;
+  });
+  Answer answer = entry->answer;
+  const bool is_worth_it = answer.ok() && answer.body.size() <= kMaxCachedBytes;
+  if (is_mine && !is_worth_it) {
+    const std::lock_guard lock(mutex_);
+    const auto found = entries_.find(key);
+    if (found != entries_.end() && found->second == entry) {
+      entries_.erase(found);
+      order_.remove(key);
+    }
+  }
+  return answer;
+}
+
+Api::Api(std::vector<std::string> paths, Loader load, std::string version) : version_(std::move(version)) {
+  for (std::string& path : paths) slots_.emplace_back(std::make_unique<Slot>())->path = std::move(path);
+  loading_ = std::thread([this, load = std::move(load)] { load_all(load); });
+}
+
+Api::Api(Model model, std::string version) : version_(std::move(version)) {
+  Slot& slot = *slots_.emplace_back(std::make_unique<Slot>());
+  slot.path = model.info.path;
+  slot.trace = std::make_unique<const ServedTrace>(std::move(model), core_count());
+  slot.state = State::kReady;
+}
+
+Api::~Api() {
+  stop_ = true;
+  wait_until_loaded();
+}
+
+void Api::wait_until_loaded() {
+  if (loading_.joinable()) loading_.join();
+}
+
+void Api::load_all(const Loader& load) {
+  for (const std::unique_ptr<Slot>& slot : slots_) {
+    if (stop_) return;
+    Result<Model> model = [&]() -> Result<Model> {
+      try {
+        return load(slot->path, [&](uint64_t done, uint64_t total) {
+          slot->bytes_done = done;
+          slot->bytes_total = total;
+        });
+      } catch (const std::bad_alloc&) {
+        return Error{slot->path + ": not enough memory"};
+      }
+    }();
+    if (!model.ok()) {
+      slot->error = model.error().message;
+      slot->state = State::kFailed;
+      continue;
+    }
+    slot->trace = std::make_unique<const ServedTrace>(std::move(model).value(), core_count());
+    slot->state = State::kReady;
+  }
+}
+
+Answer Api::list_traces() const {
+  constexpr std::string_view kStates[] = {"loading", "ready", "failed"};
+  JsonWriter json;
+  json.begin_object().field("version", version_).key("traces").begin_array();
+  for (size_t id = 0; id < slots_.size(); ++id) {
+    const Slot& slot = *slots_[id];
+    const State state = slot.state;
+    json.begin_object().field("id", id).field("name", std::filesystem::path(slot.path).filename().string());
+    json.field("state", kStates[static_cast<size_t>(state)]);
+    json.field("bytes_done", slot.bytes_done.load()).field("bytes_total", slot.bytes_total.load()).key("error");
+    if (state == State::kFailed) {
+      json.value(slot.error);
+    } else {
+      json.null();
+    }
+    json.end_object();
+  }
+  json.end_array().end_object();
+  return json_answer(std::move(json));
+}
+
+Answer Api::about_trace(const Request& request) {
+  size_t id = 0;
+  const std::string& text = request.path[2];
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), id);
+  const bool is_number = parsed.ec == std::errc{} && parsed.ptr == text.data() + text.size();
+  if (!is_number || id >= slots_.size()) return refusal(404, "no such trace; /api/traces lists them");
+  const Route* route = find_route(request);
+  if (route == nullptr) return refusal(404, "no such request; docs/viewer-protocol.md lists them");
+  if (route->method != request.method) return refusal(405, "this request is made with " + std::string(route->method));
+  Slot& slot = *slots_[id];
+  const State state = slot.state;
+  if (state == State::kFailed) return refusal(409, slot.error);
+  if (state == State::kLoading) return refusal(409, "the trace is being loaded; /api/traces tells how far it is");
+  if (!route->keep) return route->handle(*slot.trace, request);
+  return slot.cache.get(cache_key(request), [&] { return route->handle(*slot.trace, request); });
+}
+
+Answer Api::answer(const Request& request) {
+  if (request.body.size() > kMaxBodyBytes) return refusal(413, "the body is larger than 64 KiB");
+  const std::vector<std::string>& path = request.path;
+  if (path.size() < 2 || path[0] != "api") return refusal(404, "no such page");
+  if (path[1] == "traces" && path.size() == 2) {
+    return request.method == "GET" ? list_traces() : refusal(405, "this request is made with GET");
+  }
+  if (path[1] == "t" && path.size() >= 4) return about_trace(request);
+  return refusal(404, "no such request; docs/viewer-protocol.md lists them");
+}
+
+}  // namespace firelane::serve

@@ -1,0 +1,76 @@
+// /api/t/T/lanes and /tiles: the layout of the timeline and what it shows.
+#include <algorithm>
+#include <vector>
+
+#include "analyze/lanes.h"
+#include "export/lane_name.h"
+#include "serve/handlers.h"
+#include "serve/tiles.h"
+
+namespace firelane::serve {
+
+namespace {
+
+constexpr int64_t kMostTiles = 16;
+constexpr size_t kMostLanes = 64;
+
+// Threads above the streams they feed, the rest below.
+int shown_rank(LaneKind kind) {
+  switch (kind) {
+    case LaneKind::kThread: return 0;
+    case LaneKind::kStream: return 1;
+    case LaneKind::kAsync: return 2;
+    case LaneKind::kOther: return 3;
+  }
+  return 4;
+}
+
+}  // namespace
+
+Answer lanes(const ServedTrace& trace, const Request&) {
+  const Model& model = trace.model();
+  std::vector<LaneRow> rows = lane_table(model);
+  std::erase_if(rows, [](const LaneRow& row) { return row.slices == 0; });
+  std::stable_sort(rows.begin(), rows.end(), [&](const LaneRow& a, const LaneRow& b) {
+    return shown_rank(model.lanes.kind[static_cast<size_t>(a.lane)]) <
+           shown_rank(model.lanes.kind[static_cast<size_t>(b.lane)]);
+  });
+  JsonWriter json;
+  json.begin_object().field("end_ns", trace.timeline().end_ns()).key("lanes").begin_array();
+  for (const LaneRow& row : rows) {
+    const auto lane = static_cast<size_t>(row.lane);
+    json.begin_object().field("id", lane).field("group", process_name(model, row.lane));
+    json.field("kind", name_of(model.lanes.kind[lane])).field("name", lane_name(model, row.lane));
+    json.field("rows", trace.timeline().lanes()[lane].rows.size()).field("slices", row.slices);
+    json.field("first_ns", row.first_ns).field("last_ns", row.last_ns).field("busy_ns", row.busy_ns).end_object();
+  }
+  json.end_array().key("counters").begin_array().end_array();
+  json.key("steps").begin_array();
+  const Steps& steps = trace.steps();
+  for (size_t i = 0; i < steps.size(); ++i) {
+    json.begin_object().field("number", steps.number[i]).field("start_ns", steps.start_ns[i]);
+    json.field("duration_ns", steps.duration_ns[i]).end_object();
+  }
+  json.end_array().end_object();
+  return json_answer(std::move(json));
+}
+
+Answer tiles(const ServedTrace& trace, const Request& request) {
+  Parameters wanted(request);
+  const auto level = static_cast<uint32_t>(wanted.integer("level", 0, 0, kMaxLevel));
+  const int64_t first = wanted.integer("first", 0, 0, int64_t{1} << 52);
+  const int64_t count = wanted.integer("count", 1, 1, kMostTiles);
+  const auto all = static_cast<int64_t>(trace.model().lanes.size());
+  std::optional<std::vector<int64_t>> asked = wanted.list("lanes", kMostLanes, std::max<int64_t>(0, all - 1));
+  if (!wanted.ok()) return bad_request(wanted);
+  if (!asked) return refusal(400, "lanes is missing: give the ids of lanes, with commas");
+  std::vector<Tile> made;
+  for (const int64_t lane : *asked) {
+    for (int64_t index = first; index < first + count; ++index) {
+      made.push_back(make_tile(trace.timeline(), static_cast<uint32_t>(lane), level, static_cast<uint64_t>(index)));
+    }
+  }
+  return {.type = kBinaryType, .body = encode_tiles(trace.model(), level, made)};
+}
+
+}  // namespace firelane::serve

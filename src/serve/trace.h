@@ -1,0 +1,45 @@
+// One trace that is being looked at: the model, where everything is drawn, and what analyses said about it. Results are
+// made when first asked for and kept. Thread-safe.
+#pragma once
+
+#include <utility>
+
+#include "advise/diagnose.h"
+#include "analyze/find_steps.h"
+#include "model/model.h"
+#include "serve/links.h"
+#include "serve/names.h"
+#include "serve/once.h"
+#include "serve/timeline.h"
+
+namespace firelane::serve {
+
+class ServedTrace {
+ public:
+  explicit ServedTrace(Model model, unsigned threads = 1) : model_(std::move(model)), timeline_(model_, threads) {}
+
+  const Model& model() const { return model_; }
+  const Timeline& timeline() const { return timeline_; }
+  const Diagnosis& diagnosis() const {
+    return diagnosis_.get([this] { return diagnose(model_); });
+  }
+  const Steps& steps() const {
+    return steps_.get([this] { return marked_or_found_steps(model_); });
+  }
+  const NameIndex& names() const {
+    return names_.get([this] { return NameIndex(model_); });
+  }
+  const LinkIndex& links() const {
+    return links_.get([this] { return LinkIndex(model_); });
+  }
+
+ private:
+  Model model_;
+  Timeline timeline_;
+  Once<Diagnosis> diagnosis_;
+  Once<Steps> steps_;
+  Once<NameIndex> names_;
+  Once<LinkIndex> links_;
+};
+
+}  // namespace firelane::serve

@@ -71,8 +71,9 @@ export function parseTiles(buffer: ArrayBuffer): TileAnswer {
   return { level, tiles, names: parseNames(buffer, view, at, nameCount) };
 }
 
+// Not with bit operations: those are of 32 bits, and a damaged count may ask for more.
 function padded(bytes: number): number {
-  return (bytes + 7) & ~7;
+  return Math.ceil(bytes / 8) * 8;
 }
 
 function parseTile(buffer: ArrayBuffer, view: DataView, at: number, level: number): Tile {
@@ -126,7 +127,7 @@ function parseNames(buffer: ArrayBuffer, view: DataView, begin: number, count: n
     const bytes = view.getUint32(at + 4, true);
     need(buffer, at + 8 + bytes);
     names.set(id, text.decode(new Uint8Array(buffer, at + 8, bytes)));
-    at += 8 + ((bytes + 3) & ~3);
+    at += 8 + Math.ceil(bytes / 4) * 4;
   }
   return names;
 }

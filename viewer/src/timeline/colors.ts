@@ -50,13 +50,33 @@ export function hashText(text: string): number {
   return (hash ^ (hash >>> 12)) >>> 0;
 }
 
+// On slices, in the colour of a theme.
+export const kLabelColors: Record<Theme, string> = { light: "#161b24", dark: "#f3f5f9" };
+
+// All slices of a theme are about equally bright to the eye, whatever their hue: tints differ a little by name.
+const kLuminance: Record<Theme, readonly [number, number]> = { light: [0.5, 0.64], dark: [0.07, 0.115] };
+
 export function sliceColor(kind: number, name: string, theme: Theme): Rgb {
   const band = kBands[kind] ?? kOther;
   const hash = hashText(name);
   const across = (hash & 0xffff) / 0xffff - 0.5;
-  const tint = ((hash >>> 16) & 0xff) / 0xff - 0.5;
+  const tint = ((hash >>> 16) & 0xff) / 0xff;
   const hue = (band.hue + across * band.width + 360) % 360;
-  return theme === "dark" ? hslToRgb(hue, band.saturation * 0.62, 33 + 8 * tint) : hslToRgb(hue, band.saturation, 76 + 9 * tint);
+  const [least, most] = kLuminance[theme];
+  const saturation = theme === "dark" ? band.saturation * 0.7 : band.saturation;
+  return withLuminance(hue, saturation, least + (most - least) * tint);
+}
+
+// HSL's lightness is not the eye's: look for the one that is.
+function withLuminance(hue: number, saturation: number, wanted: number): Rgb {
+  let low = 0;
+  let high = 100;
+  for (let i = 0; i < 10; ++i) {
+    const middle = (low + high) / 2;
+    if (luminance(hslToRgb(hue, saturation, middle)) < wanted) low = middle;
+    else high = middle;
+  }
+  return hslToRgb(hue, saturation, (low + high) / 2);
 }
 
 export function hslToRgb(hue: number, saturation: number, lightness: number): Rgb {
@@ -85,14 +105,16 @@ export function parseHex(text: string): Rgb {
   return [(value >> 16) & 0xff, (value >> 8) & 0xff, value & 0xff];
 }
 
+// WCAG's relative luminance, 0 to 1.
+function luminance(rgb: Rgb): number {
+  const [r, g, b] = rgb.map((v) => (v / 255 <= 0.04045 ? v / 255 / 12.92 : ((v / 255 + 0.055) / 1.055) ** 2.4));
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+}
+
 // WCAG's contrast of two colours, 1 to 21.
 export function contrast(a: Rgb, b: Rgb): number {
-  const light = (rgb: Rgb) => {
-    const [r, g, bl] = rgb.map((v) => (v / 255 <= 0.04045 ? v / 255 / 12.92 : ((v / 255 + 0.055) / 1.055) ** 2.4));
-    return 0.2126 * r + 0.7152 * g + 0.0722 * bl;
-  };
-  const [hi, lo] = [light(a), light(b)].sort((x, y) => y - x);
-  return (hi + 0.05) / (lo + 0.05);
+  const [high, low] = [luminance(a), luminance(b)].sort((x, y) => y - x);
+  return (high + 0.05) / (low + 0.05);
 }
 
 export const kFadeSteps = 16;

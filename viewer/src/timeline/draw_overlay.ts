@@ -30,9 +30,9 @@ export function drawLabels(ctx: CanvasRenderingContext2D, labels: readonly Label
   ctx.font = kLabelFont;
   ctx.textBaseline = "middle";
   ctx.textAlign = "left";
-  ctx.fillStyle = ink.label;
   for (const { x, y, width, name } of labels) {
     const drawn = drawnName(name, frame);
+    ctx.fillStyle = drawn.matches ? ink.label : ink.muted;
     const text = fitLabel(name.text, drawn.width, width - 8);
     if (text) ctx.fillText(text, x + 4, y);
   }

@@ -148,6 +148,7 @@ export class TimelineInput {
     const elsewhere = event.target instanceof HTMLElement && event.target !== this.canvas && event.target !== document.body;
     if (elsewhere && event.key.startsWith("Arrow")) return;
     event.preventDefault();
+    this.target.hover(null);
     if (isHeld(action)) {
       if (!this.down.has(action)) {
         this.down.add(action);

@@ -117,7 +117,14 @@ function paint(model: TimelineModel, width: number, height: number, dpr: number)
   const back = parseHex(cssColor("--surface"));
   raster.clear(packed(back));
   const { level, first, last, lanes } = minimapWish(model);
-  const scale = width / model.lanes.endNs;
+  const scale = width / Math.max(1, model.lanes.endNs);
+  const known = new Map<number, Uint32Array>();
+  const colorsOf = (kind: number, name: number) => {
+    const key = name * 32 + kind;
+    let colors = known.get(key);
+    if (!colors) known.set(key, (colors = fadedColors(kind, model.store.name(name)?.text ?? "", theme.value, back)));
+    return colors;
+  };
   const line = Math.max(1, Math.floor((height - 4 * dpr) / Math.max(1, lanes.length)));
   lanes.forEach((lane, nth) => {
     const y = 2 * dpr + nth * line;
@@ -127,8 +134,7 @@ function paint(model: TimelineModel, width: number, height: number, dpr: number)
       const bar = (startNs: number, durationNs: number, kind: number, name: number, fade: number) => {
         const x0 = Math.floor(startNs * scale);
         const x1 = Math.max(x0 + 1, Math.floor((startNs + durationNs) * scale));
-        const colors = fadedColors(kind, model.store.name(name)?.text ?? "", theme.value, back);
-        raster.fill(x0, y, x1, y + line - (line > 3 ? 1 : 0), colors[fade]);
+        raster.fill(x0, y, x1, y + line - (line > 3 ? 1 : 0), colorsOf(kind, name)[fade]);
       };
       for (let i = 0; i < tile.runCount; ++i) bar(tile.runStartNs[i], tile.runDurationNs[i], tile.runKind[i], tile.runName[i], 6 + Math.round(9 * Math.min(1, tile.runBusy[i])));
       for (let i = 0; i < tile.sliceCount; ++i) bar(tile.startNs[i], tile.durationNs[i], tile.kind[i], tile.name[i], kFadeSteps);

@@ -159,16 +159,22 @@ export class TimelineModel {
     const place = this.range.value ?? null;
     const slice = this.selected.value;
     if (place) this.setView(fitView(place.fromNs, place.toNs - place.fromNs, this.lanes.endNs, 0.05), { animate: true });
-    else if (slice) this.setView(fitView(slice.startNs, slice.durationNs, this.lanes.endNs), { animate: true });
-    else this.setView({ fromNs: 0, toNs: this.lanes.endNs }, { animate: true });
+    else if (slice) {
+      this.setView(fitView(slice.startNs, slice.durationNs, this.lanes.endNs), { animate: true });
+      this.scrollToRow(slice.lane, slice.row);
+    } else this.setView({ fromNs: 0, toNs: this.lanes.endNs }, { animate: true });
   }
 
   reveal(place: { startNs: number; durationNs: number; lane?: number; row?: number }): void {
     this.setView(revealView(this.target, place.startNs, place.durationNs, this.lanes.endNs), { animate: true });
-    const lane = place.lane === undefined ? undefined : this.laneOf.get(place.lane);
+    if (place.lane !== undefined) this.scrollToRow(place.lane, place.row ?? 0);
+  }
+
+  private scrollToRow(laneId: number, row: number): void {
+    const lane = this.laneOf.get(laneId);
     if (!lane) return;
     this.showLane(lane);
-    const at = placeOf(this.layout.value, lane, place.row ?? 0);
+    const at = placeOf(this.layout.value, lane, row);
     if (!at || at.pinned) return;
     const top = this.scrollY.value;
     const room = this.height - kRulerHeight - this.layout.value.pinnedHeight;

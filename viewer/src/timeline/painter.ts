@@ -1,7 +1,7 @@
 // Draws one frame of the timeline onto its canvas. Called only when something changed.
 
 import { cssColor, type Theme } from "../app/theme";
-import { parseHex, packed, type Rgb } from "./colors";
+import { kLabelColors, parseHex, packed, type Rgb } from "./colors";
 import { drawArrows, drawCounter, drawLabels, drawRange, drawRuler, drawStepLines, type Ink, kLabelFont, outline, rectOf } from "./draw_overlay";
 import { drawLane, type DrawnState, type Label, type SliceFrame, type SlicePaint } from "./draw_slices";
 import type { Block } from "./layout";
@@ -156,7 +156,7 @@ export class Painter {
       muted: c("--muted"),
       accent: c("--accent"),
       bad: c("--bad"),
-      label: theme === "dark" ? "#f0f3f8" : "#161b24",
+      label: kLabelColors[theme],
       arrows: { launch: c("--accent"), backward: c("--c5"), flow: c("--c2") },
     });
   }

@@ -1,0 +1,86 @@
+import { expect, test } from "vitest";
+import type { TraceClient } from "./client";
+import { buildTiles } from "./tile_builder";
+import { kMaxLanesARequest, kMaxTilesARequest, planRequests, TileLoader } from "./tile_loader";
+import { TileStore } from "./tile_store";
+
+const all = () => true;
+
+test("lanes that miss the same tiles share a request", () => {
+  const requests = planRequests({ level: 2, first: 4, last: 7, lanes: [1, 2, 3] }, (lane, index) => lane !== 2 || index > 5);
+  expect(requests).toEqual([
+    { level: 2, first: 4, count: 4, lanes: [1, 3] },
+    { level: 2, first: 6, count: 2, lanes: [2] },
+  ]);
+});
+
+test("a request stays within the protocol's limits", () => {
+  const lanes = Array.from({ length: 150 }, (_, i) => i);
+  const requests = planRequests({ level: 0, first: 0, last: 39, lanes }, all);
+  expect(Math.max(...requests.map((r) => r.count))).toBe(kMaxTilesARequest);
+  expect(Math.max(...requests.map((r) => r.lanes.length))).toBe(kMaxLanesARequest);
+  const tiles = requests.reduce((sum, r) => sum + r.count * r.lanes.length, 0);
+  expect(tiles).toBe(40 * 150);
+});
+
+test("what is there is not asked for again", () => {
+  expect(planRequests({ level: 1, first: 0, last: 3, lanes: [0] }, () => false)).toEqual([]);
+});
+
+interface Asked {
+  level: number;
+  first: number;
+  count: number;
+  signal: AbortSignal;
+  answer: (bytes: ArrayBuffer) => void;
+}
+
+function pretend(): { trace: TraceClient; asked: Asked[] } {
+  const asked: Asked[] = [];
+  const tiles = (level: number, first: number, count: number, _lanes: number[], signal: AbortSignal) =>
+    new Promise<ArrayBuffer>((answer) => asked.push({ level, first, count, signal, answer }));
+  return { trace: { tiles } as unknown as TraceClient, asked };
+}
+
+const settle = () => new Promise((resolve) => setTimeout(resolve, 0));
+
+test("a request that the view has left behind is aborted, and its answer dropped", async () => {
+  const { trace, asked } = pretend();
+  const store = new TileStore(1e9, 20);
+  const loader = new TileLoader(trace, store, () => {}, () => {});
+  loader.want([{ level: 3, first: 0, last: 1, lanes: [0] }]);
+  loader.want([{ level: 2, first: 8, last: 9, lanes: [0] }]);
+  expect(asked.map((a) => [a.level, a.signal.aborted])).toEqual([
+    [3, true],
+    [2, false],
+  ]);
+  asked[0].answer(buildTiles(3, [{ lane: 0, index: 0 }], {}));
+  await settle();
+  expect(store.tileCount).toBe(0);
+});
+
+test("tiles that the answer leaves out are empty, and not asked for twice", async () => {
+  const { trace, asked } = pretend();
+  const store = new TileStore(1e9, 20);
+  const loader = new TileLoader(trace, store, () => {}, () => {});
+  const wish = { level: 3, first: 0, last: 2, lanes: [0, 1] };
+  loader.want([wish]);
+  asked[0].answer(buildTiles(3, [{ lane: 0, index: 1 }], {}));
+  await settle();
+  expect(store.tileCount).toBe(6);
+  loader.want([wish]);
+  expect(asked.length).toBe(1);
+});
+
+test("a damaged answer is told to the user and nothing of it is kept", async () => {
+  const { trace, asked } = pretend();
+  const store = new TileStore(1e9, 20);
+  const errors: (string | null)[] = [];
+  const loader = new TileLoader(trace, store, () => {}, (error) => errors.push(error));
+  loader.want([{ level: 3, first: 0, last: 0, lanes: [0] }]);
+  asked[0].answer(new ArrayBuffer(8));
+  await settle();
+  expect(errors).toHaveLength(1);
+  expect(errors[0]).toMatch(/versions/);
+  expect(store.tileCount).toBe(0);
+});

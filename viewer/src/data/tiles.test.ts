@@ -1,0 +1,68 @@
+import { expect, test } from "vitest";
+import { buildTiles } from "./tile_builder";
+import { emptyTile, parseTiles, refNumber, refText } from "./tiles";
+
+const answer = () =>
+  buildTiles(
+    3,
+    [
+      {
+        lane: 7,
+        index: 5,
+        slices: [
+          { startNs: 20480, durationNs: 100, ref: 12, name: 1, row: 2, kind: 0 },
+          { startNs: 20500, durationNs: 9, ref: 0x80000003, name: 2, row: 3, kind: 16 },
+          { startNs: 20600, durationNs: 8, ref: 14, name: 1, row: 0, kind: 3 },
+        ],
+        runs: [{ startNs: 20488, durationNs: 8, name: 3, row: 1, kind: 16, busy: 0.25, count: 9 }],
+      },
+      { lane: 8, index: 5 },
+    ],
+    { 1: "aten::mm", 2: "größe ⚡", 3: "" },
+  );
+
+test("slices, runs and names come back as they were written, odd counts and all", () => {
+  const { level, tiles, names } = parseTiles(answer());
+  expect(level).toBe(3);
+  expect(tiles.map((tile) => [tile.lane, tile.index, tile.sliceCount, tile.runCount])).toEqual([
+    [7, 5, 3, 1],
+    [8, 5, 0, 0],
+  ]);
+  const tile = tiles[0];
+  expect([...tile.startNs]).toEqual([20480, 20500, 20600]);
+  expect([...tile.durationNs]).toEqual([100, 9, 8]);
+  expect([...tile.ref].map(refText)).toEqual(["h12", "d3", "h14"]);
+  expect([...tile.row]).toEqual([2, 3, 0]);
+  expect([...tile.kind]).toEqual([0, 16, 3]);
+  expect([...tile.runBusy]).toEqual([0.25]);
+  expect([...tile.runSlices]).toEqual([9]);
+  expect([...tile.names].sort()).toEqual([1, 2, 3]);
+  expect(Object.fromEntries(names)).toEqual({ 1: "aten::mm", 2: "größe ⚡", 3: "" });
+});
+
+test("an answer cut anywhere is refused, not read past its end", () => {
+  const whole = answer();
+  for (let bytes = 0; bytes < whole.byteLength; ++bytes) {
+    expect(() => parseTiles(whole.slice(0, bytes)), `${bytes} bytes`).toThrow();
+  }
+});
+
+test("counts beyond the answer are refused before anything is allocated for them", () => {
+  const bytes = answer();
+  new DataView(bytes).setUint32(16 + 4, 0xffffffff, true);
+  expect(() => parseTiles(bytes)).toThrow(/end early/);
+});
+
+test("another format is refused with a line that says so", () => {
+  expect(() => parseTiles(new TextEncoder().encode('{"error": "no such trace"}').buffer)).toThrow(/versions/);
+});
+
+test("refs turn into numbers and back", () => {
+  for (const ref of ["h0", "h12", "d0", "d7"]) expect(refText(refNumber(ref))).toBe(ref);
+});
+
+test("an empty tile holds nothing and costs next to nothing", () => {
+  const tile = emptyTile(4, 2, 9);
+  expect([tile.level, tile.lane, tile.index, tile.sliceCount, tile.runCount]).toEqual([4, 2, 9, 0, 0]);
+  expect(tile.bytes).toBeLessThan(100);
+});

@@ -173,6 +173,22 @@ TEST_F(Activity, an_older_cupti_records_all_calls_and_the_decoder_filters) {
   EXPECT_TRUE(fake.is_quiet());
 }
 
+// Before CUDA 12.8 an event's record ended before cudaEventSyncId; what stands there belongs to the next record.
+TEST_F(Activity, an_older_cupti_does_not_read_an_events_last_field_from_the_next_record) {
+  CuptiApi api = fake.api();
+  api.get_version = [](uint32_t* v) { return *v = 22, CUPTI_SUCCESS; };
+  begin(api);
+  CUpti_ActivityCudaEvent2 event{};
+  event.kind = CUPTI_ACTIVITY_KIND_CUDA_EVENT;
+  event.correlationId = 8;
+  event.streamId = 13;
+  event.eventId = 5;
+  event.cudaEventSyncId = 77;
+  fake.feed({bytes_of(event)});
+  const std::string text = finish();
+  EXPECT_NE(text.find("event 0 13 8 5 0\n"), std::string::npos) << text;
+}
+
 TEST_F(Activity, warm_up_is_left_out_and_work_across_the_windows_start_is_kept) {
   session = start({.cuda = true, .output = folder / "run.lane"});
   std::string reason;

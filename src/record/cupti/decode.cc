@@ -20,7 +20,33 @@ const T* as(const CUpti_Activity* record, size_t room, size_t needed) {
 
 int64_t number(uint64_t value) { return static_cast<int64_t>(value); }
 
+// Records of events and of waits for them got their last field, cudaEventSyncId, with CUDA 12.8. Behind an older
+// library's record the next one begins, and older headers do not know the field.
+constexpr uint32_t kEventSyncVersion = 26;
+#if CUPTI_API_VERSION >= 26
+using SyncWithEvent = CUpti_ActivitySynchronization2;
+using EventWithSync = CUpti_ActivityCudaEvent2;
+template <typename T>
+int64_t event_sync(const CUpti_Activity* record, size_t room) {
+  const T* newer = as<T>(record, room, FIRELANE_BYTES_TO(T, cudaEventSyncId));
+  return newer != nullptr ? number(newer->cudaEventSyncId) : 0;
+}
+#else
+struct SyncWithEvent {};
+struct EventWithSync {};
+template <typename T>
+int64_t event_sync(const CUpti_Activity*, size_t) {
+  return 0;
+}
+#endif
+
 }  // namespace
+
+ActivityDecoder::ActivityDecoder(const CuptiApi& api) : api_(api) {
+  uint32_t version = 0;
+  has_event_sync_ =
+      api_.get_version != nullptr && api_.get_version(&version) == CUPTI_SUCCESS && version >= kEventSyncVersion;
+}
 
 void ActivityDecoder::decode(const BufferQueue::Full& buffer, uint64_t from_ns, DeviceSink& sink) {
   CUpti_Activity* at = nullptr;
@@ -156,8 +182,6 @@ void ActivityDecoder::record(const CUpti_Activity* record, size_t room, uint64_t
       if (s == nullptr) break;
       if (!is_timed(s->start, s->end, from_ns)) return;
       const bool whole = s->streamId == static_cast<uint32_t>(CUPTI_SYNCHRONIZATION_INVALID_VALUE);
-      const auto* newer = as<CUpti_ActivitySynchronization2>(
-          record, room, FIRELANE_BYTES_TO(CUpti_ActivitySynchronization2, cudaEventSyncId));
       sink.rows().add(DeviceSyncRow{.start_ns = number(s->start),
                                     .duration_ns = number(s->end - s->start),
                                     .context = s->contextId,
@@ -165,20 +189,18 @@ void ActivityDecoder::record(const CUpti_Activity* record, size_t room, uint64_t
                                     .correlation = s->correlationId,
                                     .type = s->type,
                                     .event = static_cast<int32_t>(s->cudaEventId),
-                                    .event_sync = newer != nullptr ? number(newer->cudaEventSyncId) : 0});
+                                    .event_sync = has_event_sync_ ? event_sync<SyncWithEvent>(record, room) : 0});
       return;
     }
     case CUPTI_ACTIVITY_KIND_CUDA_EVENT: {
       using Event = CUpti_ActivityCudaEvent;
       const auto* e = as<Event>(record, room, FIRELANE_BYTES_TO(Event, eventId));
       if (e == nullptr) break;
-      const auto* newer =
-          as<CUpti_ActivityCudaEvent2>(record, room, FIRELANE_BYTES_TO(CUpti_ActivityCudaEvent2, cudaEventSyncId));
       sink.rows().add(DeviceEventRow{.context = e->contextId,
                                      .stream = e->streamId,
                                      .correlation = e->correlationId,
                                      .event = e->eventId,
-                                     .event_sync = newer != nullptr ? number(newer->cudaEventSyncId) : 0});
+                                     .event_sync = has_event_sync_ ? event_sync<EventWithSync>(record, room) : 0});
       return;
     }
     case CUPTI_ACTIVITY_KIND_RUNTIME:

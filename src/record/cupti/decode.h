@@ -14,7 +14,7 @@ namespace firelane {
 
 class ActivityDecoder {
  public:
-  explicit ActivityDecoder(const CuptiApi& api) : api_(api) {}
+  explicit ActivityDecoder(const CuptiApi& api);
 
   // `from_ns`: what ended before is left out (the warm-up).
   void decode(const BufferQueue::Full& buffer, uint64_t from_ns, DeviceSink& sink);
@@ -34,6 +34,7 @@ class ActivityDecoder {
   uint32_t kernel_name(const char* name, DeviceSink& sink);
 
   const CuptiApi api_;
+  bool has_event_sync_ = false;  // the library's records say which recording of an event was waited for
   std::unordered_map<uint64_t, CallName> call_names_;
   std::unordered_map<std::string, uint32_t> kernel_names_;
   std::string key_;

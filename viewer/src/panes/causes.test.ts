@@ -1,0 +1,16 @@
+import { expect, test } from "vitest";
+import { causeColors, causeWords } from "./causes";
+
+test("parts of a step have words for people", () => {
+  expect(causeWords("compute")).toBe("computing");
+  expect(causeWords("idle: host_op")).toBe("idle: the host was inside operators");
+  expect(causeWords("idle: host_input")).toBe("idle: waiting for the next batch");
+  expect(causeWords("something_new")).toBe("something new");
+  expect(causeWords("constructor")).toBe("constructor");
+});
+
+test("no two parts of one chart share a colour as long as there are enough", () => {
+  const colors = causeColors(["compute", "idle: host_python", "idle: host_unrecorded", "idle: host_op", "python", "rest"]);
+  expect(new Set(colors).size).toBe(colors.length);
+  expect(colors[0]).toBe("--c3");
+});

@@ -1,0 +1,90 @@
+// Kernels, copies and sets: what the device ran, and how near the hardware's limits it came.
+
+import type { JSX } from "preact";
+import { Answered, useAnswer } from "../app/answer";
+import type { PaneProps } from "../app/pane";
+import { useUrl } from "../app/url_state";
+import { Empty, Facts, Notes } from "./notes";
+import { useReport } from "./report_pane";
+import { RooflineChart } from "./roofline_chart";
+import { DescribedTable } from "./table/described_table";
+
+export function KernelsPane(props: PaneProps): JSX.Element {
+  const [group, setGroup] = useUrl("kernels.group");
+  const params = group === "op" ? { group_by_op: true } : group === "stream" ? { by_stream: true } : {};
+  const { answer, askAll } = useReport(props.trace, "kernels", params);
+  return (
+    <div class="page">
+      <h1 class="sr-only">Kernels</h1>
+      <Answered answer={answer}>
+        {(report) =>
+          report.tables[0].rowCount === 0 ? (
+            <Empty
+              title="No work of a device in this trace"
+              notes={["The program ran on the CPU, or the GPU was not recorded.", ...report.notes]}
+              code="profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])"
+            />
+          ) : (
+            <div class="stack">
+              <Facts facts={report.facts} only={["calls", "work_ns", "busy_ns"]} />
+              <section class="card">
+                <DescribedTable
+                  id="kernels"
+                  table={report.tables[0]}
+                  defaultSort="-total_ns"
+                  hidden={["graph_calls", "op_count"]}
+                  maxHeight="520px"
+                  onAllRows={askAll}
+                  tools={
+                    <label class="check">
+                      group by{" "}
+                      <select class="field" value={group} onChange={(event) => setGroup(event.currentTarget.value)}>
+                        <option value="">name</option>
+                        <option value="op">name and operator</option>
+                        <option value="stream">name and stream</option>
+                      </select>
+                    </label>
+                  }
+                />
+              </section>
+              <Notes notes={report.notes} />
+              <Roofline {...props} />
+            </div>
+          )
+        }
+      </Answered>
+    </div>
+  );
+}
+
+function Roofline(props: PaneProps): JSX.Element {
+  const answer = useAnswer((signal) => props.trace.report("roofline", {}, signal), [props.trace]);
+  return (
+    <Answered answer={answer}>
+      {(report) => {
+        const ops = report.tables.find((table) => table.columns.some((column) => column.name === "roof_percent"));
+        return (
+          <div class="stack">
+            <section class="card">
+              <h2>Against the roof</h2>
+              <RooflineChart report={report} />
+              <Facts facts={report.facts} />
+            </section>
+            {ops && ops.rows.length > 0 && (
+              <section class="card">
+                <DescribedTable
+                  id="roofline"
+                  table={ops}
+                  defaultSort="-device_ns"
+                  hidden={["flops", "bytes", "aligned"]}
+                  maxHeight="420px"
+                />
+              </section>
+            )}
+            <Notes notes={report.notes} />
+          </div>
+        );
+      }}
+    </Answered>
+  );
+}

@@ -1,0 +1,152 @@
+// Memory: over time by category, what is alive at a moment, how fragmented the allocator is, and who holds the peak.
+
+import type { JSX } from "preact";
+import { openInTimeline } from "../../app/actions";
+import { Answered, useAnswer } from "../../app/answer";
+import type { PaneProps } from "../../app/pane";
+import { useUrl } from "../../app/url_state";
+import type { TraceClient } from "../../data/client";
+import type { MemoryCurve } from "../../data/types";
+import { formatBytes, formatTime } from "../../format";
+import { Empty, Facts, Notes } from "../notes";
+import { ReportTables, useReport } from "../report_pane";
+import { DescribedTable } from "../table/described_table";
+import { peakOf } from "./curve";
+import { MemoryChart } from "./memory_chart";
+import { SegmentMap } from "./segment_map";
+
+const kBins = 1000;
+
+export function MemoryPane(props: PaneProps): JSX.Element {
+  const [device, setDevice] = useUrl("memory.device");
+  const answer = useAnswer(
+    (signal) => props.trace.memoryCurve({ device: device || null, bins: kBins }, signal),
+    [props.trace, device],
+  );
+  return (
+    <div class="page">
+      <h1 class="sr-only">Memory</h1>
+      <Answered answer={answer}>
+        {(curve) =>
+          curve.devices.length === 0 ? (
+            <Empty
+              title="No memory events in this trace"
+              notes={["What was allocated, when, and by whom needs a recording with memory."]}
+              code="profile(profile_memory=True, record_shapes=True)"
+            />
+          ) : (
+            <Memory trace={props.trace} curve={curve} setDevice={setDevice} />
+          )
+        }
+      </Answered>
+      <MemoryTables trace={props.trace} />
+    </div>
+  );
+}
+
+function Memory(props: { trace: TraceClient; curve: MemoryCurve; setDevice: (device: string) => void }): JSX.Element {
+  const { trace, curve } = props;
+  const peak = peakOf(curve);
+  const [at, setAt] = useUrl("memory.at");
+  const atNs = at !== "" && Number.isFinite(Number(at)) ? Number(at) : (peak?.atNs ?? null);
+  const isPeak = at === "" && peak !== null;
+  return (
+    <div class="stack">
+      <section class="card">
+        <div class="toolbar">
+          <h2 class="table-title">Memory over time</h2>
+          {curve.devices.length > 1 ? (
+            <select
+              class="field"
+              aria-label="Device"
+              value={curve.device}
+              onChange={(event) => props.setDevice(event.currentTarget.value)}
+            >
+              {curve.devices.map((name) => (
+                <option key={name} value={name}>
+                  {name}
+                </option>
+              ))}
+            </select>
+          ) : (
+            <span class="muted">{curve.device}</span>
+          )}
+          {peak && (
+            <button class="button" onClick={() => setAt("")} aria-pressed={isPeak}>
+              Peak: {formatBytes(peak.bytes)}
+            </button>
+          )}
+          {atNs !== null && (
+            <button class="button" onClick={() => openInTimeline({ startNs: atNs, durationNs: curve.binNs })}>
+              Show {formatTime(atNs, Math.max(1, curve.binNs))} in the timeline
+            </button>
+          )}
+        </div>
+        <MemoryChart curve={curve} height={260} atNs={atNs} onClick={(ns) => setAt(String(Math.round(ns)))} />
+        <p class="muted hint">Click a moment to see below what is alive then.</p>
+      </section>
+      {atNs !== null && (
+        <>
+          <Alive
+            trace={trace}
+            device={curve.device}
+            atNs={atNs}
+            title={`Alive at ${isPeak ? "the peak, " : ""}${formatTime(atNs, Math.max(1, curve.binNs))}`}
+          />
+          <Segments trace={trace} device={curve.device} atNs={atNs} />
+        </>
+      )}
+    </div>
+  );
+}
+
+function Alive(props: { trace: TraceClient; device: string; atNs: number; title: string }): JSX.Element {
+  const { trace, device, atNs } = props;
+  const answer = useAnswer((signal) => trace.memoryAlive(device, atNs, signal), [trace, device, atNs]);
+  return (
+    <section class="card">
+      <h2>{props.title}</h2>
+      <Answered answer={answer}>
+        {(report) => (
+          <div class="stack">
+            <Facts facts={report.facts} />
+            {report.tables.map((table) => (
+              <DescribedTable key={table.name} id={`memory.${table.name}`} table={table} maxHeight="380px" />
+            ))}
+            <Notes notes={report.notes} />
+          </div>
+        )}
+      </Answered>
+    </section>
+  );
+}
+
+function Segments(props: { trace: TraceClient; device: string; atNs: number }): JSX.Element {
+  const { trace, device, atNs } = props;
+  const answer = useAnswer((signal) => trace.memorySegments(device, atNs, signal), [trace, device, atNs]);
+  return (
+    <section class="card">
+      <h2>Fragmentation</h2>
+      <Answered answer={answer}>{(segments) => <SegmentMap answer={segments} />}</Answered>
+    </section>
+  );
+}
+
+function MemoryTables(props: { trace: TraceClient }): JSX.Element {
+  const { answer, askAll } = useReport(props.trace, "memory");
+  return (
+    <Answered answer={answer}>
+      {(report) => (
+        <div class="stack">
+          <Notes notes={report.notes} />
+          <ReportTables
+            id="memory"
+            report={report}
+            onAllRows={askAll}
+            tables={{ owners: { defaultSort: "-bytes" }, devices: { place: null } }}
+          />
+        </div>
+      )}
+    </Answered>
+  );
+}

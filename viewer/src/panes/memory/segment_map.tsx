@@ -1,0 +1,112 @@
+// The fragmentation map: every segment of the allocator, used blocks in colour, free ones empty.
+
+import type { JSX } from "preact";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { cssColor, theme } from "../../app/theme";
+import type { MemorySegments } from "../../data/types";
+import { formatBytes, formatNumber, formatShare } from "../../format";
+import { Notes } from "../notes";
+import { fragmentation, packSegments, type PlacedSegment, type Segment } from "./segments";
+
+const kLinePx = 18;
+
+export function SegmentMap(props: { answer: MemorySegments }): JSX.Element {
+  const { segments, notes } = props.answer;
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const [width, setWidth] = useState(800);
+  const [tip, setTip] = useState<{ text: string; x: number; y: number } | null>(null);
+  const { placed, lines } = useMemo(() => packSegments(segments), [segments]);
+  const sums = useMemo(() => fragmentation(segments), [segments]);
+  const shade = theme.value;
+
+  useLayoutEffect(() => {
+    const box = canvas.current?.parentElement;
+    if (!box) return;
+    const read = () => setWidth(Math.max(200, box.clientWidth));
+    read();
+    const observer = new ResizeObserver(read);
+    observer.observe(box);
+    return () => observer.disconnect();
+  }, [lines > 0]);
+  useEffect(() => {
+    if (canvas.current) draw(canvas.current, placed, width, lines * kLinePx);
+  }, [placed, width, shade]);
+
+  if (segments.length === 0) return <Notes notes={notes.length > 0 ? notes : ["This trace has no segments."]} />;
+  return (
+    <div>
+      <p>
+        {formatNumber(segments.length)} segments, {formatBytes(sums.totalBytes)}; {formatBytes(sums.freeBytes)} (
+        {formatShare(sums.freeBytes / sums.totalBytes)}) of it free, the largest free block{" "}
+        {formatBytes(sums.largestFreeBytes)}
+        {sums.freeSegments > 0 && `; ${formatNumber(sums.freeSegments)} segments hold nothing`}.
+      </p>
+      <div class="segment-box">
+        <canvas
+          ref={canvas}
+          role="img"
+          aria-label={`Fragmentation map of ${segments.length} segments, ${formatShare(sums.freeBytes / sums.totalBytes)} free`}
+          style={{ width: `${width}px`, height: `${lines * kLinePx}px` }}
+          onMouseMove={(event) => {
+            const text = describe(placed, event.offsetX / width, Math.floor(event.offsetY / kLinePx));
+            setTip(text ? { text, x: event.offsetX, y: event.offsetY } : null);
+          }}
+          onMouseLeave={() => setTip(null)}
+        />
+        {tip && (
+          <div
+            class="chart-tip"
+            style={{
+              top: `${tip.y + 14}px`,
+              ...(tip.x > width / 2 ? { right: `${width - tip.x + 8}px` } : { left: `${tip.x + 8}px` }),
+            }}
+          >
+            {tip.text}
+          </div>
+        )}
+      </div>
+      <Notes notes={notes} />
+    </div>
+  );
+}
+
+function describe(placed: readonly PlacedSegment[], x: number, line: number): string | null {
+  const found = placed.find((each) => each.line === line && each.left <= x && x < each.left + each.width);
+  if (!found) return null;
+  const offset = ((x - found.left) / found.width) * found.segment.bytes;
+  const block = blockAt(found.segment, offset);
+  const segment = `segment of ${formatBytes(found.segment.bytes)}`;
+  if (!block) return segment;
+  const owner = block.owner ? `, ${block.owner}` : "";
+  return `${formatBytes(block.bytes)} ${block.state}${owner}; ${segment}`;
+}
+
+function blockAt(segment: Segment, offset: number) {
+  return segment.blocks.find((block) => block.offset <= offset && offset < block.offset + block.bytes);
+}
+
+function draw(canvas: HTMLCanvasElement, placed: readonly PlacedSegment[], width: number, height: number): void {
+  const scale = window.devicePixelRatio;
+  canvas.width = Math.round(width * scale);
+  canvas.height = Math.round(height * scale);
+  const ctx = canvas.getContext("2d")!;
+  ctx.scale(scale, scale);
+  const used = [cssColor("--c1"), cssColor("--c6")];
+  const free = cssColor("--raised");
+  const border = cssColor("--muted");
+  for (const { segment, line, left, width: share } of placed) {
+    const x = left * width;
+    const w = Math.max(1, share * width);
+    const y = line * kLinePx + 1;
+    ctx.fillStyle = free;
+    ctx.fillRect(x, y, w, kLinePx - 4);
+    segment.blocks.forEach((block, at) => {
+      if (block.state !== "allocated") return;
+      ctx.fillStyle = used[at % 2];
+      ctx.fillRect(x + (block.offset / segment.bytes) * w, y, Math.max(0.5, (block.bytes / segment.bytes) * w - 0.3), kLinePx - 4);
+    });
+    ctx.strokeStyle = border;
+    ctx.lineWidth = 0.5;
+    ctx.strokeRect(x, y, w, kLinePx - 4);
+  }
+}

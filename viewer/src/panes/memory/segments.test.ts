@@ -1,0 +1,36 @@
+import { expect, test } from "vitest";
+import { peakOf } from "./curve";
+import { fragmentation, packSegments, type Segment } from "./segments";
+
+const segment = (bytes: number, ...blocks: [number, "allocated" | "free"][]): Segment => {
+  let offset = 0;
+  return {
+    address: "0x0",
+    bytes,
+    blocks: blocks.map(([size, state]) => {
+      offset += size;
+      return { offset: offset - size, bytes: size, state, owner: null };
+    }),
+  };
+};
+
+test("the largest segment fills a line and smaller ones share lines", () => {
+  const { placed, lines } = packSegments([segment(40), segment(100), segment(40), segment(30)]);
+  expect(lines).toBe(3);
+  expect(placed.map((each) => [each.segment.bytes, each.line])).toEqual([
+    [100, 0],
+    [40, 1],
+    [40, 1],
+    [30, 2],
+  ]);
+});
+
+test("fragmentation is what is free inside of segments", () => {
+  const found = fragmentation([segment(100, [60, "allocated"], [30, "free"], [10, "free"]), segment(20, [20, "free"])]);
+  expect(found).toEqual({ totalBytes: 120, freeBytes: 60, largestFreeBytes: 30, freeSegments: 1 });
+});
+
+test("the peak is the middle of the highest bin", () => {
+  expect(peakOf({ fromNs: 100, binNs: 10, allocatedBytes: [null, 5, 9, 9] })).toEqual({ atNs: 125, bytes: 9 });
+  expect(peakOf({ fromNs: 0, binNs: 10, allocatedBytes: [null] })).toBeNull();
+});

@@ -1,0 +1,162 @@
+// nn.Module by nn.Module, as a tree: forward and backward, time, memory, FLOPs.
+
+import type { JSX } from "preact";
+import { useMemo, useState } from "preact/hooks";
+import { Answered } from "../../app/answer";
+import type { PaneProps } from "../../app/pane";
+import { useUrl } from "../../app/url_state";
+import type { Cell, Table } from "../../data/types";
+import { formatNumber } from "../../format";
+import { CopyButton } from "../clipboard";
+import { Empty, Facts, Notes } from "../notes";
+import { ReportTables, useReport } from "../report_pane";
+import { toCsv } from "../table/csv";
+import { emptyColumns, filterRows, formatSort, nextSort, parseSort } from "../table/rows";
+import { VirtualTable } from "../table/virtual_table";
+import { buildTree, matchingNodes, type TreeNode, visibleNodes } from "./tree";
+
+const kHidden = new Set(["depth", "parent", "type", "self_host_ns", "backward_host_ns"]);
+const kOpenDepth = 2; // shown at first
+
+export function ModulesPane(props: PaneProps): JSX.Element {
+  const [byType, setByType] = useUrl("modules.by");
+  const { answer } = useReport(props.trace, "modules", byType === "type" ? { by_type: true } : {});
+  return (
+    <div class="page">
+      <h1 class="sr-only">Modules</h1>
+      <Answered answer={answer}>
+        {(report) => {
+          const modules = report.tables.find((table) => table.name === "modules");
+          if (!modules || modules.rows.length === 0) {
+            return (
+              <div class="stack">
+                <Empty
+                  title="No modules in this trace"
+                  notes={["Times per nn.Module need a recording with modules.", ...report.notes]}
+                  code="profile(with_modules=True, with_stack=True)   # or record with firelane"
+                />
+                <ReportTables id="modules" report={report} skip={["modules"]} />
+              </div>
+            );
+          }
+          return (
+            <div class="stack">
+              <Facts facts={report.facts} />
+              <section class="card">
+                {byType === "type" ? (
+                  <ModuleTree table={modules} flat byType={byType} setByType={setByType} />
+                ) : (
+                  <ModuleTree table={modules} byType={byType} setByType={setByType} />
+                )}
+              </section>
+              <Notes notes={report.notes} />
+              <ReportTables id="modules" report={report} skip={["modules"]} tables={{ phases: { place: null } }} />
+            </div>
+          );
+        }}
+      </Answered>
+    </div>
+  );
+}
+
+function ModuleTree(props: {
+  table: Table;
+  flat?: boolean;
+  byType: string;
+  setByType: (value: string) => void;
+}): JSX.Element {
+  const { table } = props;
+  const [sortText, setSort] = useUrl("modules.sort");
+  const [filter, setFilter] = useUrl("modules.filter");
+  // What the user opened or closed; everything else follows the depth.
+  const [toggled, setToggled] = useState<ReadonlyMap<number, boolean>>(new Map());
+  const [openDepth, setOpenDepth] = useState(kOpenDepth);
+
+  const roots = useMemo(() => (props.flat ? flatTree(table) : buildTree(table.columns, table.rows)), [table]);
+  const sort = parseSort(sortText);
+  const isExpanded = (node: TreeNode) =>
+    node.children.length > 0 && (filter !== "" || (toggled.get(node.index) ?? node.depth < openDepth));
+  const nodes = useMemo(() => {
+    const left = filter === "" ? roots : matchingNodes(roots, (row) => filterRows(table, [row], filter).length > 0);
+    return visibleNodes(left, { columns: table.columns, sort, isExpanded });
+  }, [roots, filter, sortText, toggled, openDepth]);
+  const byRow = useMemo(() => new Map(nodes.map((node) => [node.row, node])), [nodes]);
+  const rows = useMemo(() => nodes.map((node) => node.row), [nodes]);
+  const positions = useMemo(() => {
+    const empty = emptyColumns(table);
+    return table.columns.flatMap((column, at) => (empty.has(column.name) || kHidden.has(column.name) ? [] : [at]));
+  }, [table]);
+  const columns = useMemo(() => positions.map((at) => table.columns[at]), [positions]);
+
+  const toggle = (row: Cell[], expand: boolean) => {
+    const node = byRow.get(row);
+    if (node) setToggled(new Map(toggled).set(node.index, expand));
+  };
+  const setAll = (depth: number) => {
+    setToggled(new Map());
+    setOpenDepth(depth);
+  };
+  const nameAt = table.columns.findIndex((column) => column.name === "module");
+  return (
+    <>
+      <div class="toolbar">
+        <input
+          class="field filter"
+          type="search"
+          placeholder="Filter: words, or calls>100"
+          aria-label="Filter modules"
+          value={filter}
+          onInput={(event) => setFilter(event.currentTarget.value)}
+        />
+        <label class="check">
+          <input
+            type="checkbox"
+            checked={props.byType === "type"}
+            onChange={(event) => props.setByType(event.currentTarget.checked ? "type" : "")}
+          />
+          by type
+        </label>
+        {!props.flat && (
+          <>
+            <button class="button" onClick={() => setAll(Infinity)}>
+              Expand all
+            </button>
+            <button class="button" onClick={() => setAll(0)}>
+              Collapse all
+            </button>
+          </>
+        )}
+        <span class="table-tools">
+          <span class="muted" role="status">
+            {formatNumber(rows.length)} of {formatNumber(table.rowCount)} modules
+          </span>
+          <CopyButton label="Copy CSV" text={() => toCsv(table.columns, rows)} />
+        </span>
+      </div>
+      <VirtualTable
+        label="Modules"
+        columns={columns}
+        positions={positions}
+        rows={rows}
+        sort={sort}
+        onSort={(column) => setSort(formatSort(nextSort(sort, column)))}
+        linkColumn="module"
+        place={props.flat ? null : (row) => ({ name: `nn.Module: ${String(row[nameAt])}` })}
+        tree={
+          props.flat
+            ? undefined
+            : (row) => {
+                const node = byRow.get(row)!;
+                return { level: node.depth, expanded: node.children.length > 0 ? isExpanded(node) : null };
+              }
+        }
+        onToggle={toggle}
+        maxHeight="calc(100vh - 260px)"
+      />
+    </>
+  );
+}
+
+function flatTree(table: Table): TreeNode[] {
+  return table.rows.map((row, index) => ({ row, index, depth: 0, children: [] }));
+}

@@ -1,0 +1,91 @@
+// Reports that need no pane of their own, one list beside them.
+
+import type { JSX } from "preact";
+import type { PaneProps } from "../app/pane";
+import { setUrl, useUrl } from "../app/url_state";
+import { CostView } from "./cost_view";
+import { ReportView, type TableOptions } from "./report_pane";
+
+interface MoreReport {
+  verb: string;
+  title: string;
+  intro: string;
+  tables?: Record<string, TableOptions>;
+}
+
+const kReports: MoreReport[] = [
+  {
+    verb: "breakdown",
+    title: "Breakdown",
+    intro: "Where a step goes, on the device and on the host. The parts of each side add up to the step.",
+    tables: { parts: { place: null }, steps: { linkColumn: "step" } },
+  },
+  {
+    verb: "idle",
+    title: "Idle device",
+    intro: "Why the device did nothing, and the longest gaps: each row opens its place in the timeline.",
+    tables: { causes: { place: null }, gaps: { defaultSort: "-duration_ns" } },
+  },
+  {
+    verb: "launches",
+    title: "Launches",
+    intro: "How work reaches the device: the calls that queue it, and how long it waits in the queue.",
+    tables: { launches: { place: (row) => (typeof row[0] === "string" ? { name: row[0] } : null) } },
+  },
+  {
+    verb: "syncs",
+    title: "Synchronisations",
+    intro: "Calls in which the host stopped until the device was done.",
+    tables: { syncs: { defaultSort: "-duration_ns" } },
+  },
+  {
+    verb: "critical-path",
+    title: "Critical path",
+    intro: "The chain of work that decides how long a step takes, recording taken out. Shortening anything else changes nothing.",
+    tables: { classes: { place: null } },
+  },
+  {
+    verb: "fusion",
+    title: "Fusion",
+    intro: "Chains of kernels that one kernel could do, and what that would save at most.",
+  },
+  { verb: "cost", title: "Cost", intro: "" },
+  { verb: "lanes", title: "Threads and streams", intro: "Every lane of the timeline." },
+  { verb: "info", title: "The trace", intro: "What was recorded, with what, and what was lost." },
+];
+
+export function MorePane(props: PaneProps): JSX.Element {
+  const [verb] = useUrl("more.report", kReports[0].verb);
+  const report = kReports.find((each) => each.verb === verb) ?? kReports[0];
+  return (
+    <div class="page more">
+      <nav class="side" aria-label="Reports">
+        {kReports.map((each) => (
+          <button
+            key={each.verb}
+            class="side-item"
+            aria-current={each.verb === report.verb ? "page" : undefined}
+            onClick={() => setUrl({ "more.report": each === kReports[0] ? null : each.verb }, { history: true })}
+          >
+            {each.title}
+          </button>
+        ))}
+      </nav>
+      <div class="stack more-body">
+        <h1>{report.title}</h1>
+        {report.verb === "cost" ? (
+          <CostView trace={props.trace} />
+        ) : (
+          <ReportView
+            key={report.verb}
+            id={`more.${report.verb}`}
+            trace={props.trace}
+            verb={report.verb}
+            intro={report.intro}
+            tables={report.tables}
+          />
+        )}
+      </div>
+    </div>
+  );
+}

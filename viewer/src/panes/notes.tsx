@@ -1,0 +1,45 @@
+// The small texts around tables: facts as a line of labelled values, notes as a list.
+
+import type { JSX } from "preact";
+import type { Report } from "../data/types";
+import { formatByKind } from "../format";
+
+export function Notes(props: { notes: readonly string[] }): JSX.Element | null {
+  if (props.notes.length === 0) return null;
+  return (
+    <ul class="notes">
+      {props.notes.map((note) => (
+        <li key={note}>{note}</li>
+      ))}
+    </ul>
+  );
+}
+
+// Facts without a label are for programs; those without a value are not known.
+export function Facts(props: { facts: Report["facts"]; only?: readonly string[] }): JSX.Element | null {
+  const facts = props.facts.filter(
+    (fact) => fact.label !== "" && fact.value !== null && (!props.only || props.only.includes(fact.name)),
+  );
+  if (facts.length === 0) return null;
+  return (
+    <dl class="facts">
+      {facts.map((fact) => (
+        <div key={fact.name}>
+          <dt>{fact.label.trim()}</dt>
+          <dd class={fact.kind === "text" ? "fact-text" : ""}>{formatByKind(fact.kind, fact.value)}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+// What a pane shows when the trace has nothing for it: what is missing, and how to get it.
+export function Empty(props: { title: string; notes?: readonly string[]; code?: string }): JSX.Element {
+  return (
+    <div class="empty card">
+      <h2>{props.title}</h2>
+      {props.notes?.map((note) => <p key={note}>{note}</p>)}
+      {props.code && <pre class="code">{props.code}</pre>}
+    </div>
+  );
+}

@@ -1,0 +1,88 @@
+// Operators: torch's key_averages, sortable, by input shape if wanted.
+
+import type { JSX } from "preact";
+import { Answered } from "../app/answer";
+import type { PaneProps } from "../app/pane";
+import { useUrl } from "../app/url_state";
+import type { Report } from "../data/types";
+import { Facts, Notes } from "./notes";
+import { useReport } from "./report_pane";
+import { DescribedTable } from "./table/described_table";
+
+// Torch has them; few people want them at first.
+const kHidden = [
+  "device_type",
+  "is_user_annotation",
+  "is_async",
+  "is_top_level",
+  "cpu_total_percent",
+  "flops",
+  "self_flops",
+  "cpu_memory_usage_bytes",
+  "device_memory_usage_bytes",
+];
+const kFacts = ["self_cpu_time_total_ns", "self_device_time_total_ns", "unattributed_device_time_ns", "overhead_time_ns"];
+
+export function OpsPane(props: PaneProps): JSX.Element {
+  const [shapes, setShapes] = useUrl("ops.shapes");
+  const [side, setSide] = useUrl("ops.side", "host");
+  const params = { ...(shapes ? { group_by_input_shape: true } : {}), ...(side === "host" ? { side } : { side }) };
+  const { answer, askAll } = useReport(props.trace, "ops", params);
+  return (
+    <div class="page">
+      <h1 class="sr-only">Operators</h1>
+      <Answered answer={answer}>
+        {(report) => (
+          <div class="stack">
+            <Facts facts={report.facts} only={kFacts} />
+            <section class="card">
+              <DescribedTable
+                id="ops"
+                table={report.tables[0]}
+                defaultSort={defaultSort(report)}
+                hidden={kHidden}
+                maxHeight="calc(100vh - 210px)"
+                onAllRows={askAll}
+                empty="This trace has no operators: record with activities=[ProfilerActivity.CPU, ...]."
+                tools={
+                  <>
+                    <label class="check">
+                      <input
+                        type="checkbox"
+                        checked={shapes !== ""}
+                        onChange={(event) => setShapes(event.currentTarget.checked ? "1" : "")}
+                      />
+                      by input shape
+                    </label>
+                    <label class="check">
+                      show{" "}
+                      <select class="field" value={side} onChange={(event) => setSide(event.currentTarget.value)}>
+                        <option value="host">operators</option>
+                        <option value="device">device work</option>
+                        <option value="both">both, as torch does</option>
+                      </select>
+                    </label>
+                  </>
+                }
+              />
+            </section>
+            <Notes notes={shapes ? [...report.notes, ...shapesNote(report)] : report.notes} />
+          </div>
+        )}
+      </Answered>
+    </div>
+  );
+}
+
+// By what matters: time on the device where there is one.
+function defaultSort(report: Report): string {
+  const device = report.facts.find((fact) => fact.name === "self_device_time_total_ns")?.value;
+  return typeof device === "number" && device > 0 ? "-self_device_time_total_ns" : "-self_cpu_time_total_ns";
+}
+
+function shapesNote(report: Report): string[] {
+  const table = report.tables[0];
+  const at = table.columns.findIndex((column) => column.name === "input_shapes");
+  const known = at >= 0 && table.rows.some((row) => row[at] !== null && row[at] !== "" && row[at] !== "[]");
+  return known ? [] : ["No shapes in this trace: record with record_shapes=True to group by them."];
+}

@@ -1,0 +1,141 @@
+// One finding: what, how much of the step, what fixing it would give, what to try, and where to see it.
+
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+import { openInTimeline } from "../../app/actions";
+import { Answered, useAnswer } from "../../app/answer";
+import type { TraceClient } from "../../data/client";
+import { formatDuration, formatPercent } from "../../format";
+import { CopyButton } from "../clipboard";
+import { middleCut, shortName } from "../names";
+import { ShareBar } from "../table/virtual_table";
+import { type DiagnosedFinding, eventRef, sentence, speedUp } from "./diagnosis";
+
+const kEvidence = 4;
+
+const kSure: Record<string, string> = { high: "sure", medium: "fairly sure", low: "not sure" };
+
+export function FindingCard(props: {
+  trace: TraceClient;
+  finding: DiagnosedFinding;
+  number: number;
+  stepNs: number;
+}): JSX.Element {
+  const { finding } = props;
+  const [explained, setExplained] = useState(false);
+  const faster = speedUp(props.stepNs, finding.gain);
+  return (
+    <article class="finding card" aria-labelledby={`finding-${finding.id}`}>
+      <header class="finding-head">
+        <span class="finding-number" aria-hidden="true">
+          {props.number}
+        </span>
+        <h3 id={`finding-${finding.id}`}>{sentence(finding.title)}</h3>
+      </header>
+      <div class="finding-figures">
+        <div>
+          <span class="figure-label">Of a step</span>
+          <span class="figure">
+            <ShareBar percent={finding.shareOfStepPercent} class="wide" /> {formatPercent(finding.shareOfStepPercent)}
+          </span>
+        </div>
+        <div>
+          <span class="figure-label">Fixing it saves</span>
+          <span class="figure">
+            {faster === "" ? (
+              <span class="muted">nothing by itself</span>
+            ) : (
+              <>
+                {formatDuration(finding.gain.lowNs)} to {formatDuration(finding.gain.highNs)} a step
+                <strong class="good"> {faster}</strong>
+              </>
+            )}
+          </span>
+        </div>
+        <div>
+          <span class="figure-label">Confidence</span>
+          <span class="figure">
+            <Confidence level={finding.confidence} />
+          </span>
+        </div>
+      </div>
+      {finding.try.text && (
+        <div class="finding-try">
+          <p>
+            <strong>Try:</strong> {finding.try.text}
+          </p>
+          {finding.try.code && (
+            <div class="code-line">
+              <code>{finding.try.code}</code>
+              <CopyButton label="Copy" text={() => finding.try.code} class="button" />
+            </div>
+          )}
+        </div>
+      )}
+      <Evidence finding={finding} />
+      {finding.surerBy && <p class="muted">To be surer: {finding.surerBy}.</p>}
+      <button class="link" aria-expanded={explained} onClick={() => setExplained(!explained)}>
+        {explained ? "Hide the explanation" : "Explain this"}
+      </button>
+      {explained && <Explanation trace={props.trace} id={finding.id} />}
+    </article>
+  );
+}
+
+function Confidence(props: { level: string }): JSX.Element {
+  const filled = { low: 1, medium: 2, high: 3 }[props.level] ?? 0;
+  return (
+    <span class="confidence">
+      <span aria-hidden="true">{"●".repeat(filled) + "○".repeat(3 - filled)}</span> {kSure[props.level] ?? props.level}
+    </span>
+  );
+}
+
+function Evidence(props: { finding: DiagnosedFinding }): JSX.Element | null {
+  const { events, ranges } = props.finding.evidence;
+  if (events.length === 0 && ranges.length === 0) return null;
+  return (
+    <p class="evidence">
+      <strong>See it:</strong>{" "}
+      {events.length > 0
+        ? events.slice(0, kEvidence).map((event) => (
+            <button
+              class="link chip"
+              key={eventRef(event)}
+              title={event.name}
+              onClick={() =>
+                openInTimeline({ ref: eventRef(event), startNs: event.startNs, durationNs: event.durationNs })
+              }
+            >
+              {middleCut(shortName(event.name), 44)} <span class="muted">at {formatDuration(event.startNs)}</span>
+            </button>
+          ))
+        : ranges.slice(0, kEvidence).map((range) => (
+            <button
+              class="link chip"
+              key={range.startNs}
+              onClick={() => openInTimeline({ startNs: range.startNs, durationNs: range.endNs - range.startNs })}
+            >
+              {formatDuration(range.endNs - range.startNs)}{" "}
+              <span class="muted">at {formatDuration(range.startNs)}</span>
+            </button>
+          ))}
+    </p>
+  );
+}
+
+function Explanation(props: { trace: TraceClient; id: string }): JSX.Element {
+  const answer = useAnswer((signal) => props.trace.explain(props.id, signal), [props.trace, props.id]);
+  return (
+    <div class="explanation">
+      <Answered answer={answer}>
+        {({ text }) =>
+          text
+            .trim()
+            .split(/\n\s*\n/)
+            .map((paragraph) => <p key={paragraph}>{paragraph.replaceAll("\n", " ")}</p>)
+        }
+      </Answered>
+    </div>
+  );
+}

@@ -1,0 +1,227 @@
+// The first screen: what limits the program, what to do about it, and where the time and the memory went.
+
+import type { JSX } from "preact";
+import { openInTimeline, openPane } from "../../app/actions";
+import { Answered, ErrorBox, Loading, useAnswer } from "../../app/answer";
+import type { PaneProps } from "../../app/pane";
+import type { TraceClient } from "../../data/client";
+import type { Overview, TopRow } from "../../data/types";
+import { formatDuration, formatNumber, formatPercent } from "../../format";
+import { MemoryChart } from "../memory/memory_chart";
+import { shortName } from "../names";
+import { Notes } from "../notes";
+import { ShareBar } from "../table/virtual_table";
+import type { Diagnosis } from "./diagnosis";
+import { FindingCard } from "./finding_card";
+import { StepBars } from "./step_bars";
+import { VerdictCard } from "./verdict_card";
+
+const kCurveBins = 600;
+
+export function OverviewPane(props: PaneProps): JSX.Element {
+  const { trace } = props;
+  const overview = useAnswer((signal) => trace.overview(signal), [trace]);
+  const diagnosis = useAnswer((signal) => trace.diagnose(signal) as Promise<unknown> as Promise<Diagnosis>, [trace]);
+  if (overview.state === "failed") return <ErrorBox text={overview.error} />;
+  if (!overview.value) return <Loading text="Judging the trace…" />;
+  const found = overview.value;
+  return (
+    <div class="page overview">
+      <VerdictCard overview={found} diagnosis={diagnosis.value} />
+      <div class="overview-columns">
+        <div class="stack">
+          <Answered answer={diagnosis}>{(value) => <Findings trace={trace} diagnosis={value} />}</Answered>
+          {found.steps.rows.length > 0 && (
+            <section class="card">
+              <h2>Where each step goes</h2>
+              <StepBars steps={found.steps} />
+              <p class="muted hint">
+                As recorded. Click a bar to open that step in the timeline, or{" "}
+                <button class="link" onClick={() => openPane("steps")}>
+                  compare two steps
+                </button>
+                .
+              </p>
+            </section>
+          )}
+          <div class="pair">
+            <TopList
+              title="Top operators"
+              by={found.deviceBusy.length > 0 ? "time on the device" : "own time"}
+              rows={found.topOps}
+              pane="ops"
+            />
+            {found.topKernels.length > 0 && (
+              <TopList title="Top kernels" by="time on the device" rows={found.topKernels} pane="kernels" />
+            )}
+          </div>
+          <MemoryCard trace={trace} />
+        </div>
+        <aside class="stack">
+          <DeviceBusy overview={found} />
+          <Missing missing={found.missing} />
+          <Environment overview={found} />
+        </aside>
+      </div>
+    </div>
+  );
+}
+
+function Findings(props: { trace: TraceClient; diagnosis: Diagnosis }): JSX.Element {
+  const { diagnosis } = props;
+  return (
+    <section class="stack" aria-label="Findings">
+      {diagnosis.healthy ? (
+        <div class="card healthy">
+          <h2>Nothing worth fixing</h2>
+          <p>{diagnosis.why || "No rule found anything that would save a visible part of a step."}</p>
+        </div>
+      ) : (
+        diagnosis.findings.length > 0 && <h2 class="section-title">What to fix, largest first</h2>
+      )}
+      {diagnosis.findings.map((finding, at) => (
+        <FindingCard
+          key={finding.id}
+          trace={props.trace}
+          finding={finding}
+          number={at + 1}
+          stepNs={diagnosis.step.stepNs}
+        />
+      ))}
+      <Notes notes={diagnosis.notes} />
+    </section>
+  );
+}
+
+function TopList(props: { title: string; by: string; rows: TopRow[]; pane: string }): JSX.Element {
+  const whole = props.rows.reduce((most, [, totalNs]) => Math.max(most, totalNs), 0);
+  return (
+    <section class="card">
+      <h2>
+        {props.title} <span class="muted subtitle">by {props.by}</span>
+      </h2>
+      {props.rows.length === 0 ? (
+        <p class="muted">None in this trace.</p>
+      ) : (
+        <table class="top-list">
+          <thead class="sr-only">
+            <tr>
+              <th scope="col">Name</th>
+              <th scope="col">Calls</th>
+              <th scope="col">Total</th>
+            </tr>
+          </thead>
+          <tbody>
+            {props.rows.map(([name, totalNs, count]) => (
+              <tr key={name}>
+                <td class="text">
+                  <button
+                    class="link cell-link"
+                    title={`${name}\nShow the longest in the timeline`}
+                    onClick={() => openInTimeline({ name })}
+                  >
+                    {shortName(name)}
+                  </button>
+                  <ShareBar percent={whole > 0 ? (100 * totalNs) / whole : 0} class="under" />
+                </td>
+                <td class="number muted">{formatNumber(count)}×</td>
+                <td class="number">{formatDuration(totalNs)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+      <button class="link" onClick={() => openPane(props.pane)}>
+        All of them
+      </button>
+    </section>
+  );
+}
+
+function MemoryCard(props: { trace: TraceClient }): JSX.Element | null {
+  const curve = useAnswer(
+    (signal) => props.trace.memoryCurve({ bins: kCurveBins }, signal),
+    [props.trace],
+  );
+  if (!curve.value || curve.value.devices.length === 0 || curve.value.allocatedBytes.length === 0) return null;
+  return (
+    <section class="card">
+      <h2>
+        Memory <span class="muted subtitle">{curve.value.device}</span>
+      </h2>
+      <MemoryChart curve={curve.value} onClick={(atNs) => openPane("memory", { "memory.at": String(Math.round(atNs)) })} />
+      <p class="muted hint">Click a moment to see what is alive then.</p>
+    </section>
+  );
+}
+
+function DeviceBusy(props: { overview: Overview }): JSX.Element {
+  const devices = props.overview.deviceBusy;
+  return (
+    <section class="card">
+      <h2>Device utilisation</h2>
+      {devices.length === 0 ? (
+        <p class="muted">This trace has no work of a GPU: everything below is about the CPU.</p>
+      ) : (
+        devices.map(({ device, busyNs, windowNs }) => {
+          const percent = windowNs > 0 ? (100 * busyNs) / windowNs : 0;
+          return (
+            <div class="device-busy" key={device}>
+              <div>
+                GPU {device} <strong>{formatPercent(percent)} busy</strong>
+              </div>
+              <ShareBar percent={percent} class="full" />
+              <div class="muted">
+                {formatDuration(busyNs)} of {formatDuration(windowNs)}, as recorded
+              </div>
+            </div>
+          );
+        })
+      )}
+      {devices.length > 0 && (
+        <button class="link" onClick={() => openPane("more", { "more.report": "idle" })}>
+          Why it idles
+        </button>
+      )}
+    </section>
+  );
+}
+
+function Missing(props: { missing: string[] }): JSX.Element | null {
+  if (props.missing.length === 0) return null;
+  return (
+    <section class="card">
+      <h2>What this trace cannot answer</h2>
+      <ul class="missing">
+        {props.missing.map((text) => {
+          const [question, ...rest] = text.split(": ");
+          return (
+            <li key={text}>
+              <strong>{question}</strong>
+              {rest.length > 0 && <span class="muted"> {rest.join(": ")}</span>}
+            </li>
+          );
+        })}
+      </ul>
+    </section>
+  );
+}
+
+function Environment(props: { overview: Overview }): JSX.Element {
+  return (
+    <section class="card">
+      <h2>Environment</h2>
+      <dl class="environment">
+        {props.overview.environment.map(([label, value], at) => (
+          <div key={at}>
+            <dt>{label.trim()}</dt>
+            <dd>{value}</dd>
+          </div>
+        ))}
+      </dl>
+      <button class="link" onClick={() => openPane("more", { "more.report": "info" })}>
+        All about the trace
+      </button>
+    </section>
+  );
+}

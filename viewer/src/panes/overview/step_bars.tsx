@@ -1,0 +1,111 @@
+// One bar a step, stacked by where its time went. A click opens the step in the timeline (or does what the owner says).
+
+import type { JSX } from "preact";
+import { useMemo } from "preact/hooks";
+import uPlot from "uplot";
+import { openInTimeline } from "../../app/actions";
+import { cssColor } from "../../app/theme";
+import type { Overview, StepRow } from "../../data/types";
+import { formatDuration, formatShare } from "../../format";
+import { causeColors, causeWords } from "../causes";
+import { axis, Chart, Legend } from "../chart/chart";
+import { largestParts, stackSeries } from "../chart/stack";
+
+const kMostParts = 6;
+const kLeastShare = 0.01;
+
+export function StepBars(props: {
+  steps: Overview["steps"];
+  height?: number;
+  onStep?: (step: StepRow) => void;
+}): JSX.Element {
+  const { steps } = props;
+  const parts = useMemo(
+    () => largestParts(steps.parts, steps.rows.map((row) => row.partsNs), { most: kMostParts, least: kLeastShare }),
+    [steps],
+  );
+  const colors = useMemo(() => causeColors(parts.names), [parts]);
+  // Drawn from the highest sum down, each over the one before. Steps that were not split are one grey bar.
+  const data = useMemo(() => {
+    const own = parts.names.map((_, at) => parts.rows.map((row) => row[at]));
+    const whole = steps.rows.map((row) => row.durationNs);
+    const stacked = stackSeries(own).reverse();
+    return [steps.rows.map((_, at) => at), whole, ...stacked] as uPlot.AlignedData;
+  }, [steps, parts]);
+
+  const options = () => {
+    const bars = uPlot.paths.bars!({ size: [0.8, 64], align: 0 });
+    const drawn = [...colors].reverse().map((variable) => cssColor(variable));
+    return {
+      scales: { x: { time: false, range: [-0.6, steps.rows.length - 0.4] as [number, number] }, y: { range: fromZero } },
+      axes: [
+        axis({
+          grid: { show: false },
+          incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000],
+          values: (_: uPlot, splits: number[]) =>
+            splits.map((at) => (Number.isInteger(at) ? String(steps.rows[at]?.step ?? "") : "")),
+        }),
+        axis({ size: 64, values: (_: uPlot, splits: number[]) => splits.map((ns) => formatDuration(ns)) }),
+      ],
+      series: [
+        {},
+        { paths: bars, fill: cssColor("--raised"), stroke: cssColor("--border"), width: 1, points: { show: false } },
+        ...drawn.map((color) => ({ paths: bars, fill: color, width: 0, points: { show: false } })),
+      ],
+      cursor: { points: { show: false }, y: false, drag: { x: false, y: false } },
+    };
+  };
+
+  const open = (step: StepRow) =>
+    openInTimeline({ step: step.step, startNs: step.startNs, durationNs: step.durationNs });
+  const totals = parts.names.map((_, at) => parts.rows.reduce((sum, row) => sum + row[at], 0));
+  const whole = totals.reduce((sum, total) => sum + total, 0);
+  return (
+    <div>
+      <Chart
+        label={`Duration of ${steps.rows.length} steps, stacked by cause: ${parts.names
+          .map((name, at) => `${causeWords(name)} ${formatShare(totals[at] / whole)}`)
+          .join(", ")}`}
+        height={props.height ?? 190}
+        data={data}
+        options={options}
+        deps={[parts]}
+        onClick={(index) => (props.onStep ?? open)(steps.rows[index])}
+        tip={(index) => (
+          <StepTip row={steps.rows[index]} names={parts.names} colors={colors} partsNs={parts.rows[index]} />
+        )}
+      />
+      <Legend
+        items={parts.names.map((name, at) => ({
+          name: causeWords(name),
+          variable: colors[at],
+          value: formatShare(totals[at] / whole),
+        }))}
+      />
+    </div>
+  );
+}
+
+function fromZero(_: uPlot, _low: number, high: number): [number, number] {
+  return [0, high > 0 ? high * 1.05 : 1];
+}
+
+function StepTip(props: { row: StepRow; names: string[]; colors: string[]; partsNs: number[] }): JSX.Element {
+  const { row } = props;
+  return (
+    <>
+      <strong>
+        Step {row.step}: {formatDuration(row.durationNs)}
+      </strong>
+      {row.warmup && <div>warm-up, not judged</div>}
+      {props.names.map((name, at) =>
+        props.partsNs[at] > 0 ? (
+          <div key={name}>
+            <span class="swatch" style={{ background: `var(${props.colors[at]})` }} /> {causeWords(name)}{" "}
+            {formatDuration(props.partsNs[at])}
+          </div>
+        ) : null,
+      )}
+    </>
+  );
+}

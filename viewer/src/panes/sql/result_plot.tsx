@@ -1,0 +1,107 @@
+// A simple plot of two numeric columns of a result.
+
+import type { JSX } from "preact";
+import { useMemo } from "preact/hooks";
+import uPlot from "uplot";
+import { useUrl } from "../../app/url_state";
+import { cssColor } from "../../app/theme";
+import type { Table } from "../../data/types";
+import { formatNumber } from "../../format";
+import { axis, Chart, withAlpha } from "../chart/chart";
+import { numericColumns, plotData } from "./plot";
+
+export function ResultPlot(props: { table: Table }): JSX.Element | null {
+  const { table } = props;
+  const names = useMemo(() => numericColumns(table), [table]);
+  const [form, setForm] = useUrl("sql.plot", "");
+  const [x, setX] = useUrl("sql.x", "");
+  const [chosenY, setY] = useUrl("sql.y", "");
+  const y = names.includes(chosenY) ? chosenY : names[names.length - 1];
+  const safeX = names.includes(x) ? x : "";
+  const data = useMemo(() => {
+    const points = plotData(table, safeX, y);
+    return [points.x, points.y] as uPlot.AlignedData;
+  }, [table, safeX, y]);
+  if (names.length === 0 || table.rows.length < 2) return null;
+  const options = () => {
+    const color = cssColor("--c1");
+    const paths = form === "bars" ? uPlot.paths.bars!({ size: [0.8, 40] }) : form === "points" ? () => null : undefined;
+    return {
+      scales: { x: { time: false } },
+      axes: [
+        axis({ label: safeX || "row", labelSize: 18, values: numbers }),
+        axis({ label: y, labelSize: 18, size: 80, values: numbers }),
+      ],
+      series: [
+        {},
+        {
+          stroke: color,
+          fill: form === "bars" ? withAlpha(color, 0.7) : undefined,
+          width: 1.5,
+          paths,
+          points: { show: form === "points", size: 5, fill: color },
+        },
+      ],
+      cursor: { drag: { x: false, y: false } },
+    };
+  };
+  return (
+    <div class="plot">
+      <div class="toolbar">
+        <label class="check">
+          Plot{" "}
+          <select class="field" value={form} onChange={(event) => setForm(event.currentTarget.value)}>
+            <option value="">nothing</option>
+            <option value="line">a line</option>
+            <option value="points">points</option>
+            <option value="bars">bars</option>
+          </select>
+        </label>
+        {form !== "" && (
+          <>
+            <label class="check">
+              of{" "}
+              <select class="field" value={y} onChange={(event) => setY(event.currentTarget.value)}>
+                {names.map((name) => (
+                  <option key={name}>{name}</option>
+                ))}
+              </select>
+            </label>
+            <label class="check">
+              over{" "}
+              <select class="field" value={safeX} onChange={(event) => setX(event.currentTarget.value)}>
+                <option value="">row</option>
+                {names.map((name) => (
+                  <option key={name}>{name}</option>
+                ))}
+              </select>
+            </label>
+          </>
+        )}
+      </div>
+      {form !== "" && (
+        <Chart
+          label={`${y} over ${safeX || "row"}, ${data[0].length} points`}
+          height={260}
+          data={data}
+          options={options}
+          deps={[form, safeX, y]}
+          tip={(index) => (
+            <>
+              <div>
+                {safeX || "row"}: {formatNumber(data[0][index])}
+              </div>
+              <div>
+                {y}: {formatNumber(data[1][index])}
+              </div>
+            </>
+          )}
+        />
+      )}
+    </div>
+  );
+}
+
+function numbers(_: uPlot, splits: number[]): string[] {
+  return splits.map((value) => formatNumber(value));
+}

@@ -1,0 +1,132 @@
+// SQL over the trace: a query, its table, a plot.
+
+import type { JSX } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { ErrorBox, Loading } from "../../app/answer";
+import type { PaneProps } from "../../app/pane";
+import { getUrl, setUrl } from "../../app/url_state";
+import type { Report } from "../../data/types";
+import { formatDuration } from "../../format";
+import { Notes } from "../notes";
+import { DescribedTable } from "../table/described_table";
+import { examples } from "./examples";
+import { ResultPlot } from "./result_plot";
+import { Schema } from "./schema";
+
+const kRows = 10_000;
+
+type Result = { state: "none" | "running" } | { state: "failed"; error: string } | { state: "done"; report: Report; ns: number };
+
+export function SqlPane(props: PaneProps): JSX.Element {
+  const [query, setQuery] = useState(() => getUrl("sql.query") || examples[0]?.query || "select * from ops limit 20");
+  const [result, setResult] = useState<Result>({ state: "none" });
+  const running = useRef<AbortController | null>(null);
+
+  const run = async (text: string) => {
+    running.current?.abort();
+    const control = new AbortController();
+    running.current = control;
+    setUrl({ "sql.query": text, "sql.result.sort": null, "sql.result.filter": null, "sql.result.columns": null });
+    setResult({ state: "running" });
+    const begin = performance.now();
+    try {
+      const report = await props.trace.sql(text, kRows, control.signal);
+      if (!control.signal.aborted) setResult({ state: "done", report, ns: (performance.now() - begin) * 1e6 });
+    } catch (error) {
+      if (!control.signal.aborted) setResult({ state: "failed", error: error instanceof Error ? error.message : String(error) });
+    }
+  };
+  // A link with a query shows its answer: queries only read.
+  useEffect(() => {
+    if (getUrl("sql.query") !== "") void run(getUrl("sql.query"));
+    return () => running.current?.abort();
+  }, [props.trace]);
+
+  const insert = (text: string) => setQuery((old) => (old.trim() === "" ? `select * from ${text} limit 20` : `${old}${text}`));
+  return (
+    <div class="page sql">
+      <h1 class="sr-only">SQL</h1>
+      <div class="sql-columns">
+        <div class="stack">
+          <section class="card">
+            <textarea
+              class="field query mono"
+              aria-label="SQL query"
+              rows={Math.min(18, Math.max(6, query.split("\n").length + 1))}
+              spellcheck={false}
+              value={query}
+              onInput={(event) => setQuery(event.currentTarget.value)}
+              onKeyDown={(event) => {
+                if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
+                event.preventDefault();
+                void run(query);
+              }}
+            />
+            <div class="toolbar">
+              <button class="button primary" onClick={() => void run(query)}>
+                Run <span class="key">Ctrl-Enter</span>
+              </button>
+              {result.state === "running" && (
+                <button
+                  class="button"
+                  onClick={() => {
+                    running.current?.abort();
+                    setResult({ state: "none" });
+                  }}
+                >
+                  Stop
+                </button>
+              )}
+              <select
+                class="field"
+                aria-label="Examples"
+                value=""
+                onChange={(event) => {
+                  const found = examples[Number(event.currentTarget.value)];
+                  event.currentTarget.value = "";
+                  if (!found) return;
+                  setQuery(found.query);
+                  void run(found.query);
+                }}
+              >
+                <option value="">Examples…</option>
+                {examples.map((example, at) => (
+                  <option key={example.title} value={String(at)}>
+                    {example.title}
+                  </option>
+                ))}
+              </select>
+              <span class="muted">
+                SQLite, read-only. Times are ns since the start of the trace; rows with start_ns and duration_ns, or name, lead to the
+                timeline.
+              </span>
+            </div>
+          </section>
+          <ResultView result={result} />
+        </div>
+        <Schema trace={props.trace} onInsert={insert} />
+      </div>
+    </div>
+  );
+}
+
+function ResultView(props: { result: Result }): JSX.Element | null {
+  const { result } = props;
+  if (result.state === "running") return <Loading text="Running…" />;
+  if (result.state === "failed") return <ErrorBox text={result.error} />;
+  if (result.state !== "done") return null;
+  const table = result.report.tables[0];
+  return (
+    <section class="card">
+      {table ? (
+        <>
+          <DescribedTable id="sql.result" table={table} maxHeight="480px" empty="The query gives no row." tools={<span class="muted">{formatDuration(result.ns)}</span>} />
+          <ResultPlot table={table} />
+        </>
+      ) : (
+        <p class="muted">The query gives no table.</p>
+      )}
+      <Notes notes={result.report.notes} />
+    </section>
+  );
+}

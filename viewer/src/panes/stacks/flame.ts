@@ -1,0 +1,142 @@
+// Where the frames of a flame graph lie, which is under the pointer, and what a search finds. Pure: no DOM.
+
+import type { FlameNode } from "../../data/types";
+
+export interface Frame {
+  depth: number;
+  startNs: number;
+  widthNs: number;
+  name: string;
+  selfNs: number;
+  count: number;
+}
+
+export interface FlameLayout {
+  rows: Frame[][]; // by depth, each by start
+  fromNs: number;
+  toNs: number;
+  frameCount: number;
+}
+
+export interface FlameView {
+  fromNs: number;
+  toNs: number;
+}
+
+export function layoutFlame(nodes: readonly FlameNode[]): FlameLayout {
+  const rows: Frame[][] = [];
+  let fromNs = Infinity;
+  let toNs = -Infinity;
+  for (const [depth, startNs, widthNs, name, selfNs, count] of nodes) {
+    while (rows.length <= depth) rows.push([]);
+    rows[depth].push({ depth, startNs, widthNs, name, selfNs, count });
+    fromNs = Math.min(fromNs, startNs);
+    toNs = Math.max(toNs, startNs + widthNs);
+  }
+  for (const row of rows) row.sort((a, b) => a.startNs - b.startNs);
+  const empty = nodes.length === 0;
+  return { rows, fromNs: empty ? 0 : fromNs, toNs: empty ? 1 : Math.max(toNs, fromNs + 1), frameCount: nodes.length };
+}
+
+// The first frame of a row that ends after `atNs`.
+function firstAfter(row: readonly Frame[], atNs: number): number {
+  let low = 0;
+  let high = row.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (row[middle].startNs + row[middle].widthNs <= atNs) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+export function frameAt(layout: FlameLayout, depth: number, atNs: number): Frame | null {
+  const row = layout.rows[depth];
+  if (!row) return null;
+  const frame = row[firstAfter(row, atNs)];
+  return frame && frame.startNs <= atNs && atNs < frame.startNs + frame.widthNs ? frame : null;
+}
+
+export function parentOf(layout: FlameLayout, frame: Frame): Frame | null {
+  return frame.depth > 0 ? frameAt(layout, frame.depth - 1, frame.startNs) : null;
+}
+
+export function childrenOf(layout: FlameLayout, frame: Frame): Frame[] {
+  const row = layout.rows[frame.depth + 1] ?? [];
+  const end = frame.startNs + frame.widthNs;
+  const out: Frame[] = [];
+  for (let i = firstAfter(row, frame.startNs); i < row.length && row[i].startNs < end; ++i) out.push(row[i]);
+  return out;
+}
+
+// Before (-1) or after (1) it on its row.
+export function siblingOf(layout: FlameLayout, frame: Frame, direction: 1 | -1): Frame | null {
+  const row = layout.rows[frame.depth];
+  return row[row.indexOf(frame) + direction] ?? null;
+}
+
+export interface Box {
+  frame: Frame;
+  left: number;
+  width: number;
+}
+
+// The frames of one row in a view `pixels` wide, cut at its edges. What would be narrower than a pixel is left out, unless
+// nothing else is in that pixel.
+export function visibleBoxes(row: readonly Frame[], view: FlameView, pixels: number): Box[] {
+  const scale = pixels / (view.toNs - view.fromNs);
+  const boxes: Box[] = [];
+  let filledTo = -1;
+  for (let i = firstAfter(row, view.fromNs); i < row.length && row[i].startNs < view.toNs; ++i) {
+    const left = Math.max(0, (row[i].startNs - view.fromNs) * scale);
+    const right = Math.min(pixels, (row[i].startNs + row[i].widthNs - view.fromNs) * scale);
+    if (right - left < 1 && Math.floor(left) <= filledTo) continue;
+    filledTo = Math.floor(left);
+    boxes.push({ frame: row[i], left, width: Math.max(right - left, 1) });
+  }
+  return boxes;
+}
+
+// Around `atNs`, `factor` times as long, within the whole.
+export function zoomView(layout: FlameLayout, view: FlameView, atNs: number, factor: number): FlameView {
+  const whole = layout.toNs - layout.fromNs;
+  const length = Math.min(whole, Math.max((view.toNs - view.fromNs) * factor, whole / 1e6));
+  const share = (atNs - view.fromNs) / (view.toNs - view.fromNs);
+  const fromNs = Math.min(Math.max(atNs - share * length, layout.fromNs), layout.toNs - length);
+  return { fromNs, toNs: fromNs + length };
+}
+
+export function matches(name: string, text: string): boolean {
+  return text !== "" && name.toLowerCase().includes(text.toLowerCase());
+}
+
+// How many frames match, and their time: a match inside a match is not counted twice.
+export function searchFlame(layout: FlameLayout, text: string): { frames: number; totalNs: number } {
+  let frames = 0;
+  let totalNs = 0;
+  let covered: [number, number][] = [];
+  for (const row of layout.rows) {
+    const added: [number, number][] = [];
+    let at = 0;
+    for (const frame of row) {
+      if (!matches(frame.name, text)) continue;
+      frames += 1;
+      while (at < covered.length && covered[at][1] <= frame.startNs) ++at;
+      if (at < covered.length && covered[at][0] <= frame.startNs) continue;
+      totalNs += frame.widthNs;
+      added.push([frame.startNs, frame.startNs + frame.widthNs]);
+    }
+    if (added.length > 0) covered = [...covered, ...added].sort((a, b) => a[0] - b[0]);
+  }
+  return { frames, totalNs };
+}
+
+// A colour that belongs to the name: hue by a hash, lightness by the theme.
+export function frameColor(name: string, dark: boolean): string {
+  let hash = 2166136261;
+  for (let i = 0; i < name.length; ++i) hash = Math.imul(hash ^ name.charCodeAt(i), 16777619);
+  const spread = (hash >>> 0) % 1000;
+  const hue = 12 + (spread % 50); // from red to yellow
+  const light = dark ? 34 + (spread % 7) : 74 + (spread % 9);
+  return `hsl(${hue} ${dark ? 45 : 78}% ${light}%)`;
+}

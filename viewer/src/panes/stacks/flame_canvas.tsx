@@ -1,0 +1,171 @@
+// A flame graph on a canvas: hover, click to zoom, keys to walk from frame to frame.
+
+import type { JSX } from "preact";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { cssColor, theme } from "../../app/theme";
+import { formatDuration, formatShare } from "../../format";
+import { shortName } from "../names";
+import {
+  childrenOf,
+  type FlameLayout,
+  type FlameView,
+  type Frame,
+  frameAt,
+  frameColor,
+  matches,
+  parentOf,
+  siblingOf,
+  visibleBoxes,
+  zoomView,
+} from "./flame";
+
+const kRowPx = 19;
+const kTextFromPx = 24;
+const kCharPx = 6.3;
+
+export interface FlameCanvasProps {
+  layout: FlameLayout;
+  view: FlameView;
+  totalNs: number;
+  search: string;
+  selected: Frame | null;
+  onView: (view: FlameView) => void;
+  onSelect: (frame: Frame | null) => void;
+}
+
+export function FlameCanvas(props: FlameCanvasProps): JSX.Element {
+  const { layout, view, selected } = props;
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const [width, setWidth] = useState(800);
+  const [hovered, setHovered] = useState<{ frame: Frame; x: number; y: number } | null>(null);
+  const height = layout.rows.length * kRowPx + 2;
+  const dark = theme.value === "dark";
+
+  useLayoutEffect(() => {
+    const box = canvas.current!.parentElement!;
+    const read = () => setWidth(Math.max(200, box.clientWidth));
+    read();
+    const observer = new ResizeObserver(read);
+    observer.observe(box);
+    return () => observer.disconnect();
+  }, []);
+
+  useEffect(() => {
+    draw(canvas.current!, { ...props, width, height, dark, hovered: hovered?.frame ?? null });
+  }, [layout, view, props.search, selected, hovered?.frame, width, dark]);
+
+  // Not passive: with Ctrl the wheel zooms the graph and not the page.
+  useEffect(() => {
+    const element = canvas.current!;
+    const onWheel = (event: WheelEvent) => {
+      if (!event.ctrlKey && !event.metaKey) return;
+      event.preventDefault();
+      props.onView(zoomView(layout, view, timeAt(event), event.deltaY > 0 ? 1.25 : 0.8));
+    };
+    element.addEventListener("wheel", onWheel, { passive: false });
+    return () => element.removeEventListener("wheel", onWheel);
+  });
+
+  const timeAt = (event: MouseEvent) => view.fromNs + (event.offsetX / width) * (view.toNs - view.fromNs);
+  const frameUnder = (event: MouseEvent) => frameAt(layout, Math.floor(event.offsetY / kRowPx), timeAt(event));
+  const zoomTo = (frame: Frame) => props.onView({ fromNs: frame.startNs, toNs: frame.startNs + frame.widthNs });
+
+  const onKeyDown = (event: KeyboardEvent) => {
+    const at = selected ?? layout.rows[0]?.[0];
+    if (!at) return;
+    const go: Record<string, () => Frame | null | undefined> = {
+      ArrowUp: () => parentOf(layout, at),
+      ArrowDown: () => (selected ? childrenOf(layout, at).sort((a, b) => b.widthNs - a.widthNs)[0] : at),
+      ArrowLeft: () => siblingOf(layout, at, -1),
+      ArrowRight: () => siblingOf(layout, at, 1),
+    };
+    if (event.key in go) {
+      const next = go[event.key]();
+      if (next) props.onSelect(next);
+    } else if (event.key === "Enter") {
+      zoomTo(at);
+    } else if (event.key === "Escape") {
+      props.onSelect(null);
+      props.onView({ fromNs: layout.fromNs, toNs: layout.toNs });
+    } else {
+      return;
+    }
+    event.preventDefault();
+  };
+
+  return (
+    <div class="flame-box">
+      <canvas
+        ref={canvas}
+        class="flame"
+        tabIndex={0}
+        role="application"
+        aria-label="Flame graph. Arrow keys walk from frame to frame, Enter zooms in, Escape zooms out."
+        style={{ width: `${width}px`, height: `${height}px` }}
+        onMouseMove={(event) => {
+          const frame = frameUnder(event);
+          setHovered(frame ? { frame, x: event.offsetX, y: event.offsetY } : null);
+        }}
+        onMouseLeave={() => setHovered(null)}
+        onClick={(event) => {
+          const frame = frameUnder(event);
+          props.onSelect(frame);
+          if (frame) zoomTo(frame);
+        }}
+        onKeyDown={onKeyDown}
+      />
+      {hovered && (
+        <div
+          class="chart-tip flame-tip"
+          style={{
+            top: `${hovered.y + 14}px`,
+            ...(hovered.x > width / 2 ? { right: `${width - hovered.x + 8}px` } : { left: `${hovered.x + 8}px` }),
+          }}
+        >
+          <strong>{hovered.frame.name}</strong>
+          <div>
+            {formatDuration(hovered.frame.widthNs)} ({formatShare(hovered.frame.widthNs / props.totalNs)}), self{" "}
+            {formatDuration(hovered.frame.selfNs)}
+          </div>
+        </div>
+      )}
+    </div>
+  );
+}
+
+interface Drawn extends FlameCanvasProps {
+  width: number;
+  height: number;
+  dark: boolean;
+  hovered: Frame | null;
+}
+
+function draw(canvas: HTMLCanvasElement, scene: Drawn): void {
+  const scale = window.devicePixelRatio;
+  canvas.width = Math.round(scene.width * scale);
+  canvas.height = Math.round(scene.height * scale);
+  const ctx = canvas.getContext("2d")!;
+  ctx.scale(scale, scale);
+  ctx.font = "11.5px system-ui, sans-serif";
+  ctx.textBaseline = "middle";
+  const colors = { text: cssColor("--text"), accent: cssColor("--accent"), faint: cssColor("--raised"), muted: cssColor("--muted") };
+  const searching = scene.search !== "";
+  scene.layout.rows.forEach((row, depth) => {
+    const top = depth * kRowPx;
+    for (const { frame, left, width } of visibleBoxes(row, scene.view, scene.width)) {
+      const hit = searching && matches(frame.name, scene.search);
+      ctx.fillStyle = searching && !hit ? colors.faint : frameColor(frame.name, scene.dark);
+      ctx.fillRect(left, top, Math.max(width - 0.5, 0.5), kRowPx - 1);
+      if (frame === scene.selected || frame === scene.hovered || hit) {
+        ctx.strokeStyle = hit ? colors.accent : colors.text;
+        ctx.lineWidth = frame === scene.selected ? 2 : 1;
+        ctx.strokeRect(left + 0.5, top + 0.5, Math.max(width - 1.5, 0.5), kRowPx - 2);
+      }
+      if (width < kTextFromPx) continue;
+      ctx.fillStyle = searching && !hit ? colors.muted : colors.text;
+      const room = Math.floor((width - 8) / kCharPx);
+      const name = shortName(frame.name);
+      ctx.fillText(name.length <= room ? name : `${name.slice(0, Math.max(1, room - 1))}…`, left + 4, top + kRowPx / 2);
+    }
+  });
+}

@@ -1,0 +1,181 @@
+// Flame graphs: of Python stacks or of operators; as they happened, merged with the widest first, or from the leaves.
+
+import type { JSX } from "preact";
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { openInTimeline } from "../../app/actions";
+import { Answered, useAnswer } from "../../app/answer";
+import type { PaneProps } from "../../app/pane";
+import { useUrl } from "../../app/url_state";
+import type { Params } from "../../data/source";
+import type { Flame, Lane, Lanes } from "../../data/types";
+import { formatDuration, formatNumber, formatShare } from "../../format";
+import { Empty } from "../notes";
+import { type FlameView, type Frame, layoutFlame, searchFlame } from "./flame";
+import { FlameCanvas } from "./flame_canvas";
+
+const kBins = 2000;
+
+const kOrders: [string, string, string][] = [
+  ["left-heavy", "Left-heavy", "Equal stacks are one, the widest first"],
+  ["time", "Time-ordered", "Calls as they happened on one thread"],
+  ["inverted", "Inverted", "Begins with the functions in which time was spent, callers below"],
+];
+
+export function StacksPane(props: PaneProps): JSX.Element {
+  const lanes = useAnswer((signal) => props.trace.lanes(signal), [props.trace]);
+  return (
+    <div class="page">
+      <h1 class="sr-only">Stacks</h1>
+      <Answered answer={lanes}>{(value) => <Stacks trace={props.trace} lanes={value} />}</Answered>
+    </div>
+  );
+}
+
+function Stacks(props: PaneProps & { lanes: Lanes }): JSX.Element {
+  const threads = props.lanes.lanes.filter((lane) => lane.kind === "thread" && lane.slices > 0);
+  const [order, setOrder] = useUrl("stacks.order", "left-heavy");
+  const [by, setBy] = useUrl("stacks.by", "stack");
+  const [lane, setLane] = useUrl("stacks.lane", String(busiest(threads)?.id ?? ""));
+  const [step, setStep] = useUrl("stacks.step");
+  const [search, setSearch] = useUrl("stacks.search");
+
+  const window = props.lanes.steps.find((each) => String(each.number) === step);
+  const params: Params = {
+    order,
+    lane: lane === "" ? null : Number(lane),
+    from_ns: window ? window.startNs : null,
+    to_ns: window ? window.startNs + window.durationNs : null,
+    by,
+    bins: kBins,
+  };
+  const answer = useAnswer((signal) => props.trace.flame(params, signal), [props.trace, JSON.stringify(params)]);
+  if (threads.length === 0) {
+    return <Empty title="No thread in this trace" notes={["A flame graph needs operators or Python functions."]} />;
+  }
+  return (
+    <section class="card">
+      <div class="toolbar">
+        <span class="segmented" role="group" aria-label="Order">
+          {kOrders.map(([id, title, hint]) => (
+            <button key={id} class="button" aria-pressed={order === id} title={hint} onClick={() => setOrder(id)}>
+              {title}
+            </button>
+          ))}
+        </span>
+        <span class="segmented" role="group" aria-label="Frames">
+          <button class="button" aria-pressed={by === "stack"} onClick={() => setBy("stack")}>
+            Python stacks
+          </button>
+          <button class="button" aria-pressed={by === "op"} onClick={() => setBy("op")}>
+            Operators
+          </button>
+        </span>
+        <select class="field" aria-label="Thread" value={lane} onChange={(event) => setLane(event.currentTarget.value)}>
+          {threads.map((each) => (
+            <option key={each.id} value={String(each.id)}>
+              {each.name}
+            </option>
+          ))}
+        </select>
+        {props.lanes.steps.length > 0 && (
+          <select class="field" aria-label="Step" value={step} onChange={(event) => setStep(event.currentTarget.value)}>
+            <option value="">whole trace</option>
+            {props.lanes.steps.slice(0, 1000).map((each) => (
+              <option key={each.number} value={String(each.number)}>
+                step {each.number}
+              </option>
+            ))}
+          </select>
+        )}
+        <input
+          class="field filter"
+          type="search"
+          placeholder="Search frames"
+          aria-label="Search frames"
+          value={search}
+          onInput={(event) => setSearch(event.currentTarget.value)}
+        />
+      </div>
+      <Answered answer={answer}>{(flame) => <FlameGraph flame={flame} search={search} by={by} setBy={setBy} />}</Answered>
+    </section>
+  );
+}
+
+function busiest(lanes: readonly Lane[]): Lane | undefined {
+  return [...lanes].sort((a, b) => b.slices - a.slices)[0];
+}
+
+function FlameGraph(props: {
+  flame: Flame;
+  search: string;
+  by: string;
+  setBy: (by: string) => void;
+}): JSX.Element {
+  const { flame } = props;
+  const layout = useMemo(() => layoutFlame(flame.nodes), [flame]);
+  const whole: FlameView = { fromNs: layout.fromNs, toNs: layout.toNs };
+  const [view, setView] = useState<FlameView>(whole);
+  const [selected, setSelected] = useState<Frame | null>(null);
+  useEffect(() => {
+    setView(whole);
+    setSelected(null);
+  }, [layout]);
+  const found = useMemo(() => searchFlame(layout, props.search), [layout, props.search]);
+  if (layout.frameCount === 0) {
+    return (
+      <Empty
+        title={props.by === "stack" ? "No Python stacks here" : "No operators here"}
+        notes={[flame.note || "This thread has none in this range.", "Choose another thread, or show operators instead."]}
+        code={props.by === "stack" ? "profile(with_stack=True)" : undefined}
+      />
+    );
+  }
+  const zoomed = view.fromNs > layout.fromNs || view.toNs < layout.toNs;
+  return (
+    <>
+      <p class="muted flame-status" role="status">
+        {props.search !== "" ? (
+          <>
+            {formatNumber(found.frames)} frames match: {formatDuration(found.totalNs)} (
+            {formatShare(found.totalNs / Math.max(1, flame.totalNs))})
+          </>
+        ) : selected ? (
+          <SelectedFrame frame={selected} totalNs={flame.totalNs} />
+        ) : (
+          <>
+            {formatDuration(flame.totalNs)} in {formatNumber(layout.frameCount)} frames. Click a frame to zoom in.
+          </>
+        )}{" "}
+        {zoomed && (
+          <button class="link" onClick={() => setView(whole)}>
+            Zoom out
+          </button>
+        )}
+      </p>
+      {flame.note && <p class="muted">{flame.note}</p>}
+      <FlameCanvas
+        layout={layout}
+        view={view}
+        totalNs={Math.max(1, flame.totalNs)}
+        search={props.search}
+        selected={selected}
+        onView={setView}
+        onSelect={setSelected}
+      />
+    </>
+  );
+}
+
+function SelectedFrame(props: { frame: Frame; totalNs: number }): JSX.Element {
+  const { frame } = props;
+  return (
+    <>
+      <strong>{frame.name}</strong> {formatDuration(frame.widthNs)} (
+      {formatShare(frame.widthNs / Math.max(1, props.totalNs))}), self {formatDuration(frame.selfNs)},{" "}
+      {formatNumber(frame.count)} calls.{" "}
+      <button class="link" onClick={() => openInTimeline({ name: frame.name })}>
+        Show in the timeline
+      </button>
+    </>
+  );
+}

@@ -1,0 +1,162 @@
+// Two steps side by side: how their parts differ, and which names took longer.
+
+import type { JSX } from "preact";
+import { useMemo } from "preact/hooks";
+import { Answered, useAnswer } from "../../app/answer";
+import type { PaneProps } from "../../app/pane";
+import type { Overview, Report, StepRow, Table } from "../../data/types";
+import { formatDuration } from "../../format";
+import { causeColors, causeWords } from "../causes";
+import { DescribedTable } from "../table/described_table";
+import { compareTables } from "./compare";
+
+export interface ComparisonProps extends PaneProps {
+  steps: Overview["steps"];
+  first: StepRow;
+  second: StepRow;
+  onFirst: (step: number) => void;
+  onSecond: (step: number) => void;
+}
+
+export function Comparison(props: ComparisonProps): JSX.Element {
+  const { trace, first, second } = props;
+  const answer = useAnswer(
+    (signal) =>
+      Promise.all(
+        [first, second].map((row) => trace.range(row.startNs, row.startNs + row.durationNs, undefined, signal)),
+      ),
+    [trace, first.step, second.step],
+  );
+  const differenceNs = second.durationNs - first.durationNs;
+  return (
+    <section class="card">
+      <div class="toolbar">
+        <h2 class="table-title">Compare</h2>
+        <StepChoice label="First step" rows={props.steps.rows} value={first.step} onChange={props.onFirst} />
+        <span>with</span>
+        <StepChoice label="Second step" rows={props.steps.rows} value={second.step} onChange={props.onSecond} />
+        <span class="muted">
+          {formatDuration(first.durationNs)} and {formatDuration(second.durationNs)}:{" "}
+          <strong>{signedDuration(differenceNs)}</strong>
+        </span>
+      </div>
+      <Parts {...props} />
+      <Answered answer={answer}>
+        {([before, after]) => <Names before={before} after={after} first={first.step} second={second.step} />}
+      </Answered>
+    </section>
+  );
+}
+
+export function signedDuration(ns: number): string {
+  return ns > 0 ? `+${formatDuration(ns)}` : formatDuration(ns);
+}
+
+function StepChoice(props: {
+  label: string;
+  rows: StepRow[];
+  value: number;
+  onChange: (step: number) => void;
+}): JSX.Element {
+  return (
+    <select
+      class="field"
+      aria-label={props.label}
+      value={String(props.value)}
+      onChange={(event) => props.onChange(Number(event.currentTarget.value))}
+    >
+      {props.rows.map((row) => (
+        <option key={row.step} value={String(row.step)}>
+          step {row.step}, {formatDuration(row.durationNs)}
+          {row.warmup ? ", warm-up" : ""}
+        </option>
+      ))}
+    </select>
+  );
+}
+
+// Both steps as bars on one scale, and their parts with the difference.
+function Parts(props: ComparisonProps): JSX.Element | null {
+  const { steps, first, second } = props;
+  const shown = steps.parts.flatMap((name, at) =>
+    (first.partsNs[at] ?? 0) > 0 || (second.partsNs[at] ?? 0) > 0 ? [{ name, at }] : [],
+  );
+  if (shown.length === 0) return null;
+  const colors = causeColors(shown.map((part) => part.name));
+  const longest = Math.max(first.durationNs, second.durationNs);
+  return (
+    <div class="parts">
+      {[first, second].map((row) => (
+        <div class="part-bar" key={row.step} aria-hidden="true">
+          <span class="part-label">step {row.step}</span>
+          <span class="part-track">
+            {shown.map((part, i) => (
+              <span
+                key={part.name}
+                style={{ width: `${(100 * row.partsNs[part.at]) / longest}%`, background: `var(${colors[i]})` }}
+              />
+            ))}
+          </span>
+        </div>
+      ))}
+      <table class="plain-table" aria-label="Parts of both steps">
+        <thead>
+          <tr>
+            <th scope="col" class="text">
+              Part
+            </th>
+            <th scope="col">step {first.step}</th>
+            <th scope="col">step {second.step}</th>
+            <th scope="col">Difference</th>
+          </tr>
+        </thead>
+        <tbody>
+          {shown.map((part, i) => (
+            <tr key={part.name}>
+              <th scope="row" class="text">
+                <span class="swatch" style={{ background: `var(${colors[i]})` }} aria-hidden="true" />{" "}
+                {causeWords(part.name)}
+              </th>
+              <td class="number">{formatDuration(first.partsNs[part.at])}</td>
+              <td class="number">{formatDuration(second.partsNs[part.at])}</td>
+              <td class="number">{signedDuration(second.partsNs[part.at] - first.partsNs[part.at])}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+// The range's table of names: the one that has names and times.
+function namesTable(report: Report): Table | null {
+  return report.tables.find((table) => table.columns.some((column) => column.name === "name") && valueColumn(table)) ?? null;
+}
+
+function valueColumn(table: Table): string | null {
+  const names = table.columns.map((column) => column.name);
+  return ["self_ns", "total_ns"].find((name) => names.includes(name)) ?? null;
+}
+
+function Names(props: { before: Report; after: Report; first: number; second: number }): JSX.Element | null {
+  const table = useMemo(() => {
+    const before = namesTable(props.before);
+    const after = namesTable(props.after);
+    if (!before || !after) return null;
+    const key = ["kind", "name"].filter((name) => before.columns.some((column) => column.name === name));
+    return compareTables(before, after, {
+      key,
+      value: valueColumn(before)!,
+      labels: [`step ${props.first}`, `step ${props.second}`],
+    });
+  }, [props.before, props.after]);
+  if (!table) return null;
+  return (
+    <DescribedTable
+      id="steps.names"
+      table={{ ...table, title: "By name: own time in each" }}
+      linkColumn="name"
+      maxHeight="360px"
+    />
+  );
+}

@@ -1,0 +1,88 @@
+// Steps: a bar each, a table, and two of them side by side.
+
+import type { JSX } from "preact";
+import { Answered, useAnswer } from "../../app/answer";
+import type { PaneProps } from "../../app/pane";
+import { setUrl, useUrl } from "../../app/url_state";
+import type { Overview } from "../../data/types";
+import { Empty, Facts, Notes } from "../notes";
+import { StepBars } from "../overview/step_bars";
+import { useReport } from "../report_pane";
+import { DescribedTable } from "../table/described_table";
+import { usualPair } from "./compare";
+import { Comparison } from "./comparison";
+
+export function StepsPane(props: PaneProps): JSX.Element {
+  const overview = useAnswer((signal) => props.trace.overview(signal), [props.trace]);
+  return (
+    <div class="page">
+      <h1 class="sr-only">Steps</h1>
+      <Answered answer={overview}>
+        {({ steps }) =>
+          steps.rows.length === 0 ? (
+            <Empty
+              title="No steps in this trace"
+              notes={["Steps are found by prof.step(), by the optimizer, or by operators that repeat."]}
+              code={"for batch in loader:\n    train(batch)\n    prof.step()"}
+            />
+          ) : (
+            <Steps trace={props.trace} steps={steps} />
+          )
+        }
+      </Answered>
+    </div>
+  );
+}
+
+function Steps(props: PaneProps & { steps: Overview["steps"] }): JSX.Element {
+  const { steps } = props;
+  const { answer, askAll } = useReport(props.trace, "steps");
+  const usual = usualPair(steps.rows);
+  const [first, setFirst] = useUrl("steps.first", String(usual?.[0] ?? ""));
+  const [second] = useUrl("steps.second", String(usual?.[1] ?? ""));
+  const choose = (step: number) => setUrl({ "steps.first": second, "steps.second": String(step) });
+  const left = steps.rows.find((row) => String(row.step) === first);
+  const right = steps.rows.find((row) => String(row.step) === second);
+  return (
+    <div class="stack">
+      <section class="card">
+        <h2>Where each step goes</h2>
+        <StepBars steps={steps} height={230} onStep={usual ? (row) => choose(row.step) : undefined} />
+        {usual && (
+          <p class="muted hint">
+            As recorded. Click two bars to compare them below; a row of the table opens its step in the timeline.
+          </p>
+        )}
+      </section>
+      {left && right && (
+        <Comparison
+          trace={props.trace}
+          steps={steps}
+          first={left}
+          second={right}
+          onFirst={(step) => setFirst(String(step))}
+          onSecond={(step) => setUrl({ "steps.second": String(step) })}
+        />
+      )}
+      <Answered answer={answer}>
+        {(report) => (
+          <div class="stack">
+            <Facts facts={report.facts} only={["step_count", "median_ns", "min_ns", "max_ns"]} />
+            {report.tables[0] && (
+              <section class="card">
+                <DescribedTable
+                  id="steps"
+                  table={report.tables[0]}
+                  linkColumn="step"
+                  onAllRows={askAll}
+                  empty="The trace marks no steps: call prof.step() after each. Those above were found by other means."
+                />
+              </section>
+            )}
+            <Notes notes={report.notes} />
+          </div>
+        )}
+      </Answered>
+    </div>
+  );
+}

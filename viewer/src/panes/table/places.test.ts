@@ -1,0 +1,27 @@
+import { expect, test } from "vitest";
+import type { Column } from "../../data/types";
+import { placesOf } from "./places";
+
+const columns = (...names: string[]): Column[] => names.map((name) => ({ name, label: name, kind: "number" }));
+
+test("a start with a duration is a place", () => {
+  expect(placesOf(columns("start_ns", "duration_ns"))!([10, 5])).toEqual({ startNs: 10, durationNs: 5 });
+});
+
+test("a ref is better than a time, a time better than a step, a step better than a name", () => {
+  const find = placesOf(columns("name", "step", "start_ns", "duration_ns", "ref"))!;
+  expect(find(["mm", 3, 10, 5, "h7"])).toEqual({ ref: "h7" });
+  expect(find(["mm", 3, 10, 5, null])).toEqual({ startNs: 10, durationNs: 5 });
+  expect(find(["mm", 3, null, null, null])).toEqual({ step: 3 });
+  expect(find(["mm", null, null, null, null])).toEqual({ name: "mm" });
+  expect(find([null, null, null, null, null])).toBeNull();
+});
+
+test("times with the recording taken out are not places: the recorded ones beside them are", () => {
+  const find = placesOf(columns("start_ns", "duration_ns", "recorded_start_ns", "recorded_end_ns"))!;
+  expect(find([1, 2, 100, 130])).toEqual({ startNs: 100, durationNs: 30 });
+});
+
+test("a table without places has none", () => {
+  expect(placesOf(columns("cause", "idle_ns"))).toBeNull();
+});

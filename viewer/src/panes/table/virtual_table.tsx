@@ -1,0 +1,277 @@
+// A real <table> of which only the rows on the screen are in the document: ten thousand rows scroll smoothly.
+//
+// Rows have one height and columns fixed widths, so nothing jumps. Arrow keys, Page Up/Down, Home and End move from row to
+// row, Enter follows the row's link. Assistive technology learns the true number of rows from aria-rowcount.
+
+import type { JSX } from "preact";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { openInTimeline } from "../../app/actions";
+import type { Cell, Column } from "../../data/types";
+import { formatByKind } from "../../format";
+import { shortName } from "../names";
+import type { PlaceOf } from "./places";
+import type { Sort } from "./rows";
+import { columnWidths, stretchColumn, visibleRows } from "./widths";
+
+const kRowPx = 26;
+const kHeaderPx = 30;
+
+export interface TreeRow {
+  level: number; // from 0
+  expanded: boolean | null; // null: nothing below
+}
+
+export interface VirtualTableProps {
+  label: string;
+  columns: readonly Column[];
+  // Where each column's cell lies in a row.
+  positions: readonly number[];
+  rows: readonly Cell[][];
+  sort?: Sort | null;
+  onSort?: (column: Column) => void;
+  place?: PlaceOf | null;
+  // What stands in the column that leads somewhere: the first one unless told.
+  linkColumn?: string;
+  tree?: (row: Cell[]) => TreeRow;
+  onToggle?: (row: Cell[], expand: boolean) => void;
+  // CSS; the table is lower when it has fewer rows.
+  maxHeight?: string;
+}
+
+export function VirtualTable(props: VirtualTableProps): JSX.Element {
+  const { columns, positions, rows, place, tree } = props;
+  const box = useRef<HTMLDivElement>(null);
+  const [view, setView] = useState({ top: 0, height: 600 });
+  const [active, setActive] = useState(0);
+  const wantsFocus = useRef(false);
+
+  const widths = useMemo(() => {
+    const inOrder = rows.length > 2000 ? rows.slice(0, 2000) : rows;
+    return columnWidths(columns, inOrder.map((row) => positions.map((at) => row[at])));
+  }, [columns, rows]);
+  const stretch = stretchColumn(columns, widths);
+  const total = widths.reduce((sum, width) => sum + width, 0);
+
+  useLayoutEffect(() => {
+    const element = box.current!;
+    const read = () => setView({ top: element.scrollTop, height: element.clientHeight });
+    read();
+    const observer = new ResizeObserver(read);
+    observer.observe(element);
+    return () => observer.disconnect();
+  }, []);
+  // A new order begins at its top.
+  useEffect(() => {
+    if (!tree) box.current!.scrollTop = 0;
+    setActive((row) => (tree ? Math.min(row, Math.max(0, rows.length - 1)) : 0));
+  }, [rows]);
+  useEffect(() => {
+    if (!wantsFocus.current) return;
+    wantsFocus.current = false;
+    box.current?.querySelector<HTMLElement>(`tr[data-row="${active}"] [data-lead]`)?.focus({ preventScroll: true });
+  });
+
+  const goTo = (row: number) => {
+    const to = Math.max(0, Math.min(rows.length - 1, row));
+    const element = box.current!;
+    const page = element.clientHeight - kHeaderPx;
+    if (to * kRowPx < element.scrollTop) element.scrollTop = to * kRowPx;
+    else if ((to + 1) * kRowPx > element.scrollTop + page) element.scrollTop = (to + 1) * kRowPx - page;
+    wantsFocus.current = true;
+    setActive(to);
+    setView({ top: element.scrollTop, height: element.clientHeight });
+  };
+
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (!(event.target as HTMLElement).dataset?.lead) return;
+    const page = Math.max(1, Math.floor((view.height - kHeaderPx) / kRowPx) - 1);
+    const moves: Record<string, number> = {
+      ArrowDown: active + 1,
+      ArrowUp: active - 1,
+      PageDown: active + page,
+      PageUp: active - page,
+      Home: 0,
+      End: rows.length - 1,
+    };
+    const state = tree?.(rows[active]);
+    if (state && state.expanded !== null && (event.key === "ArrowRight" || event.key === "ArrowLeft")) {
+      wantsFocus.current = true;
+      props.onToggle?.(rows[active], event.key === "ArrowRight");
+    } else if (event.key in moves) {
+      goTo(moves[event.key]);
+    } else {
+      return;
+    }
+    event.preventDefault();
+  };
+
+  const { first, end } = visibleRows(rows.length, kRowPx, view.top, view.height);
+  const link = Math.max(0, columns.findIndex((column) => column.name === props.linkColumn));
+  return (
+    <div
+      class="table-box"
+      ref={box}
+      style={{ maxHeight: props.maxHeight ?? "70vh" }}
+      onScroll={(event) => setView({ top: event.currentTarget.scrollTop, height: event.currentTarget.clientHeight })}
+    >
+      <table
+        class="table"
+        role={tree ? "treegrid" : undefined}
+        aria-label={props.label}
+        aria-rowcount={rows.length + 1}
+        style={{ minWidth: `${total}px` }}
+        onKeyDown={onKeyDown}
+      >
+        <colgroup>
+          {widths.map((width, i) => (
+            <col key={columns[i].name} style={i === stretch ? {} : { width: `${width}px` }} />
+          ))}
+        </colgroup>
+        <thead>
+          <tr aria-rowindex={1}>
+            {columns.map((column) => (
+              <HeaderCell key={column.name} column={column} sort={props.sort} onSort={props.onSort} />
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {first > 0 && <Spacer px={first * kRowPx} span={columns.length} />}
+          {rows.slice(first, end).map((row, i) => {
+            const index = first + i;
+            const state = tree?.(row);
+            return (
+              <tr
+                key={index}
+                data-row={index}
+                aria-rowindex={index + 2}
+                aria-level={state ? state.level + 1 : undefined}
+                aria-expanded={state && state.expanded !== null ? state.expanded : undefined}
+                onFocusIn={() => setActive(index)}
+              >
+                {columns.map((column, c) => {
+                  const cell = row[positions[c]];
+                  const lead = c === link;
+                  return (
+                    <td key={column.name} class={column.kind === "text" ? "text" : "number"}>
+                      {lead && state && <Twisty state={state} onToggle={(expand) => props.onToggle?.(row, expand)} />}
+                      {lead && place ? (
+                        <LeadCell cell={cell} kind={column.kind} place={place} row={row} focusable={index === active} />
+                      ) : (
+                        <PlainCell cell={cell} kind={column.kind} lead={lead} focusable={index === active} />
+                      )}
+                    </td>
+                  );
+                })}
+              </tr>
+            );
+          })}
+          {end < rows.length && <Spacer px={(rows.length - end) * kRowPx} span={columns.length} />}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function HeaderCell(props: {
+  column: Column;
+  sort: Sort | null | undefined;
+  onSort: ((column: Column) => void) | undefined;
+}): JSX.Element {
+  const { column, sort, onSort } = props;
+  const sorted = sort?.column === column.name ? (sort.descending ? "descending" : "ascending") : undefined;
+  return (
+    <th scope="col" class={column.kind === "text" ? "text" : "number"} aria-sort={sorted ?? (onSort ? "none" : undefined)}>
+      {onSort ? (
+        <button class="sort" onClick={() => onSort(column)} title={`Sort by ${column.label} (${column.name})`}>
+          {column.label}
+          <span class="sort-mark" aria-hidden="true">
+            {sorted === "descending" ? "▼" : sorted === "ascending" ? "▲" : ""}
+          </span>
+        </button>
+      ) : (
+        column.label
+      )}
+    </th>
+  );
+}
+
+function LeadCell(props: {
+  cell: Cell;
+  kind: Column["kind"];
+  place: PlaceOf;
+  row: Cell[];
+  focusable: boolean;
+}): JSX.Element {
+  const place = props.place(props.row);
+  if (!place) return <PlainCell cell={props.cell} kind={props.kind} lead focusable={props.focusable} />;
+  return (
+    <button
+      class="link cell-link"
+      data-lead="1"
+      tabIndex={props.focusable ? 0 : -1}
+      title={`${formatByKind(props.kind, props.cell)}\nShow in the timeline`}
+      onClick={() => openInTimeline(place)}
+    >
+      {cellText(props.kind, props.cell)}
+    </button>
+  );
+}
+
+function PlainCell(props: { cell: Cell; kind: Column["kind"]; lead: boolean; focusable: boolean }): JSX.Element {
+  const { cell, kind } = props;
+  const lead = props.lead ? { "data-lead": "1", tabIndex: props.focusable ? 0 : -1 } : {};
+  if (kind === "percent" && typeof cell === "number") {
+    return (
+      <span class="share-cell" {...lead}>
+        <ShareBar percent={cell} />
+        <span>{formatByKind(kind, cell)}</span>
+      </span>
+    );
+  }
+  const long = typeof cell === "string" && cell.length > 8;
+  return (
+    <span class="cell" title={long ? cell : undefined} {...lead}>
+      {cellText(kind, cell)}
+    </span>
+  );
+}
+
+function cellText(kind: Column["kind"], cell: Cell): string {
+  const text = formatByKind(kind, cell);
+  return kind === "text" ? shortName(text) : text;
+}
+
+export function ShareBar(props: { percent: number; class?: string }): JSX.Element {
+  const width = Math.max(0, Math.min(100, props.percent));
+  return (
+    <span class={`share-bar ${props.class ?? ""}`} aria-hidden="true">
+      <span style={{ width: `${width}%` }} />
+    </span>
+  );
+}
+
+function Twisty(props: { state: TreeRow; onToggle: (expand: boolean) => void }): JSX.Element {
+  const { level, expanded } = props.state;
+  const style = { marginLeft: `${level * 14}px` };
+  if (expanded === null) return <span class="twisty" style={style} aria-hidden="true" />;
+  return (
+    <button
+      class="twisty"
+      style={style}
+      tabIndex={-1}
+      aria-label={expanded ? "Collapse" : "Expand"}
+      onClick={() => props.onToggle(!expanded)}
+    >
+      {expanded ? "▾" : "▸"}
+    </button>
+  );
+}
+
+function Spacer(props: { px: number; span: number }): JSX.Element {
+  return (
+    <tr aria-hidden="true" class="spacer">
+      <td colSpan={props.span} style={{ height: `${props.px}px` }} />
+    </tr>
+  );
+}
+

@@ -1,0 +1,24 @@
+import { expect, test } from "vitest";
+import { columnWidths, stretchColumn, visibleRows } from "./widths";
+
+const columns = [
+  { name: "name", label: "Name", kind: "text" as const },
+  { name: "total_ns", label: "Total", kind: "duration" as const },
+];
+
+test("long text gets a limit, short text a minimum, and the widest text takes what is left", () => {
+  const [long] = columnWidths(columns, [["x".repeat(500), 1]]);
+  const [longest] = columnWidths(columns, [["x".repeat(5000), 1]]);
+  const [short] = columnWidths(columns, [["x", 1]]);
+  expect(long).toBe(longest);
+  expect(short).toBeGreaterThan(60);
+  expect(stretchColumn(columns, [long, 80])).toBe(0);
+  expect(stretchColumn(columns.slice(1), [80])).toBe(-1);
+});
+
+test("only the rows on the screen and a few around them are in the document", () => {
+  expect(visibleRows(10_000, 26, 0, 520)).toEqual({ first: 0, end: 30 });
+  expect(visibleRows(10_000, 26, 26 * 5000, 520)).toEqual({ first: 4990, end: 5030 });
+  expect(visibleRows(10_000, 26, 26 * 9990, 520)).toEqual({ first: 9980, end: 10_000 });
+  expect(visibleRows(0, 26, 0, 520)).toEqual({ first: 0, end: 0 });
+});

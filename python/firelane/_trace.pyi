@@ -190,6 +190,9 @@ class Trace:
         The verdict with the evidence of each finding: the words of `firelane diagnose --json`.
         """
 
+    def report(self) -> str:
+        """The verdict and everything behind it as one Markdown document."""
+
     def _short_verdict(self, *, color: bool = False) -> str: ...
 
     def breakdown(self) -> Table:

@@ -10,6 +10,7 @@ const std::vector<Verb>& all_verbs() {
       diagnose_verb(),
       view_verb(),
       explain_verb(),
+      report_verb(),
       breakdown_verb(),
       idle_verb(),
       launches_verb(),

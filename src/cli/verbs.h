@@ -62,6 +62,7 @@ Verb info_verb();
 Verb diagnose_verb();
 Verb view_verb();
 Verb explain_verb();
+Verb report_verb();
 Verb breakdown_verb();
 Verb idle_verb();
 Verb launches_verb();

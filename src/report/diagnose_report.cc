@@ -8,6 +8,7 @@
 #include "advise/text.h"
 #include "base/json_writer.h"
 #include "base/visible_text.h"
+#include "report/quantity.h"
 
 namespace firelane::report {
 
@@ -48,36 +49,6 @@ std::vector<Part> parts_of(const Diagnosis& diagnosis) {
   return parts;
 }
 
-void append_parts(std::string& out, const Diagnosis& diagnosis, const TextStyle& style) {
-  const Study& study = diagnosis.study;
-  const auto whole = static_cast<double>(std::max<int64_t>(1, study.breakdown.total.duration_ns));
-  out += painted(study.has_device_work ? "A step of the device, as recorded" : "A step of the host, as recorded", kBold,
-                 style) +
-         "\n";
-  int64_t shown = 0;
-  for (const Part& part : parts_of(diagnosis)) {
-    const double share = static_cast<double>(part.ns) / whole;
-    if (share < 0.005) continue;
-    shown += part.ns;
-    out += fmt::format("  {}  {:>5}  {:>9}  {}\n", bar(share, kBarWidth, style), short_percent(share),
-                       short_time(study.per_step(part.ns)), part.words);
-  }
-  const double rest = 1 - static_cast<double>(shown) / whole;
-  if (rest > 0.0005) {
-    out += fmt::format("  {}  {:>5}  {:>9}  the rest\n", bar(rest, kBarWidth, style), short_percent(rest),
-                       short_time(study.per_step(study.breakdown.total.duration_ns - shown)));
-  }
-}
-
-std::string gain_text(const Finding& finding, const Study& study) {
-  const auto step = static_cast<double>(std::max<int64_t>(1, study.undone.step_ns));
-  const auto faster = [&](int64_t ns) { return step / std::max(1.0, step - static_cast<double>(ns)); };
-  if (finding.gain.high_ns <= 0) return "";
-  return fmt::format("saves {} to {} of a step: {:.2f}x to {:.2f}x as fast", short_time(finding.gain.low_ns),
-                     short_time(finding.gain.high_ns), std::min(99.0, faster(finding.gain.low_ns)),
-                     std::min(99.0, faster(finding.gain.high_ns)));
-}
-
 std::string slice_name(const Model& model, const SliceRef& slice) {
   const StringId name = slice.on_device ? model.device_slices.name[slice.row] : model.host_slices.name[slice.row];
   return std::string(model.text(name));
@@ -91,16 +62,17 @@ void append_finding(std::string& out, const Model& model, const Finding& finding
   if (!finding.try_code.empty()) out += "        " + finding.try_code + "\n";
   if (!finding.slices.empty()) {
     const SliceRef worst = finding.slices.front();
-    const int64_t at =
+    const int64_t start =
         worst.on_device ? model.device_slices.start_ns[worst.row] : model.host_slices.start_ns[worst.row];
-    out += painted(fmt::format("   see: {} at {}", shorten_middle(visible_text(slice_name(model, worst)), 60),
-                               short_time(at)),
+    const int64_t duration =
+        worst.on_device ? model.device_slices.duration_ns[worst.row] : model.host_slices.duration_ns[worst.row];
+    out += painted(fmt::format("   see: {}, {}", shorten_middle(visible_text(slice_name(model, worst)), 60),
+                               place_text(start, duration)),
                    kDim, style) +
            "\n";
   } else if (!finding.ranges.empty()) {
     const Interval& range = finding.ranges.front();
-    out += painted(fmt::format("   see: {} to {}", short_time(range.start_ns), short_time(range.end_ns)), kDim, style) +
-           "\n";
+    out += painted("   see: " + place_text(range.start_ns, range.end_ns - range.start_ns), kDim, style) + "\n";
   }
   std::string sure = fmt::format("   sure: {}", name_of(finding.confidence));
   if (!finding.surer_by.empty()) sure += "; surer: " + finding.surer_by;
@@ -110,7 +82,7 @@ void append_finding(std::string& out, const Model& model, const Finding& finding
 
 std::string as_text(const Model& model, const Diagnosis& diagnosis, const TextStyle& style) {
   std::string out = painted(diagnosis.verdict, kBold, style) + "\n\n";
-  append_parts(out, diagnosis, style);
+  out += step_bars(diagnosis, style);
   out += "\n";
   if (diagnosis.healthy) out += painted("Nothing worth fixing", kBold, style) + ": " + diagnosis.why + ".\n";
   size_t number = 0;
@@ -194,12 +166,48 @@ std::string as_json(const Model& model, const Diagnosis& diagnosis) {
 
 }  // namespace
 
+std::string place_text(int64_t start_ns, int64_t duration_ns) {
+  return fmt::format("{} at {}", short_time(duration_ns), format_duration(start_ns));
+}
+
 std::string bar(double share, size_t width, const TextStyle& style) {
   const auto full = static_cast<size_t>(std::lround(std::clamp(share, 0.0, 1.0) * static_cast<double>(width)));
   std::string filled;
   for (size_t i = 0; i < full; ++i) filled += style.color ? "█" : "#";
   return (style.color ? "\x1b[36m" + filled + std::string(kReset) : filled) +
          std::string(width - full, style.color ? ' ' : '.');
+}
+
+std::string step_bars(const Diagnosis& diagnosis, const TextStyle& style) {
+  const Study& study = diagnosis.study;
+  const auto whole = static_cast<double>(std::max<int64_t>(1, study.breakdown.total.duration_ns));
+  std::string out =
+      painted(study.has_device_work ? "A step of the device, as recorded" : "A step of the host, as recorded", kBold,
+              style) +
+      "\n";
+  int64_t shown = 0;
+  for (const Part& part : parts_of(diagnosis)) {
+    const double share = static_cast<double>(part.ns) / whole;
+    if (share < 0.005) continue;
+    shown += part.ns;
+    out += fmt::format("  {}  {:>5}  {:>9}  {}\n", bar(share, kBarWidth, style), short_percent(share),
+                       short_time(study.per_step(part.ns)), part.words);
+  }
+  const double rest = 1 - static_cast<double>(shown) / whole;
+  if (rest > 0.0005) {
+    out += fmt::format("  {}  {:>5}  {:>9}  the rest\n", bar(rest, kBarWidth, style), short_percent(rest),
+                       short_time(study.per_step(study.breakdown.total.duration_ns - shown)));
+  }
+  return out;
+}
+
+std::string gain_text(const Finding& finding, const Study& study) {
+  const auto step = static_cast<double>(std::max<int64_t>(1, study.undone.step_ns));
+  const auto faster = [&](int64_t ns) { return step / std::max(1.0, step - static_cast<double>(ns)); };
+  if (finding.gain.high_ns <= 0) return "";
+  return fmt::format("saves {} to {} of a step: {:.2f}x to {:.2f}x as fast", short_time(finding.gain.low_ns),
+                     short_time(finding.gain.high_ns), std::min(99.0, faster(finding.gain.low_ns)),
+                     std::min(99.0, faster(finding.gain.high_ns)));
 }
 
 Report findings_report(const Diagnosis& diagnosis) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/json_writer.h"
@@ -16,6 +17,8 @@ std::string render_json(const Report& report);                          // rende
 
 // A cell as a JSON value.
 void write_cell(JsonWriter& json, const Cell& cell, Kind kind);  // render_data.cc
+// `text` as words of a Markdown page, on one line.
+std::string markdown_escaped(std::string_view text);
 
 // What people see of a report: facts with a label and a value, tables that do not hide.
 bool is_shown(const Fact& fact);

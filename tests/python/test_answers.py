@@ -146,6 +146,11 @@ def test_the_verdict_is_text_table_and_dict(gpt_full):
     assert verdict["step"]["step_ns"] < verdict["step"]["recorded_ns"]
 
 
+@needs_binary
+def test_the_report_is_the_command_lines(gpt_full):
+    assert firelane.open(gpt_full).report() == command_line("report", gpt_full, "-o", "-")
+
+
 def test_what_stands_behind_the_verdict_adds_up(gpt_full):
     trace = firelane.open(gpt_full)
     for side in ("device", "host"):

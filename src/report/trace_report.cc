@@ -1,0 +1,217 @@
+#include "report/trace_report.h"
+
+#include <algorithm>
+#include <initializer_list>
+#include <string_view>
+#include <utility>
+
+#include "analyze/copies.h"
+#include "analyze/inference.h"
+#include "analyze/info.h"
+#include "analyze/input_pipeline.h"
+#include "analyze/kernels.h"
+#include "analyze/memory.h"
+#include "analyze/modules.h"
+#include "analyze/ops.h"
+#include "analyze/roofline.h"
+#include "base/visible_text.h"
+#include "report/inference_report.h"
+#include "report/info_report.h"
+#include "report/input_report.h"
+#include "report/kernels_report.h"
+#include "report/memory_report.h"
+#include "report/modules_report.h"
+#include "report/ops_table.h"
+#include "report/render.h"
+#include "report/roofline_report.h"
+#include "report/study_reports.h"
+
+namespace firelane::report {
+
+namespace {
+
+constexpr size_t kRows = 15;
+constexpr size_t kNameWidth = 80;
+
+// Leaves only these columns, and shortens what is longer than a page is wide.
+void keep_columns(Table& table, std::initializer_list<std::string_view> names) {
+  std::vector<size_t> kept;
+  for (const std::string_view name : names) {
+    const auto column =
+        std::find_if(table.columns.begin(), table.columns.end(), [&](const Column& each) { return each.name == name; });
+    if (column != table.columns.end()) kept.push_back(static_cast<size_t>(column - table.columns.begin()));
+  }
+  std::vector<Column> columns;
+  for (const size_t c : kept) columns.push_back(table.columns[c]);
+  for (std::vector<Cell>& row : table.rows) {
+    std::vector<Cell> cells;
+    for (const size_t c : kept) {
+      cells.push_back(std::move(row[c]));
+      auto* text = std::get_if<std::string>(&cells.back());
+      if (text != nullptr && table.columns[c].max_width != 0) *text = shorten_middle(visible_text(*text), kNameWidth);
+    }
+    row = std::move(cells);
+  }
+  table.columns = std::move(columns);
+}
+
+// Moves the table of that name out of `from`; nothing when it has no rows.
+void take_table(Report& from, std::string_view name, Report& to, std::initializer_list<std::string_view> columns = {}) {
+  const auto table =
+      std::find_if(from.tables.begin(), from.tables.end(), [&](const Table& each) { return each.name == name; });
+  if (table == from.tables.end() || table->rows.empty()) return;
+  if (columns.size() > 0) keep_columns(*table, columns);
+  to.tables.push_back(std::move(*table));
+}
+
+Report breakdown_section(const Model& model, const Study& study) {
+  Report all = breakdown_report(model, study);
+  Report section{.title = "How a step was spent"};
+  take_table(all, "parts", section);
+  take_table(all, "steps", section,
+             {"step", "duration_ns", "undone_ns", "limit", "compute_ns", "communication_ns", "copy_ns", "idle_ns",
+              "idle_host_ns", "idle_input_ns", "outlier"});
+  take_table(all, "phases", section);
+  take_table(all, "operators", section);
+  section.notes.push_back(
+      "times are those of the recording; \"Without recording\" has its cost taken out; more: "
+      "firelane breakdown, idle, launches, syncs, critical-path");
+  return section;
+}
+
+Report ops_section(const Model& model) {
+  const OpsResult result = ops(model);
+  const OpsTableOptions options{
+      .order = result.device_name.empty() ? OpsOrder::kSelfCpuTimeTotal : OpsOrder::kSelfDeviceTimeTotal,
+      .row_limit = static_cast<int64_t>(kRows),
+      .side = OpsSide::kHost};
+  Report all = ops_report(result, options);
+  Report section{.title = "Operators that take the most"};
+  if (result.device_name.empty()) {
+    take_table(all, "rows", section,
+               {"name", "count", "self_cpu_time_total_ns", "self_cpu_percent", "cpu_time_total_ns"});
+  } else {
+    take_table(all, "rows", section,
+               {"name", "count", "self_cpu_time_total_ns", "cpu_time_total_ns", "self_device_time_total_ns",
+                "self_device_percent", "device_time_total_ns"});
+  }
+  section.notes.push_back("more: firelane ops");
+  return section;
+}
+
+Report kernels_section(const Model& model) {
+  KernelTable table = kernel_table(model, {});
+  sort_rows(model, table, KernelOrder::kTotal);
+  Report all = kernels_report(model, table, {.max_rows = kRows, .sum_rest = true});
+  Report section{.title = "Kernels that take the most"};
+  take_table(all, "kernels", section,
+             {"kind", "name", "calls", "total_ns", "share_percent", "mean_ns", "occupancy_percent", "top_op"});
+  section.notes.push_back("more: firelane kernels");
+  return section;
+}
+
+Report roofline_section(const Model& model) {
+  const Roofline result = roofline(model);
+  Report section{.title = "Near to what the device can do"};
+  if (result.peaks == nullptr) return section;
+  Report all = roofline_report(model, result, {.max_rows = kRows});
+  take_table(all, "roofline", section,
+             {"op", "dims", "class", "precision", "tensor_cores", "device_ns", "share_percent", "tflop_s", "gb_s",
+              "bound", "roof_percent"});
+  if (!section.tables.empty()) section.facts = std::move(all.facts);
+  section.notes.push_back("more: firelane kernels --roofline");
+  return section;
+}
+
+Report modules_section(const Model& model) {
+  Report all = modules_report(module_table(model, {}), {.max_rows = kRows});
+  Report section{.title = "Modules"};
+  take_table(all, "modules", section,
+             {"module", "type", "calls", "host_ns", "forward_device_ns", "backward_device_ns", "device_percent",
+              "forward_gflop", "peak_bytes"});
+  section.notes.push_back("more: firelane modules");
+  return section;
+}
+
+Report memory_section(const Model& model) {
+  Report all = memory_report(model, memory_report(model), copy_table(model), {.max_rows = kRows});
+  Report section{.title = "Memory"};
+  if (model.memory_events.size() > 0) {
+    take_table(all, "devices", section,
+               {"device", "peak_bytes", "capacity_bytes", "peak_percent", "peak_reserved_bytes", "cached_bytes",
+                "growth_per_step_bytes", "out_of_memory"});
+    take_table(all, "at_peak", section);
+    take_table(all, "owners", section);
+    take_table(all, "spikes", section);
+    take_table(all, "growth", section);
+  }
+  take_table(all, "copies", section);
+  section.notes.push_back("more: firelane memory");
+  return section;
+}
+
+Report input_section(const Model& model) {
+  const InputPipeline input = input_pipeline(model);
+  Report section{.title = "Input"};
+  if (input.loader == LoaderKind::kNone && input.transfers.empty()) return section;
+  Report all = input_report(model, input);
+  section.facts = std::move(all.facts);
+  take_table(all, "transfers", section);
+  section.notes = std::move(all.notes);
+  section.notes.push_back("more: firelane input");
+  return section;
+}
+
+Report inference_section(const Model& model) {
+  const Inference inference = find_inference(model);
+  Report section{.title = "Inference"};
+  if (inference.decodes == 0) return section;
+  Report all = inference_report(inference, {.max_rows = 5});
+  section.facts = std::move(all.facts);
+  take_table(all, "passes", section);
+  section.notes = std::move(all.notes);
+  return section;
+}
+
+Report limits_section(const Model& model) {
+  Report all = info_report(model, describe_trace(model));
+  Report section{.title = "What this trace cannot answer"};
+  for (Table& table : all.tables) {
+    if (table.name != "answers") continue;
+    const auto possible = std::find_if(table.columns.begin(), table.columns.end(),
+                                       [](const Column& column) { return column.name == "possible"; });
+    const auto at = static_cast<size_t>(possible - table.columns.begin());
+    std::erase_if(table.rows, [&](const std::vector<Cell>& row) { return row[at] == Cell{int64_t{1}}; });
+    table.title.clear();
+  }
+  take_table(all, "answers", section, {"question", "reason", "remedy"});
+  take_table(all, "losses", section);
+  return section;
+}
+
+Report trace_section(const Model& model) {
+  Report all = info_report(model, describe_trace(model));
+  Report section{.title = "The trace", .facts = std::move(all.facts)};
+  take_table(all, "devices", section);
+  take_table(all, "recording_options", section);
+  return section;
+}
+
+bool says_something(const Report& section) {
+  return !section.facts.empty() ||
+         std::any_of(section.tables.begin(), section.tables.end(), [](const Table& table) { return is_shown(table); });
+}
+
+}  // namespace
+
+TraceReport trace_report(const Model& model, std::string name) {
+  TraceReport report{.name = std::move(name), .diagnosis = diagnose(model)};
+  for (Report section : {breakdown_section(model, report.diagnosis.study), ops_section(model), kernels_section(model),
+                         roofline_section(model), modules_section(model), memory_section(model), input_section(model),
+                         inference_section(model), limits_section(model), trace_section(model)}) {
+    if (says_something(section)) report.sections.push_back(std::move(section));
+  }
+  return report;
+}
+
+}  // namespace firelane::report

@@ -1,0 +1,32 @@
+// A whole trace in one document: the verdict, its findings, and the tables behind them.
+//
+//   const TraceReport report = trace_report(model, "run.lane");
+//   std::cout << markdown(model, report);
+//
+// The tables are those of the verbs, with fewer columns and rows: enough to follow the verdict,
+// and each says which verb has the rest.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "advise/diagnose.h"
+#include "model/model.h"
+#include "report/table.h"
+
+namespace firelane::report {
+
+struct TraceReport {
+  std::string name;  // of the trace: a file's name
+  Diagnosis diagnosis;
+  // One per subject that this trace has something about, each with a title: how a step was spent, operators, kernels,
+  // memory, ..., at last what the trace cannot answer.
+  std::vector<Report> sections;
+};
+
+TraceReport trace_report(const Model& model, std::string name);
+
+// GitHub-flavoured Markdown.
+std::string markdown(const Model& model, const TraceReport& report);
+
+}  // namespace firelane::report

@@ -1,0 +1,88 @@
+// The document of report/trace_report.h as Markdown.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "advise/rule.h"
+#include "advise/text.h"
+#include "base/visible_text.h"
+#include "report/diagnose_report.h"
+#include "report/render.h"
+#include "report/trace_report.h"
+
+namespace firelane::report {
+
+namespace {
+
+constexpr size_t kNameWidth = 80;
+
+// A rule's explanation: its own line breaks stay.
+std::string escaped_lines(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    out += markdown_escaped(text.substr(0, end)) + "\n";
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return out;
+}
+
+std::string time_text(const Model& model, const SliceRef& slice) {
+  const auto& device = model.device_slices;
+  const auto& host = model.host_slices;
+  const int64_t start = slice.on_device ? device.start_ns[slice.row] : host.start_ns[slice.row];
+  const int64_t duration = slice.on_device ? device.duration_ns[slice.row] : host.duration_ns[slice.row];
+  return place_text(start, duration);
+}
+
+void append_evidence(std::string& out, const Model& model, const Finding& finding) {
+  constexpr size_t kShown = 3;
+  if (finding.events == 0 && finding.slices.empty() && finding.ranges.empty()) return;
+  out += "- **Evidence**:";
+  std::string_view before = " ";
+  if (finding.events > 0) out += std::string(std::exchange(before, "; ")) + counted(finding.events, "event", "events");
+  for (size_t i = 0; i < std::min(kShown, finding.slices.size()); ++i) {
+    const SliceRef& slice = finding.slices[i];
+    const StringId name = slice.on_device ? model.device_slices.name[slice.row] : model.host_slices.name[slice.row];
+    out += fmt::format("{}{} ({})", std::exchange(before, "; "),
+                       markdown_escaped(shorten_middle(visible_text(model.text(name)), kNameWidth)),
+                       time_text(model, slice));
+  }
+  for (size_t i = 0; i < std::min(kShown, finding.ranges.size()); ++i) {
+    const Interval& range = finding.ranges[i];
+    out += std::string(std::exchange(before, "; ")) + place_text(range.start_ns, range.end_ns - range.start_ns);
+  }
+  out += "\n";
+}
+
+void append_finding(std::string& out, const Model& model, const Finding& finding, size_t number, const Study& study) {
+  out += fmt::format("\n### {}. {}\n\n", number, markdown_escaped(finding.title));
+  if (const std::string gain = gain_text(finding, study); !gain.empty()) out += "- **Gain**: " + gain + "\n";
+  out += "- **Try**: " + markdown_escaped(finding.try_text) + "\n";
+  append_evidence(out, model, finding);
+  out += fmt::format("- **Sure**: {}", name_of(finding.confidence));
+  if (!finding.surer_by.empty()) out += "; surer: " + markdown_escaped(finding.surer_by);
+  out += "\n";
+  if (!finding.try_code.empty()) out += "\n```python\n" + finding.try_code + "\n```\n";
+  if (const Rule* rule = find_rule(finding.id)) out += "\n" + escaped_lines(rule->explanation);
+}
+
+}  // namespace
+
+std::string markdown(const Model& model, const TraceReport& report) {
+  const Diagnosis& diagnosis = report.diagnosis;
+  std::string out = "# " + markdown_escaped(report.name) + "\n\n**" + markdown_escaped(diagnosis.verdict) + "**\n\n";
+  out += "```\n" + step_bars(diagnosis) + "```\n\n## Findings\n";
+  if (diagnosis.healthy) out += "\nNothing worth fixing: " + markdown_escaped(diagnosis.why) + ".\n";
+  size_t number = 0;
+  for (const Finding& finding : diagnosis.findings) {
+    append_finding(out, model, finding, ++number, diagnosis.study);
+  }
+  for (const std::string& note : diagnosis.notes) out += "\n> " + markdown_escaped(note) + "\n";
+  for (const Report& section : report.sections) out += "\n" + render(section, Form::kMarkdown);
+  return out;
+}
+
+}  // namespace firelane::report

@@ -55,8 +55,12 @@ add_library(firelane_torch INTERFACE)
 target_include_directories(firelane_torch SYSTEM INTERFACE
   ${FIRELANE_TORCH_DIR}/include ${FIRELANE_TORCH_DIR}/include/torch/csrc/api/include)
 target_link_libraries(firelane_torch INTERFACE ${FIRELANE_TORCH_DIR}/lib/libtorch_cpu.so ${FIRELANE_TORCH_DIR}/lib/libc10.so)
+# Wheels before 2.7 use the old C++ strings. Everything that is linked with such a torch has to, and Debian's
+# libraries do not: bind/record then compiles the recorder's rooms once more, for itself.
+set(FIRELANE_TORCH_OLD_STRINGS OFF)
 if(NOT torch_new_abi)
-  # Wheels before 2.7 use the old strings: everything that is linked with them has to, and Debian's libraries do not.
-  message(STATUS "firelane: this torch uses the old C++ strings; configure with FIRELANE_CLI=OFF and "
-                 "CMAKE_CXX_FLAGS=-D_GLIBCXX_USE_CXX11_ABI=0 to build the recorder for it")
+  set(FIRELANE_TORCH_OLD_STRINGS ON)
+  if(FIRELANE_PROFILER)
+    message(FATAL_ERROR "firelane: this torch uses the old C++ strings; C++ programs need a libtorch with the new ones")
+  endif()
 endif()

@@ -263,6 +263,12 @@ class _KinetoProfile:
         return ""
 
 
+def _observer_from_environment() -> ExecutionTraceObserver | None:
+    """The observer that ENABLE_PYTORCH_EXECUTION_TRACE asks for. Torch before 2.7 does not know it."""
+    build = getattr(ExecutionTraceObserver, "build_execution_trace_obs_from_env", None)
+    return build() if build is not None else None
+
+
 class profile(_KinetoProfile):
     """Records what a PyTorch program does; a drop-in for torch.profiler.profile.
 
@@ -305,8 +311,7 @@ class profile(_KinetoProfile):
             with_flops=with_flops,
             with_modules=with_modules,
             experimental_config=experimental_config,
-            execution_trace_observer=execution_trace_observer
-            or ExecutionTraceObserver.build_execution_trace_obs_from_env(),
+            execution_trace_observer=execution_trace_observer or _observer_from_environment(),
             acc_events=acc_events,
             custom_trace_id_callback=custom_trace_id_callback,
             post_processing_timeout_s=post_processing_timeout_s,

@@ -98,7 +98,7 @@ def build_table(
 
     name_width = _widest([e.key for e in events], max_name_column_width)
     columns = [_Column("Name", lambda e: _shortened(e.key, max_name_column_width), name_width)]
-    if any(e.overload_name for e in events):
+    if any(getattr(e, "overload_name", "") for e in events):
         columns.append(
             _Column("Overload Name", lambda e: _shortened(e.overload_name, max_name_column_width), name_width)
         )

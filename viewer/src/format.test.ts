@@ -30,6 +30,8 @@ test("cells are shown by the kind of their column", () => {
   expect(formatByKind("truth", 1)).toBe("yes");
   expect(formatByKind("bandwidth", 1500)).toBe("1.50 TB/s");
   expect(formatByKind("number", 1234567)).toBe("1,234,567");
+  expect(formatByKind("number", 63_675.458)).toBe("63,675");
+  expect(formatByKind("number", 12.3456)).toBe("12.35");
   expect(formatByKind("small", 0.000123456789)).toBe("0.000123457");
   expect(formatByKind("text", "<b>")).toBe("<b>");
 });

@@ -58,9 +58,12 @@ export function formatPercent(percent: Maybe): string {
   return known(percent) ? `${percent.toFixed(1)}%` : kUnknown;
 }
 
-// 1,234,567 for counts; up to three decimals otherwise.
+// 1,234,567 for counts; otherwise as many decimals as tell something: 0.125, 12.35, 123.4, 63,675.
 export function formatNumber(value: Maybe): string {
-  return known(value) ? value.toLocaleString("en-US", { maximumFractionDigits: 3 }) : kUnknown;
+  if (!known(value)) return kUnknown;
+  const size = Math.abs(value);
+  const decimals = size >= 1000 ? 0 : size >= 100 ? 1 : size >= 10 ? 2 : 3;
+  return value.toLocaleString("en-US", { maximumFractionDigits: decimals });
 }
 
 // A time on the ruler, precise to `stepNs`: 12.345 ms. All marks of one ruler share the unit of the step's order.

@@ -1,9 +1,9 @@
 // The page: finds its data and draws the shell.
 
 import { render } from "preact";
+import "./app/style.css"; // first: what parts add comes after it
 import { ErrorBox } from "./app/answer";
 import { Shell } from "./app/shell";
-import "./app/style.css";
 import { openSource } from "./data/open";
 
 const root = document.getElementById("app")!;

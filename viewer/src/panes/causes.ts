@@ -11,9 +11,9 @@ const kHost: Record<string, Cause> = {
   input: { words: "waiting for the next batch", variable: "--c4" },
   python: { words: "running Python", variable: "--c2" },
   op: { words: "inside operators", variable: "--c1" },
-  launch: { words: "queueing work", variable: "--c7" },
+  launch: { words: "queueing work", variable: "--c5" },
   call: { words: "in other CUDA calls", variable: "--c6" },
-  sync: { words: "waiting for the device", variable: "--c5" },
+  sync: { words: "waiting for the device", variable: "--c7" },
   allocation: { words: "allocating device memory", variable: "--c6" },
   gc: { words: "collecting Python garbage", variable: "--c4" },
   loading: { words: "loading kernels", variable: "--c6" },
@@ -23,11 +23,11 @@ const kHost: Record<string, Cause> = {
 
 const kDevice: Record<string, Cause> = {
   compute: { words: "computing", variable: "--c3" },
-  communication: { words: "communicating", variable: "--c5" },
+  communication: { words: "communicating", variable: "--c7" },
   copy: { words: "copying", variable: "--c6" },
-  "idle: launch_latency": { words: "idle: launched, not yet started", variable: "--c7" },
+  "idle: launch_latency": { words: "idle: launched, not yet started", variable: "--c5" },
   "idle: between_work": { words: "idle: between queued kernels", variable: "--c6" },
-  "idle: other_stream": { words: "idle: waiting for another stream", variable: "--c5" },
+  "idle: other_stream": { words: "idle: waiting for another stream", variable: "--c7" },
   "idle: unknown": { words: "idle: not known from this trace", variable: "--c8" },
   rest: { words: "the rest", variable: "--c8" },
 };

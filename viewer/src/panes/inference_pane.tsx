@@ -34,7 +34,7 @@ export function InferencePane(props: PaneProps): JSX.Element {
             );
           }
           return (
-            <div class="stack">
+            <div class="pile">
               <Facts facts={report.facts} />
               <section class="card">
                 <h2>Passes</h2>

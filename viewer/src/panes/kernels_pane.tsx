@@ -25,7 +25,7 @@ export function KernelsPane(props: PaneProps): JSX.Element {
               code="profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])"
             />
           ) : (
-            <div class="stack">
+            <div class="pile">
               <Facts facts={report.facts} only={["calls", "work_ns", "busy_ns"]} />
               <section class="card">
                 <DescribedTable
@@ -64,7 +64,7 @@ function Roofline(props: PaneProps): JSX.Element {
       {(report) => {
         const ops = report.tables.find((table) => table.columns.some((column) => column.name === "roof_percent"));
         return (
-          <div class="stack">
+          <div class="pile">
             <section class="card">
               <h2>Against the roof</h2>
               <RooflineChart report={report} />

@@ -71,7 +71,7 @@ export function MorePane(props: PaneProps): JSX.Element {
           </button>
         ))}
       </nav>
-      <div class="stack more-body">
+      <div class="pile more-body">
         <h1>{report.title}</h1>
         {report.verb === "cost" ? (
           <CostView trace={props.trace} />

@@ -22,7 +22,7 @@ export function Facts(props: { facts: Report["facts"]; only?: readonly string[] 
   );
   if (facts.length === 0) return null;
   return (
-    <dl class="facts">
+    <dl class="fact-line">
       {facts.map((fact) => (
         <div key={fact.name}>
           <dt>{fact.label.trim()}</dt>

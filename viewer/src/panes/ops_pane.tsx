@@ -26,14 +26,14 @@ const kFacts = ["self_cpu_time_total_ns", "self_device_time_total_ns", "unattrib
 export function OpsPane(props: PaneProps): JSX.Element {
   const [shapes, setShapes] = useUrl("ops.shapes");
   const [side, setSide] = useUrl("ops.side", "host");
-  const params = { ...(shapes ? { group_by_input_shape: true } : {}), ...(side === "host" ? { side } : { side }) };
+  const params = shapes ? { group_by_input_shape: true, side } : { side };
   const { answer, askAll } = useReport(props.trace, "ops", params);
   return (
     <div class="page">
       <h1 class="sr-only">Operators</h1>
       <Answered answer={answer}>
         {(report) => (
-          <div class="stack">
+          <div class="pile">
             <Facts facts={report.facts} only={kFacts} />
             <section class="card">
               <DescribedTable
@@ -41,6 +41,7 @@ export function OpsPane(props: PaneProps): JSX.Element {
                 table={report.tables[0]}
                 defaultSort={defaultSort(report)}
                 hidden={kHidden}
+                first={["name", "input_shapes"]}
                 maxHeight="calc(100vh - 210px)"
                 onAllRows={askAll}
                 empty="This trace has no operators: record with activities=[ProfilerActivity.CPU, ...]."

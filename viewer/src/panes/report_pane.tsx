@@ -70,7 +70,7 @@ export function ReportView(props: {
       {props.intro && <p class="intro">{props.intro}</p>}
       <Answered answer={answer}>
         {(report) => (
-          <div class="stack">
+          <div class="pile">
             <Facts facts={report.facts} />
             <Notes notes={report.notes} />
             <ReportTables id={props.id} report={report} tables={props.tables} onAllRows={askAll} />

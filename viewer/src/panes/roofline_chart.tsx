@@ -78,8 +78,8 @@ export function RooflineChart(props: { report: Report }): JSX.Element {
       y: { distr: 3 as const, range: [Math.min(...ys) / 3, top * 3] as [number, number] },
     },
     axes: [
-      axis({ label: "FLOPs per byte", labelSize: 18, values: logLabels }),
-      axis({ label: "TFLOP/s", labelSize: 18, size: 56, values: logLabels }),
+      axis({ label: "FLOPs per byte", labelSize: 18, splits: powersOfTen, values: numbers }),
+      axis({ label: "TFLOP/s", labelSize: 18, size: 56, splits: powersOfTen, values: numbers }),
     ],
     series: [{}, { paths: () => null, points: { show: false } }],
     cursor: { points: { show: false }, drag: { x: false, y: false }, dataIdx: nearest(points) },
@@ -116,8 +116,14 @@ export function RooflineChart(props: { report: Report }): JSX.Element {
   );
 }
 
-function logLabels(_: uPlot, splits: (number | null)[]): string[] {
-  return splits.map((value) => (value !== null && Number.isInteger(Math.round(Math.log10(value) * 1e6) / 1e6) ? formatNumber(value) : ""));
+function powersOfTen(_: uPlot, _axis: number, low: number, high: number): number[] {
+  const out: number[] = [];
+  for (let power = Math.ceil(Math.log10(low)); power <= Math.log10(high); ++power) out.push(10 ** power);
+  return out;
+}
+
+function numbers(_: uPlot, splits: number[]): string[] {
+  return splits.map((value) => formatNumber(value));
 }
 
 // The point nearest to the pointer, in both directions (uPlot looks along x only).

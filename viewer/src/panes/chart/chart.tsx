@@ -99,6 +99,7 @@ export function axis(options: uPlot.Axis = {}): uPlot.Axis {
     font: "11px system-ui, sans-serif",
     grid: { stroke: grid, width: 1 },
     ticks: { stroke: grid, width: 1, size: 4 },
+    size: 30,
     ...options,
   };
 }

@@ -51,7 +51,7 @@ function Memory(props: { trace: TraceClient; curve: MemoryCurve; setDevice: (dev
   const atNs = at !== "" && Number.isFinite(Number(at)) ? Number(at) : (peak?.atNs ?? null);
   const isPeak = at === "" && peak !== null;
   return (
-    <div class="stack">
+    <div class="pile">
       <section class="card">
         <div class="toolbar">
           <h2 class="table-title">Memory over time</h2>
@@ -108,7 +108,7 @@ function Alive(props: { trace: TraceClient; device: string; atNs: number; title:
       <h2>{props.title}</h2>
       <Answered answer={answer}>
         {(report) => (
-          <div class="stack">
+          <div class="pile">
             <Facts facts={report.facts} />
             {report.tables.map((table) => (
               <DescribedTable key={table.name} id={`memory.${table.name}`} table={table} maxHeight="380px" />
@@ -137,7 +137,7 @@ function MemoryTables(props: { trace: TraceClient }): JSX.Element {
   return (
     <Answered answer={answer}>
       {(report) => (
-        <div class="stack">
+        <div class="pile">
           <Notes notes={report.notes} />
           <ReportTables
             id="memory"

@@ -29,7 +29,7 @@ export function ModulesPane(props: PaneProps): JSX.Element {
           const modules = report.tables.find((table) => table.name === "modules");
           if (!modules || modules.rows.length === 0) {
             return (
-              <div class="stack">
+              <div class="pile">
                 <Empty
                   title="No modules in this trace"
                   notes={["Times per nn.Module need a recording with modules.", ...report.notes]}
@@ -40,7 +40,7 @@ export function ModulesPane(props: PaneProps): JSX.Element {
             );
           }
           return (
-            <div class="stack">
+            <div class="pile">
               <Facts facts={report.facts} />
               <section class="card">
                 {byType === "type" ? (

@@ -11,7 +11,7 @@ import { MemoryChart } from "../memory/memory_chart";
 import { shortName } from "../names";
 import { Notes } from "../notes";
 import { ShareBar } from "../table/virtual_table";
-import type { Diagnosis } from "./diagnosis";
+import { type Diagnosis, sentence } from "./diagnosis";
 import { FindingCard } from "./finding_card";
 import { StepBars } from "./step_bars";
 import { VerdictCard } from "./verdict_card";
@@ -29,7 +29,7 @@ export function OverviewPane(props: PaneProps): JSX.Element {
     <div class="page overview">
       <VerdictCard overview={found} diagnosis={diagnosis.value} />
       <div class="overview-columns">
-        <div class="stack">
+        <div class="pile">
           <Answered answer={diagnosis}>{(value) => <Findings trace={trace} diagnosis={value} />}</Answered>
           {found.steps.rows.length > 0 && (
             <section class="card">
@@ -57,7 +57,7 @@ export function OverviewPane(props: PaneProps): JSX.Element {
           </div>
           <MemoryCard trace={trace} />
         </div>
-        <aside class="stack">
+        <aside class="pile">
           <DeviceBusy overview={found} />
           <Missing missing={found.missing} />
           <Environment overview={found} />
@@ -70,11 +70,11 @@ export function OverviewPane(props: PaneProps): JSX.Element {
 function Findings(props: { trace: TraceClient; diagnosis: Diagnosis }): JSX.Element {
   const { diagnosis } = props;
   return (
-    <section class="stack" aria-label="Findings">
+    <section class="pile" aria-label="Findings">
       {diagnosis.healthy ? (
         <div class="card healthy">
           <h2>Nothing worth fixing</h2>
-          <p>{diagnosis.why || "No rule found anything that would save a visible part of a step."}</p>
+          <p>{sentence(diagnosis.why || "no rule found anything that would save a visible part of a step")}.</p>
         </div>
       ) : (
         diagnosis.findings.length > 0 && <h2 class="section-title">What to fix, largest first</h2>
@@ -104,6 +104,11 @@ function TopList(props: { title: string; by: string; rows: TopRow[]; pane: strin
         <p class="muted">None in this trace.</p>
       ) : (
         <table class="top-list">
+          <colgroup>
+            <col />
+            <col class="top-count" />
+            <col class="top-total" />
+          </colgroup>
           <thead class="sr-only">
             <tr>
               <th scope="col">Name</th>

@@ -14,6 +14,12 @@ const kMeaning: Record<string, string> = {
   communication: "The GPUs wait for each other: exchanging data takes longer than computing.",
 };
 
+const kMeaningWithoutDevice: Record<string, string> = {
+  overhead: "Calling the operators costs more than what they compute: give each of them more to do.",
+  compute: "The CPU's arithmetic is the limit.",
+  memory: "The CPU spends its time moving data to and from its memory rather than computing.",
+};
+
 const kKnownFrom: Record<string, string> = {
   "timed without recording": "timed on steps that were not recorded",
   "measured while recording": "by the cost of recording as measured in that run",
@@ -26,7 +32,8 @@ export function VerdictCard(props: { overview: Overview; diagnosis: Diagnosis | 
   const { head, rest } = splitVerdict(verdict.text);
   const [what] = rest.split(";");
   const healthy = diagnosis?.healthy ?? false;
-  const meaning = Object.hasOwn(kMeaning, verdict.bound) ? kMeaning[verdict.bound] : "";
+  const meanings = props.overview.deviceBusy.length > 0 ? kMeaning : { ...kMeaning, ...kMeaningWithoutDevice };
+  const meaning = Object.hasOwn(meanings, verdict.bound) ? meanings[verdict.bound] : "";
   return (
     <section class={`card verdict ${healthy ? "is-healthy" : ""}`} aria-labelledby="verdict-title">
       <div class="verdict-words">

@@ -47,7 +47,7 @@ export function SqlPane(props: PaneProps): JSX.Element {
     <div class="page sql">
       <h1 class="sr-only">SQL</h1>
       <div class="sql-columns">
-        <div class="stack">
+        <div class="pile">
           <section class="card">
             <textarea
               class="field query mono"

@@ -44,7 +44,7 @@ function Steps(props: PaneProps & { steps: Overview["steps"] }): JSX.Element {
   const left = steps.rows.find((row) => String(row.step) === first);
   const right = steps.rows.find((row) => String(row.step) === second);
   return (
-    <div class="stack">
+    <div class="pile">
       <section class="card">
         <h2>Where each step goes</h2>
         <StepBars steps={steps} height={230} onStep={usual ? (row) => choose(row.step) : undefined} />
@@ -66,7 +66,7 @@ function Steps(props: PaneProps & { steps: Overview["steps"] }): JSX.Element {
       )}
       <Answered answer={answer}>
         {(report) => (
-          <div class="stack">
+          <div class="pile">
             <Facts facts={report.facts} only={["step_count", "median_ns", "min_ns", "max_ns"]} />
             {report.tables[0] && (
               <section class="card">

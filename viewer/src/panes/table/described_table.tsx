@@ -21,6 +21,7 @@ export interface DescribedTableProps {
   table: Table;
   defaultSort?: string; // `-total_ns`
   hidden?: readonly string[]; // columns shown only when asked for
+  first?: readonly string[]; // columns that come before the others
   place?: PlaceOf | null; // null: rows lead nowhere
   linkColumn?: string;
   maxHeight?: string;
@@ -42,10 +43,14 @@ export function DescribedTable(props: DescribedTableProps): JSX.Element {
   );
   const usual = useMemo(() => usualColumns(table, props.hidden), [table]);
   const shown = chosen === "" ? usual : new Set(chosen.split(","));
-  const positions = useMemo(
-    () => table.columns.flatMap((column, at) => (shown.has(column.name) ? [at] : [])),
-    [table, chosen],
-  );
+  const positions = useMemo(() => {
+    const inOrder = table.columns.flatMap((column, at) => (shown.has(column.name) ? [at] : []));
+    const rank = (at: number) => {
+      const found = props.first?.indexOf(table.columns[at].name) ?? -1;
+      return found < 0 ? table.columns.length + at : found;
+    };
+    return inOrder.sort((a, b) => rank(a) - rank(b));
+  }, [table, chosen]);
   const columns = useMemo(() => positions.map((at) => table.columns[at]), [positions]);
   const place = props.place === undefined ? placesOf(table.columns) : props.place;
   const link = props.linkColumn ?? leadColumn(columns.map((column) => column.name));

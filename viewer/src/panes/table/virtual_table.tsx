@@ -11,10 +11,14 @@ import { formatByKind } from "../../format";
 import { shortName } from "../names";
 import type { PlaceOf } from "./places";
 import type { Sort } from "./rows";
-import { columnWidths, stretchColumn, visibleRows } from "./widths";
+import { columnWidths, pageMeasure, stretchColumn, visibleRows } from "./widths";
 
 const kRowPx = 26;
 const kHeaderPx = 30;
+const kTwistyPx = 18;
+const kIndentPx = 14;
+const kMeasuredRows = 2000;
+const kRoomPx = 260; // a narrow table does not spread over a wide window
 
 export interface TreeRow {
   level: number; // from 0
@@ -45,9 +49,13 @@ export function VirtualTable(props: VirtualTableProps): JSX.Element {
   const [active, setActive] = useState(0);
   const wantsFocus = useRef(false);
 
+  const link = Math.max(0, columns.findIndex((column) => column.name === props.linkColumn));
   const widths = useMemo(() => {
-    const inOrder = rows.length > 2000 ? rows.slice(0, 2000) : rows;
-    return columnWidths(columns, inOrder.map((row) => positions.map((at) => row[at])));
+    const cells = rows.slice(0, kMeasuredRows).map((row) => positions.map((at) => row[at]));
+    const found = columnWidths(columns, cells, pageMeasure());
+    const deepest = tree ? Math.max(0, ...rows.slice(0, kMeasuredRows).map((row) => tree(row).level)) : 0;
+    if (tree) found[link] += kTwistyPx + deepest * kIndentPx;
+    return found;
   }, [columns, rows]);
   const stretch = stretchColumn(columns, widths);
   const total = widths.reduce((sum, width) => sum + width, 0);
@@ -106,12 +114,11 @@ export function VirtualTable(props: VirtualTableProps): JSX.Element {
   };
 
   const { first, end } = visibleRows(rows.length, kRowPx, view.top, view.height);
-  const link = Math.max(0, columns.findIndex((column) => column.name === props.linkColumn));
   return (
     <div
       class="table-box"
       ref={box}
-      style={{ maxHeight: props.maxHeight ?? "70vh" }}
+      style={{ maxHeight: props.maxHeight ?? "70vh", maxWidth: `${total + kRoomPx}px` }}
       onScroll={(event) => setView({ top: event.currentTarget.scrollTop, height: event.currentTarget.clientHeight })}
     >
       <table
@@ -184,9 +191,11 @@ function HeaderCell(props: {
       {onSort ? (
         <button class="sort" onClick={() => onSort(column)} title={`Sort by ${column.label} (${column.name})`}>
           {column.label}
-          <span class="sort-mark" aria-hidden="true">
-            {sorted === "descending" ? "▼" : sorted === "ascending" ? "▲" : ""}
-          </span>
+          {sorted && (
+            <span class="sort-mark" aria-hidden="true">
+              {sorted === "descending" ? "▼" : "▲"}
+            </span>
+          )}
         </button>
       ) : (
         column.label
@@ -224,7 +233,7 @@ function PlainCell(props: { cell: Cell; kind: Column["kind"]; lead: boolean; foc
     return (
       <span class="share-cell" {...lead}>
         <ShareBar percent={cell} />
-        <span>{formatByKind(kind, cell)}</span>
+        <span class="share-text">{formatByKind(kind, cell)}</span>
       </span>
     );
   }
@@ -252,7 +261,7 @@ export function ShareBar(props: { percent: number; class?: string }): JSX.Elemen
 
 function Twisty(props: { state: TreeRow; onToggle: (expand: boolean) => void }): JSX.Element {
   const { level, expanded } = props.state;
-  const style = { marginLeft: `${level * 14}px` };
+  const style = { marginLeft: `${level * kIndentPx}px` };
   if (expanded === null) return <span class="twisty" style={style} aria-hidden="true" />;
   return (
     <button

@@ -6,10 +6,20 @@ const columns = [
   { name: "total_ns", label: "Total", kind: "duration" as const },
 ];
 
+const measure = (text: string) => text.length * 8;
+
+test("a column is as wide as its widest cell or its label", () => {
+  const numbers = [{ name: "n", label: "Count", kind: "number" as const }];
+  const [byLabel] = columnWidths(numbers, [[1]], measure);
+  const [byCell] = columnWidths(numbers, [[1], [1_234_567_890]], measure);
+  expect(byLabel).toBe("Count".length * 8 + 15 + 20);
+  expect(byCell).toBe("1,234,567,890".length * 8 + 20);
+});
+
 test("long text gets a limit, short text a minimum, and the widest text takes what is left", () => {
-  const [long] = columnWidths(columns, [["x".repeat(500), 1]]);
-  const [longest] = columnWidths(columns, [["x".repeat(5000), 1]]);
-  const [short] = columnWidths(columns, [["x", 1]]);
+  const [long] = columnWidths(columns, [["x".repeat(500), 1]], measure);
+  const [longest] = columnWidths(columns, [["x".repeat(5000), 1]], measure);
+  const [short] = columnWidths(columns, [["x", 1]], measure);
   expect(long).toBe(longest);
   expect(short).toBeGreaterThan(60);
   expect(stretchColumn(columns, [long, 80])).toBe(0);

@@ -3,28 +3,42 @@
 import type { Cell, Column } from "../../data/types";
 import { formatByKind } from "../../format";
 
-const kCharPx = 7.2;
-const kPaddingPx = 18;
-const kSortMarkPx = 14;
-const kBarPx = 52;
+const kPaddingPx = 20;
+const kSortMarkPx = 15;
+const kBarPx = 54;
 const kSample = 300;
-const kTextMin = 8;
-const kTextMax = 60;
+const kTextMinPx = 60;
+const kTextMaxPx = 420;
 
-// In px, one per column. Numbers get what they need; text between 8 and 60 characters.
-export function columnWidths(columns: readonly Column[], rows: readonly Cell[][]): number[] {
+// How wide a text is on the screen; headers are bold.
+export type Measure = (text: string, bold: boolean) => number;
+
+// In px, one per column. Numbers get what they need, text up to a limit. Of many rows some are looked at: numbers of a
+// column are much alike.
+export function columnWidths(columns: readonly Column[], rows: readonly Cell[][], measure: Measure): number[] {
   const stride = Math.max(1, Math.floor(rows.length / kSample));
   return columns.map((column, at) => {
-    let longest = 0;
+    let widest = 0;
     for (let i = 0; i < rows.length; i += stride) {
-      longest = Math.max(longest, formatByKind(column.kind, rows[i][at]).length);
+      const text = formatByKind(column.kind, rows[i][at]);
+      widest = Math.max(widest, measure(column.kind === "text" ? text.slice(0, 80) : text, false));
     }
-    if (column.kind === "text") longest = Math.min(kTextMax, Math.max(longest, kTextMin));
+    if (column.kind === "text") widest = Math.min(kTextMaxPx, Math.max(widest, kTextMinPx));
     const bar = column.kind === "percent" ? kBarPx : 0;
-    const content = longest * kCharPx + bar;
-    const header = column.label.length * kCharPx + kSortMarkPx;
-    return Math.ceil(Math.max(content, header) + kPaddingPx);
+    return Math.ceil(Math.max(widest + bar, measure(column.label, true) + kSortMarkPx) + kPaddingPx);
   });
+}
+
+// By the page's font, found out once.
+export function pageMeasure(): Measure {
+  const context = document.createElement("canvas").getContext("2d");
+  const family = getComputedStyle(document.body).fontFamily;
+  const size = getComputedStyle(document.body).fontSize;
+  return (text, bold) => {
+    if (!context) return text.length * 8;
+    context.font = `${bold ? "600 " : ""}${size} ${family}`;
+    return context.measureText(text).width;
+  };
 }
 
 // The column that takes what is left: the widest text, or none.

@@ -7,7 +7,10 @@ import { type Block, placeOf } from "./layout";
 import { kRulerHeight, type Range, type TimelineModel } from "./model";
 import { rulerStepNs, timeToX } from "./view";
 
-export const kLabelFont = '11px system-ui, -apple-system, "Segoe UI", Roboto, "Liberation Sans", sans-serif';
+const kFontFamily = 'system-ui, -apple-system, "Segoe UI", Roboto, "Liberation Sans", sans-serif';
+export const kLabelFont = `11px ${kFontFamily}`;
+const kSmallFont = `9px ${kFontFamily}`;
+const kSmallScale = 9 / 11;
 
 // The page's colours as the canvas needs them; read once a theme.
 export interface Ink {
@@ -27,13 +30,19 @@ const kStepBand = 16;
 const kTickPixels = 90;
 
 export function drawLabels(ctx: CanvasRenderingContext2D, labels: readonly Label[], frame: SliceFrame, ink: Ink): void {
+  let small = false;
   ctx.font = kLabelFont;
   ctx.textBaseline = "middle";
   ctx.textAlign = "left";
-  for (const { x, y, width, name } of labels) {
+  for (const label of labels) {
+    const { x, y, width, name } = label;
     const drawn = drawnName(name, frame);
+    if (label.small !== small) {
+      small = label.small;
+      ctx.font = small ? kSmallFont : kLabelFont;
+    }
     ctx.fillStyle = drawn.matches ? ink.label : ink.muted;
-    const text = fitLabel(name.text, drawn.width, width - 8);
+    const text = fitLabel(name.text, small ? drawn.width * kSmallScale : drawn.width, width - 8);
     if (text) ctx.fillText(text, x + 4, y);
   }
 }

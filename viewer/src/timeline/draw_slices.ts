@@ -5,7 +5,7 @@
 import type { Theme } from "../app/theme";
 import type { NameEntry, TileStore, TileStretch } from "../data/tile_store";
 import { fadedColors, kFadeSteps, type Rgb } from "./colors";
-import type { Block } from "./layout";
+import { type Block, kCompactRowHeight, kRowHeight } from "./layout";
 import type { Raster } from "./raster";
 import { levelFor, type View, visibleTiles } from "./view";
 
@@ -14,6 +14,7 @@ export interface Label {
   y: number; // middle
   width: number;
   name: NameEntry;
+  small: boolean; // in a low row
 }
 
 export interface SlicePaint {
@@ -107,7 +108,7 @@ export function drawLane(
   const rowGap = block.rowHeight >= 8 ? Math.round(dpr) : 0;
   const rowTop = (row: number) => Math.round((y + Math.min(row * block.rowHeight, block.height - block.rowHeight)) * dpr);
   const rowPixels = Math.max(1, Math.round(block.rowHeight * dpr) - rowGap);
-  const withLabels = block.rowHeight >= 12;
+  const withLabels = block.rowHeight >= kCompactRowHeight;
 
   stretchesOf(store, frame, block.lane, state).forEach(({ tile, fromNs, toNs }, nth) => {
     const stretchRight = Math.ceil((toNs - from) * scale);
@@ -146,7 +147,7 @@ export function drawLane(
       const left = Math.max(0, x0) / dpr;
       const width = Math.min(raster.width, x1) / dpr - left;
       const middle = y0 / dpr + block.rowHeight / 2;
-      if (width >= kLabelPixels && middle - 5 >= clipTop && middle + 5 <= clipBottom) labels.push({ x: left, y: middle, width, name });
+      if (width >= kLabelPixels && middle - 5 >= clipTop && middle + 5 <= clipBottom) labels.push({ x: left, y: middle, width, name, small: block.rowHeight < kRowHeight });
     }
   });
 }

@@ -190,6 +190,8 @@ export class TimelineInput {
         return model.nextStep(1);
       case "previous-step":
         return model.nextStep(-1);
+      case "compact":
+        return model.toggleCompact();
       case "search":
         return this.target.focusSearch();
       case "clear":

@@ -10,6 +10,7 @@ export const kTimelineKeys: [string, string][] = [
   ["L", "longest of the same name"],
   ["G ⇧G", "next and previous gap on a device"],
   [", .", "previous and next step"],
+  ["V", "compact rows and back"],
   ["/", "search; Enter and ⇧Enter go to the next and previous hit"],
   ["Esc", "clear range, then selection, then search"],
   ["Ctrl+wheel", "zoom; pinch works, too"],
@@ -35,6 +36,7 @@ export type KeyAction =
   | "next-step"
   | "previous-step"
   | "search"
+  | "compact"
   | "clear";
 
 const kActions: Record<string, KeyAction> = {
@@ -55,6 +57,7 @@ const kActions: Record<string, KeyAction> = {
   ",": "previous-step",
   ".": "next-step",
   "/": "search",
+  v: "compact",
   escape: "clear",
 };
 

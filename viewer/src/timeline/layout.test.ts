@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Lane, Lanes } from "../data/types";
-import { blockAt, kCollapsedHeight, kCounterHeight, kGroupHeight, kRowHeight, type LaneOptions, layOut, placeOf } from "./layout";
+import { blockAt, kCollapsedHeight, kCompactRowHeight, kCounterHeight, kGroupHeight, kRowHeight, type LaneOptions, layOut, placeOf } from "./layout";
 
 const lane = (id: number, group: string, name: string, rows: number): Lane => ({ id, group, kind: "thread", name, rows, slices: 1, firstNs: 0, lastNs: 9, busyNs: 1 });
 const lanes: Lanes = {
@@ -9,7 +9,7 @@ const lanes: Lanes = {
   counters: [{ id: 0, group: "GPU 0", name: "power", unit: "W", min: 0, max: 9 }],
   steps: [],
 };
-const plain: LaneOptions = { filter: "", hidden: new Set(), pinned: new Set(), collapsed: new Set() };
+const plain: LaneOptions = { filter: "", hidden: new Set(), pinned: new Set(), collapsed: new Set(), compact: false };
 const keys = (blocks: { key: string }[]) => blocks.map((block) => block.key);
 
 test("groups hold their lanes, and counters come below them", () => {
@@ -47,6 +47,10 @@ test("a collapsed lane fits all its rows into about one", () => {
   const { scrolled } = layOut(lanes, { ...plain, collapsed: new Set(["l0"]) });
   const block = scrolled[1];
   expect(block.type === "lane" && [block.height, block.rowHeight * 3]).toEqual([kCollapsedHeight, kCollapsedHeight]);
+});
+
+test("compact rows are lower", () => {
+  expect(layOut(lanes, { ...plain, compact: true }).scrolled[1].height).toBe(3 * kCompactRowHeight);
 });
 
 test("a slice in a closed group is placed at the group's heading, one on a hidden lane nowhere", () => {

@@ -6,6 +6,7 @@
 import type { CounterTrack, Lane, Lanes } from "../data/types";
 
 export const kRowHeight = 18;
+export const kCompactRowHeight = 11;
 export const kCollapsedHeight = 20;
 export const kGroupHeight = 24;
 export const kCounterHeight = 40;
@@ -16,6 +17,7 @@ export interface LaneOptions {
   hidden: ReadonlySet<string>; // keys of blocks
   pinned: ReadonlySet<string>;
   collapsed: ReadonlySet<string>; // keys of lanes and groups
+  compact: boolean; // low rows: deep stacks and devices on one screen
 }
 
 export type Block =
@@ -84,9 +86,10 @@ function laneBlock(lane: Lane, options: LaneOptions, y: number): Block {
   const key = laneKey(lane.id);
   const collapsed = options.collapsed.has(key);
   const rows = Math.max(1, lane.rows);
-  const height = collapsed ? kCollapsedHeight : rows * kRowHeight;
+  const open = options.compact ? kCompactRowHeight : kRowHeight;
+  const height = collapsed ? Math.min(kCollapsedHeight, rows * open) : rows * open;
   // Collapsed, all rows share the height of about one; each keeps a pixel or more.
-  const rowHeight = collapsed ? Math.max(1, kCollapsedHeight / rows) : kRowHeight;
+  const rowHeight = collapsed ? Math.max(1, height / rows) : open;
   return { type: "lane", key, y, height, rowHeight, collapsed, pinned: options.pinned.has(key), lane };
 }
 

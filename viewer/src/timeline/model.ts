@@ -50,7 +50,7 @@ export class TimelineModel {
   readonly gap = signal<Gap | null>(null);
   readonly searchText = signal("");
   readonly search = signal<SearchAnswer | null>(null);
-  readonly options = signal<LaneOptions>({ filter: "", hidden: new Set(), pinned: new Set(), collapsed: new Set() });
+  readonly options = signal<LaneOptions>({ filter: "", hidden: new Set(), pinned: new Set(), collapsed: new Set(), compact: false });
   readonly layout = computed(() => layOut(this.lanes, this.options.value));
   readonly error = signal<string | null>(null);
   readonly coarse = signal(false); // a report without finer tiles for what is on the screen
@@ -183,10 +183,12 @@ export class TimelineModel {
 
   // A slice that one jumps to is never on a hidden lane.
   private showLane(lane: Lane): void {
-    const { hidden, filter, collapsed, pinned } = this.options.value;
+    const { hidden, filter, collapsed } = this.options.value;
     if (placeOf(this.layout.value, lane, 0) && !collapsed.has(`g${lane.group}`)) return;
     const drop = (set: ReadonlySet<string>, key: string) => new Set([...set].filter((k) => k !== key));
-    this.options.value = { pinned, hidden: drop(hidden, `l${lane.id}`), collapsed: drop(collapsed, `g${lane.group}`), filter: placeOf(layOut(this.lanes, { pinned, hidden: new Set(), collapsed, filter }), lane, 0) ? filter : "" };
+    const opened = { ...this.options.value, hidden: drop(hidden, `l${lane.id}`), collapsed: drop(collapsed, `g${lane.group}`) };
+    const passes = placeOf(layOut(this.lanes, opened), lane, 0) !== null;
+    this.options.value = { ...opened, filter: passes ? filter : "" };
   }
 
   // ---- Selecting
@@ -411,6 +413,10 @@ export class TimelineModel {
     this.options.value = { ...this.options.value, filter };
   }
 
+  toggleCompact(): void {
+    this.options.value = { ...this.options.value, compact: !this.options.value.compact };
+  }
+
   showAll(): void {
     this.options.value = { ...this.options.value, hidden: new Set(), filter: "" };
   }
@@ -432,8 +438,8 @@ export class TimelineModel {
   }
 
   fromUrl(url: TimelineUrl): void {
-    const { filter, hidden, pinned, collapsed } = url;
-    this.options.value = { filter, hidden, pinned, collapsed };
+    const { filter, hidden, pinned, collapsed, compact } = url;
+    this.options.value = { filter, hidden, pinned, collapsed, compact };
     this.setView(url.view ?? { fromNs: 0, toNs: this.lanes.endNs });
     this.setRange(url.range);
     this.setSearch(url.search);

@@ -12,6 +12,7 @@ const state: TimelineUrl = {
   hidden: new Set(["l1", "c0"]),
   pinned: new Set(["l2"]),
   collapsed: new Set(["gpython, main\\x (1)", "l0"]),
+  compact: true,
 };
 
 const through = (url: TimelineUrl) => {
@@ -24,7 +25,7 @@ test("a link brings the whole view back", () => {
 });
 
 test("the plain view needs no keys", () => {
-  const plain: TimelineUrl = { view: null, scroll: 0, selected: "", range: null, search: "", filter: "", hidden: new Set(), pinned: new Set(), collapsed: new Set() };
+  const plain: TimelineUrl = { view: null, scroll: 0, selected: "", range: null, search: "", filter: "", hidden: new Set(), pinned: new Set(), collapsed: new Set(), compact: false };
   expect(Object.values(toUrlKeys(plain)).every((value) => value === null)).toBe(true);
   expect(through(plain)).toEqual(plain);
 });

@@ -26,6 +26,7 @@ export function toUrlKeys(state: TimelineUrl): Record<string, string | null> {
     hide: list(state.hidden),
     pin: list(state.pinned),
     collapse: list(state.collapsed),
+    rows: state.compact ? "compact" : null,
   };
   return Object.fromEntries(Object.entries(out).map(([key, value]) => [kPrefix + key, value === "" ? null : value]));
 }
@@ -43,6 +44,7 @@ export function fromUrlKeys(keys: Readonly<Record<string, string>>): TimelineUrl
     hidden: parseList(text("hide")),
     pinned: parseList(text("pin")),
     collapsed: parseList(text("collapse")),
+    compact: text("rows") === "compact",
   };
 }
 

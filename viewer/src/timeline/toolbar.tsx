@@ -33,6 +33,9 @@ export function Toolbar(props: { model: TimelineModel; searchField: RefObject<HT
           All
         </button>
       </span>
+      <button class="button" aria-pressed={model.options.value.compact} title="Lower rows (V)" onClick={() => model.toggleCompact()}>
+        Compact
+      </button>
       <span class="spacer" />
       <Shown model={model} />
       <input

@@ -25,23 +25,31 @@ ctest = ctest --test-dir build/$(1) --output-on-failure -j $(JOBS)
 setup: ## install what is missing: apt packages, .venv (quick when nothing is)
 	@tools/setup.sh
 
+# The page is part of the program: it is built first, and again only when its sources changed.
+VIEWER_SOURCES = $(shell find viewer/src viewer/index.html viewer/vite.config.ts viewer/package-lock.json -type f)
+viewer/dist/report.html: $(VIEWER_SOURCES) | setup
+	@npm run --silent --prefix viewer build
+
+.PHONY: viewer
+viewer: viewer/dist/report.html ## the viewer's page, viewer/dist, which the program holds
+
 .PHONY: build
-build: setup ## build/release/firelane and the Python module, optimised
+build: setup viewer ## build/release/firelane and the Python module, optimised
 	@$(call cmake,release)
 
 .PHONY: demo
-demo: setup ## record a small transformer as it trains: table, .lane and Chrome trace, what to type next
+demo: setup viewer ## record a small transformer as it trains: table, .lane and Chrome trace, what to type next
 	@$(call cmake,release)
 	@tools/demo.sh
 
 .PHONY: test
-test: setup ## release build, then all unit tests (ctest) and Python tests (pytest)
+test: setup viewer ## release build, then all unit tests (ctest) and Python tests (pytest)
 	@$(call cmake,release,all bench_load make_trace)
 	@$(call ctest,release)
 	@$(PYTHON) -m pytest -q
 
 .PHONY: check
-check: check-text build check-docs check-sanitizers fuzz-short test ## what CI runs: format, layers, docs, sanitizers, short fuzzing, tests
+check: check-text check-viewer build check-docs check-sanitizers fuzz-short test e2e ## what CI runs: format, layers, docs, viewer, sanitizers, short fuzzing, tests, the viewer in a browser
 
 .PHONY: check-text
 check-text: setup
@@ -49,12 +57,21 @@ check-text: setup
 	@echo "check: layers"; $(PYTHON) tools/check_layers.py
 	@echo "check: changelog"; $(PYTHON) tools/check_changelog.py
 
+.PHONY: check-viewer
+check-viewer: setup ## types and unit tests of the viewer
+	@echo "check: viewer"; npm run --silent --prefix viewer typecheck
+	@npm run --silent --prefix viewer test -- --reporter=dot
+
+.PHONY: e2e
+e2e: build ## the viewer in headless Chromium against the built program; pictures in viewer/e2e/artefacts
+	@echo "check: viewer in a browser"; node viewer/e2e/run.mjs
+
 .PHONY: check-docs
 check-docs: build
 	@echo "check: documents"; $(PYTHON) tools/regen_docs.py
 
 .PHONY: check-sanitizers
-check-sanitizers: setup
+check-sanitizers: setup viewer
 	@echo "check: tests with address and undefined-behaviour sanitizers"
 	@$(call cmake,dev)
 	@$(call ctest,dev)
@@ -63,7 +80,7 @@ check-sanitizers: setup
 	@$(call ctest,tsan) -R '^($(subst $(space),|,$(THREADED_ROOMS)))[.]'
 
 .PHONY: fuzz-short
-fuzz-short: setup
+fuzz-short: setup viewer
 	@$(call cmake,dev,fuzz_targets)
 	@tools/fuzz.sh 20 -seed=1
 

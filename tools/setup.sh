@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs what the project needs on a bare Debian 12: apt packages that are missing, and .venv with the packages of
-# tools/requirements.txt. Idempotent; takes a fraction of a second when nothing is missing. Runs as root or with sudo.
+# Installs what the project needs on a bare Debian 12: apt packages that are missing, .venv with the packages of
+# tools/requirements.txt, and viewer/node_modules with those of its lock file. Idempotent; takes a fraction of a second when nothing is missing. Runs as root or with sudo.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -27,6 +27,9 @@ for package in "${apt_packages[@]}"; do
   status=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)
   [ "$status" = installed ] || missing+=("$package")
 done
+# By what they bring: Node may come from elsewhere (then npm is in the same package), Chromium under another name.
+command -v npm >/dev/null || missing+=(nodejs npm)
+command -v chromium >/dev/null || [ -n "${CHROMIUM:-}" ] || missing+=(chromium)
 if [ "${#missing[@]}" -gt 0 ]; then
   echo "setup: installing ${missing[*]}" >&2
   command -v apt-get >/dev/null || {
@@ -59,5 +62,14 @@ if [ ! -x .venv/bin/python ] || [ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ]; 
   echo "setup: installing tools/requirements.txt into .venv (torch is large: this takes minutes once)" >&2
   [ -x .venv/bin/python ] || python3 -m venv .venv
   .venv/bin/python -m pip install --quiet --disable-pip-version-check -r tools/requirements.txt >&2
+  printf '%s\n' "$wanted" >"$stamp"
+fi
+
+# The viewer's packages, when the lock file is another than the one installed.
+stamp=viewer/node_modules/firelane-lock.stamp
+wanted=$(node --version; sha256sum <viewer/package-lock.json)
+if [ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ]; then
+  echo "setup: installing viewer/node_modules" >&2
+  npm ci --prefix viewer --no-audit --no-fund --loglevel=error >&2
   printf '%s\n' "$wanted" >"$stamp"
 fi

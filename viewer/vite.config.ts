@@ -49,5 +49,11 @@ export default defineConfig(({ mode }) => ({
     emptyOutDir: mode !== "report",
     rollupOptions: { output: { inlineDynamicImports: true } },
   },
+  // `FIRELANE=http://127.0.0.1:PORT npm run dev`: the page from here, reloading as files change, the data from a running
+  // `firelane view --no-open`. Open it with that one's token: http://127.0.0.1:5173/?token=...
+  server: {
+    host: "127.0.0.1",
+    proxy: process.env.FIRELANE ? { "/api": { target: process.env.FIRELANE, changeOrigin: true } } : undefined,
+  },
   test: { environment: "node", include: ["src/**/*.test.ts"] },
 }));

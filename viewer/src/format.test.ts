@@ -41,4 +41,5 @@ test("marks of a ruler have as many digits as tell neighbours apart", () => {
   expect(formatTime(20_000_000, 5_000_000)).toBe("20 ms");
   expect(formatTime(0, 1_000_000)).toBe("0 ms");
   expect(formatTime(1_500_000_000, 500_000_000)).toBe("1.5 s");
+  expect(formatTime(500_000_000, 500_000_000, 1_500_000_000)).toBe("0.5 s");
 });

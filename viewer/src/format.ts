@@ -66,15 +66,15 @@ export function formatNumber(value: Maybe): string {
   return value.toLocaleString("en-US", { maximumFractionDigits: decimals });
 }
 
-// A time on the ruler, precise to `stepNs`: 12.345 ms. All marks of one ruler share the unit of the step's order.
-export function formatTime(ns: number, stepNs: number): string {
+// A time, precise to `stepNs`: 12.345 ms. Marks of one ruler share a unit by giving the same `unitOfNs`.
+export function formatTime(ns: number, stepNs: number, unitOfNs = ns): string {
   const units: [number, string][] = [
     [1e9, "s"],
     [1e6, "ms"],
     [1e3, "us"],
     [1, "ns"],
   ];
-  const size = Math.max(Math.abs(ns), stepNs);
+  const size = Math.max(Math.abs(unitOfNs), stepNs);
   const [factor, unit] = units.find(([f]) => size >= f) ?? [1, "ns"];
   const decimals = Math.max(0, Math.min(9, Math.ceil(Math.log10(factor / Math.max(stepNs, 1e-9)) - 1e-9)));
   return `${(ns / factor).toFixed(decimals)} ${unit}`;

@@ -9,8 +9,8 @@ import { rulerStepNs, timeToX } from "./view";
 
 const kFontFamily = 'system-ui, -apple-system, "Segoe UI", Roboto, "Liberation Sans", sans-serif';
 export const kLabelFont = `11px ${kFontFamily}`;
-const kSmallFont = `9px ${kFontFamily}`;
-const kSmallScale = 9 / 11;
+const kSmallFont = `10px ${kFontFamily}`;
+const kSmallScale = 10 / 11;
 
 // The page's colours as the canvas needs them; read once a theme.
 export interface Ink {
@@ -43,7 +43,7 @@ export function drawLabels(ctx: CanvasRenderingContext2D, labels: readonly Label
     }
     ctx.fillStyle = drawn.matches ? ink.label : ink.muted;
     const text = fitLabel(name.text, small ? drawn.width * kSmallScale : drawn.width, width - 8);
-    if (text) ctx.fillText(text, x + 4, y);
+    if (text) ctx.fillText(text, x + 4, y, width - 8);
   }
 }
 
@@ -56,11 +56,12 @@ export function drawRuler(ctx: CanvasRenderingContext2D, model: TimelineModel, i
   ctx.textBaseline = "middle";
   drawSteps(ctx, model, ink);
   const step = rulerStepNs(view, width, kTickPixels);
+  const lastNs = Math.min(view.toNs, model.lanes.endNs);
   ctx.fillStyle = ink.muted;
-  for (let n = Math.ceil(Math.max(0, view.fromNs) / step); n * step <= Math.min(view.toNs, model.lanes.endNs); ++n) {
+  for (let n = Math.ceil(Math.max(0, view.fromNs) / step); n * step <= lastNs; ++n) {
     const x = Math.round(timeToX(view, width, n * step));
     ctx.fillRect(x, kRulerHeight - 6, 1, 6);
-    ctx.fillText(formatTime(n * step, step), x + 4, kRulerHeight - 10);
+    ctx.fillText(formatTime(n * step, step, lastNs), x + 4, kRulerHeight - 10);
   }
   ctx.fillStyle = ink.border;
   ctx.fillRect(0, kRulerHeight - 1, width, 1);

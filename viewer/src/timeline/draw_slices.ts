@@ -41,7 +41,7 @@ export interface DrawnState {
 }
 
 const kLabelPixels = 26;
-const kLeastFade = 5;
+const kLeastFade = 7;
 const kLeftAside = 4;
 
 interface DrawnName {

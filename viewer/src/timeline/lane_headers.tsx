@@ -16,7 +16,9 @@ export function LaneHeaders(props: { model: TimelineModel; blocks: readonly Bloc
     <>
       {near.map((block) => (
         <div key={block.key} class={`lane-header ${block.type}`} style={{ top: `${block.y}px`, height: `${block.height}px` }}>
-          <Header model={model} block={block} />
+          <div class="lane-header-line">
+            <Header model={model} block={block} />
+          </div>
         </div>
       ))}
     </>

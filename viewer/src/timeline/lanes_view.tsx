@@ -146,7 +146,7 @@ export function LanesView(props: { model: TimelineModel; focusSearch: () => void
         model.requestDraw();
       }}
     >
-      <div class="lanes-content" style={{ height: `${top + layout.height + 40}px` }}>
+      <div class="lanes-content" style={{ height: `${top + layout.height + 40}px`, "--lanes-top": `${top}px` }}>
         <div class="lanes-fixed">
           <canvas
             ref={canvas}

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Lane, Lanes } from "../data/types";
-import { blockAt, kCollapsedHeight, kCompactRowHeight, kCounterHeight, kGroupHeight, kRowHeight, type LaneOptions, layOut, placeOf } from "./layout";
+import { blockAt, compactAtFirst, kCollapsedHeight, kCompactRowHeight, kCounterHeight, kGroupHeight, kRowHeight, type LaneOptions, layOut, placeOf } from "./layout";
 
 const lane = (id: number, group: string, name: string, rows: number): Lane => ({ id, group, kind: "thread", name, rows, slices: 1, firstNs: 0, lastNs: 9, busyNs: 1 });
 const lanes: Lanes = {
@@ -51,6 +51,11 @@ test("a collapsed lane fits all its rows into about one", () => {
 
 test("compact rows are lower", () => {
   expect(layOut(lanes, { ...plain, compact: true }).scrolled[1].height).toBe(3 * kCompactRowHeight);
+});
+
+test("rows are low at first where there are many", () => {
+  expect(compactAtFirst(lanes)).toBe(false);
+  expect(compactAtFirst({ ...lanes, lanes: [lane(0, "g", "deep", 40)] })).toBe(true);
 });
 
 test("a slice in a closed group is placed at the group's heading, one on a hidden lane nowhere", () => {

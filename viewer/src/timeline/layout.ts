@@ -6,11 +6,12 @@
 import type { CounterTrack, Lane, Lanes } from "../data/types";
 
 export const kRowHeight = 18;
-export const kCompactRowHeight = 11;
+export const kCompactRowHeight = 12;
 export const kCollapsedHeight = 20;
 export const kGroupHeight = 24;
 export const kCounterHeight = 40;
 const kLaneGap = 5;
+const kManyRows = 30;
 
 export interface LaneOptions {
   filter: string; // part of a lane's or group's name, any case
@@ -41,6 +42,11 @@ export function counterKey(track: number): string {
 }
 export function groupKey(name: string): string {
   return `g${name}`;
+}
+
+// Whether rows are low unless the user says otherwise: with many, threads and devices would not be on one screen.
+export function compactAtFirst(lanes: Lanes): boolean {
+  return lanes.lanes.reduce((rows, lane) => rows + Math.max(1, lane.rows), 0) > kManyRows;
 }
 
 export function layOut(lanes: Lanes, options: LaneOptions): Layout {
@@ -87,7 +93,7 @@ function laneBlock(lane: Lane, options: LaneOptions, y: number): Block {
   const collapsed = options.collapsed.has(key);
   const rows = Math.max(1, lane.rows);
   const open = options.compact ? kCompactRowHeight : kRowHeight;
-  const height = collapsed ? Math.min(kCollapsedHeight, rows * open) : rows * open;
+  const height = collapsed ? kCollapsedHeight : Math.max(kRowHeight, rows * open);
   // Collapsed, all rows share the height of about one; each keeps a pixel or more.
   const rowHeight = collapsed ? Math.max(1, height / rows) : open;
   return { type: "lane", key, y, height, rowHeight, collapsed, pinned: options.pinned.has(key), lane };
@@ -122,7 +128,7 @@ export function placeOf(layout: Layout, lane: Lane, row: number): { y: number; h
   for (const blocks of [layout.pinned, layout.scrolled]) {
     for (const block of blocks) {
       if (block.type === "lane" && block.lane.id === lane.id) {
-        const y = block.y + Math.min(row * block.rowHeight, block.height - block.rowHeight);
+        const y = block.y + Math.min(row * block.rowHeight, Math.max(0, block.height - block.rowHeight));
         return { y, height: block.rowHeight, pinned: block.pinned };
       }
     }

@@ -12,7 +12,7 @@ import { parseTiles } from "../data/tiles";
 import type { FoundSlice, Gap, Lane, Lanes, Report, SearchAnswer, SliceDetail } from "../data/types";
 import { formatDuration } from "../format";
 import { CounterLoader } from "./counter_loader";
-import { type LaneOptions, layOut, placeOf } from "./layout";
+import { compactAtFirst, type LaneOptions, layOut, placeOf } from "./layout";
 import { kWholeTrace, type TimelineUrl } from "./timeline_url";
 import { betweenViews, clampView, fitView, levelFor, panView, revealView, type View, visibleTiles, zoomView } from "./view";
 
@@ -69,6 +69,7 @@ export class TimelineModel {
     private readonly animate: boolean,
   ) {
     for (const lane of lanes.lanes) this.laneOf.set(lane.id, lane);
+    this.options.value = { ...this.options.value, compact: compactAtFirst(lanes) };
     this.view = clampView({ fromNs: 0, toNs: lanes.endNs }, lanes.endNs);
     const rootLevel = this.rootLevel(1024);
     this.maxLevel = rootLevel + 4;
@@ -434,12 +435,13 @@ export class TimelineModel {
       range: this.range.value,
       search: this.searchText.value,
       ...this.options.value,
+      compact: this.options.value.compact === compactAtFirst(this.lanes) ? null : this.options.value.compact,
     };
   }
 
   fromUrl(url: TimelineUrl): void {
     const { filter, hidden, pinned, collapsed, compact } = url;
-    this.options.value = { filter, hidden, pinned, collapsed, compact };
+    this.options.value = { filter, hidden, pinned, collapsed, compact: compact ?? compactAtFirst(this.lanes) };
     this.setView(url.view ?? { fromNs: 0, toNs: this.lanes.endNs });
     this.setRange(url.range);
     this.setSearch(url.search);

@@ -25,7 +25,7 @@ test("a link brings the whole view back", () => {
 });
 
 test("the plain view needs no keys", () => {
-  const plain: TimelineUrl = { view: null, scroll: 0, selected: "", range: null, search: "", filter: "", hidden: new Set(), pinned: new Set(), collapsed: new Set(), compact: false };
+  const plain: TimelineUrl = { view: null, scroll: 0, selected: "", range: null, search: "", filter: "", hidden: new Set(), pinned: new Set(), collapsed: new Set(), compact: null };
   expect(Object.values(toUrlKeys(plain)).every((value) => value === null)).toBe(true);
   expect(through(plain)).toEqual(plain);
 });

@@ -5,7 +5,8 @@ import type { View } from "./view";
 
 export const kWholeTrace = null;
 
-export interface TimelineUrl extends LaneOptions {
+export interface TimelineUrl extends Omit<LaneOptions, "compact"> {
+  compact: boolean | null; // null: as at first
   view: View | null; // null: the whole trace
   scroll: number;
   selected: string; // a ref, or ""
@@ -26,7 +27,7 @@ export function toUrlKeys(state: TimelineUrl): Record<string, string | null> {
     hide: list(state.hidden),
     pin: list(state.pinned),
     collapse: list(state.collapsed),
-    rows: state.compact ? "compact" : null,
+    rows: state.compact === null ? null : state.compact ? "compact" : "tall",
   };
   return Object.fromEntries(Object.entries(out).map(([key, value]) => [kPrefix + key, value === "" ? null : value]));
 }
@@ -44,7 +45,7 @@ export function fromUrlKeys(keys: Readonly<Record<string, string>>): TimelineUrl
     hidden: parseList(text("hide")),
     pinned: parseList(text("pin")),
     collapsed: parseList(text("collapse")),
-    compact: text("rows") === "compact",
+    compact: text("rows") === "" ? null : text("rows") === "compact",
   };
 }
 

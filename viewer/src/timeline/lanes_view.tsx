@@ -104,12 +104,13 @@ export function LanesView(props: { model: TimelineModel; focusSearch: () => void
       },
     });
 
-    model.scrollTo = (y) => {
+    model.scrollBox = (y) => {
       // The box may not have its new height yet.
       requestAnimationFrame(() => {
         if (box.current) box.current.scrollTop = y;
       });
     };
+    model.scrollBox(model.scrollY.value);
     const resize = new ResizeObserver(() => {
       model.width = Math.max(50, box.current!.clientWidth - kHeaderWidth);
       model.height = Math.max(50, box.current!.clientHeight);
@@ -128,7 +129,7 @@ export function LanesView(props: { model: TimelineModel; focusSearch: () => void
       resize.disconnect();
       input.dispose();
       model.requestDraw = () => {};
-      model.scrollTo = () => {};
+      model.scrollBox = () => {};
       cancelAnimationFrame(scheduled);
     };
   }, [model]);
@@ -176,7 +177,7 @@ function Tooltip(props: { tip: Tip }): JSX.Element {
   const left = Math.min(x + 14, window.innerWidth - 340);
   const place = y > window.innerHeight - 140 ? { bottom: `${window.innerHeight - y + 10}px` } : { top: `${y + 16}px` };
   return (
-    <div class="tooltip" role="presentation" style={{ left: `${left}px`, ...place }}>
+    <div class="timeline-tip" role="presentation" style={{ left: `${left}px`, ...place }}>
       <strong>{title}</strong>
       {lines.map(([label, value]) => (
         <div key={label}>

@@ -82,7 +82,7 @@ export function Minimap(props: { model: TimelineModel }): JSX.Element {
     model.setView({ fromNs: atNs - half, toNs: atNs + half });
   };
   return (
-    <div class="minimap">
+    <div class="timeline-minimap">
       <span class="minimap-label muted" style={{ width: `${kHeaderWidth}px` }}>
         Whole trace
       </span>

@@ -32,10 +32,10 @@ export class TimelineModel {
   readonly laneOf = new Map<number, Lane>();
   readonly maxLevel: number;
 
-  // Set by the canvas: its size and where it is scrolled to.
+  // Set by the canvas: its size, and how to scroll it.
   width = 800;
   height = 400;
-  scrollTo: (y: number) => void = () => {};
+  scrollBox: (y: number) => void = () => {};
   requestDraw: () => void = () => {};
   announce = signal("");
 
@@ -169,6 +169,11 @@ export class TimelineModel {
   reveal(place: { startNs: number; durationNs: number; lane?: number; row?: number }): void {
     this.setView(revealView(this.target, place.startNs, place.durationNs, this.lanes.endNs), { animate: true });
     if (place.lane !== undefined) this.scrollToRow(place.lane, place.row ?? 0);
+  }
+
+  private scrollTo(y: number): void {
+    this.scrollY.value = y;
+    this.scrollBox(y);
   }
 
   private scrollToRow(laneId: number, row: number): void {

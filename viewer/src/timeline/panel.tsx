@@ -17,7 +17,7 @@ export function Panel(props: { model: TimelineModel }): JSX.Element | null {
   const range = model.range.value;
   if (!slice && !gap && !range) return null;
   return (
-    <aside class="panel" aria-label="Selection" tabIndex={0}>
+    <aside class="timeline-panel" aria-label="Selection" tabIndex={0}>
       {range && <RangePanel model={model} range={range} report={model.rangeReport.value} />}
       {gap && (
         <Section title="Gap" onClose={() => model.select(null)}>
@@ -38,7 +38,7 @@ export function Panel(props: { model: TimelineModel }): JSX.Element | null {
 
 export function Section(props: { title: string; onClose?: () => void; children: ComponentChildren }): JSX.Element {
   return (
-    <section class="panel-section">
+    <section class="timeline-section">
       <header>
         <h2>{props.title}</h2>
         {props.onClose && (
@@ -54,7 +54,7 @@ export function Section(props: { title: string; onClose?: () => void; children: 
 
 export function Facts(props: { rows: [string, ComponentChildren][] }): JSX.Element {
   return (
-    <dl class="facts">
+    <dl class="slice-facts">
       {props.rows.map(([label, value]) => (
         <div key={label}>
           <dt>{label}</dt>
@@ -111,7 +111,7 @@ function SlicePanel(props: { model: TimelineModel; slice: FoundSlice; detail: Sl
       {detail && detail.stack.length > 0 && (
         <>
           <h3>Stack</h3>
-          <ol class="stack mono">
+          <ol class="slice-stack mono">
             {detail.stack.map((line, i) => (
               <li key={i}>{line}</li>
             ))}
@@ -244,7 +244,7 @@ function Args(props: { args: Record<string, unknown> }): JSX.Element | null {
   return (
     <>
       <h3>Args</h3>
-      <dl class="facts args">
+      <dl class="slice-facts slice-args">
         {entries.map(([key, value]) => (
           <div key={key}>
             <dt>{key}</dt>

@@ -45,7 +45,7 @@ function Timeline(props: PaneProps & { lanes: Lanes }): JSX.Element {
       <Toolbar model={model} searchField={searchField} />
       {model.error.value && <ErrorBox text={model.error.value} />}
       {model.coarse.value && (
-        <p class="notice" role="status">
+        <p class="timeline-notice" role="status">
           This report holds no finer detail here: open the trace with <code>firelane view</code> to look closer.
         </p>
       )}

@@ -36,7 +36,7 @@ export function Toolbar(props: { model: TimelineModel; searchField: RefObject<HT
       <button class="button" aria-pressed={model.options.value.compact} title="Lower rows (V)" onClick={() => model.toggleCompact()}>
         Compact
       </button>
-      <span class="spacer" />
+      <span class="timeline-spacer" />
       <Shown model={model} />
       <input
         class="field lane-filter"
@@ -59,7 +59,7 @@ function Search(props: { model: TimelineModel; field: RefObject<HTMLInputElement
   const go = (direction: 1 | -1) => void model.find(text, direction);
   return (
     <span
-      class="search"
+      class="timeline-search"
       role="search"
       onFocusCapture={() => setOpen(true)}
       onBlurCapture={(event) => {
@@ -159,7 +159,7 @@ function StepChooser(props: { model: TimelineModel }): JSX.Element | null {
 function Shown(props: { model: TimelineModel }): JSX.Element {
   props.model.viewChanged.value;
   const { fromNs, toNs } = props.model.view;
-  return <span class="muted shown">{formatDuration(toNs - fromNs)} shown</span>;
+  return <span class="muted timeline-shown">{formatDuration(toNs - fromNs)} shown</span>;
 }
 
 function HiddenLanes(props: { model: TimelineModel }): JSX.Element | null {

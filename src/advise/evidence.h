@@ -32,16 +32,18 @@ class Evidence {
     if (!case_.in_window(host.start_ns[row])) return;
     high_.host.push_back({.lane = host.lane[row], .start_ns = host.start_ns[row], .end_ns = host.end_ns(row)});
   }
-  // A call that takes time itself: at worst half, at best all of it is saved.
-  void add_call(Row row) {
+  // A call, or an operator on the CPU, that takes time itself: `keep_low` (at worst) to `keep_high` (at best) of it
+  // stays.
+  void add_call(Row row, double keep_low = 0.5, double keep_high = 0) {
     const HostSlices& host = case_.model.host_slices;
     if (!case_.in_window(host.start_ns[row])) return;
     rows_.push_back({row, false});
     total_ns_ += host.duration_ns[row];
     const HostCut cut{.lane = host.lane[row], .start_ns = host.start_ns[row], .end_ns = host.end_ns(row)};
-    high_.host.push_back(cut);
     low_.host.push_back(cut);
-    low_.host.back().keep = 0.5;
+    low_.host.back().keep = keep_low;
+    high_.host.push_back(cut);
+    high_.host.back().keep = keep_high;
   }
 
   bool empty() const { return rows_.empty(); }

@@ -1,7 +1,10 @@
 // The host in the way of the device: launches, waits, garbage collection, and recording itself.
+#include <algorithm>
+
 #include "advise/host_evidence.h"
 #include "advise/rule.h"
 #include "advise/text.h"
+#include "analyze/dispatch.h"
 
 namespace firelane {
 
@@ -10,19 +13,36 @@ namespace {
 constexpr std::initializer_list<Activity> kDispatch = {Activity::kOp, Activity::kLaunch, Activity::kCall,
                                                        Activity::kPython, Activity::kUnrecorded};
 
+// Without a device operators compute themselves: only what calling them costs can go.
+WhatIf less_dispatch(const Case& the_case, double keep) {
+  if (the_case.has_device_work) return {.host = cuts_of(the_case, kDispatch, keep)};
+  WhatIf change;
+  const HostChain& chain = the_case.study->host.chains[0];
+  const std::vector<double> dispatch = dispatch_shares(the_case.model, chain, the_case.window);
+  for (size_t i = 0; i < dispatch.size(); ++i) {
+    if (dispatch[i] == 0) continue;
+    const HostSegment& segment = chain.segments[i];
+    const double kept = 1 - (1 - keep) * dispatch[i];
+    change.host.push_back({chain.lanes[0], std::max(segment.start_ns, the_case.window.start_ns),
+                           std::min(segment.end_ns, the_case.window.end_ns), kept});
+  }
+  return change;
+}
+
 std::vector<Finding> find_overhead(const Case& the_case) {
   const Study& study = *the_case.study;
+  if (!the_case.has_device_work && study.bound.limit != Limit::kOverhead) return {};
   // A graph or compiled code leaves about a tenth of the host's work; half is what a larger batch or
   // partial compilation gives.
-  const WhatIf less{.host = cuts_of(the_case, kDispatch, 0.6)};
-  const WhatIf least{.host = cuts_of(the_case, kDispatch, 0.1)};
+  const WhatIf less = less_dispatch(the_case, 0.6);
+  const WhatIf least = less_dispatch(the_case, 0.1);
   const auto on_path = [&](PathClass path_class) {
     return study.per_step(study.path.by_class[static_cast<size_t>(path_class)]);
   };
   Finding finding{.id = "launch-overhead"};
   finding.cost_ns = on_path(PathClass::kHost) + on_path(PathClass::kLatency);
+  if (!the_case.has_device_work) finding.cost_ns = the_case.gain_ns(less_dispatch(the_case, 0));
   finding.share_of_step = the_case.share_of_step(finding.cost_ns);
-  if (!the_case.has_device_work && study.bound.limit != Limit::kOverhead) return {};
   // A slow recorder looks like a slow host: the lower end is what remains if it cost the most that is likely.
   finding.gain = {std::min(study.sure_gain_ns(less), the_case.gain_ns(less)), the_case.gain_ns(least)};
   finding.events = study.launches.calls;
@@ -138,6 +158,43 @@ std::vector<Finding> find_gc(const Case& the_case) {
   return {finding};
 }
 
+// Long stretches without any operator: files, logs, plots, data that is not loaded by a DataLoader.
+std::vector<Finding> find_host_code(const Case& the_case) {
+  const Model& model = the_case.model;
+  const Study& study = *the_case.study;
+  if (study.host.chains.empty() || study.steps.source == StepSource::kWholeTrace) return {};
+  const HostChain& chain = study.host.chains[0];
+  std::vector<CodeStretch> stretches = stretches_between_ops(chain, the_case.window);
+  std::erase_if(stretches, [](const CodeStretch& each) { return each.end_ns - each.start_ns < kBetweenOpsNs; });
+  // Once in many steps is a slow step, and has its own finding.
+  if (static_cast<int64_t>(stretches.size()) * 2 < the_case.step_count) return {};
+  std::sort(stretches.begin(), stretches.end(),
+            [](const CodeStretch& a, const CodeStretch& b) { return a.end_ns - a.start_ns > b.end_ns - b.start_ns; });
+  WhatIf change;
+  Finding finding{.id = "host-code"};
+  for (const CodeStretch& each : stretches) {
+    change.host.push_back({chain.lanes[0], each.start_ns, each.end_ns, 0});
+    finding.cost_ns += each.end_ns - each.start_ns;
+    if (finding.ranges.size() < kEvidenceRanges) finding.ranges.push_back({each.start_ns, each.end_ns});
+  }
+  finding.cost_ns = study.per_step(finding.cost_ns);
+  finding.share_of_step = the_case.share_of_step(finding.cost_ns);
+  finding.gain.high_ns = the_case.gain_ns(change);
+  finding.gain.low_ns = finding.gain.high_ns / 2;
+  finding.events = static_cast<int64_t>(stretches.size());
+  const Row function = stretches.front().slice;
+  finding.title = "the program does something else than calling operators for " + short_time(finding.cost_ns) +
+                  " of each step (" + short_percent(finding.share_of_step) + ")" +
+                  (function == kNoRow ? "" : ", most in " + std::string(model.text(model.host_slices.name[function])));
+  if (function != kNoRow) finding.slices.push_back({.row = function, .on_device = false});
+  finding.try_text = "do it less often, in another thread or process, or load data by a DataLoader with workers";
+  finding.try_code = "if step % 100 == 0: log(...)  # files, plots and logs not in every step";
+  finding.confidence = function == kNoRow ? Confidence::kMedium : Confidence::kHigh;
+  if (function == kNoRow) finding.surer_by = "record with with_stack=True, to see which function it is";
+  finding.part_of = "overhead";
+  return {finding};
+}
+
 std::vector<Finding> find_recorder(const Case& the_case) {
   const RecordingUndone& undone = the_case.study->undone;
   Finding finding{.id = "recording-distorts", .cost_ns = undone.recorded_ns - undone.step_ns};
@@ -187,6 +244,13 @@ std::vector<Rule> host_rules() {
        "What to do: gc.freeze() after building the model, gc.disable(), and gc.collect() every so many steps.\n\n"
        "When not: programs that create reference cycles with tensors in them grow without collection.",
        find_gc},
+      {"host-code", "host", 0.10, true,
+       "For a millisecond or more at a time the training thread calls no operator: it reads files, writes logs, "
+       "draws,\n"
+       "sleeps, or works on data in plain Python. Meanwhile nothing is computed or launched.\n\n"
+       "What to do: not in every step; in another thread or process; data by a DataLoader with workers.\n\n"
+       "When not: with_stack=True shows which function it is; some of them are why the program runs.",
+       find_host_code},
       {"recording-distorts", "host", 0.15, false,
        "The profiler itself takes time for every operator, call, allocation and Python function. That makes the host "
        "look\n"

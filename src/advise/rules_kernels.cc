@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "advise/evidence.h"
+#include "advise/on_cpu.h"
 #include "advise/rule.h"
 #include "analyze/copies.h"
 #include "analyze/device_peaks.h"
@@ -112,6 +113,7 @@ bool is_batched_matmul(std::string_view name) {
 
 // Softmax between two batched matmuls: attention done by hand.
 std::vector<Finding> find_unfused_attention(const Case& the_case) {
+  if (!the_case.has_device_work) return cpu_unfused_attention(the_case);
   const Model& model = the_case.model;
   const DeviceSlices& device = model.device_slices;
   Evidence evidence(the_case);
@@ -169,6 +171,7 @@ Row outermost_aten(const Model& model, Row op) {
 }
 
 std::vector<Finding> find_unfused_chains(const Case& the_case) {
+  if (!the_case.has_device_work) return cpu_unfused_chains(the_case);
   const Model& model = the_case.model;
   const FusionTable table = fusion_table(model);
   Evidence evidence(the_case);
@@ -242,8 +245,12 @@ std::vector<Finding> find_conv_bias(const Case& the_case) {
   return {finding};
 }
 
-// Device work of these ops.
+// Device work of these ops; without a device, the ops themselves with what was called to make the copy.
 void add_work_of(const Case& the_case, const std::vector<Row>& ops, double keep_low, Evidence& evidence) {
+  if (!the_case.has_device_work) {
+    for (const Row op : ops) evidence.add_call(asked_copy(the_case.model, op), keep_low, 0);
+    return;
+  }
   const std::unordered_set<Row> wanted(ops.begin(), ops.end());
   const DeviceSlices& device = the_case.model.device_slices;
   for (Row row = 0; row < device.size(); ++row) {
@@ -327,7 +334,7 @@ std::vector<Rule> kernels_rules() {
        "(norms, "
        "softmax, losses), and let autocast decide elsewhere.",
        find_casts},
-      {"layout-copies", "kernels", 0.03, true,
+      {"layout-copies", "kernels", 0.05, true,
        "Copies that change only the order of elements in memory: .contiguous(), .reshape() of a transposed tensor, "
        "clone(). "
        "Some are needed once; in every step and layer they usually come from a layout that does not suit the ops.",

@@ -10,13 +10,14 @@ namespace firelane {
 
 namespace {
 
-constexpr double kNearLimit = 0.90;      // of the device's memory
-constexpr double kSpikeShare = 0.25;     // of the peak
-constexpr double kCachedShare = 0.30;    // of what is reserved
-constexpr double kMuchReserved = 0.50;   // of the device's memory: below that, waste does not matter
-constexpr double kRoomShare = 0.50;      // of the device's memory in use at most
-constexpr double kIdleShare = 0.30;      // of a step
-constexpr int64_t kLeakBytes = 1 << 20;  // per step
+constexpr double kNearLimit = 0.90;        // of the device's memory
+constexpr double kSpikeShare = 0.25;       // of the peak
+constexpr int64_t kSpikeBytes = 32 << 20;  // less is no trouble anywhere
+constexpr double kCachedShare = 0.30;      // of what is reserved
+constexpr double kMuchReserved = 0.50;     // of the device's memory: below that, waste does not matter
+constexpr double kRoomShare = 0.50;        // of the device's memory in use at most
+constexpr double kIdleShare = 0.30;        // of a step
+constexpr int64_t kLeakBytes = 1 << 20;    // per step
 
 std::string mib(int64_t bytes) { return std::to_string((bytes + (1 << 19)) >> 20) + " MiB"; }
 
@@ -26,14 +27,22 @@ double share(int64_t part, int64_t whole) {
 
 std::string percent(double part) { return std::to_string(static_cast<int64_t>(part * 100 + 0.5)) + "%"; }
 
+// The devices; without any, the CPU.
 template <typename Look>
-std::vector<Finding> for_gpus(const Case& the_case, const Look& look) {
+std::vector<Finding> for_devices(const Case& the_case, const Look& look) {
   std::vector<Finding> findings;
   if (the_case.model.memory_events.size() == 0) return findings;
   for (const DeviceMemory& device : memory_report(the_case.model).devices) {
-    if (device.device_type != 0) look(device, findings);
+    if (device.device_type != 0 || !the_case.has_device_work) look(device, findings);
   }
   return findings;
+}
+
+template <typename Look>
+std::vector<Finding> for_gpus(const Case& the_case, const Look& look) {
+  return for_devices(the_case, [&](const DeviceMemory& device, std::vector<Finding>& findings) {
+    if (device.device_type != 0) look(device, findings);
+  });
 }
 
 std::vector<Finding> find_near_limit(const Case& the_case) {
@@ -55,10 +64,10 @@ std::vector<Finding> find_near_limit(const Case& the_case) {
 }
 
 std::vector<Finding> find_spike(const Case& the_case) {
-  return for_gpus(the_case, [&](const DeviceMemory& device, std::vector<Finding>& findings) {
+  return for_devices(the_case, [&](const DeviceMemory& device, std::vector<Finding>& findings) {
     if (device.spikes.empty()) return;
     const MemorySpike& spike = device.spikes.front();
-    if (share(spike.extra_bytes, device.peak.allocated_bytes) < kSpikeShare) return;
+    if (spike.extra_bytes < kSpikeBytes || share(spike.extra_bytes, device.peak.allocated_bytes) < kSpikeShare) return;
     const std::string op(the_case.model.text(the_case.model.host_slices.name[spike.op]));
     findings.push_back({.id = "memory-spike",
                         .title = op + " needs " + mib(spike.extra_bytes) + " for a moment: " +
@@ -73,7 +82,7 @@ std::vector<Finding> find_spike(const Case& the_case) {
 }
 
 std::vector<Finding> find_leak(const Case& the_case) {
-  return for_gpus(the_case, [](const DeviceMemory& device, std::vector<Finding>& findings) {
+  return for_devices(the_case, [](const DeviceMemory& device, std::vector<Finding>& findings) {
     if (device.growth_per_step_bytes < kLeakBytes) return;
     std::string who;
     if (!device.growth_owners.empty()) {

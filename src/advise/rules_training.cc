@@ -1,7 +1,10 @@
 // Training loops: optimizer, gradients, communication, steps that stand out, costs that come once.
+#include <algorithm>
+
 #include "advise/host_evidence.h"
 #include "advise/rule.h"
 #include "advise/text.h"
+#include "analyze/dispatch.h"
 
 namespace firelane {
 
@@ -52,7 +55,7 @@ std::vector<Finding> find_single_tensor_optimizer(const Case& the_case) {
   };
   Finding finding{.id = "single-tensor-optimizer", .cost_ns = the_case.study->per_step(host_ns)};
   finding.share_of_step = the_case.share_of_step(finding.cost_ns);
-  finding.gain = {gain_if(0.4), gain_if(0.1)};
+  finding.gain = {gain_if(0.3), gain_if(0.05)};
   finding.events = single;
   finding.title =
       "the optimizer updates one tensor at a time: " + counted(single / count, "small operator", "small operators") +
@@ -80,6 +83,20 @@ std::vector<Row> additions_to_gradients(const Case& the_case) {
   return rows;
 }
 
+// Without a device: fresh memory for the next gradients costs about what filling and adding did, so that only the price
+// of calling the operators is saved. What an op takes beyond it:
+int64_t beyond_dispatch(const Case& the_case, Row op) {
+  if (the_case.has_device_work) return 0;
+  return std::max<int64_t>(0, the_case.model.host_slices.duration_ns[op] - kDispatchNs);
+}
+
+// The slice without all but `stays_ns` of it, and a little for what remains to be done.
+HostCut cut_but(const Model& model, Row row, int64_t stays_ns, double little) {
+  const auto ns = static_cast<double>(std::max<int64_t>(1, model.host_slices.duration_ns[row]));
+  const double keep = little + (1 - little) * std::min(1.0, static_cast<double>(stays_ns) / ns);
+  return {model.host_slices.lane[row], model.host_slices.start_ns[row], model.host_slices.end_ns(row), keep};
+}
+
 std::vector<Finding> find_zero_grad_fills(const Case& the_case) {
   const Model& model = the_case.model;
   const std::vector<Row> calls = annotations(the_case, "Optimizer.zero_grad#");
@@ -87,13 +104,15 @@ std::vector<Finding> find_zero_grad_fills(const Case& the_case) {
   int64_t host_ns = 0;
   WhatIf change;
   for (const Row call : calls) {
+    int64_t stays_ns = 0;
     each_op_in(model, call, [&](Row op) {
       const std::string_view name = model.text(model.host_slices.name[op]);
-      fills += name == "aten::zero_" || name == "aten::_foreach_zero_";
+      if (name != "aten::zero_" && name != "aten::_foreach_zero_") return;
+      ++fills;
+      if (name == "aten::zero_") stays_ns += beyond_dispatch(the_case, op);  // also those in a _foreach_zero_
     });
     host_ns += model.host_slices.duration_ns[call];
-    change.host.push_back(
-        {model.host_slices.lane[call], model.host_slices.start_ns[call], model.host_slices.end_ns(call), 0.1});
+    change.host.push_back(cut_but(model, call, stays_ns, 0.1));
   }
   for (const Row work : launched_during(model, calls)) change.device.push_back({work, 0});
   if (fills == 0) return {};
@@ -101,8 +120,7 @@ std::vector<Finding> find_zero_grad_fills(const Case& the_case) {
   const std::vector<Row> adds = additions_to_gradients(the_case);
   for (const Row add : adds) {
     host_ns += model.host_slices.duration_ns[add];
-    change.host.push_back(
-        {model.host_slices.lane[add], model.host_slices.start_ns[add], model.host_slices.end_ns(add), 0});
+    change.host.push_back(cut_but(model, add, beyond_dispatch(the_case, add), 0));
   }
   for (const Row work : launched_during(model, adds)) change.device.push_back({work, 0});
   int64_t device_ns = 0;
@@ -236,7 +254,8 @@ std::vector<Rule> training_rules() {
        "zero_grad(set_to_none=False) writes zeros into every gradient, and the backward pass then adds to them: two "
        "passes\n"
        "over memory that nobody needs.\n\nWhat to do: set_to_none=True, which is the default since PyTorch 2.0.\n\n"
-       "When not: code that reads .grad of parameters that took no part in the step.",
+       "When not: code that reads .grad of parameters that took no part in the step. On a CPU without a device, large\n"
+       "gradients are better kept: fresh memory costs more than zeros.",
        find_zero_grad_fills},
       {"exposed-communication", "training", 0.03, true,
        "Collectives (all-reduce and the like) that run while nothing computes add their whole time to the step.\n"

@@ -1,11 +1,13 @@
 #include "analyze/bound.h"
 
 #include <algorithm>
+#include <cmath>
 #include <unordered_map>
 #include <utility>
 
 #include "analyze/device_class.h"
 #include "analyze/device_work.h"
+#include "analyze/dispatch.h"
 #include "analyze/host_calls.h"
 
 namespace firelane {
@@ -14,8 +16,6 @@ namespace {
 
 constexpr double kDominant = 0.5;
 constexpr double kMargin = 0.15;
-// On the CPU: operators shorter than this on average spend their time on dispatch, not on numbers.
-constexpr int64_t kSmallOpNs = 20'000;
 // Host and device time this close to each other: neither limits alone.
 constexpr double kClose = 1.25;
 
@@ -37,38 +37,29 @@ Limit decide(const std::array<double, kLimitCount>& shares) {
   return largest->first < kDominant || largest->first - next < kMargin ? Limit::kMixed : largest->second;
 }
 
-int64_t mean_op_ns(const Model& model) {
-  int64_t total = 0;
-  int64_t count = 0;
-  const HostSlices& slices = model.host_slices;
-  for (Row row = 0; row < slices.size(); ++row) {
-    if (slices.kind[row] != HostKind::kOp) continue;
-    const bool is_leaf = row + 1 >= slices.size() || slices.parent[row + 1] != row;
-    if (!is_leaf) continue;
-    total += slices.duration_ns[row];
-    ++count;
-  }
-  return count == 0 ? 0 : total / count;
-}
+struct Sums {
+  GroupBound group;
+  int64_t matrix_ns = 0;
+  int64_t ops = 0;  // these and those inside of them, when there is no device; else 0
+};
 
-Limit limit_of(const GroupBound& group, int64_t matrix_ns) {
-  if (group.device_ns == 0) return group.host_ns > 0 ? Limit::kOverhead : Limit::kUnknown;
+Limit limit_of(const Sums& sum) {
+  const GroupBound& group = sum.group;
+  if (group.device_ns == 0) {
+    if (sum.ops > 0 && group.host_ns > 2 * kDispatchNs * sum.ops) return Limit::kCompute;
+    return group.host_ns > 0 ? Limit::kOverhead : Limit::kUnknown;
+  }
   const auto host = static_cast<double>(group.host_ns);
   const auto device = static_cast<double>(group.device_ns);
   if (host > device * kClose) return Limit::kOverhead;
   if (host * kClose >= device) return Limit::kMixed;
-  return matrix_ns * 2 >= group.device_ns ? Limit::kCompute : Limit::kMemory;
+  return sum.matrix_ns * 2 >= group.device_ns ? Limit::kCompute : Limit::kMemory;
 }
-
-struct Sums {
-  GroupBound group;
-  int64_t matrix_ns = 0;
-};
 
 std::vector<GroupBound> finish(std::unordered_map<uint32_t, Sums>& sums) {
   std::vector<GroupBound> rows;
   for (auto& [name, sum] : sums) {
-    sum.group.limit = limit_of(sum.group, sum.matrix_ns);
+    sum.group.limit = limit_of(sum);
     rows.push_back(sum.group);
   }
   std::sort(rows.begin(), rows.end(), [](const GroupBound& a, const GroupBound& b) {
@@ -137,7 +128,7 @@ bool is_matrix_kernel(std::string_view name) {
   return false;
 }
 
-Bound bound_of(const Model& model, const CriticalPath& path, int64_t start_ns, int64_t end_ns, bool on_cpu) {
+Bound bound_of(const Model& model, const CriticalPath& path, int64_t start_ns, int64_t end_ns, double computing_share) {
   Bound bound;
   if (end_ns <= start_ns) return bound;
   std::array<int64_t, kLimitCount> times{};
@@ -159,16 +150,9 @@ Bound bound_of(const Model& model, const CriticalPath& path, int64_t start_ns, i
       case PathClass::kUnknown: break;
     }
   }
-  if (on_cpu) {
-    const int64_t host = std::max<int64_t>(1, path.by_class[static_cast<size_t>(PathClass::kHost)]);
-    const double in_ops =
-        static_cast<double>(path.host[static_cast<size_t>(Activity::kOp)]) / static_cast<double>(host);
-    if (mean_op_ns(model) >= kSmallOpNs) {
-      const auto computing = static_cast<int64_t>(std::min(1.0, in_ops) * static_cast<double>(times[0]));
-      times[0] -= computing;
-      add(Limit::kCompute, computing);
-    }
-  }
+  const auto computing = std::llround(computing_share * static_cast<double>(times[0]));
+  add(Limit::kOverhead, -computing);
+  add(Limit::kCompute, computing);
   for (size_t i = 0; i < kLimitCount; ++i) {
     bound.shares[i] = static_cast<double>(times[i]) / static_cast<double>(end_ns - start_ns);
   }
@@ -178,11 +162,17 @@ Bound bound_of(const Model& model, const CriticalPath& path, int64_t start_ns, i
 
 std::vector<GroupBound> operator_bounds(const Model& model, const Interval& window) {
   const HostSlices& slices = model.host_slices;
+  const auto& kinds = model.device_slices.kind;
+  const bool on_cpu = std::none_of(kinds.begin(), kinds.end(), is_device_work);
   std::vector<Row> outermost(slices.size(), kNoRow);  // the outermost op a slice lies in
   std::unordered_map<uint32_t, Sums> sums;
   for (Row row = 0; row < slices.size(); ++row) {
     const Row parent = slices.parent[row];
     outermost[row] = parent == kNoRow ? kNoRow : outermost[parent];
+    if (on_cpu && slices.kind[row] == HostKind::kOp) {
+      const Row outer = outermost[row] == kNoRow ? row : outermost[row];
+      if (inside(window, slices.start_ns[outer])) ++sums[static_cast<uint32_t>(slices.name[outer])].ops;
+    }
     if (outermost[row] != kNoRow || slices.kind[row] != HostKind::kOp) continue;
     outermost[row] = row;
     if (!inside(window, slices.start_ns[row])) continue;

@@ -30,8 +30,9 @@ struct Bound {
 // a guess by name, for want of counters.
 bool is_matrix_kernel(std::string_view name);
 
-// Of the part of the path in [start, end), on the replay's clock. `on_cpu`: there is no device, operators compute.
-Bound bound_of(const Model& model, const CriticalPath& path, int64_t start_ns, int64_t end_ns, bool on_cpu);
+// Of the part of the path in [start, end), on the replay's clock. `computing_share`: of the host's time, input left
+// out, in which operators compute themselves (analyze/dispatch.h); 0 when there is a device.
+Bound bound_of(const Model& model, const CriticalPath& path, int64_t start_ns, int64_t end_ns, double computing_share);
 
 struct GroupBound {  // an operator or a phase
   StringId name = kNoString;

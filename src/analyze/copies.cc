@@ -47,6 +47,8 @@ class Collector {
       done.to_device = done.to_device || name.find("HtoD") != std::string_view::npos;
       done.to_host = done.to_host || name.find("DtoH") != std::string_view::npos;
     }
+    const auto& kinds = device.kind;
+    if (std::none_of(kinds.begin(), kinds.end(), is_device_work)) add_copies_of_the_host();
     std::vector<Row> copies;
     for (const auto& [op, done] : done_) copies.push_back(op);
     std::sort(copies.begin(), copies.end());  // by thread, then time
@@ -54,10 +56,21 @@ class Collector {
     std::sort(table_.rows.begin(), table_.rows.end(), [](const CopyRow& a, const CopyRow& b) {
       return a.device_ns != b.device_ns ? a.device_ns > b.device_ns : a.ops.front() < b.ops.front();
     });
+    std::vector<Row>& undone = table_.ping_pong_ops;  // there, back and there again: each once
+    std::sort(undone.begin(), undone.end());
+    undone.erase(std::unique(undone.begin(), undone.end()), undone.end());
     return std::move(table_);
   }
 
  private:
+  void add_copies_of_the_host() {
+    const StringId copy = model_.strings.find("aten::copy_");
+    if (copy == kNoString) return;
+    for (Row row = 0; row < host_.size(); ++row) {
+      if (host_.name[row] == copy && host_.kind[row] == HostKind::kOp) done_[row].device_ns = host_.duration_ns[row];
+    }
+  }
+
   void add(Row op, const Done& done) {
     const std::vector<OpTensor> tensors = input_tensors(model_, op);
     CopyRow row{.ops = {op}};
@@ -78,10 +91,8 @@ class Collector {
     }
     if (done.to_device) row.kind = CopyKind::kToDevice;
     if (done.to_host) row.kind = CopyKind::kToHost;
-    Row asked = op;
-    while (host_.parent[asked] != kNoRow && is_copy_op(model_.text(host_.name[asked]))) asked = host_.parent[asked];
-    const bool by_an_op = host_.kind[asked] == HostKind::kOp && !is_copy_op(model_.text(host_.name[asked]));
-    if (by_an_op) row.asked_by = model_.text(host_.name[asked]);
+    const Row around = host_.parent[asked_copy(model_, op)];
+    if (around != kNoRow && host_.kind[around] == HostKind::kOp) row.asked_by = model_.text(host_.name[around]);
     const std::string key =
         std::to_string(static_cast<int>(row.kind)) + row.from + ">" + row.to + row.shape + row.asked_by;
     const auto [found, is_new] = row_of_.try_emplace(key, table_.rows.size());
@@ -135,5 +146,14 @@ std::string_view name_of(CopyKind kind) {
 }
 
 CopyTable copy_table(const Model& model) { return Collector(model).run(); }
+
+Row asked_copy(const Model& model, Row copy) {
+  const HostSlices& host = model.host_slices;
+  Row asked = copy;
+  for (Row row = host.parent[copy]; row != kNoRow && is_copy_op(model.text(host.name[row])); row = host.parent[row]) {
+    asked = row;
+  }
+  return asked;
+}
 
 }  // namespace firelane

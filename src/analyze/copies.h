@@ -1,8 +1,9 @@
 // Copies that ops make: casts, changes of layout, plain copies, transfers between host and device.
 //
 // One call is an outermost aten::to, _to_copy, contiguous, clone, reshape or copy_ that did device work; its copy_
-// tells what became what. Rows are made by kind, types and shape. A cast back to the type that the same shape was cast
-// from shortly before, on the same thread, is ping-pong: neither was needed.
+// tells what became what. In a trace without a device every copy_ counts, with its own time. Rows are made by kind,
+// types and shape. A cast back to the type that the same shape was cast from shortly before, on the same thread, is
+// ping-pong: neither was needed.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +27,8 @@ struct CopyRow {
   int64_t calls = 0;
   int64_t ping_pong_calls = 0;  // of these, undo a cast of the same shape
   int64_t bytes = 0;            // read and written; 0 when the trace gives no shapes
-  int64_t device_ns = 0;
-  std::vector<Row> ops;  // host slices: each copy_, in order
+  int64_t device_ns = 0;        // without a device: of the copy_ itself
+  std::vector<Row> ops;         // host slices: each copy_, in order
 };
 
 struct CopyTable {
@@ -38,5 +39,8 @@ struct CopyTable {
 };
 
 CopyTable copy_table(const Model& model);
+
+// The outermost aten::to, contiguous, ... that this copy_ is part of; the copy_ itself when the program called it.
+Row asked_copy(const Model& model, Row copy);
 
 }  // namespace firelane

@@ -446,38 +446,24 @@ class Builder {
 
   // Puts the estimated cost of recording each slice on the host edge in which the slice starts.
   void charge_recorder() {
-    std::vector<std::vector<double>> charged(graph_.chain_nodes.size());
-    for (size_t chain = 0; chain < graph_.chain_nodes.size(); ++chain)
-      charged[chain].resize(graph_.chain_nodes[chain].size());
-    const auto place_of = [&](const std::vector<NodeId>& nodes, size_t from, int64_t time_ns) {
-      while (from < nodes.size() && graph_.nodes[nodes[from]].time_ns <= time_ns) ++from;
-      return from;
-    };
+    graph_.charges.resize(graph_.chain_nodes.size());
     for (size_t chain = 0; chain < graph_.chain_nodes.size(); ++chain) {
-      const std::vector<NodeId>& nodes = graph_.chain_nodes[chain];
       for (const LaneId lane : host_.chains[chain].lanes) {
         const auto l = static_cast<size_t>(lane);
-        size_t place = 0;
         for (Row row = model_.lanes.host_begin[l]; row < model_.lanes.host_end[l]; ++row) {
-          place = place_of(nodes, place, model_.host_slices.start_ns[row]);
-          if (place < nodes.size()) charged[chain][place] += cost_of(row);
+          charge(chain, model_.host_slices.start_ns[row], cost_of(row));
         }
       }
-      size_t place = 0;
       for (const HostSegment& segment : host_.chains[chain].segments) {
         if (segment.activity != Activity::kRecorder) continue;
-        place = place_of(nodes, place, segment.start_ns);
-        if (place < nodes.size()) charged[chain][place] += static_cast<double>(segment.end_ns - segment.start_ns);
+        charge(chain, segment.start_ns, static_cast<double>(segment.end_ns - segment.start_ns));
       }
     }
-    if (costs_.memory > 0) charge_memory(charged, place_of);
-    for (size_t chain = 0; chain < graph_.chain_nodes.size(); ++chain) {
-      for (size_t i = 1; i < graph_.chain_nodes[chain].size(); ++i) {
-        const NodeId node = graph_.chain_nodes[chain][i];
-        GraphEdge& edge = graph_.edges[graph_.edges_begin(node)];  // the host edge comes first
-        edge.recorder_ns = std::min(static_cast<int64_t>(charged[chain][i]), edge.lag_ns);
-      }
+    for (size_t i = 0; i < model_.memory_events.size(); ++i) {
+      const uint32_t chain = host_.chain_of_lane[static_cast<uint32_t>(model_.memory_events.lane[i])];
+      if (chain != kNoRow) charge(chain, model_.memory_events.time_ns[i], costs_.memory);
     }
+    for (size_t chain = 0; chain < graph_.chain_nodes.size(); ++chain) charge_edges(chain);
     for (GraphEdge& edge : graph_.edges) {
       if (edge.kind != EdgeKind::kLaunch) continue;  // about half of the call passes before the work is queued
       const int64_t least = std::min<int64_t>(edge.lag_ns, 2'000);
@@ -485,14 +471,24 @@ class Builder {
     }
   }
 
-  template <typename PlaceOf>
-  void charge_memory(std::vector<std::vector<double>>& charged, const PlaceOf& place_of) {
-    std::vector<size_t> place(charged.size(), 0);
-    for (size_t i = 0; i < model_.memory_events.size(); ++i) {
-      const uint32_t chain = host_.chain_of_lane[static_cast<uint32_t>(model_.memory_events.lane[i])];
-      if (chain == kNoRow) continue;
-      place[chain] = place_of(graph_.chain_nodes[chain], place[chain], model_.memory_events.time_ns[i]);
-      if (place[chain] < charged[chain].size()) charged[chain][place[chain]] += costs_.memory;
+  void charge(size_t chain, int64_t time_ns, double ns) {
+    if (ns > 0) graph_.charges[chain].push_back({time_ns, ns});
+  }
+
+  void charge_edges(size_t chain) {
+    std::vector<RecorderCharge>& charges = graph_.charges[chain];
+    const std::vector<NodeId>& nodes = graph_.chain_nodes[chain];
+    std::stable_sort(charges.begin(), charges.end(),
+                     [](const RecorderCharge& a, const RecorderCharge& b) { return a.time_ns < b.time_ns; });
+    size_t at = 0;
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      const size_t first = at;
+      double sum = 0;
+      for (; at < charges.size() && charges[at].time_ns < graph_.nodes[nodes[i]].time_ns; ++at) sum += charges[at].ns;
+      if (i == 0 || sum == 0) continue;
+      GraphEdge& edge = graph_.edges[graph_.edges_begin(nodes[i])];  // the host edge comes first
+      edge.recorder_ns = std::min(static_cast<int64_t>(sum), edge.lag_ns);
+      for (size_t c = first; c < at; ++c) charges[c].ns *= static_cast<double>(edge.recorder_ns) / sum;
     }
   }
 

@@ -52,13 +52,20 @@ struct GraphNode {
   bool is_device() const { return chain == kNoRow; }
 };
 
+// What recording one event is estimated to have cost a chain, and when.
+struct RecorderCharge {
+  int64_t time_ns = 0;
+  double ns = 0;
+};
+
 struct Graph {
   std::vector<GraphNode> nodes;  // in order of recorded time; a source always stands before its target
   std::vector<GraphEdge> edges;
-  std::vector<NodeId> node_of_device;            // by row of device_slices; kNoNode: not device work
-  std::vector<std::vector<NodeId>> chain_nodes;  // by chain, in order of time
-  std::vector<uint32_t> chain_of_lane;           // as HostTime has it
-  NodeId window_start = kNoNode;                 // moments of the leading chain
+  std::vector<NodeId> node_of_device;                // by row of device_slices; kNoNode: not device work
+  std::vector<std::vector<NodeId>> chain_nodes;      // by chain, in order of time
+  std::vector<uint32_t> chain_of_lane;               // as HostTime has it
+  std::vector<std::vector<RecorderCharge>> charges;  // by chain, in order of time
+  NodeId window_start = kNoNode;                     // moments of the leading chain
   NodeId window_end = kNoNode;
   std::vector<std::pair<NodeId, NodeId>> step_nodes;  // begin and end of each step of the StepList
   std::vector<NodeId> tail;                           // device work launched inside of the window that may end after it

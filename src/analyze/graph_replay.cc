@@ -13,23 +13,39 @@ constexpr double kLeastLeft = 0.1;
 
 int64_t scaled(int64_t ns, double keep) { return keep == 1 ? ns : std::llround(static_cast<double>(ns) * keep); }
 
-// By edge: which part of its stretch of host time stays after the cuts. Empty when there are none.
-std::vector<double> kept_parts(const Graph& graph, std::vector<HostCut> cuts) {
-  if (cuts.empty()) return {};
-  std::vector<double> kept(graph.edges.size(), 1.0);
+// What the cuts take out of an edge's stretch of host time.
+struct EdgeCut {
+  double part = 0;      // of the stretch, 0..1
+  double recorder = 0;  // ns of recording's cost that lie in this part
+};
+
+// By edge. Empty when there are no cuts.
+std::vector<EdgeCut> edge_cuts(const Graph& graph, std::vector<HostCut> cuts) {
   const auto chain_of = [&](const HostCut& cut) { return graph.chain_of_lane[static_cast<uint32_t>(cut.lane)]; };
   std::erase_if(cuts, [&](const HostCut& cut) { return chain_of(cut) == kNoRow || cut.end_ns <= cut.start_ns; });
+  if (cuts.empty()) return {};
+  std::vector<EdgeCut> taken(graph.edges.size());
   std::sort(cuts.begin(), cuts.end(), [&](const HostCut& a, const HostCut& b) {
     return chain_of(a) != chain_of(b) ? chain_of(a) < chain_of(b) : a.start_ns < b.start_ns;
   });
   int64_t done_ns = INT64_MIN;  // of this chain, cuts have reached to here
   uint32_t chain = kNoRow;
+  auto charge = graph.charges.front().begin();
   for (const HostCut& cut : cuts) {
-    if (chain_of(cut) != chain) done_ns = INT64_MIN;
-    chain = chain_of(cut);
+    if (chain_of(cut) != chain) {
+      done_ns = INT64_MIN;
+      chain = chain_of(cut);
+      charge = graph.charges[chain].begin();
+    }
     const int64_t start = std::max(cut.start_ns, done_ns);
     done_ns = std::max(done_ns, cut.end_ns);
     const std::vector<NodeId>& nodes = graph.chain_nodes[chain];
+    const auto sum_before = [&](int64_t time_ns) {
+      double sum = 0;
+      for (; charge != graph.charges[chain].end() && charge->time_ns < time_ns; ++charge) sum += charge->ns;
+      return sum;
+    };
+    sum_before(start);
     auto node =
         std::partition_point(nodes.begin(), nodes.end(), [&](NodeId id) { return graph.nodes[id].time_ns <= start; });
     for (; node != nodes.end(); ++node) {
@@ -39,16 +55,18 @@ std::vector<double> kept_parts(const Graph& graph, std::vector<HostCut> cuts) {
       if (from >= cut.end_ns) break;
       const int64_t part = std::min(to, cut.end_ns) - std::max(from, start);
       if (part <= 0 || to == from) continue;
-      kept[graph.edges_begin(*node)] -= (1 - cut.keep) * static_cast<double>(part) / static_cast<double>(to - from);
+      EdgeCut& edge = taken[graph.edges_begin(*node)];
+      edge.part += (1 - cut.keep) * static_cast<double>(part) / static_cast<double>(to - from);
+      edge.recorder += (1 - cut.keep) * sum_before(std::min(to, cut.end_ns));
     }
   }
-  return kept;
+  return taken;
 }
 
 class Player {
  public:
   Player(const Graph& graph, const WhatIf& change, const ReplayOptions& options)
-      : graph_(graph), change_(change), options_(options), kept_(kept_parts(graph, change.host)), waits_(change.waits) {
+      : graph_(graph), change_(change), options_(options), cuts_(edge_cuts(graph, change.host)), waits_(change.waits) {
     std::sort(waits_.begin(), waits_.end());
     if (change.device.empty()) return;
     keep_device_.assign(graph.nodes.size(), 1.0);
@@ -113,13 +131,19 @@ class Player {
   int64_t lag_of(size_t e) const {
     const GraphEdge& edge = graph_.edges[e];
     if (edge.kind == EdgeKind::kHost) {
-      int64_t lag = edge.lag_ns;
-      if (edge.recorder_ns > 0 && options_.recording_removed > 0) {
-        const auto removed = options_.recording_removed * static_cast<double>(edge.recorder_ns);
-        lag -= std::llround(std::min(removed, (1 - kLeastLeft) * static_cast<double>(lag)));
+      const auto lag = static_cast<double>(edge.lag_ns);
+      // Of the cost of recording, this part is taken out.
+      const double removed =
+          edge.recorder_ns <= 0
+              ? 0
+              : std::min(options_.recording_removed, (1 - kLeastLeft) * lag / static_cast<double>(edge.recorder_ns));
+      double left = lag - removed * static_cast<double>(edge.recorder_ns);
+      if (!cuts_.empty()) {
+        // A cut takes a stretch out without what recording had added to it: that is gone already.
+        const double cut = std::clamp(cuts_[e].part, 0.0, 1.0) * lag;
+        left -= cut - std::min(removed * cuts_[e].recorder, (1 - kLeastLeft) * cut);
       }
-      if (!kept_.empty()) lag = scaled(lag, std::clamp(kept_[e], 0.0, 1.0));
-      return scaled(lag, change_.keep_host);
+      return scaled(std::llround(std::max(left, 0.0)), change_.keep_host);
     }
     if (edge.kind == EdgeKind::kLaunch || edge.kind == EdgeKind::kStream) {
       const double removed = std::min(1.0, options_.recording_removed) * static_cast<double>(edge.recorder_ns);
@@ -131,7 +155,7 @@ class Player {
   const Graph& graph_;
   const WhatIf& change_;
   const ReplayOptions& options_;
-  std::vector<double> kept_;
+  std::vector<EdgeCut> cuts_;
   std::vector<Row> waits_;
   std::vector<double> keep_device_;
   Replay out_;

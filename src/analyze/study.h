@@ -26,6 +26,7 @@ struct Study {
   bool has_device_work = false;
   HostTime host;
   StepList steps;
+  double computing_share = 0;  // without a device: of the host's time, the part in which operators compute
   Graph graph;
   Replay recorded;  // the graph as it was recorded
   RecordingUndone undone;

@@ -1,0 +1,102 @@
+#include "advise/on_cpu.h"
+
+#include <algorithm>
+#include <string>
+
+#include "advise/evidence.h"
+#include "advise/text.h"
+#include "analyze/cpu_ops.h"
+#include "analyze/study.h"
+
+namespace firelane {
+
+namespace {
+
+std::vector<CpuOp> ops_of(const Case& the_case) {
+  if (the_case.study == nullptr || the_case.study->host.chains.empty()) return {};
+  return outermost_ops(the_case.model, the_case.study->host.chains[0], the_case.window);
+}
+
+bool is_batched_matmul(const Model& model, const CpuOp& op) {
+  const std::string_view name = model.text(model.host_slices.name[op.row]);
+  return name == "aten::bmm" || name == "aten::baddbmm" || name == "aten::matmul" || name == "aten::einsum";
+}
+
+// The op's neighbour in a direction that is a batched matmul, or SIZE_MAX.
+size_t matmul_near(const Model& model, const std::vector<CpuOp>& ops, size_t at, int step) {
+  constexpr int kReach = 6;  // scale, mask, cast, dropout between softmax and matmul
+  for (int i = 1; i <= kReach; ++i) {
+    const ptrdiff_t place = static_cast<ptrdiff_t>(at) + step * i;
+    if (place < 0 || place >= static_cast<ptrdiff_t>(ops.size())) break;
+    if (is_batched_matmul(model, ops[static_cast<size_t>(place)])) return static_cast<size_t>(place);
+  }
+  return SIZE_MAX;
+}
+
+}  // namespace
+
+std::vector<Finding> cpu_unfused_attention(const Case& the_case) {
+  const Model& model = the_case.model;
+  const std::vector<CpuOp> ops = ops_of(the_case);
+  Evidence evidence(the_case);
+  for (size_t at = 0; at < ops.size(); ++at) {
+    const std::string_view name = model.text(model.host_slices.name[ops[at].row]);
+    if (name != "aten::softmax" && name != "aten::_softmax_backward_data") continue;
+    const size_t before = matmul_near(model, ops, at, -1);
+    const size_t after = matmul_near(model, ops, at, +1);
+    if (before == SIZE_MAX || after == SIZE_MAX) continue;
+    // What the shortest step between takes to read and write the scores, the matmuls save about once each.
+    int64_t pass_ns = INT64_MAX;
+    for (size_t i = before + 1; i < after; ++i) {
+      evidence.add_call(ops[i].row, 0.3, 0);
+      pass_ns = std::min(pass_ns, model.host_slices.duration_ns[ops[i].row]);
+    }
+    for (const size_t matmul : {before, after}) {
+      const auto taken_ns = static_cast<double>(std::max<int64_t>(1, model.host_slices.duration_ns[ops[matmul].row]));
+      evidence.add_call(ops[matmul].row, 1, std::max(0.0, 1 - static_cast<double>(pass_ns) / taken_ns));
+    }
+  }
+  if (evidence.empty()) return {};
+  Finding finding{.id = "attention-unfused",
+                  .try_text = "use fused attention: it never writes the matrix of scores to memory",
+                  .try_code = "torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)",
+                  .confidence = Confidence::kMedium,
+                  .surer_by = "run it: the fused operator also changes how long the matmuls take"};
+  evidence.fill(finding);
+  finding.title = "attention is computed in separate steps, which write and read the matrix of scores: " +
+                  short_percent(finding.share_of_step) + " of a step with its matmuls";
+  return {finding};
+}
+
+std::vector<Finding> cpu_unfused_chains(const Case& the_case) {
+  const Model& model = the_case.model;
+  Evidence evidence(the_case);
+  size_t longest = 0;
+  for (const std::vector<CpuOp>& chain : fusible_chains(model, ops_of(the_case))) {
+    int64_t total_ns = 0;
+    int64_t longest_ns = 0;
+    for (const CpuOp& op : chain) {
+      total_ns += model.host_slices.duration_ns[op.row];
+      longest_ns = std::max(longest_ns, model.host_slices.duration_ns[op.row]);
+    }
+    if (total_ns == 0) continue;
+    // One loop takes at least as long as the longest; it may take half as long again for the others' arithmetic.
+    const double best = static_cast<double>(longest_ns) / static_cast<double>(total_ns);
+    const double worst = (1 + best) / 2;
+    for (const CpuOp& op : chain) evidence.add_call(op.row, worst, best);
+    longest = std::max(longest, chain.size());
+  }
+  if (evidence.empty()) return {};
+  Finding finding{.id = "pointwise-unfused",
+                  .try_text = "let one operator do what several do in a row, or let a compiler join them",
+                  .try_code = "model = torch.compile(model)",
+                  .confidence = Confidence::kMedium,
+                  .surer_by = "run it: compilers join by the real data flow, which a trace does not hold"};
+  evidence.fill(finding);
+  finding.title = "chains of up to " + std::to_string(longest) + " operators on the same data take " +
+                  short_percent(finding.share_of_step) + " of a step; joined, the data is read and written once";
+  finding.part_of = "overhead";
+  return {finding};
+}
+
+}  // namespace firelane

@@ -1,0 +1,112 @@
+// Rules on traces without a device: operators do the work, found with the fault and absent without it.
+#include "advise/on_cpu.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "advise/diagnose.h"
+#include "model/trace_builder.h"
+
+namespace firelane {
+namespace {
+
+struct Op {
+  std::string_view name;
+  double us;
+  std::string_view dims = "[[1000, 1000]]";
+  std::string_view types = R"(["float"])";
+  std::string_view strides = {};
+};
+
+// Four steps of these ops, 1 us apart, after a matmul of 1000 us.
+Diagnosis diagnosed(const std::vector<Op>& ops) {
+  TraceBuilder builder;
+  double at = 0;
+  for (int i = 0; i < 4; ++i) {
+    const double start = at;
+    builder.op("aten::mm", {.start_us = at, .end_us = at + 1000});
+    at += 1001;
+    for (const Op& op : ops) {
+      builder.op(op.name,
+                 {.start_us = at, .end_us = at + op.us, .dims = op.dims, .types = op.types, .strides = op.strides});
+      at += op.us + 1;
+    }
+    builder.step(i, {.start_us = start, .end_us = at});
+  }
+  return diagnose(builder.build());
+}
+
+const Finding* find(const Diagnosis& diagnosis, std::string_view id) {
+  const auto found = std::find_if(diagnosis.findings.begin(), diagnosis.findings.end(),
+                                  [&](const Finding& finding) { return finding.id == id; });
+  return found == diagnosis.findings.end() ? nullptr : &*found;
+}
+
+TEST(OnCpu, a_chain_of_pointwise_operators_saves_all_but_its_longest_at_best) {
+  const Diagnosis diagnosis = diagnosed({{"aten::mul", 200}, {"aten::exp", 400}, {"aten::add", 200}});
+  const Finding* finding = find(diagnosis, "pointwise-unfused");
+  ASSERT_NE(finding, nullptr);
+  EXPECT_EQ(finding->cost_ns, 800'000);
+  EXPECT_NEAR(static_cast<double>(finding->gain.high_ns), 400'000, 10'000);  // recording's cost is taken out first
+  EXPECT_NEAR(static_cast<double>(finding->gain.low_ns), 200'000, 10'000);
+  EXPECT_EQ(find(diagnosed({{"aten::exp", 400}, {"aten::mm", 200}, {"aten::add", 200}}), "pointwise-unfused"), nullptr);
+}
+
+TEST(OnCpu, attention_by_hand_is_found_and_the_fused_operator_is_not) {
+  const Diagnosis diagnosis =
+      diagnosed({{"aten::matmul", 500}, {"aten::div", 100}, {"aten::softmax", 300}, {"aten::matmul", 500}});
+  const Finding* finding = find(diagnosis, "attention-unfused");
+  ASSERT_NE(finding, nullptr);
+  // At best the 400 us between, and one pass of 100 us over the scores in each matmul.
+  EXPECT_NEAR(static_cast<double>(finding->gain.high_ns), 600'000, 15'000);
+  EXPECT_EQ(find(diagnosed({{"aten::scaled_dot_product_attention", 900}}), "attention-unfused"), nullptr);
+  EXPECT_EQ(find(diagnosed({{"aten::linear", 500}, {"aten::softmax", 300}}), "attention-unfused"), nullptr);
+}
+
+TEST(OnCpu, casts_there_and_back_are_counted_once_each) {
+  constexpr std::string_view kShape = "[[1000, 1000], [1000, 1000]]";
+  const Op to_double{"aten::copy_", 100, kShape, R"(["double", "float"])"};
+  const Op to_float{"aten::copy_", 100, kShape, R"(["float", "double"])"};
+  const Diagnosis diagnosis = diagnosed({to_double, to_float, to_double, to_float});
+  const Finding* finding = find(diagnosis, "dtype-ping-pong");
+  ASSERT_NE(finding, nullptr);
+  EXPECT_EQ(finding->cost_ns, 400'000);
+  EXPECT_EQ(find(diagnosed({to_double, {"aten::mm", 100}}), "dtype-ping-pong"), nullptr);
+}
+
+TEST(OnCpu, copies_that_change_the_layout_are_found_and_plain_ones_are_not) {
+  constexpr std::string_view kShape = "[[1000, 1000], [1000, 1000]]";
+  constexpr std::string_view kFloats = R"(["float", "float"])";
+  const Op turned{"aten::copy_", 400, kShape, kFloats, "[[1000, 1], [1, 1000]]"};
+  const Op plain{"aten::copy_", 400, kShape, kFloats, "[[1000, 1], [1000, 1]]"};
+  EXPECT_NE(find(diagnosed({turned}), "layout-copies"), nullptr);
+  EXPECT_EQ(find(diagnosed({plain}), "layout-copies"), nullptr);
+}
+
+TEST(OnCpu, code_between_operators_is_found_when_it_is_in_every_step) {
+  const auto build = [](int every) {
+    TraceBuilder builder;
+    double at = 0;
+    for (int i = 0; i < 8; ++i) {
+      const double start = at;
+      builder.op("aten::mm", {.start_us = at, .end_us = at + 4000});
+      at += 4010;
+      if (i % every == 0) {
+        builder.python("train.py(7): save", {.start_us = at, .end_us = at + 2000});
+        at += 2000;
+      }
+      builder.step(i, {.start_us = start, .end_us = at});
+    }
+    return diagnose(builder.build());
+  };
+  const Diagnosis diagnosis = build(1);
+  const Finding* finding = find(diagnosis, "host-code");
+  ASSERT_NE(finding, nullptr);
+  EXPECT_NE(finding->title.find("train.py(7): save"), std::string::npos);
+  EXPECT_NEAR(static_cast<double>(finding->gain.high_ns), 2e6, 2e4);
+  EXPECT_EQ(find(build(8), "host-code"), nullptr);
+}
+
+}  // namespace
+}  // namespace firelane

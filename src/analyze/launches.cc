@@ -24,10 +24,7 @@ struct Group {
   std::vector<int64_t> delays_ns;
 };
 
-void sample_queue(std::vector<QueueSample> changes, const Interval& window, LaunchTable& table) {
-  std::sort(changes.begin(), changes.end(), [](const QueueSample& a, const QueueSample& b) {
-    return a.time_ns != b.time_ns ? a.time_ns < b.time_ns : a.depth > b.depth;  // queued before started
-  });
+void sample_queue(const std::vector<QueueSample>& samples, const Interval& window, LaunchTable& table) {
   int64_t depth = 0;
   int64_t now = window.start_ns;
   double depth_time = 0;
@@ -39,12 +36,12 @@ void sample_queue(std::vector<QueueSample> changes, const Interval& window, Laun
     if (depth >= kFullQueue) table.full_queue_ns += passed;
     now += passed;
   };
-  for (const QueueSample& change : changes) {
-    pass(change.time_ns);
-    depth += change.depth;
-    if (change.time_ns < window.start_ns || change.time_ns >= window.end_ns) continue;
+  for (const QueueSample& sample : samples) {
+    pass(sample.time_ns);
+    depth = sample.depth;
+    if (sample.time_ns < window.start_ns || sample.time_ns >= window.end_ns) continue;
     table.max_depth = std::max(table.max_depth, depth);
-    table.queue.push_back({change.time_ns, depth});
+    table.queue.push_back(sample);
   }
   pass(window.end_ns);
   const int64_t length = window.end_ns - window.start_ns;
@@ -59,6 +56,27 @@ int64_t depth_at(const LaunchTable& table, int64_t time_ns) {
 
 }  // namespace
 
+std::vector<QueueSample> queue_depth(const Model& model) {
+  const DeviceSlices& device = model.device_slices;
+  const HostSlices& host = model.host_slices;
+  std::vector<QueueSample> samples;  // of changes at first
+  for (Row row = 0; row < device.size(); ++row) {
+    const Row launch = device.launch[row];
+    if (!is_device_work(device.kind[row]) || launch == kNoRow || host.start_ns[launch] > device.start_ns[row]) continue;
+    samples.push_back({host.start_ns[launch], 1});
+    samples.push_back({device.start_ns[row], -1});
+  }
+  std::sort(samples.begin(), samples.end(), [](const QueueSample& a, const QueueSample& b) {
+    return a.time_ns != b.time_ns ? a.time_ns < b.time_ns : a.depth > b.depth;  // queued before started
+  });
+  int64_t depth = 0;
+  for (QueueSample& sample : samples) {
+    depth += sample.depth;
+    sample.depth = depth;
+  }
+  return samples;
+}
+
 LaunchTable launch_table(const Model& model, const Interval& window) {
   LaunchTable table;
   const DeviceSlices& device = model.device_slices;
@@ -68,17 +86,12 @@ LaunchTable launch_table(const Model& model, const Interval& window) {
     int64_t work = 0;
   };
   std::unordered_map<Row, Call> calls;
-  std::vector<QueueSample> changes;
   for (Row row = 0; row < device.size(); ++row) {
     if (!is_device_work(device.kind[row])) continue;
     const Row launch = device.launch[row];
     if (launch == kNoRow) {
       table.without_launch += device.start_ns[row] >= window.start_ns && device.start_ns[row] < window.end_ns;
       continue;
-    }
-    if (host.start_ns[launch] <= device.start_ns[row]) {
-      changes.push_back({host.start_ns[launch], 1});
-      changes.push_back({device.start_ns[row], -1});
     }
     if (host.start_ns[launch] < window.start_ns || host.start_ns[launch] >= window.end_ns) continue;
     Call& call = calls[launch];
@@ -89,7 +102,7 @@ LaunchTable launch_table(const Model& model, const Interval& window) {
     ++table.short_work;
     table.short_work_ns += device.duration_ns[row];
   }
-  sample_queue(std::move(changes), window, table);
+  sample_queue(queue_depth(model), window, table);
   std::unordered_map<uint32_t, Group> groups;
   std::vector<int64_t> delays;
   for (const auto& [launch, call] : calls) {

@@ -25,6 +25,10 @@ struct QueueSample {
   int64_t depth = 0;  // pieces of work queued and not started
 };
 
+// How many pieces of work were queued and not started: every change, from the start of the trace on. Work whose launch
+// is not in the trace does not count.
+std::vector<QueueSample> queue_depth(const Model& model);
+
 struct LaunchTable {
   std::vector<LaunchRow> rows;  // most time first
   int64_t calls = 0;

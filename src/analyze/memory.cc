@@ -53,6 +53,7 @@ class DeviceReader {
     read_curve();
     find_optimizer_starts();
     for (Allocation& allocation : allocations_) classify(allocation);
+    keep_blocks();
     read_peak();
     find_spikes();
     read_steps();
@@ -181,6 +182,32 @@ class DeviceReader {
         return freed && free_phase == Phase::kOptimizer ? MemoryCategory::kTemporaries
                                                         : MemoryCategory::kOptimizerState;
       default: return before_training && !freed ? MemoryCategory::kParameters : MemoryCategory::kUnknown;
+    }
+  }
+
+  // Every allocation with what it is for, and the same for each point of the curve.
+  void keep_blocks() {
+    const MemoryEvents& events = model_.memory_events;
+    std::unordered_map<Row, MemoryCategory> category_of_event;
+    for (const Allocation& allocation : allocations_) {
+      const bool freed = allocation.free_event != kNoRow;
+      category_of_event[allocation.event] = allocation.category;
+      if (freed) category_of_event[allocation.free_event] = allocation.category;
+      out_.blocks.push_back({.start_ns = events.time_ns[allocation.event],
+                             .end_ns = freed ? events.time_ns[allocation.free_event] : INT64_MAX,
+                             .address = events.address[allocation.event],
+                             .bytes = allocation.bytes,
+                             .category = allocation.category,
+                             .op = allocation.op,
+                             .module = allocation.module});
+    }
+    size_t at = 0;
+    for (const Row event : rows_) {
+      if (events.kind[event] == MemoryKind::kOutOfMemory) continue;
+      MemoryPoint& point = out_.curve[at++];
+      const auto found = category_of_event.find(event);
+      point.change_bytes = events.bytes[event];
+      point.category = found == category_of_event.end() ? MemoryCategory::kBeforeRecording : found->second;
     }
   }
 

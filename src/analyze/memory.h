@@ -54,6 +54,20 @@ struct MemoryPoint {
   int64_t time_ns = 0;
   int64_t allocated_bytes = 0;
   int64_t reserved_bytes = kNoNumber;
+  // The event that led here: what it added or (negative) freed, and what that memory was for.
+  int64_t change_bytes = 0;
+  MemoryCategory category = MemoryCategory::kUnknown;
+};
+
+// One allocation, from its event to the one that freed it.
+struct MemoryBlock {
+  int64_t start_ns = 0;
+  int64_t end_ns = INT64_MAX;  // INT64_MAX: not freed in the trace
+  uint64_t address = 0;
+  int64_t bytes = 0;
+  MemoryCategory category = MemoryCategory::kUnknown;
+  Row op = kNoRow;      // host slice: outermost op
+  Row module = kNoRow;  // host slice: innermost module call
 };
 
 // An op that needed much more for a moment than before and after it.
@@ -81,7 +95,8 @@ struct DeviceMemory {
   int64_t allocations = 0;
   int64_t frees = 0;
   int64_t out_of_memory = 0;
-  std::vector<MemoryPoint> curve;  // all changes
+  std::vector<MemoryPoint> curve;   // all changes
+  std::vector<MemoryBlock> blocks;  // every allocation of the trace, in order of time
   MemoryPoint peak;
   int64_t peak_reserved_bytes = kNoNumber;
   int64_t start_bytes = 0;

@@ -2,76 +2,45 @@
 
 #include <algorithm>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
-#include "base/hash.h"
+#include "analyze/stack_tree.h"
 
 namespace firelane {
 
 namespace {
 
-// All stacks as a tree: a node is a name below a parent. Node 0 is the root, above all stacks.
-class StackTree {
- public:
-  StackTree() { nodes_.push_back({}); }
+constexpr StringId kNoOp{UINT32_MAX};  // stands for "(no op)"
 
-  uint32_t child(uint32_t parent, StringId name) {
-    const auto [at, added] = node_of_.try_emplace({parent, name}, static_cast<uint32_t>(nodes_.size()));
-    if (added) nodes_.push_back({.parent = parent, .name = name});
-    return at->second;
+void append_frame(std::string& out, std::string_view name) {
+  if (name.empty()) out += '_';
+  for (const char c : name) {
+    const bool breaks = static_cast<unsigned char>(c) <= ' ' || c == ';' || c == '\x7F';
+    out += breaks ? '_' : c;
   }
-  void add(uint32_t node, int64_t time_ns) { nodes_[node].time_ns += time_ns; }
+}
 
-  // One line for each stack with at least a microsecond, in the order in which they were met.
-  void write(const Model& model, std::string_view root_name, ByteSink& sink) const {
-    std::string out;
-    std::vector<uint32_t> path;
-    for (const Node& node : nodes_) {
-      if (node.time_ns < 1000) continue;
-      path.clear();
-      for (const Node* up = &node; up != nodes_.data(); up = &nodes_[up->parent]) {
-        path.push_back(static_cast<uint32_t>(up - nodes_.data()));
-      }
-      for (auto step = path.rbegin(); step != path.rend(); ++step) {
-        if (step != path.rbegin()) out += ';';
-        const StringId name = nodes_[*step].name;
-        append_frame(out, name == kNoOp ? root_name : model.text(name));
-      }
-      out += ' ' + std::to_string(node.time_ns / 1000) + '\n';
-      if (out.size() > 1 << 18) {
-        sink.write(out);
-        out.clear();
-      }
+// One line for each stack with at least a microsecond, in the order in which they were met.
+void write_stacks(const Model& model, const StackTree& tree, std::string_view root_name, ByteSink& sink) {
+  std::string out;
+  std::vector<uint32_t> path;
+  for (uint32_t node = 0; node < tree.size(); ++node) {
+    if (tree[node].self_ns < 1000) continue;
+    path.clear();
+    for (uint32_t up = node; up != 0; up = tree[up].parent) path.push_back(up);
+    for (auto step = path.rbegin(); step != path.rend(); ++step) {
+      if (step != path.rbegin()) out += ';';
+      const StringId name = tree[*step].name;
+      append_frame(out, name == kNoOp ? root_name : model.text(name));
     }
-    sink.write(out);
-  }
-
-  static constexpr StringId kNoOp{UINT32_MAX};  // stands for the name given to write()
-
- private:
-  struct Node {
-    uint32_t parent = 0;
-    StringId name{};
-    int64_t time_ns = 0;
-  };
-  struct KeyHash {
-    size_t operator()(const std::pair<uint32_t, StringId>& key) const {
-      return mix_hash(key.first, static_cast<uint32_t>(key.second));
-    }
-  };
-
-  static void append_frame(std::string& out, std::string_view name) {
-    if (name.empty()) out += '_';
-    for (const char c : name) {
-      const bool breaks = static_cast<unsigned char>(c) <= ' ' || c == ';' || c == '\x7F';
-      out += breaks ? '_' : c;
+    out += ' ' + std::to_string(tree[node].self_ns / 1000) + '\n';
+    if (out.size() > 1 << 18) {
+      sink.write(out);
+      out.clear();
     }
   }
-
-  std::vector<Node> nodes_;
-  std::unordered_map<std::pair<uint32_t, StringId>, uint32_t, KeyHash> node_of_;
-};
+  sink.write(out);
+}
 
 bool is_on_stack(const Model& model, Row row) {
   const HostSlices& host = model.host_slices;
@@ -118,18 +87,18 @@ void export_stacks(const Model& model, StackMetric metric, ByteSink& sink) {
   if (metric == StackMetric::kSelfHost) {
     const std::vector<int64_t> self = self_times(model.host_slices);
     for (Row row = 0; row < nodes.size(); ++row) {
-      if (nodes[row] != 0) tree.add(nodes[row], self[row]);
+      if (nodes[row] != 0) tree[nodes[row]].self_ns += self[row];
     }
   } else {
     const DeviceSlices& device = model.device_slices;
     for (Row row = 0; row < device.size(); ++row) {
       if (!is_work(device.kind[row])) continue;
       const uint32_t stack = device.op[row] == kNoRow ? 0 : nodes[device.op[row]];
-      const uint32_t below = stack == 0 ? tree.child(0, StackTree::kNoOp) : stack;
-      tree.add(tree.child(below, device.name[row]), device.duration_ns[row]);
+      const uint32_t below = stack == 0 ? tree.child(0, kNoOp) : stack;
+      tree[tree.child(below, device.name[row])].self_ns += device.duration_ns[row];
     }
   }
-  tree.write(model, "(no op)", sink);
+  write_stacks(model, tree, "(no op)", sink);
 }
 
 }  // namespace firelane

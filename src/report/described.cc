@@ -22,7 +22,10 @@ void write_notes(JsonWriter& json, const std::vector<std::string>& notes) {
 }
 
 void write_table(JsonWriter& json, const Table& table, size_t max_rows) {
-  json.begin_object().field("name", table.name).field("title", table.title).field("row_count", table.rows.size());
+  json.begin_object()
+      .field("name", table.name)
+      .field("title", table.title)
+      .field("row_count", std::max(table.row_count, table.rows.size()));
   json.key("columns").begin_array();
   for (const Column& column : table.columns) {
     json.begin_object().field("name", column.name).field("label", column.label);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "report/quantity.h"
 
@@ -188,6 +189,68 @@ Report memory_report(const Model& model, const MemoryReport& memory, const CopyT
       "apart");
   report.notes.emplace_back(
       "how free memory is cut into blocks is not in a trace: torch.cuda.memory._dump_snapshot() shows it");
+  return report;
+}
+
+Report alive_report(const Model& model, const DeviceMemory& device, const MemoryMoment& moment, int64_t time_ns,
+                    size_t max_blocks) {
+  Report report{
+      .title = "Alive",
+      .facts = {{"device", "Device", Kind::kText, device_label(device)},
+                {"at_ns", "At", Kind::kDuration, time_ns},
+                {"allocated_bytes", "Allocated", Kind::kBytes, moment.point.allocated_bytes},
+                {"reserved_bytes", "Reserved", Kind::kBytes, cell_unless(moment.point.reserved_bytes, kNoNumber)},
+                {"block_count", "Blocks", Kind::kNumber, static_cast<int64_t>(moment.alive.size())}}};
+  Table categories{.name = "categories",
+                   .title = "Categories",
+                   .columns = {{"category", "Category"},
+                               {"bytes", "Bytes", Kind::kBytes},
+                               {"share_percent", "Share", Kind::kPercent},
+                               {"allocations", "Blocks", Kind::kNumber}}};
+  Table owners{.name = "owners",
+               .title = "Whose it is",
+               .columns = {{"category", "Category"},
+                           {"op", "Op"},
+                           {"module", "Module"},
+                           {"bytes", "Bytes", Kind::kBytes},
+                           {"allocations", "Blocks", Kind::kNumber}}};
+  const auto text = [](const std::string& name) { return name.empty() ? Cell{} : Cell{name}; };
+  std::array<MemoryOwner, kMemoryCategoryCount> sums;
+  for (const MemoryOwner& owner : moment.owners) {
+    sums[static_cast<size_t>(owner.category)].bytes += owner.bytes;
+    sums[static_cast<size_t>(owner.category)].allocations += owner.allocations;
+    owners.add(
+        {std::string(name_of(owner.category)), text(owner.op), text(owner.module), owner.bytes, owner.allocations});
+  }
+  sums[static_cast<size_t>(MemoryCategory::kBeforeRecording)].bytes = moment.before_recording_bytes;
+  for (size_t i = 0; i < kMemoryCategoryCount; ++i) {
+    if (sums[i].bytes == 0) continue;
+    const double share = 100.0 * static_cast<double>(sums[i].bytes) /
+                         static_cast<double>(std::max<int64_t>(1, moment.point.allocated_bytes));
+    categories.add({std::string(name_of(static_cast<MemoryCategory>(i))), sums[i].bytes, share,
+                    cell_unless(sums[i].allocations, int64_t{0})});
+  }
+  Table blocks{.name = "blocks",
+               .title = "Blocks",
+               .columns = {{"bytes", "Bytes", Kind::kBytes},
+                           {"category", "Category"},
+                           {"op", "Op"},
+                           {"module", "Module"},
+                           {"address", "Address"},
+                           {"start_ns", "Allocated at", Kind::kDuration},
+                           {"duration_ns", "Lives", Kind::kDuration}},
+               .row_count = moment.alive.size()};
+  for (size_t i = 0; i < std::min(moment.alive.size(), max_blocks); ++i) {
+    const MemoryBlock& block = *moment.alive[i];
+    const bool is_freed = block.end_ns != INT64_MAX;
+    blocks.add({block.bytes, std::string(name_of(block.category)),
+                block.op == kNoRow ? Cell{} : Cell{std::string(model.text(model.host_slices.name[block.op]))},
+                block.module == kNoRow ? Cell{} : Cell{std::string(module_name(model, block.module))},
+                fmt::format("0x{:x}", block.address), block.start_ns,
+                is_freed ? Cell{block.end_ns - block.start_ns} : Cell{}});
+  }
+  report.tables = {std::move(categories), std::move(owners), std::move(blocks)};
+  report.notes = {"a block without a lifetime is not freed in this trace"};
   return report;
 }
 

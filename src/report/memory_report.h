@@ -3,6 +3,7 @@
 
 #include "analyze/copies.h"
 #include "analyze/memory.h"
+#include "analyze/memory_at.h"
 #include "report/table.h"
 
 namespace firelane::report {
@@ -14,5 +15,9 @@ struct MemoryReportOptions {
 
 Report memory_report(const Model& model, const MemoryReport& memory, const CopyTable& copies,
                      const MemoryReportOptions& options = {});
+
+// What is alive at one moment: sums by category and by owner, and the largest blocks themselves.
+Report alive_report(const Model& model, const DeviceMemory& device, const MemoryMoment& moment, int64_t time_ns,
+                    size_t max_blocks);
 
 }  // namespace firelane::report

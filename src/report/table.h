@@ -64,6 +64,7 @@ struct Table {
   std::vector<std::vector<Cell>> rows;
   std::vector<std::string> notes;  // what the numbers leave out, and what to do about it
   bool hide_if_empty = false;      // text and Markdown only: no row, no table
+  size_t row_count = 0;            // how many there are, when `rows` holds only the first; 0 = as many as `rows`
 
   // REQUIRES: one cell per column.
   void add(std::vector<Cell> row);

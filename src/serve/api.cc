@@ -16,22 +16,39 @@ constexpr size_t kCachedAnswers = 200;
 constexpr size_t kMaxCachedBytes = size_t{4} << 20;  // of one answer
 
 struct Route {
-  std::string_view name;
-  size_t parts;  // of the path: "api", "t", "0", NAME, ...
+  std::string_view name;  // "tiles", "memory/curve"; "slice/" is followed by a name of its own
   Answer (*handle)(const ServedTrace& trace, const Request& request);
   bool keep;  // costs much and is asked for again
   std::string_view method = "GET";
 };
 
 constexpr std::array kRoutes = {
-    Route{"overview", 4, overview, true}, Route{"diagnose", 4, diagnosis, true}, Route{"explain", 5, explain, false},
-    Route{"report", 5, report, true},     Route{"lanes", 4, lanes, true},        Route{"tiles", 4, tiles, false},
-    Route{"slice", 5, slice, false},
+    Route{"overview", overview, true},
+    Route{"diagnose", diagnosis, true},
+    Route{"explain/", explain, false},
+    Route{"report/", report, true},
+    Route{"lanes", lanes, true},
+    Route{"tiles", tiles, false},
+    Route{"counters", counters, false},
+    Route{"slice/", slice, false},
+    Route{"range", range, false},
+    Route{"search", search, false},
+    Route{"find", find, false},
+    Route{"gap", gap, false},
+    Route{"flame", flame, true},
+    Route{"memory/curve", memory_curve, true},
+    Route{"memory/alive", memory_alive, false},
+    Route{"memory/segments", memory_segments, false},
+    Route{"sql", sql, false, "POST"},
 };
 
+// REQUIRES: a path of at least four parts: "api", "t", "0", NAME.
 const Route* find_route(const Request& request) {
+  if (request.path.size() > 5) return nullptr;
+  std::string name = request.path[3];
+  if (request.path.size() == 5) name += '/';
   for (const Route& route : kRoutes) {
-    if (request.path.size() == route.parts && request.path[3] == route.name) return &route;
+    if (route.name == name || (request.path.size() == 5 && route.name == name + request.path[4])) return &route;
   }
   return nullptr;
 }

@@ -27,6 +27,18 @@ int shown_rank(LaneKind kind) {
 
 }  // namespace
 
+Window wanted_window(Parameters& wanted, const ServedTrace& trace) {
+  constexpr int64_t kFar = int64_t{1} << 60;  // sums with it still fit
+  const int64_t end = std::max<int64_t>(1, trace.timeline().end_ns());
+  Window window{.from_ns = wanted.integer("from_ns", 0, -kFar, kFar),
+                .to_ns = wanted.integer("to_ns", end, -kFar, kFar)};
+  const int64_t bins = wanted.integer("bins", 512, 1, 8192);
+  window.to_ns = std::max(window.to_ns, window.from_ns + 1);
+  window.bins = static_cast<size_t>(bins);
+  window.bin_ns = std::max<int64_t>(1, (window.to_ns - window.from_ns + bins - 1) / bins);
+  return window;
+}
+
 Answer lanes(const ServedTrace& trace, const Request&) {
   const Model& model = trace.model();
   std::vector<LaneRow> rows = lane_table(model);
@@ -44,8 +56,13 @@ Answer lanes(const ServedTrace& trace, const Request&) {
     json.field("rows", trace.timeline().lanes()[lane].rows.size()).field("slices", row.slices);
     json.field("first_ns", row.first_ns).field("last_ns", row.last_ns).field("busy_ns", row.busy_ns).end_object();
   }
-  json.end_array().key("counters").begin_array().end_array();
-  json.key("steps").begin_array();
+  json.end_array().key("counters").begin_array();
+  for (size_t id = 0; id < trace.counters().size(); ++id) {
+    const CounterTrack& track = trace.counters()[id];
+    json.begin_object().field("id", id).field("group", track.group).field("name", track.name);
+    json.field("unit", track.unit).field("min", track.min).field("max", track.max).end_object();
+  }
+  json.end_array().key("steps").begin_array();
   const Steps& steps = trace.steps();
   for (size_t i = 0; i < steps.size(); ++i) {
     json.begin_object().field("number", steps.number[i]).field("start_ns", steps.start_ns[i]);

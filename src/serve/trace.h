@@ -3,10 +3,13 @@
 #pragma once
 
 #include <utility>
+#include <vector>
 
 #include "advise/diagnose.h"
 #include "analyze/find_steps.h"
+#include "analyze/memory.h"
 #include "model/model.h"
+#include "serve/counters.h"
 #include "serve/links.h"
 #include "serve/names.h"
 #include "serve/once.h"
@@ -32,6 +35,12 @@ class ServedTrace {
   const LinkIndex& links() const {
     return links_.get([this] { return LinkIndex(model_); });
   }
+  const std::vector<CounterTrack>& counters() const {
+    return counters_.get([this] { return find_counters(model_); });
+  }
+  const MemoryReport& memory() const {
+    return memory_.get([this] { return memory_report(model_); });
+  }
 
  private:
   Model model_;
@@ -40,6 +49,8 @@ class ServedTrace {
   Once<Steps> steps_;
   Once<NameIndex> names_;
   Once<LinkIndex> links_;
+  Once<std::vector<CounterTrack>> counters_;
+  Once<MemoryReport> memory_;
 };
 
 }  // namespace firelane::serve

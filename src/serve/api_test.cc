@@ -1,0 +1,291 @@
+// The protocol without HTTP: each request on a small trace with answers worked out by hand.
+#include "serve/api.h"
+
+#include <gtest/gtest.h>
+
+#include <barrier>
+#include <thread>
+
+#include "model/trace_builder.h"
+
+namespace firelane::serve {
+namespace {
+
+// ProfilerStep#1 [0,200): aten::mm [0,20) launches gemm [30,60), aten::add [100,120) launches add [130,150).
+TraceBuilder small_builder() {
+  TraceBuilder builder;
+  builder.step(1, {.start_us = 0, .end_us = 200})
+      .op("aten::mm", {.start_us = 0, .end_us = 20, .external_id = 1})
+      .call("cudaLaunchKernel", {.start_us = 5, .end_us = 9, .correlation = 7, .external_id = 1})
+      .kernel("gemm", {.start_us = 30, .end_us = 60, .correlation = 7, .external_id = 1})
+      .op("aten::add", {.start_us = 100, .end_us = 120, .external_id = 2, .dims = "[[4, 4]]"})
+      .call("cudaLaunchKernel", {.start_us = 105, .end_us = 109, .correlation = 8, .external_id = 2})
+      .kernel("add", {.start_us = 130, .end_us = 150, .correlation = 8, .external_id = 2});
+  return builder;
+}
+Model small_trace() { return small_builder().build(); }
+
+Answer ask(Api& api, std::string_view target) {
+  const Result<Request> request = parse_target(target);
+  return request.ok() ? api.answer(request.value()) : refusal(400, request.error().message);
+}
+
+bool holds(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
+
+#define EXPECT_HOLDS(answer, part)                                               \
+  do {                                                                           \
+    const Answer got = (answer);                                                 \
+    EXPECT_TRUE(holds(got.body, part)) << "no " << (part) << " in " << got.body; \
+  } while (false)
+
+TEST(Api, lists_traces_with_their_state) {
+  Api api(small_trace(), "1.2");
+  EXPECT_HOLDS(ask(api, "/api/traces"), R"({"version":"1.2","traces":[{"id":0,)");
+  EXPECT_HOLDS(ask(api, "/api/traces"), R"("state":"ready")");
+}
+
+TEST(Api, a_trace_that_loads_tells_its_progress_and_answers_409_until_it_is_there) {
+  std::barrier half(2);
+  std::barrier rest(2);
+  Api api(
+      {"dir/a.json", "b.json"},
+      [&](const std::string& path, const Progress& progress) -> Result<Model> {
+        if (path == "b.json") return Error{"b.json: empty"};
+        progress(50, 100);
+        half.arrive_and_wait();
+        rest.arrive_and_wait();
+        return small_trace();
+      },
+      "1.2");
+  half.arrive_and_wait();
+  EXPECT_HOLDS(ask(api, "/api/traces"),
+               R"({"id":0,"name":"a.json","state":"loading","bytes_done":50,"bytes_total":100,"error":null})");
+  EXPECT_EQ(ask(api, "/api/t/0/lanes").status, 409);
+  rest.arrive_and_wait();
+  api.wait_until_loaded();
+  EXPECT_EQ(ask(api, "/api/t/0/lanes").status, 200);
+  EXPECT_HOLDS(ask(api, "/api/traces"), R"("state":"failed","bytes_done":0,"bytes_total":0,"error":"b.json: empty")");
+  EXPECT_EQ(ask(api, "/api/t/1/lanes").status, 409);
+}
+
+TEST(Api, what_is_not_there_is_404_and_what_cannot_be_read_400) {
+  Api api(small_trace(), "1.2");
+  for (const char* target :
+       {"/api", "/api/", "/api/x", "/api/t", "/api/t/0", "/api/t/0/", "/api/t/1/lanes", "/api/t/-1/lanes",
+        "/api/t/0x0/lanes", "/api/t/99999999999999999999/lanes", "/api/t/0/nonsense", "/api/t/0/lanes/more",
+        "/api/t/0/report/../lanes", "/api/t/0/slice/h999", "/api/t/0/slice/x1", "/api/t/0/slice/",
+        "/api/t/0/explain/none", "/api/t/0/report/none", "/api/traces/0"}) {
+    EXPECT_EQ(ask(api, target).status, 404) << target;
+  }
+  for (const char* target :
+       {"/api/t/0/tiles", "/api/t/0/tiles?lanes=9", "/api/t/0/tiles?lanes=0&level=53",
+        "/api/t/0/tiles?lanes=0&count=17", "/api/t/0/tiles?lanes=0&first=-1", "/api/t/0/tiles?lanes=0&first=1e3",
+        "/api/t/0/search?text=", "/api/t/0/flame?order=x", "/api/t/0/report/ops?rows=-1",
+        "/api/t/0/report/ops?sort_by=x", "/api/t/0/counters?bins=0", "/api/%zz", "/api/%0", "api"}) {
+    EXPECT_EQ(ask(api, target).status, 400) << target;
+  }
+}
+
+TEST(Api, only_sql_takes_a_post_and_bodies_have_a_limit) {
+  Api api(small_trace(), "1.2");
+  Request request = parse_target("/api/t/0/sql").value();
+  EXPECT_EQ(api.answer(request).status, 405);
+  request.method = "POST";
+  EXPECT_EQ(api.answer(request).status, 400);
+  request.body = std::string(kMaxBodyBytes + 1, ' ');
+  EXPECT_EQ(api.answer(request).status, 413);
+  request = parse_target("/api/t/0/lanes").value();
+  request.method = "POST";
+  EXPECT_EQ(api.answer(request).status, 405);
+}
+
+TEST(Api, sql_answers_a_described_table_and_counts_the_rows_it_does_not_send) {
+  Api api(small_trace(), "1.2");
+  Request request = parse_target("/api/t/0/sql").value();
+  request.method = "POST";
+  request.body = R"({"query": "select name, duration_ns from kernels order by duration_ns desc", "rows": 1})";
+  EXPECT_HOLDS(api.answer(request), R"("row_count":2)");
+  EXPECT_HOLDS(api.answer(request), R"("rows":[["gemm",30000]])");
+  EXPECT_HOLDS(api.answer(request), R"({"name":"duration_ns","label":"duration_ns","kind":"duration"})");
+  request.body = R"({"query": "select nothing from nowhere"})";
+  EXPECT_EQ(api.answer(request).status, 400);
+  request.body = R"({"query": "create table t as select 1"})";
+  EXPECT_EQ(api.answer(request).status, 400);
+  request.body = R"({"query": "attach '/tmp/x' as x"})";
+  EXPECT_EQ(api.answer(request).status, 400);
+}
+
+TEST(Api, lanes_come_with_rows_counters_and_steps) {
+  Api api(small_trace(), "1.2");
+  const Answer answer = ask(api, "/api/t/0/lanes");
+  EXPECT_HOLDS(answer, R"({"end_ns":200000,"lanes":[{"id":0,)");
+  EXPECT_HOLDS(answer, R"("kind":"thread")");
+  EXPECT_HOLDS(answer, R"("rows":3,"slices":5,"first_ns":0,"last_ns":200000,"busy_ns":200000)");
+  EXPECT_HOLDS(
+      answer,
+      R"("kind":"stream","name":"stream 7","rows":1,"slices":2,"first_ns":30000,"last_ns":150000,"busy_ns":50000)");
+  EXPECT_HOLDS(answer, R"("name":"utilisation","unit":"%","min":0,"max":100)");
+  EXPECT_HOLDS(answer, R"("name":"queued work","unit":"","min":0,"max":1)");
+  EXPECT_HOLDS(answer, R"("steps":[{"number":1,"start_ns":0,"duration_ns":200000}])");
+}
+
+TEST(Api, counters_are_null_before_the_first_sample_and_hold_the_last_one) {
+  Model model = small_builder().counter("power", 40, 100).counter("power", 60, 300).counter("power", 70, 200).build();
+  Api api(std::move(model), "1.2");
+  EXPECT_HOLDS(
+      ask(api, "/api/t/0/counters?from_ns=0&to_ns=200000&bins=4&tracks=2"),
+      R"("bin_ns":50000,"tracks":[{"id":2,"min":[100,100,200,200],"max":[100,300,200,200],"last":[100,200,200,200]}])");
+  EXPECT_HOLDS(ask(api, "/api/t/0/counters?from_ns=0&to_ns=40000&bins=2&tracks=2"), R"("min":[null,null])");
+  // gemm runs from 30 to 60 us.
+  EXPECT_HOLDS(ask(api, "/api/t/0/counters?from_ns=0&to_ns=80000&bins=2&tracks=0"), R"("max":[25,50])");
+}
+
+TEST(Api, a_kernel_knows_its_op_its_launch_its_step_and_its_likes) {
+  Api api(small_trace(), "1.2");
+  const Answer answer = ask(api, "/api/t/0/slice/d0");
+  EXPECT_HOLDS(answer, R"({"ref":"d0","name":"gemm","kind":"kernel","category":"kernel",)");
+  EXPECT_HOLDS(answer, R"("start_ns":30000,"duration_ns":30000,"self_ns":30000,"step":1)");
+  EXPECT_HOLDS(answer, R"("arrows":[{"kind":"op","from":{"ref":"h1","lane":0,"row":1,"name":"aten::mm")");
+  EXPECT_HOLDS(answer, R"({"kind":"launch","from":{"ref":"h2")");
+  EXPECT_HOLDS(
+      answer,
+      R"("same_name":{"count":1,"total_ns":30000,"min_ns":30000,"max_ns":30000,"median_ns":30000,"longer":0,"previous":null,"next":null})");
+}
+
+TEST(Api, an_op_knows_its_parent_children_and_args) {
+  Api api(small_trace(), "1.2");
+  const Answer answer = ask(api, "/api/t/0/slice/h3");
+  EXPECT_HOLDS(answer, R"("name":"aten::add","kind":"op")");
+  EXPECT_HOLDS(answer, R"("self_ns":16000)");
+  EXPECT_HOLDS(answer, R"("Input Dims":[[4, 4]])");
+  EXPECT_HOLDS(answer, R"("parent":{"ref":"h0","lane":0,"row":0,"name":"ProfilerStep#1")");
+  EXPECT_HOLDS(answer, R"("children":[{"ref":"h4")");
+  EXPECT_HOLDS(answer, R"("child_count":1)");
+  EXPECT_HOLDS(answer, R"("to":{"ref":"d1")");
+  const Answer step = ask(api, "/api/t/0/slice/h0");
+  EXPECT_HOLDS(step, R"("child_count":2)");
+  EXPECT_HOLDS(step, R"("self_ns":160000)");
+}
+
+TEST(Api, search_finds_names_in_any_case_and_find_walks_over_the_hits) {
+  Api api(small_trace(), "1.2");
+  EXPECT_HOLDS(
+      ask(api, "/api/t/0/search?text=ADD&bins=2"),
+      R"({"slices":2,"names":[{"name":"aten::add","slices":1,"total_ns":20000},{"name":"add","slices":1,"total_ns":20000}],"density":[0,2]})");
+  EXPECT_HOLDS(ask(api, "/api/t/0/search?text=add&exact=1&bins=1"), R"({"slices":1,)");
+  EXPECT_HOLDS(ask(api, "/api/t/0/find?text=cudaLaunch&from_ns=5000&direction=1"), R"("start_ns":105000)");
+  EXPECT_HOLDS(ask(api, "/api/t/0/find?text=cudaLaunch&from_ns=105000&direction=1"), R"({"slice":null})");
+  EXPECT_HOLDS(ask(api, "/api/t/0/find?text=cudaLaunch&from_ns=105000&direction=-1"), R"("start_ns":5000)");
+  EXPECT_HOLDS(ask(api, "/api/t/0/find?text=m&direction=0"), R"("name":"gemm")");
+  EXPECT_HOLDS(ask(api, "/api/t/0/find?text=m&direction=0&lane=0"), R"("name":"aten::mm")");
+}
+
+TEST(Api, the_next_gap_of_a_stream_has_a_cause) {
+  Api api(small_trace(), "1.2");
+  EXPECT_HOLDS(ask(api, "/api/t/0/gap?from_ns=0&direction=1"), R"("start_ns":60000,"duration_ns":70000,"cause":")");
+  EXPECT_HOLDS(ask(api, "/api/t/0/gap?from_ns=60000&direction=1"), R"({"gap":null})");
+  EXPECT_HOLDS(ask(api, "/api/t/0/gap?from_ns=0&direction=1&min_ns=70001"), R"({"gap":null})");
+}
+
+TEST(Api, every_report_is_described) {
+  Api api(small_trace(), "1.2");
+  for (const char* verb :
+       {"info", "ops", "kernels", "roofline", "steps", "lanes", "breakdown", "idle", "launches", "syncs",
+        "critical-path", "fusion", "modules", "memory", "input", "inference", "cost", "losses"}) {
+    const Answer answer = ask(api, "/api/t/0/report/" + std::string(verb) + "?rows=5");
+    EXPECT_EQ(answer.status, 200) << verb;
+    EXPECT_TRUE(holds(answer.body, R"({"title":")") && holds(answer.body, R"("tables":[)")) << answer.body;
+  }
+  EXPECT_HOLDS(ask(api, "/api/t/0/report/kernels?rows=1"), R"("row_count":2)");
+}
+
+TEST(Api, the_overview_has_the_verdict_and_the_steps) {
+  Api api(small_trace(), "1.2");
+  const Answer answer = ask(api, "/api/t/0/overview");
+  EXPECT_HOLDS(answer, R"("verdict":{"text":")");
+  EXPECT_HOLDS(answer, R"("steps":{"parts":["compute")");
+  EXPECT_HOLDS(answer, R"("top_kernels":[["gemm",30000,1],["add",20000,1]])");
+  EXPECT_HOLDS(ask(api, "/api/t/0/diagnose"), R"("verdict")");
+}
+
+TEST(Api, the_flame_graph_says_when_the_trace_has_no_stacks) {
+  Api api(small_trace(), "1.2");
+  EXPECT_HOLDS(ask(api, "/api/t/0/flame?order=left-heavy"), "with_stack=True");
+  EXPECT_HOLDS(ask(api, "/api/t/0/flame?order=left-heavy&by=op"),
+               R"("note":"","nodes":[[0,0,200000,"ProfilerStep#1",160000,1])");
+}
+
+TEST(Api, memory_says_what_to_record_when_there_is_none) {
+  Api api(small_trace(), "1.2");
+  EXPECT_HOLDS(ask(api, "/api/t/0/memory/curve"), R"("devices":[],"device":null)");
+  EXPECT_EQ(ask(api, "/api/t/0/memory/alive?at_ns=5").status, 404);
+  EXPECT_HOLDS(ask(api, "/api/t/0/memory/segments"), "profile_memory=True");
+}
+
+TEST(Api, a_range_is_summed_up) {
+  Api api(small_trace(), "1.2");
+  EXPECT_HOLDS(ask(api, "/api/t/0/range?from_ns=50000&to_ns=140000"), R"(["add","kernel",1,10000,10000,10000])");
+}
+
+TEST(Api, an_empty_trace_has_an_answer_to_everything) {
+  Api api(TraceBuilder().build(), "1.2");
+  for (const char* target :
+       {"overview", "diagnose", "lanes", "tiles?lanes=", "counters", "range", "search?text=a", "find?text=a", "gap",
+        "flame", "memory/curve", "memory/segments", "report/ops", "report/kernels", "report/idle", "report/info"}) {
+    EXPECT_EQ(ask(api, "/api/t/0/" + std::string(target)).status, 200) << target;
+  }
+}
+
+TEST(Api, many_threads_may_ask_at_once) {
+  Api api(small_trace(), "1.2");
+  const std::string lanes = ask(api, "/api/t/0/lanes").body;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      for (const char* target :
+           {"overview", "lanes", "slice/d0", "report/ops", "search?text=a", "gap", "memory/curve", "lanes"}) {
+        EXPECT_EQ(ask(api, "/api/t/0/" + std::string(target)).status, 200);
+      }
+      EXPECT_EQ(ask(api, "/api/t/0/lanes").body, lanes);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST(AnswerCache, makes_an_answer_once_and_forgets_the_oldest) {
+  AnswerCache cache;
+  int made = 0;
+  const auto make = [&] {
+    ++made;
+    return Answer{.body = "x"};
+  };
+  cache.get("a", make);
+  cache.get("a", make);
+  EXPECT_EQ(made, 1);
+  for (int i = 0; i < 300; ++i) cache.get(std::to_string(i), [] { return Answer{}; });
+  cache.get("a", make);
+  EXPECT_EQ(made, 2);
+  cache.get("bad", [&] {
+    ++made;
+    return refusal(400, "no");
+  });
+  cache.get("bad", [&] {
+    ++made;
+    return refusal(400, "no");
+  });
+  EXPECT_EQ(made, 4);
+}
+
+TEST(ParseTarget, takes_paths_and_parameters_apart) {
+  const Request request = parse_target("/a%2Fb/c?x=1+2&y=%26&z#rest").value();
+  EXPECT_EQ(request.path, (std::vector<std::string>{"a/b", "c"}));
+  EXPECT_EQ(*request.find("x"), "1 2");
+  EXPECT_EQ(*request.find("y"), "&");
+  EXPECT_EQ(*request.find("z"), "");
+  EXPECT_EQ(request.find("w"), nullptr);
+  EXPECT_FALSE(parse_target("/" + std::string(9000, 'a')).ok());
+  EXPECT_FALSE(parse_target("/?a=%f").ok());
+}
+
+}  // namespace
+}  // namespace firelane::serve

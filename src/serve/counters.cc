@@ -1,0 +1,185 @@
+#include "serve/counters.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "analyze/device_work.h"
+#include "analyze/launches.h"
+#include "serve/handlers.h"
+
+namespace firelane::serve {
+
+namespace {
+
+void add_sample(CounterTrack& track, int64_t time_ns, double value) {
+  const bool is_first = track.times_ns.empty();
+  track.min = is_first ? value : std::min(track.min, value);
+  track.max = is_first ? value : std::max(track.max, value);
+  track.times_ns.push_back(time_ns);
+  track.values.push_back(value);
+}
+
+// "GPU 0 power (W)" says its unit itself; Kineto's and our recorder's names do.
+std::string unit_in(std::string_view text) {
+  const size_t open = text.rfind('(');
+  if (open != std::string_view::npos && text.ends_with(')') && text.size() - open <= 8) {
+    return std::string(text.substr(open + 1, text.size() - open - 2));
+  }
+  if (text.find("power") != std::string_view::npos || text.find("Power") != std::string_view::npos) {
+    return text.find("mW") != std::string_view::npos ? "mW" : "W";
+  }
+  return "";
+}
+
+void add_recorded(const Model& model, std::vector<CounterTrack>& out) {
+  const CounterTracks& tracks = model.counter_tracks;
+  const size_t first = out.size();
+  for (size_t i = 0; i < tracks.size(); ++i) {
+    const std::string_view series = model.text(tracks.series[i]);
+    CounterTrack& track = out.emplace_back();
+    track.name = model.text(tracks.name[i]);
+    if (!series.empty() && series != track.name) track.name += " " + std::string(series);
+    track.unit = unit_in(track.name);
+    const std::string id = model.id_text(tracks.pid[i]);
+    track.group = track.name.starts_with("GPU ") ? track.name.substr(0, track.name.find(' ', 4)) : "process " + id;
+  }
+  const CounterSamples& samples = model.counter_samples;
+  for (size_t i = 0; i < samples.size(); ++i) {
+    add_sample(out[first + samples.track[i]], samples.time_ns[i], samples.value[i]);
+  }
+}
+
+void add_memory(const Model& model, std::vector<CounterTrack>& out) {
+  const MemoryEvents& events = model.memory_events;
+  struct Pair {
+    CounterTrack allocated;
+    CounterTrack reserved;
+    int64_t sum = 0;
+  };
+  std::map<std::pair<int32_t, int32_t>, Pair> devices;  // GPUs first
+  for (Row event = 0; event < events.size(); ++event) {
+    if (events.kind[event] == MemoryKind::kOutOfMemory) continue;
+    Pair& pair = devices[{-events.device_type[event], events.device[event]}];
+    pair.sum += events.bytes[event];
+    const int64_t total = events.total_allocated_bytes[event];
+    add_sample(pair.allocated, events.time_ns[event], static_cast<double>(total == kNoNumber ? pair.sum : total));
+    const int64_t reserved = events.total_reserved_bytes[event];
+    if (reserved > 0) add_sample(pair.reserved, events.time_ns[event], static_cast<double>(reserved));
+  }
+  for (auto& [device, pair] : devices) {
+    const std::string group = device.first == 0 ? "CPU" : "GPU " + std::to_string(device.second);
+    for (auto& [name, track] :
+         {std::pair{"memory allocated", &pair.allocated}, std::pair{"memory reserved", &pair.reserved}}) {
+      if (track->times_ns.empty()) continue;
+      track->group = group;
+      track->name = name;
+      track->unit = "bytes";
+      out.push_back(std::move(*track));
+    }
+  }
+}
+
+void add_device_use(const Model& model, std::vector<CounterTrack>& out) {
+  const DeviceSlices& device = model.device_slices;
+  std::map<int32_t, std::vector<Interval>> work;
+  for (Row row = 0; row < device.size(); ++row) {
+    if (is_device_work(device.kind[row]))
+      work[device.device[row]].push_back({device.start_ns[row], device.end_ns(row)});
+  }
+  for (auto& [number, intervals] : work) {
+    CounterTrack& track = out.emplace_back();
+    track.group = "GPU " + std::to_string(std::max(0, number));
+    track.name = "utilisation";
+    track.unit = "%";
+    track.max = 100;
+    track.on = IntervalSet(std::move(intervals));
+  }
+  CounterTrack queue{.group = work.size() == 1 ? out.back().group : "GPU", .name = "queued work", .unit = ""};
+  for (const QueueSample& sample : queue_depth(model)) {
+    add_sample(queue, sample.time_ns, static_cast<double>(sample.depth));
+  }
+  if (!queue.times_ns.empty()) out.push_back(std::move(queue));
+}
+
+std::vector<std::optional<CounterBin>> shares_of(const IntervalSet& on, int64_t from_ns, int64_t bin_ns, size_t bins) {
+  std::vector<std::optional<CounterBin>> out;
+  for (size_t i = 0; i < bins; ++i) {
+    const int64_t start = from_ns + static_cast<int64_t>(i) * bin_ns;
+    const double share =
+        100.0 * static_cast<double>(on.covered_ns(start, start + bin_ns)) / static_cast<double>(bin_ns);
+    out.push_back(CounterBin{share, share, share});
+  }
+  return out;
+}
+
+}  // namespace
+
+std::vector<CounterTrack> find_counters(const Model& model) {
+  std::vector<CounterTrack> out;
+  add_device_use(model, out);
+  add_memory(model, out);
+  add_recorded(model, out);
+  std::erase_if(out, [](const CounterTrack& track) { return track.times_ns.empty() && !track.on; });
+  return out;
+}
+
+std::vector<std::optional<CounterBin>> counter_bins(const CounterTrack& track, int64_t from_ns, int64_t bin_ns,
+                                                    size_t bins) {
+  if (track.on) return shares_of(*track.on, from_ns, bin_ns, bins);
+  std::vector<std::optional<CounterBin>> out;
+  auto sample = static_cast<size_t>(std::lower_bound(track.times_ns.begin(), track.times_ns.end(), from_ns) -
+                                    track.times_ns.begin());
+  for (size_t i = 0; i < bins; ++i) {
+    const int64_t end = from_ns + static_cast<int64_t>(i + 1) * bin_ns;
+    std::optional<CounterBin> bin;
+    if (sample > 0) bin = CounterBin{track.values[sample - 1], track.values[sample - 1], track.values[sample - 1]};
+    for (; sample < track.times_ns.size() && track.times_ns[sample] < end; ++sample) {
+      const double value = track.values[sample];
+      if (!bin) bin = CounterBin{value, value, value};
+      bin->min = std::min(bin->min, value);
+      bin->max = std::max(bin->max, value);
+      bin->last = value;
+    }
+    out.push_back(bin);
+  }
+  return out;
+}
+
+// /api/t/T/counters
+Answer counters(const ServedTrace& trace, const Request& request) {
+  Parameters wanted(request);
+  const Window window = wanted_window(wanted, trace);
+  const std::vector<CounterTrack>& tracks = trace.counters();
+  const auto last = static_cast<int64_t>(tracks.size()) - 1;
+  std::optional<std::vector<int64_t>> asked = wanted.list("tracks", 64, std::max<int64_t>(0, last));
+  if (!wanted.ok()) return bad_request(wanted);
+  if (!asked) {
+    asked.emplace();
+    for (int64_t id = 0; id <= last; ++id) asked->push_back(id);
+  }
+  JsonWriter json;
+  json.begin_object().field("from_ns", window.from_ns).field("bin_ns", window.bin_ns).key("tracks").begin_array();
+  for (const int64_t id : *asked) {
+    if (id > last) continue;
+    const auto bins = counter_bins(tracks[static_cast<size_t>(id)], window.from_ns, window.bin_ns, window.bins);
+    json.begin_object().field("id", id);
+    for (const auto& [name, field] :
+         {std::pair{"min", &CounterBin::min}, {"max", &CounterBin::max}, {"last", &CounterBin::last}}) {
+      json.key(name).begin_array();
+      for (const std::optional<CounterBin>& bin : bins) {
+        if (bin) {
+          json.value((*bin).*field);
+        } else {
+          json.null();
+        }
+      }
+      json.end_array();
+    }
+    json.end_object();
+  }
+  json.end_array().end_object();
+  return json_answer(std::move(json));
+}
+
+}  // namespace firelane::serve

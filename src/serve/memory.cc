@@ -1,0 +1,133 @@
+// /api/t/T/memory/...: the curve by category, what is alive at a moment, and where it lies.
+#include <string>
+#include <vector>
+
+#include "analyze/memory_at.h"
+#include "report/described.h"
+#include "report/memory_report.h"
+#include "serve/handlers.h"
+
+namespace firelane::serve {
+
+namespace {
+
+constexpr size_t kMostPieces = 50'000;
+
+// The device that was asked for; the first when none was. nullptr: there is none of that name, or no memory at all.
+const DeviceMemory* wanted_device(const ServedTrace& trace, Parameters& wanted) {
+  const std::string name = wanted.text("device");
+  for (const DeviceMemory& device : trace.memory().devices) {
+    if (name.empty() || device_label(device) == name) return &device;
+  }
+  return nullptr;
+}
+
+constexpr std::string_view kNoMemory =
+    "no memory of that device in this trace; record with profile_memory=True, and see devices of memory/curve";
+
+void write_numbers(JsonWriter& json, std::string_view name, const std::vector<int64_t>& numbers) {
+  json.key(name).begin_array();
+  for (const int64_t number : numbers) {
+    if (number == kNoNumber) {
+      json.null();
+    } else {
+      json.value(number);
+    }
+  }
+  json.end_array();
+}
+
+std::string owner_text(const Model& model, const MemoryBlock& block) {
+  std::string text(name_of(block.category));
+  if (block.op != kNoRow) text += ": " + std::string(model.text(model.host_slices.name[block.op]));
+  return text;
+}
+
+}  // namespace
+
+Answer memory_curve(const ServedTrace& trace, const Request& request) {
+  Parameters wanted(request);
+  const Window window = wanted_window(wanted, trace);
+  const DeviceMemory* device = wanted_device(trace, wanted);
+  if (!wanted.ok()) return bad_request(wanted);
+  if (device == nullptr && !trace.memory().devices.empty()) return refusal(404, kNoMemory);
+  JsonWriter json;
+  json.begin_object().key("devices").begin_array();
+  for (const DeviceMemory& each : trace.memory().devices) json.value(device_label(each));
+  json.end_array().key("device");
+  if (device == nullptr) {
+    json.null();
+  } else {
+    json.value(device_label(*device));
+  }
+  MemoryBins bins{.from_ns = window.from_ns, .bin_ns = window.bin_ns};
+  if (device != nullptr) bins = memory_bins(*device, window.from_ns, window.to_ns, window.bins);
+  json.field("from_ns", bins.from_ns).field("bin_ns", bins.bin_ns);
+  write_numbers(json, "allocated_bytes", bins.allocated_bytes);
+  write_numbers(json, "reserved_bytes", bins.reserved_bytes);
+  json.key("categories").begin_object();
+  for (size_t i = 0; i < kMemoryCategoryCount; ++i) {
+    const std::vector<int64_t>& category = bins.categories[i];
+    const bool is_there = std::any_of(category.begin(), category.end(), [](int64_t bytes) { return bytes != 0; });
+    if (is_there) write_numbers(json, name_of(static_cast<MemoryCategory>(i)), category);
+  }
+  json.end_object().end_object();
+  return json_answer(std::move(json));
+}
+
+Answer memory_alive(const ServedTrace& trace, const Request& request) {
+  Parameters wanted(request);
+  const int64_t at_ns = wanted.integer("at_ns", 0, INT64_MIN, INT64_MAX);
+  const size_t rows = wanted_rows(wanted);
+  const DeviceMemory* device = wanted_device(trace, wanted);
+  if (!wanted.ok()) return bad_request(wanted);
+  if (device == nullptr) return refusal(404, kNoMemory);
+  const MemoryMoment moment = memory_at(trace.model(), *device, at_ns);
+  return {.body = report::described(report::alive_report(trace.model(), *device, moment, at_ns, rows), rows)};
+}
+
+Answer memory_segments(const ServedTrace& trace, const Request& request) {
+  Parameters wanted(request);
+  const int64_t at_ns = wanted.integer("at_ns", 0, INT64_MIN, INT64_MAX);
+  const DeviceMemory* device = wanted_device(trace, wanted);
+  if (!wanted.ok()) return bad_request(wanted);
+  JsonWriter json;
+  json.begin_object().key("segments").begin_array();
+  std::vector<std::string> notes;
+  if (device == nullptr) {
+    notes.emplace_back(kNoMemory);
+  } else if (device->device_type == 0) {
+    notes.emplace_back("memory of the CPU has no segments: its allocator is the C library's");
+  } else {
+    size_t pieces = 0;
+    for (const MemorySegment& segment : firelane::memory_segments(*device, at_ns)) {
+      pieces += segment.pieces.size();
+      if (pieces > kMostPieces) {
+        notes.emplace_back("there are too many blocks to show all of them");
+        break;
+      }
+      json.begin_object().field("address", segment.address).field("bytes", segment.bytes).key("blocks").begin_array();
+      for (const MemorySegment::Piece& piece : segment.pieces) {
+        json.begin_object().field("offset", piece.offset).field("bytes", piece.bytes);
+        json.field("state", piece.block == nullptr ? "free" : "allocated").key("owner");
+        if (piece.block == nullptr) {
+          json.null();
+        } else {
+          json.value(owner_text(trace.model(), *piece.block));
+        }
+        json.end_object();
+      }
+      json.end_array().end_object();
+    }
+    notes.emplace_back(
+        "segments are inferred from addresses, in units of 2 MiB that blocks of the trace touched; what was allocated "
+        "before "
+        "recording looks free");
+  }
+  json.end_array().key("notes").begin_array();
+  for (const std::string& note : notes) json.value(note);
+  json.end_array().end_object();
+  return json_answer(std::move(json));
+}
+
+}  // namespace firelane::serve

@@ -2,7 +2,7 @@
 
 import type { Arrow, FoundSlice, StepMark } from "../data/types";
 import { formatDuration, formatNumber, formatBytes, formatTime } from "../format";
-import { drawnName, fitLabel, type Label, type SliceFrame } from "./draw_slices";
+import { cutWidth, drawnName, fitLabel, type Label, type SliceFrame } from "./draw_slices";
 import { type Block, placeOf } from "./layout";
 import { kRulerHeight, type Range, type TimelineModel } from "./model";
 import { rulerStepNs, timeToX } from "./view";
@@ -42,8 +42,9 @@ export function drawLabels(ctx: CanvasRenderingContext2D, labels: readonly Label
       ctx.font = small ? kSmallFont : kLabelFont;
     }
     ctx.fillStyle = drawn.matches ? ink.label : ink.muted;
-    const text = fitLabel(name.text, small ? drawn.width * kSmallScale : drawn.width, width - 8);
-    if (text) ctx.fillText(text, x + 4, y, width - 8);
+    const scale = small ? kSmallScale : 1;
+    const text = fitLabel(name.text, drawn.width * scale, width - 7, (letters) => cutWidth(name, letters, frame) * scale);
+    if (text) ctx.fillText(text, x + 4, y);
   }
 }
 

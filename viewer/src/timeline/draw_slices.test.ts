@@ -101,7 +101,10 @@ test("the mouse finds the slice, the short one near it, and the run", () => {
 });
 
 test("labels are cut with an ellipsis, and left out where hardly a letter fits", () => {
-  expect(fitLabel("aten::mm", 48, 60)).toBe("aten::mm");
-  expect(fitLabel("aten::addmm", 66, 40)).toBe("aten:…");
-  expect(fitLabel("aten::addmm", 66, 10)).toBe("");
+  const widthOf = (letters: number) => 6 * letters + 6;
+  expect(fitLabel("aten::mm", 48, 60, widthOf)).toBe("aten::mm");
+  expect(fitLabel("aten::addmm", 66, 40, widthOf)).toBe("aten:…");
+  expect(fitLabel("aten::addmm", 66, 10, widthOf)).toBe("");
+  // Wide letters first: fewer than the average says.
+  expect(fitLabel("mmmm::iiii", 66, 40, (letters) => 10 * letters)).toBe("mmmm…");
 });

@@ -43,11 +43,13 @@ export interface DrawnState {
 const kLabelPixels = 26;
 const kLeastFade = 7;
 const kLeftAside = 4;
+const kLeastLetters = 2;
 
 interface DrawnName {
   of: SlicePaint;
   width: number;
   matches: boolean;
+  cuts: Map<number, number>; // letters to the width of that many
   colors: (Uint32Array | undefined)[];
 }
 
@@ -60,6 +62,7 @@ export function drawnName(entry: NameEntry, frame: SliceFrame): DrawnName {
     of: frame.paint,
     width: old?.width ?? frame.measure(entry.text),
     matches: highlight === "" || entry.text.toLowerCase().includes(highlight),
+    cuts: old?.cuts ?? new Map(),
     colors: [],
   };
   entry.drawn = made;
@@ -152,11 +155,21 @@ export function drawLane(
   });
 }
 
-// As much of the text as fits, with an ellipsis. Names are cut by their average letter: one measurement a name.
-export function fitLabel(text: string, textWidth: number, width: number): string {
+// As much of the text as fits, with an ellipsis: as many letters as an average says, fewer until they do. `widthOf` measures the
+// first letters.
+export function fitLabel(text: string, textWidth: number, width: number, widthOf: (letters: number) => number): string {
   if (textWidth <= width) return text;
-  const letters = Math.floor((width / textWidth) * text.length) - 1;
-  return letters < 2 ? "" : `${text.slice(0, letters)}…`;
+  let letters = Math.floor((width / textWidth) * text.length);
+  while (letters >= kLeastLetters && widthOf(letters) > width) letters -= 1;
+  return letters < kLeastLetters ? "" : `${text.slice(0, letters)}…`;
+}
+
+// How wide the first letters of a name and an ellipsis are: measured once.
+export function cutWidth(entry: NameEntry, letters: number, frame: SliceFrame): number {
+  const { cuts } = drawnName(entry, frame);
+  let width = cuts.get(letters);
+  if (width === undefined) cuts.set(letters, (width = frame.measure(`${entry.text.slice(0, letters)}…`)));
+  return width;
 }
 
 export interface Hit {

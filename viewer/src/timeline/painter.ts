@@ -137,8 +137,11 @@ export class Painter {
     const highlight = model.searchText.value.toLowerCase();
     if (!this.paint || this.paint.theme !== theme || this.paint.highlight !== highlight) this.paint = { theme, back, highlight };
     const measure = (text: string) => {
+      const before = ctx.font;
       ctx.font = kLabelFont;
-      return ctx.measureText(text).width;
+      const { width } = ctx.measureText(text);
+      ctx.font = before;
+      return width;
     };
     return { view: model.view, endNs: model.lanes.endNs, maxLevel: model.maxLevel, width: model.width, dpr, paint: this.paint, measure };
   }

@@ -25,7 +25,7 @@ export function Panel(props: { model: TimelineModel }): JSX.Element | null {
             rows={[
               ["Duration", formatDuration(gap.durationNs)],
               ["Start", exactTime(gap.startNs)],
-              ["Cause", gap.cause],
+              ["Cause", gap.cause.replaceAll("_", " ")],
               ["Lane", laneName(model, gap.lane)],
             ]}
           />
@@ -149,8 +149,10 @@ function SameName(props: { model: TimelineModel; detail: SliceDetail }): JSX.Ele
         rows={[
           ["Count", formatNumber(count)],
           ["Total", formatDuration(totalNs)],
-          ["Min, median, max", `${formatDuration(minNs)}, ${formatDuration(medianNs)}, ${formatDuration(maxNs)}`],
-          ["Longer than this", formatNumber(longer)],
+          ["Median", formatDuration(medianNs)],
+          ["Shortest", formatDuration(minNs)],
+          ["Longest", formatDuration(maxNs)],
+          ["Longer ones", formatNumber(longer)],
         ]}
       />
       <div class="toolbar">
@@ -213,7 +215,7 @@ function Family(props: { model: TimelineModel; detail: SliceDetail }): JSX.Eleme
       )}
       {detail.childCount > 0 && (
         <>
-          <h3>{formatNumber(detail.childCount)} children</h3>
+          <h3>{detail.childCount === 1 ? "1 child" : `${formatNumber(detail.childCount)} children`}</h3>
           <ul class="slice-list">
             {shown.map((child) => (
               <li key={child.ref}>

@@ -8,6 +8,8 @@ import type { Range, TimelineModel } from "./model";
 import { Facts, Section } from "./panel";
 
 const kFewRows = 12;
+// The panel is narrow; `firelane sql` has every column.
+const kLeftOut: Record<string, string[]> = { lanes: ["id", "lane", "group"], names: ["kind"] };
 
 export function RangePanel(props: { model: TimelineModel; range: Range; report: Report | null }): JSX.Element {
   const { model, range, report } = props;
@@ -18,7 +20,6 @@ export function RangePanel(props: { model: TimelineModel; range: Range; report: 
           ["Duration", formatDuration(range.toNs - range.fromNs)],
           ["From", formatTime(range.fromNs, 1)],
           ["To", formatTime(range.toNs, 1)],
-          ...(report?.facts ?? []).filter((fact) => fact.label !== "").map((fact): [string, string] => [fact.label, formatByKind(fact.kind, fact.value)]),
         ]}
       />
       {!report && <p class="muted">Adding up…</p>}
@@ -37,7 +38,8 @@ function RangeTable(props: { model: TimelineModel; table: Table }): JSX.Element 
   const [all, setAll] = useState(false);
   if (table.rows.length === 0) return null;
   const rows = all ? table.rows : table.rows.slice(0, kFewRows);
-  const nameColumn = table.columns.findIndex((column) => column.name === "name");
+  const left = kLeftOut[table.name] ?? [];
+  const columns = table.columns.map((column, at) => ({ ...column, at })).filter((column) => !left.includes(column.name));
   return (
     <>
       <h3>{table.title || table.name}</h3>
@@ -45,7 +47,7 @@ function RangeTable(props: { model: TimelineModel; table: Table }): JSX.Element 
         <table>
           <thead>
             <tr>
-              {table.columns.map((column) => (
+              {columns.map((column) => (
                 <th key={column.name} class={column.kind === "text" ? "" : "number"} scope="col">
                   {column.label}
                 </th>
@@ -55,12 +57,12 @@ function RangeTable(props: { model: TimelineModel; table: Table }): JSX.Element 
           <tbody>
             {rows.map((row, i) => (
               <tr key={i}>
-                {row.map((cell, j) => {
-                  const text = formatByKind(table.columns[j].kind, cell);
+                {columns.map(({ name, kind, at }) => {
+                  const text = formatByKind(kind, row[at]);
                   return (
-                    <td key={j} class={table.columns[j].kind === "text" ? "" : "number"} title={text}>
-                      {j === nameColumn && table.name === "names" ? (
-                        <button class="link slice-link" onClick={() => void model.find(String(cell), 1, { exact: true })}>
+                    <td key={name} class={kind === "text" ? "" : "number"} title={text}>
+                      {name === "name" && table.name === "names" ? (
+                        <button class="link slice-link" onClick={() => void model.find(String(row[at]), 1, { exact: true })}>
                           {text}
                         </button>
                       ) : (

@@ -1,0 +1,143 @@
+// The page around the timeline: every trace opens, findings lead to their evidence, tables sort, nothing leaves the machine.
+
+import { execFileSync } from "node:child_process";
+import { pathToFileURL } from "node:url";
+import { check, equal, kFirelane, kRoot } from "./harness.mjs";
+import { kHostile } from "./hostile.mjs";
+import { fragment, openTimeline } from "./timeline_tests.mjs";
+
+const kPanes = ["overview", "timeline", "ops", "kernels", "modules", "stacks", "memory", "steps", "input", "inference", "more", "sql"];
+
+// The panes' ids are theirs to name: tabs are found by their place.
+async function forEachPane(page, visit) {
+  const tabs = page.locator(".tab");
+  const count = await tabs.count();
+  check(count >= kPanes.length - 1, `${count} tabs`);
+  for (let i = 0; i < count; ++i) {
+    await tabs.nth(i).click();
+    await page.waitForTimeout(60);
+    await page.waitForFunction(() => !document.querySelector("main .loading"));
+    await visit(await tabs.nth(i).innerText());
+  }
+}
+
+export function pageTests(suite, url, traces) {
+  suite.test("the first screen says what is wrong and what to fix", async ({ page }) => {
+    await page.goto(url());
+    await page.waitForSelector("article.finding");
+    check((await page.locator("article.finding").count()) >= 1, "there are findings");
+    check((await page.locator("main").innerText()).includes("Overhead-bound"), "the verdict is there");
+  });
+
+  suite.test("a finding's evidence opens in the timeline", async ({ page }) => {
+    await page.goto(url());
+    await page.locator(".evidence .link").first().click();
+    await page.waitForSelector(".lanes-canvas");
+    await page.waitForFunction(() => /timeline\.(range|sel)=/.test(location.hash));
+    equal(fragment(page).get("pane"), "timeline", "the pane");
+  });
+
+  suite.test("a table sorts by its columns, and a row leads to the timeline", async ({ page }) => {
+    await page.goto(`${url()}#pane=ops`);
+    const firstCell = () => page.locator(".table tbody tr:not(.spacer) .cell-link").first();
+    await firstCell().waitFor();
+    const name = page.locator("th button.sort").first();
+    await name.click();
+    await page.waitForFunction(() => document.querySelector("th[aria-sort=ascending], th[aria-sort=descending]"));
+    const before = await firstCell().innerText();
+    await name.click();
+    await page.waitForFunction((text) => document.querySelector(".table tbody tr:not(.spacer) .cell-link").innerText !== text, before);
+    await firstCell().click();
+    await page.waitForSelector(".lanes-canvas");
+  });
+
+  suite.test("the page opens in the dark where the system is dark, and the choice is kept", async ({ page }) => {
+    await openTimeline(page, url());
+    const theme = () => page.evaluate(() => document.documentElement.dataset.theme);
+    equal(await theme(), "dark", "as the system");
+    await page.getByRole("button", { name: "Switch to light colours" }).click();
+    equal(await theme(), "light", "as chosen");
+    await page.reload();
+    await page.waitForSelector(".lanes-canvas");
+    equal(await theme(), "light", "after the reload");
+  }, { dark: true });
+
+  suite.test("every trace opens: overview and timeline", async ({ page, shot }) => {
+    await page.goto(url());
+    for (let id = 0; id < traces.length; ++id) {
+      await page.goto(`${url()}#trace=${id}`);
+      await page.waitForFunction((name) => document.title.startsWith(name), traces[id].replace(/.*\//, ""));
+      await page.waitForSelector("main .card");
+      await openTimeline(page, url(), { trace: id });
+      check(!(await page.locator(".error").count()), `${traces[id]}: no error`);
+      await shot(traces[id].replace(/.*\//, ""));
+    }
+  });
+
+  suite.test("every control of every pane has a name, and nothing is asked of another machine", async ({ page, shot }) => {
+    const hosts = new Set();
+    page.on("request", (request) => hosts.add(new URL(request.url()).host));
+    await page.goto(url());
+    await page.waitForSelector("main > *");
+    await forEachPane(page, async (title) => {
+      const nameless = await page.evaluate(() =>
+        [...document.querySelectorAll("button, input, select, textarea, canvas[tabindex]")]
+          .filter((e) => !(e.textContent.trim() || e.getAttribute("aria-label") || e.labels?.length || e.getAttribute("aria-labelledby")))
+          .map((e) => e.outerHTML.slice(0, 120)),
+      );
+      equal(nameless.join("\n"), "", `${title}: controls without a name`);
+      const wide = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+      check(wide <= 0, `${title}: fits into 1280 px (${wide} px too wide)`);
+      await shot(title);
+    });
+    equal([...hosts].join(), new URL(url()).host, "hosts that were asked");
+  }, { expectErrors: /status of 40[04]/ });
+
+  suite.test("names that try to be markup stay text in every pane", async ({ page, shot }) => {
+    const id = traces.findIndex((trace) => trace.endsWith("hostile.json"));
+    await page.goto(`${url()}#trace=${id}&pane=kernels`);
+    await page.waitForFunction((text) => document.body.innerText.includes(text), kHostile.slice(0, 12));
+    await forEachPane(page, async (title) => {
+      const intruders = await page.evaluate(() => document.querySelectorAll("img, [onerror], body script:not([src])").length);
+      equal(intruders, 0, `${title}: elements from names`);
+    });
+    await openTimeline(page, url(), { trace: id });
+    await page.keyboard.press("/");
+    await page.keyboard.type(kHostile);
+    await page.waitForSelector(".hit-count >> text=hits");
+    await page.keyboard.press("Enter");
+    await page.waitForSelector("h3 >> text=Args");
+    check((await page.locator(".slice-name").innerText()).startsWith(kHostile), "the name is shown as it is");
+    equal(await page.evaluate(() => document.querySelectorAll("img, [onerror]").length), 0, "elements from names in the panel");
+    await shot("panel");
+  }, { expectErrors: /status of 40[04]/ });
+
+  suite.test("a report in one file opens from disk, without a server", async ({ page, shot }) => {
+    const report = `${kRoot}/viewer/e2e/artefacts/report.html`;
+    execFileSync(kFirelane, ["report", "tests/data/gpt_full.json.gz", "-o", report, "--force"], { cwd: kRoot });
+    const asked = [];
+    page.on("request", (request) => {
+      if (!/^(file|data|blob):/.test(request.url())) asked.push(request.url());
+    });
+    const link = pathToFileURL(report).href;
+    await page.goto(link);
+    await page.waitForSelector("article.finding");
+    await shot("overview");
+    await openTimeline(page, link);
+    await page.mouse.move(600, 400);
+    await page.keyboard.down("w");
+    await page.waitForTimeout(1500);
+    await page.keyboard.up("w");
+    await page.waitForSelector("text=no finer detail");
+    equal(asked.join(), "", "requests of a report");
+  });
+
+  suite.test("a link with the wrong token says what to do", async ({ page }) => {
+    const wrong = url().replace(/token=\w{4}/, "token=0000");
+    equal((await page.goto(wrong)).status(), 403, "the page with a wrong token");
+    // A page that is still open when the program was started again.
+    await page.route("**/api/traces", (route) => route.fulfill({ status: 403, body: '{"error": "wrong token"}' }));
+    await page.goto(url());
+    await page.waitForSelector("text=open the URL that `firelane view` printed");
+  }, { expectErrors: /403/ });
+}

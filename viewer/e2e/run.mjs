@@ -1,0 +1,43 @@
+// The viewer against the built program, in headless Chromium:
+//
+//   node viewer/e2e/run.mjs [PART OF A TEST'S NAME]
+//
+// Pictures land in viewer/e2e/artefacts. Exit code 1 when a test failed; without Chromium it says so and does nothing.
+
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { kRoot, startServer, Suite, whyNot } from "./harness.mjs";
+import { writeHostileTrace } from "./hostile.mjs";
+import { pageTests } from "./page_tests.mjs";
+import { timelineTests } from "./timeline_tests.mjs";
+
+const reason = whyNot();
+if (reason) {
+  console.log(`e2e: skipped: ${reason}`);
+  process.exit(0);
+}
+
+const folder = mkdtempSync(join(tmpdir(), "firelane-e2e-"));
+const hostile = join(folder, "hostile.json");
+writeHostileTrace(hostile);
+const data = readdirSync(join(kRoot, "tests/data"))
+  .filter((name) => /\.(json\.gz|lane)$/.test(name) && name !== "gpt_full.json.gz")
+  .map((name) => `tests/data/${name}`);
+const traces = ["tests/data/gpt_full.json.gz", ...data, hostile];
+
+let failed = 1;
+const server = await startServer(traces);
+try {
+  const suite = new Suite();
+  const url = () => server.url;
+  pageTests(suite, url, traces);
+  timelineTests(suite, url);
+  const began = performance.now();
+  failed = await suite.run(process.argv[2]);
+  console.log(`e2e: ${failed === 0 ? "all passed" : `${failed} failed`} in ${((performance.now() - began) / 1000).toFixed(0)} s`);
+} finally {
+  server.stop();
+  rmSync(folder, { recursive: true, force: true });
+}
+process.exit(failed === 0 ? 0 : 1);

@@ -1,0 +1,204 @@
+// The timeline in a browser: moving, searching, selecting, arrows, ranges, lanes, links.
+
+import { check, equal } from "./harness.mjs";
+
+const kRuler = 36;
+const kHeader = 210;
+
+export const fragment = (page) => new URLSearchParams(new URL(page.url()).hash.slice(1));
+
+// Ready when the lanes are there and their tiles have come.
+export async function openTimeline(page, url, keys = {}) {
+  await page.goto(`${url}#${new URLSearchParams({ pane: "timeline", ...keys })}`);
+  await page.waitForSelector(".lanes-canvas");
+  await page.waitForSelector(".lane-header.lane");
+  await painted(page);
+}
+
+// More than one colour on the canvas, below the ruler.
+async function painted(page) {
+  await page.waitForFunction(() => {
+    const canvas = document.querySelector(".lanes-canvas");
+    const { data } = canvas.getContext("2d").getImageData(0, 60, canvas.width, Math.max(1, canvas.height - 60));
+    const seen = new Set();
+    for (let i = 0; i < data.length && seen.size < 6; i += 4 * 97) seen.add((data[i] << 16) | (data[i + 1] << 8) | data[i + 2]);
+    return seen.size >= 6;
+  });
+}
+
+const shownNs = async (page) => {
+  const [, number, unit] = /([\d.]+) (\w+) shown/.exec(await page.locator(".timeline-shown").innerText());
+  return Number(number) * { ns: 1, us: 1e3, ms: 1e6, s: 1e9 }[unit];
+};
+
+const ask = (page, request) =>
+  page.evaluate(async (path) => {
+    const token = new URL(document.baseURI).searchParams.get("token");
+    return (await fetch(`api/${path}`, { headers: { "X-Firelane-Token": token } })).json();
+  }, request);
+
+const panelName = (page) => page.locator(".slice-name").innerText();
+
+export function timelineTests(suite, url) {
+  suite.test("wheel and keys zoom and pan, and F shows everything again", async ({ page }) => {
+    await openTimeline(page, url());
+    const whole = await shownNs(page);
+    await page.mouse.move(700, 400);
+    await page.keyboard.down("Control");
+    await page.mouse.wheel(0, -240);
+    await page.mouse.wheel(0, -240);
+    await page.keyboard.up("Control");
+    await page.waitForFunction((ns) => !document.querySelector(".timeline-shown").textContent.startsWith(ns), String(whole));
+    const closer = await shownNs(page);
+    check(closer < whole * 0.8, `ctrl and wheel zoom in: ${closer} of ${whole}`);
+    await page.keyboard.down("w");
+    await page.waitForTimeout(300);
+    await page.keyboard.up("w");
+    const closest = await shownNs(page);
+    check(closest < closer, "W zooms in");
+    await page.waitForTimeout(400);
+    const before = fragment(page).get("timeline.view");
+    await page.keyboard.down("d");
+    await page.waitForTimeout(250);
+    await page.keyboard.up("d");
+    await page.waitForTimeout(400);
+    check(fragment(page).get("timeline.view") !== before, "D pans");
+    equal(await shownNs(page), closest, "panning keeps the zoom");
+    await page.keyboard.press("f");
+    await page.waitForTimeout(100);
+    equal(await shownNs(page), whole, "F without a selection shows everything");
+  });
+
+  suite.test("a search counts its hits, and Enter walks along them", async ({ page }) => {
+    await openTimeline(page, url());
+    await page.keyboard.press("/");
+    await page.keyboard.type("aten::addmm");
+    await page.waitForFunction(() => /^\d[\d,]* hits$/.test(document.querySelector(".hit-count")?.textContent ?? ""));
+    await page.keyboard.press("Enter");
+    await page.waitForSelector(".slice-name");
+    check((await panelName(page)).includes("addmm"), "the hit is selected");
+    await page.waitForFunction(() => location.hash.includes("timeline.sel="));
+    const first = fragment(page).get("timeline.sel");
+    await page.keyboard.press("Enter");
+    await page.waitForFunction((ref) => !location.hash.includes(`timeline.sel=${ref}&`), first);
+    const second = fragment(page).get("timeline.sel");
+    check(first !== second, "the next hit is another slice");
+    await page.keyboard.press("Shift+Enter");
+    await page.waitForFunction((ref) => location.hash.includes(`timeline.sel=${ref}&`), first);
+  });
+
+  suite.test("a click selects the slice under the mouse, and it is read out", async ({ page }) => {
+    await page.goto(url());
+    await page.waitForSelector("main > *");
+    const { slice } = await ask(page, "t/0/find?text=backward&exact=1&from_ns=0&direction=0");
+    const view = `${slice.start_ns}:${slice.start_ns + slice.duration_ns}`;
+    await openTimeline(page, url(), { "timeline.pin": `l${slice.lane}`, "timeline.rows": "tall", "timeline.view": view });
+    const box = await page.locator(".lanes-canvas").boundingBox();
+    await page.mouse.click(box.x + box.width / 2, box.y + kRuler + slice.row * 18 + 9);
+    await page.waitForSelector(".slice-facts >> text=Kind");
+    equal(await panelName(page), "backward", "the name in the panel");
+    await page.waitForFunction(() => [...document.querySelectorAll("[aria-live]")].some((region) => region.textContent.startsWith("backward, annotation")));
+  });
+
+  suite.test("hovering shows what a slice is", async ({ page }) => {
+    await page.goto(url());
+    await page.waitForSelector("main > *");
+    const { slice } = await ask(page, "t/0/find?text=backward&exact=1&from_ns=0&direction=0");
+    await openTimeline(page, url(), { "timeline.pin": `l${slice.lane}`, "timeline.rows": "tall", "timeline.view": `${slice.start_ns}:${slice.start_ns + slice.duration_ns}` });
+    const box = await page.locator(".lanes-canvas").boundingBox();
+    await page.mouse.move(box.x + box.width / 2, box.y + kRuler + slice.row * 18 + 9);
+    await page.waitForSelector(".timeline-tip >> text=backward");
+  });
+
+  suite.test("an arrow leads from a kernel to its launch and back", async ({ page }) => {
+    await openTimeline(page, url());
+    await page.keyboard.press("/");
+    await page.keyboard.type("layer_norm_kernel");
+    await page.waitForSelector(".hit-count >> text=hits");
+    await page.keyboard.press("Enter");
+    await page.waitForSelector("h3 >> text=Arrows");
+    const kernel = await panelName(page);
+    await page.waitForFunction(() => location.hash.includes("timeline.sel=d"));
+    await page.locator(".arrow-ends .link", { hasText: "cudaLaunchKernel" }).first().click();
+    await page.waitForFunction(() => document.querySelector(".slice-name").textContent.startsWith("cudaLaunchKernel"));
+    await page.waitForSelector(".arrow-ends .link");
+    await page.locator(".arrow-ends .link", { hasText: "layer_norm_kernel" }).first().click();
+    await page.waitForFunction((name) => document.querySelector(".slice-name").textContent === name, kernel);
+  });
+
+  suite.test("a dragged range is added up, M marks a slice, Esc takes it away", async ({ page }) => {
+    await openTimeline(page, url());
+    await page.keyboard.down("Shift");
+    await page.mouse.move(kHeader + 200, 400);
+    await page.mouse.down();
+    await page.mouse.move(kHeader + 350, 405, { steps: 4 });
+    await page.mouse.move(kHeader + 500, 405);
+    await page.mouse.up();
+    await page.keyboard.up("Shift");
+    await page.waitForSelector(".range-table tbody tr");
+    await page.waitForFunction(() => location.hash.includes("timeline.range="));
+    await page.keyboard.press("Escape");
+    await page.waitForSelector(".timeline-panel", { state: "detached" });
+  });
+
+  suite.test("gaps and steps are a key away", async ({ page }) => {
+    await openTimeline(page, url());
+    await page.keyboard.press("g");
+    await page.waitForSelector(".timeline-section >> text=Cause");
+    await page.getByLabel("Step", { exact: true }).selectOption({ index: 1 });
+    await page.keyboard.press(".");
+    await page.waitForFunction(() => location.hash.includes("timeline.view="));
+  });
+
+  suite.test("lanes are pinned, collapsed, hidden and filtered", async ({ page }) => {
+    await openTimeline(page, url());
+    const lanes = () => page.locator(".lane-header.lane").count();
+    const all = await lanes();
+    const name = await page.locator(".lane-header.lane .lane-name").first().innerText();
+    await page.getByRole("button", { name: `Collapse ${name}` }).click();
+    await page.waitForSelector(`button[aria-label="Expand ${name}"]`);
+    await page.getByRole("button", { name: `Pin ${name}` }).focus();
+    await page.keyboard.press("Enter");
+    await page.waitForSelector(".lanes-corner .lane-header");
+    await page.getByRole("button", { name: `Hide ${name}` }).focus();
+    await page.keyboard.press("Enter");
+    await page.waitForSelector("text=Show 1 hidden");
+    equal(await lanes(), all - 1, "lanes after hiding one");
+    await page.getByRole("button", { name: "Show 1 hidden" }).click();
+    await page.getByLabel("Filter lanes by name").fill("stream");
+    await page.waitForFunction(() => document.querySelectorAll(".lanes-content > .lane-headers .lane-header.lane").length === 1);
+  });
+
+  suite.test("a link opens the same view after a reload and in another tab", async ({ page }) => {
+    await openTimeline(page, url());
+    await page.keyboard.press("/");
+    await page.keyboard.type("aten::mm");
+    await page.waitForSelector(".hit-count >> text=hits");
+    await page.keyboard.press("Enter");
+    await page.waitForSelector("h3 >> text=Same name");
+    await page.keyboard.press("Escape");
+    await page.waitForTimeout(500);
+    const link = page.url();
+    const name = await panelName(page);
+    const shown = await shownNs(page);
+    await page.reload();
+    await page.waitForSelector("h3 >> text=Same name");
+    equal(await panelName(page), name, "selected after the reload");
+    equal(await shownNs(page), shown, "shown after the reload");
+    const other = await page.context().newPage();
+    await other.goto(link);
+    await other.waitForSelector("h3 >> text=Same name");
+    equal(await panelName(other), name, "selected in another tab");
+    await other.close();
+    await page.waitForTimeout(400);
+    equal(page.url(), link, "the link after the reload");
+  });
+
+  suite.test("the question mark lists the keys, Esc closes the list", async ({ page }) => {
+    await openTimeline(page, url());
+    await page.keyboard.press("?");
+    await page.waitForSelector("dialog[open] >> text=zoom in and out");
+    await page.keyboard.press("Escape");
+    await page.waitForSelector("dialog[open]", { state: "detached" });
+  });
+}

@@ -14,3 +14,9 @@ test("no two parts of one chart share a colour as long as there are enough", () 
   expect(new Set(colors).size).toBe(colors.length);
   expect(colors[0]).toBe("--c3");
 });
+
+test("where two parts want one colour, the larger has it", () => {
+  const parts = ["idle: host_launch", "idle: launch_latency"];
+  expect(causeColors(parts, [1, 100])[1]).toBe("--c5");
+  expect(causeColors(parts, [100, 1])[0]).toBe("--c5");
+});

@@ -47,17 +47,21 @@ export function causeWords(part: string): string {
   return causeOf(part)?.words ?? part.replaceAll("_", " ");
 }
 
-// A colour for each part, none twice as long as there are enough: the part's own, or the next free one.
-export function causeColors(parts: readonly string[]): string[] {
+// A colour for each part, none twice as long as there are enough: the part's own, or the next free one. Where two want the
+// same, the larger one has it.
+export function causeColors(parts: readonly string[], sizes: readonly number[] = []): string[] {
   const free = new Set(["--c1", "--c2", "--c3", "--c4", "--c5", "--c6", "--c7"]);
-  const own = parts.map((part) => {
-    const wanted = causeOf(part)?.variable ?? "--c8";
-    return free.delete(wanted) || part === "rest" ? wanted : null;
-  });
-  return own.map((variable) => {
-    if (variable) return variable;
+  const order = parts.map((_, at) => at).sort((a, b) => (sizes[b] ?? 0) - (sizes[a] ?? 0));
+  const out: (string | null)[] = parts.map(() => null);
+  for (const at of order) {
+    const wanted = causeOf(parts[at])?.variable ?? "--c8";
+    if (free.delete(wanted) || parts[at] === "rest") out[at] = wanted;
+  }
+  for (const at of order) {
+    if (out[at]) continue;
     const [next] = free;
-    if (next) free.delete(next);
-    return next ?? "--c8";
-  });
+    free.delete(next);
+    out[at] = next ?? "--c8";
+  }
+  return out.map((variable) => variable ?? "--c8");
 }

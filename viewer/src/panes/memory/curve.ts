@@ -1,16 +1,29 @@
 // Reading a memory curve. Pure.
 
-import type { MemoryCurve } from "../../data/types";
+import type { MemoryCurve, Report } from "../../data/types";
 
-// Where most was allocated: the middle of that bin. Null for a curve without a sample.
-export function peakOf(curve: Pick<MemoryCurve, "fromNs" | "binNs" | "allocatedBytes">): {
+export interface Peak {
   atNs: number;
   bytes: number;
-} | null {
+}
+
+// Where most was allocated: the middle of that bin. Null for a curve without a sample.
+export function peakOf(curve: Pick<MemoryCurve, "fromNs" | "binNs" | "allocatedBytes">): Peak | null {
   let best = -1;
   curve.allocatedBytes.forEach((bytes, at) => {
     if (bytes !== null && (best < 0 || bytes > curve.allocatedBytes[best]!)) best = at;
   });
   if (best < 0) return null;
   return { atNs: curve.fromNs + (best + 0.5) * curve.binNs, bytes: curve.allocatedBytes[best]! };
+}
+
+// The same to the nanosecond, where the memory report has a device with that peak in that bin.
+export function exactPeak(curve: Pick<MemoryCurve, "fromNs" | "binNs" | "allocatedBytes">, report: Report | null): Peak | null {
+  const peak = peakOf(curve);
+  const devices = report?.tables.find((table) => table.name === "devices");
+  if (!peak || !devices) return peak;
+  const at = (name: string) => devices.columns.findIndex((column) => column.name === name);
+  const [bytesAt, timeAt] = [at("peak_bytes"), at("peak_ns")];
+  const row = devices.rows.find((each) => each[bytesAt] === peak.bytes && typeof each[timeAt] === "number");
+  return row ? { atNs: row[timeAt] as number, bytes: peak.bytes } : peak;
 }

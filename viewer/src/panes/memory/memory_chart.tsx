@@ -8,11 +8,14 @@ import type { MemoryCurve } from "../../data/types";
 import { formatBytes, formatTime } from "../../format";
 import { axis, Chart, Legend, seriesVariable, withAlpha } from "../chart/chart";
 import { stackSeries } from "../chart/stack";
-import { peakOf } from "./curve";
+import { type Peak, peakOf } from "./curve";
+
+const kByteSteps = Array.from({ length: 44 }, (_, power) => 2 ** power);
 
 export function MemoryChart(props: {
   curve: MemoryCurve;
   height?: number;
+  peak?: Peak | null; // found in the curve unless told
   atNs?: number | null; // marked by a line
   onClick?: (atNs: number) => void;
 }): JSX.Element {
@@ -21,7 +24,7 @@ export function MemoryChart(props: {
     const known = Object.entries(curve.categories).filter(([, values]) => values.some((value) => (value ?? 0) > 0));
     return known.map(([name]) => name);
   }, [curve]);
-  const peak = useMemo(() => peakOf(curve), [curve]);
+  const peak = useMemo(() => props.peak ?? peakOf(curve), [curve, props.peak?.atNs]);
   const hasReserved = curve.reservedBytes.some((value) => (value ?? 0) > 0);
 
   const data = useMemo(() => {
@@ -36,7 +39,8 @@ export function MemoryChart(props: {
     const layerNames = names.length > 0 ? [...names].reverse() : ["allocated"];
     const layers = layerNames.map((name) => {
       const color = cssColor(seriesVariable(Math.max(0, names.indexOf(name))));
-      return { paths: steps, stroke: color, width: 1, fill: names.length > 0 ? color : withAlpha(color, 0.35), points: { show: false } };
+      const fill = names.length > 0 ? color : withAlpha(color, 0.35);
+      return { paths: steps, stroke: color, width: 1, fill, points: { show: false } };
     });
     const reserved = { paths: steps, stroke: cssColor("--muted"), width: 1, dash: [4, 3], points: { show: false } };
     const range: [number, number] = [curve.fromNs, curve.fromNs + curve.allocatedBytes.length * curve.binNs];
@@ -47,7 +51,11 @@ export function MemoryChart(props: {
       },
       axes: [
         axis({ values: (_: uPlot, at: number[]) => at.map((ns) => formatTime(ns, at.length > 1 ? at[1] - at[0] : 1)) }),
-        axis({ size: 72, values: (_: uPlot, at: number[]) => at.map((bytes) => formatBytes(bytes)) }),
+        axis({
+          size: 72,
+          incrs: kByteSteps,
+          values: (_: uPlot, at: number[]) => at.map((bytes) => formatBytes(bytes)),
+        }),
       ],
       series: [{}, ...(hasReserved ? [reserved] : []), ...layers],
       cursor: { points: { show: false }, y: false, drag: { x: false, y: false } },
@@ -62,7 +70,7 @@ export function MemoryChart(props: {
         height={props.height ?? 170}
         data={data}
         options={options}
-        deps={[names, props.atNs]}
+        deps={[names, props.atNs, peak?.atNs]}
         onClick={props.onClick && ((_, x) => props.onClick!(x))}
         tip={(index) => <CurveTip curve={curve} names={names} index={index} />}
       />
@@ -76,7 +84,7 @@ export function MemoryChart(props: {
   );
 }
 
-function drawMarks(plot: uPlot, peak: { atNs: number; bytes: number } | null, atNs: number | null): void {
+function drawMarks(plot: uPlot, peak: Peak | null, atNs: number | null): void {
   const { ctx } = plot;
   const { top, height, left, width } = plot.bbox;
   const scale = devicePixelRatio;

@@ -6,16 +6,19 @@ import { Answered, useAnswer } from "../../app/answer";
 import type { PaneProps } from "../../app/pane";
 import { useUrl } from "../../app/url_state";
 import type { TraceClient } from "../../data/client";
-import type { MemoryCurve } from "../../data/types";
+import type { MemoryCurve, Report } from "../../data/types";
 import { formatBytes, formatTime } from "../../format";
 import { Empty, Facts, Notes } from "../notes";
 import { ReportTables, useReport } from "../report_pane";
 import { DescribedTable } from "../table/described_table";
-import { peakOf } from "./curve";
+import { exactPeak } from "./curve";
 import { MemoryChart } from "./memory_chart";
 import { SegmentMap } from "./segment_map";
 
 const kBins = 1000;
+
+// What is alive at the peak stands above, with more about it.
+const kShownAbove = ["at_peak", "owners"];
 
 export function MemoryPane(props: PaneProps): JSX.Element {
   const [device, setDevice] = useUrl("memory.device");
@@ -23,6 +26,7 @@ export function MemoryPane(props: PaneProps): JSX.Element {
     (signal) => props.trace.memoryCurve({ device: device || null, bins: kBins }, signal),
     [props.trace, device],
   );
+  const { answer: report, askAll } = useReport(props.trace, "memory");
   return (
     <div class="page">
       <h1 class="sr-only">Memory</h1>
@@ -35,18 +39,36 @@ export function MemoryPane(props: PaneProps): JSX.Element {
               code="profile(profile_memory=True, record_shapes=True)"
             />
           ) : (
-            <Memory trace={props.trace} curve={curve} setDevice={setDevice} />
+            <Memory trace={props.trace} curve={curve} report={report.value} setDevice={setDevice} />
           )
         }
       </Answered>
-      <MemoryTables trace={props.trace} />
+      <Answered answer={report}>
+        {(value) => (
+          <div class="pile">
+            <Notes notes={value.notes} />
+            <ReportTables
+              id="memory"
+              report={value}
+              onAllRows={askAll}
+              skip={kShownAbove}
+              tables={{ steps: { linkColumn: "step" } }}
+            />
+          </div>
+        )}
+      </Answered>
     </div>
   );
 }
 
-function Memory(props: { trace: TraceClient; curve: MemoryCurve; setDevice: (device: string) => void }): JSX.Element {
+function Memory(props: {
+  trace: TraceClient;
+  curve: MemoryCurve;
+  report: Report | null;
+  setDevice: (device: string) => void;
+}): JSX.Element {
   const { trace, curve } = props;
-  const peak = peakOf(curve);
+  const peak = exactPeak(curve, props.report);
   const [at, setAt] = useUrl("memory.at");
   const atNs = at !== "" && Number.isFinite(Number(at)) ? Number(at) : (peak?.atNs ?? null);
   const isPeak = at === "" && peak !== null;
@@ -82,7 +104,7 @@ function Memory(props: { trace: TraceClient; curve: MemoryCurve; setDevice: (dev
             </button>
           )}
         </div>
-        <MemoryChart curve={curve} height={260} atNs={atNs} onClick={(ns) => setAt(String(Math.round(ns)))} />
+        <MemoryChart curve={curve} height={260} peak={peak} atNs={atNs} onClick={(ns) => setAt(String(Math.round(ns)))} />
         <p class="muted hint">Click a moment to see below what is alive then.</p>
       </section>
       {atNs !== null && (
@@ -129,24 +151,5 @@ function Segments(props: { trace: TraceClient; device: string; atNs: number }): 
       <h2>Fragmentation</h2>
       <Answered answer={answer}>{(segments) => <SegmentMap answer={segments} />}</Answered>
     </section>
-  );
-}
-
-function MemoryTables(props: { trace: TraceClient }): JSX.Element {
-  const { answer, askAll } = useReport(props.trace, "memory");
-  return (
-    <Answered answer={answer}>
-      {(report) => (
-        <div class="pile">
-          <Notes notes={report.notes} />
-          <ReportTables
-            id="memory"
-            report={report}
-            onAllRows={askAll}
-            tables={{ owners: { defaultSort: "-bytes" }, devices: { place: null } }}
-          />
-        </div>
-      )}
-    </Answered>
   );
 }

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { peakOf } from "./curve";
+import type { Report } from "../../data/types";
+import { exactPeak, peakOf } from "./curve";
 import { fragmentation, packSegments, type Segment } from "./segments";
 
 const segment = (bytes: number, ...blocks: [number, "allocated" | "free"][]): Segment => {
@@ -33,4 +34,13 @@ test("fragmentation is what is free inside of segments", () => {
 test("the peak is the middle of the highest bin", () => {
   expect(peakOf({ fromNs: 100, binNs: 10, allocatedBytes: [null, 5, 9, 9] })).toEqual({ atNs: 125, bytes: 9 });
   expect(peakOf({ fromNs: 0, binNs: 10, allocatedBytes: [null] })).toBeNull();
+});
+
+test("the memory report knows the peak to the nanosecond", () => {
+  const curve = { fromNs: 100, binNs: 10, allocatedBytes: [5, 9] };
+  const columns = ["device", "peak_bytes", "peak_ns"].map((name) => ({ name, label: name, kind: "number" as const }));
+  const devices = { name: "devices", title: "", rowCount: 2, columns, rows: [["CPU", 4, 7], ["GPU", 9, 113]], notes: [] };
+  const report: Report = { title: "", facts: [], tables: [devices], notes: [] };
+  expect(exactPeak(curve, report)).toEqual({ atNs: 113, bytes: 9 });
+  expect(exactPeak(curve, null)).toEqual({ atNs: 115, bytes: 9 });
 });

@@ -6,7 +6,7 @@ import uPlot from "uplot";
 import { useUrl } from "../../app/url_state";
 import { cssColor } from "../../app/theme";
 import type { Table } from "../../data/types";
-import { formatNumber } from "../../format";
+import { formatByKind } from "../../format";
 import { axis, Chart, withAlpha } from "../chart/chart";
 import { numericColumns, plotData } from "./plot";
 
@@ -22,15 +22,16 @@ export function ResultPlot(props: { table: Table }): JSX.Element | null {
     const points = plotData(table, safeX, y);
     return [points.x, points.y] as uPlot.AlignedData;
   }, [table, safeX, y]);
+  const kindOf = (name: string) => table.columns.find((column) => column.name === name)?.kind ?? "number";
   if (names.length === 0 || table.rows.length < 2) return null;
   const options = () => {
     const color = cssColor("--c1");
     const paths = form === "bars" ? uPlot.paths.bars!({ size: [0.8, 40] }) : form === "points" ? () => null : undefined;
     return {
-      scales: { x: { time: false } },
+      scales: { x: { time: false, range: form === "bars" ? withMargin : undefined } },
       axes: [
-        axis({ label: safeX || "row", labelSize: 18, values: numbers }),
-        axis({ label: y, labelSize: 18, size: 80, values: numbers }),
+        axis({ label: safeX || "row", labelSize: 18, values: labels(kindOf(safeX)) }),
+        axis({ label: y, labelSize: 18, size: 80, values: labels(kindOf(y)) }),
       ],
       series: [
         {},
@@ -89,10 +90,10 @@ export function ResultPlot(props: { table: Table }): JSX.Element | null {
           tip={(index) => (
             <>
               <div>
-                {safeX || "row"}: {formatNumber(data[0][index])}
+                {safeX || "row"}: {formatByKind(kindOf(safeX), data[0][index])}
               </div>
               <div>
-                {y}: {formatNumber(data[1][index])}
+                {y}: {formatByKind(kindOf(y), data[1][index])}
               </div>
             </>
           )}
@@ -102,6 +103,12 @@ export function ResultPlot(props: { table: Table }): JSX.Element | null {
   );
 }
 
-function numbers(_: uPlot, splits: number[]): string[] {
-  return splits.map((value) => formatNumber(value));
+function labels(kind: string) {
+  return (_: uPlot, splits: number[]): string[] => splits.map((value) => formatByKind(kind, value));
+}
+
+// Room for half a bar at both ends.
+function withMargin(plot: uPlot, low: number, high: number): [number, number] {
+  const bar = (high - low) / Math.max(1, plot.data[0].length - 1) || 1;
+  return [low - bar * 0.6, high + bar * 0.6];
 }

@@ -52,7 +52,7 @@ export function SqlPane(props: PaneProps): JSX.Element {
             <textarea
               class="field query mono"
               aria-label="SQL query"
-              rows={Math.min(18, Math.max(6, query.split("\n").length + 1))}
+              rows={Math.min(18, Math.max(4, query.split("\n").length + 1))}
               spellcheck={false}
               value={query}
               onInput={(event) => setQuery(event.currentTarget.value)}

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { FlameNode } from "../../data/types";
-import { childrenOf, frameAt, frameColor, layoutFlame, parentOf, searchFlame, siblingOf, visibleBoxes, zoomView } from "./flame";
+import { childrenOf, frameAt, frameKind, frameLabel, layoutFlame, parentOf, searchFlame, siblingOf, visibleBoxes, zoomView } from "./flame";
 
 // main 0..100: load 0..30 (read 10..20), train 40..100 (mm 40..70, add 70..100)
 const nodes: FlameNode[] = [
@@ -59,9 +59,21 @@ test("a match inside of a match is not counted twice", () => {
   expect(searchFlame(layout, "")).toEqual({ frames: 0, totalNs: 0 });
 });
 
-test("a name always has the same colour", () => {
-  expect(frameColor("mm", false)).toBe(frameColor("mm", false));
-  expect(frameColor("mm", true)).not.toBe(frameColor("mm", false));
+test("frames are of the kinds that the timeline colours", () => {
+  expect(frameKind("train.py(12): step")).toBe(2);
+  expect(frameKind("<built-in method item of Tensor object at 0x7f>")).toBe(2);
+  expect(frameKind("nn.Module: GPT_0")).toBe(1);
+  expect(frameKind("cudaLaunchKernel")).toBe(3);
+  expect(frameKind("cuLaunchKernelEx")).toBe(3);
+  expect(frameKind("aten::mm")).toBe(0);
+  expect(frameKind("(7 more)")).toBe(7);
+});
+
+test("a label that does not fit loses its file before its end", () => {
+  expect(frameLabel("train.py(12): step", 40)).toBe("train.py(12): step");
+  expect(frameLabel("train.py(12): step", 10)).toBe("step");
+  expect(frameLabel("train.py(12): a_long_name", 6)).toBe("a_lon…");
+  expect(frameLabel("aten::mm", 1)).toBe("a…");
 });
 
 test("a flame without frames has a window that is not empty", () => {

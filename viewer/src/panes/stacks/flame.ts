@@ -131,12 +131,18 @@ export function searchFlame(layout: FlameLayout, text: string): { frames: number
   return { frames, totalNs };
 }
 
-// A colour that belongs to the name: hue by a hash, lightness by the theme.
-export function frameColor(name: string, dark: boolean): string {
-  let hash = 2166136261;
-  for (let i = 0; i < name.length; ++i) hash = Math.imul(hash ^ name.charCodeAt(i), 16777619);
-  const spread = (hash >>> 0) % 1000;
-  const hue = 12 + (spread % 50); // from red to yellow
-  const light = dark ? 34 + (spread % 7) : 74 + (spread % 9);
-  return `hsl(${hue} ${dark ? 45 : 78}% ${light}%)`;
+// The kind by which the timeline colours such a name (numbers of the protocol): a flame's frames come without theirs.
+export function frameKind(name: string): number {
+  if (/^\(\d+ more\)$/.test(name)) return 7;
+  if (/\.py\(\d+\): |^<built-in /.test(name)) return 2;
+  if (/^nn\.Module: |^ProfilerStep|^Optimizer\./.test(name)) return 1;
+  if (/^(?:cuda|hip|cu)[A-Z]/.test(name)) return 3;
+  return 0;
+}
+
+// What fits into `room` characters: the whole name, else the function without its file, else its beginning.
+export function frameLabel(name: string, room: number): string {
+  if (name.length <= room) return name;
+  const shorter = name.replace(/^.*\.py\(\d+\): /, "").replace(/^nn\.Module: /, "");
+  return shorter.length <= room ? shorter : `${shorter.slice(0, Math.max(1, room - 1))}…`;
 }

@@ -2,8 +2,9 @@
 
 import type { JSX } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import { cssColor, theme } from "../../app/theme";
+import { cssColor, type Theme, theme } from "../../app/theme";
 import { formatDuration, formatShare } from "../../format";
+import { kLabelColors, sliceColor } from "../../timeline/colors";
 import { shortName } from "../names";
 import {
   childrenOf,
@@ -11,7 +12,8 @@ import {
   type FlameView,
   type Frame,
   frameAt,
-  frameColor,
+  frameKind,
+  frameLabel,
   matches,
   parentOf,
   siblingOf,
@@ -39,7 +41,7 @@ export function FlameCanvas(props: FlameCanvasProps): JSX.Element {
   const [width, setWidth] = useState(800);
   const [hovered, setHovered] = useState<{ frame: Frame; x: number; y: number } | null>(null);
   const height = layout.rows.length * kRowPx + 2;
-  const dark = theme.value === "dark";
+  const shade = theme.value;
 
   useLayoutEffect(() => {
     const box = canvas.current!.parentElement!;
@@ -51,8 +53,8 @@ export function FlameCanvas(props: FlameCanvasProps): JSX.Element {
   }, []);
 
   useEffect(() => {
-    draw(canvas.current!, { ...props, width, height, dark, hovered: hovered?.frame ?? null });
-  }, [layout, view, props.search, selected, hovered?.frame, width, dark]);
+    draw(canvas.current!, { ...props, width, height, shade, hovered: hovered?.frame ?? null });
+  }, [layout, view, props.search, selected, hovered?.frame, width, shade]);
 
   // Not passive: with Ctrl the wheel zooms the graph and not the page.
   useEffect(() => {
@@ -136,7 +138,7 @@ export function FlameCanvas(props: FlameCanvasProps): JSX.Element {
 interface Drawn extends FlameCanvasProps {
   width: number;
   height: number;
-  dark: boolean;
+  shade: Theme;
   hovered: Frame | null;
 }
 
@@ -148,13 +150,24 @@ function draw(canvas: HTMLCanvasElement, scene: Drawn): void {
   ctx.scale(scale, scale);
   ctx.font = "11.5px system-ui, sans-serif";
   ctx.textBaseline = "middle";
-  const colors = { text: cssColor("--text"), accent: cssColor("--accent"), faint: cssColor("--raised"), muted: cssColor("--muted") };
+  const colors = {
+    text: cssColor("--text"),
+    accent: cssColor("--accent"),
+    faint: cssColor("--raised"),
+    muted: cssColor("--muted"),
+  };
   const searching = scene.search !== "";
+  const fills = new Map<string, string>();
+  const fillOf = (name: string) => {
+    let fill = fills.get(name);
+    if (!fill) fills.set(name, (fill = `rgb(${sliceColor(frameKind(name), name, scene.shade).join(" ")})`));
+    return fill;
+  };
   scene.layout.rows.forEach((row, depth) => {
     const top = depth * kRowPx;
     for (const { frame, left, width } of visibleBoxes(row, scene.view, scene.width)) {
       const hit = searching && matches(frame.name, scene.search);
-      ctx.fillStyle = searching && !hit ? colors.faint : frameColor(frame.name, scene.dark);
+      ctx.fillStyle = searching && !hit ? colors.faint : fillOf(frame.name);
       ctx.fillRect(left, top, Math.max(width - 0.5, 0.5), kRowPx - 1);
       if (frame === scene.selected || frame === scene.hovered || hit) {
         ctx.strokeStyle = hit ? colors.accent : colors.text;
@@ -162,10 +175,9 @@ function draw(canvas: HTMLCanvasElement, scene: Drawn): void {
         ctx.strokeRect(left + 0.5, top + 0.5, Math.max(width - 1.5, 0.5), kRowPx - 2);
       }
       if (width < kTextFromPx) continue;
-      ctx.fillStyle = searching && !hit ? colors.muted : colors.text;
+      ctx.fillStyle = searching && !hit ? colors.muted : kLabelColors[scene.shade];
       const room = Math.floor((width - 8) / kCharPx);
-      const name = shortName(frame.name);
-      ctx.fillText(name.length <= room ? name : `${name.slice(0, Math.max(1, room - 1))}…`, left + 4, top + kRowPx / 2);
+      ctx.fillText(frameLabel(shortName(frame.name), room), left + 4, top + kRowPx / 2);
     }
   });
 }

@@ -4,6 +4,7 @@ import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
 import { Answered, useAnswer } from "../../app/answer";
 import type { PaneProps } from "../../app/pane";
+import { useUrl } from "../../app/url_state";
 import type { Overview, Report, StepRow, Table } from "../../data/types";
 import { formatDuration } from "../../format";
 import { causeColors, causeWords } from "../causes";
@@ -82,7 +83,10 @@ function Parts(props: ComparisonProps): JSX.Element | null {
     (first.partsNs[at] ?? 0) > 0 || (second.partsNs[at] ?? 0) > 0 ? [{ name, at }] : [],
   );
   if (shown.length === 0) return null;
-  const colors = causeColors(shown.map((part) => part.name));
+  const colors = causeColors(
+    shown.map((part) => part.name),
+    shown.map((part) => first.partsNs[part.at] + second.partsNs[part.at]),
+  );
   const longest = Math.max(first.durationNs, second.durationNs);
   return (
     <div class="parts">
@@ -138,10 +142,21 @@ function valueColumn(table: Table): string | null {
   return ["self_ns", "total_ns"].find((name) => names.includes(name)) ?? null;
 }
 
+// Threads that wait, and marks around the step, differ as the step does: they say nothing at first.
+const kWork = new Set(["op", "runtime", "driver", "kernel", "copy", "set", "collective", "sync"]);
+
+function ofWork(table: Table): Table {
+  const at = table.columns.findIndex((column) => column.name === "kind");
+  return at < 0 ? table : { ...table, rows: table.rows.filter((row) => kWork.has(String(row[at]))) };
+}
+
 function Names(props: { before: Report; after: Report; first: number; second: number }): JSX.Element | null {
+  const [all, setAll] = useUrl("steps.names.all");
   const table = useMemo(() => {
-    const before = namesTable(props.before);
-    const after = namesTable(props.after);
+    const [before, after] = [props.before, props.after].map((report) => {
+      const found = namesTable(report);
+      return found && all === "" ? ofWork(found) : found;
+    });
     if (!before || !after) return null;
     const key = ["kind", "name"].filter((name) => before.columns.some((column) => column.name === name));
     return compareTables(before, after, {
@@ -149,7 +164,7 @@ function Names(props: { before: Report; after: Report; first: number; second: nu
       value: valueColumn(before)!,
       labels: [`step ${props.first}`, `step ${props.second}`],
     });
-  }, [props.before, props.after]);
+  }, [props.before, props.after, all]);
   if (!table) return null;
   return (
     <DescribedTable
@@ -157,6 +172,16 @@ function Names(props: { before: Report; after: Report; first: number; second: nu
       table={{ ...table, title: "By name: own time in each" }}
       linkColumn="name"
       maxHeight="360px"
+      tools={
+        <label class="check">
+          <input
+            type="checkbox"
+            checked={all !== ""}
+            onChange={(event) => setAll(event.currentTarget.checked ? "1" : "")}
+          />
+          Python and annotations, too
+        </label>
+      }
     />
   );
 }

@@ -67,7 +67,7 @@ function Steps(props: PaneProps & { steps: Overview["steps"] }): JSX.Element {
       <Answered answer={answer}>
         {(report) => (
           <div class="pile">
-            <Facts facts={report.facts} only={["step_count", "median_ns", "min_ns", "max_ns"]} />
+            <Facts facts={report.facts} only={["median_ns", "min_ns", "max_ns"]} />
             {report.tables[0] && (
               <section class="card">
                 <DescribedTable

@@ -18,7 +18,7 @@ const kHeaderPx = 30;
 const kTwistyPx = 18;
 const kIndentPx = 14;
 const kMeasuredRows = 2000;
-const kRoomPx = 260; // a narrow table does not spread over a wide window
+const kSpread = 1.6; // a narrow table does not spread further over a wide window
 
 export interface TreeRow {
   level: number; // from 0
@@ -46,6 +46,7 @@ export function VirtualTable(props: VirtualTableProps): JSX.Element {
   const { columns, positions, rows, place, tree } = props;
   const box = useRef<HTMLDivElement>(null);
   const [view, setView] = useState({ top: 0, height: 600 });
+  const [room, setRoom] = useState(0);
   const [active, setActive] = useState(0);
   const wantsFocus = useRef(false);
 
@@ -62,10 +63,14 @@ export function VirtualTable(props: VirtualTableProps): JSX.Element {
 
   useLayoutEffect(() => {
     const element = box.current!;
-    const read = () => setView({ top: element.scrollTop, height: element.clientHeight });
+    const read = () => {
+      setView({ top: element.scrollTop, height: element.clientHeight });
+      setRoom(element.parentElement!.clientWidth);
+    };
     read();
     const observer = new ResizeObserver(read);
     observer.observe(element);
+    observer.observe(element.parentElement!);
     return () => observer.disconnect();
   }, []);
   // A new order begins at its top.
@@ -118,7 +123,7 @@ export function VirtualTable(props: VirtualTableProps): JSX.Element {
     <div
       class="table-box"
       ref={box}
-      style={{ maxHeight: props.maxHeight ?? "70vh", maxWidth: `${total + kRoomPx}px` }}
+      style={{ maxHeight: props.maxHeight ?? "70vh", maxWidth: room > total * kSpread ? `${total * kSpread}px` : "" }}
       onScroll={(event) => setView({ top: event.currentTarget.scrollTop, height: event.currentTarget.clientHeight })}
     >
       <table

@@ -2,7 +2,12 @@
 
 import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
+import { kKindLabels, sliceColor } from "../timeline/colors";
 import { kTimelineKeys } from "../timeline/keys";
+import { theme } from "./theme";
+
+// Hosts and devices both have annotations and others: named once.
+const kinds = kKindLabels.filter(([, label], i) => kKindLabels.findIndex(([, other]) => other === label) === i);
 
 export function HelpDialog(props: { onClose: () => void }): JSX.Element {
   const dialog = useRef<HTMLDialogElement>(null);
@@ -22,6 +27,15 @@ export function HelpDialog(props: { onClose: () => void }): JSX.Element {
           ))}
         </tbody>
       </table>
+      <h3>Colours</h3>
+      <ul class="help-legend">
+        {kinds.map(([kind, label]) => (
+          <li key={kind}>
+            <span class="help-swatch" style={{ background: `rgb(${sliceColor(kind, label, theme.value).join(" ")})` }} />
+            {label}
+          </li>
+        ))}
+      </ul>
       <form method="dialog">
         <button class="button">Close</button>
       </form>

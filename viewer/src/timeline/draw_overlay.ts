@@ -157,7 +157,8 @@ export function drawArrows(ctx: CanvasRenderingContext2D, model: TimelineModel, 
   for (const arrow of arrows) {
     const from = rectOf(model, arrow.from);
     const to = rectOf(model, arrow.to);
-    if (!from || !to) continue;
+    // From an op to the launch inside of it: the nesting says that already.
+    if (!from || !to || encloses(arrow.from, arrow.to)) continue;
     // From where the cause ends (or, if that is after its effect, where it begins) to where the effect begins.
     const fromEnd = arrow.from.startNs + arrow.from.durationNs <= arrow.to.startNs;
     const x0 = clampX(fromEnd ? from.x + from.width : from.x + Math.min(2, from.width / 2), model.width);
@@ -177,6 +178,10 @@ export function drawArrows(ctx: CanvasRenderingContext2D, model: TimelineModel, 
     ctx.lineTo(x1 - 7, y1 + 4);
     ctx.fill();
   }
+}
+
+function encloses(outer: FoundSlice, inner: FoundSlice): boolean {
+  return outer.lane === inner.lane && outer.startNs <= inner.startNs && outer.startNs + outer.durationNs >= inner.startNs + inner.durationNs;
 }
 
 function clampX(x: number, width: number): number {

@@ -55,8 +55,8 @@ export function Minimap(props: { model: TimelineModel }): JSX.Element {
       const ctx = element.getContext("2d")!;
       ctx.putImageData(picture.raster.image!, 0, 0);
       ctx.setTransform(dpr, 0, 0, dpr, 0, 0);
-      drawHits(ctx, model, width);
       drawWindow(ctx, model, width);
+      drawHits(ctx, model, width);
     };
     const schedule = () => {
       if (scheduled === 0) scheduled = requestAnimationFrame(draw);

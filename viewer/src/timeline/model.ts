@@ -102,6 +102,11 @@ export class TimelineModel {
     for (const dispose of this.disposers) dispose();
   }
 
+  // A report holds what its writer chose: no searching, no sums, no details of most slices.
+  get stored(): boolean {
+    return this.trace.source.stored;
+  }
+
   // The level at which the whole trace is about `pixels` wide: that of the minimap.
   rootLevel(pixels: number): number {
     return levelFor({ fromNs: 0, toNs: this.lanes.endNs }, pixels);
@@ -163,6 +168,8 @@ export class TimelineModel {
     else if (slice) {
       this.setView(fitView(slice.startNs, slice.durationNs, this.lanes.endNs), { animate: true });
       this.scrollToRow(slice.lane, slice.row);
+    } else if (this.gap.value) {
+      this.setView(fitView(this.gap.value.startNs, this.gap.value.durationNs, this.lanes.endNs), { animate: true });
     } else this.setView({ fromNs: 0, toNs: this.lanes.endNs }, { animate: true });
   }
 
@@ -228,7 +235,8 @@ export class TimelineModel {
       const lane = this.laneOf.get(detail.lane);
       this.announce.value = `${detail.name}, ${detail.kind}, ${formatDuration(detail.durationNs)}, at ${formatDuration(detail.startNs)}, ${lane ? `${lane.group}, ${lane.name}` : ""}`;
     } catch (error) {
-      if (!control.signal.aborted) this.fail(error);
+      // The panel says that a report has no more about it.
+      if (!control.signal.aborted && !this.stored) this.fail(error);
     }
   }
 
@@ -247,7 +255,7 @@ export class TimelineModel {
     this.rangeControl.abort();
     const control = (this.rangeControl = new AbortController());
     untracked(() => (this.rangeReport.value = null));
-    if (!range || range.toNs <= range.fromNs) return;
+    if (!range || range.toNs <= range.fromNs || this.stored) return;
     // A drag changes it many times a second.
     window.setTimeout(() => {
       if (control.signal.aborted) return;
@@ -278,7 +286,7 @@ export class TimelineModel {
     this.searchText.value = text;
     this.searchControl.abort();
     const control = (this.searchControl = new AbortController());
-    if (text === "") {
+    if (text === "" || this.stored) {
       this.search.value = null;
       return;
     }
@@ -299,7 +307,7 @@ export class TimelineModel {
 
   // Next (1), previous (-1) or longest (0) hit of a text; from the selection, else from the left edge of the screen.
   async find(text: string, direction: 1 | -1 | 0, options: { exact?: boolean; lane?: number } = {}): Promise<void> {
-    if (text === "") return;
+    if (text === "" || this.stored) return;
     const slice = this.selected.value;
     const { fromNs, toNs } = this.target;
     const inView = slice && slice.startNs + slice.durationNs >= fromNs && slice.startNs <= toNs;
@@ -339,6 +347,7 @@ export class TimelineModel {
   }
 
   async nextGap(direction: 1 | -1): Promise<void> {
+    if (this.stored) return;
     const at = this.gap.value;
     const { fromNs, toNs } = this.target;
     const start = at ? at.startNs : direction > 0 ? fromNs : toNs;
@@ -382,8 +391,7 @@ export class TimelineModel {
       this.select(null);
       if (durationNs > 0) this.setRange({ fromNs: place.startNs, toNs: place.startNs + durationNs });
       this.setView(fitView(place.startNs, durationNs, this.lanes.endNs, 0.25));
-      const lane = place.lane === undefined ? undefined : this.laneOf.get(place.lane);
-      if (lane) this.showLane(lane);
+      if (place.lane !== undefined) this.scrollToRow(place.lane, 0);
       return;
     }
     if (place.step !== undefined && place.name === undefined) return this.showStep(place.step);

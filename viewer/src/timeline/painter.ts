@@ -167,7 +167,7 @@ export class Painter {
   // A report without finer tiles says so; with a server they are on their way.
   private reportCoarse(state: DrawnState): void {
     const { model } = this;
-    const coarse = state.coarser && model.trace.source.stored;
+    const coarse = state.coarser && model.stored;
     if (coarse !== model.coarse.value) window.setTimeout(() => (model.coarse.value = coarse), coarse ? kMissingDelayMs : 0);
   }
 }

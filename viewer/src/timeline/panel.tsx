@@ -7,6 +7,7 @@ import { formatDuration, formatNumber, formatTime } from "../format";
 import type { TimelineModel } from "./model";
 import { RangePanel } from "./range_panel";
 
+export const kNotStored = "This report holds no more about it: open the trace with `firelane view`.";
 const kFewChildren = 8;
 const kFewArrows = 12;
 
@@ -103,7 +104,7 @@ function SlicePanel(props: { model: TimelineModel; slice: FoundSlice; detail: Sl
         </button>
       </div>
       <Facts rows={rows} />
-      {!detail && <p class="muted">Loading…</p>}
+      {!detail && <p class="muted">{model.stored ? kNotStored : "Loading…"}</p>}
       {detail && <SameName model={model} detail={detail} />}
       {detail && detail.arrows.length > 0 && <Arrows model={model} detail={detail} />}
       {detail && (detail.parent || detail.childCount > 0) && <Family model={model} detail={detail} />}

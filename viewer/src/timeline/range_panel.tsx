@@ -5,7 +5,7 @@ import { useState } from "preact/hooks";
 import type { Report, Table } from "../data/types";
 import { formatByKind, formatDuration, formatTime } from "../format";
 import type { Range, TimelineModel } from "./model";
-import { Facts, Section } from "./panel";
+import { Facts, kNotStored, Section } from "./panel";
 
 const kFewRows = 12;
 // The panel is narrow; `firelane sql` has every column.
@@ -22,7 +22,7 @@ export function RangePanel(props: { model: TimelineModel; range: Range; report: 
           ["To", formatTime(range.toNs, 1)],
         ]}
       />
-      {!report && <p class="muted">Adding up…</p>}
+      {!report && <p class="muted">{model.stored ? kNotStored : "Adding up…"}</p>}
       {report?.tables.map((table) => <RangeTable key={table.name} model={model} table={table} />)}
       {report?.notes.map((note) => (
         <p key={note} class="muted">

@@ -11,7 +11,7 @@ export function Toolbar(props: { model: TimelineModel; searchField: RefObject<HT
     <div class="toolbar timeline-toolbar" role="toolbar" aria-label="Timeline">
       <Search model={model} field={props.searchField} />
       <StepChooser model={model} />
-      <span class="button-group">
+      <span class="button-group" hidden={model.stored}>
         <button class="button" onClick={() => void model.nextGap(-1)} title="Previous gap on a device (⇧G)">
           ‹ Gap
         </button>
@@ -82,7 +82,7 @@ function Search(props: { model: TimelineModel; field: RefObject<HTMLInputElement
           }
         }}
       />
-      {text !== "" && (
+      {text !== "" && !model.stored && (
         <>
           <span class="muted hit-count" role="status">
             {answer ? `${formatNumber(answer.slices)} ${answer.slices === 1 ? "hit" : "hits"}` : "…"}

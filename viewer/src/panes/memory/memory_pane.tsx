@@ -4,7 +4,7 @@ import type { JSX } from "preact";
 import { openInTimeline } from "../../app/actions";
 import { Answered, useAnswer } from "../../app/answer";
 import type { PaneProps } from "../../app/pane";
-import { useUrl } from "../../app/url_state";
+import { setUrl, useUrl } from "../../app/url_state";
 import type { TraceClient } from "../../data/client";
 import type { MemoryCurve, Report } from "../../data/types";
 import { formatBytes, formatTime } from "../../format";
@@ -21,7 +21,7 @@ const kBins = 1000;
 const kShownAbove = ["at_peak", "owners"];
 
 export function MemoryPane(props: PaneProps): JSX.Element {
-  const [device, setDevice] = useUrl("memory.device");
+  const [device] = useUrl("memory.device");
   const answer = useAnswer(
     (signal) => props.trace.memoryCurve({ device: device || null, bins: kBins }, signal),
     [props.trace, device],
@@ -39,7 +39,12 @@ export function MemoryPane(props: PaneProps): JSX.Element {
               code="profile(profile_memory=True, record_shapes=True)"
             />
           ) : (
-            <Memory trace={props.trace} curve={curve} report={report.value} setDevice={setDevice} />
+            <Memory
+              trace={props.trace}
+              curve={curve}
+              report={report.value}
+              setDevice={(name) => setUrl({ "memory.device": name, "memory.at": null })}
+            />
           )
         }
       </Answered>

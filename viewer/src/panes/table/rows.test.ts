@@ -47,6 +47,11 @@ test("a filter compares numbers by a column's name or label, with units", () => 
   expect(names(filterRows(table, rows, "total_ns>0.5ms aten"))).toEqual(["aten::mm", "aten::addmm"]);
 });
 
+test("the end of a label is enough to name a column", () => {
+  const torch = [columns[0], { name: "count", label: "# of Calls", kind: "number" as const }];
+  expect(names(filterRows({ columns: torch }, rows, "calls>3"))).toEqual(["aten::add"]);
+});
+
 test("a comparison with an unknown column is a word like any other", () => {
   const kernels: Cell[][] = [["foo<a>3", 1, 1]];
   expect(names(filterRows(table, kernels, "a>3"))).toEqual(["foo<a>3"]);

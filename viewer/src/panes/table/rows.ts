@@ -59,15 +59,15 @@ function contains(columns: readonly Column[], word: string): Test {
 
 const kUnits: Record<string, number> = { ns: 1, us: 1e3, ms: 1e6, s: 1e9, kib: 2 ** 10, mib: 2 ** 20, gib: 2 ** 30 };
 
-// `calls>100`, `total<1ms`: a column by name or label (without spaces), a number, a unit.
+// `calls>100`, `total<1ms`: a column by its name or by its label or the end of it ("# of Calls"), a number, a unit.
 function comparison(columns: readonly Column[], word: string): Test | null {
   const found = /^([a-z_]+)([<>])(-?\d+(?:\.\d+)?)([a-z]*)$/.exec(word);
   if (!found) return null;
   const [, name, sign, number, unit] = found;
-  const at = columns.findIndex(
-    (column) =>
-      column.kind !== "text" && (column.name === name || column.label.toLowerCase().replace(/[^a-z]+/g, "_") === name),
-  );
+  const fits = (test: (column: Column, label: string) => boolean) =>
+    columns.findIndex((column) => column.kind !== "text" && test(column, column.label.toLowerCase().replace(/[^a-z]+/g, "_")));
+  const exact = fits((column, label) => column.name === name || label === name);
+  const at = exact >= 0 ? exact : fits((_, label) => label.endsWith(`_${name}`));
   const factor = unit === "" ? 1 : kUnits[unit];
   if (at < 0 || factor === undefined) return null;
   const limit = Number(number) * factor;

@@ -1,10 +1,11 @@
 // A real <table> of which only the rows on the screen are in the document: ten thousand rows scroll smoothly.
 //
-// Rows have one height and columns fixed widths, so nothing jumps. Arrow keys, Page Up/Down, Home and End move from row to
-// row, Enter follows the row's link. Assistive technology learns the true number of rows from aria-rowcount.
+// Rows have one height and columns fixed widths, so nothing jumps. Where rows lead somewhere the table is a grid: it has the
+// focus, arrow keys, Page Up/Down, Home and End move its active row (rows come and go, so none of them can keep the focus),
+// and Enter follows the row's link. Assistive technology learns the true number of rows from aria-rowcount.
 
 import type { JSX } from "preact";
-import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useId, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { openInTimeline } from "../../app/actions";
 import type { Cell, Column } from "../../data/types";
 import { formatByKind } from "../../format";
@@ -47,8 +48,14 @@ export function VirtualTable(props: VirtualTableProps): JSX.Element {
   const box = useRef<HTMLDivElement>(null);
   const [view, setView] = useState({ top: 0, height: 600 });
   const [room, setRoom] = useState(0);
-  const [active, setActive] = useState(0);
-  const wantsFocus = useRef(false);
+  const [active, showActive] = useState(0);
+  const activeRow = useRef(0); // keys can be quicker than drawing
+  const setActive = (row: number) => {
+    activeRow.current = row;
+    showActive(row);
+  };
+  const id = useId();
+  const isGrid = Boolean(place || tree);
 
   const link = Math.max(0, columns.findIndex((column) => column.name === props.linkColumn));
   const widths = useMemo(() => {
@@ -76,13 +83,8 @@ export function VirtualTable(props: VirtualTableProps): JSX.Element {
   // A new order begins at its top.
   useEffect(() => {
     if (!tree) box.current!.scrollTop = 0;
-    setActive((row) => (tree ? Math.min(row, Math.max(0, rows.length - 1)) : 0));
+    setActive(tree ? Math.min(activeRow.current, Math.max(0, rows.length - 1)) : 0);
   }, [rows]);
-  useEffect(() => {
-    if (!wantsFocus.current) return;
-    wantsFocus.current = false;
-    box.current?.querySelector<HTMLElement>(`tr[data-row="${active}"] [data-lead]`)?.focus({ preventScroll: true });
-  });
 
   const goTo = (row: number) => {
     const to = Math.max(0, Math.min(rows.length - 1, row));
@@ -90,28 +92,30 @@ export function VirtualTable(props: VirtualTableProps): JSX.Element {
     const page = element.clientHeight - kHeaderPx;
     if (to * kRowPx < element.scrollTop) element.scrollTop = to * kRowPx;
     else if ((to + 1) * kRowPx > element.scrollTop + page) element.scrollTop = (to + 1) * kRowPx - page;
-    wantsFocus.current = true;
     setActive(to);
     setView({ top: element.scrollTop, height: element.clientHeight });
   };
 
   const onKeyDown = (event: KeyboardEvent) => {
-    if (!(event.target as HTMLElement).dataset?.lead) return;
+    if (event.target !== event.currentTarget || !isGrid || rows.length === 0) return;
+    const at = activeRow.current;
     const page = Math.max(1, Math.floor((view.height - kHeaderPx) / kRowPx) - 1);
     const moves: Record<string, number> = {
-      ArrowDown: active + 1,
-      ArrowUp: active - 1,
-      PageDown: active + page,
-      PageUp: active - page,
+      ArrowDown: at + 1,
+      ArrowUp: at - 1,
+      PageDown: at + page,
+      PageUp: at - page,
       Home: 0,
       End: rows.length - 1,
     };
-    const state = tree?.(rows[active]);
+    const state = tree?.(rows[at]);
     if (state && state.expanded !== null && (event.key === "ArrowRight" || event.key === "ArrowLeft")) {
-      wantsFocus.current = true;
-      props.onToggle?.(rows[active], event.key === "ArrowRight");
+      props.onToggle?.(rows[at], event.key === "ArrowRight");
     } else if (event.key in moves) {
       goTo(moves[event.key]);
+    } else if (event.key === "Enter") {
+      const target = place?.(rows[at]);
+      if (target) openInTimeline(target);
     } else {
       return;
     }
@@ -124,11 +128,14 @@ export function VirtualTable(props: VirtualTableProps): JSX.Element {
       class="table-box"
       ref={box}
       style={{ maxHeight: props.maxHeight ?? "70vh", maxWidth: room > total * kSpread ? `${total * kSpread}px` : "" }}
+      tabIndex={isGrid ? undefined : 0}
       onScroll={(event) => setView({ top: event.currentTarget.scrollTop, height: event.currentTarget.clientHeight })}
     >
       <table
         class="table"
-        role={tree ? "treegrid" : undefined}
+        role={tree ? "treegrid" : place ? "grid" : undefined}
+        tabIndex={isGrid ? 0 : undefined}
+        aria-activedescendant={isGrid && active >= first && active < end ? `${id}-${active}` : undefined}
         aria-label={props.label}
         aria-rowcount={rows.length + 1}
         style={{ minWidth: `${total}px` }}
@@ -153,12 +160,14 @@ export function VirtualTable(props: VirtualTableProps): JSX.Element {
             const state = tree?.(row);
             return (
               <tr
-                key={index}
+                key={i} // by place: scrolling changes texts, not elements
+                id={`${id}-${index}`}
+                class={index === active && isGrid ? "active" : ""}
                 data-row={index}
                 aria-rowindex={index + 2}
                 aria-level={state ? state.level + 1 : undefined}
                 aria-expanded={state && state.expanded !== null ? state.expanded : undefined}
-                onFocusIn={() => setActive(index)}
+                onMouseDown={() => setActive(index)}
               >
                 {columns.map((column, c) => {
                   const cell = row[positions[c]];
@@ -167,9 +176,9 @@ export function VirtualTable(props: VirtualTableProps): JSX.Element {
                     <td key={column.name} class={column.kind === "text" ? "text" : "number"}>
                       {lead && state && <Twisty state={state} onToggle={(expand) => props.onToggle?.(row, expand)} />}
                       {lead && place ? (
-                        <LeadCell cell={cell} kind={column.kind} place={place} row={row} focusable={index === active} />
+                        <LeadCell cell={cell} kind={column.kind} place={place} row={row} />
                       ) : (
-                        <PlainCell cell={cell} kind={column.kind} lead={lead} focusable={index === active} />
+                        <PlainCell cell={cell} kind={column.kind} />
                       )}
                     </td>
                   );
@@ -209,20 +218,13 @@ function HeaderCell(props: {
   );
 }
 
-function LeadCell(props: {
-  cell: Cell;
-  kind: Column["kind"];
-  place: PlaceOf;
-  row: Cell[];
-  focusable: boolean;
-}): JSX.Element {
+function LeadCell(props: { cell: Cell; kind: Column["kind"]; place: PlaceOf; row: Cell[] }): JSX.Element {
   const place = props.place(props.row);
-  if (!place) return <PlainCell cell={props.cell} kind={props.kind} lead focusable={props.focusable} />;
+  if (!place) return <PlainCell cell={props.cell} kind={props.kind} />;
   return (
     <button
       class="link cell-link"
-      data-lead="1"
-      tabIndex={props.focusable ? 0 : -1}
+      tabIndex={-1} // the grid has the focus
       title={`${formatByKind(props.kind, props.cell)}\nShow in the timeline`}
       onClick={() => openInTimeline(place)}
     >
@@ -231,12 +233,11 @@ function LeadCell(props: {
   );
 }
 
-function PlainCell(props: { cell: Cell; kind: Column["kind"]; lead: boolean; focusable: boolean }): JSX.Element {
+function PlainCell(props: { cell: Cell; kind: Column["kind"] }): JSX.Element {
   const { cell, kind } = props;
-  const lead = props.lead ? { "data-lead": "1", tabIndex: props.focusable ? 0 : -1 } : {};
   if (kind === "percent" && typeof cell === "number") {
     return (
-      <span class="share-cell" {...lead}>
+      <span class="share-cell">
         <ShareBar percent={cell} />
         <span class="share-text">{formatByKind(kind, cell)}</span>
       </span>
@@ -244,7 +245,7 @@ function PlainCell(props: { cell: Cell; kind: Column["kind"]; lead: boolean; foc
   }
   const long = typeof cell === "string" && cell.length > 8;
   return (
-    <span class="cell" title={long ? cell : undefined} {...lead}>
+    <span class="cell" title={long ? cell : undefined}>
       {cellText(kind, cell)}
     </span>
   );

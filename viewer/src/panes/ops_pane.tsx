@@ -1,10 +1,11 @@
 // Operators: torch's key_averages, sortable, by input shape if wanted.
 
 import type { JSX } from "preact";
+import { useMemo } from "preact/hooks";
 import { Answered } from "../app/answer";
 import type { PaneProps } from "../app/pane";
 import { useUrl } from "../app/url_state";
-import type { Report } from "../data/types";
+import type { Report, Table } from "../data/types";
 import { Facts, Notes } from "./notes";
 import { useReport } from "./report_pane";
 import { DescribedTable } from "./table/described_table";
@@ -26,19 +27,20 @@ const kFacts = ["self_cpu_time_total_ns", "self_device_time_total_ns", "unattrib
 export function OpsPane(props: PaneProps): JSX.Element {
   const [shapes, setShapes] = useUrl("ops.shapes");
   const [side, setSide] = useUrl("ops.side", "host");
-  const params = shapes ? { group_by_input_shape: true, side } : { side };
-  const { answer, askAll } = useReport(props.trace, "ops", params);
+  const { answer, askAll } = useReport(props.trace, "ops", shapes ? { group_by_input_shape: true } : {});
+  const whole = answer.value?.tables[0];
+  const table = useMemo(() => whole && ofSide(whole, side), [whole, side]);
   return (
     <div class="page">
       <h1 class="sr-only">Operators</h1>
       <Answered answer={answer}>
-        {(report) => (
+        {(report) => table && (
           <div class="pile">
             <Facts facts={report.facts} only={kFacts} />
             <section class="card">
               <DescribedTable
                 id="ops"
-                table={report.tables[0]}
+                table={table}
                 defaultSort={defaultSort(report)}
                 hidden={kHidden}
                 first={["name", "input_shapes"]}
@@ -73,6 +75,14 @@ export function OpsPane(props: PaneProps): JSX.Element {
       </Answered>
     </div>
   );
+}
+
+// Torch lists operators and, in rows of their own, what ran on the device.
+function ofSide(table: Table, side: string): Table {
+  const at = table.columns.findIndex((column) => column.name === "device_type");
+  if (side === "both" || at < 0) return table;
+  const rows = table.rows.filter((row) => (row[at] === "cpu") === (side === "host"));
+  return { ...table, rows, rowCount: table.rowCount > table.rows.length ? table.rowCount : rows.length };
 }
 
 // By what matters: time on the device where there is one.

@@ -88,24 +88,7 @@ export function DescribedTable(props: DescribedTableProps): JSX.Element {
         {props.tools}
         <span class="table-tools">
           <RowCount table={table} shown={rows.length} onAllRows={props.onAllRows} />
-          {table.columns.length >= kChooseFrom && (
-            <details class="chooser">
-              <summary class="button">Columns</summary>
-              <div class="chooser-list card">
-                {table.columns.map((column) => (
-                  <label key={column.name}>
-                    <input
-                      type="checkbox"
-                      checked={shown.has(column.name)}
-                      disabled={shown.size === 1 && shown.has(column.name)}
-                      onChange={(event) => choose(column.name, event.currentTarget.checked)}
-                    />
-                    {column.label} <span class="muted mono">{column.name}</span>
-                  </label>
-                ))}
-              </div>
-            </details>
-          )}
+          {table.columns.length >= kChooseFrom && <ColumnChooser table={table} shown={shown} onChoose={choose} />}
           <CopyButton label="Copy CSV" text={() => toCsv(table.columns, rows)} />
         </span>
       </div>
@@ -155,5 +138,41 @@ function RowCount(props: { table: Table; shown: number; onAllRows?: () => void }
         </>
       )}
     </span>
+  );
+}
+
+function ColumnChooser(props: {
+  table: Table;
+  shown: ReadonlySet<string>;
+  onChoose: (name: string, on: boolean) => void;
+}): JSX.Element {
+  const { shown } = props;
+  const close = (details: HTMLDetailsElement) => (details.open = false);
+  return (
+    <details
+      class="chooser"
+      onFocusOut={(event) => {
+        if (!event.currentTarget.contains(event.relatedTarget as Node | null)) close(event.currentTarget);
+      }}
+      onKeyDown={(event) => {
+        if (event.key === "Escape") close(event.currentTarget);
+      }}
+    >
+      <summary class="button">Columns</summary>
+      {/* Focusable, so that a click between the boxes does not close the list. */}
+      <div class="chooser-list card" tabIndex={-1}>
+        {props.table.columns.map((column) => (
+          <label key={column.name}>
+            <input
+              type="checkbox"
+              checked={shown.has(column.name)}
+              disabled={shown.size === 1 && shown.has(column.name)}
+              onChange={(event) => props.onChoose(column.name, event.currentTarget.checked)}
+            />
+            {column.label} <span class="muted mono">{column.name}</span>
+          </label>
+        ))}
+      </div>
+    </details>
   );
 }

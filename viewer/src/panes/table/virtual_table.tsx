@@ -9,7 +9,7 @@ import { useEffect, useId, useLayoutEffect, useMemo, useRef, useState } from "pr
 import { openInTimeline } from "../../app/actions";
 import type { Cell, Column } from "../../data/types";
 import { formatByKind } from "../../format";
-import { shortName } from "../names";
+import { cellText } from "./cells";
 import type { PlaceOf } from "./places";
 import type { Sort } from "./rows";
 import { columnWidths, pageMeasure, stretchColumn, visibleRows } from "./widths";
@@ -65,7 +65,7 @@ export function VirtualTable(props: VirtualTableProps): JSX.Element {
     if (tree) found[link] += kTwistyPx + deepest * kIndentPx;
     return found;
   }, [columns, rows]);
-  const stretch = stretchColumn(columns, widths);
+  const stretch = columns[link]?.kind === "text" ? link : stretchColumn(columns, widths);
   const total = widths.reduce((sum, width) => sum + width, 0);
 
   useLayoutEffect(() => {
@@ -176,9 +176,9 @@ export function VirtualTable(props: VirtualTableProps): JSX.Element {
                     <td key={column.name} class={column.kind === "text" ? "text" : "number"}>
                       {lead && state && <Twisty state={state} onToggle={(expand) => props.onToggle?.(row, expand)} />}
                       {lead && place ? (
-                        <LeadCell cell={cell} kind={column.kind} place={place} row={row} />
+                        <LeadCell cell={cell} column={column} place={place} row={row} />
                       ) : (
-                        <PlainCell cell={cell} kind={column.kind} />
+                        <PlainCell cell={cell} column={column} />
                       )}
                     </td>
                   );
@@ -218,42 +218,37 @@ function HeaderCell(props: {
   );
 }
 
-function LeadCell(props: { cell: Cell; kind: Column["kind"]; place: PlaceOf; row: Cell[] }): JSX.Element {
+function LeadCell(props: { cell: Cell; column: Column; place: PlaceOf; row: Cell[] }): JSX.Element {
   const place = props.place(props.row);
-  if (!place) return <PlainCell cell={props.cell} kind={props.kind} />;
+  if (!place) return <PlainCell cell={props.cell} column={props.column} />;
   return (
     <button
       class="link cell-link"
       tabIndex={-1} // the grid has the focus
-      title={`${formatByKind(props.kind, props.cell)}\nShow in the timeline`}
+      title={`${formatByKind(props.column.kind, props.cell)}\nShow in the timeline`}
       onClick={() => openInTimeline(place)}
     >
-      {cellText(props.kind, props.cell)}
+      {cellText(props.column, props.cell)}
     </button>
   );
 }
 
-function PlainCell(props: { cell: Cell; kind: Column["kind"] }): JSX.Element {
-  const { cell, kind } = props;
-  if (kind === "percent" && typeof cell === "number") {
+function PlainCell(props: { cell: Cell; column: Column }): JSX.Element {
+  const { cell, column } = props;
+  if (column.kind === "percent" && typeof cell === "number") {
     return (
       <span class="share-cell">
         <ShareBar percent={cell} />
-        <span class="share-text">{formatByKind(kind, cell)}</span>
+        <span class="share-text">{cellText(column, cell)}</span>
       </span>
     );
   }
   const long = typeof cell === "string" && cell.length > 8;
   return (
     <span class="cell" title={long ? cell : undefined}>
-      {cellText(kind, cell)}
+      {cellText(column, cell)}
     </span>
   );
-}
-
-function cellText(kind: Column["kind"], cell: Cell): string {
-  const text = formatByKind(kind, cell);
-  return kind === "text" ? shortName(text) : text;
 }
 
 export function ShareBar(props: { percent: number; class?: string }): JSX.Element {

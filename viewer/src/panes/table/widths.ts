@@ -1,7 +1,7 @@
 // Widths of a virtualised table's columns: only a part of the rows is in the document, so the browser cannot find them.
 
 import type { Cell, Column } from "../../data/types";
-import { formatByKind } from "../../format";
+import { cellText } from "./cells";
 
 const kPaddingPx = 20;
 const kSortMarkPx = 15;
@@ -20,7 +20,7 @@ export function columnWidths(columns: readonly Column[], rows: readonly Cell[][]
   return columns.map((column, at) => {
     let widest = 0;
     for (let i = 0; i < rows.length; i += stride) {
-      const text = formatByKind(column.kind, rows[i][at]);
+      const text = cellText(column, rows[i][at]);
       widest = Math.max(widest, measure(column.kind === "text" ? text.slice(0, 80) : text, false));
     }
     if (column.kind === "text") widest = Math.min(kTextMaxPx, Math.max(widest, kTextMinPx));

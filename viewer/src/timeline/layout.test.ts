@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Lane, Lanes } from "../data/types";
-import { blockAt, compactAtFirst, kCollapsedHeight, kCompactRowHeight, kCounterHeight, kGroupHeight, kRowHeight, type LaneOptions, layOut, placeOf } from "./layout";
+import { blockAt, collapsedAtFirst, compactAtFirst, kCollapsedHeight, kCompactRowHeight, kCounterHeight, kGroupHeight, kRowHeight, type LaneOptions, layOut, placeOf } from "./layout";
 
 const lane = (id: number, group: string, name: string, rows: number): Lane => ({ id, group, kind: "thread", name, rows, slices: 1, firstNs: 0, lastNs: 9, busyNs: 1 });
 const lanes: Lanes = {
@@ -56,6 +56,14 @@ test("compact rows are lower", () => {
 test("rows are low at first where there are many", () => {
   expect(compactAtFirst(lanes)).toBe(false);
   expect(compactAtFirst({ ...lanes, lanes: [lane(0, "g", "deep", 40)] })).toBe(true);
+});
+
+test("quiet threads are collapsed at first where there are many rows, devices never", () => {
+  const busy = { ...lane(0, "p", "main", 30), slices: 1000 };
+  const quiet = { ...lane(1, "p", "queue", 8), slices: 10 };
+  const stream = { ...lane(2, "GPU 0", "stream", 8), slices: 10, kind: "stream" };
+  expect([...collapsedAtFirst({ ...lanes, lanes: [busy, quiet, stream] })]).toEqual(["l1"]);
+  expect([...collapsedAtFirst({ ...lanes, lanes: [{ ...busy, rows: 3 }, quiet] })]).toEqual([]);
 });
 
 test("a slice in a closed group is placed at the group's heading, one on a hidden lane nowhere", () => {

@@ -12,6 +12,7 @@ export const kGroupHeight = 24;
 export const kCounterHeight = 40;
 const kLaneGap = 5;
 const kManyRows = 30;
+const kQuietTimes = 12;
 
 export interface LaneOptions {
   filter: string; // part of a lane's or group's name, any case
@@ -47,6 +48,15 @@ export function groupKey(name: string): string {
 // Whether rows are low unless the user says otherwise: with many, threads and devices would not be on one screen.
 export function compactAtFirst(lanes: Lanes): boolean {
   return lanes.lanes.reduce((rows, lane) => rows + Math.max(1, lane.rows), 0) > kManyRows;
+}
+
+// Lanes that are collapsed unless the user says otherwise: where there are many rows, threads that do next to nothing beside
+// the busiest (loaders, queues) would push the devices off the screen.
+export function collapsedAtFirst(lanes: Lanes): Set<string> {
+  const threads = lanes.lanes.filter((lane) => lane.kind === "thread");
+  const most = Math.max(0, ...threads.map((lane) => lane.slices));
+  const quiet = compactAtFirst(lanes) ? threads.filter((lane) => lane.rows > 2 && lane.slices * kQuietTimes < most) : [];
+  return new Set(quiet.map((lane) => laneKey(lane.id)));
 }
 
 export function layOut(lanes: Lanes, options: LaneOptions): Layout {

@@ -12,11 +12,11 @@ import { parseTiles } from "../data/tiles";
 import type { FoundSlice, Gap, Lane, Lanes, Report, SearchAnswer, SliceDetail } from "../data/types";
 import { formatDuration } from "../format";
 import { CounterLoader } from "./counter_loader";
-import { compactAtFirst, type LaneOptions, layOut, placeOf } from "./layout";
+import { collapsedAtFirst, compactAtFirst, groupKey, laneKey, type LaneOptions, layOut, placeOf } from "./layout";
 import { kWholeTrace, type TimelineUrl } from "./timeline_url";
 import { betweenViews, clampView, fitView, levelFor, panView, revealView, type View, visibleTiles, zoomView } from "./view";
 
-const kTileBudgetBytes = 96 << 20;
+const kTileBudgetBytes = 48 << 20;
 const kSearchBins = 512;
 const kAnimationMs = 160;
 export const kRulerHeight = 36;
@@ -69,7 +69,7 @@ export class TimelineModel {
     private readonly animate: boolean,
   ) {
     for (const lane of lanes.lanes) this.laneOf.set(lane.id, lane);
-    this.options.value = { ...this.options.value, compact: compactAtFirst(lanes) };
+    this.options.value = { ...this.options.value, compact: compactAtFirst(lanes), collapsed: collapsedAtFirst(lanes) };
     this.view = clampView({ fromNs: 0, toNs: lanes.endNs }, lanes.endNs);
     const rootLevel = this.rootLevel(1024);
     this.maxLevel = rootLevel + 4;
@@ -194,12 +194,13 @@ export class TimelineModel {
     if (at.y < top + 10 || at.y + at.height > top + room - 10) this.scrollTo(Math.max(0, at.y - room / 3));
   }
 
-  // A slice that one jumps to is never on a hidden lane.
+  // A slice that one jumps to is never on a hidden, collapsed or filtered lane.
   private showLane(lane: Lane): void {
     const { hidden, filter, collapsed } = this.options.value;
-    if (placeOf(this.layout.value, lane, 0) && !collapsed.has(`g${lane.group}`)) return;
-    const drop = (set: ReadonlySet<string>, key: string) => new Set([...set].filter((k) => k !== key));
-    const opened = { ...this.options.value, hidden: drop(hidden, `l${lane.id}`), collapsed: drop(collapsed, `g${lane.group}`) };
+    const keys = [laneKey(lane.id), groupKey(lane.group)];
+    if (placeOf(this.layout.value, lane, 0) && !keys.some((key) => collapsed.has(key))) return;
+    const without = (set: ReadonlySet<string>) => new Set([...set].filter((key) => !keys.includes(key)));
+    const opened = { ...this.options.value, hidden: without(hidden), collapsed: without(collapsed) };
     const passes = placeOf(layOut(this.lanes, opened), lane, 0) !== null;
     this.options.value = { ...opened, filter: passes ? filter : "" };
   }
@@ -438,6 +439,7 @@ export class TimelineModel {
   // ---- Links
 
   toUrl(): TimelineUrl {
+    const { compact, collapsed } = this.options.value;
     const { fromNs, toNs } = this.target;
     const whole = clampView({ fromNs: 0, toNs: this.lanes.endNs }, this.lanes.endNs);
     const isWhole = fromNs === whole.fromNs && toNs === whole.toNs;
@@ -448,13 +450,15 @@ export class TimelineModel {
       range: this.range.value,
       search: this.searchText.value,
       ...this.options.value,
-      compact: this.options.value.compact === compactAtFirst(this.lanes) ? null : this.options.value.compact,
+      compact: compact === compactAtFirst(this.lanes) ? null : compact,
+      collapsed: sameKeys(collapsed, collapsedAtFirst(this.lanes)) ? null : collapsed,
     };
   }
 
   fromUrl(url: TimelineUrl): void {
-    const { filter, hidden, pinned, collapsed, compact } = url;
-    this.options.value = { filter, hidden, pinned, collapsed, compact: compact ?? compactAtFirst(this.lanes) };
+    const { filter, hidden, pinned } = url;
+    const collapsed = url.collapsed ?? collapsedAtFirst(this.lanes);
+    this.options.value = { filter, hidden, pinned, collapsed, compact: url.compact ?? compactAtFirst(this.lanes) };
     this.setView(url.view ?? { fromNs: 0, toNs: this.lanes.endNs });
     this.setRange(url.range);
     this.setSearch(url.search);
@@ -462,4 +466,8 @@ export class TimelineModel {
     else if (url.selected !== this.selected.value?.ref) void this.selectRef(url.selected, false);
     this.scrollTo(url.scroll);
   }
+}
+
+function sameKeys(a: ReadonlySet<string>, b: ReadonlySet<string>): boolean {
+  return a.size === b.size && [...a].every((key) => b.has(key));
 }

@@ -25,9 +25,13 @@ test("a link brings the whole view back", () => {
 });
 
 test("the plain view needs no keys", () => {
-  const plain: TimelineUrl = { view: null, scroll: 0, selected: "", range: null, search: "", filter: "", hidden: new Set(), pinned: new Set(), collapsed: new Set(), compact: null };
+  const plain: TimelineUrl = { view: null, scroll: 0, selected: "", range: null, search: "", filter: "", hidden: new Set(), pinned: new Set(), collapsed: null, compact: null };
   expect(Object.values(toUrlKeys(plain)).every((value) => value === null)).toBe(true);
   expect(through(plain)).toEqual(plain);
+});
+
+test("nothing collapsed is another view than the first one", () => {
+  expect(through({ ...state, collapsed: new Set() }).collapsed).toEqual(new Set());
 });
 
 test("nonsense in a link is as if it were not there", () => {

@@ -5,8 +5,10 @@ import type { View } from "./view";
 
 export const kWholeTrace = null;
 
-export interface TimelineUrl extends Omit<LaneOptions, "compact"> {
-  compact: boolean | null; // null: as at first
+// Null: as at first.
+export interface TimelineUrl extends Omit<LaneOptions, "compact" | "collapsed"> {
+  compact: boolean | null;
+  collapsed: ReadonlySet<string> | null;
   view: View | null; // null: the whole trace
   scroll: number;
   selected: string; // a ref, or ""
@@ -15,6 +17,7 @@ export interface TimelineUrl extends Omit<LaneOptions, "compact"> {
 }
 
 const kPrefix = "timeline.";
+const kNone = "-";
 
 export function toUrlKeys(state: TimelineUrl): Record<string, string | null> {
   const out: Record<string, string | null> = {
@@ -26,7 +29,7 @@ export function toUrlKeys(state: TimelineUrl): Record<string, string | null> {
     filter: state.filter,
     hide: list(state.hidden),
     pin: list(state.pinned),
-    collapse: list(state.collapsed),
+    collapse: state.collapsed && (list(state.collapsed) || kNone),
     rows: state.compact === null ? null : state.compact ? "compact" : "tall",
   };
   return Object.fromEntries(Object.entries(out).map(([key, value]) => [kPrefix + key, value === "" ? null : value]));
@@ -44,7 +47,7 @@ export function fromUrlKeys(keys: Readonly<Record<string, string>>): TimelineUrl
     filter: text("filter"),
     hidden: parseList(text("hide")),
     pinned: parseList(text("pin")),
-    collapsed: parseList(text("collapse")),
+    collapsed: text("collapse") === "" ? null : parseList(text("collapse").replace(/^-$/, "")),
     compact: text("rows") === "" ? null : text("rows") === "compact",
   };
 }

@@ -145,9 +145,13 @@ export function timelineTests(suite, url) {
     await openTimeline(page, url());
     await page.keyboard.press("g");
     await page.waitForSelector(".timeline-section >> text=Cause");
-    await page.getByLabel("Step", { exact: true }).selectOption({ index: 1 });
-    await page.keyboard.press(".");
+    await page.keyboard.press("Escape");
+    const step = page.getByLabel("Step", { exact: true });
+    await step.selectOption({ index: 1 });
     await page.waitForFunction(() => location.hash.includes("timeline.view="));
+    const first = await step.inputValue();
+    await page.keyboard.press(".");
+    await page.waitForFunction((value) => document.querySelector("select[aria-label=Step]").value === String(Number(value) + 1), first);
   });
 
   suite.test("lanes are pinned, collapsed, hidden and filtered", async ({ page }) => {

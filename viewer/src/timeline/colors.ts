@@ -54,7 +54,7 @@ export function hashText(text: string): number {
 export const kLabelColors: Record<Theme, string> = { light: "#161b24", dark: "#f3f5f9" };
 
 // All slices of a theme are about equally bright to the eye, whatever their hue: tints differ a little by name.
-const kLuminance: Record<Theme, readonly [number, number]> = { light: [0.5, 0.64], dark: [0.07, 0.115] };
+const kLuminance: Record<Theme, readonly [number, number]> = { light: [0.5, 0.64], dark: [0.085, 0.145] };
 
 export function sliceColor(kind: number, name: string, theme: Theme): Rgb {
   const band = kBands[kind] ?? kOther;

@@ -139,6 +139,7 @@ function StepChooser(props: { model: TimelineModel }): JSX.Element | null {
         value={String(model.currentStep() ?? "")}
         onChange={(event) => {
           if (event.currentTarget.value !== "") model.showStep(Number(event.currentTarget.value));
+          event.currentTarget.blur(); // The timeline's keys work again.
         }}
       >
         <option value="">Step…</option>

@@ -12,7 +12,7 @@ export CMAKE_CXX_COMPILER_LAUNCHER ?= ccache
 CODE_DIRS := $(wildcard src include bench fuzz)
 CODE = $(shell find $(CODE_DIRS) -name '*.cc' -o -name '*.h')
 # Rooms that start threads: their tests run under the thread sanitizer.
-THREADED_ROOMS := $(patsubst src/%/CMakeLists.txt,%,$(wildcard $(foreach r,model import record/core,src/$(r)/CMakeLists.txt)))
+THREADED_ROOMS := $(patsubst src/%/CMakeLists.txt,%,$(wildcard $(foreach r,model import serve record/core,src/$(r)/CMakeLists.txt)))
 FUZZ_SECONDS ?= 300
 
 empty :=

@@ -1,4 +1,4 @@
-// firelane report FILE -o report.md: the verdict and everything behind it in one document.
+// firelane report FILE -o report.html or report.md: the verdict and everything behind it in one document.
 #include "report/trace_report.h"
 
 #include <filesystem>
@@ -6,6 +6,7 @@
 #include "cli/open.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
+#include "serve/one_file.h"
 
 namespace firelane::cli {
 
@@ -16,18 +17,31 @@ struct ReportArgs {
   OutputOptions output;
 };
 
+enum class ReportForm : uint8_t { kMarkdown, kHtml };
+
 // By the ending of its name. - is Markdown: what one pipes into another program.
-Result<void> check_form(const std::string& path) {
-  if (path == "-" || path.ends_with(".md") || path.ends_with(".markdown")) return {};
-  return Error{path + ": a report is Markdown; name it report.md, or - for standard output"};
+Result<ReportForm> form_of(const std::string& path) {
+  if (path == "-" || path.ends_with(".md") || path.ends_with(".markdown")) return ReportForm::kMarkdown;
+  if (path.ends_with(".html") || path.ends_with(".htm")) return ReportForm::kHtml;
+  return Error{path + ": a report is HTML or Markdown; name it report.html or report.md, or - for standard output"};
 }
 
 Result<int> run_report(const ReportArgs& args) {
-  FL_TRY_VOID(check_form(args.output.path));
+  FL_TRY(const ReportForm form, form_of(args.output.path));
+  std::string_view page;
+  if (form == ReportForm::kHtml) {
+    FL_TRY(page, serve::one_file_page());  // before long work: it may be missing
+  }
   FL_TRY(Output output, Output::open(args.output));
-  FL_TRY(const Model model, open_trace(args.path));
-  const std::string name = std::filesystem::path(args.path).filename().string();
-  FL_TRY_VOID(output.write(report::markdown(model, report::trace_report(model, name))));
+  FL_TRY(Model model, open_trace(args.path));
+  if (form == ReportForm::kHtml) {
+    serve::Api api(std::move(model), FIRELANE_VERSION);
+    FL_TRY(const std::string html, serve::one_file(api, page));
+    FL_TRY_VOID(output.write(html));
+  } else {
+    const std::string name = std::filesystem::path(args.path).filename().string();
+    FL_TRY_VOID(output.write(report::markdown(model, report::trace_report(model, name))));
+  }
   FL_TRY_VOID(output.close());
   return kExitOk;
 }
@@ -37,7 +51,7 @@ Result<int> run_report(const ReportArgs& args) {
 Verb report_verb() {
   return {.name = "report",
           .sentence = "The verdict and everything behind it, in one document to keep or to send.",
-          .examples = {"firelane report trace.json.gz -o report.md", "firelane report run.lane -o - | less"},
+          .examples = {"firelane report trace.json.gz -o report.html", "firelane report run.lane -o - | less"},
           .setup = [](CLI::App& app) -> VerbBody {
             auto args = std::make_shared<ReportArgs>();
             add_trace_argument(app, args->path);

@@ -118,6 +118,11 @@ void Api::wait_until_loaded() {
   if (loading_.joinable()) loading_.join();
 }
 
+const ServedTrace* Api::trace(size_t id) const {
+  const bool is_ready = id < slots_.size() && slots_[id]->state == State::kReady;
+  return is_ready ? slots_[id]->trace.get() : nullptr;
+}
+
 void Api::load_all(const Loader& load) {
   for (const std::unique_ptr<Slot>& slot : slots_) {
     if (stop_) return;

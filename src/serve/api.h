@@ -59,6 +59,8 @@ class Api {
   Answer answer(const Request& request);
 
   void wait_until_loaded();
+  // nullptr while it is not ready, or could not be loaded.
+  const ServedTrace* trace(size_t id) const;
 
  private:
   enum class State : uint8_t { kLoading, kReady, kFailed };

@@ -1,4 +1,4 @@
-// The built files of viewer/, inside of the program. tools/cmake/FirelaneViewer.cmake writes pages.cc.
+// The built page of viewer/, inside of the program. tools/cmake/FirelaneViewer.cmake writes pages.cc.
 #pragma once
 
 #include <span>

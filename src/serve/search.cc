@@ -132,18 +132,19 @@ Answer search(const ServedTrace& trace, const Request& request) {
   Parameters wanted(request);
   const std::string text = wanted.text("text");
   const bool exact = wanted.truth("exact");
-  const int64_t bins = wanted.integer("bins", 512, 1, kMostBins);
+  const int64_t bins = wanted.integer("bins", 512, 0, kMostBins);
   if (!wanted.ok()) return bad_request(wanted);
   if (text.empty()) return refusal(400, "text is missing: give the part of a name");
   const Model& model = trace.model();
   const NameIndex& index = trace.names();
   std::vector<StringId> names = index.find(model, text, exact);
   const auto end = std::max<int64_t>(1, trace.timeline().end_ns());
-  const int64_t bin_ns = std::max<int64_t>(1, end / bins + (end % bins != 0 ? 1 : 0));
+  const int64_t bin_ns = bins == 0 ? 1 : std::max<int64_t>(1, end / bins + (end % bins != 0 ? 1 : 0));
   std::vector<int64_t> density(static_cast<size_t>(bins));
   size_t slices = 0;
   for (const StringId name : names) {
     slices += index.slices(name).size();
+    if (bins == 0) continue;
     for (const uint32_t ref : index.slices(name)) {
       ++density[std::min(density.size() - 1, static_cast<size_t>(start_of(model, slice_of(ref)) / bin_ns))];
     }

@@ -1,8 +1,74 @@
-# The built files of viewer/ as a C++ source, FIRELANE_PAGES, so that an installed firelane needs no Node and no files.
-set(FIRELANE_PAGES ${CMAKE_CURRENT_BINARY_DIR}/pages.cc)
+# The built page of viewer/ inside of the program, as the C++ source FIRELANE_PAGES, so that an installed firelane needs
+# neither Node nor files beside it. Without viewer/dist (`make viewer` builds it) the program says how to get the page.
+#
+# `pip install .` of a checkout builds the page itself where there is npm; a source distribution brings it along.
 set(viewer_dist ${PROJECT_SOURCE_DIR}/viewer/dist)
-add_custom_command(
-  OUTPUT ${FIRELANE_PAGES}
-  COMMAND ${CMAKE_COMMAND} -DDIST=${viewer_dist} -DOUT=${FIRELANE_PAGES} -P ${CMAKE_CURRENT_LIST_DIR}/EmbedPages.cmake
-  DEPENDS ${CMAKE_CURRENT_LIST_DIR}/EmbedPages.cmake
-  VERBATIM)
+if(SKBUILD AND NOT EXISTS ${viewer_dist}/report.html AND EXISTS ${PROJECT_SOURCE_DIR}/viewer/package.json)
+  find_program(NPM npm)
+  if(NPM)
+    message(STATUS "firelane: building the viewer with npm")
+    execute_process(COMMAND ${NPM} ci --no-audit --no-fund WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}/viewer
+                    RESULT_VARIABLE npm_failed)
+    if(NOT npm_failed)
+      execute_process(COMMAND ${NPM} run build WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}/viewer RESULT_VARIABLE npm_failed)
+    endif()
+    if(npm_failed)
+      message(WARNING "firelane: npm failed; this package has no viewer page")
+    endif()
+  else()
+    message(WARNING "firelane: no npm and no viewer/dist; this package has no viewer page")
+  endif()
+endif()
+
+file(GLOB_RECURSE viewer_files CONFIGURE_DEPENDS RELATIVE ${viewer_dist} ${viewer_dist}/*)
+list(FILTER viewer_files INCLUDE REGEX "^(index\\.html|report\\.html|assets/[A-Za-z0-9._-]+)$")
+list(SORT viewer_files)
+set(type_html "text/html; charset=utf-8")
+set(type_js "text/javascript; charset=utf-8")
+set(type_css "text/css; charset=utf-8")
+set(type_svg "image/svg+xml")
+set(type_woff2 "font/woff2")
+set(type_png "image/png")
+
+set(assembly "")
+set(symbols "")
+set(table "")
+set(number 0)
+foreach(file ${viewer_files})
+  get_filename_component(ending ${file} LAST_EXT)
+  string(SUBSTRING "${ending}" 1 -1 ending)
+  set(type "${type_${ending}}")
+  if(NOT type)
+    set(type "application/octet-stream")
+  endif()
+  set(symbol firelane_page_${number})
+  string(APPEND assembly
+    "__asm__(\".section .rodata\\n.hidden ${symbol}\\n.global ${symbol}\\n${symbol}:\\n.incbin \\\"${viewer_dist}/${file}\\\"\\n\"\n"
+    "        \".hidden ${symbol}_end\\n.global ${symbol}_end\\n${symbol}_end:\\n.byte 0\\n.previous\\n\");\n")
+  string(APPEND symbols "extern const char ${symbol}[];\nextern const char ${symbol}_end[];\n")
+  string(APPEND table "      {\"${file}\", \"${type}\", {${symbol}, static_cast<size_t>(${symbol}_end - ${symbol})}},\n")
+  math(EXPR number "${number} + 1")
+endforeach()
+if(number EQUAL 0)
+  set(body "  return {};\n")
+else()
+  set(body "  static const Page kPages[] = {\n${table}  };\n  return kPages;\n")
+endif()
+set(FIRELANE_PAGES ${CMAKE_CURRENT_BINARY_DIR}/pages.cc)
+file(CONFIGURE OUTPUT ${FIRELANE_PAGES} @ONLY CONTENT
+"// Written by tools/cmake/FirelaneViewer.cmake.
+#include \"serve/pages.h\"
+
+@assembly@
+extern \"C\" {
+@symbols@}
+
+namespace firelane::serve {
+
+std::span<const Page> all_pages() {
+@body@}
+
+}  // namespace firelane::serve
+")
+list(TRANSFORM viewer_files PREPEND ${viewer_dist}/)
+set_source_files_properties(${FIRELANE_PAGES} PROPERTIES OBJECT_DEPENDS "${viewer_files}")

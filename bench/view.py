@@ -1,0 +1,208 @@
+#!/usr/bin/env python3
+"""How fast `firelane view` shows a large trace, and how fast it moves in it: the server's side.
+
+    bench/view.py [TRACE] [--mb 1000] [--steps 400] [--write]
+
+TRACE is a .json or .json.gz from which a trace of --mb megabytes is made (build/bench keeps it); without it, the 73 MB trace
+beside the repository if it is there, else tests/data/gpt_full.json.gz. Measured: from typing the command to the address, to the
+trace being ready and to the first screen of tiles; then every answer of a random walk of zooms and pans over all lanes, as a page
+1,600 pixels wide would ask (one request per step: the tiles that became visible); the server's memory. --write puts the table into
+bench/README.md. The file is read once before, so that it lies in the page cache.
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import json
+import os
+import platform
+import random
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+WORK = ROOT / "build/bench"
+BINARY = ROOT / "build/release/firelane"
+MAKE_TRACE = ROOT / "build/release/bench/make_trace"
+DEFAULT_INPUTS = [ROOT / "../shared/traces/llm_generate.json.gz", ROOT / "tests/data/gpt_full.json.gz"]
+PIXELS = 1600
+BINS_PER_TILE = 512
+MAX_TILES = 16
+
+
+def make_large(trace: Path, megabytes: int) -> Path:
+    WORK.mkdir(parents=True, exist_ok=True)
+    large = WORK / f"{trace.name.removesuffix('.gz').removesuffix('.json')}_{megabytes}MB.json"
+    if not large.exists():
+        subprocess.run([MAKE_TRACE, trace, large, str(megabytes)], check=True, stdout=subprocess.DEVNULL)
+    with open(large, "rb") as file:  # into the page cache
+        while file.read(1 << 24):
+            pass
+    return large
+
+
+class Server:
+    def __init__(self, trace: Path):
+        self.started = time.perf_counter()
+        self.process = subprocess.Popen([BINARY, "view", trace, "--no-open"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        url = self.process.stdout.readline().strip()
+        self.address_s = self.age()
+        match = re.fullmatch(r"http://127\.0\.0\.1:(\d+)/\?token=(\w+)", url)
+        self.connection = http.client.HTTPConnection("127.0.0.1", int(match[1]), timeout=120)
+        self.headers = {"X-Firelane-Token": match[2]}
+
+    def age(self) -> float:
+        return time.perf_counter() - self.started
+
+    def get(self, path: str) -> bytes:
+        self.connection.request("GET", path, headers=self.headers)
+        answer = self.connection.getresponse()
+        content = answer.read()
+        if answer.status != 200:
+            sys.exit(f"{path}: {answer.status} {content[:200]!r}")
+        return content
+
+    def json(self, path: str) -> dict:
+        return json.loads(self.get(path))
+
+    def wait_until_ready(self) -> None:
+        while (state := self.json("/api/traces")["traces"][0]["state"]) == "loading":
+            time.sleep(0.01)
+        if state != "ready":
+            sys.exit("the trace could not be loaded")
+
+    def memory_mib(self, field: str) -> float:
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(re.search(rf"{field}:\s+(\d+) kB", status)[1]) / 1024
+
+    def stop(self) -> None:
+        self.process.terminate()
+        self.process.wait()
+
+
+def level_for(span_ns: float) -> int:
+    """The level whose bin is at most a pixel."""
+    level = 0
+    while 2 ** (level + 1) <= span_ns / PIXELS:
+        level += 1
+    return level
+
+
+def tiles_path(view: tuple[float, float], lanes: str) -> tuple[str, int]:
+    level = level_for(view[1] - view[0])
+    span = BINS_PER_TILE * 2**level
+    first = int(view[0] // span)
+    count = min(MAX_TILES, int(view[1] // span) - first + 1)
+    return f"/api/t/0/tiles?level={level}&first={first}&count={count}&lanes={lanes}", count
+
+
+def next_view(view: tuple[float, float], end_ns: float, chance: random.Random) -> tuple[float, float]:
+    """Zooms in or out about a point, or pans; now and then jumps."""
+    span = view[1] - view[0]
+    kind = chance.random()
+    if kind < 0.05:
+        start, span = chance.random() * end_ns, 10 ** chance.uniform(4, 9)
+    elif kind < 0.4:
+        start = view[0] + span * chance.uniform(-0.7, 0.7)
+    else:
+        factor = chance.choice([0.5, 0.5, 0.7, 1.5, 2.0])
+        at = view[0] + span * chance.random()
+        start, span = at - (at - view[0]) * factor, span * factor
+    span = min(max(span, 2000.0), end_ns)
+    start = min(max(0.0, start), end_ns - span)
+    return start, start + span
+
+
+def walk(server: Server, lanes: dict, steps: int) -> tuple[list[float], list[float], list[int]]:
+    """Milliseconds of every answer, the same for each tile and lane in it, and bytes of every answer."""
+    chance = random.Random(4)
+    shown = lanes["lanes"][:64]
+    ids = ",".join(str(lane["id"]) for lane in shown)
+    view = (0.0, float(lanes["end_ns"]))
+    answers, tiles, sizes = [], [], []
+    for _ in range(steps):
+        path, count = tiles_path(view, ids)
+        before = time.perf_counter()
+        size = len(server.get(path))
+        answers.append((time.perf_counter() - before) * 1000)
+        tiles.append(answers[-1] / (count * len(shown)))
+        sizes.append(size)
+        view = next_view(view, float(lanes["end_ns"]), chance)
+    return answers, tiles, sizes
+
+
+def quantile(values: list[float], part: float) -> float:
+    return sorted(values)[min(len(values) - 1, int(part * len(values)))]
+
+
+def measure(trace: Path, steps: int) -> list[str]:
+    server = Server(trace)
+    try:
+        server.wait_until_ready()
+        ready_s = server.age()
+        lanes = server.json("/api/t/0/lanes")
+        lanes_s = server.age()
+        ids = ",".join(str(lane["id"]) for lane in lanes["lanes"][:64])
+        server.get(tiles_path((0.0, float(lanes["end_ns"])), ids)[0])
+        first_s = server.age()
+        memory = server.memory_mib("VmRSS")
+        answers, tiles, sizes = walk(server, lanes, steps)
+        after_walk = server.memory_mib("VmRSS")
+        before = time.perf_counter()
+        server.get("/api/t/0/overview")
+        overview_s = time.perf_counter() - before
+    finally:
+        server.stop()
+    slices = sum(lane["slices"] for lane in lanes["lanes"])
+    rows = sum(lane["rows"] for lane in lanes["lanes"])
+    return [
+        f"{os.cpu_count()} cores, {platform.machine()}; {trace.stat().st_size / 1e6:,.0f} MB, {slices:,} slices on {len(lanes['lanes'])} lanes of {rows} rows",
+        "",
+        "| what | figure | goal |",
+        "|---|--:|--:|",
+        f"| command to address | {server.address_s:.2f} s | |",
+        f"| command to trace ready | {ready_s:.2f} s | |",
+        f"| command to lanes | {lanes_s:.2f} s | |",
+        f"| command to first screen of tiles | {first_s:.2f} s | 3 s |",
+        f"| one screen of tiles, all lanes: p50 | {quantile(answers, 0.5):.2f} ms | |",
+        f"| one screen of tiles, all lanes: p99 | {quantile(answers, 0.99):.2f} ms | 16 ms |",
+        f"| one screen of tiles, all lanes: longest of {steps} | {max(answers):.2f} ms | |",
+        f"| one tile of one lane: p99 | {quantile(tiles, 0.99):.3f} ms | |",
+        f"| bytes of one screen: p50, p99 | {quantile(sizes, 0.5) / 1024:,.0f} KiB, {quantile(sizes, 0.99) / 1024:,.0f} KiB | |",
+        f"| server's memory, after the first screen | {memory:,.0f} MiB | |",
+        f"| server's memory, after the walk | {after_walk:,.0f} MiB | |",
+        f"| overview with its verdict, asked after the walk | {overview_s:.2f} s | |",
+    ]
+
+
+def write_table(lines: list[str]) -> None:
+    page = ROOT / "bench/README.md"
+    text = page.read_text()
+    begin, end = "<!-- view.py begin -->", "<!-- view.py end -->"
+    before, rest = text.split(begin)
+    page.write_text(before + begin + "\n" + "\n".join(lines) + "\n" + end + rest.split(end)[1])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("trace", nargs="?", type=Path)
+    parser.add_argument("--mb", type=int, default=1000)
+    parser.add_argument("--steps", type=int, default=400)
+    parser.add_argument("--write", action="store_true")
+    args = parser.parse_args()
+    for binary in (BINARY, MAKE_TRACE):
+        if not binary.exists():
+            sys.exit(f"{binary.relative_to(ROOT)} is not built: make build && cmake --build build/release --target make_trace")
+    trace = args.trace or next(path for path in DEFAULT_INPUTS if path.exists())
+    lines = measure(make_large(trace, args.mb), args.steps)
+    print("\n".join(lines))
+    if args.write:
+        write_table(lines)
+
+
+if __name__ == "__main__":
+    main()

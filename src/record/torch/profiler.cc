@@ -59,7 +59,8 @@ struct Profiler::Impl {
       recording->resume_device();
       recording->resume();
     }
-    timer.step(number, phase);
+    const bool is_cold = number == 0 && phase == StepPhase::kUnrecorded;  // the first step is no baseline
+    timer.step(number, is_cold ? StepPhase::kWarmup : phase);
     step_range = begin_range("ProfilerStep#" + std::to_string(number), "");
   }
   // True when the trace under way ends with this step.
@@ -67,6 +68,13 @@ struct Profiler::Impl {
     end_range(step_range);
     timer.finish();
     return action == ProfilerAction::kRecordAndSave;
+  }
+  // The recording ends inside of a step: it is not timed, and its range is no step.
+  void cut_off_step() {
+    if (is_under_way() && phase_of(action) == StepPhase::kRecorded) {
+      recording->session().add_metadata("unfinished_step", std::to_string(number));
+    }
+    end_range(step_range);
   }
   void start(bool paused) {
     RecordOptions record;
@@ -109,7 +117,7 @@ void Profiler::step() {
 void Profiler::stop() {
   if (impl_->stopped) return;
   impl_->stopped = true;
-  impl_->end_step();
+  impl_->cut_off_step();
   const bool kept_something = phase_of(impl_->action) == StepPhase::kRecorded;
   if (kept_something) return impl_->complete(*this);
   if (impl_->is_under_way()) impl_->recording->stop();

@@ -148,7 +148,12 @@ _firelane() {{
   case $verb in
 {}  esac
 }}
-compdef _firelane firelane
+# As a file of $fpath this is the function itself, called for the first completion; sourced, it is announced.
+if [[ $funcstack[1] == _firelane ]]; then
+  _firelane "$@"
+else
+  compdef _firelane firelane
+fi
 )",
       verbs, cases);
 }

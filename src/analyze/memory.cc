@@ -87,6 +87,7 @@ class DeviceReader {
         const auto found = alive.find(events.address[event]);
         if (found == alive.end()) {
           ++report_.frees_before_recording;
+          report_.category[event] = MemoryCategory::kBeforeRecording;
           continue;
         }
         allocations_[found->second].free_event = event;
@@ -188,11 +189,10 @@ class DeviceReader {
   // Every allocation with what it is for, and the same for each point of the curve.
   void keep_blocks() {
     const MemoryEvents& events = model_.memory_events;
-    std::unordered_map<Row, MemoryCategory> category_of_event;
     for (const Allocation& allocation : allocations_) {
       const bool freed = allocation.free_event != kNoRow;
-      category_of_event[allocation.event] = allocation.category;
-      if (freed) category_of_event[allocation.free_event] = allocation.category;
+      report_.category[allocation.event] = allocation.category;
+      if (freed) report_.category[allocation.free_event] = allocation.category;
       out_.blocks.push_back({.start_ns = events.time_ns[allocation.event],
                              .end_ns = freed ? events.time_ns[allocation.free_event] : INT64_MAX,
                              .address = events.address[allocation.event],
@@ -205,9 +205,8 @@ class DeviceReader {
     for (const Row event : rows_) {
       if (events.kind[event] == MemoryKind::kOutOfMemory) continue;
       MemoryPoint& point = out_.curve[at++];
-      const auto found = category_of_event.find(event);
       point.change_bytes = events.bytes[event];
-      point.category = found == category_of_event.end() ? MemoryCategory::kBeforeRecording : found->second;
+      point.category = report_.category[event];
     }
   }
 
@@ -396,6 +395,7 @@ MemoryReport memory_report(const Model& model) {
     by_device[{-events.device_type[event], events.device[event]}].push_back(event);
   }
   MemoryReport report;
+  report.category.resize(events.size(), MemoryCategory::kUnknown);
   const Phases phases = find_phases(model);
   const Steps steps = marked_or_found_steps(model);
   for (const auto& [device, rows] : by_device)

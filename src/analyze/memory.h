@@ -118,6 +118,8 @@ struct DeviceMemory {
 struct MemoryReport {
   std::vector<DeviceMemory> devices;   // GPUs first
   int64_t frees_before_recording = 0;  // of memory whose allocation is not in the trace
+  // Of each memory event; a free has its allocation's, or "before recording" when that is not in the trace.
+  std::vector<MemoryCategory> category;
 };
 
 MemoryReport memory_report(const Model& model);

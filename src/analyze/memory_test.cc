@@ -66,6 +66,9 @@ TEST(Memory, categories_follow_from_phase_and_lifetime) {
   EXPECT_EQ(at_peak(device, MemoryCategory::kTemporaries), 0);
   EXPECT_EQ(device.start_bytes, 500);
   EXPECT_EQ(device.cached_bytes(), 10'000 - 1667);
+  using enum MemoryCategory;
+  EXPECT_EQ(report.category, (std::vector{kInputs, kActivations, kWorkspace, kWorkspace, kTemporaries, kTemporaries,
+                                          kGradients, kTemporaries, kTemporaries, kOptimizerState}));
   EXPECT_EQ(device.owners.front().op, "");  // the optimizer allocated outside of an op
   EXPECT_EQ(device.owners.front().bytes, 1000);
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import socket
 import time
@@ -12,7 +13,7 @@ from typing import Any
 def tensorboard_trace_handler(
     dir_name: str, worker_name: str | None = None, use_gzip: bool = False, use_python_export: bool = False
 ) -> Callable[[Any], None]:
-    """Writes each cycle to `dir_name/<worker>.<time in ns>.pt.trace.json[.gz]`.
+    """Writes each cycle to `dir_name/<worker>.<time in ns>.pt.trace.json[.gz]`, beside the training.
 
     The worker is `<host>_<pid>` unless named; name it where workers share host and pid
     (containers). `use_python_export` is accepted and means nothing here.
@@ -27,6 +28,7 @@ def tensorboard_trace_handler(
         if not worker_name:
             worker_name = f"{socket.gethostname()}_{os.getpid()}"
         name = f"{worker_name}.{time.time_ns()}.pt.trace.json{'.gz' if use_gzip else ''}"
-        prof.export_chrome_trace(os.path.join(dir_name, name))
+        takes_wait = "wait" in inspect.signature(prof.export_chrome_trace).parameters  # unless overridden
+        prof.export_chrome_trace(os.path.join(dir_name, name), **({"wait": False} if takes_wait else {}))
 
     return handler

@@ -1,22 +1,49 @@
-"""`export_memory_timeline`: memory of one device over time, in the forms of torch.profiler.
+"""`export_memory_timeline`: memory of one device over time by category, in the forms of torch.profiler.
 
-torch sorts sizes into categories (parameter, gradient, ...) by following tensors through its
-event tree. A firelane trace does not name tensors, so all sizes stand in the last category,
-"unknown". Memory that was there before the recording is known only if it is freed during it.
+What a block is for follows from where it was allocated and freed (docs/analyses.md, "memory").
+Parameters, gradients and optimizer states that live when the timeline is written are known for
+certain, by their address; those that no event speaks of were there before the recording. Of other
+memory from before, only what is freed during the recording is known.
 """
 
 from __future__ import annotations
 
+import gc
 import gzip
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import torch
 
 if TYPE_CHECKING:
     from firelane import Trace
 
 _PREEXISTING, _CREATE, _DESTROY = 1, 2, 4
-_CATEGORY_COUNT, _UNKNOWN = 8, 7
 _DEVICE_TYPES = {"cpu": 0, "cuda": 1, "xpu": 12, "privateuseone": 20}
+# torch's categories in the order of its files, with the colours of its plot.
+_CATEGORIES = {
+    "parameter": "darkgreen",
+    "optimizer state": "goldenrod",
+    "input": "black",
+    "temporary": "mediumpurple",
+    "activation": "red",
+    "gradient": "mediumblue",
+    "autograd detail": "royalblue",
+    "unknown": "grey",
+}
+_PARAMETER, _OPTIMIZER_STATE, _INPUT, _TEMPORARY, _ACTIVATION, _GRADIENT, _, _UNKNOWN = range(len(_CATEGORIES))
+_OF_OURS = {
+    "parameters": _PARAMETER,
+    "optimizer state": _OPTIMIZER_STATE,
+    "inputs": _INPUT,
+    "temporaries": _TEMPORARY,
+    "workspace": _TEMPORARY,
+    "activations": _ACTIVATION,
+    "gradients": _GRADIENT,
+}
+
+_RawEvent = tuple[int, int, int, int]  # Unix time in ns (-1: before the recording), action, bytes, category
 
 
 def export_memory_timeline(trace: Trace | None, path: str, device: str) -> None:
@@ -35,65 +62,114 @@ def export_memory_timeline(trace: Trace | None, path: str, device: str) -> None:
             file.write(text)
 
 
-def _raw_events(trace: Trace, device: str) -> list[tuple[int, int, int, int]]:
-    """(time in ns, action, bytes, category), pre-existing memory first at time -1."""
+def _raw_events(trace: Trace, device: str) -> list[_RawEvent]:
     kind, _, index = device.partition(":")
     wanted = _DEVICE_TYPES.get(kind)
     if wanted is None:
         raise ValueError(f"device {device!r}: memory is recorded for {', '.join(_DEVICE_TYPES)}")
-    live: dict[int, int] = {}
-    before: list[tuple[int, int, int, int]] = []
-    events: list[tuple[int, int, int, int]] = []
-    for row in trace.memory_events:
+    start = trace._start_unix_ns
+    live: dict[int, int] = {}  # address -> its place in events
+    seen: set[int] = set()
+    before: list[_RawEvent] = []
+    events: list[_RawEvent] = []
+    for row, category in zip(trace.memory_events, trace._memory_categories()):
         if row["device_type"] != wanted or (wanted and row["device"] != int(index or 0)):
             continue
-        address, size = row["address"], abs(row["bytes"])
+        address, size, place = row["address"], abs(row["bytes"]), _OF_OURS.get(category, _UNKNOWN)
         if row["kind"] == "alloc":
-            live[address] = size
-            events.append((row["time_ns"], _CREATE, size, _UNKNOWN))
+            live[address] = len(events)
+            events.append((start + row["time_ns"], _CREATE, size, place))
         elif row["kind"] == "free":
             if live.pop(address, None) is None:
-                before.append((-1, _PREEXISTING, size, _UNKNOWN))
-            events.append((row["time_ns"], _DESTROY, -size, _UNKNOWN))
+                before.append((-1, _PREEXISTING, size, place))
+            events.append((start + row["time_ns"], _DESTROY, -size, place))
+        seen.add(address)
+    for address, (size, place) in _living_tensors(torch.device(kind, int(index or 0) if wanted else None)).items():
+        if address in live:
+            time_ns, action, size, _ = events[live[address]]
+            events[live[address]] = (time_ns, action, size, place)
+        elif address not in seen:
+            before.append((-1, _PREEXISTING, size, place))
     return before + events
 
 
-def _coalesced(events: list[tuple[int, int, int, int]]) -> tuple[list[float], list[list[int]]]:
+def _living_tensors(device: torch.device) -> dict[int, tuple[int, int]]:
+    """Bytes and category by address: what all modules and optimizers of the program hold now."""
+    found: dict[int, tuple[int, int]] = {}
+    for tensor, category in _held_tensors():
+        try:
+            if tensor.device == device and tensor.untyped_storage().nbytes() > 0:
+                storage = tensor.untyped_storage()
+                found.setdefault(storage.data_ptr(), (storage.nbytes(), category))
+        except (RuntimeError, NotImplementedError):  # no storage of its own: sparse, fake, a subclass
+            continue
+    return found
+
+
+def _held_tensors() -> Iterator[tuple[torch.Tensor, int]]:
+    for thing in gc.get_objects():
+        kind = type(thing)
+        if issubclass(kind, torch.nn.Module):
+            yield from _with_gradients(vars(thing).get("_parameters", {}).values())
+        elif issubclass(kind, torch.optim.Optimizer):
+            for group in vars(thing).get("param_groups", ()):
+                yield from _with_gradients(group["params"])
+            for state in vars(thing).get("state", {}).values():
+                yield from ((value, _OPTIMIZER_STATE) for value in state.values() if isinstance(value, torch.Tensor))
+
+
+def _with_gradients(parameters: Any) -> Iterator[tuple[torch.Tensor, int]]:
+    for parameter in parameters:
+        if parameter is not None:
+            yield parameter, _PARAMETER
+            if parameter.is_leaf and parameter.grad is not None:
+                yield parameter.grad, _GRADIENT
+
+
+def _coalesced(events: list[_RawEvent]) -> tuple[list[int], list[list[int]]]:
     """Times in us and, per time, a 0 and the bytes of each category: what torch's plots stack."""
-    times: list[float] = []
+    times: list[int] = []
     sizes: list[list[int]] = []
-    total = 0
     first = min((t for t, *_ in events if t >= 0), default=0)
-    for time_ns, _, size, _ in events:
-        total += size
-        time_us = (first if time_ns < 0 else time_ns) / 1000
-        point = [0] * (_CATEGORY_COUNT + 1)
-        point[1 + _UNKNOWN] = total
+    point = [0] * (len(_CATEGORIES) + 1)
+    for time_ns, _, size, category in events:
+        point[1 + category] += size
+        time_us = (first if time_ns < 0 else time_ns) // 1000
         if times and times[-1] == time_us:
-            sizes[-1] = point
+            sizes[-1] = point.copy()
         else:
             times.append(time_us)
-            sizes.append(point)
+            sizes.append(point.copy())
     return times, sizes
 
 
-def _html(times: list[float], sizes: list[list[int]], device: str) -> str:
-    """A step curve as SVG: no library, no script, opens anywhere."""
-    totals = [sum(point) for point in sizes] or [0]
-    peak = max(1, max(totals))
-    begin, span = (times[0], max(1e-9, times[-1] - times[0])) if times else (0.0, 1.0)
+def _html(times: list[int], sizes: list[list[int]], device: str) -> str:
+    """The categories stacked, as SVG: no library, no script, opens anywhere."""
+    peak = max(1, max(map(sum, sizes), default=0))
+    begin, span = (times[0], max(1, times[-1] - times[0])) if times else (0, 1)
     width, height = 1200.0, 480.0
-    points = [f"0,{height:g}"]
-    last = height
-    for time_us, total in zip(times, totals):
-        x, y = (time_us - begin) / span * width, height - total / peak * height
-        points += [f"{x:.1f},{last:.1f}", f"{x:.1f},{y:.1f}"]
-        last = y
-    points += [f"{width:g},{last:.1f}", f"{width:g},{height:g}"]
+    below = [0] * len(times)
+    areas, legend = [], []
+    for category, (name, color) in enumerate(_CATEGORIES.items()):
+        above = [low + point[1 + category] for low, point in zip(below, sizes)]
+        if above == below:
+            continue
+        xs = [(time_us - begin) / span * width for time_us in times]
+        edge = _steps(xs, [height - y / peak * height for y in above], width)
+        base = _steps(xs, [height - y / peak * height for y in below], width)
+        points = " ".join(f"{x:.1f},{y:.1f}" for x, y in edge + base[::-1])
+        areas.append(f'<polygon points="{points}" fill="{color}" fill-opacity="0.7"><title>{name}</title></polygon>')
+        legend.append(f'<span style="color: {color}">&#9632;</span> {name}')
+        below = above
     return f"""<!doctype html><meta charset="utf-8"><title>Memory of {device}</title>
 <body style="font: 14px sans-serif">
 <h1>Memory of {device}</h1>
-<p>Peak {peak / 2**20:.2f} MiB, {span / 1000:.3f} ms, allocated since the recording began or freed during it.</p>
+<p>Peak {peak / 2**20:.2f} MiB, {span / 1000:.3f} ms. {" ".join(legend)}</p>
 <svg viewBox="0 0 {width:g} {height:g}" width="100%" style="border: 1px solid #999">
-<polygon points="{" ".join(points)}" fill="#4c78a8"/></svg></body>
+{"".join(areas)}</svg></body>
 """
+
+
+def _steps(xs: list[float], ys: list[float], end: float) -> list[tuple[float, float]]:
+    """A curve that keeps each value until the next point."""
+    return [corner for x, after, y in zip(xs, [*xs[1:], end], ys) for corner in ((x, y), (after, y))]

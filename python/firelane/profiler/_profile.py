@@ -151,14 +151,14 @@ class _KinetoProfile:
         """Every event of the last cycle (of all cycles with acc_events)."""
         return self._results("accessing events").function_events
 
-    def export_chrome_trace(self, path: str, use_python_export: bool = False) -> None:
+    def export_chrome_trace(self, path: str, use_python_export: bool = False, *, wait: bool = True) -> None:
         """Writes the last cycle as Chrome JSON, gzip'ed when `path` ends in .gz; as often as wanted.
 
-        Inside `on_trace_ready`, while training goes on, the file is written by a thread beside it:
-        wait_for_exports() returns when it is there; stop() waits too. Elsewhere this call waits.
+        The file is there when this returns. With wait=False inside `on_trace_ready` a thread writes it
+        while training goes on: wait_for_exports() returns when it is there, and stop() waits too.
         """
         results = self._results("exporting chrome trace")
-        if self._in_step:
+        if self._in_step and not wait:
             self._exports.submit(lambda: results.export_chrome_trace(path))
         else:
             results.export_chrome_trace(path)
@@ -172,9 +172,8 @@ class _KinetoProfile:
         self._results("exporting stacks").export_stacks(path, metric)
 
     def export_memory_timeline(self, path: str, device: str | None = None) -> None:
-        """Memory over time: .html a chart, .json and .json.gz its points, .raw.json.gz every event.
-
-        Sizes are not split by category (parameter, gradient, ...): all are "unknown" here.
+        """Memory over time by category (parameter, gradient, activation, ...): .html a chart, .json and
+        .json.gz its points, .raw.json.gz every event. docs/profiler.md says how categories are found.
         """
         missing = [f"{f}=True" for f in ("record_shapes", "profile_memory", "with_stack") if not getattr(self, f)]
         if missing:

@@ -1,7 +1,7 @@
 """One cycle: from prepare to stop, and what can be asked of it afterwards.
 
 `prof.profiler` is one of these. It has the methods of torch.autograd.profiler.profile that code
-outside of torch uses; `kineto_results` is always None, for Kineto had no part in it.
+outside of torch uses; `kineto_results` answers what such code asks of it (_kineto_results.py).
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from torch.profiler import ProfilerActivity
 import firelane
 
 from . import _backend
-from ._events import EventList, EventSource, RecordedEvents, averages_of, merged, total_average
+from ._events import EventList, EventSource, FunctionEvent, RecordedEvents, averages_of, merged, total_average
+from ._kineto_results import KinetoResults
 
 if TYPE_CHECKING:
     from firelane import Trace
@@ -46,8 +47,6 @@ class RecordFlags:
 
 
 class Recording:
-    kineto_results = None
-
     def __init__(self, flags: RecordFlags, trace_id: Callable[[], str] | None = None, earlier: list[Recording] | None = None):
         self.flags = flags
         self.trace_id = trace_id() if trace_id else f"{uuid.uuid4().int:032X}"
@@ -198,6 +197,15 @@ class Recording:
             )
             self._events = weakref.ref(events)
         return events
+
+    def own_events(self) -> list[FunctionEvent]:
+        """Events of this cycle alone."""
+        return self._event_source().events()
+
+    @property
+    def kineto_results(self) -> KinetoResults | None:
+        """None until there are results, as in torch."""
+        return KinetoResults(self) if self._stopped and self.trace is not None else None
 
     def _event_source(self) -> EventSource:
         if self._source is None:

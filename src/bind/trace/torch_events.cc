@@ -16,6 +16,7 @@
 
 #include "analyze/flops.h"
 #include "analyze/function_events.h"
+#include "analyze/memory.h"
 #include "analyze/op_inputs.h"
 #include "analyze/ops.h"
 #include "analyze/ops_stacks.h"
@@ -209,6 +210,14 @@ Events function_events_of(const Trace& trace) {
   return Events(trace.model);
 }
 
+// What each memory event's block is for, in the words of docs/analyses.md.
+std::vector<std::string_view> memory_categories(const Trace& trace) {
+  const nb::gil_scoped_release others_may_run;
+  std::vector<std::string_view> names;
+  for (const MemoryCategory category : memory_report(*trace.model).category) names.push_back(name_of(category));
+  return names;
+}
+
 }  // namespace
 
 void bind_torch_events(nb::module_& module, nb::class_<Trace>& trace) {
@@ -220,6 +229,10 @@ void bind_torch_events(nb::module_& module, nb::class_<Trace>& trace) {
       .def("times", &Events::times, nb::arg("event"))
       .def("fields", &Events::fields, nb::arg("event"));
   trace.def("_function_events", &function_events_of);
+  trace.def("_memory_categories", &memory_categories);
+  trace.def_prop_ro(
+      "_start_unix_ns", [](const Trace& t) { return t.model->info.start_ns + t.model->info.base_time_ns; },
+      nb::sig("def _start_unix_ns(self) -> int"));
   trace.def("_key_averages", &key_averages, nb::arg("group_by_input_shape") = false, nb::arg("group_by_stack_n") = 0,
             nb::sig("def _key_averages(self, group_by_input_shape: bool = False, group_by_stack_n: int = 0) -> "
                     "list[dict[str, typing.Any]]"));

@@ -149,6 +149,39 @@ def test_threads_are_all_seen_without_asking():
     assert next(row for row in ours.key_averages() if row.key == "aten::mm").self_cpu_memory_usage > 0
 
 
+MEMORY_CATEGORIES = ["parameter", "optimizer state", "input", "temporary", "activation", "gradient"]
+
+
+def memory_by_category(module, folder):
+    """Bytes at the end, and the most at any time, of each category of a model that is trained for two steps."""
+    torch.manual_seed(0)
+    with module.profile(activities=CPU, record_shapes=True, profile_memory=True, with_stack=True) as prof:
+        model = torch.nn.Sequential(torch.nn.Linear(64, 128), torch.nn.ReLU(), torch.nn.Linear(128, 32))
+        optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
+        for _ in range(2):
+            loss = model(torch.ones(16, 64)).pow(2).mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+    file = str(folder / f"{module.__name__}.json")
+    prof.export_memory_timeline(file, "cpu")
+    with open(file) as opened:
+        _, sizes = json.load(opened)
+    del model, optimizer, loss
+    columns = list(zip(*sizes))[1:]
+    return {name: (column[-1], max(column)) for name, column in zip(MEMORY_CATEGORIES, columns)}
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+def test_memory_timelines_have_the_same_categories(tmp_path):
+    theirs, ours = (memory_by_category(module, tmp_path) for module in (torch.profiler, firelane.profiler))
+    at_end = [{name: bytes_of[0] for name, bytes_of in each.items()} for each in (ours, theirs)]
+    assert at_end[0] == at_end[1] and at_end[0]["parameter"] == 4 * (64 * 128 + 128 + 128 * 32 + 32)
+    for name in ("optimizer state", "gradient"):
+        assert ours[name] == theirs[name], name
+    assert ours["activation"][1] > 0 and ours["temporary"][1] > 0
+
+
 # -- Chrome traces ------------------------------------------------------------------------
 
 

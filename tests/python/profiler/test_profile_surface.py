@@ -160,14 +160,16 @@ def test_tensorboard_handler_says_when_it_cannot_make_the_folder(fake, tmp_path)
             pass
 
 
-def test_exports_asked_for_in_step_run_on_another_thread_and_stop_waits(fake, monkeypatch):
+@pytest.mark.parametrize("ready_made", [True, False])
+def test_exports_that_need_not_be_waited_for_run_on_another_thread_and_stop_waits(fake, monkeypatch, tmp_path, ready_made):
     from firelane.profiler import _recording
 
     threads = []
     monkeypatch.setattr(
         _recording.Recording, "export_chrome_trace", lambda self, path: threads.append(threading.current_thread())
     )
-    handler = lambda p: p.export_chrome_trace("t.json")  # noqa: E731
+    own = lambda p: p.export_chrome_trace("t.json", wait=False)  # noqa: E731
+    handler = tensorboard_trace_handler(str(tmp_path)) if ready_made else own
     with profile(schedule=schedule(wait=0, warmup=1, active=1), on_trace_ready=handler) as prof:
         for _ in range(4):
             prof.step()
@@ -183,7 +185,7 @@ def test_an_error_of_an_export_surfaces_once(fake, monkeypatch):
         raise OSError(f"{path}: no room")
 
     monkeypatch.setattr(_recording.Recording, "export_chrome_trace", refuse)
-    prof = profile(schedule=schedule(wait=0, warmup=1, active=1), on_trace_ready=lambda p: p.export_chrome_trace("t.json"))
+    prof = profile(schedule=schedule(wait=0, warmup=1, active=1), on_trace_ready=lambda p: p.export_chrome_trace("t.json", wait=False))
     prof.start()
     prof.step()
     prof.step()
@@ -200,7 +202,7 @@ def test_the_programs_own_error_comes_before_that_of_an_export(fake, monkeypatch
         raise OSError("no room")
 
     monkeypatch.setattr(_recording.Recording, "export_chrome_trace", refuse)
-    handler = lambda p: p.export_chrome_trace("t.json")  # noqa: E731
+    handler = lambda p: p.export_chrome_trace("t.json", wait=False)  # noqa: E731
     with pytest.warns(RuntimeWarning, match="not written: no room"), pytest.raises(KeyError):
         with profile(schedule=schedule(wait=0, warmup=1, active=1), on_trace_ready=handler) as prof:
             prof.step()

@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import time
 
 import programs
 import pytest
@@ -184,6 +185,55 @@ def test_modules_are_named_by_their_place_in_the_model():
     with profile(with_modules=True) as prof:
         net(torch.ones(1, 2))
     assert any("layers.1" in row["name"] for row in prof.trace.host_slices)
+
+
+def test_a_callback_that_opens_its_export_finds_the_whole_file(own_folder):
+    sizes = []
+
+    def handler(prof):
+        prof.export_chrome_trace("t.json")
+        sizes.append(len(json.loads((own_folder / "t.json").read_text())["traceEvents"]))
+
+    with profile(schedule=schedule(wait=0, warmup=1, active=1, repeat=1), on_trace_ready=handler) as prof:
+        for _ in range(3):
+            torch.ones(1)
+            prof.step()
+    assert len(sizes) == 1 and sizes[0] > 0
+
+
+def test_memory_from_before_the_recording_is_known_by_its_owner(own_folder):
+    model = torch.nn.Linear(100, 10, bias=False)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+
+    def step():
+        optimizer.zero_grad(set_to_none=False)
+        model(torch.ones(2, 100)).sum().backward()
+        optimizer.step()
+
+    step()
+    with profile(**EVERYTHING) as prof:
+        step()
+    prof.export_memory_timeline("m.raw.json.gz", "cpu")
+    with gzip.open("m.raw.json.gz", "rt") as file:
+        before = [(size, category) for time, action, size, category in json.load(file) if time == -1]
+    assert {(4000, 0), (4000, 1), (4000, 5)} <= set(before)  # the weight, its momentum, its gradient
+
+
+def test_kineto_results_answer_what_others_ask(own_folder):
+    with profile() as prof:
+        assert prof.profiler.kineto_results is None
+        add()
+    results = prof.profiler.kineto_results
+    events = {event.name(): event for event in results.events()}
+    ones, fill = events["aten::ones"], events["aten::fill_"]
+    assert results.trace_start_ns() <= ones.start_ns() <= fill.start_ns() <= fill.end_ns() <= ones.end_ns()
+    assert abs(ones.start_ns() / 1e9 - time.time()) < 600
+    roots = results.experimental_event_tree()
+    assert [node.name for node in roots] == ["aten::ones", "aten::ones", "aten::add"]
+    assert "aten::fill_" in {child.name for child in roots[0].children}
+    assert all(child.parent is roots[0] for child in roots[0].children)
+    results.save("again.json")
+    assert json.loads((own_folder / "again.json").read_text())["traceEvents"]
 
 
 def test_memory_timeline_in_all_forms(own_folder):

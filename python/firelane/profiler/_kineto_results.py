@@ -1,0 +1,116 @@
+"""`prof.profiler.kineto_results`: the little that code outside of torch asks of Kineto's result object.
+
+    results.trace_start_ns()            Unix time of the trace's zero
+    results.events()                    what prof.events() has, with Kineto's method names
+    results.experimental_event_tree()   the same as a forest: name, times, parent, children
+    results.save(path)                  the Chrome trace
+
+Kineto's typed fields (`extra_fields`, tensor metadata) are not here; prof.trace has the data.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from torch.autograd import DeviceType
+
+if TYPE_CHECKING:
+    from ._events import FunctionEvent
+    from ._recording import Recording
+
+
+class KinetoResults:
+    def __init__(self, recording: Recording) -> None:
+        self._recording = recording
+
+    def trace_start_ns(self) -> int:
+        return self._recording.trace._start_unix_ns
+
+    def events(self) -> list[KinetoEvent]:
+        return [KinetoEvent(event, self.trace_start_ns()) for event in self._recording.own_events()]
+
+    def experimental_event_tree(self) -> list[TreeNode]:
+        roots = [event for event in self._recording.own_events() if event.cpu_parent is None]
+        return [TreeNode(event, None, self.trace_start_ns()) for event in roots]
+
+    def save(self, path: str) -> None:
+        self._recording.export_chrome_trace(path)
+
+
+class KinetoEvent:
+    """One event under the names of torch._C._autograd._KinetoEvent."""
+
+    def __init__(self, event: FunctionEvent, start_ns: int) -> None:
+        self._event = event
+        self._zero_ns = start_ns
+
+    def name(self) -> str:
+        return self._event.trace_name or self._event.name
+
+    def start_ns(self) -> int:
+        return self._zero_ns + round(self._event.time_range.start * 1000)
+
+    def end_ns(self) -> int:
+        return self._zero_ns + round(self._event.time_range.end * 1000)
+
+    def duration_ns(self) -> int:
+        return self.end_ns() - self.start_ns()
+
+    def device_type(self) -> DeviceType:
+        return self._event.device_type
+
+    def device_index(self) -> int:
+        return self._event.device_index
+
+    def correlation_id(self) -> int:
+        return self._event.id
+
+    def start_thread_id(self) -> int:
+        return self._event.thread
+
+    def fwd_thread_id(self) -> int:
+        return self._event.fwd_thread
+
+    def sequence_nr(self) -> int:
+        return self._event.sequence_nr
+
+    def scope(self) -> int:
+        return self._event.scope
+
+    def is_async(self) -> bool:
+        return self._event.is_async
+
+    def is_user_annotation(self) -> bool:
+        return self._event.is_user_annotation
+
+    def shapes(self) -> list[Any]:
+        return self._event.input_shapes
+
+    def concrete_inputs(self) -> list[Any]:
+        return self._event.concrete_inputs
+
+    def stack(self) -> list[str]:
+        return self._event.stack
+
+    def flops(self) -> int:
+        return self._event.flops
+
+
+class TreeNode:
+    """One node under the names of torch._C._profiler._ProfilerEvent."""
+
+    def __init__(self, event: FunctionEvent, parent: TreeNode | None, start_ns: int) -> None:
+        self._event = event
+        self._zero_ns = start_ns
+        self.parent = parent
+        self.name = event.name
+        self.start_time_ns = start_ns + round(event.time_range.start * 1000)
+        self.end_time_ns = start_ns + round(event.time_range.end * 1000)
+        self.duration_time_ns = self.end_time_ns - self.start_time_ns
+        self.start_tid = event.thread
+        self.correlation_id = event.id
+
+    @cached_property
+    def children(self) -> list[TreeNode]:
+        return [TreeNode(child, self, self._zero_ns) for child in self._event.cpu_children]

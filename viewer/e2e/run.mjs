@@ -10,6 +10,7 @@ import { join } from "node:path";
 import { kRoot, startServer, Suite, whyNot } from "./harness.mjs";
 import { writeHostileTrace } from "./hostile.mjs";
 import { pageTests } from "./page_tests.mjs";
+import { panesTests } from "./panes_tests.mjs";
 import { timelineTests } from "./timeline_tests.mjs";
 
 const reason = whyNot();
@@ -32,6 +33,7 @@ try {
   const suite = new Suite();
   const url = () => server.url;
   pageTests(suite, url, traces);
+  panesTests(suite, url);
   timelineTests(suite, url);
   const began = performance.now();
   failed = await suite.run(process.argv[2]);

@@ -42,7 +42,7 @@ const kReports: MoreReport[] = [
     verb: "critical-path",
     title: "Critical path",
     intro: "The chain of work that decides how long a step takes, recording taken out. Shortening anything else changes nothing.",
-    tables: { classes: { place: null } },
+    tables: { classes: { place: null }, pieces: { defaultSort: "-duration_ns" } },
   },
   {
     verb: "fusion",

@@ -22,6 +22,8 @@ const kHidden = [
   "cpu_memory_usage_bytes",
   "device_memory_usage_bytes",
 ];
+const kNameFirst = ["name", "input_shapes", "count"];
+const kDeviceFirst = [...kNameFirst, "self_device_time_total_ns", "self_device_percent", "device_time_total_ns"];
 const kFacts = ["self_cpu_time_total_ns", "self_device_time_total_ns", "unattributed_device_time_ns", "overhead_time_ns"];
 
 export function OpsPane(props: PaneProps): JSX.Element {
@@ -43,7 +45,7 @@ export function OpsPane(props: PaneProps): JSX.Element {
                 table={table}
                 defaultSort={defaultSort(report)}
                 hidden={kHidden}
-                first={["name", "input_shapes"]}
+                first={defaultSort(report).startsWith("-self_device") ? kDeviceFirst : kNameFirst}
                 maxHeight="calc(100vh - 210px)"
                 onAllRows={askAll}
                 empty="This trace has no operators: record with activities=[ProfilerActivity.CPU, ...]."

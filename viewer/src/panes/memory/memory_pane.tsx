@@ -43,6 +43,7 @@ export function MemoryPane(props: PaneProps): JSX.Element {
               trace={props.trace}
               curve={curve}
               report={report.value}
+              peakIsKnown={report.state !== "loading"}
               setDevice={(name) => setUrl({ "memory.device": name, "memory.at": null })}
             />
           )
@@ -51,7 +52,7 @@ export function MemoryPane(props: PaneProps): JSX.Element {
       <Answered answer={report}>
         {(value) => (
           <div class="pile">
-            <Notes notes={value.notes} />
+            {answer.value && answer.value.devices.length > 0 && <Notes notes={value.notes} />}
             <ReportTables
               id="memory"
               report={value}
@@ -70,10 +71,11 @@ function Memory(props: {
   trace: TraceClient;
   curve: MemoryCurve;
   report: Report | null;
+  peakIsKnown: boolean; // until then nothing is asked about it
   setDevice: (device: string) => void;
 }): JSX.Element {
   const { trace, curve } = props;
-  const peak = exactPeak(curve, props.report);
+  const peak = props.peakIsKnown ? exactPeak(curve, props.report) : null;
   const [at, setAt] = useUrl("memory.at");
   const atNs = at !== "" && Number.isFinite(Number(at)) ? Number(at) : (peak?.atNs ?? null);
   const isPeak = at === "" && peak !== null;

@@ -50,9 +50,14 @@ export function OverviewPane(props: PaneProps): JSX.Element {
               by={found.deviceBusy.length > 0 ? "time on the device" : "own time"}
               rows={found.topOps}
               pane="ops"
+              empty={
+                found.deviceBusy.length > 0
+                  ? "No work of the device is known to belong to an operator (CUDA graphs hide it): see the kernels."
+                  : "No operators in this trace."
+              }
             />
             {found.topKernels.length > 0 && (
-              <TopList title="Top kernels" by="time on the device" rows={found.topKernels} pane="kernels" />
+              <TopList title="Top kernels" by="time on the device" rows={found.topKernels} pane="kernels" empty="" />
             )}
           </div>
           <MemoryCard trace={trace} />
@@ -93,7 +98,7 @@ function Findings(props: { trace: TraceClient; diagnosis: Diagnosis }): JSX.Elem
   );
 }
 
-function TopList(props: { title: string; by: string; rows: TopRow[]; pane: string }): JSX.Element {
+function TopList(props: { title: string; by: string; rows: TopRow[]; pane: string; empty: string }): JSX.Element {
   const whole = props.rows.reduce((most, [, totalNs]) => Math.max(most, totalNs), 0);
   return (
     <section class="card">
@@ -101,7 +106,7 @@ function TopList(props: { title: string; by: string; rows: TopRow[]; pane: strin
         {props.title} <span class="muted subtitle">by {props.by}</span>
       </h2>
       {props.rows.length === 0 ? (
-        <p class="muted">None in this trace.</p>
+        <p class="muted">{props.empty}</p>
       ) : (
         <table class="top-list">
           <colgroup>

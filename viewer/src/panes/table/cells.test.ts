@@ -7,6 +7,8 @@ test("moments are told apart to the microsecond, durations have three digits", (
   expect(cellText(column("start_ns", "duration"), 44_012_345)).toBe("44.012 ms");
   expect(cellText(column("start_ns", "duration"), 708_229)).toBe("708 us");
   expect(cellText(column("duration_ns", "duration"), 44_012_345)).toBe("44.0 ms");
+  expect(cellText(column("time_ns", "duration"), 44_012_345)).toBe("44.012 ms");
+  expect(cellText({ name: "time_ns", label: "Time", kind: "duration" }, 44_012_345)).toBe("44.0 ms");
   expect(cellText(column("start_ns", "duration"), null)).toBe("–");
 });
 

@@ -7,10 +7,13 @@ import { shortName } from "../names";
 const kMoments = /^(?:start|end|time|at|peak|from|to|recorded_start|recorded_end)_ns$/;
 const kMomentStepNs = 1000;
 
+// `time_ns` under the label "Time" is how much of it (a sum), elsewhere when.
+function isMoment(column: Column): boolean {
+  return column.kind === "duration" && kMoments.test(column.name) && column.label !== "Time";
+}
+
 export function cellText(column: Column, cell: Cell): string {
-  if (column.kind === "duration" && typeof cell === "number" && kMoments.test(column.name)) {
-    return formatTime(cell, kMomentStepNs);
-  }
+  if (typeof cell === "number" && isMoment(column)) return formatTime(cell, kMomentStepNs);
   const text = formatByKind(column.kind, cell);
   return column.kind === "text" ? shortName(text) : text;
 }

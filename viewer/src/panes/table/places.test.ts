@@ -22,6 +22,12 @@ test("times with the recording taken out are not places: the recorded ones besid
   expect(find([1, 2, 100, 130])).toEqual({ startNs: 100, durationNs: 30 });
 });
 
+test("a moment is a place, a sum of time is not", () => {
+  const when: Column = { name: "time_ns", label: "at", kind: "duration" };
+  expect(placesOf([when])!([7])).toEqual({ startNs: 7, durationNs: 0 });
+  expect(placesOf([{ ...when, label: "Time" }])).toBeNull();
+});
+
 test("a table without places has none", () => {
   expect(placesOf(columns("cause", "idle_ns"))).toBeNull();
 });

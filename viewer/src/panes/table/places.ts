@@ -27,7 +27,8 @@ export function placesOf(columns: readonly Column[]): PlaceOf | null {
 
   const start = at("start_ns") >= 0 ? at("start_ns") : at("time_ns");
   const duration = at("duration_ns");
-  const isPlace = at("start_ns") >= 0 ? duration >= 0 : at("time_ns") >= 0 && duration < 0 && at("share_percent") < 0;
+  const isSum = columns[at("time_ns")]?.label === "Time"; // how much, not when
+  const isPlace = at("start_ns") >= 0 ? duration >= 0 : at("time_ns") >= 0 && duration < 0 && !isSum;
   if (isPlace) {
     finders.push((row) => {
       const startNs = number(row, start);

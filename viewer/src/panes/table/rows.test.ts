@@ -57,6 +57,8 @@ test("a comparison with an unknown column is a word like any other", () => {
   expect(names(filterRows(table, kernels, "a>3"))).toEqual(["foo<a>3"]);
 });
 
-test("columns without a value in any row are empty", () => {
+test("columns without a value in any row are empty, and so are those without a byte", () => {
+  const bytes: Column[] = [{ name: "kept_bytes", label: "Kept", kind: "bytes" }, { name: "calls", label: "Calls", kind: "number" }];
+  expect([...emptyColumns({ columns: bytes, rows: [[0, 0], [null, 0]] })]).toEqual(["kept_bytes"]);
   expect([...emptyColumns({ columns, rows: [["a", null, 1], ["b", null, null]] })]).toEqual(["calls"]);
 });

@@ -77,11 +77,12 @@ function comparison(columns: readonly Column[], word: string): Test | null {
   };
 }
 
-// Columns that say nothing about any row: hidden until asked for.
+// Columns that say nothing about any row, hidden until asked for: no value anywhere, or no bytes.
 export function emptyColumns(table: Pick<Table, "columns" | "rows">): Set<string> {
   const empty = new Set<string>();
   table.columns.forEach((column, at) => {
-    if (table.rows.every((row) => row[at] === null)) empty.add(column.name);
+    const saysNothing = (cell: Cell) => cell === null || (column.kind === "bytes" && cell === 0);
+    if (table.rows.every((row) => saysNothing(row[at]))) empty.add(column.name);
   });
   return empty;
 }

@@ -65,8 +65,10 @@ export function VirtualTable(props: VirtualTableProps): JSX.Element {
     if (tree) found[link] += kTwistyPx + deepest * kIndentPx;
     return found;
   }, [columns, rows]);
-  const stretch = columns[link]?.kind === "text" ? link : stretchColumn(columns, widths);
+  const stretch = isGrid && columns[link]?.kind === "text" ? link : stretchColumn(columns, widths);
   const total = widths.reduce((sum, width) => sum + width, 0);
+  // A table wider than its box keeps its names in sight.
+  const isPinned = link === 0 && isGrid && room > 0 && total > room && widths[0] < room / 2;
 
   useLayoutEffect(() => {
     const element = box.current!;
@@ -132,7 +134,7 @@ export function VirtualTable(props: VirtualTableProps): JSX.Element {
       onScroll={(event) => setView({ top: event.currentTarget.scrollTop, height: event.currentTarget.clientHeight })}
     >
       <table
-        class="table"
+        class={`table${isPinned ? " pinned" : ""}`}
         role={tree ? "treegrid" : place ? "grid" : undefined}
         tabIndex={isGrid ? 0 : undefined}
         aria-activedescendant={isGrid && active >= first && active < end ? `${id}-${active}` : undefined}

@@ -1,0 +1,102 @@
+// The panes beside the timeline: tables by mouse and keyboard, copying, flame graph, memory, steps, modules, SQL.
+
+import { check, equal } from "./harness.mjs";
+import { fragment } from "./timeline_tests.mjs";
+
+const kRows = ".table tbody tr[data-row]";
+
+export function panesTests(suite, url) {
+  suite.test("a table is filtered by words and by comparisons, and the link keeps it", async ({ page }) => {
+    await page.goto(`${url()}#pane=ops`);
+    await page.waitForSelector(kRows);
+    await page.getByRole("searchbox", { name: /^Filter/ }).fill("norm calls>20");
+    await page.waitForFunction((rows) => [...document.querySelectorAll(rows)].every((row) => row.innerText.toLowerCase().includes("norm")), kRows);
+    check((await page.locator(kRows).count()) > 0, "some rows are left");
+    await page.reload();
+    await page.waitForSelector(kRows);
+    equal(await page.getByRole("searchbox", { name: /^Filter/ }).inputValue(), "norm calls>20", "the filter after a reload");
+  });
+
+  suite.test("a table is used by keys alone", async ({ page }) => {
+    await page.goto(`${url()}#pane=ops`);
+    await page.waitForSelector(kRows);
+    await page.locator("table.table").focus();
+    for (let i = 0; i < 40; ++i) await page.keyboard.press("ArrowDown");
+    await page.waitForSelector('tr.active[data-row="40"]');
+    await page.keyboard.press("Home");
+    await page.waitForSelector('tr.active[data-row="0"]');
+    const name = await page.locator("tr.active .cell-link").innerText();
+    await page.keyboard.press("Enter");
+    await page.waitForSelector(".lanes-canvas");
+    await page.waitForFunction(() => location.hash.includes("timeline.search"));
+    equal(fragment(page).get("timeline.search"), name, "what is looked for");
+  });
+
+  suite.test("a table is copied as CSV", async ({ page }) => {
+    await page.addInitScript(() => {
+      Object.defineProperty(navigator, "clipboard", { value: { writeText: async (text) => void (window.copied = text) } });
+    });
+    await page.goto(`${url()}#pane=kernels`);
+    await page.getByRole("button", { name: "Copy CSV" }).first().click();
+    await page.waitForFunction(() => window.copied !== undefined);
+    const lines = (await page.evaluate(() => window.copied)).trim().split("\r\n");
+    check(lines[0].startsWith("kind,name,"), `the header: ${lines[0]}`);
+    check(lines.length > 50, `${lines.length} lines`);
+  });
+
+  suite.test("a flame graph zooms by a click and goes back by Escape", async ({ page }) => {
+    await page.goto(`${url()}#pane=stacks`);
+    await page.locator("canvas.flame").click({ position: { x: 700, y: 60 } });
+    await page.getByRole("button", { name: "Zoom out" }).waitFor();
+    check((await page.locator(".flame-status").innerText()).includes("self"), "the frame is described");
+    await page.keyboard.press("Escape");
+    await page.getByRole("button", { name: "Zoom out" }).waitFor({ state: "detached" });
+    for (const order of ["Time-ordered", "Inverted"]) {
+      await page.getByRole("button", { name: order }).click();
+      await page.waitForFunction(() => document.querySelector("canvas.flame") && !document.querySelector(".stale"));
+    }
+  });
+
+  suite.test("memory shows what is alive at the peak, and at the moment that is clicked", async ({ page }) => {
+    await page.goto(`${url()}#pane=memory`);
+    await page.getByRole("heading", { name: "Alive at the peak" }).waitFor();
+    await page.locator(".u-over").first().click({ position: { x: 500, y: 100 } });
+    await page.waitForFunction(() => location.hash.includes("memory.at="));
+    await page.getByRole("heading", { name: /^Alive at \d/ }).waitFor();
+    await page.locator(".segment-box canvas").waitFor();
+  });
+
+  suite.test("two steps are compared part by part and name by name", async ({ page }) => {
+    await page.goto(`${url()}#pane=steps`);
+    await page.getByRole("table", { name: "Parts of both steps" }).waitFor();
+    await page.getByLabel("First step").selectOption("2");
+    await page.waitForFunction(() => location.hash.includes("steps.first=2"));
+    await page.getByRole("columnheader", { name: "Difference" }).nth(1).waitFor();
+    check((await page.locator(kRows).count()) > 5, "names that differ");
+  });
+
+  suite.test("modules open and close by keys", async ({ page }) => {
+    await page.goto(`${url()}#pane=modules`);
+    await page.getByRole("button", { name: "Collapse all" }).click();
+    const all = await page.locator(kRows).count();
+    await page.locator("table.table").first().focus();
+    await page.keyboard.press("ArrowRight");
+    await page.waitForSelector("tr[aria-expanded=true]");
+    check((await page.locator(kRows).count()) > all, "what is below is shown");
+    await page.keyboard.press("ArrowLeft");
+    await page.waitForSelector("tr[aria-expanded=true]", { state: "detached" });
+  });
+
+  suite.test("SQL answers with a table and a plot, and says what is wrong with a query", async ({ page }) => {
+    await page.goto(`${url()}#pane=sql`);
+    await page.getByLabel("SQL query").fill("select id, duration_ns from ops limit 100");
+    await page.keyboard.press("Control+Enter");
+    await page.waitForSelector(kRows);
+    await page.getByLabel("Plot").selectOption("line");
+    await page.locator(".plot .u-over").waitFor();
+    await page.getByLabel("SQL query").fill("select nothing from ops");
+    await page.getByRole("button", { name: "Run" }).click();
+    await page.getByRole("alert").waitFor();
+    check((await page.getByRole("alert").innerText()).includes("nothing"), "the error names it");
+  }, { expectErrors: /status of 400/ });
+}

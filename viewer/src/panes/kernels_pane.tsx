@@ -33,6 +33,7 @@ export function KernelsPane(props: PaneProps): JSX.Element {
                   table={report.tables[0]}
                   defaultSort="-total_ns"
                   hidden={["graph_calls", "op_count"]}
+                  first={["name", "op", "stream", "calls", "total_ns", "share_percent"]}
                   maxHeight="520px"
                   onAllRows={askAll}
                   tools={

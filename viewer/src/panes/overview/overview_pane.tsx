@@ -63,7 +63,7 @@ export function OverviewPane(props: PaneProps): JSX.Element {
           <MemoryCard trace={trace} />
         </div>
         <aside class="pile">
-          <DeviceBusy overview={found} />
+          <DeviceBusy trace={trace} overview={found} />
           <Missing missing={found.missing} />
           <Environment overview={found} />
         </aside>
@@ -165,7 +165,7 @@ function MemoryCard(props: { trace: TraceClient }): JSX.Element | null {
   );
 }
 
-function DeviceBusy(props: { overview: Overview }): JSX.Element {
+function DeviceBusy(props: { trace: TraceClient; overview: Overview }): JSX.Element {
   const devices = props.overview.deviceBusy;
   return (
     <section class="card">
@@ -188,12 +188,28 @@ function DeviceBusy(props: { overview: Overview }): JSX.Element {
           );
         })
       )}
+      {devices.length > 0 && <TensorCores trace={props.trace} />}
       {devices.length > 0 && (
         <button class="link" onClick={() => openPane("more", { "more.report": "idle" })}>
           Why it idles
         </button>
       )}
     </section>
+  );
+}
+
+// Of the time of matrix kernels, where the trace lets us tell.
+function TensorCores(props: { trace: TraceClient }): JSX.Element | null {
+  const roofline = useAnswer((signal) => props.trace.report("roofline", {}, signal), [props.trace]);
+  const percent = roofline.value?.facts.find((fact) => fact.name === "tensor_core_percent")?.value;
+  if (typeof percent !== "number") return null;
+  return (
+    <div class="device-busy">
+      <div>
+        Matrix kernels <strong>{formatPercent(percent)} on tensor cores</strong>
+      </div>
+      <ShareBar percent={percent} class="full" />
+    </div>
   );
 }
 

@@ -19,7 +19,7 @@ export interface PointerPlace {
 export interface InputTarget {
   hover(place: PointerPlace | null): void;
   click(place: PointerPlace): void;
-  doubleClick(place: PointerPlace): void;
+  doubleClick(): void;
   focusSearch(): void;
   scrollBy(pixels: number): void;
 }
@@ -40,9 +40,9 @@ export class TimelineInput {
     canvas.addEventListener("pointerdown", (e) => this.pointerDown(e), options);
     canvas.addEventListener("pointermove", (e) => this.pointerMove(e), options);
     canvas.addEventListener("pointerup", (e) => this.pointerUp(e), options);
-    canvas.addEventListener("pointercancel", () => (this.drag = null), options);
+    canvas.addEventListener("pointercancel", () => this.endDrag(), options);
     canvas.addEventListener("pointerleave", () => this.leave(), options);
-    canvas.addEventListener("dblclick", (e) => target.doubleClick(this.place(e)), options);
+    canvas.addEventListener("dblclick", () => target.doubleClick(), options);
     canvas.addEventListener("wheel", (e) => this.wheel(e), { ...options, passive: false });
     window.addEventListener("keydown", (e) => this.keyDown(e), options);
     window.addEventListener("keyup", (e) => this.keyUp(e), options);
@@ -97,6 +97,7 @@ export class TimelineInput {
     if (!drag.moved && Math.abs(place.x - drag.startX) < kClickPixels && Math.abs(place.y - drag.lastY) < kClickPixels) return;
     drag.moved = true;
     if (drag.type === "range") {
+      model.dragging.value = true;
       model.setRange({ fromNs: drag.startNs, toNs: xToTime(model.view, model.width, place.x) });
     } else {
       const ns = ((drag.lastX - place.x) / model.width) * (model.view.toNs - model.view.fromNs);
@@ -110,9 +111,14 @@ export class TimelineInput {
 
   private pointerUp(event: PointerEvent): void {
     const { drag } = this;
-    this.drag = null;
-    this.canvas.style.cursor = "";
+    this.endDrag();
     if (drag && !drag.moved) this.target.click(this.place(event));
+  }
+
+  private endDrag(): void {
+    this.drag = null;
+    this.model.dragging.value = false;
+    this.canvas.style.cursor = "";
   }
 
   private leave(): void {

@@ -43,6 +43,7 @@ export function LanesView(props: { model: TimelineModel; focusSearch: () => void
   useEffect(() => {
     const painter = new Painter(canvas.current!, model);
     let hover: UnderPointer | null = null;
+    let clicked: UnderPointer | null = null;
     let scheduled = 0;
 
     const draw = (now: number) => {
@@ -83,7 +84,7 @@ export function LanesView(props: { model: TimelineModel; focusSearch: () => void
         if (changed) model.requestDraw();
       },
       click(place) {
-        const at = under(place);
+        const at = (clicked = under(place));
         if (!at?.hit || at.block.type !== "lane") {
           model.select(null);
         } else if (at.hit.type === "slice") {
@@ -94,9 +95,9 @@ export function LanesView(props: { model: TimelineModel; focusSearch: () => void
           model.setView(fitView(at.hit.startNs, at.hit.durationNs, model.lanes.endNs, 2), { animate: true });
         }
       },
-      doubleClick(place) {
-        const at = under(place);
-        if (at?.hit) model.setView(fitView(at.hit.startNs, at.hit.durationNs, model.lanes.endNs), { animate: true });
+      // Of what the first click hit: the panel that it opened may have moved things since.
+      doubleClick() {
+        if (clicked?.hit) model.setView(fitView(clicked.hit.startNs, clicked.hit.durationNs, model.lanes.endNs), { animate: true });
       },
       focusSearch,
       scrollBy(pixels) {
@@ -112,12 +113,9 @@ export function LanesView(props: { model: TimelineModel; focusSearch: () => void
     };
     model.scrollBox(model.scrollY.value);
     const resize = new ResizeObserver(() => {
-      model.width = Math.max(50, box.current!.clientWidth - kHeaderWidth);
-      model.height = Math.max(50, box.current!.clientHeight);
+      model.resize(Math.max(50, box.current!.clientWidth - kHeaderWidth), Math.max(50, box.current!.clientHeight));
       canvas.current!.style.width = `${model.width}px`;
       canvas.current!.style.height = `${model.height}px`;
-      model.requestDraw();
-      model.viewChanged.value += 1;
     });
     resize.observe(box.current!);
     const stopTheme = effect(() => {

@@ -12,13 +12,16 @@ import { parseTiles } from "../data/tiles";
 import type { FoundSlice, Gap, Lane, Lanes, Report, SearchAnswer, SliceDetail } from "../data/types";
 import { formatDuration } from "../format";
 import { CounterLoader } from "./counter_loader";
+import { Latest } from "./latest";
 import { collapsedAtFirst, compactAtFirst, groupKey, laneKey, type LaneOptions, layOut, placeOf } from "./layout";
 import { kWholeTrace, type TimelineUrl } from "./timeline_url";
-import { betweenViews, clampView, fitView, levelFor, panView, revealView, type View, visibleTiles, zoomView } from "./view";
+import { betweenViews, clampView, fitView, levelFor, panView, resizedView, revealView, type View, visibleTiles, zoomView } from "./view";
 
 const kTileBudgetBytes = 48 << 20;
 const kSearchBins = 512;
+const kSettleMs = 140; // typing and dragging ask once they pause
 const kAnimationMs = 160;
+const kKeepScaleMs = 300;
 export const kRulerHeight = 36;
 
 export interface Range {
@@ -36,6 +39,8 @@ export class TimelineModel {
   width = 800;
   height = 400;
   scrollBox: (y: number) => void = () => {};
+  private sized = false;
+  private keepScaleUntil = 0;
   requestDraw: () => void = () => {};
   announce = signal("");
 
@@ -46,6 +51,7 @@ export class TimelineModel {
   readonly selected = signal<FoundSlice | null>(null);
   readonly detail = signal<SliceDetail | null>(null);
   readonly range = signal<Range | null>(null);
+  readonly dragging = signal(false); // a range is being drawn: the panel waits
   readonly rangeReport = signal<Report | null>(null);
   readonly gap = signal<Gap | null>(null);
   readonly searchText = signal("");
@@ -58,10 +64,13 @@ export class TimelineModel {
   private readonly loader: TileLoader | null;
   private readonly disposers: (() => void)[] = [];
   private animation: { from: View; to: View; began: number } | null = null;
-  private searchControl = new AbortController();
-  private sliceControl = new AbortController();
-  private rangeControl = new AbortController();
-  private jumpControl = new AbortController();
+  private readonly searchAsked = new Latest((error) => this.fail(error));
+  private readonly rangeAsked = new Latest((error) => this.fail(error));
+  private readonly jumpAsked = new Latest((error) => this.fail(error));
+  // The panel says that a report has no more about a slice.
+  private readonly sliceAsked = new Latest((error) => {
+    if (!this.stored) this.fail(error);
+  });
 
   constructor(
     readonly trace: TraceClient,
@@ -98,7 +107,7 @@ export class TimelineModel {
   dispose(): void {
     this.loader?.stop();
     this.counters.stop();
-    for (const control of [this.searchControl, this.sliceControl, this.rangeControl, this.jumpControl]) control.abort();
+    for (const asked of [this.searchAsked, this.sliceAsked, this.rangeAsked, this.jumpAsked]) asked.cancel();
     for (const dispose of this.disposers) dispose();
   }
 
@@ -118,6 +127,27 @@ export class TimelineModel {
     const { first, last } = visibleTiles(this.view, level, this.lanes.endNs);
     const around = { first: Math.max(0, first - 1), last: visibleTiles({ fromNs: 0, toNs: (last + 2) * 512 * 2 ** level }, level, this.lanes.endNs).last };
     this.loader.want([minimap, { level, first, last, lanes }, { level, ...around, lanes }]);
+  }
+
+  // The panel that a click opens takes room from the lanes: what one looks at stays where it is. A link, or a window of
+  // another size, keeps the times at both edges instead.
+  resize(width: number, height: number): void {
+    if (this.sized && width !== this.width && performance.now() < this.keepScaleUntil && !this.showsAll()) {
+      this.view = resizedView(this.view, this.width, width, this.selected.value?.startNs ?? null, this.lanes.endNs);
+    }
+    this.sized = true;
+    this.width = width;
+    this.height = height;
+    this.viewChanged.value += 1;
+    this.requestDraw();
+  }
+
+  private keepScale(): void {
+    this.keepScaleUntil = performance.now() + kKeepScaleMs;
+  }
+
+  private showsAll(): boolean {
+    return this.target.fromNs <= 0 && this.target.toNs >= this.lanes.endNs;
   }
 
   // ---- Moving
@@ -208,7 +238,8 @@ export class TimelineModel {
   // ---- Selecting
 
   select(slice: FoundSlice | null, options: { reveal?: boolean } = {}): void {
-    this.sliceControl.abort();
+    this.sliceAsked.cancel();
+    if (!options.reveal) this.keepScale();
     this.selected.value = slice;
     this.detail.value = null;
     this.gap.value = null;
@@ -223,22 +254,19 @@ export class TimelineModel {
     await this.loadDetail(ref, show ? "show" : "as is");
   }
 
-  private async loadDetail(ref: string, how: "show" | "shown" | "as is"): Promise<void> {
-    this.sliceControl.abort();
-    const control = (this.sliceControl = new AbortController());
-    try {
-      const detail = await this.trace.slice(ref, control.signal);
-      if (control.signal.aborted) return;
-      this.detail.value = detail;
-      this.selected.value = detail;
-      this.error.value = null;
-      if (how === "show") this.reveal(detail);
-      const lane = this.laneOf.get(detail.lane);
-      this.announce.value = `${detail.name}, ${detail.kind}, ${formatDuration(detail.durationNs)}, at ${formatDuration(detail.startNs)}, ${lane ? `${lane.group}, ${lane.name}` : ""}`;
-    } catch (error) {
-      // The panel says that a report has no more about it.
-      if (!control.signal.aborted && !this.stored) this.fail(error);
-    }
+  private loadDetail(ref: string, how: "show" | "shown" | "as is"): Promise<void> {
+    return this.sliceAsked.ask(
+      (signal) => this.trace.slice(ref, signal),
+      (detail) => {
+        this.detail.value = detail;
+        this.selected.value = detail;
+        this.error.value = null;
+        if (how === "show") this.reveal(detail);
+        const lane = this.laneOf.get(detail.lane);
+        const where = lane ? `${lane.group}, ${lane.name}` : "";
+        this.announce.value = `${detail.name}, ${detail.kind}, ${formatDuration(detail.durationNs)}, at ${formatDuration(detail.startNs)}, ${where}`;
+      },
+    );
   }
 
   setRange(range: Range | null): void {
@@ -253,28 +281,22 @@ export class TimelineModel {
   }
 
   private loadRange(range: Range | null): void {
-    this.rangeControl.abort();
-    const control = (this.rangeControl = new AbortController());
+    this.rangeAsked.cancel();
     untracked(() => (this.rangeReport.value = null));
     if (!range || range.toNs <= range.fromNs || this.stored) return;
-    // A drag changes it many times a second.
-    window.setTimeout(() => {
-      if (control.signal.aborted) return;
-      this.trace.range(range.fromNs, range.toNs, undefined, control.signal).then(
-        (report) => {
-          if (control.signal.aborted) return;
-          this.rangeReport.value = report;
-          this.announce.value = `Range of ${formatDuration(range.toNs - range.fromNs)}`;
-        },
-        (error: unknown) => {
-          if (!control.signal.aborted) this.fail(error);
-        },
-      );
-    }, 120);
+    void this.rangeAsked.ask(
+      (signal) => this.trace.range(range.fromNs, range.toNs, undefined, signal),
+      (report) => {
+        this.rangeReport.value = report;
+        this.announce.value = `Range of ${formatDuration(range.toNs - range.fromNs)}`;
+      },
+      kSettleMs,
+    );
   }
 
   // Range first, then selection, then search: what Esc takes away.
   clear(): void {
+    this.keepScale();
     if (this.range.value) this.range.value = null;
     else if (this.selected.value || this.gap.value) this.select(null);
     else if (this.searchText.value) this.setSearch("");
@@ -285,44 +307,38 @@ export class TimelineModel {
   setSearch(text: string): void {
     if (text === this.searchText.value) return;
     this.searchText.value = text;
-    this.searchControl.abort();
-    const control = (this.searchControl = new AbortController());
+    this.searchAsked.cancel();
     if (text === "" || this.stored) {
       this.search.value = null;
       return;
     }
-    window.setTimeout(() => {
-      if (control.signal.aborted) return;
-      this.trace.search(text, { bins: kSearchBins }, control.signal).then(
-        (answer) => {
-          if (control.signal.aborted) return;
-          this.search.value = answer;
-          this.announce.value = `${answer.slices} hits`;
-        },
-        (error: unknown) => {
-          if (!control.signal.aborted) this.fail(error);
-        },
-      );
-    }, 150);
+    void this.searchAsked.ask(
+      (signal) => this.trace.search(text, { bins: kSearchBins }, signal),
+      (answer) => {
+        this.search.value = answer;
+        this.announce.value = `${answer.slices} hits`;
+      },
+      kSettleMs,
+    );
   }
 
-  // Next (1), previous (-1) or longest (0) hit of a text; from the selection, else from the left edge of the screen.
+  // Next (1), previous (-1) or longest (0) hit of a text; from the selection, else from the edge of the screen.
   async find(text: string, direction: 1 | -1 | 0, options: { exact?: boolean; lane?: number } = {}): Promise<void> {
     if (text === "" || this.stored) return;
     const slice = this.selected.value;
     const { fromNs, toNs } = this.target;
     const inView = slice && slice.startNs + slice.durationNs >= fromNs && slice.startNs <= toNs;
     const start = inView ? slice.startNs : direction < 0 ? toNs : fromNs;
-    await this.jump(async (signal) => {
-      let found = await this.trace.find(text, { ...options, fromNs: start, direction }, signal);
-      // Round the end, as every search does.
-      if (!found && direction !== 0) {
-        found = await this.trace.find(text, { ...options, fromNs: direction > 0 ? -1 : this.lanes.endNs + 1, direction }, signal);
-      }
-      if (signal.aborted) return;
-      if (found) this.select(found, { reveal: true });
-      else this.announce.value = `Nothing is called ${text}`;
-    });
+    // Round the end, as every search does.
+    const otherEnd = direction > 0 ? -1 : this.lanes.endNs + 1;
+    const ask = (from: number, signal: AbortSignal) => this.trace.find(text, { ...options, fromNs: from, direction }, signal);
+    await this.jumpAsked.ask(
+      async (signal) => (await ask(start, signal)) ?? (direction === 0 ? null : await ask(otherEnd, signal)),
+      (found) => {
+        if (found) this.select(found, { reveal: true });
+        else this.announce.value = `Nothing is called ${text}`;
+      },
+    );
   }
 
   sameName(direction: 1 | -1): void {
@@ -349,21 +365,21 @@ export class TimelineModel {
 
   async nextGap(direction: 1 | -1): Promise<void> {
     if (this.stored) return;
-    const at = this.gap.value;
     const { fromNs, toNs } = this.target;
-    const start = at ? at.startNs : direction > 0 ? fromNs : toNs;
-    await this.jump(async (signal) => {
-      const gap = await this.trace.gap(start, direction, undefined, signal);
-      if (signal.aborted) return;
-      if (!gap) {
-        this.announce.value = "No further gap on a device";
-        return;
-      }
-      this.select(null);
-      this.gap.value = gap;
-      this.reveal(gap);
-      this.announce.value = `Gap of ${formatDuration(gap.durationNs)}: ${gap.cause}`;
-    });
+    const start = this.gap.value?.startNs ?? (direction > 0 ? fromNs : toNs);
+    await this.jumpAsked.ask(
+      (signal) => this.trace.gap(start, direction, undefined, signal),
+      (gap) => {
+        if (!gap) {
+          this.announce.value = "No further gap on a device";
+          return;
+        }
+        this.select(null);
+        this.gap.value = gap;
+        this.reveal(gap);
+        this.announce.value = `Gap of ${formatDuration(gap.durationNs)}: ${gap.cause}`;
+      },
+    );
   }
 
   showStep(number: number): void {
@@ -399,16 +415,6 @@ export class TimelineModel {
     if (place.name !== undefined) {
       this.setSearch(place.name);
       return this.find(place.name, 0, { exact: true, lane: place.lane });
-    }
-  }
-
-  private async jump(go: (signal: AbortSignal) => Promise<void>): Promise<void> {
-    this.jumpControl.abort();
-    const control = (this.jumpControl = new AbortController());
-    try {
-      await go(control.signal);
-    } catch (error) {
-      if (!control.signal.aborted) this.fail(error);
     }
   }
 

@@ -15,7 +15,7 @@ export function Panel(props: { model: TimelineModel }): JSX.Element | null {
   const { model } = props;
   const slice = model.selected.value;
   const gap = model.gap.value;
-  const range = model.range.value;
+  const range = model.dragging.value ? null : model.range.value;
   if (!slice && !gap && !range) return null;
   return (
     <aside class="timeline-panel" aria-label="Selection" tabIndex={0}>

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { betweenViews, clampView, fitView, levelFor, panView, revealView, rulerStepNs, timeToX, visibleTiles, xToTime, zoomView } from "./view";
+import { betweenViews, clampView, fitView, levelFor, panView, resizedView, revealView, rulerStepNs, timeToX, visibleTiles, xToTime, zoomView } from "./view";
 
 const kEnd = 1_000_000;
 const view = { fromNs: 200_000, toNs: 600_000 };
@@ -65,6 +65,14 @@ test("revealing moves no more than needed", () => {
   const large = revealView(view, 100_000, 800_000, kEnd);
   expect(large.fromNs).toBeLessThanOrEqual(100_000);
   expect(large.toNs).toBeGreaterThanOrEqual(900_000);
+});
+
+test("with less room the scale stays, and so does what was clicked", () => {
+  expect(resizedView(view, 800, 600, 250_000, kEnd)).toEqual({ fromNs: 200_000, toNs: 500_000 });
+  const moved = resizedView(view, 800, 600, 590_000, kEnd);
+  expect(moved.toNs - moved.fromNs).toBe(300_000);
+  expect(timeToX(moved, 600, 590_000)).toBeCloseTo(540);
+  expect(resizedView(moved, 600, 800, null, kEnd).toNs - moved.fromNs).toBe(400_000);
 });
 
 test("ruler marks are 1, 2 or 5 and apart", () => {

@@ -64,6 +64,14 @@ export function revealView(view: View, startNs: number, durationNs: number, endN
   return clampView({ fromNs: middle - span / 2, toNs: middle + span / 2 }, endNs);
 }
 
+// What is shown after the room for it changed from `before` to `after` pixels, at the same scale; `keepNs` stays on the screen.
+export function resizedView(view: View, before: number, after: number, keepNs: number | null, endNs: number): View {
+  const span = ((view.toNs - view.fromNs) * after) / before;
+  const lastNs = view.fromNs + 0.9 * span;
+  const shift = keepNs !== null && keepNs > lastNs ? keepNs - lastNs : 0;
+  return clampView({ fromNs: view.fromNs + shift, toNs: view.fromNs + shift + span }, endNs);
+}
+
 // The level whose bin is at most a pixel.
 export function levelFor(view: View, width: number): number {
   const nsPerPixel = (view.toNs - view.fromNs) / Math.max(1, width);

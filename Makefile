@@ -49,7 +49,7 @@ test: setup viewer ## release build, then all unit tests (ctest) and Python test
 	@$(PYTHON) -m pytest -q
 
 .PHONY: check
-check: check-text check-viewer build check-docs check-sanitizers fuzz-short test ## what CI runs: format, layers, docs, viewer, sanitizers, short fuzzing, tests
+check: check-text check-viewer build check-docs check-sanitizers fuzz-short test e2e ## what CI runs: format, layers, docs, viewer, sanitizers, short fuzzing, tests, the viewer in a browser
 
 .PHONY: check-text
 check-text: setup

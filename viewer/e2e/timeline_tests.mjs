@@ -100,6 +100,27 @@ export function timelineTests(suite, url) {
     await page.waitForFunction(() => [...document.querySelectorAll("[aria-live]")].some((region) => region.textContent.startsWith("backward, annotation")));
   });
 
+  suite.test("the panel that a click opens leaves the slice under the mouse; a double-click fits it", async ({ page }) => {
+    await page.goto(url());
+    await page.waitForSelector("main > *");
+    const { slice } = await ask(page, "t/0/find?text=backward&exact=1&from_ns=0&direction=0");
+    const view = `${slice.start_ns - slice.duration_ns}:${slice.start_ns + 3 * slice.duration_ns}`;
+    await openTimeline(page, url(), { "timeline.pin": `l${slice.lane}`, "timeline.rows": "tall", "timeline.view": view });
+    const box = await page.locator(".lanes-canvas").boundingBox();
+    const place = [box.x + box.width * 0.3, box.y + kRuler + slice.row * 18 + 9];
+    await page.mouse.click(...place);
+    await page.waitForSelector("h3 >> text=Same name");
+    await page.waitForTimeout(400);
+    await page.mouse.move(place[0] + 2, place[1]);
+    await page.waitForSelector(".timeline-tip >> text=backward");
+    await page.keyboard.press("Escape");
+    await page.waitForSelector(".timeline-panel", { state: "detached" });
+    await page.mouse.dblclick(...place);
+    await page.waitForTimeout(400);
+    const shown = await shownNs(page);
+    check(Math.abs(shown / slice.duration_ns - 1.3) < 0.05, `fitted: ${shown} for ${slice.duration_ns}`);
+  });
+
   suite.test("hovering shows what a slice is", async ({ page }) => {
     await page.goto(url());
     await page.waitForSelector("main > *");

@@ -154,6 +154,7 @@ export class TimelineModel {
 
   setView(view: View, options: { animate?: boolean } = {}): void {
     const to = clampView(view, this.lanes.endNs);
+    this.keepScaleUntil = 0; // What was asked for is to be seen whole.
     if (options.animate && this.animate) {
       this.animation = { from: this.view, to, began: performance.now() };
       this.requestDraw();

@@ -2,9 +2,9 @@
 
 import type { JSX } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { listTraces, TraceClient } from "../data/client";
+import { TraceClient } from "../data/client";
 import type { Source } from "../data/source";
-import type { TraceEntry, TraceList } from "../data/types";
+import type { TraceEntry } from "../data/types";
 import { formatBytes } from "../format";
 import { panes as otherPanes } from "../panes";
 import { TimelinePane } from "../timeline/timeline_pane";
@@ -13,21 +13,18 @@ import { HelpDialog } from "./help";
 import type { Pane } from "./pane";
 import { isTyping } from "./shell_keys";
 import { theme, toggleTheme } from "./theme";
+import { useTraces } from "./traces";
 import { getUrl, setUrl, urlState } from "./url_state";
-
-const kPollMs = 300;
 
 const timeline: Pane = { id: "timeline", title: "Timeline", component: TimelinePane, fills: true };
 const panes: Pane[] = [...otherPanes.slice(0, 1), timeline, ...otherPanes.slice(1)];
 
 export function Shell(props: { source: Source }): JSX.Element {
-  const { list, error } = useTraces(props.source);
+  const state = urlState.value;
+  const { list, shown: entry, firstId, error } = useTraces(props.source, state.trace);
   const [help, setHelp] = useState(false);
   useHelpKey(() => setHelp((open) => !open));
 
-  const state = urlState.value;
-  const traces = list?.traces ?? [];
-  const entry = traces.find((trace) => String(trace.id) === state.trace) ?? traces[0];
   const pane = panes.find((p) => p.id === state.pane) ?? panes[0];
 
   useEffect(() => {
@@ -38,7 +35,7 @@ export function Shell(props: { source: Source }): JSX.Element {
     <div class={`shell${pane.fills ? " fills" : ""}`}>
       <header class="header">
         <span class="brand">Firelane</span>
-        <TraceChooser traces={traces} current={entry} />
+        <TraceChooser traces={list ?? []} current={entry} firstId={firstId} />
         <nav class="tabs" aria-label="Panes">
           {panes.map((p) => (
             <button
@@ -77,7 +74,7 @@ function TraceView(props: { source: Source; entry: TraceEntry; pane: Pane }): JS
   const { source, entry, pane } = props;
   const client = useMemo(() => new TraceClient(source, entry.id, entry.name), [source, entry.id, entry.name]);
   if (entry.state === "failed") return <ErrorBox text={entry.error ?? `${entry.name} could not be read.`} />;
-  if (entry.state === "loading") return <LoadingTrace entry={entry} />;
+  if (entry.state !== "ready") return <LoadingTrace entry={entry} />;
   const Component = pane.component;
   return <Component key={pane.id} trace={client} />;
 }
@@ -98,8 +95,12 @@ function LoadingTrace(props: { entry: TraceEntry }): JSX.Element {
   );
 }
 
-function TraceChooser(props: { traces: TraceEntry[]; current: TraceEntry | undefined }): JSX.Element | null {
-  const { traces, current } = props;
+function TraceChooser(props: {
+  traces: TraceEntry[];
+  current: TraceEntry | undefined;
+  firstId: string | undefined;
+}): JSX.Element | null {
+  const { traces, current, firstId } = props;
   if (!current) return null;
   if (traces.length === 1) {
     return (
@@ -113,7 +114,7 @@ function TraceChooser(props: { traces: TraceEntry[]; current: TraceEntry | undef
       class="trace-name"
       aria-label="Trace"
       value={String(current.id)}
-      onChange={(event) => setUrl(otherTrace(event.currentTarget.value), { history: true })}
+      onChange={(event) => setUrl(otherTrace(event.currentTarget.value, firstId), { history: true })}
     >
       {traces.map((trace) => (
         <option key={trace.id} value={String(trace.id)}>
@@ -125,37 +126,10 @@ function TraceChooser(props: { traces: TraceEntry[]; current: TraceEntry | undef
 }
 
 // The pane stays; places in the old trace mean nothing in the new one.
-function otherTrace(id: string): Record<string, string | null> {
-  const changes: Record<string, string | null> = { trace: id === "0" ? null : id };
+function otherTrace(id: string, firstId: string | undefined): Record<string, string | null> {
+  const changes: Record<string, string | null> = { trace: id === firstId ? null : id };
   for (const key of Object.keys(urlState.value)) if (key.includes(".")) changes[key] = null;
   return { ...changes, pane: getUrl("pane") };
-}
-
-// Asks again as long as a trace is loading.
-function useTraces(source: Source): { list: TraceList | null; error: string | null } {
-  const [list, setList] = useState<TraceList | null>(null);
-  const [error, setError] = useState<string | null>(null);
-  useEffect(() => {
-    let timer = 0;
-    const control = new AbortController();
-    const ask = async () => {
-      try {
-        const next = await listTraces(source, control.signal);
-        if (control.signal.aborted) return;
-        setList(next);
-        setError(null);
-        if (next.traces.some((trace) => trace.state === "loading")) timer = window.setTimeout(ask, kPollMs);
-      } catch (reason) {
-        if (!control.signal.aborted) setError(reason instanceof Error ? reason.message : String(reason));
-      }
-    };
-    void ask();
-    return () => {
-      control.abort();
-      window.clearTimeout(timer);
-    };
-  }, [source]);
-  return { list, error };
 }
 
 // `?` anywhere but in a field.

@@ -43,8 +43,12 @@ export function setUrl(changes: Record<string, string | null>, options: { histor
   urlState.value = next;
   if (!inBrowser) return;
   const url = `${window.location.pathname}${window.location.search}${fragment}`;
-  if (options.history) window.history.pushState(null, "", url);
-  else window.history.replaceState(null, "", url);
+  try {
+    if (options.history) window.history.pushState(null, "", url);
+    else window.history.replaceState(null, "", url);
+  } catch {
+    // A frame of a notebook has no address; the view works without.
+  }
 }
 
 export function getUrl(key: string, fallback = ""): string {

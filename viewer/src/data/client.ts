@@ -17,8 +17,10 @@ import type {
   TraceList,
 } from "./types";
 
-export async function listTraces(source: Source, signal?: AbortSignal): Promise<TraceList> {
-  return camelKeys(await source.json("traces", undefined, signal)) as TraceList;
+// `trace` is the id of what is about to be shown, or "first": a server with many traces (TensorBoard) loads it then.
+export async function listTraces(source: Source, trace?: string, signal?: AbortSignal): Promise<TraceList> {
+  const params = source.stored || trace === undefined ? undefined : { trace };
+  return camelKeys(await source.json("traces", params, signal)) as TraceList;
 }
 
 export class TraceClient {

@@ -58,7 +58,7 @@ export class HttpSource implements Source {
       });
     } catch (error) {
       if (init.signal?.aborted) throw error;
-      throw new AnswerError("The server does not answer: is `firelane view` still running?", 0);
+      throw new AnswerError("The server does not answer: is `firelane view`, or TensorBoard, still running?", 0);
     }
     if (response.ok) return response;
     const text = await response.text();

@@ -3,7 +3,7 @@
 export interface TraceEntry {
   id: number;
   name: string;
-  state: "loading" | "ready" | "failed";
+  state: "unloaded" | "loading" | "ready" | "failed"; // unloaded: begins to load when it is chosen
   bytesDone: number;
   bytesTotal: number;
   error: string | null;

@@ -1,0 +1,38 @@
+// Which trace is shown, and what the server hears of it.
+
+import { expect, test } from "vitest";
+import { listTraces } from "../data/client";
+import { StoredSource } from "../data/source";
+import type { Params, Source } from "../data/source";
+import type { TraceEntry } from "../data/types";
+import { shownTrace } from "./traces";
+
+const entry = (id: number): TraceEntry => ({ id, name: `run/${id}`, state: "ready", bytesDone: 0, bytesTotal: 0, error: null });
+
+test("a link's trace is shown, and the first where it is gone or not said", () => {
+  const list = [entry(7), entry(3)];
+  expect(shownTrace(list, "3", "7")?.id).toBe(3);
+  expect(shownTrace(list, "99", "7")?.id).toBe(7);
+  expect(shownTrace(list, undefined, undefined)?.id).toBe(7);
+  expect(shownTrace([], "3", "7")).toBe(undefined);
+});
+
+test("a newer trace at the top of the list does not change what is shown", () => {
+  expect(shownTrace([entry(9), entry(7), entry(3)], undefined, "7")?.id).toBe(7);
+});
+
+test("the server hears which trace is shown; a report is asked as it was stored", async () => {
+  const asked: (Params | undefined)[] = [];
+  const server = {
+    stored: false,
+    json: (_path: string, params?: Params) => {
+      asked.push(params);
+      return Promise.resolve({ version: "1", traces: [] });
+    },
+  } as unknown as Source;
+  await listTraces(server, "first");
+  await listTraces(server);
+  expect(asked).toEqual([{ trace: "first" }, undefined]);
+  const stored = new StoredSource({ traces: { json: { version: "1", traces: [{ id: 0, bytes_done: 5 }] } } });
+  expect((await listTraces(stored, "first")).traces[0].bytesDone).toBe(5);
+});

@@ -53,7 +53,9 @@ export default defineConfig(({ mode }) => ({
   // `firelane view --no-open`. Open it with that one's token: http://127.0.0.1:5173/?token=...
   server: {
     host: "127.0.0.1",
-    proxy: process.env.FIRELANE ? { "/api": { target: process.env.FIRELANE, changeOrigin: true, headers: { Origin: process.env.FIRELANE } } } : undefined,
+    proxy: process.env.FIRELANE
+      ? { "/api": { target: process.env.FIRELANE, changeOrigin: true, headers: { Origin: process.env.FIRELANE } } }
+      : undefined,
   },
   test: { environment: "node", include: ["src/**/*.test.ts"] },
 }));

@@ -84,7 +84,8 @@ async function runOne(browser, { name, run, expectErrors, viewport, dark }) {
     complaints.push(`a dialog opened: ${dialog.message()}`);
     void dialog.dismiss();
   });
-  const shot = (suffix = "") => page.screenshot({ path: join(kArtefacts, `${fileName(name)}${suffix && `-${fileName(suffix)}`}.png`) });
+  const shot = (suffix = "") =>
+    page.screenshot({ path: join(kArtefacts, `${fileName(name)}${suffix && `-${fileName(suffix)}`}.png`) });
   let error = null;
   try {
     await run({ page, shot });
@@ -102,5 +103,8 @@ async function runOne(browser, { name, run, expectErrors, viewport, dark }) {
 }
 
 function fileName(text) {
-  return text.replace(/[^a-z0-9]+/gi, "-").replace(/^-|-$/g, "").toLowerCase();
+  return text
+    .replace(/[^a-z0-9]+/gi, "-")
+    .replace(/^-|-$/g, "")
+    .toLowerCase();
 }

@@ -17,9 +17,36 @@ export function writeHostileTrace(path) {
   ];
   for (let i = 0; i < 20; ++i) {
     const ts = us(i) + 100;
-    events.push(host(`${kHostile} op`, ts, 300, { "External id": i + 1, [kHostile]: kScript, "Call stack": `${kScript};${kHostile}` }));
-    events.push({ ph: "X", cat: "cuda_runtime", name: "cudaLaunchKernel", pid: 1, tid: 1, ts: ts + 50, dur: 20, args: { correlation: i + 1, "External id": i + 1 } });
-    events.push({ ph: "X", cat: "kernel", name: i % 2 ? kHostile : kScript, pid: 0, tid: 7, ts: ts + 200, dur: 400, args: { correlation: i + 1, device: 0, stream: 7, "External id": i + 1 } });
+    events.push(
+      host(`${kHostile} op`, ts, 300, {
+        "External id": i + 1,
+        [kHostile]: kScript,
+        "Call stack": `${kScript};${kHostile}`,
+      }),
+    );
+    events.push({
+      ph: "X",
+      cat: "cuda_runtime",
+      name: "cudaLaunchKernel",
+      pid: 1,
+      tid: 1,
+      ts: ts + 50,
+      dur: 20,
+      args: { correlation: i + 1, "External id": i + 1 },
+    });
+    events.push({
+      ph: "X",
+      cat: "kernel",
+      name: i % 2 ? kHostile : kScript,
+      pid: 0,
+      tid: 7,
+      ts: ts + 200,
+      dur: 400,
+      args: { correlation: i + 1, device: 0, stream: 7, "External id": i + 1 },
+    });
   }
-  writeFileSync(path, JSON.stringify({ schemaVersion: 1, deviceProperties: [{ id: 0, name: kHostile }], traceEvents: events }));
+  writeFileSync(
+    path,
+    JSON.stringify({ schemaVersion: 1, deviceProperties: [{ id: 0, name: kHostile }], traceEvents: events }),
+  );
 }

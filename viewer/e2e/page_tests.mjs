@@ -6,7 +6,20 @@ import { check, equal, kFirelane, kRoot } from "./harness.mjs";
 import { kHostile } from "./hostile.mjs";
 import { fragment, openTimeline } from "./timeline_tests.mjs";
 
-const kPanes = ["overview", "timeline", "ops", "kernels", "modules", "stacks", "memory", "steps", "input", "inference", "more", "sql"];
+const kPanes = [
+  "overview",
+  "timeline",
+  "ops",
+  "kernels",
+  "modules",
+  "stacks",
+  "memory",
+  "steps",
+  "input",
+  "inference",
+  "more",
+  "sql",
+];
 
 // The panes' ids are theirs to name: tabs are found by their place.
 async function forEachPane(page, visit) {
@@ -46,21 +59,28 @@ export function pageTests(suite, url, traces) {
     await page.waitForFunction(() => document.querySelector("th[aria-sort=ascending], th[aria-sort=descending]"));
     const before = await firstCell().innerText();
     await name.click();
-    await page.waitForFunction((text) => document.querySelector(".table tbody tr:not(.spacer) .cell-link").innerText !== text, before);
+    await page.waitForFunction(
+      (text) => document.querySelector(".table tbody tr:not(.spacer) .cell-link").innerText !== text,
+      before,
+    );
     await firstCell().click();
     await page.waitForSelector(".lanes-canvas");
   });
 
-  suite.test("the page opens in the dark where the system is dark, and the choice is kept", async ({ page }) => {
-    await openTimeline(page, url());
-    const theme = () => page.evaluate(() => document.documentElement.dataset.theme);
-    equal(await theme(), "dark", "as the system");
-    await page.getByRole("button", { name: "Switch to light colours" }).click();
-    equal(await theme(), "light", "as chosen");
-    await page.reload();
-    await page.waitForSelector(".lanes-canvas");
-    equal(await theme(), "light", "after the reload");
-  }, { dark: true });
+  suite.test(
+    "the page opens in the dark where the system is dark, and the choice is kept",
+    async ({ page }) => {
+      await openTimeline(page, url());
+      const theme = () => page.evaluate(() => document.documentElement.dataset.theme);
+      equal(await theme(), "dark", "as the system");
+      await page.getByRole("button", { name: "Switch to light colours" }).click();
+      equal(await theme(), "light", "as chosen");
+      await page.reload();
+      await page.waitForSelector(".lanes-canvas");
+      equal(await theme(), "light", "after the reload");
+    },
+    { dark: true },
+  );
 
   suite.test("every trace opens: overview and timeline", async ({ page, shot }) => {
     await page.goto(url());
@@ -74,43 +94,65 @@ export function pageTests(suite, url, traces) {
     }
   });
 
-  suite.test("every control of every pane has a name, and nothing is asked of another machine", async ({ page, shot }) => {
-    const hosts = new Set();
-    page.on("request", (request) => hosts.add(new URL(request.url()).host));
-    await page.goto(url());
-    await page.waitForSelector("main > *");
-    await forEachPane(page, async (title) => {
-      const nameless = await page.evaluate(() =>
-        [...document.querySelectorAll("button, input, select, textarea, canvas[tabindex]")]
-          .filter((e) => !(e.textContent.trim() || e.getAttribute("aria-label") || e.labels?.length || e.getAttribute("aria-labelledby")))
-          .map((e) => e.outerHTML.slice(0, 120)),
-      );
-      equal(nameless.join("\n"), "", `${title}: controls without a name`);
-      const wide = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
-      check(wide <= 0, `${title}: fits into 1280 px (${wide} px too wide)`);
-      await shot(title);
-    });
-    equal([...hosts].join(), new URL(url()).host, "hosts that were asked");
-  }, { expectErrors: /status of 40[04]/ });
+  suite.test(
+    "every control of every pane has a name, and nothing is asked of another machine",
+    async ({ page, shot }) => {
+      const hosts = new Set();
+      page.on("request", (request) => hosts.add(new URL(request.url()).host));
+      await page.goto(url());
+      await page.waitForSelector("main > *");
+      await forEachPane(page, async (title) => {
+        const nameless = await page.evaluate(() =>
+          [...document.querySelectorAll("button, input, select, textarea, canvas[tabindex]")]
+            .filter(
+              (e) =>
+                !(
+                  e.textContent.trim() ||
+                  e.getAttribute("aria-label") ||
+                  e.labels?.length ||
+                  e.getAttribute("aria-labelledby")
+                ),
+            )
+            .map((e) => e.outerHTML.slice(0, 120)),
+        );
+        equal(nameless.join("\n"), "", `${title}: controls without a name`);
+        const wide = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+        check(wide <= 0, `${title}: fits into 1280 px (${wide} px too wide)`);
+        await shot(title);
+      });
+      equal([...hosts].join(), new URL(url()).host, "hosts that were asked");
+    },
+    { expectErrors: /status of 40[04]/ },
+  );
 
-  suite.test("names that try to be markup stay text in every pane", async ({ page, shot }) => {
-    const id = traces.findIndex((trace) => trace.endsWith("hostile.json"));
-    await page.goto(`${url()}#trace=${id}&pane=kernels`);
-    await page.waitForFunction((text) => document.body.innerText.includes(text), kHostile.slice(0, 12));
-    await forEachPane(page, async (title) => {
-      const intruders = await page.evaluate(() => document.querySelectorAll("img, [onerror], body script:not([src])").length);
-      equal(intruders, 0, `${title}: elements from names`);
-    });
-    await openTimeline(page, url(), { trace: id });
-    await page.keyboard.press("/");
-    await page.keyboard.type(kHostile);
-    await page.waitForSelector(".hit-count >> text=hits");
-    await page.keyboard.press("Enter");
-    await page.waitForSelector("h3 >> text=Args");
-    check((await page.locator(".slice-name").innerText()).startsWith(kHostile), "the name is shown as it is");
-    equal(await page.evaluate(() => document.querySelectorAll("img, [onerror]").length), 0, "elements from names in the panel");
-    await shot("panel");
-  }, { expectErrors: /status of 40[04]/ });
+  suite.test(
+    "names that try to be markup stay text in every pane",
+    async ({ page, shot }) => {
+      const id = traces.findIndex((trace) => trace.endsWith("hostile.json"));
+      await page.goto(`${url()}#trace=${id}&pane=kernels`);
+      await page.waitForFunction((text) => document.body.innerText.includes(text), kHostile.slice(0, 12));
+      await forEachPane(page, async (title) => {
+        const intruders = await page.evaluate(
+          () => document.querySelectorAll("img, [onerror], body script:not([src])").length,
+        );
+        equal(intruders, 0, `${title}: elements from names`);
+      });
+      await openTimeline(page, url(), { trace: id });
+      await page.keyboard.press("/");
+      await page.keyboard.type(kHostile);
+      await page.waitForSelector(".hit-count >> text=hits");
+      await page.keyboard.press("Enter");
+      await page.waitForSelector("h3 >> text=Args");
+      check((await page.locator(".slice-name").innerText()).startsWith(kHostile), "the name is shown as it is");
+      equal(
+        await page.evaluate(() => document.querySelectorAll("img, [onerror]").length),
+        0,
+        "elements from names in the panel",
+      );
+      await shot("panel");
+    },
+    { expectErrors: /status of 40[04]/ },
+  );
 
   suite.test("a report in one file opens from disk, without a server", async ({ page, shot }) => {
     const report = `${kRoot}/viewer/e2e/artefacts/report.html`;
@@ -131,12 +173,16 @@ export function pageTests(suite, url, traces) {
     equal(asked.join(), "", "requests of a report");
   });
 
-  suite.test("a link with the wrong token says what to do", async ({ page }) => {
-    const wrong = url().replace(/token=\w{4}/, "token=0000");
-    equal((await page.goto(wrong)).status(), 403, "the page with a wrong token");
-    // A page that is still open when the program was started again.
-    await page.route("**/api/traces", (route) => route.fulfill({ status: 403, body: '{"error": "wrong token"}' }));
-    await page.goto(url());
-    await page.waitForSelector("text=open the URL that `firelane view` printed");
-  }, { expectErrors: /status of 40[34]/ });
+  suite.test(
+    "a link with the wrong token says what to do",
+    async ({ page }) => {
+      const wrong = url().replace(/token=\w{4}/, "token=0000");
+      equal((await page.goto(wrong)).status(), 403, "the page with a wrong token");
+      // A page that is still open when the program was started again.
+      await page.route("**/api/traces", (route) => route.fulfill({ status: 403, body: '{"error": "wrong token"}' }));
+      await page.goto(url());
+      await page.waitForSelector("text=open the URL that `firelane view` printed");
+    },
+    { expectErrors: /status of 40[34]/ },
+  );
 }

@@ -10,11 +10,18 @@ export function panesTests(suite, url) {
     await page.goto(`${url()}#pane=ops`);
     await page.waitForSelector(kRows);
     await page.getByRole("searchbox", { name: /^Filter/ }).fill("norm calls>20");
-    await page.waitForFunction((rows) => [...document.querySelectorAll(rows)].every((row) => row.innerText.toLowerCase().includes("norm")), kRows);
+    await page.waitForFunction(
+      (rows) => [...document.querySelectorAll(rows)].every((row) => row.innerText.toLowerCase().includes("norm")),
+      kRows,
+    );
     check((await page.locator(kRows).count()) > 0, "some rows are left");
     await page.reload();
     await page.waitForSelector(kRows);
-    equal(await page.getByRole("searchbox", { name: /^Filter/ }).inputValue(), "norm calls>20", "the filter after a reload");
+    equal(
+      await page.getByRole("searchbox", { name: /^Filter/ }).inputValue(),
+      "norm calls>20",
+      "the filter after a reload",
+    );
   });
 
   suite.test("a table is used by keys alone", async ({ page }) => {
@@ -34,7 +41,9 @@ export function panesTests(suite, url) {
 
   suite.test("a table is copied as CSV", async ({ page }) => {
     await page.addInitScript(() => {
-      Object.defineProperty(navigator, "clipboard", { value: { writeText: async (text) => void (window.copied = text) } });
+      Object.defineProperty(navigator, "clipboard", {
+        value: { writeText: async (text) => void (window.copied = text) },
+      });
     });
     await page.goto(`${url()}#pane=kernels`);
     await page.getByRole("button", { name: "Copy CSV" }).first().click();
@@ -60,7 +69,10 @@ export function panesTests(suite, url) {
   suite.test("memory shows what is alive at the peak, and at the moment that is clicked", async ({ page }) => {
     await page.goto(`${url()}#pane=memory`);
     await page.getByRole("heading", { name: "Alive at the peak" }).waitFor();
-    await page.locator(".u-over").first().click({ position: { x: 500, y: 100 } });
+    await page
+      .locator(".u-over")
+      .first()
+      .click({ position: { x: 500, y: 100 } });
     await page.waitForFunction(() => location.hash.includes("memory.at="));
     await page.getByRole("heading", { name: /^Alive at \d/ }).waitFor();
     await page.locator(".segment-box canvas").waitFor();
@@ -87,16 +99,20 @@ export function panesTests(suite, url) {
     await page.waitForSelector("tr[aria-expanded=true]", { state: "detached" });
   });
 
-  suite.test("SQL answers with a table and a plot, and says what is wrong with a query", async ({ page }) => {
-    await page.goto(`${url()}#pane=sql`);
-    await page.getByLabel("SQL query").fill("select id, duration_ns from ops limit 100");
-    await page.keyboard.press("Control+Enter");
-    await page.waitForSelector(kRows);
-    await page.getByLabel("Plot").selectOption("line");
-    await page.locator(".plot .u-over").waitFor();
-    await page.getByLabel("SQL query").fill("select nothing from ops");
-    await page.getByRole("button", { name: "Run" }).click();
-    await page.getByRole("alert").waitFor();
-    check((await page.getByRole("alert").innerText()).includes("nothing"), "the error names it");
-  }, { expectErrors: /status of 400/ });
+  suite.test(
+    "SQL answers with a table and a plot, and says what is wrong with a query",
+    async ({ page }) => {
+      await page.goto(`${url()}#pane=sql`);
+      await page.getByLabel("SQL query").fill("select id, duration_ns from ops limit 100");
+      await page.keyboard.press("Control+Enter");
+      await page.waitForSelector(kRows);
+      await page.getByLabel("Plot").selectOption("line");
+      await page.locator(".plot .u-over").waitFor();
+      await page.getByLabel("SQL query").fill("select nothing from ops");
+      await page.getByRole("button", { name: "Run" }).click();
+      await page.getByRole("alert").waitFor();
+      check((await page.getByRole("alert").innerText()).includes("nothing"), "the error names it");
+    },
+    { expectErrors: /status of 400/ },
+  );
 }

@@ -37,7 +37,9 @@ try {
   timelineTests(suite, url);
   const began = performance.now();
   failed = await suite.run(process.argv[2]);
-  console.log(`e2e: ${failed === 0 ? "all passed" : `${failed} failed`} in ${((performance.now() - began) / 1000).toFixed(0)} s`);
+  console.log(
+    `e2e: ${failed === 0 ? "all passed" : `${failed} failed`} in ${((performance.now() - began) / 1000).toFixed(0)} s`,
+  );
 } finally {
   server.stop();
   rmSync(folder, { recursive: true, force: true });

@@ -21,7 +21,8 @@ async function painted(page) {
     const canvas = document.querySelector(".lanes-canvas");
     const { data } = canvas.getContext("2d").getImageData(0, 60, canvas.width, Math.max(1, canvas.height - 60));
     const seen = new Set();
-    for (let i = 0; i < data.length && seen.size < 6; i += 4 * 97) seen.add((data[i] << 16) | (data[i + 1] << 8) | data[i + 2]);
+    for (let i = 0; i < data.length && seen.size < 6; i += 4 * 97)
+      seen.add((data[i] << 16) | (data[i + 1] << 8) | data[i + 2]);
     return seen.size >= 6;
   });
 }
@@ -48,7 +49,10 @@ export function timelineTests(suite, url) {
     await page.mouse.wheel(0, -240);
     await page.mouse.wheel(0, -240);
     await page.keyboard.up("Control");
-    await page.waitForFunction((ns) => !document.querySelector(".timeline-shown").textContent.startsWith(ns), String(whole));
+    await page.waitForFunction(
+      (ns) => !document.querySelector(".timeline-shown").textContent.startsWith(ns),
+      String(whole),
+    );
     const closer = await shownNs(page);
     check(closer < whole * 0.8, `ctrl and wheel zoom in: ${closer} of ${whole}`);
     await page.keyboard.down("w");
@@ -92,40 +96,59 @@ export function timelineTests(suite, url) {
     await page.waitForSelector("main > *");
     const { slice } = await ask(page, "t/0/find?text=backward&exact=1&from_ns=0&direction=0");
     const view = `${slice.start_ns}:${slice.start_ns + slice.duration_ns}`;
-    await openTimeline(page, url(), { "timeline.pin": `l${slice.lane}`, "timeline.rows": "tall", "timeline.view": view });
+    await openTimeline(page, url(), {
+      "timeline.pin": `l${slice.lane}`,
+      "timeline.rows": "tall",
+      "timeline.view": view,
+    });
     const box = await page.locator(".lanes-canvas").boundingBox();
     await page.mouse.click(box.x + box.width / 2, box.y + kRuler + slice.row * 18 + 9);
     await page.waitForSelector(".slice-facts >> text=Kind");
     equal(await panelName(page), "backward", "the name in the panel");
-    await page.waitForFunction(() => [...document.querySelectorAll("[aria-live]")].some((region) => region.textContent.startsWith("backward, annotation")));
+    await page.waitForFunction(() =>
+      [...document.querySelectorAll("[aria-live]")].some((region) =>
+        region.textContent.startsWith("backward, annotation"),
+      ),
+    );
   });
 
-  suite.test("the panel that a click opens leaves the slice under the mouse; a double-click fits it", async ({ page }) => {
-    await page.goto(url());
-    await page.waitForSelector("main > *");
-    const { slice } = await ask(page, "t/0/find?text=backward&exact=1&from_ns=0&direction=0");
-    const view = `${slice.start_ns - slice.duration_ns}:${slice.start_ns + 3 * slice.duration_ns}`;
-    await openTimeline(page, url(), { "timeline.pin": `l${slice.lane}`, "timeline.rows": "tall", "timeline.view": view });
-    const box = await page.locator(".lanes-canvas").boundingBox();
-    const place = [box.x + box.width * 0.3, box.y + kRuler + slice.row * 18 + 9];
-    await page.mouse.click(...place);
-    await page.waitForSelector("h3 >> text=Same name");
-    await page.waitForTimeout(400);
-    await page.mouse.move(place[0] + 2, place[1]);
-    await page.waitForSelector(".timeline-tip >> text=backward");
-    await page.keyboard.press("Escape");
-    await page.waitForSelector(".timeline-panel", { state: "detached" });
-    await page.mouse.dblclick(...place);
-    await page.waitForTimeout(400);
-    const shown = await shownNs(page);
-    check(Math.abs(shown / slice.duration_ns - 1.3) < 0.05, `fitted: ${shown} for ${slice.duration_ns}`);
-  });
+  suite.test(
+    "the panel that a click opens leaves the slice under the mouse; a double-click fits it",
+    async ({ page }) => {
+      await page.goto(url());
+      await page.waitForSelector("main > *");
+      const { slice } = await ask(page, "t/0/find?text=backward&exact=1&from_ns=0&direction=0");
+      const view = `${slice.start_ns - slice.duration_ns}:${slice.start_ns + 3 * slice.duration_ns}`;
+      await openTimeline(page, url(), {
+        "timeline.pin": `l${slice.lane}`,
+        "timeline.rows": "tall",
+        "timeline.view": view,
+      });
+      const box = await page.locator(".lanes-canvas").boundingBox();
+      const place = [box.x + box.width * 0.3, box.y + kRuler + slice.row * 18 + 9];
+      await page.mouse.click(...place);
+      await page.waitForSelector("h3 >> text=Same name");
+      await page.waitForTimeout(400);
+      await page.mouse.move(place[0] + 2, place[1]);
+      await page.waitForSelector(".timeline-tip >> text=backward");
+      await page.keyboard.press("Escape");
+      await page.waitForSelector(".timeline-panel", { state: "detached" });
+      await page.mouse.dblclick(...place);
+      await page.waitForTimeout(400);
+      const shown = await shownNs(page);
+      check(Math.abs(shown / slice.duration_ns - 1.3) < 0.05, `fitted: ${shown} for ${slice.duration_ns}`);
+    },
+  );
 
   suite.test("hovering shows what a slice is", async ({ page }) => {
     await page.goto(url());
     await page.waitForSelector("main > *");
     const { slice } = await ask(page, "t/0/find?text=backward&exact=1&from_ns=0&direction=0");
-    await openTimeline(page, url(), { "timeline.pin": `l${slice.lane}`, "timeline.rows": "tall", "timeline.view": `${slice.start_ns}:${slice.start_ns + slice.duration_ns}` });
+    await openTimeline(page, url(), {
+      "timeline.pin": `l${slice.lane}`,
+      "timeline.rows": "tall",
+      "timeline.view": `${slice.start_ns}:${slice.start_ns + slice.duration_ns}`,
+    });
     const box = await page.locator(".lanes-canvas").boundingBox();
     await page.mouse.move(box.x + box.width / 2, box.y + kRuler + slice.row * 18 + 9);
     await page.waitForSelector(".timeline-tip >> text=backward");
@@ -172,7 +195,10 @@ export function timelineTests(suite, url) {
     await page.waitForFunction(() => location.hash.includes("timeline.view="));
     const first = await step.inputValue();
     await page.keyboard.press(".");
-    await page.waitForFunction((value) => document.querySelector("select[aria-label=Step]").value === String(Number(value) + 1), first);
+    await page.waitForFunction(
+      (value) => document.querySelector("select[aria-label=Step]").value === String(Number(value) + 1),
+      first,
+    );
   });
 
   suite.test("lanes are pinned, collapsed, hidden and filtered", async ({ page }) => {
@@ -191,7 +217,9 @@ export function timelineTests(suite, url) {
     equal(await lanes(), all - 1, "lanes after hiding one");
     await page.getByRole("button", { name: "Show 1 hidden" }).click();
     await page.getByLabel("Filter lanes by name").fill("stream");
-    await page.waitForFunction(() => document.querySelectorAll(".lanes-content > .lane-headers .lane-header.lane").length === 1);
+    await page.waitForFunction(
+      () => document.querySelectorAll(".lanes-content > .lane-headers .lane-header.lane").length === 1,
+    );
   });
 
   suite.test("a link opens the same view after a reload and in another tab", async ({ page }) => {

@@ -19,9 +19,7 @@ export function HelpDialog(props: { onClose: () => void }): JSX.Element {
         <tbody>
           {kTimelineKeys.map(([keys, what]) => (
             <tr key={keys}>
-              <th scope="row">
-                {keys.split(" ").map((key) => (key === "or" ? " or " : <kbd key={key}>{key}</kbd>))}
-              </th>
+              <th scope="row">{keys.split(" ").map((key) => (key === "or" ? " or " : <kbd key={key}>{key}</kbd>))}</th>
               <td>{what}</td>
             </tr>
           ))}
@@ -31,7 +29,10 @@ export function HelpDialog(props: { onClose: () => void }): JSX.Element {
       <ul class="help-legend">
         {kinds.map(([kind, label]) => (
           <li key={kind}>
-            <span class="help-swatch" style={{ background: `rgb(${sliceColor(kind, label, theme.value).join(" ")})` }} />
+            <span
+              class="help-swatch"
+              style={{ background: `rgb(${sliceColor(kind, label, theme.value).join(" ")})` }}
+            />
             {label}
           </li>
         ))}

@@ -4,12 +4,26 @@ import { camelKeys } from "./convert";
 import { requestKey, StoredSource } from "./source";
 
 test("keys are converted, but not those that are data", () => {
-  const json = { start_ns: 1, same_name: { total_ns: 2 }, args: { "Input Dims": [[1]], ev_idx: 3 }, rows: [[1, null]], gap: null };
-  expect(camelKeys(json)).toEqual({ startNs: 1, sameName: { totalNs: 2 }, args: { "Input Dims": [[1]], ev_idx: 3 }, rows: [[1, null]], gap: null });
+  const json = {
+    start_ns: 1,
+    same_name: { total_ns: 2 },
+    args: { "Input Dims": [[1]], ev_idx: 3 },
+    rows: [[1, null]],
+    gap: null,
+  };
+  expect(camelKeys(json)).toEqual({
+    startNs: 1,
+    sameName: { totalNs: 2 },
+    args: { "Input Dims": [[1]], ev_idx: 3 },
+    rows: [[1, null]],
+    gap: null,
+  });
 });
 
 test("requests are written as the protocol has them, absent parameters left out", () => {
-  expect(requestKey("t/0/find", { text: "a&b c", exact: true, lane: undefined })).toBe("t/0/find?text=a%26b%20c&exact=1");
+  expect(requestKey("t/0/find", { text: "a&b c", exact: true, lane: undefined })).toBe(
+    "t/0/find?text=a%26b%20c&exact=1",
+  );
   expect(requestKey("traces")).toBe("traces");
 });
 

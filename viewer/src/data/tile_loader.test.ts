@@ -7,7 +7,10 @@ import { TileStore } from "./tile_store";
 const all = () => true;
 
 test("lanes that miss the same tiles share a request", () => {
-  const requests = planRequests({ level: 2, first: 4, last: 7, lanes: [1, 2, 3] }, (lane, index) => lane !== 2 || index > 5);
+  const requests = planRequests(
+    { level: 2, first: 4, last: 7, lanes: [1, 2, 3] },
+    (lane, index) => lane !== 2 || index > 5,
+  );
   expect(requests).toEqual([
     { level: 2, first: 4, count: 4, lanes: [1, 3] },
     { level: 2, first: 6, count: 2, lanes: [2] },
@@ -47,7 +50,12 @@ const settle = () => new Promise((resolve) => setTimeout(resolve, 0));
 test("a request that the view has left behind is aborted, and its answer dropped", async () => {
   const { trace, asked } = pretend();
   const store = new TileStore(1e9, 20);
-  const loader = new TileLoader(trace, store, () => {}, () => {});
+  const loader = new TileLoader(
+    trace,
+    store,
+    () => {},
+    () => {},
+  );
   loader.want([{ level: 3, first: 0, last: 1, lanes: [0] }]);
   loader.want([{ level: 2, first: 8, last: 9, lanes: [0] }]);
   expect(asked.map((a) => [a.level, a.signal.aborted])).toEqual([
@@ -62,7 +70,12 @@ test("a request that the view has left behind is aborted, and its answer dropped
 test("tiles that the answer leaves out are empty, and not asked for twice", async () => {
   const { trace, asked } = pretend();
   const store = new TileStore(1e9, 20);
-  const loader = new TileLoader(trace, store, () => {}, () => {});
+  const loader = new TileLoader(
+    trace,
+    store,
+    () => {},
+    () => {},
+  );
   const wish = { level: 3, first: 0, last: 2, lanes: [0, 1] };
   loader.want([wish]);
   asked[0].answer(buildTiles(3, [{ lane: 0, index: 1 }], {}));
@@ -76,7 +89,12 @@ test("a damaged answer is told to the user and nothing of it is kept", async () 
   const { trace, asked } = pretend();
   const store = new TileStore(1e9, 20);
   const errors: (string | null)[] = [];
-  const loader = new TileLoader(trace, store, () => {}, (error) => errors.push(error));
+  const loader = new TileLoader(
+    trace,
+    store,
+    () => {},
+    (error) => errors.push(error),
+  );
   loader.want([{ level: 3, first: 0, last: 0, lanes: [0] }]);
   asked[0].answer(new ArrayBuffer(8));
   await settle();

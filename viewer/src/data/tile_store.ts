@@ -76,7 +76,13 @@ export class TileStore {
 
   // What can be drawn where the tile (level, lane, index) belongs: itself, else finer ones if they cover it, else the
   // nearest coarser one, else whatever finer ones there are.
-  resolve(level: number, lane: number, index: number, maxLevel: number, out: TileStretch[]): "exact" | "finer" | "coarser" | "none" {
+  resolve(
+    level: number,
+    lane: number,
+    index: number,
+    maxLevel: number,
+    out: TileStretch[],
+  ): "exact" | "finer" | "coarser" | "none" {
     const span = tileSpanNs(level);
     const fromNs = index * span;
     const own = this.get(level, lane, index);

@@ -1,5 +1,15 @@
 import { expect, test } from "vitest";
-import { blend, contrast, fadedColors, kFadeSteps, kKindLabels, kLabelColors, packed, parseHex, sliceColor } from "./colors";
+import {
+  blend,
+  contrast,
+  fadedColors,
+  kFadeSteps,
+  kKindLabels,
+  kLabelColors,
+  packed,
+  parseHex,
+  sliceColor,
+} from "./colors";
 
 const names = Array.from({ length: 200 }, (_, i) => `aten::op_${i}`);
 
@@ -13,7 +23,10 @@ test("labels keep AA contrast on every kind and name in both themes", () => {
 });
 
 test("slices stand out from the page in both themes", () => {
-  for (const [theme, back] of [["light", "#ffffff"], ["dark", "#1b1f27"]] as const) {
+  for (const [theme, back] of [
+    ["light", "#ffffff"],
+    ["dark", "#1b1f27"],
+  ] as const) {
     for (const [kind] of kKindLabels) {
       for (const name of names) expect(contrast(sliceColor(kind, name, theme), parseHex(back))).toBeGreaterThan(1.3);
     }

@@ -18,7 +18,9 @@ export class CounterLoader {
     private readonly changed: () => void,
   ) {}
 
-  get(track: number): { fromNs: number; binNs: number; min: (number | null)[]; max: (number | null)[]; last: (number | null)[] } | null {
+  get(
+    track: number,
+  ): { fromNs: number; binNs: number; min: (number | null)[]; max: (number | null)[]; last: (number | null)[] } | null {
     const own = this.current?.tracks.find((t) => t.id === track);
     return own && this.current ? { fromNs: this.current.fromNs, binNs: this.current.binNs, ...own } : null;
   }
@@ -62,7 +64,9 @@ export class CounterLoader {
     if (!have) return false;
     if (this.trace.source.stored) return true;
     const bins = have.tracks[0]?.max.length ?? 0;
-    const covers = have.fromNs <= Math.max(0, view.fromNs) && have.fromNs + bins * have.binNs >= Math.min(this.lanes.endNs, view.toNs) - have.binNs;
+    const covers =
+      have.fromNs <= Math.max(0, view.fromNs) &&
+      have.fromNs + bins * have.binNs >= Math.min(this.lanes.endNs, view.toNs) - have.binNs;
     const fine = have.binNs <= 4.5 * nsPerPixel && have.binNs >= 0.4 * nsPerPixel;
     return covers && fine && this.tracks === tracks.join(",");
   }

@@ -43,7 +43,12 @@ export function drawLabels(ctx: CanvasRenderingContext2D, labels: readonly Label
     }
     ctx.fillStyle = drawn.matches ? ink.label : ink.muted;
     const scale = small ? kSmallScale : 1;
-    const text = fitLabel(name.text, drawn.width * scale, width - 7, (letters) => cutWidth(name, letters, frame) * scale);
+    const text = fitLabel(
+      name.text,
+      drawn.width * scale,
+      width - 7,
+      (letters) => cutWidth(name, letters, frame) * scale,
+    );
     if (text) ctx.fillText(text, x + 4, y);
   }
 }
@@ -90,7 +95,8 @@ function drawSteps(ctx: CanvasRenderingContext2D, model: TimelineModel, ink: Ink
 export function drawStepLines(ctx: CanvasRenderingContext2D, model: TimelineModel, ink: Ink): void {
   const { view, width, height } = model;
   const { steps } = model.lanes;
-  const apart = steps.length < 2 || timeToX(view, width, steps[1].startNs) - timeToX(view, width, steps[0].startNs) > 12;
+  const apart =
+    steps.length < 2 || timeToX(view, width, steps[1].startNs) - timeToX(view, width, steps[0].startNs) > 12;
   if (!apart) return;
   ctx.fillStyle = ink.border;
   const line = (ns: number) => {
@@ -113,7 +119,10 @@ export function drawRange(ctx: CanvasRenderingContext2D, model: TimelineModel, r
   ctx.fillRect(Math.round(x1), 0, 1, height);
   const text = formatDuration(range.toNs - range.fromNs);
   const textWidth = ctx.measureText(text).width;
-  const middle = Math.min(Math.max((Math.max(0, x0) + Math.min(width, x1)) / 2, textWidth / 2 + 4), width - textWidth / 2 - 4);
+  const middle = Math.min(
+    Math.max((Math.max(0, x0) + Math.min(width, x1)) / 2, textWidth / 2 + 4),
+    width - textWidth / 2 - 4,
+  );
   if (x1 > 0 && x0 < width) {
     ctx.fillStyle = ink.accent;
     ctx.fillRect(middle - textWidth / 2 - 6, kRulerHeight - 18, textWidth + 12, 16);
@@ -133,13 +142,17 @@ interface Rect {
 }
 
 // Where a slice is on the canvas; null where its lane is not shown. May lie outside of the screen.
-export function rectOf(model: TimelineModel, slice: Pick<FoundSlice, "lane" | "row" | "startNs" | "durationNs">): Rect | null {
+export function rectOf(
+  model: TimelineModel,
+  slice: Pick<FoundSlice, "lane" | "row" | "startNs" | "durationNs">,
+): Rect | null {
   const lane = model.laneOf.get(slice.lane);
-  const place = lane && placeOf(model.layout.value, lane, slice.row);
+  const place = lane && placeOf(model.shown.layout.value, lane, slice.row);
   if (!place) return null;
   const x = timeToX(model.view, model.width, slice.startNs);
   const x1 = timeToX(model.view, model.width, slice.startNs + slice.durationNs);
-  const y = kRulerHeight + (place.pinned ? place.y : model.layout.value.pinnedHeight + place.y - model.scrollY.value);
+  const y =
+    kRulerHeight + (place.pinned ? place.y : model.shown.layout.value.pinnedHeight + place.y - model.scrollY.value);
   return { x, y, width: Math.max(1, x1 - x), height: place.height };
 }
 
@@ -153,7 +166,12 @@ export function outline(ctx: CanvasRenderingContext2D, rect: Rect, color: string
   ctx.strokeRect(left, rect.y + thick / 2 - 0.5, Math.max(2, right - left - 1), Math.max(2, rect.height - thick));
 }
 
-export function drawArrows(ctx: CanvasRenderingContext2D, model: TimelineModel, arrows: readonly Arrow[], ink: Ink): void {
+export function drawArrows(
+  ctx: CanvasRenderingContext2D,
+  model: TimelineModel,
+  arrows: readonly Arrow[],
+  ink: Ink,
+): void {
   for (const arrow of arrows) {
     const from = rectOf(model, arrow.from);
     const to = rectOf(model, arrow.to);
@@ -181,7 +199,11 @@ export function drawArrows(ctx: CanvasRenderingContext2D, model: TimelineModel, 
 }
 
 function encloses(outer: FoundSlice, inner: FoundSlice): boolean {
-  return outer.lane === inner.lane && outer.startNs <= inner.startNs && outer.startNs + outer.durationNs >= inner.startNs + inner.durationNs;
+  return (
+    outer.lane === inner.lane &&
+    outer.startNs <= inner.startNs &&
+    outer.startNs + outer.durationNs >= inner.startNs + inner.durationNs
+  );
 }
 
 function clampX(x: number, width: number): number {
@@ -194,7 +216,14 @@ export function formatCounter(value: number | null, unit: string): string {
   return unit ? `${formatNumber(value)} ${unit}` : formatNumber(value);
 }
 
-export function drawCounter(ctx: CanvasRenderingContext2D, model: TimelineModel, block: Block & { type: "counter" }, y: number, color: string, ink: Ink): void {
+export function drawCounter(
+  ctx: CanvasRenderingContext2D,
+  model: TimelineModel,
+  block: Block & { type: "counter" },
+  y: number,
+  color: string,
+  ink: Ink,
+): void {
   const { view, width } = model;
   const bins = model.counters.get(block.track.id);
   const base = y + block.height - 1;
@@ -234,7 +263,11 @@ export function drawCounter(ctx: CanvasRenderingContext2D, model: TimelineModel,
 }
 
 // The value of a counter at a time, for the tooltip.
-export function counterAt(model: TimelineModel, track: number, ns: number): { min: number | null; max: number | null } | null {
+export function counterAt(
+  model: TimelineModel,
+  track: number,
+  ns: number,
+): { min: number | null; max: number | null } | null {
   const bins = model.counters.get(track);
   if (!bins) return null;
   const i = Math.floor((ns - bins.fromNs) / bins.binNs);

@@ -9,15 +9,42 @@ import { kRowHeight } from "./layout";
 import { Raster } from "./raster";
 
 const kWhite = 0xffffffff;
-const lane: Lane = { id: 0, group: "g", kind: "thread", name: "t", rows: 2, slices: 9, firstNs: 0, lastNs: 1024, busyNs: 1 };
-const block = { type: "lane" as const, key: "l0", y: 0, height: 2 * kRowHeight, rowHeight: kRowHeight, collapsed: false, pinned: false, lane };
+const lane: Lane = {
+  id: 0,
+  group: "g",
+  kind: "thread",
+  name: "t",
+  rows: 2,
+  slices: 9,
+  firstNs: 0,
+  lastNs: 1024,
+  busyNs: 1,
+};
+const block = {
+  type: "lane" as const,
+  key: "l0",
+  y: 0,
+  height: 2 * kRowHeight,
+  rowHeight: kRowHeight,
+  collapsed: false,
+  pinned: false,
+  lane,
+};
 
 // 512 ns over 512 pixels: level 0, tiles of 512 ns.
 function draw(tiles: BuiltTile[], level = 0, highlight = "") {
   const store = new TileStore(1e9, 20);
   store.put(parseTiles(buildTiles(level, tiles, { 1: "one", 2: "two" })));
   const paint = { theme: "light" as const, back: [255, 255, 255] as const, highlight };
-  const frame: SliceFrame = { view: { fromNs: 0, toNs: 512 }, endNs: 1024, maxLevel: 20, width: 512, dpr: 1, paint, measure: (text) => text.length * 6 };
+  const frame: SliceFrame = {
+    view: { fromNs: 0, toNs: 512 },
+    endNs: 1024,
+    maxLevel: 20,
+    width: 512,
+    dpr: 1,
+    paint,
+    measure: (text) => text.length * 6,
+  };
   const raster = new Raster(512, 2 * kRowHeight);
   raster.clear(kWhite);
   const labels: Label[] = [];
@@ -28,7 +55,9 @@ function draw(tiles: BuiltTile[], level = 0, highlight = "") {
 }
 
 test("a slice is drawn in its row, from its start to its end, in its colour", () => {
-  const { at, labels, state } = draw([{ lane: 0, index: 0, slices: [{ startNs: 100, durationNs: 200, name: 1, row: 1 }] }]);
+  const { at, labels, state } = draw([
+    { lane: 0, index: 0, slices: [{ startNs: 100, durationNs: 200, name: 1, row: 1 }] },
+  ]);
   expect(at(100, 1)).toBe(packed(sliceColor(0, "one", "light")));
   expect([at(99, 1), at(300, 1), at(150, 0)]).toEqual([kWhite, kWhite, kWhite]);
   expect(labels.map((label) => [label.x, label.name.text])).toEqual([[100, "one"]]);
@@ -69,13 +98,19 @@ test("a slice that reaches over two tiles has one label", () => {
 });
 
 test("without the tile a coarser one is drawn, and said so", () => {
-  const { at, state } = draw([{ lane: 0, index: 0, runs: [{ startNs: 64, durationNs: 16, name: 1, busy: 0.5, count: 3 }] }], 4);
+  const { at, state } = draw(
+    [{ lane: 0, index: 0, runs: [{ startNs: 64, durationNs: 16, name: 1, busy: 0.5, count: 3 }] }],
+    4,
+  );
   expect(at(70, 0)).not.toBe(kWhite);
   expect(state).toEqual({ missing: true, coarser: true });
 });
 
 test("a search fades what it leaves aside", () => {
-  const slices = [{ startNs: 0, durationNs: 10, name: 1 }, { startNs: 20, durationNs: 10, name: 2 }];
+  const slices = [
+    { startNs: 0, durationNs: 10, name: 1 },
+    { startNs: 20, durationNs: 10, name: 2 },
+  ];
   const { at } = draw([{ lane: 0, index: 0, slices }], 0, "tw");
   expect(at(25, 0)).toBe(packed(sliceColor(0, "two", "light")));
   expect(at(5, 0)).not.toBe(packed(sliceColor(0, "one", "light")));

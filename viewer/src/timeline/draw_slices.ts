@@ -77,7 +77,12 @@ function colorsOf(entry: NameEntry, kind: number, frame: SliceFrame): Uint32Arra
 const kNoName: NameEntry = { text: "", drawn: null, uses: 0 };
 
 // The tiles to draw for a lane, left to right.
-export function stretchesOf(store: TileStore, frame: SliceFrame, lane: { id: number; firstNs: number; lastNs: number }, state: DrawnState): TileStretch[] {
+export function stretchesOf(
+  store: TileStore,
+  frame: SliceFrame,
+  lane: { id: number; firstNs: number; lastNs: number },
+  state: DrawnState,
+): TileStretch[] {
   const level = levelFor(frame.view, frame.width);
   const view = { fromNs: Math.max(frame.view.fromNs, lane.firstNs), toNs: Math.min(frame.view.toNs, lane.lastNs + 1) };
   const out: TileStretch[] = [];
@@ -109,7 +114,8 @@ export function drawLane(
   const top = Math.round(clipTop * dpr);
   const bottom = Math.round(clipBottom * dpr);
   const rowGap = block.rowHeight >= 8 ? Math.round(dpr) : 0;
-  const rowTop = (row: number) => Math.round((y + Math.min(row * block.rowHeight, block.height - block.rowHeight)) * dpr);
+  const rowTop = (row: number) =>
+    Math.round((y + Math.min(row * block.rowHeight, block.height - block.rowHeight)) * dpr);
   const rowPixels = Math.max(1, Math.round(block.rowHeight * dpr) - rowGap);
   const withLabels = block.rowHeight >= kCompactRowHeight;
 
@@ -150,7 +156,8 @@ export function drawLane(
       const left = Math.max(0, x0) / dpr;
       const width = Math.min(raster.width, x1) / dpr - left;
       const middle = y0 / dpr + block.rowHeight / 2;
-      if (width >= kLabelPixels && middle - 5 >= clipTop && middle + 5 <= clipBottom) labels.push({ x: left, y: middle, width, name, small: block.rowHeight < kRowHeight });
+      if (width >= kLabelPixels && middle - 5 >= clipTop && middle + 5 <= clipBottom)
+        labels.push({ x: left, y: middle, width, name, small: block.rowHeight < kRowHeight });
     }
   });
 }
@@ -185,7 +192,14 @@ export interface Hit {
 }
 
 // What lies at a time and row of a lane, give or take `slackNs`. A slice wins over a run, the shorter over the longer.
-export function hitTest(store: TileStore, frame: SliceFrame, lane: { id: number; firstNs: number; lastNs: number }, row: number, atNs: number, slackNs: number): Hit | null {
+export function hitTest(
+  store: TileStore,
+  frame: SliceFrame,
+  lane: { id: number; firstNs: number; lastNs: number },
+  row: number,
+  atNs: number,
+  slackNs: number,
+): Hit | null {
   let best: Hit | null = null;
   let bestDistance = Infinity;
   for (const { tile, fromNs, toNs } of stretchesOf(store, frame, lane, { missing: false, coarser: false })) {
@@ -210,7 +224,8 @@ export function hitTest(store: TileStore, frame: SliceFrame, lane: { id: number;
     }
     if (best) continue;
     for (let i = 0; i < tile.runCount; ++i) {
-      if (tile.runRow[i] !== row || atNs < tile.runStartNs[i] || atNs >= tile.runStartNs[i] + tile.runDurationNs[i]) continue;
+      if (tile.runRow[i] !== row || atNs < tile.runStartNs[i] || atNs >= tile.runStartNs[i] + tile.runDurationNs[i])
+        continue;
       best = {
         type: "run",
         startNs: tile.runStartNs[i],

@@ -27,7 +27,14 @@ export interface InputTarget {
 export class TimelineInput {
   private readonly abort = new AbortController();
   private readonly down = new Set<KeyAction>();
-  private drag: { type: "pan" | "range"; startX: number; lastX: number; lastY: number; moved: boolean; startNs: number } | null = null;
+  private drag: {
+    type: "pan" | "range";
+    startX: number;
+    lastX: number;
+    lastY: number;
+    moved: boolean;
+    startNs: number;
+  } | null = null;
   private pointer: PointerPlace | null = null;
   private lastFrame = 0;
 
@@ -94,7 +101,8 @@ export class TimelineInput {
       this.target.hover(place);
       return;
     }
-    if (!drag.moved && Math.abs(place.x - drag.startX) < kClickPixels && Math.abs(place.y - drag.lastY) < kClickPixels) return;
+    if (!drag.moved && Math.abs(place.x - drag.startX) < kClickPixels && Math.abs(place.y - drag.lastY) < kClickPixels)
+      return;
     drag.moved = true;
     if (drag.type === "range") {
       model.dragging.value = true;
@@ -135,13 +143,21 @@ export class TimelineInput {
       const atNs = xToTime(model.view, model.width, this.place(event).x);
       // A mouse's wheel jumps by a hundred, a pinch by a few.
       const step = Math.max(-120, Math.min(120, event.deltaY * unit));
-      model.setView(zoomView(model.view, Math.exp(-step * (Math.abs(step) < 30 ? 0.012 : 0.004)), atNs, model.lanes.endNs));
+      model.setView(
+        zoomView(model.view, Math.exp(-step * (Math.abs(step) < 30 ? 0.012 : 0.004)), atNs, model.lanes.endNs),
+      );
       return;
     }
     const sideways = event.shiftKey && event.deltaX === 0 ? event.deltaY : event.deltaX;
     if (sideways !== 0 && (event.shiftKey || Math.abs(sideways) > Math.abs(event.deltaY))) {
       event.preventDefault();
-      model.setView(panView(model.view, ((sideways * unit) / model.width) * (model.view.toNs - model.view.fromNs), model.lanes.endNs));
+      model.setView(
+        panView(
+          model.view,
+          ((sideways * unit) / model.width) * (model.view.toNs - model.view.fromNs),
+          model.lanes.endNs,
+        ),
+      );
     }
     this.target.hover(null);
   }
@@ -151,7 +167,8 @@ export class TimelineInput {
     const action = keyAction(event);
     if (!action) return;
     // Arrows belong to whatever else has the focus (tables, the scrolling panel).
-    const elsewhere = event.target instanceof HTMLElement && event.target !== this.canvas && event.target !== document.body;
+    const elsewhere =
+      event.target instanceof HTMLElement && event.target !== this.canvas && event.target !== document.body;
     if (elsewhere && event.key.startsWith("Arrow")) return;
     event.preventDefault();
     this.target.hover(null);
@@ -197,7 +214,7 @@ export class TimelineInput {
       case "previous-step":
         return model.nextStep(-1);
       case "compact":
-        return model.toggleCompact();
+        return model.shown.toggleCompact();
       case "search":
         return this.target.focusSearch();
       case "clear":

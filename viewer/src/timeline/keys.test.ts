@@ -2,7 +2,12 @@ import { expect, test } from "vitest";
 import { isHeld, keyAction } from "./keys";
 
 test("W, A, S and D move as long as they are down, in either case", () => {
-  for (const [key, action] of [["w", "zoom-in"], ["S", "zoom-out"], ["a", "pan-left"], ["D", "pan-right"]] as const) {
+  for (const [key, action] of [
+    ["w", "zoom-in"],
+    ["S", "zoom-out"],
+    ["a", "pan-left"],
+    ["D", "pan-right"],
+  ] as const) {
     expect(keyAction({ key })).toBe(action);
     expect(isHeld(action)).toBe(true);
   }

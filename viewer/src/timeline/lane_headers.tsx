@@ -9,13 +9,24 @@ import type { TimelineModel } from "./model";
 // Only what is near the screen is in the document: traces may have thousands of lanes.
 const kMarginPixels = 400;
 
-export function LaneHeaders(props: { model: TimelineModel; blocks: readonly Block[]; from?: number; to?: number }): JSX.Element {
+export function LaneHeaders(props: {
+  model: TimelineModel;
+  blocks: readonly Block[];
+  from?: number;
+  to?: number;
+}): JSX.Element {
   const { model, blocks, from = -Infinity, to = Infinity } = props;
-  const near = blocks.filter((block) => block.y + block.height >= from - kMarginPixels && block.y <= to + kMarginPixels);
+  const near = blocks.filter(
+    (block) => block.y + block.height >= from - kMarginPixels && block.y <= to + kMarginPixels,
+  );
   return (
     <>
       {near.map((block) => (
-        <div key={block.key} class={`lane-header ${block.type}`} style={{ top: `${block.y}px`, height: `${block.height}px` }}>
+        <div
+          key={block.key}
+          class={`lane-header ${block.type}`}
+          style={{ top: `${block.y}px`, height: `${block.height}px` }}
+        >
           <div class="lane-header-line">
             <Header model={model} block={block} />
           </div>
@@ -69,7 +80,7 @@ function Collapse(props: { model: TimelineModel; blockKey: string; collapsed: bo
       class="icon-button"
       aria-expanded={!collapsed}
       aria-label={`${collapsed ? "Expand" : "Collapse"} ${name}`}
-      onClick={() => model.toggle("collapsed", blockKey)}
+      onClick={() => model.shown.toggle("collapsed", blockKey)}
     >
       {collapsed ? "▸" : "▾"}
     </button>
@@ -85,13 +96,18 @@ function Buttons(props: { model: TimelineModel; blockKey: string; pinned: boolea
         aria-pressed={pinned}
         aria-label={`Pin ${name}`}
         title={pinned ? "Unpin" : "Pin to the top"}
-        onClick={() => model.toggle("pinned", blockKey)}
+        onClick={() => model.shown.toggle("pinned", blockKey)}
       >
         <svg viewBox="0 0 12 12" width="12" height="12" aria-hidden="true">
           <path d="M4 1h4v4l2 2v1H6.5v3h-1V8H2V7l2-2z" fill={pinned ? "currentColor" : "none"} stroke="currentColor" />
         </svg>
       </button>
-      <button class="icon-button" aria-label={`Hide ${name}`} title="Hide" onClick={() => model.toggle("hidden", blockKey)}>
+      <button
+        class="icon-button"
+        aria-label={`Hide ${name}`}
+        title="Hide"
+        onClick={() => model.shown.toggle("hidden", blockKey)}
+      >
         ✕
       </button>
     </span>

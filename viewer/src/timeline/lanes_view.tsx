@@ -60,7 +60,7 @@ export function LanesView(props: { model: TimelineModel; focusSearch: () => void
     };
 
     const under = (place: PointerPlace): UnderPointer | null => {
-      const { pinned, pinnedHeight, scrolled } = model.layout.value;
+      const { pinned, pinnedHeight, scrolled } = model.shown.layout.value;
       const y = place.y - kRulerHeight;
       if (y < 0) return null;
       const inPinned = y < pinnedHeight;
@@ -77,7 +77,10 @@ export function LanesView(props: { model: TimelineModel; focusSearch: () => void
     const input = new TimelineInput(canvas.current!, model, {
       hover(place) {
         const next = place && under(place);
-        const changed = next?.hit?.startNs !== hover?.hit?.startNs || next?.hit?.row !== hover?.hit?.row || next?.block !== hover?.block;
+        const changed =
+          next?.hit?.startNs !== hover?.hit?.startNs ||
+          next?.hit?.row !== hover?.hit?.row ||
+          next?.block !== hover?.block;
         hover = next;
         tip.value = next && place ? tipFor(model, next, place) : null;
         cursor.value = next?.hit ? "pointer" : "";
@@ -89,7 +92,14 @@ export function LanesView(props: { model: TimelineModel; focusSearch: () => void
           model.select(null);
         } else if (at.hit.type === "slice") {
           const { hit } = at;
-          model.select({ ref: refText(hit.ref), lane: at.block.lane.id, row: hit.row, name: hit.name, startNs: hit.startNs, durationNs: hit.durationNs });
+          model.select({
+            ref: refText(hit.ref),
+            lane: at.block.lane.id,
+            row: hit.row,
+            name: hit.name,
+            startNs: hit.startNs,
+            durationNs: hit.durationNs,
+          });
         } else {
           // Too short to be told apart: look closer.
           model.setView(fitView(at.hit.startNs, at.hit.durationNs, model.lanes.endNs, 2), { animate: true });
@@ -97,7 +107,8 @@ export function LanesView(props: { model: TimelineModel; focusSearch: () => void
       },
       // Of what the first click hit: the panel that it opened may have moved things since.
       doubleClick() {
-        if (clicked?.hit) model.setView(fitView(clicked.hit.startNs, clicked.hit.durationNs, model.lanes.endNs), { animate: true });
+        if (clicked?.hit)
+          model.setView(fitView(clicked.hit.startNs, clicked.hit.durationNs, model.lanes.endNs), { animate: true });
       },
       focusSearch,
       scrollBy(pixels) {
@@ -132,7 +143,7 @@ export function LanesView(props: { model: TimelineModel; focusSearch: () => void
     };
   }, [model]);
 
-  const layout = model.layout.value;
+  const layout = model.shown.layout.value;
   const top = kRulerHeight + layout.pinnedHeight;
   // In steps: headers are drawn again now and then, not with every pixel.
   const scroll = Math.floor(model.scrollY.value / 200) * 200;
@@ -192,12 +203,22 @@ function tipFor(model: TimelineModel, { block, hit, atNs }: UnderPointer, place:
     const value = counterAt(model, block.track.id, atNs);
     if (!value) return null;
     const { unit } = block.track;
-    const text = value.min === value.max ? formatCounter(value.max, unit) : `${formatCounter(value.min, unit)} to ${formatCounter(value.max, unit)}`;
+    const text =
+      value.min === value.max
+        ? formatCounter(value.max, unit)
+        : `${formatCounter(value.min, unit)} to ${formatCounter(value.max, unit)}`;
     return { ...at, title: block.track.name, lines: [["", text]] };
   }
   if (!hit) return null;
   if (hit.type === "slice") {
-    return { ...at, title: hit.name, lines: [["", `${formatDuration(hit.durationNs)}, ${kindLabel(hit.kind)}`], ["at", formatDuration(hit.startNs)]] };
+    return {
+      ...at,
+      title: hit.name,
+      lines: [
+        ["", `${formatDuration(hit.durationNs)}, ${kindLabel(hit.kind)}`],
+        ["at", formatDuration(hit.startNs)],
+      ],
+    };
   }
   const lines: [string, string][] = [
     ["", `in ${formatDuration(hit.durationNs)}, busy ${formatShare(hit.busy)}`],

@@ -6,8 +6,14 @@ const later = <T>(value: T, ms: number) => new Promise<T>((resolve) => setTimeou
 test("only the last of several questions is heard", async () => {
   const heard: string[] = [];
   const latest = new Latest(() => {});
-  const slow = latest.ask(() => later("slow", 20), (answer) => heard.push(answer));
-  const quick = latest.ask(() => later("quick", 1), (answer) => heard.push(answer));
+  const slow = latest.ask(
+    () => later("slow", 20),
+    (answer) => heard.push(answer),
+  );
+  const quick = latest.ask(
+    () => later("quick", 1),
+    (answer) => heard.push(answer),
+  );
   await Promise.all([slow, quick]);
   expect(heard).toEqual(["quick"]);
 });
@@ -15,8 +21,16 @@ test("only the last of several questions is heard", async () => {
 test("a question that is replaced while it waits is never asked", async () => {
   let asked = 0;
   const latest = new Latest(() => {});
-  const first = latest.ask(async () => ++asked, () => {}, 10);
-  const second = latest.ask(async () => ++asked, () => {}, 10);
+  const first = latest.ask(
+    async () => ++asked,
+    () => {},
+    10,
+  );
+  const second = latest.ask(
+    async () => ++asked,
+    () => {},
+    10,
+  );
   await Promise.all([first, second]);
   expect(asked).toBe(1);
 });

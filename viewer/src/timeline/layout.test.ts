@@ -1,8 +1,30 @@
 import { expect, test } from "vitest";
 import type { Lane, Lanes } from "../data/types";
-import { blockAt, collapsedAtFirst, compactAtFirst, kCollapsedHeight, kCompactRowHeight, kCounterHeight, kGroupHeight, kRowHeight, type LaneOptions, layOut, placeOf } from "./layout";
+import {
+  blockAt,
+  collapsedAtFirst,
+  compactAtFirst,
+  kCollapsedHeight,
+  kCompactRowHeight,
+  kCounterHeight,
+  kGroupHeight,
+  kRowHeight,
+  type LaneOptions,
+  layOut,
+  placeOf,
+} from "./layout";
 
-const lane = (id: number, group: string, name: string, rows: number): Lane => ({ id, group, kind: "thread", name, rows, slices: 1, firstNs: 0, lastNs: 9, busyNs: 1 });
+const lane = (id: number, group: string, name: string, rows: number): Lane => ({
+  id,
+  group,
+  kind: "thread",
+  name,
+  rows,
+  slices: 1,
+  firstNs: 0,
+  lastNs: 9,
+  busyNs: 1,
+});
 const lanes: Lanes = {
   endNs: 10,
   lanes: [lane(0, "python (1)", "main", 3), lane(1, "python (1)", "worker", 1), lane(2, "GPU 0", "stream 7", 2)],
@@ -39,7 +61,13 @@ test("a pinned lane leaves its group for the strip at the top, and its empty gro
 });
 
 test("hidden and filtered lanes are left out; the filter looks at groups, too", () => {
-  expect(keys(layOut(lanes, { ...plain, hidden: new Set(["l0"]) }).scrolled)).toEqual(["gpython (1)", "l1", "gGPU 0", "l2", "c0"]);
+  expect(keys(layOut(lanes, { ...plain, hidden: new Set(["l0"]) }).scrolled)).toEqual([
+    "gpython (1)",
+    "l1",
+    "gGPU 0",
+    "l2",
+    "c0",
+  ]);
   expect(keys(layOut(lanes, { ...plain, filter: "gpu STREAM" }).scrolled)).toEqual(["gGPU 0", "l2"]);
 });
 

@@ -24,7 +24,16 @@ export interface LaneOptions {
 
 export type Block =
   | { type: "group"; key: string; y: number; height: number; name: string; collapsed: boolean; lanes: number }
-  | { type: "lane"; key: string; y: number; height: number; rowHeight: number; collapsed: boolean; pinned: boolean; lane: Lane }
+  | {
+      type: "lane";
+      key: string;
+      y: number;
+      height: number;
+      rowHeight: number;
+      collapsed: boolean;
+      pinned: boolean;
+      lane: Lane;
+    }
   | { type: "counter"; key: string; y: number; height: number; pinned: boolean; track: CounterTrack };
 
 export interface Layout {
@@ -55,7 +64,9 @@ export function compactAtFirst(lanes: Lanes): boolean {
 export function collapsedAtFirst(lanes: Lanes): Set<string> {
   const threads = lanes.lanes.filter((lane) => lane.kind === "thread");
   const most = Math.max(0, ...threads.map((lane) => lane.slices));
-  const quiet = compactAtFirst(lanes) ? threads.filter((lane) => lane.rows > 2 && lane.slices * kQuietTimes < most) : [];
+  const quiet = compactAtFirst(lanes)
+    ? threads.filter((lane) => lane.rows > 2 && lane.slices * kQuietTimes < most)
+    : [];
   return new Set(quiet.map((lane) => laneKey(lane.id)));
 }
 
@@ -66,7 +77,10 @@ export function layOut(lanes: Lanes, options: LaneOptions): Layout {
   const scrolled: Block[] = [];
 
   let pinnedHeight = 0;
-  for (const block of [...lanes.lanes.map((l) => laneBlock(l, options, 0)), ...lanes.counters.map((c) => counterBlock(c, true, 0))]) {
+  for (const block of [
+    ...lanes.lanes.map((l) => laneBlock(l, options, 0)),
+    ...lanes.counters.map((c) => counterBlock(c, true, 0)),
+  ]) {
     if (!options.pinned.has(block.key) || options.hidden.has(block.key)) continue;
     block.y = pinnedHeight;
     pinnedHeight += block.height + kLaneGap;
@@ -75,9 +89,15 @@ export function layOut(lanes: Lanes, options: LaneOptions): Layout {
 
   let y = 0;
   for (const name of groupNames(lanes)) {
-    const own = lanes.lanes.filter((lane) => lane.group === name && !options.pinned.has(laneKey(lane.id)) && shown(laneKey(lane.id), name, lane.name));
+    const own = lanes.lanes.filter(
+      (lane) =>
+        lane.group === name && !options.pinned.has(laneKey(lane.id)) && shown(laneKey(lane.id), name, lane.name),
+    );
     const tracks = lanes.counters.filter(
-      (track) => track.group === name && !options.pinned.has(counterKey(track.id)) && shown(counterKey(track.id), name, track.name),
+      (track) =>
+        track.group === name &&
+        !options.pinned.has(counterKey(track.id)) &&
+        shown(counterKey(track.id), name, track.name),
     );
     if (own.length + tracks.length === 0) continue;
     const collapsed = options.collapsed.has(groupKey(name));
@@ -134,7 +154,11 @@ export function blockAt(blocks: readonly Block[], y: number): Block | undefined 
 }
 
 // Where a slice of a lane lies; in the middle of its group's heading where the group is closed. Null: not shown.
-export function placeOf(layout: Layout, lane: Lane, row: number): { y: number; height: number; pinned: boolean } | null {
+export function placeOf(
+  layout: Layout,
+  lane: Lane,
+  row: number,
+): { y: number; height: number; pinned: boolean } | null {
   for (const blocks of [layout.pinned, layout.scrolled]) {
     for (const block of blocks) {
       if (block.type === "lane" && block.lane.id === lane.id) {

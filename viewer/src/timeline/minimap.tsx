@@ -29,7 +29,11 @@ export function minimapWish(model: TimelineModel): TileWish {
   const known = wishes.get(model);
   if (known) return known;
   const level = model.rootLevel(kPixels);
-  const wish = { level, ...visibleTiles({ fromNs: 0, toNs: model.lanes.endNs }, level, model.lanes.endNs), lanes: lanesOf(model) };
+  const wish = {
+    level,
+    ...visibleTiles({ fromNs: 0, toNs: model.lanes.endNs }, level, model.lanes.endNs),
+    lanes: lanesOf(model),
+  };
   wishes.set(model, wish);
   return wish;
 }
@@ -62,7 +66,7 @@ export function Minimap(props: { model: TimelineModel }): JSX.Element {
       if (scheduled === 0) scheduled = requestAnimationFrame(draw);
     };
     const stop = effect(() => {
-      model.viewChanged.value, model.search.value, model.tilesChanged.value, theme.value;
+      (model.viewChanged.value, model.search.value, model.tilesChanged.value, theme.value);
       schedule();
     });
     const resize = new ResizeObserver(schedule);
@@ -136,8 +140,16 @@ function paint(model: TimelineModel, width: number, height: number, dpr: number)
         const x1 = Math.max(x0 + 1, Math.floor((startNs + durationNs) * scale));
         raster.fill(x0, y, x1, y + line - (line > 3 ? 1 : 0), colorsOf(kind, name)[fade]);
       };
-      for (let i = 0; i < tile.runCount; ++i) bar(tile.runStartNs[i], tile.runDurationNs[i], tile.runKind[i], tile.runName[i], 6 + Math.round(9 * Math.min(1, tile.runBusy[i])));
-      for (let i = 0; i < tile.sliceCount; ++i) bar(tile.startNs[i], tile.durationNs[i], tile.kind[i], tile.name[i], kFadeSteps);
+      for (let i = 0; i < tile.runCount; ++i)
+        bar(
+          tile.runStartNs[i],
+          tile.runDurationNs[i],
+          tile.runKind[i],
+          tile.runName[i],
+          6 + Math.round(9 * Math.min(1, tile.runBusy[i])),
+        );
+      for (let i = 0; i < tile.sliceCount; ++i)
+        bar(tile.startNs[i], tile.durationNs[i], tile.kind[i], tile.name[i], kFadeSteps);
     }
   });
   return raster;

@@ -2,7 +2,7 @@
 //
 // What changes with every frame (view, hover) is plain and followed by `requestDraw`; what components show is a signal.
 
-import { computed, effect, signal, untracked } from "@preact/signals";
+import { effect, signal, untracked } from "@preact/signals";
 import type { TimelinePlace } from "../app/actions";
 import type { TraceClient } from "../data/client";
 import { StoredSource } from "../data/source";
@@ -13,9 +13,21 @@ import type { FoundSlice, Gap, Lane, Lanes, Report, SearchAnswer, SliceDetail } 
 import { formatDuration } from "../format";
 import { CounterLoader } from "./counter_loader";
 import { Latest } from "./latest";
-import { collapsedAtFirst, compactAtFirst, groupKey, laneKey, type LaneOptions, layOut, placeOf } from "./layout";
+import { placeOf } from "./layout";
+import { ShownLanes } from "./shown_lanes";
 import { kWholeTrace, type TimelineUrl } from "./timeline_url";
-import { betweenViews, clampView, fitView, levelFor, panView, resizedView, revealView, type View, visibleTiles, zoomView } from "./view";
+import {
+  betweenViews,
+  clampView,
+  fitView,
+  levelFor,
+  panView,
+  resizedView,
+  revealView,
+  type View,
+  visibleTiles,
+  zoomView,
+} from "./view";
 
 const kTileBudgetBytes = 48 << 20;
 const kSearchBins = 512;
@@ -56,8 +68,7 @@ export class TimelineModel {
   readonly gap = signal<Gap | null>(null);
   readonly searchText = signal("");
   readonly search = signal<SearchAnswer | null>(null);
-  readonly options = signal<LaneOptions>({ filter: "", hidden: new Set(), pinned: new Set(), collapsed: new Set(), compact: false });
-  readonly layout = computed(() => layOut(this.lanes, this.options.value));
+  readonly shown: ShownLanes;
   readonly error = signal<string | null>(null);
   readonly coarse = signal(false); // a report without finer tiles for what is on the screen
 
@@ -78,7 +89,7 @@ export class TimelineModel {
     private readonly animate: boolean,
   ) {
     for (const lane of lanes.lanes) this.laneOf.set(lane.id, lane);
-    this.options.value = { ...this.options.value, compact: compactAtFirst(lanes), collapsed: collapsedAtFirst(lanes) };
+    this.shown = new ShownLanes(lanes);
     this.view = clampView({ fromNs: 0, toNs: lanes.endNs }, lanes.endNs);
     const rootLevel = this.rootLevel(1024);
     this.maxLevel = rootLevel + 4;
@@ -98,7 +109,13 @@ export class TimelineModel {
     this.disposers.push(
       effect(() => {
         // Everything that the canvas shows.
-        this.layout.value, this.selected.value, this.detail.value, this.range.value, this.search.value, this.searchText.value, this.gap.value;
+        (this.shown.layout.value,
+          this.selected.value,
+          this.detail.value,
+          this.range.value,
+          this.search.value,
+          this.searchText.value,
+          this.gap.value);
         this.requestDraw();
       }),
     );
@@ -125,7 +142,10 @@ export class TimelineModel {
     if (!this.loader) return;
     const level = levelFor(this.view, this.width);
     const { first, last } = visibleTiles(this.view, level, this.lanes.endNs);
-    const around = { first: Math.max(0, first - 1), last: visibleTiles({ fromNs: 0, toNs: (last + 2) * 512 * 2 ** level }, level, this.lanes.endNs).last };
+    const around = {
+      first: Math.max(0, first - 1),
+      last: visibleTiles({ fromNs: 0, toNs: (last + 2) * 512 * 2 ** level }, level, this.lanes.endNs).last,
+    };
     this.loader.want([minimap, { level, first, last, lanes }, { level, ...around, lanes }]);
   }
 
@@ -195,7 +215,8 @@ export class TimelineModel {
   fit(): void {
     const place = this.range.value ?? null;
     const slice = this.selected.value;
-    if (place) this.setView(fitView(place.fromNs, place.toNs - place.fromNs, this.lanes.endNs, 0.05), { animate: true });
+    if (place)
+      this.setView(fitView(place.fromNs, place.toNs - place.fromNs, this.lanes.endNs, 0.05), { animate: true });
     else if (slice) {
       this.setView(fitView(slice.startNs, slice.durationNs, this.lanes.endNs), { animate: true });
       this.scrollToRow(slice.lane, slice.row);
@@ -217,23 +238,12 @@ export class TimelineModel {
   private scrollToRow(laneId: number, row: number): void {
     const lane = this.laneOf.get(laneId);
     if (!lane) return;
-    this.showLane(lane);
-    const at = placeOf(this.layout.value, lane, row);
+    this.shown.reveal(lane);
+    const at = placeOf(this.shown.layout.value, lane, row);
     if (!at || at.pinned) return;
     const top = this.scrollY.value;
-    const room = this.height - kRulerHeight - this.layout.value.pinnedHeight;
+    const room = this.height - kRulerHeight - this.shown.layout.value.pinnedHeight;
     if (at.y < top + 10 || at.y + at.height > top + room - 10) this.scrollTo(Math.max(0, at.y - room / 3));
-  }
-
-  // A slice that one jumps to is never on a hidden, collapsed or filtered lane.
-  private showLane(lane: Lane): void {
-    const { hidden, filter, collapsed } = this.options.value;
-    const keys = [laneKey(lane.id), groupKey(lane.group)];
-    if (placeOf(this.layout.value, lane, 0) && !keys.some((key) => collapsed.has(key))) return;
-    const without = (set: ReadonlySet<string>) => new Set([...set].filter((key) => !keys.includes(key)));
-    const opened = { ...this.options.value, hidden: without(hidden), collapsed: without(collapsed) };
-    const passes = placeOf(layOut(this.lanes, opened), lane, 0) !== null;
-    this.options.value = { ...opened, filter: passes ? filter : "" };
   }
 
   // ---- Selecting
@@ -271,7 +281,10 @@ export class TimelineModel {
   }
 
   setRange(range: Range | null): void {
-    this.range.value = range && { fromNs: Math.max(0, Math.min(range.fromNs, range.toNs)), toNs: Math.min(this.lanes.endNs, Math.max(range.fromNs, range.toNs)) };
+    this.range.value = range && {
+      fromNs: Math.max(0, Math.min(range.fromNs, range.toNs)),
+      toNs: Math.min(this.lanes.endNs, Math.max(range.fromNs, range.toNs)),
+    };
   }
 
   markSelection(): void {
@@ -332,7 +345,8 @@ export class TimelineModel {
     const start = inView ? slice.startNs : direction < 0 ? toNs : fromNs;
     // Round the end, as every search does.
     const otherEnd = direction > 0 ? -1 : this.lanes.endNs + 1;
-    const ask = (from: number, signal: AbortSignal) => this.trace.find(text, { ...options, fromNs: from, direction }, signal);
+    const ask = (from: number, signal: AbortSignal) =>
+      this.trace.find(text, { ...options, fromNs: from, direction }, signal);
     await this.jumpAsked.ask(
       async (signal) => (await ask(start, signal)) ?? (direction === 0 ? null : await ask(otherEnd, signal)),
       (found) => {
@@ -391,13 +405,17 @@ export class TimelineModel {
   // The step in the middle of the screen.
   currentStep(): number | null {
     const middle = (this.target.fromNs + this.target.toNs) / 2;
-    return this.lanes.steps.find((step) => middle >= step.startNs && middle < step.startNs + step.durationNs)?.number ?? null;
+    return (
+      this.lanes.steps.find((step) => middle >= step.startNs && middle < step.startNs + step.durationNs)?.number ?? null
+    );
   }
 
   nextStep(direction: 1 | -1): void {
     const { steps } = this.lanes;
     const middle = (this.target.fromNs + this.target.toNs) / 2;
-    const after = steps.filter((step) => (direction > 0 ? step.startNs > middle : step.startNs + step.durationNs <= middle));
+    const after = steps.filter((step) =>
+      direction > 0 ? step.startNs > middle : step.startNs + step.durationNs <= middle,
+    );
     const to = direction > 0 ? after[0] : after[after.length - 1];
     if (to) this.showStep(to.number);
   }
@@ -423,30 +441,9 @@ export class TimelineModel {
     this.error.value = error instanceof Error ? error.message : String(error);
   }
 
-  // ---- Lanes
-
-  toggle(set: "hidden" | "pinned" | "collapsed", key: string): void {
-    const next = new Set(this.options.value[set]);
-    if (!next.delete(key)) next.add(key);
-    this.options.value = { ...this.options.value, [set]: next };
-  }
-
-  setFilter(filter: string): void {
-    this.options.value = { ...this.options.value, filter };
-  }
-
-  toggleCompact(): void {
-    this.options.value = { ...this.options.value, compact: !this.options.value.compact };
-  }
-
-  showAll(): void {
-    this.options.value = { ...this.options.value, hidden: new Set(), filter: "" };
-  }
-
   // ---- Links
 
   toUrl(): TimelineUrl {
-    const { compact, collapsed } = this.options.value;
     const { fromNs, toNs } = this.target;
     const whole = clampView({ fromNs: 0, toNs: this.lanes.endNs }, this.lanes.endNs);
     const isWhole = fromNs === whole.fromNs && toNs === whole.toNs;
@@ -456,16 +453,12 @@ export class TimelineModel {
       selected: this.selected.value?.ref ?? "",
       range: this.range.value,
       search: this.searchText.value,
-      ...this.options.value,
-      compact: compact === compactAtFirst(this.lanes) ? null : compact,
-      collapsed: sameKeys(collapsed, collapsedAtFirst(this.lanes)) ? null : collapsed,
+      ...this.shown.toUrl(),
     };
   }
 
   fromUrl(url: TimelineUrl): void {
-    const { filter, hidden, pinned } = url;
-    const collapsed = url.collapsed ?? collapsedAtFirst(this.lanes);
-    this.options.value = { filter, hidden, pinned, collapsed, compact: url.compact ?? compactAtFirst(this.lanes) };
+    this.shown.fromUrl(url);
     this.setView(url.view ?? { fromNs: 0, toNs: this.lanes.endNs });
     this.setRange(url.range);
     this.setSearch(url.search);
@@ -473,8 +466,4 @@ export class TimelineModel {
     else if (url.selected !== this.selected.value?.ref) void this.selectRef(url.selected, false);
     this.scrollTo(url.scroll);
   }
-}
-
-function sameKeys(a: ReadonlySet<string>, b: ReadonlySet<string>): boolean {
-  return a.size === b.size && [...a].every((key) => b.has(key));
 }

@@ -2,7 +2,18 @@
 
 import { cssColor, type Theme } from "../app/theme";
 import { kLabelColors, parseHex, packed, type Rgb } from "./colors";
-import { drawArrows, drawCounter, drawLabels, drawRange, drawRuler, drawStepLines, type Ink, kLabelFont, outline, rectOf } from "./draw_overlay";
+import {
+  drawArrows,
+  drawCounter,
+  drawLabels,
+  drawRange,
+  drawRuler,
+  drawStepLines,
+  type Ink,
+  kLabelFont,
+  outline,
+  rectOf,
+} from "./draw_overlay";
 import { drawLane, type DrawnState, type Label, type SliceFrame, type SlicePaint } from "./draw_slices";
 import type { Block } from "./layout";
 import { kRulerHeight, type TimelineModel } from "./model";
@@ -44,11 +55,12 @@ export class Painter {
       this.canvas.width = pixelWidth;
       this.canvas.height = pixelHeight;
     }
-    if (!this.raster || this.raster.width !== pixelWidth || this.raster.height !== pixelHeight) this.raster = new Raster(pixelWidth, pixelHeight);
+    if (!this.raster || this.raster.width !== pixelWidth || this.raster.height !== pixelHeight)
+      this.raster = new Raster(pixelWidth, pixelHeight);
     const ink = this.inkFor(theme);
     const back = parseHex(ink.bg);
     const frame = (this.frame = this.frameFor(theme, back, dpr));
-    const layout = model.layout.value;
+    const layout = model.shown.layout.value;
     const state: DrawnState = { missing: false, coarser: false };
     const labels: Label[] = [];
     const counters: [Block & { type: "counter" }, number][] = [];
@@ -135,7 +147,8 @@ export class Painter {
   private frameFor(theme: Theme, back: Rgb, dpr: number): SliceFrame {
     const { model, ctx } = this;
     const highlight = model.searchText.value.toLowerCase();
-    if (!this.paint || this.paint.theme !== theme || this.paint.highlight !== highlight) this.paint = { theme, back, highlight };
+    if (!this.paint || this.paint.theme !== theme || this.paint.highlight !== highlight)
+      this.paint = { theme, back, highlight };
     const measure = (text: string) => {
       const before = ctx.font;
       ctx.font = kLabelFont;
@@ -143,7 +156,15 @@ export class Painter {
       ctx.font = before;
       return width;
     };
-    return { view: model.view, endNs: model.lanes.endNs, maxLevel: model.maxLevel, width: model.width, dpr, paint: this.paint, measure };
+    return {
+      view: model.view,
+      endNs: model.lanes.endNs,
+      maxLevel: model.maxLevel,
+      width: model.width,
+      dpr,
+      paint: this.paint,
+      measure,
+    };
   }
 
   private inkFor(theme: Theme): Ink {
@@ -168,6 +189,7 @@ export class Painter {
   private reportCoarse(state: DrawnState): void {
     const { model } = this;
     const coarse = state.coarser && model.stored;
-    if (coarse !== model.coarse.value) window.setTimeout(() => (model.coarse.value = coarse), coarse ? kMissingDelayMs : 0);
+    if (coarse !== model.coarse.value)
+      window.setTimeout(() => (model.coarse.value = coarse), coarse ? kMissingDelayMs : 0);
   }
 }

@@ -43,7 +43,12 @@ export function Section(props: { title: string; onClose?: () => void; children: 
       <header>
         <h2>{props.title}</h2>
         {props.onClose && (
-          <button class="icon-button" aria-label={`Close ${props.title.toLowerCase()}`} title="Close (Esc)" onClick={props.onClose}>
+          <button
+            class="icon-button"
+            aria-label={`Close ${props.title.toLowerCase()}`}
+            title="Close (Esc)"
+            onClick={props.onClose}
+          >
             ✕
           </button>
         )}
@@ -84,7 +89,10 @@ function SlicePanel(props: { model: TimelineModel; slice: FoundSlice; detail: Sl
   ];
   if (detail) {
     if (detail.selfNs !== null && detail.childCount > 0) rows.push(["Self time", formatDuration(detail.selfNs)]);
-    rows.push(["Kind", detail.category && detail.category !== detail.kind ? `${detail.kind} (${detail.category})` : detail.kind]);
+    rows.push([
+      "Kind",
+      detail.category && detail.category !== detail.kind ? `${detail.kind} (${detail.category})` : detail.kind,
+    ]);
     if (detail.step !== null) rows.push(["Step", <StepLink model={model} step={detail.step} />]);
     if (detail.module) rows.push(["Module", <span class="mono">{detail.module}</span>]);
   }
@@ -157,7 +165,12 @@ function SameName(props: { model: TimelineModel; detail: SliceDetail }): JSX.Ele
         ]}
       />
       <div class="toolbar">
-        <button class="button" disabled={!previous} onClick={() => model.sameName(-1)} title="Previous of this name ([)">
+        <button
+          class="button"
+          disabled={!previous}
+          onClick={() => model.sameName(-1)}
+          title="Previous of this name ([)"
+        >
           ‹ Previous
         </button>
         <button class="button" disabled={!next} onClick={() => model.sameName(1)} title="Next of this name (])">

@@ -23,7 +23,9 @@ export function RangePanel(props: { model: TimelineModel; range: Range; report: 
         ]}
       />
       {!report && <p class="muted">{model.stored ? kNotStored : "Adding up…"}</p>}
-      {report?.tables.map((table) => <RangeTable key={table.name} model={model} table={table} />)}
+      {report?.tables.map((table) => (
+        <RangeTable key={table.name} model={model} table={table} />
+      ))}
       {report?.notes.map((note) => (
         <p key={note} class="muted">
           {note}
@@ -39,7 +41,9 @@ function RangeTable(props: { model: TimelineModel; table: Table }): JSX.Element 
   if (table.rows.length === 0) return null;
   const rows = all ? table.rows : table.rows.slice(0, kFewRows);
   const left = kLeftOut[table.name] ?? [];
-  const columns = table.columns.map((column, at) => ({ ...column, at })).filter((column) => !left.includes(column.name));
+  const columns = table.columns
+    .map((column, at) => ({ ...column, at }))
+    .filter((column) => !left.includes(column.name));
   return (
     <>
       <h3>{table.title || table.name}</h3>
@@ -62,7 +66,10 @@ function RangeTable(props: { model: TimelineModel; table: Table }): JSX.Element 
                   return (
                     <td key={name} class={kind === "text" ? "" : "number"} title={text}>
                       {name === "name" && table.name === "names" ? (
-                        <button class="link slice-link" onClick={() => void model.find(String(row[at]), 1, { exact: true })}>
+                        <button
+                          class="link slice-link"
+                          onClick={() => void model.find(String(row[at]), 1, { exact: true })}
+                        >
                           {text}
                         </button>
                       ) : (

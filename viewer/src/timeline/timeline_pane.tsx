@@ -67,7 +67,11 @@ function Timeline(props: PaneProps & { lanes: Lanes }): JSX.Element {
 function useLink(model: TimelineModel): void {
   useEffect(() => {
     const textOf = (keys: Readonly<Record<string, string | null>>) =>
-      formatFragment(Object.fromEntries(Object.entries(keys).filter(([key, value]) => key.startsWith("timeline.") && value)) as Record<string, string>);
+      formatFragment(
+        Object.fromEntries(
+          Object.entries(keys).filter(([key, value]) => key.startsWith("timeline.") && value),
+        ) as Record<string, string>,
+      );
     let written = "";
     let timer = 0;
     const write = () => {
@@ -89,7 +93,12 @@ function useLink(model: TimelineModel): void {
       void model.open(place);
     });
     const stopWriting = effect(() => {
-      model.viewChanged.value, model.scrollY.value, model.selected.value, model.range.value, model.searchText.value, model.options.value;
+      (model.viewChanged.value,
+        model.scrollY.value,
+        model.selected.value,
+        model.range.value,
+        model.searchText.value,
+        model.shown.options.value);
       window.clearTimeout(timer);
       timer = window.setTimeout(write, kUrlDelayMs);
     });

@@ -16,7 +16,10 @@ const state: TimelineUrl = {
 };
 
 const through = (url: TimelineUrl) => {
-  const keys = Object.fromEntries(Object.entries(toUrlKeys(url)).filter(([, value]) => value)) as Record<string, string>;
+  const keys = Object.fromEntries(Object.entries(toUrlKeys(url)).filter(([, value]) => value)) as Record<
+    string,
+    string
+  >;
   return fromUrlKeys(parseFragment(formatFragment(keys)));
 };
 
@@ -25,7 +28,18 @@ test("a link brings the whole view back", () => {
 });
 
 test("the plain view needs no keys", () => {
-  const plain: TimelineUrl = { view: null, scroll: 0, selected: "", range: null, search: "", filter: "", hidden: new Set(), pinned: new Set(), collapsed: null, compact: null };
+  const plain: TimelineUrl = {
+    view: null,
+    scroll: 0,
+    selected: "",
+    range: null,
+    search: "",
+    filter: "",
+    hidden: new Set(),
+    pinned: new Set(),
+    collapsed: null,
+    compact: null,
+  };
   expect(Object.values(toUrlKeys(plain)).every((value) => value === null)).toBe(true);
   expect(through(plain)).toEqual(plain);
 });
@@ -35,7 +49,12 @@ test("nothing collapsed is another view than the first one", () => {
 });
 
 test("nonsense in a link is as if it were not there", () => {
-  const url = fromUrlKeys({ "timeline.view": "9:3", "timeline.sel": "../secret", "timeline.y": "-5", "timeline.range": "a:b" });
+  const url = fromUrlKeys({
+    "timeline.view": "9:3",
+    "timeline.sel": "../secret",
+    "timeline.y": "-5",
+    "timeline.range": "a:b",
+  });
   expect(url).toMatchObject({ view: null, selected: "", scroll: 0, range: null });
 });
 

@@ -29,11 +29,20 @@ export function Toolbar(props: { model: TimelineModel; searchField: RefObject<HT
         <button class="button" title="Fit the range or selection, else the whole trace (F)" onClick={() => model.fit()}>
           Fit
         </button>
-        <button class="button" title="Show the whole trace" onClick={() => model.setView({ fromNs: 0, toNs: model.lanes.endNs }, { animate: true })}>
+        <button
+          class="button"
+          title="Show the whole trace"
+          onClick={() => model.setView({ fromNs: 0, toNs: model.lanes.endNs }, { animate: true })}
+        >
           All
         </button>
       </span>
-      <button class="button" aria-pressed={model.options.value.compact} title="Lower rows (V)" onClick={() => model.toggleCompact()}>
+      <button
+        class="button"
+        aria-pressed={model.shown.options.value.compact}
+        title="Lower rows (V)"
+        onClick={() => model.shown.toggleCompact()}
+      >
         Compact
       </button>
       <span class="timeline-spacer" />
@@ -43,8 +52,8 @@ export function Toolbar(props: { model: TimelineModel; searchField: RefObject<HT
         type="search"
         placeholder="Filter lanes"
         aria-label="Filter lanes by name"
-        value={model.options.value.filter}
-        onInput={(event) => model.setFilter(event.currentTarget.value)}
+        value={model.shown.options.value.filter}
+        onInput={(event) => model.shown.setFilter(event.currentTarget.value)}
       />
       <HiddenLanes model={model} />
     </div>
@@ -165,10 +174,10 @@ function Shown(props: { model: TimelineModel }): JSX.Element {
 
 function HiddenLanes(props: { model: TimelineModel }): JSX.Element | null {
   const { model } = props;
-  const { hiddenCount } = model.layout.value;
-  if (hiddenCount === 0 && model.options.value.filter === "") return null;
+  const { hiddenCount } = model.shown.layout.value;
+  if (hiddenCount === 0 && model.shown.options.value.filter === "") return null;
   return (
-    <button class="button" onClick={() => model.showAll()}>
+    <button class="button" onClick={() => model.shown.showAll()}>
       {hiddenCount > 0 ? `Show ${hiddenCount} hidden` : "Show all"}
     </button>
   );

@@ -1,5 +1,18 @@
 import { expect, test } from "vitest";
-import { betweenViews, clampView, fitView, levelFor, panView, resizedView, revealView, rulerStepNs, timeToX, visibleTiles, xToTime, zoomView } from "./view";
+import {
+  betweenViews,
+  clampView,
+  fitView,
+  levelFor,
+  panView,
+  resizedView,
+  revealView,
+  rulerStepNs,
+  timeToX,
+  visibleTiles,
+  xToTime,
+  zoomView,
+} from "./view";
 
 const kEnd = 1_000_000;
 const view = { fromNs: 200_000, toNs: 600_000 };

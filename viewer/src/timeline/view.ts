@@ -34,7 +34,10 @@ export function clampView(view: View, endNs: number): View {
 
 // `factor` above one looks closer; `atNs` stays where it is.
 export function zoomView(view: View, factor: number, atNs: number, endNs: number): View {
-  const span = Math.min(Math.max((view.toNs - view.fromNs) / factor, kMinSpanNs), Math.max(endNs, kMinSpanNs) * (1 + 2 * kOverscroll));
+  const span = Math.min(
+    Math.max((view.toNs - view.fromNs) / factor, kMinSpanNs),
+    Math.max(endNs, kMinSpanNs) * (1 + 2 * kOverscroll),
+  );
   const share = (atNs - view.fromNs) / (view.toNs - view.fromNs);
   const fromNs = atNs - share * span;
   return clampView({ fromNs, toNs: fromNs + span }, endNs);

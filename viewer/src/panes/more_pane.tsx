@@ -30,7 +30,6 @@ const kReports: MoreReport[] = [
     verb: "launches",
     title: "Launches",
     intro: "How work reaches the device: the calls that queue it, and how long it waits in the queue.",
-    tables: { launches: { place: (row) => (typeof row[0] === "string" ? { name: row[0] } : null) } },
   },
   {
     verb: "syncs",

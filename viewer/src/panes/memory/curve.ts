@@ -27,3 +27,13 @@ export function exactPeak(curve: Pick<MemoryCurve, "fromNs" | "binNs" | "allocat
   const row = devices.rows.find((each) => each[bytesAt] === peak.bytes && typeof each[timeAt] === "number");
   return row ? { atNs: row[timeAt] as number, bytes: peak.bytes } : peak;
 }
+
+// The categories that have memory at some time, in the order of their colours.
+export function shownCategories(curve: Pick<MemoryCurve, "categories">): string[] {
+  return Object.entries(curve.categories).flatMap(([name, values]) => (values.some((value) => (value ?? 0) > 0) ? [name] : []));
+}
+
+// Owners of blocks are "category: op"; the index of the category, or -1.
+export function categoryOf(owner: string | null, categories: readonly string[]): number {
+  return owner === null ? -1 : categories.findIndex((name) => owner === name || owner.startsWith(`${name}: `));
+}

@@ -8,7 +8,7 @@ import type { MemoryCurve } from "../../data/types";
 import { formatBytes, formatTime } from "../../format";
 import { axis, Chart, Legend, seriesVariable, withAlpha } from "../chart/chart";
 import { stackSeries } from "../chart/stack";
-import { type Peak, peakOf } from "./curve";
+import { type Peak, peakOf, shownCategories } from "./curve";
 
 const kByteSteps = Array.from({ length: 44 }, (_, power) => 2 ** power);
 
@@ -20,10 +20,7 @@ export function MemoryChart(props: {
   onClick?: (atNs: number) => void;
 }): JSX.Element {
   const { curve } = props;
-  const names = useMemo(() => {
-    const known = Object.entries(curve.categories).filter(([, values]) => values.some((value) => (value ?? 0) > 0));
-    return known.map(([name]) => name);
-  }, [curve]);
+  const names = useMemo(() => shownCategories(curve), [curve]);
   const peak = useMemo(() => props.peak ?? peakOf(curve), [curve, props.peak?.atNs]);
   const hasReserved = curve.reservedBytes.some((value) => (value ?? 0) > 0);
 

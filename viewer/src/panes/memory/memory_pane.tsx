@@ -1,6 +1,7 @@
 // Memory: over time by category, what is alive at a moment, how fragmented the allocator is, and who holds the peak.
 
 import type { JSX } from "preact";
+import { useMemo } from "preact/hooks";
 import { openInTimeline } from "../../app/actions";
 import { Answered, useAnswer } from "../../app/answer";
 import type { PaneProps } from "../../app/pane";
@@ -11,7 +12,7 @@ import { formatBytes, formatTime } from "../../format";
 import { Empty, Facts, Notes } from "../notes";
 import { ReportTables, useReport } from "../report_pane";
 import { DescribedTable } from "../table/described_table";
-import { exactPeak } from "./curve";
+import { exactPeak, shownCategories } from "./curve";
 import { MemoryChart } from "./memory_chart";
 import { SegmentMap } from "./segment_map";
 
@@ -122,7 +123,7 @@ function Memory(props: {
             atNs={atNs}
             title={`Alive at ${isPeak ? "the peak, " : ""}${formatTime(atNs, Math.max(1, curve.binNs))}`}
           />
-          <Segments trace={trace} device={curve.device} atNs={atNs} />
+          <Segments trace={trace} curve={curve} atNs={atNs} />
         </>
       )}
     </div>
@@ -150,13 +151,15 @@ function Alive(props: { trace: TraceClient; device: string; atNs: number; title:
   );
 }
 
-function Segments(props: { trace: TraceClient; device: string; atNs: number }): JSX.Element {
-  const { trace, device, atNs } = props;
+function Segments(props: { trace: TraceClient; curve: MemoryCurve; atNs: number }): JSX.Element {
+  const { trace, curve, atNs } = props;
+  const device = curve.device;
+  const categories = useMemo(() => shownCategories(curve), [curve]);
   const answer = useAnswer((signal) => trace.memorySegments(device, atNs, signal), [trace, device, atNs]);
   return (
     <section class="card">
       <h2>Fragmentation</h2>
-      <Answered answer={answer}>{(segments) => <SegmentMap answer={segments} />}</Answered>
+      <Answered answer={answer}>{(segments) => <SegmentMap answer={segments} categories={categories} />}</Answered>
     </section>
   );
 }

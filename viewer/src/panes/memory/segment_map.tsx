@@ -1,16 +1,19 @@
-// The fragmentation map: every segment of the allocator, used blocks in colour, free ones empty.
+// The fragmentation map: every segment of the allocator, used blocks in the colour of their category, free ones empty.
 
 import type { JSX } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { cssColor, theme } from "../../app/theme";
 import type { MemorySegments } from "../../data/types";
 import { formatBytes, formatNumber, formatShare } from "../../format";
+import { seriesVariable } from "../chart/chart";
 import { Notes } from "../notes";
+import { categoryOf } from "./curve";
 import { fragmentation, packSegments, type PlacedSegment, type Segment } from "./segments";
 
 const kLinePx = 18;
 
-export function SegmentMap(props: { answer: MemorySegments }): JSX.Element {
+// `categories` in the order of their colours in the chart above.
+export function SegmentMap(props: { answer: MemorySegments; categories: readonly string[] }): JSX.Element {
   const { segments, notes } = props.answer;
   const canvas = useRef<HTMLCanvasElement>(null);
   const [width, setWidth] = useState(800);
@@ -29,8 +32,8 @@ export function SegmentMap(props: { answer: MemorySegments }): JSX.Element {
     return () => observer.disconnect();
   }, [lines > 0]);
   useEffect(() => {
-    if (canvas.current) draw(canvas.current, placed, width, lines * kLinePx);
-  }, [placed, width, shade]);
+    if (canvas.current) draw(canvas.current, { placed, categories: props.categories, width, height: lines * kLinePx });
+  }, [placed, props.categories, width, shade]);
 
   if (segments.length === 0) return <Notes notes={notes.length > 0 ? notes : ["This trace has no segments."]} />;
   return (
@@ -85,26 +88,37 @@ function blockAt(segment: Segment, offset: number) {
   return segment.blocks.find((block) => block.offset <= offset && offset < block.offset + block.bytes);
 }
 
-function draw(canvas: HTMLCanvasElement, placed: readonly PlacedSegment[], width: number, height: number): void {
+interface Scene {
+  placed: readonly PlacedSegment[];
+  categories: readonly string[];
+  width: number;
+  height: number;
+}
+
+function draw(canvas: HTMLCanvasElement, scene: Scene): void {
+  const { width } = scene;
   const scale = window.devicePixelRatio;
   canvas.width = Math.round(width * scale);
-  canvas.height = Math.round(height * scale);
+  canvas.height = Math.round(scene.height * scale);
   const ctx = canvas.getContext("2d")!;
   ctx.scale(scale, scale);
-  const used = [cssColor("--c1"), cssColor("--c6")];
+  const colors = scene.categories.map((_, at) => cssColor(seriesVariable(at)));
+  const other = cssColor("--c8");
   const free = cssColor("--raised");
   const border = cssColor("--muted");
-  for (const { segment, line, left, width: share } of placed) {
+  for (const { segment, line, left, width: share } of scene.placed) {
     const x = left * width;
     const w = Math.max(1, share * width);
     const y = line * kLinePx + 1;
     ctx.fillStyle = free;
     ctx.fillRect(x, y, w, kLinePx - 4);
-    segment.blocks.forEach((block, at) => {
-      if (block.state !== "allocated") return;
-      ctx.fillStyle = used[at % 2];
-      ctx.fillRect(x + (block.offset / segment.bytes) * w, y, Math.max(0.5, (block.bytes / segment.bytes) * w - 0.3), kLinePx - 4);
-    });
+    for (const block of segment.blocks) {
+      if (block.state !== "allocated") continue;
+      ctx.fillStyle = colors[categoryOf(block.owner, scene.categories)] ?? other;
+      const blockWidth = (block.bytes / segment.bytes) * w;
+      // A hair between neighbours of one colour.
+      ctx.fillRect(x + (block.offset / segment.bytes) * w, y, Math.max(0.5, blockWidth - 0.7), kLinePx - 4);
+    }
     ctx.strokeStyle = border;
     ctx.lineWidth = 0.5;
     ctx.strokeRect(x, y, w, kLinePx - 4);

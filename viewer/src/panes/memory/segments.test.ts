@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Report } from "../../data/types";
-import { exactPeak, peakOf } from "./curve";
+import { categoryOf, exactPeak, peakOf, shownCategories } from "./curve";
 import { fragmentation, packSegments, type Segment } from "./segments";
 
 const segment = (bytes: number, ...blocks: [number, "allocated" | "free"][]): Segment => {
@@ -43,4 +43,12 @@ test("the memory report knows the peak to the nanosecond", () => {
   const report: Report = { title: "", facts: [], tables: [devices], notes: [] };
   expect(exactPeak(curve, report)).toEqual({ atNs: 113, bytes: 9 });
   expect(exactPeak(curve, null)).toEqual({ atNs: 115, bytes: 9 });
+});
+
+test("blocks belong to the category that their owner begins with", () => {
+  const categories = shownCategories({ categories: { inputs: [0, null], gradients: [1], activations: [null, 2] } });
+  expect(categories).toEqual(["gradients", "activations"]);
+  expect(categoryOf("activations: aten::mm", categories)).toBe(1);
+  expect(categoryOf("activation: aten::mm", categories)).toBe(-1);
+  expect(categoryOf(null, categories)).toBe(-1);
 });

@@ -7,7 +7,7 @@ import type { PaneProps } from "../../app/pane";
 import { getUrl, setUrl } from "../../app/url_state";
 import type { Report } from "../../data/types";
 import { formatDuration } from "../../format";
-import { Notes } from "../notes";
+import { Empty, Notes } from "../notes";
 import { DescribedTable } from "../table/described_table";
 import { examples } from "./examples";
 import { ResultPlot } from "./result_plot";
@@ -18,6 +18,19 @@ const kRows = 10_000;
 type Result = { state: "none" | "running" } | { state: "failed"; error: string } | { state: "done"; report: Report; ns: number };
 
 export function SqlPane(props: PaneProps): JSX.Element {
+  if (!props.trace.source.stored) return <Sql trace={props.trace} />;
+  return (
+    <div class="page">
+      <Empty
+        title="A report cannot be queried"
+        notes={["It holds the answers to some questions, not the trace. Open the trace itself to ask your own:"]}
+        code={`firelane view ${props.trace.name}`}
+      />
+    </div>
+  );
+}
+
+function Sql(props: PaneProps): JSX.Element {
   const [query, setQuery] = useState(() => getUrl("sql.query") || examples[0]?.query || "select * from ops limit 20");
   const [result, setResult] = useState<Result>({ state: "none" });
   const running = useRef<AbortController | null>(null);

@@ -9,7 +9,7 @@ import { formatNumber } from "../../format";
 import { CopyButton } from "../clipboard";
 import { Notes } from "../notes";
 import { toCsv } from "./csv";
-import { type PlaceOf, placesOf } from "./places";
+import { kNames, type PlaceOf, placesOf } from "./places";
 import { emptyColumns, filterRows, formatSort, nextSort, parseSort, sortRows } from "./rows";
 import { VirtualTable } from "./virtual_table";
 
@@ -111,7 +111,7 @@ export function DescribedTable(props: DescribedTableProps): JSX.Element {
 
 // The link stands on the name where there is one.
 function leadColumn(names: readonly string[]): string | undefined {
-  return ["name", "op", "step", "start_ns"].find((name) => names.includes(name));
+  return ["name", "op", "step", "start_ns", ...kNames].find((name) => names.includes(name));
 }
 
 function usualColumns(table: Table, hidden: readonly string[] | undefined): Set<string> {

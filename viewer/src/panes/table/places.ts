@@ -3,6 +3,9 @@
 import type { TimelinePlace } from "../../app/actions";
 import type { Cell, Column } from "../../data/types";
 
+// Columns that hold the name of a slice, the best first.
+export const kNames = ["name", "op", "call", "asked_by"];
+
 export type PlaceOf = (row: Cell[]) => TimelinePlace | null;
 
 // The best place that the columns give, or null when they give none. Times that are not the trace's own (a critical path
@@ -44,7 +47,7 @@ export function placesOf(columns: readonly Column[]): PlaceOf | null {
     });
   }
 
-  const name = at("name") >= 0 ? at("name") : at("op");
+  const name = at(kNames.find((each) => at(each) >= 0) ?? "name");
   if (name >= 0) {
     finders.push((row) => (typeof row[name] === "string" && row[name] !== "" ? { name: row[name] as string } : null));
   }

@@ -91,14 +91,25 @@ class Sweep {
   OpsResult result_;
 };
 
+// Kineto's device work and calls carry the id of their op. Our own recorder gives ids to ops alone.
+bool names_ops_of_work(const Model& model) {
+  const auto is_known = [](int64_t id) { return id != kNoNumber; };
+  const std::vector<int64_t>& of_calls = model.call_details.external_id;
+  if (std::any_of(of_calls.begin(), of_calls.end(), is_known)) return true;
+  const DeviceSlices& device = model.device_slices;
+  for (Row row = 0; row < device.size(); ++row) {
+    if (device.kind[row] != DeviceKind::kAnnotation && is_known(device.external_id[row])) return true;
+  }
+  return false;
+}
+
 // Device work is a row of its own, and time of the op that launched it. The op is the one the
 // trace names; where the trace has no such ids (not Kineto), the one open at the launch.
 void Sweep::add_device_slices() {
   const DeviceSlices& device = model_.device_slices;
   if (device.size() == 0) return;
   const OpDetails& ops = model_.op_details;
-  const bool has_ids =
-      std::any_of(ops.external_id.begin(), ops.external_id.end(), [](int64_t id) { return id != kNoNumber; });
+  const bool has_ids = names_ops_of_work(model_);
   // Kineto writes device annotations 1 ns wider on both sides, so that viewers nest them.
   const bool widens = model_.info.base_time_ns != 0;
   own_device_ns_.assign(model_.host_slices.size(), 0);

@@ -229,13 +229,25 @@ TEST(Ops, kernels_of_a_melted_child_belong_to_its_parent) {
 TEST(Ops, a_kernel_that_names_no_op_is_counted_once_and_named_unattributed) {
   const Model m = TraceBuilder()
                       .annotation("step", {.start_us = 0, .end_us = 100, .external_id = 1})
-                      .call("cudaGraphLaunch", {.start_us = 10, .end_us = 20, .correlation = 5})
+                      .call("cudaGraphLaunch", {.start_us = 10, .end_us = 20, .correlation = 5, .external_id = 1})
                       .kernel("k", {.start_us = 30, .end_us = 50, .correlation = 5})
                       .build();
   const OpsResult result = ops(m);
   EXPECT_EQ(row_of(result, "step").device_time_total_ns, 0);
   EXPECT_EQ(result.self_device_time_total_ns, 20'000);
   EXPECT_EQ(result.unattributed_device_time_ns, 20'000);
+}
+
+// As our recorder writes it: h200_train.lane once had all of its device time in no op.
+TEST(Ops, where_only_ops_have_ids_device_time_goes_to_the_op_open_at_the_launch) {
+  const Model m = TraceBuilder()
+                      .op("aten::mm", {.start_us = 0, .end_us = 100, .external_id = 1})
+                      .call("cudaLaunchKernel", {.start_us = 10, .end_us = 20, .correlation = 5})
+                      .kernel("k", {.start_us = 30, .end_us = 50, .correlation = 5})
+                      .build();
+  const OpsResult result = ops(m);
+  EXPECT_EQ(row_of(result, "aten::mm").self_device_time_total_ns, 20'000);
+  EXPECT_EQ(result.unattributed_device_time_ns, 0);
 }
 
 TEST(Ops, without_ids_a_kernel_belongs_to_the_op_around_its_launch) {

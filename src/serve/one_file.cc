@@ -91,33 +91,32 @@ class AnswerBook {
   std::set<std::string> asked_;
 };
 
-void add_tables(AnswerBook& book) {
-  for (const char* verb : {"ops?side=both",
-                           "ops?side=host",
-                           "ops?side=device",
-                           "ops",
-                           "kernels",
-                           "kernels?group_by_op=1",
-                           "roofline",
-                           "breakdown",
-                           "idle",
-                           "launches",
-                           "syncs",
-                           "critical-path",
-                           "fusion",
-                           "modules",
-                           "memory",
-                           "input",
-                           "inference",
-                           "cost",
-                           "steps",
-                           "lanes",
-                           "info",
-                           "losses",
-                           "ops?group_by_input_shape=1&side=host"}) {
+// The tables as the page's panes ask for them; it reads fewer rows here, and asks without saying how many.
+void add_tables(AnswerBook& book, const Study& study) {
+  for (const char* verb :
+       {"kernels", "kernels?group_by_op=1", "roofline", "breakdown", "idle", "launches", "syncs", "critical-path",
+        "fusion", "modules", "memory", "input", "inference", "cost", "steps", "lanes", "info", "losses"}) {
     const std::string request = "t/0/report/" + std::string(verb);
-    // 200 rows are enough to read; the page asks without saying how many.
     book.add_as(request, request + (request.find('?') == std::string::npos ? "?" : "&") + "rows=200");
+  }
+  // Ops come in the order of their first call: those that matter have to be among the first.
+  const std::string order = study.has_device_work ? "self_device_time_total" : "self_cpu_time_total";
+  book.add_as("t/0/report/ops", "t/0/report/ops?rows=500&sort_by=" + order);
+  const std::string by_shape = "t/0/report/ops?group_by_input_shape=1";
+  book.add_as(by_shape, by_shape + "&rows=300&sort_by=" + order);
+}
+
+// The two steps that the page compares at first: the fastest and the slowest of those judged.
+void add_comparison(AnswerBook& book, const Study& study) {
+  const std::vector<BreakdownRow>& steps = study.breakdown.steps;
+  const auto [fastest, slowest] =
+      std::minmax_element(steps.begin(), steps.end(),
+                          [](const BreakdownRow& a, const BreakdownRow& b) { return a.duration_ns < b.duration_ns; });
+  if (fastest == slowest) return;
+  for (const auto step : {fastest, slowest}) {
+    const std::string request = "t/0/range?from_ns=" + std::to_string(step->start_ns) +
+                                "&to_ns=" + std::to_string(step->start_ns + step->duration_ns);
+    book.add_as(request, request + "&rows=300");
   }
 }
 
@@ -130,11 +129,7 @@ void add_panes(AnswerBook& book, const ServedTrace& trace) {
   for (const DeviceMemory& device : trace.memory().devices) {
     const std::string name = device_label(device);
     book.add("t/0/memory/curve?device=" + name + "&bins=1000");
-    const int64_t end = std::max<int64_t>(1, trace.timeline().end_ns());
-    const MemoryBins bins = memory_bins(device, 0, end, 1000);
-    const auto peak = std::max_element(bins.allocated_bytes.begin(), bins.allocated_bytes.end());
-    const int64_t at_ns = (peak - bins.allocated_bytes.begin()) * bins.bin_ns + (bins.bin_ns + 1) / 2;
-    const std::string moment = "device=" + name + "&at_ns=" + std::to_string(at_ns);
+    const std::string moment = "device=" + name + "&at_ns=" + std::to_string(device.peak.time_ns);
     book.add_as("t/0/memory/alive?" + moment, "t/0/memory/alive?" + moment + "&rows=200");
     book.add("t/0/memory/segments?" + moment);
   }
@@ -259,7 +254,8 @@ Result<std::string> one_file(Api& api, std::string_view page, size_t max_bytes) 
   AnswerBook book(api, max_bytes - around);
   for (const char* request : {"traces", "t/0/overview", "t/0/lanes", "t/0/diagnose"}) book.add(request);
   for (const Finding& finding : trace->diagnosis().findings) book.add("t/0/explain/" + finding.id);
-  add_tables(book);
+  add_tables(book, trace->diagnosis().study);
+  add_comparison(book, trace->diagnosis().study);
   for (const Finding& finding : trace->diagnosis().findings) {
     for (size_t i = 0; i < std::min(finding.slices.size(), kEvidenceSlices); ++i) {
       book.add("t/0/slice/" + ref_text(finding.slices[i]));

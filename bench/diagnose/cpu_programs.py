@@ -89,24 +89,25 @@ class Hardswish(nn.Module):
 
 @seeded
 def pointwise_chain(fault: bool) -> Step:
-    model = Hardswish(fault)
-    data = torch.randn(1024, 1024)
+    # Small enough that malloc keeps the memory: fresh pages would cost more than the arithmetic.
+    model = nn.Sequential(*[Hardswish(fault) for _ in range(20)])
+    data = torch.randn(128, 200)
 
     def step():
         with torch.no_grad():
-            return model(model(data))
+            return model(data)
 
     return step
 
 
 @seeded
 def layout_copies(fault: bool) -> Step:
-    weight = torch.randn(512, 512) / 23
-    data = torch.randn(512, 512)
+    weight = torch.randn(160, 160) / 13
+    data = torch.randn(160, 160)
 
     def step():
         x = data
-        for _ in range(6):
+        for _ in range(20):
             x = (x @ weight).relu_()
             if fault:
                 x = x.t().contiguous().t().contiguous()
@@ -117,12 +118,12 @@ def layout_copies(fault: bool) -> Step:
 
 @seeded
 def type_ping_pong(fault: bool) -> Step:
-    weight = torch.randn(128, 128) / 12
-    data = torch.randn(4096, 128)
+    weight = torch.randn(64, 64) / 8
+    data = torch.randn(256, 64)
 
     def step():
         x = data
-        for _ in range(6):
+        for _ in range(20):
             x = (x @ weight).relu_()
             if fault:
                 x = x.double().float()

@@ -45,15 +45,16 @@ std::vector<Finding> cpu_unfused_attention(const Case& the_case) {
     const size_t before = matmul_near(model, ops, at, -1);
     const size_t after = matmul_near(model, ops, at, +1);
     if (before == SIZE_MAX || after == SIZE_MAX) continue;
-    // What the shortest step between takes to read and write the scores, the matmuls save about once each.
+    // What the shortest step between takes to read and write the scores, the matmuls save half or once each.
     int64_t pass_ns = INT64_MAX;
     for (size_t i = before + 1; i < after; ++i) {
-      evidence.add_call(ops[i].row, 0.3, 0);
+      evidence.add_call(ops[i].row, 0.1, 0);
       pass_ns = std::min(pass_ns, model.host_slices.duration_ns[ops[i].row]);
     }
     for (const size_t matmul : {before, after}) {
       const auto taken_ns = static_cast<double>(std::max<int64_t>(1, model.host_slices.duration_ns[ops[matmul].row]));
-      evidence.add_call(ops[matmul].row, 1, std::max(0.0, 1 - static_cast<double>(pass_ns) / taken_ns));
+      const double saved = std::min(1.0, static_cast<double>(pass_ns) / taken_ns);
+      evidence.add_call(ops[matmul].row, 1 - saved / 2, 1 - saved);
     }
   }
   if (evidence.empty()) return {};

@@ -147,7 +147,7 @@ std::vector<Finding> find_gc(const Case& the_case) {
   rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
   Finding finding{.id = "gc-pauses", .cost_ns = cost, .share_of_step = the_case.share_of_step(cost)};
   finding.gain.high_ns = the_case.gain_ns({.host = cuts_of(the_case, {Activity::kGc}, 0)});
-  finding.gain.low_ns = the_case.gain_ns({.host = cuts_of(the_case, {Activity::kGc}, 0.3)});
+  finding.gain.low_ns = the_case.gain_ns({.host = cuts_of(the_case, {Activity::kGc}, 0.15)});
   finding.events = static_cast<int64_t>(rows.size());
   finding.title = "Python's garbage collector stops the program " + counted(finding.events, "time", "times") + " for " +
                   short_time(cost) + " of each step (" + short_percent(finding.share_of_step) + ")";

@@ -18,7 +18,7 @@ std::vector<Finding> find_input_bound(const Case& the_case) {
     return the_case.gain_ns({.host = cuts_of(the_case, {Activity::kInput}, keep)});
   };
   Finding finding{.id = "input-bound", .cost_ns = cost, .share_of_step = the_case.share_of_step(cost)};
-  finding.gain = {gain_if(0.3), gain_if(0)};
+  finding.gain = {gain_if(0.15), gain_if(0)};
   const std::vector<Row> calls = loader_calls(the_case);
   const bool single = std::any_of(calls.begin(), calls.end(), [&](Row row) {
     return the_case.model.text(the_case.model.host_slices.name[row]).find("SingleProcess") != std::string_view::npos;

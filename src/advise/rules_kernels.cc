@@ -277,7 +277,8 @@ std::vector<Finding> find_layout_copies(const Case& the_case) {
   const CopyTable table = copy_table(the_case.model);
   Evidence evidence(the_case);
   for (const CopyRow& row : table.rows) {
-    if (row.kind == CopyKind::kLayout) add_work_of(the_case, row.ops, 1, evidence);
+    // Copies that the program asks for itself it can do without more often than those inside of other ops.
+    if (row.kind == CopyKind::kLayout) add_work_of(the_case, row.ops, row.asked_by.empty() ? 0.3 : 1, evidence);
   }
   if (evidence.empty()) return {};
   Finding finding{.id = "layout-copies",

@@ -128,7 +128,7 @@ std::vector<Finding> find_zero_grad_fills(const Case& the_case) {
   Finding finding{.id = "zero-grad-fills", .cost_ns = the_case.study->per_step(std::max(host_ns, device_ns))};
   finding.share_of_step = the_case.share_of_step(finding.cost_ns);
   finding.gain.high_ns = the_case.gain_ns(change);
-  finding.gain.low_ns = finding.gain.high_ns / 2;
+  finding.gain.low_ns = finding.gain.high_ns * 3 / 4;
   finding.events = fills;
   finding.title = "zero_grad fills gradients with zeros instead of dropping them: " + short_time(finding.cost_ns) +
                   " of each step (" + short_percent(finding.share_of_step) + ")";
@@ -206,7 +206,7 @@ std::vector<Finding> find_outliers(const Case& the_case) {
   if (finding.events == 0) return {};
   finding.cost_ns = study.per_step(excess);
   finding.share_of_step = the_case.share_of_step(finding.cost_ns);
-  finding.gain = {0, finding.cost_ns};
+  finding.gain = {finding.cost_ns / 2, finding.cost_ns};
   finding.title = counted(finding.events, "step is", "steps are") + " much slower than the others and cost " +
                   short_percent(finding.share_of_step) + " of the mean step";
   const std::string what = excess_of(study.breakdown, study.steps);

@@ -169,11 +169,11 @@ TEST(Graph, what_recording_added_to_a_stretch_is_not_gained_again_by_cutting_it)
   const Model model = builder.build();
   const Study s = study(model);
   const LaneId lane = s.host.chains[0].lanes[0];
-  const int64_t mark_ns = 2'000;  // of the step itself, at its start
-  EXPECT_EQ(s.undone.step_ns, 1'000'000 - 180'000 - mark_ns);
+  const int64_t mark_ns = 800;  // of the step itself, at its start
+  EXPECT_EQ(s.undone.step_ns, 1'000'000 - 39'000 - mark_ns);
   EXPECT_EQ(s.gain_ns({.host = {{lane, 100'000, 500'000, 0}}}), 400'000);
-  EXPECT_EQ(s.gain_ns({.host = {{lane, 500'000, 1'000'000, 0}}}), 500'000 - 180'000);
-  EXPECT_EQ(s.gain_ns({.host = {{lane, 500'000, 1'000'000, 0.5}}}), (500'000 - 180'000) / 2);
+  EXPECT_EQ(s.gain_ns({.host = {{lane, 500'000, 1'000'000, 0}}}), 500'000 - 39'000);
+  EXPECT_EQ(s.gain_ns({.host = {{lane, 500'000, 1'000'000, 0.5}}}), (500'000 - 39'000) / 2);
 }
 
 }  // namespace

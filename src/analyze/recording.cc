@@ -14,6 +14,10 @@ namespace {
 // torch.profiler (torch 2.11, CUPTI 13.0) on an H200 host: bench/diagnose/record_truth.py, docs/analyses.md.
 constexpr SliceCosts kTorchCosts = {
     .op = 1'800, .python = 1'000, .annotation = 2'000, .launch = 7'000, .call = 600, .memory = 1'000};
+// The same without ProfilerActivity.CUDA: no ids are pushed for kernels, which is most of the above. With and without
+// shapes.
+constexpr SliceCosts kTorchCpuCosts = {.op = 390, .python = 250, .annotation = 800, .memory = 100};
+constexpr double kOpWithShapes = 640;
 constexpr double kEstimateLow = 0.7;
 constexpr double kEstimateHigh = 1.3;
 constexpr double kMeasuredLow = 0.8;
@@ -23,6 +27,13 @@ constexpr double kMaxFactor = 4;  // a baseline that needs more than this has an
 bool has_shapes(const Model& model) {
   return std::any_of(model.op_details.input_dims.begin(), model.op_details.input_dims.end(),
                      [](StringId id) { return id != kNoString; });
+}
+
+// Whether the recorder watched the device's runtime and driver.
+bool has_calls(const Model& model) {
+  const auto& kinds = model.host_slices.kind;
+  return std::any_of(kinds.begin(), kinds.end(),
+                     [](HostKind kind) { return kind == HostKind::kRuntime || kind == HostKind::kDriver; });
 }
 
 // A recorded launch takes this long on the machine that the costs were fitted on; it tells how fast another one is.
@@ -77,6 +88,11 @@ std::string_view name_of(CostSource source) {
 
 RecordingCosts recording_costs(const Model& model) {
   const bool shapes = has_shapes(model);
+  if (model.info.recorder.costs.empty() && !has_calls(model)) {
+    RecordingCosts result{.costs = kTorchCpuCosts, .low = kEstimateLow, .high = kEstimateHigh};
+    if (shapes) result.costs.op = kOpWithShapes;
+    return result;
+  }
   if (model.info.recorder.costs.empty()) {
     return {.costs = scaled(kTorchCosts, slowness(model)), .low = kEstimateLow, .high = kEstimateHigh};
   }

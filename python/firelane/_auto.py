@@ -71,7 +71,7 @@ class Auto:
         from firelane.profiler import _backend
 
         _backend.on_start.append(self.step_aside)
-        self.timer = _backend.step_timer()
+        self.timer = _backend.step_timer(on_device=_has_gpu())
         if self.plan.steps == 0:
             self._prepare()
             self.recording.start()
@@ -157,6 +157,7 @@ class Auto:
                 profile_memory=plan.memory,
                 with_stack=plan.stacks,
                 with_modules=plan.modules,
+                use_device="cuda" if _has_gpu() else None,
                 output=_beside(self.path) if replaces else self.path,
                 is_temporary=replaces,
             )
@@ -254,6 +255,13 @@ def _verdict(trace: Any) -> str:
 def _is_terminal(stream: Any) -> bool:
     """As src/cli/output.cc decides it."""
     return not os.environ.get("NO_COLOR") and os.environ.get("TERM", "dumb") != "dumb" and stream.isatty()
+
+
+def _has_gpu() -> bool:
+    """Asked of NVML, not of CUDA: a process that started CUDA cannot hand it on to children it forks."""
+    import torch
+
+    return torch.cuda.device_count() > 0
 
 
 def _steps_of(samples: list[tuple[int, str, int]]) -> str:

@@ -95,6 +95,8 @@ class Recorder:
         """The same for what the GPU does. Does not wait for it."""
     def resume_device(self) -> None:
         """With `start_paused`, device activity counts from the first of these."""
+    def stop_device(self) -> None:
+        """Ends the recording of the GPU alone, after the work that is queued; the rest goes on. Idempotent."""
     def stop(self) -> None:
         """Ends the recording and completes the file. Idempotent; the hooks are off when it returns."""
     def save(self, path: str | PathLike[str]) -> None:
@@ -124,9 +126,11 @@ class StepTimer:
     """The true step: one clock reading a step, recorded or not. Lives as long as the profiler object.
 
     timer.step(0, "unrecorded"); ...; timer.step(1, "recorded"); ...; timer.finish(); recorder.add_steps(timer)
+
+    `on_device`: steps that are not recorded are also timed by the GPU, with one CUDA event a step; nothing waits for it.
     """
 
-    def __init__(self) -> None: ...
+    def __init__(self, on_device: bool = False) -> None: ...
     def step(self, number: int, phase: Literal["unrecorded", "warmup", "recorded"]) -> None:
         """Step `number` begins now, in `phase`; the one before ends. "unrecorded": no hook is on."""
     def raise_phase(self, phase: Literal["unrecorded", "warmup", "recorded"]) -> None:
@@ -151,6 +155,13 @@ class Range:
 
     def __init__(self, name: str, args: str = "") -> None: ...
     def __enter__(self) -> Range: ...
+    def __exit__(self, *exc: object) -> None: ...
+
+class FastOp:
+    """What torch._C._profiler._RecordFunctionFast is while this recorder is on: torch's own does nothing then."""
+
+    def __init__(self, name: str, input_values: Any = None, keyword_values: dict[str, Any] | None = None) -> None: ...
+    def __enter__(self) -> None: ...
     def __exit__(self, *exc: object) -> None: ...
 
 def instant(name: str) -> None:

@@ -24,14 +24,20 @@ constexpr size_t kMinUndisturbedSteps = 3;
 
 StepTimes find_step_times(const TimedSteps& steps) {
   std::vector<int64_t> undisturbed;
+  std::vector<int64_t> on_device;
   std::vector<int64_t> recorded;
   for (size_t i = 0; i < steps.size(); ++i) {
-    if (steps.disturbance[i] == StepDisturbance::kNone) undisturbed.push_back(steps.duration_ns[i]);
+    const bool is_true = steps.disturbance[i] == StepDisturbance::kNone;
+    if (is_true) undisturbed.push_back(steps.duration_ns[i]);
+    if (is_true && i < steps.device_ns.size() && steps.device_ns[i] != kNoNumber) on_device.push_back(steps.device_ns[i]);
     if (steps.disturbance[i] == StepDisturbance::kRecorded) recorded.push_back(steps.duration_ns[i]);
   }
   if (undisturbed.size() < kMinUndisturbedSteps) undisturbed.clear();
-  return {.true_step_ns = median(undisturbed),
+  if (on_device.size() < kMinUndisturbedSteps) on_device.clear();
+  // The host may run ahead of a device that is behind: a step takes what the slower of both takes.
+  return {.true_step_ns = std::max(median(undisturbed), median(on_device)),
           .true_step_count = static_cast<int64_t>(undisturbed.size()),
+          .true_device_step_ns = median(on_device),
           .recorded_step_ns = median(recorded),
           .recorded_step_count = static_cast<int64_t>(recorded.size())};
 }

@@ -55,6 +55,7 @@ struct EventCounts {
 struct StepTimes {
   int64_t true_step_ns = kNoNumber;
   int64_t true_step_count = 0;
+  int64_t true_device_step_ns = kNoNumber;  // the same steps by the device's clock, where it timed them
   int64_t recorded_step_ns = kNoNumber;
   int64_t recorded_step_count = 0;
 };

@@ -87,7 +87,8 @@ void Dumper::notes(std::string_view payload) {
       case Note::kMetadata: line("note metadata " + std::string(n.key) + " = " + std::string(n.text)); break;
       case Note::kStep:
         line("note step " + std::to_string(n.step) + " phase " + std::to_string(static_cast<int>(n.phase)) + " start " +
-             since + " ticks " + std::to_string(n.number));
+             since + " ticks " + std::to_string(n.number) +
+             (n.device_ns >= 0 ? " device " + std::to_string(n.device_ns) + " ns" : ""));
         break;
       case Note::kCost: line("note cost " + std::string(n.key) + " " + number_text(n.value) + " ns"); break;
       case Note::kLoss: line("note loss " + std::to_string(n.number) + " " + std::string(n.key)); break;

@@ -34,12 +34,14 @@ void NotesWriter::clock_pair(PairRole role, const ClockPair& pair) {
   item(Note::kClockPair, body);
 }
 
-void NotesWriter::step(int64_t number, StepPhase phase, uint64_t start_ticks, uint64_t duration_ticks) {
+void NotesWriter::step(int64_t number, StepPhase phase, uint64_t start_ticks, uint64_t duration_ticks,
+                       int64_t device_ns) {
   std::string body;
   append_zigzag(body, number);
   append_fixed(body, static_cast<uint8_t>(phase));
   append_fixed(body, start_ticks);
   append_varint(body, duration_ticks);
+  if (device_ns >= 0) append_varint(body, static_cast<uint64_t>(device_ns));
   item(Note::kStep, body);
 }
 
@@ -128,6 +130,7 @@ bool NotesReader::parse(ByteReader body, NoteItem& item) {
       item.phase = static_cast<StepPhase>(body.fixed<uint8_t>());
       item.pair.ticks = body.fixed<uint64_t>();
       item.number = body.varint();
+      if (!body.empty()) item.device_ns = static_cast<int64_t>(body.varint());
       break;
     case Note::kCost:
       item.key = body.text();

@@ -24,7 +24,8 @@ class NotesWriter {
   void clock_pair(PairRole role, const ClockPair& pair);
   void option(std::string_view key, std::string_view value) { two_texts(Note::kOption, key, value); }
   void metadata(std::string_view key, std::string_view json) { two_texts(Note::kMetadata, key, json); }
-  void step(int64_t number, StepPhase phase, uint64_t start_ticks, uint64_t duration_ticks);
+  // `device_ns`: what the device took for it; below 0 unknown.
+  void step(int64_t number, StepPhase phase, uint64_t start_ticks, uint64_t duration_ticks, int64_t device_ns = -1);
   void cost(std::string_view kind, double ns_per_event);
   void loss(std::string_view reason, uint64_t count);
   void stopped(std::string_view reason);
@@ -49,6 +50,7 @@ struct NoteItem {
   ClockPair pair;       // pair.ticks also: start of a step, time of a pause; of a device clock monotonic_ns = its ns
   uint64_t number = 0;  // pid, loss count, step duration in ticks, thread index, width of a device clock's reading
   int64_t step = 0;
+  int64_t device_ns = -1;  // of a step; -1 unknown
   StepPhase phase{};
   TickSource source{};
   bool resumed = false;

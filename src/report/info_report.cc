@@ -39,6 +39,8 @@ std::vector<Fact> facts_of(const Model& model, const TraceDescription& descripti
   const Steps& steps = model.steps;
   const size_t last = steps.size() - 1;
   const StepTimes& times = description.step_times;
+  const RecorderInfo::DeviceClock& clock = info.recorder.device_clock;
+  const bool has_clock = clock.readings > 0;
   return {
       {"path", "File", Kind::kText, info.path},
       {"format", "Format", Kind::kText, info.format + (info.compressed ? ", gzip" : "")},
@@ -56,6 +58,7 @@ std::vector<Fact> facts_of(const Model& model, const TraceDescription& descripti
       {"last_step", "Last step", Kind::kNumber, steps.size() == 0 ? Cell{} : Cell{steps.number[last]}},
       {"true_step_ns", "Step, not recorded", Kind::kDuration, cell_unless(times.true_step_ns, kNoNumber)},
       {"true_step_count", "  median of", Kind::kNumber, cell_unless(times.true_step_count, int64_t{0})},
+      {"true_device_step_ns", "  on the device", Kind::kDuration, cell_unless(times.true_device_step_ns, kNoNumber)},
       {"recorded_step_ns", "Step, recorded", Kind::kDuration, cell_unless(times.recorded_step_ns, kNoNumber)},
       {"recorded_step_count", "  median of", Kind::kNumber, cell_unless(times.recorded_step_count, int64_t{0})},
       {"thread_count", "Threads", Kind::kNumber, description.threads},
@@ -66,6 +69,12 @@ std::vector<Fact> facts_of(const Model& model, const TraceDescription& descripti
       {"cuda_driver_version", "CUDA driver", Kind::kText, metadata_text(model, "cuda_driver_version")},
       {"cuda_runtime_version", "CUDA runtime", Kind::kText, metadata_text(model, "cuda_runtime_version")},
       {"cupti_version", "CUPTI", Kind::kText, metadata_text(model, "cupti_version")},
+      {"device_clock_error_ns", "Device times off by", Kind::kDuration, has_clock ? Cell{clock.error_ns} : Cell{}},
+      {"device_clock_readings", "  paired readings", Kind::kNumber,
+       has_clock ? Cell{static_cast<int64_t>(clock.readings)} : Cell{}},
+      {"device_clock_drift", "  drift", Kind::kText,
+       has_clock ? Cell{fmt::format("{:.2f} ppm", clock.drift_ppm)} : Cell{}},
+      {"cuda_calls_by", "CUDA calls by", Kind::kText, metadata_text(model, "cuda_calls_by")},
       {"event_count", "Events read", Kind::kNumber, static_cast<int64_t>(info.event_count)},
   };
 }

@@ -93,7 +93,7 @@ def record(native, step, path: Path, flags: dict) -> list[str]:
             session.resume()
         if number == 11:
             session.pause()
-            session.pause_device()
+            session.stop_device()
         recorded = 7 <= number < 11
         timer.step(number, "recorded" if recorded else "warmup" if number in (0, 6, 11) else "unrecorded")
         if recorded:

@@ -35,9 +35,12 @@ def load_recorder():
 
 def with_firelane(recorder, run, path: Path) -> list[str]:
     session = recorder.start(recorder.RecordOptions(shapes=True, memory=True, cuda=True))
-    torch.autograd.profiler._run_on_profiler_start()  # torch.compile names its kernels' launches only then
+    fast_op = torch._C._profiler._RecordFunctionFast  # as firelane.profiler does: torch.compile names its launches
+    torch._C._profiler._RecordFunctionFast = recorder.FastOp
+    torch.autograd.profiler._run_on_profiler_start()
     run()
     torch.autograd.profiler._run_on_profiler_stop()
+    torch._C._profiler._RecordFunctionFast = fast_op
     session.stop()
     session.save(str(path))
     return [f"{x.reason}: {x.count}" for x in session.losses]

@@ -36,8 +36,14 @@ export carry
 for part in $parts; do
   case $part in
     build) run build 150 bash -c build ;;
-    stress) run stress 40 python3 -X faulthandler tests/gpu/stress.py 8 ;;
-    variants) run variants 100 python3 -X faulthandler bench/gpu_variants.py --seconds "${VARIANT_SECONDS:-45}" --json "$out/variants.json" ;;
+    stress)
+      run "stress, CUPTI stays" 30 python3 -X faulthandler tests/gpu/stress.py 6 --keep
+      run stress 50 python3 -X faulthandler tests/gpu/stress.py "${STRESS_SECONDS:-15}"
+      ;;
+    variants)
+      run variants 100 python3 -X faulthandler bench/gpu_variants.py --seconds "${VARIANT_SECONDS:-45}" \
+        --rounds "${VARIANT_ROUNDS:-12}" ${VARIANTS:+--only "$VARIANTS"} --json "$out/variants.json"
+      ;;
     pairs)
       run pairs 90 python3 -X faulthandler tests/gpu/record_both.py "$work/pairs"
       tar -C "$work" -czf "$out/pairs.tgz" pairs

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Starts and stops recordings while four threads launch, copy and allocate: nothing may crash, hang or be lost.
 
-    tests/gpu/stress.py [SECONDS]
+    tests/gpu/stress.py [SECONDS] [--keep]      --keep: CUPTI stays in the process between recordings
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from record_both import load_recorder  # noqa: E402
 
 def main() -> None:
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 10
+    detach = "--keep" not in sys.argv
     native = load_recorder()
     over = threading.Event()
     rounds = [0] * 4
@@ -42,7 +43,7 @@ def main() -> None:
     recordings = events = 0
     losses: set[str] = set()
     while time.perf_counter() - begin < seconds:
-        session = native.start(native.RecordOptions(cuda=True, memory=recordings % 2 == 0, shapes=recordings % 3 == 0))
+        session = native.start(native.RecordOptions(cuda=True, cuda_detach=detach, memory=recordings % 2 == 0, shapes=recordings % 3 == 0))
         time.sleep(0.03)
         if recordings % 4 == 1:
             session.pause_device()
@@ -56,7 +57,9 @@ def main() -> None:
     for thread in team:
         thread.join(timeout=30)
     alive = sum(thread.is_alive() for thread in team)
-    print(f"stress: {recordings} recordings, {events} events, {sum(rounds)} rounds of work, {alive} threads hang, losses {sorted(losses)}")
+    memory = int(Path("/proc/self/statm").read_text().split()[1]) * 4096 >> 20
+    print(f"stress: {recordings} recordings, {events} events, {sum(rounds)} rounds of work, {alive} threads hang, "
+          f"{memory} MiB, losses {sorted(losses)}")
     sys.exit(1 if alive or events == 0 else 0)
 
 

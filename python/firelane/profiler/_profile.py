@@ -65,7 +65,7 @@ class _KinetoProfile:
         self.preset_metadata: dict[str, str] = {}
         self._finished: Recording | None = None  # the last cycle that was stopped
         self._kept: list[Recording] = []  # with acc_events: those before it
-        self._timer = _backend.step_timer()
+        self._timer = _backend.step_timer(on_device=self.use_device == "cuda")
         self._exports = Exports()
         self._in_step = False
 
@@ -351,7 +351,7 @@ class profile(_KinetoProfile):
         self._is_started = False
         self._cut_off_step()
         self._transit_action(self.current_action, None)
-        self._timer = _backend.step_timer()
+        self._timer = _backend.step_timer(on_device=self.use_device == "cuda")
 
     def step(self) -> None:
         """The next step begins."""

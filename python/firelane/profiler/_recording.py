@@ -91,7 +91,7 @@ class Recording:
         begin = time.perf_counter_ns()
         self._running = True
         _unfinished.add(self)
-        torch_profiler._run_on_profiler_start()
+        _backend.torch_says_names(True)
         if self.flags.use_device == "cuda":
             self._recorder.resume_device()
         if self.flags.use_cpu:
@@ -108,7 +108,7 @@ class Recording:
             self._recorder.add_steps(timer)
         self._recorder.stop()
         if self._running:
-            torch_profiler._run_on_profiler_stop()
+            _backend.torch_says_names(False)
         self._running, self._stopped = False, True
         _unfinished.discard(self)
         self._stats.profiling_window_duration_sec = (begin - self._window_start_ns) / 1e9
@@ -121,7 +121,9 @@ class Recording:
         """Nothing more is recorded; notes and timed steps are still taken until stop()."""
         if self._running:
             self._recorder.pause()
-            torch_profiler._run_on_profiler_stop()
+            if self.flags.use_device == "cuda":
+                self._recorder.stop_device()  # the steps to come shall be as without us
+            _backend.torch_says_names(False)
             self._running = False
 
     @property

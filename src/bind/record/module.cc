@@ -1,4 +1,5 @@
 // The Python module of the recorder. python/firelane/_record.pyi says what each name does.
+#include <ATen/record_function.h>
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/string.h>
@@ -6,6 +7,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <tuple>
@@ -16,6 +18,7 @@
 #include "record/core/thread_buffer.h"
 #include "record/python/module_hook.h"
 #include "record/torch/cost.h"
+#include "record/torch/step_timer.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -47,7 +50,7 @@ std::string path_text(nb::handle path) {
   return nb::cast<std::string>(nb::module_::import_("os").attr("fspath")(path));
 }
 
-std::vector<std::tuple<int64_t, const char*, int64_t>> step_samples(const StepTimer& timer) {
+std::vector<std::tuple<int64_t, const char*, int64_t>> step_samples(const TorchStepTimer& timer) {
   std::vector<std::tuple<int64_t, const char*, int64_t>> samples;
   for (const StepSample& s : timer.samples()) {
     const double ns = static_cast<double>(s.duration_ticks) * 1e9 / ticks_per_second();
@@ -61,6 +64,14 @@ struct Range {
   std::string name;
   std::string args;
   uint64_t id = 0;
+};
+
+// torch._C._profiler._RecordFunctionFast, which does nothing unless torch's own profiler is on: torch.compile says with
+// it which kernel it launches.
+struct FastOp {
+  std::string name;
+  bool is_user_range = false;
+  std::optional<at::RecordFunction> op;
 };
 
 void bind_options(nb::module_& m) {
@@ -126,6 +137,7 @@ void bind_recorder(nb::module_& m) {
       .def("resume", &Recorder::resume)
       .def("pause_device", &Recorder::pause_device)
       .def("resume_device", &Recorder::resume_device)
+      .def("stop_device", &Recorder::stop_device)
       .def("stop", &Recorder::stop)
       .def("save",
            [](Recorder& self, nb::handle path) {
@@ -145,7 +157,7 @@ void bind_recorder(nb::module_& m) {
           [](Recorder& self, std::string_view key, std::string_view json) { self.session().add_metadata(key, json); },
           "key"_a, "json"_a)
       .def(
-          "add_steps", [](Recorder& self, StepTimer& timer) { self.session().add_steps(timer.take()); }, "timer"_a)
+          "add_steps", [](Recorder& self, TorchStepTimer& timer) { self.session().add_steps(timer.take()); }, "timer"_a)
       .def(
           "add_loss",
           [](Recorder& self, std::string_view reason, uint64_t count) { self.session().add_loss(reason, count); },
@@ -157,14 +169,16 @@ void bind_recorder(nb::module_& m) {
 }
 
 void bind_steps(nb::module_& m) {
-  nb::class_<StepTimer>(m, "StepTimer")
-      .def(nb::init<>())
+  nb::class_<TorchStepTimer>(m, "StepTimer")
+      .def(nb::init<bool>(), "on_device"_a = false)
       .def(
-          "step", [](StepTimer& self, int64_t number, std::string_view phase) { self.step(number, phase_of(phase)); },
+          "step",
+          [](TorchStepTimer& self, int64_t number, std::string_view phase) { self.step(number, phase_of(phase)); },
           "number"_a, "phase"_a)
       .def(
-          "raise_phase", [](StepTimer& self, std::string_view phase) { self.raise_phase(phase_of(phase)); }, "phase"_a)
-      .def("finish", &StepTimer::finish)
+          "raise_phase", [](TorchStepTimer& self, std::string_view phase) { self.raise_phase(phase_of(phase)); },
+          "phase"_a)
+      .def("finish", &TorchStepTimer::finish)
       .def_prop_ro("samples", step_samples);
 }
 
@@ -188,6 +202,27 @@ void bind_ranges(nb::module_& m) {
       .def("__exit__", [](Range& self, nb::args) { end_range(self.id); });
 }
 
+void bind_fast_op(nb::module_& m) {
+  nb::class_<FastOp>(m, "FastOp")
+      .def(
+          "__init__",
+          [](FastOp* self, std::string name, nb::handle, nb::handle keywords) {
+            bool is_user = false;
+            if (nb::isinstance<nb::dict>(keywords)) {
+              const nb::object scope = nb::borrow<nb::dict>(keywords).attr("get")("scope");
+              is_user = scope.equal(nb::str("user_scope"));
+            }
+            new (self) FastOp{std::move(name), is_user, std::nullopt};
+          },
+          "name"_a, "input_values"_a = nb::none(), "keyword_values"_a = nb::none())
+      .def("__enter__",
+           [](FastOp& self) {
+             self.op.emplace(self.is_user_range ? at::RecordScope::USER_SCOPE : at::RecordScope::FUNCTION);
+             if (self.op->isActive()) self.op->before(self.name);
+           })
+      .def("__exit__", [](FastOp& self, nb::args) { self.op.reset(); });
+}
+
 }  // namespace
 }  // namespace firelane
 
@@ -200,6 +235,7 @@ NB_MODULE(FIRELANE_MODULE, m) {
   bind_recorder(m);
   bind_steps(m);
   bind_ranges(m);
+  bind_fast_op(m);
   m.def(
       "name_modules",
       [](nb::handle root, const std::string& name) {

@@ -59,6 +59,11 @@ void Recorder::resume_device() noexcept {
   recording_->resume_device();
 }
 
+void Recorder::stop_device() noexcept {
+  const WithoutGil without;
+  recording_->stop_device();
+}
+
 void Recorder::stop() noexcept {
   if (recording_->is_stopped()) return;
   std::string loss;

@@ -24,6 +24,7 @@ class Recorder {
   void resume() noexcept;
   void pause_device() noexcept;
   void resume_device() noexcept;
+  void stop_device() noexcept;
   void stop() noexcept;
   // Throws std::runtime_error, which Python sees as an OSError.
   void save(const std::string& path);

@@ -55,6 +55,7 @@ void LaneRows::note(const NoteItem& n) {
       raw_.timed_steps.disturbance.push_back(disturbance_of(n.phase));
       raw_.timed_steps.start_ns.push_back(static_cast<int64_t>(n.pair.ticks));
       raw_.timed_steps.duration_ns.push_back(static_cast<int64_t>(n.pair.ticks + n.number));
+      raw_.timed_steps.device_ns.push_back(n.device_ns >= 0 && n.device_ns <= kMaxDurationNs ? n.device_ns : kNoNumber);
       break;
     case Note::kCost: recorder.costs.push_back({std::string(n.key), n.value}); break;
     case Note::kLoss: {
@@ -93,6 +94,7 @@ void LaneRows::sort_steps() {
     sorted.disturbance.push_back(steps.disturbance[i]);
     sorted.start_ns.push_back(steps.start_ns[i]);
     sorted.duration_ns.push_back(steps.duration_ns[i]);
+    sorted.device_ns.push_back(steps.device_ns[i]);
   }
   steps = std::move(sorted);
 }

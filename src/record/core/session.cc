@@ -211,7 +211,9 @@ void Session::add_steps(const std::vector<StepSample>& steps) noexcept {
   try {
     std::string items;
     NotesWriter notes(items);
-    for (const StepSample& s : steps) notes.step(s.number, s.phase, s.start_ticks, s.duration_ticks);
+    for (const StepSample& s : steps) {
+      notes.step(s.number, s.phase, s.start_ticks, s.duration_ticks, s.device_ns);
+    }
     impl_->add_items(items);
   } catch (const std::exception&) {
   }

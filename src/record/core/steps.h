@@ -20,6 +20,7 @@ struct StepSample {
   StepPhase phase = StepPhase::kUnrecorded;
   uint64_t start_ticks = 0;
   uint64_t duration_ticks = 0;
+  int64_t device_ns = -1;  // between its ends on the GPU's stream; -1 unknown
 };
 
 // Not thread-safe: step() is called by the thread that trains. Keeps the newest kMaxSamples.
@@ -35,6 +36,8 @@ class StepTimer {
   void raise_phase(StepPhase phase) noexcept;
   void finish() noexcept;
   bool running() const noexcept { return running_; }
+  // When the step at hand began, or, after finish(), when the last one ended.
+  uint64_t mark_ticks() const noexcept { return current_.start_ticks; }
 
   const std::vector<StepSample>& samples() const noexcept { return samples_; }
   std::vector<StepSample> take() noexcept;

@@ -4,6 +4,7 @@
 
 #include "format/notes.h"
 #include "record/core/recorder.h"
+#include "record/cupti/detach.h"
 
 namespace firelane {
 namespace {
@@ -16,8 +17,6 @@ constexpr CUpti_ActivityKind kKinds[] = {
 // Dear: on an H200 these alone added as much to a training step as everything else together. The calls that wait are
 // recorded without them.
 constexpr CUpti_ActivityKind kSyncKinds[] = {CUPTI_ACTIVITY_KIND_SYNCHRONIZATION, CUPTI_ACTIVITY_KIND_CUDA_EVENT};
-// From here on a process can be left by CUPTI and entered again (CUDA 12.6).
-constexpr uint32_t kFinalizeVersion = 24;
 
 // CUPTI's callbacks have no argument of ours, and may come late: both outlive every recording.
 std::atomic<DeviceActivity*> g_active{nullptr};
@@ -48,6 +47,7 @@ std::unique_ptr<DeviceActivity> DeviceActivity::start(const CuptiApi& api, Sessi
     size_t of_others = 0;  // records that were dropped before our time
     api.dropped_records(nullptr, 0, &of_others);
     activity->note_clock(PairRole::kStart);
+    activity->note_versions();
     session.set_device_source(activity.get());
     return activity;
   } catch (const std::exception& error) {
@@ -185,13 +185,20 @@ void DeviceActivity::stop() noexcept {
   api_.flush_all(0);
   disable();
   api_.flush_all(0);
-  // With every kind off CUPTI still costs each call a little, until it leaves the process. Seen to crash a thread that
-  // was inside of a CUDA call, so only on request.
-  uint32_t version = 0;
-  api_.get_version(&version);
-  const bool can_leave = api_.finalize != nullptr && version >= kFinalizeVersion;
-  if (session_.options().cuda_detach && can_leave) api_.finalize();
+  if (session_.options().cuda_detach) {
+    const std::lock_guard lock(drain_mutex_);
+    detached_ = detach_cupti(api_);
+  }
   g_active.store(nullptr, std::memory_order_release);
+}
+
+void DeviceActivity::note_versions() noexcept {
+  uint32_t version = 0;
+  if (api_.get_version(&version) == CUPTI_SUCCESS) session_.add_metadata("cupti_version", std::to_string(version));
+  int driver = 0;
+  if (api_.driver_call != nullptr && api_.driver_call(&driver) == CUDA_SUCCESS) {
+    session_.add_metadata("cuda_driver_version", std::to_string(driver));
+  }
 }
 
 // The tightest of a few readings of the device's clock between two of ours.
@@ -223,12 +230,14 @@ void DeviceActivity::note_clock(PairRole role) noexcept {
 // ---- the drain's side -------------------------------------------------------------------
 
 void DeviceActivity::drain(DeviceSink& sink) {
+  const std::lock_guard draining(drain_mutex_);
   const uint64_t from = from_ns_.load();
   BufferQueue::Full buffer;
   while (buffers().next(buffer)) {
     if (from != UINT64_MAX) decoder_.decode(buffer, from, sink);
     size_t dropped = 0;
-    if (api_.dropped_records(static_cast<CUcontext>(buffer.context), buffer.stream, &dropped) == CUPTI_SUCCESS) {
+    if (!detached_ &&
+        api_.dropped_records(static_cast<CUcontext>(buffer.context), buffer.stream, &dropped) == CUPTI_SUCCESS) {
       lost_ += dropped;
     }
     buffers().release(buffer.data);

@@ -55,6 +55,7 @@ class DeviceActivity final : public DeviceSource {
   bool enable_call_records(std::string& reason) noexcept;
   void disable() noexcept;
   void note_clock(PairRole role) noexcept;
+  void note_versions() noexcept;
   uint64_t count_records(const BufferQueue::Full& buffer) const noexcept;
 
   const CuptiApi api_;
@@ -66,7 +67,9 @@ class DeviceActivity final : public DeviceSource {
   bool is_first_enable_ = true;
   CUpti_ActivityThreadIdType thread_id_type_ = CUPTI_ACTIVITY_THREAD_ID_TYPE_DEFAULT;
   bool stopped_ = false;
-  std::mutex mutex_;  // guards the two below
+  std::mutex drain_mutex_;  // CUPTI must not leave while its records are read
+  bool detached_ = false;   // guarded by drain_mutex_
+  std::mutex mutex_;        // guards the two below
   bool enabled_ = false;
   uint64_t last_clock_ticks_ = 0;
   std::atomic<uint64_t> from_ns_{UINT64_MAX};  // UINT64_MAX: the window is not open yet

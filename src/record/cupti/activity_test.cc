@@ -141,6 +141,16 @@ TEST_F(Activity, cupti_leaves_the_process_only_on_request) {
   activity = DeviceActivity::start(fake.api(), *session, reason);
   finish();
   EXPECT_EQ(fake.finalized, 1);
+  EXPECT_TRUE(fake.finalized_inside_a_call) << "elsewhere it crashes threads that are inside of a call";
+}
+
+TEST_F(Activity, cupti_stays_when_another_tool_uses_it) {
+  fake.has_other_subscriber = true;
+  session = start({.cuda = true, .cuda_detach = true, .output = folder / "run.lane"});
+  std::string reason;
+  activity = DeviceActivity::start(fake.api(), *session, reason);
+  finish();
+  EXPECT_EQ(fake.finalized, 0);
 }
 
 TEST_F(Activity, where_another_tool_has_the_callbacks_calls_come_as_records) {

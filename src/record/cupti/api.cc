@@ -55,6 +55,9 @@ std::optional<CuptiApi> load_cupti(std::string& reason) noexcept {
   find(library, "cuptiActivityEnableRuntimeApi", api.enable_runtime_call);
   find(library, "cuptiActivityEnableDriverApi", api.enable_driver_call);
   find(library, "cuptiFinalize", api.finalize);
+  if (void* driver = ::dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD)) {
+    find(driver, "cuDriverGetVersion", api.driver_call);
+  }
   uint32_t version = 0;
   if (!complete || api.get_version(&version) != CUPTI_SUCCESS || version < kOldestVersion) {
     reason = "GPU: CUPTI is older than CUDA 12.0 (version " + std::to_string(version) + "); update torch or CUDA";

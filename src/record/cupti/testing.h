@@ -81,11 +81,27 @@ class FakeCupti {
                 [](CUpti_ActivityThreadIdType type) { return current()->thread_id_type = type, CUPTI_SUCCESS; },
             .enable_runtime_call = [](CUpti_CallbackId id, uint8_t on) { return set(current()->runtime, id, on); },
             .enable_driver_call = [](CUpti_CallbackId id, uint8_t on) { return set(current()->driver, id, on); },
-            .finalize = [] { return ++current()->finalized, CUPTI_SUCCESS; },
+            .finalize =
+                [] {
+                  ++current()->finalized;
+                  current()->finalized_inside_a_call &= current()->is_inside_a_call;
+                  current()->on_call = nullptr;
+                  return CUPTI_SUCCESS;
+                },
+            .driver_call =
+                [](int* version) {
+                  current()->is_inside_a_call = true;
+                  current()->call_through(CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_DRIVER_TRACE_CBID_cuDriverGetVersion, 99,
+                                          [] {});
+                  current()->is_inside_a_call = false;
+                  *version = 13000;
+                  return CUDA_SUCCESS;
+                },
             .subscribe =
-                [](CUpti_SubscriberHandle* handle, CUpti_CallbackFunc function, void*) {
+                [](CUpti_SubscriberHandle* handle, CUpti_CallbackFunc function, void* data) {
                   if (current()->has_other_subscriber) return CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
                   current()->on_call = function;
+                  current()->call_data = data;
                   *handle = reinterpret_cast<CUpti_SubscriberHandle>(current());
                   return CUPTI_SUCCESS;
                 },
@@ -111,7 +127,7 @@ class FakeCupti {
     CUpti_CallbackData data{};
     data.callbackSite = site;
     data.correlationId = correlation;
-    on_call(nullptr, domain, id, &data);
+    on_call(call_data, domain, id, &data);
   }
   template <typename Inside>
   void call_through(CUpti_CallbackDomain domain, uint32_t id, uint32_t correlation, Inside&& inside) {
@@ -157,11 +173,13 @@ class FakeCupti {
       {3, "cudaGetDevice_v3020"}, {211, "cudaLaunchKernel_v7000"}, {31, "cudaMemcpy_v3020"}};
   std::map<uint32_t, const char*> driver_calls = {{307, "cuLaunchKernel"}, {5, "cuCtxGetCurrent"}};
   CUpti_CallbackFunc on_call = nullptr;
+  void* call_data = nullptr;
   std::set<CUpti_CallbackId> runtime_callbacks, driver_callbacks;
   bool has_other_subscriber = false;
   size_t dropped = 0;
   int forced_flushes = 0;
   int finalized = 0;
+  bool finalized_inside_a_call = true;
 
  private:
   static FakeCupti*& current() {
@@ -200,6 +218,7 @@ class FakeCupti {
     return CUPTI_SUCCESS;
   }
 
+  bool is_inside_a_call = false;
   std::mutex mutex;  // the drain reads while a test feeds
   std::map<uint8_t*, std::vector<size_t>> offsets;
   std::vector<std::vector<Bytes>> held;

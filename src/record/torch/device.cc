@@ -3,6 +3,7 @@
 #include <exception>
 #include <optional>
 #include <string>
+#include <utility>
 
 #if FIRELANE_CUPTI
 #include <ATen/detail/CUDAHooksInterface.h>
@@ -49,6 +50,7 @@ class Cuda final : public DeviceRecording {
   void resume() noexcept override { activity_->resume(); }
 
   void stop() noexcept override {
+    if (std::exchange(stopped_, true)) return;
     wait_for_queued_work();
     activity_->stop();
     power_.reset();
@@ -78,6 +80,7 @@ class Cuda final : public DeviceRecording {
   Session& session_;
   std::unique_ptr<DeviceActivity> activity_;
   std::optional<NvmlSampler> power_;
+  bool stopped_ = false;
 };
 
 std::unique_ptr<DeviceRecording> start_cuda(Session& session, std::string& reason) {

@@ -18,7 +18,7 @@ class DeviceRecording {
   virtual void pause() noexcept = 0;
   virtual void resume() noexcept = 0;
   // Waits for the work that is queued, so that all of it is in the trace; then everything is off. Before
-  // Session::stop().
+  // Session::stop(). Idempotent.
   virtual void stop() noexcept = 0;
 };
 

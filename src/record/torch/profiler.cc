@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "record/core/ranges.h"
-#include "record/core/steps.h"
 #include "record/torch/recording.h"
+#include "record/torch/step_timer.h"
 
 namespace firelane {
 namespace {
@@ -40,7 +40,7 @@ ProfilerSchedule schedule(const ScheduleOptions& options) {
 
 struct Profiler::Impl {
   ProfilerOptions options;
-  StepTimer timer;
+  TorchStepTimer timer;
   std::unique_ptr<Recording> recording;  // under way, or the newest complete one
   std::vector<std::string> start_losses;
   int64_t number = 0;
@@ -102,6 +102,7 @@ struct Profiler::Impl {
 
 Profiler::Profiler(ProfilerOptions options) : impl_(std::make_unique<Impl>()) {
   impl_->options = std::move(options);
+  impl_->timer = TorchStepTimer(impl_->options.cuda);
   impl_->begin_step();
 }
 

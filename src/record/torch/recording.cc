@@ -67,6 +67,10 @@ void Recording::resume_device() noexcept {
   if (!stopped_ && device_ != nullptr && session_->status().state != SessionState::kForked) device_->open_window();
 }
 
+void Recording::stop_device() noexcept {
+  if (!stopped_ && device_ != nullptr && session_->status().state != SessionState::kForked) device_->stop();
+}
+
 void Recording::stop() noexcept {
   if (stopped_) return;
   stopped_ = true;

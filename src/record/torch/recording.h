@@ -34,6 +34,8 @@ class Recording {
   // resume.
   void pause_device() noexcept;
   void resume_device() noexcept;
+  // For good, while the rest goes on: waits for the work that is queued. Idempotent.
+  void stop_device() noexcept;
   // The hooks are off when this returns. Idempotent.
   void stop() noexcept;
   bool is_stopped() const noexcept { return stopped_; }

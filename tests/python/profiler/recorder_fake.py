@@ -18,6 +18,9 @@ class FakeRecorder:
     def pause_device(self):
         self.log.append("pause device")
 
+    def stop_device(self):
+        self.log.append("stop device")
+
     def pause(self):
         self.log.append("pause")
 
@@ -32,7 +35,7 @@ class FakeRecorder:
 
 
 class FakeTimer:
-    def __init__(self):
+    def __init__(self, on_device=False):
         self.steps, self.running = [], None
 
     def step(self, number, phase):

@@ -1,0 +1,72 @@
+#include "record/torch/step_timer.h"
+
+#include <ATen/detail/CUDAHooksInterface.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+
+#include <algorithm>
+#include <cmath>
+#include <exception>
+
+#include "record/core/thread_buffer.h"
+
+namespace firelane {
+namespace {
+
+// A program that has not touched the GPU yet shall not be made to.
+bool is_cuda_started(const c10::impl::VirtualGuardImpl& guard) {
+  return at::detail::getCUDAHooks().hasPrimaryContext(guard.getDevice().index());
+}
+
+}  // namespace
+
+void TorchStepTimer::step(int64_t number, StepPhase phase) noexcept {
+  timer_.step(number, phase);
+  // Not while recording: the call would be in the trace as the program's own.
+  if (on_device_ && phase != StepPhase::kRecorded) mark();
+}
+
+void TorchStepTimer::finish() noexcept {
+  if (!timer_.running()) return;
+  timer_.finish();
+  if (on_device_ && !is_recording()) mark();
+}
+
+void TorchStepTimer::mark() noexcept {
+  try {
+    if (!c10::impl::hasDeviceGuardImpl(c10::DeviceType::CUDA)) return;
+    const c10::impl::VirtualGuardImpl guard(c10::DeviceType::CUDA);
+    if (!is_cuda_started(guard)) return;
+    Mark& mark = marks_.emplace_back();
+    mark.ticks = timer_.mark_ticks();
+    mark.event.record(guard.getStream(guard.getDevice()));
+    if (marks_.size() > kMaxMarks) marks_.pop_front();
+  } catch (const std::exception&) {  // a device that has failed: the host's times stay
+    on_device_ = false;
+    marks_.clear();
+  }
+}
+
+const TorchStepTimer::Mark* TorchStepTimer::mark_at(uint64_t ticks) const noexcept {
+  const auto at = std::lower_bound(marks_.begin(), marks_.end(), ticks,
+                                   [](const Mark& mark, uint64_t wanted) { return mark.ticks < wanted; });
+  return at != marks_.end() && at->ticks == ticks ? &*at : nullptr;
+}
+
+std::vector<StepSample> TorchStepTimer::take() noexcept {
+  std::vector<StepSample> samples = timer_.take();
+  for (StepSample& s : samples) {
+    const Mark* begin = mark_at(s.start_ticks);
+    const Mark* end = mark_at(s.start_ticks + s.duration_ticks);
+    if (begin == nullptr || end == nullptr) continue;
+    try {
+      if (!begin->event.query() || !end->event.query()) continue;
+      const double ms = begin->event.elapsedTime(end->event);
+      if (ms >= 0) s.device_ns = std::llround(ms * 1e6);
+    } catch (const std::exception&) {  // of two devices, say
+    }
+  }
+  while (marks_.size() > 1) marks_.pop_front();  // the last begins the step at hand
+  return samples;
+}
+
+}  // namespace firelane

@@ -1,0 +1,50 @@
+// The true step, timed on the GPU as well: at each step's start a CUDA event goes onto the current stream, and is asked
+// for its time when the steps are taken, long after. Nothing waits for the device.
+//
+// A host that runs ahead of its device would call steps short that are not; by the device's clock they have their
+// length.
+#pragma once
+
+#include <c10/core/Event.h>
+
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include "record/core/steps.h"
+
+namespace firelane {
+
+// As StepTimer: not thread-safe, step() is called by the thread that trains.
+class TorchStepTimer {
+ public:
+  static constexpr size_t kMaxMarks = 256;  // the newest; earlier steps have the host's time alone
+
+  explicit TorchStepTimer(bool on_device = false) : on_device_(on_device) {}
+  TorchStepTimer(const TorchStepTimer&) = delete;
+  TorchStepTimer& operator=(const TorchStepTimer&) = delete;
+  TorchStepTimer(TorchStepTimer&&) = default;
+  TorchStepTimer& operator=(TorchStepTimer&&) = default;
+
+  void step(int64_t number, StepPhase phase) noexcept;
+  void raise_phase(StepPhase phase) noexcept { timer_.raise_phase(phase); }
+  void finish() noexcept;
+
+  const std::vector<StepSample>& samples() const noexcept { return timer_.samples(); }
+  // Steps whose events the device has not reached yet, or that were recorded, have no device time.
+  std::vector<StepSample> take() noexcept;
+
+ private:
+  struct Mark {
+    uint64_t ticks = 0;
+    c10::Event event{c10::DeviceType::CUDA, c10::EventFlag::BACKEND_DEFAULT};
+  };
+  void mark() noexcept;
+  const Mark* mark_at(uint64_t ticks) const noexcept;
+
+  bool on_device_;
+  StepTimer timer_;
+  std::deque<Mark> marks_;  // oldest first
+};
+
+}  // namespace firelane

@@ -29,7 +29,8 @@ StepTimes find_step_times(const TimedSteps& steps) {
   for (size_t i = 0; i < steps.size(); ++i) {
     const bool is_true = steps.disturbance[i] == StepDisturbance::kNone;
     if (is_true) undisturbed.push_back(steps.duration_ns[i]);
-    if (is_true && i < steps.device_ns.size() && steps.device_ns[i] != kNoNumber) on_device.push_back(steps.device_ns[i]);
+    if (is_true && i < steps.device_ns.size() && steps.device_ns[i] != kNoNumber)
+      on_device.push_back(steps.device_ns[i]);
     if (steps.disturbance[i] == StepDisturbance::kRecorded) recorded.push_back(steps.duration_ns[i]);
   }
   if (undisturbed.size() < kMinUndisturbedSteps) undisturbed.clear();

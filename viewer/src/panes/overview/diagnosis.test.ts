@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { eventRef, speedUp, splitVerdict } from "./diagnosis";
+import { eventRef, isHealthy, speedUp, splitVerdict } from "./diagnosis";
 
 test("a gain is said as how many times as fast the step becomes", () => {
   expect(speedUp(100, { lowNs: 20, highNs: 50 })).toBe("1.25x to 2.00x as fast");
@@ -19,4 +19,9 @@ test("a verdict is its limit and what it says", () => {
 test("an event's ref says its side", () => {
   expect(eventRef({ table: "device_slices", row: 7 })).toBe("d7");
   expect(eventRef({ table: "host_slices", row: 12 })).toBe("h12");
+});
+
+test("nothing found in a trace of nothing is not called healthy", () => {
+  expect(isHealthy({ healthy: true, limit: "compute" })).toBe(true);
+  expect(isHealthy({ healthy: true, limit: "unknown" })).toBe(false);
 });

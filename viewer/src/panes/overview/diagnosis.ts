@@ -37,6 +37,11 @@ export interface Diagnosis {
   notes: string[];
 }
 
+// Nothing found is good news only where something could be judged.
+export function isHealthy(diagnosis: Pick<Diagnosis, "healthy" | "limit">): boolean {
+  return diagnosis.healthy && diagnosis.limit !== "unknown";
+}
+
 // "1.43x to 2.92x as fast", or "" when nothing would be saved. The gains are parts of `stepNs`.
 export function speedUp(stepNs: number, gain: { lowNs: number; highNs: number }): string {
   if (stepNs <= 0 || gain.highNs <= 0) return "";

@@ -11,7 +11,7 @@ import { MemoryChart } from "../memory/memory_chart";
 import { shortName } from "../names";
 import { Notes } from "../notes";
 import { ShareBar } from "../table/virtual_table";
-import { type Diagnosis, sentence } from "./diagnosis";
+import { type Diagnosis, isHealthy, sentence } from "./diagnosis";
 import { FindingCard } from "./finding_card";
 import { StepBars } from "./step_bars";
 import { VerdictCard } from "./verdict_card";
@@ -31,19 +31,7 @@ export function OverviewPane(props: PaneProps): JSX.Element {
       <div class="overview-columns">
         <div class="pile">
           <Answered answer={diagnosis}>{(value) => <Findings trace={trace} diagnosis={value} />}</Answered>
-          {found.steps.rows.length > 0 && (
-            <section class="card">
-              <h2>Where each step goes</h2>
-              <StepBars steps={found.steps} />
-              <p class="muted hint">
-                As recorded. Click a bar to open that step in the timeline, or{" "}
-                <button class="link" onClick={() => openPane("steps")}>
-                  compare two steps
-                </button>
-                .
-              </p>
-            </section>
-          )}
+          {found.steps.parts.length > 0 && <StepsCard steps={found.steps} />}
           <div class="pair">
             <TopList
               title="Top operators"
@@ -76,14 +64,20 @@ function Findings(props: { trace: TraceClient; diagnosis: Diagnosis }): JSX.Elem
   const { diagnosis } = props;
   return (
     <section class="pile" aria-label="Findings">
-      {diagnosis.healthy ? (
+      {isHealthy(diagnosis) && (
         <div class="card healthy">
           <h2>Nothing worth fixing</h2>
           <p>{sentence(diagnosis.why || "no rule found anything that would save a visible part of a step")}.</p>
         </div>
-      ) : (
-        diagnosis.findings.length > 0 && <h2 class="section-title">What to fix, largest first</h2>
       )}
+      {!isHealthy(diagnosis) && diagnosis.findings.length === 0 && (
+        <div class="card">
+          <h2>Nothing can be judged</h2>
+          <p>This trace has too little in it. Record some steps of the program, operators and device:</p>
+          <pre class="code">firelane record -- python train.py</pre>
+        </div>
+      )}
+      {!isHealthy(diagnosis) && diagnosis.findings.length > 0 && <h2 class="section-title">What to fix, largest first</h2>}
       {diagnosis.findings.map((finding, at) => (
         <FindingCard
           key={finding.id}
@@ -94,6 +88,27 @@ function Findings(props: { trace: TraceClient; diagnosis: Diagnosis }): JSX.Elem
         />
       ))}
       <Notes notes={diagnosis.notes} />
+    </section>
+  );
+}
+
+function StepsCard(props: { steps: Overview["steps"] }): JSX.Element {
+  return (
+    <section class="card">
+      <h2>Where each step goes</h2>
+      <StepBars steps={props.steps} />
+      <p class="muted hint">
+        As recorded. Click a bar to open that step in the timeline
+        {props.steps.rows.length > 1 && (
+          <>
+            , or{" "}
+            <button class="link" onClick={() => openPane("steps")}>
+              compare two steps
+            </button>
+          </>
+        )}
+        .
+      </p>
     </section>
   );
 }

@@ -3,7 +3,7 @@
 import type { JSX } from "preact";
 import type { Overview } from "../../data/types";
 import { formatDuration, formatShare } from "../../format";
-import { type Diagnosis, sentence, splitVerdict } from "./diagnosis";
+import { type Diagnosis, isHealthy, sentence, splitVerdict } from "./diagnosis";
 
 // What each limit means for somebody who reads it for the first time.
 const kMeaning: Record<string, string> = {
@@ -30,8 +30,8 @@ export function VerdictCard(props: { overview: Overview; diagnosis: Diagnosis | 
   const { verdict } = props.overview;
   const { diagnosis } = props;
   const { head, rest } = splitVerdict(verdict.text);
-  const [what] = rest.split(";");
-  const healthy = diagnosis?.healthy ?? false;
+  const [what] = verdict.bound === "unknown" ? ["what limits the program cannot be told from this trace"] : rest.split(";");
+  const healthy = diagnosis !== null && isHealthy(diagnosis);
   const meanings = props.overview.deviceBusy.length > 0 ? kMeaning : { ...kMeaning, ...kMeaningWithoutDevice };
   const meaning = Object.hasOwn(meanings, verdict.bound) ? meanings[verdict.bound] : "";
   return (

@@ -32,6 +32,14 @@ const shownNs = async (page) => {
   return Number(number) * { ns: 1, us: 1e3, ms: 1e6, s: 1e9 }[unit];
 };
 
+// The link has caught up with the view: it does not change for a while.
+async function settled(page) {
+  for (let last = ""; last !== page.url(); ) {
+    last = page.url();
+    await page.waitForTimeout(400);
+  }
+}
+
 const ask = (page, request) =>
   page.evaluate(async (path) => {
     const token = new URL(document.baseURI).searchParams.get("token");
@@ -44,33 +52,30 @@ export function timelineTests(suite, url) {
   suite.test("wheel and keys zoom and pan, and F shows everything again", async ({ page }) => {
     await openTimeline(page, url());
     const whole = await shownNs(page);
+    const wholeText = await page.locator(".timeline-shown").innerText();
     await page.mouse.move(700, 400);
     await page.keyboard.down("Control");
     await page.mouse.wheel(0, -240);
     await page.mouse.wheel(0, -240);
     await page.keyboard.up("Control");
     await page.waitForFunction(
-      (ns) => !document.querySelector(".timeline-shown").textContent.startsWith(ns),
-      String(whole),
+      (text) => document.querySelector(".timeline-shown").textContent !== text,
+      wholeText,
     );
     const closer = await shownNs(page);
     check(closer < whole * 0.8, `ctrl and wheel zoom in: ${closer} of ${whole}`);
     await page.keyboard.down("w");
-    await page.waitForTimeout(300);
+    await page.waitForTimeout(150);
     await page.keyboard.up("w");
     const closest = await shownNs(page);
-    check(closest < closer, "W zooms in");
-    await page.waitForTimeout(400);
+    check(closest < closer, `W zooms in: ${closest} of ${closer}`);
+    await settled(page);
     const before = fragment(page).get("timeline.view");
-    await page.keyboard.down("d");
-    await page.waitForTimeout(250);
-    await page.keyboard.up("d");
-    await page.waitForTimeout(400);
-    check(fragment(page).get("timeline.view") !== before, "D pans");
+    await page.keyboard.press("d");
+    await page.waitForFunction((view) => new URLSearchParams(location.hash.slice(1)).get("timeline.view") !== view, before);
     equal(await shownNs(page), closest, "panning keeps the zoom");
     await page.keyboard.press("f");
-    await page.waitForTimeout(100);
-    equal(await shownNs(page), whole, "F without a selection shows everything");
+    await page.waitForFunction((text) => document.querySelector(".timeline-shown").textContent === text, wholeText);
   });
 
   suite.test("a search counts its hits, and Enter walks along them", async ({ page }) => {
@@ -230,7 +235,7 @@ export function timelineTests(suite, url) {
     await page.keyboard.press("Enter");
     await page.waitForSelector("h3 >> text=Same name");
     await page.keyboard.press("Escape");
-    await page.waitForTimeout(500);
+    await settled(page);
     const link = page.url();
     const name = await panelName(page);
     const shown = await shownNs(page);
@@ -243,7 +248,7 @@ export function timelineTests(suite, url) {
     await other.waitForSelector("h3 >> text=Same name");
     equal(await panelName(other), name, "selected in another tab");
     await other.close();
-    await page.waitForTimeout(400);
+    await settled(page);
     equal(page.url(), link, "the link after the reload");
   });
 

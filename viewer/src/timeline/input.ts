@@ -8,6 +8,7 @@ import { panView, xToTime, zoomView } from "./view";
 const kClickPixels = 4;
 const kPanSharePerSecond = 1.6;
 const kZoomPerSecond = 6;
+const kTapSeconds = 0.05; // the least that a key moves, however short the tap
 
 export interface PointerPlace {
   x: number;
@@ -65,11 +66,15 @@ export class TimelineInput {
     const seconds = Math.min(0.05, (now - this.lastFrame) / 1000);
     this.lastFrame = now;
     if (this.down.size === 0) return false;
+    this.move(seconds);
+    return true;
+  }
+
+  private move(seconds: number): void {
     if (this.down.has("pan-left")) this.model.pan(-kPanSharePerSecond * seconds);
     if (this.down.has("pan-right")) this.model.pan(kPanSharePerSecond * seconds);
     if (this.down.has("zoom-in")) this.zoom(kZoomPerSecond ** seconds);
     if (this.down.has("zoom-out")) this.zoom(kZoomPerSecond ** -seconds);
-    return true;
   }
 
   private zoom(factor: number): void {
@@ -175,8 +180,8 @@ export class TimelineInput {
     if (isHeld(action)) {
       if (!this.down.has(action)) {
         this.down.add(action);
-        this.lastFrame = performance.now() - 16;
-        this.model.requestDraw();
+        this.lastFrame = performance.now();
+        this.move(kTapSeconds);
       }
       return;
     }

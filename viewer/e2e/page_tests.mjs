@@ -179,7 +179,7 @@ export function pageTests(suite, url, traces) {
       const wrong = url().replace(/token=\w{4}/, "token=0000");
       equal((await page.goto(wrong)).status(), 403, "the page with a wrong token");
       // A page that is still open when the program was started again.
-      await page.route("**/api/traces", (route) => route.fulfill({ status: 403, body: '{"error": "wrong token"}' }));
+      await page.route("**/api/traces*", (route) => route.fulfill({ status: 403, body: '{"error": "wrong token"}' }));
       await page.goto(url());
       await page.waitForSelector("text=open the URL that `firelane view` printed");
     },

@@ -9,7 +9,7 @@ import { Facts, kNotStored, Section } from "./panel";
 
 const kFewRows = 12;
 // The panel is narrow; `firelane sql` has every column.
-const kLeftOut: Record<string, string[]> = { lanes: ["id", "lane", "group"], names: ["kind"] };
+const kLeftOut: Record<string, string[]> = { lanes: ["id", "lane", "group"], names: ["kind", "mean_ns"] };
 
 export function RangePanel(props: { model: TimelineModel; range: Range; report: Report | null }): JSX.Element {
   const { model, range, report } = props;

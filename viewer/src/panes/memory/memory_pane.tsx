@@ -80,6 +80,12 @@ function Memory(props: {
   const [at, setAt] = useUrl("memory.at");
   const atNs = at !== "" && Number.isFinite(Number(at)) ? Number(at) : (peak?.atNs ?? null);
   const isPeak = at === "" && peak !== null;
+  // A hundredth of the time: for keys, what a click on the chart is for the mouse.
+  const move = (direction: 1 | -1) => {
+    const endNs = curve.fromNs + curve.allocatedBytes.length * curve.binNs;
+    const next = (atNs ?? curve.fromNs) + (direction * (endNs - curve.fromNs)) / 100;
+    setAt(String(Math.round(Math.min(Math.max(next, curve.fromNs), endNs))));
+  };
   return (
     <div class="pile">
       <section class="card">
@@ -105,6 +111,16 @@ function Memory(props: {
             <button class="button" onClick={() => setAt("")} aria-pressed={isPeak}>
               Peak: {formatBytes(peak.bytes)}
             </button>
+          )}
+          {atNs !== null && (
+            <span class="segmented" role="group" aria-label="Moment">
+              <button class="button" onClick={() => move(-1)}>
+                Earlier
+              </button>
+              <button class="button" onClick={() => move(1)}>
+                Later
+              </button>
+            </span>
           )}
           {atNs !== null && (
             <button class="button" onClick={() => openInTimeline({ startNs: atNs, durationNs: curve.binNs })}>

@@ -175,7 +175,13 @@ function MemoryCard(props: { trace: TraceClient }): JSX.Element | null {
         Memory <span class="muted subtitle">{curve.value.device}</span>
       </h2>
       <MemoryChart curve={curve.value} onClick={(atNs) => openPane("memory", { "memory.at": String(Math.round(atNs)) })} />
-      <p class="muted hint">Click a moment to see what is alive then.</p>
+      <p class="muted hint">
+        Click a moment to see what is alive then, or{" "}
+        <button class="link" onClick={() => openPane("memory", { "memory.at": null })}>
+          look at the peak
+        </button>
+        .
+      </p>
     </section>
   );
 }

@@ -76,11 +76,14 @@ export function StepBars(props: {
         )}
       />
       <Legend
-        items={parts.names.map((name, at) => ({
-          name: causeWords(name),
-          variable: colors[at],
-          value: formatShare(totals[at] / whole),
-        }))}
+        items={[
+          ...parts.names.map((name, at) => ({
+            name: causeWords(name),
+            variable: colors[at],
+            value: formatShare(totals[at] / whole),
+          })),
+          ...(steps.rows.some((row) => row.warmup) ? [{ name: "warm-up, not judged", variable: "--raised" }] : []),
+        ]}
       />
     </div>
   );

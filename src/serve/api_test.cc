@@ -222,6 +222,24 @@ TEST(Api, memory_says_what_to_record_when_there_is_none) {
   EXPECT_HOLDS(ask(api, "/api/t/0/memory/segments"), "profile_memory=True");
 }
 
+TEST(Api, memory_is_shown_over_time_at_a_moment_and_by_address) {
+  Model model = small_builder()
+                    .memory({.at_us = 2, .bytes = 4096, .device_type = 1, .device = 0, .address = 0x200000})
+                    .memory({.at_us = 102, .bytes = 8192, .device_type = 1, .device = 0, .address = 0x201000})
+                    .memory({.at_us = 110, .bytes = -4096, .device_type = 1, .device = 0, .address = 0x200000})
+                    .build();
+  Api api(std::move(model), "1.2");
+  EXPECT_HOLDS(ask(api, "/api/t/0/memory/curve?device=cuda:0&bins=4&from_ns=0&to_ns=200000"),
+               R"("bin_ns":50000,"allocated_bytes":[4096,4096,12288,8192])");
+  EXPECT_HOLDS(ask(api, "/api/t/0/memory/alive?at_ns=105000"),
+               R"("name":"block_count","label":"Blocks","kind":"number","value":2)");
+  EXPECT_HOLDS(ask(api, "/api/t/0/memory/alive?at_ns=105000&rows=1"), R"("rows":[[8192,)");
+  EXPECT_HOLDS(
+      ask(api, "/api/t/0/memory/segments?at_ns=150000"),
+      R"({"address":2097152,"bytes":2097152,"blocks":[{"offset":0,"bytes":4096,"state":"free","owner":null},{"offset":4096,"bytes":8192,"state":"allocated")");
+  EXPECT_EQ(ask(api, "/api/t/0/memory/alive?device=cuda:7").status, 404);
+}
+
 TEST(Api, a_range_is_summed_up) {
   Api api(small_trace(), "1.2");
   EXPECT_HOLDS(ask(api, "/api/t/0/range?from_ns=50000&to_ns=140000"), R"(["add","kernel",1,10000,10000,10000])");

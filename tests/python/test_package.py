@@ -55,3 +55,6 @@ def test_pip_installs_the_package_and_the_command(tmp_path, trace_file):
     assert done.stdout == f"{firelane.__version__} 4\n"
     done = subprocess.run([bin_dir / "firelane", "--version"], check=True, capture_output=True, text=True)
     assert firelane.__version__ in done.stdout
+    if (ROOT / "viewer/dist/report.html").exists():
+        subprocess.run([bin_dir / "firelane", "report", trace_file, "-o", tmp_path / "report.html"], check=True)
+        assert "firelane-answers" in (tmp_path / "report.html").read_text()

@@ -8,7 +8,7 @@ import type { TraceClient } from "../../data/client";
 import { formatDuration, formatPercent } from "../../format";
 import { CopyButton } from "../clipboard";
 import { middleCut, shortName } from "../names";
-import { ShareBar } from "../table/virtual_table";
+import { ShareBar } from "../table/row_parts";
 import { type DiagnosedFinding, eventRef, sentence, speedUp } from "./diagnosis";
 
 const kEvidence = 4;

@@ -6,13 +6,14 @@ import { Answered, ErrorBox, Loading, useAnswer } from "../../app/answer";
 import type { PaneProps } from "../../app/pane";
 import type { TraceClient } from "../../data/client";
 import type { Overview, TopRow } from "../../data/types";
-import { formatDuration, formatNumber, formatPercent } from "../../format";
+import { formatDuration, formatNumber } from "../../format";
 import { MemoryChart } from "../memory/memory_chart";
 import { shortName } from "../names";
 import { Notes } from "../notes";
-import { ShareBar } from "../table/virtual_table";
+import { ShareBar } from "../table/row_parts";
 import { type Diagnosis, isHealthy, sentence } from "./diagnosis";
 import { FindingCard } from "./finding_card";
+import { DeviceBusy, Environment, Missing } from "./side_cards";
 import { StepBars } from "./step_bars";
 import { VerdictCard } from "./verdict_card";
 
@@ -182,93 +183,6 @@ function MemoryCard(props: { trace: TraceClient }): JSX.Element | null {
         </button>
         .
       </p>
-    </section>
-  );
-}
-
-function DeviceBusy(props: { trace: TraceClient; overview: Overview }): JSX.Element {
-  const devices = props.overview.deviceBusy;
-  return (
-    <section class="card">
-      <h2>Device utilisation</h2>
-      {devices.length === 0 ? (
-        <p class="muted">This trace has no work of a GPU: everything below is about the CPU.</p>
-      ) : (
-        devices.map(({ device, busyNs, windowNs }) => {
-          const percent = windowNs > 0 ? (100 * busyNs) / windowNs : 0;
-          return (
-            <div class="device-busy" key={device}>
-              <div>
-                GPU {device} <strong>{formatPercent(percent)} busy</strong>
-              </div>
-              <ShareBar percent={percent} class="full" />
-              <div class="muted">
-                {formatDuration(busyNs)} of {formatDuration(windowNs)}, as recorded
-              </div>
-            </div>
-          );
-        })
-      )}
-      {devices.length > 0 && <TensorCores trace={props.trace} />}
-      {devices.length > 0 && (
-        <button class="link" onClick={() => openPane("more", { "more.report": "idle" })}>
-          Why it idles
-        </button>
-      )}
-    </section>
-  );
-}
-
-// Of the time of matrix kernels, where the trace lets us tell.
-function TensorCores(props: { trace: TraceClient }): JSX.Element | null {
-  const roofline = useAnswer((signal) => props.trace.report("roofline", {}, signal), [props.trace]);
-  const percent = roofline.value?.facts.find((fact) => fact.name === "tensor_core_percent")?.value;
-  if (typeof percent !== "number") return null;
-  return (
-    <div class="device-busy">
-      <div>
-        Matrix kernels <strong>{formatPercent(percent)} on tensor cores</strong>
-      </div>
-      <ShareBar percent={percent} class="full" />
-    </div>
-  );
-}
-
-function Missing(props: { missing: string[] }): JSX.Element | null {
-  if (props.missing.length === 0) return null;
-  return (
-    <section class="card">
-      <h2>What this trace cannot answer</h2>
-      <ul class="missing">
-        {props.missing.map((text) => {
-          const [question, ...rest] = text.split(": ");
-          return (
-            <li key={text}>
-              <strong>{question}</strong>
-              {rest.length > 0 && <span class="muted"> {rest.join(": ")}</span>}
-            </li>
-          );
-        })}
-      </ul>
-    </section>
-  );
-}
-
-function Environment(props: { overview: Overview }): JSX.Element {
-  return (
-    <section class="card">
-      <h2>Environment</h2>
-      <dl class="environment">
-        {props.overview.environment.map(([label, value], at) => (
-          <div key={at}>
-            <dt>{label.trim()}</dt>
-            <dd>{value}</dd>
-          </div>
-        ))}
-      </dl>
-      <button class="link" onClick={() => openPane("more", { "more.report": "info" })}>
-        All about the trace
-      </button>
     </section>
   );
 }

@@ -1,0 +1,96 @@
+// The cards beside the findings: how busy the device is, what the trace cannot answer, where it was recorded.
+
+import type { JSX } from "preact";
+import { openPane } from "../../app/actions";
+import { useAnswer } from "../../app/answer";
+import type { TraceClient } from "../../data/client";
+import type { Overview } from "../../data/types";
+import { formatDuration, formatPercent } from "../../format";
+import { ShareBar } from "../table/row_parts";
+
+export function DeviceBusy(props: { trace: TraceClient; overview: Overview }): JSX.Element {
+  const devices = props.overview.deviceBusy;
+  return (
+    <section class="card">
+      <h2>Device utilisation</h2>
+      {devices.length === 0 ? (
+        <p class="muted">This trace has no work of a GPU: everything below is about the CPU.</p>
+      ) : (
+        devices.map(({ device, busyNs, windowNs }) => {
+          const percent = windowNs > 0 ? (100 * busyNs) / windowNs : 0;
+          return (
+            <div class="device-busy" key={device}>
+              <div>
+                GPU {device} <strong>{formatPercent(percent)} busy</strong>
+              </div>
+              <ShareBar percent={percent} class="full" />
+              <div class="muted">
+                {formatDuration(busyNs)} of {formatDuration(windowNs)}, as recorded
+              </div>
+            </div>
+          );
+        })
+      )}
+      {devices.length > 0 && <TensorCores trace={props.trace} />}
+      {devices.length > 0 && (
+        <button class="link" onClick={() => openPane("more", { "more.report": "idle" })}>
+          Why it idles
+        </button>
+      )}
+    </section>
+  );
+}
+
+// Of the time of matrix kernels, where the trace lets us tell.
+function TensorCores(props: { trace: TraceClient }): JSX.Element | null {
+  const roofline = useAnswer((signal) => props.trace.report("roofline", {}, signal), [props.trace]);
+  const percent = roofline.value?.facts.find((fact) => fact.name === "tensor_core_percent")?.value;
+  if (typeof percent !== "number") return null;
+  return (
+    <div class="device-busy">
+      <div>
+        Matrix kernels <strong>{formatPercent(percent)} on tensor cores</strong>
+      </div>
+      <ShareBar percent={percent} class="full" />
+    </div>
+  );
+}
+
+export function Missing(props: { missing: string[] }): JSX.Element | null {
+  if (props.missing.length === 0) return null;
+  return (
+    <section class="card">
+      <h2>What this trace cannot answer</h2>
+      <ul class="missing">
+        {props.missing.map((text) => {
+          const [question, ...rest] = text.split(": ");
+          return (
+            <li key={text}>
+              <strong>{question}</strong>
+              {rest.length > 0 && <span class="muted"> {rest.join(": ")}</span>}
+            </li>
+          );
+        })}
+      </ul>
+    </section>
+  );
+}
+
+export function Environment(props: { overview: Overview }): JSX.Element {
+  return (
+    <section class="card">
+      <h2>Environment</h2>
+      <dl class="environment">
+        {props.overview.environment.map(([label, value], at) => (
+          <div key={at}>
+            <dt>{label.trim()}</dt>
+            <dd>{value}</dd>
+          </div>
+        ))}
+      </dl>
+      <button class="link" onClick={() => openPane("more", { "more.report": "info" })}>
+        All about the trace
+      </button>
+    </section>
+  );
+}

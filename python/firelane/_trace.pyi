@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 import os
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
 
 version: str = '0.1.0'
@@ -254,3 +254,31 @@ def open(path: str | os.PathLike[str], *, threads: int = 0) -> Trace:
     Opens a trace: Kineto or Chrome JSON, .json or .json.gz. threads=0 uses every core.
     Raises TraceError, with one line that says what is wrong, when nothing can be read.
     """
+
+class Viewer:
+    """
+    Answers what the viewer asks about one trace, its number 0: docs/viewer-protocol.md.
+    A path is loaded in the background. Any number of threads may ask at once.
+    """
+
+    @overload
+    def __init__(self, trace: Trace) -> None: ...
+
+    @overload
+    def __init__(self, path: str | os.PathLike) -> None: ...
+
+    def answer(self, method: str, target: str, body: bytes = ...) -> tuple[int, str, bytes]:
+        """
+        Status, content type and body for a request such as 'GET', '/api/t/0/overview'.
+        """
+
+    def wait(self) -> None:
+        """Returns when the trace is loaded, or has failed to."""
+
+def page_names() -> list[str]:
+    """
+    The files of the viewer's page; none where the module was built without the viewer.
+    """
+
+def page(name: str) -> tuple[str, bytes] | None:
+    """Content type and bytes of one of the page's files."""

@@ -102,9 +102,11 @@ Api::Api(std::vector<std::string> paths, Loader load, std::string version) : ver
   loading_ = std::thread([this, load = std::move(load)] { load_all(load); });
 }
 
-Api::Api(Model model, std::string version) : version_(std::move(version)) {
+Api::Api(Model model, std::string version) : Api(std::make_shared<const Model>(std::move(model)), std::move(version)) {}
+
+Api::Api(std::shared_ptr<const Model> model, std::string version) : version_(std::move(version)) {
   Slot& slot = *slots_.emplace_back(std::make_unique<Slot>());
-  slot.path = model.info.path;
+  slot.path = model->info.path;
   slot.trace = std::make_unique<const ServedTrace>(std::move(model), core_count());
   slot.state = State::kReady;
 }

@@ -50,6 +50,7 @@ class Api {
   // Loads in the background. `version` is what /api/traces says of the program.
   Api(std::vector<std::string> paths, Loader load, std::string version);
   // One trace that is there already.
+  Api(std::shared_ptr<const Model> model, std::string version);
   Api(Model model, std::string version);
   ~Api();
   Api(const Api&) = delete;

@@ -2,6 +2,7 @@
 // made when first asked for and kept. Thread-safe.
 #pragma once
 
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -19,7 +20,10 @@ namespace firelane::serve {
 
 class ServedTrace {
  public:
-  explicit ServedTrace(Model model, unsigned threads = 1) : model_(std::move(model)), timeline_(model_, threads) {}
+  explicit ServedTrace(std::shared_ptr<const Model> model, unsigned threads = 1)
+      : owner_(std::move(model)), model_(*owner_), timeline_(model_, threads) {}
+  explicit ServedTrace(Model model, unsigned threads = 1)
+      : ServedTrace(std::make_shared<const Model>(std::move(model)), threads) {}
 
   const Model& model() const { return model_; }
   const Timeline& timeline() const { return timeline_; }
@@ -43,7 +47,8 @@ class ServedTrace {
   }
 
  private:
-  Model model_;
+  std::shared_ptr<const Model> owner_;
+  const Model& model_;
   Timeline timeline_;
   Once<Diagnosis> diagnosis_;
   Once<Steps> steps_;

@@ -3,6 +3,7 @@
 
 #include "bind/trace/table.h"
 #include "bind/trace/trace.h"
+#include "bind/trace/viewer.h"
 
 namespace nb = nanobind;
 
@@ -12,4 +13,5 @@ NB_MODULE(_trace, module) {
   nb::exception<firelane::bind::TraceError>(module, "TraceError");
   firelane::bind::bind_table(module);
   firelane::bind::bind_trace(module);
+  firelane::bind::bind_viewer(module);
 }

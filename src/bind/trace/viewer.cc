@@ -1,0 +1,106 @@
+#include "bind/trace/viewer.h"
+
+#include <nanobind/stl/filesystem.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "bind/trace/trace.h"
+#include "import/load.h"
+#include "serve/api.h"
+#include "serve/pages.h"
+#include "serve/request.h"
+
+namespace nb = nanobind;
+
+namespace firelane::bind {
+
+namespace {
+
+nb::bytes as_bytes(std::string_view bytes) { return nb::bytes(bytes.data(), bytes.size()); }
+
+class Viewer {
+ public:
+  explicit Viewer(const std::filesystem::path& path)
+      : api_(std::make_unique<serve::Api>(
+            std::vector{path.string()},
+            [](const std::string& file, const serve::Progress& progress) {
+              return load_trace(file, {.progress = progress});
+            },
+            FIRELANE_VERSION)) {}
+
+  explicit Viewer(const Trace& trace) {
+    const nb::gil_scoped_release others_may_run;
+    api_ = std::make_unique<serve::Api>(trace.model, FIRELANE_VERSION);
+  }
+
+  // Waits for a trace that is still being loaded: reading cannot be stopped half-way.
+  ~Viewer() {
+    const nb::gil_scoped_release others_may_run;
+    api_.reset();
+  }
+
+  std::tuple<int, std::string, nb::bytes> answer(const std::string& method, const std::string& target,
+                                                 const nb::bytes& body) {
+    const std::string text(body.c_str(), body.size());
+    const serve::Answer answer = [&] {
+      const nb::gil_scoped_release others_may_run;
+      Result<serve::Request> request = serve::parse_target(target);
+      if (!request.ok()) return serve::refusal(400, request.error().message);
+      request.value().method = method;
+      request.value().body = text;
+      return api_->answer(request.value());
+    }();
+    return {answer.status, std::string(answer.type), as_bytes(answer.body)};
+  }
+
+  void wait() {
+    const nb::gil_scoped_release others_may_run;
+    const std::lock_guard lock(waiting_);
+    api_->wait_until_loaded();
+  }
+
+ private:
+  std::unique_ptr<serve::Api> api_;
+  std::mutex waiting_;  // one thread joins the loading one
+};
+
+std::vector<std::string> page_names() {
+  std::vector<std::string> names;
+  for (const serve::Page& page : serve::all_pages()) names.emplace_back(page.name);
+  return names;
+}
+
+std::optional<std::tuple<std::string, nb::bytes>> page(const std::string& name) {
+  const serve::Page* found = serve::find_page(name);
+  if (found == nullptr) return std::nullopt;
+  return std::tuple{std::string(found->type), as_bytes(found->bytes)};
+}
+
+}  // namespace
+
+void bind_viewer(nb::module_& module) {
+  nb::class_<Viewer>(module, "Viewer", nb::is_final(),
+                     "Answers what the viewer asks about one trace, its number 0: docs/viewer-protocol.md.\n"
+                     "A path is loaded in the background. Any number of threads may ask at once.")
+      .def(nb::init<const Trace&>(), nb::arg("trace"))
+      .def(nb::init<const std::filesystem::path&>(), nb::arg("path"))
+      .def("answer", &Viewer::answer, nb::arg("method"), nb::arg("target"), nb::arg("body") = nb::bytes("", 0),
+           "Status, content type and body for a request such as 'GET', '/api/t/0/overview'.")
+      .def("wait", &Viewer::wait, "Returns when the trace is loaded, or has failed to.");
+  module.def("page_names", &page_names,
+             "The files of the viewer's page; none where the module was built without the viewer.");
+  module.def("page", &page, nb::arg("name"), "Content type and bytes of one of the page's files.");
+}
+
+}  // namespace firelane::bind

@@ -53,6 +53,11 @@ def test_pip_installs_the_package_and_the_command(tmp_path, trace_file):
     program = f"import firelane; print(firelane.__version__, len(firelane.open({str(trace_file)!r}).host_slices))"
     done = subprocess.run([bin_dir / "python", "-c", program], check=True, cwd=tmp_path, capture_output=True, text=True)
     assert done.stdout == f"{firelane.__version__} 4\n"
+    program = ("import importlib.metadata as m, firelane._trace as t; print([e.value for e in m.entry_points(group='tensorboard_plugins')], "
+               "'index.html' in t.page_names())")
+    done = subprocess.run([bin_dir / "python", "-c", program], check=True, cwd=tmp_path, capture_output=True, text=True)
+    has_page = "index.html" in firelane._trace.page_names()
+    assert done.stdout == f"['firelane._tensorboard:Plugin'] {has_page}\n"
     done = subprocess.run([bin_dir / "firelane", "--version"], check=True, capture_output=True, text=True)
     assert firelane.__version__ in done.stdout
     if (ROOT / "viewer/dist/report.html").exists():

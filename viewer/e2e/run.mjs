@@ -11,6 +11,7 @@ import { kRoot, startServer, Suite, whyNot } from "./harness.mjs";
 import { writeHostileTrace } from "./hostile.mjs";
 import { pageTests } from "./page_tests.mjs";
 import { panesTests } from "./panes_tests.mjs";
+import { startTensorBoard, tensorBoardTests, whyNoTensorBoard } from "./tensorboard_tests.mjs";
 import { timelineTests } from "./timeline_tests.mjs";
 
 const reason = whyNot();
@@ -28,13 +29,17 @@ const data = readdirSync(join(kRoot, "tests/data"))
 const traces = ["tests/data/gpt_full.json.gz", ...data, hostile];
 
 let failed = 1;
+const noBoard = whyNoTensorBoard();
+if (noBoard) console.log(`e2e: TensorBoard is skipped: ${noBoard}`);
 const server = await startServer(traces);
+const board = noBoard ? null : await startTensorBoard();
 try {
   const suite = new Suite();
   const url = () => server.url;
   pageTests(suite, url, traces);
   panesTests(suite, url);
   timelineTests(suite, url);
+  if (board) tensorBoardTests(suite, () => board);
   const began = performance.now();
   failed = await suite.run(process.argv[2]);
   console.log(
@@ -42,6 +47,8 @@ try {
   );
 } finally {
   server.stop();
+  board?.stop();
+  if (board) rmSync(board.folder, { recursive: true, force: true });
   rmSync(folder, { recursive: true, force: true });
 }
 process.exit(failed === 0 ? 0 : 1);

@@ -1,0 +1,142 @@
+"""The traces below a log folder, named as people know them: run/worker.
+
+Only plain files that really lie in the folder count: links that lead out of it are left out, so that whoever may open
+TensorBoard's page sees nothing else of the machine.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import threading
+import time
+import zlib
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+# As tensorboard_trace_handler names them: WORKER.TIME.pt.trace.json; the time is in ns, in ms before torch 2.2.
+_TRACE = re.compile(r"(?P<worker>.+?)(?:\.(?P<time>\d{10,20}))?\.(?:pt\.trace\.json(?:\.gz)?|lane)", re.DOTALL)
+_NS_DIGITS = 19
+_MS_DIGITS = 13
+
+
+@dataclass(frozen=True)
+class TraceFile:
+    id: int  # the same for the same place below the folder, also after a restart: links keep their meaning
+    path: str  # without links
+    name: str
+    stamp: tuple[int, int, int]  # changes when the file does
+
+
+@dataclass(frozen=True)
+class _Found:
+    path: str
+    place: str  # below the folder
+    run: str
+    worker: str
+    written: str  # the time in the name, "" when it has none
+    status: os.stat_result
+
+    @property
+    def label(self) -> str:
+        return f"{self.run}/{self.worker}" if self.run else self.worker
+
+
+def find_traces(folder: str) -> list[TraceFile]:
+    """The run that was written to last comes first, in it workers by name, of each the newest trace first."""
+    found = list(_walk(os.path.realpath(folder)))
+    newest: dict[str, int] = {}
+    for each in found:
+        newest[each.run] = max(newest.get(each.run, 0), each.status.st_mtime_ns)
+    found.sort(key=lambda each: (-newest[each.run], each.run, _natural(each.worker), -each.status.st_mtime_ns, each.place))
+    labels = Counter(each.label for each in found)
+    names = [each.label if labels[each.label] == 1 else f"{each.label} {_when(each)}" for each in found]
+    ids = _ids([each.place for each in found])
+    return [
+        TraceFile(ids[each.place], each.path, _shown(name), (each.status.st_ino, each.status.st_size, each.status.st_mtime_ns))
+        for each, name in zip(found, names)
+    ]
+
+
+def _walk(root: str) -> Iterator[_Found]:
+    for folder, folders, names in os.walk(root):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        for name in names:
+            match = _TRACE.fullmatch(name)
+            if match is None:
+                continue
+            place = os.path.relpath(os.path.join(folder, name), root)
+            path = os.path.realpath(os.path.join(folder, name))
+            try:
+                status = os.stat(path)
+                is_inside = os.path.commonpath([root, path]) == root
+            except (OSError, ValueError):  # gone meanwhile
+                continue
+            # A pipe would wait for ever; a file without a byte was only just made.
+            if not is_inside or not stat.S_ISREG(status.st_mode) or status.st_size == 0:
+                continue
+            run = os.path.dirname(place)
+            yield _Found(path, place, run, match["worker"], match["time"] or "", status)
+
+
+def _ids(places: list[str]) -> dict[str, int]:
+    ids: dict[str, int] = {}
+    taken: set[int] = set()
+    for place in sorted(places):
+        number = zlib.crc32(os.fsencode(place))
+        while number in taken:
+            number += 1
+        taken.add(number)
+        ids[place] = number
+    return ids
+
+
+def _when(found: _Found) -> str:
+    digits = len(found.written)
+    if digits not in (_NS_DIGITS, _MS_DIGITS):
+        return f"({os.path.basename(found.place)})"
+    ms = int(found.written) // (1_000_000 if digits == _NS_DIGITS else 1)
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(ms // 1000)) + f".{ms % 1000:03}"
+
+
+def _natural(text: str) -> list[tuple[int, int, str]]:
+    """rank2 before rank10."""
+    return [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in re.split(r"([0-9]+)", text)]
+
+
+def _shown(name: str) -> str:
+    """Names are anything: what does not print, or is not text, becomes a mark."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in name)
+
+
+class Logdir:
+    """Looks for traces on a thread of its own: the folder may be large, or far away."""
+
+    def __init__(self, folder: str | None) -> None:
+        self._folder = folder if folder and "://" not in folder else None
+        self._lock = threading.Lock()
+        self._done = threading.Event()
+        self._done.set()
+        self._traces: list[TraceFile] = []
+
+    def look(self, patience_s: float) -> list[TraceFile]:
+        """What is there now; what was there last when that takes longer than `patience_s`."""
+        if self._folder is None:
+            return []
+        with self._lock:
+            if self._done.is_set():
+                self._done.clear()
+                threading.Thread(target=self._find, name="firelane-logdir", daemon=True).start()
+        self._done.wait(patience_s)
+        return self._traces
+
+    def trace(self, id: int) -> TraceFile | None:
+        return next((each for each in self._traces if each.id == id), None)
+
+    def _find(self) -> None:
+        try:
+            self._traces = find_traces(self._folder)
+        finally:
+            self._done.set()

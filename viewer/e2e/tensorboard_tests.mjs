@@ -1,0 +1,88 @@
+// The page inside of the real TensorBoard: below a path prefix, with runs, workers, and a trace that comes later.
+
+import { spawn } from "node:child_process";
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { delimiter, join } from "node:path";
+import { check, equal, kRoot } from "./harness.mjs";
+import { writeHostileTrace } from "./hostile.mjs";
+
+const kPython = join(kRoot, ".venv/bin/python");
+const kTime = "1700000000000000000";
+
+export function whyNoTensorBoard() {
+  return existsSync(join(kRoot, ".venv/bin/tensorboard")) ? null : "no tensorboard in .venv: make setup";
+}
+
+// Resolves to its URL, its log folder and a way to end it. The source tree has no installed entry point: it gets one.
+export function startTensorBoard() {
+  const folder = mkdtempSync(join(tmpdir(), "firelane-tensorboard-"));
+  const info = join(folder, "site/firelane-0.dist-info");
+  mkdirSync(info, { recursive: true });
+  writeFileSync(join(info, "METADATA"), "Metadata-Version: 2.1\nName: firelane\nVersion: 0\n");
+  writeFileSync(join(info, "entry_points.txt"), "[tensorboard_plugins]\nfirelane = firelane._tensorboard:Plugin\n");
+  const log = join(folder, "log");
+  addTrace(log, "run1", "host_2", "gpt_full.json.gz");
+  mkdirSync(join(log, "hostile"));
+  writeHostileTrace(join(log, "hostile", `<img src=x onerror=alert(1)>.${kTime}.pt.trace.json`));
+  const child = spawn(kPython, ["-m", "tensorboard.main", "--logdir", log, "--port", "0", "--path_prefix", "/some/prefix"], {
+    env: { ...process.env, PYTHONPATH: [join(kRoot, "python"), join(folder, "site")].join(delimiter) },
+    stdio: ["ignore", "ignore", "pipe"],
+  });
+  return new Promise((resolve, reject) => {
+    let text = "";
+    child.stderr.on("data", (data) => {
+      text += data;
+      const url = /http:\/\/localhost:\S+/.exec(text)?.[0];
+      if (url) resolve({ url, log, folder, stop: () => child.kill("SIGTERM") });
+    });
+    child.on("exit", (code) => reject(new Error(`tensorboard ended with ${code}: ${text}`)));
+  });
+}
+
+function addTrace(log, run, worker, name) {
+  mkdirSync(join(log, run), { recursive: true });
+  copyFileSync(join(kRoot, "tests/data", name), join(log, run, `${worker}.${kTime}.pt.trace.json.gz`));
+}
+
+// Of its own files TensorBoard misses some fonts below a prefix; of ours none may be missing.
+const kFonts = { expectErrors: /status of 404/ };
+
+async function openTab(page, url) {
+  const missing = [];
+  page.on("response", (response) => {
+    if (response.url().includes("/firelane/") && !response.ok()) missing.push(`${response.status()} ${response.url()}`);
+  });
+  await page.goto(`${url}#firelane`);
+  const frame = page.frameLocator("iframe");
+  await frame.locator(".shell").waitFor();
+  return { frame, missing };
+}
+
+export function tensorBoardTests(suite, board) {
+  suite.test("TensorBoard has a Firelane tab with the findings of the trace that is chosen", async ({ page, shot }) => {
+    const { frame, missing } = await openTab(page, board().url);
+    check(await page.getByText("Firelane", { exact: false }).first().isVisible(), "the tab is there");
+    const chooser = frame.getByRole("combobox", { name: "Trace" });
+    await chooser.selectOption({ label: "run1/host_2" });
+    await frame.locator("article.finding").first().waitFor();
+    await shot("overview");
+    await frame.locator(".tab", { hasText: "Timeline" }).click();
+    await frame.locator(".lanes-canvas").waitFor();
+    equal(missing.join("\n"), "", "answers that are missing");
+  }, kFonts);
+
+  suite.test("TensorBoard's tab shows a trace that was written later, and hostile names as text", async ({ page }) => {
+    const { frame, missing } = await openTab(page, board().url);
+    const chooser = frame.getByRole("combobox", { name: "Trace" });
+    await chooser.selectOption({ label: "hostile/<img src=x onerror=alert(1)>" });
+    await frame.locator("main .card").first().waitFor();
+    equal(await frame.locator("img").count(), 0, "pictures in the page");
+    addTrace(board().log, "run2", "late", "mm64.json.gz");
+    await frame.locator("body").evaluate(() => window.dispatchEvent(new Event("focus")));
+    await chooser.selectOption({ label: "run2/late" });
+    await frame.locator("main .card").first().waitFor();
+    equal(await chooser.locator("option:checked").innerText(), "run2/late", "what is shown");
+    equal(missing.join("\n"), "", "answers that are missing");
+  }, kFonts);
+}

@@ -58,7 +58,7 @@ class RecordOptions:
         keep: bool = False,
         cuda: bool = False,
         cuda_sync: bool = False,
-        cuda_detach: bool = False,
+        cuda_detach: bool = True,
     ) -> None: ...
 
 class Loss:

@@ -77,6 +77,15 @@ void visit_kernel_args(const Model& model, Row detail, PresentArgs<Args>& args) 
   args.number("graph node id", k.graph_node_id[detail]);
 }
 
+// In our own traces work has no id of the op behind it: links are found by thread and time. Tools for Kineto's traces
+// look for the id. kNoNumber: no op, or another's trace, which says what it has to say.
+inline int64_t external_id_by_link(const Model& model, Row row) {
+  if (model.info.recorder.device_clock.readings == 0) return kNoNumber;
+  const HostSlices& host = model.host_slices;
+  while (row != kNoRow && host.kind[row] != HostKind::kOp) row = host.parent[row];
+  return row == kNoRow || host.detail[row] == kNoRow ? kNoNumber : model.op_details.external_id[host.detail[row]];
+}
+
 template <typename Args>
 void visit_host_args(const Model& model, Row row, Args& receiver) {
   PresentArgs<Args> args{receiver};
@@ -84,7 +93,8 @@ void visit_host_args(const Model& model, Row row, Args& receiver) {
   if (detail == kNoRow) return;
   const HostKind kind = model.host_slices.kind[row];
   if (kind == HostKind::kRuntime || kind == HostKind::kDriver) {
-    args.number("External id", model.call_details.external_id[detail]);
+    const int64_t id = model.call_details.external_id[detail];
+    args.number("External id", id != kNoNumber ? id : external_id_by_link(model, row));
     args.number("correlation", model.call_details.correlation[detail]);
   } else if (kind == HostKind::kOp || kind == HostKind::kAnnotation) {
     const OpDetails& op = model.op_details;
@@ -107,7 +117,8 @@ void visit_device_args(const Model& model, Row row, Args& receiver) {
   PresentArgs<Args> args{receiver};
   const DeviceSlices& d = model.device_slices;
   const Row detail = d.detail[row];
-  args.number("External id", d.external_id[row]);
+  const int64_t id = d.external_id[row];
+  args.number("External id", id != kNoNumber ? id : external_id_by_link(model, d.op[row]));
   args.small_number("device", d.device[row]);
   args.number("stream", d.stream[row]);
   args.number("correlation", d.correlation[row]);

@@ -76,7 +76,7 @@ class Recording:
             flops=f.with_flops,
             cuda=f.use_device == "cuda",
             cuda_sync=f.cuda_sync,
-            cuda_detach=os.environ.get("TEARDOWN_CUPTI") == "1",  # torch.profiler's word for it
+            cuda_detach=os.environ.get("TEARDOWN_CUPTI") != "0",  # torch.profiler's word for it
             start_paused=True,
             output=f.output,
             keep=bool(f.output) and not f.is_temporary,

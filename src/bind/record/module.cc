@@ -97,7 +97,7 @@ void bind_options(nb::module_& m) {
           },
           nb::kw_only(), "shapes"_a = false, "memory"_a = false, "python_stacks"_a = false, "modules"_a = false,
           "flops"_a = false, "concrete_inputs"_a = true, "start_paused"_a = false, "output"_a = "", "keep"_a = false,
-          "cuda"_a = false, "cuda_sync"_a = false, "cuda_detach"_a = false)
+          "cuda"_a = false, "cuda_sync"_a = false, "cuda_detach"_a = true)
       .def_rw("shapes", &RecordOptions::shapes)
       .def_rw("memory", &RecordOptions::memory)
       .def_rw("python_stacks", &RecordOptions::python_stacks)

@@ -43,7 +43,7 @@ struct RecordOptions {
   bool flops = false;           // hooks record shapes then; readers compute FLOPs from them
   bool cuda = false;            // what the GPU does, its memory (with `memory`) and its power
   bool cuda_sync = false;       // with `cuda`: also what each wait waited for; dear
-  bool cuda_detach = false;     // with `cuda`: stop() takes CUPTI out of the process; only while nobody uses the GPU
+  bool cuda_detach = true;      // with `cuda`: stop() takes CUPTI out of the process, unless another tool uses it
   bool concrete_inputs = true;  // with shapes: the values of numbers and lists of numbers
 
   bool start_paused = false;  // nothing is recorded until resume()

@@ -20,6 +20,7 @@ constexpr CUpti_ActivityKind kSyncKinds[] = {CUPTI_ACTIVITY_KIND_SYNCHRONIZATION
 
 // CUPTI's callbacks have no argument of ours, and may come late: both outlive every recording.
 std::atomic<DeviceActivity*> g_active{nullptr};
+std::atomic<bool> g_has_left{false};  // the recording before took CUPTI out of the process
 BufferQueue& buffers() {
   static BufferQueue& queue = *new BufferQueue();
   return queue;
@@ -37,6 +38,7 @@ std::unique_ptr<DeviceActivity> DeviceActivity::start(const CuptiApi& api, Sessi
       reason = "GPU: another recording of this process holds the GPU; stop it first";
       return nullptr;
     }
+    activity->is_after_leaving_ = g_has_left.exchange(false);
     BufferQueue::Full left;
     while (buffers().next(left)) buffers().release(left.data);  // of a recording that was stopped before
     if (!activity->enable(reason)) {
@@ -188,6 +190,7 @@ void DeviceActivity::stop() noexcept {
   if (session_.options().cuda_detach) {
     const std::lock_guard lock(drain_mutex_);
     detached_ = detach_cupti(api_);
+    if (detached_) g_has_left.store(true, std::memory_order_relaxed);
   }
   g_active.store(nullptr, std::memory_order_release);
 }
@@ -229,17 +232,21 @@ void DeviceActivity::note_clock(PairRole role) noexcept {
 
 // ---- the drain's side -------------------------------------------------------------------
 
+// What ran while CUPTI left the process counts as dropped, in the recording after.
+size_t DeviceActivity::count_dropped(const BufferQueue::Full& buffer) {
+  size_t dropped = 0;
+  if (api_.dropped_records(static_cast<CUcontext>(buffer.context), buffer.stream, &dropped) != CUPTI_SUCCESS) return 0;
+  const bool is_first = counted_.insert({buffer.context, buffer.stream}).second;
+  return is_first && is_after_leaving_ ? 0 : dropped;
+}
+
 void DeviceActivity::drain(DeviceSink& sink) {
   const std::lock_guard draining(drain_mutex_);
   const uint64_t from = from_ns_.load();
   BufferQueue::Full buffer;
   while (buffers().next(buffer)) {
     if (from != UINT64_MAX) decoder_.decode(buffer, from, sink);
-    size_t dropped = 0;
-    if (!detached_ &&
-        api_.dropped_records(static_cast<CUcontext>(buffer.context), buffer.stream, &dropped) == CUPTI_SUCCESS) {
-      lost_ += dropped;
-    }
+    if (!detached_) lost_ += count_dropped(buffer);
     buffers().release(buffer.data);
   }
   if (const uint64_t lost = lost_.exchange(0); lost > 0) {

@@ -7,16 +7,17 @@
 //
 // No timestamp callback and no external ids: clocks are mapped by paired readings (a note every second), ops are
 // linked to launches by thread and time. Calls come through callbacks (call_hook.h), or, where another tool holds
-// those, as activity records. After stop() nothing is enabled and our callbacks do nothing. CUPTI itself stays loaded:
-// cuptiFinalize while another thread is inside of a CUDA call crashes that thread (RecordOptions has cuda_detach for
-// programs that know better).
+// those, as activity records. After stop() nothing is enabled, our callbacks do nothing, and CUPTI is out of the
+// process (detach.h), unless another tool uses it.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
+#include <utility>
 
 #include "format/notes.h"
 #include "record/core/session.h"
@@ -56,6 +57,7 @@ class DeviceActivity final : public DeviceSource {
   void disable() noexcept;
   void note_clock(PairRole role) noexcept;
   void note_versions() noexcept;
+  size_t count_dropped(const BufferQueue::Full& buffer);
   uint64_t count_records(const BufferQueue::Full& buffer) const noexcept;
 
   const CuptiApi api_;
@@ -65,11 +67,13 @@ class DeviceActivity final : public DeviceSource {
   CallIds unwanted_;            // of the activity records of calls
   bool has_call_hook_ = false;  // decided by the first enable()
   bool is_first_enable_ = true;
+  bool is_after_leaving_ = false;  // the recording before took CUPTI out of the process
   CUpti_ActivityThreadIdType thread_id_type_ = CUPTI_ACTIVITY_THREAD_ID_TYPE_DEFAULT;
   bool stopped_ = false;
-  std::mutex drain_mutex_;  // CUPTI must not leave while its records are read
-  bool detached_ = false;   // guarded by drain_mutex_
-  std::mutex mutex_;        // guards the two below
+  std::mutex drain_mutex_;                        // CUPTI must not leave while its records are read
+  bool detached_ = false;                         // guarded by drain_mutex_
+  std::set<std::pair<void*, uint32_t>> counted_;  // contexts and streams whose dropped records were asked for; likewise
+  std::mutex mutex_;                              // guards the two below
   bool enabled_ = false;
   uint64_t last_clock_ticks_ = 0;
   std::atomic<uint64_t> from_ns_{UINT64_MAX};  // UINT64_MAX: the window is not open yet

@@ -6,6 +6,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <thread>
+
 #include "record/core/testing.h"
 #include "record/cupti/testing.h"
 
@@ -23,7 +26,8 @@ constexpr CUpti_ActivityKind kDriver = CUPTI_ACTIVITY_KIND_DRIVER;
 class Activity : public ::testing::Test {
  protected:
   void begin(const CuptiApi& api) {
-    session = start({.cuda = true, .cuda_sync = true, .output = folder / "run.lane", .drain_interval_ms = 5});
+    session = start(
+        {.cuda = true, .cuda_sync = true, .cuda_detach = false, .output = folder / "run.lane", .drain_interval_ms = 5});
     std::string reason;
     activity = DeviceActivity::start(api, *session, reason);
     ASSERT_NE(activity, nullptr) << reason;
@@ -135,8 +139,8 @@ TEST_F(Activity, waits_cost_much_and_are_recorded_only_when_asked_for) {
   finish();
 }
 
-TEST_F(Activity, cupti_leaves_the_process_only_on_request) {
-  session = start({.cuda = true, .cuda_detach = true, .output = folder / "run.lane"});
+TEST_F(Activity, cupti_leaves_the_process_at_the_end_of_a_call_of_ours) {
+  session = start({.cuda = true, .output = folder / "run.lane"});
   std::string reason;
   activity = DeviceActivity::start(fake.api(), *session, reason);
   finish();
@@ -144,9 +148,26 @@ TEST_F(Activity, cupti_leaves_the_process_only_on_request) {
   EXPECT_TRUE(fake.finalized_inside_a_call) << "elsewhere it crashes threads that are inside of a call";
 }
 
+TEST_F(Activity, what_ran_while_cupti_left_is_no_loss_of_the_next_recording) {
+  session = start({.cuda = true, .output = folder / "first.lane"});
+  std::string reason;
+  activity = DeviceActivity::start(fake.api(), *session, reason);
+  activity->stop();
+  session->stop();
+  activity.reset();
+  begin(fake.api());
+  fake.dropped = 500;
+  fake.feed({kernel(2'000'000, 2'000'010, 1)});
+  while (fake.dropped > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  fake.dropped = 7;
+  fake.feed({kernel(2'000'020, 2'000'030, 2)});
+  finish();
+  EXPECT_EQ(losses("dropped"), 7u);
+}
+
 TEST_F(Activity, cupti_stays_when_another_tool_uses_it) {
   fake.has_other_subscriber = true;
-  session = start({.cuda = true, .cuda_detach = true, .output = folder / "run.lane"});
+  session = start({.cuda = true, .output = folder / "run.lane"});
   std::string reason;
   activity = DeviceActivity::start(fake.api(), *session, reason);
   finish();

@@ -5,6 +5,7 @@
 //   fake.api()                                          // what DeviceActivity::start wants
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <cstring>
 #include <map>
@@ -64,7 +65,7 @@ class FakeCupti {
                 },
             .next_record = next_record,
             .dropped_records = [](CUcontext, uint32_t,
-                                  size_t* n) { return *n = std::exchange(current()->dropped, 0), CUPTI_SUCCESS; },
+                                  size_t* n) { return *n = current()->dropped.exchange(0), CUPTI_SUCCESS; },
             .callback_name =
                 [](CUpti_CallbackDomain domain, uint32_t id, const char** name) {
                   const auto& names =
@@ -176,7 +177,7 @@ class FakeCupti {
   void* call_data = nullptr;
   std::set<CUpti_CallbackId> runtime_callbacks, driver_callbacks;
   bool has_other_subscriber = false;
-  size_t dropped = 0;
+  std::atomic<size_t> dropped = 0;
   int forced_flushes = 0;
   int finalized = 0;
   bool finalized_inside_a_call = true;

@@ -116,6 +116,15 @@ size_t device_count(caching::CUDAAllocator& allocator) {
 
 }  // namespace
 
+bool is_cuda_started() noexcept {
+  try {
+    caching::CUDAAllocator* allocator = find_allocator();
+    return allocator != nullptr && allocator->initialized();
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
 bool enable_cuda_memory_hook(Session& session, std::string& reason) noexcept {
   try {
     caching::CUDAAllocator* allocator = find_allocator();

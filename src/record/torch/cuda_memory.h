@@ -11,6 +11,8 @@
 
 namespace firelane {
 
+// Whether the program has started CUDA, asked without starting it.
+bool is_cuda_started() noexcept;
 // From now on memory events of all GPUs are recorded; what is live at this moment goes into the trace as metadata.
 // False when torch has no CUDA or has not started it yet: `reason` says so.
 bool enable_cuda_memory_hook(Session& session, std::string& reason) noexcept;

@@ -1,6 +1,5 @@
 #include "record/torch/step_timer.h"
 
-#include <ATen/detail/CUDAHooksInterface.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <algorithm>
@@ -8,13 +7,20 @@
 #include <exception>
 
 #include "record/core/thread_buffer.h"
+#if FIRELANE_TORCH_CUDA
+#include "record/torch/cuda_memory.h"
+#endif
 
 namespace firelane {
 namespace {
 
-// A program that has not touched the GPU yet shall not be made to.
-bool is_cuda_started(const c10::impl::VirtualGuardImpl& guard) {
-  return at::detail::getCUDAHooks().hasPrimaryContext(guard.getDevice().index());
+// A program that has not touched the GPU yet shall not be made to: it may fork, and its children could not use it then.
+bool can_mark() {
+#if FIRELANE_TORCH_CUDA
+  return is_cuda_started() && c10::impl::hasDeviceGuardImpl(c10::DeviceType::CUDA);
+#else
+  return false;
+#endif
 }
 
 }  // namespace
@@ -33,9 +39,8 @@ void TorchStepTimer::finish() noexcept {
 
 void TorchStepTimer::mark() noexcept {
   try {
-    if (!c10::impl::hasDeviceGuardImpl(c10::DeviceType::CUDA)) return;
+    if (!can_mark()) return;
     const c10::impl::VirtualGuardImpl guard(c10::DeviceType::CUDA);
-    if (!is_cuda_started(guard)) return;
     Mark& mark = marks_.emplace_back();
     mark.ticks = timer_.mark_ticks();
     mark.event.record(guard.getStream(guard.getDevice()));

@@ -312,3 +312,19 @@ def test_the_way_lightning_uses_a_profiler(own_folder):
     events = prof.events()
     table = events.key_averages(group_by_input_shapes=True).table(sort_by="cpu_time_total", row_limit=20)
     assert "aten::add" in table and (own_folder / "lightning.json").exists()
+
+
+def test_what_torch_compile_says_of_its_kernels_is_recorded():
+    own = torch._C._profiler._RecordFunctionFast
+    with profile() as prof:
+        with torch._C._profiler._RecordFunctionFast("triton_fused_add", [], {"grid": 1}):
+            add()
+        with torch._C._profiler._RecordFunctionFast("## Call graph ##", keyword_values={"scope": "user_scope"}):
+            add()
+    assert torch._C._profiler._RecordFunctionFast is own
+    kinds = {row["name"]: row["kind"] for row in prof.profiler.trace.host_slices}
+    assert kinds["triton_fused_add"] == "op"
+    assert kinds["## Call graph ##"] == "annotation"
+    parents = {row["id"]: row["name"] for row in prof.profiler.trace.host_slices}
+    adds = [row for row in prof.profiler.trace.host_slices if row["name"] == "aten::add"]
+    assert parents[adds[0]["parent"]] == "triton_fused_add"

@@ -1,0 +1,27 @@
+"""`firelane record` where there is a GPU: what it asks of the recorder."""
+
+import recorder_fake
+
+from firelane import _auto
+
+
+def recorded(monkeypatch, tmp_path, has_gpu):
+    log, made = recorder_fake.install(monkeypatch)
+    monkeypatch.setattr(_auto, "_has_gpu", lambda: has_gpu)
+    auto = _auto.Auto(_auto.Plan(output=str(tmp_path / "run.lane")))
+    auto._prepare()
+    auto.recording.start()
+    auto.recording.pause()
+    return log, made[0]
+
+
+def test_the_gpu_is_recorded_and_left_alone_before_the_last_steps_are_timed(monkeypatch, tmp_path):
+    log, recorder = recorded(monkeypatch, tmp_path, has_gpu=True)
+    assert recorder.options.cuda
+    assert log == ["open", "resume device", "resume", "pause", "stop device"]
+
+
+def test_without_a_gpu_none_is_asked_for(monkeypatch, tmp_path):
+    log, recorder = recorded(monkeypatch, tmp_path, has_gpu=False)
+    assert not recorder.options.cuda
+    assert log == ["open", "resume", "pause"]

@@ -51,7 +51,7 @@ def main() -> None:
             session.resume_device()
         session.stop()
         events += session.status().event_count
-        losses |= {f"{loss.reason}: {loss.count}" for loss in session.losses}
+        losses |= {loss.reason for loss in session.losses}
         recordings += 1
     over.set()
     for thread in team:

@@ -3,7 +3,7 @@
 
     tests/gpu/record_both.py FOLDER [NAME ...]
 
-Needs the recorder only, so that it runs where the rest of firelane is not built; test_parity.py compares the files.
+Needs the recorder only, so that it runs where the rest of firelane is not built; test_gpu_parity.py compares the files.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 #
 #   tests/gpu/session.sh OUT [build|pairs|variants|stress|lanes|bench ...]      (all, when none is named)
 #
-# Builds the recorder alone (preset `device`); test_parity.py compares OUT/pairs.tgz afterwards, where the reader is built:
+# Builds the recorder alone (preset `device`); test_gpu_parity.py compares OUT/pairs.tgz afterwards, where the reader is built:
 # unpack it and set FIRELANE_GPU_PAIRS. CARRY is a folder with what such a machine may lack: nanobind/, include/zstd.h.
 set -uo pipefail
 cd "$(dirname "$0")/../.."

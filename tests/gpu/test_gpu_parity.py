@@ -1,7 +1,7 @@
 """The same program under firelane and under torch.profiler: the same kernels on the same streams, by the same ops.
 
-The pairs are recorded here, where there is a GPU, or taken from the folder FIRELANE_GPU_PAIRS (record_both.py writes one
-where only the recorder is built).
+The pairs are recorded here, where there is a GPU, else taken from the folder FIRELANE_GPU_PAIRS (record_both.py writes one
+where only the recorder is built), else from pairs/, which an H200 recorded (torch 2.11.0+cu130).
 """
 
 from __future__ import annotations
@@ -25,10 +25,12 @@ NAMES = ["train", "streams", "copies", "graph", "threads", "decode", "compiled",
 def pairs(tmp_path_factory) -> Path:
     if folder := os.environ.get("FIRELANE_GPU_PAIRS"):
         return Path(folder)
-    import torch
-
+    try:
+        import torch
+    except ImportError:
+        return HERE / "pairs"
     if not torch.cuda.is_available():
-        pytest.skip("torch finds no GPU")
+        return HERE / "pairs"
     folder = tmp_path_factory.mktemp("pairs")
     subprocess.run([sys.executable, str(HERE / "record_both.py"), str(folder)], check=True, timeout=600)
     return folder

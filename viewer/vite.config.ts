@@ -47,7 +47,14 @@ export default defineConfig(({ mode }) => ({
     assetsInlineLimit: mode === "report" ? 1 << 20 : 0,
     cssCodeSplit: false,
     emptyOutDir: mode !== "report",
-    rollupOptions: { output: { inlineDynamicImports: true } },
+    rollupOptions: {
+      output: {
+        inlineDynamicImports: true,
+        // The same names every time: the program's build depends on these files, and the server forbids caching anyway.
+        entryFileNames: "assets/[name].js",
+        assetFileNames: "assets/[name][extname]",
+      },
+    },
   },
   // `FIRELANE=http://127.0.0.1:PORT npm run dev`: the page from here, reloading as files change, the data from a running
   // `firelane view --no-open`. Open it with that one's token: http://127.0.0.1:5173/?token=...

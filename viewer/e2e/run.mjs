@@ -34,6 +34,8 @@ if (noBoard) console.log(`e2e: TensorBoard is skipped: ${noBoard}`);
 const server = await startServer(traces);
 const board = noBoard ? null : await startTensorBoard();
 try {
+  if (!(await (await fetch(server.url)).text()).includes('id="app"'))
+    throw new Error("e2e: the program holds no page: make build");
   const suite = new Suite();
   const url = () => server.url;
   pageTests(suite, url, traces);

@@ -13,7 +13,7 @@ namespace firelane::serve {
 namespace {
 
 constexpr size_t kCachedAnswers = 200;
-constexpr size_t kMaxCachedBytes = size_t{4} << 20;  // of one answer
+constexpr size_t kCachedBytes = size_t{64} << 20;  // of all together
 
 struct Route {
   std::string_view name;  // "tiles", "memory/curve"; "slice/" is followed by a name of its own
@@ -74,27 +74,35 @@ Answer AnswerCache::get(const std::string& key, const std::function<Answer()>& m
       order_.push_back(key);
     }
     entry = known;
-    if (order_.size() > kCachedAnswers) {
-      entries_.erase(order_.front());
-      order_.pop_front();
-    }
+    if (order_.size() > kCachedAnswers) drop(order_.front());
   }
   bool is_mine = false;
   std::call_once(entry->made, [&] {
     entry->answer = make();
     is_mine = true;
   });
-  Answer answer = entry->answer;
-  const bool is_worth_it = answer.ok() && answer.body.size() <= kMaxCachedBytes;
-  if (is_mine && !is_worth_it) {
-    const std::lock_guard lock(mutex_);
-    const auto found = entries_.find(key);
-    if (found != entries_.end() && found->second == entry) {
-      entries_.erase(found);
-      order_.remove(key);
-    }
+  if (is_mine) count(key, entry);
+  return entry->answer;
+}
+
+void AnswerCache::count(const std::string& key, const std::shared_ptr<Entry>& entry) {
+  const std::lock_guard lock(mutex_);
+  const auto found = entries_.find(key);
+  if (found == entries_.end() || found->second != entry) return;
+  if (!entry->answer.ok()) {
+    drop(key);
+    return;
   }
-  return answer;
+  entry->bytes = entry->answer.body.size();
+  bytes_ += entry->bytes;
+  while (bytes_ > kCachedBytes) drop(order_.front());
+}
+
+void AnswerCache::drop(std::string key) {
+  const auto found = entries_.find(key);
+  bytes_ -= found->second->bytes;
+  entries_.erase(found);
+  order_.remove(key);
 }
 
 Api::Api(std::vector<std::string> paths, Loader load, std::string version) : version_(std::move(version)) {

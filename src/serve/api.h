@@ -39,10 +39,16 @@ class AnswerCache {
   struct Entry {
     std::once_flag made;
     Answer answer;
+    size_t bytes = 0;  // as counted in bytes_
   };
+  // Called when the answer is made: from now on it counts, and old ones may have to go.
+  void count(const std::string& key, const std::shared_ptr<Entry>& entry);
+  void drop(std::string key);  // REQUIRES: mutex_ is held, the key is there
+
   std::mutex mutex_;
   std::unordered_map<std::string, std::shared_ptr<Entry>> entries_;
   std::list<std::string> order_;  // oldest first
+  size_t bytes_ = 0;
 };
 
 class Api {

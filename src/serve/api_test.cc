@@ -294,6 +294,23 @@ TEST(AnswerCache, makes_an_answer_once_and_forgets_the_oldest) {
   EXPECT_EQ(made, 4);
 }
 
+TEST(AnswerCache, holds_a_bounded_number_of_bytes) {
+  AnswerCache cache;
+  int made = 0;
+  const auto make = [&] {
+    ++made;
+    return Answer{.body = std::string(size_t{40} << 20, 'x')};
+  };
+  cache.get("a", make);
+  cache.get("a", make);
+  EXPECT_EQ(made, 1);
+  cache.get("b", make);  // both together are too many
+  cache.get("b", make);
+  EXPECT_EQ(made, 2);
+  cache.get("a", make);
+  EXPECT_EQ(made, 3);
+}
+
 TEST(ParseTarget, takes_paths_and_parameters_apart) {
   const Request request = parse_target("/a%2Fb/c?x=1+2&y=%26&z#rest").value();
   EXPECT_EQ(request.path, (std::vector<std::string>{"a/b", "c"}));

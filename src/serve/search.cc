@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "analyze/device_work.h"
-#include "base/wrapping.h"
 #include "serve/handlers.h"
 #include "serve/places.h"
 

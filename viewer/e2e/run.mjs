@@ -32,7 +32,7 @@ let failed = 1;
 const noBoard = whyNoTensorBoard();
 if (noBoard) console.log(`e2e: TensorBoard is skipped: ${noBoard}`);
 const server = await startServer(traces);
-const board = noBoard ? null : await startTensorBoard();
+let board = null;
 try {
   if (!(await (await fetch(server.url)).text()).includes('id="app"'))
     throw new Error("e2e: the program holds no page: make build");
@@ -41,7 +41,10 @@ try {
   pageTests(suite, url, traces);
   panesTests(suite, url);
   timelineTests(suite, url);
-  if (board) tensorBoardTests(suite, () => board);
+  if (!noBoard) {
+    board = await startTensorBoard();
+    tensorBoardTests(suite, () => board);
+  }
   const began = performance.now();
   failed = await suite.run(process.argv[2]);
   console.log(

@@ -1,7 +1,7 @@
 // The page inside of the real TensorBoard: below a path prefix, with runs, workers, and a trace that comes later.
 
 import { spawn } from "node:child_process";
-import { copyFileSync, existsSync, mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readdirSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { check, equal, kRoot } from "./harness.mjs";
@@ -11,7 +11,9 @@ const kPython = join(kRoot, ".venv/bin/python");
 const kTime = "1700000000000000000";
 
 export function whyNoTensorBoard() {
-  return existsSync(join(kRoot, ".venv/bin/tensorboard")) ? null : "no tensorboard in .venv: make setup";
+  if (!existsSync(join(kRoot, ".venv/bin/tensorboard"))) return "no tensorboard in .venv: make setup";
+  const built = readdirSync(join(kRoot, "python/firelane")).some((name) => /^_trace\..*so$/.test(name));
+  return built ? null : "the Python module is not built: make build";
 }
 
 // Resolves to its URL, its log folder and a way to end it. The source tree has no installed entry point: it gets one.

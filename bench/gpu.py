@@ -6,8 +6,8 @@
 Two programs: a loop of tiny ops (x.add_(1)), and the training step of an 8-layer GPT (bf16, AdamW, launch-bound). Each
 round times both under every recorder in turn, wall clock, between two synchronisations; starting, stopping and untimed
 warm-up steps are outside. A figure is the median over rounds of the ratio to the same round without a recorder.
-Both leave CUPTI in the process, which slows what comes after down; here it is made to leave between recordings, and what
-one recording of firelane's leaves behind is timed at the beginning.
+torch.profiler leaves CUPTI in the process, which slows what comes after down; here it is made to leave between recordings. What
+CUPTI costs when it is left in, and after it has gone, is timed at the beginning.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def recorders(native):
     for name, flags in FLAGS.items():
         yield (
             f"firelane {name}",
-            lambda flags=flags: native.start(native.RecordOptions(cuda=True, cuda_detach=True, **flags)),
+            lambda flags=flags: native.start(native.RecordOptions(cuda=True, **flags)),
             lambda session: session.stop(),
         )
 
@@ -84,7 +84,7 @@ def main() -> None:
 
     # The first recording of the process pays for CUPTI's start; the step after a recording must be as before.
     begin = time.perf_counter()
-    session = native.start(native.RecordOptions(cuda=True))
+    session = native.start(native.RecordOptions(cuda=True, cuda_detach=False))
     first_start = time.perf_counter() - begin
     for run, times in programs.values():
         timed(run, max(times // 4, 2))
@@ -92,7 +92,7 @@ def main() -> None:
     print("losses", [str(x) for x in session.losses], flush=True)
     after = {p: [timed(run, times) for _ in range(5)] for p, (run, times) in programs.items()}
 
-    native.start(native.RecordOptions(cuda=True, cuda_detach=True)).stop()
+    native.start(native.RecordOptions(cuda=True)).stop()
     detached = {p: [timed(run, times) for _ in range(5)] for p, (run, times) in programs.items()}
 
     for number in range(args.rounds):
@@ -110,8 +110,8 @@ def main() -> None:
     for program, by_name in seconds.items():
         base = by_name["nothing"]
         print(f"\n{program}: {statistics.median(base) * 1e6:.1f} us without a recorder "
-              f"(before any recording {statistics.median(before[program]) * 1e6:.1f}, after one "
-              f"{statistics.median(after[program]) * 1e6:.1f}, after detaching {statistics.median(detached[program]) * 1e6:.1f})")
+              f"(before any recording {statistics.median(before[program]) * 1e6:.1f}, with CUPTI left in "
+              f"{statistics.median(after[program]) * 1e6:.1f}, after it has gone {statistics.median(detached[program]) * 1e6:.1f})")
         added = {}
         for name, times in by_name.items():
             ratio = statistics.median(t / b for t, b in zip(times, base))

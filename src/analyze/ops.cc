@@ -46,7 +46,7 @@ class Sweep {
   Sweep(const Model& model, const OpsOptions& options)
       : model_(model),
         options_(options),
-        groups_(model, options.group_by_input_shape || options.group_by_stack > 0),
+        groups_(model, options.group_by_input_shape || options.group_by_overload || options.group_by_stack > 0),
         memory_(model.memory_events),
         flops_(model) {
     if (options.group_by_stack > 0) stacks_ = std::make_unique<OpsStacks>(model, options.group_by_stack);
@@ -200,6 +200,8 @@ OpsEvent Sweep::event_of(Row row, OpsKey key) {
   if (options_.group_by_input_shape && (host.kind[row] == HostKind::kOp || host.kind[row] == HostKind::kAnnotation) &&
       model_.op_detail(row) != kNoRow)
     event.shape = groups_.shape_of(model_.op_details.input_dims[model_.op_detail(row)]);
+  if (options_.group_by_overload && host.kind[row] == HostKind::kOp && model_.op_detail(row) != kNoRow)
+    event.overload = model_.op_details.overload[model_.op_detail(row)];
   return event;
 }
 

@@ -22,6 +22,7 @@ namespace firelane {
 
 struct OpsOptions {
   bool group_by_input_shape = false;
+  bool group_by_overload = false;
   uint32_t group_by_stack = 0;  // that many innermost Python frames are part of the key
 };
 
@@ -43,6 +44,7 @@ struct OpsRow {
   int64_t flops = 0;               // as torch counts them: a few ops, each for itself
   int64_t flops_total = 0;         // every op we know, with what runs inside
   int64_t self_flops = 0;          // flops_total less that of the children: adds up over rows
+  std::string overload;            // "Tensor" of aten::add.Tensor, when grouped by overload, else ""
   std::string input_shapes;        // "[[2, 3], []]" when grouped by shape, else ""
   std::vector<std::string> stack;  // innermost first, when grouped by stack
 

@@ -56,8 +56,7 @@ uint32_t OpsGroups::shape_of(StringId input_dims) {
 }
 
 void OpsGroups::add(const OpsEvent& event) {
-  const auto side = static_cast<uint8_t>((event.on_device ? 2 : 0) | (event.is_user_annotation ? 1 : 0));
-  const uint32_t index = find(event, side);
+  const uint32_t index = find(event);
   Group& group = groups_[index];
   OpsRow& row = group.row;
   if (std::tuple(event.start_ns, -event.duration_ns, event.order) <
@@ -83,33 +82,35 @@ void OpsGroups::add(const OpsEvent& event) {
   add(row.self_flops, event.self_flops);
 }
 
-uint32_t OpsGroups::find(const OpsEvent& event, uint8_t side) {
+uint32_t OpsGroups::find(const OpsEvent& event) {
+  const Key key{.name = event.key,
+                .shape = event.shape,
+                .stack = event.stack,
+                .overload = event.overload,
+                .side = static_cast<uint8_t>((event.on_device ? 2 : 0) | (event.is_user_annotation ? 1 : 0))};
   if (!has_details_) {
-    const uint32_t group = group_of_[size_t{event.key} * 4 + side];
-    return group != kFree ? group : group_of_[size_t{event.key} * 4 + side] = new_group(event, side);
+    uint32_t& group = group_of_[size_t{event.key} * 4 + key.side];
+    return group != kFree ? group : group = new_group(event, key);
   }
-  const size_t slot = slot_of(event.key, event.shape, event.stack, side);
+  const size_t slot = slot_of(key);
   if (group_of_[slot] != kFree) return group_of_[slot];
-  const uint32_t group = group_of_[slot] = new_group(event, side);
+  const uint32_t group = group_of_[slot] = new_group(event, key);
   if (groups_.size() * 2 > group_of_.size()) {
     group_of_.assign(group_of_.size() * 2, kFree);
-    for (uint32_t g = 0; g < groups_.size(); ++g)
-      group_of_[slot_of(groups_[g].key, groups_[g].shape, groups_[g].stack, groups_[g].side)] = g;
+    for (uint32_t g = 0; g < groups_.size(); ++g) group_of_[slot_of(groups_[g].key)] = g;
   }
   return group;
 }
 
-size_t OpsGroups::slot_of(OpsKey key, uint32_t shape, uint32_t stack, uint8_t side) const {
+size_t OpsGroups::slot_of(const Key& key) const {
   const size_t mask = group_of_.size() - 1;
-  size_t at = mix_hash(uint64_t{key} << 32 | shape, uint64_t{stack} << 2 | side) & mask;
-  for (; group_of_[at] != kFree; at = (at + 1) & mask) {
-    const Group& group = groups_[group_of_[at]];
-    if (group.key == key && group.shape == shape && group.stack == stack && group.side == side) break;
-  }
+  const uint64_t details = uint64_t{key.stack} << 32 | static_cast<uint32_t>(key.overload) << 2 | key.side;
+  size_t at = mix_hash(uint64_t{key.name} << 32 | key.shape, details) & mask;
+  while (group_of_[at] != kFree && groups_[group_of_[at]].key != key) at = (at + 1) & mask;
   return at;
 }
 
-uint32_t OpsGroups::new_group(const OpsEvent& event, uint8_t side) {
+uint32_t OpsGroups::new_group(const OpsEvent& event, const Key& key) {
   Group group;
   group.row.on_device = event.on_device;
   group.row.is_user_annotation = event.is_user_annotation;
@@ -118,27 +119,26 @@ uint32_t OpsGroups::new_group(const OpsEvent& event, uint8_t side) {
   group.first_start_ns = event.start_ns;
   group.first_duration_ns = event.duration_ns;
   group.first_order = event.order;
-  group.key = event.key;
-  group.shape = event.shape;
-  group.stack = event.stack;
-  group.side = side;
+  group.key = key;
   groups_.push_back(std::move(group));
   return static_cast<uint32_t>(groups_.size() - 1);
 }
 
 std::vector<OpsRow> OpsGroups::rows(bool with_shapes, const OpsStacks* stacks) {
   std::sort(groups_.begin(), groups_.end(), [](const Group& a, const Group& b) {
-    return std::tuple(a.first_start_ns, -a.first_duration_ns, a.first_order, a.side) <
-           std::tuple(b.first_start_ns, -b.first_duration_ns, b.first_order, b.side);
+    return std::tuple(a.first_start_ns, -a.first_duration_ns, a.first_order, a.key.side) <
+           std::tuple(b.first_start_ns, -b.first_duration_ns, b.first_order, b.key.side);
   });
   std::vector<OpsRow> rows;
   rows.reserve(groups_.size());
   for (Group& group : groups_) {
     OpsRow& row = rows.emplace_back(std::move(group.row));
-    row.name = group.key >= first_made_up_ ? kMadeUpNames[group.key - first_made_up_]
-                                           : model_.text(static_cast<StringId>(group.key));
-    if (with_shapes) row.input_shapes = shapes_[group.shape];
-    if (stacks != nullptr) row.stack = stacks->frames(group.stack);
+    const Key& key = group.key;
+    row.name = key.name >= first_made_up_ ? kMadeUpNames[key.name - first_made_up_]
+                                          : model_.text(static_cast<StringId>(key.name));
+    row.overload = model_.text(key.overload);
+    if (with_shapes) row.input_shapes = shapes_[key.shape];
+    if (stacks != nullptr) row.stack = stacks->frames(key.stack);
   }
   return rows;
 }

@@ -1,7 +1,7 @@
 // The rows of the ops table while they grow: one group per key, found in constant time.
 //
 // A key is a name, a side (host or device), whether it is an annotation, and on request the
-// input shapes and the first stack frames. Without the last two a group is found through an
+// overload, the input shapes and the first stack frames. Without the last three a group is found through an
 // array indexed by name; with them, through a hash table of small integers.
 #pragma once
 
@@ -35,6 +35,7 @@ struct OpsEvent {
   uint64_t order = 0;  // among events of the same time
   OpsKey key = 0;
   uint32_t shape = 0;
+  StringId overload = kNoString;
   uint32_t stack = OpsStacks::kNone;
   bool on_device = false;
   bool is_user_annotation = false;
@@ -72,26 +73,31 @@ class OpsGroups {
   std::vector<OpsRow> rows(bool with_shapes, const OpsStacks* stacks);
 
  private:
+  struct Key {
+    OpsKey name = 0;
+    uint32_t shape = 0;
+    uint32_t stack = 0;
+    StringId overload = kNoString;
+    uint8_t side = 0;
+    bool operator==(const Key&) const = default;
+  };
   struct Group {
     OpsRow row;
     int64_t first_start_ns = 0;
     int64_t first_duration_ns = 0;
     uint64_t first_order = 0;
-    OpsKey key = 0;
-    uint32_t shape = 0;
-    uint32_t stack = 0;
-    uint8_t side = 0;
+    Key key;
   };
   OpsKey classify(StringId name);
-  uint32_t find(const OpsEvent& event, uint8_t side);
-  uint32_t new_group(const OpsEvent& event, uint8_t side);
-  size_t slot_of(OpsKey key, uint32_t shape, uint32_t stack, uint8_t side) const;
+  uint32_t find(const OpsEvent& event);
+  uint32_t new_group(const OpsEvent& event, const Key& key);
+  size_t slot_of(const Key& key) const;
 
   static constexpr uint32_t kUnknown = UINT32_MAX - 1;
   static constexpr uint32_t kFree = UINT32_MAX;
   const Model& model_;
   uint32_t first_made_up_;          // keys from here on: ProfilerStep*, [memory], [OutOfMemory]
-  bool has_details_;                // shapes or stacks are part of the key
+  bool has_details_;                // overloads, shapes or stacks are part of the key
   std::vector<OpsKey> key_of_;      // per name
   std::vector<uint32_t> group_of_;  // per key and side, or a hash table when has_details_
   std::vector<Group> groups_;

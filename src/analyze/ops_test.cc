@@ -58,6 +58,23 @@ TEST(Ops, rows_come_in_the_order_of_their_first_events_on_all_threads) {
   EXPECT_EQ(names, "akb");
 }
 
+TEST(Ops, overloads_are_rows_of_their_own_when_asked) {
+  const Model model = TraceBuilder()
+                          .op("aten::add", {.start_us = 0, .end_us = 1, .overload = "Tensor"})
+                          .op("aten::add", {.start_us = 2, .end_us = 3, .overload = "Scalar"})
+                          .op("aten::add", {.start_us = 4, .end_us = 5, .overload = "Tensor"})
+                          .op("aten::mm", {.start_us = 6, .end_us = 7})
+                          .build();
+  const auto rows = ops(model, {.group_by_overload = true}).rows;
+  ASSERT_EQ(rows.size(), 3u);
+  EXPECT_EQ(rows[0].name + "." + rows[0].overload, "aten::add.Tensor");
+  EXPECT_EQ(rows[0].count, 2);
+  EXPECT_EQ(rows[1].overload, "Scalar");
+  EXPECT_EQ(rows[2].overload, "");
+  EXPECT_EQ(ops(model).rows.size(), 2u);
+  EXPECT_EQ(ops(model).rows[0].overload, "");
+}
+
 TEST(Ops, a_slice_that_outlives_the_open_one_is_not_its_child) {
   const Model m = TraceBuilder()
                       .op("first", {.start_us = 0, .end_us = 10})

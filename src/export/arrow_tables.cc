@@ -100,6 +100,7 @@ void fill_op_details(Maker& m, const OpDetails& t) {
   m.strings_of("concrete_inputs", t.concrete_inputs);
   m.strings_of("stack", t.stack);
   m.strings_of("module_hierarchy", t.module_hierarchy);
+  m.strings_of("overload", t.overload);
   m.view("flops", t.flops, Absent::kNull);
   m.view("forward", t.forward, Absent::kNull);
   m.view("comm", t.comm, Absent::kNull);

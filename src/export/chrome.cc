@@ -46,7 +46,11 @@ class JsonArgs {
 
 class ChromeExport {
  public:
-  ChromeExport(const Model& model, ByteSink& sink) : model_(model), sink_(sink), events_(model, sink) {}
+  ChromeExport(const Model& model, ByteSink& sink)
+      : model_(model),
+        sink_(sink),
+        events_(model, sink),
+        has_overload_names_(model.find_metadata("capture_overload_names") != nullptr) {}
 
   Result<void> run() {
     find_arrows();
@@ -232,7 +236,12 @@ class ChromeExport {
 
   template <typename Slices>
   void write_slice(const Slices& slices, Row row, std::string_view args) {
-    events_.begin('X', model_.text(slices.category[row]), model_.text(slices.name[row]));
+    write_slice(slices, row, model_.text(slices.name[row]), args);
+  }
+
+  template <typename Slices>
+  void write_slice(const Slices& slices, Row row, std::string_view name, std::string_view args) {
+    events_.begin('X', model_.text(slices.category[row]), name);
     events_.lane(slices.lane[row]);
     events_.at(slices.start_ns[row]);
     events_.time(", \"dur\": ", slices.duration_ns[row]);
@@ -242,7 +251,13 @@ class ChromeExport {
 
   void write_host(Row row, std::string_view args) {
     const HostSlices& host = model_.host_slices;
-    write_slice(host, row, args);
+    const Row detail = has_overload_names_ && host.kind[row] == HostKind::kOp ? host.detail[row] : kNoRow;
+    if (detail != kNoRow && model_.op_details.overload[detail] != kNoString) {
+      const std::string_view overload = model_.text(model_.op_details.overload[detail]);
+      write_slice(host, row, std::string(model_.text(host.name[row])).append(".").append(overload), args);
+    } else {
+      write_slice(host, row, args);
+    }
     if (launches_[row]) write_flow('s', "ac2g", "ac2g", launch_id(row), host.lane[row], host.start_ns[row]);
     const bool has_forward =
         (host.kind[row] == HostKind::kOp || host.kind[row] == HostKind::kAnnotation) && host.detail[row] != kNoRow;
@@ -394,6 +409,7 @@ class ChromeExport {
   std::vector<bool> launches_;                    // host slices that queued device work
   std::vector<std::pair<Row, Row>> backward_of_;  // forward slice, op_details of its backward op
   std::string own_args_;
+  bool has_overload_names_;  // asked for when recording, as in torch
 };
 
 }  // namespace

@@ -107,6 +107,7 @@ void visit_host_args(const Model& model, Row row, Args& receiver) {
     args.json("Input Dims", op.input_dims[detail]);
     args.text("Call stack", op.stack[detail]);
     args.text("Module Hierarchy", op.module_hierarchy[detail]);
+    args.text("Overload name", op.overload[detail]);
     args.number("flops", op.flops[detail]);
     visit_comm_args(model, op.comm[detail], args);
   }

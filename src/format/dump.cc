@@ -102,6 +102,7 @@ void Dumper::notes(std::string_view payload) {
         line("note device clock " + std::to_string(static_cast<int>(n.role)) + " ticks " + since + " device ns " +
              std::to_string(n.pair.monotonic_ns) + " within ticks " + std::to_string(n.number));
         break;
+      case Note::kOverload: line("note overload of text " + std::to_string(n.number) + " " + std::string(n.key)); break;
     }
   }
 }

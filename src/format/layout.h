@@ -130,6 +130,7 @@ enum class Note : uint8_t {
   kPause = 9,         // u8: 0 paused, 1 resumed; ticks u64
   kThread = 10,       // thread index varint, system thread id varint, name text
   kDeviceClock = 11,  // u8: 0 start, 1 heartbeat, 2 stop; ticks u64, device ns i64, ticks that the reading took u64
+  kOverload = 12,     // text id varint, text: the overload of ops whose name is that text; before its definition
 };
 
 // How a step was spent, seen from the recorder.

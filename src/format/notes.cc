@@ -59,6 +59,13 @@ void NotesWriter::loss(std::string_view reason, uint64_t count) {
   item(Note::kLoss, body);
 }
 
+void NotesWriter::overload(uint32_t text_id, std::string_view overload) {
+  std::string body;
+  append_varint(body, text_id);
+  append_text(body, overload);
+  item(Note::kOverload, body);
+}
+
 void NotesWriter::stopped(std::string_view reason) {
   std::string body;
   append_text(body, reason);
@@ -97,7 +104,7 @@ bool NotesReader::next(NoteItem& item) {
       ++damaged_;
       return false;
     }
-    if (tag == 0 || tag > static_cast<uint64_t>(Note::kDeviceClock)) continue;
+    if (tag == 0 || tag > static_cast<uint64_t>(Note::kOverload)) continue;
     item = {.tag = static_cast<Note>(tag)};
     if (parse(ByteReader(body), item)) return true;
     ++damaged_;
@@ -155,6 +162,10 @@ bool NotesReader::parse(ByteReader body, NoteItem& item) {
       item.pair.ticks = body.fixed<uint64_t>();
       item.pair.monotonic_ns = body.fixed<int64_t>();
       item.number = body.fixed<uint64_t>();
+      break;
+    case Note::kOverload:
+      item.number = body.varint();
+      item.key = body.text();
       break;
   }
   return body.ok();

@@ -31,6 +31,8 @@ class NotesWriter {
   void stopped(std::string_view reason);
   void pause(bool resumed, uint64_t ticks);
   void thread(uint32_t index, uint32_t thread_id, std::string_view name);
+  // Of ops whose name is the text with that id.
+  void overload(uint32_t text_id, std::string_view overload);
   // The device's clock read between ticks - width / 2 and ticks + width / 2.
   void device_clock(PairRole role, uint64_t ticks, int64_t device_ns, uint64_t width_ticks);
 
@@ -44,11 +46,13 @@ class NotesWriter {
 // One item, taken apart; which fields count depends on the tag.
 struct NoteItem {
   Note tag{};
-  std::string_view key;   // option, metadata, cost's kind, loss's and stop's reason, process's host, thread's name
+  std::string_view
+      key;  // option, metadata, cost's kind, loss's and stop's reason, process's host, thread's name, overload
   std::string_view text;  // option's value, metadata's JSON, process's command
   PairRole role{};
-  ClockPair pair;       // pair.ticks also: start of a step, time of a pause; of a device clock monotonic_ns = its ns
-  uint64_t number = 0;  // pid, loss count, step duration in ticks, thread index, width of a device clock's reading
+  ClockPair pair;  // pair.ticks also: start of a step, time of a pause; of a device clock monotonic_ns = its ns
+  uint64_t number =
+      0;  // pid, loss count, step duration in ticks, thread index, width of a device clock's reading, text id
   int64_t step = 0;
   int64_t device_ns = -1;  // of a step; -1 unknown
   StepPhase phase{};

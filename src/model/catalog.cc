@@ -143,6 +143,7 @@ CatalogTable op_details_table() {
            column<kT, &T::concrete_inputs>("concrete_inputs", "JSON"),
            column<kT, &T::stack>("stack", "Python stack, innermost first, joined by ;"),
            column<kT, &T::module_hierarchy>("module_hierarchy", "TorchScript module path"),
+           column<kT, &T::overload>("overload", "of an op: Tensor for aten::add.Tensor"),
            column<kT, &T::flops>("flops", "floating point operations, when the trace gives them"),
            column<kT, &T::forward>("forward", "host_slices.id of the forward op of a backward op"),
            column<kT, &T::comm>("comm", "comm_details.id")},

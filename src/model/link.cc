@@ -26,6 +26,13 @@ bool is_device_work(DeviceKind kind) {
   return kind == DeviceKind::kKernel || kind == DeviceKind::kCopy || kind == DeviceKind::kSet;
 }
 
+// What torch said about the collective that the op asks for; its kernels do the same one.
+Row collective_of(const Model& model, Row op) {
+  if (op == kNoRow || model.comm_details.size() == 0) return kNoRow;
+  const Row detail = model.op_detail(op);
+  return detail == kNoRow ? kNoRow : model.op_details.comm[detail];
+}
+
 IdMap ops_by_external_id(const OpDetails& ops) {
   IdMap map(ops.size());
   for (Row detail = 0; detail < ops.size(); ++detail) {
@@ -66,6 +73,7 @@ void link_slices(Model& model) {
       if (device.op[row] == kNoRow) device.op[row] = calls.op[call];
     }
     if (!is_device_work(device.kind[row])) continue;
+    if (device.comm[row] == kNoRow) device.comm[row] = collective_of(model, device.op[row]);
     if (call == kNoRow) ++model.losses[Stat::kDeviceSliceWithoutLaunch];
     if (device.op[row] == kNoRow) ++model.losses[Stat::kDeviceSliceWithoutOp];
     if (call != kNoRow && device.start_ns[row] < host.start_ns[device.launch[row]])

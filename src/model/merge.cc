@@ -62,7 +62,7 @@ void renumber_part(RawPart& part, const PoolMap& map, const DetailBase& base) {
   }
   for (RawOp& row : part.ops) {
     map(row.input_dims), map(row.input_types), map(row.input_strides), map(row.concrete_inputs);
-    map(row.stack), map(row.module_hierarchy);
+    map(row.stack), map(row.module_hierarchy), map(row.overload);
     shift(row.comm, base.comms);
   }
   for (RawDeviceSlice& row : part.device_slices) {

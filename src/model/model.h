@@ -98,9 +98,10 @@ struct OpDetails {
   std::vector<StringId> concrete_inputs;  // JSON text
   std::vector<StringId> stack;            // as in the trace: innermost first, joined by ;
   std::vector<StringId> module_hierarchy;
-  std::vector<int64_t> flops;  // kNoNumber unless the trace gives them
-  std::vector<Row> forward;    // the forward op (host slice) of a backward op, by the trace's own links
-  std::vector<Row> comm;       // comm_details
+  std::vector<StringId> overload;  // "Tensor" of aten::add.Tensor; the slice's name is without it
+  std::vector<int64_t> flops;      // kNoNumber unless the trace gives them
+  std::vector<Row> forward;        // the forward op (host slice) of a backward op, by the trace's own links
+  std::vector<Row> comm;           // comm_details
   size_t size() const { return slice.size(); }
 };
 

@@ -43,6 +43,7 @@ struct RawOp {
   StringId concrete_inputs{};
   StringId stack{};
   StringId module_hierarchy{};
+  StringId overload{};
   Row comm = kNoRow;  // index into this part's comms
 };
 

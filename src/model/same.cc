@@ -168,6 +168,7 @@ class Comparer {
     value("op concrete_inputs of slice", row, x.concrete_inputs[i], y.concrete_inputs[k]);
     value("op stack of slice", row, x.stack[i], y.stack[k]);
     value("op module_hierarchy of slice", row, x.module_hierarchy[i], y.module_hierarchy[k]);
+    value("op overload of slice", row, x.overload[i], y.overload[k]);
     value("op flops of slice", row, x.flops[i], y.flops[k]);
     value("op forward of slice", row, x.forward[i], y.forward[k]);
     comm(row, x.comm[i], y.comm[k]);

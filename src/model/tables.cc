@@ -174,6 +174,7 @@ void build_details(RawTrace& raw, Model& model) {
   FL_SAME(op, ops, RawOp, concrete_inputs);
   FL_SAME(op, ops, RawOp, stack);
   FL_SAME(op, ops, RawOp, module_hierarchy);
+  FL_SAME(op, ops, RawOp, overload);
   FL_SAME(op, ops, RawOp, flops);
   FL_SAME(op, ops, RawOp, comm);
   op.forward.assign(op.size(), kNoRow);

@@ -41,7 +41,8 @@ TraceBuilder& TraceBuilder::op(std::string_view name, const OpArgs& args) {
                       .input_types = intern(args.types),
                       .input_strides = intern(args.strides),
                       .concrete_inputs = intern(args.concrete),
-                      .stack = intern(args.stack)});
+                      .stack = intern(args.stack),
+                      .overload = intern(args.overload)});
   return *this;
 }
 

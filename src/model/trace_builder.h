@@ -29,6 +29,7 @@ class TraceBuilder {
     std::string_view strides = {};
     std::string_view concrete = {};
     std::string_view stack = {};
+    std::string_view overload = {};
   };
   struct SliceArgs {
     double start_us = 0;

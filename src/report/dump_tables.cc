@@ -54,6 +54,7 @@ void write_op_detail(const Model& model, Row row, RowLine& out) {
   out.text("concrete_inputs", t.concrete_inputs[row]);
   out.text("stack", t.stack[row]);
   out.text("module_hierarchy", t.module_hierarchy[row]);
+  out.text("overload", t.overload[row]);
   out.number("flops", t.flops[row]);
   out.row("forward", t.forward[row]);
   out.row("comm", t.comm[row]);

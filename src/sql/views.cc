@@ -12,7 +12,7 @@ constexpr std::array kViews = {
     ModelView{"ops", "ops with their details",
               "SELECT s.id, s.lane, s.start_ns, s.duration_ns, s.end_ns, s.name, s.parent, s.depth, d.external_id, "
               "d.sequence_number, d.input_dims, d.input_types, d.input_strides, d.concrete_inputs, d.stack, "
-              "d.module_hierarchy, d.flops, d.forward, d.comm "
+              "d.module_hierarchy, d.overload, d.flops, d.forward, d.comm "
               "FROM host_slices s JOIN op_details d ON d.id = s.detail WHERE s.kind = 'op'"},
     ModelView{"kernels", "kernels with their details, the op they belong to, and launch_delay_ns from call to start",
               "SELECT s.id, s.lane, s.device, s.stream, s.start_ns, s.duration_ns, s.end_ns, s.name, s.correlation, "

@@ -35,7 +35,6 @@ class FunctionEvent(torch_util.FunctionEvent):
     __slots__ = ("_source", "_index")
 
     # What no event of ours differs in.
-    overload_name = ""
     node_id = -1
     count = 1
     is_remote = False
@@ -59,9 +58,10 @@ class FunctionEvent(torch_util.FunctionEvent):
 class EventSource:
     """The events of one trace; each exists once, and gets its fields when they are asked for."""
 
-    def __init__(self, columns: Any, use_device: str | None) -> None:
+    def __init__(self, columns: Any, use_device: str | None, with_overload_names: bool = False) -> None:
         self.columns = columns
         self.use_device = use_device
+        self.with_overload_names = with_overload_names
         self._device_type = _DEVICE_TYPES.get(use_device or "", DeviceType.CUDA)
         self._events: list[FunctionEvent] | None = None
 
@@ -101,6 +101,8 @@ class EventSource:
         fields["concrete_inputs"] = [_value_of(v) for v in _parsed(fields["concrete_inputs"])]
         fields["kwinputs"] = {}
         fields["use_device"] = self.use_device
+        if not self.with_overload_names:
+            fields["overload_name"] = ""
         return fields
 
 
@@ -217,7 +219,6 @@ def _average_of(row: dict[str, Any], use_device: str | None) -> torch_util.Funct
     is_top_level = row.pop("is_top_level")
     average.__dict__.update(row)
     average.input_shapes = _parsed(row["input_shapes"]) if row["input_shapes"] else ""
-    average.overload_name = row.get("overload_name", "")
     average.node_id = -1
     average.use_device = use_device
     average.device_type = _DEVICE_TYPES.get(use_device or "", DeviceType.CUDA) if on_device else DeviceType.CPU

@@ -6,6 +6,7 @@ Where it differs from torch.profiler, and why, stands in docs/profiler.md.
 from __future__ import annotations
 
 import json
+import re
 import warnings
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
@@ -88,7 +89,8 @@ class _KinetoProfile:
             with_modules=self.with_modules,
             use_cpu=ProfilerActivity.CPU in self.activities,
             use_device=self.use_device if _is_available(self.use_device) else None,
-            cuda_sync=bool(getattr(self.experimental_config, "enable_cuda_sync_events", False)),
+            cuda_sync=_asked_for(self.experimental_config, "enable_cuda_sync_events"),
+            overload_names=_asked_for(self.experimental_config, "capture_overload_names"),
             output=self._output(),
         )
         if self.acc_events and self._finished is not None and self._finished not in self._kept:
@@ -441,6 +443,15 @@ def _is_available(device: str | None) -> bool:
         return True
     warnings.warn(f"{device.upper()} is not available, disabling {device.upper()} profiling", stacklevel=4)
     return False
+
+
+def _asked_for(config: Any, flag: str) -> bool:
+    """A flag of torch's _ExperimentalConfig, which gives its fields only when pickled: in the order of its arguments."""
+    if config is None or hasattr(config, flag):
+        return bool(getattr(config, flag, False))
+    names = re.findall(r"[(,] ?(\w+): ", (type(config).__init__.__doc__ or "").split("->")[0])[1:]  # without self
+    state = config.__getstate__()
+    return len(names) == len(state) and flag in names and bool(state[names.index(flag)])
 
 
 def _plain(value: Any) -> Any:

@@ -42,6 +42,7 @@ class RecordFlags:
     use_cpu: bool = True
     use_device: str | None = None
     cuda_sync: bool = False
+    overload_names: bool = False  # of events, and in Chrome traces; tables can group by them anyway
     output: str = ""
     is_temporary: bool = False  # the file at `output` goes unless save() moves it
 
@@ -82,6 +83,8 @@ class Recording:
             keep=bool(f.output) and not f.is_temporary,
         )
         self._recorder.add_metadata("trace_id", f'"{self.trace_id}"')
+        if f.overload_names:
+            self._recorder.add_metadata("capture_overload_names", "1")
         self._stats.profiler_prepare_call_duration_us = (time.perf_counter_ns() - begin) // 1000
 
     def start(self) -> None:
@@ -211,7 +214,9 @@ class Recording:
 
     def _event_source(self) -> EventSource:
         if self._source is None:
-            self._source = EventSource(self.trace._function_events(), self.flags.use_device)
+            self._source = EventSource(
+                self.trace._function_events(), self.flags.use_device, self.flags.overload_names
+            )
         return self._source
 
     def key_averages(
@@ -220,7 +225,9 @@ class Recording:
         self._require_stopped()
         flags = self.flags
         rows = [
-            averages_of(cycle.trace._key_averages(group_by_input_shape, group_by_stack_n), flags.use_device)
+            averages_of(
+                cycle.trace._key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name), flags.use_device
+            )
             for cycle in (*self._earlier, self)
             if cycle.trace is not None
         ]

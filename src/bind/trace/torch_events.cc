@@ -44,16 +44,20 @@ nb::dict fields_of(const OpsRow& row) {
   out["device_memory_usage"] = row.device_memory_usage_bytes;
   out["self_device_memory_usage"] = row.self_device_memory_usage_bytes;
   out["flops"] = row.flops;
+  out["overload_name"] = row.overload;
   out["input_shapes"] = row.input_shapes;
   out["stack"] = row.stack;
   return out;
 }
 
-nb::list key_averages(const Trace& trace, bool group_by_input_shape, uint32_t group_by_stack_n) {
+nb::list key_averages(const Trace& trace, bool group_by_input_shape, uint32_t group_by_stack_n,
+                      bool group_by_overload_name) {
   OpsResult result;
   {
     const nb::gil_scoped_release others_may_run;
-    result = ops(*trace.model, {.group_by_input_shape = group_by_input_shape, .group_by_stack = group_by_stack_n});
+    result = ops(*trace.model, {.group_by_input_shape = group_by_input_shape,
+                                .group_by_overload = group_by_overload_name,
+                                .group_by_stack = group_by_stack_n});
   }
   nb::list rows;
   for (const OpsRow& row : result.rows) rows.append(fields_of(row));
@@ -124,6 +128,7 @@ class Events {
     out["sequence_nr"] = -1;
     out["scope"] = 0;
     out["flops"] = 0;
+    out["overload_name"] = "";
     out["input_shapes"] = "";
     out["concrete_inputs"] = "";
     out["stack"] = nb::list();
@@ -152,6 +157,7 @@ class Events {
     if (ops.input_dims[detail] != kNoString)
       out["input_shapes"] = dims_text(parse_input_dims(model_->text(ops.input_dims[detail])));
     out["concrete_inputs"] = model_->text(ops.concrete_inputs[detail]);
+    out["overload_name"] = model_->text(ops.overload[detail]);
     return out;
   }
 
@@ -234,8 +240,9 @@ void bind_torch_events(nb::module_& module, nb::class_<Trace>& trace) {
       "_start_unix_ns", [](const Trace& t) { return t.model->info.start_ns + t.model->info.base_time_ns; },
       nb::sig("def _start_unix_ns(self) -> int"));
   trace.def("_key_averages", &key_averages, nb::arg("group_by_input_shape") = false, nb::arg("group_by_stack_n") = 0,
-            nb::sig("def _key_averages(self, group_by_input_shape: bool = False, group_by_stack_n: int = 0) -> "
-                    "list[dict[str, typing.Any]]"));
+            nb::arg("group_by_overload_name") = false,
+            nb::sig("def _key_averages(self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, "
+                    "group_by_overload_name: bool = False) -> list[dict[str, typing.Any]]"));
 }
 
 }  // namespace firelane::bind

@@ -35,7 +35,9 @@ ArgId arg_id(const char* key) {
       if (is(key, "Input Strides")) return ArgId::kInputStrides;
       return is(key, "In msg nelems") ? ArgId::kInElements : ArgId::kUnknown;
     case 'M': return is(key, "Module Hierarchy") ? ArgId::kModuleHierarchy : ArgId::kUnknown;
-    case 'O': return is(key, "Out msg nelems") ? ArgId::kOutElements : ArgId::kUnknown;
+    case 'O':
+      if (is(key, "Overload name")) return ArgId::kOverload;
+      return is(key, "Out msg nelems") ? ArgId::kOutElements : ArgId::kUnknown;
     case 'P':
       if (is(key, "Process Group Name")) return ArgId::kGroupName;
       if (is(key, "Process Group Description")) return ArgId::kGroupDescription;

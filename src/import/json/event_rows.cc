@@ -242,8 +242,15 @@ void EventRows::add_slice(const RawEvent& event, uint64_t source, int64_t start_
                             .concrete_inputs = json_text(event, ArgId::kConcreteInputs),
                             .stack = string(event.arg(ArgId::kCallStack)),
                             .module_hierarchy = string(event.arg(ArgId::kModuleHierarchy)),
+                            .overload = string(event.arg(ArgId::kOverload)),
                             .comm = add_comm(event)},
                       expected_rows_);
+    if (const StringId overload = part_->ops.back().overload; overload != kNoString) {
+      // Our own export, with the names that torch's capture_overload_names gives: "aten::add.Tensor".
+      const std::string_view name = pool_.strings.view(row.name);
+      const std::string suffix = "." + std::string(pool_.strings.view(overload));
+      if (name.ends_with(suffix)) row.name = pool_.strings.intern(name.substr(0, name.size() - suffix.size()));
+    }
   } else if (row.kind == HostKind::kRuntime || row.kind == HostKind::kDriver) {
     row.detail = push(
         part_->calls,

@@ -30,6 +30,7 @@ enum class ArgId : uint8_t {
   kConcreteInputs,
   kCallStack,
   kModuleHierarchy,
+  kOverload,
   kFlops,
   kFinished,
   kDevice,

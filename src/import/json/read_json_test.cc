@@ -200,6 +200,24 @@ TEST(ReadJson, collectives_keep_what_nccl_was_asked) {
   EXPECT_EQ(m.text(m.comm_details.group_ranks[0]), "[0, ..., 7]");
 }
 
+TEST(ReadJson, a_kernel_does_the_collective_of_its_op) {
+  const Model m = load_text(R"({"traceEvents": [
+    {"ph":"X","cat":"cpu_op","name":"record_param_comms","pid":1,"tid":1,"ts":1,"dur":9,"args":{"External id":4,"Collective name":"allgather"}},
+    {"ph":"X","cat":"cpu_op","name":"aten::mm","pid":1,"tid":1,"ts":11,"dur":9,"args":{"External id":5}},
+    {"ph":"X","cat":"kernel","name":"ncclDevKernel","pid":0,"tid":20,"ts":5,"dur":2,"args":{"External id":4,"correlation":1}},
+    {"ph":"X","cat":"kernel","name":"gemm","pid":0,"tid":20,"ts":15,"dur":2,"args":{"External id":5,"correlation":2}}]})");
+  EXPECT_EQ(m.device_slices.comm, (std::vector<Row>{0, kNoRow}));
+}
+
+TEST(ReadJson, an_overload_of_our_own_export_is_not_part_of_the_name) {
+  const Model m = load_text(R"({"traceEvents": [
+    {"ph":"X","cat":"cpu_op","name":"aten::add.Tensor","pid":1,"tid":1,"ts":1,"dur":1,"args":{"Overload name":"Tensor"}},
+    {"ph":"X","cat":"cpu_op","name":"aten::add","pid":1,"tid":1,"ts":3,"dur":1,"args":{"Overload name":"out"}}]})");
+  EXPECT_EQ(m.host_slices.name[0], m.host_slices.name[1]);
+  EXPECT_EQ(m.text(m.op_details.overload[0]), "Tensor");
+  EXPECT_EQ(m.text(m.op_details.overload[1]), "out");
+}
+
 TEST(ReadJson, args_that_no_analysis_reads_come_back_when_asked) {
   const Model m = load_text(std::string(kEverything));
   const Result<std::string> event = m.args->event_json(m.host_slices.source[3]);

@@ -78,6 +78,7 @@ void LaneRows::note(const NoteItem& n) {
       break;
     }
     case Note::kDeviceClock: device_.add_clock(n); break;
+    case Note::kOverload: set_overload(n.number, n.key); break;
   }
 }
 

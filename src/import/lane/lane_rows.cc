@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "import/lane/extra_args.h"
 #include "import/lane/inputs_json.h"
 
 namespace firelane {
@@ -79,10 +80,20 @@ bool LaneRows::define(EventsReader& reader) {
   }
   for (const std::string_view bytes : texts) {
     if (first >= texts_.size()) texts_.resize(size_t{first} + 1);
-    if (first != 0) texts_[first] = {.bytes = std::string(bytes), .known = true};
+    if (first != 0) texts_[first] = {.bytes = std::string(bytes), .known = true, .overload = texts_[first].overload};
     ++first;
   }
   return true;
+}
+
+// The note of a text comes before the chunk that defines it.
+void LaneRows::set_overload(uint64_t text_id, std::string_view overload) {
+  if (text_id == 0 || text_id > texts_.size() + kMaxTextGap) {
+    ++part_.losses[Stat::kLaneChunkDamaged];
+    return;
+  }
+  if (text_id >= texts_.size()) texts_.resize(text_id + 1);
+  texts_[text_id].overload = pool_.strings.intern(overload);
 }
 
 void LaneRows::add_events(std::string_view payload) {
@@ -191,6 +202,7 @@ Row LaneRows::add_slice(Thread& t, const EventRecord& r) {
     RawOp& op = part_.ops.emplace_back();
     op.external_id = static_cast<int64_t>(part_.ops.size());
     if (r.kind == Record::kBeginSequence) op.sequence_number = r.number;
+    if (r.text < texts_.size()) op.overload = texts_[r.text].overload;
   } else if (has_call(slice.kind)) {
     slice.detail = static_cast<Row>(part_.calls.size());
     part_.calls.emplace_back();
@@ -235,6 +247,12 @@ void LaneRows::attribute(Thread& t, const EventRecord& r) {
     case Attribute::kModules: op.module_hierarchy = text(r.text); break;
     case Attribute::kSequence: op.sequence_number = r.number; break;
     case Attribute::kExtraArgs:
+      if (r.text >= texts_.size()) break;
+      if (const std::optional<RawComm> comm = collective_of(texts_[r.text].bytes, pool_)) {
+        op.comm = static_cast<Row>(part_.comms.size());
+        part_.comms.push_back(*comm);
+      }
+      break;
     case Attribute::kCorrelation:
     case Attribute::kFile: break;
   }

@@ -47,6 +47,7 @@ class LaneRows {
     bool known = false;
     StringId id{};  // once it was used as a name: inputs are bytes that nobody wants in the string pool
     bool interned = false;
+    StringId overload{};  // of ops with this name
   };
   struct Inputs {
     StringId dims{}, types{}, strides{}, concrete{};
@@ -62,6 +63,7 @@ class LaneRows {
   void lost(Thread& t, const EventRecord& r);
   bool define(EventsReader& reader);
   StringId text(uint32_t id);
+  void set_overload(uint64_t text_id, std::string_view overload);
   StringId category_of(Scope scope) const;
   const Inputs& inputs(uint32_t id);
 

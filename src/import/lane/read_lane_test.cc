@@ -234,6 +234,56 @@ link.launch_without_device_slice 1
 record.dropped_events 8
 )";
 
+TEST(ReadLane, a_collective_has_its_details) {
+  StreamBuilder stream(0, 300);
+  stream.begin(10, 1).text(Attribute::kExtraArgs, 2).end(20);
+  stream.begin(30, 1).text(Attribute::kExtraArgs, 3).end(40);
+  stream.begin(50, 1).text(Attribute::kExtraArgs, 4).end(60);
+  LaneBuilder file;
+  file.events(1,
+              {"record_param_comms",
+               R"({"Collective name": "allreduce", "Group size": 2, "In msg nelems": 64, "Out msg nelems": 64,)"
+               R"( "Process Group Description": "default_pg", "Process Group Name": "0",)"
+               R"( "Process Group Ranks": [0, 1], "Rank": 1, "Seq": 7, "dtype": "BFloat16"})",
+               R"({"Collective name": "send", "Dst Rank": 3, "Process Group Ranks": "[0, ..., 63]"})", "{torn"},
+              {stream});
+  const Model m = load(file.stop(100).finish());
+  ASSERT_EQ(m.op_details.size(), 3u);
+  ASSERT_EQ(m.comm_details.size(), 2u);
+  EXPECT_EQ(m.op_details.comm, (std::vector<Row>{0, 1, kNoRow}));
+  const CommDetails& comm = m.comm_details;
+  EXPECT_EQ(m.text(comm.collective[0]), "allreduce");
+  EXPECT_EQ(m.text(comm.dtype[0]), "BFloat16");
+  EXPECT_EQ(m.text(comm.group_name[0]), "0");
+  EXPECT_EQ(m.text(comm.group_description[0]), "default_pg");
+  EXPECT_EQ(m.text(comm.group_ranks[0]), "[0, 1]");
+  EXPECT_EQ(comm.in_elements[0], 64);
+  EXPECT_EQ(comm.group_size[0], 2);
+  EXPECT_EQ(comm.rank[0], 1);
+  EXPECT_EQ(comm.sequence[0], 7);
+  EXPECT_EQ(comm.source_rank[0], kNoNumber);
+  EXPECT_EQ(comm.destination_rank[1], 3);
+  EXPECT_EQ(m.text(comm.group_ranks[1]), "[0, ..., 63]");
+}
+
+TEST(ReadLane, an_overload_belongs_to_the_name_it_was_noted_for) {
+  std::string items;
+  NotesWriter(items).overload(1, "Tensor");
+  NotesWriter(items).overload(2, "out");
+  NotesWriter(items).overload(UINT32_MAX, "far beyond any text");
+  StreamBuilder stream(0, 300);
+  for (const uint32_t name : {1u, 2u, 3u}) stream.begin(10 * name, name).end(10 * name + 5);
+  LaneBuilder file;
+  file.chunk(ChunkKind::kNotes, items).events(1, {"aten::add", "aten::add", "aten::mm"}, {stream}).stop(100);
+  const Model m = load(file.finish());
+  ASSERT_EQ(m.op_details.size(), 3u);
+  EXPECT_EQ(m.text(m.host_slices.name[1]), "aten::add");
+  EXPECT_EQ(m.text(m.op_details.overload[0]), "Tensor");
+  EXPECT_EQ(m.text(m.op_details.overload[1]), "out");
+  EXPECT_EQ(m.op_details.overload[2], kNoString);
+  EXPECT_EQ(m.losses[Stat::kLaneChunkDamaged], 1u);
+}
+
 TEST(ReadLane, everything_that_version_one_has_reaches_the_model) {
   const Model m = load(everything());
   EXPECT_EQ(text_of(m), kEverything);

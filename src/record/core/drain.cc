@@ -147,7 +147,8 @@ bool Drain::drain_thread(ThreadBuffer* b, ThreadState& state) {
     const Word kind = kind_of(words[0]);
     if (kind == Word::kDefine) {
       const auto slot = static_cast<uint32_t>(words[0] >> 8) & (SlotTable::kSlotCount - 1);
-      state.id_of_slot[slot] = intern({reinterpret_cast<const char*>(words + 2), words[1]});
+      const std::string_view bytes{reinterpret_cast<const char*>(words + 2), words[1]};
+      state.id_of_slot[slot] = (words[0] & kDefinesOp) != 0 ? intern_op(bytes) : intern(bytes);
       return;
     }
     if (!begun) {
@@ -257,8 +258,21 @@ uint32_t Drain::intern(std::string_view text) {
   return text_base_ + static_cast<uint32_t>(id);
 }
 
+uint32_t Drain::intern_op(std::string_view name_and_overload) {
+  const size_t known = new_texts_.size();
+  const uint32_t id = intern(name_and_overload);
+  if (new_texts_.size() != known) {
+    const size_t end = name_and_overload.find('\0');
+    new_texts_.back() = new_texts_.back().substr(0, end);
+    NotesWriter(overloads_).overload(id, name_and_overload.substr(end + 1));
+  }
+  return id;
+}
+
 // Texts that were not written yet stand in front of whatever chunk comes next.
 void Drain::begin_payload() {
+  if (!overloads_.empty()) write(ChunkKind::kNotes, overloads_);
+  overloads_.clear();
   payload_.clear();
   append_definitions(payload_, first_new_text_, new_texts_);
   first_new_text_ += static_cast<uint32_t>(new_texts_.size());

@@ -80,6 +80,8 @@ class Drain final : private DeviceSink {
   void write_notes();
   void note_thread_name(ThreadBuffer* b, ThreadState& state);
   uint32_t intern(std::string_view text);
+  // A name with its overload: a text of its own, although the file shows the name alone.
+  uint32_t intern_op(std::string_view name_and_overload);
   void write(ChunkKind kind, std::string_view raw);
   void fail(std::string reason);
 
@@ -107,6 +109,7 @@ class Drain final : private DeviceSink {
   StringPool texts_;
   uint32_t text_base_ = 0;  // file id of a text = its id in texts_ + text_base_
   std::vector<std::string_view> new_texts_;
+  std::string overloads_;  // notes of new_texts_, to be written before them
   uint32_t first_new_text_ = 1;
   uint64_t losses_of_gone_threads_ = 0;
   uint64_t losses_written_ = 0;

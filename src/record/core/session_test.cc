@@ -65,6 +65,35 @@ clean end
 )")) << text;
 }
 
+TEST(Session, overloads_of_one_name_are_texts_of_their_own) {
+  TemporaryFolder folder;
+  auto session = start({.output = folder / "run.lane"});
+  ThreadBuffer* b = recording_thread_for_begin();
+  ASSERT_NE(b, nullptr);
+  for (int i = 0; i < 2; ++i) {
+    const TextSlot known = b->find(0x10);
+    b->begin(now_ticks(), known != kNoSlot ? known : b->define_op(0x10, "aten::add", "Tensor"), Scope::kFunction);
+    b->end(now_ticks(), ScopeGroup::kOp);
+  }
+  b->begin(now_ticks(), b->define_op(0x20, "aten::add", "out"), Scope::kFunction);
+  b->end(now_ticks(), ScopeGroup::kOp);
+  b->begin(now_ticks(), b->define_op(0x30, "aten::mm", ""), Scope::kFunction);
+  b->end(now_ticks(), ScopeGroup::kOp);
+  session->stop();
+  const std::string text = records_of(session->path(), {.times = false, .chunks = false});
+  const auto count = [&](std::string_view wanted) {
+    int found = 0;
+    for (size_t at = text.find(wanted); at != std::string::npos; at = text.find(wanted, at + 1)) ++found;
+    return found;
+  };
+  EXPECT_EQ(count("begin \"aten::add\" scope 0"), 3) << text;
+  EXPECT_EQ(count("begin \"aten::mm\" scope 0"), 1);
+  EXPECT_EQ(count("note overload of text 1 Tensor\n"), 1);
+  EXPECT_EQ(count("note overload of text 2 out\n"), 1);
+  EXPECT_EQ(count("note overload"), 2);
+  EXPECT_LT(text.find("note overload"), text.find("aten::add"));
+}
+
 TEST(Session, notes_are_in_the_file) {
   TemporaryFolder folder;
   auto session = start({.shapes = true, .output = folder / "run.lane"});

@@ -202,14 +202,23 @@ void ThreadBuffer::thread_name(TextSlot name) noexcept {
   }
 }
 
-TextSlot ThreadBuffer::define(uint64_t key, std::string_view bytes) noexcept {
+TextSlot ThreadBuffer::define_op(uint64_t key, std::string_view name, std::string_view overload) noexcept {
+  char both[512];
+  if (overload.empty() || name.size() + 1 + overload.size() > sizeof both) return define_key(key, name);
+  std::memcpy(both, name.data(), name.size());
+  both[name.size()] = '\0';
+  std::memcpy(both + name.size() + 1, overload.data(), overload.size());
+  return define(key | kCallerKey, {both, name.size() + 1 + overload.size()}, kDefinesOp);
+}
+
+TextSlot ThreadBuffer::define(uint64_t key, std::string_view bytes, uint64_t flags) noexcept {
   bytes = bytes.substr(0, kMaxTextBytes);
   const size_t text_words = (bytes.size() + 7) / 8;
   const TextSlot slot = slots_.choose(key);
   uint64_t* w = room(2 + text_words);
   if (w == nullptr) w = slow_room(2 + text_words);
   if (w == nullptr) return kNoSlot;  // the record that wanted it is counted when it is dropped
-  w[0] = static_cast<uint64_t>(Word::kDefine) | static_cast<uint64_t>(slot) << 8;
+  w[0] = static_cast<uint64_t>(Word::kDefine) | static_cast<uint64_t>(slot) << 8 | flags;
   w[1] = bytes.size();
   if (text_words > 0) {
     w[1 + text_words] = 0;

@@ -128,6 +128,8 @@ class ThreadBuffer {
   // address of a text given to stable_name().
   TextSlot find(uint64_t key) const noexcept { return slots_.find(key | kCallerKey); }
   TextSlot define_key(uint64_t key, std::string_view bytes) noexcept { return define(key | kCallerKey, bytes); }
+  // The same for the name of an op with its overload. Names with different overloads need different keys.
+  TextSlot define_op(uint64_t key, std::string_view name, std::string_view overload) noexcept;
 
   // Open slices on this thread, those lost included.
   uint32_t open_count() const noexcept { return open_; }
@@ -164,7 +166,7 @@ class ThreadBuffer {
   void count_lost() noexcept;
   // A point or complete record: room on either path, or null and counted.
   uint64_t* point_room(size_t words) noexcept;
-  TextSlot define(uint64_t key, std::string_view bytes) noexcept;
+  TextSlot define(uint64_t key, std::string_view bytes, uint64_t flags = 0) noexcept;
 
   // The writer's state, in one or two cache lines.
   uint64_t* cursor_ = nullptr;

@@ -9,7 +9,8 @@
 //   kEnd + group    stamp
 //   kSlice          stamp of the start, name, duration in ticks
 //   kAttribute      | kind u8 | attribute << 8 |, value: number or slot
-//   kDefine         | kind u8 | slot << 8 (32 bits) |, byte length, the bytes padded to 8
+//   kDefine         | kind u8 | slot << 8 (32 bits) | 1 << 40: an op |, byte length, the bytes padded to 8;
+//                   of an op with an overload: name, 0, overload
 //   kMemory         stamp, address, bytes, total allocated, total reserved, | type u8 | device u8 | action u8 |
 //   kInstant        stamp, name
 //   kCounter        stamp, name, the double's bits
@@ -50,6 +51,8 @@ constexpr Word kind_of(uint64_t word) noexcept { return static_cast<Word>(word &
 constexpr uint64_t name_word(TextSlot name, Scope scope) noexcept {
   return static_cast<uint64_t>(name) | static_cast<uint64_t>(scope) << 32;
 }
+constexpr uint64_t kDefinesOp = uint64_t{1} << 40;
+
 // The full tick count of a stamp taken within +-139 days of `reference`.
 constexpr uint64_t ticks_of(uint64_t word, uint64_t reference) noexcept {
   const int64_t since = static_cast<int64_t>((word & ~uint64_t{0xFF}) - (reference << 8)) >> 8;

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "record/core/thread_buffer.h"
+#include "record/torch/collective_args.h"
 #include "record/torch/cpu_memory.h"
 #include "record/torch/input_capture.h"
 
@@ -33,12 +34,14 @@ int64_t system_id(uint64_t torch_thread) noexcept {
   return torch_thread < kMaxThreads ? g_system_ids[torch_thread].load(std::memory_order_relaxed) : 0;
 }
 
-// The names of dispatcher ops lie in their schemas and stay: their address is their key. All other
+// The names of dispatcher ops lie in their schemas and stay: their address is their key, one per overload. All other
 // names are strings of the caller's, found by content. A string cannot lie where a schema does, so
 // an address that was once a schema's needs no second look.
 [[gnu::noinline]] TextSlot new_name(ThreadBuffer* b, const at::RecordFunction& fn, const char* name) noexcept {
   try {
-    if (fn.operator_name().has_value()) return b->define_key(reinterpret_cast<uintptr_t>(name), name);
+    if (const auto op = fn.operator_name(); op.has_value()) {
+      return b->define_op(reinterpret_cast<uintptr_t>(name), name, op->overload_name);
+    }
   } catch (...) {  // no memory for the copy that operator_name() makes
   }
   return b->text(name);
@@ -64,7 +67,15 @@ inline TextSlot name_of(ThreadBuffer* b, const at::RecordFunction& fn) noexcept 
   if (ThreadBuffer* b = recording_thread()) b->async_end(ticks, reinterpret_cast<uintptr_t>(&fn));
 }
 
+[[gnu::noinline]] void begin_collective(ThreadBuffer* b, const at::RecordFunction& fn) noexcept {
+  const std::string args = collective_args(fn);
+  b->begin(now_ticks(), b->text(fn.name()), static_cast<Scope>(fn.scope()));
+  if (!args.empty()) b->attribute(Attribute::kExtraArgs, b->text(args));
+}
+
 inline void begin(ThreadBuffer* b, const at::RecordFunction& fn) noexcept {
+  if (fn.isNcclMeta()) [[unlikely]]
+    return begin_collective(b, fn);
   const TextSlot name = name_of(b, fn);
   const auto scope = static_cast<Scope>(fn.scope());
   const int64_t sequence = fn.seqNr();

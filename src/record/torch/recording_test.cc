@@ -1,9 +1,10 @@
-// Ops of a real torch, recorded and read back as text: the C++ Profiler's timed steps.
+// Ops of a real torch, recorded and read back as text: overloads, collectives, and the C++ Profiler's timed steps.
 #include "record/torch/recording.h"
 
 #include <ATen/ATen.h>
 #include <firelane/profiler.h>
 #include <gtest/gtest.h>
+#include <torch/csrc/distributed/c10d/ParamCommsUtils.hpp>
 
 #include <sstream>
 #include <string>
@@ -24,6 +25,44 @@ std::vector<std::string> lines_with(const std::string& text, std::string_view wa
     if (line.find(wanted) != std::string::npos) found.push_back(line);
   }
   return found;
+}
+
+std::string record(const RecordOptions& options, const std::function<void()>& program) {
+  auto recording = Recording::start(options);
+  EXPECT_TRUE(recording.ok());
+  program();
+  recording.value()->stop();
+  return records_of(recording.value()->session().path(), {.times = false, .chunks = false});
+}
+
+TEST(Recording, the_overload_of_an_op_is_noted_once) {
+  TemporaryFolder folder;
+  const std::string text = record({.output = folder / "run.lane"}, [] {
+    const at::Tensor x = at::ones({2});
+    for (int i = 0; i < 3; ++i) x.add(x);
+  });
+  EXPECT_EQ(lines_with(text, "begin \"aten::add\"").size(), 3u);
+  EXPECT_EQ(lines_with(text, "note overload of text").size(), 3u) << text;  // empty, fill_, add
+  EXPECT_EQ(lines_with(text, " Tensor").size(), 1u);
+}
+
+void all_reduce() {
+  RECORD_PARAM_COMMS(std::make_tuple(int64_t{7}, false), std::make_tuple(std::string("0"), std::string("default_pg")),
+                     1, "allreduce", 64, 64, at::kBFloat16, std::vector<int64_t>(), std::vector<int64_t>(), 0, 1, 2);
+}
+
+TEST(Recording, a_collective_says_what_was_asked_of_it) {
+  for (const bool shapes : {false, true}) {
+    TemporaryFolder folder;
+    const std::string text = record({.shapes = shapes, .output = folder / "run.lane"}, all_reduce);
+    EXPECT_EQ(lines_with(text, "begin \"record_param_comms\"").size(), 1u) << text;
+    const auto args = lines_with(text, "attribute 6");
+    ASSERT_EQ(args.size(), 1u) << text;
+    for (const std::string key : {"Collective name", "dtype", "In msg nelems", "Group size", "Process Group Name"}) {
+      EXPECT_NE(args[0].find(key), std::string::npos) << key << " in " << args[0];
+    }
+    EXPECT_NE(args[0].find("BFloat16"), std::string::npos);
+  }
 }
 
 TEST(Recording, the_first_step_and_the_one_cut_off_are_no_baseline) {

@@ -182,6 +182,40 @@ def test_memory_timelines_have_the_same_categories(tmp_path):
     assert ours["activation"][1] > 0 and ours["temporary"][1] > 0
 
 
+def test_overloads_are_torchs(tmp_path):
+    torch.set_num_threads(1)
+    run = programs.transformer()
+    for _ in range(3):
+        run()
+    config = torch.profiler._ExperimentalConfig(capture_overload_names=True)
+    profs = [record(module, run, experimental_config=config) for module in (torch.profiler, firelane.profiler)]
+
+    def rows(prof):
+        return [(r.key, r.overload_name, r.count) for r in prof.key_averages(group_by_overload_name=True)]
+
+    def chrome_names(prof):
+        prof.export_chrome_trace(str(tmp_path / "t.json"))
+        trace = json.loads((tmp_path / "t.json").read_text())
+        return collections.Counter(e["name"] for e in slices(trace, "cpu_op") if e["name"].startswith("aten::"))
+
+    theirs, ours = profs
+    assert rows(ours) == rows(theirs) and ("aten::add", "Tensor") in {row[:2] for row in rows(ours)}
+    assert counted(ours, lambda e: (e.name, e.overload_name)) == counted(theirs, lambda e: (e.name, e.overload_name))
+    assert chrome_names(ours) == chrome_names(theirs)
+    headers = [p.key_averages(group_by_overload_name=True).table().splitlines()[1].split("  ") for p in profs]
+    assert [name for name in headers[0] if name] == [name for name in headers[1] if name]
+    ours.export_chrome_trace(str(tmp_path / "t.json"))
+    names = {row["name"] for row in firelane.open(tmp_path / "t.json").host_slices}
+    assert "aten::add" in names and "aten::add.Tensor" not in names  # our own file, read again
+
+
+def test_tables_group_by_overload_without_asking_for_it_before():
+    prof = record(firelane.profiler, lambda: torch.ones(2).add(1).add_(torch.ones(2)))
+    rows = {(r.key, r.overload_name) for r in prof.key_averages(group_by_overload_name=True)}
+    assert {("aten::add", "Tensor"), ("aten::fill_", "Scalar")} <= rows
+    assert {r.overload_name for r in prof.key_averages()} == {""} == {e.overload_name for e in prof.events()}
+
+
 # -- Chrome traces ------------------------------------------------------------------------
 
 

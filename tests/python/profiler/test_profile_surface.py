@@ -153,6 +153,15 @@ def test_tensorboard_files_are_named_by_worker_and_time(fake, tmp_path, monkeypa
     assert re.fullmatch(r"rank3\.\d{19}\.pt\.trace\.json\.gz", gz)
 
 
+@pytest.mark.parametrize("flag", ["enable_cuda_sync_events", "capture_overload_names"])
+def test_flags_of_torchs_experimental_config_are_heard(flag):
+    from firelane.profiler._profile import _asked_for
+
+    assert _asked_for(profiler._ExperimentalConfig(**{flag: True}), flag)
+    assert not _asked_for(profiler._ExperimentalConfig(verbose=True), flag)
+    assert not _asked_for(None, flag)
+
+
 def test_tensorboard_handler_says_when_it_cannot_make_the_folder(fake, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(RuntimeError, match="Can't create directory"):

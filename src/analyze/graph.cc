@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "analyze/device_work.h"
+#include "analyze/graph_finish.h"
 #include "analyze/host_calls.h"
 #include "base/check.h"
 #include "base/run_sort.h"
@@ -19,7 +20,6 @@ constexpr int64_t kBlockingCallNs = 5'000;  // a blocking call that finds nothin
 constexpr int64_t kReturnNs = 3'000;        // from the end of the awaited work to the call's return
 constexpr int64_t kUnexplainedNs = 10'000;  // from here on a late start needs another reason
 constexpr int64_t kInferWithinNs = 15'000;  // such a reason ended this shortly before
-constexpr int64_t kBacklogNs = 500'000;     // a first piece of work this late waited for work before the trace
 constexpr int64_t kQueueCapacity = 1'000;   // launches ahead of the device; the driver blocks at about 1,024
 constexpr int64_t kSlowLaunchNs = 50'000;
 constexpr int64_t kHandoffGapNs = 20'000;  // an idle thread that begins again was woken by another
@@ -53,17 +53,12 @@ class Builder {
       graph_.nodes[node].first_edge = static_cast<uint32_t>(graph_.edges.size());
       graph_.nodes[node].is_device() ? add_device_edges(node) : add_host_edges(node);
     }
-    charge_recorder();
-    find_window();
+    charge_recording(model_, host_, costs_, last_work_of_, graph_);
+    find_window(model_, steps_, graph_);
     return std::move(graph_);
   }
 
  private:
-  int64_t launch_start(Row device_row) const {
-    const Row launch = model_.device_slices.launch[device_row];
-    return launch == kNoRow ? kNoNumber : model_.host_slices.start_ns[launch];
-  }
-
   void find_launches() {
     const DeviceSlices& slices = model_.device_slices;
     last_work_of_.assign(model_.host_slices.size(), kNoRow);
@@ -80,25 +75,12 @@ class Builder {
     std::sort(launch_starts_.begin(), launch_starts_.end());
   }
 
-  // Visits the device work of each stream in order: fn(row, row before or kNoRow).
-  template <typename Fn>
-  void each_in_stream(const Fn& fn) const {
-    for (size_t lane = 0; lane < model_.lanes.size(); ++lane) {
-      Row before = kNoRow;
-      for (Row row = model_.lanes.device_begin[lane]; row < model_.lanes.device_end[lane]; ++row) {
-        if (!is_device_work(model_.device_slices.kind[row])) continue;
-        fn(row, before);
-        before = row;
-      }
-    }
-  }
-
   void find_usual_latencies() {
     const DeviceSlices& slices = model_.device_slices;
     std::vector<int64_t> onto_idle;
     std::vector<int64_t> queued;
-    each_in_stream([&](Row row, Row before) {
-      const int64_t launched = launch_start(row);
+    each_in_stream(model_, [&](Row row, Row before) {
+      const int64_t launched = launch_start(model_, row);
       const int64_t free_since = before == kNoRow ? INT64_MIN : slices.end_ns(before);
       if (launched == kNoNumber || launched > slices.start_ns[row]) return;
       if (free_since <= launched) onto_idle.push_back(slices.start_ns[row] - launched);
@@ -121,8 +103,8 @@ class Builder {
       call_of.emplace(model_.call_details.correlation[i], slice);
     }
     std::unordered_map<int64_t, std::vector<std::pair<int64_t, Row>>> by_stream;  // (launch, row) by launch
-    each_in_stream([&](Row row, Row) {
-      const int64_t launched = launch_start(row);
+    each_in_stream(model_, [&](Row row, Row) {
+      const int64_t launched = launch_start(model_, row);
       if (launched != kNoNumber) by_stream[model_.device_slices.stream[row]].push_back({launched, row});
     });
     for (auto& [stream, work] : by_stream) std::sort(work.begin(), work.end());
@@ -314,7 +296,7 @@ class Builder {
   NodeId awaited_on(size_t lane, const GraphNode& end, int64_t call_start_ns) const {
     NodeId work = last_on_stream_[lane];
     while (work != kNoNode) {
-      const int64_t launched = launch_start(graph_.nodes[work].row);
+      const int64_t launched = launch_start(model_, graph_.nodes[work].row);
       if (launched == kNoNumber || launched <= call_start_ns) break;
       const Row row = graph_.nodes[work].row;  // launched by another thread meanwhile
       Row before = row;
@@ -431,116 +413,6 @@ class Builder {
       }
     }
     if (cause != kNoNode && add(cause)) ++graph_.inferred_waits;
-  }
-
-  double cost_of(Row row) {
-    switch (model_.host_slices.kind[row]) {
-      case HostKind::kOp: return costs_.op;
-      case HostKind::kPython: return costs_.python;
-      case HostKind::kAnnotation: return costs_.annotation;
-      case HostKind::kRuntime:
-      case HostKind::kDriver: return last_work_of_[row] != kNoRow ? costs_.launch : costs_.call;
-      default: return 0;
-    }
-  }
-
-  // Puts the estimated cost of recording each slice on the host edge in which the slice starts.
-  void charge_recorder() {
-    graph_.charges.resize(graph_.chain_nodes.size());
-    for (size_t chain = 0; chain < graph_.chain_nodes.size(); ++chain) {
-      for (const LaneId lane : host_.chains[chain].lanes) {
-        const auto l = static_cast<size_t>(lane);
-        for (Row row = model_.lanes.host_begin[l]; row < model_.lanes.host_end[l]; ++row) {
-          charge(chain, model_.host_slices.start_ns[row], cost_of(row));
-        }
-      }
-      for (const HostSegment& segment : host_.chains[chain].segments) {
-        if (segment.activity != Activity::kRecorder) continue;
-        charge(chain, segment.start_ns, static_cast<double>(segment.end_ns - segment.start_ns));
-      }
-    }
-    for (size_t i = 0; i < model_.memory_events.size(); ++i) {
-      const uint32_t chain = host_.chain_of_lane[static_cast<uint32_t>(model_.memory_events.lane[i])];
-      if (chain != kNoRow) charge(chain, model_.memory_events.time_ns[i], costs_.memory);
-    }
-    for (size_t chain = 0; chain < graph_.chain_nodes.size(); ++chain) charge_edges(chain);
-    for (GraphEdge& edge : graph_.edges) {
-      if (edge.kind != EdgeKind::kLaunch) continue;  // about half of the call passes before the work is queued
-      const int64_t least = std::min<int64_t>(edge.lag_ns, 2'000);
-      edge.recorder_ns = std::min(static_cast<int64_t>(costs_.launch / 2), edge.lag_ns - least);
-    }
-  }
-
-  void charge(size_t chain, int64_t time_ns, double ns) {
-    if (ns > 0) graph_.charges[chain].push_back({time_ns, ns});
-  }
-
-  void charge_edges(size_t chain) {
-    std::vector<RecorderCharge>& charges = graph_.charges[chain];
-    const std::vector<NodeId>& nodes = graph_.chain_nodes[chain];
-    std::stable_sort(charges.begin(), charges.end(),
-                     [](const RecorderCharge& a, const RecorderCharge& b) { return a.time_ns < b.time_ns; });
-    size_t at = 0;
-    for (size_t i = 0; i < nodes.size(); ++i) {
-      const size_t first = at;
-      double sum = 0;
-      for (; at < charges.size() && charges[at].time_ns < graph_.nodes[nodes[i]].time_ns; ++at) sum += charges[at].ns;
-      if (i == 0 || sum == 0) continue;
-      GraphEdge& edge = graph_.edges[graph_.edges_begin(nodes[i])];  // the host edge comes first
-      edge.recorder_ns = std::min(static_cast<int64_t>(sum), edge.lag_ns);
-      for (size_t c = first; c < at; ++c) charges[c].ns *= static_cast<double>(edge.recorder_ns) / sum;
-    }
-  }
-
-  void find_window() {
-    if (graph_.chain_nodes.empty()) return;
-    std::unordered_map<int64_t, NodeId> boundary;
-    for (const NodeId node : graph_.chain_nodes[0]) {
-      if (graph_.nodes[node].row == kNoRow) boundary[graph_.nodes[node].time_ns] = node;
-    }
-    for (const FoundStep& step : steps_.steps) {
-      graph_.step_nodes.push_back({boundary.at(step.start_ns), boundary.at(step.end_ns)});
-    }
-    graph_.window_start = boundary.at(steps_.window.start_ns);
-    graph_.window_end = boundary.at(steps_.window.end_ns);
-    std::vector<NodeId> last(model_.lanes.size(), kNoNode);
-    for (NodeId node = 0; node < graph_.nodes.size(); ++node) {
-      if (!graph_.nodes[node].is_device()) continue;
-      const int64_t launched = launch_start(graph_.nodes[node].row);
-      const int64_t belongs = launched == kNoNumber ? graph_.nodes[node].time_ns : launched;
-      if (belongs < steps_.window.start_ns || belongs >= steps_.window.end_ns) continue;
-      last[static_cast<uint32_t>(model_.device_slices.lane[graph_.nodes[node].row])] = node;
-    }
-    for (const NodeId node : last) {
-      if (node != kNoNode) graph_.tail.push_back(node);
-    }
-    find_head();
-  }
-
-  bool waited_for_nothing_known(NodeId node) const {
-    for (size_t e = graph_.edges_begin(node); e < graph_.edges_end(node); ++e) {
-      if (graph_.edges[e].kind == EdgeKind::kLaunch) return graph_.edges[e].lag_ns > kBacklogNs;
-    }
-    return true;
-  }
-
-  // Per stream the last work launched before the window: it may still run when the window begins. When the first
-  // piece of a stream starts long after its launch, such work was there but is not in the trace.
-  void find_head() {
-    each_in_stream([&](Row row, Row before) {
-      const NodeId node = graph_.node_of_device[row];
-      const GraphNode& self = graph_.nodes[node];
-      const int64_t launched = launch_start(row);
-      if (launched == kNoNumber || launched < steps_.window.start_ns || launched >= steps_.window.end_ns) return;
-      const int64_t before_launched = before == kNoRow ? kNoNumber : launch_start(before);
-      const bool first = before == kNoRow || before_launched == kNoNumber || before_launched < steps_.window.start_ns;
-      if (!first) return;
-      if (before != kNoRow) {
-        graph_.head.push_back({graph_.node_of_device[before], EdgeKind::kStream, true, 0, 0});
-      } else if (self.time_ns - launched > kBacklogNs && waited_for_nothing_known(node)) {
-        graph_.head.push_back({node, EdgeKind::kStream, false, -graph_.stream_gap_ns, 0});
-      }
-    });
   }
 
   const Model& model_;

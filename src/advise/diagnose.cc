@@ -89,7 +89,7 @@ std::string verdict_of(const Study& study) {
   }
   if (study.undone.undecided) {
     text = "limit " + std::string(name_of(study.bound.limit)) + " or " + std::string(name_of(study.other_limit)) +
-           ": recording slowed the program too much to tell";
+           (study.cold ? ": recorded before the program was warm" : ": recording slowed the program too much to tell");
   }
   // Steps that were timed alone are the truth, also where the replay cannot be brought to it.
   const RecordingUndone& undone = study.undone;
@@ -106,11 +106,29 @@ std::string verdict_of(const Study& study) {
   return text;
 }
 
+// How near the kernels whose work is known come to what the device can do: 0..1; -1 when not known.
+double share_of_roof(const Roofline& roofline) {
+  double roof_ns = 0;
+  int64_t taken_ns = 0;
+  for (const RooflineRow& row : roofline.rows) {
+    if (row.roof_ns < 0) continue;
+    roof_ns += row.roof_ns;
+    taken_ns += row.device_ns;
+  }
+  return taken_ns == 0 ? -1 : std::min(1.0, roof_ns / static_cast<double>(taken_ns));
+}
+
 std::string why_healthy(const Case& the_case) {
-  if (!the_case.has_device_work) return "no rule found anything that would save a visible part of a step";
-  const double busy = the_case.share_of_step(the_case.device_busy_ns);
-  return "the device works " + short_percent(busy) +
-         " of a step, and no rule found anything that would save a visible part of it";
+  const Study& study = *the_case.study;
+  std::string why;
+  if (the_case.has_device_work) {
+    why = "the device works " + short_percent(the_case.share_of_step(the_case.device_busy_ns)) + " of a step";
+    const double roof = share_of_roof(study.roofline);
+    if (roof >= 0) why += ", its kernels reach " + short_percent(roof) + " of what it can do";
+  } else {
+    why = "operators compute " + short_percent(study.bound.shares[static_cast<size_t>(Limit::kCompute)]) + " of a step";
+  }
+  return why + ", and no rule found anything that would save a visible part of it";
 }
 
 void add_notes(const Model& model, const Study& study, Diagnosis& out) {
@@ -126,7 +144,12 @@ void add_notes(const Model& model, const Study& study, Diagnosis& out) {
                                                                  ? "the optimizer's steps"
                                                                  : "a repeating sequence of operators"));
   }
-  if (study.undone.undecided) {
+  if (study.cold) {
+    out.notes.push_back(
+        "the judged steps last " + short_time(study.played.total_ns()) +
+        " in all: a program's first steps are slower on the host than the later ones; record after a few hundred "
+        "steps, or more of them");
+  } else if (study.undone.undecided) {
     out.notes.push_back(
         "how much recording slowed the program is not known well enough to be sure what limits it: between " +
         short_time(study.undone.low_ns) + " and " + short_time(study.undone.high_ns) +

@@ -12,6 +12,7 @@ const std::vector<Rule>& all_rules() {
              input_rules,
              host_rules,
              training_rules,
+             one_time_rules,
              kernels_rules,
              memory_rules,
          }) {

@@ -32,7 +32,8 @@ const Rule* find_rule(std::string_view id);
 
 std::vector<Rule> input_rules();     // waiting for data, copies to the device
 std::vector<Rule> host_rules();      // launches, syncs, garbage collection, recording
-std::vector<Rule> training_rules();  // optimizer, zero_grad, communication, outlier steps, one-time costs
+std::vector<Rule> training_rules();  // optimizer, zero_grad, communication, outlier steps
+std::vector<Rule> one_time_rules();  // loading, compiling, first calls, first memory
 
 std::vector<Rule> kernels_rules();  // precision, tensor cores, attention, fusion, copies
 std::vector<Rule> memory_rules();   // limit, spikes, growth, fragmentation, the allocator

@@ -260,7 +260,8 @@ std::vector<Rule> host_rules() {
        "as measured in the program and steps that were timed without recording; for torch.profiler's traces the costs "
        "are\n"
        "usual values, and the range is shown.\n\n"
-       "What to do: record fewer things, or with firelane.",
+       "What to do: record fewer things, or with firelane.\n\n"
+       "When not: shares and gains are already of the step without recording; only the recorded times are distorted.",
        find_recorder},
   };
 }

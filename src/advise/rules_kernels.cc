@@ -6,6 +6,7 @@
 #include "advise/evidence.h"
 #include "advise/on_cpu.h"
 #include "advise/rule.h"
+#include "advise/text.h"
 #include "analyze/copies.h"
 #include "analyze/device_peaks.h"
 #include "analyze/flops.h"
@@ -19,13 +20,6 @@ namespace {
 
 constexpr double kRealPart = 0.6;  // of a peak that real matmuls reach
 constexpr double kShortestKernelNs = 2000;
-
-std::string percent_text(double share) {
-  const auto tenths = static_cast<int64_t>(share * 1000 + 0.5);
-  return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + "%";
-}
-
-std::string bytes_text(int64_t bytes) { return std::to_string((bytes + (1 << 19)) >> 20) + " MiB"; }
 
 bool name_has(std::string_view name, std::string_view part) { return name.find(part) != std::string_view::npos; }
 
@@ -74,7 +68,7 @@ std::vector<Finding> find_fp32_matmul(const Case& the_case) {
                   .surer_by = "compare the loss over some hundred steps: TF32 keeps 10 bits of each factor"};
   evidence.fill(finding);
   finding.title =
-      "fp32 matrix multiplications without tensor cores take " + percent_text(finding.share_of_step) + " of a step";
+      "fp32 matrix multiplications without tensor cores take " + short_percent(finding.share_of_step) + " of a step";
   return {finding};
 }
 
@@ -102,7 +96,7 @@ std::vector<Finding> find_tensor_cores(const Case& the_case) {
   evidence.fill(finding);
   const Row detail = model.op_detail(device.op[example]);
   finding.title = "16-bit matmuls with sizes that do not suit tensor cores take " +
-                  percent_text(finding.share_of_step) +
+                  short_percent(finding.share_of_step) +
                   " of a step (largest: " + std::string(model.text(model.op_details.input_dims[detail])) + ")";
   return {finding};
 }
@@ -155,7 +149,7 @@ std::vector<Finding> find_unfused_attention(const Case& the_case) {
                   .surer_by = "record_shapes=True and memory, to see what the scores take"};
   evidence.fill(finding);
   finding.title = "attention is computed in separate steps: softmax, masks and casts between its matmuls take " +
-                  percent_text(finding.share_of_step) + " of a step";
+                  short_percent(finding.share_of_step) + " of a step";
   return {finding};
 }
 
@@ -197,9 +191,9 @@ std::vector<Finding> find_unfused_chains(const Case& the_case) {
   evidence.fill(finding);
   // Mostly launches to save: the same cause, and the same remedy, as a host that cannot feed the device.
   if (finding.gain.low_ns * 5 < finding.gain.high_ns) finding.cause = "overhead";
-  finding.title = "chains of small kernels on the same data take " + percent_text(finding.share_of_step) +
+  finding.title = "chains of small kernels on the same data take " + short_percent(finding.share_of_step) +
                   " of a step; joined they save " + std::to_string(launches) + " launches and " +
-                  bytes_text(saved_bytes) + " of traffic in this trace";
+                  short_bytes(saved_bytes) + " of traffic in this trace";
   return {finding};
 }
 
@@ -269,7 +263,7 @@ std::vector<Finding> find_casts(const Case& the_case) {
                   .confidence = Confidence::kMedium,
                   .surer_by = "with_stack=True, to see the lines that cast"};
   evidence.fill(finding);
-  finding.title = "tensors are cast to another type and back: " + percent_text(finding.share_of_step) + " of a step";
+  finding.title = "tensors are cast to another type and back: " + short_percent(finding.share_of_step) + " of a step";
   return {finding};
 }
 
@@ -287,7 +281,7 @@ std::vector<Finding> find_layout_copies(const Case& the_case) {
                   .confidence = Confidence::kLow,
                   .surer_by = "with_stack=True, to see who asks for another layout"};
   evidence.fill(finding);
-  finding.title = "copies that only change the layout take " + percent_text(finding.share_of_step) + " of a step";
+  finding.title = "copies that only change the layout take " + short_percent(finding.share_of_step) + " of a step";
   return {finding};
 }
 
@@ -297,48 +291,71 @@ std::vector<Rule> kernels_rules() {
   return {
       {"fp32-matmul", "kernels", 0.02, true,
        "Matrix multiplications ran in fp32 on the ordinary cores. Tensor cores do the same work 5 to 15 times as fast, "
-       "with "
-       "inputs rounded to TF32 (10 bits of mantissa, fp32's range) or to bf16. Training of most networks does not "
-       "notice "
-       "TF32. Not for code that needs fp32's precision: solvers, some losses, long recurrences.",
+       "with\n"
+       "inputs rounded to TF32 (10 bits of mantissa, fp32's range) or to bf16.\n"
+       "\n"
+       "What to do: torch.set_float32_matmul_precision(\"high\") for TF32, or torch.autocast with bf16. Training of "
+       "most networks\n"
+       "does not notice TF32.\n"
+       "\n"
+       "When not: code that needs fp32's precision: solvers, some losses, long recurrences.",
        find_fp32_matmul},
       {"tensor-cores-unused", "kernels", 0.03, true,
        "Tensor cores work on tiles. When a dimension of a 16-bit matmul is no multiple of 8, the library pads, takes "
-       "slower "
-       "kernels, or does without tensor cores. Padding a vocabulary or a hidden size once avoids it. Little to gain "
-       "where "
-       "the matmul is small or bound by memory.",
+       "slower\n"
+       "kernels, or does without tensor cores.\n"
+       "\n"
+       "What to do: pad a vocabulary or a hidden size once, to a multiple of 8 (64 is better still).\n"
+       "\n"
+       "When not: there is little to gain where the matmul is small or bound by memory.",
        find_tensor_cores},
       {"attention-unfused", "kernels", 0.03, true,
        "Attention written as matmul, softmax, matmul writes and reads the matrix of scores (sequence x sequence) "
-       "several "
+       "several\n"
        "times. A fused kernel keeps it on the chip: less time, and memory that grows with the sequence, not with its "
-       "square. "
-       "Not when the scores themselves are needed (to show them, or for a bias that the fused kernels do not take).",
+       "square.\n"
+       "\n"
+       "What to do: torch.nn.functional.scaled_dot_product_attention, or FlexAttention for masks and biases of your "
+       "own.\n"
+       "\n"
+       "When not: the scores themselves are needed (to show them, or for a bias that the fused kernels do not take).",
        find_unfused_attention},
       {"pointwise-unfused", "kernels", 0.05, true,
        "Each small kernel reads its tensor from memory and writes it back, and is launched by itself. One kernel that "
-       "does "
-       "the whole chain reads and writes once. torch.compile does that. It costs compile time at the start and again "
-       "for new "
-       "shapes (dynamic=True helps).",
+       "does\n"
+       "the whole chain reads and writes once.\n"
+       "\n"
+       "What to do: torch.compile, which joins such chains; or an operator that does several of them at once.\n"
+       "\n"
+       "When not: compiling costs time at the start and again for new shapes (dynamic=True helps), so short runs may "
+       "lose.",
        find_unfused_chains},
       {"conv-bias-before-batch-norm", "kernels", 0.002, true,
        "Batch norm subtracts the mean of each channel. A bias of the convolution before it is a constant per channel, "
-       "so it "
-       "is added and subtracted again, and its gradient is always zero.",
+       "so it\n"
+       "is added and subtracted again, and its gradient is always zero.\n"
+       "\n"
+       "What to do: bias=False in convolutions that a batch norm follows.\n"
+       "\n"
+       "When not: the batch norm may be removed or folded later, and the weights are loaded elsewhere by name.",
        find_conv_bias},
       {"dtype-ping-pong", "kernels", 0.01, true,
        "A tensor is cast to another type and soon after back again. Each cast reads and writes the whole tensor. Often "
-       "a "
-       ".float() in the middle of bf16 code, or a module kept in fp32. Keep it where precision is really needed "
-       "(norms, "
-       "softmax, losses), and let autocast decide elsewhere.",
+       "a\n"
+       ".float() in the middle of bf16 code, or a module kept in fp32.\n"
+       "\n"
+       "What to do: keep one type along the way, and let autocast decide where another is needed.\n"
+       "\n"
+       "When not: norms, softmax and losses that really need fp32.",
        find_casts},
       {"layout-copies", "kernels", 0.05, true,
        "Copies that change only the order of elements in memory: .contiguous(), .reshape() of a transposed tensor, "
-       "clone(). "
-       "Some are needed once; in every step and layer they usually come from a layout that does not suit the ops.",
+       "clone().\n"
+       "In every step and layer they usually come from a layout that does not suit the operators.\n"
+       "\n"
+       "What to do: choose the layout once (channels_last for convolutions), and keep views instead of copies.\n"
+       "\n"
+       "When not: some are needed once, and a copy can pay for itself when many operators read the new order.",
        find_layout_copies},
   };
 }

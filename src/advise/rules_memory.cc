@@ -4,6 +4,7 @@
 
 #include "advise/evidence.h"
 #include "advise/rule.h"
+#include "advise/text.h"
 #include "analyze/memory.h"
 
 namespace firelane {
@@ -19,13 +20,9 @@ constexpr double kRoomShare = 0.50;        // of the device's memory in use at m
 constexpr double kIdleShare = 0.30;        // of a step
 constexpr int64_t kLeakBytes = 1 << 20;    // per step
 
-std::string mib(int64_t bytes) { return std::to_string((bytes + (1 << 19)) >> 20) + " MiB"; }
-
 double share(int64_t part, int64_t whole) {
   return whole <= 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
 }
-
-std::string percent(double part) { return std::to_string(static_cast<int64_t>(part * 100 + 0.5)) + "%"; }
 
 // The devices; without any, the CPU.
 template <typename Look>
@@ -53,7 +50,7 @@ std::vector<Finding> find_near_limit(const Case& the_case) {
         {.id = "memory-near-limit",
          .title = device.out_of_memory > 0
                       ? "an allocation failed " + std::to_string(device.out_of_memory) + " times on " + device.name
-                      : percent(share(used, device.capacity_bytes)) + " of the memory of " + device.name +
+                      : short_percent(share(used, device.capacity_bytes)) + " of the memory of " + device.name +
                             " is in use: a longer input ends in an out-of-memory error",
          .ranges = {{device.peak.time_ns, device.peak.time_ns + 1}},
          .events = 1,
@@ -70,8 +67,8 @@ std::vector<Finding> find_spike(const Case& the_case) {
     if (spike.extra_bytes < kSpikeBytes || share(spike.extra_bytes, device.peak.allocated_bytes) < kSpikeShare) return;
     const std::string op(the_case.model.text(the_case.model.host_slices.name[spike.op]));
     findings.push_back({.id = "memory-spike",
-                        .title = op + " needs " + mib(spike.extra_bytes) + " for a moment: " +
-                                 percent(share(spike.extra_bytes, device.peak.allocated_bytes)) + " of the peak",
+                        .title = op + " needs " + short_bytes(spike.extra_bytes) + " for a moment: " +
+                                 short_percent(share(spike.extra_bytes, device.peak.allocated_bytes)) + " of the peak",
                         .slices = {{spike.op, false}},
                         .ranges = {{spike.time_ns, spike.time_ns + 1}},
                         .events = static_cast<int64_t>(device.spikes.size()),
@@ -90,14 +87,15 @@ std::vector<Finding> find_leak(const Case& the_case) {
       who = "; most by " + (owner.op.empty() ? "code outside of ops" : owner.op) +
             (owner.module.empty() ? "" : " in " + owner.module);
     }
-    findings.push_back({.id = "memory-leak",
-                        .title = "memory grows by " + mib(device.growth_per_step_bytes) + " with every step" + who,
-                        .ranges = {{device.curve.front().time_ns, device.curve.back().time_ns}},
-                        .events = static_cast<int64_t>(device.steps.size()),
-                        .try_text = "do not keep tensors that hold a graph: store numbers",
-                        .try_code = "losses.append(loss.item())  # or loss.detach()",
-                        .confidence = device.steps.size() >= 5 ? Confidence::kHigh : Confidence::kMedium,
-                        .surer_by = device.steps.size() >= 5 ? "" : "record ten steps or more"});
+    findings.push_back(
+        {.id = "memory-leak",
+         .title = "memory grows by " + short_bytes(device.growth_per_step_bytes) + " with every step" + who,
+         .ranges = {{device.curve.front().time_ns, device.curve.back().time_ns}},
+         .events = static_cast<int64_t>(device.steps.size()),
+         .try_text = "do not keep tensors that hold a graph: store numbers",
+         .try_code = "losses.append(loss.item())  # or loss.detach()",
+         .confidence = device.steps.size() >= 5 ? Confidence::kHigh : Confidence::kMedium,
+         .surer_by = device.steps.size() >= 5 ? "" : "record ten steps or more"});
   });
 }
 
@@ -108,8 +106,8 @@ std::vector<Finding> find_fragmentation(const Case& the_case) {
     const bool matters = share(device.peak_reserved_bytes, device.capacity_bytes) >= kMuchReserved;
     if (!matters || share(cached, device.peak.reserved_bytes) < kCachedShare) return;
     findings.push_back({.id = "memory-fragmentation",
-                        .title = mib(cached) + " of the reserved memory hold no tensor even at the peak (" +
-                                 percent(share(cached, device.peak.reserved_bytes)) + ")",
+                        .title = short_bytes(cached) + " of the reserved memory hold no tensor even at the peak (" +
+                                 short_percent(share(cached, device.peak.reserved_bytes)) + ")",
                         .ranges = {{device.peak.time_ns, device.peak.time_ns + 1}},
                         .events = 1,
                         .try_text = "let the allocator grow its segments, and keep sizes the same from step to step",
@@ -148,7 +146,7 @@ std::vector<Finding> find_room(const Case& the_case) {
     if (device.capacity_bytes <= 0 || share(used, device.capacity_bytes) > kRoomShare) return;
     Finding finding{
         .id = "small-batch",
-        .title = percent(1 - share(used, device.capacity_bytes)) + " of the memory of " + device.name +
+        .title = short_percent(1 - share(used, device.capacity_bytes)) + " of the memory of " + device.name +
                  " is free while it waits: a larger batch gives each launch more to do",
         .cost_ns = idle_ns,
         .gain = {0, idle_ns / 2},
@@ -169,36 +167,60 @@ std::vector<Rule> memory_rules() {
   return {
       {"memory-near-limit", "memory", 0, false,
        "More than 90% of the device's memory is reserved, or an allocation failed. The next longer sequence or larger "
-       "batch "
-       "fails. Checkpointing trades memory for about a third more compute; bf16 halves activations; a smaller batch "
-       "with "
-       "accumulation keeps the effective batch.",
+       "batch\n"
+       "fails.\n"
+       "\n"
+       "What to do: activation checkpointing (about a third more compute), bf16 (half the activations), or a smaller "
+       "batch with\n"
+       "gradient accumulation, which keeps the effective batch.\n"
+       "\n"
+       "When not: sizes never change, and the program has passed its largest step.",
        find_near_limit},
       {"memory-spike", "memory", 0, false,
        "One op needs much more memory for a moment than before and after it. It sets the peak, and so the batch size, "
-       "for "
-       "the whole program. Typical: a loss over a large vocabulary, a mask of sequence x sequence, a cast of "
-       "everything.",
+       "for the\n"
+       "whole program. Typical: a loss over a large vocabulary, a mask of sequence x sequence, a cast of everything.\n"
+       "\n"
+       "What to do: compute it in pieces, or with a fused operator that does not write the large intermediate.\n"
+       "\n"
+       "When not: the peak is far from the device's memory.",
        find_spike},
       {"memory-leak", "memory", 0, false,
        "Every step after the first ends with more memory than the one before. Usually a list of losses that still hold "
-       "their "
-       "graph, or a cache without a limit. It ends in an out-of-memory error, only later.",
+       "their\n"
+       "graph, or a cache without a limit. It ends in an out-of-memory error, only later.\n"
+       "\n"
+       "What to do: keep numbers, not tensors with a history (loss.detach(), or loss.item() once in a while); bound "
+       "caches.\n"
+       "\n"
+       "When not: something is meant to grow, such as a decoder's cache while it generates.",
        find_leak},
       {"memory-fragmentation", "memory", 0, false,
        "The allocator has reserved much more than tensors use, even at the peak. Blocks of different sizes that come "
-       "and go "
-       "leave holes that later requests do not fit. Sizes that change from step to step are the usual cause.",
+       "and go\n"
+       "leave holes that later requests do not fit. Sizes that change from step to step are the usual cause.\n"
+       "\n"
+       "What to do: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True; pad inputs to a few sizes.\n"
+       "\n"
+       "When not: there is memory to spare, for cached blocks cost nothing by themselves.",
        find_fragmentation},
       {"allocator-thrash", "memory", 0.01, true,
        "cudaMalloc and cudaFree inside steps: torch's cache did not have a block that fits, or was told to give memory "
-       "back. "
-       "Each call costs up to a millisecond, and cudaFree waits for the device. Normal in the first steps.",
+       "back.\n"
+       "Each call costs up to a millisecond, and cudaFree waits for the device.\n"
+       "\n"
+       "What to do: take torch.cuda.empty_cache() out of the loop; expandable segments; fewer different sizes.\n"
+       "\n"
+       "When not: it is normal in the first steps.",
        find_thrash},
       {"small-batch", "memory", 0.05, true,
        "The device waits for the host while most of its memory is free. More samples per step cost the host nearly "
-       "nothing. "
-       "The gain is per sample; a step itself gets longer. Not when the batch size is part of the method.",
+       "nothing.\n"
+       "The gain is per sample; a step itself gets longer.\n"
+       "\n"
+       "What to do: a larger batch, with the learning rate to go with it.\n"
+       "\n"
+       "When not: the batch size is part of the method, or latency matters more than throughput.",
        find_room},
   };
 }

@@ -169,6 +169,38 @@ TEST(Diagnose, garbage_collection_is_found_where_it_stops_the_steps) {
   EXPECT_NEAR(static_cast<double>(finding->gain.high_ns), 300'000, 2'000);
 }
 
+TEST(Diagnose, first_calls_compilation_and_first_memory_are_one_time_costs) {
+  const auto build = [](bool cold) {
+    TraceBuilder builder;
+    double at = 0;
+    for (int i = 0; i < 6; ++i) {
+      const double start = at;
+      const bool first = cold && i == 0;
+      const double conv = first ? 600 : 100;
+      builder.op("aten::cudnn_convolution", {.start_us = at, .end_us = at + conv, .dims = "[[8, 3, 32, 32]]"});
+      at += conv;
+      if (first) {
+        builder.annotation("_compile.compile_inner (dynamo_timed)", {.start_us = at, .end_us = at + 300});
+        at += 300;
+        builder.call("cudaMalloc", {.start_us = at, .end_us = at + 100});
+        at += 100;
+      }
+      builder.op("aten::mm", {.start_us = at, .end_us = at + 5000});
+      at += 5000;
+      builder.step(i, {.start_us = start, .end_us = at});
+    }
+    return builder.build();
+  };
+  const Diagnosis diagnosis = diagnose(build(true));
+  const Finding* finding = find(diagnosis, "one-time-costs");
+  ASSERT_NE(finding, nullptr);
+  EXPECT_EQ(finding->cost_ns, (500'000 + 300'000 + 100'000) / 6);
+  EXPECT_NE(finding->title.find("operators ran for the first time (500.0 us)"), std::string::npos) << finding->title;
+  EXPECT_NE(finding->title.find("compiled or tuned (300.0 us)"), std::string::npos);
+  EXPECT_NE(finding->title.find("memory was asked from the driver (100.0 us)"), std::string::npos);
+  EXPECT_EQ(find(diagnose(build(false)), "one-time-costs"), nullptr);
+}
+
 TEST(Diagnose, loading_kernels_inside_of_the_steps_is_a_one_time_cost) {
   TraceBuilder builder = healthy();
   builder.overhead("Lazy Function Loading", {.start_us = 70, .end_us = 1000, .thread = 99});
@@ -313,7 +345,9 @@ TEST(Diagnose, the_gpt_on_an_idle_device_is_launch_overhead_first) {
 TEST(Rules, ids_are_unique_and_explained) {
   for (const Rule& rule : all_rules()) {
     EXPECT_EQ(find_rule(rule.id), &rule) << rule.id;
-    EXPECT_GT(rule.explanation.size(), 80u) << rule.id;
+    for (const std::string_view part : {"\n\nWhat to do: ", "\n\nWhen not: "}) {
+      EXPECT_NE(rule.explanation.find(part), std::string_view::npos) << rule.id << part;
+    }
   }
   EXPECT_EQ(find_rule("no-such-rule"), nullptr);
 }

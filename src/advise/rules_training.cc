@@ -218,27 +218,6 @@ std::vector<Finding> find_outliers(const Case& the_case) {
   return {finding};
 }
 
-std::vector<Finding> find_one_time_costs(const Case& the_case) {
-  const int64_t cost = activity_ns(the_case, Activity::kLoading);
-  if (cost == 0) return {};
-  std::vector<Row> rows;
-  for (const HostSegment& segment : the_case.study->host.chains[0].segments) {
-    if (segment.activity == Activity::kLoading && the_case.in_window(segment.start_ns)) rows.push_back(segment.slice);
-  }
-  std::sort(rows.begin(), rows.end());
-  rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
-  Finding finding{.id = "one-time-costs", .cost_ns = cost, .share_of_step = the_case.share_of_step(cost)};
-  finding.gain.high_ns = the_case.gain_ns({.host = cuts_of(the_case, {Activity::kLoading}, 0)});
-  finding.events = static_cast<int64_t>(rows.size());
-  finding.title = "kernels are loaded or compiled inside of the measured steps: " + short_time(cost) + " a step (" +
-                  short_percent(finding.share_of_step) + ") that later steps do not pay";
-  add_longest(finding, the_case.model, std::move(rows));
-  finding.try_text = "run a few more steps before recording";
-  finding.try_code = "schedule(wait=5, warmup=3, active=3)";
-  finding.confidence = Confidence::kHigh;
-  return {finding};
-}
-
 }  // namespace
 
 std::vector<Rule> training_rules() {
@@ -261,19 +240,19 @@ std::vector<Rule> training_rules() {
        "Collectives (all-reduce and the like) that run while nothing computes add their whole time to the step.\n"
        "They end only when the slowest rank has arrived, so a straggler looks like slow communication.\n\n"
        "What to do: overlap with the backward pass (DDP buckets, FSDP prefetch), send less (bf16 gradients), find the\n"
-       "slow rank.\n\nThe gain is a replay with collectives taking half (lower end) or no time (upper end).",
+       "slow rank.\n\nWhen not: this rank only waits for a slower one; find that first.\n\nThe gain is a replay with "
+       "collectives taking half (lower end) or no time (upper end).",
        find_exposed_communication},
       {"slow-steps", "training", 0.02, true,
        "A few steps take much longer than the median: more than 1.25 times, and more than five times the usual "
        "spread.\n"
-       "The finding says what the host did more of in them.",
+       "The finding says what the host did more of in them.\n"
+       "\n"
+       "What to do: look at these steps in the timeline; move checkpoints, logging and evaluation off the training "
+       "thread, or make them rarer.\n"
+       "\n"
+       "When not: the work in them is needed, and its share is small.",
        find_outliers},
-      {"one-time-costs", "training", 0.02, false,
-       "The first use of a kernel loads it from the library; torch.compile, Triton and cuDNN autotuning compile or "
-       "try\n"
-       "variants. That is paid once and does not belong in a measurement.\n\nWhat to do: more warm-up before "
-       "recording.",
-       find_one_time_costs},
   };
 }
 

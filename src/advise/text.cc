@@ -31,6 +31,17 @@ std::string short_percent(double share) {
   return formatted(percent < 9.95 ? "%.1f%%" : "%.0f%%", percent);
 }
 
+std::string short_bytes(int64_t bytes) {
+  static constexpr std::array<const char*, 4> kUnits = {"B", "KiB", "MiB", "GiB"};
+  auto number = static_cast<double>(bytes);
+  size_t unit = 0;
+  while (std::abs(number) >= 1023.5 && unit + 1 < kUnits.size()) {
+    number /= 1024;
+    ++unit;
+  }
+  return formatted(unit == 0 || std::abs(number) >= 99.95 ? "%.0f " : "%.1f ", number) + kUnits[unit];
+}
+
 std::string counted(int64_t count, const char* one, const char* many) {
   return std::to_string(count) + " " + (count == 1 ? one : many);
 }

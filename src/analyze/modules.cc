@@ -5,6 +5,7 @@
 
 #include "analyze/device_work.h"
 #include "analyze/flops.h"
+#include "analyze/host_calls.h"
 #include "analyze/kernel_traits.h"
 #include "analyze/ops_memory.h"
 #include "base/check.h"
@@ -18,7 +19,12 @@ constexpr uint32_t kNoModule = UINT32_MAX;
 class Collector {
  public:
   Collector(const Model& model, const ModuleOptions& options)
-      : model_(model), host_(model.host_slices), options_(options), phases_(find_phases(model)), flops_(model) {}
+      : model_(model),
+        host_(model.host_slices),
+        options_(options),
+        phases_(find_phases(model)),
+        flops_(model),
+        limits_(work_limits(model, roofline(model))) {}
 
   ModuleTable run() {
     find_modules();
@@ -27,6 +33,7 @@ class Collector {
     add_flops();
     add_memory();
     add_phase_host();
+    add_limits();
     int64_t self_ns = table_.without_module_device_ns;
     for (const ModuleRow& row : table_.rows) self_ns += row.self_forward_device_ns + row.self_backward_device_ns;
     FL_CHECK(self_ns == table_.work_ns, "module_table: self device times must add up to all device work");
@@ -135,6 +142,7 @@ class Collector {
         (backward ? module.backward_device_ns : module.forward_device_ns) += ns;
         if (innermost) (backward ? module.self_backward_device_ns : module.self_forward_device_ns) += ns;
         module.kernels += is_kernel;
+        if (limits_[row] == Limit::kCompute) module.compute_device_ns += ns;
       });
     }
   }
@@ -185,6 +193,20 @@ class Collector {
     }
   }
 
+  // Without a device, operators compute themselves: overhead cannot be told from it here.
+  void add_limits() {
+    CallKinds kinds(model_);
+    for (const Row row : model_.call_details.slice) {
+      if (row == kNoRow || !is_blocking(kinds.of(row))) continue;
+      for_modules(call_[row], [&](ModuleRow& module, bool) { module.waited_ns += host_.duration_ns[row]; });
+    }
+    if (table_.work_ns == 0) return;
+    for (ModuleRow& module : table_.rows) {
+      module.limit = group_limit(module.host_ns - module.waited_ns + module.backward_host_ns,
+                                 module.forward_device_ns + module.backward_device_ns, module.compute_device_ns);
+    }
+  }
+
   void add_phase_host() {
     for (size_t i = 0; i < kPhaseCount; ++i) table_.phases[i].phase = static_cast<Phase>(i);
     for (Row row = 0; row < host_.size(); ++row) {
@@ -204,6 +226,7 @@ class Collector {
   const ModuleOptions options_;
   const Phases phases_;
   FlopsTable flops_;
+  const std::vector<Limit> limits_;
   std::vector<Row> call_;              // per host slice: the innermost module call around it, itself included
   std::vector<uint32_t> row_of_call_;  // per module call: its row
   std::vector<Row> forward_;           // per backward op: its forward op

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "analyze/bound.h"
 #include "analyze/phases.h"
 #include "model/model.h"
 
@@ -34,6 +35,9 @@ struct ModuleRow {
   int64_t allocated_bytes = 0;  // device memory allocated in the forward and still there when it ended; may be negative
   int64_t peak_bytes = 0;       // the most above what there was when it began, of any call
   int64_t kernels = 0;          // forward and backward
+  int64_t waited_ns = 0;        // of host_ns: in calls that wait for the device
+  int64_t compute_device_ns = 0;  // of the device work, limited by computing (analyze/bound.h)
+  Limit limit = Limit::kUnknown;  // host time of forward and backward, waiting left out, against device time
 };
 
 struct PhaseRow {

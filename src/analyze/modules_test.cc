@@ -58,6 +58,8 @@ TEST(Modules, forward_and_backward_go_to_the_module_of_the_forward) {
   EXPECT_EQ(linear.forward_device_ns, 10'000);
   EXPECT_EQ(linear.self_backward_device_ns, 5'000);
   EXPECT_EQ(linear.backward_host_ns, 20'000);
+  EXPECT_EQ(linear.compute_device_ns, 15'000);  // both gemm kernels
+  EXPECT_EQ(linear.limit, Limit::kOverhead);    // 40 us of host for 15 us of work
   EXPECT_EQ(linear.forward_flops, 2 * 2 * 3 * 4);
   EXPECT_EQ(linear.backward_flops, 2 * 3 * 2 * 4);
   EXPECT_EQ(linear.allocated_bytes, 1024);

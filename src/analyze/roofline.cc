@@ -1,6 +1,7 @@
 #include "analyze/roofline.h"
 
 #include <algorithm>
+#include <numeric>
 #include <unordered_map>
 
 #include "analyze/device_work.h"
@@ -67,7 +68,7 @@ void decide_bound(const DevicePeaks* peaks, RooflineRow& row) {
       row.bytes != kNoNumber && row.bytes > 0 ? static_cast<double>(row.bytes) / peaks->bandwidth_gb_s : -1;
   row.roof_ns = std::max(compute_ns, memory_ns);
   if (row.roof_ns < 0 || row.device_ns == 0) return;
-  row.bound = compute_ns >= memory_ns ? KernelBound::kCompute : KernelBound::kMemory;
+  row.bound = row.roof = compute_ns >= memory_ns ? KernelBound::kCompute : KernelBound::kMemory;
   const auto time_ns = static_cast<double>(row.device_ns);
   const bool is_short = time_ns / static_cast<double>(std::max<int64_t>(row.calls, 1)) < kShortNs;
   if (is_short && row.roof_ns < kFarFromRoof * time_ns) row.bound = KernelBound::kLatency;
@@ -140,11 +141,16 @@ class Utilization {
   std::vector<double> at_peak_ns_;  // per step; the last is the whole trace
 };
 
-// Device work by the op call that owns it, in order of the ops' rows.
-std::vector<std::pair<Row, Call>> calls_of(const Model& model, FlopsTable& flops, TraitsOfNames& traits,
-                                           Roofline& out) {
+struct Calls {
+  std::vector<std::pair<Row, Call>> calls;  // op and its device work, in order of the ops' rows
+  std::vector<uint32_t> of_work;            // by device slice: index in `calls`; kNoRow: none
+};
+
+// Device work by the op call that owns it.
+Calls calls_of(const Model& model, FlopsTable& flops, TraitsOfNames& traits, Roofline& out) {
   const DeviceSlices& slices = model.device_slices;
   std::unordered_map<Row, Call> calls;
+  std::vector<Row> owner(slices.size(), kNoRow);
   for (Row row = 0; row < slices.size(); ++row) {
     if (!is_device_work(slices.kind[row])) continue;
     const int64_t ns = slices.duration_ns[row];
@@ -160,7 +166,8 @@ std::vector<std::pair<Row, Call>> calls_of(const Model& model, FlopsTable& flops
       out.without_op_ns += ns;
       continue;
     }
-    Call& call = calls[owner_of(model, flops, slices.op[row], kernel.kernel_class)];
+    owner[row] = owner_of(model, flops, slices.op[row], kernel.kernel_class);
+    Call& call = calls[owner[row]];
     call.device_ns += ns;
     ++call.kernels;
     if (ns > call.longest_ns) {
@@ -169,9 +176,16 @@ std::vector<std::pair<Row, Call>> calls_of(const Model& model, FlopsTable& flops
     }
     if (call.first_start == kNoRow || slices.start_ns[row] < slices.start_ns[call.first_start]) call.first_start = row;
   }
-  std::vector<std::pair<Row, Call>> sorted(calls.begin(), calls.end());
+  Calls out_calls{.calls = {calls.begin(), calls.end()}, .of_work = std::vector<uint32_t>(slices.size(), kNoRow)};
+  std::vector<std::pair<Row, Call>>& sorted = out_calls.calls;
   std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  return sorted;
+  for (Row row = 0; row < slices.size(); ++row) {
+    if (owner[row] == kNoRow) continue;
+    const auto found =
+        std::partition_point(sorted.begin(), sorted.end(), [&](const auto& each) { return each.first < owner[row]; });
+    out_calls.of_work[row] = static_cast<uint32_t>(found - sorted.begin());
+  }
+  return out_calls;
 }
 
 }  // namespace
@@ -197,7 +211,9 @@ Roofline roofline(const Model& model) {
   std::vector<int64_t> longest;     // per row: the longest call
   std::vector<int64_t> longest_ns;  // per row: the longest kernel
   std::vector<int64_t> call_bytes;  // per row
-  for (const auto& [op, call] : calls_of(model, flops, traits, out)) {
+  const Calls calls = calls_of(model, flops, traits, out);
+  std::vector<uint32_t> row_of_call;
+  for (const auto& [op, call] : calls.calls) {
     const Row detail = model.op_detail(op);
     const bool has_detail = model.host_slices.kind[op] == HostKind::kOp && detail != kNoRow;
     const RowKey key{model.host_slices.name[op], has_detail ? model.op_details.input_dims[detail] : kNoString,
@@ -221,6 +237,7 @@ Roofline roofline(const Model& model) {
       longest.push_back(-1);
       longest_ns.push_back(-1);
     }
+    row_of_call.push_back(static_cast<uint32_t>(found->second));
     RooflineRow& row = out.rows[found->second];
     ++row.calls;
     row.kernels += call.kernels;
@@ -245,11 +262,26 @@ Roofline roofline(const Model& model) {
   }
   FL_CHECK(rows_ns == out.work_ns, "roofline: rows and work without an op must add up to all device work");
   utilization.finish(out);
-  std::sort(out.rows.begin(), out.rows.end(), [&](const RooflineRow& a, const RooflineRow& b) {
+  std::vector<uint32_t> order(out.rows.size());
+  std::iota(order.begin(), order.end(), 0u);
+  std::sort(order.begin(), order.end(), [&](uint32_t x, uint32_t y) {
+    const RooflineRow& a = out.rows[x];
+    const RooflineRow& b = out.rows[y];
     if (a.device_ns != b.device_ns) return a.device_ns > b.device_ns;
     if (a.op != b.op) return model.text(a.op) < model.text(b.op);
-    return model.text(a.dims) < model.text(b.dims);
+    return model.text(a.dims) != model.text(b.dims) ? model.text(a.dims) < model.text(b.dims) : x < y;
   });
+  std::vector<RooflineRow> rows;
+  std::vector<uint32_t> place(order.size());
+  for (const uint32_t from : order) {
+    place[from] = static_cast<uint32_t>(rows.size());
+    rows.push_back(out.rows[from]);
+  }
+  out.rows = std::move(rows);
+  out.row_of_work = calls.of_work;
+  for (uint32_t& row : out.row_of_work) {
+    if (row != kNoRow) row = place[row_of_call[row]];
+  }
   return out;
 }
 

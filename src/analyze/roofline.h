@@ -42,6 +42,7 @@ struct RooflineRow {
   int64_t bytes = kNoNumber;  // of all calls; kNoNumber not known
   double roof_ns = -1;        // time of all calls at the roof; -1 not known
   KernelBound bound = KernelBound::kUnknown;
+  KernelBound roof = KernelBound::kUnknown;  // compute or memory: the longer of the two, however far below it the op is
   bool aligned = true;   // matmuls: all dimensions are multiples of 8 (16-bit), 4 (fp32), 16 (8-bit)
   Row example = kNoRow;  // host slice: the call that took longest
 
@@ -65,7 +66,8 @@ struct UtilizationRow {
 };
 
 struct Roofline {
-  std::vector<RooflineRow> rows;  // longest device time first
+  std::vector<RooflineRow> rows;      // longest device time first
+  std::vector<uint32_t> row_of_work;  // by row of device_slices: index in `rows`; kNoRow: work without an op, or none
   std::vector<UtilizationRow> steps;
   UtilizationRow whole;
   const DevicePeaks* peaks = nullptr;  // of the device that did most of the work; null: not in our table

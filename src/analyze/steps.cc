@@ -29,8 +29,8 @@ class StepFinder {
   const Steps& steps_;
 };
 
-void count_starts(const Model& model, StepTable& table) {
-  const StepFinder finder(model.steps);
+void count_starts(const Model& model, const Steps& steps, StepTable& table) {
+  const StepFinder finder(steps);
   for (Row row = 0; row < model.host_slices.size(); ++row) {
     if (model.host_slices.kind[row] == HostKind::kOp) ++finder.at(model.host_slices.start_ns[row], table).ops;
   }
@@ -42,10 +42,39 @@ void count_starts(const Model& model, StepTable& table) {
   }
 }
 
+// All marked steps, also those that overlap; else those that were found.
+Steps steps_of(const Model& model, const StepList& found) {
+  if (found.source == StepSource::kMarked) return model.steps;
+  Steps steps;
+  if (found.source == StepSource::kWholeTrace) return steps;
+  for (const FoundStep& step : found.steps) {
+    steps.number.push_back(step.number);
+    steps.slice.push_back(kNoRow);
+    steps.start_ns.push_back(step.start_ns);
+    steps.duration_ns.push_back(step.duration_ns());
+  }
+  return steps;
+}
+
+void mark(const StepList& found, StepTable& table) {
+  table.source = found.source;
+  if (table.rows.empty()) return;
+  table.usual_ns = found.median_ns;
+  table.spread_ns = found.spread_ns;
+  size_t at = 0;  // both in order of time; of overlapping steps the list has the first
+  for (const FoundStep& step : found.steps) {
+    while (at < table.rows.size() && table.rows[at].start_ns < step.start_ns) ++at;
+    if (at == table.rows.size()) return;
+    table.rows[at].warm_up = step.warm_up;
+    table.rows[at].outlier = step.outlier;
+  }
+}
+
 }  // namespace
 
 StepTable step_table(const Model& model) {
-  const Steps& steps = model.steps;
+  const StepList found = find_steps(model, host_time(model));
+  const Steps steps = steps_of(model, found);
   const IntervalSet busy = device_busy(model);
   StepTable table;
   table.has_device_work = busy.total_ns() > 0;
@@ -67,7 +96,8 @@ StepTable step_table(const Model& model) {
   table.outside.device_busy_ns = busy.total_ns() - busy.overlap_ns(all_windows);
   FL_CHECK(table.overlapping || window_busy_ns + table.outside.device_busy_ns == busy.total_ns(),
            "step_table: busy time inside and outside of steps must add up to all of it");
-  count_starts(model, table);
+  count_starts(model, steps, table);
+  mark(found, table);
   if (steps.size() == 0) return table;
   table.median_ns = median(steps.duration_ns);
   table.min_ns = *std::min_element(steps.duration_ns.begin(), steps.duration_ns.end());

@@ -78,5 +78,34 @@ TEST(StepTable, steps_of_two_threads_may_overlap) {
   EXPECT_EQ(table.outside.device_busy_ns, 0);
 }
 
+TEST(StepTable, optimizer_steps_are_steps_where_none_are_marked) {
+  TraceBuilder builder;
+  for (int i = 0; i < 5; ++i) {  // each ends one: four steps, the first of 300 us, then 100, 100, 100
+    const double end = i == 0 ? 100 : 300 + 100.0 * i;
+    builder.op("aten::mm", {.start_us = end - 60, .end_us = end - 30});
+    builder.annotation("Optimizer.step#SGD.step", {.start_us = end - 20, .end_us = end});
+  }
+  const StepTable table = step_table(builder.build());
+  EXPECT_EQ(table.source, StepSource::kOptimizer);
+  ASSERT_EQ(table.rows.size(), 4u);
+  EXPECT_EQ(table.rows[0].duration_ns, 300'000);
+  EXPECT_TRUE(table.rows[0].warm_up);
+  EXPECT_FALSE(table.rows[1].warm_up);
+  EXPECT_EQ(table.usual_ns, 100'000);
+  EXPECT_EQ(table.spread_ns, 0);
+  EXPECT_EQ(table.rows[1].ops, 1);
+}
+
+TEST(StepTable, a_step_far_from_the_others_is_an_outlier) {
+  TraceBuilder builder;
+  const double starts[] = {0, 100, 202, 301, 900, 1001};
+  for (int i = 0; i < 5; ++i) builder.step(i, {.start_us = starts[i], .end_us = starts[i + 1]});
+  const StepTable table = step_table(builder.build());
+  EXPECT_EQ(table.source, StepSource::kMarked);
+  EXPECT_TRUE(table.rows[3].outlier);  // 599 us where 101 are usual
+  EXPECT_FALSE(table.rows[2].outlier);
+  EXPECT_EQ(table.usual_ns, 101'000);
+}
+
 }  // namespace
 }  // namespace firelane

@@ -19,10 +19,42 @@ int64_t Study::sure_gain_ns(const WhatIf& change) const {
 
 namespace {
 
-Limit limit_at(const Model& model, const Study& s, double factor) {
+// A program that has just begun, or slept, runs its first steps slower: two operators of 17 us take 60 (an H200's host,
+// torch 2.11, without a profiler). Steps that last less than this in all may be such; then the limit must hold also for
+// a warm host.
+constexpr int64_t kColdNs = 1'000'000;
+// What a warm host takes at least for an operator that launches one kernel (there 8.6 us).
+constexpr int64_t kWarmLaunchNs = 8'000;
+
+Limit limit_at(const Study& s, const BoundJudge& judge, double factor) {
   const Replay played = replay(s.graph, {}, {.recording_removed = factor});
   const CriticalPath path = critical_path(s.host, s.graph, played);
-  return bound_of(model, path, played.start_ns, played.end_ns, s.computing_share).limit;
+  return judge.of(path, device_busy(s.graph, played), played.start_ns, played.end_ns).limit;
+}
+
+// The limit of an overhead-bound program if its host took only what a warm one does: as BoundJudge decides.
+Limit limit_if_warm(const Study& s) {
+  const int64_t busy_ns = s.breakdown.total.busy_ns();
+  const int64_t warm_ns = s.launches.calls * kWarmLaunchNs;
+  if (busy_ns <= warm_ns / 2) return Limit::kOverhead;
+  if (busy_ns <= warm_ns) return Limit::kMixed;
+  return s.bound.shares[static_cast<size_t>(Limit::kCompute)] >= s.bound.shares[static_cast<size_t>(Limit::kMemory)]
+             ? Limit::kCompute
+             : Limit::kMemory;
+}
+
+// Whether the limit is another one where the truth may lie, too.
+void doubt(Study& s, const BoundJudge& judge, const RecordingCosts& costs) {
+  for (const double factor : {costs.low, costs.high}) {
+    const Limit limit = limit_at(s, judge, factor);
+    if (limit == s.bound.limit) continue;
+    s.undone.undecided = true;
+    s.other_limit = limit;
+  }
+  if (s.undone.undecided || s.bound.limit != Limit::kOverhead || !s.has_device_work) return;
+  if (s.played.total_ns() >= kColdNs) return;
+  s.other_limit = limit_if_warm(s);
+  s.cold = s.undone.undecided = s.other_limit != Limit::kOverhead;
 }
 
 }  // namespace
@@ -46,19 +78,16 @@ Study study(const Model& model) {
   s.launches = launch_table(model, s.steps.window);
   s.syncs = sync_table(model, s.graph, s.steps.window);
   s.path = critical_path(s.host, s.graph, s.played);
-  s.bound = bound_of(model, s.path, s.played.start_ns, s.played.end_ns, s.computing_share);
+  s.roofline = roofline(model);
+  s.work_limits = work_limits(model, s.roofline);
+  const BoundJudge judge(s.work_limits, s.computing_share);
+  const IntervalSet busy = device_busy(s.graph, s.played);
+  s.bound = judge.of(s.path, busy, s.played.start_ns, s.played.end_ns);
   s.step_spans = step_spans(model, s.graph, s.played, s.steps);
   for (const Interval& span : s.step_spans) {
-    s.step_bounds.push_back(bound_of(model, s.path, span.start_ns, span.end_ns, s.computing_share));
+    s.step_bounds.push_back(judge.of(s.path, busy, span.start_ns, span.end_ns));
   }
-  if (s.undone.source != CostSource::kBaseline) {
-    for (const double factor : {costs.low, costs.high}) {
-      const Limit limit = limit_at(model, s, factor);
-      if (limit == s.bound.limit) continue;
-      s.undone.undecided = true;
-      s.other_limit = limit;
-    }
-  }
+  if (s.undone.source != CostSource::kBaseline) doubt(s, judge, costs);
   return s;
 }
 

@@ -17,6 +17,7 @@
 #include "analyze/idle.h"
 #include "analyze/launches.h"
 #include "analyze/recording.h"
+#include "analyze/roofline.h"
 #include "analyze/syncs.h"
 #include "analyze/whatif.h"
 
@@ -35,9 +36,12 @@ struct Study {
   Breakdown breakdown;
   LaunchTable launches;
   SyncTable syncs;
-  CriticalPath path;                    // of `played`
+  CriticalPath path;  // of `played`
+  Roofline roofline;
+  std::vector<Limit> work_limits;       // by row of device_slices: computing or memory
   Bound bound;                          // of the program
   Limit other_limit = Limit::kUnknown;  // when undone.undecided: what else it may be
+  bool cold = false;                    // undecided because the steps were recorded before the host was warm
   std::vector<Interval> step_spans;     // judged steps, on the clock of `played`
   std::vector<Bound> step_bounds;       // one per judged step
 

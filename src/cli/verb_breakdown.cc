@@ -3,6 +3,7 @@
 #include "cli/open.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
+#include "report/diagnose_report.h"
 #include "report/study_reports.h"
 
 namespace firelane::cli {
@@ -17,7 +18,11 @@ struct Args {
 Result<int> run(const Args& args) {
   FL_TRY(Output output, Output::open(args.output));
   FL_TRY(const Model model, open_trace(args.path));
-  FL_TRY_VOID(output.print(report::breakdown_report(model, study(model))));
+  const Study result = study(model);
+  if (output.form() == report::Form::kText) {
+    FL_TRY_VOID(output.write(report::step_bars(result, output.style()) + "\n"));
+  }
+  FL_TRY_VOID(output.print(report::breakdown_report(model, result)));
   FL_TRY_VOID(output.close());
   return kExitOk;
 }

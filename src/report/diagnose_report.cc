@@ -29,8 +29,7 @@ struct Part {
 };
 
 // Where a step of the device (or, without one, of the host) goes; largest first, as recorded.
-std::vector<Part> parts_of(const Diagnosis& diagnosis) {
-  const Study& study = diagnosis.study;
+std::vector<Part> parts_of(const Study& study) {
   const BreakdownRow& total = study.breakdown.total;
   std::vector<Part> parts;
   if (study.has_device_work) {
@@ -82,7 +81,7 @@ void append_finding(std::string& out, const Model& model, const Finding& finding
 
 std::string as_text(const Model& model, const Diagnosis& diagnosis, const TextStyle& style) {
   std::string out = painted(diagnosis.verdict, kBold, style) + "\n\n";
-  out += step_bars(diagnosis, style);
+  out += step_bars(diagnosis.study, style);
   out += "\n";
   if (diagnosis.healthy) out += painted("Nothing worth fixing", kBold, style) + ": " + diagnosis.why + ".\n";
   size_t number = 0;
@@ -144,7 +143,7 @@ std::string as_json(const Model& model, const Diagnosis& diagnosis) {
   for (size_t i = 0; i < kLimitCount; ++i) {
     json.field(name_of(static_cast<Limit>(i)), 100 * study.bound.shares[i]);
   }
-  json.end_object();
+  json.end_object().field("device_busy_percent", 100 * study.bound.device_busy);
   json.key("step").begin_object();
   json.field("step_ns", study.undone.step_ns)
       .field("recorded_ns", study.undone.recorded_ns)
@@ -152,6 +151,7 @@ std::string as_json(const Model& model, const Diagnosis& diagnosis) {
       .field("high_ns", study.undone.high_ns)
       .field("known_from", name_of(study.undone.source))
       .field("undecided", study.undone.undecided)
+      .field("other_limit", study.undone.undecided ? name_of(study.other_limit) : "")
       .field("judged_steps", study.steps.judged)
       .field("found_by", name_of(study.steps.source))
       .field("device_busy_ns", study.per_step(study.breakdown.total.busy_ns()))
@@ -178,15 +178,14 @@ std::string bar(double share, size_t width, const TextStyle& style) {
          std::string(width - full, style.color ? ' ' : '.');
 }
 
-std::string step_bars(const Diagnosis& diagnosis, const TextStyle& style) {
-  const Study& study = diagnosis.study;
+std::string step_bars(const Study& study, const TextStyle& style) {
   const auto whole = static_cast<double>(std::max<int64_t>(1, study.breakdown.total.duration_ns));
   std::string out =
       painted(study.has_device_work ? "A step of the device, as recorded" : "A step of the host, as recorded", kBold,
               style) +
       "\n";
   int64_t shown = 0;
-  for (const Part& part : parts_of(diagnosis)) {
+  for (const Part& part : parts_of(study)) {
     const double share = static_cast<double>(part.ns) / whole;
     if (share < 0.005) continue;
     shown += part.ns;

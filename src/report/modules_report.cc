@@ -49,6 +49,7 @@ std::vector<Column> columns() {
           {"allocated_bytes", "Kept", Kind::kBytes, Align::kByKind, 0, true},
           {"peak_bytes", "Peak", Kind::kBytes, Align::kByKind, 0, true},
           {"kernels", "Kernels", Kind::kNumber},
+          {"limit", "Limit"},
           {"parent", "Inside", Kind::kText, Align::kByKind, 24, true}};
 }
 
@@ -74,6 +75,7 @@ std::vector<Cell> cells(const ModuleTable& table, const ModuleRow& row) {
           table.has_memory ? Cell{row.allocated_bytes} : Cell{},
           table.has_memory ? Cell{row.peak_bytes} : Cell{},
           row.kernels,
+          std::string(name_of(row.limit)),
           row.parent.empty() ? Cell{} : Cell{row.parent}};
 }
 

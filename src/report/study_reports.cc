@@ -84,18 +84,20 @@ Table steps_table(const Study& study) {
   return table;
 }
 
-Table bounds_table(const Model& model, const std::vector<GroupBound>& rows, const char* name, const char* title,
-                   size_t most) {
+constexpr size_t kMostGroups = 15;
+
+Table bounds_table(const std::vector<GroupBound>& rows, const char* name, const char* title) {
   Table table{.name = name,
               .title = title,
               .columns = {{"name", "Name", Kind::kText, Align::kByKind, 60},
                           {"calls", "Calls", Kind::kNumber},
                           {"host_ns", "Host", Kind::kDuration},
                           {"device_ns", "Device", Kind::kDuration},
+                          {"compute_ns", "of it computing", Kind::kDuration},
                           {"limit", "Limit"}},
               .hide_if_empty = true};
-  for (size_t i = 0; i < std::min(rows.size(), most); ++i) {
-    table.add({std::string(model.text(rows[i].name)), rows[i].calls, rows[i].host_ns, rows[i].device_ns,
+  for (size_t i = 0; i < std::min(rows.size(), kMostGroups); ++i) {
+    table.add({rows[i].name, rows[i].calls, rows[i].host_ns, rows[i].device_ns, rows[i].compute_ns,
                std::string(name_of(rows[i].limit))});
   }
   return table;
@@ -110,11 +112,12 @@ Report breakdown_report(const Model& model, const Study& study) {
                           {"step_ns", "Step", Kind::kDuration, study.undone.step_ns},
                           {"recorded_ns", "While recording", Kind::kDuration, study.undone.recorded_ns},
                           {"window_ns", "Window", Kind::kDuration, study.breakdown.total.duration_ns}}};
-  constexpr size_t kMostGroups = 15;
+  const Interval& window = study.steps.window;
   report.tables = {
       parts_table(study), steps_table(study),
-      bounds_table(model, phase_bounds(model, study.host, study.steps.window), "phases", "Phases", kMostGroups),
-      bounds_table(model, operator_bounds(model, study.steps.window), "operators", "Operators", kMostGroups)};
+      bounds_table(phase_bounds(model, study.host, study.work_limits, window), "phases", "Phases"),
+      bounds_table(annotation_bounds(model, study.host, study.work_limits, window), "annotations", "Annotations"),
+      bounds_table(operator_bounds(model, study.work_limits, window), "operators", "Operators")};
   note_device(study, report);
   return report;
 }

@@ -72,6 +72,7 @@ Report breakdown_section(const Model& model, const Study& study) {
              {"step", "duration_ns", "undone_ns", "limit", "compute_ns", "communication_ns", "copy_ns", "idle_ns",
               "idle_host_ns", "idle_input_ns", "outlier"});
   take_table(all, "phases", section);
+  take_table(all, "annotations", section);
   take_table(all, "operators", section);
   section.notes.push_back(
       "times are those of the recording; \"Without recording\" has its cost taken out; more: "
@@ -128,7 +129,7 @@ Report modules_section(const Model& model) {
   Report section{.title = "Modules"};
   take_table(all, "modules", section,
              {"module", "type", "calls", "host_ns", "forward_device_ns", "backward_device_ns", "device_percent",
-              "forward_gflop", "peak_bytes"});
+              "forward_gflop", "peak_bytes", "limit"});
   section.notes.push_back("more: firelane modules");
   return section;
 }

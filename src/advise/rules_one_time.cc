@@ -1,0 +1,183 @@
+// Costs that come once, inside of the measured steps: loading kernels, compiling and tuning, first calls, first memory.
+#include <algorithm>
+#include <array>
+#include <unordered_map>
+
+#include "advise/host_evidence.h"
+#include "advise/rule.h"
+#include "advise/text.h"
+#include "analyze/host_calls.h"
+#include "analyze/intervals.h"
+
+namespace firelane {
+
+namespace {
+
+// A first call this much longer than the later ones, of at least this many, set something up.
+constexpr int64_t kFirstCallFactor = 5;
+constexpr int64_t kFirstCallLeastNs = 200'000;
+constexpr size_t kLaterCalls = 4;
+
+// What compilers and tuners are called in traces: torch.compile's timed regions, Inductor, Triton.
+bool is_compiling(std::string_view name) {
+  static constexpr std::array<std::string_view, 7> kParts = {
+      "(dynamo_timed)",        "torch/_dynamo/convert_frame.py(", "torch/_inductor/compile_fx.py(", "compile_fx_inner",
+      "benchmark_all_configs", "triton/runtime/autotuner.py(",    "triton/compiler/compiler.py("};
+  return std::any_of(kParts.begin(), kParts.end(),
+                     [&](std::string_view part) { return name.find(part) != std::string_view::npos; });
+}
+
+struct OneTime {
+  std::string_view what;
+  std::vector<Interval> spent;  // may overlap
+  std::vector<Row> rows;        // host slices
+  int64_t total_ns() const { return IntervalSet(spent).total_ns(); }
+};
+
+OneTime loading(const Case& the_case) {
+  OneTime out{.what = "kernels were loaded"};
+  for (const HostSegment& segment : the_case.study->host.chains[0].segments) {
+    if (segment.activity != Activity::kLoading || !the_case.in_window(segment.start_ns)) continue;
+    out.spent.push_back({segment.start_ns, segment.end_ns});
+    if (out.rows.empty() || out.rows.back() != segment.slice) out.rows.push_back(segment.slice);
+  }
+  return out;
+}
+
+OneTime compiling(const Case& the_case) {
+  OneTime out{.what = "code was compiled or tuned"};
+  const Model& model = the_case.model;
+  std::vector<uint8_t> known(model.strings.size(), 2);  // by name; 2: not asked yet
+  for (const LaneId lane : the_case.study->host.chains[0].lanes) {
+    const auto l = static_cast<size_t>(lane);
+    int64_t until = INT64_MIN;  // the outermost counts
+    for (Row row = model.lanes.host_begin[l]; row < model.lanes.host_end[l]; ++row) {
+      const HostSlices& host = model.host_slices;
+      if (is_call(host.kind[row]) || host.start_ns[row] < until || !the_case.in_window(host.start_ns[row])) continue;
+      uint8_t& is = known[static_cast<uint32_t>(host.name[row])];
+      if (is == 2) is = is_compiling(model.text(host.name[row])) ? 1 : 0;
+      if (is == 0) continue;
+      until = host.end_ns(row);
+      out.spent.push_back({host.start_ns[row], until});
+      out.rows.push_back(row);
+    }
+  }
+  return out;
+}
+
+// What an op took itself: waiting for the device, and what other causes count, left out.
+int64_t own_ns(const HostChain& chain, const HostSlices& host, Row row) {
+  const ActivityTimes times = chain.times_in(host.start_ns[row], host.end_ns(row));
+  int64_t own = host.duration_ns[row];
+  for (const Activity other : {Activity::kSync, Activity::kLoading, Activity::kGc, Activity::kAllocation}) {
+    own -= times[static_cast<size_t>(other)];
+  }
+  return own;
+}
+
+// Operators (with their shapes) whose first call is far longer than the later ones: cuDNN's search for an algorithm,
+// workspaces, tables.
+OneTime first_calls(const Case& the_case) {
+  OneTime out{.what = "operators ran for the first time"};
+  const Model& model = the_case.model;
+  const HostSlices& host = model.host_slices;
+  const HostChain& chain = the_case.study->host.chains[0];
+  std::unordered_map<uint64_t, std::vector<Row>> calls;
+  for (const LaneId lane : chain.lanes) {
+    const auto l = static_cast<size_t>(lane);
+    int64_t until = INT64_MIN;
+    for (Row row = model.lanes.host_begin[l]; row < model.lanes.host_end[l]; ++row) {
+      if (host.kind[row] != HostKind::kOp || host.start_ns[row] < until) continue;
+      until = host.end_ns(row);
+      if (!the_case.in_window(host.start_ns[row])) continue;
+      const Row detail = model.op_detail(row);
+      const StringId dims = detail == kNoRow ? kNoString : model.op_details.input_dims[detail];
+      calls[static_cast<uint64_t>(host.name[row]) << 32 | static_cast<uint64_t>(dims)].push_back(row);
+    }
+  }
+  for (const auto& [key, rows] : calls) {
+    if (rows.size() <= kLaterCalls || host.duration_ns[rows[0]] < kFirstCallLeastNs) continue;
+    std::vector<int64_t> later;
+    for (size_t i = 1; i < rows.size(); ++i) later.push_back(host.duration_ns[rows[i]]);
+    const auto middle = later.begin() + static_cast<std::ptrdiff_t>(later.size() / 2);
+    std::nth_element(later.begin(), middle, later.end());
+    const int64_t excess = own_ns(chain, host, rows[0]) - *middle;
+    if (host.duration_ns[rows[0]] / kFirstCallFactor < *middle || excess < kFirstCallLeastNs) continue;
+    out.spent.push_back({host.end_ns(rows[0]) - excess, host.end_ns(rows[0])});
+    out.rows.push_back(rows[0]);
+  }
+  std::sort(out.rows.begin(), out.rows.end());
+  return out;
+}
+
+// cudaMalloc and its like in the first judged step, when the later ones hardly do it: the pool was being filled.
+OneTime first_memory(const Case& the_case) {
+  OneTime out{.what = "memory was asked from the driver"};
+  const Breakdown& breakdown = the_case.study->breakdown;
+  constexpr auto kAllocation = static_cast<size_t>(Activity::kAllocation);
+  if (breakdown.steps.size() < 3) return out;
+  int64_t later = 0;
+  for (size_t i = 1; i < breakdown.steps.size(); ++i) later += breakdown.steps[i].host[kAllocation];
+  const BreakdownRow& first = breakdown.steps[0];
+  if (first.host[kAllocation] / kFirstCallFactor < later / static_cast<int64_t>(breakdown.steps.size() - 1)) return out;
+  for (const HostSegment& segment : the_case.study->host.chains[0].segments) {
+    if (segment.activity != Activity::kAllocation || segment.start_ns < first.start_ns) continue;
+    if (segment.start_ns >= first.start_ns + first.duration_ns) break;
+    out.spent.push_back({segment.start_ns, segment.end_ns});
+    if (out.rows.empty() || out.rows.back() != segment.slice) out.rows.push_back(segment.slice);
+  }
+  return out;
+}
+
+std::vector<Finding> find_one_time_costs(const Case& the_case) {
+  if (the_case.study->host.chains.empty()) return {};
+  std::vector<Interval> all;
+  std::vector<Row> rows;
+  std::string what;
+  for (const OneTime& each : {loading(the_case), compiling(the_case), first_calls(the_case), first_memory(the_case)}) {
+    const int64_t ns = each.total_ns();
+    if (ns == 0) continue;
+    all.insert(all.end(), each.spent.begin(), each.spent.end());
+    rows.insert(rows.end(), each.rows.begin(), each.rows.end());
+    what += (what.empty() ? "" : ", ") + std::string(each.what) + " (" + short_time(ns) + ")";
+  }
+  if (all.empty()) return {};
+  const IntervalSet spent(std::move(all));  // what several say counts once
+  const int64_t cost = the_case.study->per_step(spent.total_ns());
+  Finding finding{.id = "one-time-costs", .cost_ns = cost, .share_of_step = the_case.share_of_step(cost)};
+  WhatIf without;
+  for (const Interval& each : spent.intervals()) {
+    without.host.push_back({the_case.study->host.chains[0].lanes[0], each.start_ns, each.end_ns, 0});
+  }
+  finding.gain.high_ns = the_case.gain_ns(without);
+  finding.events = static_cast<int64_t>(rows.size());
+  finding.title = "inside of the measured steps " + what + ": " + short_time(cost) + " a step (" +
+                  short_percent(finding.share_of_step) + ") that later steps do not pay";
+  add_longest(finding, the_case.model, std::move(rows));
+  finding.try_text = "run a few more steps before recording";
+  finding.try_code = "schedule(wait=5, warmup=3, active=3)";
+  finding.confidence = Confidence::kHigh;
+  return {finding};
+}
+
+}  // namespace
+
+std::vector<Rule> one_time_rules() {
+  return {
+      {"one-time-costs", "training", 0.02, false,
+       "The first use of a kernel loads it from the library; torch.compile, Triton and cuDNN's benchmark mode compile "
+       "or\n"
+       "try variants; the first operators ask the driver for memory and workspaces. That is paid once and does not\n"
+       "belong in a measurement.\n\n"
+       "Counted are calls and marked stretches that load kernels, torch.compile's and Triton's own regions, the excess "
+       "of\n"
+       "an operator's first call over the median of its later ones (five times as long, 0.2 ms more, same shapes), "
+       "and\n"
+       "cudaMalloc in a first step that the later steps do not repeat.\n\n"
+       "What to do: more warm-up before recording.\n\n"
+       "When not: programs that run only a few steps pay this for real.",
+       find_one_time_costs},
+  };
+}
+
+}  // namespace firelane

@@ -264,8 +264,7 @@ struct TimedSteps {
   std::vector<StepDisturbance> disturbance;
   std::vector<int64_t> start_ns;
   std::vector<int64_t> duration_ns;
-  std::vector<int64_t>
-      device_ns;  // between its ends on the device, by its own clock; kNoNumber, or none at all: unknown
+  std::vector<int64_t> device_ns;  // between its ends, by the device's own clock; kNoNumber, or none at all: unknown
   size_t size() const { return number.size(); }
 };
 

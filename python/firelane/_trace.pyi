@@ -190,9 +190,6 @@ class Trace:
         The verdict with the evidence of each finding: the words of `firelane diagnose --json`.
         """
 
-    def report(self) -> str:
-        """The verdict and everything behind it as one Markdown document."""
-
     def _short_verdict(self, *, color: bool = False) -> str: ...
 
     def breakdown(self) -> Table:
@@ -227,6 +224,18 @@ class Trace:
         stacks take a metric. An existing file is replaced only with force=True.
         """
 
+    def report(self, path: str | os.PathLike[str] | None = None, *, force: bool = False) -> str | None:
+        """
+        The verdict and everything behind it in one document: the viewer for a path that ends in .html,
+        Markdown for .md, and the Markdown itself without a path. An existing file is replaced only with force=True.
+        """
+
+    def view(self, *, height: int = 600) -> View:
+        """
+        In a notebook: the viewer, in the output of the cell, with what is in a report. Elsewhere it says which
+        command opens the whole trace.
+        """
+
     def _function_events(self) -> _FunctionEvents: ...
 
     def _memory_categories(self) -> list[str]: ...
@@ -235,6 +244,13 @@ class Trace:
     def _start_unix_ns(self) -> int: ...
 
     def _key_averages(self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False) -> list[dict[str, Any]]: ...
+
+class View:
+    """What Trace.view() gives: a notebook draws it."""
+
+    def _repr_html_(self) -> str: ...
+
+    def __repr__(self) -> str: ...
 
 class _FunctionEvents:
     def __len__(self) -> int: ...

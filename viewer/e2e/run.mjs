@@ -9,6 +9,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { kRoot, startServer, Suite, whyNot } from "./harness.mjs";
 import { writeHostileTrace } from "./hostile.mjs";
+import { notebookTests } from "./notebook_tests.mjs";
 import { pageTests } from "./page_tests.mjs";
 import { panesTests } from "./panes_tests.mjs";
 import { startTensorBoard, tensorBoardTests, whyNoTensorBoard } from "./tensorboard_tests.mjs";
@@ -41,6 +42,7 @@ try {
   pageTests(suite, url, traces);
   panesTests(suite, url);
   timelineTests(suite, url);
+  notebookTests(suite, hostile);
   if (!noBoard) {
     board = await startTensorBoard();
     tensorBoardTests(suite, () => board);

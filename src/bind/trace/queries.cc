@@ -4,10 +4,7 @@
 #include <nanobind/stl/string.h>
 
 #include <atomic>
-#include <cerrno>
 #include <chrono>
-#include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <future>
 #include <memory>
@@ -17,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "bind/trace/file_sink.h"
 #include "bind/trace/report_table.h"
 #include "bind/trace/table.h"
 #include "export/export_trace.h"
@@ -84,52 +82,13 @@ Table sql(const Trace& trace, const std::string& query) {
   return {answer.get()};
 }
 
-// A file that appears under its name when it is complete: written beside it, then moved.
-class FileSink : public ByteSink {
- public:
-  explicit FileSink(const std::filesystem::path& path) : path_(path), partial_(path.string() + ".part") {
-    file_ = std::fopen(partial_.c_str(), "wb");
-    if (!file_) raise();
-  }
-  FileSink(const FileSink&) = delete;
-  FileSink& operator=(const FileSink&) = delete;
-  ~FileSink() override {
-    if (file_) std::fclose(file_);
-    if (!partial_.empty()) std::remove(partial_.c_str());
-  }
-  void write(std::string_view bytes) override {
-    if (error_ == 0 && std::fwrite(bytes.data(), 1, bytes.size(), file_) != bytes.size()) error_ = errno;
-  }
-  bool failed() const override { return error_ != 0; }
-
-  void finish() {
-    if (std::fclose(std::exchange(file_, nullptr)) != 0 && error_ == 0) error_ = errno;
-    if (error_ == 0 && std::rename(partial_.c_str(), path_.c_str()) != 0) error_ = errno;
-    if (error_ != 0) raise();
-    partial_.clear();
-  }
-
- private:
-  [[noreturn]] void raise() const {
-    throw TraceError(path_.string() + ": cannot be written: " + std::strerror(error_ != 0 ? error_ : errno));
-  }
-
-  std::filesystem::path path_;
-  std::string partial_;
-  std::FILE* file_ = nullptr;
-  int error_ = 0;
-};
-
 void export_file(const Trace& trace, const std::filesystem::path& path, const std::string& to, const std::string& table,
                  const std::string& metric, bool force) {
   const ExportOptions options{.format = to, .table = table, .metric = metric, .gzip = path.extension() == ".gz"};
   const Result<void> checked = check_export(options);
   if (!checked.ok()) throw nb::value_error(checked.error().message.c_str());
   const nb::gil_scoped_release others_may_run;
-  if (!force && std::filesystem::exists(path)) {
-    throw TraceError(path.string() + " exists; pass force=True to replace it, or another name");
-  }
-  FileSink sink(path);
+  FileSink sink(path, force);
   const Result<void> done = export_trace(*trace.model, options, sink);
   if (!done.ok()) throw TraceError(done.error().message);
   sink.finish();

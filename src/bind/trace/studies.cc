@@ -10,7 +10,6 @@
 #include "bind/trace/answers.h"
 #include "report/diagnose_report.h"
 #include "report/study_reports.h"
-#include "report/trace_report.h"
 
 namespace nb = nanobind;
 
@@ -31,12 +30,6 @@ Table diagnose_answer(const Trace& trace) {
 std::string short_verdict(const Trace& trace, bool color) {
   const nb::gil_scoped_release others_may_run;
   return report::short_diagnosis(diagnose(*trace.model), {.style = {.color = color}});
-}
-
-std::string report_text(const Trace& trace) {
-  const nb::gil_scoped_release others_may_run;
-  const std::string& path = trace.model->info.path;
-  return report::markdown(*trace.model, report::trace_report(*trace.model, path.substr(path.rfind('/') + 1)));
 }
 
 nb::object diagnosis_dict(const Trace& trace) {
@@ -103,7 +96,6 @@ void bind_studies(nb::class_<Trace>& trace) {
             "What limits the program and what to change: one row per finding; print() gives the whole verdict.");
   trace.def_prop_ro("diagnosis", &diagnosis_dict, nb::sig("def diagnosis(self) -> dict[str, typing.Any]"),
                     "The verdict with the evidence of each finding: the words of `firelane diagnose --json`.");
-  trace.def("report", &report_text, "The verdict and everything behind it as one Markdown document.");
   trace.def("_short_verdict", &short_verdict, nb::kw_only(), nb::arg("color") = false);
   trace.def("breakdown", &breakdown_answer, "How a step was spent on device and host; the parts add up to the step.");
   trace.def("idle", &idle_answer, "Why the device did nothing: one row per gap, longest first.");

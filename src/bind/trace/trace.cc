@@ -10,6 +10,7 @@
 
 #include "bind/trace/answers.h"
 #include "bind/trace/queries.h"
+#include "bind/trace/reports.h"
 #include "bind/trace/studies.h"
 #include "bind/trace/table.h"
 #include "bind/trace/torch_events.h"
@@ -86,6 +87,7 @@ void bind_trace(nb::module_& module) {
   bind_analyses(cls);
   bind_studies(cls);
   bind_queries(cls);
+  bind_reports(module, cls);
   bind_torch_events(module, cls);
 
   module.def("open", &open, nb::arg("path"), nb::kw_only(), nb::arg("threads") = 0,

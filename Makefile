@@ -8,6 +8,8 @@ SHELL := /bin/bash
 JOBS ?= $(shell nproc)
 PYTHON := .venv/bin/python
 export CMAKE_CXX_COMPILER_LAUNCHER ?= ccache
+# What ccache has to overlook where headers are precompiled (tools/cmake/FirelaneRoom.cmake).
+export CCACHE_SLOPPINESS ?= pch_defines,time_macros
 
 CODE_DIRS := $(wildcard src include bench fuzz)
 CODE = $(shell find $(CODE_DIRS) -name '*.cc' -o -name '*.h')

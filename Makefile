@@ -45,13 +45,18 @@ demo: setup viewer ## record a small transformer as it trains: table, .lane and 
 	@tools/demo.sh
 
 .PHONY: test
-test: setup viewer ## release build, then all unit tests (ctest) and Python tests (pytest)
-	@$(call cmake,release,all bench_load make_trace)
-	@$(call ctest,release)
+test: setup viewer ## all tests: units and command line with sanitizers (ctest), then what needs torch, then Python (pytest)
+	@echo "test: units and command line, with address and undefined-behaviour sanitizers"
+	@$(call cmake,dev)
+	@$(call ctest,dev)
+	@echo "test: the recorder against torch, the C++ example"
+	@$(call cmake,release,all bench_load make_trace firelane_record_torch_test)
+	@$(call ctest,release) -R '^(record/torch|examples)[.]'
+	@echo "test: Python"
 	@$(PYTHON) -m pytest -q
 
 .PHONY: check
-check: check-text check-viewer build check-docs check-sanitizers fuzz-short test e2e ## what CI runs: format, layers, docs, viewer, sanitizers, short fuzzing, tests, the viewer in a browser
+check: check-text check-viewer build check-docs test check-threads fuzz-short e2e ## what CI runs: format, layers, docs, viewer, all tests, thread sanitizer, short fuzzing, the viewer in a browser
 
 .PHONY: check-text
 check-text: setup
@@ -72,11 +77,8 @@ e2e: build ## the viewer in headless Chromium against the built program; picture
 check-docs: build
 	@echo "check: documents"; $(PYTHON) tools/regen_docs.py
 
-.PHONY: check-sanitizers
-check-sanitizers: setup viewer
-	@echo "check: tests with address and undefined-behaviour sanitizers"
-	@$(call cmake,dev)
-	@$(call ctest,dev)
+.PHONY: check-threads
+check-threads: setup viewer
 	@echo "check: tests with thread sanitizer: $(THREADED_ROOMS)"
 	@$(call cmake,tsan,$(foreach room,$(THREADED_ROOMS),firelane_$(subst /,_,$(room))_test))
 	@$(call ctest,tsan) -R '^($(subst $(space),|,$(THREADED_ROOMS)))[.]'
@@ -84,7 +86,7 @@ check-sanitizers: setup viewer
 .PHONY: fuzz-short
 fuzz-short: setup viewer
 	@$(call cmake,dev,fuzz_targets)
-	@tools/fuzz.sh 20 -seed=1
+	@tools/fuzz.sh 15 -seed=1
 
 .PHONY: fuzz
 fuzz: setup ## fuzz the readers for FUZZ_SECONDS (300) a target; crashes land in build/fuzz

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { buildTiles } from "./tile_builder";
 import { TileStore, type TileStretch } from "./tile_store";
-import { parseTiles } from "./tiles";
+import { emptyTile, parseTiles } from "./tiles";
 
 const kRootLevel = 10;
 
@@ -27,6 +27,29 @@ test("a long walk leaves the bytes and the names within the budget", () => {
   for (let i = 0; i < 5000; ++i) put(store, 1, i, i, `name ${i} ${"x".repeat(100)}`);
   expect(store.bytes).toBeLessThanOrEqual(20_000);
   expect(store.nameCount).toBe(store.tileCount);
+});
+
+// In a browser an empty tile takes more than a hundred bytes and one of a single slice more than a thousand.
+test("small and empty tiles count with the memory of their objects", () => {
+  const budget = 1_000_000;
+  const empty = new TileStore(budget, kRootLevel);
+  const small = new TileStore(budget, kRootLevel);
+  for (let i = 0; i < 10_000; ++i) {
+    empty.put({ level: 1, tiles: [emptyTile(1, 0, i)], names: new Map() });
+    put(small, 1, i);
+  }
+  expect(empty.tileCount).toBeLessThanOrEqual(budget / 100);
+  expect(empty.has(1, 0, 0)).toBe(false);
+  expect(small.tileCount).toBeLessThanOrEqual(budget / 1000);
+});
+
+test("what is counted comes back when a tile is replaced by an empty one", () => {
+  const store = new TileStore(1e9, kRootLevel);
+  store.put({ level: 2, tiles: [emptyTile(2, 0, 0)], names: new Map() });
+  const empty = store.bytes;
+  put(store, 2, 0);
+  store.put({ level: 2, tiles: [emptyTile(2, 0, 0)], names: new Map() });
+  expect(store.bytes).toBe(empty);
 });
 
 test("tiles of the whole trace stay, whatever the budget", () => {

@@ -61,8 +61,11 @@ test("refs turn into numbers and back", () => {
   for (const ref of ["h0", "h12", "d0", "d7"]) expect(refText(refNumber(ref))).toBe(ref);
 });
 
-test("an empty tile holds nothing and costs next to nothing", () => {
+test("empty tiles hold nothing and share their columns", () => {
   const tile = emptyTile(4, 2, 9);
   expect([tile.level, tile.lane, tile.index, tile.sliceCount, tile.runCount]).toEqual([4, 2, 9, 0, 0]);
-  expect(tile.bytes).toBeLessThan(100);
+  expect(tile.startNs).toBe(emptyTile(4, 2, 10).startNs);
+  const sent = parseTiles(buildTiles(4, [{ lane: 2, index: 9 }], {})).tiles;
+  expect(sent).toEqual([tile]);
+  expect(sent[0].startNs).toBe(tile.startNs);
 });

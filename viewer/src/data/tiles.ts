@@ -8,6 +8,9 @@ const kMagic = 0x31544c46;
 const kAnswerHeaderBytes = 16;
 const kTileHeaderBytes = 24;
 const kDeviceBit = 0x80000000;
+// What a tile takes beside its columns: their array objects, its own, its entry in a map. Measured in Chromium 156.
+const kTileObjectBytes = 1100;
+const kEmptyTileBytes = 150;
 
 export interface Tile {
   level: number;
@@ -30,7 +33,8 @@ export interface Tile {
   runKind: Uint8Array;
   // Distinct names that the tile uses, for the pool that counts uses.
   names: Uint32Array;
-  bytes: number;
+  bytes: number; // in the answer
+  heldBytes: number; // in the page's memory
 }
 
 export interface TileAnswer {
@@ -84,6 +88,7 @@ function parseTile(buffer: ArrayBuffer, view: DataView, at: number, level: numbe
   const runBytes = padded(8 * runs) * 2 + padded(4 * runs) * 3 + padded(2 * runs) + padded(runs);
   const bytes = kTileHeaderBytes + sliceBytes + runBytes;
   need(buffer, at + bytes);
+  if (slices + runs === 0) return emptyTile(level, view.getUint32(at, true), view.getFloat64(at + 16, true));
   const own = buffer.slice(at, at + bytes);
   let next = kTileHeaderBytes;
   const take = (size: number, count: number) => {
@@ -112,8 +117,10 @@ function parseTile(buffer: ArrayBuffer, view: DataView, at: number, level: numbe
     runKind: new Uint8Array(own, take(1, runs), runs),
     names: new Uint32Array(0),
     bytes,
+    heldBytes: 0,
   };
   tile.names = Uint32Array.from(new Set([...tile.name, ...tile.runName]));
+  tile.heldBytes = kTileObjectBytes + bytes + tile.names.byteLength;
   return tile;
 }
 
@@ -136,10 +143,35 @@ function need(buffer: ArrayBuffer, bytes: number): void {
   if (bytes > buffer.byteLength) throw new Error("The tiles end early: the server or the report is damaged.");
 }
 
+const kNoF64 = new Float64Array(0);
+const kNoF32 = new Float32Array(0);
+const kNoU32 = new Uint32Array(0);
+const kNoU16 = new Uint16Array(0);
+const kNoU8 = new Uint8Array(0);
+
+// Most tiles of a close view are empty: they share their columns.
 export function emptyTile(level: number, lane: number, index: number): Tile {
-  const header = new ArrayBuffer(kTileHeaderBytes);
-  const view = new DataView(header);
-  view.setUint32(0, lane, true);
-  view.setFloat64(16, index, true);
-  return parseTile(header, view, 0, level);
+  return {
+    level,
+    lane,
+    index,
+    sliceCount: 0,
+    startNs: kNoF64,
+    durationNs: kNoF64,
+    ref: kNoU32,
+    name: kNoU32,
+    row: kNoU16,
+    kind: kNoU8,
+    runCount: 0,
+    runStartNs: kNoF64,
+    runDurationNs: kNoF64,
+    runBusy: kNoF32,
+    runSlices: kNoU32,
+    runName: kNoU32,
+    runRow: kNoU16,
+    runKind: kNoU8,
+    names: kNoU32,
+    bytes: kTileHeaderBytes,
+    heldBytes: kEmptyTileBytes,
+  };
 }

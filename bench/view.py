@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""How fast `firelane view` shows a large trace, and how fast it moves in it: the server's side.
+"""How fast `firelane view` shows a large trace, and how fast it moves in it: the server's side, and the page's.
 
-    bench/view.py [TRACE] [--mb 1000] [--steps 400] [--write]
+    bench/view.py [TRACE] [--mb 1000] [--steps 400] [--page-steps 200] [--write]
 
 TRACE is a .json or .json.gz from which a trace of --mb megabytes is made (build/bench keeps it); without it, the 73 MB trace
 beside the repository if it is there, else tests/data/gpt_full.json.gz. Measured: from typing the command to the address, to the
 trace being ready and to the first screen of tiles; then every answer of a random walk of zooms and pans over all lanes, as a page
-1,600 pixels wide would ask (one request per step: the tiles that became visible); the server's memory. --write puts the table into
-bench/README.md. The file is read once before, so that it lies in the page cache.
+1,600 pixels wide would ask (one request per step: the tiles that became visible); the server's memory. Then the same trace in a
+browser (view_browser.mjs). --write puts the tables into bench/README.md. The file is read once before, so that it lies in the page cache.
 """
 
 from __future__ import annotations
@@ -179,6 +179,38 @@ def measure(trace: Path, steps: int) -> list[str]:
     ]
 
 
+def measure_page(trace: Path, steps: int) -> list[str]:
+    """The page's table; without Node or Chromium a line that says so."""
+    try:
+        done = subprocess.run(["node", ROOT / "bench/view_browser.mjs", trace, str(steps)], check=True, stdout=subprocess.PIPE, text=True)
+    except FileNotFoundError:
+        return ["The page was not measured: node is missing."]
+    page = json.loads(done.stdout)
+    if "skipped" in page:
+        return [f"The page was not measured: {page['skipped']}."]
+    firsts = sorted(page["firstPicturesS"])
+    lines = [
+        f"{page['browser']}, headless, no GPU, started before the clock; 1,600 x 900 pixels",
+        "",
+        "| what | figure | goal |",
+        "|---|--:|--:|",
+        f"| command to first picture of the timeline, median of {len(firsts)} | {firsts[len(firsts) // 2]:.2f} s | 3 s |",
+        f"| command to first picture of the timeline, longest | {firsts[-1]:.2f} s | |",
+        *(
+            f"| heap and array buffers, after {memory['after']} | {memory['heap'] / 2**20:.1f} + {memory['buffers'] / 2**20:.1f} MiB | |"
+            for memory in page["memories"]
+        ),
+    ]
+    for pan in page["pans"]:
+        what = f"panning, {pan['shown']} on the screen"
+        lines += [
+            f"| {what}: frames a second | {pan['frames'] / pan['seconds']:.0f} | 60 |",
+            f"| {what}: between frames, median, p95 | {pan['medianMs']:.1f} ms, {pan['p95Ms']:.1f} ms | |",
+            f"| {what}: frames over 33 ms | {pan['longShare']:.1%} of {pan['frames']} | |",
+        ]
+    return lines
+
+
 def write_table(lines: list[str]) -> None:
     page = ROOT / "bench/README.md"
     text = page.read_text()
@@ -192,13 +224,15 @@ def main() -> None:
     parser.add_argument("trace", nargs="?", type=Path)
     parser.add_argument("--mb", type=int, default=1000)
     parser.add_argument("--steps", type=int, default=400)
+    parser.add_argument("--page-steps", type=int, default=200)
     parser.add_argument("--write", action="store_true")
     args = parser.parse_args()
     for binary in (BINARY, MAKE_TRACE):
         if not binary.exists():
             sys.exit(f"{binary.relative_to(ROOT)} is not built: make build && cmake --build build/release --target make_trace")
     trace = args.trace or next(path for path in DEFAULT_INPUTS if path.exists())
-    lines = measure(make_large(trace, args.mb), args.steps)
+    large = make_large(trace, args.mb)
+    lines = [*measure(large, args.steps), "", *measure_page(large, args.page_steps)]
     print("\n".join(lines))
     if args.write:
         write_table(lines)

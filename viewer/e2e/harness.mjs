@@ -40,6 +40,11 @@ export function startServer(files) {
   });
 }
 
+// Without a GPU, whether the machine has one or not: pictures and figures are of the same browser everywhere.
+export function launchBrowser() {
+  return chromium.launch({ executablePath: kChromium, args: ["--no-sandbox", "--disable-gpu"] });
+}
+
 export class Suite {
   constructor() {
     this.tests = [];
@@ -52,7 +57,7 @@ export class Suite {
 
   async run(only) {
     mkdirSync(kArtefacts, { recursive: true });
-    const browser = await chromium.launch({ executablePath: kChromium, args: ["--no-sandbox", "--disable-gpu"] });
+    const browser = await launchBrowser();
     let failed = 0;
     try {
       for (const item of this.tests) {

@@ -55,8 +55,14 @@ test: setup viewer ## all tests: units and command line with sanitizers (ctest),
 	@echo "test: Python"
 	@$(PYTHON) -m pytest -q
 
+# Python's tests keep one core busy: the thread sanitizer's build and tests run beside them.
 .PHONY: check
-check: check-text check-viewer build check-docs test check-threads fuzz-short e2e ## what CI runs: format, layers, docs, viewer, all tests, thread sanitizer, short fuzzing, the viewer in a browser
+check: check-text check-viewer build check-docs ## what CI runs: format, layers, docs, viewer, all tests, thread sanitizer, short fuzzing, the viewer in a browser
+	@$(MAKE) --no-print-directory check-threads JOBS=1 >build/check-threads.log 2>&1 & threads=$$!; \
+	  tests=0; $(MAKE) --no-print-directory test || tests=$$?; \
+	  wait $$threads || { cat build/check-threads.log; exit 1; }; \
+	  echo "check: tests with thread sanitizer: $$(grep 'tests passed' build/check-threads.log)"; exit $$tests
+	@$(MAKE) --no-print-directory fuzz-short e2e
 
 .PHONY: check-text
 check-text: setup

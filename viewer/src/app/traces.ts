@@ -8,7 +8,7 @@ import { listTraces } from "../data/client";
 import type { Source } from "../data/source";
 import type { TraceEntry } from "../data/types";
 
-const kPollMs = 300;
+const kPollMs = 100;
 
 export interface Traces {
   list: TraceEntry[] | null; // null until the first answer

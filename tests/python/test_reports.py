@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 
 import firelane
 import pytest
-from conftest import EVENTS
+from small_trace import EVENTS
 from firelane._trace import page_names
 
 needs_page = pytest.mark.skipif(not page_names(), reason="built without the viewer: make viewer && make build")

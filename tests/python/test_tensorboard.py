@@ -9,7 +9,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from conftest import EVENTS
+from small_trace import EVENTS
 
 pytest.importorskip("tensorboard")
 

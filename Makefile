@@ -56,9 +56,14 @@ test: setup viewer ## all tests: units and command line with sanitizers (ctest),
 	@echo "test: Python"
 	@$(PYTHON) -m pytest -q
 
-# Python's tests keep one core busy: the thread sanitizer's build and tests run beside them.
+# Fetching torch leaves the cores idle: the sanitizers' build begins meanwhile (`test` says what fails in it). Python's tests
+# keep one core busy: the thread sanitizer's build and tests run beside them.
 .PHONY: check
-check: check-text check-viewer build check-docs ## what CI runs: format, layers, docs, viewer, all tests, thread sanitizer, short fuzzing, the viewer in a browser
+check: ## what CI runs: format, layers, docs, viewer, all tests, thread sanitizer, short fuzzing, the viewer in a browser
+	@tools/setup.sh native
+	@mkdir -p build; { $(call cmake,dev); } >build/check-early.log 2>&1 & early=$$!; \
+	  fetched=0; $(MAKE) --no-print-directory setup || fetched=$$?; wait $$early || true; exit $$fetched
+	@$(MAKE) --no-print-directory check-text check-viewer build check-docs
 	@$(MAKE) --no-print-directory check-threads JOBS=1 >build/check-threads.log 2>&1 & threads=$$!; \
 	  tests=0; $(MAKE) --no-print-directory test || tests=$$?; \
 	  wait $$threads || { cat build/check-threads.log; exit 1; }; \

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs what the project needs on a bare Debian 12: apt packages that are missing, .venv with the packages of
 # tools/requirements.txt, and viewer/node_modules with those of its lock file. Idempotent; takes a fraction of a second when nothing is missing. Runs as root or with sudo.
+# With the argument `native` only the apt packages: enough to compile C++ while the rest is fetched.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -54,6 +55,8 @@ if [ "${#missing[@]}" -gt 0 ]; then
   }
   rm -f "$log"
 fi
+
+[ "${1:-}" != native ] || exit 0
 
 # The stamp holds what was installed, so that a changed pin or another Python installs again.
 stamp=.venv/firelane-requirements.stamp

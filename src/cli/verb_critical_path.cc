@@ -1,39 +1,16 @@
 // firelane critical-path FILE
-#include "analyze/study.h"
-#include "cli/open.h"
-#include "cli/output.h"
-#include "cli/verbs.h"
+#include "cli/study_verb.h"
 #include "report/study_reports.h"
 
 namespace firelane::cli {
-
-namespace {
-
-struct Args {
-  std::string path;
-  OutputOptions output;
-};
-
-Result<int> run(const Args& args) {
-  FL_TRY(Output output, Output::open(args.output));
-  FL_TRY(const Model model, open_trace(args.path));
-  FL_TRY_VOID(output.print(report::critical_path_report(model, study(model), output.for_people() ? 20 : 0)));
-  FL_TRY_VOID(output.close());
-  return kExitOk;
-}
-
-}  // namespace
 
 Verb critical_path_verb() {
   return {.name = "critical-path",
           .sentence = "The chain of dependencies that decides how long a step takes.",
           .examples = {"firelane critical-path trace.json.gz", "firelane critical-path trace.json.gz --json"},
-          .setup = [](CLI::App& app) -> VerbBody {
-            auto args = std::make_shared<Args>();
-            add_trace_argument(app, args->path);
-            add_report_options(app, args->output);
-            return [args] { return run(*args); };
-          }};
+          .setup = setup_study_verb<[](const Model& model, const Study& study, bool for_people) {
+            return report::critical_path_report(model, study, for_people ? 20 : 0);
+          }>};
 }
 
 }  // namespace firelane::cli

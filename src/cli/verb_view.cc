@@ -2,6 +2,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -49,6 +50,14 @@ void open_browser(const std::string& url) {
   ::waitpid(child, nullptr, 0);
 }
 
+// A trace that cannot be read is said here as well as in the page. Without any other there is nothing to serve.
+void tell_failure(const Error& error, bool none_left) {
+  std::fprintf(stderr, "firelane: %s\n", error.message.c_str());
+  if (!none_left) return;
+  std::fflush(nullptr);
+  ::_exit(kExitFailed);
+}
+
 Result<int> run_view(const ViewArgs& args) {
   for (const std::string& path : args.paths) {
     if (path != "-" && ::access(path.c_str(), R_OK) != 0) return Error{path + ": " + std::strerror(errno)};
@@ -60,9 +69,14 @@ Result<int> run_view(const ViewArgs& args) {
   ::sigaddset(&signals, SIGTERM);
   ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
 
+  std::atomic<size_t> failed = 0;
   serve::Api api(
       args.paths,
-      [](const std::string& path, const serve::Progress& progress) { return load_trace(path, {.progress = progress}); },
+      [&](const std::string& path, const serve::Progress& progress) {
+        Result<Model> model = load_trace(path, {.progress = progress});
+        if (!model.ok()) tell_failure(model.error(), ++failed == args.paths.size());
+        return model;
+      },
       FIRELANE_VERSION);
   FL_TRY(const auto server, serve::Server::start(api, {.port = args.port}));
   std::printf("%s\n", server->url().c_str());

@@ -20,6 +20,23 @@ const T* as(const CUpti_Activity* record, size_t room, size_t needed) {
 
 int64_t number(uint64_t value) { return static_cast<int64_t>(value); }
 
+// What copies within a device, to the host and between devices have in common.
+template <typename Copy>
+DeviceCopyRow copy_row(const Copy& c) {
+  return {.start_ns = number(c.start),
+          .duration_ns = number(c.end - c.start),
+          .device = c.deviceId,
+          .context = c.contextId,
+          .stream = c.streamId,
+          .correlation = c.correlationId,
+          .bytes = number(c.bytes),
+          .direction = c.copyKind,
+          .source_memory = c.srcKind,
+          .target_memory = c.dstKind,
+          .graph_id = c.graphId,
+          .graph_node_id = number(c.graphNodeId)};
+}
+
 // Records of events and of waits for them got their last field, cudaEventSyncId, with CUDA 12.8. Behind an older
 // library's record the next one begins, and older headers do not know the field.
 constexpr uint32_t kEventSyncVersion = 26;
@@ -124,18 +141,7 @@ void ActivityDecoder::record(const CUpti_Activity* record, size_t room, uint64_t
       const auto* c = as<Copy>(record, room, FIRELANE_BYTES_TO(Copy, graphId));
       if (c == nullptr) break;
       if (!is_timed(c->start, c->end, from_ns)) return;
-      sink.rows().add(DeviceCopyRow{.start_ns = number(c->start),
-                                    .duration_ns = number(c->end - c->start),
-                                    .device = c->deviceId,
-                                    .context = c->contextId,
-                                    .stream = c->streamId,
-                                    .correlation = c->correlationId,
-                                    .bytes = number(c->bytes),
-                                    .direction = c->copyKind,
-                                    .source_memory = c->srcKind,
-                                    .target_memory = c->dstKind,
-                                    .graph_id = c->graphId,
-                                    .graph_node_id = number(c->graphNodeId)});
+      sink.rows().add(copy_row(*c));
       return;
     }
     case CUPTI_ACTIVITY_KIND_MEMCPY2: {
@@ -143,20 +149,10 @@ void ActivityDecoder::record(const CUpti_Activity* record, size_t room, uint64_t
       const auto* c = as<Copy>(record, room, FIRELANE_BYTES_TO(Copy, graphId));
       if (c == nullptr) break;
       if (!is_timed(c->start, c->end, from_ns)) return;
-      sink.rows().add(DeviceCopyRow{.start_ns = number(c->start),
-                                    .duration_ns = number(c->end - c->start),
-                                    .device = c->deviceId,
-                                    .context = c->contextId,
-                                    .stream = c->streamId,
-                                    .correlation = c->correlationId,
-                                    .bytes = number(c->bytes),
-                                    .direction = c->copyKind,
-                                    .source_memory = c->srcKind,
-                                    .target_memory = c->dstKind,
-                                    .graph_id = c->graphId,
-                                    .graph_node_id = number(c->graphNodeId),
-                                    .source_device = c->srcDeviceId,
-                                    .target_device = c->dstDeviceId});
+      DeviceCopyRow row = copy_row(*c);
+      row.source_device = c->srcDeviceId;
+      row.target_device = c->dstDeviceId;
+      sink.rows().add(row);
       return;
     }
     case CUPTI_ACTIVITY_KIND_MEMSET: {

@@ -1,0 +1,37 @@
+// What the verbs that only print a report of the Study share: their flags, and from file to answer.
+//
+//   .setup = setup_study_verb<[](const Model& model, const Study& study, bool) { return launches_report(model, study);
+//   }>
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+
+#include "analyze/study.h"
+#include "cli/open.h"
+#include "cli/output.h"
+#include "cli/verbs.h"
+
+namespace firelane::cli {
+
+// kReport: (model, study, for_people) -> report::Report.
+template <auto kReport>
+VerbBody setup_study_verb(CLI::App& app) {
+  struct Args {
+    std::string path;
+    OutputOptions options;
+  };
+  auto args = std::make_shared<Args>();
+  add_trace_argument(app, args->path);
+  add_report_options(app, args->options);
+  return [args]() -> Result<int> {
+    FL_TRY(Output output, Output::open(args->options));
+    FL_TRY(const Model model, open_trace(args->path));
+    FL_TRY_VOID(output.print(kReport(model, study(model), output.for_people())));
+    FL_TRY_VOID(output.close());
+    return kExitOk;
+  };
+}
+
+}  // namespace firelane::cli

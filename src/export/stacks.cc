@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "analyze/device_work.h"
 #include "analyze/stack_tree.h"
 
 namespace firelane {
@@ -74,11 +75,6 @@ std::vector<int64_t> self_times(const HostSlices& host) {
   return self;
 }
 
-bool is_work(DeviceKind kind) {
-  return kind == DeviceKind::kKernel || kind == DeviceKind::kCopy || kind == DeviceKind::kSet ||
-         kind == DeviceKind::kCollective;
-}
-
 }  // namespace
 
 void export_stacks(const Model& model, StackMetric metric, ByteSink& sink) {
@@ -92,7 +88,7 @@ void export_stacks(const Model& model, StackMetric metric, ByteSink& sink) {
   } else {
     const DeviceSlices& device = model.device_slices;
     for (Row row = 0; row < device.size(); ++row) {
-      if (!is_work(device.kind[row])) continue;
+      if (!is_device_work(device.kind[row])) continue;
       const uint32_t stack = device.op[row] == kNoRow ? 0 : nodes[device.op[row]];
       const uint32_t below = stack == 0 ? tree.child(0, kNoOp) : stack;
       tree[tree.child(below, device.name[row])].self_ns += device.duration_ns[row];

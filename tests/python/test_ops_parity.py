@@ -70,17 +70,34 @@ def assert_same_rows(ours, theirs, fields=(*KEY, *NUMBERS)):
         assert comparable(our, fields) == comparable(their, fields)
 
 
+NUMBER = re.compile(r" *(-?\d+\.\d+) ?(us|ms|s|[KMGT]?[Bb]|%)?")
+SCALE = {"us": 1, "ms": 1e3, "s": 1e6, "b": 1, "Kb": 1024, "B": 1, "KB": 1024, "Mb": 1024**2, "MB": 1024**2,
+         "Gb": 1024**3, "GB": 1024**3}
+
+
 def assert_same_table(ours, theirs):
-    """Byte for byte, but for the last digit of a number: torch adds up floating-point us, we add ns."""
-    number = re.compile(r"-?\d+\.\d+")
+    """Byte for byte, but for the last digit of a number: torch adds up floating-point us, we add ns.
+    One more in the last digit may make a number longer (9.999us, 10.000us) or change its unit (999.999us, 1.000ms)."""
     assert len(ours.splitlines()) == len(theirs.splitlines())
     for our, their in zip(ours.splitlines(), theirs.splitlines()):
         if our == their:
             continue
-        assert number.sub("#", our) == number.sub("#", their)
-        for a, b in zip(number.findall(our), number.findall(their)):
-            digits = len(b.split(".")[1])
-            assert abs(float(a) - float(b)) < 1.5 * 10**-digits, (our, their)
+        assert NUMBER.sub("#", our) == NUMBER.sub("#", their)
+        for (a, a_unit), (b, b_unit) in zip(NUMBER.findall(our), NUMBER.findall(their)):
+            a_scale, b_scale = SCALE.get(a_unit, 1), SCALE.get(b_unit, 1)
+            last_digit = max(a_scale * 10 ** -len(a.split(".")[1]), b_scale * 10 ** -len(b.split(".")[1]))
+            assert abs(float(a) * a_scale - float(b) * b_scale) < 1.5 * last_digit, (our, their)
+
+
+@pytest.mark.parametrize("our, their", [("     9.999us", "    10.000us"), ("   999.999us", "     1.000ms")])
+def test_a_number_that_grew_a_digit_by_rounding_is_the_same_number(our, their):
+    assert_same_table(our, their)
+
+
+@pytest.mark.parametrize("our, their", [("     9.997us", "    10.000us"), ("     1.000us", "     1.000ms"), ("9.999us  a", "10.000us  b")])
+def test_another_number_is_told_from_a_rounded_one(our, their):
+    with pytest.raises(AssertionError):
+        assert_same_table(our, their)
 
 
 # ---- programs on the CPU ----

@@ -68,6 +68,8 @@ DeviceActivity::~DeviceActivity() {
   buffers().trim();
 }
 
+size_t DeviceActivity::buffer_count() noexcept { return buffers().count(); }
+
 // ---- CUPTI's side -----------------------------------------------------------------------
 
 void DeviceActivity::request_buffer(uint8_t** buffer, size_t* bytes, size_t* max_records) {
@@ -81,7 +83,8 @@ void DeviceActivity::request_buffer(uint8_t** buffer, size_t* bytes, size_t* max
 
 void DeviceActivity::complete_buffer(CUcontext context, uint32_t stream, uint8_t* buffer, size_t, size_t valid_bytes) {
   if (buffer == nullptr) return;
-  if (valid_bytes == 0 || g_active.load(std::memory_order_acquire) == nullptr) return buffers().release(buffer);
+  const bool is_wanted = valid_bytes > 0 && g_active.load(std::memory_order_acquire) != nullptr;
+  if (!is_wanted) return buffers().complete({.data = buffer});
   buffers().complete({.data = buffer, .valid_bytes = valid_bytes, .context = context, .stream = stream});
   Recorder::get().wake();
 }
@@ -190,7 +193,10 @@ void DeviceActivity::stop() noexcept {
   if (session_.options().cuda_detach) {
     const std::lock_guard lock(drain_mutex_);
     detached_ = detach_cupti(api_);
-    if (detached_) g_has_left.store(true, std::memory_order_relaxed);
+    if (detached_) {
+      g_has_left.store(true, std::memory_order_relaxed);
+      buffers().reclaim();  // a flush leaves CUPTI the one that it fills at the moment
+    }
   }
   g_active.store(nullptr, std::memory_order_release);
 }

@@ -47,6 +47,9 @@ class DeviceActivity final : public DeviceSource {
 
   void drain(DeviceSink& sink) override;
 
+  // Buffers of this process, CUPTI's included. After a recording: those that a CUPTI which stays keeps.
+  static size_t buffer_count() noexcept;
+
  private:
   DeviceActivity(const CuptiApi& api, Session& session)
       : api_(api), session_(session), decoder_(api), call_hook_(api) {}

@@ -165,6 +165,35 @@ TEST_F(Activity, what_ran_while_cupti_left_is_no_loss_of_the_next_recording) {
   EXPECT_EQ(losses("dropped"), 7u);
 }
 
+TEST_F(Activity, a_buffer_that_cupti_held_when_it_left_does_not_stay_allocated) {
+  for (size_t i = 0; i < BufferQueue::kMaxBuffers + 2; ++i) {
+    session = start({.cuda = true, .output = folder / ("run" + std::to_string(i) + ".lane")});
+    std::string reason;
+    activity = DeviceActivity::start(fake.api(), *session, reason);
+    activity->open_window();
+    uint8_t* kept = fake.keep_buffer();
+    ASSERT_NE(kept, nullptr);
+    finish();
+    activity.reset();
+    EXPECT_EQ(DeviceActivity::buffer_count(), 0u);
+    fake.complete(nullptr, 0, kept, BufferQueue::kBufferBytes, 8);  // a word from the one that left
+    EXPECT_EQ(DeviceActivity::buffer_count(), 0u);
+  }
+}
+
+TEST_F(Activity, a_buffer_that_a_cupti_which_stays_holds_is_left_to_it) {
+  begin(fake.api());
+  uint8_t* kept = fake.keep_buffer();
+  finish();
+  activity.reset();
+  EXPECT_EQ(DeviceActivity::buffer_count(), 1u);
+  fake.complete(nullptr, 0, kept, BufferQueue::kBufferBytes, 0);
+  begin(fake.api());
+  finish();
+  activity.reset();
+  EXPECT_EQ(DeviceActivity::buffer_count(), 0u);
+}
+
 TEST_F(Activity, cupti_stays_when_another_tool_uses_it) {
   fake.has_other_subscriber = true;
   session = start({.cuda = true, .output = folder / "run.lane"});

@@ -1,5 +1,6 @@
 #include "record/cupti/buffers.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <exception>
 
@@ -12,29 +13,52 @@ BufferQueue::~BufferQueue() {
 
 uint8_t* BufferQueue::take(Full& lost) noexcept {
   const std::lock_guard lock(mutex_);
-  if (!free_.empty()) {
-    uint8_t* data = free_.back();
-    free_.pop_back();
-    return data;
+  try {
+    lent_.reserve(lent_.size() + 1);
+  } catch (const std::exception&) {
+    return nullptr;
   }
-  if (allocated_ >= kMaxBuffers && !full_.empty()) {
+  uint8_t* data = nullptr;
+  if (!free_.empty()) {
+    data = free_.back();
+    free_.pop_back();
+  } else if (allocated_ >= kMaxBuffers && !full_.empty()) {
     lost = full_.front();
     full_.erase(full_.begin());
-    return lost.data;
+    data = lost.data;
+  } else {
+    data = static_cast<uint8_t*>(std::aligned_alloc(64, kBufferBytes));
+    if (data == nullptr) return nullptr;
+    ++allocated_;
   }
-  auto* data = static_cast<uint8_t*>(std::aligned_alloc(64, kBufferBytes));
-  if (data != nullptr) ++allocated_;
+  lent_.push_back(data);
   return data;
 }
 
+bool BufferQueue::take_from_cupti(uint8_t* data) noexcept {
+  const auto found = std::find(lent_.begin(), lent_.end(), data);
+  if (found == lent_.end()) return false;
+  lent_.erase(found);
+  return true;
+}
+
+// Where there is no memory for a pointer.
+void BufferQueue::discard(uint8_t* data) noexcept {
+  std::free(data);
+  --allocated_;
+}
+
 void BufferQueue::complete(const Full& full) noexcept {
-  if (full.data == nullptr) return;
   const std::lock_guard lock(mutex_);
+  if (!take_from_cupti(full.data)) return;
   try {
-    full_.push_back(full);
-  } catch (const std::exception&) {  // no memory for 32 bytes: the records go
-    std::free(full.data);
-    --allocated_;
+    if (full.valid_bytes > 0) {
+      full_.push_back(full);
+    } else {
+      free_.push_back(full.data);
+    }
+  } catch (const std::exception&) {
+    discard(full.data);
   }
 }
 
@@ -51,9 +75,14 @@ void BufferQueue::release(uint8_t* data) noexcept {
   try {
     free_.push_back(data);
   } catch (const std::exception&) {
-    std::free(data);
-    --allocated_;
+    discard(data);
   }
+}
+
+void BufferQueue::reclaim() noexcept {
+  const std::lock_guard lock(mutex_);
+  for (uint8_t* data : lent_) discard(data);
+  lent_.clear();
 }
 
 void BufferQueue::trim() noexcept {
@@ -61,6 +90,11 @@ void BufferQueue::trim() noexcept {
   for (uint8_t* data : free_) std::free(data);
   allocated_ -= free_.size();
   free_.clear();
+}
+
+size_t BufferQueue::count() noexcept {
+  const std::lock_guard lock(mutex_);
+  return allocated_;
 }
 
 }  // namespace firelane

@@ -1,7 +1,8 @@
 // The buffers that CUPTI fills: recycled, bounded, and handed from the thread that completes one to the drain.
 //
 // When all are full the oldest undecoded one is taken back and its records are lost (and counted): the program never
-// waits for us, and memory stays bounded. Buffers that CUPTI itself holds are beyond the bound.
+// waits for us, and memory stays bounded. Buffers that CUPTI itself holds are beyond the bound: they come back when it
+// completes them, or by reclaim() once it has left the process.
 #pragma once
 
 #include <cstddef>
@@ -27,17 +28,26 @@ class BufferQueue {
 
   // A buffer to fill; null when memory is short. `lost` is set to the full one that had to go, if one had to.
   uint8_t* take(Full& lost) noexcept;
+  // CUPTI hands a buffer back, for next() or (no valid bytes) to be filled again. One that was reclaimed is ignored.
   void complete(const Full& full) noexcept;
   // Any thread but one at a time: the oldest full buffer. Give it back by release().
   bool next(Full& full) noexcept;
   void release(uint8_t* data) noexcept;
+  // What CUPTI holds is ours again. REQUIRES: CUPTI has left the process, without handing it back.
+  void reclaim() noexcept;
   // Memory that no one uses goes back to the system.
   void trim() noexcept;
+  // Buffers that exist, whoever has them.
+  size_t count() noexcept;
 
  private:
+  bool take_from_cupti(uint8_t* data) noexcept;
+  void discard(uint8_t* data) noexcept;
+
   std::mutex mutex_;
   std::vector<uint8_t*> free_;
-  std::vector<Full> full_;  // oldest first
+  std::vector<Full> full_;      // oldest first
+  std::vector<uint8_t*> lent_;  // CUPTI has these
   size_t allocated_ = 0;
 };
 

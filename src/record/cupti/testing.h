@@ -157,6 +157,14 @@ class FakeCupti {
     }
     complete(nullptr, 0, buffer, bytes, used - cut);
   }
+  // CUPTI asks for a buffer ahead of its need, and keeps it.
+  uint8_t* keep_buffer() {
+    uint8_t* buffer = nullptr;
+    size_t bytes = 0;
+    size_t max_records = 0;
+    request(&buffer, &bytes, &max_records);
+    return buffer;
+  }
   // What the next flush brings.
   void hold(const std::vector<Bytes>& records) { held.push_back(records); }
 

@@ -38,7 +38,8 @@ CommandLine make_command_line() {
     CLI::App& sub = *app.add_subcommand(std::string(verb.name), std::string(verb.sentence));
     sub.group("Verbs")->footer("Examples:\n  " + std::string(verb.examples[0]) + "\n  " +
                                std::string(verb.examples[1]));
-    line.bodies.push_back(verb.setup(sub));
+    Flags flags(sub);
+    line.bodies.push_back(verb.setup(flags));
   }
   return line;
 }

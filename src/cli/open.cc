@@ -57,8 +57,8 @@ void warn_of_losses(const std::string& path, const LossCounts& losses) {
 
 }  // namespace
 
-void add_trace_argument(CLI::App& app, std::string& path) {
-  app.add_option("FILE", path, "the trace: .lane, .json, .json.gz, or - for standard input")->required()->type_name("");
+void add_trace_argument(Flags& flags, std::string& path) {
+  flags.add("FILE", path, "the trace: .lane, .json, .json.gz, or - for standard input").required().value_name("");
 }
 
 Result<Model> open_trace(const std::string& path) {

@@ -2,16 +2,16 @@
 // terminal, and with one warning per kind of lost data.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 
 #include "base/result.h"
+#include "cli/flags.h"
 #include "model/model.h"
 
 namespace firelane::cli {
 
 // The positional FILE of a verb.
-void add_trace_argument(CLI::App& app, std::string& path);
+void add_trace_argument(Flags& flags, std::string& path);
 
 Result<Model> open_trace(const std::string& path);
 

@@ -19,31 +19,21 @@ std::string name_beside(const std::string& path) { return path + "." + std::to_s
 
 }  // namespace
 
-void add_file_options(CLI::App& app, OutputOptions& options) {
-  app.add_option("-o,--output", options.path, "write to this file; - is standard output")->type_name("FILE");
-  app.add_flag("--force", options.force, "replace the output file if it exists");
+void add_file_options(Flags& flags, OutputOptions& options) {
+  flags.add("-o,--output", options.path, "write to this file; - is standard output").value_name("FILE");
+  flags.add("--force", options.force, "replace the output file if it exists");
 }
 
-void add_report_options(CLI::App& app, OutputOptions& options) {
-  app.add_flag("--json", options.json, "print one JSON object");
-  app.add_flag("--csv", options.csv, "print comma-separated values");
-  app.add_flag("--markdown", options.markdown, "print Markdown");
-  app.parse_complete_callback([&options] {  // CLI11's excludes() would fill the help with each pair
-    if (int{options.json} + int{options.csv} + int{options.markdown} > 1) {
-      throw CLI::ValidationError("--json, --csv and --markdown", "give one of them");
-    }
+void add_report_options(Flags& flags, OutputOptions& options) {
+  flags.add("--json", options.json, "print one JSON object");
+  flags.add("--csv", options.csv, "print comma-separated values");
+  flags.add("--markdown", options.markdown, "print Markdown");
+  flags.check_all([&options]() -> std::optional<Flags::Wrong> {  // excludes() would fill the help with each pair
+    if (int{options.json} + int{options.csv} + int{options.markdown} < 2) return std::nullopt;
+    return Flags::Wrong{"--json, --csv and --markdown", "give one of them"};
   });
-  app.add_flag("--wide", options.wide, "do not shorten long names");
-  add_file_options(app, options);
-}
-
-CLI::Validator whole_number() {
-  return CLI::Validator(
-      [](std::string& text) -> std::string {
-        const bool digits = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
-        return digits ? "" : "'" + text + "' is not a whole number from 0 up";
-      },
-      "");
+  flags.add("--wide", options.wide, "do not shorten long names");
+  add_file_options(flags, options);
 }
 
 bool wants_color(std::FILE* stream) {

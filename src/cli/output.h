@@ -5,12 +5,12 @@
 // half-written one is left. Without -o, or with -o -, the answer goes to stdout.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <string>
 #include <string_view>
 
 #include "base/result.h"
+#include "cli/flags.h"
 #include "report/table.h"
 
 namespace firelane::cli {
@@ -25,12 +25,9 @@ struct OutputOptions {
 };
 
 // -o and --force: for verbs that write something other than a report.
-void add_file_options(CLI::App& app, OutputOptions& options);
+void add_file_options(Flags& flags, OutputOptions& options);
 // The above and the forms of a report.
-void add_report_options(CLI::App& app, OutputOptions& options);
-
-// For counts such as --rows: digits only (CLI11 would read -5 as a huge number).
-CLI::Validator whole_number();
+void add_report_options(Flags& flags, OutputOptions& options);
 
 // True when `stream` is a terminal that may be coloured: not under NO_COLOR or TERM=dumb.
 bool wants_color(std::FILE* stream);

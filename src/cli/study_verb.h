@@ -4,11 +4,11 @@
 //   }>
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <string>
 
 #include "analyze/study.h"
+#include "cli/flags.h"
 #include "cli/open.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
@@ -17,14 +17,14 @@ namespace firelane::cli {
 
 // kReport: (model, study, for_people) -> report::Report.
 template <auto kReport>
-VerbBody setup_study_verb(CLI::App& app) {
+VerbBody setup_study_verb(Flags& flags) {
   struct Args {
     std::string path;
     OutputOptions options;
   };
   auto args = std::make_shared<Args>();
-  add_trace_argument(app, args->path);
-  add_report_options(app, args->options);
+  add_trace_argument(flags, args->path);
+  add_report_options(flags, args->options);
   return [args]() -> Result<int> {
     FL_TRY(Output output, Output::open(args->options));
     FL_TRY(const Model model, open_trace(args->path));

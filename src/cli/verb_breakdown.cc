@@ -33,10 +33,10 @@ Verb breakdown_verb() {
   return {.name = "breakdown",
           .sentence = "How each step was spent on device and host; the parts add up to the step.",
           .examples = {"firelane breakdown trace.json.gz", "firelane breakdown trace.json.gz --json"},
-          .setup = [](CLI::App& app) -> VerbBody {
+          .setup = [](Flags& flags) -> VerbBody {
             auto args = std::make_shared<Args>();
-            add_trace_argument(app, args->path);
-            add_report_options(app, args->output);
+            add_trace_argument(flags, args->path);
+            add_report_options(flags, args->output);
             return [args] { return run(*args); };
           }};
 }

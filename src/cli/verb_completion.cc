@@ -9,7 +9,7 @@ namespace firelane::cli {
 
 namespace {
 
-struct Flag {
+struct KnownFlag {
   std::string name;  // "--rows"
   std::string help;
   bool takes_value = false;
@@ -25,8 +25,8 @@ std::vector<std::string> choices_of(const CLI::Option& option) {
   return CLI::detail::split(type.substr(open + 1, close - open - 1), ',');
 }
 
-std::vector<Flag> flags_of(const CLI::App& app) {
-  std::vector<Flag> flags;
+std::vector<KnownFlag> flags_of(const CLI::App& app) {
+  std::vector<KnownFlag> flags;
   for (const CLI::Option* option : app.get_options()) {
     const bool takes_value = option->get_items_expected_max() != 0;
     for (const std::string& name : option->get_lnames()) {
@@ -68,7 +68,7 @@ std::string bash_script(const CLI::App& app) {
   for (const CLI::App* verb : app.get_subcommands({})) {
     verbs += verb->get_name() + " ";
     std::string flags;
-    for (const Flag& flag : flags_of(*verb)) {
+    for (const KnownFlag& flag : flags_of(*verb)) {
       flags += flag.name + " ";
       if (!flag.takes_value) continue;
       values += fmt::format("    {}:{}) {} ;;\n", verb->get_name(), flag.name,
@@ -121,7 +121,7 @@ std::string zsh_script(const CLI::App& app) {
   for (const CLI::App* verb : app.get_subcommands({})) {
     verbs += "    " + shell_quoted(zsh_text(verb->get_name()) + ":" + verb->get_description()) + "\n";
     std::string specs;
-    for (const Flag& flag : flags_of(*verb)) {
+    for (const KnownFlag& flag : flags_of(*verb)) {
       std::string spec = flag.name + "[" + zsh_text(flag.help) + "]";
       if (flag.takes_value) spec += flag.choices.empty() ? ":value:_files" : ":value:(" + joined(flag.choices) + ")";
       specs += " " + shell_quoted(spec);
@@ -164,7 +164,7 @@ std::string fish_script(const CLI::App& app) {
     out += fmt::format("complete -c firelane -n __fish_use_subcommand -a {} -d {}\n", verb->get_name(),
                        shell_quoted(verb->get_description()));
     const std::string when = fmt::format("complete -c firelane -n '__fish_seen_subcommand_from {}'", verb->get_name());
-    for (const Flag& flag : flags_of(*verb)) {
+    for (const KnownFlag& flag : flags_of(*verb)) {
       const bool is_long = flag.name.starts_with("--");
       out += fmt::format("{} {} {} -d {}", when, is_long ? "-l" : "-s", flag.name.substr(is_long ? 2 : 1),
                          shell_quoted(flag.help));
@@ -199,12 +199,10 @@ Verb completion_verb() {
           .sentence = "Print a script that completes firelane's verbs and flags in your shell.",
           .examples = {"source <(firelane completion bash)",
                        "firelane completion fish -o ~/.config/fish/completions/firelane.fish"},
-          .setup = [](CLI::App& app) -> VerbBody {
+          .setup = [](Flags& flags) -> VerbBody {
             auto args = std::make_shared<CompletionArgs>();
-            app.add_option("SHELL", args->shell, "the shell")
-                ->required()
-                ->check(CLI::IsMember(std::vector<std::string>{"bash", "zsh", "fish"}));
-            add_file_options(app, args->output);
+            flags.add("SHELL", args->shell, "the shell").required().one_of({"bash", "zsh", "fish"});
+            add_file_options(flags, args->output);
             return [args] { return run_completion(*args); };
           }};
 }

@@ -30,26 +30,27 @@ Verb cost_verb() {
           .sentence = "What a step costs: energy where power was recorded, money and CO2 by your prices.",
           .examples = {"firelane cost trace.json.gz --price-per-hour 3.5",
                        "firelane cost run.lane --price-per-hour 28 --samples-per-step 256 --grams-per-kwh 300"},
-          .setup = [](CLI::App& app) -> VerbBody {
+          .setup = [](Flags& flags) -> VerbBody {
             auto args = std::make_shared<CostArgs>();
-            add_trace_argument(app, args->path);
-            app.add_option("--price-per-hour", args->cost.price_per_hour, "of the machine, in any currency")
-                ->check(CLI::Range(0.0, 1e9))
-                ->type_name("PRICE");
-            app.add_option("--grams-per-kwh", args->cost.grams_per_kwh, "CO2 of the electricity")
-                ->check(CLI::Range(0.0, 1e9))
-                ->type_name("G");
-            app.add_option("--samples-per-step", args->cost.samples_per_step, "batch size of a step")
-                ->check(CLI::Range(int64_t{1}, int64_t{1} << 50))
-                ->type_name("N");
-            app.add_option("--steps-per-run", args->cost.steps_per_run, "steps of the whole training")
-                ->check(CLI::Range(int64_t{1}, int64_t{1} << 50))
-                ->type_name("N");
-            app.add_option("--overhead-factor", args->cost.overhead_factor,
-                           "energy of the data centre by energy of the device (PUE)")
-                ->check(CLI::Range(1.0, 10.0))
-                ->type_name("X");
-            add_report_options(app, args->output);
+            add_trace_argument(flags, args->path);
+            flags.add("--price-per-hour", args->cost.price_per_hour, "of the machine, in any currency")
+                .between(0.0, 1e9)
+                .value_name("PRICE");
+            flags.add("--grams-per-kwh", args->cost.grams_per_kwh, "CO2 of the electricity")
+                .between(0.0, 1e9)
+                .value_name("G");
+            flags.add("--samples-per-step", args->cost.samples_per_step, "batch size of a step")
+                .between(int64_t{1}, int64_t{1} << 50)
+                .value_name("N");
+            flags.add("--steps-per-run", args->cost.steps_per_run, "steps of the whole training")
+                .between(int64_t{1}, int64_t{1} << 50)
+                .value_name("N");
+            flags
+                .add("--overhead-factor", args->cost.overhead_factor,
+                     "energy of the data centre by energy of the device (PUE)")
+                .between(1.0, 10.0)
+                .value_name("X");
+            add_report_options(flags, args->output);
             return [args] { return run_cost(*args); };
           }};
 }

@@ -32,11 +32,11 @@ Verb diagnose_verb() {
   return {.name = "diagnose",
           .sentence = "What limits the program, what to change, and how much that would gain.",
           .examples = {"firelane diagnose trace.json.gz", "firelane diagnose trace.json.gz --json -o diagnosis.json"},
-          .setup = [](CLI::App& app) -> VerbBody {
+          .setup = [](Flags& flags) -> VerbBody {
             auto args = std::make_shared<DiagnoseArgs>();
-            add_trace_argument(app, args->path);
-            add_report_options(app, args->output);
-            app.add_flag("--short", args->brief, "text: the verdict, and two lines for each of the first findings");
+            add_trace_argument(flags, args->path);
+            add_report_options(flags, args->output);
+            flags.add("--short", args->brief, "text: the verdict, and two lines for each of the first findings");
             return [args] { return run_diagnose(*args); };
           }};
 }

@@ -47,22 +47,20 @@ Verb dump_verb() {
           .sentence = "Print the rows of the trace as they were read, one line each.",
           .examples = {"firelane dump trace.json.gz --table host_slices --rows 10",
                        "firelane dump trace.json.gz --table device_slices --args --json"},
-          .setup = [](CLI::App& app) -> VerbBody {
+          .setup = [](Flags& flags) -> VerbBody {
             auto args = std::make_shared<DumpArgs>();
-            add_trace_argument(app, args->path);
-            app.add_option("--table", args->options.tables,
-                           "only this table; may be given more than once (default: all)")
-                ->check(CLI::IsMember(report::dump_table_names()))
-                ->take_all()
-                ->allow_extra_args(false);
-            app.add_option("--rows", args->options.max_rows, "at most this many rows of each table; 0 = all")
-                ->check(whole_number())
-                ->type_name("N");
-            app.add_flag("--args", args->options.args, "add the whole source event to each row that has one (slow)");
-            CLI::Option* json = app.add_flag("--json", args->json, "one JSON object a line instead of text");
-            app.add_flag("--records", args->records, "the raw records of a .lane file, in file order, instead of rows")
-                ->excludes(json);
-            add_file_options(app, args->output);
+            add_trace_argument(flags, args->path);
+            flags.add("--table", args->options.tables, "only this table; may be given more than once (default: all)")
+                .one_of(report::dump_table_names())
+                .once_each();
+            flags.add("--rows", args->options.max_rows, "at most this many rows of each table; 0 = all")
+                .whole_number()
+                .value_name("N");
+            flags.add("--args", args->options.args, "add the whole source event to each row that has one (slow)");
+            flags.add("--json", args->json, "one JSON object a line instead of text");
+            flags.add("--records", args->records, "the raw records of a .lane file, in file order, instead of rows")
+                .excludes("--json");
+            add_file_options(flags, args->output);
             return [args] { return args->records ? run_dump_records(*args) : run_dump(*args); };
           }};
 }

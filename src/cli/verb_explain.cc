@@ -36,9 +36,9 @@ Verb explain_verb() {
   return {.name = "explain",
           .sentence = "What a finding of diagnose means, why it costs, what to do, and when not.",
           .examples = {"firelane explain input-bound", "firelane explain"},
-          .setup = [](CLI::App& app) -> VerbBody {
+          .setup = [](Flags& flags) -> VerbBody {
             auto args = std::make_shared<ExplainArgs>();
-            app.add_option("FINDING", args->id, "id of a finding; without it, the list of all");
+            flags.add("FINDING", args->id, "id of a finding; without it, the list of all");
             return [args] { return run_explain(*args); };
           }};
 }

@@ -63,20 +63,19 @@ Verb export_verb() {
           .sentence = "Write the trace for another tool: Chrome, Perfetto, speedscope, flame graphs, tables.",
           .examples = {"firelane export trace.json.gz --to perfetto -o trace.pftrace",
                        "firelane export trace.json.gz --to csv --table device_slices -o kernels.csv"},
-          .setup = [](CLI::App& app) -> VerbBody {
+          .setup = [](Flags& flags) -> VerbBody {
             auto args = std::make_shared<ExportArgs>();
-            add_trace_argument(app, args->path);
-            app.add_option("--to", args->what.format, "the form; a file name that ends in .gz is compressed, too")
-                ->required()
-                ->check(CLI::IsMember(std::vector<std::string>(kExportFormats.begin(), kExportFormats.end())));
-            app.add_option("--table", args->what.table, "for csv: which table")->check(CLI::IsMember(table_names()));
-            app.add_option("--metric", args->what.metric, "for stacks: time on the CPU (default) or of device work")
-                ->check(CLI::IsMember(std::vector<std::string>(kStackMetrics.begin(), kStackMetrics.end())));
-            add_file_options(app, args->output);
-            app.parse_complete_callback([args = args.get()] {
-              if (args->what.format == "csv" && args->what.table.empty()) {
-                throw CLI::ValidationError("--to csv", "needs --table, such as --table host_slices");
-              }
+            add_trace_argument(flags, args->path);
+            flags.add("--to", args->what.format, "the form; a file name that ends in .gz is compressed, too")
+                .required()
+                .one_of(std::vector<std::string>(kExportFormats.begin(), kExportFormats.end()));
+            flags.add("--table", args->what.table, "for csv: which table").one_of(table_names());
+            flags.add("--metric", args->what.metric, "for stacks: time on the CPU (default) or of device work")
+                .one_of(std::vector<std::string>(kStackMetrics.begin(), kStackMetrics.end()));
+            add_file_options(flags, args->output);
+            flags.check_all([args = args.get()]() -> std::optional<Flags::Wrong> {
+              if (args->what.format != "csv" || !args->what.table.empty()) return std::nullopt;
+              return Flags::Wrong{"--to csv", "needs --table, such as --table host_slices"};
             });
             return [args] { return run_export(*args); };
           }};

@@ -32,13 +32,13 @@ Verb fusion_verb() {
   return {.name = "fusion",
           .sentence = "Chains of small kernels that one kernel could do: launches, traffic and time it would save.",
           .examples = {"firelane fusion trace.json.gz", "firelane fusion trace.json.gz --rows 0 --json"},
-          .setup = [](CLI::App& app) -> VerbBody {
+          .setup = [](Flags& flags) -> VerbBody {
             auto args = std::make_shared<FusionArgs>();
-            add_trace_argument(app, args->path);
-            app.add_option("--rows", args->rows, "show this many; 0 = all (default: 20 in text and Markdown)")
-                ->check(whole_number())
-                ->type_name("N");
-            add_report_options(app, args->output);
+            add_trace_argument(flags, args->path);
+            flags.add("--rows", args->rows, "show this many; 0 = all (default: 20 in text and Markdown)")
+                .whole_number()
+                .value_name("N");
+            add_report_options(flags, args->output);
             return [args] { return run_fusion(*args); };
           }};
 }

@@ -32,13 +32,13 @@ Verb inference_verb() {
   return {.name = "inference",
           .sentence = "Generation by a language model: prefill and decode, time to first token, per token, tokens/s.",
           .examples = {"firelane inference trace.json.gz", "firelane inference trace.json.gz --rows 0 --csv"},
-          .setup = [](CLI::App& app) -> VerbBody {
+          .setup = [](Flags& flags) -> VerbBody {
             auto args = std::make_shared<InferenceArgs>();
-            add_trace_argument(app, args->path);
-            app.add_option("--rows", args->rows, "show this many; 0 = all (default: 10 in text and Markdown)")
-                ->check(whole_number())
-                ->type_name("N");
-            add_report_options(app, args->output);
+            add_trace_argument(flags, args->path);
+            flags.add("--rows", args->rows, "show this many; 0 = all (default: 10 in text and Markdown)")
+                .whole_number()
+                .value_name("N");
+            add_report_options(flags, args->output);
             return [args] { return run_inference(*args); };
           }};
 }

@@ -28,10 +28,10 @@ Verb info_verb() {
   return {.name = "info",
           .sentence = "What a trace is, what it can answer, and what it lost.",
           .examples = {"firelane info trace.json.gz", "firelane info trace.json.gz --json | jq .answers"},
-          .setup = [](CLI::App& app) -> VerbBody {
+          .setup = [](Flags& flags) -> VerbBody {
             auto args = std::make_shared<InfoArgs>();
-            add_trace_argument(app, args->path);
-            add_report_options(app, args->output);
+            add_trace_argument(flags, args->path);
+            add_report_options(flags, args->output);
             return [args] { return run_info(*args); };
           }};
 }

@@ -28,10 +28,10 @@ Verb input_verb() {
   return {.name = "input",
           .sentence = "How data comes in: waiting for the DataLoader, copies to the device, what overlaps.",
           .examples = {"firelane input trace.json.gz", "firelane input trace.json.gz --json"},
-          .setup = [](CLI::App& app) -> VerbBody {
+          .setup = [](Flags& flags) -> VerbBody {
             auto args = std::make_shared<InputArgs>();
-            add_trace_argument(app, args->path);
-            add_report_options(app, args->output);
+            add_trace_argument(flags, args->path);
+            add_report_options(flags, args->output);
             return [args] { return run_input(*args); };
           }};
 }

@@ -56,26 +56,25 @@ Verb kernels_verb() {
           .sentence = "Device time per kernel, copy and set: calls, durations, launch shape, occupancy, bandwidth.",
           .examples = {"firelane kernels trace.json.gz --rows 10",
                        "firelane kernels trace.json.gz --group-by-op --sort-by calls --csv"},
-          .setup = [](CLI::App& app) -> VerbBody {
+          .setup = [](Flags& flags) -> VerbBody {
             auto args = std::make_shared<KernelsArgs>();
-            add_trace_argument(app, args->path);
-            app.add_flag("--group-by-op", args->by_op, "one row per kernel and the op that launched it");
-            app.add_flag("--by-stream", args->by_stream, "one row per kernel and stream");
-            app.add_flag("--roofline", args->roofline,
-                         "per op and shape: FLOP/s, bandwidth, tensor cores, and how near to what the device can do")
-                ->excludes("--group-by-op")
-                ->excludes("--by-stream");
+            add_trace_argument(flags, args->path);
+            flags.add("--group-by-op", args->by_op, "one row per kernel and the op that launched it");
+            flags.add("--by-stream", args->by_stream, "one row per kernel and stream");
+            flags
+                .add("--roofline", args->roofline,
+                     "per op and shape: FLOP/s, bandwidth, tensor cores, and how near to what the device can do")
+                .excludes("--group-by-op")
+                .excludes("--by-stream");
             std::vector<std::string> names;
             for (const auto& [name, order] : orders()) names.push_back(name);
-            app.add_option("--sort-by", args->sort_by, "largest first; names ascending")
-                ->check(CLI::IsMember(names))
-                ->capture_default_str();
-            app.add_option(
-                   "--rows", args->rows,
-                   "show this many; text and Markdown sum up the rest. 0 = all (default: 30 in text and Markdown)")
-                ->check(whole_number())
-                ->type_name("N");
-            add_report_options(app, args->output);
+            flags.add("--sort-by", args->sort_by, "largest first; names ascending").one_of(names).show_default();
+            flags
+                .add("--rows", args->rows,
+                     "show this many; text and Markdown sum up the rest. 0 = all (default: 30 in text and Markdown)")
+                .whole_number()
+                .value_name("N");
+            add_report_options(flags, args->output);
             return [args] { return run_kernels(*args); };
           }};
 }

@@ -30,11 +30,11 @@ Verb lanes_verb() {
   return {.name = "lanes",
           .sentence = "Threads and GPU streams: what each holds and how long it was busy.",
           .examples = {"firelane lanes trace.json.gz", "firelane lanes trace.json.gz --all --json"},
-          .setup = [](CLI::App& app) -> VerbBody {
+          .setup = [](Flags& flags) -> VerbBody {
             auto args = std::make_shared<LanesArgs>();
-            add_trace_argument(app, args->path);
-            app.add_flag("--all", args->all, "show lanes without slices too");
-            add_report_options(app, args->output);
+            add_trace_argument(flags, args->path);
+            flags.add("--all", args->all, "show lanes without slices too");
+            add_report_options(flags, args->output);
             return [args] { return run_lanes(*args); };
           }};
 }

@@ -35,14 +35,14 @@ Verb memory_verb() {
   return {.name = "memory",
           .sentence = "Where memory went: the peak and what is alive at it, steps, spikes, growth, copies.",
           .examples = {"firelane memory trace.json.gz", "firelane memory trace.json.gz --curve --json -o memory.json"},
-          .setup = [](CLI::App& app) -> VerbBody {
+          .setup = [](Flags& flags) -> VerbBody {
             auto args = std::make_shared<MemoryArgs>();
-            add_trace_argument(app, args->path);
-            app.add_flag("--curve", args->curve, "every change of allocated and reserved memory, too");
-            app.add_option("--rows", args->rows, "show this many; 0 = all (default: 10 in text and Markdown)")
-                ->check(whole_number())
-                ->type_name("N");
-            add_report_options(app, args->output);
+            add_trace_argument(flags, args->path);
+            flags.add("--curve", args->curve, "every change of allocated and reserved memory, too");
+            flags.add("--rows", args->rows, "show this many; 0 = all (default: 10 in text and Markdown)")
+                .whole_number()
+                .value_name("N");
+            add_report_options(flags, args->output);
             return [args] { return run_memory(*args); };
           }};
 }

@@ -35,17 +35,17 @@ Verb modules_verb() {
   return {.name = "modules",
           .sentence = "Time, memory and FLOPs per nn.Module and per phase, forward and backward.",
           .examples = {"firelane modules trace.json.gz --depth 1", "firelane modules trace.json.gz --by-type --csv"},
-          .setup = [](CLI::App& app) -> VerbBody {
+          .setup = [](Flags& flags) -> VerbBody {
             auto args = std::make_shared<ModulesArgs>();
-            add_trace_argument(app, args->path);
-            app.add_flag("--by-type", args->by_type, "one row per type of module");
-            app.add_option("--depth", args->depth, "modules at most this deep; 0 = the outermost (default: all)")
-                ->check(whole_number())
-                ->type_name("N");
-            app.add_option("--rows", args->rows, "show this many; 0 = all (default: 50 in text and Markdown)")
-                ->check(whole_number())
-                ->type_name("N");
-            add_report_options(app, args->output);
+            add_trace_argument(flags, args->path);
+            flags.add("--by-type", args->by_type, "one row per type of module");
+            flags.add("--depth", args->depth, "modules at most this deep; 0 = the outermost (default: all)")
+                .whole_number()
+                .value_name("N");
+            flags.add("--rows", args->rows, "show this many; 0 = all (default: 50 in text and Markdown)")
+                .whole_number()
+                .value_name("N");
+            add_report_options(flags, args->output);
             return [args] { return run_modules(*args); };
           }};
 }

@@ -75,27 +75,28 @@ Verb ops_verb() {
           .sentence = "Time, memory and FLOPs per operator, as torch's key_averages().table().",
           .examples = {"firelane ops trace.json.gz --sort-by self_cuda_time_total --rows 20",
                        "firelane ops trace.json.gz --group-by-shape --json"},
-          .setup = [](CLI::App& app) -> VerbBody {
+          .setup = [](Flags& flags) -> VerbBody {
             auto args = std::make_shared<OpsArgs>();
-            add_trace_argument(app, args->path);
-            app.add_option("--sort-by", args->sort_by,
-                           "largest first, by torch's names: self_cpu_time_total, cuda_time_total, count, flops, ...")
-                ->check(check_sort_key);
-            app.add_flag("--group-by-shape", args->grouping.group_by_input_shape, "one row per name and input shapes");
-            app.add_option("--group-by-stack", args->grouping.group_by_stack,
-                           "one row per name and this many innermost Python frames")
-                ->check(whole_number())
-                ->type_name("N");
-            app.add_flag("--top-level", args->table.top_level_only, "only rows that are not called by others");
-            app.add_option("--rows", args->rows, "show this many; 0 = all (default: 100 in text and Markdown)")
-                ->check(whole_number())
-                ->type_name("N");
-            app.add_flag("--host", args->host, "only what runs on the CPU");
-            app.add_flag("--device", args->device, "only what runs on the device");
-            app.add_flag("--flops", args->flops, "show FLOPs also when the recording did not ask for them");
-            app.add_option("--time-unit", args->time_unit, "one unit for all times")
-                ->check(CLI::IsMember(std::vector<std::string>{"s", "ms", "us"}));
-            add_report_options(app, args->output);
+            add_trace_argument(flags, args->path);
+            flags
+                .add("--sort-by", args->sort_by,
+                     "largest first, by torch's names: self_cpu_time_total, cuda_time_total, count, flops, ...")
+                .check(check_sort_key);
+            flags.add("--group-by-shape", args->grouping.group_by_input_shape, "one row per name and input shapes");
+            flags
+                .add("--group-by-stack", args->grouping.group_by_stack,
+                     "one row per name and this many innermost Python frames")
+                .whole_number()
+                .value_name("N");
+            flags.add("--top-level", args->table.top_level_only, "only rows that are not called by others");
+            flags.add("--rows", args->rows, "show this many; 0 = all (default: 100 in text and Markdown)")
+                .whole_number()
+                .value_name("N");
+            flags.add("--host", args->host, "only what runs on the CPU");
+            flags.add("--device", args->device, "only what runs on the device");
+            flags.add("--flops", args->flops, "show FLOPs also when the recording did not ask for them");
+            flags.add("--time-unit", args->time_unit, "one unit for all times").one_of({"s", "ms", "us"});
+            add_report_options(flags, args->output);
             return [args] { return run_ops(*args); };
           }};
 }

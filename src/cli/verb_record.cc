@@ -137,24 +137,23 @@ Verb record_verb() {
       .sentence = "Runs a PyTorch program unchanged and records some of its steps.",
       .examples = {"firelane record -- python train.py --lr 0.1",
                    "firelane record --steps 3 --shapes --memory -o run.lane -- torchrun --nproc-per-node 2 train.py"},
-      .setup = [](CLI::App& app) -> VerbBody {
+      .setup = [](Flags& flags) -> VerbBody {
         auto args = std::make_shared<RecordArgs>();
-        app.add_option("command", args->command, "the program and its arguments, after --")->required();
-        app.add_option("-o,--output", args->output, "the trace; with ranks, run.rank0.lane and so on")
-            ->capture_default_str();
-        app.add_flag("--force", args->force, "replace an existing file, once the new recording is complete");
+        flags.add("command", args->command, "the program and its arguments, after --").required();
+        flags.add("-o,--output", args->output, "the trace; with ranks, run.rank0.lane and so on").show_default();
+        flags.add("--force", args->force, "replace an existing file, once the new recording is complete");
         const auto count = [&](const std::string& name, int64_t& value, const std::string& help) {
-          app.add_option(name, value, help)->check(whole_number())->capture_default_str();
+          flags.add(name, value, help).whole_number().show_default();
         };
         count("--steps", args->steps, "how many steps to record; 0: the whole program");
         count("--wait", args->wait, "steps that pass before");
         count("--warmup", args->warmup, "steps between making ready and recording");
         count("--after", args->after, "steps that are timed, but not recorded, afterwards");
-        app.add_flag("--shapes", args->shapes, "sizes, types and values of inputs");
-        app.add_flag("--memory", args->memory, "allocations and frees");
-        app.add_flag("--stacks", args->stacks, "Python functions (costs the most)");
-        app.add_flag("--modules", args->modules, "nn.Module calls by their path in the model");
-        app.add_flag("--quiet", args->quiet, "print neither table nor verdict at the end");
+        flags.add("--shapes", args->shapes, "sizes, types and values of inputs");
+        flags.add("--memory", args->memory, "allocations and frees");
+        flags.add("--stacks", args->stacks, "Python functions (costs the most)");
+        flags.add("--modules", args->modules, "nn.Module calls by their path in the model");
+        flags.add("--quiet", args->quiet, "print neither table nor verdict at the end");
         return [args] { return run_record(*args); };
       }};
 }

@@ -52,10 +52,10 @@ Verb report_verb() {
   return {.name = "report",
           .sentence = "The verdict and everything behind it, in one document to keep or to send.",
           .examples = {"firelane report trace.json.gz -o report.html", "firelane report run.lane -o - | less"},
-          .setup = [](CLI::App& app) -> VerbBody {
+          .setup = [](Flags& flags) -> VerbBody {
             auto args = std::make_shared<ReportArgs>();
-            add_trace_argument(app, args->path);
-            add_file_options(app, args->output);
+            add_trace_argument(flags, args->path);
+            add_file_options(flags, args->output);
             return [args] { return run_report(*args); };
           }};
 }

@@ -222,19 +222,19 @@ Result<int> run_sql(const SqlArgs& args) {
 }  // namespace
 
 Verb sql_verb() {
-  return {.name = "sql",
-          .sentence = "Ask the trace in SQL; without a query, a prompt.",
-          .examples = {"firelane sql trace.json.gz \"select name, sum(duration_ns) from kernels group by name\"",
-                       "firelane sql trace.json.gz --csv < queries.sql"},
-          .setup = [](CLI::App& app) -> VerbBody {
-            auto args = std::make_shared<SqlArgs>();
-            add_trace_argument(app, args->path);
-            app.add_option("QUERY", args->query, "one or more statements; without them, from standard input");
-            app.add_option("--timeout", args->timeout_s, "seconds after which a query is given up; 0 = never")
-                ->check(CLI::Range(0.0, 1e6));
-            add_report_options(app, args->output);
-            return [args] { return run_sql(*args); };
-          }};
+  return {
+      .name = "sql",
+      .sentence = "Ask the trace in SQL; without a query, a prompt.",
+      .examples = {"firelane sql trace.json.gz \"select name, sum(duration_ns) from kernels group by name\"",
+                   "firelane sql trace.json.gz --csv < queries.sql"},
+      .setup = [](Flags& flags) -> VerbBody {
+        auto args = std::make_shared<SqlArgs>();
+        add_trace_argument(flags, args->path);
+        flags.add("QUERY", args->query, "one or more statements; without them, from standard input");
+        flags.add("--timeout", args->timeout_s, "seconds after which a query is given up; 0 = never").between(0.0, 1e6);
+        add_report_options(flags, args->output);
+        return [args] { return run_sql(*args); };
+      }};
 }
 
 }  // namespace firelane::cli

@@ -28,10 +28,10 @@ Verb steps_verb() {
   return {.name = "steps",
           .sentence = "How long each step took, and how much of it the devices worked.",
           .examples = {"firelane steps trace.json.gz", "firelane steps trace.json.gz --csv -o steps.csv"},
-          .setup = [](CLI::App& app) -> VerbBody {
+          .setup = [](Flags& flags) -> VerbBody {
             auto args = std::make_shared<StepsArgs>();
-            add_trace_argument(app, args->path);
-            add_report_options(app, args->output);
+            add_trace_argument(flags, args->path);
+            add_report_options(flags, args->output);
             return [args] { return run_steps(*args); };
           }};
 }

@@ -96,15 +96,15 @@ Verb view_verb() {
   return {.name = "view",
           .sentence = "Open traces in the browser: findings, timeline, tables, flame graphs, memory, SQL.",
           .examples = {"firelane view trace.json.gz", "firelane view rank0.lane rank1.lane --port 8000 --no-open"},
-          .setup = [](CLI::App& app) -> VerbBody {
+          .setup = [](Flags& flags) -> VerbBody {
             auto args = std::make_shared<ViewArgs>();
-            app.add_option("FILE", args->paths, "the traces: .json, .json.gz, .lane, or - for standard input")
-                ->required()
-                ->type_name("");
-            app.add_option("--port", args->port, "listen on this port of 127.0.0.1 (default: any that is free)")
-                ->check(CLI::Range(1, 65535))
-                ->type_name("N");
-            app.add_flag("--no-open", args->no_open, "print the address, open no browser");
+            flags.add("FILE", args->paths, "the traces: .json, .json.gz, .lane, or - for standard input")
+                .required()
+                .value_name("");
+            flags.add("--port", args->port, "listen on this port of 127.0.0.1 (default: any that is free)")
+                .between(int64_t{1}, int64_t{65535})
+                .value_name("N");
+            flags.add("--no-open", args->no_open, "print the address, open no browser");
             return [args] { return run_view(*args); };
           }};
 }

@@ -73,31 +73,31 @@ Result<int> run_whatif(const WhatIfArgs& args) {
 }  // namespace
 
 Verb whatif_verb() {
-  return {
-      .name = "whatif",
-      .sentence = "How long a step would take if something cost less: the trace's dependencies, replayed.",
-      .examples = {"firelane whatif trace.json.gz --without input",
-                   "firelane whatif trace.json.gz --kernel gemm=0.5 --host 0.8"},
-      .setup = [](CLI::App& app) -> VerbBody {
-        auto args = std::make_shared<WhatIfArgs>();
-        add_trace_argument(app, args->path);
-        const auto factor = [&](const char* name, double& value, const char* what) {
-          app.add_option(name, value, std::string(what) + " takes this part of its time (1 = as it is, 0 = free)")
-              ->check(CLI::Range(0.0, 100.0))
-              ->type_name("FACTOR");
-        };
-        factor("--host", args->change.keep_host, "what the host does itself");
-        factor("--kernels", args->change.keep_kernels, "computing");
-        factor("--communication", args->change.keep_communication, "communication");
-        factor("--copies", args->change.keep_copies, "copying and setting memory");
-        factor("--latency", args->change.keep_latency, "latency from launch to start");
-        app.add_option("--without", args->without, "leave this out; may be repeated")->check(CLI::IsMember(kWithout));
-        app.add_option("--kernel", args->kernels,
-                       "device work whose name contains NAME takes FACTOR of its time; may be repeated")
-            ->type_name("NAME=FACTOR");
-        add_report_options(app, args->output);
-        return [args] { return run_whatif(*args); };
-      }};
+  return {.name = "whatif",
+          .sentence = "How long a step would take if something cost less: the trace's dependencies, replayed.",
+          .examples = {"firelane whatif trace.json.gz --without input",
+                       "firelane whatif trace.json.gz --kernel gemm=0.5 --host 0.8"},
+          .setup = [](Flags& flags) -> VerbBody {
+            auto args = std::make_shared<WhatIfArgs>();
+            add_trace_argument(flags, args->path);
+            const auto factor = [&](const char* name, double& value, const char* what) {
+              flags.add(name, value, std::string(what) + " takes this part of its time (1 = as it is, 0 = free)")
+                  .between(0.0, 100.0)
+                  .value_name("FACTOR");
+            };
+            factor("--host", args->change.keep_host, "what the host does itself");
+            factor("--kernels", args->change.keep_kernels, "computing");
+            factor("--communication", args->change.keep_communication, "communication");
+            factor("--copies", args->change.keep_copies, "copying and setting memory");
+            factor("--latency", args->change.keep_latency, "latency from launch to start");
+            flags.add("--without", args->without, "leave this out; may be repeated").one_of(kWithout);
+            flags
+                .add("--kernel", args->kernels,
+                     "device work whose name contains NAME takes FACTOR of its time; may be repeated")
+                .value_name("NAME=FACTOR");
+            add_report_options(flags, args->output);
+            return [args] { return run_whatif(*args); };
+          }};
 }
 
 }  // namespace firelane::cli

@@ -5,11 +5,11 @@
 //           return {.name = "ops",
 //                   .sentence = "Time per operator, as torch's key_averages().table().",
 //                   .examples = {"firelane ops trace.json.gz", "firelane ops trace.json.gz --rows 20 --json"},
-//                   .setup = [](CLI::App& app) -> VerbBody {
+//                   .setup = [](Flags& flags) -> VerbBody {
 //                     auto args = std::make_shared<OpsArgs>();      // lives as long as the body
-//                     add_trace_argument(app, args->path);          // cli/open.h
-//                     add_report_options(app, args->output);        // cli/output.h
-//                     app.add_option("--rows", args->rows, "...");
+//                     add_trace_argument(flags, args->path);          // cli/open.h
+//                     add_report_options(flags, args->output);        // cli/output.h
+//                     flags.add("--rows", args->rows, "...");
 //                     return [args] { return run_ops(*args); };
 //                   }};
 //         }
@@ -27,16 +27,16 @@
 //   }
 //
 // It returns an exit code, or an Error that main prints as one line `firelane: ...` (exit 1).
-// Wrong values are refused while parsing (CLI::IsMember, CLI::Range, ...), which is exit 2.
+// Wrong values are refused while parsing (Flag::one_of, Flag::between, ...), which is exit 2.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <array>
 #include <functional>
 #include <string_view>
 #include <vector>
 
 #include "base/result.h"
+#include "cli/flags.h"
 
 namespace firelane::cli {
 
@@ -51,7 +51,7 @@ struct Verb {
   std::string_view name;
   std::string_view sentence;                 // for --help: one sentence
   std::array<std::string_view, 2> examples;  // real commands
-  VerbBody (*setup)(CLI::App& app);          // adds the flags; returns what runs after parsing
+  VerbBody (*setup)(Flags& flags);           // adds the flags; returns what runs after parsing
 };
 
 // In the order of --help.

@@ -20,7 +20,7 @@ from ._exports import Exports
 from ._memory_timeline import export_memory_timeline
 from ._recording import RecordFlags, Recording
 from ._schedule import Schedule, always_record
-from ._transitions import action_map
+from ._transitions import action_map, actions_between
 
 if TYPE_CHECKING:
     from firelane import Table, Trace
@@ -224,10 +224,15 @@ class _KinetoProfile:
     def add_metadata_json(self, key: str, value: str) -> None:
         """A JSON text for the trace file; only while a cycle is prepared or recorded."""
         json.loads(value)  # a broken value would break the whole file for its readers
-        if self.profiler is None or not self.profiler.add_metadata(key, value):
+        is_taken = self.profiler is not None and self.profiler.add_metadata(key, value)
+        if not is_taken and not self._is_waiting():  # Lightning adds its own after each step, whatever the schedule says
             warnings.warn(
                 f"metadata {key!r} is dropped, for no recording is on; preset_metadata_json() keeps it", stacklevel=2
             )
+
+    def _is_waiting(self) -> bool:
+        """Between cycles of a schedule: notes of the program are for no trace, as in torch."""
+        return False
 
     def preset_metadata_json(self, key: str, value: str) -> None:
         """A JSON text for every cycle from now on."""
@@ -390,6 +395,9 @@ class profile(_KinetoProfile):
             self.step_rec_fn.close()
             self.step_rec_fn = None
 
+    def _is_waiting(self) -> bool:
+        return self._is_started and self.current_action == ProfilerAction.NONE
+
     def _action_at(self, step: int) -> ProfilerAction:
         action = self.schedule(step)
         if getattr(action, "name", "") == "DEVICE_STOPPED":
@@ -406,7 +414,7 @@ class profile(_KinetoProfile):
 
     def _transit_action(self, before: ProfilerAction, now: ProfilerAction | None) -> None:
         complete = self._finished
-        for action in self.action_map.get((before, now), ()):
+        for action in actions_between(self, (before, now)):
             action()
         if before == ProfilerAction.WARMUP and self._finished is not complete and complete is not None:
             self._finished = complete  # a warm-up that was broken off is no cycle

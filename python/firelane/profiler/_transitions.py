@@ -46,15 +46,18 @@ TRANSITIONS: dict[Pair, tuple[str, ...]] = {
 }
 
 
+def actions_between(profiler: Any, pair: Pair) -> list[Callable[[], object]]:
+    """What the profiler does when the second action of the pair follows the first."""
+    return [_bound(profiler, name, pair) for name in TRANSITIONS.get(pair, ())]
+
+
 def action_map(profiler: Any) -> dict[Pair, list[Callable[[], object]]]:
     """The table with the profiler's own methods: what torch calls `action_map`."""
+    return {pair: actions_between(profiler, pair) for pair in TRANSITIONS}
 
-    def bound(name: str, pair: Pair) -> Callable[[], object]:
-        if name != _WARN:
-            return getattr(profiler, name)
-        before, now = pair
-        return functools.partial(
-            warnings.warn, f"Incorrect schedule: {before.name} followed by {now.name if now else 'stop'}"
-        )
 
-    return {pair: [bound(name, pair) for name in names] for pair, names in TRANSITIONS.items()}
+def _bound(profiler: Any, name: str, pair: Pair) -> Callable[[], object]:
+    if name != _WARN:
+        return getattr(profiler, name)
+    before, now = pair
+    return functools.partial(warnings.warn, f"Incorrect schedule: {before.name} followed by {now.name if now else 'stop'}")

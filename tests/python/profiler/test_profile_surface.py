@@ -78,6 +78,17 @@ def test_metadata_of_a_cycle(fake):
     }  # fmt: skip
 
 
+def test_metadata_between_cycles_is_for_no_trace_and_needs_no_word(fake, recwarn):
+    """Lightning adds metadata after every step, those that its schedule leaves out included."""
+    _, made = fake
+    with profile(activities=[ProfilerActivity.CPU], schedule=schedule(wait=1, warmup=1, active=1, repeat=1)) as prof:
+        for step in range(5):
+            prof.add_metadata(f"step {step}", "x")
+            prof.step()
+    assert [key for key in made[0].metadata if key.startswith("step")] == ["step 1", "step 2"]
+    assert not [w for w in recwarn if "dropped" in str(w.message)]
+
+
 def test_trace_ids_are_new_for_every_cycle(fake):
     prof = profile()
     ids = set()

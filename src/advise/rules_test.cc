@@ -252,14 +252,14 @@ TEST(Diagnose, communication_is_found_when_nothing_hides_it) {
   EXPECT_EQ(find(diagnose(build(100)), "exposed-communication"), nullptr);
 }
 
-Model optimizer_step(const char* op, int ops) {
+Model optimizer_step(const char* op, int ops, const std::string& optimizer = "AdamW") {
   TraceBuilder builder;
   int64_t correlation = 1;
   const double length = 100 + 20.0 * ops;
   for (int i = 0; i < 3; ++i) {
     const double at = length * i;
     builder.step(i, {.start_us = at, .end_us = at + length});
-    builder.annotation("Optimizer.step#AdamW.step", {.start_us = at + 50, .end_us = at + 60 + 20.0 * ops});
+    builder.annotation("Optimizer.step#" + optimizer + ".step", {.start_us = at + 50, .end_us = at + 60 + 20.0 * ops});
     for (int k = 0; k < ops; ++k) {
       const double start = at + 55 + 20.0 * k;
       builder.op(op, {.start_us = start, .end_us = start + 18});
@@ -274,6 +274,17 @@ TEST(Diagnose, an_optimizer_that_goes_tensor_by_tensor_is_found_and_a_grouped_on
   EXPECT_NE(find(diagnose(optimizer_step("aten::addcdiv_", 60)), "single-tensor-optimizer"), nullptr);
   EXPECT_EQ(find(diagnose(optimizer_step("aten::_foreach_addcdiv_", 60)), "single-tensor-optimizer"), nullptr);
   EXPECT_EQ(find(diagnose(optimizer_step("aten::addcdiv_", 4)), "single-tensor-optimizer"), nullptr);
+}
+
+TEST(Diagnose, the_optimizer_to_write_is_the_users_own_in_the_form_it_has) {
+  const auto code = [](const std::string& optimizer) {
+    const Diagnosis diagnosis = diagnose(optimizer_step("aten::addcdiv_", 60, optimizer));
+    const Finding* finding = find(diagnosis, "single-tensor-optimizer");
+    return finding == nullptr ? "" : finding->try_code;
+  };
+  EXPECT_EQ(code("SGD"), "torch.optim.SGD(model.parameters(), lr=lr, fused=True)");
+  EXPECT_EQ(code("RMSprop"), "torch.optim.RMSprop(model.parameters(), lr=lr, foreach=True)");
+  EXPECT_EQ(code("MyOwn"), "torch.optim.AdamW(model.parameters(), lr=lr, fused=True)");
 }
 
 // A step of 1000 us on the CPU that ends with `fills` zero_ ops in 200 us of zero_grad.

@@ -1,5 +1,6 @@
 // Training loops: optimizer, gradients, communication, steps that stand out, costs that come once.
 #include <algorithm>
+#include <initializer_list>
 
 #include "advise/host_evidence.h"
 #include "advise/rule.h"
@@ -23,6 +24,18 @@ void each_op_in(const Model& model, Row outer, const Fn& fn) {
   for (Row row = outer + 1; row < model.lanes.host_end[lane] && slices.start_ns[row] < slices.end_ns(outer); ++row) {
     if (slices.kind[row] == HostKind::kOp) fn(row);
   }
+}
+
+// The user's own optimizer with the quicker form it has: "Optimizer.step#Adam.step" is torch.optim.Adam.
+std::string grouped_form(std::string_view annotation) {
+  const std::string_view rest = annotation.substr(annotation.find('#') + 1);
+  std::string name(rest.substr(0, rest.find('.')));
+  const auto is_one_of = [&](std::initializer_list<std::string_view> names) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  const bool foreach = is_one_of({"Adadelta", "Adamax", "ASGD", "NAdam", "RAdam", "RMSprop", "Rprop"});
+  if (!foreach && !is_one_of({"Adagrad", "Adam", "SGD"})) name = "AdamW";
+  return "torch.optim." + name + "(model.parameters(), lr=lr, " + (foreach ? "foreach" : "fused") + "=True)";
 }
 
 std::vector<Finding> find_single_tensor_optimizer(const Case& the_case) {
@@ -62,7 +75,7 @@ std::vector<Finding> find_single_tensor_optimizer(const Case& the_case) {
       " and " + short_time(finding.cost_ns) + " in each step (" + short_percent(finding.share_of_step) + ")";
   add_longest(finding, model, steps);
   finding.try_text = "use the fused (or foreach) form of the optimizer";
-  finding.try_code = "torch.optim.AdamW(model.parameters(), lr=lr, fused=True)";
+  finding.try_code = grouped_form(model.text(model.host_slices.name[steps.front()]));
   finding.confidence = Confidence::kHigh;
   finding.part_of = "overhead";
   return {finding};

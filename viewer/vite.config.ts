@@ -64,5 +64,6 @@ export default defineConfig(({ mode }) => ({
       ? { "/api": { target: process.env.FIRELANE, changeOrigin: true, headers: { Origin: process.env.FIRELANE } } }
       : undefined,
   },
-  test: { environment: "node", include: ["src/**/*.test.ts"] },
+  // No test waits for the clock; the limit is for machines that are busy with something else.
+  test: { testTimeout: 30_000, environment: "node", include: ["src/**/*.test.ts"] },
 }));

@@ -28,7 +28,7 @@ async function forEachPane(page, visit) {
   check(count >= kPanes.length - 1, `${count} tabs`);
   for (let i = 0; i < count; ++i) {
     await tabs.nth(i).click();
-    await page.waitForTimeout(60);
+    await page.locator(".tab[aria-current=page]").and(tabs.nth(i)).waitFor();
     await page.waitForFunction(() => !document.querySelector("main .loading"));
     await visit(await tabs.nth(i).innerText());
   }
@@ -56,7 +56,9 @@ export function pageTests(suite, url, traces) {
     await firstCell().waitFor();
     const name = page.locator("th button.sort").first();
     await name.click();
-    await page.waitForFunction(() => document.querySelector("th[aria-sort=ascending], th[aria-sort=descending]"));
+    await page.waitForFunction(() =>
+      /ascending|descending/.test(document.querySelector("th:has(button.sort)").getAttribute("aria-sort")),
+    );
     const before = await firstCell().innerText();
     await name.click();
     await page.waitForFunction(

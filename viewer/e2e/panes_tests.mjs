@@ -90,6 +90,7 @@ export function panesTests(suite, url) {
   suite.test("modules open and close by keys", async ({ page }) => {
     await page.goto(`${url()}#pane=modules`);
     await page.getByRole("button", { name: "Collapse all" }).click();
+    await page.waitForSelector("tr[aria-expanded=true]", { state: "detached" });
     const all = await page.locator(kRows).count();
     await page.locator("table.table").first().focus();
     await page.keyboard.press("ArrowRight");

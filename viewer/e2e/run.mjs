@@ -2,12 +2,13 @@
 //
 //   node viewer/e2e/run.mjs [PART OF A TEST'S NAME]
 //
-// Pictures land in viewer/e2e/artefacts. Exit code 1 when a test failed; without Chromium it says so and does nothing.
+// Pictures land in viewer/e2e/artefacts. Exit code 1 when a test failed twice; without Chromium, or where Chromium
+// cannot be started (some containers), it says so and does nothing.
 
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { kRoot, startServer, Suite, whyNot } from "./harness.mjs";
+import { kRoot, launchBrowser, startServer, Suite, whyNot } from "./harness.mjs";
 import { writeHostileTrace } from "./hostile.mjs";
 import { notebookTests } from "./notebook_tests.mjs";
 import { pageTests } from "./page_tests.mjs";
@@ -15,11 +16,16 @@ import { panesTests } from "./panes_tests.mjs";
 import { startTensorBoard, tensorBoardTests, whyNoTensorBoard } from "./tensorboard_tests.mjs";
 import { timelineTests } from "./timeline_tests.mjs";
 
-const reason = whyNot();
-if (reason) {
+function skip(reason) {
   console.log(`e2e: skipped: ${reason}`);
   process.exit(0);
 }
+
+const reason = whyNot();
+if (reason) skip(reason);
+const browser = await launchBrowser().catch((error) =>
+  skip(`Chromium does not start here: ${error.message.split("\n")[0]}`),
+);
 
 const folder = mkdtempSync(join(tmpdir(), "firelane-e2e-"));
 const hostile = join(folder, "hostile.json");
@@ -48,7 +54,7 @@ try {
     tensorBoardTests(suite, () => board);
   }
   const began = performance.now();
-  failed = await suite.run(process.argv[2]);
+  failed = await suite.run(browser, process.argv[2]);
   console.log(
     `e2e: ${failed === 0 ? "all passed" : `${failed} failed`} in ${((performance.now() - began) / 1000).toFixed(0)} s`,
   );

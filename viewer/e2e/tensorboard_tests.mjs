@@ -4,7 +4,7 @@ import { spawn } from "node:child_process";
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readdirSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
-import { check, equal, kRoot } from "./harness.mjs";
+import { check, equal, kRoot, printedUrl } from "./harness.mjs";
 import { writeHostileTrace } from "./hostile.mjs";
 
 const kPython = join(kRoot, ".venv/bin/python");
@@ -17,7 +17,7 @@ export function whyNoTensorBoard() {
 }
 
 // Resolves to its URL, its log folder and a way to end it. The source tree has no installed entry point: it gets one.
-export function startTensorBoard() {
+export async function startTensorBoard() {
   const folder = mkdtempSync(join(tmpdir(), "firelane-tensorboard-"));
   const info = join(folder, "site/firelane-0.dist-info");
   mkdirSync(info, { recursive: true });
@@ -31,15 +31,8 @@ export function startTensorBoard() {
     env: { ...process.env, PYTHONPATH: [join(kRoot, "python"), join(folder, "site")].join(delimiter) },
     stdio: ["ignore", "ignore", "pipe"],
   });
-  return new Promise((resolve, reject) => {
-    let text = "";
-    child.stderr.on("data", (data) => {
-      text += data;
-      const url = /http:\/\/localhost:\S+/.exec(text)?.[0];
-      if (url) resolve({ url, log, folder, stop: () => child.kill("SIGTERM") });
-    });
-    child.on("exit", (code) => reject(new Error(`tensorboard ended with ${code}: ${text}`)));
-  });
+  const url = await printedUrl(child, child.stderr, /http:\/\/localhost:\S+(?=\s)/, "tensorboard");
+  return { url, log, folder, stop: () => child.kill("SIGTERM") };
 }
 
 function addTrace(log, run, worker, name) {

@@ -1,6 +1,6 @@
 // The timeline in a browser: moving, searching, selecting, arrows, ranges, lanes, links.
 
-import { check, equal } from "./harness.mjs";
+import { check, equal, until } from "./harness.mjs";
 
 const kRuler = 36;
 const kHeader = 210;
@@ -27,17 +27,38 @@ async function painted(page) {
   });
 }
 
+const shownText = (page) => page.locator(".timeline-shown").innerText();
+
 const shownNs = async (page) => {
-  const [, number, unit] = /([\d.]+) (\w+) shown/.exec(await page.locator(".timeline-shown").innerText());
+  const [, number, unit] = /([\d.]+) (\w+) shown/.exec(await shownText(page));
   return Number(number) * { ns: 1, us: 1e3, ms: 1e6, s: 1e9 }[unit];
 };
 
-// The link has caught up with the view: it does not change for a while.
-async function settled(page) {
-  for (let last = ""; last !== page.url(); ) {
-    last = page.url();
-    await page.waitForTimeout(400);
-  }
+const shownChanged = (page, text) =>
+  page.waitForFunction((before) => document.querySelector(".timeline-shown").textContent !== before, text);
+
+// The link has caught up with the view.
+const settled = (page) => page.waitForSelector(".timeline[data-link=current]");
+
+// The link's value of a key, once it is there and another than `before`.
+async function linked(page, key, before = null) {
+  const value = await page.waitForFunction(
+    ([name, old]) => {
+      const now = new URLSearchParams(location.hash.slice(1)).get(name);
+      return now !== old && now;
+    },
+    [key, before],
+  );
+  return value.jsonValue();
+}
+
+// Moves the mouse about a place until the tooltip names what is there: tiles may still be on their way.
+async function hoverUntil(page, [x, y], name) {
+  let moves = 0;
+  await until(async () => {
+    await page.mouse.move(x + (++moves % 2), y);
+    return page.locator(".timeline-tip", { hasText: name }).isVisible();
+  }, `${name} lies under the mouse`);
 }
 
 const ask = (page, request) =>
@@ -52,28 +73,27 @@ export function timelineTests(suite, url) {
   suite.test("wheel and keys zoom and pan, and F shows everything again", async ({ page }) => {
     await openTimeline(page, url());
     const whole = await shownNs(page);
-    const wholeText = await page.locator(".timeline-shown").innerText();
+    const wholeText = await shownText(page);
     await page.mouse.move(700, 400);
     await page.keyboard.down("Control");
     await page.mouse.wheel(0, -240);
     await page.mouse.wheel(0, -240);
     await page.keyboard.up("Control");
-    await page.waitForFunction(
-      (text) => document.querySelector(".timeline-shown").textContent !== text,
-      wholeText,
-    );
+    await shownChanged(page, wholeText);
+    await settled(page);
     const closer = await shownNs(page);
     check(closer < whole * 0.8, `ctrl and wheel zoom in: ${closer} of ${whole}`);
+    const closerText = await shownText(page);
     await page.keyboard.down("w");
-    await page.waitForTimeout(150);
+    await shownChanged(page, closerText);
     await page.keyboard.up("w");
+    await settled(page);
     const closest = await shownNs(page);
     check(closest < closer, `W zooms in: ${closest} of ${closer}`);
-    await settled(page);
-    const before = fragment(page).get("timeline.view");
     await page.keyboard.press("d");
-    await page.waitForFunction((view) => new URLSearchParams(location.hash.slice(1)).get("timeline.view") !== view, before);
-    equal(await shownNs(page), closest, "panning keeps the zoom");
+    await linked(page, "timeline.view", fragment(page).get("timeline.view"));
+    const panned = await shownNs(page);
+    check(Math.abs(panned / closest - 1) < 0.01, `panning keeps the zoom: ${panned}, not ${closest}`);
     await page.keyboard.press("f");
     await page.waitForFunction((text) => document.querySelector(".timeline-shown").textContent === text, wholeText);
   });
@@ -86,14 +106,11 @@ export function timelineTests(suite, url) {
     await page.keyboard.press("Enter");
     await page.waitForSelector(".slice-name");
     check((await panelName(page)).includes("addmm"), "the hit is selected");
-    await page.waitForFunction(() => location.hash.includes("timeline.sel="));
-    const first = fragment(page).get("timeline.sel");
+    const first = await linked(page, "timeline.sel");
     await page.keyboard.press("Enter");
-    await page.waitForFunction((ref) => !location.hash.includes(`timeline.sel=${ref}&`), first);
-    const second = fragment(page).get("timeline.sel");
-    check(first !== second, "the next hit is another slice");
+    const second = await linked(page, "timeline.sel", first);
     await page.keyboard.press("Shift+Enter");
-    await page.waitForFunction((ref) => location.hash.includes(`timeline.sel=${ref}&`), first);
+    equal(await linked(page, "timeline.sel", second), first, "the hit before the next");
   });
 
   suite.test("a click selects the slice under the mouse, and it is read out", async ({ page }) => {
@@ -107,7 +124,9 @@ export function timelineTests(suite, url) {
       "timeline.view": view,
     });
     const box = await page.locator(".lanes-canvas").boundingBox();
-    await page.mouse.click(box.x + box.width / 2, box.y + kRuler + slice.row * 18 + 9);
+    const place = [box.x + box.width / 2, box.y + kRuler + slice.row * 18 + 9];
+    await hoverUntil(page, place, "backward");
+    await page.mouse.click(...place);
     await page.waitForSelector(".slice-facts >> text=Kind");
     equal(await panelName(page), "backward", "the name in the panel");
     await page.waitForFunction(() =>
@@ -131,17 +150,18 @@ export function timelineTests(suite, url) {
       });
       const box = await page.locator(".lanes-canvas").boundingBox();
       const place = [box.x + box.width * 0.3, box.y + kRuler + slice.row * 18 + 9];
+      await hoverUntil(page, place, "backward");
       await page.mouse.click(...place);
       await page.waitForSelector("h3 >> text=Same name");
-      await page.waitForTimeout(400);
-      await page.mouse.move(place[0] + 2, place[1]);
-      await page.waitForSelector(".timeline-tip >> text=backward");
+      await settled(page);
+      await hoverUntil(page, place, "backward");
       await page.keyboard.press("Escape");
       await page.waitForSelector(".timeline-panel", { state: "detached" });
       await page.mouse.dblclick(...place);
-      await page.waitForTimeout(400);
-      const shown = await shownNs(page);
-      check(Math.abs(shown / slice.duration_ns - 1.3) < 0.05, `fitted: ${shown} for ${slice.duration_ns}`);
+      await until(
+        async () => Math.abs((await shownNs(page)) / slice.duration_ns - 1.3) < 0.05,
+        `the screen shows 1.3 times ${slice.duration_ns} ns`,
+      );
     },
   );
 
@@ -155,8 +175,7 @@ export function timelineTests(suite, url) {
       "timeline.view": `${slice.start_ns}:${slice.start_ns + slice.duration_ns}`,
     });
     const box = await page.locator(".lanes-canvas").boundingBox();
-    await page.mouse.move(box.x + box.width / 2, box.y + kRuler + slice.row * 18 + 9);
-    await page.waitForSelector(".timeline-tip >> text=backward");
+    await hoverUntil(page, [box.x + box.width / 2, box.y + kRuler + slice.row * 18 + 9], "backward");
   });
 
   suite.test("an arrow leads from a kernel to its launch and back", async ({ page }) => {

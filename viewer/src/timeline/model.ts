@@ -33,7 +33,6 @@ const kTileBudgetBytes = 48 << 20;
 const kSearchBins = 512;
 const kSettleMs = 140; // typing and dragging ask once they pause
 const kAnimationMs = 160;
-const kKeepScaleMs = 300;
 export const kRulerHeight = 36;
 
 export interface Range {
@@ -52,7 +51,7 @@ export class TimelineModel {
   height = 400;
   scrollBox: (y: number) => void = () => {};
   private sized = false;
-  private keepScaleUntil = 0;
+  private keepsScale = false; // a click opened or closed the panel: the width is about to change by that
   requestDraw: () => void = () => {};
   announce = signal("");
 
@@ -152,8 +151,10 @@ export class TimelineModel {
   // The panel that a click opens takes room from the lanes: what one looks at stays where it is. A link, or a window of
   // another size, keeps the times at both edges instead.
   resize(width: number, height: number): void {
-    if (this.sized && width !== this.width && performance.now() < this.keepScaleUntil && !this.showsAll()) {
-      this.view = resizedView(this.view, this.width, width, this.selected.value?.startNs ?? null, this.lanes.endNs);
+    if (this.sized && width !== this.width) {
+      if (this.keepsScale && !this.showsAll())
+        this.view = resizedView(this.view, this.width, width, this.selected.value?.startNs ?? null, this.lanes.endNs);
+      this.keepsScale = false;
     }
     this.sized = true;
     this.width = width;
@@ -162,8 +163,15 @@ export class TimelineModel {
     this.requestDraw();
   }
 
-  private keepScale(): void {
-    this.keepScaleUntil = performance.now() + kKeepScaleMs;
+  // Whether there is something for the panel to show.
+  get panelOpen(): boolean {
+    return Boolean(this.selected.value || this.gap.value || (this.range.value && !this.dragging.value));
+  }
+
+  private keepingScale(change: () => void): void {
+    const wasOpen = this.panelOpen;
+    change();
+    if (this.panelOpen !== wasOpen) this.keepsScale = !this.keepsScale;
   }
 
   private showsAll(): boolean {
@@ -174,7 +182,7 @@ export class TimelineModel {
 
   setView(view: View, options: { animate?: boolean } = {}): void {
     const to = clampView(view, this.lanes.endNs);
-    this.keepScaleUntil = 0; // What was asked for is to be seen whole.
+    this.keepsScale = false; // What was asked for is to be seen whole.
     if (options.animate && this.animate) {
       this.animation = { from: this.view, to, began: performance.now() };
       this.requestDraw();
@@ -250,10 +258,11 @@ export class TimelineModel {
 
   select(slice: FoundSlice | null, options: { reveal?: boolean } = {}): void {
     this.sliceAsked.cancel();
-    if (!options.reveal) this.keepScale();
-    this.selected.value = slice;
-    this.detail.value = null;
-    this.gap.value = null;
+    this.keepingScale(() => {
+      this.selected.value = slice;
+      this.detail.value = null;
+      this.gap.value = null;
+    });
     if (!slice) return;
     if (options.reveal) this.reveal(slice);
     void this.loadDetail(slice.ref, options.reveal ? "shown" : "as is");
@@ -310,8 +319,7 @@ export class TimelineModel {
 
   // Range first, then selection, then search: what Esc takes away.
   clear(): void {
-    this.keepScale();
-    if (this.range.value) this.range.value = null;
+    if (this.range.value) this.keepingScale(() => (this.range.value = null));
     else if (this.selected.value || this.gap.value) this.select(null);
     else if (this.searchText.value) this.setSearch("");
   }
@@ -459,11 +467,11 @@ export class TimelineModel {
 
   fromUrl(url: TimelineUrl): void {
     this.shown.fromUrl(url);
-    this.setView(url.view ?? { fromNs: 0, toNs: this.lanes.endNs });
     this.setRange(url.range);
     this.setSearch(url.search);
     if (url.selected === "") this.select(null);
     else if (url.selected !== this.selected.value?.ref) void this.selectRef(url.selected, false);
+    this.setView(url.view ?? { fromNs: 0, toNs: this.lanes.endNs });
     this.scrollTo(url.scroll);
   }
 }

@@ -16,7 +16,7 @@ export function Panel(props: { model: TimelineModel }): JSX.Element | null {
   const slice = model.selected.value;
   const gap = model.gap.value;
   const range = model.dragging.value ? null : model.range.value;
-  if (!slice && !gap && !range) return null;
+  if (!model.panelOpen) return null;
   return (
     <aside class="timeline-panel" aria-label="Selection" tabIndex={0}>
       {range && <RangePanel model={model} range={range} report={model.rangeReport.value} />}

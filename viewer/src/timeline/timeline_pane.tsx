@@ -1,7 +1,7 @@
 // The timeline: lanes of threads and streams over time, with its toolbar, minimap and panel. Keeps the link in step.
 
 import { effect } from "@preact/signals";
-import type { JSX } from "preact";
+import type { JSX, RefObject } from "preact";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { timelinePlace } from "../app/actions";
 import { ErrorBox, Loading, useAnswer } from "../app/answer";
@@ -38,10 +38,11 @@ function Timeline(props: PaneProps & { lanes: Lanes }): JSX.Element {
     searchField.current?.select();
   };
   useEffect(() => () => model.dispose(), [model]);
-  useLink(model);
+  const root = useRef<HTMLDivElement>(null);
+  useLink(model, root);
 
   return (
-    <div class="timeline">
+    <div class="timeline" ref={root}>
       <Toolbar model={model} searchField={searchField} />
       {model.error.value && <ErrorBox text={model.error.value} />}
       {model.coarse.value && (
@@ -64,7 +65,8 @@ function Timeline(props: PaneProps & { lanes: Lanes }): JSX.Element {
 }
 
 // Link to model when the link changes from outside (opening it, going back); model to link when things have settled.
-function useLink(model: TimelineModel): void {
+// `data-link` says whether the link is `current` or `behind` (for tests, which would have to wait and guess).
+function useLink(model: TimelineModel, root: RefObject<HTMLElement>): void {
   useEffect(() => {
     const textOf = (keys: Readonly<Record<string, string | null>>) =>
       formatFragment(
@@ -79,6 +81,7 @@ function useLink(model: TimelineModel): void {
       const keys = toUrlKeys(model.toUrl());
       written = textOf(keys);
       setUrl(keys);
+      root.current?.setAttribute("data-link", "current");
     };
     const stopReading = effect(() => {
       const now = textOf(urlState.value);
@@ -101,6 +104,7 @@ function useLink(model: TimelineModel): void {
         model.shown.options.value);
       window.clearTimeout(timer);
       timer = window.setTimeout(write, kUrlDelayMs);
+      root.current?.setAttribute("data-link", "behind");
     });
     return () => {
       stopWriting();

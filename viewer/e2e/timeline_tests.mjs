@@ -67,6 +67,16 @@ const ask = (page, request) =>
     return (await fetch(`api/${path}`, { headers: { "X-Firelane-Token": token } })).json();
   }, request);
 
+// Several fingers at once, which playwright has no call for: `touch("Move", [x, y], [x, y])`.
+async function fingers(page) {
+  const session = await page.context().newCDPSession(page);
+  return (type, ...places) =>
+    session.send("Input.dispatchTouchEvent", {
+      type: `touch${type}`,
+      touchPoints: places.map(([x, y], id) => ({ x, y, id })),
+    });
+}
+
 const panelName = (page) => page.locator(".slice-name").innerText();
 
 export function timelineTests(suite, url) {
@@ -208,6 +218,68 @@ export function timelineTests(suite, url) {
     await page.keyboard.press("Escape");
     await page.waitForSelector(".timeline-panel", { state: "detached" });
   });
+
+  suite.test("an edge of a range is dragged, and the sums follow", async ({ page }) => {
+    await openTimeline(page, url());
+    const { end_ns: whole } = await ask(page, "t/0/lanes");
+    const range = [0.3 * whole, 0.6 * whole].map(Math.round);
+    await openTimeline(page, url(), { "timeline.range": range.join(":") });
+    await page.waitForSelector(".range-table tbody tr");
+    await settled(page);
+    const box = await page.locator(".lanes-canvas").boundingBox();
+    const sums = await page.locator(".range-table").first().innerText();
+    const edgeX = box.x + 0.6 * box.width;
+    await page.mouse.move(edgeX, box.y + 200);
+    await page.waitForSelector(".lanes-canvas.on-edge");
+    await page.mouse.down();
+    await page.mouse.move(box.x + 0.5 * box.width, box.y + 205, { steps: 3 });
+    await page.mouse.move(box.x + 0.4 * box.width, box.y + 205);
+    await page.mouse.up();
+    await until(async () => {
+      const table = page.locator(".range-table").first();
+      return (await table.count()) > 0 && (await table.innerText()) !== sums;
+    }, "the sums of the shorter range are shown");
+    const [begin, end] = (await linked(page, "timeline.range", range.join(":"))).split(":").map(Number);
+    equal(begin, range[0], "the edge that was not dragged");
+    check(Math.abs((end - begin) / whole - 0.1) < 0.02, `a tenth of the trace is marked: ${begin} to ${end}`);
+  });
+
+  suite.test(
+    "two fingers zoom, one finger pans, a tap selects",
+    async ({ page }) => {
+      await openTimeline(page, url());
+      const box = await page.locator(".lanes-canvas").boundingBox();
+      const middle = { x: box.x + box.width / 2, y: box.y + box.height / 2 };
+      const touch = await fingers(page);
+      const whole = await shownNs(page);
+      await touch("Start", [middle.x - 50, middle.y], [middle.x + 50, middle.y]);
+      for (const distance of [80, 120, 160, 200])
+        await touch("Move", [middle.x - distance, middle.y], [middle.x + distance, middle.y]);
+      await touch("End");
+      await until(async () => (await shownNs(page)) < whole / 3, "the pinch zoomed in by four");
+      await settled(page);
+      const zoomed = await shownNs(page);
+      const before = fragment(page).get("timeline.view");
+      await touch("Start", [middle.x, middle.y]);
+      for (const x of [20, 60, 120]) await touch("Move", [middle.x - x, middle.y]);
+      await touch("End");
+      const [oldFrom, newFrom] = [before, await linked(page, "timeline.view", before)].map((view) => parseFloat(view));
+      check(newFrom > oldFrom, `the view moved on: ${newFrom} after ${oldFrom}`);
+      check(Math.abs((await shownNs(page)) / zoomed - 1) < 0.01, "panning keeps the zoom");
+      equal(await page.locator(".timeline-panel").count(), 0, "panels after pinch and drag");
+      const { slice } = await ask(page, "t/0/find?text=backward&exact=1&from_ns=0&direction=0");
+      await openTimeline(page, url(), {
+        "timeline.pin": `l${slice.lane}`,
+        "timeline.rows": "tall",
+        "timeline.view": `${slice.start_ns}:${slice.start_ns + slice.duration_ns}`,
+      });
+      await until(async () => {
+        await page.touchscreen.tap(box.x + box.width / 3, box.y + kRuler + slice.row * 18 + 9);
+        return page.locator(".slice-name", { hasText: "backward" }).isVisible();
+      }, "the slice that is tapped is shown");
+    },
+    { touch: true },
+  );
 
   suite.test("gaps and steps are a key away", async ({ page }) => {
     await openTimeline(page, url());

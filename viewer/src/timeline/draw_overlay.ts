@@ -28,6 +28,7 @@ export interface Ink {
 
 const kStepBand = 16;
 const kTickPixels = 90;
+const kGripHeight = 12;
 
 export function drawLabels(ctx: CanvasRenderingContext2D, labels: readonly Label[], frame: SliceFrame, ink: Ink): void {
   let small = false;
@@ -115,8 +116,10 @@ export function drawRange(ctx: CanvasRenderingContext2D, model: TimelineModel, r
   ctx.fillStyle = ink.accent;
   ctx.fillRect(x0, kRulerHeight, x1 - x0, height);
   ctx.globalAlpha = 1;
-  ctx.fillRect(Math.round(x0), 0, 1, height);
-  ctx.fillRect(Math.round(x1), 0, 1, height);
+  for (const x of [Math.round(x0), Math.round(x1)]) {
+    ctx.fillRect(x, 0, 1, height);
+    ctx.fillRect(x - 2, 2, 5, kGripHeight); // says that the edge can be dragged
+  }
   const text = formatDuration(range.toNs - range.fromNs);
   const textWidth = ctx.measureText(text).width;
   const middle = Math.min(

@@ -13,8 +13,8 @@ export const kTimelineKeys: [string, string][] = [
   ["V", "compact rows and back"],
   ["/", "search; Enter and ⇧Enter go to the next and previous hit"],
   ["Esc", "clear range, then selection, then search"],
-  ["Ctrl+wheel", "zoom; pinch works, too"],
-  ["⇧drag", "mark a range; so does a drag on the ruler"],
+  ["Ctrl+wheel", "zoom; so does a pinch of two fingers"],
+  ["⇧drag", "mark a range; so does a drag on the ruler. Its edges can be dragged"],
   ["drag", "pan; ⇧wheel pans sideways"],
   ["double-click", "fit a slice"],
 ];

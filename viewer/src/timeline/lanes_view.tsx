@@ -9,12 +9,13 @@ import { formatDuration, formatNumber, formatShare } from "../format";
 import { kindLabel } from "./colors";
 import { counterAt, formatCounter } from "./draw_overlay";
 import { type Hit, hitTest } from "./draw_slices";
-import { type PointerPlace, TimelineInput } from "./input";
+import { TimelineInput } from "./input";
 import { LaneHeaders } from "./lane_headers";
 import { type Block, blockAt } from "./layout";
 import { minimapWish } from "./minimap";
 import { kRulerHeight, type TimelineModel } from "./model";
 import { Painter } from "./painter";
+import type { PointerPlace } from "./pointers";
 import { fitView, xToTime } from "./view";
 
 export const kHeaderWidth = 210;

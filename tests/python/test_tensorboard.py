@@ -14,7 +14,7 @@ from small_trace import EVENTS
 pytest.importorskip("tensorboard")
 
 from firelane._tensorboard import Plugin, shelf  # noqa: E402
-from firelane._tensorboard.logdir import find_traces  # noqa: E402
+from firelane._tensorboard.logdir import Folder, find_traces, folders_of  # noqa: E402
 from firelane._trace import page_names  # noqa: E402
 from tensorboard.backend import application  # noqa: E402
 from tensorboard.plugins.core import core_plugin  # noqa: E402
@@ -32,8 +32,8 @@ class NoData:
         return []
 
 
-def tensorboard(logdir, path_prefix=""):
-    flags = argparse.Namespace(logdir=str(logdir), logdir_spec="", path_prefix=path_prefix, window_title="",
+def tensorboard(logdir, path_prefix="", logdir_spec="", reload_interval=5.0):
+    flags = argparse.Namespace(logdir=str(logdir), logdir_spec=logdir_spec, reload_interval=reload_interval, path_prefix=path_prefix, window_title="",
                                samples_per_plugin={}, generic_data="true")
     app = application.TensorBoardWSGIApp(flags, [core_plugin.CorePluginLoader(), Plugin], data_provider=NoData())
     return Client(app)
@@ -89,6 +89,41 @@ def test_a_folder_without_traces_has_no_tab_until_one_is_written(tmp_path, folde
 @pytest.mark.parametrize("logdir", ["", "gs://bucket/log"])
 def test_a_log_folder_that_is_not_on_this_machine_has_no_tab(logdir):
     assert not is_listed(tensorboard(logdir))
+
+
+@pytest.mark.parametrize("spec, folders", [
+    ("/a,/b", [("/a", ""), ("/b", "")]),
+    ("new:/a,old:b/c", [("/a", "new"), ("b/c", "old")]),
+    ("/with:colon,x:/with:colon", [("/with:colon", ""), ("/with:colon", "x")]),
+    ("gs://bucket/a,far:gs://bucket/b,,near:~/log", [("~/log", "near")]),
+    ("", []),
+    (None, [])])
+def test_a_logdir_spec_is_read_as_tensorboard_reads_it(spec, folders):
+    assert folders_of("", spec) == [Folder(*each) for each in folders]
+
+
+def test_folders_of_a_logdir_spec_are_told_apart_by_their_group(tmp_path):
+    for folder in ("a", "b"):
+        write(tmp_path / folder / "run" / f"w.{T0}.pt.trace.json")
+    client = tensorboard("", logdir_spec=f"before:{tmp_path}/a,after:{tmp_path}/b")
+    assert is_listed(client)
+    assert {entry["name"] for entry in traces(client)} == {"before/run/w", "after/run/w"}
+    for entry in traces(client):
+        assert client.get(f"{BASE}api/t/{entry['id']}/lanes").status_code == 200
+
+
+def test_two_folders_without_a_group_have_both_their_traces(tmp_path):
+    for folder in ("a", "b"):
+        write(tmp_path / folder / "run" / f"w.{T0}.pt.trace.json")
+    listed = traces(tensorboard("", logdir_spec=f"{tmp_path}/a,{tmp_path}/b"))
+    assert {entry["name"].split(" in ")[1] for entry in listed} == {f"{tmp_path}/a", f"{tmp_path}/b"}
+    assert len({entry["id"] for entry in listed}) == 2
+
+
+@pytest.mark.parametrize("interval, seconds", [(5.0, 5.0), (60.0, 60.0), (0.1, 2.0), (0.0, None)])
+def test_the_page_is_told_to_look_for_new_traces_as_often_as_tensorboard_does(logdir, interval, seconds):
+    client = tensorboard(logdir, reload_interval=interval)
+    assert client.get(BASE + "api/traces").get_json()["reload_s"] == seconds
 
 
 def test_runs_and_workers_are_named_the_latest_run_first_and_workers_by_number(logdir):
@@ -183,7 +218,7 @@ def test_links_out_of_the_folder_are_not_followed(logdir, tmp_path):
     beside = tmp_path / "log2"  # its path begins as the folder's does
     write(beside / "x.lane")
     (logdir / "beside.lane").symlink_to(beside / "x.lane")
-    assert len(find_traces(str(logdir))) == 3
+    assert len(find_traces([Folder(str(logdir))])) == 3
 
 
 def test_a_link_put_in_the_place_of_a_listed_trace_is_not_followed(logdir, tmp_path):
@@ -259,6 +294,8 @@ def test_the_page_passes_tensorboards_security_check_and_works_below_a_prefix(lo
                 assert f'"./{name}"'.encode() in page.data  # relative: no prefix is lost
                 asset = client.get(prefix + BASE + name, headers={"Accept-Encoding": "gzip"})
                 assert asset.status_code == 200 and asset.headers["Content-Encoding"] == "gzip"
+                again = {"Accept-Encoding": "gzip", "If-None-Match": asset.headers["ETag"]}
+                assert client.get(prefix + BASE + name, headers=again).status_code == 304
         assert len(client.get(prefix + BASE + "api/traces").get_json()["traces"]) == 3
     finally:
         logging.getLogger("tensorboard").removeHandler(caplog.handler)

@@ -1,10 +1,10 @@
 // The page inside of the real TensorBoard: below a path prefix, with runs, workers, and a trace that comes later.
 
 import { spawn } from "node:child_process";
-import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readdirSync, writeFileSync } from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
-import { check, equal, kRoot, printedUrl } from "./harness.mjs";
+import { check, equal, kRoot, printedUrl, until } from "./harness.mjs";
 import { writeHostileTrace } from "./hostile.mjs";
 
 const kPython = join(kRoot, ".venv/bin/python");
@@ -27,7 +27,8 @@ export async function startTensorBoard() {
   addTrace(log, "run1", "host_2", "gpt_full.json.gz");
   mkdirSync(join(log, "hostile"));
   writeHostileTrace(join(log, "hostile", `<img src=x onerror=alert(1)>.${kTime}.pt.trace.json`));
-  const child = spawn(kPython, ["-m", "tensorboard.main", "--logdir", log, "--port", "0", "--path_prefix", "/some/prefix"], {
+  const flags = ["--logdir", log, "--port", "0", "--path_prefix", "/some/prefix", "--reload_interval", "2"];
+  const child = spawn(kPython, ["-m", "tensorboard.main", ...flags], {
     env: { ...process.env, PYTHONPATH: [join(kRoot, "python"), join(folder, "site")].join(delimiter) },
     stdio: ["ignore", "ignore", "pipe"],
   });
@@ -37,7 +38,9 @@ export async function startTensorBoard() {
 
 function addTrace(log, run, worker, name) {
   mkdirSync(join(log, run), { recursive: true });
-  copyFileSync(join(kRoot, "tests/data", name), join(log, run, `${worker}.${kTime}.pt.trace.json.gz`));
+  const path = join(log, run, `${worker}.${kTime}.pt.trace.json.gz`);
+  copyFileSync(join(kRoot, "tests/data", name), `${path}.part`);
+  renameSync(`${path}.part`, path);
 }
 
 // Of its own files TensorBoard misses some fonts below a prefix; of ours none may be missing.
@@ -67,17 +70,22 @@ export function tensorBoardTests(suite, board) {
     equal(missing.join("\n"), "", "answers that are missing");
   }, kFonts);
 
+  let tries = 0;
   suite.test("TensorBoard's tab shows a trace that was written later, and hostile names as text", async ({ page }) => {
     const { frame, missing } = await openTab(page, board().url);
     const chooser = frame.getByRole("combobox", { name: "Trace" });
     await chooser.selectOption({ label: "hostile/<img src=x onerror=alert(1)>" });
     await frame.locator("main .card").first().waitFor();
     equal(await frame.locator("img").count(), 0, "pictures in the page");
-    addTrace(board().log, "run2", "late", "mm64.json.gz");
-    await frame.locator("body").evaluate(() => window.dispatchEvent(new Event("focus")));
-    await chooser.selectOption({ label: "run2/late" });
+    const late = `late${++tries}`; // another one at a second try
+    addTrace(board().log, "run2", late, "mm64.json.gz");
+    await frame.getByRole("button", { name: `New: run2/${late}` }).click();
+    await until(
+      async () => (await chooser.locator("option:checked").innerText()) === `run2/${late}`,
+      "the new trace is shown",
+    );
     await frame.locator("main .card").first().waitFor();
-    equal(await chooser.locator("option:checked").innerText(), "run2/late", "what is shown");
+    await frame.locator(".new-trace").waitFor({ state: "detached" });
     equal(missing.join("\n"), "", "answers that are missing");
   }, kFonts);
 }

@@ -1,4 +1,4 @@
-"""TensorBoard's Firelane tab: the viewer over the traces below --logdir. docs/tensorboard.md.
+"""TensorBoard's Firelane tab: the viewer over the traces below --logdir or --logdir_spec. docs/tensorboard.md.
 
     tensorboard --logdir ./log
 
@@ -20,11 +20,13 @@ from werkzeug.wrappers import Request, Response
 
 from firelane import _trace
 
-from .logdir import Logdir
+from .logdir import Logdir, folders_of
 from .shelf import Shelf
 
 _SECONDS_FOR_LISTING = 2.0  # TensorBoard's first screen waits for it
 _SECONDS_FOR_PAGE = 20.0
+_USUAL_RELOAD_SECONDS = 5.0  # TensorBoard's default
+_LEAST_RELOAD_SECONDS = 2.0
 _MAX_BODY_BYTES = 64 << 10
 _COMPRESS_FROM_BYTES = 4 << 10
 
@@ -46,7 +48,8 @@ class Plugin(TBPlugin):
 
     def __init__(self, context: TBContext) -> None:
         super().__init__(context)
-        self._logdir = Logdir(context.logdir)
+        self._logdir = Logdir(folders_of(context.logdir, getattr(context.flags, "logdir_spec", None)))
+        self._reload_s = _reload_seconds(getattr(context.flags, "reload_interval", None))
         self._shelf = Shelf()
 
     def is_active(self) -> bool:
@@ -84,7 +87,8 @@ class Plugin(TBPlugin):
         wanted = request.args.get("trace")
         if found and wanted is not None:
             self._shelf.open(self._logdir.trace(_number(wanted)) or found[0], fresh=True)
-        listed = {"version": _trace.version, "traces": [self._shelf.entry(file) for file in found]}
+        entries = [self._shelf.entry(file) for file in found]
+        listed = {"version": _trace.version, "reload_s": self._reload_s, "traces": entries}
         return _respond(request, 200, "application/json", json.dumps(listed).encode())
 
     def _about_trace(self, request: Request, what: str) -> Response:
@@ -121,8 +125,17 @@ def _asset(request: Request) -> Response:
     if found is None:
         return _refusal(request, 404, "no such file")
     response = _respond(request, 200, *found)
-    response.headers["Cache-Control"] = "private, max-age=86400"  # the name changes with the content
-    return response
+    # The name stays when firelane is installed anew: the browser asks whether its copy is still the one.
+    response.headers["Cache-Control"] = "private, no-cache"
+    response.add_etag()
+    return response.make_conditional(request)
+
+
+def _reload_seconds(interval: float | None) -> float | None:
+    """When the page looks for new traces again: as often as TensorBoard looks for new data, which with 0 is never."""
+    if interval is None:
+        interval = _USUAL_RELOAD_SECONDS
+    return max(interval, _LEAST_RELOAD_SECONDS) if interval > 0 else None
 
 
 def _number(text: str) -> int:
@@ -140,5 +153,5 @@ def _respond(request: Request, status: int, content_type: str, body: bytes) -> R
     # TensorBoard is often far away.
     if len(body) >= _COMPRESS_FROM_BYTES and request.accept_encodings["gzip"] > 0:
         headers |= {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
-        body = gzip.compress(body, 3)
+        body = gzip.compress(body, 3, mtime=0)  # the same bytes each time: they make the ETag
     return Response(body, status, headers, content_type=content_type)

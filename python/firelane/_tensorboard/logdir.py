@@ -1,6 +1,6 @@
-"""The traces below a log folder, named as people know them: run/worker.
+"""The traces below one or several log folders, named as people know them: run/worker, group/run/worker.
 
-Only plain files that really lie in the folder count: links that lead out of it are left out, so that whoever may open
+Only plain files that really lie in a folder count: links that lead out of it are left out, so that whoever may open
 TensorBoard's page sees nothing else of the machine.
 """
 
@@ -23,8 +23,14 @@ _MS_DIGITS = 13
 
 
 @dataclass(frozen=True)
+class Folder:
+    path: str
+    group: str = ""  # stands before the runs of this folder
+
+
+@dataclass(frozen=True)
 class TraceFile:
-    id: int  # the same for the same place below the folder, also after a restart: links keep their meaning
+    id: int  # the same for the same place below its folder, also after a restart: links keep their meaning
     path: str  # without links
     name: str
     stamp: tuple[int, int, int]  # changes when the file does
@@ -32,8 +38,9 @@ class TraceFile:
 
 @dataclass(frozen=True)
 class _Found:
+    root: str
     path: str
-    place: str  # below the folder
+    place: str  # below the folder, after the folder's group
     run: str
     worker: str
     written: str  # the time in the name, "" when it has none
@@ -44,30 +51,46 @@ class _Found:
         return f"{self.run}/{self.worker}" if self.run else self.worker
 
 
-def find_traces(folder: str) -> list[TraceFile]:
+def folders_of(logdir: str | None, logdir_spec: str | None) -> list[Folder]:
+    """As TensorBoard reads its two flags: `--logdir DIR`, `--logdir_spec GROUP:DIR,DIR`. Only folders of this machine."""
+    if logdir:
+        return [Folder(logdir)] if "://" not in logdir else []
+    folders = []
+    for part in (logdir_spec or "").split(","):
+        if not part or "://" in part:
+            continue
+        group, colon, path = part.partition(":")
+        has_group = colon != "" and not part.startswith("/")
+        folders.append(Folder(path, group) if has_group else Folder(part))
+    return folders
+
+
+def find_traces(folders: list[Folder]) -> list[TraceFile]:
     """The run that was written to last comes first, in it workers by name, of each the newest trace first."""
-    found = list(_walk(os.path.realpath(folder)))
+    found = [each for folder in folders for each in _walk(os.path.realpath(os.path.expanduser(folder.path)), folder.group)]
     newest: dict[str, int] = {}
     for each in found:
         newest[each.run] = max(newest.get(each.run, 0), each.status.st_mtime_ns)
     found.sort(key=lambda each: (-newest[each.run], each.run, _natural(each.worker), -each.status.st_mtime_ns, each.place))
     labels = Counter(each.label for each in found)
     names = [each.label if labels[each.label] == 1 else f"{each.label} {_when(each)}" for each in found]
-    ids = _ids([each.place for each in found])
+    counts = Counter(names)  # more than one where two folders without a group hold the same
+    names = [name if counts[name] == 1 else f"{name} in {each.root}" for name, each in zip(names, found)]
+    ids = _ids([(each.place, each.path) for each in found])
     return [
-        TraceFile(ids[each.place], each.path, _shown(name), (each.status.st_ino, each.status.st_size, each.status.st_mtime_ns))
+        TraceFile(ids[each.place, each.path], each.path, _shown(name), (each.status.st_ino, each.status.st_size, each.status.st_mtime_ns))
         for each, name in zip(found, names)
     ]
 
 
-def _walk(root: str) -> Iterator[_Found]:
+def _walk(root: str, group: str) -> Iterator[_Found]:
     for folder, folders, names in os.walk(root):
         folders[:] = [name for name in folders if not name.startswith(".")]
         for name in names:
             match = _TRACE.fullmatch(name)
             if match is None:
                 continue
-            place = os.path.relpath(os.path.join(folder, name), root)
+            place = os.path.join(group, os.path.relpath(os.path.join(folder, name), root))
             path = os.path.realpath(os.path.join(folder, name))
             try:
                 status = os.stat(path)
@@ -78,18 +101,19 @@ def _walk(root: str) -> Iterator[_Found]:
             if not is_inside or not stat.S_ISREG(status.st_mode) or status.st_size == 0:
                 continue
             run = os.path.dirname(place)
-            yield _Found(path, place, run, match["worker"], match["time"] or "", status)
+            yield _Found(root, path, place, run, match["worker"], match["time"] or "", status)
 
 
-def _ids(places: list[str]) -> dict[str, int]:
-    ids: dict[str, int] = {}
+def _ids(files: list[tuple[str, str]]) -> dict[tuple[str, str], int]:
+    """By place; of two with the same (in folders without a group) the path decides."""
+    ids: dict[tuple[str, str], int] = {}
     taken: set[int] = set()
-    for place in sorted(places):
+    for place, path in sorted(files):
         number = zlib.crc32(os.fsencode(place))
         while number in taken:
             number += 1
         taken.add(number)
-        ids[place] = number
+        ids[place, path] = number
     return ids
 
 
@@ -112,10 +136,10 @@ def _shown(name: str) -> str:
 
 
 class Logdir:
-    """Looks for traces on a thread of its own: the folder may be large, or far away."""
+    """Looks for traces on a thread of its own: a folder may be large, or far away."""
 
-    def __init__(self, folder: str | None) -> None:
-        self._folder = folder if folder and "://" not in folder else None
+    def __init__(self, folders: list[Folder]) -> None:
+        self._folders = folders
         self._lock = threading.Lock()
         self._done = threading.Event()
         self._done.set()
@@ -123,7 +147,7 @@ class Logdir:
 
     def look(self, patience_s: float) -> list[TraceFile]:
         """What is there now; what was there last when that takes longer than `patience_s`."""
-        if self._folder is None:
+        if not self._folders:
             return []
         with self._lock:
             if self._done.is_set():
@@ -137,6 +161,6 @@ class Logdir:
 
     def _find(self) -> None:
         try:
-            self._traces = find_traces(self._folder)
+            self._traces = find_traces(self._folders)
         finally:
             self._done.set()

@@ -21,7 +21,7 @@ const panes: Pane[] = [...otherPanes.slice(0, 1), timeline, ...otherPanes.slice(
 
 export function Shell(props: { source: Source }): JSX.Element {
   const state = urlState.value;
-  const { list, shown: entry, firstId, error } = useTraces(props.source, state.trace);
+  const { list, shown: entry, firstId, added, error } = useTraces(props.source, state.trace);
   const [help, setHelp] = useState(false);
   useHelpKey(() => setHelp((open) => !open));
 
@@ -36,6 +36,17 @@ export function Shell(props: { source: Source }): JSX.Element {
       <header class="header">
         <span class="brand">Firelane</span>
         <TraceChooser traces={list ?? []} current={entry} firstId={firstId} />
+        <span role="status">
+          {added && (
+            <button
+              class="button new-trace"
+              title={`Show ${added.name}, which was written since this page was opened`}
+              onClick={() => setUrl(otherTrace(String(added.id), firstId), { history: true })}
+            >
+              New: {added.name}
+            </button>
+          )}
+        </span>
         <nav class="tabs" aria-label="Panes">
           {panes.map((p) => (
             <button

@@ -5,7 +5,7 @@ import { listTraces } from "../data/client";
 import { StoredSource } from "../data/source";
 import type { Params, Source } from "../data/source";
 import type { TraceEntry } from "../data/types";
-import { shownTrace } from "./traces";
+import { addedTrace, shownTrace } from "./traces";
 
 const entry = (id: number): TraceEntry => ({ id, name: `run/${id}`, state: "ready", bytesDone: 0, bytesTotal: 0, error: null });
 
@@ -19,6 +19,13 @@ test("a link's trace is shown, and the first where it is gone or not said", () =
 
 test("a newer trace at the top of the list does not change what is shown", () => {
   expect(shownTrace([entry(9), entry(7), entry(3)], undefined, "7")?.id).toBe(7);
+});
+
+test("a trace that came later is told, the latest first, until it has been shown", () => {
+  const list = [entry(9), entry(8), entry(7)];
+  expect(addedTrace(list, new Set([7]))?.id).toBe(9);
+  expect(addedTrace(list, new Set([7, 9]))?.id).toBe(8);
+  expect(addedTrace(list, new Set([7, 8, 9]))).toBe(undefined);
 });
 
 test("the server hears which trace is shown; a report is asked as it was stored", async () => {

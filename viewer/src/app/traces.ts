@@ -1,7 +1,8 @@
 // Which traces there are, and which of them is shown.
 //
 // A server with many traces (TensorBoard) loads the one that is shown when it hears of it, and may find new ones at any
-// time: the list is asked for again when the window gets the focus. What is shown does not change by that.
+// time: the list is asked for again when the window gets the focus and, while the page is on the screen, as often as the
+// server says. What is shown does not change by that.
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { listTraces } from "../data/client";
@@ -14,6 +15,7 @@ export interface Traces {
   list: TraceEntry[] | null; // null until the first answer
   shown: TraceEntry | undefined;
   firstId: string | undefined; // what a link without a trace shows
+  added: TraceEntry | undefined; // the newest of those that came since the page was opened, until it was shown
   error: string | null;
 }
 
@@ -23,30 +25,42 @@ export function shownTrace(list: TraceEntry[], chosen: string | undefined, first
   return find(chosen) ?? find(firstId) ?? list[0];
 }
 
+// The first of the list (the server has the latest first) that is not among the `seen`.
+export function addedTrace(list: TraceEntry[], seen: ReadonlySet<number>): TraceEntry | undefined {
+  return list.find((trace) => !seen.has(trace.id));
+}
+
 export function useTraces(source: Source, chosen: string | undefined): Traces {
   const [list, setList] = useState<TraceEntry[] | null>(null);
   const [error, setError] = useState<string | null>(null);
   const first = useRef<string>();
+  const seen = useRef<Set<number>>();
   useEffect(() => {
     let timer = 0;
     const control = new AbortController();
     const ask = async (wanted?: string, isQuiet = false) => {
       window.clearTimeout(timer);
       try {
-        const { traces } = await listTraces(source, wanted, control.signal);
+        const { traces, reloadS } = await listTraces(source, wanted, control.signal);
         if (control.signal.aborted) return;
         if (traces.length > 0) first.current ??= String(traces[0].id);
+        seen.current ??= new Set(traces.map((trace) => trace.id));
         setList(traces);
         setError(null);
         const shown = shownTrace(traces, chosen, first.current);
         const again = shown?.state === "unloaded" ? String(shown.id) : undefined;
         const isLoading = again !== undefined || traces.some((trace) => trace.state === "loading");
         if (isLoading) timer = window.setTimeout(ask, kPollMs, again);
+        else if (reloadS) timer = window.setTimeout(askIfSeen, reloadS * 1000, reloadS);
       } catch (reason) {
         if (!control.signal.aborted && !isQuiet) setError(reason instanceof Error ? reason.message : String(reason));
       }
     };
     const onFocus = () => void ask(undefined, true);
+    const askIfSeen = (reloadS: number) => {
+      if (document.visibilityState === "visible") void ask(undefined, true);
+      else timer = window.setTimeout(askIfSeen, reloadS * 1000, reloadS);
+    };
     if (!source.stored) window.addEventListener("focus", onFocus);
     void ask(chosen ?? first.current ?? "first");
     return () => {
@@ -55,5 +69,8 @@ export function useTraces(source: Source, chosen: string | undefined): Traces {
       window.removeEventListener("focus", onFocus);
     };
   }, [source, chosen]);
-  return { list, shown: list ? shownTrace(list, chosen, first.current) : undefined, firstId: first.current, error };
+  const shown = list ? shownTrace(list, chosen, first.current) : undefined;
+  if (shown) seen.current?.add(shown.id);
+  const added = list && seen.current ? addedTrace(list, seen.current) : undefined;
+  return { list, shown, firstId: first.current, added, error };
 }

@@ -11,6 +11,7 @@ export interface TraceEntry {
 
 export interface TraceList {
   version: string;
+  reloadS?: number | null; // there may be new traces after so many seconds
   traces: TraceEntry[];
 }
 

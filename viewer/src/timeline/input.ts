@@ -122,23 +122,23 @@ export class TimelineInput {
       case "mark":
         return model.markSelection();
       case "previous":
-        return model.sameName(-1);
+        return model.jumps.sameName(-1);
       case "next":
-        return model.sameName(1);
+        return model.jumps.sameName(1);
       case "parent":
-        return model.parent();
+        return model.jumps.parent();
       case "child":
-        return model.firstChild();
+        return model.jumps.firstChild();
       case "longest":
-        return model.longest();
+        return model.jumps.longest();
       case "next-gap":
-        return void model.nextGap(1);
+        return void model.jumps.nextGap(1);
       case "previous-gap":
-        return void model.nextGap(-1);
+        return void model.jumps.nextGap(-1);
       case "next-step":
-        return model.nextStep(1);
+        return model.jumps.nextStep(1);
       case "previous-step":
-        return model.nextStep(-1);
+        return model.jumps.nextStep(-1);
       case "compact":
         return model.shown.toggleCompact();
       case "search":

@@ -1,5 +1,7 @@
 // One question at a time: asking again drops the one before, and an answer that comes too late is not heard.
 
+export const kSettleMs = 140; // typing and dragging ask once they pause
+
 export class Latest {
   private control = new AbortController();
 

@@ -66,7 +66,7 @@ export function Minimap(props: { model: TimelineModel }): JSX.Element {
       if (scheduled === 0) scheduled = requestAnimationFrame(draw);
     };
     const stop = effect(() => {
-      (model.viewChanged.value, model.search.value, model.tilesChanged.value, theme.value);
+      (model.viewChanged.value, model.jumps.hits.value, model.tilesChanged.value, theme.value);
       schedule();
     });
     const resize = new ResizeObserver(schedule);
@@ -156,7 +156,7 @@ function paint(model: TimelineModel, width: number, height: number, dpr: number)
 }
 
 function drawHits(ctx: CanvasRenderingContext2D, model: TimelineModel, width: number): void {
-  const density = model.search.value?.density ?? [];
+  const density = model.jumps.hits.value?.density ?? [];
   const most = density.reduce((a, b) => Math.max(a, b), 0);
   if (most === 0) return;
   ctx.fillStyle = cssColor("--bad");

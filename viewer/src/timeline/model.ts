@@ -1,4 +1,5 @@
 // The timeline's state, and what can be done to it. Components and the canvas read it; keys, mouse, panel and links change it.
+// Searching and jumping are in `jumps.ts`, which lanes are shown in `shown_lanes.ts`.
 //
 // What changes with every frame (view, hover) is plain and followed by `requestDraw`; what components show is a signal.
 
@@ -9,10 +10,11 @@ import { StoredSource } from "../data/source";
 import { TileLoader, type TileWish } from "../data/tile_loader";
 import { TileStore } from "../data/tile_store";
 import { parseTiles } from "../data/tiles";
-import type { FoundSlice, Gap, Lane, Lanes, Report, SearchAnswer, SliceDetail } from "../data/types";
+import type { FoundSlice, Gap, Lane, Lanes, Report, SliceDetail } from "../data/types";
 import { formatDuration } from "../format";
 import { CounterLoader } from "./counter_loader";
-import { Latest } from "./latest";
+import { Jumps } from "./jumps";
+import { kSettleMs, Latest } from "./latest";
 import { placeOf } from "./layout";
 import { ShownLanes } from "./shown_lanes";
 import { kWholeTrace, type TimelineUrl } from "./timeline_url";
@@ -30,8 +32,6 @@ import {
 } from "./view";
 
 const kTileBudgetBytes = 48 << 20;
-const kSearchBins = 512;
-const kSettleMs = 140; // typing and dragging ask once they pause
 const kAnimationMs = 160;
 export const kRulerHeight = 36;
 
@@ -65,18 +65,15 @@ export class TimelineModel {
   readonly dragging = signal(false); // a range is being drawn: the panel waits
   readonly rangeReport = signal<Report | null>(null);
   readonly gap = signal<Gap | null>(null);
-  readonly searchText = signal("");
-  readonly search = signal<SearchAnswer | null>(null);
   readonly shown: ShownLanes;
+  readonly jumps = new Jumps(this);
   readonly error = signal<string | null>(null);
   readonly coarse = signal(false); // a report without finer tiles for what is on the screen
 
   private readonly loader: TileLoader | null;
   private readonly disposers: (() => void)[] = [];
   private animation: { from: View; to: View; began: number } | null = null;
-  private readonly searchAsked = new Latest((error) => this.fail(error));
   private readonly rangeAsked = new Latest((error) => this.fail(error));
-  private readonly jumpAsked = new Latest((error) => this.fail(error));
   // The panel says that a report has no more about a slice.
   private readonly sliceAsked = new Latest((error) => {
     if (!this.stored) this.fail(error);
@@ -112,8 +109,8 @@ export class TimelineModel {
           this.selected.value,
           this.detail.value,
           this.range.value,
-          this.search.value,
-          this.searchText.value,
+          this.jumps.hits.value,
+          this.jumps.text.value,
           this.gap.value);
         this.requestDraw();
       }),
@@ -123,7 +120,8 @@ export class TimelineModel {
   dispose(): void {
     this.loader?.stop();
     this.counters.stop();
-    for (const asked of [this.searchAsked, this.sliceAsked, this.rangeAsked, this.jumpAsked]) asked.cancel();
+    this.jumps.stop();
+    for (const asked of [this.sliceAsked, this.rangeAsked]) asked.cancel();
     for (const dispose of this.disposers) dispose();
   }
 
@@ -321,111 +319,7 @@ export class TimelineModel {
   clear(): void {
     if (this.range.value) this.keepingScale(() => (this.range.value = null));
     else if (this.selected.value || this.gap.value) this.select(null);
-    else if (this.searchText.value) this.setSearch("");
-  }
-
-  // ---- Searching and jumping
-
-  setSearch(text: string): void {
-    if (text === this.searchText.value) return;
-    this.searchText.value = text;
-    this.searchAsked.cancel();
-    if (text === "" || this.stored) {
-      this.search.value = null;
-      return;
-    }
-    void this.searchAsked.ask(
-      (signal) => this.trace.search(text, { bins: kSearchBins }, signal),
-      (answer) => {
-        this.search.value = answer;
-        this.announce.value = `${answer.slices} hits`;
-      },
-      kSettleMs,
-    );
-  }
-
-  // Next (1), previous (-1) or longest (0) hit of a text; from the selection, else from the edge of the screen.
-  async find(text: string, direction: 1 | -1 | 0, options: { exact?: boolean; lane?: number } = {}): Promise<void> {
-    if (text === "" || this.stored) return;
-    const slice = this.selected.value;
-    const { fromNs, toNs } = this.target;
-    const inView = slice && slice.startNs + slice.durationNs >= fromNs && slice.startNs <= toNs;
-    const start = inView ? slice.startNs : direction < 0 ? toNs : fromNs;
-    // Round the end, as every search does.
-    const otherEnd = direction > 0 ? -1 : this.lanes.endNs + 1;
-    const ask = (from: number, signal: AbortSignal) =>
-      this.trace.find(text, { ...options, fromNs: from, direction }, signal);
-    await this.jumpAsked.ask(
-      async (signal) => (await ask(start, signal)) ?? (direction === 0 ? null : await ask(otherEnd, signal)),
-      (found) => {
-        if (found) this.select(found, { reveal: true });
-        else this.announce.value = `Nothing is called ${text}`;
-      },
-    );
-  }
-
-  sameName(direction: 1 | -1): void {
-    const detail = this.detail.value;
-    const to = direction > 0 ? detail?.sameName.next : detail?.sameName.previous;
-    if (to) this.select(to, { reveal: true });
-    else if (!detail && this.searchText.value) void this.find(this.searchText.value, direction);
-  }
-
-  longest(): void {
-    const name = this.detail.value?.name;
-    if (name) void this.find(name, 0, { exact: true });
-  }
-
-  parent(): void {
-    const to = this.detail.value?.parent;
-    if (to) this.select(to, { reveal: true });
-  }
-
-  firstChild(): void {
-    const to = this.detail.value?.children[0];
-    if (to) this.select(to, { reveal: true });
-  }
-
-  async nextGap(direction: 1 | -1): Promise<void> {
-    if (this.stored) return;
-    const { fromNs, toNs } = this.target;
-    const start = this.gap.value?.startNs ?? (direction > 0 ? fromNs : toNs);
-    await this.jumpAsked.ask(
-      (signal) => this.trace.gap(start, direction, undefined, signal),
-      (gap) => {
-        if (!gap) {
-          this.announce.value = "No further gap on a device";
-          return;
-        }
-        this.select(null);
-        this.gap.value = gap;
-        this.reveal(gap);
-        this.announce.value = `Gap of ${formatDuration(gap.durationNs)}: ${gap.cause}`;
-      },
-    );
-  }
-
-  showStep(number: number): void {
-    const step = this.lanes.steps.find((mark) => mark.number === number);
-    if (step) this.setView(fitView(step.startNs, step.durationNs, this.lanes.endNs, 0.02), { animate: true });
-  }
-
-  // The step in the middle of the screen.
-  currentStep(): number | null {
-    const middle = (this.target.fromNs + this.target.toNs) / 2;
-    return (
-      this.lanes.steps.find((step) => middle >= step.startNs && middle < step.startNs + step.durationNs)?.number ?? null
-    );
-  }
-
-  nextStep(direction: 1 | -1): void {
-    const { steps } = this.lanes;
-    const middle = (this.target.fromNs + this.target.toNs) / 2;
-    const after = steps.filter((step) =>
-      direction > 0 ? step.startNs > middle : step.startNs + step.durationNs <= middle,
-    );
-    const to = direction > 0 ? after[0] : after[after.length - 1];
-    if (to) this.showStep(to.number);
+    else if (this.jumps.text.value) this.jumps.setText("");
   }
 
   async open(place: TimelinePlace): Promise<void> {
@@ -438,14 +332,14 @@ export class TimelineModel {
       if (place.lane !== undefined) this.scrollToRow(place.lane, 0);
       return;
     }
-    if (place.step !== undefined && place.name === undefined) return this.showStep(place.step);
+    if (place.step !== undefined && place.name === undefined) return this.jumps.showStep(place.step);
     if (place.name !== undefined) {
-      this.setSearch(place.name);
-      return this.find(place.name, 0, { exact: true, lane: place.lane });
+      this.jumps.setText(place.name);
+      return this.jumps.find(place.name, 0, { exact: true, lane: place.lane });
     }
   }
 
-  private fail(error: unknown): void {
+  fail(error: unknown): void {
     this.error.value = error instanceof Error ? error.message : String(error);
   }
 
@@ -460,7 +354,7 @@ export class TimelineModel {
       scroll: this.scrollY.value,
       selected: this.selected.value?.ref ?? "",
       range: this.range.value,
-      search: this.searchText.value,
+      search: this.jumps.text.value,
       ...this.shown.toUrl(),
     };
   }
@@ -468,7 +362,7 @@ export class TimelineModel {
   fromUrl(url: TimelineUrl): void {
     this.shown.fromUrl(url);
     this.setRange(url.range);
-    this.setSearch(url.search);
+    this.jumps.setText(url.search);
     if (url.selected === "") this.select(null);
     else if (url.selected !== this.selected.value?.ref) void this.selectRef(url.selected, false);
     this.setView(url.view ?? { fromNs: 0, toNs: this.lanes.endNs });

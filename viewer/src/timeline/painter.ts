@@ -146,7 +146,7 @@ export class Painter {
   // `paint` is the same object as long as names look the same: they remember what was worked out for it.
   private frameFor(theme: Theme, back: Rgb, dpr: number): SliceFrame {
     const { model, ctx } = this;
-    const highlight = model.searchText.value.toLowerCase();
+    const highlight = model.jumps.text.value.toLowerCase();
     if (!this.paint || this.paint.theme !== theme || this.paint.highlight !== highlight)
       this.paint = { theme, back, highlight };
     const measure = (text: string) => {

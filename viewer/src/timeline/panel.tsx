@@ -133,7 +133,7 @@ function SlicePanel(props: { model: TimelineModel; slice: FoundSlice; detail: Sl
 
 function StepLink(props: { model: TimelineModel; step: number }): JSX.Element {
   return (
-    <button class="link" onClick={() => props.model.showStep(props.step)}>
+    <button class="link" onClick={() => props.model.jumps.showStep(props.step)}>
       {props.step}
     </button>
   );
@@ -168,15 +168,15 @@ function SameName(props: { model: TimelineModel; detail: SliceDetail }): JSX.Ele
         <button
           class="button"
           disabled={!previous}
-          onClick={() => model.sameName(-1)}
+          onClick={() => model.jumps.sameName(-1)}
           title="Previous of this name ([)"
         >
           ‹ Previous
         </button>
-        <button class="button" disabled={!next} onClick={() => model.sameName(1)} title="Next of this name (])">
+        <button class="button" disabled={!next} onClick={() => model.jumps.sameName(1)} title="Next of this name (])">
           Next ›
         </button>
-        <button class="button" disabled={longer === 0} onClick={() => model.longest()} title="Longest of this name (L)">
+        <button class="button" disabled={longer === 0} onClick={() => model.jumps.longest()} title="Longest of this name (L)">
           Longest
         </button>
       </div>

@@ -68,7 +68,7 @@ function RangeTable(props: { model: TimelineModel; table: Table }): JSX.Element 
                       {name === "name" && table.name === "names" ? (
                         <button
                           class="link slice-link"
-                          onClick={() => void model.find(String(row[at]), 1, { exact: true })}
+                          onClick={() => void model.jumps.find(String(row[at]), 1, { exact: true })}
                         >
                           {text}
                         </button>

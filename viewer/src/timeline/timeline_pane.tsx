@@ -100,7 +100,7 @@ function useLink(model: TimelineModel, root: RefObject<HTMLElement>): void {
         model.scrollY.value,
         model.selected.value,
         model.range.value,
-        model.searchText.value,
+        model.jumps.text.value,
         model.shown.options.value);
       window.clearTimeout(timer);
       timer = window.setTimeout(write, kUrlDelayMs);

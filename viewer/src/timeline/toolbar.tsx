@@ -12,10 +12,10 @@ export function Toolbar(props: { model: TimelineModel; searchField: RefObject<HT
       <Search model={model} field={props.searchField} />
       <StepChooser model={model} />
       <span class="button-group" hidden={model.stored}>
-        <button class="button" onClick={() => void model.nextGap(-1)} title="Previous gap on a device (⇧G)">
+        <button class="button" onClick={() => void model.jumps.nextGap(-1)} title="Previous gap on a device (⇧G)">
           ‹ Gap
         </button>
-        <button class="button" onClick={() => void model.nextGap(1)} title="Next gap on a device (G)">
+        <button class="button" onClick={() => void model.jumps.nextGap(1)} title="Next gap on a device (G)">
           Gap ›
         </button>
       </span>
@@ -63,9 +63,9 @@ export function Toolbar(props: { model: TimelineModel; searchField: RefObject<HT
 function Search(props: { model: TimelineModel; field: RefObject<HTMLInputElement> }): JSX.Element {
   const { model, field } = props;
   const [open, setOpen] = useState(false);
-  const text = model.searchText.value;
-  const answer = model.search.value;
-  const go = (direction: 1 | -1) => void model.find(text, direction);
+  const text = model.jumps.text.value;
+  const answer = model.jumps.hits.value;
+  const go = (direction: 1 | -1) => void model.jumps.find(text, direction);
   return (
     <span
       class="timeline-search"
@@ -82,12 +82,12 @@ function Search(props: { model: TimelineModel; field: RefObject<HTMLInputElement
         placeholder="Search names  ( / )"
         aria-label="Search names of slices"
         value={text}
-        onInput={(event) => model.setSearch(event.currentTarget.value)}
+        onInput={(event) => model.jumps.setText(event.currentTarget.value)}
         onKeyDown={(event) => {
           if (event.key === "Enter") go(event.shiftKey ? -1 : 1);
           if (event.key === "Escape") {
             if (text === "") event.currentTarget.blur();
-            model.setSearch("");
+            model.jumps.setText("");
           }
         }}
       />
@@ -102,7 +102,7 @@ function Search(props: { model: TimelineModel; field: RefObject<HTMLInputElement
           <button class="button" aria-label="Next hit" title="Next hit (Enter)" onClick={() => go(1)}>
             ›
           </button>
-          <button class="button" title="Longest hit" onClick={() => void model.find(text, 0)}>
+          <button class="button" title="Longest hit" onClick={() => void model.jumps.find(text, 0)}>
             Longest
           </button>
         </>
@@ -117,7 +117,7 @@ function Search(props: { model: TimelineModel; field: RefObject<HTMLInputElement
                 onClick={() => {
                   setOpen(false);
                   field.current?.blur();
-                  void model.find(hit.name, 0, { exact: true });
+                  void model.jumps.find(hit.name, 0, { exact: true });
                 }}
               >
                 {hit.name}
@@ -139,15 +139,15 @@ function StepChooser(props: { model: TimelineModel }): JSX.Element | null {
   model.viewChanged.value;
   return (
     <span class="button-group">
-      <button class="button" aria-label="Previous step" title="Previous step (,)" onClick={() => model.nextStep(-1)}>
+      <button class="button" aria-label="Previous step" title="Previous step (,)" onClick={() => model.jumps.nextStep(-1)}>
         ‹
       </button>
       <select
         class="field"
         aria-label="Step"
-        value={String(model.currentStep() ?? "")}
+        value={String(model.jumps.currentStep() ?? "")}
         onChange={(event) => {
-          if (event.currentTarget.value !== "") model.showStep(Number(event.currentTarget.value));
+          if (event.currentTarget.value !== "") model.jumps.showStep(Number(event.currentTarget.value));
           event.currentTarget.blur(); // The timeline's keys work again.
         }}
       >
@@ -158,7 +158,7 @@ function StepChooser(props: { model: TimelineModel }): JSX.Element | null {
           </option>
         ))}
       </select>
-      <button class="button" aria-label="Next step" title="Next step (.)" onClick={() => model.nextStep(1)}>
+      <button class="button" aria-label="Next step" title="Next step (.)" onClick={() => model.jumps.nextStep(1)}>
         ›
       </button>
     </span>

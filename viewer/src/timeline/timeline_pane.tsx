@@ -77,7 +77,6 @@ function useLink(model: TimelineModel, root: RefObject<HTMLElement>): void {
     let written = "";
     let timer = 0;
     const write = () => {
-      timer = 0;
       const keys = toUrlKeys(model.toUrl());
       written = textOf(keys);
       setUrl(keys);
@@ -87,7 +86,8 @@ function useLink(model: TimelineModel, root: RefObject<HTMLElement>): void {
       const now = textOf(urlState.value);
       if (now === written) return;
       written = now;
-      if (timer === 0) model.fromUrl(fromUrlKeys(urlState.value));
+      window.clearTimeout(timer); // What was about to be written is not what one wants to see now.
+      model.fromUrl(fromUrlKeys(urlState.value));
     });
     const stopPlaces = effect(() => {
       const place = timelinePlace.value;

@@ -294,8 +294,7 @@ def test_the_page_passes_tensorboards_security_check_and_works_below_a_prefix(lo
                 assert f'"./{name}"'.encode() in page.data  # relative: no prefix is lost
                 asset = client.get(prefix + BASE + name, headers={"Accept-Encoding": "gzip"})
                 assert asset.status_code == 200 and asset.headers["Content-Encoding"] == "gzip"
-                again = {"Accept-Encoding": "gzip", "If-None-Match": asset.headers["ETag"]}
-                assert client.get(prefix + BASE + name, headers=again).status_code == 304
+                assert asset.headers["Cache-Control"] == "no-store"  # or a new firelane would have an old page
         assert len(client.get(prefix + BASE + "api/traces").get_json()["traces"]) == 3
     finally:
         logging.getLogger("tensorboard").removeHandler(caplog.handler)

@@ -124,11 +124,8 @@ def _asset(request: Request) -> Response:
     found = _trace.page("assets/" + request.path.split("/firelane/assets/", 1)[1])
     if found is None:
         return _refusal(request, 404, "no such file")
-    response = _respond(request, 200, *found)
-    # The name stays when firelane is installed anew: the browser asks whether its copy is still the one.
-    response.headers["Cache-Control"] = "private, no-cache"
-    response.add_etag()
-    return response.make_conditional(request)
+    # Not to be kept, as everything here: the name stays when firelane is installed anew.
+    return _respond(request, 200, *found)
 
 
 def _reload_seconds(interval: float | None) -> float | None:
@@ -153,5 +150,5 @@ def _respond(request: Request, status: int, content_type: str, body: bytes) -> R
     # TensorBoard is often far away.
     if len(body) >= _COMPRESS_FROM_BYTES and request.accept_encodings["gzip"] > 0:
         headers |= {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
-        body = gzip.compress(body, 3, mtime=0)  # the same bytes each time: they make the ETag
+        body = gzip.compress(body, 3)
     return Response(body, status, headers, content_type=content_type)

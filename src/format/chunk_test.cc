@@ -6,19 +6,12 @@
 #include <cstring>
 
 #include "base/crc32c.h"
+#include "format/testing.h"
 
 namespace firelane {
 namespace {
 
-class StringSink final : public ByteSink {
- public:
-  std::string write(std::string_view bytes) override {
-    content += bytes;
-    return {};
-  }
-  std::string name() const override { return "memory"; }
-  std::string content;
-};
+using testing_format::StringSink;
 
 // A file of three chunks: "first" (stored), 5000 x 'x' (compressed), "third" (stored).
 class ChunkDamage : public ::testing::Test {

@@ -6,9 +6,12 @@
 #include "format/chunk.h"
 #include "format/events.h"
 #include "format/notes.h"
+#include "format/testing.h"
 
 namespace firelane {
 namespace {
+
+using testing_format::StringSink;
 
 std::string hex(std::string_view bytes) {
   std::string out;
@@ -20,16 +23,6 @@ std::string hex(std::string_view bytes) {
   if (!out.empty()) out.pop_back();
   return out;
 }
-
-class StringSink final : public ByteSink {
- public:
-  std::string write(std::string_view bytes) override {
-    content += bytes;
-    return {};
-  }
-  std::string name() const override { return "memory"; }
-  std::string content;
-};
 
 TEST(Layout, file_header_is_sixteen_bytes) {
   StringSink sink;

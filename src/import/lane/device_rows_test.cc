@@ -5,25 +5,18 @@
 #include "format/device.h"
 #include "format/events.h"
 #include "format/notes.h"
+#include "format/testing.h"
 #include "import/lane/occupancy.h"
 #include "import/lane/read_lane.h"
 
 namespace firelane {
 namespace {
 
+using testing_format::StringSink;
+
 constexpr uint64_t kStart = 1'000'000;  // ticks; 2 of them a nanosecond
 constexpr int64_t kUnix = 1'790'000'000'000'000'000;
 constexpr int64_t kDevice = 5'000'000'000;  // the device's clock at the start
-
-class StringSink final : public ByteSink {
- public:
-  std::string write(std::string_view bytes) override {
-    content += bytes;
-    return {};
-  }
-  std::string name() const override { return "memory"; }
-  std::string content;
-};
 
 uint64_t ticks(int64_t ns) { return kStart + 2 * static_cast<uint64_t>(ns); }
 int64_t device(int64_t ns) { return kDevice + ns; }

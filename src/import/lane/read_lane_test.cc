@@ -10,24 +10,17 @@
 #include "format/chunk.h"
 #include "format/events.h"
 #include "format/notes.h"
+#include "format/testing.h"
 #include "import/lane/inputs_json.h"
 #include "import/load.h"
 
 namespace firelane {
 namespace {
 
+using testing_format::StringSink;
+
 constexpr uint64_t kStart = 1'000'000;  // ticks; 2 of them a nanosecond
 constexpr int64_t kUnix = 1'790'000'000'000'000'000;
-
-class StringSink final : public ByteSink {
- public:
-  std::string write(std::string_view bytes) override {
-    content += bytes;
-    return {};
-  }
-  std::string name() const override { return "memory"; }
-  std::string content;
-};
 
 // Records of one thread; times in ns since the start.
 class StreamBuilder {

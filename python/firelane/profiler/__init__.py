@@ -18,7 +18,8 @@ from torch.profiler import (
 
 from ._events import EventList, FunctionEvent
 from ._handlers import tensorboard_trace_handler
-from ._profile import _KinetoProfile, profile
+from ._kineto_profile import _KinetoProfile
+from ._profile import profile
 from ._schedule import schedule
 
 __all__ = [

@@ -166,7 +166,7 @@ def test_tensorboard_files_are_named_by_worker_and_time(fake, tmp_path, monkeypa
 
 @pytest.mark.parametrize("flag", ["enable_cuda_sync_events", "capture_overload_names"])
 def test_flags_of_torchs_experimental_config_are_heard(flag):
-    from firelane.profiler._profile import _asked_for
+    from firelane.profiler._kineto_profile import _asked_for
 
     assert _asked_for(profiler._ExperimentalConfig(**{flag: True}), flag)
     assert not _asked_for(profiler._ExperimentalConfig(verbose=True), flag)

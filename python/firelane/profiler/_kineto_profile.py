@@ -1,0 +1,300 @@
+"""`_KinetoProfile`: torch.profiler's profiler without a schedule, over firelane's recorder.
+
+What one recording gives (tables, events, exports, the trace) is here; `profile` (_profile.py) adds steps and a schedule.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import warnings
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.profiler import ProfilerActivity, supported_activities
+
+from . import _backend
+from ._events import EventList, RecordedEvents
+from ._exports import Exports
+from ._memory_timeline import export_memory_timeline
+from ._recording import RecordFlags, Recording
+
+if TYPE_CHECKING:
+    from firelane import Table, Trace
+
+_DEVICES = ("CUDA", "XPU", "MTIA", "HPU", "PrivateUse1")  # the first one asked for is use_device
+
+
+class _KinetoProfile:
+    """One profiler without a schedule: start() and stop() bound one recording. Base of `profile`."""
+
+    def __init__(
+        self,
+        *,
+        activities: Iterable[ProfilerActivity] | None = None,
+        record_shapes: bool = False,
+        profile_memory: bool = False,
+        with_stack: bool = False,
+        with_flops: bool = False,
+        with_modules: bool = False,
+        experimental_config: Any = None,
+        execution_trace_observer: Any = None,
+        acc_events: bool = False,
+        custom_trace_id_callback: Callable[[], str] | None = None,
+        post_processing_timeout_s: float | None = None,
+    ) -> None:
+        if post_processing_timeout_s is not None and post_processing_timeout_s < 0:
+            raise ValueError("post_processing_timeout_s must be non-negative")
+        self.activities = set(activities) if activities else supported_activities()
+        self.record_shapes = record_shapes
+        self.with_flops = with_flops
+        self.profile_memory = profile_memory
+        self.with_stack = with_stack
+        self.with_modules = with_modules
+        self.experimental_config = experimental_config
+        self.execution_trace_observer = execution_trace_observer
+        self.acc_events = acc_events
+        self.custom_trace_id_callback = custom_trace_id_callback
+        self.post_processing_timeout_s = post_processing_timeout_s
+        self.profiler: Recording | None = None  # the cycle at hand; setting it to None drops its data
+        self.has_cudagraphs = False
+        self.mem_tl: Any = None
+        self.use_device = _device_of(self.activities)
+        self.preset_metadata: dict[str, str] = {}
+        self._finished: Recording | None = None  # the last cycle that was stopped
+        self._kept: list[Recording] = []  # with acc_events: those before it
+        self._timer = _backend.step_timer(on_device=self.use_device == "cuda")
+        self._exports = Exports()
+        self._in_step = False
+
+    # -- recording ------------------------------------------------------------------------
+
+    def start(self) -> None:
+        self.prepare_trace()
+        self.start_trace()
+
+    def stop(self) -> None:
+        self.stop_trace()
+        self.wait_for_exports()
+
+    def prepare_trace(self) -> None:
+        flags = RecordFlags(
+            record_shapes=self.record_shapes,
+            profile_memory=self.profile_memory,
+            with_stack=self.with_stack,
+            with_flops=self.with_flops,
+            with_modules=self.with_modules,
+            use_cpu=ProfilerActivity.CPU in self.activities,
+            use_device=self.use_device if _is_available(self.use_device) else None,
+            cuda_sync=_asked_for(self.experimental_config, "enable_cuda_sync_events"),
+            overload_names=_asked_for(self.experimental_config, "capture_overload_names"),
+            output=self._output(),
+        )
+        if self.acc_events and self._finished is not None and self._finished not in self._kept:
+            self._kept.append(self._finished)
+        recording = Recording(flags, self.custom_trace_id_callback, list(self._kept))
+        recording.prepare()
+        self.profiler = recording
+
+    def start_trace(self) -> None:
+        if self.profiler is None:
+            raise AssertionError("Profiler must be initialized before starting trace")
+        if self.execution_trace_observer:
+            self.execution_trace_observer.start()
+        self.profiler.start()
+        self._timer.raise_phase("recorded")
+        for flag in ("profile_memory", "with_stack", "record_shapes", "with_modules", "with_flops"):
+            if getattr(self, flag):
+                self.add_metadata_json(flag, "1")
+        if distributed := self._get_distributed_info():
+            self.add_metadata_json("distributedInfo", json.dumps(distributed, default=_plain))
+        for key, value in self.preset_metadata.items():
+            self.add_metadata_json(key, value)
+
+    def stop_trace(self) -> None:
+        if self.profiler is None:
+            raise AssertionError("Profiler must be initialized before stopping trace")
+        if self.execution_trace_observer:
+            self.execution_trace_observer.stop()
+        was_recording = self.profiler.is_running
+        self.profiler.stop(self._timer)
+        if was_recording:
+            self._finished = self.profiler
+
+    def toggle_collection_dynamic(self, enable: bool, activities: Iterable[ProfilerActivity]) -> None:
+        """Turns the recording of CPU ops off and on again inside the recorded window."""
+        if self.profiler is not None:
+            self.profiler.toggle_collection_dynamic(enable, activities)
+
+    # -- results --------------------------------------------------------------------------
+
+    def _results(self, wanted_for: str) -> Recording:
+        if self.profiler is None:
+            raise AssertionError(f"Profiler must be initialized before {wanted_for}")
+        if self.profiler.is_running or self._finished is None:
+            self.profiler._require_stopped()
+        return self._finished or self.profiler
+
+    def key_averages(
+        self,
+        group_by_input_shape: bool = False,
+        group_by_stack_n: int = 0,
+        group_by_overload_name: bool = False,
+        include_python_functions: bool = False,
+    ) -> EventList:
+        """Time and memory per operator, of the last cycle (of all cycles with acc_events)."""
+        results = self._results("getting key averages")
+        return results.key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
+
+    def events(self) -> RecordedEvents:
+        """Every event of the last cycle (of all cycles with acc_events)."""
+        return self._results("accessing events").function_events
+
+    def export_chrome_trace(self, path: str, use_python_export: bool = False, *, wait: bool = True) -> None:
+        """Writes the last cycle as Chrome JSON, gzip'ed when `path` ends in .gz; as often as wanted.
+
+        The file is there when this returns. With wait=False inside `on_trace_ready` a thread writes it
+        while training goes on: wait_for_exports() returns when it is there, and stop() waits too.
+        """
+        results = self._results("exporting chrome trace")
+        if self._in_step and not wait:
+            self._exports.submit(lambda: results.export_chrome_trace(path))
+        else:
+            results.export_chrome_trace(path)
+
+    def wait_for_exports(self) -> None:
+        """Returns when all exports are written; raises the first error of those that failed, once."""
+        self._exports.wait()
+
+    def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
+        """Writes `root;...;leaf <us>` lines, as flame graph tools read them. Needs with_stack=True."""
+        self._results("exporting stacks").export_stacks(path, metric)
+
+    def export_memory_timeline(self, path: str, device: str | None = None) -> None:
+        """Memory over time by category (parameter, gradient, activation, ...): .html a chart, .json and
+        .json.gz its points, .raw.json.gz every event. docs/profiler.md says how categories are found.
+        """
+        missing = [f"{f}=True" for f in ("record_shapes", "profile_memory", "with_stack") if not getattr(self, f)]
+        if missing:
+            raise ValueError(f"{', '.join(missing)} required for memory profiling.")
+        if device is None:
+            device = f"{self.use_device}:0" if _is_available(self.use_device) and self.use_device else "cpu"
+        export_memory_timeline(self._results("exporting the memory timeline").trace, path, device)
+
+    @property
+    def trace(self) -> Trace | None:
+        """The last cycle as a firelane.Trace; None when nothing could be recorded (see `losses`)."""
+        return self._results("opening the trace").trace
+
+    def diagnose(self) -> Table | None:
+        """What limits the program and what to change, of the last cycle: `print(prof.diagnose())`.
+
+        One row per finding, as trace.diagnose() gives them; None when nothing could be recorded. Steps outside
+        of the recorded cycle (a schedule's wait) tell what a step takes when nobody records it.
+        """
+        trace = self._results("diagnosing").trace
+        return None if trace is None else trace.diagnose()
+
+    @property
+    def losses(self) -> list[Any]:
+        """What is not in the trace and why; empty when nothing is missing."""
+        recording = self._finished or self.profiler
+        return recording.losses if recording is not None else []
+
+    def save(self, path: str) -> None:
+        """Keeps the last cycle as a .lane file: the form that `firelane` opens fastest."""
+        results = self._results("saving")
+        self.wait_for_exports()
+        results.save(path)
+
+    def _repr_html_(self) -> str:
+        if self._finished is None:
+            return "<pre>firelane.profiler.profile: nothing recorded yet</pre>"
+        return self.key_averages()._repr_html_()
+
+    # -- notes ----------------------------------------------------------------------------
+
+    def add_metadata(self, key: str, value: str) -> None:
+        """A text for the trace file; only while a cycle is prepared or recorded."""
+        self.add_metadata_json(key, json.dumps(value))
+
+    def add_metadata_json(self, key: str, value: str) -> None:
+        """A JSON text for the trace file; only while a cycle is prepared or recorded."""
+        json.loads(value)  # a broken value would break the whole file for its readers
+        is_taken = self.profiler is not None and self.profiler.add_metadata(key, value)
+        if not is_taken and not self._is_waiting():  # Lightning adds its own after each step, whatever the schedule says
+            warnings.warn(
+                f"metadata {key!r} is dropped, for no recording is on; preset_metadata_json() keeps it", stacklevel=2
+            )
+
+    def _is_waiting(self) -> bool:
+        """Between cycles of a schedule: notes of the program are for no trace, as in torch."""
+        return False
+
+    def preset_metadata_json(self, key: str, value: str) -> None:
+        """A JSON text for every cycle from now on."""
+        self.preset_metadata[key] = value
+
+    def set_custom_trace_id_callback(self, callback: Callable[[], str]) -> None:
+        self.custom_trace_id_callback = callback
+
+    def get_trace_id(self) -> str | None:
+        return None if self.profiler is None else self.profiler.trace_id
+
+    def _stats(self) -> Any:
+        return None if self.profiler is None else self.profiler._stats
+
+    def _get_distributed_info(self) -> dict[str, Any] | None:
+        import torch.distributed as dist
+
+        if not dist.is_available() or not dist.is_initialized():
+            return None
+        backend = dist.get_backend()
+        info = {
+            "backend": backend,
+            "rank": dist.get_rank(),
+            "world_size": dist.get_world_size(),
+            "pg_count": dist.get_pg_count(),
+            "pg_config": dist.distributed_c10d._get_all_pg_configs(),
+        }
+        if backend == "nccl":
+            info["nccl_version"] = ".".join(map(str, torch.cuda.nccl.version()))
+        return info
+
+    def _output(self) -> str:
+        """Where the recorder's file lies meanwhile; empty: FIRELANE_DIR, else the temporary folder."""
+        return ""
+
+
+def _device_of(activities: set[ProfilerActivity]) -> str | None:
+    for name in _DEVICES:
+        if getattr(ProfilerActivity, name, None) in activities:
+            return torch._C._get_privateuse1_backend_name() if name == "PrivateUse1" else name.lower()
+    return None
+
+
+def _is_available(device: str | None) -> bool:
+    if device is None:
+        return False
+    module = getattr(torch, device, None)
+    if module is not None and module.is_available():
+        return True
+    warnings.warn(f"{device.upper()} is not available, disabling {device.upper()} profiling", stacklevel=4)
+    return False
+
+
+def _asked_for(config: Any, flag: str) -> bool:
+    """A flag of torch's _ExperimentalConfig, which gives its fields only when pickled: in the order of its arguments."""
+    if config is None or hasattr(config, flag):
+        return bool(getattr(config, flag, False))
+    names = re.findall(r"[(,] ?(\w+): ", (type(config).__init__.__doc__ or "").split("->")[0])[1:]  # without self
+    state = config.__getstate__()
+    return len(names) == len(state) and flag in names and bool(state[names.index(flag)])
+
+
+def _plain(value: Any) -> Any:
+    """numpy's numbers and arrays as JSON knows them."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError(f"{type(value).__name__} is no JSON value")

@@ -44,7 +44,7 @@ export function formatBytes(bytes: Maybe): string {
 }
 
 // GB/s in, as reports have it.
-export function formatBandwidth(gbPerSecond: Maybe): string {
+function formatBandwidth(gbPerSecond: Maybe): string {
   return known(gbPerSecond) ? scaled(gbPerSecond * 1e9, 1000, ["B/s", "KB/s", "MB/s", "GB/s", "TB/s"]) : kUnknown;
 }
 

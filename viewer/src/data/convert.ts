@@ -3,7 +3,7 @@
 
 const kDataObjects = new Set(["args", "categories"]);
 
-export function camel(key: string): string {
+function camel(key: string): string {
   return key.replace(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
 }
 

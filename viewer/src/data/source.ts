@@ -3,7 +3,7 @@
 export type Params = Record<string, string | number | boolean | null | undefined>;
 
 // An answer that is an error; `message` is the one line that the server wrote for people.
-export class AnswerError extends Error {
+class AnswerError extends Error {
   constructor(
     message: string,
     readonly status: number,
@@ -126,7 +126,7 @@ export class StoredSource implements Source {
   }
 }
 
-export function fromBase64(text: string): ArrayBuffer {
+function fromBase64(text: string): ArrayBuffer {
   const binary = atob(text);
   const out = new Uint8Array(binary.length);
   for (let i = 0; i < binary.length; ++i) out[i] = binary.charCodeAt(i);

@@ -3,7 +3,7 @@
 // Each tile is copied out of its answer, so that dropping it from the cache frees its memory even while others of the same
 // answer live on. Damaged answers throw: nothing of them is kept.
 
-export const kTileBins = 512;
+const kTileBins = 512;
 const kMagic = 0x31544c46;
 const kAnswerHeaderBytes = 16;
 const kTileHeaderBytes = 24;
@@ -50,11 +50,6 @@ export function tileSpanNs(level: number): number {
 // `h12` or `d7` for the number that tiles carry.
 export function refText(ref: number): string {
   return ref >= kDeviceBit ? `d${ref - kDeviceBit}` : `h${ref}`;
-}
-
-export function refNumber(ref: string): number {
-  const row = Number(ref.slice(1));
-  return ref.startsWith("d") ? row + kDeviceBit : row;
 }
 
 export function parseTiles(buffer: ArrayBuffer): TileAnswer {

@@ -3,6 +3,7 @@
 import type { JSX } from "preact";
 import type { PaneProps } from "../app/pane";
 import { useUrl } from "../app/url_state";
+import { NumberField } from "./fields";
 import { ReportView } from "./report_pane";
 
 export function CostView(props: PaneProps): JSX.Element {
@@ -30,26 +31,5 @@ export function CostView(props: PaneProps): JSX.Element {
       {price === "" && <p class="intro">Give the price of an hour of this machine to see what a step costs.</p>}
       <ReportView id="more.cost" trace={props.trace} verb="cost" params={params} />
     </>
-  );
-}
-
-function NumberField(props: {
-  label: string;
-  value: string;
-  step: string;
-  onChange: (value: string) => void;
-}): JSX.Element {
-  return (
-    <label class="check">
-      {props.label}
-      <input
-        class="field short"
-        type="number"
-        min="0"
-        step={props.step}
-        value={props.value}
-        onChange={(event) => props.onChange(event.currentTarget.value)}
-      />
-    </label>
   );
 }

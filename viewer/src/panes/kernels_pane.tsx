@@ -4,10 +4,17 @@ import type { JSX } from "preact";
 import { Answered, useAnswer } from "../app/answer";
 import type { PaneProps } from "../app/pane";
 import { useUrl } from "../app/url_state";
+import { Choice } from "./fields";
 import { Empty, Facts, Notes } from "./notes";
 import { useReport } from "./report_pane";
 import { RooflineChart } from "./roofline_chart";
 import { DescribedTable } from "./table/described_table";
+
+const kGroups = [
+  ["", "name"],
+  ["op", "name and operator"],
+  ["stream", "name and stream"],
+] as const;
 
 export function KernelsPane(props: PaneProps): JSX.Element {
   const [group, setGroup] = useUrl("kernels.group");
@@ -37,14 +44,7 @@ export function KernelsPane(props: PaneProps): JSX.Element {
                   maxHeight="520px"
                   onAllRows={askAll}
                   tools={
-                    <label class="check">
-                      group by{" "}
-                      <select class="field" value={group} onChange={(event) => setGroup(event.currentTarget.value)}>
-                        <option value="">name</option>
-                        <option value="op">name and operator</option>
-                        <option value="stream">name and stream</option>
-                      </select>
-                    </label>
+                    <Choice label="group by" value={group} onChange={setGroup} options={kGroups} />
                   }
                 />
               </section>

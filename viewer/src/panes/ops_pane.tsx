@@ -6,9 +6,16 @@ import { Answered } from "../app/answer";
 import type { PaneProps } from "../app/pane";
 import { useUrl } from "../app/url_state";
 import type { Report, Table } from "../data/types";
+import { Choice, Tick } from "./fields";
 import { Facts, Notes } from "./notes";
 import { useReport } from "./report_pane";
 import { DescribedTable } from "./table/described_table";
+
+const kSides = [
+  ["host", "operators"],
+  ["device", "device work"],
+  ["both", "both, as torch does"],
+] as const;
 
 // Torch has them; few people want them at first.
 const kHidden = [
@@ -51,22 +58,8 @@ export function OpsPane(props: PaneProps): JSX.Element {
                 empty="This trace has no operators: record with activities=[ProfilerActivity.CPU, ...]."
                 tools={
                   <>
-                    <label class="check">
-                      <input
-                        type="checkbox"
-                        checked={shapes !== ""}
-                        onChange={(event) => setShapes(event.currentTarget.checked ? "1" : "")}
-                      />
-                      by input shape
-                    </label>
-                    <label class="check">
-                      show{" "}
-                      <select class="field" value={side} onChange={(event) => setSide(event.currentTarget.value)}>
-                        <option value="host">operators</option>
-                        <option value="device">device work</option>
-                        <option value="both">both, as torch does</option>
-                      </select>
-                    </label>
+                    <Tick label="by input shape" value={shapes !== ""} onChange={(on) => setShapes(on ? "1" : "")} />
+                    <Choice label="show" value={side} onChange={setSide} options={kSides} />
                   </>
                 }
               />

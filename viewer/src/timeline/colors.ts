@@ -41,7 +41,7 @@ export function kindLabel(kind: number): string {
 }
 
 // FNV-1a over UTF-16 units: quick, stable, well spread.
-export function hashText(text: string): number {
+function hashText(text: string): number {
   let hash = 0x811c9dc5;
   for (let i = 0; i < text.length; ++i) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);
   // The low bits of similar names are similar: mix.
@@ -79,7 +79,7 @@ function withLuminance(hue: number, saturation: number, wanted: number): Rgb {
   return hslToRgb(hue, saturation, (low + high) / 2);
 }
 
-export function hslToRgb(hue: number, saturation: number, lightness: number): Rgb {
+function hslToRgb(hue: number, saturation: number, lightness: number): Rgb {
   const s = saturation / 100;
   const l = lightness / 100;
   const reach = s * Math.min(l, 1 - l);

@@ -77,7 +77,7 @@ function colorsOf(entry: NameEntry, kind: number, frame: SliceFrame): Uint32Arra
 const kNoName: NameEntry = { text: "", drawn: null, uses: 0 };
 
 // The tiles to draw for a lane, left to right.
-export function stretchesOf(
+function stretchesOf(
   store: TileStore,
   frame: SliceFrame,
   lane: { id: number; firstNs: number; lastNs: number },

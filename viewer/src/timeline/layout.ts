@@ -47,7 +47,7 @@ export interface Layout {
 export function laneKey(lane: number): string {
   return `l${lane}`;
 }
-export function counterKey(track: number): string {
+function counterKey(track: number): string {
   return `c${track}`;
 }
 export function groupKey(name: string): string {

@@ -8,6 +8,7 @@ import { useUrl } from "../../app/url_state";
 import type { Cell, Table } from "../../data/types";
 import { formatNumber } from "../../format";
 import { CopyButton } from "../clipboard";
+import { Tick } from "../fields";
 import { Empty, Facts, Notes } from "../notes";
 import { ReportTables, useReport } from "../report_pane";
 import { toCsv } from "../table/csv";
@@ -108,14 +109,7 @@ function ModuleTree(props: {
           value={filter}
           onInput={(event) => setFilter(event.currentTarget.value)}
         />
-        <label class="check">
-          <input
-            type="checkbox"
-            checked={props.byType === "type"}
-            onChange={(event) => props.setByType(event.currentTarget.checked ? "type" : "")}
-          />
-          by type
-        </label>
+        <Tick label="by type" value={props.byType === "type"} onChange={(on) => props.setByType(on ? "type" : "")} />
         {!props.flat && (
           <>
             <button class="button" onClick={() => setAll(Infinity)}>

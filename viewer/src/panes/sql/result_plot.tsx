@@ -8,11 +8,20 @@ import { cssColor } from "../../app/theme";
 import type { Table } from "../../data/types";
 import { formatByKind } from "../../format";
 import { axis, Chart, withAlpha } from "../chart/chart";
+import { Choice } from "../fields";
 import { numericColumns, plotData } from "./plot";
+
+const kForms = [
+  ["", "nothing"],
+  ["line", "a line"],
+  ["points", "points"],
+  ["bars", "bars"],
+] as const;
 
 export function ResultPlot(props: { table: Table }): JSX.Element | null {
   const { table } = props;
   const names = useMemo(() => numericColumns(table), [table]);
+  const columns = names.map((name) => [name, name] as const);
   const [form, setForm] = useUrl("sql.plot", "");
   const [x, setX] = useUrl("sql.x", "");
   const [chosenY, setY] = useUrl("sql.y", "");
@@ -49,34 +58,11 @@ export function ResultPlot(props: { table: Table }): JSX.Element | null {
   return (
     <div class="plot">
       <div class="toolbar">
-        <label class="check">
-          Plot{" "}
-          <select class="field" value={form} onChange={(event) => setForm(event.currentTarget.value)}>
-            <option value="">nothing</option>
-            <option value="line">a line</option>
-            <option value="points">points</option>
-            <option value="bars">bars</option>
-          </select>
-        </label>
+        <Choice label="Plot" value={form} onChange={setForm} options={kForms} />
         {form !== "" && (
           <>
-            <label class="check">
-              of{" "}
-              <select class="field" value={y} onChange={(event) => setY(event.currentTarget.value)}>
-                {names.map((name) => (
-                  <option key={name}>{name}</option>
-                ))}
-              </select>
-            </label>
-            <label class="check">
-              over{" "}
-              <select class="field" value={safeX} onChange={(event) => setX(event.currentTarget.value)}>
-                <option value="">row</option>
-                {names.map((name) => (
-                  <option key={name}>{name}</option>
-                ))}
-              </select>
-            </label>
+            <Choice label="of" value={y} onChange={setY} options={columns} />
+            <Choice label="over" value={safeX} onChange={setX} options={[["", "row"], ...columns]} />
           </>
         )}
       </div>

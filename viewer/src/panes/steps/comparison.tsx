@@ -8,6 +8,7 @@ import { useUrl } from "../../app/url_state";
 import type { Overview, Report, StepRow, Table } from "../../data/types";
 import { formatDuration } from "../../format";
 import { causeColors, causeWords } from "../causes";
+import { Tick } from "../fields";
 import { DescribedTable } from "../table/described_table";
 import { compareTables } from "./compare";
 
@@ -49,7 +50,7 @@ export function Comparison(props: ComparisonProps): JSX.Element {
   );
 }
 
-export function signedDuration(ns: number): string {
+function signedDuration(ns: number): string {
   return ns > 0 ? `+${formatDuration(ns)}` : formatDuration(ns);
 }
 
@@ -173,14 +174,7 @@ function Names(props: { before: Report; after: Report; first: number; second: nu
       linkColumn="name"
       maxHeight="360px"
       tools={
-        <label class="check">
-          <input
-            type="checkbox"
-            checked={all !== ""}
-            onChange={(event) => setAll(event.currentTarget.checked ? "1" : "")}
-          />
-          Python and annotations, too
-        </label>
+        <Tick label="Python and annotations, too" value={all !== ""} onChange={(on) => setAll(on ? "1" : "")} />
       }
     />
   );

@@ -51,7 +51,6 @@ class Output {
   // For answers that are not a Report.
   report::Form form() const { return form_; }
   const report::TextStyle& style() const { return style_; }
-  bool to_stdout() const { return stream_ == stdout; }
 
  private:
   Output() = default;

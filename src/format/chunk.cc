@@ -116,7 +116,6 @@ Result<void> ChunkReader::read_header(const std::string& name) {
     return Error{name + ": .lane version " + std::to_string(major) + ", this firelane reads up to " +
                  std::to_string(kLaneMajor) + "; update firelane"};
   }
-  minor_ = read_at<uint8_t>(file_, 5);
   trace_id_ = read_at<uint64_t>(file_, 8);
   at_ = kFileHeaderBytes;
   return {};

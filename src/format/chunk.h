@@ -69,7 +69,6 @@ class ChunkReader {
   // An error when this is no .lane file or one of a later major version.
   Result<void> read_header(const std::string& name);
   uint64_t trace_id() const { return trace_id_; }
-  uint8_t minor() const { return minor_; }
   bool next(Chunk& chunk);
 
   uint64_t damaged_chunks() const { return damaged_; }
@@ -85,7 +84,6 @@ class ChunkReader {
   std::string_view file_;
   size_t at_ = 0;
   uint64_t trace_id_ = 0;
-  uint8_t minor_ = 0;
   uint64_t damaged_ = 0;
   uint64_t content_bytes_ = 0;
   uint64_t searched_bytes_ = 0;  // checksummed in vain

@@ -71,7 +71,6 @@ class SectionWriter {
  public:
   void begin(uint32_t thread_index, uint32_t thread_id, uint64_t session_start_ticks, uint64_t first_ticks);
   void add(const EventRecord& record);
-  uint64_t record_count() const { return tags_.size(); }
   size_t byte_count() const { return tags_.size() + times_.size() + texts_.size() + numbers_.size(); }
   void append_to(std::string& payload) const;
 

@@ -44,7 +44,6 @@ class InputBlob {
   void other(std::string_view type) noexcept { with_text(InputKind::kOther, type); }
 
   std::string_view bytes() const noexcept { return {data_, size_}; }
-  bool overflowed() const noexcept { return overflowed_; }
   void clear() noexcept {
     size_ = 0;
     overflowed_ = false;

@@ -131,8 +131,6 @@ class ThreadBuffer {
   // The same for the name of an op with its overload. Names with different overloads need different keys.
   TextSlot define_op(uint64_t key, std::string_view name, std::string_view overload) noexcept;
 
-  // Open slices on this thread, those lost included.
-  uint32_t open_count() const noexcept { return open_; }
   uint32_t system_thread_id() const noexcept { return thread_id_; }
 
  private:

@@ -67,8 +67,6 @@ void set_vectorcall(PyFunctionObject* function, vectorcallfunc how) {
 
 }  // namespace
 
-bool module_hook_is_on() noexcept { return g_function != nullptr; }
-
 bool start_module_hook(PyObject* module_class, std::string& reason) {
   if (g_function != nullptr) return true;
   const Owned function(PyObject_GetAttrString(module_class, "__call__"));

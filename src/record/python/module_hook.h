@@ -21,7 +21,6 @@ namespace firelane {
 // `module_class`: torch.nn.Module. False when Python refused; `reason` says why, no exception is left set.
 bool start_module_hook(PyObject* module_class, std::string& reason);
 void stop_module_hook();  // idempotent
-bool module_hook_is_on() noexcept;
 
 // Names `root` and all modules below it. False with an exception set.
 bool name_modules(PyObject* root, const std::string& name);

@@ -30,8 +30,6 @@ std::string take_exception() {
 
 }  // namespace
 
-bool python_tracer_is_on() noexcept { return g_on; }
-
 bool start_python_tracer(std::string& reason) {
 #ifdef Py_GIL_DISABLED
   reason = "Python frames: free-threaded builds of Python are not supported";

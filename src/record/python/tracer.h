@@ -18,7 +18,6 @@ namespace firelane {
 bool start_python_tracer(std::string& reason);
 // Idempotent. `loss` is filled when somebody's profile function took our place meanwhile.
 void stop_python_tracer(std::string& loss);
-bool python_tracer_is_on() noexcept;
 
 // ns that one traced call of a Python function adds, measured now (about 1 ms).
 // REQUIRES: a session records and the tracer is off.

@@ -127,7 +127,6 @@ void disable_cpu_memory_hook() noexcept {
   if (c10::GetAllocator(c10::DeviceType::CPU) == &recording_allocator()) put_in_place(g_inner.load());
 }
 
-int64_t cpu_memory_total() noexcept { return g_total.load(std::memory_order_relaxed); }
 uint64_t cpu_memory_untracked() noexcept { return g_untracked.load(std::memory_order_relaxed); }
 
 }  // namespace firelane

@@ -18,8 +18,6 @@ bool enable_cpu_memory_hook(const char*& reason) noexcept;
 // The original allocator is back when this returns. Idempotent.
 void disable_cpu_memory_hook() noexcept;
 
-// Allocated and not freed since enable_cpu_memory_hook().
-int64_t cpu_memory_total() noexcept;
 // Blocks whose frees will not be seen, because too many live at once.
 uint64_t cpu_memory_untracked() noexcept;
 

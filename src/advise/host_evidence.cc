@@ -1,7 +1,5 @@
 #include "advise/host_evidence.h"
 
-#include "analyze/device_work.h"
-
 namespace firelane {
 
 std::vector<HostCut> cuts_of(const Case& the_case, std::initializer_list<Activity> activities, double keep) {

@@ -121,7 +121,7 @@ std::vector<Finding> find_thrash(const Case& the_case) {
   const HostSlices& host = the_case.model.host_slices;
   Evidence evidence(the_case);
   for (Row row = 0; row < host.size(); ++row) {
-    if (host.kind[row] != HostKind::kRuntime && host.kind[row] != HostKind::kDriver) continue;
+    if (!is_call(host.kind[row])) continue;
     if (is_allocator_call(the_case.model.text(host.name[row]))) evidence.add_call(row);
   }
   if (evidence.empty()) return {};

@@ -6,7 +6,6 @@
 #include "advise/host_evidence.h"
 #include "advise/rule.h"
 #include "advise/text.h"
-#include "analyze/host_calls.h"
 #include "analyze/intervals.h"
 
 namespace firelane {
@@ -47,21 +46,18 @@ OneTime loading(const Case& the_case) {
 OneTime compiling(const Case& the_case) {
   OneTime out{.what = "code was compiled or tuned"};
   const Model& model = the_case.model;
+  const HostSlices& host = model.host_slices;
   std::vector<uint8_t> known(model.strings.size(), 2);  // by name; 2: not asked yet
-  for (const LaneId lane : the_case.study->host.chains[0].lanes) {
-    const auto l = static_cast<size_t>(lane);
-    int64_t until = INT64_MIN;  // the outermost counts
-    for (Row row = model.lanes.host_begin[l]; row < model.lanes.host_end[l]; ++row) {
-      const HostSlices& host = model.host_slices;
-      if (is_call(host.kind[row]) || host.start_ns[row] < until || !the_case.in_window(host.start_ns[row])) continue;
-      uint8_t& is = known[static_cast<uint32_t>(host.name[row])];
-      if (is == 2) is = is_compiling(model.text(host.name[row])) ? 1 : 0;
-      if (is == 0) continue;
-      until = host.end_ns(row);
-      out.spent.push_back({host.start_ns[row], until});
-      out.rows.push_back(row);
-    }
-  }
+  const auto compiles = [&](Row row) {
+    if (is_call(host.kind[row]) || !the_case.in_window(host.start_ns[row])) return false;
+    uint8_t& is = known[static_cast<uint32_t>(host.name[row])];
+    if (is == 2) is = is_compiling(model.text(host.name[row])) ? 1 : 0;
+    return is == 1;
+  };
+  each_outermost(model, the_case.study->host.chains[0], compiles, [&](Row row) {
+    out.spent.push_back({host.start_ns[row], host.end_ns(row)});
+    out.rows.push_back(row);
+  });
   return out;
 }
 
@@ -83,18 +79,13 @@ OneTime first_calls(const Case& the_case) {
   const HostSlices& host = model.host_slices;
   const HostChain& chain = the_case.study->host.chains[0];
   std::unordered_map<uint64_t, std::vector<Row>> calls;
-  for (const LaneId lane : chain.lanes) {
-    const auto l = static_cast<size_t>(lane);
-    int64_t until = INT64_MIN;
-    for (Row row = model.lanes.host_begin[l]; row < model.lanes.host_end[l]; ++row) {
-      if (host.kind[row] != HostKind::kOp || host.start_ns[row] < until) continue;
-      until = host.end_ns(row);
-      if (!the_case.in_window(host.start_ns[row])) continue;
-      const Row detail = model.op_detail(row);
-      const StringId dims = detail == kNoRow ? kNoString : model.op_details.input_dims[detail];
-      calls[static_cast<uint64_t>(host.name[row]) << 32 | static_cast<uint64_t>(dims)].push_back(row);
-    }
-  }
+  const auto is_op = [&](Row row) { return host.kind[row] == HostKind::kOp; };
+  each_outermost(model, chain, is_op, [&](Row row) {
+    if (!the_case.in_window(host.start_ns[row])) return;
+    const Row detail = model.op_detail(row);
+    const StringId dims = detail == kNoRow ? kNoString : model.op_details.input_dims[detail];
+    calls[static_cast<uint64_t>(host.name[row]) << 32 | static_cast<uint64_t>(dims)].push_back(row);
+  });
   for (const auto& [key, rows] : calls) {
     if (rows.size() <= kLaterCalls || host.duration_ns[rows[0]] < kFirstCallLeastNs) continue;
     std::vector<int64_t> later;

@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "analyze/device_class.h"
-#include "analyze/device_work.h"
+#include "analyze/intervals.h"
 #include "base/check.h"
 
 namespace firelane {

@@ -6,7 +6,6 @@
 #include <map>
 #include <unordered_map>
 
-#include "analyze/device_work.h"
 #include "analyze/op_tensors.h"
 #include "analyze/phases.h"
 

@@ -135,20 +135,16 @@ std::vector<CpuOp> outermost_ops(const Model& model, const HostChain& chain, con
   std::unordered_map<uint32_t, Kind> kinds;  // by name
   std::vector<CpuOp> ops;
   const HostSlices& slices = model.host_slices;
-  for (const LaneId lane : chain.lanes) {
-    int64_t until = INT64_MIN;
-    const auto l = static_cast<size_t>(lane);
-    for (Row row = model.lanes.host_begin[l]; row < model.lanes.host_end[l]; ++row) {
-      if (slices.kind[row] != HostKind::kOp || slices.start_ns[row] < until) continue;
-      const std::string_view name = model.text(slices.name[row]);
-      if (!name.starts_with("aten::")) continue;
-      until = slices.end_ns(row);
-      if (!in_window(window, slices.start_ns[row])) continue;
-      const auto [kind, is_new] = kinds.try_emplace(static_cast<uint32_t>(slices.name[row]));
-      if (is_new) kind->second = {!is_view_op(name), op_class(name)};
-      if (kind->second.is_wanted) ops.push_back({row, kind->second.op_class, largest_input(model, row)});
-    }
-  }
+  const auto is_aten = [&](Row row) {
+    return slices.kind[row] == HostKind::kOp && model.text(slices.name[row]).starts_with("aten::");
+  };
+  each_outermost(model, chain, is_aten, [&](Row row) {
+    if (!in_window(window, slices.start_ns[row])) return;
+    const std::string_view name = model.text(slices.name[row]);
+    const auto [kind, is_new] = kinds.try_emplace(static_cast<uint32_t>(slices.name[row]));
+    if (is_new) kind->second = {!is_view_op(name), op_class(name)};
+    if (kind->second.is_wanted) ops.push_back({row, kind->second.op_class, largest_input(model, row)});
+  });
   std::stable_sort(ops.begin(), ops.end(),
                    [&](const CpuOp& a, const CpuOp& b) { return slices.start_ns[a.row] < slices.start_ns[b.row]; });
   return ops;

@@ -1,5 +1,4 @@
-// What counts as work of a device: kernels, copies, sets and collectives. Synchronisation
-// records, event records and annotations on a stream are not work: they mark or wait.
+// When devices worked.
 #pragma once
 
 #include <vector>
@@ -8,11 +7,6 @@
 #include "model/model.h"
 
 namespace firelane {
-
-inline bool is_device_work(DeviceKind kind) {
-  return kind == DeviceKind::kKernel || kind == DeviceKind::kCopy || kind == DeviceKind::kSet ||
-         kind == DeviceKind::kCollective;
-}
 
 // The moments in which any stream of any device worked.
 inline IntervalSet device_busy(const Model& model) {

@@ -4,8 +4,6 @@
 #include <array>
 #include <unordered_map>
 
-#include "analyze/device_work.h"
-
 namespace firelane {
 
 namespace {
@@ -60,15 +58,9 @@ struct OuterOp {
 std::vector<OuterOp> outer_ops(const Model& model, const HostChain& chain) {
   std::vector<OuterOp> ops;
   const HostSlices& slices = model.host_slices;
-  for (const LaneId lane : chain.lanes) {
-    int64_t until = INT64_MIN;
-    const auto l = static_cast<size_t>(lane);
-    for (Row row = model.lanes.host_begin[l]; row < model.lanes.host_end[l]; ++row) {
-      if (slices.kind[row] != HostKind::kOp || slices.start_ns[row] < until) continue;
-      until = slices.end_ns(row);
-      ops.push_back({slices.start_ns[row], until, slices.name[row]});
-    }
-  }
+  each_outermost(
+      model, chain, [&](Row row) { return slices.kind[row] == HostKind::kOp; },
+      [&](Row row) { ops.push_back({slices.start_ns[row], slices.end_ns(row), slices.name[row]}); });
   std::stable_sort(ops.begin(), ops.end(), [](const OuterOp& a, const OuterOp& b) { return a.start_ns < b.start_ns; });
   return ops;
 }
@@ -186,9 +178,12 @@ StepList find_steps(const Model& model, const HostTime& host) {
 Steps marked_or_found_steps(const Model& model) {
   if (model.steps.size() > 0) return model.steps;
   const StepList found = find_steps(model, host_time(model));
+  return found.source == StepSource::kOptimizer ? step_table(found.steps) : Steps{};
+}
+
+Steps step_table(const std::vector<FoundStep>& found) {
   Steps steps;
-  if (found.source != StepSource::kOptimizer) return steps;
-  for (const FoundStep& step : found.steps) {
+  for (const FoundStep& step : found) {
     steps.number.push_back(step.number);
     steps.slice.push_back(kNoRow);
     steps.start_ns.push_back(step.start_ns);

@@ -12,8 +12,7 @@ constexpr uint32_t kMostInvertedDepth = 200;  // callers shown above a leaf
 
 bool is_frame(HostKind kind, FlameBy by) {
   if (by == FlameBy::kStack) return kind == HostKind::kPython;
-  return kind == HostKind::kOp || kind == HostKind::kAnnotation || kind == HostKind::kRuntime ||
-         kind == HostKind::kDriver;
+  return kind == HostKind::kOp || kind == HostKind::kAnnotation || is_call(kind);
 }
 
 // Calls visit(row, frame_parent, clipped) for the frames of one lane; frame_parent is the frame around it or kNoRow.

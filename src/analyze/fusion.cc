@@ -6,7 +6,6 @@
 #include <unordered_map>
 
 #include "analyze/device_peaks.h"
-#include "analyze/device_work.h"
 #include "analyze/op_tensors.h"
 
 namespace firelane {

@@ -4,7 +4,6 @@
 #include <array>
 #include <unordered_map>
 
-#include "analyze/device_work.h"
 #include "analyze/graph_finish.h"
 #include "analyze/host_calls.h"
 #include "base/check.h"

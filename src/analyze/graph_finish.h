@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <vector>
 
-#include "analyze/device_work.h"
 #include "analyze/graph.h"
 
 namespace firelane {

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "analyze/bound.h"
-#include "analyze/device_work.h"
 #include "analyze/dispatch.h"
 #include "analyze/host_calls.h"
 #include "analyze/phases.h"

@@ -46,6 +46,4 @@ class CallKinds {
   std::vector<uint8_t> known_;
 };
 
-inline bool is_call(HostKind kind) { return kind == HostKind::kRuntime || kind == HostKind::kDriver; }
-
 }  // namespace firelane

@@ -53,6 +53,21 @@ struct HostChain {
   size_t segment_after(int64_t time_ns) const;
 };
 
+// Calls visit(row) for the slices of a chain that `pick` wants and that begin inside of none picked before: the
+// outermost ones, lane by lane in order of time.
+template <typename Pick, typename Visit>
+void each_outermost(const Model& model, const HostChain& chain, const Pick& pick, const Visit& visit) {
+  for (const LaneId lane : chain.lanes) {
+    const auto l = static_cast<size_t>(lane);
+    int64_t until = INT64_MIN;
+    for (Row row = model.lanes.host_begin[l]; row < model.lanes.host_end[l]; ++row) {
+      if (model.host_slices.start_ns[row] < until || !pick(row)) continue;
+      until = model.host_slices.end_ns(row);
+      visit(row);
+    }
+  }
+}
+
 struct HostTime {
   std::vector<HostChain> chains;        // [0] is the one that runs the steps or launches the most
   std::vector<uint32_t> chain_of_lane;  // kNoRow: a lane that neither launches, waits nor runs ops

@@ -4,7 +4,6 @@
 #include <array>
 #include <unordered_map>
 
-#include "analyze/device_work.h"
 #include "analyze/find_steps.h"
 #include "analyze/median.h"
 

@@ -4,7 +4,7 @@
 #include <functional>
 #include <queue>
 
-#include "analyze/device_work.h"
+#include "analyze/intervals.h"
 
 namespace firelane {
 

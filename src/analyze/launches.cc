@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "analyze/device_work.h"
-
 namespace firelane {
 
 namespace {

@@ -309,7 +309,7 @@ class DeviceReader {
     }
     if (out_.device_type == 0 || steps.size() == 0) return;
     for (Row row = 0; row < host_.size(); ++row) {
-      if (host_.kind[row] != HostKind::kRuntime && host_.kind[row] != HostKind::kDriver) continue;
+      if (!is_call(host_.kind[row])) continue;
       if (!is_allocator_call(model_.text(host_.name[row]))) continue;
       const size_t step = step_at(host_.start_ns[row]);
       if (step == SIZE_MAX) continue;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "analyze/device_work.h"
 #include "analyze/flops.h"
 #include "analyze/host_calls.h"
 #include "analyze/kernel_traits.h"

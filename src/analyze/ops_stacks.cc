@@ -53,7 +53,7 @@ uint32_t OpsStacks::of_host(Row row, Row backward) {
       return of_text(model_.op_details.stack[detail]);
   }
   const uint32_t stack = of_slices(row);
-  if (stack != kNone || (kind != HostKind::kRuntime && kind != HostKind::kDriver)) return stack;
+  if (stack != kNone || !is_call(kind)) return stack;
   // A call on a thread without Python (autograd's): its op may know.
   const Row detail = model_.call_detail(row);
   const Row op = detail == kNoRow ? kNoRow : model_.call_details.op[detail];

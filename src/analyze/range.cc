@@ -4,8 +4,6 @@
 #include <array>
 #include <unordered_map>
 
-#include "analyze/device_work.h"
-
 namespace firelane {
 
 namespace {

@@ -32,8 +32,7 @@ bool has_shapes(const Model& model) {
 // Whether the recorder watched the device's runtime and driver.
 bool has_calls(const Model& model) {
   const auto& kinds = model.host_slices.kind;
-  return std::any_of(kinds.begin(), kinds.end(),
-                     [](HostKind kind) { return kind == HostKind::kRuntime || kind == HostKind::kDriver; });
+  return std::any_of(kinds.begin(), kinds.end(), is_call);
 }
 
 // A recorded launch takes this long on the machine that the costs were fitted on; it tells how fast another one is.

@@ -4,7 +4,6 @@
 #include <numeric>
 #include <unordered_map>
 
-#include "analyze/device_work.h"
 #include "analyze/find_steps.h"
 #include "analyze/flops.h"
 #include "analyze/op_tensors.h"

@@ -45,15 +45,7 @@ void count_starts(const Model& model, const Steps& steps, StepTable& table) {
 // All marked steps, also those that overlap; else those that were found.
 Steps steps_of(const Model& model, const StepList& found) {
   if (found.source == StepSource::kMarked) return model.steps;
-  Steps steps;
-  if (found.source == StepSource::kWholeTrace) return steps;
-  for (const FoundStep& step : found.steps) {
-    steps.number.push_back(step.number);
-    steps.slice.push_back(kNoRow);
-    steps.start_ns.push_back(step.start_ns);
-    steps.duration_ns.push_back(step.duration_ns());
-  }
-  return steps;
+  return found.source == StepSource::kWholeTrace ? Steps{} : step_table(found.steps);
 }
 
 void mark(const StepList& found, StepTable& table) {

@@ -278,10 +278,9 @@ class ChromeExport {
   }
 
   int64_t launch_id(Row launch) const {
-    const HostKind kind = model_.host_slices.kind[launch];
     const Row detail = model_.host_slices.detail[launch];
-    const bool is_call = (kind == HostKind::kRuntime || kind == HostKind::kDriver) && detail != kNoRow;
-    const int64_t correlation = is_call ? model_.call_details.correlation[detail] : kNoNumber;
+    const bool has_detail = is_call(model_.host_slices.kind[launch]) && detail != kNoRow;
+    const int64_t correlation = has_detail ? model_.call_details.correlation[detail] : kNoNumber;
     return correlation != kNoNumber ? correlation : kFirstMadeUpId + launch;
   }
 

@@ -92,7 +92,7 @@ void visit_host_args(const Model& model, Row row, Args& receiver) {
   const Row detail = model.host_slices.detail[row];
   if (detail == kNoRow) return;
   const HostKind kind = model.host_slices.kind[row];
-  if (kind == HostKind::kRuntime || kind == HostKind::kDriver) {
+  if (is_call(kind)) {
     const int64_t id = model.call_details.external_id[detail];
     args.number("External id", id != kNoNumber ? id : external_id_by_link(model, row));
     args.number("correlation", model.call_details.correlation[detail]);

@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "analyze/device_work.h"
 #include "analyze/stack_tree.h"
 
 namespace firelane {

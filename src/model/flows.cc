@@ -54,7 +54,8 @@ class FlowLinker {
       model_.op_details.forward[model_.host_slices.detail[to.row]] = from.row;
       return;
     }
-    if (to.on_device && !from.on_device && model_.device_slices.launch[to.row] == kNoRow && is_call(from.row)) {
+    if (to.on_device && !from.on_device && model_.device_slices.launch[to.row] == kNoRow &&
+        is_call(model_.host_slices.kind[from.row])) {
       model_.device_slices.launch[to.row] = from.row;
       return;
     }
@@ -69,10 +70,6 @@ class FlowLinker {
   bool is_op(Row row) const {
     const HostKind kind = model_.host_slices.kind[row];
     return (kind == HostKind::kOp || kind == HostKind::kAnnotation) && model_.host_slices.detail[row] != kNoRow;
-  }
-  bool is_call(Row row) const {
-    const HostKind kind = model_.host_slices.kind[row];
-    return kind == HostKind::kRuntime || kind == HostKind::kDriver;
   }
 
   SliceRef bind(const RawFlow& flow, const std::vector<LaneId>& lane_map) const {

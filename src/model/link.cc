@@ -22,10 +22,6 @@ bool queues_work(std::string_view name) {
   return false;
 }
 
-bool is_device_work(DeviceKind kind) {
-  return kind == DeviceKind::kKernel || kind == DeviceKind::kCopy || kind == DeviceKind::kSet;
-}
-
 // What torch said about the collective that the op asks for; its kernels do the same one.
 Row collective_of(const Model& model, Row op) {
   if (op == kNoRow || model.comm_details.size() == 0) return kNoRow;
@@ -72,7 +68,7 @@ void link_slices(Model& model) {
       device.launch[row] = calls.slice[call];
       if (device.op[row] == kNoRow) device.op[row] = calls.op[call];
     }
-    if (!is_device_work(device.kind[row])) continue;
+    if (!is_launched(device.kind[row])) continue;
     if (device.comm[row] == kNoRow) device.comm[row] = collective_of(model, device.op[row]);
     if (call == kNoRow) ++model.losses[Stat::kDeviceSliceWithoutLaunch];
     if (device.op[row] == kNoRow) ++model.losses[Stat::kDeviceSliceWithoutOp];

@@ -57,8 +57,7 @@ void renumber_part(RawPart& part, const PoolMap& map, const DetailBase& base) {
   };
   for (RawHostSlice& row : part.host_slices) {
     map(row.name), map(row.category), map(row.lane);
-    const bool is_call = row.kind == HostKind::kRuntime || row.kind == HostKind::kDriver;
-    shift(row.detail, is_call ? base.calls : base.ops);
+    shift(row.detail, is_call(row.kind) ? base.calls : base.ops);
   }
   for (RawOp& row : part.ops) {
     map(row.input_dims), map(row.input_types), map(row.input_strides), map(row.concrete_inputs);

@@ -43,6 +43,18 @@ enum class MemoryKind : uint8_t { kAlloc, kFree, kOutOfMemory };
 inline constexpr size_t kHostKindCount = 8;
 inline constexpr size_t kDeviceKindCount = 8;
 
+// A runtime or driver call: its details are call_details; those of ops and annotations are op_details.
+inline bool is_call(HostKind kind) { return kind == HostKind::kRuntime || kind == HostKind::kDriver; }
+
+// Device work that a call queues. Collectives that other devices report by themselves have no such call.
+inline bool is_launched(DeviceKind kind) {
+  return kind == DeviceKind::kKernel || kind == DeviceKind::kCopy || kind == DeviceKind::kSet;
+}
+
+// What keeps a device busy. Synchronisation records, event records and annotations on a stream are not work: they
+// mark or wait.
+inline bool is_device_work(DeviceKind kind) { return is_launched(kind) || kind == DeviceKind::kCollective; }
+
 // "op", "annotation", ... : the words of docs, JSON, SQL and viewer.
 std::string_view name_of(HostKind kind);
 std::string_view name_of(DeviceKind kind);

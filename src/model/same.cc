@@ -151,8 +151,7 @@ class Comparer {
     for (Row row = 0; !difference_ && row < x.size(); ++row) {
       value("host_slices.detail present", row, x.detail[row] == kNoRow, y.detail[row] == kNoRow);
       if (difference_ || x.detail[row] == kNoRow) continue;
-      const bool is_call = x.kind[row] == HostKind::kRuntime || x.kind[row] == HostKind::kDriver;
-      is_call ? call(row, x.detail[row], y.detail[row]) : op(row, x.detail[row], y.detail[row]);
+      is_call(x.kind[row]) ? call(row, x.detail[row], y.detail[row]) : op(row, x.detail[row], y.detail[row]);
     }
   }
 

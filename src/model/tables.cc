@@ -109,8 +109,7 @@ void build_host_slices(RawTrace& raw, Model& model, const std::vector<LaneId>& l
       out.detail[i] = row.detail;
       out.source[i] = row.source;
       if (row.detail == kNoRow) continue;
-      const bool is_call = row.kind == HostKind::kRuntime || row.kind == HostKind::kDriver;
-      (is_call ? model.call_details.slice : model.op_details.slice)[row.detail] = static_cast<Row>(i);
+      (is_call(row.kind) ? model.call_details.slice : model.op_details.slice)[row.detail] = static_cast<Row>(i);
     }
   });
   free_rows(raw, &RawPart::host_slices);

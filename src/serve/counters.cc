@@ -4,7 +4,6 @@
 #include <map>
 #include <utility>
 
-#include "analyze/device_work.h"
 #include "analyze/launches.h"
 #include "serve/handlers.h"
 

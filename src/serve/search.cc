@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "analyze/device_work.h"
+#include "analyze/intervals.h"
 #include "serve/handlers.h"
 #include "serve/places.h"
 

@@ -46,14 +46,17 @@ Table breakdown_answer(const Trace& trace) {
   return answer(report::breakdown_report(*trace.model, study(*trace.model)), "breakdown");
 }
 
-Table idle_answer(const Trace& trace) {
+// A report whose second table is the one that has many rows: all of them, of which the first are printed.
+Table rows_answer(const Trace& trace, const char* name,
+                  report::Report (*make)(const Model& model, const Study& study, size_t max_rows)) {
   const nb::gil_scoped_release others_may_run;
   const Study result = study(*trace.model);
-  report::Report all = report::idle_report(*trace.model, result, 0);
-  std::swap(all.tables[0], all.tables[1]);  // the gaps are the rows
-  return answer(std::move(all), "idle",
-                report::render(report::idle_report(*trace.model, result, kPrintedRows), report::Form::kText));
+  report::Report all = make(*trace.model, result, 0);
+  std::swap(all.tables[0], all.tables[1]);
+  return answer(std::move(all), name, report::render(make(*trace.model, result, kPrintedRows), report::Form::kText));
 }
+
+Table idle_answer(const Trace& trace) { return rows_answer(trace, "idle", report::idle_report); }
 
 Table launches_answer(const Trace& trace) {
   const nb::gil_scoped_release others_may_run;
@@ -66,12 +69,7 @@ Table syncs_answer(const Trace& trace) {
 }
 
 Table critical_path_answer(const Trace& trace) {
-  const nb::gil_scoped_release others_may_run;
-  const Study result = study(*trace.model);
-  report::Report all = report::critical_path_report(*trace.model, result, 0);
-  std::swap(all.tables[0], all.tables[1]);  // the pieces are the rows
-  return answer(std::move(all), "critical_path",
-                report::render(report::critical_path_report(*trace.model, result, kPrintedRows), report::Form::kText));
+  return rows_answer(trace, "critical_path", report::critical_path_report);
 }
 
 nb::object whatif_answer(const Trace& trace, double host, double kernels, double communication, double copies,

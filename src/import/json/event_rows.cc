@@ -251,7 +251,7 @@ void EventRows::add_slice(const RawEvent& event, uint64_t source, int64_t start_
       const std::string suffix = "." + std::string(pool_.strings.view(overload));
       if (name.ends_with(suffix)) row.name = pool_.strings.intern(name.substr(0, name.size() - suffix.size()));
     }
-  } else if (row.kind == HostKind::kRuntime || row.kind == HostKind::kDriver) {
+  } else if (is_call(row.kind)) {
     row.detail = push(
         part_->calls,
         RawCall{.correlation = number(event, ArgId::kCorrelation), .external_id = number(event, ArgId::kExternalId)},

@@ -45,10 +45,6 @@ int64_t or_none(int64_t id) { return id == 0 ? kNoNumber : id; }
 
 float bandwidth(int64_t bytes, int64_t ns) { return ns > 0 ? static_cast<float>(bytes) / static_cast<float>(ns) : -1; }
 
-bool is_work(DeviceKind kind) {
-  return kind == DeviceKind::kKernel || kind == DeviceKind::kCopy || kind == DeviceKind::kSet;
-}
-
 }  // namespace
 
 DeviceRows::DeviceRows(RawTrace& raw, RawPool& pool, RawPart& part) : raw_(raw), pool_(pool), part_(part) {
@@ -281,7 +277,7 @@ void DeviceRows::add_annotations() {
   for (Row row = 0; row < host.size(); ++row) {
     const HostKind kind = host[row].kind;
     if (kind == HostKind::kAnnotation) ranges.push_back(row);
-    if (kind == HostKind::kRuntime || kind == HostKind::kDriver) launches.push_back(row);
+    if (is_call(kind)) launches.push_back(row);
   }
   if (ranges.empty() || launches.empty()) return;
   const auto by_start = [&](Row a, Row b) { return host[a].start_ns < host[b].start_ns; };
@@ -317,7 +313,7 @@ void DeviceRows::add_annotations() {
   std::map<std::pair<Row, uint32_t>, Extent> extents;  // by range and lane
   for (size_t i = 0; i < part_.device_slices.size(); ++i) {
     const RawDeviceSlice& s = part_.device_slices[i];
-    const auto found = is_work(s.kind) ? set_of.find(s.correlation) : set_of.end();
+    const auto found = is_launched(s.kind) ? set_of.find(s.correlation) : set_of.end();
     if (found == set_of.end()) continue;
     for (const Row range : sets[found->second]) {
       Extent& e = extents[{range, static_cast<uint32_t>(s.lane)}];

@@ -26,7 +26,6 @@ HostKind kind_of(Scope scope) {
 }
 
 bool has_op(HostKind kind) { return kind == HostKind::kOp || kind == HostKind::kAnnotation; }
-bool has_call(HostKind kind) { return kind == HostKind::kRuntime || kind == HostKind::kDriver; }
 
 // Ticks lie in the rows' time fields until convert_times().
 int64_t as_time(uint64_t ticks) { return static_cast<int64_t>(ticks); }
@@ -203,7 +202,7 @@ Row LaneRows::add_slice(Thread& t, const EventRecord& r) {
     op.external_id = static_cast<int64_t>(part_.ops.size());
     if (r.kind == Record::kBeginSequence) op.sequence_number = r.number;
     if (r.text < texts_.size()) op.overload = texts_[r.text].overload;
-  } else if (has_call(slice.kind)) {
+  } else if (is_call(slice.kind)) {
     slice.detail = static_cast<Row>(part_.calls.size());
     part_.calls.emplace_back();
   }
@@ -226,7 +225,7 @@ void LaneRows::end_slice(Thread& t, ScopeGroup group, uint64_t ticks) {
 void LaneRows::attribute(Thread& t, const EventRecord& r) {
   if (t.last_slice == kNoRow) return;
   const RawHostSlice& slice = part_.host_slices[t.last_slice];
-  if (has_call(slice.kind)) {
+  if (is_call(slice.kind)) {
     if (r.attribute == Attribute::kCorrelation) part_.calls[slice.detail].correlation = r.number;
     return;
   }

@@ -18,21 +18,16 @@ import json
 import statistics
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests/gpu"))
 
 import torch  # noqa: E402
+from flags import FLAGS, start_torch  # noqa: E402
 from programs import train_step  # noqa: E402
 from record_both import load_recorder  # noqa: E402
-
-FLAGS = {
-    "plain": {},
-    "shapes": {"shapes": True},
-    "shapes+memory+stack": {"shapes": True, "memory": True, "python_stacks": True},
-}
-TORCH_NAMES = {"shapes": "record_shapes", "memory": "profile_memory", "python_stacks": "with_stack"}
 
 
 def recorders(native):
@@ -44,18 +39,12 @@ def recorders(native):
             lambda session: session.stop(),
         )
 
-        def start(flags=flags):
-            activities = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
-            prof = torch.profiler.profile(activities=activities, **{TORCH_NAMES[k]: v for k, v in flags.items()})
-            prof.start()
-            return prof
-
         def stop(prof):
             prof.stop()
             torch.cuda.synchronize()
             ctypes.CDLL(f"libcupti.so.{torch.version.cuda.split('.')[0]}").cuptiFinalize()
 
-        yield f"torch.profiler {name}", start, stop
+        yield f"torch.profiler {name}", partial(start_torch, flags, cuda=True), stop
 
 
 def timed(run, times: int) -> float:

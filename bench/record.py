@@ -19,6 +19,7 @@ import statistics
 import sys
 import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Callable
 
@@ -27,13 +28,8 @@ sys.path.insert(0, str(ROOT / "python"))
 
 import torch  # noqa: E402
 from firelane import _record  # noqa: E402
+from flags import FLAGS, start_torch  # noqa: E402
 
-FLAGS = {
-    "plain": {},
-    "shapes": {"shapes": True},
-    "shapes+memory+stack": {"shapes": True, "memory": True, "python_stacks": True},
-}
-TORCH_NAMES = {"shapes": "record_shapes", "memory": "profile_memory", "python_stacks": "with_stack"}
 # name, goal as a share of the other: plain against the floor and torch.profiler; the rest against torch.profiler.
 GOALS = {"plain": "floor <= 1.25x, torch.profiler <= 0.40x", "shapes": "", "shapes+memory+stack": "torch.profiler <= 0.50x"}
 
@@ -53,16 +49,10 @@ def recorders() -> list[Recorder]:
     ]
     for flags, values in FLAGS.items():
 
-        def start_torch(values=values):
-            activities = [torch.profiler.ProfilerActivity.CPU]
-            prof = torch.profiler.profile(activities=activities, **{TORCH_NAMES[k]: v for k, v in values.items()})
-            prof.start()
-            return prof
-
         def start_ours(values=values):
             return _record.start(_record.RecordOptions(**values))
 
-        result.append(Recorder(f"torch.profiler {flags}", start_torch, lambda prof: prof.stop()))
+        result.append(Recorder(f"torch.profiler {flags}", partial(start_torch, values), lambda prof: prof.stop()))
         result.append(Recorder(f"firelane {flags}", start_ours, lambda recorder: recorder.stop()))
     return result
 

@@ -100,36 +100,30 @@ def pointwise_chain(fault: bool) -> Step:
     return step
 
 
-@seeded
-def layout_copies(fault: bool) -> Step:
-    weight = torch.randn(160, 160) / 13
-    data = torch.randn(160, 160)
+def products(rows: int, width: int, after_each: Callable[[torch.Tensor], torch.Tensor] | None) -> Step:
+    """A chain of matrix products; `after_each` is what the fault does to the result."""
+    weight = torch.randn(width, width) / width**0.5
+    data = torch.randn(rows, width)
 
     def step():
         x = data
         for _ in range(20):
             x = (x @ weight).relu_()
-            if fault:
-                x = x.t().contiguous().t().contiguous()
+            if after_each is not None:
+                x = after_each(x)
         return x
 
     return step
+
+
+@seeded
+def layout_copies(fault: bool) -> Step:
+    return products(160, 160, (lambda x: x.t().contiguous().t().contiguous()) if fault else None)
 
 
 @seeded
 def type_ping_pong(fault: bool) -> Step:
-    weight = torch.randn(64, 64) / 8
-    data = torch.randn(256, 64)
-
-    def step():
-        x = data
-        for _ in range(20):
-            x = (x @ weight).relu_()
-            if fault:
-                x = x.double().float()
-        return x
-
-    return step
+    return products(256, 64, (lambda x: x.double().float()) if fault else None)
 
 
 class Node:

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <unordered_map>
 
+#include "analyze/graph_device.h"
 #include "analyze/graph_finish.h"
 #include "analyze/host_calls.h"
 #include "base/check.h"
@@ -13,8 +13,6 @@ namespace firelane {
 
 namespace {
 
-constexpr int64_t kUsualLaunchNs = 5'000;   // when the trace shows no launch onto an idle stream
-constexpr int64_t kUsualGapNs = 1'000;      // when no two pieces of work were queued
 constexpr int64_t kBlockingCallNs = 5'000;  // a blocking call that finds nothing to wait for
 constexpr int64_t kReturnNs = 3'000;        // from the end of the awaited work to the call's return
 constexpr int64_t kUnexplainedNs = 10'000;  // from here on a late start needs another reason
@@ -29,112 +27,37 @@ struct Moment {
   enum class What : uint8_t { kBoundary, kLaunch, kWaitBegin, kWaitEnd, kQueueEnd } what;
 };
 
-// The lower quartile: what is usual when some of the values contain waits of another kind.
-int64_t usual_of(std::vector<int64_t>& values, int64_t otherwise) {
-  if (values.empty()) return otherwise;
-  const auto quartile = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 4);
-  std::nth_element(values.begin(), quartile, values.end());
-  return *quartile;
-}
-
 class Builder {
  public:
   Builder(const Model& model, const HostTime& host, const StepList& steps, const SliceCosts& costs)
-      : model_(model), host_(host), steps_(steps), costs_(costs), kinds_(model), classes_(model) {}
+      : model_(model),
+        host_(host),
+        steps_(steps),
+        costs_(costs),
+        kinds_(model),
+        classes_(model),
+        device_(device_facts(model)) {
+    graph_.launch_latency_ns = device_.launch_latency_ns;
+    graph_.stream_gap_ns = device_.stream_gap_ns;
+    graph_.has_sync_records = model.sync_details.size() > 0;
+  }
 
   Graph build() {
-    find_launches();
-    find_usual_latencies();
-    find_stream_waits();
     collect_moments();
     make_nodes();
     for (NodeId node = 0; node < graph_.nodes.size(); ++node) {
       graph_.nodes[node].first_edge = static_cast<uint32_t>(graph_.edges.size());
       graph_.nodes[node].is_device() ? add_device_edges(node) : add_host_edges(node);
     }
-    charge_recording(model_, host_, costs_, last_work_of_, graph_);
+    charge_recording(model_, host_, costs_, device_.last_work_of, graph_);
     find_window(model_, steps_, graph_);
     return std::move(graph_);
   }
 
  private:
-  void find_launches() {
-    const DeviceSlices& slices = model_.device_slices;
-    last_work_of_.assign(model_.host_slices.size(), kNoRow);
-    for (Row row = 0; row < slices.size(); ++row) {
-      if (!is_device_work(slices.kind[row])) continue;
-      const Row launch = slices.launch[row];
-      starts_.push_back(slices.start_ns[row]);
-      if (launch == kNoRow) continue;
-      launch_starts_.push_back(model_.host_slices.start_ns[launch]);
-      Row& last = last_work_of_[launch];
-      if (last == kNoRow || slices.end_ns(last) < slices.end_ns(row)) last = row;
-    }
-    std::sort(starts_.begin(), starts_.end());
-    std::sort(launch_starts_.begin(), launch_starts_.end());
-  }
-
-  void find_usual_latencies() {
-    const DeviceSlices& slices = model_.device_slices;
-    std::vector<int64_t> onto_idle;
-    std::vector<int64_t> queued;
-    each_in_stream(model_, [&](Row row, Row before) {
-      const int64_t launched = launch_start(model_, row);
-      const int64_t free_since = before == kNoRow ? INT64_MIN : slices.end_ns(before);
-      if (launched == kNoNumber || launched > slices.start_ns[row]) return;
-      if (free_since <= launched) onto_idle.push_back(slices.start_ns[row] - launched);
-      const bool long_queued = free_since > launched + 20'000;
-      if (long_queued && slices.start_ns[row] >= free_since) queued.push_back(slices.start_ns[row] - free_since);
-    });
-    graph_.launch_latency_ns = usual_of(onto_idle, kUsualLaunchNs);
-    graph_.stream_gap_ns = usual_of(queued, kUsualGapNs);
-  }
-
-  // cudaStreamWaitEvent, from the records that say which event of which stream was meant.
-  void find_stream_waits() {
-    const SyncDetails& syncs = model_.sync_details;
-    graph_.has_sync_records = syncs.size() > 0;
-    if (syncs.size() == 0) return;
-    std::unordered_map<int64_t, Row> call_of;  // cudaEventRecord by correlation
-    for (Row i = 0; i < model_.call_details.size(); ++i) {
-      const Row slice = model_.call_details.slice[i];
-      if (slice == kNoRow || model_.call_details.correlation[i] == kNoNumber) continue;
-      call_of.emplace(model_.call_details.correlation[i], slice);
-    }
-    std::unordered_map<int64_t, std::vector<std::pair<int64_t, Row>>> by_stream;  // (launch, row) by launch
-    each_in_stream(model_, [&](Row row, Row) {
-      const int64_t launched = launch_start(model_, row);
-      if (launched != kNoNumber) by_stream[model_.device_slices.stream[row]].push_back({launched, row});
-    });
-    for (auto& [stream, work] : by_stream) std::sort(work.begin(), work.end());
-    for (Row i = 0; i < syncs.size(); ++i) {
-      const Row slice = syncs.slice[i];
-      if (slice == kNoRow || syncs.wait_on_stream[i] == kNoNumber) continue;
-      if (model_.text(model_.device_slices.name[slice]).find("Wait") == std::string_view::npos) continue;
-      const auto recorded = call_of.find(syncs.wait_on_correlation[i]);
-      const auto waiting = call_of.find(model_.device_slices.correlation[slice]);
-      if (recorded == call_of.end() || waiting == call_of.end()) continue;
-      const auto& sources = by_stream[syncs.wait_on_stream[i]];
-      const auto& targets = by_stream[model_.device_slices.stream[slice]];
-      const int64_t recorded_ns = model_.host_slices.start_ns[recorded->second];
-      const int64_t waiting_ns = model_.host_slices.start_ns[waiting->second];
-      const auto source = std::lower_bound(sources.begin(), sources.end(), std::pair<int64_t, Row>{recorded_ns, 0});
-      const auto target = std::lower_bound(targets.begin(), targets.end(), std::pair<int64_t, Row>{waiting_ns, 0});
-      if (source == sources.begin() || target == targets.end()) continue;
-      stream_waits_.push_back({target->second, std::prev(source)->second});
-    }
-    std::sort(stream_waits_.begin(), stream_waits_.end());
-  }
-
-  int64_t queue_depth(int64_t time_ns) const {
-    const auto launched = std::upper_bound(launch_starts_.begin(), launch_starts_.end(), time_ns);
-    const auto started = std::upper_bound(starts_.begin(), starts_.end(), time_ns);
-    return (launched - launch_starts_.begin()) - (started - starts_.begin());
-  }
-
   // A copy call that returns only after its copy is done waits for it.
   bool waits_for_own_copy(Row call) const {
-    const Row work = last_work_of_[call];
+    const Row work = device_.last_work_of[call];
     if (work == kNoRow || model_.device_slices.kind[work] != DeviceKind::kCopy) return false;
     return model_.device_slices.end_ns(work) <= model_.host_slices.end_ns(call);
   }
@@ -142,10 +65,10 @@ class Builder {
   void add_call(std::vector<Moment>& moments, Row row) {
     const HostSlices& slices = model_.host_slices;
     const CallKind kind = kinds_.of(row);
-    const bool launches = last_work_of_[row] != kNoRow;
+    const bool launches = device_.last_work_of[row] != kNoRow;
     const bool waits = is_blocking(kind) || (kind == CallKind::kCopy && waits_for_own_copy(row));
     const bool queue_full = launches && !waits && slices.duration_ns[row] > kSlowLaunchNs &&
-                            queue_depth(slices.start_ns[row]) >= kQueueCapacity;
+                            device_.queue_depth(slices.start_ns[row]) >= kQueueCapacity;
     if (waits || launches) {
       moments.push_back({slices.start_ns[row], row, waits ? Moment::What::kWaitBegin : Moment::What::kLaunch});
     }
@@ -182,7 +105,7 @@ class Builder {
       uint32_t index;  // moment of the chain, or device row
     };
     std::vector<Entry> order;
-    order.reserve(starts_.size() + launch_starts_.size() + 64);
+    order.reserve(device_.starts.size() + device_.launch_starts.size() + 64);
     for (uint32_t chain = 0; chain < moments_.size(); ++chain) {
       for (uint32_t i = 0; i < moments_[chain].size(); ++i) order.push_back({moments_[chain][i].time_ns, chain, i});
     }
@@ -325,7 +248,7 @@ class Builder {
       }
     };
     if (kind == CallKind::kCopy) {
-      const NodeId own = graph_.node_of_device[last_work_of_[self.row]];
+      const NodeId own = graph_.node_of_device[device_.last_work_of[self.row]];
       if (own >= node) return;
       add(own);
       decide(own);
@@ -392,8 +315,9 @@ class Builder {
       return true;
     };
     bool known = false;
-    for (auto wait = std::lower_bound(stream_waits_.begin(), stream_waits_.end(), std::pair<Row, Row>{self.row, 0});
-         wait != stream_waits_.end() && wait->first == self.row; ++wait) {
+    for (auto wait = std::lower_bound(device_.stream_waits.begin(), device_.stream_waits.end(),
+                                      std::pair<Row, Row>{self.row, 0});
+         wait != device_.stream_waits.end() && wait->first == self.row; ++wait) {
       known = add(graph_.node_of_device[wait->second]) || known;
     }
     if (known) return;
@@ -420,13 +344,10 @@ class Builder {
   const SliceCosts& costs_;
   CallKinds kinds_;
   DeviceClasses classes_;
+  DeviceFacts device_;
   Graph graph_;
-  std::vector<Row> last_work_of_;                  // by host slice: the work it launched that ends last
-  std::vector<int64_t> starts_;                    // of all device work, sorted
-  std::vector<int64_t> launch_starts_;             // of all launching calls, once per piece of work, sorted
-  std::vector<std::pair<Row, Row>> stream_waits_;  // (work that waits, work waited for)
-  std::vector<std::vector<Moment>> moments_;       // by chain
-  std::vector<Moment::What> what_;                 // by node
+  std::vector<std::vector<Moment>> moments_;  // by chain
+  std::vector<Moment::What> what_;            // by node
   std::vector<NodeId> node_of_call_;
   std::vector<NodeId> last_on_stream_;  // by lane
   std::vector<size_t> next_in_chain_;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "analyze/graph_device.h"
+
 namespace firelane {
 
 namespace {

@@ -187,6 +187,101 @@ Calls calls_of(const Model& model, FlopsTable& flops, TraitsOfNames& traits, Roo
   return out_calls;
 }
 
+// Gathers the calls of an op with the same inputs in one row of `out`.
+class RowMaker {
+ public:
+  RowMaker(const Model& model, TraitsOfNames& traits, Roofline& out) : model_(model), traits_(traits), out_(out) {}
+
+  // Returns the number of the row that the call went to.
+  uint32_t add(Row op, const Call& call, int64_t call_flops) {
+    const RowKey key = key_of(op);
+    if (key.dims == kNoString) ++out_.ops_without_shapes;
+    const auto [found, is_new] = row_of_.try_emplace(key, static_cast<uint32_t>(out_.rows.size()));
+    if (is_new) begin_row(op, key, call, call_flops);
+    RooflineRow& row = out_.rows[found->second];
+    Extremes& extremes = extremes_[found->second];
+    ++row.calls;
+    row.kernels += call.kernels;
+    row.device_ns += call.device_ns;
+    row.flops += call_flops;
+    if (call.device_ns > extremes.longest_call_ns) {
+      extremes.longest_call_ns = call.device_ns;
+      row.example = op;
+    }
+    if (call.longest_ns > extremes.longest_kernel_ns) {
+      extremes.longest_kernel_ns = call.longest_ns;
+      row.kernel = model_.device_slices.name[call.longest];
+    }
+    return found->second;
+  }
+
+  void finish() {
+    int64_t rows_ns = out_.without_op_ns;
+    for (size_t i = 0; i < out_.rows.size(); ++i) {
+      RooflineRow& row = out_.rows[i];
+      if (extremes_[i].call_bytes != kNoNumber) row.bytes = extremes_[i].call_bytes * row.calls;
+      decide_bound(out_.peaks, row);
+      rows_ns += row.device_ns;
+    }
+    FL_CHECK(rows_ns == out_.work_ns, "roofline: rows and work without an op must add up to all device work");
+  }
+
+ private:
+  struct Extremes {
+    int64_t call_bytes = kNoNumber;  // the same for all calls
+    int64_t longest_call_ns = -1;
+    int64_t longest_kernel_ns = -1;
+  };
+
+  RowKey key_of(Row op) const {
+    const Row detail = model_.op_detail(op);
+    const bool has_detail = model_.host_slices.kind[op] == HostKind::kOp && detail != kNoRow;
+    return {model_.host_slices.name[op], has_detail ? model_.op_details.input_dims[detail] : kNoString,
+            has_detail ? model_.op_details.input_types[detail] : kNoString};
+  }
+
+  void begin_row(Row op, const RowKey& key, const Call& call, int64_t call_flops) {
+    const bool is_kernel = model_.device_slices.kind[call.longest] == DeviceKind::kKernel;
+    const KernelTraits kernel = is_kernel ? traits_.of(model_.device_slices.name[call.longest]) : KernelTraits{};
+    const std::vector<OpTensor> inputs = input_tensors(model_, op);
+    out_.rows.push_back({.op = key.op,
+                         .dims = key.dims,
+                         .types = key.types,
+                         .kernel_class = kernel.kernel_class,
+                         .tensor_cores = kernel.tensor_cores,
+                         .precision = call_precision(kernel, inputs),
+                         .aligned = kernel.kernel_class != KernelClass::kMatmul || are_aligned(inputs)});
+    extremes_.push_back({.call_bytes = op_bytes(model_.text(key.op), kernel.kernel_class, inputs, call_flops)});
+  }
+
+  const Model& model_;
+  TraitsOfNames& traits_;
+  Roofline& out_;
+  std::unordered_map<RowKey, uint32_t, RowHash> row_of_;
+  std::vector<Extremes> extremes_;  // by row
+};
+
+// The longest first. Returns where each row went.
+std::vector<uint32_t> sort_rows(const Model& model, std::vector<RooflineRow>& rows) {
+  std::vector<uint32_t> order(rows.size());
+  std::iota(order.begin(), order.end(), 0u);
+  std::sort(order.begin(), order.end(), [&](uint32_t x, uint32_t y) {
+    const RooflineRow& a = rows[x];
+    const RooflineRow& b = rows[y];
+    if (a.device_ns != b.device_ns) return a.device_ns > b.device_ns;
+    if (a.op != b.op) return model.text(a.op) < model.text(b.op);
+    return model.text(a.dims) != model.text(b.dims) ? model.text(a.dims) < model.text(b.dims) : x < y;
+  });
+  std::vector<RooflineRow> sorted;
+  std::vector<uint32_t> place(order.size());
+  for (const uint32_t from : order) {
+    place[from] = static_cast<uint32_t>(sorted.size());
+    sorted.push_back(rows[from]);
+  }
+  rows = std::move(sorted);
+  return place;
+}
+
 }  // namespace
 
 std::string_view name_of(KernelBound bound) {
@@ -205,78 +300,19 @@ Roofline roofline(const Model& model) {
   out.device_name = main_device(model, device);
   FlopsTable flops(model);
   TraitsOfNames traits(model);
-  Utilization utilization(model, out.peaks);
-  std::unordered_map<RowKey, size_t, RowHash> row_of;
-  std::vector<int64_t> longest;     // per row: the longest call
-  std::vector<int64_t> longest_ns;  // per row: the longest kernel
-  std::vector<int64_t> call_bytes;  // per row
   const Calls calls = calls_of(model, flops, traits, out);
+  RowMaker rows(model, traits, out);
+  Utilization utilization(model, out.peaks);
   std::vector<uint32_t> row_of_call;
   for (const auto& [op, call] : calls.calls) {
-    const Row detail = model.op_detail(op);
-    const bool has_detail = model.host_slices.kind[op] == HostKind::kOp && detail != kNoRow;
-    const RowKey key{model.host_slices.name[op], has_detail ? model.op_details.input_dims[detail] : kNoString,
-                     has_detail ? model.op_details.input_types[detail] : kNoString};
-    if (key.dims == kNoString) ++out.ops_without_shapes;
     const int64_t call_flops = flops.of(op).op_flops;
-    const auto [found, is_new] = row_of.try_emplace(key, out.rows.size());
-    if (is_new) {
-      const StringId kernel = model.device_slices.name[call.longest];
-      const KernelTraits kernel_traits =
-          model.device_slices.kind[call.longest] == DeviceKind::kKernel ? traits.of(kernel) : KernelTraits{};
-      const std::vector<OpTensor> inputs = input_tensors(model, op);
-      out.rows.push_back({.op = key.op,
-                          .dims = key.dims,
-                          .types = key.types,
-                          .kernel_class = kernel_traits.kernel_class,
-                          .tensor_cores = kernel_traits.tensor_cores,
-                          .precision = call_precision(kernel_traits, inputs),
-                          .aligned = kernel_traits.kernel_class != KernelClass::kMatmul || are_aligned(inputs)});
-      call_bytes.push_back(op_bytes(model.text(key.op), kernel_traits.kernel_class, inputs, call_flops));
-      longest.push_back(-1);
-      longest_ns.push_back(-1);
-    }
-    row_of_call.push_back(static_cast<uint32_t>(found->second));
-    RooflineRow& row = out.rows[found->second];
-    ++row.calls;
-    row.kernels += call.kernels;
-    row.device_ns += call.device_ns;
-    row.flops += call_flops;
-    if (call.device_ns > longest[found->second]) {
-      longest[found->second] = call.device_ns;
-      row.example = op;
-    }
-    if (call.longest_ns > longest_ns[found->second]) {
-      longest_ns[found->second] = call.longest_ns;
-      row.kernel = model.device_slices.name[call.longest];
-    }
+    row_of_call.push_back(rows.add(op, call, call_flops));
+    const RooflineRow& row = out.rows[row_of_call.back()];
     utilization.add(model.device_slices.start_ns[call.first_start], call_flops, row.precision, row.tensor_cores);
   }
-  int64_t rows_ns = out.without_op_ns;
-  for (size_t i = 0; i < out.rows.size(); ++i) {
-    RooflineRow& row = out.rows[i];
-    if (call_bytes[i] != kNoNumber) row.bytes = call_bytes[i] * row.calls;
-    decide_bound(out.peaks, row);
-    rows_ns += row.device_ns;
-  }
-  FL_CHECK(rows_ns == out.work_ns, "roofline: rows and work without an op must add up to all device work");
+  rows.finish();
   utilization.finish(out);
-  std::vector<uint32_t> order(out.rows.size());
-  std::iota(order.begin(), order.end(), 0u);
-  std::sort(order.begin(), order.end(), [&](uint32_t x, uint32_t y) {
-    const RooflineRow& a = out.rows[x];
-    const RooflineRow& b = out.rows[y];
-    if (a.device_ns != b.device_ns) return a.device_ns > b.device_ns;
-    if (a.op != b.op) return model.text(a.op) < model.text(b.op);
-    return model.text(a.dims) != model.text(b.dims) ? model.text(a.dims) < model.text(b.dims) : x < y;
-  });
-  std::vector<RooflineRow> rows;
-  std::vector<uint32_t> place(order.size());
-  for (const uint32_t from : order) {
-    place[from] = static_cast<uint32_t>(rows.size());
-    rows.push_back(out.rows[from]);
-  }
-  out.rows = std::move(rows);
+  const std::vector<uint32_t> place = sort_rows(model, out.rows);
   out.row_of_work = calls.of_work;
   for (uint32_t& row : out.row_of_work) {
     if (row != kNoRow) row = place[row_of_call[row]];

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <ctime>
 
-#include "report/quantity.h"
 
 namespace firelane::report {
 

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 
-#include "report/quantity.h"
 
 namespace firelane::report {
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "report/quantity.h"
 
 namespace firelane::report {
 

@@ -1,3 +1,4 @@
+// Roofline, fusion, modules, memory, input, inference and cost as methods of Trace.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 

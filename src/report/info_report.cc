@@ -5,7 +5,6 @@
 #include <cmath>
 #include <ctime>
 
-
 namespace firelane::report {
 
 namespace {

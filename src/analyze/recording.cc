@@ -14,10 +14,10 @@ namespace {
 // torch.profiler (torch 2.11, CUPTI 13.0) on an H200 host: bench/diagnose/record_truth.py, docs/analyses.md.
 constexpr SliceCosts kTorchCosts = {
     .op = 1'800, .python = 1'000, .annotation = 2'000, .launch = 7'000, .call = 600, .memory = 1'000};
-// The same without ProfilerActivity.CUDA: no ids are pushed for kernels, which is most of the above. With and without
-// shapes.
+// The same without ProfilerActivity.CUDA: no ids are pushed for kernels, which is most of the above.
 constexpr SliceCosts kTorchCpuCosts = {.op = 390, .python = 250, .annotation = 800, .memory = 100};
-constexpr double kOpWithShapes = 640;
+constexpr double kShapesOfAnOp = 250;
+constexpr double kStackOfAnOp = 120;
 constexpr double kEstimateLow = 0.7;
 constexpr double kEstimateHigh = 1.3;
 constexpr double kMeasuredLow = 0.8;
@@ -77,6 +77,13 @@ double fit(const Graph& graph, int64_t steps, int64_t goal_ns) {
   return (low + high) / 2;
 }
 
+// What a few slow steps add to the mean of all.
+int64_t mean_above_median(const StepList& steps) {
+  int64_t total_ns = 0;
+  for (const FoundStep& step : steps.steps) total_ns += step.warm_up ? 0 : step.duration_ns();
+  return std::max<int64_t>(0, total_ns / std::max<int64_t>(1, steps.judged) - steps.median_ns);
+}
+
 }  // namespace
 
 std::string_view name_of(CostSource source) {
@@ -89,7 +96,9 @@ RecordingCosts recording_costs(const Model& model) {
   const bool shapes = has_shapes(model);
   if (model.info.recorder.costs.empty() && !has_calls(model)) {
     RecordingCosts result{.costs = kTorchCpuCosts, .low = kEstimateLow, .high = kEstimateHigh};
-    if (shapes) result.costs.op = kOpWithShapes;
+    if (shapes) result.costs.op += kShapesOfAnOp;
+    const auto& kinds = model.host_slices.kind;
+    if (std::find(kinds.begin(), kinds.end(), HostKind::kPython) != kinds.end()) result.costs.op += kStackOfAnOp;
     return result;
   }
   if (model.info.recorder.costs.empty()) {
@@ -112,9 +121,12 @@ RecordingUndone undo_recording(const Model& model, const Graph& graph, const Rec
   if (graph.window_start == kNoNode) return out;
   out.recorded_ns = per_step(graph, 0, steps.judged);
   out.baseline_ns = steps.source == StepSource::kMarked ? find_step_times(model.timed_steps).true_step_ns : kNoNumber;
-  if (out.baseline_ns != kNoNumber && out.baseline_ns < out.recorded_ns) {
+  // A slow step among the recorded ones is not the recorder's doing: it stays in their mean.
+  const int64_t slower_ns =
+      out.baseline_ns == kNoNumber ? 0 : out.recorded_ns - out.baseline_ns - mean_above_median(steps);
+  if (slower_ns > 0) {
     out.source = CostSource::kBaseline;
-    out.factor = out.most = fit(graph, steps.judged, out.baseline_ns);
+    out.factor = out.most = fit(graph, steps.judged, out.recorded_ns - slower_ns);
     out.step_ns = out.low_ns = out.high_ns = per_step(graph, out.factor, steps.judged);
     return out;
   }

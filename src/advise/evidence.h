@@ -45,6 +45,15 @@ class Evidence {
     high_.host.push_back(cut);
     high_.host.back().keep = keep_high;
   }
+  // An operator that would not be called: the way to it, in Python, goes with it.
+  void add_way_to(Row row) {
+    const HostSlices& host = case_.model.host_slices;
+    if (!case_.in_window(host.start_ns[row])) return;
+    const HostCut way{.lane = host.lane[row], .start_ns = way_start_ns(row), .end_ns = host.start_ns[row]};
+    if (way.start_ns == way.end_ns) return;
+    low_.host.push_back(way);
+    high_.host.push_back(way);
+  }
 
   bool empty() const { return rows_.empty(); }
   int64_t count() const { return static_cast<int64_t>(rows_.size()); }
@@ -67,6 +76,20 @@ class Evidence {
   int64_t duration_ns(const SliceRef& slice) const {
     return slice.on_device ? case_.model.device_slices.duration_ns[slice.row]
                            : case_.model.host_slices.duration_ns[slice.row];
+  }
+
+  // When the slice before it on the same level ended; its own start when that is too long ago to be just the way.
+  int64_t way_start_ns(Row row) const {
+    constexpr int64_t kLongestWayNs = 20'000;
+    const HostSlices& host = case_.model.host_slices;
+    Row before = row == 0 ? kNoRow : row - 1;
+    while (before != kNoRow && before != host.parent[row] && host.parent[before] != host.parent[row]) {
+      before = host.parent[before];
+    }
+    if (before == kNoRow || before == host.parent[row] || host.lane[before] != host.lane[row])
+      return host.start_ns[row];
+    const int64_t passed = host.start_ns[row] - host.end_ns(before);
+    return passed < 0 || passed > kLongestWayNs ? host.start_ns[row] : host.end_ns(before);
   }
 
   const Case& case_;

@@ -49,6 +49,7 @@ std::vector<Finding> cpu_unfused_attention(const Case& the_case) {
     int64_t pass_ns = INT64_MAX;
     for (size_t i = before + 1; i < after; ++i) {
       evidence.add_call(ops[i].row, 0.1, 0);
+      evidence.add_way_to(ops[i].row);
       pass_ns = std::min(pass_ns, model.host_slices.duration_ns[ops[i].row]);
     }
     for (const size_t matmul : {before, after}) {
@@ -84,7 +85,10 @@ std::vector<Finding> cpu_unfused_chains(const Case& the_case) {
     // One loop takes at least as long as the longest; it may take half as long again for the others' arithmetic.
     const double best = static_cast<double>(longest_ns) / static_cast<double>(total_ns);
     const double worst = (1 + best) / 2;
-    for (const CpuOp& op : chain) evidence.add_call(op.row, worst, best);
+    for (const CpuOp& op : chain) {
+      evidence.add_call(op.row, worst, best);
+      if (op.row != chain.front().row) evidence.add_way_to(op.row);
+    }
     longest = std::max(longest, chain.size());
   }
   if (evidence.empty()) return {};

@@ -19,18 +19,18 @@ struct Op {
   std::string_view strides = {};
 };
 
-// Four steps of these ops, 1 us apart, after a matmul of 1000 us.
-Diagnosis diagnosed(const std::vector<Op>& ops) {
+// Four steps of these ops, 1 us apart unless said, after a matmul of 1000 us.
+Diagnosis diagnosed(const std::vector<Op>& ops, double apart_us = 1) {
   TraceBuilder builder;
   double at = 0;
   for (int i = 0; i < 4; ++i) {
     const double start = at;
     builder.op("aten::mm", {.start_us = at, .end_us = at + 1000});
-    at += 1001;
+    at += 1000 + apart_us;
     for (const Op& op : ops) {
       builder.op(op.name,
                  {.start_us = at, .end_us = at + op.us, .dims = op.dims, .types = op.types, .strides = op.strides});
-      at += op.us + 1;
+      at += op.us + apart_us;
     }
     builder.step(i, {.start_us = start, .end_us = at});
   }
@@ -106,6 +106,35 @@ TEST(OnCpu, code_between_operators_is_found_when_it_is_in_every_step) {
   EXPECT_NE(finding->title.find("train.py(7): save"), std::string::npos);
   EXPECT_NEAR(static_cast<double>(finding->gain.high_ns), 2e6, 2e4);
   EXPECT_EQ(find(build(8), "host-code"), nullptr);
+}
+
+TEST(OnCpu, the_way_to_an_operator_in_python_goes_with_it_when_it_is_short) {
+  constexpr std::string_view kShape = "[[1000, 1000], [1000, 1000]]";
+  const std::vector<Op> casts = {{"aten::copy_", 100, kShape, R"(["double", "float"])"},
+                                 {"aten::copy_", 100, kShape, R"(["float", "double"])"}};
+  const auto gain_ns = [&](double apart_us) {
+    const Diagnosis diagnosis = diagnosed(casts, apart_us);
+    const Finding* finding = find(diagnosis, "dtype-ping-pong");
+    return finding == nullptr ? 0.0 : static_cast<double>(finding->gain.high_ns);
+  };
+  EXPECT_NEAR(gain_ns(15), 230'000, 3'000);  // two of 100 us, two ways of 15; less what recording cost
+  EXPECT_NEAR(gain_ns(50), 200'000, 3'000);  // somebody else's time
+}
+
+TEST(OnCpu, memory_that_grows_with_every_step_is_found) {
+  const auto build = [](bool frees) {
+    TraceBuilder builder;
+    for (int i = 0; i < 6; ++i) {
+      const double at = 1000.0 * i;
+      const auto address = static_cast<uint64_t>(0x1000 * (i + 1));
+      builder.step(i, {.start_us = at, .end_us = at + 1000}).op("aten::mm", {.start_us = at, .end_us = at + 900});
+      builder.memory({.at_us = at + 10, .bytes = 2 << 20, .address = address});
+      if (frees) builder.memory({.at_us = at + 950, .bytes = -(2 << 20), .address = address});
+    }
+    return diagnose(builder.build());
+  };
+  EXPECT_NE(find(build(false), "memory-leak"), nullptr);
+  EXPECT_EQ(find(build(true), "memory-leak"), nullptr);
 }
 
 }  // namespace

@@ -242,7 +242,11 @@ std::vector<Finding> find_conv_bias(const Case& the_case) {
 // Device work of these ops; without a device, the ops themselves with what was called to make the copy.
 void add_work_of(const Case& the_case, const std::vector<Row>& ops, double keep_low, Evidence& evidence) {
   if (!the_case.has_device_work) {
-    for (const Row op : ops) evidence.add_call(asked_copy(the_case.model, op), keep_low, 0);
+    for (const Row op : ops) {
+      const Row asked = asked_copy(the_case.model, op);
+      evidence.add_call(asked, keep_low, 0);
+      if (keep_low < 1) evidence.add_way_to(asked);
+    }
     return;
   }
   const std::unordered_set<Row> wanted(ops.begin(), ops.end());

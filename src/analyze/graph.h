@@ -40,6 +40,7 @@ struct GraphEdge {
   bool from_end = false;  // from the end of device work, not its start
   int64_t lag_ns = 0;
   int64_t recorder_ns = 0;  // of the lag: what recording itself is estimated to have added
+  int64_t host_ns = 0;      // launch: of the lag, what the call took beyond the usual before the work was queued
 };
 
 struct GraphNode {

@@ -41,6 +41,9 @@ class Recorder {
       if (edge.kind != EdgeKind::kLaunch) continue;  // about half of the call passes before the work is queued
       const int64_t least = std::min<int64_t>(edge.lag_ns, 2'000);
       edge.recorder_ns = std::min(static_cast<int64_t>(costs_.launch / 2), edge.lag_ns - least);
+      // A call that loads a module first queues its work when that is done: the host's time, not latency.
+      const int64_t call_ns = model_.host_slices.duration_ns[graph_.nodes[edge.source].row];
+      edge.host_ns = std::max<int64_t>(0, std::min(call_ns, edge.lag_ns) - graph_.launch_latency_ns);
     }
   }
 

@@ -147,7 +147,9 @@ class Player {
     }
     if (edge.kind == EdgeKind::kLaunch || edge.kind == EdgeKind::kStream) {
       const double removed = std::min(1.0, options_.recording_removed) * static_cast<double>(edge.recorder_ns);
-      return scaled(edge.lag_ns - std::llround(removed), change_.keep_latency);
+      const int64_t left = edge.lag_ns - std::llround(removed);
+      const int64_t host = std::min(edge.host_ns, left);
+      return scaled(left - host, change_.keep_latency) + scaled(host, change_.keep_host);
     }
     return edge.lag_ns;
   }

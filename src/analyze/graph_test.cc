@@ -43,6 +43,22 @@ TEST(Graph, a_host_bound_step_gains_nothing_from_faster_kernels) {
   EXPECT_EQ(replayed_us(s, {.keep_host = 0.5}), 66);  // launch at 5, start at 15, 30 + 1 + 20 us of work
 }
 
+TEST(Graph, a_cold_first_launch_before_the_steps_is_no_latency_that_a_faster_host_leaves) {
+  // Each launch takes 10 us to its kernel of 5 us, but for the first, whose call loads a module for 400 us.
+  TraceBuilder builder;
+  builder.call("cudaLaunchKernel", {.start_us = 0, .end_us = 408, .correlation = 100})
+      .kernel("a", {.start_us = 410, .end_us = 415, .correlation = 100});
+  for (int i = 0; i < 4; ++i) {
+    const double at = 440 + 50.0 * i;
+    builder.step(i, {.start_us = at, .end_us = at + 50})
+        .call("cudaLaunchKernel", {.start_us = at + 30, .end_us = at + 36, .correlation = i})
+        .kernel("a", {.start_us = at + 40, .end_us = at + 45, .correlation = i});
+  }
+  const Study s = study(builder.build());
+  EXPECT_EQ(replayed_us(s, {}), 200);
+  EXPECT_EQ(replayed_us(s, {.keep_host = 0.5}), 105);  // steps from 220 to 320; the last kernel is launched at 310
+}
+
 TEST(Graph, a_wait_ties_the_host_to_the_device) {
   // Launch at 10, kernel 15..75, wait 20..78, another 22 us of host: 100.
   TraceBuilder builder;

@@ -4,6 +4,7 @@
 
 #include "analyze/device_work.h"
 #include "analyze/dispatch.h"
+#include "analyze/median.h"
 
 namespace firelane {
 
@@ -57,6 +58,12 @@ void doubt(Study& s, const BoundJudge& judge, const RecordingCosts& costs) {
   s.cold = s.undone.undecided = s.other_limit != Limit::kOverhead;
 }
 
+int64_t median_length(const std::vector<Interval>& spans) {
+  std::vector<int64_t> lengths;
+  for (const Interval& span : spans) lengths.push_back(span.end_ns - span.start_ns);
+  return spans.empty() ? 0 : median(std::move(lengths));
+}
+
 }  // namespace
 
 Study study(const Model& model) {
@@ -84,6 +91,8 @@ Study study(const Model& model) {
   const IntervalSet busy = device_busy(s.graph, s.played);
   s.bound = judge.of(s.path, busy, s.played.start_ns, s.played.end_ns);
   s.step_spans = step_spans(model, s.graph, s.played, s.steps);
+  s.usual_step_ns = s.undone.baseline_ns != kNoNumber ? s.undone.baseline_ns : median_length(s.step_spans);
+  s.usual_recorded_ns = median_length(step_spans(model, s.graph, s.recorded, s.steps));
   for (const Interval& span : s.step_spans) {
     s.step_bounds.push_back(judge.of(s.path, busy, span.start_ns, span.end_ns));
   }

@@ -155,6 +155,20 @@ TEST(Assemble, memory_events_instants_and_counters_are_sorted_by_time) {
   EXPECT_EQ(m.info.start_ns, 1000);
 }
 
+TEST(Assemble, slices_of_decades_that_would_overflow_a_sum_count_as_out_of_range) {
+  const auto build = [](double us) {
+    TraceBuilder builder;
+    for (int i = 0; i < 8; ++i) builder.op("a", {.start_us = 1.0 * i, .end_us = us, .thread = i});
+    return builder.build();
+  };
+  const Model month = build(2.6e12);
+  EXPECT_EQ(month.losses[Stat::kDurationOutOfRange], 0u);
+  EXPECT_EQ(month.info.duration_ns, 2'600'000'000'000'000);
+  const Model century = build(3e15);
+  EXPECT_EQ(century.losses[Stat::kDurationOutOfRange], 8u);
+  EXPECT_EQ(century.info.duration_ns, 7'000);  // from the first start to the last
+}
+
 TEST(Assemble, an_empty_trace_is_a_model_without_rows) {
   const Model m = TraceBuilder().build();
   EXPECT_EQ(m.host_slices.size(), 0u);

@@ -91,6 +91,59 @@ void visit_times(RawPart& part, const Fn& fn) {
   for (RawCounter& row : part.counters) fn(row.time_ns);
 }
 
+// What the slices of a part, or of all, add up to.
+struct Extent {
+  double total_ns = 0;
+  int64_t end_ns = 0;
+  size_t slices = 0;
+  void add(int64_t start_ns, int64_t duration_ns) {
+    total_ns += static_cast<double>(duration_ns);
+    end_ns = std::max(end_ns, start_ns + duration_ns);
+    ++slices;
+  }
+  void add(const Extent& other) {
+    total_ns += other.total_ns;
+    end_ns = std::max(end_ns, other.end_ns);
+    slices += other.slices;
+  }
+};
+
+Extent extent_of(const RawPart& part) {
+  Extent extent;
+  for (const RawHostSlice& row : part.host_slices) extent.add(row.start_ns, row.duration_ns);
+  for (const RawDeviceSlice& row : part.device_slices) extent.add(row.start_ns, row.duration_ns);
+  return extent;
+}
+
+// Nothing after `limit_ns`: times are cut to it, and durations beyond it to 0. How many rows that were.
+uint64_t cut_times(RawPart& part, int64_t limit_ns) {
+  uint64_t cut = 0;
+  const auto fit = [&](int64_t& time_ns, int64_t& duration_ns) {
+    if (time_ns <= limit_ns && duration_ns <= limit_ns - time_ns) return;
+    time_ns = std::min(time_ns, limit_ns);
+    duration_ns = 0;
+    ++cut;
+  };
+  int64_t none = 0;
+  for (RawHostSlice& row : part.host_slices) fit(row.start_ns, row.duration_ns);
+  for (RawDeviceSlice& row : part.device_slices) fit(row.start_ns, row.duration_ns);
+  for (RawMemory& row : part.memory) fit(row.time_ns, none);
+  for (RawInstant& row : part.instants) fit(row.time_ns, none);
+  for (RawCounter& row : part.counters) fit(row.time_ns, none);
+  for (RawFlow& row : part.flows) fit(row.time_ns, none);
+  return cut;
+}
+
+// Readers let clocks of decades through, and a broken file can hold many of them: then sums of durations would not fit
+// 64 bits. Every slice, and the whole length once per lane, must add up to less than 2^61 ns (73 years).
+void fit_times(RawTrace& raw, Model& model, const Extent& all) {
+  constexpr double kMostNs = 0x1p61;
+  const size_t lanes = model.lanes.size() + 1;
+  if (all.total_ns + static_cast<double>(lanes) * static_cast<double>(all.end_ns) < kMostNs) return;
+  const auto limit_ns = static_cast<int64_t>(kMostNs / static_cast<double>(all.slices + lanes));
+  for (RawPart& part : raw.parts) model.losses[Stat::kDurationOutOfRange] += cut_times(part, limit_ns);
+}
+
 }  // namespace
 
 void merge_pools(RawTrace& raw, Model& model, unsigned threads) {
@@ -133,10 +186,15 @@ void rebase_times(RawTrace& raw, Model& model, unsigned threads) {
   for (const int64_t part_start : starts) start = std::min(start, part_start);
   if (start == INT64_MAX) start = 0;
   model.info.start_ns = start;
+  std::vector<Extent> extents(raw.parts.size());
   each_part([&](size_t i) {
     visit_times(raw.parts[i], [&](int64_t& time) { time -= start; });
     for (RawFlow& row : raw.parts[i].flows) row.time_ns -= start;
+    extents[i] = extent_of(raw.parts[i]);
   });
+  Extent all;
+  for (const Extent& extent : extents) all.add(extent);
+  fit_times(raw, model, all);
   model.timed_steps = std::move(raw.timed_steps);
   for (int64_t& time : model.timed_steps.start_ns) time -= start;
 }

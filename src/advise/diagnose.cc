@@ -1,6 +1,7 @@
 #include "advise/diagnose.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "advise/case.h"
 #include "advise/rule.h"
@@ -80,30 +81,71 @@ std::vector<Finding> merged(std::vector<Found> all) {
   return out;
 }
 
-std::string verdict_of(const Study& study) {
-  std::string text(words_for(study.bound.limit));
-  if (!study.has_device_work) {
-    if (study.bound.limit == Limit::kCompute) text = "compute-bound: the CPU is busy in operators";
-    if (study.bound.limit == Limit::kOverhead)
-      text = "overhead-bound: Python and dispatch take longer than the numbers";
+// "overhead-bound", "mixed"
+std::string bound_by(Limit limit) {
+  return std::string(name_of(limit)) + (limit == Limit::kMixed || limit == Limit::kUnknown ? "" : "-bound");
+}
+
+// The two largest sides of the critical path.
+std::vector<std::pair<double, Limit>> largest_shares(const Bound& bound) {
+  std::vector<std::pair<double, Limit>> sides;
+  for (size_t i = 0; i < kLimitCount; ++i) sides.emplace_back(bound.shares[i], static_cast<Limit>(i));
+  std::stable_sort(sides.begin(), sides.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  sides.resize(2);
+  return sides;
+}
+
+std::string limit_text(const Study& study) {
+  const Limit limit = study.bound.limit;
+  if (study.cold) {
+    return study.other_limit == Limit::kMixed
+               ? "in between: the host limits these first steps, and once it is warm the device about as much"
+               : "in between: " + bound_by(limit) + " in these first steps, " + bound_by(study.other_limit) +
+                     " once the host is warm";
   }
   if (study.undone.undecided) {
-    text = "limit " + std::string(name_of(study.bound.limit)) + " or " + std::string(name_of(study.other_limit)) +
-           (study.cold ? ": recorded before the program was warm" : ": recording slowed the program too much to tell");
+    return bound_by(limit) + " or " + bound_by(study.other_limit) +
+           ": recording slowed the program too much to tell which";
   }
-  // Steps that were timed alone are the truth, also where the replay cannot be brought to it.
-  const RecordingUndone& undone = study.undone;
-  const int64_t step_ns = undone.baseline_ns != kNoNumber ? undone.baseline_ns : undone.step_ns;
-  text += "; a step takes " + short_time(step_ns);
-  if (undone.recorded_ns - step_ns > undone.recorded_ns / 50) {
-    text += " (" + short_time(undone.recorded_ns) + " while recording)";
+  if (!study.has_device_work) {
+    if (limit == Limit::kCompute) return "compute-bound: the CPU is busy in operators";
+    if (limit == Limit::kOverhead) return "overhead-bound: Python and dispatch take longer than the numbers";
   }
+  std::string text(words_for(limit));
+  if (limit == Limit::kMixed) {
+    const char* before = " (";
+    for (const auto& [share, side] : largest_shares(study.bound)) {
+      text += before + std::string(name_of(side)) + " " + short_percent(share);
+      before = ", ";
+    }
+    text += ")";
+  }
+  return text;
+}
+
+std::string verdict_of(const Study& study) {
+  const int64_t step_ns = study.usual_step_ns;
+  std::string text = limit_text(study) + "; a step takes " + short_time(step_ns);
+  const int64_t recorded_ns = study.usual_recorded_ns;
+  if (recorded_ns - step_ns > recorded_ns / 50 && short_time(recorded_ns) != short_time(step_ns)) {
+    text += " (" + short_time(recorded_ns) + " while recording)";
+  }
+  // Slow steps: what findings save is measured against the mean.
+  if (study.undone.step_ns > step_ns + step_ns / 10) text += ", " + short_time(study.undone.step_ns) + " in the mean";
   if (study.has_device_work && step_ns > 0) {
     const int64_t busy = study.per_step(study.breakdown.total.busy_ns());
     const double share = std::min(1.0, static_cast<double>(busy) / static_cast<double>(step_ns));
     text += ", the device works " + short_percent(share) + " of it";
   }
   return text;
+}
+
+// Nothing but what a recorder writes about itself.
+bool is_empty(const Model& model, const Study& study) {
+  const auto& kinds = model.host_slices.kind;
+  return !study.has_device_work && std::all_of(kinds.begin(), kinds.end(), [](HostKind kind) {
+    return kind == HostKind::kSpan || kind == HostKind::kOverhead;
+  });
 }
 
 // How near the kernels whose work is known come to what the device can do: 0..1; -1 when not known.
@@ -155,7 +197,12 @@ void add_notes(const Model& model, const Study& study, Diagnosis& out) {
         short_time(study.undone.low_ns) + " and " + short_time(study.undone.high_ns) +
         " a step; record with firelane, which times steps without recording too, or without stacks and shapes");
   }
-  if (!study.has_device_work) {
+  const auto& kinds = model.host_slices.kind;
+  if (!study.has_device_work && std::find(kinds.begin(), kinds.end(), HostKind::kRuntime) != kinds.end()) {
+    out.notes.push_back(
+        "the program calls CUDA, but the trace has no device work: there was none, or it was not recorded; only the "
+        "host is judged");
+  } else if (!study.has_device_work) {
     out.notes.push_back("no device work in this trace: only the host is judged");
   } else if (!study.graph.has_sync_records && study.graph.tail.size() > 1) {
     out.notes.push_back("waits between streams are inferred: the trace has no synchronisation records");
@@ -169,6 +216,14 @@ void add_notes(const Model& model, const Study& study, Diagnosis& out) {
 
 Diagnosis diagnose(const Model& model) {
   Diagnosis out{.study = study(model)};
+  out.empty = is_empty(model, out.study);
+  if (out.empty) {
+    out.verdict = "nothing to judge: the trace holds no operators and no device work";
+    out.notes = {
+        "record while the program works: firelane record -- python train.py; or run some steps inside of `with "
+        "firelane.profiler.profile() as prof:`, with prof.step() after each"};
+    return out;
+  }
   const Case the_case = case_of(model, out.study);
   std::vector<Found> found = ask_rules(the_case);
   out.healthy = std::none_of(found.begin(), found.end(), [](const Found& each) { return each.about_time; });

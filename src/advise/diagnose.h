@@ -15,6 +15,7 @@ struct Diagnosis {
   Study study;
   std::string verdict;             // one sentence: what limits the program
   std::vector<Finding> findings;   // most gain first; then those that are not about time
+  bool empty = false;              // nothing to judge; the notes say what to record
   bool healthy = false;            // no finding saves time
   std::string why;                 // healthy: why nothing is worth fixing; else ""
   std::vector<std::string> notes;  // what to know about the numbers

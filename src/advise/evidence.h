@@ -7,6 +7,7 @@
 
 #include "advise/case.h"
 #include "advise/finding.h"
+#include "analyze/intervals.h"
 #include "analyze/whatif.h"
 #include "model/model.h"
 
@@ -22,7 +23,7 @@ class Evidence {
     const DeviceSlices& device = case_.model.device_slices;
     if (!case_.in_window(device.start_ns[row])) return;
     rows_.push_back({row, true});
-    total_ns_ += device.duration_ns[row];
+    on_device_.push_back({device.start_ns[row], device.end_ns(row)});
     low_.device.push_back({row, keep_low});
     high_.device.push_back({row, keep_high});
   }
@@ -38,7 +39,7 @@ class Evidence {
     const HostSlices& host = case_.model.host_slices;
     if (!case_.in_window(host.start_ns[row])) return;
     rows_.push_back({row, false});
-    total_ns_ += host.duration_ns[row];
+    on_host_ns_ += host.duration_ns[row];
     const HostCut cut{.lane = host.lane[row], .start_ns = host.start_ns[row], .end_ns = host.end_ns(row)};
     low_.host.push_back(cut);
     low_.host.back().keep = keep_low;
@@ -57,11 +58,10 @@ class Evidence {
 
   bool empty() const { return rows_.empty(); }
   int64_t count() const { return static_cast<int64_t>(rows_.size()); }
-  int64_t cost_ns() const { return total_ns_ / std::max<int64_t>(case_.step_count, 1); }
 
-  // Cost, share, gain and events of the finding.
+  // Cost, share, gain and events of the finding. Work of two streams at the same moment costs that moment once.
   void fill(Finding& finding) {
-    finding.cost_ns = cost_ns();
+    finding.cost_ns = (on_host_ns_ + IntervalSet(on_device_).total_ns()) / std::max<int64_t>(case_.step_count, 1);
     finding.share_of_step = case_.share_of_step(finding.cost_ns);
     finding.events = count();
     finding.gain.low_ns = std::max<int64_t>(0, case_.gain_ns(low_));
@@ -94,7 +94,8 @@ class Evidence {
 
   const Case& case_;
   std::vector<SliceRef> rows_;
-  int64_t total_ns_ = 0;
+  std::vector<Interval> on_device_;
+  int64_t on_host_ns_ = 0;
   WhatIf low_, high_;
 };
 

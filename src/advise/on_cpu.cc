@@ -70,11 +70,30 @@ std::vector<Finding> cpu_unfused_attention(const Case& the_case) {
   return {finding};
 }
 
+namespace {
+
+// Each within a step: no compiler joins what two of them do.
+std::vector<std::vector<CpuOp>> chains_of(const Case& the_case) {
+  std::vector<std::vector<CpuOp>> chains;
+  const Study& study = *the_case.study;
+  if (study.host.chains.empty()) return chains;
+  for (const FoundStep& step : study.steps.steps) {
+    if (step.warm_up) continue;
+    const Interval span{step.start_ns, step.end_ns};
+    for (auto& chain : fusible_chains(the_case.model, outermost_ops(the_case.model, study.host.chains[0], span))) {
+      chains.push_back(std::move(chain));
+    }
+  }
+  return chains;
+}
+
+}  // namespace
+
 std::vector<Finding> cpu_unfused_chains(const Case& the_case) {
   const Model& model = the_case.model;
   Evidence evidence(the_case);
   size_t longest = 0;
-  for (const std::vector<CpuOp>& chain : fusible_chains(model, ops_of(the_case))) {
+  for (const std::vector<CpuOp>& chain : chains_of(the_case)) {
     int64_t total_ns = 0;
     int64_t longest_ns = 0;
     for (const CpuOp& op : chain) {

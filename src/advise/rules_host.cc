@@ -1,5 +1,6 @@
 // The host in the way of the device: launches, waits, garbage collection, and recording itself.
 #include <algorithm>
+#include <cmath>
 
 #include "advise/host_evidence.h"
 #include "advise/rule.h"
@@ -29,6 +30,10 @@ WhatIf less_dispatch(const Case& the_case, double keep) {
   return change;
 }
 
+// Recorded by firelane, with no step that was timed alone.
+bool is_ours(const Study& study) { return study.undone.source != CostSource::kEstimated; }
+constexpr const char* kTimeSomeSteps = "let some steps pass unrecorded, which are then timed: schedule(wait=5, ...)";
+
 std::vector<Finding> find_overhead(const Case& the_case) {
   const Study& study = *the_case.study;
   if (!the_case.has_device_work && study.bound.limit != Limit::kOverhead) return {};
@@ -45,11 +50,19 @@ std::vector<Finding> find_overhead(const Case& the_case) {
   finding.share_of_step = the_case.share_of_step(finding.cost_ns);
   // A slow recorder looks like a slow host: the lower end is what remains if it cost the most that is likely.
   finding.gain = {std::min(study.sure_gain_ns(less), the_case.gain_ns(less)), the_case.gain_ns(least)};
+  if (the_case.has_device_work) {
+    // The replay lets work of two streams run side by side that shares one device: more than its idle time is not sure.
+    const auto idle_ns = static_cast<int64_t>((1 - study.bound.device_busy) * static_cast<double>(the_case.step_ns));
+    finding.gain = {std::min(finding.gain.low_ns, idle_ns), std::min(finding.gain.high_ns, idle_ns)};
+  }
   finding.events = study.launches.calls;
   if (the_case.has_device_work) {
     const double idle = 1 - the_case.share_of_step(the_case.device_busy_ns);
+    const int64_t launches = study.per_step(study.launches.calls);
     finding.title = "the host cannot feed the device: it idles " + short_percent(idle) + " of a step while " +
-                    counted(study.per_step(study.launches.calls), "launch is", "launches are") + " prepared one by one";
+                    (launches > 1    ? std::to_string(launches) + " launches are prepared one by one"
+                     : launches == 1 ? "its launch is prepared"
+                                     : "launches are prepared");
     if (study.launches.work > 0) {
       finding.title +=
           " (" +
@@ -70,7 +83,8 @@ std::vector<Finding> find_overhead(const Case& the_case) {
                        : study.undone.undecided                     ? Confidence::kLow
                                                                     : Confidence::kMedium;
   if (finding.confidence != Confidence::kHigh) {
-    finding.surer_by = "time a few steps without the profiler, or record with firelane, which does";
+    finding.surer_by =
+        is_ours(study) ? kTimeSomeSteps : "time a few steps without the profiler, or record with firelane, which does";
   }
   finding.cause = "overhead";
   return {finding};
@@ -196,20 +210,31 @@ std::vector<Finding> find_host_code(const Case& the_case) {
 }
 
 std::vector<Finding> find_recorder(const Case& the_case) {
-  const RecordingUndone& undone = the_case.study->undone;
-  Finding finding{.id = "recording-distorts", .cost_ns = undone.recorded_ns - undone.step_ns};
-  if (undone.recorded_ns <= 0 || finding.cost_ns <= 0) return {};
-  finding.share_of_step = std::min(1.0, static_cast<double>(finding.cost_ns) / static_cast<double>(undone.recorded_ns));
+  const Study& study = *the_case.study;
+  const RecordingUndone& undone = study.undone;
+  Finding finding{.id = "recording-distorts", .cost_ns = study.usual_recorded_ns - study.usual_step_ns};
+  if (undone.step_ns <= 0 || finding.cost_ns <= 0) return {};
+  const auto share = [](int64_t part, int64_t whole) { return static_cast<double>(part) / static_cast<double>(whole); };
+  finding.share_of_step = std::min(1.0, share(finding.cost_ns, study.usual_recorded_ns));
   finding.title = "recording took " + short_percent(finding.share_of_step) +
-                  " of each recorded step: " + short_time(undone.recorded_ns) + " while recording, about " +
-                  short_time(undone.step_ns) + " without (" + short_time(undone.low_ns) + " to " +
-                  short_time(undone.high_ns) + "); it is taken out before anything is judged";
-  finding.try_text = "record less at a time (no stacks, no shapes), or with firelane";
-  finding.try_code = "from firelane.profiler import profile";
+                  " of each recorded step: " + short_time(study.usual_recorded_ns) + " while recording, " +
+                  (undone.low_ns < undone.high_ns ? "about " : "") + short_time(study.usual_step_ns) + " without";
+  if (undone.low_ns < undone.high_ns) {  // of the mean
+    const double usual = share(study.usual_step_ns, undone.step_ns);
+    const auto time = [&](int64_t ns) { return short_time(std::llround(usual * static_cast<double>(ns))); };
+    finding.title += " (" + time(undone.low_ns) + " to " + time(undone.high_ns) + ")";
+  }
+  finding.title += "; it is taken out before anything is judged";
+  finding.try_text = is_ours(study) ? "record less at a time: no stacks, no shapes, no memory"
+                                    : "record less at a time (no stacks, no shapes), or with firelane";
+  finding.try_code = is_ours(study) ? "with profile(record_shapes=False, with_stack=False, profile_memory=False): ..."
+                                    : "from firelane.profiler import profile";
   finding.confidence = undone.source == CostSource::kBaseline ? Confidence::kHigh
                        : undone.undecided                     ? Confidence::kLow
                                                               : Confidence::kMedium;
-  if (undone.source != CostSource::kBaseline) finding.surer_by = "time the same steps without a profiler";
+  if (undone.source != CostSource::kBaseline) {
+    finding.surer_by = is_ours(study) ? kTimeSomeSteps : "time the same steps without a profiler";
+  }
   return {finding};
 }
 

@@ -192,7 +192,7 @@ std::vector<Finding> find_unfused_chains(const Case& the_case) {
   // Mostly launches to save: the same cause, and the same remedy, as a host that cannot feed the device.
   if (finding.gain.low_ns * 5 < finding.gain.high_ns) finding.cause = "overhead";
   finding.title = "chains of small kernels on the same data take " + short_percent(finding.share_of_step) +
-                  " of a step; joined they save " + std::to_string(launches) + " launches and " +
+                  " of a step; joined they save " + counted(launches, "launch", "launches") + " and " +
                   short_bytes(saved_bytes) + " of traffic in this trace";
   return {finding};
 }
@@ -234,8 +234,8 @@ std::vector<Finding> find_conv_bias(const Case& the_case) {
                   .try_code = "nn.Conv2d(..., bias=False)",
                   .confidence = Confidence::kHigh};
   evidence.fill(finding);
-  finding.title =
-      std::to_string(convolutions.size()) + " convolutions add a bias that the batch norm after them removes";
+  finding.title = counted(static_cast<int64_t>(convolutions.size()), "convolution adds", "convolutions add") +
+                  " a bias that the batch norm right after takes away, in this trace";
   return {finding};
 }
 
@@ -263,7 +263,8 @@ std::vector<Finding> find_casts(const Case& the_case) {
   if (evidence.empty()) return {};
   Finding finding{.id = "dtype-ping-pong",
                   .try_text = "keep the tensor in one type between these ops, or leave the choice to autocast",
-                  .try_code = "with torch.autocast('cuda', torch.bfloat16): ...",
+                  .try_code = the_case.has_device_work ? "with torch.autocast('cuda', torch.bfloat16): ..."
+                                                       : "with torch.autocast('cpu', torch.bfloat16): ...",
                   .confidence = Confidence::kMedium,
                   .surer_by = "with_stack=True, to see the lines that cast"};
   evidence.fill(finding);

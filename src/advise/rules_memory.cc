@@ -49,7 +49,7 @@ std::vector<Finding> find_near_limit(const Case& the_case) {
     findings.push_back(
         {.id = "memory-near-limit",
          .title = device.out_of_memory > 0
-                      ? "an allocation failed " + std::to_string(device.out_of_memory) + " times on " + device.name
+                      ? "an allocation failed " + counted(device.out_of_memory, "time", "times") + " on " + device.name
                       : short_percent(share(used, device.capacity_bytes)) + " of the memory of " + device.name +
                             " is in use: a longer input ends in an out-of-memory error",
          .ranges = {{device.peak.time_ns, device.peak.time_ns + 1}},
@@ -131,9 +131,8 @@ std::vector<Finding> find_thrash(const Case& the_case) {
                   .confidence = Confidence::kMedium,
                   .surer_by = "record more steps: calls that end after some steps are warm-up"};
   evidence.fill(finding);
-  finding.title =
-      "the allocator asks the driver for memory in the middle of training: " + std::to_string(evidence.count()) +
-      " calls in " + std::to_string(the_case.step_count) + " steps";
+  finding.title = "the allocator asks the driver for memory in the middle of training: " +
+                  counted(evidence.count(), "call", "calls") + " in " + counted(the_case.step_count, "step", "steps");
   return {finding};
 }
 

@@ -45,6 +45,40 @@ TEST(Diagnose, a_healthy_program_gets_nothing_worth_fixing_and_why) {
   EXPECT_EQ(diagnosis.study.bound.limit, Limit::kCompute);
 }
 
+TEST(Diagnose, a_trace_of_nothing_has_nothing_to_judge_and_is_not_called_healthy) {
+  TraceBuilder builder;
+  builder.overhead("Buffer Flush", {.start_us = 0, .end_us = 10});
+  for (const Diagnosis& diagnosis : {diagnose(TraceBuilder().build()), diagnose(builder.build())}) {
+    EXPECT_TRUE(diagnosis.empty);
+    EXPECT_FALSE(diagnosis.healthy);
+    EXPECT_TRUE(diagnosis.findings.empty());
+    EXPECT_TRUE(diagnosis.verdict.starts_with("nothing to judge: ")) << diagnosis.verdict;
+    ASSERT_EQ(diagnosis.notes.size(), 1u);
+    EXPECT_NE(diagnosis.notes[0].find("firelane record"), std::string::npos);
+  }
+  EXPECT_FALSE(diagnose(healthy().build()).empty);
+}
+
+TEST(Diagnose, a_slow_step_does_not_change_what_a_step_takes_and_is_said_beside_it) {
+  TraceBuilder builder;
+  for (int i = 0; i < 5; ++i) {
+    const double at = 1000.0 * i;
+    builder.step(i, {.start_us = at, .end_us = at + (i == 4 ? 6000 : 1000)});
+    builder.op("aten::mm", {.start_us = at, .end_us = at + 900});
+  }
+  const Diagnosis diagnosis = diagnose(builder.build());
+  EXPECT_NEAR(static_cast<double>(diagnosis.study.usual_step_ns), 1e6, 2e3);
+  EXPECT_NE(diagnosis.verdict.find("; a step takes 998.8 us, 2.0 ms in the mean"), std::string::npos)
+      << diagnosis.verdict;
+  // As fast as the slowest of the others, which are all alike: 5000 us of 5 steps.
+  const Finding* slow = find(diagnosis, "slow-steps");
+  ASSERT_NE(slow, nullptr);
+  EXPECT_EQ(slow->gain.low_ns, 1'000'000);
+  EXPECT_EQ(slow->gain.high_ns, 1'000'000);
+  EXPECT_TRUE(slow->title.starts_with("1 step is ")) << slow->title;
+  EXPECT_TRUE(slow->try_text.starts_with("look at this step")) << slow->try_text;
+}
+
 TEST(Diagnose, a_loader_in_the_way_is_input_bound_with_all_its_time_to_gain) {
   // 4000 us of loading, then 1000 us of launches and kernels.
   const auto build = [](double loading_us) {
@@ -99,6 +133,36 @@ TEST(Diagnose, small_kernels_are_launch_overhead) {
   EXPECT_GT(diagnosis.findings[0].gain.high_ns, diagnosis.findings[0].gain.low_ns);
   EXPECT_GT(diagnosis.findings[0].gain.low_ns, 0);
   EXPECT_EQ(diagnosis.study.bound.limit, Limit::kOverhead);
+}
+
+TEST(Diagnose, one_launch_a_step_is_not_prepared_one_by_one) {
+  const auto title = [](int launches) {
+    const Diagnosis diagnosis = diagnose(host_bound(30, launches, 2));
+    const Finding* finding = find(diagnosis, "launch-overhead");
+    return finding == nullptr ? std::string() : finding->title;
+  };
+  EXPECT_NE(title(1).find(" while its launch is prepared ("), std::string::npos) << title(1);
+  EXPECT_NE(title(2).find(" while 2 launches are prepared one by one ("), std::string::npos) << title(2);
+}
+
+TEST(Diagnose, a_faster_host_is_promised_no_more_than_the_devices_idle_time) {
+  // Two streams take turns: 100 us each, the second launched when the first is done. The replay would run both at once.
+  TraceBuilder builder;
+  int64_t correlation = 1;
+  for (int i = 0; i < 4; ++i) {
+    builder.step(i, {.start_us = 300.0 * i, .end_us = 300.0 * (i + 1)});
+    for (int k = 0; k < 2; ++k) {
+      const double at = 300.0 * i + 150.0 * k;
+      builder.op("aten::mm", {.start_us = at, .end_us = at + 140});
+      builder.call("cudaLaunchKernel", {.start_us = at + 30, .end_us = at + 36, .correlation = correlation});
+      builder.kernel("gemm", {.start_us = at + 40, .end_us = at + 140, .stream = 7 + k, .correlation = correlation++});
+    }
+  }
+  const Diagnosis diagnosis = diagnose(builder.build());
+  const Finding* finding = find(diagnosis, "launch-overhead");
+  ASSERT_NE(finding, nullptr);
+  const double idle = 1 - diagnosis.study.bound.device_busy;
+  EXPECT_LE(static_cast<double>(finding->gain.high_ns), idle * static_cast<double>(diagnosis.study.undone.step_ns));
 }
 
 TEST(Diagnose, a_host_that_only_just_keeps_up_is_not_called_overhead) {

@@ -209,22 +209,31 @@ std::string excess_of(const Breakdown& breakdown, const StepList& list) {
 std::vector<Finding> find_outliers(const Case& the_case) {
   const Study& study = *the_case.study;
   Finding finding{.id = "slow-steps"};
-  int64_t excess = 0;
+  int64_t slowest_ns = study.steps.median_ns;  // of the others
+  int64_t slow_ns = 0;
   for (const FoundStep& step : study.steps.steps) {
-    if (!step.outlier) continue;
+    if (step.warm_up) continue;
+    if (!step.outlier) {
+      slowest_ns = std::max(slowest_ns, step.duration_ns());
+      continue;
+    }
     ++finding.events;
-    excess += step.duration_ns() - study.steps.median_ns;
+    slow_ns += step.duration_ns();
     finding.ranges.push_back({step.start_ns, step.end_ns});
   }
   if (finding.events == 0) return {};
-  finding.cost_ns = study.per_step(excess);
+  // If they took as long as the slowest of the others, or as the median.
+  const auto saved_ns = [&](int64_t each_ns) { return study.per_step(slow_ns - finding.events * each_ns); };
+  finding.cost_ns = saved_ns(study.steps.median_ns);
   finding.share_of_step = the_case.share_of_step(finding.cost_ns);
-  finding.gain = {finding.cost_ns / 2, finding.cost_ns};
+  finding.gain = {std::max<int64_t>(0, saved_ns(slowest_ns)), finding.cost_ns};
   finding.title = counted(finding.events, "step is", "steps are") + " much slower than the others and cost " +
                   short_percent(finding.share_of_step) + " of the mean step";
   const std::string what = excess_of(study.breakdown, study.steps);
-  if (!what.empty()) finding.title += "; in it " + what;
-  finding.try_text = "look at these steps: checkpoints, logging, evaluation, a slow batch";
+  const bool one = finding.events == 1;
+  if (!what.empty()) finding.title += std::string("; in ") + (one ? "it " : "them ") + what;
+  finding.try_text = std::string("look at ") + (one ? "this step" : "these steps") +
+                     ": checkpoints, logging, evaluation, a slow batch";
   finding.try_code = "with torch.profiler.record_function(\"checkpoint\"): ...";
   finding.confidence = Confidence::kMedium;
   finding.surer_by = "record more steps, with with_stack=True";

@@ -48,6 +48,15 @@ std::vector<Part> parts_of(const Study& study) {
   return parts;
 }
 
+// "2.0 ms to 4.0 ms", or "2.0 ms" when both are.
+std::string range_text(const std::string& low, const std::string& high) {
+  return low == high ? low : low + " to " + high;
+}
+
+std::string saved_text(const Gain& gain) {
+  return "saves " + range_text(short_time(gain.low_ns), short_time(gain.high_ns)) + " of a step";
+}
+
 std::string slice_name(const Model& model, const SliceRef& slice) {
   const StringId name = slice.on_device ? model.device_slices.name[slice.row] : model.host_slices.name[slice.row];
   return std::string(model.text(name));
@@ -71,7 +80,8 @@ void append_finding(std::string& out, const Model& model, const Finding& finding
            "\n";
   } else if (!finding.ranges.empty()) {
     const Interval& range = finding.ranges.front();
-    out += painted("   see: " + place_text(range.start_ns, range.end_ns - range.start_ns), kDim, style) + "\n";
+    out += painted("   see: the timeline, " + place_text(range.start_ns, range.end_ns - range.start_ns), kDim, style) +
+           "\n";
   }
   std::string sure = fmt::format("   sure: {}", name_of(finding.confidence));
   if (!finding.surer_by.empty()) sure += "; surer: " + finding.surer_by;
@@ -81,15 +91,14 @@ void append_finding(std::string& out, const Model& model, const Finding& finding
 
 std::string as_text(const Model& model, const Diagnosis& diagnosis, const TextStyle& style) {
   std::string out = painted(diagnosis.verdict, kBold, style) + "\n\n";
-  out += step_bars(diagnosis.study, style);
-  out += "\n";
+  if (!diagnosis.empty) out += step_bars(diagnosis.study, style) + "\n";
   if (diagnosis.healthy) out += painted("Nothing worth fixing", kBold, style) + ": " + diagnosis.why + ".\n";
   size_t number = 0;
   for (const Finding& finding : diagnosis.findings) {
     if (number > 0 || diagnosis.healthy) out += "\n";
     append_finding(out, model, finding, ++number, diagnosis.study, style);
   }
-  if (!diagnosis.notes.empty()) out += "\n";
+  if (!diagnosis.notes.empty() && !diagnosis.empty) out += "\n";
   for (const std::string& note : diagnosis.notes) out += painted("note: " + note, kDim, style) + "\n";
   return out;
 }
@@ -138,14 +147,16 @@ std::string as_json(const Model& model, const Diagnosis& diagnosis) {
   const Study& study = diagnosis.study;
   JsonWriter json(2);
   json.begin_object().field("verdict", diagnosis.verdict).field("limit", name_of(study.bound.limit));
-  json.field("healthy", diagnosis.healthy).field("why", diagnosis.why);
+  json.field("empty", diagnosis.empty).field("healthy", diagnosis.healthy).field("why", diagnosis.why);
   json.key("shares_of_critical_path_percent").begin_object();
   for (size_t i = 0; i < kLimitCount; ++i) {
     json.field(name_of(static_cast<Limit>(i)), 100 * study.bound.shares[i]);
   }
   json.end_object().field("device_busy_percent", 100 * study.bound.device_busy);
   json.key("step").begin_object();
-  json.field("step_ns", study.undone.step_ns)
+  json.field("usual_ns", study.usual_step_ns)
+      .field("usual_recorded_ns", study.usual_recorded_ns)
+      .field("step_ns", study.undone.step_ns)
       .field("recorded_ns", study.undone.recorded_ns)
       .field("low_ns", study.undone.low_ns)
       .field("high_ns", study.undone.high_ns)
@@ -167,6 +178,7 @@ std::string as_json(const Model& model, const Diagnosis& diagnosis) {
 }  // namespace
 
 std::string place_text(int64_t start_ns, int64_t duration_ns) {
+  if (duration_ns <= 1) return "at " + format_duration(start_ns);  // a moment
   return fmt::format("{} at {}", short_time(duration_ns), format_duration(start_ns));
 }
 
@@ -204,9 +216,9 @@ std::string gain_text(const Finding& finding, const Study& study) {
   const auto step = static_cast<double>(std::max<int64_t>(1, study.undone.step_ns));
   const auto faster = [&](int64_t ns) { return step / std::max(1.0, step - static_cast<double>(ns)); };
   if (finding.gain.high_ns <= 0) return "";
-  return fmt::format("saves {} to {} of a step: {:.2f}x to {:.2f}x as fast", short_time(finding.gain.low_ns),
-                     short_time(finding.gain.high_ns), std::min(99.0, faster(finding.gain.low_ns)),
-                     std::min(99.0, faster(finding.gain.high_ns)));
+  const auto times = [&](int64_t ns) { return fmt::format("{:.2f}x", std::min(99.0, faster(ns))); };
+  return saved_text(finding.gain) + ": " + range_text(times(finding.gain.low_ns), times(finding.gain.high_ns)) +
+         " as fast";
 }
 
 Report findings_report(const Diagnosis& diagnosis) {
@@ -246,8 +258,7 @@ std::string short_diagnosis(const Diagnosis& diagnosis, const ShortOptions& opti
     if (number == options.max_findings) break;
     out += fmt::format("{}. {}\n   ", ++number, visible_text(finding.title));
     if (finding.gain.high_ns > 0) {
-      out +=
-          fmt::format("saves {} to {} of a step; ", short_time(finding.gain.low_ns), short_time(finding.gain.high_ns));
+      out += saved_text(finding.gain) + "; ";
     }
     out += "try: " + finding.try_text + "\n";
   }

@@ -74,7 +74,7 @@ void append_finding(std::string& out, const Model& model, const Finding& finding
 std::string markdown(const Model& model, const TraceReport& report) {
   const Diagnosis& diagnosis = report.diagnosis;
   std::string out = "# " + markdown_escaped(report.name) + "\n\n**" + markdown_escaped(diagnosis.verdict) + "**\n\n";
-  out += "```\n" + step_bars(diagnosis.study) + "```\n\n## Findings\n";
+  if (!diagnosis.empty) out += "```\n" + step_bars(diagnosis.study) + "```\n\n## Findings\n";
   if (diagnosis.healthy) out += "\nNothing worth fixing: " + markdown_escaped(diagnosis.why) + ".\n";
   size_t number = 0;
   for (const Finding& finding : diagnosis.findings) {

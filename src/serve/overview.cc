@@ -168,7 +168,7 @@ Answer overview(const ServedTrace& trace, const Request&) {
   json.field("event_count", model.info.event_count);
   write_environment(json, model, description);
   json.key("verdict").begin_object().field("text", found.verdict).field("bound", name_of(found.study.bound.limit));
-  json.field("step_ns", found.study.undone.step_ns).field("recorded_step_ns", found.study.undone.recorded_ns);
+  json.field("step_ns", found.study.usual_step_ns).field("recorded_step_ns", found.study.usual_recorded_ns);
   json.end_object();
   write_findings(json, found.findings);
   write_steps(json, found.study);

@@ -75,7 +75,7 @@ def test_a_verdict_needs_a_complete_cycle():
     with pytest.raises(RuntimeError, match="still recording"):
         prof.diagnose()
     prof.stop()
-    assert "no steps were found" in str(prof.diagnose())
+    assert "nothing to judge" in str(prof.diagnose())
 
 
 def test_each_cycle_is_delivered_and_named(own_folder):

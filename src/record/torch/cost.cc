@@ -25,26 +25,14 @@ class NoSink final : public ByteSink {
   std::string name() const override { return "nowhere"; }
 };
 
-// Between two events a program runs other code: what the hooks use has left the nearest cache when they are needed
-// again.
-void run_other_code() {
-  constexpr size_t kLines = 768;  // 48 KiB
-  static std::array<volatile uint64_t, kLines * 8> lines{};
-  for (size_t i = 0; i < kLines; ++i) lines[i * 8] = lines[i * 8] + 1;
-}
-
 template <typename Work>
 double batch_ns(Work&& work) {
   const uint64_t start = now_ticks();
-  for (int i = 0; i < kBatch; ++i) {
-    run_other_code();
-    work();
-  }
+  for (int i = 0; i < kBatch; ++i) work();
   return static_cast<double>(now_ticks() - start) * 1e9 / ticks_per_second() / kBatch;
 }
 
-// The median over rounds of (with the hook) - (without), each measured one after the other. A hook may begin with an
-// empty table: its pages are touched first, as a program's later events find them.
+// The median over rounds of (with the hook) - (without), each measured one after the other.
 template <typename Work, typename On, typename Off>
 double added_ns(Work&& work, On&& on, Off&& off) {
   std::array<double, kRounds> added{};
@@ -52,13 +40,34 @@ double added_ns(Work&& work, On&& on, Off&& off) {
   for (double& ns : added) {
     const double without = batch_ns(work);
     on();
-    for (int i = 0; i < 4 * kBatch; ++i) work();
+    work();
     const double with = batch_ns(work);
     off();
     ns = with - without;
   }
   std::nth_element(added.begin(), added.begin() + kRounds / 2, added.end());
   return std::max(0.0, added[kRounds / 2]);
+}
+
+template <typename Work>
+double median_ns(Work&& work) {
+  std::array<double, kRounds> rounds{};
+  for (double& ns : rounds) ns = batch_ns(work);
+  std::nth_element(rounds.begin(), rounds.begin() + kRounds / 2, rounds.end());
+  return rounds[kRounds / 2];
+}
+
+// The same for a hook that begins with an empty table: its pages are touched before it is measured, as a program's
+// later events find them.
+template <typename Work, typename On, typename Off>
+double added_warm_ns(Work&& work, On&& on, Off&& off) {
+  const double without = median_ns(work);
+  on();
+  median_ns(work);
+  median_ns(work);
+  const double with = median_ns(work);
+  off();
+  return std::max(0.0, with - without);
 }
 
 const char* op_kind(OpDetail detail) { return detail == OpDetail::kPlain ? "op" : "op+inputs"; }
@@ -91,8 +100,8 @@ const std::map<std::string, double>& measure_costs(const CostRequest& request) {
   if (memory) {
     const char* reason = nullptr;
     // An allocation and its free are two events.
-    costs["memory"] = added_ns([] { c10::GetCPUAllocator()->allocate(256); }, [&] { enable_cpu_memory_hook(reason); },
-                               [] { disable_cpu_memory_hook(); }) /
+    costs["memory"] = added_warm_ns([] { c10::GetCPUAllocator()->allocate(256); },
+                                    [&] { enable_cpu_memory_hook(reason); }, [] { disable_cpu_memory_hook(); }) /
                       2;
   }
   for (const auto& [kind, measure] : request.more) {

@@ -17,7 +17,7 @@ struct CostRequest {
   std::map<std::string, std::function<double()>> more;
 };
 
-// ns per event by kind: "op" or "op+inputs", "memory". About 6 ms the first time, then remembered.
+// ns per event by kind: "op" or "op+inputs", "memory". About 3 ms the first time, then remembered.
 // REQUIRES: no session records. Not thread-safe.
 const std::map<std::string, double>& measure_costs(const CostRequest& request);
 // What was measured so far.

@@ -38,24 +38,26 @@ interface Asked {
   answer: (bytes: ArrayBuffer) => void;
 }
 
-function pretend(): { trace: TraceClient; asked: Asked[] } {
+// A loader whose requests the test answers.
+function pretend() {
   const asked: Asked[] = [];
   const tiles = (level: number, first: number, count: number, _lanes: number[], signal: AbortSignal) =>
     new Promise<ArrayBuffer>((answer) => asked.push({ level, first, count, signal, answer }));
-  return { trace: { tiles } as unknown as TraceClient, asked };
+  const store = new TileStore(1e9, 20);
+  const errors: (string | null)[] = [];
+  const loader = new TileLoader(
+    { tiles } as unknown as TraceClient,
+    store,
+    () => {},
+    (error) => errors.push(error),
+  );
+  return { loader, store, asked, errors };
 }
 
 const settle = () => new Promise((resolve) => setTimeout(resolve, 0));
 
 test("a request that the view has left behind is aborted, and its answer dropped", async () => {
-  const { trace, asked } = pretend();
-  const store = new TileStore(1e9, 20);
-  const loader = new TileLoader(
-    trace,
-    store,
-    () => {},
-    () => {},
-  );
+  const { loader, store, asked } = pretend();
   loader.want([{ level: 3, first: 0, last: 1, lanes: [0] }]);
   loader.want([{ level: 2, first: 8, last: 9, lanes: [0] }]);
   expect(asked.map((a) => [a.level, a.signal.aborted])).toEqual([
@@ -68,14 +70,7 @@ test("a request that the view has left behind is aborted, and its answer dropped
 });
 
 test("tiles that the answer leaves out are empty, and not asked for twice", async () => {
-  const { trace, asked } = pretend();
-  const store = new TileStore(1e9, 20);
-  const loader = new TileLoader(
-    trace,
-    store,
-    () => {},
-    () => {},
-  );
+  const { loader, store, asked } = pretend();
   const wish = { level: 3, first: 0, last: 2, lanes: [0, 1] };
   loader.want([wish]);
   asked[0].answer(buildTiles(3, [{ lane: 0, index: 1 }], {}));
@@ -86,15 +81,7 @@ test("tiles that the answer leaves out are empty, and not asked for twice", asyn
 });
 
 test("a damaged answer is told to the user and nothing of it is kept", async () => {
-  const { trace, asked } = pretend();
-  const store = new TileStore(1e9, 20);
-  const errors: (string | null)[] = [];
-  const loader = new TileLoader(
-    trace,
-    store,
-    () => {},
-    (error) => errors.push(error),
-  );
+  const { loader, store, asked, errors } = pretend();
   loader.want([{ level: 3, first: 0, last: 0, lanes: [0] }]);
   asked[0].answer(new ArrayBuffer(8));
   await settle();

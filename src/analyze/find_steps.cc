@@ -181,6 +181,12 @@ Steps marked_or_found_steps(const Model& model) {
   return found.source == StepSource::kOptimizer ? step_table(found.steps) : Steps{};
 }
 
+Steps shown_steps(const Model& model) {
+  if (model.steps.size() > 0) return model.steps;
+  const StepList found = find_steps(model, host_time(model));
+  return found.source != StepSource::kWholeTrace ? step_table(found.steps) : Steps{};
+}
+
 Steps step_table(const std::vector<FoundStep>& found) {
   Steps steps;
   for (const FoundStep& step : found) {

@@ -45,4 +45,7 @@ Steps step_table(const std::vector<FoundStep>& found);
 // finds where the host issues an iteration, and without anything that waits for it the device works elsewhere.
 Steps marked_or_found_steps(const Model& model);
 
+// Those, else the iterations that repetition finds: where the host issues each. To be shown, not to be judged by.
+Steps shown_steps(const Model& model);
+
 }  // namespace firelane

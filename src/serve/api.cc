@@ -12,6 +12,7 @@ namespace firelane::serve {
 
 namespace {
 
+constexpr int64_t kMostWaitMs = 1000;
 constexpr size_t kCachedAnswers = 200;
 constexpr size_t kCachedBytes = size_t{64} << 20;  // of all together
 
@@ -148,15 +149,36 @@ void Api::load_all(const Loader& load) {
     }();
     if (!model.ok()) {
       slot->error = model.error().message;
-      slot->state = State::kFailed;
+      set_state(*slot, State::kFailed);
       continue;
     }
     slot->trace = std::make_unique<const ServedTrace>(std::move(model).value(), core_count());
-    slot->state = State::kReady;
+    set_state(*slot, State::kReady);
   }
 }
 
-Answer Api::list_traces() const {
+void Api::set_state(Slot& slot, State state) {
+  {
+    const std::lock_guard lock(state_mutex_);
+    slot.state = state;
+  }
+  state_changed_.notify_all();
+}
+
+void Api::wait_for(size_t id, std::chrono::milliseconds most) {
+  std::unique_lock lock(state_mutex_);
+  state_changed_.wait_for(lock, most, [&] { return slots_[id]->state != State::kLoading; });
+}
+
+// trace=ID&wait_ms=N: the page would like to hear of that trace once it is loaded, and of its progress after N ms.
+Answer Api::list_traces(const Request& request) {
+  Parameters wanted(request);
+  const auto last = static_cast<int64_t>(slots_.size()) - 1;
+  const int64_t wait_ms = wanted.integer("wait_ms", 0, 0, kMostWaitMs);
+  if (wait_ms > 0 && last >= 0) {
+    wait_for(static_cast<size_t>(wanted.integer("trace", 0, 0, last)), std::chrono::milliseconds(wait_ms));
+  }
+  if (!wanted.ok()) return bad_request(wanted);
   constexpr std::string_view kStates[] = {"loading", "ready", "failed"};
   JsonWriter json;
   json.begin_object().field("version", version_).key("traces").begin_array();
@@ -199,7 +221,7 @@ Answer Api::answer(const Request& request) {
   const std::vector<std::string>& path = request.path;
   if (path.size() < 2 || path[0] != "api") return refusal(404, "no such page");
   if (path[1] == "traces" && path.size() == 2) {
-    return request.method == "GET" ? list_traces() : refusal(405, "this request is made with GET");
+    return request.method == "GET" ? list_traces(request) : refusal(405, "this request is made with GET");
   }
   if (path[1] == "t" && path.size() >= 4) return about_trace(request);
   return refusal(404, "no such request; docs/viewer-protocol.md lists them");

@@ -7,6 +7,8 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <list>
@@ -82,12 +84,17 @@ class Api {
   };
 
   void load_all(const Loader& load);
-  Answer list_traces() const;
+  Answer list_traces(const Request& request);
+  // Until trace `id` is loaded, or could not be; not longer than `most`.
+  void wait_for(size_t id, std::chrono::milliseconds most);
+  void set_state(Slot& slot, State state);
   Answer about_trace(const Request& request);
 
   std::string version_;
   std::vector<std::unique_ptr<Slot>> slots_;
   std::atomic<bool> stop_{false};
+  std::mutex state_mutex_;  // of a change of a slot's state, for those who wait for it
+  std::condition_variable state_changed_;
   std::thread loading_;
 };
 

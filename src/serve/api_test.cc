@@ -44,6 +44,24 @@ TEST(Api, lists_traces_with_their_state) {
   EXPECT_HOLDS(ask(api, "/api/traces"), R"("state":"ready")");
 }
 
+TEST(Api, a_listing_that_waits_answers_when_its_trace_is_there) {
+  std::barrier asked(2);
+  Api api(
+      {"a.json"},
+      [&](const std::string&, const Progress&) -> Result<Model> {
+        asked.arrive_and_wait();
+        return small_trace();
+      },
+      "1.2");
+  EXPECT_HOLDS(ask(api, "/api/traces?trace=0&wait_ms=1"), R"("state":"loading")");
+  asked.arrive_and_wait();
+  Answer last = ask(api, "/api/traces?trace=0&wait_ms=1000");
+  while (holds(last.body, R"("state":"loading")")) last = ask(api, "/api/traces?trace=0&wait_ms=1000");
+  EXPECT_HOLDS(last, R"("state":"ready")");
+  EXPECT_EQ(ask(api, "/api/traces?trace=7&wait_ms=1").status, 400);
+  EXPECT_EQ(ask(api, "/api/traces?trace=0&wait_ms=5000").status, 400);
+}
+
 TEST(Api, a_trace_that_loads_tells_its_progress_and_answers_409_until_it_is_there) {
   std::barrier half(2);
   std::barrier rest(2);

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "analyze/lanes.h"
 #include "export/lane_name.h"
 #include "serve/handlers.h"
 #include "serve/tiles.h"
@@ -41,7 +40,7 @@ Window wanted_window(Parameters& wanted, const ServedTrace& trace) {
 
 Answer lanes(const ServedTrace& trace, const Request&) {
   const Model& model = trace.model();
-  std::vector<LaneRow> rows = lane_table(model);
+  std::vector<LaneRow> rows = trace.lane_rows();
   std::erase_if(rows, [](const LaneRow& row) { return row.slices == 0; });
   std::stable_sort(rows.begin(), rows.end(), [&](const LaneRow& a, const LaneRow& b) {
     return shown_rank(model.lanes.kind[static_cast<size_t>(a.lane)]) <
@@ -63,7 +62,7 @@ Answer lanes(const ServedTrace& trace, const Request&) {
     json.field("unit", track.unit).field("min", track.min).field("max", track.max).end_object();
   }
   json.end_array().key("steps").begin_array();
-  const Steps& steps = trace.steps();
+  const Steps& steps = trace.step_marks();
   for (size_t i = 0; i < steps.size(); ++i) {
     json.begin_object().field("number", steps.number[i]).field("start_ns", steps.start_ns[i]);
     json.field("duration_ns", steps.duration_ns[i]).end_object();

@@ -27,7 +27,9 @@ void write_environment(JsonWriter& json, const Model& model, const TraceDescript
   };
   for (const report::Fact& fact : report::info_report(model, description).facts) {
     const bool is_known = !std::holds_alternative<std::monostate>(fact.value);
-    if (is_known && !fact.label.empty()) add(fact.label, report::cell_text(fact.value, fact.kind));
+    if (!is_known || fact.label.empty()) continue;
+    // Others may have been found, and are what the verdict speaks of.
+    add(fact.name == "step_count" ? "Marked steps" : fact.label, report::cell_text(fact.value, fact.kind));
   }
   for (const DeviceProperties& device : model.info.devices) {
     add(device.id == kNoNumber ? "Device" : "Device " + std::to_string(device.id), device.name);

@@ -1,5 +1,8 @@
-// One trace that is being looked at: the model, where everything is drawn, and what analyses said about it. Results are
-// made when first asked for and kept. Thread-safe.
+// One trace that is being looked at: the model, where everything is drawn, and what analyses said about it.
+// Thread-safe.
+//
+// What the first picture needs (the timeline, and what /lanes says) is made on all cores before the trace counts as
+// loaded; other results when they are first asked for. All are kept.
 #pragma once
 
 #include <memory>
@@ -8,6 +11,7 @@
 
 #include "advise/diagnose.h"
 #include "analyze/find_steps.h"
+#include "analyze/lanes.h"
 #include "analyze/memory.h"
 #include "model/model.h"
 #include "serve/counters.h"
@@ -21,7 +25,7 @@ namespace firelane::serve {
 class ServedTrace {
  public:
   explicit ServedTrace(std::shared_ptr<const Model> model, unsigned threads = 1)
-      : owner_(std::move(model)), model_(*owner_), timeline_(model_, threads) {}
+      : owner_(std::move(model)), model_(*owner_), timeline_(make_timeline(threads)) {}
   explicit ServedTrace(Model model, unsigned threads = 1)
       : ServedTrace(std::make_shared<const Model>(std::move(model)), threads) {}
 
@@ -30,8 +34,15 @@ class ServedTrace {
   const Diagnosis& diagnosis() const {
     return diagnosis_.get([this] { return diagnose(model_); });
   }
+  const std::vector<LaneRow>& lane_rows() const {
+    return lane_rows_.get([this] { return lane_table(model_); });
+  }
   const Steps& steps() const {
     return steps_.get([this] { return marked_or_found_steps(model_); });
+  }
+  // What the timeline's ruler shows.
+  const Steps& step_marks() const {
+    return step_marks_.get([this] { return shown_steps(model_); });
   }
   const NameIndex& names() const {
     return names_.get([this] { return NameIndex(model_); });
@@ -47,15 +58,19 @@ class ServedTrace {
   }
 
  private:
+  Timeline make_timeline(unsigned threads) const;
+
   std::shared_ptr<const Model> owner_;
   const Model& model_;
-  Timeline timeline_;
   Once<Diagnosis> diagnosis_;
+  Once<std::vector<LaneRow>> lane_rows_;
   Once<Steps> steps_;
+  Once<Steps> step_marks_;
   Once<NameIndex> names_;
   Once<LinkIndex> links_;
   Once<std::vector<CounterTrack>> counters_;
   Once<MemoryReport> memory_;
+  Timeline timeline_;  // last: while it is built, the others are made beside it
 };
 
 }  // namespace firelane::serve

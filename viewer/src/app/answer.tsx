@@ -1,7 +1,7 @@
 // Asking for something while a component is on the screen: loading, failed and ready in one value.
 
 import type { ComponentChildren, JSX } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useLayoutEffect, useState } from "preact/hooks";
 
 export type Answer<T> =
   | { state: "loading"; value: T | null }
@@ -11,7 +11,8 @@ export type Answer<T> =
 // Asks again when `deps` change; an answer that comes too late is dropped. The last value stays while the next loads.
 export function useAnswer<T>(load: (signal: AbortSignal) => Promise<T>, deps: readonly unknown[]): Answer<T> {
   const [answer, setAnswer] = useState<Answer<T>>({ state: "loading", value: null });
-  useEffect(() => {
+  // Asked before the frame is drawn, not after: a frame earlier.
+  useLayoutEffect(() => {
     const control = new AbortController();
     setAnswer((last) => ({ state: "loading", value: last.value }));
     load(control.signal).then(

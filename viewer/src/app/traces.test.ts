@@ -37,9 +37,10 @@ test("the server hears which trace is shown; a report is asked as it was stored"
       return Promise.resolve({ version: "1", traces: [] });
     },
   } as unknown as Source;
-  await listTraces(server, "first");
+  await listTraces(server, { trace: "first" });
+  await listTraces(server, { trace: "3", waitMs: 250 });
   await listTraces(server);
-  expect(asked).toEqual([{ trace: "first" }, undefined]);
+  expect(asked).toEqual([{ trace: "first" }, { trace: "3", wait_ms: 250 }, undefined]);
   const stored = new StoredSource({ traces: { json: { version: "1", traces: [{ id: 0, bytes_done: 5 }] } } });
-  expect((await listTraces(stored, "first")).traces[0].bytesDone).toBe(5);
+  expect((await listTraces(stored, { trace: "first" })).traces[0].bytesDone).toBe(5);
 });

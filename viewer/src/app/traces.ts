@@ -5,11 +5,12 @@
 // server says. What is shown does not change by that.
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import { listTraces } from "../data/client";
+import { type Listing, listTraces } from "../data/client";
 import type { Source } from "../data/source";
 import type { TraceEntry } from "../data/types";
 
-const kPollMs = 100;
+const kPollMs = 100; // of a server that does not wait
+const kWaitMs = 250; // how often the progress of loading is shown
 
 export interface Traces {
   list: TraceEntry[] | null; // null until the first answer
@@ -38,8 +39,9 @@ export function useTraces(source: Source, chosen: string | undefined): Traces {
   useEffect(() => {
     let timer = 0;
     const control = new AbortController();
-    const ask = async (wanted?: string, isQuiet = false) => {
+    const ask = async (wanted: Listing = {}, isQuiet = false) => {
       window.clearTimeout(timer);
+      const began = performance.now();
       try {
         const { traces, reloadS } = await listTraces(source, wanted, control.signal);
         if (control.signal.aborted) return;
@@ -48,21 +50,23 @@ export function useTraces(source: Source, chosen: string | undefined): Traces {
         setList(traces);
         setError(null);
         const shown = shownTrace(traces, chosen, first.current);
-        const again = shown?.state === "unloaded" ? String(shown.id) : undefined;
-        const isLoading = again !== undefined || traces.some((trace) => trace.state === "loading");
-        if (isLoading) timer = window.setTimeout(ask, kPollMs, again);
-        else if (reloadS) timer = window.setTimeout(askIfSeen, reloadS * 1000, reloadS);
+        const isLoading = shown?.state === "unloaded" || traces.some((trace) => trace.state === "loading");
+        if (isLoading) {
+          const again = { trace: String(shown.id), waitMs: kWaitMs };
+          const waited = wanted.waitMs ? performance.now() - began : 0;
+          timer = window.setTimeout(ask, shown.state === "ready" ? kWaitMs : Math.max(0, kPollMs - waited), again);
+        } else if (reloadS) timer = window.setTimeout(askIfSeen, reloadS * 1000, reloadS);
       } catch (reason) {
         if (!control.signal.aborted && !isQuiet) setError(reason instanceof Error ? reason.message : String(reason));
       }
     };
-    const onFocus = () => void ask(undefined, true);
+    const onFocus = () => void ask({}, true);
     const askIfSeen = (reloadS: number) => {
-      if (document.visibilityState === "visible") void ask(undefined, true);
+      if (document.visibilityState === "visible") void ask({}, true);
       else timer = window.setTimeout(askIfSeen, reloadS * 1000, reloadS);
     };
     if (!source.stored) window.addEventListener("focus", onFocus);
-    void ask(chosen ?? first.current ?? "first");
+    void ask({ trace: chosen ?? first.current ?? "first" });
     return () => {
       control.abort();
       window.clearTimeout(timer);

@@ -17,9 +17,14 @@ import type {
   TraceList,
 } from "./types";
 
-// `trace` is the id of what is about to be shown, or "first": a server with many traces (TensorBoard) loads it then.
-export async function listTraces(source: Source, trace?: string, signal?: AbortSignal): Promise<TraceList> {
-  const params = source.stored || trace === undefined ? undefined : { trace };
+export interface Listing {
+  trace?: string; // the id of what is about to be shown, or "first": a server with many traces (TensorBoard) loads it then
+  waitMs?: number; // the answer may wait so long for that trace to be loaded
+}
+
+export async function listTraces(source: Source, wanted: Listing = {}, signal?: AbortSignal): Promise<TraceList> {
+  const { trace, waitMs } = wanted;
+  const params = source.stored || trace === undefined ? undefined : { trace, wait_ms: waitMs };
   return camelKeys(await source.json("traces", params, signal)) as TraceList;
 }
 

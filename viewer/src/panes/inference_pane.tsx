@@ -9,7 +9,8 @@ import type { PaneProps } from "../app/pane";
 import { cssColor } from "../app/theme";
 import type { Table } from "../data/types";
 import { formatDuration } from "../format";
-import { axis, Chart, Legend } from "./chart/chart";
+import { scaleTop } from "./chart/bar_scale";
+import { axis, Chart, labelCutBars, Legend } from "./chart/chart";
 import { Empty, Facts, Notes } from "./notes";
 import { ReportTables, useReport } from "./report_pane";
 
@@ -17,7 +18,8 @@ export function InferencePane(props: PaneProps): JSX.Element {
   const { answer, askAll } = useReport(props.trace, "inference");
   return (
     <div class="page">
-      <h1>Inference</h1>
+      <h1 class="sr-only">Inference</h1>
+      <p class="intro">Text generation: the time to the first token, the time of each further one, and every pass through the model.</p>
       <Answered answer={answer}>
         {(report) => {
           const passes = report.tables.find((table) => table.name === "passes");
@@ -25,11 +27,8 @@ export function InferencePane(props: PaneProps): JSX.Element {
             return (
               <Empty
                 title="No text generation in this trace"
-                notes={[
-                  "This pane is for programs that generate tokens: one prefill, then one decode pass a token.",
-                  ...report.notes,
-                ]}
-                code="with profile(...): model.generate(...)"
+                notes={report.notes}
+                code={"with profile(...):\n    model.generate(...)"}
               />
             );
           }
@@ -55,27 +54,35 @@ function PassChart(props: { table: Table }): JSX.Element {
   const { columns, rows } = props.table;
   const at = (name: string) => columns.findIndex((column) => column.name === name);
   const [pass, start, duration, busy] = [at("pass"), at("start_ns"), at("duration_ns"), at("device_busy_ns")];
+  const bars = rows.map((row) => ({ durationNs: Number(row[duration]), warmup: row[pass] === "prefill" }));
+  const onDevice = rows.some((row) => Number(row[busy]) > 0);
   const data = useMemo(
     () =>
       [rows.map((_, i) => i), rows.map((row) => row[duration]), rows.map((row) => row[busy])] as uPlot.AlignedData,
     [rows],
   );
   const options = () => {
-    const bars = uPlot.paths.bars!({ size: [0.8, 40] });
+    const paths = uPlot.paths.bars!({ size: [0.8, 40] });
+    const topNs = scaleTop(bars);
     return {
       scales: {
         x: { time: false, range: [-0.6, rows.length - 0.4] as [number, number] },
-        y: { range: (_: uPlot, _low: number, high: number): [number, number] => [0, high * 1.05] },
+        y: { range: [0, topNs] as [number, number] },
       },
       axes: [
-        axis({ grid: { show: false }, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000] }),
+        axis({
+          grid: { show: false },
+          incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000],
+          values: (_: uPlot, splits: number[]) => splits.map((at) => (bars[at]?.warmup ? "prefill" : String(at))),
+        }),
         axis({ size: 64, values: (_: uPlot, splits: number[]) => splits.map((ns) => formatDuration(ns)) }),
       ],
       series: [
         {},
-        { paths: bars, fill: cssColor("--c1"), width: 0, points: { show: false } },
-        { paths: bars, fill: cssColor("--c3"), width: 0, points: { show: false } },
+        { paths, fill: cssColor("--c1"), width: 0, points: { show: false } },
+        { paths, fill: cssColor("--c3"), width: 0, points: { show: false } },
       ],
+      hooks: { draw: [(plot: uPlot) => labelCutBars(plot, bars, topNs)] },
       cursor: { points: { show: false }, y: false, drag: { x: false, y: false } },
     };
   };
@@ -96,16 +103,18 @@ function PassChart(props: { table: Table }): JSX.Element {
               {index}: {String(rows[index][pass])}
             </strong>
             <div>{formatDuration(Number(rows[index][duration]))}</div>
-            <div>device busy {formatDuration(Number(rows[index][busy]))}</div>
+            {onDevice && <div>device busy {formatDuration(Number(rows[index][busy]))}</div>}
           </>
         )}
       />
-      <Legend
-        items={[
-          { name: "the device waits", variable: "--c1" },
-          { name: "the device works", variable: "--c3" },
-        ]}
-      />
+      {onDevice && (
+        <Legend
+          items={[
+            { name: "the device waits", variable: "--c1" },
+            { name: "the device works", variable: "--c3" },
+          ]}
+        />
+      )}
     </>
   );
 }

@@ -7,7 +7,7 @@ import { ReportView } from "./report_pane";
 export function InputPane(props: PaneProps): JSX.Element {
   return (
     <div class="page">
-      <h1>Input</h1>
+      <h1 class="sr-only">Input</h1>
       <ReportView
         id="input"
         trace={props.trace}

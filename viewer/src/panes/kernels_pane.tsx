@@ -23,6 +23,7 @@ export function KernelsPane(props: PaneProps): JSX.Element {
   return (
     <div class="page">
       <h1 class="sr-only">Kernels</h1>
+      <p class="intro">What ran on the GPU, by name: kernels, copies and sets. Below: how near they came to what the GPU can do.</p>
       <Answered answer={answer}>
         {(report) =>
           report.tables[0].rowCount === 0 ? (

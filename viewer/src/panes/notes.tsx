@@ -34,11 +34,17 @@ export function Facts(props: { facts: Report["facts"]; only?: readonly string[] 
 }
 
 // What a pane shows when the trace has nothing for it: what is missing, and how to get it.
-export function Empty(props: { title: string; notes?: readonly string[]; code?: string }): JSX.Element {
+export function Empty(props: {
+  title: string;
+  notes?: readonly string[];
+  how?: string; // stands before the code
+  code?: string;
+}): JSX.Element {
   return (
     <div class="empty card">
       <h2>{props.title}</h2>
       {props.notes?.map((note) => <p key={note}>{note}</p>)}
+      {props.code && <p class="muted">{props.how ?? "To have it in the next trace:"}</p>}
       {props.code && <pre class="code">{props.code}</pre>}
     </div>
   );

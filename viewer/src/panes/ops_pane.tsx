@@ -31,6 +31,7 @@ const kHidden = [
 ];
 const kNameFirst = ["name", "input_shapes", "count"];
 const kDeviceFirst = [...kNameFirst, "self_device_time_total_ns", "self_device_percent", "device_time_total_ns"];
+const kHostFacts = ["self_cpu_time_total_ns", "overhead_time_ns"];
 const kFacts = ["self_cpu_time_total_ns", "self_device_time_total_ns", "unattributed_device_time_ns", "overhead_time_ns"];
 
 export function OpsPane(props: PaneProps): JSX.Element {
@@ -39,27 +40,31 @@ export function OpsPane(props: PaneProps): JSX.Element {
   const { answer, askAll } = useReport(props.trace, "ops", shapes ? { group_by_input_shape: true } : {});
   const whole = answer.value?.tables[0];
   const table = useMemo(() => whole && ofSide(whole, side), [whole, side]);
+  const onDevice = answer.value !== null && hasDeviceTime(answer.value);
   return (
     <div class="page">
       <h1 class="sr-only">Operators</h1>
+      <p class="intro">
+        The time of every PyTorch operator: its own, and with all that it calls. A name shows its longest call in the timeline.
+      </p>
       <Answered answer={answer}>
         {(report) => table && (
           <div class="pile">
-            <Facts facts={report.facts} only={kFacts} />
+            <Facts facts={report.facts} only={onDevice ? kFacts : kHostFacts} />
             <section class="card">
               <DescribedTable
                 id="ops"
                 table={table}
                 defaultSort={defaultSort(report)}
-                hidden={kHidden}
+                hidden={onDevice ? kHidden : [...kHidden, ...deviceColumns(table)]}
                 first={defaultSort(report).startsWith("-self_device") ? kDeviceFirst : kNameFirst}
-                maxHeight="calc(100vh - 210px)"
+                maxHeight="calc(100vh - 236px)"
                 onAllRows={askAll}
                 empty="This trace has no operators: record with activities=[ProfilerActivity.CPU, ...]."
                 tools={
                   <>
-                    <Tick label="by input shape" value={shapes !== ""} onChange={(on) => setShapes(on ? "1" : "")} />
                     <Choice label="show" value={side} onChange={setSide} options={kSides} />
+                    <Tick label="by input shape" value={shapes !== ""} onChange={(on) => setShapes(on ? "1" : "")} />
                   </>
                 }
               />
@@ -80,10 +85,19 @@ function ofSide(table: Table, side: string): Table {
   return { ...table, rows, rowCount: table.rowCount > table.rows.length ? table.rowCount : rows.length };
 }
 
+function hasDeviceTime(report: Report): boolean {
+  const device = report.facts.find((fact) => fact.name === "self_device_time_total_ns")?.value;
+  return typeof device === "number" && device > 0;
+}
+
+// Zeros throughout where the program ran on the CPU.
+function deviceColumns(table: Table): string[] {
+  return table.columns.map((column) => column.name).filter((name) => name.includes("device"));
+}
+
 // By what matters: time on the device where there is one.
 function defaultSort(report: Report): string {
-  const device = report.facts.find((fact) => fact.name === "self_device_time_total_ns")?.value;
-  return typeof device === "number" && device > 0 ? "-self_device_time_total_ns" : "-self_cpu_time_total_ns";
+  return hasDeviceTime(report) ? "-self_device_time_total_ns" : "-self_cpu_time_total_ns";
 }
 
 function shapesNote(report: Report): string[] {

@@ -7,7 +7,7 @@ import { openInTimeline } from "../app/actions";
 import { cssColor } from "../app/theme";
 import type { Report } from "../data/types";
 import { formatDuration, formatNumber, formatPercent } from "../format";
-import { axis, Chart, Legend, seriesVariable, withAlpha } from "./chart/chart";
+import { axis, boxedText, Chart, Legend, seriesVariable, withAlpha } from "./chart/chart";
 import { roofAt, roofPoints, roofsOf } from "./roofline";
 
 const kShownRoofs = 3;
@@ -49,11 +49,8 @@ export function RooflineChart(props: { report: Report }): JSX.Element {
           ctx.lineTo(plot.valToPos(x, "x", true), plot.valToPos(y, "y", true));
         }
         ctx.stroke();
-        ctx.fillStyle = cssColor("--muted");
-        ctx.textAlign = "right";
-        const y = plot.valToPos(roofAt(high, roofs.bandwidthGbS, roof.value), "y", true);
-        ctx.fillText(`${roof.name} ${formatNumber(roof.value)} TFLOP/s`, plot.bbox.left + plot.bbox.width - 6 * scale, y - 5 * scale);
       }
+      labelRoofs(plot, roofs.tflops.slice(0, kShownRoofs), roofs.bandwidthGbS);
     }
     for (const point of points) {
       const color = cssColor(seriesVariable(classes.indexOf(point.kernelClass)));
@@ -116,14 +113,28 @@ export function RooflineChart(props: { report: Report }): JSX.Element {
   );
 }
 
+// Above its roof, but below the name of the one before: they come from the highest down.
+function labelRoofs(plot: uPlot, roofs: readonly { name: string; value: number }[], bandwidthGbS: number): void {
+  const scale = devicePixelRatio;
+  let labelY = -Infinity;
+  plot.ctx.textAlign = "right";
+  for (const roof of roofs) {
+    const y = plot.valToPos(roofAt(plot.scales.x.max!, bandwidthGbS, roof.value), "y", true) - 5 * scale;
+    labelY = Math.max(y, labelY + 13 * scale);
+    const text = `${roof.name} ${formatNumber(roof.value)} TFLOP/s`;
+    boxedText(plot.ctx, text, plot.bbox.left + plot.bbox.width - 6 * scale, labelY);
+  }
+}
+
 function powersOfTen(_: uPlot, _axis: number, low: number, high: number): number[] {
   const out: number[] = [];
   for (let power = Math.ceil(Math.log10(low)); power <= Math.log10(high); ++power) out.push(10 ** power);
   return out;
 }
 
-function numbers(_: uPlot, splits: number[]): string[] {
-  return splits.map((value) => formatNumber(value));
+// uPlot has null for marks that stand too close.
+function numbers(_: uPlot, splits: (number | null)[]): string[] {
+  return splits.map((value) => (value === null ? "" : value < 0.001 ? value.toExponential(0) : formatNumber(value)));
 }
 
 // The point nearest to the pointer, in both directions (uPlot looks along x only).

@@ -64,11 +64,15 @@ export function drawRuler(ctx: CanvasRenderingContext2D, model: TimelineModel, i
   drawSteps(ctx, model, ink);
   const step = rulerStepNs(view, width, kTickPixels);
   const lastNs = Math.min(view.toNs, model.lanes.endNs);
+  const badge = model.range.value && rangeBadge(ctx, model, model.range.value);
   ctx.fillStyle = ink.muted;
   for (let n = Math.ceil(Math.max(0, view.fromNs) / step); n * step <= lastNs; ++n) {
     const x = Math.round(timeToX(view, width, n * step));
     ctx.fillRect(x, kRulerHeight - 6, 1, 6);
-    ctx.fillText(formatTime(n * step, step, lastNs), x + 4, kRulerHeight - 10);
+    const text = formatTime(n * step, step, lastNs);
+    const textEnd = x + 4 + ctx.measureText(text).width;
+    const isHidden = badge && x + 4 < badge.to && textEnd > badge.from;
+    if (textEnd <= width && !isHidden) ctx.fillText(text, x + 4, kRulerHeight - 10);
   }
   ctx.fillStyle = ink.border;
   ctx.fillRect(0, kRulerHeight - 1, width, 1);
@@ -120,21 +124,33 @@ export function drawRange(ctx: CanvasRenderingContext2D, model: TimelineModel, r
     ctx.fillRect(x, 0, 1, height);
     ctx.fillRect(x - 2, 2, 5, kGripHeight); // says that the edge can be dragged
   }
-  const text = formatDuration(range.toNs - range.fromNs);
-  const textWidth = ctx.measureText(text).width;
-  const middle = Math.min(
-    Math.max((Math.max(0, x0) + Math.min(width, x1)) / 2, textWidth / 2 + 4),
-    width - textWidth / 2 - 4,
-  );
-  if (x1 > 0 && x0 < width) {
-    ctx.fillStyle = ink.accent;
-    ctx.fillRect(middle - textWidth / 2 - 6, kRulerHeight - 18, textWidth + 12, 16);
+  const badge = rangeBadge(ctx, model, range);
+  if (badge) {
+    ctx.fillRect(badge.from, kRulerHeight - 18, badge.to - badge.from, 16);
     ctx.fillStyle = ink.surface;
     ctx.textAlign = "center";
-    ctx.fillText(text, middle, kRulerHeight - 9.5);
+    ctx.fillText(badge.text, (badge.from + badge.to) / 2, kRulerHeight - 9.5);
     ctx.textAlign = "left";
   }
   ctx.restore();
+}
+
+interface Badge {
+  from: number;
+  to: number;
+  text: string;
+}
+
+// How long the range is, in the middle of what is shown of it; null when that is nothing.
+function rangeBadge(ctx: CanvasRenderingContext2D, model: TimelineModel, range: Range): Badge | null {
+  const { view, width } = model;
+  const text = formatDuration(range.toNs - range.fromNs);
+  const half = ctx.measureText(text).width / 2 + 6;
+  const left = Math.max(0, timeToX(view, width, range.fromNs));
+  const right = Math.min(width, timeToX(view, width, range.toNs));
+  if (right < left) return null;
+  const middle = Math.min(Math.max((left + right) / 2, half), width - half);
+  return { from: middle - half, to: middle + half, text };
 }
 
 interface Rect {

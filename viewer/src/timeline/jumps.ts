@@ -1,11 +1,11 @@
 // Searching, and going to other places of the trace: hits of a text, namesakes, relatives, gaps, steps.
 
 import { signal } from "@preact/signals";
-import type { SearchAnswer } from "../data/types";
+import type { SearchAnswer, StepMark } from "../data/types";
 import { formatDuration } from "../format";
 import { kSettleMs, Latest } from "./latest";
 import type { TimelineModel } from "./model";
-import { fitView } from "./view";
+import { fitView, type View } from "./view";
 
 const kSearchBins = 512;
 
@@ -109,21 +109,27 @@ export class Jumps {
     if (step) this.model.setView(fitView(step.startNs, step.durationNs, this.model.lanes.endNs, 0.02), { animate: true });
   }
 
-  // The step in the middle of the screen.
   currentStep(): number | null {
-    const middle = (this.model.target.fromNs + this.model.target.toNs) / 2;
-    return (
-      this.model.lanes.steps.find((step) => middle >= step.startNs && middle < step.startNs + step.durationNs)?.number ?? null
-    );
+    return stepIn(this.model.target, this.model.lanes.steps)?.number ?? null;
   }
 
   nextStep(direction: 1 | -1): void {
-    const { steps } = this.model.lanes;
-    const middle = (this.model.target.fromNs + this.model.target.toNs) / 2;
-    const after = steps.filter((step) =>
-      direction > 0 ? step.startNs > middle : step.startNs + step.durationNs <= middle,
-    );
-    const to = direction > 0 ? after[0] : after[after.length - 1];
+    const to = stepBeside(this.model.target, this.model.lanes.steps, direction);
     if (to) this.showStep(to.number);
   }
+}
+
+// The step in the middle of the view, where it fills at least half of that: what one looks at.
+export function stepIn(view: View, steps: readonly StepMark[]): StepMark | null {
+  const middle = (view.fromNs + view.toNs) / 2;
+  const found = steps.find((step) => middle >= step.startNs && middle < step.startNs + step.durationNs);
+  return found && found.durationNs >= (view.toNs - view.fromNs) / 2 ? found : null;
+}
+
+// The one after or before it; where one looks at no step, the first or last that begins in the view.
+export function stepBeside(view: View, steps: readonly StepMark[], direction: 1 | -1): StepMark | null {
+  const current = stepIn(view, steps);
+  if (current) return steps[steps.indexOf(current) + direction] ?? null;
+  const inView = steps.filter((step) => step.startNs >= view.fromNs && step.startNs < view.toNs);
+  return (direction > 0 ? inView[0] : inView[inView.length - 1]) ?? null;
 }

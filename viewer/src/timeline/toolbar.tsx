@@ -7,11 +7,12 @@ import type { TimelineModel } from "./model";
 
 export function Toolbar(props: { model: TimelineModel; searchField: RefObject<HTMLInputElement> }): JSX.Element {
   const { model } = props;
+  const hasDevice = model.lanes.lanes.some((lane) => lane.kind === "stream");
   return (
     <div class="toolbar timeline-toolbar" role="toolbar" aria-label="Timeline">
       <Search model={model} field={props.searchField} />
       <StepChooser model={model} />
-      <span class="button-group" hidden={model.stored}>
+      <span class="button-group" hidden={model.stored || !hasDevice}>
         <button class="button" onClick={() => void model.jumps.nextGap(-1)} title="Previous gap on a device (⇧G)">
           ‹ Gap
         </button>

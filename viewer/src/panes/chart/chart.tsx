@@ -5,6 +5,8 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { cssColor, theme } from "../../app/theme";
+import { formatDuration } from "../../format";
+import type { Bar } from "./bar_scale";
 
 export type ChartOptions = Omit<uPlot.Options, "width" | "height">;
 
@@ -102,6 +104,30 @@ export function axis(options: uPlot.Axis = {}): uPlot.Axis {
     size: 30,
     ...options,
   };
+}
+
+// Text that can be read on any colour, and over lines; `y` is its base line.
+export function boxedText(ctx: CanvasRenderingContext2D, text: string, x: number, y: number): void {
+  const width = ctx.measureText(text).width + 6 * devicePixelRatio;
+  const left = ctx.textAlign === "center" ? x - width / 2 : x - width + 3 * devicePixelRatio;
+  ctx.fillStyle = cssColor("--surface");
+  ctx.fillRect(left, y - 10 * devicePixelRatio, width, 13 * devicePixelRatio);
+  ctx.fillStyle = cssColor("--muted");
+  ctx.fillText(text, x, y);
+}
+
+// Says how long the bars are that reach out of the chart.
+export function labelCutBars(plot: uPlot, bars: readonly Bar[], topNs: number): void {
+  const { ctx } = plot;
+  ctx.save();
+  ctx.font = `${11 * devicePixelRatio}px system-ui, sans-serif`;
+  ctx.textAlign = "center";
+  bars.forEach((bar, at) => {
+    if (bar.durationNs <= topNs) return;
+    const text = `↑ ${formatDuration(bar.durationNs)}`;
+    boxedText(ctx, text, plot.valToPos(at, "x", true), plot.bbox.top + 14 * devicePixelRatio);
+  });
+  ctx.restore();
 }
 
 // Colour `at` of the theme's series, by CSS variable.

@@ -31,6 +31,7 @@ export function MemoryPane(props: PaneProps): JSX.Element {
   return (
     <div class="page">
       <h1 class="sr-only">Memory</h1>
+      <p class="intro">How much memory was in use, by what it held. Click a moment to see what was alive then, and whose it was.</p>
       <Answered answer={answer}>
         {(curve) =>
           curve.devices.length === 0 ? (

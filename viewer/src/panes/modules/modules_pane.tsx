@@ -25,6 +25,9 @@ export function ModulesPane(props: PaneProps): JSX.Element {
   return (
     <div class="page">
       <h1 class="sr-only">Modules</h1>
+      <p class="intro">
+        Every nn.Module with what lies inside of it: its time on the host, on the device forward and backward, and the memory it keeps.
+      </p>
       <Answered answer={answer}>
         {(report) => {
           const modules = report.tables.find((table) => table.name === "modules");
@@ -145,7 +148,7 @@ function ModuleTree(props: {
               }
         }
         onToggle={toggle}
-        maxHeight="calc(100vh - 260px)"
+        maxHeight="calc(100vh - 290px)"
       />
     </>
   );

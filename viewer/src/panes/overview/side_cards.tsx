@@ -1,12 +1,15 @@
 // The cards beside the findings: how busy the device is, what the trace cannot answer, where it was recorded.
 
 import type { JSX } from "preact";
+import { useState } from "preact/hooks";
 import { openPane } from "../../app/actions";
 import { useAnswer } from "../../app/answer";
 import type { TraceClient } from "../../data/client";
 import type { Overview } from "../../data/types";
 import { formatDuration, formatPercent } from "../../format";
 import { ShareBar } from "../table/row_parts";
+
+const kFewQuestions = 4;
 
 export function DeviceBusy(props: { trace: TraceClient; overview: Overview }): JSX.Element {
   const devices = props.overview.deviceBusy;
@@ -57,21 +60,29 @@ function TensorCores(props: { trace: TraceClient }): JSX.Element | null {
 }
 
 export function Missing(props: { missing: string[] }): JSX.Element | null {
-  if (props.missing.length === 0) return null;
+  const { missing } = props;
+  const [all, setAll] = useState(false);
+  if (missing.length === 0) return null;
+  const shown = all ? missing : missing.slice(0, kFewQuestions);
   return (
     <section class="card">
       <h2>What this trace cannot answer</h2>
       <ul class="missing">
-        {props.missing.map((text) => {
+        {shown.map((text) => {
           const [question, ...rest] = text.split(": ");
           return (
             <li key={text}>
               <strong>{question}</strong>
-              {rest.length > 0 && <span class="muted"> {rest.join(": ")}</span>}
+              {rest.length > 0 && <span class="muted">: {rest.join(": ")}</span>}
             </li>
           );
         })}
       </ul>
+      {missing.length > shown.length && (
+        <button class="link" onClick={() => setAll(true)}>
+          {missing.length - shown.length} more
+        </button>
+      )}
     </section>
   );
 }

@@ -8,11 +8,13 @@ import { cssColor } from "../../app/theme";
 import type { Overview, StepRow } from "../../data/types";
 import { formatDuration, formatShare } from "../../format";
 import { causeColors, causeWords } from "../causes";
-import { axis, Chart, Legend } from "../chart/chart";
+import { scaleTop } from "../chart/bar_scale";
+import { axis, Chart, labelCutBars, Legend } from "../chart/chart";
 import { largestParts, stackSeries } from "../chart/stack";
 
 const kMostParts = 6;
 const kLeastShare = 0.01;
+const kFewSteps = 8; // their numbers have room for a word
 
 export function StepBars(props: {
   steps: Overview["steps"];
@@ -36,14 +38,16 @@ export function StepBars(props: {
   const options = () => {
     const bars = uPlot.paths.bars!({ size: [0.8, 64], align: 0 });
     const drawn = [...colors].reverse().map((variable) => cssColor(variable));
+    const many = steps.rows.length > kFewSteps;
+    const topNs = scaleTop(steps.rows);
     return {
-      scales: { x: { time: false, range: [-0.6, steps.rows.length - 0.4] as [number, number] }, y: { range: fromZero } },
+      scales: { x: { time: false, range: [-0.6, steps.rows.length - 0.4] as [number, number] }, y: { range: [0, topNs] as [number, number] } },
       axes: [
         axis({
           grid: { show: false },
           incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000],
           values: (_: uPlot, splits: number[]) =>
-            splits.map((at) => (Number.isInteger(at) ? String(steps.rows[at]?.step ?? "") : "")),
+            splits.map((at) => (steps.rows[at] ? `${many ? "" : "step "}${steps.rows[at].step}` : "")),
         }),
         axis({ size: 64, values: (_: uPlot, splits: number[]) => splits.map((ns) => formatDuration(ns)) }),
       ],
@@ -53,6 +57,7 @@ export function StepBars(props: {
         ...drawn.map((color) => ({ paths: bars, fill: color, width: 0, points: { show: false } })),
       ],
       cursor: { points: { show: false }, y: false, drag: { x: false, y: false } },
+      hooks: { draw: [(plot: uPlot) => labelCutBars(plot, steps.rows, topNs)] },
     };
   };
 
@@ -87,10 +92,6 @@ export function StepBars(props: {
       />
     </div>
   );
-}
-
-function fromZero(_: uPlot, _low: number, high: number): [number, number] {
-  return [0, high > 0 ? high * 1.05 : 1];
 }
 
 function StepTip(props: { row: StepRow; names: string[]; colors: string[]; partsNs: number[] }): JSX.Element {

@@ -23,7 +23,8 @@ export function SqlPane(props: PaneProps): JSX.Element {
     <div class="page">
       <Empty
         title="A report cannot be queried"
-        notes={["It holds the answers to some questions, not the trace. Open the trace itself to ask your own:"]}
+        notes={["It holds the answers to some questions, not the trace."]}
+        how="Open the trace itself to ask your own:"
         code={`firelane view ${props.trace.name}`}
       />
     </div>
@@ -127,7 +128,7 @@ function ResultView(props: { result: Result }): JSX.Element | null {
   const { result } = props;
   if (result.state === "running") return <Loading text="Running…" />;
   if (result.state === "failed") return <ErrorBox text={result.error} />;
-  if (result.state !== "done") return null;
+  if (result.state !== "done") return <p class="intro">The answer appears here, as a table that can be sorted, copied and plotted.</p>;
   const table = result.report.tables[0];
   return (
     <section class="card">

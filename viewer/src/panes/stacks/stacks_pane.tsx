@@ -26,6 +26,7 @@ export function StacksPane(props: PaneProps): JSX.Element {
   return (
     <div class="page">
       <h1 class="sr-only">Stacks</h1>
+      <p class="intro">Who calls whom, and for how long: the wider a frame, the more time. Below a frame lies what it calls; inverted, who calls it.</p>
       <Answered answer={lanes}>{(value) => <Stacks trace={props.trace} lanes={value} />}</Answered>
     </div>
   );

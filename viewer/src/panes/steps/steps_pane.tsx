@@ -17,6 +17,7 @@ export function StepsPane(props: PaneProps): JSX.Element {
   return (
     <div class="page">
       <h1 class="sr-only">Steps</h1>
+      <p class="intro">How long each iteration took and where its time went; below, two of them side by side.</p>
       <Answered answer={overview}>
         {({ steps }) =>
           steps.rows.length === 0 ? (
@@ -70,6 +71,7 @@ function Steps(props: PaneProps & { steps: Overview["steps"] }): JSX.Element {
             <Facts facts={report.facts} only={["median_ns", "min_ns", "max_ns"]} />
             {report.tables[0] && (
               <section class="card">
+                <h2>All steps</h2>
                 <DescribedTable
                   id="steps"
                   table={report.tables[0]}

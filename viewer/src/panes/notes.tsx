@@ -3,12 +3,14 @@
 import type { JSX } from "preact";
 import type { Report } from "../data/types";
 import { formatByKind } from "../format";
+import { notesForPage } from "./note_text";
 
 export function Notes(props: { notes: readonly string[] }): JSX.Element | null {
-  if (props.notes.length === 0) return null;
+  const notes = notesForPage(props.notes);
+  if (notes.length === 0) return null;
   return (
     <ul class="notes">
-      {props.notes.map((note) => (
+      {notes.map((note) => (
         <li key={note}>{note}</li>
       ))}
     </ul>

@@ -1,0 +1,17 @@
+import { expect, test } from "vitest";
+import { notesForPage } from "./note_text";
+
+test("what names a flag of the command line is left out, the rest stays", () => {
+  expect(
+    notesForPage([
+      "add --price-per-hour to see what a step costs",
+      "lanes without slices: 2; --all shows them",
+      "no power in this trace: energy is not known",
+      "1 warm-up step is left out; a-b -- c",
+    ]),
+  ).toEqual([
+    "lanes without slices: 2",
+    "no power in this trace: energy is not known",
+    "1 warm-up step is left out; a-b -- c",
+  ]);
+});

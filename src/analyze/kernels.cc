@@ -1,12 +1,14 @@
 #include "analyze/kernels.h"
 
 #include <algorithm>
+#include <array>
 #include <tuple>
 #include <unordered_map>
 
 #include "analyze/device_work.h"
 #include "base/check.h"
 #include "base/hash.h"
+#include "model/occupancy.h"
 
 namespace firelane {
 
@@ -31,6 +33,7 @@ struct Sums {
   double occupancy_time = 0;  // percent * ns
   int64_t occupancy_ns = 0;
   int64_t bytes_ns = 0;
+  std::array<int64_t, kOccupancyLimitCount> limit_ns{};
 };
 
 double max_warps_per_sm(const Model& model) {
@@ -44,11 +47,19 @@ double max_warps_per_sm(const Model& model) {
 
 // The estimated occupancy of a kernel in percent, -1 when not known. Kineto writes 0 for kernels
 // that opt in to more shared memory than the default (seen with torch 2.11 on an H200: every
-// nvjet and cudnn attention kernel); a kernel whose warps fill 1% of an SM or more cannot have it.
-double known_occupancy(const KernelDetails& details, Row detail, double max_warps) {
+// nvjet and cudnn attention kernel); a kernel whose warps fill 1% of an SM or more cannot have it. There, and where the
+// trace gives none, it is computed.
+double known_occupancy(const Model& model, Row slice, double max_warps) {
+  const KernelDetails& details = model.kernel_details;
+  const Row detail = model.device_slices.detail[slice];
+  if (detail == kNoRow) return -1;
   const auto percent = static_cast<double>(details.occupancy_percent[detail]);
   const bool impossible = percent == 0 && static_cast<double>(details.warps_per_sm[detail]) * 100 >= max_warps;
-  return impossible ? -1 : percent;
+  if (percent >= 0 && !impossible) return percent;
+  const DeviceProperties* device = find_device(model.info, model.device_slices.device[slice]);
+  if (device == nullptr) return -1;
+  const auto estimate = estimate_occupancy(*device, launch_shape(details, detail));
+  return estimate ? estimate->percent : -1;
 }
 
 void add_kernel_detail(const KernelDetails& details, Row detail, KernelRow& row) {
@@ -67,6 +78,10 @@ void add_occupancy(double percent, int64_t duration_ns, KernelRow& row, Sums& su
   sums.occupancy_time += percent * static_cast<double>(duration_ns);
   sums.occupancy_ns += duration_ns;
   if (row.occupancy_percent < 0) row.occupancy_percent = percent;  // stays when all calls last 0 ns
+}
+
+void add_limit(OccupancyLimit limit, int64_t duration_ns, Sums& sums) {
+  if (limit != OccupancyLimit::kUnknown) sums.limit_ns[static_cast<size_t>(limit)] += std::max<int64_t>(1, duration_ns);
 }
 
 void add_copy_detail(const CopyDetails& details, Row detail, int64_t duration_ns, KernelRow& row, Sums& sums) {
@@ -117,6 +132,8 @@ class OpShares {
 void finish_row(const Sums& sums, int64_t work_ns, KernelRow& row) {
   row.share_percent = work_ns == 0 ? 0 : 100.0 * static_cast<double>(row.total_ns) / static_cast<double>(work_ns);
   if (sums.occupancy_ns > 0) row.occupancy_percent = sums.occupancy_time / static_cast<double>(sums.occupancy_ns);
+  const auto most = std::max_element(sums.limit_ns.begin(), sums.limit_ns.end());
+  if (*most > 0) row.occupancy_limit = static_cast<OccupancyLimit>(most - sums.limit_ns.begin());
   if (row.bytes != kNoNumber && sums.bytes_ns > 0) {
     row.bandwidth_gb_s = static_cast<double>(row.bytes) / static_cast<double>(sums.bytes_ns);
   }
@@ -153,7 +170,10 @@ KernelTable kernel_table(const Model& model, const KernelOptions& options) {
     if (slices.op[slice] == kNoRow) ++table.without_op;
     if (kind != DeviceKind::kKernel) continue;
     const Row detail = slices.detail[slice];
-    const double occupancy = detail == kNoRow ? -1 : known_occupancy(model.kernel_details, detail, max_warps);
+    if (detail != kNoRow) {
+      add_limit(model.kernel_details.occupancy_limit[detail], slices.duration_ns[slice], sums[found->second]);
+    }
+    const double occupancy = known_occupancy(model, slice, max_warps);
     if (occupancy < 0) {
       ++table.without_occupancy;
     } else {

@@ -74,10 +74,11 @@ struct KernelRow {
   Shared<std::array<int32_t, 3>> block;
   int32_t registers = -1;                   // per thread, the most of any call; -1 unknown
   int64_t shared_memory_bytes = kNoNumber;  // per block, the most of any call
-  double occupancy_percent = -1;            // mean weighted by time over the calls that give it; -1 unknown
-  int64_t bytes = kNoNumber;                // copies and sets: sum over the calls that give it
-  double bandwidth_gb_s = -1;               // these bytes by the time of these calls
-  std::vector<OpShare> ops;                 // longest first
+  double occupancy_percent = -1;            // mean weighted by time over the calls where it is known; -1 unknown
+  OccupancyLimit occupancy_limit = OccupancyLimit::kUnknown;  // what bounds it for most of the row's time
+  int64_t bytes = kNoNumber;                                  // copies and sets: sum over the calls that give it
+  double bandwidth_gb_s = -1;                                 // these bytes by the time of these calls
+  std::vector<OpShare> ops;                                   // longest first
 
   double mean_ns() const { return calls == 0 ? 0 : static_cast<double>(total_ns) / static_cast<double>(calls); }
 };
@@ -88,7 +89,7 @@ struct KernelTable {
   int64_t work_ns = 0;            // sum of all durations
   int64_t busy_ns = 0;            // union over streams: at most work_ns
   int64_t without_op = 0;         // pieces of work that no op launched
-  int64_t without_occupancy = 0;  // kernels whose occupancy the trace does not give, or gives as an impossible 0
+  int64_t without_occupancy = 0;  // kernels whose occupancy neither the trace nor launch and device tell
 };
 
 KernelTable kernel_table(const Model& model, const KernelOptions& options = {});

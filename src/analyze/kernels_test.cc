@@ -96,6 +96,35 @@ TEST(KernelTable, an_occupancy_of_zero_that_the_warps_rule_out_is_not_known) {
   EXPECT_DOUBLE_EQ(table.rows.at(0).occupancy_percent, 0.0);  // of the second call
 }
 
+TEST(KernelTable, an_occupancy_that_the_trace_lacks_is_computed_and_what_bounds_most_of_the_time_is_named) {
+  const Model model = TraceBuilder()
+                          .device({.id = 0,
+                                   .compute_major = 9,
+                                   .compute_minor = 0,
+                                   .multiprocessors = 132,
+                                   .max_threads_per_multiprocessor = 2048,
+                                   .registers_per_multiprocessor = 65536,
+                                   .shared_memory_per_multiprocessor_bytes = 228 * 1024,
+                                   .warp_size = 32})
+                          .kernel("gemm", {.start_us = 0,
+                                           .end_us = 30,
+                                           .grid = 13200,
+                                           .block = 256,
+                                           .registers = 32,
+                                           .shared_memory_bytes = 100 * 1024})  // two blocks: 25%
+                          .kernel("gemm", {.start_us = 30,
+                                           .end_us = 40,
+                                           .grid = 132,
+                                           .block = 256,
+                                           .registers = 32,
+                                           .shared_memory_bytes = 100 * 1024})  // one block: 12.5%
+                          .build();
+  const KernelTable table = kernel_table(model);
+  EXPECT_EQ(table.without_occupancy, 0);
+  EXPECT_DOUBLE_EQ(table.rows.at(0).occupancy_percent, (25.0 * 30 + 12.5 * 10) / 40);
+  EXPECT_EQ(table.rows.at(0).occupancy_limit, OccupancyLimit::kSharedMemory);
+}
+
 TEST(KernelTable, copies_have_bytes_and_bandwidth) {
   const Model model = small_trace();
   const KernelTable table = kernel_table(model);

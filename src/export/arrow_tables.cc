@@ -50,6 +50,12 @@ struct Maker {
     table.own(name, std::move(numbers), Absent::kNull);
     table.own_words(name + "_text", std::move(texts), strings, Absent::kNull);
   }
+  void occupancy_limits(const std::vector<OccupancyLimit>& values) {
+    std::vector<int8_t> known;
+    for (const OccupancyLimit limit : values) known.push_back(static_cast<int8_t>(static_cast<int>(limit) - 1));
+    table.own_words("occupancy_limit", std::move(known),
+                    words({"none", "warps", "blocks", "registers", "shared memory", "grid"}), Absent::kNull);
+  }
   void ends(const std::string& name, const std::vector<SliceRef>& values) {
     std::vector<Row> rows;
     std::vector<int8_t> sides;
@@ -143,6 +149,7 @@ void fill_kernel_details(Maker& m, const KernelDetails& t) {
   m.view("blocks_per_sm", t.blocks_per_sm, Absent::kNull);
   m.view("warps_per_sm", t.warps_per_sm, Absent::kNull);
   m.view("occupancy_percent", t.occupancy_percent, Absent::kNull);
+  m.occupancy_limits(t.occupancy_limit);
   m.view("context", t.context, Absent::kNull);
   m.view("graph_id", t.graph_id, Absent::kNull);
   m.view("graph_node_id", t.graph_node_id, Absent::kNull);

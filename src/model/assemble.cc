@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "model/occupancy.h"
+
 namespace firelane {
 
 namespace {
@@ -53,6 +55,7 @@ Model assemble(RawTrace&& raw, unsigned threads) {
   build_host_slices(raw, model, lane_map, threads);
   build_device_slices(raw, model, lane_map);
   build_details(raw, model);
+  fill_occupancy_limits(model);
   build_points(raw, model, lane_map);
   nest_slices(model);
   link_slices(model);

@@ -31,6 +31,9 @@ Cell to_cell(const Model&, HostKind value) { return Cell::of_text(name_of(value)
 Cell to_cell(const Model&, DeviceKind value) { return Cell::of_text(name_of(value)); }
 Cell to_cell(const Model&, LaneKind value) { return Cell::of_text(name_of(value)); }
 Cell to_cell(const Model&, MemoryKind value) { return Cell::of_text(name_of(value)); }
+Cell to_cell(const Model&, OccupancyLimit value) {
+  return value == OccupancyLimit::kUnknown ? Cell{} : Cell::of_text(name_of(value));
+}
 Cell to_cell(const Model&, char scope) {
   return Cell::of_text(scope == 'g' ? "global" : scope == 'p' ? "process" : "thread");
 }
@@ -43,7 +46,8 @@ template <typename T>
 constexpr Kind kind_of() {
   if constexpr (std::is_floating_point_v<T>) return Kind::kReal;
   if constexpr (std::is_same_v<T, StringId> || std::is_same_v<T, HostKind> || std::is_same_v<T, DeviceKind> ||
-                std::is_same_v<T, LaneKind> || std::is_same_v<T, MemoryKind> || std::is_same_v<T, char>) {
+                std::is_same_v<T, LaneKind> || std::is_same_v<T, MemoryKind> || std::is_same_v<T, OccupancyLimit> ||
+                std::is_same_v<T, char>) {
     return Kind::kText;
   }
   return Kind::kInteger;
@@ -200,6 +204,8 @@ CatalogTable kernel_details_table() {
            column<kT, &T::blocks_per_sm>("blocks_per_sm", "grid size / multiprocessors"),
            column<kT, &T::warps_per_sm>("warps_per_sm", "warps / multiprocessors"),
            column<kT, &T::occupancy_percent>("occupancy_percent", "estimated, achieved"),
+           column<kT, &T::occupancy_limit>("occupancy_limit",
+                                           "none, warps, blocks, registers, shared memory or grid: what bounds it"),
            column<kT, &T::context>("context", "CUDA context"), column<kT, &T::graph_id>("graph_id", "CUDA graph"),
            column<kT, &T::graph_node_id>("graph_node_id", "node of the CUDA graph")},
           size_of<kT>};

@@ -23,6 +23,12 @@ std::string_view name_of(MemoryKind kind) {
   return kNames[static_cast<size_t>(kind)];
 }
 
+std::string_view name_of(OccupancyLimit limit) {
+  constexpr std::string_view kNames[kOccupancyLimitCount] = {"",          "none",          "warps", "blocks",
+                                                             "registers", "shared memory", "grid"};
+  return kNames[static_cast<size_t>(limit)];
+}
+
 std::string Model::id_text(const TraceId& id) const {
   if (id.text != kNoString) return std::string(strings.view(id.text));
   if (id.number == kNoNumber) return "";

@@ -39,9 +39,12 @@ inline constexpr uint64_t kNoSource = UINT64_MAX;
 enum class HostKind : uint8_t { kOp, kAnnotation, kPython, kRuntime, kDriver, kOverhead, kSpan, kOther };
 enum class DeviceKind : uint8_t { kKernel, kCopy, kSet, kSync, kEvent, kCollective, kAnnotation, kOther };
 enum class LaneKind : uint8_t { kThread, kStream, kAsync, kOther };
+// What keeps a kernel from filling the multiprocessors (model/occupancy.h).
+enum class OccupancyLimit : uint8_t { kUnknown, kNone, kWarps, kBlocks, kRegisters, kSharedMemory, kGrid };
 enum class MemoryKind : uint8_t { kAlloc, kFree, kOutOfMemory };
 inline constexpr size_t kHostKindCount = 8;
 inline constexpr size_t kDeviceKindCount = 8;
+inline constexpr size_t kOccupancyLimitCount = 7;
 
 // A runtime or driver call: its details are call_details; those of ops and annotations are op_details.
 inline bool is_call(HostKind kind) { return kind == HostKind::kRuntime || kind == HostKind::kDriver; }
@@ -60,6 +63,7 @@ std::string_view name_of(HostKind kind);
 std::string_view name_of(DeviceKind kind);
 std::string_view name_of(LaneKind kind);
 std::string_view name_of(MemoryKind kind);
+std::string_view name_of(OccupancyLimit limit);  // "" unknown
 
 // A process or thread id as the trace writes it: a number, or a text such as "Spans".
 struct TraceId {
@@ -156,7 +160,8 @@ struct KernelDetails {
   std::vector<int64_t> shared_memory_bytes;  // static + dynamic, per block
   std::vector<float> blocks_per_sm;
   std::vector<float> warps_per_sm;
-  std::vector<float> occupancy_percent;  // estimated, achieved
+  std::vector<float> occupancy_percent;         // estimated, achieved
+  std::vector<OccupancyLimit> occupancy_limit;  // computed from the launch and the device
   std::vector<int64_t> context;
   std::vector<int64_t> graph_id;  // CUDA graph; kNoNumber outside of graphs
   std::vector<int64_t> graph_node_id;

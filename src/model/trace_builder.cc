@@ -97,7 +97,10 @@ RawDeviceSlice& TraceBuilder::add_device(std::string_view name, std::string_view
 TraceBuilder& TraceBuilder::kernel(std::string_view name, const KernelArgs& args) {
   RawPart& part = raw_.parts[0];
   add_device(name, "kernel", DeviceKind::kKernel, args).detail = static_cast<Row>(part.kernels.size());
-  RawKernel kernel{.registers = args.registers, .occupancy_percent = args.occupancy_percent, .graph_id = args.graph_id};
+  RawKernel kernel{.registers = args.registers,
+                   .occupancy_percent = args.occupancy_percent,
+                   .shared_memory_bytes = args.shared_memory_bytes,
+                   .graph_id = args.graph_id};
   kernel.grid[0] = args.grid;
   kernel.block[0] = args.block;
   kernel.grid[1] = kernel.grid[2] = args.grid < 0 ? -1 : 1;

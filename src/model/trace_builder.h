@@ -54,6 +54,7 @@ class TraceBuilder {
     int32_t grid = -1;
     int32_t block = -1;
     int32_t registers = -1;
+    int64_t shared_memory_bytes = kNoNumber;
     float occupancy_percent = -1;
     int64_t graph_id = kNoNumber;
   };

@@ -100,6 +100,7 @@ void write_kernel_detail(const Model& model, Row row, RowLine& out) {
   out.real("blocks_per_sm", decimal(t.blocks_per_sm[row]));
   out.real("warps_per_sm", decimal(t.warps_per_sm[row]));
   out.real("occupancy_percent", decimal(t.occupancy_percent[row]));
+  out.text("occupancy_limit", name_of(t.occupancy_limit[row]));
   out.number("context", t.context[row]);
   out.number("graph_id", t.graph_id[row]);
   out.number("graph_node_id", t.graph_node_id[row]);

@@ -26,6 +26,11 @@ Cell op_name(const Model& model, StringId op) {
   return std::string(model.text(op));
 }
 
+Cell limit_cell(OccupancyLimit limit) {
+  if (limit == OccupancyLimit::kUnknown) return {};
+  return std::string(name_of(limit));
+}
+
 std::vector<Column> columns() {
   return {
       {"kind", "Kind"},
@@ -44,6 +49,7 @@ std::vector<Column> columns() {
       {"registers", "Regs", Kind::kNumber, Align::kByKind, 0, true},
       {"shared_memory_bytes", "Shared", Kind::kBytes, Align::kByKind, 0, true},
       {"occupancy_percent", "Occup.", Kind::kPercent, Align::kByKind, 0, true},
+      {"occupancy_limit", "Bound by", Kind::kText, Align::kByKind, 0, true},
       {"graph_calls", "In graphs", Kind::kNumber, Align::kByKind, 0, true},
       {"bytes", "Bytes", Kind::kBytes, Align::kByKind, 0, true},
       {"bandwidth_gb_s", "Bandwidth", Kind::kBandwidth, Align::kByKind, 0, true},
@@ -84,6 +90,7 @@ std::vector<Cell> cells(const Model& model, const KernelRow& row) {
           cell_unless(row.registers, int32_t{-1}),
           cell_unless(row.shared_memory_bytes, kNoNumber),
           cell_unless(row.occupancy_percent, -1.0),
+          limit_cell(row.occupancy_limit),
           cell_unless(row.graph_calls, int64_t{0}),
           cell_unless(row.bytes, kNoNumber),
           cell_unless(row.bandwidth_gb_s, -1.0),
@@ -132,7 +139,7 @@ std::vector<std::string> notes(const KernelTable& table) {
   }
   if (table.without_occupancy > 0) {
     out.push_back(
-        fmt::format("calls left out of the occupancy: {} (the trace gives none, or 0% where the warps rule that out)",
+        fmt::format("calls left out of the occupancy: {} (the trace gives neither it nor the launch and the device)",
                     table.without_occupancy));
   }
   return out;

@@ -18,7 +18,7 @@ constexpr std::array kViews = {
               "SELECT s.id, s.lane, s.device, s.stream, s.start_ns, s.duration_ns, s.end_ns, s.name, s.correlation, "
               "s.launch, s.start_ns - l.start_ns AS launch_delay_ns, s.op, o.name AS op_name, k.grid_x, k.grid_y, "
               "k.grid_z, k.block_x, k.block_y, k.block_z, k.registers, k.shared_memory_bytes, k.blocks_per_sm, "
-              "k.warps_per_sm, k.occupancy_percent, k.graph_id, k.graph_node_id, s.comm "
+              "k.warps_per_sm, k.occupancy_percent, k.occupancy_limit, k.graph_id, k.graph_node_id, s.comm "
               "FROM device_slices s LEFT JOIN kernel_details k ON k.id = s.detail "
               "LEFT JOIN host_slices l ON l.id = s.launch LEFT JOIN host_slices o ON o.id = s.op "
               "WHERE s.kind = 'kernel'"},

@@ -9,7 +9,7 @@
 #include <memory>
 #include <string>
 
-#include "import/lane/occupancy.h"
+#include "model/occupancy.h"
 
 namespace firelane {
 namespace {
@@ -363,9 +363,14 @@ void DeviceRows::name_lanes() {
 void DeviceRows::estimate_occupancy() {
   for (const RawDeviceSlice& s : part_.device_slices) {
     if (s.kind != DeviceKind::kKernel) continue;
-    for (const DeviceProperties& device : raw_.info.devices) {
-      if (device.id == s.device) firelane::estimate_occupancy(device, part_.kernels[s.detail]);
-    }
+    const DeviceProperties* device = find_device(raw_.info, s.device);
+    if (device == nullptr) continue;
+    RawKernel& k = part_.kernels[s.detail];
+    const auto estimate = firelane::estimate_occupancy(*device, launch_shape(k));
+    if (!estimate) continue;
+    k.blocks_per_sm = static_cast<float>(estimate->blocks_per_sm);
+    k.warps_per_sm = static_cast<float>(estimate->warps_per_sm);
+    k.occupancy_percent = static_cast<float>(estimate->percent);
   }
 }
 

@@ -6,7 +6,6 @@
 #include "format/events.h"
 #include "format/notes.h"
 #include "format/testing.h"
-#include "import/lane/occupancy.h"
 #include "import/lane/read_lane.h"
 
 namespace firelane {
@@ -237,7 +236,7 @@ TEST(DeviceRows, copies_sets_and_waits_have_kinetos_names) {
   EXPECT_EQ(waits, "Context Sync on 1; Stream Wait Event on 7; Stream Sync on 1000007; ");
 }
 
-TEST(DeviceRows, occupancy_is_limited_by_warps_registers_memory_or_the_grid) {
+TEST(DeviceRows, occupancy_is_estimated_from_launch_and_device) {
   DeviceLane file;
   file.device_rows.add(kernel(600, 9));  // 2 blocks of 256 threads on each of 132 multiprocessors
   file.rows();
@@ -245,19 +244,7 @@ TEST(DeviceRows, occupancy_is_limited_by_warps_registers_memory_or_the_grid) {
   EXPECT_FLOAT_EQ(m.kernel_details.blocks_per_sm[0], 2);
   EXPECT_FLOAT_EQ(m.kernel_details.warps_per_sm[0], 16);
   EXPECT_FLOAT_EQ(m.kernel_details.occupancy_percent[0], 25);
-
-  DeviceProperties h200 = m.info.devices.at(0);
-  const auto percent = [&](int32_t registers, int64_t shared) {
-    RawKernel k{.grid = {13200, 1, 1}, .block = {256, 1, 1}, .registers = registers, .shared_memory_bytes = shared};
-    estimate_occupancy(h200, k);
-    return k.occupancy_percent;
-  };
-  EXPECT_FLOAT_EQ(percent(32, 0), 100);
-  EXPECT_FLOAT_EQ(percent(64, 0), 50);           // 65536 / (64 * 32) = 32 warps
-  EXPECT_FLOAT_EQ(percent(255, 0), 12.5);        // 8 warps: one block
-  EXPECT_FLOAT_EQ(percent(32, 100 * 1024), 25);  // 228 KiB hold two blocks of 101 KiB
-  h200.multiprocessors = kNoNumber;
-  EXPECT_FLOAT_EQ(percent(32, 0), -1);
+  EXPECT_EQ(m.kernel_details.occupancy_limit[0], OccupancyLimit::kGrid);
 }
 
 TEST(DeviceRows, cut_and_flipped_device_chunks_are_losses_not_crashes) {

@@ -1,0 +1,113 @@
+#include "model/occupancy.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace firelane {
+namespace {
+
+constexpr double kMostBlocks = 1e15;  // of a grid: 2^31 * 2^16 * 2^16 are more, and nobody's
+constexpr int64_t kMostThreads = 65536;
+constexpr int64_t kMostSharedBytes = 1 << 30;
+
+int64_t round_up(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
+
+// Resident blocks of a multiprocessor: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability".
+int64_t block_slots(const DeviceProperties& device) {
+  const int64_t major = device.compute_major;
+  const int64_t minor = device.compute_minor;
+  if ((major == 8 && minor == 9) || major == 12) return 24;
+  if ((major == 8 && minor >= 6) || (major == 7 && minor == 5)) return 16;
+  return 32;
+}
+
+// Registers are given to warps in units of 256, from one of four partitions.
+int64_t blocks_by_registers(const DeviceProperties& device, const LaunchShape& launch, int64_t warp, int64_t warps) {
+  if (launch.registers <= 0 || launch.registers > kMostThreads || device.registers_per_multiprocessor <= 0) {
+    return INT64_MAX;
+  }
+  const int64_t per_warp = round_up(launch.registers * warp, 256);
+  return device.registers_per_multiprocessor / 4 / per_warp * 4 / warps;
+}
+
+// Since compute capability 8.0 each block costs another KiB.
+int64_t blocks_by_shared_memory(const DeviceProperties& device, const LaunchShape& launch) {
+  const int64_t room = device.shared_memory_per_multiprocessor_bytes;
+  if (room <= 0 || launch.shared_memory_bytes < 0 || launch.shared_memory_bytes > kMostSharedBytes) return INT64_MAX;
+  const int64_t reserved = device.compute_major >= 8 ? 1024 : 0;
+  const int64_t per_block = round_up(launch.shared_memory_bytes + reserved, 128);
+  return per_block > 0 ? room / per_block : INT64_MAX;
+}
+
+}  // namespace
+
+std::optional<Occupancy> estimate_occupancy(const DeviceProperties& device, const LaunchShape& launch) {
+  const int64_t warp = device.warp_size > 0 ? device.warp_size : 32;
+  const int64_t most_threads = device.max_threads_per_multiprocessor;
+  const bool is_known = device.multiprocessors > 0 && most_threads > 0 && launch.threads > 0 &&
+                        launch.threads <= kMostThreads && launch.blocks > 0 && launch.blocks < kMostBlocks;
+  if (!is_known || warp > kMostThreads) return std::nullopt;
+
+  const int64_t warps = (launch.threads + warp - 1) / warp;
+  // Of equal ones the first counts: less of a later one would not help.
+  const std::array<std::pair<OccupancyLimit, int64_t>, 4> limits = {{
+      {OccupancyLimit::kWarps, most_threads / warp / warps},
+      {OccupancyLimit::kBlocks, block_slots(device)},
+      {OccupancyLimit::kRegisters, blocks_by_registers(device, launch, warp, warps)},
+      {OccupancyLimit::kSharedMemory, blocks_by_shared_memory(device, launch)},
+  }};
+  const auto& least =
+      *std::min_element(limits.begin(), limits.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  if (least.second <= 0) return std::nullopt;
+
+  Occupancy out{.blocks_per_sm = launch.blocks / static_cast<double>(device.multiprocessors),
+                .most_blocks = least.second,
+                .limit = least.first};
+  const auto threads = static_cast<double>(launch.threads);
+  out.warps_per_sm = out.blocks_per_sm * threads / static_cast<double>(warp);
+  const double active = std::min(out.blocks_per_sm, static_cast<double>(out.most_blocks));
+  out.percent = std::min(100.0, 100 * active * threads / static_cast<double>(most_threads));
+  if (out.blocks_per_sm < static_cast<double>(out.most_blocks)) out.limit = OccupancyLimit::kGrid;
+  if (out.percent >= 100) out.limit = OccupancyLimit::kNone;
+  return out;
+}
+
+LaunchShape launch_shape(const RawKernel& k) {
+  const auto size = [](const int32_t(&sides)[3]) {
+    double product = 1;
+    for (const int32_t side : sides) product *= std::max(0, side);
+    return product;
+  };
+  return {.blocks = size(k.grid),
+          .threads = static_cast<int64_t>(std::min(size(k.block), 1e6)),
+          .registers = k.registers,
+          .shared_memory_bytes = k.shared_memory_bytes};
+}
+
+LaunchShape launch_shape(const KernelDetails& kernels, Row row) {
+  return launch_shape({.grid = {kernels.grid_x[row], kernels.grid_y[row], kernels.grid_z[row]},
+                       .block = {kernels.block_x[row], kernels.block_y[row], kernels.block_z[row]},
+                       .registers = kernels.registers[row],
+                       .shared_memory_bytes = kernels.shared_memory_bytes[row]});
+}
+
+const DeviceProperties* find_device(const TraceInfo& info, int32_t device) {
+  const auto found = std::find_if(info.devices.begin(), info.devices.end(),
+                                  [&](const DeviceProperties& each) { return each.id == device; });
+  return found == info.devices.end() ? nullptr : &*found;
+}
+
+void fill_occupancy_limits(Model& model) {
+  KernelDetails& kernels = model.kernel_details;
+  kernels.occupancy_limit.assign(kernels.size(), OccupancyLimit::kUnknown);
+  for (Row row = 0; row < kernels.size(); ++row) {
+    if (kernels.slice[row] == kNoRow) continue;
+    const DeviceProperties* device = find_device(model.info, model.device_slices.device[kernels.slice[row]]);
+    if (device == nullptr) continue;
+    if (const auto estimate = estimate_occupancy(*device, launch_shape(kernels, row)))
+      kernels.occupancy_limit[row] = estimate->limit;
+  }
+}
+
+}  // namespace firelane

@@ -97,6 +97,22 @@ class Trace:
         """Allocations and frees, negative bytes being freed ones."""
 
     @property
+    def allocator_events(self) -> Table:
+        """
+        What the CUDA caching allocator did below allocations and frees: segments, completed frees.
+        """
+
+    @property
+    def allocator_segments(self) -> Table:
+        """
+        Segments that it held when recording began, and again after each pause.
+        """
+
+    @property
+    def allocator_blocks(self) -> Table:
+        """The pieces of these segments: allocated, waiting or free."""
+
+    @property
     def instants(self) -> Table:
         """Events without a duration."""
 
@@ -165,9 +181,9 @@ class Trace:
     def modules(self, *, table: Literal['modules', 'phases'] = 'modules', by_type: bool = False, depth: int = -1) -> Table:
         """Time, memory and FLOPs per nn.Module, or per phase. depth=-1 is all."""
 
-    def memory(self, *, table: Literal['devices', 'at_peak', 'owners', 'steps', 'spikes', 'growth', 'copies', 'curve'] = 'devices') -> Table:
+    def memory(self, *, table: Literal['devices', 'at_peak', 'owners', 'steps', 'spikes', 'growth', 'copies', 'curve', 'allocator', 'allocator_shares', 'allocator_curve'] = 'devices') -> Table:
         """
-        Where memory went: peak, what is alive at it, steps, spikes, growth, copies, the curve.
+        Where memory went: peak, what is alive at it, steps, spikes, growth, copies, the curve, the allocator.
         """
 
     def input(self, *, table: Literal['steps', 'transfers'] = 'steps') -> Table:

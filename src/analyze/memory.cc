@@ -96,19 +96,27 @@ class DeviceReader {
     }
   }
 
-  // The allocator's own totals where given, else a running sum from 0.
+  // What was allocated before the first event, where the allocator's state says it.
+  int64_t known_start() const {
+    for (const DeviceAllocator& each : report_.allocators) {
+      if (each.device_type == out_.device_type && each.device == out_.device) return each.curve.front().allocated_bytes;
+    }
+    return 0;
+  }
+
+  // The allocator's own totals where given, else a running sum from there.
   void read_curve() {
     const MemoryEvents& events = model_.memory_events;
-    int64_t sum = 0;
+    int64_t sum = known_start();
     bool first = true;
     for (const Row event : rows_) {
       if (events.kind[event] == MemoryKind::kOutOfMemory) continue;
       const int64_t total = events.total_allocated_bytes[event];
-      sum += events.bytes[event];
       const bool has_total = total != kNoNumber;
-      if (first) out_.start_bytes = has_total ? total - events.bytes[event] : 0;
+      sum = has_total ? total : sum + events.bytes[event];
+      if (first) out_.start_bytes = sum - events.bytes[event];
       first = false;
-      out_.curve.push_back({events.time_ns[event], has_total ? total : sum,
+      out_.curve.push_back({events.time_ns[event], sum,
                             events.total_reserved_bytes[event] > 0 ? events.total_reserved_bytes[event] : kNoNumber});
       if (out_.curve.back().allocated_bytes > out_.peak.allocated_bytes || out_.curve.size() == 1) {
         out_.peak = out_.curve.back();
@@ -396,6 +404,7 @@ MemoryReport memory_report(const Model& model) {
   }
   MemoryReport report;
   report.category.resize(events.size(), MemoryCategory::kUnknown);
+  report.allocators = allocator_report(model);
   const Phases phases = find_phases(model);
   const Steps steps = marked_or_found_steps(model);
   for (const auto& [device, rows] : by_device)

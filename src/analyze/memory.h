@@ -23,6 +23,7 @@
 #include <string_view>
 #include <vector>
 
+#include "analyze/allocator.h"
 #include "analyze/phases.h"
 #include "model/model.h"
 
@@ -116,8 +117,9 @@ struct DeviceMemory {
 };
 
 struct MemoryReport {
-  std::vector<DeviceMemory> devices;   // GPUs first
-  int64_t frees_before_recording = 0;  // of memory whose allocation is not in the trace
+  std::vector<DeviceMemory> devices;        // GPUs first
+  int64_t frees_before_recording = 0;       // of memory whose allocation is not in the trace
+  std::vector<DeviceAllocator> allocators;  // of the devices whose allocator's state is in the trace
   // Of each memory event; a free has its allocation's, or "before recording" when that is not in the trace.
   std::vector<MemoryCategory> category;
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <tuple>
+#include <unordered_map>
 
 namespace firelane {
 
@@ -119,7 +120,37 @@ MemoryMoment memory_at(const Model& model, const DeviceMemory& device, int64_t t
   return moment;
 }
 
-std::vector<MemorySegment> memory_segments(const DeviceMemory& device, int64_t time_ns) {
+bool has_recorded_segments(const Model& model, const DeviceMemory& device) {
+  const AllocatorSegments& segments = model.allocator_segments;
+  for (Row row = 0; row < segments.size(); ++row) {
+    if (segments.device_type[row] == device.device_type && segments.device[row] == device.device) return true;
+  }
+  return false;
+}
+
+namespace {
+
+std::vector<MemorySegment> recorded_segments(const Model& model, const DeviceMemory& device, int64_t time_ns) {
+  std::unordered_map<uint64_t, const MemoryBlock*> alive;
+  for (const MemoryBlock& block : device.blocks) {
+    if (is_alive(block, time_ns)) alive[block.address] = &block;
+  }
+  std::vector<MemorySegment> out;
+  for (const AllocatorSegment& segment : allocator_at(model, device.device_type, device.device, time_ns)) {
+    MemorySegment& to =
+        out.emplace_back(MemorySegment{.address = segment.address, .bytes = segment.bytes, .pieces = {}});
+    for (const AllocatorPiece& piece : segment.pieces) {
+      const auto found = piece.state == AllocatorBlockState::kAllocated ? alive.find(piece.address) : alive.end();
+      to.pieces.push_back({.offset = piece.address - segment.address,
+                           .bytes = piece.bytes,
+                           .block = found == alive.end() ? nullptr : found->second,
+                           .state = piece.state});
+    }
+  }
+  return out;
+}
+
+std::vector<MemorySegment> inferred_segments(const DeviceMemory& device, int64_t time_ns) {
   std::map<uint64_t, uint64_t> units;  // begin and end of each touched stretch
   std::vector<const MemoryBlock*> alive;
   for (const MemoryBlock& block : device.blocks) {
@@ -149,12 +180,19 @@ std::vector<MemorySegment> memory_segments(const DeviceMemory& device, int64_t t
       if (offset < filled) continue;  // the free of what lay here was lost
       if (offset > filled) segment.pieces.push_back({filled, offset - filled, nullptr});
       const auto bytes = static_cast<uint64_t>(alive[at]->bytes);
-      segment.pieces.push_back({offset, bytes, alive[at]});
+      segment.pieces.push_back({offset, bytes, alive[at], AllocatorBlockState::kAllocated});
       filled = offset + bytes;
     }
     if (filled < segment.bytes) segment.pieces.push_back({filled, segment.bytes - filled, nullptr});
   }
   return segments;
+}
+
+}  // namespace
+
+std::vector<MemorySegment> memory_segments(const Model& model, const DeviceMemory& device, int64_t time_ns) {
+  return has_recorded_segments(model, device) ? recorded_segments(model, device, time_ns)
+                                              : inferred_segments(device, time_ns);
 }
 
 }  // namespace firelane

@@ -35,18 +35,21 @@ struct MemoryMoment {
 };
 MemoryMoment memory_at(const Model& model, const DeviceMemory& device, int64_t time_ns);
 
-// Where blocks lie. Segments are inferred: addresses in units of 2 MiB, the caching allocator's own, that a block of
-// the trace ever touched; neighbours are one. What was allocated before recording looks free.
+// Where blocks lie: as the allocator's recorded state says (analyze/allocator.h). Where a trace has none segments are
+// inferred: addresses in units of 2 MiB, the caching allocator's own, that a block of the trace ever touched;
+// neighbours are one. What was allocated before recording looks free then.
 struct MemorySegment {
   struct Piece {
     uint64_t offset = 0;
     uint64_t bytes = 0;
-    const MemoryBlock* block = nullptr;  // nullptr: free
+    const MemoryBlock* block = nullptr;  // nullptr: free, or allocated before recording
+    AllocatorBlockState state = AllocatorBlockState::kFree;
   };
   uint64_t address = 0;
   uint64_t bytes = 0;
   std::vector<Piece> pieces;  // covering it, in order of address
 };
-std::vector<MemorySegment> memory_segments(const DeviceMemory& device, int64_t time_ns);
+bool has_recorded_segments(const Model& model, const DeviceMemory& device);
+std::vector<MemorySegment> memory_segments(const Model& model, const DeviceMemory& device, int64_t time_ns);
 
 }  // namespace firelane

@@ -78,8 +78,10 @@ TEST(MemoryAt, what_is_alive_is_named_by_its_op_and_the_rest_was_there_before) {
 }
 
 TEST(MemoryAt, segments_cover_what_was_ever_touched_and_show_the_holes) {
-  const MemoryReport report = memory_report(three_blocks());
-  const std::vector<MemorySegment> at_end = memory_segments(report.devices[0], 50'000);
+  const Model model = three_blocks();
+  const MemoryReport report = memory_report(model);
+  EXPECT_FALSE(has_recorded_segments(model, report.devices[0]));
+  const std::vector<MemorySegment> at_end = memory_segments(model, report.devices[0], 50'000);
   ASSERT_EQ(at_end.size(), 1u);
   EXPECT_EQ(at_end[0].address, 0x7f0000000000u);
   EXPECT_EQ(at_end[0].bytes, static_cast<uint64_t>(6 * kMiB));
@@ -88,6 +90,29 @@ TEST(MemoryAt, segments_cover_what_was_ever_touched_and_show_the_holes) {
   EXPECT_EQ(at_end[0].pieces[0].bytes, static_cast<uint64_t>(2 * kMiB));
   EXPECT_EQ(at_end[0].pieces[1].block->bytes, 3 * kMiB);
   EXPECT_EQ(at_end[0].pieces[2].bytes, static_cast<uint64_t>(kMiB));
+}
+
+TEST(MemoryAt, segments_that_were_recorded_show_what_was_allocated_before) {
+  const Model model =
+      TraceBuilder()
+          .op("aten::mm", {.start_us = 0, .end_us = 100})
+          .allocator_state({.address = 0x7f0000000000,
+                            .blocks = {{kMiB / 2, AllocatorBlockState::kAllocated},
+                                       {kMiB, AllocatorBlockState::kFree},
+                                       {kMiB / 2, AllocatorBlockState::kWaiting}}})
+          .memory({.at_us = 10, .bytes = kMiB / 2, .device_type = 1, .device = 0, .address = 0x7f0000080000})
+          .build();
+  const MemoryReport report = memory_report(model);
+  EXPECT_EQ(report.devices[0].start_bytes, kMiB / 2) << "no event says it, the allocator's state does";
+  EXPECT_EQ(report.devices[0].end_bytes, kMiB);
+  const std::vector<MemorySegment> segments = memory_segments(model, report.devices[0], 50'000);
+  ASSERT_EQ(segments.size(), 1u);
+  ASSERT_EQ(segments[0].pieces.size(), 4u);
+  EXPECT_EQ(segments[0].pieces[0].state, AllocatorBlockState::kAllocated);
+  EXPECT_EQ(segments[0].pieces[0].block, nullptr);
+  EXPECT_EQ(segments[0].pieces[1].block, &report.devices[0].blocks[0]);
+  EXPECT_EQ(segments[0].pieces[2].state, AllocatorBlockState::kFree);
+  EXPECT_EQ(segments[0].pieces[3].state, AllocatorBlockState::kWaiting);
 }
 
 }  // namespace

@@ -134,6 +134,7 @@ void fill_device_slices(Maker& m, const DeviceSlices& t) {
   m.view("comm", t.comm, Absent::kNull);
   m.view("device", t.device, Absent::kNull);
   m.view("stream", t.stream, Absent::kNull);
+  m.strings_of("window", t.window);
 }
 
 void fill_kernel_details(Maker& m, const KernelDetails& t) {
@@ -193,6 +194,40 @@ void fill_memory_events(Maker& m, const MemoryEvents& t) {
   m.view("bytes", t.bytes, Absent::kNull);
   m.view("total_allocated_bytes", t.total_allocated_bytes, Absent::kNull);
   m.view("total_reserved_bytes", t.total_reserved_bytes, Absent::kNull);
+  m.view("stream", t.stream, Absent::kNull);
+  m.strings_of("pool", t.pool);
+}
+
+void fill_allocator_events(Maker& m, const AllocatorEvents& t) {
+  m.view("time_ns", t.time_ns);
+  m.view("lane", t.lane);
+  m.table.view_words("kind", t.kind, kind_words(AllocatorEventKind::kSegmentUnmap));
+  m.view("device_type", t.device_type);
+  m.view("device", t.device);
+  m.view("address", t.address);
+  m.view("bytes", t.bytes);
+  m.view("stream", t.stream, Absent::kNull);
+  m.strings_of("pool", t.pool);
+}
+
+void fill_allocator_segments(Maker& m, const AllocatorSegments& t) {
+  m.view("time_ns", t.time_ns);
+  m.view("device_type", t.device_type);
+  m.view("device", t.device);
+  m.view("address", t.address);
+  m.view("bytes", t.bytes);
+  m.view("stream", t.stream, Absent::kNull);
+  m.strings_of("pool", t.pool);
+  m.view("is_expandable", t.is_expandable);
+}
+
+void fill_allocator_blocks(Maker& m, const AllocatorBlocks& t) {
+  m.view("time_ns", t.time_ns);
+  m.view("device_type", t.device_type);
+  m.view("device", t.device);
+  m.view("address", t.address);
+  m.view("bytes", t.bytes);
+  m.table.view_words("state", t.state, kind_words(AllocatorBlockState::kAllocated));
 }
 
 void fill_instants(Maker& m, const Instants& t) {
@@ -268,8 +303,9 @@ void ArrowTables::build_shared() {
   const Model& m = *model_;
   auto ids = std::make_shared<std::vector<Row>>(
       std::max({m.lanes.size(), m.host_slices.size(), m.op_details.size(), m.call_details.size(),
-                m.device_slices.size(), m.comm_details.size(), m.memory_events.size(), m.instants.size(),
-                m.counter_tracks.size(), m.counter_samples.size(), m.flows.size(), m.steps.size()}));
+                m.device_slices.size(), m.comm_details.size(), m.memory_events.size(), m.allocator_events.size(),
+                m.allocator_segments.size(), m.allocator_blocks.size(), m.instants.size(), m.counter_tracks.size(),
+                m.counter_samples.size(), m.flows.size(), m.steps.size()}));
   std::iota(ids->begin(), ids->end(), Row{0});
   row_ids_ = std::move(ids);
 }
@@ -299,6 +335,9 @@ std::shared_ptr<const ArrowTable> ArrowTables::table(size_t index) {
   if (name == "sync_details") table = make(m.sync_details, fill_sync_details);
   if (name == "comm_details") table = make(m.comm_details, fill_comm_details);
   if (name == "memory_events") table = make(m.memory_events, fill_memory_events);
+  if (name == "allocator_events") table = make(m.allocator_events, fill_allocator_events);
+  if (name == "allocator_segments") table = make(m.allocator_segments, fill_allocator_segments);
+  if (name == "allocator_blocks") table = make(m.allocator_blocks, fill_allocator_blocks);
   if (name == "instants") table = make(m.instants, fill_instants);
   if (name == "counter_tracks") table = make(m.counter_tracks, fill_counter_tracks);
   if (name == "counter_samples") table = make(m.counter_samples, fill_counter_samples);

@@ -25,7 +25,7 @@ struct ArrowTableInfo {
   std::string_view meaning;
 };
 
-inline constexpr std::array<ArrowTableInfo, 16> kArrowTables = {{
+inline constexpr std::array<ArrowTableInfo, 19> kArrowTables = {{
     {"lanes", "Threads and GPU streams."},
     {"host_slices",
      "Ops, annotations, Python functions, runtime and driver calls: what has a start and an end on the host."},
@@ -37,6 +37,9 @@ inline constexpr std::array<ArrowTableInfo, 16> kArrowTables = {{
     {"sync_details", "What a device-side synchronisation waits for."},
     {"comm_details", "Collectives: what NCCL, or another backend, was asked to do."},
     {"memory_events", "Allocations and frees, negative bytes being freed ones."},
+    {"allocator_events", "What the CUDA caching allocator did below allocations and frees: segments, completed frees."},
+    {"allocator_segments", "Segments that it held when recording began, and again after each pause."},
+    {"allocator_blocks", "The pieces of these segments: allocated, waiting or free."},
     {"instants", "Events without a duration."},
     {"counter_tracks", "The names of counters."},
     {"counter_samples", "The values of counters over time."},

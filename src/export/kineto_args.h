@@ -123,6 +123,7 @@ void visit_device_args(const Model& model, Row row, Args& receiver) {
   args.small_number("device", d.device[row]);
   args.number("stream", d.stream[row]);
   args.number("correlation", d.correlation[row]);
+  args.text("window", d.window[row]);
   if (detail != kNoRow && d.kind[row] == DeviceKind::kKernel) visit_kernel_args(model, detail, args);
   if (detail != kNoRow && (d.kind[row] == DeviceKind::kCopy || d.kind[row] == DeviceKind::kSet)) {
     args.number("bytes", model.copy_details.bytes[detail]);
@@ -146,6 +147,8 @@ void visit_memory_args(const Model& model, Row row, Args& receiver) {
   args.number("Device Id", m.device[row]);
   args.number("Device Type", m.device_type[row]);
   if (m.kind[row] != MemoryKind::kOutOfMemory) args.number("Addr", static_cast<int64_t>(m.address[row]));
+  args.number("Stream", m.stream[row]);
+  args.text("Pool", m.pool[row]);
 }
 
 }  // namespace firelane

@@ -28,6 +28,28 @@ std::string number_text(double value) {
   return text;
 }
 
+// "1:0 address 4096 bytes 2048 stream 0 pool 0 flags 0 blocks 512:2 1536:0"
+std::string segment_text(const NoteItem& n) {
+  const SegmentFields& s = n.segment;
+  std::string out = std::to_string(s.device_type) + ":" + std::to_string(s.device) + " address " +
+                    std::to_string(s.address) + " bytes " + std::to_string(s.bytes) + " stream " +
+                    std::to_string(s.stream) + " pool " + std::to_string(s.pool) +
+                    (s.is_expandable ? " expandable" : "") + (s.is_large ? " large" : "") + " blocks";
+  SegmentBlocks blocks(n.text);
+  SegmentBlock block;
+  while (blocks.next(block)) {
+    out += " " + std::to_string(block.bytes) + ":" + std::to_string(static_cast<int>(block.state));
+  }
+  return out;
+}
+
+// Each memory record says where it belongs, though the file says it only where that changes.
+std::string place_text(const MemoryFields& m) {
+  if (!m.place) return "";
+  return " stream " + std::to_string(m.place->stream) + " pool " + std::to_string(m.place->pool) +
+         (m.place->is_mapped ? " mapped" : "");
+}
+
 class Dumper {
  public:
   explicit Dumper(const DumpOptions& options) : options_(options) {}
@@ -102,6 +124,11 @@ void Dumper::notes(std::string_view payload) {
         line("note device clock " + std::to_string(static_cast<int>(n.role)) + " ticks " + since + " device ns " +
              std::to_string(n.pair.monotonic_ns) + " within ticks " + std::to_string(n.number));
         break;
+      case Note::kDeviceWindow:
+        line(std::string("note device window ") + (n.resumed ? "closed" : "opened") + " at device ns " +
+             std::to_string(n.pair.monotonic_ns));
+        break;
+      case Note::kSegment: line("note segment at " + since + " of " + segment_text(n)); break;
       case Note::kOverload: line("note overload of text " + std::to_string(n.number) + " " + std::string(n.key)); break;
     }
   }
@@ -158,7 +185,9 @@ void Dumper::events(std::string_view payload) {
   while (reader.next_section(section)) {
     while (section.next(record)) {
       std::string out = "thread " + std::to_string(section.thread_index()) + " ";
-      const bool timed = record.kind != Record::kAttribute && record.kind != Record::kThreadName;
+      if (record.kind == Record::kExtended && record.number == static_cast<int64_t>(Extended::kMemoryPlace)) continue;
+      const bool timed =
+          record.kind != Record::kAttribute && record.kind != Record::kThreadName && record.kind != Record::kExtended;
       if (options_.times && timed) out += "+" + std::to_string(static_cast<int64_t>(record.ticks - start_ticks_)) + " ";
       line(out + describe(record));
     }
@@ -186,7 +215,7 @@ std::string Dumper::describe(const EventRecord& r) const {
              " bytes " + std::to_string(r.memory.bytes) + " allocated " +
              std::to_string(r.memory.total_allocated_bytes) + " reserved " +
              std::to_string(r.memory.total_reserved_bytes) + " device " + std::to_string(r.memory.device_type) + ":" +
-             std::to_string(r.memory.device);
+             std::to_string(r.memory.device) + place_text(r.memory);
     case Record::kInstant: return "instant " + text(r.text);
     case Record::kCounter: return "counter " + text(r.text) + " = " + number_text(r.value);
     case Record::kAsyncBegin: return "async begin " + text(r.text) + " id " + std::to_string(r.number);
@@ -196,7 +225,7 @@ std::string Dumper::describe(const EventRecord& r) const {
              std::to_string(r.lost_ends[1]) + " " + std::to_string(r.lost_ends[2]) + " " +
              std::to_string(r.lost_ends[3]);
     case Record::kThreadName: return "thread name " + text(r.text);
-    case Record::kExtended: return "unknown record";
+    case Record::kExtended: return "extended record " + std::to_string(r.number);
   }
   return "unknown record";
 }

@@ -120,8 +120,20 @@ void SectionWriter::add(const EventRecord& record) {
   tags_.push_back(static_cast<char>(variant << 4 | static_cast<uint8_t>(record.kind)));
 }
 
+void SectionWriter::add_place(const MemoryPlace& place) {
+  std::string body;
+  append_varint(body, place.stream);
+  append_varint(body, place.pool);
+  append_fixed(body, static_cast<uint8_t>(place.is_mapped ? 1 : 0));
+  append_varint(numbers_, static_cast<uint64_t>(Extended::kMemoryPlace));
+  append_text(numbers_, body);
+  tags_.push_back(static_cast<char>(Record::kExtended));
+}
+
 void SectionWriter::add_memory(const EventRecord& record) {
-  const MemoryFields& m = record.memory;
+  MemoryFields m = record.memory;
+  if (m.place && m.place != last_memory_.place) add_place(*m.place);
+  if (!m.place) m.place = last_memory_.place;
   add_time(record.ticks);
   append_zigzag(numbers_, static_cast<int64_t>(m.address - last_memory_.address));
   append_zigzag(numbers_, m.bytes);
@@ -161,7 +173,19 @@ void SectionReader::read_memory(EventRecord& record) {
   const uint64_t device = numbers_.varint();
   m.device_type = static_cast<uint8_t>(device >> 8);
   m.device = static_cast<int8_t>(static_cast<int>(device & 0xFF) - 1);
+  m.place = m.device_type == 0 ? std::nullopt : last_memory_.place;  // the CPU's has none
+  const std::optional<MemoryPlace> place = last_memory_.place;
   last_memory_ = m;
+  last_memory_.place = place;
+}
+
+void SectionReader::read_extended(EventRecord& record) {
+  record.number = static_cast<int64_t>(numbers_.varint());
+  ByteReader body(numbers_.text());
+  if (record.number != static_cast<int64_t>(Extended::kMemoryPlace)) return;
+  MemoryPlace place{.stream = body.varint(), .pool = body.varint()};
+  place.is_mapped = (body.fixed<uint8_t>() & 1) != 0;
+  if (body.ok()) record.memory.place = last_memory_.place = place;
 }
 
 bool SectionReader::next(EventRecord& record) {
@@ -213,10 +237,7 @@ bool SectionReader::next(EventRecord& record) {
       record.number = static_cast<int64_t>(numbers_.varint());
       for (uint16_t& ends : record.lost_ends) ends = static_cast<uint16_t>(numbers_.varint());
       break;
-    case Record::kExtended:
-      numbers_.varint();
-      numbers_.text();
-      break;
+    case Record::kExtended: read_extended(record); break;
   }
   damaged_ = !tags_.ok() || !times_.ok() || !texts_.ok() || !numbers_.ok();
   return !damaged_;

@@ -27,10 +27,13 @@
 //   kAsyncEnd       0                1      -      id
 //   kLost           0                1      -      events, 4 x ends by group
 //   kThreadName     0                -      name   -
+//   kExtended       0                -      -      kind, length, bytes: Extended (layout.h)
+// A memory record has the place that the last kMemoryPlace of its section gave.
 // "The last" starts at 0 in every section, so each section stands for itself.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -43,6 +46,14 @@ namespace firelane {
 // Scopes with a code of their own; 15 = the scope follows as a number.
 uint8_t scope_code(Scope scope);
 
+// Where memory of a caching allocator belongs.
+struct MemoryPlace {
+  uint64_t stream = 0;     // its handle; 0 is the default stream
+  uint64_t pool = 0;       // capture id << 32 | handle of a private pool; 0 is the common one
+  bool is_mapped = false;  // of a segment: expandable, mapped piece by piece
+  bool operator==(const MemoryPlace&) const = default;
+};
+
 struct MemoryFields {
   uint64_t address = 0;
   int64_t bytes = 0;
@@ -50,6 +61,7 @@ struct MemoryFields {
   int64_t total_reserved_bytes = -1;
   uint8_t device_type = 0;
   int8_t device = -1;
+  std::optional<MemoryPlace> place;
 };
 
 // One record of a stream, read or to be written. Which fields count: the table above.
@@ -60,7 +72,7 @@ struct EventRecord {
   MemoryAction action{};
   uint32_t text = 0;
   uint64_t ticks = 0;
-  int64_t number = 0;  // sequence, duration, attribute, async id, events lost
+  int64_t number = 0;  // sequence, duration, attribute, async id, events lost, kind of an extended record
   double value = 0;
   uint16_t lost_ends[4] = {};
   MemoryFields memory;
@@ -80,6 +92,7 @@ class SectionWriter {
     last_ticks_ = ticks;
   }
   void add_memory(const EventRecord& record);
+  void add_place(const MemoryPlace& place);
 
   uint32_t thread_index_ = 0;
   uint32_t thread_id_ = 0;
@@ -105,6 +118,7 @@ class SectionReader {
   friend class EventsReader;
   Scope read_scope(uint8_t code);
   void read_memory(EventRecord& record);
+  void read_extended(EventRecord& record);
 
   uint32_t thread_index_ = 0;
   uint32_t thread_id_ = 0;

@@ -63,6 +63,7 @@ void expect_same(const EventRecord& a, const EventRecord& b) {
   EXPECT_EQ(a.memory.total_reserved_bytes, b.memory.total_reserved_bytes);
   EXPECT_EQ(a.memory.device_type, b.memory.device_type);
   EXPECT_EQ(a.memory.device, b.memory.device);
+  EXPECT_EQ(a.memory.place, b.memory.place);
 }
 
 std::string payload_of(const std::vector<EventRecord>& records) {
@@ -98,6 +99,33 @@ TEST(Events, every_record_comes_back) {
   EXPECT_FALSE(section.damaged());
   EXPECT_FALSE(reader.next_section(section));
   EXPECT_FALSE(reader.damaged());
+}
+
+TEST(Events, where_memory_belongs_is_written_only_where_it_changes) {
+  const auto memory = [](std::optional<MemoryPlace> place, uint8_t device_type = 1) {
+    return EventRecord{.kind = Record::kMemory, .ticks = 500, .memory = {.device_type = device_type, .place = place}};
+  };
+  const MemoryPlace stream{.stream = 77, .pool = 5};
+  const MemoryPlace mapped{.stream = 77, .pool = 5, .is_mapped = true};
+  const std::string payload = payload_of(
+      {memory(std::nullopt), memory(stream), memory(stream), memory(std::nullopt, 0), memory(stream), memory(mapped)});
+  EventsReader reader(payload, 450);
+  uint32_t first = 0;
+  std::vector<std::string_view> texts;
+  ASSERT_TRUE(reader.read_definitions(first, texts));
+  SectionReader section;
+  ASSERT_TRUE(reader.next_section(section));
+  std::string read;
+  for (EventRecord r; section.next(r);) {
+    if (r.kind == Record::kExtended) {
+      read += "place " + std::to_string(r.number) + "; ";
+    } else {
+      read += !r.memory.place ? "nowhere; "
+                              : std::to_string(r.memory.place->stream) + (r.memory.place->is_mapped ? "m; " : "; ");
+    }
+  }
+  EXPECT_EQ(read, "nowhere; place 1; 77; 77; nowhere; 77; place 1; 77m; ");
+  EXPECT_FALSE(section.damaged());
 }
 
 TEST(Events, a_payload_cut_anywhere_is_read_without_going_past_its_end) {

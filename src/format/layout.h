@@ -90,7 +90,7 @@ constexpr bool is_text(Attribute a) {
 // Records of a thread's stream in an events chunk: the low 4 bits of a tag byte. What lies in
 // the high 4 bits (the variant) and in the other columns: format/events.h.
 enum class Record : uint8_t {
-  kExtended = 0,  // reserved for later kinds: numbers: kind varint, length varint, bytes
+  kExtended = 0,  // later kinds (Extended): numbers: kind varint, length varint, bytes
   kBegin = 1,
   kBeginSequence = 2,
   kEnd = 3,  // + group: 3, 4, 5, 6
@@ -108,6 +108,13 @@ enum class Record : uint8_t {
   kThreadName = 15,
 };
 
+enum class Extended : uint8_t {
+  // Where the memory records that follow in this section belong, until the next: stream handle varint, pool varint
+  // (capture id << 32 | handle), u8: 1 = a segment that is mapped piece by piece (expandable). Before the first:
+  // unknown.
+  kMemoryPlace = 1,
+};
+
 enum class MemoryAction : uint8_t {
   kAlloc = 0,
   kFree = 1,
@@ -115,6 +122,13 @@ enum class MemoryAction : uint8_t {
   // A caching allocator's own doings. Bytes are negative where memory goes away.
   kFreeCompleted = 3,  // a freed block may be used again (kFree: when it was asked for)
   kSegment = 4,        // memory from or back to the driver
+};
+
+// A piece of a caching allocator's segment.
+enum class BlockState : uint8_t {
+  kFree = 0,
+  kWaiting = 1,  // freed, but streams may still use it
+  kAllocated = 2,
 };
 
 // Items of a notes chunk. Each is tag varint, length varint, bytes: unknown tags are skipped.
@@ -131,6 +145,12 @@ enum class Note : uint8_t {
   kThread = 10,       // thread index varint, system thread id varint, name text
   kDeviceClock = 11,  // u8: 0 start, 1 heartbeat, 2 stop; ticks u64, device ns i64, ticks that the reading took u64
   kOverload = 12,     // text id varint, text: the overload of ops whose name is that text; before its definition
+  // Memory that a caching allocator held when it began, or went on, to be recorded: ticks u64, device type << 8 |
+  // device + 1 varint, address varint, bytes varint, stream varint, pool varint, u8: 1 expandable, 2 large; then until
+  // the end blocks in order of address: bytes << 2 | state varint (0 free, 1 freed but waited for, 2 allocated). 0
+  // bytes: the device had none.
+  kSegment = 13,
+  kDeviceWindow = 14,  // u8: 0 opened, 1 closed; device ns i64: device work is asked for between them
 };
 
 // How a step was spent, seen from the recorder.

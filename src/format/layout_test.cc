@@ -80,6 +80,47 @@ TEST(Layout, notes_are_tag_length_body) {
             "09 09 01 02 01 00 00 00 00 00 00");
 }
 
+TEST(Layout, a_segment_is_its_place_and_its_blocks_and_a_window_a_time_of_the_device) {
+  std::string payload;
+  NotesWriter notes(payload);
+  const SegmentBlock blocks[] = {{512, BlockState::kAllocated}, {512, BlockState::kFree}};
+  notes.segment(0x0102,
+                {.device_type = 1,
+                 .device = 0,
+                 .address = 4096,
+                 .bytes = 1024,
+                 .stream = 77,
+                 .pool = 5,
+                 .is_expandable = true,
+                 .is_large = true},
+                blocks);
+  notes.device_window(true, 5);
+  EXPECT_EQ(hex(payload),
+            "0d 15 02 01 00 00 00 00 00 00 "           // ticks
+            "81 02 80 20 80 08 4d 05 03 82 10 80 10 "  // device 1:0, address, bytes, stream, pool, flags, two blocks
+            "0e 09 01 05 00 00 00 00 00 00 00");
+}
+
+TEST(Layout, the_place_of_memory_is_an_extended_record) {
+  SectionWriter section;
+  section.begin(0, 1, 0, 0);
+  section.add({.kind = Record::kMemory,
+               .memory = {.address = 16,
+                          .bytes = 512,
+                          .total_allocated_bytes = 512,
+                          .total_reserved_bytes = 1024,
+                          .device_type = 1,
+                          .device = 0,
+                          .place = MemoryPlace{.stream = 77, .pool = 5, .is_mapped = true}}});
+  std::string payload;
+  section.append_to(payload);
+  EXPECT_EQ(hex(payload),
+            "00 01 00 02 01 00 0d "      // 2 records; columns of 1, 0 and 13 bytes
+            "00 09 00 "                  // tags: extended, memory; time +0
+            "01 03 4d 05 01 "            // kind 1, 3 bytes: stream, pool, mapped
+            "20 80 08 00 80 10 81 02");  // the memory record's numbers
+}
+
 TEST(Layout, scopes_fall_into_their_groups) {
   EXPECT_EQ(group_of(Scope::kUser), ScopeGroup::kOp);
   EXPECT_EQ(group_of(Scope::kPythonGc), ScopeGroup::kPython);

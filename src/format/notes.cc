@@ -66,6 +66,19 @@ void NotesWriter::overload(uint32_t text_id, std::string_view overload) {
   item(Note::kOverload, body);
 }
 
+void NotesWriter::segment(uint64_t ticks, const SegmentFields& s, std::span<const SegmentBlock> blocks) {
+  std::string body;
+  append_fixed(body, ticks);
+  append_varint(body, uint64_t{s.device_type} << 8 | static_cast<uint8_t>(s.device + 1));
+  append_varint(body, s.address);
+  append_varint(body, s.bytes);
+  append_varint(body, s.stream);
+  append_varint(body, s.pool);
+  append_fixed(body, static_cast<uint8_t>((s.is_expandable ? 1 : 0) | (s.is_large ? 2 : 0)));
+  for (const SegmentBlock& block : blocks) append_varint(body, block.bytes << 2 | static_cast<uint64_t>(block.state));
+  item(Note::kSegment, body);
+}
+
 void NotesWriter::stopped(std::string_view reason) {
   std::string body;
   append_text(body, reason);
@@ -96,6 +109,13 @@ void NotesWriter::device_clock(PairRole role, uint64_t ticks, int64_t device_ns,
   item(Note::kDeviceClock, body);
 }
 
+void NotesWriter::device_window(bool closed, int64_t device_ns) {
+  std::string body;
+  append_fixed(body, static_cast<uint8_t>(closed ? 1 : 0));
+  append_fixed(body, device_ns);
+  item(Note::kDeviceWindow, body);
+}
+
 bool NotesReader::next(NoteItem& item) {
   while (reader_.ok() && !reader_.empty()) {
     const uint64_t tag = reader_.varint();
@@ -104,7 +124,7 @@ bool NotesReader::next(NoteItem& item) {
       ++damaged_;
       return false;
     }
-    if (tag == 0 || tag > static_cast<uint64_t>(Note::kOverload)) continue;
+    if (tag == 0 || tag > static_cast<uint64_t>(Note::kDeviceWindow)) continue;
     item = {.tag = static_cast<Note>(tag)};
     if (parse(ByteReader(body), item)) return true;
     ++damaged_;
@@ -163,6 +183,26 @@ bool NotesReader::parse(ByteReader body, NoteItem& item) {
       item.pair.monotonic_ns = body.fixed<int64_t>();
       item.number = body.fixed<uint64_t>();
       break;
+    case Note::kDeviceWindow:
+      item.resumed = body.fixed<uint8_t>() != 0;
+      item.pair.monotonic_ns = body.fixed<int64_t>();
+      break;
+    case Note::kSegment: {
+      SegmentFields& s = item.segment;
+      item.pair.ticks = body.fixed<uint64_t>();
+      const uint64_t device = body.varint();
+      s.device_type = static_cast<uint8_t>(device >> 8);
+      s.device = static_cast<int8_t>(static_cast<int>(device & 0xFF) - 1);
+      s.address = body.varint();
+      s.bytes = body.varint();
+      s.stream = body.varint();
+      s.pool = body.varint();
+      const auto flags = body.fixed<uint8_t>();
+      s.is_expandable = (flags & 1) != 0;
+      s.is_large = (flags & 2) != 0;
+      item.text = body.bytes(body.left());
+      break;
+    }
     case Note::kOverload:
       item.number = body.varint();
       item.key = body.text();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -13,6 +14,22 @@
 namespace firelane {
 
 enum class PairRole : uint8_t { kStart = 0, kHeartbeat = 1, kStop = 2 };
+
+// A segment of a caching allocator; its blocks follow each other from its address on.
+struct SegmentFields {
+  uint8_t device_type = 0;
+  int8_t device = -1;
+  uint64_t address = 0;
+  uint64_t bytes = 0;
+  uint64_t stream = 0;  // as in MemoryPlace
+  uint64_t pool = 0;
+  bool is_expandable = false;
+  bool is_large = false;
+};
+struct SegmentBlock {
+  uint64_t bytes = 0;
+  BlockState state = BlockState::kFree;
+};
 
 // Appends items to `payload`.
 class NotesWriter {
@@ -33,6 +50,9 @@ class NotesWriter {
   void thread(uint32_t index, uint32_t thread_id, std::string_view name);
   // Of ops whose name is the text with that id.
   void overload(uint32_t text_id, std::string_view overload);
+  // The segments of a device at one moment have the same ticks; events of the device before that do not count for them.
+  void segment(uint64_t ticks, const SegmentFields& segment, std::span<const SegmentBlock> blocks);
+  void device_window(bool closed, int64_t device_ns);
   // The device's clock read between ticks - width / 2 and ticks + width / 2.
   void device_clock(PairRole role, uint64_t ticks, int64_t device_ns, uint64_t width_ticks);
 
@@ -48,18 +68,36 @@ struct NoteItem {
   Note tag{};
   std::string_view
       key;  // option, metadata, cost's kind, loss's and stop's reason, process's host, thread's name, overload
-  std::string_view text;  // option's value, metadata's JSON, process's command
+  std::string_view text;  // option's value, metadata's JSON, process's command, segment's blocks (SegmentBlocks)
   PairRole role{};
-  ClockPair pair;  // pair.ticks also: start of a step, time of a pause; of a device clock monotonic_ns = its ns
+  ClockPair pair;  // pair.ticks also: start of a step, time of a pause and of a segment; of a device clock monotonic_ns
+                   // = its ns
   uint64_t number =
       0;  // pid, loss count, step duration in ticks, thread index, width of a device clock's reading, text id
   int64_t step = 0;
   int64_t device_ns = -1;  // of a step; -1 unknown
   StepPhase phase{};
   TickSource source{};
-  bool resumed = false;
+  bool resumed = false;  // of a window: closed
   uint32_t thread_id = 0;
   double value = 0;  // ticks per second, ns per event
+  SegmentFields segment;
+};
+
+// The blocks of a segment, from its item's text.
+class SegmentBlocks {
+ public:
+  explicit SegmentBlocks(std::string_view text) : reader_(text) {}
+  // False after the last, or where the bytes do not make sense.
+  bool next(SegmentBlock& block) {
+    if (reader_.empty()) return false;
+    const uint64_t word = reader_.varint();
+    block = {.bytes = word >> 2, .state = static_cast<BlockState>(word & 3)};
+    return reader_.ok() && (word & 3) <= static_cast<uint64_t>(BlockState::kAllocated);
+  }
+
+ private:
+  ByteReader reader_;
 };
 
 class NotesReader {

@@ -31,6 +31,8 @@ Cell to_cell(const Model&, HostKind value) { return Cell::of_text(name_of(value)
 Cell to_cell(const Model&, DeviceKind value) { return Cell::of_text(name_of(value)); }
 Cell to_cell(const Model&, LaneKind value) { return Cell::of_text(name_of(value)); }
 Cell to_cell(const Model&, MemoryKind value) { return Cell::of_text(name_of(value)); }
+Cell to_cell(const Model&, AllocatorEventKind value) { return Cell::of_text(name_of(value)); }
+Cell to_cell(const Model&, AllocatorBlockState value) { return Cell::of_text(name_of(value)); }
 Cell to_cell(const Model&, OccupancyLimit value) {
   return value == OccupancyLimit::kUnknown ? Cell{} : Cell::of_text(name_of(value));
 }
@@ -47,6 +49,7 @@ constexpr Kind kind_of() {
   if constexpr (std::is_floating_point_v<T>) return Kind::kReal;
   if constexpr (std::is_same_v<T, StringId> || std::is_same_v<T, HostKind> || std::is_same_v<T, DeviceKind> ||
                 std::is_same_v<T, LaneKind> || std::is_same_v<T, MemoryKind> || std::is_same_v<T, OccupancyLimit> ||
+                std::is_same_v<T, AllocatorEventKind> || std::is_same_v<T, AllocatorBlockState> ||
                 std::is_same_v<T, char>) {
     return Kind::kText;
   }
@@ -183,7 +186,8 @@ CatalogTable device_slices_table() {
            column<kT, &T::op>("op", "host_slices.id of the op it belongs to"),
            column<kT, &T::detail>("detail", "kernel_details.id, copy_details.id or sync_details.id"),
            column<kT, &T::comm>("comm", "comm_details.id"), column<kT, &T::device>("device", "index of the GPU"),
-           column<kT, &T::stream>("stream", "stream id")},
+           column<kT, &T::stream>("stream", "stream id"),
+           column<kT, &T::window>("window", "began before, ends after (or both) the recording; NULL = inside")},
           size_of<kT>,
           [](const Model& m, LaneId lane) {
             const auto l = static_cast<size_t>(lane);
@@ -267,7 +271,55 @@ CatalogTable memory_events_table() {
            column<kT, &T::address>("address", "of the block"),
            column<kT, &T::bytes>("bytes", "negative = freed"),
            column<kT, &T::total_allocated_bytes>("total_allocated_bytes", "on this device after the event"),
-           column<kT, &T::total_reserved_bytes>("total_reserved_bytes", "by the caching allocator")},
+           column<kT, &T::total_reserved_bytes>("total_reserved_bytes", "by the caching allocator"),
+           column<kT, &T::stream>("stream", "handle of the stream; 0 = the default one"),
+           column<kT, &T::pool>("pool", "common, or of whom: graph N, pool N")},
+          size_of<kT>};
+}
+
+CatalogTable allocator_events_table() {
+  using T = AllocatorEvents;
+  constexpr auto kT = &Model::allocator_events;
+  return {
+      "allocator_events",
+      "what the caching allocator did below allocations and frees",
+      {id_column(), column<kT, &T::time_ns>("time_ns", "since the start of the trace", ColumnRole::kTime),
+       column<kT, &T::lane>("lane", "lanes.id"),
+       column<kT, &T::kind>("kind", "free_completed, segment_alloc, segment_free, segment_map or segment_unmap"),
+       column<kT, &T::device_type>("device_type", "c10::DeviceType: 1 CUDA"),
+       column<kT, &T::device>("device", "index of the device"), column<kT, &T::address>("address", "where it begins"),
+       column<kT, &T::bytes>("bytes", "of the segment or block"),
+       column<kT, &T::stream>("stream", "handle of the stream; 0 = the default one"),
+       column<kT, &T::pool>("pool", "common, or of whom: graph N, pool N")},
+      size_of<kT>};
+}
+
+CatalogTable allocator_segments_table() {
+  using T = AllocatorSegments;
+  constexpr auto kT = &Model::allocator_segments;
+  return {
+      "allocator_segments",
+      "segments that the caching allocator held when recording began, and again after each pause",
+      {id_column(), column<kT, &T::time_ns>("time_ns", "when; may lie before the trace", ColumnRole::kTime),
+       column<kT, &T::device_type>("device_type", "c10::DeviceType: 1 CUDA"),
+       column<kT, &T::device>("device", "index of the device"), column<kT, &T::address>("address", "where it begins"),
+       column<kT, &T::bytes>("bytes", "of the segment; 0 = the device held none"),
+       column<kT, &T::stream>("stream", "handle of the stream; 0 = the default one"),
+       column<kT, &T::pool>("pool", "common, or of whom: graph N, pool N"),
+       column<kT, &T::is_expandable>("is_expandable", "1 = mapped piece by piece")},
+      size_of<kT>};
+}
+
+CatalogTable allocator_blocks_table() {
+  using T = AllocatorBlocks;
+  constexpr auto kT = &Model::allocator_blocks;
+  return {"allocator_blocks",
+          "the pieces of these segments",
+          {id_column(), column<kT, &T::time_ns>("time_ns", "when; may lie before the trace", ColumnRole::kTime),
+           column<kT, &T::device_type>("device_type", "c10::DeviceType: 1 CUDA"),
+           column<kT, &T::device>("device", "index of the device"),
+           column<kT, &T::address>("address", "where it begins"), column<kT, &T::bytes>("bytes", "of the block"),
+           column<kT, &T::state>("state", "free, waiting (freed, but streams may use it) or allocated")},
           size_of<kT>};
 }
 
@@ -389,12 +441,27 @@ CatalogTable losses_table() {
 }  // namespace
 
 std::span<const CatalogTable> catalog() {
-  static const std::vector<CatalogTable> tables = {
-      lanes_table(),           host_slices_table(),    op_details_table(),   call_details_table(),
-      device_slices_table(),   kernel_details_table(), copy_details_table(), sync_details_table(),
-      comm_details_table(),    memory_events_table(),  instants_table(),     counter_tracks_table(),
-      counter_samples_table(), flows_table(),          steps_table(),        devices_table(),
-      metadata_table(),        losses_table()};
+  static const std::vector<CatalogTable> tables = {lanes_table(),
+                                                   host_slices_table(),
+                                                   op_details_table(),
+                                                   call_details_table(),
+                                                   device_slices_table(),
+                                                   kernel_details_table(),
+                                                   copy_details_table(),
+                                                   sync_details_table(),
+                                                   comm_details_table(),
+                                                   memory_events_table(),
+                                                   allocator_events_table(),
+                                                   allocator_segments_table(),
+                                                   allocator_blocks_table(),
+                                                   instants_table(),
+                                                   counter_tracks_table(),
+                                                   counter_samples_table(),
+                                                   flows_table(),
+                                                   steps_table(),
+                                                   devices_table(),
+                                                   metadata_table(),
+                                                   losses_table()};
   return tables;
 }
 

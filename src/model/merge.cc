@@ -65,7 +65,7 @@ void renumber_part(RawPart& part, const PoolMap& map, const DetailBase& base) {
     shift(row.comm, base.comms);
   }
   for (RawDeviceSlice& row : part.device_slices) {
-    map(row.name), map(row.category), map(row.lane);
+    map(row.name), map(row.category), map(row.window), map(row.lane);
     const bool is_copy = row.kind == DeviceKind::kCopy || row.kind == DeviceKind::kSet;
     shift(row.detail, row.kind == DeviceKind::kKernel ? base.kernels : is_copy ? base.copies : base.syncs);
     shift(row.comm, base.comms);
@@ -73,7 +73,9 @@ void renumber_part(RawPart& part, const PoolMap& map, const DetailBase& base) {
   for (RawComm& row : part.comms) {
     map(row.collective), map(row.dtype), map(row.group_name), map(row.group_description), map(row.group_ranks);
   }
-  for (RawMemory& row : part.memory) map(row.lane);
+  for (RawMemory& row : part.memory) map(row.lane), map(row.pool);
+  for (RawAllocatorEvent& row : part.allocator_events) map(row.lane), map(row.pool);
+  for (RawAllocatorSegment& row : part.allocator_segments) map(row.pool);
   for (RawInstant& row : part.instants) map(row.name), map(row.category), map(row.lane);
   for (RawCounter& row : part.counters) map(row.name), map(row.series), map(row.pid.text);
   for (RawFlow& row : part.flows) map(row.name), map(row.category), map(row.lane);
@@ -87,6 +89,7 @@ void visit_times(RawPart& part, const Fn& fn) {
   for (RawHostSlice& row : part.host_slices) fn(row.start_ns);
   for (RawDeviceSlice& row : part.device_slices) fn(row.start_ns);
   for (RawMemory& row : part.memory) fn(row.time_ns);
+  for (RawAllocatorEvent& row : part.allocator_events) fn(row.time_ns);
   for (RawInstant& row : part.instants) fn(row.time_ns);
   for (RawCounter& row : part.counters) fn(row.time_ns);
 }
@@ -128,6 +131,7 @@ uint64_t cut_times(RawPart& part, int64_t limit_ns) {
   for (RawHostSlice& row : part.host_slices) fit(row.start_ns, row.duration_ns);
   for (RawDeviceSlice& row : part.device_slices) fit(row.start_ns, row.duration_ns);
   for (RawMemory& row : part.memory) fit(row.time_ns, none);
+  for (RawAllocatorEvent& row : part.allocator_events) fit(row.time_ns, none);
   for (RawInstant& row : part.instants) fit(row.time_ns, none);
   for (RawCounter& row : part.counters) fit(row.time_ns, none);
   for (RawFlow& row : part.flows) fit(row.time_ns, none);
@@ -190,6 +194,8 @@ void rebase_times(RawTrace& raw, Model& model, unsigned threads) {
   each_part([&](size_t i) {
     visit_times(raw.parts[i], [&](int64_t& time) { time -= start; });
     for (RawFlow& row : raw.parts[i].flows) row.time_ns -= start;
+    for (RawAllocatorSegment& row : raw.parts[i].allocator_segments) row.time_ns -= start;
+    for (RawAllocatorBlock& row : raw.parts[i].allocator_blocks) row.time_ns -= start;
     extents[i] = extent_of(raw.parts[i]);
   });
   Extent all;

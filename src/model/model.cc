@@ -23,6 +23,17 @@ std::string_view name_of(MemoryKind kind) {
   return kNames[static_cast<size_t>(kind)];
 }
 
+std::string_view name_of(AllocatorEventKind kind) {
+  constexpr std::string_view kNames[] = {"free_completed", "segment_alloc", "segment_free", "segment_map",
+                                         "segment_unmap"};
+  return kNames[static_cast<size_t>(kind)];
+}
+
+std::string_view name_of(AllocatorBlockState state) {
+  constexpr std::string_view kNames[] = {"free", "waiting", "allocated"};
+  return kNames[static_cast<size_t>(state)];
+}
+
 std::string_view name_of(OccupancyLimit limit) {
   constexpr std::string_view kNames[kOccupancyLimitCount] = {"",          "none",          "warps", "blocks",
                                                              "registers", "shared memory", "grid"};

@@ -42,6 +42,8 @@ enum class LaneKind : uint8_t { kThread, kStream, kAsync, kOther };
 // What keeps a kernel from filling the multiprocessors (model/occupancy.h).
 enum class OccupancyLimit : uint8_t { kUnknown, kNone, kWarps, kBlocks, kRegisters, kSharedMemory, kGrid };
 enum class MemoryKind : uint8_t { kAlloc, kFree, kOutOfMemory };
+enum class AllocatorEventKind : uint8_t { kFreeCompleted, kSegmentAlloc, kSegmentFree, kSegmentMap, kSegmentUnmap };
+enum class AllocatorBlockState : uint8_t { kFree, kWaiting, kAllocated };
 inline constexpr size_t kHostKindCount = 8;
 inline constexpr size_t kDeviceKindCount = 8;
 inline constexpr size_t kOccupancyLimitCount = 7;
@@ -63,6 +65,8 @@ std::string_view name_of(HostKind kind);
 std::string_view name_of(DeviceKind kind);
 std::string_view name_of(LaneKind kind);
 std::string_view name_of(MemoryKind kind);
+std::string_view name_of(AllocatorEventKind kind);
+std::string_view name_of(AllocatorBlockState state);
 std::string_view name_of(OccupancyLimit limit);  // "" unknown
 
 // A process or thread id as the trace writes it: a number, or a text such as "Spans".
@@ -146,6 +150,7 @@ struct DeviceSlices {
   std::vector<Row> comm;        // comm_details
   std::vector<int32_t> device;  // index; -1 unknown
   std::vector<int64_t> stream;
+  std::vector<StringId> window;  // "began before", "ends after", "began before, ends after" the recording; "" inside
   std::vector<uint64_t> source;
   size_t size() const { return start_ns.size(); }
   int64_t end_ns(Row row) const { return start_ns[row] + duration_ns[row]; }
@@ -212,7 +217,48 @@ struct MemoryEvents {
   std::vector<int64_t> bytes;  // negative = freed
   std::vector<int64_t> total_allocated_bytes;
   std::vector<int64_t> total_reserved_bytes;
+  std::vector<int64_t> stream;  // its handle; 0 is the default stream; kNoNumber unknown
+  std::vector<StringId> pool;   // "common", "graph 3", "pool 1"; "" unknown
   std::vector<uint64_t> source;
+  size_t size() const { return time_ns.size(); }
+};
+
+// What a caching allocator did below allocations and frees: memory from and back to the driver, and when a freed block
+// could be used again. Sorted by time.
+struct AllocatorEvents {
+  std::vector<int64_t> time_ns;
+  std::vector<LaneId> lane;
+  std::vector<AllocatorEventKind> kind;
+  std::vector<int32_t> device_type;
+  std::vector<int32_t> device;
+  std::vector<uint64_t> address;
+  std::vector<int64_t> bytes;
+  std::vector<int64_t> stream;
+  std::vector<StringId> pool;
+  size_t size() const { return time_ns.size(); }
+};
+
+// What a caching allocator held when its recording began, and again after each pause: all rows of a device with the
+// same time are one state, which counts instead of what was before. A device that held nothing has one segment of 0
+// bytes. Sorted by time; times may lie before the trace.
+struct AllocatorSegments {
+  std::vector<int64_t> time_ns;
+  std::vector<int32_t> device_type;
+  std::vector<int32_t> device;
+  std::vector<uint64_t> address;
+  std::vector<int64_t> bytes;
+  std::vector<int64_t> stream;
+  std::vector<StringId> pool;
+  std::vector<uint16_t> is_expandable;  // mapped piece by piece
+  size_t size() const { return time_ns.size(); }
+};
+struct AllocatorBlocks {
+  std::vector<int64_t> time_ns;
+  std::vector<int32_t> device_type;
+  std::vector<int32_t> device;
+  std::vector<uint64_t> address;
+  std::vector<int64_t> bytes;
+  std::vector<AllocatorBlockState> state;
   size_t size() const { return time_ns.size(); }
 };
 
@@ -377,6 +423,9 @@ struct Model {
   SyncDetails sync_details;
   CommDetails comm_details;
   MemoryEvents memory_events;
+  AllocatorEvents allocator_events;
+  AllocatorSegments allocator_segments;
+  AllocatorBlocks allocator_blocks;
   Instants instants;
   CounterTracks counter_tracks;
   CounterSamples counter_samples;

@@ -81,6 +81,7 @@ struct RawDeviceSlice {
   Row detail = kNoRow;  // index into this part's kernels, copies or syncs
   Row comm = kNoRow;
   DeviceKind kind = DeviceKind::kOther;
+  StringId window{};
 };
 
 struct RawKernel {
@@ -118,6 +119,40 @@ struct RawMemory {
   int32_t device_type = 0;
   int32_t device = -1;
   MemoryKind kind = MemoryKind::kAlloc;
+  int64_t stream = kNoNumber;
+  StringId pool{};
+};
+
+struct RawAllocatorEvent {
+  int64_t time_ns = 0;
+  uint64_t address = 0;
+  int64_t bytes = 0;
+  int64_t stream = kNoNumber;
+  StringId pool{};
+  LaneId lane{};
+  int32_t device_type = 0;
+  int32_t device = -1;
+  AllocatorEventKind kind = AllocatorEventKind::kFreeCompleted;
+};
+
+struct RawAllocatorSegment {
+  int64_t time_ns = 0;
+  uint64_t address = 0;
+  int64_t bytes = 0;
+  int64_t stream = kNoNumber;
+  StringId pool{};
+  int32_t device_type = 0;
+  int32_t device = -1;
+  bool is_expandable = false;
+};
+
+struct RawAllocatorBlock {
+  int64_t time_ns = 0;
+  uint64_t address = 0;
+  int64_t bytes = 0;
+  int32_t device_type = 0;
+  int32_t device = -1;
+  AllocatorBlockState state = AllocatorBlockState::kFree;
 };
 
 struct RawInstant {
@@ -212,6 +247,9 @@ struct RawPart {
   RawVector<RawSync> syncs;
   RawVector<RawComm> comms;
   RawVector<RawMemory> memory;
+  RawVector<RawAllocatorEvent> allocator_events;
+  RawVector<RawAllocatorSegment> allocator_segments;
+  RawVector<RawAllocatorBlock> allocator_blocks;
   RawVector<RawInstant> instants;
   RawVector<RawCounter> counters;
   RawVector<RawFlow> flows;

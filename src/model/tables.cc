@@ -131,7 +131,7 @@ void build_device_slices(RawTrace& raw, Model& model, const std::vector<LaneId>&
   model.sync_details.slice.assign(syncs, kNoRow);
   DeviceSlices& out = model.device_slices;
   resize_all(order.size(), out.lane, out.start_ns, out.duration_ns, out.name, out.category, out.kind, out.correlation,
-             out.external_id, out.launch, out.op, out.detail, out.comm, out.device, out.stream, out.source);
+             out.external_id, out.launch, out.op, out.detail, out.comm, out.device, out.stream, out.window, out.source);
   for (size_t i = 0; i < order.size(); ++i) {
     const RawDeviceSlice& row = *order[i];
     out.lane[i] = lane_map[static_cast<uint32_t>(row.lane)];
@@ -148,6 +148,7 @@ void build_device_slices(RawTrace& raw, Model& model, const std::vector<LaneId>&
     out.comm[i] = row.comm;
     out.device[i] = row.device;
     out.stream[i] = row.stream;
+    out.window[i] = row.window;
     out.source[i] = row.source;
     if (row.detail == kNoRow) continue;
     std::vector<Row>& slice = row.kind == DeviceKind::kKernel ? model.kernel_details.slice
@@ -238,7 +239,41 @@ void build_points(RawTrace& raw, Model& model, const std::vector<LaneId>& lane_m
     out.bytes.push_back(row.bytes);
     out.total_allocated_bytes.push_back(row.total_allocated_bytes);
     out.total_reserved_bytes.push_back(row.total_reserved_bytes);
+    out.stream.push_back(row.stream);
+    out.pool.push_back(row.pool);
     out.source.push_back(row.source);
+  }
+  for (const RawAllocatorEvent& row : take_sorted(raw, &RawPart::allocator_events)) {
+    AllocatorEvents& out = model.allocator_events;
+    out.time_ns.push_back(row.time_ns);
+    out.lane.push_back(lane_of(row.lane));
+    out.kind.push_back(row.kind);
+    out.device_type.push_back(row.device_type);
+    out.device.push_back(row.device);
+    out.address.push_back(row.address);
+    out.bytes.push_back(row.bytes);
+    out.stream.push_back(row.stream);
+    out.pool.push_back(row.pool);
+  }
+  for (const RawAllocatorSegment& row : take_sorted(raw, &RawPart::allocator_segments)) {
+    AllocatorSegments& out = model.allocator_segments;
+    out.time_ns.push_back(row.time_ns);
+    out.device_type.push_back(row.device_type);
+    out.device.push_back(row.device);
+    out.address.push_back(row.address);
+    out.bytes.push_back(row.bytes);
+    out.stream.push_back(row.stream);
+    out.pool.push_back(row.pool);
+    out.is_expandable.push_back(row.is_expandable ? 1 : 0);
+  }
+  for (const RawAllocatorBlock& row : take_sorted(raw, &RawPart::allocator_blocks)) {
+    AllocatorBlocks& out = model.allocator_blocks;
+    out.time_ns.push_back(row.time_ns);
+    out.device_type.push_back(row.device_type);
+    out.device.push_back(row.device);
+    out.address.push_back(row.address);
+    out.bytes.push_back(row.bytes);
+    out.state.push_back(row.state);
   }
   for (const RawInstant& row : take_sorted(raw, &RawPart::instants)) {
     Instants& out = model.instants;

@@ -178,6 +178,43 @@ TraceBuilder& TraceBuilder::flow(std::string_view name, int64_t id, SliceArgs fr
   return *this;
 }
 
+TraceBuilder& TraceBuilder::allocator_state(const SegmentArgs& args) {
+  RawPart& part = raw_.parts[0];
+  const int64_t time_ns = to_ns(args.at_us);
+  int64_t filled = 0;
+  for (const BlockArgs& block : args.blocks) {
+    part.allocator_blocks.push_back({.time_ns = time_ns,
+                                     .address = args.address + static_cast<uint64_t>(filled),
+                                     .bytes = block.bytes,
+                                     .device_type = 1,
+                                     .device = args.device,
+                                     .state = block.state});
+    filled += block.bytes;
+  }
+  part.allocator_segments.push_back({.time_ns = time_ns,
+                                     .address = args.address,
+                                     .bytes = filled,
+                                     .stream = args.stream,
+                                     .pool = intern(args.pool),
+                                     .device_type = 1,
+                                     .device = args.device,
+                                     .is_expandable = args.is_expandable});
+  return *this;
+}
+
+TraceBuilder& TraceBuilder::allocator_event(AllocatorEventKind kind, const AllocatorArgs& args) {
+  raw_.parts[0].allocator_events.push_back({.time_ns = to_ns(args.at_us),
+                                            .address = args.address,
+                                            .bytes = args.bytes,
+                                            .stream = args.stream,
+                                            .pool = intern(args.pool),
+                                            .lane = thread_lane(1),
+                                            .device_type = 1,
+                                            .device = args.device,
+                                            .kind = kind});
+  return *this;
+}
+
 TraceBuilder& TraceBuilder::device(const DeviceProperties& properties) {
   raw_.info.devices.push_back(properties);
   return *this;

@@ -79,6 +79,29 @@ class TraceBuilder {
     int64_t total_reserved = kNoNumber;
   };
 
+  // A piece of a caching allocator's segment.
+  struct BlockArgs {
+    int64_t bytes = 0;
+    AllocatorBlockState state = AllocatorBlockState::kFree;
+  };
+  struct SegmentArgs {
+    double at_us = 0;
+    uint64_t address = 0;
+    std::vector<BlockArgs> blocks;  // filling it
+    int64_t stream = 0;
+    std::string_view pool = "common";
+    bool is_expandable = false;
+    int32_t device = 0;
+  };
+  struct AllocatorArgs {
+    double at_us = 0;
+    uint64_t address = 0;
+    int64_t bytes = 0;
+    int64_t stream = 0;
+    std::string_view pool = "common";
+    int32_t device = 0;
+  };
+
   TraceBuilder();
 
   TraceBuilder& op(std::string_view name, const OpArgs& args);
@@ -97,6 +120,9 @@ class TraceBuilder {
   TraceBuilder& flow(std::string_view name, int64_t id, SliceArgs from_at, SliceArgs to_at);
   TraceBuilder& device(const DeviceProperties& properties);
   TraceBuilder& metadata(std::string_view key, std::string_view json);
+
+  TraceBuilder& allocator_state(const SegmentArgs& args);  // of CUDA, as all that an allocator says
+  TraceBuilder& allocator_event(AllocatorEventKind kind, const AllocatorArgs& args);
 
   Model build();  // REQUIRES: called once
 

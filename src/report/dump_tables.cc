@@ -84,6 +84,7 @@ void write_device_slice(const Model& model, Row row, RowLine& out) {
   out.row("comm", t.comm[row]);
   out.number("device", t.device[row], -1);
   out.number("stream", t.stream[row]);
+  out.text("window", t.window[row]);
 }
 
 void write_kernel_detail(const Model& model, Row row, RowLine& out) {
@@ -148,6 +149,43 @@ void write_memory_event(const Model& model, Row row, RowLine& out) {
   out.number("bytes", t.bytes[row]);
   out.number("total_allocated_bytes", t.total_allocated_bytes[row]);
   out.number("total_reserved_bytes", t.total_reserved_bytes[row]);
+  out.number("stream", t.stream[row]);
+  out.text("pool", t.pool[row]);
+}
+
+void write_allocator_event(const Model& model, Row row, RowLine& out) {
+  const AllocatorEvents& t = model.allocator_events;
+  out.number("time_ns", t.time_ns[row]);
+  out.number("lane", lane_number(t.lane[row]));
+  out.text("kind", name_of(t.kind[row]));
+  out.number("device_type", t.device_type[row]);
+  out.number("device", t.device[row], -1);
+  out.address("address", t.address[row]);
+  out.number("bytes", t.bytes[row]);
+  out.number("stream", t.stream[row]);
+  out.text("pool", t.pool[row]);
+}
+
+void write_allocator_segment(const Model& model, Row row, RowLine& out) {
+  const AllocatorSegments& t = model.allocator_segments;
+  out.number("time_ns", t.time_ns[row]);
+  out.number("device_type", t.device_type[row]);
+  out.number("device", t.device[row], -1);
+  out.address("address", t.address[row]);
+  out.number("bytes", t.bytes[row]);
+  out.number("stream", t.stream[row]);
+  out.text("pool", t.pool[row]);
+  out.number("is_expandable", t.is_expandable[row]);
+}
+
+void write_allocator_block(const Model& model, Row row, RowLine& out) {
+  const AllocatorBlocks& t = model.allocator_blocks;
+  out.number("time_ns", t.time_ns[row]);
+  out.number("device_type", t.device_type[row]);
+  out.number("device", t.device[row], -1);
+  out.address("address", t.address[row]);
+  out.number("bytes", t.bytes[row]);
+  out.text("state", name_of(t.state[row]));
 }
 
 void write_instant(const Model& model, Row row, RowLine& out) {
@@ -217,6 +255,9 @@ const std::vector<DumpTable>& dump_tables() {
       {"comm_details", [](const Model& m) { return m.comm_details.size(); }, write_comm_detail},
       {"memory_events", [](const Model& m) { return m.memory_events.size(); }, write_memory_event,
        [](const Model& m, Row row) { return m.memory_events.source[row]; }},
+      {"allocator_events", [](const Model& m) { return m.allocator_events.size(); }, write_allocator_event},
+      {"allocator_segments", [](const Model& m) { return m.allocator_segments.size(); }, write_allocator_segment},
+      {"allocator_blocks", [](const Model& m) { return m.allocator_blocks.size(); }, write_allocator_block},
       {"instants", [](const Model& m) { return m.instants.size(); }, write_instant,
        [](const Model& m, Row row) { return m.instants.source[row]; }},
       {"counter_tracks", [](const Model& m) { return m.counter_tracks.size(); }, write_counter_track},

@@ -139,6 +139,94 @@ Table copies_table(const CopyTable& copies, size_t limit) {
   return table;
 }
 
+std::string device_name(const MemoryReport& memory, const DeviceAllocator& allocator) {
+  for (const DeviceMemory& device : memory.devices) {
+    if (device.device_type == allocator.device_type && device.device == allocator.device) return device.name;
+  }
+  return "device " + std::to_string(allocator.device);
+}
+
+std::vector<Column> moment_columns(std::vector<Column> first) {
+  for (Column& column : std::vector<Column>{{"reserved_bytes", "Reserved", Kind::kBytes},
+                                            {"allocated_bytes", "Allocated", Kind::kBytes},
+                                            {"waiting_bytes", "Waiting", Kind::kBytes},
+                                            {"free_bytes", "Free", Kind::kBytes},
+                                            {"largest_free_bytes", "Largest free", Kind::kBytes},
+                                            {"scattered_percent", "Scattered", Kind::kPercent},
+                                            {"segments", "Segments", Kind::kNumber}}) {
+    first.push_back(std::move(column));
+  }
+  return first;
+}
+
+void add_moment(std::vector<Cell> cells, const AllocatorMoment& at, Table& table) {
+  const double scattered =
+      at.free_bytes() > 0 ? 100.0 * static_cast<double>(at.scattered_bytes()) / static_cast<double>(at.free_bytes())
+                          : 0;
+  for (const int64_t bytes :
+       {at.reserved_bytes, at.allocated_bytes, at.waiting_bytes, at.free_bytes(), at.largest_free_bytes}) {
+    cells.emplace_back(bytes);
+  }
+  cells.emplace_back(scattered);
+  cells.emplace_back(at.segments);
+  table.add(std::move(cells));
+}
+
+Table allocator_table(const MemoryReport& memory) {
+  Table table{.name = "allocator",
+              .title = "The allocator",
+              .columns = moment_columns({{"device", "Device"},
+                                         {"moment", "When"},
+                                         {"time_ns", "at", Kind::kDuration},
+                                         {"asked_bytes", "Asked for", Kind::kBytes, Align::kByKind, 0, true}}),
+              .hide_if_empty = true};
+  for (const DeviceAllocator& allocator : memory.allocators) {
+    const std::string name = device_name(memory, allocator);
+    const auto add = [&](std::string when, const AllocatorMoment& at, Cell asked = {}) {
+      add_moment({name, std::move(when), at.time_ns, std::move(asked)}, at, table);
+    };
+    add("start", allocator.curve.front());
+    add("most allocated", allocator.curve[allocator.most_allocated]);
+    add("most reserved", allocator.curve[allocator.most_reserved]);
+    add("most scattered", allocator.curve[allocator.most_scattered]);
+    for (const AllocatorFailure& failure : allocator.failures) add("out of memory", failure.at, failure.asked_bytes);
+    add("end", allocator.curve.back());
+  }
+  return table;
+}
+
+Table shares_table(const Model& model, const MemoryReport& memory) {
+  Table table{.name = "allocator_shares",
+              .title = "By stream and pool, when most was allocated",
+              .columns = moment_columns({{"device", "Device"},
+                                         {"pool", "Pool", Kind::kText, Align::kByKind, 0, true},
+                                         {"stream", "Stream", Kind::kText, Align::kByKind, 0, true}}),
+              .hide_if_empty = true};
+  for (const DeviceAllocator& allocator : memory.allocators) {
+    for (const AllocatorShare& share : allocator.shares) {
+      const Cell pool = share.pool == kNoString ? Cell{} : Cell{std::string(model.text(share.pool))};
+      const Cell stream = share.stream == kNoNumber ? Cell{}
+                          : share.stream == 0       ? Cell{"default"}
+                                                    : Cell{fmt::format("0x{:x}", static_cast<uint64_t>(share.stream))};
+      add_moment({device_name(memory, allocator), pool, stream}, share.at, table);
+    }
+  }
+  return table;
+}
+
+Table allocator_curve_table(const MemoryReport& memory) {
+  Table table{.name = "allocator_curve",
+              .title = "The allocator over time",
+              .columns = moment_columns({{"device", "Device"}, {"time_ns", "Time", Kind::kDuration}}),
+              .hide_if_empty = true};
+  for (const DeviceAllocator& allocator : memory.allocators) {
+    for (const AllocatorMoment& at : allocator.curve) {
+      add_moment({device_name(memory, allocator), at.time_ns}, at, table);
+    }
+  }
+  return table;
+}
+
 Table curve_table(const MemoryReport& memory) {
   Table table{.name = "curve",
               .title = "Allocated and reserved",
@@ -170,14 +258,13 @@ Report memory_report(const Model& model, const MemoryReport& memory, const CopyT
     add_owners(device, device.owners, options.max_rows, owners);
     add_owners(device, device.growth_owners, options.max_rows, growth);
   }
-  report.tables = {devices_table(memory),
-                   categories_table(memory),
-                   std::move(owners),
-                   steps_table(memory),
-                   spikes_table(model, memory),
-                   std::move(growth),
-                   copies_table(copies, options.max_rows)};
-  if (options.curve) report.tables.push_back(curve_table(memory));
+  report.tables = {devices_table(memory),       categories_table(memory),    std::move(owners),
+                   steps_table(memory),         spikes_table(model, memory), allocator_table(memory),
+                   shares_table(model, memory), std::move(growth),           copies_table(copies, options.max_rows)};
+  if (options.curve) {
+    report.tables.push_back(curve_table(memory));
+    report.tables.push_back(allocator_curve_table(memory));
+  }
   if (memory.devices.empty()) {
     report.notes.emplace_back("no memory events in this trace: record with profile_memory=True");
     return report;
@@ -185,8 +272,19 @@ Report memory_report(const Model& model, const MemoryReport& memory, const CopyT
   report.notes.emplace_back(
       "categories follow from where and how long memory lived; what was there before the recording cannot be told "
       "apart");
-  report.notes.emplace_back(
-      "how free memory is cut into blocks is not in a trace: torch.cuda.memory._dump_snapshot() shows it");
+  const bool has_gpu = std::any_of(memory.devices.begin(), memory.devices.end(),
+                                   [](const DeviceMemory& device) { return device.device_type != 0; });
+  if (has_gpu && memory.allocators.empty()) {
+    report.notes.emplace_back(
+        "how free memory is cut into blocks is not in this trace: record with firelane, or see "
+        "torch.cuda.memory._dump_snapshot()");
+  }
+  for (const DeviceAllocator& allocator : memory.allocators) {
+    if (allocator.misplaced == 0) continue;
+    report.notes.push_back(fmt::format(
+        "{}: {} events do not fit to what the allocator held: others are missing, and free memory is a guess",
+        device_name(memory, allocator), allocator.misplaced));
+  }
   return report;
 }
 

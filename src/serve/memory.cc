@@ -37,7 +37,10 @@ void write_numbers(JsonWriter& json, std::string_view name, const std::vector<in
   json.end_array();
 }
 
-std::string owner_text(const Model& model, const MemoryBlock& block) {
+std::string owner_text(const Model& model, const MemorySegment::Piece& piece) {
+  if (piece.state == AllocatorBlockState::kWaiting) return "freed, but a stream may still use it";
+  if (piece.block == nullptr) return std::string(name_of(MemoryCategory::kBeforeRecording));
+  const MemoryBlock& block = *piece.block;
   std::string text(name_of(block.category));
   if (block.op != kNoRow) text += ": " + std::string(model.text(model.host_slices.name[block.op]));
   return text;
@@ -100,7 +103,7 @@ Answer memory_segments(const ServedTrace& trace, const Request& request) {
     notes.emplace_back("memory of the CPU has no segments: its allocator is the C library's");
   } else {
     size_t pieces = 0;
-    for (const MemorySegment& segment : firelane::memory_segments(*device, at_ns)) {
+    for (const MemorySegment& segment : firelane::memory_segments(trace.model(), *device, at_ns)) {
       pieces += segment.pieces.size();
       if (pieces > kMostPieces) {
         notes.emplace_back("there are too many blocks to show all of them");
@@ -109,20 +112,23 @@ Answer memory_segments(const ServedTrace& trace, const Request& request) {
       json.begin_object().field("address", segment.address).field("bytes", segment.bytes).key("blocks").begin_array();
       for (const MemorySegment::Piece& piece : segment.pieces) {
         json.begin_object().field("offset", piece.offset).field("bytes", piece.bytes);
-        json.field("state", piece.block == nullptr ? "free" : "allocated").key("owner");
-        if (piece.block == nullptr) {
+        const bool is_free = piece.state == AllocatorBlockState::kFree;
+        json.field("state", is_free ? "free" : "allocated").key("owner");
+        if (is_free) {
           json.null();
         } else {
-          json.value(owner_text(trace.model(), *piece.block));
+          json.value(owner_text(trace.model(), piece));
         }
         json.end_object();
       }
       json.end_array().end_object();
     }
-    notes.emplace_back(
-        "segments are inferred from addresses, in units of 2 MiB that blocks of the trace touched; what was allocated "
-        "before "
-        "recording looks free");
+    if (!has_recorded_segments(trace.model(), *device))
+      notes.emplace_back(
+          "segments are inferred from addresses, in units of 2 MiB that blocks of the trace touched; what was "
+          "allocated "
+          "before "
+          "recording looks free");
   }
   json.end_array().key("notes").begin_array();
   for (const std::string& note : notes) json.value(note);

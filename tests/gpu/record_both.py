@@ -33,7 +33,23 @@ def load_recorder():
     return module
 
 
+def held(snapshot: list[dict]) -> list[dict]:
+    """torch's own account of what its allocator holds, for test_gpu_parity.py."""
+    return [
+        {
+            "device": segment["device"],
+            "address": segment["address"],
+            "bytes": segment["total_size"],
+            "stream": segment["stream"],
+            "pool": segment["segment_pool_id"],
+            "blocks": [[block["size"], block["state"]] for block in segment["blocks"]],
+        }
+        for segment in snapshot
+    ]
+
+
 def with_firelane(recorder, run, path: Path) -> list[str]:
+    before = torch.cuda.memory_snapshot()
     session = recorder.start(recorder.RecordOptions(shapes=True, memory=True, cuda=True))
     fast_op = torch._C._profiler._RecordFunctionFast  # as firelane.profiler does: torch.compile names its launches
     torch._C._profiler._RecordFunctionFast = recorder.FastOp
@@ -42,6 +58,7 @@ def with_firelane(recorder, run, path: Path) -> list[str]:
     torch.autograd.profiler._run_on_profiler_stop()
     torch._C._profiler._RecordFunctionFast = fast_op
     session.stop()
+    path.with_suffix(".memory.json").write_text(json.dumps({"before": held(before), "after": held(torch.cuda.memory_snapshot())}))
     session.save(str(path))
     return [f"{x.reason}: {x.count}" for x in session.losses]
 

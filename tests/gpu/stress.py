@@ -17,6 +17,10 @@ sys.path.insert(0, str(Path(__file__).parent))
 from record_both import load_recorder  # noqa: E402
 
 
+def resident_mib() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096 >> 20
+
+
 def main() -> None:
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 10
     detach = "--keep" not in sys.argv
@@ -41,6 +45,7 @@ def main() -> None:
     time.sleep(0.5)
     begin = time.perf_counter()
     recordings = events = 0
+    early = 0  # MiB after the first recordings: libraries and pools are there
     losses: set[str] = set()
     while time.perf_counter() - begin < seconds:
         session = native.start(native.RecordOptions(cuda=True, cuda_detach=detach, memory=recordings % 2 == 0, shapes=recordings % 3 == 0))
@@ -53,14 +58,17 @@ def main() -> None:
         events += session.status().event_count
         losses |= {loss.reason for loss in session.losses}
         recordings += 1
+        if recordings == 20:
+            early = resident_mib()
     over.set()
     for thread in team:
         thread.join(timeout=30)
     alive = sum(thread.is_alive() for thread in team)
-    memory = int(Path("/proc/self/statm").read_text().split()[1]) * 4096 >> 20
+    memory = resident_mib()
+    growth = (memory - early) / (recordings - 20) if recordings >= 60 else 0.0
     print(f"stress: {recordings} recordings, {events} events, {sum(rounds)} rounds of work, {alive} threads hang, "
-          f"{memory} MiB, losses {sorted(losses)}")
-    sys.exit(1 if alive or events == 0 else 0)
+          f"{memory} MiB, {growth:.2f} MiB more with each recording, losses {sorted(losses)}")
+    sys.exit(1 if alive or events == 0 or growth > 0.5 else 0)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ where only the recorder is built), else from pairs/, which an H200 recorded (tor
 from __future__ import annotations
 
 import collections
+import json
 import os
 import subprocess
 import sys
@@ -87,3 +88,45 @@ def test_the_same_device_memory_was_asked_for(pairs, name):
     query = "select kind, count(*), sum(bytes) from memory_events where device_type = 1 group by kind order by kind"
     ours, torchs = (rows(t, query) for t in both(pairs, name))
     assert ours == torchs
+
+
+def test_the_allocator_holds_what_torch_says_before_and_after(pairs):
+    states = {"active_allocated": "allocated", "active_pending_free": "waiting", "active_awaiting_free": "waiting"}
+    accounts = sorted(pairs.glob("*.memory.json"))
+    if not accounts:
+        pytest.skip("these pairs were recorded without torch's own account")
+    for account in accounts:
+        said = json.loads(account.read_text())
+        trace = firelane.open(str(account).removesuffix(".memory.json") + ".lane")
+        blocks = {
+            (segment["device"], segment["address"] + sum(size for size, _ in segment["blocks"][:i]), size, states.get(state, "free"))
+            for segment in said["before"]
+            for i, (size, state) in enumerate(segment["blocks"])
+        }
+        assert set(rows(trace, "select device, address, bytes, state from allocator_blocks")) == blocks, account.name
+        streams = {(segment["device"], segment["address"], segment["bytes"], segment["stream"]) for segment in said["before"]}
+        query = "select device, address, bytes, stream from allocator_segments where bytes > 0"
+        assert set(rows(trace, query)) == streams, account.name
+        end = [row for row in trace.memory(table="allocator") if row["moment"] == "end"][0]
+        free = [size for s in said["after"] for size, state in s["blocks"] if state not in states]
+        assert end["reserved_bytes"] == sum(s["bytes"] for s in said["after"]), account.name
+        assert end["allocated_bytes"] == sum(n for s in said["after"] for n, state in s["blocks"] if state == "active_allocated"), account.name
+        assert end["largest_free_bytes"] == max(free, default=0), account.name
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_work_across_the_edges_is_marked_and_counted(pairs, name):
+    trace = both(pairs, name)[0]
+    losses = {loss["name"]: loss["count"] for loss in trace.info["losses"]}
+    marked = rows(trace, "select count(*) from device_slices where window is not null")
+    assert marked == [(losses.get("record.work_across_window", 0),)]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_occupancy_is_what_torch_says_where_it_says_it(pairs, name):
+    query = "select name, grid_x, grid_y, grid_z, block_x, round(occupancy_percent) from kernels where occupancy_percent > 0"
+    ours, torchs = collections.defaultdict(set), collections.defaultdict(set)
+    for trace, into in zip(both(pairs, name), (ours, torchs)):
+        for *launch, percent in rows(trace, query):
+            into[tuple(launch)].add(percent)
+    assert {launch: said for launch, said in torchs.items() if not ours[launch] & said} == {}

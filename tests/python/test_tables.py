@@ -12,8 +12,8 @@ import pytest
 
 TABLES = [
     "lanes", "host_slices", "op_details", "call_details", "device_slices", "kernel_details", "copy_details",
-    "sync_details", "comm_details", "memory_events", "instants", "counter_tracks", "counter_samples", "flows", "steps",
-    "losses",
+    "sync_details", "comm_details", "memory_events", "allocator_events", "allocator_segments", "allocator_blocks",
+    "instants", "counter_tracks", "counter_samples", "flows", "steps", "losses",
 ]
 HOST_NAMES = ["ProfilerStep#1", "aten::mm", "cudaLaunchKernel", "aten::<b>&co"]
 

@@ -104,8 +104,9 @@ void bind_analyses(nb::class_<Trace>& trace) {
             "Time, memory and FLOPs per nn.Module, or per phase. depth=-1 is all.");
   trace.def("memory", &memory_answer, nb::kw_only(), nb::arg("table") = "devices",
             nb::sig("def memory(self, *, table: typing.Literal['devices', 'at_peak', 'owners', 'steps', 'spikes', "
-                    "'growth', 'copies', 'curve'] = 'devices') -> Table"),
-            "Where memory went: peak, what is alive at it, steps, spikes, growth, copies, the curve.");
+                    "'growth', 'copies', 'curve', 'allocator', 'allocator_shares', 'allocator_curve'] = 'devices') -> "
+                    "Table"),
+            "Where memory went: peak, what is alive at it, steps, spikes, growth, copies, the curve, the allocator.");
   trace.def("input", &input_answer, nb::kw_only(), nb::arg("table") = "steps",
             nb::sig("def input(self, *, table: typing.Literal['steps', 'transfers'] = 'steps') -> Table"),
             "Waiting for the DataLoader per step, and copies from host to device.");

@@ -185,11 +185,36 @@ void DeviceRows::overhead(const DeviceOverheadRow& row) {
 // ---- the end ----------------------------------------------------------------------------
 
 void DeviceRows::finish(const TickConverter& line, int64_t base_ns, uint32_t pid) {
+  mark_edges();
   add_syncs();
   convert_times(line, base_ns);
   add_calls(pid);
   add_annotations();
   name_lanes();
+}
+
+// The window may open and close more than once; the first opening and the last closing count.
+void DeviceRows::add_window(const NoteItem& note) {
+  if (note.resumed) {
+    closed_ns_ = note.pair.monotonic_ns;
+  } else if (opened_ns_ == INT64_MIN) {
+    opened_ns_ = note.pair.monotonic_ns;
+  }
+}
+
+// REQUIRES: times are the device's.
+void DeviceRows::mark_edges() {
+  for (RawDeviceSlice& s : part_.device_slices) {
+    int64_t end_ns = 0;
+    if (__builtin_add_overflow(s.start_ns, s.duration_ns, &end_ns)) end_ns = INT64_MAX;
+    const bool is_early = s.start_ns < opened_ns_;
+    const bool is_late = end_ns > closed_ns_;
+    if (!is_launched(s.kind) || (!is_early && !is_late)) continue;
+    s.window = pool_.strings.intern(is_early && is_late ? "began before, ends after"
+                                    : is_early          ? "began before"
+                                                        : "ends after");
+    ++part_.losses[Stat::kDeviceSliceAcrossWindow];
+  }
 }
 
 // Which device a wait belongs to, and whose record it waits for, is known only when all rows are there.

@@ -24,6 +24,7 @@ class DeviceRows {
   // `text`: the file's text of an id, as a string of the pool.
   void add(DeviceReader reader, const std::function<StringId(uint32_t)>& text);
   void add_clock(const NoteItem& note);
+  void add_window(const NoteItem& note);
   // REQUIRES: all other rows of the part have their final times. `line` gives Unix time.
   void finish(const TickConverter& line, int64_t base_ns, uint32_t pid);
   // REQUIRES: raw.info.devices is filled.
@@ -47,6 +48,7 @@ class DeviceRows {
   void call(const DeviceCallRow& row, StringId name);
   void overhead(const DeviceOverheadRow& row);
   void add_syncs();
+  void mark_edges();
   void convert_times(const TickConverter& line, int64_t base_ns);
   void add_calls(uint32_t pid);
   void add_annotations();
@@ -60,6 +62,8 @@ class DeviceRows {
   std::vector<RawHostSlice> calls_;  // lane: not yet set; detail: thread id
   std::vector<RawCall> call_details_;
   std::vector<RawHostSlice> overheads_;
+  int64_t opened_ns_ = INT64_MIN;  // the recording's window, by the device's clock
+  int64_t closed_ns_ = INT64_MAX;
   std::vector<DeviceSyncRow> syncs_;
   std::unordered_map<int64_t, EventRecorded> events_;  // by the number that ties a wait to its record
   std::unordered_map<int64_t, int32_t> device_of_context_;

@@ -236,6 +236,27 @@ TEST(DeviceRows, copies_sets_and_waits_have_kinetos_names) {
   EXPECT_EQ(waits, "Context Sync on 1; Stream Wait Event on 7; Stream Sync on 1000007; ");
 }
 
+TEST(DeviceRows, work_across_the_edges_of_the_recording_is_kept_marked_and_counted) {
+  DeviceLane file;
+  for (const int64_t at : {560, 600, 640, 700, 760}) file.device_rows.add(kernel(at, at));  // 50 ns each
+  DeviceKernelRow all = kernel(590, 1, 8);
+  all.duration_ns = 300;
+  file.device_rows.add(all);
+  file.rows();
+  std::string items;
+  NotesWriter(items).device_window(false, device(600));
+  NotesWriter(items).device_window(true, device(750));
+  file.chunk(ChunkKind::kNotes, items);
+  const Model m = file.model();
+  std::string marks;
+  for (Row row = 0; row < m.device_slices.size(); ++row) {
+    if (m.device_slices.kind[row] == DeviceKind::kKernel)
+      marks += "[" + std::string(m.text(m.device_slices.window[row])) + "]";
+  }
+  EXPECT_EQ(marks, "[began before][][][][ends after][began before, ends after]");
+  EXPECT_EQ(m.losses[Stat::kDeviceSliceAcrossWindow], 3u);
+}
+
 TEST(DeviceRows, occupancy_is_estimated_from_launch_and_device) {
   DeviceLane file;
   file.device_rows.add(kernel(600, 9));  // 2 blocks of 256 threads on each of 132 multiprocessors
@@ -245,6 +266,51 @@ TEST(DeviceRows, occupancy_is_estimated_from_launch_and_device) {
   EXPECT_FLOAT_EQ(m.kernel_details.warps_per_sm[0], 16);
   EXPECT_FLOAT_EQ(m.kernel_details.occupancy_percent[0], 25);
   EXPECT_EQ(m.kernel_details.occupancy_limit[0], OccupancyLimit::kGrid);
+}
+
+TEST(DeviceRows, memory_has_its_stream_and_pool_and_the_allocators_state) {
+  DeviceLane file;
+  std::string items;
+  const SegmentBlock blocks[] = {{512, BlockState::kAllocated}, {512, BlockState::kWaiting}, {1024, BlockState::kFree}};
+  NotesWriter(items).segment(
+      ticks(50), {.device_type = 1, .device = 0, .address = 4096, .bytes = 2048, .stream = 77, .pool = 5}, blocks);
+  NotesWriter(items).segment(ticks(50), {.device_type = 1, .device = 1, .address = 0, .bytes = 4096},
+                             blocks);  // too short
+  file.chunk(ChunkKind::kNotes, items);
+  std::string payload;
+  append_definitions(payload, 6, {});
+  SectionWriter section;
+  section.begin(0, 42, kStart, ticks(60));
+  const auto memory = [&](int64_t at, MemoryAction action, int64_t bytes, std::optional<MemoryPlace> place) {
+    section.add({.kind = Record::kMemory,
+                 .action = action,
+                 .ticks = ticks(at),
+                 .memory = {.address = 5120, .bytes = bytes, .device_type = 1, .device = 0, .place = place}});
+  };
+  memory(60, MemoryAction::kAlloc, 512, std::nullopt);  // of an older recorder
+  memory(70, MemoryAction::kFree, -512, MemoryPlace{.stream = 77, .pool = uint64_t{3} << 32});
+  memory(80, MemoryAction::kFreeCompleted, -512, MemoryPlace{.stream = 77, .pool = uint64_t{3} << 32});
+  memory(90, MemoryAction::kSegment, 2048, MemoryPlace{.is_mapped = true});
+  memory(100, MemoryAction::kSegment, -2048, MemoryPlace{});
+  section.append_to(payload);
+  file.chunk(ChunkKind::kEvents, payload);
+  const Model m = file.model();
+  EXPECT_EQ(m.losses[Stat::kLaneChunkDamaged], 1u);
+  EXPECT_EQ(m.memory_events.stream, (std::vector<int64_t>{kNoNumber, 77}));
+  EXPECT_EQ(m.text(m.memory_events.pool[0]), "");
+  EXPECT_EQ(m.text(m.memory_events.pool[1]), "graph 3");
+  EXPECT_EQ(m.allocator_events.kind,
+            (std::vector<AllocatorEventKind>{AllocatorEventKind::kFreeCompleted, AllocatorEventKind::kSegmentMap,
+                                             AllocatorEventKind::kSegmentFree}));
+  EXPECT_EQ(m.allocator_events.bytes, (std::vector<int64_t>{512, 2048, 2048}));
+  EXPECT_EQ(m.allocator_events.time_ns[0] - m.memory_events.time_ns[1], 10);
+  EXPECT_EQ(m.text(m.allocator_events.pool[1]), "common");
+  ASSERT_GE(m.allocator_segments.size(), 1u);
+  EXPECT_EQ(m.allocator_segments.stream[0], 77);
+  EXPECT_EQ(m.text(m.allocator_segments.pool[0]), "pool 5");
+  EXPECT_EQ(m.memory_events.time_ns[0] - m.allocator_segments.time_ns[0], 10);
+  EXPECT_EQ(m.allocator_blocks.address[2], 5120u);
+  EXPECT_EQ(m.allocator_blocks.state[1], AllocatorBlockState::kWaiting);
 }
 
 TEST(DeviceRows, cut_and_flipped_device_chunks_are_losses_not_crashes) {

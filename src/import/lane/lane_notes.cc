@@ -49,7 +49,11 @@ void LaneRows::note(const NoteItem& n) {
       // As Kineto does: options that are on are top-level keys of the trace.
       if (n.text != "0") raw_.info.metadata.push_back({std::string(n.key), std::string(n.text)});
       break;
-    case Note::kMetadata: raw_.info.metadata.push_back({std::string(n.key), std::string(n.text)}); break;
+    case Note::kMetadata:
+      // Of a recorder that wrote no segments: the state at its start.
+      if (n.key == "cuda_memory_at_start") allocator_.add_old_snapshot(n.text, static_cast<int64_t>(start_.ticks));
+      raw_.info.metadata.push_back({std::string(n.key), std::string(n.text)});
+      break;
     case Note::kStep:
       raw_.timed_steps.number.push_back(n.step);
       raw_.timed_steps.disturbance.push_back(disturbance_of(n.phase));
@@ -78,6 +82,10 @@ void LaneRows::note(const NoteItem& n) {
       break;
     }
     case Note::kDeviceClock: device_.add_clock(n); break;
+    case Note::kDeviceWindow: device_.add_window(n); break;
+    case Note::kSegment:
+      if (!allocator_.add_segment(n)) ++part_.losses[Stat::kLaneChunkDamaged];
+      break;
     case Note::kOverload: set_overload(n.number, n.key); break;
   }
 }

@@ -39,6 +39,7 @@ LaneRows::LaneRows(RawTrace& raw)
       pool_(raw.pools.emplace_back()),
       part_(raw.parts.emplace_back()),
       device_(raw, pool_, part_),
+      allocator_(pool_, part_),
       texts_(1) {
   texts_[0].known = true;
   cpu_op_ = pool_.strings.intern("cpu_op");
@@ -258,8 +259,13 @@ void LaneRows::attribute(Thread& t, const EventRecord& r) {
 }
 
 void LaneRows::memory(const Thread& t, const EventRecord& r) {
-  if (r.action == MemoryAction::kFreeCompleted) return;  // the model counts a block as free when that was asked for
-  if (r.action == MemoryAction::kSegment) {
+  const int64_t stream = r.memory.place ? static_cast<int64_t>(r.memory.place->stream) : kNoNumber;
+  const StringId pool = r.memory.place ? allocator_.pool_name(r.memory.place->pool) : StringId{};
+  // The model counts a block as free when that was asked for.
+  const bool is_segment = r.action == MemoryAction::kSegment;
+  if (is_segment || r.action == MemoryAction::kFreeCompleted) {
+    allocator_.add_event(r, as_time(r.ticks), t.lane);
+    if (!is_segment) return;
     const std::string name = "GPU " + std::to_string(r.memory.device) + " reserved by the allocator (MiB)";
     part_.counters.push_back({.time_ns = as_time(r.ticks),
                               .value = static_cast<double>(r.memory.total_reserved_bytes) / (1 << 20),
@@ -279,7 +285,9 @@ void LaneRows::memory(const Thread& t, const EventRecord& r) {
                           .device = r.memory.device,
                           .kind = r.action == MemoryAction::kOutOfMemory ? MemoryKind::kOutOfMemory
                                   : r.memory.bytes < 0                   ? MemoryKind::kFree
-                                                                         : MemoryKind::kAlloc});
+                                                                         : MemoryKind::kAlloc,
+                          .stream = stream,
+                          .pool = pool});
   ++part_.event_count;
 }
 
@@ -402,6 +410,9 @@ void LaneRows::convert_times() {
     slice.duration_ns = std::max<int64_t>(0, end - slice.start_ns);
   }
   for (RawMemory& row : part_.memory) row.time_ns = ns(row.time_ns);
+  for (RawAllocatorEvent& row : part_.allocator_events) row.time_ns = ns(row.time_ns);
+  for (RawAllocatorSegment& row : part_.allocator_segments) row.time_ns = ns(row.time_ns);
+  for (RawAllocatorBlock& row : part_.allocator_blocks) row.time_ns = ns(row.time_ns);
   for (RawInstant& row : part_.instants) row.time_ns = ns(row.time_ns);
   for (RawCounter& row : part_.counters) row.time_ns = ns(row.time_ns);
   for (RawFlow& row : part_.flows) row.time_ns = ns(row.time_ns);

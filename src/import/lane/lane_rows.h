@@ -12,6 +12,7 @@
 
 #include "format/events.h"
 #include "format/notes.h"
+#include "import/lane/allocator_rows.h"
 #include "import/lane/device_rows.h"
 #include "model/raw.h"
 
@@ -78,6 +79,7 @@ class LaneRows {
   RawPool& pool_;
   RawPart& part_;
   DeviceRows device_;
+  AllocatorRows allocator_;
   std::unordered_map<uint32_t, Thread> threads_;  // by index
   std::deque<Text> texts_;                        // by file id
   std::unordered_map<uint32_t, Inputs> inputs_;

@@ -208,6 +208,7 @@ void Drain::convert(const uint64_t* words, ThreadState& state) {
       is_event = false;
       break;
     case Word::kMemory:
+    case Word::kPlacedMemory:
       r.kind = Record::kMemory;
       r.memory = {.address = words[1],
                   .bytes = static_cast<int64_t>(words[2]),
@@ -216,6 +217,9 @@ void Drain::convert(const uint64_t* words, ThreadState& state) {
                   .device_type = static_cast<uint8_t>(words[5]),
                   .device = static_cast<int8_t>(words[5] >> 8)};
       r.action = static_cast<MemoryAction>(words[5] >> 16 & 0xFF);
+      if (kind == Word::kPlacedMemory) {
+        r.memory.place = {.stream = words[6], .pool = words[7], .is_mapped = (words[5] >> 24 & 1) != 0};
+      }
       break;
     case Word::kInstant:
       r.kind = Record::kInstant;

@@ -282,6 +282,7 @@ size_t record_words(const uint64_t* words) noexcept {
     case Word::kLost: return 3;
     case Word::kDefine: return 2 + (words[1] + 7) / 8;
     case Word::kMemory: return 6;
+    case Word::kPlacedMemory: return 8;
   }
   return 1;
 }

@@ -162,15 +162,21 @@ void ThreadBuffer::async_end(uint64_t ticks, uint64_t id) noexcept {
 }
 
 void ThreadBuffer::memory(uint64_t ticks, const MemoryRecord& event) noexcept {
-  if (uint64_t* w = point_room(6)) {
-    w[0] = stamp(ticks, Word::kMemory);
+  const size_t words = event.place ? 8 : 6;
+  if (uint64_t* w = point_room(words)) {
+    w[0] = stamp(ticks, event.place ? Word::kPlacedMemory : Word::kMemory);
     w[1] = event.address;
     w[2] = static_cast<uint64_t>(event.bytes);
     w[3] = static_cast<uint64_t>(event.total_allocated_bytes);
     w[4] = static_cast<uint64_t>(event.total_reserved_bytes);
     w[5] = uint64_t{event.device_type} | uint64_t{static_cast<uint8_t>(event.device)} << 8 |
            static_cast<uint64_t>(event.action) << 16;
-    commit(6);
+    if (event.place) {
+      w[5] |= uint64_t{event.place->is_mapped} << 24;
+      w[6] = event.place->stream;
+      w[7] = event.place->pool;
+    }
+    commit(words);
   }
 }
 

@@ -22,10 +22,12 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "format/events.h"
 #include "format/layout.h"
 #include "record/core/block_pool.h"
 #include "record/core/input_blob.h"
@@ -58,6 +60,7 @@ struct MemoryRecord {
   uint8_t device_type = 0;  // c10::DeviceType
   int8_t device = -1;
   MemoryAction action = MemoryAction::kAlloc;
+  std::optional<MemoryPlace> place;  // of a caching allocator's
 };
 
 class ThreadBuffer {

@@ -12,6 +12,7 @@
 //   kDefine         | kind u8 | slot << 8 (32 bits) | 1 << 40: an op |, byte length, the bytes padded to 8;
 //                   of an op with an overload: name, 0, overload
 //   kMemory         stamp, address, bytes, total allocated, total reserved, | type u8 | device u8 | action u8 |
+//   kPlacedMemory   the same, stream, pool; | mapped u8 | is the fourth byte of the sixth word
 //   kInstant        stamp, name
 //   kCounter        stamp, name, the double's bits
 //   kAsyncBegin     stamp, name, id
@@ -44,6 +45,7 @@ enum class Word : uint8_t {
   kAsyncEnd,
   kLost,
   kThreadName,
+  kPlacedMemory,
 };
 
 constexpr uint64_t stamp(uint64_t ticks, Word kind) noexcept { return ticks << 8 | static_cast<uint64_t>(kind); }

@@ -1,6 +1,7 @@
 #include "record/cupti/activity.h"
 
 #include <exception>
+#include <utility>
 
 #include "format/notes.h"
 #include "record/core/recorder.h"
@@ -169,7 +170,24 @@ void DeviceActivity::disable() noexcept {
 void DeviceActivity::open_window() noexcept {
   resume();
   uint64_t now = 0;
-  if (from_ns_.load() == UINT64_MAX && api_.get_timestamp(&now) == CUPTI_SUCCESS) from_ns_.store(now);
+  if (from_ns_.load() != UINT64_MAX || api_.get_timestamp(&now) != CUPTI_SUCCESS) return;
+  from_ns_.store(now);
+  note_window(false, now);
+}
+
+void DeviceActivity::close_window() noexcept {
+  uint64_t now = 0;
+  if (std::exchange(closed_, true) || from_ns_.load() == UINT64_MAX) return;
+  if (api_.get_timestamp(&now) == CUPTI_SUCCESS) note_window(true, now);
+}
+
+void DeviceActivity::note_window(bool closed, uint64_t device_ns) noexcept {
+  try {
+    std::string items;
+    NotesWriter(items).device_window(closed, static_cast<int64_t>(device_ns));
+    session_.add_notes(items);
+  } catch (const std::exception&) {
+  }
 }
 
 void DeviceActivity::pause() noexcept {
@@ -184,6 +202,7 @@ void DeviceActivity::resume() noexcept {
 void DeviceActivity::stop() noexcept {
   if (stopped_) return;
   stopped_ = true;
+  close_window();
   note_clock(PairRole::kStop);
   // Flushed while the kinds are on: turning one off drops what it holds back. A forced flush would also hand out work
   // that still runs, without its end.

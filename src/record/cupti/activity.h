@@ -39,6 +39,8 @@ class DeviceActivity final : public DeviceSource {
 
   // Also turns on what pause() turned off. Nothing here waits for the device.
   void open_window() noexcept;
+  // What ends after this is kept, too, and marked by the reader. Part of stop(); called before it where stopping waits.
+  void close_window() noexcept;
   void pause() noexcept;
   void resume() noexcept;
   // Everything off, all buffers handed over. REQUIRES: the device was synchronised; what still runs is lost.
@@ -59,6 +61,7 @@ class DeviceActivity final : public DeviceSource {
   bool enable_call_records(std::string& reason) noexcept;
   void disable() noexcept;
   void note_clock(PairRole role) noexcept;
+  void note_window(bool closed, uint64_t device_ns) noexcept;
   void note_versions() noexcept;
   size_t count_dropped(const BufferQueue::Full& buffer);
   uint64_t count_records(const BufferQueue::Full& buffer) const noexcept;
@@ -73,6 +76,7 @@ class DeviceActivity final : public DeviceSource {
   bool is_after_leaving_ = false;  // the recording before took CUPTI out of the process
   CUpti_ActivityThreadIdType thread_id_type_ = CUPTI_ACTIVITY_THREAD_ID_TYPE_DEFAULT;
   bool stopped_ = false;
+  bool closed_ = false;                           // close_window()
   std::mutex drain_mutex_;                        // CUPTI must not leave while its records are read
   bool detached_ = false;                         // guarded by drain_mutex_
   std::set<std::pair<void*, uint32_t>> counted_;  // contexts and streams whose dropped records were asked for; likewise

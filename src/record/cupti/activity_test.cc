@@ -263,6 +263,23 @@ TEST_F(Activity, warm_up_is_left_out_and_work_across_the_windows_start_is_kept) 
   EXPECT_NE(text.find("across"), std::string::npos) << text;
 }
 
+TEST_F(Activity, the_window_opens_and_closes_once_and_is_in_the_file) {
+  begin(fake.api());
+  activity->open_window();  // again, after a pause
+  fake.now_ns = 5'000'000;
+  activity->close_window();
+  fake.now_ns = 7'000'000;
+  fake.hold({kernel(4'999'000, 6'000'000, 1, "across"), kernel(6'000'000, 6'000'100, 2, "late")});
+  const std::string text = finish(true);
+  const size_t opened = text.find("note device window opened at device ns ");
+  ASSERT_NE(opened, std::string::npos) << text;
+  EXPECT_EQ(text.find("note device window opened", opened + 1), std::string::npos) << text;
+  EXPECT_NE(text.find("note device window closed at device ns 5001000\n"), std::string::npos) << text;
+  EXPECT_EQ(text.find("closed at device ns", text.find("closed at device ns") + 1), std::string::npos) << text;
+  EXPECT_NE(text.find("\"across\""), std::string::npos) << "kept";
+  EXPECT_NE(text.find("\"late\""), std::string::npos) << "kept";
+}
+
 TEST_F(Activity, what_a_flush_brings_is_kept_and_work_without_an_end_is_counted) {
   begin(fake.api());
   fake.hold({kernel(2'000'000, 2'000'010, 1), kernel(0, 0, 2, "running"), kernel(2'000'020, 0, 3, "running")});

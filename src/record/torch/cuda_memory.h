@@ -1,8 +1,8 @@
-// Memory of torch's CUDA caching allocator: every allocation and free, with the totals behind it, memory that the
-// allocator takes from and gives back to the driver, and failures.
+// Memory of torch's CUDA caching allocator: every allocation and free, with stream, pool and the totals behind it,
+// memory that the allocator takes from and gives back to the driver, failures, and what was live when recording began.
 //
-// torch calls us under the allocator's lock, on the thread that allocates: nothing here waits, allocates or takes the
-// GIL. Its tracker cannot be taken off again; while nothing is recorded it costs one load.
+// torch's tracker cannot be taken off again; while nothing is recorded it costs one load. What it does:
+// cuda_memory_events.h.
 #pragma once
 
 #include <string>
@@ -13,8 +13,9 @@ namespace firelane {
 
 // Whether the program has started CUDA, asked without starting it.
 bool is_cuda_started() noexcept;
-// From now on memory events of all GPUs are recorded; what is live at this moment goes into the trace as metadata.
-// False when torch has no CUDA or has not started it yet: `reason` says so.
+// From now on memory events of all GPUs are recorded; what is live at this moment goes into the trace, too. Called
+// again after a pause, in which events were missed. REQUIRES: the session records. False when torch has no CUDA or has
+// not started it yet: `reason` says so.
 bool enable_cuda_memory_hook(Session& session, std::string& reason) noexcept;
 // Also writes the allocator's own peaks into the trace.
 void disable_cuda_memory_hook(Session& session) noexcept;

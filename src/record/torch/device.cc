@@ -24,6 +24,7 @@ class NoDevice final : public DeviceRecording {
   void open_window() noexcept override {}
   void pause() noexcept override {}
   void resume() noexcept override {}
+  void begin_memory() noexcept override {}
   void stop() noexcept override {}
 };
 
@@ -40,17 +41,21 @@ class Cuda final : public DeviceRecording {
     } else {
       session_.add_loss(reason, 0);
     }
-#if FIRELANE_TORCH_CUDA
-    if (session_.options().memory && !enable_cuda_memory_hook(session_, reason)) session_.add_loss(reason, 0);
-#endif
   }
 
   void open_window() noexcept override { activity_->open_window(); }
   void pause() noexcept override { activity_->pause(); }
   void resume() noexcept override { activity_->resume(); }
+  void begin_memory() noexcept override {
+#if FIRELANE_TORCH_CUDA
+    std::string reason;
+    if (session_.options().memory && !enable_cuda_memory_hook(session_, reason)) session_.add_loss(reason, 0);
+#endif
+  }
 
   void stop() noexcept override {
     if (std::exchange(stopped_, true)) return;
+    activity_->close_window();
     wait_for_queued_work();
     activity_->stop();
     power_.reset();

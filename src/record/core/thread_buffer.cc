@@ -125,19 +125,9 @@ void ThreadBuffer::slice(uint64_t start_ticks, uint64_t end_ticks, TextSlot name
   set_limit();
 }
 
-void ThreadBuffer::attribute(Attribute key, TextSlot text) noexcept {
-  if (text == kNoSlot) return;
-  attribute(key, static_cast<int64_t>(static_cast<uint32_t>(text)));
-}
-
-void ThreadBuffer::attribute(Attribute key, int64_t number) noexcept {
+void ThreadBuffer::attribute_slow(Attribute key, int64_t number) noexcept {
   if (last_dropped_) return;
-  uint64_t* w = point_room(2);
-  if (w != nullptr) {
-    w[0] = static_cast<uint64_t>(Word::kAttribute) | static_cast<uint64_t>(key) << 8;
-    w[1] = static_cast<uint64_t>(number);
-    commit(2);
-  }
+  if (uint64_t* w = point_room(2)) put_attribute(w, key, number);
 }
 
 void ThreadBuffer::async_begin(uint64_t ticks, TextSlot name, Scope scope, uint64_t id) noexcept {

@@ -99,8 +99,15 @@ class ThreadBuffer {
   void slice(uint64_t start_ticks, uint64_t end_ticks, TextSlot name, Scope scope) noexcept;
   // More about the slice begun last (begin or slice) on this thread: call right after it.
   // Dropped silently when that slice was dropped.
-  void attribute(Attribute key, TextSlot text) noexcept;
-  void attribute(Attribute key, int64_t number) noexcept;
+  void attribute(Attribute key, TextSlot text) noexcept {
+    if (text != kNoSlot) attribute(key, static_cast<int64_t>(static_cast<uint32_t>(text)));
+  }
+  void attribute(Attribute key, int64_t number) noexcept {
+    uint64_t* w = room(2);
+    if (w == nullptr) [[unlikely]]
+      return attribute_slow(key, number);  // also after a slice that was dropped
+    put_attribute(w, key, number);
+  }
   // A range whose end may come on another thread; `id` is the caller's, unique while open.
   void async_begin(uint64_t ticks, TextSlot name, Scope scope, uint64_t id) noexcept;
   void async_end(uint64_t ticks, uint64_t id) noexcept;
@@ -126,6 +133,9 @@ class ThreadBuffer {
     return slot != kNoSlot ? slot : define(key, bytes);
   }
   TextSlot inputs(const InputBlob& blob) noexcept { return text(blob.bytes()); }
+  // The same by a hash of the caller's, who builds the content only when it is not known: find, and on kNoSlot define.
+  TextSlot find_content(uint64_t hash) const noexcept { return slots_.find(hash | kContentKey); }
+  TextSlot define_content(uint64_t hash, std::string_view bytes) noexcept { return define(hash | kContentKey, bytes); }
   // For keys of the caller's own making (a code object's address, a module's id): find, and
   // on kNoSlot build the text and define it. REQUIRES: key != 0, below 1 << 62, and not the
   // address of a text given to stable_name().
@@ -161,6 +171,12 @@ class ThreadBuffer {
   bool next_block() noexcept;
   // While a loss is outstanding every call takes the slow path: limit_ = cursor_.
   void set_limit() noexcept;
+  void put_attribute(uint64_t* w, Attribute key, int64_t number) noexcept {
+    w[0] = static_cast<uint64_t>(Word::kAttribute) | static_cast<uint64_t>(key) << 8;
+    w[1] = static_cast<uint64_t>(number);
+    commit(2);
+  }
+  void attribute_slow(Attribute key, int64_t number) noexcept;
   void begin_slow(uint64_t ticks, TextSlot name, Scope scope, int64_t sequence) noexcept;
   void end_slow(uint64_t ticks, ScopeGroup group) noexcept;
   void push_fate(bool recorded) noexcept;

@@ -3,9 +3,12 @@
 #include <ATen/core/Tensor.h>
 
 #include <array>
+#include <bit>
 #include <charconv>
 #include <cmath>
 #include <string_view>
+
+#include "base/hash.h"
 
 namespace firelane {
 namespace {
@@ -55,10 +58,12 @@ void add_number(Text& text, const c10::IValue& value) {
   }
 }
 
+bool has_plain_sizes(const c10::TensorImpl* impl) { return !impl->is_nested() && !impl->has_symbolic_sizes_strides(); }
+
 void capture_tensor(const at::Tensor& tensor, InputBlob& blob) {
   if (!tensor.defined()) return blob.undefined_tensor();
   const c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
-  if (tensor.is_nested() || impl->has_symbolic_sizes_strides()) return blob.other("");
+  if (!has_plain_sizes(impl)) return blob.other("");
   const c10::IntArrayRef sizes = impl->sizes();
   const bool has_strides = impl->layout() == c10::kStrided;
   blob.tensor(static_cast<uint8_t>(tensor.scalar_type()), sizes.data(), has_strides ? impl->strides().data() : nullptr,
@@ -100,7 +105,66 @@ void capture(const c10::IValue& value, InputValues values, InputBlob& blob) {
   blob.other("");
 }
 
+// ---- The same walk for the key: every branch of capture() has its own word here.
+
+uint64_t kind_word(InputKind kind, uint64_t more = 0) noexcept { return static_cast<uint64_t>(kind) | more << 8; }
+
+uint64_t add_tensor(uint64_t key, const at::Tensor& tensor) {
+  if (!tensor.defined()) return mix_hash(key, kind_word(InputKind::kUndefined));
+  const c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
+  if (!has_plain_sizes(impl)) return mix_hash(key, kind_word(InputKind::kOther));
+  const c10::IntArrayRef sizes = impl->sizes();
+  const bool has_strides = impl->layout() == c10::kStrided;
+  key = mix_hash(key, kind_word(InputKind::kTensor, static_cast<uint64_t>(tensor.scalar_type()) |
+                                                        uint64_t{has_strides} << 8 | uint64_t{sizes.size()} << 16));
+  const int64_t* strides = has_strides ? impl->strides().data() : sizes.data();
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    key = mix_hash(key ^ static_cast<uint64_t>(sizes[i]), static_cast<uint64_t>(strides[i]));
+  }
+  return key;
+}
+
+uint64_t add_number(uint64_t key, const c10::IValue& value, InputValues values) {
+  if (values == InputValues::kLeaveOut) return mix_hash(key, kind_word(InputKind::kScalar));
+  if (value.isInt()) return mix_hash(key ^ static_cast<uint64_t>(value.toInt()), kind_word(InputKind::kScalar, 1));
+  if (value.isBool()) return mix_hash(key, kind_word(InputKind::kScalar, value.toBool() ? 3 : 2));
+  return mix_hash(key ^ std::bit_cast<uint64_t>(value.toDouble()), kind_word(InputKind::kScalar, 4));
+}
+
+uint64_t add_value(uint64_t key, const c10::IValue& value, InputValues values) {
+  if (value.isTensor()) return add_tensor(key, value.toTensor());
+  if (is_plain_number(value)) return add_number(key, value, values);
+  if (value.isComplexDouble()) return mix_hash(key, kind_word(InputKind::kScalar, 5));
+  if (!value.isList()) return mix_hash(key, kind_word(InputKind::kOther));
+  const bool of_tensors = value.isTensorList();
+  const c10::ArrayRef<c10::IValue> items = value.toListRef();
+  key = mix_hash(key, kind_word(of_tensors ? InputKind::kTensorList : InputKind::kScalarList, items.size()));
+  if (!of_tensors && items.size() > kMaxListLength) return key;
+  for (const c10::IValue& item : items) {
+    if (of_tensors) {
+      key = add_tensor(key, item.toTensor());
+    } else if (is_plain_number(item)) {
+      key = add_number(key, item, values);
+    } else {
+      return mix_hash(key, kind_word(InputKind::kOther));
+    }
+  }
+  return key;
+}
+
 }  // namespace
+
+uint64_t key_of_inputs(c10::ArrayRef<const c10::IValue> inputs, InputValues values) noexcept {
+  uint64_t key = inputs.size();
+  for (const c10::IValue& input : inputs) {
+    try {
+      key = add_value(key, input, values);
+    } catch (...) {
+      key = mix_hash(key, kind_word(InputKind::kOther));
+    }
+  }
+  return key;
+}
 
 void capture_inputs(c10::ArrayRef<const c10::IValue> inputs, InputValues values, InputBlob& blob) noexcept {
   for (const c10::IValue& input : inputs) {

@@ -53,14 +53,36 @@ inline TextSlot name_of(ThreadBuffer* b, const at::RecordFunction& fn) noexcept 
   return slot != kNoSlot ? slot : new_name(b, fn, name);
 }
 
+// The inputs of an op and their key; without values for hooks that do not look at them.
+struct Inputs {
+  c10::ArrayRef<const c10::IValue> values;
+  InputValues detail = InputValues::kLeaveOut;
+  uint64_t key = 0;
+};
+
+[[gnu::noinline]] TextSlot define_inputs(ThreadBuffer* b, const Inputs& inputs) noexcept {
+  InputBlob blob;
+  capture_inputs(inputs.values, inputs.detail, blob);
+  return b->define_content(inputs.key, blob.bytes());
+}
+
+// After the begin, whose name may have taken the slot in between.
+inline void attach_inputs(ThreadBuffer* b, const Inputs& inputs) noexcept {
+  if (inputs.values.empty()) return;
+  TextSlot slot = b->find_content(inputs.key);
+  if (slot == kNoSlot) [[unlikely]]
+    slot = define_inputs(b, inputs);
+  b->attribute(Attribute::kInputs, slot);
+}
+
 // User ranges may end in any order and on any thread (a generator, a future): they are written as
 // ranges with an id. The object's address is unique while the range is open.
-[[gnu::noinline]] void begin_user_range(const at::RecordFunction& fn, const InputBlob* inputs) noexcept {
+[[gnu::noinline]] void begin_user_range(const at::RecordFunction& fn, const Inputs& inputs) noexcept {
   ThreadBuffer* b = recording_thread();
   if (b == nullptr) return;
   const TextSlot name = b->text(fn.name());
   b->async_begin(now_ticks(), name, Scope::kUser, reinterpret_cast<uintptr_t>(&fn));
-  if (inputs != nullptr && !inputs->bytes().empty()) b->attribute(Attribute::kInputs, b->inputs(*inputs));
+  attach_inputs(b, inputs);
 }
 
 [[gnu::noinline]] void end_user_range(const at::RecordFunction& fn, uint64_t ticks) noexcept {
@@ -94,7 +116,7 @@ inline void begin(ThreadBuffer* b, const at::RecordFunction& fn) noexcept {
 
 std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction& fn) {
   if (fn.scope() == at::RecordScope::USER_SCOPE) [[unlikely]] {
-    begin_user_range(fn, nullptr);
+    begin_user_range(fn, {});
   } else if (ThreadBuffer* b = recording_thread_for_begin()) [[likely]] {
     begin(b, fn);
   } else {
@@ -103,17 +125,21 @@ std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction& fn) {
   return nullptr;
 }
 
-template <InputValues values>
+template <InputValues detail>
 std::unique_ptr<at::ObserverContext> on_begin_with_inputs(const at::RecordFunction& fn) {
-  // Before the clock is read: the capture is our time, not the op's.
-  InputBlob blob;
-  if (is_recording()) [[likely]]
-    capture_inputs(fn.inputs(), values, blob);
+  // What is done before the clock is read is our time, not the op's.
+  Inputs inputs;
+  if (is_recording()) [[likely]] {
+    inputs = {.values = fn.inputs(), .detail = detail, .key = 0};
+    inputs.key = key_of_inputs(inputs.values, detail);
+  }
   if (fn.scope() == at::RecordScope::USER_SCOPE) [[unlikely]] {
-    begin_user_range(fn, &blob);
+    begin_user_range(fn, inputs);
   } else if (ThreadBuffer* b = recording_thread_for_begin()) [[likely]] {
+    if (!inputs.values.empty() && b->find_content(inputs.key) == kNoSlot) [[unlikely]]
+      define_inputs(b, inputs);
     begin(b, fn);
-    if (!blob.bytes().empty()) b->attribute(Attribute::kInputs, b->inputs(blob));
+    attach_inputs(b, inputs);
   } else {
     not_recording();
   }

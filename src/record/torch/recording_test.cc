@@ -6,11 +6,13 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/distributed/c10d/ParamCommsUtils.hpp>
 
+#include <map>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "record/core/testing.h"
+#include "record/torch/input_capture.h"
 
 namespace firelane {
 namespace {
@@ -44,6 +46,69 @@ TEST(Recording, the_overload_of_an_op_is_noted_once) {
   EXPECT_EQ(lines_with(text, "begin \"aten::add\"").size(), 3u);
   EXPECT_EQ(lines_with(text, "note overload of text").size(), 3u) << text;  // empty, fill_, add
   EXPECT_EQ(lines_with(text, " Tensor").size(), 1u);
+}
+
+TEST(Recording, what_is_written_differently_has_another_key) {
+  const at::Tensor x = at::ones({2, 3});
+  const std::vector<std::vector<c10::IValue>> calls = {
+      {},
+      {x},
+      {x.t()},
+      {at::ones({3, 2})},
+      {x.to(at::kDouble)},
+      {x.to_sparse()},
+      {at::Tensor()},
+      {x, x},
+      {x, 1},
+      {x, 1.0},
+      {x, true},
+      {x, false},
+      {x, 0},
+      {x, -1},
+      {x, 0.5},
+      {x, c10::complex<double>(1, 2)},
+      {x, c10::IValue()},
+      {c10::List<at::Tensor>({x, x})},
+      {c10::List<at::Tensor>({x})},
+      {c10::List<int64_t>({1, 2})},
+      {c10::List<int64_t>({2, 1})},
+      {c10::List<int64_t>({1})},
+      {c10::List<int64_t>()},
+      {c10::List<double>({1, 2})},
+      {c10::List<std::string>({"a"})},
+      {c10::List<int64_t>(std::vector<int64_t>(40, 1))},
+  };
+  for (const InputValues values : {InputValues::kKeep, InputValues::kLeaveOut}) {
+    std::map<uint64_t, std::string> written;  // by key
+    for (const auto& call : calls) {
+      const c10::ArrayRef<const c10::IValue> inputs(call.data(), call.size());
+      InputBlob blob;
+      capture_inputs(inputs, values, blob);
+      const auto [place, is_new] = written.try_emplace(key_of_inputs(inputs, values), blob.bytes());
+      EXPECT_EQ(place->second, blob.bytes()) << "call " << &call - calls.data();
+      EXPECT_EQ(key_of_inputs(inputs, values), place->first);
+    }
+  }
+}
+
+// 5,000 different shapes, each twice in a row: far more than a thread's table holds.
+TEST(Recording, inputs_are_those_of_their_op_when_the_table_of_texts_overflows) {
+  TemporaryFolder folder;
+  const std::string text = record({.shapes = true, .output = folder / "run.lane"}, [] {
+    const at::Tensor x = at::ones({1});
+    for (int64_t i = 1; i <= 5000; ++i) {
+      x.expand({i});
+      x.expand({i});
+    }
+  });
+  const auto lines = lines_with(text, "");
+  int64_t seen = 0;
+  for (size_t i = 0; i + 1 < lines.size(); ++i) {
+    if (lines[i].find("begin \"aten::expand\"") == std::string::npos) continue;
+    ++seen;
+    EXPECT_NE(lines[i + 1].find("[" + std::to_string((seen + 1) / 2) + "]"), std::string::npos) << lines[i + 1];
+  }
+  EXPECT_EQ(seen, 10000);
 }
 
 void all_reduce() {

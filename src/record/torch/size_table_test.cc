@@ -34,6 +34,17 @@ TEST(SizeTable, clear_forgets) {
   EXPECT_EQ(table.take(0x1000), -1);
 }
 
+TEST(SizeTable, blocks_beyond_the_near_part_are_found_among_unknown_ones) {
+  SizeTable table;
+  ASSERT_TRUE(table.map());
+  for (uint64_t i = 1; i <= 20'000; ++i) ASSERT_TRUE(table.insert(i * 64, static_cast<int64_t>(i)));
+  for (uint64_t i = 1; i <= 20'000; ++i) {
+    ASSERT_EQ(table.take(i * 64 + 1), -1);
+    ASSERT_EQ(table.take(i * 64), static_cast<int64_t>(i));
+    ASSERT_EQ(table.take(i * 64), -1);
+  }
+}
+
 TEST(SizeTable, a_full_table_refuses_and_keeps_what_it_has) {
   SizeTable table;
   ASSERT_TRUE(table.map());

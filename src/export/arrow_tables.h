@@ -1,4 +1,4 @@
-// The model's tables as Arrow tables, under the names and columns of model/model.h.
+// The model's tables as Arrow tables, under the names and columns of model/columns.h.
 //
 // Integer columns are the model's own vectors; names, categories and other texts are indices
 // into one dictionary, the model's strings, built on the first table that is asked for.

@@ -1,8 +1,8 @@
 // The model as named tables with named columns: what SQL, CSV and JSON show.
 //
-// One list (catalog()) says which tables and columns there are and what they mean;
-// cells are read straight from the model's columns. Absent values (kNoRow, kNoNumber, an
-// empty interned text, a negative "not in the trace") are null, enumerations are words.
+// catalog() lists the tables and columns of model/columns.h, the row number as `id` before them, and what else a trace
+// says: devices, metadata, losses. Cells are read straight from the model's columns. Absent values (kNoRow, kNoNumber,
+// an empty interned text, a negative "not in the trace") are null, enumerations are words.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "model/columns.h"
 #include "model/model.h"
 
 namespace firelane {
@@ -25,15 +26,6 @@ struct Cell {
   static Cell of(int64_t value) { return {.kind = Kind::kInteger, .integer = value}; }
   static Cell of_real(double value) { return {.kind = Kind::kReal, .real = value}; }
   static Cell of_text(std::string_view value) { return {.kind = Kind::kText, .text = value}; }
-};
-
-// What a reader may use to find rows without looking at all of them.
-enum class ColumnRole : uint8_t {
-  kPlain,
-  kId,     // equals the row number
-  kLane,   // the lane of a slice: its rows are lanes.*_begin .. *_end
-  kTime,   // the table is sorted by it
-  kStart,  // sorted by it within each lane
 };
 
 struct CatalogColumn {

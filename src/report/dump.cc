@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
+#include <cstdlib>
 
 #include "base/visible_text.h"
 #include "report/dump_tables.h"
@@ -108,10 +108,8 @@ void RowLine::absent(std::string_view column) {
   }
 }
 
-void RowLine::number(std::string_view column, int64_t value) { number(column, value, kNoNumber); }
-
-void RowLine::number(std::string_view column, int64_t value, int64_t none) {
-  if (value == none) return absent(column);
+void RowLine::add(std::string_view column, int64_t value) {
+  if (value == kNoNumber) return absent(column);
   if (as_json()) {
     json_.field(column, value);
   } else {
@@ -119,22 +117,11 @@ void RowLine::number(std::string_view column, int64_t value, int64_t none) {
   }
 }
 
-void RowLine::row(std::string_view column, Row value) { number(column, value == kNoRow ? kNoNumber : int64_t{value}); }
+void RowLine::add(std::string_view column, int32_t value) { add(column, value == -1 ? kNoNumber : int64_t{value}); }
 
-void RowLine::real(std::string_view column, double value) {
-  if (value < 0) return absent(column);
-  any_real(column, value);
-}
+void RowLine::add(std::string_view column, Row value) { add(column, value == kNoRow ? kNoNumber : int64_t{value}); }
 
-void RowLine::any_real(std::string_view column, double value) {
-  if (as_json()) {
-    json_.field(column, value);
-  } else {
-    bare(column, fmt::format("{}", value));
-  }
-}
-
-void RowLine::address(std::string_view column, uint64_t value) {
+void RowLine::add(std::string_view column, uint64_t value) {
   if (as_json()) {
     json_.field(column, value);
   } else {
@@ -142,12 +129,26 @@ void RowLine::address(std::string_view column, uint64_t value) {
   }
 }
 
-void RowLine::text(std::string_view column, StringId value) {
-  if (value == kNoString) return absent(column);
-  text(column, model_.text(value));
+// The float's own shortest digits: 0.060606, not 0.06060599908232689.
+void RowLine::add(std::string_view column, float value) {
+  if (value < 0) return absent(column);
+  add(column, std::strtod(fmt::format("{}", value).c_str(), nullptr));
 }
 
-void RowLine::text(std::string_view column, std::string_view value) {
+void RowLine::add(std::string_view column, double value) {
+  if (as_json()) {
+    json_.field(column, value);
+  } else {
+    bare(column, fmt::format("{}", value));
+  }
+}
+
+void RowLine::add(std::string_view column, StringId value) {
+  if (value == kNoString) return absent(column);
+  add(column, model_.text(value));
+}
+
+void RowLine::add(std::string_view column, std::string_view value) {
   if (as_json()) {
     json_.field(column, value);
     return;
@@ -157,14 +158,14 @@ void RowLine::text(std::string_view column, std::string_view value) {
   bare(column, "\"" + escaped + "\"");
 }
 
-void RowLine::id(std::string_view column, const TraceId& value) {
-  if (value.number != kNoNumber) return number(column, value.number);
-  text(column, value.text);
+void RowLine::add(std::string_view column, const TraceId& value) {
+  if (value.number != kNoNumber) return add(column, value.number);
+  add(column, value.text);
 }
 
-void RowLine::slice(std::string_view column, const SliceRef& value) {
+void RowLine::add(std::string_view column, const SliceRef& value) {
   if (value.row == kNoRow) return absent(column);
-  text(column, fmt::format("{}:{}", value.on_device ? "device" : "host", value.row));
+  add(column, fmt::format("{}:{}", value.on_device ? "device" : "host", value.row));
 }
 
 void RowLine::raw_json(std::string_view column, std::string_view json) {

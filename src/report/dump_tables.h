@@ -1,5 +1,4 @@
-// The tables that `firelane dump` knows, each with its columns. A new column of the model
-// gets its line in dump_tables.cc.
+// The tables that `firelane dump` knows: those of model/columns.h, metadata and losses.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +7,7 @@
 #include <vector>
 
 #include "base/json_writer.h"
+#include "model/columns.h"
 #include "model/model.h"
 #include "report/dump.h"
 
@@ -18,17 +18,24 @@ class RowLine {
  public:
   RowLine(const Model& model, DumpForm form, std::string_view table, size_t row);
 
-  void number(std::string_view column, int64_t value);  // kNoNumber = absent
-  void number(std::string_view column, int64_t value, int64_t absent);
-  void row(std::string_view column, Row value);      // kNoRow = absent
-  void real(std::string_view column, double value);  // below 0 = absent
-  void any_real(std::string_view column, double value);
-  void address(std::string_view column, uint64_t value);
-  void text(std::string_view column, StringId value);  // kNoString = absent
-  void text(std::string_view column, std::string_view value);
-  void id(std::string_view column, const TraceId& value);
-  void slice(std::string_view column, const SliceRef& value);     // "host:12", "device:3"
+  void add(std::string_view column, int64_t value);  // kNoNumber = absent
+  void add(std::string_view column, int32_t value);  // -1 = absent
+  void add(std::string_view column, uint16_t value) { add(column, int64_t{value}); }
+  void add(std::string_view column, Row value);       // kNoRow = absent
+  void add(std::string_view column, uint64_t value);  // an address
+  void add(std::string_view column, float value);     // below 0 = absent
+  void add(std::string_view column, double value);
+  void add(std::string_view column, char letter) { add(column, std::string_view(&letter, 1)); }
+  void add(std::string_view column, StringId value);  // kNoString = absent
+  void add(std::string_view column, std::string_view value);
+  void add(std::string_view column, LaneId value) { add(column, static_cast<int64_t>(value)); }
+  void add(std::string_view column, const TraceId& value);
+  void add(std::string_view column, const SliceRef& value);       // "host:12", "device:3"
   void raw_json(std::string_view column, std::string_view json);  // REQUIRES: valid JSON, one line
+  // The word of a kind; "" = absent.
+  void add(std::string_view column, IsKind auto value) {
+    name_of(value).empty() ? absent(column) : add(column, name_of(value));
+  }
 
   std::string take();  // with the line break
 

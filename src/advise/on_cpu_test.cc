@@ -121,6 +121,24 @@ TEST(OnCpu, the_way_to_an_operator_in_python_goes_with_it_when_it_is_short) {
   EXPECT_NEAR(gain_ns(50), 200'000, 3'000);  // somebody else's time
 }
 
+TEST(OnCpu, a_chain_of_operators_ends_with_its_step) {
+  TraceBuilder builder;
+  for (int i = 0; i < 4; ++i) {
+    const double at = 400.0 * i;
+    builder.step(i, {.start_us = at, .end_us = at + 400});
+    for (int k = 0; k < 4; ++k) {
+      builder.op("aten::mul", {.start_us = at + 100.0 * k,
+                               .end_us = at + 100.0 * k + 99,
+                               .dims = "[[1000, 1000]]",
+                               .types = R"(["float"])"});
+    }
+  }
+  const Diagnosis diagnosis = diagnose(builder.build());
+  const Finding* finding = find(diagnosis, "pointwise-unfused");
+  ASSERT_NE(finding, nullptr);
+  EXPECT_TRUE(finding->title.starts_with("chains of up to 4 operators ")) << finding->title;
+}
+
 TEST(OnCpu, memory_that_grows_with_every_step_is_found) {
   const auto build = [](bool frees) {
     TraceBuilder builder;

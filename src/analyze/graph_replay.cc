@@ -131,6 +131,8 @@ class Player {
   int64_t lag_of(size_t e) const {
     const GraphEdge& edge = graph_.edges[e];
     if (edge.kind == EdgeKind::kHost) {
+      // A double does not hold every lag of months.
+      if (options_.recording_removed == 0 && cuts_.empty()) return scaled(edge.lag_ns, change_.keep_host);
       const auto lag = static_cast<double>(edge.lag_ns);
       // Of the cost of recording, this part is taken out.
       const double removed =

@@ -59,6 +59,14 @@ TEST(Graph, a_cold_first_launch_before_the_steps_is_no_latency_that_a_faster_hos
   EXPECT_EQ(replayed_us(s, {.keep_host = 0.5}), 105);  // steps from 220 to 320; the last kernel is launched at 310
 }
 
+TEST(Graph, a_stretch_of_months_that_no_double_holds_is_replayed_to_the_ns) {
+  // 2^53 + 1 ns are 104 days.
+  Model model = TraceBuilder().op("a", {.start_us = 0, .end_us = 1}).op("b", {.start_us = 2, .end_us = 3}).build();
+  model.host_slices.duration_ns[1] = (int64_t{1} << 53) + 1;
+  model.info.duration_ns = model.host_slices.end_ns(1);
+  EXPECT_EQ(study(model).recorded.total_ns(), model.info.duration_ns);
+}
+
 TEST(Graph, a_wait_ties_the_host_to_the_device) {
   // Launch at 10, kernel 15..75, wait 20..78, another 22 us of host: 100.
   TraceBuilder builder;

@@ -28,6 +28,13 @@ constexpr std::array kTypes = {
     TypeSize{"c10::complex<double>", 16},
 };
 
+// No machine has memory for more: a larger product comes from a broken shape, and stays here.
+int64_t times(int64_t a, int64_t b) {
+  constexpr int64_t kMost = int64_t{1} << 50;
+  int64_t product = 0;
+  return __builtin_mul_overflow(a, b, &product) ? kMost : std::clamp(product, -kMost, kMost);
+}
+
 OpTensor make_tensor(const Dims& dims, const std::string& type, const Dims* strides) {
   OpTensor tensor{.dims = dims, .elements = 1, .element_bytes = bytes_of_type(type)};
   tensor.precision = precision_of_type(type);
@@ -36,11 +43,11 @@ OpTensor make_tensor(const Dims& dims, const std::string& type, const Dims* stri
   for (size_t i = dims.size(); i-- > 0;) {
     const int64_t stride = strides != nullptr && strides->size() == dims.size() ? (*strides)[i] : expected_stride;
     if (dims[i] > 1 && stride != expected_stride) tensor.dense = false;
-    expected_stride *= std::max<int64_t>(dims[i], 1);
-    tensor.elements *= dims[i];
-    if (stride != 0) touched *= dims[i];
+    expected_stride = times(expected_stride, std::max<int64_t>(dims[i], 1));
+    tensor.elements = times(tensor.elements, dims[i]);
+    if (stride != 0) touched = times(touched, dims[i]);
   }
-  tensor.bytes = touched * tensor.element_bytes;
+  tensor.bytes = times(touched, tensor.element_bytes);
   return tensor;
 }
 

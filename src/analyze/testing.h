@@ -1,12 +1,25 @@
-// Random small traces for property tests: threads, ops, launches, waits, two streams, steps.
+// What tests of analyses share: random small traces (threads, ops, launches, waits, two streams, steps) for property
+// tests, and a row of the ops table by its name.
 #pragma once
+
+#include <gtest/gtest.h>
 
 #include <cstdint>
 #include <random>
+#include <string_view>
 
+#include "analyze/ops.h"
 #include "model/trace_builder.h"
 
 namespace firelane {
+
+// The row of that name; the first one on that side.
+inline OpsRow row_of(const OpsResult& result, std::string_view name, bool on_device = false) {
+  for (const OpsRow& row : result.rows)
+    if (row.name == name && row.on_device == on_device) return row;
+  ADD_FAILURE() << "no row " << name;
+  return {};
+}
 
 // The same seed gives the same trace. Times are whole microseconds; everything nests as torch writes it.
 inline Model random_trace(uint32_t seed) {

@@ -5,8 +5,8 @@
 
 Each round times the same loop under every recorder in turn, by the thread's own processor time (other programs on the
 machine take none of it); starting, stopping and a first untimed loop are outside of it, and a quarter of a second passes
-in between, so that a recorder that writes in the background has begun to. A figure is the median over rounds of
-(with the recorder - without it in the same round) per op. --write puts the table into bench/README.md.
+in between, so that a recorder that writes in the background has begun to. A figure is the first quartile over
+rounds with the recorder, less that without: machines have slow stretches that no recorder caused. --write puts the table into bench/README.md.
 """
 
 from __future__ import annotations
@@ -84,16 +84,16 @@ def measure(rounds: int, ops: int) -> dict[str, dict[str, float]]:
     result: dict[str, dict[str, float]] = {}
     with torch.no_grad():
         for name, loop in (("x.add_(1)", add_scalar), ("x.add_(y)", add_tensor)):
-            added: dict[str, list[float]] = {r.name: [] for r in everyone} | {"base": [], "after": []}
+            times: dict[str, list[float]] = {"base": []} | {r.name: [] for r in everyone} | {"after": []}
             for _ in range(rounds):
-                base = loop_ns(loop, ops, x, y)
-                added["base"].append(base)
+                times["base"].append(loop_ns(loop, ops, x, y))
                 for recorder in everyone:
                     token = recorder.start()
-                    added[recorder.name].append(loop_ns(loop, ops, x, y) - base)
+                    times[recorder.name].append(loop_ns(loop, ops, x, y))
                     recorder.stop(token)
-                added["after"].append(loop_ns(loop, ops, x, y) - base)
-            result[name] = {key: statistics.median(values) for key, values in added.items()}
+                times["after"].append(loop_ns(loop, ops, x, y))
+            quick = {key: statistics.quantiles(values, n=4)[0] for key, values in times.items()}
+            result[name] = {key: value - quick["base"] for key, value in quick.items()} | {"base": quick["base"]}
     return result
 
 

@@ -33,7 +33,7 @@ Result<int> run_memory(const MemoryArgs& args) {
 
 Verb memory_verb() {
   return {.name = "memory",
-          .sentence = "Where memory went: the peak and what is alive at it, steps, spikes, growth, copies.",
+          .sentence = "Where memory went: the peak and what is alive at it, steps, spikes, growth, copies, allocator.",
           .examples = {"firelane memory trace.json.gz", "firelane memory trace.json.gz --curve --json -o memory.json"},
           .setup = [](Flags& flags) -> VerbBody {
             auto args = std::make_shared<MemoryArgs>();

@@ -201,8 +201,8 @@ TEST(Kill, a_killed_program_leaves_all_but_the_last_moments) {
   if (child == 0) {
     auto session = start({.output = folder / "run.lane"});
     for (int i = 0; i < 1000; ++i) op("early");
-    std::this_thread::sleep_for(
-        std::chrono::seconds(2));  // the promise: at most the last second; one more for a busy machine
+    // The promise: at most the last second. One more for a busy machine.
+    std::this_thread::sleep_for(std::chrono::seconds(2));
     op("late");
     (void)!::write(ready[1], "x", 1);
     for (;;) ::pause();

@@ -76,7 +76,7 @@ void ActivityDecoder::decode(const BufferQueue::Full& buffer, uint64_t from_ns, 
       ++broken_;
       break;
     }
-    record(at, static_cast<size_t>(end - bytes), from_ns, sink);
+    record({.activity = at, .room = static_cast<size_t>(end - bytes), .from_ns = from_ns, .sink = sink});
     sink.checkpoint();
   }
 }
@@ -108,128 +108,145 @@ uint32_t ActivityDecoder::kernel_name(const char* name, DeviceSink& sink) {
   return at->second;
 }
 
-void ActivityDecoder::record(const CUpti_Activity* record, size_t room, uint64_t from_ns, DeviceSink& sink) {
-  switch (record->kind) {
+// A kind that somebody else enabled is none of ours. What is left of a record that was cut off is not kept.
+void ActivityDecoder::record(const Record& r) {
+  bool is_whole = true;
+  switch (r.activity->kind) {
     case CUPTI_ACTIVITY_KIND_KERNEL:
-    case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL: {
-      using Kernel = CUpti_ActivityKernel9;
-      const auto* k = as<Kernel>(record, room, FIRELANE_BYTES_TO(Kernel, graphId));
-      if (k == nullptr) break;
-      if (!is_timed(k->start, k->end, from_ns)) return;
-      sink.rows().add(DeviceKernelRow{.start_ns = number(k->start),
-                                      .duration_ns = number(k->end - k->start),
-                                      .device = k->deviceId,
-                                      .context = k->contextId,
-                                      .stream = k->streamId,
-                                      .correlation = k->correlationId,
-                                      .name = kernel_name(k->name, sink),
-                                      .grid_x = k->gridX,
-                                      .grid_y = k->gridY,
-                                      .grid_z = k->gridZ,
-                                      .block_x = k->blockX,
-                                      .block_y = k->blockY,
-                                      .block_z = k->blockZ,
-                                      .registers = k->registersPerThread,
-                                      .static_shared_bytes = k->staticSharedMemory,
-                                      .dynamic_shared_bytes = k->dynamicSharedMemory,
-                                      .graph_id = k->graphId,
-                                      .graph_node_id = number(k->graphNodeId)});
-      return;
-    }
-    case CUPTI_ACTIVITY_KIND_MEMCPY: {
-      using Copy = CUpti_ActivityMemcpy5;
-      const auto* c = as<Copy>(record, room, FIRELANE_BYTES_TO(Copy, graphId));
-      if (c == nullptr) break;
-      if (!is_timed(c->start, c->end, from_ns)) return;
-      sink.rows().add(copy_row(*c));
-      return;
-    }
-    case CUPTI_ACTIVITY_KIND_MEMCPY2: {
-      using Copy = CUpti_ActivityMemcpyPtoP4;
-      const auto* c = as<Copy>(record, room, FIRELANE_BYTES_TO(Copy, graphId));
-      if (c == nullptr) break;
-      if (!is_timed(c->start, c->end, from_ns)) return;
-      DeviceCopyRow row = copy_row(*c);
-      row.source_device = c->srcDeviceId;
-      row.target_device = c->dstDeviceId;
-      sink.rows().add(row);
-      return;
-    }
-    case CUPTI_ACTIVITY_KIND_MEMSET: {
-      using Set = CUpti_ActivityMemset4;
-      const auto* s = as<Set>(record, room, FIRELANE_BYTES_TO(Set, graphId));
-      if (s == nullptr) break;
-      if (!is_timed(s->start, s->end, from_ns)) return;
-      sink.rows().add(DeviceSetRow{.start_ns = number(s->start),
-                                   .duration_ns = number(s->end - s->start),
-                                   .device = s->deviceId,
-                                   .context = s->contextId,
-                                   .stream = s->streamId,
-                                   .correlation = s->correlationId,
-                                   .bytes = number(s->bytes),
-                                   .memory = s->memoryKind,
-                                   .graph_id = s->graphId,
-                                   .graph_node_id = number(s->graphNodeId)});
-      return;
-    }
-    case CUPTI_ACTIVITY_KIND_SYNCHRONIZATION: {
-      using Sync = CUpti_ActivitySynchronization;
-      const auto* s = as<Sync>(record, room, FIRELANE_BYTES_TO(Sync, cudaEventId));
-      if (s == nullptr) break;
-      if (!is_timed(s->start, s->end, from_ns)) return;
-      const bool whole = s->streamId == static_cast<uint32_t>(CUPTI_SYNCHRONIZATION_INVALID_VALUE);
-      sink.rows().add(DeviceSyncRow{.start_ns = number(s->start),
-                                    .duration_ns = number(s->end - s->start),
-                                    .context = s->contextId,
-                                    .stream = whole ? -1 : number(s->streamId),
-                                    .correlation = s->correlationId,
-                                    .type = s->type,
-                                    .event = static_cast<int32_t>(s->cudaEventId),
-                                    .event_sync = has_event_sync_ ? event_sync<SyncWithEvent>(record, room) : 0});
-      return;
-    }
-    case CUPTI_ACTIVITY_KIND_CUDA_EVENT: {
-      using Event = CUpti_ActivityCudaEvent;
-      const auto* e = as<Event>(record, room, FIRELANE_BYTES_TO(Event, eventId));
-      if (e == nullptr) break;
-      sink.rows().add(DeviceEventRow{.context = e->contextId,
-                                     .stream = e->streamId,
-                                     .correlation = e->correlationId,
-                                     .event = e->eventId,
-                                     .event_sync = has_event_sync_ ? event_sync<EventWithSync>(record, room) : 0});
-      return;
-    }
+    case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL: is_whole = kernel(r); break;
+    case CUPTI_ACTIVITY_KIND_MEMCPY: is_whole = copy(r); break;
+    case CUPTI_ACTIVITY_KIND_MEMCPY2: is_whole = peer_copy(r); break;
+    case CUPTI_ACTIVITY_KIND_MEMSET: is_whole = set(r); break;
+    case CUPTI_ACTIVITY_KIND_SYNCHRONIZATION: is_whole = sync(r); break;
+    case CUPTI_ACTIVITY_KIND_CUDA_EVENT: is_whole = event(r); break;
     case CUPTI_ACTIVITY_KIND_RUNTIME:
-    case CUPTI_ACTIVITY_KIND_DRIVER: {
-      const auto* c = as<CUpti_ActivityAPI>(record, room, sizeof(CUpti_ActivityAPI));
-      if (c == nullptr) break;
-      if (!is_timed(c->start, c->end, from_ns)) return;
-      const bool driver = record->kind == CUPTI_ACTIVITY_KIND_DRIVER;
-      const CallName& name = call_name(driver, c->cbid, sink);
-      if (!name.wanted) return;
-      sink.rows().add(DeviceCallRow{.start_ns = number(c->start),
-                                    .duration_ns = number(c->end - c->start),
-                                    .thread_id = c->threadId,
-                                    .correlation = c->correlationId,
-                                    .name = name.text,
-                                    .is_driver = driver,
-                                    .result = c->returnValue});
-      return;
-    }
-    case CUPTI_ACTIVITY_KIND_OVERHEAD: {
-      using Overhead = CUpti_ActivityOverhead;
-      const auto* o = as<Overhead>(record, room, FIRELANE_BYTES_TO(Overhead, end));
-      if (o == nullptr) break;
-      if (!is_timed(o->start, o->end, from_ns)) return;
-      sink.rows().add(DeviceOverheadRow{.start_ns = number(o->start),
-                                        .duration_ns = number(o->end - o->start),
-                                        .type = o->overheadKind,
-                                        .thread_id = o->objectId.pt.threadId});
-      return;
-    }
-    default: return;  // of a kind that somebody else enabled
+    case CUPTI_ACTIVITY_KIND_DRIVER: is_whole = call(r); break;
+    case CUPTI_ACTIVITY_KIND_OVERHEAD: is_whole = overhead(r); break;
+    default: break;
   }
-  ++broken_;
+  if (!is_whole) ++broken_;
+}
+
+bool ActivityDecoder::kernel(const Record& r) {
+  using Kernel = CUpti_ActivityKernel9;
+  const auto* k = as<Kernel>(r.activity, r.room, FIRELANE_BYTES_TO(Kernel, graphId));
+  if (k == nullptr) return false;
+  if (!is_timed(k->start, k->end, r.from_ns)) return true;
+  r.sink.rows().add(DeviceKernelRow{.start_ns = number(k->start),
+                                    .duration_ns = number(k->end - k->start),
+                                    .device = k->deviceId,
+                                    .context = k->contextId,
+                                    .stream = k->streamId,
+                                    .correlation = k->correlationId,
+                                    .name = kernel_name(k->name, r.sink),
+                                    .grid_x = k->gridX,
+                                    .grid_y = k->gridY,
+                                    .grid_z = k->gridZ,
+                                    .block_x = k->blockX,
+                                    .block_y = k->blockY,
+                                    .block_z = k->blockZ,
+                                    .registers = k->registersPerThread,
+                                    .static_shared_bytes = k->staticSharedMemory,
+                                    .dynamic_shared_bytes = k->dynamicSharedMemory,
+                                    .graph_id = k->graphId,
+                                    .graph_node_id = number(k->graphNodeId)});
+  return true;
+}
+
+bool ActivityDecoder::copy(const Record& r) {
+  using Copy = CUpti_ActivityMemcpy5;
+  const auto* c = as<Copy>(r.activity, r.room, FIRELANE_BYTES_TO(Copy, graphId));
+  if (c == nullptr) return false;
+  if (is_timed(c->start, c->end, r.from_ns)) r.sink.rows().add(copy_row(*c));
+  return true;
+}
+
+bool ActivityDecoder::peer_copy(const Record& r) {
+  using Copy = CUpti_ActivityMemcpyPtoP4;
+  const auto* c = as<Copy>(r.activity, r.room, FIRELANE_BYTES_TO(Copy, graphId));
+  if (c == nullptr) return false;
+  if (!is_timed(c->start, c->end, r.from_ns)) return true;
+  DeviceCopyRow row = copy_row(*c);
+  row.source_device = c->srcDeviceId;
+  row.target_device = c->dstDeviceId;
+  r.sink.rows().add(row);
+  return true;
+}
+
+bool ActivityDecoder::set(const Record& r) {
+  using Set = CUpti_ActivityMemset4;
+  const auto* s = as<Set>(r.activity, r.room, FIRELANE_BYTES_TO(Set, graphId));
+  if (s == nullptr) return false;
+  if (!is_timed(s->start, s->end, r.from_ns)) return true;
+  r.sink.rows().add(DeviceSetRow{.start_ns = number(s->start),
+                                 .duration_ns = number(s->end - s->start),
+                                 .device = s->deviceId,
+                                 .context = s->contextId,
+                                 .stream = s->streamId,
+                                 .correlation = s->correlationId,
+                                 .bytes = number(s->bytes),
+                                 .memory = s->memoryKind,
+                                 .graph_id = s->graphId,
+                                 .graph_node_id = number(s->graphNodeId)});
+  return true;
+}
+
+bool ActivityDecoder::sync(const Record& r) {
+  using Sync = CUpti_ActivitySynchronization;
+  const auto* s = as<Sync>(r.activity, r.room, FIRELANE_BYTES_TO(Sync, cudaEventId));
+  if (s == nullptr) return false;
+  if (!is_timed(s->start, s->end, r.from_ns)) return true;
+  const bool whole = s->streamId == static_cast<uint32_t>(CUPTI_SYNCHRONIZATION_INVALID_VALUE);
+  r.sink.rows().add(DeviceSyncRow{.start_ns = number(s->start),
+                                  .duration_ns = number(s->end - s->start),
+                                  .context = s->contextId,
+                                  .stream = whole ? -1 : number(s->streamId),
+                                  .correlation = s->correlationId,
+                                  .type = s->type,
+                                  .event = static_cast<int32_t>(s->cudaEventId),
+                                  .event_sync = has_event_sync_ ? event_sync<SyncWithEvent>(r.activity, r.room) : 0});
+  return true;
+}
+
+bool ActivityDecoder::event(const Record& r) {
+  using Event = CUpti_ActivityCudaEvent;
+  const auto* e = as<Event>(r.activity, r.room, FIRELANE_BYTES_TO(Event, eventId));
+  if (e == nullptr) return false;
+  r.sink.rows().add(DeviceEventRow{.context = e->contextId,
+                                   .stream = e->streamId,
+                                   .correlation = e->correlationId,
+                                   .event = e->eventId,
+                                   .event_sync = has_event_sync_ ? event_sync<EventWithSync>(r.activity, r.room) : 0});
+  return true;
+}
+
+bool ActivityDecoder::call(const Record& r) {
+  const auto* c = as<CUpti_ActivityAPI>(r.activity, r.room, sizeof(CUpti_ActivityAPI));
+  if (c == nullptr) return false;
+  if (!is_timed(c->start, c->end, r.from_ns)) return true;
+  const bool driver = c->kind == CUPTI_ACTIVITY_KIND_DRIVER;
+  const CallName& name = call_name(driver, c->cbid, r.sink);
+  if (!name.wanted) return true;
+  r.sink.rows().add(DeviceCallRow{.start_ns = number(c->start),
+                                  .duration_ns = number(c->end - c->start),
+                                  .thread_id = c->threadId,
+                                  .correlation = c->correlationId,
+                                  .name = name.text,
+                                  .is_driver = driver,
+                                  .result = c->returnValue});
+  return true;
+}
+
+bool ActivityDecoder::overhead(const Record& r) {
+  using Overhead = CUpti_ActivityOverhead;
+  const auto* o = as<Overhead>(r.activity, r.room, FIRELANE_BYTES_TO(Overhead, end));
+  if (o == nullptr) return false;
+  if (!is_timed(o->start, o->end, r.from_ns)) return true;
+  r.sink.rows().add(DeviceOverheadRow{.start_ns = number(o->start),
+                                      .duration_ns = number(o->end - o->start),
+                                      .type = o->overheadKind,
+                                      .thread_id = o->objectId.pt.threadId});
+  return true;
 }
 
 }  // namespace firelane

@@ -28,7 +28,22 @@ class ActivityDecoder {
     uint32_t text = 0;
     bool wanted = true;
   };
-  void record(const CUpti_Activity* record, size_t room, uint64_t from_ns, DeviceSink& sink);
+  struct Record {
+    const CUpti_Activity* activity;
+    size_t room;  // bytes from there to the end of the buffer
+    uint64_t from_ns;
+    DeviceSink& sink;
+  };
+  void record(const Record& r);
+  // One kind each; false: cut off.
+  bool kernel(const Record& r);
+  bool copy(const Record& r);
+  bool peer_copy(const Record& r);
+  bool set(const Record& r);
+  bool sync(const Record& r);
+  bool event(const Record& r);
+  bool call(const Record& r);
+  bool overhead(const Record& r);
   bool is_timed(uint64_t start, uint64_t end, uint64_t from_ns);
   const CallName& call_name(bool driver, CUpti_CallbackId id, DeviceSink& sink);
   uint32_t kernel_name(const char* name, DeviceSink& sink);

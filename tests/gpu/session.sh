@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
 # What a machine with a GPU is needed for, in one go, each part with a time limit so that one hang does not cost the rest:
 #
-#   tests/gpu/session.sh OUT [build|pairs|tests|variants|stress|lanes|bench ...]      (all, when none is named)
+#   tests/gpu/session.sh OUT [build|pairs|front|tests|variants|stress|lanes|bench ...]      (all, when none is named)
 #
-# Builds the recorder alone (preset `device`). Where the reader is built, too, `tests` compares the pairs at once; else
-# test_gpu_parity.py does it afterwards: unpack OUT/pairs.tgz and set FIRELANE_GPU_PAIRS. OUT/log.txt has everything, and
-# OUT/summary.txt one line a part. Exit code 1: a part failed. CARRY is a folder with what such a machine may lack: nanobind/,
-# include/zstd.h.
+# Builds the recorder alone (preset `device`). CARRY (build/carry) is a folder with what such a machine may lack: carry.sh
+# makes one elsewhere, with the reader and the command in it. `tests` compares what `pairs` and `front` recorded; where the
+# reader is missing it is done afterwards: unpack OUT/pairs.tgz and set FIRELANE_GPU_PAIRS (OUT/front.tgz, FIRELANE_GPU_FRONT).
+# OUT/log.txt has everything, and OUT/summary.txt one line a part. Exit code 1: a part failed.
 set -uo pipefail
 cd "$(dirname "$0")/../.."
 out=$(realpath -m "$1")
 shift
 mkdir -p "$out"
-parts=${*:-build pairs tests variants stress lanes bench}
+parts=${*:-build pairs front tests variants stress lanes bench}
 carry=$(realpath -m "${CARRY:-build/carry}")
 log=$out/log.txt
 summary=$out/summary.txt
@@ -20,7 +20,9 @@ summary=$out/summary.txt
 failed=0
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-export PYTHONUNBUFFERED=1 PYTHONPATH=$carry${PYTHONPATH:+:$PYTHONPATH}
+export PYTHONUNBUFFERED=1 PYTHONPATH=$carry:$carry/site${PYTHONPATH:+:$PYTHONPATH}
+[ ! -d "$carry/modules" ] || cp -r "$carry/modules/." python/firelane/
+[ ! -x "$carry/bin/firelane" ] || export FIRELANE=$carry/bin/firelane
 
 run() {  # run NAME SECONDS COMMAND...
   local name=$1 limit=$2 begin=$SECONDS
@@ -56,13 +58,21 @@ for part in $parts; do
       run pairs 90 python3 -X faulthandler tests/gpu/record_both.py "$work/pairs"
       [ ! -d "$work/pairs" ] || tar -C "$work" -czf "$out/pairs.tgz" pairs
       ;;
+    front)
+      mkdir -p "$work/front"
+      for group in front collectives nested; do
+        run "$group" 180 python3 -X faulthandler tests/gpu/profile_both.py "$work/front" $group
+        tail -n 60 "$log" >"$work/front/$group.log"
+      done
+      ;;
     tests)
       if ! PYTHONPATH=python:$PYTHONPATH python3 -c 'import firelane, pytest' 2>>"$log"; then
         echo "session: tests: left out, for the reader or pytest is not here; see OUT/pairs.tgz" | tee -a "$log" "$summary"
-      elif [ -d "$work/pairs" ]; then
-        FIRELANE_GPU_PAIRS=$work/pairs run tests 200 python3 -m pytest -q -rs --junitxml="$out/tests.xml" tests/gpu
       else
-        run tests 300 python3 -m pytest -q -rs --junitxml="$out/tests.xml" tests/gpu
+        [ ! -d "$work/pairs" ] || export FIRELANE_GPU_PAIRS=$work/pairs
+        [ ! -d "$work/front" ] || export FIRELANE_GPU_FRONT=$work/front
+        run tests 300 python3 -m pytest -q -rs --tb=short --basetemp="$work/tests" --junitxml="$out/tests.xml" tests/gpu
+        [ ! -d "$work/front" ] || find "$work/tests" -name run.lane -exec cp {} "$work/front" \;
       fi
       ;;
     lanes)
@@ -73,5 +83,6 @@ for part in $parts; do
     *) echo "session: no part is named $part" >&2; exit 2 ;;
   esac
 done
+[ ! -d "$work/front" ] || tar -C "$work" -czf "$out/front.tgz" front
 tail -c 9000 "$log"
 exit $failed

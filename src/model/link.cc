@@ -22,11 +22,16 @@ bool queues_work(std::string_view name) {
   return false;
 }
 
-// What torch said about the collective that the op asks for; its kernels do the same one.
+// What torch said about the collective that the op asks for; its kernels do the same one. Around the launch c10d opens
+// a range of its own (nccl:all_reduce) inside of the op that has the details.
 Row collective_of(const Model& model, Row op) {
-  if (op == kNoRow || model.comm_details.size() == 0) return kNoRow;
-  const Row detail = model.op_detail(op);
-  return detail == kNoRow ? kNoRow : model.op_details.comm[detail];
+  if (model.comm_details.size() == 0) return kNoRow;
+  for (Row row = op; row != kNoRow; row = enclosing_op(model.host_slices, row)) {
+    const Row detail = model.op_detail(row);
+    if (detail != kNoRow && model.op_details.comm[detail] != kNoRow) return model.op_details.comm[detail];
+    if (model.host_slices.kind[row] == HostKind::kOp) break;
+  }
+  return kNoRow;
 }
 
 IdMap ops_by_external_id(const OpDetails& ops) {

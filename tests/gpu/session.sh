@@ -47,6 +47,7 @@ for part in $parts; do
   case $part in
     build) run build 150 bash -c build ;;
     stress)
+      run "graph capture" 40 python3 -X faulthandler tests/gpu/capture.py
       run "stress, CUPTI stays" 30 python3 -X faulthandler tests/gpu/stress.py 6 --keep
       run stress 50 python3 -X faulthandler tests/gpu/stress.py "${STRESS_SECONDS:-15}"
       ;;

@@ -153,6 +153,35 @@ TEST(DeviceRows, a_launch_seen_by_a_callback_links_as_one_from_an_activity_recor
   EXPECT_NE(find(m, DeviceKind::kAnnotation), kNoRow) << "the user's range and the step are on the device, too";
 }
 
+// As c10d does it: the op with the details, in it a range, in that the launch.
+TEST(DeviceRows, the_kernel_of_a_collective_says_which_one) {
+  DeviceLane file;
+  std::string payload;
+  append_definitions(payload, 6,
+                     {"record_param_comms", R"({"Collective name": "allreduce", "Group size": 8})", "nccl:all_reduce"});
+  SectionWriter section;
+  section.begin(0, 42, kStart, ticks(1000));
+  section.add({.kind = Record::kBegin, .scope = Scope::kFunction, .text = 6, .ticks = ticks(1000)});
+  section.add({.kind = Record::kAttribute, .attribute = Attribute::kExtraArgs, .text = 7});
+  section.add({.kind = Record::kAsyncBegin, .scope = Scope::kUser, .text = 8, .ticks = ticks(1010), .number = 9});
+  section.add({.kind = Record::kAsyncEnd, .ticks = ticks(1090), .number = 9});
+  section.add({.kind = Record::kEnd, .ticks = ticks(1100)});
+  section.append_to(payload);
+  file.chunk(ChunkKind::kEvents, payload);
+  file.host_launch(1050, 9);
+  file.host_launch(1200, 10);
+  file.device_rows.add(kernel(1300, 9));
+  file.device_rows.add(kernel(1400, 10));
+  file.rows();
+  const Model m = file.model();
+  const DeviceSlices& d = m.device_slices;
+  const Row reduces = find(m, DeviceKind::kKernel);
+  ASSERT_NE(d.comm[reduces], kNoRow);
+  EXPECT_EQ(m.text(m.comm_details.collective[d.comm[reduces]]), "allreduce");
+  EXPECT_EQ(m.comm_details.group_size[d.comm[reduces]], 8);
+  EXPECT_EQ(d.comm[find(m, DeviceKind::kKernel, 1)], kNoRow);
+}
+
 TEST(DeviceRows, clocks_are_laid_on_the_line_through_both_readings_and_the_error_is_known) {
   DeviceLane file;
   file.device_rows.add(kernel(2'000'200, 9));  // on a device clock that runs 100 ppm fast

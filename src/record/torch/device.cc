@@ -15,6 +15,7 @@
 #endif
 #if FIRELANE_TORCH_CUDA
 #include "record/torch/cuda_memory.h"
+#include "record/torch/graph_capture.h"
 #endif
 
 namespace firelane {
@@ -47,9 +48,12 @@ class Cuda final : public DeviceRecording {
   void pause() noexcept override { activity_->pause(); }
   void resume() noexcept override { activity_->resume(); }
   void begin_memory() noexcept override {
+    if (!session_.options().memory) return;
 #if FIRELANE_TORCH_CUDA
     std::string reason;
-    if (session_.options().memory && !enable_cuda_memory_hook(session_, reason)) session_.add_loss(reason, 0);
+    if (!enable_cuda_memory_hook(session_, reason)) session_.add_loss(reason, 0);
+#else
+    session_.add_loss("GPU memory: this build of firelane is for a torch without CUDA; build it beside yours", 0);
 #endif
   }
 
@@ -70,7 +74,13 @@ class Cuda final : public DeviceRecording {
   }
 
  private:
-  static void wait_for_queued_work() noexcept {
+  void wait_for_queued_work() noexcept {
+#if FIRELANE_TORCH_CUDA
+    if (is_capturing_graph()) {
+      session_.add_loss("GPU: a CUDA graph was being captured at the end; work that was still queued is left out", 0);
+      return;
+    }
+#endif
     try {
       const at::CUDAHooksInterface& cuda = at::detail::getCUDAHooks();
       const int count = cuda.hasCUDA() ? cuda.getNumGPUs() : 0;
@@ -78,7 +88,7 @@ class Cuda final : public DeviceRecording {
         const auto index = static_cast<c10::DeviceIndex>(device);
         if (cuda.hasPrimaryContext(index)) cuda.deviceSynchronize(index);
       }
-    } catch (const std::exception&) {  // a graph is being captured, or the device has failed: take what is there
+    } catch (const std::exception&) {  // the device has failed: take what is there
     }
   }
 

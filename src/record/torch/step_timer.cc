@@ -9,15 +9,16 @@
 #include "record/core/thread_buffer.h"
 #if FIRELANE_TORCH_CUDA
 #include "record/torch/cuda_memory.h"
+#include "record/torch/graph_capture.h"
 #endif
 
 namespace firelane {
 namespace {
 
 // A program that has not touched the GPU yet shall not be made to: it may fork, and its children could not use it then.
-bool can_mark() {
+bool can_use_events() {
 #if FIRELANE_TORCH_CUDA
-  return is_cuda_started() && c10::impl::hasDeviceGuardImpl(c10::DeviceType::CUDA);
+  return is_cuda_started() && c10::impl::hasDeviceGuardImpl(c10::DeviceType::CUDA) && !is_capturing_graph();
 #else
   return false;
 #endif
@@ -39,7 +40,7 @@ void TorchStepTimer::finish() noexcept {
 
 void TorchStepTimer::mark() noexcept {
   try {
-    if (!can_mark()) return;
+    if (!can_use_events()) return;
     const c10::impl::VirtualGuardImpl guard(c10::DeviceType::CUDA);
     Mark& mark = marks_.emplace_back();
     mark.ticks = timer_.mark_ticks();
@@ -59,10 +60,11 @@ const TorchStepTimer::Mark* TorchStepTimer::mark_at(uint64_t ticks) const noexce
 
 std::vector<StepSample> TorchStepTimer::take() noexcept {
   std::vector<StepSample> samples = timer_.take();
+  const bool can_ask = !marks_.empty() && can_use_events();
   for (StepSample& s : samples) {
     const Mark* begin = mark_at(s.start_ticks);
     const Mark* end = mark_at(s.start_ticks + s.duration_ticks);
-    if (begin == nullptr || end == nullptr) continue;
+    if (!can_ask || begin == nullptr || end == nullptr) continue;
     try {
       if (!begin->event.query() || !end->event.query()) continue;
       const double ms = begin->event.elapsedTime(end->event);

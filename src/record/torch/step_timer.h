@@ -31,7 +31,8 @@ class TorchStepTimer {
   void finish() noexcept;
 
   const std::vector<StepSample>& samples() const noexcept { return timer_.samples(); }
-  // Steps whose events the device has not reached yet, or that were recorded, have no device time.
+  // Steps whose events the device has not reached yet, or that were recorded, have no device time; nor has any while
+  // a CUDA graph is captured.
   std::vector<StepSample> take() noexcept;
 
  private:

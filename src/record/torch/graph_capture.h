@@ -1,0 +1,11 @@
+// Whether a CUDA graph is being captured. Then the device must be left alone: a synchronisation, or a look at an event,
+// makes the capture fail, and an event recorded would become part of the graph.
+#pragma once
+
+namespace firelane {
+
+// On the calling thread's current stream of any device: where torch.cuda.graph captures. What other threads capture is
+// not seen. Starts nothing.
+bool is_capturing_graph() noexcept;
+
+}  // namespace firelane

@@ -249,9 +249,8 @@ def memory_timeline(module, folder, name):
     with module.profile(activities=BOTH, record_shapes=True, profile_memory=True, with_stack=True) as prof:
         model = torch.nn.Sequential(torch.nn.Linear(64, 128), torch.nn.ReLU(), torch.nn.Linear(128, 32)).cuda()
         optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
-        x = torch.ones(16, 64, device="cuda")
         for _ in range(2):
-            loss = model(x).pow(2).mean()
+            loss = model(torch.ones(16, 64, device="cuda")).pow(2).mean()
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()

@@ -7,6 +7,8 @@
 namespace firelane {
 namespace {
 
+constexpr double kMaxCostNs = 1e9;  // of one event
+
 StepDisturbance disturbance_of(StepPhase phase) {
   if (phase == StepPhase::kUnrecorded) return StepDisturbance::kNone;
   return phase == StepPhase::kWarmup ? StepDisturbance::kWarmup : StepDisturbance::kRecorded;
@@ -61,7 +63,14 @@ void LaneRows::note(const NoteItem& n) {
       raw_.timed_steps.duration_ns.push_back(static_cast<int64_t>(n.pair.ticks + n.number));
       raw_.timed_steps.device_ns.push_back(n.device_ns >= 0 && n.device_ns <= kMaxDurationNs ? n.device_ns : kNoNumber);
       break;
-    case Note::kCost: recorder.costs.push_back({std::string(n.key), n.value}); break;
+    case Note::kCost:
+      // Not a number, or more than any event can cost: analyses would count with it.
+      if (n.value >= 0 && n.value <= kMaxCostNs) {
+        recorder.costs.push_back({std::string(n.key), n.value});
+      } else {
+        ++part_.losses[Stat::kLaneChunkDamaged];
+      }
+      break;
     case Note::kLoss: {
       const auto same = std::find_if(recorder.losses.begin(), recorder.losses.end(),
                                      [&](const RecorderInfo::Loss& loss) { return loss.reason == n.key; });

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
+#include <limits>
 
 #include "format/chunk.h"
 #include "format/events.h"
@@ -275,6 +276,18 @@ TEST(ReadLane, an_overload_belongs_to_the_name_it_was_noted_for) {
   EXPECT_EQ(m.text(m.op_details.overload[1]), "out");
   EXPECT_EQ(m.op_details.overload[2], kNoString);
   EXPECT_EQ(m.losses[Stat::kLaneChunkDamaged], 1u);
+}
+
+TEST(ReadLane, a_cost_that_no_event_can_have_is_damage) {
+  std::string items;
+  for (const double ns : {1.2e195, -1.0, std::numeric_limits<double>::quiet_NaN(), 90.0})
+    NotesWriter(items).cost("op", ns);
+  LaneBuilder file;
+  file.chunk(ChunkKind::kNotes, items).stop(100);
+  const Model m = load(file.finish());
+  ASSERT_EQ(m.info.recorder.costs.size(), 1u);
+  EXPECT_EQ(m.info.recorder.costs[0].ns, 90);
+  EXPECT_EQ(m.losses[Stat::kLaneChunkDamaged], 3u);
 }
 
 TEST(ReadLane, everything_that_version_one_has_reaches_the_model) {

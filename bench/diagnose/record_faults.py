@@ -1,127 +1,160 @@
-"""Programs with one planted fault each, and the same without it: recorded, and timed without a profiler.
+"""Programs with one planted fault each, timed and recorded with the fault and without it.
 
-    python bench/diagnose/record_faults.py OUTPUT_FOLDER      # on a machine with an NVIDIA GPU
+    python bench/diagnose/record_faults.py FOLDER [NAME ...]      # on a machine with an NVIDIA GPU
+        --seconds 110       # begin no further program after that
+        --recorder torch    # torch.profiler instead of firelane
+        --device cpu        # small sizes, to try it where there is no GPU
 
-Writes FAULT.faulty.json.gz, FAULT.fixed.json.gz and faults.json, which bench/diagnose/score.py reads.
+Needs only firelane's recorder. Writes NAME.faulty.lane, NAME.fixed.lane, NAME.untimed.lane (with the fault, and without any step
+that was timed unrecorded), HEALTHY.healthy.lane, and faults.json with the true steps: means of eight steps between two
+synchronisations, with and without the fault in turns, before and after the recordings. faults.json is written after every
+program; a second run in the same folder goes on with those that are missing, and leaves out one that ended the process.
+bench/diagnose/score.py reads the folder.
 """
 
+from __future__ import annotations
+
+import argparse
 import gc
 import json
-import statistics
 import sys
 import time
+import traceback
+from pathlib import Path
 
-import torch
-from record_truth import Gpt, timed
-from torch import nn
-from torch.profiler import ProfilerActivity, profile, schedule
-from torch.utils.data import DataLoader, Dataset
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/gpu"))
 
-DEVICE = "cuda"
+import gpu_memory  # noqa: E402
+import gpu_programs  # noqa: E402
+import torch  # noqa: E402
+from gpu_models import MEMORY, Fault, Machine, Step  # noqa: E402
+from record_both import load_recorder  # noqa: E402
+from record_steps import record_steps  # noqa: E402
+from torch.profiler import ProfilerActivity, profile, schedule  # noqa: E402
 
-
-class Tokens(Dataset):
-    def __init__(self, length, seconds_per_item):
-        self.length, self.seconds = length, seconds_per_item
-
-    def __len__(self):
-        return 1_000_000
-
-    def __getitem__(self, index):
-        if self.seconds:
-            time.sleep(self.seconds)
-        return torch.randint(0, 8192, (self.length + 1,))
+FAULTS = {**gpu_programs.FAULTS, **gpu_memory.FAULTS}
+BLOCK = 8  # steps timed at a time
+BEFORE, AFTER = 3, 2  # blocks
+RECORDED = 8
+TORCH_NAMES = {"shapes": "record_shapes", "memory": "profile_memory", "python_stacks": "with_stack"}
 
 
-def training(
-    *,
-    width=768,
-    batch=16,
-    length=512,
-    item=False,
-    single_tensor=False,
-    fills=False,
-    pageable=False,
-    loader=None,
-    garbage=False,
-    synchronize=False,
-    large_input=False,
-):
-    """A GPT's training step; each argument plants one fault."""
-    model = Gpt(6, width, width // 64).to(DEVICE)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, **({"foreach": False} if single_tensor else {"fused": True}))
-    fixed = torch.randint(0, 8192, (batch, length + 1))
-    fixed = fixed if pageable else fixed.pin_memory()
-    extra = torch.randn(16, 1024, 1024) if large_input else None
-    if extra is not None and not pageable:
-        extra = extra.pin_memory()
-    batches = iter(loader) if loader is not None else None
-    cycles = []
+class Bench:
+    def __init__(self, machine: Machine, recorder: str, folder: Path):
+        self.on, self.folder = machine, folder
+        self.native = load_recorder() if recorder == "firelane" else None
+        self.ending = "lane" if self.native else "json.gz"
 
-    def step():
-        data = next(batches) if batches is not None else fixed
-        tokens = data.to(DEVICE, non_blocking=not pageable)
-        if extra is not None:
-            extra.to(DEVICE, non_blocking=not pageable)
-        with torch.autocast(DEVICE, dtype=torch.bfloat16):
-            loss = nn.functional.cross_entropy(model(tokens[:, :-1]).flatten(0, 1), tokens[:, 1:].flatten())
-        loss.backward()
-        if synchronize:
-            torch.cuda.synchronize()
-        optimizer.step()
-        optimizer.zero_grad(set_to_none=not fills)
-        if item:
-            for _ in range(4):
-                loss.item()
-        if garbage:
-            cycles.append([list(range(10)) for _ in range(2000)])
-            gc.collect()
-
-    return step
-
-
-def loader(workers, seconds):
-    return DataLoader(Tokens(512, seconds), batch_size=16, num_workers=workers, pin_memory=True,
-                      **({"persistent_workers": True, "prefetch_factor": 4} if workers else {}))
-
-
-# id of the finding that must come first: (with the fault, without it)
-FAULTS = {
-    "input-bound": (lambda: training(loader=loader(0, 0.002)), lambda: training(loader=loader(8, 0.002))),
-    "host-sync": (lambda: training(width=1024, synchronize=True, item=True), lambda: training(width=1024)),
-    "pageable-copies": (lambda: training(width=1024, pageable=True, large_input=True), lambda: training(width=1024, large_input=True)),
-    "single-tensor-optimizer": (lambda: training(single_tensor=True), lambda: training()),
-    "zero-grad-fills": (lambda: training(fills=True, batch=2, length=128), lambda: training(batch=2, length=128)),
-    "launch-overhead": (lambda: training(width=256, batch=1, length=64), lambda: training(width=1024, batch=32)),
-}
-
-
-def record(step, path):
-    with profile(
-        activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA],
-        schedule=schedule(wait=1, warmup=2, active=4),
-        on_trace_ready=lambda p: p.export_chrome_trace(path),
-    ) as prof:
-        for _ in range(7):
+    def timed(self, step: Step) -> float:
+        """ns of a step, in a block."""
+        self.on.synchronize()
+        start = time.perf_counter_ns()
+        for _ in range(BLOCK):
             step()
-            prof.step()
-        torch.cuda.synchronize()
+        self.on.synchronize()
+        return (time.perf_counter_ns() - start) / BLOCK
+
+    def record(self, step: Step, name: str, flags: dict[str, bool], *, timed: bool = True) -> list[str]:
+        path = self.folder / f"{name}.{self.ending}"
+        if self.native:
+            losses = record_steps(self.native, step, path, flags, recorded=RECORDED, cuda=self.on.is_gpu, timed=timed)
+        else:
+            losses = []
+            with profile(
+                activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA],
+                schedule=schedule(wait=1, warmup=2, active=RECORDED),
+                on_trace_ready=lambda prof: prof.export_chrome_trace(str(path)),
+                **{TORCH_NAMES[flag]: True for flag in flags},
+            ) as prof:
+                for _ in range(3 + RECORDED):
+                    step()
+                    prof.step()
+        self.on.synchronize()
+        return losses
+
+    def warm(self, make) -> Step:
+        torch.manual_seed(0)
+        step = make()
+        for _ in range(3):
+            step()
+        self.on.synchronize()
+        return step
+
+    def fault(self, name: str, fault: Fault) -> dict:
+        entry = {"finding": fault.finding or name, "saves_time": fault.saves_time, "flags": sorted(fault.flags),
+                 "faulty_ns": [], "fixed_ns": [], "losses": []}
+
+        def run(**steps: Step) -> None:  # by kind
+            def time_all(blocks: int) -> None:
+                for _ in range(blocks):
+                    for kind, step in steps.items():
+                        entry[kind + "_ns"].append(self.timed(step))
+
+            time_all(BEFORE)
+            for kind, step in steps.items():
+                entry["losses"] += self.record(step, f"{name}.{kind}", fault.flags)
+                if kind == "faulty" and self.native and fault.saves_time:
+                    entry["losses"] += self.record(step, f"{name}.untimed", fault.flags, timed=False)
+            time_all(AFTER)
+
+        kinds = {"faulty": lambda: fault.make(self.on, True), "fixed": lambda: fault.make(self.on, False)}
+        if fault.alone:
+            for kind, make in kinds.items():
+                run(**{kind: self.warm(make)})
+                self.clear()
+        else:
+            run(**{kind: self.warm(make) for kind, make in kinds.items()})
+        return entry
+
+    def healthy(self, name: str, make) -> dict:
+        step = self.warm(lambda: make(self.on))
+        before = [self.timed(step) for _ in range(BEFORE)]
+        losses = self.record(step, f"{name}.healthy", MEMORY)
+        return {"healthy_ns": before + [self.timed(step) for _ in range(AFTER)], "losses": losses}
+
+    def clear(self) -> None:
+        gc.collect()
+        gc.freeze()  # what a collection costs is then the program's own, not that of everything imported
+        self.on.synchronize()
+        self.on.empty_cache()
 
 
-def main():
-    folder = sys.argv[1]
-    truth = {"torch": torch.__version__, "device": torch.cuda.get_device_name(), "faults": {}}
-    for name, programs in FAULTS.items():
-        entry = {}
-        for kind, make in zip(("faulty", "fixed"), programs):
-            step = make()
-            timed(step, 10)
-            entry[kind + "_ns"] = statistics.median(timed(step) for _ in range(5))
-            record(step, f"{folder}/{name}.{kind}.json.gz")
-        truth["faults"][name] = entry
-        print(name, {k: round(v / 1e6, 2) for k, v in entry.items()}, flush=True)
-    with open(f"{folder}/faults.json", "w") as file:
-        json.dump(truth, file, indent=1)
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("names", nargs="*", default=[])
+    parser.add_argument("--seconds", type=float, default=110)
+    parser.add_argument("--recorder", choices=("firelane", "torch"), default="firelane")
+    parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
+    arguments = parser.parse_args()
+    began = time.monotonic()
+    arguments.folder.mkdir(parents=True, exist_ok=True)
+    bench = Bench(Machine(arguments.device), arguments.recorder, arguments.folder)
+    results = arguments.folder / "faults.json"
+    device = torch.cuda.get_device_name() if bench.on.is_gpu else "cpu"
+    truth = {"torch": torch.__version__, "device": device, "ending": bench.ending, "faults": {}, "healthy": {}}
+    if results.exists():
+        truth = json.loads(results.read_text())
+
+    work = [("faults", name, lambda name=name, fault=fault: bench.fault(name, fault)) for name, fault in FAULTS.items()]
+    work += [("healthy", name, lambda name=name, make=make: bench.healthy(name, make)) for name, make in gpu_programs.HEALTHY.items()]
+    for kind, name, run in work:
+        late = time.monotonic() - began > arguments.seconds
+        if name in truth[kind] or late or (arguments.names and name not in arguments.names):
+            continue
+        truth[kind][name] = {"failed": "it ended the process"}
+        results.write_text(json.dumps(truth, indent=1))
+        start = time.monotonic()
+        try:
+            truth[kind][name] = run()
+        except Exception:
+            truth[kind][name] = {"failed": traceback.format_exc()}
+        results.write_text(json.dumps(truth, indent=1))
+        shown = {key: [round(ns / 1e6, 2) for ns in value] if key.endswith("_ns") else value
+                 for key, value in truth[kind][name].items() if key.endswith("_ns") or key in ("failed", "losses") and value}
+        print(f"{name} {time.monotonic() - start:.1f} s", shown, flush=True)
+        bench.clear()
 
 
 if __name__ == "__main__":

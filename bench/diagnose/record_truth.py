@@ -35,16 +35,18 @@ class Block(nn.Module):
     def forward(self, x):
         b, t, c = x.shape
         q, k, v = self.qkv(self.norm1(x)).view(b, t, 3, self.heads, c // self.heads).permute(2, 0, 3, 1, 4)
-        y = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
-        x = x + self.out(y.transpose(1, 2).reshape(b, t, c))
+        x = x + self.out(self.attend(q, k, v).transpose(1, 2).reshape(b, t, c))
         return x + self.down(nn.functional.gelu(self.up(self.norm2(x))))
+
+    def attend(self, q, k, v):
+        return nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
 
 
 class Gpt(nn.Module):
-    def __init__(self, layers, width, heads, vocabulary=8192):
+    def __init__(self, layers, width, heads, vocabulary=8192, block=Block):
         super().__init__()
         self.embed = nn.Embedding(vocabulary, width)
-        self.blocks = nn.Sequential(*[Block(width, heads) for _ in range(layers)])
+        self.blocks = nn.Sequential(*[block(width, heads) for _ in range(layers)])
         self.head = nn.Linear(width, vocabulary, bias=False)
 
     def forward(self, x):

@@ -18,6 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/gpu"))
 from programs import Gpt, train_step  # noqa: E402
 from record_both import load_recorder  # noqa: E402
+from record_steps import record_steps  # noqa: E402
 
 ALL = {"shapes": True, "memory": True, "python_stacks": True, "modules": True}
 
@@ -81,33 +82,6 @@ def timed(step, count: int = 20) -> list[int]:
     return [b - a for a, b in zip(marks, marks[1:])]
 
 
-def record(native, step, path: Path, flags: dict) -> list[str]:
-    """Six steps untouched, one to warm up, four recorded, six untouched."""
-    timer = native.StepTimer()
-    session = None
-    for number in range(17):
-        if number == 6:
-            session = native.start(native.RecordOptions(cuda=True, cuda_detach=True, start_paused=True, **flags))
-        if number == 7:
-            session.resume_device()
-            session.resume()
-        if number == 11:
-            session.pause()
-            session.stop_device()
-        recorded = 7 <= number < 11
-        timer.step(number, "recorded" if recorded else "warmup" if number in (0, 6, 11) else "unrecorded")
-        if recorded:
-            with native.Range(f"ProfilerStep#{number}"):
-                step()
-        else:
-            step()
-    timer.finish()
-    session.add_steps(timer)
-    session.stop()
-    session.save(str(path))
-    return [f"{x.reason}: {x.count}" for x in session.losses]
-
-
 def main() -> None:
     folder = Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
@@ -118,7 +92,7 @@ def main() -> None:
         step = make()
         timed(step, 10)
         before = timed(step)
-        losses = record(native, step, folder / f"h200_{name}.lane", flags)
+        losses = record_steps(native, step, folder / f"h200_{name}.lane", flags)
         timed(step, 3)
         truth[name] = {"flags": sorted(flags), "before_ns": before, "after_ns": timed(step), "losses": losses}
         print(name, sorted(before)[len(before) // 2] / 1e6, "ms", losses, flush=True)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What a machine with a GPU is needed for, in one go, each part with a time limit so that one hang does not cost the rest:
 #
-#   tests/gpu/session.sh OUT [build|pairs|front|tests|variants|stress|lanes|bench ...]      (all, when none is named)
+#   tests/gpu/session.sh OUT [build|pairs|front|tests|variants|stress|lanes|bench|faults ...]      (all, when none is named)
 #
 # Builds the recorder alone (preset `device`). CARRY (build/carry) is a folder with what such a machine may lack: carry.sh
 # makes one elsewhere, with the reader and the command in it. `tests` compares what `pairs` and `front` recorded; where the
@@ -12,7 +12,7 @@ cd "$(dirname "$0")/../.."
 out=$(realpath -m "$1")
 shift
 mkdir -p "$out"
-parts=${*:-build pairs front tests variants stress lanes bench}
+parts=${*:-build pairs front tests variants stress lanes bench faults}
 carry=$(realpath -m "${CARRY:-build/carry}")
 log=$out/log.txt
 summary=$out/summary.txt
@@ -31,6 +31,7 @@ run() {  # run NAME SECONDS COMMAND...
   local code=$?
   [ $code -eq 0 ] || failed=1
   echo "session: $name: exit $code after $((SECONDS - begin)) s" | tee -a "$log" "$summary"
+  return $code
 }
 
 build() {
@@ -81,6 +82,16 @@ for part in $parts; do
       [ ! -d "$work/lanes" ] || tar -C "$work" -czf "$out/lanes.tgz" lanes
       ;;
     bench) run bench 100 python3 -X faulthandler bench/gpu.py --rounds "${BENCH_ROUNDS:-9}" --json "$out/bench.json" ;;
+    faults)  # a second and third process goes on after the program that ended the one before
+      until=$((SECONDS + ${FAULT_SECONDS:-110}))
+      for attempt in 1 2 3; do
+        left=$((until - SECONDS))
+        [ $left -gt 10 ] || break
+        run "faults, process $attempt" $((left + 30)) \
+          python3 -X faulthandler bench/diagnose/record_faults.py "$work/faults" --seconds $left && break
+      done
+      [ ! -d "$work/faults" ] || tar -C "$work" -czf "$out/faults.tgz" faults
+      ;;
     *) echo "session: no part is named $part" >&2; exit 2 ;;
   esac
 done

@@ -1,0 +1,21 @@
+"""The programs that the GPU's scoreboard records run: here in small sizes, so that a mistake in them costs no GPU's time."""
+
+import gpu_memory
+import gpu_programs
+import pytest
+from gpu_models import Machine
+
+FAULTS = {**gpu_programs.FAULTS, **gpu_memory.FAULTS}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_program_runs_with_its_fault_and_without(name):
+    for fault in (True, False):
+        step = FAULTS[name].make(Machine("cpu"), fault)
+        step()
+        step()
+
+
+@pytest.mark.parametrize("name", gpu_programs.HEALTHY)
+def test_a_healthy_program_runs(name):
+    gpu_programs.HEALTHY[name](Machine("cpu"))()

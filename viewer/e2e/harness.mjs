@@ -1,13 +1,15 @@
 // A browser, a running `firelane view`, and tests that are sentences. No framework: what a test needs is a page and a check.
 
 import { spawn } from "node:child_process";
-import { existsSync, mkdirSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
 
 export const kRoot = join(dirname(fileURLToPath(import.meta.url)), "../..");
 export const kFirelane = process.env.FIRELANE_BINARY ?? join(kRoot, "build/release/firelane");
+// A built page to test instead of the program's own (its server may be of an older build): FIRELANE_PAGE=viewer/dist.
+const kPage = process.env.FIRELANE_PAGE;
 const kArtefacts = join(kRoot, "viewer/e2e/artefacts");
 const kChromium = process.env.CHROMIUM ?? "/usr/bin/chromium";
 const kTimeoutMs = 30_000; // for machines that are busy with something else, too
@@ -118,6 +120,7 @@ async function openPage(browser, { expectErrors, viewport, dark, touch }) {
     hasTouch: touch ?? false,
   });
   context.setDefaultTimeout(kTimeoutMs);
+  if (kPage) await servePage(context, kPage);
   const page = await context.newPage();
   const complaints = [];
   page.on("console", (message) => {
@@ -129,6 +132,15 @@ async function openPage(browser, { expectErrors, viewport, dark, touch }) {
     void dialog.dismiss();
   });
   return { context, page, complaints };
+}
+
+function servePage(context, folder) {
+  const isPage = (url) => url.searchParams.has("token") || url.pathname.startsWith("/assets/");
+  return context.route(isPage, async (route) => {
+    const response = await route.fetch();
+    const path = new URL(route.request().url()).pathname.slice(1) || "index.html";
+    await route.fulfill(response.ok() ? { response, body: readFileSync(join(folder, path)) } : { response });
+  });
 }
 
 async function runOne(browser, item) {

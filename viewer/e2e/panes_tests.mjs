@@ -87,6 +87,24 @@ export function panesTests(suite, url) {
     check((await page.locator(kRows).count()) > 5, "names that differ");
   });
 
+  suite.test(
+    "on a phone every pane fits the screen, and the tab that is shown is in sight",
+    async ({ page, shot }) => {
+      await page.goto(url());
+      const tabs = page.getByRole("navigation", { name: "Panes" }).getByRole("button");
+      for (const name of await tabs.allInnerTexts()) {
+        await tabs.filter({ hasText: new RegExp(`^${name}$`) }).click();
+        await page.waitForFunction(() => !document.querySelector(".loading"));
+        const wide = await page.evaluate(() => document.documentElement.scrollWidth);
+        check(wide <= 390, `${name} is ${wide} px wide`);
+        const tab = await page.locator(".tab[aria-current]").boundingBox();
+        check(tab.x >= 0 && tab.x + tab.width <= 390, `the tab of ${name} is at ${tab.x}`);
+        if (name === "Overview") await shot(name);
+      }
+    },
+    { viewport: { width: 390, height: 844 } },
+  );
+
   suite.test("modules open and close by keys", async ({ page }) => {
     await page.goto(`${url()}#pane=modules`);
     await page.getByRole("button", { name: "Collapse all" }).click();

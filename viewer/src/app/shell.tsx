@@ -1,7 +1,7 @@
 // The frame around every pane: header with trace chooser, tabs, theme and help; loading progress; errors.
 
 import type { JSX } from "preact";
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { TraceClient } from "../data/client";
 import type { Source } from "../data/source";
 import type { TraceEntry } from "../data/types";
@@ -31,6 +31,12 @@ export function Shell(props: { source: Source }): JSX.Element {
     document.title = entry ? `${entry.name} – ${pane.title} – Firelane` : "Firelane";
   }, [entry?.name, pane.title]);
 
+  // On a narrow screen the tabs scroll.
+  const tabs = useRef<HTMLElement>(null);
+  useEffect(() => {
+    tabs.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+  }, [pane.id]);
+
   return (
     <div class={`shell${pane.fills ? " fills" : ""}`}>
       <header class="header">
@@ -47,7 +53,7 @@ export function Shell(props: { source: Source }): JSX.Element {
             </button>
           )}
         </span>
-        <nav class="tabs" aria-label="Panes">
+        <nav class="tabs" aria-label="Panes" ref={tabs}>
           {panes.map((p) => (
             <button
               key={p.id}

@@ -5,6 +5,7 @@ import type { Report } from "../data/types";
 export interface RoofPoint {
   op: string;
   kernelClass: string;
+  precision: string;
   flopsPerByte: number;
   tflops: number;
   deviceNs: number;
@@ -13,7 +14,12 @@ export interface RoofPoint {
 
 export interface Roofs {
   bandwidthGbS: number | null;
-  tflops: { name: string; value: number }[]; // highest first, equal ones once
+  tflops: Roof[]; // highest first, equal ones once
+}
+
+export interface Roof {
+  name: string; // "bf16, fp16"
+  value: number;
 }
 
 // Ops for which the trace gives both FLOPs and bytes.
@@ -21,9 +27,10 @@ export function roofPoints(report: Report): RoofPoint[] {
   const table = report.tables.find((each) => each.columns.some((column) => column.name === "flops_per_byte"));
   if (!table) return [];
   const at = (name: string) => table.columns.findIndex((column) => column.name === name);
-  const [op, kind, intensity, tflops, device, roof] = [
+  const [op, kind, precision, intensity, tflops, device, roof] = [
     at("op"),
     at("class"),
+    at("precision"),
     at("flops_per_byte"),
     at("tflop_s"),
     at("device_ns"),
@@ -37,6 +44,7 @@ export function roofPoints(report: Report): RoofPoint[] {
       {
         op: String(row[op] ?? ""),
         kernelClass: String(row[kind] ?? ""),
+        precision: String(row[precision] ?? ""),
         flopsPerByte: x,
         tflops: y,
         deviceNs: Number(row[device] ?? 0),
@@ -64,4 +72,30 @@ export function roofsOf(report: Report): Roofs {
 // What the hardware allows at an intensity: TFLOP/s below `peak`, by the memory's bandwidth left of the ridge.
 export function roofAt(flopsPerByte: number, bandwidthGbS: number, peakTflops: number): number {
   return Math.min(peakTflops, (flopsPerByte * bandwidthGbS) / 1000);
+}
+
+// The roofs that the points have to do with: those of their precisions; the highest where none is known.
+export function usedRoofs(roofs: Roofs, points: readonly RoofPoint[]): Roof[] {
+  const used = roofs.tflops.filter((roof) => roof.name.split(", ").some((name) => points.some((point) => point.precision === name)));
+  return used.length > 0 ? used : roofs.tflops.slice(0, 1);
+}
+
+// Where the names of roofs stand, beside lines at `ys` (px, downwards, from the top one): above the line, below it where the one
+// above is too near, and with the name before where there is no room on either side. `names` are indices of `ys`.
+export function roofLabels(ys: readonly number[], heightPx: number): { y: number; names: number[] }[] {
+  const out: { y: number; names: number[] }[] = [];
+  let free = -Infinity; // above this nothing more fits
+  ys.forEach((y, at) => {
+    if (y - heightPx >= free) {
+      out.push({ y: y - heightPx, names: [at] });
+      free = y;
+    } else if ((ys[at + 1] ?? Infinity) - y >= heightPx) {
+      out.push({ y, names: [at] });
+      free = y + heightPx;
+    } else {
+      out[out.length - 1].names.push(at);
+      free = y;
+    }
+  });
+  return out;
 }

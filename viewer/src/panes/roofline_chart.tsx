@@ -8,9 +8,9 @@ import { cssColor } from "../app/theme";
 import type { Report } from "../data/types";
 import { formatDuration, formatNumber, formatPercent } from "../format";
 import { axis, boxedText, Chart, Legend, seriesVariable, withAlpha } from "./chart/chart";
-import { roofAt, roofPoints, roofsOf } from "./roofline";
+import { type Roof, roofAt, roofLabels, roofPoints, roofsOf, usedRoofs } from "./roofline";
 
-const kShownRoofs = 3;
+const kLabelPx = 16;
 
 export function RooflineChart(props: { report: Report }): JSX.Element {
   const points = useMemo(
@@ -18,6 +18,7 @@ export function RooflineChart(props: { report: Report }): JSX.Element {
     [props.report],
   );
   const roofs = useMemo(() => roofsOf(props.report), [props.report]);
+  const shownRoofs = useMemo(() => usedRoofs(roofs, points), [roofs, points]);
   const classes = useMemo(() => [...new Set(points.map((point) => point.kernelClass))].sort(), [points]);
   const data = useMemo(
     () => [points.map((point) => point.flopsPerByte), points.map((point) => point.tflops)] as uPlot.AlignedData,
@@ -39,7 +40,7 @@ export function RooflineChart(props: { report: Report }): JSX.Element {
     ctx.font = `${11 * scale}px system-ui, sans-serif`;
     const [low, high] = [plot.scales.x.min!, plot.scales.x.max!];
     if (roofs.bandwidthGbS) {
-      for (const roof of roofs.tflops.slice(0, kShownRoofs)) {
+      for (const roof of shownRoofs) {
         ctx.strokeStyle = cssColor("--muted");
         ctx.lineWidth = scale;
         ctx.beginPath();
@@ -50,7 +51,6 @@ export function RooflineChart(props: { report: Report }): JSX.Element {
         }
         ctx.stroke();
       }
-      labelRoofs(plot, roofs.tflops.slice(0, kShownRoofs), roofs.bandwidthGbS);
     }
     for (const point of points) {
       const color = cssColor(seriesVariable(classes.indexOf(point.kernelClass)));
@@ -63,12 +63,13 @@ export function RooflineChart(props: { report: Report }): JSX.Element {
       ctx.fill();
       ctx.stroke();
     }
+    if (roofs.bandwidthGbS) labelRoofs(plot, shownRoofs, roofs.bandwidthGbS);
     ctx.restore();
   };
 
   const ys = points.map((point) => point.tflops);
   const xs = points.map((point) => point.flopsPerByte);
-  const top = Math.max(...ys, ...(roofs.tflops.slice(0, kShownRoofs).map((roof) => roof.value) ?? []));
+  const top = Math.max(...ys, ...shownRoofs.map((roof) => roof.value));
   const options = () => ({
     scales: {
       x: { time: false, distr: 3 as const, range: [Math.min(...xs) / 3, Math.max(...xs, 1000) * 3] as [number, number] },
@@ -113,16 +114,14 @@ export function RooflineChart(props: { report: Report }): JSX.Element {
   );
 }
 
-// Above its roof, but below the name of the one before: they come from the highest down.
-function labelRoofs(plot: uPlot, roofs: readonly { name: string; value: number }[], bandwidthGbS: number): void {
+function labelRoofs(plot: uPlot, roofs: readonly Roof[], bandwidthGbS: number): void {
   const scale = devicePixelRatio;
-  let labelY = -Infinity;
+  const right = plot.bbox.left + plot.bbox.width - 6 * scale;
+  const ys = roofs.map((roof) => plot.valToPos(roofAt(plot.scales.x.max!, bandwidthGbS, roof.value), "y", true));
   plot.ctx.textAlign = "right";
-  for (const roof of roofs) {
-    const y = plot.valToPos(roofAt(plot.scales.x.max!, bandwidthGbS, roof.value), "y", true) - 5 * scale;
-    labelY = Math.max(y, labelY + 13 * scale);
-    const text = `${roof.name} ${formatNumber(roof.value)} TFLOP/s`;
-    boxedText(plot.ctx, text, plot.bbox.left + plot.bbox.width - 6 * scale, labelY);
+  for (const { y, names } of roofLabels(ys, kLabelPx * scale)) {
+    const text = names.map((at) => `${roofs[at].name} ${formatNumber(roofs[at].value)}`).join("; ");
+    boxedText(plot.ctx, `${text} TFLOP/s`, right, y + 12 * scale);
   }
 }
 

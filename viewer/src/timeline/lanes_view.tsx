@@ -18,7 +18,6 @@ import { Painter } from "./painter";
 import type { PointerPlace } from "./pointers";
 import { fitView, xToTime } from "./view";
 
-export const kHeaderWidth = 210;
 const kSlackPixels = 3;
 
 interface Tip {
@@ -38,6 +37,7 @@ export function LanesView(props: { model: TimelineModel; focusSearch: () => void
   const { model, focusSearch } = props;
   const box = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
+  const names = useRef<HTMLDivElement>(null);
   const tip = useSignal<Tip | null>(null);
   const cursor = useSignal<"pointer" | "">("");
 
@@ -125,7 +125,7 @@ export function LanesView(props: { model: TimelineModel; focusSearch: () => void
     };
     model.scrollBox(model.scrollY.value);
     const resize = new ResizeObserver(() => {
-      model.resize(Math.max(50, box.current!.clientWidth - kHeaderWidth), Math.max(50, box.current!.clientHeight));
+      model.resize(Math.max(50, box.current!.clientWidth - names.current!.offsetWidth), Math.max(50, box.current!.clientHeight));
       canvas.current!.style.width = `${model.width}px`;
       canvas.current!.style.height = `${model.height}px`;
     });
@@ -162,18 +162,18 @@ export function LanesView(props: { model: TimelineModel; focusSearch: () => void
           <canvas
             ref={canvas}
             class="lanes-canvas"
-            style={{ left: `${kHeaderWidth}px`, cursor: cursor.value }}
+            style={{ cursor: cursor.value }}
             tabIndex={0}
             role="application"
             aria-label="Timeline. W and S zoom, A and D pan, arrows move between slices, slash searches, question mark lists all keys."
           />
-          <div class="lanes-corner" style={{ width: `${kHeaderWidth}px`, height: `${top}px` }}>
+          <div class="lanes-corner" style={{ height: `${top}px` }}>
             <div class="lane-headers" style={{ top: `${kRulerHeight}px` }}>
               <LaneHeaders model={model} blocks={layout.pinned} />
             </div>
           </div>
         </div>
-        <div class="lane-headers" style={{ top: `${top}px`, width: `${kHeaderWidth}px` }}>
+        <div class="lane-headers" ref={names} style={{ top: `${top}px` }}>
           <LaneHeaders model={model} blocks={layout.scrolled} from={scroll} to={scroll + 1200} />
         </div>
       </div>
@@ -184,7 +184,7 @@ export function LanesView(props: { model: TimelineModel; focusSearch: () => void
 
 function Tooltip(props: { tip: Tip }): JSX.Element {
   const { x, y, title, lines } = props.tip;
-  const left = Math.min(x + 14, window.innerWidth - 340);
+  const left = Math.max(8, Math.min(x + 14, window.innerWidth - 340));
   const place = y > window.innerHeight - 140 ? { bottom: `${window.innerHeight - y + 10}px` } : { top: `${y + 16}px` };
   return (
     <div class="timeline-tip" role="presentation" style={{ left: `${left}px`, ...place }}>

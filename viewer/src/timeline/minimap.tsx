@@ -6,7 +6,6 @@ import { useEffect, useRef } from "preact/hooks";
 import { cssColor, theme } from "../app/theme";
 import type { TileWish } from "../data/tile_loader";
 import { fadedColors, kFadeSteps, packed, parseHex } from "./colors";
-import { kHeaderWidth } from "./lanes_view";
 import type { TimelineModel } from "./model";
 import { Raster } from "./raster";
 import { visibleTiles } from "./view";
@@ -87,9 +86,7 @@ export function Minimap(props: { model: TimelineModel }): JSX.Element {
   };
   return (
     <div class="timeline-minimap">
-      <span class="minimap-label muted" style={{ width: `${kHeaderWidth}px` }}>
-        Whole trace
-      </span>
+      <span class="minimap-label muted">Whole trace</span>
       <canvas
         ref={canvas}
         style={{ height: `${kHeight}px` }}

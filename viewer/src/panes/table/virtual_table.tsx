@@ -16,6 +16,7 @@ import { columnWidths, pageMeasure, stretchColumn, visibleRows } from "./widths"
 const kRowPx = 26;
 const kHeaderPx = 30;
 const kMeasuredRows = 2000;
+const kWidePx = 1000; // from here on the room does not matter for the widths
 const kSpread = 1.6; // a narrow table does not spread further over a wide window
 
 export interface VirtualTableProps {
@@ -52,11 +53,11 @@ export function VirtualTable(props: VirtualTableProps): JSX.Element {
   const link = Math.max(0, columns.findIndex((column) => column.name === props.linkColumn));
   const widths = useMemo(() => {
     const cells = rows.slice(0, kMeasuredRows).map((row) => positions.map((at) => row[at]));
-    const found = columnWidths(columns, cells, pageMeasure());
+    const found = columnWidths(columns, cells, pageMeasure(), room || Infinity);
     const deepest = tree ? Math.max(0, ...rows.slice(0, kMeasuredRows).map((row) => tree(row).level)) : 0;
     if (tree) found[link] += kTwistyPx + deepest * kIndentPx;
     return found;
-  }, [columns, rows]);
+  }, [columns, rows, Math.min(room, kWidePx)]);
   const stretch = isGrid && columns[link]?.kind === "text" ? link : stretchColumn(columns, widths);
   const total = widths.reduce((sum, width) => sum + width, 0);
   // A table wider than its box keeps its names in sight.

@@ -26,6 +26,14 @@ test("long text gets a limit, short text a minimum, and the widest text takes wh
   expect(stretchColumn(columns.slice(1), [80])).toBe(-1);
 });
 
+test("where there is little room a name leaves some of it to the numbers", () => {
+  const rows = [["x".repeat(500), 1]];
+  const [wide] = columnWidths(columns, rows, measure, 1500);
+  const [narrow] = columnWidths(columns, rows, measure, 360);
+  expect(wide).toBe(440);
+  expect(narrow).toBeLessThan(180);
+});
+
 test("only the rows on the screen and a few around them are in the document", () => {
   expect(visibleRows(10_000, 26, 0, 520)).toEqual({ first: 0, end: 30 });
   expect(visibleRows(10_000, 26, 26 * 5000, 520)).toEqual({ first: 4990, end: 5030 });

@@ -9,13 +9,20 @@ const kBarPx = 54;
 const kSample = 300;
 const kTextMinPx = 60;
 const kTextMaxPx = 420;
+const kTextShare = 0.42; // of the room: a number beside a name is worth more than the name's end
 
 // How wide a text is on the screen; headers are bold.
 export type Measure = (text: string, bold: boolean) => number;
 
-// In px, one per column. Numbers get what they need, text up to a limit. Of many rows some are looked at: numbers of a
+// In px, one per column. Numbers get what they need, text up to a limit, less where there is little room. Of many rows some are looked at: numbers of a
 // column are much alike.
-export function columnWidths(columns: readonly Column[], rows: readonly Cell[][], measure: Measure): number[] {
+export function columnWidths(
+  columns: readonly Column[],
+  rows: readonly Cell[][],
+  measure: Measure,
+  roomPx = Infinity,
+): number[] {
+  const textMaxPx = Math.min(kTextMaxPx, Math.max(kTextMinPx, roomPx * kTextShare));
   const stride = Math.max(1, Math.floor(rows.length / kSample));
   return columns.map((column, at) => {
     let widest = 0;
@@ -23,7 +30,7 @@ export function columnWidths(columns: readonly Column[], rows: readonly Cell[][]
       const text = cellText(column, rows[i][at]);
       widest = Math.max(widest, measure(column.kind === "text" ? text.slice(0, 80) : text, false));
     }
-    if (column.kind === "text") widest = Math.min(kTextMaxPx, Math.max(widest, kTextMinPx));
+    if (column.kind === "text") widest = Math.min(textMaxPx, Math.max(widest, kTextMinPx));
     const bar = column.kind === "percent" ? kBarPx : 0;
     return Math.ceil(Math.max(widest + bar, measure(column.label, true) + kSortMarkPx) + kPaddingPx);
   });

@@ -42,7 +42,7 @@ build() {
       'import torch; print("_".join(torch.__version__.split(".")[:2]))')"
 }
 export -f build
-export carry
+export carry CARRY=$carry
 
 for part in $parts; do
   case $part in

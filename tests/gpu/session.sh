@@ -63,9 +63,10 @@ for part in $parts; do
     front)
       mkdir -p "$work/front"
       for group in front collectives nested; do
-        run "$group" 180 python3 -X faulthandler tests/gpu/profile_both.py "$work/front" $group
+        run "$group" "$([ $group = front ] && echo 180 || echo 60)" python3 -X faulthandler tests/gpu/profile_both.py "$work/front" $group
         tail -n 60 "$log" >"$work/front/$group.log"
       done
+      tar -C "$work" -czf "$out/front.tgz" front
       ;;
     tests)
       if ! PYTHONPATH=python:$PYTHONPATH python3 -c 'import firelane, pytest' 2>>"$log"; then
@@ -73,8 +74,11 @@ for part in $parts; do
       else
         [ ! -d "$work/pairs" ] || export FIRELANE_GPU_PAIRS=$work/pairs
         [ ! -d "$work/front" ] || export FIRELANE_GPU_FRONT=$work/front
-        run tests 300 python3 -m pytest -q -rs --tb=short --basetemp="$work/tests" --junitxml="$out/tests.xml" tests/gpu
-        [ ! -d "$work/front" ] || find "$work/tests" -name run.lane -exec cp {} "$work/front" \;
+        run tests 240 python3 -m pytest -q -rs --tb=short --basetemp="$work/tests" --junitxml="$out/tests.xml" tests/gpu
+        if [ -d "$work/front" ]; then
+          find "$work/tests" -path '*/record*/run.lane' -exec cp {} "$work/front" \;
+          tar -C "$work" -czf "$out/front.tgz" front
+        fi
       fi
       ;;
     lanes)
@@ -95,6 +99,5 @@ for part in $parts; do
     *) echo "session: no part is named $part" >&2; exit 2 ;;
   esac
 done
-[ ! -d "$work/front" ] || tar -C "$work" -czf "$out/front.tgz" front
 tail -c 9000 "$log"
 exit $failed

@@ -5,13 +5,19 @@
 #include <tuple>
 #include <utility>
 
+#include "analyze/cost.h"
+#include "analyze/fusion.h"
 #include "analyze/info.h"
 #include "analyze/kernels.h"
 #include "analyze/lanes.h"
+#include "analyze/modules.h"
 #include "analyze/ops.h"
 #include "analyze/steps.h"
 #include "base/check.h"
 #include "import/load.h"
+#include "report/diagnose_report.h"
+#include "report/study_reports.h"
+#include "report/trace_report.h"
 
 namespace firelane::fuzz {
 namespace {
@@ -111,6 +117,19 @@ void load_and_use(std::string bytes) {
   (void)step_table(model);
   (void)lane_table(model);
   (void)describe_trace(model);
+  // Verdict, every analysis behind it, and what is printed of them: none may fall over a hostile trace.
+  const report::TraceReport report = report::trace_report(model, "fuzz");
+  (void)report::markdown(model, report);
+  const Study& study = report.diagnosis.study;
+  (void)report::diagnosis(model, report.diagnosis, report::Form::kJson);
+  (void)report::idle_report(model, study, 0);
+  (void)report::launches_report(model, study);
+  (void)report::syncs_report(model, study);
+  (void)report::critical_path_report(model, study, 0);
+  (void)report::whatif_report(study, {.keep_host = 0.5, .keep_kernels = 0.5, .keep_latency = 0});
+  (void)fusion_table(model);
+  (void)module_table(model, {.by_type = true});
+  (void)cost_of(model, {.price_per_hour = 1, .samples_per_step = 1, .steps_per_run = 1});
 }
 
 }  // namespace firelane::fuzz

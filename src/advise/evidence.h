@@ -46,6 +46,12 @@ class Evidence {
     high_.host.push_back(cut);
     high_.host.back().keep = keep_high;
   }
+  // A call that would no longer be made: what it waited for, the device goes on with beside the host.
+  void add_wait(Row row) {
+    if (!case_.in_window(case_.model.host_slices.start_ns[row])) return;
+    low_.waits.push_back(row);
+    high_.waits.push_back(row);
+  }
   // An operator that would not be called: the way to it, in Python, goes with it.
   void add_way_to(Row row) {
     const HostSlices& host = case_.model.host_slices;

@@ -197,6 +197,32 @@ std::vector<Finding> find_unfused_chains(const Case& the_case) {
   return {finding};
 }
 
+// Of the graph's nodes that these convolutions made: autocast's casts inside of them have their own.
+std::unordered_set<int64_t> sequence_numbers_of(const Model& model, const std::unordered_set<Row>& convolutions) {
+  const HostSlices& host = model.host_slices;
+  std::unordered_set<int64_t> numbers;
+  for (const Row conv : convolutions) {
+    const Row end = model.lanes.host_end[static_cast<size_t>(host.lane[conv])];
+    for (Row row = conv; row < end && host.start_ns[row] < host.end_ns(conv); ++row) {
+      const Row detail = model.op_detail(row);
+      if (detail == kNoRow || model.op_details.sequence_number[detail] < 0) continue;
+      if (model.text(host.name[row]) == "aten::convolution") numbers.insert(model.op_details.sequence_number[detail]);
+    }
+  }
+  return numbers;
+}
+
+// By the trace's own link, else by the sequence number.
+bool is_backward_of(const Model& model, Row op, const std::unordered_set<Row>& convolutions,
+                    const std::unordered_set<int64_t>& sequence_numbers) {
+  const Row detail = model.op_detail(op);
+  if (detail == kNoRow || !name_has(model.text(model.host_slices.name[op]), "ConvolutionBackward")) return false;
+  for (Row row = model.op_details.forward[detail]; row != kNoRow; row = model.host_slices.parent[row]) {
+    if (convolutions.contains(row)) return true;
+  }
+  return sequence_numbers.contains(model.op_details.sequence_number[detail]);
+}
+
 // A convolution with a bias right before a batch norm, which takes any constant away again.
 std::vector<Finding> find_conv_bias(const Case& the_case) {
   const Model& model = the_case.model;
@@ -218,14 +244,17 @@ std::vector<Finding> find_conv_bias(const Case& the_case) {
     if (name != "aten::add_") last = row;
   }
   if (convolutions.empty()) return {};
+  const std::unordered_set<int64_t> backwards = sequence_numbers_of(model, convolutions);
   Evidence evidence(the_case);
   for_kernels(the_case, [&](Row row, const KernelTraits& traits) {
-    if (traits.kernel_class != KernelClass::kPointwise) return;
+    const bool adds = traits.kernel_class == KernelClass::kPointwise;
+    const bool sums = traits.kernel_class == KernelClass::kReduction;  // the bias's gradient
     for (Row op = model.device_slices.op[row]; op != kNoRow; op = host.parent[op]) {
-      if (convolutions.contains(op)) {
-        evidence.add_device(row, 0.5, 0);
-        break;
-      }
+      const bool forward = adds && convolutions.contains(op);
+      if (!forward && !(sums && is_backward_of(model, op, convolutions, backwards))) continue;
+      evidence.add_device(row, 0.5, 0);
+      evidence.add_host(model.device_slices.op[row]);
+      break;
     }
   });
   if (evidence.empty()) return {};
@@ -279,6 +308,11 @@ std::vector<Finding> find_layout_copies(const Case& the_case) {
     // Copies that the program asks for itself it can do without more often than those inside of other ops.
     if (row.kind == CopyKind::kLayout) add_work_of(the_case, row.ops, row.asked_by.empty() ? 0.3 : 1, evidence);
   }
+  // cuDNN's own, around each convolution on tensor cores whose images are not channels_last.
+  for_kernels(the_case, [&](Row row, const KernelTraits&) {
+    const std::string_view name = the_case.model.text(the_case.model.device_slices.name[row]);
+    if (name_has(name, "nchwToNhwc") || name_has(name, "nhwcToNchw")) evidence.add_device(row, 0.3, 0);
+  });
   if (evidence.empty()) return {};
   Finding finding{.id = "layout-copies",
                   .try_text = "avoid .contiguous() and .reshape() of transposed tensors; keep images in channels_last",
@@ -356,7 +390,9 @@ std::vector<Rule> kernels_rules() {
       {"layout-copies", "kernels", 0.05, true,
        "Copies that change only the order of elements in memory: .contiguous(), .reshape() of a transposed tensor, "
        "clone().\n"
-       "In every step and layer they usually come from a layout that does not suit the operators.\n"
+       "In every step and layer they usually come from a layout that does not suit the operators. cuDNN's own "
+       "(nchwToNhwc)\n"
+       "around convolutions count, too.\n"
        "\n"
        "What to do: choose the layout once (channels_last for convolutions), and keep views instead of copies.\n"
        "\n"

@@ -140,6 +140,43 @@ TEST(KernelRules, a_bias_before_batch_norm_is_found) {
   EXPECT_TRUE(network("[[2, 3, 16, 16], [8, 3, 3, 3], [], [], [], [], []]").empty());
 }
 
+TEST(KernelRules, the_gradient_of_a_bias_before_batch_norm_counts_with_it) {
+  const auto cost_of = [](int64_t backward_of) {
+    TraceBuilder trace;
+    trace
+        .op("aten::conv2d",
+            {.start_us = 0, .end_us = 20, .sequence_number = 5, .dims = "[[2, 3, 16, 16], [8, 3, 3, 3], [8], []]"})
+        .op("aten::convolution", {.start_us = 4, .end_us = 18, .sequence_number = 7})
+        .op("aten::add_", {.start_us = 5, .end_us = 10, .external_id = 1})
+        .call("cudaLaunchKernel", {.start_us = 6, .end_us = 7, .correlation = 1, .external_id = 1})
+        .kernel(kPointwise, {.start_us = 10, .end_us = 14, .correlation = 1, .external_id = 1})
+        .op("aten::batch_norm", {.start_us = 30, .end_us = 40})
+        .op("ConvolutionBackward0", {.start_us = 50, .end_us = 70, .sequence_number = backward_of})
+        .op("aten::sum", {.start_us = 55, .end_us = 60, .external_id = 2})
+        .call("cudaLaunchKernel", {.start_us = 56, .end_us = 57, .correlation = 2, .external_id = 2})
+        .kernel("void at::native::reduce_kernel<128, 4, Sum>",
+                {.start_us = 60, .end_us = 63, .correlation = 2, .external_id = 2});
+    const Model model = trace.build();
+    const Case the_case{.model = model, .window = {0, 1'000'000}, .step_ns = 40'000, .gain_ns = [](const WhatIf&) {
+                          return int64_t{4000};
+                        }};
+    return find_rule("conv-bias-before-batch-norm")->find(the_case).at(0).cost_ns;
+  };
+  EXPECT_EQ(cost_of(7), 4'000 + 3'000);
+  EXPECT_EQ(cost_of(8), 4'000) << "of another convolution";
+}
+
+TEST(KernelRules, layouts_that_cudnn_changes_around_a_convolution_are_layout_copies) {
+  const auto ask = [](std::string_view kernel) {
+    return Program().op("aten::cudnn_convolution", kernel, 100, kSquare, kHalves).ask("layout-copies");
+  };
+  const auto findings = ask("void cudnn::engines_precompiled::nchwToNhwcKernel<__nv_bfloat16, float, true>");
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_EQ(findings[0].gain.low_ns, 70'000);
+  EXPECT_EQ(findings[0].gain.high_ns, 100'000);
+  EXPECT_TRUE(ask("sm90_xmma_fprop_implicit_gemm_bf16bf16_bf16f32_f32_nhwckrsc_nhwc").empty());
+}
+
 TEST(KernelRules, every_rule_explains_itself) {
   for (const Rule& rule : all_rules()) {
     EXPECT_GT(rule.explanation.size(), 100u) << rule.id;

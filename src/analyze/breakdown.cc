@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "analyze/device_class.h"
+#include "analyze/device_work.h"
 #include "analyze/intervals.h"
 #include "base/check.h"
 
@@ -24,8 +25,8 @@ DeviceSets device_sets(const Model& model) {
   DeviceClasses classes(model);
   const DeviceSlices& slices = model.device_slices;
   for (Row row = 0; row < slices.size(); ++row) {
-    if (!is_device_work(slices.kind[row])) continue;
-    const Interval interval{slices.start_ns[row], slices.end_ns(row)};
+    if (!is_device_work(slices.kind[row]) || !is_counted(model, row)) continue;
+    const Interval interval = counted_part(model, row);
     const DeviceClass device_class = classes.of(row);
     all.push_back(interval);
     if (device_class != DeviceClass::kCopy) both.push_back(interval);

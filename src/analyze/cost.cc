@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "analyze/device_work.h"
 #include "analyze/find_steps.h"
 #include "analyze/info.h"
 #include "analyze/median.h"
@@ -73,7 +74,8 @@ void add_energy(const Model& model, const Steps& steps, const std::vector<std::v
     return joules * factor;
   };
   if (steps.size() == 0) {
-    cost.energy_joules = all(0, model.info.duration_ns);
+    const Interval span = counted_span(model);
+    cost.energy_joules = all(span.start_ns, span.end_ns);
   } else {
     cost.energy_joules = 0;
     for (size_t i = 0; i < steps.size(); ++i) {
@@ -114,7 +116,10 @@ Cost cost_of(const Model& model, const CostOptions& options) {
     cost.steps.push_back({.step = steps.number[i], .duration_ns = steps.duration_ns[i]});
     cost.window_ns += steps.duration_ns[i];
   }
-  if (steps.size() == 0) cost.window_ns = model.info.duration_ns;
+  if (steps.size() == 0) {
+    const Interval span = counted_span(model);
+    cost.window_ns = span.end_ns - span.start_ns;
+  }
   cost.median_step_ns = median(steps.duration_ns);
   cost.true_step_ns = find_step_times(model.timed_steps).true_step_ns;
   const auto tracks = power_tracks(model);

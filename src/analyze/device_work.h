@@ -1,22 +1,30 @@
-// When devices worked.
+// When devices worked, and what of it counts.
+//
+// A recording has edges. Of a kernel that ran already when it began, the time from then on counts: what ran beside it
+// before was not recorded. Work that the recorded program launched counts whole, also what ran after stop() was called,
+// which waited for it. What other threads launched after that does not count.
 #pragma once
 
-#include <vector>
+#include <cstdint>
 
 #include "analyze/intervals.h"
 #include "model/model.h"
 
 namespace firelane {
 
-// The moments in which any stream of any device worked.
-inline IntervalSet device_busy(const Model& model) {
-  const DeviceSlices& slices = model.device_slices;
-  std::vector<Interval> work;
-  work.reserve(slices.size());
-  for (Row row = 0; row < slices.size(); ++row) {
-    if (is_device_work(slices.kind[row])) work.push_back({slices.start_ns[row], slices.end_ns(row)});
-  }
-  return IntervalSet(std::move(work));
+// Whether a piece of device work is of the recording.
+bool is_counted(const Model& model, Row row);
+// What of it counts. REQUIRES: is_counted(model, row).
+Interval counted_part(const Model& model, Row row);
+inline int64_t counted_ns(const Model& model, Row row) {
+  const Interval part = counted_part(model, row);
+  return part.end_ns - part.start_ns;
 }
+
+// The moments in which any stream of any device worked.
+IntervalSet device_busy(const Model& model);
+
+// From the first to the last of all that counts.
+Interval counted_span(const Model& model);
 
 }  // namespace firelane

@@ -4,6 +4,8 @@
 #include <array>
 #include <unordered_map>
 
+#include "analyze/device_work.h"
+
 namespace firelane {
 
 namespace {
@@ -118,10 +120,9 @@ std::vector<FoundStep> repeated_steps(const Model& model, const HostTime& host) 
   return steps;
 }
 
-// The whole trace, but for what stands before the first and after the last op or device work.
 FoundStep whole_trace(const Model& model) {
-  FoundStep step{.number = 0, .start_ns = 0, .end_ns = std::max<int64_t>(1, model.info.duration_ns)};
-  return step;
+  const Interval span = counted_span(model);
+  return {.number = 0, .start_ns = span.start_ns, .end_ns = std::max(span.start_ns + 1, span.end_ns)};
 }
 
 void judge(StepList& list) {

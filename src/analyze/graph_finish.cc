@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "analyze/device_work.h"
 #include "analyze/graph_device.h"
 
 namespace firelane {
@@ -104,7 +105,7 @@ class Window {
     graph_.window_end = boundary.at(steps_.window.end_ns);
     std::vector<NodeId> last(model_.lanes.size(), kNoNode);
     for (NodeId node = 0; node < graph_.nodes.size(); ++node) {
-      if (!graph_.nodes[node].is_device()) continue;
+      if (!graph_.nodes[node].is_device() || !is_counted(model_, graph_.nodes[node].row)) continue;
       const int64_t launched = launch_start(model_, graph_.nodes[node].row);
       const int64_t belongs = launched == kNoNumber ? graph_.nodes[node].time_ns : launched;
       if (belongs < steps_.window.start_ns || belongs >= steps_.window.end_ns) continue;

@@ -76,7 +76,7 @@ std::vector<GenerationPass> shaped_passes(const Model& model) {
   const bool has_decode = std::any_of(passes.begin(), passes.end(), [](const auto& pass) { return !pass.prefill; });
   if (!has_decode) return {};  // an encoder, or training
   for (size_t i = 0; i + 1 < passes.size(); ++i) passes[i].duration_ns = passes[i + 1].start_ns - passes[i].start_ns;
-  passes.back().duration_ns = model.info.duration_ns - passes.back().start_ns;
+  passes.back().duration_ns = counted_span(model).end_ns - passes.back().start_ns;
   return passes;
 }
 

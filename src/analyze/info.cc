@@ -191,6 +191,8 @@ TraceDescription describe_trace(const Model& model) {
   TraceDescription out;
   find_program(model, out);
   out.unix_start_ns = unix_start(model.info);
+  const Interval counted = counted_span(model);
+  out.counted_ns = counted.end_ns - counted.start_ns;
   out.device_busy_ns = device_busy(model).total_ns();
   out.step_times = find_step_times(model.timed_steps);
   out.events = count_events(model);

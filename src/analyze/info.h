@@ -66,6 +66,7 @@ struct TraceDescription {
   int64_t unix_start_ns = kNoNumber;  // when the trace starts; kNoNumber when it does not say
   int64_t threads = 0;                // lanes with at least one slice
   int64_t streams = 0;
+  int64_t counted_ns = 0;      // the duration, less device work before and after the recording (device_work.h)
   int64_t device_busy_ns = 0;  // union over all streams
   StepTimes step_times;
   EventCounts events;

@@ -33,6 +33,7 @@ struct Sums {
   double occupancy_time = 0;  // percent * ns
   int64_t occupancy_ns = 0;
   int64_t bytes_ns = 0;
+  bool has_whole = false;  // a call that no edge of the recording cut
   std::array<int64_t, kOccupancyLimitCount> limit_ns{};
 };
 
@@ -92,8 +93,11 @@ void add_copy_detail(const CopyDetails& details, Row detail, int64_t duration_ns
 
 void add_call(const Model& model, Row slice, KernelRow& row, Sums& sums) {
   const DeviceSlices& slices = model.device_slices;
-  const int64_t duration_ns = slices.duration_ns[slice];
-  row.min_ns = row.calls == 0 ? duration_ns : std::min(row.min_ns, duration_ns);
+  const int64_t duration_ns = counted_ns(model, slice);
+  // The shortest of those that were recorded whole, if any was.
+  const bool is_whole = duration_ns == slices.duration_ns[slice];
+  if (row.calls == 0 || (is_whole && (!sums.has_whole || duration_ns < row.min_ns))) row.min_ns = duration_ns;
+  sums.has_whole |= is_whole;
   row.max_ns = std::max(row.max_ns, duration_ns);
   row.total_ns += duration_ns;
   ++row.calls;
@@ -150,7 +154,8 @@ KernelTable kernel_table(const Model& model, const KernelOptions& options) {
   std::unordered_map<GroupKey, size_t, GroupHash> row_of;
   for (Row slice = 0; slice < slices.size(); ++slice) {
     const DeviceKind kind = slices.kind[slice];
-    if (!is_device_work(kind)) continue;
+    if (!is_device_work(kind) || !is_counted(model, slice)) continue;
+    const int64_t duration_ns = counted_ns(model, slice);
     const StringId op = slices.op[slice] == kNoRow ? kNoString : model.host_slices.name[slices.op[slice]];
     const GroupKey key{kind, slices.name[slice], options.by_op ? op : kNoString,
                        options.by_stream ? static_cast<uint32_t>(slices.lane[slice]) : kNoRow};
@@ -164,20 +169,20 @@ KernelTable kernel_table(const Model& model, const KernelOptions& options) {
       sums.emplace_back();
     }
     add_call(model, slice, table.rows[found->second], sums[found->second]);
-    op_shares.add(found->second, op, slices.duration_ns[slice]);
+    op_shares.add(found->second, op, duration_ns);
     ++table.calls;
-    table.work_ns += slices.duration_ns[slice];
+    table.work_ns += duration_ns;
     if (slices.op[slice] == kNoRow) ++table.without_op;
     if (kind != DeviceKind::kKernel) continue;
     const Row detail = slices.detail[slice];
     if (detail != kNoRow) {
-      add_limit(model.kernel_details.occupancy_limit[detail], slices.duration_ns[slice], sums[found->second]);
+      add_limit(model.kernel_details.occupancy_limit[detail], duration_ns, sums[found->second]);
     }
     const double occupancy = known_occupancy(model, slice, max_warps);
     if (occupancy < 0) {
       ++table.without_occupancy;
     } else {
-      add_occupancy(occupancy, slices.duration_ns[slice], table.rows[found->second], sums[found->second]);
+      add_occupancy(occupancy, duration_ns, table.rows[found->second], sums[found->second]);
     }
   }
   int64_t added_ns = 0;

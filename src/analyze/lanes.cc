@@ -4,6 +4,8 @@
 #include <functional>
 #include <queue>
 
+#include "analyze/device_work.h"
+
 namespace firelane {
 
 namespace {
@@ -43,8 +45,9 @@ class RowMaker {
   void add_device(Row slice) {
     const DeviceSlices& slices = model_.device_slices;
     extend(row_, slices.start_ns[slice], slices.end_ns(slice));
-    if (!is_device_work(slices.kind[slice])) return;
-    work_.add(slices.start_ns[slice], slices.end_ns(slice));
+    if (!is_device_work(slices.kind[slice]) || !is_counted(model_, slice)) return;
+    const Interval part = counted_part(model_, slice);
+    work_.add(part.start_ns, part.end_ns);
     while (!open_ends_.empty() && open_ends_.top() <= slices.start_ns[slice]) open_ends_.pop();
     open_ends_.push(slices.end_ns(slice));
     row_.depth = std::max(row_.depth, static_cast<int64_t>(open_ends_.size()));

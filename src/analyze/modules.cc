@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "analyze/device_work.h"
 #include "analyze/flops.h"
 #include "analyze/host_calls.h"
 #include "analyze/kernel_traits.h"
@@ -123,8 +124,8 @@ class Collector {
   void add_device_work() {
     const DeviceSlices& device = model_.device_slices;
     for (Row row = 0; row < device.size(); ++row) {
-      if (!is_device_work(device.kind[row])) continue;
-      const int64_t ns = device.duration_ns[row];
+      if (!is_device_work(device.kind[row]) || !is_counted(model_, row)) continue;
+      const int64_t ns = counted_ns(model_, row);
       const Phase phase = phases_.device[row];
       const bool is_kernel = device.kind[row] == DeviceKind::kKernel;
       PhaseRow& in_phase = table_.phases[static_cast<size_t>(phase)];

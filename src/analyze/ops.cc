@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 
+#include "analyze/device_work.h"
 #include "analyze/flops.h"
 #include "analyze/ops_groups.h"
 #include "analyze/ops_memory.h"
@@ -116,10 +117,12 @@ void Sweep::add_device_slices() {
   for (Row row = 0; row < device.size(); ++row) {
     const OpsKey key = is_function_event(device.kind[row]) ? groups_.key_of(device.name[row]) : kIgnoredKey;
     if (key == kIgnoredKey) continue;
+    if (!is_counted(model_, row)) continue;
+    const Interval part = counted_part(model_, row);
     const bool is_annotation = device.kind[row] == DeviceKind::kAnnotation;
     const bool is_widened = is_annotation && widens && device.duration_ns[row] >= 2;
-    const int64_t duration = device.duration_ns[row] - (is_widened ? 2 : 0);
-    OpsEvent event{.start_ns = device.start_ns[row] + (is_widened ? 1 : 0),
+    const int64_t duration = part.end_ns - part.start_ns - (is_widened ? 2 : 0);
+    OpsEvent event{.start_ns = part.start_ns + (is_widened ? 1 : 0),
                    .duration_ns = duration,
                    .order = device.source[row] == kNoSource ? row : device.source[row],
                    .key = key,

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <unordered_map>
 
+#include "analyze/device_work.h"
 #include "analyze/find_steps.h"
 #include "analyze/flops.h"
 #include "analyze/op_tensors.h"
@@ -106,7 +107,8 @@ class Utilization {
       steps_.push_back({.step = windows_.number[i], .duration_ns = windows_.duration_ns[i]});
     }
     at_peak_ns_.assign(steps_.size() + 1, 0);
-    whole_.duration_ns = model.info.duration_ns;
+    const Interval span = counted_span(model);
+    whole_.duration_ns = span.end_ns - span.start_ns;
   }
   void add(int64_t start_ns, int64_t flops, Precision precision, TensorCores tensor_cores) {
     if (flops <= 0) return;
@@ -151,8 +153,8 @@ Calls calls_of(const Model& model, FlopsTable& flops, TraitsOfNames& traits, Roo
   std::unordered_map<Row, Call> calls;
   std::vector<Row> owner(slices.size(), kNoRow);
   for (Row row = 0; row < slices.size(); ++row) {
-    if (!is_device_work(slices.kind[row])) continue;
-    const int64_t ns = slices.duration_ns[row];
+    if (!is_device_work(slices.kind[row]) || !is_counted(model, row)) continue;
+    const int64_t ns = counted_ns(model, row);
     out.work_ns += ns;
     const bool is_kernel = slices.kind[row] == DeviceKind::kKernel;
     const KernelTraits& kernel = traits.of(slices.name[row]);

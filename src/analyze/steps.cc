@@ -36,6 +36,7 @@ void count_starts(const Model& model, const Steps& steps, StepTable& table) {
   }
   const DeviceSlices& slices = model.device_slices;
   for (Row row = 0; row < slices.size(); ++row) {
+    if (!is_counted(model, row)) continue;
     if (slices.kind[row] == DeviceKind::kKernel) ++finder.at(slices.start_ns[row], table).kernels;
     const bool moves = slices.kind[row] == DeviceKind::kCopy || slices.kind[row] == DeviceKind::kSet;
     if (moves) ++finder.at(slices.start_ns[row], table).copies_and_sets;

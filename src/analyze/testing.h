@@ -21,7 +21,8 @@ inline OpsRow row_of(const OpsResult& result, std::string_view name, bool on_dev
   return {};
 }
 
-// The same seed gives the same trace. Times are whole microseconds; everything nests as torch writes it.
+// The same seed gives the same trace. Times are whole microseconds; everything nests as torch writes it. In every third
+// one devices were recorded for a part of the time only.
 inline Model random_trace(uint32_t seed) {
   std::mt19937 random(seed);
   const auto pick = [&](int low, int high) { return std::uniform_int_distribution<int>(low, high)(random); };
@@ -70,6 +71,7 @@ inline Model random_trace(uint32_t seed) {
     now += pick(0, 10);
     if (steps > 0) builder.step(step, {.start_us = step_start, .end_us = now});
   }
+  if (seed % 3 == 2) builder.device_window(now * 0.2, now * 0.8);
   return builder.build();
 }
 

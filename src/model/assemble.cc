@@ -57,6 +57,7 @@ Model assemble(RawTrace&& raw, unsigned threads) {
   build_details(raw, model);
   fill_occupancy_limits(model);
   build_points(raw, model, lane_map);
+  mark_window(model);
   nest_slices(model);
   link_slices(model);
   link_flows(raw, model, lane_map);

@@ -26,6 +26,9 @@ void build_device_slices(RawTrace& raw, Model& model, const std::vector<LaneId>&
 void build_details(RawTrace& raw, Model& model);
 void build_points(RawTrace& raw, Model& model, const std::vector<LaneId>& lane_map);  // memory, instants, counters
 
+// window.cc: marks device work that reaches beyond the time in which devices were recorded.
+void mark_window(Model& model);
+
 // nest.cc: parents and depths; steps. link.cc: launches and ops. flows.cc: forward ops, other arrows.
 void nest_slices(Model& model);
 void link_slices(Model& model);

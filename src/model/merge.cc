@@ -65,7 +65,7 @@ void renumber_part(RawPart& part, const PoolMap& map, const DetailBase& base) {
     shift(row.comm, base.comms);
   }
   for (RawDeviceSlice& row : part.device_slices) {
-    map(row.name), map(row.category), map(row.window), map(row.lane);
+    map(row.name), map(row.category), map(row.lane);
     const bool is_copy = row.kind == DeviceKind::kCopy || row.kind == DeviceKind::kSet;
     shift(row.detail, row.kind == DeviceKind::kKernel ? base.kernels : is_copy ? base.copies : base.syncs);
     shift(row.comm, base.comms);
@@ -203,6 +203,9 @@ void rebase_times(RawTrace& raw, Model& model, unsigned threads) {
   fit_times(raw, model, all);
   model.timed_steps = std::move(raw.timed_steps);
   for (int64_t& time : model.timed_steps.start_ns) time -= start;
+  for (int64_t* time : {&model.info.recorder.device_window.start_ns, &model.info.recorder.device_window.end_ns}) {
+    if (*time != kNoNumber && __builtin_sub_overflow(*time, start, time)) *time = kNoNumber;
+  }
 }
 
 }  // namespace firelane

@@ -347,9 +347,15 @@ struct RecorderInfo {
     int64_t error_ns = 0;   // a device time may be off by this much
     double drift_ppm = 0;   // of the device's clock against the host's
   };
+  // When devices were recorded: until stop() was called, which then waited for them. kNoNumber: not said.
+  struct DeviceWindow {
+    int64_t start_ns = kNoNumber;
+    int64_t end_ns = kNoNumber;
+  };
   std::string host_name;
   std::string command;
   DeviceClock device_clock;
+  DeviceWindow device_window;
   std::string stopped_because;  // it ended by itself: why
   std::vector<Loss> losses;
   std::vector<Cost> costs;

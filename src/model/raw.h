@@ -81,7 +81,6 @@ struct RawDeviceSlice {
   Row detail = kNoRow;  // index into this part's kernels, copies or syncs
   Row comm = kNoRow;
   DeviceKind kind = DeviceKind::kOther;
-  StringId window{};
 };
 
 struct RawKernel {

@@ -120,7 +120,7 @@ inline constexpr std::array<StatInfo, kStatCount> kStats = {{
     {"memory.event_incomplete", Severity::kWarning, "memory events without a size were skipped",
      "the exporter wrote a broken event"},
     {"record.work_across_window", Severity::kInfo,
-     "device work that began before the recording, or ended after it, was kept and marked",
+     "device work that began before the recording, or ended after it, was marked; it counts from the start on",
      "normal where the GPU runs behind the program; synchronise before start and stop to have none"},
     {"record.dropped_events", Severity::kDataLoss, "the recorder dropped events because the disk or a buffer was full",
      "record fewer steps or a faster disk"},

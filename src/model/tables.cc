@@ -148,7 +148,7 @@ void build_device_slices(RawTrace& raw, Model& model, const std::vector<LaneId>&
     out.comm[i] = row.comm;
     out.device[i] = row.device;
     out.stream[i] = row.stream;
-    out.window[i] = row.window;
+    out.window[i] = kNoString;
     out.source[i] = row.source;
     if (row.detail == kNoRow) continue;
     std::vector<Row>& slice = row.kind == DeviceKind::kKernel ? model.kernel_details.slice

@@ -225,6 +225,11 @@ TraceBuilder& TraceBuilder::metadata(std::string_view key, std::string_view json
   return *this;
 }
 
+TraceBuilder& TraceBuilder::device_window(double start_us, double end_us) {
+  raw_.info.recorder.device_window = {to_ns(start_us), to_ns(end_us)};
+  return *this;
+}
+
 Model TraceBuilder::build() {
   raw_.parts[0].event_count = raw_.parts[0].host_slices.size() + raw_.parts[0].device_slices.size();
   return assemble(std::move(raw_));

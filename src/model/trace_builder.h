@@ -120,6 +120,7 @@ class TraceBuilder {
   TraceBuilder& flow(std::string_view name, int64_t id, SliceArgs from_at, SliceArgs to_at);
   TraceBuilder& device(const DeviceProperties& properties);
   TraceBuilder& metadata(std::string_view key, std::string_view json);
+  TraceBuilder& device_window(double start_us, double end_us);  // when devices were recorded
 
   TraceBuilder& allocator_state(const SegmentArgs& args);  // of CUDA, as all that an allocator says
   TraceBuilder& allocator_event(AllocatorEventKind kind, const AllocatorArgs& args);

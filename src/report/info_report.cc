@@ -50,6 +50,7 @@ std::vector<Fact> facts_of(const Model& model, const TraceDescription& descripti
       {"started", "Started", Kind::kText, utc_text(description.unix_start_ns)},
       {"unix_start_ns", "", Kind::kNumber, cell_unless(description.unix_start_ns, kNoNumber)},
       {"duration_ns", "Duration", Kind::kDuration, info.duration_ns},
+      {"counted_ns", "  recorded", Kind::kDuration, cell_unless(description.counted_ns, info.duration_ns)},
       {"device_busy_ns", "Device busy", Kind::kDuration, cell_unless(description.device_busy_ns, int64_t{0})},
       {"step_count", "Steps", Kind::kNumber, static_cast<int64_t>(steps.size())},
       {"first_step", "First step", Kind::kNumber, steps.size() == 0 ? Cell{} : Cell{steps.number[0]}},

@@ -102,8 +102,8 @@ void write_device_busy(JsonWriter& json, const Model& model, const Interval& win
   std::map<int32_t, std::vector<Interval>> work;
   const DeviceSlices& device = model.device_slices;
   for (Row row = 0; row < device.size(); ++row) {
-    if (is_device_work(device.kind[row]))
-      work[device.device[row]].push_back({device.start_ns[row], device.end_ns(row)});
+    if (is_device_work(device.kind[row]) && is_counted(model, row))
+      work[device.device[row]].push_back(counted_part(model, row));
   }
   json.key("device_busy").begin_array();
   for (auto& [number, intervals] : work) {

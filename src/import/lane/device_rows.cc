@@ -185,7 +185,6 @@ void DeviceRows::overhead(const DeviceOverheadRow& row) {
 // ---- the end ----------------------------------------------------------------------------
 
 void DeviceRows::finish(const TickConverter& line, int64_t base_ns, uint32_t pid) {
-  mark_edges();
   add_syncs();
   convert_times(line, base_ns);
   add_calls(pid);
@@ -197,23 +196,8 @@ void DeviceRows::finish(const TickConverter& line, int64_t base_ns, uint32_t pid
 void DeviceRows::add_window(const NoteItem& note) {
   if (note.resumed) {
     closed_ns_ = note.pair.monotonic_ns;
-  } else if (opened_ns_ == INT64_MIN) {
+  } else if (opened_ns_ == kNoNumber) {
     opened_ns_ = note.pair.monotonic_ns;
-  }
-}
-
-// REQUIRES: times are the device's.
-void DeviceRows::mark_edges() {
-  for (RawDeviceSlice& s : part_.device_slices) {
-    int64_t end_ns = 0;
-    if (__builtin_add_overflow(s.start_ns, s.duration_ns, &end_ns)) end_ns = INT64_MAX;
-    const bool is_early = s.start_ns < opened_ns_;
-    const bool is_late = end_ns > closed_ns_;
-    if (!is_launched(s.kind) || (!is_early && !is_late)) continue;
-    s.window = pool_.strings.intern(is_early && is_late ? "began before, ends after"
-                                    : is_early          ? "began before"
-                                                        : "ends after");
-    ++part_.losses[Stat::kDeviceSliceAcrossWindow];
   }
 }
 
@@ -269,6 +253,10 @@ void DeviceRows::convert_times(const TickConverter& line, int64_t base_ns) {
   }
   for (RawHostSlice& s : calls_) convert(s);
   for (RawHostSlice& s : overheads_) convert(s);
+
+  RecorderInfo::DeviceWindow& window = raw_.info.recorder.device_window;
+  if (opened_ns_ != kNoNumber) window.start_ns = ns(opened_ns_);
+  if (closed_ns_ != kNoNumber) window.end_ns = ns(closed_ns_);
 
   if (part_.device_slices.empty() && calls_.empty()) return;
   double error = 0;

@@ -48,7 +48,6 @@ class DeviceRows {
   void call(const DeviceCallRow& row, StringId name);
   void overhead(const DeviceOverheadRow& row);
   void add_syncs();
-  void mark_edges();
   void convert_times(const TickConverter& line, int64_t base_ns);
   void add_calls(uint32_t pid);
   void add_annotations();
@@ -62,8 +61,8 @@ class DeviceRows {
   std::vector<RawHostSlice> calls_;  // lane: not yet set; detail: thread id
   std::vector<RawCall> call_details_;
   std::vector<RawHostSlice> overheads_;
-  int64_t opened_ns_ = INT64_MIN;  // the recording's window, by the device's clock
-  int64_t closed_ns_ = INT64_MAX;
+  int64_t opened_ns_ = kNoNumber;  // the recording's window, by the device's clock
+  int64_t closed_ns_ = kNoNumber;
   std::vector<DeviceSyncRow> syncs_;
   std::unordered_map<int64_t, EventRecorded> events_;  // by the number that ties a wait to its record
   std::unordered_map<int64_t, int32_t> device_of_context_;

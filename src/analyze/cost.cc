@@ -24,7 +24,8 @@ bool holds(std::string_view text, std::string_view lower, std::string_view upper
   return text.find(lower) != std::string_view::npos || text.find(upper) != std::string_view::npos;
 }
 
-std::vector<std::vector<Sample>> power_tracks(const Model& model) {
+// By track; those that are not of power are empty.
+std::vector<std::vector<Sample>> power_samples(const Model& model) {
   const CounterTracks& tracks = model.counter_tracks;
   std::vector<std::vector<Sample>> out(tracks.size());
   for (size_t i = 0; i < model.counter_samples.size(); ++i) {
@@ -36,7 +37,6 @@ std::vector<std::vector<Sample>> power_tracks(const Model& model) {
     out[track].push_back(
         {model.counter_samples.time_ns[i], model.counter_samples.value[i] / (in_milliwatts ? 1e3 : 1)});
   }
-  std::erase_if(out, [](const auto& track) { return track.size() < 2; });
   return out;
 }
 
@@ -122,7 +122,9 @@ Cost cost_of(const Model& model, const CostOptions& options) {
   }
   cost.median_step_ns = median(steps.duration_ns);
   cost.true_step_ns = find_step_times(model.timed_steps).true_step_ns;
-  const auto tracks = power_tracks(model);
+  auto tracks = power_samples(model);
+  for (const auto& track : tracks) cost.power_readings += static_cast<int64_t>(track.size());
+  std::erase_if(tracks, [](const auto& track) { return track.size() < 2; });
   cost.power_tracks = static_cast<int64_t>(tracks.size());
   if (!tracks.empty()) add_energy(model, steps, tracks, options.overhead_factor, cost);
   add_money(options, cost);

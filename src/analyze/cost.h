@@ -31,9 +31,10 @@ struct Cost {
   int64_t window_ns = 0;               // steps' time, or the trace's when it has none
   int64_t median_step_ns = kNoNumber;  // as recorded
   int64_t true_step_ns = kNoNumber;    // without recording, where our recorder timed such steps: prices use it
-  int64_t power_tracks = 0;
-  double mean_power_watts = -1;  // in the window
-  double energy_joules = -1;     // of the window
+  int64_t power_tracks = 0;            // with two readings or more: what energy is made of
+  int64_t power_readings = 0;          // in all
+  double mean_power_watts = -1;        // in the window
+  double energy_joules = -1;           // of the window
   double energy_per_step_joules = -1;
   double price_per_step = -1;
   double price_per_1000_samples = -1;

@@ -59,4 +59,12 @@ TEST(Cost, milliwatts_and_other_counters_are_told_apart) {
 }
 
 }  // namespace
+
+TEST(Cost, one_reading_of_power_gives_no_energy_but_is_counted) {
+  const Cost cost = cost_of(two_steps().counter("GPU 0 power (W)", 1e6, 100).build(), {});
+  EXPECT_EQ(cost.power_tracks, 0);
+  EXPECT_EQ(cost.power_readings, 1);
+  EXPECT_EQ(cost.energy_joules, -1);
+}
+
 }  // namespace firelane

@@ -33,7 +33,11 @@ Report cost_report(const Cost& cost, const CostOptions& options) {
     table.add({step.step, step.duration_ns, cell_unless(step.energy_joules, -1.0)});
   }
   report.tables = {std::move(table)};
-  if (cost.power_tracks == 0) report.notes.emplace_back("no power in this trace: energy and CO2 are not known");
+  if (cost.power_tracks == 0) {
+    report.notes.emplace_back(cost.power_readings == 0
+                                  ? "no power in this trace: energy and CO2 are not known"
+                                  : "power was read once, energy needs two readings: record for longer");
+  }
   if (cost.steps.empty()) {
     report.notes.emplace_back(
         "no steps in this trace: record with schedule=..., and call prof.step() after each iteration");

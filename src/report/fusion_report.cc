@@ -30,9 +30,9 @@ Report fusion_report(const Model& model, const FusionTable& table, const FusionR
     saved_launches += chain.saved_launches;
   }
   Report report{.facts = {{"kernels", "Kernels", Kind::kNumber, table.kernels},
-                          {"fusible_kernels", "that could be fused", Kind::kNumber, table.fusible_kernels},
-                          {"fusible_ns", "their time", Kind::kDuration, table.fusible_ns},
-                          {"chained_kernels", "in a chain", Kind::kNumber, table.chained_kernels},
+                          {"fusible_kernels", "Kernels that could be fused", Kind::kNumber, table.fusible_kernels},
+                          {"fusible_ns", "Time of these", Kind::kDuration, table.fusible_ns},
+                          {"chained_kernels", "Kernels in a chain", Kind::kNumber, table.chained_kernels},
                           {"chain_count", "Chains", Kind::kNumber, static_cast<int64_t>(table.chains.size())},
                           {"saved_launches", "Launches saved", Kind::kNumber, saved_launches},
                           {"saved_bytes", "Traffic saved", Kind::kBytes, saved_bytes},

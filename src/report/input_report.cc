@@ -20,7 +20,7 @@ Report input_report(const Model& model, const InputPipeline& input) {
           {"wait_percent", "Waiting", Kind::kPercent,
            has_steps ? Cell{percent_of(input.median_wait_ns, input.median_step_ns)} : Cell{}},
           {"wait_ns", "Wait, all", Kind::kDuration, input.wait_ns},
-          {"load_ns", "of it loading here", Kind::kDuration,
+          {"load_ns", "Loading in the same process", Kind::kDuration,
            input.loader == LoaderKind::kSingleProcess ? Cell{input.load_ns} : Cell{}}}};
   Table steps{.name = "steps",
               .title = "Steps",
@@ -49,7 +49,7 @@ Report input_report(const Model& model, const InputPipeline& input) {
                               {"total_ns", "Total", Kind::kDuration},
                               {"bandwidth_gb_s", "Bandwidth", Kind::kBandwidth},
                               {"overlapped_ns", "While kernels ran", Kind::kDuration},
-                              {"overlapped_percent", "of it", Kind::kPercent}},
+                              {"overlapped_percent", "Overlapped", Kind::kPercent}},
                   .hide_if_empty = true};
   for (const TransferRow& row : input.transfers) {
     transfers.add({std::string(model.text(row.name)), int64_t{row.pinned}, row.calls, row.bytes, row.total_ns,

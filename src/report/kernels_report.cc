@@ -54,7 +54,7 @@ std::vector<Column> columns() {
       {"bytes", "Bytes", Kind::kBytes, Align::kByKind, 0, true},
       {"bandwidth_gb_s", "Bandwidth", Kind::kBandwidth, Align::kByKind, 0, true},
       {"top_op", "Mostly for", Kind::kText, Align::kByKind, kOpWidth, true},
-      {"top_op_percent", "of it", Kind::kPercent, Align::kByKind, 0, true},
+      {"top_op_percent", "Its share", Kind::kPercent, Align::kByKind, 0, true},
       {"op_count", "Ops", Kind::kNumber, Align::kByKind, 0, true},
   };
 }

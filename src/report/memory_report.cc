@@ -14,9 +14,9 @@ Table devices_table(const MemoryReport& memory) {
               .title = "Devices",
               .columns = {{"device", "Device"},
                           {"peak_bytes", "Peak", Kind::kBytes},
-                          {"peak_ns", "at", Kind::kDuration},
+                          {"peak_ns", "Peak at", Kind::kDuration},
                           {"capacity_bytes", "Capacity", Kind::kBytes, Align::kByKind, 0, true},
-                          {"peak_percent", "of it", Kind::kPercent, Align::kByKind, 0, true},
+                          {"peak_percent", "Of capacity", Kind::kPercent, Align::kByKind, 0, true},
                           {"peak_reserved_bytes", "Reserved", Kind::kBytes, Align::kByKind, 0, true},
                           {"cached_bytes", "Cached at peak", Kind::kBytes, Align::kByKind, 0, true},
                           {"start_bytes", "Start", Kind::kBytes},
@@ -88,7 +88,7 @@ Table steps_table(const MemoryReport& memory) {
                           {"end_bytes", "At its end", Kind::kBytes},
                           {"reserved_bytes", "Reserved", Kind::kBytes, Align::kByKind, 0, true},
                           {"allocator_calls", "Driver calls", Kind::kNumber},
-                          {"allocator_ns", "their time", Kind::kDuration}},
+                          {"allocator_ns", "In driver calls", Kind::kDuration}},
               .hide_if_empty = true};
   for (const DeviceMemory& device : memory.devices) {
     for (const StepMemory& step : device.steps) {
@@ -104,7 +104,7 @@ Table spikes_table(const Model& model, const MemoryReport& memory) {
               .title = "Spikes: ops that needed more for a moment",
               .columns = {{"device", "Device"},
                           {"op", "Op", Kind::kText, Align::kByKind, 56},
-                          {"time_ns", "at", Kind::kDuration},
+                          {"time_ns", "At", Kind::kDuration},
                           {"extra_bytes", "Extra", Kind::kBytes},
                           {"times", "Times", Kind::kNumber}},
               .hide_if_empty = true};
@@ -177,7 +177,7 @@ Table allocator_table(const MemoryReport& memory) {
               .title = "The allocator",
               .columns = moment_columns({{"device", "Device"},
                                          {"moment", "When"},
-                                         {"time_ns", "at", Kind::kDuration},
+                                         {"time_ns", "At", Kind::kDuration},
                                          {"asked_bytes", "Asked for", Kind::kBytes, Align::kByKind, 0, true}}),
               .hide_if_empty = true};
   for (const DeviceAllocator& allocator : memory.allocators) {

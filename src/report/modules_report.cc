@@ -14,7 +14,7 @@ Table phases_table(const ModuleTable& modules) {
               .columns = {{"phase", "Phase"},
                           {"host_ns", "Host", Kind::kDuration},
                           {"device_ns", "Device", Kind::kDuration},
-                          {"device_percent", "of device", Kind::kPercent},
+                          {"device_percent", "Of device time", Kind::kPercent},
                           {"kernels", "Kernels", Kind::kNumber},
                           {"gflop", "GFLOP", Kind::kNumber, Align::kByKind, 0, true},
                           {"allocated_bytes", "Allocated", Kind::kBytes, Align::kByKind, 0, true}}};
@@ -38,7 +38,7 @@ std::vector<Column> columns() {
           {"self_host_ns", "Self host", Kind::kDuration},
           {"forward_device_ns", "Forward", Kind::kDuration},
           {"backward_device_ns", "Backward", Kind::kDuration},
-          {"device_percent", "of device", Kind::kPercent},
+          {"device_percent", "Of device time", Kind::kPercent},
           {"self_forward_device_ns", "Self forward", Kind::kDuration},
           {"self_backward_device_ns", "Self backward", Kind::kDuration},
           {"backward_host_ns", "Backward host", Kind::kDuration},
@@ -80,11 +80,12 @@ std::vector<Cell> cells(const ModuleTable& table, const ModuleRow& row) {
 }  // namespace
 
 Report modules_report(const ModuleTable& table, const ModulesReportOptions& options) {
-  Report report{.facts = {{"module_count", "Modules", Kind::kNumber, static_cast<int64_t>(table.rows.size())},
-                          {"work_ns", "Device work", Kind::kDuration, table.work_ns},
-                          {"without_module_device_ns", "in no module", Kind::kDuration, table.without_module_device_ns},
-                          {"backward_without_forward_ns", "Backward without forward op", Kind::kDuration,
-                           table.backward_without_forward_ns}}};
+  Report report{
+      .facts = {{"module_count", "Modules", Kind::kNumber, static_cast<int64_t>(table.rows.size())},
+                {"work_ns", "Device work", Kind::kDuration, table.work_ns},
+                {"without_module_device_ns", "Work in no module", Kind::kDuration, table.without_module_device_ns},
+                {"backward_without_forward_ns", "Backward without forward op", Kind::kDuration,
+                 table.backward_without_forward_ns}}};
   Table out{.name = "modules", .title = "Modules", .columns = columns(), .hide_if_empty = true};
   size_t left_out = 0;
   for (const ModuleRow& row : table.rows) {

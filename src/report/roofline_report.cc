@@ -100,7 +100,8 @@ Report roofline_report(const Model& model, const Roofline& roofline, const Roofl
                 {"peak_bandwidth_gb_s", "Peak bandwidth", Kind::kBandwidth, positive(peaks.bandwidth_gb_s)},
                 {"work_ns", "Device work", Kind::kDuration, roofline.work_ns},
                 {"matrix_ns", "Matrix kernels", Kind::kDuration, roofline.matrix_ns},
-                {"tensor_core_percent", "on tensor cores", Kind::kPercent, part_of_matrix(roofline.tensor_core_ns)},
+                {"tensor_core_percent", "Matrix kernels on tensor cores", Kind::kPercent,
+                 part_of_matrix(roofline.tensor_core_ns)},
                 {"tensor_core_unknown_percent", "", Kind::kPercent, part_of_matrix(roofline.tensor_core_unknown_ns)}}};
   Table table{.name = "roofline",
               .title = "Ops against the roof",
@@ -116,7 +117,7 @@ Report roofline_report(const Model& model, const Roofline& roofline, const Roofl
                           {"gb_s", "Memory", Kind::kBandwidth, Align::kByKind, 0, true},
                           {"flops_per_byte", "FLOP/B", Kind::kNumber, Align::kByKind, 0, true},
                           {"bound", "Bound by", Kind::kText, Align::kByKind, 0, true},
-                          {"roof_percent", "of roof", Kind::kPercent, Align::kByKind, 0, true},
+                          {"roof_percent", "Of its roof", Kind::kPercent, Align::kByKind, 0, true},
                           {"flops", "FLOPs", Kind::kNumber, Align::kByKind, 0, true},
                           {"bytes", "Bytes", Kind::kBytes, Align::kByKind, 0, true},
                           {"aligned", "Aligned", Kind::kTruth, Align::kByKind, 0, true},

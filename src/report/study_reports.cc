@@ -93,7 +93,7 @@ Table bounds_table(const std::vector<GroupBound>& rows, const char* name, const 
                           {"calls", "Calls", Kind::kNumber},
                           {"host_ns", "Host", Kind::kDuration},
                           {"device_ns", "Device", Kind::kDuration},
-                          {"compute_ns", "of it computing", Kind::kDuration},
+                          {"compute_ns", "Compute-bound", Kind::kDuration},
                           {"limit", "Limit"}},
               .hide_if_empty = true};
   for (size_t i = 0; i < std::min(rows.size(), kMostGroups); ++i) {
@@ -150,7 +150,7 @@ Report idle_report(const Model& model, const Study& study, size_t max_gaps) {
              .columns = {{"start_ns", "Start", Kind::kDuration},
                          {"duration_ns", "Duration", Kind::kDuration},
                          {"cause", "Main cause"},
-                         {"cause_ns", "Of it", Kind::kDuration},
+                         {"cause_ns", "Of the gap", Kind::kDuration},
                          {"host_slice", "The host was in", Kind::kText, Align::kByKind, 50},
                          {"next", "Ended by", Kind::kText, Align::kByKind, 50}},
              .hide_if_empty = true};
@@ -247,8 +247,8 @@ Report critical_path_report(const Model& model, const Study& study, size_t max_p
                            {"duration_ns", "Duration", Kind::kDuration},
                            {"class", "Class"},
                            {"name", "What", Kind::kText, Align::kByKind, 60},
-                           {"recorded_start_ns", "Recorded at", Kind::kDuration},
-                           {"recorded_end_ns", "to", Kind::kDuration}},
+                           {"recorded_start_ns", "Recorded from", Kind::kDuration},
+                           {"recorded_end_ns", "To", Kind::kDuration}},
                .hide_if_empty = true};
   std::vector<const PathPiece*> order;
   for (const PathPiece& piece : path.pieces) order.push_back(&piece);

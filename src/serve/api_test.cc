@@ -142,7 +142,7 @@ TEST(Api, lanes_come_with_rows_counters_and_steps) {
   EXPECT_HOLDS(
       answer,
       R"("kind":"stream","name":"stream 7","rows":1,"slices":2,"first_ns":30000,"last_ns":150000,"busy_ns":50000)");
-  EXPECT_HOLDS(answer, R"("name":"utilisation","unit":"%","min":0,"max":100)");
+  EXPECT_HOLDS(answer, R"("name":"busy","unit":"%","min":0,"max":100)");
   EXPECT_HOLDS(answer, R"("name":"queued work","unit":"","min":0,"max":1)");
   EXPECT_HOLDS(answer, R"("steps":[{"number":1,"start_ns":0,"duration_ns":200000}])");
 }
@@ -156,6 +156,36 @@ TEST(Api, counters_are_null_before_the_first_sample_and_hold_the_last_one) {
   EXPECT_HOLDS(ask(api, "/api/t/0/counters?from_ns=0&to_ns=40000&bins=2&tracks=2"), R"("min":[null,null])");
   // gemm runs from 30 to 60 us.
   EXPECT_HOLDS(ask(api, "/api/t/0/counters?from_ns=0&to_ns=80000&bins=2&tracks=0"), R"("max":[25,50])");
+}
+
+TEST(Api, counters_that_name_their_device_and_unit_say_them_once_and_energy_begins_at_zero) {
+  TraceBuilder builder = small_builder();
+  for (const double at_us : {10.0, 20.0}) builder.counter("GPU 0 energy (J)", at_us, 15'000 + at_us);
+  builder.counter("GPU 1 energy (J)", 10, 900).counter("GPU 0 temperature (C)", 10, 34);
+  Api api(builder.build(), "1.2");
+  const Answer answer = ask(api, "/api/t/0/lanes");
+  EXPECT_HOLDS(
+      answer,
+      R"({"id":2,"group":"GPU 0","name":"energy since the first reading","unit":"J","min":0,"max":10,"samples":2},)"
+      R"({"id":3,"group":"GPU 0","name":"temperature","unit":"°C","min":34,"max":34,"samples":1}])");
+  EXPECT_HOLDS(ask(api, "/api/t/0/counters?from_ns=0&to_ns=30000&bins=3&tracks=2"), R"("last":[null,0,10])");
+}
+
+TEST(Api, a_kernel_says_how_full_the_device_was_and_why_not_fuller) {
+  DeviceProperties device;
+  device.id = 0;
+  device.multiprocessors = 100;
+  device.max_threads_per_multiprocessor = 2048;
+  device.registers_per_multiprocessor = 65'536;
+  device.shared_memory_per_multiprocessor_bytes = 200'000;
+  device.warp_size = 32;
+  Api api(small_builder()
+              .device(device)
+              .kernel("few", {.start_us = 160, .end_us = 170, .grid = 100, .block = 256, .occupancy_percent = 12.5})
+              .build(),
+          "1.2");
+  EXPECT_HOLDS(ask(api, "/api/t/0/slice/d2"), R"("occupancy":{"percent":12.5,"limit":"grid"})");
+  EXPECT_HOLDS(ask(api, "/api/t/0/slice/d0"), R"("occupancy":null)");
 }
 
 TEST(Api, a_kernel_knows_its_op_its_launch_its_step_and_its_likes) {
@@ -256,6 +286,21 @@ TEST(Api, memory_is_shown_over_time_at_a_moment_and_by_address) {
       ask(api, "/api/t/0/memory/segments?at_ns=150000"),
       R"({"address":2097152,"bytes":2097152,"blocks":[{"offset":0,"bytes":4096,"state":"free","owner":null},{"offset":4096,"bytes":8192,"state":"allocated")");
   EXPECT_EQ(ask(api, "/api/t/0/memory/alive?device=cuda:7").status, 404);
+}
+
+TEST(Api, the_allocators_free_memory_and_its_largest_piece_go_with_the_curve) {
+  constexpr uint64_t kSegment = 0x10000000;
+  using State = AllocatorBlockState;
+  Model model =
+      small_builder()
+          .allocator_state({.at_us = 0,
+                            .address = kSegment,
+                            .blocks = {{4096, State::kFree}, {8192, State::kAllocated}, {2048, State::kFree}}})
+          .memory({.at_us = 60, .bytes = 4096, .device_type = 1, .device = 0, .address = kSegment})
+          .build();
+  Api api(std::move(model), "1.2");
+  EXPECT_HOLDS(ask(api, "/api/t/0/memory/curve?bins=2&from_ns=0&to_ns=100000"),
+               R"("free_bytes":[6144,2048],"largest_free_bytes":[4096,2048])");
 }
 
 TEST(Api, a_range_is_summed_up) {

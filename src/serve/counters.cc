@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <ranges>
 #include <utility>
 
 #include "analyze/launches.h"
@@ -19,16 +20,34 @@ void add_sample(CounterTrack& track, int64_t time_ns, double value) {
   track.values.push_back(value);
 }
 
-// "GPU 0 power (W)" says its unit itself; Kineto's and our recorder's names do.
-std::string unit_in(std::string_view text) {
-  const size_t open = text.rfind('(');
-  if (open != std::string_view::npos && text.ends_with(')') && text.size() - open <= 8) {
-    return std::string(text.substr(open + 1, text.size() - open - 2));
+// "GPU 0 power (W)" says its device and its unit itself; Kineto's and our recorder's names do. What is said once more
+// beside the name is taken out of it.
+void name_recorded(std::string text, CounterTrack& track) {
+  if (text.starts_with("GPU ")) {
+    const size_t end = text.find(' ', 4);
+    track.group = text.substr(0, end);
+    if (end != std::string::npos) text.erase(0, end + 1);
   }
-  if (text.find("power") != std::string_view::npos || text.find("Power") != std::string_view::npos) {
-    return text.find("mW") != std::string_view::npos ? "mW" : "W";
+  const size_t open = text.rfind(" (");
+  if (open != std::string::npos && open > 0 && text.ends_with(')') && text.size() - open <= 9) {
+    track.unit = text.substr(open + 2, text.size() - open - 3);
+    text.resize(open);
+  } else if (text.find("power") != std::string::npos || text.find("Power") != std::string::npos) {
+    track.unit = text.find("mW") != std::string::npos ? "mW" : "W";
   }
-  return "";
+  if (track.unit == "C" && text == "temperature") track.unit = "°C";
+  if (text.ends_with("utilization")) text += " by NVML";  // over some 100 ms; `busy` is what the trace itself says
+  track.name = std::move(text);
+}
+
+// NVML counts energy from when the driver was loaded; what was used since the first reading is what one wants to see.
+// One reading says nothing: the track goes.
+void begin_at_zero(CounterTrack& track) {
+  if (track.values.size() < 2) return track.times_ns.clear();
+  track.name += " since the first reading";
+  track.max -= track.values.front();
+  track.min -= track.values.front();
+  for (double& value : track.values | std::views::reverse) value -= track.values.front();
 }
 
 void add_recorded(const Model& model, std::vector<CounterTrack>& out) {
@@ -37,15 +56,17 @@ void add_recorded(const Model& model, std::vector<CounterTrack>& out) {
   for (size_t i = 0; i < tracks.size(); ++i) {
     const std::string_view series = model.text(tracks.series[i]);
     CounterTrack& track = out.emplace_back();
-    track.name = model.text(tracks.name[i]);
-    if (!series.empty() && series != track.name) track.name += " " + std::string(series);
-    track.unit = unit_in(track.name);
-    const std::string id = model.id_text(tracks.pid[i]);
-    track.group = track.name.starts_with("GPU ") ? track.name.substr(0, track.name.find(' ', 4)) : "process " + id;
+    track.group = "process " + model.id_text(tracks.pid[i]);
+    std::string name(model.text(tracks.name[i]));
+    if (!series.empty() && series != name) name += " " + std::string(series);
+    name_recorded(std::move(name), track);
   }
   const CounterSamples& samples = model.counter_samples;
   for (size_t i = 0; i < samples.size(); ++i) {
     add_sample(out[first + samples.track[i]], samples.time_ns[i], samples.value[i]);
+  }
+  for (size_t i = first; i < out.size(); ++i) {
+    if (out[i].name == "energy") begin_at_zero(out[i]);
   }
 }
 
@@ -89,7 +110,7 @@ void add_device_use(const Model& model, std::vector<CounterTrack>& out) {
   for (auto& [number, intervals] : work) {
     CounterTrack& track = out.emplace_back();
     track.group = "GPU " + std::to_string(std::max(0, number));
-    track.name = "utilisation";
+    track.name = "busy";
     track.unit = "%";
     track.max = 100;
     track.on = IntervalSet(std::move(intervals));

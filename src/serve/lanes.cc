@@ -59,7 +59,8 @@ Answer lanes(const ServedTrace& trace, const Request&) {
   for (size_t id = 0; id < trace.counters().size(); ++id) {
     const CounterTrack& track = trace.counters()[id];
     json.begin_object().field("id", id).field("group", track.group).field("name", track.name);
-    json.field("unit", track.unit).field("min", track.min).field("max", track.max).end_object();
+    json.field("unit", track.unit).field("min", track.min).field("max", track.max);
+    json.field("samples", track.times_ns.size()).end_object();
   }
   json.end_array().key("steps").begin_array();
   const Steps& steps = trace.step_marks();

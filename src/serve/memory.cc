@@ -5,6 +5,7 @@
 #include "analyze/memory_at.h"
 #include "report/described.h"
 #include "report/memory_report.h"
+#include "serve/counters.h"
 #include "serve/handlers.h"
 
 namespace firelane::serve {
@@ -35,6 +36,25 @@ void write_numbers(JsonWriter& json, std::string_view name, const std::vector<in
     }
   }
   json.end_array();
+}
+
+// What the allocator holds but nobody uses, in all and in one piece: the least of each bin, and nothing before the
+// first state.
+void write_free(JsonWriter& json, const DeviceAllocator& allocator, const MemoryBins& bins) {
+  CounterTrack free;
+  CounterTrack largest;
+  for (const AllocatorMoment& at : allocator.curve) {
+    for (CounterTrack* track : {&free, &largest}) track->times_ns.push_back(at.time_ns);
+    free.values.push_back(static_cast<double>(at.free_bytes()));
+    largest.values.push_back(static_cast<double>(at.largest_free_bytes));
+  }
+  for (const auto& [name, track] : {std::pair{"free_bytes", &free}, {"largest_free_bytes", &largest}}) {
+    std::vector<int64_t> least;
+    for (const auto& bin : counter_bins(*track, bins.from_ns, bins.bin_ns, bins.allocated_bytes.size())) {
+      least.push_back(bin ? static_cast<int64_t>(bin->min) : kNoNumber);
+    }
+    write_numbers(json, name, least);
+  }
 }
 
 std::string owner_text(const Model& model, const MemorySegment::Piece& piece) {
@@ -68,6 +88,11 @@ Answer memory_curve(const ServedTrace& trace, const Request& request) {
   json.field("from_ns", bins.from_ns).field("bin_ns", bins.bin_ns);
   write_numbers(json, "allocated_bytes", bins.allocated_bytes);
   write_numbers(json, "reserved_bytes", bins.reserved_bytes);
+  for (const DeviceAllocator& allocator : trace.memory().allocators) {
+    const bool is_it =
+        device != nullptr && allocator.device_type == device->device_type && allocator.device == device->device;
+    if (is_it) write_free(json, allocator, bins);
+  }
   json.key("categories").begin_object();
   for (size_t i = 0; i < kMemoryCategoryCount; ++i) {
     const std::vector<int64_t>& category = bins.categories[i];

@@ -65,6 +65,7 @@ class SliceWriter {
     json_.field("start_ns", start_of(model_, slice_)).field("duration_ns", duration_of(model_, slice_));
     json_.field("self_ns", self_ns_);
     write_step();
+    write_occupancy();
     write_args();
     write_stack();
     write_module();
@@ -113,6 +114,20 @@ class SliceWriter {
     } else {
       json_.value(steps.number[at]);
     }
+  }
+
+  // As computed where the source lacks it; with what bounds it, which no source has.
+  void write_occupancy() {
+    const DeviceSlices& device = model_.device_slices;
+    const bool is_kernel = slice_.on_device && device.kind[slice_.row] == DeviceKind::kKernel;
+    const Row detail = is_kernel ? device.detail[slice_.row] : kNoRow;
+    json_.key("occupancy");
+    if (detail == kNoRow || !(model_.kernel_details.occupancy_percent[detail] >= 0)) {
+      json_.null();
+      return;
+    }
+    json_.begin_object().field("percent", double{model_.kernel_details.occupancy_percent[detail]});
+    json_.field("limit", name_of(model_.kernel_details.occupancy_limit[detail])).end_object();
   }
 
   void write_args() {

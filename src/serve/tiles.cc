@@ -100,7 +100,11 @@ void write_tile(const Model& model, uint32_t level, const Tile& tile, ByteWriter
   out.array<uint32_t>(slices.size(), [&](size_t i) { return slices[i].ref; });
   out.array<uint32_t>(slices.size(), [&](size_t i) { return name_id(model, slices[i].ref); });
   out.array<uint16_t>(slices.size(), [&](size_t i) { return slices[i].row; });
-  out.array<uint8_t>(slices.size(), [&](size_t i) { return tile_kind(model, slice_of(slices[i].ref)); });
+  out.array<uint8_t>(slices.size(), [&](size_t i) {
+    const SliceRef slice = slice_of(slices[i].ref);
+    const bool is_cut = slice.on_device && device.window[slice.row] != kNoString;
+    return tile_kind(model, slice) | (is_cut ? kCutBit : 0);
+  });
 
   const std::vector<TileRun>& runs = tile.runs;
   out.array<double>(runs.size(), [&](size_t i) { return runs[i].bin << level; });

@@ -171,6 +171,13 @@ TEST(Tiles, the_bytes_are_laid_out_as_the_protocol_draws_them) {
   EXPECT_EQ(bytes.size(), name + 24);
 }
 
+TEST(Tiles, work_that_the_edge_of_the_recording_cuts_is_marked) {
+  Model model = TraceBuilder().kernel("gemm", {.start_us = 1, .end_us = 5}).build();
+  model.device_slices.window[0] = model.device_slices.name[0];  // any text
+  const std::string bytes = encode_tiles(model, 10, {make_tile(Timeline(model), 0, 10, 0)});
+  EXPECT_EQ(read<uint8_t>(bytes, 80), 16 | kCutBit);
+}
+
 TEST(Tiles, long_and_broken_names_are_cut_to_valid_text) {
   std::string long_name;
   for (int i = 0; i < 100; ++i) long_name += "é";

@@ -70,6 +70,15 @@ export function tensorBoardTests(suite, board) {
     equal(missing.join("\n"), "", "answers that are missing");
   }, kFonts);
 
+  suite.test("TensorBoard's reload button reaches the tab", async ({ page }) => {
+    const { frame } = await openTab(page, board().url);
+    await frame.locator("main .card").first().waitFor();
+    // What the tab asks by itself, every two seconds, names no trace.
+    const asked = page.waitForRequest(/firelane\/api\/traces\?trace=/);
+    await page.locator("button[title='Reload data'], .reload-button").first().click();
+    await asked;
+  }, kFonts);
+
   let tries = 0;
   suite.test("TensorBoard's tab shows a trace that was written later, and hostile names as text", async ({ page }) => {
     const { frame, missing } = await openTab(page, board().url);

@@ -66,11 +66,16 @@ export function useTraces(source: Source, chosen: string | undefined): Traces {
       else timer = window.setTimeout(askIfSeen, reloadS * 1000, reloadS);
     };
     if (!source.stored) window.addEventListener("focus", onFocus);
+    // TensorBoard's reload button calls this on the frame of the tab; the trace that is shown is read again if it has changed.
+    const frame = window.frameElement as (Element & { reload?: () => void }) | null;
+    const reload = () => void ask({ trace: chosen ?? first.current ?? "first" }, true);
+    if (frame && !source.stored) frame.reload = reload;
     void ask({ trace: chosen ?? first.current ?? "first" });
     return () => {
       control.abort();
       window.clearTimeout(timer);
       window.removeEventListener("focus", onFocus);
+      if (frame?.reload === reload) delete frame.reload;
     };
   }, [source, chosen]);
   const shown = list ? shownTrace(list, chosen, first.current) : undefined;

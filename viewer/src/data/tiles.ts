@@ -8,6 +8,7 @@ const kMagic = 0x31544c46;
 const kAnswerHeaderBytes = 16;
 const kTileHeaderBytes = 24;
 const kDeviceBit = 0x80000000;
+const kCutBit = 0x40;
 // What a tile takes beside its columns: their array objects, its own, its entry in a map. Measured in Chromium 156.
 const kTileObjectBytes = 1100;
 const kEmptyTileBytes = 150;
@@ -50,6 +51,14 @@ export function tileSpanNs(level: number): number {
 // `h12` or `d7` for the number that tiles carry.
 export function refText(ref: number): string {
   return ref >= kDeviceBit ? `d${ref - kDeviceBit}` : `h${ref}`;
+}
+
+// A slice's kind, and whether the recording's edge cuts it, of the byte that tiles carry.
+export function kindOf(byte: number): number {
+  return byte & ~kCutBit;
+}
+export function isCut(byte: number): boolean {
+  return (byte & kCutBit) !== 0;
 }
 
 export function parseTiles(buffer: ArrayBuffer): TileAnswer {

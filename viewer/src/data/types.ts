@@ -56,6 +56,7 @@ export interface Column {
   name: string;
   label: string;
   kind: ColumnKind;
+  signed?: boolean; // a difference: with its sign, and no bar
 }
 
 export type Cell = string | number | boolean | null;
@@ -95,6 +96,7 @@ export interface CounterTrack {
   unit: string;
   min: number;
   max: number;
+  samples: number;
 }
 
 export interface StepMark {
@@ -136,6 +138,7 @@ export interface SliceDetail extends FoundSlice {
   category: string;
   selfNs: number | null;
   step: number | null;
+  occupancy: { percent: number; limit: string } | null;
   args: Record<string, unknown>;
   stack: string[];
   module: string | null;
@@ -183,6 +186,9 @@ export interface MemoryCurve {
   binNs: number;
   allocatedBytes: (number | null)[];
   reservedBytes: (number | null)[];
+  // What the allocator holds and nobody uses, in all and in one piece; absent where the trace does not tell.
+  freeBytes?: (number | null)[];
+  largestFreeBytes?: (number | null)[];
   categories: Record<string, (number | null)[]>;
 }
 

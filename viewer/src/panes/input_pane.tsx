@@ -2,7 +2,24 @@
 
 import type { JSX } from "preact";
 import type { PaneProps } from "../app/pane";
+import type { Report } from "../data/types";
+import { Empty } from "./notes";
 import { ReportView } from "./report_pane";
+
+// Steps that never wait, and copies that are not there, would be a page of zeros.
+function noLoader(report: Report): JSX.Element | null {
+  const loader = report.facts.find((fact) => fact.name === "loader")?.value;
+  const copies = report.tables.find((table) => table.name === "transfers");
+  if (loader !== "none" || (copies && copies.rows.length > 0)) return null;
+  return (
+    <Empty
+      title="No DataLoader in this trace"
+      notes={["Nothing here waited for a batch or copied one to the device: the data was there already, or another loader is in use."]}
+      how="To see the loader, take its batches inside of the recording:"
+      code={"for batch in loader:  # a torch.utils.data.DataLoader\n    train(batch)\n    prof.step()"}
+    />
+  );
+}
 
 export function InputPane(props: PaneProps): JSX.Element {
   return (
@@ -14,6 +31,7 @@ export function InputPane(props: PaneProps): JSX.Element {
         verb="input"
         intro="How long each step waits for its next batch (DataLoader), and how batches are copied to the device."
         tables={{ steps: { linkColumn: "step" } }}
+        instead={noLoader}
       />
     </div>
   );

@@ -5,7 +5,7 @@ import { Answered, useAnswer } from "../app/answer";
 import type { PaneProps } from "../app/pane";
 import { useUrl } from "../app/url_state";
 import { Choice } from "./fields";
-import { Empty, Facts, Notes } from "./notes";
+import { Facts, NoDevice, Notes } from "./notes";
 import { useReport } from "./report_pane";
 import { RooflineChart } from "./roofline_chart";
 import { DescribedTable } from "./table/described_table";
@@ -27,11 +27,7 @@ export function KernelsPane(props: PaneProps): JSX.Element {
       <Answered answer={answer}>
         {(report) =>
           report.tables[0].rowCount === 0 ? (
-            <Empty
-              title="No work of a device in this trace"
-              notes={["The program ran on the CPU, or the GPU was not recorded.", ...report.notes]}
-              code="profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])"
-            />
+            <NoDevice notes={report.notes} />
           ) : (
             <div class="pile">
               <Facts facts={report.facts} only={["calls", "work_ns", "busy_ns"]} />

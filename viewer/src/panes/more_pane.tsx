@@ -3,7 +3,9 @@
 import type { JSX } from "preact";
 import type { PaneProps } from "../app/pane";
 import { setUrl, useUrl } from "../app/url_state";
+import type { Report } from "../data/types";
 import { CostView } from "./cost_view";
+import { Empty, NoDevice } from "./notes";
 import { ReportView, type TableOptions } from "./report_pane";
 
 interface MoreReport {
@@ -11,6 +13,25 @@ interface MoreReport {
   title: string;
   intro: string;
   tables?: Record<string, TableOptions>;
+  instead?: (report: Report) => JSX.Element | null;
+}
+
+function isEmpty(report: Report): boolean {
+  return report.tables.every((table) => table.rows.length === 0);
+}
+
+function unlessDevice(report: Report): JSX.Element | null {
+  return isEmpty(report) ? <NoDevice /> : null;
+}
+
+function noWaits(report: Report): JSX.Element | null {
+  if (!isEmpty(report)) return null;
+  return (
+    <Empty
+      title="No call waits for a device"
+      notes={["The host never stopped until a GPU was done, which is as it should be; a program on the CPU has none to wait for."]}
+    />
+  );
 }
 
 const kReports: MoreReport[] = [
@@ -25,17 +46,20 @@ const kReports: MoreReport[] = [
     title: "Idle device",
     intro: "Why the device did nothing, and the longest gaps: each row opens its place in the timeline.",
     tables: { causes: { place: null }, gaps: { defaultSort: "-duration_ns" } },
+    instead: unlessDevice,
   },
   {
     verb: "launches",
     title: "Launches",
     intro: "How work reaches the device: the calls that queue it, and how long it waits in the queue.",
+    instead: unlessDevice,
   },
   {
     verb: "syncs",
     title: "Synchronisations",
     intro: "Calls in which the host stopped until the device was done.",
     tables: { syncs: { defaultSort: "-duration_ns", linkColumn: "call" } },
+    instead: noWaits,
   },
   {
     verb: "critical-path",
@@ -47,6 +71,7 @@ const kReports: MoreReport[] = [
     verb: "fusion",
     title: "Fusion",
     intro: "Chains of kernels that one kernel could do, and what that would save at most.",
+    instead: (report) => (report.facts.find((fact) => fact.name === "kernels")?.value === 0 ? <NoDevice /> : null),
   },
   { verb: "cost", title: "Cost", intro: "" },
   { verb: "lanes", title: "Threads and streams", intro: "Every lane of the timeline." },
@@ -82,6 +107,7 @@ export function MorePane(props: PaneProps): JSX.Element {
             verb={report.verb}
             intro={report.intro}
             tables={report.tables}
+            instead={report.instead}
           />
         )}
       </div>

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { notesForPage } from "./note_text";
+import { notesForPage, withDetails } from "./note_text";
 
 test("what names a flag of the command line is left out, the rest stays", () => {
   expect(
@@ -13,5 +13,13 @@ test("what names a flag of the command line is left out, the rest stays", () => 
     "lanes without slices: 2",
     "no power in this trace: energy is not known",
     "1 warm-up step is left out; a-b -- c",
+  ]);
+});
+
+test("what is indented belongs to what stands before it", () => {
+  const label = (text: string) => text;
+  expect(withDetails(["Step", "  median of", "  drift", "Threads"], label)).toEqual([
+    { item: "Step", details: ["  median of", "  drift"] },
+    { item: "Threads", details: [] },
   ]);
 });

@@ -3,7 +3,8 @@
 import type { JSX } from "preact";
 import type { Report } from "../data/types";
 import { formatByKind } from "../format";
-import { notesForPage } from "./note_text";
+import { notesForPage, withDetails } from "./note_text";
+import { isId } from "./table/cells";
 
 export function Notes(props: { notes: readonly string[] }): JSX.Element | null {
   const notes = notesForPage(props.notes);
@@ -25,13 +26,32 @@ export function Facts(props: { facts: Report["facts"]; only?: readonly string[] 
   if (facts.length === 0) return null;
   return (
     <dl class="fact-line">
-      {facts.map((fact) => (
-        <div key={fact.name}>
-          <dt>{fact.label.trim()}</dt>
-          <dd class={fact.kind === "text" ? "fact-text" : ""}>{formatByKind(fact.kind, fact.value)}</dd>
+      {withDetails(facts, (fact) => fact.label).map(({ item, details }) => (
+        <div key={item.name}>
+          <dt>{item.label}</dt>
+          <dd class={item.kind === "text" ? "fact-text" : ""}>
+            {factText(item)}
+            {details.length > 0 && (
+              <div class="fact-detail">{details.map((each) => `${each.label.trim()} ${factText(each)}`).join(", ")}</div>
+            )}
+          </dd>
         </div>
       ))}
     </dl>
+  );
+}
+
+function factText(fact: Report["facts"][number]): string {
+  return typeof fact.value === "number" && isId(fact.name) ? String(fact.value) : formatByKind(fact.kind, fact.value);
+}
+
+export function NoDevice(props: { notes?: readonly string[] }): JSX.Element {
+  return (
+    <Empty
+      title="No work of a device in this trace"
+      notes={["The program ran on the CPU, or the GPU was not recorded.", ...(props.notes ?? [])]}
+      code="profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])"
+    />
   );
 }
 

@@ -5,7 +5,7 @@ import { useState } from "preact/hooks";
 import { Answered, useAnswer } from "../app/answer";
 import type { TraceClient } from "../data/client";
 import type { Params } from "../data/source";
-import type { Report } from "../data/types";
+import type { Report, Table } from "../data/types";
 import { Facts, Notes } from "./notes";
 import { DescribedTable, type DescribedTableProps } from "./table/described_table";
 
@@ -26,6 +26,11 @@ export function useReport(trace: TraceClient, verb: string, params: Params = {})
 
 export type TableOptions = Partial<Omit<DescribedTableProps, "id" | "table">>;
 
+// An empty table is shown where nothing else says that there is nothing.
+function isNeeded(table: Table, report: Report): boolean {
+  return table.notes.length > 0 || (report.tables.length === 1 && report.notes.length === 0);
+}
+
 export function ReportTables(props: {
   id: string;
   report: Report;
@@ -38,7 +43,7 @@ export function ReportTables(props: {
   return (
     <>
       {report.tables
-        .filter((table) => !props.skip?.includes(table.name) && (table.rows.length > 0 || !several || table.notes.length > 0))
+        .filter((table) => !props.skip?.includes(table.name) && (table.rows.length > 0 || isNeeded(table, report)))
         .map((table) => (
           <section class="card" key={table.name}>
             <DescribedTable
@@ -63,19 +68,22 @@ export function ReportView(props: {
   params?: Params;
   intro?: string;
   tables?: Record<string, TableOptions>;
+  instead?: (report: Report) => JSX.Element | null; // what to show where the trace has nothing for it
 }): JSX.Element {
   const { answer, askAll } = useReport(props.trace, props.verb, props.params);
   return (
     <>
       {props.intro && <p class="intro">{props.intro}</p>}
       <Answered answer={answer}>
-        {(report) => (
-          <div class="pile">
-            <Facts facts={report.facts} />
-            <Notes notes={report.notes} />
-            <ReportTables id={props.id} report={report} tables={props.tables} onAllRows={askAll} />
-          </div>
-        )}
+        {(report) =>
+          props.instead?.(report) ?? (
+            <div class="pile">
+              <Facts facts={report.facts} />
+              <Notes notes={report.notes} />
+              <ReportTables id={props.id} report={report} tables={props.tables} onAllRows={askAll} />
+            </div>
+          )
+        }
       </Answered>
     </>
   );

@@ -121,7 +121,7 @@ function labelRoofs(plot: uPlot, roofs: readonly Roof[], bandwidthGbS: number): 
   plot.ctx.textAlign = "right";
   for (const { y, names } of roofLabels(ys, kLabelPx * scale)) {
     const text = names.map((at) => `${roofs[at].name} ${formatNumber(roofs[at].value)}`).join("; ");
-    boxedText(plot.ctx, `${text} TFLOP/s`, right, y + 12 * scale);
+    boxedText(plot.ctx, `${text} TFLOP/s`, right, y + 11 * scale);
   }
 }
 

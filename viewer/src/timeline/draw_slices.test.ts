@@ -54,6 +54,17 @@ function draw(tiles: BuiltTile[], level = 0, highlight = "") {
   return { at, labels, state, store, frame };
 }
 
+test("what the recording's edge cuts is hatched, and keeps its kind", () => {
+  const kernel = { startNs: 100, durationNs: 200, name: 1, row: 0 };
+  const whole = draw([{ lane: 0, index: 0, slices: [{ ...kernel, kind: 16 }] }]);
+  const cut = draw([{ lane: 0, index: 0, slices: [{ ...kernel, kind: 16 | 0x40 }] }]);
+  const colors = (picture: typeof whole) => new Set(Array.from({ length: 100 }, (_, i) => picture.at(150 + i, 0)));
+  expect(colors(whole).size).toBe(1);
+  expect(colors(cut).size).toBe(2);
+  expect(colors(cut)).toContain(whole.at(150, 0));
+  expect(hitTest(cut.store, cut.frame, lane, 0, 150, 0)).toMatchObject({ kind: 16, cut: true });
+});
+
 test("a slice is drawn in its row, from its start to its end, in its colour", () => {
   const { at, labels, state } = draw([
     { lane: 0, index: 0, slices: [{ startNs: 100, durationNs: 200, name: 1, row: 1 }] },

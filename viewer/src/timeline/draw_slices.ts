@@ -4,6 +4,7 @@
 
 import type { Theme } from "../app/theme";
 import type { NameEntry, TileStore, TileStretch } from "../data/tile_store";
+import { isCut, kindOf } from "../data/tiles";
 import { fadedColors, kFadeSteps, type Rgb } from "./colors";
 import { type Block, kCompactRowHeight, kRowHeight } from "./layout";
 import type { Raster } from "./raster";
@@ -150,8 +151,9 @@ export function drawLane(
       if (x1 - x0 > 3 * dpr) x1 -= Math.round(dpr);
       const name = store.name(tile.name[i]) ?? kNoName;
       const drawn = drawnName(name, frame);
-      const color = colorsOf(name, tile.kind[i], frame)[drawn.matches ? kFadeSteps : kLeftAside];
-      raster.fill(x0, y0, x1, y0 + rowPixels, color, top, bottom);
+      const colors = colorsOf(name, kindOf(tile.kind[i]), frame);
+      raster.fill(x0, y0, x1, y0 + rowPixels, colors[drawn.matches ? kFadeSteps : kLeftAside], top, bottom);
+      if (isCut(tile.kind[i])) raster.hatch(x0, y0, x1, y0 + rowPixels, colors[kLeftAside], top, bottom);
       if (!withLabels) continue;
       const left = Math.max(0, x0) / dpr;
       const width = Math.min(raster.width, x1) / dpr - left;
@@ -184,6 +186,7 @@ export interface Hit {
   startNs: number;
   durationNs: number;
   kind: number;
+  cut: boolean; // by the edge of the recording
   name: string;
   row: number;
   ref: number; // of a slice
@@ -214,7 +217,8 @@ export function hitTest(
         type: "slice",
         startNs: tile.startNs[i],
         durationNs: tile.durationNs[i],
-        kind: tile.kind[i],
+        kind: kindOf(tile.kind[i]),
+        cut: isCut(tile.kind[i]),
         name: store.name(tile.name[i])?.text ?? "",
         row,
         ref: tile.ref[i],
@@ -231,6 +235,7 @@ export function hitTest(
         startNs: tile.runStartNs[i],
         durationNs: tile.runDurationNs[i],
         kind: tile.runKind[i],
+        cut: false,
         name: store.name(tile.runName[i])?.text ?? "",
         row,
         ref: 0,

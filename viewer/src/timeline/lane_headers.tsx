@@ -1,6 +1,7 @@
 // Names of lanes, groups and counters at the left, with what can be done to each.
 
 import type { JSX } from "preact";
+import type { CounterTrack } from "../data/types";
 import { formatNumber } from "../format";
 import { formatCounter } from "./draw_overlay";
 import type { Block } from "./layout";
@@ -64,13 +65,18 @@ function Header(props: { model: TimelineModel; block: Block }): JSX.Element {
   const { track } = block;
   return (
     <>
-      <span class="lane-name counter-name" title={`${track.group}: ${track.name}`}>
+      <span class="lane-name counter-name" title={`${track.group}: ${track.name}\n${counterRange(track)}`}>
         {track.name}
-        <span class="muted">max {formatCounter(track.max, track.unit)}</span>
+        <span class="muted">{counterRange(track)}</span>
       </span>
       <Buttons model={model} blockKey={block.key} pinned={block.pinned} name={track.name} />
     </>
   );
+}
+
+// What one reading cannot tell is not called a maximum.
+function counterRange({ max, unit, samples }: CounterTrack): string {
+  return samples === 1 ? `${formatCounter(max, unit)}, read once` : `max ${formatCounter(max, unit)}`;
 }
 
 function Collapse(props: { model: TimelineModel; blockKey: string; collapsed: boolean; name: string }): JSX.Element {

@@ -184,10 +184,12 @@ export function LanesView(props: { model: TimelineModel; focusSearch: () => void
 
 function Tooltip(props: { tip: Tip }): JSX.Element {
   const { x, y, title, lines } = props.tip;
-  const left = Math.max(8, Math.min(x + 14, window.innerWidth - 340));
-  const place = y > window.innerHeight - 140 ? { bottom: `${window.innerHeight - y + 10}px` } : { top: `${y + 16}px` };
+  // Towards the middle of the window: there is room.
+  const { innerWidth, innerHeight } = window;
+  const across = x > innerWidth / 2 ? { right: `${innerWidth - x + 14}px` } : { left: `${x + 14}px` };
+  const down = y > innerHeight - 140 ? { bottom: `${innerHeight - y + 10}px` } : { top: `${y + 16}px` };
   return (
-    <div class="timeline-tip" role="presentation" style={{ left: `${left}px`, ...place }}>
+    <div class="timeline-tip" role="presentation" style={{ ...across, ...down }}>
       <strong>{title}</strong>
       {lines.map(([label, value]) => (
         <div key={label}>
@@ -218,6 +220,7 @@ function tipFor(model: TimelineModel, { block, hit, atNs }: UnderPointer, place:
       lines: [
         ["", `${formatDuration(hit.durationNs)}, ${kindLabel(hit.kind)}`],
         ["at", formatDuration(hit.startNs)],
+        ...(hit.cut ? [["", "partly outside of the recording"] as [string, string]] : []),
       ],
     };
   }

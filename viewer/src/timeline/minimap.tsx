@@ -5,6 +5,7 @@ import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { cssColor, theme } from "../app/theme";
 import type { TileWish } from "../data/tile_loader";
+import { kindOf } from "../data/tiles";
 import { fadedColors, kFadeSteps, packed, parseHex } from "./colors";
 import type { TimelineModel } from "./model";
 import { Raster } from "./raster";
@@ -146,7 +147,7 @@ function paint(model: TimelineModel, width: number, height: number, dpr: number)
           6 + Math.round(9 * Math.min(1, tile.runBusy[i])),
         );
       for (let i = 0; i < tile.sliceCount; ++i)
-        bar(tile.startNs[i], tile.durationNs[i], tile.kind[i], tile.name[i], kFadeSteps);
+        bar(tile.startNs[i], tile.durationNs[i], kindOf(tile.kind[i]), tile.name[i], kFadeSteps);
     }
   });
   return raster;

@@ -6,6 +6,7 @@ import type { Arrow, FoundSlice, SliceDetail } from "../data/types";
 import { formatDuration, formatNumber, formatTime } from "../format";
 import type { TimelineModel } from "./model";
 import { RangePanel } from "./range_panel";
+import { workFacts } from "./work_facts";
 
 export const kNotStored = "This report holds no more about it: open the trace with `firelane view`.";
 const kFewChildren = 8;
@@ -94,6 +95,7 @@ function SlicePanel(props: { model: TimelineModel; slice: FoundSlice; detail: Sl
       detail.category && detail.category !== detail.kind ? `${detail.kind} (${detail.category})` : detail.kind,
     ]);
     if (detail.step !== null) rows.push(["Step", <StepLink model={model} step={detail.step} />]);
+    rows.push(...workFacts(detail));
     if (detail.module) rows.push(["Module", <span class="mono">{detail.module}</span>]);
   }
   rows.push(["Lane", laneName(model, slice.lane)]);

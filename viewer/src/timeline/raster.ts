@@ -35,4 +35,12 @@ export class Raster {
       else this.pixels.fill(color, begin + left, begin + right);
     }
   }
+
+  // Diagonal stripes over what is there.
+  hatch(x0: number, y0: number, x1: number, y1: number, color: number, top = 0, bottom = this.height): void {
+    const right = Math.min(this.width, x1);
+    for (let y = Math.max(top, y0); y < Math.min(bottom, y1); ++y) {
+      for (let x = Math.max(0, x0); x < right; ++x) if ((x + y) % 8 < 3) this.pixels[y * this.width + x] = color;
+    }
+  }
 }

@@ -109,7 +109,8 @@ export function axis(options: uPlot.Axis = {}): uPlot.Axis {
 // Text that can be read on any colour, and over lines; `y` is its base line.
 export function boxedText(ctx: CanvasRenderingContext2D, text: string, x: number, y: number): void {
   const width = ctx.measureText(text).width + 6 * devicePixelRatio;
-  const left = ctx.textAlign === "center" ? x - width / 2 : x - width + 3 * devicePixelRatio;
+  const pad = 3 * devicePixelRatio;
+  const left = ctx.textAlign === "center" ? x - width / 2 : ctx.textAlign === "left" ? x - pad : x - width + pad;
   ctx.fillStyle = cssColor("--surface");
   ctx.fillRect(left, y - 10 * devicePixelRatio, width, 13 * devicePixelRatio);
   ctx.fillStyle = cssColor("--muted");

@@ -33,6 +33,20 @@ export function shownCategories(curve: Pick<MemoryCurve, "categories">): string[
   return Object.entries(curve.categories).flatMap(([name, values]) => (values.some((value) => (value ?? 0) > 0) ? [name] : []));
 }
 
+// The same colour in every trace; what nobody can tell apart is grey.
+const kColors: Readonly<Record<string, string>> = {
+  parameters: "--c5",
+  gradients: "--c1",
+  "optimizer state": "--c7",
+  activations: "--c2",
+  inputs: "--c6",
+  temporaries: "--c3",
+  workspace: "--c4",
+};
+export function categoryVariable(name: string): string {
+  return Object.hasOwn(kColors, name) ? kColors[name] : "--c8";
+}
+
 // Owners of blocks are "category: op"; the index of the category, or -1.
 export function categoryOf(owner: string | null, categories: readonly string[]): number {
   return owner === null ? -1 : categories.findIndex((name) => owner === name || owner.startsWith(`${name}: `));

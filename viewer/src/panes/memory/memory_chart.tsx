@@ -6,11 +6,20 @@ import uPlot from "uplot";
 import { cssColor } from "../../app/theme";
 import type { MemoryCurve } from "../../data/types";
 import { formatBytes, formatTime } from "../../format";
-import { axis, Chart, Legend, seriesVariable, withAlpha } from "../chart/chart";
+import { axis, boxedText, Chart, Legend, withAlpha } from "../chart/chart";
 import { stackSeries } from "../chart/stack";
-import { type Peak, peakOf, shownCategories } from "./curve";
+import { categoryVariable, type Peak, peakOf, shownCategories } from "./curve";
 
 const kByteSteps = Array.from({ length: 44 }, (_, power) => 2 ** power);
+const kAllocated = "--c1";
+
+// Time and bytes.
+export function memoryAxes(): uPlot.Axis[] {
+  return [
+    axis({ values: (_: uPlot, at: number[]) => at.map((ns) => formatTime(ns, at.length > 1 ? at[1] - at[0] : 1)) }),
+    axis({ size: 72, incrs: kByteSteps, values: (_: uPlot, at: number[]) => at.map((bytes) => formatBytes(bytes)) }),
+  ];
+}
 
 export function MemoryChart(props: {
   curve: MemoryCurve;
@@ -35,7 +44,7 @@ export function MemoryChart(props: {
     const steps = uPlot.paths.stepped!({ align: 1 });
     const layerNames = names.length > 0 ? [...names].reverse() : ["allocated"];
     const layers = layerNames.map((name) => {
-      const color = cssColor(seriesVariable(Math.max(0, names.indexOf(name))));
+      const color = cssColor(names.length > 0 ? categoryVariable(name) : kAllocated);
       const fill = names.length > 0 ? color : withAlpha(color, 0.35);
       return { paths: steps, stroke: color, width: 1, fill, points: { show: false } };
     });
@@ -46,14 +55,7 @@ export function MemoryChart(props: {
         x: { time: false, range },
         y: { range: (_: uPlot, _low: number, high: number): [number, number] => [0, high > 0 ? high * 1.06 : 1] },
       },
-      axes: [
-        axis({ values: (_: uPlot, at: number[]) => at.map((ns) => formatTime(ns, at.length > 1 ? at[1] - at[0] : 1)) }),
-        axis({
-          size: 72,
-          incrs: kByteSteps,
-          values: (_: uPlot, at: number[]) => at.map((bytes) => formatBytes(bytes)),
-        }),
-      ],
+      axes: memoryAxes(),
       series: [{}, ...(hasReserved ? [reserved] : []), ...layers],
       cursor: { points: { show: false }, y: false, drag: { x: false, y: false } },
       hooks: { draw: [(plot: uPlot) => drawMarks(plot, peak, props.atNs ?? null)] },
@@ -73,7 +75,9 @@ export function MemoryChart(props: {
       />
       <Legend
         items={[
-          ...(names.length > 0 ? names : ["allocated"]).map((name, at) => ({ name, variable: seriesVariable(at) })),
+          ...(names.length > 0
+            ? names.map((name) => ({ name, variable: categoryVariable(name) }))
+            : [{ name: "allocated", variable: kAllocated }]),
           ...(hasReserved ? [{ name: "reserved by the allocator (dashed)", variable: "--muted" }] : []),
         ]}
       />
@@ -81,7 +85,7 @@ export function MemoryChart(props: {
   );
 }
 
-function drawMarks(plot: uPlot, peak: Peak | null, atNs: number | null): void {
+export function drawMarks(plot: uPlot, peak: Peak | null, atNs: number | null): void {
   const { ctx } = plot;
   const { top, height, left, width } = plot.bbox;
   const scale = devicePixelRatio;
@@ -105,8 +109,7 @@ function drawMarks(plot: uPlot, peak: Peak | null, atNs: number | null): void {
     ctx.font = `${11 * scale}px system-ui, sans-serif`;
     const atRight = x > left + width - 120 * scale;
     ctx.textAlign = atRight ? "right" : "left";
-    ctx.fillStyle = cssColor("--text");
-    ctx.fillText(`peak ${formatBytes(peak.bytes)}`, x + (atRight ? -8 : 8) * scale, Math.max(y, top + 12 * scale));
+    boxedText(ctx, `peak ${formatBytes(peak.bytes)}`, x + (atRight ? -10 : 10) * scale, Math.max(y - 6 * scale, top + 12 * scale));
   }
   ctx.restore();
 }
@@ -117,10 +120,10 @@ function CurveTip(props: { curve: MemoryCurve; names: string[]; index: number })
     <>
       <strong>{formatBytes(curve.allocatedBytes[index])}</strong> at{" "}
       {formatTime(curve.fromNs + index * curve.binNs, Math.max(1, curve.binNs))}
-      {names.map((name, at) =>
+      {names.map((name) =>
         (curve.categories[name][index] ?? 0) > 0 ? (
           <div key={name}>
-            <span class="swatch" style={{ background: `var(${seriesVariable(at)})` }} /> {name}{" "}
+            <span class="swatch" style={{ background: `var(${categoryVariable(name)})` }} /> {name}{" "}
             {formatBytes(curve.categories[name][index])}
           </div>
         ) : null,

@@ -13,6 +13,7 @@ import { Empty, Facts, Notes } from "../notes";
 import { ReportTables, useReport } from "../report_pane";
 import { DescribedTable } from "../table/described_table";
 import { exactPeak, shownCategories } from "./curve";
+import { FreeChart } from "./free_chart";
 import { MemoryChart } from "./memory_chart";
 import { SegmentMap } from "./segment_map";
 
@@ -131,6 +132,13 @@ function Memory(props: {
         </div>
         <MemoryChart curve={curve} height={260} peak={peak} atNs={atNs} onClick={(ns) => setAt(String(Math.round(ns)))} />
         <p class="muted hint">Click a moment to see below what is alive then.</p>
+        {curve.freeBytes && curve.largestFreeBytes && (
+          <FreeChart
+            curve={{ ...curve, freeBytes: curve.freeBytes, largestFreeBytes: curve.largestFreeBytes }}
+            atNs={atNs}
+            onClick={(ns) => setAt(String(Math.round(ns)))}
+          />
+        )}
       </section>
       {atNs !== null && (
         <>

@@ -5,14 +5,13 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/ho
 import { cssColor, theme } from "../../app/theme";
 import type { MemorySegments } from "../../data/types";
 import { formatBytes, formatNumber, formatShare } from "../../format";
-import { seriesVariable } from "../chart/chart";
 import { Notes } from "../notes";
-import { categoryOf } from "./curve";
+import { categoryOf, categoryVariable } from "./curve";
 import { fragmentation, packSegments, type PlacedSegment, type Segment } from "./segments";
 
 const kLinePx = 18;
 
-// `categories` in the order of their colours in the chart above.
+// `categories` are those of the chart above.
 export function SegmentMap(props: { answer: MemorySegments; categories: readonly string[] }): JSX.Element {
   const { segments, notes } = props.answer;
   const canvas = useRef<HTMLCanvasElement>(null);
@@ -102,7 +101,7 @@ function draw(canvas: HTMLCanvasElement, scene: Scene): void {
   canvas.height = Math.round(scene.height * scale);
   const ctx = canvas.getContext("2d")!;
   ctx.scale(scale, scale);
-  const colors = scene.categories.map((_, at) => cssColor(seriesVariable(at)));
+  const colors = scene.categories.map((name) => cssColor(categoryVariable(name)));
   const other = cssColor("--c8");
   const free = cssColor("--raised");
   const border = cssColor("--muted");

@@ -7,6 +7,7 @@ import { useAnswer } from "../../app/answer";
 import type { TraceClient } from "../../data/client";
 import type { Overview } from "../../data/types";
 import { formatDuration, formatPercent } from "../../format";
+import { withDetails } from "../note_text";
 import { ShareBar } from "../table/row_parts";
 
 const kFewQuestions = 4;
@@ -15,7 +16,7 @@ export function DeviceBusy(props: { trace: TraceClient; overview: Overview }): J
   const devices = props.overview.deviceBusy;
   return (
     <section class="card">
-      <h2>Device utilisation</h2>
+      <h2>How busy the device is</h2>
       {devices.length === 0 ? (
         <p class="muted">This trace has no work of a GPU: everything below is about the CPU.</p>
       ) : (
@@ -92,10 +93,17 @@ export function Environment(props: { overview: Overview }): JSX.Element {
     <section class="card">
       <h2>Environment</h2>
       <dl class="environment">
-        {props.overview.environment.map(([label, value], at) => (
-          <div key={at}>
-            <dt>{label.trim()}</dt>
-            <dd>{value}</dd>
+        {withDetails(props.overview.environment, ([label]) => label).map(({ item: [label, value], details }) => (
+          <div key={label}>
+            <dt>{label}</dt>
+            <dd>
+              {value}
+              {details.map(([name, text]) => (
+                <div class="muted" key={name}>
+                  {name.trim()} {text}
+                </div>
+              ))}
+            </dd>
           </div>
         ))}
       </dl>

@@ -57,6 +57,8 @@ function StepFigures(props: { overview: Overview; diagnosis: Diagnosis | null })
   const recorded = recordedStepNs ?? stepNs;
   const differs = Math.abs(recorded - stepNs) > 0.005 * recorded;
   const scale = 100 / Math.max(recorded, stepNs);
+  // The range is that of the mean step; the figures are those of the usual one.
+  const usual = step && step.stepNs > 0 ? stepNs / step.stepNs : 1;
   return (
     <div class="verdict-figures">
       <div class="step-figure">
@@ -78,7 +80,7 @@ function StepFigures(props: { overview: Overview; diagnosis: Diagnosis | null })
       {step && (
         <p class="muted">
           {differs && step.lowNs < step.highNs
-            ? `Without the profiler ${formatDuration(step.lowNs)} to ${formatDuration(step.highNs)}, ${kKnownFrom[step.knownFrom] ?? step.knownFrom}. `
+            ? `Without the profiler ${formatDuration(step.lowNs * usual)} to ${formatDuration(step.highNs * usual)}, ${kKnownFrom[step.knownFrom] ?? step.knownFrom}. `
             : ""}
           {step.deviceBusyNs > 0 && `The device works ${formatShare(Math.min(1, step.deviceBusyNs / stepNs))} of a step. `}
           {step.judgedSteps > 0 && `${step.judgedSteps} ${step.judgedSteps === 1 ? "step" : "steps"} judged.`}

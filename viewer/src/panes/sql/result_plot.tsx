@@ -18,6 +18,8 @@ const kForms = [
   ["bars", "bars"],
 ] as const;
 
+const kWhole = Array.from({ length: 18 }, (_, i) => [1, 2, 5][i % 3] * 10 ** Math.floor(i / 3));
+
 export function ResultPlot(props: { table: Table }): JSX.Element | null {
   const { table } = props;
   const names = useMemo(() => numericColumns(table), [table]);
@@ -32,6 +34,7 @@ export function ResultPlot(props: { table: Table }): JSX.Element | null {
     return [points.x, points.y] as uPlot.AlignedData;
   }, [table, safeX, y]);
   const kindOf = (name: string) => table.columns.find((column) => column.name === name)?.kind ?? "number";
+  const text = table.columns.findIndex((column) => column.kind === "text");
   if (names.length === 0 || table.rows.length < 2) return null;
   const options = () => {
     const color = cssColor("--c1");
@@ -39,7 +42,7 @@ export function ResultPlot(props: { table: Table }): JSX.Element | null {
     return {
       scales: { x: { time: false, range: form === "bars" ? withMargin : undefined } },
       axes: [
-        axis({ label: safeX || "row", labelSize: 18, values: labels(kindOf(safeX)) }),
+        axis({ label: safeX || "row", labelSize: 18, values: labels(kindOf(safeX)), incrs: safeX ? undefined : kWhole }),
         axis({ label: y, labelSize: 18, size: 80, values: labels(kindOf(y)) }),
       ],
       series: [
@@ -75,6 +78,7 @@ export function ResultPlot(props: { table: Table }): JSX.Element | null {
           deps={[form, safeX, y]}
           tip={(index) => (
             <>
+              {safeX === "" && text >= 0 && <strong>{formatByKind("text", table.rows[data[0][index]]?.[text])}</strong>}
               <div>
                 {safeX || "row"}: {formatByKind(kindOf(safeX), data[0][index])}
               </div>

@@ -23,7 +23,7 @@ test("what differs most is first, either way, and what one step lacks is 0 there
     ["new", 0, 15, 15, null],
     ["mm", 100, 90, -10, -10],
   ]);
-  expect(found.columns.map((column) => column.label)).toEqual(["Name", "step 1", "step 2", "Difference", "Change, %"]);
+  expect(found.columns.map((column) => column.label)).toEqual(["Name", "step 1", "step 2", "Difference", "Change"]);
 });
 
 test("rows of one name are added up", () => {

@@ -25,8 +25,8 @@ export function compareTables(
     ...keyColumns,
     { name: "first", label: options.labels[0], kind },
     { name: "second", label: options.labels[1], kind },
-    { name: "difference", label: "Difference", kind },
-    { name: "change", label: "Change, %", kind: "number" },
+    { name: "difference", label: "Difference", kind, signed: true },
+    { name: "change_percent", label: "Change", kind: "percent", signed: true },
   ];
   return { name: "difference", title: "", rowCount: rows.length, columns, rows, notes: [] };
 }

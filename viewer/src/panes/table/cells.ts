@@ -12,8 +12,17 @@ function isMoment(column: Column): boolean {
   return column.kind === "duration" && kMoments.test(column.name) && column.label !== "Time";
 }
 
+// Numbers that name something: no thousands in them.
+const kIds = /^(?:(?:process_|thread_|graph_)?id|pid|tid|process|thread|stream|lane|device|step|correlation)$/;
+
+export function isId(name: string): boolean {
+  return kIds.test(name);
+}
+
 export function cellText(column: Column, cell: Cell): string {
   if (typeof cell === "number" && isMoment(column)) return formatTime(cell, kMomentStepNs);
+  if (column.kind === "number" && typeof cell === "number" && isId(column.name)) return String(cell);
   const text = formatByKind(column.kind, cell);
+  if (column.signed && typeof cell === "number" && cell > 0) return `+${text}`;
   return column.kind === "text" ? shortName(text) : text;
 }

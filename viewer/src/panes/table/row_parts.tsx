@@ -5,6 +5,7 @@ import { openInTimeline } from "../../app/actions";
 import type { Cell, Column } from "../../data/types";
 import { formatByKind } from "../../format";
 import { cellText } from "./cells";
+import { meaningOf } from "./meanings";
 import type { PlaceOf } from "./places";
 import type { Sort } from "./rows";
 
@@ -26,7 +27,7 @@ export function HeaderCell(props: {
   return (
     <th scope="col" class={column.kind === "text" ? "text" : "number"} aria-sort={sorted ?? (onSort ? "none" : undefined)}>
       {onSort ? (
-        <button class="sort" onClick={() => onSort(column)} title={`Sort by ${column.label} (${column.name})`}>
+        <button class="sort" onClick={() => onSort(column)} title={headerTitle(column)}>
           {column.label}
           {sorted && (
             <span class="sort-mark" aria-hidden="true">
@@ -39,6 +40,11 @@ export function HeaderCell(props: {
       )}
     </th>
   );
+}
+
+function headerTitle(column: Column): string {
+  const meaning = meaningOf(column.name);
+  return `${meaning ? `${meaning}\n` : ""}Sort by ${column.label} (${column.name})`;
 }
 
 export function LeadCell(props: { cell: Cell; column: Column; place: PlaceOf; row: Cell[] }): JSX.Element {
@@ -58,7 +64,7 @@ export function LeadCell(props: { cell: Cell; column: Column; place: PlaceOf; ro
 
 export function PlainCell(props: { cell: Cell; column: Column }): JSX.Element {
   const { cell, column } = props;
-  if (column.kind === "percent" && typeof cell === "number") {
+  if (column.kind === "percent" && typeof cell === "number" && !column.signed) {
     return (
       <span class="share-cell">
         <ShareBar percent={cell} />

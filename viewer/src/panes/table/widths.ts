@@ -31,7 +31,7 @@ export function columnWidths(
       widest = Math.max(widest, measure(column.kind === "text" ? text.slice(0, 80) : text, false));
     }
     if (column.kind === "text") widest = Math.min(textMaxPx, Math.max(widest, kTextMinPx));
-    const bar = column.kind === "percent" ? kBarPx : 0;
+    const bar = column.kind === "percent" && !column.signed ? kBarPx : 0;
     return Math.ceil(Math.max(widest + bar, measure(column.label, true) + kSortMarkPx) + kPaddingPx);
   });
 }

@@ -1,0 +1,72 @@
+// What the caching allocator holds and nobody uses, in all and in one piece: how much can be had without asking the driver.
+
+import type { JSX } from "preact";
+import { useMemo } from "preact/hooks";
+import uPlot from "uplot";
+import { cssColor } from "../../app/theme";
+import type { MemoryCurve } from "../../data/types";
+import { formatBytes, formatTime } from "../../format";
+import { Chart, Legend, withAlpha } from "../chart/chart";
+import { drawMarks, memoryAxes } from "./memory_chart";
+
+const kFree = "--c8";
+const kLargest = "--c3";
+
+export function FreeChart(props: {
+  curve: MemoryCurve & { freeBytes: (number | null)[]; largestFreeBytes: (number | null)[] };
+  atNs: number | null; // marked by a line
+  onClick: (atNs: number) => void;
+}): JSX.Element {
+  const { curve } = props;
+  const data = useMemo(() => {
+    const times = curve.freeBytes.map((_, at) => curve.fromNs + (at + 0.5) * curve.binNs);
+    return [times, curve.freeBytes, curve.largestFreeBytes] as uPlot.AlignedData;
+  }, [curve.freeBytes, curve.largestFreeBytes]);
+  const options = () => {
+    const paths = uPlot.paths.stepped!({ align: 1 });
+    const series = (variable: string, fill: number) => {
+      const color = cssColor(variable);
+      return { paths, stroke: color, width: 1.5, fill: withAlpha(color, fill), points: { show: false } };
+    };
+    return {
+      scales: {
+        x: { time: false, range: [curve.fromNs, curve.fromNs + curve.freeBytes.length * curve.binNs] as [number, number] },
+        y: { range: (_: uPlot, _low: number, high: number): [number, number] => [0, high > 0 ? high * 1.1 : 1] },
+      },
+      axes: memoryAxes(),
+      series: [{}, series(kFree, 0.3), series(kLargest, 0.35)],
+      cursor: { points: { show: false }, y: false, drag: { x: false, y: false } },
+      hooks: { draw: [(plot: uPlot) => drawMarks(plot, null, props.atNs)] },
+    };
+  };
+  return (
+    <div>
+      <h3 class="chart-title">Free, but held by the allocator</h3>
+      <Chart
+        label={`Free memory of ${curve.device} inside of what is reserved, and its largest piece, over time`}
+        height={130}
+        data={data}
+        options={options}
+        deps={[props.atNs]}
+        onClick={(_, x) => props.onClick(x)}
+        tip={(index) => (
+          <>
+            <strong>{formatBytes(curve.freeBytes[index])} free</strong> at{" "}
+            {formatTime(curve.fromNs + index * curve.binNs, Math.max(1, curve.binNs))}
+            <div>largest piece {formatBytes(curve.largestFreeBytes[index])}</div>
+          </>
+        )}
+      />
+      <Legend
+        items={[
+          { name: "free in all", variable: kFree },
+          { name: "largest free piece", variable: kLargest },
+        ]}
+      />
+      <p class="muted hint">
+        An allocation above the largest piece needs new memory from the driver, however much is free in all: the further apart, the
+        more fragmented.
+      </p>
+    </div>
+  );
+}

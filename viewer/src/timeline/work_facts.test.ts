@@ -1,0 +1,23 @@
+import { expect, test } from "vitest";
+import { workFacts } from "./work_facts";
+
+test("a kernel says how full the device was and why not fuller", () => {
+  const kernel = { kind: "kernel", args: {} };
+  expect(workFacts({ ...kernel, occupancy: { percent: 9.09, limit: "grid" } })).toEqual([
+    ["Occupancy", "9.1%, bound by the grid (too few blocks)"],
+  ]);
+  expect(workFacts({ ...kernel, occupancy: { percent: 50, limit: "registers" } })).toEqual([["Occupancy", "50.0%, bound by registers"]]);
+  expect(workFacts({ ...kernel, occupancy: { percent: 100, limit: "none" } })).toEqual([["Occupancy", "100.0%"]]);
+});
+
+test("a copy says how much it moved and how fast", () => {
+  const args = { bytes: 4 << 20, "memory bandwidth (GB/s)": 12.5 };
+  expect(workFacts({ kind: "copy", occupancy: null, args })).toEqual([["Bytes", "4.00 MiB at 12.5 GB/s"]]);
+  expect(workFacts({ kind: "op", occupancy: null, args })).toEqual([]);
+});
+
+test("work that the recording cut says so", () => {
+  expect(workFacts({ kind: "kernel", occupancy: null, args: { window: "began before" } })).toEqual([
+    ["Recording", "this began before it"],
+  ]);
+});

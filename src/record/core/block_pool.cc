@@ -2,6 +2,8 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
+
 namespace firelane {
 
 bool BlockPool::map() noexcept {
@@ -54,6 +56,18 @@ void* BlockPool::take() noexcept {
 void BlockPool::give(void* block) noexcept {
   push(static_cast<uint32_t>(static_cast<size_t>(static_cast<char*>(block) - base_) / kBlockBytes));
   in_use_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void BlockPool::warm(uint32_t blocks) noexcept {
+  constexpr size_t kPageBytes = 4096;
+  const uint32_t wanted = std::min({blocks, limit() / 16, kMaxWarm});
+  std::array<void*, kMaxWarm> taken;
+  uint32_t count = 0;
+  while (count < wanted && (taken[count] = take()) != nullptr) {
+    auto* page = static_cast<volatile char*>(taken[count++]);
+    for (size_t i = 0; i < kBlockBytes; i += kPageBytes) page[i] = 0;
+  }
+  while (count > 0) give(taken[--count]);
 }
 
 void BlockPool::trim() noexcept {

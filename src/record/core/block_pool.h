@@ -1,8 +1,8 @@
 // The recorder's only memory for events: a fixed number of 32 KiB blocks, mapped once.
 //
-// take() and give() are lock-free and never allocate; pages are touched when first used
-// and returned to the system by trim(). Blocks are handed out last-in first-out, so that a
-// recorder whose drain keeps up lives in a few warm blocks.
+// take() and give() are lock-free and never allocate; pages are touched when first used, or
+// before that by warm(), and returned to the system by trim(). Blocks are handed out last-in
+// first-out, so that a recorder whose drain keeps up lives in a few warm blocks.
 #pragma once
 
 #include <array>
@@ -29,6 +29,8 @@ class BlockPool {
   // 48 MiB: with the drain's own buffers below the promised 64.
   static constexpr uint32_t kMaxBlocks = (48u << 20) / kBlockBytes;
 
+  static constexpr uint32_t kMaxWarm = (4u << 20) / kBlockBytes;
+
   // Maps the region. False when the system refuses. Not thread-safe.
   bool map() noexcept;
   void unmap() noexcept;
@@ -42,6 +44,10 @@ class BlockPool {
   uint32_t limit() const noexcept { return limit_.load(std::memory_order_relaxed); }
   uint32_t in_use() const noexcept { return in_use_.load(std::memory_order_relaxed); }
 
+  // Touches the pages of the `blocks` that are handed out next, so that their takers need not: a page's first touch
+  // costs more than a hundred events. At most a sixteenth of the limit,
+  // for those blocks are out meanwhile. Any thread.
+  void warm(uint32_t blocks) noexcept;
   // Gives the pages of free blocks that were used since the last time back to the system.
   void trim() noexcept;
 

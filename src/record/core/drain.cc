@@ -66,6 +66,7 @@ bool Drain::start_thread() noexcept {
 }
 
 void Drain::run() noexcept {
+  Recorder::get().warm_blocks();
   bool more = false;
   while (!stop_.load(std::memory_order_acquire)) {
     if (!more) Recorder::get().wait(options_.interval_ms);

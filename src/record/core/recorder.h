@@ -60,6 +60,8 @@ class Recorder {
   void release(ThreadBuffer* b) noexcept;
   uint64_t in_flight_bytes() const noexcept { return uint64_t{pool_.in_use()} * kBlockBytes; }
   uint32_t thread_count() const noexcept { return next_index_.load(std::memory_order_relaxed); }
+  // So that hooks find blocks whose pages are there.
+  void warm_blocks() noexcept { pool_.warm(BlockPool::kMaxWarm); }
   // Waits for a wake-up by fill level, wake() or the time.
   void wait(uint32_t milliseconds) noexcept;
   void wake() noexcept { ::sem_post(&wake_); }

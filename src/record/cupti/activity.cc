@@ -19,6 +19,9 @@ constexpr CUpti_ActivityKind kKinds[] = {
 // recorded without them.
 constexpr CUpti_ActivityKind kSyncKinds[] = {CUPTI_ACTIVITY_KIND_SYNCHRONIZATION, CUPTI_ACTIVITY_KIND_CUDA_EVENT};
 
+// CUPTI takes one buffer for each thread that launches.
+constexpr size_t kReadyBuffers = 3;
+
 // CUPTI's callbacks have no argument of ours, and may come late: both outlive every recording.
 std::atomic<DeviceActivity*> g_active{nullptr};
 std::atomic<bool> g_has_left{false};  // the recording before took CUPTI out of the process
@@ -42,6 +45,7 @@ std::unique_ptr<DeviceActivity> DeviceActivity::start(const CuptiApi& api, Sessi
     activity->is_after_leaving_ = g_has_left.exchange(false);
     BufferQueue::Full left;
     while (buffers().next(left)) buffers().release(left.data);  // of a recording that was stopped before
+    buffers().prepare(kReadyBuffers);
     if (!activity->enable(reason)) {
       reason = "GPU: " + reason;
       activity->stop();
@@ -283,12 +287,16 @@ void DeviceActivity::drain(DeviceSink& sink) {
   if (const uint64_t untimed = decoder_.take_untimed(); untimed > 0) {
     session_.add_loss("GPU: work without a start and an end; synchronise before stop", untimed);
   }
-  bool due = false;
+  bool is_enabled = false;
+  bool is_clock_due = false;
   {
     const std::lock_guard lock(mutex_);
-    due = enabled_ && static_cast<double>(now_ticks() - last_clock_ticks_) > ticks_per_second();
+    is_enabled = enabled_;
+    is_clock_due = static_cast<double>(now_ticks() - last_clock_ticks_) > ticks_per_second();
   }
-  if (due) note_clock(PairRole::kHeartbeat);
+  if (!is_enabled) return;
+  buffers().prepare(kReadyBuffers);
+  if (is_clock_due) note_clock(PairRole::kHeartbeat);
 }
 
 }  // namespace firelane

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <exception>
 
 namespace firelane {
@@ -9,6 +10,26 @@ namespace firelane {
 BufferQueue::~BufferQueue() {
   for (const Full& full : full_) std::free(full.data);
   trim();
+}
+
+uint8_t* BufferQueue::allocate() noexcept {
+  auto* data = static_cast<uint8_t*>(std::aligned_alloc(64, kBufferBytes));
+  if (data != nullptr) ++allocated_;
+  return data;
+}
+
+void BufferQueue::prepare(size_t buffers) noexcept {
+  for (;;) {
+    uint8_t* data = nullptr;
+    {
+      const std::lock_guard lock(mutex_);
+      if (free_.size() >= buffers || allocated_ >= kMaxBuffers) return;
+      data = allocate();
+    }
+    if (data == nullptr) return;
+    std::memset(data, 0, kBufferBytes);
+    release(data);
+  }
 }
 
 uint8_t* BufferQueue::take(Full& lost) noexcept {
@@ -27,9 +48,8 @@ uint8_t* BufferQueue::take(Full& lost) noexcept {
     full_.erase(full_.begin());
     data = lost.data;
   } else {
-    data = static_cast<uint8_t*>(std::aligned_alloc(64, kBufferBytes));
+    data = allocate();
     if (data == nullptr) return nullptr;
-    ++allocated_;
   }
   lent_.push_back(data);
   return data;

@@ -26,6 +26,9 @@ class BufferQueue {
 
   ~BufferQueue();
 
+  // Makes sure that `buffers` wait to be taken, their pages touched, so that a thread in the middle of a launch
+  // does not have to. Fewer when memory is short.
+  void prepare(size_t buffers) noexcept;
   // A buffer to fill; null when memory is short. `lost` is set to the full one that had to go, if one had to.
   uint8_t* take(Full& lost) noexcept;
   // CUPTI hands a buffer back, for next() or (no valid bytes) to be filled again. One that was reclaimed is ignored.
@@ -41,6 +44,7 @@ class BufferQueue {
   size_t count() noexcept;
 
  private:
+  uint8_t* allocate() noexcept;
   bool take_from_cupti(uint8_t* data) noexcept;
   void discard(uint8_t* data) noexcept;
 

@@ -168,6 +168,18 @@ std::array<Hook, 3> g_hooks = {{
     {.start = on_begin_with_inputs<InputValues::kKeep>, .needs_inputs = true},
 }};
 
+// torch builds the callbacks of every scope anew, twice for each node of a backward pass; the scopes that programs do
+// not have (tags of selective builds, the mobile interpreter, static runtime) are a sixth of what an empty callback
+// adds to one. Ops inside of those are recorded.
+at::RecordFunctionCallback callback_of(const Hook& hook) {
+  using at::RecordScope;
+  at::RecordFunctionCallback callback(hook.start, on_end);
+  callback.needsInputs(hook.needs_inputs);
+  callback.scopes({RecordScope::FUNCTION, RecordScope::BACKWARD_FUNCTION, RecordScope::TORCHSCRIPT_FUNCTION,
+                   RecordScope::USER_SCOPE});
+  return callback;
+}
+
 }  // namespace
 
 void enable_op_hook(OpDetail detail) {
@@ -181,7 +193,7 @@ void enable_op_hook(OpDetail detail) {
   Hook& hook = g_hooks[static_cast<size_t>(detail)];
   // Somebody's clearGlobalCallbacks() takes ours too: then it is added anew.
   if (hook.handle == at::INVALID_CALLBACK_HANDLE || !at::hasGlobalCallbacks()) {
-    hook.handle = at::addGlobalCallback(at::RecordFunctionCallback(hook.start, on_end).needsInputs(hook.needs_inputs));
+    hook.handle = at::addGlobalCallback(callback_of(hook));
   } else {
     at::reenableCallback(hook.handle);
   }

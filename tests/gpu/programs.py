@@ -37,10 +37,10 @@ class Gpt(nn.Module):
         return self.head(self.blocks(self.embed(tokens)))
 
 
-def train_step(layers: int, batch: int = 4, length: int = 128):
-    """A bf16 training step with AdamW, launch-bound."""
-    model = Gpt(layers).cuda()
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, foreach=False)
+def train_step(layers: int, width: int = 256, batch: int = 4, length: int = 128, foreach: bool | None = False):
+    """A bf16 training step with AdamW, launch-bound; `foreach` None is AdamW as it comes, which updates tensors together."""
+    model = Gpt(layers, width).cuda()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, foreach=foreach)
     tokens = torch.randint(0, 1024, (batch, length + 1), device="cuda")
 
     def step():

@@ -85,7 +85,7 @@ for part in $parts; do
       run lanes 60 python3 -X faulthandler tests/data/make_h200_lanes.py "$work/lanes"
       [ ! -d "$work/lanes" ] || tar -C "$work" -czf "$out/lanes.tgz" lanes
       ;;
-    bench) run bench 100 python3 -X faulthandler bench/gpu.py --rounds "${BENCH_ROUNDS:-9}" --json "$out/bench.json" ;;
+    bench) run bench 160 python3 -X faulthandler bench/gpu.py --seconds "${BENCH_SECONDS:-100}" --json "$out/bench.json" ;;
     faults)  # a second and third process goes on after the program that ended the one before
       until=$((SECONDS + ${FAULT_SECONDS:-110}))
       for attempt in 1 2 3; do

@@ -181,6 +181,22 @@ TEST_F(Activity, a_buffer_that_cupti_held_when_it_left_does_not_stay_allocated) 
   }
 }
 
+TEST(Buffers, a_launch_finds_buffers_that_are_there_already) {
+  BufferQueue queue;
+  queue.prepare(3);
+  EXPECT_EQ(queue.count(), 3u);
+  BufferQueue::Full lost;
+  uint8_t* first = queue.take(lost);
+  uint8_t* second = queue.take(lost);
+  EXPECT_EQ(queue.count(), 3u) << "a launch had to allocate one";
+  queue.prepare(3);
+  EXPECT_EQ(queue.count(), 5u);
+  queue.prepare(BufferQueue::kMaxBuffers + 1);
+  EXPECT_EQ(queue.count(), BufferQueue::kMaxBuffers);
+  queue.complete({.data = first});
+  queue.complete({.data = second});
+}
+
 TEST_F(Activity, a_buffer_that_a_cupti_which_stays_holds_is_left_to_it) {
   begin(fake.api());
   uint8_t* kept = fake.keep_buffer();

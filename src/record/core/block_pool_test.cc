@@ -1,0 +1,59 @@
+// The pool's promises that no recording shows: pages touched beforehand, and blocks that come back.
+#include "record/core/block_pool.h"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <array>
+#include <memory>
+#include <vector>
+
+namespace firelane {
+namespace {
+
+bool is_resident(void* block) {
+  std::array<unsigned char, kBlockBytes / 4096> pages{};
+  if (::mincore(block, kBlockBytes, pages.data()) != 0) return false;
+  for (const unsigned char page : pages) {
+    if ((page & 1) == 0) return false;
+  }
+  return true;
+}
+
+class Pool : public testing::Test {
+ protected:
+  Pool() { mapped = pool->map(); }
+  ~Pool() override { pool->unmap(); }
+
+  std::unique_ptr<BlockPool> pool = std::make_unique<BlockPool>();
+  bool mapped = false;
+};
+
+TEST_F(Pool, blocks_that_were_warmed_are_the_next_ones_and_have_their_pages) {
+  ASSERT_TRUE(mapped);
+  pool->warm(3);
+  EXPECT_EQ(pool->in_use(), 0u);
+  for (int i = 0; i < 3; ++i) {
+    void* block = pool->take();
+    ASSERT_NE(block, nullptr);
+    EXPECT_TRUE(is_resident(block)) << i;
+  }
+  EXPECT_FALSE(is_resident(pool->take())) << "only what was asked for is touched";
+}
+
+TEST_F(Pool, warming_leaves_a_small_pool_to_its_threads) {
+  ASSERT_TRUE(mapped);
+  pool->set_limit(4);
+  pool->warm(100);
+  EXPECT_FALSE(is_resident(pool->take()));
+}
+
+TEST_F(Pool, trim_gives_warm_pages_back) {
+  ASSERT_TRUE(mapped);
+  pool->warm(1);
+  pool->trim();
+  EXPECT_FALSE(is_resident(pool->take()));
+}
+
+}  // namespace
+}  // namespace firelane

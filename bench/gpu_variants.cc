@@ -220,7 +220,7 @@ void end() {
   cupti.cuptiActivityFlushAll(0);
 }
 
-int leave() { return static_cast<int>(cupti.cuptiFinalize()); }
+int leave() { return load() ? static_cast<int>(cupti.cuptiFinalize()) : -1; }
 
 // kernels, records of calls, other records, callbacks inside of another, calls kept, kernels whose call was kept
 void counts(uint64_t* out) {

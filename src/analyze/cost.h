@@ -1,8 +1,9 @@
 // What a step costs: energy where power was recorded, money and CO2 where the user says what an hour and a kWh cost.
 //
-// Power comes from counters whose name holds "power", in W ("mW" in the name or series: in mW); each track is one
-// device. Energy is the area under the samples, straight lines between them, the first and last value held to the ends
-// of the window. A track without two samples in the trace gives none.
+// Energy comes from counters "... energy (J)", which count up; before the first and after the last reading it is the
+// mean power between them. For other devices from counters whose name holds "power", in W ("mW" in the name or series:
+// in mW), each track one device: the area under the samples, straight lines between them, the first and last value held
+// to the ends of the window. A track without two samples in the trace gives none.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +32,7 @@ struct Cost {
   int64_t window_ns = 0;               // steps' time, or the trace's when it has none
   int64_t median_step_ns = kNoNumber;  // as recorded
   int64_t true_step_ns = kNoNumber;    // without recording, where our recorder timed such steps: prices use it
-  int64_t power_tracks = 0;            // with two readings or more: what energy is made of
+  int64_t power_tracks = 0;            // devices whose energy is known: two readings or more
   int64_t power_readings = 0;          // in all
   double mean_power_watts = -1;        // in the window
   double energy_joules = -1;           // of the window

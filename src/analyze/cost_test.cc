@@ -26,6 +26,36 @@ TEST(Cost, energy_is_the_area_under_the_power) {
   EXPECT_NEAR(cost.grams_per_step, 200 / 3.6e6 * 360, 1e-12);
 }
 
+// The counter was read at 0.5 and 1.5 s, when 1000 and 1300 J had been used: 300 W all along.
+TEST(Cost, energy_that_was_counted_is_taken_and_the_devices_power_is_not_added) {
+  const Model model = two_steps()
+                          .counter("GPU 0 energy (J)", 0.5e6, 1000)
+                          .counter("GPU 0 energy (J)", 1.0e6, 1100)
+                          .counter("GPU 0 energy (J)", 1.5e6, 1300)
+                          .counter("GPU 0 power (W)", 0, 100)
+                          .counter("GPU 0 power (W)", 2e6, 100)
+                          .counter("GPU 1 power (W)", 0, 10)
+                          .counter("GPU 1 power (W)", 2e6, 10)
+                          .build();
+  const Cost cost = cost_of(model);
+  EXPECT_EQ(cost.power_tracks, 2);
+  EXPECT_NEAR(cost.steps[0].energy_joules, 0.5 * 300 + 100 + 10, 1e-9);
+  EXPECT_NEAR(cost.steps[1].energy_joules, 200 + 0.5 * 300 + 10, 1e-9);
+}
+
+TEST(Cost, a_counter_that_was_read_twice_in_a_moment_or_does_not_move_leaves_the_power) {
+  const Model model = two_steps()
+                          .counter("GPU 0 energy (J)", 1.0e6, 1000)
+                          .counter("GPU 0 energy (J)", 1.001e6, 1300)
+                          .counter("GPU 0 power (W)", 0, 100)
+                          .counter("GPU 0 power (W)", 2e6, 100)
+                          .counter("GPU 1 energy (J)", 0, 5)
+                          .counter("GPU 1 energy (J)", 2e6, 5)
+                          .counter("(", 0, 5)
+                          .build();
+  EXPECT_NEAR(cost_of(model).energy_joules, 200, 1e-9);
+}
+
 TEST(Cost, price_is_time_by_the_hour) {
   const Model model = two_steps().build();
   const Cost cost = cost_of(model, {.price_per_hour = 3.6, .samples_per_step = 2, .steps_per_run = 1000});

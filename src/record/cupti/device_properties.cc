@@ -47,6 +47,26 @@ constexpr Field kFields[] = {
 
 }  // namespace
 
+std::vector<std::string> used_device_bus_ids() {
+  void* library = ::dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+  if (library == nullptr) return {};
+  const auto count_of = reinterpret_cast<CUresult (*)(int*)>(::dlsym(library, "cuDeviceGetCount"));
+  const auto state_of =
+      reinterpret_cast<CUresult (*)(CUdevice, unsigned*, int*)>(::dlsym(library, "cuDevicePrimaryCtxGetState"));
+  const auto bus_id_of = reinterpret_cast<CUresult (*)(char*, int, CUdevice)>(::dlsym(library, "cuDeviceGetPCIBusId"));
+  int count = 0;
+  if (count_of == nullptr || state_of == nullptr || bus_id_of == nullptr || count_of(&count) != CUDA_SUCCESS) return {};
+  std::vector<std::string> bus_ids(static_cast<size_t>(count));
+  for (int device = 0; device < count; ++device) {
+    unsigned flags = 0;
+    int is_active = 0;
+    char text[32] = "";
+    const bool is_used = state_of(device, &flags, &is_active) == CUDA_SUCCESS && is_active != 0;
+    if (is_used && bus_id_of(text, sizeof text, device) == CUDA_SUCCESS) bus_ids[static_cast<size_t>(device)] = text;
+  }
+  return bus_ids;
+}
+
 std::string device_properties_json() {
   Driver driver;
   int count = 0;

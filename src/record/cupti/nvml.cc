@@ -18,7 +18,6 @@ namespace {
 constexpr int kSmClock = 1;
 constexpr int kMemoryClock = 2;
 constexpr int kGpuSensor = 0;
-constexpr unsigned kMaxDevices = 16;
 
 template <typename Function>
 bool find(void* library, const char* name, Function& function) {
@@ -41,8 +40,7 @@ std::optional<NvmlApi> load_nvml(std::string& reason) noexcept {
   void* library = ::dlopen("libnvidia-ml.so.1", RTLD_LAZY | RTLD_LOCAL);
   NvmlApi api;
   if (library == nullptr || !find(library, "nvmlInit_v2", api.init) || !find(library, "nvmlShutdown", api.shutdown) ||
-      !find(library, "nvmlDeviceGetCount_v2", api.device_count) ||
-      !find(library, "nvmlDeviceGetHandleByIndex_v2", api.device)) {
+      !find(library, "nvmlDeviceGetHandleByPciBusId_v2", api.device)) {
     reason = "GPU power: NVML (libnvidia-ml.so.1) is not here; it comes with the NVIDIA driver";
     return std::nullopt;
   }
@@ -87,20 +85,37 @@ NvmlSampler::~NvmlSampler() {
   api_.shutdown();
 }
 
+void NvmlSampler::wake() noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    is_awake_ = true;
+  }
+  wake_.notify_all();
+}
+
+// Once more at the end, if the session still records.
 void NvmlSampler::run() noexcept {
-  unsigned devices = 0;
-  if (api_.device_count(&devices) != 0) return;
-  devices = std::min(devices, kMaxDevices);
-  NvmlDevice handles[kMaxDevices] = {};
-  for (unsigned i = 0; i < devices; ++i) api_.device(i, &handles[i]);
   std::unique_lock lock(mutex_);
-  while (!stop_) {
+  for (bool is_last = false; !is_last;) {
+    is_last = stop_;
+    is_awake_ = false;
     lock.unlock();
-    for (unsigned i = 0; i < devices && is_recording(); ++i) {
-      if (handles[i] != nullptr) sample(i, handles[i]);
-    }
+    sample_all();
     lock.lock();
-    wake_.wait_for(lock, std::chrono::milliseconds(options_.interval_ms), [this] { return stop_; });
+    if (is_last) break;
+    wake_.wait_for(lock, std::chrono::milliseconds(options_.interval_ms), [this] { return stop_ || is_awake_; });
+  }
+}
+
+void NvmlSampler::sample_all() noexcept {
+  if (!is_recording()) return;
+  try {
+    const std::vector<std::string> bus_ids = options_.bus_ids ? options_.bus_ids() : std::vector<std::string>();
+    for (unsigned i = 0; i < bus_ids.size(); ++i) {
+      NvmlDevice device = nullptr;
+      if (!bus_ids[i].empty() && api_.device(bus_ids[i].c_str(), &device) == 0) sample(i, device);
+    }
+  } catch (const std::exception&) {  // no memory: no sample
   }
 }
 

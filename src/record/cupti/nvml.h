@@ -1,17 +1,21 @@
-// Power, load, clocks, temperature and memory of the GPUs, sampled beside the recording by a thread of its own.
+// Power, energy, load, clocks, temperature and memory of the GPUs that the process uses, sampled beside the recording
+// by a thread of its own.
 //
-//   NvmlSampler sampler(load_nvml(reason), {.interval_ms = 100});   // counters "GPU 0 power (W)", ...
+//   NvmlSampler sampler(load_nvml(reason), {.bus_ids = used_device_bus_ids});   // counters "GPU 0 power (W)", ...
 //
-// NVML is found at run time and its absence is a normal answer. A sample takes the driver about a millisecond on
-// another core; nothing is sampled while the session is paused.
+// NVML numbers all GPUs of the machine; here they have CUDA's numbers, as everywhere in a trace, which
+// CUDA_VISIBLE_DEVICES changes. NVML is found at run time and its absence is a normal answer. A sample takes the driver
+// about a millisecond on another core; nothing is sampled while the session is paused.
 #pragma once
 
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 namespace firelane {
 
@@ -28,8 +32,7 @@ struct NvmlMemory {
 struct NvmlApi {
   int (*init)() = nullptr;
   int (*shutdown)() = nullptr;
-  int (*device_count)(unsigned* count) = nullptr;
-  int (*device)(unsigned index, NvmlDevice* device) = nullptr;
+  int (*device)(const char* bus_id, NvmlDevice* device) = nullptr;
   int (*power_mw)(NvmlDevice, unsigned* milliwatts) = nullptr;
   int (*energy_mj)(NvmlDevice, unsigned long long* millijoules) = nullptr;
   int (*utilization)(NvmlDevice, NvmlUtilization*) = nullptr;
@@ -44,21 +47,28 @@ class NvmlSampler {
  public:
   struct Options {
     uint32_t interval_ms = 100;
+    // By CUDA's number; "": not used. Asked before each sample, on the sampler's thread.
+    std::function<std::vector<std::string>()> bus_ids;
   };
   NvmlSampler(const NvmlApi& api, const Options& options);
   ~NvmlSampler();
   NvmlSampler(const NvmlSampler&) = delete;
   NvmlSampler& operator=(const NvmlSampler&) = delete;
 
+  // The next sample is taken at once, and not waited for: what is counted up needs one where the recording begins.
+  void wake() noexcept;
+
  private:
   void run() noexcept;
+  void sample_all() noexcept;
   void sample(unsigned index, NvmlDevice device) const noexcept;
 
   const NvmlApi api_;
   const Options options_;
   std::mutex mutex_;
   std::condition_variable wake_;
-  bool stop_ = false;  // guarded by mutex_
+  bool stop_ = false;  // guarded by mutex_, as the next
+  bool is_awake_ = false;
   std::thread thread_;
   const int process_;
 };

@@ -25,7 +25,7 @@ class NoDevice final : public DeviceRecording {
   void open_window() noexcept override {}
   void pause() noexcept override {}
   void resume() noexcept override {}
-  void begin_memory() noexcept override {}
+  void begin_counts() noexcept override {}
   void stop() noexcept override {}
 };
 
@@ -38,7 +38,7 @@ class Cuda final : public DeviceRecording {
   void start_rest() {
     std::string reason;
     if (const std::optional<NvmlApi> nvml = load_nvml(reason)) {
-      power_.emplace(*nvml, NvmlSampler::Options{});
+      power_.emplace(*nvml, NvmlSampler::Options{.bus_ids = used_device_bus_ids});
     } else {
       session_.add_loss(reason, 0);
     }
@@ -47,7 +47,8 @@ class Cuda final : public DeviceRecording {
   void open_window() noexcept override { activity_->open_window(); }
   void pause() noexcept override { activity_->pause(); }
   void resume() noexcept override { activity_->resume(); }
-  void begin_memory() noexcept override {
+  void begin_counts() noexcept override {
+    if (power_) power_->wake();
     if (!session_.options().memory) return;
 #if FIRELANE_TORCH_CUDA
     std::string reason;

@@ -33,7 +33,7 @@ Result<std::unique_ptr<Recording>> Recording::start(RecordOptions options,
   if (!options.start_paused) {
     recording->hook_ops();
     recording->resume_device();
-    if (recording->device_ != nullptr) recording->device_->begin_memory();
+    if (recording->device_ != nullptr) recording->device_->begin_counts();
   }
   return recording;
 }
@@ -58,7 +58,7 @@ void Recording::resume() noexcept {
   if (stopped_ || session_->status().state == SessionState::kForked) return;
   hook_ops();
   session_->resume();
-  if (device_ != nullptr) device_->begin_memory();
+  if (device_ != nullptr) device_->begin_counts();
 }
 
 void Recording::pause_device() noexcept {

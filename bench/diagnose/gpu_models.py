@@ -59,10 +59,12 @@ def training(loss_of: Callable[[], torch.Tensor], optimizer: torch.optim.Optimiz
     return step
 
 
-def gpt(on: Machine, *, layers=4, width=1024, batch=16, length=512, vocabulary=8192, block=Block, **optimizer) -> Step:
+def gpt(on: Machine, *, layers=4, width=1024, batch=16, length=512, vocabulary=8192, block=Block, compiled=False, **optimizer) -> Step:
     """bf16 by autocast, fused AdamW, tokens on the device: nothing to complain about."""
     width, batch, length, vocabulary = on.size(width, 64), on.size(batch, 2), on.size(length, 16), on.size(vocabulary, 100)
     model = Gpt(layers, width, max(1, width // 64), vocabulary, block).to(on.device)
+    if compiled and on.is_gpu:
+        model = torch.compile(model)
     tokens = torch.randint(0, vocabulary, (batch, length + 1), device=on.device)
 
     def loss_of():
@@ -72,7 +74,7 @@ def gpt(on: Machine, *, layers=4, width=1024, batch=16, length=512, vocabulary=8
     return training(loss_of, torch.optim.AdamW(model.parameters(), lr=1e-4, **(optimizer or {"fused": True})))
 
 
-def convolutions(on: Machine, *, batch=128, side=64, channels=(64, 128, 256, 512), bias=False, channels_last=True, images=None) -> Step:
+def convolutions(on: Machine, *, batch=128, side=64, channels=(64, 128, 256, 512), bias=False, channels_last=True, compiled=False, images=None) -> Step:
     """`images` hands over a batch on the device; without it the batch stays there."""
     batch, side, before, layers = on.size(batch, 2), on.size(side, 16), 3, []
     for width in channels:
@@ -81,6 +83,8 @@ def convolutions(on: Machine, *, batch=128, side=64, channels=(64, 128, 256, 512
     layout = torch.channels_last if channels_last else torch.contiguous_format
     model = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(before, 1000))
     model = model.to(on.device, memory_format=layout)
+    if compiled and on.is_gpu:
+        model = torch.compile(model)
     fixed = torch.randn(batch, 3, side, side, device=on.device).to(memory_format=layout)
     labels = torch.randint(0, 1000, (batch,), device=on.device)
 

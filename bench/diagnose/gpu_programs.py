@@ -63,18 +63,20 @@ def slow_loader(on: Machine, fault: bool) -> Step:
     return training(loss_of, torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True))
 
 
-def item_of_every_micro_batch(on: Machine, fault: bool) -> Step:
-    model = Gpt(2, on.size(1024, 64), on.size(16, 1), on.size(8192, 100)).to(on.device)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
-    tokens = torch.randint(0, 100, (4, on.size(8, 2), on.size(512, 16) + 1), device=on.device)
+def item_after_backward(on: Machine, fault: bool) -> Step:
+    """The device is behind, so that the host could prepare clipping, the optimizer and the next step meanwhile."""
+    model = Gpt(8, on.size(768, 64), on.size(12, 1), on.size(8192, 100)).to(on.device)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, foreach=True)
+    tokens = torch.randint(0, 100, (on.size(32, 2), on.size(512, 16) + 1), device=on.device)
+    total = 0.0
 
     def step():
-        total = 0.0
-        for part in tokens:
-            with on.autocast():
-                loss = functional.cross_entropy(model(part[:, :-1]).flatten(0, 1), part[:, 1:].flatten())
-            total += loss.item() if fault else loss.detach()
-            loss.backward()
+        nonlocal total
+        with on.autocast():
+            loss = functional.cross_entropy(model(tokens[:, :-1]).flatten(0, 1), tokens[:, 1:].flatten())
+        loss.backward()
+        total += loss.item() if fault else loss.detach()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
 
@@ -128,7 +130,7 @@ class Node:
 
 
 def garbage(on: Machine, fault: bool) -> Step:
-    keep = [Node() for _ in range(10_000)] if fault else []
+    keep = [Node() for _ in range(60_000)] if fault else []
     train = gpt(on, layers=2, width=512, batch=8, length=256)
 
     def step():
@@ -212,7 +214,7 @@ def transposed_copies(on: Machine, fault: bool) -> Step:
 
 FAULTS = {
     "input-bound": Fault(slow_loader, PLAIN),
-    "host-sync": Fault(item_of_every_micro_batch, PLAIN),
+    "host-sync": Fault(item_after_backward, PLAIN),
     "pageable-copies": Fault(pageable_images, PLAIN),
     "single-tensor-optimizer": Fault(optimizer_by_tensor, PLAIN),
     "zero-grad-fills": Fault(zeros_in_gradients),
@@ -228,6 +230,12 @@ FAULTS = {
     "gc-pauses": Fault(garbage, STACKS),
     "host-code": Fault(statistics_in_python, PLAIN),
     "slow-steps": Fault(slow_step, PLAIN),
+}
+
+# Last, as compiling takes a while: what the finding promises of torch.compile.
+COMPILED = {
+    "compiled-convolutions": Fault(lambda on, fault: convolutions(on, compiled=not fault), finding="pointwise-unfused"),
+    "compiled-gpt": Fault(lambda on, fault: gpt(on, layers=2, width=2048, compiled=not fault), finding="pointwise-unfused"),
 }
 
 HEALTHY: dict[str, Callable[[Machine], Step]] = {

@@ -33,7 +33,7 @@ from record_both import load_recorder  # noqa: E402
 from record_steps import record_steps  # noqa: E402
 from torch.profiler import ProfilerActivity, profile, schedule  # noqa: E402
 
-FAULTS = {**gpu_programs.FAULTS, **gpu_memory.FAULTS}
+FAULTS = {**gpu_programs.FAULTS, **gpu_memory.FAULTS, **gpu_programs.COMPILED}
 BLOCK = 8  # steps timed at a time
 BEFORE, AFTER = 3, 2  # blocks
 RECORDED = 8

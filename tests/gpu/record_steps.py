@@ -22,6 +22,7 @@ def record_steps(
     session = None
     fast_op = torch._C._profiler._RecordFunctionFast  # as firelane.profiler does: torch.compile names its launches
     for number in range(last + UNRECORDED):
+        timer.finish()  # switching the recorder belongs to no step
         if number == first - 1:
             session = native.start(native.RecordOptions(cuda=cuda, cuda_detach=True, start_paused=True, **flags))
         if number == first:

@@ -92,7 +92,7 @@ for part in $parts; do
         left=$((until - SECONDS))
         [ $left -gt 10 ] || break
         run "faults, process $attempt" $((left + 30)) \
-          python3 -X faulthandler bench/diagnose/record_faults.py "$work/faults" --seconds $left && break
+          python3 -X faulthandler bench/diagnose/record_faults.py "$work/faults" --seconds $left ${FAULTS:-} && break
       done
       [ ! -d "$work/faults" ] || tar -C "$work" -czf "$out/faults.tgz" faults
       ;;

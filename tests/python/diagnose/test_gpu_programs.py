@@ -5,7 +5,7 @@ import gpu_programs
 import pytest
 from gpu_models import Machine
 
-FAULTS = {**gpu_programs.FAULTS, **gpu_memory.FAULTS}
+FAULTS = {**gpu_programs.FAULTS, **gpu_memory.FAULTS, **gpu_programs.COMPILED}
 
 
 @pytest.mark.parametrize("name", FAULTS)

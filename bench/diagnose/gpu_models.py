@@ -74,7 +74,9 @@ def gpt(on: Machine, *, layers=4, width=1024, batch=16, length=512, vocabulary=8
     return training(loss_of, torch.optim.AdamW(model.parameters(), lr=1e-4, **(optimizer or {"fused": True})))
 
 
-def convolutions(on: Machine, *, batch=128, side=64, channels=(64, 128, 256, 512), bias=False, channels_last=True, compiled=False, images=None) -> Step:
+def convolutions(
+    on: Machine, *, batch=128, side=64, channels=(64, 128, 256, 512), bias=False, channels_last=True, compiled=False, images=None
+) -> Step:
     """`images` hands over a batch on the device; without it the batch stays there."""
     batch, side, before, layers = on.size(batch, 2), on.size(side, 16), 3, []
     for width in channels:

@@ -127,7 +127,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=110)
     parser.add_argument("--recorder", choices=("firelane", "torch"), default="firelane")
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
-    arguments = parser.parse_args()
+    arguments = parser.parse_intermixed_args()
     began = time.monotonic()
     arguments.folder.mkdir(parents=True, exist_ok=True)
     bench = Bench(Machine(arguments.device), arguments.recorder, arguments.folder)

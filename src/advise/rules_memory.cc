@@ -46,13 +46,14 @@ std::vector<Finding> find_near_limit(const Case& the_case) {
   return for_gpus(the_case, [](const DeviceMemory& device, std::vector<Finding>& findings) {
     const int64_t used = std::max(device.peak.allocated_bytes, device.peak_reserved_bytes);
     if (share(used, device.capacity_bytes) < kNearLimit && device.out_of_memory == 0) return;
+    const int64_t at_ns = device.out_of_memory > 0 ? device.first_out_of_memory_ns : device.peak.time_ns;
     findings.push_back(
         {.id = "memory-near-limit",
          .title = device.out_of_memory > 0
                       ? "an allocation failed " + counted(device.out_of_memory, "time", "times") + " on " + device.name
                       : short_percent(share(used, device.capacity_bytes)) + " of the memory of " + device.name +
                             " is in use: a longer input ends in an out-of-memory error",
-         .ranges = {{device.peak.time_ns, device.peak.time_ns + 1}},
+         .ranges = {{at_ns, at_ns + 1}},
          .events = 1,
          .try_text = "recompute activations in the backward, or take a smaller batch",
          .try_code = "torch.utils.checkpoint.checkpoint(block, x, use_reentrant=False)",

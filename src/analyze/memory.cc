@@ -77,7 +77,7 @@ class DeviceReader {
     std::unordered_map<uint64_t, size_t> alive;
     for (const Row event : rows_) {
       if (events.kind[event] == MemoryKind::kOutOfMemory) {
-        ++out_.out_of_memory;
+        if (out_.out_of_memory++ == 0) out_.first_out_of_memory_ns = events.time_ns[event];
       } else if (events.bytes[event] >= 0) {
         ++out_.allocations;
         alive[events.address[event]] = allocations_.size();

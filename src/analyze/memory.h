@@ -95,7 +95,8 @@ struct DeviceMemory {
   int64_t capacity_bytes = kNoNumber;
   int64_t allocations = 0;
   int64_t frees = 0;
-  int64_t out_of_memory = 0;
+  int64_t out_of_memory = 0;  // allocations that failed
+  int64_t first_out_of_memory_ns = kNoNumber;
   std::vector<MemoryPoint> curve;   // all changes
   std::vector<MemoryBlock> blocks;  // every allocation of the trace, in order of time
   MemoryPoint peak;

@@ -36,7 +36,7 @@ void name_recorded(std::string text, CounterTrack& track) {
     track.unit = text.find("mW") != std::string::npos ? "mW" : "W";
   }
   if (track.unit == "C" && text == "temperature") track.unit = "°C";
-  if (text.ends_with("utilization")) text += " by NVML";  // over some 100 ms; `busy` is what the trace itself says
+  if (text == "utilization") text += " by NVML";  // over some 100 ms; `busy` is what the trace itself says
   track.name = std::move(text);
 }
 

@@ -5,7 +5,12 @@ import { fragment } from "./timeline_tests.mjs";
 
 const kRows = ".table tbody tr[data-row]";
 
-export function panesTests(suite, url) {
+export function panesTests(suite, url, traces) {
+  const open = async (page, trace, keys) => {
+    const id = String(traces.indexOf(`tests/data/${trace}`));
+    await page.goto(`${url()}#${new URLSearchParams({ trace: id, ...keys })}`);
+  };
+
   suite.test("a table is filtered by words and by comparisons, and the link keeps it", async ({ page }) => {
     await page.goto(`${url()}#pane=ops`);
     await page.waitForSelector(kRows);
@@ -78,6 +83,30 @@ export function panesTests(suite, url) {
     await page.locator(".segment-box canvas").waitFor();
   });
 
+  suite.test("what only our recorder knows of a GPU can be seen", async ({ page, shot }) => {
+    await open(page, "h200_gpt_all.lane", { pane: "memory" });
+    await page.getByRole("heading", { name: "Free, but held by the allocator" }).waitFor();
+    await shot("memory");
+    await open(page, "h200_gpt_all.lane", { pane: "timeline", "timeline.sel": "d5", "timeline.filter": "GPU" });
+    await page.getByText("34 °C, read once").waitFor();
+    const selection = page.getByRole("complementary", { name: "Selection" });
+    await selection.getByText("9.1%, bound by the grid (too few blocks)").waitFor();
+  });
+
+  suite.test("a pane with nothing to show says what is missing and how to get it", async ({ page }) => {
+    for (const [keys, title, code] of [
+      [{ pane: "kernels" }, "No work of a device in this trace", "ProfilerActivity.CUDA"],
+      [{ pane: "more", "more.report": "launches" }, "No work of a device in this trace", "ProfilerActivity.CUDA"],
+      [{ pane: "memory" }, "No memory events in this trace", "profile_memory=True"],
+      [{ pane: "input" }, "No DataLoader in this trace", "for batch in loader"],
+    ]) {
+      await open(page, "decoder_slow.lane", keys);
+      await page.getByRole("heading", { name: title }).waitFor();
+      await page.locator("pre.code", { hasText: code }).waitFor();
+      equal(await page.getByText("No rows.").count(), 0, "boxes that only say that they are empty");
+    }
+  });
+
   suite.test("two steps are compared part by part and name by name", async ({ page }) => {
     await page.goto(`${url()}#pane=steps`);
     await page.getByRole("table", { name: "Parts of both steps" }).waitFor();
@@ -101,6 +130,11 @@ export function panesTests(suite, url) {
         check(tab.x >= 0 && tab.x + tab.width <= 390, `the tab of ${name} is at ${tab.x}`);
         if (name === "Overview") await shot(name);
       }
+      await page.goto(`${url()}#pane=timeline&timeline.sel=d5`);
+      const selection = page.getByRole("complementary", { name: "Selection" });
+      await selection.getByText("Occupancy", { exact: true }).waitFor();
+      const { y, height } = await selection.boundingBox();
+      check(y > 300 && y + height <= 844, `what is selected stands from ${y} to ${y + height}`);
     },
     { viewport: { width: 390, height: 844 } },
   );

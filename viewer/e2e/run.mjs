@@ -46,7 +46,7 @@ try {
   const suite = new Suite();
   const url = () => server.url;
   pageTests(suite, url, traces);
-  panesTests(suite, url);
+  panesTests(suite, url, traces);
   timelineTests(suite, url);
   notebookTests(suite, hostile);
   if (!noBoard) {

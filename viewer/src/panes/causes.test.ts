@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { causeColors, causeWords } from "./causes";
+import { causeColors, causeWords, gapWords } from "./causes";
 
 test("parts of a step have words for people", () => {
   expect(causeWords("compute")).toBe("computing");
@@ -19,4 +19,10 @@ test("where two parts want one colour, the larger has it", () => {
   const parts = ["idle: host_launch", "idle: launch_latency"];
   expect(causeColors(parts, [1, 100])[1]).toBe("--c5");
   expect(causeColors(parts, [100, 1])[0]).toBe("--c5");
+});
+
+test("the cause of a gap is told in words, also one that the page does not know", () => {
+  expect(gapWords("host_python")).toBe("the host was running Python");
+  expect(gapWords("launch_latency")).toBe("launched, not yet started");
+  expect(gapWords("new_cause")).toBe("new cause");
 });

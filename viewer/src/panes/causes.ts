@@ -47,6 +47,11 @@ export function causeWords(part: string): string {
   return causeOf(part)?.words ?? part.replaceAll("_", " ");
 }
 
+// Why a gap is there: "host_python".
+export function gapWords(cause: string): string {
+  return causeWords(`idle: ${cause}`).replace(/^idle: /, "");
+}
+
 // A colour for each part, none twice as long as there are enough: the part's own, or the next free one. Where two want the
 // same, the larger one has it.
 export function causeColors(parts: readonly string[], sizes: readonly number[] = []): string[] {

@@ -16,6 +16,22 @@ const kGroups = [
   ["stream", "name and stream"],
 ] as const;
 
+// What one looks for first: time, how full the device was, how fast copies are. How it was launched follows.
+const kFirst = [
+  "name",
+  "op",
+  "stream",
+  "calls",
+  "total_ns",
+  "share_percent",
+  "kind",
+  "mean_ns",
+  "occupancy_percent",
+  "occupancy_limit",
+  "bytes",
+  "bandwidth_gb_s",
+];
+
 export function KernelsPane(props: PaneProps): JSX.Element {
   const [group, setGroup] = useUrl("kernels.group");
   const params = group === "op" ? { group_by_op: true } : group === "stream" ? { by_stream: true } : {};
@@ -37,7 +53,7 @@ export function KernelsPane(props: PaneProps): JSX.Element {
                   table={report.tables[0]}
                   defaultSort="-total_ns"
                   hidden={["graph_calls", "op_count"]}
-                  first={["name", "op", "stream", "calls", "total_ns", "share_percent"]}
+                  first={kFirst}
                   maxHeight="520px"
                   onAllRows={askAll}
                   tools={

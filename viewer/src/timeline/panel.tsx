@@ -4,9 +4,10 @@ import type { ComponentChildren, JSX } from "preact";
 import { useState } from "preact/hooks";
 import type { Arrow, FoundSlice, SliceDetail } from "../data/types";
 import { formatDuration, formatNumber, formatTime } from "../format";
+import { gapWords } from "../panes/causes";
 import type { TimelineModel } from "./model";
 import { RangePanel } from "./range_panel";
-import { workFacts } from "./work_facts";
+import { argText, workFacts } from "./work_facts";
 
 export const kNotStored = "This report holds no more about it: open the trace with `firelane view`.";
 const kFewChildren = 8;
@@ -27,7 +28,7 @@ export function Panel(props: { model: TimelineModel }): JSX.Element | null {
             rows={[
               ["Duration", formatDuration(gap.durationNs)],
               ["Start", exactTime(gap.startNs)],
-              ["Cause", gap.cause.replaceAll("_", " ")],
+              ["Cause", gapWords(gap.cause)],
               ["Lane", laneName(model, gap.lane)],
             ]}
           />
@@ -266,7 +267,7 @@ function Args(props: { args: Record<string, unknown> }): JSX.Element | null {
         {entries.map(([key, value]) => (
           <div key={key}>
             <dt>{key}</dt>
-            <dd class="mono">{typeof value === "string" ? value : JSON.stringify(value)}</dd>
+            <dd class="mono">{argText(value)}</dd>
           </div>
         ))}
       </dl>

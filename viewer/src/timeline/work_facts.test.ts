@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { workFacts } from "./work_facts";
+import { argText, workFacts } from "./work_facts";
 
 test("a kernel says how full the device was and why not fuller", () => {
   const kernel = { kind: "kernel", args: {} };
@@ -20,4 +20,11 @@ test("work that the recording cut says so", () => {
   expect(workFacts({ kind: "kernel", occupancy: null, args: { window: "began before" } })).toEqual([
     ["Recording", "this began before it"],
   ]);
+});
+
+test("args are shown as they are, floats without their noise", () => {
+  expect(argText(0.12121212482452393)).toBe("0.121212");
+  expect(argText(4194304)).toBe("4194304");
+  expect(argText([4, 1, 4])).toBe("[4,1,4]");
+  expect(argText("ReLU")).toBe("ReLU");
 });

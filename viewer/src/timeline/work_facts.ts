@@ -24,3 +24,10 @@ export function workFacts(detail: Pick<SliceDetail, "kind" | "occupancy" | "args
   if (typeof args.window === "string" && args.window !== "") out.push(["Recording", `this ${args.window} it`]);
   return out;
 }
+
+// An arg as text: numbers without the digits that a float has too many of.
+export function argText(value: unknown): string {
+  if (typeof value === "string") return value;
+  if (typeof value === "number" && !Number.isInteger(value)) return String(Number(value.toPrecision(6)));
+  return JSON.stringify(value);
+}

@@ -61,7 +61,7 @@ export function MemoryPane(props: PaneProps): JSX.Element {
               report={value}
               onAllRows={askAll}
               skip={kShownAbove}
-              tables={{ steps: { linkColumn: "step" } }}
+              tables={{ steps: { linkColumn: "step" }, allocator: { linkColumn: "moment" }, allocator_shares: { place: null } }}
             />
           </div>
         )}

@@ -116,7 +116,7 @@ function Evidence(props: { finding: DiagnosedFinding }): JSX.Element | null {
               key={range.startNs}
               onClick={() => openInTimeline({ startNs: range.startNs, durationNs: range.endNs - range.startNs })}
             >
-              {formatDuration(range.endNs - range.startNs)}{" "}
+              {range.endNs - range.startNs > 1 ? formatDuration(range.endNs - range.startNs) : "the moment"}{" "}
               <span class="muted">at {formatDuration(range.startNs)}</span>
             </button>
           ))}

@@ -126,10 +126,18 @@ void visit_device_args(const Model& model, Row row, Args& receiver) {
   args.text("window", d.window[row]);
   if (detail != kNoRow && d.kind[row] == DeviceKind::kKernel) visit_kernel_args(model, detail, args);
   if (detail != kNoRow && (d.kind[row] == DeviceKind::kCopy || d.kind[row] == DeviceKind::kSet)) {
-    args.number("bytes", model.copy_details.bytes[detail]);
-    args.real("memory bandwidth (GB/s)", model.copy_details.bandwidth_gb_s[detail]);
+    const CopyDetails& c = model.copy_details;
+    args.number("context", c.context[detail]);
+    args.number("fromDevice", c.source_device[detail]);
+    args.number("toDevice", c.target_device[detail]);
+    args.number("bytes", c.bytes[detail]);
+    args.real("memory bandwidth (GB/s)", c.bandwidth_gb_s[detail]);
+    args.number("graph id", c.graph_id[detail]);
+    args.number("graph node id", c.graph_node_id[detail]);
   }
   if (detail != kNoRow && d.kind[row] == DeviceKind::kSync) {
+    args.text("cuda_sync_kind", d.name[row]);
+    args.number("context", model.sync_details.context[detail]);
     args.number("wait_on_stream", model.sync_details.wait_on_stream[detail]);
     args.number("wait_on_cuda_event_record_corr_id", model.sync_details.wait_on_correlation[detail]);
     args.number("wait_on_cuda_event_id", model.sync_details.wait_on_event[detail]);

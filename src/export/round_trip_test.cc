@@ -61,6 +61,8 @@ TEST(RoundTrip, of_everything_a_builder_can_make) {
                               .graph_id = 9})
       .kernel("overlapping", {.start_us = 80, .end_us = 100, .correlation = 8})
       .copy("Memcpy HtoD", {.start_us = 101, .end_us = 105, .stream = 20, .bytes = 4096, .bandwidth_gb_s = 1.024f})
+      .copy("Memcpy PtoP", {.start_us = 108, .end_us = 109, .bytes = 9, .source_device = 0, .target_device = 3})
+      .copy("Memcpy DtoD", {.start_us = 110, .end_us = 111, .bytes = 9, .graph_id = 5})
       .set("Memset", {.start_us = 106, .end_us = 107, .bytes = 8})
       .device_annotation("ProfilerStep#3", {.start_us = 39.999, .end_us = 100.001})
       .overhead("Buffer Flush", {.start_us = 81, .end_us = 82, .thread = 5})

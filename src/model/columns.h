@@ -162,6 +162,11 @@ inline constexpr std::tuple kCopyDetailColumns{
     Full<&CopyDetails::slice>{"slice", "device_slices.id"},
     Maybe<&CopyDetails::bytes>{"bytes", "copied or set"},
     Maybe<&CopyDetails::bandwidth_gb_s>{"bandwidth_gb_s", "as in the trace"},
+    Maybe<&CopyDetails::context>{"context", "CUDA context"},
+    Maybe<&CopyDetails::graph_id>{"graph_id", "CUDA graph"},
+    Maybe<&CopyDetails::graph_node_id>{"graph_node_id", "node of the CUDA graph"},
+    Maybe<&CopyDetails::source_device>{"source_device", "of a copy between GPUs"},
+    Maybe<&CopyDetails::target_device>{"target_device", "of a copy between GPUs"},
 };
 
 inline constexpr std::tuple kSyncDetailColumns{
@@ -169,6 +174,7 @@ inline constexpr std::tuple kSyncDetailColumns{
     Maybe<&SyncDetails::wait_on_stream>{"wait_on_stream", "stream that is waited for"},
     Maybe<&SyncDetails::wait_on_correlation>{"wait_on_correlation", "correlation of the event record waited for"},
     Maybe<&SyncDetails::wait_on_event>{"wait_on_event", "event that is waited for"},
+    Maybe<&SyncDetails::context>{"context", "CUDA context"},
 };
 
 inline constexpr std::tuple kCommDetailColumns{

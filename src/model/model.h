@@ -178,6 +178,11 @@ struct CopyDetails {
   std::vector<Row> slice;
   std::vector<int64_t> bytes;         // kNoNumber = not in the trace
   std::vector<float> bandwidth_gb_s;  // -1 = not in the trace
+  std::vector<int64_t> context;
+  std::vector<int64_t> graph_id;  // CUDA graph; kNoNumber outside of graphs
+  std::vector<int64_t> graph_node_id;
+  std::vector<int64_t> source_device;  // of copies between devices; else kNoNumber
+  std::vector<int64_t> target_device;
   size_t size() const { return slice.size(); }
 };
 
@@ -187,6 +192,7 @@ struct SyncDetails {
   std::vector<int64_t> wait_on_stream;
   std::vector<int64_t> wait_on_correlation;  // of the cudaEventRecord that is waited for
   std::vector<int64_t> wait_on_event;
+  std::vector<int64_t> context;
   size_t size() const { return slice.size(); }
 };
 

@@ -99,12 +99,18 @@ struct RawKernel {
 struct RawCopy {
   int64_t bytes = kNoNumber;
   float bandwidth_gb_s = -1;
+  int64_t context = kNoNumber;
+  int64_t graph_id = kNoNumber;
+  int64_t graph_node_id = kNoNumber;
+  int64_t source_device = kNoNumber;
+  int64_t target_device = kNoNumber;
 };
 
 struct RawSync {
   int64_t wait_on_stream = kNoNumber;
   int64_t wait_on_correlation = kNoNumber;
   int64_t wait_on_event = kNoNumber;
+  int64_t context = kNoNumber;
 };
 
 struct RawMemory {

@@ -205,9 +205,15 @@ void build_details(RawTrace& raw, Model& model) {
 
   FL_SAME(model.copy_details, copies, RawCopy, bytes);
   FL_SAME(model.copy_details, copies, RawCopy, bandwidth_gb_s);
+  FL_SAME(model.copy_details, copies, RawCopy, context);
+  FL_SAME(model.copy_details, copies, RawCopy, graph_id);
+  FL_SAME(model.copy_details, copies, RawCopy, graph_node_id);
+  FL_SAME(model.copy_details, copies, RawCopy, source_device);
+  FL_SAME(model.copy_details, copies, RawCopy, target_device);
   FL_SAME(model.sync_details, syncs, RawSync, wait_on_stream);
   FL_SAME(model.sync_details, syncs, RawSync, wait_on_correlation);
   FL_SAME(model.sync_details, syncs, RawSync, wait_on_event);
+  FL_SAME(model.sync_details, syncs, RawSync, context);
 
   CommDetails& comm = model.comm_details;
   FL_SAME(comm, comms, RawComm, collective);

@@ -124,7 +124,11 @@ TraceBuilder& TraceBuilder::copy(std::string_view name, const CopyArgs& args) {
                                       .correlation = args.correlation,
                                       .external_id = args.external_id});
   slice.detail = static_cast<Row>(part.copies.size());
-  part.copies.push_back({.bytes = args.bytes, .bandwidth_gb_s = args.bandwidth_gb_s});
+  part.copies.push_back({.bytes = args.bytes,
+                         .bandwidth_gb_s = args.bandwidth_gb_s,
+                         .graph_id = args.graph_id,
+                         .source_device = args.source_device,
+                         .target_device = args.target_device});
   return *this;
 }
 

@@ -67,6 +67,9 @@ class TraceBuilder {
     int64_t external_id = kNoNumber;
     int64_t bytes = kNoNumber;
     float bandwidth_gb_s = -1;
+    int64_t graph_id = kNoNumber;
+    int64_t source_device = kNoNumber;
+    int64_t target_device = kNoNumber;
   };
   struct MemoryArgs {
     double at_us = 0;

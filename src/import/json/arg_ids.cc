@@ -65,6 +65,7 @@ ArgId arg_id(const char* key) {
       return is(key, "external id") ? ArgId::kExternalId : ArgId::kUnknown;
     case 'f':
       if (is(key, "finished")) return ArgId::kFinished;
+      if (is(key, "fromDevice")) return ArgId::kFromDevice;
       return is(key, "flops") ? ArgId::kFlops : ArgId::kUnknown;
     case 'g':
       if (is(key, "grid")) return ArgId::kGrid;
@@ -78,7 +79,9 @@ ArgId arg_id(const char* key) {
       if (is(key, "stream")) return ArgId::kStream;
       if (is(key, "shared memory")) return ArgId::kSharedMemory;
       return is(key, "sort_index") ? ArgId::kSortIndex : ArgId::kUnknown;
-    case 't': return is(key, "theoretical occupancy %") ? ArgId::kOccupancy : ArgId::kUnknown;
+    case 't':
+      if (is(key, "toDevice")) return ArgId::kToDevice;
+      return is(key, "theoretical occupancy %") ? ArgId::kOccupancy : ArgId::kUnknown;
     case 'w':
       if (is(key, "warps per SM")) return ArgId::kWarpsPerSm;
       if (is(key, "wait_on_stream")) return ArgId::kWaitOnStream;

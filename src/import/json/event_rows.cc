@@ -283,13 +283,20 @@ void EventRows::add_device_slice(const RawEvent& event, RawDeviceSlice row, Devi
     row.detail = push(part_->kernels, kernel, expected_rows_);
   } else if (kind == DeviceKind::kCopy || kind == DeviceKind::kSet) {
     row.detail = push(part_->copies,
-                      RawCopy{.bytes = number(event, ArgId::kBytes), .bandwidth_gb_s = real(event, ArgId::kBandwidth)},
+                      RawCopy{.bytes = number(event, ArgId::kBytes),
+                              .bandwidth_gb_s = real(event, ArgId::kBandwidth),
+                              .context = number(event, ArgId::kContext),
+                              .graph_id = number(event, ArgId::kGraphId),
+                              .graph_node_id = number(event, ArgId::kGraphNodeId),
+                              .source_device = number(event, ArgId::kFromDevice),
+                              .target_device = number(event, ArgId::kToDevice)},
                       expected_rows_);
   } else if (kind == DeviceKind::kSync) {
     row.detail = push(part_->syncs,
                       RawSync{.wait_on_stream = number(event, ArgId::kWaitOnStream),
                               .wait_on_correlation = number(event, ArgId::kWaitOnCorrelation),
-                              .wait_on_event = number(event, ArgId::kWaitOnEvent)},
+                              .wait_on_event = number(event, ArgId::kWaitOnEvent),
+                              .context = number(event, ArgId::kContext)},
                       expected_rows_);
   }
   push(part_->device_slices, row, expected_rows_);

@@ -47,6 +47,8 @@ enum class ArgId : uint8_t {
   kGraphNodeId,
   kBytes,
   kBandwidth,
+  kFromDevice,
+  kToDevice,
   kWaitOnStream,
   kWaitOnCorrelation,
   kWaitOnEvent,

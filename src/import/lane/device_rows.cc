@@ -17,6 +17,7 @@ namespace {
 // CUPTI's numbers, in Kineto's words.
 constexpr std::string_view kDirections[] = {"Unknown", "HtoD", "DtoH", "HtoA", "AtoH", "AtoA",
                                             "AtoD",    "DtoA", "DtoD", "HtoH", "PtoP"};
+constexpr int64_t kPeerToPeer = 10;
 constexpr std::string_view kMemories[] = {"Unknown", "Pageable", "Pinned",        "Device",
                                           "Array",   "Managed",  "Device Static", "Managed Static"};
 constexpr std::string_view kSyncs[] = {"Unknown Sync", "Event Sync", "Stream Wait Event", "Stream Sync",
@@ -148,7 +149,13 @@ void DeviceRows::copy(const DeviceCopyRow& row) {
   s.kind = DeviceKind::kCopy;
   s.detail = static_cast<Row>(part_.copies.size());
   device_of_context_[row.context] = s.device;
-  part_.copies.push_back({.bytes = row.bytes});
+  const bool is_between_devices = row.direction == kPeerToPeer || row.source_device != row.target_device;
+  part_.copies.push_back({.bytes = row.bytes,
+                          .context = row.context,
+                          .graph_id = or_none(row.graph_id),
+                          .graph_node_id = or_none(row.graph_node_id),
+                          .source_device = is_between_devices ? row.source_device : kNoNumber,
+                          .target_device = is_between_devices ? row.target_device : kNoNumber});
 }
 
 void DeviceRows::set(const DeviceSetRow& row) {
@@ -157,7 +164,10 @@ void DeviceRows::set(const DeviceSetRow& row) {
   s.category = set_;
   s.kind = DeviceKind::kSet;
   s.detail = static_cast<Row>(part_.copies.size());
-  part_.copies.push_back({.bytes = row.bytes});
+  part_.copies.push_back({.bytes = row.bytes,
+                          .context = row.context,
+                          .graph_id = or_none(row.graph_id),
+                          .graph_node_id = or_none(row.graph_node_id)});
 }
 
 void DeviceRows::call(const DeviceCallRow& row, StringId name) {
@@ -184,12 +194,12 @@ void DeviceRows::overhead(const DeviceOverheadRow& row) {
 
 // ---- the end ----------------------------------------------------------------------------
 
-void DeviceRows::finish(const TickConverter& line, int64_t base_ns, uint32_t pid) {
+void DeviceRows::finish(const TickConverter& line, int64_t base_ns, uint32_t pid, std::string_view program) {
   add_syncs();
   convert_times(line, base_ns);
   add_calls(pid);
   add_annotations();
-  name_lanes();
+  name_lanes(program);
 }
 
 // The window may open and close more than once; the first opening and the last closing count.
@@ -218,7 +228,8 @@ void DeviceRows::add_syncs() {
     const bool known = row.event_sync != 0 && event != events_.end();
     part_.syncs.push_back({.wait_on_stream = known ? event->second.stream : kNoNumber,
                            .wait_on_correlation = known ? event->second.correlation : kNoNumber,
-                           .wait_on_event = row.event < 0 ? kNoNumber : row.event});
+                           .wait_on_event = row.event < 0 ? kNoNumber : row.event,
+                           .context = row.context});
   }
 }
 
@@ -351,7 +362,7 @@ void DeviceRows::add_annotations() {
   }
 }
 
-void DeviceRows::name_lanes() {
+void DeviceRows::name_lanes(std::string_view program) {
   using What = RawLaneName::What;
   std::vector<bool> named(pool_.lanes.size());
   for (const RawDeviceSlice& s : part_.device_slices) {
@@ -363,11 +374,12 @@ void DeviceRows::name_lanes() {
     const std::string name = stream == kDeviceLane ? "Device " + std::to_string(device)
                              : stream >= kSyncLane ? "stream " + std::to_string(stream - kSyncLane) + " (sync)"
                                                    : "stream " + std::to_string(stream) + " ";
-    const auto add = [&](What what, const std::string& text, int64_t number) {
+    const auto add = [&](What what, std::string_view text, int64_t number) {
       part_.lane_names.push_back({.lane = s.lane, .what = what, .text = pool_.strings.intern(text), .number = number});
     };
     add(What::kThreadName, name, kNoNumber);
     add(What::kThreadSortIndex, "", stream);
+    add(What::kProcessName, program, kNoNumber);
     add(What::kProcessLabels, "GPU " + std::to_string(device), kNoNumber);
     add(What::kProcessSortIndex, "", kGpuSortIndex + device);
   }

@@ -25,8 +25,9 @@ class DeviceRows {
   void add(DeviceReader reader, const std::function<StringId(uint32_t)>& text);
   void add_clock(const NoteItem& note);
   void add_window(const NoteItem& note);
-  // REQUIRES: all other rows of the part have their final times. `line` gives Unix time.
-  void finish(const TickConverter& line, int64_t base_ns, uint32_t pid);
+  // REQUIRES: all other rows of the part have their final times. `line` gives Unix time. Lanes of GPUs are named by the
+  // `program`, as Kineto does.
+  void finish(const TickConverter& line, int64_t base_ns, uint32_t pid, std::string_view program);
   // REQUIRES: raw.info.devices is filled.
   void estimate_occupancy();
 
@@ -51,7 +52,7 @@ class DeviceRows {
   void convert_times(const TickConverter& line, int64_t base_ns);
   void add_calls(uint32_t pid);
   void add_annotations();
-  void name_lanes();
+  void name_lanes(std::string_view program);
   StringId readable(StringId mangled);
 
   RawTrace& raw_;

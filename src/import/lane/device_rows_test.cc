@@ -133,6 +133,7 @@ TEST(DeviceRows, a_kernel_finds_its_launch_and_its_op_by_thread_and_time) {
   EXPECT_EQ(m.lanes.kind[lane], LaneKind::kStream);
   EXPECT_EQ(m.text(m.lanes.name[lane]), "stream 7 ");
   EXPECT_EQ(m.text(m.lanes.process_labels[lane]), "GPU 0");
+  EXPECT_EQ(m.text(m.lanes.process_name[lane]), "python3");
   EXPECT_EQ(m.losses[Stat::kKernelBeforeLaunch], 0u);
 }
 
@@ -263,6 +264,30 @@ TEST(DeviceRows, copies_sets_and_waits_have_kinetos_names) {
     }
   }
   EXPECT_EQ(waits, "Context Sync on 1; Stream Wait Event on 7; Stream Sync on 1000007; ");
+}
+
+TEST(DeviceRows, copies_and_sets_have_their_context_graph_and_devices) {
+  DeviceLane file;
+  file.device_rows.add(DeviceCopyRow{.start_ns = device(10),
+                                     .context = 2,
+                                     .bytes = 1,
+                                     .direction = 10,
+                                     .source_memory = 3,
+                                     .target_memory = 3,
+                                     .source_device = 1,
+                                     .target_device = 0});
+  file.device_rows.add(DeviceCopyRow{
+      .start_ns = device(20), .context = 2, .bytes = 2, .direction = 8, .graph_id = 4, .graph_node_id = 7});
+  file.device_rows.add(DeviceSetRow{.start_ns = device(30), .context = 3, .bytes = 3, .graph_id = 4});
+  file.rows();
+  const Model m = file.model();
+  EXPECT_EQ(m.text(m.device_slices.name[find(m, DeviceKind::kCopy)]), "Memcpy PtoP (Device -> Device)");
+  const CopyDetails& c = m.copy_details;
+  EXPECT_EQ(c.context, (std::vector<int64_t>{2, 2, 3}));
+  EXPECT_EQ(c.source_device, (std::vector<int64_t>{1, kNoNumber, kNoNumber}));
+  EXPECT_EQ(c.target_device, (std::vector<int64_t>{0, kNoNumber, kNoNumber}));
+  EXPECT_EQ(c.graph_id, (std::vector<int64_t>{kNoNumber, 4, 4}));
+  EXPECT_EQ(c.graph_node_id, (std::vector<int64_t>{kNoNumber, 7, kNoNumber}));
 }
 
 TEST(DeviceRows, work_across_the_edges_of_the_recording_is_kept_marked_and_counted) {

@@ -422,14 +422,17 @@ void LaneRows::convert_times() {
     steps.start_ns[i] = ns(steps.start_ns[i]);
     steps.duration_ns[i] = std::max<int64_t>(0, end - steps.start_ns[i]);
   }
-  device_.finish(line, base, pid_);
+  device_.finish(line, base, pid_, program());
+}
+
+std::string LaneRows::program() const {
+  const std::string path = command_.substr(0, command_.find(' '));
+  return path.substr(path.rfind('/') + 1);
 }
 
 // As Kineto names them: "thread 1234 (pt_autograd_0)", and the process by its program.
 void LaneRows::name_lanes() {
   using What = RawLaneName::What;
-  std::string program = command_.substr(0, command_.find(' '));
-  program = program.substr(program.rfind('/') + 1);
   bool first = true;
   for (const auto& [index, t] : threads_) {
     const std::string id = std::to_string(t.thread_id);
@@ -438,7 +441,7 @@ void LaneRows::name_lanes() {
     part_.lane_names.push_back({.lane = t.lane, .what = What::kThreadSortIndex, .number = t.thread_id});
     if (!first) continue;
     first = false;
-    part_.lane_names.push_back({.lane = t.lane, .what = What::kProcessName, .text = pool_.strings.intern(program)});
+    part_.lane_names.push_back({.lane = t.lane, .what = What::kProcessName, .text = pool_.strings.intern(program())});
     part_.lane_names.push_back({.lane = t.lane, .what = What::kProcessLabels, .text = pool_.strings.intern("CPU")});
     part_.lane_names.push_back({.lane = t.lane, .what = What::kProcessSortIndex, .number = pid_});
   }

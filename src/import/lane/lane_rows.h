@@ -74,6 +74,7 @@ class LaneRows {
   void link_forward_ops();
   void number_evaluations();
   void name_lanes();
+  std::string program() const;
 
   RawTrace& raw_;
   RawPool& pool_;

@@ -44,7 +44,7 @@ void name_recorded(std::string text, CounterTrack& track) {
 // One reading says nothing: the track goes.
 void begin_at_zero(CounterTrack& track) {
   if (track.values.size() < 2) return track.times_ns.clear();
-  track.name += " since the first reading";
+  track.name = "energy used";
   track.max -= track.values.front();
   track.min -= track.values.front();
   for (double& value : track.values | std::views::reverse) value -= track.values.front();

@@ -37,6 +37,9 @@ export function HelpDialog(props: { onClose: () => void }): JSX.Element {
           </li>
         ))}
       </ul>
+      <p class="muted help-note">
+        Faded: many slices, shorter than a pixel. Hatched: work that begins or ends outside of the recording.
+      </p>
       <form method="dialog">
         <button class="button">Close</button>
       </form>

@@ -220,7 +220,7 @@ function tipFor(model: TimelineModel, { block, hit, atNs }: UnderPointer, place:
       lines: [
         ["", `${formatDuration(hit.durationNs)}, ${kindLabel(hit.kind)}`],
         ["at", formatDuration(hit.startNs)],
-        ...(hit.cut ? [["", "partly outside of the recording"] as [string, string]] : []),
+        ...(hit.cut ? [["", "begins or ends outside of the recording"] as [string, string]] : []),
       ],
     };
   }

@@ -144,12 +144,23 @@ export function withAlpha(color: string, alpha: number): string {
     .padStart(2, "0")}`;
 }
 
-export function Legend(props: { items: { name: string; variable: string; value?: string }[] }): JSX.Element {
+export interface LegendItem {
+  name: string;
+  variable: string;
+  value?: string;
+  dashed?: boolean; // a line, not an area
+}
+
+export function Legend(props: { items: LegendItem[] }): JSX.Element {
   return (
     <ul class="legend">
       {props.items.map((item) => (
         <li key={item.name}>
-          <span class="swatch" style={{ background: `var(${item.variable})` }} aria-hidden="true" />
+          <span
+            class={`swatch${item.dashed ? " dashed" : ""}`}
+            style={item.dashed ? { borderColor: `var(${item.variable})` } : { background: `var(${item.variable})` }}
+            aria-hidden="true"
+          />
           {item.name}
           {item.value !== undefined && <span class="muted"> {item.value}</span>}
         </li>

@@ -78,7 +78,7 @@ export function MemoryChart(props: {
           ...(names.length > 0
             ? names.map((name) => ({ name, variable: categoryVariable(name) }))
             : [{ name: "allocated", variable: kAllocated }]),
-          ...(hasReserved ? [{ name: "reserved by the allocator (dashed)", variable: "--muted" }] : []),
+          ...(hasReserved ? [{ name: "reserved by the allocator", variable: "--muted", dashed: true }] : []),
         ]}
       />
     </div>

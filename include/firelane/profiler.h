@@ -52,6 +52,7 @@ struct ProfilerOptions {
   bool shapes = false;                            // dims, dtypes, strides and plain values of every op's inputs
   bool memory = false;                            // allocations and frees of the CPU and, with cuda, of the GPU
   bool cuda = false;                              // what the GPU does, and its power
+  bool cuda_sync = false;                         // with cuda: what each wait waited for; dear
   ProfilerSchedule schedule;                      // empty: everything from the constructor to stop()
   std::function<void(Profiler&)> on_trace_ready;  // the trace is complete: save() it here
   std::string output;                             // where the stream lies meanwhile; empty: the temporary folder

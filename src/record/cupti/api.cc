@@ -66,6 +66,28 @@ std::optional<CuptiApi> load_cupti(std::string& reason) noexcept {
   return api;
 }
 
+namespace {
+
+// CUDA's version, 1000 * major + 10 * minor, as "12.4".
+std::string version_text(int version) {
+  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
+// "" unless the driver is of an older CUDA than CUPTI: within a major version they work together. CUPTI counted its
+// versions from 18 on through CUDA 12; since then 130001 is CUDA 13.0's.
+std::string older_driver(const CuptiApi& api) {
+  uint32_t cupti = 0;
+  int driver = 0;
+  if (api.driver_call == nullptr || api.driver_call(&driver) != CUDA_SUCCESS) return {};
+  if (api.get_version(&cupti) != CUPTI_SUCCESS) return {};
+  const int major = cupti >= 100'000 ? static_cast<int>(cupti / 10'000) : 12;
+  if (driver / 1000 >= major) return {};
+  return "the driver is of CUDA " + version_text(driver) + ", CUPTI of CUDA " + std::to_string(major) +
+         "; update the driver, or use a torch for CUDA " + std::to_string(driver / 1000);
+}
+
+}  // namespace
+
 std::string explain(const CuptiApi& api, CUptiResult result) {
   const char* text = nullptr;
   api.result_string(result, &text);
@@ -77,6 +99,10 @@ std::string explain(const CuptiApi& api, CUptiResult result) {
     case CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED:
     case CUPTI_ERROR_HARDWARE_BUSY:
       return reason + ": another profiler (nsys, ncu, torch.profiler) holds the GPU; run without it";
+    default: break;
+  }
+  if (const std::string older = older_driver(api); !older.empty()) return reason + ": " + older;
+  switch (result) {
     case CUPTI_ERROR_OLD_PROFILER_API_INITIALIZED:
     case CUPTI_ERROR_NOT_COMPATIBLE:
     case CUPTI_ERROR_NOT_SUPPORTED:

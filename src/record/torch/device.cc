@@ -68,6 +68,8 @@ class Cuda final : public DeviceRecording {
     disable_cuda_memory_hook(session_);
 #endif
     try {
+      const at::CUDAHooksInterface& cuda = at::detail::getCUDAHooks();
+      if (cuda.hasCUDA()) session_.add_metadata("cuda_runtime_version", std::to_string(cuda.versionCUDART()));
       if (const std::string json = device_properties_json(); !json.empty())
         session_.add_metadata("deviceProperties", json);
     } catch (const std::exception&) {

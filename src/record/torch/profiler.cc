@@ -81,6 +81,7 @@ struct Profiler::Impl {
     record.shapes = options.shapes;
     record.memory = options.memory;
     record.cuda = options.cuda;
+    record.cuda_sync = options.cuda_sync;
     record.start_paused = paused;
     record.output = options.output;
     auto started = Recording::start(record);

@@ -164,10 +164,8 @@ TEST(Api, counters_that_name_their_device_and_unit_say_them_once_and_energy_begi
   builder.counter("GPU 1 energy (J)", 10, 900).counter("GPU 0 temperature (C)", 10, 34);
   Api api(builder.build(), "1.2");
   const Answer answer = ask(api, "/api/t/0/lanes");
-  EXPECT_HOLDS(
-      answer,
-      R"({"id":2,"group":"GPU 0","name":"energy used","unit":"J","min":0,"max":10,"samples":2},)"
-      R"({"id":3,"group":"GPU 0","name":"temperature","unit":"°C","min":34,"max":34,"samples":1}])");
+  EXPECT_HOLDS(answer, R"({"id":2,"group":"GPU 0","name":"energy used","unit":"J","min":0,"max":10,"samples":2},)"
+                       R"({"id":3,"group":"GPU 0","name":"temperature","unit":"°C","min":34,"max":34,"samples":1}])");
   EXPECT_HOLDS(ask(api, "/api/t/0/counters?from_ns=0&to_ns=30000&bins=3&tracks=2"), R"("last":[null,0,10])");
 }
 

@@ -51,13 +51,14 @@ def undone_table(truth: dict, diagnose: Diagnose) -> None:
     rows += [(name, "healthy", entry) for name, entry in truth["healthy"].items()]
     for name, kind, entry in rows:
         # A step that is slow now and then is slow in the mean, which blocks of steps give.
-        key = "step_ns" if entry.get("finding") == "slow-steps" else "usual_ns"
+        slow = kind == "faulty" and entry["finding"] == "slow-steps"
+        key = "step_ns" if slow else "usual_ns"
         true_ns = statistics.median(entry[kind + "_ns"])
         step = diagnose(f"{name}.{kind}.{truth['ending']}")["step"]
         errors.append(step[key] / true_ns - 1)
         recorded_ns = step["recorded_ns" if key == "step_ns" else "usual_recorded_ns"]
         row = [f"{name}, {kind}", ms(true_ns), ms(recorded_ns), ms(step[key]), f"{errors[-1]:+.0%}", "", ""]
-        if kind == "faulty" and entry["saves_time"] and truth["ending"] == "lane":
+        if kind == "faulty" and not slow and entry["saves_time"] and truth["ending"] == "lane":
             untimed = diagnose(f"{name}.untimed.lane")["step"][key]
             untimed_errors.append(untimed / true_ns - 1)
             row[5:] = [ms(untimed), f"{untimed_errors[-1]:+.0%}"]

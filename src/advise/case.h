@@ -28,6 +28,12 @@ struct Case {
   const Study* study = nullptr;
 
   bool in_window(int64_t time_ns) const { return time_ns >= window.start_ns && time_ns < window.end_ns; }
+  // Device work belongs to the step that launched it: a device that lags behind still works when the host's window is
+  // over.
+  bool holds(Row work) const {
+    const Row launch = model.device_slices.launch[work];
+    return in_window(launch == kNoRow ? model.device_slices.start_ns[work] : model.host_slices.start_ns[launch]);
+  }
   double share_of_step(int64_t ns_per_step) const {
     return step_ns <= 0 ? 0 : std::clamp(static_cast<double>(ns_per_step) / static_cast<double>(step_ns), 0.0, 1.0);
   }

@@ -46,6 +46,9 @@ void take_parts_out(std::vector<Found>& all, const Case& the_case) {
   });
 }
 
+// What the order goes by: of two equal middles the surer one comes first.
+int64_t likely_ns(const Gain& gain) { return gain.low_ns + (gain.high_ns - gain.low_ns) / 3; }
+
 std::vector<Found> ask_rules(const Case& the_case) {
   std::vector<Found> all;
   for (const Rule& rule : all_rules()) {
@@ -60,7 +63,7 @@ std::vector<Found> ask_rules(const Case& the_case) {
   std::stable_sort(all.begin(), all.end(), [](const Found& a, const Found& b) {
     if (a.about_time != b.about_time) return a.about_time;
     if (!a.about_time) return a.finding.share_of_step > b.finding.share_of_step;
-    return a.finding.gain.middle_ns() > b.finding.gain.middle_ns();
+    return likely_ns(a.finding.gain) > likely_ns(b.finding.gain);
   });
   return all;
 }

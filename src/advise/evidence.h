@@ -21,11 +21,15 @@ class Evidence {
   // Work outside of the judged steps is left out.
   void add_device(Row row, double keep_low, double keep_high) {
     const DeviceSlices& device = case_.model.device_slices;
-    if (!case_.in_window(device.start_ns[row])) return;
+    if (!case_.holds(row)) return;
     rows_.push_back({row, true});
     on_device_.push_back({device.start_ns[row], device.end_ns(row)});
     low_.device.push_back({row, keep_low});
     high_.device.push_back({row, keep_high});
+  }
+  // A piece of device work that, at best, would take `keep` of its time, and is no part of what is counted.
+  void add_beside(Row row, double keep) {
+    if (case_.holds(row)) high_.device.push_back({row, keep});
   }
   // A host slice that, at best, would not be there.
   void add_host(Row row) {

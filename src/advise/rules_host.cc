@@ -14,9 +14,32 @@ namespace {
 constexpr std::initializer_list<Activity> kDispatch = {Activity::kOp, Activity::kLaunch, Activity::kCall,
                                                        Activity::kPython, Activity::kUnrecorded};
 
+// Stretches without any operator that are too long to be the way to the next one.
+std::vector<CodeStretch> long_stretches(const Case& the_case) {
+  if (the_case.study->host.chains.empty()) return {};
+  std::vector<CodeStretch> stretches = stretches_between_ops(the_case.study->host.chains[0], the_case.window);
+  std::erase_if(stretches, [](const CodeStretch& each) { return each.end_ns - each.start_ns < kBetweenOpsNs; });
+  return stretches;
+}
+
 // Without a device operators compute themselves: only what calling them costs can go.
 WhatIf less_dispatch(const Case& the_case, double keep) {
-  if (the_case.has_device_work) return {.host = cuts_of(the_case, kDispatch, keep)};
+  if (the_case.has_device_work) {
+    WhatIf less;
+    // The program's own code has findings of its own, and stays as long as it is.
+    const std::vector<CodeStretch> others = long_stretches(the_case);
+    auto other = others.begin();
+    for (HostCut cut : cuts_of(the_case, kDispatch, keep)) {
+      while (other != others.end() && other->end_ns <= cut.start_ns) ++other;
+      for (; other != others.end() && other->start_ns < cut.end_ns; ++other) {
+        if (cut.start_ns < other->start_ns) less.host.push_back({cut.lane, cut.start_ns, other->start_ns, keep});
+        cut.start_ns = std::min(cut.end_ns, other->end_ns);
+        if (other->end_ns > cut.end_ns) break;  // reaches into the next cut
+      }
+      if (cut.start_ns < cut.end_ns) less.host.push_back(cut);
+    }
+    return less;
+  }
   WhatIf change;
   const HostChain& chain = the_case.study->host.chains[0];
   const std::vector<double> dispatch = dispatch_shares(the_case.model, chain, the_case.window);
@@ -178,8 +201,7 @@ std::vector<Finding> find_host_code(const Case& the_case) {
   const Study& study = *the_case.study;
   if (study.host.chains.empty() || study.steps.source == StepSource::kWholeTrace) return {};
   const HostChain& chain = study.host.chains[0];
-  std::vector<CodeStretch> stretches = stretches_between_ops(chain, the_case.window);
-  std::erase_if(stretches, [](const CodeStretch& each) { return each.end_ns - each.start_ns < kBetweenOpsNs; });
+  std::vector<CodeStretch> stretches = long_stretches(the_case);
   // Once in many steps is a slow step, and has its own finding.
   if (static_cast<int64_t>(stretches.size()) * 2 < the_case.step_count) return {};
   std::sort(stretches.begin(), stretches.end(),
@@ -194,7 +216,7 @@ std::vector<Finding> find_host_code(const Case& the_case) {
   finding.cost_ns = study.per_step(finding.cost_ns);
   finding.share_of_step = the_case.share_of_step(finding.cost_ns);
   finding.gain.high_ns = the_case.gain_ns(change);
-  finding.gain.low_ns = finding.gain.high_ns / 2;
+  finding.gain.low_ns = finding.gain.high_ns * 3 / 4;
   finding.events = static_cast<int64_t>(stretches.size());
   const Row function = stretches.front().slice;
   finding.title = "the program does something else than calling operators for " + short_time(finding.cost_ns) +
@@ -205,7 +227,6 @@ std::vector<Finding> find_host_code(const Case& the_case) {
   finding.try_code = "if step % 100 == 0: log(...)  # files, plots and logs not in every step";
   finding.confidence = function == kNoRow ? Confidence::kMedium : Confidence::kHigh;
   if (function == kNoRow) finding.surer_by = "record with with_stack=True, to see which function it is";
-  finding.part_of = "overhead";
   return {finding};
 }
 

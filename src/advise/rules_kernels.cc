@@ -18,8 +18,11 @@ namespace firelane {
 
 namespace {
 
-constexpr double kRealPart = 0.6;  // of a peak that real matmuls reach
+constexpr double kRealPart = 0.6;   // of a peak that real matmuls reach
+constexpr double kLeastPart = 0.3;  // those of awkward sizes
 constexpr double kShortestKernelNs = 2000;
+constexpr const char* kFusion =
+    "fusion";  // what a compiler would join: findings with a name of their own are part of it
 
 bool name_has(std::string_view name, std::string_view part) { return name.find(part) != std::string_view::npos; }
 
@@ -29,36 +32,51 @@ void for_kernels(const Case& the_case, const Visit& visit) {
   const DeviceSlices& device = the_case.model.device_slices;
   TraitsOfNames traits(the_case.model);
   for (Row row = 0; row < device.size(); ++row) {
-    if (device.kind[row] != DeviceKind::kKernel || !the_case.in_window(device.start_ns[row])) continue;
+    if (device.kind[row] != DeviceKind::kKernel || !the_case.holds(row)) continue;
     visit(row, traits.of(device.name[row]));
   }
 }
+
+// The part of its time that a matmul kernel would take at `part_of_peak` of the device's peak; 1 when it is as fast, or
+// when its work is not known.
+class FasterMatmul {
+ public:
+  explicit FasterMatmul(const Model& model) : model_(model), flops_(model) {}
+
+  double keep(Row kernel, KernelClass kernel_class, const DevicePeaks& peaks, double tflops, double part_of_peak) {
+    const Row op = model_.device_slices.op[kernel];
+    const int64_t op_flops = op == kNoRow ? 0 : flops_.of(op).op_flops;
+    if (op_flops <= 0) return 1;
+    const int64_t bytes =
+        op_bytes(model_.text(model_.host_slices.name[op]), kernel_class, input_tensors(model_, op), op_flops);
+    const double memory_ns = bytes == kNoNumber ? 0 : static_cast<double>(bytes) / peaks.bandwidth_gb_s;
+    const double compute_ns = static_cast<double>(op_flops) / (part_of_peak * tflops * 1e3);
+    const double then_ns = std::max({memory_ns, compute_ns, kShortestKernelNs});
+    return std::min(1.0, then_ns / static_cast<double>(model_.device_slices.duration_ns[kernel]));
+  }
+
+ private:
+  const Model& model_;
+  FlopsTable flops_;
+};
 
 // fp32 matmuls and convolutions that run without tensor cores although the device has them.
 std::vector<Finding> find_fp32_matmul(const Case& the_case) {
   const Model& model = the_case.model;
   const DeviceSlices& device = model.device_slices;
-  FlopsTable flops(model);
+  FasterMatmul faster(model);
   Evidence evidence(the_case);
   for_kernels(the_case, [&](Row row, const KernelTraits& traits) {
     const bool plain_fp32 = is_matrix_class(traits.kernel_class) && traits.precision == Precision::kFp32 &&
                             traits.tensor_cores == TensorCores::kNo;
     if (!plain_fp32 || name_has(model.text(device.name[row]), "gemv")) return;
     const DevicePeaks* peaks = peaks_of(model, device.device[row]);
-    if (peaks == nullptr || device.op[row] == kNoRow) return;
+    if (peaks == nullptr) return;
     const double fast_tflops = peaks->tf32_tflops > 0 ? peaks->tf32_tflops : peaks->half_tflops;
     if (fast_tflops <= peaks->fp32_tflops) return;
-    const int64_t op_flops = flops.of(device.op[row]).op_flops;
-    if (op_flops <= 0) return;
-    const int64_t bytes = op_bytes(model.text(model.host_slices.name[device.op[row]]), traits.kernel_class,
-                                   input_tensors(model, device.op[row]), op_flops);
-    const double memory_ns = bytes == kNoNumber ? 0 : static_cast<double>(bytes) / peaks->bandwidth_gb_s;
-    const double compute_ns = static_cast<double>(op_flops) / (kRealPart * fast_tflops * 1e3);
-    const auto now_ns = static_cast<double>(device.duration_ns[row]);
-    const double then_ns = std::max({memory_ns, compute_ns, kShortestKernelNs});
-    if (then_ns >= now_ns) return;
-    const double keep = then_ns / now_ns;
-    evidence.add_device(row, (1 + keep) / 2, keep);
+    const double keep = faster.keep(row, traits.kernel_class, *peaks, fast_tflops, kRealPart);
+    if (keep >= 1) return;
+    evidence.add_device(row, faster.keep(row, traits.kernel_class, *peaks, fast_tflops, kLeastPart), keep);
   });
   if (evidence.empty()) return {};
   Finding finding{.id = "fp32-matmul",
@@ -76,6 +94,7 @@ std::vector<Finding> find_fp32_matmul(const Case& the_case) {
 std::vector<Finding> find_tensor_cores(const Case& the_case) {
   const Model& model = the_case.model;
   const DeviceSlices& device = model.device_slices;
+  FasterMatmul faster(model);
   Evidence evidence(the_case);
   Row example = kNoRow;
   for_kernels(the_case, [&](Row row, const KernelTraits& traits) {
@@ -84,8 +103,15 @@ std::vector<Finding> find_tensor_cores(const Case& the_case) {
     if (inputs.size() < 2 || inputs.back().element_bytes > 2 || inputs.back().dims.size() < 2) return;
     if (name_has(model.text(device.name[row]), "gemv")) return;  // one row or column: bound by memory
     if (traits.tensor_cores != TensorCores::kNo && are_aligned(inputs)) return;
+    const DevicePeaks* peaks = peaks_of(model, device.device[row]);
+    const auto keep = [&](double part_of_peak, double unknown) {
+      if (peaks == nullptr || peaks->half_tflops <= 0) return unknown;
+      return faster.keep(row, traits.kernel_class, *peaks, peaks->half_tflops, part_of_peak);
+    };
+    const double keep_high = keep(kRealPart, 0.4);
+    if (keep_high >= 1) return;
     if (example == kNoRow || device.duration_ns[row] > device.duration_ns[example]) example = row;
-    evidence.add_device(row, traits.tensor_cores == TensorCores::kNo ? 0.6 : 1, 0.4);
+    evidence.add_device(row, keep(kLeastPart, traits.tensor_cores == TensorCores::kNo ? 0.6 : 1), keep_high);
   });
   if (evidence.empty()) return {};
   Finding finding{.id = "tensor-cores-unused",
@@ -111,6 +137,7 @@ std::vector<Finding> find_unfused_attention(const Case& the_case) {
   const Model& model = the_case.model;
   const DeviceSlices& device = model.device_slices;
   Evidence evidence(the_case);
+  std::unordered_set<Row> products;
   constexpr size_t kReach = 6;  // scale, mask, cast, dropout between softmax and matmul
   for (size_t lane = 0; lane < model.lanes.size(); ++lane) {
     std::vector<Row> kernels;
@@ -135,18 +162,22 @@ std::vector<Finding> find_unfused_attention(const Case& the_case) {
       const size_t before = reach(-1);
       const size_t after = reach(+1);
       if (before == SIZE_MAX || after == SIZE_MAX) continue;
+      // The products read and write the matrix of scores, too.
+      for (const size_t product : {before, after}) products.insert(kernels[product]);
       for (size_t i = before + 1; i < after; ++i) {
-        evidence.add_device(kernels[i], 0.5, 0);
+        evidence.add_device(kernels[i], 0.15, 0);
         if (device.op[kernels[i]] != kNoRow) evidence.add_host(device.op[kernels[i]]);
       }
     }
   }
   if (evidence.empty()) return {};
+  for (const Row product : products) evidence.add_beside(product, 0.5);
   Finding finding{.id = "attention-unfused",
                   .try_text = "use fused attention: it never writes the matrix of scores to memory",
                   .try_code = "torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)",
                   .confidence = Confidence::kMedium,
-                  .surer_by = "record_shapes=True and memory, to see what the scores take"};
+                  .surer_by = "record_shapes=True and memory, to see what the scores take",
+                  .part_of = kFusion};
   evidence.fill(finding);
   finding.title = "attention is computed in separate steps: softmax, masks and casts between its matmuls take " +
                   short_percent(finding.share_of_step) + " of a step";
@@ -190,7 +221,7 @@ std::vector<Finding> find_unfused_chains(const Case& the_case) {
                   .surer_by = "run it: compilers join by the real data flow, which a trace does not hold"};
   evidence.fill(finding);
   // Mostly launches to save: the same cause, and the same remedy, as a host that cannot feed the device.
-  if (finding.gain.low_ns * 5 < finding.gain.high_ns) finding.cause = "overhead";
+  finding.cause = finding.gain.low_ns * 5 < finding.gain.high_ns ? "overhead" : kFusion;
   finding.title = "chains of small kernels on the same data take " + short_percent(finding.share_of_step) +
                   " of a step; joined they save " + counted(launches, "launch", "launches") + " and " +
                   short_bytes(saved_bytes) + " of traffic in this trace";
@@ -252,7 +283,7 @@ std::vector<Finding> find_conv_bias(const Case& the_case) {
     for (Row op = model.device_slices.op[row]; op != kNoRow; op = host.parent[op]) {
       const bool forward = adds && convolutions.contains(op);
       if (!forward && !(sums && is_backward_of(model, op, convolutions, backwards))) continue;
-      evidence.add_device(row, 0.5, 0);
+      evidence.add_device(row, 0, 0);
       evidence.add_host(model.device_slices.op[row]);
       break;
     }
@@ -281,7 +312,9 @@ void add_work_of(const Case& the_case, const std::vector<Row>& ops, double keep_
   const std::unordered_set<Row> wanted(ops.begin(), ops.end());
   const DeviceSlices& device = the_case.model.device_slices;
   for (Row row = 0; row < device.size(); ++row) {
-    if (device.op[row] != kNoRow && wanted.contains(device.op[row])) evidence.add_device(row, keep_low, 0);
+    if (device.op[row] == kNoRow || !wanted.contains(device.op[row])) continue;
+    evidence.add_device(row, keep_low, 0);
+    evidence.add_host(asked_copy(the_case.model, device.op[row]));
   }
 }
 
@@ -295,7 +328,8 @@ std::vector<Finding> find_casts(const Case& the_case) {
                   .try_code = the_case.has_device_work ? "with torch.autocast('cuda', torch.bfloat16): ..."
                                                        : "with torch.autocast('cpu', torch.bfloat16): ...",
                   .confidence = Confidence::kMedium,
-                  .surer_by = "with_stack=True, to see the lines that cast"};
+                  .surer_by = "with_stack=True, to see the lines that cast",
+                  .part_of = kFusion};
   evidence.fill(finding);
   finding.title = "tensors are cast to another type and back: " + short_percent(finding.share_of_step) + " of a step";
   return {finding};
@@ -318,7 +352,8 @@ std::vector<Finding> find_layout_copies(const Case& the_case) {
                   .try_text = "avoid .contiguous() and .reshape() of transposed tensors; keep images in channels_last",
                   .try_code = "model = model.to(memory_format=torch.channels_last)",
                   .confidence = Confidence::kLow,
-                  .surer_by = "with_stack=True, to see who asks for another layout"};
+                  .surer_by = "with_stack=True, to see who asks for another layout",
+                  .part_of = kFusion};
   evidence.fill(finding);
   finding.title = "copies that only change the layout take " + short_percent(finding.share_of_step) + " of a step";
   return {finding};

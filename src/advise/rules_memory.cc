@@ -124,7 +124,7 @@ std::vector<Finding> find_thrash(const Case& the_case) {
   for (Row row = 0; row < host.size(); ++row) {
     if (!is_call(host.kind[row])) continue;
     if (!is_allocator_call(the_case.model.text(host.name[row]))) continue;
-    evidence.add_call(row);
+    evidence.add_call(row, 0.2, 0);
     evidence.add_wait(row);  // cudaFree waits for the device
   }
   if (evidence.empty()) return {};

@@ -98,7 +98,7 @@ TEST(MemoryRules, calls_into_the_driver) {
   const auto findings = program.ask("allocator-thrash");
   ASSERT_EQ(findings.size(), 1u);
   EXPECT_EQ(findings[0].cost_ns, 20'000);
-  EXPECT_EQ(findings[0].gain.low_ns, 10'000 + kWaitNs) << "nobody waits for the device any more";
+  EXPECT_EQ(findings[0].gain.low_ns, 16'000 + kWaitNs) << "nobody waits for the device any more";
   EXPECT_EQ(findings[0].gain.high_ns, 20'000 + kWaitNs);
   EXPECT_TRUE(Program().ask("allocator-thrash").empty());
 }

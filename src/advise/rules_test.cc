@@ -81,12 +81,12 @@ TEST(Diagnose, a_slow_step_does_not_change_what_a_step_takes_and_is_said_beside_
 
 TEST(Diagnose, a_loader_in_the_way_is_input_bound_with_all_its_time_to_gain) {
   // 4000 us of loading, then 1000 us of launches and kernels.
-  const auto build = [](double loading_us) {
+  const auto build = [](double loading_us, std::string_view loader = "_SingleProcessDataLoaderIter") {
     TraceBuilder builder;
     for (int i = 0; i < 3; ++i) {
       const double at = (loading_us + 1000) * i;
       builder.step(i, {.start_us = at, .end_us = at + loading_us + 1000});
-      builder.annotation("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__",
+      builder.annotation("enumerate(DataLoader)#" + std::string(loader) + ".__next__",
                          {.start_us = at, .end_us = at + loading_us});
       builder.op("aten::mm", {.start_us = at + loading_us, .end_us = at + loading_us + 30});
       builder.call("cudaLaunchKernel",
@@ -107,6 +107,10 @@ TEST(Diagnose, a_loader_in_the_way_is_input_bound_with_all_its_time_to_gain) {
   EXPECT_FALSE(finding.slices.empty());
   EXPECT_EQ(diagnosis.study.bound.limit, Limit::kInput);
   EXPECT_EQ(find(diagnose(build(5)), "input-bound"), nullptr);
+  EXPECT_NE(find(diagnose(build(600)), "input-bound"), nullptr);
+  constexpr std::string_view kWorkers = "_MultiProcessingDataLoaderIter";
+  EXPECT_NE(find(diagnose(build(4000, kWorkers)), "input-bound"), nullptr);
+  EXPECT_EQ(find(diagnose(build(600, kWorkers)), "input-bound"), nullptr) << "the batch was there: it is handed over";
 }
 
 // Host-bound: `launches` small kernels a step, 50 us of host for each.
@@ -133,6 +137,30 @@ TEST(Diagnose, small_kernels_are_launch_overhead) {
   EXPECT_GT(diagnosis.findings[0].gain.high_ns, diagnosis.findings[0].gain.low_ns);
   EXPECT_GT(diagnosis.findings[0].gain.low_ns, 0);
   EXPECT_EQ(diagnosis.study.bound.limit, Limit::kOverhead);
+}
+
+TEST(Diagnose, long_stretches_of_other_code_are_no_launch_overhead) {
+  // A step is 40 launches in 2000 us, then 8000 us of code that calls no operator.
+  TraceBuilder builder;
+  int64_t correlation = 1;
+  for (int i = 0; i < 4; ++i) {
+    const double at = 10'000.0 * i;
+    builder.step(i, {.start_us = at, .end_us = at + 10'000});
+    for (int k = 0; k < 40; ++k) {
+      const double op = at + 50.0 * k;
+      builder.op("aten::add", {.start_us = op, .end_us = op + 40});
+      builder.call("cudaLaunchKernel", {.start_us = op + 20, .end_us = op + 30, .correlation = correlation});
+      builder.kernel("elementwise", {.start_us = op + 32, .end_us = op + 34, .correlation = correlation++});
+    }
+  }
+  const Diagnosis diagnosis = diagnose(builder.build());
+  ASSERT_FALSE(diagnosis.findings.empty());
+  EXPECT_EQ(diagnosis.findings[0].id, "host-code");
+  EXPECT_NEAR(static_cast<double>(diagnosis.findings[0].gain.high_ns), 8e6, 1e5);
+  const Finding* overhead = find(diagnosis, "launch-overhead");
+  if (overhead != nullptr) {
+    EXPECT_LT(overhead->gain.high_ns, 2'000'000);
+  }
 }
 
 TEST(Diagnose, one_launch_a_step_is_not_prepared_one_by_one) {

@@ -163,7 +163,7 @@ std::vector<Finding> find_exposed_communication(const Case& the_case) {
   DeviceClasses classes(the_case.model);
   for (const GraphNode& node : study.graph.nodes) {
     const bool counts = node.is_device() && node.device_class == DeviceClass::kCommunication;
-    if (counts && the_case.in_window(node.time_ns)) rows.push_back(node.row);
+    if (counts && the_case.holds(node.row)) rows.push_back(node.row);
   }
   finding.events = static_cast<int64_t>(rows.size());
   std::sort(rows.begin(), rows.end(), [&](Row a, Row b) {

@@ -5,6 +5,7 @@
 #include <deque>
 #include <map>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "analyze/op_tensors.h"
 #include "analyze/phases.h"
@@ -55,6 +56,10 @@ class Collector {
     std::sort(table_.rows.begin(), table_.rows.end(), [](const CopyRow& a, const CopyRow& b) {
       return a.device_ns != b.device_ns ? a.device_ns > b.device_ns : a.ops.front() < b.ops.front();
     });
+    for (const BackwardPair& pair : backward_pairs_) {
+      if (!undone_shapes_.contains(pair.shape)) continue;
+      table_.ping_pong_ops.insert(table_.ping_pong_ops.end(), {pair.there, pair.back});
+    }
     std::vector<Row>& undone = table_.ping_pong_ops;  // there, back and there again: each once
     std::sort(undone.begin(), undone.end());
     undone.erase(std::unique(undone.begin(), undone.end()), undone.end());
@@ -120,6 +125,9 @@ class Collector {
       if (undone->asked_by.empty() && row.asked_by.empty()) {
         table_.ping_pong_ops.push_back(undone->ops.front());
         table_.ping_pong_ops.push_back(op);
+        undone_shapes_.insert(row.shape);
+      } else if (is_backward_cast(*undone) && is_backward_cast(row)) {
+        backward_pairs_.push_back({undone->ops.front(), op, row.shape});
       }
       recent_.erase(std::next(undone).base());
     }
@@ -128,8 +136,18 @@ class Collector {
     return found;
   }
 
+  // Of a cast that the program asked for, or of one of autocast's: only the forward pass tells them apart.
+  static bool is_backward_cast(const CopyRow& row) { return row.asked_by == "ToCopyBackward0"; }
+
+  struct BackwardPair {
+    Row there, back;
+    std::string shape;
+  };
+
   const Model& model_;
   const HostSlices& host_;
+  std::vector<BackwardPair> backward_pairs_;
+  std::unordered_set<std::string> undone_shapes_;  // of casts there and back in the forward pass
   std::unordered_map<Row, Done> done_;
   std::unordered_map<std::string, size_t> row_of_;
   std::deque<CopyRow> recent_;

@@ -34,7 +34,8 @@ struct CopyRow {
 struct CopyTable {
   std::vector<CopyRow> rows;       // longest device time first
   int64_t device_ns = 0;           // all of them
-  std::vector<Row> ping_pong_ops;  // host slices: casts that the program asked for itself, and those that undo them
+  std::vector<Row> ping_pong_ops;  // host slices: casts that the program asked for itself, those that undo them, and
+                                   // theirs of the backward pass
   int64_t without_shapes = 0;      // calls
 };
 

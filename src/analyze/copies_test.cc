@@ -10,6 +10,12 @@ namespace {
 
 class Builder {
  public:
+  // A cast of the backward pass: inside of the node that the forward's cast left behind.
+  Builder& backward(std::string_view types) {
+    const double at = static_cast<double>(next_) * 20;
+    trace_.op("ToCopyBackward0", {.start_us = at - 1, .end_us = at + 14});
+    return copy(types);
+  }
   Builder& copy(std::string_view types, std::string_view strides = "[[8, 1], [8, 1]]",
                 std::string_view device_name = {}) {
     const double at = static_cast<double>(next_) * 20;
@@ -56,6 +62,13 @@ TEST(Copies, a_cast_that_is_undone_is_ping_pong) {
   EXPECT_EQ(table.rows[0].shape, "[4, 8]");
   EXPECT_EQ(table.rows[1].ping_pong_calls, 1);
   EXPECT_EQ(table.device_ns, 6'000);
+}
+
+TEST(Copies, the_backward_of_ping_pong_is_part_of_it_and_that_of_autocast_is_not) {
+  constexpr std::string_view kDown = R"(["c10::BFloat16", "float"])";
+  constexpr std::string_view kUp = R"(["float", "c10::BFloat16"])";
+  EXPECT_EQ(Builder().copy(kDown).copy(kUp).backward(kDown).backward(kUp).table().ping_pong_ops.size(), 4u);
+  EXPECT_EQ(Builder().backward(kDown).backward(kUp).table().ping_pong_ops.size(), 0u);
 }
 
 TEST(Copies, casts_to_one_type_only_are_no_ping_pong) {

@@ -15,7 +15,7 @@ namespace firelane {
 namespace {
 
 // Four steps of 1000 us and one of `last_us`, with 100 ops each; steps of 900 us were timed without recording.
-Study study_of(double last_us) {
+Study study_of(double last_us, int64_t timed_ns = 900'000) {
   TraceBuilder builder;
   for (int i = 0; i < 5; ++i) {
     const double at = 1000.0 * i;
@@ -27,7 +27,7 @@ Study study_of(double last_us) {
   model.timed_steps = {.number = {1, 2, 3},
                        .disturbance = {D::kNone, D::kNone, D::kNone},
                        .start_ns = {1, 2, 3},
-                       .duration_ns = {900'000, 900'000, 900'000}};
+                       .duration_ns = {timed_ns, timed_ns, timed_ns}};
   return study(model);
 }
 
@@ -35,6 +35,13 @@ TEST(Recording, steps_timed_without_it_are_the_truth) {
   const Study s = study_of(1000);
   EXPECT_EQ(s.undone.source, CostSource::kBaseline);
   EXPECT_NEAR(static_cast<double>(s.undone.step_ns), 900'000, 500);
+}
+
+TEST(Recording, measured_costs_that_lead_to_the_true_step_are_kept) {
+  // 100 operators of 0.39 us and the step's mark: 960 of 1000 us are left, as near to 965 as timing is.
+  EXPECT_EQ(study_of(1000, 965'000).undone.factor, 1);
+  EXPECT_GT(study_of(1000).undone.factor, 2);
+  EXPECT_LT(study_of(1000, 1'010'000).undone.factor, 0.01) << "recording cost nothing that can be seen";
 }
 
 TEST(Recording, a_slow_step_is_not_blamed_on_the_recorder) {

@@ -1,0 +1,61 @@
+// Programs recorded on an H200, each with one planted fault and without it (bench/diagnose/gpu_programs.py): the
+// finding comes first and is absent once the fault is mended, and what it promises is near to what mending saved.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "advise/diagnose.h"
+#include "import/load.h"
+
+namespace firelane {
+namespace {
+
+struct PlantedFault {
+  std::string program;
+  std::string finding;
+  double measured_ms;  // faster when mended, timed without a recorder; 0: not about time
+  double off = 0.2;    // of the measured gain, at most
+};
+
+std::vector<Finding> findings_of(const std::string& file) {
+  Result<Model> model = load_trace(std::string(FIRELANE_TEST_DATA) + "/h200_faults/" + file + ".lane");
+  EXPECT_TRUE(model.ok()) << file;
+  return model.ok() ? diagnose(model.value()).findings : std::vector<Finding>{};
+}
+
+TEST(PlantedFaults, on_an_h200_are_found_first_and_absent_when_mended) {
+  const PlantedFault faults[] = {
+      {"pageable-copies", "pageable-copies", 4.97},
+      {"zero-grad-fills", "zero-grad-fills", 0.99},
+      {"launch-overhead", "launch-overhead", 11.10, 0.25},
+      {"fp32-matmul", "fp32-matmul", 18.66},
+      {"attention-unfused", "attention-unfused", 7.49},
+      {"pointwise-unfused", "pointwise-unfused", 5.33, 0.25},
+      {"tensor-cores-unused", "tensor-cores-unused", 17.37},
+      {"dtype-ping-pong", "dtype-ping-pong", 3.62},
+      {"layout-copies", "layout-copies", 2.41, 0.25},
+      {"channels-first", "layout-copies", 5.30, 0.45},  // batch norm gets faster, too, which no copy tells
+      {"conv-bias-before-batch-norm", "conv-bias-before-batch-norm", 1.90},
+      {"allocator-thrash", "allocator-thrash", 3.37, 0.3},
+      {"memory-spike", "memory-spike", 0},
+      {"memory-leak", "memory-leak", 0},
+      {"memory-near-limit", "memory-near-limit", 0},
+      {"memory-fragmentation", "memory-fragmentation", 0},
+  };
+  for (const PlantedFault& fault : faults) {
+    SCOPED_TRACE(fault.program);
+    const std::vector<Finding> findings = findings_of(fault.program + ".faulty");
+    ASSERT_FALSE(findings.empty());
+    EXPECT_EQ(findings[0].id, fault.finding);
+    if (fault.measured_ms > 0) {
+      const double measured_ns = fault.measured_ms * 1e6;
+      EXPECT_NEAR(static_cast<double>(findings[0].gain.middle_ns()), measured_ns, fault.off * measured_ns);
+    }
+    const std::vector<Finding> mended = findings_of(fault.program + ".fixed");
+    EXPECT_TRUE(std::none_of(mended.begin(), mended.end(), [&](const Finding& f) { return f.id == fault.finding; }));
+  }
+}
+
+}  // namespace
+}  // namespace firelane

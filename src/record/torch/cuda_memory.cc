@@ -1,12 +1,15 @@
 #include "record/torch/cuda_memory.h"
 
+#include <ATen/Context.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <dlfcn.h>
 
 #include <atomic>
 #include <exception>
 
+#include "record/core/thread_buffer.h"
 #include "record/torch/cuda_memory_events.h"
+#include "record/torch/late_start.h"
 
 namespace firelane {
 namespace {
@@ -17,10 +20,46 @@ std::atomic<bool> g_on{false};
 
 // torch's CUDA library is not linked, so that one build serves a torch without it, too.
 caching::CUDAAllocator* find_allocator() {
-  void* library = ::dlopen("libc10_cuda.so", RTLD_LAZY | RTLD_NOLOAD);
-  if (library == nullptr) return nullptr;
-  void* symbol = ::dlsym(library, "_ZN3c104cuda20CUDACachingAllocator9allocatorE");
+  static std::atomic<void*> found{nullptr};
+  void* symbol = found.load(std::memory_order_relaxed);
+  if (symbol == nullptr) {
+    void* library = ::dlopen("libc10_cuda.so", RTLD_LAZY | RTLD_NOLOAD);
+    if (library == nullptr) return nullptr;
+    symbol = ::dlsym(library, "_ZN3c104cuda20CUDACachingAllocator9allocatorE");
+    found.store(symbol, std::memory_order_relaxed);
+  }
   return symbol == nullptr ? nullptr : static_cast<std::atomic<caching::CUDAAllocator*>*>(symbol)->load();
+}
+
+// CUDA has been started by now, or is being started by another thread, whose end is waited for.
+template <typename Context>
+void wait_until_started(Context& context) {
+  if constexpr (requires { context.lazyInitDevice(c10::DeviceType::CUDA); }) {
+    context.lazyInitDevice(c10::DeviceType::CUDA);
+  } else {
+    context.lazyInitCUDA();
+  }
+}
+
+bool is_recording_with_cuda() noexcept { return is_recording() && is_cuda_started(); }
+
+void attach(caching::CUDAAllocator& allocator, Session& session) {
+  wait_until_started(at::globalContext());
+  static bool attached = false;
+  if (!attached) allocator.attachAllocatorTraceTracker(cuda_memory::on_event);
+  attached = true;
+  cuda_memory::open();
+  cuda_memory::snapshot_taken(allocator.snapshot().segments, session);
+  g_on = true;
+}
+
+void attach_or_say_why(caching::CUDAAllocator& allocator, Session& session) noexcept {
+  try {
+    attach(allocator, session);
+  } catch (const std::exception& error) {
+    cuda_memory::give_up();
+    session.add_loss(std::string("GPU memory: ") + error.what(), 0);
+  }
 }
 
 }  // namespace
@@ -34,33 +73,24 @@ bool is_cuda_started() noexcept {
   }
 }
 
-bool enable_cuda_memory_hook(Session& session, std::string& reason) noexcept {
+void enable_cuda_memory_hook(Session& session) noexcept {
+  forget_late_start();
   try {
     caching::CUDAAllocator* allocator = find_allocator();
     if (allocator == nullptr) {
-      reason = "GPU memory: this torch has no CUDA";
-      return false;
+      session.add_loss("GPU memory: this torch has no CUDA", 0);
+    } else if (allocator->initialized()) {
+      attach_or_say_why(*allocator, session);
+    } else {
+      begin_when(is_recording_with_cuda, [allocator, &session] { attach_or_say_why(*allocator, session); });
     }
-    if (!allocator->initialized()) {
-      reason =
-          "GPU memory: CUDA was not started yet when the recording began; use the GPU once before, or record later";
-      return false;
-    }
-    static bool attached = false;
-    if (!attached) allocator->attachAllocatorTraceTracker(cuda_memory::on_event);
-    attached = true;
-    cuda_memory::open();
-    cuda_memory::snapshot_taken(allocator->snapshot().segments, session);
-    g_on = true;
-    return true;
   } catch (const std::exception& error) {
-    cuda_memory::give_up();
-    reason = std::string("GPU memory: ") + error.what();
-    return false;
+    session.add_loss(std::string("GPU memory: ") + error.what(), 0);
   }
 }
 
 void disable_cuda_memory_hook(Session& session) noexcept {
+  forget_late_start();
   if (!g_on.exchange(false)) return;
   cuda_memory::close();
   try {

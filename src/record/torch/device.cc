@@ -51,8 +51,7 @@ class Cuda final : public DeviceRecording {
     if (power_) power_->wake();
     if (!session_.options().memory) return;
 #if FIRELANE_TORCH_CUDA
-    std::string reason;
-    if (!enable_cuda_memory_hook(session_, reason)) session_.add_loss(reason, 0);
+    enable_cuda_memory_hook(session_);
 #else
     session_.add_loss("GPU memory: this build of firelane is for a torch without CUDA; build it beside yours", 0);
 #endif

@@ -39,6 +39,10 @@ struct PresentArgs {
   }
 };
 
+// What Kineto writes and a .lane file does not repeat for each event is added for ours alone: other traces say
+// themselves what they have to say.
+inline bool is_our_recording(const Model& model) { return model.info.format == "Firelane"; }
+
 template <typename Args>
 void visit_comm_args(const Model& model, Row comm, PresentArgs<Args>& args) {
   if (comm == kNoRow) return;
@@ -50,12 +54,11 @@ void visit_comm_args(const Model& model, Row comm, PresentArgs<Args>& args) {
   args.number("Group size", c.group_size[comm]);
   args.text("Process Group Name", c.group_name[comm]);
   args.text("Process Group Description", c.group_description[comm]);
-  // Kineto writes long lists as a text, "[0, ..., 63]".
-  if (model.text(c.group_ranks[comm]).find("...") == std::string_view::npos) {
-    args.json("Process Group Ranks", c.group_ranks[comm]);
-  } else {
-    args.text("Process Group Ranks", c.group_ranks[comm]);
-  }
+  args.text("Process Group Ranks", c.group_ranks[comm]);  // lists are texts in Kineto: "[0, ..., 63]"
+  args.text("In split size", c.in_split_sizes[comm]);
+  args.text("Out split size", c.out_split_sizes[comm]);
+  args.number("Global rank start", c.global_rank_start[comm]);
+  args.number("Global rank stride", c.global_rank_stride[comm]);
   args.number("Rank", c.rank[comm]);
   args.number("Src Rank", c.source_rank[comm]);
   args.number("Dst Rank", c.destination_rank[comm]);
@@ -65,6 +68,7 @@ void visit_comm_args(const Model& model, Row comm, PresentArgs<Args>& args) {
 template <typename Args>
 void visit_kernel_args(const Model& model, Row detail, PresentArgs<Args>& args) {
   const KernelDetails& k = model.kernel_details;
+  if (is_our_recording(model)) args.number("queued", 0);  // CUPTI's word for: not asked for
   args.number("context", k.context[detail]);
   args.small_number("registers per thread", k.registers[detail]);
   args.number("shared memory", k.shared_memory_bytes[detail]);
@@ -72,7 +76,9 @@ void visit_kernel_args(const Model& model, Row detail, PresentArgs<Args>& args) 
   args.real("warps per SM", k.warps_per_sm[detail]);
   args.triple("grid", k.grid_x[detail], k.grid_y[detail], k.grid_z[detail]);
   args.triple("block", k.block_x[detail], k.block_y[detail], k.block_z[detail]);
-  args.real("est. achieved occupancy %", k.occupancy_percent[detail]);
+  const float occupancy = k.occupancy_percent[detail];
+  args.real("est. achieved occupancy %",
+            is_our_recording(model) ? std::round(occupancy) : occupancy);  // Kineto's: whole
   args.number("graph id", k.graph_id[detail]);
   args.number("graph node id", k.graph_node_id[detail]);
 }
@@ -80,7 +86,7 @@ void visit_kernel_args(const Model& model, Row detail, PresentArgs<Args>& args) 
 // In our own traces work has no id of the op behind it: links are found by thread and time. Tools for Kineto's traces
 // look for the id. kNoNumber: no op, or another's trace, which says what it has to say.
 inline int64_t external_id_by_link(const Model& model, Row row) {
-  if (model.info.recorder.device_clock.readings == 0) return kNoNumber;
+  if (!is_our_recording(model)) return kNoNumber;
   const HostSlices& host = model.host_slices;
   while (row != kNoRow && host.kind[row] != HostKind::kOp) row = host.parent[row];
   return row == kNoRow || host.detail[row] == kNoRow ? kNoNumber : model.op_details.external_id[host.detail[row]];
@@ -100,7 +106,9 @@ void visit_host_args(const Model& model, Row row, Args& receiver) {
     const OpDetails& op = model.op_details;
     args.number("External id", op.external_id[detail]);
     args.number("Sequence number", op.sequence_number[detail]);
-    args.number("Fwd thread id", op.forward_thread[detail]);
+    const bool is_forward =
+        is_our_recording(model) && op.sequence_number[detail] != kNoNumber && op.forward_thread[detail] == kNoNumber;
+    args.number("Fwd thread id", is_forward ? 0 : op.forward_thread[detail]);
     args.json("Concrete Inputs", op.concrete_inputs[detail]);
     args.json("Input type", op.input_types[detail]);
     args.json("Input Strides", op.input_strides[detail]);

@@ -72,6 +72,7 @@ void renumber_part(RawPart& part, const PoolMap& map, const DetailBase& base) {
   }
   for (RawComm& row : part.comms) {
     map(row.collective), map(row.dtype), map(row.group_name), map(row.group_description), map(row.group_ranks);
+    map(row.in_split_sizes), map(row.out_split_sizes);
   }
   for (RawMemory& row : part.memory) map(row.lane), map(row.pool);
   for (RawAllocatorEvent& row : part.allocator_events) map(row.lane), map(row.pool);

@@ -205,7 +205,11 @@ struct CommDetails {
   std::vector<int64_t> group_size;
   std::vector<StringId> group_name;
   std::vector<StringId> group_description;
-  std::vector<StringId> group_ranks;  // JSON text
+  std::vector<StringId> group_ranks;     // JSON text, as are split sizes
+  std::vector<StringId> in_split_sizes;  // elements for each rank; [] = the same for all
+  std::vector<StringId> out_split_sizes;
+  std::vector<int64_t> global_rank_start;  // of the group's first rank; the others follow at the stride
+  std::vector<int64_t> global_rank_stride;
   std::vector<int64_t> rank;
   std::vector<int64_t> source_rank;
   std::vector<int64_t> destination_rank;

@@ -58,6 +58,10 @@ struct RawComm {
   StringId group_name{};
   StringId group_description{};
   StringId group_ranks{};
+  StringId in_split_sizes{};
+  StringId out_split_sizes{};
+  int64_t global_rank_start = kNoNumber;
+  int64_t global_rank_stride = kNoNumber;
   int64_t in_elements = kNoNumber;
   int64_t out_elements = kNoNumber;
   int64_t group_size = kNoNumber;

@@ -224,6 +224,10 @@ void build_details(RawTrace& raw, Model& model) {
   FL_SAME(comm, comms, RawComm, group_name);
   FL_SAME(comm, comms, RawComm, group_description);
   FL_SAME(comm, comms, RawComm, group_ranks);
+  FL_SAME(comm, comms, RawComm, in_split_sizes);
+  FL_SAME(comm, comms, RawComm, out_split_sizes);
+  FL_SAME(comm, comms, RawComm, global_rank_start);
+  FL_SAME(comm, comms, RawComm, global_rank_stride);
   FL_SAME(comm, comms, RawComm, rank);
   FL_SAME(comm, comms, RawComm, source_rank);
   FL_SAME(comm, comms, RawComm, destination_rank);

@@ -10,6 +10,7 @@ of a process, so ours is first in each.
 
 from __future__ import annotations
 
+import collections
 import gzip
 import json
 import os
@@ -110,7 +111,7 @@ def tables(module, folder, name):
         "footer": [line.split(":")[0] for line in table.splitlines()[-2:]],
         "table": table.splitlines()[:20],
         "work": work_of(prof, folder, name),
-        "ops_with_kernels": sum(bool(event.kernels) for event in prof.events()),
+        "events_with_kernels": collections.Counter(event.name for event in prof.events() if event.kernels),
         "use_device": prof.use_device,
     }
     keep_lane(prof, folder, name)

@@ -28,15 +28,20 @@ ArgId arg_id(const char* key) {
       return is(key, "Dst Rank") ? ArgId::kDestinationRank : ArgId::kUnknown;
     case 'E': return is(key, "External id") ? ArgId::kExternalId : ArgId::kUnknown;
     case 'F': return is(key, "Fwd thread id") ? ArgId::kForwardThread : ArgId::kUnknown;
-    case 'G': return is(key, "Group size") ? ArgId::kGroupSize : ArgId::kUnknown;
+    case 'G':
+      if (is(key, "Group size")) return ArgId::kGroupSize;
+      if (is(key, "Global rank start")) return ArgId::kGlobalRankStart;
+      return is(key, "Global rank stride") ? ArgId::kGlobalRankStride : ArgId::kUnknown;
     case 'I':
       if (is(key, "Input Dims") || is(key, "Input dims")) return ArgId::kInputDims;
       if (is(key, "Input type")) return ArgId::kInputTypes;
       if (is(key, "Input Strides")) return ArgId::kInputStrides;
+      if (is(key, "In split size")) return ArgId::kInSplitSizes;
       return is(key, "In msg nelems") ? ArgId::kInElements : ArgId::kUnknown;
     case 'M': return is(key, "Module Hierarchy") ? ArgId::kModuleHierarchy : ArgId::kUnknown;
     case 'O':
       if (is(key, "Overload name")) return ArgId::kOverload;
+      if (is(key, "Out split size")) return ArgId::kOutSplitSizes;
       return is(key, "Out msg nelems") ? ArgId::kOutElements : ArgId::kUnknown;
     case 'P':
       if (is(key, "Process Group Name")) return ArgId::kGroupName;

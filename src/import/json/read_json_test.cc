@@ -192,8 +192,13 @@ TEST(ReadJson, collectives_keep_what_nccl_was_asked) {
   const Model m = load_text(R"({"traceEvents": [
     {"ph":"X","cat":"kernel","name":"ncclDevKernel_AllReduce","pid":0,"tid":20,"ts":1,"dur":2,"args":{"Collective name":"allreduce",
      "In msg nelems":1048576,"Out msg nelems":1048576,"Group size":8,"dtype":"BFloat16","Process Group Name":"0",
-     "Process Group Description":"default_pg","Process Group Ranks":"[0, ..., 7]","Seq":12}}]})");
+     "Process Group Description":"default_pg","Process Group Ranks":"[0, ..., 7]","Seq":12,
+     "In split size":"[4, 4]","Out split size":"[]","Global rank start":2,"Global rank stride":1}}]})");
   ASSERT_EQ(m.comm_details.size(), 1u);
+  EXPECT_EQ(m.text(m.comm_details.in_split_sizes[0]), "[4, 4]");
+  EXPECT_EQ(m.text(m.comm_details.out_split_sizes[0]), "[]");
+  EXPECT_EQ(m.comm_details.global_rank_start[0], 2);
+  EXPECT_EQ(m.comm_details.global_rank_stride[0], 1);
   EXPECT_EQ(m.device_slices.comm[0], 0u);
   EXPECT_EQ(m.text(m.comm_details.collective[0]), "allreduce");
   EXPECT_EQ(m.comm_details.in_elements[0], 1048576);

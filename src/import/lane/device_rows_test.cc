@@ -233,6 +233,7 @@ TEST(DeviceRows, copies_sets_and_waits_have_kinetos_names) {
   DeviceLane file;
   file.device_rows.add(DeviceCopyRow{.start_ns = device(10),
                                      .duration_ns = 4,
+                                     .context = 3,
                                      .stream = 7,
                                      .correlation = 1,
                                      .bytes = 400,
@@ -251,6 +252,7 @@ TEST(DeviceRows, copies_sets_and_waits_have_kinetos_names) {
   const Row copy = find(m, DeviceKind::kCopy);
   EXPECT_EQ(m.text(d.name[copy]), "Memcpy HtoD (Pinned -> Device)");
   EXPECT_EQ(m.copy_details.bytes[d.detail[copy]], 400);
+  EXPECT_EQ(m.copy_details.context[d.detail[copy]], 3);
   EXPECT_FLOAT_EQ(m.copy_details.bandwidth_gb_s[d.detail[copy]], 100);
   EXPECT_EQ(m.text(d.name[find(m, DeviceKind::kSet)]), "Memset (Device)");
   std::string waits;

@@ -12,7 +12,7 @@ int64_t number(const Object& args, std::string_view key) {
   return args[key].get(value) == simdjson::SUCCESS ? value : kNoNumber;
 }
 
-// Ranks are a list, or a text where torch cut a long one: "[0, ..., 255]".
+// Ranks and split sizes are the text of a list ("[0, 1]", cut where long: "[0, ..., 255]"), in other versions a list.
 StringId text(const Object& args, std::string_view key, RawPool& pool) {
   std::string_view value;
   if (args[key].get(value) == simdjson::SUCCESS) return pool.strings.intern(value);
@@ -38,6 +38,10 @@ std::optional<RawComm> collective_of(std::string_view json, RawPool& pool) {
                  .group_name = text(args, "Process Group Name", pool),
                  .group_description = text(args, "Process Group Description", pool),
                  .group_ranks = text(args, "Process Group Ranks", pool),
+                 .in_split_sizes = text(args, "In split size", pool),
+                 .out_split_sizes = text(args, "Out split size", pool),
+                 .global_rank_start = number(args, "Global rank start"),
+                 .global_rank_stride = number(args, "Global rank stride"),
                  .in_elements = number(args, "In msg nelems"),
                  .out_elements = number(args, "Out msg nelems"),
                  .group_size = number(args, "Group size"),

@@ -234,13 +234,16 @@ TEST(ReadLane, a_collective_has_its_details) {
   stream.begin(30, 1).text(Attribute::kExtraArgs, 3).end(40);
   stream.begin(50, 1).text(Attribute::kExtraArgs, 4).end(60);
   LaneBuilder file;
-  file.events(1,
-              {"record_param_comms",
-               R"({"Collective name": "allreduce", "Group size": 2, "In msg nelems": 64, "Out msg nelems": 64,)"
-               R"( "Process Group Description": "default_pg", "Process Group Name": "0",)"
-               R"( "Process Group Ranks": [0, 1], "Rank": 1, "Seq": 7, "dtype": "BFloat16"})",
-               R"({"Collective name": "send", "Dst Rank": 3, "Process Group Ranks": "[0, ..., 63]"})", "{torn"},
-              {stream});
+  file.events(
+      1,
+      {"record_param_comms",
+       R"({"Collective name": "allreduce", "Group size": 2, "In msg nelems": 64, "Out msg nelems": 64,)"
+       R"( "Process Group Description": "default_pg", "Process Group Name": "0",)"
+       R"( "Process Group Ranks": [0, 1], "Rank": 1, "Seq": 7, "dtype": "BFloat16"})",
+       R"({"Collective name": "send", "Dst Rank": 3, "Process Group Ranks": "[0, ..., 63]",)"
+       R"( "In split size": "[3, 5]", "Out split size": "[]", "Global rank start": 8, "Global rank stride": 2})",
+       "{torn"},
+      {stream});
   const Model m = load(file.stop(100).finish());
   ASSERT_EQ(m.op_details.size(), 3u);
   ASSERT_EQ(m.comm_details.size(), 2u);
@@ -258,6 +261,12 @@ TEST(ReadLane, a_collective_has_its_details) {
   EXPECT_EQ(comm.source_rank[0], kNoNumber);
   EXPECT_EQ(comm.destination_rank[1], 3);
   EXPECT_EQ(m.text(comm.group_ranks[1]), "[0, ..., 63]");
+  EXPECT_EQ(comm.in_split_sizes[0], kNoString);
+  EXPECT_EQ(comm.global_rank_start[0], kNoNumber);
+  EXPECT_EQ(m.text(comm.in_split_sizes[1]), "[3, 5]");
+  EXPECT_EQ(m.text(comm.out_split_sizes[1]), "[]");
+  EXPECT_EQ(comm.global_rank_start[1], 8);
+  EXPECT_EQ(comm.global_rank_stride[1], 2);
 }
 
 TEST(ReadLane, an_overload_belongs_to_the_name_it_was_noted_for) {

@@ -55,10 +55,15 @@ class Builder {
   }
 
  private:
-  // A copy call that returns only after its copy is done waits for it.
+  // A copy call that returns only after its copy is done waits for it. Not where it cannot: an asynchronous one between
+  // pinned and device memory was held up by something else (the profiler's buffers), or its copy was short.
   bool waits_for_own_copy(Row call) const {
     const Row work = device_.last_work_of[call];
     if (work == kNoRow || model_.device_slices.kind[work] != DeviceKind::kCopy) return false;
+    const std::string_view copy = model_.text(model_.device_slices.name[work]);
+    const auto has = [](std::string_view text, std::string_view part) { return text.find(part) != text.npos; };
+    const bool is_async = has(model_.text(model_.host_slices.name[call]), "Async");
+    if (is_async && (has(copy, "Pinned") || has(copy, "Device -> Device")) && !has(copy, "Pageable")) return false;
     return model_.device_slices.end_ns(work) <= model_.host_slices.end_ns(call);
   }
 

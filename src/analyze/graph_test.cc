@@ -103,6 +103,18 @@ TEST(Graph, an_asynchronous_copy_call_does_not_wait) {
   EXPECT_TRUE(study(builder.build()).syncs.rows.empty());
 }
 
+// A gather of one rank: the first call was held up for 0.7 ms while CUPTI asked for a buffer.
+TEST(Graph, a_copy_within_the_device_whose_call_was_held_up_is_no_wait_for_the_cpu) {
+  for (const char* copy : {"Memcpy DtoD (Device -> Device)", "Memcpy HtoD (Pinned -> Device)"}) {
+    TraceBuilder builder;
+    builder.step(1, {.start_us = 0, .end_us = 1000})
+        .op("c10d::_allgather_base_", {.start_us = 5, .end_us = 800})
+        .call("cudaMemcpyAsync", {.start_us = 10, .end_us = 734, .correlation = 1})
+        .copy(copy, {.start_us = 60, .end_us = 62, .correlation = 1});
+    EXPECT_TRUE(study(builder.build()).syncs.rows.empty()) << copy;
+  }
+}
+
 TEST(Graph, a_late_start_right_after_another_stream_is_a_wait_for_it) {
   // b was launched at 12 on an idle stream, yet starts at 81, when a on the other stream has ended.
   TraceBuilder builder;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <cmath>
 #include <ctime>
 
@@ -30,6 +31,18 @@ Cell metadata_text(const Model& model, std::string_view key) {
   std::string_view json = entry->json;
   if (json.size() >= 2 && json.front() == '"' && json.back() == '"') json = json.substr(1, json.size() - 2);
   return std::string(json);
+}
+
+// 12080 is CUDA 12.8.
+Cell cuda_version(const Model& model, std::string_view key) {
+  const Cell cell = metadata_text(model, key);
+  const auto* text = std::get_if<std::string>(&cell);
+  int version = 0;
+  if (text == nullptr || std::from_chars(text->data(), text->data() + text->size(), version).ptr == text->data() ||
+      version < 1000) {
+    return cell;
+  }
+  return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
 }
 
 std::vector<Fact> facts_of(const Model& model, const TraceDescription& description) {
@@ -65,8 +78,8 @@ std::vector<Fact> facts_of(const Model& model, const TraceDescription& descripti
       {"rank", "Rank", Kind::kNumber, cell_unless(info.distributed.rank, kNoNumber)},
       {"world_size", "World size", Kind::kNumber, cell_unless(info.distributed.world_size, kNoNumber)},
       {"backend", "Backend", Kind::kText, text_or_none(info.distributed.backend)},
-      {"cuda_driver_version", "CUDA driver", Kind::kText, metadata_text(model, "cuda_driver_version")},
-      {"cuda_runtime_version", "CUDA runtime", Kind::kText, metadata_text(model, "cuda_runtime_version")},
+      {"cuda_driver_version", "CUDA driver", Kind::kText, cuda_version(model, "cuda_driver_version")},
+      {"cuda_runtime_version", "CUDA runtime", Kind::kText, cuda_version(model, "cuda_runtime_version")},
       {"cupti_version", "CUPTI", Kind::kText, metadata_text(model, "cupti_version")},
       {"device_clock_error_ns", "Device times off by", Kind::kDuration, has_clock ? Cell{clock.error_ns} : Cell{}},
       {"device_clock_readings", "  paired readings", Kind::kNumber,

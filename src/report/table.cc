@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "base/check.h"
 #include "report/quantity.h"
 #include "report/render.h"
@@ -24,7 +26,7 @@ std::string cell_text(const Cell& cell, Kind kind) {
     case Kind::kBytes: return format_bytes(integer);
     case Kind::kPercent: return format_percent(number);
     case Kind::kBandwidth: return format_bandwidth(number);
-    case Kind::kSmall: return fmt::format("{:.6g}", number);
+    case Kind::kSmall: return fmt::format(fmt::runtime(std::abs(number) < 1000 ? "{:.4g}" : "{:.0f}"), number);
     case Kind::kTruth: return number != 0 ? "yes" : "no";
     case Kind::kText:
     case Kind::kNumber: break;

@@ -28,7 +28,7 @@ enum class Kind : uint8_t {
   kBytes,      // bytes
   kPercent,    // 0..100
   kBandwidth,  // GB/s, 1 GB = 1e9 bytes
-  kSmall,      // money, joules, grams: six digits that matter
+  kSmall,      // money, joules, grams: four digits that matter
   kTruth,      // 0 or 1: yes and no; false and true in JSON
 };
 enum class Align : uint8_t { kByKind, kLeft, kRight };  // by kind: text left, numbers right

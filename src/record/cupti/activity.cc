@@ -231,10 +231,6 @@ void DeviceActivity::note_versions() noexcept {
   if (api_.driver_call != nullptr && api_.driver_call(&driver) == CUDA_SUCCESS) {
     session_.add_metadata("cuda_driver_version", std::to_string(driver));
   }
-  int runtime = 0;
-  if (api_.runtime_version != nullptr && api_.runtime_version(&runtime) == 0) {
-    session_.add_metadata("cuda_runtime_version", std::to_string(runtime));
-  }
 }
 
 // The tightest of a few readings of the device's clock between two of ours.

@@ -58,10 +58,6 @@ std::optional<CuptiApi> load_cupti(std::string& reason) noexcept {
   if (void* driver = ::dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD)) {
     find(driver, "cuDriverGetVersion", api.driver_call);
   }
-  for (const char* name : {"libcudart.so.13", "libcudart.so.12"}) {
-    void* runtime = ::dlopen(name, RTLD_LAZY | RTLD_NOLOAD);
-    if (runtime != nullptr && find(runtime, "cudaRuntimeGetVersion", api.runtime_version)) break;
-  }
   uint32_t version = 0;
   if (!complete || api.get_version(&version) != CUPTI_SUCCESS || version < kOldestVersion) {
     reason = "GPU: CUPTI is older than CUDA 12.0 (version " + std::to_string(version) + "); update torch or CUDA";

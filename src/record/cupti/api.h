@@ -28,8 +28,6 @@ struct CuptiApi {
   CUptiResult (*finalize)() = nullptr;
   // cuDriverGetVersion: a call of the driver that does nothing; null without one.
   CUresult (*driver_call)(int* version) = nullptr;
-  // cudaRuntimeGetVersion, which answers with a cudaError_t; null where the runtime is linked in.
-  int (*runtime_version)(int* version) = nullptr;
   // Callbacks around calls; one subscriber at a time in a process.
   CUptiResult (*subscribe)(CUpti_SubscriberHandle*, CUpti_CallbackFunc, void* data) = nullptr;
   CUptiResult (*unsubscribe)(CUpti_SubscriberHandle) = nullptr;

@@ -98,7 +98,6 @@ class FakeCupti {
                   *version = 13000;
                   return CUDA_SUCCESS;
                 },
-            .runtime_version = [](int* version) { return *version = 12080, 0; },
             .subscribe =
                 [](CUpti_SubscriberHandle* handle, CUpti_CallbackFunc function, void* data) {
                   if (current()->has_other_subscriber) return CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;

@@ -195,7 +195,9 @@ void DeviceActivity::note_window(bool closed, uint64_t device_ns) noexcept {
 }
 
 void DeviceActivity::pause() noexcept {
-  if (!stopped_) disable();
+  if (stopped_) return;
+  api_.flush_all(0);  // as in stop(); it does not wait for the device
+  disable();
 }
 
 void DeviceActivity::resume() noexcept {

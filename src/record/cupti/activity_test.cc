@@ -353,6 +353,14 @@ TEST_F(Activity, a_refusal_names_the_reason_and_the_remedy_and_leaves_nothing_on
   activity.reset();
 }
 
+TEST_F(Activity, a_pause_keeps_what_ran_before_it) {
+  begin(fake.api());
+  fake.hold({kernel(2'000'000, 2'000'010, 1)});
+  activity->pause();
+  activity->resume();
+  EXPECT_NE(finish().find("kernel 2000000"), std::string::npos);
+}
+
 TEST_F(Activity, paused_nothing_is_enabled_and_resumed_all_is) {
   begin(fake.api());
   const auto kinds = fake.kinds;

@@ -55,6 +55,7 @@ class FakeCupti {
                 [](CUpti_ActivityKind kind) {
                   current()->kinds.erase(kind);
                   current()->set_calls(kind, false);
+                  current()->held.clear();  // as CUPTI does
                   return CUPTI_SUCCESS;
                 },
             .flush_all =

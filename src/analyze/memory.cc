@@ -4,6 +4,7 @@
 #include <map>
 #include <tuple>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "analyze/find_steps.h"
 #include "analyze/kernel_traits.h"
@@ -29,6 +30,13 @@ struct Allocation {
 bool uses_workspace(std::string_view op) {
   return op.find("mm") != std::string_view::npos || op.find("conv") != std::string_view::npos ||
          op.find("attention") != std::string_view::npos || op.find("linear") != std::string_view::npos;
+}
+
+// These make one tensor, first, and then call cuBLAS, whose workspace torch keeps for the thread and the stream.
+bool is_matrix_product(std::string_view op) {
+  constexpr std::string_view kNames[] = {
+      "aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "aten::_addmm_activation", "aten::_scaled_mm"};
+  return std::find(std::begin(kNames), std::end(kNames), op) != std::end(kNames);
 }
 
 bool is_uncertain(MemoryCategory category) {
@@ -143,6 +151,18 @@ class DeviceReader {
     }
     return found;
   }
+  Row innermost_op(Row slice) const {
+    Row row = slice;
+    while (row != kNoRow && host_.kind[row] != HostKind::kOp) row = host_.parent[row];
+    return row;
+  }
+  // REQUIRES: asked once for each allocation, in the order of time.
+  bool is_kept_workspace(Row slice, bool freed) {
+    const Row op = out_.device_type != 0 ? innermost_op(slice) : kNoRow;
+    if (op == kNoRow || !is_matrix_product(model_.text(host_.name[op]))) return false;
+    const bool is_output = products_.insert(op).second;
+    return !is_output && !freed;
+  }
   Row innermost_module(Row slice) const {
     for (Row row = slice; row != kNoRow; row = host_.parent[row]) {
       if (is_module_slice(model_, row)) return row;
@@ -169,7 +189,9 @@ class DeviceReader {
                              events.lane[allocation.free_event] == events.lane[allocation.event];
     const bool before_training = (steps_.size() > 0 && time_ns < steps_.start_ns.front()) ||
                                  (optimizer_starts_.size() > 1 && time_ns < optimizer_starts_.front());
-    allocation.category = category_of(allocation, phase, freed, freed_in_op, before_training);
+    allocation.category = is_kept_workspace(slice, freed)
+                              ? MemoryCategory::kWorkspace
+                              : category_of(allocation, phase, freed, freed_in_op, before_training);
   }
 
   MemoryCategory category_of(const Allocation& allocation, Phase phase, bool freed, bool freed_in_op,
@@ -378,6 +400,7 @@ class DeviceReader {
   MemoryReport& report_;
   std::vector<Allocation> allocations_;
   std::vector<int64_t> optimizer_starts_;
+  std::unordered_set<Row> products_;  // matrix products whose output was seen
   Row peak_event_ = kNoRow;
   DeviceMemory out_;
 };

@@ -7,7 +7,8 @@
 //   optimizer state  allocated in the optimizer, not freed there
 //   gradients        allocated in the backward, outlives it (freed in the optimizer or by zero_grad, or not at all)
 //   activations      allocated in the forward, outlives the outermost op that made it
-//   workspace        allocated and freed inside one matmul, convolution or attention
+//   workspace        allocated and freed inside one matmul, convolution or attention; made by a matrix product after
+//                    its output and never freed (cuBLAS's, which torch keeps)
 //   temporaries      freed inside the outermost op, the backward or the optimizer that allocated it
 //   parameters       allocated before the first step, or before the first of several optimizer steps; never freed
 //   before recording there when the trace starts: parameters, optimizer state, buffers; which, the trace cannot tell

@@ -98,6 +98,26 @@ TEST(Memory, workspace_is_freed_inside_the_op_that_needs_it) {
   EXPECT_EQ(device.spikes[0].extra_bytes, 900);
 }
 
+TEST(Memory, the_workspace_that_cublas_keeps_is_neither_a_parameter_nor_a_gradient) {
+  MemoryTrace t;
+  t.trace.op("aten::linear", {.start_us = 1, .end_us = 9})
+      .op("aten::addmm", {.start_us = 2, .end_us = 8})
+      .op("autograd::engine::evaluate_function: AddmmBackward0", {.start_us = 20, .end_us = 40, .thread = 2})
+      .op("aten::mm", {.start_us = 21, .end_us = 28, .thread = 2})
+      .op("aten::mm", {.start_us = 30, .end_us = 38, .thread = 2})
+      .annotation("Optimizer.step#Adam.step", {.start_us = 50, .end_us = 60})
+      .annotation("Optimizer.step#Adam.step", {.start_us = 90, .end_us = 99});
+  t.alloc(3, 0x10, 8).alloc(4, 0x20, 3200).alloc(5, 0x30, 100);           // an activation, two workspaces
+  t.alloc(22, 0x40, 8, 2).alloc(23, 0x50, 3200, 2).free(29, 0x40, 8, 2);  // a gradient that passes through, a workspace
+  t.alloc(31, 0x60, 16, 2).free(41, 0x10, 8);                             // a weight's gradient
+  const MemoryReport report = memory_report(t.trace.build());
+  const DeviceMemory& device = report.devices.at(0);
+  EXPECT_EQ(at_peak(device, MemoryCategory::kWorkspace), 6500);
+  EXPECT_EQ(at_peak(device, MemoryCategory::kParameters), 0);
+  EXPECT_EQ(at_peak(device, MemoryCategory::kGradients), 16);
+  EXPECT_EQ(at_peak(device, MemoryCategory::kActivations), 8);
+}
+
 TEST(Memory, growth_names_who_keeps_what_in_every_step) {
   MemoryTrace t;
   for (int i = 0; i < 4; ++i) {

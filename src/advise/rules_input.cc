@@ -93,7 +93,7 @@ std::vector<Finding> find_pageable_copies(const Case& the_case) {
     return the_case.gain_ns(change);
   };
   finding.gain = {gain_if(0.5), gain_if(0.2)};
-  finding.events = static_cast<int64_t>(calls.size());
+  finding.events = static_cast<int64_t>(copies.size());
   finding.title = counted(finding.events, "copy", "copies") +
                   " to the device from memory that is not pinned make the host wait " + short_time(finding.cost_ns) +
                   " of each step (" + short_percent(finding.share_of_step) + ")";

@@ -233,7 +233,8 @@ TEST(Diagnose, copies_from_pageable_memory_make_the_host_wait) {
       builder.step(i, {.start_us = at, .end_us = at + 1000});
       builder.op("aten::copy_", {.start_us = at + 10, .end_us = at + (pageable ? 420 : 30)});
       builder.call("cudaMemcpyAsync",
-                   {.start_us = at + 15, .end_us = at + (pageable ? 410 : 20), .correlation = i + 1});
+                   {.start_us = at + 15, .end_us = at + (pageable ? 400 : 20), .correlation = i + 1});
+      if (pageable) builder.call("cudaStreamSynchronize", {.start_us = at + 400, .end_us = at + 410});
       builder.copy(pageable ? "Memcpy HtoD (Pageable -> Device)" : "Memcpy HtoD (Pinned -> Device)",
                    {.start_us = at + 25, .end_us = at + 400, .correlation = i + 1});
     }
@@ -243,6 +244,7 @@ TEST(Diagnose, copies_from_pageable_memory_make_the_host_wait) {
   const Finding* finding = find(diagnosis, "pageable-copies");
   ASSERT_NE(finding, nullptr);
   EXPECT_EQ(finding->cost_ns, 395'000);
+  EXPECT_EQ(finding->events, 3) << "a copy and the wait for it are one copy";
   EXPECT_EQ(find(diagnose(build(false)), "pageable-copies"), nullptr);
 }
 

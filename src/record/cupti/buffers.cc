@@ -12,7 +12,15 @@ BufferQueue::~BufferQueue() {
   trim();
 }
 
+// With room for its pointer wherever it will be: handing buffers around never fails.
 uint8_t* BufferQueue::allocate() noexcept {
+  try {
+    free_.reserve(allocated_ + 1);
+    full_.reserve(allocated_ + 1);
+    lent_.reserve(allocated_ + 1);
+  } catch (const std::exception&) {
+    return nullptr;
+  }
   auto* data = static_cast<uint8_t*>(std::aligned_alloc(64, kBufferBytes));
   if (data != nullptr) ++allocated_;
   return data;
@@ -34,24 +42,19 @@ void BufferQueue::prepare(size_t buffers) noexcept {
 
 uint8_t* BufferQueue::take(Full& lost) noexcept {
   const std::lock_guard lock(mutex_);
-  try {
-    lent_.reserve(lent_.size() + 1);
-  } catch (const std::exception&) {
-    return nullptr;
-  }
   uint8_t* data = nullptr;
   if (!free_.empty()) {
     data = free_.back();
     free_.pop_back();
-  } else if (allocated_ >= kMaxBuffers && !full_.empty()) {
+  } else if (allocated_ < kMaxBuffers || full_.empty()) {
+    data = allocate();
+  }
+  if (data == nullptr && !full_.empty()) {  // the bound is reached, or memory is short
     lost = full_.front();
     full_.erase(full_.begin());
     data = lost.data;
-  } else {
-    data = allocate();
-    if (data == nullptr) return nullptr;
   }
-  lent_.push_back(data);
+  if (data != nullptr) lent_.push_back(data);
   return data;
 }
 
@@ -62,7 +65,6 @@ bool BufferQueue::take_from_cupti(uint8_t* data) noexcept {
   return true;
 }
 
-// Where there is no memory for a pointer.
 void BufferQueue::discard(uint8_t* data) noexcept {
   std::free(data);
   --allocated_;
@@ -71,14 +73,10 @@ void BufferQueue::discard(uint8_t* data) noexcept {
 void BufferQueue::complete(const Full& full) noexcept {
   const std::lock_guard lock(mutex_);
   if (!take_from_cupti(full.data)) return;
-  try {
-    if (full.valid_bytes > 0) {
-      full_.push_back(full);
-    } else {
-      free_.push_back(full.data);
-    }
-  } catch (const std::exception&) {
-    discard(full.data);
+  if (full.valid_bytes > 0) {
+    full_.push_back(full);
+  } else {
+    free_.push_back(full.data);
   }
 }
 
@@ -92,11 +90,7 @@ bool BufferQueue::next(Full& full) noexcept {
 
 void BufferQueue::release(uint8_t* data) noexcept {
   const std::lock_guard lock(mutex_);
-  try {
-    free_.push_back(data);
-  } catch (const std::exception&) {
-    discard(data);
-  }
+  free_.push_back(data);
 }
 
 void BufferQueue::reclaim() noexcept {

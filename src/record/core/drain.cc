@@ -139,6 +139,7 @@ bool Drain::pass() {
   }
   write_notes();
   file_bytes_ = writer_.bytes_written();
+  event_count_.store(converted_, std::memory_order_release);
   return any_more;
 }
 
@@ -250,7 +251,7 @@ void Drain::convert(const uint64_t* words, ThreadState& state) {
     case Word::kDefine: return;
   }
   section_.add(r);
-  if (is_event) event_count_.store(event_count() + 1, std::memory_order_relaxed);
+  if (is_event) ++converted_;
 }
 
 void Drain::flush_section() { section_.append_to(sections_); }
@@ -318,7 +319,7 @@ void Drain::flush_device() {
   begin_payload();
   device_rows_.append_to(payload_);
   write(ChunkKind::kDevice, payload_);
-  event_count_.store(event_count() + device_rows_.row_count(), std::memory_order_relaxed);
+  converted_ += device_rows_.row_count();
   device_rows_.clear();
 }
 

@@ -51,7 +51,8 @@ class Drain final : private DeviceSink {
   // Null: none. Waits while the source before is being asked.
   void set_device_source(DeviceSource* source);
 
-  uint64_t event_count() const noexcept { return event_count_.load(std::memory_order_relaxed); }
+  // Events that were written.
+  uint64_t event_count() const noexcept { return event_count_.load(std::memory_order_acquire); }
   uint64_t lost_count() const noexcept { return lost_count_.load(std::memory_order_relaxed); }
   uint64_t file_bytes() const noexcept { return file_bytes_.load(std::memory_order_relaxed); }
   void abandon_in_child() noexcept { sink_->abandon(); }
@@ -113,6 +114,7 @@ class Drain final : private DeviceSink {
   uint32_t first_new_text_ = 1;
   uint64_t losses_of_gone_threads_ = 0;
   uint64_t losses_written_ = 0;
+  uint64_t converted_ = 0;  // events of this pass included, whose chunk is not written yet
   int64_t last_heartbeat_ns_ = 0;
 
   std::atomic<uint64_t> event_count_{0};

@@ -21,7 +21,9 @@ FUZZ_SECONDS ?= 300
 empty :=
 space := $(empty) $(empty)
 # $(call cmake,PRESET,TARGETS): configures and builds; no TARGETS means all. Python's module is part of the release only.
-cmake = cmake --preset $(1) $(if $(filter release,$(1)),-DFIRELANE_PYTHON=ON) >/dev/null && cmake --build --preset $(1) -j $(JOBS) $(addprefix --target ,$(2))
+# One at a time in a folder: parts of `check` run beside each other.
+cmake = mkdir -p build && flock build/.$(1).lock sh -c 'cmake --preset $(1) $(if $(filter release,$(1)),-DFIRELANE_PYTHON=ON) >/dev/null && \
+  cmake --build --preset $(1) -j $(JOBS) $(addprefix --target ,$(2))'
 ctest = ctest --test-dir build/$(1) --output-on-failure -j $(JOBS)
 
 .PHONY: setup
@@ -57,18 +59,18 @@ test: setup viewer ## all tests: units and command line with sanitizers (ctest),
 	@$(PYTHON) -m pytest -q
 
 # Fetching torch leaves the cores idle: the sanitizers' build begins meanwhile (`test` says what fails in it). Python's tests
-# keep one core busy: the thread sanitizer's build and tests run beside them.
+# keep one core busy: the thread sanitizer's build and tests, fuzzing and the browser run beside them.
 .PHONY: check
 check: ## what CI runs: format, layers, docs, viewer, all tests, thread sanitizer, short fuzzing, the viewer in a browser
 	@tools/setup.sh native
 	@mkdir -p build; { $(call cmake,dev); } >build/check-early.log 2>&1 & early=$$!; \
 	  fetched=0; $(MAKE) --no-print-directory setup || fetched=$$?; wait $$early || true; exit $$fetched
 	@$(MAKE) --no-print-directory check-text check-viewer build check-docs
-	@$(MAKE) --no-print-directory check-threads JOBS=1 >build/check-threads.log 2>&1 & threads=$$!; \
-	  tests=0; $(MAKE) --no-print-directory test || tests=$$?; \
-	  wait $$threads || { cat build/check-threads.log; exit 1; }; \
-	  echo "check: tests with thread sanitizer: $$(grep 'tests passed' build/check-threads.log)"; exit $$tests
-	@$(MAKE) --no-print-directory fuzz-short e2e
+	@{ $(MAKE) --no-print-directory check-threads JOBS=1 && $(MAKE) --no-print-directory fuzz-short e2e; } >build/check-beside.log 2>&1 & \
+	  beside=$$!; tests=0; $(MAKE) --no-print-directory test || tests=$$?; \
+	  wait $$beside || { cat build/check-beside.log; exit 1; }; \
+	  echo "check: tests with thread sanitizer: $$(grep 'tests passed' build/check-beside.log)"; \
+	  grep -E '^(fuzz|e2e): ' build/check-beside.log; exit $$tests
 
 .PHONY: check-text
 check-text: setup

@@ -19,7 +19,7 @@ constexpr CUpti_ActivityKind kKinds[] = {
 // recorded without them.
 constexpr CUpti_ActivityKind kSyncKinds[] = {CUPTI_ACTIVITY_KIND_SYNCHRONIZATION, CUPTI_ACTIVITY_KIND_CUDA_EVENT};
 
-// CUPTI takes one buffer for each thread that launches.
+// One is being filled; the next ones, until the drain comes round again.
 constexpr size_t kReadyBuffers = 3;
 
 // CUPTI's callbacks have no argument of ours, and may come late: both outlive every recording.

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-_MIN_UNDISTURBED = 3  # steps; of fewer, one odd step would decide (as in src/analyze/info.cc)
+_MIN_UNDISTURBED = 3  # steps; of fewer, one odd step would decide (as in src/analyze/trace/info.cc)
 _MAX_JUDGED = 2_000_000  # events: a few seconds
 _TRUST = {"data loader": 1, "optimizer": 2, "profiler": 3}
 

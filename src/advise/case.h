@@ -5,27 +5,29 @@
 #include <cstdint>
 #include <functional>
 
-#include "analyze/intervals.h"
-#include "analyze/whatif.h"
+#include "analyze/common/intervals.h"
+#include "analyze/graph/whatif.h"
 #include "model/model.h"
 
-namespace firelane {
-
+namespace firelane::analyze {
 struct Study;
+}
+
+namespace firelane::advise {
 
 struct Case {
   const Model& model;
-  Interval window;             // the steps that are judged, as recorded: warm-up is left out
+  analyze::Interval window;    // the steps that are judged, as recorded: warm-up is left out
   int64_t step_count = 1;      // in the window; 1 when the trace has no steps
   int64_t recorded_ns = 0;     // a step while recording
   int64_t step_ns = 0;         // a step without recording: what shares and gains are measured against
   int64_t device_busy_ns = 0;  // per step, some stream worked
   bool has_device_work = false;
   // Time per step that `change` would save, by replaying the graph with recording undone.
-  std::function<int64_t(const WhatIf& change)> gain_ns;
+  std::function<int64_t(const analyze::WhatIf& change)> gain_ns;
 
   // All analyses; null only in tests of rules that do not look at them.
-  const Study* study = nullptr;
+  const analyze::Study* study = nullptr;
 
   bool in_window(int64_t time_ns) const { return time_ns >= window.start_ns && time_ns < window.end_ns; }
   // Device work belongs to the step that launched it: a device that lags behind still works when the host's window is
@@ -39,4 +41,4 @@ struct Case {
   }
 };
 
-}  // namespace firelane
+}  // namespace firelane::advise

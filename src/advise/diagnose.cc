@@ -7,18 +7,18 @@
 #include "advise/rule.h"
 #include "advise/text.h"
 
-namespace firelane {
+namespace firelane::advise {
 
 namespace {
 
-Case case_of(const Model& model, const Study& study) {
+Case case_of(const Model& model, const analyze::Study& study) {
   Case the_case{.model = model, .window = study.steps.window};
   the_case.step_count = std::max<int64_t>(1, study.steps.judged);
   the_case.recorded_ns = study.undone.recorded_ns;
   the_case.step_ns = study.undone.step_ns;
   the_case.device_busy_ns = study.per_step(study.breakdown.total.busy_ns());
   the_case.has_device_work = study.has_device_work;
-  the_case.gain_ns = [&study](const WhatIf& change) { return study.gain_ns(change); };
+  the_case.gain_ns = [&study](const analyze::WhatIf& change) { return study.gain_ns(change); };
   the_case.study = &study;
   return the_case;
 }
@@ -85,23 +85,24 @@ std::vector<Finding> merged(std::vector<Found> all) {
 }
 
 // "overhead-bound", "mixed"
-std::string bound_by(Limit limit) {
-  return std::string(name_of(limit)) + (limit == Limit::kMixed || limit == Limit::kUnknown ? "" : "-bound");
+std::string bound_by(analyze::Limit limit) {
+  return std::string(analyze::name_of(limit)) +
+         (limit == analyze::Limit::kMixed || limit == analyze::Limit::kUnknown ? "" : "-bound");
 }
 
 // The two largest sides of the critical path.
-std::vector<std::pair<double, Limit>> largest_shares(const Bound& bound) {
-  std::vector<std::pair<double, Limit>> sides;
-  for (size_t i = 0; i < kLimitCount; ++i) sides.emplace_back(bound.shares[i], static_cast<Limit>(i));
+std::vector<std::pair<double, analyze::Limit>> largest_shares(const analyze::Bound& bound) {
+  std::vector<std::pair<double, analyze::Limit>> sides;
+  for (size_t i = 0; i < analyze::kLimitCount; ++i) sides.emplace_back(bound.shares[i], static_cast<analyze::Limit>(i));
   std::stable_sort(sides.begin(), sides.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
   sides.resize(2);
   return sides;
 }
 
-std::string limit_text(const Study& study) {
-  const Limit limit = study.bound.limit;
+std::string limit_text(const analyze::Study& study) {
+  const analyze::Limit limit = study.bound.limit;
   if (study.cold) {
-    return study.other_limit == Limit::kMixed
+    return study.other_limit == analyze::Limit::kMixed
                ? "in between: the host limits these first steps, and once it is warm the device about as much"
                : "in between: " + bound_by(limit) + " in these first steps, " + bound_by(study.other_limit) +
                      " once the host is warm";
@@ -111,14 +112,14 @@ std::string limit_text(const Study& study) {
            ": recording slowed the program too much to tell which";
   }
   if (!study.has_device_work) {
-    if (limit == Limit::kCompute) return "compute-bound: the CPU is busy in operators";
-    if (limit == Limit::kOverhead) return "overhead-bound: Python and dispatch take longer than the numbers";
+    if (limit == analyze::Limit::kCompute) return "compute-bound: the CPU is busy in operators";
+    if (limit == analyze::Limit::kOverhead) return "overhead-bound: Python and dispatch take longer than the numbers";
   }
-  std::string text(words_for(limit));
-  if (limit == Limit::kMixed) {
+  std::string text(analyze::words_for(limit));
+  if (limit == analyze::Limit::kMixed) {
     const char* before = " (";
     for (const auto& [share, side] : largest_shares(study.bound)) {
-      text += before + std::string(name_of(side)) + " " + short_percent(share);
+      text += before + std::string(analyze::name_of(side)) + " " + short_percent(share);
       before = ", ";
     }
     text += ")";
@@ -126,7 +127,7 @@ std::string limit_text(const Study& study) {
   return text;
 }
 
-std::string verdict_of(const Study& study) {
+std::string verdict_of(const analyze::Study& study) {
   const int64_t step_ns = study.usual_step_ns;
   std::string text = limit_text(study) + "; a step takes " + short_time(step_ns);
   const int64_t recorded_ns = study.usual_recorded_ns;
@@ -144,7 +145,7 @@ std::string verdict_of(const Study& study) {
 }
 
 // Nothing but what a recorder writes about itself.
-bool is_empty(const Model& model, const Study& study) {
+bool is_empty(const Model& model, const analyze::Study& study) {
   const auto& kinds = model.host_slices.kind;
   return !study.has_device_work && std::all_of(kinds.begin(), kinds.end(), [](HostKind kind) {
     return kind == HostKind::kSpan || kind == HostKind::kOverhead;
@@ -152,10 +153,10 @@ bool is_empty(const Model& model, const Study& study) {
 }
 
 // How near the kernels whose work is known come to what the device can do: 0..1; -1 when not known.
-double share_of_roof(const Roofline& roofline) {
+double share_of_roof(const analyze::Roofline& roofline) {
   double roof_ns = 0;
   int64_t taken_ns = 0;
-  for (const RooflineRow& row : roofline.rows) {
+  for (const analyze::RooflineRow& row : roofline.rows) {
     if (row.roof_ns < 0) continue;
     roof_ns += row.roof_ns;
     taken_ns += row.device_ns;
@@ -164,28 +165,29 @@ double share_of_roof(const Roofline& roofline) {
 }
 
 std::string why_healthy(const Case& the_case) {
-  const Study& study = *the_case.study;
+  const analyze::Study& study = *the_case.study;
   std::string why;
   if (the_case.has_device_work) {
     why = "the device works " + short_percent(the_case.share_of_step(the_case.device_busy_ns)) + " of a step";
     const double roof = share_of_roof(study.roofline);
     if (roof >= 0) why += ", its kernels reach " + short_percent(roof) + " of what it can do";
   } else {
-    why = "operators compute " + short_percent(study.bound.shares[static_cast<size_t>(Limit::kCompute)]) + " of a step";
+    why = "operators compute " + short_percent(study.bound.shares[static_cast<size_t>(analyze::Limit::kCompute)]) +
+          " of a step";
   }
   return why + ", and no rule found anything that would save a visible part of it";
 }
 
-void add_notes(const Model& model, const Study& study, Diagnosis& out) {
+void add_notes(const Model& model, const analyze::Study& study, Diagnosis& out) {
   int64_t warm_up = 0;
-  for (const FoundStep& step : study.steps.steps) warm_up += step.warm_up;
+  for (const analyze::FoundStep& step : study.steps.steps) warm_up += step.warm_up;
   if (warm_up > 0) {
     out.notes.push_back(counted(warm_up, "warm-up step is", "warm-up steps are") + " left out");
   }
-  if (study.steps.source == StepSource::kWholeTrace) {
+  if (study.steps.source == analyze::StepSource::kWholeTrace) {
     out.notes.push_back("no steps were found: the whole trace is judged as one; call prof.step() after each iteration");
-  } else if (study.steps.source != StepSource::kMarked) {
-    out.notes.push_back("steps were found by " + std::string(study.steps.source == StepSource::kOptimizer
+  } else if (study.steps.source != analyze::StepSource::kMarked) {
+    out.notes.push_back("steps were found by " + std::string(study.steps.source == analyze::StepSource::kOptimizer
                                                                  ? "the optimizer's steps"
                                                                  : "a repeating sequence of operators"));
   }
@@ -218,7 +220,7 @@ void add_notes(const Model& model, const Study& study, Diagnosis& out) {
 }  // namespace
 
 Diagnosis diagnose(const Model& model) {
-  Diagnosis out{.study = study(model)};
+  Diagnosis out{.study = analyze::study(model)};
   out.empty = is_empty(model, out.study);
   if (out.empty) {
     out.verdict = "nothing to judge: the trace holds no operators and no device work";
@@ -237,4 +239,4 @@ Diagnosis diagnose(const Model& model) {
   return out;
 }
 
-}  // namespace firelane
+}  // namespace firelane::advise

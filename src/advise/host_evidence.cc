@@ -1,15 +1,16 @@
 #include "advise/host_evidence.h"
 
-namespace firelane {
+namespace firelane::advise {
 
-std::vector<HostCut> cuts_of(const Case& the_case, std::initializer_list<Activity> activities, double keep) {
-  std::vector<HostCut> cuts;
-  const Study& study = *the_case.study;
+std::vector<analyze::HostCut> cuts_of(const Case& the_case, std::initializer_list<analyze::Activity> activities,
+                                      double keep) {
+  std::vector<analyze::HostCut> cuts;
+  const analyze::Study& study = *the_case.study;
   if (study.host.chains.empty()) return cuts;
-  const HostChain& chain = study.host.chains[0];
+  const analyze::HostChain& chain = study.host.chains[0];
   const LaneId lane = chain.lanes[0];
   for (size_t i = chain.segment_after(the_case.window.start_ns); i < chain.segments.size(); ++i) {
-    const HostSegment& segment = chain.segments[i];
+    const analyze::HostSegment& segment = chain.segments[i];
     if (segment.start_ns >= the_case.window.end_ns) break;
     if (std::find(activities.begin(), activities.end(), segment.activity) == activities.end()) continue;
     if (!cuts.empty() && cuts.back().end_ns == segment.start_ns) {
@@ -21,7 +22,7 @@ std::vector<HostCut> cuts_of(const Case& the_case, std::initializer_list<Activit
   return cuts;
 }
 
-int64_t activity_ns(const Case& the_case, Activity activity) {
+int64_t activity_ns(const Case& the_case, analyze::Activity activity) {
   return the_case.study->per_step(the_case.study->breakdown.total.host[static_cast<size_t>(activity)]);
 }
 
@@ -66,4 +67,4 @@ std::vector<Row> launched_during(const Model& model, std::vector<Row> host_rows)
   return rows;
 }
 
-}  // namespace firelane
+}  // namespace firelane::advise

@@ -6,9 +6,9 @@
 #include "advise/case.h"
 #include "advise/finding.h"
 
-namespace firelane {
+namespace firelane::advise {
 
 std::vector<Finding> cpu_unfused_attention(const Case& the_case);
 std::vector<Finding> cpu_unfused_chains(const Case& the_case);
 
-}  // namespace firelane
+}  // namespace firelane::advise

@@ -8,7 +8,7 @@
 #include "advise/diagnose.h"
 #include "model/trace_builder.h"
 
-namespace firelane {
+namespace firelane::advise {
 namespace {
 
 struct Op {
@@ -156,4 +156,4 @@ TEST(OnCpu, memory_that_grows_with_every_step_is_found) {
 }
 
 }  // namespace
-}  // namespace firelane
+}  // namespace firelane::advise

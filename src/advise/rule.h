@@ -14,7 +14,7 @@
 #include "advise/case.h"
 #include "advise/finding.h"
 
-namespace firelane {
+namespace firelane::advise {
 
 struct Rule {
   std::string_view id;      // kebab-case, the id of its findings
@@ -38,4 +38,4 @@ std::vector<Rule> one_time_rules();  // loading, compiling, first calls, first m
 std::vector<Rule> kernels_rules();  // precision, tensor cores, attention, fusion, copies
 std::vector<Rule> memory_rules();   // limit, spikes, growth, fragmentation, the allocator
 
-}  // namespace firelane
+}  // namespace firelane::advise

@@ -5,7 +5,7 @@
 #include "advise/rule.h"
 #include "advise/text.h"
 
-namespace firelane {
+namespace firelane::advise {
 
 namespace {
 
@@ -24,10 +24,10 @@ bool only_handed_over(const Case& the_case, const std::vector<Row>& calls) {
 }
 
 std::vector<Finding> find_input_bound(const Case& the_case) {
-  const int64_t cost = activity_ns(the_case, Activity::kInput);
+  const int64_t cost = activity_ns(the_case, analyze::Activity::kInput);
   if (cost == 0) return {};
   const auto gain_if = [&](double keep) {
-    return the_case.gain_ns({.host = cuts_of(the_case, {Activity::kInput}, keep)});
+    return the_case.gain_ns({.host = cuts_of(the_case, {analyze::Activity::kInput}, keep)});
   };
   Finding finding{.id = "input-bound", .cost_ns = cost, .share_of_step = the_case.share_of_step(cost)};
   finding.gain = {gain_if(0.15), gain_if(0)};
@@ -40,7 +40,8 @@ std::vector<Finding> find_input_bound(const Case& the_case) {
                   ") for its next batch" + (single ? ": the DataLoader has no workers" : "");
   finding.events = static_cast<int64_t>(calls.size());
   add_longest(finding, the_case.model, calls);
-  add_gaps(finding, the_case, [](IdleCause cause) { return cause == cause_of(Activity::kInput); });
+  add_gaps(finding, the_case,
+           [](analyze::IdleCause cause) { return cause == analyze::cause_of(analyze::Activity::kInput); });
   if (single) {
     finding.try_text = "load batches in worker processes, so that the next one is ready when the step ends";
     finding.try_code = "DataLoader(dataset, num_workers=8, pin_memory=True, persistent_workers=True)";
@@ -71,12 +72,12 @@ std::vector<Finding> find_pageable_copies(const Case& the_case) {
     copies.push_back(row);
   }
   if (calls.empty()) return {};
-  for (const SyncRow& sync : the_case.study->syncs.rows) {
-    if (sync.in_window && sync.reason == SyncReason::kPageableCopy) calls.push_back(sync.call);
+  for (const analyze::SyncRow& sync : the_case.study->syncs.rows) {
+    if (sync.in_window && sync.reason == analyze::SyncReason::kPageableCopy) calls.push_back(sync.call);
   }
   std::sort(calls.begin(), calls.end());
   calls.erase(std::unique(calls.begin(), calls.end()), calls.end());
-  WhatIf change;
+  analyze::WhatIf change;
   int64_t cost = 0;
   for (const Row call : calls) {
     cost += model.host_slices.duration_ns[call];
@@ -132,4 +133,4 @@ std::vector<Rule> input_rules() {
   };
 }
 
-}  // namespace firelane
+}  // namespace firelane::advise

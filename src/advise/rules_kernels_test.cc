@@ -6,7 +6,7 @@
 #include "advise/rule.h"
 #include "model/trace_builder.h"
 
-namespace firelane {
+namespace firelane::advise {
 namespace {
 
 constexpr std::string_view kFp32Kernel = "sm80_xmma_gemm_f32f32_f32f32_f32_nn_n_tilesize128x64x8_stage3_ffma_kernel";
@@ -39,9 +39,9 @@ class Program {
                         .recorded_ns = 10'000'000,
                         .step_ns = 10'000'000,
                         .has_device_work = true,
-                        .gain_ns = [this](const WhatIf& change) {
+                        .gain_ns = [this](const analyze::WhatIf& change) {
                           double saved = 0;
-                          for (const DeviceCut& cut : change.device) {
+                          for (const analyze::DeviceCut& cut : change.device) {
                             saved += (1 - cut.keep) * static_cast<double>(model_.device_slices.duration_ns[cut.row]);
                           }
                           return static_cast<int64_t>(saved);
@@ -94,9 +94,10 @@ TEST(KernelRules, work_belongs_to_the_step_that_launched_it) {
       .call("cudaLaunchKernel", {.start_us = 11, .end_us = 12, .correlation = 1, .external_id = 1})
       .kernel(kFp32Kernel, {.start_us = 5000, .end_us = 7700, .correlation = 1, .external_id = 1});
   const Model model = trace.build();
-  const auto found_in = [&](Interval window) {
-    const Case the_case{
-        .model = model, .window = window, .step_ns = 1'000'000, .gain_ns = [](const WhatIf&) { return int64_t{1000}; }};
+  const auto found_in = [&](analyze::Interval window) {
+    const Case the_case{.model = model, .window = window, .step_ns = 1'000'000, .gain_ns = [](const analyze::WhatIf&) {
+                          return int64_t{1000};
+                        }};
     return find_rule("fp32-matmul")->find(the_case).size();
   };
   EXPECT_EQ(found_in({0, 1'000'000}), 1u);
@@ -154,9 +155,10 @@ TEST(KernelRules, a_bias_before_batch_norm_is_found) {
         .kernel(kPointwise, {.start_us = 10, .end_us = 14, .correlation = 1, .external_id = 1})
         .op("aten::batch_norm", {.start_us = 30, .end_us = 40});
     const Model model = trace.build();
-    const Case the_case{.model = model, .window = {0, 1'000'000}, .step_ns = 40'000, .gain_ns = [](const WhatIf&) {
-                          return int64_t{4000};
-                        }};
+    const Case the_case{
+        .model = model, .window = {0, 1'000'000}, .step_ns = 40'000, .gain_ns = [](const analyze::WhatIf&) {
+          return int64_t{4000};
+        }};
     return find_rule("conv-bias-before-batch-norm")->find(the_case);
   };
   EXPECT_EQ(network("[[2, 3, 16, 16], [8, 3, 3, 3], [8], [], [], [], []]").size(), 1u);
@@ -180,9 +182,10 @@ TEST(KernelRules, the_gradient_of_a_bias_before_batch_norm_counts_with_it) {
         .kernel("void at::native::reduce_kernel<128, 4, Sum>",
                 {.start_us = 60, .end_us = 63, .correlation = 2, .external_id = 2});
     const Model model = trace.build();
-    const Case the_case{.model = model, .window = {0, 1'000'000}, .step_ns = 40'000, .gain_ns = [](const WhatIf&) {
-                          return int64_t{4000};
-                        }};
+    const Case the_case{
+        .model = model, .window = {0, 1'000'000}, .step_ns = 40'000, .gain_ns = [](const analyze::WhatIf&) {
+          return int64_t{4000};
+        }};
     return find_rule("conv-bias-before-batch-norm")->find(the_case).at(0).cost_ns;
   };
   EXPECT_EQ(cost_of(7), 4'000 + 3'000);
@@ -208,4 +211,4 @@ TEST(KernelRules, every_rule_explains_itself) {
 }
 
 }  // namespace
-}  // namespace firelane
+}  // namespace firelane::advise

@@ -5,9 +5,9 @@
 #include "advise/evidence.h"
 #include "advise/rule.h"
 #include "advise/text.h"
-#include "analyze/memory.h"
+#include "analyze/memory/memory.h"
 
-namespace firelane {
+namespace firelane::advise {
 
 namespace {
 
@@ -29,7 +29,7 @@ template <typename Look>
 std::vector<Finding> for_devices(const Case& the_case, const Look& look) {
   std::vector<Finding> findings;
   if (the_case.model.memory_events.size() == 0) return findings;
-  for (const DeviceMemory& device : memory_report(the_case.model).devices) {
+  for (const analyze::DeviceMemory& device : analyze::memory_report(the_case.model).devices) {
     if (device.device_type != 0 || !the_case.has_device_work) look(device, findings);
   }
   return findings;
@@ -37,13 +37,13 @@ std::vector<Finding> for_devices(const Case& the_case, const Look& look) {
 
 template <typename Look>
 std::vector<Finding> for_gpus(const Case& the_case, const Look& look) {
-  return for_devices(the_case, [&](const DeviceMemory& device, std::vector<Finding>& findings) {
+  return for_devices(the_case, [&](const analyze::DeviceMemory& device, std::vector<Finding>& findings) {
     if (device.device_type != 0) look(device, findings);
   });
 }
 
 std::vector<Finding> find_near_limit(const Case& the_case) {
-  return for_gpus(the_case, [](const DeviceMemory& device, std::vector<Finding>& findings) {
+  return for_gpus(the_case, [](const analyze::DeviceMemory& device, std::vector<Finding>& findings) {
     const int64_t used = std::max(device.peak.allocated_bytes, device.peak_reserved_bytes);
     if (share(used, device.capacity_bytes) < kNearLimit && device.out_of_memory == 0) return;
     const int64_t at_ns = device.out_of_memory > 0 ? device.first_out_of_memory_ns : device.peak.time_ns;
@@ -62,9 +62,9 @@ std::vector<Finding> find_near_limit(const Case& the_case) {
 }
 
 std::vector<Finding> find_spike(const Case& the_case) {
-  return for_devices(the_case, [&](const DeviceMemory& device, std::vector<Finding>& findings) {
+  return for_devices(the_case, [&](const analyze::DeviceMemory& device, std::vector<Finding>& findings) {
     if (device.spikes.empty()) return;
-    const MemorySpike& spike = device.spikes.front();
+    const analyze::MemorySpike& spike = device.spikes.front();
     if (spike.extra_bytes < kSpikeBytes || share(spike.extra_bytes, device.peak.allocated_bytes) < kSpikeShare) return;
     const std::string op(the_case.model.text(the_case.model.host_slices.name[spike.op]));
     findings.push_back({.id = "memory-spike",
@@ -80,11 +80,11 @@ std::vector<Finding> find_spike(const Case& the_case) {
 }
 
 std::vector<Finding> find_leak(const Case& the_case) {
-  return for_devices(the_case, [](const DeviceMemory& device, std::vector<Finding>& findings) {
+  return for_devices(the_case, [](const analyze::DeviceMemory& device, std::vector<Finding>& findings) {
     if (device.growth_per_step_bytes < kLeakBytes) return;
     std::string who;
     if (!device.growth_owners.empty()) {
-      const MemoryOwner& owner = device.growth_owners.front();
+      const analyze::MemoryOwner& owner = device.growth_owners.front();
       who = "; most by " + (owner.op.empty() ? "code outside of ops" : owner.op) +
             (owner.module.empty() ? "" : " in " + owner.module);
     }
@@ -101,7 +101,7 @@ std::vector<Finding> find_leak(const Case& the_case) {
 }
 
 std::vector<Finding> find_fragmentation(const Case& the_case) {
-  return for_gpus(the_case, [](const DeviceMemory& device, std::vector<Finding>& findings) {
+  return for_gpus(the_case, [](const analyze::DeviceMemory& device, std::vector<Finding>& findings) {
     const int64_t cached = device.cached_bytes();
     if (cached == kNoNumber || device.capacity_bytes == kNoNumber) return;
     const bool matters = share(device.peak_reserved_bytes, device.capacity_bytes) >= kMuchReserved;
@@ -123,7 +123,7 @@ std::vector<Finding> find_thrash(const Case& the_case) {
   Evidence evidence(the_case);
   for (Row row = 0; row < host.size(); ++row) {
     if (!is_call(host.kind[row])) continue;
-    if (!is_allocator_call(the_case.model.text(host.name[row]))) continue;
+    if (!analyze::is_allocator_call(the_case.model.text(host.name[row]))) continue;
     evidence.add_call(row, 0.2, 0);
     evidence.add_wait(row);  // cudaFree waits for the device
   }
@@ -143,7 +143,7 @@ std::vector<Finding> find_room(const Case& the_case) {
   if (!the_case.has_device_work || the_case.step_ns <= 0) return {};
   const int64_t idle_ns = the_case.step_ns - the_case.device_busy_ns;
   if (share(idle_ns, the_case.step_ns) < kIdleShare) return {};
-  return for_gpus(the_case, [&](const DeviceMemory& device, std::vector<Finding>& findings) {
+  return for_gpus(the_case, [&](const analyze::DeviceMemory& device, std::vector<Finding>& findings) {
     const int64_t used = std::max(device.peak.allocated_bytes, device.peak_reserved_bytes);
     if (device.capacity_bytes <= 0 || share(used, device.capacity_bytes) > kRoomShare) return;
     Finding finding{
@@ -227,4 +227,4 @@ std::vector<Rule> memory_rules() {
   };
 }
 
-}  // namespace firelane
+}  // namespace firelane::advise

@@ -4,7 +4,7 @@
 #include "advise/rule.h"
 #include "model/trace_builder.h"
 
-namespace firelane {
+namespace firelane::advise {
 namespace {
 
 constexpr int64_t kMiB = 1 << 20;
@@ -33,9 +33,9 @@ class Program {
                         .step_ns = 100'000,
                         .device_busy_ns = device_busy_ns,
                         .has_device_work = true,
-                        .gain_ns = [](const WhatIf& change) {
+                        .gain_ns = [](const analyze::WhatIf& change) {
                           int64_t saved = kWaitNs * static_cast<int64_t>(change.waits.size());
-                          for (const HostCut& cut : change.host) {
+                          for (const analyze::HostCut& cut : change.host) {
                             saved +=
                                 static_cast<int64_t>((1 - cut.keep) * static_cast<double>(cut.end_ns - cut.start_ns));
                           }
@@ -110,4 +110,4 @@ TEST(MemoryRules, room_for_a_larger_batch) {
 }
 
 }  // namespace
-}  // namespace firelane
+}  // namespace firelane::advise

@@ -5,9 +5,9 @@
 #include "advise/host_evidence.h"
 #include "advise/rule.h"
 #include "advise/text.h"
-#include "analyze/dispatch.h"
+#include "analyze/host/dispatch.h"
 
-namespace firelane {
+namespace firelane::advise {
 
 namespace {
 
@@ -58,7 +58,7 @@ std::vector<Finding> find_single_tensor_optimizer(const Case& the_case) {
   if (count == 0 || grouped > 0 || single < kMinOpsAStep * count) return {};
   const std::vector<Row> launched = launched_during(model, steps);
   const auto gain_if = [&](double keep) {
-    WhatIf change;
+    analyze::WhatIf change;
     for (const Row step : steps) {
       change.host.push_back(
           {model.host_slices.lane[step], model.host_slices.start_ns[step], model.host_slices.end_ns(step), keep});
@@ -100,11 +100,11 @@ std::vector<Row> additions_to_gradients(const Case& the_case) {
 // of calling the operators is saved. What an op takes beyond it:
 int64_t beyond_dispatch(const Case& the_case, Row op) {
   if (the_case.has_device_work) return 0;
-  return std::max<int64_t>(0, the_case.model.host_slices.duration_ns[op] - kDispatchNs);
+  return std::max<int64_t>(0, the_case.model.host_slices.duration_ns[op] - analyze::kDispatchNs);
 }
 
 // The slice without all but `stays_ns` of it, and a little for what remains to be done.
-HostCut cut_but(const Model& model, Row row, int64_t stays_ns, double little) {
+analyze::HostCut cut_but(const Model& model, Row row, int64_t stays_ns, double little) {
   const auto ns = static_cast<double>(std::max<int64_t>(1, model.host_slices.duration_ns[row]));
   const double keep = little + (1 - little) * std::min(1.0, static_cast<double>(stays_ns) / ns);
   return {model.host_slices.lane[row], model.host_slices.start_ns[row], model.host_slices.end_ns(row), keep};
@@ -115,7 +115,7 @@ std::vector<Finding> find_zero_grad_fills(const Case& the_case) {
   const std::vector<Row> calls = annotations(the_case, "Optimizer.zero_grad#");
   int64_t fills = 0;
   int64_t host_ns = 0;
-  WhatIf change;
+  analyze::WhatIf change;
   for (const Row call : calls) {
     int64_t stays_ns = 0;
     each_op_in(model, call, [&](Row op) {
@@ -137,7 +137,7 @@ std::vector<Finding> find_zero_grad_fills(const Case& the_case) {
   }
   for (const Row work : launched_during(model, adds)) change.device.push_back({work, 0});
   int64_t device_ns = 0;
-  for (const DeviceCut& cut : change.device) device_ns += model.device_slices.duration_ns[cut.row];
+  for (const analyze::DeviceCut& cut : change.device) device_ns += model.device_slices.duration_ns[cut.row];
   Finding finding{.id = "zero-grad-fills", .cost_ns = the_case.study->per_step(std::max(host_ns, device_ns))};
   finding.share_of_step = the_case.share_of_step(finding.cost_ns);
   finding.gain.high_ns = the_case.gain_ns(change);
@@ -154,15 +154,15 @@ std::vector<Finding> find_zero_grad_fills(const Case& the_case) {
 }
 
 std::vector<Finding> find_exposed_communication(const Case& the_case) {
-  const Study& study = *the_case.study;
+  const analyze::Study& study = *the_case.study;
   const int64_t cost = study.per_step(study.breakdown.total.communication_ns);
   if (cost == 0) return {};
   Finding finding{.id = "exposed-communication", .cost_ns = cost, .share_of_step = the_case.share_of_step(cost)};
   finding.gain = {the_case.gain_ns({.keep_communication = 0.5}), the_case.gain_ns({.keep_communication = 0})};
   std::vector<Row> rows;
-  DeviceClasses classes(the_case.model);
-  for (const GraphNode& node : study.graph.nodes) {
-    const bool counts = node.is_device() && node.device_class == DeviceClass::kCommunication;
+  analyze::DeviceClasses classes(the_case.model);
+  for (const analyze::GraphNode& node : study.graph.nodes) {
+    const bool counts = node.is_device() && node.device_class == analyze::DeviceClass::kCommunication;
     if (counts && the_case.holds(node.row)) rows.push_back(node.row);
   }
   finding.events = static_cast<int64_t>(rows.size());
@@ -181,37 +181,37 @@ std::vector<Finding> find_exposed_communication(const Case& the_case) {
 }
 
 // What a slow step had more of than the others: the host's activity with the largest excess.
-std::string excess_of(const Breakdown& breakdown, const StepList& list) {
-  ActivityTimes usual{};
+std::string excess_of(const analyze::Breakdown& breakdown, const analyze::StepList& list) {
+  analyze::ActivityTimes usual{};
   int64_t others = 0;
   size_t at = 0;
-  std::vector<const BreakdownRow*> slow;
-  for (const FoundStep& step : list.steps) {
+  std::vector<const analyze::BreakdownRow*> slow;
+  for (const analyze::FoundStep& step : list.steps) {
     if (step.warm_up || at >= breakdown.steps.size()) continue;
-    const BreakdownRow& row = breakdown.steps[at++];
+    const analyze::BreakdownRow& row = breakdown.steps[at++];
     if (step.outlier) {
       slow.push_back(&row);
       continue;
     }
     ++others;
-    for (size_t i = 0; i < kActivityCount; ++i) usual[i] += row.host[i];
+    for (size_t i = 0; i < analyze::kActivityCount; ++i) usual[i] += row.host[i];
   }
   if (others == 0 || slow.empty()) return "";
   size_t largest = 0;
-  ActivityTimes excess{};
-  for (size_t i = 0; i < kActivityCount; ++i) {
-    for (const BreakdownRow* row : slow) excess[i] += row->host[i] - usual[i] / others;
+  analyze::ActivityTimes excess{};
+  for (size_t i = 0; i < analyze::kActivityCount; ++i) {
+    for (const analyze::BreakdownRow* row : slow) excess[i] += row->host[i] - usual[i] / others;
     if (excess[i] > excess[largest]) largest = i;
   }
-  return std::string(words_for(cause_of(static_cast<Activity>(largest))));
+  return std::string(analyze::words_for(analyze::cause_of(static_cast<analyze::Activity>(largest))));
 }
 
 std::vector<Finding> find_outliers(const Case& the_case) {
-  const Study& study = *the_case.study;
+  const analyze::Study& study = *the_case.study;
   Finding finding{.id = "slow-steps"};
   int64_t slowest_ns = study.steps.median_ns;  // of the others
   int64_t slow_ns = 0;
-  for (const FoundStep& step : study.steps.steps) {
+  for (const analyze::FoundStep& step : study.steps.steps) {
     if (step.warm_up) continue;
     if (!step.outlier) {
       slowest_ns = std::max(slowest_ns, step.duration_ns());
@@ -278,4 +278,4 @@ std::vector<Rule> training_rules() {
   };
 }
 
-}  // namespace firelane
+}  // namespace firelane::advise

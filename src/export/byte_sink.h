@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace firelane {
+namespace firelane::exporter {
 
 class ByteSink {
  public:
@@ -20,4 +20,4 @@ class StringSink : public ByteSink {
   std::string text;
 };
 
-}  // namespace firelane
+}  // namespace firelane::exporter

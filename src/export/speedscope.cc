@@ -7,7 +7,7 @@
 #include "export/lane_name.h"
 #include "export/lane_tracks.h"
 
-namespace firelane {
+namespace firelane::exporter {
 
 namespace {
 
@@ -117,4 +117,4 @@ class SpeedscopeExport {
 
 void export_speedscope(const Model& model, ByteSink& sink) { SpeedscopeExport(model, sink).run(); }
 
-}  // namespace firelane
+}  // namespace firelane::exporter

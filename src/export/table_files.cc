@@ -6,7 +6,7 @@
 #include "base/utf8.h"
 #include "export/json_pairs.h"
 
-namespace firelane {
+namespace firelane::exporter {
 
 namespace {
 
@@ -113,4 +113,4 @@ void export_json(const Model& model, ByteSink& sink) {
   sink.write(out);
 }
 
-}  // namespace firelane
+}  // namespace firelane::exporter

@@ -10,7 +10,7 @@
 #include "import/lane/read_lane.h"
 #include "model/raw.h"
 
-namespace firelane {
+namespace firelane::importer {
 
 namespace {
 
@@ -105,4 +105,4 @@ Result<Model> load_trace_bytes(std::string bytes, const std::string& name, const
   return load(open_memory(std::move(bytes)), name, options);
 }
 
-}  // namespace firelane
+}  // namespace firelane::importer

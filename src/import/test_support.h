@@ -9,7 +9,7 @@
 
 #include "model/model.h"
 
-namespace firelane {
+namespace firelane::importer {
 
 inline std::string gzip(std::string_view text) {
   std::string out(text.size() + 4096, '\0');
@@ -84,4 +84,4 @@ inline std::string describe(const Model& m) {
   return out;
 }
 
-}  // namespace firelane
+}  // namespace firelane::importer

@@ -24,7 +24,7 @@ std::string joined(const std::vector<std::string>& frames) {
 
 }  // namespace
 
-Report ops_report(const OpsResult& result, const OpsTableOptions& options) {
+Report ops_report(const analyze::OpsResult& result, const OpsTableOptions& options) {
   const bool has_device = !result.device_name.empty();
   Table table{.name = "rows",
               .title = "",
@@ -56,7 +56,7 @@ Report ops_report(const OpsResult& result, const OpsTableOptions& options) {
     if (!result.has_memory) return {};
     return bytes;
   };
-  for (const OpsRow* row : shown_ops(result, options)) {
+  for (const analyze::OpsRow* row : shown_ops(result, options)) {
     table.add({row->name,
                std::string(row->on_device ? result.device_name : "cpu"),
                int64_t{row->is_user_annotation},

@@ -18,7 +18,7 @@ namespace firelane::report {
 
 struct TraceReport {
   std::string name;  // of the trace: a file's name
-  Diagnosis diagnosis;
+  advise::Diagnosis diagnosis;
   // One per subject that this trace has something about, each with a title: how a step was spent, operators, kernels,
   // memory, ..., at last what the trace cannot answer.
   std::vector<Report> sections;

@@ -1,6 +1,6 @@
 """What `events()` and `key_averages()` return: torch's own classes, filled from a firelane Trace.
 
-The numbers are computed in C++ (analyze/ops.h, analyze/function_events.h). An event reads its
+The numbers are computed in C++ (analyze/ops/ops.h, analyze/ops/function_events.h). An event reads its
 fields from the trace when the first of them is asked for, so a list of a million events costs
 a million small objects and no more.
 """

@@ -17,7 +17,7 @@
 
 namespace nb = nanobind;
 
-namespace firelane::bind {
+namespace firelane::bind_trace {
 
 namespace {
 
@@ -104,4 +104,4 @@ void bind_reports(nb::module_& module, nb::class_<Trace>& trace) {
             "command opens the whole trace.");
 }
 
-}  // namespace firelane::bind
+}  // namespace firelane::bind_trace

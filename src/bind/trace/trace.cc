@@ -19,13 +19,13 @@
 
 namespace nb = nanobind;
 
-namespace firelane::bind {
+namespace firelane::bind_trace {
 
 namespace {
 
 Trace open(const std::filesystem::path& path, unsigned threads) {
   const nb::gil_scoped_release others_may_run;
-  return Trace(value_or_raise(load_trace(path.string(), {.threads = threads})));
+  return Trace(value_or_raise(importer::load_trace(path.string(), {.threads = threads})));
 }
 
 Table model_table(Trace& trace, size_t index) {
@@ -73,10 +73,10 @@ void bind_trace(nb::module_& module) {
   nb::class_<Trace> cls(module, "Trace", nb::is_final(),
                         "An open trace: tables named as in docs/python.md, and the answers of the command line.\n"
                         "Times are in ns since the start of the trace; columns that name rows count from 0.");
-  for (size_t i = 0; i < kArrowTables.size(); ++i) {
+  for (size_t i = 0; i < exporter::kArrowTables.size(); ++i) {
     cls.def_prop_ro(
-        kArrowTables[i].name.data(), [i](Trace& trace) { return model_table(trace, i); },
-        kArrowTables[i].meaning.data());
+        exporter::kArrowTables[i].name.data(), [i](Trace& trace) { return model_table(trace, i); },
+        exporter::kArrowTables[i].meaning.data());
   }
   cls.def("args", &args, nb::arg("table"), nb::arg("row"),
           nb::sig("def args(self, table: typing.Literal['host_slices', 'device_slices', 'memory_events', 'instants'], "
@@ -96,4 +96,4 @@ void bind_trace(nb::module_& module) {
              "Raises TraceError, with one line that says what is wrong, when nothing can be read.");
 }
 
-}  // namespace firelane::bind
+}  // namespace firelane::bind_trace

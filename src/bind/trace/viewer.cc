@@ -23,7 +23,7 @@
 
 namespace nb = nanobind;
 
-namespace firelane::bind {
+namespace firelane::bind_trace {
 
 namespace {
 
@@ -35,7 +35,7 @@ class Viewer {
       : api_(std::make_unique<serve::Api>(
             std::vector{path.string()},
             [](const std::string& file, const serve::Progress& progress) {
-              return load_trace(file, {.progress = progress});
+              return importer::load_trace(file, {.progress = progress});
             },
             FIRELANE_VERSION)) {}
 
@@ -103,4 +103,4 @@ void bind_viewer(nb::module_& module) {
   module.def("page", &page, nb::arg("name"), "Content type and bytes of one of the page's files.");
 }
 
-}  // namespace firelane::bind
+}  // namespace firelane::bind_trace

@@ -5,7 +5,7 @@
 #include "import/load.h"
 #include "import/test_support.h"
 
-namespace firelane {
+namespace firelane::importer {
 namespace {
 
 constexpr const char* kBefore = R"({"ph":"X","cat":"cpu_op","name":"before","pid":1,"tid":1,"ts":1,"dur":2})";
@@ -170,4 +170,4 @@ TEST(BadInput, hostile_markup_in_names_is_only_text) {
 }
 
 }  // namespace
-}  // namespace firelane
+}  // namespace firelane::importer

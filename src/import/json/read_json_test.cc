@@ -7,7 +7,7 @@
 #include "import/load.h"
 #include "import/test_support.h"
 
-namespace firelane {
+namespace firelane::importer {
 namespace {
 
 Model load_text(std::string text) {
@@ -233,4 +233,4 @@ TEST(ReadJson, args_that_no_analysis_reads_come_back_when_asked) {
 }
 
 }  // namespace
-}  // namespace firelane
+}  // namespace firelane::importer

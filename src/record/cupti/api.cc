@@ -4,7 +4,7 @@
 
 #include <cstdlib>
 
-namespace firelane {
+namespace firelane::cupti {
 namespace {
 
 constexpr uint32_t kOldestVersion = 18;  // CUDA 12.0: graph ids in every record
@@ -114,4 +114,4 @@ std::string explain(const CuptiApi& api, CUptiResult result) {
   }
 }
 
-}  // namespace firelane
+}  // namespace firelane::cupti

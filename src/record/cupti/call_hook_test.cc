@@ -9,13 +9,13 @@
 #include "record/core/testing.h"
 #include "record/cupti/testing.h"
 
-namespace firelane {
+namespace firelane::cupti {
 namespace {
 
-using namespace testing_cupti;
-using testing_record::records_of;
-using testing_record::start;
-using testing_record::TemporaryFolder;
+using namespace test;
+using record::test::records_of;
+using record::test::start;
+using record::test::TemporaryFolder;
 
 constexpr CUpti_CallbackDomain kRuntime = CUPTI_CB_DOMAIN_RUNTIME_API;
 constexpr CUpti_CallbackDomain kDriver = CUPTI_CB_DOMAIN_DRIVER_API;
@@ -46,7 +46,7 @@ class CallHooks : public ::testing::Test {
 
   TemporaryFolder folder;
   FakeCupti fake;
-  std::unique_ptr<Session> session = start({.cuda = true, .output = folder / "run.lane"});
+  std::unique_ptr<record::Session> session = start({.cuda = true, .output = folder / "run.lane"});
   CallHook hook{fake.api()};
 };
 
@@ -113,4 +113,4 @@ TEST_F(CallHooks, another_subscriber_is_an_answer_not_a_failure) {
 }
 
 }  // namespace
-}  // namespace firelane
+}  // namespace firelane::cupti

@@ -2,7 +2,7 @@
 
 #include <pthread.h>
 
-namespace firelane {
+namespace firelane::cupti {
 namespace {
 
 // From here on a process can be left by CUPTI and entered again (CUDA 12.6).
@@ -39,4 +39,4 @@ bool detach_cupti(const CuptiApi& api) noexcept {
   return leaving.done;
 }
 
-}  // namespace firelane
+}  // namespace firelane::cupti

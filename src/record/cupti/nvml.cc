@@ -12,7 +12,7 @@
 
 #include "record/core/thread_buffer.h"
 
-namespace firelane {
+namespace firelane::cupti {
 namespace {
 
 constexpr int kSmClock = 1;
@@ -26,7 +26,7 @@ bool find(void* library, const char* name, Function& function) {
 }
 
 void count(unsigned device, const char* what, double value) noexcept {
-  ThreadBuffer* b = recording_thread();
+  record::ThreadBuffer* b = record::recording_thread();
   if (b == nullptr) return;
   char name[64];
   std::snprintf(name, sizeof name, "GPU %u %s", device, what);
@@ -108,7 +108,7 @@ void NvmlSampler::run() noexcept {
 }
 
 void NvmlSampler::sample_all() noexcept {
-  if (!is_recording()) return;
+  if (!record::is_recording()) return;
   try {
     const std::vector<std::string> bus_ids = options_.bus_ids ? options_.bus_ids() : std::vector<std::string>();
     for (unsigned i = 0; i < bus_ids.size(); ++i) {
@@ -146,4 +146,4 @@ void NvmlSampler::sample(unsigned index, NvmlDevice device) const noexcept {
   }
 }
 
-}  // namespace firelane
+}  // namespace firelane::cupti

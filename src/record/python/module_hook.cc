@@ -6,7 +6,7 @@
 #include "record/python/module_names.h"
 #include "record/python/owned.h"
 
-namespace firelane {
+namespace firelane::python_hooks {
 namespace {
 
 constexpr uint64_t kModuleKey = uint64_t{3} << 60;  // apart from addresses and from frames.cc's keys
@@ -33,16 +33,16 @@ uint64_t g_run = 0;
 
 void begin_module(PyObject* module) noexcept {
   // Before the buffer is asked for: naming runs Python code, which may be recorded itself.
-  const ModuleName* name = is_recording() ? module_names().find(module) : nullptr;
-  if (name == nullptr && is_recording()) name = new_name(module);
-  ThreadBuffer* b = recording_thread_for_begin();
+  const ModuleName* name = record::is_recording() ? module_names().find(module) : nullptr;
+  if (name == nullptr && record::is_recording()) name = new_name(module);
+  record::ThreadBuffer* b = record::recording_thread_for_begin();
   if (b == nullptr) return;
-  TextSlot slot = kNoSlot;
+  record::TextSlot slot = record::kNoSlot;
   if (name != nullptr) {
     slot = b->find(kModuleKey | name->id);
-    if (slot == kNoSlot) slot = b->define_key(kModuleKey | name->id, name->text);
+    if (slot == record::kNoSlot) slot = b->define_key(kModuleKey | name->id, name->text);
   }
-  b->begin(now_ticks(), slot, Scope::kModule);
+  b->begin(now_ticks(), slot, format::Scope::kModule);
 }
 
 PyObject* call(PyObject* function, PyObject* const* args, size_t count, PyObject* keywords) {
@@ -52,7 +52,7 @@ PyObject* call(PyObject* function, PyObject* const* args, size_t count, PyObject
   PyObject* result = g_original(function, args, count, keywords);
   // A call that outlives its recording has nothing to end.
   if (run == g_run) {
-    if (ThreadBuffer* b = recording_thread_for_end()) b->end(now_ticks(), ScopeGroup::kModule);
+    if (record::ThreadBuffer* b = record::recording_thread_for_end()) b->end(now_ticks(), format::ScopeGroup::kModule);
   }
   return result;
 }
@@ -93,4 +93,4 @@ void stop_module_hook() {
 
 bool name_modules(PyObject* root, const std::string& name) { return module_names().add_tree(root, name); }
 
-}  // namespace firelane
+}  // namespace firelane::python_hooks

@@ -11,7 +11,7 @@
 #include "record/torch/cuda_memory_events.h"
 #include "record/torch/late_start.h"
 
-namespace firelane {
+namespace firelane::torch_hooks {
 namespace {
 
 namespace caching = c10::cuda::CUDACachingAllocator;
@@ -41,9 +41,9 @@ void wait_until_started(Context& context) {
   }
 }
 
-bool is_recording_with_cuda() noexcept { return is_recording() && is_cuda_started(); }
+bool is_recording_with_cuda() noexcept { return record::is_recording() && is_cuda_started(); }
 
-void attach(caching::CUDAAllocator& allocator, Session& session) {
+void attach(caching::CUDAAllocator& allocator, record::Session& session) {
   wait_until_started(at::globalContext());
   static bool attached = false;
   if (!attached) allocator.attachAllocatorTraceTracker(cuda_memory::on_event);
@@ -53,7 +53,7 @@ void attach(caching::CUDAAllocator& allocator, Session& session) {
   g_on = true;
 }
 
-void attach_or_say_why(caching::CUDAAllocator& allocator, Session& session) noexcept {
+void attach_or_say_why(caching::CUDAAllocator& allocator, record::Session& session) noexcept {
   try {
     attach(allocator, session);
   } catch (const std::exception& error) {
@@ -73,7 +73,7 @@ bool is_cuda_started() noexcept {
   }
 }
 
-void enable_cuda_memory_hook(Session& session) noexcept {
+void enable_cuda_memory_hook(record::Session& session) noexcept {
   forget_late_start();
   try {
     caching::CUDAAllocator* allocator = find_allocator();
@@ -89,7 +89,7 @@ void enable_cuda_memory_hook(Session& session) noexcept {
   }
 }
 
-void disable_cuda_memory_hook(Session& session) noexcept {
+void disable_cuda_memory_hook(record::Session& session) noexcept {
   forget_late_start();
   if (!g_on.exchange(false)) return;
   cuda_memory::close();
@@ -110,4 +110,4 @@ void disable_cuda_memory_hook(Session& session) noexcept {
   }
 }
 
-}  // namespace firelane
+}  // namespace firelane::torch_hooks

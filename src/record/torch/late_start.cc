@@ -9,7 +9,7 @@
 #include <thread>
 #include <utility>
 
-namespace firelane {
+namespace firelane::torch_hooks {
 namespace {
 
 using Begin = std::function<void()>;
@@ -70,4 +70,4 @@ void forget_late_start() noexcept {
   switch_off();
 }
 
-}  // namespace firelane
+}  // namespace firelane::torch_hooks

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "advise/case.h"
+#include "advise/context.h"
 #include "advise/rule.h"
 #include "advise/text.h"
 
@@ -11,16 +11,16 @@ namespace firelane::advise {
 
 namespace {
 
-Case case_of(const Model& model, const analyze::Study& study) {
-  Case the_case{.model = model, .window = study.steps.window};
-  the_case.step_count = std::max<int64_t>(1, study.steps.judged);
-  the_case.recorded_ns = study.undone.recorded_ns;
-  the_case.step_ns = study.undone.step_ns;
-  the_case.device_busy_ns = study.per_step(study.breakdown.total.busy_ns());
-  the_case.has_device_work = study.has_device_work;
-  the_case.gain_ns = [&study](const analyze::WhatIf& change) { return study.gain_ns(change); };
-  the_case.study = &study;
-  return the_case;
+Context case_of(const Model& model, const analyze::Study& study) {
+  Context context{.model = model, .window = study.steps.window};
+  context.step_count = std::max<int64_t>(1, study.steps.judged);
+  context.recorded_ns = study.undone.recorded_ns;
+  context.step_ns = study.undone.step_ns;
+  context.device_busy_ns = study.per_step(study.breakdown.total.busy_ns());
+  context.has_device_work = study.has_device_work;
+  context.gain_ns = [&study](const analyze::WhatIf& change) { return study.gain_ns(change); };
+  context.study = &study;
+  return context;
 }
 
 struct Found {
@@ -29,7 +29,7 @@ struct Found {
 };
 
 // What specific findings save is not promised again by the general ones that they are part of.
-void take_parts_out(std::vector<Found>& all, const Case& the_case) {
+void take_parts_out(std::vector<Found>& all, const Context& context) {
   for (Found& general : all) {
     if (general.finding.cause.empty()) continue;
     Gain& gain = general.finding.gain;
@@ -42,24 +42,24 @@ void take_parts_out(std::vector<Found>& all, const Case& the_case) {
   std::erase_if(all, [&](const Found& found) {
     const Rule* rule = find_rule(found.finding.id);
     return found.about_time && rule != nullptr &&
-           the_case.share_of_step(found.finding.gain.middle_ns()) < rule->floor_share;
+           context.share_of_step(found.finding.gain.middle_ns()) < rule->floor_share;
   });
 }
 
 // What the order goes by: of two equal middles the surer one comes first.
 int64_t likely_ns(const Gain& gain) { return gain.low_ns + (gain.high_ns - gain.low_ns) / 3; }
 
-std::vector<Found> ask_rules(const Case& the_case) {
+std::vector<Found> ask_rules(const Context& context) {
   std::vector<Found> all;
   for (const Rule& rule : all_rules()) {
-    for (Finding& finding : rule.find(the_case)) {
-      finding.gain.low_ns = std::clamp<int64_t>(finding.gain.low_ns, 0, the_case.step_ns);
-      finding.gain.high_ns = std::clamp<int64_t>(finding.gain.high_ns, finding.gain.low_ns, the_case.step_ns);
-      const double share = rule.about_time ? the_case.share_of_step(finding.gain.middle_ns()) : finding.share_of_step;
+    for (Finding& finding : rule.find(context)) {
+      finding.gain.low_ns = std::clamp<int64_t>(finding.gain.low_ns, 0, context.step_ns);
+      finding.gain.high_ns = std::clamp<int64_t>(finding.gain.high_ns, finding.gain.low_ns, context.step_ns);
+      const double share = rule.about_time ? context.share_of_step(finding.gain.middle_ns()) : finding.share_of_step;
       if (share >= rule.floor_share) all.push_back({std::move(finding), rule.about_time});
     }
   }
-  take_parts_out(all, the_case);
+  take_parts_out(all, context);
   std::stable_sort(all.begin(), all.end(), [](const Found& a, const Found& b) {
     if (a.about_time != b.about_time) return a.about_time;
     if (!a.about_time) return a.finding.share_of_step > b.finding.share_of_step;
@@ -164,11 +164,11 @@ double share_of_roof(const analyze::Roofline& roofline) {
   return taken_ns == 0 ? -1 : std::min(1.0, roof_ns / static_cast<double>(taken_ns));
 }
 
-std::string why_healthy(const Case& the_case) {
-  const analyze::Study& study = *the_case.study;
+std::string why_healthy(const Context& context) {
+  const analyze::Study& study = *context.study;
   std::string why;
-  if (the_case.has_device_work) {
-    why = "the device works " + short_percent(the_case.share_of_step(the_case.device_busy_ns)) + " of a step";
+  if (context.has_device_work) {
+    why = "the device works " + short_percent(context.share_of_step(context.device_busy_ns)) + " of a step";
     const double roof = share_of_roof(study.roofline);
     if (roof >= 0) why += ", its kernels reach " + short_percent(roof) + " of what it can do";
   } else {
@@ -229,12 +229,12 @@ Diagnosis diagnose(const Model& model) {
         "firelane.profiler.profile() as prof:`, with prof.step() after each"};
     return out;
   }
-  const Case the_case = case_of(model, out.study);
-  std::vector<Found> found = ask_rules(the_case);
+  const Context context = case_of(model, out.study);
+  std::vector<Found> found = ask_rules(context);
   out.healthy = std::none_of(found.begin(), found.end(), [](const Found& each) { return each.about_time; });
   out.findings = merged(std::move(found));
   out.verdict = verdict_of(out.study);
-  if (out.healthy) out.why = why_healthy(the_case);
+  if (out.healthy) out.why = why_healthy(context);
   add_notes(model, out.study, out);
   return out;
 }

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "advise/case.h"
+#include "advise/context.h"
 #include "advise/finding.h"
 #include "analyze/common/intervals.h"
 #include "analyze/graph/whatif.h"
@@ -15,7 +15,7 @@ namespace firelane::advise {
 
 class Evidence {
  public:
-  explicit Evidence(const Case& the_case) : case_(the_case) {}
+  explicit Evidence(const Context& context) : case_(context) {}
 
   // A piece of device work that would take `keep_low` (at worst) to `keep_high` (at best) of its time.
   // Work outside of the judged steps is left out.
@@ -103,7 +103,7 @@ class Evidence {
     return passed < 0 || passed > kLongestWayNs ? host.start_ns[row] : host.end_ns(before);
   }
 
-  const Case& case_;
+  const Context& case_;
   std::vector<SliceRef> rows_;
   std::vector<analyze::Interval> on_device_;
   int64_t on_host_ns_ = 0;

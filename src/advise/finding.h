@@ -26,7 +26,7 @@ struct Finding {
   std::string title;                      // one sentence with the number that matters
   int64_t cost_ns = 0;                    // per step: what the problem takes, whether or not all of it can be saved
   double share_of_step = 0;               // cost_ns by a step without recording: 0..1. 0 when it is not about time
-  Gain gain;                              // per step; from replaying the dependency graph (Case::gain_ns)
+  Gain gain;                              // per step; from replaying the dependency graph (Context::gain_ns)
   std::vector<SliceRef> slices;           // evidence: the worst few events, worst first
   std::vector<analyze::Interval> ranges;  // evidence: where to look in the timeline
   int64_t events = 0;                     // how many events are behind it in all

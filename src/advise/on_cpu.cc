@@ -12,9 +12,9 @@ namespace firelane::advise {
 
 namespace {
 
-std::vector<analyze::CpuOp> ops_of(const Case& the_case) {
-  if (the_case.study == nullptr || the_case.study->host.chains.empty()) return {};
-  return analyze::outermost_ops(the_case.model, the_case.study->host.chains[0], the_case.window);
+std::vector<analyze::CpuOp> ops_of(const Context& context) {
+  if (context.study == nullptr || context.study->host.chains.empty()) return {};
+  return analyze::outermost_ops(context.model, context.study->host.chains[0], context.window);
 }
 
 bool is_batched_matmul(const Model& model, const analyze::CpuOp& op) {
@@ -35,10 +35,10 @@ size_t matmul_near(const Model& model, const std::vector<analyze::CpuOp>& ops, s
 
 }  // namespace
 
-std::vector<Finding> cpu_unfused_attention(const Case& the_case) {
-  const Model& model = the_case.model;
-  const std::vector<analyze::CpuOp> ops = ops_of(the_case);
-  Evidence evidence(the_case);
+std::vector<Finding> cpu_unfused_attention(const Context& context) {
+  const Model& model = context.model;
+  const std::vector<analyze::CpuOp> ops = ops_of(context);
+  Evidence evidence(context);
   for (size_t at = 0; at < ops.size(); ++at) {
     const std::string_view name = model.text(model.host_slices.name[ops[at].row]);
     if (name != "aten::softmax" && name != "aten::_softmax_backward_data") continue;
@@ -73,15 +73,15 @@ std::vector<Finding> cpu_unfused_attention(const Case& the_case) {
 namespace {
 
 // Each within a step: no compiler joins what two of them do.
-std::vector<std::vector<analyze::CpuOp>> chains_of(const Case& the_case) {
+std::vector<std::vector<analyze::CpuOp>> chains_of(const Context& context) {
   std::vector<std::vector<analyze::CpuOp>> chains;
-  const analyze::Study& study = *the_case.study;
+  const analyze::Study& study = *context.study;
   if (study.host.chains.empty()) return chains;
   for (const analyze::FoundStep& step : study.steps.steps) {
     if (step.warm_up) continue;
     const analyze::Interval span{step.start_ns, step.end_ns};
     for (auto& chain :
-         analyze::fusible_chains(the_case.model, analyze::outermost_ops(the_case.model, study.host.chains[0], span))) {
+         analyze::fusible_chains(context.model, analyze::outermost_ops(context.model, study.host.chains[0], span))) {
       chains.push_back(std::move(chain));
     }
   }
@@ -90,11 +90,11 @@ std::vector<std::vector<analyze::CpuOp>> chains_of(const Case& the_case) {
 
 }  // namespace
 
-std::vector<Finding> cpu_unfused_chains(const Case& the_case) {
-  const Model& model = the_case.model;
-  Evidence evidence(the_case);
+std::vector<Finding> cpu_unfused_chains(const Context& context) {
+  const Model& model = context.model;
+  Evidence evidence(context);
   size_t longest = 0;
-  for (const std::vector<analyze::CpuOp>& chain : chains_of(the_case)) {
+  for (const std::vector<analyze::CpuOp>& chain : chains_of(context)) {
     int64_t total_ns = 0;
     int64_t longest_ns = 0;
     for (const analyze::CpuOp& op : chain) {

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "advise/case.h"
+#include "advise/context.h"
 #include "advise/finding.h"
 
 namespace firelane::advise {
@@ -24,7 +24,7 @@ struct Rule {
   double floor_share;
   bool about_time;               // false: kept whatever its gain, ranked after those that save time
   std::string_view explanation;  // long form for `firelane explain`: what it means, why it costs, what to do, when not
-  std::vector<Finding> (*find)(const Case& the_case);
+  std::vector<Finding> (*find)(const Context& context);
 };
 
 const std::vector<Rule>& all_rules();

@@ -28,11 +28,11 @@ bool name_has(std::string_view name, std::string_view part) { return name.find(p
 
 // Kernels with their class, in the judged steps; `visit(row, traits)`.
 template <typename Visit>
-void for_kernels(const Case& the_case, const Visit& visit) {
-  const DeviceSlices& device = the_case.model.device_slices;
-  analyze::TraitsOfNames traits(the_case.model);
+void for_kernels(const Context& context, const Visit& visit) {
+  const DeviceSlices& device = context.model.device_slices;
+  analyze::TraitsOfNames traits(context.model);
   for (Row row = 0; row < device.size(); ++row) {
-    if (device.kind[row] != DeviceKind::kKernel || !the_case.holds(row)) continue;
+    if (device.kind[row] != DeviceKind::kKernel || !context.holds(row)) continue;
     visit(row, traits.of(device.name[row]));
   }
 }
@@ -62,12 +62,12 @@ class FasterMatmul {
 };
 
 // fp32 matmuls and convolutions that run without tensor cores although the device has them.
-std::vector<Finding> find_fp32_matmul(const Case& the_case) {
-  const Model& model = the_case.model;
+std::vector<Finding> find_fp32_matmul(const Context& context) {
+  const Model& model = context.model;
   const DeviceSlices& device = model.device_slices;
   FasterMatmul faster(model);
-  Evidence evidence(the_case);
-  for_kernels(the_case, [&](Row row, const analyze::KernelTraits& traits) {
+  Evidence evidence(context);
+  for_kernels(context, [&](Row row, const analyze::KernelTraits& traits) {
     const bool plain_fp32 = analyze::is_matrix_class(traits.kernel_class) &&
                             traits.precision == analyze::Precision::kFp32 &&
                             traits.tensor_cores == analyze::TensorCores::kNo;
@@ -93,13 +93,13 @@ std::vector<Finding> find_fp32_matmul(const Case& the_case) {
 }
 
 // 16-bit matmuls that do not run on tensor cores, or whose sizes make them slow there.
-std::vector<Finding> find_tensor_cores(const Case& the_case) {
-  const Model& model = the_case.model;
+std::vector<Finding> find_tensor_cores(const Context& context) {
+  const Model& model = context.model;
   const DeviceSlices& device = model.device_slices;
   FasterMatmul faster(model);
-  Evidence evidence(the_case);
+  Evidence evidence(context);
   Row example = kNoRow;
-  for_kernels(the_case, [&](Row row, const analyze::KernelTraits& traits) {
+  for_kernels(context, [&](Row row, const analyze::KernelTraits& traits) {
     if (traits.kernel_class != analyze::KernelClass::kMatmul || device.op[row] == kNoRow) return;
     const std::vector<analyze::OpTensor> inputs = analyze::input_tensors(model, device.op[row]);
     if (inputs.size() < 2 || inputs.back().element_bytes > 2 || inputs.back().dims.size() < 2) return;
@@ -134,11 +134,11 @@ bool is_batched_matmul(std::string_view name) {
 }
 
 // Softmax between two batched matmuls: attention done by hand.
-std::vector<Finding> find_unfused_attention(const Case& the_case) {
-  if (!the_case.has_device_work) return cpu_unfused_attention(the_case);
-  const Model& model = the_case.model;
+std::vector<Finding> find_unfused_attention(const Context& context) {
+  if (!context.has_device_work) return cpu_unfused_attention(context);
+  const Model& model = context.model;
   const DeviceSlices& device = model.device_slices;
-  Evidence evidence(the_case);
+  Evidence evidence(context);
   std::unordered_set<Row> products;
   constexpr size_t kReach = 6;  // scale, mask, cast, dropout between softmax and matmul
   for (size_t lane = 0; lane < model.lanes.size(); ++lane) {
@@ -197,11 +197,11 @@ Row outermost_aten(const Model& model, Row op) {
   return found;
 }
 
-std::vector<Finding> find_unfused_chains(const Case& the_case) {
-  if (!the_case.has_device_work) return cpu_unfused_chains(the_case);
-  const Model& model = the_case.model;
+std::vector<Finding> find_unfused_chains(const Context& context) {
+  if (!context.has_device_work) return cpu_unfused_chains(context);
+  const Model& model = context.model;
   const analyze::FusionTable table = analyze::fusion_table(model);
-  Evidence evidence(the_case);
+  Evidence evidence(context);
   int64_t saved_bytes = 0;
   int64_t launches = 0;
   for (const analyze::FusionChain& chain : table.chains) {
@@ -257,8 +257,8 @@ bool is_backward_of(const Model& model, Row op, const std::unordered_set<Row>& c
 }
 
 // A convolution with a bias right before a batch norm, which takes any constant away again.
-std::vector<Finding> find_conv_bias(const Case& the_case) {
-  const Model& model = the_case.model;
+std::vector<Finding> find_conv_bias(const Context& context) {
+  const Model& model = context.model;
   const HostSlices& host = model.host_slices;
   std::unordered_set<Row> convolutions;
   Row last = kNoRow;  // outermost op before this one on the same lane
@@ -279,8 +279,8 @@ std::vector<Finding> find_conv_bias(const Case& the_case) {
   }
   if (convolutions.empty()) return {};
   const std::unordered_set<int64_t> backwards = sequence_numbers_of(model, convolutions);
-  Evidence evidence(the_case);
-  for_kernels(the_case, [&](Row row, const analyze::KernelTraits& traits) {
+  Evidence evidence(context);
+  for_kernels(context, [&](Row row, const analyze::KernelTraits& traits) {
     const bool adds = traits.kernel_class == analyze::KernelClass::kPointwise;
     const bool sums = traits.kernel_class == analyze::KernelClass::kReduction;  // the bias's gradient
     for (Row op = model.device_slices.op[row]; op != kNoRow; op = host.parent[op]) {
@@ -303,33 +303,33 @@ std::vector<Finding> find_conv_bias(const Case& the_case) {
 }
 
 // Device work of these ops; without a device, the ops themselves with what was called to make the copy.
-void add_work_of(const Case& the_case, const std::vector<Row>& ops, double keep_low, Evidence& evidence) {
-  if (!the_case.has_device_work) {
+void add_work_of(const Context& context, const std::vector<Row>& ops, double keep_low, Evidence& evidence) {
+  if (!context.has_device_work) {
     for (const Row op : ops) {
-      const Row asked = analyze::asked_copy(the_case.model, op);
+      const Row asked = analyze::asked_copy(context.model, op);
       evidence.add_call(asked, keep_low, 0);
       if (keep_low < 1) evidence.add_way_to(asked);
     }
     return;
   }
   const std::unordered_set<Row> wanted(ops.begin(), ops.end());
-  const DeviceSlices& device = the_case.model.device_slices;
+  const DeviceSlices& device = context.model.device_slices;
   for (Row row = 0; row < device.size(); ++row) {
     if (device.op[row] == kNoRow || !wanted.contains(device.op[row])) continue;
     evidence.add_device(row, keep_low, 0);
-    evidence.add_host(analyze::asked_copy(the_case.model, device.op[row]));
+    evidence.add_host(analyze::asked_copy(context.model, device.op[row]));
   }
 }
 
-std::vector<Finding> find_casts(const Case& the_case) {
-  const analyze::CopyTable table = analyze::copy_table(the_case.model);
-  Evidence evidence(the_case);
-  add_work_of(the_case, table.ping_pong_ops, 0, evidence);
+std::vector<Finding> find_casts(const Context& context) {
+  const analyze::CopyTable table = analyze::copy_table(context.model);
+  Evidence evidence(context);
+  add_work_of(context, table.ping_pong_ops, 0, evidence);
   if (evidence.empty()) return {};
   Finding finding{.id = "dtype-ping-pong",
                   .try_text = "keep the tensor in one type between these ops, or leave the choice to autocast",
-                  .try_code = the_case.has_device_work ? "with torch.autocast('cuda', torch.bfloat16): ..."
-                                                       : "with torch.autocast('cpu', torch.bfloat16): ...",
+                  .try_code = context.has_device_work ? "with torch.autocast('cuda', torch.bfloat16): ..."
+                                                      : "with torch.autocast('cpu', torch.bfloat16): ...",
                   .confidence = Confidence::kMedium,
                   .surer_by = "with_stack=True, to see the lines that cast",
                   .part_of = kFusion};
@@ -338,17 +338,16 @@ std::vector<Finding> find_casts(const Case& the_case) {
   return {finding};
 }
 
-std::vector<Finding> find_layout_copies(const Case& the_case) {
-  const analyze::CopyTable table = analyze::copy_table(the_case.model);
-  Evidence evidence(the_case);
+std::vector<Finding> find_layout_copies(const Context& context) {
+  const analyze::CopyTable table = analyze::copy_table(context.model);
+  Evidence evidence(context);
   for (const analyze::CopyRow& row : table.rows) {
     // Copies that the program asks for itself it can do without more often than those inside of other ops.
-    if (row.kind == analyze::CopyKind::kLayout)
-      add_work_of(the_case, row.ops, row.asked_by.empty() ? 0.3 : 1, evidence);
+    if (row.kind == analyze::CopyKind::kLayout) add_work_of(context, row.ops, row.asked_by.empty() ? 0.3 : 1, evidence);
   }
   // cuDNN's own, around each convolution on tensor cores whose images are not channels_last.
-  for_kernels(the_case, [&](Row row, const analyze::KernelTraits&) {
-    const std::string_view name = the_case.model.text(the_case.model.device_slices.name[row]);
+  for_kernels(context, [&](Row row, const analyze::KernelTraits&) {
+    const std::string_view name = context.model.text(context.model.device_slices.name[row]);
     if (name_has(name, "nchwToNhwc") || name_has(name, "nhwcToNchw")) evidence.add_device(row, 0.3, 0);
   });
   if (evidence.empty()) return {};

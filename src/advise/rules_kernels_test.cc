@@ -34,19 +34,19 @@ class Program {
   // What the rule finds. A cut is worth the device time it takes away.
   std::vector<Finding> ask(std::string_view rule) {
     model_ = trace_.build();
-    const Case the_case{.model = model_,
-                        .window = {0, 1'000'000'000},
-                        .recorded_ns = 10'000'000,
-                        .step_ns = 10'000'000,
-                        .has_device_work = true,
-                        .gain_ns = [this](const analyze::WhatIf& change) {
-                          double saved = 0;
-                          for (const analyze::DeviceCut& cut : change.device) {
-                            saved += (1 - cut.keep) * static_cast<double>(model_.device_slices.duration_ns[cut.row]);
-                          }
-                          return static_cast<int64_t>(saved);
-                        }};
-    return find_rule(rule)->find(the_case);
+    const Context context{.model = model_,
+                          .window = {0, 1'000'000'000},
+                          .recorded_ns = 10'000'000,
+                          .step_ns = 10'000'000,
+                          .has_device_work = true,
+                          .gain_ns = [this](const analyze::WhatIf& change) {
+                            double saved = 0;
+                            for (const analyze::DeviceCut& cut : change.device) {
+                              saved += (1 - cut.keep) * static_cast<double>(model_.device_slices.duration_ns[cut.row]);
+                            }
+                            return static_cast<int64_t>(saved);
+                          }};
+    return find_rule(rule)->find(context);
   }
 
  private:
@@ -95,10 +95,11 @@ TEST(KernelRules, work_belongs_to_the_step_that_launched_it) {
       .kernel(kFp32Kernel, {.start_us = 5000, .end_us = 7700, .correlation = 1, .external_id = 1});
   const Model model = trace.build();
   const auto found_in = [&](analyze::Interval window) {
-    const Case the_case{.model = model, .window = window, .step_ns = 1'000'000, .gain_ns = [](const analyze::WhatIf&) {
-                          return int64_t{1000};
-                        }};
-    return find_rule("fp32-matmul")->find(the_case).size();
+    const Context context{
+        .model = model, .window = window, .step_ns = 1'000'000, .gain_ns = [](const analyze::WhatIf&) {
+          return int64_t{1000};
+        }};
+    return find_rule("fp32-matmul")->find(context).size();
   };
   EXPECT_EQ(found_in({0, 1'000'000}), 1u);
   EXPECT_EQ(found_in({1'000'000, 9'000'000}), 0u);
@@ -155,11 +156,11 @@ TEST(KernelRules, a_bias_before_batch_norm_is_found) {
         .kernel(kPointwise, {.start_us = 10, .end_us = 14, .correlation = 1, .external_id = 1})
         .op("aten::batch_norm", {.start_us = 30, .end_us = 40});
     const Model model = trace.build();
-    const Case the_case{
+    const Context context{
         .model = model, .window = {0, 1'000'000}, .step_ns = 40'000, .gain_ns = [](const analyze::WhatIf&) {
           return int64_t{4000};
         }};
-    return find_rule("conv-bias-before-batch-norm")->find(the_case);
+    return find_rule("conv-bias-before-batch-norm")->find(context);
   };
   EXPECT_EQ(network("[[2, 3, 16, 16], [8, 3, 3, 3], [8], [], [], [], []]").size(), 1u);
   EXPECT_TRUE(network("[[2, 3, 16, 16], [8, 3, 3, 3], [], [], [], [], []]").empty());
@@ -182,11 +183,11 @@ TEST(KernelRules, the_gradient_of_a_bias_before_batch_norm_counts_with_it) {
         .kernel("void at::native::reduce_kernel<128, 4, Sum>",
                 {.start_us = 60, .end_us = 63, .correlation = 2, .external_id = 2});
     const Model model = trace.build();
-    const Case the_case{
+    const Context context{
         .model = model, .window = {0, 1'000'000}, .step_ns = 40'000, .gain_ns = [](const analyze::WhatIf&) {
           return int64_t{4000};
         }};
-    return find_rule("conv-bias-before-batch-norm")->find(the_case).at(0).cost_ns;
+    return find_rule("conv-bias-before-batch-norm")->find(context).at(0).cost_ns;
   };
   EXPECT_EQ(cost_of(7), 4'000 + 3'000);
   EXPECT_EQ(cost_of(8), 4'000) << "of another convolution";

@@ -28,20 +28,20 @@ class Program {
   }
   std::vector<Finding> ask(std::string_view rule, int64_t device_busy_ns = 0) {
     const Model model = trace.build();
-    const Case the_case{.model = model,
-                        .window = {0, 1'000'000'000},
-                        .step_ns = 100'000,
-                        .device_busy_ns = device_busy_ns,
-                        .has_device_work = true,
-                        .gain_ns = [](const analyze::WhatIf& change) {
-                          int64_t saved = kWaitNs * static_cast<int64_t>(change.waits.size());
-                          for (const analyze::HostCut& cut : change.host) {
-                            saved +=
-                                static_cast<int64_t>((1 - cut.keep) * static_cast<double>(cut.end_ns - cut.start_ns));
-                          }
-                          return saved;
-                        }};
-    return find_rule(rule)->find(the_case);
+    const Context context{.model = model,
+                          .window = {0, 1'000'000'000},
+                          .step_ns = 100'000,
+                          .device_busy_ns = device_busy_ns,
+                          .has_device_work = true,
+                          .gain_ns = [](const analyze::WhatIf& change) {
+                            int64_t saved = kWaitNs * static_cast<int64_t>(change.waits.size());
+                            for (const analyze::HostCut& cut : change.host) {
+                              saved +=
+                                  static_cast<int64_t>((1 - cut.keep) * static_cast<double>(cut.end_ns - cut.start_ns));
+                            }
+                            return saved;
+                          }};
+    return find_rule(rule)->find(context);
   }
   TraceBuilder trace;
 

@@ -33,28 +33,28 @@ struct OneTime {
   int64_t total_ns() const { return analyze::IntervalSet(spent).total_ns(); }
 };
 
-OneTime loading(const Case& the_case) {
+OneTime loading(const Context& context) {
   OneTime out{.what = "kernels were loaded"};
-  for (const analyze::HostSegment& segment : the_case.study->host.chains[0].segments) {
-    if (segment.activity != analyze::Activity::kLoading || !the_case.in_window(segment.start_ns)) continue;
+  for (const analyze::HostSegment& segment : context.study->host.chains[0].segments) {
+    if (segment.activity != analyze::Activity::kLoading || !context.in_window(segment.start_ns)) continue;
     out.spent.push_back({segment.start_ns, segment.end_ns});
     if (out.rows.empty() || out.rows.back() != segment.slice) out.rows.push_back(segment.slice);
   }
   return out;
 }
 
-OneTime compiling(const Case& the_case) {
+OneTime compiling(const Context& context) {
   OneTime out{.what = "code was compiled or tuned"};
-  const Model& model = the_case.model;
+  const Model& model = context.model;
   const HostSlices& host = model.host_slices;
   std::vector<uint8_t> known(model.strings.size(), 2);  // by name; 2: not asked yet
   const auto compiles = [&](Row row) {
-    if (is_call(host.kind[row]) || !the_case.in_window(host.start_ns[row])) return false;
+    if (is_call(host.kind[row]) || !context.in_window(host.start_ns[row])) return false;
     uint8_t& is = known[static_cast<uint32_t>(host.name[row])];
     if (is == 2) is = is_compiling(model.text(host.name[row])) ? 1 : 0;
     return is == 1;
   };
-  analyze::each_outermost(model, the_case.study->host.chains[0], compiles, [&](Row row) {
+  analyze::each_outermost(model, context.study->host.chains[0], compiles, [&](Row row) {
     out.spent.push_back({host.start_ns[row], host.end_ns(row)});
     out.rows.push_back(row);
   });
@@ -74,15 +74,15 @@ int64_t own_ns(const analyze::HostChain& chain, const HostSlices& host, Row row)
 
 // Operators (with their shapes) whose first call is far longer than the later ones: cuDNN's search for an algorithm,
 // workspaces, tables.
-OneTime first_calls(const Case& the_case) {
+OneTime first_calls(const Context& context) {
   OneTime out{.what = "operators ran for the first time"};
-  const Model& model = the_case.model;
+  const Model& model = context.model;
   const HostSlices& host = model.host_slices;
-  const analyze::HostChain& chain = the_case.study->host.chains[0];
+  const analyze::HostChain& chain = context.study->host.chains[0];
   std::unordered_map<uint64_t, std::vector<Row>> calls;
   const auto is_op = [&](Row row) { return host.kind[row] == HostKind::kOp; };
   analyze::each_outermost(model, chain, is_op, [&](Row row) {
-    if (!the_case.in_window(host.start_ns[row])) return;
+    if (!context.in_window(host.start_ns[row])) return;
     const Row detail = model.op_detail(row);
     const StringId dims = detail == kNoRow ? kNoString : model.op_details.input_dims[detail];
     calls[static_cast<uint64_t>(host.name[row]) << 32 | static_cast<uint64_t>(dims)].push_back(row);
@@ -103,16 +103,16 @@ OneTime first_calls(const Case& the_case) {
 }
 
 // cudaMalloc and its like in the first judged step, when the later ones hardly do it: the pool was being filled.
-OneTime first_memory(const Case& the_case) {
+OneTime first_memory(const Context& context) {
   OneTime out{.what = "memory was asked from the driver"};
-  const analyze::Breakdown& breakdown = the_case.study->breakdown;
+  const analyze::Breakdown& breakdown = context.study->breakdown;
   constexpr auto kAllocation = static_cast<size_t>(analyze::Activity::kAllocation);
   if (breakdown.steps.size() < 3) return out;
   int64_t later = 0;
   for (size_t i = 1; i < breakdown.steps.size(); ++i) later += breakdown.steps[i].host[kAllocation];
   const analyze::BreakdownRow& first = breakdown.steps[0];
   if (first.host[kAllocation] / kFirstCallFactor < later / static_cast<int64_t>(breakdown.steps.size() - 1)) return out;
-  for (const analyze::HostSegment& segment : the_case.study->host.chains[0].segments) {
+  for (const analyze::HostSegment& segment : context.study->host.chains[0].segments) {
     if (segment.activity != analyze::Activity::kAllocation || segment.start_ns < first.start_ns) continue;
     if (segment.start_ns >= first.start_ns + first.duration_ns) break;
     out.spent.push_back({segment.start_ns, segment.end_ns});
@@ -121,12 +121,12 @@ OneTime first_memory(const Case& the_case) {
   return out;
 }
 
-std::vector<Finding> find_one_time_costs(const Case& the_case) {
-  if (the_case.study->host.chains.empty()) return {};
+std::vector<Finding> find_one_time_costs(const Context& context) {
+  if (context.study->host.chains.empty()) return {};
   std::vector<analyze::Interval> all;
   std::vector<Row> rows;
   std::string what;
-  for (const OneTime& each : {loading(the_case), compiling(the_case), first_calls(the_case), first_memory(the_case)}) {
+  for (const OneTime& each : {loading(context), compiling(context), first_calls(context), first_memory(context)}) {
     const int64_t ns = each.total_ns();
     if (ns == 0) continue;
     all.insert(all.end(), each.spent.begin(), each.spent.end());
@@ -135,17 +135,17 @@ std::vector<Finding> find_one_time_costs(const Case& the_case) {
   }
   if (all.empty()) return {};
   const analyze::IntervalSet spent(std::move(all));  // what several say counts once
-  const int64_t cost = the_case.study->per_step(spent.total_ns());
-  Finding finding{.id = "one-time-costs", .cost_ns = cost, .share_of_step = the_case.share_of_step(cost)};
+  const int64_t cost = context.study->per_step(spent.total_ns());
+  Finding finding{.id = "one-time-costs", .cost_ns = cost, .share_of_step = context.share_of_step(cost)};
   analyze::WhatIf without;
   for (const analyze::Interval& each : spent.intervals()) {
-    without.host.push_back({the_case.study->host.chains[0].lanes[0], each.start_ns, each.end_ns, 0});
+    without.host.push_back({context.study->host.chains[0].lanes[0], each.start_ns, each.end_ns, 0});
   }
-  finding.gain.high_ns = the_case.gain_ns(without);
+  finding.gain.high_ns = context.gain_ns(without);
   finding.events = static_cast<int64_t>(rows.size());
   finding.title = "inside of the measured steps " + what + ": " + short_time(cost) + " a step (" +
                   short_percent(finding.share_of_step) + ") that later steps do not pay";
-  add_longest(finding, the_case.model, std::move(rows));
+  add_longest(finding, context.model, std::move(rows));
   finding.try_text = "run a few more steps before recording";
   finding.try_code = "schedule(wait=5, warmup=3, active=3)";
   finding.confidence = Confidence::kHigh;

@@ -45,7 +45,7 @@ Limit limit_if_warm(const Study& s) {
 }
 
 // Whether the limit is another one where the truth may lie, too.
-void doubt(Study& s, const BoundJudge& judge, const RecordingCosts& costs) {
+void note_uncertainty(Study& s, const BoundJudge& judge, const RecordingCosts& costs) {
   for (const double factor : {costs.low, costs.high}) {
     const Limit limit = limit_at(s, judge, factor);
     if (limit == s.bound.limit) continue;
@@ -96,7 +96,7 @@ Study study(const Model& model) {
   for (const Interval& span : s.step_spans) {
     s.step_bounds.push_back(judge.of(s.path, busy, span.start_ns, span.end_ns));
   }
-  if (s.undone.source != CostSource::kBaseline) doubt(s, judge, costs);
+  if (s.undone.source != CostSource::kBaseline) note_uncertainty(s, judge, costs);
   return s;
 }
 

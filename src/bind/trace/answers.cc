@@ -33,7 +33,7 @@ constexpr size_t kPrintedKernels = 30;
 nb::object info(const Trace& trace) {
   std::string json;
   {
-    const nb::gil_scoped_release others_may_run;
+    const nb::gil_scoped_release release_gil;
     json =
         report::render(report::info_report(*trace.model, analyze::describe_trace(*trace.model)), report::Form::kJson);
   }
@@ -56,7 +56,7 @@ Table ops_answer(const Trace& trace, const std::optional<std::string>& sort_by, 
     if (!order.ok()) throw nb::value_error(order.error().message.c_str());
     options.order = order.value();
   }
-  const nb::gil_scoped_release others_may_run;
+  const nb::gil_scoped_release release_gil;
   const analyze::OpsResult result =
       analyze::ops(*trace.model, {.group_by_input_shape = group_by_shape, .group_by_stack = group_by_stack});
   options.with_flops = flops || result.has_flops;
@@ -78,7 +78,7 @@ analyze::KernelOrder parse_kernel_order(const std::string& name) {
 Table kernels_answer(const Trace& trace, const std::string& sort_by, bool group_by_op, bool by_stream,
                      std::optional<size_t> rows) {
   const analyze::KernelOrder order = parse_kernel_order(sort_by);
-  const nb::gil_scoped_release others_may_run;
+  const nb::gil_scoped_release release_gil;
   const Model& model = *trace.model;
   analyze::KernelTable table = analyze::kernel_table(model, {.by_op = group_by_op, .by_stream = by_stream});
   analyze::sort_rows(model, table, order);
@@ -90,12 +90,12 @@ Table kernels_answer(const Trace& trace, const std::string& sort_by, bool group_
 }
 
 Table steps_answer(const Trace& trace) {
-  const nb::gil_scoped_release others_may_run;
+  const nb::gil_scoped_release release_gil;
   return answer(report::steps_report(analyze::step_table(*trace.model)), "steps_summary");
 }
 
 Table lanes_answer(const Trace& trace) {
-  const nb::gil_scoped_release others_may_run;
+  const nb::gil_scoped_release release_gil;
   const Model& model = *trace.model;
   return answer(report::lanes_report(model, analyze::lane_table(model), report::EmptyLanes::kShow), "lanes_summary");
 }

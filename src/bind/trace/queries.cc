@@ -70,7 +70,7 @@ std::shared_ptr<const exporter::ArrowTable> run_query(const Model& model, const 
 // The query runs on a thread of its own, so that Ctrl-C in Python ends it.
 Table sql(const Trace& trace, const std::string& query) {
   std::atomic<bool> stop{false};
-  const nb::gil_scoped_release others_may_run;
+  const nb::gil_scoped_release release_gil;
   auto answer = std::async(std::launch::async, [&] { return run_query(*trace.model, query, stop); });
   while (answer.wait_for(kBetweenSignals) != std::future_status::ready) {
     const nb::gil_scoped_acquire python;
@@ -88,7 +88,7 @@ void export_file(const Trace& trace, const std::filesystem::path& path, const st
       .format = to, .table = table, .metric = metric, .gzip = path.extension() == ".gz"};
   const Result<void> checked = exporter::check_export(options);
   if (!checked.ok()) throw nb::value_error(checked.error().message.c_str());
-  const nb::gil_scoped_release others_may_run;
+  const nb::gil_scoped_release release_gil;
   FileSink sink(path, force);
   const Result<void> done = exporter::export_trace(*trace.model, options, sink);
   if (!done.ok()) throw TraceError(done.error().message);

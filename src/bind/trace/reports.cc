@@ -36,7 +36,7 @@ std::string page(const std::shared_ptr<const Model>& model, size_t max_bytes = s
 }
 
 std::optional<std::string> report(const Trace& trace, const std::optional<std::filesystem::path>& path, bool force) {
-  const nb::gil_scoped_release others_may_run;
+  const nb::gil_scoped_release release_gil;
   if (!path) return markdown(*trace.model);
   const std::string ending = path->extension().string();
   const bool is_html = ending == ".html" || ending == ".htm";
@@ -71,7 +71,7 @@ struct View {
   int height;
 
   std::string html() const {
-    const nb::gil_scoped_release others_may_run;
+    const nb::gil_scoped_release release_gil;
     return "<iframe title=\"Firelane\" sandbox=\"allow-scripts\" width=\"100%\" height=\"" + std::to_string(height) +
            "\" style=\"border: 0\" srcdoc=" + attribute_text(page(model, kMaxNotebookBytes)) + "></iframe>";
   }

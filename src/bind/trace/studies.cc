@@ -20,7 +20,7 @@ namespace {
 constexpr size_t kPrintedRows = 20;
 
 Table diagnose_answer(const Trace& trace) {
-  const nb::gil_scoped_release others_may_run;
+  const nb::gil_scoped_release release_gil;
   const advise::Diagnosis diagnosis = advise::diagnose(*trace.model);
   return answer(report::findings_report(diagnosis), "findings",
                 report::diagnosis(*trace.model, diagnosis, report::Form::kText));
@@ -28,28 +28,28 @@ Table diagnose_answer(const Trace& trace) {
 
 // For `firelane record`, which ends with it.
 std::string short_verdict(const Trace& trace, bool color) {
-  const nb::gil_scoped_release others_may_run;
+  const nb::gil_scoped_release release_gil;
   return report::short_diagnosis(advise::diagnose(*trace.model), {.style = {.color = color}});
 }
 
 nb::object diagnosis_dict(const Trace& trace) {
   std::string json;
   {
-    const nb::gil_scoped_release others_may_run;
+    const nb::gil_scoped_release release_gil;
     json = report::diagnosis(*trace.model, advise::diagnose(*trace.model), report::Form::kJson);
   }
   return parse_json(json);
 }
 
 Table breakdown_answer(const Trace& trace) {
-  const nb::gil_scoped_release others_may_run;
+  const nb::gil_scoped_release release_gil;
   return answer(report::breakdown_report(*trace.model, analyze::study(*trace.model)), "breakdown");
 }
 
 // A report whose second table is the one that has many rows: all of them, of which the first are printed.
 Table rows_answer(const Trace& trace, const char* name,
                   report::Report (*make)(const Model& model, const analyze::Study& study, size_t max_rows)) {
-  const nb::gil_scoped_release others_may_run;
+  const nb::gil_scoped_release release_gil;
   const analyze::Study result = analyze::study(*trace.model);
   report::Report all = make(*trace.model, result, 0);
   std::swap(all.tables[0], all.tables[1]);
@@ -59,12 +59,12 @@ Table rows_answer(const Trace& trace, const char* name,
 Table idle_answer(const Trace& trace) { return rows_answer(trace, "idle", report::idle_report); }
 
 Table launches_answer(const Trace& trace) {
-  const nb::gil_scoped_release others_may_run;
+  const nb::gil_scoped_release release_gil;
   return answer(report::launches_report(*trace.model, analyze::study(*trace.model)), "launches");
 }
 
 Table syncs_answer(const Trace& trace) {
-  const nb::gil_scoped_release others_may_run;
+  const nb::gil_scoped_release release_gil;
   return answer(report::syncs_report(*trace.model, analyze::study(*trace.model)), "syncs");
 }
 
@@ -76,7 +76,7 @@ nb::object whatif_answer(const Trace& trace, double host, double kernels, double
                          double latency) {
   std::string json;
   {
-    const nb::gil_scoped_release others_may_run;
+    const nb::gil_scoped_release release_gil;
     const analyze::WhatIf change{.keep_host = host,
                                  .keep_kernels = kernels,
                                  .keep_communication = communication,

@@ -54,7 +54,7 @@ nb::list key_averages(const Trace& trace, bool group_by_input_shape, uint32_t gr
                       bool group_by_overload_name) {
   analyze::OpsResult result;
   {
-    const nb::gil_scoped_release others_may_run;
+    const nb::gil_scoped_release release_gil;
     result = analyze::ops(*trace.model, {.group_by_input_shape = group_by_input_shape,
                                          .group_by_overload = group_by_overload_name,
                                          .group_by_stack = group_by_stack_n});
@@ -215,13 +215,13 @@ class Events {
 };
 
 Events function_events_of(const Trace& trace) {
-  const nb::gil_scoped_release others_may_run;
+  const nb::gil_scoped_release release_gil;
   return Events(trace.model);
 }
 
 // What each memory event's block is for, in the words of docs/analyses.md.
 std::vector<std::string_view> memory_categories(const Trace& trace) {
-  const nb::gil_scoped_release others_may_run;
+  const nb::gil_scoped_release release_gil;
   std::vector<std::string_view> names;
   for (const analyze::MemoryCategory category : analyze::memory_report(*trace.model).category)
     names.push_back(analyze::name_of(category));

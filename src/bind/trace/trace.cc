@@ -24,12 +24,12 @@ namespace firelane::bind_trace {
 namespace {
 
 Trace open(const std::filesystem::path& path, unsigned threads) {
-  const nb::gil_scoped_release others_may_run;
+  const nb::gil_scoped_release release_gil;
   return Trace(value_or_raise(importer::load_trace(path.string(), {.threads = threads})));
 }
 
 Table model_table(Trace& trace, size_t index) {
-  const nb::gil_scoped_release others_may_run;
+  const nb::gil_scoped_release release_gil;
   return {trace.tables->table(index)};
 }
 
@@ -52,7 +52,7 @@ nb::object args(const Trace& trace, const std::string& table, Py_ssize_t row) {
   if (!trace.model->args || source == kNoSource) return nb::dict();
   std::string json;
   {
-    const nb::gil_scoped_release others_may_run;
+    const nb::gil_scoped_release release_gil;
     json = value_or_raise(trace.model->args->event_json(source));
   }
   return parse_json(json).attr("get")("args", nb::dict());

@@ -40,13 +40,13 @@ class Viewer {
             FIRELANE_VERSION)) {}
 
   explicit Viewer(const Trace& trace) {
-    const nb::gil_scoped_release others_may_run;
+    const nb::gil_scoped_release release_gil;
     api_ = std::make_unique<serve::Api>(trace.model, FIRELANE_VERSION);
   }
 
   // Waits for a trace that is still being loaded: reading cannot be stopped half-way.
   ~Viewer() {
-    const nb::gil_scoped_release others_may_run;
+    const nb::gil_scoped_release release_gil;
     api_.reset();
   }
 
@@ -54,7 +54,7 @@ class Viewer {
                                                  const nb::bytes& body) {
     const std::string text(body.c_str(), body.size());
     const serve::Answer answer = [&] {
-      const nb::gil_scoped_release others_may_run;
+      const nb::gil_scoped_release release_gil;
       Result<serve::Request> request = serve::parse_target(target);
       if (!request.ok()) return serve::refusal(400, request.error().message);
       request.value().method = method;
@@ -65,7 +65,7 @@ class Viewer {
   }
 
   void wait() {
-    const nb::gil_scoped_release others_may_run;
+    const nb::gil_scoped_release release_gil;
     const std::lock_guard lock(waiting_);
     api_->wait_until_loaded();
   }

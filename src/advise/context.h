@@ -15,7 +15,7 @@ struct Study;
 
 namespace firelane::advise {
 
-struct Case {
+struct Context {
   const Model& model;
   analyze::Interval window;    // the steps that are judged, as recorded: warm-up is left out
   int64_t step_count = 1;      // in the window; 1 when the trace has no steps

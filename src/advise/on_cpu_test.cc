@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "advise/diagnose.h"
+#include "advise/testing.h"
 #include "model/trace_builder.h"
 
 namespace firelane::advise {
@@ -35,12 +36,6 @@ Diagnosis diagnosed(const std::vector<Op>& ops, double apart_us = 1) {
     builder.step(i, {.start_us = start, .end_us = at});
   }
   return diagnose(builder.build());
-}
-
-const Finding* find(const Diagnosis& diagnosis, std::string_view id) {
-  const auto found = std::find_if(diagnosis.findings.begin(), diagnosis.findings.end(),
-                                  [&](const Finding& finding) { return finding.id == id; });
-  return found == diagnosis.findings.end() ? nullptr : &*found;
 }
 
 TEST(OnCpu, a_chain_of_pointwise_operators_saves_all_but_its_longest_at_best) {

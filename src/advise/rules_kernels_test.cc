@@ -16,12 +16,12 @@ constexpr std::string_view kPointwise = "void at::native::vectorized_elementwise
 constexpr std::string_view kSoftmax = "void (anonymous namespace)::softmax_warp_forward<float, float>";
 
 // One op after another on an H200, each with one kernel.
-class Program {
+class KernelProgram {
  public:
-  Program() { trace_.device({.id = 0, .name = "NVIDIA H200", .total_memory_bytes = 150'000'000'000}); }
+  KernelProgram() { trace_.device({.id = 0, .name = "NVIDIA H200", .total_memory_bytes = 150'000'000'000}); }
 
-  Program& op(std::string_view name, std::string_view kernel, double kernel_us, std::string_view dims,
-              std::string_view types, std::string_view strides = {}) {
+  KernelProgram& op(std::string_view name, std::string_view kernel, double kernel_us, std::string_view dims,
+                    std::string_view types, std::string_view strides = {}) {
     const double at = static_cast<double>(next_) * 1000;
     trace_
         .op(name,
@@ -60,7 +60,7 @@ constexpr std::string_view kFloats = R"(["float", "float"])";
 constexpr std::string_view kHalves = R"(["c10::BFloat16", "c10::BFloat16"])";
 
 TEST(KernelRules, fp32_matmul_without_tensor_cores_is_found) {
-  const auto findings = Program().op("aten::mm", kFp32Kernel, 2700, kSquare, kFloats).ask("fp32-matmul");
+  const auto findings = KernelProgram().op("aten::mm", kFp32Kernel, 2700, kSquare, kFloats).ask("fp32-matmul");
   ASSERT_EQ(findings.size(), 1u);
   EXPECT_EQ(findings[0].cost_ns, 2'700'000);
   EXPECT_DOUBLE_EQ(findings[0].share_of_step, 0.27);
@@ -68,13 +68,13 @@ TEST(KernelRules, fp32_matmul_without_tensor_cores_is_found) {
   EXPECT_NEAR(static_cast<double>(findings[0].gain.low_ns), 1'774'000, 1'000);
   EXPECT_NEAR(static_cast<double>(findings[0].gain.high_ns), 2'237'000, 1'000);
   EXPECT_EQ(findings[0].slices.size(), 1u);
-  EXPECT_TRUE(Program().op("aten::mm", kTf32Kernel, 500, kSquare, kFloats).ask("fp32-matmul").empty());
-  EXPECT_TRUE(Program().op("aten::mm", kFp32Kernel, 2, "[[8, 8], [8, 8]]", kFloats).ask("fp32-matmul").empty());
+  EXPECT_TRUE(KernelProgram().op("aten::mm", kTf32Kernel, 500, kSquare, kFloats).ask("fp32-matmul").empty());
+  EXPECT_TRUE(KernelProgram().op("aten::mm", kFp32Kernel, 2, "[[8, 8], [8, 8]]", kFloats).ask("fp32-matmul").empty());
 }
 
 TEST(KernelRules, odd_sizes_of_16_bit_matmuls_are_found) {
   const auto ask = [](double kernel_us, std::string_view dims) {
-    return Program().op("aten::mm", kBf16Kernel, kernel_us, dims, kHalves).ask("tensor-cores-unused");
+    return KernelProgram().op("aten::mm", kBf16Kernel, kernel_us, dims, kHalves).ask("tensor-cores-unused");
   };
   constexpr std::string_view kOdd = "[[4096, 50257], [50257, 4096]]";
   const auto findings = ask(9000, kOdd);
@@ -107,7 +107,7 @@ TEST(KernelRules, work_belongs_to_the_step_that_launched_it) {
 
 TEST(KernelRules, attention_by_hand_is_found) {
   const auto by_hand = [](std::string_view middle) {
-    return Program()
+    return KernelProgram()
         .op("aten::bmm", kBf16Kernel, 50, "[[8, 64, 64], [8, 64, 64]]", kHalves)
         .op("aten::div", kPointwise, 10, "[[8, 64, 64], []]", kHalves)
         .op(middle, kSoftmax, 20, "[[8, 64, 64], []]", kHalves)
@@ -123,7 +123,7 @@ TEST(KernelRules, attention_by_hand_is_found) {
 }
 
 TEST(KernelRules, chains_of_pointwise_kernels_are_found) {
-  const auto findings = Program()
+  const auto findings = KernelProgram()
                             .op("aten::gelu", kPointwise, 30, "[[1000000]]", R"(["float"])")
                             .op("aten::mul", kPointwise, 20, "[[1000000]]", R"(["float"])")
                             .ask("pointwise-unfused");
@@ -132,12 +132,12 @@ TEST(KernelRules, chains_of_pointwise_kernels_are_found) {
   EXPECT_EQ(findings[0].gain.low_ns, 20'000);
   EXPECT_EQ(findings[0].cause, "fusion") << "device time is saved: not the host's overhead";
   EXPECT_TRUE(
-      Program().op("aten::gelu", kPointwise, 30, "[[1000000]]", R"(["float"])").ask("pointwise-unfused").empty());
+      KernelProgram().op("aten::gelu", kPointwise, 30, "[[1000000]]", R"(["float"])").ask("pointwise-unfused").empty());
 }
 
 TEST(KernelRules, a_cast_there_and_back_is_found) {
   const auto casts = [](std::string_view second_types) {
-    return Program()
+    return KernelProgram()
         .op("aten::copy_", kPointwise, 30, "[[512], [512]]", R"(["c10::BFloat16", "float"])")
         .op("aten::copy_", kPointwise, 20, "[[512], [512]]", second_types)
         .ask("dtype-ping-pong");
@@ -195,7 +195,7 @@ TEST(KernelRules, the_gradient_of_a_bias_before_batch_norm_counts_with_it) {
 
 TEST(KernelRules, layouts_that_cudnn_changes_around_a_convolution_are_layout_copies) {
   const auto ask = [](std::string_view kernel) {
-    return Program().op("aten::cudnn_convolution", kernel, 100, kSquare, kHalves).ask("layout-copies");
+    return KernelProgram().op("aten::cudnn_convolution", kernel, 100, kSquare, kHalves).ask("layout-copies");
   };
   const auto findings = ask("void cudnn::engines_precompiled::nchwToNhwcKernel<__nv_bfloat16, float, true>");
   ASSERT_EQ(findings.size(), 1u);

@@ -5,17 +5,12 @@
 
 #include "advise/diagnose.h"
 #include "advise/rule.h"
+#include "advise/testing.h"
 #include "import/load.h"
 #include "model/trace_builder.h"
 
 namespace firelane::advise {
 namespace {
-
-const Finding* find(const Diagnosis& diagnosis, std::string_view id) {
-  const auto& all = diagnosis.findings;
-  const auto found = std::find_if(all.begin(), all.end(), [&](const Finding& finding) { return finding.id == id; });
-  return found == all.end() ? nullptr : &*found;
-}
 
 // Device-bound steps: three launches at the start of each, kernels back to back that fill it.
 constexpr double kStepUs = 3000;

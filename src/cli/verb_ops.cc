@@ -30,7 +30,7 @@ struct OpsArgs {
   bool flops = false;
 };
 
-constexpr size_t kRowsForPeople = 100;  // as in torch
+constexpr size_t kOpsForPeople = 100;  // as in torch
 
 std::string check_sort_key(const std::string& name) {
   const Result<report::OpsOrder> order = report::parse_ops_order(name);
@@ -39,7 +39,7 @@ std::string check_sort_key(const std::string& name) {
 
 report::OpsTableOptions table_options(const OpsArgs& args, const analyze::OpsResult& result, bool for_people) {
   report::OpsTableOptions options = args.table;
-  const size_t rows = args.rows.value_or(for_people ? kRowsForPeople : 0);
+  const size_t rows = args.rows.value_or(for_people ? kOpsForPeople : 0);
   options.row_limit = rows == 0 ? -1 : static_cast<int64_t>(rows);
   options.with_flops = args.flops || result.has_flops;
   if (args.host != args.device) options.side = args.host ? report::OpsSide::kHost : report::OpsSide::kDevice;

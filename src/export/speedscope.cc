@@ -11,8 +11,6 @@ namespace firelane::exporter {
 
 namespace {
 
-constexpr size_t kFlushBytes = 1 << 18;
-
 class SpeedscopeExport {
  public:
   SpeedscopeExport(const Model& model, ByteSink& sink) : model_(model), sink_(sink) {}

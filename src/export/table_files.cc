@@ -10,8 +10,6 @@ namespace firelane::exporter {
 
 namespace {
 
-constexpr size_t kFlushBytes = 1 << 18;
-
 void flush_when_full(std::string& out, ByteSink& sink) {
   if (out.size() < kFlushBytes) return;
   sink.write(out);

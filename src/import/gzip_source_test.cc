@@ -6,7 +6,7 @@
 #include <random>
 
 #include "import/load.h"
-#include "import/test_support.h"
+#include "import/testing.h"
 
 namespace firelane::importer {
 namespace {

@@ -8,6 +8,7 @@
 #include "advise/text.h"
 #include "base/json_writer.h"
 #include "base/visible_text.h"
+#include "report/paint.h"
 #include "report/quantity.h"
 
 namespace firelane::report {
@@ -15,13 +16,6 @@ namespace firelane::report {
 namespace {
 
 constexpr size_t kBarWidth = 30;
-constexpr std::string_view kBold = "\x1b[1m";
-constexpr std::string_view kDim = "\x1b[2m";
-constexpr std::string_view kReset = "\x1b[0m";
-
-std::string painted(std::string_view text, std::string_view paint, const TextStyle& style) {
-  return style.color ? fmt::format("{}{}{}", paint, text, kReset) : std::string(text);
-}
 
 struct Part {
   std::string_view words;
@@ -186,8 +180,7 @@ std::string bar(double share, size_t width, const TextStyle& style) {
   const auto full = static_cast<size_t>(std::lround(std::clamp(share, 0.0, 1.0) * static_cast<double>(width)));
   std::string filled;
   for (size_t i = 0; i < full; ++i) filled += style.color ? "█" : "#";
-  return (style.color ? "\x1b[36m" + filled + std::string(kReset) : filled) +
-         std::string(width - full, style.color ? ' ' : '.');
+  return painted(filled, kCyan, style) + std::string(width - full, style.color ? ' ' : '.');
 }
 
 std::string step_bars(const analyze::Study& study, const TextStyle& style) {

@@ -10,10 +10,6 @@ namespace {
 
 Cell rate(double per_s) { return cell_unless(per_s, -1.0); }
 
-double percent_of(int64_t part, int64_t whole) {
-  return whole <= 0 ? 0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole);
-}
-
 }  // namespace
 
 Report inference_report(const analyze::Inference& inference, const InferenceReportOptions& options) {

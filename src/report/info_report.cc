@@ -19,11 +19,6 @@ Cell utc_text(int64_t unix_ns) {
                      parts.tm_hour, parts.tm_min, parts.tm_sec);
 }
 
-Cell text_or_none(std::string text) {
-  if (text.empty()) return {};
-  return text;
-}
-
 // A top-level value as text: JSON strings without their quotes.
 Cell metadata_text(const Model& model, std::string_view key) {
   const MetadataEntry* entry = model.find_metadata(key);

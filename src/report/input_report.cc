@@ -2,13 +2,7 @@
 
 namespace firelane::report {
 
-namespace {
-
-double percent_of(int64_t part, int64_t whole) {
-  return whole <= 0 ? 0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole);
-}
-
-}  // namespace
+namespace {}  // namespace
 
 Report input_report(const Model& model, const analyze::InputPipeline& input) {
   const bool has_steps = !input.steps.empty();

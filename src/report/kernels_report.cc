@@ -31,7 +31,7 @@ Cell limit_cell(OccupancyLimit limit) {
   return std::string(name_of(limit));
 }
 
-std::vector<Column> columns() {
+std::vector<Column> kernel_columns() {
   return {
       {"kind", "Kind"},
       {"name", "Name", Kind::kText, Align::kByKind, kNameWidth},
@@ -111,7 +111,7 @@ std::vector<Cell> rest_cells(const analyze::KernelTable& table, size_t shown) {
     rest.min_ns = std::min(rest.min_ns, row.min_ns);
     rest.max_ns = std::max(rest.max_ns, row.max_ns);
   }
-  std::vector<Cell> out(columns().size());
+  std::vector<Cell> out(kernel_columns().size());
   out[0] = "rest";
   out[1] = fmt::format("({} more rows)", table.rows.size() - shown);
   out[5] = rest.calls;
@@ -153,7 +153,7 @@ Report kernels_report(const Model& model, const analyze::KernelTable& table, con
                           {"work_ns", "Device work", Kind::kDuration, table.work_ns},
                           {"busy_ns", "Device busy", Kind::kDuration, table.busy_ns}}};
   report.notes = notes(table);
-  Table out{.name = "kernels", .columns = columns(), .hide_if_empty = true};
+  Table out{.name = "kernels", .columns = kernel_columns(), .hide_if_empty = true};
   const size_t shown = options.max_rows == 0 ? table.rows.size() : std::min(options.max_rows, table.rows.size());
   for (size_t i = 0; i < shown; ++i) out.add(cells(model, table.rows[i]));
   if (shown < table.rows.size() && options.sum_rest) out.add(rest_cells(table, shown));

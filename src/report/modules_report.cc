@@ -29,7 +29,7 @@ Table phases_table(const analyze::ModuleTable& modules) {
   return table;
 }
 
-std::vector<Column> columns() {
+std::vector<Column> module_columns() {
   return {{"module", "Module", Kind::kText, Align::kByKind, 48},
           {"type", "Type"},
           {"depth", "Depth", Kind::kNumber},
@@ -86,7 +86,7 @@ Report modules_report(const analyze::ModuleTable& table, const ModulesReportOpti
                 {"without_module_device_ns", "Work in no module", Kind::kDuration, table.without_module_device_ns},
                 {"backward_without_forward_ns", "Backward without forward op", Kind::kDuration,
                  table.backward_without_forward_ns}}};
-  Table out{.name = "modules", .title = "Modules", .columns = columns(), .hide_if_empty = true};
+  Table out{.name = "modules", .title = "Modules", .columns = module_columns(), .hide_if_empty = true};
   size_t left_out = 0;
   for (const analyze::ModuleRow& row : table.rows) {
     if (options.max_depth >= 0 && row.depth > options.max_depth) continue;

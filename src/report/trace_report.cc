@@ -31,7 +31,6 @@ namespace firelane::report {
 namespace {
 
 constexpr size_t kRows = 15;
-constexpr size_t kNameWidth = 80;
 
 // Leaves only these columns, and shortens what is longer than a page is wide.
 void keep_columns(Table& table, std::initializer_list<std::string_view> names) {
@@ -48,7 +47,7 @@ void keep_columns(Table& table, std::initializer_list<std::string_view> names) {
     for (const size_t c : kept) {
       cells.push_back(std::move(row[c]));
       auto* text = std::get_if<std::string>(&cells.back());
-      if (text != nullptr && table.columns[c].max_width != 0) *text = shorten_middle(visible_text(*text), kNameWidth);
+      if (text != nullptr && table.columns[c].max_width != 0) *text = shorten_middle(visible_text(*text), kPageWidth);
     }
     row = std::move(cells);
   }

@@ -7,6 +7,7 @@
 // and each says which verb has the rest.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,9 @@
 #include "report/table.h"
 
 namespace firelane::report {
+
+// Names longer than this lose their middle: a page is not wider.
+inline constexpr size_t kPageWidth = 80;
 
 struct TraceReport {
   std::string name;  // of the trace: a file's name

@@ -16,8 +16,6 @@ namespace firelane::report {
 
 namespace {
 
-constexpr size_t kNameWidth = 80;
-
 // A rule's explanation: its own line breaks stay.
 std::string escaped_lines(std::string_view text) {
   std::string out;
@@ -48,7 +46,7 @@ void append_evidence(std::string& out, const Model& model, const advise::Finding
     const SliceRef& slice = finding.slices[i];
     const StringId name = slice.on_device ? model.device_slices.name[slice.row] : model.host_slices.name[slice.row];
     out += fmt::format("{}{} ({})", std::exchange(before, "; "),
-                       markdown_escaped(shorten_middle(visible_text(model.text(name)), kNameWidth)),
+                       markdown_escaped(shorten_middle(visible_text(model.text(name)), kPageWidth)),
                        time_text(model, slice));
   }
   for (size_t i = 0; i < std::min(kShown, finding.ranges.size()); ++i) {

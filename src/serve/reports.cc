@@ -40,7 +40,7 @@ namespace {
 using report::Report;
 
 constexpr size_t kUsualRows = 1000;
-constexpr size_t kMostRows = 100'000;
+constexpr size_t kMostReportRows = 100'000;
 constexpr double kMuch = 1e12;
 
 Report info_of(const ServedTrace& trace, Parameters&) {
@@ -177,7 +177,9 @@ constexpr std::array kReports = {
 
 }  // namespace
 
-size_t wanted_rows(Parameters& wanted) { return static_cast<size_t>(wanted.integer("rows", kUsualRows, 0, kMostRows)); }
+size_t wanted_rows(Parameters& wanted) {
+  return static_cast<size_t>(wanted.integer("rows", kUsualRows, 0, kMostReportRows));
+}
 
 Answer report(const ServedTrace& trace, const Request& request) {
   for (const NamedReport& each : kReports) {

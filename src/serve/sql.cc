@@ -14,7 +14,7 @@ namespace firelane::serve {
 namespace {
 
 constexpr std::chrono::seconds kMostTime{20};
-constexpr int64_t kMostRows = 100'000;
+constexpr int64_t kMostSqlRows = 100'000;
 
 report::Kind kind_by_name(std::string_view name) {
   if (name.ends_with("_ns")) return report::Kind::kDuration;
@@ -80,7 +80,7 @@ Answer sql(const ServedTrace& trace, const Request& request) {
   if (body["rows"].get(rows) == simdjson::INCORRECT_TYPE) return refusal(400, "rows is to be a whole number");
   const Result<std::unique_ptr<sql::Database>> database = sql::Database::open(trace.model());
   if (!database.ok()) return refusal(500, database.error().message);
-  ResultTables tables(static_cast<size_t>(std::clamp<int64_t>(rows, 0, kMostRows)));
+  ResultTables tables(static_cast<size_t>(std::clamp<int64_t>(rows, 0, kMostSqlRows)));
   const Result<void> ran = database.value()->run(query, tables, {.time = kMostTime});
   if (!ran.ok()) return refusal(400, ran.error().message);
   return {.body = report::described(tables.take(), SIZE_MAX)};

@@ -32,9 +32,9 @@ std::string type_text(const OpTensor& tensor) {
   return std::to_string(tensor.element_bytes * 8) + "-bit";
 }
 
-class Collector {
+class CopyCollector {
  public:
-  explicit Collector(const Model& model) : model_(model), host_(model.host_slices) {}
+  explicit CopyCollector(const Model& model) : model_(model), host_(model.host_slices) {}
 
   CopyTable run() {
     const DeviceSlices& device = model_.device_slices;
@@ -162,7 +162,7 @@ std::string_view name_of(CopyKind kind) {
   return kNames[static_cast<size_t>(kind)];
 }
 
-CopyTable copy_table(const Model& model) { return Collector(model).run(); }
+CopyTable copy_table(const Model& model) { return CopyCollector(model).run(); }
 
 Row asked_copy(const Model& model, Row copy) {
   const HostSlices& host = model.host_slices;

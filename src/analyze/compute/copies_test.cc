@@ -8,16 +8,16 @@
 namespace firelane::analyze {
 namespace {
 
-class Builder {
+class CopiesBuilder {
  public:
   // A cast of the backward pass: inside of the node that the forward's cast left behind.
-  Builder& backward(std::string_view types) {
+  CopiesBuilder& backward(std::string_view types) {
     const double at = static_cast<double>(next_) * 20;
     trace_.op("ToCopyBackward0", {.start_us = at - 1, .end_us = at + 14});
     return copy(types);
   }
-  Builder& copy(std::string_view types, std::string_view strides = "[[8, 1], [8, 1]]",
-                std::string_view device_name = {}) {
+  CopiesBuilder& copy(std::string_view types, std::string_view strides = "[[8, 1], [8, 1]]",
+                      std::string_view device_name = {}) {
     const double at = static_cast<double>(next_) * 20;
     trace_.op("aten::to", {.start_us = at, .end_us = at + 12})
         .op("aten::copy_", {.start_us = at + 1,
@@ -48,7 +48,7 @@ class Builder {
 };
 
 TEST(Copies, a_cast_that_is_undone_is_ping_pong) {
-  const CopyTable table = Builder()
+  const CopyTable table = CopiesBuilder()
                               .copy(R"(["c10::BFloat16", "float"])")
                               .copy(R"(["float", "c10::BFloat16"])")
                               .copy(R"(["c10::BFloat16", "float"])")
@@ -67,23 +67,24 @@ TEST(Copies, a_cast_that_is_undone_is_ping_pong) {
 TEST(Copies, the_backward_of_ping_pong_is_part_of_it_and_that_of_autocast_is_not) {
   constexpr std::string_view kDown = R"(["c10::BFloat16", "float"])";
   constexpr std::string_view kUp = R"(["float", "c10::BFloat16"])";
-  EXPECT_EQ(Builder().copy(kDown).copy(kUp).backward(kDown).backward(kUp).table().ping_pong_ops.size(), 4u);
-  EXPECT_EQ(Builder().backward(kDown).backward(kUp).table().ping_pong_ops.size(), 0u);
+  EXPECT_EQ(CopiesBuilder().copy(kDown).copy(kUp).backward(kDown).backward(kUp).table().ping_pong_ops.size(), 4u);
+  EXPECT_EQ(CopiesBuilder().backward(kDown).backward(kUp).table().ping_pong_ops.size(), 0u);
 }
 
 TEST(Copies, casts_to_one_type_only_are_no_ping_pong) {
-  const CopyTable table = Builder().copy(R"(["c10::BFloat16", "float"])").copy(R"(["c10::BFloat16", "float"])").table();
+  const CopyTable table =
+      CopiesBuilder().copy(R"(["c10::BFloat16", "float"])").copy(R"(["c10::BFloat16", "float"])").table();
   EXPECT_EQ(table.rows.at(0).ping_pong_calls, 0);
 }
 
 TEST(Copies, other_strides_are_a_change_of_layout) {
-  const CopyTable table = Builder().copy(R"(["float", "float"])", "[[8, 1], [1, 4]]").table();
+  const CopyTable table = CopiesBuilder().copy(R"(["float", "float"])", "[[8, 1], [1, 4]]").table();
   EXPECT_EQ(table.rows.at(0).kind, CopyKind::kLayout);
 }
 
 TEST(Copies, what_the_device_did_tells_transfers) {
   const CopyTable table =
-      Builder().copy(R"(["float", "float"])", "[[8, 1], [8, 1]]", "Memcpy HtoD (Pageable -> Device)").table();
+      CopiesBuilder().copy(R"(["float", "float"])", "[[8, 1], [8, 1]]", "Memcpy HtoD (Pageable -> Device)").table();
   EXPECT_EQ(table.rows.at(0).kind, CopyKind::kToDevice);
 }
 

@@ -12,9 +12,9 @@ constexpr std::string_view kPointwise = "void at::native::vectorized_elementwise
 constexpr std::string_view kReduce = "void at::native::reduce_kernel<512, 1, ReduceOp<float>>";
 constexpr std::string_view kMatmul = "ampere_sgemm_128x64_nn";
 
-class Builder {
+class FusionBuilder {
  public:
-  Builder& kernel(std::string_view op, std::string_view name, std::string_view dims, double duration_us = 10) {
+  FusionBuilder& kernel(std::string_view op, std::string_view name, std::string_view dims, double duration_us = 10) {
     const double at = static_cast<double>(next_) * 20;
     trace_.op(op, {.start_us = at, .end_us = at + 5, .external_id = next_, .dims = dims, .types = R"(["float"])"})
         .call("cudaLaunchKernel", {.start_us = at + 1, .end_us = at + 2, .correlation = next_, .external_id = next_})
@@ -30,7 +30,7 @@ class Builder {
 };
 
 TEST(Fusion, neighbours_on_the_same_data_are_a_chain) {
-  const Model model = Builder()
+  const Model model = FusionBuilder()
                           .kernel("aten::gelu", kPointwise, "[[1000]]", 10)
                           .kernel("aten::mul", kPointwise, "[[1000]]", 4)
                           .kernel("aten::sum", kReduce, "[[1000]]", 6)
@@ -50,7 +50,7 @@ TEST(Fusion, neighbours_on_the_same_data_are_a_chain) {
 }
 
 TEST(Fusion, the_same_chain_again_is_the_same_row) {
-  Builder trace;
+  FusionBuilder trace;
   for (int i = 0; i < 3; ++i) {
     trace.kernel("aten::gelu", kPointwise, "[[1000]]").kernel("aten::mul", kPointwise, "[[1000]]");
     trace.kernel("aten::mm", kMatmul, "[[1000]]");
@@ -64,24 +64,25 @@ TEST(Fusion, the_same_chain_again_is_the_same_row) {
 }
 
 TEST(Fusion, a_matmul_another_size_or_a_reduction_between_ends_it) {
-  EXPECT_TRUE(fusion_table(Builder()
+  EXPECT_TRUE(fusion_table(FusionBuilder()
                                .kernel("aten::gelu", kPointwise, "[[1000]]")
                                .kernel("aten::mm", kMatmul, "[[1000]]")
                                .kernel("aten::mul", kPointwise, "[[1000]]")
                                .build())
                   .chains.empty());
+  EXPECT_TRUE(fusion_table(FusionBuilder()
+                               .kernel("aten::gelu", kPointwise, "[[1000]]")
+                               .kernel("aten::mul", kPointwise, "[[999]]")
+                               .build())
+                  .chains.empty());
   EXPECT_TRUE(
       fusion_table(
-          Builder().kernel("aten::gelu", kPointwise, "[[1000]]").kernel("aten::mul", kPointwise, "[[999]]").build())
-          .chains.empty());
-  EXPECT_TRUE(
-      fusion_table(
-          Builder().kernel("aten::sum", kReduce, "[[1000]]").kernel("aten::mul", kPointwise, "[[1000]]").build())
+          FusionBuilder().kernel("aten::sum", kReduce, "[[1000]]").kernel("aten::mul", kPointwise, "[[1000]]").build())
           .chains.empty());
 }
 
 TEST(Fusion, without_shapes_nothing_is_claimed) {
-  const Model model = Builder().kernel("aten::gelu", kPointwise, "").kernel("aten::mul", kPointwise, "").build();
+  const Model model = FusionBuilder().kernel("aten::gelu", kPointwise, "").kernel("aten::mul", kPointwise, "").build();
   const FusionTable table = fusion_table(model);
   EXPECT_TRUE(table.chains.empty());
   EXPECT_EQ(table.without_shapes, 2);

@@ -190,9 +190,10 @@ Calls calls_of(const Model& model, FlopsTable& flops, TraitsOfNames& traits, Roo
 }
 
 // Gathers the calls of an op with the same inputs in one row of `out`.
-class RowMaker {
+class RooflineRowMaker {
  public:
-  RowMaker(const Model& model, TraitsOfNames& traits, Roofline& out) : model_(model), traits_(traits), out_(out) {}
+  RooflineRowMaker(const Model& model, TraitsOfNames& traits, Roofline& out)
+      : model_(model), traits_(traits), out_(out) {}
 
   // Returns the number of the row that the call went to.
   uint32_t add(Row op, const Call& call, int64_t call_flops) {
@@ -303,7 +304,7 @@ Roofline roofline(const Model& model) {
   FlopsTable flops(model);
   TraitsOfNames traits(model);
   const Calls calls = calls_of(model, flops, traits, out);
-  RowMaker rows(model, traits, out);
+  RooflineRowMaker rows(model, traits, out);
   Utilization utilization(model, out.peaks);
   std::vector<uint32_t> row_of_call;
   for (const auto& [op, call] : calls.calls) {

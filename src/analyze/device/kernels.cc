@@ -29,7 +29,7 @@ struct GroupHash {
 };
 
 // What a row's means are made of, while it grows.
-struct Sums {
+struct RowSums {
   double occupancy_time = 0;  // percent * ns
   int64_t occupancy_ns = 0;
   int64_t bytes_ns = 0;
@@ -75,23 +75,23 @@ void add_kernel_detail(const KernelDetails& details, Row detail, KernelRow& row)
   if (details.graph_id[detail] != kNoNumber && details.graph_id[detail] != 0) ++row.graph_calls;
 }
 
-void add_occupancy(double percent, int64_t duration_ns, KernelRow& row, Sums& sums) {
+void add_occupancy(double percent, int64_t duration_ns, KernelRow& row, RowSums& sums) {
   sums.occupancy_time += percent * static_cast<double>(duration_ns);
   sums.occupancy_ns += duration_ns;
   if (row.occupancy_percent < 0) row.occupancy_percent = percent;  // stays when all calls last 0 ns
 }
 
-void add_limit(OccupancyLimit limit, int64_t duration_ns, Sums& sums) {
+void add_limit(OccupancyLimit limit, int64_t duration_ns, RowSums& sums) {
   if (limit != OccupancyLimit::kUnknown) sums.limit_ns[static_cast<size_t>(limit)] += std::max<int64_t>(1, duration_ns);
 }
 
-void add_copy_detail(const CopyDetails& details, Row detail, int64_t duration_ns, KernelRow& row, Sums& sums) {
+void add_copy_detail(const CopyDetails& details, Row detail, int64_t duration_ns, KernelRow& row, RowSums& sums) {
   if (details.bytes[detail] == kNoNumber) return;
   row.bytes = (row.bytes == kNoNumber ? 0 : row.bytes) + details.bytes[detail];
   sums.bytes_ns += duration_ns;
 }
 
-void add_call(const Model& model, Row slice, KernelRow& row, Sums& sums) {
+void add_call(const Model& model, Row slice, KernelRow& row, RowSums& sums) {
   const DeviceSlices& slices = model.device_slices;
   const int64_t duration_ns = counted_ns(model, slice);
   // The shortest of those that were recorded whole, if any was.
@@ -133,7 +133,7 @@ class OpShares {
   std::unordered_map<uint64_t, OpShare> shares_;
 };
 
-void finish_row(const Sums& sums, int64_t work_ns, KernelRow& row) {
+void finish_row(const RowSums& sums, int64_t work_ns, KernelRow& row) {
   row.share_percent = work_ns == 0 ? 0 : 100.0 * static_cast<double>(row.total_ns) / static_cast<double>(work_ns);
   if (sums.occupancy_ns > 0) row.occupancy_percent = sums.occupancy_time / static_cast<double>(sums.occupancy_ns);
   const auto most = std::max_element(sums.limit_ns.begin(), sums.limit_ns.end());
@@ -149,7 +149,7 @@ KernelTable kernel_table(const Model& model, const KernelOptions& options) {
   const DeviceSlices& slices = model.device_slices;
   const double max_warps = max_warps_per_sm(model);
   KernelTable table;
-  std::vector<Sums> sums;
+  std::vector<RowSums> sums;
   OpShares op_shares;
   std::unordered_map<GroupKey, size_t, GroupHash> row_of;
   for (Row slice = 0; slice < slices.size(); ++slice) {

@@ -1,4 +1,5 @@
 #include "analyze/device/launches.h"
+#include "analyze/common/median.h"
 
 #include <algorithm>
 #include <unordered_map>
@@ -8,13 +9,6 @@ namespace firelane::analyze {
 namespace {
 
 constexpr int64_t kFullQueue = 1'000;  // the driver's limit is about 1,024
-
-int64_t median_of(std::vector<int64_t>& values) {
-  if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 struct Group {
   LaunchRow row;
@@ -115,14 +109,14 @@ LaunchTable launch_table(const Model& model, const Interval& window) {
     delays.push_back(group.delays_ns.back());
   }
   for (auto& [name, group] : groups) {
-    group.row.median_call_ns = median_of(group.calls_ns);
+    group.row.median_call_ns = median_or_zero(group.calls_ns);
     group.row.max_delay_ns = *std::max_element(group.delays_ns.begin(), group.delays_ns.end());
-    group.row.median_delay_ns = median_of(group.delays_ns);
+    group.row.median_delay_ns = median_or_zero(group.delays_ns);
     table.calls += group.row.calls;
     table.call_ns += group.row.call_ns;
     table.rows.push_back(group.row);
   }
-  table.median_delay_ns = median_of(delays);
+  table.median_delay_ns = median_or_zero(delays);
   if (table.max_depth >= kFullQueue) {
     for (const auto& [launch, call] : calls) {
       if (depth_at(table, host.start_ns[launch]) < kFullQueue) continue;

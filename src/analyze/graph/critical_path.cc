@@ -10,7 +10,7 @@ namespace firelane::analyze {
 namespace {
 
 // Latency beyond this is a wait for something that the trace does not show.
-constexpr int64_t kLongestLatencyNs = 200'000;
+constexpr int64_t kLongestPathLatencyNs = 200'000;
 
 PathClass class_of(DeviceClass device_class) {
   return device_class == DeviceClass::kCompute         ? PathClass::kCompute
@@ -37,7 +37,7 @@ class Walk {
       if (edge.kind == EdgeKind::kHost) {
         add_host(edge.source, node, from, now);
       } else {
-        const bool is_long = now - from > kLongestLatencyNs;
+        const bool is_long = now - from > kLongestPathLatencyNs;
         add(from, now, is_long ? PathClass::kUnknown : PathClass::kLatency,
             {graph_.nodes[edge.source].time_ns, graph_.nodes[node].time_ns}, graph_.nodes[node].row);
       }

@@ -11,7 +11,7 @@ namespace firelane::analyze {
 namespace {
 
 // Latency or a gap between queued work beyond this has a reason that the trace does not show.
-constexpr int64_t kLongestLatencyNs = 100'000;
+constexpr int64_t kLongestGapNs = 100'000;
 
 class Attribution {
  public:
@@ -55,13 +55,13 @@ class Attribution {
   }
 
   void by_edge(const GraphEdge& edge, int64_t start_ns, int64_t end_ns) {
-    const bool is_long = end_ns - start_ns > kLongestLatencyNs;
+    const bool is_long = end_ns - start_ns > kLongestGapNs;
     switch (edge.kind) {
       case EdgeKind::kLaunch: {
         const GraphNode& call = graph_.nodes[edge.source];
         const int64_t launched = std::clamp(call.time_ns, start_ns, end_ns);
         host_late(call.chain, start_ns, launched);
-        add(launched, end_ns, end_ns - launched > kLongestLatencyNs ? IdleCause::kUnknown : IdleCause::kLaunchLatency,
+        add(launched, end_ns, end_ns - launched > kLongestGapNs ? IdleCause::kUnknown : IdleCause::kLaunchLatency,
             call.row);
         return;
       }

@@ -1,4 +1,5 @@
 #include "analyze/graph/syncs.h"
+#include "base/text.h"
 
 #include <algorithm>
 #include <array>
@@ -6,8 +7,6 @@
 namespace firelane::analyze {
 
 namespace {
-
-bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
 struct Askers {
   Row outer_op = kNoRow;

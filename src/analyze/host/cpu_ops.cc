@@ -19,7 +19,7 @@ constexpr KernelClass kReduction = KernelClass::kReduction;
 constexpr KernelClass kNormalization = KernelClass::kNormalization;
 constexpr KernelClass kMatmul = KernelClass::kMatmul;
 
-constexpr NamedClass kNames[] = {
+constexpr NamedClass kOpClasses[] = {
     {"add", kPointwise},
     {"sub", kPointwise},
     {"rsub", kPointwise},
@@ -118,9 +118,9 @@ bool in_window(const Interval& window, int64_t time_ns) {
 
 KernelClass op_class(std::string_view op_name) {
   const std::string_view name = bare(op_name);
-  const auto* const found =
-      std::find_if(std::begin(kNames), std::end(kNames), [&](const NamedClass& each) { return each.name == name; });
-  return found == std::end(kNames) ? KernelClass::kOther : found->op_class;
+  const auto* const found = std::find_if(std::begin(kOpClasses), std::end(kOpClasses),
+                                         [&](const NamedClass& each) { return each.name == name; });
+  return found == std::end(kOpClasses) ? KernelClass::kOther : found->op_class;
 }
 
 bool is_view_op(std::string_view op_name) {

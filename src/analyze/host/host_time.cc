@@ -5,12 +5,11 @@
 
 #include "analyze/host/host_calls.h"
 #include "base/check.h"
+#include "base/text.h"
 
 namespace firelane::analyze {
 
 namespace {
-
-bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
 Activity activity_of_python(std::string_view name) {
   if (name.starts_with("gc: generation") || contains(name, "built-in method gc.collect")) return Activity::kGc;

@@ -11,9 +11,9 @@ namespace {
 
 constexpr uint64_t kSegmentUnit = uint64_t{2} << 20;
 
-using Sums = std::array<int64_t, kMemoryCategoryCount>;
+using CategorySums = std::array<int64_t, kMemoryCategoryCount>;
 
-int64_t known_bytes(const Sums& sums) {
+int64_t known_bytes(const CategorySums& sums) {
   int64_t known = 0;
   for (size_t i = 0; i < sums.size(); ++i) {
     if (i != static_cast<size_t>(MemoryCategory::kBeforeRecording)) known += sums[i];
@@ -68,8 +68,8 @@ class BinFiller {
   MemoryPoint now_;
   MemoryPoint best_;
   int64_t best_reserved_ = kNoNumber;
-  Sums sums_{};
-  Sums best_sums_{};
+  CategorySums sums_{};
+  CategorySums best_sums_{};
   bool open_ = false;
 };
 

@@ -16,9 +16,9 @@ namespace {
 
 constexpr uint32_t kNoModule = UINT32_MAX;
 
-class Collector {
+class ModuleCollector {
  public:
-  Collector(const Model& model, const ModuleOptions& options)
+  ModuleCollector(const Model& model, const ModuleOptions& options)
       : model_(model),
         host_(model.host_slices),
         options_(options),
@@ -236,6 +236,8 @@ class Collector {
 
 }  // namespace
 
-ModuleTable module_table(const Model& model, const ModuleOptions& options) { return Collector(model, options).run(); }
+ModuleTable module_table(const Model& model, const ModuleOptions& options) {
+  return ModuleCollector(model, options).run();
+}
 
 }  // namespace firelane::analyze

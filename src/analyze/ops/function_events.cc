@@ -23,9 +23,9 @@ struct Event {
   MemoryUse memory;
 };
 
-class Collector {
+class EventCollector {
  public:
-  explicit Collector(const Model& model) : model_(model), groups_(model, false), memory_(model.memory_events) {}
+  explicit EventCollector(const Model& model) : model_(model), groups_(model, false), memory_(model.memory_events) {}
 
   FunctionEvents run() {
     for (uint32_t lane = 0; lane < model_.lanes.size(); ++lane) add_lane(lane);
@@ -138,6 +138,6 @@ class Collector {
 
 }  // namespace
 
-FunctionEvents function_events(const Model& model) { return Collector(model).run(); }
+FunctionEvents function_events(const Model& model) { return EventCollector(model).run(); }
 
 }  // namespace firelane::analyze

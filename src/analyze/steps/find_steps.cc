@@ -4,6 +4,7 @@
 #include <array>
 #include <unordered_map>
 
+#include "analyze/common/median.h"
 #include "analyze/device/device_work.h"
 
 namespace firelane::analyze {
@@ -16,15 +17,6 @@ constexpr double kWarmUpFactor = 1.5;
 constexpr double kOutlierFactor = 1.25;
 constexpr int64_t kOutlierSpreads = 5;
 constexpr size_t kMinRepeats = 3;
-
-int64_t median_of(std::vector<int64_t> values) {
-  if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  if (values.size() % 2 == 1) return *middle;
-  const int64_t below = *std::max_element(values.begin(), middle);
-  return below + (*middle - below) / 2;
-}
 
 std::vector<FoundStep> marked_steps(const Model& model) {
   std::vector<FoundStep> steps;
@@ -131,16 +123,16 @@ void judge(StepList& list) {
   while (steps.size() - first >= 3) {  // two must remain to compare with
     std::vector<int64_t> rest;
     for (size_t i = first + 1; i < steps.size(); ++i) rest.push_back(steps[i].duration_ns());
-    const auto usual = static_cast<double>(median_of(std::move(rest)));
+    const auto usual = static_cast<double>(median_or_zero(std::move(rest)));
     if (static_cast<double>(steps[first].duration_ns()) <= kWarmUpFactor * usual) break;
     steps[first++].warm_up = true;
   }
   std::vector<int64_t> durations;
   for (size_t i = first; i < steps.size(); ++i) durations.push_back(steps[i].duration_ns());
   list.judged = static_cast<int64_t>(durations.size());
-  list.median_ns = median_of(durations);
+  list.median_ns = median_or_zero(durations);
   for (int64_t& duration : durations) duration = std::abs(duration - list.median_ns);
-  list.spread_ns = median_of(std::move(durations));
+  list.spread_ns = median_or_zero(std::move(durations));
   list.window = {steps[first].start_ns, steps.back().end_ns};
   if (list.judged < 4) return;
   for (size_t i = first; i < steps.size(); ++i) {

@@ -31,9 +31,9 @@ class Coverage {
   int64_t total_ns_ = 0;
 };
 
-class RowMaker {
+class LaneRowMaker {
  public:
-  RowMaker(const Model& model, size_t lane) : model_(model), row_{.lane = static_cast<LaneId>(lane)} {}
+  LaneRowMaker(const Model& model, size_t lane) : model_(model), row_{.lane = static_cast<LaneId>(lane)} {}
 
   void add_host(Row slice) {
     const HostSlices& slices = model_.host_slices;
@@ -71,7 +71,7 @@ class RowMaker {
 std::vector<LaneRow> lane_table(const Model& model) {
   std::vector<LaneRow> rows;
   for (size_t lane = 0; lane < model.lanes.size(); ++lane) {
-    RowMaker maker(model, lane);
+    LaneRowMaker maker(model, lane);
     Row host = model.lanes.host_begin[lane];
     Row device = model.lanes.device_begin[lane];
     const Row host_end = model.lanes.host_end[lane];

@@ -17,9 +17,9 @@ namespace {
 constexpr double kClose = 1.25;
 constexpr std::string_view kLoader = "enumerate(Data";  // its time is input, whatever it launches
 
-using Sums = std::unordered_map<uint32_t, GroupBound>;  // by name
+using BoundsByName = std::unordered_map<uint32_t, GroupBound>;  // by name
 
-std::vector<GroupBound> finish(Sums& sums) {
+std::vector<GroupBound> finish(BoundsByName& sums) {
   std::vector<GroupBound> rows;
   for (auto& [name, group] : sums) {
     const bool is_input = group.name.starts_with(kLoader) || group.name == name_of(Phase::kData);
@@ -74,7 +74,7 @@ std::vector<GroupBound> operator_bounds(const Model& model, const std::vector<Li
   const HostSlices& slices = model.host_slices;
   const bool on_cpu = !has_device_work(model);
   std::vector<Row> outermost(slices.size(), kNoRow);  // the outermost op a slice lies in
-  Sums sums;
+  BoundsByName sums;
   for (Row row = 0; row < slices.size(); ++row) {
     const Row parent = slices.parent[row];
     outermost[row] = parent == kNoRow ? kNoRow : outermost[parent];
@@ -110,7 +110,7 @@ std::vector<GroupBound> phase_bounds(const Model& model, const HostTime& host, c
   if (host.chains.empty()) return {};
   const Phases phases = find_phases(model);
   const bool on_cpu = !has_device_work(model);
-  Sums sums;
+  BoundsByName sums;
   const auto group = [&](Phase phase) -> GroupBound& {
     GroupBound& sum = sums[static_cast<uint32_t>(phase)];
     sum.name = name_of(phase);
@@ -146,7 +146,7 @@ std::vector<GroupBound> phase_bounds(const Model& model, const HostTime& host, c
 std::vector<GroupBound> annotation_bounds(const Model& model, const HostTime& host, const std::vector<Limit>& limits,
                                           const Interval& window) {
   if (host.chains.empty()) return {};
-  Sums sums;
+  BoundsByName sums;
   const HostSlices& slices = model.host_slices;
   struct Span {
     int64_t start_ns, end_ns;

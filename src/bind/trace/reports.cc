@@ -29,7 +29,7 @@ std::string markdown(const Model& model) {
   return report::markdown(model, report::trace_report(model, path.substr(path.rfind('/') + 1)));
 }
 
-std::string page(const std::shared_ptr<const Model>& model, size_t max_bytes = serve::kMaxOneFileBytes) {
+std::string html_page(const std::shared_ptr<const Model>& model, size_t max_bytes = serve::kMaxOneFileBytes) {
   const std::string_view empty = value_or_raise(serve::one_file_page());
   serve::Api api(model, FIRELANE_VERSION);
   return value_or_raise(serve::one_file(api, empty, max_bytes));
@@ -44,7 +44,7 @@ std::optional<std::string> report(const Trace& trace, const std::optional<std::f
     throw TraceError(path->string() + ": a report is HTML or Markdown; name it report.html or report.md");
   }
   FileSink sink(*path, force);
-  sink.write(is_html ? page(trace.model) : markdown(*trace.model));
+  sink.write(is_html ? html_page(trace.model) : markdown(*trace.model));
   sink.finish();
   return std::nullopt;
 }
@@ -73,7 +73,7 @@ struct View {
   std::string html() const {
     const nb::gil_scoped_release release_gil;
     return "<iframe title=\"Firelane\" sandbox=\"allow-scripts\" width=\"100%\" height=\"" + std::to_string(height) +
-           "\" style=\"border: 0\" srcdoc=" + attribute_text(page(model, kMaxNotebookBytes)) + "></iframe>";
+           "\" style=\"border: 0\" srcdoc=" + attribute_text(html_page(model, kMaxNotebookBytes)) + "></iframe>";
   }
 };
 

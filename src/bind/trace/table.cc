@@ -87,7 +87,7 @@ std::string repr_html(const Table& table) {
   return report::html({.tables = {first_rows(*table.arrow, kShownRows)}});
 }
 
-std::string repr(const Table& table) {
+std::string table_repr(const Table& table) {
   const exporter::ArrowTable& arrow = *table.arrow;
   return "<firelane.Table " + arrow.name() + ": " + std::to_string(arrow.rows()) + " rows, " +
          std::to_string(arrow.columns().size()) + " columns>";
@@ -116,7 +116,7 @@ void bind_table(nb::module_& module) {
       .def("__arrow_c_schema__", &schema_capsule, nb::sig("def __arrow_c_schema__(self) -> object"))
       .def("_repr_html_", &repr_html)
       .def("__str__", &text)
-      .def("__repr__", &repr);
+      .def("__repr__", &table_repr);
 }
 
 }  // namespace firelane::bind_trace

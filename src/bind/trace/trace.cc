@@ -58,7 +58,7 @@ nb::object args(const Trace& trace, const std::string& table, Py_ssize_t row) {
   return parse_json(json).attr("get")("args", nb::dict());
 }
 
-std::string repr(const Trace& trace) {
+std::string trace_repr(const Trace& trace) {
   const Model& model = *trace.model;
   return "<firelane.Trace " + nb::cast<std::string>(nb::repr(nb::cast(model.info.path))) + ": " +
          std::to_string(model.host_slices.size()) + " host slices, " + std::to_string(model.device_slices.size()) +
@@ -82,7 +82,7 @@ void bind_trace(nb::module_& module) {
           nb::sig("def args(self, table: typing.Literal['host_slices', 'device_slices', 'memory_events', 'instants'], "
                   "row: int) -> dict[str, typing.Any]"),
           "The args of one event as the source has them; the file is read again for it.");
-  cls.def("__repr__", &repr);
+  cls.def("__repr__", &trace_repr);
   bind_answers(cls);
   bind_analyses(cls);
   bind_studies(cls);

@@ -81,7 +81,7 @@ std::vector<std::string> page_names() {
   return names;
 }
 
-std::optional<std::tuple<std::string, nb::bytes>> page(const std::string& name) {
+std::optional<std::tuple<std::string, nb::bytes>> page_file(const std::string& name) {
   const serve::Page* found = serve::find_page(name);
   if (found == nullptr) return std::nullopt;
   return std::tuple{std::string(found->type), as_bytes(found->bytes)};
@@ -100,7 +100,7 @@ void bind_viewer(nb::module_& module) {
       .def("wait", &Viewer::wait, "Returns when the trace is loaded, or has failed to.");
   module.def("page_names", &page_names,
              "The files of the viewer's page; none where the module was built without the viewer.");
-  module.def("page", &page, nb::arg("name"), "Content type and bytes of one of the page's files.");
+  module.def("page", &page_file, nb::arg("name"), "Content type and bytes of one of the page's files.");
 }
 
 }  // namespace firelane::bind_trace

@@ -13,11 +13,11 @@ namespace {
 
 using format::test::StringSink;
 
-constexpr uint64_t kStart = 1'000'000;  // ticks; 2 of them a nanosecond
-constexpr int64_t kUnix = 1'790'000'000'000'000'000;
+constexpr uint64_t kDeviceStart = 1'000'000;  // ticks; 2 of them a nanosecond
+constexpr int64_t kDeviceUnix = 1'790'000'000'000'000'000;
 constexpr int64_t kDevice = 5'000'000'000;  // the device's clock at the start
 
-uint64_t ticks(int64_t ns) { return kStart + 2 * static_cast<uint64_t>(ns); }
+uint64_t ticks(int64_t ns) { return kDeviceStart + 2 * static_cast<uint64_t>(ns); }
 int64_t device(int64_t ns) { return kDevice + ns; }
 
 // Texts 1..5: an op, a user's range, a step, a kernel, a call.
@@ -28,8 +28,8 @@ class DeviceLane {
     std::string items;
     format::NotesWriter notes(items);
     notes.process(77, TickSource::kTsc, 2e9, "box", "/usr/bin/python3 train.py");
-    notes.clock_pair(format::PairRole::kStart, {.ticks = kStart, .monotonic_ns = 500, .unix_ns = kUnix});
-    notes.device_clock(format::PairRole::kStart, kStart, device_start, 100);
+    notes.clock_pair(format::PairRole::kStart, {.ticks = kDeviceStart, .monotonic_ns = 500, .unix_ns = kDeviceUnix});
+    notes.device_clock(format::PairRole::kStart, kDeviceStart, device_start, 100);
     notes.metadata("deviceProperties",
                    R"([{"id": 0, "name": "H200", "computeMajor": 9, "computeMinor": 0, "numSms": 132, "warpSize": 32,
                         "maxThreadsPerMultiprocessor": 2048, "regsPerMultiprocessor": 65536,
@@ -38,7 +38,7 @@ class DeviceLane {
     std::string payload;
     format::append_definitions(payload, 1, {"aten::mm", "load", "ProfilerStep#3", "_Z4gemmPf", "cudaLaunchKernel"});
     format::SectionWriter main;
-    main.begin(0, 42, kStart, kStart);
+    main.begin(0, 42, kDeviceStart, kDeviceStart);
     main.add({.kind = format::Record::kAsyncBegin,
               .scope = format::Scope::kUser,
               .text = 3,
@@ -61,7 +61,7 @@ class DeviceLane {
     std::string payload;
     format::append_definitions(payload, 6, {});
     format::SectionWriter section;
-    section.begin(0, 42, kStart, ticks(at));
+    section.begin(0, 42, kDeviceStart, ticks(at));
     section.add({.kind = format::Record::kSlice,
                  .scope = format::Scope::kRuntime,
                  .text = 5,
@@ -84,7 +84,7 @@ class DeviceLane {
     format::NotesWriter notes(items);
     notes.device_clock(format::PairRole::kStop, ticks(at_ns), device_ns, 60);
     notes.clock_pair(format::PairRole::kStop,
-                     {.ticks = ticks(at_ns), .monotonic_ns = 500 + at_ns, .unix_ns = kUnix + at_ns});
+                     {.ticks = ticks(at_ns), .monotonic_ns = 500 + at_ns, .unix_ns = kDeviceUnix + at_ns});
     chunk(format::ChunkKind::kNotes, items);
   }
   Model model() {
@@ -175,7 +175,7 @@ TEST(DeviceRows, the_kernel_of_a_collective_says_which_one) {
   format::append_definitions(
       payload, 6, {"record_param_comms", R"({"Collective name": "allreduce", "Group size": 8})", "nccl:all_reduce"});
   format::SectionWriter section;
-  section.begin(0, 42, kStart, ticks(1000));
+  section.begin(0, 42, kDeviceStart, ticks(1000));
   section.add({.kind = format::Record::kBegin, .scope = format::Scope::kFunction, .text = 6, .ticks = ticks(1000)});
   section.add({.kind = format::Record::kAttribute, .attribute = format::Attribute::kExtraArgs, .text = 7});
   section.add({.kind = format::Record::kAsyncBegin,
@@ -215,7 +215,7 @@ TEST(DeviceRows, clocks_are_laid_on_the_line_through_both_readings_and_the_error
 }
 
 TEST(DeviceRows, a_device_clock_that_counts_the_processors_ticks_is_read_as_ticks) {
-  DeviceLane file(kStart);
+  DeviceLane file(kDeviceStart);
   format::DeviceKernelRow k = kernel(0, 9);
   k.start_ns = static_cast<int64_t>(ticks(600));
   k.duration_ns = 100;  // ticks
@@ -358,7 +358,7 @@ TEST(DeviceRows, memory_has_its_stream_and_pool_and_the_allocators_state) {
   std::string payload;
   format::append_definitions(payload, 6, {});
   format::SectionWriter section;
-  section.begin(0, 42, kStart, ticks(60));
+  section.begin(0, 42, kDeviceStart, ticks(60));
   const auto memory = [&](int64_t at, format::MemoryAction action, int64_t bytes,
                           std::optional<format::MemoryPlace> place) {
     section.add({.kind = format::Record::kMemory,

@@ -215,7 +215,7 @@ std::string everything() {
   return lane.finish();
 }
 
-constexpr const char* kEverything = R"(100 0+1000 ProfilerStep#4 (user_annotation)
+constexpr const char* kEverythingDumped = R"(100 0+1000 ProfilerStep#4 (user_annotation)
 100   100+300 f (python_function)
 100     200+100 aten::mm (cpu_op) sequence 9 flops 4096 [[16, 512], []] ["float", "Scalar"] stack train.py(3): main;train.py(9): f
 100   470+280 mark (user_annotation)
@@ -304,7 +304,7 @@ TEST(ReadLane, a_cost_that_no_event_can_have_is_damage) {
 
 TEST(ReadLane, everything_that_version_one_has_reaches_the_model) {
   const Model m = load(everything());
-  EXPECT_EQ(text_of(m), kEverything);
+  EXPECT_EQ(text_of(m), kEverythingDumped);
   EXPECT_EQ(m.info.format, "Firelane");
   EXPECT_EQ(m.info.start_ns + m.info.base_time_ns, kUnix);
   EXPECT_EQ(m.info.recorder.command, "/usr/bin/python3 train.py");
@@ -328,7 +328,7 @@ TEST(ReadLane, the_golden_file_of_version_one_reads_as_it_always_did) {
   }
   auto model = load_trace(path);
   ASSERT_TRUE(model.ok()) << model.error().message;
-  EXPECT_EQ(text_of(model.value()), kEverything);
+  EXPECT_EQ(text_of(model.value()), kEverythingDumped);
 }
 
 TEST(ReadLane, a_cut_at_any_byte_keeps_what_came_before_it) {

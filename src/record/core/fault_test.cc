@@ -19,6 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using test::begin;
+using test::count;
 using test::end;
 using test::op;
 using test::records_of;
@@ -73,12 +74,6 @@ RecordOptions on(Disk& disk) {
 std::string text_of(const Disk& disk, const format::DumpOptions& options = kRecordsOnly) {
   auto text = format::dump_lane(disk.content, "test disk", options);
   return text.ok() ? text.value() : text.error().message;
-}
-
-size_t count(const std::string& text, std::string_view word) {
-  size_t n = 0;
-  for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++n;
-  return n;
 }
 
 // A hundred ops that certainly reach the disk in a chunk of their own.

@@ -12,6 +12,7 @@
 namespace firelane::record {
 namespace {
 
+using test::count;
 using test::op;
 using test::records_of;
 using test::start;
@@ -41,12 +42,6 @@ size_t open_files() {
     while (::readdir(dir) != nullptr) ++n;
     ::closedir(dir);
   }
-  return n;
-}
-
-size_t count(const std::string& text, std::string_view word) {
-  size_t n = 0;
-  for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++n;
   return n;
 }
 

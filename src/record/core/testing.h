@@ -64,4 +64,11 @@ inline std::string records_of(const std::filesystem::path& path, const format::D
   return text.ok() ? text.value() : text.error().message;
 }
 
+// How often a word stands in a text.
+inline size_t count(const std::string& text, std::string_view word) {
+  size_t n = 0;
+  for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++n;
+  return n;
+}
+
 }  // namespace firelane::record::test

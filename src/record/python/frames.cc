@@ -30,7 +30,7 @@ constexpr size_t kMaxOldFrames = 512;  // frames that were open before tracing b
 constexpr uint64_t kFunctionKey = uint64_t{1} << 60;
 
 // Guarded by the GIL.
-uint64_t g_run = 0;
+uint64_t g_frames_run = 0;
 bool g_is_on = false;
 std::unordered_set<PyObject*>* g_kept = nullptr;
 std::vector<std::string>* g_path_prefixes = nullptr;
@@ -184,12 +184,12 @@ void close(OpenFrames& frames) noexcept {
 // This thread's stack, brought up to the current run; null when nothing is recorded.
 inline OpenFrames* current(PyFrameObject* frame, bool with_innermost) noexcept {
   OpenFrames* frames = t_frames;
-  if (frames != nullptr && frames->run == g_run) [[likely]]
+  if (frames != nullptr && frames->run == g_frames_run) [[likely]]
     return frames;
   if (!g_is_on || !record::is_recording()) return nullptr;
   if (frames == nullptr) frames = new_frames();
   if (frames == nullptr) return nullptr;
-  frames->run = g_run;
+  frames->run = g_frames_run;
   frames->depth = 0;
   write_open_frames(*frames, frame, with_innermost);
   return frames;
@@ -198,7 +198,7 @@ inline OpenFrames* current(PyFrameObject* frame, bool with_innermost) noexcept {
 }  // namespace
 
 void begin_frames_run() {
-  ++g_run;
+  ++g_frames_run;
   if (g_kept == nullptr) g_kept = new std::unordered_set<PyObject*>();
   if (g_path_prefixes == nullptr) g_path_prefixes = new std::vector<std::string>();
   g_path_prefixes->clear();
@@ -216,7 +216,7 @@ void begin_frames_run() {
 
 void end_frames_run() {
   g_is_on = false;
-  ++g_run;
+  ++g_frames_run;
   if (g_kept == nullptr) return;
   // Dropping the last reference may run Python code, which must not find a set in the middle of a change.
   std::unordered_set<PyObject*> kept;
@@ -253,7 +253,7 @@ void enter_c(PyObject* function, PyObject* first_argument, PyFrameObject* frame)
 
 void leave_c() noexcept {
   OpenFrames* frames = t_frames;
-  if (frames != nullptr && frames->run == g_run && frames->is_top(Kind::kC)) close(*frames);
+  if (frames != nullptr && frames->run == g_frames_run && frames->is_top(Kind::kC)) close(*frames);
 }
 
 void enter_gc(int generation) noexcept {
@@ -269,7 +269,7 @@ void enter_gc(int generation) noexcept {
 
 void leave_gc() noexcept {
   OpenFrames* frames = t_frames;
-  if (frames != nullptr && frames->run == g_run && frames->is_top(Kind::kGc)) close(*frames);
+  if (frames != nullptr && frames->run == g_frames_run && frames->is_top(Kind::kGc)) close(*frames);
 }
 
 }  // namespace firelane::python_hooks

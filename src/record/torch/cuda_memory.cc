@@ -16,7 +16,7 @@ namespace {
 
 namespace caching = c10::cuda::CUDACachingAllocator;
 
-std::atomic<bool> g_on{false};
+std::atomic<bool> g_cuda_on{false};
 
 // torch's CUDA library is not linked, so that one build serves a torch without it, too.
 caching::CUDAAllocator* find_allocator() {
@@ -50,7 +50,7 @@ void attach(caching::CUDAAllocator& allocator, record::Session& session) {
   attached = true;
   cuda_memory::open();
   cuda_memory::snapshot_taken(allocator.snapshot().segments, session);
-  g_on = true;
+  g_cuda_on = true;
 }
 
 void attach_or_say_why(caching::CUDAAllocator& allocator, record::Session& session) noexcept {
@@ -91,7 +91,7 @@ void enable_cuda_memory_hook(record::Session& session) noexcept {
 
 void disable_cuda_memory_hook(record::Session& session) noexcept {
   forget_late_start();
-  if (!g_on.exchange(false)) return;
+  if (!g_cuda_on.exchange(false)) return;
   cuda_memory::close();
   try {
     caching::CUDAAllocator* allocator = find_allocator();

@@ -1,12 +1,14 @@
 // Helpers for the tests of this room: gzip bytes, and a model as comparable text.
 #pragma once
 
+#include <gtest/gtest.h>
 #include <isa-l/igzip_lib.h>
 
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "import/load.h"
 #include "model/model.h"
 
 namespace firelane::importer {
@@ -82,6 +84,13 @@ inline std::string describe(const Model& m) {
     if (m.losses.counts[i] > 0) add("loss", std::string(kStats[i].name), m.losses.counts[i]);
   }
   return out;
+}
+
+// The model of a JSON trace given as text; an empty one, and a failed test, when it does not load.
+inline Model load_text(std::string text) {
+  Result<Model> loaded = load_trace_bytes(std::move(text), "test.json");
+  EXPECT_TRUE(loaded.ok()) << loaded.error().message;
+  return loaded.ok() ? std::move(loaded).value() : Model();
 }
 
 }  // namespace firelane::importer

@@ -77,16 +77,22 @@ def main() -> None:
     if python is None:
         sys.exit(1)
     print(f"{HTA_PACKAGE}; times in us, HTA / firelane\n")
-    print("| trace | device busy | kernels, summed | copies and sets | launches by cudaLaunchKernel | median launch delay |")
+    print(
+        "| trace | device busy | kernels, summed | copies and sets | launches by cudaLaunchKernel | median launch delay |"
+    )
     print("|---|--:|--:|--:|--:|--:|")
     with tempfile.NamedTemporaryFile("w", suffix=".py") as program:
         program.write(HTA_PROGRAM)
         program.flush()
         for path in paths:
             exact = os.environ | {"HTA_DISABLE_NS_ROUNDING": "1"}
-            done = subprocess.run([python, program.name, path.resolve()], capture_output=True, text=True, check=False, env=exact)
+            done = subprocess.run(
+                [python, program.name, path.resolve()], capture_output=True, text=True, check=False, env=exact
+            )
             if done.returncode != 0:
-                print(f"| {path.name.split('.')[0]} | HTA fails: {done.stderr.strip().splitlines()[-1].split(':')[0]} |  |  |  |  |")
+                print(
+                    f"| {path.name.split('.')[0]} | HTA fails: {done.stderr.strip().splitlines()[-1].split(':')[0]} |  |  |  |  |"
+                )
                 continue
             theirs, mine = json.loads(done.stdout.splitlines()[-1]), ours(path)
             cells = [path.name.split(".")[0]]

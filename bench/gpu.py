@@ -43,8 +43,23 @@ def build_floor() -> ctypes.CDLL:
     torch_folder = Path(torch.__file__).parent
     library = Path(os.environ.get("TMPDIR", "/tmp")) / f"record_floor_{os.getpid()}.so"
     folders = [torch_folder / "include", torch_folder / "include/torch/csrc/api/include"]
-    subprocess.run(["g++", "-std=c++20", "-O2", "-shared", "-fPIC", *(f"-I{f}" for f in folders), str(ROOT / "bench/record_floor.cc"),
-                    "-o", str(library), f"-L{torch_folder / 'lib'}", "-ltorch_cpu", "-lc10"], check=True)
+    subprocess.run(
+        [
+            "g++",
+            "-std=c++20",
+            "-O2",
+            "-shared",
+            "-fPIC",
+            *(f"-I{f}" for f in folders),
+            str(ROOT / "bench/record_floor.cc"),
+            "-o",
+            str(library),
+            f"-L{torch_folder / 'lib'}",
+            "-ltorch_cpu",
+            "-lc10",
+        ],
+        check=True,
+    )
     return ctypes.CDLL(str(library))
 
 
@@ -152,13 +167,21 @@ def table(us: dict[str, dict[str, list[float]]]) -> str:
                 unit = f"{figure(base) / 1e3:.2f} ms" if figure(base) > 1e3 else f"{figure(base):.2f} us"
                 cells.append(unit if name == "nothing" else f"{figure(values) / figure(base):.2f}x")
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
-    lines += ["", "Of what torch.profiler adds, firelane adds:", "",
-              "| flags | " + " | ".join(f"{p}, median | low" for p in us) + " |", "|---|" + "--:|--:|" * len(us)]
+    lines += [
+        "",
+        "Of what torch.profiler adds, firelane adds:",
+        "",
+        "| flags | " + " | ".join(f"{p}, median | low" for p in us) + " |",
+        "|---|" + "--:|--:|" * len(us),
+    ]
     for flags in FLAGS:
         cells = []
         for by_name in us.values():
             for figure in (statistics.median, low):
-                ours, torchs = (figure(by_name[f"{who} {flags}"]) - figure(by_name["nothing"]) for who in ("firelane", "torch.profiler"))
+                ours, torchs = (
+                    figure(by_name[f"{who} {flags}"]) - figure(by_name["nothing"])
+                    for who in ("firelane", "torch.profiler")
+                )
                 cells.append(f"{ours / torchs:.2f}")
         lines.append(f"| {flags} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
@@ -207,9 +230,13 @@ def main() -> None:
                 measure("after firelane")
         rounds += 1
         if args.json:
-            args.json.write_text(json.dumps({"device": torch.cuda.get_device_name(), "torch": torch.__version__, "us": us}))
-    print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, {rounds} rounds, {time.perf_counter() - begin:.0f} s, "
-          f"cores of their own: {'yes' if cores.enough else 'no'}, losses {sorted(losses)}\n")
+            args.json.write_text(
+                json.dumps({"device": torch.cuda.get_device_name(), "torch": torch.__version__, "us": us})
+            )
+    print(
+        f"{torch.cuda.get_device_name()}, torch {torch.__version__}, {rounds} rounds, {time.perf_counter() - begin:.0f} s, "
+        f"cores of their own: {'yes' if cores.enough else 'no'}, losses {sorted(losses)}\n"
+    )
     print(table(us))
 
 

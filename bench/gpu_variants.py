@@ -54,18 +54,42 @@ WAYS = {
     "work + callbacks + overhead": "concurrent copies callbacks overhead",
     "hardware events": "hardware concurrent copies callbacks",
 }
-AFTER = ["subscriber without callbacks", "callbacks, wanted calls", "kernels", "work + callbacks, wanted", "work + call records"]
+AFTER = [
+    "subscriber without callbacks",
+    "callbacks, wanted calls",
+    "kernels",
+    "work + callbacks, wanted",
+    "work + call records",
+]
 
 
 def build() -> ctypes.CDLL:
     import nvidia
 
-    folders = [f for base in nvidia.__path__ for f in glob.glob(f"{base}/cu*/include") + glob.glob(f"{base}/cuda_*/include")
-               + glob.glob(f"{base}/../triton/backends/nvidia/include")]
+    folders = [
+        f
+        for base in nvidia.__path__
+        for f in glob.glob(f"{base}/cu*/include")
+        + glob.glob(f"{base}/cuda_*/include")
+        + glob.glob(f"{base}/../triton/backends/nvidia/include")
+    ]
     folders += [f for f in ("/usr/local/cuda/include", "/usr/local/cuda/extras/CUPTI/include") if os.path.isdir(f)]
     library = Path(tempfile.mkdtemp()) / "gpu_variants.so"
-    subprocess.run(["g++", "-std=c++20", "-O2", "-shared", "-fPIC", *(f"-I{f}" for f in folders),
-                    str(ROOT / "bench/gpu_variants.cc"), "-o", str(library), "-ldl"], check=True)
+    subprocess.run(
+        [
+            "g++",
+            "-std=c++20",
+            "-O2",
+            "-shared",
+            "-fPIC",
+            *(f"-I{f}" for f in folders),
+            str(ROOT / "bench/gpu_variants.cc"),
+            "-o",
+            str(library),
+            "-ldl",
+        ],
+        check=True,
+    )
     return ctypes.CDLL(str(library))
 
 
@@ -158,8 +182,10 @@ def main() -> None:
         torch.cuda.synchronize()
         library.leave()
 
-    jobs = {name: (lambda name=name, ways=ways: measure(name) if ways is None else one_way(name, ways))
-            for name, ways in WAYS.items()}
+    jobs = {
+        name: (lambda name=name, ways=ways: measure(name) if ways is None else one_way(name, ways))
+        for name, ways in WAYS.items()
+    }
     jobs["firelane, CPU only"] = lambda: firelane("firelane, CPU only")
     jobs["firelane"] = lambda: firelane("firelane", cuda=True)
     jobs["firelane, CUPTI stays"] = lambda: firelane("firelane, CUPTI stays", detach=False, cuda=True)
@@ -179,16 +205,30 @@ def main() -> None:
             jobs[name]()
         print(f"round {number} done, {time.perf_counter() - begin:.1f} s", flush=True)
         if args.json:  # every time: a way that crashes must not take the others' figures with it
-            args.json.write_text(json.dumps({"device": torch.cuda.get_device_name(), "torch": torch.__version__,
-                                             "clocks": clocks, "refused": refused, "counts": came, "us": times}))
+            args.json.write_text(
+                json.dumps(
+                    {
+                        "device": torch.cuda.get_device_name(),
+                        "torch": torch.__version__,
+                        "clocks": clocks,
+                        "refused": refused,
+                        "counts": came,
+                        "us": times,
+                    }
+                )
+            )
     low = lambda values: statistics.quantiles(values, n=5)[0]  # noqa: E731
     base = {p: (statistics.median(v), low(v)) for p, v in times["nothing"].items()}
-    print(f"nothing: op {base['op'][0]:.2f} (low {base['op'][1]:.2f}) us, step {base['step'][0]:.0f} (low {base['step'][1]:.0f}) us")
+    print(
+        f"nothing: op {base['op'][0]:.2f} (low {base['op'][1]:.2f}) us, step {base['step'][0]:.0f} (low {base['step'][1]:.0f}) us"
+    )
     for name, row in times.items():
         op = [statistics.median(row["op"]) - base["op"][0], low(row["op"]) - base["op"][1]]
         at_step = [statistics.median(row["step"]), low(row["step"])]
-        print(f"{name:42} op +{op[0]:6.2f} low +{op[1]:6.2f}   step {at_step[0] / base['step'][0]:5.2f}x low "
-              f"{at_step[1] / base['step'][1]:5.2f}x +{at_step[1] - base['step'][1]:7.0f}   {came.get(name, '')}")
+        print(
+            f"{name:42} op +{op[0]:6.2f} low +{op[1]:6.2f}   step {at_step[0] / base['step'][0]:5.2f}x low "
+            f"{at_step[1] / base['step'][1]:5.2f}x +{at_step[1] - base['step'][1]:7.0f}   {came.get(name, '')}"
+        )
     print("refused", refused)
 
 

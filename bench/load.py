@@ -74,11 +74,16 @@ def best_of(repeat: int, command: list[str | Path]) -> dict[str, float]:
 def hta_python() -> Path | None:
     """The Python that has HTA, installed into a venv of its own; None with a reason on stderr if that fails."""
     python = HTA_VENV / "bin/python"
-    if python.exists() and subprocess.run([python, "-c", "import hta"], capture_output=True, check=False).returncode == 0:
+    if (
+        python.exists()
+        and subprocess.run([python, "-c", "import hta"], capture_output=True, check=False).returncode == 0
+    ):
         return python
     print(f"bench: installing {HTA_PACKAGE} into {HTA_VENV.relative_to(ROOT)}", file=sys.stderr)
     venv.create(HTA_VENV, with_pip=True)
-    done = subprocess.run([python, "-m", "pip", "install", "-q", HTA_PACKAGE], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [python, "-m", "pip", "install", "-q", HTA_PACKAGE], capture_output=True, text=True, check=False
+    )
     if done.returncode != 0:
         print(f"bench: HTA skipped: pip could not install it: {done.stderr.strip().splitlines()[-1]}", file=sys.stderr)
         return None
@@ -111,7 +116,10 @@ def measure(trace: Path, repeat: int) -> list[Row]:
             print(f"bench: HTA skipped: {error}", file=sys.stderr)
     print("bench: analyses", file=sys.stderr)
     best = best_of(repeat, [load, "analyses", plain])
-    rows += [Row(f"firelane {name}, after loading", plain.name, best[f"{name}_seconds"], 0, None) for name in ("ops", "kernels")]
+    rows += [
+        Row(f"firelane {name}, after loading", plain.name, best[f"{name}_seconds"], 0, None)
+        for name in ("ops", "kernels")
+    ]
     return rows
 
 
@@ -123,7 +131,10 @@ def measure_large(trace: Path, megabytes: int, repeat: int) -> list[Row]:
     best = best_of(repeat, [load, "firelane", large])
     rows = [Row("firelane, file to model", large.name, best["seconds"], large.stat().st_size, best["peak_mib"])]
     analyses = best_of(1, [load, "analyses", large])
-    rows += [Row(f"firelane {name}, after loading", large.name, analyses[f"{name}_seconds"], 0, None) for name in ("ops", "kernels")]
+    rows += [
+        Row(f"firelane {name}, after loading", large.name, analyses[f"{name}_seconds"], 0, None)
+        for name in ("ops", "kernels")
+    ]
     return rows
 
 
@@ -145,7 +156,11 @@ def main() -> int:
     if args.large:
         rows += measure_large(trace, args.large, args.repeat)
     table = "\n".join(
-        [f"{machine()}; best of {args.repeat} (Python: of 2), clang 19 -O3", "", "| what | file | time | content per second | peak memory |"]
+        [
+            f"{machine()}; best of {args.repeat} (Python: of 2), clang 19 -O3",
+            "",
+            "| what | file | time | content per second | peak memory |",
+        ]
         + ["|---|---|--:|--:|--:|"]
         + [row.text() for row in rows]
     )

@@ -1,5 +1,6 @@
 """Loads one trace the way Python users do, in a fresh process, and prints what it took, as JSON.
 
+Usage:
     peers.py json FILE     json.load (through gzip.open when the file is compressed)
     peers.py hta FILE      HolisticTraceAnalysis: TraceAnalysis of one rank, its parsed frame ready
 """

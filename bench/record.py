@@ -31,7 +31,11 @@ from firelane import _record  # noqa: E402
 from flags import FLAGS, start_torch  # noqa: E402
 
 # name, goal as a share of the other: plain against the floor and torch.profiler; the rest against torch.profiler.
-GOALS = {"plain": "floor <= 1.25x, torch.profiler <= 0.40x", "shapes": "", "shapes+memory+stack": "torch.profiler <= 0.50x"}
+GOALS = {
+    "plain": "floor <= 1.25x, torch.profiler <= 0.40x",
+    "shapes": "",
+    "shapes+memory+stack": "torch.profiler <= 0.50x",
+}
 
 
 @dataclass
@@ -101,7 +105,10 @@ def table(result: dict[str, dict[str, float]]) -> str:
     loops = list(result)
     base = ", ".join(f"`{loop}` {result[loop]['base']:.0f} ns" for loop in loops)
     after = ", ".join(f"{result[loop]['after']:+.0f} ns" for loop in loops)
-    lines = ["| added ns per op | " + " | ".join(f"`{loop}`" for loop in loops) + " | ratios | goal |", "|---|---:|---:|---|---|"]
+    lines = [
+        "| added ns per op | " + " | ".join(f"`{loop}`" for loop in loops) + " | ratios | goal |",
+        "|---|---:|---:|---|---|",
+    ]
     for recorder in result[loops[0]]:
         if recorder in ("base", "after"):
             continue

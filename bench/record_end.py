@@ -108,7 +108,12 @@ def rows(ops: int, names: list[str]) -> list[list[str]]:
 
 
 def markdown(table: list[list[str]], ops: int) -> str:
-    lines = [f"{ops:,} calls of `x.add_(1)`, five ops each.", "", "| flags | what | torch.profiler | firelane | ratio |", "|---|---|--:|--:|--:|"]
+    lines = [
+        f"{ops:,} calls of `x.add_(1)`, five ops each.",
+        "",
+        "| flags | what | torch.profiler | firelane | ratio |",
+        "|---|---|--:|--:|--:|",
+    ]
     return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in table])
 
 

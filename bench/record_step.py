@@ -99,9 +99,11 @@ def measure(rounds: int, steps: int) -> dict[str, float]:
 
 def table(figures: dict[str, float]) -> str:
     base = figures["nothing"]
-    lines = ["| step of a small transformer | nothing | empty callback | firelane | torch.profiler "
-             "| added time, firelane / torch.profiler | on another core |",
-             "|---|--:|--:|--:|--:|--:|--:|"]
+    lines = [
+        "| step of a small transformer | nothing | empty callback | firelane | torch.profiler "
+        "| added time, firelane / torch.profiler | on another core |",
+        "|---|--:|--:|--:|--:|--:|--:|",
+    ]
     for name in FLAGS:
         cells = [f"{base / 1e6:.2f} ms"]
         for which in ("empty callback", "firelane", "torch.profiler"):

@@ -48,7 +48,9 @@ def make_large(trace: Path, megabytes: int) -> Path:
 class Server:
     def __init__(self, trace: Path):
         self.started = time.perf_counter()
-        self.process = subprocess.Popen([BINARY, "view", trace, "--no-open"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        self.process = subprocess.Popen(
+            [BINARY, "view", trace, "--no-open"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
         url = self.process.stdout.readline().strip()
         self.address_s = self.age()
         match = re.fullmatch(r"http://127\.0\.0\.1:(\d+)/\?token=(\w+)", url)
@@ -182,7 +184,9 @@ def measure(trace: Path, steps: int) -> list[str]:
 def measure_page(trace: Path, steps: int) -> list[str]:
     """The page's table; without Node or Chromium a line that says so."""
     try:
-        done = subprocess.run(["node", ROOT / "bench/view_browser.mjs", trace, str(steps)], check=True, stdout=subprocess.PIPE, text=True)
+        done = subprocess.run(
+            ["node", ROOT / "bench/view_browser.mjs", trace, str(steps)], check=True, stdout=subprocess.PIPE, text=True
+        )
     except FileNotFoundError:
         return ["The page was not measured: node is missing."]
     page = json.loads(done.stdout)
@@ -229,7 +233,9 @@ def main() -> None:
     args = parser.parse_args()
     for binary in (BINARY, MAKE_TRACE):
         if not binary.exists():
-            sys.exit(f"{binary.relative_to(ROOT)} is not built: make build && cmake --build build/release --target make_trace")
+            sys.exit(
+                f"{binary.relative_to(ROOT)} is not built: make build && cmake --build build/release --target make_trace"
+            )
     trace = args.trace or next(path for path in DEFAULT_INPUTS if path.exists())
     large = make_large(trace, args.mb)
     lines = [*measure(large, args.steps), "", *measure_page(large, args.page_steps)]

@@ -1,5 +1,6 @@
 """Trains a small transformer on the CPU: the program that `make demo` and the docs record.
 
+Usage:
     python examples/train.py                          # plain
     firelane record -- python examples/train.py       # recorded, without a change to this file
     python examples/train.py --profile run.lane       # records itself

@@ -28,12 +28,15 @@ def problems(root: Path, **files: str) -> list[str]:
 
 
 def test_allowed_includes_pass(tmp_path):
-    assert problems(
-        tmp_path,
-        model__a_DOT_cc='#include "model/a.h"\n#include <vector>\n#include <sys/mman.h>\n#include "base/x.h"\n',
-        import__b_DOT_cc="#include <simdjson.h>\n",
-        record__torch__c_DOT_cc='#include <ATen/record_function.h>\n#include "record/core/session.h"\n',
-    ) == []
+    assert (
+        problems(
+            tmp_path,
+            model__a_DOT_cc='#include "model/a.h"\n#include <vector>\n#include <sys/mman.h>\n#include "base/x.h"\n',
+            import__b_DOT_cc="#include <simdjson.h>\n",
+            record__torch__c_DOT_cc='#include <ATen/record_function.h>\n#include "record/core/session.h"\n',
+        )
+        == []
+    )
 
 
 def test_a_room_above_its_layer_is_refused_with_place(tmp_path):

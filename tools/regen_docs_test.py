@@ -13,7 +13,10 @@ def regenerated(text: str) -> str:
 
 def test_a_stale_output_is_replaced_and_the_rest_of_the_document_stays():
     before = "# T\n\n```cmdoutput\n$ firelane info a\nold\n```\n\n```\n$ firelane info a\nold\n```\n"
-    assert regenerated(before) == "# T\n\n```cmdoutput\n$ firelane info a\none\ntwo\n```\n\n```\n$ firelane info a\nold\n```\n"
+    assert (
+        regenerated(before)
+        == "# T\n\n```cmdoutput\n$ firelane info a\none\ntwo\n```\n\n```\n$ firelane info a\nold\n```\n"
+    )
 
 
 def test_a_current_document_does_not_change():

@@ -24,7 +24,11 @@ PAGE = ROOT / "bench" / "README.md"
 BEGIN, END = "<!-- diagnose cpu begin -->", "<!-- diagnose cpu end -->"
 
 EVERYTHING = {"record_shapes": True, "profile_memory": True, "with_stack": True}
-UNDONE = {"tiny operators": lambda: tiny_operators(True), "transformer": transformer, "DataLoader": lambda: slow_loader(True)}
+UNDONE = {
+    "tiny operators": lambda: tiny_operators(True),
+    "transformer": transformer,
+    "DataLoader": lambda: slow_loader(True),
+}
 
 
 def times_of(step, steps=30) -> list[float]:
@@ -64,8 +68,11 @@ def undone_table(folder: Path) -> list[str]:
     errors: dict[str, list[float]] = {}
     for name, make in UNDONE.items():
         for flags_name, flags in (("plain", {}), ("everything", EVERYTHING)):
-            for recorder, wait, words in (("firelane", 8, "firelane"), ("firelane", 0, "firelane, no step without recording"),
-                                          ("torch", 8, "torch.profiler")):
+            for recorder, wait, words in (
+                ("firelane", 8, "firelane"),
+                ("firelane", 0, "firelane, no step without recording"),
+                ("torch", 8, "torch.profiler"),
+            ):
                 step = make()
                 path = folder / ("trace.lane" if recorder == "firelane" else "trace.json")
                 before = times_of(step)
@@ -74,19 +81,26 @@ def undone_table(folder: Path) -> list[str]:
                 answer = diagnosis(path)["step"]
                 error = answer["usual_ns"] / truth - 1
                 errors.setdefault(words, []).append(abs(error))
-                out.append(f"| {name}, {flags_name} | {words} | {ms(truth)} | {ms(answer['usual_recorded_ns'])} "
-                           f"| {ms(answer['usual_ns'])} | {error:+.0%} |")
+                out.append(
+                    f"| {name}, {flags_name} | {words} | {ms(truth)} | {ms(answer['usual_recorded_ns'])} "
+                    f"| {ms(answer['usual_ns'])} | {error:+.0%} |"
+                )
     goals = {"torch.profiler": 0.15}
     out.append("")
     for words, all_of in errors.items():
         goal = goals.get(words, 0.05)
-        out.append(f"- {words}: {sum(error <= goal for error in all_of)} of {len(all_of)} within {goal:.0%}; "
-                   f"the worst is {max(all_of):.0%} off")
+        out.append(
+            f"- {words}: {sum(error <= goal for error in all_of)} of {len(all_of)} within {goal:.0%}; "
+            f"the worst is {max(all_of):.0%} off"
+        )
     return out
 
 
 def fault_table(folder: Path) -> list[str]:
-    out = ["| planted fault | found | step ms | predicted gain ms | measured | off | when fixed |", "|---|---|--:|---|--:|--:|---|"]
+    out = [
+        "| planted fault | found | step ms | predicted gain ms | measured | off | when fixed |",
+        "|---|---|--:|---|--:|--:|---|",
+    ]
     first = found = alarms = timed = near = within = 0
     for name, fault in FAULTS.items():
         faulty, fixed = fault.make(True), fault.make(False)
@@ -113,9 +127,12 @@ def fault_table(folder: Path) -> list[str]:
         else:
             row += ["not about time", "", ""]
         out.append("| " + " | ".join([*row, "still found" if alarm else "absent"]) + " |")
-    out += ["", f"{first} of {len(FAULTS)} found first, {found} found, {alarms} still found when fixed; "
-                f"the middle of {near} of {timed} predicted gains is within 20% of the measured one, which lies in the range of "
-                f"{within} (or at most 10% beyond an end of it)."]
+    out += [
+        "",
+        f"{first} of {len(FAULTS)} found first, {found} found, {alarms} still found when fixed; "
+        f"the middle of {near} of {timed} predicted gains is within 20% of the measured one, which lies in the range of "
+        f"{within} (or at most 10% beyond an end of it).",
+    ]
     return out
 
 
@@ -126,7 +143,9 @@ def healthy_table(folder: Path) -> list[str]:
         record(make(), folder / "healthy.lane", **MEMORY)
         verdict = diagnosis(folder / "healthy.lane")
         alarms += not verdict["healthy"]
-        out.append(f"| {name} | {verdict['verdict'].split(':')[0]} | {', '.join(ids(verdict)) or 'nothing worth fixing'} |")
+        out.append(
+            f"| {name} | {verdict['verdict'].split(':')[0]} | {', '.join(ids(verdict)) or 'nothing worth fixing'} |"
+        )
     return [*out, "", f"{alarms} false alarms on {len(HEALTHY)} healthy programs."]
 
 

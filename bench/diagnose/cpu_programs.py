@@ -275,7 +275,9 @@ def transformer() -> Step:
 def convolutions() -> Step:
     # The bias before batch norm is no fault here: on a CPU the convolution adds it at no cost.
     layers = [nn.Conv2d(3, 32, 3, padding=1), nn.BatchNorm2d(32), nn.Conv2d(32, 32, 3, padding=1)]
-    return training(nn.Sequential(*layers, nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten()), torch.randn(16, 3, 48, 48))
+    return training(
+        nn.Sequential(*layers, nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten()), torch.randn(16, 3, 48, 48)
+    )
 
 
 @seeded

@@ -50,7 +50,9 @@ class Fault:
     alone: bool = False  # needs the device's memory for itself: not at the same time as the mended program
 
 
-def training(loss_of: Callable[[], torch.Tensor], optimizer: torch.optim.Optimizer, *, set_to_none: bool = True) -> Step:
+def training(
+    loss_of: Callable[[], torch.Tensor], optimizer: torch.optim.Optimizer, *, set_to_none: bool = True
+) -> Step:
     def step():
         optimizer.zero_grad(set_to_none=set_to_none)
         loss_of().backward()
@@ -59,9 +61,25 @@ def training(loss_of: Callable[[], torch.Tensor], optimizer: torch.optim.Optimiz
     return step
 
 
-def gpt(on: Machine, *, layers=4, width=1024, batch=16, length=512, vocabulary=8192, block=Block, compiled=False, **optimizer) -> Step:
+def gpt(
+    on: Machine,
+    *,
+    layers=4,
+    width=1024,
+    batch=16,
+    length=512,
+    vocabulary=8192,
+    block=Block,
+    compiled=False,
+    **optimizer,
+) -> Step:
     """bf16 by autocast, fused AdamW, tokens on the device: nothing to complain about."""
-    width, batch, length, vocabulary = on.size(width, 64), on.size(batch, 2), on.size(length, 16), on.size(vocabulary, 100)
+    width, batch, length, vocabulary = (
+        on.size(width, 64),
+        on.size(batch, 2),
+        on.size(length, 16),
+        on.size(vocabulary, 100),
+    )
     model = Gpt(layers, width, max(1, width // 64), vocabulary, block).to(on.device)
     if compiled and on.is_gpu:
         model = torch.compile(model)
@@ -75,7 +93,15 @@ def gpt(on: Machine, *, layers=4, width=1024, batch=16, length=512, vocabulary=8
 
 
 def convolutions(
-    on: Machine, *, batch=128, side=64, channels=(64, 128, 256, 512), bias=False, channels_last=True, compiled=False, images=None
+    on: Machine,
+    *,
+    batch=128,
+    side=64,
+    channels=(64, 128, 256, 512),
+    bias=False,
+    channels_last=True,
+    compiled=False,
+    images=None,
 ) -> Step:
     """`images` hands over a batch on the device; without it the batch stays there."""
     batch, side, before, layers = on.size(batch, 2), on.size(side, 16), 3, []

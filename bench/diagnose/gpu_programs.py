@@ -35,6 +35,7 @@ from torch import nn
 from torch.nn import functional
 from torch.utils.data import DataLoader, Dataset
 
+
 class Tokens(Dataset):
     def __init__(self, length: int):
         self.length = length
@@ -235,7 +236,9 @@ FAULTS = {
 # Last, as compiling takes a while: what the finding promises of torch.compile.
 COMPILED = {
     "compiled-convolutions": Fault(lambda on, fault: convolutions(on, compiled=not fault), finding="pointwise-unfused"),
-    "compiled-gpt": Fault(lambda on, fault: gpt(on, layers=2, width=2048, compiled=not fault), finding="pointwise-unfused"),
+    "compiled-gpt": Fault(
+        lambda on, fault: gpt(on, layers=2, width=2048, compiled=not fault), finding="pointwise-unfused"
+    ),
 }
 
 HEALTHY: dict[str, Callable[[Machine], Step]] = {

@@ -82,8 +82,14 @@ class Bench:
         return step
 
     def fault(self, name: str, fault: Fault) -> dict:
-        entry = {"finding": fault.finding or name, "saves_time": fault.saves_time, "flags": sorted(fault.flags),
-                 "faulty_ns": [], "fixed_ns": [], "losses": []}
+        entry = {
+            "finding": fault.finding or name,
+            "saves_time": fault.saves_time,
+            "flags": sorted(fault.flags),
+            "faulty_ns": [],
+            "fixed_ns": [],
+            "losses": [],
+        }
 
         def run(**steps: Step) -> None:  # by kind
             def time_all(blocks: int) -> None:
@@ -138,7 +144,10 @@ def main() -> None:
         truth = json.loads(results.read_text())
 
     work = [("faults", name, lambda name=name, fault=fault: bench.fault(name, fault)) for name, fault in FAULTS.items()]
-    work += [("healthy", name, lambda name=name, make=make: bench.healthy(name, make)) for name, make in gpu_programs.HEALTHY.items()]
+    work += [
+        ("healthy", name, lambda name=name, make=make: bench.healthy(name, make))
+        for name, make in gpu_programs.HEALTHY.items()
+    ]
     for kind, name, run in work:
         late = time.monotonic() - began > arguments.seconds
         if name in truth[kind] or late or (arguments.names and name not in arguments.names):
@@ -151,8 +160,11 @@ def main() -> None:
         except Exception:
             truth[kind][name] = {"failed": traceback.format_exc()}
         results.write_text(json.dumps(truth, indent=1))
-        shown = {key: [round(ns / 1e6, 2) for ns in value] if key.endswith("_ns") else value
-                 for key, value in truth[kind][name].items() if key.endswith("_ns") or key in ("failed", "losses") and value}
+        shown = {
+            key: [round(ns / 1e6, 2) for ns in value] if key.endswith("_ns") else value
+            for key, value in truth[kind][name].items()
+            if key.endswith("_ns") or key in ("failed", "losses") and value
+        }
         print(f"{name} {time.monotonic() - start:.1f} s", shown, flush=True)
         bench.clear()
 

@@ -75,7 +75,12 @@ def gpt_training(layers, width, batch, length, *, fused=True, item_every_step=Fa
 def convolution_training(batch):
     layers, channels = [], 3
     for width in (64, 128, 256, 512):
-        layers += [nn.Conv2d(channels, width, 3, padding=1, bias=False), nn.BatchNorm2d(width), nn.ReLU(), nn.MaxPool2d(2)]
+        layers += [
+            nn.Conv2d(channels, width, 3, padding=1, bias=False),
+            nn.BatchNorm2d(width),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+        ]
         channels = width
     model = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 1000)).to(DEVICE)
     model = model.to(memory_format=torch.channels_last)

@@ -21,6 +21,4 @@ class profile(_profile):
         with_modules: bool = True,
         **more: Any,
     ) -> None:
-        super().__init__(
-            record_shapes=record_shapes, profile_memory=profile_memory, with_modules=with_modules, **more
-        )
+        super().__init__(record_shapes=record_shapes, profile_memory=profile_memory, with_modules=with_modules, **more)

@@ -20,8 +20,13 @@ def _load():
     except ModuleNotFoundError as error:
         if error.name != f"{__package__}.{name}":
             raise
-    built = sorted({m[1].replace("_", ".") for p in Path(__file__).parent.glob("_record_torch_*.so")
-                    if (m := re.match(r"_record_torch_(\d+_\d+)\.", p.name))})
+    built = sorted(
+        {
+            m[1].replace("_", ".")
+            for p in Path(__file__).parent.glob("_record_torch_*.so")
+            if (m := re.match(r"_record_torch_(\d+_\d+)\.", p.name))
+        }
+    )
     have = f"was built for torch {', '.join(built)}" if built else "was built without torch"
     raise ImportError(
         f"firelane's recorder {have}, but this is torch {torch.__version__}; rebuild it beside this torch, in "

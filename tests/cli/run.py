@@ -28,8 +28,15 @@ HERE = Path(__file__).resolve().parent
 
 
 def run_command(command: str, folder: Path, env: dict[str, str]) -> list[str]:
-    done = subprocess.run(["bash", "-c", command], cwd=folder, env=env, capture_output=True, timeout=120, check=False,
-                          stdin=subprocess.DEVNULL)
+    done = subprocess.run(
+        ["bash", "-c", command],
+        cwd=folder,
+        env=env,
+        capture_output=True,
+        timeout=120,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
     lines = [f"| {line}".rstrip() for line in split_lines(done.stdout)]
     lines += [f"! {line}".rstrip() for line in split_lines(done.stderr)]
     return lines + ([f"= {done.returncode}"] if done.returncode else [])
@@ -78,8 +85,11 @@ def main() -> int:
             print(f"{path.name}: rewritten; review the diff")
             continue
         failed = True
-        sys.stdout.writelines(difflib.unified_diff(expected.splitlines(True), actual.splitlines(True),
-                                                   f"{path.name} (expected)", f"{path.name} (now)"))
+        sys.stdout.writelines(
+            difflib.unified_diff(
+                expected.splitlines(True), actual.splitlines(True), f"{path.name} (expected)", f"{path.name} (now)"
+            )
+        )
         print(f"{path.name}: differs; UPDATE=1 {' '.join(sys.argv)} rewrites it")
     return 1 if failed else 0
 

@@ -35,7 +35,11 @@ class Layer(nn.Module):
         if tokens == 1:
             k, v = torch.cat([self.keys, k], 2), torch.cat([self.values, v], 2)
         self.keys, self.values = k, v
-        y = self.by_hand(q, k, v) if self.slow else functional.scaled_dot_product_attention(q, k, v, is_causal=tokens > 1)
+        y = (
+            self.by_hand(q, k, v)
+            if self.slow
+            else functional.scaled_dot_product_attention(q, k, v, is_causal=tokens > 1)
+        )
         x = x + self.out(y.transpose(1, 2).reshape(batch, tokens, WIDTH))
         return x + self.down(functional.gelu(self.up(x)))
 

@@ -1,5 +1,6 @@
 """Records the GPU fixtures of this folder with torch.profiler, on a machine with an NVIDIA GPU.
 
+Usage:
     python tests/data/make_gpu_traces.py OUTPUT_FOLDER
 """
 

@@ -2,6 +2,7 @@
 """Recordings that start, pause, time steps and stop while the program captures a CUDA graph: the capture must succeed, and the
 graph compute what it should.
 
+Usage:
     tests/gpu/capture.py
 """
 

@@ -33,7 +33,18 @@ import firelane.profiler  # noqa: E402
 CPU, CUDA = torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA
 BOTH = [CPU, CUDA]
 EVERYTHING = {"record_shapes": True, "profile_memory": True, "with_flops": True}
-UNARY = [torch.sin, torch.cos, torch.tanh, torch.exp, torch.sigmoid, torch.erf, torch.floor, torch.rsqrt, torch.ceil, torch.trunc]
+UNARY = [
+    torch.sin,
+    torch.cos,
+    torch.tanh,
+    torch.exp,
+    torch.sigmoid,
+    torch.erf,
+    torch.floor,
+    torch.rsqrt,
+    torch.ceil,
+    torch.trunc,
+]
 
 _programs: dict[str, object] = {}
 
@@ -106,7 +117,9 @@ def tables(module, folder, name):
         "rows": rows_of(prof),
         "rows_by_shape": rows_of(prof, group_by_input_shape=True),
         "columns": columns_of(table),
-        "columns_by_shape": columns_of(prof.key_averages(group_by_input_shape=True).table(sort_by="self_cuda_memory_usage")),
+        "columns_by_shape": columns_of(
+            prof.key_averages(group_by_input_shape=True).table(sort_by="self_cuda_memory_usage")
+        ),
         "names_by_time": [line[:55].strip() for line in table.splitlines()[3:10]],
         "footer": [line.split(":")[0] for line in table.splitlines()[-2:]],
         "table": table.splitlines()[:20],
@@ -155,7 +168,9 @@ def scheduled(module, folder, name):
     cycles = []
 
     def ready(prof):
-        cycles.append({"rows": rows_of(prof), "work": work_of(prof, folder, f"{name}.{len(cycles)}"), "step": prof.step_num})
+        cycles.append(
+            {"rows": rows_of(prof), "work": work_of(prof, folder, f"{name}.{len(cycles)}"), "step": prof.step_num}
+        )
 
     for op in UNARY:
         op(x)
@@ -183,7 +198,9 @@ def tensorboard(module, folder, name):
     log = folder / f"{name}.log"
     handler = module.tensorboard_trace_handler(str(log), worker_name="w", use_gzip=True)
     x = torch.rand(1 << 16, device="cuda")
-    with module.profile(activities=BOTH, schedule=module.schedule(wait=0, warmup=1, active=1), on_trace_ready=handler) as prof:
+    with module.profile(
+        activities=BOTH, schedule=module.schedule(wait=0, warmup=1, active=1), on_trace_ready=handler
+    ) as prof:
         for _ in range(4):
             x.sin()
             torch.cuda.synchronize()
@@ -367,7 +384,13 @@ def attempt(path: Path, answers: dict, name: str, ask) -> None:
     except Exception:
         answers[name] = {"failed": traceback.format_exc()}
     path.write_text(json.dumps(answers, indent=1))  # each time: the next may end the process
-    print(path.name, name, "failed" if "failed" in answers[name] else "ok", f"{time.monotonic() - begin:.1f} s", flush=True)
+    print(
+        path.name,
+        name,
+        "failed" if "failed" in answers[name] else "ok",
+        f"{time.monotonic() - begin:.1f} s",
+        flush=True,
+    )
 
 
 def under_both(folder: Path, group: str, scenarios) -> None:
@@ -376,7 +399,12 @@ def under_both(folder: Path, group: str, scenarios) -> None:
         kind = module.__name__.split(".")[0]
         for scenario in scenarios:
             name = f"{scenario.__name__}.{kind}"
-            attempt(folder / f"{group}.{kind}.json", answers, scenario.__name__, lambda s=scenario, n=name: s(module, folder, n))
+            attempt(
+                folder / f"{group}.{kind}.json",
+                answers,
+                scenario.__name__,
+                lambda s=scenario, n=name: s(module, folder, n),
+            )
 
 
 def with_process_group(folder: Path) -> None:

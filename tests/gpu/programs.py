@@ -186,6 +186,4 @@ def workers():
     return run
 
 
-PROGRAMS = {
-    f.__name__: f for f in (train, streams, copies, graph, threads, decode, compiled, out_of_memory, workers)
-}
+PROGRAMS = {f.__name__: f for f in (train, streams, copies, graph, threads, decode, compiled, out_of_memory, workers)}

@@ -58,7 +58,9 @@ def with_firelane(recorder, run, path: Path) -> list[str]:
     torch.autograd.profiler._run_on_profiler_stop()
     torch._C._profiler._RecordFunctionFast = fast_op
     session.stop()
-    path.with_suffix(".memory.json").write_text(json.dumps({"before": held(before), "after": held(torch.cuda.memory_snapshot())}))
+    path.with_suffix(".memory.json").write_text(
+        json.dumps({"before": held(before), "after": held(torch.cuda.memory_snapshot())})
+    )
     session.save(str(path))
     return [f"{x.reason}: {x.count}" for x in session.losses]
 
@@ -66,7 +68,9 @@ def with_firelane(recorder, run, path: Path) -> list[str]:
 def with_torch(run, path: Path) -> None:
     activities = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
     config = torch._C._profiler._ExperimentalConfig(profile_all_threads=False)
-    with torch.profiler.profile(activities=activities, record_shapes=True, profile_memory=True, experimental_config=config) as p:
+    with torch.profiler.profile(
+        activities=activities, record_shapes=True, profile_memory=True, experimental_config=config
+    ) as p:
         run()
     p.export_chrome_trace(str(path))
 

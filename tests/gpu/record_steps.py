@@ -11,7 +11,14 @@ UNRECORDED = 6  # steps before and as many after the recorded ones; timed with n
 
 
 def record_steps(
-    native, step: Callable[[], object], path: Path, flags: dict[str, bool], *, recorded: int = 4, cuda: bool = True, timed: bool = True
+    native,
+    step: Callable[[], object],
+    path: Path,
+    flags: dict[str, bool],
+    *,
+    recorded: int = 4,
+    cuda: bool = True,
+    timed: bool = True,
 ) -> list[str]:
     """UNRECORDED steps untouched, one to warm up, `recorded` ones, UNRECORDED untouched. Returns what was lost.
 

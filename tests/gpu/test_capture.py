@@ -11,4 +11,6 @@ def test_captures_survive_recordings_that_start_pause_and_stop_in_them():
     torch = pytest.importorskip("torch")
     if not torch.cuda.is_available():
         pytest.skip("torch finds no GPU")
-    subprocess.run([sys.executable, "-X", "faulthandler", str(Path(__file__).parent / "capture.py")], check=True, timeout=120)
+    subprocess.run(
+        [sys.executable, "-X", "faulthandler", str(Path(__file__).parent / "capture.py")], check=True, timeout=120
+    )

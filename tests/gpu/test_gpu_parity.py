@@ -99,18 +99,27 @@ def test_the_allocator_holds_what_torch_says_before_and_after(pairs):
         said = json.loads(account.read_text())
         trace = firelane.open(str(account).removesuffix(".memory.json") + ".lane")
         blocks = {
-            (segment["device"], segment["address"] + sum(size for size, _ in segment["blocks"][:i]), size, states.get(state, "free"))
+            (
+                segment["device"],
+                segment["address"] + sum(size for size, _ in segment["blocks"][:i]),
+                size,
+                states.get(state, "free"),
+            )
             for segment in said["before"]
             for i, (size, state) in enumerate(segment["blocks"])
         }
         assert set(rows(trace, "select device, address, bytes, state from allocator_blocks")) == blocks, account.name
-        streams = {(segment["device"], segment["address"], segment["bytes"], segment["stream"]) for segment in said["before"]}
+        streams = {
+            (segment["device"], segment["address"], segment["bytes"], segment["stream"]) for segment in said["before"]
+        }
         query = "select device, address, bytes, stream from allocator_segments where bytes > 0"
         assert set(rows(trace, query)) == streams, account.name
         end = [row for row in trace.memory(table="allocator") if row["moment"] == "end"][0]
         free = [size for s in said["after"] for size, state in s["blocks"] if state not in states]
         assert end["reserved_bytes"] == sum(s["bytes"] for s in said["after"]), account.name
-        assert end["allocated_bytes"] == sum(n for s in said["after"] for n, state in s["blocks"] if state == "active_allocated"), account.name
+        assert end["allocated_bytes"] == sum(
+            n for s in said["after"] for n, state in s["blocks"] if state == "active_allocated"
+        ), account.name
         assert end["largest_free_bytes"] == max(free, default=0), account.name
 
 

@@ -30,7 +30,9 @@ OVERHEAD = {
     "Lazy Function Loading", "Command Buffer Full", "Activity Buffer Request",
 }  # fmt: skip
 # Ranges that torch opens only for its own profiler (docs/profiler.md).
-FOR_TORCH_ONLY = re.compile(r"Pregraph bytecode|AOTDispatcher Runtime Wrapper Prologue|## Call CompiledFxGraph .*|Torch-Compiled Region.*")
+FOR_TORCH_ONLY = re.compile(
+    r"Pregraph bytecode|AOTDispatcher Runtime Wrapper Prologue|## Call CompiledFxGraph .*|Torch-Compiled Region.*"
+)
 ACTIVE = {0: ["tanh", "exp"], 1: ["floor", "rsqrt"]}  # what profile_both.scheduled does in the recorded steps
 
 
@@ -58,7 +60,9 @@ def answers_of(folder: Path, file: str, scenario: str) -> dict:
     path, log = folder / f"{file}.json", folder / f"{file.split('.')[0]}.log"
     found = json.loads(path.read_text()) if path.exists() else {}
     if scenario not in found:
-        pytest.fail(f"profile_both.py did not come to {scenario}:\n" + (log.read_text()[-3000:] if log.exists() else "no log"))
+        pytest.fail(
+            f"profile_both.py did not come to {scenario}:\n" + (log.read_text()[-3000:] if log.exists() else "no log")
+        )
     answers = found[scenario]
     if "failed" in answers and file.endswith("torch"):
         pytest.skip("torch.profiler itself failed: " + answers["failed"])
@@ -113,29 +117,48 @@ def test_launches_copies_and_waits_are_counted_like_torchs(folder):
 
 
 def test_the_same_ops_have_device_time_and_about_as_much(folder):
-    ours, theirs = ({(r["key"], r["device"]): r for r in a["rows"] if not CALL.fullmatch(r["key"])} for a in both(folder, "tables"))
-    timed = [{key for key, row in rows.items() if row["device_us"] > 0 and key[0] not in OVERHEAD} for rows in (ours, theirs)]
+    ours, theirs = (
+        {(r["key"], r["device"]): r for r in a["rows"] if not CALL.fullmatch(r["key"])} for a in both(folder, "tables")
+    )
+    timed = [
+        {key for key, row in rows.items() if row["device_us"] > 0 and key[0] not in OVERHEAD} for rows in (ours, theirs)
+    ]
     assert timed[0] == timed[1]
-    ratios = [ours[key]["self_device_us"] / theirs[key]["self_device_us"] for key in timed[0] if theirs[key]["self_device_us"] > 0]
+    ratios = [
+        ours[key]["self_device_us"] / theirs[key]["self_device_us"]
+        for key in timed[0]
+        if theirs[key]["self_device_us"] > 0
+    ]
     assert 0.5 < statistics.median(ratios) < 2  # two runs
 
 
 def test_memory_and_flops_of_every_op_are_torchs(folder):
     ours, theirs = (
-        {r["key"]: (r["device_bytes"], r["self_device_bytes"], r["flops"]) for r in a["rows"] if r["key"].startswith("aten::")}
+        {
+            r["key"]: (r["device_bytes"], r["self_device_bytes"], r["flops"])
+            for r in a["rows"]
+            if r["key"].startswith("aten::")
+        }
         for a in both(folder, "tables")
     )
     assert ours == theirs and any(row[0] > 0 for row in ours.values()) and any(row[2] > 0 for row in ours.values())
 
 
 def test_columns_of_tables_are_torchs(folder):
-    for scenario, field in (("tables", "columns"), ("tables", "columns_by_shape"), ("plain_tables", "columns"), ("activities", "cuda_only_columns")):
+    for scenario, field in (
+        ("tables", "columns"),
+        ("tables", "columns_by_shape"),
+        ("plain_tables", "columns"),
+        ("activities", "cuda_only_columns"),
+    ):
         ours, theirs = (answers[field] for answers in both(folder, scenario))
         assert ours == theirs, (scenario, field)
     everything = both(folder, "tables")[0]["columns"]
     device = ["Self CUDA", "Self CUDA %", "CUDA total", "CUDA time avg"]
     memory = ["CPU Mem", "Self CPU Mem", "CUDA Mem", "Self CUDA Mem"]
-    assert everything[6:14] == device + memory and everything[14] == "# of Calls" and everything[15].startswith("Total ")
+    assert (
+        everything[6:14] == device + memory and everything[14] == "# of Calls" and everything[15].startswith("Total ")
+    )
 
 
 def test_tables_sort_by_device_time_and_end_with_torchs_totals(folder):
@@ -149,7 +172,9 @@ def test_the_same_ops_have_kernels_as_often(folder):
     ours, theirs = (collections.Counter(answers["events_with_kernels"]) for answers in both(folder, "tables"))
     # A call or overhead outside of ops: torch takes CUPTI's number of it for an op's, and gives it that op's kernels again.
     wrong = {name for name in theirs if CALL.fullmatch(name) or name in OVERHEAD}
-    assert ours == collections.Counter({name: n for name, n in theirs.items() if name not in wrong}) and ours.total() > 0
+    assert (
+        ours == collections.Counter({name: n for name, n in theirs.items() if name not in wrong}) and ours.total() > 0
+    )
 
 
 @pytest.mark.parametrize("name", ["copies", "streams", "graph", "compiled"])
@@ -166,7 +191,9 @@ def test_activities_are_the_gpus_too(folder):
 
 
 def test_the_gpu_can_be_recorded_alone(folder):
-    ours, theirs = ({key: n for key, n in counts(a["cuda_only"]).items() if key[1] == "CUDA"} for a in both(folder, "activities"))
+    ours, theirs = (
+        {key: n for key, n in counts(a["cuda_only"]).items() if key[1] == "CUDA"} for a in both(folder, "activities")
+    )
     assert ours == theirs != {}
 
 
@@ -236,7 +263,9 @@ def test_a_profiler_in_a_thread_sees_the_same(folder):
 
 
 def test_waits_are_those_that_torch_shows(folder):
-    ours, theirs = ({w["name"] for w in answers["work"] if w["cat"] == "cuda_sync"} for answers in both(folder, "waits"))
+    ours, theirs = (
+        {w["name"] for w in answers["work"] if w["cat"] == "cuda_sync"} for answers in both(folder, "waits")
+    )
     assert theirs and theirs <= ours
 
 
@@ -276,7 +305,9 @@ def test_chrome_traces_have_torchs_args(chrome, category, missing):
 
 def test_chrome_traces_have_torchs_work_on_torchs_lanes(chrome):
     for category in (*WORK, "gpu_user_annotation"):
-        ours, theirs = (collections.Counter((e["name"], e["pid"], e["tid"]) for e in of(trace, category)) for trace in chrome)
+        ours, theirs = (
+            collections.Counter((e["name"], e["pid"], e["tid"]) for e in of(trace, category)) for trace in chrome
+        )
         assert ours == theirs, category
 
 
@@ -296,18 +327,41 @@ def test_lanes_have_torchs_names(chrome):
 
 
 def test_traces_have_torchs_versions(chrome):
-    for key in ("schemaVersion", "cuda_driver_version", "cuda_runtime_version", "cupti_version", "displayTimeUnit", "record_shapes"):
+    for key in (
+        "schemaVersion",
+        "cuda_driver_version",
+        "cuda_runtime_version",
+        "cupti_version",
+        "displayTimeUnit",
+        "record_shapes",
+    ):
         assert chrome[0][key] == chrome[1][key], key
 
 
 def test_kernels_have_torchs_numbers(chrome):
-    keys = ("est. achieved occupancy %", "blocks per SM", "warps per SM", "registers per thread", "shared memory", "grid", "block", "queued")
-    ours, theirs = (collections.Counter((e["name"], *(str(e["args"][k]) for k in keys[3:])) for e in of(t, "kernel")) for t in chrome)
+    keys = (
+        "est. achieved occupancy %",
+        "blocks per SM",
+        "warps per SM",
+        "registers per thread",
+        "shared memory",
+        "grid",
+        "block",
+        "queued",
+    )
+    ours, theirs = (
+        collections.Counter((e["name"], *(str(e["args"][k]) for k in keys[3:])) for e in of(t, "kernel"))
+        for t in chrome
+    )
     assert ours == theirs
-    ours, theirs = ({(e["name"], str(e["args"]["grid"])): [e["args"][k] for k in keys[:3]] for e in of(t, "kernel")} for t in chrome)
+    ours, theirs = (
+        {(e["name"], str(e["args"]["grid"])): [e["args"][k] for k in keys[:3]] for e in of(t, "kernel")} for t in chrome
+    )
     for kernel, (occupancy, *numbers) in ours.items():
         assert numbers == pytest.approx(theirs[kernel][1:], abs=1e-6), kernel
-        assert occupancy == theirs[kernel][0] or theirs[kernel][0] == 0, kernel  # 0: more shared memory than Kineto knows of
+        assert occupancy == theirs[kernel][0] or theirs[kernel][0] == 0, (
+            kernel
+        )  # 0: more shared memory than Kineto knows of
 
 
 def test_an_arrow_leads_from_a_call_to_each_kernel(chrome):
@@ -324,7 +378,9 @@ def test_an_arrow_leads_from_a_call_to_each_kernel(chrome):
 def test_external_ids_join_kernels_with_the_same_ops(chrome):
     def pairs(trace):
         ops = {e["args"]["External id"]: e["name"] for e in of(trace, "cpu_op")}
-        return collections.Counter((e["name"], ops.get(e["args"].get("External id"))) for category in WORK for e in of(trace, category))
+        return collections.Counter(
+            (e["name"], ops.get(e["args"].get("External id"))) for category in WORK for e in of(trace, category)
+        )
 
     ours, theirs = map(pairs, chrome)
     linked = collections.Counter({pair: n for pair, n in theirs.items() if pair[1]})

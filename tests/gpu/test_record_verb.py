@@ -13,7 +13,12 @@ import pytest
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-PLACES = [os.environ.get("FIRELANE"), ROOT / "build/release/firelane", ROOT / "build/carry/bin/firelane", shutil.which("firelane")]
+PLACES = [
+    os.environ.get("FIRELANE"),
+    ROOT / "build/release/firelane",
+    ROOT / "build/carry/bin/firelane",
+    shutil.which("firelane"),
+]
 FIRELANE = next((str(place) for place in PLACES if place and os.path.exists(place)), None)
 
 PROGRAM = f"""

@@ -18,6 +18,7 @@ if importlib.util.find_spec("firelane._trace") is None:
         returncode=1,
     )
 
+
 @pytest.fixture
 def trace_file(tmp_path):
     path = tmp_path / "small.json"

@@ -110,9 +110,19 @@ def test_html_of_an_answer_is_for_people_and_escaped(trace):
 
 def test_the_analyses_are_tables_too(gpt_full):
     trace = firelane.open(gpt_full)
-    tables = [trace.roofline(), trace.roofline(table="utilization"), trace.fusion(), trace.modules(),
-              trace.modules(table="phases"), trace.modules(by_type=True), trace.memory(), trace.memory(table="curve"),
-              trace.memory(table="at_peak"), trace.input(), trace.input(table="transfers")]
+    tables = [
+        trace.roofline(),
+        trace.roofline(table="utilization"),
+        trace.fusion(),
+        trace.modules(),
+        trace.modules(table="phases"),
+        trace.modules(by_type=True),
+        trace.memory(),
+        trace.memory(table="curve"),
+        trace.memory(table="at_peak"),
+        trace.input(),
+        trace.input(table="transfers"),
+    ]
     for table in tables:
         assert pa.table(table).num_rows == len(table) > 0
     device_ns = sum(row["device_ns"] for row in trace.modules(table="phases"))

@@ -29,9 +29,22 @@ def test_a_project_around_firelane_builds_and_records_itself(tmp_path):
     if shutil.which("ccache"):
         env.setdefault("CMAKE_CXX_COMPILER_LAUNCHER", "ccache")
     subprocess.run(
-        ["cmake", "-G", "Ninja", "-S", PROJECT, "-B", build, f"-DFIRELANE_SOURCE={ROOT}", "-DCMAKE_BUILD_TYPE=Release",
-         f"-DPython_EXECUTABLE={sys.executable}"],
-        check=True, env=env, stdout=subprocess.DEVNULL)
+        [
+            "cmake",
+            "-G",
+            "Ninja",
+            "-S",
+            PROJECT,
+            "-B",
+            build,
+            f"-DFIRELANE_SOURCE={ROOT}",
+            "-DCMAKE_BUILD_TYPE=Release",
+            f"-DPython_EXECUTABLE={sys.executable}",
+        ],
+        check=True,
+        env=env,
+        stdout=subprocess.DEVNULL,
+    )
     subprocess.run(["cmake", "--build", build], check=True, env=env, stdout=subprocess.DEVNULL)
     assert not [*build.rglob("*_test")]  # Firelane's tests are its own
 

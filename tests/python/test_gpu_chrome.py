@@ -12,7 +12,10 @@ import firelane
 import pytest
 
 TESTS = Path(__file__).parent.parent
-PAIRS = {name: (f"gpu/pairs/{name}.lane", f"gpu/pairs/{name}.json.gz") for name in ("train", "streams", "copies", "graph", "threads")}
+PAIRS = {
+    name: (f"gpu/pairs/{name}.lane", f"gpu/pairs/{name}.json.gz")
+    for name in ("train", "streams", "copies", "graph", "threads")
+}
 PAIRS["collectives"] = ("data/h200_collectives.lane", "data/collectives.json.gz")
 GPU = ("kernel", "gpu_memcpy", "gpu_memset")
 # Torch's own numbers of events; CUPTI's of calls, which are recorded by name; and what stands in the event already.
@@ -62,20 +65,29 @@ def test_kernels_have_kinetos_numbers(pair):
     exact = ("registers per thread", "shared memory", "grid", "block", "context", "device", "stream", "queued")
     about = ("est. achieved occupancy %", "blocks per SM", "warps per SM")
     ours, theirs = (
-        {(e["name"], *(str(e["args"][key]) for key in exact)): [e["args"][key] for key in about] for e in of(trace, "kernel")} for trace in pair
+        {
+            (e["name"], *(str(e["args"][key]) for key in exact)): [e["args"][key] for key in about]
+            for e in of(trace, "kernel")
+        }
+        for trace in pair
     )
     assert ours.keys() == theirs.keys() and ours
     for kernel, (occupancy, *rest) in ours.items():
         percent, *others = theirs[kernel]
         assert rest == pytest.approx(others, abs=1e-6), kernel  # six decimals
         assert isinstance(occupancy, int)
-        if percent > 0 or int(kernel[2]) <= 48 << 10:  # else Kineto's 0: it does not know that a kernel may ask for more shared memory
+        if (
+            percent > 0 or int(kernel[2]) <= 48 << 10
+        ):  # else Kineto's 0: it does not know that a kernel may ask for more shared memory
             assert occupancy == percent, kernel
 
 
 def test_copies_and_sets_say_their_context(pair):
     ours, theirs = (
-        collections.Counter((e["name"], e["args"]["context"], e["args"]["bytes"]) for e in of(trace, "gpu_memcpy", "gpu_memset")) for trace in pair
+        collections.Counter(
+            (e["name"], e["args"]["context"], e["args"]["bytes"]) for e in of(trace, "gpu_memcpy", "gpu_memset")
+        )
+        for trace in pair
     )
     assert ours == theirs
 
@@ -83,7 +95,11 @@ def test_copies_and_sets_say_their_context(pair):
 def test_gpus_are_processes_with_the_programs_name_and_kinetos_label_and_place(pair):
     def processes(trace, what):
         used = {event["pid"] for event in of(trace, *GPU)}
-        return {(e["pid"], str(e["args"])) for e in trace["traceEvents"] if e["ph"] == "M" and e["name"] == what and e["pid"] in used}
+        return {
+            (e["pid"], str(e["args"]))
+            for e in trace["traceEvents"]
+            if e["ph"] == "M" and e["name"] == what and e["pid"] in used
+        }
 
     for what in ("process_name", "process_labels", "process_sort_index"):
         ours, theirs = (processes(trace, what) for trace in pair)
@@ -96,7 +112,11 @@ def test_a_collective_says_of_its_group_and_sizes_what_torch_says(collectives):
         "Process Group Name", "Process Group Description", "Process Group Ranks", "Global rank start", "Global rank stride",
     )  # fmt: skip
     ours, theirs = (
-        collections.Counter(tuple(json.dumps(e["args"][key]) for key in keys) for e in of(trace, "cpu_op") if "Collective name" in e["args"])
+        collections.Counter(
+            tuple(json.dumps(e["args"][key]) for key in keys)
+            for e in of(trace, "cpu_op")
+            if "Collective name" in e["args"]
+        )
         for trace in collectives
     )
     assert ours == theirs and ours.total() == 7
@@ -104,15 +124,21 @@ def test_a_collective_says_of_its_group_and_sizes_what_torch_says(collectives):
 
 def test_lists_of_a_collective_are_texts(collectives):
     ops = [e["args"] for e in of(collectives[0], "cpu_op") if "Collective name" in e["args"]]
-    assert {(op["Process Group Ranks"], op["In split size"], op["Out split size"]) for op in ops} == {("[0]", "[]", "[]")}
+    assert {(op["Process Group Ranks"], op["In split size"], op["Out split size"]) for op in ops} == {
+        ("[0]", "[]", "[]")
+    }
 
 
 def test_columns_of_collectives_can_be_asked_for():
     trace = firelane.open(TESTS / PAIRS["collectives"][0])
-    rows = trace.sql("select distinct group_ranks, in_split_sizes, global_rank_start, global_rank_stride from comm_details")
+    rows = trace.sql(
+        "select distinct group_ranks, in_split_sizes, global_rank_start, global_rank_stride from comm_details"
+    )
     assert [tuple(row.values()) for row in rows] == [("[0]", "[]", 0, 1)]
 
 
 def test_the_same_ranges_are_on_the_gpu(collectives):
-    ours, theirs = (collections.Counter((e["name"], e["tid"]) for e in of(trace, "gpu_user_annotation")) for trace in collectives)
+    ours, theirs = (
+        collections.Counter((e["name"], e["tid"]) for e in of(trace, "gpu_user_annotation")) for trace in collectives
+    )
     assert ours == theirs and ours.total() == 3

@@ -39,7 +39,10 @@ def test_device_time_of_ops_adds_up_to_the_work_they_launched(name):
     total = sum(row["duration_ns"] for row in trace.sql(f"select duration_ns from device_slices where {WORK}"))
     rows = trace._key_averages()
     assert sum(row["self_device_time_total_ns"] for row in rows if not row["on_device"]) == total
-    assert sum(row["self_device_time_total_ns"] for row in rows if row["on_device"] and not row["is_user_annotation"]) == total
+    assert (
+        sum(row["self_device_time_total_ns"] for row in rows if row["on_device"] and not row["is_user_annotation"])
+        == total
+    )
     assert all(row["device_time_total_ns"] >= row["self_device_time_total_ns"] for row in rows)
 
 

@@ -70,7 +70,9 @@ def test_wrong_arguments_are_type_errors(trace_file):
 
 def test_other_threads_run_while_a_trace_loads(gpt_full):
     opened = []
-    threads = [threading.Thread(target=lambda: opened.append(len(firelane.open(gpt_full).host_slices))) for _ in range(4)]
+    threads = [
+        threading.Thread(target=lambda: opened.append(len(firelane.open(gpt_full).host_slices))) for _ in range(4)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -86,15 +88,24 @@ trace = firelane.open({str(trace_file)!r})
 trace.host_slices._repr_html_(), trace.host_slices[0], trace.host_slices.__arrow_c_stream__()
 print([name for name in ("torch", "numpy", "pyarrow", "pandas", "polars", "duckdb") if name in sys.modules])
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True,
-                          env={"PYTHONPATH": str(Path(firelane.__file__).parents[1])})
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PYTHONPATH": str(Path(firelane.__file__).parents[1])},
+    )
     assert done.stdout == "[]\n"
 
 
 def test_args_are_those_of_the_source(trace):
     names = [row["name"] for row in trace.host_slices]
     assert trace.args("host_slices", names.index("aten::mm")) == {
-        "External id": 1, "Input Dims": [[2, 3], [3, 4]], "Sequence number": 4, "Ev Idx": 5}
+        "External id": 1,
+        "Input Dims": [[2, 3], [3, 4]],
+        "Sequence number": 4,
+        "Ev Idx": 5,
+    }
     assert trace.args("host_slices", names.index("ProfilerStep#1")) == {}
     assert trace.args("device_slices", 0)["grid"] == [4, 1, 1]
     assert trace.args("memory_events", 0)["Bytes"] == 512

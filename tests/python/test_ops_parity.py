@@ -71,8 +71,19 @@ def assert_same_rows(ours, theirs, fields=(*KEY, *NUMBERS)):
 
 
 NUMBER = re.compile(r" *(-?\d+\.\d+) ?(us|ms|s|[KMGT]?[Bb]|%)?")
-SCALE = {"us": 1, "ms": 1e3, "s": 1e6, "b": 1, "Kb": 1024, "B": 1, "KB": 1024, "Mb": 1024**2, "MB": 1024**2,
-         "Gb": 1024**3, "GB": 1024**3}
+SCALE = {
+    "us": 1,
+    "ms": 1e3,
+    "s": 1e6,
+    "b": 1,
+    "Kb": 1024,
+    "B": 1,
+    "KB": 1024,
+    "Mb": 1024**2,
+    "MB": 1024**2,
+    "Gb": 1024**3,
+    "GB": 1024**3,
+}
 
 
 def assert_same_table(ours, theirs):
@@ -94,7 +105,9 @@ def test_a_number_that_grew_a_digit_by_rounding_is_the_same_number(our, their):
     assert_same_table(our, their)
 
 
-@pytest.mark.parametrize("our, their", [("     9.997us", "    10.000us"), ("     1.000us", "     1.000ms"), ("9.999us  a", "10.000us  b")])
+@pytest.mark.parametrize(
+    "our, their", [("     9.997us", "    10.000us"), ("     1.000us", "     1.000ms"), ("9.999us  a", "10.000us  b")]
+)
 def test_another_number_is_told_from_a_rounded_one(our, their):
     with pytest.raises(AssertionError):
         assert_same_table(our, their)
@@ -110,7 +123,10 @@ def torch():
 
 def conv_net(torch):
     net = torch.nn.Sequential(
-        torch.nn.Conv2d(3, 8, 3, padding=1, stride=2), torch.nn.BatchNorm2d(8), torch.nn.ReLU(), torch.nn.Flatten(),
+        torch.nn.Conv2d(3, 8, 3, padding=1, stride=2),
+        torch.nn.BatchNorm2d(8),
+        torch.nn.ReLU(),
+        torch.nn.Flatten(),
         torch.nn.Linear(8 * 8 * 8, 10),
     )
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1)

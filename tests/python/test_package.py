@@ -18,9 +18,22 @@ def test_the_stub_matches_the_module(tmp_path):
     """Rewrite it with UPDATE=1 after a change of the module, and review the diff."""
     fresh = tmp_path / "_trace.pyi"
     subprocess.run(
-        [sys.executable, "-m", "nanobind.stubgen", "-q", "-P", "-i", Path(firelane._trace.__file__).parent, "-m", "_trace",
-         "-o", fresh],
-        check=True, cwd=tmp_path)
+        [
+            sys.executable,
+            "-m",
+            "nanobind.stubgen",
+            "-q",
+            "-P",
+            "-i",
+            Path(firelane._trace.__file__).parent,
+            "-m",
+            "_trace",
+            "-o",
+            fresh,
+        ],
+        check=True,
+        cwd=tmp_path,
+    )
     if os.environ.get("UPDATE"):
         shutil.copyfile(fresh, STUB)
     assert fresh.read_text() == STUB.read_text()
@@ -45,7 +58,9 @@ def test_pip_installs_the_package_and_the_command(tmp_path, trace_file):
         env.setdefault("CMAKE_CXX_COMPILER_LAUNCHER", "ccache")
     subprocess.run(
         [sys.executable, "-m", "pip", "wheel", "-q", "--no-build-isolation", "--no-deps", "-w", tmp_path, ROOT],
-        check=True, env=env)
+        check=True,
+        env=env,
+    )
     (wheel,) = tmp_path.glob("firelane-*.whl")
     venv.create(tmp_path / "venv", with_pip=True)
     bin_dir = tmp_path / "venv" / "bin"
@@ -53,8 +68,10 @@ def test_pip_installs_the_package_and_the_command(tmp_path, trace_file):
     program = f"import firelane; print(firelane.__version__, len(firelane.open({str(trace_file)!r}).host_slices))"
     done = subprocess.run([bin_dir / "python", "-c", program], check=True, cwd=tmp_path, capture_output=True, text=True)
     assert done.stdout == f"{firelane.__version__} 4\n"
-    program = ("import importlib.metadata as m, firelane._trace as t; print([e.value for e in m.entry_points(group='tensorboard_plugins')], "
-               "'index.html' in t.page_names())")
+    program = (
+        "import importlib.metadata as m, firelane._trace as t; print([e.value for e in m.entry_points(group='tensorboard_plugins')], "
+        "'index.html' in t.page_names())"
+    )
     done = subprocess.run([bin_dir / "python", "-c", program], check=True, cwd=tmp_path, capture_output=True, text=True)
     has_page = "index.html" in firelane._trace.page_names()
     assert done.stdout == f"['firelane._tensorboard:Plugin'] {has_page}\n"

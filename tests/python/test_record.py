@@ -194,7 +194,11 @@ def test_modules_are_named_by_their_path(run):
         model.layers[0](torch.ones(1, 2))
         assert torch.nn.Module.__call__.__code__ is original.__code__
     assert [n for n in r.names() if "(" in n and not n.startswith("<")] == [
-        "model (Block)", "model.layers.0 (Linear)", "model.layers.1 (ReLU)", "model.layers.0 (Linear)"]
+        "model (Block)",
+        "model.layers.0 (Linear)",
+        "model.layers.1 (ReLU)",
+        "model.layers.0 (Linear)",
+    ]
     assert torch.nn.Module.__call__ is original
 
 
@@ -296,8 +300,11 @@ def test_a_thousand_starts_leave_nothing_behind(tmp_path):
     descriptors = len(os.listdir("/proc/self/fd"))
     threads = threading.active_count()
     for i in range(1000):
-        recorder = _record.start(_record.RecordOptions(shapes=i % 2 == 0, memory=i % 3 == 0, modules=i % 5 == 0,
-                                                       python_stacks=i % 7 == 0, output=tmp_path))
+        recorder = _record.start(
+            _record.RecordOptions(
+                shapes=i % 2 == 0, memory=i % 3 == 0, modules=i % 5 == 0, python_stacks=i % 7 == 0, output=tmp_path
+            )
+        )
         torch.ones(1)
         recorder.stop()
         del recorder
@@ -364,8 +371,13 @@ def test_a_child_may_record_by_itself(tmp_path):
         assert recorder.status().state == "stopped"
         sys.exit(code)
     """)
-    done = subprocess.run([sys.executable, "-c", program, str(ROOT / "python")], capture_output=True, text=True,
-                          env={**os.environ, "FIRELANE_DIR": str(tmp_path)}, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(ROOT / "python")],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "FIRELANE_DIR": str(tmp_path)},
+        timeout=120,
+    )
     assert done.returncode == 7, done.stderr
 
 
@@ -378,8 +390,13 @@ def test_exit_without_stop_keeps_the_exit_status(tmp_path):
         torch.nn.Linear(2, 2)(torch.ones(1, 2))
         sys.exit(5)
     """)
-    done = subprocess.run([sys.executable, "-c", program, str(ROOT / "python")], capture_output=True, text=True,
-                          env={**os.environ, "FIRELANE_DIR": str(tmp_path)}, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(ROOT / "python")],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "FIRELANE_DIR": str(tmp_path)},
+        timeout=120,
+    )
     assert (done.returncode, done.stderr) == (5, "")
 
 

@@ -69,7 +69,7 @@ def test_an_html_report_is_the_page_with_the_answers(trace, tmp_path):
 @needs_page
 def test_a_notebook_gets_one_frame_that_may_run_scripts_and_nothing_else(hostile):
     html = hostile.view(height=321)._repr_html_()
-    (frame, attributes), = Tags(html).tags
+    ((frame, attributes),) = Tags(html).tags
     assert frame == "iframe" and Tags(html).text == ""
     assert attributes["sandbox"] == "allow-scripts" and attributes["height"] == "321"
     page = attributes["srcdoc"]

@@ -11,9 +11,25 @@ import pyarrow as pa
 import pytest
 
 TABLES = [
-    "lanes", "host_slices", "op_details", "call_details", "device_slices", "kernel_details", "copy_details",
-    "sync_details", "comm_details", "memory_events", "allocator_events", "allocator_segments", "allocator_blocks",
-    "instants", "counter_tracks", "counter_samples", "flows", "steps", "losses",
+    "lanes",
+    "host_slices",
+    "op_details",
+    "call_details",
+    "device_slices",
+    "kernel_details",
+    "copy_details",
+    "sync_details",
+    "comm_details",
+    "memory_events",
+    "allocator_events",
+    "allocator_segments",
+    "allocator_blocks",
+    "instants",
+    "counter_tracks",
+    "counter_samples",
+    "flows",
+    "steps",
+    "losses",
 ]
 HOST_NAMES = ["ProfilerStep#1", "aten::mm", "cudaLaunchKernel", "aten::<b>&co"]
 
@@ -96,8 +112,17 @@ def test_columns_hold_what_sql_says(gpt_full):
 
 def test_rows_are_dicts_of_plain_values(trace):
     assert trace.host_slices[1] == {
-        "id": 1, "lane": 0, "start_ns": 1000, "duration_ns": 20000, "name": "aten::mm", "category": "cpu_op", "kind": "op",
-        "parent": 0, "depth": 1, "detail": trace.host_slices[1]["detail"]}
+        "id": 1,
+        "lane": 0,
+        "start_ns": 1000,
+        "duration_ns": 20000,
+        "name": "aten::mm",
+        "category": "cpu_op",
+        "kind": "op",
+        "parent": 0,
+        "depth": 1,
+        "detail": trace.host_slices[1]["detail"],
+    }
     assert trace.host_slices[-1] == trace.host_slices[3]
     assert [row["name"] for row in trace.host_slices] == HOST_NAMES
     for outside in (4, -5):

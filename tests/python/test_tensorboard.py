@@ -33,8 +33,15 @@ class NoData:
 
 
 def tensorboard(logdir, path_prefix="", logdir_spec="", reload_interval=5.0):
-    flags = argparse.Namespace(logdir=str(logdir), logdir_spec=logdir_spec, reload_interval=reload_interval, path_prefix=path_prefix, window_title="",
-                               samples_per_plugin={}, generic_data="true")
+    flags = argparse.Namespace(
+        logdir=str(logdir),
+        logdir_spec=logdir_spec,
+        reload_interval=reload_interval,
+        path_prefix=path_prefix,
+        window_title="",
+        samples_per_plugin={},
+        generic_data="true",
+    )
     app = application.TensorBoardWSGIApp(flags, [core_plugin.CorePluginLoader(), Plugin], data_provider=NoData())
     return Client(app)
 
@@ -91,13 +98,17 @@ def test_a_log_folder_that_is_not_on_this_machine_has_no_tab(logdir):
     assert not is_listed(tensorboard(logdir))
 
 
-@pytest.mark.parametrize("spec, folders", [
-    ("/a,/b", [("/a", ""), ("/b", "")]),
-    ("new:/a,old:b/c", [("/a", "new"), ("b/c", "old")]),
-    ("/with:colon,x:/with:colon", [("/with:colon", ""), ("/with:colon", "x")]),
-    ("gs://bucket/a,far:gs://bucket/b,,near:~/log", [("~/log", "near")]),
-    ("", []),
-    (None, [])])
+@pytest.mark.parametrize(
+    "spec, folders",
+    [
+        ("/a,/b", [("/a", ""), ("/b", "")]),
+        ("new:/a,old:b/c", [("/a", "new"), ("b/c", "old")]),
+        ("/with:colon,x:/with:colon", [("/with:colon", ""), ("/with:colon", "x")]),
+        ("gs://bucket/a,far:gs://bucket/b,,near:~/log", [("~/log", "near")]),
+        ("", []),
+        (None, []),
+    ],
+)
 def test_a_logdir_spec_is_read_as_tensorboard_reads_it(spec, folders):
     assert folders_of("", spec) == [Folder(*each) for each in folders]
 
@@ -229,10 +240,25 @@ def test_a_link_put_in_the_place_of_a_listed_trace_is_not_followed(logdir, tmp_p
     assert client.get(f"{BASE}api/t/{id}/overview").status_code == 404
 
 
-@pytest.mark.parametrize("path", [
-    "assets/../index.html", "assets/..%2f..%2fetc/passwd", "assets/%2e%2e/index.html", "assets//etc/passwd", "assets/",
-    "api/t/../../etc/passwd", "api/t/%2e%2e%2fetc%2fpasswd/overview", "api/t/-1/overview", "api/t//overview",
-    "api/t/99999999999999999999/overview", "api/t/\u0663/overview", "api/nothing", "api/traces/x", "../../../etc/passwd"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "assets/../index.html",
+        "assets/..%2f..%2fetc/passwd",
+        "assets/%2e%2e/index.html",
+        "assets//etc/passwd",
+        "assets/",
+        "api/t/../../etc/passwd",
+        "api/t/%2e%2e%2fetc%2fpasswd/overview",
+        "api/t/-1/overview",
+        "api/t//overview",
+        "api/t/99999999999999999999/overview",
+        "api/t/\u0663/overview",
+        "api/nothing",
+        "api/traces/x",
+        "../../../etc/passwd",
+    ],
+)
 def test_a_path_leads_to_nothing_but_the_page_and_its_traces(logdir, path):
     response = tensorboard(logdir).get(BASE + path)
     assert response.status_code == 404 and b"root:" not in response.data
@@ -248,7 +274,11 @@ def test_hostile_names_of_files_stay_text(tmp_path):
     client = tensorboard(tmp_path)
     listed = traces(client)
     assert {entry["name"] for entry in listed} == {
-        f"{run}/</script>", f"{run}/new\ufffdline", f"{run}/bytes\ufffd", f"{run}/\ufffdright"}
+        f"{run}/</script>",
+        f"{run}/new\ufffdline",
+        f"{run}/bytes\ufffd",
+        f"{run}/\ufffdright",
+    }
     response = client.get(BASE + "api/traces")
     assert response.mimetype == "application/json" and response.headers["X-Content-Type-Options"] == "nosniff"
     for entry in listed:
@@ -288,7 +318,10 @@ def test_the_page_passes_tensorboards_security_check_and_works_below_a_prefix(lo
         assert b'import("./index.js")' in entry.data
         assert b"location.replace" in client.get(prefix + BASE + "index.js").data
         page = client.get(prefix + BASE + "index.html")
-        assert b"<script>" not in page.data and b"unsafe-inline" not in page.headers["Content-Security-Policy"].split("style-src")[0].encode()
+        assert (
+            b"<script>" not in page.data
+            and b"unsafe-inline" not in page.headers["Content-Security-Policy"].split("style-src")[0].encode()
+        )
         for name in page_names():
             if name.startswith("assets/"):
                 assert f'"./{name}"'.encode() in page.data  # relative: no prefix is lost

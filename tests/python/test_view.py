@@ -25,8 +25,9 @@ class View:
     """A running `firelane view`."""
 
     def __init__(self, *arguments, env=None):
-        self.process = subprocess.Popen([BINARY, "view", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                        text=True, env=env)
+        self.process = subprocess.Popen(
+            [BINARY, "view", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env
+        )
         ready, _, _ = select.select([self.process.stdout], [], [], 60)
         assert ready, "firelane view printed no address"
         self.url = self.process.stdout.readline().strip()
@@ -92,15 +93,19 @@ def test_a_missing_file_and_a_taken_port_are_errors_of_one_line():
     done = subprocess.run([BINARY, "view", "missing.json"], capture_output=True, text=True, check=False)
     assert done.returncode == 1 and done.stderr == "firelane: missing.json: No such file or directory\n"
     with View(DATA / "mm64.json.gz", "--no-open") as view:
-        done = subprocess.run([BINARY, "view", DATA / "mm64.json.gz", "--no-open", "--port", str(view.port)],
-                              capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [BINARY, "view", DATA / "mm64.json.gz", "--no-open", "--port", str(view.port)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         assert done.returncode == 1 and "--port" in done.stderr and done.stderr.count("\n") == 1
 
 
 def test_the_browser_is_opened_where_there_is_a_display(tmp_path):
     opened = tmp_path / "opened"
     fake = tmp_path / "xdg-open"
-    fake.write_text(f"#!/bin/sh\necho \"$1\" > {opened}.part && mv {opened}.part {opened}\n")
+    fake.write_text(f'#!/bin/sh\necho "$1" > {opened}.part && mv {opened}.part {opened}\n')
     fake.chmod(0o755)
     env = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "DISPLAY": ":0"}
     with View(DATA / "mm64.json.gz", env=env) as view:
@@ -128,9 +133,23 @@ def test_the_page_and_its_files_come_out_of_the_program():
 
 
 def hostile_trace(path):
-    events = [{"ph": "X", "cat": "kernel", "name": name, "pid": 0, "tid": 7, "ts": 1000 + 10 * i, "dur": 8,
-               "args": {"device": 0, "stream": 7, "note": name}} for i, name in enumerate(HOSTILE)]
-    events += [{"ph": "X", "cat": "cpu_op", "name": name, "pid": 1, "tid": 1, "ts": 1000 + 10 * i, "dur": 5} for i, name in enumerate(HOSTILE)]
+    events = [
+        {
+            "ph": "X",
+            "cat": "kernel",
+            "name": name,
+            "pid": 0,
+            "tid": 7,
+            "ts": 1000 + 10 * i,
+            "dur": 8,
+            "args": {"device": 0, "stream": 7, "note": name},
+        }
+        for i, name in enumerate(HOSTILE)
+    ]
+    events += [
+        {"ph": "X", "cat": "cpu_op", "name": name, "pid": 1, "tid": 1, "ts": 1000 + 10 * i, "dur": 5}
+        for i, name in enumerate(HOSTILE)
+    ]
     path.write_text(json.dumps({"traceEvents": events}))
 
 
@@ -148,7 +167,7 @@ def test_the_report_is_one_small_file_from_which_no_name_can_break_out(tmp_path,
     page = (ROOT / "viewer/dist/report.html").read_text()
     before, after = page.split("<!--firelane-answers-->")
     assert html.startswith(before) and html.endswith(after)
-    added = html[len(before):len(html) - len(after)]
+    added = html[len(before) : len(html) - len(after)]
     match = re.fullmatch(r'<script type="application/json" id="firelane-answers">([^<>&]*)</script>', added, re.DOTALL)
     assert match, "nothing but JSON without markup"
     answers = json.loads(match[1])

@@ -41,9 +41,18 @@ def test_sql_is_asked_with_a_body(trace):
     assert status == 200 and report["tables"][0]["rows"] == [[1]]
 
 
-@pytest.mark.parametrize("target, status", [
-    ("/api/t/1/overview", 404), ("/api/t/0/nothing", 404), ("/etc/passwd", 404), ("/api/../api/traces", 404),
-    ("/api/%zz", 400), ("/api/t/0/tiles?level=x", 400), ("", 400)])
+@pytest.mark.parametrize(
+    "target, status",
+    [
+        ("/api/t/1/overview", 404),
+        ("/api/t/0/nothing", 404),
+        ("/etc/passwd", 404),
+        ("/api/../api/traces", 404),
+        ("/api/%zz", 400),
+        ("/api/t/0/tiles?level=x", 400),
+        ("", 400),
+    ],
+)
 def test_what_cannot_be_answered_is_a_status_with_one_line(trace, target, status):
     got, answer = ask(Viewer(trace), target)
     assert got == status and "\n" not in answer["error"]

@@ -67,18 +67,27 @@ def folders_of(logdir: str | None, logdir_spec: str | None) -> list[Folder]:
 
 def find_traces(folders: list[Folder]) -> list[TraceFile]:
     """The run that was written to last comes first, in it workers by name, of each the newest trace first."""
-    found = [each for folder in folders for each in _walk(os.path.realpath(os.path.expanduser(folder.path)), folder.group)]
+    found = [
+        each for folder in folders for each in _walk(os.path.realpath(os.path.expanduser(folder.path)), folder.group)
+    ]
     newest: dict[str, int] = {}
     for each in found:
         newest[each.run] = max(newest.get(each.run, 0), each.status.st_mtime_ns)
-    found.sort(key=lambda each: (-newest[each.run], each.run, _natural(each.worker), -each.status.st_mtime_ns, each.place))
+    found.sort(
+        key=lambda each: (-newest[each.run], each.run, _natural(each.worker), -each.status.st_mtime_ns, each.place)
+    )
     labels = Counter(each.label for each in found)
     names = [each.label if labels[each.label] == 1 else f"{each.label} {_when(each)}" for each in found]
     counts = Counter(names)  # more than one where two folders without a group hold the same
     names = [name if counts[name] == 1 else f"{name} in {each.root}" for name, each in zip(names, found)]
     ids = _ids([(each.place, each.path) for each in found])
     return [
-        TraceFile(ids[each.place, each.path], each.path, _shown(name), (each.status.st_ino, each.status.st_size, each.status.st_mtime_ns))
+        TraceFile(
+            ids[each.place, each.path],
+            each.path,
+            _shown(name),
+            (each.status.st_ino, each.status.st_size, each.status.st_mtime_ns),
+        )
         for each, name in zip(found, names)
     ]
 

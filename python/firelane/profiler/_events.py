@@ -245,7 +245,14 @@ def merged(cycles: list[list[torch_util.FunctionEventAvg]]) -> list[torch_util.F
     rows: dict[tuple[Any, ...], torch_util.FunctionEventAvg] = {}
     for cycle in reversed(cycles):
         for row in cycle:
-            key = (row.key, row.device_type, row.is_user_annotation, row.overload_name, str(row.input_shapes), *row.stack)
+            key = (
+                row.key,
+                row.device_type,
+                row.is_user_annotation,
+                row.overload_name,
+                str(row.input_shapes),
+                *row.stack,
+            )
             if key in rows:
                 rows[key].add(row)
             else:

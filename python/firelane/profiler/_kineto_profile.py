@@ -223,7 +223,9 @@ class _KinetoProfile:
         """A JSON text for the trace file; only while a cycle is prepared or recorded."""
         json.loads(value)  # a broken value would break the whole file for its readers
         is_taken = self.profiler is not None and self.profiler.add_metadata(key, value)
-        if not is_taken and not self._is_waiting():  # Lightning adds its own after each step, whatever the schedule says
+        if (
+            not is_taken and not self._is_waiting()
+        ):  # Lightning adds its own after each step, whatever the schedule says
             warnings.warn(
                 f"metadata {key!r} is dropped, for no recording is on; preset_metadata_json() keeps it", stacklevel=2
             )

@@ -27,6 +27,7 @@ def _observer_from_environment() -> ExecutionTraceObserver | None:
 class profile(_KinetoProfile):
     """Records what a PyTorch program does; a drop-in for torch.profiler.profile.
 
+    Example:
         with profile(schedule=schedule(wait=1, warmup=1, active=3), on_trace_ready=handler) as prof:
             for batch in loader:
                 train(batch)

@@ -48,7 +48,9 @@ class RecordFlags:
 
 
 class Recording:
-    def __init__(self, flags: RecordFlags, trace_id: Callable[[], str] | None = None, earlier: list[Recording] | None = None):
+    def __init__(
+        self, flags: RecordFlags, trace_id: Callable[[], str] | None = None, earlier: list[Recording] | None = None
+    ):
         self.flags = flags
         self.trace_id = trace_id() if trace_id else f"{uuid.uuid4().int:032X}"
         self._earlier = earlier or []  # cycles to be added to this one (acc_events)
@@ -214,9 +216,7 @@ class Recording:
 
     def _event_source(self) -> EventSource:
         if self._source is None:
-            self._source = EventSource(
-                self.trace._function_events(), self.flags.use_device, self.flags.overload_names
-            )
+            self._source = EventSource(self.trace._function_events(), self.flags.use_device, self.flags.overload_names)
         return self._source
 
     def key_averages(
@@ -226,7 +226,8 @@ class Recording:
         flags = self.flags
         rows = [
             averages_of(
-                cycle.trace._key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name), flags.use_device
+                cycle.trace._key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name),
+                flags.use_device,
             )
             for cycle in (*self._earlier, self)
             if cycle.trace is not None

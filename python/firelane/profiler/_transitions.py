@@ -60,4 +60,6 @@ def _bound(profiler: Any, name: str, pair: Pair) -> Callable[[], object]:
     if name != _WARN:
         return getattr(profiler, name)
     before, now = pair
-    return functools.partial(warnings.warn, f"Incorrect schedule: {before.name} followed by {now.name if now else 'stop'}")
+    return functools.partial(
+        warnings.warn, f"Incorrect schedule: {before.name} followed by {now.name if now else 'stop'}"
+    )

@@ -17,8 +17,16 @@ from recorded import diagnosis, ids, record
 TRIES = 4
 # Few of a CPU program's milliseconds: found, but after "operators are too small", which says the same of the whole step.
 NOT_FIRST = {"zero-grad-fills"}
-WITH_TORCH = ["input-bound", "single-tensor-optimizer", "zero-grad-fills", "pointwise-unfused", "layout-copies",
-              "dtype-ping-pong", "attention-unfused", "launch-overhead"]
+WITH_TORCH = [
+    "input-bound",
+    "single-tensor-optimizer",
+    "zero-grad-fills",
+    "pointwise-unfused",
+    "layout-copies",
+    "dtype-ping-pong",
+    "attention-unfused",
+    "launch-overhead",
+]
 
 
 def findings_of(step, path, *, recorder="firelane", noise=("slow-steps",), **flags):
@@ -58,8 +66,9 @@ def check(name, tmp_path, recorder):
     noise = () if name == "slow-steps" else ("slow-steps",)
 
     def attempt(planted):
-        found = findings_of(fault.make(planted), tmp_path / f"{planted}.{suffix}", recorder=recorder, noise=noise,
-                            **fault.flags)
+        found = findings_of(
+            fault.make(planted), tmp_path / f"{planted}.{suffix}", recorder=recorder, noise=noise, **fault.flags
+        )
         if not planted:
             return name not in found, found
         return (name in found if name in NOT_FIRST else found[:1] == [name]), found

@@ -181,7 +181,9 @@ def test_tensorboard_handler_says_when_it_cannot_make_the_folder(fake, tmp_path)
 
 
 @pytest.mark.parametrize("ready_made", [True, False])
-def test_exports_that_need_not_be_waited_for_run_on_another_thread_and_stop_waits(fake, monkeypatch, tmp_path, ready_made):
+def test_exports_that_need_not_be_waited_for_run_on_another_thread_and_stop_waits(
+    fake, monkeypatch, tmp_path, ready_made
+):
     from firelane.profiler import _recording
 
     threads = []
@@ -205,7 +207,10 @@ def test_an_error_of_an_export_surfaces_once(fake, monkeypatch):
         raise OSError(f"{path}: no room")
 
     monkeypatch.setattr(_recording.Recording, "export_chrome_trace", refuse)
-    prof = profile(schedule=schedule(wait=0, warmup=1, active=1), on_trace_ready=lambda p: p.export_chrome_trace("t.json", wait=False))
+    prof = profile(
+        schedule=schedule(wait=0, warmup=1, active=1),
+        on_trace_ready=lambda p: p.export_chrome_trace("t.json", wait=False),
+    )
     prof.start()
     prof.step()
     prof.step()

@@ -103,7 +103,9 @@ def test_signals_end_the_program_as_they_would(folder):
 
 
 def test_a_program_without_torch_runs_as_ever_and_is_said_to_be_unrecorded(folder):
-    done = record(folder, "import subprocess, sys\nprint('hi', flush=True)\nsubprocess.run([sys.executable, '-c', '0'])")
+    done = record(
+        folder, "import subprocess, sys\nprint('hi', flush=True)\nsubprocess.run([sys.executable, '-c', '0'])"
+    )
     assert (done.returncode, done.stdout) == (0, "hi\n")
     assert done.stderr == "firelane: nothing recorded in this process: torch was not imported\n"
 
@@ -173,7 +175,9 @@ def test_cold_and_warm_up_steps_are_not_in_the_true_step(folder):
 def test_switches_that_were_off_are_shown_as_off(folder):
     record(folder, LOOP, "12", flags=["--shapes"])
     info = subprocess.run([FIRELANE, "info", "run.lane"], cwd=folder, capture_output=True, text=True).stdout
-    assert "unknown" not in info and [line.split()[1] for line in info.splitlines() if line.startswith("with_stack")] == ["off"]
+    assert "unknown" not in info and [
+        line.split()[1] for line in info.splitlines() if line.startswith("with_stack")
+    ] == ["off"]
 
 
 def test_the_programs_own_sitecustomize_still_runs(folder):

@@ -24,7 +24,9 @@ def test_schedule_answers_as_torch_does_for_every_small_case():
     for wait, warmup, active, repeat, first, first_wait in itertools.product(
         range(3), range(2), range(1, 4), range(3), range(3), range(2)
     ):
-        arguments = dict(wait=wait, warmup=warmup, active=active, repeat=repeat, skip_first=first, skip_first_wait=first_wait)
+        arguments = dict(
+            wait=wait, warmup=warmup, active=active, repeat=repeat, skip_first=first, skip_first_wait=first_wait
+        )
         ours, theirs = schedule(**arguments), torch.profiler.schedule(**arguments)
         assert [ours(step) for step in range(25)] == [theirs(step) for step in range(25)], arguments
 
@@ -79,7 +81,9 @@ def name_of(pair):
 def test_transition(pair, fake):
     log, _ = fake
     before, now = pair
-    prof = profile(schedule=lambda step: [before, now or NONE][min(step, 1)], on_trace_ready=lambda p: log.append("ready"))
+    prof = profile(
+        schedule=lambda step: [before, now or NONE][min(step, 1)], on_trace_ready=lambda p: log.append("ready")
+    )
     prof.start()
     del log[:]
     with warnings.catch_warnings():

@@ -71,7 +71,9 @@ def test_rows_are_torchs(both, by_shape):
     assert [r.key for r in rows] == [w.key for w in wanted]
     for row, want in zip(rows, wanted):
         assert isinstance(row, torch.autograd.profiler_util.FunctionEventAvg)
-        for field in "count cpu_memory_usage self_cpu_memory_usage flops input_shapes is_user_annotation device_type".split():
+        for (
+            field
+        ) in "count cpu_memory_usage self_cpu_memory_usage flops input_shapes is_user_annotation device_type".split():
             assert getattr(row, field) == getattr(want, field), (row.key, field)
         assert row.cpu_time_total == pytest.approx(want.cpu_time_total, abs=0.1)
         assert row.self_cpu_time_total == pytest.approx(want.self_cpu_time_total, abs=0.5)

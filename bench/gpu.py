@@ -17,6 +17,7 @@ Figures: the median over all rounds, and the lowest fifth, which other programs 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import ctypes
 import json
 import os
@@ -27,14 +28,16 @@ import sys
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tests/gpu"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests/gpu"))
 
-import torch  # noqa: E402
-from flags import FLAGS, start_torch  # noqa: E402
-from gpu_variants import build as build_variants  # noqa: E402
-from programs import train_step  # noqa: E402
-from record_both import load_recorder  # noqa: E402
+import torch
+
+from flags import FLAGS, start_torch
+from gpu_variants import build as build_variants
+from programs import train_step
+from record_both import load_recorder
+
+ROOT = Path(__file__).resolve().parent.parent
 
 FLOORS = {"an empty callback": "ops", "CUPTI's records of work alone": "work"}
 
@@ -80,7 +83,7 @@ class Cores:
 
     @staticmethod
     def threads() -> list[int]:
-        return [int(name) for name in os.listdir("/proc/self/task")]
+        return [int(task.name) for task in Path("/proc/self/task").iterdir()]
 
     @staticmethod
     def processor_ns(thread: int) -> int:
@@ -91,10 +94,8 @@ class Cores:
 
     def give(self) -> None:
         for thread in self.threads() if self.enough else []:
-            try:
+            with contextlib.suppress(OSError):
                 os.sched_setaffinity(thread, self.own.get(thread, self.others))
-            except OSError:
-                pass
 
     def take_back(self) -> None:
         """Threads that are started now must not inherit the core of the one that starts them."""

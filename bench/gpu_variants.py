@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import ctypes
-import glob
 import json
 import os
 import random
@@ -24,12 +23,14 @@ import tempfile
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tests/gpu"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests/gpu"))
 
-import torch  # noqa: E402
-from programs import train_step  # noqa: E402
-from record_both import load_recorder  # noqa: E402
+import torch
+
+from programs import train_step
+from record_both import load_recorder
+
+ROOT = Path(__file__).resolve().parent.parent
 
 WAYS = {
     "nothing": None,
@@ -66,14 +67,9 @@ AFTER = [
 def build() -> ctypes.CDLL:
     import nvidia
 
-    folders = [
-        f
-        for base in nvidia.__path__
-        for f in glob.glob(f"{base}/cu*/include")
-        + glob.glob(f"{base}/cuda_*/include")
-        + glob.glob(f"{base}/../triton/backends/nvidia/include")
-    ]
-    folders += [f for f in ("/usr/local/cuda/include", "/usr/local/cuda/extras/CUPTI/include") if os.path.isdir(f)]
+    places = ("cu*/include", "cuda_*/include", "../triton/backends/nvidia/include")
+    folders = [folder for base in nvidia.__path__ for place in places for folder in Path(base).glob(place)]
+    folders += [Path("/usr/local/cuda/include"), Path("/usr/local/cuda/extras/CUPTI/include")]
     library = Path(tempfile.mkdtemp()) / "gpu_variants.so"
     subprocess.run(
         [
@@ -98,6 +94,10 @@ def clock_source() -> str:
         return Path("/sys/devices/system/clocksource/clocksource0/current_clocksource").read_text().strip()
     except OSError:
         return "unknown"
+
+
+def low(values: list[float]) -> float:
+    return statistics.quantiles(values, n=5)[0]
 
 
 def main() -> None:
@@ -217,7 +217,6 @@ def main() -> None:
                     }
                 )
             )
-    low = lambda values: statistics.quantiles(values, n=5)[0]  # noqa: E731
     base = {p: (statistics.median(v), low(v)) for p, v in times["nothing"].items()}
     print(
         f"nothing: op {base['op'][0]:.2f} (low {base['op'][1]:.2f}) us, step {base['step'][0]:.0f} (low {base['step'][1]:.0f}) us"

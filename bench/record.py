@@ -18,17 +18,19 @@ import re
 import statistics
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Callable
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
+
+import torch
+
+from firelane import _record
+from flags import FLAGS, start_torch
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "python"))
-
-import torch  # noqa: E402
-from firelane import _record  # noqa: E402
-from flags import FLAGS, start_torch  # noqa: E402
 
 # name, goal as a share of the other: plain against the floor and torch.profiler; the rest against torch.profiler.
 GOALS = {

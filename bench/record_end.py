@@ -15,7 +15,6 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
-import os
 import resource
 import subprocess
 import sys
@@ -53,22 +52,21 @@ def measure(which: str, flags: dict[str, bool], ops: int) -> dict[str, float]:
     before = resident_bytes()
     prof = profile(activities=[torch.profiler.ProfilerActivity.CPU], **flags)
     with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "trace.json")
+        chrome, lane = f"{folder}/trace.json", f"{folder}/trace.lane"
         prof.__enter__()
         for _ in range(ops):
             x.add_(1)
         result = {"grown_bytes": resident_bytes() - before}
         stop_s = timed(lambda: prof.__exit__(None, None, None))
-        result["chrome_s"] = stop_s + timed(lambda: prof.export_chrome_trace(path))
+        result["chrome_s"] = stop_s + timed(lambda: prof.export_chrome_trace(chrome))
         # ours has read the file for the export already; torch shares nothing between the two
         shared_s = timed(lambda: firelane_open(prof)) if which == "firelane" else 0.0
         result["table_s"] = stop_s + shared_s + timed(lambda: prof.key_averages().table(sort_by="self_cpu_time_total"))
-        with open(path, "rb") as file:
-            result["gz_bytes"] = len(gzip.compress(file.read(), 6))
+        result["gz_bytes"] = len(gzip.compress(Path(chrome).read_bytes(), 6))
         if which == "firelane":
             result["events"] = len(prof.trace.host_slices) + len(prof.trace.memory_events)
-            prof.save(os.path.join(folder, "trace.lane"))
-            result["lane_bytes"] = os.path.getsize(os.path.join(folder, "trace.lane"))
+            prof.save(lane)
+            result["lane_bytes"] = Path(lane).stat().st_size
         return result
 
 
@@ -85,7 +83,8 @@ def firelane_open(prof: Any) -> object:
 
 
 def measured(which: str, flags: str, ops: int) -> dict[str, float]:
-    done = subprocess.run([sys.executable, __file__, "--one", which, flags, str(ops)], capture_output=True, text=True)
+    command = [sys.executable, __file__, "--one", which, flags, str(ops)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise SystemExit(f"{which} {flags} failed:\n{done.stderr[-2000:]}")
     return json.loads(done.stdout.splitlines()[-1])

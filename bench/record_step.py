@@ -100,8 +100,10 @@ def measure(rounds: int, steps: int) -> dict[str, float]:
 def table(figures: dict[str, float]) -> str:
     base = figures["nothing"]
     lines = [
-        "| step of a small transformer | nothing | empty callback | firelane | torch.profiler "
-        "| added time, firelane / torch.profiler | on another core |",
+        (
+            "| step of a small transformer | nothing | empty callback | firelane | torch.profiler "
+            "| added time, firelane / torch.profiler | on another core |"
+        ),
         "|---|--:|--:|--:|--:|--:|--:|",
     ]
     for name in FLAGS:

@@ -60,7 +60,7 @@ def main() -> None:
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     loader = torch.utils.data.DataLoader(Sequences(), batch_size=BATCH, shuffle=True)
     with profiler(arguments.profile) as prof:
-        for step, tokens in zip(range(arguments.steps), loader):
+        for _, tokens in zip(range(arguments.steps), loader, strict=False):
             logits = model(tokens[:, :-1])
             loss = nn.functional.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten())
             loss.backward()

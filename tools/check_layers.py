@@ -64,8 +64,8 @@ class LayersError(Exception):
 
 def parse_layers(text: str) -> dict[str, Room]:
     rooms: dict[str, Room] = {}
-    for number, line in enumerate(text.splitlines(), start=1):
-        line = line.split("#")[0].strip()
+    for number, written in enumerate(text.splitlines(), start=1):
+        line = written.partition("#")[0].strip()
         if not line:
             continue
         name, colon, rest = line.partition(":")

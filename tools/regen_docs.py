@@ -67,7 +67,7 @@ def new_body(body: str, run: Callable[[str], str]) -> str:
     for command, old in split_commands(body):
         new = [line.rstrip() for line in run(command).splitlines()]
         if old and old[-1] == LEFT_OUT and len(new) >= len(old):
-            new = new[: len(old) - 1] + [LEFT_OUT]
+            new = [*new[: len(old) - 1], LEFT_OUT]
         lines += [f"$ {command}", *new]
     return "".join(line + "\n" for line in lines)
 

@@ -13,12 +13,14 @@ import tempfile
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "python"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
 
 import torch
+
 from cpu_programs import FAULTS, HEALTHY, MEMORY, slow_loader, tiny_operators, transformer
 from recorded import diagnosis, ids, record
+
+ROOT = Path(__file__).resolve().parents[2]
 
 PAGE = ROOT / "bench" / "README.md"
 BEGIN, END = "<!-- diagnose cpu begin -->", "<!-- diagnose cpu end -->"
@@ -129,9 +131,11 @@ def fault_table(folder: Path) -> list[str]:
         out.append("| " + " | ".join([*row, "still found" if alarm else "absent"]) + " |")
     out += [
         "",
-        f"{first} of {len(FAULTS)} found first, {found} found, {alarms} still found when fixed; "
-        f"the middle of {near} of {timed} predicted gains is within 20% of the measured one, which lies in the range of "
-        f"{within} (or at most 10% beyond an end of it).",
+        (
+            f"{first} of {len(FAULTS)} found first, {found} found, {alarms} still found when fixed; "
+            f"the middle of {near} of {timed} predicted gains is within 20% of the measured one, which lies in the range of "
+            f"{within} (or at most 10% beyond an end of it)."
+        ),
     ]
     return out
 

@@ -175,7 +175,7 @@ def memory_spike(fault: bool) -> Step:
         with torch.no_grad():
             if fault:
                 return loss(scores, labels)
-            return sum(loss(part, wanted) for part, wanted in zip(scores.chunk(16), labels.chunk(16)))
+            return sum(loss(part, wanted) for part, wanted in zip(scores.chunk(16), labels.chunk(16), strict=True))
 
     return step
 

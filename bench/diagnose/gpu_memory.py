@@ -6,9 +6,10 @@ Each has the device for itself; what it computes is large products in bf16, with
 from __future__ import annotations
 
 import torch
-from gpu_models import MEMORY, Fault, Machine, Step, gpt
 from torch import nn
 from torch.nn import functional
+
+from gpu_models import MEMORY, Fault, Machine, Step, gpt
 
 GIB = 1 << 30
 

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import torch
-from record_truth import Block, Gpt
 from torch import nn
 from torch.nn import functional
+
+from record_truth import Block, Gpt
 
 Step = Callable[[], object]
 

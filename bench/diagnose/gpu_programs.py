@@ -15,6 +15,10 @@ import time
 from collections.abc import Callable
 
 import torch
+from torch import nn
+from torch.nn import functional
+from torch.utils.data import DataLoader, Dataset
+
 from gpu_models import (
     PLAIN,
     STACKS,
@@ -31,9 +35,6 @@ from gpu_models import (
     training,
 )
 from record_truth import Block, Gpt
-from torch import nn
-from torch.nn import functional
-from torch.utils.data import DataLoader, Dataset
 
 
 class Tokens(Dataset):

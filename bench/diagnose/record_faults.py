@@ -22,16 +22,16 @@ import time
 import traceback
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests/gpu"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests/gpu"))
 
-import gpu_memory  # noqa: E402
-import gpu_programs  # noqa: E402
-import torch  # noqa: E402
-from gpu_models import MEMORY, Fault, Machine, Step  # noqa: E402
-from record_both import load_recorder  # noqa: E402
-from record_steps import record_steps  # noqa: E402
-from torch.profiler import ProfilerActivity, profile, schedule  # noqa: E402
+import torch
+from torch.profiler import ProfilerActivity, profile, schedule
+
+import gpu_memory
+import gpu_programs
+from gpu_models import MEMORY, Fault, Machine, Step
+from record_both import load_recorder
+from record_steps import record_steps
 
 FAULTS = {**gpu_programs.FAULTS, **gpu_memory.FAULTS, **gpu_programs.COMPILED}
 BLOCK = 8  # steps timed at a time
@@ -163,7 +163,7 @@ def main() -> None:
         shown = {
             key: [round(ns / 1e6, 2) for ns in value] if key.endswith("_ns") else value
             for key, value in truth[kind][name].items()
-            if key.endswith("_ns") or key in ("failed", "losses") and value
+            if key.endswith("_ns") or (key in ("failed", "losses") and value)
         }
         print(f"{name} {time.monotonic() - start:.1f} s", shown, flush=True)
         bench.clear()

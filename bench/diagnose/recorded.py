@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
+import torch.profiler
+
 import firelane
 import firelane.profiler
-import torch.profiler
 
 WAIT, WARM_UP, RECORDED = 6, 1, 8  # steps; firelane times those that wait as the truth
 

@@ -7,7 +7,7 @@ from typing import Any
 from .profiler import profile as _profile
 
 
-class profile(_profile):
+class profile(_profile):  # noqa: N801 (torch's name)
     """`with firelane.profile() as p: ...`: shapes, memory and modules are recorded.
 
     Everything else is as in firelane.profiler.profile. Python stacks stay off: they cost the most.

@@ -9,13 +9,15 @@ precision, as a formula in a paper would have it; the fast one calls the fused o
 import sys
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parents[1] / "python"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
 
 import torch
-from firelane.profiler import profile
 from torch import nn
 from torch.nn import functional
+
+from firelane.profiler import profile
+
+HERE = Path(__file__).resolve().parent
 
 WIDTH, HEADS, LAYERS, WORDS, PROMPT, TOKENS = 128, 4, 2, 512, 192, 8
 

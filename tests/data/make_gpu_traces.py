@@ -6,6 +6,7 @@ Usage:
 
 import os
 import sys
+from pathlib import Path
 
 import torch
 from torch.profiler import ProfilerActivity, profile, record_function, schedule
@@ -26,7 +27,7 @@ def record(path, work, *, steps=3, sync_events=True, **options):
         for _ in range(steps + 1):
             work()
             prof.step()
-    print(path, os.path.getsize(path), "bytes")
+    print(path, Path(path).stat().st_size, "bytes")
 
 
 def small_model():
@@ -108,8 +109,8 @@ def one_rank(folder):
 
 
 def main():
-    folder = sys.argv[1]
-    os.makedirs(folder, exist_ok=True)
+    folder = Path(sys.argv[1])
+    folder.mkdir(parents=True, exist_ok=True)
     for make in (cuda_graph, two_streams, compiled, one_rank):
         try:
             make(folder)

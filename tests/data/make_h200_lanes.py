@@ -6,6 +6,7 @@ Writes h200_NAME.lane and h200_true_steps.json: for each the flags, and the step
 clock of the processor, with a synchronisation before the first and after the last.
 """
 
+import itertools
 import json
 import sys
 import time
@@ -14,11 +15,10 @@ from pathlib import Path
 import torch
 import torch.nn.functional as F
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests/gpu"))
-from programs import Gpt, train_step  # noqa: E402
-from record_both import load_recorder  # noqa: E402
-from record_steps import record_steps  # noqa: E402
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "gpu"))
+from programs import Gpt, train_step
+from record_both import load_recorder
+from record_steps import record_steps
 
 ALL = {"shapes": True, "memory": True, "python_stacks": True, "modules": True}
 
@@ -79,7 +79,7 @@ def timed(step, count: int = 20) -> list[int]:
         if i == count - 1:
             torch.cuda.synchronize()
         marks.append(time.perf_counter_ns())
-    return [b - a for a, b in zip(marks, marks[1:])]
+    return [b - a for a, b in itertools.pairwise(marks)]
 
 
 def main() -> None:

@@ -21,14 +21,13 @@ import traceback
 import warnings
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parents[1] / "python")]
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
 
-import programs  # noqa: E402
-import torch  # noqa: E402
-import torch.distributed as dist  # noqa: E402
+import torch
+import torch.distributed as dist
 
-import firelane.profiler  # noqa: E402
+import firelane.profiler
+import programs
 
 CPU, CUDA = torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA
 BOTH = [CPU, CUDA]
@@ -277,7 +276,7 @@ def memory_timeline(module, folder, name):
         warnings.simplefilter("ignore")
         prof.export_memory_timeline(str(path), "cuda:0")
     times, sizes = json.loads(path.read_text())
-    return {"points": len(times), "at_end": sizes[-1], "most": [max(column) for column in zip(*sizes)]}
+    return {"points": len(times), "at_end": sizes[-1], "most": [max(column) for column in zip(*sizes, strict=True)]}
 
 
 def in_a_thread(module, folder, name):
@@ -403,7 +402,7 @@ def under_both(folder: Path, group: str, scenarios) -> None:
                 folder / f"{group}.{kind}.json",
                 answers,
                 scenario.__name__,
-                lambda s=scenario, n=name: s(module, folder, n),
+                lambda m=module, s=scenario, n=name: s(m, folder, n),
             )
 
 

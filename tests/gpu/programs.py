@@ -3,6 +3,7 @@ the same work at every call; PROGRAMS names them."""
 
 from __future__ import annotations
 
+import contextlib
 import threading
 
 import torch
@@ -165,10 +166,8 @@ def compiled():
 
 def out_of_memory():
     def run():
-        try:
+        with contextlib.suppress(torch.OutOfMemoryError):
             torch.empty(1 << 50, dtype=torch.uint8, device="cuda")
-        except torch.OutOfMemoryError:
-            pass
         torch.rand(1024, device="cuda").sum()
 
     return run

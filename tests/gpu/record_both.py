@@ -16,9 +16,10 @@ from pathlib import Path
 
 import torch
 
-ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(Path(__file__).parent))
-from programs import PROGRAMS  # noqa: E402
+from programs import PROGRAMS
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def load_recorder():

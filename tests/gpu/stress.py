@@ -15,7 +15,7 @@ from pathlib import Path
 import torch
 
 sys.path.insert(0, str(Path(__file__).parent))
-from record_both import load_recorder  # noqa: E402
+from record_both import load_recorder
 
 
 def resident_mib() -> int:

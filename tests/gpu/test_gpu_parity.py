@@ -114,7 +114,7 @@ def test_the_allocator_holds_what_torch_says_before_and_after(pairs):
         }
         query = "select device, address, bytes, stream from allocator_segments where bytes > 0"
         assert set(rows(trace, query)) == streams, account.name
-        end = [row for row in trace.memory(table="allocator") if row["moment"] == "end"][0]
+        end = next(row for row in trace.memory(table="allocator") if row["moment"] == "end")
         free = [size for s in said["after"] for size, state in s["blocks"] if state not in states]
         assert end["reserved_bytes"] == sum(s["bytes"] for s in said["after"]), account.name
         assert end["allocated_bytes"] == sum(
@@ -135,7 +135,7 @@ def test_work_across_the_edges_is_marked_and_counted(pairs, name):
 def test_occupancy_is_what_torch_says_where_it_says_it(pairs, name):
     query = "select name, grid_x, grid_y, grid_z, block_x, round(occupancy_percent) from kernels where occupancy_percent > 0"
     ours, torchs = collections.defaultdict(set), collections.defaultdict(set)
-    for trace, into in zip(both(pairs, name), (ours, torchs)):
+    for trace, into in zip(both(pairs, name), (ours, torchs), strict=True):
         for *launch, percent in rows(trace, query):
             into[tuple(launch)].add(percent)
     assert {launch: said for launch, said in torchs.items() if not ours[launch] & said} == {}

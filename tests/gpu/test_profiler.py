@@ -49,7 +49,7 @@ def folder(tmp_path_factory) -> Path:
             try:
                 subprocess.run(
                     [sys.executable, "-X", "faulthandler", str(HERE / "profile_both.py"), str(folder), group],
-                    stdout=log, stderr=subprocess.STDOUT, timeout=seconds,
+                    stdout=log, stderr=subprocess.STDOUT, timeout=seconds, check=False,
                 )  # fmt: skip
             except subprocess.TimeoutExpired:
                 log.write(f"ended after {seconds} s\n")
@@ -57,7 +57,7 @@ def folder(tmp_path_factory) -> Path:
 
 
 def answers_of(folder: Path, file: str, scenario: str) -> dict:
-    path, log = folder / f"{file}.json", folder / f"{file.split('.')[0]}.log"
+    path, log = folder / f"{file}.json", folder / f"{file.split('.', maxsplit=1)[0]}.log"
     found = json.loads(path.read_text()) if path.exists() else {}
     if scenario not in found:
         pytest.fail(
@@ -203,7 +203,7 @@ def test_the_gpu_can_be_recorded_alone(folder):
 def test_a_schedule_has_the_work_of_its_recorded_steps_alone(folder):
     ours, theirs = (answers["cycles"] for answers in both(folder, "scheduled"))
     assert len(ours) == len(theirs) == 2 and [c["step"] for c in ours] == [c["step"] for c in theirs]
-    for number, (mine, torchs) in enumerate(zip(ours, theirs)):
+    for number, (mine, torchs) in enumerate(zip(ours, theirs, strict=True)):
         assert named(mine["work"], *WORK) == named(torchs["work"], *WORK)
         assert [kernels_like(mine["work"], op) for op in ACTIVE[number]] == [1, 1]
         assert sum(w["cat"] == "kernel" for w in mine["work"]) == 2
@@ -211,7 +211,7 @@ def test_a_schedule_has_the_work_of_its_recorded_steps_alone(folder):
 
 def test_steps_are_ranges_on_the_device_lanes(folder):
     ours, theirs = (answers["cycles"] for answers in both(folder, "scheduled"))
-    for number, (mine, torchs) in enumerate(zip(ours, theirs)):
+    for number, (mine, torchs) in enumerate(zip(ours, theirs, strict=True)):
         steps = [f"ProfilerStep#{4 * number + 2}", f"ProfilerStep#{4 * number + 3}"]
         found = named(mine["work"], "gpu_user_annotation")
         assert sorted(name for _, name, _ in found) == steps

@@ -19,7 +19,7 @@ PLACES = [
     ROOT / "build/carry/bin/firelane",
     shutil.which("firelane"),
 ]
-FIRELANE = next((str(place) for place in PLACES if place and os.path.exists(place)), None)
+FIRELANE = next((str(place) for place in PLACES if place and Path(place).exists()), None)
 
 PROGRAM = f"""
 import sys; sys.path.insert(0, {str(HERE)!r})
@@ -42,14 +42,16 @@ def recorded(tmp_path_factory):
     flags = ["--wait", "10", "--steps", "50", "--after", "10", "--shapes", "--memory", "--modules", "-o", "run.lane"]
     done = subprocess.run(
         [FIRELANE, "record", *flags, "--", sys.executable, "program.py"],
-        cwd=folder, capture_output=True, text=True, timeout=120,
+        cwd=folder, capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return folder, done.stderr
 
 
 def ask(recorded, *words: str) -> str:
-    done = subprocess.run([FIRELANE, *words, "run.lane"], cwd=recorded[0], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [FIRELANE, *words, "run.lane"], cwd=recorded[0], capture_output=True, text=True, timeout=60, check=False
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from small_trace import EVENTS
 
 ROOT = Path(__file__).resolve().parents[2]

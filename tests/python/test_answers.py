@@ -4,12 +4,12 @@ import json
 import subprocess
 from pathlib import Path
 
-import firelane
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
 
+import firelane
 
 BINARY = Path(__file__).resolve().parents[2] / "build" / "release" / "firelane"
 

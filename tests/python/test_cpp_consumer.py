@@ -7,8 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import firelane
 import pytest
+
+import firelane
 
 pytest.importorskip("torch")
 

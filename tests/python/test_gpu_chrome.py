@@ -8,8 +8,9 @@ import gzip
 import json
 from pathlib import Path
 
-import firelane
 import pytest
+
+import firelane
 
 TESTS = Path(__file__).parent.parent
 PAIRS = {

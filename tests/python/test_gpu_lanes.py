@@ -4,8 +4,9 @@ import collections
 import json
 from pathlib import Path
 
-import firelane
 import pytest
+
+import firelane
 
 DATA = Path(__file__).parent.parent / "data"
 PROGRAMS = sorted(json.loads((DATA / "h200_true_steps.json").read_text())["programs"])

@@ -6,8 +6,9 @@ import sys
 import threading
 from pathlib import Path
 
-import firelane
 import pytest
+
+import firelane
 
 
 def test_opens_text_paths_and_path_objects(trace_file):
@@ -34,7 +35,7 @@ def test_any_number_of_threads_gives_the_same_rows(gpt_full):
 
 def test_a_missing_file_is_one_clear_line(tmp_path):
     missing = tmp_path / "nothing.json"
-    with pytest.raises(firelane.TraceError, match="nothing.json") as caught:
+    with pytest.raises(firelane.TraceError, match=r"nothing\.json") as caught:
         firelane.open(missing)
     assert "\n" not in str(caught.value)
 
@@ -43,7 +44,7 @@ def test_a_missing_file_is_one_clear_line(tmp_path):
 def test_bad_files_raise_a_trace_error(tmp_path, content):
     bad = tmp_path / "bad.json"
     bad.write_bytes(content)
-    with pytest.raises(firelane.TraceError, match="bad.json"):
+    with pytest.raises(firelane.TraceError, match=r"bad\.json"):
         firelane.open(bad)
 
 

@@ -24,7 +24,7 @@ WAITS = {"Context Sync", "Stream Sync", "Stream Wait Event", "Event Sync"}
 
 
 def firelane(*args):
-    done = subprocess.run([FIRELANE, *map(str, args)], capture_output=True, text=True)
+    done = subprocess.run([FIRELANE, *map(str, args)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -66,7 +66,7 @@ NUMBERS = ["count", "is_async", "is_top_level", *(f"{t}_ns" for t in TIMES), *(f
 def assert_same_rows(ours, theirs, fields=(*KEY, *NUMBERS)):
     assert theirs, "torch gave no rows: the test would prove nothing"
     assert [comparable(r, KEY) for r in ours] == [comparable(r, KEY) for r in theirs]
-    for our, their in zip(ours, theirs):
+    for our, their in zip(ours, theirs, strict=True):
         assert comparable(our, fields) == comparable(their, fields)
 
 
@@ -90,11 +90,11 @@ def assert_same_table(ours, theirs):
     """Byte for byte, but for the last digit of a number: torch adds up floating-point us, we add ns.
     One more in the last digit may make a number longer (9.999us, 10.000us) or change its unit (999.999us, 1.000ms)."""
     assert len(ours.splitlines()) == len(theirs.splitlines())
-    for our, their in zip(ours.splitlines(), theirs.splitlines()):
+    for our, their in zip(ours.splitlines(), theirs.splitlines(), strict=True):
         if our == their:
             continue
         assert NUMBER.sub("#", our) == NUMBER.sub("#", their)
-        for (a, a_unit), (b, b_unit) in zip(NUMBER.findall(our), NUMBER.findall(their)):
+        for (a, a_unit), (b, b_unit) in zip(NUMBER.findall(our), NUMBER.findall(their), strict=True):
             a_scale, b_scale = SCALE.get(a_unit, 1), SCALE.get(b_unit, 1)
             last_digit = max(a_scale * 10 ** -len(a.split(".")[1]), b_scale * 10 ** -len(b.split(".")[1]))
             assert abs(float(a) * a_scale - float(b) * b_scale) < 1.5 * last_digit, (our, their)
@@ -292,20 +292,19 @@ def test_flops_and_source_stand_below_their_own_headings(torch, tmp_path):
 def expected(name):
     with gzip.open(DATA / f"{name}.expected.gz", "rt") as file:
         answer = json.load(file)
-    rows = []
-    for row in answer["rows"]:
-        rows.append(
-            {
-                **row,
-                "name": row["key"],
-                "on_device": row["device_type"] != "DeviceType.CPU",
-                "is_top_level": row["top"],
-                "input_shapes": str(row["input_shapes"]) if row["input_shapes"] != "" else None,
-                "stack": ";".join(row["stack"]) or None,
-                **{f"{name}_ns": round(row[name] * 1000) for name in TIMES},
-                **{f"{name}_bytes": row[name] for name in MEMORY},
-            }
-        )
+    rows = [
+        {
+            **row,
+            "name": row["key"],
+            "on_device": row["device_type"] != "DeviceType.CPU",
+            "is_top_level": row["top"],
+            "input_shapes": str(row["input_shapes"]) if row["input_shapes"] != "" else None,
+            "stack": ";".join(row["stack"]) or None,
+            **{f"{name}_ns": round(row[name] * 1000) for name in TIMES},
+            **{f"{name}_bytes": row[name] for name in MEMORY},
+        }
+        for row in answer["rows"]
+    ]
     return rows, answer["table"]
 
 
@@ -322,11 +321,11 @@ def test_gpu_rows_with_memory_shapes_and_flops_are_torchs_but_for_waits():
         for row in rows:
             if row["name"] in WAITS:
                 continue
-            row = comparable(row, [*KEY, *fields])
-            key = tuple(row[k] for k in KEY if k != "stack")
+            values = comparable(row, [*KEY, *fields])
+            key = tuple(values[k] for k in KEY if k != "stack")
             sums.setdefault(key, dict.fromkeys(fields, 0))
             for field in fields:
-                sums[key][field] += row[field]
+                sums[key][field] += values[field]
         return sums
 
     # torch counts waits as device work, and adds them to the op; we do not. All else is equal.

@@ -7,8 +7,9 @@ import sys
 import venv
 from pathlib import Path
 
-import firelane
 import pytest
+
+import firelane
 
 ROOT = Path(__file__).resolve().parents[2]
 STUB = ROOT / "python" / "firelane" / "_trace.pyi"

@@ -7,10 +7,11 @@ import signal
 import threading
 import time
 
-import firelane
 import polars as pl
 import pyarrow as pa
 import pytest
+
+import firelane
 
 
 def test_sql_gives_a_table(trace):

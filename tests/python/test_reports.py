@@ -4,10 +4,11 @@ import json
 import re
 from html.parser import HTMLParser
 
-import firelane
 import pytest
-from small_trace import EVENTS
+
+import firelane
 from firelane._trace import page_names
+from small_trace import EVENTS
 
 needs_page = pytest.mark.skipif(not page_names(), reason="built without the viewer: make viewer && make build")
 HOSTILE = "</script><img src=x onerror=\"alert('1')\">&quot;' srcdoc="
@@ -46,7 +47,7 @@ def test_without_a_path_a_report_is_markdown(trace):
 def test_a_report_is_written_as_its_name_says(trace, tmp_path):
     assert trace.report(tmp_path / "r.md") is None
     assert (tmp_path / "r.md").read_text() == trace.report()
-    with pytest.raises(firelane.TraceError, match="r.txt: a report is HTML or Markdown"):
+    with pytest.raises(firelane.TraceError, match=r"r\.txt: a report is HTML or Markdown"):
         trace.report(tmp_path / "r.txt")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["r.md", "small.json"]
 

@@ -4,11 +4,12 @@ import gc
 import threading
 
 import duckdb
-import firelane
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+
+import firelane
 
 TABLES = [
     "lanes",

@@ -9,16 +9,18 @@ import shutil
 from pathlib import Path
 
 import pytest
+
 from small_trace import EVENTS
 
 pytest.importorskip("tensorboard")
 
-from firelane._tensorboard import Plugin, shelf  # noqa: E402
-from firelane._tensorboard.logdir import Folder, find_traces, folders_of  # noqa: E402
-from firelane._trace import page_names  # noqa: E402
-from tensorboard.backend import application  # noqa: E402
-from tensorboard.plugins.core import core_plugin  # noqa: E402
-from werkzeug.test import Client  # noqa: E402
+from tensorboard.backend import application
+from tensorboard.plugins.core import core_plugin
+from werkzeug.test import Client
+
+from firelane._tensorboard import Plugin, shelf
+from firelane._tensorboard.logdir import Folder, find_traces, folders_of
+from firelane._trace import page_names
 
 DATA = Path(__file__).resolve().parents[1] / "data"
 BASE = "/data/plugin/firelane/"
@@ -181,16 +183,16 @@ def test_the_first_trace_is_loaded_when_the_page_has_none_in_its_link(logdir):
 
 
 def test_only_the_last_few_chosen_traces_stay_in_memory_and_others_are_read_again(tmp_path):
-    for i in range(shelf.kMaxOpen + 2):
+    for i in range(shelf.MAX_OPEN + 2):
         write(tmp_path / f"w{i}.lane")
     client = tensorboard(tmp_path)
     ids = [entry["id"] for entry in traces(client)]
     for id in ids:
         assert client.get(f"{BASE}api/t/{id}/lanes").status_code == 200
     states = [entry["state"] for entry in traces(client)]
-    assert states == ["unloaded"] * 2 + ["ready"] * shelf.kMaxOpen
+    assert states == ["unloaded"] * 2 + ["ready"] * shelf.MAX_OPEN
     assert client.get(f"{BASE}api/t/{ids[0]}/lanes").status_code == 200
-    assert [entry["state"] for entry in traces(client)].count("ready") == shelf.kMaxOpen
+    assert [entry["state"] for entry in traces(client)].count("ready") == shelf.MAX_OPEN
 
 
 def test_a_trace_that_is_still_being_written_is_read_as_far_as_it_goes_and_again_when_it_grew(tmp_path):
@@ -268,8 +270,8 @@ def test_hostile_names_of_files_stay_text(tmp_path):
     run = "<img src=x onerror=alert(1)>"
     names = [b"</script>.lane", b"new\nline.lane", b"bytes\xff.lane", "\u202eright.lane".encode()]
     for name in names:
-        path = os.path.join(os.fsencode(tmp_path / run), name)
-        os.makedirs(os.path.dirname(path), exist_ok=True)
+        path = tmp_path / run / os.fsdecode(name)
+        path.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(DATA / "v1.lane", path)
     client = tensorboard(tmp_path)
     listed = traces(client)

@@ -3,8 +3,9 @@
 import json
 import threading
 
-import firelane
 import pytest
+
+import firelane
 from firelane._trace import Viewer, page, page_names
 
 

@@ -53,7 +53,7 @@ def _run_the_hidden_one():
     this = sys.modules.pop("sitecustomize")
     sys.path[:] = [p for p in sys.path if os.path.abspath(p or ".") != _HERE]
     try:
-        import sitecustomize
+        import sitecustomize  # noqa: F401 (imported to run it)
     except ImportError as error:
         if error.name != "sitecustomize":
             raise

@@ -79,7 +79,7 @@ def find_traces(folders: list[Folder]) -> list[TraceFile]:
     labels = Counter(each.label for each in found)
     names = [each.label if labels[each.label] == 1 else f"{each.label} {_when(each)}" for each in found]
     counts = Counter(names)  # more than one where two folders without a group hold the same
-    names = [name if counts[name] == 1 else f"{name} in {each.root}" for name, each in zip(names, found)]
+    names = [name if counts[name] == 1 else f"{name} in {each.root}" for name, each in zip(names, found, strict=True)]
     ids = _ids([(each.place, each.path) for each in found])
     return [
         TraceFile(
@@ -88,7 +88,7 @@ def find_traces(folders: list[Folder]) -> list[TraceFile]:
             _shown(name),
             (each.status.st_ino, each.status.st_size, each.status.st_mtime_ns),
         )
-        for each, name in zip(found, names)
+        for each, name in zip(found, names, strict=True)
     ]
 
 

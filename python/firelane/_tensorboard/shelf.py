@@ -13,7 +13,7 @@ from firelane._trace import Viewer
 from .logdir import TraceFile
 
 # Of these the memory is taken; a trace that is looked at again after others is read again.
-kMaxOpen = 3
+MAX_OPEN = 3
 
 
 class Shelf:
@@ -34,7 +34,7 @@ class Shelf:
                     return None
                 known = self._open[file.id] = (file, Viewer(file.path))
             self._open.move_to_end(file.id)
-            while len(self._open) > kMaxOpen:
+            while len(self._open) > MAX_OPEN:
                 dropped.append(self._open.popitem(last=False)[1][1])
         return known[1]
 

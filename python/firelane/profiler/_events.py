@@ -32,7 +32,7 @@ _IN_ONE_FRAME = str.maketrans(" ;\t\n", "____")
 class FunctionEvent(torch_util.FunctionEvent):
     """One event. Fields as torch.profiler names them; `thread` is the system's thread id."""
 
-    __slots__ = ("_source", "_index")
+    __slots__ = ("_index", "_source")
 
     # What no event of ours differs in.
     node_id = -1

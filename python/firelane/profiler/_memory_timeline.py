@@ -72,7 +72,7 @@ def _raw_events(trace: Trace, device: str) -> list[_RawEvent]:
     seen: set[int] = set()
     before: list[_RawEvent] = []
     events: list[_RawEvent] = []
-    for row, category in zip(trace.memory_events, trace._memory_categories()):
+    for row, category in zip(trace.memory_events, trace._memory_categories(), strict=True):
         if row["device_type"] != wanted or (wanted and row["device"] != int(index or 0)):
             continue
         address, size, place = row["address"], abs(row["bytes"]), _OF_OURS.get(category, _UNKNOWN)
@@ -86,8 +86,7 @@ def _raw_events(trace: Trace, device: str) -> list[_RawEvent]:
         seen.add(address)
     for address, (size, place) in _living_tensors(torch.device(kind, int(index or 0) if wanted else None)).items():
         if address in live:
-            time_ns, action, size, _ = events[live[address]]
-            events[live[address]] = (time_ns, action, size, place)
+            events[live[address]] = (*events[live[address]][:3], place)
         elif address not in seen:
             before.append((-1, _PREEXISTING, size, place))
     return before + events
@@ -151,7 +150,7 @@ def _html(times: list[int], sizes: list[list[int]], device: str) -> str:
     below = [0] * len(times)
     areas, legend = [], []
     for category, (name, color) in enumerate(_CATEGORIES.items()):
-        above = [low + point[1 + category] for low, point in zip(below, sizes)]
+        above = [low + point[1 + category] for low, point in zip(below, sizes, strict=True)]
         if above == below:
             continue
         xs = [(time_us - begin) / span * width for time_us in times]
@@ -172,4 +171,4 @@ def _html(times: list[int], sizes: list[list[int]], device: str) -> str:
 
 def _steps(xs: list[float], ys: list[float], end: float) -> list[tuple[float, float]]:
     """A curve that keeps each value until the next point."""
-    return [corner for x, after, y in zip(xs, [*xs[1:], end], ys) for corner in ((x, y), (after, y))]
+    return [corner for x, after, y in zip(xs, [*xs[1:], end], ys, strict=True) for corner in ((x, y), (after, y))]

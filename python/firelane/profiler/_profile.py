@@ -24,7 +24,7 @@ def _observer_from_environment() -> ExecutionTraceObserver | None:
     return build() if build is not None else None
 
 
-class profile(_KinetoProfile):
+class profile(_KinetoProfile):  # noqa: N801 (torch's name)
     """Records what a PyTorch program does; a drop-in for torch.profiler.profile.
 
     Example:

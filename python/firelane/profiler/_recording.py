@@ -7,8 +7,8 @@ outside of torch uses; `kineto_results` answers what such code asks of it (_kine
 from __future__ import annotations
 
 import atexit
-import sys
 import os
+import sys
 import time
 import uuid
 import warnings
@@ -186,7 +186,9 @@ class Recording:
     def export_chrome_trace(self, path: str) -> None:
         trace = self.trace
         if trace is None:
-            warnings.warn(f"{path} was not written, for nothing was recorded: {self._why_nothing()}", RuntimeWarning)
+            warnings.warn(
+                f"{path} was not written, for nothing was recorded: {self._why_nothing()}", RuntimeWarning, stacklevel=3
+            )
             return
         trace.export(path, to="chrome", force=True)
 

@@ -194,7 +194,9 @@ class _Table:
         yield self._line([*before, ""])
 
     def _line(self, cells: Sequence[Any]) -> str:
-        return "".join(f"{cell!s:{column.align}{column.width}}{_GAP}" for column, cell in zip(self.columns, cells))
+        return "".join(
+            f"{cell!s:{column.align}{column.width}}{_GAP}" for column, cell in zip(self.columns, cells, strict=True)
+        )
 
 
 def _is_device_work(event: Any) -> bool:

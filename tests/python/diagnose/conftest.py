@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 try:
-    import firelane._record
     import torch
+
+    import firelane._record  # noqa: F401 (can it be imported?)
 except ImportError as error:
     print(f"tests/python/diagnose is skipped: {error}")
     collect_ignore_glob = ["test_*.py"]

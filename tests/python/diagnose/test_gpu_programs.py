@@ -1,8 +1,9 @@
 """The programs that the GPU's scoreboard records run: here in small sizes, so that a mistake in them costs no GPU's time."""
 
+import pytest
+
 import gpu_memory
 import gpu_programs
-import pytest
 from gpu_models import Machine
 
 FAULTS = {**gpu_programs.FAULTS, **gpu_memory.FAULTS, **gpu_programs.COMPILED}

@@ -11,6 +11,7 @@ import statistics
 import time
 
 import pytest
+
 from cpu_programs import FAULTS, HEALTHY, MEMORY
 from recorded import diagnosis, ids, record
 

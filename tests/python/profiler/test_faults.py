@@ -27,7 +27,7 @@ def run(program, **environment):
     done = subprocess.run(
         [sys.executable, "-c", prelude + textwrap.dedent(program)],
         env={**os.environ, "PYTHONPATH": str(PYTHON_FOLDER), **environment},
-        capture_output=True, text=True, timeout=240,
+        capture_output=True, text=True, timeout=240, check=False,
     )  # fmt: skip
     return done.returncode, done.stdout, done.stderr
 
@@ -41,10 +41,9 @@ def add():
 
 
 def test_an_exception_in_the_block_comes_through_and_the_trace_is_there():
-    with pytest.raises(KeyError):
-        with profile() as prof:
-            add()
-            raise KeyError
+    with pytest.raises(KeyError), profile() as prof:
+        add()
+        raise KeyError
     assert has_add(prof)
     with profile() as again:
         add()
@@ -52,7 +51,7 @@ def test_an_exception_in_the_block_comes_through_and_the_trace_is_there():
 
 
 def test_exit_without_stop_keeps_the_exit_status_and_a_readable_file(own_folder):
-    code, out, err = run("prof = profile(); prof.start(); torch.ones(4) + 1; sys.exit(7)")
+    code, _, err = run("prof = profile(); prof.start(); torch.ones(4) + 1; sys.exit(7)")
     assert code == 7, err
     files = list(own_folder.glob("*.lane"))
     assert len(files) == 1
@@ -62,7 +61,7 @@ def test_exit_without_stop_keeps_the_exit_status_and_a_readable_file(own_folder)
 
 
 def test_kill_leaves_a_readable_file(own_folder):
-    code, out, err = run(
+    code, _, _ = run(
         """
         import signal, time
         prof = profile(); prof.start()
@@ -80,9 +79,8 @@ def test_kill_leaves_a_readable_file(own_folder):
 
 def test_two_profilers_at_once_are_refused_in_words_and_the_first_goes_on():
     with profile() as first:
-        with pytest.raises(RuntimeError, match="record"):
-            with profile():
-                pass
+        with pytest.raises(RuntimeError, match="record"), profile():
+            pass
         add()
     assert has_add(first)
 
@@ -106,13 +104,13 @@ def test_a_forked_child_neither_records_nor_hangs():
 
 def test_a_missing_folder_is_reported_once_and_the_program_goes_on(own_folder, monkeypatch):
     monkeypatch.setenv("FIRELANE_DIR", str(own_folder / "no" / "such" / "folder"))
-    with pytest.warns(RuntimeWarning, match="not complete.*no/such/folder") as said:
-        with profile() as prof:
-            add()
+    with pytest.warns(RuntimeWarning, match="not complete.*no/such/folder") as said, profile() as prof:
+        add()
     assert len(said) == 1 and len(prof.losses) >= 1
     assert list(prof.key_averages()) == [] and prof.key_averages().table() == "" and prof.trace is None
-    with pytest.warns(RuntimeWarning, match="was not written"):
+    with pytest.warns(RuntimeWarning, match="was not written") as said:
         prof.export_chrome_trace(str(own_folder / "t.json"))
+    assert said[0].filename == __file__
     with pytest.raises(RuntimeError, match="nothing was recorded"):
         prof.save(str(own_folder / "t.lane"))
 
@@ -121,9 +119,8 @@ def test_a_missing_folder_is_reported_once_and_the_program_goes_on(own_folder, m
 def test_a_read_only_folder_is_reported(own_folder, monkeypatch):
     (own_folder / "locked").mkdir(mode=0o500)
     monkeypatch.setenv("FIRELANE_DIR", str(own_folder / "locked"))
-    with pytest.warns(RuntimeWarning, match="Permission denied"):
-        with profile() as prof:
-            add()
+    with pytest.warns(RuntimeWarning, match="Permission denied"), profile() as prof:
+        add()
     assert prof.trace is None
 
 
@@ -155,13 +152,13 @@ def test_a_thousand_starts_and_stops_leave_nothing(own_folder):
 
     for _ in range(50):
         cycle()
-    descriptors, memory = len(os.listdir("/proc/self/fd")), memory_kb()
+    descriptors, memory = len(list(Path("/proc/self/fd").iterdir())), memory_kb()
     for _ in range(1000):
         cycle()
     assert has_add(cycle())
-    assert len(os.listdir("/proc/self/fd")) <= descriptors + 1
+    assert len(list(Path("/proc/self/fd").iterdir())) <= descriptors + 1
     assert memory_kb() - memory < 20_000
-    assert os.listdir(own_folder) == []
+    assert list(own_folder.iterdir()) == []
 
 
 def test_workers_of_a_data_loader_do_not_disturb_the_recording():

@@ -6,8 +6,8 @@ run with which version stands in docs/profiler.md.
 
 import collections
 import json
-import os
 import re
+from pathlib import Path
 
 import pytest
 import torch
@@ -57,7 +57,7 @@ def under_both(tmp_path, recwarn):
         finally:
             firelane.uninstall()
         assert ours == theirs
-        package = os.path.dirname(firelane.__file__)
+        package = str(Path(firelane.__file__).parent)
         assert theirs[0] and not [str(w.message) for w in recwarn if w.filename.startswith(package)]
 
     yield compare

@@ -10,11 +10,11 @@ import json
 import re
 import shutil
 
-import programs
 import pytest
 import torch
 
 import firelane.profiler
+import programs
 
 CPU = [torch.profiler.ProfilerActivity.CPU]
 FLAGS = {"record_shapes": True, "profile_memory": True, "with_flops": True}
@@ -43,12 +43,18 @@ def record(module, run, **flags):
     return prof
 
 
-@pytest.fixture(scope="module", params=ALIKE, ids=lambda p: p.__name__)
-def pair(request):
-    """(torch's profiler, ours) after the same run. One thread: torch does not see ops of the others."""
+@pytest.fixture(scope="module", autouse=True)
+def one_thread():
+    """torch.profiler does not see the ops of other threads."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
-    request.addfinalizer(lambda: torch.set_num_threads(threads))
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture(scope="module", params=ALIKE, ids=lambda p: p.__name__)
+def pair(request):
+    """(torch's profiler, ours) after the same run."""
     run = request.param()
     for _ in range(3):  # caches, lazy state, compilation
         run()
@@ -86,14 +92,20 @@ def test_nesting(pair):
 def test_shapes_and_concrete_inputs(pair):
     theirs, ours = pair
     numbers = re.compile(r"\d\.\d{5,}(e-\d+)?")  # AdamW's bias correction changes from step to step
-    describe = lambda e: (e.name, str(e.input_shapes), numbers.sub("x", str(e.concrete_inputs)))  # noqa: E731
+
+    def describe(event):
+        return event.name, str(event.input_shapes), numbers.sub("x", str(event.concrete_inputs))
+
     assert counted(ours, describe) == counted(theirs, describe)
 
 
 def test_scopes_and_flops(pair):
     theirs, ours = pair
     kept = (1, 7)  # backward functions and user ranges; our traces do not tell the rest apart
-    describe = lambda e: (e.name, e.scope if e.scope in kept else 0, e.flops)  # noqa: E731
+
+    def describe(event):
+        return event.name, event.scope if event.scope in kept else 0, event.flops
+
     assert counted(ours, describe) == counted(theirs, describe)
 
 
@@ -119,21 +131,27 @@ def test_memory_of_each_operator(pair):
     theirs, ours = pair
     if any("_MultiProcessingDataLoaderIter" in row.key for row in ours.key_averages()):
         pytest.skip("memory that workers share is mapped, not allocated: torch counts it, we do not")
-    memory = lambda prof: {  # noqa: E731
-        row.key: row.cpu_memory_usage
-        for row in prof.key_averages()
-        if row.key != "[memory]" and not FOR_TORCH_ONLY.fullmatch(row.key)
-    }
+
+    def memory(prof):
+        return {
+            row.key: row.cpu_memory_usage
+            for row in prof.key_averages()
+            if row.key != "[memory]" and not FOR_TORCH_ONLY.fullmatch(row.key)
+        }
+
     assert memory(ours) == memory(theirs)
 
 
 def test_rows_and_their_order(pair):
     theirs, ours = pair
-    rows = lambda prof: [  # noqa: E731
-        (r.key, r.count)
-        for r in prof.key_averages(group_by_input_shape=True)
-        if r.key != "[memory]" and not FOR_TORCH_ONLY.fullmatch(r.key)
-    ]
+
+    def rows(prof):
+        return [
+            (row.key, row.count)
+            for row in prof.key_averages(group_by_input_shape=True)
+            if row.key != "[memory]" and not FOR_TORCH_ONLY.fullmatch(row.key)
+        ]
+
     assert rows(ours) == rows(theirs)
 
 
@@ -168,8 +186,8 @@ def memory_by_category(module, folder):
     with open(file) as opened:
         _, sizes = json.load(opened)
     del model, optimizer, loss
-    columns = list(zip(*sizes))[1:]
-    return {name: (column[-1], max(column)) for name, column in zip(MEMORY_CATEGORIES, columns)}
+    columns = list(zip(*sizes, strict=True))[1:]
+    return {name: (column[-1], max(column)) for name, column in zip(MEMORY_CATEGORIES, columns, strict=False)}
 
 
 @pytest.mark.filterwarnings("ignore::FutureWarning")
@@ -183,7 +201,6 @@ def test_memory_timelines_have_the_same_categories(tmp_path):
 
 
 def test_overloads_are_torchs(tmp_path):
-    torch.set_num_threads(1)
     run = programs.transformer()
     for _ in range(3):
         run()
@@ -222,15 +239,14 @@ def test_tables_group_by_overload_without_asking_for_it_before():
 @pytest.fixture(scope="module")
 def chrome(tmp_path_factory):
     folder = tmp_path_factory.mktemp("chrome")
-    torch.set_num_threads(1)
     run = programs.transformer()
     run()
     traces = []
     for module, name in ((torch.profiler, "torch.json"), (firelane.profiler, "ours.json.gz")):
         prof = record(module, run)
         prof.export_chrome_trace(str(folder / name))
-        opened = gzip.open(folder / name, "rt") if name.endswith(".gz") else open(folder / name)
-        with opened as file:
+        opened = gzip.open if name.endswith(".gz") else open
+        with opened(folder / name, "rt") as file:
             traces.append(json.load(file))
     return traces
 

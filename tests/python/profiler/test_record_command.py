@@ -1,7 +1,6 @@
 """`firelane record -- COMMAND`: programs that know nothing of it."""
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -14,8 +13,9 @@ import firelane
 
 ROOT = Path(__file__).resolve().parents[3]
 FIRELANE = os.environ.get("FIRELANE", str(ROOT / "build" / "release" / "firelane"))
+TORCHRUN = Path(sys.executable).parent / "torchrun"
 
-pytestmark = pytest.mark.skipif(not os.path.exists(FIRELANE), reason=f"no {FIRELANE}; make build")
+pytestmark = pytest.mark.skipif(not Path(FIRELANE).exists(), reason=f"no {FIRELANE}; make build")
 
 LOOP = """
 import sys, torch
@@ -33,14 +33,19 @@ def folder(tmp_path):
     return tmp_path
 
 
+def firelane_command(folder, *words, **options):
+    """Runs `firelane WORDS` in `folder`."""
+    return subprocess.run(
+        [FIRELANE, *words], cwd=folder, capture_output=True, text=True, timeout=280, check=False, **options
+    )
+
+
 def record(folder, program, *arguments, flags=(), stdin="", module=False):
     """Runs `firelane record FLAGS -- python program.py ARGUMENTS`."""
     (folder / "program.py").write_text(textwrap.dedent(program))
     command = ["-m", "program"] if module else ["program.py"]
-    return subprocess.run(
-        [FIRELANE, "record", *flags, "-o", "run.lane", "--", sys.executable, *command, *arguments],
-        cwd=folder, input=stdin, capture_output=True, text=True, timeout=240,
-    )  # fmt: skip
+    flags = [*flags, "-o", "run.lane"]
+    return firelane_command(folder, "record", *flags, "--", sys.executable, *command, *arguments, input=stdin)
 
 
 def step_numbers(path):
@@ -111,16 +116,14 @@ def test_a_program_without_torch_runs_as_ever_and_is_said_to_be_unrecorded(folde
 
 
 def test_a_program_that_is_not_python_is_not_silently_unrecorded(folder):
-    run = lambda *words: subprocess.run([FIRELANE, "record", "--", *words], cwd=folder, capture_output=True, text=True)  # noqa: E731
-    done = run("true")
+    done = firelane_command(folder, "record", "--", "true")
     assert (done.returncode, done.stdout) == (0, "") and "true: only Python programs that import torch" in done.stderr
-    assert run("sh", "-c", ":").stderr == ""
+    assert firelane_command(folder, "record", "--", "sh", "-c", ":").stderr == ""
 
 
 def test_an_older_file_stays_when_the_new_recording_comes_to_nothing(folder):
     (folder / "run.lane").write_text("precious")
-    wrong = [FIRELANE, "record", "--force", "-o", "run.lane", "--", "no-such-program"]
-    assert subprocess.run(wrong, cwd=folder, capture_output=True).returncode == 1
+    assert firelane_command(folder, "record", "--force", "-o", "run.lane", "--", "no-such-program").returncode == 1
     assert record(folder, LOOP, "1", flags=["--force"]).returncode == 0  # too few steps
     killed = LOOP + "    if step == 5: import os; print(open('run.lane').read()); os._exit(3)\n"
     done = record(folder, killed, "9", flags=["--force"])  # in the middle of it
@@ -174,7 +177,7 @@ def test_cold_and_warm_up_steps_are_not_in_the_true_step(folder):
 
 def test_switches_that_were_off_are_shown_as_off(folder):
     record(folder, LOOP, "12", flags=["--shapes"])
-    info = subprocess.run([FIRELANE, "info", "run.lane"], cwd=folder, capture_output=True, text=True).stdout
+    info = firelane_command(folder, "info", "run.lane").stdout
     assert "unknown" not in info and [
         line.split()[1] for line in info.splitlines() if line.startswith("with_stack")
     ] == ["off"]
@@ -184,10 +187,8 @@ def test_the_programs_own_sitecustomize_still_runs(folder):
     (folder / "site").mkdir()
     (folder / "site" / "sitecustomize.py").write_text("print('mine')")
     (folder / "program.py").write_text("import sitecustomize; print(sitecustomize.__file__)")
-    done = subprocess.run(
-        [FIRELANE, "record", "--", sys.executable, "program.py"],
-        cwd=folder, capture_output=True, text=True, timeout=240, env={**os.environ, "PYTHONPATH": str(folder / "site")},
-    )  # fmt: skip
+    environment = {**os.environ, "PYTHONPATH": str(folder / "site")}
+    done = firelane_command(folder, "record", "--", sys.executable, "program.py", env=environment)
     assert done.stdout == f"mine\n{folder}/site/sitecustomize.py\n", done.stderr
 
 
@@ -215,22 +216,19 @@ def test_an_existing_file_is_only_replaced_by_force(folder):
 
 
 def test_wrong_usage(folder):
-    run = lambda *words: subprocess.run([FIRELANE, "record", *words], cwd=folder, capture_output=True, text=True)  # noqa: E731
-    assert run().returncode == 2
-    missing = run("--", "no-such-program")
+    assert firelane_command(folder, "record").returncode == 2
+    missing = firelane_command(folder, "record", "--", "no-such-program")
     assert missing.returncode == 1 and "no-such-program: No such file" in missing.stderr
-    assert "no such folder" in run("-o", "none/run.lane", "--", "true").stderr
+    assert "no such folder" in firelane_command(folder, "record", "-o", "none/run.lane", "--", "true").stderr
 
 
-@pytest.mark.skipif(not shutil.which("torchrun", path=os.path.dirname(sys.executable)), reason="no torchrun")
+@pytest.mark.skipif(not TORCHRUN.exists(), reason="no torchrun")
 def test_torchrun_gives_a_file_per_rank(folder):
     (folder / "program.py").write_text("import torch.distributed as d\nd.init_process_group('gloo')\n" + LOOP)
-    torchrun = os.path.join(os.path.dirname(sys.executable), "torchrun")
-    done = subprocess.run(
-        [FIRELANE, "record", "--steps", "2", "-o", "run.lane", "--",
-         torchrun, "--nproc-per-node", "2", "--master-port", "29517", "program.py", "12"],
-        cwd=folder, capture_output=True, text=True, timeout=280,
-    )  # fmt: skip
+    flags = ["--steps", "2", "-o", "run.lane"]
+    # --standalone takes a free port: several checkouts may run their tests at once.
+    command = [TORCHRUN, "--standalone", "--nproc-per-node", "2", "program.py", "12"]
+    done = firelane_command(folder, "record", *flags, "--", *command)
     assert done.returncode == 0, done.stderr
     assert sorted(p.name for p in folder.glob("*.lane")) == ["run.rank0.lane", "run.rank1.lane"]
     assert step_numbers(folder / "run.rank1.lane") == [4, 5]

@@ -1,7 +1,6 @@
 """`firelane record` where there is a GPU: what it asks of the recorder."""
 
 import recorder_fake
-
 from firelane import _auto
 
 

@@ -2,14 +2,13 @@
 
 import gzip
 import json
-import os
 import time
 
-import programs
 import pytest
 import torch
 
 import firelane
+import programs
 from firelane.profiler import ProfilerActivity, profile, record_function, schedule, tensorboard_trace_handler
 
 EVERYTHING = {"record_shapes": True, "profile_memory": True, "with_stack": True}
@@ -36,7 +35,7 @@ def test_nothing_is_left_behind(own_folder):
         add()
     assert "aten::add" in names(prof)
     del prof
-    assert os.listdir(own_folder) == []
+    assert list(own_folder.iterdir()) == []
 
 
 def test_a_schedule_records_its_steps_and_times_the_others():
@@ -129,7 +128,7 @@ def test_a_saved_trace_is_the_same_trace(own_folder):
     assert prof.key_averages(group_by_input_shape=True).table() == before
     prof.export_chrome_trace("after.json")
     del prof
-    assert sorted(os.listdir(own_folder)) == ["after.json", "copy.lane", "run.lane"]
+    assert sorted(path.name for path in own_folder.iterdir()) == ["after.json", "copy.lane", "run.lane"]
     assert len(firelane.open("run.lane").host_slices) == len(firelane.open("copy.lane").host_slices)
 
 
@@ -263,9 +262,8 @@ def test_toggling_leaves_a_hole():
 
 
 def test_user_annotations_and_notebooks():
-    with firelane.profile() as prof:
-        with record_function("my part"):
-            add()
+    with firelane.profile() as prof, record_function("my part"):
+        add()
     assert "my part" in names(prof)
     assert prof._repr_html_().startswith("<pre>") and "my part" in prof._repr_html_()
     assert prof.losses == []

@@ -4,8 +4,7 @@ import itertools
 import warnings
 
 import pytest
-
-torch = pytest.importorskip("torch")
+import torch
 
 import recorder_fake
 from firelane.profiler import ProfilerAction, profile, schedule
@@ -24,9 +23,14 @@ def test_schedule_answers_as_torch_does_for_every_small_case():
     for wait, warmup, active, repeat, first, first_wait in itertools.product(
         range(3), range(2), range(1, 4), range(3), range(3), range(2)
     ):
-        arguments = dict(
-            wait=wait, warmup=warmup, active=active, repeat=repeat, skip_first=first, skip_first_wait=first_wait
-        )
+        arguments = {
+            "wait": wait,
+            "warmup": warmup,
+            "active": active,
+            "repeat": repeat,
+            "skip_first": first,
+            "skip_first_wait": first_wait,
+        }
         ours, theirs = schedule(**arguments), torch.profiler.schedule(**arguments)
         assert [ours(step) for step in range(25)] == [theirs(step) for step in range(25)], arguments
 
@@ -96,10 +100,12 @@ def test_transition(pair, fake):
 def test_a_cycle_that_was_broken_off_can_be_followed_by_a_whole_one(fake):
     log, _ = fake
     actions = [RECORD, WARMUP, RECORD, SAVE, NONE]
-    with pytest.warns(UserWarning, match="RECORD followed by WARMUP"):
-        with profile(schedule=lambda step: actions[step], on_trace_ready=lambda p: log.append("ready")) as prof:
-            for _ in range(4):
-                prof.step()
+    with (
+        pytest.warns(UserWarning, match="RECORD followed by WARMUP"),
+        profile(schedule=lambda step: actions[step], on_trace_ready=lambda p: log.append("ready")) as prof,
+    ):
+        for _ in range(4):
+            prof.step()
     assert [e for e in log if e in ("open", "resume", "stop", "ready")] == [
         "open", "resume", "stop", "open", "resume", "stop", "ready",
     ]  # fmt: skip

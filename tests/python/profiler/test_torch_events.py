@@ -1,18 +1,18 @@
 """events(), key_averages() and the table against torch's own, read from the very same trace."""
 
 import pytest
-
-torch = pytest.importorskip("torch")
+import torch
+from torch.profiler import ProfilerActivity, record_function
 
 import firelane
 from firelane.profiler import _events, _table
-from torch.profiler import ProfilerActivity, record_function
 
 FIELDS = (
     "id name trace_name sequence_nr scope input_shapes concrete_inputs kwinputs cpu_memory_usage "
     "self_cpu_memory_usage is_async is_user_annotation flops count node_id device_type device_index "
     "device_resource_id use_device is_legacy is_remote"
 ).split()
+ROW_FIELDS = "count cpu_memory_usage self_cpu_memory_usage flops input_shapes is_user_annotation device_type".split()
 
 
 def record(**flags):
@@ -46,7 +46,7 @@ def test_events_have_torchs_fields(both):
     ours, prof = both
     theirs = prof.events()
     assert len(ours) == len(theirs) > 100
-    for a, b in zip(ours, theirs):
+    for a, b in zip(ours, theirs, strict=True):
         if a.name != "[memory]":  # torch leaves most of their fields open
             assert {f: getattr(a, f) for f in FIELDS} == {f: getattr(b, f) for f in FIELDS}
         assert a.cpu_memory_usage == b.cpu_memory_usage
@@ -59,7 +59,7 @@ def test_events_have_torchs_parents_and_children(both):
     theirs = prof.events()
     our_place = {id(e): i for i, e in enumerate(ours)}
     their_place = {id(e): i for i, e in enumerate(theirs)}
-    for a, b in zip(ours, theirs):
+    for a, b in zip(ours, theirs, strict=True):
         assert (a.cpu_parent and our_place[id(a.cpu_parent)]) == (b.cpu_parent and their_place[id(b.cpu_parent)])
         assert [our_place[id(c)] for c in a.cpu_children] == [their_place[id(c)] for c in b.cpu_children]
 
@@ -69,11 +69,9 @@ def test_rows_are_torchs(both, by_shape):
     ours, prof = both
     rows, wanted = ours.key_averages(by_shape), prof.key_averages(by_shape)
     assert [r.key for r in rows] == [w.key for w in wanted]
-    for row, want in zip(rows, wanted):
+    for row, want in zip(rows, wanted, strict=True):
         assert isinstance(row, torch.autograd.profiler_util.FunctionEventAvg)
-        for (
-            field
-        ) in "count cpu_memory_usage self_cpu_memory_usage flops input_shapes is_user_annotation device_type".split():
+        for field in ROW_FIELDS:
             assert getattr(row, field) == getattr(want, field), (row.key, field)
         assert row.cpu_time_total == pytest.approx(want.cpu_time_total, abs=0.1)
         assert row.self_cpu_time_total == pytest.approx(want.self_cpu_time_total, abs=0.5)
@@ -90,10 +88,10 @@ def test_totals_are_torchs(both):
 def test_a_list_of_events_is_a_list(both):
     ours, _ = both
     assert ours and isinstance(ours, list) and ours[0] in ours
-    assert sorted(ours, key=lambda e: e.time_range.start)[0] is ours[0]
+    assert sorted(ours, key=lambda e: e.time_range.start)[:1] == [ours[0]]
     assert [e.name for e in ours[:2]] == [ours[0].name, ours[1].name]
     with pytest.raises(AttributeError):
-        ours[0].no_such_field
+        _ = ours[0].no_such_field
 
 
 GROUPINGS = [{}, {"group_by_input_shape": True}, {"group_by_stack_n": 3}]

@@ -27,14 +27,15 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests/gpu"))
 
 import torch
 
+from cuda_programs import train_step
 from flags import FLAGS, start_torch
 from gpu_variants import build as build_variants
-from programs import train_step
 from record_both import load_recorder
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -112,11 +113,11 @@ class Ways:
         self.floor = build_floor()
         self.names = ["nothing", *FLOORS, "firelane, ops only"]
         self.names += [f"{who} {flags}" for flags in FLAGS for who in ("firelane", "torch.profiler")]
-        self.running: tuple[str, object] = ("nothing", None)
+        self.running: tuple[str, Any] = ("nothing", None)
 
     def start(self, name: str) -> None:
         who, _, flags = name.partition(" ")
-        session: object = None
+        session: Any = None
         if FLOORS.get(name) == "ops":
             self.floor.floor_on(0)
         elif FLOORS.get(name) == "work":

@@ -21,13 +21,15 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests/gpu"))
 
 import torch
 
-from programs import train_step
+from cuda_programs import train_step
 from record_both import load_recorder
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -182,9 +184,8 @@ def main() -> None:
         torch.cuda.synchronize()
         library.leave()
 
-    jobs = {
-        name: (lambda name=name, ways=ways: measure(name) if ways is None else one_way(name, ways))
-        for name, ways in WAYS.items()
+    jobs: dict[str, Callable[[], None]] = {
+        name: partial(measure, name) if ways is None else partial(one_way, name, ways) for name, ways in WAYS.items()
     }
     jobs["firelane, CPU only"] = lambda: firelane("firelane, CPU only")
     jobs["firelane"] = lambda: firelane("firelane", cuda=True)

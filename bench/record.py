@@ -22,6 +22,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 
@@ -43,8 +44,8 @@ GOALS = {
 @dataclass
 class Recorder:
     name: str
-    start: Callable[[], object]
-    stop: Callable[[object], None]
+    start: Callable[[], Any]
+    stop: Callable[[Any], None]
 
 
 def recorders() -> list[Recorder]:
@@ -63,7 +64,7 @@ def recorders() -> list[Recorder]:
     return result
 
 
-def add_scalar(n: int, x: torch.Tensor, _: torch.Tensor) -> None:
+def add_scalar(n: int, x: torch.Tensor, _y: torch.Tensor) -> None:
     for _ in range(n):
         x.add_(1)
 
@@ -90,7 +91,7 @@ def measure(rounds: int, ops: int) -> dict[str, dict[str, float]]:
     result: dict[str, dict[str, float]] = {}
     with torch.no_grad():
         for name, loop in (("x.add_(1)", add_scalar), ("x.add_(y)", add_tensor)):
-            times: dict[str, list[float]] = {"base": []} | {r.name: [] for r in everyone} | {"after": []}
+            times: dict[str, list[float]] = {name: [] for name in ("base", *(r.name for r in everyone), "after")}
             for _ in range(rounds):
                 times["base"].append(loop_ns(loop, ops, x, y))
                 for recorder in everyone:

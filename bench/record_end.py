@@ -21,6 +21,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -41,11 +42,7 @@ def measure(which: str, flags: dict[str, bool], ops: int) -> dict[str, float]:
     import torch
 
     sys.path.insert(0, str(ROOT / "python"))
-    if which == "firelane":
-        from firelane.profiler import profile
-    else:
-        from torch.profiler import profile
-
+    profile = import_module("firelane.profiler" if which == "firelane" else "torch.profiler").profile
     x = torch.ones(8)
     with profile(activities=[torch.profiler.ProfilerActivity.CPU], **flags):  # what is only slow the first time
         x.add_(1)
@@ -56,7 +53,7 @@ def measure(which: str, flags: dict[str, bool], ops: int) -> dict[str, float]:
         prof.__enter__()
         for _ in range(ops):
             x.add_(1)
-        result = {"grown_bytes": resident_bytes() - before}
+        result: dict[str, float] = {"grown_bytes": resident_bytes() - before}
         stop_s = timed(lambda: prof.__exit__(None, None, None))
         result["chrome_s"] = stop_s + timed(lambda: prof.export_chrome_trace(chrome))
         # ours has read the file for the export already; torch shares nothing between the two
@@ -94,8 +91,8 @@ def rows(ops: int, names: list[str]) -> list[list[str]]:
     table = []
     for flags in names:
         theirs = measured("torch", flags, ops)
-        ours = [measured("firelane", flags, ops) for _ in range(3)]
-        ours = min(ours, key=lambda run: run["table_s"] + run["chrome_s"])
+        runs = [measured("firelane", flags, ops) for _ in range(3)]
+        ours = min(runs, key=lambda run: run["table_s"] + run["chrome_s"])
         for key, title in (("table_s", "stop, table"), ("chrome_s", "stop, Chrome .json")):
             a, b = theirs[key], ours[key]
             table.append([flags, title, f"{a:.2f} s", f"{b:.3f} s", f"{a / b:.1f}x"])

@@ -20,6 +20,7 @@ import statistics
 import sys
 import time
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -59,11 +60,8 @@ class Training:
 
 
 def profiler(which: str, flags: dict[str, bool]) -> Any:
-    if which == "firelane":
-        from firelane.profiler import profile
-    else:
-        from torch.profiler import profile
-    return profile(activities=[torch.profiler.ProfilerActivity.CPU], **flags)
+    module = import_module("firelane.profiler" if which == "firelane" else "torch.profiler")
+    return module.profile(activities=[torch.profiler.ProfilerActivity.CPU], **flags)
 
 
 @contextlib.contextmanager

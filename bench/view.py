@@ -22,6 +22,7 @@ import re
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -51,9 +52,12 @@ class Server:
         self.process = subprocess.Popen(
             [BINARY, "view", trace, "--no-open"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
         )
+        assert self.process.stdout is not None
         url = self.process.stdout.readline().strip()
         self.address_s = self.age()
         match = re.fullmatch(r"http://127\.0\.0\.1:(\d+)/\?token=(\w+)", url)
+        if match is None:
+            sys.exit(f"firelane view printed no address: {url!r}")
         self.connection = http.client.HTTPConnection("127.0.0.1", int(match[1]), timeout=120)
         self.headers = {"X-Firelane-Token": match[2]}
 
@@ -79,7 +83,7 @@ class Server:
 
     def memory_mib(self, field: str) -> float:
         status = Path(f"/proc/{self.process.pid}/status").read_text()
-        return int(re.search(rf"{field}:\s+(\d+) kB", status)[1]) / 1024
+        return int(status.split(f"{field}:")[1].split()[0]) / 1024
 
     def stop(self) -> None:
         self.process.terminate()
@@ -137,7 +141,7 @@ def walk(server: Server, lanes: dict, steps: int) -> tuple[list[float], list[flo
     return answers, tiles, sizes
 
 
-def quantile(values: list[float], part: float) -> float:
+def quantile(values: Sequence[float], part: float) -> float:
     return sorted(values)[min(len(values) - 1, int(part * len(values)))]
 
 

@@ -10,6 +10,7 @@ import gc
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import nn
@@ -67,7 +68,7 @@ def slow_loader(fault: bool) -> Step:
 @seeded
 def single_tensor_optimizer(fault: bool) -> Step:
     model = mlp(48, 40)
-    how = {"foreach": False} if fault else {"fused": True}
+    how: dict[str, Any] = {"foreach": False} if fault else {"fused": True}
     return training(model, torch.randn(64, 48), optimizer=torch.optim.AdamW(model.parameters(), lr=1e-4, **how))
 
 
@@ -240,13 +241,13 @@ def tiny_operators(fault: bool) -> Step:
 @dataclass(frozen=True)
 class Fault:
     make: Callable[[bool], Step]
-    flags: dict = field(default_factory=dict)  # what must be recorded to see it
+    flags: dict[str, Any] = field(default_factory=dict)  # what must be recorded to see it
     saves_time: bool = True
 
 
-SHAPES = {"record_shapes": True}
-MEMORY = {"record_shapes": True, "profile_memory": True}
-STACKS = {"with_stack": True}
+SHAPES: dict[str, Any] = {"record_shapes": True}
+MEMORY: dict[str, Any] = {"record_shapes": True, "profile_memory": True}
+STACKS: dict[str, Any] = {"with_stack": True}
 
 # By the finding that must come first.
 FAULTS = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import nn
@@ -81,7 +82,7 @@ def gpt(
         on.size(length, 16),
         on.size(vocabulary, 100),
     )
-    model = Gpt(layers, width, max(1, width // 64), vocabulary, block).to(on.device)
+    model: Any = Gpt(layers, width, max(1, width // 64), vocabulary, block).to(on.device)
     if compiled and on.is_gpu:
         model = torch.compile(model)
     tokens = torch.randint(0, vocabulary, (batch, length + 1), device=on.device)
@@ -110,7 +111,7 @@ def convolutions(
         layers += [nn.Conv2d(before, width, 3, padding=1, bias=bias), nn.BatchNorm2d(width), nn.ReLU()]
         before = width
     layout = torch.channels_last if channels_last else torch.contiguous_format
-    model = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(before, 1000))
+    model: Any = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(before, 1000))
     model = model.to(on.device, memory_format=layout)
     if compiled and on.is_gpu:
         model = torch.compile(model)

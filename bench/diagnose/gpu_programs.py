@@ -13,6 +13,7 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import nn
@@ -52,7 +53,7 @@ class Tokens(Dataset):
 def slow_loader(on: Machine, fault: bool) -> Step:
     # Pinned here and not by the loader: its thread would use the GPU while CUPTI is taken out of the process.
     workers = 0 if fault else on.size(6, 1)
-    more = {"persistent_workers": True, "prefetch_factor": 4} if workers else {}
+    more: dict[str, Any] = {"persistent_workers": True, "prefetch_factor": 4} if workers else {}
     batches = iter(DataLoader(Tokens(on.size(256, 16)), batch_size=16, num_workers=workers, **more))
     model = Gpt(2, on.size(512, 64), on.size(8, 1), on.size(8192, 100)).to(on.device)
 

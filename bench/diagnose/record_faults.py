@@ -21,6 +21,7 @@ import sys
 import time
 import traceback
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests/gpu"))
 
@@ -61,11 +62,12 @@ class Bench:
             losses = record_steps(self.native, step, path, flags, recorded=RECORDED, cuda=self.on.is_gpu, timed=timed)
         else:
             losses = []
+            options: dict[str, Any] = {TORCH_NAMES[flag]: True for flag in flags}
             with profile(
                 activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA],
                 schedule=schedule(wait=1, warmup=2, active=RECORDED),
                 on_trace_ready=lambda prof: prof.export_chrome_trace(str(path)),
-                **{TORCH_NAMES[flag]: True for flag in flags},
+                **options,
             ) as prof:
                 for _ in range(3 + RECORDED):
                     step()
@@ -82,7 +84,7 @@ class Bench:
         return step
 
     def fault(self, name: str, fault: Fault) -> dict:
-        entry = {
+        entry: dict[str, Any] = {
             "finding": fault.finding or name,
             "saves_time": fault.saves_time,
             "flags": sorted(fault.flags),
@@ -139,7 +141,8 @@ def main() -> None:
     bench = Bench(Machine(arguments.device), arguments.recorder, arguments.folder)
     results = arguments.folder / "faults.json"
     device = torch.cuda.get_device_name() if bench.on.is_gpu else "cpu"
-    truth = {"torch": torch.__version__, "device": device, "ending": bench.ending, "faults": {}, "healthy": {}}
+    truth: dict[str, Any] = {"torch": torch.__version__, "device": device, "ending": bench.ending}
+    truth |= {"faults": {}, "healthy": {}}
     if results.exists():
         truth = json.loads(results.read_text())
 

@@ -22,12 +22,18 @@ __all__ = ["Table", "Trace", "TraceError", "__version__", "install", "open", "pr
 
 _FROM = {"profile": "_profile", "install": "_install", "uninstall": "_install"}
 
+TYPE_CHECKING = False  # type checkers take the name for True; the module typing is not needed for it
+if TYPE_CHECKING:
+    from . import profiler as profiler
+    from ._install import install, uninstall
+    from ._profile import profile
+
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__, "profiler"})  # also what __getattr__ imports later
 
 
-def __getattr__(name: str):
+def __getattr__(name: str) -> object:
     from importlib import import_module
 
     if name == "profiler":

@@ -15,7 +15,12 @@ import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, TextIO
+
+if TYPE_CHECKING:
+    from firelane import Trace
+    from firelane._record import StepTimer
+    from firelane.profiler._recording import Recording
 
 _MIN_UNDISTURBED = 3  # steps; of fewer, one odd step would decide (as in src/analyze/info.cc)
 _MAX_JUDGED = 2_000_000  # events: a few seconds
@@ -49,10 +54,11 @@ def begin(plan_json: str) -> None:
 
 
 class Auto:
+    timer: StepTimer  # set by hook_in()
+
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self.recording: Any = None
-        self.timer: Any = None
+        self.recording: Recording | None = None
         self.step_count = 0
         self.source = ""
         self.main_optimizer: int | None = None
@@ -73,20 +79,20 @@ class Auto:
         _backend.on_start.append(self.step_aside)
         self.timer = _backend.step_timer(on_device=_has_gpu())
         if self.plan.steps == 0:
-            self._prepare()
-            self.recording.start()
+            self._prepare().start()
             return
         hook_of = Optimizer.profile_hook_step  # wraps every optimizer's step() as its class is first used
 
         def profile_hook_step(func: Callable[..., Any]) -> Callable[..., Any]:
             return _followed_by(hook_of(func), lambda optimizer: self.stepped("optimizer", id(optimizer)))
 
-        Optimizer.profile_hook_step = staticmethod(profile_hook_step)
-        iterator = dataloader._BaseDataLoaderIter
+        Optimizer.profile_hook_step = staticmethod(profile_hook_step)  # type: ignore[method-assign]  # a hook
+        iterator: Any = dataloader._BaseDataLoaderIter
         iterator.__next__ = _followed_by(iterator.__next__, lambda _: self.stepped("data loader"))
         import torch.profiler
 
-        torch.profiler.profile.step = _followed_by(torch.profiler.profile.step, lambda _: self.stepped("profiler"))
+        profile: Any = torch.profiler.profile
+        profile.step = _followed_by(profile.step, lambda _: self.stepped("profiler"))
 
     def stepped(self, source: str, optimizer: int = 0) -> None:
         """A step has ended and the next begins. Never raises."""
@@ -110,20 +116,21 @@ class Auto:
         self._end_step()
         self.step_count += 1
         done = self.step_count
-        first = plan.wait + plan.warmup  # recorded steps: first .. first + steps - 1
-        if done == max(1, plan.wait) and self.recording is None:
-            self._prepare()
-        if done == max(1, first):
-            self.recording.start()
-        if done == max(1, first) + plan.steps:
-            self.recording.pause()
-        if done == max(1, first) + plan.steps + plan.after:
+        first = max(1, plan.wait + plan.warmup)  # recorded steps: first .. first + steps - 1
+        recording = self.recording
+        if done == max(1, plan.wait) and recording is None:
+            recording = self._prepare()
+        if recording is not None and done == first:
+            recording.start()
+        if recording is not None and done == first + plan.steps:
+            recording.pause()
+        if done == first + plan.steps + plan.after:
             self._stop()
             return
-        is_recorded = self.recording is not None and self.recording.is_running
+        is_recorded = recording is not None and recording.is_running
         if is_recorded:
             self.range_id = _backend.begin_range(f"ProfilerStep#{done}")
-        is_warm = done > 1 and (self.recording is None or done >= max(1, first) + plan.steps)  # the first step is cold
+        is_warm = done > 1 and (recording is None or done >= first + plan.steps)  # the first step is cold
         self.timer.step(done, "recorded" if is_recorded else "unrecorded" if is_warm else "warmup")
 
     def _end_step(self) -> None:
@@ -145,13 +152,13 @@ class Auto:
 
     # -- recording ------------------------------------------------------------------------
 
-    def _prepare(self) -> None:
+    def _prepare(self) -> Recording:
         from firelane.profiler._recording import RecordFlags, Recording
 
         plan = self.plan
         self.path = _name_for_this_process(plan.output, plan.old_inode)
         replaces = os.path.exists(self.path) and os.path.getsize(self.path) > 0
-        self.recording = Recording(
+        recording = self.recording = Recording(
             RecordFlags(
                 record_shapes=plan.shapes,
                 profile_memory=plan.memory,
@@ -162,8 +169,9 @@ class Auto:
                 is_temporary=replaces,
             )
         )
-        self.recording.is_automatic = True
-        self.recording.prepare()
+        recording.is_automatic = True
+        recording.prepare()
+        return recording
 
     def _stop(self) -> None:
         self.is_over = True
@@ -178,9 +186,9 @@ class Auto:
             if self.recording.path:
                 self.recording.save(self.path)  # only now an older file goes
 
-    def step_aside(self, recording: Any) -> None:
+    def step_aside(self, recording: Recording) -> None:
         """The program starts a firelane profiler of its own: that one shall have its recording."""
-        if getattr(recording, "is_automatic", False) or self.is_over:
+        if recording.is_automatic or self.is_over:
             return
         if self.recording is not None and self.recording.is_prepared:
             self._cut_off_step()
@@ -212,7 +220,7 @@ class Auto:
         if self.recording is None:
             self._say_why_there_is_nothing()
         elif not self.plan.quiet:
-            self._summarize()
+            self._summarize(self.recording)
 
     def _say_why_there_is_nothing(self) -> None:
         if self.stood_aside:
@@ -230,13 +238,14 @@ class Auto:
                 file=sys.stderr,
             )
 
-    def _summarize(self) -> None:
-        if not self.recording.path:
-            print(f"firelane: nothing recorded: {self.recording._why_nothing()}", file=sys.stderr)
+    def _summarize(self, recording: Recording) -> None:
+        trace = recording.trace
+        if trace is None:
+            print(f"firelane: nothing recorded: {recording._why_nothing()}", file=sys.stderr)
             return
-        rows = self.recording.key_averages()
+        rows = recording.key_averages()
         print(rows.table(sort_by="self_cpu_time_total", row_limit=10), file=sys.stderr)
-        print(_verdict(self.recording.trace), end="", file=sys.stderr)
+        print(_verdict(trace), end="", file=sys.stderr)
         name = os.path.relpath(self.path) if self.path.startswith(os.getcwd() + os.sep) else self.path
         print(
             f"\n{_steps_of(self.samples)}wrote {name}; next: firelane diagnose {name}, firelane view {name}",
@@ -244,7 +253,7 @@ class Auto:
         )
 
 
-def _verdict(trace: Any) -> str:
+def _verdict(trace: Trace) -> str:
     """What limits the program and the first findings; a trace that would keep the user waiting is left for later."""
     events = len(trace.host_slices) + len(trace.device_slices)
     if events > _MAX_JUDGED:
@@ -252,7 +261,7 @@ def _verdict(trace: Any) -> str:
     return trace._short_verdict(color=_is_terminal(sys.stderr))
 
 
-def _is_terminal(stream: Any) -> bool:
+def _is_terminal(stream: TextIO) -> bool:
     """As src/cli/output.cc decides it."""
     return not os.environ.get("NO_COLOR") and os.environ.get("TERM", "dumb") != "dumb" and stream.isatty()
 

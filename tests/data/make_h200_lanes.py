@@ -16,7 +16,7 @@ import torch
 import torch.nn.functional as F
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "gpu"))
-from programs import Gpt, train_step
+from cuda_programs import Gpt, train_step
 from record_both import load_recorder
 from record_steps import record_steps
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -35,7 +36,7 @@ def main() -> None:
     x = torch.rand(128, 128, device="cuda")
     (x @ x + 1).sum().item()  # cuBLAS is there before the first capture
     timer = native.StepTimer(True)
-    session = None
+    session: Any = None
 
     def start() -> None:
         nonlocal session

@@ -19,6 +19,7 @@ import threading
 import time
 import traceback
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
@@ -26,8 +27,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
 import torch
 import torch.distributed as dist
 
+import cuda_programs
 import firelane.profiler
-import programs
 
 CPU, CUDA = torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA
 BOTH = [CPU, CUDA]
@@ -45,14 +46,14 @@ UNARY = [
     torch.trunc,
 ]
 
-_programs: dict[str, object] = {}
+_programs: dict[str, Callable[[], object]] = {}
 
 
 def program(name: str):
     """Made once, so that both profilers see the same, and warm."""
     if name not in _programs:
         torch.manual_seed(0)
-        _programs[name] = programs.PROGRAMS[name]()
+        _programs[name] = cuda_programs.PROGRAMS[name]()
         for _ in range(3):
             _programs[name]()
     torch.cuda.synchronize()

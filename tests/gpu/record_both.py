@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Records every program of programs.py with firelane, then with torch.profiler: NAME.lane and NAME.json.gz.
+"""Records every program of cuda_programs.py with firelane, then with torch.profiler: NAME.lane and NAME.json.gz.
 
     tests/gpu/record_both.py FOLDER [NAME ...]
 
@@ -12,12 +12,14 @@ import importlib.util
 import json
 import sys
 import traceback
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import torch
 
 sys.path.insert(0, str(Path(__file__).parent))
-from programs import PROGRAMS
+from cuda_programs import PROGRAMS
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -52,12 +54,13 @@ def held(snapshot: list[dict]) -> list[dict]:
 def with_firelane(recorder, run, path: Path) -> list[str]:
     before = torch.cuda.memory_snapshot()
     session = recorder.start(recorder.RecordOptions(shapes=True, memory=True, cuda=True))
-    fast_op = torch._C._profiler._RecordFunctionFast  # as firelane.profiler does: torch.compile names its launches
-    torch._C._profiler._RecordFunctionFast = recorder.FastOp
+    internals: Any = torch._C._profiler  # as firelane.profiler does: torch.compile names its launches
+    fast_op = internals._RecordFunctionFast
+    internals._RecordFunctionFast = recorder.FastOp
     torch.autograd.profiler._run_on_profiler_start()
     run()
     torch.autograd.profiler._run_on_profiler_stop()
-    torch._C._profiler._RecordFunctionFast = fast_op
+    internals._RecordFunctionFast = fast_op
     session.stop()
     path.with_suffix(".memory.json").write_text(
         json.dumps({"before": held(before), "after": held(torch.cuda.memory_snapshot())})
@@ -81,7 +84,7 @@ def main() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     recorder = load_recorder()
     notes: dict[str, list[str]] = {}
-    runs = {}
+    runs: dict[str, Callable[[], object]] = {}
 
     def attempt(name: str, record) -> None:
         try:

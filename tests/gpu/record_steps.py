@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -26,14 +27,15 @@ def record_steps(
     """
     timer = native.StepTimer(cuda)
     first, last = UNRECORDED + 1, UNRECORDED + 1 + recorded
-    session = None
-    fast_op = torch._C._profiler._RecordFunctionFast  # as firelane.profiler does: torch.compile names its launches
+    session: Any = None
+    internals: Any = torch._C._profiler  # as firelane.profiler does: torch.compile names its launches
+    fast_op = internals._RecordFunctionFast
     for number in range(last + UNRECORDED):
         timer.finish()  # switching the recorder belongs to no step
         if number == first - 1:
             session = native.start(native.RecordOptions(cuda=cuda, cuda_detach=True, start_paused=True, **flags))
         if number == first:
-            torch._C._profiler._RecordFunctionFast = native.FastOp
+            internals._RecordFunctionFast = native.FastOp
             torch.autograd.profiler._run_on_profiler_start()
             if cuda:
                 session.resume_device()
@@ -42,7 +44,7 @@ def record_steps(
             session.pause()
             if cuda:
                 session.stop_device()
-            torch._C._profiler._RecordFunctionFast = fast_op
+            internals._RecordFunctionFast = fast_op
             torch.autograd.profiler._run_on_profiler_stop()
         is_recorded = first <= number < last
         timer.step(number, "recorded" if is_recorded else "warmup" if number in (0, first - 1, last) else "unrecorded")

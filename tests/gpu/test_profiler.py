@@ -71,7 +71,7 @@ def answers_of(folder: Path, file: str, scenario: str) -> dict:
 
 
 def both(folder: Path, scenario: str, group: str = "front") -> tuple[dict, dict]:
-    return tuple(answers_of(folder, f"{group}.{kind}", scenario) for kind in ("firelane", "torch"))
+    return answers_of(folder, f"{group}.firelane", scenario), answers_of(folder, f"{group}.torch", scenario)
 
 
 def counts(rows: list[dict], *fields: str) -> dict[tuple, int]:
@@ -79,7 +79,8 @@ def counts(rows: list[dict], *fields: str) -> dict[tuple, int]:
     for row in rows:
         key = row["key"]
         if not CALL.fullmatch(key) and key not in OVERHEAD and key != "[memory]" and not FOR_TORCH_ONLY.fullmatch(key):
-            found[(key, row["device"], row["is_range"], *(row[field] for field in fields))] += row["count"]
+            kind = (key, row["device"], row["is_range"], *(row[field] for field in fields))
+            found[kind] += row["count"]
     return dict(found)
 
 

@@ -19,11 +19,11 @@ PLACES = [
     ROOT / "build/carry/bin/firelane",
     shutil.which("firelane"),
 ]
-FIRELANE = next((str(place) for place in PLACES if place and Path(place).exists()), None)
+FIRELANE = next((str(place) for place in PLACES if place and Path(place).exists()), "")
 
 PROGRAM = f"""
 import sys; sys.path.insert(0, {str(HERE)!r})
-from programs import train_step
+from cuda_programs import train_step
 step = train_step(4)
 for _ in range(80):
     step()
@@ -35,7 +35,7 @@ def recorded(tmp_path_factory):
     torch = pytest.importorskip("torch")
     if not torch.cuda.is_available():
         pytest.skip("torch finds no GPU")
-    if FIRELANE is None:
+    if not FIRELANE:
         pytest.skip("the firelane binary is not built")
     folder = tmp_path_factory.mktemp("record")
     (folder / "program.py").write_text(PROGRAM)

@@ -83,7 +83,7 @@ assert loss == "", loss
 assert Module.__call__ is original
 if profile:
     profile.disable()
-    calls = {key[2]: value[1] for key, value in pstats.Stats(profile).stats.items()}
+    calls = {key[2]: value[1] for key, value in pstats.Stats(profile).stats.items()}  # type: ignore[attr-defined]  # typeshed leaves it out
     assert calls["everything"] == 2 and calls["deep"] == 8, calls
 else:
     assert sys.getprofile() is None

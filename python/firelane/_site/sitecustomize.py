@@ -5,6 +5,8 @@ torch runs as ever, and one line at its end says that nothing was recorded. The 
 in here may fail: whatever goes wrong ends as one line on stderr, and the program goes on.
 """
 
+from __future__ import annotations
+
 import atexit
 import importlib.abc
 import importlib.util
@@ -12,16 +14,24 @@ import json
 import os
 import sys
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import importlib.machinery
+    from collections.abc import Callable, Sequence
+    from types import ModuleType
+
 _HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 class _WhenImported(importlib.abc.MetaPathFinder):
     """Calls `then` once, right after `name` has been imported."""
 
-    def __init__(self, name, then):
+    def __init__(self, name: str, then: Callable[[], None]) -> None:
         self.name, self.then = name, then
 
-    def find_spec(self, name, path=None, target=None):
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
         if name != self.name:
             return None
         sys.meta_path.remove(self)
@@ -29,15 +39,15 @@ class _WhenImported(importlib.abc.MetaPathFinder):
         if spec is not None and spec.loader is not None:
             execute, then = spec.loader.exec_module, self.then
 
-            def execute_and_tell(module):
+            def execute_and_tell(module: ModuleType) -> None:
                 execute(module)
                 then()
 
-            spec.loader.exec_module = execute_and_tell
+            spec.loader.exec_module = execute_and_tell  # type: ignore[method-assign]
         return spec
 
 
-def _torch_is_there():
+def _torch_is_there() -> None:
     try:
         package_parent = os.path.dirname(os.path.dirname(_HERE))
         if package_parent not in sys.path:
@@ -49,18 +59,18 @@ def _torch_is_there():
         print(f"firelane: the program runs unrecorded: {error}", file=sys.stderr)
 
 
-def _run_the_hidden_one():
+def _run_the_hidden_one() -> None:
     this = sys.modules.pop("sitecustomize")
     sys.path[:] = [p for p in sys.path if os.path.abspath(p or ".") != _HERE]
     try:
-        import sitecustomize  # noqa: F401 (imported to run it)
+        importlib.import_module("sitecustomize")
     except ImportError as error:
         if error.name != "sitecustomize":
             raise
         sys.modules["sitecustomize"] = this
 
 
-def _say_that_torch_was_not_there():
+def _say_that_torch_was_not_there() -> None:
     if os.getpid() == _PROCESS and "torch" not in sys.modules:
         print("firelane: nothing recorded in this process: torch was not imported", file=sys.stderr)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Callable
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from tensorboard.plugins.base_plugin import FrontendMetadata, TBContext, TBPlugin
@@ -22,6 +22,9 @@ from firelane import _trace
 
 from .logdir import Logdir, folders_of
 from .shelf import Shelf
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import WSGIApplication
 
 _SECONDS_FOR_LISTING = 2.0  # TensorBoard's first screen waits for it
 _SECONDS_FOR_PAGE = 20.0
@@ -43,7 +46,7 @@ _NO_PAGE = (
 )
 
 
-class Plugin(TBPlugin):
+class Plugin(TBPlugin):  # type: ignore[misc]  # tensorboard has no types
     plugin_name = "firelane"
 
     def __init__(self, context: TBContext) -> None:
@@ -58,10 +61,14 @@ class Plugin(TBPlugin):
     def frontend_metadata(self) -> FrontendMetadata:
         return FrontendMetadata(es_module_path="/index.js", tab_name="Firelane")
 
-    def get_plugin_apps(self) -> dict[str, Callable]:
-        return {"/index.js": _module, "/index.html": _page, "/assets/*": _asset, "/api/*": self._api}
+    def get_plugin_apps(self) -> dict[str, WSGIApplication]:
+        return {
+            "/index.js": _module,
+            "/index.html": _page,
+            "/assets/*": _asset,
+            "/api/*": Request.application(self._api),
+        }
 
-    @Request.application
     def _api(self, request: Request) -> Response:
         if request.method not in ("GET", "POST"):
             return _refusal(request, 405, "only GET, and POST for SQL")

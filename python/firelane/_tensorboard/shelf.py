@@ -50,4 +50,5 @@ class Shelf:
 
 
 def _entry(viewer: Viewer) -> dict[str, Any]:
-    return json.loads(viewer.answer("GET", "/api/traces")[2])["traces"][0]
+    entry: dict[str, Any] = json.loads(viewer.answer("GET", "/api/traces")[2])["traces"][0]
+    return entry

@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.autograd.profiler as torch_profiler
 
 from firelane import _record
 
+if TYPE_CHECKING:
+    from ._recording import Recording
+
 # Called with each Recording before it starts: `firelane record` stands aside for the program's own.
-on_start: list[Callable[[Any], None]] = []
+on_start: list[Callable[[Recording], None]] = []
 
 
-_fast_op_of_torch = torch._C._profiler._RecordFunctionFast
+_torch_internals: Any = torch._C._profiler  # a class of it is exchanged, which its types forbid
+_fast_op_of_torch = _torch_internals._RecordFunctionFast
 
 
-def start(**options: Any) -> Any:
+def start(**options: Any) -> _record.Recorder:
     return _record.start(_record.RecordOptions(**options))
 
 
-def step_timer(on_device: bool = False) -> Any:
+def step_timer(on_device: bool = False) -> _record.StepTimer:
     return _record.StepTimer(on_device)
 
 
@@ -30,9 +34,9 @@ def torch_says_names(on: bool) -> None:
     knows no profiler but torch's: ours takes its place."""
     if on:
         torch_profiler._run_on_profiler_start()
-        torch._C._profiler._RecordFunctionFast = _record.FastOp
+        _torch_internals._RecordFunctionFast = _record.FastOp
     else:
-        torch._C._profiler._RecordFunctionFast = _fast_op_of_torch
+        _torch_internals._RecordFunctionFast = _fast_op_of_torch
         torch_profiler._run_on_profiler_stop()
 
 

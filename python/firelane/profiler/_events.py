@@ -11,12 +11,15 @@ import ast
 import gc
 import json
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch.autograd.profiler_util as torch_util
 from torch.autograd import DeviceType
 
 from ._table import attribute_of, build_table
+
+if TYPE_CHECKING:
+    from firelane._trace import _FunctionEvents
 
 _DEVICE_TYPES = {
     "cuda": DeviceType.CUDA,
@@ -58,7 +61,7 @@ class FunctionEvent(torch_util.FunctionEvent):
 class EventSource:
     """The events of one trace; each exists once, and gets its fields when they are asked for."""
 
-    def __init__(self, columns: Any, use_device: str | None, with_overload_names: bool = False) -> None:
+    def __init__(self, columns: _FunctionEvents, use_device: str | None, with_overload_names: bool = False) -> None:
         self.columns = columns
         self.use_device = use_device
         self.with_overload_names = with_overload_names
@@ -77,6 +80,7 @@ class EventSource:
         return self._events
 
     def fetch(self, event: FunctionEvent, index: int, name: str) -> Any:
+        value: Any
         if name == "time_range":
             start_ns, end_ns = self.columns.times(index)
             value = event.__dict__[name] = torch_util.Interval(start_ns / 1000, end_ns / 1000)
@@ -108,6 +112,9 @@ class EventSource:
 
 class EventList(torch_util.EventList):
     """A list of events or of rows, with torch's methods."""
+
+    def __init__(self, *rows: Any, **flags: Any) -> None:
+        super().__init__(*rows, **flags)  # type: ignore[no-untyped-call]  # torch's
 
     def table(
         self,
@@ -182,7 +189,7 @@ class RecordedEvents(EventList):
 
     @property
     def self_cpu_time_total(self) -> float:
-        return sum(row.self_cpu_time_total for row in self.key_averages())
+        return self_cpu_time_total(self.key_averages())
 
     def total_average(self) -> torch_util.FunctionEventAvg:
         return total_average(self.key_averages())
@@ -218,7 +225,7 @@ def _average_of(row: dict[str, Any], use_device: str | None) -> torch_util.Funct
         setattr(average, name, row.pop(name + "_ns") / 1000)
     is_top_level = row.pop("is_top_level")
     average.__dict__.update(row)
-    average.input_shapes = _parsed(row["input_shapes"]) if row["input_shapes"] else ""
+    average.input_shapes = _parsed(row["input_shapes"]) if row["input_shapes"] else ""  # type: ignore[assignment]  # as torch
     average.node_id = -1
     average.use_device = use_device
     average.device_type = _DEVICE_TYPES.get(use_device or "", DeviceType.CUDA) if on_device else DeviceType.CPU
@@ -251,13 +258,17 @@ def merged(cycles: list[list[torch_util.FunctionEventAvg]]) -> list[torch_util.F
                 row.is_user_annotation,
                 row.overload_name,
                 str(row.input_shapes),
-                *row.stack,
+                *(row.stack or ()),
             )
             if key in rows:
                 rows[key].add(row)
             else:
                 rows[key] = row
     return list(rows.values())
+
+
+def self_cpu_time_total(rows: Iterable[torch_util.FunctionEventAvg]) -> float:
+    return sum(float(row.self_cpu_time_total) for row in rows)
 
 
 def total_average(rows: Iterable[torch_util.FunctionEventAvg]) -> torch_util.FunctionEventAvg:

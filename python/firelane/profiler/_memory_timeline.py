@@ -84,7 +84,8 @@ def _raw_events(trace: Trace, device: str) -> list[_RawEvent]:
                 before.append((-1, _PREEXISTING, size, place))
             events.append((start + row["time_ns"], _DESTROY, -size, place))
         seen.add(address)
-    for address, (size, place) in _living_tensors(torch.device(kind, int(index or 0) if wanted else None)).items():
+    torch_device = torch.device(kind, int(index or 0)) if wanted else torch.device(kind)
+    for address, (size, place) in _living_tensors(torch_device).items():
         if address in live:
             events[live[address]] = (*events[live[address]][:3], place)
         elif address not in seen:

@@ -23,11 +23,23 @@ from torch.profiler import ProfilerActivity
 import firelane
 
 from . import _backend
-from ._events import EventList, EventSource, FunctionEvent, RecordedEvents, averages_of, merged, total_average
+from ._events import (
+    EventList,
+    EventSource,
+    FunctionEvent,
+    RecordedEvents,
+    averages_of,
+    merged,
+    self_cpu_time_total,
+    total_average,
+)
 from ._kineto_results import KinetoResults
 
 if TYPE_CHECKING:
+    from torch.autograd.profiler_util import FunctionEventAvg
+
     from firelane import Trace
+    from firelane._record import Loss, Recorder, StepTimer
 
 
 @dataclass(frozen=True)
@@ -48,13 +60,15 @@ class RecordFlags:
 
 
 class Recording:
+    is_automatic = False  # `firelane record` made it, not the program
+
     def __init__(
         self, flags: RecordFlags, trace_id: Callable[[], str] | None = None, earlier: list[Recording] | None = None
     ):
         self.flags = flags
         self.trace_id = trace_id() if trace_id else f"{uuid.uuid4().int:032X}"
         self._earlier = earlier or []  # cycles to be added to this one (acc_events)
-        self._recorder: Any = None
+        self._recorder: Recorder | None = None
         self._trace: Trace | None = None
         self._source: EventSource | None = None
         self._events: Callable[[], RecordedEvents | None] = lambda: None  # weak: the list holds us, and we a file
@@ -71,7 +85,7 @@ class Recording:
             tell(self)
         begin = time.perf_counter_ns()
         f = self.flags
-        self._recorder = _backend.start(
+        recorder = self._recorder = _backend.start(
             shapes=f.record_shapes or f.with_flops,
             memory=f.profile_memory,
             python_stacks=f.with_stack,
@@ -84,15 +98,16 @@ class Recording:
             output=f.output,
             keep=bool(f.output) and not f.is_temporary,
         )
-        self._recorder.add_metadata("trace_id", f'"{self.trace_id}"')
+        recorder.add_metadata("trace_id", f'"{self.trace_id}"')
         if f.overload_names:
-            self._recorder.add_metadata("capture_overload_names", "1")
+            recorder.add_metadata("capture_overload_names", "1")
         self._stats.profiler_prepare_call_duration_us = (time.perf_counter_ns() - begin) // 1000
 
     def start(self) -> None:
         if self._recorder is None or self._stopped:  # after RECORD -> WARMUP nothing was prepared
             self._stopped = False
             self.prepare()
+        assert self._recorder is not None
         begin = time.perf_counter_ns()
         self._running = True
         _unfinished.add(self)
@@ -104,7 +119,7 @@ class Recording:
         self._window_start_ns = time.perf_counter_ns()
         self._stats.profiler_enable_call_duration_us = (self._window_start_ns - begin) // 1000
 
-    def stop(self, timer: Any = None) -> None:
+    def stop(self, timer: StepTimer | None = None) -> None:
         """Ends the cycle; what could not be recorded is said once, here."""
         if self._recorder is None or self._stopped:
             return
@@ -124,7 +139,7 @@ class Recording:
 
     def pause(self) -> None:
         """Nothing more is recorded; notes and timed steps are still taken until stop()."""
-        if self._running:
+        if self._recorder is not None and self._running:
             self._recorder.pause()
             if self.flags.use_device == "cuda":
                 self._recorder.stop_device()  # the steps to come shall be as without us
@@ -140,7 +155,7 @@ class Recording:
         return self._recorder is not None and not self._stopped
 
     @property
-    def losses(self) -> list[Any]:
+    def losses(self) -> list[Loss]:
         return self._recorder.losses if self._recorder is not None else []
 
     def add_metadata(self, key: str, json_text: str) -> bool:
@@ -150,13 +165,14 @@ class Recording:
         return True
 
     def toggle_collection_dynamic(self, enable: bool, activities: Iterable[ProfilerActivity]) -> None:
+        recorder = self._recorder if self._running else None
         for activity in set(activities):
             if activity == ProfilerActivity.CPU:
-                if self._running:
-                    self._recorder.resume() if enable else self._recorder.pause()
+                if recorder is not None:
+                    recorder.resume() if enable else recorder.pause()
             elif activity == ProfilerActivity.CUDA:
-                if self._running and self.flags.use_device == "cuda":
-                    self._recorder.resume_device() if enable else self._recorder.pause_device()
+                if recorder is not None and self.flags.use_device == "cuda":
+                    recorder.resume_device() if enable else recorder.pause_device()
             else:
                 warnings.warn(f"Dynamic toggle is not supported for {activity.name}; it is skipped", stacklevel=3)
 
@@ -165,8 +181,7 @@ class Recording:
     @property
     def path(self) -> str:
         """Where the .lane file lies; empty when nothing could be written."""
-        self._require_stopped()
-        return self._recorder.path
+        return self._stopped_recorder().path
 
     @property
     def trace(self) -> Trace | None:
@@ -179,9 +194,10 @@ class Recording:
         return self._trace
 
     def save(self, path: str) -> None:
-        if not self.path:
+        recorder = self._stopped_recorder()
+        if not recorder.path:
             raise RuntimeError(f"nothing was recorded, so nothing can be saved: {self._why_nothing()}")
-        self._recorder.save(path)
+        recorder.save(path)
 
     def export_chrome_trace(self, path: str) -> None:
         trace = self.trace
@@ -196,9 +212,8 @@ class Recording:
     def function_events(self) -> RecordedEvents:
         events = self._events()
         if events is None:
-            cycles = [cycle for cycle in (*self._earlier, self) if cycle.trace is not None]
             events = RecordedEvents(
-                [cycle._event_source() for cycle in cycles],
+                [cycle._event_source(trace) for cycle in (*self._earlier, self) if (trace := cycle.trace) is not None],
                 self.key_averages,
                 use_device=self.flags.use_device,
                 profile_memory=self.flags.profile_memory,
@@ -208,17 +223,19 @@ class Recording:
         return events
 
     def own_events(self) -> list[FunctionEvent]:
-        """Events of this cycle alone."""
-        return self._event_source().events()
+        """Events of this cycle alone; none when nothing could be written."""
+        trace = self.trace
+        return [] if trace is None else self._event_source(trace).events()
 
     @property
     def kineto_results(self) -> KinetoResults | None:
         """None until there are results, as in torch."""
-        return KinetoResults(self) if self._stopped and self.trace is not None else None
+        trace = self.trace if self._stopped else None
+        return None if trace is None else KinetoResults(self, trace)
 
-    def _event_source(self) -> EventSource:
+    def _event_source(self, trace: Trace) -> EventSource:
         if self._source is None:
-            self._source = EventSource(self.trace._function_events(), self.flags.use_device, self.flags.overload_names)
+            self._source = EventSource(trace._function_events(), self.flags.use_device, self.flags.overload_names)
         return self._source
 
     def key_averages(
@@ -241,12 +258,12 @@ class Recording:
             with_flops=flags.with_flops,
         )
 
-    def total_average(self) -> Any:
+    def total_average(self) -> FunctionEventAvg:
         return total_average(self.key_averages())
 
     @property
     def self_cpu_time_total(self) -> float:
-        return sum(row.self_cpu_time_total for row in self.key_averages())
+        return self_cpu_time_total(self.key_averages())
 
     def table(self, *args: Any, **kwargs: Any) -> str:
         return self.function_events.table(*args, **kwargs)
@@ -259,6 +276,11 @@ class Recording:
 
     def _why_nothing(self) -> str:
         return "; ".join(loss.reason for loss in self.losses) or "this process was forked from the recorded one"
+
+    def _stopped_recorder(self) -> Recorder:
+        self._require_stopped()
+        assert self._recorder is not None  # only a recorder is stopped
+        return self._recorder
 
     def _require_stopped(self) -> None:
         if not self._stopped:

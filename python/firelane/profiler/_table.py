@@ -201,5 +201,5 @@ class _Table:
 
 def _is_device_work(event: Any) -> bool:
     if event.device_type == DeviceType.CPU:
-        return event.is_legacy
+        return bool(event.is_legacy)
     return event.device_type in _DEVICES and not event.is_user_annotation

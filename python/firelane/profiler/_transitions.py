@@ -58,7 +58,8 @@ def action_map(profiler: Any) -> dict[Pair, list[Callable[[], object]]]:
 
 def _bound(profiler: Any, name: str, pair: Pair) -> Callable[[], object]:
     if name != _WARN:
-        return getattr(profiler, name)
+        method: Callable[[], object] = getattr(profiler, name)
+        return method
     before, now = pair
     return functools.partial(
         warnings.warn, f"Incorrect schedule: {before.name} followed by {now.name if now else 'stop'}"

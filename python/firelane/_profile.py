@@ -1,4 +1,4 @@
-"""`firelane.profile`: the profiler with defaults for looking at a program for the first time."""
+"""`firelane.profile`: the profiler with defaults for a first look at a program."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from .profiler import profile as _profile
 
 
 class profile(_profile):  # noqa: N801 (torch's name)
-    """`with firelane.profile() as p: ...`: shapes, memory and modules are recorded.
+    """`with firelane.profile() as p: ...` records shapes, memory and modules.
 
-    Everything else is as in firelane.profiler.profile. Python stacks stay off: they cost the most.
+    Everything else is as in firelane.profiler.profile. Python stacks stay off because they cost the most.
     """
 
     def __init__(

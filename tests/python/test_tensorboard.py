@@ -18,7 +18,7 @@ from tensorboard.backend import application
 from tensorboard.plugins.core import core_plugin
 from werkzeug.test import Client
 
-from firelane._tensorboard import Plugin, shelf
+from firelane._tensorboard import Plugin, trace_cache
 from firelane._tensorboard.logdir import Folder, find_traces, folders_of
 from firelane._trace import page_names
 
@@ -183,16 +183,16 @@ def test_the_first_trace_is_loaded_when_the_page_has_none_in_its_link(logdir):
 
 
 def test_only_the_last_few_chosen_traces_stay_in_memory_and_others_are_read_again(tmp_path):
-    for i in range(shelf.MAX_OPEN + 2):
+    for i in range(trace_cache.MAX_OPEN + 2):
         write(tmp_path / f"w{i}.lane")
     client = tensorboard(tmp_path)
     ids = [entry["id"] for entry in traces(client)]
     for id in ids:
         assert client.get(f"{BASE}api/t/{id}/lanes").status_code == 200
     states = [entry["state"] for entry in traces(client)]
-    assert states == ["unloaded"] * 2 + ["ready"] * shelf.MAX_OPEN
+    assert states == ["unloaded"] * 2 + ["ready"] * trace_cache.MAX_OPEN
     assert client.get(f"{BASE}api/t/{ids[0]}/lanes").status_code == 200
-    assert [entry["state"] for entry in traces(client)].count("ready") == shelf.MAX_OPEN
+    assert [entry["state"] for entry in traces(client)].count("ready") == trace_cache.MAX_OPEN
 
 
 def test_a_trace_that_is_still_being_written_is_read_as_far_as_it_goes_and_again_when_it_grew(tmp_path):

@@ -1,8 +1,7 @@
 """What `events()` and `key_averages()` return: torch's own classes, filled from a firelane Trace.
 
-The numbers are computed in C++ (analyze/ops.h, analyze/function_events.h). An event reads its
-fields from the trace when the first of them is asked for, so a list of a million events costs
-a million small objects and no more.
+The numbers are computed in C++ (analyze/ops.h, analyze/function_events.h). An event reads its fields from the trace on
+first access, so that a list of a million events costs a million small objects and no more.
 """
 
 from __future__ import annotations
@@ -33,11 +32,11 @@ _IN_ONE_FRAME = str.maketrans(" ;\t\n", "____")
 
 
 class FunctionEvent(torch_util.FunctionEvent):
-    """One event. Fields as torch.profiler names them; `thread` is the system's thread id."""
+    """One event. Fields have torch.profiler's names; `thread` is the operating system's thread id."""
 
     __slots__ = ("_index", "_source")
 
-    # What no event of ours differs in.
+    # The same for all events.
     node_id = -1
     count = 1
     is_remote = False
@@ -55,11 +54,11 @@ class FunctionEvent(torch_util.FunctionEvent):
         return self._source.fetch(self, self._index, name)
 
     def __reduce__(self) -> Any:
-        raise TypeError("an event cannot be pickled apart from its trace; save the trace: prof.save('run.lane')")
+        raise TypeError("an event cannot be pickled without its trace; save the trace instead: prof.save('run.lane')")
 
 
 class EventSource:
-    """The events of one trace; each exists once, and gets its fields when they are asked for."""
+    """The events of one trace; each exists once and gets its fields on first access."""
 
     def __init__(self, columns: _FunctionEvents, use_device: str | None, with_overload_names: bool = False) -> None:
         self.columns = columns
@@ -127,7 +126,7 @@ class EventList(torch_util.EventList):
         top_level_events_only: bool = False,
         time_unit: str | None = None,
     ) -> str:
-        """The rows as a table, sorted descending by an attribute (`self_cpu_time_total`, `count`, ...)."""
+        """The rows as a table, sorted in descending order by an attribute (`self_cpu_time_total`, `count`, ...)."""
         return build_table(
             self,
             sort_by=sort_by,
@@ -167,7 +166,7 @@ class EventList(torch_util.EventList):
 
 
 class RecordedEvents(EventList):
-    """`events()`: filled at the first touch; key_averages() and totals never need the fill."""
+    """`events()`: filled on first access; key_averages() and totals do not need that."""
 
     def __init__(self, sources: list[EventSource], averages: Callable[..., EventList], **flags: Any) -> None:
         super().__init__(**flags)
@@ -179,7 +178,7 @@ class RecordedEvents(EventList):
     def _fill(self) -> None:
         if not self._filled:
             self._filled = True
-            for source in reversed(self._sources):  # the newest cycle first, as with torch's acc_events
+            for source in reversed(self._sources):  # newest cycle first, as with torch's acc_events
                 super().extend(source.events())
 
     def key_averages(
@@ -195,22 +194,22 @@ class RecordedEvents(EventList):
         return total_average(self.key_averages())
 
 
-def _filling(name: str) -> Callable[..., Any]:
+def _fill_before(name: str) -> Callable[..., Any]:
     method = getattr(list, name)
 
-    def touch(self: RecordedEvents, *args: Any, **kwargs: Any) -> Any:
+    def filled(self: RecordedEvents, *args: Any, **kwargs: Any) -> Any:
         self._fill()
         return method(self, *args, **kwargs)
 
-    touch.__name__ = name
-    return touch
+    filled.__name__ = name
+    return filled
 
 
 for _name in (
     "__len__ __iter__ __getitem__ __contains__ __reversed__ __add__ __eq__ __setitem__ __delitem__ __repr__ "
     "append clear copy count extend index insert pop remove reverse sort"
 ).split():
-    setattr(RecordedEvents, _name, _filling(_name))
+    setattr(RecordedEvents, _name, _fill_before(_name))
 
 
 def averages_of(rows: Iterable[dict[str, Any]], use_device: str | None) -> list[torch_util.FunctionEventAvg]:
@@ -246,7 +245,7 @@ _SOME_PARENT: Any = _SomeParent()
 
 
 def merged(cycles: list[list[torch_util.FunctionEventAvg]]) -> list[torch_util.FunctionEventAvg]:
-    """Rows of several cycles as if they were one: equal keys are added."""
+    """The rows of several cycles as if they were one: rows with equal keys are added up."""
     if len(cycles) == 1:
         return cycles[0]
     rows: dict[tuple[Any, ...], torch_util.FunctionEventAvg] = {}
@@ -285,7 +284,7 @@ def _parsed(text: str) -> Any:
 
 
 def _value_of(text: Any) -> Any:
-    """Traces carry concrete inputs as text: "1", "[1, 1]", "True", "" for what is no number."""
+    """Traces hold concrete inputs as text: "1", "[1, 1]", "True", "" for anything else."""
     if not isinstance(text, str):
         return text
     try:

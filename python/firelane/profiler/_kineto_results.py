@@ -1,11 +1,11 @@
-"""`prof.profiler.kineto_results`: the little that code outside of torch asks of Kineto's result object.
+"""`prof.profiler.kineto_results`: the small part of Kineto's result object that code outside torch uses.
 
-    results.trace_start_ns()            Unix time of the trace's zero
-    results.events()                    what prof.events() has, with Kineto's method names
+    results.trace_start_ns()            Unix time of the trace's time 0
+    results.events()                    the events of prof.events(), with Kineto's method names
     results.experimental_event_tree()   the same as a forest: name, times, parent, children
     results.save(path)                  the Chrome trace
 
-Kineto's typed fields (`extra_fields`, tensor metadata) are not here; prof.trace has the data.
+Kineto's typed fields (`extra_fields`, tensor metadata) are missing; prof.trace has the data.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class KinetoResults:
 
 
 class KinetoEvent:
-    """One event under the names of torch._C._autograd._KinetoEvent."""
+    """One event, with the method names of torch._C._autograd._KinetoEvent."""
 
     def __init__(self, event: FunctionEvent, start_ns: int) -> None:
         self._event = event
@@ -107,7 +107,7 @@ class KinetoEvent:
 
 
 class TreeNode:
-    """One node under the names of torch._C._profiler._ProfilerEvent."""
+    """One node, with the attribute names of torch._C._profiler._ProfilerEvent."""
 
     def __init__(self, event: torch_util.FunctionEvent, parent: TreeNode | None, start_ns: int) -> None:
         self._event = event

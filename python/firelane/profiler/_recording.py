@@ -1,7 +1,7 @@
-"""One cycle: from prepare to stop, and what can be asked of it afterwards.
+"""One recording cycle, from prepare to stop, and its results.
 
-`prof.profiler` is one of these. It has the methods of torch.autograd.profiler.profile that code
-outside of torch uses; `kineto_results` answers what such code asks of it (_kineto_results.py).
+`prof.profiler` is one of these. It has those methods of torch.autograd.profiler.profile that code outside torch uses,
+and `kineto_results` (_kineto_results.py) for code that goes further down.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ class RecordFlags:
     use_cpu: bool = True
     use_device: str | None = None
     cuda_sync: bool = False
-    overload_names: bool = False  # of events, and in Chrome traces; tables can group by them anyway
+    overload_names: bool = False  # in events and Chrome traces; tables can group by them anyway
     output: str = ""
-    is_temporary: bool = False  # the file at `output` goes unless save() moves it
+    is_temporary: bool = False  # the file at `output` is deleted unless save() moves it
 
 
 class Recording:
@@ -67,11 +67,13 @@ class Recording:
     ):
         self.flags = flags
         self.trace_id = trace_id() if trace_id else f"{uuid.uuid4().int:032X}"
-        self._earlier = earlier or []  # cycles to be added to this one (acc_events)
+        self._earlier = earlier or []  # cycles to add to this one (acc_events)
         self._recorder: Recorder | None = None
         self._trace: Trace | None = None
         self._source: EventSource | None = None
-        self._events: Callable[[], RecordedEvents | None] = lambda: None  # weak: the list holds us, and we a file
+        self._events: Callable[[], RecordedEvents | None] = lambda: (
+            None
+        )  # weak: the list keeps this object alive, and with it the file
         self._running = False
         self._stopped = False
         self._window_start_ns = 0
@@ -81,8 +83,8 @@ class Recording:
 
     def prepare(self) -> None:
         """Opens the file and starts the drain; nothing is recorded yet."""
-        for tell in _backend.on_start:
-            tell(self)
+        for notify in _backend.on_start:
+            notify(self)
         begin = time.perf_counter_ns()
         f = self.flags
         recorder = self._recorder = _backend.start(
@@ -93,7 +95,7 @@ class Recording:
             flops=f.with_flops,
             cuda=f.use_device == "cuda",
             cuda_sync=f.cuda_sync,
-            cuda_detach=os.environ.get("TEARDOWN_CUPTI") != "0",  # torch.profiler's word for it
+            cuda_detach=os.environ.get("TEARDOWN_CUPTI") != "0",  # the variable that torch.profiler reads
             start_paused=True,
             output=f.output,
             keep=bool(f.output) and not f.is_temporary,
@@ -111,7 +113,7 @@ class Recording:
         begin = time.perf_counter_ns()
         self._running = True
         _unfinished.add(self)
-        _backend.torch_says_names(True)
+        _backend.name_compiled_kernels(True)
         if self.flags.use_device == "cuda":
             self._recorder.resume_device()
         if self.flags.use_cpu:
@@ -120,7 +122,7 @@ class Recording:
         self._stats.profiler_enable_call_duration_us = (self._window_start_ns - begin) // 1000
 
     def stop(self, timer: StepTimer | None = None) -> None:
-        """Ends the cycle; what could not be recorded is said once, here."""
+        """Ends the cycle; warns, once, about what could not be recorded."""
         if self._recorder is None or self._stopped:
             return
         begin = time.perf_counter_ns()
@@ -128,22 +130,22 @@ class Recording:
             self._recorder.add_steps(timer)
         self._recorder.stop()
         if self._running:
-            _backend.torch_says_names(False)
+            _backend.name_compiled_kernels(False)
         self._running, self._stopped = False, True
         _unfinished.discard(self)
         self._stats.profiling_window_duration_sec = (begin - self._window_start_ns) / 1e9
         self._stats.profiler_disable_call_duration_us = (time.perf_counter_ns() - begin) // 1000
         if self.losses:
             reasons = "; ".join(f"{x.reason} ({x.count} events)" if x.count else x.reason for x in self.losses)
-            warnings.warn(f"firelane: the trace is not complete: {reasons}", RuntimeWarning, stacklevel=2)
+            warnings.warn(f"firelane: the trace is incomplete: {reasons}", RuntimeWarning, stacklevel=2)
 
     def pause(self) -> None:
-        """Nothing more is recorded; notes and timed steps are still taken until stop()."""
+        """Stops recording events; metadata and step times are still accepted until stop()."""
         if self._recorder is not None and self._running:
             self._recorder.pause()
             if self.flags.use_device == "cuda":
-                self._recorder.stop_device()  # the steps to come shall be as without us
-            _backend.torch_says_names(False)
+                self._recorder.stop_device()  # the steps that follow must run as if unprofiled
+            _backend.name_compiled_kernels(False)
             self._running = False
 
     @property
@@ -180,12 +182,12 @@ class Recording:
 
     @property
     def path(self) -> str:
-        """Where the .lane file lies; empty when nothing could be written."""
+        """Where the .lane file is; empty if nothing could be written."""
         return self._stopped_recorder().path
 
     @property
     def trace(self) -> Trace | None:
-        """The recorded trace; None when nothing could be written (`losses` says why)."""
+        """The recorded trace; None if nothing could be written (`losses` says why)."""
         if self._trace is None and self.path:
             begin = time.perf_counter_ns()
             self._trace = firelane.open(self.path)
@@ -203,7 +205,9 @@ class Recording:
         trace = self.trace
         if trace is None:
             warnings.warn(
-                f"{path} was not written, for nothing was recorded: {self._why_nothing()}", RuntimeWarning, stacklevel=3
+                f"{path} was not written because nothing was recorded: {self._why_nothing()}",
+                RuntimeWarning,
+                stacklevel=3,
             )
             return
         trace.export(path, to="chrome", force=True)
@@ -223,7 +227,7 @@ class Recording:
         return events
 
     def own_events(self) -> list[FunctionEvent]:
-        """Events of this cycle alone; none when nothing could be written."""
+        """Events of this cycle only; none if nothing could be written."""
         trace = self.trace
         return [] if trace is None else self._event_source(trace).events()
 
@@ -290,15 +294,15 @@ class Recording:
             )
 
 
-# Recordings that nobody has stopped yet.
+# Recordings that have not been stopped yet.
 _unfinished: weakref.WeakSet[Recording] = weakref.WeakSet()
 
 
 @atexit.register
-def _keep_what_was_recorded() -> None:
-    """The program ends while it is recorded: the trace stays, and its place is told."""
+def _save_unfinished() -> None:
+    """The program exits while recording: keeps the trace and says where it is."""
     for recording in list(_unfinished):
         recording.stop()
         if recording.path:
-            recording.save(recording.path)  # to where it lies: now it is kept
-            print(f"firelane: the program ended while recording; the trace is {recording.path}", file=sys.stderr)
+            recording.save(recording.path)  # in place, to keep it
+            print(f"firelane: the program exited while recording; the trace is in {recording.path}", file=sys.stderr)

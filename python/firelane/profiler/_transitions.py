@@ -1,8 +1,8 @@
 """What happens between two steps: one table, (action before, action now) -> methods of the profiler.
 
-`None` as the action now is stop(). A pair that is not in the table does nothing. The table is
-torch.profiler's, its two oddities included: a warm-up that is broken off is started and stopped
-without a callback, and a recording that runs into NONE or WARMUP is thrown away with a warning.
+`None` as the action now means stop(). A pair that is not in the table does nothing. The table is torch.profiler's,
+including two oddities: an aborted warm-up is started and stopped without a callback, and a recording that runs into
+NONE or WARMUP is discarded with a warning.
 """
 
 from __future__ import annotations

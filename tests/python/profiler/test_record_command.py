@@ -88,12 +88,12 @@ def test_arguments_stdin_stdout_module_form_and_exit_status_pass_through(folder)
     for module in (False, True):
         done = record(folder, program, "--lr", "-o", stdin="hello", module=module)
         assert (done.returncode, done.stdout) == (5, "['--lr', '-o'] hello\n")
-        assert "no optimizer, DataLoader or profiler made a step; --steps 0" in done.stderr
+        assert "found no steps (of an optimizer, a DataLoader or a profiler); --steps 0" in done.stderr
 
 
 def test_too_few_steps_say_what_to_do(folder):
     done = record(folder, LOOP, "2")
-    assert done.returncode == 0 and "made 2 steps (optimizer)" in done.stderr and "--wait 0 --steps 2" in done.stderr
+    assert done.returncode == 0 and "took 2 steps (optimizer)" in done.stderr and "--wait 0 --steps 2" in done.stderr
     assert not (folder / "run.lane").exists()
 
 
@@ -163,16 +163,16 @@ def test_the_recording_ends_with_the_verdict_and_the_first_findings(folder):
 
 
 def test_a_huge_recording_is_judged_later(folder):
-    program = LOOP.replace("import sys, torch", "import sys, torch; sys.modules['firelane._auto']._MAX_JUDGED = 3")
+    program = LOOP.replace("import sys, torch", "import sys, torch; sys.modules['firelane._auto']._MAX_DIAGNOSED = 3")
     done = record(folder, program, "20")
-    assert done.returncode == 0 and "events are much to judge at once; firelane diagnose does" in done.stderr
+    assert done.returncode == 0 and "events take a while to diagnose; run firelane diagnose" in done.stderr
 
 
 def test_cold_and_warm_up_steps_are_not_in_the_true_step(folder):
     done = record(folder, LOOP, "40", flags=["--steps", "2", "--wait", "3", "--warmup", "2", "--after", "3"])
-    assert "2 steps recorded, 4 timed alone" in done.stderr, done.stderr  # step 2, and the three afterwards
+    assert "2 steps recorded, 4 timed without recording" in done.stderr, done.stderr  # step 2, and the three afterwards
     done = record(folder, LOOP, "40", flags=["--force", "--steps", "2", "--after", "1"])
-    assert "timed alone" not in done.stderr and "2 steps recorded" in done.stderr
+    assert "timed without recording" not in done.stderr and "2 steps recorded" in done.stderr
 
 
 def test_switches_that_were_off_are_shown_as_off(folder):
@@ -202,9 +202,9 @@ def test_a_program_that_uses_firelane_itself_is_left_to_it(folder):
     print(any(r.key == "aten::exp" for r in prof.key_averages()))
     """
     done = record(folder, program, flags=["--steps", "0"])
-    assert (done.returncode, done.stdout) == (0, "True\n") and "left to the program's own profiler" in done.stderr
+    assert (done.returncode, done.stdout) == (0, "True\n") and "its own recording takes precedence" in done.stderr
     done = record(folder, program, flags=["--force"])
-    assert "left to the program's own profiler" in done.stderr and "nothing recorded" not in done.stderr
+    assert "its own recording takes precedence" in done.stderr and "nothing recorded" not in done.stderr
 
 
 def test_an_existing_file_is_only_replaced_by_force(folder):

@@ -3,7 +3,8 @@
     step = FAULTS["input-bound"].make(True)      # True: with the fault
     step()
 
-Used by the live scoreboard (bench/diagnose/cpu.py) and by tests/python/diagnose. A step takes some milliseconds.
+Used by the live scoreboard (bench/diagnose/cpu.py) and recorded for the tests (tests/data/make_cpu_faults.py). A step
+takes a few milliseconds.
 """
 
 import gc

@@ -1,4 +1,4 @@
-"""The programs that the GPU's scoreboard records run: here in small sizes, so that a mistake in them costs no GPU's time."""
+"""The programs of the GPU scoreboard run: here in small sizes, so that a mistake in them costs no GPU time."""
 
 import pytest
 

@@ -181,6 +181,9 @@ class RecordedEvents(EventList):
             for source in reversed(self._sources):  # newest cycle first, as with torch's acc_events
                 super().extend(source.events())
 
+    def __radd__(self, other: list[Any]) -> list[Any]:
+        return [*other, *self]
+
     def key_averages(
         self, group_by_input_shapes: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False
     ) -> EventList:
@@ -206,7 +209,8 @@ def _fill_before(name: str) -> Callable[..., Any]:
 
 
 for _name in (
-    "__len__ __iter__ __getitem__ __contains__ __reversed__ __add__ __eq__ __setitem__ __delitem__ __repr__ "
+    "__len__ __iter__ __getitem__ __contains__ __reversed__ __setitem__ __delitem__ __repr__ "
+    "__eq__ __ne__ __lt__ __le__ __gt__ __ge__ __add__ __iadd__ __mul__ __rmul__ __imul__ "
     "append clear copy count extend index insert pop remove reverse sort"
 ).split():
     setattr(RecordedEvents, _name, _fill_before(_name))

@@ -1,5 +1,8 @@
 """events(), key_averages() and the table against torch's own, read from the very same trace."""
 
+import copy
+import operator
+
 import pytest
 import torch
 from torch.profiler import ProfilerActivity, record_function
@@ -13,6 +16,10 @@ FIELDS = (
     "device_resource_id use_device is_legacy is_remote"
 ).split()
 ROW_FIELDS = "count cpu_memory_usage self_cpu_memory_usage flops input_shapes is_user_annotation device_type".split()
+
+
+def sorted_by_start(events):
+    return sorted(events, key=lambda event: event.time_range.start)
 
 
 def record(**flags):
@@ -92,6 +99,27 @@ def test_a_list_of_events_is_a_list(both):
     assert [e.name for e in ours[:2]] == [ours[0].name, ours[1].name]
     with pytest.raises(AttributeError):
         _ = ours[0].no_such_field
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda events: [] + events,  # noqa: RUF005 (the operator is what is tested)
+        lambda events: events + [],  # noqa: RUF005
+        lambda events: operator.iadd(events, []),
+        lambda events: events * 1,
+        lambda events: 1 * events,
+        lambda events: [*events],
+        lambda events: events[:],
+        lambda events: events if events != [] else [],
+        copy.copy,
+        sorted_by_start,
+    ],
+)
+def test_a_list_that_nobody_has_looked_at_is_complete_in_every_expression(both, use):
+    filled, _ = both
+    fresh = _events.RecordedEvents(filled._sources, filled._averages)
+    assert len(use(fresh)) == len(filled)
 
 
 GROUPINGS = [{}, {"group_by_input_shape": True}, {"group_by_stack_n": 3}]

@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -36,6 +37,16 @@ def trace(trace_file):
     import firelane
 
     return firelane.open(trace_file)
+
+
+@pytest.fixture(scope="session")
+def ccache_environment():
+    """For tests that run CMake: compiles what has not changed in no time, as the Makefile does."""
+    env = dict(os.environ)
+    if shutil.which("ccache"):
+        env.setdefault("CMAKE_CXX_COMPILER_LAUNCHER", "ccache")
+        env.setdefault("CCACHE_SLOPPINESS", "pch_defines,time_macros")
+    return env
 
 
 @pytest.fixture(scope="session")

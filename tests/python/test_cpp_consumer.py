@@ -1,6 +1,5 @@
 """docs/cpp.md: a C++ project that takes Firelane in with add_subdirectory builds, runs, and leaves a trace."""
 
-import os
 import re
 import shutil
 import subprocess
@@ -22,13 +21,10 @@ def test_the_document_shows_the_project_that_is_tested():
     assert shown == [("cmake", (PROJECT / "CMakeLists.txt").read_text()), ("cpp", (PROJECT / "main.cc").read_text())]
 
 
-def test_a_project_around_firelane_builds_and_records_itself(tmp_path):
+def test_a_project_around_firelane_builds_and_records_itself(tmp_path, ccache_environment):
     if not (shutil.which("cmake") and shutil.which("ninja")):
         pytest.skip("no cmake, no ninja")
     build = ROOT / "build" / "cpp_consumer"  # kept: the next run builds what changed
-    env = dict(os.environ)
-    if shutil.which("ccache"):
-        env.setdefault("CMAKE_CXX_COMPILER_LAUNCHER", "ccache")
     subprocess.run(
         [
             "cmake",
@@ -43,10 +39,10 @@ def test_a_project_around_firelane_builds_and_records_itself(tmp_path):
             f"-DPython_EXECUTABLE={sys.executable}",
         ],
         check=True,
-        env=env,
+        env=ccache_environment,
         stdout=subprocess.DEVNULL,
     )
-    subprocess.run(["cmake", "--build", build], check=True, env=env, stdout=subprocess.DEVNULL)
+    subprocess.run(["cmake", "--build", build], check=True, env=ccache_environment, stdout=subprocess.DEVNULL)
     assert not [*build.rglob("*_test")]  # Firelane's tests are its own
 
     subprocess.run([build / "my_program", tmp_path / "out.lane"], check=True, cwd=tmp_path)

@@ -48,15 +48,13 @@ def test_the_package_is_marked_as_typed():
     assert (STUB.parent / "py.typed").exists()
 
 
-def test_pip_installs_the_package_and_the_command(tmp_path, trace_file):
+def test_pip_installs_the_package_and_the_command(tmp_path, trace_file, ccache_environment):
     """The wheel is built with the build tools at hand, as pip does with --no-build-isolation, so no index is needed."""
     for tool in ("scikit_build_core", "nanobind"):
         pytest.importorskip(tool)
-    env = dict(os.environ)
+    env = dict(ccache_environment)
     if shutil.which("clang++-19"):
         env.setdefault("CXX", "clang++-19")
-    if shutil.which("ccache"):
-        env.setdefault("CMAKE_CXX_COMPILER_LAUNCHER", "ccache")
     subprocess.run(
         [sys.executable, "-m", "pip", "wheel", "-q", "--no-build-isolation", "--no-deps", "-w", tmp_path, ROOT],
         check=True,

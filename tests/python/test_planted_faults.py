@@ -1,7 +1,7 @@
 """Recordings of CPU programs with one planted fault each: it is the first finding, and is not found once it is fixed.
 
-tests/data/cpu_faults holds the recordings (make_cpu_faults.py makes them), so that the verdict does not depend on how busy
-the machine is. src/advise/planted_faults_test.cc does the same with recordings of a GPU. Needs no torch.
+tests/data/cpu_faults holds the recordings (make_cpu_faults.py makes them), so that the verdict does not depend on how
+busy the machine is. src/advise/planted_faults_test.cc does the same with recordings of a GPU. Needs no torch.
 """
 
 from pathlib import Path

@@ -47,8 +47,11 @@ def test_bad_sql_is_a_trace_error(trace):
 
 
 def test_a_long_query_can_be_interrupted(trace):
+    asking = threading.Event()
+
     def interrupt():
-        time.sleep(0.3)
+        asking.wait()
+        time.sleep(0.3)  # in the middle of the query: it has no end
         os.kill(os.getpid(), signal.SIGINT)
 
     # A shell starts background jobs with Ctrl-C ignored, and Python then leaves it so.
@@ -57,6 +60,7 @@ def test_a_long_query_can_be_interrupted(trace):
     thread.start()
     try:
         with pytest.raises(KeyboardInterrupt):
+            asking.set()
             trace.sql("with recursive n(i) as (select 1 union all select i + 1 from n) select count(*) from n")
     finally:
         thread.join()

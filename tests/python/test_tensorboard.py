@@ -18,6 +18,7 @@ from tensorboard.backend import application
 from tensorboard.plugins.core import core_plugin
 from werkzeug.test import Client
 
+from firelane import _tensorboard
 from firelane._tensorboard import Plugin, trace_cache
 from firelane._tensorboard.logdir import Folder, find_traces, folders_of
 from firelane._trace import page_names
@@ -53,6 +54,12 @@ def write(path, events=EVENTS):
     data = json.dumps({"schemaVersion": 1, "traceEvents": events}).encode()
     path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
     return path
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch):
+    """A busy machine may take longer than TensorBoard's first screen would wait."""
+    monkeypatch.setattr(_tensorboard, "_LISTING_TIMEOUT_SECONDS", 60.0)
 
 
 @pytest.fixture

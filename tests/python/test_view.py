@@ -57,12 +57,20 @@ class View:
         return json.loads(content)
 
     def wait_until_loaded(self):
-        for _ in range(600):
+        def loaded():
             traces = self.json("/api/traces")["traces"]
-            if all(trace["state"] != "loading" for trace in traces):
-                return traces
-            time.sleep(0.05)
-        raise AssertionError("still loading")
+            return traces if all(trace["state"] != "loading" for trace in traces) else None
+
+        return wait_for(loaded)
+
+
+def wait_for(condition):
+    """What `condition` gives once that is true. The limit is for what will never be, not for a busy machine."""
+    deadline = time.monotonic() + 120
+    while not (value := condition()):
+        assert time.monotonic() < deadline, "still waiting after two minutes"
+        time.sleep(0.02)
+    return value
 
 
 def test_a_trace_is_served_until_ctrl_c():
@@ -109,10 +117,7 @@ def test_the_browser_is_opened_where_there_is_a_display(tmp_path):
     fake.chmod(0o755)
     env = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "DISPLAY": ":0"}
     with View(DATA / "mm64.json.gz", env=env) as view:
-        for _ in range(200):
-            if opened.exists():
-                break
-            time.sleep(0.05)
+        wait_for(opened.exists)
         assert opened.read_text().strip() == view.url
 
 

@@ -64,9 +64,12 @@ def test_kill_leaves_a_readable_file(own_folder):
     code, _, _ = run(
         """
         import signal, time
+        x = torch.ones(4)
         prof = profile(); prof.start()
-        torch.ones(4) + 1
-        time.sleep(2.5)  # the promise is one second; the rest is for a busy machine
+        for _ in range(3):
+            x + 1
+        while prof.profiler._recorder.status().event_count < 3:  # in the file
+            time.sleep(0.01)
         os.kill(os.getpid(), signal.SIGKILL)
         """
     )

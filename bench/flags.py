@@ -1,4 +1,4 @@
-"""What benchmarks record with, by the names of firelane's options, and torch.profiler started with the same."""
+"""The flags that benchmarks record with, under firelane's names, and torch.profiler started with the same flags."""
 
 from typing import Any
 

@@ -3,15 +3,15 @@
 
     bench/gpu.py [--rounds 20] [--seconds 100] [--json FILE]
 
-Programs: a loop of tiny ops (x.add_(1)), and training steps of an 8-layer GPT (bf16 autocast, launch-bound) with AdamW as it
-comes and with one tensor at a time, each step between two synchronisations. In every round each way of recording is turned on
-in turn, in shuffled order; starting, stopping and a first step are not timed. Two floors are timed beside them: torch telling
-an empty callback about ops, and CUPTI's records of kernels, copies and sets with nobody who reads them.
+Programs: a loop of tiny ops (x.add_(1)), and training steps of an 8-layer GPT (bf16 autocast, launch-bound) with
+default AdamW and with one tensor at a time, each step between two synchronizations. Every round turns on each way of
+recording in turn, in random order; starting, stopping and a first step are not timed. Two lower bounds are timed as
+well: torch calling an empty callback for each op, and CUPTI recording kernels, memcpys and memsets that nobody reads.
 
-The training thread and the backward thread have a core of their own each and all other threads, the recorders' among them, the
-rest of the cores: left to the scheduler, the same step takes 14 or 22 ms on a virtual machine. torch.profiler leaves CUPTI in
-the process, which slows what comes after down; here it is made to leave between recordings.
-Figures: the median over all rounds, and the lowest fifth, which other programs on the machine disturb least.
+The training thread and the backward thread each have a core to themselves; all other threads, including the recorders',
+share the remaining cores. Left to the scheduler, the same step takes 14 or 22 ms on a virtual machine. torch.profiler
+leaves CUPTI in the process, which slows down everything after it; here CUPTI is detached between recordings.
+Results: the median over all rounds, and the 20th percentile, which other programs on the machine disturb least.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def build_floor() -> ctypes.CDLL:
 
 
 class Cores:
-    """A core for the thread that trains, one for the thread of the backward pass, the others for everybody else."""
+    """One core for the training thread, one for the backward thread, the rest for all other threads."""
 
     def __init__(self, step) -> None:
         self.main = os.getpid()
@@ -93,19 +93,19 @@ class Cores:
         except OSError:  # it has ended
             return 0
 
-    def give(self) -> None:
+    def assign(self) -> None:
         for thread in self.threads() if self.enough else []:
             with contextlib.suppress(OSError):
                 os.sched_setaffinity(thread, self.own.get(thread, self.others))
 
-    def take_back(self) -> None:
-        """Threads that are started now must not inherit the core of the one that starts them."""
+    def release(self) -> None:
+        """New threads must not inherit the core of the thread that starts them."""
         if self.enough:
             os.sched_setaffinity(self.main, self.others)
 
 
 class Ways:
-    """Each way of recording by its name: start(name) turns it on, stop() off."""
+    """Each way of recording by name: start(name) turns it on, stop() turns it off."""
 
     def __init__(self) -> None:
         self.native = load_recorder()
@@ -122,7 +122,7 @@ class Ways:
             self.floor.floor_on(0)
         elif FLOORS.get(name) == "work":
             if code := self.variants.begin(b"concurrent copies"):
-                raise SystemExit(f"gpu: CUPTI refuses with {code}")
+                raise SystemExit(f"gpu: CUPTI failed with {code}")
         elif name == "firelane, ops only":
             session = self.native.start(self.native.RecordOptions())
         elif who == "firelane":
@@ -171,7 +171,7 @@ def table(us: dict[str, dict[str, list[float]]]) -> str:
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
     lines += [
         "",
-        "Of what torch.profiler adds, firelane adds:",
+        "Time added by firelane, relative to the time added by torch.profiler:",
         "",
         "| flags | " + " | ".join(f"{p}, median | low" for p in us) + " |",
         "|---|" + "--:|--:|" * len(us),
@@ -210,11 +210,11 @@ def main() -> None:
     us: dict[str, dict[str, list[float]]] = {p: {name: [] for name in ways.names} for p in programs}
 
     def measure(name: str) -> None:
-        cores.give()
+        cores.assign()
         for program, (run, times, repeats) in programs.items():
             timed(run, max(times // 4, 1))
             us[program].setdefault(name, []).extend(timed(run, times) for _ in range(repeats))
-        cores.take_back()
+        cores.release()
 
     losses: set[str] = set()
     shuffle = random.Random(1)
@@ -224,7 +224,7 @@ def main() -> None:
         names = list(ways.names)
         shuffle.shuffle(names)
         for name in names:
-            cores.take_back()
+            cores.release()
             ways.start(name)
             measure(name)
             losses |= set(ways.stop())
@@ -236,8 +236,9 @@ def main() -> None:
                 json.dumps({"device": torch.cuda.get_device_name(), "torch": torch.__version__, "us": us})
             )
     print(
-        f"{torch.cuda.get_device_name()}, torch {torch.__version__}, {rounds} rounds, {time.perf_counter() - begin:.0f} s, "
-        f"cores of their own: {'yes' if cores.enough else 'no'}, losses {sorted(losses)}\n"
+        f"{torch.cuda.get_device_name()}, torch {torch.__version__}, {rounds} rounds, "
+        f"{time.perf_counter() - begin:.0f} s, dedicated cores: {'yes' if cores.enough else 'no'}, "
+        f"losses {sorted(losses)}\n"
     )
     print(table(us))
 

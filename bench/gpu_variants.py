@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Which way of asking CUPTI is cheapest: every way timed in turn, interleaved with nothing, in one process on one GPU.
+"""Which way of using CUPTI is cheapest: each is timed in turn, interleaved with none, in one process on one GPU.
 
     bench/gpu_variants.py [--rounds 12] [--steps 4] [--ops 1500] [--json FILE]
 
-Programs as in bench/gpu.py: a loop of tiny ops, and the training step of an 8-layer GPT. Steps are timed one by one, between
-synchronisations. `after` is the time with everything turned off again and CUPTI still in the process; then CUPTI is made to
-leave, so that ways do not see what others left behind. Figures: the median and the lowest fifth over all rounds, as differences
-to `nothing`.
+Programs as in bench/gpu.py: a loop of tiny ops, and the training step of an 8-layer GPT. Steps are timed one by one,
+between synchronizations. `after` is the time with everything turned off again but CUPTI still in the process; then
+CUPTI is detached, so that no variant sees what another left behind. Results: the median and the 20th percentile over
+all rounds, relative to `nothing`.
 """
 
 from __future__ import annotations
@@ -205,7 +205,7 @@ def main() -> None:
                 print(name, flush=True)
             jobs[name]()
         print(f"round {number} done, {time.perf_counter() - begin:.1f} s", flush=True)
-        if args.json:  # every time: a way that crashes must not take the others' figures with it
+        if args.json:  # every round: a variant that crashes must not lose the results of the others
             args.json.write_text(
                 json.dumps(
                     {
@@ -220,7 +220,8 @@ def main() -> None:
             )
     base = {p: (statistics.median(v), low(v)) for p, v in times["nothing"].items()}
     print(
-        f"nothing: op {base['op'][0]:.2f} (low {base['op'][1]:.2f}) us, step {base['step'][0]:.0f} (low {base['step'][1]:.0f}) us"
+        f"nothing: op {base['op'][0]:.2f} (low {base['op'][1]:.2f}) us, "
+        f"step {base['step'][0]:.0f} (low {base['step'][1]:.0f}) us"
     )
     for name, row in times.items():
         op = [statistics.median(row["op"]) - base["op"][0], low(row["op"]) - base["op"][1]]

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""What a recording costs when it ends, and in memory and disk: firelane against torch.profiler.
+"""What a recording costs at its end, in memory and on disk: firelane against torch.profiler.
 
-    .venv/bin/python bench/record_end.py                      # a million ops; minutes, most of them torch's
+    .venv/bin/python bench/record_end.py                      # a million ops; takes minutes, most of them for torch
     .venv/bin/python bench/record_end.py --ops 100000 --write # updates the table in bench/README.md
 
-Both record the same loop of `x.add_(1)` with the same flags, each in a fresh process. Times are
-from leaving the recorded block: to the table as text, and to the written Chrome trace. Memory is
-the growth of the resident set from before the block to its end. torch.profiler runs once, for it
-takes minutes; ours is the best of three runs, for a busy machine disturbs short times most.
+Both record the same loop of `x.add_(1)` with the same flags, each in a fresh process. Times are from leaving the
+recorded block to the table as text, and to the written Chrome trace. Memory is the growth of the resident set during
+the block. torch.profiler runs once because it takes minutes; firelane's result is the best of three runs because a
+busy machine disturbs short times most.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def measure(which: str, flags: dict[str, bool], ops: int) -> dict[str, float]:
     sys.path.insert(0, str(ROOT / "python"))
     profile = import_module("firelane.profiler" if which == "firelane" else "torch.profiler").profile
     x = torch.ones(8)
-    with profile(activities=[torch.profiler.ProfilerActivity.CPU], **flags):  # what is only slow the first time
+    with profile(activities=[torch.profiler.ProfilerActivity.CPU], **flags):  # warm-up
         x.add_(1)
     before = resident_bytes()
     prof = profile(activities=[torch.profiler.ProfilerActivity.CPU], **flags)
@@ -56,7 +56,7 @@ def measure(which: str, flags: dict[str, bool], ops: int) -> dict[str, float]:
         result: dict[str, float] = {"grown_bytes": resident_bytes() - before}
         stop_s = timed(lambda: prof.__exit__(None, None, None))
         result["chrome_s"] = stop_s + timed(lambda: prof.export_chrome_trace(chrome))
-        # ours has read the file for the export already; torch shares nothing between the two
+        # firelane has already read the file for the export; torch shares nothing between the two
         shared_s = timed(lambda: firelane_open(prof)) if which == "firelane" else 0.0
         result["table_s"] = stop_s + shared_s + timed(lambda: prof.key_averages().table(sort_by="self_cpu_time_total"))
         result["gz_bytes"] = len(gzip.compress(Path(chrome).read_bytes(), 6))
@@ -99,7 +99,7 @@ def rows(ops: int, names: list[str]) -> list[list[str]]:
         a, b = theirs["grown_bytes"] / 2**20, ours["grown_bytes"] / 2**20
         table.append([flags, "memory growth while recording", f"{a:.0f} MiB", f"{b:.0f} MiB", f"{a / max(b, 1):.0f}x"])
         a, b = theirs["gz_bytes"] / ours["events"], ours["lane_bytes"] / ours["events"]
-        table.append([flags, "bytes an event, .json.gz and .lane", f"{a:.1f}", f"{b:.1f}", f"{a / b:.1f}x"])
+        table.append([flags, "bytes per event, .json.gz and .lane", f"{a:.1f}", f"{b:.1f}", f"{a / b:.1f}x"])
     return table
 
 

@@ -1,9 +1,10 @@
-"""The scoreboard of `firelane diagnose` on this machine's CPU, live: programs are timed, recorded, diagnosed and repaired.
+"""The scoreboard of `firelane diagnose` on this machine's CPU: programs are timed, recorded, diagnosed and fixed, live.
 
     .venv/bin/python bench/diagnose/cpu.py [--write]      # --write: into bench/README.md
 
-Three tables: recording undone against the step timed without a profiler; planted faults found, with the predicted gain
-against the measured one; findings on healthy programs. "Off" compares the middle of a range with the truth.
+Three tables: the step with the recording's cost removed against the step timed without a profiler; planted faults
+found, with the predicted gain against the measured one; findings in healthy programs. "Off" compares the middle of a
+range with the truth.
 """
 
 import argparse
@@ -45,7 +46,7 @@ def times_of(step, steps=30) -> list[float]:
 
 
 def alternating(one, other, rounds=40) -> tuple[list[float], list[float]]:
-    """Times of both, taken in turns: what holds up the machine holds up both."""
+    """Times of both, taken in turn: whatever slows down the machine slows down both."""
     times: tuple[list[float], list[float]] = ([], [])
     for _ in range(rounds):
         for step, into in ((one, times[0]), (other, times[1])):
@@ -56,7 +57,7 @@ def alternating(one, other, rounds=40) -> tuple[list[float], list[float]]:
 
 
 def middle(times: list[float]) -> float:
-    """The mean without the quarters at both ends: steps that others held up do not count."""
+    """The mean without the first and last quartile: steps that other programs delayed do not count."""
     times = sorted(times)
     return statistics.fmean(times[len(times) // 4 : -(len(times) // 4)])
 
@@ -111,7 +112,7 @@ def fault_table(folder: Path) -> list[str]:
         verdict = diagnosis(path)
         place = ids(verdict).index(name) + 1 if name in ids(verdict) else 0
         slow, fast = alternating(faulty, fixed)
-        # A step that is slow now and then is slow in the mean, not in the middle.
+        # A step that is slow now and then raises the average, not the middle.
         typical = statistics.fmean if name == "slow-steps" else middle
         step_ns = typical(slow)
         real = step_ns - typical(fast)
@@ -132,9 +133,9 @@ def fault_table(folder: Path) -> list[str]:
     out += [
         "",
         (
-            f"{first} of {len(FAULTS)} found first, {found} found, {alarms} still found when fixed; "
-            f"the middle of {near} of {timed} predicted gains is within 20% of the measured one, which lies in the range of "
-            f"{within} (or at most 10% beyond an end of it)."
+            f"{first} of {len(FAULTS)} found first, {found} found, {alarms} still found when fixed; the middle of "
+            f"{near} of {timed} predicted gains is within 20% of the measured one, which is in the range of {within} "
+            "(or at most 10% outside it)."
         ),
     ]
     return out

@@ -1,4 +1,4 @@
-"""What gpu_programs.py and gpu_memory.py build their loops from: the machine, models, a training step, a planted fault."""
+"""The building blocks of gpu_programs.py and gpu_memory.py: the machine, models, a training step, a planted fault."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ class Machine:
 @dataclass(frozen=True)
 class Fault:
     make: Callable[[Machine, bool], Step]
-    flags: dict[str, bool] = field(default_factory=lambda: dict(SHAPES))  # what must be recorded to see it
-    finding: str = ""  # when the program has another name than the finding that must come first
+    flags: dict[str, bool] = field(default_factory=lambda: dict(SHAPES))  # what must be recorded to detect it
+    finding: str = ""  # if the finding that must come first has another name than the program
     saves_time: bool = True
-    alone: bool = False  # needs the device's memory for itself: not at the same time as the mended program
+    alone: bool = False  # needs the device's memory to itself: never together with the fixed program
 
 
 def training(
@@ -75,7 +75,7 @@ def gpt(
     compiled=False,
     **optimizer,
 ) -> Step:
-    """bf16 by autocast, fused AdamW, tokens on the device: nothing to complain about."""
+    """bf16 autocast, fused AdamW, tokens on the device: nothing to complain about."""
     width, batch, length, vocabulary = (
         on.size(width, 64),
         on.size(batch, 2),
@@ -105,7 +105,7 @@ def convolutions(
     compiled=False,
     images=None,
 ) -> Step:
-    """`images` hands over a batch on the device; without it the batch stays there."""
+    """`images` returns a batch on the device; without it the batch stays the same."""
     batch, side, before, layers = on.size(batch, 2), on.size(side, 16), 3, []
     for width in channels:
         layers += [nn.Conv2d(before, width, 3, padding=1, bias=bias), nn.BatchNorm2d(width), nn.ReLU()]
@@ -137,7 +137,7 @@ def captured(step: Step) -> Step:
     with torch.cuda.graph(graph):
         step()
 
-    def replay(_of=step):  # the graph alone would not keep the model's memory
+    def replay(_of=step):  # the graph alone would not keep the model alive
         graph.replay()
 
     return replay
@@ -151,7 +151,7 @@ class AttentionByHand(Block):
 
 
 class Mlp(nn.Module):
-    """`between` is what happens to the hidden values: the activation, and what a fault adds."""
+    """`between` is applied to the hidden values: the activation, and what a fault adds."""
 
     def __init__(self, width: int, between: Callable[[torch.Tensor], torch.Tensor]):
         super().__init__()
@@ -163,7 +163,7 @@ class Mlp(nn.Module):
 
 
 class Mixer(nn.Module):
-    """Mixes along the sequence: by a transposed copy and back (`copies`), or by a product from the left."""
+    """Mixes along the sequence: with transposed copies there and back (`copies`), or with a product from the left."""
 
     def __init__(self, length: int, copies: bool):
         super().__init__()

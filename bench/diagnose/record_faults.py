@@ -1,15 +1,15 @@
-"""Programs with one planted fault each, timed and recorded with the fault and without it.
+"""Times and records programs with and without one planted fault each.
 
     python bench/diagnose/record_faults.py FOLDER [NAME ...]      # on a machine with an NVIDIA GPU
-        --seconds 110       # begin no further program after that
+        --seconds 110       # start no more programs after that
         --recorder torch    # torch.profiler instead of firelane
         --device cpu        # small sizes, to try it where there is no GPU
 
-Needs only firelane's recorder. Writes NAME.faulty.lane, NAME.fixed.lane, NAME.untimed.lane (with the fault, and without any step
-that was timed unrecorded), HEALTHY.healthy.lane, and faults.json with the true steps: means of eight steps between two
-synchronisations, with and without the fault in turns, before and after the recordings. faults.json is written after every
-program; a second run in the same folder goes on with those that are missing, and leaves out one that ended the process.
-bench/diagnose/score.py reads the folder.
+Needs only firelane's recorder. Writes NAME.faulty.lane, NAME.fixed.lane, NAME.untimed.lane (with the fault, and
+without steps that were timed unrecorded), HEALTHY.healthy.lane, and faults.json with the true steps: averages of
+eight steps between two synchronizations, with and without the fault in turn, before and after the recordings.
+faults.json is written after every program; a second run in the same folder continues with those that are missing, and
+skips one that ended the process. bench/diagnose/score.py reads the folder.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Bench:
         self.ending = "lane" if self.native else "json.gz"
 
     def timed(self, step: Step) -> float:
-        """ns of a step, in a block."""
+        """ns per step, averaged over a block."""
         self.on.synchronize()
         start = time.perf_counter_ns()
         for _ in range(BLOCK):
@@ -123,7 +123,7 @@ class Bench:
 
     def clear(self) -> None:
         gc.collect()
-        gc.freeze()  # what a collection costs is then the program's own, not that of everything imported
+        gc.freeze()  # so that a collection only costs what the program itself allocates, not everything imported
         self.on.synchronize()
         self.on.empty_cache()
 
@@ -155,7 +155,7 @@ def main() -> None:
         late = time.monotonic() - began > arguments.seconds
         if name in truth[kind] or late or (arguments.names and name not in arguments.names):
             continue
-        truth[kind][name] = {"failed": "it ended the process"}
+        truth[kind][name] = {"failed": "ended the process"}
         results.write_text(json.dumps(truth, indent=1))
         start = time.monotonic()
         try:

@@ -1,9 +1,9 @@
-"""Programs timed without a profiler, then recorded with torch.profiler: the truth that "recording undone" is held against.
+"""Times programs without a profiler, then records them with torch.profiler: the true steps to compare verdicts with.
 
     python bench/diagnose/record_truth.py OUTPUT_FOLDER      # on a machine with an NVIDIA GPU
 
-Writes one trace per program and set of options, and truth.json: for each trace the step time without a profiler
-(median of runs before and after), the options, and for planted faults the step time with the fault taken out.
+Writes one trace per program and set of options, and truth.json: for each trace the step time without a profiler, as the
+median of the runs before and of those after the recording.
 """
 
 import json

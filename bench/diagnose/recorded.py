@@ -1,4 +1,4 @@
-"""Records a step function with firelane or with torch.profiler, and diagnoses what was recorded."""
+"""Records a step function with firelane or torch.profiler, and diagnoses the recording."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ import torch.profiler
 import firelane
 import firelane.profiler
 
-WAIT, WARM_UP, RECORDED = 6, 1, 8  # steps; firelane times those that wait as the truth
+WAIT, WARM_UP, RECORDED = 6, 1, 8  # steps; firelane times the waiting ones as the true steps
 
 
 def record(step, path: Path, recorder: str = "firelane", wait: int = WAIT, recorded: int = RECORDED, **flags) -> None:

@@ -76,7 +76,8 @@ check: ## what CI runs: format, layers, docs, viewer, all tests, thread sanitize
 check-text: setup
 	@echo "check: format"; clang-format-19 --dry-run --Werror $(CODE)
 	@$(PYTHON) -m ruff format --check --quiet
-	@echo "check: python"; $(PYTHON) -m mypy --no-error-summary
+	@echo "check: python"; $(PYTHON) -m ruff check --quiet
+	@$(PYTHON) -m mypy --no-error-summary
 	@echo "check: layers"; $(PYTHON) tools/check_layers.py
 	@echo "check: changelog"; $(PYTHON) tools/check_changelog.py
 

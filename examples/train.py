@@ -28,7 +28,7 @@ class Model(nn.Module):
 
 
 class Sequences(torch.utils.data.Dataset):
-    """Each token is the one before, times 5, plus 7: easy to learn."""
+    """Each token is the previous one times 5 plus 7: easy to learn."""
 
     def __len__(self) -> int:
         return 10_000
@@ -55,7 +55,7 @@ def main() -> None:
     arguments = parser.parse_args()
 
     torch.manual_seed(0)
-    torch.set_num_threads(1)  # the model is too small to share
+    torch.set_num_threads(1)  # the model is too small for more
     model = Model()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     loader = torch.utils.data.DataLoader(Sequences(), batch_size=BATCH, shuffle=True)

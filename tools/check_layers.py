@@ -3,8 +3,9 @@
 
     tools/check_layers.py [ROOT]      prints one line per violation, exit code 1 if there is one
 
-A line of LAYERS names a room, the rooms it may include, and after `| third:` the libraries; `| tests:` names rooms that
-only its tests (`*_test.*`, `testing.*`) may include. A room may only name rooms that stand above it, so there are no cycles.
+A line of LAYERS names a room, the rooms it may include, and after `| third:` the libraries; `| tests:` names rooms
+that only its tests (`*_test.*`, `testing.*`) may include. A room may only name rooms listed above it, so there are no
+cycles.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
-# Which library a header belongs to, by the beginning of its path. The first match counts.
+# Which library a header belongs to, by the prefix of its path. The first match counts.
 LIBRARY_OF_HEADER = {
     "simdjson.h": "simdjson",
     "isa-l": "isal",
@@ -59,7 +60,7 @@ class Room:
 
 
 class LayersError(Exception):
-    """LAYERS itself is wrong."""
+    """LAYERS itself is invalid."""
 
 
 def parse_layers(text: str) -> dict[str, Room]:
@@ -85,7 +86,7 @@ def parse_layers(text: str) -> dict[str, Room]:
             else:
                 raise LayersError(f"line {number}: unknown section {kind!r}; known are third and tests")
         for below in sorted(room.rooms - rooms.keys()):
-            raise LayersError(f"line {number}: {room.name} may include {below}, which does not stand above it")
+            raise LayersError(f"line {number}: {room.name} may include {below}, which is not listed above it")
         for library in sorted(room.third - set(LIBRARY_OF_HEADER.values())):
             raise LayersError(f"line {number}: library {library!r} is not in tools/check_layers.py")
         rooms[room.name] = room
@@ -125,7 +126,7 @@ def check_include(room: Room, header: str, quoted: bool, is_test: bool, rooms: d
         return None
     library = library_of(header)
     if library == "gtest":
-        return None if is_test else f"<{header}> belongs into files named *_test.cc or testing.h"
+        return None if is_test else f"<{header}> belongs in files named *_test.cc or testing.h"
     if library is not None:
         return None if library in room.third else f"room {room.name} may not include {library} (<{header}>)"
     if header.startswith("firelane/") or is_system(header):
@@ -144,7 +145,7 @@ def check_tree(root: Path) -> list[str]:
         text = path.read_text(errors="replace")
         room = room_of(relative, rooms)
         if room is None:
-            problems.append(f"src/{relative}:1: stands in no room of src/LAYERS")
+            problems.append(f"src/{relative}:1: is in no room of src/LAYERS")
             continue
         is_test = path.stem.endswith("_test") or path.stem == "testing"
         for match in INCLUDE.finditer(text):

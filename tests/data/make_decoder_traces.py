@@ -1,9 +1,9 @@
-"""Records the two traces of a small decoder that docs/tutorial.md reads: before and after its repair.
+"""Records the two traces of a small decoder that docs/tutorial.md uses: before and after the fix.
 
     .venv/bin/python tests/data/make_decoder_traces.py      # writes decoder_{slow,fast}.lane here
 
-Both read a prompt of 192 tokens and write 8 more, on one CPU thread. The slow one computes attention by hand, in double
-precision, as a formula in a paper would have it; the fast one calls the fused operator.
+Both read a prompt of 192 tokens and generate 8 more, on one CPU thread. The slow one computes attention by hand in
+double precision, following the formula; the fast one calls the fused operator.
 """
 
 import sys

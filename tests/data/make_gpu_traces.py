@@ -1,4 +1,4 @@
-"""Records the GPU fixtures of this folder with torch.profiler, on a machine with an NVIDIA GPU.
+"""Records the GPU fixtures in this folder with torch.profiler, on a machine with an NVIDIA GPU.
 
 Usage:
     python tests/data/make_gpu_traces.py OUTPUT_FOLDER
@@ -15,7 +15,7 @@ DEVICE = "cuda"
 
 
 def record(path, work, *, steps=3, sync_events=True, **options):
-    """Runs `work` once a step: one warm-up, `steps` recorded."""
+    """Runs `work` once per step: one warm-up step, then `steps` recorded ones."""
     config = torch._C._profiler._ExperimentalConfig(enable_cuda_sync_events=sync_events)
     with profile(
         activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA],
@@ -94,7 +94,7 @@ def compiled(folder):
 
 
 def one_rank(folder):
-    """A process group of one: distributedInfo and the metadata of collectives."""
+    """A process group of one rank: distributedInfo and the metadata of collectives."""
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT="29511", RANK="0", WORLD_SIZE="1")
     torch.distributed.init_process_group("nccl")
     x = torch.randn(1 << 20, device=DEVICE)

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""The Python front on a GPU: every scenario under firelane.profiler, then under torch.profiler, what each answers as JSON.
+"""The Python API on a GPU: runs every scenario under firelane.profiler, then under torch.profiler; results as JSON.
 
     tests/gpu/profile_both.py FOLDER [front|collectives|nested ...]
 
-FOLDER/GROUP.firelane.json and GROUP.torch.json hold the answers by scenario, with a traceback where one failed; Chrome traces
-lie beside them. test_profiler.py compares. Groups are processes of their own: torch.profiler keeps CUPTI's callbacks for the rest
-of a process, so ours is first in each.
+FOLDER/GROUP.firelane.json and GROUP.torch.json hold the results by scenario, with a traceback for failed ones, next
+to the Chrome traces. test_profiler.py compares them. Each group is a process of its own: torch.profiler keeps CUPTI's
+callbacks for the rest of a process, so firelane comes first in each.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _programs: dict[str, Callable[[], object]] = {}
 
 
 def program(name: str):
-    """Made once, so that both profilers see the same, and warm."""
+    """Created once and warmed up, so that both profilers see the same."""
     if name not in _programs:
         torch.manual_seed(0)
         _programs[name] = cuda_programs.PROGRAMS[name]()
@@ -60,7 +60,7 @@ def program(name: str):
     return _programs[name]
 
 
-# -- what is asked of a profiler ----------------------------------------------------------
+# -- results of a profiler ----------------------------------------------------------------
 
 
 def rows_of(prof, **grouping) -> list[dict]:
@@ -88,7 +88,7 @@ def columns_of(table: str) -> list[str]:
 
 
 def work_of(prof, folder: Path, name: str) -> list[dict]:
-    """Work on the GPU as the Chrome trace has it."""
+    """GPU work as listed in the Chrome trace."""
     path = folder / f"{name}.json.gz"
     prof.export_chrome_trace(str(path))
     with gzip.open(path, "rt") as file:
@@ -105,7 +105,7 @@ def keep_lane(prof, folder: Path, name: str) -> None:
         prof.save(str(folder / f"{name}.lane"))
 
 
-# -- scenarios: (profiler module, folder, name for files) -> answers ----------------------
+# -- scenarios: (profiler module, folder, name for files) -> results ----------------------
 
 
 def tables(module, folder, name):
@@ -163,7 +163,7 @@ def activities(module, folder, name):
 
 
 def scheduled(module, folder, name):
-    """Ten steps with an op each: two cycles of wait, warm-up and two recorded steps."""
+    """Ten steps with one op each: two cycles of wait, warm-up and two recorded steps."""
     x = torch.rand(1 << 16, device="cuda")
     cycles = []
 
@@ -213,7 +213,7 @@ def tensorboard(module, folder, name):
 
 
 def toggled(module, folder, name):
-    """sin is recorded, cos not, tanh again. Nothing of it may wait for the GPU: `busy` says whether it still worked."""
+    """Records sin and tanh but not cos, without waiting for the GPU: `busy` is whether it was still working."""
     x = torch.rand(1 << 16, device="cuda")
     for op in (torch.sin, torch.cos, torch.tanh):
         op(x)
@@ -230,7 +230,7 @@ def toggled(module, folder, name):
         torch.cuda.synchronize()
     answers["work"] = work_of(prof, folder, name)
     answers["ops"] = sorted({row.key for row in prof.key_averages() if row.key.startswith("aten::")})
-    if module is firelane.profiler:  # torch's waits
+    if module is firelane.profiler:  # torch.profiler does wait
         done = torch.cuda.Event()
         with module.profile(activities=BOTH) as prof:
             x.sin()
@@ -328,7 +328,7 @@ def collectives(module, folder, name):
     return answers
 
 
-# -- who is running already ---------------------------------------------------------------
+# -- nested profilers ---------------------------------------------------------------------
 
 
 def ours_inside_torchs(folder):
@@ -369,10 +369,10 @@ def torchs_inside_ours(folder):
 
 # -- running them -------------------------------------------------------------------------
 
-# memory_timeline first: ours counts the parameters of every model that lives.
+# memory_timeline first: firelane counts the parameters of every live model.
 FRONT = [
-    memory_timeline, tables, plain_tables, every_program, activities, scheduled, accumulated, tensorboard, toggled, stacks,
-    in_a_thread, waits,
+    memory_timeline, tables, plain_tables, every_program, activities, scheduled, accumulated, tensorboard, toggled,
+    stacks, in_a_thread, waits,
 ]  # fmt: skip
 NESTED = [ours_inside_torchs, ours_afterwards, torchs_inside_ours]
 
@@ -383,7 +383,7 @@ def attempt(path: Path, answers: dict, name: str, ask) -> None:
         answers[name] = ask()
     except Exception:
         answers[name] = {"failed": traceback.format_exc()}
-    path.write_text(json.dumps(answers, indent=1))  # each time: the next may end the process
+    path.write_text(json.dumps(answers, indent=1))  # after each scenario: the next one may end the process
     print(
         path.name,
         name,
@@ -430,7 +430,7 @@ def main() -> None:
             for scenario in NESTED:
                 attempt(folder / "nested.json", answers, scenario.__name__, lambda s=scenario: s(folder))
         else:
-            raise SystemExit(f"profile_both: no group is named {group}")
+            raise SystemExit(f"profile_both: no such group: {group}")
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 
     tests/gpu/record_both.py FOLDER [NAME ...]
 
-Needs the recorder only, so that it runs where the rest of firelane is not built; test_gpu_parity.py compares the files.
+Needs only the recorder, so that it runs where the rest of firelane is not built; test_gpu_parity.py compares the files.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def load_recorder():
-    """The compiled recorder alone: the package would ask for the reader, too."""
+    """The compiled recorder alone: importing the package would need the reader, too."""
     name = "_record_torch_" + "_".join(torch.__version__.split(".")[:2])
     files = sorted((ROOT / "python/firelane").glob(name + ".*.so"))
     if not files:
@@ -37,7 +37,7 @@ def load_recorder():
 
 
 def held(snapshot: list[dict]) -> list[dict]:
-    """torch's own account of what its allocator holds, for test_gpu_parity.py."""
+    """torch's own account of its allocator's segments, for test_gpu_parity.py."""
     return [
         {
             "device": segment["device"],
@@ -103,7 +103,7 @@ def main() -> None:
             runs[name]()
         torch.cuda.synchronize()
         ours(name, name)
-    # torch.profiler keeps CUPTI's callbacks for the rest of the process: ours has to do without them then.
+    # torch.profiler keeps CUPTI's callbacks for the rest of the process: after it, firelane has to do without them.
     for name, run in runs.items():
         attempt(name + " under torch.profiler", lambda name=name, run=run: with_torch(run, folder / f"{name}.json.gz"))
     if "train" in runs:

@@ -1,4 +1,4 @@
-"""Records steps of a program with firelane's recorder alone, and times the steps before and after without it."""
+"""Records steps of a program with only firelane's recorder, and times the steps before and after without it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-UNRECORDED = 6  # steps before and as many after the recorded ones; timed with no hook on
+UNRECORDED = 6  # steps before and after the recorded ones; timed with all hooks off
 
 
 def record_steps(
@@ -21,9 +21,9 @@ def record_steps(
     cuda: bool = True,
     timed: bool = True,
 ) -> list[str]:
-    """UNRECORDED steps untouched, one to warm up, `recorded` ones, UNRECORDED untouched. Returns what was lost.
+    """UNRECORDED steps, one to warm up, `recorded` recorded ones, UNRECORDED steps. Returns the losses.
 
-    Without `timed` the file says nothing of untouched steps: it is as if every step had been recorded.
+    Without `timed` the file does not mention unrecorded steps, as if every step had been recorded.
     """
     timer = native.StepTimer(cuda)
     first, last = UNRECORDED + 1, UNRECORDED + 1 + recorded
@@ -31,7 +31,7 @@ def record_steps(
     internals: Any = torch._C._profiler  # as firelane.profiler does: torch.compile names its launches
     fast_op = internals._RecordFunctionFast
     for number in range(last + UNRECORDED):
-        timer.finish()  # switching the recorder belongs to no step
+        timer.finish()  # turning the recorder on or off belongs to no step
         if number == first - 1:
             session = native.start(native.RecordOptions(cuda=cuda, cuda_detach=True, start_paused=True, **flags))
         if number == first:

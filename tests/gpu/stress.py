@@ -46,7 +46,7 @@ def main() -> None:
     time.sleep(0.5)
     begin = time.perf_counter()
     recordings = events = 0
-    early = 0  # MiB after the first recordings: libraries and pools are there
+    early = 0  # MiB after the first recordings: libraries are loaded, pools are filled
     losses: set[str] = set()
     while time.perf_counter() - begin < seconds:
         session = native.start(
@@ -70,8 +70,8 @@ def main() -> None:
     memory = resident_mib()
     growth = (memory - early) / (recordings - 20) if recordings >= 60 else 0.0
     print(
-        f"stress: {recordings} recordings, {events} events, {sum(rounds)} rounds of work, {alive} threads hang, "
-        f"{memory} MiB, {growth:.2f} MiB more with each recording, losses {sorted(losses)}"
+        f"stress: {recordings} recordings, {events} events, {sum(rounds)} rounds of work, {alive} hanging threads, "
+        f"{memory} MiB, {growth:.2f} MiB more per recording, losses {sorted(losses)}"
     )
     sys.exit(1 if alive or events == 0 or growth > 0.5 else 0)
 

@@ -1,4 +1,4 @@
-"""A recording leaves a CUDA graph that is being captured alone."""
+"""A recording does not disturb the capture of a CUDA graph."""
 
 import subprocess
 import sys
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 
-def test_captures_survive_recordings_that_start_pause_and_stop_in_them():
+def test_captures_survive_recordings_that_start_pause_and_stop_inside_them():
     torch = pytest.importorskip("torch")
     if not torch.cuda.is_available():
         pytest.skip("torch finds no GPU")

@@ -1,4 +1,4 @@
-"""`firelane record` on a CUDA program, and what the other verbs say of the recording."""
+"""`firelane record` with a CUDA program, and what the other verbs say about the recording."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def ask(recorded, *words: str) -> str:
     return done.stdout
 
 
-def test_the_table_at_the_end_has_device_columns_and_the_verdict_speaks_of_the_gpu(recorded):
+def test_the_final_table_has_device_columns_and_the_verdict_is_about_the_gpu(recorded):
     said = recorded[1]
     assert "Self CUDA" in said and "Self CUDA time total" in said
     assert "50 steps recorded" in said and "timed without recording" in said
@@ -64,7 +64,7 @@ def test_the_table_at_the_end_has_device_columns_and_the_verdict_speaks_of_the_g
     assert "incomplete" not in said, said
 
 
-def test_info_tells_the_gpu_how_clocks_were_mapped_and_the_true_step_on_both(recorded):
+def test_info_has_the_gpu_the_clock_mapping_and_true_steps_of_host_and_device(recorded):
     info = json.loads(ask(recorded, "info", "--json"))
     assert info["devices"] and info["devices"][0]["total_memory_bytes"] > 0
     assert info["cuda_calls_by"] == "callbacks" and info["device_clock_readings"] >= 2
@@ -96,7 +96,7 @@ REPORTS = "diagnose breakdown idle launches syncs kernels ops lanes modules fusi
 
 
 @pytest.mark.parametrize("verb", REPORTS)
-def test_every_report_answers(recorded, verb):
+def test_every_report_works(recorded, verb):
     assert ask(recorded, verb)
 
 

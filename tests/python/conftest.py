@@ -1,4 +1,4 @@
-"""Finds the module in the source tree and gives the tests small traces to open."""
+"""Finds the module in the source tree and provides small traces to open."""
 
 import importlib.util
 import json
@@ -41,7 +41,7 @@ def trace(trace_file):
 
 @pytest.fixture(scope="session")
 def ccache_environment():
-    """For tests that run CMake: compiles what has not changed in no time, as the Makefile does."""
+    """For tests that run CMake: uses ccache, with the same settings as the Makefile."""
     env = dict(os.environ)
     if shutil.which("ccache"):
         env.setdefault("CMAKE_CXX_COMPILER_LAUNCHER", "ccache")

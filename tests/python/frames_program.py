@@ -1,5 +1,7 @@
-"""Run by test_python_versions.py under each CPython: frames, C calls, exceptions, generators, threads, the collector,
-modules and other profilers, recorded into sys.argv[2]."""
+"""Run by test_python_versions.py under each CPython and recorded into sys.argv[2].
+
+Frames, C calls, exceptions, generators, threads, the garbage collector, modules and other profilers.
+"""
 
 import cProfile
 import gc
@@ -12,7 +14,7 @@ import frames_module
 
 
 class Module:
-    """What torch.nn.Module is to the hook."""
+    """Stands for torch.nn.Module."""
 
     def __init__(self, **children):
         self.children = children

@@ -1,6 +1,6 @@
-"""The events of the small trace that tests open (conftest.py) or vary."""
+"""The events of the small trace that tests open (conftest.py) or modify."""
 
-# Two steps' worth of everything that has a table of its own; times in us.
+# One step with an event of every kind that has its own table; times in us.
 EVENTS = [
     {"ph": "M", "name": "process_name", "pid": 10, "tid": 0, "args": {"name": "python"}},
     {"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#1", "pid": 10, "tid": 10, "ts": 0, "dur": 50},

@@ -1,4 +1,4 @@
-"""docs/cpp.md: a C++ project that takes Firelane in with add_subdirectory builds, runs, and leaves a trace."""
+"""docs/cpp.md: a C++ project that uses Firelane through add_subdirectory builds, runs and writes a trace."""
 
 import re
 import shutil
@@ -24,7 +24,7 @@ def test_the_document_shows_the_project_that_is_tested():
 def test_a_project_around_firelane_builds_and_records_itself(tmp_path, ccache_environment):
     if not (shutil.which("cmake") and shutil.which("ninja")):
         pytest.skip("no cmake, no ninja")
-    build = ROOT / "build" / "cpp_consumer"  # kept: the next run builds what changed
+    build = ROOT / "build" / "cpp_consumer"  # kept: the next run only builds what changed
     subprocess.run(
         [
             "cmake",
@@ -43,11 +43,11 @@ def test_a_project_around_firelane_builds_and_records_itself(tmp_path, ccache_en
         stdout=subprocess.DEVNULL,
     )
     subprocess.run(["cmake", "--build", build], check=True, env=ccache_environment, stdout=subprocess.DEVNULL)
-    assert not [*build.rglob("*_test")]  # Firelane's tests are its own
+    assert not [*build.rglob("*_test")]  # Firelane's own tests are not built
 
     subprocess.run([build / "my_program", tmp_path / "out.lane"], check=True, cwd=tmp_path)
     trace = firelane.open(tmp_path / "out.lane")
     rows = {row["name"]: row["count"] for row in trace.ops(side="host", rows=-1)}
-    assert trace.info["step_count"] == 3  # the last call of step() begins one more, which stop() cuts off
+    assert trace.info["step_count"] == 3  # the last call of step() begins one more, which stop() discards
     assert (rows["aten::addmm"], rows["aten::randn"], rows["load batch"]) == (6, 3, 3)
     assert rows["autograd::engine::evaluate_function: AddmmBackward0"] == 6

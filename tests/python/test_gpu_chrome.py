@@ -1,4 +1,4 @@
-"""Chrome traces of recordings of an H200 beside Kineto's of the same programs: lanes, args and their types, collectives.
+"""Chrome exports of H200 recordings compared with Kineto's of the same programs: lanes, args, types, collectives.
 
 tests/gpu/pairs and tests/data/*collectives* hold them (tests/data/README.md). Needs no GPU and no torch.
 """
@@ -19,9 +19,9 @@ PAIRS = {
 }
 PAIRS["collectives"] = ("data/h200_collectives.lane", "data/collectives.json.gz")
 GPU = ("kernel", "gpu_memcpy", "gpu_memset")
-# Torch's own numbers of events; CUPTI's of calls, which are recorded by name; and what stands in the event already.
+# Torch's own event ids; CUPTI's ids of calls, which are recorded by name; and what the event itself says.
 LEFT_OUT = {"Ev Idx", "Record function id", "cbid", "finished"}
-# Recorded by one of the pairs alone: torch.profiler had shapes off, or was told to keep waits.
+# Only recorded by one side: torch.profiler had shapes off, or was told to keep waits.
 ASKED_OF_ONE = {"Input Dims", "Input type", "Input Strides", "Concrete Inputs"}
 
 
@@ -55,14 +55,14 @@ def args_of(trace, category):
 
 
 @pytest.mark.parametrize("category", ["cpu_op", "cuda_runtime", "cuda_driver", *GPU, "cuda_sync"])
-def test_events_have_kinetos_args_with_values_of_its_types(pair, category):
+def test_event_args_match_kineto_in_name_and_type(pair, category):
     ours, theirs = (args_of(trace, category) for trace in pair)
     missing = {key for key, _ in theirs - ours if key not in LEFT_OUT | ASKED_OF_ONE}
     if of(pair[0], category):
         assert missing == set()
 
 
-def test_kernels_have_kinetos_numbers(pair):
+def test_kernel_numbers_match_kineto(pair):
     exact = ("registers per thread", "shared memory", "grid", "block", "context", "device", "stream", "queued")
     about = ("est. achieved occupancy %", "blocks per SM", "warps per SM")
     ours, theirs = (
@@ -79,11 +79,11 @@ def test_kernels_have_kinetos_numbers(pair):
         assert isinstance(occupancy, int)
         if (
             percent > 0 or int(kernel[2]) <= 48 << 10
-        ):  # else Kineto's 0: it does not know that a kernel may ask for more shared memory
+        ):  # otherwise Kineto says 0: it does not know that a kernel may request more shared memory
             assert occupancy == percent, kernel
 
 
-def test_copies_and_sets_say_their_context(pair):
+def test_memcpys_and_memsets_have_their_context(pair):
     ours, theirs = (
         collections.Counter(
             (e["name"], e["args"]["context"], e["args"]["bytes"]) for e in of(trace, "gpu_memcpy", "gpu_memset")
@@ -93,7 +93,7 @@ def test_copies_and_sets_say_their_context(pair):
     assert ours == theirs
 
 
-def test_gpus_are_processes_with_the_programs_name_and_kinetos_label_and_place(pair):
+def test_gpus_are_processes_named_labeled_and_sorted_as_in_kineto(pair):
     def processes(trace, what):
         used = {event["pid"] for event in of(trace, *GPU)}
         return {
@@ -107,10 +107,11 @@ def test_gpus_are_processes_with_the_programs_name_and_kinetos_label_and_place(p
         assert ours == theirs and len(ours) == 1, what
 
 
-def test_a_collective_says_of_its_group_and_sizes_what_torch_says(collectives):
+def test_group_and_sizes_of_a_collective_match_torch(collectives):
     keys = (
-        "Collective name", "dtype", "In msg nelems", "Out msg nelems", "In split size", "Out split size", "Group size", "Rank",
-        "Process Group Name", "Process Group Description", "Process Group Ranks", "Global rank start", "Global rank stride",
+        "Collective name", "dtype", "In msg nelems", "Out msg nelems", "In split size", "Out split size", "Group size",
+        "Rank", "Process Group Name", "Process Group Description", "Process Group Ranks", "Global rank start",
+        "Global rank stride",
     )  # fmt: skip
     ours, theirs = (
         collections.Counter(
@@ -123,14 +124,14 @@ def test_a_collective_says_of_its_group_and_sizes_what_torch_says(collectives):
     assert ours == theirs and ours.total() == 7
 
 
-def test_lists_of_a_collective_are_texts(collectives):
+def test_lists_in_a_collective_are_strings(collectives):
     ops = [e["args"] for e in of(collectives[0], "cpu_op") if "Collective name" in e["args"]]
     assert {(op["Process Group Ranks"], op["In split size"], op["Out split size"]) for op in ops} == {
         ("[0]", "[]", "[]")
     }
 
 
-def test_columns_of_collectives_can_be_asked_for():
+def test_columns_of_collectives_can_be_queried():
     trace = firelane.open(TESTS / PAIRS["collectives"][0])
     rows = trace.sql(
         "select distinct group_ranks, in_split_sizes, global_rank_start, global_rank_stride from comm_details"

@@ -1,4 +1,4 @@
-"""firelane.open: what it takes, what it gives, what it refuses."""
+"""firelane.open: what it accepts, returns and rejects."""
 
 import gzip
 import subprocess
@@ -11,7 +11,7 @@ import pytest
 import firelane
 
 
-def test_opens_text_paths_and_path_objects(trace_file):
+def test_opens_strings_and_path_objects(trace_file):
     for path in (trace_file, str(trace_file)):
         assert len(firelane.open(path).host_slices) == 4
 
@@ -22,7 +22,7 @@ def test_opens_gzip(trace_file):
     assert len(firelane.open(zipped).host_slices) == 4
 
 
-def test_repr_says_what_is_inside(trace, trace_file):
+def test_repr_summarizes_the_trace(trace, trace_file):
     assert repr(trace) == f"<firelane.Trace {str(trace_file)!r}: 4 host slices, 1 device slices, 1 steps>"
 
 
@@ -53,14 +53,14 @@ def test_a_directory_raises_a_trace_error(tmp_path):
         firelane.open(tmp_path)
 
 
-def test_a_torn_file_opens_and_says_so(tmp_path, trace_file):
+def test_a_truncated_file_opens_and_reports_it(tmp_path, trace_file):
     torn = tmp_path / "torn.json"
     torn.write_bytes(trace_file.read_bytes()[:-400])
     losses = list(firelane.open(torn).losses)
     assert [row["severity"] for row in losses if row["name"] == "trace.truncated"] == ["data_loss"]
 
 
-def test_wrong_arguments_are_type_errors(trace_file):
+def test_invalid_arguments_are_type_errors(trace_file):
     with pytest.raises(TypeError):
         firelane.open(trace_file, 4)
     with pytest.raises(TypeError):
@@ -99,7 +99,7 @@ print([name for name in ("torch", "numpy", "pyarrow", "pandas", "polars", "duckd
     assert done.stdout == "[]\n"
 
 
-def test_args_are_those_of_the_source(trace):
+def test_args_match_the_source(trace):
     names = [row["name"] for row in trace.host_slices]
     assert trace.args("host_slices", names.index("aten::mm")) == {
         "External id": 1,
@@ -112,7 +112,7 @@ def test_args_are_those_of_the_source(trace):
     assert trace.args("memory_events", 0)["Bytes"] == 512
 
 
-def test_args_of_what_is_not_there_are_refused(trace):
+def test_args_of_missing_rows_and_tables_are_rejected(trace):
     with pytest.raises(IndexError):
         trace.args("host_slices", len(trace.host_slices))
     with pytest.raises(ValueError, match="host_slices, device_slices"):

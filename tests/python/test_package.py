@@ -1,4 +1,4 @@
-"""The package as users get it: the typed stub, and `pip install .` into an empty environment."""
+"""The package as users get it: the type stub, and `pip install .` into an empty environment."""
 
 import os
 import shutil
@@ -16,7 +16,7 @@ STUB = ROOT / "python" / "firelane" / "_trace.pyi"
 
 
 def test_the_stub_matches_the_module(tmp_path):
-    """Rewrite it with UPDATE=1 after a change of the module, and review the diff."""
+    """After a change to the module, rewrite the stub with UPDATE=1 and review the diff."""
     fresh = tmp_path / "_trace.pyi"
     subprocess.run(
         [
@@ -49,7 +49,7 @@ def test_the_package_is_marked_as_typed():
 
 
 def test_pip_installs_the_package_and_the_command(tmp_path, trace_file, ccache_environment):
-    """The wheel is built with the build tools at hand, as pip does with --no-build-isolation, so no index is needed."""
+    """Builds the wheel with the installed build tools (--no-build-isolation), so that no package index is needed."""
     for tool in ("scikit_build_core", "nanobind"):
         pytest.importorskip(tool)
     env = dict(ccache_environment)
@@ -68,8 +68,8 @@ def test_pip_installs_the_package_and_the_command(tmp_path, trace_file, ccache_e
     done = subprocess.run([bin_dir / "python", "-c", program], check=True, cwd=tmp_path, capture_output=True, text=True)
     assert done.stdout == f"{firelane.__version__} 4\n"
     program = (
-        "import importlib.metadata as m, firelane._trace as t; print([e.value for e in m.entry_points(group='tensorboard_plugins')], "
-        "'index.html' in t.page_names())"
+        "import importlib.metadata as m, firelane._trace as t; plugins = m.entry_points(group='tensorboard_plugins'); "
+        "print([plugin.value for plugin in plugins], 'index.html' in t.page_names())"
     )
     done = subprocess.run([bin_dir / "python", "-c", program], check=True, cwd=tmp_path, capture_output=True, text=True)
     has_page = "index.html" in firelane._trace.page_names()

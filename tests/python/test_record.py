@@ -1,4 +1,4 @@
-"""The recorder's hooks: what a recording of a small torch program holds, and what it leaves behind."""
+"""The recorder's hooks: what a recording of a small torch program contains, and that nothing is left behind."""
 
 import cProfile
 import gc
@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 class Run:
-    """A recording of what happens inside `with`; opened as a trace afterwards."""
+    """Records what happens inside `with` and then opens it as a trace."""
 
     def __init__(self, path, **options):
         self.path = path
@@ -62,7 +62,7 @@ def test_ops_are_recorded_with_their_nesting(run):
     assert r.recorder.losses == []
 
 
-def test_the_same_ops_as_torch_profiler(run):
+def test_ops_match_torch_profiler(run):
     model = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(144, 2))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 
@@ -76,12 +76,12 @@ def test_the_same_ops_as_torch_profiler(run):
         step()
     with run() as r:
         step()
-    # Not prof.events(), which merges an op with its only child of the same name.
+    # Not prof.events(), which merges an op with an only child of the same name.
     theirs = sorted(e.name() for e in prof.profiler.kineto_results.events() if not e.name().startswith("Profiler"))
     assert sorted(r.names("op") + r.names("annotation")) == theirs
 
 
-def test_shapes_are_those_of_torch_profiler(run):
+def test_shapes_match_torch_profiler(run):
     x, y = torch.ones(4, 5), torch.ones(5, 6)
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True) as prof:
         torch.mm(x, y).add_(1.5)
@@ -96,7 +96,7 @@ def test_shapes_are_those_of_torch_profiler(run):
     assert dims["aten::cat"][0] == [[4, 5], [4, 5]]
 
 
-def test_threads_are_all_seen_with_memory(run):
+def test_ops_and_memory_of_all_threads_are_recorded(run):
     def work(n):
         for _ in range(n):
             torch.ones(100)
@@ -118,7 +118,7 @@ def test_threads_are_all_seen_with_memory(run):
     assert sum(e["bytes"] == -400 for e in events) == 35
 
 
-def test_memory_totals_return_to_zero_and_count_what_lives(run):
+def test_memory_totals_return_to_zero_and_count_live_memory(run):
     with run(memory=True) as r:
         keep = torch.ones(256)
         del keep
@@ -126,7 +126,7 @@ def test_memory_totals_return_to_zero_and_count_what_lives(run):
     events = [e["bytes"] for e in r.trace.memory_events]
     assert events == [1024, -1024, 2048]
     assert [e["total_allocated_bytes"] for e in r.trace.memory_events] == [1024, 0, 2048]
-    del kept  # after stop: freed by the original function
+    del kept  # after stop(): freed by the original function
 
 
 def test_blocks_from_before_and_after_are_freed(run):
@@ -203,7 +203,7 @@ def test_modules_are_named_by_their_path(run):
     assert torch.nn.Module.__call__ is original
 
 
-def test_torch_compile_notices_nothing(run):
+def test_torch_compile_is_not_affected(run):
     compiled = []
 
     def backend(graph, inputs):
@@ -239,7 +239,7 @@ def test_an_exception_in_a_module_ends_its_slice(run):
     assert calls[0]["start_ns"] + calls[0]["duration_ns"] <= calls[1]["start_ns"]
 
 
-def test_python_frames_of_threads_started_later(run):
+def test_python_frames_of_later_threads_are_recorded(run):
     def in_thread():
         return sum(range(10))
 
@@ -255,7 +255,7 @@ def test_python_frames_of_threads_started_later(run):
     assert sys.getprofile() is None
 
 
-def test_cprofile_sees_what_it_sees_alone(run):
+def test_cprofile_sees_the_same_as_without_a_recording(run):
     def traced():
         return [abs(i) for i in range(3)]
 
@@ -270,14 +270,14 @@ def test_cprofile_sees_what_it_sees_alone(run):
     assert sum(n.endswith(": traced") for n in r.names("python")) == 1
 
 
-def test_a_profile_function_that_takes_over_is_a_loss(run):
+def test_a_profile_function_that_takes_over_is_reported_as_a_loss(run):
     with run(python_stacks=True) as r:
         sys.setprofile(lambda *args: None)
         sys.setprofile(None)
     assert any("profile function" in loss.reason for loss in r.recorder.losses)
 
 
-def test_a_second_recording_is_refused_and_the_first_goes_on(run):
+def test_a_second_recording_is_rejected_and_the_first_continues(run):
     with run() as r:
         with pytest.raises(RuntimeError, match="another recording"):
             _record.start(_record.RecordOptions())
@@ -296,7 +296,7 @@ def test_paused_time_is_not_recorded(run):
     assert "aten::ones" in r.names() and "aten::zeros" not in r.names()
 
 
-def test_a_thousand_starts_leave_nothing_behind(tmp_path):
+def test_a_thousand_starts_leak_nothing(tmp_path):
     original = torch.nn.Module.__call__
     descriptors = len(list(Path("/proc/self/fd").iterdir()))
     threads = threading.active_count()
@@ -350,7 +350,7 @@ def test_data_loader_workers_are_not_disturbed(run):
     assert any("DataLoader" in n for n in r.names("annotation"))
 
 
-def test_a_child_may_record_by_itself(tmp_path):
+def test_a_forked_child_can_make_its_own_recording(tmp_path):
     program = textwrap.dedent("""
         import os, sys, torch
         sys.path.insert(0, sys.argv[1])
@@ -403,7 +403,7 @@ def test_exit_without_stop_keeps_the_exit_status(tmp_path):
     assert (done.returncode, done.stderr) == (5, "")
 
 
-def test_a_wrong_torch_is_named_with_the_way_out(monkeypatch):
+def test_an_unsupported_torch_is_reported_with_the_fix(monkeypatch):
     monkeypatch.setattr(torch, "__version__", "9.9.1+cpu")
     monkeypatch.delitem(sys.modules, "firelane._record")
     with pytest.raises(ImportError, match=r"built for torch 2\.\d+, but this is torch 9\.9\.1.*rebuild"):

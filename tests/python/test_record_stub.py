@@ -1,7 +1,7 @@
 """_record.pyi is written by hand, because it documents the recorder; this test compares it with the compiled module.
 
-Both must declare the same names, parameters and defaults. The stub may be more specific than C++ can be: a Literal where the
-module takes any string, a path where it takes any object.
+Both must declare the same names, parameters and defaults. The stub may be more specific than C++ can be: a Literal
+where the module takes any string, a path where it takes any object.
 """
 
 import ast

@@ -1,4 +1,4 @@
-"""The TensorBoard plugin inside of TensorBoard's own WSGI application."""
+"""The TensorBoard plugin inside TensorBoard's own WSGI application."""
 
 import argparse
 import gzip
@@ -29,7 +29,7 @@ T0, T1 = 1_700_000_000_000_000_000, 1_700_000_060_000_000_000
 
 
 class NoData:
-    """What TensorBoard asks its data provider when it lists plugins."""
+    """The part of a data provider that TensorBoard uses to list plugins."""
 
     def list_plugins(self, ctx, *, experiment_id):
         return []
@@ -58,7 +58,7 @@ def write(path, events=EVENTS):
 
 @pytest.fixture(autouse=True)
 def patience(monkeypatch):
-    """A busy machine may take longer than TensorBoard's first screen would wait."""
+    """A busy machine may take longer than TensorBoard's first screen should wait."""
     monkeypatch.setattr(_tensorboard, "_LISTING_TIMEOUT_SECONDS", 60.0)
 
 
@@ -118,11 +118,11 @@ def test_a_log_folder_that_is_not_on_this_machine_has_no_tab(logdir):
         (None, []),
     ],
 )
-def test_a_logdir_spec_is_read_as_tensorboard_reads_it(spec, folders):
+def test_a_logdir_spec_is_parsed_as_in_tensorboard(spec, folders):
     assert folders_of("", spec) == [Folder(*each) for each in folders]
 
 
-def test_folders_of_a_logdir_spec_are_told_apart_by_their_group(tmp_path):
+def test_folders_of_a_logdir_spec_are_distinguished_by_group(tmp_path):
     for folder in ("a", "b"):
         write(tmp_path / folder / "run" / f"w.{T0}.pt.trace.json")
     client = tensorboard("", logdir_spec=f"before:{tmp_path}/a,after:{tmp_path}/b")
@@ -132,7 +132,7 @@ def test_folders_of_a_logdir_spec_are_told_apart_by_their_group(tmp_path):
         assert client.get(f"{BASE}api/t/{entry['id']}/lanes").status_code == 200
 
 
-def test_two_folders_without_a_group_have_both_their_traces(tmp_path):
+def test_traces_of_two_folders_without_a_group_are_both_listed(tmp_path):
     for folder in ("a", "b"):
         write(tmp_path / folder / "run" / f"w.{T0}.pt.trace.json")
     listed = traces(tensorboard("", logdir_spec=f"{tmp_path}/a,{tmp_path}/b"))
@@ -141,16 +141,16 @@ def test_two_folders_without_a_group_have_both_their_traces(tmp_path):
 
 
 @pytest.mark.parametrize("interval, seconds", [(5.0, 5.0), (60.0, 60.0), (0.1, 2.0), (0.0, None)])
-def test_the_page_is_told_to_look_for_new_traces_as_often_as_tensorboard_does(logdir, interval, seconds):
+def test_the_page_looks_for_new_traces_as_often_as_tensorboard(logdir, interval, seconds):
     client = tensorboard(logdir, reload_interval=interval)
     assert client.get(BASE + "api/traces").get_json()["reload_s"] == seconds
 
 
-def test_runs_and_workers_are_named_the_latest_run_first_and_workers_by_number(logdir):
+def test_the_latest_run_comes_first_and_workers_are_sorted_by_number(logdir):
     assert [entry["name"] for entry in traces(tensorboard(logdir))] == ["run1/host_9", "run1/host_10", "mine"]
 
 
-def test_several_traces_of_a_worker_are_told_apart_by_time_the_newest_first(tmp_path):
+def test_several_traces_of_a_worker_are_named_by_time_newest_first(tmp_path):
     for when in (T0, T1):
         os.utime(write(tmp_path / "run" / f"w.{when}.pt.trace.json"), ns=(when, when))
     first, second = (entry["name"] for entry in traces(tensorboard(tmp_path)))
@@ -161,19 +161,19 @@ def test_several_traces_of_a_worker_are_told_apart_by_time_the_newest_first(tmp_
 def test_other_files_are_not_listed(logdir):
     for name in ("events.out.tfevents.1", "x.json", "pt.trace.json", "x.lane.txt", ".hidden/x.lane"):
         write(logdir / name)
-    (logdir / "new.lane").touch()  # nothing in it yet
+    (logdir / "new.lane").touch()  # still empty
     os.mkfifo(logdir / "pipe.lane")
     assert len(traces(tensorboard(logdir))) == 3
 
 
-def test_ids_stay_when_tensorboard_starts_again_and_more_runs_come(logdir):
+def test_ids_survive_a_restart_and_new_runs(logdir):
     before = {entry["name"]: entry["id"] for entry in traces(tensorboard(logdir))}
     write(logdir / "run0" / f"host_9.{T1}.pt.trace.json")
     after = {entry["name"]: entry["id"] for entry in traces(tensorboard(logdir))}
     assert len(after) == 4 and before.items() <= after.items()
 
 
-def test_a_trace_is_loaded_when_it_is_chosen_and_no_other(logdir):
+def test_only_the_chosen_trace_is_loaded(logdir):
     client = tensorboard(logdir)
     assert {entry["state"] for entry in traces(client)} == {"unloaded"}
     chosen = id_of(client, "mine")
@@ -183,13 +183,13 @@ def test_a_trace_is_loaded_when_it_is_chosen_and_no_other(logdir):
     assert [entry["state"] for entry in traces(client)] == ["unloaded", "unloaded", "ready"]
 
 
-def test_the_first_trace_is_loaded_when_the_page_has_none_in_its_link(logdir):
+def test_the_first_trace_is_loaded_if_the_link_names_none(logdir):
     client = tensorboard(logdir)
     states = [entry["state"] for entry in traces(client, trace="first")]
     assert states[0] in ("loading", "ready") and states[1:] == ["unloaded", "unloaded"]
 
 
-def test_only_the_last_few_chosen_traces_stay_in_memory_and_others_are_read_again(tmp_path):
+def test_the_last_few_chosen_traces_stay_in_memory_and_others_are_reloaded(tmp_path):
     for i in range(trace_cache.MAX_OPEN + 2):
         write(tmp_path / f"w{i}.lane")
     client = tensorboard(tmp_path)
@@ -202,7 +202,7 @@ def test_only_the_last_few_chosen_traces_stay_in_memory_and_others_are_read_agai
     assert [entry["state"] for entry in traces(client)].count("ready") == trace_cache.MAX_OPEN
 
 
-def test_a_trace_that_is_still_being_written_is_read_as_far_as_it_goes_and_again_when_it_grew(tmp_path):
+def test_a_growing_trace_is_read_as_far_as_it_goes_and_reloaded_when_chosen_again(tmp_path):
     path = write(tmp_path / f"w.{T0}.pt.trace.json")
     whole = path.read_bytes()
     path.write_bytes(whole[: whole.index(b'{"ph": "i"') - 2])
@@ -214,12 +214,12 @@ def test_a_trace_that_is_still_being_written_is_read_as_far_as_it_goes_and_again
 
     before = event_count()
     path.write_bytes(whole)
-    assert event_count() == before  # the page goes on with what it shows
-    traces(client, trace=entry["id"])  # as a page does that is opened
+    assert event_count() == before  # the page keeps what it shows
+    traces(client, trace=entry["id"])  # as a newly opened page does
     assert event_count() > before > 0
 
 
-def test_a_file_that_is_no_trace_says_so(tmp_path):
+def test_a_file_that_is_not_a_trace_is_reported(tmp_path):
     (tmp_path / "broken.lane").write_bytes(b"\x00 not a trace")
     client = tensorboard(tmp_path)
     (entry,) = traces(client)
@@ -235,13 +235,13 @@ def test_links_out_of_the_folder_are_not_followed(logdir, tmp_path):
     (logdir / "loop").symlink_to(logdir)
     (logdir / "nowhere.lane").symlink_to(tmp_path / "nothing")
     assert len(traces(tensorboard(logdir))) == 3
-    beside = tmp_path / "log2"  # its path begins as the folder's does
+    beside = tmp_path / "log2"  # its path starts with the folder's
     write(beside / "x.lane")
     (logdir / "beside.lane").symlink_to(beside / "x.lane")
     assert len(find_traces([Folder(str(logdir))])) == 3
 
 
-def test_a_link_put_in_the_place_of_a_listed_trace_is_not_followed(logdir, tmp_path):
+def test_a_link_that_replaces_a_listed_trace_is_not_followed(logdir, tmp_path):
     client = tensorboard(logdir)
     id = id_of(client, "mine")
     (logdir / "mine.lane").unlink()
@@ -268,12 +268,12 @@ def test_a_link_put_in_the_place_of_a_listed_trace_is_not_followed(logdir, tmp_p
         "../../../etc/passwd",
     ],
 )
-def test_a_path_leads_to_nothing_but_the_page_and_its_traces(logdir, path):
+def test_paths_lead_to_nothing_but_the_page_and_its_traces(logdir, path):
     response = tensorboard(logdir).get(BASE + path)
     assert response.status_code == 404 and b"root:" not in response.data
 
 
-def test_hostile_names_of_files_stay_text(tmp_path):
+def test_hostile_file_names_stay_text(tmp_path):
     run = "<img src=x onerror=alert(1)>"
     names = [b"</script>.lane", b"new\nline.lane", b"bytes\xff.lane", "\u202eright.lane".encode()]
     for name in names:
@@ -294,7 +294,7 @@ def test_hostile_names_of_files_stay_text(tmp_path):
         assert client.get(f"{BASE}api/t/{entry['id']}/lanes").status_code == 200
 
 
-def test_answers_are_those_of_the_viewers_protocol(logdir):
+def test_requests_follow_the_viewer_protocol(logdir):
     client = tensorboard(logdir)
     url = f"{BASE}api/t/{id_of(client, 'run1/host_10')}/"
     tiles = client.get(url + "tiles?level=10&first=0&count=1&lanes=0,1")
@@ -306,7 +306,7 @@ def test_answers_are_those_of_the_viewers_protocol(logdir):
     assert client.get(url + "sql").status_code == 405
 
 
-def test_requests_that_the_page_never_makes_are_refused(logdir):
+def test_requests_that_the_page_never_makes_are_rejected(logdir):
     client = tensorboard(logdir)
     url = f"{BASE}api/t/{id_of(client, 'mine')}/sql"
     # What a form on another site can send.
@@ -333,10 +333,10 @@ def test_the_page_passes_tensorboards_security_check_and_works_below_a_prefix(lo
         )
         for name in page_names():
             if name.startswith("assets/"):
-                assert f'"./{name}"'.encode() in page.data  # relative: no prefix is lost
+                assert f'"./{name}"'.encode() in page.data  # relative, so that a prefix is kept
                 asset = client.get(prefix + BASE + name, headers={"Accept-Encoding": "gzip"})
                 assert asset.status_code == 200 and asset.headers["Content-Encoding"] == "gzip"
-                assert asset.headers["Cache-Control"] == "no-store"  # or a new firelane would have an old page
+                assert asset.headers["Cache-Control"] == "no-store"  # otherwise a new firelane would show an old page
         assert len(client.get(prefix + BASE + "api/traces").get_json()["traces"]) == 3
     finally:
         logging.getLogger("tensorboard").removeHandler(caplog.handler)

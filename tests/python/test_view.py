@@ -1,4 +1,4 @@
-"""`firelane view` as a user runs it: the real program, its server, and the one-file report."""
+"""`firelane view` as users run it: the real program, its server, and the one-file report."""
 
 import http.client
 import json
@@ -65,7 +65,7 @@ class View:
 
 
 def wait_for(condition):
-    """What `condition` gives once that is true. The limit is for what will never be, not for a busy machine."""
+    """Waits for `condition` and returns its value. The limit is for a hang, not for a busy machine."""
     deadline = time.monotonic() + 120
     while not (value := condition()):
         assert time.monotonic() < deadline, "still waiting after two minutes"
@@ -97,7 +97,7 @@ def test_several_traces_are_served_and_a_broken_one_says_why(tmp_path):
         assert view.json("/api/t/2/lanes")["lanes"]
 
 
-def test_a_missing_file_and_a_taken_port_are_errors_of_one_line():
+def test_a_missing_file_and_a_port_in_use_are_one_line_errors():
     done = subprocess.run([BINARY, "view", "missing.json"], capture_output=True, text=True, check=False)
     assert done.returncode == 1 and done.stderr == "firelane: missing.json: No such file or directory\n"
     with View(DATA / "mm64.json.gz", "--no-open") as view:
@@ -110,7 +110,7 @@ def test_a_missing_file_and_a_taken_port_are_errors_of_one_line():
         assert done.returncode == 1 and "--port" in done.stderr and done.stderr.count("\n") == 1
 
 
-def test_the_browser_is_opened_where_there_is_a_display(tmp_path):
+def test_the_browser_is_opened_if_there_is_a_display(tmp_path):
     opened = tmp_path / "opened"
     fake = tmp_path / "xdg-open"
     fake.write_text(f'#!/bin/sh\necho "$1" > {opened}.part && mv {opened}.part {opened}\n')
@@ -126,7 +126,7 @@ def has_page():
 
 
 @pytest.mark.skipif(not has_page(), reason="viewer/dist is not built (make viewer)")
-def test_the_page_and_its_files_come_out_of_the_program():
+def test_the_page_and_its_files_are_built_into_the_program():
     with View(DATA / "mm64.json.gz", "--no-open") as view:
         answer, page = view.get(f"/?token={view.token}", token=False)
         assert answer.status == 200 and answer.getheader("Content-Type").startswith("text/html")
@@ -160,7 +160,7 @@ def hostile_trace(path):
 
 @pytest.mark.skipif(not has_page(), reason="viewer/dist is not built (make viewer)")
 @pytest.mark.parametrize("trace", ["gpt_full.json.gz", "hostile.json"])
-def test_the_report_is_one_small_file_from_which_no_name_can_break_out(tmp_path, trace):
+def test_the_report_is_one_small_file_that_no_name_can_break_out_of(tmp_path, trace):
     source = DATA / trace
     if trace == "hostile.json":
         source = tmp_path / trace
@@ -174,7 +174,7 @@ def test_the_report_is_one_small_file_from_which_no_name_can_break_out(tmp_path,
     assert html.startswith(before) and html.endswith(after)
     added = html[len(before) : len(html) - len(after)]
     match = re.fullmatch(r'<script type="application/json" id="firelane-answers">([^<>&]*)</script>', added, re.DOTALL)
-    assert match, "nothing but JSON without markup"
+    assert match, "must be JSON without any markup"
     answers = json.loads(match[1])
     assert {"traces", "t/0/overview", "t/0/lanes", "t/0/diagnose"} <= answers.keys()
     assert any(key.startswith("t/0/tiles?") for key in answers)

@@ -1,4 +1,4 @@
-"""Programs that run and are recorded here: they come from bench/diagnose, whose scoreboard uses them too."""
+"""Tests of the programs in bench/diagnose, which the scoreboards record."""
 
 import sys
 from pathlib import Path
@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "bench" / "diagnose
 
 @pytest.fixture(autouse=True)
 def one_thread():
-    """Two cores that others use as well: a second thread would only wait for them."""
+    """The programs are too small for more."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield

@@ -10,7 +10,7 @@ FAULTS = {**gpu_programs.FAULTS, **gpu_memory.FAULTS, **gpu_programs.COMPILED}
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_a_program_runs_with_its_fault_and_without(name):
+def test_a_program_runs_with_and_without_its_fault(name):
     for fault in (True, False):
         step = FAULTS[name].make(Machine("cpu"), fault)
         step()

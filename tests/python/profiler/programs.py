@@ -1,4 +1,4 @@
-"""Small programs of many kinds: each is a function without arguments that does the same work every time."""
+"""Small programs of many kinds: each returns a function without arguments that does the same work at every call."""
 
 import threading
 

@@ -1,4 +1,4 @@
-"""What may go wrong around a recording, and must not hurt the program."""
+"""What may go wrong around a recording without hurting the program."""
 
 import os
 import resource
@@ -22,7 +22,7 @@ def own_folder(tmp_path, monkeypatch):
 
 
 def run(program, **environment):
-    """(exit status, stdout, stderr) of a Python program in a process of its own."""
+    """(exit status, stdout, stderr) of a Python program in its own process."""
     prelude = "import os, sys, torch\nfrom firelane.profiler import profile, schedule\n"
     done = subprocess.run(
         [sys.executable, "-c", prelude + textwrap.dedent(program)],
@@ -40,7 +40,7 @@ def add():
     return torch.ones(4) + 1
 
 
-def test_an_exception_in_the_block_comes_through_and_the_trace_is_there():
+def test_an_exception_in_the_block_propagates_and_the_trace_is_kept():
     with pytest.raises(KeyError), profile() as prof:
         add()
         raise KeyError
@@ -80,7 +80,7 @@ def test_kill_leaves_a_readable_file(own_folder):
     assert any(row["name"] == "aten::add" for row in firelane.open(file).host_slices)
 
 
-def test_two_profilers_at_once_are_refused_in_words_and_the_first_goes_on():
+def test_a_second_profiler_is_rejected_and_the_first_continues():
     with profile() as first:
         with pytest.raises(RuntimeError, match="record"), profile():
             pass
@@ -105,7 +105,7 @@ def test_a_forked_child_neither_records_nor_hangs():
     assert next(row.count for row in prof.key_averages() if row.key == "aten::add") == 2
 
 
-def test_a_missing_folder_is_reported_once_and_the_program_goes_on(own_folder, monkeypatch):
+def test_a_missing_folder_is_reported_once_and_the_program_continues(own_folder, monkeypatch):
     monkeypatch.setenv("FIRELANE_DIR", str(own_folder / "no" / "such" / "folder"))
     with pytest.warns(RuntimeWarning, match="incomplete.*no/such/folder") as said, profile() as prof:
         add()
@@ -131,7 +131,7 @@ def test_a_full_disk_is_reported(own_folder):
     code, out, err = run(
         """
         import resource, signal, warnings
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # then writes fail with "File too large"
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # so that writes fail with "File too large"
         resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
         x = torch.ones(4)
         with profile(record_shapes=True) as prof:
@@ -144,7 +144,7 @@ def test_a_full_disk_is_reported(own_folder):
     assert "incomplete" in err
 
 
-def test_a_thousand_starts_and_stops_leave_nothing(own_folder):
+def test_a_thousand_starts_and_stops_leak_nothing(own_folder):
     def memory_kb():
         return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() // 1024
 
@@ -164,7 +164,7 @@ def test_a_thousand_starts_and_stops_leave_nothing(own_folder):
     assert list(own_folder.iterdir()) == []
 
 
-def test_workers_of_a_data_loader_do_not_disturb_the_recording():
+def test_data_loader_workers_do_not_disturb_the_recording():
     import programs
 
     loop = programs.data_loader_with_workers()

@@ -1,4 +1,4 @@
-"""`firelane record -- COMMAND`: programs that know nothing of it."""
+"""`firelane record -- COMMAND` with programs that know nothing about it."""
 
 import os
 import re
@@ -53,7 +53,7 @@ def step_numbers(path):
     return [row["number"] for row in firelane.open(path).steps]
 
 
-def test_steps_are_found_by_the_optimizer_and_the_next_command_is_printed(folder):
+def test_steps_are_detected_from_the_optimizer_and_the_next_command_is_printed(folder):
     done = record(folder, LOOP, "12", flags=["--steps", "2", "--shapes"])
     assert done.returncode == 0 and done.stdout == ""
     assert "ProfilerStep*" in done.stderr  # the table
@@ -64,7 +64,7 @@ def test_steps_are_found_by_the_optimizer_and_the_next_command_is_printed(folder
     assert {"ProfilerStep#4", "Optimizer.step#SGD.step", "aten::addmm"} <= names
 
 
-def test_steps_are_found_by_a_data_loader_when_nothing_is_trained(folder):
+def test_steps_are_detected_from_a_data_loader_if_nothing_is_trained(folder):
     program = """
     import torch
     for batch in torch.utils.data.DataLoader(torch.arange(20), batch_size=2):
@@ -74,7 +74,7 @@ def test_steps_are_found_by_a_data_loader_when_nothing_is_trained(folder):
     assert step_numbers(folder / "run.lane") == [4, 5]
 
 
-def test_zero_steps_is_the_whole_program(folder):
+def test_zero_steps_records_the_whole_program(folder):
     done = record(folder, "import torch\ntorch.ones(3).exp()", flags=["--steps", "0"])
     assert done.returncode == 0, done.stderr
     assert any(row["name"] == "aten::exp" for row in firelane.open(folder / "run.lane").host_slices)
@@ -92,13 +92,13 @@ def test_arguments_stdin_stdout_module_form_and_exit_status_pass_through(folder)
         assert "found no steps (of an optimizer, a DataLoader or a profiler); --steps 0" in done.stderr
 
 
-def test_too_few_steps_say_what_to_do(folder):
+def test_too_few_steps_print_what_to_do(folder):
     done = record(folder, LOOP, "2")
     assert done.returncode == 0 and "took 2 steps (optimizer)" in done.stderr and "--wait 0 --steps 2" in done.stderr
     assert not (folder / "run.lane").exists()
 
 
-def test_a_program_that_ends_while_it_is_recorded_leaves_what_there_is(folder):
+def test_a_program_that_exits_while_recording_leaves_a_trace(folder):
     done = record(folder, LOOP, "6", flags=["--steps", "100"])
     assert done.returncode == 0 and step_numbers(folder / "run.lane")[:2] == [4, 5]
 
@@ -108,7 +108,7 @@ def test_signals_end_the_program_as_they_would(folder):
     assert record(folder, program).returncode == -signal.SIGTERM
 
 
-def test_a_program_without_torch_runs_as_ever_and_is_said_to_be_unrecorded(folder):
+def test_a_program_without_torch_runs_normally_and_is_reported_as_unrecorded(folder):
     done = record(
         folder, "import subprocess, sys\nprint('hi', flush=True)\nsubprocess.run([sys.executable, '-c', '0'])"
     )
@@ -116,23 +116,23 @@ def test_a_program_without_torch_runs_as_ever_and_is_said_to_be_unrecorded(folde
     assert done.stderr == "firelane: nothing recorded in this process: torch was not imported\n"
 
 
-def test_a_program_that_is_not_python_is_not_silently_unrecorded(folder):
+def test_a_program_that_is_not_python_is_reported_as_unrecorded(folder):
     done = firelane_command(folder, "record", "--", "true")
     assert (done.returncode, done.stdout) == (0, "") and "true: only Python programs that import torch" in done.stderr
     assert firelane_command(folder, "record", "--", "sh", "-c", ":").stderr == ""
 
 
-def test_an_older_file_stays_when_the_new_recording_comes_to_nothing(folder):
+def test_an_older_file_survives_a_failed_recording(folder):
     (folder / "run.lane").write_text("precious")
     assert firelane_command(folder, "record", "--force", "-o", "run.lane", "--", "no-such-program").returncode == 1
     assert record(folder, LOOP, "1", flags=["--force"]).returncode == 0  # too few steps
     killed = LOOP + "    if step == 5: import os; print(open('run.lane').read()); os._exit(3)\n"
-    done = record(folder, killed, "9", flags=["--force"])  # in the middle of it
+    done = record(folder, killed, "9", flags=["--force"])  # in the middle of recording
     assert (done.returncode, done.stdout) == (3, "precious\n")
     assert (folder / "run.lane").read_text() == "precious"
 
 
-def test_a_step_that_the_program_breaks_off_is_no_step(folder):
+def test_an_unfinished_step_does_not_count(folder):
     broken = LOOP + "    if step == 6: raise RuntimeError('broken')\n"
     done = record(folder, broken, "20", flags=["--steps", "9"])
     assert done.returncode == 1 and step_numbers(folder / "run.lane") == [4, 5, 6]
@@ -163,7 +163,7 @@ def test_the_recording_ends_with_the_verdict_and_the_first_findings(folder):
     assert len(verdict) <= 10
 
 
-def test_a_huge_recording_is_judged_later(folder):
+def test_a_huge_recording_is_not_diagnosed_at_exit(folder):
     program = LOOP.replace("import sys, torch", "import sys, torch; sys.modules['firelane._auto']._MAX_DIAGNOSED = 3")
     done = record(folder, program, "20")
     assert done.returncode == 0 and "events take a while to diagnose; run firelane diagnose" in done.stderr
@@ -171,12 +171,12 @@ def test_a_huge_recording_is_judged_later(folder):
 
 def test_cold_and_warm_up_steps_are_not_in_the_true_step(folder):
     done = record(folder, LOOP, "40", flags=["--steps", "2", "--wait", "3", "--warmup", "2", "--after", "3"])
-    assert "2 steps recorded, 4 timed without recording" in done.stderr, done.stderr  # step 2, and the three afterwards
+    assert "2 steps recorded, 4 timed without recording" in done.stderr, done.stderr  # step 2, and the last three
     done = record(folder, LOOP, "40", flags=["--force", "--steps", "2", "--after", "1"])
     assert "timed without recording" not in done.stderr and "2 steps recorded" in done.stderr
 
 
-def test_switches_that_were_off_are_shown_as_off(folder):
+def test_options_that_were_off_are_shown_as_off(folder):
     record(folder, LOOP, "12", flags=["--shapes"])
     info = firelane_command(folder, "info", "run.lane").stdout
     assert "unknown" not in info and [
@@ -193,7 +193,7 @@ def test_the_programs_own_sitecustomize_still_runs(folder):
     assert done.stdout == f"mine\n{folder}/site/sitecustomize.py\n", done.stderr
 
 
-def test_a_program_that_uses_firelane_itself_is_left_to_it(folder):
+def test_a_programs_own_firelane_profiler_takes_precedence(folder):
     program = f"""
     import sys; sys.path.append({str(ROOT / "python")!r})
     import torch
@@ -208,7 +208,7 @@ def test_a_program_that_uses_firelane_itself_is_left_to_it(folder):
     assert "its own recording takes precedence" in done.stderr and "nothing recorded" not in done.stderr
 
 
-def test_an_existing_file_is_only_replaced_by_force(folder):
+def test_an_existing_file_is_only_replaced_with_force(folder):
     (folder / "run.lane").write_text("precious")
     done = record(folder, LOOP, "12")
     assert done.returncode == 1 and "run.lane exists; add --force" in done.stderr
@@ -224,7 +224,7 @@ def test_wrong_usage(folder):
 
 
 @pytest.mark.skipif(not TORCHRUN.exists(), reason="no torchrun")
-def test_torchrun_gives_a_file_per_rank(folder):
+def test_torchrun_writes_a_file_per_rank(folder):
     (folder / "program.py").write_text("import torch.distributed as d\nd.init_process_group('gloo')\n" + LOOP)
     flags = ["--steps", "2", "-o", "run.lane"]
     # --standalone takes a free port: several checkouts may run their tests at once.

@@ -19,7 +19,7 @@ def fake(monkeypatch):
 
 
 @pytest.mark.filterwarnings("ignore:Profiler won't be using warmup")
-def test_schedule_answers_as_torch_does_for_every_small_case():
+def test_schedule_matches_torch_for_every_small_case():
     for wait, warmup, active, repeat, first, first_wait in itertools.product(
         range(3), range(2), range(1, 4), range(3), range(3), range(2)
     ):
@@ -36,12 +36,12 @@ def test_schedule_answers_as_torch_does_for_every_small_case():
 
 
 @pytest.mark.parametrize("wrong", [{"wait": -1}, {"warmup": -1}, {"active": 0}, {"repeat": -1}, {"skip_first": -1}])
-def test_schedule_refuses_what_makes_no_sense(wrong):
+def test_schedule_rejects_invalid_arguments(wrong):
     with pytest.raises(AssertionError, match="Invalid profiler schedule"):
         schedule(**{"wait": 1, "warmup": 1, "active": 1, **wrong})
 
 
-def test_schedule_refuses_negative_steps():
+def test_schedule_rejects_negative_steps():
     with pytest.raises(AssertionError, match="non-negative"):
         schedule(wait=1, warmup=1, active=1)(-1)
 
@@ -51,7 +51,7 @@ def test_schedule_without_warmup_warns():
         schedule(wait=1, warmup=0, active=1)
 
 
-# What each transition does, as reference: prepare opens the file, start resumes, stop stops, ready calls back.
+# What each transition must do: prepare opens the file, start resumes, stop stops, ready calls back.
 PREPARE, START, STOP = "open", "resume", "stop"
 TRANSITIONS = {
     (NONE, NONE): [],
@@ -97,7 +97,7 @@ def test_transition(pair, fake):
     assert [e for e in log if not e.startswith(("steps", "ProfilerStep", "end"))] == TRANSITIONS[pair]
 
 
-def test_a_cycle_that_was_broken_off_can_be_followed_by_a_whole_one(fake):
+def test_an_aborted_cycle_can_be_followed_by_a_complete_one(fake):
     log, _ = fake
     actions = [RECORD, WARMUP, RECORD, SAVE, NONE]
     with (
@@ -125,7 +125,7 @@ def test_steps_are_ranges_and_unrecorded_ones_are_timed(fake):
     ]  # fmt: skip
 
 
-def test_without_a_schedule_everything_is_recorded_and_steps_are_no_ranges(fake):
+def test_without_a_schedule_everything_is_recorded_and_steps_are_not_ranges(fake):
     log, _ = fake
     with profile() as prof:
         prof.step()
@@ -133,7 +133,7 @@ def test_without_a_schedule_everything_is_recorded_and_steps_are_no_ranges(fake)
     assert log == ["open", "resume", "steps 0r", "stop"]
 
 
-def test_a_schedule_may_not_return_what_is_torchs_own_business(fake):
+def test_a_schedule_may_not_return_torchs_internal_action(fake):
     class Stopped:
         name = "DEVICE_STOPPED"
 

@@ -1,4 +1,4 @@
-"""events(), key_averages() and the table against torch's own, read from the very same trace."""
+"""events(), key_averages() and the table compared with torch's own, from the very same trace."""
 
 import copy
 import operator
@@ -49,19 +49,19 @@ def both(tmp_path_factory):
     return _events.RecordedEvents([source], averages, profile_memory=True, with_flops=True), prof
 
 
-def test_events_have_torchs_fields(both):
+def test_event_fields_match_torch(both):
     ours, prof = both
     theirs = prof.events()
     assert len(ours) == len(theirs) > 100
     for a, b in zip(ours, theirs, strict=True):
-        if a.name != "[memory]":  # torch leaves most of their fields open
+        if a.name != "[memory]":  # torch leaves most of their fields unset
             assert {f: getattr(a, f) for f in FIELDS} == {f: getattr(b, f) for f in FIELDS}
         assert a.cpu_memory_usage == b.cpu_memory_usage
         assert a.time_range.elapsed_us() == pytest.approx(b.time_range.elapsed_us(), abs=0.002)
         assert a.self_cpu_time_total == pytest.approx(b.self_cpu_time_total, abs=0.1)
 
 
-def test_events_have_torchs_parents_and_children(both):
+def test_event_parents_and_children_match_torch(both):
     ours, prof = both
     theirs = prof.events()
     our_place = {id(e): i for i, e in enumerate(ours)}
@@ -72,7 +72,7 @@ def test_events_have_torchs_parents_and_children(both):
 
 
 @pytest.mark.parametrize("by_shape", [False, True])
-def test_rows_are_torchs(both, by_shape):
+def test_rows_match_torch(both, by_shape):
     ours, prof = both
     rows, wanted = ours.key_averages(by_shape), prof.key_averages(by_shape)
     assert [r.key for r in rows] == [w.key for w in wanted]
@@ -85,7 +85,7 @@ def test_rows_are_torchs(both, by_shape):
         assert (row.cpu_parent is None) == (want.cpu_parent is None)
 
 
-def test_totals_are_torchs(both):
+def test_totals_match_torch(both):
     ours, prof = both
     assert ours.self_cpu_time_total == pytest.approx(prof.events().self_cpu_time_total, rel=1e-4)
     total, wanted = ours.total_average(), prof.events().total_average()
@@ -138,7 +138,7 @@ FLAGS = [
 
 
 @pytest.mark.parametrize("flags", FLAGS, ids=lambda f: "+".join(f) or "plain")
-def test_the_table_of_the_same_rows_is_torchs_to_the_letter(flags):
+def test_the_table_of_the_same_rows_matches_torch_exactly(flags):
     prof = record(**flags)
     for grouping in GROUPINGS:
         rows = prof.key_averages(**grouping)
@@ -147,7 +147,7 @@ def test_the_table_of_the_same_rows_is_torchs_to_the_letter(flags):
             assert ours == rows.table(**layout)
 
 
-def test_flops_and_source_location_stand_under_their_own_headers():
+def test_flops_and_source_location_are_under_their_own_headers():
     prof = record(with_flops=True, **FLAGS[3])
     rows = prof.key_averages(group_by_stack_n=1)
     header, *lines = _table.build_table(rows, with_flops=True).splitlines()[1:]

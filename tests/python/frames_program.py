@@ -60,7 +60,7 @@ def everything(model):
         raises()
     except KeyError:
         pass
-    try:  # noqa: SIM105
+    try:  # noqa: SIM105 (as above)
         int("no")
     except ValueError:
         pass

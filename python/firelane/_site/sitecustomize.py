@@ -43,7 +43,7 @@ class _WhenImported(importlib.abc.MetaPathFinder):
                 execute(module)
                 then()
 
-            spec.loader.exec_module = execute_then_notify  # type: ignore[method-assign]
+            spec.loader.exec_module = execute_then_notify  # type: ignore[method-assign]  # a hook
         return spec
 
 

@@ -105,7 +105,7 @@ def test_a_list_of_events_is_a_list(both):
     "use",
     [
         lambda events: [] + events,  # noqa: RUF005 (the operator is what is tested)
-        lambda events: events + [],  # noqa: RUF005
+        lambda events: events + [],  # noqa: RUF005 (as above)
         lambda events: operator.iadd(events, []),
         lambda events: events * 1,
         lambda events: 1 * events,

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from . import profiler as profiler
     from ._install import install, uninstall
     from ._profile import profile
+del TYPE_CHECKING
 
 
 def __dir__() -> list[str]:

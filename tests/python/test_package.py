@@ -42,6 +42,7 @@ def test_the_stub_matches_the_module(tmp_path):
 
 def test_dir_lists_the_names_that_are_imported_on_first_use():
     assert {"install", "open", "profile", "profiler", "uninstall"} <= set(dir(firelane))
+    assert "TYPE_CHECKING" not in dir(firelane)
 
 
 def test_the_package_is_marked_as_typed():

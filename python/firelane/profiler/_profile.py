@@ -135,7 +135,7 @@ class profile(_KinetoProfile):  # noqa: N801 (torch's name)
         self._timer.finish()
 
     def _discard_unfinished_step(self) -> None:
-        """The recording ends in the middle of a step: it is not timed, and its range (kept, as in torch) is no step."""
+        """The recording ends in the middle of a step: not timed, and its range (kept, as in torch) does not count."""
         if self.step_rec_fn is not None and self.profiler is not None and self.profiler.is_running:
             self.profiler.add_metadata("unfinished_step", str(self.step_num))
         self._end_step_range()

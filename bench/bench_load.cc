@@ -11,8 +11,8 @@
 #include <string>
 #include <string_view>
 
-#include "analyze/kernels.h"
-#include "analyze/ops.h"
+#include "analyze/device/kernels.h"
+#include "analyze/ops/ops.h"
 #include "import/load.h"
 #include "raw_simdjson.h"
 #include "read_file.h"
@@ -36,7 +36,7 @@ void print(double seconds, uint64_t bytes, uint64_t events) {
 }
 
 firelane::Model load(const std::string& path, unsigned threads) {
-  firelane::Result<firelane::Model> model = firelane::load_trace(path, {.threads = threads});
+  firelane::Result<firelane::Model> model = firelane::importer::load_trace(path, {.threads = threads});
   if (!model.ok()) fail(model.error().message);
   return std::move(model).value();
 }
@@ -50,10 +50,10 @@ void run_firelane(const std::string& path, unsigned threads) {
 void run_analyses(const std::string& path) {
   const firelane::Model model = load(path, 0);
   const Stopwatch ops_watch;
-  const firelane::OpsResult ops = firelane::ops(model);
+  const firelane::analyze::OpsResult ops = firelane::analyze::ops(model);
   const double ops_seconds = ops_watch.seconds();
   const Stopwatch kernels_watch;
-  const firelane::KernelTable kernels = firelane::kernel_table(model);
+  const firelane::analyze::KernelTable kernels = firelane::analyze::kernel_table(model);
   const double kernels_seconds = kernels_watch.seconds();
   std::printf("{\"ops_seconds\": %.6f, \"ops_rows\": %zu, \"kernels_seconds\": %.6f, \"kernels_rows\": %zu}\n",
               ops_seconds, ops.rows.size(), kernels_seconds, kernels.rows.size());

@@ -15,15 +15,16 @@ namespace {
 
 void fix_checksums(std::string& file) {
   using namespace firelane;
-  size_t at = kFileHeaderBytes;
-  while (file.size() >= at + kChunkHeaderBytes && file.compare(at, kChunkMarker.size(), kChunkMarker) == 0) {
+  size_t at = format::kFileHeaderBytes;
+  while (file.size() >= at + format::kChunkHeaderBytes &&
+         file.compare(at, format::kChunkMarker.size(), format::kChunkMarker) == 0) {
     uint32_t stored = 0;
     std::memcpy(&stored, file.data() + at + 8, 4);
-    if (file.size() - at - kChunkHeaderBytes < stored) return;
+    if (file.size() - at - format::kChunkHeaderBytes < stored) return;
     const std::string_view view(file);
-    const uint32_t sum = crc32c(view.substr(at + kChunkHeaderBytes, stored), crc32c(view.substr(at, 20)));
+    const uint32_t sum = crc32c(view.substr(at + format::kChunkHeaderBytes, stored), crc32c(view.substr(at, 20)));
     std::memcpy(file.data() + at + 20, &sum, 4);
-    at += kChunkHeaderBytes + stored;
+    at += format::kChunkHeaderBytes + stored;
   }
 }
 
@@ -31,9 +32,9 @@ void fix_checksums(std::string& file) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::string file(reinterpret_cast<const char*>(data), size);
-  if (!file.starts_with(firelane::kLaneMagic)) return 0;
+  if (!file.starts_with(firelane::format::kLaneMagic)) return 0;
   fix_checksums(file);
-  (void)firelane::dump_lane(file, "fuzz");
+  (void)firelane::format::dump_lane(file, "fuzz");
   firelane::fuzz::load_and_use(std::move(file));
   return 0;
 }

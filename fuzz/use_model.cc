@@ -5,14 +5,14 @@
 #include <tuple>
 #include <utility>
 
-#include "analyze/cost.h"
-#include "analyze/fusion.h"
-#include "analyze/info.h"
-#include "analyze/kernels.h"
-#include "analyze/lanes.h"
-#include "analyze/modules.h"
-#include "analyze/ops.h"
-#include "analyze/steps.h"
+#include "analyze/compute/fusion.h"
+#include "analyze/device/kernels.h"
+#include "analyze/modules/modules.h"
+#include "analyze/ops/ops.h"
+#include "analyze/steps/steps.h"
+#include "analyze/trace/info.h"
+#include "analyze/trace/lanes.h"
+#include "analyze/verdict/cost.h"
 #include "base/check.h"
 #include "import/load.h"
 #include "report/diagnose_report.h"
@@ -99,8 +99,8 @@ void read_args(const Model& model) {
 
 void load_and_use(std::string bytes) {
   const unsigned threads = 1 + bytes.size() % 2;
-  const Result<Model> loaded =
-      load_trace_bytes(std::move(bytes), "fuzz", {.threads = threads, .max_content_bytes = uint64_t{4} << 20});
+  const Result<Model> loaded = importer::load_trace_bytes(std::move(bytes), "fuzz",
+                                                          {.threads = threads, .max_content_bytes = uint64_t{4} << 20});
   if (!loaded.ok()) {
     FL_CHECK(!loaded.error().message.empty(), "an error must say something");
     return;
@@ -112,24 +112,24 @@ void load_and_use(std::string bytes) {
   check_sorted(model.instants.time_ns);
   check_sorted(model.counter_samples.time_ns);
   read_args(model);
-  (void)ops(model, {.group_by_input_shape = true, .group_by_stack = 3});
-  (void)kernel_table(model, {.by_op = true, .by_stream = true});
-  (void)step_table(model);
-  (void)lane_table(model);
-  (void)describe_trace(model);
+  (void)analyze::ops(model, {.group_by_input_shape = true, .group_by_stack = 3});
+  (void)analyze::kernel_table(model, {.by_op = true, .by_stream = true});
+  (void)analyze::step_table(model);
+  (void)analyze::lane_table(model);
+  (void)analyze::describe_trace(model);
   // Verdict, every analysis behind it, and what is printed of them: none may fall over a hostile trace.
   const report::TraceReport report = report::trace_report(model, "fuzz");
   (void)report::markdown(model, report);
-  const Study& study = report.diagnosis.study;
+  const analyze::Study& study = report.diagnosis.study;
   (void)report::diagnosis(model, report.diagnosis, report::Form::kJson);
   (void)report::idle_report(model, study, 0);
   (void)report::launches_report(model, study);
   (void)report::syncs_report(model, study);
   (void)report::critical_path_report(model, study, 0);
   (void)report::whatif_report(study, {.keep_host = 0.5, .keep_kernels = 0.5, .keep_latency = 0});
-  (void)fusion_table(model);
-  (void)module_table(model, {.by_type = true});
-  (void)cost_of(model, {.price_per_hour = 1, .samples_per_step = 1, .steps_per_run = 1});
+  (void)analyze::fusion_table(model);
+  (void)analyze::module_table(model, {.by_type = true});
+  (void)analyze::cost_of(model, {.price_per_hour = 1, .samples_per_step = 1, .steps_per_run = 1});
 }
 
 }  // namespace firelane::fuzz

@@ -10,10 +10,10 @@ LAYERS = """
 # comment
 base:
 model: base
-import: base model | third: simdjson
-analyze: base model | tests: import
-record/core: base
-record/torch: base record/core | third: torch
+import: base model | third: simdjson | namespace: importer
+analyze: base model | tests: import | namespace: analyze | folders: common steps
+record/core: base | namespace: record
+record/torch: base record/core | third: torch | namespace: torch_hooks
 """
 
 
@@ -75,6 +75,45 @@ def test_unknown_headers_and_homeless_files_are_reported(tmp_path):
         "src/model/a.cc:1: <boost/any.hpp> is unknown; name its library in LIBRARY_OF_HEADER of tools/check_layers.py",
         'src/model/a.cc:2: "x.h" is not in a room of src/LAYERS (paths start at src/)',
     ]
+
+
+def test_a_folder_may_include_only_those_named_before_it(tmp_path):
+    assert problems(
+        tmp_path,
+        analyze__common__a_DOT_cc='#include "analyze/steps/s.h"\n#include "analyze/common/a.h"\n',
+        analyze__common__a_test_DOT_cc='#include "analyze/steps/s.h"\n',
+        analyze__steps__s_DOT_cc='#include "analyze/common/a.h"\n#include "analyze/attic/b.h"\n',
+    ) == [
+        'src/analyze/common/a.cc:1: folder analyze/common may not include analyze/steps ("analyze/steps/s.h")',
+        "src/analyze/steps/s.cc:2: folder analyze/attic is not named in src/LAYERS",
+    ]
+
+
+def test_code_lies_in_the_namespace_of_its_room(tmp_path):
+    assert problems(
+        tmp_path,
+        model__a_DOT_cc="namespace firelane {\nnamespace {\nint x;\n}\n}\n",
+        analyze__b_DOT_cc="namespace firelane::analyze::test {\n}\nnamespace firelane {\nint y;\n}\n",
+        analyze__c_DOT_h="namespace firelane::importer {\nstruct Loaded;\n}\n",
+        record__torch__d_DOT_h="namespace firelane::record {\nclass Session;\n}\nnamespace c10 {\nstruct E;\n}\n",
+        record__torch__e_DOT_cc="#include <firelane/profiler.h>\nnamespace firelane {\nint z;\n}\n",
+        record__torch__f_DOT_cc="namespace firelane::record {\nclass Session {};\n}\n",
+    ) == [
+        "src/analyze/b.cc:3: room analyze opens namespace firelane; its own is firelane::analyze",
+        "src/analyze/c.h:1: room analyze opens namespace firelane::importer; its own is firelane::analyze",
+        "src/record/torch/f.cc:1: room record/torch opens namespace firelane::record; its own is firelane::torch_hooks",
+    ]
+
+
+def test_a_type_that_two_files_define_in_one_namespace_is_rejected(tmp_path):
+    assert problems(
+        tmp_path,
+        base__a_DOT_h="namespace firelane {\nclass Sink {\n  struct State;\n};\nstruct Sink::State {\n};\n}\n",
+        model__b_DOT_h="namespace firelane {\n// } struct Row {\nstruct Sink final : Base {\n};\nclass Other;\n}\n",
+        model__c_DOT_cc="namespace firelane {\nnamespace {\nstruct Sink {};\n}\n"
+        'const char* t = "{";\nstruct Other {\n};\n}\n',
+        import__d_DOT_h="namespace firelane::importer {\nenum class Sink : int { kA };\n}\n",
+    ) == ["src/base/a.h:2: firelane::Sink is defined again at src/model/b.h:3"]
 
 
 @pytest.mark.parametrize(

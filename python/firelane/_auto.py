@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from firelane._record import StepTimer
     from firelane.profiler._recording import Recording
 
-_MIN_UNRECORDED = 3  # steps; with fewer, a single outlier would decide (as in src/analyze/info.cc)
+_MIN_UNRECORDED = 3  # steps; with fewer, a single outlier would decide (as in src/analyze/trace/info.cc)
 _MAX_DIAGNOSED = 2_000_000  # events; takes a few seconds
 _RELIABILITY = {"data loader": 1, "optimizer": 2, "profiler": 3}
 

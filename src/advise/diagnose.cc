@@ -3,24 +3,24 @@
 #include <algorithm>
 #include <utility>
 
-#include "advise/case.h"
+#include "advise/context.h"
 #include "advise/rule.h"
 #include "advise/text.h"
 
-namespace firelane {
+namespace firelane::advise {
 
 namespace {
 
-Case case_of(const Model& model, const Study& study) {
-  Case the_case{.model = model, .window = study.steps.window};
-  the_case.step_count = std::max<int64_t>(1, study.steps.judged);
-  the_case.recorded_ns = study.undone.recorded_ns;
-  the_case.step_ns = study.undone.step_ns;
-  the_case.device_busy_ns = study.per_step(study.breakdown.total.busy_ns());
-  the_case.has_device_work = study.has_device_work;
-  the_case.gain_ns = [&study](const WhatIf& change) { return study.gain_ns(change); };
-  the_case.study = &study;
-  return the_case;
+Context case_of(const Model& model, const analyze::Study& study) {
+  Context context{.model = model, .window = study.steps.window};
+  context.step_count = std::max<int64_t>(1, study.steps.judged);
+  context.recorded_ns = study.undone.recorded_ns;
+  context.step_ns = study.undone.step_ns;
+  context.device_busy_ns = study.per_step(study.breakdown.total.busy_ns());
+  context.has_device_work = study.has_device_work;
+  context.gain_ns = [&study](const analyze::WhatIf& change) { return study.gain_ns(change); };
+  context.study = &study;
+  return context;
 }
 
 struct Found {
@@ -29,7 +29,7 @@ struct Found {
 };
 
 // What specific findings save is not promised again by the general ones that they are part of.
-void take_parts_out(std::vector<Found>& all, const Case& the_case) {
+void take_parts_out(std::vector<Found>& all, const Context& context) {
   for (Found& general : all) {
     if (general.finding.cause.empty()) continue;
     Gain& gain = general.finding.gain;
@@ -42,24 +42,24 @@ void take_parts_out(std::vector<Found>& all, const Case& the_case) {
   std::erase_if(all, [&](const Found& found) {
     const Rule* rule = find_rule(found.finding.id);
     return found.about_time && rule != nullptr &&
-           the_case.share_of_step(found.finding.gain.middle_ns()) < rule->floor_share;
+           context.share_of_step(found.finding.gain.middle_ns()) < rule->floor_share;
   });
 }
 
 // What the order goes by: of two equal middles the surer one comes first.
 int64_t likely_ns(const Gain& gain) { return gain.low_ns + (gain.high_ns - gain.low_ns) / 3; }
 
-std::vector<Found> ask_rules(const Case& the_case) {
+std::vector<Found> ask_rules(const Context& context) {
   std::vector<Found> all;
   for (const Rule& rule : all_rules()) {
-    for (Finding& finding : rule.find(the_case)) {
-      finding.gain.low_ns = std::clamp<int64_t>(finding.gain.low_ns, 0, the_case.step_ns);
-      finding.gain.high_ns = std::clamp<int64_t>(finding.gain.high_ns, finding.gain.low_ns, the_case.step_ns);
-      const double share = rule.about_time ? the_case.share_of_step(finding.gain.middle_ns()) : finding.share_of_step;
+    for (Finding& finding : rule.find(context)) {
+      finding.gain.low_ns = std::clamp<int64_t>(finding.gain.low_ns, 0, context.step_ns);
+      finding.gain.high_ns = std::clamp<int64_t>(finding.gain.high_ns, finding.gain.low_ns, context.step_ns);
+      const double share = rule.about_time ? context.share_of_step(finding.gain.middle_ns()) : finding.share_of_step;
       if (share >= rule.floor_share) all.push_back({std::move(finding), rule.about_time});
     }
   }
-  take_parts_out(all, the_case);
+  take_parts_out(all, context);
   std::stable_sort(all.begin(), all.end(), [](const Found& a, const Found& b) {
     if (a.about_time != b.about_time) return a.about_time;
     if (!a.about_time) return a.finding.share_of_step > b.finding.share_of_step;
@@ -85,23 +85,24 @@ std::vector<Finding> merged(std::vector<Found> all) {
 }
 
 // "overhead-bound", "mixed"
-std::string bound_by(Limit limit) {
-  return std::string(name_of(limit)) + (limit == Limit::kMixed || limit == Limit::kUnknown ? "" : "-bound");
+std::string bound_by(analyze::Limit limit) {
+  return std::string(analyze::name_of(limit)) +
+         (limit == analyze::Limit::kMixed || limit == analyze::Limit::kUnknown ? "" : "-bound");
 }
 
 // The two largest sides of the critical path.
-std::vector<std::pair<double, Limit>> largest_shares(const Bound& bound) {
-  std::vector<std::pair<double, Limit>> sides;
-  for (size_t i = 0; i < kLimitCount; ++i) sides.emplace_back(bound.shares[i], static_cast<Limit>(i));
+std::vector<std::pair<double, analyze::Limit>> largest_shares(const analyze::Bound& bound) {
+  std::vector<std::pair<double, analyze::Limit>> sides;
+  for (size_t i = 0; i < analyze::kLimitCount; ++i) sides.emplace_back(bound.shares[i], static_cast<analyze::Limit>(i));
   std::stable_sort(sides.begin(), sides.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
   sides.resize(2);
   return sides;
 }
 
-std::string limit_text(const Study& study) {
-  const Limit limit = study.bound.limit;
+std::string limit_text(const analyze::Study& study) {
+  const analyze::Limit limit = study.bound.limit;
   if (study.cold) {
-    return study.other_limit == Limit::kMixed
+    return study.other_limit == analyze::Limit::kMixed
                ? "in between: the host limits these first steps, and once it is warm the device about as much"
                : "in between: " + bound_by(limit) + " in these first steps, " + bound_by(study.other_limit) +
                      " once the host is warm";
@@ -111,14 +112,14 @@ std::string limit_text(const Study& study) {
            ": recording slowed the program too much to tell which";
   }
   if (!study.has_device_work) {
-    if (limit == Limit::kCompute) return "compute-bound: the CPU is busy in operators";
-    if (limit == Limit::kOverhead) return "overhead-bound: Python and dispatch take longer than the numbers";
+    if (limit == analyze::Limit::kCompute) return "compute-bound: the CPU is busy in operators";
+    if (limit == analyze::Limit::kOverhead) return "overhead-bound: Python and dispatch take longer than the numbers";
   }
-  std::string text(words_for(limit));
-  if (limit == Limit::kMixed) {
+  std::string text(analyze::words_for(limit));
+  if (limit == analyze::Limit::kMixed) {
     const char* before = " (";
     for (const auto& [share, side] : largest_shares(study.bound)) {
-      text += before + std::string(name_of(side)) + " " + short_percent(share);
+      text += before + std::string(analyze::name_of(side)) + " " + short_percent(share);
       before = ", ";
     }
     text += ")";
@@ -126,7 +127,7 @@ std::string limit_text(const Study& study) {
   return text;
 }
 
-std::string verdict_of(const Study& study) {
+std::string verdict_of(const analyze::Study& study) {
   const int64_t step_ns = study.usual_step_ns;
   std::string text = limit_text(study) + "; a step takes " + short_time(step_ns);
   const int64_t recorded_ns = study.usual_recorded_ns;
@@ -144,7 +145,7 @@ std::string verdict_of(const Study& study) {
 }
 
 // Nothing but what a recorder writes about itself.
-bool is_empty(const Model& model, const Study& study) {
+bool is_empty(const Model& model, const analyze::Study& study) {
   const auto& kinds = model.host_slices.kind;
   return !study.has_device_work && std::all_of(kinds.begin(), kinds.end(), [](HostKind kind) {
     return kind == HostKind::kSpan || kind == HostKind::kOverhead;
@@ -152,10 +153,10 @@ bool is_empty(const Model& model, const Study& study) {
 }
 
 // How near the kernels whose work is known come to what the device can do: 0..1; -1 when not known.
-double share_of_roof(const Roofline& roofline) {
+double share_of_roof(const analyze::Roofline& roofline) {
   double roof_ns = 0;
   int64_t taken_ns = 0;
-  for (const RooflineRow& row : roofline.rows) {
+  for (const analyze::RooflineRow& row : roofline.rows) {
     if (row.roof_ns < 0) continue;
     roof_ns += row.roof_ns;
     taken_ns += row.device_ns;
@@ -163,29 +164,30 @@ double share_of_roof(const Roofline& roofline) {
   return taken_ns == 0 ? -1 : std::min(1.0, roof_ns / static_cast<double>(taken_ns));
 }
 
-std::string why_healthy(const Case& the_case) {
-  const Study& study = *the_case.study;
+std::string why_healthy(const Context& context) {
+  const analyze::Study& study = *context.study;
   std::string why;
-  if (the_case.has_device_work) {
-    why = "the device works " + short_percent(the_case.share_of_step(the_case.device_busy_ns)) + " of a step";
+  if (context.has_device_work) {
+    why = "the device works " + short_percent(context.share_of_step(context.device_busy_ns)) + " of a step";
     const double roof = share_of_roof(study.roofline);
     if (roof >= 0) why += ", its kernels reach " + short_percent(roof) + " of what it can do";
   } else {
-    why = "operators compute " + short_percent(study.bound.shares[static_cast<size_t>(Limit::kCompute)]) + " of a step";
+    why = "operators compute " + short_percent(study.bound.shares[static_cast<size_t>(analyze::Limit::kCompute)]) +
+          " of a step";
   }
   return why + ", and no rule found anything that would save a visible part of it";
 }
 
-void add_notes(const Model& model, const Study& study, Diagnosis& out) {
+void add_notes(const Model& model, const analyze::Study& study, Diagnosis& out) {
   int64_t warm_up = 0;
-  for (const FoundStep& step : study.steps.steps) warm_up += step.warm_up;
+  for (const analyze::FoundStep& step : study.steps.steps) warm_up += step.warm_up;
   if (warm_up > 0) {
     out.notes.push_back(counted(warm_up, "warm-up step is", "warm-up steps are") + " left out");
   }
-  if (study.steps.source == StepSource::kWholeTrace) {
+  if (study.steps.source == analyze::StepSource::kWholeTrace) {
     out.notes.push_back("no steps were found: the whole trace is judged as one; call prof.step() after each iteration");
-  } else if (study.steps.source != StepSource::kMarked) {
-    out.notes.push_back("steps were found by " + std::string(study.steps.source == StepSource::kOptimizer
+  } else if (study.steps.source != analyze::StepSource::kMarked) {
+    out.notes.push_back("steps were found by " + std::string(study.steps.source == analyze::StepSource::kOptimizer
                                                                  ? "the optimizer's steps"
                                                                  : "a repeating sequence of operators"));
   }
@@ -218,7 +220,7 @@ void add_notes(const Model& model, const Study& study, Diagnosis& out) {
 }  // namespace
 
 Diagnosis diagnose(const Model& model) {
-  Diagnosis out{.study = study(model)};
+  Diagnosis out{.study = analyze::study(model)};
   out.empty = is_empty(model, out.study);
   if (out.empty) {
     out.verdict = "nothing to judge: the trace holds no operators and no device work";
@@ -227,14 +229,14 @@ Diagnosis diagnose(const Model& model) {
         "firelane.profiler.profile() as prof:`, with prof.step() after each"};
     return out;
   }
-  const Case the_case = case_of(model, out.study);
-  std::vector<Found> found = ask_rules(the_case);
+  const Context context = case_of(model, out.study);
+  std::vector<Found> found = ask_rules(context);
   out.healthy = std::none_of(found.begin(), found.end(), [](const Found& each) { return each.about_time; });
   out.findings = merged(std::move(found));
   out.verdict = verdict_of(out.study);
-  if (out.healthy) out.why = why_healthy(the_case);
+  if (out.healthy) out.why = why_healthy(context);
   add_notes(model, out.study, out);
   return out;
 }
 
-}  // namespace firelane
+}  // namespace firelane::advise

@@ -6,13 +6,13 @@
 #include <vector>
 
 #include "advise/finding.h"
-#include "analyze/study.h"
+#include "analyze/verdict/study.h"
 #include "model/model.h"
 
-namespace firelane {
+namespace firelane::advise {
 
 struct Diagnosis {
-  Study study;
+  analyze::Study study;
   std::string verdict;             // one sentence: what limits the program
   std::vector<Finding> findings;   // most gain first; then those that are not about time
   bool empty = false;              // nothing to judge; the notes say what to record
@@ -23,4 +23,4 @@ struct Diagnosis {
 
 Diagnosis diagnose(const Model& model);
 
-}  // namespace firelane
+}  // namespace firelane::advise

@@ -5,17 +5,17 @@
 #include <cstdint>
 #include <vector>
 
-#include "advise/case.h"
+#include "advise/context.h"
 #include "advise/finding.h"
-#include "analyze/intervals.h"
-#include "analyze/whatif.h"
+#include "analyze/common/intervals.h"
+#include "analyze/graph/whatif.h"
 #include "model/model.h"
 
-namespace firelane {
+namespace firelane::advise {
 
 class Evidence {
  public:
-  explicit Evidence(const Case& the_case) : case_(the_case) {}
+  explicit Evidence(const Context& context) : case_(context) {}
 
   // A piece of device work that would take `keep_low` (at worst) to `keep_high` (at best) of its time.
   // Work outside of the judged steps is left out.
@@ -44,7 +44,7 @@ class Evidence {
     if (!case_.in_window(host.start_ns[row])) return;
     rows_.push_back({row, false});
     on_host_ns_ += host.duration_ns[row];
-    const HostCut cut{.lane = host.lane[row], .start_ns = host.start_ns[row], .end_ns = host.end_ns(row)};
+    const analyze::HostCut cut{.lane = host.lane[row], .start_ns = host.start_ns[row], .end_ns = host.end_ns(row)};
     low_.host.push_back(cut);
     low_.host.back().keep = keep_low;
     high_.host.push_back(cut);
@@ -60,7 +60,7 @@ class Evidence {
   void add_way_to(Row row) {
     const HostSlices& host = case_.model.host_slices;
     if (!case_.in_window(host.start_ns[row])) return;
-    const HostCut way{.lane = host.lane[row], .start_ns = way_start_ns(row), .end_ns = host.start_ns[row]};
+    const analyze::HostCut way{.lane = host.lane[row], .start_ns = way_start_ns(row), .end_ns = host.start_ns[row]};
     if (way.start_ns == way.end_ns) return;
     low_.host.push_back(way);
     high_.host.push_back(way);
@@ -71,7 +71,8 @@ class Evidence {
 
   // Cost, share, gain and events of the finding. Work of two streams at the same moment costs that moment once.
   void fill(Finding& finding) {
-    finding.cost_ns = (on_host_ns_ + IntervalSet(on_device_).total_ns()) / std::max<int64_t>(case_.step_count, 1);
+    finding.cost_ns =
+        (on_host_ns_ + analyze::IntervalSet(on_device_).total_ns()) / std::max<int64_t>(case_.step_count, 1);
     finding.share_of_step = case_.share_of_step(finding.cost_ns);
     finding.events = count();
     finding.gain.low_ns = std::max<int64_t>(0, case_.gain_ns(low_));
@@ -102,11 +103,11 @@ class Evidence {
     return passed < 0 || passed > kLongestWayNs ? host.start_ns[row] : host.end_ns(before);
   }
 
-  const Case& case_;
+  const Context& case_;
   std::vector<SliceRef> rows_;
-  std::vector<Interval> on_device_;
+  std::vector<analyze::Interval> on_device_;
   int64_t on_host_ns_ = 0;
-  WhatIf low_, high_;
+  analyze::WhatIf low_, high_;
 };
 
-}  // namespace firelane
+}  // namespace firelane::advise

@@ -6,10 +6,10 @@
 #include <string_view>
 #include <vector>
 
-#include "analyze/intervals.h"
+#include "analyze/common/intervals.h"
 #include "model/model.h"
 
-namespace firelane {
+namespace firelane::advise {
 
 enum class Confidence : uint8_t { kLow, kMedium, kHigh };
 std::string_view name_of(Confidence confidence);  // "low", "medium", "high"
@@ -22,16 +22,16 @@ struct Gain {
 };
 
 struct Finding {
-  std::string id;                // the rule's: "input-bound"; `firelane explain ID` has the long form
-  std::string title;             // one sentence with the number that matters
-  int64_t cost_ns = 0;           // per step: what the problem takes, whether or not all of it can be saved
-  double share_of_step = 0;      // cost_ns by a step without recording: 0..1. 0 when it is not about time
-  Gain gain;                     // per step; from replaying the dependency graph (Case::gain_ns)
-  std::vector<SliceRef> slices;  // evidence: the worst few events, worst first
-  std::vector<Interval> ranges;  // evidence: where to look in the timeline
-  int64_t events = 0;            // how many events are behind it in all
-  std::string try_text;          // what to do, one sentence
-  std::string try_code;          // one line of code
+  std::string id;                         // the rule's: "input-bound"; `firelane explain ID` has the long form
+  std::string title;                      // one sentence with the number that matters
+  int64_t cost_ns = 0;                    // per step: what the problem takes, whether or not all of it can be saved
+  double share_of_step = 0;               // cost_ns by a step without recording: 0..1. 0 when it is not about time
+  Gain gain;                              // per step; from replaying the dependency graph (Context::gain_ns)
+  std::vector<SliceRef> slices;           // evidence: the worst few events, worst first
+  std::vector<analyze::Interval> ranges;  // evidence: where to look in the timeline
+  int64_t events = 0;                     // how many events are behind it in all
+  std::string try_text;                   // what to do, one sentence
+  std::string try_code;                   // one line of code
   Confidence confidence = Confidence::kMedium;
   std::string surer_by;  // what to record or try to be surer; "" when high
   // Findings with the same cause are one: the one with the largest gain stays. "" = its own.
@@ -41,4 +41,4 @@ struct Finding {
   std::string part_of;
 };
 
-}  // namespace firelane
+}  // namespace firelane::advise

@@ -1,16 +1,17 @@
 #include "advise/host_evidence.h"
 
-namespace firelane {
+namespace firelane::advise {
 
-std::vector<HostCut> cuts_of(const Case& the_case, std::initializer_list<Activity> activities, double keep) {
-  std::vector<HostCut> cuts;
-  const Study& study = *the_case.study;
+std::vector<analyze::HostCut> cuts_of(const Context& context, std::initializer_list<analyze::Activity> activities,
+                                      double keep) {
+  std::vector<analyze::HostCut> cuts;
+  const analyze::Study& study = *context.study;
   if (study.host.chains.empty()) return cuts;
-  const HostChain& chain = study.host.chains[0];
+  const analyze::HostChain& chain = study.host.chains[0];
   const LaneId lane = chain.lanes[0];
-  for (size_t i = chain.segment_after(the_case.window.start_ns); i < chain.segments.size(); ++i) {
-    const HostSegment& segment = chain.segments[i];
-    if (segment.start_ns >= the_case.window.end_ns) break;
+  for (size_t i = chain.segment_after(context.window.start_ns); i < chain.segments.size(); ++i) {
+    const analyze::HostSegment& segment = chain.segments[i];
+    if (segment.start_ns >= context.window.end_ns) break;
     if (std::find(activities.begin(), activities.end(), segment.activity) == activities.end()) continue;
     if (!cuts.empty() && cuts.back().end_ns == segment.start_ns) {
       cuts.back().end_ns = segment.end_ns;
@@ -21,8 +22,8 @@ std::vector<HostCut> cuts_of(const Case& the_case, std::initializer_list<Activit
   return cuts;
 }
 
-int64_t activity_ns(const Case& the_case, Activity activity) {
-  return the_case.study->per_step(the_case.study->breakdown.total.host[static_cast<size_t>(activity)]);
+int64_t activity_ns(const Context& context, analyze::Activity activity) {
+  return context.study->per_step(context.study->breakdown.total.host[static_cast<size_t>(activity)]);
 }
 
 void add_longest(Finding& finding, const Model& model, std::vector<Row> host_rows) {
@@ -35,16 +36,16 @@ void add_longest(Finding& finding, const Model& model, std::vector<Row> host_row
   for (size_t i = 0; i < count; ++i) finding.slices.push_back({.row = host_rows[i], .on_device = false});
 }
 
-std::vector<Row> annotations(const Case& the_case, std::string_view prefix) {
+std::vector<Row> annotations(const Context& context, std::string_view prefix) {
   std::vector<Row> rows;
-  const Model& model = the_case.model;
-  if (the_case.study->host.chains.empty()) return rows;
-  for (const LaneId lane : the_case.study->host.chains[0].lanes) {
+  const Model& model = context.model;
+  if (context.study->host.chains.empty()) return rows;
+  for (const LaneId lane : context.study->host.chains[0].lanes) {
     const auto l = static_cast<size_t>(lane);
     for (Row row = model.lanes.host_begin[l]; row < model.lanes.host_end[l]; ++row) {
       const HostKind kind = model.host_slices.kind[row];
       if (kind != HostKind::kAnnotation && kind != HostKind::kOp) continue;
-      if (!the_case.in_window(model.host_slices.start_ns[row])) continue;
+      if (!context.in_window(model.host_slices.start_ns[row])) continue;
       if (model.text(model.host_slices.name[row]).starts_with(prefix)) rows.push_back(row);
     }
   }
@@ -66,4 +67,4 @@ std::vector<Row> launched_during(const Model& model, std::vector<Row> host_rows)
   return rows;
 }
 
-}  // namespace firelane
+}  // namespace firelane::advise

@@ -7,41 +7,44 @@
 #include <string_view>
 #include <vector>
 
-#include "advise/case.h"
+#include "advise/context.h"
 #include "advise/finding.h"
-#include "analyze/study.h"
+#include "analyze/verdict/study.h"
 
-namespace firelane {
+namespace firelane::advise {
 
 inline constexpr size_t kEvidenceSlices = 5;
 inline constexpr size_t kEvidenceRanges = 5;
 
 // The window's moments in which the leading chain was in one of `activities`, as cuts that keep `keep`.
-std::vector<HostCut> cuts_of(const Case& the_case, std::initializer_list<Activity> activities, double keep);
+std::vector<analyze::HostCut> cuts_of(const Context& context, std::initializer_list<analyze::Activity> activities,
+                                      double keep);
 
 // Time per step of the leading chain in `activity`, recorded.
-int64_t activity_ns(const Case& the_case, Activity activity);
+int64_t activity_ns(const Context& context, analyze::Activity activity);
 
 // The longest of these host slices as evidence, longest first.
 void add_longest(Finding& finding, const Model& model, std::vector<Row> host_rows);
 
 // The longest idle gaps of the window whose main cause is `cause` as ranges.
 template <typename Wanted>
-void add_gaps(Finding& finding, const Case& the_case, const Wanted& wanted) {
-  std::vector<IdleGap> gaps;
-  for (const IdleGap& gap : the_case.study->idle.gaps) {
+void add_gaps(Finding& finding, const Context& context, const Wanted& wanted) {
+  std::vector<analyze::IdleGap> gaps;
+  for (const analyze::IdleGap& gap : context.study->idle.gaps) {
     if (wanted(gap.main_cause)) gaps.push_back(gap);
   }
   const size_t count = std::min(gaps.size(), kEvidenceRanges);
   std::partial_sort(gaps.begin(), gaps.begin() + static_cast<std::ptrdiff_t>(count), gaps.end(),
-                    [](const IdleGap& a, const IdleGap& b) { return a.end_ns - a.start_ns > b.end_ns - b.start_ns; });
+                    [](const analyze::IdleGap& a, const analyze::IdleGap& b) {
+                      return a.end_ns - a.start_ns > b.end_ns - b.start_ns;
+                    });
   for (size_t i = 0; i < count; ++i) finding.ranges.push_back({gaps[i].start_ns, gaps[i].end_ns});
 }
 
 // Annotations of the leading chain in the window whose name starts with `prefix`.
-std::vector<Row> annotations(const Case& the_case, std::string_view prefix);
+std::vector<Row> annotations(const Context& context, std::string_view prefix);
 
 // Device work that was launched while one of these host slices was open, by any thread. They do not overlap.
 std::vector<Row> launched_during(const Model& model, std::vector<Row> host_rows);
 
-}  // namespace firelane
+}  // namespace firelane::advise

@@ -5,25 +5,25 @@
 
 #include "advise/evidence.h"
 #include "advise/text.h"
-#include "analyze/cpu_ops.h"
-#include "analyze/study.h"
+#include "analyze/host/cpu_ops.h"
+#include "analyze/verdict/study.h"
 
-namespace firelane {
+namespace firelane::advise {
 
 namespace {
 
-std::vector<CpuOp> ops_of(const Case& the_case) {
-  if (the_case.study == nullptr || the_case.study->host.chains.empty()) return {};
-  return outermost_ops(the_case.model, the_case.study->host.chains[0], the_case.window);
+std::vector<analyze::CpuOp> ops_of(const Context& context) {
+  if (context.study == nullptr || context.study->host.chains.empty()) return {};
+  return analyze::outermost_ops(context.model, context.study->host.chains[0], context.window);
 }
 
-bool is_batched_matmul(const Model& model, const CpuOp& op) {
+bool is_batched_matmul(const Model& model, const analyze::CpuOp& op) {
   const std::string_view name = model.text(model.host_slices.name[op.row]);
   return name == "aten::bmm" || name == "aten::baddbmm" || name == "aten::matmul" || name == "aten::einsum";
 }
 
 // The op's neighbour in a direction that is a batched matmul, or SIZE_MAX.
-size_t matmul_near(const Model& model, const std::vector<CpuOp>& ops, size_t at, int step) {
+size_t matmul_near(const Model& model, const std::vector<analyze::CpuOp>& ops, size_t at, int step) {
   constexpr int kReach = 6;  // scale, mask, cast, dropout between softmax and matmul
   for (int i = 1; i <= kReach; ++i) {
     const ptrdiff_t place = static_cast<ptrdiff_t>(at) + step * i;
@@ -35,10 +35,10 @@ size_t matmul_near(const Model& model, const std::vector<CpuOp>& ops, size_t at,
 
 }  // namespace
 
-std::vector<Finding> cpu_unfused_attention(const Case& the_case) {
-  const Model& model = the_case.model;
-  const std::vector<CpuOp> ops = ops_of(the_case);
-  Evidence evidence(the_case);
+std::vector<Finding> cpu_unfused_attention(const Context& context) {
+  const Model& model = context.model;
+  const std::vector<analyze::CpuOp> ops = ops_of(context);
+  Evidence evidence(context);
   for (size_t at = 0; at < ops.size(); ++at) {
     const std::string_view name = model.text(model.host_slices.name[ops[at].row]);
     if (name != "aten::softmax" && name != "aten::_softmax_backward_data") continue;
@@ -73,14 +73,15 @@ std::vector<Finding> cpu_unfused_attention(const Case& the_case) {
 namespace {
 
 // Each within a step: no compiler joins what two of them do.
-std::vector<std::vector<CpuOp>> chains_of(const Case& the_case) {
-  std::vector<std::vector<CpuOp>> chains;
-  const Study& study = *the_case.study;
+std::vector<std::vector<analyze::CpuOp>> chains_of(const Context& context) {
+  std::vector<std::vector<analyze::CpuOp>> chains;
+  const analyze::Study& study = *context.study;
   if (study.host.chains.empty()) return chains;
-  for (const FoundStep& step : study.steps.steps) {
+  for (const analyze::FoundStep& step : study.steps.steps) {
     if (step.warm_up) continue;
-    const Interval span{step.start_ns, step.end_ns};
-    for (auto& chain : fusible_chains(the_case.model, outermost_ops(the_case.model, study.host.chains[0], span))) {
+    const analyze::Interval span{step.start_ns, step.end_ns};
+    for (auto& chain :
+         analyze::fusible_chains(context.model, analyze::outermost_ops(context.model, study.host.chains[0], span))) {
       chains.push_back(std::move(chain));
     }
   }
@@ -89,14 +90,14 @@ std::vector<std::vector<CpuOp>> chains_of(const Case& the_case) {
 
 }  // namespace
 
-std::vector<Finding> cpu_unfused_chains(const Case& the_case) {
-  const Model& model = the_case.model;
-  Evidence evidence(the_case);
+std::vector<Finding> cpu_unfused_chains(const Context& context) {
+  const Model& model = context.model;
+  Evidence evidence(context);
   size_t longest = 0;
-  for (const std::vector<CpuOp>& chain : chains_of(the_case)) {
+  for (const std::vector<analyze::CpuOp>& chain : chains_of(context)) {
     int64_t total_ns = 0;
     int64_t longest_ns = 0;
-    for (const CpuOp& op : chain) {
+    for (const analyze::CpuOp& op : chain) {
       total_ns += model.host_slices.duration_ns[op.row];
       longest_ns = std::max(longest_ns, model.host_slices.duration_ns[op.row]);
     }
@@ -104,7 +105,7 @@ std::vector<Finding> cpu_unfused_chains(const Case& the_case) {
     // One loop takes at least as long as the longest; it may take half as long again for the others' arithmetic.
     const double best = static_cast<double>(longest_ns) / static_cast<double>(total_ns);
     const double worst = (1 + best) / 2;
-    for (const CpuOp& op : chain) {
+    for (const analyze::CpuOp& op : chain) {
       evidence.add_call(op.row, worst, best);
       if (op.row != chain.front().row) evidence.add_way_to(op.row);
     }
@@ -123,4 +124,4 @@ std::vector<Finding> cpu_unfused_chains(const Case& the_case) {
   return {finding};
 }
 
-}  // namespace firelane
+}  // namespace firelane::advise

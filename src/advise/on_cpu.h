@@ -3,12 +3,12 @@
 
 #include <vector>
 
-#include "advise/case.h"
+#include "advise/context.h"
 #include "advise/finding.h"
 
-namespace firelane {
+namespace firelane::advise {
 
-std::vector<Finding> cpu_unfused_attention(const Case& the_case);
-std::vector<Finding> cpu_unfused_chains(const Case& the_case);
+std::vector<Finding> cpu_unfused_attention(const Context& context);
+std::vector<Finding> cpu_unfused_chains(const Context& context);
 
-}  // namespace firelane
+}  // namespace firelane::advise

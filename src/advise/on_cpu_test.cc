@@ -6,9 +6,10 @@
 #include <algorithm>
 
 #include "advise/diagnose.h"
+#include "advise/testing.h"
 #include "model/trace_builder.h"
 
-namespace firelane {
+namespace firelane::advise {
 namespace {
 
 struct Op {
@@ -35,12 +36,6 @@ Diagnosis diagnosed(const std::vector<Op>& ops, double apart_us = 1) {
     builder.step(i, {.start_us = start, .end_us = at});
   }
   return diagnose(builder.build());
-}
-
-const Finding* find(const Diagnosis& diagnosis, std::string_view id) {
-  const auto found = std::find_if(diagnosis.findings.begin(), diagnosis.findings.end(),
-                                  [&](const Finding& finding) { return finding.id == id; });
-  return found == diagnosis.findings.end() ? nullptr : &*found;
 }
 
 TEST(OnCpu, a_chain_of_pointwise_operators_saves_all_but_its_longest_at_best) {
@@ -156,4 +151,4 @@ TEST(OnCpu, memory_that_grows_with_every_step_is_found) {
 }
 
 }  // namespace
-}  // namespace firelane
+}  // namespace firelane::advise

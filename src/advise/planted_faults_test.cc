@@ -8,7 +8,7 @@
 #include "advise/diagnose.h"
 #include "import/load.h"
 
-namespace firelane {
+namespace firelane::advise {
 namespace {
 
 struct PlantedFault {
@@ -19,7 +19,7 @@ struct PlantedFault {
 };
 
 std::vector<Finding> findings_of(const std::string& file) {
-  Result<Model> model = load_trace(std::string(FIRELANE_TEST_DATA) + "/h200_faults/" + file + ".lane");
+  Result<Model> model = importer::load_trace(std::string(FIRELANE_TEST_DATA) + "/h200_faults/" + file + ".lane");
   EXPECT_TRUE(model.ok()) << file;
   return model.ok() ? diagnose(model.value()).findings : std::vector<Finding>{};
 }
@@ -58,4 +58,4 @@ TEST(PlantedFaults, on_an_h200_are_found_first_and_absent_when_mended) {
 }
 
 }  // namespace
-}  // namespace firelane
+}  // namespace firelane::advise

@@ -6,12 +6,12 @@
 #include <random>
 
 #include "advise/diagnose.h"
-#include "analyze/memory.h"
-#include "analyze/modules.h"
+#include "analyze/memory/memory.h"
+#include "analyze/modules/modules.h"
 #include "analyze/testing.h"
 #include "import/load.h"
 
-namespace firelane {
+namespace firelane::advise {
 namespace {
 
 // No finding promises more than there is.
@@ -31,22 +31,22 @@ void expect_findings_within_a_step(const Diagnosis& diagnosis, const std::string
 }
 
 // The more of the host's time is cut, the more is gained, and never more than the step or less than nothing.
-void expect_cuts_monotone(const Study& s, uint32_t seed, const std::string& which) {
-  if (s.host.chains.empty() || s.graph.window_start == kNoNode) return;
+void expect_cuts_monotone(const analyze::Study& s, uint32_t seed, const std::string& which) {
+  if (s.host.chains.empty() || s.graph.window_start == analyze::kNoNode) return;
   std::mt19937 random(seed);
   const LaneId lane = s.host.chains[0].lanes[0];
-  const Interval window = s.steps.window;
-  WhatIf less;
+  const analyze::Interval window = s.steps.window;
+  analyze::WhatIf less;
   for (int i = 0; i < 6; ++i) {
     std::uniform_int_distribution<int64_t> pick(window.start_ns, window.end_ns);
     const int64_t a = pick(random);
     const int64_t b = pick(random);
     less.host.push_back({lane, std::min(a, b), std::max(a, b), 0.5});
-    WhatIf more = less;
-    for (HostCut& cut : more.host) cut.keep = 0;
-    const auto gain = [&](const WhatIf& change, double removed) {
-      const ReplayOptions options{.recording_removed = removed};
-      return replay(s.graph, {}, options).end_ns - replay(s.graph, change, options).end_ns;
+    analyze::WhatIf more = less;
+    for (analyze::HostCut& cut : more.host) cut.keep = 0;
+    const auto gain = [&](const analyze::WhatIf& change, double removed) {
+      const analyze::ReplayOptions options{.recording_removed = removed};
+      return analyze::replay(s.graph, {}, options).end_ns - analyze::replay(s.graph, change, options).end_ns;
     };
     for (const double removed : {0.0, 0.5, 1.0, 2.0}) {
       const int64_t some = gain(less, removed);
@@ -59,11 +59,11 @@ void expect_cuts_monotone(const Study& s, uint32_t seed, const std::string& whic
 }
 
 void expect_reports_add_up(const Model& model, const std::string& which) {
-  const ModuleTable modules = module_table(model, {});
+  const analyze::ModuleTable modules = analyze::module_table(model, {});
   int64_t phases_ns = 0;
-  for (const PhaseRow& row : modules.phases) phases_ns += row.device_ns;
+  for (const analyze::PhaseRow& row : modules.phases) phases_ns += row.device_ns;
   EXPECT_EQ(phases_ns, modules.work_ns) << which;
-  for (const DeviceMemory& device : memory_report(model).devices) {
+  for (const analyze::DeviceMemory& device : analyze::memory_report(model).devices) {
     const int64_t sum = std::accumulate(device.at_peak.begin(), device.at_peak.end(), int64_t{0});
     EXPECT_EQ(sum, device.peak.allocated_bytes) << which;
   }
@@ -72,7 +72,7 @@ void expect_reports_add_up(const Model& model, const std::string& which) {
 TEST(Properties, findings_hold_on_random_traces) {
   for (uint32_t seed = 1000; seed < 1150 && !testing::Test::HasFailure(); ++seed) {
     const std::string which = "seed " + std::to_string(seed) + " ";
-    const Model model = random_trace(seed);
+    const Model model = analyze::random_trace(seed);
     const Diagnosis diagnosis = diagnose(model);
     expect_findings_within_a_step(diagnosis, which);
     expect_cuts_monotone(diagnosis.study, seed, which);
@@ -85,7 +85,7 @@ TEST(Properties, findings_hold_on_real_traces) {
   for (const auto& entry : std::filesystem::directory_iterator(FIRELANE_TEST_DATA)) {
     const std::string path = entry.path().string();
     if (!path.ends_with(".json.gz") && !path.ends_with(".lane")) continue;
-    auto loaded = load_trace(path);
+    auto loaded = importer::load_trace(path);
     ASSERT_TRUE(loaded.ok()) << path;
     const Diagnosis diagnosis = diagnose(loaded.value());
     expect_findings_within_a_step(diagnosis, path + " ");
@@ -97,4 +97,4 @@ TEST(Properties, findings_hold_on_real_traces) {
 }
 
 }  // namespace
-}  // namespace firelane
+}  // namespace firelane::advise

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace firelane {
+namespace firelane::advise {
 
 const std::vector<Rule>& all_rules() {
   static const std::vector<Rule> rules = [] {
@@ -34,4 +34,4 @@ std::string_view name_of(Confidence confidence) {
   return confidence == Confidence::kHigh ? "high" : confidence == Confidence::kMedium ? "medium" : "low";
 }
 
-}  // namespace firelane
+}  // namespace firelane::advise

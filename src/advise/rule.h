@@ -11,10 +11,10 @@
 #include <string_view>
 #include <vector>
 
-#include "advise/case.h"
+#include "advise/context.h"
 #include "advise/finding.h"
 
-namespace firelane {
+namespace firelane::advise {
 
 struct Rule {
   std::string_view id;      // kebab-case, the id of its findings
@@ -24,7 +24,7 @@ struct Rule {
   double floor_share;
   bool about_time;               // false: kept whatever its gain, ranked after those that save time
   std::string_view explanation;  // long form for `firelane explain`: what it means, why it costs, what to do, when not
-  std::vector<Finding> (*find)(const Case& the_case);
+  std::vector<Finding> (*find)(const Context& context);
 };
 
 const std::vector<Rule>& all_rules();
@@ -38,4 +38,4 @@ std::vector<Rule> one_time_rules();  // loading, compiling, first calls, first m
 std::vector<Rule> kernels_rules();  // precision, tensor cores, attention, fusion, copies
 std::vector<Rule> memory_rules();   // limit, spikes, growth, fragmentation, the allocator
 
-}  // namespace firelane
+}  // namespace firelane::advise

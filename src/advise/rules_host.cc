@@ -5,31 +5,34 @@
 #include "advise/host_evidence.h"
 #include "advise/rule.h"
 #include "advise/text.h"
-#include "analyze/dispatch.h"
+#include "analyze/host/dispatch.h"
 
-namespace firelane {
+namespace firelane::advise {
 
 namespace {
 
-constexpr std::initializer_list<Activity> kDispatch = {Activity::kOp, Activity::kLaunch, Activity::kCall,
-                                                       Activity::kPython, Activity::kUnrecorded};
+constexpr std::initializer_list<analyze::Activity> kDispatch = {analyze::Activity::kOp, analyze::Activity::kLaunch,
+                                                                analyze::Activity::kCall, analyze::Activity::kPython,
+                                                                analyze::Activity::kUnrecorded};
 
 // Stretches without any operator that are too long to be the way to the next one.
-std::vector<CodeStretch> long_stretches(const Case& the_case) {
-  if (the_case.study->host.chains.empty()) return {};
-  std::vector<CodeStretch> stretches = stretches_between_ops(the_case.study->host.chains[0], the_case.window);
-  std::erase_if(stretches, [](const CodeStretch& each) { return each.end_ns - each.start_ns < kBetweenOpsNs; });
+std::vector<analyze::CodeStretch> long_stretches(const Context& context) {
+  if (context.study->host.chains.empty()) return {};
+  std::vector<analyze::CodeStretch> stretches =
+      analyze::stretches_between_ops(context.study->host.chains[0], context.window);
+  std::erase_if(stretches,
+                [](const analyze::CodeStretch& each) { return each.end_ns - each.start_ns < analyze::kBetweenOpsNs; });
   return stretches;
 }
 
 // Without a device operators compute themselves: only what calling them costs can go.
-WhatIf less_dispatch(const Case& the_case, double keep) {
-  if (the_case.has_device_work) {
-    WhatIf less;
+analyze::WhatIf less_dispatch(const Context& context, double keep) {
+  if (context.has_device_work) {
+    analyze::WhatIf less;
     // The program's own code has findings of its own, and stays as long as it is.
-    const std::vector<CodeStretch> others = long_stretches(the_case);
+    const std::vector<analyze::CodeStretch> others = long_stretches(context);
     auto other = others.begin();
-    for (HostCut cut : cuts_of(the_case, kDispatch, keep)) {
+    for (analyze::HostCut cut : cuts_of(context, kDispatch, keep)) {
       while (other != others.end() && other->end_ns <= cut.start_ns) ++other;
       for (; other != others.end() && other->start_ns < cut.end_ns; ++other) {
         if (cut.start_ns < other->start_ns) less.host.push_back({cut.lane, cut.start_ns, other->start_ns, keep});
@@ -40,47 +43,47 @@ WhatIf less_dispatch(const Case& the_case, double keep) {
     }
     return less;
   }
-  WhatIf change;
-  const HostChain& chain = the_case.study->host.chains[0];
-  const std::vector<double> dispatch = dispatch_shares(the_case.model, chain, the_case.window);
+  analyze::WhatIf change;
+  const analyze::HostChain& chain = context.study->host.chains[0];
+  const std::vector<double> dispatch = analyze::dispatch_shares(context.model, chain, context.window);
   for (size_t i = 0; i < dispatch.size(); ++i) {
     if (dispatch[i] == 0) continue;
-    const HostSegment& segment = chain.segments[i];
+    const analyze::HostSegment& segment = chain.segments[i];
     const double kept = 1 - (1 - keep) * dispatch[i];
-    change.host.push_back({chain.lanes[0], std::max(segment.start_ns, the_case.window.start_ns),
-                           std::min(segment.end_ns, the_case.window.end_ns), kept});
+    change.host.push_back({chain.lanes[0], std::max(segment.start_ns, context.window.start_ns),
+                           std::min(segment.end_ns, context.window.end_ns), kept});
   }
   return change;
 }
 
 // Recorded by firelane, with no step that was timed alone.
-bool is_ours(const Study& study) { return study.undone.source != CostSource::kEstimated; }
+bool is_ours(const analyze::Study& study) { return study.undone.source != analyze::CostSource::kEstimated; }
 constexpr const char* kTimeSomeSteps = "let some steps pass unrecorded, which are then timed: schedule(wait=5, ...)";
 
-std::vector<Finding> find_overhead(const Case& the_case) {
-  const Study& study = *the_case.study;
-  if (!the_case.has_device_work && study.bound.limit != Limit::kOverhead) return {};
+std::vector<Finding> find_overhead(const Context& context) {
+  const analyze::Study& study = *context.study;
+  if (!context.has_device_work && study.bound.limit != analyze::Limit::kOverhead) return {};
   // A graph or compiled code leaves about a tenth of the host's work; half is what a larger batch or
   // partial compilation gives.
-  const WhatIf less = less_dispatch(the_case, 0.6);
-  const WhatIf least = less_dispatch(the_case, 0.1);
-  const auto on_path = [&](PathClass path_class) {
+  const analyze::WhatIf less = less_dispatch(context, 0.6);
+  const analyze::WhatIf least = less_dispatch(context, 0.1);
+  const auto on_path = [&](analyze::PathClass path_class) {
     return study.per_step(study.path.by_class[static_cast<size_t>(path_class)]);
   };
   Finding finding{.id = "launch-overhead"};
-  finding.cost_ns = on_path(PathClass::kHost) + on_path(PathClass::kLatency);
-  if (!the_case.has_device_work) finding.cost_ns = the_case.gain_ns(less_dispatch(the_case, 0));
-  finding.share_of_step = the_case.share_of_step(finding.cost_ns);
+  finding.cost_ns = on_path(analyze::PathClass::kHost) + on_path(analyze::PathClass::kLatency);
+  if (!context.has_device_work) finding.cost_ns = context.gain_ns(less_dispatch(context, 0));
+  finding.share_of_step = context.share_of_step(finding.cost_ns);
   // A slow recorder looks like a slow host: the lower end is what remains if it cost the most that is likely.
-  finding.gain = {std::min(study.sure_gain_ns(less), the_case.gain_ns(less)), the_case.gain_ns(least)};
-  if (the_case.has_device_work) {
+  finding.gain = {std::min(study.sure_gain_ns(less), context.gain_ns(less)), context.gain_ns(least)};
+  if (context.has_device_work) {
     // The replay lets work of two streams run side by side that shares one device: more than its idle time is not sure.
-    const auto idle_ns = static_cast<int64_t>((1 - study.bound.device_busy) * static_cast<double>(the_case.step_ns));
+    const auto idle_ns = static_cast<int64_t>((1 - study.bound.device_busy) * static_cast<double>(context.step_ns));
     finding.gain = {std::min(finding.gain.low_ns, idle_ns), std::min(finding.gain.high_ns, idle_ns)};
   }
   finding.events = study.launches.calls;
-  if (the_case.has_device_work) {
-    const double idle = 1 - the_case.share_of_step(the_case.device_busy_ns);
+  if (context.has_device_work) {
+    const double idle = 1 - context.share_of_step(context.device_busy_ns);
     const int64_t launches = study.per_step(study.launches.calls);
     finding.title = "the host cannot feed the device: it idles " + short_percent(idle) + " of a step while " +
                     (launches > 1    ? std::to_string(launches) + " launches are prepared one by one"
@@ -94,17 +97,18 @@ std::vector<Finding> find_overhead(const Case& the_case) {
     }
     finding.try_text = "let fewer, larger launches do the work: CUDA graphs or torch.compile, or a larger batch";
     finding.try_code = "model = torch.compile(model, mode=\"reduce-overhead\")";
-    add_gaps(finding, the_case,
-             [](IdleCause cause) { return is_host_late(cause) && cause != cause_of(Activity::kInput); });
+    add_gaps(finding, context, [](analyze::IdleCause cause) {
+      return analyze::is_host_late(cause) && cause != analyze::cause_of(analyze::Activity::kInput);
+    });
   } else {
     finding.title = "Python and operator dispatch take " + short_percent(finding.share_of_step) +
                     " of a step: the operators are too small to pay for themselves";
     finding.try_text = "do more per operator: a larger batch, or compiled code";
     finding.try_code = "model = torch.compile(model)";
   }
-  finding.confidence = study.undone.source == CostSource::kBaseline ? Confidence::kHigh
-                       : study.undone.undecided                     ? Confidence::kLow
-                                                                    : Confidence::kMedium;
+  finding.confidence = study.undone.source == analyze::CostSource::kBaseline ? Confidence::kHigh
+                       : study.undone.undecided                              ? Confidence::kLow
+                                                                             : Confidence::kMedium;
   if (finding.confidence != Confidence::kHigh) {
     finding.surer_by =
         is_ours(study) ? kTimeSomeSteps : "time a few steps without the profiler, or record with firelane, which does";
@@ -114,33 +118,36 @@ std::vector<Finding> find_overhead(const Case& the_case) {
 }
 
 struct SyncAdvice {
-  SyncReason reason;
+  analyze::SyncReason reason;
   const char* who;
   const char* text;
   const char* code;
 };
 constexpr SyncAdvice kSyncAdvice[] = {
-    {SyncReason::kItem, ".item() (or float(), int(), bool(), if on a tensor)",
+    {analyze::SyncReason::kItem, ".item() (or float(), int(), bool(), if on a tensor)",
      "keep numbers on the device and read them every few hundred steps",
      "total += loss.detach()  # and total.item() once per epoch"},
-    {SyncReason::kNonzero, "an operator whose result size depends on the data (nonzero, mask as index, unique)",
+    {analyze::SyncReason::kNonzero,
+     "an operator whose result size depends on the data (nonzero, mask as index, unique)",
      "use a form with a fixed size", "torch.where(mask, x, 0)  # instead of x[mask]"},
-    {SyncReason::kCopyToHost, "a copy to the CPU", "copy without waiting into pinned memory, and look at it later",
+    {analyze::SyncReason::kCopyToHost, "a copy to the CPU",
+     "copy without waiting into pinned memory, and look at it later",
      "host.copy_(x, non_blocking=True)  # host = torch.empty_like(x, device=\"cpu\").pin_memory()"},
-    {SyncReason::kSynchronize, "torch.cuda.synchronize()", "take it out of the loop; time with CUDA events",
+    {analyze::SyncReason::kSynchronize, "torch.cuda.synchronize()", "take it out of the loop; time with CUDA events",
      "start.record(); ...; end.record()  # torch.cuda.Event(enable_timing=True)"},
-    {SyncReason::kOther, "an operator", "look at the operator that waits", "torch.cuda.set_sync_debug_mode(\"warn\")"},
+    {analyze::SyncReason::kOther, "an operator", "look at the operator that waits",
+     "torch.cuda.set_sync_debug_mode(\"warn\")"},
 };
 
-std::vector<Finding> find_host_sync(const Case& the_case) {
-  const Model& model = the_case.model;
-  const Study& study = *the_case.study;
+std::vector<Finding> find_host_sync(const Context& context) {
+  const Model& model = context.model;
+  const analyze::Study& study = *context.study;
   std::vector<Finding> findings;
   for (const SyncAdvice& advice : kSyncAdvice) {
-    WhatIf change;
+    analyze::WhatIf change;
     std::vector<Row> calls;
     int64_t waited = 0;
-    for (const SyncRow& sync : study.syncs.rows) {
+    for (const analyze::SyncRow& sync : study.syncs.rows) {
       // One wait at the end of the recording belongs to the measuring, not to the loop.
       const bool in_loop = sync.in_window && sync.start_ns + sync.duration_ns < study.steps.window.end_ns;
       if (!in_loop || sync.reason != advice.reason) continue;
@@ -151,8 +158,8 @@ std::vector<Finding> find_host_sync(const Case& the_case) {
     }
     if (calls.empty()) continue;
     Finding finding{.id = "host-sync", .cost_ns = study.per_step(waited)};
-    finding.share_of_step = the_case.share_of_step(finding.cost_ns);
-    finding.gain.high_ns = the_case.gain_ns(change);
+    finding.share_of_step = context.share_of_step(finding.cost_ns);
+    finding.gain.high_ns = context.gain_ns(change);
     finding.gain.low_ns = finding.gain.high_ns / 2;
     finding.events = static_cast<int64_t>(calls.size());
     finding.title = "the host waits for the device " + counted(finding.events, "time", "times") +
@@ -166,29 +173,30 @@ std::vector<Finding> find_host_sync(const Case& the_case) {
       finding.surer_by = "record with enable_cuda_sync_events=True, and with_stack=True to see the line";
     }
     finding.part_of = "overhead";
-    finding.cause = "sync:" + std::string(name_of(advice.reason));
+    finding.cause = "sync:" + std::string(analyze::name_of(advice.reason));
     findings.push_back(std::move(finding));
   }
   return findings;
 }
 
-std::vector<Finding> find_gc(const Case& the_case) {
-  const int64_t cost = activity_ns(the_case, Activity::kGc);
+std::vector<Finding> find_gc(const Context& context) {
+  const int64_t cost = activity_ns(context, analyze::Activity::kGc);
   if (cost == 0) return {};
   std::vector<Row> rows;
-  const HostChain& chain = the_case.study->host.chains[0];
-  for (const HostSegment& segment : chain.segments) {
-    if (segment.activity == Activity::kGc && the_case.in_window(segment.start_ns)) rows.push_back(segment.slice);
+  const analyze::HostChain& chain = context.study->host.chains[0];
+  for (const analyze::HostSegment& segment : chain.segments) {
+    if (segment.activity == analyze::Activity::kGc && context.in_window(segment.start_ns))
+      rows.push_back(segment.slice);
   }
   std::sort(rows.begin(), rows.end());
   rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
-  Finding finding{.id = "gc-pauses", .cost_ns = cost, .share_of_step = the_case.share_of_step(cost)};
-  finding.gain.high_ns = the_case.gain_ns({.host = cuts_of(the_case, {Activity::kGc}, 0)});
-  finding.gain.low_ns = the_case.gain_ns({.host = cuts_of(the_case, {Activity::kGc}, 0.15)});
+  Finding finding{.id = "gc-pauses", .cost_ns = cost, .share_of_step = context.share_of_step(cost)};
+  finding.gain.high_ns = context.gain_ns({.host = cuts_of(context, {analyze::Activity::kGc}, 0)});
+  finding.gain.low_ns = context.gain_ns({.host = cuts_of(context, {analyze::Activity::kGc}, 0.15)});
   finding.events = static_cast<int64_t>(rows.size());
   finding.title = "Python's garbage collector stops the program " + counted(finding.events, "time", "times") + " for " +
                   short_time(cost) + " of each step (" + short_percent(finding.share_of_step) + ")";
-  add_longest(finding, the_case.model, std::move(rows));
+  add_longest(finding, context.model, std::move(rows));
   finding.try_text = "collect at a moment of your choice instead of in the middle of a step";
   finding.try_code = "gc.freeze(); gc.disable()  # before the loop; gc.collect() every 1000 steps";
   finding.confidence = Confidence::kHigh;
@@ -196,26 +204,27 @@ std::vector<Finding> find_gc(const Case& the_case) {
 }
 
 // Long stretches without any operator: files, logs, plots, data that is not loaded by a DataLoader.
-std::vector<Finding> find_host_code(const Case& the_case) {
-  const Model& model = the_case.model;
-  const Study& study = *the_case.study;
-  if (study.host.chains.empty() || study.steps.source == StepSource::kWholeTrace) return {};
-  const HostChain& chain = study.host.chains[0];
-  std::vector<CodeStretch> stretches = long_stretches(the_case);
+std::vector<Finding> find_host_code(const Context& context) {
+  const Model& model = context.model;
+  const analyze::Study& study = *context.study;
+  if (study.host.chains.empty() || study.steps.source == analyze::StepSource::kWholeTrace) return {};
+  const analyze::HostChain& chain = study.host.chains[0];
+  std::vector<analyze::CodeStretch> stretches = long_stretches(context);
   // Once in many steps is a slow step, and has its own finding.
-  if (static_cast<int64_t>(stretches.size()) * 2 < the_case.step_count) return {};
-  std::sort(stretches.begin(), stretches.end(),
-            [](const CodeStretch& a, const CodeStretch& b) { return a.end_ns - a.start_ns > b.end_ns - b.start_ns; });
-  WhatIf change;
+  if (static_cast<int64_t>(stretches.size()) * 2 < context.step_count) return {};
+  std::sort(stretches.begin(), stretches.end(), [](const analyze::CodeStretch& a, const analyze::CodeStretch& b) {
+    return a.end_ns - a.start_ns > b.end_ns - b.start_ns;
+  });
+  analyze::WhatIf change;
   Finding finding{.id = "host-code"};
-  for (const CodeStretch& each : stretches) {
+  for (const analyze::CodeStretch& each : stretches) {
     change.host.push_back({chain.lanes[0], each.start_ns, each.end_ns, 0});
     finding.cost_ns += each.end_ns - each.start_ns;
     if (finding.ranges.size() < kEvidenceRanges) finding.ranges.push_back({each.start_ns, each.end_ns});
   }
   finding.cost_ns = study.per_step(finding.cost_ns);
-  finding.share_of_step = the_case.share_of_step(finding.cost_ns);
-  finding.gain.high_ns = the_case.gain_ns(change);
+  finding.share_of_step = context.share_of_step(finding.cost_ns);
+  finding.gain.high_ns = context.gain_ns(change);
   finding.gain.low_ns = finding.gain.high_ns * 3 / 4;
   finding.events = static_cast<int64_t>(stretches.size());
   const Row function = stretches.front().slice;
@@ -230,9 +239,9 @@ std::vector<Finding> find_host_code(const Case& the_case) {
   return {finding};
 }
 
-std::vector<Finding> find_recorder(const Case& the_case) {
-  const Study& study = *the_case.study;
-  const RecordingUndone& undone = study.undone;
+std::vector<Finding> find_recorder(const Context& context) {
+  const analyze::Study& study = *context.study;
+  const analyze::RecordingUndone& undone = study.undone;
   Finding finding{.id = "recording-distorts", .cost_ns = study.usual_recorded_ns - study.usual_step_ns};
   if (undone.step_ns <= 0 || finding.cost_ns <= 0) return {};
   const auto share = [](int64_t part, int64_t whole) { return static_cast<double>(part) / static_cast<double>(whole); };
@@ -250,10 +259,10 @@ std::vector<Finding> find_recorder(const Case& the_case) {
                                     : "record less at a time (no stacks, no shapes), or with firelane";
   finding.try_code = is_ours(study) ? "with profile(record_shapes=False, with_stack=False, profile_memory=False): ..."
                                     : "from firelane.profiler import profile";
-  finding.confidence = undone.source == CostSource::kBaseline ? Confidence::kHigh
-                       : undone.undecided                     ? Confidence::kLow
-                                                              : Confidence::kMedium;
-  if (undone.source != CostSource::kBaseline) {
+  finding.confidence = undone.source == analyze::CostSource::kBaseline ? Confidence::kHigh
+                       : undone.undecided                              ? Confidence::kLow
+                                                                       : Confidence::kMedium;
+  if (undone.source != analyze::CostSource::kBaseline) {
     finding.surer_by = is_ours(study) ? kTimeSomeSteps : "time the same steps without a profiler";
   }
   return {finding};
@@ -312,4 +321,4 @@ std::vector<Rule> host_rules() {
   };
 }
 
-}  // namespace firelane
+}  // namespace firelane::advise

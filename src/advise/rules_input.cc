@@ -5,42 +5,43 @@
 #include "advise/rule.h"
 #include "advise/text.h"
 
-namespace firelane {
+namespace firelane::advise {
 
 namespace {
 
-std::vector<Row> loader_calls(const Case& the_case) { return annotations(the_case, "enumerate(Data"); }
+std::vector<Row> loader_calls(const Context& context) { return annotations(context, "enumerate(Data"); }
 
 // With worker processes that keep up a call still has to take the batch out of the queue: nobody waits then.
-bool only_handed_over(const Case& the_case, const std::vector<Row>& calls) {
+bool only_handed_over(const Context& context, const std::vector<Row>& calls) {
   constexpr int64_t kHandOverNs = 1'000'000;
-  const HostSlices& host = the_case.model.host_slices;
+  const HostSlices& host = context.model.host_slices;
   int64_t total_ns = 0;
   for (const Row row : calls) {
-    if (the_case.model.text(host.name[row]).find("MultiProcessing") == std::string_view::npos) return false;
+    if (context.model.text(host.name[row]).find("MultiProcessing") == std::string_view::npos) return false;
     total_ns += host.duration_ns[row];
   }
   return !calls.empty() && total_ns / static_cast<int64_t>(calls.size()) < kHandOverNs;
 }
 
-std::vector<Finding> find_input_bound(const Case& the_case) {
-  const int64_t cost = activity_ns(the_case, Activity::kInput);
+std::vector<Finding> find_input_bound(const Context& context) {
+  const int64_t cost = activity_ns(context, analyze::Activity::kInput);
   if (cost == 0) return {};
   const auto gain_if = [&](double keep) {
-    return the_case.gain_ns({.host = cuts_of(the_case, {Activity::kInput}, keep)});
+    return context.gain_ns({.host = cuts_of(context, {analyze::Activity::kInput}, keep)});
   };
-  Finding finding{.id = "input-bound", .cost_ns = cost, .share_of_step = the_case.share_of_step(cost)};
+  Finding finding{.id = "input-bound", .cost_ns = cost, .share_of_step = context.share_of_step(cost)};
   finding.gain = {gain_if(0.15), gain_if(0)};
-  const std::vector<Row> calls = loader_calls(the_case);
-  if (only_handed_over(the_case, calls)) return {};
+  const std::vector<Row> calls = loader_calls(context);
+  if (only_handed_over(context, calls)) return {};
   const bool single = std::any_of(calls.begin(), calls.end(), [&](Row row) {
-    return the_case.model.text(the_case.model.host_slices.name[row]).find("SingleProcess") != std::string_view::npos;
+    return context.model.text(context.model.host_slices.name[row]).find("SingleProcess") != std::string_view::npos;
   });
   finding.title = "the program waits " + short_time(cost) + " of each step (" + short_percent(finding.share_of_step) +
                   ") for its next batch" + (single ? ": the DataLoader has no workers" : "");
   finding.events = static_cast<int64_t>(calls.size());
-  add_longest(finding, the_case.model, calls);
-  add_gaps(finding, the_case, [](IdleCause cause) { return cause == cause_of(Activity::kInput); });
+  add_longest(finding, context.model, calls);
+  add_gaps(finding, context,
+           [](analyze::IdleCause cause) { return cause == analyze::cause_of(analyze::Activity::kInput); });
   if (single) {
     finding.try_text = "load batches in worker processes, so that the next one is ready when the step ends";
     finding.try_code = "DataLoader(dataset, num_workers=8, pin_memory=True, persistent_workers=True)";
@@ -55,8 +56,8 @@ std::vector<Finding> find_input_bound(const Case& the_case) {
   return {finding};
 }
 
-std::vector<Finding> find_pageable_copies(const Case& the_case) {
-  const Model& model = the_case.model;
+std::vector<Finding> find_pageable_copies(const Context& context) {
+  const Model& model = context.model;
   Finding finding{.id = "pageable-copies"};
   std::vector<Row> calls;
   std::vector<Row> copies;
@@ -66,17 +67,17 @@ std::vector<Finding> find_pageable_copies(const Case& the_case) {
     if (model.device_slices.kind[row] != DeviceKind::kCopy || launch == kNoRow) continue;
     const bool pageable =
         model.text(model.device_slices.name[row]).find("Pageable -> Device") != std::string_view::npos;
-    if (!pageable || !the_case.in_window(model.host_slices.start_ns[launch])) continue;
+    if (!pageable || !context.in_window(model.host_slices.start_ns[launch])) continue;
     calls.push_back(launch);
     copies.push_back(row);
   }
   if (calls.empty()) return {};
-  for (const SyncRow& sync : the_case.study->syncs.rows) {
-    if (sync.in_window && sync.reason == SyncReason::kPageableCopy) calls.push_back(sync.call);
+  for (const analyze::SyncRow& sync : context.study->syncs.rows) {
+    if (sync.in_window && sync.reason == analyze::SyncReason::kPageableCopy) calls.push_back(sync.call);
   }
   std::sort(calls.begin(), calls.end());
   calls.erase(std::unique(calls.begin(), calls.end()), calls.end());
-  WhatIf change;
+  analyze::WhatIf change;
   int64_t cost = 0;
   for (const Row call : calls) {
     cost += model.host_slices.duration_ns[call];
@@ -84,20 +85,20 @@ std::vector<Finding> find_pageable_copies(const Case& the_case) {
     change.host.push_back(
         {model.host_slices.lane[call], model.host_slices.start_ns[call], model.host_slices.end_ns(call), 0.1});
   }
-  finding.cost_ns = the_case.study->per_step(cost);
-  finding.share_of_step = the_case.share_of_step(finding.cost_ns);
+  finding.cost_ns = context.study->per_step(cost);
+  finding.share_of_step = context.share_of_step(finding.cost_ns);
   // From pinned memory the copy itself is two to five times as fast, too.
   const auto gain_if = [&](double keep_copy) {
     change.device.clear();
     for (const Row copy : copies) change.device.push_back({copy, keep_copy});
-    return the_case.gain_ns(change);
+    return context.gain_ns(change);
   };
   finding.gain = {gain_if(0.5), gain_if(0.2)};
   finding.events = static_cast<int64_t>(copies.size());
   finding.title = counted(finding.events, "copy", "copies") +
                   " to the device from memory that is not pinned make the host wait " + short_time(finding.cost_ns) +
                   " of each step (" + short_percent(finding.share_of_step) + ")";
-  add_longest(finding, the_case.model, std::move(calls));
+  add_longest(finding, context.model, std::move(calls));
   finding.try_text = "pin the batch in host memory and copy without waiting";
   finding.try_code = "DataLoader(..., pin_memory=True); x = x.to(device, non_blocking=True)";
   finding.confidence = Confidence::kHigh;
@@ -132,4 +133,4 @@ std::vector<Rule> input_rules() {
   };
 }
 
-}  // namespace firelane
+}  // namespace firelane::advise

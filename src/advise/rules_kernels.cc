@@ -7,14 +7,14 @@
 #include "advise/on_cpu.h"
 #include "advise/rule.h"
 #include "advise/text.h"
-#include "analyze/copies.h"
-#include "analyze/device_peaks.h"
-#include "analyze/flops.h"
-#include "analyze/fusion.h"
-#include "analyze/kernel_traits.h"
-#include "analyze/op_tensors.h"
+#include "analyze/compute/copies.h"
+#include "analyze/compute/fusion.h"
+#include "analyze/device/device_peaks.h"
+#include "analyze/device/kernel_traits.h"
+#include "analyze/ops/flops.h"
+#include "analyze/ops/op_tensors.h"
 
-namespace firelane {
+namespace firelane::advise {
 
 namespace {
 
@@ -28,11 +28,11 @@ bool name_has(std::string_view name, std::string_view part) { return name.find(p
 
 // Kernels with their class, in the judged steps; `visit(row, traits)`.
 template <typename Visit>
-void for_kernels(const Case& the_case, const Visit& visit) {
-  const DeviceSlices& device = the_case.model.device_slices;
-  TraitsOfNames traits(the_case.model);
+void for_kernels(const Context& context, const Visit& visit) {
+  const DeviceSlices& device = context.model.device_slices;
+  analyze::TraitsOfNames traits(context.model);
   for (Row row = 0; row < device.size(); ++row) {
-    if (device.kind[row] != DeviceKind::kKernel || !the_case.holds(row)) continue;
+    if (device.kind[row] != DeviceKind::kKernel || !context.holds(row)) continue;
     visit(row, traits.of(device.name[row]));
   }
 }
@@ -43,12 +43,13 @@ class FasterMatmul {
  public:
   explicit FasterMatmul(const Model& model) : model_(model), flops_(model) {}
 
-  double keep(Row kernel, KernelClass kernel_class, const DevicePeaks& peaks, double tflops, double part_of_peak) {
+  double keep(Row kernel, analyze::KernelClass kernel_class, const analyze::DevicePeaks& peaks, double tflops,
+              double part_of_peak) {
     const Row op = model_.device_slices.op[kernel];
     const int64_t op_flops = op == kNoRow ? 0 : flops_.of(op).op_flops;
     if (op_flops <= 0) return 1;
-    const int64_t bytes =
-        op_bytes(model_.text(model_.host_slices.name[op]), kernel_class, input_tensors(model_, op), op_flops);
+    const int64_t bytes = analyze::op_bytes(model_.text(model_.host_slices.name[op]), kernel_class,
+                                            analyze::input_tensors(model_, op), op_flops);
     const double memory_ns = bytes == kNoNumber ? 0 : static_cast<double>(bytes) / peaks.bandwidth_gb_s;
     const double compute_ns = static_cast<double>(op_flops) / (part_of_peak * tflops * 1e3);
     const double then_ns = std::max({memory_ns, compute_ns, kShortestKernelNs});
@@ -57,20 +58,21 @@ class FasterMatmul {
 
  private:
   const Model& model_;
-  FlopsTable flops_;
+  analyze::FlopsTable flops_;
 };
 
 // fp32 matmuls and convolutions that run without tensor cores although the device has them.
-std::vector<Finding> find_fp32_matmul(const Case& the_case) {
-  const Model& model = the_case.model;
+std::vector<Finding> find_fp32_matmul(const Context& context) {
+  const Model& model = context.model;
   const DeviceSlices& device = model.device_slices;
   FasterMatmul faster(model);
-  Evidence evidence(the_case);
-  for_kernels(the_case, [&](Row row, const KernelTraits& traits) {
-    const bool plain_fp32 = is_matrix_class(traits.kernel_class) && traits.precision == Precision::kFp32 &&
-                            traits.tensor_cores == TensorCores::kNo;
+  Evidence evidence(context);
+  for_kernels(context, [&](Row row, const analyze::KernelTraits& traits) {
+    const bool plain_fp32 = analyze::is_matrix_class(traits.kernel_class) &&
+                            traits.precision == analyze::Precision::kFp32 &&
+                            traits.tensor_cores == analyze::TensorCores::kNo;
     if (!plain_fp32 || name_has(model.text(device.name[row]), "gemv")) return;
-    const DevicePeaks* peaks = peaks_of(model, device.device[row]);
+    const analyze::DevicePeaks* peaks = analyze::peaks_of(model, device.device[row]);
     if (peaks == nullptr) return;
     const double fast_tflops = peaks->tf32_tflops > 0 ? peaks->tf32_tflops : peaks->half_tflops;
     if (fast_tflops <= peaks->fp32_tflops) return;
@@ -91,19 +93,19 @@ std::vector<Finding> find_fp32_matmul(const Case& the_case) {
 }
 
 // 16-bit matmuls that do not run on tensor cores, or whose sizes make them slow there.
-std::vector<Finding> find_tensor_cores(const Case& the_case) {
-  const Model& model = the_case.model;
+std::vector<Finding> find_tensor_cores(const Context& context) {
+  const Model& model = context.model;
   const DeviceSlices& device = model.device_slices;
   FasterMatmul faster(model);
-  Evidence evidence(the_case);
+  Evidence evidence(context);
   Row example = kNoRow;
-  for_kernels(the_case, [&](Row row, const KernelTraits& traits) {
-    if (traits.kernel_class != KernelClass::kMatmul || device.op[row] == kNoRow) return;
-    const std::vector<OpTensor> inputs = input_tensors(model, device.op[row]);
+  for_kernels(context, [&](Row row, const analyze::KernelTraits& traits) {
+    if (traits.kernel_class != analyze::KernelClass::kMatmul || device.op[row] == kNoRow) return;
+    const std::vector<analyze::OpTensor> inputs = analyze::input_tensors(model, device.op[row]);
     if (inputs.size() < 2 || inputs.back().element_bytes > 2 || inputs.back().dims.size() < 2) return;
     if (name_has(model.text(device.name[row]), "gemv")) return;  // one row or column: bound by memory
-    if (traits.tensor_cores != TensorCores::kNo && are_aligned(inputs)) return;
-    const DevicePeaks* peaks = peaks_of(model, device.device[row]);
+    if (traits.tensor_cores != analyze::TensorCores::kNo && analyze::are_aligned(inputs)) return;
+    const analyze::DevicePeaks* peaks = analyze::peaks_of(model, device.device[row]);
     const auto keep = [&](double part_of_peak, double unknown) {
       if (peaks == nullptr || peaks->half_tflops <= 0) return unknown;
       return faster.keep(row, traits.kernel_class, *peaks, peaks->half_tflops, part_of_peak);
@@ -111,7 +113,7 @@ std::vector<Finding> find_tensor_cores(const Case& the_case) {
     const double keep_high = keep(kRealPart, 0.4);
     if (keep_high >= 1) return;
     if (example == kNoRow || device.duration_ns[row] > device.duration_ns[example]) example = row;
-    evidence.add_device(row, keep(kLeastPart, traits.tensor_cores == TensorCores::kNo ? 0.6 : 1), keep_high);
+    evidence.add_device(row, keep(kLeastPart, traits.tensor_cores == analyze::TensorCores::kNo ? 0.6 : 1), keep_high);
   });
   if (evidence.empty()) return {};
   Finding finding{.id = "tensor-cores-unused",
@@ -132,11 +134,11 @@ bool is_batched_matmul(std::string_view name) {
 }
 
 // Softmax between two batched matmuls: attention done by hand.
-std::vector<Finding> find_unfused_attention(const Case& the_case) {
-  if (!the_case.has_device_work) return cpu_unfused_attention(the_case);
-  const Model& model = the_case.model;
+std::vector<Finding> find_unfused_attention(const Context& context) {
+  if (!context.has_device_work) return cpu_unfused_attention(context);
+  const Model& model = context.model;
   const DeviceSlices& device = model.device_slices;
-  Evidence evidence(the_case);
+  Evidence evidence(context);
   std::unordered_set<Row> products;
   constexpr size_t kReach = 6;  // scale, mask, cast, dropout between softmax and matmul
   for (size_t lane = 0; lane < model.lanes.size(); ++lane) {
@@ -195,14 +197,14 @@ Row outermost_aten(const Model& model, Row op) {
   return found;
 }
 
-std::vector<Finding> find_unfused_chains(const Case& the_case) {
-  if (!the_case.has_device_work) return cpu_unfused_chains(the_case);
-  const Model& model = the_case.model;
-  const FusionTable table = fusion_table(model);
-  Evidence evidence(the_case);
+std::vector<Finding> find_unfused_chains(const Context& context) {
+  if (!context.has_device_work) return cpu_unfused_chains(context);
+  const Model& model = context.model;
+  const analyze::FusionTable table = analyze::fusion_table(model);
+  Evidence evidence(context);
   int64_t saved_bytes = 0;
   int64_t launches = 0;
-  for (const FusionChain& chain : table.chains) {
+  for (const analyze::FusionChain& chain : table.chains) {
     if (chain.device_ns == 0) continue;
     const double keep = 1 - static_cast<double>(chain.saved_ns) / static_cast<double>(chain.device_ns);
     for (size_t i = 0; i < chain.slices.size(); ++i) {
@@ -255,8 +257,8 @@ bool is_backward_of(const Model& model, Row op, const std::unordered_set<Row>& c
 }
 
 // A convolution with a bias right before a batch norm, which takes any constant away again.
-std::vector<Finding> find_conv_bias(const Case& the_case) {
-  const Model& model = the_case.model;
+std::vector<Finding> find_conv_bias(const Context& context) {
+  const Model& model = context.model;
   const HostSlices& host = model.host_slices;
   std::unordered_set<Row> convolutions;
   Row last = kNoRow;  // outermost op before this one on the same lane
@@ -268,7 +270,8 @@ std::vector<Finding> find_conv_bias(const Case& the_case) {
     const bool after_conv =
         last != kNoRow && host.lane[last] == host.lane[row] && model.text(host.name[last]).starts_with("aten::conv");
     if (name == "aten::batch_norm" && after_conv && model.op_detail(last) != kNoRow) {
-      const std::vector<Dims> dims = parse_input_dims(model.text(model.op_details.input_dims[model.op_detail(last)]));
+      const std::vector<analyze::Dims> dims =
+          analyze::parse_input_dims(model.text(model.op_details.input_dims[model.op_detail(last)]));
       if (dims.size() > 2 && dims[2].size() == 1) convolutions.insert(last);
     }
     // Counting batches that were seen happens between the two.
@@ -276,10 +279,10 @@ std::vector<Finding> find_conv_bias(const Case& the_case) {
   }
   if (convolutions.empty()) return {};
   const std::unordered_set<int64_t> backwards = sequence_numbers_of(model, convolutions);
-  Evidence evidence(the_case);
-  for_kernels(the_case, [&](Row row, const KernelTraits& traits) {
-    const bool adds = traits.kernel_class == KernelClass::kPointwise;
-    const bool sums = traits.kernel_class == KernelClass::kReduction;  // the bias's gradient
+  Evidence evidence(context);
+  for_kernels(context, [&](Row row, const analyze::KernelTraits& traits) {
+    const bool adds = traits.kernel_class == analyze::KernelClass::kPointwise;
+    const bool sums = traits.kernel_class == analyze::KernelClass::kReduction;  // the bias's gradient
     for (Row op = model.device_slices.op[row]; op != kNoRow; op = host.parent[op]) {
       const bool forward = adds && convolutions.contains(op);
       if (!forward && !(sums && is_backward_of(model, op, convolutions, backwards))) continue;
@@ -300,33 +303,33 @@ std::vector<Finding> find_conv_bias(const Case& the_case) {
 }
 
 // Device work of these ops; without a device, the ops themselves with what was called to make the copy.
-void add_work_of(const Case& the_case, const std::vector<Row>& ops, double keep_low, Evidence& evidence) {
-  if (!the_case.has_device_work) {
+void add_work_of(const Context& context, const std::vector<Row>& ops, double keep_low, Evidence& evidence) {
+  if (!context.has_device_work) {
     for (const Row op : ops) {
-      const Row asked = asked_copy(the_case.model, op);
+      const Row asked = analyze::asked_copy(context.model, op);
       evidence.add_call(asked, keep_low, 0);
       if (keep_low < 1) evidence.add_way_to(asked);
     }
     return;
   }
   const std::unordered_set<Row> wanted(ops.begin(), ops.end());
-  const DeviceSlices& device = the_case.model.device_slices;
+  const DeviceSlices& device = context.model.device_slices;
   for (Row row = 0; row < device.size(); ++row) {
     if (device.op[row] == kNoRow || !wanted.contains(device.op[row])) continue;
     evidence.add_device(row, keep_low, 0);
-    evidence.add_host(asked_copy(the_case.model, device.op[row]));
+    evidence.add_host(analyze::asked_copy(context.model, device.op[row]));
   }
 }
 
-std::vector<Finding> find_casts(const Case& the_case) {
-  const CopyTable table = copy_table(the_case.model);
-  Evidence evidence(the_case);
-  add_work_of(the_case, table.ping_pong_ops, 0, evidence);
+std::vector<Finding> find_casts(const Context& context) {
+  const analyze::CopyTable table = analyze::copy_table(context.model);
+  Evidence evidence(context);
+  add_work_of(context, table.ping_pong_ops, 0, evidence);
   if (evidence.empty()) return {};
   Finding finding{.id = "dtype-ping-pong",
                   .try_text = "keep the tensor in one type between these ops, or leave the choice to autocast",
-                  .try_code = the_case.has_device_work ? "with torch.autocast('cuda', torch.bfloat16): ..."
-                                                       : "with torch.autocast('cpu', torch.bfloat16): ...",
+                  .try_code = context.has_device_work ? "with torch.autocast('cuda', torch.bfloat16): ..."
+                                                      : "with torch.autocast('cpu', torch.bfloat16): ...",
                   .confidence = Confidence::kMedium,
                   .surer_by = "with_stack=True, to see the lines that cast",
                   .part_of = kFusion};
@@ -335,16 +338,16 @@ std::vector<Finding> find_casts(const Case& the_case) {
   return {finding};
 }
 
-std::vector<Finding> find_layout_copies(const Case& the_case) {
-  const CopyTable table = copy_table(the_case.model);
-  Evidence evidence(the_case);
-  for (const CopyRow& row : table.rows) {
+std::vector<Finding> find_layout_copies(const Context& context) {
+  const analyze::CopyTable table = analyze::copy_table(context.model);
+  Evidence evidence(context);
+  for (const analyze::CopyRow& row : table.rows) {
     // Copies that the program asks for itself it can do without more often than those inside of other ops.
-    if (row.kind == CopyKind::kLayout) add_work_of(the_case, row.ops, row.asked_by.empty() ? 0.3 : 1, evidence);
+    if (row.kind == analyze::CopyKind::kLayout) add_work_of(context, row.ops, row.asked_by.empty() ? 0.3 : 1, evidence);
   }
   // cuDNN's own, around each convolution on tensor cores whose images are not channels_last.
-  for_kernels(the_case, [&](Row row, const KernelTraits&) {
-    const std::string_view name = the_case.model.text(the_case.model.device_slices.name[row]);
+  for_kernels(context, [&](Row row, const analyze::KernelTraits&) {
+    const std::string_view name = context.model.text(context.model.device_slices.name[row]);
     if (name_has(name, "nchwToNhwc") || name_has(name, "nhwcToNchw")) evidence.add_device(row, 0.3, 0);
   });
   if (evidence.empty()) return {};
@@ -436,4 +439,4 @@ std::vector<Rule> kernels_rules() {
   };
 }
 
-}  // namespace firelane
+}  // namespace firelane::advise

@@ -6,7 +6,7 @@
 #include "advise/rule.h"
 #include "model/trace_builder.h"
 
-namespace firelane {
+namespace firelane::advise {
 namespace {
 
 constexpr std::string_view kFp32Kernel = "sm80_xmma_gemm_f32f32_f32f32_f32_nn_n_tilesize128x64x8_stage3_ffma_kernel";
@@ -16,12 +16,12 @@ constexpr std::string_view kPointwise = "void at::native::vectorized_elementwise
 constexpr std::string_view kSoftmax = "void (anonymous namespace)::softmax_warp_forward<float, float>";
 
 // One op after another on an H200, each with one kernel.
-class Program {
+class KernelProgram {
  public:
-  Program() { trace_.device({.id = 0, .name = "NVIDIA H200", .total_memory_bytes = 150'000'000'000}); }
+  KernelProgram() { trace_.device({.id = 0, .name = "NVIDIA H200", .total_memory_bytes = 150'000'000'000}); }
 
-  Program& op(std::string_view name, std::string_view kernel, double kernel_us, std::string_view dims,
-              std::string_view types, std::string_view strides = {}) {
+  KernelProgram& op(std::string_view name, std::string_view kernel, double kernel_us, std::string_view dims,
+                    std::string_view types, std::string_view strides = {}) {
     const double at = static_cast<double>(next_) * 1000;
     trace_
         .op(name,
@@ -34,19 +34,19 @@ class Program {
   // What the rule finds. A cut is worth the device time it takes away.
   std::vector<Finding> ask(std::string_view rule) {
     model_ = trace_.build();
-    const Case the_case{.model = model_,
-                        .window = {0, 1'000'000'000},
-                        .recorded_ns = 10'000'000,
-                        .step_ns = 10'000'000,
-                        .has_device_work = true,
-                        .gain_ns = [this](const WhatIf& change) {
-                          double saved = 0;
-                          for (const DeviceCut& cut : change.device) {
-                            saved += (1 - cut.keep) * static_cast<double>(model_.device_slices.duration_ns[cut.row]);
-                          }
-                          return static_cast<int64_t>(saved);
-                        }};
-    return find_rule(rule)->find(the_case);
+    const Context context{.model = model_,
+                          .window = {0, 1'000'000'000},
+                          .recorded_ns = 10'000'000,
+                          .step_ns = 10'000'000,
+                          .has_device_work = true,
+                          .gain_ns = [this](const analyze::WhatIf& change) {
+                            double saved = 0;
+                            for (const analyze::DeviceCut& cut : change.device) {
+                              saved += (1 - cut.keep) * static_cast<double>(model_.device_slices.duration_ns[cut.row]);
+                            }
+                            return static_cast<int64_t>(saved);
+                          }};
+    return find_rule(rule)->find(context);
   }
 
  private:
@@ -60,7 +60,7 @@ constexpr std::string_view kFloats = R"(["float", "float"])";
 constexpr std::string_view kHalves = R"(["c10::BFloat16", "c10::BFloat16"])";
 
 TEST(KernelRules, fp32_matmul_without_tensor_cores_is_found) {
-  const auto findings = Program().op("aten::mm", kFp32Kernel, 2700, kSquare, kFloats).ask("fp32-matmul");
+  const auto findings = KernelProgram().op("aten::mm", kFp32Kernel, 2700, kSquare, kFloats).ask("fp32-matmul");
   ASSERT_EQ(findings.size(), 1u);
   EXPECT_EQ(findings[0].cost_ns, 2'700'000);
   EXPECT_DOUBLE_EQ(findings[0].share_of_step, 0.27);
@@ -68,13 +68,13 @@ TEST(KernelRules, fp32_matmul_without_tensor_cores_is_found) {
   EXPECT_NEAR(static_cast<double>(findings[0].gain.low_ns), 1'774'000, 1'000);
   EXPECT_NEAR(static_cast<double>(findings[0].gain.high_ns), 2'237'000, 1'000);
   EXPECT_EQ(findings[0].slices.size(), 1u);
-  EXPECT_TRUE(Program().op("aten::mm", kTf32Kernel, 500, kSquare, kFloats).ask("fp32-matmul").empty());
-  EXPECT_TRUE(Program().op("aten::mm", kFp32Kernel, 2, "[[8, 8], [8, 8]]", kFloats).ask("fp32-matmul").empty());
+  EXPECT_TRUE(KernelProgram().op("aten::mm", kTf32Kernel, 500, kSquare, kFloats).ask("fp32-matmul").empty());
+  EXPECT_TRUE(KernelProgram().op("aten::mm", kFp32Kernel, 2, "[[8, 8], [8, 8]]", kFloats).ask("fp32-matmul").empty());
 }
 
 TEST(KernelRules, odd_sizes_of_16_bit_matmuls_are_found) {
   const auto ask = [](double kernel_us, std::string_view dims) {
-    return Program().op("aten::mm", kBf16Kernel, kernel_us, dims, kHalves).ask("tensor-cores-unused");
+    return KernelProgram().op("aten::mm", kBf16Kernel, kernel_us, dims, kHalves).ask("tensor-cores-unused");
   };
   constexpr std::string_view kOdd = "[[4096, 50257], [50257, 4096]]";
   const auto findings = ask(9000, kOdd);
@@ -94,10 +94,12 @@ TEST(KernelRules, work_belongs_to_the_step_that_launched_it) {
       .call("cudaLaunchKernel", {.start_us = 11, .end_us = 12, .correlation = 1, .external_id = 1})
       .kernel(kFp32Kernel, {.start_us = 5000, .end_us = 7700, .correlation = 1, .external_id = 1});
   const Model model = trace.build();
-  const auto found_in = [&](Interval window) {
-    const Case the_case{
-        .model = model, .window = window, .step_ns = 1'000'000, .gain_ns = [](const WhatIf&) { return int64_t{1000}; }};
-    return find_rule("fp32-matmul")->find(the_case).size();
+  const auto found_in = [&](analyze::Interval window) {
+    const Context context{
+        .model = model, .window = window, .step_ns = 1'000'000, .gain_ns = [](const analyze::WhatIf&) {
+          return int64_t{1000};
+        }};
+    return find_rule("fp32-matmul")->find(context).size();
   };
   EXPECT_EQ(found_in({0, 1'000'000}), 1u);
   EXPECT_EQ(found_in({1'000'000, 9'000'000}), 0u);
@@ -105,7 +107,7 @@ TEST(KernelRules, work_belongs_to_the_step_that_launched_it) {
 
 TEST(KernelRules, attention_by_hand_is_found) {
   const auto by_hand = [](std::string_view middle) {
-    return Program()
+    return KernelProgram()
         .op("aten::bmm", kBf16Kernel, 50, "[[8, 64, 64], [8, 64, 64]]", kHalves)
         .op("aten::div", kPointwise, 10, "[[8, 64, 64], []]", kHalves)
         .op(middle, kSoftmax, 20, "[[8, 64, 64], []]", kHalves)
@@ -121,7 +123,7 @@ TEST(KernelRules, attention_by_hand_is_found) {
 }
 
 TEST(KernelRules, chains_of_pointwise_kernels_are_found) {
-  const auto findings = Program()
+  const auto findings = KernelProgram()
                             .op("aten::gelu", kPointwise, 30, "[[1000000]]", R"(["float"])")
                             .op("aten::mul", kPointwise, 20, "[[1000000]]", R"(["float"])")
                             .ask("pointwise-unfused");
@@ -130,12 +132,12 @@ TEST(KernelRules, chains_of_pointwise_kernels_are_found) {
   EXPECT_EQ(findings[0].gain.low_ns, 20'000);
   EXPECT_EQ(findings[0].cause, "fusion") << "device time is saved: not the host's overhead";
   EXPECT_TRUE(
-      Program().op("aten::gelu", kPointwise, 30, "[[1000000]]", R"(["float"])").ask("pointwise-unfused").empty());
+      KernelProgram().op("aten::gelu", kPointwise, 30, "[[1000000]]", R"(["float"])").ask("pointwise-unfused").empty());
 }
 
 TEST(KernelRules, a_cast_there_and_back_is_found) {
   const auto casts = [](std::string_view second_types) {
-    return Program()
+    return KernelProgram()
         .op("aten::copy_", kPointwise, 30, "[[512], [512]]", R"(["c10::BFloat16", "float"])")
         .op("aten::copy_", kPointwise, 20, "[[512], [512]]", second_types)
         .ask("dtype-ping-pong");
@@ -154,10 +156,11 @@ TEST(KernelRules, a_bias_before_batch_norm_is_found) {
         .kernel(kPointwise, {.start_us = 10, .end_us = 14, .correlation = 1, .external_id = 1})
         .op("aten::batch_norm", {.start_us = 30, .end_us = 40});
     const Model model = trace.build();
-    const Case the_case{.model = model, .window = {0, 1'000'000}, .step_ns = 40'000, .gain_ns = [](const WhatIf&) {
-                          return int64_t{4000};
-                        }};
-    return find_rule("conv-bias-before-batch-norm")->find(the_case);
+    const Context context{
+        .model = model, .window = {0, 1'000'000}, .step_ns = 40'000, .gain_ns = [](const analyze::WhatIf&) {
+          return int64_t{4000};
+        }};
+    return find_rule("conv-bias-before-batch-norm")->find(context);
   };
   EXPECT_EQ(network("[[2, 3, 16, 16], [8, 3, 3, 3], [8], [], [], [], []]").size(), 1u);
   EXPECT_TRUE(network("[[2, 3, 16, 16], [8, 3, 3, 3], [], [], [], [], []]").empty());
@@ -180,10 +183,11 @@ TEST(KernelRules, the_gradient_of_a_bias_before_batch_norm_counts_with_it) {
         .kernel("void at::native::reduce_kernel<128, 4, Sum>",
                 {.start_us = 60, .end_us = 63, .correlation = 2, .external_id = 2});
     const Model model = trace.build();
-    const Case the_case{.model = model, .window = {0, 1'000'000}, .step_ns = 40'000, .gain_ns = [](const WhatIf&) {
-                          return int64_t{4000};
-                        }};
-    return find_rule("conv-bias-before-batch-norm")->find(the_case).at(0).cost_ns;
+    const Context context{
+        .model = model, .window = {0, 1'000'000}, .step_ns = 40'000, .gain_ns = [](const analyze::WhatIf&) {
+          return int64_t{4000};
+        }};
+    return find_rule("conv-bias-before-batch-norm")->find(context).at(0).cost_ns;
   };
   EXPECT_EQ(cost_of(7), 4'000 + 3'000);
   EXPECT_EQ(cost_of(8), 4'000) << "of another convolution";
@@ -191,7 +195,7 @@ TEST(KernelRules, the_gradient_of_a_bias_before_batch_norm_counts_with_it) {
 
 TEST(KernelRules, layouts_that_cudnn_changes_around_a_convolution_are_layout_copies) {
   const auto ask = [](std::string_view kernel) {
-    return Program().op("aten::cudnn_convolution", kernel, 100, kSquare, kHalves).ask("layout-copies");
+    return KernelProgram().op("aten::cudnn_convolution", kernel, 100, kSquare, kHalves).ask("layout-copies");
   };
   const auto findings = ask("void cudnn::engines_precompiled::nchwToNhwcKernel<__nv_bfloat16, float, true>");
   ASSERT_EQ(findings.size(), 1u);
@@ -208,4 +212,4 @@ TEST(KernelRules, every_rule_explains_itself) {
 }
 
 }  // namespace
-}  // namespace firelane
+}  // namespace firelane::advise

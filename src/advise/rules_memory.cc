@@ -5,9 +5,9 @@
 #include "advise/evidence.h"
 #include "advise/rule.h"
 #include "advise/text.h"
-#include "analyze/memory.h"
+#include "analyze/memory/memory.h"
 
-namespace firelane {
+namespace firelane::advise {
 
 namespace {
 
@@ -26,24 +26,24 @@ double share(int64_t part, int64_t whole) {
 
 // The devices; without any, the CPU.
 template <typename Look>
-std::vector<Finding> for_devices(const Case& the_case, const Look& look) {
+std::vector<Finding> for_devices(const Context& context, const Look& look) {
   std::vector<Finding> findings;
-  if (the_case.model.memory_events.size() == 0) return findings;
-  for (const DeviceMemory& device : memory_report(the_case.model).devices) {
-    if (device.device_type != 0 || !the_case.has_device_work) look(device, findings);
+  if (context.model.memory_events.size() == 0) return findings;
+  for (const analyze::DeviceMemory& device : analyze::memory_report(context.model).devices) {
+    if (device.device_type != 0 || !context.has_device_work) look(device, findings);
   }
   return findings;
 }
 
 template <typename Look>
-std::vector<Finding> for_gpus(const Case& the_case, const Look& look) {
-  return for_devices(the_case, [&](const DeviceMemory& device, std::vector<Finding>& findings) {
+std::vector<Finding> for_gpus(const Context& context, const Look& look) {
+  return for_devices(context, [&](const analyze::DeviceMemory& device, std::vector<Finding>& findings) {
     if (device.device_type != 0) look(device, findings);
   });
 }
 
-std::vector<Finding> find_near_limit(const Case& the_case) {
-  return for_gpus(the_case, [](const DeviceMemory& device, std::vector<Finding>& findings) {
+std::vector<Finding> find_near_limit(const Context& context) {
+  return for_gpus(context, [](const analyze::DeviceMemory& device, std::vector<Finding>& findings) {
     const int64_t used = std::max(device.peak.allocated_bytes, device.peak_reserved_bytes);
     if (share(used, device.capacity_bytes) < kNearLimit && device.out_of_memory == 0) return;
     const int64_t at_ns = device.out_of_memory > 0 ? device.first_out_of_memory_ns : device.peak.time_ns;
@@ -61,12 +61,12 @@ std::vector<Finding> find_near_limit(const Case& the_case) {
   });
 }
 
-std::vector<Finding> find_spike(const Case& the_case) {
-  return for_devices(the_case, [&](const DeviceMemory& device, std::vector<Finding>& findings) {
+std::vector<Finding> find_spike(const Context& context) {
+  return for_devices(context, [&](const analyze::DeviceMemory& device, std::vector<Finding>& findings) {
     if (device.spikes.empty()) return;
-    const MemorySpike& spike = device.spikes.front();
+    const analyze::MemorySpike& spike = device.spikes.front();
     if (spike.extra_bytes < kSpikeBytes || share(spike.extra_bytes, device.peak.allocated_bytes) < kSpikeShare) return;
-    const std::string op(the_case.model.text(the_case.model.host_slices.name[spike.op]));
+    const std::string op(context.model.text(context.model.host_slices.name[spike.op]));
     findings.push_back({.id = "memory-spike",
                         .title = op + " needs " + short_bytes(spike.extra_bytes) + " for a moment: " +
                                  short_percent(share(spike.extra_bytes, device.peak.allocated_bytes)) + " of the peak",
@@ -79,12 +79,12 @@ std::vector<Finding> find_spike(const Case& the_case) {
   });
 }
 
-std::vector<Finding> find_leak(const Case& the_case) {
-  return for_devices(the_case, [](const DeviceMemory& device, std::vector<Finding>& findings) {
+std::vector<Finding> find_leak(const Context& context) {
+  return for_devices(context, [](const analyze::DeviceMemory& device, std::vector<Finding>& findings) {
     if (device.growth_per_step_bytes < kLeakBytes) return;
     std::string who;
     if (!device.growth_owners.empty()) {
-      const MemoryOwner& owner = device.growth_owners.front();
+      const analyze::MemoryOwner& owner = device.growth_owners.front();
       who = "; most by " + (owner.op.empty() ? "code outside of ops" : owner.op) +
             (owner.module.empty() ? "" : " in " + owner.module);
     }
@@ -100,8 +100,8 @@ std::vector<Finding> find_leak(const Case& the_case) {
   });
 }
 
-std::vector<Finding> find_fragmentation(const Case& the_case) {
-  return for_gpus(the_case, [](const DeviceMemory& device, std::vector<Finding>& findings) {
+std::vector<Finding> find_fragmentation(const Context& context) {
+  return for_gpus(context, [](const analyze::DeviceMemory& device, std::vector<Finding>& findings) {
     const int64_t cached = device.cached_bytes();
     if (cached == kNoNumber || device.capacity_bytes == kNoNumber) return;
     const bool matters = share(device.peak_reserved_bytes, device.capacity_bytes) >= kMuchReserved;
@@ -118,12 +118,12 @@ std::vector<Finding> find_fragmentation(const Case& the_case) {
   });
 }
 
-std::vector<Finding> find_thrash(const Case& the_case) {
-  const HostSlices& host = the_case.model.host_slices;
-  Evidence evidence(the_case);
+std::vector<Finding> find_thrash(const Context& context) {
+  const HostSlices& host = context.model.host_slices;
+  Evidence evidence(context);
   for (Row row = 0; row < host.size(); ++row) {
     if (!is_call(host.kind[row])) continue;
-    if (!is_allocator_call(the_case.model.text(host.name[row]))) continue;
+    if (!analyze::is_allocator_call(context.model.text(host.name[row]))) continue;
     evidence.add_call(row, 0.2, 0);
     evidence.add_wait(row);  // cudaFree waits for the device
   }
@@ -135,15 +135,15 @@ std::vector<Finding> find_thrash(const Case& the_case) {
                   .surer_by = "record more steps: calls that end after some steps are warm-up"};
   evidence.fill(finding);
   finding.title = "the allocator asks the driver for memory in the middle of training: " +
-                  counted(evidence.count(), "call", "calls") + " in " + counted(the_case.step_count, "step", "steps");
+                  counted(evidence.count(), "call", "calls") + " in " + counted(context.step_count, "step", "steps");
   return {finding};
 }
 
-std::vector<Finding> find_room(const Case& the_case) {
-  if (!the_case.has_device_work || the_case.step_ns <= 0) return {};
-  const int64_t idle_ns = the_case.step_ns - the_case.device_busy_ns;
-  if (share(idle_ns, the_case.step_ns) < kIdleShare) return {};
-  return for_gpus(the_case, [&](const DeviceMemory& device, std::vector<Finding>& findings) {
+std::vector<Finding> find_room(const Context& context) {
+  if (!context.has_device_work || context.step_ns <= 0) return {};
+  const int64_t idle_ns = context.step_ns - context.device_busy_ns;
+  if (share(idle_ns, context.step_ns) < kIdleShare) return {};
+  return for_gpus(context, [&](const analyze::DeviceMemory& device, std::vector<Finding>& findings) {
     const int64_t used = std::max(device.peak.allocated_bytes, device.peak_reserved_bytes);
     if (device.capacity_bytes <= 0 || share(used, device.capacity_bytes) > kRoomShare) return;
     Finding finding{
@@ -152,13 +152,13 @@ std::vector<Finding> find_room(const Case& the_case) {
                  " is free while it waits: a larger batch gives each launch more to do",
         .cost_ns = idle_ns,
         .gain = {0, idle_ns / 2},
-        .events = the_case.step_count,
+        .events = context.step_count,
         .try_text = "double the batch (and adapt the learning rate) until memory or time per sample says stop",
         .try_code = "DataLoader(dataset, batch_size=2 * batch_size)",
         .confidence = Confidence::kLow,
         .surer_by = "time one step with twice the batch: the gain is per sample, not per step",
         .cause = "overhead"};
-    finding.share_of_step = the_case.share_of_step(idle_ns);
+    finding.share_of_step = context.share_of_step(idle_ns);
     findings.push_back(std::move(finding));
   });
 }
@@ -227,4 +227,4 @@ std::vector<Rule> memory_rules() {
   };
 }
 
-}  // namespace firelane
+}  // namespace firelane::advise

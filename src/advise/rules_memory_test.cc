@@ -4,18 +4,18 @@
 #include "advise/rule.h"
 #include "model/trace_builder.h"
 
-namespace firelane {
+namespace firelane::advise {
 namespace {
 
 constexpr int64_t kMiB = 1 << 20;
 constexpr int64_t kWaitNs = 7'000;  // what a wait costs in these traces
 
-class Program {
+class MemoryProgram {
  public:
-  explicit Program(int64_t capacity_bytes = 1000 * kMiB) {
+  explicit MemoryProgram(int64_t capacity_bytes = 1000 * kMiB) {
     trace.device({.id = 0, .name = "GPU", .total_memory_bytes = capacity_bytes});
   }
-  Program& change(double at_us, uint64_t address, int64_t bytes, int64_t reserved) {
+  MemoryProgram& change(double at_us, uint64_t address, int64_t bytes, int64_t reserved) {
     total_ += bytes;
     trace.memory({.at_us = at_us,
                   .bytes = bytes,
@@ -28,20 +28,20 @@ class Program {
   }
   std::vector<Finding> ask(std::string_view rule, int64_t device_busy_ns = 0) {
     const Model model = trace.build();
-    const Case the_case{.model = model,
-                        .window = {0, 1'000'000'000},
-                        .step_ns = 100'000,
-                        .device_busy_ns = device_busy_ns,
-                        .has_device_work = true,
-                        .gain_ns = [](const WhatIf& change) {
-                          int64_t saved = kWaitNs * static_cast<int64_t>(change.waits.size());
-                          for (const HostCut& cut : change.host) {
-                            saved +=
-                                static_cast<int64_t>((1 - cut.keep) * static_cast<double>(cut.end_ns - cut.start_ns));
-                          }
-                          return saved;
-                        }};
-    return find_rule(rule)->find(the_case);
+    const Context context{.model = model,
+                          .window = {0, 1'000'000'000},
+                          .step_ns = 100'000,
+                          .device_busy_ns = device_busy_ns,
+                          .has_device_work = true,
+                          .gain_ns = [](const analyze::WhatIf& change) {
+                            int64_t saved = kWaitNs * static_cast<int64_t>(change.waits.size());
+                            for (const analyze::HostCut& cut : change.host) {
+                              saved +=
+                                  static_cast<int64_t>((1 - cut.keep) * static_cast<double>(cut.end_ns - cut.start_ns));
+                            }
+                            return saved;
+                          }};
+    return find_rule(rule)->find(context);
   }
   TraceBuilder trace;
 
@@ -50,13 +50,13 @@ class Program {
 };
 
 TEST(MemoryRules, near_the_limit) {
-  EXPECT_EQ(Program().change(1, 0x10, 950 * kMiB, 960 * kMiB).ask("memory-near-limit").size(), 1u);
-  EXPECT_TRUE(Program().change(1, 0x10, 500 * kMiB, 600 * kMiB).ask("memory-near-limit").empty());
+  EXPECT_EQ(MemoryProgram().change(1, 0x10, 950 * kMiB, 960 * kMiB).ask("memory-near-limit").size(), 1u);
+  EXPECT_TRUE(MemoryProgram().change(1, 0x10, 500 * kMiB, 600 * kMiB).ask("memory-near-limit").empty());
 }
 
 TEST(MemoryRules, a_spike) {
   const auto spike = [](int64_t bytes) {
-    Program program;
+    MemoryProgram program;
     program.trace.op("aten::cross_entropy_loss", {.start_us = 10, .end_us = 20});
     program.change(1, 0x10, 100 * kMiB, 900 * kMiB)
         .change(12, 0x20, bytes, 900 * kMiB)
@@ -70,7 +70,7 @@ TEST(MemoryRules, a_spike) {
 
 TEST(MemoryRules, a_leak) {
   const auto steps = [](bool frees) {
-    Program program;
+    MemoryProgram program;
     for (int i = 0; i < 5; ++i) {
       const double at = i * 100;
       program.trace.step(i, {.start_us = at, .end_us = at + 90})
@@ -87,27 +87,27 @@ TEST(MemoryRules, a_leak) {
 }
 
 TEST(MemoryRules, fragmentation_matters_only_when_much_is_reserved) {
-  EXPECT_EQ(Program().change(1, 0x10, 300 * kMiB, 800 * kMiB).ask("memory-fragmentation").size(), 1u);
-  EXPECT_TRUE(Program().change(1, 0x10, 100 * kMiB, 300 * kMiB).ask("memory-fragmentation").empty());
-  EXPECT_TRUE(Program().change(1, 0x10, 700 * kMiB, 800 * kMiB).ask("memory-fragmentation").empty());
+  EXPECT_EQ(MemoryProgram().change(1, 0x10, 300 * kMiB, 800 * kMiB).ask("memory-fragmentation").size(), 1u);
+  EXPECT_TRUE(MemoryProgram().change(1, 0x10, 100 * kMiB, 300 * kMiB).ask("memory-fragmentation").empty());
+  EXPECT_TRUE(MemoryProgram().change(1, 0x10, 700 * kMiB, 800 * kMiB).ask("memory-fragmentation").empty());
 }
 
 TEST(MemoryRules, calls_into_the_driver) {
-  Program program;
+  MemoryProgram program;
   program.trace.call("cudaMalloc", {.start_us = 10, .end_us = 30});
   const auto findings = program.ask("allocator-thrash");
   ASSERT_EQ(findings.size(), 1u);
   EXPECT_EQ(findings[0].cost_ns, 20'000);
   EXPECT_EQ(findings[0].gain.low_ns, 16'000 + kWaitNs) << "nobody waits for the device any more";
   EXPECT_EQ(findings[0].gain.high_ns, 20'000 + kWaitNs);
-  EXPECT_TRUE(Program().ask("allocator-thrash").empty());
+  EXPECT_TRUE(MemoryProgram().ask("allocator-thrash").empty());
 }
 
 TEST(MemoryRules, room_for_a_larger_batch) {
-  EXPECT_EQ(Program().change(1, 0x10, 100 * kMiB, 200 * kMiB).ask("small-batch", 20'000).size(), 1u);
-  EXPECT_TRUE(Program().change(1, 0x10, 100 * kMiB, 200 * kMiB).ask("small-batch", 95'000).empty()) << "busy";
-  EXPECT_TRUE(Program().change(1, 0x10, 600 * kMiB, 700 * kMiB).ask("small-batch", 20'000).empty()) << "full";
+  EXPECT_EQ(MemoryProgram().change(1, 0x10, 100 * kMiB, 200 * kMiB).ask("small-batch", 20'000).size(), 1u);
+  EXPECT_TRUE(MemoryProgram().change(1, 0x10, 100 * kMiB, 200 * kMiB).ask("small-batch", 95'000).empty()) << "busy";
+  EXPECT_TRUE(MemoryProgram().change(1, 0x10, 600 * kMiB, 700 * kMiB).ask("small-batch", 20'000).empty()) << "full";
 }
 
 }  // namespace
-}  // namespace firelane
+}  // namespace firelane::advise

@@ -6,9 +6,9 @@
 #include "advise/host_evidence.h"
 #include "advise/rule.h"
 #include "advise/text.h"
-#include "analyze/intervals.h"
+#include "analyze/common/intervals.h"
 
-namespace firelane {
+namespace firelane::advise {
 
 namespace {
 
@@ -28,33 +28,33 @@ bool is_compiling(std::string_view name) {
 
 struct OneTime {
   std::string_view what;
-  std::vector<Interval> spent;  // may overlap
-  std::vector<Row> rows;        // host slices
-  int64_t total_ns() const { return IntervalSet(spent).total_ns(); }
+  std::vector<analyze::Interval> spent;  // may overlap
+  std::vector<Row> rows;                 // host slices
+  int64_t total_ns() const { return analyze::IntervalSet(spent).total_ns(); }
 };
 
-OneTime loading(const Case& the_case) {
+OneTime loading(const Context& context) {
   OneTime out{.what = "kernels were loaded"};
-  for (const HostSegment& segment : the_case.study->host.chains[0].segments) {
-    if (segment.activity != Activity::kLoading || !the_case.in_window(segment.start_ns)) continue;
+  for (const analyze::HostSegment& segment : context.study->host.chains[0].segments) {
+    if (segment.activity != analyze::Activity::kLoading || !context.in_window(segment.start_ns)) continue;
     out.spent.push_back({segment.start_ns, segment.end_ns});
     if (out.rows.empty() || out.rows.back() != segment.slice) out.rows.push_back(segment.slice);
   }
   return out;
 }
 
-OneTime compiling(const Case& the_case) {
+OneTime compiling(const Context& context) {
   OneTime out{.what = "code was compiled or tuned"};
-  const Model& model = the_case.model;
+  const Model& model = context.model;
   const HostSlices& host = model.host_slices;
   std::vector<uint8_t> known(model.strings.size(), 2);  // by name; 2: not asked yet
   const auto compiles = [&](Row row) {
-    if (is_call(host.kind[row]) || !the_case.in_window(host.start_ns[row])) return false;
+    if (is_call(host.kind[row]) || !context.in_window(host.start_ns[row])) return false;
     uint8_t& is = known[static_cast<uint32_t>(host.name[row])];
     if (is == 2) is = is_compiling(model.text(host.name[row])) ? 1 : 0;
     return is == 1;
   };
-  each_outermost(model, the_case.study->host.chains[0], compiles, [&](Row row) {
+  analyze::each_outermost(model, context.study->host.chains[0], compiles, [&](Row row) {
     out.spent.push_back({host.start_ns[row], host.end_ns(row)});
     out.rows.push_back(row);
   });
@@ -62,10 +62,11 @@ OneTime compiling(const Case& the_case) {
 }
 
 // What an op took itself: waiting for the device, and what other causes count, left out.
-int64_t own_ns(const HostChain& chain, const HostSlices& host, Row row) {
-  const ActivityTimes times = chain.times_in(host.start_ns[row], host.end_ns(row));
+int64_t own_ns(const analyze::HostChain& chain, const HostSlices& host, Row row) {
+  const analyze::ActivityTimes times = chain.times_in(host.start_ns[row], host.end_ns(row));
   int64_t own = host.duration_ns[row];
-  for (const Activity other : {Activity::kSync, Activity::kLoading, Activity::kGc, Activity::kAllocation}) {
+  for (const analyze::Activity other : {analyze::Activity::kSync, analyze::Activity::kLoading, analyze::Activity::kGc,
+                                        analyze::Activity::kAllocation}) {
     own -= times[static_cast<size_t>(other)];
   }
   return own;
@@ -73,15 +74,15 @@ int64_t own_ns(const HostChain& chain, const HostSlices& host, Row row) {
 
 // Operators (with their shapes) whose first call is far longer than the later ones: cuDNN's search for an algorithm,
 // workspaces, tables.
-OneTime first_calls(const Case& the_case) {
+OneTime first_calls(const Context& context) {
   OneTime out{.what = "operators ran for the first time"};
-  const Model& model = the_case.model;
+  const Model& model = context.model;
   const HostSlices& host = model.host_slices;
-  const HostChain& chain = the_case.study->host.chains[0];
+  const analyze::HostChain& chain = context.study->host.chains[0];
   std::unordered_map<uint64_t, std::vector<Row>> calls;
   const auto is_op = [&](Row row) { return host.kind[row] == HostKind::kOp; };
-  each_outermost(model, chain, is_op, [&](Row row) {
-    if (!the_case.in_window(host.start_ns[row])) return;
+  analyze::each_outermost(model, chain, is_op, [&](Row row) {
+    if (!context.in_window(host.start_ns[row])) return;
     const Row detail = model.op_detail(row);
     const StringId dims = detail == kNoRow ? kNoString : model.op_details.input_dims[detail];
     calls[static_cast<uint64_t>(host.name[row]) << 32 | static_cast<uint64_t>(dims)].push_back(row);
@@ -102,17 +103,17 @@ OneTime first_calls(const Case& the_case) {
 }
 
 // cudaMalloc and its like in the first judged step, when the later ones hardly do it: the pool was being filled.
-OneTime first_memory(const Case& the_case) {
+OneTime first_memory(const Context& context) {
   OneTime out{.what = "memory was asked from the driver"};
-  const Breakdown& breakdown = the_case.study->breakdown;
-  constexpr auto kAllocation = static_cast<size_t>(Activity::kAllocation);
+  const analyze::Breakdown& breakdown = context.study->breakdown;
+  constexpr auto kAllocation = static_cast<size_t>(analyze::Activity::kAllocation);
   if (breakdown.steps.size() < 3) return out;
   int64_t later = 0;
   for (size_t i = 1; i < breakdown.steps.size(); ++i) later += breakdown.steps[i].host[kAllocation];
-  const BreakdownRow& first = breakdown.steps[0];
+  const analyze::BreakdownRow& first = breakdown.steps[0];
   if (first.host[kAllocation] / kFirstCallFactor < later / static_cast<int64_t>(breakdown.steps.size() - 1)) return out;
-  for (const HostSegment& segment : the_case.study->host.chains[0].segments) {
-    if (segment.activity != Activity::kAllocation || segment.start_ns < first.start_ns) continue;
+  for (const analyze::HostSegment& segment : context.study->host.chains[0].segments) {
+    if (segment.activity != analyze::Activity::kAllocation || segment.start_ns < first.start_ns) continue;
     if (segment.start_ns >= first.start_ns + first.duration_ns) break;
     out.spent.push_back({segment.start_ns, segment.end_ns});
     if (out.rows.empty() || out.rows.back() != segment.slice) out.rows.push_back(segment.slice);
@@ -120,12 +121,12 @@ OneTime first_memory(const Case& the_case) {
   return out;
 }
 
-std::vector<Finding> find_one_time_costs(const Case& the_case) {
-  if (the_case.study->host.chains.empty()) return {};
-  std::vector<Interval> all;
+std::vector<Finding> find_one_time_costs(const Context& context) {
+  if (context.study->host.chains.empty()) return {};
+  std::vector<analyze::Interval> all;
   std::vector<Row> rows;
   std::string what;
-  for (const OneTime& each : {loading(the_case), compiling(the_case), first_calls(the_case), first_memory(the_case)}) {
+  for (const OneTime& each : {loading(context), compiling(context), first_calls(context), first_memory(context)}) {
     const int64_t ns = each.total_ns();
     if (ns == 0) continue;
     all.insert(all.end(), each.spent.begin(), each.spent.end());
@@ -133,18 +134,18 @@ std::vector<Finding> find_one_time_costs(const Case& the_case) {
     what += (what.empty() ? "" : ", ") + std::string(each.what) + " (" + short_time(ns) + ")";
   }
   if (all.empty()) return {};
-  const IntervalSet spent(std::move(all));  // what several say counts once
-  const int64_t cost = the_case.study->per_step(spent.total_ns());
-  Finding finding{.id = "one-time-costs", .cost_ns = cost, .share_of_step = the_case.share_of_step(cost)};
-  WhatIf without;
-  for (const Interval& each : spent.intervals()) {
-    without.host.push_back({the_case.study->host.chains[0].lanes[0], each.start_ns, each.end_ns, 0});
+  const analyze::IntervalSet spent(std::move(all));  // what several say counts once
+  const int64_t cost = context.study->per_step(spent.total_ns());
+  Finding finding{.id = "one-time-costs", .cost_ns = cost, .share_of_step = context.share_of_step(cost)};
+  analyze::WhatIf without;
+  for (const analyze::Interval& each : spent.intervals()) {
+    without.host.push_back({context.study->host.chains[0].lanes[0], each.start_ns, each.end_ns, 0});
   }
-  finding.gain.high_ns = the_case.gain_ns(without);
+  finding.gain.high_ns = context.gain_ns(without);
   finding.events = static_cast<int64_t>(rows.size());
   finding.title = "inside of the measured steps " + what + ": " + short_time(cost) + " a step (" +
                   short_percent(finding.share_of_step) + ") that later steps do not pay";
-  add_longest(finding, the_case.model, std::move(rows));
+  add_longest(finding, context.model, std::move(rows));
   finding.try_text = "run a few more steps before recording";
   finding.try_code = "schedule(wait=5, warmup=3, active=3)";
   finding.confidence = Confidence::kHigh;
@@ -171,4 +172,4 @@ std::vector<Rule> one_time_rules() {
   };
 }
 
-}  // namespace firelane
+}  // namespace firelane::advise

@@ -5,17 +5,12 @@
 
 #include "advise/diagnose.h"
 #include "advise/rule.h"
+#include "advise/testing.h"
 #include "import/load.h"
 #include "model/trace_builder.h"
 
-namespace firelane {
+namespace firelane::advise {
 namespace {
-
-const Finding* find(const Diagnosis& diagnosis, std::string_view id) {
-  const auto& all = diagnosis.findings;
-  const auto found = std::find_if(all.begin(), all.end(), [&](const Finding& finding) { return finding.id == id; });
-  return found == all.end() ? nullptr : &*found;
-}
 
 // Device-bound steps: three launches at the start of each, kernels back to back that fill it.
 constexpr double kStepUs = 3000;
@@ -42,7 +37,7 @@ TEST(Diagnose, a_healthy_program_gets_nothing_worth_fixing_and_why) {
   EXPECT_TRUE(diagnosis.findings.empty()) << diagnosis.findings[0].title;
   EXPECT_TRUE(diagnosis.healthy);
   EXPECT_NE(diagnosis.why.find("the device works"), std::string::npos);
-  EXPECT_EQ(diagnosis.study.bound.limit, Limit::kCompute);
+  EXPECT_EQ(diagnosis.study.bound.limit, analyze::Limit::kCompute);
 }
 
 TEST(Diagnose, a_trace_of_nothing_has_nothing_to_judge_and_is_not_called_healthy) {
@@ -105,7 +100,7 @@ TEST(Diagnose, a_loader_in_the_way_is_input_bound_with_all_its_time_to_gain) {
   EXPECT_NEAR(finding.share_of_step, 0.8, 0.01);
   EXPECT_NE(finding.try_code.find("num_workers"), std::string::npos);
   EXPECT_FALSE(finding.slices.empty());
-  EXPECT_EQ(diagnosis.study.bound.limit, Limit::kInput);
+  EXPECT_EQ(diagnosis.study.bound.limit, analyze::Limit::kInput);
   EXPECT_EQ(find(diagnose(build(5)), "input-bound"), nullptr);
   EXPECT_NE(find(diagnose(build(600)), "input-bound"), nullptr);
   constexpr std::string_view kWorkers = "_MultiProcessingDataLoaderIter";
@@ -136,7 +131,7 @@ TEST(Diagnose, small_kernels_are_launch_overhead) {
   EXPECT_EQ(diagnosis.findings[0].id, "launch-overhead");
   EXPECT_GT(diagnosis.findings[0].gain.high_ns, diagnosis.findings[0].gain.low_ns);
   EXPECT_GT(diagnosis.findings[0].gain.low_ns, 0);
-  EXPECT_EQ(diagnosis.study.bound.limit, Limit::kOverhead);
+  EXPECT_EQ(diagnosis.study.bound.limit, analyze::Limit::kOverhead);
 }
 
 TEST(Diagnose, long_stretches_of_other_code_are_no_launch_overhead) {
@@ -428,7 +423,7 @@ TEST(Diagnose, recording_that_distorts_is_said_and_does_not_make_a_program_unhea
 }
 
 TEST(Diagnose, findings_are_ranked_by_gain) {
-  Result<Model> model = load_trace(std::string(FIRELANE_TEST_DATA) + "/gpt_slowdata.json.gz");
+  Result<Model> model = importer::load_trace(std::string(FIRELANE_TEST_DATA) + "/gpt_slowdata.json.gz");
   ASSERT_TRUE(model.ok());
   const Diagnosis diagnosis = diagnose(model.value());
   ASSERT_GE(diagnosis.findings.size(), 2u);
@@ -439,7 +434,7 @@ TEST(Diagnose, findings_are_ranked_by_gain) {
 
 TEST(Diagnose, the_gpt_on_an_idle_device_is_launch_overhead_first) {
   for (const char* name : {"/gpt_plain.json.gz", "/gpt_full.json.gz"}) {
-    Result<Model> model = load_trace(FIRELANE_TEST_DATA + std::string(name));
+    Result<Model> model = importer::load_trace(FIRELANE_TEST_DATA + std::string(name));
     ASSERT_TRUE(model.ok());
     const Diagnosis diagnosis = diagnose(model.value());
     ASSERT_FALSE(diagnosis.findings.empty());
@@ -458,4 +453,4 @@ TEST(Rules, ids_are_unique_and_explained) {
 }
 
 }  // namespace
-}  // namespace firelane
+}  // namespace firelane::advise

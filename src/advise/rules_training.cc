@@ -5,9 +5,9 @@
 #include "advise/host_evidence.h"
 #include "advise/rule.h"
 #include "advise/text.h"
-#include "analyze/dispatch.h"
+#include "analyze/host/dispatch.h"
 
-namespace firelane {
+namespace firelane::advise {
 
 namespace {
 
@@ -38,9 +38,9 @@ std::string grouped_form(std::string_view annotation) {
   return "torch.optim." + name + "(model.parameters(), lr=lr, " + (foreach ? "foreach" : "fused") + "=True)";
 }
 
-std::vector<Finding> find_single_tensor_optimizer(const Case& the_case) {
-  const Model& model = the_case.model;
-  const std::vector<Row> steps = annotations(the_case, "Optimizer.step#");
+std::vector<Finding> find_single_tensor_optimizer(const Context& context) {
+  const Model& model = context.model;
+  const std::vector<Row> steps = annotations(context, "Optimizer.step#");
   int64_t single = 0;
   int64_t grouped = 0;
   int64_t host_ns = 0;
@@ -58,16 +58,16 @@ std::vector<Finding> find_single_tensor_optimizer(const Case& the_case) {
   if (count == 0 || grouped > 0 || single < kMinOpsAStep * count) return {};
   const std::vector<Row> launched = launched_during(model, steps);
   const auto gain_if = [&](double keep) {
-    WhatIf change;
+    analyze::WhatIf change;
     for (const Row step : steps) {
       change.host.push_back(
           {model.host_slices.lane[step], model.host_slices.start_ns[step], model.host_slices.end_ns(step), keep});
     }
     for (const Row work : launched) change.device.push_back({work, std::max(keep, 0.4)});
-    return the_case.gain_ns(change);
+    return context.gain_ns(change);
   };
-  Finding finding{.id = "single-tensor-optimizer", .cost_ns = the_case.study->per_step(host_ns)};
-  finding.share_of_step = the_case.share_of_step(finding.cost_ns);
+  Finding finding{.id = "single-tensor-optimizer", .cost_ns = context.study->per_step(host_ns)};
+  finding.share_of_step = context.share_of_step(finding.cost_ns);
   finding.gain = {gain_if(0.3), gain_if(0.05)};
   finding.events = single;
   finding.title =
@@ -82,15 +82,15 @@ std::vector<Finding> find_single_tensor_optimizer(const Case& the_case) {
 }
 
 // aten::add_ right below AccumulateGrad, in the window.
-std::vector<Row> additions_to_gradients(const Case& the_case) {
-  const Model& model = the_case.model;
+std::vector<Row> additions_to_gradients(const Context& context) {
+  const Model& model = context.model;
   const HostSlices& slices = model.host_slices;
   const StringId add = model.strings.find("aten::add_");
   const StringId accumulate = model.strings.find("torch::autograd::AccumulateGrad");
   std::vector<Row> rows;
   if (add == kNoString || accumulate == kNoString) return rows;
   for (Row row = 0; row < slices.size(); ++row) {
-    if (slices.name[row] != add || slices.parent[row] == kNoRow || !the_case.in_window(slices.start_ns[row])) continue;
+    if (slices.name[row] != add || slices.parent[row] == kNoRow || !context.in_window(slices.start_ns[row])) continue;
     if (slices.name[slices.parent[row]] == accumulate) rows.push_back(row);
   }
   return rows;
@@ -98,31 +98,31 @@ std::vector<Row> additions_to_gradients(const Case& the_case) {
 
 // Without a device: fresh memory for the next gradients costs about what filling and adding did, so that only the price
 // of calling the operators is saved. What an op takes beyond it:
-int64_t beyond_dispatch(const Case& the_case, Row op) {
-  if (the_case.has_device_work) return 0;
-  return std::max<int64_t>(0, the_case.model.host_slices.duration_ns[op] - kDispatchNs);
+int64_t beyond_dispatch(const Context& context, Row op) {
+  if (context.has_device_work) return 0;
+  return std::max<int64_t>(0, context.model.host_slices.duration_ns[op] - analyze::kDispatchNs);
 }
 
 // The slice without all but `stays_ns` of it, and a little for what remains to be done.
-HostCut cut_but(const Model& model, Row row, int64_t stays_ns, double little) {
+analyze::HostCut cut_but(const Model& model, Row row, int64_t stays_ns, double little) {
   const auto ns = static_cast<double>(std::max<int64_t>(1, model.host_slices.duration_ns[row]));
   const double keep = little + (1 - little) * std::min(1.0, static_cast<double>(stays_ns) / ns);
   return {model.host_slices.lane[row], model.host_slices.start_ns[row], model.host_slices.end_ns(row), keep};
 }
 
-std::vector<Finding> find_zero_grad_fills(const Case& the_case) {
-  const Model& model = the_case.model;
-  const std::vector<Row> calls = annotations(the_case, "Optimizer.zero_grad#");
+std::vector<Finding> find_zero_grad_fills(const Context& context) {
+  const Model& model = context.model;
+  const std::vector<Row> calls = annotations(context, "Optimizer.zero_grad#");
   int64_t fills = 0;
   int64_t host_ns = 0;
-  WhatIf change;
+  analyze::WhatIf change;
   for (const Row call : calls) {
     int64_t stays_ns = 0;
     each_op_in(model, call, [&](Row op) {
       const std::string_view name = model.text(model.host_slices.name[op]);
       if (name != "aten::zero_" && name != "aten::_foreach_zero_") return;
       ++fills;
-      if (name == "aten::zero_") stays_ns += beyond_dispatch(the_case, op);  // also those in a _foreach_zero_
+      if (name == "aten::zero_") stays_ns += beyond_dispatch(context, op);  // also those in a _foreach_zero_
     });
     host_ns += model.host_slices.duration_ns[call];
     change.host.push_back(cut_but(model, call, stays_ns, 0.1));
@@ -130,17 +130,17 @@ std::vector<Finding> find_zero_grad_fills(const Case& the_case) {
   for (const Row work : launched_during(model, calls)) change.device.push_back({work, 0});
   if (fills == 0) return {};
   // With the zeros gone the backward pass stores gradients instead of adding to them.
-  const std::vector<Row> adds = additions_to_gradients(the_case);
+  const std::vector<Row> adds = additions_to_gradients(context);
   for (const Row add : adds) {
     host_ns += model.host_slices.duration_ns[add];
-    change.host.push_back(cut_but(model, add, beyond_dispatch(the_case, add), 0));
+    change.host.push_back(cut_but(model, add, beyond_dispatch(context, add), 0));
   }
   for (const Row work : launched_during(model, adds)) change.device.push_back({work, 0});
   int64_t device_ns = 0;
-  for (const DeviceCut& cut : change.device) device_ns += model.device_slices.duration_ns[cut.row];
-  Finding finding{.id = "zero-grad-fills", .cost_ns = the_case.study->per_step(std::max(host_ns, device_ns))};
-  finding.share_of_step = the_case.share_of_step(finding.cost_ns);
-  finding.gain.high_ns = the_case.gain_ns(change);
+  for (const analyze::DeviceCut& cut : change.device) device_ns += model.device_slices.duration_ns[cut.row];
+  Finding finding{.id = "zero-grad-fills", .cost_ns = context.study->per_step(std::max(host_ns, device_ns))};
+  finding.share_of_step = context.share_of_step(finding.cost_ns);
+  finding.gain.high_ns = context.gain_ns(change);
   finding.gain.low_ns = finding.gain.high_ns * 3 / 4;
   finding.events = fills;
   finding.title = "zero_grad fills gradients with zeros instead of dropping them: " + short_time(finding.cost_ns) +
@@ -153,21 +153,21 @@ std::vector<Finding> find_zero_grad_fills(const Case& the_case) {
   return {finding};
 }
 
-std::vector<Finding> find_exposed_communication(const Case& the_case) {
-  const Study& study = *the_case.study;
+std::vector<Finding> find_exposed_communication(const Context& context) {
+  const analyze::Study& study = *context.study;
   const int64_t cost = study.per_step(study.breakdown.total.communication_ns);
   if (cost == 0) return {};
-  Finding finding{.id = "exposed-communication", .cost_ns = cost, .share_of_step = the_case.share_of_step(cost)};
-  finding.gain = {the_case.gain_ns({.keep_communication = 0.5}), the_case.gain_ns({.keep_communication = 0})};
+  Finding finding{.id = "exposed-communication", .cost_ns = cost, .share_of_step = context.share_of_step(cost)};
+  finding.gain = {context.gain_ns({.keep_communication = 0.5}), context.gain_ns({.keep_communication = 0})};
   std::vector<Row> rows;
-  DeviceClasses classes(the_case.model);
-  for (const GraphNode& node : study.graph.nodes) {
-    const bool counts = node.is_device() && node.device_class == DeviceClass::kCommunication;
-    if (counts && the_case.holds(node.row)) rows.push_back(node.row);
+  analyze::DeviceClasses classes(context.model);
+  for (const analyze::GraphNode& node : study.graph.nodes) {
+    const bool counts = node.is_device() && node.device_class == analyze::DeviceClass::kCommunication;
+    if (counts && context.holds(node.row)) rows.push_back(node.row);
   }
   finding.events = static_cast<int64_t>(rows.size());
   std::sort(rows.begin(), rows.end(), [&](Row a, Row b) {
-    return the_case.model.device_slices.duration_ns[a] > the_case.model.device_slices.duration_ns[b];
+    return context.model.device_slices.duration_ns[a] > context.model.device_slices.duration_ns[b];
   });
   for (size_t i = 0; i < std::min(rows.size(), kEvidenceSlices); ++i) finding.slices.push_back({rows[i], true});
   finding.title = "communication that nothing hides takes " + short_time(cost) + " of each step (" +
@@ -181,37 +181,37 @@ std::vector<Finding> find_exposed_communication(const Case& the_case) {
 }
 
 // What a slow step had more of than the others: the host's activity with the largest excess.
-std::string excess_of(const Breakdown& breakdown, const StepList& list) {
-  ActivityTimes usual{};
+std::string excess_of(const analyze::Breakdown& breakdown, const analyze::StepList& list) {
+  analyze::ActivityTimes usual{};
   int64_t others = 0;
   size_t at = 0;
-  std::vector<const BreakdownRow*> slow;
-  for (const FoundStep& step : list.steps) {
+  std::vector<const analyze::BreakdownRow*> slow;
+  for (const analyze::FoundStep& step : list.steps) {
     if (step.warm_up || at >= breakdown.steps.size()) continue;
-    const BreakdownRow& row = breakdown.steps[at++];
+    const analyze::BreakdownRow& row = breakdown.steps[at++];
     if (step.outlier) {
       slow.push_back(&row);
       continue;
     }
     ++others;
-    for (size_t i = 0; i < kActivityCount; ++i) usual[i] += row.host[i];
+    for (size_t i = 0; i < analyze::kActivityCount; ++i) usual[i] += row.host[i];
   }
   if (others == 0 || slow.empty()) return "";
   size_t largest = 0;
-  ActivityTimes excess{};
-  for (size_t i = 0; i < kActivityCount; ++i) {
-    for (const BreakdownRow* row : slow) excess[i] += row->host[i] - usual[i] / others;
+  analyze::ActivityTimes excess{};
+  for (size_t i = 0; i < analyze::kActivityCount; ++i) {
+    for (const analyze::BreakdownRow* row : slow) excess[i] += row->host[i] - usual[i] / others;
     if (excess[i] > excess[largest]) largest = i;
   }
-  return std::string(words_for(cause_of(static_cast<Activity>(largest))));
+  return std::string(analyze::words_for(analyze::cause_of(static_cast<analyze::Activity>(largest))));
 }
 
-std::vector<Finding> find_outliers(const Case& the_case) {
-  const Study& study = *the_case.study;
+std::vector<Finding> find_outliers(const Context& context) {
+  const analyze::Study& study = *context.study;
   Finding finding{.id = "slow-steps"};
   int64_t slowest_ns = study.steps.median_ns;  // of the others
   int64_t slow_ns = 0;
-  for (const FoundStep& step : study.steps.steps) {
+  for (const analyze::FoundStep& step : study.steps.steps) {
     if (step.warm_up) continue;
     if (!step.outlier) {
       slowest_ns = std::max(slowest_ns, step.duration_ns());
@@ -225,7 +225,7 @@ std::vector<Finding> find_outliers(const Case& the_case) {
   // If they took as long as the slowest of the others, or as the median.
   const auto saved_ns = [&](int64_t each_ns) { return study.per_step(slow_ns - finding.events * each_ns); };
   finding.cost_ns = saved_ns(study.steps.median_ns);
-  finding.share_of_step = the_case.share_of_step(finding.cost_ns);
+  finding.share_of_step = context.share_of_step(finding.cost_ns);
   finding.gain = {std::max<int64_t>(0, saved_ns(slowest_ns)), finding.cost_ns};
   finding.title = counted(finding.events, "step is", "steps are") + " much slower than the others and cost " +
                   short_percent(finding.share_of_step) + " of the mean step";
@@ -278,4 +278,4 @@ std::vector<Rule> training_rules() {
   };
 }
 
-}  // namespace firelane
+}  // namespace firelane::advise

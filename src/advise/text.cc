@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstdio>
 
-namespace firelane {
+namespace firelane::advise {
 
 namespace {
 
@@ -46,4 +46,4 @@ std::string counted(int64_t count, const char* one, const char* many) {
   return std::to_string(count) + " " + (count == 1 ? one : many);
 }
 
-}  // namespace firelane
+}  // namespace firelane::advise

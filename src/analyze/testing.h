@@ -8,10 +8,10 @@
 #include <random>
 #include <string_view>
 
-#include "analyze/ops.h"
+#include "analyze/ops/ops.h"
 #include "model/trace_builder.h"
 
-namespace firelane {
+namespace firelane::analyze {
 
 // The row of that name; the first one on that side.
 inline OpsRow row_of(const OpsResult& result, std::string_view name, bool on_device = false) {
@@ -75,4 +75,4 @@ inline Model random_trace(uint32_t seed) {
   return builder.build();
 }
 
-}  // namespace firelane
+}  // namespace firelane::analyze

@@ -62,13 +62,13 @@ void add_trace_argument(Flags& flags, std::string& path) {
 }
 
 Result<Model> open_trace(const std::string& path) {
-  LoadOptions options;
+  importer::LoadOptions options;
   Result<Model> model = [&] {
     ProgressBar bar(path);
     if (::isatty(STDERR_FILENO) == 1) {
       options.progress = [&bar](uint64_t done, uint64_t total) { bar.update(done, total); };
     }
-    return load_trace(path, options);
+    return importer::load_trace(path, options);
   }();
   if (model.ok()) warn_of_losses(path, model.value().losses);
   return model;

@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "analyze/study.h"
+#include "analyze/verdict/study.h"
 #include "cli/flags.h"
 #include "cli/open.h"
 #include "cli/output.h"
@@ -28,7 +28,7 @@ VerbBody setup_study_verb(Flags& flags) {
   return [args]() -> Result<int> {
     FL_TRY(Output output, Output::open(args->options));
     FL_TRY(const Model model, open_trace(args->path));
-    FL_TRY_VOID(output.print(kReport(model, study(model), output.for_people())));
+    FL_TRY_VOID(output.print(kReport(model, analyze::study(model), output.for_people())));
     FL_TRY_VOID(output.close());
     return kExitOk;
   };

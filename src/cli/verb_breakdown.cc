@@ -1,5 +1,5 @@
 // firelane breakdown FILE
-#include "analyze/study.h"
+#include "analyze/verdict/study.h"
 #include "cli/open.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
@@ -18,7 +18,7 @@ struct Args {
 Result<int> run(const Args& args) {
   FL_TRY(Output output, Output::open(args.output));
   FL_TRY(const Model model, open_trace(args.path));
-  const Study result = study(model);
+  const analyze::Study result = analyze::study(model);
   if (output.form() == report::Form::kText) {
     FL_TRY_VOID(output.write(report::step_bars(result, output.style()) + "\n"));
   }

@@ -1,5 +1,5 @@
 // firelane cost FILE
-#include "analyze/cost.h"
+#include "analyze/verdict/cost.h"
 #include "cli/open.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
@@ -11,14 +11,14 @@ namespace {
 
 struct CostArgs {
   std::string path;
-  CostOptions cost;
+  analyze::CostOptions cost;
   OutputOptions output;
 };
 
 Result<int> run_cost(const CostArgs& args) {
   FL_TRY(Output output, Output::open(args.output));
   FL_TRY(const Model model, open_trace(args.path));
-  FL_TRY_VOID(output.print(report::cost_report(cost_of(model, args.cost), args.cost)));
+  FL_TRY_VOID(output.print(report::cost_report(analyze::cost_of(model, args.cost), args.cost)));
   FL_TRY_VOID(output.close());
   return kExitOk;
 }

@@ -21,10 +21,10 @@ struct DumpArgs {
 // What stands in a .lane file, before anything is sorted or linked.
 Result<int> run_dump_records(const DumpArgs& args) {
   FL_TRY(Output output, Output::open(args.output));
-  FL_TRY(const std::unique_ptr<ByteSource> file, open_file(args.path));
+  FL_TRY(const std::unique_ptr<importer::ByteSource> file, importer::open_file(args.path));
   std::string bytes(file->total_bytes(), '\0');
   bytes.resize(file->read(bytes.data(), bytes.size()));
-  FL_TRY(const std::string text, dump_lane(bytes, args.path));
+  FL_TRY(const std::string text, format::dump_lane(bytes, args.path));
   FL_TRY_VOID(output.write(text));
   FL_TRY_VOID(output.close());
   return kExitOk;

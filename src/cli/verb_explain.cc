@@ -14,13 +14,13 @@ struct ExplainArgs {
 Result<int> run_explain(const ExplainArgs& args) {
   FL_TRY(Output output, Output::open({}));
   if (args.id.empty()) {
-    for (const Rule& rule : all_rules()) {
+    for (const advise::Rule& rule : advise::all_rules()) {
       const std::string_view text = rule.explanation;
       const std::string first(text.substr(0, text.find('\n')));
       FL_TRY_VOID(output.write(std::string(rule.id) + "\n    " + first + "\n"));
     }
   } else {
-    const Rule* rule = find_rule(args.id);
+    const advise::Rule* rule = advise::find_rule(args.id);
     if (rule == nullptr) {
       return Error{args.id + ": no such finding; firelane explain lists them"};
     }

@@ -16,12 +16,12 @@ namespace {
 
 struct ExportArgs {
   std::string path;
-  ExportOptions what;
+  exporter::ExportOptions what;
   OutputOptions output;
 };
 
 // The output as a sink: the first failure is kept for the end.
-class OutputSink : public ByteSink {
+class OutputSink : public exporter::ByteSink {
  public:
   explicit OutputSink(Output& output) : output_(output) {}
   void write(std::string_view bytes) override {
@@ -48,9 +48,9 @@ Result<int> run_export(const ExportArgs& args) {
   FL_TRY(Output output, Output::open(args.output));
   FL_TRY(const Model model, open_trace(args.path));
   OutputSink sink(output);
-  ExportOptions what = args.what;
+  exporter::ExportOptions what = args.what;
   what.gzip = args.output.path.ends_with(".gz");
-  FL_TRY_VOID(export_trace(model, what, sink));
+  FL_TRY_VOID(exporter::export_trace(model, what, sink));
   FL_TRY_VOID(sink.result());
   FL_TRY_VOID(output.close());
   return kExitOk;
@@ -68,10 +68,10 @@ Verb export_verb() {
             add_trace_argument(flags, args->path);
             flags.add("--to", args->what.format, "the form; a file name that ends in .gz is compressed, too")
                 .required()
-                .one_of(std::vector<std::string>(kExportFormats.begin(), kExportFormats.end()));
+                .one_of(std::vector<std::string>(exporter::kExportFormats.begin(), exporter::kExportFormats.end()));
             flags.add("--table", args->what.table, "for csv: which table").one_of(table_names());
             flags.add("--metric", args->what.metric, "for stacks: time on the CPU (default) or of device work")
-                .one_of(std::vector<std::string>(kStackMetrics.begin(), kStackMetrics.end()));
+                .one_of(std::vector<std::string>(exporter::kStackMetrics.begin(), exporter::kStackMetrics.end()));
             add_file_options(flags, args->output);
             flags.check_all([args = args.get()]() -> std::optional<Flags::Wrong> {
               if (args->what.format != "csv" || !args->what.table.empty()) return std::nullopt;

@@ -1,7 +1,7 @@
 // firelane fusion FILE
 #include <optional>
 
-#include "analyze/fusion.h"
+#include "analyze/compute/fusion.h"
 #include "cli/open.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
@@ -21,7 +21,7 @@ Result<int> run_fusion(const FusionArgs& args) {
   FL_TRY(Output output, Output::open(args.output));
   FL_TRY(const Model model, open_trace(args.path));
   const size_t rows = args.rows.value_or(output.for_people() ? 20 : 0);
-  FL_TRY_VOID(output.print(report::fusion_report(model, fusion_table(model), {.max_rows = rows})));
+  FL_TRY_VOID(output.print(report::fusion_report(model, analyze::fusion_table(model), {.max_rows = rows})));
   FL_TRY_VOID(output.close());
   return kExitOk;
 }

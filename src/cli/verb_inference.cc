@@ -1,7 +1,7 @@
 // firelane inference FILE
 #include <optional>
 
-#include "analyze/inference.h"
+#include "analyze/verdict/inference.h"
 #include "cli/open.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
@@ -21,7 +21,7 @@ Result<int> run_inference(const InferenceArgs& args) {
   FL_TRY(Output output, Output::open(args.output));
   FL_TRY(const Model model, open_trace(args.path));
   const size_t rows = args.rows.value_or(output.for_people() ? 10 : 0);
-  FL_TRY_VOID(output.print(report::inference_report(find_inference(model), {.max_rows = rows})));
+  FL_TRY_VOID(output.print(report::inference_report(analyze::find_inference(model), {.max_rows = rows})));
   FL_TRY_VOID(output.close());
   return kExitOk;
 }

@@ -1,5 +1,5 @@
 // firelane info FILE, and firelane FILE.
-#include "analyze/info.h"
+#include "analyze/trace/info.h"
 #include "cli/open.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
@@ -17,7 +17,7 @@ struct InfoArgs {
 Result<int> run_info(const InfoArgs& args) {
   FL_TRY(Output output, Output::open(args.output));
   FL_TRY(const Model model, open_trace(args.path));
-  FL_TRY_VOID(output.print(report::info_report(model, describe_trace(model))));
+  FL_TRY_VOID(output.print(report::info_report(model, analyze::describe_trace(model))));
   FL_TRY_VOID(output.close());
   return kExitOk;
 }

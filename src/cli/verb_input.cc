@@ -1,5 +1,5 @@
 // firelane input FILE
-#include "analyze/input_pipeline.h"
+#include "analyze/steps/input_pipeline.h"
 #include "cli/open.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
@@ -17,7 +17,7 @@ struct InputArgs {
 Result<int> run_input(const InputArgs& args) {
   FL_TRY(Output output, Output::open(args.output));
   FL_TRY(const Model model, open_trace(args.path));
-  FL_TRY_VOID(output.print(report::input_report(model, input_pipeline(model))));
+  FL_TRY_VOID(output.print(report::input_report(model, analyze::input_pipeline(model))));
   FL_TRY_VOID(output.close());
   return kExitOk;
 }

@@ -2,8 +2,8 @@
 #include <map>
 #include <optional>
 
-#include "analyze/kernels.h"
-#include "analyze/roofline.h"
+#include "analyze/compute/roofline.h"
+#include "analyze/device/kernels.h"
 #include "cli/open.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
@@ -14,13 +14,13 @@ namespace firelane::cli {
 
 namespace {
 
-std::map<std::string, KernelOrder> orders() {
-  std::map<std::string, KernelOrder> names;
-  for (const KernelOrderName& each : kKernelOrders) names.emplace(each.name, each.order);
+std::map<std::string, analyze::KernelOrder> orders() {
+  std::map<std::string, analyze::KernelOrder> names;
+  for (const analyze::KernelOrderName& each : analyze::kKernelOrders) names.emplace(each.name, each.order);
   return names;
 }
 
-constexpr size_t kRowsForPeople = 30;
+constexpr size_t kKernelsForPeople = 30;
 
 struct KernelsArgs {
   std::string path;
@@ -36,14 +36,14 @@ Result<int> run_kernels(const KernelsArgs& args) {
   FL_TRY(Output output, Output::open(args.output));
   FL_TRY(const Model model, open_trace(args.path));
   if (args.roofline) {
-    const size_t rows = args.rows.value_or(output.for_people() ? kRowsForPeople : 0);
-    FL_TRY_VOID(output.print(report::roofline_report(model, roofline(model), {.max_rows = rows})));
+    const size_t rows = args.rows.value_or(output.for_people() ? kKernelsForPeople : 0);
+    FL_TRY_VOID(output.print(report::roofline_report(model, analyze::roofline(model), {.max_rows = rows})));
     FL_TRY_VOID(output.close());
     return kExitOk;
   }
-  KernelTable table = kernel_table(model, {.by_op = args.by_op, .by_stream = args.by_stream});
-  sort_rows(model, table, orders().at(args.sort_by));
-  const size_t rows = args.rows.value_or(output.for_people() ? kRowsForPeople : 0);
+  analyze::KernelTable table = analyze::kernel_table(model, {.by_op = args.by_op, .by_stream = args.by_stream});
+  analyze::sort_rows(model, table, orders().at(args.sort_by));
+  const size_t rows = args.rows.value_or(output.for_people() ? kKernelsForPeople : 0);
   FL_TRY_VOID(output.print(report::kernels_report(model, table, {.max_rows = rows, .sum_rest = output.for_people()})));
   FL_TRY_VOID(output.close());
   return kExitOk;

@@ -1,5 +1,5 @@
 // firelane lanes FILE
-#include "analyze/lanes.h"
+#include "analyze/trace/lanes.h"
 #include "cli/open.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
@@ -19,7 +19,7 @@ Result<int> run_lanes(const LanesArgs& args) {
   FL_TRY(Output output, Output::open(args.output));
   FL_TRY(const Model model, open_trace(args.path));
   const auto empty = args.all ? report::EmptyLanes::kShow : report::EmptyLanes::kHide;
-  FL_TRY_VOID(output.print(report::lanes_report(model, lane_table(model), empty)));
+  FL_TRY_VOID(output.print(report::lanes_report(model, analyze::lane_table(model), empty)));
   FL_TRY_VOID(output.close());
   return kExitOk;
 }

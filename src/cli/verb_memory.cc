@@ -1,8 +1,8 @@
 // firelane memory FILE
 #include <optional>
 
-#include "analyze/copies.h"
-#include "analyze/memory.h"
+#include "analyze/compute/copies.h"
+#include "analyze/memory/memory.h"
 #include "cli/open.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
@@ -23,8 +23,8 @@ Result<int> run_memory(const MemoryArgs& args) {
   FL_TRY(Output output, Output::open(args.output));
   FL_TRY(const Model model, open_trace(args.path));
   const size_t rows = args.rows.value_or(output.for_people() ? 10 : 0);
-  FL_TRY_VOID(output.print(
-      report::memory_report(model, memory_report(model), copy_table(model), {.max_rows = rows, .curve = args.curve})));
+  FL_TRY_VOID(output.print(report::memory_report(model, analyze::memory_report(model), analyze::copy_table(model),
+                                                 {.max_rows = rows, .curve = args.curve})));
   FL_TRY_VOID(output.close());
   return kExitOk;
 }

@@ -1,7 +1,7 @@
 // firelane modules FILE
 #include <optional>
 
-#include "analyze/modules.h"
+#include "analyze/modules/modules.h"
 #include "cli/open.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
@@ -23,7 +23,7 @@ Result<int> run_modules(const ModulesArgs& args) {
   FL_TRY(Output output, Output::open(args.output));
   FL_TRY(const Model model, open_trace(args.path));
   const size_t rows = args.rows.value_or(output.for_people() ? 50 : 0);
-  const ModuleTable table = module_table(model, {.by_type = args.by_type});
+  const analyze::ModuleTable table = analyze::module_table(model, {.by_type = args.by_type});
   FL_TRY_VOID(output.print(report::modules_report(table, {.max_rows = rows, .max_depth = args.depth})));
   FL_TRY_VOID(output.close());
   return kExitOk;

@@ -1,5 +1,5 @@
 // firelane ops FILE: time, memory and FLOPs per operator, as torch's key_averages().table().
-#include "analyze/ops.h"
+#include "analyze/ops/ops.h"
 
 #include <fmt/format.h>
 
@@ -20,7 +20,7 @@ namespace {
 struct OpsArgs {
   std::string path;
   OutputOptions output;
-  OpsOptions grouping;
+  analyze::OpsOptions grouping;
   report::OpsTableOptions table;
   std::string sort_by;
   std::optional<size_t> rows;
@@ -30,16 +30,16 @@ struct OpsArgs {
   bool flops = false;
 };
 
-constexpr size_t kRowsForPeople = 100;  // as in torch
+constexpr size_t kOpsForPeople = 100;  // as in torch
 
 std::string check_sort_key(const std::string& name) {
   const Result<report::OpsOrder> order = report::parse_ops_order(name);
   return order.ok() ? "" : order.error().message;
 }
 
-report::OpsTableOptions table_options(const OpsArgs& args, const OpsResult& result, bool for_people) {
+report::OpsTableOptions table_options(const OpsArgs& args, const analyze::OpsResult& result, bool for_people) {
   report::OpsTableOptions options = args.table;
-  const size_t rows = args.rows.value_or(for_people ? kRowsForPeople : 0);
+  const size_t rows = args.rows.value_or(for_people ? kOpsForPeople : 0);
   options.row_limit = rows == 0 ? -1 : static_cast<int64_t>(rows);
   options.with_flops = args.flops || result.has_flops;
   if (args.host != args.device) options.side = args.host ? report::OpsSide::kHost : report::OpsSide::kDevice;
@@ -54,7 +54,7 @@ report::OpsTableOptions table_options(const OpsArgs& args, const OpsResult& resu
 Result<int> run_ops(const OpsArgs& args) {
   FL_TRY(Output output, Output::open(args.output));
   FL_TRY(const Model model, open_trace(args.path));
-  const OpsResult result = ops(model, args.grouping);
+  const analyze::OpsResult result = analyze::ops(model, args.grouping);
   const report::OpsTableOptions options = table_options(args, result, output.for_people());
   if (args.output.json || args.output.csv || args.output.markdown) {
     report::Report report = report::ops_report(result, options);

@@ -62,12 +62,12 @@ Result<fs::path> find_site_folder() {
                "; install both with pip install firelane"};
 }
 
-struct Output {
+struct RecordingFile {
   std::string path;        // understood by other processes, with other working folders
   uint64_t old_inode = 0;  // of the file that the recording replaces once it is complete; 0: none
 };
 
-Result<Output> find_output(const RecordArgs& args) {
+Result<RecordingFile> find_output(const RecordArgs& args) {
   std::error_code error;
   const fs::path path = fs::absolute(args.output, error);
   if (error) return Error{args.output + ": " + error.message()};
@@ -78,7 +78,7 @@ Result<Output> find_output(const RecordArgs& args) {
     if (!fs::is_regular_file(path, error)) return Error{args.output + " is not a file; name another with -o"};
   }
   struct stat old{};
-  return Output{path.string(), stat(path.c_str(), &old) == 0 ? old.st_ino : 0};
+  return RecordingFile{path.string(), stat(path.c_str(), &old) == 0 ? old.st_ino : 0};
 }
 
 // A compiled program that is neither Python nor one of those that usually start it. Scripts may start anything.
@@ -102,7 +102,7 @@ bool is_hardly_python(const std::string& command) {
   return false;
 }
 
-std::string plan_json(const RecordArgs& args, const Output& output) {
+std::string plan_json(const RecordArgs& args, const RecordingFile& output) {
   JsonWriter json;
   json.begin_object().field("output", output.path);
   json.field("old_inode", static_cast<int64_t>(output.old_inode)).field("process", static_cast<int64_t>(getpid()));
@@ -114,7 +114,7 @@ std::string plan_json(const RecordArgs& args, const Output& output) {
 
 Result<int> run_record(const RecordArgs& args) {
   FL_TRY(const fs::path site, find_site_folder());
-  FL_TRY(const Output output, find_output(args));
+  FL_TRY(const RecordingFile output, find_output(args));
   const char* path = std::getenv("PYTHONPATH");
   const std::string python_path = site.string() + (path != nullptr && *path != '\0' ? ":" + std::string(path) : "");
   setenv("PYTHONPATH", python_path.c_str(), 1);

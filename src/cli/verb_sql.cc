@@ -47,7 +47,7 @@ class InterruptGuard {
 };
 
 // Collects results as tables of a report.
-class ReportVisitor : public RowVisitor {
+class ReportVisitor : public sql::RowVisitor {
  public:
   explicit ReportVisitor(bool for_people) : for_people_(for_people) {}
 
@@ -112,24 +112,24 @@ std::string table_list() {
     out += std::string(meaning) + "\n";
   };
   for (const CatalogTable& table : catalog()) add(table.name, table.meaning);
-  for (const ModelView& view : model_views()) add(view.name, "view: " + std::string(view.meaning));
+  for (const sql::ModelView& view : sql::model_views()) add(view.name, "view: " + std::string(view.meaning));
   return out;
 }
 
 std::string schema_of(const std::string& name) {
   if (!name.empty()) {
-    const std::string text = describe_table(name);
+    const std::string text = sql::describe_table(name);
     return text.empty() ? "no table " + visible_text(name) + "; .tables lists them\n" : text;
   }
   std::string out;
-  for (const CatalogTable& table : catalog()) out += describe_table(table.name);
-  for (const ModelView& view : model_views()) out += describe_table(view.name);
+  for (const CatalogTable& table : catalog()) out += sql::describe_table(table.name);
+  for (const sql::ModelView& view : sql::model_views()) out += sql::describe_table(view.name);
   return out;
 }
 
 class Session {
  public:
-  Session(const SqlArgs& args, Database& database, Output& output)
+  Session(const SqlArgs& args, sql::Database& database, Output& output)
       : args_(args), database_(database), output_(output), terminal_(::isatty(STDIN_FILENO) == 1) {}
 
   Result<void> run(const std::string& sql) {
@@ -161,7 +161,7 @@ class Session {
       } else {
         statement += line + "\n";
         if (statement.find_first_not_of(" \t\r\n") == std::string::npos) statement.clear();
-        if (!Database::is_complete(statement)) continue;
+        if (!sql::Database::is_complete(statement)) continue;
         result = run(statement);
         statement.clear();
       }
@@ -203,7 +203,7 @@ class Session {
   }
 
   const SqlArgs& args_;
-  Database& database_;
+  sql::Database& database_;
   Output& output_;
   bool terminal_;
 };
@@ -211,7 +211,7 @@ class Session {
 Result<int> run_sql(const SqlArgs& args) {
   FL_TRY(Output output, Output::open(args.output));
   FL_TRY(const Model model, open_trace(args.path));
-  FL_TRY(const auto database, Database::open(model));
+  FL_TRY(const auto database, sql::Database::open(model));
   const InterruptGuard guard;
   Session session(args, *database, output);
   FL_TRY_VOID(args.query.empty() ? session.run_stdin() : session.run(args.query));

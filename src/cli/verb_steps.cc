@@ -1,5 +1,5 @@
 // firelane steps FILE
-#include "analyze/steps.h"
+#include "analyze/steps/steps.h"
 #include "cli/open.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
@@ -17,7 +17,7 @@ struct StepsArgs {
 Result<int> run_steps(const StepsArgs& args) {
   FL_TRY(Output output, Output::open(args.output));
   FL_TRY(const Model model, open_trace(args.path));
-  FL_TRY_VOID(output.print(report::steps_report(step_table(model))));
+  FL_TRY_VOID(output.print(report::steps_report(analyze::step_table(model))));
   FL_TRY_VOID(output.close());
   return kExitOk;
 }

@@ -8,7 +8,7 @@ Verb syncs_verb() {
   return {.name = "syncs",
           .sentence = "Every call that waited for the device: how long, and who asked.",
           .examples = {"firelane syncs trace.json.gz", "firelane syncs trace.json.gz --csv -o syncs.csv"},
-          .setup = setup_study_verb<[](const Model& model, const Study& study, bool) {
+          .setup = setup_study_verb<[](const Model& model, const analyze::Study& study, bool) {
             return report::syncs_report(model, study);
           }>};
 }

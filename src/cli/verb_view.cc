@@ -73,7 +73,7 @@ Result<int> run_view(const ViewArgs& args) {
   serve::Api api(
       args.paths,
       [&](const std::string& path, const serve::Progress& progress) {
-        Result<Model> model = load_trace(path, {.progress = progress});
+        Result<Model> model = importer::load_trace(path, {.progress = progress});
         if (!model.ok()) tell_failure(model.error(), ++failed == args.paths.size());
         return model;
       },

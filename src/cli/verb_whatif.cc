@@ -1,5 +1,5 @@
 // firelane whatif FILE --kernels 0.5
-#include "analyze/study.h"
+#include "analyze/verdict/study.h"
 #include "cli/open.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
@@ -11,7 +11,7 @@ namespace {
 
 struct WhatIfArgs {
   std::string path;
-  WhatIf change;
+  analyze::WhatIf change;
   std::vector<std::string> without;
   std::vector<std::string> kernels;  // NAME=FACTOR
   OutputOptions output;
@@ -19,24 +19,26 @@ struct WhatIfArgs {
 
 const std::vector<std::string> kWithout = {"input", "gc", "loading", "syncs"};
 
-void leave_out(const Model& model, const Study& study, const std::string& what, WhatIf& change) {
+void leave_out(const Model& model, const analyze::Study& study, const std::string& what, analyze::WhatIf& change) {
   if (what == "syncs") {
-    for (const SyncRow& sync : study.syncs.rows) {
+    for (const analyze::SyncRow& sync : study.syncs.rows) {
       change.waits.push_back(sync.call);
       change.host.push_back({model.host_slices.lane[sync.call], sync.start_ns, sync.start_ns + sync.duration_ns, 0});
     }
     return;
   }
-  const Activity wanted = what == "input" ? Activity::kInput : what == "gc" ? Activity::kGc : Activity::kLoading;
-  for (const HostChain& chain : study.host.chains) {
-    for (const HostSegment& segment : chain.segments) {
+  const analyze::Activity wanted = what == "input" ? analyze::Activity::kInput
+                                   : what == "gc"  ? analyze::Activity::kGc
+                                                   : analyze::Activity::kLoading;
+  for (const analyze::HostChain& chain : study.host.chains) {
+    for (const analyze::HostSegment& segment : chain.segments) {
       if (segment.activity == wanted) change.host.push_back({chain.lanes[0], segment.start_ns, segment.end_ns, 0});
     }
   }
 }
 
 // "gemm=0.5": kernels whose name contains gemm take half as long.
-Result<void> scale_kernels(const Model& model, const std::string& text, WhatIf& change) {
+Result<void> scale_kernels(const Model& model, const std::string& text, analyze::WhatIf& change) {
   const size_t equals = text.rfind('=');
   double factor = -1;
   if (equals != std::string::npos) {
@@ -61,8 +63,8 @@ Result<void> scale_kernels(const Model& model, const std::string& text, WhatIf& 
 Result<int> run_whatif(const WhatIfArgs& args) {
   FL_TRY(Output output, Output::open(args.output));
   FL_TRY(const Model model, open_trace(args.path));
-  const Study result = study(model);
-  WhatIf change = args.change;
+  const analyze::Study result = analyze::study(model);
+  analyze::WhatIf change = args.change;
   for (const std::string& what : args.without) leave_out(model, result, what, change);
   for (const std::string& kernel : args.kernels) FL_TRY_VOID(scale_kernels(model, kernel, change));
   FL_TRY_VOID(output.print(report::whatif_report(result, change)));

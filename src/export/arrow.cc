@@ -7,7 +7,7 @@
 #include "base/check.h"
 #include "base/utf8.h"
 
-namespace firelane {
+namespace firelane::exporter {
 
 namespace {
 
@@ -127,4 +127,4 @@ const ArrowTable::Bitmaps& ArrowTable::bitmaps(size_t column) const {
   return bitmaps_[column];
 }
 
-}  // namespace firelane
+}  // namespace firelane::exporter

@@ -69,7 +69,7 @@ struct ArrowArrayStream {
 }  // extern "C"
 #endif  // ARROW_C_STREAM_INTERFACE
 
-namespace firelane {
+namespace firelane::exporter {
 
 enum class ArrowType : uint8_t { kInt8, kUInt16, kInt32, kUInt32, kInt64, kUInt64, kFloat, kDouble, kBool, kText };
 
@@ -138,4 +138,4 @@ class ArrowTable {
 void export_schema(const std::shared_ptr<const ArrowTable>& table, ArrowSchema* out);
 void export_stream(std::shared_ptr<const ArrowTable> table, ArrowArrayStream* out);
 
-}  // namespace firelane
+}  // namespace firelane::exporter

@@ -11,7 +11,7 @@
 #include "base/check.h"
 #include "export/arrow.h"
 
-namespace firelane {
+namespace firelane::exporter {
 
 namespace {
 
@@ -190,4 +190,4 @@ void export_stream(TablePtr table, ArrowArrayStream* out) {
   out->private_data = new Stream{.table = std::move(table)};
 }
 
-}  // namespace firelane
+}  // namespace firelane::exporter

@@ -18,7 +18,7 @@
 #include "base/check.h"
 #include "export/arrow.h"
 
-namespace firelane {
+namespace firelane::exporter {
 
 enum class Absent : bool { kNever, kNull };  // may a column have nulls: ArrowColumn::nullable
 
@@ -122,4 +122,4 @@ class ArrowTableBuilder {
       std::make_shared<std::vector<std::shared_ptr<const void>>>();
 };
 
-}  // namespace firelane
+}  // namespace firelane::exporter

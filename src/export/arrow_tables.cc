@@ -11,7 +11,7 @@
 #include "export/arrow_builder.h"
 #include "model/columns.h"
 
-namespace firelane {
+namespace firelane::exporter {
 
 namespace {
 
@@ -139,4 +139,4 @@ std::shared_ptr<const ArrowTable> ArrowTables::table(size_t index) {
   return result;
 }
 
-}  // namespace firelane
+}  // namespace firelane::exporter

@@ -18,7 +18,7 @@
 #include "export/arrow.h"
 #include "model/model.h"
 
-namespace firelane {
+namespace firelane::exporter {
 
 struct ArrowTableInfo {
   std::string_view name;
@@ -65,4 +65,4 @@ class ArrowTables {
   std::array<std::shared_ptr<const ArrowTable>, kArrowTables.size()> tables_;
 };
 
-}  // namespace firelane
+}  // namespace firelane::exporter

@@ -11,7 +11,7 @@
 #include "export/arrow_tables.h"
 #include "model/model.h"
 
-namespace firelane {
+namespace firelane::exporter {
 namespace {
 
 // A consumer: imports the single batch of a table and releases everything at the end.
@@ -287,4 +287,4 @@ TEST(Arrow, tables_may_be_exported_from_several_threads) {
 }
 
 }  // namespace
-}  // namespace firelane
+}  // namespace firelane::exporter

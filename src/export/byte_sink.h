@@ -2,10 +2,14 @@
 // writer at once: exporters ask failed() now and then, and whoever owns the sink reports it.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
-namespace firelane {
+namespace firelane::exporter {
+
+// Exporters collect about this much before they write.
+inline constexpr size_t kFlushBytes = size_t{1} << 18;
 
 class ByteSink {
  public:
@@ -20,4 +24,4 @@ class StringSink : public ByteSink {
   std::string text;
 };
 
-}  // namespace firelane
+}  // namespace firelane::exporter

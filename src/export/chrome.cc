@@ -11,7 +11,7 @@
 #include "export/lane_tracks.h"
 #include "export/source_args.h"
 
-namespace firelane {
+namespace firelane::exporter {
 
 namespace {
 
@@ -415,4 +415,4 @@ class ChromeExport {
 
 Result<void> export_chrome(const Model& model, ByteSink& sink) { return ChromeExport(model, sink).run(); }
 
-}  // namespace firelane
+}  // namespace firelane::exporter

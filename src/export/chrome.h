@@ -10,8 +10,8 @@
 #include "export/byte_sink.h"
 #include "model/model.h"
 
-namespace firelane {
+namespace firelane::exporter {
 
 Result<void> export_chrome(const Model& model, ByteSink& sink);
 
-}  // namespace firelane
+}  // namespace firelane::exporter

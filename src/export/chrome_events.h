@@ -8,7 +8,7 @@
 #include "export/json_pairs.h"
 #include "model/model.h"
 
-namespace firelane {
+namespace firelane::exporter {
 
 class ChromeEvents {
  public:
@@ -77,4 +77,4 @@ class ChromeEvents {
   bool first_ = true;
 };
 
-}  // namespace firelane
+}  // namespace firelane::exporter

@@ -6,7 +6,7 @@
 
 #include "model/trace_builder.h"
 
-namespace firelane {
+namespace firelane::exporter {
 namespace {
 
 std::string chrome(const Model& model) {
@@ -124,4 +124,4 @@ TEST(Chrome, forward_and_backward_are_joined_by_arrows) {
 }
 
 }  // namespace
-}  // namespace firelane
+}  // namespace firelane::exporter

@@ -10,7 +10,7 @@
 #include "export/table_files.h"
 #include "model/catalog.h"
 
-namespace firelane {
+namespace firelane::exporter {
 
 namespace {
 
@@ -57,4 +57,4 @@ Result<void> export_trace(const Model& model, const ExportOptions& options, Byte
   return {};
 }
 
-}  // namespace firelane
+}  // namespace firelane::exporter

@@ -9,7 +9,7 @@
 #include "export/byte_sink.h"
 #include "model/model.h"
 
-namespace firelane {
+namespace firelane::exporter {
 
 inline constexpr std::array<std::string_view, 6> kExportFormats = {"chrome", "perfetto", "speedscope",
                                                                    "stacks", "csv",      "json"};
@@ -28,4 +28,4 @@ Result<void> check_export(const ExportOptions& options);
 // A failed write stays with the sink. REQUIRES: check_export() found nothing.
 Result<void> export_trace(const Model& model, const ExportOptions& options, ByteSink& sink);
 
-}  // namespace firelane
+}  // namespace firelane::exporter

@@ -9,7 +9,7 @@
 
 #include "base/check.h"
 
-namespace firelane {
+namespace firelane::exporter {
 
 struct GzipSink::State {
   isal_zstream stream{};
@@ -52,4 +52,4 @@ void GzipSink::deflate(std::string_view bytes, bool last) {
   } while (stream.avail_out == 0);
 }
 
-}  // namespace firelane
+}  // namespace firelane::exporter

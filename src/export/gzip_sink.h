@@ -5,7 +5,7 @@
 
 #include "export/byte_sink.h"
 
-namespace firelane {
+namespace firelane::exporter {
 
 class GzipSink : public ByteSink {
  public:
@@ -24,4 +24,4 @@ class GzipSink : public ByteSink {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace firelane
+}  // namespace firelane::exporter

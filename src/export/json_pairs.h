@@ -10,7 +10,7 @@
 #include "base/json_writer.h"
 #include "model/model.h"
 
-namespace firelane {
+namespace firelane::exporter {
 
 template <typename Number>
 void append_number(std::string& out, Number number) {
@@ -55,4 +55,4 @@ class JsonPairs {
   size_t begin_;
 };
 
-}  // namespace firelane
+}  // namespace firelane::exporter

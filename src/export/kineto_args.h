@@ -11,7 +11,7 @@
 
 #include "model/model.h"
 
-namespace firelane {
+namespace firelane::exporter {
 
 // Leaves out what is absent.
 template <typename Args>
@@ -167,4 +167,4 @@ void visit_memory_args(const Model& model, Row row, Args& receiver) {
   args.text("Pool", m.pool[row]);
 }
 
-}  // namespace firelane
+}  // namespace firelane::exporter

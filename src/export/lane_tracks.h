@@ -8,7 +8,7 @@
 
 #include "model/model.h"
 
-namespace firelane {
+namespace firelane::exporter {
 
 // Calls begin(track, row) and end(track, row) for rows [first, last) of one lane. On each
 // track the calls come in time order, properly nested. Returns the number of tracks.
@@ -35,4 +35,4 @@ size_t split_into_tracks(const Slices& slices, Row first, Row last, const Begin&
   return open.size();
 }
 
-}  // namespace firelane
+}  // namespace firelane::exporter

@@ -11,7 +11,7 @@
 #include "export/lane_tracks.h"
 #include "export/perfetto_packets.h"
 
-namespace firelane {
+namespace firelane::exporter {
 
 namespace {
 
@@ -283,4 +283,4 @@ class PerfettoExport {
 
 void export_perfetto(const Model& model, ByteSink& sink) { PerfettoExport(model, sink).run(); }
 
-}  // namespace firelane
+}  // namespace firelane::exporter

@@ -14,7 +14,7 @@
 #include "export/byte_sink.h"
 #include "model/model.h"
 
-namespace firelane::perfetto {
+namespace firelane::exporter::perfetto {
 
 namespace trace {
 inline constexpr uint32_t kPacket = 1;
@@ -189,4 +189,4 @@ class PacketWriter {
   bool first_ = true;
 };
 
-}  // namespace firelane::perfetto
+}  // namespace firelane::exporter::perfetto

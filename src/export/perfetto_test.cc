@@ -10,7 +10,7 @@
 
 #include "model/trace_builder.h"
 
-namespace firelane {
+namespace firelane::exporter {
 namespace {
 
 // The trace as protoc prints it.
@@ -283,4 +283,4 @@ TEST_F(Perfetto, hostile_names_stay_valid_text) {
 }
 
 }  // namespace
-}  // namespace firelane
+}  // namespace firelane::exporter

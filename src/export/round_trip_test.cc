@@ -9,7 +9,7 @@
 #include "model/same.h"
 #include "model/trace_builder.h"
 
-namespace firelane {
+namespace firelane::exporter {
 namespace {
 
 std::string exported(const Model& model) {
@@ -21,7 +21,7 @@ std::string exported(const Model& model) {
 
 // The first difference between a model and its export, read again.
 std::string difference_after_round_trip(const Model& model) {
-  Result<Model> again = load_trace_bytes(exported(model), "again.json");
+  Result<Model> again = importer::load_trace_bytes(exported(model), "again.json");
   if (!again.ok()) return again.error().message;
   return first_difference(model, again.value()).value_or("same");
 }
@@ -94,7 +94,7 @@ TEST(RoundTrip, of_times_before_the_clock_started_and_of_zero_length) {
 }
 
 TEST(RoundTrip, of_chrome_traces_with_begins_ends_and_async_events) {
-  const Result<Model> model = load_trace_bytes(R"({"baseTimeNanoseconds": 1000, "traceEvents": [
+  const Result<Model> model = importer::load_trace_bytes(R"({"baseTimeNanoseconds": 1000, "traceEvents": [
 {"ph": "B", "name": "outer", "pid": 1, "tid": 2, "ts": 10, "args": {"x": 1}},
 {"ph": "B", "name": "inner", "pid": 1, "tid": 2, "ts": 11},
 {"ph": "E", "pid": 1, "tid": 2, "ts": 12},
@@ -111,7 +111,7 @@ TEST(RoundTrip, of_chrome_traces_with_begins_ends_and_async_events) {
 {"ph": "M", "name": "process_name", "pid": 1, "args": {"name": "p"}},
 {"ph": "M", "name": "thread_name", "pid": 1, "tid": 2, "args": {"name": "t"}}
 ]})",
-                                               "first.json");
+                                                         "first.json");
   ASSERT_TRUE(model.ok()) << model.error().message;
   EXPECT_EQ(difference_after_round_trip(model.value()), "same");
   const std::string text = exported(model.value());
@@ -120,7 +120,7 @@ TEST(RoundTrip, of_chrome_traces_with_begins_ends_and_async_events) {
 }
 
 TEST(RoundTrip, of_arrows_with_steps_and_with_several_ends) {
-  const Result<Model> model = load_trace_bytes(R"([
+  const Result<Model> model = importer::load_trace_bytes(R"([
 {"ph": "X", "name": "a", "pid": 1, "tid": 1, "ts": 10, "dur": 5},
 {"ph": "X", "name": "b", "pid": 1, "tid": 2, "ts": 20, "dur": 5},
 {"ph": "X", "name": "c", "pid": 1, "tid": 3, "ts": 30, "dur": 5},
@@ -131,7 +131,7 @@ TEST(RoundTrip, of_arrows_with_steps_and_with_several_ends) {
 {"ph": "f", "name": "fan", "cat": "x", "id": 2, "pid": 1, "tid": 2, "ts": 20, "bp": "e"},
 {"ph": "f", "name": "fan", "cat": "x", "id": 2, "pid": 1, "tid": 3, "ts": 30, "bp": "e"}
 ])",
-                                               "first.json");
+                                                         "first.json");
   ASSERT_TRUE(model.ok()) << model.error().message;
   ASSERT_EQ(model.value().flows.size(), 4u);
   EXPECT_EQ(difference_after_round_trip(model.value()), "same");
@@ -143,7 +143,7 @@ TEST(RoundTrip, of_real_traces) {
     const std::string path = entry.path().string();
     if (!path.ends_with(".json.gz") || path.find(".expected.") != std::string::npos) continue;
     ++traces;
-    const Result<Model> model = load_trace(path);
+    const Result<Model> model = importer::load_trace(path);
     ASSERT_TRUE(model.ok()) << model.error().message;
     EXPECT_EQ(difference_after_round_trip(model.value()), "same") << path;
   }
@@ -156,10 +156,10 @@ TEST(RoundTrip, through_gzip) {
   GzipSink gzip(sink);
   ASSERT_TRUE(export_chrome(model, gzip).ok());
   gzip.finish();
-  const Result<Model> again = load_trace_bytes(sink.text, "again.json.gz");
+  const Result<Model> again = importer::load_trace_bytes(sink.text, "again.json.gz");
   ASSERT_TRUE(again.ok()) << again.error().message;
   EXPECT_EQ(first_difference(model, again.value()), std::nullopt);
 }
 
 }  // namespace
-}  // namespace firelane
+}  // namespace firelane::exporter

@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace firelane {
+namespace firelane::exporter {
 
 namespace {
 
@@ -61,4 +61,4 @@ std::optional<std::string_view> SourceArgs::of(std::string_view event_json) {
   return s.args;
 }
 
-}  // namespace firelane
+}  // namespace firelane::exporter

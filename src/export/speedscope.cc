@@ -7,11 +7,9 @@
 #include "export/lane_name.h"
 #include "export/lane_tracks.h"
 
-namespace firelane {
+namespace firelane::exporter {
 
 namespace {
-
-constexpr size_t kFlushBytes = 1 << 18;
 
 class SpeedscopeExport {
  public:
@@ -117,4 +115,4 @@ class SpeedscopeExport {
 
 void export_speedscope(const Model& model, ByteSink& sink) { SpeedscopeExport(model, sink).run(); }
 
-}  // namespace firelane
+}  // namespace firelane::exporter

@@ -5,8 +5,8 @@
 #include "export/byte_sink.h"
 #include "model/model.h"
 
-namespace firelane {
+namespace firelane::exporter {
 
 void export_speedscope(const Model& model, ByteSink& sink);
 
-}  // namespace firelane
+}  // namespace firelane::exporter

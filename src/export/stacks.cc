@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "analyze/stack_tree.h"
+#include "analyze/ops/stack_tree.h"
 
-namespace firelane {
+namespace firelane::exporter {
 
 namespace {
 
@@ -21,7 +21,7 @@ void append_frame(std::string& out, std::string_view name) {
 }
 
 // One line for each stack with at least a microsecond, in the order in which they were met.
-void write_stacks(const Model& model, const StackTree& tree, std::string_view root_name, ByteSink& sink) {
+void write_stacks(const Model& model, const analyze::StackTree& tree, std::string_view root_name, ByteSink& sink) {
   std::string out;
   std::vector<uint32_t> path;
   for (uint32_t node = 0; node < tree.size(); ++node) {
@@ -49,7 +49,7 @@ bool is_on_stack(const Model& model, Row row) {
 }
 
 // The node of each host slice; 0 for those that are on no stack. Parents come before children.
-std::vector<uint32_t> host_nodes(const Model& model, StackTree& tree) {
+std::vector<uint32_t> host_nodes(const Model& model, analyze::StackTree& tree) {
   const HostSlices& host = model.host_slices;
   std::vector<uint32_t> nodes(host.size());
   for (Row row = 0; row < host.size(); ++row) {
@@ -77,7 +77,7 @@ std::vector<int64_t> self_times(const HostSlices& host) {
 }  // namespace
 
 void export_stacks(const Model& model, StackMetric metric, ByteSink& sink) {
-  StackTree tree;
+  analyze::StackTree tree;
   const std::vector<uint32_t> nodes = host_nodes(model, tree);
   if (metric == StackMetric::kSelfHost) {
     const std::vector<int64_t> self = self_times(model.host_slices);
@@ -96,4 +96,4 @@ void export_stacks(const Model& model, StackMetric metric, ByteSink& sink) {
   write_stacks(model, tree, "(no op)", sink);
 }
 
-}  // namespace firelane
+}  // namespace firelane::exporter

@@ -10,10 +10,10 @@
 #include "export/byte_sink.h"
 #include "model/model.h"
 
-namespace firelane {
+namespace firelane::exporter {
 
 enum class StackMetric : uint8_t { kSelfHost, kSelfDevice };
 
 void export_stacks(const Model& model, StackMetric metric, ByteSink& sink);
 
-}  // namespace firelane
+}  // namespace firelane::exporter

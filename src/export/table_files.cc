@@ -6,11 +6,9 @@
 #include "base/utf8.h"
 #include "export/json_pairs.h"
 
-namespace firelane {
+namespace firelane::exporter {
 
 namespace {
-
-constexpr size_t kFlushBytes = 1 << 18;
 
 void flush_when_full(std::string& out, ByteSink& sink) {
   if (out.size() < kFlushBytes) return;
@@ -113,4 +111,4 @@ void export_json(const Model& model, ByteSink& sink) {
   sink.write(out);
 }
 
-}  // namespace firelane
+}  // namespace firelane::exporter

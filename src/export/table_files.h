@@ -9,9 +9,9 @@
 #include "model/catalog.h"
 #include "model/model.h"
 
-namespace firelane {
+namespace firelane::exporter {
 
 void export_csv(const Model& model, const CatalogTable& table, ByteSink& sink);
 void export_json(const Model& model, ByteSink& sink);
 
-}  // namespace firelane
+}  // namespace firelane::exporter

@@ -8,7 +8,7 @@
 #include "export/table_files.h"
 #include "model/trace_builder.h"
 
-namespace firelane {
+namespace firelane::exporter {
 namespace {
 
 Model nested_model() {
@@ -150,4 +150,4 @@ TEST(Gzip, what_goes_in_comes_out_again) {
 }
 
 }  // namespace
-}  // namespace firelane
+}  // namespace firelane::exporter

@@ -7,7 +7,7 @@
 #include "base/crc32c.h"
 #include "base/varint.h"
 
-namespace firelane {
+namespace firelane::format {
 namespace {
 
 template <typename T>
@@ -179,4 +179,4 @@ bool ChunkReader::next(Chunk& chunk) {
   return false;
 }
 
-}  // namespace firelane
+}  // namespace firelane::format

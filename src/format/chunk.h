@@ -13,7 +13,7 @@
 struct ZSTD_CCtx_s;
 struct ZSTD_DCtx_s;
 
-namespace firelane {
+namespace firelane::format {
 
 // Writes a file: header, chunks, and on a clean end the index and the trailer. Every
 // function returns "" or the sink's reason; after a failure nothing more may be written.
@@ -93,4 +93,4 @@ class ChunkReader {
   std::string raw_;
 };
 
-}  // namespace firelane
+}  // namespace firelane::format

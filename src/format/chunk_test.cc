@@ -8,10 +8,10 @@
 #include "base/crc32c.h"
 #include "format/testing.h"
 
-namespace firelane {
+namespace firelane::format {
 namespace {
 
-using testing_format::StringSink;
+using test::StringSink;
 
 // A file of three chunks: "first" (stored), 5000 x 'x' (compressed), "third" (stored).
 class ChunkDamage : public ::testing::Test {
@@ -122,4 +122,4 @@ TEST_F(ChunkDamage, a_file_of_nothing_but_markers_ends) {
 }
 
 }  // namespace
-}  // namespace firelane
+}  // namespace firelane::format

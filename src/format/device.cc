@@ -1,6 +1,6 @@
 #include "format/device.h"
 
-namespace firelane {
+namespace firelane::format {
 namespace {
 
 // No table of ours has more; a larger number is damage.
@@ -77,4 +77,4 @@ bool DeviceReader::next_fields(int64_t* fields, size_t count) {
   return !damaged_;
 }
 
-}  // namespace firelane
+}  // namespace firelane::format

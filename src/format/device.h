@@ -18,7 +18,7 @@
 
 #include "base/varint.h"
 
-namespace firelane {
+namespace firelane::format {
 
 enum class DeviceTable : uint8_t {
   kKernel = 1,
@@ -142,4 +142,4 @@ class DeviceReader {
   bool damaged_ = false;
 };
 
-}  // namespace firelane
+}  // namespace firelane::format

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace firelane {
+namespace firelane::format {
 namespace {
 
 struct OldRow {
@@ -105,4 +105,4 @@ TEST(Device, cleared_the_writer_begins_anew) {
 }
 
 }  // namespace
-}  // namespace firelane
+}  // namespace firelane::format

@@ -10,7 +10,7 @@
 #include "format/events.h"
 #include "format/notes.h"
 
-namespace firelane {
+namespace firelane::format {
 namespace {
 
 std::string_view name_of_group(Record kind) {
@@ -243,4 +243,4 @@ Result<std::string> dump_lane(std::string_view file, const std::string& name, co
   return dumper.take();
 }
 
-}  // namespace firelane
+}  // namespace firelane::format

@@ -8,7 +8,7 @@
 
 #include "base/result.h"
 
-namespace firelane {
+namespace firelane::format {
 
 struct DumpOptions {
   bool times = true;   // ticks since the start in front of each record
@@ -19,4 +19,4 @@ struct DumpOptions {
 // Prints as far as the file can be read; the last line says how it ends.
 Result<std::string> dump_lane(std::string_view file, const std::string& name, const DumpOptions& options = {});
 
-}  // namespace firelane
+}  // namespace firelane::format

@@ -3,7 +3,7 @@
 #include <array>
 #include <bit>
 
-namespace firelane {
+namespace firelane::format {
 namespace {
 
 constexpr std::array kScopeOfCode = {Scope::kFunction,
@@ -271,4 +271,4 @@ bool EventsReader::next_section(SectionReader& section) {
   return reader_.ok();
 }
 
-}  // namespace firelane
+}  // namespace firelane::format

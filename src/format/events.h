@@ -41,7 +41,7 @@
 #include "base/varint.h"
 #include "format/layout.h"
 
-namespace firelane {
+namespace firelane::format {
 
 // Scopes with a code of their own; 15 = the scope follows as a number.
 uint8_t scope_code(Scope scope);
@@ -149,4 +149,4 @@ class EventsReader {
   uint64_t start_ticks_;
 };
 
-}  // namespace firelane
+}  // namespace firelane::format

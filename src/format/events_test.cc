@@ -5,7 +5,7 @@
 
 #include <limits>
 
-namespace firelane {
+namespace firelane::format {
 namespace {
 
 std::vector<EventRecord> one_of_each() {
@@ -164,4 +164,4 @@ TEST(Events, columns_that_are_too_short_are_damage_not_records) {
 }
 
 }  // namespace
-}  // namespace firelane
+}  // namespace firelane::format

@@ -8,7 +8,7 @@
 
 #include "format/sink.h"
 
-namespace firelane {
+namespace firelane::format {
 namespace {
 
 std::string reason(int error) { return std::generic_category().message(error); }
@@ -62,4 +62,4 @@ std::unique_ptr<ByteSink> open_file_sink(const std::filesystem::path& path, std:
   return std::make_unique<FileSink>(fd, path.string());
 }
 
-}  // namespace firelane
+}  // namespace firelane::format

@@ -24,7 +24,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace firelane {
+namespace firelane::format {
 
 inline constexpr std::string_view kLaneMagic = "LANE";
 inline constexpr uint8_t kLaneMajor = 1;  // readers refuse a higher one
@@ -176,4 +176,4 @@ enum class InputKind : uint8_t {
   kCutOff = 7,
 };
 
-}  // namespace firelane
+}  // namespace firelane::format

@@ -8,10 +8,10 @@
 #include "format/notes.h"
 #include "format/testing.h"
 
-namespace firelane {
+namespace firelane::format {
 namespace {
 
-using testing_format::StringSink;
+using test::StringSink;
 
 std::string hex(std::string_view bytes) {
   std::string out;
@@ -129,4 +129,4 @@ TEST(Layout, scopes_fall_into_their_groups) {
 }
 
 }  // namespace
-}  // namespace firelane
+}  // namespace firelane::format

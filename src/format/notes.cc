@@ -1,6 +1,6 @@
 #include "format/notes.h"
 
-namespace firelane {
+namespace firelane::format {
 
 void NotesWriter::item(Note tag, const std::string& body) {
   append_varint(payload_, static_cast<uint64_t>(tag));
@@ -211,4 +211,4 @@ bool NotesReader::parse(ByteReader body, NoteItem& item) {
   return body.ok();
 }
 
-}  // namespace firelane
+}  // namespace firelane::format

@@ -11,7 +11,7 @@
 #include "base/varint.h"
 #include "format/layout.h"
 
-namespace firelane {
+namespace firelane::format {
 
 enum class PairRole : uint8_t { kStart = 0, kHeartbeat = 1, kStop = 2 };
 
@@ -114,4 +114,4 @@ class NotesReader {
   uint64_t damaged_ = 0;
 };
 
-}  // namespace firelane
+}  // namespace firelane::format

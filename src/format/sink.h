@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace firelane {
+namespace firelane::format {
 
 class ByteSink {
  public:
@@ -23,4 +23,4 @@ class ByteSink {
 // Creates (or replaces) a file. Null and `error` filled when that is not possible.
 std::unique_ptr<ByteSink> open_file_sink(const std::filesystem::path& path, std::string& error);
 
-}  // namespace firelane
+}  // namespace firelane::format

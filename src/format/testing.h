@@ -6,7 +6,7 @@
 
 #include "format/sink.h"
 
-namespace firelane::testing_format {
+namespace firelane::format::test {
 
 class StringSink final : public ByteSink {
  public:
@@ -18,4 +18,4 @@ class StringSink final : public ByteSink {
   std::string content;
 };
 
-}  // namespace firelane::testing_format
+}  // namespace firelane::format::test

@@ -10,7 +10,7 @@
 #include <cstdio>
 #include <cstring>
 
-namespace firelane {
+namespace firelane::importer {
 
 const std::string& ByteSource::fatal() const {
   static const std::string kNone;
@@ -132,4 +132,4 @@ Result<std::unique_ptr<ByteSource>> open_file(const std::string& path) {
 
 std::unique_ptr<ByteSource> open_memory(std::string bytes) { return std::make_unique<MemorySource>(std::move(bytes)); }
 
-}  // namespace firelane
+}  // namespace firelane::importer

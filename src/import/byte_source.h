@@ -10,7 +10,7 @@
 #include "base/result.h"
 #include "model/stats.h"
 
-namespace firelane {
+namespace firelane::importer {
 
 class ByteSource {
  public:
@@ -42,4 +42,4 @@ class ByteSource {
 Result<std::unique_ptr<ByteSource>> open_file(const std::string& path);
 std::unique_ptr<ByteSource> open_memory(std::string bytes);
 
-}  // namespace firelane
+}  // namespace firelane::importer

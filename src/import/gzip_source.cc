@@ -7,7 +7,7 @@
 #include <mutex>
 #include <vector>
 
-namespace firelane {
+namespace firelane::importer {
 
 namespace {
 
@@ -208,4 +208,4 @@ std::unique_ptr<ByteSource> open_gzip(std::unique_ptr<ByteSource> compressed, ui
   return std::make_unique<GzipSource>(std::move(compressed), max_content_bytes);
 }
 
-}  // namespace firelane
+}  // namespace firelane::importer

@@ -8,11 +8,11 @@
 
 #include "import/byte_source.h"
 
-namespace firelane {
+namespace firelane::importer {
 
 bool is_gzip(const char* bytes, size_t size);
 
 // `max_content_bytes`: the stream may not grow beyond it.
 std::unique_ptr<ByteSource> open_gzip(std::unique_ptr<ByteSource> compressed, uint64_t max_content_bytes);
 
-}  // namespace firelane
+}  // namespace firelane::importer

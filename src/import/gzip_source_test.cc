@@ -6,9 +6,9 @@
 #include <random>
 
 #include "import/load.h"
-#include "import/test_support.h"
+#include "import/testing.h"
 
-namespace firelane {
+namespace firelane::importer {
 namespace {
 
 std::string read_all(ByteSource& source, size_t piece = 100) {
@@ -150,4 +150,4 @@ TEST(Load, directories_and_missing_files_are_refused_in_one_line) {
 }
 
 }  // namespace
-}  // namespace firelane
+}  // namespace firelane::importer

@@ -10,7 +10,7 @@
 #include "import/lane/read_lane.h"
 #include "model/raw.h"
 
-namespace firelane {
+namespace firelane::importer {
 
 namespace {
 
@@ -26,7 +26,7 @@ std::string_view begin_of(const ByteSource& source, std::array<char, 16>& buffer
 }
 
 // Formats that people mistake for traces, or that have to be unpacked first.
-std::string known_stranger(std::string_view begin) {
+std::string foreign_format(std::string_view begin) {
   if (begin.starts_with("\x28\xB5\x2F\xFD")) return "compressed with zstd; unpack it first: zstd -d";
   if (begin.starts_with("PK\x03\x04")) return "a zip archive; unpack it first, then name the trace in it";
   if (begin.starts_with("BZh")) return "compressed with bzip2; unpack it first: bunzip2";
@@ -70,8 +70,8 @@ Result<Model> load(std::unique_ptr<ByteSource> file, const std::string& name, co
     begin = begin_of(*content, buffer);
     if (begin.empty()) return Error{name + ": gzip, but nothing can be decompressed; copy the file again"};
   }
-  const std::string stranger = known_stranger(begin);
-  if (!stranger.empty()) return Error{name + ": " + stranger};
+  const std::string foreign = foreign_format(begin);
+  if (!foreign.empty()) return Error{name + ": " + foreign};
 
   const unsigned threads = thread_count(options.threads);
   if (is_lane(begin)) {
@@ -105,4 +105,4 @@ Result<Model> load_trace_bytes(std::string bytes, const std::string& name, const
   return load(open_memory(std::move(bytes)), name, options);
 }
 
-}  // namespace firelane
+}  // namespace firelane::importer

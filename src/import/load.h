@@ -13,7 +13,7 @@
 #include "base/result.h"
 #include "model/model.h"
 
-namespace firelane {
+namespace firelane::importer {
 
 struct LoadOptions {
   unsigned threads = 0;  // 0 = one per core
@@ -29,4 +29,4 @@ Result<Model> load_trace(const std::string& path, const LoadOptions& options = {
 // The same for bytes in memory; `name` stands in messages.
 Result<Model> load_trace_bytes(std::string bytes, const std::string& name, const LoadOptions& options = {});
 
-}  // namespace firelane
+}  // namespace firelane::importer

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace firelane {
+namespace firelane::importer {
 namespace {
 
 TEST(Load, a_real_trace_gives_every_event) {
@@ -82,4 +82,4 @@ TEST(Load, triton_kernels_are_linked_through_the_driver_call) {
 }
 
 }  // namespace
-}  // namespace firelane
+}  // namespace firelane::importer

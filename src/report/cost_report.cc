@@ -10,7 +10,7 @@ void add_small(Report& report, std::string name, std::string label, double value
 
 }  // namespace
 
-Report cost_report(const Cost& cost, const CostOptions& options) {
+Report cost_report(const analyze::Cost& cost, const analyze::CostOptions& options) {
   Report report{
       .facts = {{"step_count", "Steps", Kind::kNumber, static_cast<int64_t>(cost.steps.size())},
                 {"median_step_ns", "Step, median", Kind::kDuration, cell_unless(cost.median_step_ns, kNoNumber)},
@@ -29,7 +29,7 @@ Report cost_report(const Cost& cost, const CostOptions& options) {
                           {"duration_ns", "Duration", Kind::kDuration},
                           {"energy_joules", "Energy, J", Kind::kSmall, Align::kByKind, 0, true}},
               .hide_if_empty = true};
-  for (const StepCost& step : cost.steps) {
+  for (const analyze::StepCost& step : cost.steps) {
     table.add({step.step, step.duration_ns, cell_unless(step.energy_joules, -1.0)});
   }
   report.tables = {std::move(table)};

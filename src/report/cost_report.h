@@ -1,11 +1,11 @@
 // What `firelane cost` shows.
 #pragma once
 
-#include "analyze/cost.h"
+#include "analyze/verdict/cost.h"
 #include "report/table.h"
 
 namespace firelane::report {
 
-Report cost_report(const Cost& cost, const CostOptions& options);
+Report cost_report(const analyze::Cost& cost, const analyze::CostOptions& options);
 
 }  // namespace firelane::report

@@ -8,6 +8,7 @@
 #include "advise/text.h"
 #include "base/json_writer.h"
 #include "base/visible_text.h"
+#include "report/paint.h"
 #include "report/quantity.h"
 
 namespace firelane::report {
@@ -15,13 +16,6 @@ namespace firelane::report {
 namespace {
 
 constexpr size_t kBarWidth = 30;
-constexpr std::string_view kBold = "\x1b[1m";
-constexpr std::string_view kDim = "\x1b[2m";
-constexpr std::string_view kReset = "\x1b[0m";
-
-std::string painted(std::string_view text, std::string_view paint, const TextStyle& style) {
-  return style.color ? fmt::format("{}{}{}", paint, text, kReset) : std::string(text);
-}
 
 struct Part {
   std::string_view words;
@@ -29,19 +23,19 @@ struct Part {
 };
 
 // Where a step of the device (or, without one, of the host) goes; largest first, as recorded.
-std::vector<Part> parts_of(const Study& study) {
-  const BreakdownRow& total = study.breakdown.total;
+std::vector<Part> parts_of(const analyze::Study& study) {
+  const analyze::BreakdownRow& total = study.breakdown.total;
   std::vector<Part> parts;
   if (study.has_device_work) {
     parts = {{"computing", total.compute_ns},
              {"communication that nothing hides", total.communication_ns},
              {"copies that nothing hides", total.copy_ns}};
-    for (size_t i = 0; i < kIdleCauseCount; ++i) {
-      parts.push_back({words_for(static_cast<IdleCause>(i)), total.idle[i]});
+    for (size_t i = 0; i < analyze::kIdleCauseCount; ++i) {
+      parts.push_back({analyze::words_for(static_cast<analyze::IdleCause>(i)), total.idle[i]});
     }
   } else {
-    for (size_t i = 0; i < kActivityCount; ++i) {
-      parts.push_back({words_for(cause_of(static_cast<Activity>(i))), total.host[i]});
+    for (size_t i = 0; i < analyze::kActivityCount; ++i) {
+      parts.push_back({analyze::words_for(analyze::cause_of(static_cast<analyze::Activity>(i))), total.host[i]});
     }
   }
   std::stable_sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) { return a.ns > b.ns; });
@@ -53,8 +47,8 @@ std::string range_text(const std::string& low, const std::string& high) {
   return low == high ? low : low + " to " + high;
 }
 
-std::string saved_text(const Gain& gain) {
-  return "saves " + range_text(short_time(gain.low_ns), short_time(gain.high_ns)) + " of a step";
+std::string saved_text(const advise::Gain& gain) {
+  return "saves " + range_text(advise::short_time(gain.low_ns), advise::short_time(gain.high_ns)) + " of a step";
 }
 
 std::string slice_name(const Model& model, const SliceRef& slice) {
@@ -62,8 +56,8 @@ std::string slice_name(const Model& model, const SliceRef& slice) {
   return std::string(model.text(name));
 }
 
-void append_finding(std::string& out, const Model& model, const Finding& finding, size_t number, const Study& study,
-                    const TextStyle& style) {
+void append_finding(std::string& out, const Model& model, const advise::Finding& finding, size_t number,
+                    const analyze::Study& study, const TextStyle& style) {
   out += fmt::format("{}. {}\n", number, painted(visible_text(finding.title), kBold, style));
   if (const std::string gain = gain_text(finding, study); !gain.empty()) out += "   " + gain + "\n";
   out += "   try: " + finding.try_text + "\n";
@@ -79,22 +73,22 @@ void append_finding(std::string& out, const Model& model, const Finding& finding
                    kDim, style) +
            "\n";
   } else if (!finding.ranges.empty()) {
-    const Interval& range = finding.ranges.front();
+    const analyze::Interval& range = finding.ranges.front();
     out += painted("   see: the timeline, " + place_text(range.start_ns, range.end_ns - range.start_ns), kDim, style) +
            "\n";
   }
-  std::string sure = fmt::format("   sure: {}", name_of(finding.confidence));
+  std::string sure = fmt::format("   sure: {}", advise::name_of(finding.confidence));
   if (!finding.surer_by.empty()) sure += "; surer: " + finding.surer_by;
   out += painted(sure, kDim, style) + "\n";
   out += painted(fmt::format("   more: firelane explain {}", finding.id), kDim, style) + "\n";
 }
 
-std::string as_text(const Model& model, const Diagnosis& diagnosis, const TextStyle& style) {
+std::string as_text(const Model& model, const advise::Diagnosis& diagnosis, const TextStyle& style) {
   std::string out = painted(diagnosis.verdict, kBold, style) + "\n\n";
   if (!diagnosis.empty) out += step_bars(diagnosis.study, style) + "\n";
   if (diagnosis.healthy) out += painted("Nothing worth fixing", kBold, style) + ": " + diagnosis.why + ".\n";
   size_t number = 0;
-  for (const Finding& finding : diagnosis.findings) {
+  for (const advise::Finding& finding : diagnosis.findings) {
     if (number > 0 || diagnosis.healthy) out += "\n";
     append_finding(out, model, finding, ++number, diagnosis.study, style);
   }
@@ -103,7 +97,7 @@ std::string as_text(const Model& model, const Diagnosis& diagnosis, const TextSt
   return out;
 }
 
-void write_evidence(JsonWriter& json, const Model& model, const Finding& finding) {
+void write_evidence(JsonWriter& json, const Model& model, const advise::Finding& finding) {
   json.key("evidence").begin_object();
   json.field("event_count", finding.events);
   json.key("events").begin_array();
@@ -121,13 +115,13 @@ void write_evidence(JsonWriter& json, const Model& model, const Finding& finding
         .end_object();
   }
   json.end_array().key("ranges").begin_array();
-  for (const Interval& range : finding.ranges) {
+  for (const analyze::Interval& range : finding.ranges) {
     json.begin_object().field("start_ns", range.start_ns).field("end_ns", range.end_ns).end_object();
   }
   json.end_array().end_object();
 }
 
-void write_finding(JsonWriter& json, const Model& model, const Finding& finding) {
+void write_finding(JsonWriter& json, const Model& model, const advise::Finding& finding) {
   json.begin_object()
       .field("id", finding.id)
       .field("title", finding.title)
@@ -140,17 +134,17 @@ void write_finding(JsonWriter& json, const Model& model, const Finding& finding)
       .end_object();
   write_evidence(json, model, finding);
   json.key("try").begin_object().field("text", finding.try_text).field("code", finding.try_code).end_object();
-  json.field("confidence", name_of(finding.confidence)).field("surer_by", finding.surer_by).end_object();
+  json.field("confidence", advise::name_of(finding.confidence)).field("surer_by", finding.surer_by).end_object();
 }
 
-std::string as_json(const Model& model, const Diagnosis& diagnosis) {
-  const Study& study = diagnosis.study;
+std::string as_json(const Model& model, const advise::Diagnosis& diagnosis) {
+  const analyze::Study& study = diagnosis.study;
   JsonWriter json(2);
-  json.begin_object().field("verdict", diagnosis.verdict).field("limit", name_of(study.bound.limit));
+  json.begin_object().field("verdict", diagnosis.verdict).field("limit", analyze::name_of(study.bound.limit));
   json.field("empty", diagnosis.empty).field("healthy", diagnosis.healthy).field("why", diagnosis.why);
   json.key("shares_of_critical_path_percent").begin_object();
-  for (size_t i = 0; i < kLimitCount; ++i) {
-    json.field(name_of(static_cast<Limit>(i)), 100 * study.bound.shares[i]);
+  for (size_t i = 0; i < analyze::kLimitCount; ++i) {
+    json.field(analyze::name_of(static_cast<analyze::Limit>(i)), 100 * study.bound.shares[i]);
   }
   json.end_object().field("device_busy_percent", 100 * study.bound.device_busy);
   json.key("step").begin_object();
@@ -160,15 +154,15 @@ std::string as_json(const Model& model, const Diagnosis& diagnosis) {
       .field("recorded_ns", study.undone.recorded_ns)
       .field("low_ns", study.undone.low_ns)
       .field("high_ns", study.undone.high_ns)
-      .field("known_from", name_of(study.undone.source))
+      .field("known_from", analyze::name_of(study.undone.source))
       .field("undecided", study.undone.undecided)
-      .field("other_limit", study.undone.undecided ? name_of(study.other_limit) : "")
+      .field("other_limit", study.undone.undecided ? analyze::name_of(study.other_limit) : "")
       .field("judged_steps", study.steps.judged)
-      .field("found_by", name_of(study.steps.source))
+      .field("found_by", analyze::name_of(study.steps.source))
       .field("device_busy_ns", study.per_step(study.breakdown.total.busy_ns()))
       .end_object();
   json.key("findings").begin_array();
-  for (const Finding& finding : diagnosis.findings) write_finding(json, model, finding);
+  for (const advise::Finding& finding : diagnosis.findings) write_finding(json, model, finding);
   json.end_array().key("notes").begin_array();
   for (const std::string& note : diagnosis.notes) json.value(note);
   json.end_array().end_object();
@@ -179,18 +173,17 @@ std::string as_json(const Model& model, const Diagnosis& diagnosis) {
 
 std::string place_text(int64_t start_ns, int64_t duration_ns) {
   if (duration_ns <= 1) return "at " + format_duration(start_ns);  // a moment
-  return fmt::format("{} at {}", short_time(duration_ns), format_duration(start_ns));
+  return fmt::format("{} at {}", advise::short_time(duration_ns), format_duration(start_ns));
 }
 
 std::string bar(double share, size_t width, const TextStyle& style) {
   const auto full = static_cast<size_t>(std::lround(std::clamp(share, 0.0, 1.0) * static_cast<double>(width)));
   std::string filled;
   for (size_t i = 0; i < full; ++i) filled += style.color ? "█" : "#";
-  return (style.color ? "\x1b[36m" + filled + std::string(kReset) : filled) +
-         std::string(width - full, style.color ? ' ' : '.');
+  return painted(filled, kCyan, style) + std::string(width - full, style.color ? ' ' : '.');
 }
 
-std::string step_bars(const Study& study, const TextStyle& style) {
+std::string step_bars(const analyze::Study& study, const TextStyle& style) {
   const auto whole = static_cast<double>(std::max<int64_t>(1, study.breakdown.total.duration_ns));
   std::string out =
       painted(study.has_device_work ? "A step of the device, as recorded" : "A step of the host, as recorded", kBold,
@@ -201,18 +194,18 @@ std::string step_bars(const Study& study, const TextStyle& style) {
     const double share = static_cast<double>(part.ns) / whole;
     if (share < 0.005) continue;
     shown += part.ns;
-    out += fmt::format("  {}  {:>5}  {:>9}  {}\n", bar(share, kBarWidth, style), short_percent(share),
-                       short_time(study.per_step(part.ns)), part.words);
+    out += fmt::format("  {}  {:>5}  {:>9}  {}\n", bar(share, kBarWidth, style), advise::short_percent(share),
+                       advise::short_time(study.per_step(part.ns)), part.words);
   }
   const double rest = 1 - static_cast<double>(shown) / whole;
   if (rest > 0.0005) {
-    out += fmt::format("  {}  {:>5}  {:>9}  the rest\n", bar(rest, kBarWidth, style), short_percent(rest),
-                       short_time(study.per_step(study.breakdown.total.duration_ns - shown)));
+    out += fmt::format("  {}  {:>5}  {:>9}  the rest\n", bar(rest, kBarWidth, style), advise::short_percent(rest),
+                       advise::short_time(study.per_step(study.breakdown.total.duration_ns - shown)));
   }
   return out;
 }
 
-std::string gain_text(const Finding& finding, const Study& study) {
+std::string gain_text(const advise::Finding& finding, const analyze::Study& study) {
   const auto step = static_cast<double>(std::max<int64_t>(1, study.undone.step_ns));
   const auto faster = [&](int64_t ns) { return step / std::max(1.0, step - static_cast<double>(ns)); };
   if (finding.gain.high_ns <= 0) return "";
@@ -221,10 +214,10 @@ std::string gain_text(const Finding& finding, const Study& study) {
          " as fast";
 }
 
-Report findings_report(const Diagnosis& diagnosis) {
-  const Study& study = diagnosis.study;
+Report findings_report(const advise::Diagnosis& diagnosis) {
+  const analyze::Study& study = diagnosis.study;
   Report report{.facts = {{"verdict", "Verdict", Kind::kText, diagnosis.verdict},
-                          {"limit", "Limit", Kind::kText, std::string(name_of(study.bound.limit))},
+                          {"limit", "Limit", Kind::kText, std::string(analyze::name_of(study.bound.limit))},
                           {"step_ns", "Step", Kind::kDuration, study.undone.step_ns},
                           {"recorded_ns", "While recording", Kind::kDuration, study.undone.recorded_ns}}};
   if (diagnosis.healthy) report.facts.push_back({"why", "Nothing worth fixing", Kind::kText, diagnosis.why});
@@ -240,21 +233,21 @@ Report findings_report(const Diagnosis& diagnosis) {
                           {"confidence", "Sure"},
                           {"surer_by", "Surer by"}},
               .hide_if_empty = true};
-  for (const Finding& finding : diagnosis.findings) {
+  for (const advise::Finding& finding : diagnosis.findings) {
     table.add({finding.id, finding.title, 100 * finding.share_of_step, finding.gain.low_ns, finding.gain.high_ns,
-               finding.try_text, finding.try_code, std::string(name_of(finding.confidence)), finding.surer_by});
+               finding.try_text, finding.try_code, std::string(advise::name_of(finding.confidence)), finding.surer_by});
   }
   report.tables = {std::move(table)};
   report.notes = diagnosis.notes;
   return report;
 }
 
-std::string short_diagnosis(const Diagnosis& diagnosis, const ShortOptions& options) {
+std::string short_diagnosis(const advise::Diagnosis& diagnosis, const ShortOptions& options) {
   const TextStyle& style = options.style;
   std::string out = painted(diagnosis.verdict, kBold, style) + "\n";
   if (diagnosis.healthy) out += "nothing worth fixing: " + diagnosis.why + "\n";
   size_t number = 0;
-  for (const Finding& finding : diagnosis.findings) {
+  for (const advise::Finding& finding : diagnosis.findings) {
     if (number == options.max_findings) break;
     out += fmt::format("{}. {}\n   ", ++number, visible_text(finding.title));
     if (finding.gain.high_ns > 0) {
@@ -263,12 +256,12 @@ std::string short_diagnosis(const Diagnosis& diagnosis, const ShortOptions& opti
     out += "try: " + finding.try_text + "\n";
   }
   if (const size_t more = diagnosis.findings.size() - number; more > 0) {
-    out += fmt::format("and {}\n", counted(static_cast<int64_t>(more), "more finding", "more findings"));
+    out += fmt::format("and {}\n", advise::counted(static_cast<int64_t>(more), "more finding", "more findings"));
   }
   return out;
 }
 
-std::string diagnosis(const Model& model, const Diagnosis& diagnosis, Form form, const TextStyle& style) {
+std::string diagnosis(const Model& model, const advise::Diagnosis& diagnosis, Form form, const TextStyle& style) {
   if (form == Form::kText) return as_text(model, diagnosis, style);
   if (form == Form::kJson) return as_json(model, diagnosis);
   return render(findings_report(diagnosis), form, style);

@@ -12,22 +12,22 @@
 namespace firelane::report {
 
 // Ends with a line break, in every form. JSON: the object that docs/analyses.md describes under "diagnose".
-std::string diagnosis(const Model& model, const Diagnosis& diagnosis, Form form, const TextStyle& style = {});
+std::string diagnosis(const Model& model, const advise::Diagnosis& diagnosis, Form form, const TextStyle& style = {});
 
 // The verdict and the findings with the most gain, two lines each: for the end of a recording.
 struct ShortOptions {
   size_t max_findings = 3;
   TextStyle style;
 };
-std::string short_diagnosis(const Diagnosis& diagnosis, const ShortOptions& options = {});
+std::string short_diagnosis(const advise::Diagnosis& diagnosis, const ShortOptions& options = {});
 
 // One row per finding, without evidence: for Markdown, CSV and Python.
-Report findings_report(const Diagnosis& diagnosis);
+Report findings_report(const advise::Diagnosis& diagnosis);
 
 // Where a step goes, a line with a bar for each part.
-std::string step_bars(const Study& study, const TextStyle& style = {});
+std::string step_bars(const analyze::Study& study, const TextStyle& style = {});
 // "saves 2.0 ms to 4.0 ms of a step: 1.05x to 1.11x as fast"; "" for findings that save no time by themselves.
-std::string gain_text(const Finding& finding, const Study& study);
+std::string gain_text(const advise::Finding& finding, const analyze::Study& study);
 
 // Where to look in the timeline: "3.8 ms at 44.812 ms".
 std::string place_text(int64_t start_ns, int64_t duration_ns);

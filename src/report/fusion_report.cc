@@ -10,9 +10,9 @@ namespace {
 
 std::string short_name(std::string_view op) { return std::string(op.starts_with("aten::") ? op.substr(6) : op); }
 
-std::string chain_text(const Model& model, const FusionChain& chain) {
+std::string chain_text(const Model& model, const analyze::FusionChain& chain) {
   std::string text;
-  for (const FusionMember& member : chain.members) {
+  for (const analyze::FusionMember& member : chain.members) {
     text += (text.empty() ? "" : " > ") + short_name(model.text(member.op));
   }
   return text;
@@ -20,11 +20,11 @@ std::string chain_text(const Model& model, const FusionChain& chain) {
 
 }  // namespace
 
-Report fusion_report(const Model& model, const FusionTable& table, const FusionReportOptions& options) {
+Report fusion_report(const Model& model, const analyze::FusionTable& table, const FusionReportOptions& options) {
   int64_t saved_ns = 0;
   int64_t saved_bytes = 0;
   int64_t saved_launches = 0;
-  for (const FusionChain& chain : table.chains) {
+  for (const analyze::FusionChain& chain : table.chains) {
     saved_ns += chain.saved_ns;
     saved_bytes += chain.saved_bytes;
     saved_launches += chain.saved_launches;
@@ -50,9 +50,10 @@ Report fusion_report(const Model& model, const FusionTable& table, const FusionR
             .hide_if_empty = true};
   const size_t shown = options.max_rows == 0 ? table.chains.size() : std::min(options.max_rows, table.chains.size());
   for (size_t i = 0; i < shown; ++i) {
-    const FusionChain& chain = table.chains[i];
-    out.add({chain_text(model, chain), std::string(name_of(chain.phase)), chain.elements, chain.times, chain.device_ns,
-             chain.saved_launches, chain.saved_bytes, chain.saved_ns, std::string(model.text(chain.dims))});
+    const analyze::FusionChain& chain = table.chains[i];
+    out.add({chain_text(model, chain), std::string(analyze::name_of(chain.phase)), chain.elements, chain.times,
+             chain.device_ns, chain.saved_launches, chain.saved_bytes, chain.saved_ns,
+             std::string(model.text(chain.dims))});
   }
   report.tables = {std::move(out)};
   if (shown < table.chains.size()) {

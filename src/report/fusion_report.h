@@ -1,7 +1,7 @@
 // What `firelane fusion` shows.
 #pragma once
 
-#include "analyze/fusion.h"
+#include "analyze/compute/fusion.h"
 #include "report/table.h"
 
 namespace firelane::report {
@@ -10,6 +10,6 @@ struct FusionReportOptions {
   size_t max_rows = 0;  // 0 = all
 };
 
-Report fusion_report(const Model& model, const FusionTable& table, const FusionReportOptions& options = {});
+Report fusion_report(const Model& model, const analyze::FusionTable& table, const FusionReportOptions& options = {});
 
 }  // namespace firelane::report

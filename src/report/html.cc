@@ -30,7 +30,7 @@ void append_table(std::string& out, const Table& table, size_t max_rows) {
   }
 }
 
-void append_notes(std::string& out, const std::vector<std::string>& notes) {
+void append_html_notes(std::string& out, const std::vector<std::string>& notes) {
   for (const std::string& note : notes) out += "<p><i>" + html_escaped(note) + "</i></p>\n";
 }
 
@@ -62,9 +62,9 @@ std::string html(const Report& report, const HtmlOptions& options) {
   for (const Table& table : report.tables) {
     if (!is_shown(table)) continue;
     append_table(out, table, options.max_rows);
-    append_notes(out, table.notes);
+    append_html_notes(out, table.notes);
   }
-  append_notes(out, report.notes);
+  append_html_notes(out, report.notes);
   return out;
 }
 

@@ -10,13 +10,9 @@ namespace {
 
 Cell rate(double per_s) { return cell_unless(per_s, -1.0); }
 
-double percent_of(int64_t part, int64_t whole) {
-  return whole <= 0 ? 0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole);
-}
-
 }  // namespace
 
-Report inference_report(const Inference& inference, const InferenceReportOptions& options) {
+Report inference_report(const analyze::Inference& inference, const InferenceReportOptions& options) {
   const bool found = !inference.passes.empty();
   const auto if_found = [&](Cell cell) { return found ? std::move(cell) : Cell{}; };
   Report report{
@@ -49,7 +45,7 @@ Report inference_report(const Inference& inference, const InferenceReportOptions
   const size_t shown =
       options.max_rows == 0 ? inference.passes.size() : std::min(options.max_rows, inference.passes.size());
   for (size_t i = 0; i < shown; ++i) {
-    const GenerationPass& pass = inference.passes[i];
+    const analyze::GenerationPass& pass = inference.passes[i];
     table.add({pass.prefill ? "prefill" : "decode", cell_unless(pass.batch, kNoNumber),
                cell_unless(pass.tokens, kNoNumber), cell_unless(pass.context, kNoNumber), pass.start_ns,
                pass.duration_ns, pass.device_busy_ns, percent_of(pass.device_busy_ns, pass.duration_ns), pass.kernels});

@@ -1,7 +1,7 @@
 // What `firelane inference` shows.
 #pragma once
 
-#include "analyze/inference.h"
+#include "analyze/verdict/inference.h"
 #include "report/table.h"
 
 namespace firelane::report {
@@ -10,6 +10,6 @@ struct InferenceReportOptions {
   size_t max_rows = 0;  // 0 = all
 };
 
-Report inference_report(const Inference& inference, const InferenceReportOptions& options = {});
+Report inference_report(const analyze::Inference& inference, const InferenceReportOptions& options = {});
 
 }  // namespace firelane::report

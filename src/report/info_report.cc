@@ -19,11 +19,6 @@ Cell utc_text(int64_t unix_ns) {
                      parts.tm_hour, parts.tm_min, parts.tm_sec);
 }
 
-Cell text_or_none(std::string text) {
-  if (text.empty()) return {};
-  return text;
-}
-
 // A top-level value as text: JSON strings without their quotes.
 Cell metadata_text(const Model& model, std::string_view key) {
   const MetadataEntry* entry = model.find_metadata(key);
@@ -45,11 +40,11 @@ Cell cuda_version(const Model& model, std::string_view key) {
   return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
 }
 
-std::vector<Fact> facts_of(const Model& model, const TraceDescription& description) {
+std::vector<Fact> facts_of(const Model& model, const analyze::TraceDescription& description) {
   const TraceInfo& info = model.info;
   const Steps& steps = model.steps;
   const size_t last = steps.size() - 1;
-  const StepTimes& times = description.step_times;
+  const analyze::StepTimes& times = description.step_times;
   const RecorderInfo::DeviceClock& clock = info.recorder.device_clock;
   const bool has_clock = clock.readings > 0;
   return {
@@ -116,7 +111,7 @@ Table devices_table(const std::vector<DeviceProperties>& devices) {
   return table;
 }
 
-Table events_table(const EventCounts& events) {
+Table events_table(const analyze::EventCounts& events) {
   Table table{.name = "events",
               .title = "Events",
               .columns = {{"side", "Side"}, {"kind", "Kind"}, {"count", "Count", Kind::kNumber}}};
@@ -132,21 +127,22 @@ Table events_table(const EventCounts& events) {
   return table;
 }
 
-Table spans_table(const Model& model, const std::vector<Span>& spans) {
+Table spans_table(const Model& model, const std::vector<analyze::Span>& spans) {
   Table table{
       .name = "spans",
       .title = "Spans of the profiler",
       .columns = {
           {"name", "Name"}, {"start_ns", "Start", Kind::kDuration}, {"duration_ns", "Duration", Kind::kDuration}}};
-  for (const Span& span : spans) table.add({std::string(model.text(span.name)), span.start_ns, span.duration_ns});
+  for (const analyze::Span& span : spans)
+    table.add({std::string(model.text(span.name)), span.start_ns, span.duration_ns});
   return table;
 }
 
-Table options_table(const std::vector<RecordingOption>& options) {
+Table options_table(const std::vector<analyze::RecordingOption>& options) {
   Table table{
       .name = "recording_options", .title = "Recorded with", .columns = {{"option", "Option"}, {"state", "State"}}};
-  for (const RecordingOption& option : options) {
-    table.add({std::string(option.name), std::string(firelane::name_of(option.state))});
+  for (const analyze::RecordingOption& option : options) {
+    table.add({std::string(option.name), std::string(firelane::analyze::name_of(option.state))});
   }
   return table;
 }
@@ -171,21 +167,21 @@ Table recorder_losses_table(const RecorderInfo& recorder) {
   return table;
 }
 
-Table answers_table(const std::vector<Answer>& answers) {
+Table answers_table(const std::vector<analyze::Answer>& answers) {
   Table table{.name = "answers",
               .title = "What this trace can answer",
               .columns = {{"question", "Question"},
                           {"possible", "Answer", Kind::kTruth},
                           {"reason", "Why not", Kind::kText, Align::kByKind, 0, true},
                           {"remedy", "What to do", Kind::kText, Align::kByKind, 0, true}}};
-  for (const Answer& answer : answers) {
+  for (const analyze::Answer& answer : answers) {
     table.add({std::string(answer.question), int64_t{answer.possible}, text_or_none(std::string(answer.reason)),
                text_or_none(std::string(answer.remedy))});
   }
   return table;
 }
 
-Table losses_table(const std::vector<Loss>& losses) {
+Table losses_table(const std::vector<analyze::Loss>& losses) {
   Table table{.name = "losses",
               .title = "Lost, repaired or left out",
               .columns = {{"name", "Name"},
@@ -193,7 +189,7 @@ Table losses_table(const std::vector<Loss>& losses) {
                           {"count", "Count", Kind::kNumber},
                           {"meaning", "What happened"},
                           {"remedy", "What to do"}}};
-  for (const Loss& loss : losses) {
+  for (const analyze::Loss& loss : losses) {
     const StatInfo& stat = info_of(loss.stat);
     table.add({std::string(stat.name), std::string(name_of(stat.severity)), static_cast<int64_t>(loss.count),
                std::string(stat.meaning), std::string(stat.remedy)});
@@ -203,7 +199,7 @@ Table losses_table(const std::vector<Loss>& losses) {
 
 }  // namespace
 
-Report info_report(const Model& model, const TraceDescription& description) {
+Report info_report(const Model& model, const analyze::TraceDescription& description) {
   Report report{.facts = facts_of(model, description)};
   report.tables = {devices_table(model.info.devices),         events_table(description.events),
                    spans_table(model, description.spans),     options_table(description.options),

@@ -1,12 +1,12 @@
 // `firelane info` as a report: what the trace is, what it holds, what it can answer, what it lost.
 #pragma once
 
-#include "analyze/info.h"
+#include "analyze/trace/info.h"
 #include "model/model.h"
 #include "report/table.h"
 
 namespace firelane::report {
 
-Report info_report(const Model& model, const TraceDescription& description);
+Report info_report(const Model& model, const analyze::TraceDescription& description);
 
 }  // namespace firelane::report

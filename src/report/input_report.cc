@@ -2,26 +2,20 @@
 
 namespace firelane::report {
 
-namespace {
+namespace {}  // namespace
 
-double percent_of(int64_t part, int64_t whole) {
-  return whole <= 0 ? 0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole);
-}
-
-}  // namespace
-
-Report input_report(const Model& model, const InputPipeline& input) {
+Report input_report(const Model& model, const analyze::InputPipeline& input) {
   const bool has_steps = !input.steps.empty();
   Report report{
       .facts = {
-          {"loader", "DataLoader", Kind::kText, std::string(name_of(input.loader))},
+          {"loader", "DataLoader", Kind::kText, std::string(analyze::name_of(input.loader))},
           {"median_wait_ns", "Wait per step, median", Kind::kDuration, cell_unless(input.median_wait_ns, kNoNumber)},
           {"median_step_ns", "Step, median", Kind::kDuration, cell_unless(input.median_step_ns, kNoNumber)},
           {"wait_percent", "Waiting", Kind::kPercent,
            has_steps ? Cell{percent_of(input.median_wait_ns, input.median_step_ns)} : Cell{}},
           {"wait_ns", "Wait, all", Kind::kDuration, input.wait_ns},
           {"load_ns", "Loading in the same process", Kind::kDuration,
-           input.loader == LoaderKind::kSingleProcess ? Cell{input.load_ns} : Cell{}}}};
+           input.loader == analyze::LoaderKind::kSingleProcess ? Cell{input.load_ns} : Cell{}}}};
   Table steps{.name = "steps",
               .title = "Steps",
               .columns = {{"step", "Step", Kind::kNumber},
@@ -32,11 +26,11 @@ Report input_report(const Model& model, const InputPipeline& input) {
                           {"transfer_ns", "Transfer", Kind::kDuration},
                           {"transfer_bytes", "Transferred", Kind::kBytes}},
               .hide_if_empty = true};
-  for (const StepInput& step : input.steps) {
+  for (const analyze::StepInput& step : input.steps) {
     steps.add({step.step, step.duration_ns, step.wait_ns, percent_of(step.wait_ns, step.duration_ns), step.loads,
                step.transfer_ns, step.transfer_bytes});
   }
-  const StepInput& outside = input.outside;
+  const analyze::StepInput& outside = input.outside;
   if (outside.loads > 0 || outside.transfer_ns > 0) {
     steps.add({Cell{}, Cell{}, outside.wait_ns, Cell{}, outside.loads, outside.transfer_ns, outside.transfer_bytes});
   }
@@ -51,13 +45,13 @@ Report input_report(const Model& model, const InputPipeline& input) {
                               {"overlapped_ns", "While kernels ran", Kind::kDuration},
                               {"overlapped_percent", "Overlapped", Kind::kPercent}},
                   .hide_if_empty = true};
-  for (const TransferRow& row : input.transfers) {
+  for (const analyze::TransferRow& row : input.transfers) {
     transfers.add({std::string(model.text(row.name)), int64_t{row.pinned}, row.calls, row.bytes, row.total_ns,
                    row.bandwidth_gb_s(), row.overlapped_ns, percent_of(row.overlapped_ns, row.total_ns)});
   }
   report.tables = {std::move(steps), std::move(transfers)};
-  if (input.loader == LoaderKind::kNone) report.notes.emplace_back("no DataLoader in this trace");
-  if (input.loader == LoaderKind::kMultiProcess) {
+  if (input.loader == analyze::LoaderKind::kNone) report.notes.emplace_back("no DataLoader in this trace");
+  if (input.loader == analyze::LoaderKind::kMultiProcess) {
     report.notes.emplace_back("worker processes are not in this trace: how busy they were is not known");
   }
   if (!has_steps)

@@ -14,8 +14,8 @@ namespace {
 constexpr size_t kNameWidth = 56;
 constexpr size_t kOpWidth = 32;
 
-Cell launch_shape(const Shared<std::array<int32_t, 3>>& shape) {
-  using State = Shared<std::array<int32_t, 3>>::State;
+Cell launch_shape(const analyze::Shared<std::array<int32_t, 3>>& shape) {
+  using State = analyze::Shared<std::array<int32_t, 3>>::State;
   if (shape.state == State::kUnknown) return {};
   if (shape.state == State::kVaries) return "varies";
   return fmt::format("{}x{}x{}", shape.value[0], shape.value[1], shape.value[2]);
@@ -31,7 +31,7 @@ Cell limit_cell(OccupancyLimit limit) {
   return std::string(name_of(limit));
 }
 
-std::vector<Column> columns() {
+std::vector<Column> kernel_columns() {
   return {
       {"kind", "Kind"},
       {"name", "Name", Kind::kText, Align::kByKind, kNameWidth},
@@ -60,17 +60,17 @@ std::vector<Column> columns() {
 }
 
 // The op with the largest part of the row's time, device work without an op left aside.
-const OpShare* top_op(const KernelRow& row) {
+const analyze::OpShare* top_op(const analyze::KernelRow& row) {
   const auto found =
-      std::find_if(row.ops.begin(), row.ops.end(), [](const OpShare& share) { return share.op != kNoString; });
+      std::find_if(row.ops.begin(), row.ops.end(), [](const analyze::OpShare& share) { return share.op != kNoString; });
   return found == row.ops.end() ? nullptr : &*found;
 }
 
-std::vector<Cell> cells(const Model& model, const KernelRow& row) {
-  const OpShare* top = top_op(row);
+std::vector<Cell> cells(const Model& model, const analyze::KernelRow& row) {
+  const analyze::OpShare* top = top_op(row);
   const bool split_by_op = row.op != kNoString;
-  const int64_t op_count =
-      std::count_if(row.ops.begin(), row.ops.end(), [](const OpShare& share) { return share.op != kNoString; });
+  const int64_t op_count = std::count_if(row.ops.begin(), row.ops.end(),
+                                         [](const analyze::OpShare& share) { return share.op != kNoString; });
   const bool has_top = top != nullptr && !split_by_op;
   const double top_percent =
       has_top && row.total_ns > 0 ? 100.0 * static_cast<double>(top->total_ns) / static_cast<double>(row.total_ns) : 0;
@@ -100,18 +100,18 @@ std::vector<Cell> cells(const Model& model, const KernelRow& row) {
 }
 
 // What the shown rows leave out, as one row.
-std::vector<Cell> rest_cells(const KernelTable& table, size_t shown) {
-  KernelRow rest;
+std::vector<Cell> rest_cells(const analyze::KernelTable& table, size_t shown) {
+  analyze::KernelRow rest;
   rest.min_ns = table.rows[shown].min_ns;
   for (size_t i = shown; i < table.rows.size(); ++i) {
-    const KernelRow& row = table.rows[i];
+    const analyze::KernelRow& row = table.rows[i];
     rest.calls += row.calls;
     rest.total_ns += row.total_ns;
     rest.share_percent += row.share_percent;
     rest.min_ns = std::min(rest.min_ns, row.min_ns);
     rest.max_ns = std::max(rest.max_ns, row.max_ns);
   }
-  std::vector<Cell> out(columns().size());
+  std::vector<Cell> out(kernel_columns().size());
   out[0] = "rest";
   out[1] = fmt::format("({} more rows)", table.rows.size() - shown);
   out[5] = rest.calls;
@@ -123,7 +123,7 @@ std::vector<Cell> rest_cells(const KernelTable& table, size_t shown) {
   return out;
 }
 
-std::vector<std::string> notes(const KernelTable& table) {
+std::vector<std::string> notes(const analyze::KernelTable& table) {
   if (table.calls == 0) {
     return {
         "no device work in this trace: record with activities=[..., ProfilerActivity.CUDA] on a machine with a GPU"};
@@ -147,13 +147,13 @@ std::vector<std::string> notes(const KernelTable& table) {
 
 }  // namespace
 
-Report kernels_report(const Model& model, const KernelTable& table, const KernelReportOptions& options) {
+Report kernels_report(const Model& model, const analyze::KernelTable& table, const KernelReportOptions& options) {
   Report report{.facts = {{"row_count", "Rows", Kind::kNumber, static_cast<int64_t>(table.rows.size())},
                           {"calls", "Calls", Kind::kNumber, table.calls},
                           {"work_ns", "Device work", Kind::kDuration, table.work_ns},
                           {"busy_ns", "Device busy", Kind::kDuration, table.busy_ns}}};
   report.notes = notes(table);
-  Table out{.name = "kernels", .columns = columns(), .hide_if_empty = true};
+  Table out{.name = "kernels", .columns = kernel_columns(), .hide_if_empty = true};
   const size_t shown = options.max_rows == 0 ? table.rows.size() : std::min(options.max_rows, table.rows.size());
   for (size_t i = 0; i < shown; ++i) out.add(cells(model, table.rows[i]));
   if (shown < table.rows.size() && options.sum_rest) out.add(rest_cells(table, shown));

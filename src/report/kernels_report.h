@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include "analyze/kernels.h"
+#include "analyze/device/kernels.h"
 #include "report/table.h"
 
 namespace firelane::report {
@@ -13,6 +13,6 @@ struct KernelReportOptions {
   bool sum_rest = false;  // what max_rows leaves out becomes one row, so that the table still adds up
 };
 
-Report kernels_report(const Model& model, const KernelTable& table, const KernelReportOptions& options = {});
+Report kernels_report(const Model& model, const analyze::KernelTable& table, const KernelReportOptions& options = {});
 
 }  // namespace firelane::report

@@ -19,7 +19,7 @@ Cell name_cell(const Model& model, StringId name) {
 
 }  // namespace
 
-Report lanes_report(const Model& model, const std::vector<LaneRow>& rows, EmptyLanes empty) {
+Report lanes_report(const Model& model, const std::vector<analyze::LaneRow>& rows, EmptyLanes empty) {
   Table out{.name = "lanes",
             .columns = {{"lane", "Lane", Kind::kNumber},
                         {"kind", "Kind"},
@@ -34,7 +34,7 @@ Report lanes_report(const Model& model, const std::vector<LaneRow>& rows, EmptyL
                         {"busy_ns", "Busy", Kind::kDuration},
                         {"depth", "Depth", Kind::kNumber}}};
   size_t hidden = 0;
-  for (const LaneRow& row : rows) {
+  for (const analyze::LaneRow& row : rows) {
     if (row.slices == 0 && empty == EmptyLanes::kHide) {
       ++hidden;
       continue;

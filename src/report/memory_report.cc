@@ -9,7 +9,7 @@ namespace firelane::report {
 
 namespace {
 
-Table devices_table(const MemoryReport& memory) {
+Table devices_table(const analyze::MemoryReport& memory) {
   Table table{.name = "devices",
               .title = "Devices",
               .columns = {{"device", "Device"},
@@ -27,7 +27,7 @@ Table devices_table(const MemoryReport& memory) {
                           {"out_of_memory", "Out of memory", Kind::kNumber},
                           {"uncertain_bytes", "Uncertain", Kind::kBytes}},
               .hide_if_empty = true};
-  for (const DeviceMemory& device : memory.devices) {
+  for (const analyze::DeviceMemory& device : memory.devices) {
     const bool has_capacity = device.capacity_bytes > 0;
     const double percent = has_capacity ? 100.0 * static_cast<double>(device.peak.allocated_bytes) /
                                               static_cast<double>(device.capacity_bytes)
@@ -41,7 +41,7 @@ Table devices_table(const MemoryReport& memory) {
   return table;
 }
 
-Table categories_table(const MemoryReport& memory) {
+Table categories_table(const analyze::MemoryReport& memory) {
   Table table{.name = "at_peak",
               .title = "Alive at the peak",
               .columns = {{"device", "Device"},
@@ -49,12 +49,13 @@ Table categories_table(const MemoryReport& memory) {
                           {"bytes", "Bytes", Kind::kBytes},
                           {"share_percent", "Share", Kind::kPercent}},
               .hide_if_empty = true};
-  for (const DeviceMemory& device : memory.devices) {
-    for (size_t i = 0; i < kMemoryCategoryCount; ++i) {
+  for (const analyze::DeviceMemory& device : memory.devices) {
+    for (size_t i = 0; i < analyze::kMemoryCategoryCount; ++i) {
       if (device.at_peak[i] == 0) continue;
       const double share = 100.0 * static_cast<double>(device.at_peak[i]) /
                            static_cast<double>(std::max<int64_t>(device.peak.allocated_bytes, 1));
-      table.add({device.name, std::string(name_of(static_cast<MemoryCategory>(i))), device.at_peak[i], share});
+      table.add({device.name, std::string(analyze::name_of(static_cast<analyze::MemoryCategory>(i))), device.at_peak[i],
+                 share});
     }
   }
   return table;
@@ -69,17 +70,18 @@ std::vector<Column> owner_columns(std::string bytes_label) {
           {"allocations", "Allocations", Kind::kNumber}};
 }
 
-void add_owners(const DeviceMemory& device, const std::vector<MemoryOwner>& owners, size_t limit, Table& table) {
+void add_owners(const analyze::DeviceMemory& device, const std::vector<analyze::MemoryOwner>& owners, size_t limit,
+                Table& table) {
   const size_t shown = limit == 0 ? owners.size() : std::min(limit, owners.size());
   for (size_t i = 0; i < shown; ++i) {
-    const MemoryOwner& owner = owners[i];
+    const analyze::MemoryOwner& owner = owners[i];
     table.add({device.name, owner.op.empty() ? Cell{} : Cell{owner.op},
-               owner.module.empty() ? Cell{} : Cell{owner.module}, std::string(name_of(owner.category)), owner.bytes,
-               owner.allocations});
+               owner.module.empty() ? Cell{} : Cell{owner.module}, std::string(analyze::name_of(owner.category)),
+               owner.bytes, owner.allocations});
   }
 }
 
-Table steps_table(const MemoryReport& memory) {
+Table steps_table(const analyze::MemoryReport& memory) {
   Table table{.name = "steps",
               .title = "Steps",
               .columns = {{"device", "Device"},
@@ -90,8 +92,8 @@ Table steps_table(const MemoryReport& memory) {
                           {"allocator_calls", "Driver calls", Kind::kNumber},
                           {"allocator_ns", "In driver calls", Kind::kDuration}},
               .hide_if_empty = true};
-  for (const DeviceMemory& device : memory.devices) {
-    for (const StepMemory& step : device.steps) {
+  for (const analyze::DeviceMemory& device : memory.devices) {
+    for (const analyze::StepMemory& step : device.steps) {
       table.add({device.name, step.step, step.peak_bytes, step.end_bytes, cell_unless(step.reserved_bytes, kNoNumber),
                  step.allocator_calls, step.allocator_ns});
     }
@@ -99,7 +101,7 @@ Table steps_table(const MemoryReport& memory) {
   return table;
 }
 
-Table spikes_table(const Model& model, const MemoryReport& memory) {
+Table spikes_table(const Model& model, const analyze::MemoryReport& memory) {
   Table table{.name = "spikes",
               .title = "Spikes: ops that needed more for a moment",
               .columns = {{"device", "Device"},
@@ -108,8 +110,8 @@ Table spikes_table(const Model& model, const MemoryReport& memory) {
                           {"extra_bytes", "Extra", Kind::kBytes},
                           {"times", "Times", Kind::kNumber}},
               .hide_if_empty = true};
-  for (const DeviceMemory& device : memory.devices) {
-    for (const MemorySpike& spike : device.spikes) {
+  for (const analyze::DeviceMemory& device : memory.devices) {
+    for (const analyze::MemorySpike& spike : device.spikes) {
       table.add({device.name, std::string(model.text(model.host_slices.name[spike.op])), spike.time_ns,
                  spike.extra_bytes, spike.times});
     }
@@ -117,7 +119,7 @@ Table spikes_table(const Model& model, const MemoryReport& memory) {
   return table;
 }
 
-Table copies_table(const CopyTable& copies, size_t limit) {
+Table copies_table(const analyze::CopyTable& copies, size_t limit) {
   Table table{.name = "copies",
               .title = "Copies that ops made",
               .columns = {{"kind", "Kind"},
@@ -132,15 +134,15 @@ Table copies_table(const CopyTable& copies, size_t limit) {
               .hide_if_empty = true};
   const size_t shown = limit == 0 ? copies.rows.size() : std::min(limit, copies.rows.size());
   for (size_t i = 0; i < shown; ++i) {
-    const CopyRow& row = copies.rows[i];
-    table.add({std::string(name_of(row.kind)), row.from, row.to, row.shape, row.asked_by, row.calls,
+    const analyze::CopyRow& row = copies.rows[i];
+    table.add({std::string(analyze::name_of(row.kind)), row.from, row.to, row.shape, row.asked_by, row.calls,
                row.ping_pong_calls, row.bytes, row.device_ns});
   }
   return table;
 }
 
-std::string device_name(const MemoryReport& memory, const DeviceAllocator& allocator) {
-  for (const DeviceMemory& device : memory.devices) {
+std::string device_name(const analyze::MemoryReport& memory, const analyze::DeviceAllocator& allocator) {
+  for (const analyze::DeviceMemory& device : memory.devices) {
     if (device.device_type == allocator.device_type && device.device == allocator.device) return device.name;
   }
   return "device " + std::to_string(allocator.device);
@@ -159,7 +161,7 @@ std::vector<Column> moment_columns(std::vector<Column> first) {
   return first;
 }
 
-void add_moment(std::vector<Cell> cells, const AllocatorMoment& at, Table& table) {
+void add_moment(std::vector<Cell> cells, const analyze::AllocatorMoment& at, Table& table) {
   const double scattered =
       at.free_bytes() > 0 ? 100.0 * static_cast<double>(at.scattered_bytes()) / static_cast<double>(at.free_bytes())
                           : 0;
@@ -172,7 +174,7 @@ void add_moment(std::vector<Cell> cells, const AllocatorMoment& at, Table& table
   table.add(std::move(cells));
 }
 
-Table allocator_table(const MemoryReport& memory) {
+Table allocator_table(const analyze::MemoryReport& memory) {
   Table table{.name = "allocator",
               .title = "The allocator",
               .columns = moment_columns({{"device", "Device"},
@@ -180,30 +182,31 @@ Table allocator_table(const MemoryReport& memory) {
                                          {"time_ns", "At", Kind::kDuration},
                                          {"asked_bytes", "Asked for", Kind::kBytes, Align::kByKind, 0, true}}),
               .hide_if_empty = true};
-  for (const DeviceAllocator& allocator : memory.allocators) {
+  for (const analyze::DeviceAllocator& allocator : memory.allocators) {
     const std::string name = device_name(memory, allocator);
-    const auto add = [&](std::string when, const AllocatorMoment& at, Cell asked = {}) {
+    const auto add = [&](std::string when, const analyze::AllocatorMoment& at, Cell asked = {}) {
       add_moment({name, std::move(when), at.time_ns, std::move(asked)}, at, table);
     };
     add("start", allocator.curve.front());
     add("most allocated", allocator.curve[allocator.most_allocated]);
     add("most reserved", allocator.curve[allocator.most_reserved]);
     add("most scattered", allocator.curve[allocator.most_scattered]);
-    for (const AllocatorFailure& failure : allocator.failures) add("out of memory", failure.at, failure.asked_bytes);
+    for (const analyze::AllocatorFailure& failure : allocator.failures)
+      add("out of memory", failure.at, failure.asked_bytes);
     add("end", allocator.curve.back());
   }
   return table;
 }
 
-Table shares_table(const Model& model, const MemoryReport& memory) {
+Table shares_table(const Model& model, const analyze::MemoryReport& memory) {
   Table table{.name = "allocator_shares",
               .title = "By stream and pool, when most was allocated",
               .columns = moment_columns({{"device", "Device"},
                                          {"pool", "Pool", Kind::kText, Align::kByKind, 0, true},
                                          {"stream", "Stream", Kind::kText, Align::kByKind, 0, true}}),
               .hide_if_empty = true};
-  for (const DeviceAllocator& allocator : memory.allocators) {
-    for (const AllocatorShare& share : allocator.shares) {
+  for (const analyze::DeviceAllocator& allocator : memory.allocators) {
+    for (const analyze::AllocatorShare& share : allocator.shares) {
       const Cell pool = share.pool == kNoString ? Cell{} : Cell{std::string(model.text(share.pool))};
       const Cell stream = share.stream == kNoNumber ? Cell{}
                           : share.stream == 0       ? Cell{"default"}
@@ -214,20 +217,20 @@ Table shares_table(const Model& model, const MemoryReport& memory) {
   return table;
 }
 
-Table allocator_curve_table(const MemoryReport& memory) {
+Table allocator_curve_table(const analyze::MemoryReport& memory) {
   Table table{.name = "allocator_curve",
               .title = "The allocator over time",
               .columns = moment_columns({{"device", "Device"}, {"time_ns", "Time", Kind::kDuration}}),
               .hide_if_empty = true};
-  for (const DeviceAllocator& allocator : memory.allocators) {
-    for (const AllocatorMoment& at : allocator.curve) {
+  for (const analyze::DeviceAllocator& allocator : memory.allocators) {
+    for (const analyze::AllocatorMoment& at : allocator.curve) {
       add_moment({device_name(memory, allocator), at.time_ns}, at, table);
     }
   }
   return table;
 }
 
-Table curve_table(const MemoryReport& memory) {
+Table curve_table(const analyze::MemoryReport& memory) {
   Table table{.name = "curve",
               .title = "Allocated and reserved",
               .columns = {{"device", "Device"},
@@ -235,8 +238,8 @@ Table curve_table(const MemoryReport& memory) {
                           {"allocated_bytes", "Allocated", Kind::kBytes},
                           {"reserved_bytes", "Reserved", Kind::kBytes, Align::kByKind, 0, true}},
               .hide_if_empty = true};
-  for (const DeviceMemory& device : memory.devices) {
-    for (const MemoryPoint& point : device.curve) {
+  for (const analyze::DeviceMemory& device : memory.devices) {
+    for (const analyze::MemoryPoint& point : device.curve) {
       table.add({device.name, point.time_ns, point.allocated_bytes, cell_unless(point.reserved_bytes, kNoNumber)});
     }
   }
@@ -245,7 +248,7 @@ Table curve_table(const MemoryReport& memory) {
 
 }  // namespace
 
-Report memory_report(const Model& model, const MemoryReport& memory, const CopyTable& copies,
+Report memory_report(const Model& model, const analyze::MemoryReport& memory, const analyze::CopyTable& copies,
                      const MemoryReportOptions& options) {
   Report report;
   Table owners{
@@ -254,7 +257,7 @@ Report memory_report(const Model& model, const MemoryReport& memory, const CopyT
                .title = "What grows with every step",
                .columns = owner_columns("Per step"),
                .hide_if_empty = true};
-  for (const DeviceMemory& device : memory.devices) {
+  for (const analyze::DeviceMemory& device : memory.devices) {
     add_owners(device, device.owners, options.max_rows, owners);
     add_owners(device, device.growth_owners, options.max_rows, growth);
   }
@@ -273,13 +276,13 @@ Report memory_report(const Model& model, const MemoryReport& memory, const CopyT
       "categories follow from where and how long memory lived; what was there before the recording cannot be told "
       "apart");
   const bool has_gpu = std::any_of(memory.devices.begin(), memory.devices.end(),
-                                   [](const DeviceMemory& device) { return device.device_type != 0; });
+                                   [](const analyze::DeviceMemory& device) { return device.device_type != 0; });
   if (has_gpu && memory.allocators.empty()) {
     report.notes.emplace_back(
         "how free memory is cut into blocks is not in this trace: record with firelane, or see "
         "torch.cuda.memory._dump_snapshot()");
   }
-  for (const DeviceAllocator& allocator : memory.allocators) {
+  for (const analyze::DeviceAllocator& allocator : memory.allocators) {
     if (allocator.misplaced == 0) continue;
     report.notes.push_back(fmt::format(
         "{}: {} events do not fit to what the allocator held: others are missing, and free memory is a guess",
@@ -288,11 +291,11 @@ Report memory_report(const Model& model, const MemoryReport& memory, const CopyT
   return report;
 }
 
-Report alive_report(const Model& model, const DeviceMemory& device, const MemoryMoment& moment, int64_t time_ns,
-                    size_t max_blocks) {
+Report alive_report(const Model& model, const analyze::DeviceMemory& device, const analyze::MemoryMoment& moment,
+                    int64_t time_ns, size_t max_blocks) {
   Report report{
       .title = "Alive",
-      .facts = {{"device", "Device", Kind::kText, device_label(device)},
+      .facts = {{"device", "Device", Kind::kText, analyze::device_label(device)},
                 {"at_ns", "At", Kind::kDuration, time_ns},
                 {"allocated_bytes", "Allocated", Kind::kBytes, moment.point.allocated_bytes},
                 {"reserved_bytes", "Reserved", Kind::kBytes, cell_unless(moment.point.reserved_bytes, kNoNumber)},
@@ -311,19 +314,19 @@ Report alive_report(const Model& model, const DeviceMemory& device, const Memory
                            {"bytes", "Bytes", Kind::kBytes},
                            {"allocations", "Blocks", Kind::kNumber}}};
   const auto text = [](const std::string& name) { return name.empty() ? Cell{} : Cell{name}; };
-  std::array<MemoryOwner, kMemoryCategoryCount> sums;
-  for (const MemoryOwner& owner : moment.owners) {
+  std::array<analyze::MemoryOwner, analyze::kMemoryCategoryCount> sums;
+  for (const analyze::MemoryOwner& owner : moment.owners) {
     sums[static_cast<size_t>(owner.category)].bytes += owner.bytes;
     sums[static_cast<size_t>(owner.category)].allocations += owner.allocations;
-    owners.add(
-        {std::string(name_of(owner.category)), text(owner.op), text(owner.module), owner.bytes, owner.allocations});
+    owners.add({std::string(analyze::name_of(owner.category)), text(owner.op), text(owner.module), owner.bytes,
+                owner.allocations});
   }
-  sums[static_cast<size_t>(MemoryCategory::kBeforeRecording)].bytes = moment.before_recording_bytes;
-  for (size_t i = 0; i < kMemoryCategoryCount; ++i) {
+  sums[static_cast<size_t>(analyze::MemoryCategory::kBeforeRecording)].bytes = moment.before_recording_bytes;
+  for (size_t i = 0; i < analyze::kMemoryCategoryCount; ++i) {
     if (sums[i].bytes == 0) continue;
     const double share = 100.0 * static_cast<double>(sums[i].bytes) /
                          static_cast<double>(std::max<int64_t>(1, moment.point.allocated_bytes));
-    categories.add({std::string(name_of(static_cast<MemoryCategory>(i))), sums[i].bytes, share,
+    categories.add({std::string(analyze::name_of(static_cast<analyze::MemoryCategory>(i))), sums[i].bytes, share,
                     cell_unless(sums[i].allocations, int64_t{0})});
   }
   Table blocks{.name = "blocks",
@@ -337,11 +340,11 @@ Report alive_report(const Model& model, const DeviceMemory& device, const Memory
                            {"duration_ns", "Lives", Kind::kDuration}},
                .row_count = moment.alive.size()};
   for (size_t i = 0; i < std::min(moment.alive.size(), max_blocks); ++i) {
-    const MemoryBlock& block = *moment.alive[i];
+    const analyze::MemoryBlock& block = *moment.alive[i];
     const bool is_freed = block.end_ns != INT64_MAX;
-    blocks.add({block.bytes, std::string(name_of(block.category)),
+    blocks.add({block.bytes, std::string(analyze::name_of(block.category)),
                 block.op == kNoRow ? Cell{} : Cell{std::string(model.text(model.host_slices.name[block.op]))},
-                block.module == kNoRow ? Cell{} : Cell{std::string(module_name(model, block.module))},
+                block.module == kNoRow ? Cell{} : Cell{std::string(analyze::module_name(model, block.module))},
                 fmt::format("0x{:x}", block.address), block.start_ns,
                 is_freed ? Cell{block.end_ns - block.start_ns} : Cell{}});
   }

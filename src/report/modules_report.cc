@@ -8,7 +8,7 @@ namespace firelane::report {
 
 namespace {
 
-Table phases_table(const ModuleTable& modules) {
+Table phases_table(const analyze::ModuleTable& modules) {
   Table table{.name = "phases",
               .title = "Phases",
               .columns = {{"phase", "Phase"},
@@ -18,18 +18,18 @@ Table phases_table(const ModuleTable& modules) {
                           {"kernels", "Kernels", Kind::kNumber},
                           {"gflop", "GFLOP", Kind::kNumber, Align::kByKind, 0, true},
                           {"allocated_bytes", "Allocated", Kind::kBytes, Align::kByKind, 0, true}}};
-  for (const PhaseRow& row : modules.phases) {
+  for (const analyze::PhaseRow& row : modules.phases) {
     if (row.host_ns == 0 && row.device_ns == 0) continue;
     const double percent =
         modules.work_ns == 0 ? 0 : 100.0 * static_cast<double>(row.device_ns) / static_cast<double>(modules.work_ns);
-    table.add({std::string(name_of(row.phase)), row.host_ns, row.device_ns, percent, row.kernels,
+    table.add({std::string(analyze::name_of(row.phase)), row.host_ns, row.device_ns, percent, row.kernels,
                row.flops > 0 ? Cell{static_cast<double>(row.flops) / 1e9} : Cell{},
                modules.has_memory ? Cell{row.allocated_bytes} : Cell{}});
   }
   return table;
 }
 
-std::vector<Column> columns() {
+std::vector<Column> module_columns() {
   return {{"module", "Module", Kind::kText, Align::kByKind, 48},
           {"type", "Type"},
           {"depth", "Depth", Kind::kNumber},
@@ -51,7 +51,7 @@ std::vector<Column> columns() {
           {"parent", "Inside", Kind::kText, Align::kByKind, 24, true}};
 }
 
-std::vector<Cell> cells(const ModuleTable& table, const ModuleRow& row) {
+std::vector<Cell> cells(const analyze::ModuleTable& table, const analyze::ModuleRow& row) {
   const auto gflop = [](int64_t flops) { return flops > 0 ? Cell{static_cast<double>(flops) / 1e9} : Cell{}; };
   const int64_t device_ns = row.forward_device_ns + row.backward_device_ns;
   const double percent =
@@ -73,22 +73,22 @@ std::vector<Cell> cells(const ModuleTable& table, const ModuleRow& row) {
           table.has_memory ? Cell{row.allocated_bytes} : Cell{},
           table.has_memory ? Cell{row.peak_bytes} : Cell{},
           row.kernels,
-          std::string(name_of(row.limit)),
+          std::string(analyze::name_of(row.limit)),
           row.parent.empty() ? Cell{} : Cell{row.parent}};
 }
 
 }  // namespace
 
-Report modules_report(const ModuleTable& table, const ModulesReportOptions& options) {
+Report modules_report(const analyze::ModuleTable& table, const ModulesReportOptions& options) {
   Report report{
       .facts = {{"module_count", "Modules", Kind::kNumber, static_cast<int64_t>(table.rows.size())},
                 {"work_ns", "Device work", Kind::kDuration, table.work_ns},
                 {"without_module_device_ns", "Work in no module", Kind::kDuration, table.without_module_device_ns},
                 {"backward_without_forward_ns", "Backward without forward op", Kind::kDuration,
                  table.backward_without_forward_ns}}};
-  Table out{.name = "modules", .title = "Modules", .columns = columns(), .hide_if_empty = true};
+  Table out{.name = "modules", .title = "Modules", .columns = module_columns(), .hide_if_empty = true};
   size_t left_out = 0;
-  for (const ModuleRow& row : table.rows) {
+  for (const analyze::ModuleRow& row : table.rows) {
     if (options.max_depth >= 0 && row.depth > options.max_depth) continue;
     if (options.max_rows > 0 && out.rows.size() >= options.max_rows) {
       ++left_out;

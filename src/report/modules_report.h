@@ -1,7 +1,7 @@
 // What `firelane modules` shows.
 #pragma once
 
-#include "analyze/modules.h"
+#include "analyze/modules/modules.h"
 #include "report/table.h"
 
 namespace firelane::report {
@@ -11,6 +11,6 @@ struct ModulesReportOptions {
   int64_t max_depth = -1;  // -1 = all
 };
 
-Report modules_report(const ModuleTable& table, const ModulesReportOptions& options = {});
+Report modules_report(const analyze::ModuleTable& table, const ModulesReportOptions& options = {});
 
 }  // namespace firelane::report

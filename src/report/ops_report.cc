@@ -6,14 +6,9 @@ namespace firelane::report {
 
 namespace {
 
-Cell percent_of(int64_t part, int64_t whole) {
+Cell share_cell(int64_t part, int64_t whole) {
   if (whole == 0) return {};
   return static_cast<double>(part) * 100.0 / static_cast<double>(whole);
-}
-
-Cell text_or_none(std::string text) {
-  if (text.empty()) return {};
-  return text;
 }
 
 std::string joined(const std::vector<std::string>& frames) {
@@ -24,7 +19,7 @@ std::string joined(const std::vector<std::string>& frames) {
 
 }  // namespace
 
-Report ops_report(const OpsResult& result, const OpsTableOptions& options) {
+Report ops_report(const analyze::OpsResult& result, const OpsTableOptions& options) {
   const bool has_device = !result.device_name.empty();
   Table table{.name = "rows",
               .title = "",
@@ -56,7 +51,7 @@ Report ops_report(const OpsResult& result, const OpsTableOptions& options) {
     if (!result.has_memory) return {};
     return bytes;
   };
-  for (const OpsRow* row : shown_ops(result, options)) {
+  for (const analyze::OpsRow* row : shown_ops(result, options)) {
     table.add({row->name,
                std::string(row->on_device ? result.device_name : "cpu"),
                int64_t{row->is_user_annotation},
@@ -64,12 +59,12 @@ Report ops_report(const OpsResult& result, const OpsTableOptions& options) {
                int64_t{row->is_top_level},
                row->count,
                row->self_cpu_time_total_ns,
-               percent_of(row->self_cpu_time_total_ns, result.self_cpu_time_total_ns),
+               share_cell(row->self_cpu_time_total_ns, result.self_cpu_time_total_ns),
                row->cpu_time_total_ns,
-               row->is_async ? Cell{} : percent_of(row->cpu_time_total_ns, result.self_cpu_time_total_ns),
+               row->is_async ? Cell{} : share_cell(row->cpu_time_total_ns, result.self_cpu_time_total_ns),
                row->cpu_time_ns(),
                row->self_device_time_total_ns,
-               percent_of(row->self_device_time_total_ns, result.self_device_time_total_ns),
+               share_cell(row->self_device_time_total_ns, result.self_device_time_total_ns),
                row->device_time_total_ns,
                row->device_time_ns(),
                memory(row->cpu_memory_usage_bytes),

@@ -16,30 +16,32 @@ namespace {
 struct OrderName {
   OpsOrder order;
   std::string_view name;
-  double (*value)(const OpsRow& row);
+  double (*value)(const analyze::OpsRow& row);
 };
 
-template <int64_t OpsRow::* Field>
-double field(const OpsRow& row) {
+template <int64_t analyze::OpsRow::* Field>
+double field(const analyze::OpsRow& row) {
   return static_cast<double>(row.*Field);
 }
 
 constexpr std::array kOrders = {
-    OrderName{OpsOrder::kCpuTime, "cpu_time", [](const OpsRow& row) { return row.cpu_time_ns(); }},
-    OrderName{OpsOrder::kDeviceTime, "device_time", [](const OpsRow& row) { return row.device_time_ns(); }},
-    OrderName{OpsOrder::kCpuTimeTotal, "cpu_time_total", field<&OpsRow::cpu_time_total_ns>},
-    OrderName{OpsOrder::kDeviceTimeTotal, "device_time_total", field<&OpsRow::device_time_total_ns>},
-    OrderName{OpsOrder::kSelfCpuTimeTotal, "self_cpu_time_total", field<&OpsRow::self_cpu_time_total_ns>},
-    OrderName{OpsOrder::kSelfDeviceTimeTotal, "self_device_time_total", field<&OpsRow::self_device_time_total_ns>},
-    OrderName{OpsOrder::kCpuMemoryUsage, "cpu_memory_usage", field<&OpsRow::cpu_memory_usage_bytes>},
-    OrderName{OpsOrder::kDeviceMemoryUsage, "device_memory_usage", field<&OpsRow::device_memory_usage_bytes>},
-    OrderName{OpsOrder::kSelfCpuMemoryUsage, "self_cpu_memory_usage", field<&OpsRow::self_cpu_memory_usage_bytes>},
+    OrderName{OpsOrder::kCpuTime, "cpu_time", [](const analyze::OpsRow& row) { return row.cpu_time_ns(); }},
+    OrderName{OpsOrder::kDeviceTime, "device_time", [](const analyze::OpsRow& row) { return row.device_time_ns(); }},
+    OrderName{OpsOrder::kCpuTimeTotal, "cpu_time_total", field<&analyze::OpsRow::cpu_time_total_ns>},
+    OrderName{OpsOrder::kDeviceTimeTotal, "device_time_total", field<&analyze::OpsRow::device_time_total_ns>},
+    OrderName{OpsOrder::kSelfCpuTimeTotal, "self_cpu_time_total", field<&analyze::OpsRow::self_cpu_time_total_ns>},
+    OrderName{OpsOrder::kSelfDeviceTimeTotal, "self_device_time_total",
+              field<&analyze::OpsRow::self_device_time_total_ns>},
+    OrderName{OpsOrder::kCpuMemoryUsage, "cpu_memory_usage", field<&analyze::OpsRow::cpu_memory_usage_bytes>},
+    OrderName{OpsOrder::kDeviceMemoryUsage, "device_memory_usage", field<&analyze::OpsRow::device_memory_usage_bytes>},
+    OrderName{OpsOrder::kSelfCpuMemoryUsage, "self_cpu_memory_usage",
+              field<&analyze::OpsRow::self_cpu_memory_usage_bytes>},
     OrderName{OpsOrder::kSelfDeviceMemoryUsage, "self_device_memory_usage",
-              field<&OpsRow::self_device_memory_usage_bytes>},
-    OrderName{OpsOrder::kCount, "count", field<&OpsRow::count>},
-    OrderName{OpsOrder::kFlops, "flops", field<&OpsRow::flops>},
-    OrderName{OpsOrder::kFlopsTotal, "flops_total", field<&OpsRow::flops_total>},
-    OrderName{OpsOrder::kSelfFlops, "self_flops", field<&OpsRow::self_flops>},
+              field<&analyze::OpsRow::self_device_memory_usage_bytes>},
+    OrderName{OpsOrder::kCount, "count", field<&analyze::OpsRow::count>},
+    OrderName{OpsOrder::kFlops, "flops", field<&analyze::OpsRow::flops>},
+    OrderName{OpsOrder::kFlopsTotal, "flops_total", field<&analyze::OpsRow::flops_total>},
+    OrderName{OpsOrder::kSelfFlops, "self_flops", field<&analyze::OpsRow::self_flops>},
 };
 
 // Lengths are in characters, as Python's len().
@@ -142,20 +144,20 @@ std::string upper(std::string text) {
   return text;
 }
 
-bool is_on_side(const OpsRow& row, OpsSide side) {
+bool is_on_side(const analyze::OpsRow& row, OpsSide side) {
   return side == OpsSide::kBoth || row.on_device == (side == OpsSide::kDevice);
 }
 
 // Which columns there are; decided by all rows, whether shown or not.
 class OpsTablePrinter {
  public:
-  OpsTablePrinter(const OpsResult& result, const OpsTableOptions& options)
+  OpsTablePrinter(const analyze::OpsResult& result, const OpsTableOptions& options)
       : result_(result), options_(options), device_(upper(result.device_name)) {
     size_t longest_name = 0;
     size_t longest_shapes = 0;
     size_t longest_frame = 0;
     int64_t smallest_flops = 0;
-    for (const OpsRow& row : result.rows) {
+    for (const analyze::OpsRow& row : result.rows) {
       if (!is_on_side(row, options.side)) continue;
       has_device_time_ |= row.self_device_time_total_ns > 0;
       has_device_memory_ |= row.self_device_memory_usage_bytes > 0;
@@ -182,7 +184,7 @@ class OpsTablePrinter {
     if (options_.header) out += bar + *options_.header + "\n";
     if (options_.top_level_only) out += bar + "This report only display top-level ops statistics\n";
     out += layout_.rule() + layout_.heading() + layout_.rule();
-    for (const OpsRow* row : shown_ops(result_, options_)) out += row_text(*row);
+    for (const analyze::OpsRow* row : shown_ops(result_, options_)) out += row_text(*row);
     out += layout_.rule();
     out += fmt::format("Self CPU time total: {}\n", time(result_.self_cpu_time_total_ns));
     if (has_device_time_)
@@ -225,7 +227,7 @@ class OpsTablePrinter {
   bool shows_device_memory() const { return has_device_memory_ && !result_.device_name.empty(); }
   std::string time(int64_t ns) const { return time_text(static_cast<double>(ns), options_.time_unit); }
 
-  std::string name_text(const OpsRow& row) const {
+  std::string name_text(const analyze::OpsRow& row) const {
     std::string name = visible_text(row.name);
     if (!options_.max_name_width) return name;
     const size_t limit = *options_.max_name_width;
@@ -240,7 +242,7 @@ class OpsTablePrinter {
     return length_of(end) > 3 ? "..." + std::string(end.substr(first_characters(end, 3).size())) : std::string(end);
   }
 
-  std::string row_text(const OpsRow& row) const {
+  std::string row_text(const analyze::OpsRow& row) const {
     std::vector<std::string> cells = {
         name_text(row),
         share_text(row.self_cpu_time_total_ns, result_.self_cpu_time_total_ns),
@@ -272,7 +274,7 @@ class OpsTablePrinter {
   }
 
   // The other frames of the stack below each other, then an empty line.
-  std::string more_frames(const OpsRow& row) const {
+  std::string more_frames(const analyze::OpsRow& row) const {
     std::string out;
     std::vector<std::string> cells(layout_.size());
     for (size_t i = 1; i < row.stack.size(); ++i) {
@@ -283,7 +285,7 @@ class OpsTablePrinter {
     return out + layout_.row(cells);
   }
 
-  const OpsResult& result_;
+  const analyze::OpsResult& result_;
   const OpsTableOptions& options_;
   std::string device_;
   bool has_device_time_ = false;
@@ -317,23 +319,24 @@ std::vector<std::string> ops_order_names() {
   return names;
 }
 
-std::vector<const OpsRow*> shown_ops(const OpsResult& result, const OpsTableOptions& options) {
-  std::vector<const OpsRow*> rows;
-  for (const OpsRow& row : result.rows) {
+std::vector<const analyze::OpsRow*> shown_ops(const analyze::OpsResult& result, const OpsTableOptions& options) {
+  std::vector<const analyze::OpsRow*> rows;
+  for (const analyze::OpsRow& row : result.rows) {
     if (options.top_level_only && !row.is_top_level) continue;
     if (is_on_side(row, options.side)) rows.push_back(&row);
   }
   for (const OrderName& order : kOrders) {
     if (order.order != options.order) continue;
-    std::stable_sort(rows.begin(), rows.end(),
-                     [&](const OpsRow* a, const OpsRow* b) { return order.value(*a) > order.value(*b); });
+    std::stable_sort(rows.begin(), rows.end(), [&](const analyze::OpsRow* a, const analyze::OpsRow* b) {
+      return order.value(*a) > order.value(*b);
+    });
   }
   if (options.row_limit >= 0 && rows.size() > static_cast<size_t>(options.row_limit))
     rows.resize(static_cast<size_t>(options.row_limit));
   return rows;
 }
 
-std::string ops_table(const OpsResult& result, const OpsTableOptions& options) {
+std::string ops_table(const analyze::OpsResult& result, const OpsTableOptions& options) {
   return result.rows.empty() ? "" : OpsTablePrinter(result, options).print();
 }
 

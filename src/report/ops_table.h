@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include "analyze/ops.h"
+#include "analyze/ops/ops.h"
 #include "base/result.h"
 #include "report/table.h"
 
@@ -60,12 +60,12 @@ struct OpsTableOptions {
 };
 
 // "" when there are no rows.
-std::string ops_table(const OpsResult& result, const OpsTableOptions& options = {});
+std::string ops_table(const analyze::OpsResult& result, const OpsTableOptions& options = {});
 
 // The rows that are shown, sorted, filtered and limited.
-std::vector<const OpsRow*> shown_ops(const OpsResult& result, const OpsTableOptions& options);
+std::vector<const analyze::OpsRow*> shown_ops(const analyze::OpsResult& result, const OpsTableOptions& options);
 
 // The same rows with plain numbers, for JSON, CSV and Markdown (report/ops_report.cc).
-Report ops_report(const OpsResult& result, const OpsTableOptions& options);
+Report ops_report(const analyze::OpsResult& result, const OpsTableOptions& options);
 
 }  // namespace firelane::report

@@ -7,8 +7,8 @@
 namespace firelane::report {
 namespace {
 
-OpsRow row(std::string name, int64_t count, int64_t self_ns, int64_t total_ns) {
-  OpsRow out;
+analyze::OpsRow row(std::string name, int64_t count, int64_t self_ns, int64_t total_ns) {
+  analyze::OpsRow out;
   out.name = std::move(name);
   out.is_top_level = true;
   out.count = count;
@@ -17,8 +17,8 @@ OpsRow row(std::string name, int64_t count, int64_t self_ns, int64_t total_ns) {
   return out;
 }
 
-OpsResult two_rows() {
-  OpsResult result;
+analyze::OpsResult two_op_rows() {
+  analyze::OpsResult result;
   result.rows = {row("aten::mm", 2, 750'000, 750'000), row("step", 1, 250'000, 1'000'000)};
   result.rows[0].is_top_level = false;
   result.self_cpu_time_total_ns = 1'000'000;
@@ -40,7 +40,7 @@ std::vector<std::string> cells(const std::string& table, int line) {
 }
 
 TEST(OpsTable, a_host_only_table_is_laid_out_as_torchs) {
-  EXPECT_EQ(ops_table(two_rows()),
+  EXPECT_EQ(ops_table(two_op_rows()),
             "------------  ------------  ------------  ------------  ------------  ------------  ------------  \n"
             "        Name    Self CPU %      Self CPU   CPU total %     CPU total  CPU time avg    # of Calls  \n"
             "------------  ------------  ------------  ------------  ------------  ------------  ------------  \n"
@@ -51,7 +51,7 @@ TEST(OpsTable, a_host_only_table_is_laid_out_as_torchs) {
 }
 
 TEST(OpsTable, header_and_top_level_come_below_a_bar) {
-  EXPECT_EQ(ops_table(two_rows(), {.top_level_only = true, .header = "mine"}),
+  EXPECT_EQ(ops_table(two_op_rows(), {.top_level_only = true, .header = "mine"}),
             "================================================================================================\n"
             "mine\n"
             "================================================================================================\n"
@@ -65,7 +65,7 @@ TEST(OpsTable, header_and_top_level_come_below_a_bar) {
 }
 
 TEST(OpsTable, device_memory_and_flops_columns_come_when_there_is_something_to_show) {
-  OpsResult result = two_rows();
+  analyze::OpsResult result = two_op_rows();
   result.device_name = "cuda";
   result.has_memory = true;
   result.self_device_time_total_ns = 400'000;
@@ -87,7 +87,7 @@ TEST(OpsTable, device_memory_and_flops_columns_come_when_there_is_something_to_s
 }
 
 TEST(OpsTable, source_and_flops_stand_below_their_own_headings) {
-  OpsResult result = two_rows();
+  analyze::OpsResult result = two_op_rows();
   result.rows[0].stack = {"net.py(3): forward", "train.py(9): main"};
   result.rows[0].flops = 7;
   const std::string table = ops_table(result, {.with_flops = true});
@@ -99,7 +99,7 @@ TEST(OpsTable, source_and_flops_stand_below_their_own_headings) {
 }
 
 TEST(OpsTable, long_names_shapes_and_paths_are_cut_where_torch_cuts_them) {
-  OpsResult result = two_rows();
+  analyze::OpsResult result = two_op_rows();
   result.rows[0].name = std::string(60, 'n');
   result.rows[0].input_shapes = "[[" + std::string(90, '1') + "]]";
   result.rows[0].stack = {std::string(50, 'x') + std::string(50, 'y')};
@@ -111,13 +111,13 @@ TEST(OpsTable, long_names_shapes_and_paths_are_cut_where_torch_cuts_them) {
 }
 
 TEST(OpsTable, time_units_can_be_forced) {
-  EXPECT_EQ(cells(ops_table(two_rows(), {.time_unit = TimeUnit::kMilliseconds}), 0)[2], "0.750ms");
-  EXPECT_EQ(cells(ops_table(two_rows(), {.time_unit = TimeUnit::kSeconds}), 0)[2], "0.001s");
-  EXPECT_EQ(cells(ops_table(two_rows(), {.time_unit = TimeUnit::kMicroseconds}), 1)[4], "1000.000us");
+  EXPECT_EQ(cells(ops_table(two_op_rows(), {.time_unit = TimeUnit::kMilliseconds}), 0)[2], "0.750ms");
+  EXPECT_EQ(cells(ops_table(two_op_rows(), {.time_unit = TimeUnit::kSeconds}), 0)[2], "0.001s");
+  EXPECT_EQ(cells(ops_table(two_op_rows(), {.time_unit = TimeUnit::kMicroseconds}), 1)[4], "1000.000us");
 }
 
 TEST(OpsTable, sorting_is_from_large_to_small_and_stable) {
-  const OpsResult result = two_rows();
+  const analyze::OpsResult result = two_op_rows();
   EXPECT_EQ(shown_ops(result, {.order = OpsOrder::kCpuTimeTotal})[0]->name, "step");
   EXPECT_EQ(shown_ops(result, {.order = OpsOrder::kCpuTime})[0]->name, "step");
   EXPECT_EQ(shown_ops(result, {.order = OpsOrder::kCount})[0]->name, "aten::mm");
@@ -135,15 +135,15 @@ TEST(OpsTable, torchs_sort_names_and_their_cuda_forms_are_known) {
 }
 
 TEST(OpsTable, a_percentage_of_nothing_is_NaN_and_asynchronous_rows_have_none) {
-  OpsResult result = two_rows();
+  analyze::OpsResult result = two_op_rows();
   result.self_cpu_time_total_ns = 0;
   EXPECT_EQ(cells(ops_table(result), 0)[1], "NaN");
-  result = two_rows();
+  result = two_op_rows();
   result.rows[0].is_async = true;
   EXPECT_EQ(cells(ops_table(result), 0)[3], "0");
 }
 
-TEST(OpsTable, no_rows_no_table) { EXPECT_EQ(ops_table(OpsResult{}), ""); }
+TEST(OpsTable, no_rows_no_table) { EXPECT_EQ(ops_table(analyze::OpsResult{}), ""); }
 
 }  // namespace
 }  // namespace firelane::report

@@ -24,7 +24,7 @@ void append_table(std::string& out, const Table& table) {
   }
 }
 
-void append_notes(std::string& out, const std::vector<std::string>& notes) {
+void append_markdown_notes(std::string& out, const std::vector<std::string>& notes) {
   for (const std::string& note : notes) out += "\n> " + markdown_escaped(note) + "\n";
 }
 
@@ -58,9 +58,9 @@ std::string render_markdown(const Report& report) {
     if (!out.empty()) out += "\n";
     if (!table.title.empty()) out += "### " + markdown_escaped(table.title) + "\n\n";
     append_table(out, table);
-    append_notes(out, table.notes);
+    append_markdown_notes(out, table.notes);
   }
-  append_notes(out, report.notes);
+  append_markdown_notes(out, report.notes);
   return out;
 }
 

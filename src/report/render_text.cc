@@ -3,19 +3,12 @@
 #include <algorithm>
 
 #include "base/visible_text.h"
+#include "report/paint.h"
 #include "report/render.h"
 
 namespace firelane::report {
 
 namespace {
-
-constexpr std::string_view kBold = "\x1b[1m";
-constexpr std::string_view kDim = "\x1b[2m";
-constexpr std::string_view kReset = "\x1b[0m";
-
-std::string painted(const std::string& text, std::string_view paint, const TextStyle& style) {
-  return style.color ? std::string(paint) + text + std::string(kReset) : text;
-}
 
 void append_padded(std::string& line, const std::string& text, size_t width, bool right) {
   const size_t used = display_width(text);

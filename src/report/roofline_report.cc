@@ -16,7 +16,7 @@ Cell text_unless_unknown(std::string_view text) {
   return std::string(text);
 }
 
-Table utilization_table(const Roofline& roofline) {
+Table utilization_table(const analyze::Roofline& roofline) {
   Table table{.name = "utilization",
               .title = "FLOPs utilisation",
               .columns = {{"step", "Step", Kind::kNumber},
@@ -24,41 +24,41 @@ Table utilization_table(const Roofline& roofline) {
                           {"flops", "TFLOP", Kind::kNumber},
                           {"mfu_percent", "MFU", Kind::kPercent}},
               .hide_if_empty = true};
-  const auto add = [&](const UtilizationRow& row) {
+  const auto add = [&](const analyze::UtilizationRow& row) {
     table.add({cell_unless(row.step, kNoNumber), row.duration_ns, static_cast<double>(row.flops) / 1e12,
                cell_unless(row.mfu_percent, -1.0)});
   };
   table.columns[2].name = "tflop";
-  for (const UtilizationRow& row : roofline.steps) add(row);
+  for (const analyze::UtilizationRow& row : roofline.steps) add(row);
   if (roofline.steps.empty() && roofline.whole.flops > 0) add(roofline.whole);
   return table;
 }
 
-std::vector<Cell> cells(const Model& model, const Roofline& roofline, const RooflineRow& row) {
+std::vector<Cell> cells(const Model& model, const analyze::Roofline& roofline, const analyze::RooflineRow& row) {
   const double share =
       roofline.work_ns == 0 ? 0 : 100.0 * static_cast<double>(row.device_ns) / static_cast<double>(roofline.work_ns);
   const bool has_bytes = row.bytes != kNoNumber && row.bytes > 0;
   const double intensity = has_bytes ? static_cast<double>(row.flops) / static_cast<double>(row.bytes) : 0;
   return {std::string(model.text(row.op)),
           std::string(model.text(row.dims)),
-          std::string(name_of(row.kernel_class)),
-          text_unless_unknown(name_of(row.precision)),
-          is_matrix_class(row.kernel_class) ? text_unless_unknown(name_of(row.tensor_cores)) : Cell{},
+          std::string(analyze::name_of(row.kernel_class)),
+          text_unless_unknown(analyze::name_of(row.precision)),
+          analyze::is_matrix_class(row.kernel_class) ? text_unless_unknown(analyze::name_of(row.tensor_cores)) : Cell{},
           row.calls,
           row.device_ns,
           share,
           row.flops > 0 ? Cell{row.flops_per_s() / 1e12} : Cell{},
           has_bytes ? Cell{row.bytes_per_s() / 1e9} : Cell{},
           row.flops > 0 && has_bytes ? Cell{intensity} : Cell{},
-          text_unless_unknown(name_of(row.bound)),
+          text_unless_unknown(analyze::name_of(row.bound)),
           cell_unless(row.roof_percent(), -1.0),
           row.flops,
           has_bytes ? Cell{row.bytes} : Cell{},
-          row.kernel_class == KernelClass::kMatmul ? Cell{int64_t{row.aligned}} : Cell{},
+          row.kernel_class == analyze::KernelClass::kMatmul ? Cell{int64_t{row.aligned}} : Cell{},
           std::string(model.text(row.kernel))};
 }
 
-std::vector<std::string> notes(const Roofline& roofline) {
+std::vector<std::string> notes(const analyze::Roofline& roofline) {
   if (roofline.work_ns == 0) {
     return {
         "no device work in this trace: record with activities=[..., ProfilerActivity.CUDA] on a machine with a GPU"};
@@ -72,7 +72,7 @@ std::vector<std::string> notes(const Roofline& roofline) {
     out.push_back(fmt::format("no roof: '{}' is not in the table of peaks (docs/analyses.md)", roofline.device_name));
   }
   const bool over = std::any_of(roofline.rows.begin(), roofline.rows.end(),
-                                [](const RooflineRow& row) { return row.roof_percent() > 100; });
+                                [](const analyze::RooflineRow& row) { return row.roof_percent() > 100; });
   if (over) out.emplace_back("more than 100% of the roof: the data came from the cache, not from memory");
   if (roofline.without_op_ns > 0) {
     out.push_back(fmt::format("device work that belongs to no op: {}", format_duration(roofline.without_op_ns)));
@@ -82,9 +82,9 @@ std::vector<std::string> notes(const Roofline& roofline) {
 
 }  // namespace
 
-Report roofline_report(const Model& model, const Roofline& roofline, const RooflineReportOptions& options) {
-  const DevicePeaks none;
-  const DevicePeaks& peaks = roofline.peaks == nullptr ? none : *roofline.peaks;
+Report roofline_report(const Model& model, const analyze::Roofline& roofline, const RooflineReportOptions& options) {
+  const analyze::DevicePeaks none;
+  const analyze::DevicePeaks& peaks = roofline.peaks == nullptr ? none : *roofline.peaks;
   const auto positive = [](double value) { return value > 0 ? Cell{value} : Cell{}; };
   const auto part_of_matrix = [&](int64_t ns) {
     return roofline.matrix_ns == 0 ? Cell{}

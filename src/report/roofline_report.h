@@ -1,7 +1,7 @@
 // What `firelane kernels --roofline` shows.
 #pragma once
 
-#include "analyze/roofline.h"
+#include "analyze/compute/roofline.h"
 #include "report/table.h"
 
 namespace firelane::report {
@@ -10,6 +10,7 @@ struct RooflineReportOptions {
   size_t max_rows = 0;  // 0 = all
 };
 
-Report roofline_report(const Model& model, const Roofline& roofline, const RooflineReportOptions& options = {});
+Report roofline_report(const Model& model, const analyze::Roofline& roofline,
+                       const RooflineReportOptions& options = {});
 
 }  // namespace firelane::report

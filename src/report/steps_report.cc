@@ -2,20 +2,20 @@
 
 namespace firelane::report {
 
-Report steps_report(const StepTable& table) {
+Report steps_report(const analyze::StepTable& table) {
   Report report{
-      .facts = {
-          {"step_count", "Steps", Kind::kNumber, static_cast<int64_t>(table.rows.size())},
-          {"median_ns", "Median", Kind::kDuration, cell_unless(table.median_ns, kNoNumber)},
-          {"min_ns", "Min", Kind::kDuration, cell_unless(table.min_ns, kNoNumber)},
-          {"max_ns", "Max", Kind::kDuration, cell_unless(table.max_ns, kNoNumber)},
-          {"found_by", "Found by", Kind::kText, table.rows.empty() ? Cell{} : Cell{std::string(name_of(table.source))}},
-          {"usual_ns", "Median without warm-up", Kind::kDuration, cell_unless(table.usual_ns, kNoNumber)},
-          {"spread_ns", "Spread", Kind::kDuration, cell_unless(table.spread_ns, kNoNumber)},
-          {"outside_device_busy_ns", "Busy outside of steps", Kind::kDuration, table.outside.device_busy_ns},
-          {"outside_kernels", "Kernels outside of steps", Kind::kNumber, table.outside.kernels},
-          {"outside_copies_and_sets", "Copies and sets outside", Kind::kNumber, table.outside.copies_and_sets},
-          {"outside_ops", "Ops outside of steps", Kind::kNumber, table.outside.ops}}};
+      .facts = {{"step_count", "Steps", Kind::kNumber, static_cast<int64_t>(table.rows.size())},
+                {"median_ns", "Median", Kind::kDuration, cell_unless(table.median_ns, kNoNumber)},
+                {"min_ns", "Min", Kind::kDuration, cell_unless(table.min_ns, kNoNumber)},
+                {"max_ns", "Max", Kind::kDuration, cell_unless(table.max_ns, kNoNumber)},
+                {"found_by", "Found by", Kind::kText,
+                 table.rows.empty() ? Cell{} : Cell{std::string(analyze::name_of(table.source))}},
+                {"usual_ns", "Median without warm-up", Kind::kDuration, cell_unless(table.usual_ns, kNoNumber)},
+                {"spread_ns", "Spread", Kind::kDuration, cell_unless(table.spread_ns, kNoNumber)},
+                {"outside_device_busy_ns", "Busy outside of steps", Kind::kDuration, table.outside.device_busy_ns},
+                {"outside_kernels", "Kernels outside of steps", Kind::kNumber, table.outside.kernels},
+                {"outside_copies_and_sets", "Copies and sets outside", Kind::kNumber, table.outside.copies_and_sets},
+                {"outside_ops", "Ops outside of steps", Kind::kNumber, table.outside.ops}}};
   Table out{.name = "steps",
             .columns = {{"step", "Step", Kind::kNumber},
                         {"start_ns", "Start", Kind::kDuration},
@@ -29,7 +29,7 @@ Report steps_report(const StepTable& table) {
                         {"warm_up", "Warm-up", Kind::kTruth},
                         {"outlier", "Outlier", Kind::kTruth}},
             .hide_if_empty = true};
-  for (const StepRow& row : table.rows) {
+  for (const analyze::StepRow& row : table.rows) {
     const double busy_percent =
         row.duration_ns == 0 ? 0
                              : 100.0 * static_cast<double>(row.device_busy_ns) / static_cast<double>(row.duration_ns);

@@ -1,11 +1,11 @@
 // `firelane steps` as a report.
 #pragma once
 
-#include "analyze/steps.h"
+#include "analyze/steps/steps.h"
 #include "report/table.h"
 
 namespace firelane::report {
 
-Report steps_report(const StepTable& table);
+Report steps_report(const analyze::StepTable& table);
 
 }  // namespace firelane::report

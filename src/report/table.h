@@ -46,6 +46,16 @@ Cell cell_unless(T number, T none) {
   }
 }
 
+// A text that may be absent.
+inline Cell text_or_none(std::string text) {
+  if (text.empty()) return {};
+  return text;
+}
+
+inline double percent_of(int64_t part, int64_t whole) {
+  return whole <= 0 ? 0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole);
+}
+
 struct Column {
   std::string name;   // for programs: snake_case, with its unit: "duration_ns"
   std::string label;  // for people: "Duration"

@@ -5,15 +5,15 @@
 #include <string_view>
 #include <utility>
 
-#include "analyze/copies.h"
-#include "analyze/inference.h"
-#include "analyze/info.h"
-#include "analyze/input_pipeline.h"
-#include "analyze/kernels.h"
-#include "analyze/memory.h"
-#include "analyze/modules.h"
-#include "analyze/ops.h"
-#include "analyze/roofline.h"
+#include "analyze/compute/copies.h"
+#include "analyze/compute/roofline.h"
+#include "analyze/device/kernels.h"
+#include "analyze/memory/memory.h"
+#include "analyze/modules/modules.h"
+#include "analyze/ops/ops.h"
+#include "analyze/steps/input_pipeline.h"
+#include "analyze/trace/info.h"
+#include "analyze/verdict/inference.h"
 #include "base/visible_text.h"
 #include "report/inference_report.h"
 #include "report/info_report.h"
@@ -31,7 +31,6 @@ namespace firelane::report {
 namespace {
 
 constexpr size_t kRows = 15;
-constexpr size_t kNameWidth = 80;
 
 // Leaves only these columns, and shortens what is longer than a page is wide.
 void keep_columns(Table& table, std::initializer_list<std::string_view> names) {
@@ -48,7 +47,7 @@ void keep_columns(Table& table, std::initializer_list<std::string_view> names) {
     for (const size_t c : kept) {
       cells.push_back(std::move(row[c]));
       auto* text = std::get_if<std::string>(&cells.back());
-      if (text != nullptr && table.columns[c].max_width != 0) *text = shorten_middle(visible_text(*text), kNameWidth);
+      if (text != nullptr && table.columns[c].max_width != 0) *text = shorten_middle(visible_text(*text), kPageWidth);
     }
     row = std::move(cells);
   }
@@ -64,7 +63,7 @@ void take_table(Report& from, std::string_view name, Report& to, std::initialize
   to.tables.push_back(std::move(*table));
 }
 
-Report breakdown_section(const Model& model, const Study& study) {
+Report breakdown_section(const Model& model, const analyze::Study& study) {
   Report all = breakdown_report(model, study);
   Report section{.title = "How a step was spent"};
   take_table(all, "parts", section);
@@ -81,7 +80,7 @@ Report breakdown_section(const Model& model, const Study& study) {
 }
 
 Report ops_section(const Model& model) {
-  const OpsResult result = ops(model);
+  const analyze::OpsResult result = analyze::ops(model);
   const OpsTableOptions options{
       .order = result.device_name.empty() ? OpsOrder::kSelfCpuTimeTotal : OpsOrder::kSelfDeviceTimeTotal,
       .row_limit = static_cast<int64_t>(kRows),
@@ -101,8 +100,8 @@ Report ops_section(const Model& model) {
 }
 
 Report kernels_section(const Model& model) {
-  KernelTable table = kernel_table(model, {});
-  sort_rows(model, table, KernelOrder::kTotal);
+  analyze::KernelTable table = analyze::kernel_table(model, {});
+  analyze::sort_rows(model, table, analyze::KernelOrder::kTotal);
   Report all = kernels_report(model, table, {.max_rows = kRows, .sum_rest = true});
   Report section{.title = "Kernels that take the most"};
   take_table(all, "kernels", section,
@@ -112,7 +111,7 @@ Report kernels_section(const Model& model) {
 }
 
 Report roofline_section(const Model& model) {
-  const Roofline result = roofline(model);
+  const analyze::Roofline result = analyze::roofline(model);
   Report section{.title = "Near to what the device can do"};
   if (result.peaks == nullptr) return section;
   Report all = roofline_report(model, result, {.max_rows = kRows});
@@ -125,7 +124,7 @@ Report roofline_section(const Model& model) {
 }
 
 Report modules_section(const Model& model) {
-  Report all = modules_report(module_table(model, {}), {.max_rows = kRows});
+  Report all = modules_report(analyze::module_table(model, {}), {.max_rows = kRows});
   Report section{.title = "Modules"};
   take_table(all, "modules", section,
              {"module", "type", "calls", "host_ns", "forward_device_ns", "backward_device_ns", "device_percent",
@@ -135,7 +134,7 @@ Report modules_section(const Model& model) {
 }
 
 Report memory_section(const Model& model) {
-  Report all = memory_report(model, memory_report(model), copy_table(model), {.max_rows = kRows});
+  Report all = memory_report(model, analyze::memory_report(model), analyze::copy_table(model), {.max_rows = kRows});
   Report section{.title = "Memory"};
   if (model.memory_events.size() > 0) {
     take_table(all, "devices", section,
@@ -152,9 +151,9 @@ Report memory_section(const Model& model) {
 }
 
 Report input_section(const Model& model) {
-  const InputPipeline input = input_pipeline(model);
+  const analyze::InputPipeline input = analyze::input_pipeline(model);
   Report section{.title = "Input"};
-  if (input.loader == LoaderKind::kNone && input.transfers.empty()) return section;
+  if (input.loader == analyze::LoaderKind::kNone && input.transfers.empty()) return section;
   Report all = input_report(model, input);
   section.facts = std::move(all.facts);
   take_table(all, "transfers", section);
@@ -164,7 +163,7 @@ Report input_section(const Model& model) {
 }
 
 Report inference_section(const Model& model) {
-  const Inference inference = find_inference(model);
+  const analyze::Inference inference = analyze::find_inference(model);
   Report section{.title = "Inference"};
   if (inference.decodes == 0) return section;
   Report all = inference_report(inference, {.max_rows = 5});
@@ -175,7 +174,7 @@ Report inference_section(const Model& model) {
 }
 
 Report limits_section(const Model& model) {
-  Report all = info_report(model, describe_trace(model));
+  Report all = info_report(model, analyze::describe_trace(model));
   Report section{.title = "What this trace cannot answer"};
   for (Table& table : all.tables) {
     if (table.name != "answers") continue;
@@ -191,7 +190,7 @@ Report limits_section(const Model& model) {
 }
 
 Report trace_section(const Model& model) {
-  Report all = info_report(model, describe_trace(model));
+  Report all = info_report(model, analyze::describe_trace(model));
   Report section{.title = "The trace", .facts = std::move(all.facts)};
   take_table(all, "devices", section);
   take_table(all, "recording_options", section);
@@ -206,7 +205,7 @@ bool says_something(const Report& section) {
 }  // namespace
 
 TraceReport trace_report(const Model& model, std::string name) {
-  TraceReport report{.name = std::move(name), .diagnosis = diagnose(model)};
+  TraceReport report{.name = std::move(name), .diagnosis = advise::diagnose(model)};
   for (Report section : {breakdown_section(model, report.diagnosis.study), ops_section(model), kernels_section(model),
                          roofline_section(model), modules_section(model), memory_section(model), input_section(model),
                          inference_section(model), limits_section(model), trace_section(model)}) {

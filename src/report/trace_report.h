@@ -7,6 +7,7 @@
 // and each says which verb has the rest.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -16,9 +17,12 @@
 
 namespace firelane::report {
 
+// Names longer than this lose their middle: a page is not wider.
+inline constexpr size_t kPageWidth = 80;
+
 struct TraceReport {
   std::string name;  // of the trace: a file's name
-  Diagnosis diagnosis;
+  advise::Diagnosis diagnosis;
   // One per subject that this trace has something about, each with a title: how a step was spent, operators, kernels,
   // memory, ..., at last what the trace cannot answer.
   std::vector<Report> sections;

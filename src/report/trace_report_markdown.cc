@@ -16,8 +16,6 @@ namespace firelane::report {
 
 namespace {
 
-constexpr size_t kNameWidth = 80;
-
 // A rule's explanation: its own line breaks stay.
 std::string escaped_lines(std::string_view text) {
   std::string out;
@@ -37,47 +35,49 @@ std::string time_text(const Model& model, const SliceRef& slice) {
   return place_text(start, duration);
 }
 
-void append_evidence(std::string& out, const Model& model, const Finding& finding) {
+void append_evidence(std::string& out, const Model& model, const advise::Finding& finding) {
   constexpr size_t kShown = 3;
   if (finding.events == 0 && finding.slices.empty() && finding.ranges.empty()) return;
   out += "- **Evidence**:";
   std::string_view before = " ";
-  if (finding.events > 0) out += std::string(std::exchange(before, "; ")) + counted(finding.events, "event", "events");
+  if (finding.events > 0)
+    out += std::string(std::exchange(before, "; ")) + advise::counted(finding.events, "event", "events");
   for (size_t i = 0; i < std::min(kShown, finding.slices.size()); ++i) {
     const SliceRef& slice = finding.slices[i];
     const StringId name = slice.on_device ? model.device_slices.name[slice.row] : model.host_slices.name[slice.row];
     out += fmt::format("{}{} ({})", std::exchange(before, "; "),
-                       markdown_escaped(shorten_middle(visible_text(model.text(name)), kNameWidth)),
+                       markdown_escaped(shorten_middle(visible_text(model.text(name)), kPageWidth)),
                        time_text(model, slice));
   }
   for (size_t i = 0; i < std::min(kShown, finding.ranges.size()); ++i) {
-    const Interval& range = finding.ranges[i];
+    const analyze::Interval& range = finding.ranges[i];
     out += std::string(std::exchange(before, "; ")) + place_text(range.start_ns, range.end_ns - range.start_ns);
   }
   out += "\n";
 }
 
-void append_finding(std::string& out, const Model& model, const Finding& finding, size_t number, const Study& study) {
+void append_finding(std::string& out, const Model& model, const advise::Finding& finding, size_t number,
+                    const analyze::Study& study) {
   out += fmt::format("\n### {}. {}\n\n", number, markdown_escaped(finding.title));
   if (const std::string gain = gain_text(finding, study); !gain.empty()) out += "- **Gain**: " + gain + "\n";
   out += "- **Try**: " + markdown_escaped(finding.try_text) + "\n";
   append_evidence(out, model, finding);
-  out += fmt::format("- **Sure**: {}", name_of(finding.confidence));
+  out += fmt::format("- **Sure**: {}", advise::name_of(finding.confidence));
   if (!finding.surer_by.empty()) out += "; surer: " + markdown_escaped(finding.surer_by);
   out += "\n";
   if (!finding.try_code.empty()) out += "\n```python\n" + finding.try_code + "\n```\n";
-  if (const Rule* rule = find_rule(finding.id)) out += "\n" + escaped_lines(rule->explanation);
+  if (const advise::Rule* rule = advise::find_rule(finding.id)) out += "\n" + escaped_lines(rule->explanation);
 }
 
 }  // namespace
 
 std::string markdown(const Model& model, const TraceReport& report) {
-  const Diagnosis& diagnosis = report.diagnosis;
+  const advise::Diagnosis& diagnosis = report.diagnosis;
   std::string out = "# " + markdown_escaped(report.name) + "\n\n**" + markdown_escaped(diagnosis.verdict) + "**\n\n";
   if (!diagnosis.empty) out += "```\n" + step_bars(diagnosis.study) + "```\n\n## Findings\n";
   if (diagnosis.healthy) out += "\nNothing worth fixing: " + markdown_escaped(diagnosis.why) + ".\n";
   size_t number = 0;
-  for (const Finding& finding : diagnosis.findings) {
+  for (const advise::Finding& finding : diagnosis.findings) {
     append_finding(out, model, finding, ++number, diagnosis.study);
   }
   for (const std::string& note : diagnosis.notes) out += "\n> " + markdown_escaped(note) + "\n";

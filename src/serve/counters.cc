@@ -5,7 +5,7 @@
 #include <ranges>
 #include <utility>
 
-#include "analyze/launches.h"
+#include "analyze/device/launches.h"
 #include "serve/handlers.h"
 
 namespace firelane::serve {
@@ -102,7 +102,7 @@ void add_memory(const Model& model, std::vector<CounterTrack>& out) {
 
 void add_device_use(const Model& model, std::vector<CounterTrack>& out) {
   const DeviceSlices& device = model.device_slices;
-  std::map<int32_t, std::vector<Interval>> work;
+  std::map<int32_t, std::vector<analyze::Interval>> work;
   for (Row row = 0; row < device.size(); ++row) {
     if (is_device_work(device.kind[row]))
       work[device.device[row]].push_back({device.start_ns[row], device.end_ns(row)});
@@ -113,16 +113,17 @@ void add_device_use(const Model& model, std::vector<CounterTrack>& out) {
     track.name = "busy";
     track.unit = "%";
     track.max = 100;
-    track.on = IntervalSet(std::move(intervals));
+    track.on = analyze::IntervalSet(std::move(intervals));
   }
   CounterTrack queue{.group = work.size() == 1 ? out.back().group : "GPU", .name = "queued work", .unit = ""};
-  for (const QueueSample& sample : queue_depth(model)) {
+  for (const analyze::QueueSample& sample : analyze::queue_depth(model)) {
     add_sample(queue, sample.time_ns, static_cast<double>(sample.depth));
   }
   if (!queue.times_ns.empty()) out.push_back(std::move(queue));
 }
 
-std::vector<std::optional<CounterBin>> shares_of(const IntervalSet& on, int64_t from_ns, int64_t bin_ns, size_t bins) {
+std::vector<std::optional<CounterBin>> shares_of(const analyze::IntervalSet& on, int64_t from_ns, int64_t bin_ns,
+                                                 size_t bins) {
   std::vector<std::optional<CounterBin>> out;
   for (size_t i = 0; i < bins; ++i) {
     const int64_t start = from_ns + static_cast<int64_t>(i) * bin_ns;

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "analyze/intervals.h"
+#include "analyze/common/intervals.h"
 #include "model/model.h"
 
 namespace firelane::serve {
@@ -22,7 +22,7 @@ struct CounterTrack {
   std::vector<int64_t> times_ns;
   std::vector<double> values;
   // ... or moments that are on, shown as percent of a bin.
-  std::optional<IntervalSet> on;
+  std::optional<analyze::IntervalSet> on;
 };
 
 std::vector<CounterTrack> find_counters(const Model& model);

@@ -40,18 +40,18 @@ Window wanted_window(Parameters& wanted, const ServedTrace& trace) {
 
 Answer lanes(const ServedTrace& trace, const Request&) {
   const Model& model = trace.model();
-  std::vector<LaneRow> rows = trace.lane_rows();
-  std::erase_if(rows, [](const LaneRow& row) { return row.slices == 0; });
-  std::stable_sort(rows.begin(), rows.end(), [&](const LaneRow& a, const LaneRow& b) {
+  std::vector<analyze::LaneRow> rows = trace.lane_rows();
+  std::erase_if(rows, [](const analyze::LaneRow& row) { return row.slices == 0; });
+  std::stable_sort(rows.begin(), rows.end(), [&](const analyze::LaneRow& a, const analyze::LaneRow& b) {
     return shown_rank(model.lanes.kind[static_cast<size_t>(a.lane)]) <
            shown_rank(model.lanes.kind[static_cast<size_t>(b.lane)]);
   });
   JsonWriter json;
   json.begin_object().field("end_ns", trace.timeline().end_ns()).key("lanes").begin_array();
-  for (const LaneRow& row : rows) {
+  for (const analyze::LaneRow& row : rows) {
     const auto lane = static_cast<size_t>(row.lane);
-    json.begin_object().field("id", lane).field("group", process_name(model, row.lane));
-    json.field("kind", name_of(model.lanes.kind[lane])).field("name", lane_name(model, row.lane));
+    json.begin_object().field("id", lane).field("group", exporter::process_name(model, row.lane));
+    json.field("kind", name_of(model.lanes.kind[lane])).field("name", exporter::lane_name(model, row.lane));
     json.field("rows", trace.timeline().lanes()[lane].rows.size()).field("slices", row.slices);
     json.field("first_ns", row.first_ns).field("last_ns", row.last_ns).field("busy_ns", row.busy_ns).end_object();
   }

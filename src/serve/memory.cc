@@ -2,7 +2,7 @@
 #include <string>
 #include <vector>
 
-#include "analyze/memory_at.h"
+#include "analyze/memory/memory_at.h"
 #include "report/described.h"
 #include "report/memory_report.h"
 #include "serve/counters.h"
@@ -15,10 +15,10 @@ namespace {
 constexpr size_t kMostPieces = 50'000;
 
 // The device that was asked for; the first when none was. nullptr: there is none of that name, or no memory at all.
-const DeviceMemory* wanted_device(const ServedTrace& trace, Parameters& wanted) {
+const analyze::DeviceMemory* wanted_device(const ServedTrace& trace, Parameters& wanted) {
   const std::string name = wanted.text("device");
-  for (const DeviceMemory& device : trace.memory().devices) {
-    if (name.empty() || device_label(device) == name) return &device;
+  for (const analyze::DeviceMemory& device : trace.memory().devices) {
+    if (name.empty() || analyze::device_label(device) == name) return &device;
   }
   return nullptr;
 }
@@ -40,10 +40,10 @@ void write_numbers(JsonWriter& json, std::string_view name, const std::vector<in
 
 // What the allocator holds but nobody uses, in all and in one piece: the least of each bin, and nothing before the
 // first state.
-void write_free(JsonWriter& json, const DeviceAllocator& allocator, const MemoryBins& bins) {
+void write_free(JsonWriter& json, const analyze::DeviceAllocator& allocator, const analyze::MemoryBins& bins) {
   CounterTrack free;
   CounterTrack largest;
-  for (const AllocatorMoment& at : allocator.curve) {
+  for (const analyze::AllocatorMoment& at : allocator.curve) {
     for (CounterTrack* track : {&free, &largest}) track->times_ns.push_back(at.time_ns);
     free.values.push_back(static_cast<double>(at.free_bytes()));
     largest.values.push_back(static_cast<double>(at.largest_free_bytes));
@@ -57,11 +57,11 @@ void write_free(JsonWriter& json, const DeviceAllocator& allocator, const Memory
   }
 }
 
-std::string owner_text(const Model& model, const MemorySegment::Piece& piece) {
+std::string owner_text(const Model& model, const analyze::MemorySegment::Piece& piece) {
   if (piece.state == AllocatorBlockState::kWaiting) return "freed, but a stream may still use it";
-  if (piece.block == nullptr) return std::string(name_of(MemoryCategory::kBeforeRecording));
-  const MemoryBlock& block = *piece.block;
-  std::string text(name_of(block.category));
+  if (piece.block == nullptr) return std::string(analyze::name_of(analyze::MemoryCategory::kBeforeRecording));
+  const analyze::MemoryBlock& block = *piece.block;
+  std::string text(analyze::name_of(block.category));
   if (block.op != kNoRow) text += ": " + std::string(model.text(model.host_slices.name[block.op]));
   return text;
 }
@@ -71,33 +71,33 @@ std::string owner_text(const Model& model, const MemorySegment::Piece& piece) {
 Answer memory_curve(const ServedTrace& trace, const Request& request) {
   Parameters wanted(request);
   const Window window = wanted_window(wanted, trace);
-  const DeviceMemory* device = wanted_device(trace, wanted);
+  const analyze::DeviceMemory* device = wanted_device(trace, wanted);
   if (!wanted.ok()) return bad_request(wanted);
   if (device == nullptr && !trace.memory().devices.empty()) return refusal(404, kNoMemory);
   JsonWriter json;
   json.begin_object().key("devices").begin_array();
-  for (const DeviceMemory& each : trace.memory().devices) json.value(device_label(each));
+  for (const analyze::DeviceMemory& each : trace.memory().devices) json.value(analyze::device_label(each));
   json.end_array().key("device");
   if (device == nullptr) {
     json.null();
   } else {
-    json.value(device_label(*device));
+    json.value(analyze::device_label(*device));
   }
-  MemoryBins bins{.from_ns = window.from_ns, .bin_ns = window.bin_ns};
-  if (device != nullptr) bins = memory_bins(*device, window.from_ns, window.to_ns, window.bins);
+  analyze::MemoryBins bins{.from_ns = window.from_ns, .bin_ns = window.bin_ns};
+  if (device != nullptr) bins = analyze::memory_bins(*device, window.from_ns, window.to_ns, window.bins);
   json.field("from_ns", bins.from_ns).field("bin_ns", bins.bin_ns);
   write_numbers(json, "allocated_bytes", bins.allocated_bytes);
   write_numbers(json, "reserved_bytes", bins.reserved_bytes);
-  for (const DeviceAllocator& allocator : trace.memory().allocators) {
+  for (const analyze::DeviceAllocator& allocator : trace.memory().allocators) {
     const bool is_it =
         device != nullptr && allocator.device_type == device->device_type && allocator.device == device->device;
     if (is_it) write_free(json, allocator, bins);
   }
   json.key("categories").begin_object();
-  for (size_t i = 0; i < kMemoryCategoryCount; ++i) {
+  for (size_t i = 0; i < analyze::kMemoryCategoryCount; ++i) {
     const std::vector<int64_t>& category = bins.categories[i];
     const bool is_there = std::any_of(category.begin(), category.end(), [](int64_t bytes) { return bytes != 0; });
-    if (is_there) write_numbers(json, name_of(static_cast<MemoryCategory>(i)), category);
+    if (is_there) write_numbers(json, analyze::name_of(static_cast<analyze::MemoryCategory>(i)), category);
   }
   json.end_object().end_object();
   return json_answer(std::move(json));
@@ -107,17 +107,17 @@ Answer memory_alive(const ServedTrace& trace, const Request& request) {
   Parameters wanted(request);
   const int64_t at_ns = wanted.integer("at_ns", 0, INT64_MIN, INT64_MAX);
   const size_t rows = wanted_rows(wanted);
-  const DeviceMemory* device = wanted_device(trace, wanted);
+  const analyze::DeviceMemory* device = wanted_device(trace, wanted);
   if (!wanted.ok()) return bad_request(wanted);
   if (device == nullptr) return refusal(404, kNoMemory);
-  const MemoryMoment moment = memory_at(trace.model(), *device, at_ns);
+  const analyze::MemoryMoment moment = analyze::memory_at(trace.model(), *device, at_ns);
   return {.body = report::described(report::alive_report(trace.model(), *device, moment, at_ns, rows), rows)};
 }
 
 Answer memory_segments(const ServedTrace& trace, const Request& request) {
   Parameters wanted(request);
   const int64_t at_ns = wanted.integer("at_ns", 0, INT64_MIN, INT64_MAX);
-  const DeviceMemory* device = wanted_device(trace, wanted);
+  const analyze::DeviceMemory* device = wanted_device(trace, wanted);
   if (!wanted.ok()) return bad_request(wanted);
   JsonWriter json;
   json.begin_object().key("segments").begin_array();
@@ -128,14 +128,14 @@ Answer memory_segments(const ServedTrace& trace, const Request& request) {
     notes.emplace_back("memory of the CPU has no segments: its allocator is the C library's");
   } else {
     size_t pieces = 0;
-    for (const MemorySegment& segment : firelane::memory_segments(trace.model(), *device, at_ns)) {
+    for (const analyze::MemorySegment& segment : firelane::analyze::memory_segments(trace.model(), *device, at_ns)) {
       pieces += segment.pieces.size();
       if (pieces > kMostPieces) {
         notes.emplace_back("there are too many blocks to show all of them");
         break;
       }
       json.begin_object().field("address", segment.address).field("bytes", segment.bytes).key("blocks").begin_array();
-      for (const MemorySegment::Piece& piece : segment.pieces) {
+      for (const analyze::MemorySegment::Piece& piece : segment.pieces) {
         json.begin_object().field("offset", piece.offset).field("bytes", piece.bytes);
         const bool is_free = piece.state == AllocatorBlockState::kFree;
         json.field("state", is_free ? "free" : "allocated").key("owner");
@@ -148,7 +148,7 @@ Answer memory_segments(const ServedTrace& trace, const Request& request) {
       }
       json.end_array().end_object();
     }
-    if (!has_recorded_segments(trace.model(), *device))
+    if (!analyze::has_recorded_segments(trace.model(), *device))
       notes.emplace_back(
           "segments are inferred from addresses, in units of 2 MiB that blocks of the trace touched; what was "
           "allocated "

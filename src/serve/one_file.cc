@@ -6,7 +6,7 @@
 #include <set>
 #include <vector>
 
-#include "analyze/memory_at.h"
+#include "analyze/memory/memory_at.h"
 #include "serve/pages.h"
 #include "serve/places.h"
 #include "serve/tiles.h"
@@ -92,7 +92,7 @@ class AnswerBook {
 };
 
 // The tables as the page's panes ask for them; it reads fewer rows here, and asks without saying how many.
-void add_tables(AnswerBook& book, const Study& study) {
+void add_tables(AnswerBook& book, const analyze::Study& study) {
   for (const char* verb :
        {"kernels", "kernels?group_by_op=1", "roofline", "breakdown", "idle", "launches", "syncs", "critical-path",
         "fusion", "modules", "memory", "input", "inference", "cost", "steps", "lanes", "info", "losses"}) {
@@ -107,11 +107,11 @@ void add_tables(AnswerBook& book, const Study& study) {
 }
 
 // The two steps that the page compares at first: the fastest and the slowest of those judged.
-void add_comparison(AnswerBook& book, const Study& study) {
-  const std::vector<BreakdownRow>& steps = study.breakdown.steps;
-  const auto [fastest, slowest] =
-      std::minmax_element(steps.begin(), steps.end(),
-                          [](const BreakdownRow& a, const BreakdownRow& b) { return a.duration_ns < b.duration_ns; });
+void add_comparison(AnswerBook& book, const analyze::Study& study) {
+  const std::vector<analyze::BreakdownRow>& steps = study.breakdown.steps;
+  const auto [fastest, slowest] = std::minmax_element(
+      steps.begin(), steps.end(),
+      [](const analyze::BreakdownRow& a, const analyze::BreakdownRow& b) { return a.duration_ns < b.duration_ns; });
   if (fastest == slowest) return;
   for (const auto step : {fastest, slowest}) {
     const std::string request = "t/0/range?from_ns=" + std::to_string(step->start_ns) +
@@ -126,8 +126,8 @@ void add_panes(AnswerBook& book, const ServedTrace& trace) {
   book.add("t/0/counters?bins=600");
   book.add("t/0/memory/curve?bins=600");
   book.add("t/0/memory/curve?bins=1000");
-  for (const DeviceMemory& device : trace.memory().devices) {
-    const std::string name = device_label(device);
+  for (const analyze::DeviceMemory& device : trace.memory().devices) {
+    const std::string name = analyze::device_label(device);
     book.add("t/0/memory/curve?device=" + name + "&bins=1000");
     const std::string moment = "device=" + name + "&at_ns=" + std::to_string(device.peak.time_ns);
     book.add_as("t/0/memory/alive?" + moment, "t/0/memory/alive?" + moment + "&rows=200");
@@ -205,7 +205,7 @@ void add_tiles(AnswerBook& book, const ServedTrace& trace) {
   const Model& model = trace.model();
   TileWishes wishes(trace.timeline().end_ns());
   wishes.add(0, UINT64_MAX, kLevelsBelowWhole);
-  for (const Finding& finding : trace.diagnosis().findings) {
+  for (const advise::Finding& finding : trace.diagnosis().findings) {
     const auto add = [&](int64_t start_ns, int64_t end_ns) {
       const int64_t around = std::max<int64_t>(1000, end_ns - start_ns);  // as much on both sides: what was it beside
       wishes.add(static_cast<uint64_t>(std::max<int64_t>(0, start_ns - around)),
@@ -253,10 +253,10 @@ Result<std::string> one_file(Api& api, std::string_view page, size_t max_bytes) 
 
   AnswerBook book(api, max_bytes - around);
   for (const char* request : {"traces", "t/0/overview", "t/0/lanes", "t/0/diagnose"}) book.add(request);
-  for (const Finding& finding : trace->diagnosis().findings) book.add("t/0/explain/" + finding.id);
+  for (const advise::Finding& finding : trace->diagnosis().findings) book.add("t/0/explain/" + finding.id);
   add_tables(book, trace->diagnosis().study);
   add_comparison(book, trace->diagnosis().study);
-  for (const Finding& finding : trace->diagnosis().findings) {
+  for (const advise::Finding& finding : trace->diagnosis().findings) {
     for (size_t i = 0; i < std::min(finding.slices.size(), kEvidenceSlices); ++i) {
       book.add("t/0/slice/" + ref_text(finding.slices[i]));
     }

@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "advise/rule.h"
-#include "analyze/device_work.h"
-#include "analyze/info.h"
-#include "analyze/kernels.h"
-#include "analyze/ops.h"
+#include "analyze/device/device_work.h"
+#include "analyze/device/kernels.h"
+#include "analyze/ops/ops.h"
+#include "analyze/trace/info.h"
 #include "report/diagnose_report.h"
 #include "report/info_report.h"
 #include "serve/handlers.h"
@@ -20,7 +20,7 @@ namespace {
 
 constexpr size_t kTop = 10;
 
-void write_environment(JsonWriter& json, const Model& model, const TraceDescription& description) {
+void write_environment(JsonWriter& json, const Model& model, const analyze::TraceDescription& description) {
   json.key("environment").begin_array();
   const auto add = [&](std::string_view label, std::string_view text) {
     json.begin_array().value(label).value(text).end_array();
@@ -37,12 +37,14 @@ void write_environment(JsonWriter& json, const Model& model, const TraceDescript
   json.end_array();
 }
 
-void write_findings(JsonWriter& json, const std::vector<Finding>& findings) {
+void write_findings(JsonWriter& json, const std::vector<advise::Finding>& findings) {
   json.key("findings").begin_array();
-  for (const Finding& finding : findings) {
+  for (const advise::Finding& finding : findings) {
     json.begin_object().field("id", finding.id).field("title", finding.title);
     json.field("share_of_step", finding.share_of_step).field("gain_low_ns", finding.gain.low_ns);
-    json.field("gain_high_ns", finding.gain.high_ns).field("confidence", name_of(finding.confidence)).end_object();
+    json.field("gain_high_ns", finding.gain.high_ns)
+        .field("confidence", advise::name_of(finding.confidence))
+        .end_object();
   }
   json.end_array();
 }
@@ -53,39 +55,40 @@ struct Part {
 };
 
 // How each judged step was spent; only what some step has.
-std::vector<Part> step_parts(const Study& study) {
+std::vector<Part> step_parts(const analyze::Study& study) {
   std::vector<Part> parts;
   const auto add = [&](std::string name, const auto& time_of) {
     Part part{.name = std::move(name)};
-    for (const BreakdownRow& row : study.breakdown.steps) part.ns.push_back(time_of(row));
+    for (const analyze::BreakdownRow& row : study.breakdown.steps) part.ns.push_back(time_of(row));
     if (std::any_of(part.ns.begin(), part.ns.end(), [](int64_t ns) { return ns != 0; }))
       parts.push_back(std::move(part));
   };
   if (study.has_device_work) {
-    add("compute", [](const BreakdownRow& row) { return row.compute_ns; });
-    add("communication", [](const BreakdownRow& row) { return row.communication_ns; });
-    add("copy", [](const BreakdownRow& row) { return row.copy_ns; });
-    for (size_t i = 0; i < kIdleCauseCount; ++i) {
-      add("idle: " + std::string(name_of(static_cast<IdleCause>(i))),
-          [i](const BreakdownRow& row) { return row.idle[i]; });
+    add("compute", [](const analyze::BreakdownRow& row) { return row.compute_ns; });
+    add("communication", [](const analyze::BreakdownRow& row) { return row.communication_ns; });
+    add("copy", [](const analyze::BreakdownRow& row) { return row.copy_ns; });
+    for (size_t i = 0; i < analyze::kIdleCauseCount; ++i) {
+      add("idle: " + std::string(analyze::name_of(static_cast<analyze::IdleCause>(i))),
+          [i](const analyze::BreakdownRow& row) { return row.idle[i]; });
     }
   } else {
-    for (size_t i = 0; i < kActivityCount; ++i) {
-      add(std::string(name_of(static_cast<Activity>(i))), [i](const BreakdownRow& row) { return row.host[i]; });
+    for (size_t i = 0; i < analyze::kActivityCount; ++i) {
+      add(std::string(analyze::name_of(static_cast<analyze::Activity>(i))),
+          [i](const analyze::BreakdownRow& row) { return row.host[i]; });
     }
   }
   return parts;
 }
 
-void write_steps(JsonWriter& json, const Study& study) {
+void write_steps(JsonWriter& json, const analyze::Study& study) {
   const std::vector<Part> parts = step_parts(study);
   json.key("steps").begin_object().key("parts").begin_array();
   for (const Part& part : parts) json.value(part.name);
   json.end_array().key("rows").begin_array();
   size_t judged = 0;
-  for (const FoundStep& step : study.steps.steps) {
+  for (const analyze::FoundStep& step : study.steps.steps) {
     const bool is_judged = !step.warm_up && judged < study.breakdown.steps.size();
-    const BreakdownRow* row = is_judged ? &study.breakdown.steps[judged] : nullptr;
+    const analyze::BreakdownRow* row = is_judged ? &study.breakdown.steps[judged] : nullptr;
     json.begin_object().field("step", step.number);
     json.field("start_ns", row != nullptr ? row->start_ns : step.start_ns);
     json.field("duration_ns", row != nullptr ? row->duration_ns : step.duration_ns());
@@ -98,16 +101,16 @@ void write_steps(JsonWriter& json, const Study& study) {
 }
 
 // Over the window of the breakdown, which ends when the device is done with the judged steps.
-void write_device_busy(JsonWriter& json, const Model& model, const Interval& window) {
-  std::map<int32_t, std::vector<Interval>> work;
+void write_device_busy(JsonWriter& json, const Model& model, const analyze::Interval& window) {
+  std::map<int32_t, std::vector<analyze::Interval>> work;
   const DeviceSlices& device = model.device_slices;
   for (Row row = 0; row < device.size(); ++row) {
-    if (is_device_work(device.kind[row]) && is_counted(model, row))
-      work[device.device[row]].push_back(counted_part(model, row));
+    if (is_device_work(device.kind[row]) && analyze::is_counted(model, row))
+      work[device.device[row]].push_back(analyze::counted_part(model, row));
   }
   json.key("device_busy").begin_array();
   for (auto& [number, intervals] : work) {
-    const int64_t busy_ns = IntervalSet(std::move(intervals)).covered_ns(window.start_ns, window.end_ns);
+    const int64_t busy_ns = analyze::IntervalSet(std::move(intervals)).covered_ns(window.start_ns, window.end_ns);
     json.begin_object().field("device", number).field("busy_ns", busy_ns);
     json.field("window_ns", window.end_ns - window.start_ns).end_object();
   }
@@ -116,17 +119,17 @@ void write_device_busy(JsonWriter& json, const Model& model, const Interval& win
 
 // By the device time of what an op launched itself; without a device by its own CPU time.
 void write_top_ops(JsonWriter& json, const Model& model, bool has_device_work) {
-  const OpsResult result = ops(model);
-  const auto time_of = [&](const OpsRow& row) {
+  const analyze::OpsResult result = analyze::ops(model);
+  const auto time_of = [&](const analyze::OpsRow& row) {
     return has_device_work ? row.self_device_time_total_ns : row.self_cpu_time_total_ns;
   };
-  std::vector<const OpsRow*> rows;
-  for (const OpsRow& row : result.rows) {
+  std::vector<const analyze::OpsRow*> rows;
+  for (const analyze::OpsRow& row : result.rows) {
     if (!row.on_device && !row.is_user_annotation && time_of(row) > 0) rows.push_back(&row);
   }
   const size_t count = std::min(rows.size(), kTop);
   std::partial_sort(rows.begin(), rows.begin() + static_cast<ptrdiff_t>(count), rows.end(),
-                    [&](const OpsRow* a, const OpsRow* b) {
+                    [&](const analyze::OpsRow* a, const analyze::OpsRow* b) {
                       return time_of(*a) != time_of(*b) ? time_of(*a) > time_of(*b) : a->name < b->name;
                     });
   json.key("top_ops").begin_array();
@@ -137,18 +140,18 @@ void write_top_ops(JsonWriter& json, const Model& model, bool has_device_work) {
 }
 
 void write_top_kernels(JsonWriter& json, const Model& model) {
-  const KernelTable table = kernel_table(model);
+  const analyze::KernelTable table = analyze::kernel_table(model);
   json.key("top_kernels").begin_array();
   for (size_t i = 0; i < std::min(table.rows.size(), kTop); ++i) {
-    const KernelRow& row = table.rows[i];
+    const analyze::KernelRow& row = table.rows[i];
     json.begin_array().value(model.text(row.name)).value(row.total_ns).value(row.calls).end_array();
   }
   json.end_array();
 }
 
-void write_missing(JsonWriter& json, const TraceDescription& description) {
+void write_missing(JsonWriter& json, const analyze::TraceDescription& description) {
   json.key("missing").begin_array();
-  for (const firelane::Answer& answer : description.answers) {
+  for (const firelane::analyze::Answer& answer : description.answers) {
     if (answer.possible) continue;
     std::string text(answer.question);
     if (!answer.reason.empty()) text += ": " + std::string(answer.reason);
@@ -162,19 +165,22 @@ void write_missing(JsonWriter& json, const TraceDescription& description) {
 
 Answer overview(const ServedTrace& trace, const Request&) {
   const Model& model = trace.model();
-  const Diagnosis& found = trace.diagnosis();
-  const TraceDescription description = describe_trace(model);
+  const advise::Diagnosis& found = trace.diagnosis();
+  const analyze::TraceDescription description = analyze::describe_trace(model);
   JsonWriter json;
   json.begin_object().field("name", std::filesystem::path(model.info.path).filename().string());
   json.field("format", model.info.format).field("duration_ns", model.info.duration_ns);
   json.field("event_count", model.info.event_count);
   write_environment(json, model, description);
-  json.key("verdict").begin_object().field("text", found.verdict).field("bound", name_of(found.study.bound.limit));
+  json.key("verdict")
+      .begin_object()
+      .field("text", found.verdict)
+      .field("bound", analyze::name_of(found.study.bound.limit));
   json.field("step_ns", found.study.usual_step_ns).field("recorded_step_ns", found.study.usual_recorded_ns);
   json.end_object();
   write_findings(json, found.findings);
   write_steps(json, found.study);
-  const BreakdownRow& total = found.study.breakdown.total;
+  const analyze::BreakdownRow& total = found.study.breakdown.total;
   write_device_busy(json, model, {total.start_ns, total.start_ns + total.duration_ns});
   write_top_ops(json, model, found.study.has_device_work);
   write_top_kernels(json, model);
@@ -188,7 +194,7 @@ Answer diagnosis(const ServedTrace& trace, const Request&) {
 }
 
 Answer explain(const ServedTrace&, const Request& request) {
-  const Rule* rule = find_rule(request.path[4]);
+  const advise::Rule* rule = advise::find_rule(request.path[4]);
   if (rule == nullptr) return refusal(404, "no such finding; firelane explain lists them");
   JsonWriter json;
   json.begin_object().field("id", rule->id).field("text", rule->explanation).end_object();

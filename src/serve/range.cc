@@ -1,9 +1,9 @@
 // /api/t/T/range and /flame: what happened in a stretch of time, as tables and as a flame graph.
-#include "analyze/range.h"
+#include "analyze/trace/range.h"
 
 #include <string>
 
-#include "analyze/flame.h"
+#include "analyze/ops/flame.h"
 #include "export/lane_name.h"
 #include "report/described.h"
 #include "serve/handlers.h"
@@ -19,7 +19,7 @@ std::string kind_of(const Row& row) {
   return std::string(row.on_device ? name_of(row.device_kind) : name_of(row.host_kind));
 }
 
-report::Report range_report(const Model& model, const RangeSums& sums) {
+report::Report range_report(const Model& model, const analyze::RangeSums& sums) {
   const int64_t length = sums.range.end_ns - sums.range.start_ns;
   const auto share = [&](int64_t ns) { return 100.0 * static_cast<double>(ns) / static_cast<double>(length); };
   report::Report report{.title = "Range",
@@ -34,9 +34,9 @@ report::Report range_report(const Model& model, const RangeSums& sums) {
                                   {"slices", "Slices", Kind::kNumber},
                                   {"busy_ns", "Busy", Kind::kDuration},
                                   {"busy_percent", "Of the range", Kind::kPercent}}};
-  for (const RangeLane& row : sums.lanes) {
-    lanes.add({int64_t{static_cast<uint32_t>(row.lane)}, process_name(model, row.lane), lane_name(model, row.lane),
-               row.slices, row.busy_ns, share(row.busy_ns)});
+  for (const analyze::RangeLane& row : sums.lanes) {
+    lanes.add({int64_t{static_cast<uint32_t>(row.lane)}, exporter::process_name(model, row.lane),
+               exporter::lane_name(model, row.lane), row.slices, row.busy_ns, share(row.busy_ns)});
   }
   report::Table kinds{.name = "kinds",
                       .title = "Kinds",
@@ -45,7 +45,7 @@ report::Report range_report(const Model& model, const RangeSums& sums) {
                                   {"count", "Count", Kind::kNumber},
                                   {"total_ns", "Total", Kind::kDuration},
                                   {"self_ns", "Self", Kind::kDuration}}};
-  for (const RangeKind& row : sums.kinds) {
+  for (const analyze::RangeKind& row : sums.kinds) {
     kinds.add({std::string(row.on_device ? "device" : "host"), kind_of(row), row.count, row.total_ns, row.self_ns});
   }
   report::Table names{.name = "names",
@@ -56,7 +56,7 @@ report::Report range_report(const Model& model, const RangeSums& sums) {
                                   {"total_ns", "Total", Kind::kDuration},
                                   {"self_ns", "Self", Kind::kDuration},
                                   {"mean_ns", "Mean", Kind::kDuration}}};
-  for (const RangeName& row : sums.names) {
+  for (const analyze::RangeName& row : sums.names) {
     names.add({std::string(model.text(row.name)), kind_of(row), row.count, row.total_ns, row.self_ns,
                row.total_ns / std::max<int64_t>(1, row.count)});
   }
@@ -81,7 +81,7 @@ Answer range(const ServedTrace& trace, const Request& request) {
       if (lane < all) lanes->push_back(static_cast<LaneId>(lane));
     }
   }
-  const RangeSums sums = range_sums(trace.model(), {window.from_ns, window.to_ns}, lanes);
+  const analyze::RangeSums sums = analyze::range_sums(trace.model(), {window.from_ns, window.to_ns}, lanes);
   return {.body = report::described(range_report(trace.model(), sums), rows)};
 }
 
@@ -90,26 +90,26 @@ Answer flame(const ServedTrace& trace, const Request& request) {
   Parameters wanted(request);
   const Window window = wanted_window(wanted, trace);
   const auto all = static_cast<int64_t>(model.lanes.size());
-  FlameOptions options{
-      .order = static_cast<FlameOrder>(wanted.choice("order", {"time", "left-heavy", "inverted"})),
-      .by = static_cast<FlameBy>(wanted.choice("by", {"stack", "op"})),
+  analyze::FlameOptions options{
+      .order = static_cast<analyze::FlameOrder>(wanted.choice("order", {"time", "left-heavy", "inverted"})),
+      .by = static_cast<analyze::FlameBy>(wanted.choice("by", {"stack", "op"})),
       .range = {window.from_ns, window.to_ns},
       .bins = static_cast<size_t>(wanted.integer("bins", 1000, 1, 8192)),
   };
   const int64_t lane = wanted.integer("lane", -1, 0, std::max<int64_t>(0, all - 1));
   if (!wanted.ok()) return bad_request(wanted);
   if (lane >= 0 && lane < all) options.lane = static_cast<LaneId>(lane);
-  FlameGraph graph = flame_graph(model, options);
+  analyze::FlameGraph graph = analyze::flame_graph(model, options);
   std::string note;
-  if (!graph.has_frames && options.by == FlameBy::kStack) {
+  if (!graph.has_frames && options.by == analyze::FlameBy::kStack) {
     note = "the trace has no Python frames: record with with_stack=True; ops are shown instead";
-    options.by = FlameBy::kOp;
-    graph = flame_graph(model, options);
+    options.by = analyze::FlameBy::kOp;
+    graph = analyze::flame_graph(model, options);
   }
   if (!graph.has_frames) note = "the trace has no ops on any thread";
   JsonWriter json;
   json.begin_object().field("total_ns", graph.total_ns).field("note", note).key("nodes").begin_array();
-  for (const FlameNode& node : graph.nodes) {
+  for (const analyze::FlameNode& node : graph.nodes) {
     json.begin_array().value(node.depth).value(node.start_ns).value(node.width_ns);
     if (node.merged > 0) {
       json.value("(" + std::to_string(node.merged) + " more)");

@@ -4,19 +4,19 @@
 #include <string>
 #include <string_view>
 
-#include "analyze/copies.h"
-#include "analyze/cost.h"
-#include "analyze/fusion.h"
-#include "analyze/inference.h"
-#include "analyze/info.h"
-#include "analyze/input_pipeline.h"
-#include "analyze/kernels.h"
-#include "analyze/lanes.h"
-#include "analyze/memory.h"
-#include "analyze/modules.h"
-#include "analyze/ops.h"
-#include "analyze/roofline.h"
-#include "analyze/steps.h"
+#include "analyze/compute/copies.h"
+#include "analyze/compute/fusion.h"
+#include "analyze/compute/roofline.h"
+#include "analyze/device/kernels.h"
+#include "analyze/memory/memory.h"
+#include "analyze/modules/modules.h"
+#include "analyze/ops/ops.h"
+#include "analyze/steps/input_pipeline.h"
+#include "analyze/steps/steps.h"
+#include "analyze/trace/info.h"
+#include "analyze/trace/lanes.h"
+#include "analyze/verdict/cost.h"
+#include "analyze/verdict/inference.h"
 #include "report/cost_report.h"
 #include "report/described.h"
 #include "report/fusion_report.h"
@@ -40,15 +40,15 @@ namespace {
 using report::Report;
 
 constexpr size_t kUsualRows = 1000;
-constexpr size_t kMostRows = 100'000;
+constexpr size_t kMostReportRows = 100'000;
 constexpr double kMuch = 1e12;
 
 Report info_of(const ServedTrace& trace, Parameters&) {
-  return report::info_report(trace.model(), describe_trace(trace.model()));
+  return report::info_report(trace.model(), analyze::describe_trace(trace.model()));
 }
 
 Report ops_of(const ServedTrace& trace, Parameters& wanted) {
-  const OpsOptions grouping{
+  const analyze::OpsOptions grouping{
       .group_by_input_shape = wanted.truth("group_by_input_shape") || wanted.truth("group_by_shape"),
       .group_by_stack = static_cast<uint32_t>(wanted.integer("group_by_stack", 0, 0, 100))};
   const std::vector<std::string> names = report::ops_order_names();
@@ -59,29 +59,31 @@ Report ops_of(const ServedTrace& trace, Parameters& wanted) {
   if (order != 0) options.order = report::parse_ops_order(names[order - 1]).value();
   options.side = static_cast<report::OpsSide>(wanted.choice("side", {"both", "host", "device"}));
   if (!wanted.ok()) return {};
-  return report::ops_report(ops(trace.model(), grouping), options);
+  return report::ops_report(analyze::ops(trace.model(), grouping), options);
 }
 
 Report kernels_of(const ServedTrace& trace, Parameters& wanted) {
-  const KernelOptions grouping{.by_op = wanted.truth("group_by_op"), .by_stream = wanted.truth("by_stream")};
+  const analyze::KernelOptions grouping{.by_op = wanted.truth("group_by_op"), .by_stream = wanted.truth("by_stream")};
   std::vector<std::string_view> orders;
-  for (const KernelOrderName& each : kKernelOrders) orders.push_back(each.name);
+  for (const analyze::KernelOrderName& each : analyze::kKernelOrders) orders.push_back(each.name);
   const size_t order = wanted.choice("sort_by", orders);
   if (!wanted.ok()) return {};
-  KernelTable table = kernel_table(trace.model(), grouping);
-  sort_rows(trace.model(), table, kKernelOrders[order].order);
+  analyze::KernelTable table = analyze::kernel_table(trace.model(), grouping);
+  analyze::sort_rows(trace.model(), table, analyze::kKernelOrders[order].order);
   return report::kernels_report(trace.model(), table);
 }
 
 Report roofline_of(const ServedTrace& trace, Parameters&) {
-  return report::roofline_report(trace.model(), roofline(trace.model()));
+  return report::roofline_report(trace.model(), analyze::roofline(trace.model()));
 }
 
-Report steps_of(const ServedTrace& trace, Parameters&) { return report::steps_report(step_table(trace.model())); }
+Report steps_of(const ServedTrace& trace, Parameters&) {
+  return report::steps_report(analyze::step_table(trace.model()));
+}
 
 Report lanes_of(const ServedTrace& trace, Parameters& wanted) {
   const auto empty = wanted.truth("all") ? report::EmptyLanes::kShow : report::EmptyLanes::kHide;
-  return report::lanes_report(trace.model(), lane_table(trace.model()), empty);
+  return report::lanes_report(trace.model(), analyze::lane_table(trace.model()), empty);
 }
 
 Report breakdown_of(const ServedTrace& trace, Parameters&) {
@@ -101,39 +103,39 @@ Report critical_path_of(const ServedTrace& trace, Parameters&) {
 }
 
 Report fusion_of(const ServedTrace& trace, Parameters&) {
-  return report::fusion_report(trace.model(), fusion_table(trace.model()));
+  return report::fusion_report(trace.model(), analyze::fusion_table(trace.model()));
 }
 
 Report modules_of(const ServedTrace& trace, Parameters& wanted) {
-  const ModuleOptions grouping{.by_type = wanted.truth("by_type")};
+  const analyze::ModuleOptions grouping{.by_type = wanted.truth("by_type")};
   const int64_t depth = wanted.integer("depth", -1, 0, 1'000'000);
   if (!wanted.ok()) return {};
-  return report::modules_report(module_table(trace.model(), grouping), {.max_depth = depth});
+  return report::modules_report(analyze::module_table(trace.model(), grouping), {.max_depth = depth});
 }
 
 Report memory_of(const ServedTrace& trace, Parameters& wanted) {
   const bool curve = wanted.truth("curve");
   if (!wanted.ok()) return {};
-  return report::memory_report(trace.model(), memory_report(trace.model()), copy_table(trace.model()),
+  return report::memory_report(trace.model(), analyze::memory_report(trace.model()), analyze::copy_table(trace.model()),
                                {.curve = curve});
 }
 
 Report input_of(const ServedTrace& trace, Parameters&) {
-  return report::input_report(trace.model(), input_pipeline(trace.model()));
+  return report::input_report(trace.model(), analyze::input_pipeline(trace.model()));
 }
 
 Report inference_of(const ServedTrace& trace, Parameters&) {
-  return report::inference_report(find_inference(trace.model()));
+  return report::inference_report(analyze::find_inference(trace.model()));
 }
 
 Report cost_of_trace(const ServedTrace& trace, Parameters& wanted) {
-  const CostOptions options{.price_per_hour = wanted.number("price_per_hour", -1, 0, kMuch),
-                            .grams_per_kwh = wanted.number("grams_per_kwh", -1, 0, kMuch),
-                            .samples_per_step = wanted.integer("samples_per_step", -1, 1, INT64_MAX),
-                            .steps_per_run = wanted.integer("steps_per_run", -1, 1, INT64_MAX),
-                            .overhead_factor = wanted.number("overhead_factor", 1, 1, 10)};
+  const analyze::CostOptions options{.price_per_hour = wanted.number("price_per_hour", -1, 0, kMuch),
+                                     .grams_per_kwh = wanted.number("grams_per_kwh", -1, 0, kMuch),
+                                     .samples_per_step = wanted.integer("samples_per_step", -1, 1, INT64_MAX),
+                                     .steps_per_run = wanted.integer("steps_per_run", -1, 1, INT64_MAX),
+                                     .overhead_factor = wanted.number("overhead_factor", 1, 1, 10)};
   if (!wanted.ok()) return {};
-  return report::cost_report(cost_of(trace.model(), options), options);
+  return report::cost_report(analyze::cost_of(trace.model(), options), options);
 }
 
 // The part of info that says what is missing.
@@ -175,7 +177,9 @@ constexpr std::array kReports = {
 
 }  // namespace
 
-size_t wanted_rows(Parameters& wanted) { return static_cast<size_t>(wanted.integer("rows", kUsualRows, 0, kMostRows)); }
+size_t wanted_rows(Parameters& wanted) {
+  return static_cast<size_t>(wanted.integer("rows", kUsualRows, 0, kMostReportRows));
+}
 
 Answer report(const ServedTrace& trace, const Request& request) {
   for (const NamedReport& each : kReports) {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "analyze/intervals.h"
+#include "analyze/common/intervals.h"
 #include "serve/handlers.h"
 #include "serve/places.h"
 
@@ -72,23 +72,24 @@ bool is_better(const Model& model, uint32_t a, uint32_t b, Direction direction) 
 }
 
 // Times without work between the first and the last work of one lane.
-std::vector<Interval> gaps_of(const Model& model, size_t lane) {
-  std::vector<Interval> work;
+std::vector<analyze::Interval> gaps_of(const Model& model, size_t lane) {
+  std::vector<analyze::Interval> work;
   for (Row row = model.lanes.device_begin[lane]; row < model.lanes.device_end[lane]; ++row) {
     if (!is_device_work(model.device_slices.kind[row])) continue;
     work.push_back({model.device_slices.start_ns[row], model.device_slices.end_ns(row)});
   }
-  const IntervalSet busy(std::move(work));
-  std::vector<Interval> gaps;
+  const analyze::IntervalSet busy(std::move(work));
+  std::vector<analyze::Interval> gaps;
   for (size_t i = 1; i < busy.intervals().size(); ++i) {
     gaps.push_back({busy.intervals()[i - 1].end_ns, busy.intervals()[i].start_ns});
   }
   return gaps;
 }
 
-std::optional<Interval> choose(const std::vector<Interval>& gaps, const Place& place, int64_t least_ns) {
-  std::optional<Interval> best;
-  for (const Interval& gap : gaps) {
+std::optional<analyze::Interval> choose(const std::vector<analyze::Interval>& gaps, const Place& place,
+                                        int64_t least_ns) {
+  std::optional<analyze::Interval> best;
+  for (const analyze::Interval& gap : gaps) {
     const int64_t length = gap.end_ns - gap.start_ns;
     if (length < least_ns) continue;
     switch (place.direction) {
@@ -117,10 +118,10 @@ std::optional<size_t> busiest_stream(const Model& model) {
 }
 
 // What most of a stretch was idle for; another stream's work where no time of it was.
-std::string_view main_cause(const IdleTable& idle, const Interval& gap) {
-  const IdleTimes times = idle.times_in(gap.start_ns, gap.end_ns);
+std::string_view main_cause(const analyze::IdleTable& idle, const analyze::Interval& gap) {
+  const analyze::IdleTimes times = idle.times_in(gap.start_ns, gap.end_ns);
   const auto most = std::max_element(times.begin(), times.end());
-  if (*most > 0) return name_of(static_cast<IdleCause>(most - times.begin()));
+  if (*most > 0) return analyze::name_of(static_cast<analyze::IdleCause>(most - times.begin()));
   const bool is_outside = gap.start_ns < idle.window.start_ns || gap.end_ns > idle.window.end_ns;
   return is_outside ? "outside of the judged steps" : "another stream works";
 }
@@ -193,7 +194,7 @@ Answer gap(const ServedTrace& trace, const Request& request) {
   if (!wanted.ok()) return bad_request(wanted);
   const Model& model = trace.model();
   const std::optional<size_t> lane = place.lane < 0 ? busiest_stream(model) : static_cast<size_t>(place.lane);
-  const std::optional<Interval> found = lane ? choose(gaps_of(model, *lane), place, least_ns) : std::nullopt;
+  const std::optional<analyze::Interval> found = lane ? choose(gaps_of(model, *lane), place, least_ns) : std::nullopt;
   JsonWriter json;
   json.begin_object().key("gap");
   if (found) {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "analyze/median.h"
-#include "analyze/phases.h"
+#include "analyze/common/median.h"
+#include "analyze/steps/phases.h"
 #include "export/kineto_args.h"
 #include "export/source_args.h"
 #include "serve/handlers.h"
@@ -136,7 +136,7 @@ class SliceWriter {
         slice_.on_device ? model_.device_slices.source[slice_.row] : model_.host_slices.source[slice_.row];
     if (model_.args != nullptr && source != kNoSource) {
       const Result<std::string> event = model_.args->event_json(source);
-      SourceArgs cutter;
+      exporter::SourceArgs cutter;
       const auto args = event.ok() ? cutter.of(event.value()) : std::nullopt;
       if (args && !args->empty()) {
         json_.raw(*args);
@@ -146,9 +146,9 @@ class SliceWriter {
     json_.begin_object();
     ModelArgs receiver{model_, json_};
     if (slice_.on_device) {
-      visit_device_args(model_, slice_.row, receiver);
+      exporter::visit_device_args(model_, slice_.row, receiver);
     } else {
-      visit_host_args(model_, slice_.row, receiver);
+      exporter::visit_host_args(model_, slice_.row, receiver);
     }
     json_.end_object();
   }
@@ -178,11 +178,11 @@ class SliceWriter {
     const HostSlices& host = model_.host_slices;
     json_.key("module");
     Row row = host_row_;
-    while (row != kNoRow && !is_module_slice(model_, row)) row = host.parent[row];
+    while (row != kNoRow && !analyze::is_module_slice(model_, row)) row = host.parent[row];
     if (row == kNoRow) {
       json_.null();
     } else {
-      json_.value(module_name(model_, row));
+      json_.value(analyze::module_name(model_, row));
     }
   }
 
@@ -270,7 +270,7 @@ class SliceWriter {
     json_.field("total_ns", trace_.names().total_ns(name_id_of(model_, slice_)));
     json_.field("min_ns", *std::min_element(durations.begin(), durations.end()));
     json_.field("max_ns", *std::max_element(durations.begin(), durations.end()));
-    json_.field("median_ns", median(std::move(durations))).field("longer", longer).key("previous");
+    json_.field("median_ns", analyze::median(std::move(durations))).field("longer", longer).key("previous");
     write_found(at > 0 ? slice_of(refs[at - 1]) : SliceRef{});
     json_.key("next");
     write_found(at + 1 < refs.size() ? slice_of(refs[at + 1]) : SliceRef{});

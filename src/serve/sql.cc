@@ -14,7 +14,7 @@ namespace firelane::serve {
 namespace {
 
 constexpr std::chrono::seconds kMostTime{20};
-constexpr int64_t kMostRows = 100'000;
+constexpr int64_t kMostSqlRows = 100'000;
 
 report::Kind kind_by_name(std::string_view name) {
   if (name.ends_with("_ns")) return report::Kind::kDuration;
@@ -24,7 +24,7 @@ report::Kind kind_by_name(std::string_view name) {
 }
 
 // Keeps the first rows of each result and counts the rest.
-class ResultTables : public RowVisitor {
+class ResultTables : public sql::RowVisitor {
  public:
   explicit ResultTables(size_t rows) : rows_(rows) {}
 
@@ -78,9 +78,9 @@ Answer sql(const ServedTrace& trace, const Request& request) {
   if (!is_good) return refusal(400, R"(the body is to be {"query": "select ...", "rows": 1000})");
   int64_t rows = 1000;
   if (body["rows"].get(rows) == simdjson::INCORRECT_TYPE) return refusal(400, "rows is to be a whole number");
-  const Result<std::unique_ptr<Database>> database = Database::open(trace.model());
+  const Result<std::unique_ptr<sql::Database>> database = sql::Database::open(trace.model());
   if (!database.ok()) return refusal(500, database.error().message);
-  ResultTables tables(static_cast<size_t>(std::clamp<int64_t>(rows, 0, kMostRows)));
+  ResultTables tables(static_cast<size_t>(std::clamp<int64_t>(rows, 0, kMostSqlRows)));
   const Result<void> ran = database.value()->run(query, tables, {.time = kMostTime});
   if (!ran.ok()) return refusal(400, ran.error().message);
   return {.body = report::described(tables.take(), SIZE_MAX)};

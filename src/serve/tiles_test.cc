@@ -72,7 +72,7 @@ void expect_all_tiles_as_defined(const Model& model) {
 }
 
 TEST(Tiles, random_traces_have_the_tiles_that_the_protocol_defines) {
-  for (uint32_t seed = 0; seed < 40; ++seed) expect_all_tiles_as_defined(random_trace(seed));
+  for (uint32_t seed = 0; seed < 40; ++seed) expect_all_tiles_as_defined(analyze::random_trace(seed));
 }
 
 TEST(Tiles, dense_and_empty_stretches_on_one_lane_have_the_tiles_that_the_protocol_defines) {
@@ -103,7 +103,7 @@ TEST(Tiles, a_slice_of_exactly_a_bin_is_sent_and_one_ns_less_is_counted) {
 }
 
 TEST(Tiles, far_behind_the_end_there_is_nothing_at_any_level) {
-  const Model model = random_trace(1);
+  const Model model = analyze::random_trace(1);
   const Timeline timeline(model);
   for (uint32_t level = 0; level <= kMaxLevel; ++level) {
     const Tile tile = make_tile(timeline, 0, level, uint64_t{1} << 52);

@@ -11,7 +11,7 @@ namespace {
 
 constexpr uint32_t kNone = UINT32_MAX;
 // A lane with more slices at once than this has the rest in its last row, where they hide each other.
-constexpr size_t kMostRows = 1024;
+constexpr size_t kMostLaneRows = 1024;
 constexpr size_t kSlicesPerBin = 4;  // of the grid, on average
 
 // Runs fn(i) for every i below `count`, one after another as threads become free: pieces are of very different size.
@@ -31,8 +31,8 @@ class RowPicker {
  public:
   // The first row from `lowest` on that is free at `start_ns`.
   uint16_t pick(size_t lowest, int64_t start_ns, int64_t end_ns) {
-    size_t row = std::min(lowest, kMostRows - 1);
-    while (row + 1 < kMostRows && row < busy_until_.size() && busy_until_[row] > start_ns) ++row;
+    size_t row = std::min(lowest, kMostLaneRows - 1);
+    while (row + 1 < kMostLaneRows && row < busy_until_.size() && busy_until_[row] > start_ns) ++row;
     if (row >= busy_until_.size()) busy_until_.resize(row + 1, INT64_MIN);
     busy_until_[row] = std::max(busy_until_[row], end_ns);
     return static_cast<uint16_t>(row);

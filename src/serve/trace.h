@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "advise/diagnose.h"
-#include "analyze/find_steps.h"
-#include "analyze/lanes.h"
-#include "analyze/memory.h"
+#include "analyze/memory/memory.h"
+#include "analyze/steps/find_steps.h"
+#include "analyze/trace/lanes.h"
 #include "model/model.h"
 #include "serve/counters.h"
 #include "serve/links.h"
@@ -31,18 +31,18 @@ class ServedTrace {
 
   const Model& model() const { return model_; }
   const Timeline& timeline() const { return timeline_; }
-  const Diagnosis& diagnosis() const {
-    return diagnosis_.get([this] { return diagnose(model_); });
+  const advise::Diagnosis& diagnosis() const {
+    return diagnosis_.get([this] { return advise::diagnose(model_); });
   }
-  const std::vector<LaneRow>& lane_rows() const {
-    return lane_rows_.get([this] { return lane_table(model_); });
+  const std::vector<analyze::LaneRow>& lane_rows() const {
+    return lane_rows_.get([this] { return analyze::lane_table(model_); });
   }
   const Steps& steps() const {
-    return steps_.get([this] { return marked_or_found_steps(model_); });
+    return steps_.get([this] { return analyze::marked_or_found_steps(model_); });
   }
   // What the timeline's ruler shows.
   const Steps& step_marks() const {
-    return step_marks_.get([this] { return shown_steps(model_); });
+    return step_marks_.get([this] { return analyze::shown_steps(model_); });
   }
   const NameIndex& names() const {
     return names_.get([this] { return NameIndex(model_); });
@@ -53,8 +53,8 @@ class ServedTrace {
   const std::vector<CounterTrack>& counters() const {
     return counters_.get([this] { return find_counters(model_); });
   }
-  const MemoryReport& memory() const {
-    return memory_.get([this] { return memory_report(model_); });
+  const analyze::MemoryReport& memory() const {
+    return memory_.get([this] { return analyze::memory_report(model_); });
   }
 
  private:
@@ -62,14 +62,14 @@ class ServedTrace {
 
   std::shared_ptr<const Model> owner_;
   const Model& model_;
-  Once<Diagnosis> diagnosis_;
-  Once<std::vector<LaneRow>> lane_rows_;
+  Once<advise::Diagnosis> diagnosis_;
+  Once<std::vector<analyze::LaneRow>> lane_rows_;
   Once<Steps> steps_;
   Once<Steps> step_marks_;
   Once<NameIndex> names_;
   Once<LinkIndex> links_;
   Once<std::vector<CounterTrack>> counters_;
-  Once<MemoryReport> memory_;
+  Once<analyze::MemoryReport> memory_;
   Timeline timeline_;  // last: while it is built, the others are made beside it
 };
 

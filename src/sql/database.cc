@@ -8,7 +8,7 @@
 #include "base/check.h"
 #include "sql/virtual_table.h"
 
-namespace firelane {
+namespace firelane::sql {
 
 namespace {
 
@@ -128,4 +128,4 @@ Result<void> Database::run(std::string_view sql, RowVisitor& visitor, const Quer
 
 bool Database::is_complete(const std::string& sql) { return sqlite3_complete(sql.c_str()) != 0; }
 
-}  // namespace firelane
+}  // namespace firelane::sql

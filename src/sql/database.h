@@ -21,7 +21,7 @@
 
 struct sqlite3;
 
-namespace firelane {
+namespace firelane::sql {
 
 // Takes the rows of the statements that give rows.
 class RowVisitor {
@@ -66,4 +66,4 @@ std::span<const ModelView> model_views();
 // The table or view as text: its columns, types and meanings. Empty for an unknown name.
 std::string describe_table(std::string_view name);
 
-}  // namespace firelane
+}  // namespace firelane::sql

@@ -4,7 +4,7 @@
 
 #include "model/trace_builder.h"
 
-namespace firelane {
+namespace firelane::sql {
 namespace {
 
 // Rows as text: cells joined by |, rows by a line break.
@@ -182,4 +182,4 @@ TEST(Sql, a_query_can_be_stopped) {
 }
 
 }  // namespace
-}  // namespace firelane
+}  // namespace firelane::sql

@@ -4,7 +4,7 @@
 
 #include "sql/database.h"
 
-namespace firelane {
+namespace firelane::sql {
 
 namespace {
 
@@ -63,4 +63,4 @@ std::string describe_table(std::string_view name) {
   return out;
 }
 
-}  // namespace firelane
+}  // namespace firelane::sql

@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-namespace firelane {
+namespace firelane::sql {
 
 namespace {
 
@@ -349,4 +349,4 @@ int create_virtual_table(sqlite3* connection, const Model& model, const CatalogT
                       nullptr);
 }
 
-}  // namespace firelane
+}  // namespace firelane::sql

@@ -6,10 +6,10 @@
 #include "model/catalog.h"
 #include "model/model.h"
 
-namespace firelane {
+namespace firelane::sql {
 
 // Makes `table` known to the connection under its own name. Returns an SQLite result code.
 // REQUIRES: model and table outlive the connection.
 int create_virtual_table(sqlite3* connection, const Model& model, const CatalogTable& table);
 
-}  // namespace firelane
+}  // namespace firelane::sql

@@ -11,7 +11,7 @@
 
 namespace {
 
-std::unique_ptr<firelane::Session> g_session;
+std::unique_ptr<firelane::record::Session> g_session;
 
 PyObject* fail(const std::string& text) {
   PyErr_SetString(PyExc_RuntimeError, text.c_str());
@@ -22,22 +22,22 @@ PyObject* start(PyObject*, PyObject* args) {
   const char* path = nullptr;
   PyObject* module_class = nullptr;
   if (PyArg_ParseTuple(args, "sO", &path, &module_class) == 0) return nullptr;
-  firelane::RecordOptions options;
+  firelane::record::RecordOptions options;
   options.output = path;
   options.keep = true;
-  auto session = firelane::Session::start(options);
+  auto session = firelane::record::Session::start(options);
   if (!session.ok()) return fail(session.error().message);
   g_session = std::move(session).value();
   std::string reason;
-  if (module_class != Py_None && !firelane::start_module_hook(module_class, reason)) return fail(reason);
-  if (!firelane::start_python_tracer(reason)) return fail(reason);
+  if (module_class != Py_None && !firelane::python_hooks::start_module_hook(module_class, reason)) return fail(reason);
+  if (!firelane::python_hooks::start_python_tracer(reason)) return fail(reason);
   Py_RETURN_NONE;
 }
 
 PyObject* stop(PyObject*, PyObject*) {
   std::string loss;
-  firelane::stop_python_tracer(loss);
-  firelane::stop_module_hook();
+  firelane::python_hooks::stop_python_tracer(loss);
+  firelane::python_hooks::stop_module_hook();
   g_session->stop();
   g_session.reset();
   return PyUnicode_FromString(loss.c_str());

@@ -1,7 +1,7 @@
 """What `events()` and `key_averages()` return: torch's own classes, filled from a firelane Trace.
 
-The numbers are computed in C++ (analyze/ops.h, analyze/function_events.h). An event reads its fields from the trace on
-first access, so that a list of a million events costs a million small objects and no more.
+The numbers are computed in C++ (analyze/ops/ops.h, analyze/ops/function_events.h). An event reads its fields from the
+trace on first access, so that a list of a million events costs a million small objects and no more.
 """
 
 from __future__ import annotations

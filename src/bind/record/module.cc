@@ -23,25 +23,25 @@
 namespace nb = nanobind;
 using namespace nb::literals;
 
-namespace firelane {
+namespace firelane::bind_record {
 namespace {
 
 constexpr const char* kPhaseNames[] = {"unrecorded", "warmup", "recorded"};
 
-StepPhase phase_of(std::string_view name) {
+format::StepPhase phase_of(std::string_view name) {
   for (size_t i = 0; i < std::size(kPhaseNames); ++i) {
-    if (name == kPhaseNames[i]) return static_cast<StepPhase>(i);
+    if (name == kPhaseNames[i]) return static_cast<format::StepPhase>(i);
   }
   throw nb::value_error("phase: 'unrecorded', 'warmup' or 'recorded'");
 }
 
-const char* state_name(SessionState state) {
+const char* state_name(record::SessionState state) {
   switch (state) {
-    case SessionState::kRecording: return "recording";
-    case SessionState::kPaused: return "paused";
-    case SessionState::kFailed: return "failed";
-    case SessionState::kStopped: return "stopped";
-    case SessionState::kForked: return "forked";
+    case record::SessionState::kRecording: return "recording";
+    case record::SessionState::kPaused: return "paused";
+    case record::SessionState::kFailed: return "failed";
+    case record::SessionState::kStopped: return "stopped";
+    case record::SessionState::kForked: return "forked";
   }
   return "";
 }
@@ -50,9 +50,9 @@ std::string path_text(nb::handle path) {
   return nb::cast<std::string>(nb::module_::import_("os").attr("fspath")(path));
 }
 
-std::vector<std::tuple<int64_t, const char*, int64_t>> step_samples(const TorchStepTimer& timer) {
+std::vector<std::tuple<int64_t, const char*, int64_t>> step_samples(const torch_hooks::TorchStepTimer& timer) {
   std::vector<std::tuple<int64_t, const char*, int64_t>> samples;
-  for (const StepSample& s : timer.samples()) {
+  for (const record::StepSample& s : timer.samples()) {
     const double ns = static_cast<double>(s.duration_ticks) * 1e9 / ticks_per_second();
     samples.emplace_back(s.number, kPhaseNames[static_cast<size_t>(s.phase)], static_cast<int64_t>(ns));
   }
@@ -75,13 +75,13 @@ struct FastOp {
 };
 
 void bind_options(nb::module_& m) {
-  nb::class_<RecordOptions>(m, "RecordOptions")
+  nb::class_<record::RecordOptions>(m, "RecordOptions")
       .def(
           "__init__",
-          [](RecordOptions* self, bool shapes, bool memory, bool python_stacks, bool modules, bool flops,
+          [](record::RecordOptions* self, bool shapes, bool memory, bool python_stacks, bool modules, bool flops,
              bool concrete_inputs, bool start_paused, nb::handle output, bool keep, bool cuda, bool cuda_sync,
              bool cuda_detach) {
-            new (self) RecordOptions();
+            new (self) record::RecordOptions();
             self->shapes = shapes;
             self->memory = memory;
             self->python_stacks = python_stacks;
@@ -98,37 +98,37 @@ void bind_options(nb::module_& m) {
           nb::kw_only(), "shapes"_a = false, "memory"_a = false, "python_stacks"_a = false, "modules"_a = false,
           "flops"_a = false, "concrete_inputs"_a = true, "start_paused"_a = false, "output"_a = "", "keep"_a = false,
           "cuda"_a = false, "cuda_sync"_a = false, "cuda_detach"_a = true)
-      .def_rw("shapes", &RecordOptions::shapes)
-      .def_rw("memory", &RecordOptions::memory)
-      .def_rw("python_stacks", &RecordOptions::python_stacks)
-      .def_rw("modules", &RecordOptions::modules)
-      .def_rw("flops", &RecordOptions::flops)
-      .def_rw("concrete_inputs", &RecordOptions::concrete_inputs)
-      .def_rw("start_paused", &RecordOptions::start_paused)
+      .def_rw("shapes", &record::RecordOptions::shapes)
+      .def_rw("memory", &record::RecordOptions::memory)
+      .def_rw("python_stacks", &record::RecordOptions::python_stacks)
+      .def_rw("modules", &record::RecordOptions::modules)
+      .def_rw("flops", &record::RecordOptions::flops)
+      .def_rw("concrete_inputs", &record::RecordOptions::concrete_inputs)
+      .def_rw("start_paused", &record::RecordOptions::start_paused)
       .def_prop_rw(
-          "output", [](const RecordOptions& self) { return self.output.string(); },
-          [](RecordOptions& self, nb::handle path) { self.output = path_text(path); })
-      .def_rw("keep", &RecordOptions::keep)
-      .def_rw("cuda", &RecordOptions::cuda)
-      .def_rw("cuda_sync", &RecordOptions::cuda_sync)
-      .def_rw("cuda_detach", &RecordOptions::cuda_detach);
+          "output", [](const record::RecordOptions& self) { return self.output.string(); },
+          [](record::RecordOptions& self, nb::handle path) { self.output = path_text(path); })
+      .def_rw("keep", &record::RecordOptions::keep)
+      .def_rw("cuda", &record::RecordOptions::cuda)
+      .def_rw("cuda_sync", &record::RecordOptions::cuda_sync)
+      .def_rw("cuda_detach", &record::RecordOptions::cuda_detach);
 }
 
 void bind_status(nb::module_& m) {
-  nb::class_<Loss>(m, "Loss")
-      .def_ro("reason", &Loss::reason)
-      .def_ro("count", &Loss::count)
-      .def("__repr__", [](const Loss& self) {
+  nb::class_<record::Loss>(m, "Loss")
+      .def_ro("reason", &record::Loss::reason)
+      .def_ro("count", &record::Loss::count)
+      .def("__repr__", [](const record::Loss& self) {
         return "Loss(" + self.reason + (self.count > 0 ? ", " + std::to_string(self.count) : "") + ")";
       });
-  nb::class_<SessionStatus>(m, "Status")
-      .def_prop_ro("state", [](const SessionStatus& self) { return state_name(self.state); })
-      .def_ro("losses", &SessionStatus::losses)
-      .def_ro("event_count", &SessionStatus::event_count)
-      .def_ro("dropped_count", &SessionStatus::dropped_count)
-      .def_ro("file_bytes", &SessionStatus::file_bytes)
-      .def_ro("in_flight_bytes", &SessionStatus::in_flight_bytes)
-      .def_ro("thread_count", &SessionStatus::thread_count);
+  nb::class_<record::SessionStatus>(m, "Status")
+      .def_prop_ro("state", [](const record::SessionStatus& self) { return state_name(self.state); })
+      .def_ro("losses", &record::SessionStatus::losses)
+      .def_ro("event_count", &record::SessionStatus::event_count)
+      .def_ro("dropped_count", &record::SessionStatus::dropped_count)
+      .def_ro("file_bytes", &record::SessionStatus::file_bytes)
+      .def_ro("in_flight_bytes", &record::SessionStatus::in_flight_bytes)
+      .def_ro("thread_count", &record::SessionStatus::thread_count);
 }
 
 void bind_recorder(nb::module_& m) {
@@ -159,37 +159,41 @@ void bind_recorder(nb::module_& m) {
           [](Recorder& self, std::string_view key, std::string_view json) { self.session().add_metadata(key, json); },
           "key"_a, "json"_a)
       .def(
-          "add_steps", [](Recorder& self, TorchStepTimer& timer) { self.session().add_steps(timer.take()); }, "timer"_a)
+          "add_steps",
+          [](Recorder& self, torch_hooks::TorchStepTimer& timer) { self.session().add_steps(timer.take()); }, "timer"_a)
       .def(
           "add_loss",
           [](Recorder& self, std::string_view reason, uint64_t count) { self.session().add_loss(reason, count); },
           "reason"_a, "count"_a = 0);
   m.def(
-      "start", [](const RecordOptions& options) { return new Recorder(options); }, "options"_a,
+      "start", [](const record::RecordOptions& options) { return new Recorder(options); }, "options"_a,
       nb::rv_policy::take_ownership);
-  m.def("is_recording", &is_recording);
+  m.def("is_recording", &record::is_recording);
 }
 
 void bind_steps(nb::module_& m) {
-  nb::class_<TorchStepTimer>(m, "StepTimer")
+  nb::class_<torch_hooks::TorchStepTimer>(m, "StepTimer")
       .def(nb::init<bool>(), "on_device"_a = false)
       .def(
           "step",
-          [](TorchStepTimer& self, int64_t number, std::string_view phase) { self.step(number, phase_of(phase)); },
+          [](torch_hooks::TorchStepTimer& self, int64_t number, std::string_view phase) {
+            self.step(number, phase_of(phase));
+          },
           "number"_a, "phase"_a)
       .def(
-          "raise_phase", [](TorchStepTimer& self, std::string_view phase) { self.raise_phase(phase_of(phase)); },
+          "raise_phase",
+          [](torch_hooks::TorchStepTimer& self, std::string_view phase) { self.raise_phase(phase_of(phase)); },
           "phase"_a)
-      .def("finish", &TorchStepTimer::finish)
+      .def("finish", &torch_hooks::TorchStepTimer::finish)
       .def_prop_ro("samples", step_samples);
 }
 
 void bind_ranges(nb::module_& m) {
-  m.def("begin_range", &begin_range, "name"_a, "args"_a = "");
-  m.def("end_range", &end_range, "id"_a);
-  m.def("instant", &mark_instant, "name"_a);
-  m.def("counter", &mark_counter, "name"_a, "value"_a);
-  m.def("name_thread", &name_thread, "name"_a);
+  m.def("begin_range", &record::begin_range, "name"_a, "args"_a = "");
+  m.def("end_range", &record::end_range, "id"_a);
+  m.def("instant", &record::mark_instant, "name"_a);
+  m.def("counter", &record::mark_counter, "name"_a, "value"_a);
+  m.def("name_thread", &record::name_thread, "name"_a);
   nb::class_<Range>(m, "Range")
       .def(
           "__init__",
@@ -198,10 +202,10 @@ void bind_ranges(nb::module_& m) {
       .def("__enter__",
            [](nb::object self) {
              Range& range = nb::cast<Range&>(self);
-             range.id = begin_range(range.name, range.args);
+             range.id = record::begin_range(range.name, range.args);
              return self;
            })
-      .def("__exit__", [](Range& self, nb::args) { end_range(self.id); });
+      .def("__exit__", [](Range& self, nb::args) { record::end_range(self.id); });
 }
 
 void bind_fast_op(nb::module_& m) {
@@ -226,10 +230,11 @@ void bind_fast_op(nb::module_& m) {
 }
 
 }  // namespace
-}  // namespace firelane
+}  // namespace firelane::bind_record
 
 NB_MODULE(FIRELANE_MODULE, m) {
   using namespace firelane;
+  using namespace firelane::bind_record;
   nb::set_leak_warnings(false);  // a profiler object that lives until exit is normal
   m.attr("TORCH_VERSION") = FIRELANE_TORCH_VERSION;
   bind_options(m);
@@ -241,9 +246,9 @@ NB_MODULE(FIRELANE_MODULE, m) {
   m.def(
       "name_modules",
       [](nb::handle root, const std::string& name) {
-        if (!name_modules(root.ptr(), name)) throw nb::python_error();
+        if (!python_hooks::name_modules(root.ptr(), name)) throw nb::python_error();
       },
       "root"_a, "name"_a = "");
-  m.def("costs", [] { return known_costs(); });
+  m.def("costs", [] { return torch_hooks::known_costs(); });
   nb::module_::import_("os").attr("register_at_fork")("after_in_child"_a = nb::cpp_function(&after_fork_in_child));
 }

@@ -8,7 +8,7 @@
 #include "record/python/owned.h"
 #include "record/python/tracer.h"
 
-namespace firelane {
+namespace firelane::bind_record {
 namespace {
 
 class WithoutGil {
@@ -22,26 +22,26 @@ class WithoutGil {
   PyThreadState* state_;
 };
 
-void hook_modules(Session& session) {
-  const Owned torch(PyImport_ImportModule("torch.nn"));
-  const Owned module_class(torch ? PyObject_GetAttrString(torch.get(), "Module") : nullptr);
+void hook_modules(record::Session& session) {
+  const python_hooks::Owned torch(PyImport_ImportModule("torch.nn"));
+  const python_hooks::Owned module_class(torch ? PyObject_GetAttrString(torch.get(), "Module") : nullptr);
   std::string reason = "modules: torch.nn cannot be imported";
-  if (!module_class || !start_module_hook(module_class.get(), reason)) session.add_loss(reason, 0);
+  if (!module_class || !python_hooks::start_module_hook(module_class.get(), reason)) session.add_loss(reason, 0);
   PyErr_Clear();
 }
 
 }  // namespace
 
-Recorder::Recorder(const RecordOptions& options) {
+Recorder::Recorder(const record::RecordOptions& options) {
   std::map<std::string, std::function<double()>> more_costs;
-  if (options.python_stacks) more_costs["python"] = measure_python_cost;
-  auto started = Recording::start(options, more_costs);
+  if (options.python_stacks) more_costs["python"] = python_hooks::measure_python_cost;
+  auto started = torch_hooks::Recording::start(options, more_costs);
   if (!started.ok()) throw std::runtime_error(started.error().message);
   recording_ = std::move(started).value();
   start_unix_ns_ = read_clock_pair().unix_ns;
   if (options.modules) hook_modules(session());
   std::string reason;
-  if (options.python_stacks && !start_python_tracer(reason)) session().add_loss(reason, 0);
+  if (options.python_stacks && !python_hooks::start_python_tracer(reason)) session().add_loss(reason, 0);
 }
 
 Recorder::~Recorder() { stop(); }
@@ -67,8 +67,8 @@ void Recorder::stop_device() noexcept {
 void Recorder::stop() noexcept {
   if (recording_->is_stopped()) return;
   std::string loss;
-  stop_python_tracer(loss);
-  stop_module_hook();
+  python_hooks::stop_python_tracer(loss);
+  python_hooks::stop_module_hook();
   if (!loss.empty()) session().add_loss(loss, 0);
   const WithoutGil without;
   recording_->stop();
@@ -85,8 +85,8 @@ void Recorder::save(const std::string& path) {
 
 void after_fork_in_child() noexcept {
   std::string loss;
-  stop_python_tracer(loss);
-  stop_module_hook();
+  python_hooks::stop_python_tracer(loss);
+  python_hooks::stop_module_hook();
 }
 
-}  // namespace firelane
+}  // namespace firelane::bind_record

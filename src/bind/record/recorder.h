@@ -9,13 +9,13 @@
 
 #include "record/torch/recording.h"
 
-namespace firelane {
+namespace firelane::bind_record {
 
 // All methods need the GIL; they give it up while they wait for the disk.
 class Recorder {
  public:
   // Throws std::runtime_error when a recording is on already.
-  explicit Recorder(const RecordOptions& options);
+  explicit Recorder(const record::RecordOptions& options);
   ~Recorder();
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
@@ -29,15 +29,15 @@ class Recorder {
   // Throws std::runtime_error, which Python sees as an OSError.
   void save(const std::string& path);
 
-  Session& session() noexcept { return recording_->session(); }
+  record::Session& session() noexcept { return recording_->session(); }
   int64_t start_unix_ns() const noexcept { return start_unix_ns_; }
 
  private:
-  std::unique_ptr<Recording> recording_;
+  std::unique_ptr<torch_hooks::Recording> recording_;
   int64_t start_unix_ns_ = 0;
 };
 
 // In a forked child: Python's hooks go; torch's go with the child's first op.
 void after_fork_in_child() noexcept;
 
-}  // namespace firelane
+}  // namespace firelane::bind_record

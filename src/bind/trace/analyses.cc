@@ -7,14 +7,14 @@
 #include <string>
 #include <utility>
 
-#include "analyze/copies.h"
-#include "analyze/cost.h"
-#include "analyze/fusion.h"
-#include "analyze/inference.h"
-#include "analyze/input_pipeline.h"
-#include "analyze/memory.h"
-#include "analyze/modules.h"
-#include "analyze/roofline.h"
+#include "analyze/compute/copies.h"
+#include "analyze/compute/fusion.h"
+#include "analyze/compute/roofline.h"
+#include "analyze/memory/memory.h"
+#include "analyze/modules/modules.h"
+#include "analyze/steps/input_pipeline.h"
+#include "analyze/verdict/cost.h"
+#include "analyze/verdict/inference.h"
 #include "bind/trace/answers.h"
 #include "report/cost_report.h"
 #include "report/fusion_report.h"
@@ -26,7 +26,7 @@
 
 namespace nb = nanobind;
 
-namespace firelane::bind {
+namespace firelane::bind_trace {
 
 namespace {
 
@@ -41,53 +41,54 @@ Table answer_table(report::Report all, const report::Report& text, const std::st
 }
 
 Table roofline_answer(const Trace& trace, const std::string& table) {
-  const nb::gil_scoped_release others_may_run;
-  const Roofline result = roofline(*trace.model);
+  const nb::gil_scoped_release release_gil;
+  const analyze::Roofline result = analyze::roofline(*trace.model);
   return answer_table(report::roofline_report(*trace.model, result),
                       report::roofline_report(*trace.model, result, {.max_rows = 30}), table);
 }
 
 Table fusion_answer(const Trace& trace) {
-  const nb::gil_scoped_release others_may_run;
-  const FusionTable result = fusion_table(*trace.model);
+  const nb::gil_scoped_release release_gil;
+  const analyze::FusionTable result = analyze::fusion_table(*trace.model);
   return answer_table(report::fusion_report(*trace.model, result),
                       report::fusion_report(*trace.model, result, {.max_rows = 20}), "chains");
 }
 
 Table modules_answer(const Trace& trace, const std::string& table, bool by_type, int64_t depth) {
-  const nb::gil_scoped_release others_may_run;
-  const ModuleTable result = module_table(*trace.model, {.by_type = by_type});
+  const nb::gil_scoped_release release_gil;
+  const analyze::ModuleTable result = analyze::module_table(*trace.model, {.by_type = by_type});
   return answer_table(report::modules_report(result, {.max_depth = depth}),
                       report::modules_report(result, {.max_rows = 50, .max_depth = depth}), table);
 }
 
 Table memory_answer(const Trace& trace, const std::string& table) {
-  const nb::gil_scoped_release others_may_run;
-  const MemoryReport memory = memory_report(*trace.model);
-  const CopyTable copies = copy_table(*trace.model);
+  const nb::gil_scoped_release release_gil;
+  const analyze::MemoryReport memory = analyze::memory_report(*trace.model);
+  const analyze::CopyTable copies = analyze::copy_table(*trace.model);
   return answer_table(report::memory_report(*trace.model, memory, copies, {.curve = true}),
                       report::memory_report(*trace.model, memory, copies, {.max_rows = 10}), table);
 }
 
 Table input_answer(const Trace& trace, const std::string& table) {
-  const nb::gil_scoped_release others_may_run;
-  const report::Report report = report::input_report(*trace.model, input_pipeline(*trace.model));
+  const nb::gil_scoped_release release_gil;
+  const report::Report report = report::input_report(*trace.model, analyze::input_pipeline(*trace.model));
   return answer_table(report, report, table);
 }
 
 Table inference_answer(const Trace& trace) {
-  const nb::gil_scoped_release others_may_run;
-  const Inference result = find_inference(*trace.model);
+  const nb::gil_scoped_release release_gil;
+  const analyze::Inference result = analyze::find_inference(*trace.model);
   return answer_table(report::inference_report(result), report::inference_report(result, {.max_rows = 10}), "passes");
 }
 
 nb::object cost_answer(const Trace& trace, std::optional<double> price_per_hour, std::optional<double> grams_per_kwh,
                        std::optional<int64_t> samples_per_step, std::optional<int64_t> steps_per_run) {
-  const CostOptions options{.price_per_hour = price_per_hour.value_or(-1),
-                            .grams_per_kwh = grams_per_kwh.value_or(-1),
-                            .samples_per_step = samples_per_step.value_or(-1),
-                            .steps_per_run = steps_per_run.value_or(-1)};
-  return parse_json(report::render(report::cost_report(cost_of(*trace.model, options), options), report::Form::kJson));
+  const analyze::CostOptions options{.price_per_hour = price_per_hour.value_or(-1),
+                                     .grams_per_kwh = grams_per_kwh.value_or(-1),
+                                     .samples_per_step = samples_per_step.value_or(-1),
+                                     .steps_per_run = steps_per_run.value_or(-1)};
+  return parse_json(
+      report::render(report::cost_report(analyze::cost_of(*trace.model, options), options), report::Form::kJson));
 }
 
 }  // namespace
@@ -119,4 +120,4 @@ void bind_analyses(nb::class_<Trace>& trace) {
             "What a step costs: the words of `firelane cost --json`.");
 }
 
-}  // namespace firelane::bind
+}  // namespace firelane::bind_trace

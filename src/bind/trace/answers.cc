@@ -8,11 +8,11 @@
 #include <string>
 #include <utility>
 
-#include "analyze/info.h"
-#include "analyze/kernels.h"
-#include "analyze/lanes.h"
-#include "analyze/ops.h"
-#include "analyze/steps.h"
+#include "analyze/device/kernels.h"
+#include "analyze/ops/ops.h"
+#include "analyze/steps/steps.h"
+#include "analyze/trace/info.h"
+#include "analyze/trace/lanes.h"
 #include "bind/trace/report_table.h"
 #include "bind/trace/table.h"
 #include "report/info_report.h"
@@ -23,7 +23,7 @@
 
 namespace nb = nanobind;
 
-namespace firelane::bind {
+namespace firelane::bind_trace {
 
 namespace {
 
@@ -33,8 +33,9 @@ constexpr size_t kPrintedKernels = 30;
 nb::object info(const Trace& trace) {
   std::string json;
   {
-    const nb::gil_scoped_release others_may_run;
-    json = report::render(report::info_report(*trace.model, describe_trace(*trace.model)), report::Form::kJson);
+    const nb::gil_scoped_release release_gil;
+    json =
+        report::render(report::info_report(*trace.model, analyze::describe_trace(*trace.model)), report::Form::kJson);
   }
   return parse_json(json);
 }
@@ -55,9 +56,9 @@ Table ops_answer(const Trace& trace, const std::optional<std::string>& sort_by, 
     if (!order.ok()) throw nb::value_error(order.error().message.c_str());
     options.order = order.value();
   }
-  const nb::gil_scoped_release others_may_run;
-  const OpsResult result =
-      ops(*trace.model, {.group_by_input_shape = group_by_shape, .group_by_stack = group_by_stack});
+  const nb::gil_scoped_release release_gil;
+  const analyze::OpsResult result =
+      analyze::ops(*trace.model, {.group_by_input_shape = group_by_shape, .group_by_stack = group_by_stack});
   options.with_flops = flops || result.has_flops;
   options.row_limit = rows.value_or(kPrintedOps);
   std::string text = report::ops_table(result, options);
@@ -65,9 +66,9 @@ Table ops_answer(const Trace& trace, const std::optional<std::string>& sort_by, 
   return answer(std::move(report::ops_report(result, options).tables.front()), "ops", std::move(text));
 }
 
-KernelOrder parse_kernel_order(const std::string& name) {
+analyze::KernelOrder parse_kernel_order(const std::string& name) {
   std::string choices;
-  for (const KernelOrderName& each : kKernelOrders) {
+  for (const analyze::KernelOrderName& each : analyze::kKernelOrders) {
     if (each.name == name) return each.order;
     choices += (choices.empty() ? "" : ", ") + std::string(each.name);
   }
@@ -76,11 +77,11 @@ KernelOrder parse_kernel_order(const std::string& name) {
 
 Table kernels_answer(const Trace& trace, const std::string& sort_by, bool group_by_op, bool by_stream,
                      std::optional<size_t> rows) {
-  const KernelOrder order = parse_kernel_order(sort_by);
-  const nb::gil_scoped_release others_may_run;
+  const analyze::KernelOrder order = parse_kernel_order(sort_by);
+  const nb::gil_scoped_release release_gil;
   const Model& model = *trace.model;
-  KernelTable table = kernel_table(model, {.by_op = group_by_op, .by_stream = by_stream});
-  sort_rows(model, table, order);
+  analyze::KernelTable table = analyze::kernel_table(model, {.by_op = group_by_op, .by_stream = by_stream});
+  analyze::sort_rows(model, table, order);
   std::string text = report::render(
       report::kernels_report(model, table, {.max_rows = rows.value_or(kPrintedKernels), .sum_rest = true}),
       report::Form::kText);
@@ -89,14 +90,14 @@ Table kernels_answer(const Trace& trace, const std::string& sort_by, bool group_
 }
 
 Table steps_answer(const Trace& trace) {
-  const nb::gil_scoped_release others_may_run;
-  return answer(report::steps_report(step_table(*trace.model)), "steps_summary");
+  const nb::gil_scoped_release release_gil;
+  return answer(report::steps_report(analyze::step_table(*trace.model)), "steps_summary");
 }
 
 Table lanes_answer(const Trace& trace) {
-  const nb::gil_scoped_release others_may_run;
+  const nb::gil_scoped_release release_gil;
   const Model& model = *trace.model;
-  return answer(report::lanes_report(model, lane_table(model), report::EmptyLanes::kShow), "lanes_summary");
+  return answer(report::lanes_report(model, analyze::lane_table(model), report::EmptyLanes::kShow), "lanes_summary");
 }
 
 }  // namespace
@@ -139,4 +140,4 @@ void bind_answers(nb::class_<Trace>& trace) {
   trace.def("lanes_summary", &lanes_answer, "Threads and GPU streams: what each holds and how long it was busy.");
 }
 
-}  // namespace firelane::bind
+}  // namespace firelane::bind_trace

@@ -9,7 +9,7 @@
 #include "bind/trace/trace.h"
 #include "report/table.h"
 
-namespace firelane::bind {
+namespace firelane::bind_trace {
 
 void bind_answers(nanobind::class_<Trace>& trace);   // info, ops, kernels, steps, lanes
 void bind_analyses(nanobind::class_<Trace>& trace);  // roofline, fusion, modules, memory, input, inference, cost
@@ -21,4 +21,4 @@ Table answer(report::Report all, std::string name, std::string text);
 // The same, printed whole.
 Table answer(report::Report report, std::string name);
 
-}  // namespace firelane::bind
+}  // namespace firelane::bind_trace

@@ -12,9 +12,9 @@
 #include "bind/trace/trace.h"
 #include "export/byte_sink.h"
 
-namespace firelane::bind {
+namespace firelane::bind_trace {
 
-class FileSink : public ByteSink {
+class FileSink : public exporter::ByteSink {
  public:
   // An existing file is replaced only with `force`.
   FileSink(const std::filesystem::path& path, bool force) : path_(path), partial_(path.string() + ".part") {
@@ -53,4 +53,4 @@ class FileSink : public ByteSink {
   int error_ = 0;
 };
 
-}  // namespace firelane::bind
+}  // namespace firelane::bind_trace

@@ -10,8 +10,8 @@ namespace nb = nanobind;
 NB_MODULE(_trace, module) {
   module.doc() = "Reads traces of PyTorch programs; `import firelane` is the door to it.";
   module.attr("version") = FIRELANE_VERSION;
-  nb::exception<firelane::bind::TraceError>(module, "TraceError");
-  firelane::bind::bind_table(module);
-  firelane::bind::bind_trace(module);
-  firelane::bind::bind_viewer(module);
+  nb::exception<firelane::bind_trace::TraceError>(module, "TraceError");
+  firelane::bind_trace::bind_table(module);
+  firelane::bind_trace::bind_trace(module);
+  firelane::bind_trace::bind_viewer(module);
 }

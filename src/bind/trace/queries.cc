@@ -22,14 +22,14 @@
 
 namespace nb = nanobind;
 
-namespace firelane::bind {
+namespace firelane::bind_trace {
 
 namespace {
 
 constexpr std::chrono::milliseconds kBetweenSignals{50};
 
 // Keeps the rows of the last statement that gives any.
-class LastResult : public RowVisitor {
+class LastResult : public sql::RowVisitor {
  public:
   void columns(const std::vector<std::string>& names) override {
     table_ = {.name = "sql"};
@@ -58,9 +58,9 @@ class LastResult : public RowVisitor {
   report::Table table_{.name = "sql"};
 };
 
-std::shared_ptr<const ArrowTable> run_query(const Model& model, const std::string& query,
-                                            const std::atomic<bool>& stop) {
-  const std::unique_ptr<Database> database = value_or_raise(Database::open(model));
+std::shared_ptr<const exporter::ArrowTable> run_query(const Model& model, const std::string& query,
+                                                      const std::atomic<bool>& stop) {
+  const std::unique_ptr<sql::Database> database = value_or_raise(sql::Database::open(model));
   LastResult result;
   const Result<void> done = database->run(query, result, {.stop = &stop});
   if (!done.ok()) throw TraceError(done.error().message);
@@ -70,7 +70,7 @@ std::shared_ptr<const ArrowTable> run_query(const Model& model, const std::strin
 // The query runs on a thread of its own, so that Ctrl-C in Python ends it.
 Table sql(const Trace& trace, const std::string& query) {
   std::atomic<bool> stop{false};
-  const nb::gil_scoped_release others_may_run;
+  const nb::gil_scoped_release release_gil;
   auto answer = std::async(std::launch::async, [&] { return run_query(*trace.model, query, stop); });
   while (answer.wait_for(kBetweenSignals) != std::future_status::ready) {
     const nb::gil_scoped_acquire python;
@@ -84,12 +84,13 @@ Table sql(const Trace& trace, const std::string& query) {
 
 void export_file(const Trace& trace, const std::filesystem::path& path, const std::string& to, const std::string& table,
                  const std::string& metric, bool force) {
-  const ExportOptions options{.format = to, .table = table, .metric = metric, .gzip = path.extension() == ".gz"};
-  const Result<void> checked = check_export(options);
+  const exporter::ExportOptions options{
+      .format = to, .table = table, .metric = metric, .gzip = path.extension() == ".gz"};
+  const Result<void> checked = exporter::check_export(options);
   if (!checked.ok()) throw nb::value_error(checked.error().message.c_str());
-  const nb::gil_scoped_release others_may_run;
+  const nb::gil_scoped_release release_gil;
   FileSink sink(path, force);
-  const Result<void> done = export_trace(*trace.model, options, sink);
+  const Result<void> done = exporter::export_trace(*trace.model, options, sink);
   if (!done.ok()) throw TraceError(done.error().message);
   sink.finish();
 }
@@ -110,4 +111,4 @@ void bind_queries(nb::class_<Trace>& trace) {
             "stacks take a metric. An existing file is replaced only with force=True.");
 }
 
-}  // namespace firelane::bind
+}  // namespace firelane::bind_trace

@@ -5,8 +5,8 @@
 
 #include "bind/trace/trace.h"
 
-namespace firelane::bind {
+namespace firelane::bind_trace {
 
 void bind_queries(nanobind::class_<Trace>& trace);
 
-}  // namespace firelane::bind
+}  // namespace firelane::bind_trace

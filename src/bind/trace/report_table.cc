@@ -12,7 +12,7 @@
 #include "export/arrow_builder.h"
 #include "model/model.h"
 
-namespace firelane::bind {
+namespace firelane::bind_trace {
 
 namespace {
 
@@ -61,13 +61,13 @@ std::string exact_text(const Cell& cell) {
   return {digits, std::to_chars(digits, digits + sizeof digits, *real).ptr};
 }
 
-ArrowTexts texts(const report::Table& table, size_t column) {
-  ArrowTexts result;
+exporter::ArrowTexts texts(const report::Table& table, size_t column) {
+  exporter::ArrowTexts result;
   for (const std::vector<Cell>& row : table.rows) result.add(exact_text(row[column]));
   return result;
 }
 
-Cell report_cell(const ArrowCell& cell) {
+Cell report_cell(const exporter::ArrowCell& cell) {
   return std::visit(
       [](const auto& value) -> Cell {
         using T = std::remove_cvref_t<decltype(value)>;
@@ -87,27 +87,29 @@ Cell report_cell(const ArrowCell& cell) {
 
 }  // namespace
 
-std::shared_ptr<const ArrowTable> arrow_table(const report::Table& table) {
-  ArrowTableBuilder builder(table.name, table.rows.size());
+std::shared_ptr<const exporter::ArrowTable> arrow_table(const report::Table& table) {
+  exporter::ArrowTableBuilder builder(table.name, table.rows.size());
   for (size_t i = 0; i < table.columns.size(); ++i) {
     const Column& column = table.columns[i];
     if (is_text(table, i)) {
-      builder.text(column.name, texts(table, i), Absent::kNull);
+      builder.text(column.name, texts(table, i), exporter::Absent::kNull);
     } else if (column.kind == Kind::kTruth) {
-      builder.own_truths(column.name, truths(table, i), Absent::kNull);
+      builder.own_truths(column.name, truths(table, i), exporter::Absent::kNull);
     } else if (is_real(table, i)) {
-      builder.own(column.name, numbers(table, i, std::numeric_limits<double>::quiet_NaN()), Absent::kNull);
+      builder.own(column.name, numbers(table, i, std::numeric_limits<double>::quiet_NaN()), exporter::Absent::kNull);
     } else {
-      builder.own(column.name, numbers(table, i, kNoNumber), Absent::kNull);
+      builder.own(column.name, numbers(table, i, kNoNumber), exporter::Absent::kNull);
     }
   }
   return std::move(builder).build();
 }
 
-report::Table first_rows(const ArrowTable& table, size_t rows) {
+report::Table first_rows(const exporter::ArrowTable& table, size_t rows) {
   report::Table result{.name = table.name(), .title = table.name()};
-  for (const ArrowColumn& column : table.columns()) {
-    const Kind kind = column.texts ? Kind::kText : column.type == ArrowType::kBool ? Kind::kTruth : Kind::kNumber;
+  for (const exporter::ArrowColumn& column : table.columns()) {
+    const Kind kind = column.texts                                ? Kind::kText
+                      : column.type == exporter::ArrowType::kBool ? Kind::kTruth
+                                                                  : Kind::kNumber;
     result.columns.push_back({.name = column.name, .label = column.name, .kind = kind, .max_width = size_t{40}});
   }
   for (size_t row = 0; row < std::min(rows, table.rows()); ++row) {
@@ -121,4 +123,4 @@ report::Table first_rows(const ArrowTable& table, size_t rows) {
   return result;
 }
 
-}  // namespace firelane::bind
+}  // namespace firelane::bind_trace

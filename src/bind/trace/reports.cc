@@ -17,7 +17,7 @@
 
 namespace nb = nanobind;
 
-namespace firelane::bind {
+namespace firelane::bind_trace {
 
 namespace {
 
@@ -29,14 +29,14 @@ std::string markdown(const Model& model) {
   return report::markdown(model, report::trace_report(model, path.substr(path.rfind('/') + 1)));
 }
 
-std::string page(const std::shared_ptr<const Model>& model, size_t max_bytes = serve::kMaxOneFileBytes) {
+std::string html_page(const std::shared_ptr<const Model>& model, size_t max_bytes = serve::kMaxOneFileBytes) {
   const std::string_view empty = value_or_raise(serve::one_file_page());
   serve::Api api(model, FIRELANE_VERSION);
   return value_or_raise(serve::one_file(api, empty, max_bytes));
 }
 
 std::optional<std::string> report(const Trace& trace, const std::optional<std::filesystem::path>& path, bool force) {
-  const nb::gil_scoped_release others_may_run;
+  const nb::gil_scoped_release release_gil;
   if (!path) return markdown(*trace.model);
   const std::string ending = path->extension().string();
   const bool is_html = ending == ".html" || ending == ".htm";
@@ -44,7 +44,7 @@ std::optional<std::string> report(const Trace& trace, const std::optional<std::f
     throw TraceError(path->string() + ": a report is HTML or Markdown; name it report.html or report.md");
   }
   FileSink sink(*path, force);
-  sink.write(is_html ? page(trace.model) : markdown(*trace.model));
+  sink.write(is_html ? html_page(trace.model) : markdown(*trace.model));
   sink.finish();
   return std::nullopt;
 }
@@ -71,9 +71,9 @@ struct View {
   int height;
 
   std::string html() const {
-    const nb::gil_scoped_release others_may_run;
+    const nb::gil_scoped_release release_gil;
     return "<iframe title=\"Firelane\" sandbox=\"allow-scripts\" width=\"100%\" height=\"" + std::to_string(height) +
-           "\" style=\"border: 0\" srcdoc=" + attribute_text(page(model, kMaxNotebookBytes)) + "></iframe>";
+           "\" style=\"border: 0\" srcdoc=" + attribute_text(html_page(model, kMaxNotebookBytes)) + "></iframe>";
   }
 };
 
@@ -104,4 +104,4 @@ void bind_reports(nb::module_& module, nb::class_<Trace>& trace) {
             "command opens the whole trace.");
 }
 
-}  // namespace firelane::bind
+}  // namespace firelane::bind_trace

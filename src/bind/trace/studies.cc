@@ -6,51 +6,51 @@
 #include <utility>
 
 #include "advise/diagnose.h"
-#include "analyze/study.h"
+#include "analyze/verdict/study.h"
 #include "bind/trace/answers.h"
 #include "report/diagnose_report.h"
 #include "report/study_reports.h"
 
 namespace nb = nanobind;
 
-namespace firelane::bind {
+namespace firelane::bind_trace {
 
 namespace {
 
 constexpr size_t kPrintedRows = 20;
 
 Table diagnose_answer(const Trace& trace) {
-  const nb::gil_scoped_release others_may_run;
-  const Diagnosis diagnosis = diagnose(*trace.model);
+  const nb::gil_scoped_release release_gil;
+  const advise::Diagnosis diagnosis = advise::diagnose(*trace.model);
   return answer(report::findings_report(diagnosis), "findings",
                 report::diagnosis(*trace.model, diagnosis, report::Form::kText));
 }
 
 // For `firelane record`, which ends with it.
 std::string short_verdict(const Trace& trace, bool color) {
-  const nb::gil_scoped_release others_may_run;
-  return report::short_diagnosis(diagnose(*trace.model), {.style = {.color = color}});
+  const nb::gil_scoped_release release_gil;
+  return report::short_diagnosis(advise::diagnose(*trace.model), {.style = {.color = color}});
 }
 
 nb::object diagnosis_dict(const Trace& trace) {
   std::string json;
   {
-    const nb::gil_scoped_release others_may_run;
-    json = report::diagnosis(*trace.model, diagnose(*trace.model), report::Form::kJson);
+    const nb::gil_scoped_release release_gil;
+    json = report::diagnosis(*trace.model, advise::diagnose(*trace.model), report::Form::kJson);
   }
   return parse_json(json);
 }
 
 Table breakdown_answer(const Trace& trace) {
-  const nb::gil_scoped_release others_may_run;
-  return answer(report::breakdown_report(*trace.model, study(*trace.model)), "breakdown");
+  const nb::gil_scoped_release release_gil;
+  return answer(report::breakdown_report(*trace.model, analyze::study(*trace.model)), "breakdown");
 }
 
 // A report whose second table is the one that has many rows: all of them, of which the first are printed.
 Table rows_answer(const Trace& trace, const char* name,
-                  report::Report (*make)(const Model& model, const Study& study, size_t max_rows)) {
-  const nb::gil_scoped_release others_may_run;
-  const Study result = study(*trace.model);
+                  report::Report (*make)(const Model& model, const analyze::Study& study, size_t max_rows)) {
+  const nb::gil_scoped_release release_gil;
+  const analyze::Study result = analyze::study(*trace.model);
   report::Report all = make(*trace.model, result, 0);
   std::swap(all.tables[0], all.tables[1]);
   return answer(std::move(all), name, report::render(make(*trace.model, result, kPrintedRows), report::Form::kText));
@@ -59,13 +59,13 @@ Table rows_answer(const Trace& trace, const char* name,
 Table idle_answer(const Trace& trace) { return rows_answer(trace, "idle", report::idle_report); }
 
 Table launches_answer(const Trace& trace) {
-  const nb::gil_scoped_release others_may_run;
-  return answer(report::launches_report(*trace.model, study(*trace.model)), "launches");
+  const nb::gil_scoped_release release_gil;
+  return answer(report::launches_report(*trace.model, analyze::study(*trace.model)), "launches");
 }
 
 Table syncs_answer(const Trace& trace) {
-  const nb::gil_scoped_release others_may_run;
-  return answer(report::syncs_report(*trace.model, study(*trace.model)), "syncs");
+  const nb::gil_scoped_release release_gil;
+  return answer(report::syncs_report(*trace.model, analyze::study(*trace.model)), "syncs");
 }
 
 Table critical_path_answer(const Trace& trace) {
@@ -76,13 +76,13 @@ nb::object whatif_answer(const Trace& trace, double host, double kernels, double
                          double latency) {
   std::string json;
   {
-    const nb::gil_scoped_release others_may_run;
-    const WhatIf change{.keep_host = host,
-                        .keep_kernels = kernels,
-                        .keep_communication = communication,
-                        .keep_copies = copies,
-                        .keep_latency = latency};
-    json = report::render(report::whatif_report(study(*trace.model), change), report::Form::kJson);
+    const nb::gil_scoped_release release_gil;
+    const analyze::WhatIf change{.keep_host = host,
+                                 .keep_kernels = kernels,
+                                 .keep_communication = communication,
+                                 .keep_copies = copies,
+                                 .keep_latency = latency};
+    json = report::render(report::whatif_report(analyze::study(*trace.model), change), report::Form::kJson);
   }
   return parse_json(json);
 }
@@ -107,4 +107,4 @@ void bind_studies(nb::class_<Trace>& trace) {
             "How long a step would take if each kind of cost took this part of its time: the dependencies, replayed.");
 }
 
-}  // namespace firelane::bind
+}  // namespace firelane::bind_trace

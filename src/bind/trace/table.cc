@@ -12,7 +12,7 @@
 
 namespace nb = nanobind;
 
-namespace firelane::bind {
+namespace firelane::bind_trace {
 
 namespace {
 
@@ -34,17 +34,17 @@ nb::object capsule(Struct* filled, const char* name) {
 
 nb::object stream_capsule(const Table& table) {
   auto* stream = new ArrowArrayStream;
-  export_stream(table.arrow, stream);
+  exporter::export_stream(table.arrow, stream);
   return capsule(stream, "arrow_array_stream");
 }
 
 nb::object schema_capsule(const Table& table) {
   auto* schema = new ArrowSchema;
-  export_schema(table.arrow, schema);
+  exporter::export_schema(table.arrow, schema);
   return capsule(schema, "arrow_schema");
 }
 
-nb::object to_python(const ArrowCell& cell) {
+nb::object to_python(const exporter::ArrowCell& cell) {
   return std::visit(
       [](const auto& value) -> nb::object {
         using T = std::remove_cvref_t<decltype(value)>;
@@ -73,7 +73,7 @@ nb::dict row_dict(const Table& table, Py_ssize_t row) {
 
 nb::list column_names(const Table& table) {
   nb::list names;
-  for (const ArrowColumn& column : table.arrow->columns()) names.append(column.name.c_str());
+  for (const exporter::ArrowColumn& column : table.arrow->columns()) names.append(column.name.c_str());
   return names;
 }
 
@@ -87,8 +87,8 @@ std::string repr_html(const Table& table) {
   return report::html({.tables = {first_rows(*table.arrow, kShownRows)}});
 }
 
-std::string repr(const Table& table) {
-  const ArrowTable& arrow = *table.arrow;
+std::string table_repr(const Table& table) {
+  const exporter::ArrowTable& arrow = *table.arrow;
   return "<firelane.Table " + arrow.name() + ": " + std::to_string(arrow.rows()) + " rows, " +
          std::to_string(arrow.columns().size()) + " columns>";
 }
@@ -116,7 +116,7 @@ void bind_table(nb::module_& module) {
       .def("__arrow_c_schema__", &schema_capsule, nb::sig("def __arrow_c_schema__(self) -> object"))
       .def("_repr_html_", &repr_html)
       .def("__str__", &text)
-      .def("__repr__", &repr);
+      .def("__repr__", &table_repr);
 }
 
-}  // namespace firelane::bind
+}  // namespace firelane::bind_trace

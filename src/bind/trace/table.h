@@ -9,7 +9,7 @@
 #include "export/arrow.h"
 #include "report/table.h"
 
-namespace firelane::bind {
+namespace firelane::bind_trace {
 
 // What a verb answers, as people see it.
 struct ForPeople {
@@ -18,10 +18,10 @@ struct ForPeople {
 };
 
 struct Table {
-  std::shared_ptr<const ArrowTable> arrow;
+  std::shared_ptr<const exporter::ArrowTable> arrow;
   std::shared_ptr<const ForPeople> shown = nullptr;  // null for the trace's own tables and for queries
 };
 
 void bind_table(nanobind::module_& module);
 
-}  // namespace firelane::bind
+}  // namespace firelane::bind_trace

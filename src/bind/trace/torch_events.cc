@@ -14,20 +14,20 @@
 #include <utility>
 #include <vector>
 
-#include "analyze/flops.h"
-#include "analyze/function_events.h"
-#include "analyze/memory.h"
-#include "analyze/op_inputs.h"
-#include "analyze/ops.h"
-#include "analyze/ops_stacks.h"
+#include "analyze/memory/memory.h"
+#include "analyze/ops/flops.h"
+#include "analyze/ops/function_events.h"
+#include "analyze/ops/op_inputs.h"
+#include "analyze/ops/ops.h"
+#include "analyze/ops/ops_stacks.h"
 
 namespace nb = nanobind;
 
-namespace firelane::bind {
+namespace firelane::bind_trace {
 
 namespace {
 
-nb::dict fields_of(const OpsRow& row) {
+nb::dict fields_of(const analyze::OpsRow& row) {
   nb::dict out;
   out["key"] = row.name;
   out["on_device"] = row.on_device;
@@ -52,15 +52,15 @@ nb::dict fields_of(const OpsRow& row) {
 
 nb::list key_averages(const Trace& trace, bool group_by_input_shape, uint32_t group_by_stack_n,
                       bool group_by_overload_name) {
-  OpsResult result;
+  analyze::OpsResult result;
   {
-    const nb::gil_scoped_release others_may_run;
-    result = ops(*trace.model, {.group_by_input_shape = group_by_input_shape,
-                                .group_by_overload = group_by_overload_name,
-                                .group_by_stack = group_by_stack_n});
+    const nb::gil_scoped_release release_gil;
+    result = analyze::ops(*trace.model, {.group_by_input_shape = group_by_input_shape,
+                                         .group_by_overload = group_by_overload_name,
+                                         .group_by_stack = group_by_stack_n});
   }
   nb::list rows;
-  for (const OpsRow& row : result.rows) rows.append(fields_of(row));
+  for (const analyze::OpsRow& row : result.rows) rows.append(fields_of(row));
   return rows;
 }
 
@@ -68,7 +68,10 @@ nb::list key_averages(const Trace& trace, bool group_by_input_shape, uint32_t gr
 class Events {
  public:
   explicit Events(std::shared_ptr<const Model> model)
-      : model_(std::move(model)), events_(function_events(*model_)), flops_(*model_), stacks_(*model_, UINT32_MAX) {}
+      : model_(std::move(model)),
+        events_(analyze::function_events(*model_)),
+        flops_(*model_),
+        stacks_(*model_, UINT32_MAX) {}
 
   size_t size() const { return events_.size(); }
 
@@ -82,24 +85,24 @@ class Events {
     return {events_.child.begin() + events_.child_begin[event], events_.child.begin() + events_.child_begin[event + 1]};
   }
 
-  bool is_on_device(uint32_t event) const { return events_.side[checked(event)] == EventSide::kDevice; }
+  bool is_on_device(uint32_t event) const { return events_.side[checked(event)] == analyze::EventSide::kDevice; }
 
   // Start and end in ns.
   std::pair<int64_t, int64_t> times(uint32_t event) const {
     const Row row = events_.row[checked(event)];
     switch (events_.side[event]) {
-      case EventSide::kHost: return {model_->host_slices.start_ns[row], model_->host_slices.end_ns(row)};
-      case EventSide::kDevice: return {model_->device_slices.start_ns[row], model_->device_slices.end_ns(row)};
-      case EventSide::kMemory: break;
+      case analyze::EventSide::kHost: return {model_->host_slices.start_ns[row], model_->host_slices.end_ns(row)};
+      case analyze::EventSide::kDevice: return {model_->device_slices.start_ns[row], model_->device_slices.end_ns(row)};
+      case analyze::EventSide::kMemory: break;
     }
     return {model_->memory_events.time_ns[row], model_->memory_events.time_ns[row]};
   }
 
   nb::dict fields(uint32_t event) {
     switch (events_.side[checked(event)]) {
-      case EventSide::kHost: return host_fields(event);
-      case EventSide::kDevice: return device_fields(event);
-      case EventSide::kMemory: return memory_fields(event);
+      case analyze::EventSide::kHost: return host_fields(event);
+      case analyze::EventSide::kDevice: return device_fields(event);
+      case analyze::EventSide::kMemory: return memory_fields(event);
     }
     return {};
   }
@@ -155,7 +158,7 @@ class Events {
     out["sequence_nr"] = or_else(ops.sequence_number[detail], -1);
     out["fwd_thread"] = or_else(ops.forward_thread[detail], 0);
     if (ops.input_dims[detail] != kNoString)
-      out["input_shapes"] = dims_text(parse_input_dims(model_->text(ops.input_dims[detail])));
+      out["input_shapes"] = analyze::dims_text(analyze::parse_input_dims(model_->text(ops.input_dims[detail])));
     out["concrete_inputs"] = model_->text(ops.concrete_inputs[detail]);
     out["overload_name"] = model_->text(ops.overload[detail]);
     return out;
@@ -196,31 +199,32 @@ class Events {
   void sort_kernels() {
     const DeviceSlices& device = model_->device_slices;
     for (uint32_t event = 0; event < events_.size(); ++event)
-      if (events_.side[event] == EventSide::kDevice && device.kind[events_.row[event]] != DeviceKind::kAnnotation &&
-          device.op[events_.row[event]] != kNoRow)
+      if (events_.side[event] == analyze::EventSide::kDevice &&
+          device.kind[events_.row[event]] != DeviceKind::kAnnotation && device.op[events_.row[event]] != kNoRow)
         kernels_.push_back(events_.row[event]);
     std::stable_sort(kernels_.begin(), kernels_.end(), [&](Row a, Row b) { return device.op[a] < device.op[b]; });
     kernels_sorted_ = true;
   }
 
   std::shared_ptr<const Model> model_;
-  FunctionEvents events_;
-  FlopsTable flops_;
-  OpsStacks stacks_;
+  analyze::FunctionEvents events_;
+  analyze::FlopsTable flops_;
+  analyze::OpsStacks stacks_;
   std::vector<Row> kernels_;  // device slices, by the op that launched them
   bool kernels_sorted_ = false;
 };
 
 Events function_events_of(const Trace& trace) {
-  const nb::gil_scoped_release others_may_run;
+  const nb::gil_scoped_release release_gil;
   return Events(trace.model);
 }
 
 // What each memory event's block is for, in the words of docs/analyses.md.
 std::vector<std::string_view> memory_categories(const Trace& trace) {
-  const nb::gil_scoped_release others_may_run;
+  const nb::gil_scoped_release release_gil;
   std::vector<std::string_view> names;
-  for (const MemoryCategory category : memory_report(*trace.model).category) names.push_back(name_of(category));
+  for (const analyze::MemoryCategory category : analyze::memory_report(*trace.model).category)
+    names.push_back(analyze::name_of(category));
   return names;
 }
 
@@ -246,4 +250,4 @@ void bind_torch_events(nb::module_& module, nb::class_<Trace>& trace) {
                     "group_by_overload_name: bool = False) -> list[dict[str, typing.Any]]"));
 }
 
-}  // namespace firelane::bind
+}  // namespace firelane::bind_trace

@@ -6,8 +6,8 @@
 
 #include "bind/trace/trace.h"
 
-namespace firelane::bind {
+namespace firelane::bind_trace {
 
 void bind_torch_events(nanobind::module_& module, nanobind::class_<Trace>& trace);
 
-}  // namespace firelane::bind
+}  // namespace firelane::bind_trace

@@ -19,17 +19,17 @@
 
 namespace nb = nanobind;
 
-namespace firelane::bind {
+namespace firelane::bind_trace {
 
 namespace {
 
 Trace open(const std::filesystem::path& path, unsigned threads) {
-  const nb::gil_scoped_release others_may_run;
-  return Trace(value_or_raise(load_trace(path.string(), {.threads = threads})));
+  const nb::gil_scoped_release release_gil;
+  return Trace(value_or_raise(importer::load_trace(path.string(), {.threads = threads})));
 }
 
 Table model_table(Trace& trace, size_t index) {
-  const nb::gil_scoped_release others_may_run;
+  const nb::gil_scoped_release release_gil;
   return {trace.tables->table(index)};
 }
 
@@ -52,13 +52,13 @@ nb::object args(const Trace& trace, const std::string& table, Py_ssize_t row) {
   if (!trace.model->args || source == kNoSource) return nb::dict();
   std::string json;
   {
-    const nb::gil_scoped_release others_may_run;
+    const nb::gil_scoped_release release_gil;
     json = value_or_raise(trace.model->args->event_json(source));
   }
   return parse_json(json).attr("get")("args", nb::dict());
 }
 
-std::string repr(const Trace& trace) {
+std::string trace_repr(const Trace& trace) {
   const Model& model = *trace.model;
   return "<firelane.Trace " + nb::cast<std::string>(nb::repr(nb::cast(model.info.path))) + ": " +
          std::to_string(model.host_slices.size()) + " host slices, " + std::to_string(model.device_slices.size()) +
@@ -73,16 +73,16 @@ void bind_trace(nb::module_& module) {
   nb::class_<Trace> cls(module, "Trace", nb::is_final(),
                         "An open trace: tables named as in docs/python.md, and the answers of the command line.\n"
                         "Times are in ns since the start of the trace; columns that name rows count from 0.");
-  for (size_t i = 0; i < kArrowTables.size(); ++i) {
+  for (size_t i = 0; i < exporter::kArrowTables.size(); ++i) {
     cls.def_prop_ro(
-        kArrowTables[i].name.data(), [i](Trace& trace) { return model_table(trace, i); },
-        kArrowTables[i].meaning.data());
+        exporter::kArrowTables[i].name.data(), [i](Trace& trace) { return model_table(trace, i); },
+        exporter::kArrowTables[i].meaning.data());
   }
   cls.def("args", &args, nb::arg("table"), nb::arg("row"),
           nb::sig("def args(self, table: typing.Literal['host_slices', 'device_slices', 'memory_events', 'instants'], "
                   "row: int) -> dict[str, typing.Any]"),
           "The args of one event as the source has them; the file is read again for it.");
-  cls.def("__repr__", &repr);
+  cls.def("__repr__", &trace_repr);
   bind_answers(cls);
   bind_analyses(cls);
   bind_studies(cls);
@@ -96,4 +96,4 @@ void bind_trace(nb::module_& module) {
              "Raises TraceError, with one line that says what is wrong, when nothing can be read.");
 }
 
-}  // namespace firelane::bind
+}  // namespace firelane::bind_trace

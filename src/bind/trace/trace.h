@@ -12,7 +12,7 @@
 #include "export/arrow_tables.h"
 #include "model/model.h"
 
-namespace firelane::bind {
+namespace firelane::bind_trace {
 
 // Becomes firelane.TraceError. The only exception of ours: everything below returns Result.
 struct TraceError : std::runtime_error {
@@ -21,10 +21,11 @@ struct TraceError : std::runtime_error {
 
 struct Trace {
   explicit Trace(Model loaded)
-      : model(std::make_shared<const Model>(std::move(loaded))), tables(std::make_unique<ArrowTables>(model)) {}
+      : model(std::make_shared<const Model>(std::move(loaded))),
+        tables(std::make_unique<exporter::ArrowTables>(model)) {}
 
   std::shared_ptr<const Model> model;
-  std::unique_ptr<ArrowTables> tables;
+  std::unique_ptr<exporter::ArrowTables> tables;
 };
 
 template <typename T>
@@ -37,4 +38,4 @@ nanobind::object parse_json(const std::string& text);
 
 void bind_trace(nanobind::module_& module);
 
-}  // namespace firelane::bind
+}  // namespace firelane::bind_trace

@@ -23,7 +23,7 @@
 
 namespace nb = nanobind;
 
-namespace firelane::bind {
+namespace firelane::bind_trace {
 
 namespace {
 
@@ -35,18 +35,18 @@ class Viewer {
       : api_(std::make_unique<serve::Api>(
             std::vector{path.string()},
             [](const std::string& file, const serve::Progress& progress) {
-              return load_trace(file, {.progress = progress});
+              return importer::load_trace(file, {.progress = progress});
             },
             FIRELANE_VERSION)) {}
 
   explicit Viewer(const Trace& trace) {
-    const nb::gil_scoped_release others_may_run;
+    const nb::gil_scoped_release release_gil;
     api_ = std::make_unique<serve::Api>(trace.model, FIRELANE_VERSION);
   }
 
   // Waits for a trace that is still being loaded: reading cannot be stopped half-way.
   ~Viewer() {
-    const nb::gil_scoped_release others_may_run;
+    const nb::gil_scoped_release release_gil;
     api_.reset();
   }
 
@@ -54,7 +54,7 @@ class Viewer {
                                                  const nb::bytes& body) {
     const std::string text(body.c_str(), body.size());
     const serve::Answer answer = [&] {
-      const nb::gil_scoped_release others_may_run;
+      const nb::gil_scoped_release release_gil;
       Result<serve::Request> request = serve::parse_target(target);
       if (!request.ok()) return serve::refusal(400, request.error().message);
       request.value().method = method;
@@ -65,7 +65,7 @@ class Viewer {
   }
 
   void wait() {
-    const nb::gil_scoped_release others_may_run;
+    const nb::gil_scoped_release release_gil;
     const std::lock_guard lock(waiting_);
     api_->wait_until_loaded();
   }
@@ -81,7 +81,7 @@ std::vector<std::string> page_names() {
   return names;
 }
 
-std::optional<std::tuple<std::string, nb::bytes>> page(const std::string& name) {
+std::optional<std::tuple<std::string, nb::bytes>> page_file(const std::string& name) {
   const serve::Page* found = serve::find_page(name);
   if (found == nullptr) return std::nullopt;
   return std::tuple{std::string(found->type), as_bytes(found->bytes)};
@@ -101,7 +101,7 @@ void bind_viewer(nb::module_& module) {
       .def("wait", &Viewer::wait, "Returns when the trace is loaded, or has failed to.");
   module.def("page_names", &page_names,
              "The files of the viewer's page; none where the module was built without the viewer.");
-  module.def("page", &page, nb::arg("name"), "Content type and bytes of one of the page's files.");
+  module.def("page", &page_file, nb::arg("name"), "Content type and bytes of one of the page's files.");
 }
 
-}  // namespace firelane::bind
+}  // namespace firelane::bind_trace

@@ -4,8 +4,8 @@
 
 #include <nanobind/nanobind.h>
 
-namespace firelane::bind {
+namespace firelane::bind_trace {
 
 void bind_viewer(nanobind::module_& module);
 
-}  // namespace firelane::bind
+}  // namespace firelane::bind_trace

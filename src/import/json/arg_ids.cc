@@ -3,7 +3,7 @@
 
 #include "import/json/event_rows.h"
 
-namespace firelane {
+namespace firelane::importer {
 
 namespace {
 
@@ -96,4 +96,4 @@ ArgId arg_id(const char* key) {
   }
 }
 
-}  // namespace firelane
+}  // namespace firelane::importer

@@ -3,19 +3,13 @@
 #include <gtest/gtest.h>
 
 #include "import/load.h"
-#include "import/test_support.h"
+#include "import/testing.h"
 
-namespace firelane {
+namespace firelane::importer {
 namespace {
 
 constexpr const char* kBefore = R"({"ph":"X","cat":"cpu_op","name":"before","pid":1,"tid":1,"ts":1,"dur":2})";
 constexpr const char* kAfter = R"({"ph":"X","cat":"cpu_op","name":"after","pid":1,"tid":1,"ts":100,"dur":2})";
-
-Model load_text(std::string text) {
-  Result<Model> loaded = load_trace_bytes(std::move(text), "bad.json");
-  EXPECT_TRUE(loaded.ok()) << loaded.error().message;
-  return loaded.ok() ? std::move(loaded).value() : Model();
-}
 
 std::string refusal(std::string text) {
   const Result<Model> loaded = load_trace_bytes(std::move(text), "bad");
@@ -170,4 +164,4 @@ TEST(BadInput, hostile_markup_in_names_is_only_text) {
 }
 
 }  // namespace
-}  // namespace firelane
+}  // namespace firelane::importer

@@ -5,7 +5,7 @@
 #include "import/json/chunks.h"
 #include "import/json/scan.h"
 
-namespace firelane {
+namespace firelane::importer {
 
 namespace {
 constexpr size_t kWindowBytes = 1 << 20;
@@ -131,4 +131,4 @@ void CarefulReader::skip_broken(uint64_t content_end) {
   }
 }
 
-}  // namespace firelane
+}  // namespace firelane::importer

@@ -9,7 +9,7 @@
 #include "import/byte_source.h"
 #include "import/json/event_parser.h"
 
-namespace firelane {
+namespace firelane::importer {
 
 class CarefulReader {
  public:
@@ -48,4 +48,4 @@ class CarefulReader {
   bool torn_ = false;
 };
 
-}  // namespace firelane
+}  // namespace firelane::importer

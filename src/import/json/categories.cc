@@ -2,7 +2,7 @@
 
 #include <array>
 
-namespace firelane {
+namespace firelane::importer {
 
 namespace {
 
@@ -60,4 +60,4 @@ Category category_of(std::string_view name) {
   return {};
 }
 
-}  // namespace firelane
+}  // namespace firelane::importer

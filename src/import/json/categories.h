@@ -7,7 +7,7 @@
 
 #include "model/model.h"
 
-namespace firelane {
+namespace firelane::importer {
 
 struct Category {
   bool on_device = false;
@@ -18,4 +18,4 @@ struct Category {
 
 Category category_of(std::string_view name);
 
-}  // namespace firelane
+}  // namespace firelane::importer

@@ -4,7 +4,7 @@
 
 #include "import/json/scan.h"
 
-namespace firelane {
+namespace firelane::importer {
 
 ChunkFeeder::ChunkFeeder(ByteSource& source, std::string carry, uint64_t carry_source, size_t chunk_bytes)
     : source_(source), carry_(std::move(carry)), carry_source_(carry_source), chunk_bytes_(chunk_bytes) {}
@@ -43,4 +43,4 @@ bool ChunkFeeder::next(ChunkBuffer& chunk) {
   }
 }
 
-}  // namespace firelane
+}  // namespace firelane::importer

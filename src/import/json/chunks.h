@@ -14,7 +14,7 @@
 #include "import/byte_source.h"
 #include "import/json/event_parser.h"
 
-namespace firelane {
+namespace firelane::importer {
 
 // A text buffer with one byte before and kTextPadding bytes behind it.
 class ChunkBuffer {
@@ -62,4 +62,4 @@ class ChunkFeeder {
   bool ended_ = false;
 };
 
-}  // namespace firelane
+}  // namespace firelane::importer

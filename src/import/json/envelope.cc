@@ -7,7 +7,7 @@
 #include "import/json/scan.h"
 #include "import/json/unescape.h"
 
-namespace firelane {
+namespace firelane::importer {
 
 namespace dom = simdjson::dom;
 
@@ -203,4 +203,4 @@ void interpret_metadata(TraceInfo& info) {
   }
 }
 
-}  // namespace firelane
+}  // namespace firelane::importer

@@ -10,7 +10,7 @@
 #include "import/byte_source.h"
 #include "model/model.h"
 
-namespace firelane {
+namespace firelane::importer {
 
 struct EnvelopeStart {
   bool is_object = false;      // {"traceEvents": [...]}; else a bare list
@@ -30,4 +30,4 @@ void read_envelope_end(std::string text, std::vector<MetadataEntry>& metadata, L
 // Fills devices, distributed info and base time from the metadata.
 void interpret_metadata(TraceInfo& info);
 
-}  // namespace firelane
+}  // namespace firelane::importer

@@ -6,7 +6,7 @@
 
 #include "import/json/event_rows.h"
 
-namespace firelane {
+namespace firelane::importer {
 
 namespace ondemand = simdjson::ondemand;
 
@@ -179,4 +179,4 @@ bool EventParser::parse_event(const char* text, size_t size, uint64_t source, Ra
   return impl_->parse_event(text, size, source, part);
 }
 
-}  // namespace firelane
+}  // namespace firelane::importer

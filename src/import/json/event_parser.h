@@ -8,7 +8,7 @@
 
 #include "model/raw.h"
 
-namespace firelane {
+namespace firelane::importer {
 
 // Text handed to the parser must be followed by this many readable bytes.
 inline constexpr size_t kTextPadding = 128;
@@ -31,4 +31,4 @@ class EventParser {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace firelane
+}  // namespace firelane::importer

@@ -6,7 +6,7 @@
 #include "import/json/numbers.h"
 #include "import/json/unescape.h"
 
-namespace firelane {
+namespace firelane::importer {
 
 namespace {
 
@@ -407,4 +407,4 @@ void EventRows::add_metadata(const RawEvent& event) {
   part_->lane_names.push_back(row);
 }
 
-}  // namespace firelane
+}  // namespace firelane::importer

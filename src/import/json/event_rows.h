@@ -16,7 +16,7 @@
 #include "import/json/categories.h"
 #include "model/raw.h"
 
-namespace firelane {
+namespace firelane::importer {
 
 // Args that some analysis reads. All others stay in the file until somebody asks (ArgSource).
 enum class ArgId : uint8_t {
@@ -140,4 +140,4 @@ class EventRows {
   std::string unescaped_;
 };
 
-}  // namespace firelane
+}  // namespace firelane::importer

@@ -4,7 +4,7 @@
 
 #include "import/json/scan.h"
 
-namespace firelane {
+namespace firelane::importer {
 
 namespace {
 constexpr size_t kOneEventBytes = 1 << 14;
@@ -50,4 +50,4 @@ Result<void> JsonArgs::visit_events(const std::vector<uint64_t>& sources,
   return {};
 }
 
-}  // namespace firelane
+}  // namespace firelane::importer

@@ -6,7 +6,7 @@
 #include "import/byte_source.h"
 #include "model/model.h"
 
-namespace firelane {
+namespace firelane::importer {
 
 class JsonArgs : public ArgSource {
  public:
@@ -22,4 +22,4 @@ class JsonArgs : public ArgSource {
   uint64_t content_end_;
 };
 
-}  // namespace firelane
+}  // namespace firelane::importer

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace firelane {
+namespace firelane::importer {
 
 enum class NumberState : uint8_t { kOk, kAbsent, kOutOfRange };
 
@@ -82,4 +82,4 @@ inline NumberState read_real(std::string_view token, double& number) {
                                                                                 : NumberState::kAbsent;
 }
 
-}  // namespace firelane
+}  // namespace firelane::importer

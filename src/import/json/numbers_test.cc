@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace firelane {
+namespace firelane::importer {
 namespace {
 
 std::string time_of(std::string_view token) {
@@ -43,4 +43,4 @@ TEST(ReadTime, what_is_no_number_is_absent_and_too_much_is_out_of_range) {
 }
 
 }  // namespace
-}  // namespace firelane
+}  // namespace firelane::importer

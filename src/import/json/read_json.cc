@@ -10,7 +10,7 @@
 #include "import/json/json_args.h"
 #include "import/json/scan.h"
 
-namespace firelane {
+namespace firelane::importer {
 
 namespace {
 
@@ -169,4 +169,4 @@ Result<RawTrace> read_json(std::shared_ptr<ByteSource> source, const std::string
   return JsonReader(std::move(source), options).run(name);
 }
 
-}  // namespace firelane
+}  // namespace firelane::importer

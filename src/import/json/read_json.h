@@ -9,7 +9,7 @@
 #include "import/byte_source.h"
 #include "model/raw.h"
 
-namespace firelane {
+namespace firelane::importer {
 
 struct JsonOptions {
   unsigned threads = 1;
@@ -20,4 +20,4 @@ struct JsonOptions {
 // The source stays alive in the trace, which reads args from it.
 Result<RawTrace> read_json(std::shared_ptr<ByteSource> source, const std::string& name, const JsonOptions& options);
 
-}  // namespace firelane
+}  // namespace firelane::importer

@@ -5,16 +5,10 @@
 #include <gtest/gtest.h>
 
 #include "import/load.h"
-#include "import/test_support.h"
+#include "import/testing.h"
 
-namespace firelane {
+namespace firelane::importer {
 namespace {
-
-Model load_text(std::string text) {
-  Result<Model> loaded = load_trace_bytes(std::move(text), "test.json");
-  EXPECT_TRUE(loaded.ok()) << loaded.error().message;
-  return std::move(loaded).value();
-}
 
 Model load_in_chunks(const std::string& text, size_t chunk_bytes, unsigned threads) {
   Result<RawTrace> raw =
@@ -233,4 +227,4 @@ TEST(ReadJson, args_that_no_analysis_reads_come_back_when_asked) {
 }
 
 }  // namespace
-}  // namespace firelane
+}  // namespace firelane::importer

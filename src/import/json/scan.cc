@@ -4,7 +4,7 @@
 
 #include "base/utf8.h"
 
-namespace firelane {
+namespace firelane::importer {
 
 namespace {
 
@@ -149,4 +149,4 @@ Repairs repair_text(char* text, size_t size) {
   return repairs;
 }
 
-}  // namespace firelane
+}  // namespace firelane::importer

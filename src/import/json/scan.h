@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace firelane {
+namespace firelane::importer {
 
 inline constexpr size_t kNotFound = SIZE_MAX;
 
@@ -36,4 +36,4 @@ struct Repairs {
 // Mends text in place, without changing its length. REQUIRES: it begins outside of a string.
 Repairs repair_text(char* text, size_t size);
 
-}  // namespace firelane
+}  // namespace firelane::importer

@@ -3,7 +3,7 @@
 #include <charconv>
 #include <cstdint>
 
-namespace firelane {
+namespace firelane::importer {
 
 namespace {
 
@@ -80,4 +80,4 @@ void unescape_json(std::string_view text, std::string& out) {
   }
 }
 
-}  // namespace firelane
+}  // namespace firelane::importer

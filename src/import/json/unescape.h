@@ -5,9 +5,9 @@
 #include <string>
 #include <string_view>
 
-namespace firelane {
+namespace firelane::importer {
 
 // `text` is the inside of a JSON string, without its quotes. Replaces `out`.
 void unescape_json(std::string_view text, std::string& out);
 
-}  // namespace firelane
+}  // namespace firelane::importer

@@ -5,15 +5,15 @@
 #include <cstdlib>
 #include <string>
 
-namespace firelane {
+namespace firelane::importer {
 namespace {
 
 namespace dom = simdjson::dom;
 
 constexpr uint64_t kMostBytes = uint64_t{1} << 50;  // of a segment; more is damage
 
-AllocatorEventKind kind_of(const EventRecord& r) {
-  if (r.action == MemoryAction::kFreeCompleted) return AllocatorEventKind::kFreeCompleted;
+AllocatorEventKind kind_of(const format::EventRecord& r) {
+  if (r.action == format::MemoryAction::kFreeCompleted) return AllocatorEventKind::kFreeCompleted;
   const bool is_mapped = r.memory.place && r.memory.place->is_mapped;
   if (r.memory.bytes < 0) return is_mapped ? AllocatorEventKind::kSegmentUnmap : AllocatorEventKind::kSegmentFree;
   return is_mapped ? AllocatorEventKind::kSegmentMap : AllocatorEventKind::kSegmentAlloc;
@@ -29,8 +29,8 @@ StringId AllocatorRows::pool_name(uint64_t pool) {
   return pool_.strings.intern(capture != 0 ? "graph " + std::to_string(capture) : "pool " + std::to_string(pool));
 }
 
-void AllocatorRows::add_event(const EventRecord& r, int64_t time, LaneId lane) {
-  const MemoryFields& m = r.memory;
+void AllocatorRows::add_event(const format::EventRecord& r, int64_t time, LaneId lane) {
+  const format::MemoryFields& m = r.memory;
   part_.allocator_events.push_back({.time_ns = time,
                                     .address = m.address,
                                     .bytes = m.bytes == INT64_MIN ? INT64_MAX : std::abs(m.bytes),
@@ -43,8 +43,8 @@ void AllocatorRows::add_event(const EventRecord& r, int64_t time, LaneId lane) {
   ++part_.event_count;
 }
 
-bool AllocatorRows::add_segment(const NoteItem& note) {
-  const SegmentFields& s = note.segment;
+bool AllocatorRows::add_segment(const format::NoteItem& note) {
+  const format::SegmentFields& s = note.segment;
   if (!is_place(s.address, s.bytes)) return false;
   const auto time = static_cast<int64_t>(note.pair.ticks);
   part_.allocator_segments.push_back({.time_ns = time,
@@ -55,8 +55,8 @@ bool AllocatorRows::add_segment(const NoteItem& note) {
                                       .device_type = s.device_type,
                                       .device = s.device,
                                       .is_expandable = s.is_expandable});
-  SegmentBlocks blocks(note.text);
-  SegmentBlock block;
+  format::SegmentBlocks blocks(note.text);
+  format::SegmentBlock block;
   uint64_t filled = 0;
   while (blocks.next(block)) {
     if (block.bytes > s.bytes - filled) return false;
@@ -109,4 +109,4 @@ void AllocatorRows::add_old_snapshot(std::string_view json, int64_t time) {
   }
 }
 
-}  // namespace firelane
+}  // namespace firelane::importer

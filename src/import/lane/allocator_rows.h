@@ -9,7 +9,7 @@
 #include "format/notes.h"
 #include "model/raw.h"
 
-namespace firelane {
+namespace firelane::importer {
 
 class AllocatorRows {
  public:
@@ -18,9 +18,9 @@ class AllocatorRows {
   // "common", "graph 3", "pool 1".
   StringId pool_name(uint64_t pool);
   // REQUIRES: it is a segment or a completed free.
-  void add_event(const EventRecord& record, int64_t time, LaneId lane);
+  void add_event(const format::EventRecord& record, int64_t time, LaneId lane);
   // False when its blocks do not fill it.
-  bool add_segment(const NoteItem& note);
+  bool add_segment(const format::NoteItem& note);
   // Written as JSON until notes of segments came: [[device, address, bytes, stream, [[bytes, requested, allocated],
   // ...]], ...].
   void add_old_snapshot(std::string_view json, int64_t time);
@@ -30,4 +30,4 @@ class AllocatorRows {
   RawPart& part_;
 };
 
-}  // namespace firelane
+}  // namespace firelane::importer

@@ -11,7 +11,7 @@
 
 #include "model/occupancy.h"
 
-namespace firelane {
+namespace firelane::importer {
 namespace {
 
 // CUPTI's numbers, in Kineto's words.
@@ -61,33 +61,43 @@ DeviceRows::DeviceRows(RawTrace& raw, RawPool& pool, RawPart& part) : raw_(raw),
 
 // ---- reading ----------------------------------------------------------------------------
 
-void DeviceRows::add(DeviceReader reader, const std::function<StringId(uint32_t)>& text) {
+void DeviceRows::add(format::DeviceReader reader, const std::function<StringId(uint32_t)>& text) {
   const auto each = [&]<typename Row>(Row row, auto&& use) {
     while (reader.next(row)) use(row);
   };
   while (reader.next_table()) {
     switch (reader.table()) {
-      case DeviceTable::kKernel:
-        each(DeviceKernelRow{}, [&](const DeviceKernelRow& r) { kernel(r, text(static_cast<uint32_t>(r.name))); });
+      case format::DeviceTable::kKernel:
+        each(format::DeviceKernelRow{},
+             [&](const format::DeviceKernelRow& r) { kernel(r, text(static_cast<uint32_t>(r.name))); });
         break;
-      case DeviceTable::kCopy: each(DeviceCopyRow{}, [&](const DeviceCopyRow& r) { copy(r); }); break;
-      case DeviceTable::kSet: each(DeviceSetRow{}, [&](const DeviceSetRow& r) { set(r); }); break;
-      case DeviceTable::kSync: each(DeviceSyncRow{}, [&](const DeviceSyncRow& r) { syncs_.push_back(r); }); break;
-      case DeviceTable::kEvent:
-        each(DeviceEventRow{}, [&](const DeviceEventRow& r) {
+      case format::DeviceTable::kCopy:
+        each(format::DeviceCopyRow{}, [&](const format::DeviceCopyRow& r) { copy(r); });
+        break;
+      case format::DeviceTable::kSet:
+        each(format::DeviceSetRow{}, [&](const format::DeviceSetRow& r) { set(r); });
+        break;
+      case format::DeviceTable::kSync:
+        each(format::DeviceSyncRow{}, [&](const format::DeviceSyncRow& r) { syncs_.push_back(r); });
+        break;
+      case format::DeviceTable::kEvent:
+        each(format::DeviceEventRow{}, [&](const format::DeviceEventRow& r) {
           if (r.event_sync != 0) events_[r.event_sync] = {.stream = r.stream, .correlation = r.correlation};
         });
         break;
-      case DeviceTable::kCall:
-        each(DeviceCallRow{}, [&](const DeviceCallRow& r) { call(r, text(static_cast<uint32_t>(r.name))); });
+      case format::DeviceTable::kCall:
+        each(format::DeviceCallRow{},
+             [&](const format::DeviceCallRow& r) { call(r, text(static_cast<uint32_t>(r.name))); });
         break;
-      case DeviceTable::kOverhead: each(DeviceOverheadRow{}, [&](const DeviceOverheadRow& r) { overhead(r); }); break;
+      case format::DeviceTable::kOverhead:
+        each(format::DeviceOverheadRow{}, [&](const format::DeviceOverheadRow& r) { overhead(r); });
+        break;
     }
   }
   if (reader.damaged()) ++part_.losses[Stat::kLaneChunkDamaged];
 }
 
-void DeviceRows::add_clock(const NoteItem& note) {
+void DeviceRows::add_clock(const format::NoteItem& note) {
   readings_.push_back({.ticks = note.pair.ticks, .device_ns = note.pair.monotonic_ns, .width_ticks = note.number});
 }
 
@@ -117,7 +127,7 @@ StringId DeviceRows::readable(StringId mangled) {
   return at->second;
 }
 
-void DeviceRows::kernel(const DeviceKernelRow& row, StringId name) {
+void DeviceRows::kernel(const format::DeviceKernelRow& row, StringId name) {
   RawDeviceSlice& s = slice(row.start_ns, row.duration_ns, row.device, row.stream, row.correlation);
   s.name = readable(name);
   s.category = kernel_;
@@ -139,7 +149,7 @@ void DeviceRows::kernel(const DeviceKernelRow& row, StringId name) {
   k.graph_node_id = or_none(row.graph_node_id);
 }
 
-void DeviceRows::copy(const DeviceCopyRow& row) {
+void DeviceRows::copy(const format::DeviceCopyRow& row) {
   RawDeviceSlice& s = slice(row.start_ns, row.duration_ns, row.device, row.stream, row.correlation);
   std::string name = "Memcpy ";
   name.append(word(kDirections, row.direction)).append(" (").append(word(kMemories, row.source_memory));
@@ -158,7 +168,7 @@ void DeviceRows::copy(const DeviceCopyRow& row) {
                           .target_device = is_between_devices ? row.target_device : kNoNumber});
 }
 
-void DeviceRows::set(const DeviceSetRow& row) {
+void DeviceRows::set(const format::DeviceSetRow& row) {
   RawDeviceSlice& s = slice(row.start_ns, row.duration_ns, row.device, row.stream, row.correlation);
   s.name = pool_.strings.intern("Memset (" + std::string(word(kMemories, row.memory)) + ")");
   s.category = set_;
@@ -170,7 +180,7 @@ void DeviceRows::set(const DeviceSetRow& row) {
                           .graph_node_id = or_none(row.graph_node_id)});
 }
 
-void DeviceRows::call(const DeviceCallRow& row, StringId name) {
+void DeviceRows::call(const format::DeviceCallRow& row, StringId name) {
   calls_.push_back({.start_ns = row.start_ns,
                     .duration_ns = std::clamp<int64_t>(row.duration_ns, 0, kMaxDurationNs),
                     .name = name,
@@ -181,7 +191,7 @@ void DeviceRows::call(const DeviceCallRow& row, StringId name) {
   ++part_.event_count;
 }
 
-void DeviceRows::overhead(const DeviceOverheadRow& row) {
+void DeviceRows::overhead(const format::DeviceOverheadRow& row) {
   const std::string_view name = row.type == kDriverCompiler ? "Driver Compiler" : word(kOverheads, row.type >> 16);
   overheads_.push_back({.start_ns = row.start_ns,
                         .duration_ns = std::clamp<int64_t>(row.duration_ns, 0, kMaxDurationNs),
@@ -203,7 +213,7 @@ void DeviceRows::finish(const TickConverter& line, int64_t base_ns, uint32_t pid
 }
 
 // The window may open and close more than once; the first opening and the last closing count.
-void DeviceRows::add_window(const NoteItem& note) {
+void DeviceRows::add_window(const format::NoteItem& note) {
   if (note.resumed) {
     closed_ns_ = note.pair.monotonic_ns;
   } else if (opened_ns_ == kNoNumber) {
@@ -213,7 +223,7 @@ void DeviceRows::add_window(const NoteItem& note) {
 
 // Which device a wait belongs to, and whose record it waits for, is known only when all rows are there.
 void DeviceRows::add_syncs() {
-  for (const DeviceSyncRow& row : syncs_) {
+  for (const format::DeviceSyncRow& row : syncs_) {
     const auto device = device_of_context_.find(row.context);
     const bool on_stream = row.type == kStreamWaitEvent;
     const int64_t lane = row.stream < 0 ? kDeviceLane : on_stream ? row.stream : row.stream + kSyncLane;
@@ -399,4 +409,4 @@ void DeviceRows::estimate_occupancy() {
   }
 }
 
-}  // namespace firelane
+}  // namespace firelane::importer

@@ -15,16 +15,16 @@
 #include "format/notes.h"
 #include "model/raw.h"
 
-namespace firelane {
+namespace firelane::importer {
 
 class DeviceRows {
  public:
   DeviceRows(RawTrace& raw, RawPool& pool, RawPart& part);
 
   // `text`: the file's text of an id, as a string of the pool.
-  void add(DeviceReader reader, const std::function<StringId(uint32_t)>& text);
-  void add_clock(const NoteItem& note);
-  void add_window(const NoteItem& note);
+  void add(format::DeviceReader reader, const std::function<StringId(uint32_t)>& text);
+  void add_clock(const format::NoteItem& note);
+  void add_window(const format::NoteItem& note);
   // REQUIRES: all other rows of the part have their final times. `line` gives Unix time. Lanes of GPUs are named by the
   // `program`, as Kineto does.
   void finish(const TickConverter& line, int64_t base_ns, uint32_t pid, std::string_view program);
@@ -43,11 +43,11 @@ class DeviceRows {
   };
 
   RawDeviceSlice& slice(int64_t start_ns, int64_t duration_ns, int64_t device, int64_t stream, int64_t correlation);
-  void kernel(const DeviceKernelRow& row, StringId name);
-  void copy(const DeviceCopyRow& row);
-  void set(const DeviceSetRow& row);
-  void call(const DeviceCallRow& row, StringId name);
-  void overhead(const DeviceOverheadRow& row);
+  void kernel(const format::DeviceKernelRow& row, StringId name);
+  void copy(const format::DeviceCopyRow& row);
+  void set(const format::DeviceSetRow& row);
+  void call(const format::DeviceCallRow& row, StringId name);
+  void overhead(const format::DeviceOverheadRow& row);
   void add_syncs();
   void convert_times(const TickConverter& line, int64_t base_ns);
   void add_calls(uint32_t pid);
@@ -64,11 +64,11 @@ class DeviceRows {
   std::vector<RawHostSlice> overheads_;
   int64_t opened_ns_ = kNoNumber;  // the recording's window, by the device's clock
   int64_t closed_ns_ = kNoNumber;
-  std::vector<DeviceSyncRow> syncs_;
+  std::vector<format::DeviceSyncRow> syncs_;
   std::unordered_map<int64_t, EventRecorded> events_;  // by the number that ties a wait to its record
   std::unordered_map<int64_t, int32_t> device_of_context_;
   std::unordered_map<uint32_t, StringId> readable_;
   StringId kernel_, copy_, set_, sync_, annotation_, runtime_, driver_, overhead_;
 };
 
-}  // namespace firelane
+}  // namespace firelane::importer

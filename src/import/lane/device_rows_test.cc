@@ -8,16 +8,16 @@
 #include "format/testing.h"
 #include "import/lane/read_lane.h"
 
-namespace firelane {
+namespace firelane::importer {
 namespace {
 
-using testing_format::StringSink;
+using format::test::StringSink;
 
-constexpr uint64_t kStart = 1'000'000;  // ticks; 2 of them a nanosecond
-constexpr int64_t kUnix = 1'790'000'000'000'000'000;
+constexpr uint64_t kDeviceStart = 1'000'000;  // ticks; 2 of them a nanosecond
+constexpr int64_t kDeviceUnix = 1'790'000'000'000'000'000;
 constexpr int64_t kDevice = 5'000'000'000;  // the device's clock at the start
 
-uint64_t ticks(int64_t ns) { return kStart + 2 * static_cast<uint64_t>(ns); }
+uint64_t ticks(int64_t ns) { return kDeviceStart + 2 * static_cast<uint64_t>(ns); }
 int64_t device(int64_t ns) { return kDevice + ns; }
 
 // Texts 1..5: an op, a user's range, a step, a kernel, a call.
@@ -26,52 +26,66 @@ class DeviceLane {
   explicit DeviceLane(int64_t device_start = kDevice) : writer_(sink_, 1) {
     EXPECT_EQ(writer_.write_header(1), "");
     std::string items;
-    NotesWriter notes(items);
+    format::NotesWriter notes(items);
     notes.process(77, TickSource::kTsc, 2e9, "box", "/usr/bin/python3 train.py");
-    notes.clock_pair(PairRole::kStart, {.ticks = kStart, .monotonic_ns = 500, .unix_ns = kUnix});
-    notes.device_clock(PairRole::kStart, kStart, device_start, 100);
+    notes.clock_pair(format::PairRole::kStart, {.ticks = kDeviceStart, .monotonic_ns = 500, .unix_ns = kDeviceUnix});
+    notes.device_clock(format::PairRole::kStart, kDeviceStart, device_start, 100);
     notes.metadata("deviceProperties",
                    R"([{"id": 0, "name": "H200", "computeMajor": 9, "computeMinor": 0, "numSms": 132, "warpSize": 32,
                         "maxThreadsPerMultiprocessor": 2048, "regsPerMultiprocessor": 65536,
                         "sharedMemPerMultiprocessor": 233472}])");
-    chunk(ChunkKind::kNotes, items);
+    chunk(format::ChunkKind::kNotes, items);
     std::string payload;
-    append_definitions(payload, 1, {"aten::mm", "load", "ProfilerStep#3", "_Z4gemmPf", "cudaLaunchKernel"});
-    SectionWriter main;
-    main.begin(0, 42, kStart, kStart);
-    main.add({.kind = Record::kAsyncBegin, .scope = Scope::kUser, .text = 3, .ticks = ticks(0), .number = 1});
-    main.add({.kind = Record::kAsyncBegin, .scope = Scope::kUser, .text = 2, .ticks = ticks(100), .number = 3});
-    main.add({.kind = Record::kBegin, .scope = Scope::kFunction, .text = 1, .ticks = ticks(200)});
-    main.add({.kind = Record::kEnd, .ticks = ticks(400)});
-    main.add({.kind = Record::kAsyncEnd, .ticks = ticks(500), .number = 3});
-    main.add({.kind = Record::kAsyncEnd, .ticks = ticks(900), .number = 1});
+    format::append_definitions(payload, 1, {"aten::mm", "load", "ProfilerStep#3", "_Z4gemmPf", "cudaLaunchKernel"});
+    format::SectionWriter main;
+    main.begin(0, 42, kDeviceStart, kDeviceStart);
+    main.add({.kind = format::Record::kAsyncBegin,
+              .scope = format::Scope::kUser,
+              .text = 3,
+              .ticks = ticks(0),
+              .number = 1});
+    main.add({.kind = format::Record::kAsyncBegin,
+              .scope = format::Scope::kUser,
+              .text = 2,
+              .ticks = ticks(100),
+              .number = 3});
+    main.add({.kind = format::Record::kBegin, .scope = format::Scope::kFunction, .text = 1, .ticks = ticks(200)});
+    main.add({.kind = format::Record::kEnd, .ticks = ticks(400)});
+    main.add({.kind = format::Record::kAsyncEnd, .ticks = ticks(500), .number = 3});
+    main.add({.kind = format::Record::kAsyncEnd, .ticks = ticks(900), .number = 1});
     main.append_to(payload);
-    chunk(ChunkKind::kEvents, payload);
+    chunk(format::ChunkKind::kEvents, payload);
   }
   // A launch as the recorder's own callback sees it: in the thread's stream, on the recorder's clock.
   void host_launch(int64_t at, int64_t correlation) {
     std::string payload;
-    append_definitions(payload, 6, {});
-    SectionWriter section;
-    section.begin(0, 42, kStart, ticks(at));
-    section.add({.kind = Record::kSlice, .scope = Scope::kRuntime, .text = 5, .ticks = ticks(at), .number = 20});
-    section.add({.kind = Record::kAttribute, .attribute = Attribute::kCorrelation, .number = correlation});
+    format::append_definitions(payload, 6, {});
+    format::SectionWriter section;
+    section.begin(0, 42, kDeviceStart, ticks(at));
+    section.add({.kind = format::Record::kSlice,
+                 .scope = format::Scope::kRuntime,
+                 .text = 5,
+                 .ticks = ticks(at),
+                 .number = 20});
+    section.add(
+        {.kind = format::Record::kAttribute, .attribute = format::Attribute::kCorrelation, .number = correlation});
     section.append_to(payload);
-    chunk(ChunkKind::kEvents, payload);
+    chunk(format::ChunkKind::kEvents, payload);
   }
-  void chunk(ChunkKind kind, std::string_view payload) { EXPECT_EQ(writer_.write_chunk(kind, payload), ""); }
+  void chunk(format::ChunkKind kind, std::string_view payload) { EXPECT_EQ(writer_.write_chunk(kind, payload), ""); }
   void rows() {
     std::string payload;
-    append_definitions(payload, 6, {});
+    format::append_definitions(payload, 6, {});
     device_rows.append_to(payload);
-    chunk(ChunkKind::kDevice, payload);
+    chunk(format::ChunkKind::kDevice, payload);
   }
   void stop(int64_t device_ns, int64_t at_ns) {
     std::string items;
-    NotesWriter notes(items);
-    notes.device_clock(PairRole::kStop, ticks(at_ns), device_ns, 60);
-    notes.clock_pair(PairRole::kStop, {.ticks = ticks(at_ns), .monotonic_ns = 500 + at_ns, .unix_ns = kUnix + at_ns});
-    chunk(ChunkKind::kNotes, items);
+    format::NotesWriter notes(items);
+    notes.device_clock(format::PairRole::kStop, ticks(at_ns), device_ns, 60);
+    notes.clock_pair(format::PairRole::kStop,
+                     {.ticks = ticks(at_ns), .monotonic_ns = 500 + at_ns, .unix_ns = kDeviceUnix + at_ns});
+    chunk(format::ChunkKind::kNotes, items);
   }
   Model model() {
     EXPECT_EQ(writer_.finish(0), "");
@@ -79,17 +93,17 @@ class DeviceLane {
     EXPECT_TRUE(raw.ok());
     return assemble(std::move(raw).value());
   }
-  DeviceWriter device_rows;
+  format::DeviceWriter device_rows;
 
  private:
   StringSink sink_;
-  ChunkWriter writer_;
+  format::ChunkWriter writer_;
 };
 
-DeviceCallRow launch(int64_t at, int64_t correlation, int64_t thread_id = 42) {
+format::DeviceCallRow launch(int64_t at, int64_t correlation, int64_t thread_id = 42) {
   return {.start_ns = device(at), .duration_ns = 10, .thread_id = thread_id, .correlation = correlation, .name = 5};
 }
-DeviceKernelRow kernel(int64_t at, int64_t correlation, int64_t stream = 7) {
+format::DeviceKernelRow kernel(int64_t at, int64_t correlation, int64_t stream = 7) {
   return {.start_ns = device(at),
           .duration_ns = 50,
           .context = 1,
@@ -158,17 +172,21 @@ TEST(DeviceRows, a_launch_seen_by_a_callback_links_as_one_from_an_activity_recor
 TEST(DeviceRows, the_kernel_of_a_collective_says_which_one) {
   DeviceLane file;
   std::string payload;
-  append_definitions(payload, 6,
-                     {"record_param_comms", R"({"Collective name": "allreduce", "Group size": 8})", "nccl:all_reduce"});
-  SectionWriter section;
-  section.begin(0, 42, kStart, ticks(1000));
-  section.add({.kind = Record::kBegin, .scope = Scope::kFunction, .text = 6, .ticks = ticks(1000)});
-  section.add({.kind = Record::kAttribute, .attribute = Attribute::kExtraArgs, .text = 7});
-  section.add({.kind = Record::kAsyncBegin, .scope = Scope::kUser, .text = 8, .ticks = ticks(1010), .number = 9});
-  section.add({.kind = Record::kAsyncEnd, .ticks = ticks(1090), .number = 9});
-  section.add({.kind = Record::kEnd, .ticks = ticks(1100)});
+  format::append_definitions(
+      payload, 6, {"record_param_comms", R"({"Collective name": "allreduce", "Group size": 8})", "nccl:all_reduce"});
+  format::SectionWriter section;
+  section.begin(0, 42, kDeviceStart, ticks(1000));
+  section.add({.kind = format::Record::kBegin, .scope = format::Scope::kFunction, .text = 6, .ticks = ticks(1000)});
+  section.add({.kind = format::Record::kAttribute, .attribute = format::Attribute::kExtraArgs, .text = 7});
+  section.add({.kind = format::Record::kAsyncBegin,
+               .scope = format::Scope::kUser,
+               .text = 8,
+               .ticks = ticks(1010),
+               .number = 9});
+  section.add({.kind = format::Record::kAsyncEnd, .ticks = ticks(1090), .number = 9});
+  section.add({.kind = format::Record::kEnd, .ticks = ticks(1100)});
   section.append_to(payload);
-  file.chunk(ChunkKind::kEvents, payload);
+  file.chunk(format::ChunkKind::kEvents, payload);
   file.host_launch(1050, 9);
   file.host_launch(1200, 10);
   file.device_rows.add(kernel(1300, 9));
@@ -197,8 +215,8 @@ TEST(DeviceRows, clocks_are_laid_on_the_line_through_both_readings_and_the_error
 }
 
 TEST(DeviceRows, a_device_clock_that_counts_the_processors_ticks_is_read_as_ticks) {
-  DeviceLane file(kStart);
-  DeviceKernelRow k = kernel(0, 9);
+  DeviceLane file(kDeviceStart);
+  format::DeviceKernelRow k = kernel(0, 9);
   k.start_ns = static_cast<int64_t>(ticks(600));
   k.duration_ns = 100;  // ticks
   file.device_rows.add(k);
@@ -231,21 +249,24 @@ TEST(DeviceRows, ranges_and_steps_lie_on_the_device_lanes) {
 
 TEST(DeviceRows, copies_sets_and_waits_have_kinetos_names) {
   DeviceLane file;
-  file.device_rows.add(DeviceCopyRow{.start_ns = device(10),
-                                     .duration_ns = 4,
-                                     .context = 3,
-                                     .stream = 7,
-                                     .correlation = 1,
-                                     .bytes = 400,
-                                     .direction = 1,
-                                     .source_memory = 2,
-                                     .target_memory = 3});
-  file.device_rows.add(DeviceSetRow{.start_ns = device(20), .duration_ns = 2, .stream = 7, .bytes = 64, .memory = 3});
-  file.device_rows.add(DeviceEventRow{.stream = 13, .correlation = 55, .event = 5, .event_sync = 8});
+  file.device_rows.add(format::DeviceCopyRow{.start_ns = device(10),
+                                             .duration_ns = 4,
+                                             .context = 3,
+                                             .stream = 7,
+                                             .correlation = 1,
+                                             .bytes = 400,
+                                             .direction = 1,
+                                             .source_memory = 2,
+                                             .target_memory = 3});
   file.device_rows.add(
-      DeviceSyncRow{.start_ns = device(30), .duration_ns = 9, .stream = 7, .type = 2, .event = 5, .event_sync = 8});
-  file.device_rows.add(DeviceSyncRow{.start_ns = device(40), .duration_ns = 9, .stream = 7, .type = 3, .event = -1});
-  file.device_rows.add(DeviceSyncRow{.start_ns = device(50), .duration_ns = 9, .stream = -1, .type = 4, .event = -1});
+      format::DeviceSetRow{.start_ns = device(20), .duration_ns = 2, .stream = 7, .bytes = 64, .memory = 3});
+  file.device_rows.add(format::DeviceEventRow{.stream = 13, .correlation = 55, .event = 5, .event_sync = 8});
+  file.device_rows.add(format::DeviceSyncRow{
+      .start_ns = device(30), .duration_ns = 9, .stream = 7, .type = 2, .event = 5, .event_sync = 8});
+  file.device_rows.add(
+      format::DeviceSyncRow{.start_ns = device(40), .duration_ns = 9, .stream = 7, .type = 3, .event = -1});
+  file.device_rows.add(
+      format::DeviceSyncRow{.start_ns = device(50), .duration_ns = 9, .stream = -1, .type = 4, .event = -1});
   file.rows();
   const Model m = file.model();
   const DeviceSlices& d = m.device_slices;
@@ -270,17 +291,17 @@ TEST(DeviceRows, copies_sets_and_waits_have_kinetos_names) {
 
 TEST(DeviceRows, copies_and_sets_have_their_context_graph_and_devices) {
   DeviceLane file;
-  file.device_rows.add(DeviceCopyRow{.start_ns = device(10),
-                                     .context = 2,
-                                     .bytes = 1,
-                                     .direction = 10,
-                                     .source_memory = 3,
-                                     .target_memory = 3,
-                                     .source_device = 1,
-                                     .target_device = 0});
-  file.device_rows.add(DeviceCopyRow{
+  file.device_rows.add(format::DeviceCopyRow{.start_ns = device(10),
+                                             .context = 2,
+                                             .bytes = 1,
+                                             .direction = 10,
+                                             .source_memory = 3,
+                                             .target_memory = 3,
+                                             .source_device = 1,
+                                             .target_device = 0});
+  file.device_rows.add(format::DeviceCopyRow{
       .start_ns = device(20), .context = 2, .bytes = 2, .direction = 8, .graph_id = 4, .graph_node_id = 7});
-  file.device_rows.add(DeviceSetRow{.start_ns = device(30), .context = 3, .bytes = 3, .graph_id = 4});
+  file.device_rows.add(format::DeviceSetRow{.start_ns = device(30), .context = 3, .bytes = 3, .graph_id = 4});
   file.rows();
   const Model m = file.model();
   EXPECT_EQ(m.text(m.device_slices.name[find(m, DeviceKind::kCopy)]), "Memcpy PtoP (Device -> Device)");
@@ -295,14 +316,14 @@ TEST(DeviceRows, copies_and_sets_have_their_context_graph_and_devices) {
 TEST(DeviceRows, work_across_the_edges_of_the_recording_is_kept_marked_and_counted) {
   DeviceLane file;
   for (const int64_t at : {560, 600, 640, 700, 760}) file.device_rows.add(kernel(at, at));  // 50 ns each
-  DeviceKernelRow all = kernel(590, 1, 8);
+  format::DeviceKernelRow all = kernel(590, 1, 8);
   all.duration_ns = 300;
   file.device_rows.add(all);
   file.rows();
   std::string items;
-  NotesWriter(items).device_window(false, device(600));
-  NotesWriter(items).device_window(true, device(750));
-  file.chunk(ChunkKind::kNotes, items);
+  format::NotesWriter(items).device_window(false, device(600));
+  format::NotesWriter(items).device_window(true, device(750));
+  file.chunk(format::ChunkKind::kNotes, items);
   const Model m = file.model();
   std::string marks;
   for (Row row = 0; row < m.device_slices.size(); ++row) {
@@ -327,29 +348,31 @@ TEST(DeviceRows, occupancy_is_estimated_from_launch_and_device) {
 TEST(DeviceRows, memory_has_its_stream_and_pool_and_the_allocators_state) {
   DeviceLane file;
   std::string items;
-  const SegmentBlock blocks[] = {{512, BlockState::kAllocated}, {512, BlockState::kWaiting}, {1024, BlockState::kFree}};
-  NotesWriter(items).segment(
+  const format::SegmentBlock blocks[] = {
+      {512, format::BlockState::kAllocated}, {512, format::BlockState::kWaiting}, {1024, format::BlockState::kFree}};
+  format::NotesWriter(items).segment(
       ticks(50), {.device_type = 1, .device = 0, .address = 4096, .bytes = 2048, .stream = 77, .pool = 5}, blocks);
-  NotesWriter(items).segment(ticks(50), {.device_type = 1, .device = 1, .address = 0, .bytes = 4096},
-                             blocks);  // too short
-  file.chunk(ChunkKind::kNotes, items);
+  format::NotesWriter(items).segment(ticks(50), {.device_type = 1, .device = 1, .address = 0, .bytes = 4096},
+                                     blocks);  // too short
+  file.chunk(format::ChunkKind::kNotes, items);
   std::string payload;
-  append_definitions(payload, 6, {});
-  SectionWriter section;
-  section.begin(0, 42, kStart, ticks(60));
-  const auto memory = [&](int64_t at, MemoryAction action, int64_t bytes, std::optional<MemoryPlace> place) {
-    section.add({.kind = Record::kMemory,
+  format::append_definitions(payload, 6, {});
+  format::SectionWriter section;
+  section.begin(0, 42, kDeviceStart, ticks(60));
+  const auto memory = [&](int64_t at, format::MemoryAction action, int64_t bytes,
+                          std::optional<format::MemoryPlace> place) {
+    section.add({.kind = format::Record::kMemory,
                  .action = action,
                  .ticks = ticks(at),
                  .memory = {.address = 5120, .bytes = bytes, .device_type = 1, .device = 0, .place = place}});
   };
-  memory(60, MemoryAction::kAlloc, 512, std::nullopt);  // of an older recorder
-  memory(70, MemoryAction::kFree, -512, MemoryPlace{.stream = 77, .pool = uint64_t{3} << 32});
-  memory(80, MemoryAction::kFreeCompleted, -512, MemoryPlace{.stream = 77, .pool = uint64_t{3} << 32});
-  memory(90, MemoryAction::kSegment, 2048, MemoryPlace{.is_mapped = true});
-  memory(100, MemoryAction::kSegment, -2048, MemoryPlace{});
+  memory(60, format::MemoryAction::kAlloc, 512, std::nullopt);  // of an older recorder
+  memory(70, format::MemoryAction::kFree, -512, format::MemoryPlace{.stream = 77, .pool = uint64_t{3} << 32});
+  memory(80, format::MemoryAction::kFreeCompleted, -512, format::MemoryPlace{.stream = 77, .pool = uint64_t{3} << 32});
+  memory(90, format::MemoryAction::kSegment, 2048, format::MemoryPlace{.is_mapped = true});
+  memory(100, format::MemoryAction::kSegment, -2048, format::MemoryPlace{});
   section.append_to(payload);
-  file.chunk(ChunkKind::kEvents, payload);
+  file.chunk(format::ChunkKind::kEvents, payload);
   const Model m = file.model();
   EXPECT_EQ(m.losses[Stat::kLaneChunkDamaged], 1u);
   EXPECT_EQ(m.memory_events.stream, (std::vector<int64_t>{kNoNumber, 77}));
@@ -370,23 +393,23 @@ TEST(DeviceRows, memory_has_its_stream_and_pool_and_the_allocators_state) {
 }
 
 TEST(DeviceRows, cut_and_flipped_device_chunks_are_losses_not_crashes) {
-  DeviceWriter writer;
+  format::DeviceWriter writer;
   writer.add(kernel(1, 2));
   writer.add(launch(1, 2));
-  writer.add(DeviceSyncRow{.type = 99, .event_sync = 1});
-  writer.add(DeviceOverheadRow{.type = -1});
+  writer.add(format::DeviceSyncRow{.type = 99, .event_sync = 1});
+  writer.add(format::DeviceOverheadRow{.type = -1});
   std::string payload;
-  append_definitions(payload, 6, {});
+  format::append_definitions(payload, 6, {});
   writer.append_to(payload);
   for (size_t at = 0; at < payload.size(); ++at) {
     std::string bytes = payload;
     bytes[at] = static_cast<char>(bytes[at] ^ 0x5A);
     DeviceLane file;
-    file.chunk(ChunkKind::kDevice, bytes);
-    file.chunk(ChunkKind::kDevice, std::string_view(payload).substr(0, at));
+    file.chunk(format::ChunkKind::kDevice, bytes);
+    file.chunk(format::ChunkKind::kDevice, std::string_view(payload).substr(0, at));
     file.model();
   }
 }
 
 }  // namespace
-}  // namespace firelane
+}  // namespace firelane::importer

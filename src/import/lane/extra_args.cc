@@ -2,7 +2,7 @@
 
 #include <simdjson.h>
 
-namespace firelane {
+namespace firelane::importer {
 namespace {
 
 using Object = simdjson::dom::object;
@@ -51,4 +51,4 @@ std::optional<RawComm> collective_of(std::string_view json, RawPool& pool) {
                  .sequence = number(args, "Seq")};
 }
 
-}  // namespace firelane
+}  // namespace firelane::importer

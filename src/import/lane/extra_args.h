@@ -7,9 +7,9 @@
 
 #include "model/raw.h"
 
-namespace firelane {
+namespace firelane::importer {
 
 // Nothing when `json` tells of no collective, or is no JSON.
 std::optional<RawComm> collective_of(std::string_view json, RawPool& pool);
 
-}  // namespace firelane
+}  // namespace firelane::importer

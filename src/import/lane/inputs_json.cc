@@ -7,7 +7,7 @@
 #include "base/varint.h"
 #include "format/layout.h"
 
-namespace firelane {
+namespace firelane::importer {
 namespace {
 
 // By number; torch appends, so an older list stays right.
@@ -110,21 +110,21 @@ class Converter {
 
  private:
   void one() {
-    const auto kind = static_cast<InputKind>(reader_.fixed<uint8_t>());
+    const auto kind = static_cast<format::InputKind>(reader_.fixed<uint8_t>());
     const auto dtype = reader_.fixed<uint8_t>();
     const auto rank = reader_.fixed<uint8_t>();
     const bool has_strides = reader_.fixed<uint8_t>() != 0;
     const auto count = reader_.fixed<uint32_t>();
     if (!reader_.ok()) return;
     switch (kind) {
-      case InputKind::kTensor: {
+      case format::InputKind::kTensor: {
         const std::string sizes = numbers(reader_, rank);
         tensor(sizes, has_strides ? numbers(reader_, rank) : "[]", dtype_name(dtype));
         any_strides_ |= has_strides;
         break;
       }
-      case InputKind::kUndefined: tensor("[]", "[]", ""); break;
-      case InputKind::kTensorList:
+      case format::InputKind::kUndefined: tensor("[]", "[]", ""); break;
+      case format::InputKind::kTensorList:
         if (in_list_ > 0) close_list();
         dims_.open();
         strides_.open();
@@ -136,10 +136,10 @@ class Converter {
           strides_.close();
         }
         break;
-      case InputKind::kScalar: plain("Scalar", text(count)); break;
-      case InputKind::kScalarList: plain("ScalarList", text(count)); break;
-      case InputKind::kOther: plain(text(count), ""); break;
-      case InputKind::kCutOff: plain("...", ""); break;
+      case format::InputKind::kScalar: plain("Scalar", text(count)); break;
+      case format::InputKind::kScalarList: plain("ScalarList", text(count)); break;
+      case format::InputKind::kOther: plain(text(count), ""); break;
+      case format::InputKind::kCutOff: plain("...", ""); break;
       default: reader_.bytes(UINT64_MAX);  // a kind of a later version: nothing after it can be told apart
     }
   }
@@ -184,4 +184,4 @@ std::string dtype_name(unsigned dtype) {
 
 bool inputs_to_json(std::string_view blob, InputsJson& out) { return Converter(blob).run(out); }
 
-}  // namespace firelane
+}  // namespace firelane::importer

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace firelane {
+namespace firelane::importer {
 
 struct InputsJson {
   std::string dims;      // [[16, 512], [], []]
@@ -20,4 +20,4 @@ bool inputs_to_json(std::string_view blob, InputsJson& out);
 // "float" for 6: the name that torch's profiler gives c10::ScalarType number `dtype`.
 std::string dtype_name(unsigned dtype);
 
-}  // namespace firelane
+}  // namespace firelane::importer

@@ -5,7 +5,7 @@
 #include "import/lane/extra_args.h"
 #include "import/lane/inputs_json.h"
 
-namespace firelane {
+namespace firelane::importer {
 namespace {
 
 // Kineto counts from a grid of a quarter of a year, so that traces of all ranks share their zero.
@@ -13,16 +13,16 @@ constexpr int64_t kBaseGridNs = int64_t{7'889'238} * 1'000'000'000;
 // Texts that a missing chunk may have defined; a larger hole in the ids is damage.
 constexpr size_t kMaxTextGap = 1 << 20;
 
-HostKind kind_of(Scope scope) {
-  if (scope == Scope::kUser) return HostKind::kAnnotation;
-  switch (group_of(scope)) {
-    case ScopeGroup::kOp: return HostKind::kOp;
-    case ScopeGroup::kPython:
-    case ScopeGroup::kModule: return HostKind::kPython;
-    case ScopeGroup::kCall: break;
+HostKind kind_of(format::Scope scope) {
+  if (scope == format::Scope::kUser) return HostKind::kAnnotation;
+  switch (format::group_of(scope)) {
+    case format::ScopeGroup::kOp: return HostKind::kOp;
+    case format::ScopeGroup::kPython:
+    case format::ScopeGroup::kModule: return HostKind::kPython;
+    case format::ScopeGroup::kCall: break;
   }
-  if (scope == Scope::kRuntime) return HostKind::kRuntime;
-  return scope == Scope::kDriver ? HostKind::kDriver : HostKind::kOverhead;
+  if (scope == format::Scope::kRuntime) return HostKind::kRuntime;
+  return scope == format::Scope::kDriver ? HostKind::kDriver : HostKind::kOverhead;
 }
 
 bool has_op(HostKind kind) { return kind == HostKind::kOp || kind == HostKind::kAnnotation; }
@@ -53,11 +53,11 @@ LaneRows::LaneRows(RawTrace& raw)
   fwdbwd_ = pool_.strings.intern("fwdbwd");
 }
 
-StringId LaneRows::category_of(Scope scope) const {
+StringId LaneRows::category_of(format::Scope scope) const {
   switch (kind_of(scope)) {
     case HostKind::kOp: return cpu_op_;
     case HostKind::kAnnotation: return user_annotation_;
-    case HostKind::kPython: return scope == Scope::kModule ? module_ : python_function_;
+    case HostKind::kPython: return scope == format::Scope::kModule ? module_ : python_function_;
     case HostKind::kRuntime: return runtime_;
     case HostKind::kDriver: return driver_;
     default: return overhead_;
@@ -67,11 +67,11 @@ StringId LaneRows::category_of(Scope scope) const {
 // ---- events -----------------------------------------------------------------------------
 
 void LaneRows::add_device(std::string_view payload) {
-  EventsReader reader(payload, start_.ticks);
-  if (define(reader)) device_.add(DeviceReader(reader.rest()), [this](uint32_t id) { return text(id); });
+  format::EventsReader reader(payload, start_.ticks);
+  if (define(reader)) device_.add(format::DeviceReader(reader.rest()), [this](uint32_t id) { return text(id); });
 }
 
-bool LaneRows::define(EventsReader& reader) {
+bool LaneRows::define(format::EventsReader& reader) {
   uint32_t first = 0;
   std::vector<std::string_view> texts;
   if (!reader.read_definitions(first, texts) || first > texts_.size() + kMaxTextGap) {
@@ -97,10 +97,10 @@ void LaneRows::set_overload(uint64_t text_id, std::string_view overload) {
 }
 
 void LaneRows::add_events(std::string_view payload) {
-  EventsReader reader(payload, start_.ticks);
+  format::EventsReader reader(payload, start_.ticks);
   if (!define(reader)) return;
-  SectionReader section;
-  EventRecord r;
+  format::SectionReader section;
+  format::EventRecord r;
   while (reader.next_section(section)) {
     Thread& t = thread(section.thread_index(), section.thread_id());
     while (section.next(r)) record(t, r);
@@ -141,55 +141,56 @@ const LaneRows::Inputs& LaneRows::inputs(uint32_t id) {
   return at->second;
 }
 
-void LaneRows::record(Thread& t, const EventRecord& r) {
+void LaneRows::record(Thread& t, const format::EventRecord& r) {
   switch (r.kind) {
-    case Record::kBegin:
-    case Record::kBeginSequence: {
+    case format::Record::kBegin:
+    case format::Record::kBeginSequence: {
       const Row row = add_slice(t, r);
-      t.open.push_back({row, group_of(r.scope)});
+      t.open.push_back({row, format::group_of(r.scope)});
       break;
     }
-    case Record::kEnd:
-    case Record::kEndPython:
-    case Record::kEndModule:
-    case Record::kEndCall:
-      end_slice(t, static_cast<ScopeGroup>(static_cast<int>(r.kind) - static_cast<int>(Record::kEnd)), r.ticks);
+    case format::Record::kEnd:
+    case format::Record::kEndPython:
+    case format::Record::kEndModule:
+    case format::Record::kEndCall:
+      end_slice(t, static_cast<format::ScopeGroup>(static_cast<int>(r.kind) - static_cast<int>(format::Record::kEnd)),
+                r.ticks);
       break;
-    case Record::kSlice: {
+    case format::Record::kSlice: {
       const Row row = add_slice(t, r);
       part_.host_slices[row].duration_ns = as_time(r.ticks + static_cast<uint64_t>(r.number));
       break;
     }
-    case Record::kAsyncBegin: async_[static_cast<uint64_t>(r.number)] = add_slice(t, r); break;
-    case Record::kAsyncEnd:
+    case format::Record::kAsyncBegin: async_[static_cast<uint64_t>(r.number)] = add_slice(t, r); break;
+    case format::Record::kAsyncEnd:
       if (const auto found = async_.find(static_cast<uint64_t>(r.number)); found != async_.end()) {
         part_.host_slices[found->second].duration_ns = as_time(r.ticks);
         async_.erase(found);
       }
       break;
-    case Record::kAttribute: attribute(t, r); return;
-    case Record::kMemory: memory(t, r); break;
-    case Record::kInstant:
+    case format::Record::kAttribute: attribute(t, r); return;
+    case format::Record::kMemory: memory(t, r); break;
+    case format::Record::kInstant:
       part_.instants.push_back(
           {.time_ns = as_time(r.ticks), .name = text(r.text), .category = instant_, .lane = t.lane, .scope = 't'});
       ++part_.event_count;
       break;
-    case Record::kCounter:
+    case format::Record::kCounter:
       part_.counters.push_back(
           {.time_ns = as_time(r.ticks), .value = r.value, .pid = {.number = pid_}, .name = text(r.text)});
       ++part_.event_count;
       break;
-    case Record::kLost: lost(t, r); break;
-    case Record::kThreadName:
+    case format::Record::kLost: lost(t, r); break;
+    case format::Record::kThreadName:
       t.name = pool_.strings.view(text(r.text));
       t.named_by_program = true;
       return;
-    case Record::kExtended: return;
+    case format::Record::kExtended: return;
   }
   last_ticks_ = std::max(last_ticks_, r.ticks);
 }
 
-Row LaneRows::add_slice(Thread& t, const EventRecord& r) {
+Row LaneRows::add_slice(Thread& t, const format::EventRecord& r) {
   const auto row = static_cast<Row>(part_.host_slices.size());
   RawHostSlice slice{.start_ns = as_time(r.ticks),
                      .duration_ns = kStillOpen,
@@ -201,7 +202,7 @@ Row LaneRows::add_slice(Thread& t, const EventRecord& r) {
     slice.detail = static_cast<Row>(part_.ops.size());
     RawOp& op = part_.ops.emplace_back();
     op.external_id = static_cast<int64_t>(part_.ops.size());
-    if (r.kind == Record::kBeginSequence) op.sequence_number = r.number;
+    if (r.kind == format::Record::kBeginSequence) op.sequence_number = r.number;
     if (r.text < texts_.size()) op.overload = texts_[r.text].overload;
   } else if (is_call(slice.kind)) {
     slice.detail = static_cast<Row>(part_.calls.size());
@@ -213,7 +214,7 @@ Row LaneRows::add_slice(Thread& t, const EventRecord& r) {
   return row;
 }
 
-void LaneRows::end_slice(Thread& t, ScopeGroup group, uint64_t ticks) {
+void LaneRows::end_slice(Thread& t, format::ScopeGroup group, uint64_t ticks) {
   for (size_t i = t.open.size(); i-- > 0;) {
     if (t.open[i].group != group) continue;
     part_.host_slices[t.open[i].slice].duration_ns = as_time(ticks);
@@ -223,17 +224,17 @@ void LaneRows::end_slice(Thread& t, ScopeGroup group, uint64_t ticks) {
   ++part_.losses[Stat::kEndWithoutBegin];
 }
 
-void LaneRows::attribute(Thread& t, const EventRecord& r) {
+void LaneRows::attribute(Thread& t, const format::EventRecord& r) {
   if (t.last_slice == kNoRow) return;
   const RawHostSlice& slice = part_.host_slices[t.last_slice];
   if (is_call(slice.kind)) {
-    if (r.attribute == Attribute::kCorrelation) part_.calls[slice.detail].correlation = r.number;
+    if (r.attribute == format::Attribute::kCorrelation) part_.calls[slice.detail].correlation = r.number;
     return;
   }
   if (!has_op(slice.kind)) return;
   RawOp& op = part_.ops[slice.detail];
   switch (r.attribute) {
-    case Attribute::kInputs: {
+    case format::Attribute::kInputs: {
       const Inputs& in = inputs(r.text);
       op.input_dims = in.dims;
       op.input_types = in.types;
@@ -241,29 +242,29 @@ void LaneRows::attribute(Thread& t, const EventRecord& r) {
       op.concrete_inputs = in.concrete;
       break;
     }
-    case Attribute::kFlops: op.flops = r.number; break;
-    case Attribute::kForwardThread: op.forward_thread = r.number; break;
-    case Attribute::kStack: op.stack = text(r.text); break;
-    case Attribute::kModules: op.module_hierarchy = text(r.text); break;
-    case Attribute::kSequence: op.sequence_number = r.number; break;
-    case Attribute::kExtraArgs:
+    case format::Attribute::kFlops: op.flops = r.number; break;
+    case format::Attribute::kForwardThread: op.forward_thread = r.number; break;
+    case format::Attribute::kStack: op.stack = text(r.text); break;
+    case format::Attribute::kModules: op.module_hierarchy = text(r.text); break;
+    case format::Attribute::kSequence: op.sequence_number = r.number; break;
+    case format::Attribute::kExtraArgs:
       if (r.text >= texts_.size()) break;
       if (const std::optional<RawComm> comm = collective_of(texts_[r.text].bytes, pool_)) {
         op.comm = static_cast<Row>(part_.comms.size());
         part_.comms.push_back(*comm);
       }
       break;
-    case Attribute::kCorrelation:
-    case Attribute::kFile: break;
+    case format::Attribute::kCorrelation:
+    case format::Attribute::kFile: break;
   }
 }
 
-void LaneRows::memory(const Thread& t, const EventRecord& r) {
+void LaneRows::memory(const Thread& t, const format::EventRecord& r) {
   const int64_t stream = r.memory.place ? static_cast<int64_t>(r.memory.place->stream) : kNoNumber;
   const StringId pool = r.memory.place ? allocator_.pool_name(r.memory.place->pool) : StringId{};
   // The model counts a block as free when that was asked for.
-  const bool is_segment = r.action == MemoryAction::kSegment;
-  if (is_segment || r.action == MemoryAction::kFreeCompleted) {
+  const bool is_segment = r.action == format::MemoryAction::kSegment;
+  if (is_segment || r.action == format::MemoryAction::kFreeCompleted) {
     allocator_.add_event(r, as_time(r.ticks), t.lane);
     if (!is_segment) return;
     const std::string name = "GPU " + std::to_string(r.memory.device) + " reserved by the allocator (MiB)";
@@ -283,21 +284,21 @@ void LaneRows::memory(const Thread& t, const EventRecord& r) {
                           .lane = t.lane,
                           .device_type = r.memory.device_type,
                           .device = r.memory.device,
-                          .kind = r.action == MemoryAction::kOutOfMemory ? MemoryKind::kOutOfMemory
-                                  : r.memory.bytes < 0                   ? MemoryKind::kFree
-                                                                         : MemoryKind::kAlloc,
+                          .kind = r.action == format::MemoryAction::kOutOfMemory ? MemoryKind::kOutOfMemory
+                                  : r.memory.bytes < 0                           ? MemoryKind::kFree
+                                                                                 : MemoryKind::kAlloc,
                           .stream = stream,
                           .pool = pool});
   ++part_.event_count;
 }
 
 // Ends that were dropped: their slices are closed where the stream goes on.
-void LaneRows::lost(Thread& t, const EventRecord& r) {
+void LaneRows::lost(Thread& t, const format::EventRecord& r) {
   for (size_t group = 0; group < 4; ++group) {
     const auto open = static_cast<size_t>(std::count_if(
         t.open.begin(), t.open.end(), [&](const Open& o) { return static_cast<size_t>(o.group) == group; }));
     const size_t ends = std::min<size_t>(r.lost_ends[group], open);
-    for (size_t i = 0; i < ends; ++i) end_slice(t, static_cast<ScopeGroup>(group), r.ticks);
+    for (size_t i = 0; i < ends; ++i) end_slice(t, static_cast<format::ScopeGroup>(group), r.ticks);
     part_.losses[Stat::kUnfinishedOp] += ends;
   }
 }
@@ -447,4 +448,4 @@ void LaneRows::name_lanes() {
   }
 }
 
-}  // namespace firelane
+}  // namespace firelane::importer

@@ -16,7 +16,7 @@
 #include "import/lane/device_rows.h"
 #include "model/raw.h"
 
-namespace firelane {
+namespace firelane::importer {
 
 class LaneRows {
  public:
@@ -33,7 +33,7 @@ class LaneRows {
  private:
   struct Open {
     Row slice;
-    ScopeGroup group;
+    format::ScopeGroup group;
   };
   struct Thread {
     LaneId lane{};
@@ -54,18 +54,18 @@ class LaneRows {
     StringId dims{}, types{}, strides{}, concrete{};
   };
 
-  void note(const NoteItem& n);
+  void note(const format::NoteItem& n);
   Thread& thread(uint32_t index, uint32_t thread_id);
-  void record(Thread& t, const EventRecord& r);
-  Row add_slice(Thread& t, const EventRecord& r);
-  void end_slice(Thread& t, ScopeGroup group, uint64_t ticks);
-  void attribute(Thread& t, const EventRecord& r);
-  void memory(const Thread& t, const EventRecord& r);
-  void lost(Thread& t, const EventRecord& r);
-  bool define(EventsReader& reader);
+  void record(Thread& t, const format::EventRecord& r);
+  Row add_slice(Thread& t, const format::EventRecord& r);
+  void end_slice(Thread& t, format::ScopeGroup group, uint64_t ticks);
+  void attribute(Thread& t, const format::EventRecord& r);
+  void memory(const Thread& t, const format::EventRecord& r);
+  void lost(Thread& t, const format::EventRecord& r);
+  bool define(format::EventsReader& reader);
   StringId text(uint32_t id);
   void set_overload(uint64_t text_id, std::string_view overload);
-  StringId category_of(Scope scope) const;
+  StringId category_of(format::Scope scope) const;
   const Inputs& inputs(uint32_t id);
 
   void close_open_slices(uint64_t stop_ticks);
@@ -95,4 +95,4 @@ class LaneRows {
   uint64_t last_ticks_ = 0;
 };
 
-}  // namespace firelane
+}  // namespace firelane::importer

@@ -6,26 +6,26 @@
 #include "import/json/envelope.h"
 #include "import/lane/lane_rows.h"
 
-namespace firelane {
+namespace firelane::importer {
 
-bool is_lane(std::string_view begin) { return begin.starts_with(kLaneMagic); }
+bool is_lane(std::string_view begin) { return begin.starts_with(format::kLaneMagic); }
 
 Result<RawTrace> read_lane(std::string_view file, const std::string& name, uint64_t max_content_bytes) {
-  ChunkReader reader(file);
+  format::ChunkReader reader(file);
   FL_TRY_VOID(reader.read_header(name));
   RawTrace raw;
   raw.info.format = "Firelane";
   LaneRows rows(raw);
-  Chunk chunk;
+  format::Chunk chunk;
   while (reader.next(chunk)) {
     if (reader.content_bytes() > max_content_bytes) {
       return Error{name + ": unpacks to more than " + std::to_string(max_content_bytes) + " bytes; is this a trace?"};
     }
     switch (chunk.kind) {
-      case ChunkKind::kNotes: rows.add_notes(chunk.payload); break;
-      case ChunkKind::kEvents: rows.add_events(chunk.payload); break;
-      case ChunkKind::kDevice: rows.add_device(chunk.payload); break;
-      case ChunkKind::kIndex: break;
+      case format::ChunkKind::kNotes: rows.add_notes(chunk.payload); break;
+      case format::ChunkKind::kEvents: rows.add_events(chunk.payload); break;
+      case format::ChunkKind::kDevice: rows.add_device(chunk.payload); break;
+      case format::ChunkKind::kIndex: break;
       default: ++raw.losses[Stat::kLaneUnknownChunk];
     }
   }
@@ -47,4 +47,4 @@ Result<RawTrace> read_lane(std::string_view file, const std::string& name, uint6
   return raw;
 }
 
-}  // namespace firelane
+}  // namespace firelane::importer

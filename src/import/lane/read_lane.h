@@ -8,7 +8,7 @@
 #include "base/result.h"
 #include "model/raw.h"
 
-namespace firelane {
+namespace firelane::importer {
 
 // By the first bytes of a file.
 bool is_lane(std::string_view begin);
@@ -17,4 +17,4 @@ bool is_lane(std::string_view begin);
 Result<RawTrace> read_lane(std::string_view file, const std::string& name,
                            uint64_t max_content_bytes = uint64_t{1} << 40);
 
-}  // namespace firelane
+}  // namespace firelane::importer

@@ -15,10 +15,10 @@
 #include "import/lane/inputs_json.h"
 #include "import/load.h"
 
-namespace firelane {
+namespace firelane::importer {
 namespace {
 
-using testing_format::StringSink;
+using format::test::StringSink;
 
 constexpr uint64_t kStart = 1'000'000;  // ticks; 2 of them a nanosecond
 constexpr int64_t kUnix = 1'790'000'000'000'000'000;
@@ -27,22 +27,25 @@ constexpr int64_t kUnix = 1'790'000'000'000'000'000;
 class StreamBuilder {
  public:
   explicit StreamBuilder(uint32_t index, uint32_t thread_id) { section_.begin(index, thread_id, kStart, kStart); }
-  StreamBuilder& begin(int64_t at, uint32_t name, Scope scope = Scope::kFunction, int64_t sequence = -1) {
-    section_.add({.kind = sequence < 0 ? Record::kBegin : Record::kBeginSequence,
+  StreamBuilder& begin(int64_t at, uint32_t name, format::Scope scope = format::Scope::kFunction,
+                       int64_t sequence = -1) {
+    section_.add({.kind = sequence < 0 ? format::Record::kBegin : format::Record::kBeginSequence,
                   .scope = scope,
                   .text = name,
                   .ticks = ticks(at),
                   .number = sequence});
     return *this;
   }
-  StreamBuilder& end(int64_t at, Record kind = Record::kEnd) { return add({.kind = kind, .ticks = ticks(at)}); }
-  StreamBuilder& number(Attribute key, int64_t value) {
-    return add({.kind = Record::kAttribute, .attribute = key, .number = value});
+  StreamBuilder& end(int64_t at, format::Record kind = format::Record::kEnd) {
+    return add({.kind = kind, .ticks = ticks(at)});
   }
-  StreamBuilder& text(Attribute key, uint32_t id) {
-    return add({.kind = Record::kAttribute, .attribute = key, .text = id});
+  StreamBuilder& number(format::Attribute key, int64_t value) {
+    return add({.kind = format::Record::kAttribute, .attribute = key, .number = value});
   }
-  StreamBuilder& add(const EventRecord& record) {
+  StreamBuilder& text(format::Attribute key, uint32_t id) {
+    return add({.kind = format::Record::kAttribute, .attribute = key, .text = id});
+  }
+  StreamBuilder& add(const format::EventRecord& record) {
     section_.add(record);
     return *this;
   }
@@ -50,7 +53,7 @@ class StreamBuilder {
   void append_to(std::string& payload) const { section_.append_to(payload); }
 
  private:
-  SectionWriter section_;
+  format::SectionWriter section_;
 };
 
 // A file: notes of the start, then whatever is added.
@@ -59,14 +62,14 @@ class LaneBuilder {
   LaneBuilder() : writer_(sink_, 1) {
     EXPECT_EQ(writer_.write_header(0xABCDEF), "");
     std::string items;
-    NotesWriter notes(items);
+    format::NotesWriter notes(items);
     notes.process(77, TickSource::kTsc, 2e9, "box", "/usr/bin/python3 train.py");
-    notes.clock_pair(PairRole::kStart, {.ticks = kStart, .monotonic_ns = 500, .unix_ns = kUnix});
+    notes.clock_pair(format::PairRole::kStart, {.ticks = kStart, .monotonic_ns = 500, .unix_ns = kUnix});
     notes.option("record_shapes", "1");
     notes.option("with_stack", "0");
-    chunk(ChunkKind::kNotes, items);
+    chunk(format::ChunkKind::kNotes, items);
   }
-  LaneBuilder& chunk(ChunkKind kind, std::string_view payload) {
+  LaneBuilder& chunk(format::ChunkKind kind, std::string_view payload) {
     EXPECT_EQ(writer_.write_chunk(kind, payload), "");
     offsets.push_back(writer_.bytes_written());
     return *this;
@@ -74,15 +77,15 @@ class LaneBuilder {
   LaneBuilder& events(uint32_t first, const std::vector<std::string_view>& texts,
                       const std::vector<StreamBuilder>& streams) {
     std::string payload;
-    append_definitions(payload, first, texts);
+    format::append_definitions(payload, first, texts);
     for (const StreamBuilder& stream : streams) stream.append_to(payload);
-    return chunk(ChunkKind::kEvents, payload);
+    return chunk(format::ChunkKind::kEvents, payload);
   }
   LaneBuilder& stop(int64_t at) {
     std::string items;
-    NotesWriter(items).clock_pair(PairRole::kStop,
-                                  {.ticks = StreamBuilder::ticks(at), .monotonic_ns = 500 + at, .unix_ns = kUnix + at});
-    return chunk(ChunkKind::kNotes, items);
+    format::NotesWriter(items).clock_pair(
+        format::PairRole::kStop, {.ticks = StreamBuilder::ticks(at), .monotonic_ns = 500 + at, .unix_ns = kUnix + at});
+    return chunk(format::ChunkKind::kNotes, items);
   }
   std::string finish() {
     EXPECT_EQ(writer_.finish(0), "");
@@ -93,7 +96,7 @@ class LaneBuilder {
 
  private:
   StringSink sink_;
-  ChunkWriter writer_;
+  format::ChunkWriter writer_;
 };
 
 Model load(const std::string& bytes) {
@@ -159,51 +162,51 @@ void add_everything(LaneBuilder& lane) {
   blob.append(std::string_view("1\0\0\0\0\0\0\0", 8));
   lane.events(1, {"aten::mm", blob, "train.py(3): main;train.py(9): f", "MmBackward0", "ProfilerStep#4", "f", "mark"},
               {StreamBuilder(0, 100)
-                   .begin(0, 5, Scope::kUser)
-                   .begin(100, 6, Scope::kPythonFunction)
-                   .begin(200, 1, Scope::kFunction, 9)
-                   .text(Attribute::kInputs, 2)
-                   .text(Attribute::kStack, 3)
-                   .number(Attribute::kFlops, 4096)
-                   .add({.kind = Record::kMemory,
+                   .begin(0, 5, format::Scope::kUser)
+                   .begin(100, 6, format::Scope::kPythonFunction)
+                   .begin(200, 1, format::Scope::kFunction, 9)
+                   .text(format::Attribute::kInputs, 2)
+                   .text(format::Attribute::kStack, 3)
+                   .number(format::Attribute::kFlops, 4096)
+                   .add({.kind = format::Record::kMemory,
                          .ticks = StreamBuilder::ticks(250),
                          .memory = {.address = 64, .bytes = 512, .total_allocated_bytes = 512}})
                    .end(300)
-                   .end(400, Record::kEndPython)
-                   .add({.kind = Record::kInstant, .text = 7, .ticks = StreamBuilder::ticks(450)})
-                   .add({.kind = Record::kCounter, .text = 7, .ticks = StreamBuilder::ticks(460), .value = 2.5})
-                   .add({.kind = Record::kAsyncBegin,
-                         .scope = Scope::kUser,
+                   .end(400, format::Record::kEndPython)
+                   .add({.kind = format::Record::kInstant, .text = 7, .ticks = StreamBuilder::ticks(450)})
+                   .add({.kind = format::Record::kCounter, .text = 7, .ticks = StreamBuilder::ticks(460), .value = 2.5})
+                   .add({.kind = format::Record::kAsyncBegin,
+                         .scope = format::Scope::kUser,
                          .text = 7,
                          .ticks = StreamBuilder::ticks(470),
                          .number = 5})});
   lane.events(8, {"cudaLaunchKernel", "model.layers.0"},
               {StreamBuilder(1, 200)
-                   .begin(500, 4, Scope::kBackwardFunction, 9)
-                   .number(Attribute::kForwardThread, 100)
+                   .begin(500, 4, format::Scope::kBackwardFunction, 9)
+                   .number(format::Attribute::kForwardThread, 100)
                    .end(700)
-                   .add({.kind = Record::kAsyncEnd, .ticks = StreamBuilder::ticks(750), .number = 5}),
+                   .add({.kind = format::Record::kAsyncEnd, .ticks = StreamBuilder::ticks(750), .number = 5}),
                StreamBuilder(0, 100)
-                   .begin(800, 9, Scope::kModule)
-                   .end(900, Record::kEndModule)
-                   .add({.kind = Record::kSlice,
-                         .scope = Scope::kRuntime,
+                   .begin(800, 9, format::Scope::kModule)
+                   .end(900, format::Record::kEndModule)
+                   .add({.kind = format::Record::kSlice,
+                         .scope = format::Scope::kRuntime,
                          .text = 8,
                          .ticks = StreamBuilder::ticks(910),
                          .number = 20})
-                   .number(Attribute::kCorrelation, 3)
+                   .number(format::Attribute::kCorrelation, 3)
                    .end(1000)});
   std::string items;
-  NotesWriter notes(items);
+  format::NotesWriter notes(items);
   notes.metadata("distributedInfo", R"({"backend": "gloo", "rank": 1, "world_size": 2})");
-  notes.step(3, StepPhase::kUnrecorded, kStart - 2000, 1800);
-  notes.step(4, StepPhase::kRecorded, kStart, 2000);
+  notes.step(3, format::StepPhase::kUnrecorded, kStart - 2000, 1800);
+  notes.step(4, format::StepPhase::kRecorded, kStart, 2000);
   notes.cost("op", 84.5);
   notes.loss("events dropped: the buffers were full", 3);
   notes.loss("events dropped: the buffers were full", 8);
   notes.thread(0, 100, "python");
   notes.thread(1, 200, "pt_autograd_0");
-  lane.chunk(ChunkKind::kNotes, items);
+  lane.chunk(format::ChunkKind::kNotes, items);
   lane.stop(2000);
 }
 std::string everything() {
@@ -212,7 +215,7 @@ std::string everything() {
   return lane.finish();
 }
 
-constexpr const char* kEverything = R"(100 0+1000 ProfilerStep#4 (user_annotation)
+constexpr const char* kEverythingDumped = R"(100 0+1000 ProfilerStep#4 (user_annotation)
 100   100+300 f (python_function)
 100     200+100 aten::mm (cpu_op) sequence 9 flops 4096 [[16, 512], []] ["float", "Scalar"] stack train.py(3): main;train.py(9): f
 100   470+280 mark (user_annotation)
@@ -230,9 +233,9 @@ record.dropped_events 8
 
 TEST(ReadLane, a_collective_has_its_details) {
   StreamBuilder stream(0, 300);
-  stream.begin(10, 1).text(Attribute::kExtraArgs, 2).end(20);
-  stream.begin(30, 1).text(Attribute::kExtraArgs, 3).end(40);
-  stream.begin(50, 1).text(Attribute::kExtraArgs, 4).end(60);
+  stream.begin(10, 1).text(format::Attribute::kExtraArgs, 2).end(20);
+  stream.begin(30, 1).text(format::Attribute::kExtraArgs, 3).end(40);
+  stream.begin(50, 1).text(format::Attribute::kExtraArgs, 4).end(60);
   LaneBuilder file;
   file.events(
       1,
@@ -271,13 +274,13 @@ TEST(ReadLane, a_collective_has_its_details) {
 
 TEST(ReadLane, an_overload_belongs_to_the_name_it_was_noted_for) {
   std::string items;
-  NotesWriter(items).overload(1, "Tensor");
-  NotesWriter(items).overload(2, "out");
-  NotesWriter(items).overload(UINT32_MAX, "far beyond any text");
+  format::NotesWriter(items).overload(1, "Tensor");
+  format::NotesWriter(items).overload(2, "out");
+  format::NotesWriter(items).overload(UINT32_MAX, "far beyond any text");
   StreamBuilder stream(0, 300);
   for (const uint32_t name : {1u, 2u, 3u}) stream.begin(10 * name, name).end(10 * name + 5);
   LaneBuilder file;
-  file.chunk(ChunkKind::kNotes, items).events(1, {"aten::add", "aten::add", "aten::mm"}, {stream}).stop(100);
+  file.chunk(format::ChunkKind::kNotes, items).events(1, {"aten::add", "aten::add", "aten::mm"}, {stream}).stop(100);
   const Model m = load(file.finish());
   ASSERT_EQ(m.op_details.size(), 3u);
   EXPECT_EQ(m.text(m.host_slices.name[1]), "aten::add");
@@ -290,9 +293,9 @@ TEST(ReadLane, an_overload_belongs_to_the_name_it_was_noted_for) {
 TEST(ReadLane, a_cost_that_no_event_can_have_is_damage) {
   std::string items;
   for (const double ns : {1.2e195, -1.0, std::numeric_limits<double>::quiet_NaN(), 90.0})
-    NotesWriter(items).cost("op", ns);
+    format::NotesWriter(items).cost("op", ns);
   LaneBuilder file;
-  file.chunk(ChunkKind::kNotes, items).stop(100);
+  file.chunk(format::ChunkKind::kNotes, items).stop(100);
   const Model m = load(file.finish());
   ASSERT_EQ(m.info.recorder.costs.size(), 1u);
   EXPECT_EQ(m.info.recorder.costs[0].ns, 90);
@@ -301,7 +304,7 @@ TEST(ReadLane, a_cost_that_no_event_can_have_is_damage) {
 
 TEST(ReadLane, everything_that_version_one_has_reaches_the_model) {
   const Model m = load(everything());
-  EXPECT_EQ(text_of(m), kEverything);
+  EXPECT_EQ(text_of(m), kEverythingDumped);
   EXPECT_EQ(m.info.format, "Firelane");
   EXPECT_EQ(m.info.start_ns + m.info.base_time_ns, kUnix);
   EXPECT_EQ(m.info.recorder.command, "/usr/bin/python3 train.py");
@@ -325,19 +328,20 @@ TEST(ReadLane, the_golden_file_of_version_one_reads_as_it_always_did) {
   }
   auto model = load_trace(path);
   ASSERT_TRUE(model.ok()) << model.error().message;
-  EXPECT_EQ(text_of(model.value()), kEverything);
+  EXPECT_EQ(text_of(model.value()), kEverythingDumped);
 }
 
 TEST(ReadLane, a_cut_at_any_byte_keeps_what_came_before_it) {
   LaneBuilder lane;
   add_everything(lane);
   const std::string whole = lane.finish();
-  for (size_t cut = kFileHeaderBytes; cut < whole.size(); ++cut) {
+  for (size_t cut = format::kFileHeaderBytes; cut < whole.size(); ++cut) {
     const Model m = load(whole.substr(0, cut));
     const size_t ops = cut >= lane.offsets[2] ? 7 : cut >= lane.offsets[1] ? 4 : 0;
     EXPECT_EQ(m.host_slices.size(), ops) << "cut at byte " << cut;
     EXPECT_EQ(m.losses[Stat::kRecorderStoppedEarly], 1u) << "cut at byte " << cut;
-    const bool between = std::count(lane.offsets.begin(), lane.offsets.end(), cut) > 0 || cut == kFileHeaderBytes;
+    const bool between =
+        std::count(lane.offsets.begin(), lane.offsets.end(), cut) > 0 || cut == format::kFileHeaderBytes;
     if (cut < lane.offsets.back()) EXPECT_EQ(m.losses[Stat::kTruncated], between ? 0u : 1u) << "cut at byte " << cut;
   }
 }
@@ -357,7 +361,7 @@ TEST(ReadLane, any_byte_changed_is_damage_not_a_crash) {
   LaneBuilder lane;
   add_everything(lane);
   const std::string whole = lane.finish();
-  for (size_t at = kFileHeaderBytes; at < whole.size() - kTrailerBytes; ++at) {
+  for (size_t at = format::kFileHeaderBytes; at < whole.size() - format::kTrailerBytes; ++at) {
     std::string bytes = whole;
     bytes[at] = static_cast<char>(bytes[at] ^ 0x55);
     const Model m = load(bytes);
@@ -373,12 +377,12 @@ TEST(ReadLane, a_lost_definition_costs_the_name_not_the_event) {
 
 TEST(ReadLane, chunks_and_notes_of_later_versions_are_skipped) {
   LaneBuilder lane;
-  lane.chunk(static_cast<ChunkKind>(99), "whatever");
+  lane.chunk(static_cast<format::ChunkKind>(99), "whatever");
   std::string items;
   append_varint(items, 200);  // an unknown tag
   append_text(items, "later");
-  NotesWriter(items).metadata("k", "1");
-  lane.chunk(ChunkKind::kNotes, items);
+  format::NotesWriter(items).metadata("k", "1");
+  lane.chunk(format::ChunkKind::kNotes, items);
   const Model m = load(lane.stop(2000).finish());
   EXPECT_EQ(text_of(m), "lane.unknown_chunk 1\n");
   EXPECT_NE(m.find_metadata("k"), nullptr);
@@ -386,47 +390,49 @@ TEST(ReadLane, chunks_and_notes_of_later_versions_are_skipped) {
 
 TEST(ReadLane, ends_dropped_by_the_recorder_close_their_slices_at_the_gap) {
   LaneBuilder lane;
-  lane.events(
-      1, {"a", "b", "c"},
-      {StreamBuilder(0, 5)
-           .begin(0, 1)
-           .begin(10, 2)
-           .add({.kind = Record::kLost, .ticks = StreamBuilder::ticks(500), .number = 7, .lost_ends = {1, 0, 0, 0}})
-           .begin(600, 3)
-           .end(700)
-           .end(800)});
+  lane.events(1, {"a", "b", "c"},
+              {StreamBuilder(0, 5)
+                   .begin(0, 1)
+                   .begin(10, 2)
+                   .add({.kind = format::Record::kLost,
+                         .ticks = StreamBuilder::ticks(500),
+                         .number = 7,
+                         .lost_ends = {1, 0, 0, 0}})
+                   .begin(600, 3)
+                   .end(700)
+                   .end(800)});
   EXPECT_EQ(text_of(load(lane.stop(2000).finish())),
             "5 0+800 a (cpu_op)\n5   10+490 b (cpu_op)\n5   600+100 c (cpu_op)\ntorch.unfinished_op 1\n");
 }
 
 TEST(ReadLane, python_slices_open_at_a_pause_end_there) {
   LaneBuilder lane;
-  lane.events(1, {"f", "op"}, {StreamBuilder(0, 5).begin(0, 1, Scope::kPythonFunction).begin(900, 2).end(950)});
+  lane.events(1, {"f", "op"}, {StreamBuilder(0, 5).begin(0, 1, format::Scope::kPythonFunction).begin(900, 2).end(950)});
   std::string items;
-  NotesWriter(items).pause(false, StreamBuilder::ticks(300));
-  NotesWriter(items).pause(true, StreamBuilder::ticks(800));
-  lane.chunk(ChunkKind::kNotes, items);
+  format::NotesWriter(items).pause(false, StreamBuilder::ticks(300));
+  format::NotesWriter(items).pause(true, StreamBuilder::ticks(800));
+  lane.chunk(format::ChunkKind::kNotes, items);
   EXPECT_EQ(text_of(load(lane.stop(2000).finish())),
             "5 0+300 f (python_function)\n5 900+50 op (cpu_op)\ntorch.unfinished_op 1\n");
 }
 
 TEST(Inputs, every_kind_becomes_the_json_that_kineto_writes) {
   std::string blob;
-  const auto head = [&](InputKind kind, uint8_t dtype, uint8_t rank, uint8_t strides, uint32_t count) {
+  const auto head = [&](format::InputKind kind, uint8_t dtype, uint8_t rank, uint8_t strides, uint32_t count) {
     for (const uint8_t byte : {static_cast<uint8_t>(kind), dtype, rank, strides}) append_fixed(blob, byte);
     append_fixed(blob, count);
   };
-  head(InputKind::kTensor, 15, 1, 1, 0);
+  head(format::InputKind::kTensor, 15, 1, 1, 0);
   append_fixed(blob, int64_t{3});
   append_fixed(blob, int64_t{-1});
-  head(InputKind::kTensorList, 0, 0, 0, 2);
-  head(InputKind::kTensor, 6, 0, 0, 0);
-  head(InputKind::kUndefined, 0, 0, 0, 0);
-  head(InputKind::kScalarList, 0, 0, 0, 6);
+  head(format::InputKind::kTensorList, 0, 0, 0, 2);
+  head(format::InputKind::kTensor, 6, 0, 0, 0);
+  head(format::InputKind::kUndefined, 0, 0, 0, 0);
+  head(format::InputKind::kScalarList, 0, 0, 0, 6);
   blob.append(std::string_view("[1, 1]\0\0", 8));
-  head(InputKind::kOther, 0, 0, 0, 4);
+  head(format::InputKind::kOther, 0, 0, 0, 4);
   blob.append(std::string_view("Dict\0\0\0\0", 8));
-  head(InputKind::kCutOff, 0, 0, 0, 0);
+  head(format::InputKind::kCutOff, 0, 0, 0, 0);
   InputsJson json;
   ASSERT_TRUE(inputs_to_json(blob, json));
   EXPECT_EQ(json.dims, "[[3], [[], []], [], [], []]");
@@ -437,4 +443,4 @@ TEST(Inputs, every_kind_becomes_the_json_that_kineto_writes) {
 }
 
 }  // namespace
-}  // namespace firelane
+}  // namespace firelane::importer

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace firelane {
+namespace firelane::record {
 
 bool BlockPool::map() noexcept {
   void* pages = ::mmap(nullptr, size_t{kMaxBlocks} * kBlockBytes, PROT_READ | PROT_WRITE,
@@ -84,4 +84,4 @@ void BlockPool::trim() noexcept {
   }
 }
 
-}  // namespace firelane
+}  // namespace firelane::record

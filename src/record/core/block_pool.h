@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace firelane {
+namespace firelane::record {
 
 inline constexpr size_t kBlockBytes = 32 << 10;
 
@@ -70,4 +70,4 @@ class BlockPool {
   std::array<std::atomic<bool>, kMaxBlocks> touched_{};
 };
 
-}  // namespace firelane
+}  // namespace firelane::record

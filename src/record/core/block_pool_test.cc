@@ -7,7 +7,7 @@
 #include <array>
 #include <memory>
 
-namespace firelane {
+namespace firelane::record {
 namespace {
 
 bool is_resident(void* block) {
@@ -64,4 +64,4 @@ TEST_F(Pool, trim_gives_warm_pages_back) {
 }
 
 }  // namespace
-}  // namespace firelane
+}  // namespace firelane::record

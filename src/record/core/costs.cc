@@ -4,7 +4,7 @@
 #include "record/core/recorder.h"
 #include "record/core/session.h"
 
-namespace firelane {
+namespace firelane::record {
 namespace {
 
 // Keeps the compiler from dropping a lookup whose result nobody uses.
@@ -36,15 +36,15 @@ std::vector<CoreCost> core_costs() {
   const int64_t sizes[2] = {16, 512};
   std::vector<CoreCost> costs;
   costs.push_back({"begin+end", best_ns(b, ns, [&] {
-                     b->begin(now_ticks(), b->stable_name(kName), Scope::kFunction, 1);
-                     b->end(now_ticks(), ScopeGroup::kOp);
+                     b->begin(now_ticks(), b->stable_name(kName), format::Scope::kFunction, 1);
+                     b->end(now_ticks(), format::ScopeGroup::kOp);
                    })});
   costs.push_back({"begin+end+inputs", best_ns(b, ns, [&] {
-                     b->begin(now_ticks(), b->stable_name(kName), Scope::kFunction, 1);
+                     b->begin(now_ticks(), b->stable_name(kName), format::Scope::kFunction, 1);
                      InputBlob blob;
                      blob.tensor(6, sizes, sizes, 2);
-                     b->attribute(Attribute::kInputs, b->inputs(blob));
-                     b->end(now_ticks(), ScopeGroup::kOp);
+                     b->attribute(format::Attribute::kInputs, b->inputs(blob));
+                     b->end(now_ticks(), format::ScopeGroup::kOp);
                    })});
   costs.push_back({"memory", best_ns(b, ns, [&] { b->memory(now_ticks(), {.address = 64, .bytes = 64}); })});
   costs.push_back({"text", best_ns(b, ns, [&] { keep(b->text("Optimizer.step#AdamW.step")); })});
@@ -52,4 +52,4 @@ std::vector<CoreCost> core_costs() {
   return costs;
 }
 
-}  // namespace firelane
+}  // namespace firelane::record

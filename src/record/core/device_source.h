@@ -7,14 +7,14 @@
 
 #include "format/device.h"
 
-namespace firelane {
+namespace firelane::record {
 
 class DeviceSink {
  public:
   virtual ~DeviceSink() = default;
   // The file's id of a text; stays good until the recording ends.
   virtual uint32_t text(std::string_view bytes) = 0;
-  virtual DeviceWriter& rows() = 0;
+  virtual format::DeviceWriter& rows() = 0;
   // Writes a chunk when enough has come together. Call it once in a while, between rows.
   virtual void checkpoint() = 0;
 };
@@ -27,4 +27,4 @@ class DeviceSource {
   virtual void drain(DeviceSink& sink) = 0;
 };
 
-}  // namespace firelane
+}  // namespace firelane::record

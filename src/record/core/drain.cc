@@ -9,7 +9,7 @@
 
 #include "format/notes.h"
 
-namespace firelane {
+namespace firelane::record {
 namespace {
 
 constexpr size_t kSectionBytes = 128 << 10;
@@ -36,7 +36,8 @@ bool is_timed(Word kind) { return kind != Word::kAttribute && kind != Word::kDef
 
 }  // namespace
 
-Drain::Drain(std::unique_ptr<ByteSink> sink, const Options& options, std::function<void(std::string)> on_failure)
+Drain::Drain(std::unique_ptr<format::ByteSink> sink, const Options& options,
+             std::function<void(std::string)> on_failure)
     : sink_(std::move(sink)),
       options_(options),
       on_failure_(std::move(on_failure)),
@@ -44,7 +45,7 @@ Drain::Drain(std::unique_ptr<ByteSink> sink, const Options& options, std::functi
 
 std::string Drain::open(const std::string& first_notes) {
   std::string error = writer_.write_header(options_.trace_id);
-  if (error.empty()) error = writer_.write_chunk(ChunkKind::kNotes, first_notes);
+  if (error.empty()) error = writer_.write_chunk(format::ChunkKind::kNotes, first_notes);
   file_bytes_ = writer_.bytes_written();
   return error;
 }
@@ -134,7 +135,7 @@ bool Drain::pass() {
   if (losses != losses_written_) {
     losses_written_ = losses;
     std::string items;
-    NotesWriter(items).loss(kDroppedReason, losses);
+    format::NotesWriter(items).loss(kDroppedReason, losses);
     add_notes(items);
   }
   write_notes();
@@ -170,16 +171,16 @@ bool Drain::drain_thread(ThreadBuffer* b, ThreadState& state) {
 }
 
 void Drain::convert(const uint64_t* words, ThreadState& state) {
-  EventRecord r;
+  format::EventRecord r;
   const Word kind = kind_of(words[0]);
   if (is_timed(kind)) r.ticks = ticks_of(words[0], options_.start_ticks);
   const auto name = [&](uint64_t word) { return state.id_of_slot[word & (SlotTable::kSlotCount - 1)]; };
-  const auto scope = [&] { return static_cast<Scope>(words[1] >> 32 & 0xFF); };
+  const auto scope = [&] { return static_cast<format::Scope>(words[1] >> 32 & 0xFF); };
   bool is_event = true;
   switch (kind) {
     case Word::kBegin:
     case Word::kBeginSequence:
-      r.kind = kind == Word::kBegin ? Record::kBegin : Record::kBeginSequence;
+      r.kind = kind == Word::kBegin ? format::Record::kBegin : format::Record::kBeginSequence;
       r.text = name(words[1]);
       r.scope = scope();
       if (kind == Word::kBeginSequence) r.number = static_cast<int64_t>(words[2]);
@@ -188,21 +189,21 @@ void Drain::convert(const uint64_t* words, ThreadState& state) {
     case Word::kEndPython:
     case Word::kEndModule:
     case Word::kEndCall:
-      r.kind = static_cast<Record>(static_cast<uint8_t>(Record::kEnd) + static_cast<uint8_t>(kind) -
-                                   static_cast<uint8_t>(Word::kEnd));
+      r.kind = static_cast<format::Record>(static_cast<uint8_t>(format::Record::kEnd) + static_cast<uint8_t>(kind) -
+                                           static_cast<uint8_t>(Word::kEnd));
       is_event = false;
       break;
     case Word::kSlice:
     case Word::kAsyncBegin:
-      r.kind = kind == Word::kSlice ? Record::kSlice : Record::kAsyncBegin;
+      r.kind = kind == Word::kSlice ? format::Record::kSlice : format::Record::kAsyncBegin;
       r.text = name(words[1]);
       r.scope = scope();
       r.number = static_cast<int64_t>(words[2]);
       break;
     case Word::kAttribute:
-      r.kind = Record::kAttribute;
-      r.attribute = static_cast<Attribute>(words[0] >> 8 & 0xFF);
-      if (is_text(r.attribute)) {
+      r.kind = format::Record::kAttribute;
+      r.attribute = static_cast<format::Attribute>(words[0] >> 8 & 0xFF);
+      if (format::is_text(r.attribute)) {
         r.text = name(words[1]);
       } else {
         r.number = static_cast<int64_t>(words[1]);
@@ -211,40 +212,40 @@ void Drain::convert(const uint64_t* words, ThreadState& state) {
       break;
     case Word::kMemory:
     case Word::kPlacedMemory:
-      r.kind = Record::kMemory;
+      r.kind = format::Record::kMemory;
       r.memory = {.address = words[1],
                   .bytes = static_cast<int64_t>(words[2]),
                   .total_allocated_bytes = static_cast<int64_t>(words[3]),
                   .total_reserved_bytes = static_cast<int64_t>(words[4]),
                   .device_type = static_cast<uint8_t>(words[5]),
                   .device = static_cast<int8_t>(words[5] >> 8)};
-      r.action = static_cast<MemoryAction>(words[5] >> 16 & 0xFF);
+      r.action = static_cast<format::MemoryAction>(words[5] >> 16 & 0xFF);
       if (kind == Word::kPlacedMemory) {
         r.memory.place = {.stream = words[6], .pool = words[7], .is_mapped = (words[5] >> 24 & 1) != 0};
       }
       break;
     case Word::kInstant:
-      r.kind = Record::kInstant;
+      r.kind = format::Record::kInstant;
       r.text = name(words[1]);
       break;
     case Word::kCounter:
-      r.kind = Record::kCounter;
+      r.kind = format::Record::kCounter;
       r.text = name(words[1]);
       r.value = std::bit_cast<double>(words[2]);
       break;
     case Word::kAsyncEnd:
-      r.kind = Record::kAsyncEnd;
+      r.kind = format::Record::kAsyncEnd;
       r.number = static_cast<int64_t>(words[1]);
       is_event = false;
       break;
     case Word::kLost:
-      r.kind = Record::kLost;
+      r.kind = format::Record::kLost;
       r.number = static_cast<int64_t>(words[1]);
       for (size_t g = 0; g < 4; ++g) r.lost_ends[g] = static_cast<uint16_t>(words[2] >> (16 * g));
       is_event = false;
       break;
     case Word::kThreadName:
-      r.kind = Record::kThreadName;
+      r.kind = format::Record::kThreadName;
       r.text = name(words[1]);
       is_event = false;
       break;
@@ -270,17 +271,17 @@ uint32_t Drain::intern_op(std::string_view name_and_overload) {
   if (new_texts_.size() != known) {
     const size_t end = name_and_overload.find('\0');
     new_texts_.back() = new_texts_.back().substr(0, end);
-    NotesWriter(overloads_).overload(id, name_and_overload.substr(end + 1));
+    format::NotesWriter(overloads_).overload(id, name_and_overload.substr(end + 1));
   }
   return id;
 }
 
 // Texts that were not written yet stand in front of whatever chunk comes next.
 void Drain::begin_payload() {
-  if (!overloads_.empty()) write(ChunkKind::kNotes, overloads_);
+  if (!overloads_.empty()) write(format::ChunkKind::kNotes, overloads_);
   overloads_.clear();
   payload_.clear();
-  append_definitions(payload_, first_new_text_, new_texts_);
+  format::append_definitions(payload_, first_new_text_, new_texts_);
   first_new_text_ += static_cast<uint32_t>(new_texts_.size());
   new_texts_.clear();
 }
@@ -289,7 +290,7 @@ void Drain::flush_chunk() {
   if (sections_.empty() && new_texts_.empty()) return;
   begin_payload();
   payload_.append(sections_);
-  write(ChunkKind::kEvents, payload_);
+  write(format::ChunkKind::kEvents, payload_);
   sections_.clear();
   // Texts written so far keep their ids; those seen again get new ones.
   if (texts_.memory_bytes() > kTextTableBytes) {
@@ -318,7 +319,7 @@ void Drain::flush_device() {
   if (device_rows_.row_count() == 0) return;
   begin_payload();
   device_rows_.append_to(payload_);
-  write(ChunkKind::kDevice, payload_);
+  write(format::ChunkKind::kDevice, payload_);
   converted_ += device_rows_.row_count();
   device_rows_.clear();
 }
@@ -327,7 +328,7 @@ void Drain::note_thread_name(ThreadBuffer* b, ThreadState& state) {
   std::string name = system_thread_name(b->system_thread_id());
   if (name.empty() || name == state.name) return;
   std::string items;
-  NotesWriter(items).thread(Recorder::index_of(b), b->system_thread_id(), name);
+  format::NotesWriter(items).thread(Recorder::index_of(b), b->system_thread_id(), name);
   add_notes(items);
   state.name = std::move(name);
 }
@@ -337,17 +338,17 @@ void Drain::write_notes() {
   const ClockPair now = read_clock_pair();
   if (now.monotonic_ns - last_heartbeat_ns_ >= kHeartbeatNs) {
     last_heartbeat_ns_ = now.monotonic_ns;
-    NotesWriter(items).clock_pair(PairRole::kHeartbeat, now);
+    format::NotesWriter(items).clock_pair(format::PairRole::kHeartbeat, now);
   }
   {
     const std::lock_guard lock(notes_mutex_);
     items.append(notes_);
     notes_.clear();
   }
-  if (!items.empty()) write(ChunkKind::kNotes, items);
+  if (!items.empty()) write(format::ChunkKind::kNotes, items);
 }
 
-void Drain::write(ChunkKind kind, std::string_view raw) {
+void Drain::write(format::ChunkKind kind, std::string_view raw) {
   if (failed_) return;
   std::string error = writer_.write_chunk(kind, raw);
   if (!error.empty()) fail(std::move(error));
@@ -361,12 +362,12 @@ void Drain::fail(std::string reason) {
   // A full disk often has room for these few bytes, now that the torn chunk is gone.
   try {
     std::string items;
-    NotesWriter notes(items);
+    format::NotesWriter notes(items);
     notes.stopped(reason);
-    notes.clock_pair(PairRole::kStop, read_clock_pair());
-    if (writer_.write_chunk(ChunkKind::kNotes, items).empty()) (void)writer_.finish(event_count());
+    notes.clock_pair(format::PairRole::kStop, read_clock_pair());
+    if (writer_.write_chunk(format::ChunkKind::kNotes, items).empty()) (void)writer_.finish(event_count());
   } catch (const std::exception&) {
   }
 }
 
-}  // namespace firelane
+}  // namespace firelane::record

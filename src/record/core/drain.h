@@ -24,7 +24,7 @@
 #include "record/core/device_source.h"
 #include "record/core/recorder.h"
 
-namespace firelane {
+namespace firelane::record {
 
 class Drain final : private DeviceSink {
  public:
@@ -36,7 +36,7 @@ class Drain final : private DeviceSink {
   };
 
   // `on_failure` is called at most once, from the drain's thread: the disk is full, say.
-  Drain(std::unique_ptr<ByteSink> sink, const Options& options, std::function<void(std::string)> on_failure);
+  Drain(std::unique_ptr<format::ByteSink> sink, const Options& options, std::function<void(std::string)> on_failure);
 
   // Writes the header and the first notes: "" or why that is not possible. Then run() may begin.
   std::string open(const std::string& first_notes);
@@ -76,20 +76,20 @@ class Drain final : private DeviceSink {
   void flush_device();
   void begin_payload();
   uint32_t text(std::string_view bytes) override { return intern(bytes); }
-  DeviceWriter& rows() override { return device_rows_; }
+  format::DeviceWriter& rows() override { return device_rows_; }
   void checkpoint() override;
   void write_notes();
   void note_thread_name(ThreadBuffer* b, ThreadState& state);
   uint32_t intern(std::string_view text);
   // A name with its overload: a text of its own, although the file shows the name alone.
   uint32_t intern_op(std::string_view name_and_overload);
-  void write(ChunkKind kind, std::string_view raw);
+  void write(format::ChunkKind kind, std::string_view raw);
   void fail(std::string reason);
 
-  std::unique_ptr<ByteSink> sink_;
+  std::unique_ptr<format::ByteSink> sink_;
   Options options_;
   std::function<void(std::string)> on_failure_;
-  ChunkWriter writer_;
+  format::ChunkWriter writer_;
   std::thread thread_;
   std::atomic<bool> stop_{false};
   bool failed_ = false;
@@ -103,9 +103,9 @@ class Drain final : private DeviceSink {
   // Of the drain's thread only.
   std::vector<ThreadBuffer*> threads_;
   std::unordered_map<ThreadBuffer*, ThreadState> states_;
-  SectionWriter section_;
+  format::SectionWriter section_;
   std::string sections_;
-  DeviceWriter device_rows_;
+  format::DeviceWriter device_rows_;
   std::string payload_;
   StringPool texts_;
   uint32_t text_base_ = 0;  // file id of a text = its id in texts_ + text_base_
@@ -125,4 +125,4 @@ class Drain final : private DeviceSink {
 // The loss that dropped events are counted under, in status and trace.
 inline constexpr std::string_view kDroppedReason = "events dropped: the buffers were full";
 
-}  // namespace firelane
+}  // namespace firelane::record

@@ -14,18 +14,19 @@
 
 #include "record/core/testing.h"
 
-namespace firelane {
+namespace firelane::record {
 namespace {
 
 namespace fs = std::filesystem;
-using testing_record::begin;
-using testing_record::end;
-using testing_record::op;
-using testing_record::records_of;
-using testing_record::start;
-using testing_record::TemporaryFolder;
+using test::begin;
+using test::count;
+using test::end;
+using test::op;
+using test::records_of;
+using test::start;
+using test::TemporaryFolder;
 
-constexpr DumpOptions kRecordsOnly = {.times = false, .notes = false, .chunks = false};
+constexpr format::DumpOptions kRecordsOnly = {.times = false, .notes = false, .chunks = false};
 
 // A disk of the test's own making.
 struct Disk {
@@ -47,7 +48,7 @@ struct Disk {
   }
 };
 
-class DiskSink final : public ByteSink {
+class DiskSink final : public format::ByteSink {
  public:
   explicit DiskSink(Disk& disk) : disk_(disk) {}
   std::string write(std::string_view bytes) override {
@@ -70,15 +71,9 @@ RecordOptions on(Disk& disk) {
   return {.drain_interval_ms = 5, .make_sink = [&disk] { return std::make_unique<DiskSink>(disk); }};
 }
 
-std::string text_of(const Disk& disk, const DumpOptions& options = kRecordsOnly) {
-  auto text = dump_lane(disk.content, "test disk", options);
+std::string text_of(const Disk& disk, const format::DumpOptions& options = kRecordsOnly) {
+  auto text = format::dump_lane(disk.content, "test disk", options);
   return text.ok() ? text.value() : text.error().message;
-}
-
-size_t count(const std::string& text, std::string_view word) {
-  size_t n = 0;
-  for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++n;
-  return n;
 }
 
 // A hundred ops that certainly reach the disk in a chunk of their own.
@@ -305,4 +300,4 @@ TEST(Exit, exec_leaves_a_readable_file) {
 }
 
 }  // namespace
-}  // namespace firelane
+}  // namespace firelane::record

@@ -18,7 +18,7 @@
 
 #include "format/layout.h"
 
-namespace firelane {
+namespace firelane::record {
 
 class InputBlob {
  public:
@@ -28,20 +28,20 @@ class InputBlob {
   void tensor(uint8_t dtype, const int64_t* sizes, const int64_t* strides, size_t rank) noexcept {
     const size_t ranks = strides == nullptr ? 1 : 2;
     if (rank > 255 || !reserve(8 + ranks * rank * 8)) return overflow();
-    head(InputKind::kTensor, dtype, static_cast<uint8_t>(rank), strides == nullptr ? 0 : 1, 0);
+    head(format::InputKind::kTensor, dtype, static_cast<uint8_t>(rank), strides == nullptr ? 0 : 1, 0);
     copy_words(sizes, rank);
     if (strides != nullptr) copy_words(strides, rank);
   }
   // A tensor argument without a tensor (None, undefined).
-  void undefined_tensor() noexcept { head_only(InputKind::kUndefined, 0); }
+  void undefined_tensor() noexcept { head_only(format::InputKind::kUndefined, 0); }
   // The next `count` inputs are the elements of one TensorList.
-  void tensor_list(uint32_t count) noexcept { head_only(InputKind::kTensorList, count); }
+  void tensor_list(uint32_t count) noexcept { head_only(format::InputKind::kTensorList, count); }
   // A number, bool or string argument, as torch prints it in "Concrete Inputs": "1", "0.5", "True".
-  void scalar(std::string_view text) noexcept { with_text(InputKind::kScalar, text); }
+  void scalar(std::string_view text) noexcept { with_text(format::InputKind::kScalar, text); }
   // A list of numbers as text: "[1, 1]".
-  void scalar_list(std::string_view text) noexcept { with_text(InputKind::kScalarList, text); }
+  void scalar_list(std::string_view text) noexcept { with_text(format::InputKind::kScalarList, text); }
   // Anything else; `type` is shown as its type: "Dict", "GenericList", "" ...
-  void other(std::string_view type) noexcept { with_text(InputKind::kOther, type); }
+  void other(std::string_view type) noexcept { with_text(format::InputKind::kOther, type); }
 
   std::string_view bytes() const noexcept { return {data_, size_}; }
   void clear() noexcept {
@@ -55,9 +55,9 @@ class InputBlob {
   void overflow() noexcept {
     if (overflowed_) return;
     overflowed_ = true;
-    head(InputKind::kCutOff, 0, 0, 0, 0);
+    head(format::InputKind::kCutOff, 0, 0, 0, 0);
   }
-  void head(InputKind kind, uint8_t a, uint8_t b, uint8_t c, uint32_t count) noexcept {
+  void head(format::InputKind kind, uint8_t a, uint8_t b, uint8_t c, uint32_t count) noexcept {
     const uint64_t word =
         static_cast<uint64_t>(kind) | uint64_t{a} << 8 | uint64_t{b} << 16 | uint64_t{c} << 24 | uint64_t{count} << 32;
     std::memcpy(data_ + size_, &word, 8);
@@ -68,11 +68,11 @@ class InputBlob {
     for (size_t i = 0; i < count; ++i) std::memcpy(data_ + size_ + 8 * i, from + i, 8);
     size_ += 8 * count;
   }
-  void head_only(InputKind kind, uint32_t count) noexcept {
+  void head_only(format::InputKind kind, uint32_t count) noexcept {
     if (!reserve(8)) return overflow();
     head(kind, 0, 0, 0, count);
   }
-  void with_text(InputKind kind, std::string_view text) noexcept {
+  void with_text(format::InputKind kind, std::string_view text) noexcept {
     const size_t padded = (text.size() + 7) & ~size_t{7};
     if (!reserve(8 + padded)) return overflow();
     head(kind, 0, 0, 0, static_cast<uint32_t>(text.size()));
@@ -85,4 +85,4 @@ class InputBlob {
   alignas(8) char data_[kCapacity];
 };
 
-}  // namespace firelane
+}  // namespace firelane::record

@@ -9,13 +9,14 @@
 
 #include "record/core/testing.h"
 
-namespace firelane {
+namespace firelane::record {
 namespace {
 
-using testing_record::op;
-using testing_record::records_of;
-using testing_record::start;
-using testing_record::TemporaryFolder;
+using test::count;
+using test::op;
+using test::records_of;
+using test::start;
+using test::TemporaryFolder;
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 constexpr bool kSanitized = true;
@@ -41,12 +42,6 @@ size_t open_files() {
     while (::readdir(dir) != nullptr) ++n;
     ::closedir(dir);
   }
-  return n;
-}
-
-size_t count(const std::string& text, std::string_view word) {
-  size_t n = 0;
-  for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++n;
   return n;
 }
 
@@ -86,10 +81,10 @@ TEST(Load, threads_that_push_while_sessions_come_and_go_lose_nothing_but_the_edg
       ready.count_down();
       int n = 0;
       while (!stop.load(std::memory_order_relaxed)) {
-        testing_record::begin("outer");
+        test::begin("outer");
         op("inner");
         if (ThreadBuffer* b = recording_thread()) b->memory(now_ticks(), {.address = 8, .bytes = 8});
-        testing_record::end();
+        test::end();
         if (++n % 64 == 0) std::this_thread::yield();
       }
     });
@@ -159,10 +154,10 @@ TEST(Load, a_plain_op_takes_at_most_eight_bytes_on_disk_and_memory_stays_bounded
     while (session->status().in_flight_bytes > (32u << 20)) std::this_thread::yield();
     ThreadBuffer* b = recording_thread_for_begin();
     ASSERT_NE(b, nullptr);
-    b->begin(jitter(), b->stable_name(names[i % 97].c_str()), Scope::kFunction, sequence++);
-    b->begin(jitter(), b->stable_name(names[i % 89].c_str()), Scope::kFunction, sequence);
-    b->begin(jitter(), b->stable_name(names[i % 83].c_str()), Scope::kFunction, sequence);
-    for (int n = 0; n < 3; ++n) b->end(jitter(), ScopeGroup::kOp);
+    b->begin(jitter(), b->stable_name(names[i % 97].c_str()), format::Scope::kFunction, sequence++);
+    b->begin(jitter(), b->stable_name(names[i % 89].c_str()), format::Scope::kFunction, sequence);
+    b->begin(jitter(), b->stable_name(names[i % 83].c_str()), format::Scope::kFunction, sequence);
+    for (int n = 0; n < 3; ++n) b->end(jitter(), format::ScopeGroup::kOp);
     if (i % 30000 == 0) peak = std::max(peak, resident_bytes());
   }
   session->stop();
@@ -193,4 +188,4 @@ TEST(Load, names_without_end_stay_within_the_memory_bound) {
 }
 
 }  // namespace
-}  // namespace firelane
+}  // namespace firelane::record

@@ -4,7 +4,7 @@
 
 #include "record/core/thread_buffer.h"
 
-namespace firelane {
+namespace firelane::record {
 
 uint64_t begin_range(std::string_view name, std::string_view args) noexcept {
   // Odd numbers: torch's ranges have the addresses of their objects as ids.
@@ -13,8 +13,8 @@ uint64_t begin_range(std::string_view name, std::string_view args) noexcept {
   if (b == nullptr) return 0;
   const uint64_t id = next.fetch_add(2, std::memory_order_relaxed);
   const TextSlot slot = b->text(name);
-  b->async_begin(now_ticks(), slot, Scope::kUser, id);
-  if (!args.empty()) b->attribute(Attribute::kExtraArgs, b->text(args));
+  b->async_begin(now_ticks(), slot, format::Scope::kUser, id);
+  if (!args.empty()) b->attribute(format::Attribute::kExtraArgs, b->text(args));
   return id;
 }
 
@@ -36,4 +36,4 @@ void name_thread(std::string_view name) noexcept {
   if (ThreadBuffer* b = recording_thread()) b->thread_name(b->text(name));
 }
 
-}  // namespace firelane
+}  // namespace firelane::record

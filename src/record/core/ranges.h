@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace firelane {
+namespace firelane::record {
 
 // 0 when nothing is recorded. `args`: a JSON object or empty.
 uint64_t begin_range(std::string_view name, std::string_view args) noexcept;
@@ -13,4 +13,4 @@ void mark_instant(std::string_view name) noexcept;
 void mark_counter(std::string_view name, double value) noexcept;
 void name_thread(std::string_view name) noexcept;
 
-}  // namespace firelane
+}  // namespace firelane::record

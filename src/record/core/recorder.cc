@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <new>
 
-namespace firelane {
+namespace firelane::record {
 namespace record_detail {
 namespace {
 constinit ThreadBuffer g_no_buffer{};
@@ -287,4 +287,4 @@ size_t record_words(const uint64_t* words) noexcept {
   return 1;
 }
 
-}  // namespace firelane
+}  // namespace firelane::record

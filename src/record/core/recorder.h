@@ -16,7 +16,7 @@
 #include "record/core/block_pool.h"
 #include "record/core/thread_buffer.h"
 
-namespace firelane {
+namespace firelane::record {
 
 class Recorder {
  public:
@@ -117,4 +117,4 @@ bool Recorder::read(ThreadBuffer* b, Visit&& visit) {
   return true;
 }
 
-}  // namespace firelane
+}  // namespace firelane::record

@@ -12,7 +12,7 @@
 #include "record/core/drain.h"
 #include "record/core/recorder.h"
 
-namespace firelane {
+namespace firelane::record {
 namespace fs = std::filesystem;
 namespace {
 
@@ -110,7 +110,8 @@ void Session::Impl::open() {
   start_pair = read_clock_pair();
   path = choose_path(options.output, number);
   std::string error;
-  std::unique_ptr<ByteSink> sink = options.make_sink ? options.make_sink() : open_file_sink(path, error);
+  std::unique_ptr<format::ByteSink> sink =
+      options.make_sink ? options.make_sink() : format::open_file_sink(path, error);
   if (sink == nullptr) return fail("recording stopped: " + path.string() + ": " + error);
   has_file = !options.make_sink;
   drain = std::make_unique<Drain>(std::move(sink),
@@ -131,9 +132,9 @@ void Session::Impl::open() {
 
 std::string Session::Impl::first_notes() const {
   std::string items;
-  NotesWriter notes(items);
+  format::NotesWriter notes(items);
   notes.process(static_cast<uint32_t>(::getpid()), tick_source(), ticks_per_second(), host_name(), command_line());
-  notes.clock_pair(PairRole::kStart, start_pair);
+  notes.clock_pair(format::PairRole::kStart, start_pair);
   const auto flag = [&](std::string_view key, bool on) { notes.option(key, on ? "1" : "0"); };
   flag("record_shapes", options.shapes);
   flag("profile_memory", options.memory);
@@ -175,7 +176,7 @@ void Session::pause() noexcept {
     s.state = SessionState::kPaused;
     Recorder::get().set_recording(s.number, false);
     std::string items;
-    NotesWriter(items).pause(false, now_ticks());
+    format::NotesWriter(items).pause(false, now_ticks());
     s.add_items(items);
   } catch (const std::exception&) {
   }
@@ -189,7 +190,7 @@ void Session::resume() noexcept {
     if (s.state != SessionState::kPaused) return;
     s.state = SessionState::kRecording;
     std::string items;
-    NotesWriter(items).pause(true, now_ticks());
+    format::NotesWriter(items).pause(true, now_ticks());
     s.add_items(items);
     Recorder::get().set_recording(s.number, true);
   } catch (const std::exception&) {
@@ -200,7 +201,7 @@ void Session::add_metadata(std::string_view key, std::string_view json) noexcept
   if (impl_->forked()) return;
   try {
     std::string items;
-    NotesWriter(items).metadata(key, json);
+    format::NotesWriter(items).metadata(key, json);
     if (!impl_->add_items(items)) add_loss("metadata too large: " + std::string(key), 0);
   } catch (const std::exception&) {
   }
@@ -210,7 +211,7 @@ void Session::add_steps(const std::vector<StepSample>& steps) noexcept {
   if (impl_->forked()) return;
   try {
     std::string items;
-    NotesWriter notes(items);
+    format::NotesWriter notes(items);
     for (const StepSample& s : steps) {
       notes.step(s.number, s.phase, s.start_ticks, s.duration_ticks, s.device_ns);
     }
@@ -223,7 +224,7 @@ void Session::add_cost(std::string_view kind, double ns_per_event) noexcept {
   if (impl_->forked()) return;
   try {
     std::string items;
-    NotesWriter(items).cost(kind, ns_per_event);
+    format::NotesWriter(items).cost(kind, ns_per_event);
     impl_->add_items(items);
   } catch (const std::exception&) {
   }
@@ -237,7 +238,7 @@ void Session::add_loss(std::string_view reason, uint64_t count) noexcept {
       const std::lock_guard lock(impl_->mutex);
       impl_->add_loss_locked(reason, count);
       for (const Loss& loss : impl_->losses) {
-        if (loss.reason == reason) NotesWriter(items).loss(reason, loss.count);
+        if (loss.reason == reason) format::NotesWriter(items).loss(reason, loss.count);
       }
     }
     impl_->add_items(items);
@@ -295,7 +296,7 @@ void Session::Impl::end() noexcept {
   if (drain != nullptr) {
     std::string items;
     try {
-      NotesWriter(items).clock_pair(PairRole::kStop, read_clock_pair());
+      format::NotesWriter(items).clock_pair(format::PairRole::kStop, read_clock_pair());
     } catch (const std::exception&) {
     }
     drain->finish(items);
@@ -352,4 +353,4 @@ Result<void> Session::save(const fs::path& target) {
   return {};
 }
 
-}  // namespace firelane
+}  // namespace firelane::record

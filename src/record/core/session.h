@@ -31,7 +31,7 @@
 #include "record/core/device_source.h"
 #include "record/core/steps.h"
 
-namespace firelane {
+namespace firelane::record {
 
 struct RecordOptions {
   // What the hooks shall record. The core only writes these into the trace; hooks read them
@@ -56,7 +56,7 @@ struct RecordOptions {
   uint32_t drain_interval_ms = 200;
   int zstd_level = 1;
   // Tests: where the bytes go instead of a file.
-  std::function<std::unique_ptr<ByteSink>()> make_sink;
+  std::function<std::unique_ptr<format::ByteSink>()> make_sink;
 };
 
 // Something that is not in the trace, and why. Ends up in prof.losses.
@@ -137,4 +137,4 @@ struct CoreCost {
 };
 std::vector<CoreCost> core_costs();
 
-}  // namespace firelane
+}  // namespace firelane::record

@@ -14,34 +14,34 @@
 #include "record/core/testing.h"
 #include "record/core/thread_buffer.h"
 
-namespace firelane {
+namespace firelane::record {
 namespace {
 
 namespace fs = std::filesystem;
-using testing_record::op;
-using testing_record::read_file;
-using testing_record::records_of;
-using testing_record::start;
-using testing_record::TemporaryFolder;
+using test::op;
+using test::read_file;
+using test::records_of;
+using test::start;
+using test::TemporaryFolder;
 
 TEST(Session, what_is_pushed_is_in_the_file) {
   TemporaryFolder folder;
   auto session = start({.output = folder / "run.lane"});
   ThreadBuffer* b = recording_thread_for_begin();
   ASSERT_NE(b, nullptr);
-  b->begin(now_ticks(), b->stable_name("aten::mm"), Scope::kFunction, 3);
+  b->begin(now_ticks(), b->stable_name("aten::mm"), format::Scope::kFunction, 3);
   InputBlob inputs;
   inputs.scalar("1");
-  b->attribute(Attribute::kInputs, b->inputs(inputs));
-  b->attribute(Attribute::kFlops, int64_t{1024});
-  b->begin(now_ticks(), b->text("inner"), Scope::kUser);
+  b->attribute(format::Attribute::kInputs, b->inputs(inputs));
+  b->attribute(format::Attribute::kFlops, int64_t{1024});
+  b->begin(now_ticks(), b->text("inner"), format::Scope::kUser);
   b->memory(now_ticks(), {.address = 4096, .bytes = 512, .total_allocated_bytes = 512});
-  b->end(now_ticks(), ScopeGroup::kOp);
-  b->end(now_ticks(), ScopeGroup::kOp);
+  b->end(now_ticks(), format::ScopeGroup::kOp);
+  b->end(now_ticks(), format::ScopeGroup::kOp);
   b->instant(now_ticks(), b->text("mark"));
   b->counter(now_ticks(), b->text("power"), 312.5);
-  b->slice(now_ticks() - 10, now_ticks(), b->text("call"), Scope::kRuntime);
-  b->async_begin(now_ticks(), b->text("later"), Scope::kUser, 77);
+  b->slice(now_ticks() - 10, now_ticks(), b->text("call"), format::Scope::kRuntime);
+  b->async_begin(now_ticks(), b->text("later"), format::Scope::kUser, 77);
   b->async_end(now_ticks(), 77);
   b->thread_name(b->text("trainer"));
   session->stop();
@@ -72,13 +72,14 @@ TEST(Session, overloads_of_one_name_are_texts_of_their_own) {
   ASSERT_NE(b, nullptr);
   for (int i = 0; i < 2; ++i) {
     const TextSlot known = b->find(0x10);
-    b->begin(now_ticks(), known != kNoSlot ? known : b->define_op(0x10, "aten::add", "Tensor"), Scope::kFunction);
-    b->end(now_ticks(), ScopeGroup::kOp);
+    b->begin(now_ticks(), known != kNoSlot ? known : b->define_op(0x10, "aten::add", "Tensor"),
+             format::Scope::kFunction);
+    b->end(now_ticks(), format::ScopeGroup::kOp);
   }
-  b->begin(now_ticks(), b->define_op(0x20, "aten::add", "out"), Scope::kFunction);
-  b->end(now_ticks(), ScopeGroup::kOp);
-  b->begin(now_ticks(), b->define_op(0x30, "aten::mm", ""), Scope::kFunction);
-  b->end(now_ticks(), ScopeGroup::kOp);
+  b->begin(now_ticks(), b->define_op(0x20, "aten::add", "out"), format::Scope::kFunction);
+  b->end(now_ticks(), format::ScopeGroup::kOp);
+  b->begin(now_ticks(), b->define_op(0x30, "aten::mm", ""), format::Scope::kFunction);
+  b->end(now_ticks(), format::ScopeGroup::kOp);
   session->stop();
   const std::string text = records_of(session->path(), {.times = false, .chunks = false});
   const auto count = [&](std::string_view wanted) {
@@ -102,7 +103,7 @@ TEST(Session, notes_are_in_the_file) {
   session->add_loss("a hook was not there", 3);
   session->add_loss("a hook was not there", 4);
   session->add_steps({{.number = 4,
-                       .phase = StepPhase::kUnrecorded,
+                       .phase = format::StepPhase::kUnrecorded,
                        .start_ticks = session->start_ticks() + 5,
                        .duration_ticks = 100}});
   session->pause();
@@ -240,17 +241,17 @@ clean end
 TEST(Session, a_slice_open_across_a_pause_gets_its_own_end) {
   TemporaryFolder folder;
   auto session = start({.output = folder / "run.lane"});
-  testing_record::begin("outer");
-  testing_record::begin("ends while paused");
+  test::begin("outer");
+  test::begin("ends while paused");
   session->pause();
   op("not recorded");
-  testing_record::end();  // of "ends while paused"
-  testing_record::begin("begins while paused");
+  test::end();  // of "ends while paused"
+  test::begin("begins while paused");
   session->resume();
   op("inside");
-  testing_record::end();  // of "begins while paused": skipped
+  test::end();  // of "begins while paused": skipped
   op("inside outer");
-  testing_record::end();
+  test::end();
   session->stop();
   EXPECT_EQ(records_of(session->path(), {.times = false, .notes = false, .chunks = false}),
             R"(thread 0 begin "outer" scope 0
@@ -267,11 +268,11 @@ clean end
 
 TEST(Session, an_end_without_its_begin_is_ignored) {
   TemporaryFolder folder;
-  testing_record::begin("before the start");
+  test::begin("before the start");
   auto session = start({.output = folder / "run.lane"});
-  testing_record::end();
+  test::end();
   op("whole");
-  testing_record::end();
+  test::end();
   session->stop();
   EXPECT_EQ(records_of(session->path(), {.times = false, .notes = false, .chunks = false}),
             "thread 0 begin \"whole\" scope 0\nthread 0 end op\nclean end\n");
@@ -295,14 +296,14 @@ TEST(Session, more_texts_than_slots_still_come_out_right) {
 
 TEST(Session, steps_are_timed_whether_recorded_or_not) {
   StepTimer timer;
-  timer.step(0, StepPhase::kUnrecorded);
-  timer.step(1, StepPhase::kUnrecorded);
-  timer.raise_phase(StepPhase::kRecorded);
+  timer.step(0, format::StepPhase::kUnrecorded);
+  timer.step(1, format::StepPhase::kUnrecorded);
+  timer.raise_phase(format::StepPhase::kRecorded);
   timer.finish();
   const std::vector<StepSample> steps = timer.take();
   ASSERT_EQ(steps.size(), 2u);
-  EXPECT_EQ(steps[0].phase, StepPhase::kUnrecorded);
-  EXPECT_EQ(steps[1].phase, StepPhase::kRecorded);
+  EXPECT_EQ(steps[0].phase, format::StepPhase::kUnrecorded);
+  EXPECT_EQ(steps[1].phase, format::StepPhase::kRecorded);
   EXPECT_EQ(steps[0].start_ticks + steps[0].duration_ticks, steps[1].start_ticks);
   EXPECT_TRUE(timer.samples().empty());
 }
@@ -314,4 +315,4 @@ TEST(Session, the_cost_of_each_kind_of_event_is_measured) {
 }
 
 }  // namespace
-}  // namespace firelane
+}  // namespace firelane::record

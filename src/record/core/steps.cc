@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <utility>
 
-namespace firelane {
+namespace firelane::record {
 
-void StepTimer::step(int64_t number, StepPhase phase) noexcept {
+void StepTimer::step(int64_t number, format::StepPhase phase) noexcept {
   const uint64_t now = now_ticks();
   if (running_) {
     current_.duration_ticks = now - current_.start_ticks;
@@ -20,14 +20,14 @@ void StepTimer::step(int64_t number, StepPhase phase) noexcept {
   running_ = true;
 }
 
-void StepTimer::raise_phase(StepPhase phase) noexcept { current_.phase = std::max(current_.phase, phase); }
+void StepTimer::raise_phase(format::StepPhase phase) noexcept { current_.phase = std::max(current_.phase, phase); }
 
 void StepTimer::finish() noexcept {
   if (!running_) return;
-  step(0, StepPhase::kUnrecorded);
+  step(0, format::StepPhase::kUnrecorded);
   running_ = false;
 }
 
 std::vector<StepSample> StepTimer::take() noexcept { return std::exchange(samples_, {}); }
 
-}  // namespace firelane
+}  // namespace firelane::record

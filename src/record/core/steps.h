@@ -13,11 +13,11 @@
 #include "base/clock.h"
 #include "format/layout.h"
 
-namespace firelane {
+namespace firelane::record {
 
 struct StepSample {
   int64_t number = 0;
-  StepPhase phase = StepPhase::kUnrecorded;
+  format::StepPhase phase = format::StepPhase::kUnrecorded;
   uint64_t start_ticks = 0;
   uint64_t duration_ticks = 0;
   int64_t device_ns = -1;  // between its ends on the GPU's stream; -1 unknown
@@ -32,8 +32,8 @@ class StepTimer {
 
   // A step that changed its phase midway (recording began inside it) counts as the more
   // disturbed of the two: call raise_phase() when the recorder is switched on.
-  void step(int64_t number, StepPhase phase) noexcept;
-  void raise_phase(StepPhase phase) noexcept;
+  void step(int64_t number, format::StepPhase phase) noexcept;
+  void raise_phase(format::StepPhase phase) noexcept;
   void finish() noexcept;
   bool running() const noexcept { return running_; }
   // When the step at hand began, or, after finish(), when the last one ended.
@@ -48,4 +48,4 @@ class StepTimer {
   bool running_ = false;
 };
 
-}  // namespace firelane
+}  // namespace firelane::record

@@ -13,7 +13,7 @@
 #include "record/core/session.h"
 #include "record/core/thread_buffer.h"
 
-namespace firelane::testing_record {
+namespace firelane::record::test {
 
 class TemporaryFolder {
  public:
@@ -44,10 +44,10 @@ inline std::unique_ptr<Session> start(const RecordOptions& options) {
 }
 
 inline void begin(std::string_view name) {
-  if (ThreadBuffer* b = recording_thread_for_begin()) b->begin(now_ticks(), b->text(name), Scope::kFunction);
+  if (ThreadBuffer* b = recording_thread_for_begin()) b->begin(now_ticks(), b->text(name), format::Scope::kFunction);
 }
 inline void end() {
-  if (ThreadBuffer* b = recording_thread_for_end()) b->end(now_ticks(), ScopeGroup::kOp);
+  if (ThreadBuffer* b = recording_thread_for_end()) b->end(now_ticks(), format::ScopeGroup::kOp);
 }
 inline void op(std::string_view name) {
   begin(name);
@@ -59,9 +59,16 @@ inline std::string read_file(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-inline std::string records_of(const std::filesystem::path& path, const DumpOptions& options) {
-  auto text = dump_lane(read_file(path), path.string(), options);
+inline std::string records_of(const std::filesystem::path& path, const format::DumpOptions& options) {
+  auto text = format::dump_lane(read_file(path), path.string(), options);
   return text.ok() ? text.value() : text.error().message;
 }
 
-}  // namespace firelane::testing_record
+// How often a word stands in a text.
+inline size_t count(const std::string& text, std::string_view word) {
+  size_t n = 0;
+  for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++n;
+  return n;
+}
+
+}  // namespace firelane::record::test

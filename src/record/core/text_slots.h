@@ -15,7 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace firelane {
+namespace firelane::record {
 
 enum class TextSlot : uint32_t {};
 inline constexpr TextSlot kNoSlot{UINT32_MAX};  // not known, or its definition was dropped
@@ -57,4 +57,4 @@ class SlotTable {
   uint32_t next_victim_ = 0;
 };
 
-}  // namespace firelane
+}  // namespace firelane::record

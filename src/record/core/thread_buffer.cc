@@ -5,7 +5,7 @@
 
 #include "record/core/recorder.h"
 
-namespace firelane {
+namespace firelane::record {
 
 void ThreadBuffer::set_limit() noexcept {
   const bool slow = fate_depth_ > 0 || untracked_depth_ > 0 || lost_events_ > 0 || last_dropped_;
@@ -57,7 +57,7 @@ void ThreadBuffer::push_fate(bool recorded) noexcept {
   ++fate_depth_;
 }
 
-void ThreadBuffer::begin_slow(uint64_t ticks, TextSlot name, Scope scope, int64_t sequence) noexcept {
+void ThreadBuffer::begin_slow(uint64_t ticks, TextSlot name, format::Scope scope, int64_t sequence) noexcept {
   const size_t words = sequence < 0 ? 2 : 3;
   const bool too_deep = untracked_depth_ > 0 || fate_depth_ == kMaxTrackedDepth;
   uint64_t* w = name == kNoSlot || too_deep ? nullptr : slow_room(words);
@@ -79,7 +79,7 @@ void ThreadBuffer::begin_slow(uint64_t ticks, TextSlot name, Scope scope, int64_
   set_limit();
 }
 
-void ThreadBuffer::end_slow(uint64_t ticks, ScopeGroup group) noexcept {
+void ThreadBuffer::end_slow(uint64_t ticks, format::ScopeGroup group) noexcept {
   if (open_ == 0) return;
   --open_;
   last_dropped_ = false;
@@ -112,7 +112,7 @@ uint64_t* ThreadBuffer::point_room(size_t words) noexcept {
   return w;
 }
 
-void ThreadBuffer::slice(uint64_t start_ticks, uint64_t end_ticks, TextSlot name, Scope scope) noexcept {
+void ThreadBuffer::slice(uint64_t start_ticks, uint64_t end_ticks, TextSlot name, format::Scope scope) noexcept {
   uint64_t* w = name == kNoSlot ? nullptr : point_room(3);
   if (name == kNoSlot) count_lost();
   last_dropped_ = w == nullptr;
@@ -125,12 +125,12 @@ void ThreadBuffer::slice(uint64_t start_ticks, uint64_t end_ticks, TextSlot name
   set_limit();
 }
 
-void ThreadBuffer::attribute_slow(Attribute key, int64_t number) noexcept {
+void ThreadBuffer::attribute_slow(format::Attribute key, int64_t number) noexcept {
   if (last_dropped_) return;
   if (uint64_t* w = point_room(2)) put_attribute(w, key, number);
 }
 
-void ThreadBuffer::async_begin(uint64_t ticks, TextSlot name, Scope scope, uint64_t id) noexcept {
+void ThreadBuffer::async_begin(uint64_t ticks, TextSlot name, format::Scope scope, uint64_t id) noexcept {
   uint64_t* w = name == kNoSlot ? nullptr : point_room(3);
   if (name == kNoSlot) count_lost();
   last_dropped_ = w == nullptr;  // attributes may follow, as after begin()
@@ -174,7 +174,7 @@ void ThreadBuffer::instant(uint64_t ticks, TextSlot name) noexcept {
   if (name == kNoSlot) return count_lost();
   if (uint64_t* w = point_room(2)) {
     w[0] = stamp(ticks, Word::kInstant);
-    w[1] = name_word(name, Scope::kFunction);
+    w[1] = name_word(name, format::Scope::kFunction);
     commit(2);
   }
 }
@@ -183,7 +183,7 @@ void ThreadBuffer::counter(uint64_t ticks, TextSlot name, double value) noexcept
   if (name == kNoSlot) return count_lost();
   if (uint64_t* w = point_room(3)) {
     w[0] = stamp(ticks, Word::kCounter);
-    w[1] = name_word(name, Scope::kFunction);
+    w[1] = name_word(name, format::Scope::kFunction);
     w[2] = std::bit_cast<uint64_t>(value);
     commit(3);
   }
@@ -226,4 +226,4 @@ TextSlot ThreadBuffer::define(uint64_t key, std::string_view bytes, uint64_t fla
   return slot;
 }
 
-}  // namespace firelane
+}  // namespace firelane::record

@@ -34,7 +34,7 @@
 #include "record/core/text_slots.h"
 #include "record/core/words.h"
 
-namespace firelane {
+namespace firelane::record {
 
 class ThreadBuffer;
 
@@ -59,15 +59,15 @@ struct MemoryRecord {
   int64_t total_reserved_bytes = -1;
   uint8_t device_type = 0;  // c10::DeviceType
   int8_t device = -1;
-  MemoryAction action = MemoryAction::kAlloc;
-  std::optional<MemoryPlace> place;  // of a caching allocator's
+  format::MemoryAction action = format::MemoryAction::kAlloc;
+  std::optional<format::MemoryPlace> place;  // of a caching allocator's
 };
 
 class ThreadBuffer {
  public:
   // ---- Slices -------------------------------------------------------------------------
   // Opens a slice. `sequence` < 0: none. A kNoSlot name drops the slice (and its end).
-  void begin(uint64_t ticks, TextSlot name, Scope scope) noexcept {
+  void begin(uint64_t ticks, TextSlot name, format::Scope scope) noexcept {
     uint64_t* w = room(2);
     if (w == nullptr || name == kNoSlot) [[unlikely]]
       return begin_slow(ticks, name, scope, -1);
@@ -76,7 +76,7 @@ class ThreadBuffer {
     ++open_;
     commit(2);
   }
-  void begin(uint64_t ticks, TextSlot name, Scope scope, int64_t sequence) noexcept {
+  void begin(uint64_t ticks, TextSlot name, format::Scope scope, int64_t sequence) noexcept {
     uint64_t* w = room(3);
     if (w == nullptr || name == kNoSlot) [[unlikely]]
       return begin_slow(ticks, name, scope, sequence);
@@ -87,7 +87,7 @@ class ThreadBuffer {
     commit(3);
   }
   // Closes the innermost open slice of the group. An end without a begin is ignored.
-  void end(uint64_t ticks, ScopeGroup group) noexcept {
+  void end(uint64_t ticks, format::ScopeGroup group) noexcept {
     uint64_t* w = room(1);
     if (w == nullptr || open_ == 0) [[unlikely]]
       return end_slow(ticks, group);
@@ -96,20 +96,20 @@ class ThreadBuffer {
     commit(1);
   }
   // A slice whose start and end are both known. May lie before earlier records.
-  void slice(uint64_t start_ticks, uint64_t end_ticks, TextSlot name, Scope scope) noexcept;
+  void slice(uint64_t start_ticks, uint64_t end_ticks, TextSlot name, format::Scope scope) noexcept;
   // More about the slice begun last (begin or slice) on this thread: call right after it.
   // Dropped silently when that slice was dropped.
-  void attribute(Attribute key, TextSlot text) noexcept {
+  void attribute(format::Attribute key, TextSlot text) noexcept {
     if (text != kNoSlot) attribute(key, static_cast<int64_t>(static_cast<uint32_t>(text)));
   }
-  void attribute(Attribute key, int64_t number) noexcept {
+  void attribute(format::Attribute key, int64_t number) noexcept {
     uint64_t* w = room(2);
     if (w == nullptr) [[unlikely]]
       return attribute_slow(key, number);  // also after a slice that was dropped
     put_attribute(w, key, number);
   }
   // A range whose end may come on another thread; `id` is the caller's, unique while open.
-  void async_begin(uint64_t ticks, TextSlot name, Scope scope, uint64_t id) noexcept;
+  void async_begin(uint64_t ticks, TextSlot name, format::Scope scope, uint64_t id) noexcept;
   void async_end(uint64_t ticks, uint64_t id) noexcept;
 
   // ---- Points -------------------------------------------------------------------------
@@ -171,14 +171,14 @@ class ThreadBuffer {
   bool next_block() noexcept;
   // While a loss is outstanding every call takes the slow path: limit_ = cursor_.
   void set_limit() noexcept;
-  void put_attribute(uint64_t* w, Attribute key, int64_t number) noexcept {
+  void put_attribute(uint64_t* w, format::Attribute key, int64_t number) noexcept {
     w[0] = static_cast<uint64_t>(Word::kAttribute) | static_cast<uint64_t>(key) << 8;
     w[1] = static_cast<uint64_t>(number);
     commit(2);
   }
-  void attribute_slow(Attribute key, int64_t number) noexcept;
-  void begin_slow(uint64_t ticks, TextSlot name, Scope scope, int64_t sequence) noexcept;
-  void end_slow(uint64_t ticks, ScopeGroup group) noexcept;
+  void attribute_slow(format::Attribute key, int64_t number) noexcept;
+  void begin_slow(uint64_t ticks, TextSlot name, format::Scope scope, int64_t sequence) noexcept;
+  void end_slow(uint64_t ticks, format::ScopeGroup group) noexcept;
   void push_fate(bool recorded) noexcept;
   void count_lost() noexcept;
   // A point or complete record: room on either path, or null and counted.
@@ -238,4 +238,4 @@ inline ThreadBuffer* recording_thread_for_end() noexcept {
   return record_detail::attached_for_end();
 }
 
-}  // namespace firelane
+}  // namespace firelane::record

@@ -26,7 +26,7 @@
 #include "format/layout.h"
 #include "record/core/text_slots.h"
 
-namespace firelane {
+namespace firelane::record {
 
 enum class Word : uint8_t {
   kBegin = 1,
@@ -50,7 +50,7 @@ enum class Word : uint8_t {
 
 constexpr uint64_t stamp(uint64_t ticks, Word kind) noexcept { return ticks << 8 | static_cast<uint64_t>(kind); }
 constexpr Word kind_of(uint64_t word) noexcept { return static_cast<Word>(word & 0xFF); }
-constexpr uint64_t name_word(TextSlot name, Scope scope) noexcept {
+constexpr uint64_t name_word(TextSlot name, format::Scope scope) noexcept {
   return static_cast<uint64_t>(name) | static_cast<uint64_t>(scope) << 32;
 }
 constexpr uint64_t kDefinesOp = uint64_t{1} << 40;
@@ -61,4 +61,4 @@ constexpr uint64_t ticks_of(uint64_t word, uint64_t reference) noexcept {
   return reference + static_cast<uint64_t>(since);
 }
 
-}  // namespace firelane
+}  // namespace firelane::record

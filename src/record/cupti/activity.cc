@@ -7,7 +7,7 @@
 #include "record/core/recorder.h"
 #include "record/cupti/detach.h"
 
-namespace firelane {
+namespace firelane::cupti {
 namespace {
 
 constexpr CUpti_ActivityKind kKinds[] = {
@@ -32,7 +32,7 @@ BufferQueue& buffers() {
 
 }  // namespace
 
-std::unique_ptr<DeviceActivity> DeviceActivity::start(const CuptiApi& api, Session& session,
+std::unique_ptr<DeviceActivity> DeviceActivity::start(const CuptiApi& api, record::Session& session,
                                                       std::string& reason) noexcept {
   try {
     std::unique_ptr<DeviceActivity> activity(new DeviceActivity(api, session));
@@ -53,7 +53,7 @@ std::unique_ptr<DeviceActivity> DeviceActivity::start(const CuptiApi& api, Sessi
     }
     size_t of_others = 0;  // records that were dropped before our time
     api.dropped_records(nullptr, 0, &of_others);
-    activity->note_clock(PairRole::kStart);
+    activity->note_clock(format::PairRole::kStart);
     activity->note_versions();
     session.set_device_source(activity.get());
     return activity;
@@ -64,7 +64,7 @@ std::unique_ptr<DeviceActivity> DeviceActivity::start(const CuptiApi& api, Sessi
 }
 
 DeviceActivity::~DeviceActivity() {
-  if (session_.status().state == SessionState::kForked) {  // CUPTI belongs to the parent: its locks may be held
+  if (session_.status().state == record::SessionState::kForked) {  // CUPTI belongs to the parent: its locks may be held
     g_active.store(nullptr, std::memory_order_release);
     return;
   }
@@ -91,7 +91,7 @@ void DeviceActivity::complete_buffer(CUcontext context, uint32_t stream, uint8_t
   const bool is_wanted = valid_bytes > 0 && g_active.load(std::memory_order_acquire) != nullptr;
   if (!is_wanted) return buffers().complete({.data = buffer});
   buffers().complete({.data = buffer, .valid_bytes = valid_bytes, .context = context, .stream = stream});
-  Recorder::get().wake();
+  record::Recorder::get().wake();
 }
 
 uint64_t DeviceActivity::count_records(const BufferQueue::Full& buffer) const noexcept {
@@ -188,7 +188,7 @@ void DeviceActivity::close_window() noexcept {
 void DeviceActivity::note_window(bool closed, uint64_t device_ns) noexcept {
   try {
     std::string items;
-    NotesWriter(items).device_window(closed, static_cast<int64_t>(device_ns));
+    format::NotesWriter(items).device_window(closed, static_cast<int64_t>(device_ns));
     session_.add_notes(items);
   } catch (const std::exception&) {
   }
@@ -209,7 +209,7 @@ void DeviceActivity::stop() noexcept {
   if (stopped_) return;
   stopped_ = true;
   close_window();
-  note_clock(PairRole::kStop);
+  note_clock(format::PairRole::kStop);
   // Flushed while the kinds are on: turning one off drops what it holds back. A forced flush would also hand out work
   // that still runs, without its end.
   api_.flush_all(0);
@@ -236,7 +236,7 @@ void DeviceActivity::note_versions() noexcept {
 }
 
 // The tightest of a few readings of the device's clock between two of ours.
-void DeviceActivity::note_clock(PairRole role) noexcept {
+void DeviceActivity::note_clock(format::PairRole role) noexcept {
   constexpr int kReadings = 8;
   uint64_t best_width = UINT64_MAX;
   uint64_t best_ticks = 0;
@@ -253,7 +253,7 @@ void DeviceActivity::note_clock(PairRole role) noexcept {
   }
   try {
     std::string items;
-    NotesWriter(items).device_clock(role, best_ticks, static_cast<int64_t>(best_ns), best_width);
+    format::NotesWriter(items).device_clock(role, best_ticks, static_cast<int64_t>(best_ns), best_width);
     session_.add_notes(items);
   } catch (const std::exception&) {
   }
@@ -271,7 +271,7 @@ size_t DeviceActivity::count_dropped(const BufferQueue::Full& buffer) {
   return is_first && is_after_leaving_ ? 0 : dropped;
 }
 
-void DeviceActivity::drain(DeviceSink& sink) {
+void DeviceActivity::drain(record::DeviceSink& sink) {
   const std::lock_guard draining(drain_mutex_);
   const uint64_t from = from_ns_.load();
   BufferQueue::Full buffer;
@@ -298,7 +298,7 @@ void DeviceActivity::drain(DeviceSink& sink) {
   }
   if (!is_enabled) return;
   buffers().prepare(kReadyBuffers);
-  if (is_clock_due) note_clock(PairRole::kHeartbeat);
+  if (is_clock_due) note_clock(format::PairRole::kHeartbeat);
 }
 
-}  // namespace firelane
+}  // namespace firelane::cupti

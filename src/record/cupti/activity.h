@@ -27,12 +27,13 @@
 #include "record/cupti/calls.h"
 #include "record/cupti/decode.h"
 
-namespace firelane {
+namespace firelane::cupti {
 
-class DeviceActivity final : public DeviceSource {
+class DeviceActivity final : public record::DeviceSource {
  public:
   // At most one at a time in a process; `session` must outlive it. It becomes the session's device source.
-  static std::unique_ptr<DeviceActivity> start(const CuptiApi& api, Session& session, std::string& reason) noexcept;
+  static std::unique_ptr<DeviceActivity> start(const CuptiApi& api, record::Session& session,
+                                               std::string& reason) noexcept;
   ~DeviceActivity() override;
   DeviceActivity(const DeviceActivity&) = delete;
   DeviceActivity& operator=(const DeviceActivity&) = delete;
@@ -47,27 +48,27 @@ class DeviceActivity final : public DeviceSource {
   // Idempotent.
   void stop() noexcept;
 
-  void drain(DeviceSink& sink) override;
+  void drain(record::DeviceSink& sink) override;
 
   // Buffers of this process, CUPTI's included. After a recording: those that a CUPTI which stays keeps.
   static size_t buffer_count() noexcept;
 
  private:
-  DeviceActivity(const CuptiApi& api, Session& session)
+  DeviceActivity(const CuptiApi& api, record::Session& session)
       : api_(api), session_(session), decoder_(api), call_hook_(api) {}
   static void request_buffer(uint8_t** buffer, size_t* bytes, size_t* max_records);
   static void complete_buffer(CUcontext context, uint32_t stream, uint8_t* buffer, size_t bytes, size_t valid_bytes);
   bool enable(std::string& reason) noexcept;
   bool enable_call_records(std::string& reason) noexcept;
   void disable() noexcept;
-  void note_clock(PairRole role) noexcept;
+  void note_clock(format::PairRole role) noexcept;
   void note_window(bool closed, uint64_t device_ns) noexcept;
   void note_versions() noexcept;
   size_t count_dropped(const BufferQueue::Full& buffer);
   uint64_t count_records(const BufferQueue::Full& buffer) const noexcept;
 
   const CuptiApi api_;
-  Session& session_;
+  record::Session& session_;
   ActivityDecoder decoder_;
   CallHook call_hook_;
   CallIds unwanted_;            // of the activity records of calls
@@ -87,4 +88,4 @@ class DeviceActivity final : public DeviceSource {
   std::atomic<uint64_t> lost_{0};
 };
 
-}  // namespace firelane
+}  // namespace firelane::cupti

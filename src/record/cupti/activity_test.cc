@@ -12,13 +12,13 @@
 #include "record/core/testing.h"
 #include "record/cupti/testing.h"
 
-namespace firelane {
+namespace firelane::cupti {
 namespace {
 
-using namespace testing_cupti;
-using testing_record::records_of;
-using testing_record::start;
-using testing_record::TemporaryFolder;
+using namespace test;
+using record::test::records_of;
+using record::test::start;
+using record::test::TemporaryFolder;
 
 constexpr CUpti_ActivityKind kRuntime = CUPTI_ACTIVITY_KIND_RUNTIME;
 constexpr CUpti_ActivityKind kDriver = CUPTI_ACTIVITY_KIND_DRIVER;
@@ -40,7 +40,7 @@ class Activity : public ::testing::Test {
   }
   uint64_t losses(std::string_view about) const {
     uint64_t count = 0;
-    for (const Loss& loss : session->status().losses) {
+    for (const record::Loss& loss : session->status().losses) {
       if (loss.reason.find(about) != std::string::npos) count += loss.count;
     }
     return count;
@@ -48,7 +48,7 @@ class Activity : public ::testing::Test {
 
   TemporaryFolder folder;
   FakeCupti fake;
-  std::unique_ptr<Session> session;
+  std::unique_ptr<record::Session> session;
   std::unique_ptr<DeviceActivity> activity;
 };
 
@@ -401,4 +401,4 @@ TEST_F(Activity, a_forked_child_leaves_cupti_alone) {
 }
 
 }  // namespace
-}  // namespace firelane
+}  // namespace firelane::cupti

@@ -1,10 +1,11 @@
 #include "record/cupti/api.h"
+#include "record/cupti/symbols.h"
 
 #include <dlfcn.h>
 
 #include <cstdlib>
 
-namespace firelane {
+namespace firelane::cupti {
 namespace {
 
 constexpr uint32_t kOldestVersion = 18;  // CUDA 12.0: graph ids in every record
@@ -24,12 +25,6 @@ void* open_library() {
   return nullptr;
 }
 
-template <typename Function>
-bool find(void* library, const char* name, Function& function) {
-  function = reinterpret_cast<Function>(::dlsym(library, name));
-  return function != nullptr;
-}
-
 }  // namespace
 
 std::optional<CuptiApi> load_cupti(std::string& reason) noexcept {
@@ -40,23 +35,26 @@ std::optional<CuptiApi> load_cupti(std::string& reason) noexcept {
     return std::nullopt;
   }
   CuptiApi api;
-  const bool complete =
-      find(library, "cuptiGetVersion", api.get_version) && find(library, "cuptiGetTimestamp", api.get_timestamp) &&
-      find(library, "cuptiActivityRegisterCallbacks", api.register_callbacks) &&
-      find(library, "cuptiActivityEnable", api.enable) && find(library, "cuptiActivityDisable", api.disable) &&
-      find(library, "cuptiActivityFlushAll", api.flush_all) &&
-      find(library, "cuptiActivityGetNextRecord", api.next_record) &&
-      find(library, "cuptiActivityGetNumDroppedRecords", api.dropped_records) &&
-      find(library, "cuptiGetCallbackName", api.callback_name) &&
-      find(library, "cuptiGetResultString", api.result_string) &&
-      find(library, "cuptiGetThreadIdType", api.get_thread_id_type) &&
-      find(library, "cuptiSetThreadIdType", api.set_thread_id_type) && find(library, "cuptiSubscribe", api.subscribe) &&
-      find(library, "cuptiUnsubscribe", api.unsubscribe) && find(library, "cuptiEnableCallback", api.enable_callback);
-  find(library, "cuptiActivityEnableRuntimeApi", api.enable_runtime_call);
-  find(library, "cuptiActivityEnableDriverApi", api.enable_driver_call);
-  find(library, "cuptiFinalize", api.finalize);
+  const bool complete = find_symbol(library, "cuptiGetVersion", api.get_version) &&
+                        find_symbol(library, "cuptiGetTimestamp", api.get_timestamp) &&
+                        find_symbol(library, "cuptiActivityRegisterCallbacks", api.register_callbacks) &&
+                        find_symbol(library, "cuptiActivityEnable", api.enable) &&
+                        find_symbol(library, "cuptiActivityDisable", api.disable) &&
+                        find_symbol(library, "cuptiActivityFlushAll", api.flush_all) &&
+                        find_symbol(library, "cuptiActivityGetNextRecord", api.next_record) &&
+                        find_symbol(library, "cuptiActivityGetNumDroppedRecords", api.dropped_records) &&
+                        find_symbol(library, "cuptiGetCallbackName", api.callback_name) &&
+                        find_symbol(library, "cuptiGetResultString", api.result_string) &&
+                        find_symbol(library, "cuptiGetThreadIdType", api.get_thread_id_type) &&
+                        find_symbol(library, "cuptiSetThreadIdType", api.set_thread_id_type) &&
+                        find_symbol(library, "cuptiSubscribe", api.subscribe) &&
+                        find_symbol(library, "cuptiUnsubscribe", api.unsubscribe) &&
+                        find_symbol(library, "cuptiEnableCallback", api.enable_callback);
+  find_symbol(library, "cuptiActivityEnableRuntimeApi", api.enable_runtime_call);
+  find_symbol(library, "cuptiActivityEnableDriverApi", api.enable_driver_call);
+  find_symbol(library, "cuptiFinalize", api.finalize);
   if (void* driver = ::dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD)) {
-    find(driver, "cuDriverGetVersion", api.driver_call);
+    find_symbol(driver, "cuDriverGetVersion", api.driver_call);
   }
   uint32_t version = 0;
   if (!complete || api.get_version(&version) != CUPTI_SUCCESS || version < kOldestVersion) {
@@ -114,4 +112,4 @@ std::string explain(const CuptiApi& api, CUptiResult result) {
   }
 }
 
-}  // namespace firelane
+}  // namespace firelane::cupti

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-namespace firelane {
+namespace firelane::cupti {
 
 struct CuptiApi {
   CUptiResult (*get_version)(uint32_t* version) = nullptr;
@@ -41,4 +41,4 @@ std::optional<CuptiApi> load_cupti(std::string& reason) noexcept;
 // "CUPTI_ERROR_INSUFFICIENT_PRIVILEGES: ..." and what to do about it.
 std::string explain(const CuptiApi& api, CUptiResult result);
 
-}  // namespace firelane
+}  // namespace firelane::cupti

@@ -5,10 +5,10 @@
 
 #include "record/cupti/testing.h"
 
-namespace firelane {
+namespace firelane::cupti {
 namespace {
 
-using testing_cupti::FakeCupti;
+using test::FakeCupti;
 
 class Explain : public ::testing::Test {
  protected:
@@ -44,4 +44,4 @@ TEST_F(Explain, permission_and_other_profilers_have_their_own_remedies_whatever_
 }
 
 }  // namespace
-}  // namespace firelane
+}  // namespace firelane::cupti

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <exception>
 
-namespace firelane {
+namespace firelane::cupti {
 
 BufferQueue::~BufferQueue() {
   for (const Full& full : full_) std::free(full.data);
@@ -111,4 +111,4 @@ size_t BufferQueue::count() noexcept {
   return allocated_;
 }
 
-}  // namespace firelane
+}  // namespace firelane::cupti

@@ -10,7 +10,7 @@
 #include <mutex>
 #include <vector>
 
-namespace firelane {
+namespace firelane::cupti {
 
 class BufferQueue {
  public:
@@ -55,4 +55,4 @@ class BufferQueue {
   size_t allocated_ = 0;
 };
 
-}  // namespace firelane
+}  // namespace firelane::cupti

@@ -10,7 +10,7 @@
 #include "record/core/thread_buffer.h"
 #include "record/cupti/calls.h"
 
-namespace firelane {
+namespace firelane::cupti {
 namespace {
 
 // Names by id, and never freed: a callback may come late, and buffers know a text by its address.
@@ -86,11 +86,11 @@ void CallHook::on_call(void*, CUpti_CallbackDomain domain, CUpti_CallbackId id, 
   }
   if (open.depth == 0 || --open.depth > 0) return;  // began before we listened, or inside of another
   const char* name = name_of(domain, id);
-  ThreadBuffer* b = name != nullptr ? recording_thread() : nullptr;
+  record::ThreadBuffer* b = name != nullptr ? record::recording_thread() : nullptr;
   if (b == nullptr) return;
   b->slice(open.start_ticks, now_ticks(), b->stable_name(name),
-           domain == CUPTI_CB_DOMAIN_RUNTIME_API ? Scope::kRuntime : Scope::kDriver);
-  b->attribute(Attribute::kCorrelation, int64_t{data->correlationId});
+           domain == CUPTI_CB_DOMAIN_RUNTIME_API ? format::Scope::kRuntime : format::Scope::kDriver);
+  b->attribute(format::Attribute::kCorrelation, int64_t{data->correlationId});
 }
 
-}  // namespace firelane
+}  // namespace firelane::cupti

@@ -11,7 +11,7 @@
 
 #include "record/cupti/api.h"
 
-namespace firelane {
+namespace firelane::cupti {
 
 class CallHook {
  public:
@@ -34,4 +34,4 @@ class CallHook {
   CUpti_SubscriberHandle subscriber_ = nullptr;
 };
 
-}  // namespace firelane
+}  // namespace firelane::cupti

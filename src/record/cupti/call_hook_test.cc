@@ -9,16 +9,16 @@
 #include "record/core/testing.h"
 #include "record/cupti/testing.h"
 
-namespace firelane {
+namespace firelane::cupti {
 namespace {
 
-using namespace testing_cupti;
-using testing_record::records_of;
-using testing_record::start;
-using testing_record::TemporaryFolder;
+using namespace test;
+using record::test::records_of;
+using record::test::start;
+using record::test::TemporaryFolder;
 
-constexpr CUpti_CallbackDomain kRuntime = CUPTI_CB_DOMAIN_RUNTIME_API;
-constexpr CUpti_CallbackDomain kDriver = CUPTI_CB_DOMAIN_DRIVER_API;
+constexpr CUpti_CallbackDomain kRuntimeDomain = CUPTI_CB_DOMAIN_RUNTIME_API;
+constexpr CUpti_CallbackDomain kDriverDomain = CUPTI_CB_DOMAIN_DRIVER_API;
 constexpr uint32_t kLaunch = 211, kCopy = 31, kDriverLaunch = 307;
 
 class CallHooks : public ::testing::Test {
@@ -46,14 +46,14 @@ class CallHooks : public ::testing::Test {
 
   TemporaryFolder folder;
   FakeCupti fake;
-  std::unique_ptr<Session> session = start({.cuda = true, .output = folder / "run.lane"});
+  std::unique_ptr<record::Session> session = start({.cuda = true, .output = folder / "run.lane"});
   CallHook hook{fake.api()};
 };
 
 TEST_F(CallHooks, a_call_is_a_slice_of_its_thread_with_its_correlation) {
   begin();
-  call(kRuntime, kLaunch, 7);
-  std::thread([&] { call(kDriver, kDriverLaunch, 8); }).join();
+  call(kRuntimeDomain, kLaunch, 7);
+  std::thread([&] { call(kDriverDomain, kDriverLaunch, 8); }).join();
   const std::string calls = finish();  // threads in any order
   EXPECT_NE(calls.find("0: cudaLaunchKernel 48 #7; "), std::string::npos) << calls;
   EXPECT_NE(calls.find("1: cuLaunchKernel 49 #8; "), std::string::npos) << calls;
@@ -61,8 +61,8 @@ TEST_F(CallHooks, a_call_is_a_slice_of_its_thread_with_its_correlation) {
 
 TEST_F(CallHooks, of_nested_calls_only_the_outermost_is_kept) {
   begin();
-  fake.call_through(kRuntime, kLaunch, 7, [&] { call(kDriver, kDriverLaunch, 8); });
-  call(kDriver, kDriverLaunch, 9);
+  fake.call_through(kRuntimeDomain, kLaunch, 7, [&] { call(kDriverDomain, kDriverLaunch, 8); });
+  call(kDriverDomain, kDriverLaunch, 9);
   EXPECT_EQ(finish(), "0: cudaLaunchKernel 48 #7; 0: cuLaunchKernel 49 #9; ");
 }
 
@@ -71,33 +71,33 @@ TEST_F(CallHooks, unknown_ids_and_other_domains_are_ignored) {
   CUpti_CallbackData data{};
   for (const CUpti_ApiCallbackSite site : {CUPTI_API_ENTER, CUPTI_API_EXIT}) {
     data.callbackSite = site;
-    fake.on_call(nullptr, kRuntime, 100'000, &data);
-    fake.on_call(nullptr, kDriver, 6, &data);
+    fake.on_call(nullptr, kRuntimeDomain, 100'000, &data);
+    fake.on_call(nullptr, kDriverDomain, 6, &data);
     fake.on_call(nullptr, CUPTI_CB_DOMAIN_RESOURCE, 1, &data);
   }
-  call(kRuntime, 3, 1);  // cudaGetDevice: nobody asked for it
-  call(kRuntime, kCopy, 2);
+  call(kRuntimeDomain, 3, 1);  // cudaGetDevice: nobody asked for it
+  call(kRuntimeDomain, kCopy, 2);
   EXPECT_EQ(finish(), "0: cudaMemcpy 48 #2; ");
 }
 
 TEST_F(CallHooks, a_call_whose_other_end_was_not_seen_does_not_hide_later_ones) {
-  fake.callback(kRuntime, kLaunch, 1, CUPTI_API_ENTER);  // nobody listens
+  fake.callback(kRuntimeDomain, kLaunch, 1, CUPTI_API_ENTER);  // nobody listens
   begin();
-  fake.callback(kRuntime, kLaunch, 1, CUPTI_API_EXIT);
-  fake.callback(kRuntime, kLaunch, 2, CUPTI_API_ENTER);
+  fake.callback(kRuntimeDomain, kLaunch, 1, CUPTI_API_EXIT);
+  fake.callback(kRuntimeDomain, kLaunch, 2, CUPTI_API_ENTER);
   hook.stop();
-  fake.callback(kRuntime, kLaunch, 2, CUPTI_API_EXIT);
+  fake.callback(kRuntimeDomain, kLaunch, 2, CUPTI_API_EXIT);
   begin();
-  call(kRuntime, kCopy, 3);
+  call(kRuntimeDomain, kCopy, 3);
   EXPECT_EQ(finish(), "0: cudaMemcpy 48 #3; ");
 }
 
 TEST_F(CallHooks, while_the_session_is_paused_calls_are_left_out) {
   begin();
   session->pause();
-  call(kRuntime, kLaunch, 1);
+  call(kRuntimeDomain, kLaunch, 1);
   session->resume();
-  call(kRuntime, kLaunch, 2);
+  call(kRuntimeDomain, kLaunch, 2);
   EXPECT_EQ(finish(), "0: cudaLaunchKernel 48 #2; ");
 }
 
@@ -113,4 +113,4 @@ TEST_F(CallHooks, another_subscriber_is_an_answer_not_a_failure) {
 }
 
 }  // namespace
-}  // namespace firelane
+}  // namespace firelane::cupti

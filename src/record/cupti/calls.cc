@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace firelane {
+namespace firelane::cupti {
 namespace {
 
 // Beginnings of names. "cudaMemcpy" also stands for cudaMemcpyAsync, cudaMemcpy2D, ...
@@ -77,4 +77,4 @@ bool is_wanted_call(std::string_view plain_name) {
 CallIds wanted_calls(const CuptiApi& api) { return collect(api, true); }
 CallIds unwanted_calls(const CuptiApi& api) { return collect(api, false); }
 
-}  // namespace firelane
+}  // namespace firelane::cupti

@@ -9,7 +9,7 @@
 
 #include "record/cupti/api.h"
 
-namespace firelane {
+namespace firelane::cupti {
 
 // "cudaLaunchKernel_v7000", "__cudaLaunchKernel_v13000" -> "cudaLaunchKernel"; "cuMemcpyHtoDAsync_v2" stays.
 std::string_view plain_call_name(std::string_view name);
@@ -27,4 +27,4 @@ CallIds unwanted_calls(const CuptiApi& api);
 inline constexpr uint32_t kRuntimeIdLimit = CUPTI_RUNTIME_TRACE_CBID_SIZE + 128;
 inline constexpr uint32_t kDriverIdLimit = CUPTI_DRIVER_TRACE_CBID_SIZE + 128;
 
-}  // namespace firelane
+}  // namespace firelane::cupti

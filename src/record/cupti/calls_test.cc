@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace firelane {
+namespace firelane::cupti {
 namespace {
 
 TEST(Calls, versions_are_cut_off_and_other_suffixes_stay) {
@@ -28,4 +28,4 @@ TEST(Calls, launches_copies_waits_and_memory_are_wanted_the_rest_is_not) {
 }
 
 }  // namespace
-}  // namespace firelane
+}  // namespace firelane::cupti

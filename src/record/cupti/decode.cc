@@ -6,7 +6,7 @@
 
 #include "record/cupti/calls.h"
 
-namespace firelane {
+namespace firelane::cupti {
 namespace {
 
 // Reads as much of a record as we use, from memory that CUPTI aligned for it: an older library's records are shorter,
@@ -22,7 +22,7 @@ int64_t number(uint64_t value) { return static_cast<int64_t>(value); }
 
 // What copies within a device, to the host and between devices have in common.
 template <typename Copy>
-DeviceCopyRow copy_row(const Copy& c) {
+format::DeviceCopyRow copy_row(const Copy& c) {
   return {.start_ns = number(c.start),
           .duration_ns = number(c.end - c.start),
           .device = c.deviceId,
@@ -65,7 +65,7 @@ ActivityDecoder::ActivityDecoder(const CuptiApi& api) : api_(api) {
       api_.get_version != nullptr && api_.get_version(&version) == CUPTI_SUCCESS && version >= kEventSyncVersion;
 }
 
-void ActivityDecoder::decode(const BufferQueue::Full& buffer, uint64_t from_ns, DeviceSink& sink) {
+void ActivityDecoder::decode(const BufferQueue::Full& buffer, uint64_t from_ns, record::DeviceSink& sink) {
   CUpti_Activity* at = nullptr;
   const uint8_t* end = buffer.data + buffer.valid_bytes;
   while (true) {
@@ -90,7 +90,8 @@ bool ActivityDecoder::is_timed(uint64_t start, uint64_t end, uint64_t from_ns) {
   return end >= from_ns;
 }
 
-const ActivityDecoder::CallName& ActivityDecoder::call_name(bool driver, CUpti_CallbackId id, DeviceSink& sink) {
+const ActivityDecoder::CallName& ActivityDecoder::call_name(bool driver, CUpti_CallbackId id,
+                                                            record::DeviceSink& sink) {
   const auto [at, added] = call_names_.try_emplace(uint64_t{driver} << 32 | id);
   if (added) {
     const char* name = nullptr;
@@ -101,7 +102,7 @@ const ActivityDecoder::CallName& ActivityDecoder::call_name(bool driver, CUpti_C
   return at->second;
 }
 
-uint32_t ActivityDecoder::kernel_name(const char* name, DeviceSink& sink) {
+uint32_t ActivityDecoder::kernel_name(const char* name, record::DeviceSink& sink) {
   key_.assign(name != nullptr ? name : "(unnamed kernel)");
   const auto [at, added] = kernel_names_.try_emplace(key_, 0);
   if (added) at->second = sink.text(key_);
@@ -132,24 +133,24 @@ bool ActivityDecoder::kernel(const Record& r) {
   const auto* k = as<Kernel>(r.activity, r.room, FIRELANE_BYTES_TO(Kernel, graphId));
   if (k == nullptr) return false;
   if (!is_timed(k->start, k->end, r.from_ns)) return true;
-  r.sink.rows().add(DeviceKernelRow{.start_ns = number(k->start),
-                                    .duration_ns = number(k->end - k->start),
-                                    .device = k->deviceId,
-                                    .context = k->contextId,
-                                    .stream = k->streamId,
-                                    .correlation = k->correlationId,
-                                    .name = kernel_name(k->name, r.sink),
-                                    .grid_x = k->gridX,
-                                    .grid_y = k->gridY,
-                                    .grid_z = k->gridZ,
-                                    .block_x = k->blockX,
-                                    .block_y = k->blockY,
-                                    .block_z = k->blockZ,
-                                    .registers = k->registersPerThread,
-                                    .static_shared_bytes = k->staticSharedMemory,
-                                    .dynamic_shared_bytes = k->dynamicSharedMemory,
-                                    .graph_id = k->graphId,
-                                    .graph_node_id = number(k->graphNodeId)});
+  r.sink.rows().add(format::DeviceKernelRow{.start_ns = number(k->start),
+                                            .duration_ns = number(k->end - k->start),
+                                            .device = k->deviceId,
+                                            .context = k->contextId,
+                                            .stream = k->streamId,
+                                            .correlation = k->correlationId,
+                                            .name = kernel_name(k->name, r.sink),
+                                            .grid_x = k->gridX,
+                                            .grid_y = k->gridY,
+                                            .grid_z = k->gridZ,
+                                            .block_x = k->blockX,
+                                            .block_y = k->blockY,
+                                            .block_z = k->blockZ,
+                                            .registers = k->registersPerThread,
+                                            .static_shared_bytes = k->staticSharedMemory,
+                                            .dynamic_shared_bytes = k->dynamicSharedMemory,
+                                            .graph_id = k->graphId,
+                                            .graph_node_id = number(k->graphNodeId)});
   return true;
 }
 
@@ -166,7 +167,7 @@ bool ActivityDecoder::peer_copy(const Record& r) {
   const auto* c = as<Copy>(r.activity, r.room, FIRELANE_BYTES_TO(Copy, graphId));
   if (c == nullptr) return false;
   if (!is_timed(c->start, c->end, r.from_ns)) return true;
-  DeviceCopyRow row = copy_row(*c);
+  format::DeviceCopyRow row = copy_row(*c);
   row.source_device = c->srcDeviceId;
   row.target_device = c->dstDeviceId;
   r.sink.rows().add(row);
@@ -178,16 +179,16 @@ bool ActivityDecoder::set(const Record& r) {
   const auto* s = as<Set>(r.activity, r.room, FIRELANE_BYTES_TO(Set, graphId));
   if (s == nullptr) return false;
   if (!is_timed(s->start, s->end, r.from_ns)) return true;
-  r.sink.rows().add(DeviceSetRow{.start_ns = number(s->start),
-                                 .duration_ns = number(s->end - s->start),
-                                 .device = s->deviceId,
-                                 .context = s->contextId,
-                                 .stream = s->streamId,
-                                 .correlation = s->correlationId,
-                                 .bytes = number(s->bytes),
-                                 .memory = s->memoryKind,
-                                 .graph_id = s->graphId,
-                                 .graph_node_id = number(s->graphNodeId)});
+  r.sink.rows().add(format::DeviceSetRow{.start_ns = number(s->start),
+                                         .duration_ns = number(s->end - s->start),
+                                         .device = s->deviceId,
+                                         .context = s->contextId,
+                                         .stream = s->streamId,
+                                         .correlation = s->correlationId,
+                                         .bytes = number(s->bytes),
+                                         .memory = s->memoryKind,
+                                         .graph_id = s->graphId,
+                                         .graph_node_id = number(s->graphNodeId)});
   return true;
 }
 
@@ -197,14 +198,15 @@ bool ActivityDecoder::sync(const Record& r) {
   if (s == nullptr) return false;
   if (!is_timed(s->start, s->end, r.from_ns)) return true;
   const bool whole = s->streamId == static_cast<uint32_t>(CUPTI_SYNCHRONIZATION_INVALID_VALUE);
-  r.sink.rows().add(DeviceSyncRow{.start_ns = number(s->start),
-                                  .duration_ns = number(s->end - s->start),
-                                  .context = s->contextId,
-                                  .stream = whole ? -1 : number(s->streamId),
-                                  .correlation = s->correlationId,
-                                  .type = s->type,
-                                  .event = static_cast<int32_t>(s->cudaEventId),
-                                  .event_sync = has_event_sync_ ? event_sync<SyncWithEvent>(r.activity, r.room) : 0});
+  r.sink.rows().add(
+      format::DeviceSyncRow{.start_ns = number(s->start),
+                            .duration_ns = number(s->end - s->start),
+                            .context = s->contextId,
+                            .stream = whole ? -1 : number(s->streamId),
+                            .correlation = s->correlationId,
+                            .type = s->type,
+                            .event = static_cast<int32_t>(s->cudaEventId),
+                            .event_sync = has_event_sync_ ? event_sync<SyncWithEvent>(r.activity, r.room) : 0});
   return true;
 }
 
@@ -212,11 +214,12 @@ bool ActivityDecoder::event(const Record& r) {
   using Event = CUpti_ActivityCudaEvent;
   const auto* e = as<Event>(r.activity, r.room, FIRELANE_BYTES_TO(Event, eventId));
   if (e == nullptr) return false;
-  r.sink.rows().add(DeviceEventRow{.context = e->contextId,
-                                   .stream = e->streamId,
-                                   .correlation = e->correlationId,
-                                   .event = e->eventId,
-                                   .event_sync = has_event_sync_ ? event_sync<EventWithSync>(r.activity, r.room) : 0});
+  r.sink.rows().add(
+      format::DeviceEventRow{.context = e->contextId,
+                             .stream = e->streamId,
+                             .correlation = e->correlationId,
+                             .event = e->eventId,
+                             .event_sync = has_event_sync_ ? event_sync<EventWithSync>(r.activity, r.room) : 0});
   return true;
 }
 
@@ -227,13 +230,13 @@ bool ActivityDecoder::call(const Record& r) {
   const bool driver = c->kind == CUPTI_ACTIVITY_KIND_DRIVER;
   const CallName& name = call_name(driver, c->cbid, r.sink);
   if (!name.wanted) return true;
-  r.sink.rows().add(DeviceCallRow{.start_ns = number(c->start),
-                                  .duration_ns = number(c->end - c->start),
-                                  .thread_id = c->threadId,
-                                  .correlation = c->correlationId,
-                                  .name = name.text,
-                                  .is_driver = driver,
-                                  .result = c->returnValue});
+  r.sink.rows().add(format::DeviceCallRow{.start_ns = number(c->start),
+                                          .duration_ns = number(c->end - c->start),
+                                          .thread_id = c->threadId,
+                                          .correlation = c->correlationId,
+                                          .name = name.text,
+                                          .is_driver = driver,
+                                          .result = c->returnValue});
   return true;
 }
 
@@ -242,11 +245,11 @@ bool ActivityDecoder::overhead(const Record& r) {
   const auto* o = as<Overhead>(r.activity, r.room, FIRELANE_BYTES_TO(Overhead, end));
   if (o == nullptr) return false;
   if (!is_timed(o->start, o->end, r.from_ns)) return true;
-  r.sink.rows().add(DeviceOverheadRow{.start_ns = number(o->start),
-                                      .duration_ns = number(o->end - o->start),
-                                      .type = o->overheadKind,
-                                      .thread_id = o->objectId.pt.threadId});
+  r.sink.rows().add(format::DeviceOverheadRow{.start_ns = number(o->start),
+                                              .duration_ns = number(o->end - o->start),
+                                              .type = o->overheadKind,
+                                              .thread_id = o->objectId.pt.threadId});
   return true;
 }
 
-}  // namespace firelane
+}  // namespace firelane::cupti

@@ -10,14 +10,14 @@
 #include "record/cupti/api.h"
 #include "record/cupti/buffers.h"
 
-namespace firelane {
+namespace firelane::cupti {
 
 class ActivityDecoder {
  public:
   explicit ActivityDecoder(const CuptiApi& api);
 
   // `from_ns`: what ended before is left out (the warm-up).
-  void decode(const BufferQueue::Full& buffer, uint64_t from_ns, DeviceSink& sink);
+  void decode(const BufferQueue::Full& buffer, uint64_t from_ns, record::DeviceSink& sink);
 
   // Since the last take: records cut off or of a kind that nobody asked for; work without both times.
   uint64_t take_broken() { return std::exchange(broken_, 0); }
@@ -32,7 +32,7 @@ class ActivityDecoder {
     const CUpti_Activity* activity;
     size_t room;  // bytes from there to the end of the buffer
     uint64_t from_ns;
-    DeviceSink& sink;
+    record::DeviceSink& sink;
   };
   void record(const Record& r);
   // One kind each; false: cut off.
@@ -45,8 +45,8 @@ class ActivityDecoder {
   bool call(const Record& r);
   bool overhead(const Record& r);
   bool is_timed(uint64_t start, uint64_t end, uint64_t from_ns);
-  const CallName& call_name(bool driver, CUpti_CallbackId id, DeviceSink& sink);
-  uint32_t kernel_name(const char* name, DeviceSink& sink);
+  const CallName& call_name(bool driver, CUpti_CallbackId id, record::DeviceSink& sink);
+  uint32_t kernel_name(const char* name, record::DeviceSink& sink);
 
   const CuptiApi api_;
   bool has_event_sync_ = false;  // the library's records say which recording of an event was waited for
@@ -57,4 +57,4 @@ class ActivityDecoder {
   uint64_t untimed_ = 0;
 };
 
-}  // namespace firelane
+}  // namespace firelane::cupti

@@ -2,11 +2,11 @@
 
 #include <pthread.h>
 
-namespace firelane {
+namespace firelane::cupti {
 namespace {
 
 // From here on a process can be left by CUPTI and entered again (CUDA 12.6).
-constexpr uint32_t kOldestVersion = 24;
+constexpr uint32_t kOldestLeavable = 24;
 
 struct Leaving {
   const CuptiApi* api = nullptr;
@@ -26,7 +26,7 @@ void on_call(void* data, CUpti_CallbackDomain, CUpti_CallbackId, const void* cal
 bool detach_cupti(const CuptiApi& api) noexcept {
   uint32_t version = 0;
   if (api.finalize == nullptr || api.driver_call == nullptr) return false;
-  if (api.get_version(&version) != CUPTI_SUCCESS || version < kOldestVersion) return false;
+  if (api.get_version(&version) != CUPTI_SUCCESS || version < kOldestLeavable) return false;
   Leaving leaving{.api = &api, .thread = ::pthread_self()};
   CUpti_SubscriberHandle subscriber = nullptr;
   if (api.subscribe(&subscriber, on_call, &leaving) != CUPTI_SUCCESS) return false;
@@ -39,4 +39,4 @@ bool detach_cupti(const CuptiApi& api) noexcept {
   return leaving.done;
 }
 
-}  // namespace firelane
+}  // namespace firelane::cupti

@@ -5,7 +5,7 @@
 
 #include "base/json_writer.h"
 
-namespace firelane {
+namespace firelane::cupti {
 namespace {
 
 struct Driver {
@@ -91,4 +91,4 @@ std::string device_properties_json() {
   return json + "]";
 }
 
-}  // namespace firelane
+}  // namespace firelane::cupti

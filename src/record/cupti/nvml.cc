@@ -11,22 +11,17 @@
 #include <exception>
 
 #include "record/core/thread_buffer.h"
+#include "record/cupti/symbols.h"
 
-namespace firelane {
+namespace firelane::cupti {
 namespace {
 
 constexpr int kSmClock = 1;
 constexpr int kMemoryClock = 2;
 constexpr int kGpuSensor = 0;
 
-template <typename Function>
-bool find(void* library, const char* name, Function& function) {
-  function = reinterpret_cast<Function>(::dlsym(library, name));
-  return function != nullptr;
-}
-
 void count(unsigned device, const char* what, double value) noexcept {
-  ThreadBuffer* b = recording_thread();
+  record::ThreadBuffer* b = record::recording_thread();
   if (b == nullptr) return;
   char name[64];
   std::snprintf(name, sizeof name, "GPU %u %s", device, what);
@@ -39,17 +34,18 @@ void count(unsigned device, const char* what, double value) noexcept {
 std::optional<NvmlApi> load_nvml(std::string& reason) noexcept {
   void* library = ::dlopen("libnvidia-ml.so.1", RTLD_LAZY | RTLD_LOCAL);
   NvmlApi api;
-  if (library == nullptr || !find(library, "nvmlInit_v2", api.init) || !find(library, "nvmlShutdown", api.shutdown) ||
-      !find(library, "nvmlDeviceGetHandleByPciBusId_v2", api.device)) {
+  if (library == nullptr || !find_symbol(library, "nvmlInit_v2", api.init) ||
+      !find_symbol(library, "nvmlShutdown", api.shutdown) ||
+      !find_symbol(library, "nvmlDeviceGetHandleByPciBusId_v2", api.device)) {
     reason = "GPU power: NVML (libnvidia-ml.so.1) is not here; it comes with the NVIDIA driver";
     return std::nullopt;
   }
-  find(library, "nvmlDeviceGetPowerUsage", api.power_mw);
-  find(library, "nvmlDeviceGetTotalEnergyConsumption", api.energy_mj);
-  find(library, "nvmlDeviceGetUtilizationRates", api.utilization);
-  find(library, "nvmlDeviceGetClockInfo", api.clock_mhz);
-  find(library, "nvmlDeviceGetTemperature", api.temperature);
-  find(library, "nvmlDeviceGetMemoryInfo", api.memory);
+  find_symbol(library, "nvmlDeviceGetPowerUsage", api.power_mw);
+  find_symbol(library, "nvmlDeviceGetTotalEnergyConsumption", api.energy_mj);
+  find_symbol(library, "nvmlDeviceGetUtilizationRates", api.utilization);
+  find_symbol(library, "nvmlDeviceGetClockInfo", api.clock_mhz);
+  find_symbol(library, "nvmlDeviceGetTemperature", api.temperature);
+  find_symbol(library, "nvmlDeviceGetMemoryInfo", api.memory);
   if (const int result = api.init(); result != 0) {
     reason = "GPU power: NVML does not start (error " + std::to_string(result) + "); nvidia-smi says why";
     return std::nullopt;
@@ -108,7 +104,7 @@ void NvmlSampler::run() noexcept {
 }
 
 void NvmlSampler::sample_all() noexcept {
-  if (!is_recording()) return;
+  if (!record::is_recording()) return;
   try {
     const std::vector<std::string> bus_ids = options_.bus_ids ? options_.bus_ids() : std::vector<std::string>();
     for (unsigned i = 0; i < bus_ids.size(); ++i) {
@@ -146,4 +142,4 @@ void NvmlSampler::sample(unsigned index, NvmlDevice device) const noexcept {
   }
 }
 
-}  // namespace firelane
+}  // namespace firelane::cupti

@@ -17,7 +17,7 @@
 #include <thread>
 #include <vector>
 
-namespace firelane {
+namespace firelane::cupti {
 
 using NvmlDevice = struct NvmlDeviceHandle*;
 struct NvmlUtilization {
@@ -73,4 +73,4 @@ class NvmlSampler {
   const int process_;
 };
 
-}  // namespace firelane
+}  // namespace firelane::cupti

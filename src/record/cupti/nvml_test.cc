@@ -9,7 +9,7 @@
 
 #include "record/core/testing.h"
 
-namespace firelane {
+namespace firelane::cupti {
 namespace {
 
 int g_running = 0;
@@ -34,14 +34,14 @@ NvmlApi fake_nvml() {
           .memory = [](NvmlDevice, NvmlMemory* memory) { return memory->used = 3 << 20, 0; }};
 }
 
-std::string text_of(Session& session) {
+std::string text_of(record::Session& session) {
   session.stop();
-  return testing_record::records_of(session.path(), {.times = false, .notes = false, .chunks = false});
+  return record::test::records_of(session.path(), {.times = false, .notes = false, .chunks = false});
 }
 
 TEST(Nvml, samples_are_counters_and_what_the_driver_refuses_is_left_out) {
-  testing_record::TemporaryFolder folder;
-  auto session = testing_record::start({.output = folder / "run.lane"});
+  record::test::TemporaryFolder folder;
+  auto session = record::test::start({.output = folder / "run.lane"});
   {
     NvmlApi api = fake_nvml();
     api.init();
@@ -57,8 +57,8 @@ TEST(Nvml, samples_are_counters_and_what_the_driver_refuses_is_left_out) {
 
 // CUDA_VISIBLE_DEVICES=2,1,0 on a machine with three: CUDA's GPU 1 is not used, GPU 2 is gone.
 TEST(Nvml, gpus_have_cudas_numbers_and_those_of_others_are_not_sampled) {
-  testing_record::TemporaryFolder folder;
-  auto session = testing_record::start({.output = folder / "run.lane"});
+  record::test::TemporaryFolder folder;
+  auto session = record::test::start({.output = folder / "run.lane"});
   NvmlApi api = fake_nvml();
   api.init();
   {
@@ -72,8 +72,8 @@ TEST(Nvml, gpus_have_cudas_numbers_and_those_of_others_are_not_sampled) {
 }
 
 TEST(Nvml, a_recording_has_a_sample_at_its_begin_and_at_its_end_however_short_it_is) {
-  testing_record::TemporaryFolder folder;
-  auto session = testing_record::start({.start_paused = true, .output = folder / "run.lane"});
+  record::test::TemporaryFolder folder;
+  auto session = record::test::start({.start_paused = true, .output = folder / "run.lane"});
   NvmlApi api = fake_nvml();
   api.init();
   {
@@ -101,4 +101,4 @@ TEST(Nvml, its_absence_is_a_normal_answer) {
 }
 
 }  // namespace
-}  // namespace firelane
+}  // namespace firelane::cupti

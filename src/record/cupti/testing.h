@@ -16,7 +16,7 @@
 
 #include "record/cupti/api.h"
 
-namespace firelane::testing_cupti {
+namespace firelane::cupti::test {
 
 using Bytes = std::vector<uint8_t>;
 
@@ -264,4 +264,4 @@ inline Bytes call(CUpti_ActivityKind kind, uint32_t id, uint64_t start, uint64_t
   return bytes_of(c);
 }
 
-}  // namespace firelane::testing_cupti
+}  // namespace firelane::cupti::test

@@ -12,7 +12,7 @@
 
 #include "record/core/thread_buffer.h"
 
-namespace firelane {
+namespace firelane::python_hooks {
 namespace {
 
 enum class Kind : uint8_t { kPython, kC, kGc };
@@ -30,7 +30,7 @@ constexpr size_t kMaxOldFrames = 512;  // frames that were open before tracing b
 constexpr uint64_t kFunctionKey = uint64_t{1} << 60;
 
 // Guarded by the GIL.
-uint64_t g_run = 0;
+uint64_t g_frames_run = 0;
 bool g_is_on = false;
 std::unordered_set<PyObject*>* g_kept = nullptr;
 std::vector<std::string>* g_path_prefixes = nullptr;
@@ -92,23 +92,23 @@ bool keep(PyObject* object) noexcept {
   return true;
 }
 
-[[gnu::noinline]] TextSlot define_code(ThreadBuffer* b, PyCodeObject* code) noexcept {
-  if (!keep(reinterpret_cast<PyObject*>(code))) return kNoSlot;
+[[gnu::noinline]] record::TextSlot define_code(record::ThreadBuffer* b, PyCodeObject* code) noexcept {
+  if (!keep(reinterpret_cast<PyObject*>(code))) return record::kNoSlot;
   Name name;
   name << short_path(utf8(code->co_filename)) << "(" << std::to_string(code->co_firstlineno)
        << "): " << utf8(code->co_name);
   return b->define_key(reinterpret_cast<uintptr_t>(code), name.view());
 }
 
-TextSlot slot_of(ThreadBuffer* b, PyCodeObject* code) noexcept {
-  const TextSlot slot = b->find(reinterpret_cast<uintptr_t>(code));
-  return slot != kNoSlot ? slot : define_code(b, code);
+record::TextSlot slot_of(record::ThreadBuffer* b, PyCodeObject* code) noexcept {
+  const record::TextSlot slot = b->find(reinterpret_cast<uintptr_t>(code));
+  return slot != record::kNoSlot ? slot : define_code(b, code);
 }
 
 // A C function is known by its definition and by the type it is called on: "<built-in method add_ of Tensor object>".
-[[gnu::noinline]] TextSlot define_function(ThreadBuffer* b, uint64_t key, const char* method, PyTypeObject* type,
-                                           PyObject* module) noexcept {
-  if (type != nullptr && !keep(reinterpret_cast<PyObject*>(type))) return kNoSlot;
+[[gnu::noinline]] record::TextSlot define_function(record::ThreadBuffer* b, uint64_t key, const char* method,
+                                                   PyTypeObject* type, PyObject* module) noexcept {
+  if (type != nullptr && !keep(reinterpret_cast<PyObject*>(type))) return record::kNoSlot;
   Name name;
   if (type != nullptr) {
     std::string_view type_name = type->tp_name;
@@ -121,7 +121,7 @@ TextSlot slot_of(ThreadBuffer* b, PyCodeObject* code) noexcept {
   return b->define_key(key, name.view());
 }
 
-TextSlot slot_of_function(ThreadBuffer* b, PyObject* function, PyObject* first_argument) noexcept {
+record::TextSlot slot_of_function(record::ThreadBuffer* b, PyObject* function, PyObject* first_argument) noexcept {
   const char* method = nullptr;
   const void* definition = nullptr;
   PyTypeObject* type = nullptr;
@@ -141,8 +141,8 @@ TextSlot slot_of_function(ThreadBuffer* b, PyObject* function, PyObject* first_a
   const uint64_t key =
       (mix_hash(reinterpret_cast<uintptr_t>(definition), reinterpret_cast<uintptr_t>(type)) & (kFunctionKey - 1)) |
       kFunctionKey;
-  const TextSlot slot = b->find(key);
-  return slot != kNoSlot ? slot : define_function(b, key, method, type, module);
+  const record::TextSlot slot = b->find(key);
+  return slot != record::kNoSlot ? slot : define_function(b, key, method, type, module);
 }
 
 void open(OpenFrames& frames, Kind kind) noexcept {
@@ -152,7 +152,7 @@ void open(OpenFrames& frames, Kind kind) noexcept {
 
 void close(OpenFrames& frames) noexcept {
   --frames.depth;
-  if (ThreadBuffer* b = recording_thread_for_end()) b->end(now_ticks(), ScopeGroup::kPython);
+  if (record::ThreadBuffer* b = record::recording_thread_for_end()) b->end(now_ticks(), format::ScopeGroup::kPython);
 }
 
 // The thread's first event: the frames from `frame` outwards are open already. `frame` is borrowed or null.
@@ -172,9 +172,9 @@ void close(OpenFrames& frames) noexcept {
   Py_XDECREF(frame);
   while (count > 0) {
     PyCodeObject* code = codes[--count];
-    if (ThreadBuffer* b = recording_thread_for_begin()) {
-      const TextSlot name = slot_of(b, code);
-      b->begin(now_ticks(), name, Scope::kPythonFunction);
+    if (record::ThreadBuffer* b = record::recording_thread_for_begin()) {
+      const record::TextSlot name = slot_of(b, code);
+      b->begin(now_ticks(), name, format::Scope::kPythonFunction);
     }
     open(frames, Kind::kPython);
     Py_DECREF(code);
@@ -184,12 +184,12 @@ void close(OpenFrames& frames) noexcept {
 // This thread's stack, brought up to the current run; null when nothing is recorded.
 inline OpenFrames* current(PyFrameObject* frame, bool with_innermost) noexcept {
   OpenFrames* frames = t_frames;
-  if (frames != nullptr && frames->run == g_run) [[likely]]
+  if (frames != nullptr && frames->run == g_frames_run) [[likely]]
     return frames;
-  if (!g_is_on || !is_recording()) return nullptr;
+  if (!g_is_on || !record::is_recording()) return nullptr;
   if (frames == nullptr) frames = new_frames();
   if (frames == nullptr) return nullptr;
-  frames->run = g_run;
+  frames->run = g_frames_run;
   frames->depth = 0;
   write_open_frames(*frames, frame, with_innermost);
   return frames;
@@ -198,7 +198,7 @@ inline OpenFrames* current(PyFrameObject* frame, bool with_innermost) noexcept {
 }  // namespace
 
 void begin_frames_run() {
-  ++g_run;
+  ++g_frames_run;
   if (g_kept == nullptr) g_kept = new std::unordered_set<PyObject*>();
   if (g_path_prefixes == nullptr) g_path_prefixes = new std::vector<std::string>();
   g_path_prefixes->clear();
@@ -216,7 +216,7 @@ void begin_frames_run() {
 
 void end_frames_run() {
   g_is_on = false;
-  ++g_run;
+  ++g_frames_run;
   if (g_kept == nullptr) return;
   // Dropping the last reference may run Python code, which must not find a set in the middle of a change.
   std::unordered_set<PyObject*> kept;
@@ -227,9 +227,9 @@ void end_frames_run() {
 void enter_python(PyCodeObject* code, PyFrameObject* frame) noexcept {
   OpenFrames* frames = current(frame, /*with_innermost=*/false);
   if (frames == nullptr) return;
-  if (ThreadBuffer* b = recording_thread_for_begin()) {
-    const TextSlot name = slot_of(b, code);
-    b->begin(now_ticks(), name, Scope::kPythonFunction);
+  if (record::ThreadBuffer* b = record::recording_thread_for_begin()) {
+    const record::TextSlot name = slot_of(b, code);
+    b->begin(now_ticks(), name, format::Scope::kPythonFunction);
   }
   open(*frames, Kind::kPython);
 }
@@ -244,32 +244,32 @@ void leave_python(PyFrameObject* frame) noexcept {
 void enter_c(PyObject* function, PyObject* first_argument, PyFrameObject* frame) noexcept {
   OpenFrames* frames = current(frame, /*with_innermost=*/true);
   if (frames == nullptr) return;
-  if (ThreadBuffer* b = recording_thread_for_begin()) {
-    const TextSlot name = slot_of_function(b, function, first_argument);
-    b->begin(now_ticks(), name, Scope::kPythonBuiltin);
+  if (record::ThreadBuffer* b = record::recording_thread_for_begin()) {
+    const record::TextSlot name = slot_of_function(b, function, first_argument);
+    b->begin(now_ticks(), name, format::Scope::kPythonBuiltin);
   }
   open(*frames, Kind::kC);
 }
 
 void leave_c() noexcept {
   OpenFrames* frames = t_frames;
-  if (frames != nullptr && frames->run == g_run && frames->is_top(Kind::kC)) close(*frames);
+  if (frames != nullptr && frames->run == g_frames_run && frames->is_top(Kind::kC)) close(*frames);
 }
 
 void enter_gc(int generation) noexcept {
   OpenFrames* frames = current(nullptr, /*with_innermost=*/true);
   if (frames == nullptr) return;
   static constexpr std::array kNames = {"gc: generation 0", "gc: generation 1", "gc: generation 2"};
-  if (ThreadBuffer* b = recording_thread_for_begin()) {
-    const TextSlot name = b->stable_name(kNames[static_cast<size_t>(std::clamp(generation, 0, 2))]);
-    b->begin(now_ticks(), name, Scope::kPythonGc);
+  if (record::ThreadBuffer* b = record::recording_thread_for_begin()) {
+    const record::TextSlot name = b->stable_name(kNames[static_cast<size_t>(std::clamp(generation, 0, 2))]);
+    b->begin(now_ticks(), name, format::Scope::kPythonGc);
   }
   open(*frames, Kind::kGc);
 }
 
 void leave_gc() noexcept {
   OpenFrames* frames = t_frames;
-  if (frames != nullptr && frames->run == g_run && frames->is_top(Kind::kGc)) close(*frames);
+  if (frames != nullptr && frames->run == g_frames_run && frames->is_top(Kind::kGc)) close(*frames);
 }
 
-}  // namespace firelane
+}  // namespace firelane::python_hooks

@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-namespace firelane {
+namespace firelane::python_hooks {
 
 // A new tracing run: threads write the frames that are open already before their first event.
 void begin_frames_run();
@@ -29,4 +29,4 @@ inline bool is_c_function(PyObject* callable) noexcept {
 void enter_gc(int generation) noexcept;
 void leave_gc() noexcept;
 
-}  // namespace firelane
+}  // namespace firelane::python_hooks

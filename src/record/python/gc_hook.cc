@@ -3,7 +3,7 @@
 #include "record/python/hooks.h"
 #include "record/python/owned.h"
 
-namespace firelane {
+namespace firelane::python_hooks {
 namespace {
 
 PyObject* g_callback = nullptr;  // ours in gc.callbacks, while installed
@@ -51,4 +51,4 @@ void remove_gc_hook() {
   Py_CLEAR(g_callback);
 }
 
-}  // namespace firelane
+}  // namespace firelane::python_hooks

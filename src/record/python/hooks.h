@@ -6,7 +6,7 @@
 
 #include <string>
 
-namespace firelane {
+namespace firelane::python_hooks {
 
 // False with a Python exception set.
 bool install_frame_hook();
@@ -16,4 +16,4 @@ void remove_frame_hook(std::string& loss);
 bool install_gc_hook();
 void remove_gc_hook();
 
-}  // namespace firelane
+}  // namespace firelane::python_hooks

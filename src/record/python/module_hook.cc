@@ -6,14 +6,14 @@
 #include "record/python/module_names.h"
 #include "record/python/owned.h"
 
-namespace firelane {
+namespace firelane::python_hooks {
 namespace {
 
 constexpr uint64_t kModuleKey = uint64_t{3} << 60;  // apart from addresses and from frames.cc's keys
 
 PyFunctionObject* g_function = nullptr;  // nn.Module.__call__, while on
 vectorcallfunc g_original = nullptr;     // how it is called without us; never reset, late callers may need it
-uint64_t g_run = 0;
+uint64_t g_module_run = 0;
 
 [[gnu::noinline]] const ModuleName* new_name(PyObject* module) noexcept {
   PyObject* type = nullptr;
@@ -33,26 +33,26 @@ uint64_t g_run = 0;
 
 void begin_module(PyObject* module) noexcept {
   // Before the buffer is asked for: naming runs Python code, which may be recorded itself.
-  const ModuleName* name = is_recording() ? module_names().find(module) : nullptr;
-  if (name == nullptr && is_recording()) name = new_name(module);
-  ThreadBuffer* b = recording_thread_for_begin();
+  const ModuleName* name = record::is_recording() ? module_names().find(module) : nullptr;
+  if (name == nullptr && record::is_recording()) name = new_name(module);
+  record::ThreadBuffer* b = record::recording_thread_for_begin();
   if (b == nullptr) return;
-  TextSlot slot = kNoSlot;
+  record::TextSlot slot = record::kNoSlot;
   if (name != nullptr) {
     slot = b->find(kModuleKey | name->id);
-    if (slot == kNoSlot) slot = b->define_key(kModuleKey | name->id, name->text);
+    if (slot == record::kNoSlot) slot = b->define_key(kModuleKey | name->id, name->text);
   }
-  b->begin(now_ticks(), slot, Scope::kModule);
+  b->begin(now_ticks(), slot, format::Scope::kModule);
 }
 
 PyObject* call(PyObject* function, PyObject* const* args, size_t count, PyObject* keywords) {
   if (PyVectorcall_NARGS(count) == 0) return g_original(function, args, count, keywords);
-  const uint64_t run = g_run;
+  const uint64_t run = g_module_run;
   begin_module(args[0]);
   PyObject* result = g_original(function, args, count, keywords);
   // A call that outlives its recording has nothing to end.
-  if (run == g_run) {
-    if (ThreadBuffer* b = recording_thread_for_end()) b->end(now_ticks(), ScopeGroup::kModule);
+  if (run == g_module_run) {
+    if (record::ThreadBuffer* b = record::recording_thread_for_end()) b->end(now_ticks(), format::ScopeGroup::kModule);
   }
   return result;
 }
@@ -75,7 +75,7 @@ bool start_module_hook(PyObject* module_class, std::string& reason) {
     reason = "modules: torch.nn.Module.__call__ is not a Python function here";
     return false;
   }
-  ++g_run;
+  ++g_module_run;
   g_function = reinterpret_cast<PyFunctionObject*>(Py_NewRef(function.get()));
   g_original = g_function->vectorcall;
   set_vectorcall(g_function, call);
@@ -84,7 +84,7 @@ bool start_module_hook(PyObject* module_class, std::string& reason) {
 
 void stop_module_hook() {
   if (g_function == nullptr) return;
-  ++g_run;
+  ++g_module_run;
   // Somebody who came after us stays; ours passes everything on then.
   if (g_function->vectorcall == call) set_vectorcall(g_function, g_original);
   Py_CLEAR(g_function);
@@ -93,4 +93,4 @@ void stop_module_hook() {
 
 bool name_modules(PyObject* root, const std::string& name) { return module_names().add_tree(root, name); }
 
-}  // namespace firelane
+}  // namespace firelane::python_hooks

@@ -16,7 +16,7 @@
 
 #include <string>
 
-namespace firelane {
+namespace firelane::python_hooks {
 
 // `module_class`: torch.nn.Module. False when Python refused; `reason` says why, no exception is left set.
 bool start_module_hook(PyObject* module_class, std::string& reason);
@@ -25,4 +25,4 @@ void stop_module_hook();  // idempotent
 // Names `root` and all modules below it. False with an exception set.
 bool name_modules(PyObject* root, const std::string& name);
 
-}  // namespace firelane
+}  // namespace firelane::python_hooks

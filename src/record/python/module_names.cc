@@ -5,7 +5,7 @@
 
 #include "record/python/owned.h"
 
-namespace firelane {
+namespace firelane::python_hooks {
 namespace {
 
 std::string_view class_name(PyObject* object) {
@@ -100,4 +100,4 @@ void ModuleNames::clear() {
   for (auto& [module, name] : names) Py_XDECREF(name.weakref);
 }
 
-}  // namespace firelane
+}  // namespace firelane::python_hooks

@@ -7,7 +7,7 @@
 #include <string>
 #include <unordered_map>
 
-namespace firelane {
+namespace firelane::python_hooks {
 
 struct ModuleName {
   uint64_t id = 0;  // never used twice in a process, unlike the module's address
@@ -37,4 +37,4 @@ class ModuleNames {
 
 ModuleNames& module_names();
 
-}  // namespace firelane
+}  // namespace firelane::python_hooks

@@ -9,7 +9,7 @@
 #include "record/python/hooks.h"
 #include "record/python/owned.h"
 
-namespace firelane {
+namespace firelane::python_hooks {
 namespace {
 
 // Free for anybody; 0 to 2 and 5 are meant for debuggers, coverage, profilers, optimizers.
@@ -125,5 +125,5 @@ void remove_frame_hook(std::string&) {
   PyErr_Restore(type, value, traceback);
 }
 
-}  // namespace firelane
+}  // namespace firelane::python_hooks
 #endif

@@ -5,7 +5,7 @@
 
 #include <utility>
 
-namespace firelane {
+namespace firelane::python_hooks {
 
 class Owned {
  public:
@@ -26,4 +26,4 @@ class Owned {
   PyObject* object_ = nullptr;
 };
 
-}  // namespace firelane
+}  // namespace firelane::python_hooks

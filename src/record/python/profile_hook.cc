@@ -6,7 +6,7 @@
 #include "record/python/hooks.h"
 #include "record/python/owned.h"
 
-namespace firelane {
+namespace firelane::python_hooks {
 namespace {
 
 // The profile function's argument, one per thread: who was there before us.
@@ -135,5 +135,5 @@ void remove_frame_hook(std::string& loss) {
   PyErr_Restore(type, value, traceback);
 }
 
-}  // namespace firelane
+}  // namespace firelane::python_hooks
 #endif

@@ -7,7 +7,7 @@
 #include "record/python/hooks.h"
 #include "record/python/owned.h"
 
-namespace firelane {
+namespace firelane::python_hooks {
 namespace {
 
 bool g_on = false;
@@ -85,4 +85,4 @@ double measure_python_cost() {
   return std::max(0.0, best_with - best_without);
 }
 
-}  // namespace firelane
+}  // namespace firelane::python_hooks

@@ -12,7 +12,7 @@
 
 #include <string>
 
-namespace firelane {
+namespace firelane::python_hooks {
 
 // False when Python refused; `reason` says why, no exception is left set.
 bool start_python_tracer(std::string& reason);
@@ -23,4 +23,4 @@ void stop_python_tracer(std::string& loss);
 // REQUIRES: a session records and the tracer is off.
 double measure_python_cost();
 
-}  // namespace firelane
+}  // namespace firelane::python_hooks

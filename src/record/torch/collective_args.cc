@@ -5,7 +5,7 @@
 #include <exception>
 #include <map>
 
-namespace firelane {
+namespace firelane::torch_hooks {
 
 std::string collective_args(const at::RecordFunction& fn) noexcept {
   try {
@@ -23,4 +23,4 @@ std::string collective_args(const at::RecordFunction& fn) noexcept {
   }
 }
 
-}  // namespace firelane
+}  // namespace firelane::torch_hooks

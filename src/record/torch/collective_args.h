@@ -6,10 +6,10 @@
 
 #include <string>
 
-namespace firelane {
+namespace firelane::torch_hooks {
 
 // A JSON object with the keys that torch.profiler writes; "" when nothing is known. Allocates: a collective is no
 // hot path.
 std::string collective_args(const at::RecordFunction& fn) noexcept;
 
-}  // namespace firelane
+}  // namespace firelane::torch_hooks

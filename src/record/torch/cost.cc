@@ -13,13 +13,13 @@
 #include "record/core/session.h"
 #include "record/torch/cpu_memory.h"
 
-namespace firelane {
+namespace firelane::torch_hooks {
 namespace {
 
 constexpr int kRounds = 9;
 constexpr int kBatch = 128;
 
-class NoSink final : public ByteSink {
+class NoSink final : public format::ByteSink {
  public:
   std::string write(std::string_view) override { return {}; }
   std::string name() const override { return "nowhere"; }
@@ -86,9 +86,9 @@ const std::map<std::string, double>& measure_costs(const CostRequest& request) {
   bool more = false;
   for (const auto& [kind, measure] : request.more) more = more || !costs.contains(kind);
   if (!op && !memory && !more) return costs;
-  RecordOptions options;
+  record::RecordOptions options;
   options.make_sink = [] { return std::make_unique<NoSink>(); };
-  auto session = Session::start(options);
+  auto session = record::Session::start(options);
   if (!session.ok()) return costs;
   if (op) {
     const at::RecordFunctionGuard observed(true);
@@ -111,4 +111,4 @@ const std::map<std::string, double>& measure_costs(const CostRequest& request) {
   return costs;
 }
 
-}  // namespace firelane
+}  // namespace firelane::torch_hooks

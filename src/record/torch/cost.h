@@ -8,7 +8,7 @@
 
 #include "record/torch/op_hook.h"
 
-namespace firelane {
+namespace firelane::torch_hooks {
 
 struct CostRequest {
   OpDetail detail = OpDetail::kPlain;
@@ -23,4 +23,4 @@ const std::map<std::string, double>& measure_costs(const CostRequest& request);
 // What was measured so far.
 std::map<std::string, double>& known_costs();
 
-}  // namespace firelane
+}  // namespace firelane::torch_hooks

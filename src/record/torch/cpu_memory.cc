@@ -8,19 +8,19 @@
 #include "record/core/thread_buffer.h"
 #include "record/torch/size_table.h"
 
-namespace firelane {
+namespace firelane::torch_hooks {
 namespace {
 
 // All of it constant-initialised and never destroyed: blocks are freed until the process ends.
 std::atomic<c10::Allocator*> g_inner{nullptr};
 std::atomic<c10::DeleterFnPtr> g_inner_deleter{nullptr};
-std::atomic<bool> g_on{false};
+std::atomic<bool> g_cpu_on{false};
 std::atomic<int64_t> g_total{0};
 std::atomic<uint64_t> g_untracked{0};
 constinit SizeTable g_sizes;
 
-void record(void* address, int64_t bytes, int64_t total, MemoryAction action) noexcept {
-  ThreadBuffer* b = recording_thread();
+void record(void* address, int64_t bytes, int64_t total, format::MemoryAction action) noexcept {
+  record::ThreadBuffer* b = record::recording_thread();
   if (b == nullptr) return;
   b->memory(now_ticks(), {.address = reinterpret_cast<uintptr_t>(address),
                           .bytes = bytes,
@@ -33,10 +33,10 @@ void record(void* address, int64_t bytes, int64_t total, MemoryAction action) no
 
 // Freed by us or by the allocator's own function: the memory is the same.
 void report_and_free(void* address) {
-  if (g_on.load(std::memory_order_relaxed) && address != nullptr) {
+  if (g_cpu_on.load(std::memory_order_relaxed) && address != nullptr) {
     if (const int64_t bytes = g_sizes.take(reinterpret_cast<uintptr_t>(address)); bytes >= 0) {
       const int64_t total = g_total.fetch_sub(bytes, std::memory_order_relaxed) - bytes;
-      record(address, -bytes, total, MemoryAction::kFree);
+      record(address, -bytes, total, format::MemoryAction::kFree);
     }
   }
   g_inner_deleter.load(std::memory_order_relaxed)(address);
@@ -46,7 +46,7 @@ class RecordingAllocator final : public c10::Allocator {
  public:
   c10::DataPtr allocate(size_t bytes) override {
     c10::Allocator* inner = g_inner.load(std::memory_order_relaxed);
-    if (!g_on.load(std::memory_order_relaxed)) return inner->allocate(bytes);
+    if (!g_cpu_on.load(std::memory_order_relaxed)) return inner->allocate(bytes);
     c10::DataPtr block = allocate_or_report(inner, bytes);
     void* address = block.get();
     if (address == nullptr) return block;
@@ -58,7 +58,7 @@ class RecordingAllocator final : public c10::Allocator {
       g_untracked.fetch_add(1, std::memory_order_relaxed);
     }
     const auto size = static_cast<int64_t>(bytes);
-    record(address, size, g_total.fetch_add(size, std::memory_order_relaxed) + size, MemoryAction::kAlloc);
+    record(address, size, g_total.fetch_add(size, std::memory_order_relaxed) + size, format::MemoryAction::kAlloc);
     return block;
   }
   bool is_simple_data_ptr(const c10::DataPtr& block) const override { return inner()->is_simple_data_ptr(block); }
@@ -72,7 +72,8 @@ class RecordingAllocator final : public c10::Allocator {
     try {
       return inner->allocate(bytes);
     } catch (...) {
-      record(nullptr, static_cast<int64_t>(bytes), g_total.load(std::memory_order_relaxed), MemoryAction::kOutOfMemory);
+      record(nullptr, static_cast<int64_t>(bytes), g_total.load(std::memory_order_relaxed),
+             format::MemoryAction::kOutOfMemory);
       throw;
     }
   }
@@ -114,19 +115,19 @@ bool enable_cpu_memory_hook(const char*& reason) noexcept {
   g_untracked = 0;
   g_inner = current;
   g_inner_deleter = current->raw_deleter();
-  g_on = true;
+  g_cpu_on = true;
   if (put_in_place(&recording_allocator())) return true;
-  g_on = false;
+  g_cpu_on = false;
   reason = "CPU memory: torch refused our allocator";
   return false;
 }
 
 void disable_cpu_memory_hook() noexcept {
-  if (!g_on.exchange(false)) return;
+  if (!g_cpu_on.exchange(false)) return;
   // Somebody who came after us stays.
   if (c10::GetAllocator(c10::DeviceType::CPU) == &recording_allocator()) put_in_place(g_inner.load());
 }
 
 uint64_t cpu_memory_untracked() noexcept { return g_untracked.load(std::memory_order_relaxed); }
 
-}  // namespace firelane
+}  // namespace firelane::torch_hooks

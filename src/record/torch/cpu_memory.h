@@ -11,7 +11,7 @@
 
 #include <cstdint>
 
-namespace firelane {
+namespace firelane::torch_hooks {
 
 // False when this allocator cannot be wrapped (`reason` says why): the program goes on without memory events.
 bool enable_cpu_memory_hook(const char*& reason) noexcept;
@@ -21,4 +21,4 @@ void disable_cpu_memory_hook() noexcept;
 // Blocks whose frees will not be seen, because too many live at once.
 uint64_t cpu_memory_untracked() noexcept;
 
-}  // namespace firelane
+}  // namespace firelane::torch_hooks

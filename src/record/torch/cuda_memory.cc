@@ -11,12 +11,12 @@
 #include "record/torch/cuda_memory_events.h"
 #include "record/torch/late_start.h"
 
-namespace firelane {
+namespace firelane::torch_hooks {
 namespace {
 
 namespace caching = c10::cuda::CUDACachingAllocator;
 
-std::atomic<bool> g_on{false};
+std::atomic<bool> g_cuda_on{false};
 
 // torch's CUDA library is not linked, so that one build serves a torch without it, too.
 caching::CUDAAllocator* find_allocator() {
@@ -41,19 +41,19 @@ void wait_until_started(Context& context) {
   }
 }
 
-bool is_recording_with_cuda() noexcept { return is_recording() && is_cuda_started(); }
+bool is_recording_with_cuda() noexcept { return record::is_recording() && is_cuda_started(); }
 
-void attach(caching::CUDAAllocator& allocator, Session& session) {
+void attach(caching::CUDAAllocator& allocator, record::Session& session) {
   wait_until_started(at::globalContext());
   static bool attached = false;
   if (!attached) allocator.attachAllocatorTraceTracker(cuda_memory::on_event);
   attached = true;
   cuda_memory::open();
   cuda_memory::snapshot_taken(allocator.snapshot().segments, session);
-  g_on = true;
+  g_cuda_on = true;
 }
 
-void attach_or_say_why(caching::CUDAAllocator& allocator, Session& session) noexcept {
+void attach_or_say_why(caching::CUDAAllocator& allocator, record::Session& session) noexcept {
   try {
     attach(allocator, session);
   } catch (const std::exception& error) {
@@ -73,7 +73,7 @@ bool is_cuda_started() noexcept {
   }
 }
 
-void enable_cuda_memory_hook(Session& session) noexcept {
+void enable_cuda_memory_hook(record::Session& session) noexcept {
   forget_late_start();
   try {
     caching::CUDAAllocator* allocator = find_allocator();
@@ -89,9 +89,9 @@ void enable_cuda_memory_hook(Session& session) noexcept {
   }
 }
 
-void disable_cuda_memory_hook(Session& session) noexcept {
+void disable_cuda_memory_hook(record::Session& session) noexcept {
   forget_late_start();
-  if (!g_on.exchange(false)) return;
+  if (!g_cuda_on.exchange(false)) return;
   cuda_memory::close();
   try {
     caching::CUDAAllocator* allocator = find_allocator();
@@ -110,4 +110,4 @@ void disable_cuda_memory_hook(Session& session) noexcept {
   }
 }
 
-}  // namespace firelane
+}  // namespace firelane::torch_hooks

@@ -7,15 +7,15 @@
 
 #include "record/core/session.h"
 
-namespace firelane {
+namespace firelane::torch_hooks {
 
 // Whether the program has started CUDA, asked without starting it.
 bool is_cuda_started() noexcept;
 // From now on memory events of all GPUs are recorded; what is live at this moment goes into the trace, too. Where the
 // program has not started CUDA yet, this happens at the first op after it has. Called again after a pause, in which
 // events were missed. What fails becomes a loss. REQUIRES: the session records, and lives until disable.
-void enable_cuda_memory_hook(Session& session) noexcept;
+void enable_cuda_memory_hook(record::Session& session) noexcept;
 // Also writes the allocator's own peaks into the trace.
-void disable_cuda_memory_hook(Session& session) noexcept;
+void disable_cuda_memory_hook(record::Session& session) noexcept;
 
-}  // namespace firelane
+}  // namespace firelane::torch_hooks

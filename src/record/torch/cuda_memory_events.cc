@@ -9,7 +9,7 @@
 #include "format/notes.h"
 #include "record/core/thread_buffer.h"
 
-namespace firelane::cuda_memory {
+namespace firelane::torch_hooks::cuda_memory {
 namespace {
 
 using Entry = c10::cuda::CUDACachingAllocator::TraceEntry;
@@ -68,7 +68,7 @@ int64_t total(const std::atomic<int64_t>& before, const std::atomic<int64_t>& si
 }
 
 // False for what is no event of memory.
-bool translate(const Entry& e, Device& device, MemoryRecord& record) {
+bool translate(const Entry& e, Device& device, record::MemoryRecord& record) {
   const auto bytes = static_cast<int64_t>(e.size_);
   switch (e.action_) {
     case Entry::ALLOC:
@@ -77,12 +77,12 @@ bool translate(const Entry& e, Device& device, MemoryRecord& record) {
       return true;
     case Entry::FREE_REQUESTED:
       record.bytes = -block_bytes(e.size_);
-      record.action = MemoryAction::kFree;
+      record.action = format::MemoryAction::kFree;
       change(device.allocated, record.bytes);
       return true;
     case Entry::FREE_COMPLETED:
       record.bytes = -block_bytes(e.size_);
-      record.action = MemoryAction::kFreeCompleted;
+      record.action = format::MemoryAction::kFreeCompleted;
       return true;
     case Entry::SEGMENT_ALLOC:
     case Entry::SEGMENT_MAP:
@@ -90,7 +90,7 @@ bool translate(const Entry& e, Device& device, MemoryRecord& record) {
     case Entry::SEGMENT_UNMAP: {
       const bool is_more = e.action_ == Entry::SEGMENT_ALLOC || e.action_ == Entry::SEGMENT_MAP;
       record.bytes = is_more ? bytes : -bytes;
-      record.action = MemoryAction::kSegment;
+      record.action = format::MemoryAction::kSegment;
       record.place->is_mapped = e.action_ == Entry::SEGMENT_MAP || e.action_ == Entry::SEGMENT_UNMAP;
       change(device.reserved, record.bytes);
       return true;
@@ -98,22 +98,22 @@ bool translate(const Entry& e, Device& device, MemoryRecord& record) {
     case Entry::OOM:
       record.address = 0;  // torch's is the number of free bytes
       record.bytes = bytes;
-      record.action = MemoryAction::kOutOfMemory;
+      record.action = format::MemoryAction::kOutOfMemory;
       return true;
     default: return false;
   }
 }
 
-BlockState state_of(const c10::cuda::CUDACachingAllocator::BlockInfo& block) {
-  if (block.allocated) return BlockState::kAllocated;
-  return block.active ? BlockState::kWaiting : BlockState::kFree;
+format::BlockState state_of(const c10::cuda::CUDACachingAllocator::BlockInfo& block) {
+  if (block.allocated) return format::BlockState::kAllocated;
+  return block.active ? format::BlockState::kWaiting : format::BlockState::kFree;
 }
 
-void write_segments(const std::vector<Segment>& segments, Session& session) {
+void write_segments(const std::vector<Segment>& segments, record::Session& session) {
   std::string items;
-  NotesWriter notes(items);
+  format::NotesWriter notes(items);
   std::array<bool, kMaxDevices> has_segments{};
-  std::vector<SegmentBlock> blocks;
+  std::vector<format::SegmentBlock> blocks;
   for (const Segment& segment : segments) {
     const auto device = static_cast<size_t>(segment.device);
     if (device >= kMaxDevices) continue;
@@ -152,14 +152,15 @@ void on_event(const Entry& e) noexcept {
   Device& device = g_devices[index];
   if (e.action_ == Entry::SNAPSHOT && t_takes_snapshot) begin(device);
   if (!device.is_recorded.load(std::memory_order_relaxed)) return;
-  MemoryRecord record{.address = e.addr_,
-                      .device_type = kCuda,
-                      .device = static_cast<int8_t>(e.device_),
-                      .place = MemoryPlace{.stream = reinterpret_cast<uintptr_t>(e.stream_), .pool = pool_of(e)}};
+  record::MemoryRecord record{
+      .address = e.addr_,
+      .device_type = kCuda,
+      .device = static_cast<int8_t>(e.device_),
+      .place = format::MemoryPlace{.stream = reinterpret_cast<uintptr_t>(e.stream_), .pool = pool_of(e)}};
   if (!translate(e, device, record)) return;
   record.total_allocated_bytes = total(device.allocated_before, device.allocated);
   record.total_reserved_bytes = total(device.reserved_before, device.reserved);
-  if (ThreadBuffer* b = recording_thread()) b->memory(now_ticks(), record);
+  if (record::ThreadBuffer* b = record::recording_thread()) b->memory(now_ticks(), record);
 }
 
 void open() noexcept {
@@ -172,7 +173,7 @@ void open() noexcept {
 
 void give_up() noexcept { t_takes_snapshot = false; }
 
-void snapshot_taken(const std::vector<Segment>& segments, Session& session) {
+void snapshot_taken(const std::vector<Segment>& segments, record::Session& session) {
   t_takes_snapshot = false;
   std::array<int64_t, kMaxDevices> allocated{};
   std::array<int64_t, kMaxDevices> reserved{};
@@ -200,4 +201,4 @@ size_t device_count() noexcept {
   return count;
 }
 
-}  // namespace firelane::cuda_memory
+}  // namespace firelane::torch_hooks::cuda_memory

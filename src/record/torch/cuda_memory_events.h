@@ -19,16 +19,17 @@
 
 #include "record/core/session.h"
 
-namespace firelane::cuda_memory {
+namespace firelane::torch_hooks::cuda_memory {
 
 void on_event(const c10::cuda::CUDACachingAllocator::TraceEntry& event) noexcept;
 void open() noexcept;
 // There was no snapshot.
 void give_up() noexcept;
 // Writes what was live into the session's notes. Devices that sent no SNAPSHOT event (an older torch) begin here.
-void snapshot_taken(const std::vector<c10::cuda::CUDACachingAllocator::SegmentInfo>& segments, Session& session);
+void snapshot_taken(const std::vector<c10::cuda::CUDACachingAllocator::SegmentInfo>& segments,
+                    record::Session& session);
 void close() noexcept;
 // Devices that were recorded since open(): 0 .. count - 1.
 size_t device_count() noexcept;
 
-}  // namespace firelane::cuda_memory
+}  // namespace firelane::torch_hooks::cuda_memory

@@ -8,15 +8,15 @@
 
 #include "record/core/testing.h"
 
-namespace firelane {
+namespace firelane::torch_hooks {
 namespace {
 
 using Entry = c10::cuda::CUDACachingAllocator::TraceEntry;
 using Segment = c10::cuda::CUDACachingAllocator::SegmentInfo;
 using PoolId = decltype(Segment::owner_private_pool_id);
-using testing_record::records_of;
-using testing_record::start;
-using testing_record::TemporaryFolder;
+using record::test::records_of;
+using record::test::start;
+using record::test::TemporaryFolder;
 
 Entry entry(Entry::Action action, size_t address, size_t bytes, uintptr_t stream = 0, PoolId pool = {0, 0},
             c10::DeviceIndex device = 0) {
@@ -58,7 +58,7 @@ class CudaMemory : public ::testing::Test {
   static bool has(const std::string& text, std::string_view line) { return text.find(line) != std::string::npos; }
 
   TemporaryFolder folder;
-  std::unique_ptr<Session> session;
+  std::unique_ptr<record::Session> session;
 };
 
 TEST_F(CudaMemory, every_event_has_its_stream_and_pool_and_the_totals_behind_it) {
@@ -166,4 +166,4 @@ TEST_F(CudaMemory, devices_are_kept_apart_and_nothing_is_recorded_once_closed) {
 }
 
 }  // namespace
-}  // namespace firelane
+}  // namespace firelane::torch_hooks

@@ -18,7 +18,7 @@
 #include "record/torch/graph_capture.h"
 #endif
 
-namespace firelane {
+namespace firelane::torch_hooks {
 namespace {
 
 class NoDevice final : public DeviceRecording {
@@ -32,13 +32,13 @@ class NoDevice final : public DeviceRecording {
 #if FIRELANE_CUPTI
 class Cuda final : public DeviceRecording {
  public:
-  Cuda(Session& session, std::unique_ptr<DeviceActivity> activity)
+  Cuda(record::Session& session, std::unique_ptr<cupti::DeviceActivity> activity)
       : session_(session), activity_(std::move(activity)) {}
 
   void start_rest() {
     std::string reason;
-    if (const std::optional<NvmlApi> nvml = load_nvml(reason)) {
-      power_.emplace(*nvml, NvmlSampler::Options{.bus_ids = used_device_bus_ids});
+    if (const std::optional<cupti::NvmlApi> nvml = cupti::load_nvml(reason)) {
+      power_.emplace(*nvml, cupti::NvmlSampler::Options{.bus_ids = cupti::used_device_bus_ids});
     } else {
       session_.add_loss(reason, 0);
     }
@@ -69,7 +69,7 @@ class Cuda final : public DeviceRecording {
     try {
       const at::CUDAHooksInterface& cuda = at::detail::getCUDAHooks();
       if (cuda.hasCUDA()) session_.add_metadata("cuda_runtime_version", std::to_string(cuda.versionCUDART()));
-      if (const std::string json = device_properties_json(); !json.empty())
+      if (const std::string json = cupti::device_properties_json(); !json.empty())
         session_.add_metadata("deviceProperties", json);
     } catch (const std::exception&) {
     }
@@ -94,20 +94,20 @@ class Cuda final : public DeviceRecording {
     }
   }
 
-  Session& session_;
-  std::unique_ptr<DeviceActivity> activity_;
-  std::optional<NvmlSampler> power_;
+  record::Session& session_;
+  std::unique_ptr<cupti::DeviceActivity> activity_;
+  std::optional<cupti::NvmlSampler> power_;
   bool stopped_ = false;
 };
 
-std::unique_ptr<DeviceRecording> start_cuda(Session& session, std::string& reason) {
+std::unique_ptr<DeviceRecording> start_cuda(record::Session& session, std::string& reason) {
   if (torch::profiler::impl::profilerEnabled()) {
     reason = "GPU: torch.profiler is recording; stop it first";
     return nullptr;
   }
-  const std::optional<CuptiApi> api = load_cupti(reason);
+  const std::optional<cupti::CuptiApi> api = cupti::load_cupti(reason);
   if (!api) return nullptr;
-  auto activity = DeviceActivity::start(*api, session, reason);
+  auto activity = cupti::DeviceActivity::start(*api, session, reason);
   if (activity == nullptr) return nullptr;
   auto cuda = std::make_unique<Cuda>(session, std::move(activity));
   cuda->start_rest();
@@ -123,7 +123,7 @@ std::unique_ptr<DeviceRecording> start_cuda(Session&, std::string& reason) {
 
 }  // namespace
 
-std::unique_ptr<DeviceRecording> DeviceRecording::start(Session& session) noexcept {
+std::unique_ptr<DeviceRecording> DeviceRecording::start(record::Session& session) noexcept {
   try {
     std::string reason;
     if (auto cuda = start_cuda(session, reason)) return cuda;
@@ -134,4 +134,4 @@ std::unique_ptr<DeviceRecording> DeviceRecording::start(Session& session) noexce
   return std::make_unique<NoDevice>();
 }
 
-}  // namespace firelane
+}  // namespace firelane::torch_hooks

@@ -5,12 +5,12 @@
 
 #include "record/core/session.h"
 
-namespace firelane {
+namespace firelane::torch_hooks {
 
 class DeviceRecording {
  public:
   // Never null; without a GPU it does nothing. Device activity before open_window() is warm-up.
-  static std::unique_ptr<DeviceRecording> start(Session& session) noexcept;
+  static std::unique_ptr<DeviceRecording> start(record::Session& session) noexcept;
   virtual ~DeviceRecording() = default;
 
   virtual void open_window() noexcept = 0;
@@ -24,4 +24,4 @@ class DeviceRecording {
   virtual void stop() noexcept = 0;
 };
 
-}  // namespace firelane
+}  // namespace firelane::torch_hooks

@@ -8,7 +8,7 @@
 
 #include "record/torch/cuda_memory.h"
 
-namespace firelane {
+namespace firelane::torch_hooks {
 namespace {
 
 using StreamIsCapturing = CUresult (*)(CUstream, CUstreamCaptureStatus*);
@@ -48,4 +48,4 @@ bool is_capturing_graph() noexcept {
   return false;
 }
 
-}  // namespace firelane
+}  // namespace firelane::torch_hooks

@@ -2,10 +2,10 @@
 // makes the capture fail, and an event recorded would become part of the graph.
 #pragma once
 
-namespace firelane {
+namespace firelane::torch_hooks {
 
 // On the calling thread's current stream of any device: where torch.cuda.graph captures. What other threads capture is
 // not seen. Starts nothing.
 bool is_capturing_graph() noexcept;
 
-}  // namespace firelane
+}  // namespace firelane::torch_hooks

@@ -10,7 +10,7 @@
 
 #include "base/hash.h"
 
-namespace firelane {
+namespace firelane::torch_hooks {
 namespace {
 
 constexpr size_t kMaxListLength = 30;  // torch.profiler's limit for lists of numbers
@@ -60,7 +60,7 @@ void add_number(Text& text, const c10::IValue& value) {
 
 bool has_plain_sizes(const c10::TensorImpl* impl) { return !impl->is_nested() && !impl->has_symbolic_sizes_strides(); }
 
-void capture_tensor(const at::Tensor& tensor, InputBlob& blob) {
+void capture_tensor(const at::Tensor& tensor, record::InputBlob& blob) {
   if (!tensor.defined()) return blob.undefined_tensor();
   const c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
   if (!has_plain_sizes(impl)) return blob.other("");
@@ -70,7 +70,7 @@ void capture_tensor(const at::Tensor& tensor, InputBlob& blob) {
               sizes.size());
 }
 
-void capture_list(c10::ArrayRef<c10::IValue> items, InputValues values, InputBlob& blob) {
+void capture_list(c10::ArrayRef<c10::IValue> items, InputValues values, record::InputBlob& blob) {
   bool all_numbers = !items.empty() && items.size() <= kMaxListLength;
   for (size_t i = 0; all_numbers && i < items.size(); ++i) all_numbers = is_plain_number(items[i]);
   if (!all_numbers) return items.empty() ? blob.scalar_list("[]") : blob.other("");
@@ -85,7 +85,7 @@ void capture_list(c10::ArrayRef<c10::IValue> items, InputValues values, InputBlo
   blob.scalar_list(text.view());
 }
 
-void capture(const c10::IValue& value, InputValues values, InputBlob& blob) {
+void capture(const c10::IValue& value, InputValues values, record::InputBlob& blob) {
   if (value.isTensor()) return capture_tensor(value.toTensor(), blob);
   if (is_plain_number(value)) {
     if (values == InputValues::kLeaveOut) return blob.scalar("");
@@ -107,16 +107,19 @@ void capture(const c10::IValue& value, InputValues values, InputBlob& blob) {
 
 // ---- The same walk for the key: every branch of capture() has its own word here.
 
-uint64_t kind_word(InputKind kind, uint64_t more = 0) noexcept { return static_cast<uint64_t>(kind) | more << 8; }
+uint64_t kind_word(format::InputKind kind, uint64_t more = 0) noexcept {
+  return static_cast<uint64_t>(kind) | more << 8;
+}
 
 uint64_t add_tensor(uint64_t key, const at::Tensor& tensor) {
-  if (!tensor.defined()) return mix_hash(key, kind_word(InputKind::kUndefined));
+  if (!tensor.defined()) return mix_hash(key, kind_word(format::InputKind::kUndefined));
   const c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
-  if (!has_plain_sizes(impl)) return mix_hash(key, kind_word(InputKind::kOther));
+  if (!has_plain_sizes(impl)) return mix_hash(key, kind_word(format::InputKind::kOther));
   const c10::IntArrayRef sizes = impl->sizes();
   const bool has_strides = impl->layout() == c10::kStrided;
-  key = mix_hash(key, kind_word(InputKind::kTensor, static_cast<uint64_t>(tensor.scalar_type()) |
-                                                        uint64_t{has_strides} << 8 | uint64_t{sizes.size()} << 16));
+  key = mix_hash(key,
+                 kind_word(format::InputKind::kTensor, static_cast<uint64_t>(tensor.scalar_type()) |
+                                                           uint64_t{has_strides} << 8 | uint64_t{sizes.size()} << 16));
   const int64_t* strides = has_strides ? impl->strides().data() : sizes.data();
   for (size_t i = 0; i < sizes.size(); ++i) {
     key = mix_hash(key ^ static_cast<uint64_t>(sizes[i]), static_cast<uint64_t>(strides[i]));
@@ -125,20 +128,22 @@ uint64_t add_tensor(uint64_t key, const at::Tensor& tensor) {
 }
 
 uint64_t add_number(uint64_t key, const c10::IValue& value, InputValues values) {
-  if (values == InputValues::kLeaveOut) return mix_hash(key, kind_word(InputKind::kScalar));
-  if (value.isInt()) return mix_hash(key ^ static_cast<uint64_t>(value.toInt()), kind_word(InputKind::kScalar, 1));
-  if (value.isBool()) return mix_hash(key, kind_word(InputKind::kScalar, value.toBool() ? 3 : 2));
-  return mix_hash(key ^ std::bit_cast<uint64_t>(value.toDouble()), kind_word(InputKind::kScalar, 4));
+  if (values == InputValues::kLeaveOut) return mix_hash(key, kind_word(format::InputKind::kScalar));
+  if (value.isInt())
+    return mix_hash(key ^ static_cast<uint64_t>(value.toInt()), kind_word(format::InputKind::kScalar, 1));
+  if (value.isBool()) return mix_hash(key, kind_word(format::InputKind::kScalar, value.toBool() ? 3 : 2));
+  return mix_hash(key ^ std::bit_cast<uint64_t>(value.toDouble()), kind_word(format::InputKind::kScalar, 4));
 }
 
 uint64_t add_value(uint64_t key, const c10::IValue& value, InputValues values) {
   if (value.isTensor()) return add_tensor(key, value.toTensor());
   if (is_plain_number(value)) return add_number(key, value, values);
-  if (value.isComplexDouble()) return mix_hash(key, kind_word(InputKind::kScalar, 5));
-  if (!value.isList()) return mix_hash(key, kind_word(InputKind::kOther));
+  if (value.isComplexDouble()) return mix_hash(key, kind_word(format::InputKind::kScalar, 5));
+  if (!value.isList()) return mix_hash(key, kind_word(format::InputKind::kOther));
   const bool of_tensors = value.isTensorList();
   const c10::ArrayRef<c10::IValue> items = value.toListRef();
-  key = mix_hash(key, kind_word(of_tensors ? InputKind::kTensorList : InputKind::kScalarList, items.size()));
+  key = mix_hash(key,
+                 kind_word(of_tensors ? format::InputKind::kTensorList : format::InputKind::kScalarList, items.size()));
   if (!of_tensors && items.size() > kMaxListLength) return key;
   for (const c10::IValue& item : items) {
     if (of_tensors) {
@@ -146,7 +151,7 @@ uint64_t add_value(uint64_t key, const c10::IValue& value, InputValues values) {
     } else if (is_plain_number(item)) {
       key = add_number(key, item, values);
     } else {
-      return mix_hash(key, kind_word(InputKind::kOther));
+      return mix_hash(key, kind_word(format::InputKind::kOther));
     }
   }
   return key;
@@ -160,13 +165,13 @@ uint64_t key_of_inputs(c10::ArrayRef<const c10::IValue> inputs, InputValues valu
     try {
       key = add_value(key, input, values);
     } catch (...) {
-      key = mix_hash(key, kind_word(InputKind::kOther));
+      key = mix_hash(key, kind_word(format::InputKind::kOther));
     }
   }
   return key;
 }
 
-void capture_inputs(c10::ArrayRef<const c10::IValue> inputs, InputValues values, InputBlob& blob) noexcept {
+void capture_inputs(c10::ArrayRef<const c10::IValue> inputs, InputValues values, record::InputBlob& blob) noexcept {
   for (const c10::IValue& input : inputs) {
     try {
       capture(input, values, blob);
@@ -176,4 +181,4 @@ void capture_inputs(c10::ArrayRef<const c10::IValue> inputs, InputValues values,
   }
 }
 
-}  // namespace firelane
+}  // namespace firelane::torch_hooks

@@ -6,7 +6,7 @@
 
 #include "record/core/input_blob.h"
 
-namespace firelane {
+namespace firelane::torch_hooks {
 
 enum class InputValues : bool { kLeaveOut, kKeep };
 
@@ -16,6 +16,6 @@ enum class InputValues : bool { kLeaveOut, kKeep };
 uint64_t key_of_inputs(c10::ArrayRef<const c10::IValue> inputs, InputValues values) noexcept;
 
 // Never throws; allocates nothing. Inputs that cannot be described leave an entry without content.
-void capture_inputs(c10::ArrayRef<const c10::IValue> inputs, InputValues values, InputBlob& blob) noexcept;
+void capture_inputs(c10::ArrayRef<const c10::IValue> inputs, InputValues values, record::InputBlob& blob) noexcept;
 
-}  // namespace firelane
+}  // namespace firelane::torch_hooks

@@ -9,7 +9,7 @@
 #include <thread>
 #include <utility>
 
-namespace firelane {
+namespace firelane::torch_hooks {
 namespace {
 
 using Begin = std::function<void()>;
@@ -17,13 +17,13 @@ std::atomic<Begin*> g_waiting{nullptr};
 std::atomic<bool (*)() noexcept> g_is_ready{nullptr};
 std::atomic<int> g_running{0};  // threads that may have taken it
 at::CallbackHandle g_handle = at::INVALID_CALLBACK_HANDLE;
-std::atomic<bool> g_on{false};
+std::atomic<bool> g_late_on{false};
 
 void switch_off() noexcept {
-  if (g_on.exchange(false)) at::disableCallback(g_handle);
+  if (g_late_on.exchange(false)) at::disableCallback(g_handle);
 }
 
-std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction&) {
+std::unique_ptr<at::ObserverContext> on_late_begin(const at::RecordFunction&) {
   bool (*is_ready)() noexcept = g_is_ready.load(std::memory_order_acquire);
   if (is_ready == nullptr || !is_ready()) return nullptr;
   g_running.fetch_add(1);
@@ -56,11 +56,11 @@ void begin_when(bool (*is_ready)() noexcept, std::function<void()> begin) {
   g_is_ready.store(is_ready, std::memory_order_release);
   // Somebody's clearGlobalCallbacks() takes ours too: then it is added anew.
   if (g_handle == at::INVALID_CALLBACK_HANDLE || !at::hasGlobalCallbacks()) {
-    g_handle = at::addGlobalCallback(at::RecordFunctionCallback(on_begin));
+    g_handle = at::addGlobalCallback(at::RecordFunctionCallback(on_late_begin));
   } else {
     at::reenableCallback(g_handle);
   }
-  g_on = true;
+  g_late_on = true;
 }
 
 void forget_late_start() noexcept {
@@ -70,4 +70,4 @@ void forget_late_start() noexcept {
   switch_off();
 }
 
-}  // namespace firelane
+}  // namespace firelane::torch_hooks

@@ -8,11 +8,11 @@
 
 #include <functional>
 
-namespace firelane {
+namespace firelane::torch_hooks {
 
 // `is_ready` is cheap and takes no lock. One thing waits at a time: a new one takes the place of the old.
 void begin_when(bool (*is_ready)() noexcept, std::function<void()> begin);
 // It neither runs nor will run when this returns; not from inside of `begin`.
 void forget_late_start() noexcept;
 
-}  // namespace firelane
+}  // namespace firelane::torch_hooks

@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-namespace firelane {
+namespace firelane::torch_hooks {
 namespace {
 
 std::atomic<bool> g_started{false};
@@ -79,4 +79,4 @@ TEST(LateStart, it_does_not_begin_in_a_forked_child) {
 }
 
 }  // namespace
-}  // namespace firelane
+}  // namespace firelane::torch_hooks

@@ -12,7 +12,7 @@
 #include "record/torch/cpu_memory.h"
 #include "record/torch/input_capture.h"
 
-namespace firelane {
+namespace firelane::torch_hooks {
 namespace {
 
 // torch numbers threads by itself, and a backward op knows its forward op's thread by that number.
@@ -23,7 +23,7 @@ constinit thread_local bool t_is_known __attribute__((tls_model("initial-exec"))
 
 std::atomic<bool> g_inherited{false};
 
-void remember_thread(const at::RecordFunction& fn, const ThreadBuffer& buffer) noexcept {
+void remember_thread(const at::RecordFunction& fn, const record::ThreadBuffer& buffer) noexcept {
   t_is_known = true;
   if (fn.threadId() < kMaxThreads) {
     g_system_ids[fn.threadId()].store(buffer.system_thread_id(), std::memory_order_relaxed);
@@ -37,7 +37,8 @@ int64_t system_id(uint64_t torch_thread) noexcept {
 // The names of dispatcher ops lie in their schemas and stay: their address is their key, one per overload. All other
 // names are strings of the caller's, found by content. A string cannot lie where a schema does, so
 // an address that was once a schema's needs no second look.
-[[gnu::noinline]] TextSlot new_name(ThreadBuffer* b, const at::RecordFunction& fn, const char* name) noexcept {
+[[gnu::noinline]] record::TextSlot new_name(record::ThreadBuffer* b, const at::RecordFunction& fn,
+                                            const char* name) noexcept {
   try {
     if (const auto op = fn.operator_name(); op.has_value()) {
       return b->define_op(reinterpret_cast<uintptr_t>(name), name, op->overload_name);
@@ -47,10 +48,10 @@ int64_t system_id(uint64_t torch_thread) noexcept {
   return b->text(name);
 }
 
-inline TextSlot name_of(ThreadBuffer* b, const at::RecordFunction& fn) noexcept {
+inline record::TextSlot name_of(record::ThreadBuffer* b, const at::RecordFunction& fn) noexcept {
   const char* name = fn.name();
-  const TextSlot slot = b->find(reinterpret_cast<uintptr_t>(name));
-  return slot != kNoSlot ? slot : new_name(b, fn, name);
+  const record::TextSlot slot = b->find(reinterpret_cast<uintptr_t>(name));
+  return slot != record::kNoSlot ? slot : new_name(b, fn, name);
 }
 
 // The inputs of an op and their key; without values for hooks that do not look at them.
@@ -60,53 +61,53 @@ struct Inputs {
   uint64_t key = 0;
 };
 
-[[gnu::noinline]] TextSlot define_inputs(ThreadBuffer* b, const Inputs& inputs) noexcept {
-  InputBlob blob;
+[[gnu::noinline]] record::TextSlot define_inputs(record::ThreadBuffer* b, const Inputs& inputs) noexcept {
+  record::InputBlob blob;
   capture_inputs(inputs.values, inputs.detail, blob);
   return b->define_content(inputs.key, blob.bytes());
 }
 
 // After the begin, whose name may have taken the slot in between.
-inline void attach_inputs(ThreadBuffer* b, const Inputs& inputs) noexcept {
+inline void attach_inputs(record::ThreadBuffer* b, const Inputs& inputs) noexcept {
   if (inputs.values.empty()) return;
-  TextSlot slot = b->find_content(inputs.key);
-  if (slot == kNoSlot) [[unlikely]]
+  record::TextSlot slot = b->find_content(inputs.key);
+  if (slot == record::kNoSlot) [[unlikely]]
     slot = define_inputs(b, inputs);
-  b->attribute(Attribute::kInputs, slot);
+  b->attribute(format::Attribute::kInputs, slot);
 }
 
 // User ranges may end in any order and on any thread (a generator, a future): they are written as
 // ranges with an id. The object's address is unique while the range is open.
 [[gnu::noinline]] void begin_user_range(const at::RecordFunction& fn, const Inputs& inputs) noexcept {
-  ThreadBuffer* b = recording_thread();
+  record::ThreadBuffer* b = record::recording_thread();
   if (b == nullptr) return;
-  const TextSlot name = b->text(fn.name());
-  b->async_begin(now_ticks(), name, Scope::kUser, reinterpret_cast<uintptr_t>(&fn));
+  const record::TextSlot name = b->text(fn.name());
+  b->async_begin(now_ticks(), name, format::Scope::kUser, reinterpret_cast<uintptr_t>(&fn));
   attach_inputs(b, inputs);
 }
 
 [[gnu::noinline]] void end_user_range(const at::RecordFunction& fn, uint64_t ticks) noexcept {
-  if (ThreadBuffer* b = recording_thread()) b->async_end(ticks, reinterpret_cast<uintptr_t>(&fn));
+  if (record::ThreadBuffer* b = record::recording_thread()) b->async_end(ticks, reinterpret_cast<uintptr_t>(&fn));
 }
 
-[[gnu::noinline]] void begin_collective(ThreadBuffer* b, const at::RecordFunction& fn) noexcept {
+[[gnu::noinline]] void begin_collective(record::ThreadBuffer* b, const at::RecordFunction& fn) noexcept {
   const std::string args = collective_args(fn);
-  b->begin(now_ticks(), b->text(fn.name()), static_cast<Scope>(fn.scope()));
-  if (!args.empty()) b->attribute(Attribute::kExtraArgs, b->text(args));
+  b->begin(now_ticks(), b->text(fn.name()), static_cast<format::Scope>(fn.scope()));
+  if (!args.empty()) b->attribute(format::Attribute::kExtraArgs, b->text(args));
 }
 
-inline void begin(ThreadBuffer* b, const at::RecordFunction& fn) noexcept {
+inline void begin(record::ThreadBuffer* b, const at::RecordFunction& fn) noexcept {
   if (fn.isNcclMeta()) [[unlikely]]
     return begin_collective(b, fn);
-  const TextSlot name = name_of(b, fn);
-  const auto scope = static_cast<Scope>(fn.scope());
+  const record::TextSlot name = name_of(b, fn);
+  const auto scope = static_cast<format::Scope>(fn.scope());
   const int64_t sequence = fn.seqNr();
   if (sequence < 0) return b->begin(now_ticks(), name, scope);
   if (!t_is_known) [[unlikely]]
     remember_thread(fn, *b);
   b->begin(now_ticks(), name, scope, sequence);
   if (const uint64_t forward = fn.forwardThreadId(); forward != 0) [[unlikely]] {
-    if (const int64_t id = system_id(forward); id != 0) b->attribute(Attribute::kForwardThread, id);
+    if (const int64_t id = system_id(forward); id != 0) b->attribute(format::Attribute::kForwardThread, id);
   }
 }
 
@@ -117,7 +118,7 @@ inline void begin(ThreadBuffer* b, const at::RecordFunction& fn) noexcept {
 std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction& fn) {
   if (fn.scope() == at::RecordScope::USER_SCOPE) [[unlikely]] {
     begin_user_range(fn, {});
-  } else if (ThreadBuffer* b = recording_thread_for_begin()) [[likely]] {
+  } else if (record::ThreadBuffer* b = record::recording_thread_for_begin()) [[likely]] {
     begin(b, fn);
   } else {
     not_recording();
@@ -129,14 +130,14 @@ template <InputValues detail>
 std::unique_ptr<at::ObserverContext> on_begin_with_inputs(const at::RecordFunction& fn) {
   // What is done before the clock is read is our time, not the op's.
   Inputs inputs;
-  if (is_recording()) [[likely]] {
+  if (record::is_recording()) [[likely]] {
     inputs = {.values = fn.inputs(), .detail = detail, .key = 0};
     inputs.key = key_of_inputs(inputs.values, detail);
   }
   if (fn.scope() == at::RecordScope::USER_SCOPE) [[unlikely]] {
     begin_user_range(fn, inputs);
-  } else if (ThreadBuffer* b = recording_thread_for_begin()) [[likely]] {
-    if (!inputs.values.empty() && b->find_content(inputs.key) == kNoSlot) [[unlikely]]
+  } else if (record::ThreadBuffer* b = record::recording_thread_for_begin()) [[likely]] {
+    if (!inputs.values.empty() && b->find_content(inputs.key) == record::kNoSlot) [[unlikely]]
       define_inputs(b, inputs);
     begin(b, fn);
     attach_inputs(b, inputs);
@@ -150,8 +151,8 @@ void on_end(const at::RecordFunction& fn, at::ObserverContext*) {
   const uint64_t ticks = now_ticks();
   if (fn.scope() == at::RecordScope::USER_SCOPE) [[unlikely]] {
     end_user_range(fn, ticks);
-  } else if (ThreadBuffer* b = recording_thread_for_end()) [[likely]] {
-    b->end(ticks, ScopeGroup::kOp);
+  } else if (record::ThreadBuffer* b = record::recording_thread_for_end()) [[likely]] {
+    b->end(ticks, format::ScopeGroup::kOp);
   }
 }
 
@@ -215,4 +216,4 @@ void park_hooks_in_child() noexcept {
   disable_cpu_memory_hook();
 }
 
-}  // namespace firelane
+}  // namespace firelane::torch_hooks

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-namespace firelane {
+namespace firelane::torch_hooks {
 
 // What the callback looks at. The kinds are separate callbacks, so that plain recording does not
 // make torch collect the inputs of every op.
@@ -21,4 +21,4 @@ void park_hooks_in_child() noexcept;
 // True in a forked child until park_hooks_in_child().
 bool hooks_are_inherited() noexcept;
 
-}  // namespace firelane
+}  // namespace firelane::torch_hooks

@@ -11,14 +11,14 @@
 namespace firelane {
 namespace {
 
-StepPhase phase_of(ProfilerAction action) {
+format::StepPhase phase_of(ProfilerAction action) {
   switch (action) {
-    case ProfilerAction::kNone: return StepPhase::kUnrecorded;
-    case ProfilerAction::kWarmup: return StepPhase::kWarmup;
+    case ProfilerAction::kNone: return format::StepPhase::kUnrecorded;
+    case ProfilerAction::kWarmup: return format::StepPhase::kWarmup;
     case ProfilerAction::kRecord:
-    case ProfilerAction::kRecordAndSave: return StepPhase::kRecorded;
+    case ProfilerAction::kRecordAndSave: return format::StepPhase::kRecorded;
   }
-  return StepPhase::kUnrecorded;
+  return format::StepPhase::kUnrecorded;
 }
 
 }  // namespace
@@ -40,8 +40,8 @@ ProfilerSchedule schedule(const ScheduleOptions& options) {
 
 struct Profiler::Impl {
   ProfilerOptions options;
-  TorchStepTimer timer;
-  std::unique_ptr<Recording> recording;  // under way, or the newest complete one
+  torch_hooks::TorchStepTimer timer;
+  std::unique_ptr<torch_hooks::Recording> recording;  // under way, or the newest complete one
   std::vector<std::string> start_losses;
   int64_t number = 0;
   uint64_t step_range = 0;
@@ -52,39 +52,39 @@ struct Profiler::Impl {
 
   void begin_step() {
     action = options.schedule ? options.schedule(number) : ProfilerAction::kRecord;
-    const StepPhase phase = phase_of(action);
-    if (phase != StepPhase::kUnrecorded && !is_under_way()) start(phase == StepPhase::kWarmup);
-    if (phase == StepPhase::kRecorded && is_under_way() &&
-        recording->session().status().state == SessionState::kPaused) {
+    const format::StepPhase phase = phase_of(action);
+    if (phase != format::StepPhase::kUnrecorded && !is_under_way()) start(phase == format::StepPhase::kWarmup);
+    if (phase == format::StepPhase::kRecorded && is_under_way() &&
+        recording->session().status().state == record::SessionState::kPaused) {
       recording->resume_device();
       recording->resume();
     }
-    const bool is_cold = number == 0 && phase == StepPhase::kUnrecorded;  // the first step is no baseline
-    timer.step(number, is_cold ? StepPhase::kWarmup : phase);
-    step_range = begin_range("ProfilerStep#" + std::to_string(number), "");
+    const bool is_cold = number == 0 && phase == format::StepPhase::kUnrecorded;  // the first step is no baseline
+    timer.step(number, is_cold ? format::StepPhase::kWarmup : phase);
+    step_range = record::begin_range("ProfilerStep#" + std::to_string(number), "");
   }
   // True when the trace under way ends with this step.
   bool end_step() {
-    end_range(step_range);
+    record::end_range(step_range);
     timer.finish();
     return action == ProfilerAction::kRecordAndSave;
   }
   // The recording ends inside of a step: it is not timed, and its range is no step.
   void cut_off_step() {
-    if (is_under_way() && phase_of(action) == StepPhase::kRecorded) {
+    if (is_under_way() && phase_of(action) == format::StepPhase::kRecorded) {
       recording->session().add_metadata("unfinished_step", std::to_string(number));
     }
-    end_range(step_range);
+    record::end_range(step_range);
   }
   void start(bool paused) {
-    RecordOptions record;
+    record::RecordOptions record;
     record.shapes = options.shapes;
     record.memory = options.memory;
     record.cuda = options.cuda;
     record.cuda_sync = options.cuda_sync;
     record.start_paused = paused;
     record.output = options.output;
-    auto started = Recording::start(record);
+    auto started = torch_hooks::Recording::start(record);
     recording.reset();
     start_losses.clear();
     if (started.ok()) {
@@ -103,7 +103,7 @@ struct Profiler::Impl {
 
 Profiler::Profiler(ProfilerOptions options) : impl_(std::make_unique<Impl>()) {
   impl_->options = std::move(options);
-  impl_->timer = TorchStepTimer(impl_->options.cuda);
+  impl_->timer = torch_hooks::TorchStepTimer(impl_->options.cuda);
   impl_->begin_step();
 }
 
@@ -120,7 +120,7 @@ void Profiler::stop() {
   if (impl_->stopped) return;
   impl_->stopped = true;
   impl_->cut_off_step();
-  const bool kept_something = phase_of(impl_->action) == StepPhase::kRecorded;
+  const bool kept_something = phase_of(impl_->action) == format::StepPhase::kRecorded;
   if (kept_something) return impl_->complete(*this);
   if (impl_->is_under_way()) impl_->recording->stop();
 }
@@ -138,17 +138,17 @@ void Profiler::add_metadata(const std::string& key, const std::string& json) {
 int64_t Profiler::step_number() const noexcept { return impl_->number; }
 
 bool Profiler::is_recording() const noexcept {
-  return impl_->is_under_way() && phase_of(impl_->action) == StepPhase::kRecorded;
+  return impl_->is_under_way() && phase_of(impl_->action) == format::StepPhase::kRecorded;
 }
 
 std::vector<std::string> Profiler::losses() const {
   std::vector<std::string> result = impl_->start_losses;
   if (impl_->recording == nullptr) return result;
-  for (const Loss& loss : impl_->recording->session().status().losses) result.push_back(loss.reason);
+  for (const record::Loss& loss : impl_->recording->session().status().losses) result.push_back(loss.reason);
   return result;
 }
 
-ProfilerScope::ProfilerScope(const char* name) noexcept : id_(begin_range(name, "")) {}
-ProfilerScope::~ProfilerScope() { end_range(id_); }
+ProfilerScope::ProfilerScope(const char* name) noexcept : id_(record::begin_range(name, "")) {}
+ProfilerScope::~ProfilerScope() { record::end_range(id_); }
 
 }  // namespace firelane

@@ -8,22 +8,23 @@
 #include "record/torch/cpu_memory.h"
 #include "record/torch/op_hook.h"
 
-namespace firelane {
+namespace firelane::torch_hooks {
 namespace {
 
-OpDetail detail_of(const RecordOptions& options) {
+OpDetail detail_of(const record::RecordOptions& options) {
   if (!options.shapes) return OpDetail::kPlain;
   return options.concrete_inputs ? OpDetail::kShapesAndValues : OpDetail::kShapes;
 }
 
 }  // namespace
 
-Result<std::unique_ptr<Recording>> Recording::start(RecordOptions options,
+Result<std::unique_ptr<Recording>> Recording::start(record::RecordOptions options,
                                                     const std::map<std::string, std::function<double()>>& more_costs) {
   if (options.flops) options.shapes = true;
   if (hooks_are_inherited()) park_hooks_in_child();
-  if (!is_recording()) measure_costs({.detail = detail_of(options), .memory = options.memory, .more = more_costs});
-  FL_TRY(std::unique_ptr<Session> session, Session::start(options));
+  if (!record::is_recording())
+    measure_costs({.detail = detail_of(options), .memory = options.memory, .more = more_costs});
+  FL_TRY(std::unique_ptr<record::Session> session, record::Session::start(options));
   std::unique_ptr<Recording> recording(new Recording());
   recording->session_ = std::move(session);
   for (const auto& [kind, ns] : known_costs()) recording->session_->add_cost(kind, ns);
@@ -55,28 +56,29 @@ void Recording::pause() noexcept {
 }
 
 void Recording::resume() noexcept {
-  if (stopped_ || session_->status().state == SessionState::kForked) return;
+  if (stopped_ || session_->status().state == record::SessionState::kForked) return;
   hook_ops();
   session_->resume();
   if (device_ != nullptr) device_->begin_counts();
 }
 
 void Recording::pause_device() noexcept {
-  if (!stopped_ && device_ != nullptr && session_->status().state != SessionState::kForked) device_->pause();
+  if (!stopped_ && device_ != nullptr && session_->status().state != record::SessionState::kForked) device_->pause();
 }
 
 void Recording::resume_device() noexcept {
-  if (!stopped_ && device_ != nullptr && session_->status().state != SessionState::kForked) device_->open_window();
+  if (!stopped_ && device_ != nullptr && session_->status().state != record::SessionState::kForked)
+    device_->open_window();
 }
 
 void Recording::stop_device() noexcept {
-  if (!stopped_ && device_ != nullptr && session_->status().state != SessionState::kForked) device_->stop();
+  if (!stopped_ && device_ != nullptr && session_->status().state != record::SessionState::kForked) device_->stop();
 }
 
 void Recording::stop() noexcept {
   if (stopped_) return;
   stopped_ = true;
-  if (session_->status().state == SessionState::kForked) return;
+  if (session_->status().state == record::SessionState::kForked) return;
   disable_op_hook();
   disable_cpu_memory_hook();
   if (device_ != nullptr) device_->stop();
@@ -87,4 +89,4 @@ void Recording::stop() noexcept {
   device_.reset();
 }
 
-}  // namespace firelane
+}  // namespace firelane::torch_hooks

@@ -15,14 +15,14 @@
 #include "record/core/session.h"
 #include "record/torch/device.h"
 
-namespace firelane {
+namespace firelane::torch_hooks {
 
 class Recording {
  public:
   // An Error when a recording is on already. What cannot be hooked is a loss, not an Error.
   // `more_costs`: kinds of events of the caller's own hooks, and how to measure them (record/torch/cost.h).
   static Result<std::unique_ptr<Recording>> start(
-      RecordOptions options, const std::map<std::string, std::function<double()>>& more_costs = {});
+      record::RecordOptions options, const std::map<std::string, std::function<double()>>& more_costs = {});
   ~Recording();
   Recording(const Recording&) = delete;
   Recording& operator=(const Recording&) = delete;
@@ -40,16 +40,16 @@ class Recording {
   void stop() noexcept;
   bool is_stopped() const noexcept { return stopped_; }
 
-  Session& session() noexcept { return *session_; }
-  const Session& session() const noexcept { return *session_; }
+  record::Session& session() noexcept { return *session_; }
+  const record::Session& session() const noexcept { return *session_; }
 
  private:
   Recording() = default;
   void hook_ops() noexcept;
 
-  std::unique_ptr<Session> session_;
+  std::unique_ptr<record::Session> session_;
   std::unique_ptr<DeviceRecording> device_;  // null: not asked for
   bool stopped_ = false;
 };
 
-}  // namespace firelane
+}  // namespace firelane::torch_hooks

@@ -14,11 +14,11 @@
 #include "record/core/testing.h"
 #include "record/torch/input_capture.h"
 
-namespace firelane {
+namespace firelane::torch_hooks {
 namespace {
 
-using testing_record::records_of;
-using testing_record::TemporaryFolder;
+using record::test::records_of;
+using record::test::TemporaryFolder;
 
 std::vector<std::string> lines_with(const std::string& text, std::string_view wanted) {
   std::vector<std::string> found;
@@ -29,7 +29,7 @@ std::vector<std::string> lines_with(const std::string& text, std::string_view wa
   return found;
 }
 
-std::string record(const RecordOptions& options, const std::function<void()>& program) {
+std::string record(const record::RecordOptions& options, const std::function<void()>& program) {
   auto recording = Recording::start(options);
   EXPECT_TRUE(recording.ok());
   program();
@@ -82,7 +82,7 @@ TEST(Recording, what_is_written_differently_has_another_key) {
     std::map<uint64_t, std::string> written;  // by key
     for (const auto& call : calls) {
       const c10::ArrayRef<const c10::IValue> inputs(call.data(), call.size());
-      InputBlob blob;
+      record::InputBlob blob;
       capture_inputs(inputs, values, blob);
       const auto [place, is_new] = written.try_emplace(key_of_inputs(inputs, values), blob.bytes());
       EXPECT_EQ(place->second, blob.bytes()) << "call " << &call - calls.data();
@@ -153,4 +153,4 @@ TEST(Recording, the_first_step_and_the_one_cut_off_are_no_baseline) {
 }
 
 }  // namespace
-}  // namespace firelane
+}  // namespace firelane::torch_hooks

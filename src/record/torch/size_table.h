@@ -16,7 +16,7 @@
 
 #include "base/hash.h"
 
-namespace firelane {
+namespace firelane::torch_hooks {
 
 class SizeTable {
  public:
@@ -96,4 +96,4 @@ class SizeTable {
   Entry* entries_ = nullptr;
 };
 
-}  // namespace firelane
+}  // namespace firelane::torch_hooks

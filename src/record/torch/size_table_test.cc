@@ -5,7 +5,7 @@
 #include <thread>
 #include <vector>
 
-namespace firelane {
+namespace firelane::torch_hooks {
 namespace {
 
 TEST(SizeTable, gives_the_size_once) {
@@ -76,4 +76,4 @@ TEST(SizeTable, blocks_of_one_thread_are_freed_by_another) {
 }
 
 }  // namespace
-}  // namespace firelane
+}  // namespace firelane::torch_hooks

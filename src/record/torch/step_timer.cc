@@ -12,7 +12,7 @@
 #include "record/torch/graph_capture.h"
 #endif
 
-namespace firelane {
+namespace firelane::torch_hooks {
 namespace {
 
 // A program that has not touched the GPU yet shall not be made to: it may fork, and its children could not use it then.
@@ -26,16 +26,16 @@ bool can_use_events() {
 
 }  // namespace
 
-void TorchStepTimer::step(int64_t number, StepPhase phase) noexcept {
+void TorchStepTimer::step(int64_t number, format::StepPhase phase) noexcept {
   timer_.step(number, phase);
   // Not while recording: the call would be in the trace as the program's own.
-  if (on_device_ && phase != StepPhase::kRecorded) mark();
+  if (on_device_ && phase != format::StepPhase::kRecorded) mark();
 }
 
 void TorchStepTimer::finish() noexcept {
   if (!timer_.running()) return;
   timer_.finish();
-  if (on_device_ && !is_recording()) mark();
+  if (on_device_ && !record::is_recording()) mark();
 }
 
 void TorchStepTimer::mark() noexcept {
@@ -58,10 +58,10 @@ const TorchStepTimer::Mark* TorchStepTimer::mark_at(uint64_t ticks) const noexce
   return at != marks_.end() && at->ticks == ticks ? &*at : nullptr;
 }
 
-std::vector<StepSample> TorchStepTimer::take() noexcept {
-  std::vector<StepSample> samples = timer_.take();
+std::vector<record::StepSample> TorchStepTimer::take() noexcept {
+  std::vector<record::StepSample> samples = timer_.take();
   const bool can_ask = !marks_.empty() && can_use_events();
-  for (StepSample& s : samples) {
+  for (record::StepSample& s : samples) {
     const Mark* begin = mark_at(s.start_ticks);
     const Mark* end = mark_at(s.start_ticks + s.duration_ticks);
     if (!can_ask || begin == nullptr || end == nullptr) continue;
@@ -76,4 +76,4 @@ std::vector<StepSample> TorchStepTimer::take() noexcept {
   return samples;
 }
 
-}  // namespace firelane
+}  // namespace firelane::torch_hooks

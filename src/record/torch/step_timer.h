@@ -13,7 +13,7 @@
 
 #include "record/core/steps.h"
 
-namespace firelane {
+namespace firelane::torch_hooks {
 
 // As StepTimer: not thread-safe, step() is called by the thread that trains.
 class TorchStepTimer {
@@ -26,14 +26,14 @@ class TorchStepTimer {
   TorchStepTimer(TorchStepTimer&&) = default;
   TorchStepTimer& operator=(TorchStepTimer&&) = default;
 
-  void step(int64_t number, StepPhase phase) noexcept;
-  void raise_phase(StepPhase phase) noexcept { timer_.raise_phase(phase); }
+  void step(int64_t number, format::StepPhase phase) noexcept;
+  void raise_phase(format::StepPhase phase) noexcept { timer_.raise_phase(phase); }
   void finish() noexcept;
 
-  const std::vector<StepSample>& samples() const noexcept { return timer_.samples(); }
+  const std::vector<record::StepSample>& samples() const noexcept { return timer_.samples(); }
   // Steps whose events the device has not reached yet, or that were recorded, have no device time; nor has any while
   // a CUDA graph is captured.
-  std::vector<StepSample> take() noexcept;
+  std::vector<record::StepSample> take() noexcept;
 
  private:
   struct Mark {
@@ -44,8 +44,8 @@ class TorchStepTimer {
   const Mark* mark_at(uint64_t ticks) const noexcept;
 
   bool on_device_;
-  StepTimer timer_;
+  record::StepTimer timer_;
   std::deque<Mark> marks_;  // oldest first
 };
 
-}  // namespace firelane
+}  // namespace firelane::torch_hooks

@@ -1,0 +1,96 @@
+// Rooflines by hand: on an H200 (989.5 TFLOP/s in bf16, 4800 GB/s).
+#include "analyze/compute/roofline.h"
+
+#include <gtest/gtest.h>
+
+#include "model/trace_builder.h"
+
+namespace firelane::analyze {
+namespace {
+
+constexpr std::string_view kMatmulKernel = "nvjet_sm90_tst_256x128_64x4_1x2_h_bz_coopA_NNT";
+constexpr std::string_view kAddKernel =
+    "void at::native::vectorized_elementwise_kernel<4, CUDAFunctor_add<c10::BFloat16>>";
+
+TraceBuilder& launch(TraceBuilder& trace, std::string_view op, std::string_view kernel, double at_us, double kernel_us,
+                     int64_t id, std::string_view dims, std::string_view types) {
+  return trace.op(op, {.start_us = at_us, .end_us = at_us + 5, .external_id = id, .dims = dims, .types = types})
+      .call("cudaLaunchKernel", {.start_us = at_us + 1, .end_us = at_us + 2, .correlation = id, .external_id = id})
+      .kernel(kernel, {.start_us = at_us + 3, .end_us = at_us + 3 + kernel_us, .correlation = id, .external_id = id});
+}
+
+TEST(Roofline, a_matmul_is_bound_by_compute_and_an_addition_by_memory) {
+  TraceBuilder trace;
+  trace.device({.id = 0, .name = "NVIDIA H200"}).step(1, {.start_us = 0, .end_us = 4000});
+  // 2 * 4096^3 FLOPs = 137.4 GFLOP, 138.9 us at the peak; 100.7 MB.
+  launch(trace, "aten::mm", kMatmulKernel, 0, 200, 1, "[[4096, 4096], [4096, 4096]]",
+         R"(["c10::BFloat16", "c10::BFloat16"])");
+  // 3 * 33.55 MB = 20.97 us at the bandwidth.
+  launch(trace, "aten::add", kAddKernel, 1000, 30, 2, "[[4096, 4096], [4096, 4096], []]",
+         R"(["c10::BFloat16", "c10::BFloat16", "Scalar"])");
+  const Model model = trace.build();
+  const Roofline result = roofline(model);
+  ASSERT_EQ(result.rows.size(), 2u);
+  const RooflineRow& mm = result.rows[0];
+  EXPECT_EQ(mm.flops, 137'438'953'472);
+  EXPECT_EQ(mm.bytes, 3 * 2 * 4096 * 4096);
+  EXPECT_EQ(mm.bound, KernelBound::kCompute);
+  EXPECT_EQ(mm.precision, Precision::kBf16);
+  EXPECT_EQ(mm.tensor_cores, TensorCores::kYes);
+  EXPECT_TRUE(mm.aligned);
+  EXPECT_NEAR(mm.roof_percent(), 100 * 138.9 / 200, 0.1);
+  const RooflineRow& add = result.rows[1];
+  EXPECT_EQ(add.bytes, 3 * 2 * 4096 * 4096);
+  EXPECT_EQ(add.bound, KernelBound::kMemory);
+  EXPECT_NEAR(add.roof_percent(), 100 * 20.97 / 30, 0.1);
+  EXPECT_EQ(result.matrix_ns, 200'000);
+  EXPECT_EQ(result.tensor_core_ns, 200'000);
+  ASSERT_EQ(result.steps.size(), 1u);
+  EXPECT_NEAR(result.steps[0].mfu_percent, 100 * 138.9 / 4000, 0.1);
+}
+
+TEST(Roofline, a_tiny_matmul_is_bound_by_latency) {
+  TraceBuilder trace;
+  trace.device({.id = 0, .name = "NVIDIA H200"});
+  launch(trace, "aten::mm", kMatmulKernel, 0, 2, 1, "[[64, 64], [64, 64]]", R"(["c10::BFloat16", "c10::BFloat16"])");
+  const Model model = trace.build();
+  EXPECT_EQ(roofline(model).rows.at(0).bound, KernelBound::kLatency);
+}
+
+TEST(Roofline, odd_dimensions_are_not_aligned) {
+  TraceBuilder trace;
+  launch(trace, "aten::mm", kMatmulKernel, 0, 20, 1, "[[4096, 4095], [4095, 4096]]",
+         R"(["c10::BFloat16", "c10::BFloat16"])");
+  const Model model = trace.build();
+  const Roofline result = roofline(model);
+  EXPECT_FALSE(result.rows.at(0).aligned);
+  EXPECT_EQ(result.peaks, nullptr);  // the trace names no device
+  EXPECT_EQ(result.rows[0].bound, KernelBound::kUnknown);
+}
+
+TEST(Roofline, kernels_below_the_op_with_the_shapes_belong_to_it) {
+  TraceBuilder trace;
+  trace
+      .op("aten::mm",
+          {.start_us = 0, .end_us = 10, .external_id = 1, .dims = "[[8, 8], [8, 8]]", .types = R"(["float", "float"])"})
+      .op("vendor::gemm_impl", {.start_us = 1, .end_us = 9, .external_id = 2})
+      .call("cudaLaunchKernel", {.start_us = 2, .end_us = 3, .correlation = 5, .external_id = 2})
+      .kernel("ampere_sgemm_128x64_nn", {.start_us = 5, .end_us = 8, .correlation = 5, .external_id = 2});
+  const Model model = trace.build();
+  const Roofline result = roofline(model);
+  ASSERT_EQ(result.rows.size(), 1u);
+  EXPECT_EQ(model.text(result.rows[0].op), "aten::mm");
+  EXPECT_EQ(result.rows[0].flops, 2 * 8 * 8 * 8);
+  EXPECT_EQ(result.rows[0].tensor_cores, TensorCores::kNo);
+}
+
+TEST(Roofline, work_without_an_op_is_counted) {
+  const Model model = TraceBuilder().kernel("gemm", {.start_us = 0, .end_us = 4}).build();
+  const Roofline result = roofline(model);
+  EXPECT_EQ(result.work_ns, 4000);
+  EXPECT_EQ(result.without_op_ns, 4000);
+  EXPECT_TRUE(result.rows.empty());
+}
+
+}  // namespace
+}  // namespace firelane::analyze

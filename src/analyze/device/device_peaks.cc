@@ -1,0 +1,97 @@
+#include "analyze/device/device_peaks.h"
+
+#include <algorithm>
+#include <array>
+
+namespace firelane::analyze {
+
+namespace {
+
+struct Entry {
+  std::array<std::string_view, 2> words;  // all must be in the device's name
+  DevicePeaks peaks;
+};
+
+// Sources: the makers' data sheets (NVIDIA H100/H200/A100/A30/A10/A40/L4/L40S/T4/V100, GH200, HGX B200, the GeForce and
+// RTX architecture white papers; AMD Instinct MI210/MI250X/MI300X/MI325X). Sparse numbers are halved. MI250X: per die,
+// which is what torch calls a device. The first entry whose words fit wins, so special names stand before general ones.
+//                     words                name             fp32   tf32   fp16   bf16   fp8    fp64   GB/s
+constexpr std::array kTable = {
+    Entry{{"B200", ""}, {"B200", 75, 1125, 2250, 2250, 4500, 37, 7700}},
+    Entry{{"H200", "NVL"}, {"H200 NVL", 60, 417.5, 835.5, 835.5, 1670.5, 60, 4800}},
+    Entry{{"GH200", "144G"}, {"GH200 144GB", 67, 494.5, 989.5, 989.5, 1979, 67, 4900}},
+    Entry{{"GH200", ""}, {"GH200", 67, 494.5, 989.5, 989.5, 1979, 67, 4000}},
+    Entry{{"H200", ""}, {"H200", 67, 494.5, 989.5, 989.5, 1979, 67, 4800}},
+    Entry{{"H100", "PCIe"}, {"H100 PCIe", 51, 378, 756.5, 756.5, 1513, 51, 2039}},
+    Entry{{"H100", "NVL"}, {"H100 NVL", 60, 417.5, 835.5, 835.5, 1670.5, 60, 3938}},
+    Entry{{"H100", ""}, {"H100 SXM", 67, 494.5, 989.5, 989.5, 1979, 67, 3352}},
+    Entry{{"A100", "80GB PCIe"}, {"A100 PCIe 80GB", 19.5, 156, 312, 312, 0, 19.5, 1935}},
+    Entry{{"A100", "80GB"}, {"A100 SXM 80GB", 19.5, 156, 312, 312, 0, 19.5, 2039}},
+    Entry{{"A100", ""}, {"A100 40GB", 19.5, 156, 312, 312, 0, 19.5, 1555}},
+    Entry{{"A10G", ""}, {"A10G", 31.5, 35, 70, 70, 0, 0.5, 600}},
+    Entry{{"A10", ""}, {"A10", 31.2, 62.5, 125, 125, 0, 0.5, 600}},
+    Entry{{"A30", ""}, {"A30", 10.3, 82, 165, 165, 0, 10.3, 933}},
+    Entry{{"A40", ""}, {"A40", 37.4, 74.8, 149.7, 149.7, 0, 0.6, 696}},
+    Entry{{"L40S", ""}, {"L40S", 91.6, 183, 362, 362, 733, 1.4, 864}},
+    Entry{{"L40", ""}, {"L40", 90.5, 90.5, 181, 181, 362, 1.4, 864}},
+    Entry{{"L4", ""}, {"L4", 30.3, 60, 121, 121, 242.5, 0.5, 300}},
+    Entry{{"T4", ""}, {"T4", 8.1, 0, 65, 0, 0, 0.25, 320}},
+    Entry{{"V100", "PCIE"}, {"V100 PCIe", 14, 0, 112, 0, 0, 7, 900}},
+    Entry{{"V100", ""}, {"V100 SXM2", 15.7, 0, 125, 0, 0, 7.8, 900}},
+    Entry{{"P100", ""}, {"P100", 10.6, 0, 0, 0, 0, 5.3, 732}},
+    Entry{{"RTX 6000 Ada", ""}, {"RTX 6000 Ada", 91.1, 182.1, 364.2, 364.2, 728.5, 1.4, 960}},
+    Entry{{"RTX A6000", ""}, {"RTX A6000", 38.7, 77.4, 154.8, 154.8, 0, 0.6, 768}},
+    Entry{{"RTX 5090", ""}, {"RTX 5090", 104.8, 104.8, 209.5, 209.5, 419, 1.6, 1792}},
+    Entry{{"RTX 4090", ""}, {"RTX 4090", 82.6, 82.6, 165.2, 165.2, 330.3, 1.3, 1008}},
+    Entry{{"RTX 4080", ""}, {"RTX 4080", 48.7, 48.7, 97.5, 97.5, 194.9, 0.8, 717}},
+    Entry{{"RTX 3090", ""}, {"RTX 3090", 35.6, 35.6, 71, 71, 0, 0.6, 936}},
+    Entry{{"MI325X", ""}, {"MI325X", 163.4, 653.7, 1307.4, 1307.4, 2614.9, 163.4, 6000}},
+    Entry{{"MI300X", ""}, {"MI300X", 163.4, 653.7, 1307.4, 1307.4, 2614.9, 163.4, 5300}},
+    Entry{{"MI250X", ""}, {"MI250X (one die)", 23.9, 0, 191.5, 191.5, 0, 47.9, 1638}},
+    Entry{{"MI210", ""}, {"MI210", 22.6, 0, 181, 181, 0, 45.3, 1638}},
+};
+
+bool is_word_end(std::string_view name, size_t at) {
+  return at >= name.size() || !(name[at] >= '0' && name[at] <= '9');
+}
+
+// "L4" is in "NVIDIA L4", not in "NVIDIA L40S".
+bool has_word(std::string_view name, std::string_view word) {
+  for (size_t at = name.find(word); at != std::string_view::npos; at = name.find(word, at + 1)) {
+    const bool starts = at == 0 || !((name[at - 1] >= 'A' && name[at - 1] <= 'Z') || name[at - 1] == '_');
+    if (starts && is_word_end(name, at + word.size())) return true;
+  }
+  return word.empty();
+}
+
+}  // namespace
+
+double DevicePeaks::flops_per_s(Precision precision, TensorCores tensor_cores) const {
+  constexpr double kTera = 1e12;
+  if (precision == Precision::kFp64) return fp64_tflops * kTera;
+  if (tensor_cores != TensorCores::kYes) return precision == Precision::kUnknown ? 0 : fp32_tflops * kTera;
+  switch (precision) {
+    case Precision::kFp32:
+    case Precision::kTf32: return tf32_tflops * kTera;
+    case Precision::kBf16: return bf16_tflops * kTera;
+    case Precision::kFp16: return half_tflops * kTera;
+    case Precision::kFp8: return fp8_tflops * kTera;
+    default: return 0;
+  }
+}
+
+const DevicePeaks* find_device_peaks(std::string_view device_name) {
+  const auto found = std::find_if(kTable.begin(), kTable.end(), [&](const Entry& entry) {
+    return has_word(device_name, entry.words[0]) && device_name.find(entry.words[1]) != std::string_view::npos;
+  });
+  return found == kTable.end() ? nullptr : &found->peaks;
+}
+
+const DevicePeaks* peaks_of(const Model& model, int32_t device) {
+  for (const DeviceProperties& each : model.info.devices) {
+    if (each.id == device || (device < 0 && model.info.devices.size() == 1)) return find_device_peaks(each.name);
+  }
+  return nullptr;
+}
+
+}  // namespace firelane::analyze

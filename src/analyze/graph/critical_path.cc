@@ -1,0 +1,129 @@
+#include "analyze/graph/critical_path.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/check.h"
+
+namespace firelane::analyze {
+
+namespace {
+
+// Latency beyond this is a wait for something that the trace does not show.
+constexpr int64_t kLongestPathLatencyNs = 200'000;
+
+PathClass class_of(DeviceClass device_class) {
+  return device_class == DeviceClass::kCompute         ? PathClass::kCompute
+         : device_class == DeviceClass::kCommunication ? PathClass::kCommunication
+                                                       : PathClass::kCopy;
+}
+
+class Walk {
+ public:
+  Walk(const HostTime& host, const Graph& graph, const Replay& played, CriticalPath& out)
+      : host_(host), graph_(graph), played_(played), out_(out) {}
+
+  // Backwards from the end of the window; pieces come out latest first.
+  void run() {
+    NodeId node = played_.last;
+    int64_t now = played_.end_ns;
+    if (graph_.nodes[node].is_device()) add_work(node, now);
+    now = std::min(now, played_.time_ns[node]);
+    while (now > played_.start_ns) {
+      const uint32_t e = played_.binding[node];
+      if (e == kNoRow) break;
+      const GraphEdge& edge = graph_.edges[e];
+      const int64_t from = played_.time_ns[edge.source] + (edge.from_end ? played_.duration_ns[edge.source] : 0);
+      if (edge.kind == EdgeKind::kHost) {
+        add_host(edge.source, node, from, now);
+      } else {
+        const bool is_long = now - from > kLongestPathLatencyNs;
+        add(from, now, is_long ? PathClass::kUnknown : PathClass::kLatency,
+            {graph_.nodes[edge.source].time_ns, graph_.nodes[node].time_ns}, graph_.nodes[node].row);
+      }
+      now = std::min(now, from);
+      if (edge.from_end) {
+        add_work(edge.source, now);
+        now = std::min(now, played_.time_ns[edge.source]);
+      }
+      node = edge.source;
+    }
+    if (now > played_.start_ns) add(played_.start_ns, now, PathClass::kUnknown, {played_.start_ns, now}, kNoRow);
+    std::reverse(out_.pieces.begin(), out_.pieces.end());
+  }
+
+ private:
+  void add_work(NodeId node, int64_t until) {
+    const GraphNode& work = graph_.nodes[node];
+    add(played_.time_ns[node], until, class_of(work.device_class), {work.time_ns, work.time_ns + work.duration_ns},
+        work.row);
+  }
+
+  // One stretch of a chain: cut by what is input and what is not, stretched to its length in the replay.
+  void add_host(NodeId source, NodeId target, int64_t from, int64_t until) {
+    const Interval recorded{graph_.nodes[source].time_ns, graph_.nodes[target].time_ns};
+    const int64_t start = std::max(from, played_.start_ns);
+    if (until <= start) return;
+    const ActivityTimes times = host_.chains[graph_.nodes[target].chain].times_in(recorded.start_ns, recorded.end_ns);
+    const int64_t length = until - start;
+    const int64_t recorded_ns = recorded.end_ns - recorded.start_ns;
+    int64_t given = 0;
+    size_t largest = static_cast<size_t>(Activity::kUnrecorded);
+    std::array<int64_t, kActivityCount> parts{};
+    for (size_t i = 0; i < kActivityCount; ++i) {
+      if (recorded_ns > 0) {
+        parts[i] = static_cast<int64_t>(static_cast<double>(length) * static_cast<double>(times[i]) /
+                                        static_cast<double>(recorded_ns));
+      }
+      given += parts[i];
+      if (times[i] > times[largest]) largest = i;
+    }
+    parts[largest] += length - given;
+    for (size_t i = 0; i < kActivityCount; ++i) out_.host[i] += parts[i];
+    const int64_t input = std::clamp<int64_t>(parts[static_cast<size_t>(Activity::kInput)], 0, length);
+    add(until - input, until, PathClass::kInput, recorded, kNoRow);
+    add(start, until - input, PathClass::kHost, recorded, graph_.nodes[target].row);
+  }
+
+  void add(int64_t start_ns, int64_t end_ns, PathClass path_class, Interval recorded, Row row) {
+    start_ns = std::max(start_ns, played_.start_ns);
+    if (end_ns <= start_ns) return;
+    out_.by_class[static_cast<size_t>(path_class)] += end_ns - start_ns;
+    out_.pieces.push_back({start_ns, end_ns, path_class, recorded, row});
+  }
+
+  const HostTime& host_;
+  const Graph& graph_;
+  const Replay& played_;
+  CriticalPath& out_;
+};
+
+}  // namespace
+
+std::string_view name_of(PathClass path_class) {
+  static constexpr std::array<std::string_view, kPathClassCount> kNames = {
+      "host", "input", "compute", "communication", "copy", "latency", "unknown"};
+  return kNames[static_cast<size_t>(path_class)];
+}
+
+PathTimes CriticalPath::times_in(int64_t start_ns_, int64_t end_ns) const {
+  PathTimes times{};
+  auto piece = std::partition_point(pieces.begin(), pieces.end(),
+                                    [&](const PathPiece& each) { return each.end_ns <= start_ns_; });
+  for (; piece != pieces.end() && piece->start_ns < end_ns; ++piece) {
+    times[static_cast<size_t>(piece->path_class)] +=
+        std::min(end_ns, piece->end_ns) - std::max(start_ns_, piece->start_ns);
+  }
+  return times;
+}
+
+CriticalPath critical_path(const HostTime& host, const Graph& graph, const Replay& played) {
+  CriticalPath path{.start_ns = played.start_ns, .total_ns = played.total_ns()};
+  if (played.last == kNoNode || path.total_ns <= 0) return path;
+  Walk(host, graph, played, path).run();
+  FL_CHECK(std::accumulate(path.by_class.begin(), path.by_class.end(), int64_t{0}) == path.total_ns,
+           "critical_path: classes must add up to the window");
+  return path;
+}
+
+}  // namespace firelane::analyze

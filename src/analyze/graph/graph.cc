@@ -1,0 +1,380 @@
+#include "analyze/graph/graph.h"
+
+#include <algorithm>
+#include <array>
+
+#include "analyze/graph/graph_device.h"
+#include "analyze/graph/graph_finish.h"
+#include "analyze/host/host_calls.h"
+#include "base/check.h"
+#include "base/run_sort.h"
+
+namespace firelane::analyze {
+
+namespace {
+
+constexpr int64_t kBlockingCallNs = 5'000;  // a blocking call that finds nothing to wait for
+constexpr int64_t kReturnNs = 3'000;        // from the end of the awaited work to the call's return
+constexpr int64_t kUnexplainedNs = 10'000;  // from here on a late start needs another reason
+constexpr int64_t kInferWithinNs = 15'000;  // such a reason ended this shortly before
+constexpr int64_t kQueueCapacity = 1'000;   // launches ahead of the device; the driver blocks at about 1,024
+constexpr int64_t kSlowLaunchNs = 50'000;
+constexpr int64_t kHandoffGapNs = 20'000;  // an idle thread that begins again was woken by another
+
+struct Moment {
+  int64_t time_ns;
+  Row row;
+  enum class What : uint8_t { kBoundary, kLaunch, kWaitBegin, kWaitEnd, kQueueEnd } what;
+};
+
+class Builder {
+ public:
+  Builder(const Model& model, const HostTime& host, const StepList& steps, const SliceCosts& costs)
+      : model_(model),
+        host_(host),
+        steps_(steps),
+        costs_(costs),
+        kinds_(model),
+        classes_(model),
+        device_(device_facts(model)) {
+    graph_.launch_latency_ns = device_.launch_latency_ns;
+    graph_.stream_gap_ns = device_.stream_gap_ns;
+    graph_.has_sync_records = model.sync_details.size() > 0;
+  }
+
+  Graph build() {
+    collect_moments();
+    make_nodes();
+    for (NodeId node = 0; node < graph_.nodes.size(); ++node) {
+      graph_.nodes[node].first_edge = static_cast<uint32_t>(graph_.edges.size());
+      graph_.nodes[node].is_device() ? add_device_edges(node) : add_host_edges(node);
+    }
+    charge_recording(model_, host_, costs_, device_.last_work_of, graph_);
+    find_window(model_, steps_, graph_);
+    return std::move(graph_);
+  }
+
+ private:
+  // A copy call that returns only after its copy is done waits for it. Not where it cannot: an asynchronous one between
+  // pinned and device memory was held up by something else (the profiler's buffers), or its copy was short.
+  bool waits_for_own_copy(Row call) const {
+    const Row work = device_.last_work_of[call];
+    if (work == kNoRow || model_.device_slices.kind[work] != DeviceKind::kCopy) return false;
+    const std::string_view copy = model_.text(model_.device_slices.name[work]);
+    const auto has = [](std::string_view text, std::string_view part) { return text.find(part) != text.npos; };
+    const bool is_async = has(model_.text(model_.host_slices.name[call]), "Async");
+    if (is_async && (has(copy, "Pinned") || has(copy, "Device -> Device")) && !has(copy, "Pageable")) return false;
+    return model_.device_slices.end_ns(work) <= model_.host_slices.end_ns(call);
+  }
+
+  void add_call(std::vector<Moment>& moments, Row row) {
+    const HostSlices& slices = model_.host_slices;
+    const CallKind kind = kinds_.of(row);
+    const bool launches = device_.last_work_of[row] != kNoRow;
+    const bool waits = is_blocking(kind) || (kind == CallKind::kCopy && waits_for_own_copy(row));
+    const bool queue_full = launches && !waits && slices.duration_ns[row] > kSlowLaunchNs &&
+                            device_.queue_depth(slices.start_ns[row]) >= kQueueCapacity;
+    if (waits || launches) {
+      moments.push_back({slices.start_ns[row], row, waits ? Moment::What::kWaitBegin : Moment::What::kLaunch});
+    }
+    if (waits || queue_full) {
+      moments.push_back({slices.end_ns(row), row, waits ? Moment::What::kWaitEnd : Moment::What::kQueueEnd});
+    }
+  }
+
+  void collect_moments() {
+    moments_.resize(host_.chains.size());
+    for (size_t chain = 0; chain < host_.chains.size(); ++chain) {
+      std::vector<Moment>& moments = moments_[chain];
+      for (const LaneId lane : host_.chains[chain].lanes) {
+        const auto l = static_cast<size_t>(lane);
+        for (Row row = model_.lanes.host_begin[l]; row < model_.lanes.host_end[l]; ++row) {
+          if (is_call(model_.host_slices.kind[row])) add_call(moments, row);
+        }
+      }
+      if (chain == 0) {
+        for (const FoundStep& step : steps_.steps) {
+          moments.push_back({step.start_ns, kNoRow, Moment::What::kBoundary});
+          moments.push_back({step.end_ns, kNoRow, Moment::What::kBoundary});
+        }
+      }
+      std::stable_sort(moments.begin(), moments.end(),
+                       [](const Moment& a, const Moment& b) { return a.time_ns < b.time_ns; });
+    }
+  }
+
+  void make_nodes() {
+    struct Entry {
+      int64_t time_ns;
+      uint32_t chain;
+      uint32_t index;  // moment of the chain, or device row
+    };
+    std::vector<Entry> order;
+    order.reserve(device_.starts.size() + device_.launch_starts.size() + 64);
+    for (uint32_t chain = 0; chain < moments_.size(); ++chain) {
+      for (uint32_t i = 0; i < moments_[chain].size(); ++i) order.push_back({moments_[chain][i].time_ns, chain, i});
+    }
+    for (Row row = 0; row < model_.device_slices.size(); ++row) {
+      if (is_device_work(model_.device_slices.kind[row])) {
+        order.push_back({model_.device_slices.start_ns[row], kNoRow, row});
+      }
+    }
+    run_sort(order.data(), order.size(), [](const Entry& a, const Entry& b) { return a.time_ns < b.time_ns; });
+    graph_.nodes.reserve(order.size());
+    graph_.edges.reserve(order.size() * 2);
+    what_.reserve(order.size());
+    graph_.chain_nodes.resize(moments_.size());
+    graph_.chain_of_lane = host_.chain_of_lane;
+    graph_.node_of_device.assign(model_.device_slices.size(), kNoNode);
+    node_of_call_.assign(model_.host_slices.size(), kNoNode);
+    last_on_stream_.assign(model_.lanes.size(), kNoNode);
+    for (const Entry& entry : order) {
+      const auto id = static_cast<NodeId>(graph_.nodes.size());
+      if (entry.chain == kNoRow) {
+        graph_.nodes.push_back({.time_ns = entry.time_ns,
+                                .duration_ns = model_.device_slices.duration_ns[entry.index],
+                                .row = entry.index,
+                                .device_class = classes_.of(entry.index)});
+        graph_.node_of_device[entry.index] = id;
+        what_.push_back(Moment::What::kBoundary);
+        continue;
+      }
+      const Moment& moment = moments_[entry.chain][entry.index];
+      graph_.nodes.push_back({.time_ns = entry.time_ns, .row = moment.row, .chain = entry.chain});
+      what_.push_back(moment.what);
+      if (moment.what == Moment::What::kLaunch || moment.what == Moment::What::kWaitBegin) {
+        node_of_call_[moment.row] = id;
+      }
+      graph_.chain_nodes[entry.chain].push_back(id);
+    }
+    next_in_chain_.assign(moments_.size(), 0);
+  }
+
+  int64_t source_time(const GraphEdge& edge) const {
+    const GraphNode& source = graph_.nodes[edge.source];
+    return source.time_ns + (edge.from_end ? source.duration_ns : 0);
+  }
+
+  struct Candidate {
+    GraphEdge edge;       // lag: what it usually is, at most what was seen
+    int64_t expected_ns;  // when the target could have started for this reason alone
+  };
+
+  // Adds the candidates as edges; the latest explains the node's time to the ns.
+  void add_edges(NodeId node, std::vector<Candidate>& candidates) {
+    if (candidates.empty()) return;
+    size_t binding = 0;
+    for (size_t i = 1; i < candidates.size(); ++i) {
+      if (candidates[i].expected_ns > candidates[binding].expected_ns) binding = i;
+    }
+    for (size_t i = 0; i < candidates.size(); ++i) {
+      GraphEdge& edge = candidates[i].edge;
+      const int64_t seen_ns = graph_.nodes[node].time_ns - source_time(edge);
+      edge.lag_ns = i == binding ? seen_ns : std::min(edge.lag_ns, seen_ns);
+      graph_.edges.push_back(edge);
+    }
+  }
+
+  NodeId leading_node_before(NodeId node) const {
+    if (graph_.chain_nodes.empty()) return kNoNode;
+    const std::vector<NodeId>& leading = graph_.chain_nodes[0];
+    const auto after = std::lower_bound(leading.begin(), leading.end(), node);
+    return after == leading.begin() ? kNoNode : *std::prev(after);
+  }
+
+  void add_host_edges(NodeId node) {
+    const GraphNode& self = graph_.nodes[node];
+    std::vector<Candidate>& candidates = candidates_;
+    candidates.clear();
+    const std::vector<NodeId>& chain = graph_.chain_nodes[self.chain];
+    const size_t place = next_in_chain_[self.chain]++;
+    const bool waits = what_[node] == Moment::What::kWaitEnd || what_[node] == Moment::What::kQueueEnd;
+    if (place > 0) {
+      const NodeId before = chain[place - 1];
+      const int64_t passed = self.time_ns - graph_.nodes[before].time_ns;
+      const bool woken = self.chain != 0 && passed > kHandoffGapNs && was_idle(self.chain, before, node);
+      const int64_t own = waits ? std::min(passed, kBlockingCallNs) : woken ? 0 : passed;
+      candidates.push_back({{before, EdgeKind::kHost, false, own, 0}, graph_.nodes[before].time_ns + own});
+      if (woken) add_handoff(node, candidates);
+    } else if (self.chain != 0) {
+      add_handoff(node, candidates);
+    }
+    if (what_[node] == Moment::What::kWaitEnd) add_sync_edges(node, candidates);
+    if (what_[node] == Moment::What::kQueueEnd) add_queue_edge(node, candidates);
+    add_edges(node, candidates);
+  }
+
+  bool was_idle(uint32_t chain, NodeId from, NodeId to) const {
+    const HostChain& host = host_.chains[chain];
+    const int64_t start = graph_.nodes[from].time_ns;
+    const int64_t end = graph_.nodes[to].time_ns;
+    const int64_t idle = host.times_in(start, end)[static_cast<size_t>(Activity::kUnrecorded)];
+    return idle * 2 > end - start;
+  }
+
+  void add_handoff(NodeId node, std::vector<Candidate>& candidates) {
+    const NodeId source = leading_node_before(node);
+    if (source == kNoNode) return;
+    const int64_t lag = graph_.nodes[node].time_ns - graph_.nodes[source].time_ns;
+    candidates.push_back({{source, EdgeKind::kHandoff, false, lag, 0}, graph_.nodes[node].time_ns});
+  }
+
+  // The last work of a stream that this call can have waited for, or kNoNode.
+  NodeId awaited_on(size_t lane, const GraphNode& end, int64_t call_start_ns) const {
+    NodeId work = last_on_stream_[lane];
+    while (work != kNoNode) {
+      const int64_t launched = launch_start(model_, graph_.nodes[work].row);
+      if (launched == kNoNumber || launched <= call_start_ns) break;
+      const Row row = graph_.nodes[work].row;  // launched by another thread meanwhile
+      Row before = row;
+      while (before > model_.lanes.device_begin[lane] && !is_device_work(model_.device_slices.kind[--before])) {
+      }
+      work = before == row ? kNoNode : graph_.node_of_device[before];
+    }
+    if (work == kNoNode || graph_.nodes[work].time_ns + graph_.nodes[work].duration_ns > end.time_ns) return kNoNode;
+    return work;
+  }
+
+  void add_sync_edges(NodeId node, std::vector<Candidate>& candidates) {
+    const GraphNode& self = graph_.nodes[node];
+    const int64_t call_start = model_.host_slices.start_ns[self.row];
+    const CallKind kind = kinds_.of(self.row);
+    const auto end_of = [&](NodeId id) { return graph_.nodes[id].time_ns + graph_.nodes[id].duration_ns; };
+    const auto add = [&](NodeId work) {
+      const int64_t ended = end_of(work);
+      candidates.push_back(
+          {{work, EdgeKind::kSync, true, kReturnNs, 0}, ended + std::min(kReturnNs, self.time_ns - ended)});
+    };
+    // Waiting was seen: the work that ended last decided, whatever the call itself usually takes.
+    const auto decide = [&](NodeId work) {
+      if (end_of(work) <= call_start) return;
+      for (Candidate& candidate : candidates) {
+        if (candidate.edge.source == work) candidate.expected_ns = self.time_ns;
+      }
+    };
+    if (kind == CallKind::kCopy) {
+      const NodeId own = graph_.node_of_device[device_.last_work_of[self.row]];
+      if (own >= node) return;
+      add(own);
+      decide(own);
+      return;
+    }
+    const bool all_streams = kind == CallKind::kDeviceSync || kind == CallKind::kFree;
+    NodeId latest = kNoNode;
+    for (size_t lane = 0; lane < last_on_stream_.size(); ++lane) {
+      if (last_on_stream_[lane] == kNoNode) continue;
+      const NodeId work = awaited_on(lane, self, call_start);
+      if (work == kNoNode) continue;
+      if (all_streams) add(work);
+      if (latest == kNoNode || end_of(work) > end_of(latest)) latest = work;
+    }
+    if (latest == kNoNode) return;
+    if (!all_streams) add(latest);
+    decide(latest);
+  }
+
+  void add_queue_edge(NodeId node, std::vector<Candidate>& candidates) {
+    NodeId latest = kNoNode;
+    for (const NodeId work : last_on_stream_) {
+      if (work != kNoNode && (latest == kNoNode || work > latest)) latest = work;
+    }
+    if (latest == kNoNode || graph_.nodes[latest].time_ns <= model_.host_slices.start_ns[graph_.nodes[node].row])
+      return;
+    candidates.push_back({{latest, EdgeKind::kQueue, false, kReturnNs, 0}, graph_.nodes[node].time_ns});
+  }
+
+  void add_device_edges(NodeId node) {
+    const GraphNode& self = graph_.nodes[node];
+    const auto lane = static_cast<size_t>(model_.device_slices.lane[self.row]);
+    std::vector<Candidate>& candidates = candidates_;
+    candidates.clear();
+    const Row launch = model_.device_slices.launch[self.row];
+    const NodeId call = launch == kNoRow ? kNoNode : node_of_call_[launch];
+    if (call != kNoNode && call < node) {
+      const int64_t lag = graph_.launch_latency_ns;
+      candidates.push_back({{call, EdgeKind::kLaunch, false, lag, 0}, graph_.nodes[call].time_ns + lag});
+    }
+    const NodeId before = last_on_stream_[lane];
+    if (before != kNoNode) {
+      const int64_t ended = graph_.nodes[before].time_ns + graph_.nodes[before].duration_ns;
+      if (ended <= self.time_ns) {
+        const int64_t lag = std::min(graph_.stream_gap_ns, self.time_ns - ended);
+        candidates.push_back({{before, EdgeKind::kStream, true, lag, 0}, ended + lag});
+      } else {  // they overlap: only the order of their starts is known
+        candidates.push_back({{before, EdgeKind::kStream, false, 0, 0}, graph_.nodes[before].time_ns});
+      }
+    }
+    add_other_stream_edges(node, lane, candidates);
+    if (candidates.empty()) add_handoff(node, candidates);
+    add_edges(node, candidates);
+    last_on_stream_[lane] = node;
+  }
+
+  void add_other_stream_edges(NodeId node, size_t lane, std::vector<Candidate>& candidates) {
+    const GraphNode& self = graph_.nodes[node];
+    const auto add = [&](NodeId source) {
+      const int64_t ended = graph_.nodes[source].time_ns + graph_.nodes[source].duration_ns;
+      if (source >= node || ended > self.time_ns) return false;
+      const int64_t lag = std::min(graph_.stream_gap_ns, self.time_ns - ended);
+      candidates.push_back({{source, EdgeKind::kOtherStream, true, lag, 0}, ended + lag});
+      return true;
+    };
+    bool known = false;
+    for (auto wait = std::lower_bound(device_.stream_waits.begin(), device_.stream_waits.end(),
+                                      std::pair<Row, Row>{self.row, 0});
+         wait != device_.stream_waits.end() && wait->first == self.row; ++wait) {
+      known = add(graph_.node_of_device[wait->second]) || known;
+    }
+    if (known) return;
+    int64_t explained = INT64_MIN;
+    for (const Candidate& candidate : candidates) explained = std::max(explained, candidate.expected_ns);
+    if (explained == INT64_MIN || self.time_ns - explained < kUnexplainedNs) return;
+    NodeId cause = kNoNode;
+    int64_t cause_end = self.time_ns - kInferWithinNs;
+    for (size_t other = 0; other < last_on_stream_.size(); ++other) {
+      const NodeId work = last_on_stream_[other];
+      if (other == lane || work == kNoNode) continue;
+      const int64_t ended = graph_.nodes[work].time_ns + graph_.nodes[work].duration_ns;
+      if (ended > cause_end && ended <= self.time_ns) {
+        cause = work;
+        cause_end = ended;
+      }
+    }
+    if (cause != kNoNode && add(cause)) ++graph_.inferred_waits;
+  }
+
+  const Model& model_;
+  const HostTime& host_;
+  const StepList& steps_;
+  const SliceCosts& costs_;
+  CallKinds kinds_;
+  DeviceClasses classes_;
+  DeviceFacts device_;
+  Graph graph_;
+  std::vector<std::vector<Moment>> moments_;  // by chain
+  std::vector<Moment::What> what_;            // by node
+  std::vector<NodeId> node_of_call_;
+  std::vector<NodeId> last_on_stream_;  // by lane
+  std::vector<size_t> next_in_chain_;
+  std::vector<Candidate> candidates_;
+};
+
+}  // namespace
+
+std::string_view name_of(EdgeKind kind) {
+  static constexpr std::array<std::string_view, 7> kNames = {"host", "launch", "stream", "other_stream",
+                                                             "sync", "queue",  "handoff"};
+  return kNames[static_cast<size_t>(kind)];
+}
+
+Graph build_graph(const Model& model, const HostTime& host, const StepList& steps, const SliceCosts& costs) {
+  Graph graph = Builder(model, host, steps, costs).build();
+  const Replay unchanged = replay(graph, {}, {.recording_removed = 0});
+  for (NodeId node = 0; node < graph.nodes.size(); ++node) {
+    FL_CHECK(unchanged.time_ns[node] == graph.nodes[node].time_ns,
+             "graph: replaying it unchanged must give the recorded times");
+  }
+  return graph;
+}
+
+}  // namespace firelane::analyze

@@ -1,0 +1,119 @@
+// The dependency graph of a trace: what each launch, kernel and wait had to wait for, and how long
+// everything would have taken had a cost been different.
+//
+// Nodes are moments of host chains (launches, begin and end of blocking calls, step boundaries)
+// and pieces of device work. A node's time is the latest of its edges: source + lag. Edges:
+//   host          the moment before on the same chain; the lag is what the host did in between
+//   launch        from the launching call's start to the work's start
+//   stream        from the end of the work before on the stream
+//   other_stream  from work on another stream: by cuda_sync records, else inferred when work starts right
+//                 after other work ended although it was launched long before
+//   sync          from the end of device work to the return of the call that waits for it
+//   queue         from the start of device work to the return of a launch that found the queue full
+//   handoff       from the leading chain to a chain of another thread that begins to work
+// The lag of the edge that was binding takes up what the model cannot explain, so replaying
+// the graph unchanged gives the recorded times exactly (checked while building).
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "analyze/device/device_class.h"
+#include "analyze/graph/whatif.h"
+#include "analyze/host/host_time.h"
+#include "analyze/steps/find_steps.h"
+#include "model/model.h"
+
+namespace firelane::analyze {
+
+enum class EdgeKind : uint8_t { kHost, kLaunch, kStream, kOtherStream, kSync, kQueue, kHandoff };
+std::string_view name_of(EdgeKind kind);
+
+using NodeId = uint32_t;
+inline constexpr NodeId kNoNode = UINT32_MAX;
+
+struct GraphEdge {
+  NodeId source = kNoNode;
+  EdgeKind kind = EdgeKind::kHost;
+  bool from_end = false;  // from the end of device work, not its start
+  int64_t lag_ns = 0;
+  int64_t recorder_ns = 0;  // of the lag: what recording itself is estimated to have added
+  int64_t host_ns = 0;      // launch: of the lag, what the call took beyond the usual before the work was queued
+};
+
+struct GraphNode {
+  int64_t time_ns = 0;      // recorded: of the moment, or of the start of the device work
+  int64_t duration_ns = 0;  // device work; 0 for host moments
+  Row row = kNoRow;         // device slice, or host slice of the call; kNoRow: a boundary
+  uint32_t chain = kNoRow;  // host moments: chain of HostTime; kNoRow for device work
+  uint32_t first_edge = 0;  // edges[first_edge .. next node's first_edge)
+  DeviceClass device_class = DeviceClass::kCompute;
+  bool is_device() const { return chain == kNoRow; }
+};
+
+// What recording one event is estimated to have cost a chain, and when.
+struct RecorderCharge {
+  int64_t time_ns = 0;
+  double ns = 0;
+};
+
+struct Graph {
+  std::vector<GraphNode> nodes;  // in order of recorded time; a source always stands before its target
+  std::vector<GraphEdge> edges;
+  std::vector<NodeId> node_of_device;                // by row of device_slices; kNoNode: not device work
+  std::vector<std::vector<NodeId>> chain_nodes;      // by chain, in order of time
+  std::vector<uint32_t> chain_of_lane;               // as HostTime has it
+  std::vector<std::vector<RecorderCharge>> charges;  // by chain, in order of time
+  NodeId window_start = kNoNode;                     // moments of the leading chain
+  NodeId window_end = kNoNode;
+  std::vector<std::pair<NodeId, NodeId>> step_nodes;  // begin and end of each step of the StepList
+  std::vector<NodeId> tail;                           // device work launched inside of the window that may end after it
+  // Work that kept the device busy when the window began: the window is measured from its end on, as it
+  // would otherwise pay for the steps before. `lag_ns` is from the node's end or, for work before the
+  // trace, back from the start of the first recorded piece.
+  std::vector<GraphEdge> head;
+  int64_t launch_latency_ns = 0;  // usual: call start to start on an idle device
+  int64_t stream_gap_ns = 0;      // usual: between two queued pieces of work
+  int64_t inferred_waits = 0;     // other_stream edges without a record that says so
+  bool has_sync_records = false;
+
+  size_t edges_begin(NodeId node) const { return nodes[node].first_edge; }
+  size_t edges_end(NodeId node) const { return node + 1 < nodes.size() ? nodes[node + 1].first_edge : edges.size(); }
+};
+
+// What one slice of each kind costs the program while it is recorded, in ns.
+struct SliceCosts {
+  double op = 0;
+  double python = 0;
+  double annotation = 0;
+  double launch = 0;  // runtime and driver calls that queue work
+  double call = 0;    // all others
+  double memory = 0;  // an allocation or release
+};
+
+Graph build_graph(const Model& model, const HostTime& host, const StepList& steps, const SliceCosts& costs);
+
+struct Replay {
+  std::vector<int64_t> time_ns;      // by node; of the start for device work
+  std::vector<int64_t> duration_ns;  // by node
+  std::vector<uint32_t> binding;     // by node: the edge that decided; kNoRow for roots
+  std::vector<int64_t> lag_ns;       // by edge, as changed
+  int64_t start_ns = 0;              // of the window, after the work before it
+  int64_t end_ns = 0;                // when host and device were done with it
+  NodeId last = kNoNode;             // the node that ends the window
+  int64_t total_ns() const { return end_ns - start_ns; }
+};
+
+struct ReplayOptions {
+  double recording_removed = 1;  // of the estimated cost of recording: 0 = as recorded
+};
+
+// The spans of the judged steps on the clock of `played`: contiguous, from its start to its end. A step ends
+// when the host has passed its boundary and the device has done what was launched before it.
+std::vector<Interval> step_spans(const Model& model, const Graph& graph, const Replay& played, const StepList& steps);
+
+Replay replay(const Graph& graph, const WhatIf& change = {}, const ReplayOptions& options = {});
+
+}  // namespace firelane::analyze

@@ -1,0 +1,46 @@
+// What the device's records say before the graph is built: which calls launched what, which latencies are usual, which
+// work waits for which of another stream. Private to analyze/graph*.cc.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "model/model.h"
+
+namespace firelane::analyze {
+
+struct DeviceFacts {
+  std::vector<Row> last_work_of;                  // by host slice: the work it launched that ends last; kNoRow: none
+  std::vector<int64_t> starts;                    // of all device work, sorted
+  std::vector<int64_t> launch_starts;             // of all launching calls, once per piece of work, sorted
+  std::vector<std::pair<Row, Row>> stream_waits;  // (work that waits, work waited for), sorted
+  int64_t launch_latency_ns = 0;                  // usual: call start to start on an idle device
+  int64_t stream_gap_ns = 0;                      // usual: between two queued pieces of work
+
+  // Pieces of work that were launched and had not started.
+  int64_t queue_depth(int64_t time_ns) const;
+};
+
+DeviceFacts device_facts(const Model& model);
+
+// When the call that launched a piece of work began; kNoNumber when the trace does not say.
+inline int64_t launch_start(const Model& model, Row device_row) {
+  const Row launch = model.device_slices.launch[device_row];
+  return launch == kNoRow ? kNoNumber : model.host_slices.start_ns[launch];
+}
+
+// Visits the device work of each stream in order: fn(row, row before or kNoRow).
+template <typename Fn>
+void each_in_stream(const Model& model, const Fn& fn) {
+  for (size_t lane = 0; lane < model.lanes.size(); ++lane) {
+    Row before = kNoRow;
+    for (Row row = model.lanes.device_begin[lane]; row < model.lanes.device_end[lane]; ++row) {
+      if (!is_device_work(model.device_slices.kind[row])) continue;
+      fn(row, before);
+      before = row;
+    }
+  }
+}
+
+}  // namespace firelane::analyze

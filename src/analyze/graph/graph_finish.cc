@@ -1,0 +1,161 @@
+#include "analyze/graph/graph_finish.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "analyze/device/device_work.h"
+#include "analyze/graph/graph_device.h"
+
+namespace firelane::analyze {
+
+namespace {
+
+constexpr int64_t kBacklogNs = 500'000;  // a first piece of work this late waited for work before the trace
+
+class Recorder {
+ public:
+  Recorder(const Model& model, const HostTime& host, const SliceCosts& costs, const std::vector<Row>& last_work_of,
+           Graph& graph)
+      : model_(model), host_(host), costs_(costs), last_work_of_(last_work_of), graph_(graph) {}
+
+  // Puts the estimated cost of recording each slice on the host edge in which the slice starts.
+  void run() {
+    graph_.charges.resize(graph_.chain_nodes.size());
+    for (size_t chain = 0; chain < graph_.chain_nodes.size(); ++chain) {
+      for (const LaneId lane : host_.chains[chain].lanes) {
+        const auto l = static_cast<size_t>(lane);
+        for (Row row = model_.lanes.host_begin[l]; row < model_.lanes.host_end[l]; ++row) {
+          charge(chain, model_.host_slices.start_ns[row], cost_of(row));
+        }
+      }
+      for (const HostSegment& segment : host_.chains[chain].segments) {
+        if (segment.activity != Activity::kRecorder) continue;
+        charge(chain, segment.start_ns, static_cast<double>(segment.end_ns - segment.start_ns));
+      }
+    }
+    for (size_t i = 0; i < model_.memory_events.size(); ++i) {
+      const uint32_t chain = host_.chain_of_lane[static_cast<uint32_t>(model_.memory_events.lane[i])];
+      if (chain != kNoRow) charge(chain, model_.memory_events.time_ns[i], costs_.memory);
+    }
+    for (size_t chain = 0; chain < graph_.chain_nodes.size(); ++chain) charge_edges(chain);
+    for (GraphEdge& edge : graph_.edges) {
+      if (edge.kind != EdgeKind::kLaunch) continue;  // about half of the call passes before the work is queued
+      const int64_t least = std::min<int64_t>(edge.lag_ns, 2'000);
+      edge.recorder_ns = std::min(static_cast<int64_t>(costs_.launch / 2), edge.lag_ns - least);
+      // A call that loads a module first queues its work when that is done: the host's time, not latency.
+      const int64_t call_ns = model_.host_slices.duration_ns[graph_.nodes[edge.source].row];
+      edge.host_ns = std::max<int64_t>(0, std::min(call_ns, edge.lag_ns) - graph_.launch_latency_ns);
+    }
+  }
+
+ private:
+  double cost_of(Row row) {
+    switch (model_.host_slices.kind[row]) {
+      case HostKind::kOp: return costs_.op;
+      case HostKind::kPython: return costs_.python;
+      case HostKind::kAnnotation: return costs_.annotation;
+      case HostKind::kRuntime:
+      case HostKind::kDriver: return last_work_of_[row] != kNoRow ? costs_.launch : costs_.call;
+      default: return 0;
+    }
+  }
+
+  void charge(size_t chain, int64_t time_ns, double ns) {
+    if (ns > 0) graph_.charges[chain].push_back({time_ns, ns});
+  }
+
+  void charge_edges(size_t chain) {
+    std::vector<RecorderCharge>& charges = graph_.charges[chain];
+    const std::vector<NodeId>& nodes = graph_.chain_nodes[chain];
+    std::stable_sort(charges.begin(), charges.end(),
+                     [](const RecorderCharge& a, const RecorderCharge& b) { return a.time_ns < b.time_ns; });
+    size_t at = 0;
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      const size_t first = at;
+      double sum = 0;
+      for (; at < charges.size() && charges[at].time_ns < graph_.nodes[nodes[i]].time_ns; ++at) sum += charges[at].ns;
+      if (i == 0 || sum == 0) continue;
+      GraphEdge& edge = graph_.edges[graph_.edges_begin(nodes[i])];  // the host edge comes first
+      edge.recorder_ns = std::min(static_cast<int64_t>(sum), edge.lag_ns);
+      for (size_t c = first; c < at; ++c) charges[c].ns *= static_cast<double>(edge.recorder_ns) / sum;
+    }
+  }
+
+  const Model& model_;
+  const HostTime& host_;
+  const SliceCosts& costs_;
+  const std::vector<Row>& last_work_of_;
+  Graph& graph_;
+};
+
+class Window {
+ public:
+  Window(const Model& model, const StepList& steps, Graph& graph) : model_(model), steps_(steps), graph_(graph) {}
+
+  void run() {
+    if (graph_.chain_nodes.empty()) return;
+    std::unordered_map<int64_t, NodeId> boundary;
+    for (const NodeId node : graph_.chain_nodes[0]) {
+      if (graph_.nodes[node].row == kNoRow) boundary[graph_.nodes[node].time_ns] = node;
+    }
+    for (const FoundStep& step : steps_.steps) {
+      graph_.step_nodes.push_back({boundary.at(step.start_ns), boundary.at(step.end_ns)});
+    }
+    graph_.window_start = boundary.at(steps_.window.start_ns);
+    graph_.window_end = boundary.at(steps_.window.end_ns);
+    std::vector<NodeId> last(model_.lanes.size(), kNoNode);
+    for (NodeId node = 0; node < graph_.nodes.size(); ++node) {
+      if (!graph_.nodes[node].is_device() || !is_counted(model_, graph_.nodes[node].row)) continue;
+      const int64_t launched = launch_start(model_, graph_.nodes[node].row);
+      const int64_t belongs = launched == kNoNumber ? graph_.nodes[node].time_ns : launched;
+      if (belongs < steps_.window.start_ns || belongs >= steps_.window.end_ns) continue;
+      last[static_cast<uint32_t>(model_.device_slices.lane[graph_.nodes[node].row])] = node;
+    }
+    for (const NodeId node : last) {
+      if (node != kNoNode) graph_.tail.push_back(node);
+    }
+    find_head();
+  }
+
+ private:
+  bool waited_for_nothing_known(NodeId node) const {
+    for (size_t e = graph_.edges_begin(node); e < graph_.edges_end(node); ++e) {
+      if (graph_.edges[e].kind == EdgeKind::kLaunch) return graph_.edges[e].lag_ns > kBacklogNs;
+    }
+    return true;
+  }
+
+  // Per stream the last work launched before the window: it may still run when the window begins. When the first
+  // piece of a stream starts long after its launch, such work was there but is not in the trace.
+  void find_head() {
+    each_in_stream(model_, [&](Row row, Row before) {
+      const NodeId node = graph_.node_of_device[row];
+      const GraphNode& self = graph_.nodes[node];
+      const int64_t launched = launch_start(model_, row);
+      if (launched == kNoNumber || launched < steps_.window.start_ns || launched >= steps_.window.end_ns) return;
+      const int64_t before_launched = before == kNoRow ? kNoNumber : launch_start(model_, before);
+      const bool first = before == kNoRow || before_launched == kNoNumber || before_launched < steps_.window.start_ns;
+      if (!first) return;
+      if (before != kNoRow) {
+        graph_.head.push_back({graph_.node_of_device[before], EdgeKind::kStream, true, 0, 0});
+      } else if (self.time_ns - launched > kBacklogNs && waited_for_nothing_known(node)) {
+        graph_.head.push_back({node, EdgeKind::kStream, false, -graph_.stream_gap_ns, 0});
+      }
+    });
+  }
+
+  const Model& model_;
+  const StepList& steps_;
+  Graph& graph_;
+};
+
+}  // namespace
+
+void charge_recording(const Model& model, const HostTime& host, const SliceCosts& costs,
+                      const std::vector<Row>& last_work_of, Graph& graph) {
+  Recorder(model, host, costs, last_work_of, graph).run();
+}
+
+void find_window(const Model& model, const StepList& steps, Graph& graph) { Window(model, steps, graph).run(); }
+
+}  // namespace firelane::analyze

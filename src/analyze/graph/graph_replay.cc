@@ -1,0 +1,203 @@
+// Replaying the graph: one pass over the nodes in their order, each at the latest of its edges.
+#include <algorithm>
+#include <cmath>
+
+#include "analyze/graph/graph.h"
+
+namespace firelane::analyze {
+
+namespace {
+
+// However much recording is estimated to cost, this part of a stretch of host time stays.
+constexpr double kLeastLeft = 0.1;
+
+int64_t scaled(int64_t ns, double keep) { return keep == 1 ? ns : std::llround(static_cast<double>(ns) * keep); }
+
+// What the cuts take out of an edge's stretch of host time.
+struct EdgeCut {
+  double part = 0;      // of the stretch, 0..1
+  double recorder = 0;  // ns of recording's cost that lie in this part
+};
+
+// By edge. Empty when there are no cuts.
+std::vector<EdgeCut> edge_cuts(const Graph& graph, std::vector<HostCut> cuts) {
+  const auto chain_of = [&](const HostCut& cut) { return graph.chain_of_lane[static_cast<uint32_t>(cut.lane)]; };
+  std::erase_if(cuts, [&](const HostCut& cut) { return chain_of(cut) == kNoRow || cut.end_ns <= cut.start_ns; });
+  if (cuts.empty()) return {};
+  std::vector<EdgeCut> taken(graph.edges.size());
+  std::sort(cuts.begin(), cuts.end(), [&](const HostCut& a, const HostCut& b) {
+    return chain_of(a) != chain_of(b) ? chain_of(a) < chain_of(b) : a.start_ns < b.start_ns;
+  });
+  int64_t done_ns = INT64_MIN;  // of this chain, cuts have reached to here
+  uint32_t chain = kNoRow;
+  auto charge = graph.charges.front().begin();
+  for (const HostCut& cut : cuts) {
+    if (chain_of(cut) != chain) {
+      done_ns = INT64_MIN;
+      chain = chain_of(cut);
+      charge = graph.charges[chain].begin();
+    }
+    const int64_t start = std::max(cut.start_ns, done_ns);
+    done_ns = std::max(done_ns, cut.end_ns);
+    const std::vector<NodeId>& nodes = graph.chain_nodes[chain];
+    const auto sum_before = [&](int64_t time_ns) {
+      double sum = 0;
+      for (; charge != graph.charges[chain].end() && charge->time_ns < time_ns; ++charge) sum += charge->ns;
+      return sum;
+    };
+    sum_before(start);
+    auto node =
+        std::partition_point(nodes.begin(), nodes.end(), [&](NodeId id) { return graph.nodes[id].time_ns <= start; });
+    for (; node != nodes.end(); ++node) {
+      if (node == nodes.begin()) continue;
+      const int64_t from = graph.nodes[*std::prev(node)].time_ns;
+      const int64_t to = graph.nodes[*node].time_ns;
+      if (from >= cut.end_ns) break;
+      const int64_t part = std::min(to, cut.end_ns) - std::max(from, start);
+      if (part <= 0 || to == from) continue;
+      EdgeCut& edge = taken[graph.edges_begin(*node)];
+      edge.part += (1 - cut.keep) * static_cast<double>(part) / static_cast<double>(to - from);
+      edge.recorder += (1 - cut.keep) * sum_before(std::min(to, cut.end_ns));
+    }
+  }
+  return taken;
+}
+
+class Player {
+ public:
+  Player(const Graph& graph, const WhatIf& change, const ReplayOptions& options)
+      : graph_(graph), change_(change), options_(options), cuts_(edge_cuts(graph, change.host)), waits_(change.waits) {
+    std::sort(waits_.begin(), waits_.end());
+    if (change.device.empty()) return;
+    keep_device_.assign(graph.nodes.size(), 1.0);
+    for (const DeviceCut& cut : change.device) {
+      const NodeId node = cut.row < graph.node_of_device.size() ? graph.node_of_device[cut.row] : kNoNode;
+      if (node != kNoNode) keep_device_[node] = cut.keep;
+    }
+  }
+
+  Replay play() {
+    const size_t count = graph_.nodes.size();
+    out_.time_ns.resize(count);
+    out_.duration_ns.resize(count);
+    out_.binding.assign(count, kNoRow);
+    out_.lag_ns.resize(graph_.edges.size());
+    for (NodeId node = 0; node < count; ++node) visit(node);
+    if (graph_.window_start == kNoNode) return std::move(out_);
+    out_.start_ns = out_.time_ns[graph_.window_start];
+    for (const GraphEdge& head : graph_.head) {
+      const int64_t ended = out_.time_ns[head.source] + (head.from_end ? out_.duration_ns[head.source] : 0);
+      out_.start_ns = std::max(out_.start_ns, ended + head.lag_ns);
+    }
+    out_.end_ns = std::max(out_.start_ns, out_.time_ns[graph_.window_end]);
+    out_.last = graph_.window_end;
+    for (const NodeId node : graph_.tail) {
+      const int64_t end = out_.time_ns[node] + out_.duration_ns[node];
+      if (end <= out_.end_ns) continue;
+      out_.end_ns = end;
+      out_.last = node;
+    }
+    return std::move(out_);
+  }
+
+ private:
+  void visit(NodeId node) {
+    const GraphNode& self = graph_.nodes[node];
+    out_.duration_ns[node] = self.is_device() ? duration_of(node) : 0;
+    const size_t end = graph_.edges_end(node);
+    int64_t latest = INT64_MIN;
+    for (size_t e = self.first_edge; e < end; ++e) {
+      const GraphEdge& edge = graph_.edges[e];
+      out_.lag_ns[e] = lag_of(e);
+      if (edge.kind == EdgeKind::kSync && std::binary_search(waits_.begin(), waits_.end(), self.row)) continue;
+      const int64_t at =
+          out_.time_ns[edge.source] + (edge.from_end ? out_.duration_ns[edge.source] : 0) + out_.lag_ns[e];
+      if (at <= latest) continue;
+      latest = at;
+      out_.binding[node] = static_cast<uint32_t>(e);
+    }
+    out_.time_ns[node] = latest == INT64_MIN ? self.time_ns : latest;
+  }
+
+  int64_t duration_of(NodeId node) const {
+    const GraphNode& self = graph_.nodes[node];
+    double keep = self.device_class == DeviceClass::kCompute         ? change_.keep_kernels
+                  : self.device_class == DeviceClass::kCommunication ? change_.keep_communication
+                                                                     : change_.keep_copies;
+    if (!keep_device_.empty()) keep *= keep_device_[node];
+    return scaled(self.duration_ns, keep);
+  }
+
+  int64_t lag_of(size_t e) const {
+    const GraphEdge& edge = graph_.edges[e];
+    if (edge.kind == EdgeKind::kHost) {
+      // A double does not hold every lag of months.
+      if (options_.recording_removed == 0 && cuts_.empty()) return scaled(edge.lag_ns, change_.keep_host);
+      const auto lag = static_cast<double>(edge.lag_ns);
+      // Of the cost of recording, this part is taken out.
+      const double removed =
+          edge.recorder_ns <= 0
+              ? 0
+              : std::min(options_.recording_removed, (1 - kLeastLeft) * lag / static_cast<double>(edge.recorder_ns));
+      double left = lag - removed * static_cast<double>(edge.recorder_ns);
+      if (!cuts_.empty()) {
+        // A cut takes a stretch out without what recording had added to it: that is gone already.
+        const double cut = std::clamp(cuts_[e].part, 0.0, 1.0) * lag;
+        left -= cut - std::min(removed * cuts_[e].recorder, (1 - kLeastLeft) * cut);
+      }
+      return scaled(std::llround(std::max(left, 0.0)), change_.keep_host);
+    }
+    if (edge.kind == EdgeKind::kLaunch || edge.kind == EdgeKind::kStream) {
+      const double removed = std::min(1.0, options_.recording_removed) * static_cast<double>(edge.recorder_ns);
+      const int64_t left = edge.lag_ns - std::llround(removed);
+      const int64_t host = std::min(edge.host_ns, left);
+      return scaled(left - host, change_.keep_latency) + scaled(host, change_.keep_host);
+    }
+    return edge.lag_ns;
+  }
+
+  const Graph& graph_;
+  const WhatIf& change_;
+  const ReplayOptions& options_;
+  std::vector<EdgeCut> cuts_;
+  std::vector<Row> waits_;
+  std::vector<double> keep_device_;
+  Replay out_;
+};
+
+}  // namespace
+
+std::vector<Interval> step_spans(const Model& model, const Graph& graph, const Replay& played, const StepList& steps) {
+  std::vector<size_t> judged;  // indices of steps
+  for (size_t i = 0; i < steps.steps.size(); ++i) {
+    if (!steps.steps[i].warm_up) judged.push_back(i);
+  }
+  std::vector<Interval> spans;
+  if (judged.empty() || graph.window_start == kNoNode) return spans;
+  std::vector<int64_t> device_end(steps.steps.size(), INT64_MIN);  // of what each step launched
+  for (NodeId node = 0; node < graph.nodes.size(); ++node) {
+    if (!graph.nodes[node].is_device()) continue;
+    const Row launch = model.device_slices.launch[graph.nodes[node].row];
+    const int64_t at = launch == kNoRow ? graph.nodes[node].time_ns : model.host_slices.start_ns[launch];
+    const auto after = std::partition_point(steps.steps.begin(), steps.steps.end(),
+                                            [&](const FoundStep& step) { return step.start_ns <= at; });
+    if (after == steps.steps.begin()) continue;
+    int64_t& end = device_end[static_cast<size_t>(after - steps.steps.begin()) - 1];
+    end = std::max(end, played.time_ns[node] + played.duration_ns[node]);
+  }
+  int64_t from = played.start_ns;
+  for (size_t j = 0; j < judged.size(); ++j) {
+    const bool last = j + 1 == judged.size();
+    const int64_t host = last ? played.end_ns : played.time_ns[graph.step_nodes[judged[j + 1]].first];
+    const int64_t end = last ? played.end_ns : std::clamp(std::max(host, device_end[judged[j]]), from, played.end_ns);
+    spans.push_back({from, end});
+    from = end;
+  }
+  return spans;
+}
+
+Replay replay(const Graph& graph, const WhatIf& change, const ReplayOptions& options) {
+  return Player(graph, change, options).play();
+}
+
+}  // namespace firelane::analyze

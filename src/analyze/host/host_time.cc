@@ -1,0 +1,317 @@
+#include "analyze/host/host_time.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "analyze/host/host_calls.h"
+#include "base/check.h"
+#include "base/text.h"
+
+namespace firelane::analyze {
+
+namespace {
+
+Activity activity_of_python(std::string_view name) {
+  if (name.starts_with("gc: generation") || contains(name, "built-in method gc.collect")) return Activity::kGc;
+  if (contains(name, "torch/utils/data/dataloader.py") && contains(name, "__next__")) return Activity::kInput;
+  if (contains(name, "torch/profiler/") || contains(name, "firelane/profiler/")) return Activity::kRecorder;
+  return Activity::kPython;
+}
+
+Activity activity_of_call(std::string_view name) {
+  switch (call_kind(name)) {
+    case CallKind::kLaunch:
+    case CallKind::kCopy: return Activity::kLaunch;
+    case CallKind::kStreamSync:
+    case CallKind::kDeviceSync:
+    case CallKind::kEventSync: return Activity::kSync;
+    case CallKind::kAllocation:
+    case CallKind::kFree: return Activity::kAllocation;
+    case CallKind::kLoading: return Activity::kLoading;
+    case CallKind::kOther: return Activity::kCall;
+  }
+  return Activity::kCall;
+}
+
+bool is_loading(std::string_view overhead_name) { return contains(overhead_name, "Loading"); }
+
+// The activity of a slice by its own name and kind; nullopt-like kInherit: as what it lies in.
+constexpr uint8_t kInherit = 200;
+uint8_t own_activity(HostKind kind, std::string_view name) {
+  if (name.starts_with("enumerate(Data")) return static_cast<uint8_t>(Activity::kInput);
+  switch (kind) {
+    case HostKind::kOp: return static_cast<uint8_t>(Activity::kOp);
+    case HostKind::kPython: return static_cast<uint8_t>(activity_of_python(name));
+    case HostKind::kRuntime:
+    case HostKind::kDriver: return static_cast<uint8_t>(activity_of_call(name));
+    case HostKind::kOverhead: return static_cast<uint8_t>(is_loading(name) ? Activity::kLoading : Activity::kRecorder);
+    case HostKind::kAnnotation:
+    case HostKind::kSpan:
+    case HostKind::kOther: return kInherit;
+  }
+  return kInherit;
+}
+
+// Own activities, each (kind, name) looked at once.
+class Activities {
+ public:
+  explicit Activities(const Model& model) : model_(model), known_(model.strings.size(), 0) {}
+  uint8_t of(Row row) {
+    const HostKind kind = model_.host_slices.kind[row];
+    uint16_t& known = known_[static_cast<uint32_t>(model_.host_slices.name[row])];
+    const auto tag = static_cast<uint16_t>((static_cast<uint16_t>(kind) + 1) << 8);
+    if ((known & 0xff00) != tag) {
+      known = static_cast<uint16_t>(tag | own_activity(kind, model_.text(model_.host_slices.name[row])));
+    }
+    return static_cast<uint8_t>(known & 0xff);
+  }
+
+ private:
+  const Model& model_;
+  std::vector<uint16_t> known_;
+};
+
+void append(std::vector<HostSegment>& out, int64_t start_ns, int64_t end_ns, Activity activity, Row slice) {
+  if (end_ns <= start_ns) return;
+  if (!out.empty() && out.back().slice == slice && out.back().activity == activity) {
+    out.back().end_ns = end_ns;
+  } else {
+    out.push_back({start_ns, end_ns, activity, slice});
+  }
+}
+
+// The segments of one lane over [0, end): innermost open slice wins.
+class LaneSweep {
+ public:
+  LaneSweep(const Model& model, Activities& activities, std::vector<HostSegment>& out)
+      : model_(model), activities_(activities), out_(out) {}
+
+  void run(size_t lane, int64_t end_ns) {
+    const HostSlices& slices = model_.host_slices;
+    for (Row row = model_.lanes.host_begin[lane]; row < model_.lanes.host_end[lane]; ++row) {
+      if (slices.kind[row] == HostKind::kSpan) continue;
+      const int64_t start = slices.start_ns[row];
+      const int64_t end = slices.end_ns(row);
+      while (!open_.empty() && open_.back().end_ns <= start) close();
+      advance(start);
+      while (!open_.empty() && open_.back().end_ns < end) open_.pop_back();  // outlived: torch's rule
+      const Activity above = open_.empty() ? Activity::kUnrecorded : open_.back().activity;
+      const uint8_t own = activities_.of(row);
+      const bool sticky = above == Activity::kInput || above == Activity::kGc;
+      open_.push_back({end, own == kInherit || sticky ? above : static_cast<Activity>(own), row});
+    }
+    while (!open_.empty()) close();
+    advance(std::max(end_ns, now_ns_));
+  }
+
+ private:
+  struct Open {
+    int64_t end_ns;
+    Activity activity;
+    Row row;
+  };
+  void advance(int64_t to_ns) {
+    if (open_.empty()) {
+      append(out_, now_ns_, to_ns, Activity::kUnrecorded, kNoRow);
+    } else {
+      append(out_, now_ns_, to_ns, open_.back().activity, open_.back().row);
+    }
+    now_ns_ = std::max(now_ns_, to_ns);
+  }
+  void close() {
+    advance(open_.back().end_ns);
+    open_.pop_back();
+  }
+
+  const Model& model_;
+  Activities& activities_;
+  std::vector<HostSegment>& out_;
+  std::vector<Open> open_;
+  int64_t now_ns_ = 0;
+};
+
+// `over` replaces `under` wherever `over` has an open slice (or where `covers` says so).
+template <typename Covers>
+std::vector<HostSegment> overlay(const std::vector<HostSegment>& under, const std::vector<HostSegment>& over,
+                                 const Covers& covers) {
+  std::vector<HostSegment> out;
+  out.reserve(under.size() + over.size());
+  size_t u = 0;
+  size_t o = 0;
+  int64_t now = under.empty() ? 0 : under.front().start_ns;
+  const int64_t end = under.empty() ? 0 : under.back().end_ns;
+  while (now < end) {
+    while (u < under.size() && under[u].end_ns <= now) ++u;
+    while (o < over.size() && over[o].end_ns <= now) ++o;
+    int64_t until = u < under.size() ? under[u].end_ns : end;
+    if (o < over.size()) until = std::min(until, over[o].start_ns > now ? over[o].start_ns : over[o].end_ns);
+    const bool is_over = o < over.size() && over[o].start_ns <= now && covers(over[o], under[u]);
+    const HostSegment& from = is_over ? over[o] : under[u];
+    append(out, now, until, from.activity, from.slice);
+    now = until;
+  }
+  return out;
+}
+
+struct LaneUse {
+  int64_t launches = 0;
+  int64_t leaves = 0;  // ops and calls
+  int64_t busy_ns = 0;
+};
+
+std::vector<LaneUse> count_use(const Model& model) {
+  std::vector<LaneUse> use(model.lanes.size());
+  const HostSlices& slices = model.host_slices;
+  for (size_t lane = 0; lane < model.lanes.size(); ++lane) {
+    for (Row row = model.lanes.host_begin[lane]; row < model.lanes.host_end[lane]; ++row) {
+      const HostKind kind = slices.kind[row];
+      use[lane].leaves += kind == HostKind::kOp || is_call(kind);
+      if (slices.parent[row] == kNoRow && kind != HostKind::kSpan && kind != HostKind::kOverhead) {
+        use[lane].busy_ns += slices.duration_ns[row];
+      }
+    }
+  }
+  for (const Row launch : model.device_slices.launch) {
+    if (launch != kNoRow) ++use[static_cast<uint32_t>(slices.lane[launch])].launches;
+  }
+  return use;
+}
+
+// The lane of the steps, else the one that launches the most, else the busiest with ops.
+size_t leading_lane(const Model& model, const std::vector<LaneUse>& use) {
+  for (const Row step : model.steps.slice) {
+    if (step == kNoRow) continue;
+    const auto lane = static_cast<size_t>(model.host_slices.lane[step]);
+    if (use[lane].leaves > 0) return lane;
+  }
+  const auto better = [&](size_t a, size_t b) {
+    if (use[a].launches != use[b].launches) return use[a].launches < use[b].launches;
+    if ((use[a].leaves > 0) != (use[b].leaves > 0)) return use[b].leaves > 0;
+    return use[a].busy_ns < use[b].busy_ns;
+  };
+  size_t best = 0;
+  for (size_t lane = 1; lane < use.size(); ++lane) best = better(best, lane) ? lane : best;
+  return best;
+}
+
+IntervalSet top_level(const Model& model, size_t lane) {
+  std::vector<Interval> open;
+  const HostSlices& slices = model.host_slices;
+  for (Row row = model.lanes.host_begin[lane]; row < model.lanes.host_end[lane]; ++row) {
+    const bool counts = slices.kind[row] == HostKind::kOp || is_call(slices.kind[row]);
+    if (counts) open.push_back({slices.start_ns[row], slices.end_ns(row)});
+  }
+  return IntervalSet(std::move(open));
+}
+
+// Whether `leader` does next to nothing itself while `lane` works: then it waits for it.
+bool runs_while_waiting(const Model& model, size_t leader, size_t lane, const LaneUse& use) {
+  const IntervalSet busy = top_level(model, lane);
+  const HostSlices& slices = model.host_slices;
+  size_t at = 0;
+  int64_t together = 0;
+  for (Row row = model.lanes.host_begin[leader]; row < model.lanes.host_end[leader]; ++row) {
+    if (slices.kind[row] != HostKind::kOp && !is_call(slices.kind[row])) continue;
+    while (at < busy.intervals().size() && busy.intervals()[at].end_ns <= slices.start_ns[row]) ++at;
+    if (at == busy.intervals().size()) break;
+    together += busy.intervals()[at].start_ns <= slices.start_ns[row];
+  }
+  return together * 20 <= use.leaves;
+}
+
+bool is_thread(const Model& model, size_t lane) { return model.lanes.kind[lane] == LaneKind::kThread; }
+
+bool same_process(const Model& model, size_t a, size_t b) {
+  return model.lanes.pid[a].number == model.lanes.pid[b].number && model.lanes.pid[a].text == model.lanes.pid[b].text;
+}
+
+// Overhead slices stand on a lane of their own; they are what the threads did meanwhile.
+std::vector<HostSegment> overhead_segments(const Model& model) {
+  std::vector<HostSegment> out;
+  const HostSlices& slices = model.host_slices;
+  for (Row row = 0; row < slices.size(); ++row) {
+    if (slices.kind[row] != HostKind::kOverhead || slices.duration_ns[row] == 0) continue;
+    const Activity activity = is_loading(model.text(slices.name[row])) ? Activity::kLoading : Activity::kRecorder;
+    out.push_back({slices.start_ns[row], slices.end_ns(row), activity, row});
+  }
+  std::sort(out.begin(), out.end(), [](const HostSegment& a, const HostSegment& b) { return a.start_ns < b.start_ns; });
+  int64_t last_end = INT64_MIN;
+  for (HostSegment& segment : out) {  // overlapping ones: each moment once
+    segment.start_ns = std::max(segment.start_ns, last_end);
+    segment.end_ns = std::max(segment.end_ns, segment.start_ns);
+    last_end = segment.end_ns;
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string_view name_of(Activity activity) {
+  static constexpr std::array<std::string_view, kActivityCount> kNames = {
+      "input", "python", "op", "launch", "call", "sync", "allocation", "gc", "loading", "recorder", "unrecorded"};
+  return kNames[static_cast<size_t>(activity)];
+}
+
+size_t HostChain::segment_after(int64_t time_ns) const {
+  const auto found = std::partition_point(segments.begin(), segments.end(),
+                                          [&](const HostSegment& segment) { return segment.end_ns <= time_ns; });
+  return static_cast<size_t>(found - segments.begin());
+}
+
+ActivityTimes HostChain::times_in(int64_t start_ns, int64_t end_ns) const {
+  ActivityTimes times{};
+  if (end_ns <= start_ns) return times;
+  int64_t named_ns = 0;
+  for (size_t i = segment_after(start_ns); i < segments.size() && segments[i].start_ns < end_ns; ++i) {
+    const int64_t part = std::min(end_ns, segments[i].end_ns) - std::max(start_ns, segments[i].start_ns);
+    times[static_cast<size_t>(segments[i].activity)] += part;
+    named_ns += part;
+  }
+  times[static_cast<size_t>(Activity::kUnrecorded)] += end_ns - start_ns - named_ns;
+  FL_CHECK(std::accumulate(times.begin(), times.end(), int64_t{0}) == end_ns - start_ns,
+           "host_time: activities must cover the window exactly");
+  return times;
+}
+
+HostTime host_time(const Model& model) {
+  HostTime result;
+  result.chain_of_lane.assign(model.lanes.size(), kNoRow);
+  if (model.lanes.size() == 0) return result;
+  const std::vector<LaneUse> use = count_use(model);
+  const size_t leader = leading_lane(model, use);
+  Activities activities(model);
+  const int64_t end_ns = model.info.duration_ns;
+  const std::vector<HostSegment> overhead = overhead_segments(model);
+  const auto sweep = [&](size_t lane) {
+    std::vector<HostSegment> segments;
+    segments.reserve(2 * (model.lanes.host_end[lane] - model.lanes.host_begin[lane]) + 1);
+    LaneSweep(model, activities, segments).run(lane, end_ns);
+    return segments;
+  };
+  const auto is_open = [](const HostSegment& over, const HostSegment&) { return over.slice != kNoRow; };
+  result.chains.push_back({{static_cast<LaneId>(leader)}, sweep(leader)});
+  result.chain_of_lane[leader] = 0;
+  for (size_t lane = 0; lane < model.lanes.size(); ++lane) {
+    if (lane == leader || use[lane].leaves == 0 || !is_thread(model, lane)) continue;
+    const bool joins = same_process(model, lane, leader) && use[lane].launches > 0 &&
+                       runs_while_waiting(model, leader, lane, use[lane]);
+    if (joins) {
+      HostChain& chain = result.chains[0];
+      chain.segments = overlay(chain.segments, sweep(lane), is_open);
+      chain.lanes.push_back(static_cast<LaneId>(lane));
+      result.chain_of_lane[lane] = 0;
+    } else {
+      result.chain_of_lane[lane] = static_cast<uint32_t>(result.chains.size());
+      result.chains.push_back({{static_cast<LaneId>(lane)}, sweep(lane)});
+    }
+  }
+  if (!overhead.empty()) {
+    const auto hides = [](const HostSegment&, const HostSegment& under) {
+      return under.activity != Activity::kSync && under.activity != Activity::kInput;
+    };
+    for (HostChain& chain : result.chains) chain.segments = overlay(chain.segments, overhead, hides);
+  }
+  return result;
+}
+
+}  // namespace firelane::analyze

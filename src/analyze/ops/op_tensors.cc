@@ -1,0 +1,135 @@
+#include "analyze/ops/op_tensors.h"
+
+#include <algorithm>
+#include <array>
+
+namespace firelane::analyze {
+
+namespace {
+
+struct TypeSize {
+  std::string_view type;
+  int64_t bytes;
+};
+constexpr std::array kTypes = {
+    TypeSize{"float", 4},
+    TypeSize{"c10::BFloat16", 2},
+    TypeSize{"c10::Half", 2},
+    TypeSize{"long int", 8},
+    TypeSize{"double", 8},
+    TypeSize{"int", 4},
+    TypeSize{"bool", 1},
+    TypeSize{"unsigned char", 1},
+    TypeSize{"signed char", 1},
+    TypeSize{"short int", 2},
+    TypeSize{"short", 2},
+    TypeSize{"long", 8},
+    TypeSize{"c10::complex<float>", 8},
+    TypeSize{"c10::complex<double>", 16},
+};
+
+// No machine has memory for more: a larger product comes from a broken shape, and stays here.
+int64_t times(int64_t a, int64_t b) {
+  constexpr int64_t kMost = int64_t{1} << 50;
+  int64_t product = 0;
+  return __builtin_mul_overflow(a, b, &product) ? kMost : std::clamp(product, -kMost, kMost);
+}
+
+OpTensor make_tensor(const Dims& dims, const std::string& type, const Dims* strides) {
+  OpTensor tensor{.dims = dims, .elements = 1, .element_bytes = bytes_of_type(type)};
+  tensor.precision = precision_of_type(type);
+  int64_t touched = 1;
+  int64_t expected_stride = 1;
+  for (size_t i = dims.size(); i-- > 0;) {
+    const int64_t stride = strides != nullptr && strides->size() == dims.size() ? (*strides)[i] : expected_stride;
+    if (dims[i] > 1 && stride != expected_stride) tensor.dense = false;
+    expected_stride = times(expected_stride, std::max<int64_t>(dims[i], 1));
+    tensor.elements = times(tensor.elements, dims[i]);
+    if (stride != 0) touched = times(touched, dims[i]);
+  }
+  tensor.bytes = times(touched, tensor.element_bytes);
+  return tensor;
+}
+
+int64_t matmul_output_elements(const std::vector<OpTensor>& inputs) {
+  // The last two of rank 2 or more are the factors; addmm's first is what is added.
+  if (inputs.size() < 2) return kNoNumber;
+  const OpTensor& a = inputs[inputs.size() - 2];
+  const OpTensor& b = inputs.back();
+  if (a.dims.empty() || b.dims.empty() || a.dims.back() == 0) return kNoNumber;
+  const int64_t columns = b.dims.size() > 1 ? b.dims.back() : 1;
+  return a.elements / a.dims.back() * columns;
+}
+
+int64_t convolution_output_elements(const std::vector<OpTensor>& inputs, int64_t flops) {
+  if (inputs.size() < 2 || inputs[1].elements <= 0 || inputs[1].dims.empty() || flops <= 0) return kNoNumber;
+  return flops / 2 / inputs[1].elements * inputs[1].dims.front();
+}
+
+}  // namespace
+
+int64_t bytes_of_type(std::string_view type) {
+  if (type.starts_with("c10::Float8")) return 1;
+  const auto found =
+      std::find_if(kTypes.begin(), kTypes.end(), [&](const TypeSize& each) { return each.type == type; });
+  return found == kTypes.end() ? 0 : found->bytes;
+}
+
+std::vector<OpTensor> input_tensors(std::string_view dims, std::string_view types, std::string_view strides) {
+  const std::vector<Dims> shapes = parse_input_dims(dims);
+  const std::vector<std::string> names = parse_input_strings(types);
+  const std::vector<Dims> steps = parse_input_dims(strides);
+  std::vector<OpTensor> tensors;
+  for (size_t i = 0; i < shapes.size() && i < names.size(); ++i) {
+    if (bytes_of_type(names[i]) == 0) continue;
+    tensors.push_back(make_tensor(shapes[i], names[i], i < steps.size() ? &steps[i] : nullptr));
+  }
+  return tensors;
+}
+
+std::vector<OpTensor> input_tensors(const Model& model, Row op) {
+  if (op == kNoRow || model.host_slices.kind[op] != HostKind::kOp) return {};
+  const Row detail = model.op_detail(op);
+  if (detail == kNoRow) return {};
+  const OpDetails& details = model.op_details;
+  return input_tensors(model.text(details.input_dims[detail]), model.text(details.input_types[detail]),
+                       model.text(details.input_strides[detail]));
+}
+
+bool are_aligned(const std::vector<OpTensor>& tensors) {
+  for (const OpTensor& tensor : tensors) {
+    if (tensor.dims.size() < 2 || tensor.element_bytes == 0) continue;
+    const int64_t multiple = 16 / std::min<int64_t>(tensor.element_bytes, 16);
+    for (size_t i = tensor.dims.size() - 2; i < tensor.dims.size(); ++i) {
+      if (tensor.dims[i] % multiple != 0) return false;
+    }
+  }
+  return true;
+}
+
+int64_t op_bytes(std::string_view op_name, KernelClass kernel_class, const std::vector<OpTensor>& inputs,
+                 int64_t flops) {
+  if (inputs.empty()) return kNoNumber;
+  int64_t read = 0;
+  const OpTensor* largest = &inputs.front();
+  for (const OpTensor& tensor : inputs) {
+    read += tensor.bytes;
+    if (tensor.elements > largest->elements) largest = &tensor;
+  }
+  const auto written = [&](int64_t elements, const OpTensor& like) {
+    return elements == kNoNumber ? kNoNumber : read + elements * like.element_bytes;
+  };
+  if (op_name == "aten::fill_" || op_name == "aten::zero_") return inputs.front().bytes;
+  if (op_name == "aten::copy_") return read;  // its first input is what it writes
+  switch (kernel_class) {
+    case KernelClass::kMatmul: return written(matmul_output_elements(inputs), inputs.back());
+    case KernelClass::kConvolution: return written(convolution_output_elements(inputs, flops), inputs.front());
+    case KernelClass::kAttention: return written(inputs.front().elements, inputs.front());
+    case KernelClass::kPointwise:
+    case KernelClass::kNormalization: return written(largest->elements, *largest);
+    case KernelClass::kReduction: return read;
+    default: return kNoNumber;
+  }
+}
+
+}  // namespace firelane::analyze

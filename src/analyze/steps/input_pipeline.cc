@@ -1,0 +1,101 @@
+#include "analyze/steps/input_pipeline.h"
+
+#include <algorithm>
+#include <array>
+#include <unordered_map>
+
+#include "analyze/common/median.h"
+#include "analyze/steps/find_steps.h"
+
+namespace firelane::analyze {
+
+namespace {
+
+constexpr std::string_view kLoaderName = "enumerate(DataLoader)#";
+
+LoaderKind loader_kind(std::string_view name) {
+  if (name.find("SingleProcess") != std::string_view::npos) return LoaderKind::kSingleProcess;
+  if (name.find("MultiProcessing") != std::string_view::npos) return LoaderKind::kMultiProcess;
+  return LoaderKind::kOther;
+}
+
+StepInput& step_at(const Steps& steps, InputPipeline& out, int64_t time_ns) {
+  const auto& starts = steps.start_ns;
+  const auto after = std::upper_bound(starts.begin(), starts.end(), time_ns) - starts.begin();
+  if (after == 0) return out.outside;
+  const auto step = static_cast<size_t>(after - 1);
+  return time_ns < starts[step] + steps.duration_ns[step] ? out.steps[step] : out.outside;
+}
+
+void add_loader(const Model& model, const Steps& steps, InputPipeline& out) {
+  const HostSlices& host = model.host_slices;
+  for (Row row = 0; row < host.size(); ++row) {
+    if (host.kind[row] != HostKind::kAnnotation && host.kind[row] != HostKind::kOp) continue;
+    const std::string_view name = model.text(host.name[row]);
+    if (!name.starts_with(kLoaderName)) continue;
+    const bool nested = host.parent[row] != kNoRow && model.text(host.name[host.parent[row]]).starts_with(kLoaderName);
+    if (nested) continue;
+    out.loader = loader_kind(name);
+    StepInput& step = step_at(steps, out, host.start_ns[row]);
+    step.wait_ns += host.duration_ns[row];
+    ++step.loads;
+    out.wait_ns += host.duration_ns[row];
+    if (out.loader == LoaderKind::kSingleProcess) out.load_ns += host.duration_ns[row];
+  }
+}
+
+void add_transfers(const Model& model, const Steps& steps, InputPipeline& out) {
+  const DeviceSlices& device = model.device_slices;
+  std::vector<Interval> kernels;
+  for (Row row = 0; row < device.size(); ++row) {
+    if (device.kind[row] == DeviceKind::kKernel) kernels.push_back({device.start_ns[row], device.end_ns(row)});
+  }
+  const IntervalSet computing(std::move(kernels));
+  std::unordered_map<uint32_t, size_t> row_of;
+  for (Row row = 0; row < device.size(); ++row) {
+    if (device.kind[row] != DeviceKind::kCopy) continue;
+    const std::string_view name = model.text(device.name[row]);
+    if (name.find("HtoD") == std::string_view::npos) continue;
+    const auto [found, is_new] = row_of.try_emplace(static_cast<uint32_t>(device.name[row]), out.transfers.size());
+    if (is_new)
+      out.transfers.push_back({.name = device.name[row], .pinned = name.find("Pinned") != std::string_view::npos});
+    TransferRow& transfer = out.transfers[found->second];
+    const Row detail = device.detail[row];
+    const int64_t bytes =
+        detail == kNoRow || model.copy_details.bytes[detail] == kNoNumber ? 0 : model.copy_details.bytes[detail];
+    ++transfer.calls;
+    transfer.bytes += bytes;
+    transfer.total_ns += device.duration_ns[row];
+    transfer.overlapped_ns += computing.covered_ns(device.start_ns[row], device.end_ns(row));
+    StepInput& step = step_at(steps, out, device.start_ns[row]);
+    step.transfer_ns += device.duration_ns[row];
+    step.transfer_bytes += bytes;
+  }
+  std::sort(out.transfers.begin(), out.transfers.end(), [&](const TransferRow& a, const TransferRow& b) {
+    return a.total_ns != b.total_ns ? a.total_ns > b.total_ns : model.text(a.name) < model.text(b.name);
+  });
+}
+
+}  // namespace
+
+std::string_view name_of(LoaderKind kind) {
+  constexpr std::array<std::string_view, 4> kNames = {"none", "in the training process", "worker processes", "other"};
+  return kNames[static_cast<size_t>(kind)];
+}
+
+InputPipeline input_pipeline(const Model& model) {
+  InputPipeline out;
+  const Steps steps = marked_or_found_steps(model);
+  for (size_t i = 0; i < steps.size(); ++i) {
+    out.steps.push_back({.step = steps.number[i], .duration_ns = steps.duration_ns[i]});
+  }
+  add_loader(model, steps, out);
+  add_transfers(model, steps, out);
+  std::vector<int64_t> waits;
+  for (const StepInput& step : out.steps) waits.push_back(step.wait_ns);
+  out.median_wait_ns = median(std::move(waits));
+  out.median_step_ns = median(steps.duration_ns);
+  return out;
+}
+
+}  // namespace firelane::analyze

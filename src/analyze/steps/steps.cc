@@ -1,0 +1,101 @@
+#include "analyze/steps/steps.h"
+
+#include <algorithm>
+
+#include "analyze/common/median.h"
+#include "analyze/device/device_work.h"
+#include "base/check.h"
+
+namespace firelane::analyze {
+
+namespace {
+
+// The step in whose window `time_ns` lies; of overlapping ones the latest that began.
+class StepFinder {
+ public:
+  explicit StepFinder(const Steps& steps) : steps_(steps) {}
+
+  StepRow& at(int64_t time_ns, StepTable& table) const {
+    const auto after = std::upper_bound(steps_.start_ns.begin(), steps_.start_ns.end(), time_ns);
+    for (auto index = after - steps_.start_ns.begin(); index-- > 0;) {
+      const auto step = static_cast<size_t>(index);
+      if (time_ns < steps_.start_ns[step] + steps_.duration_ns[step]) return table.rows[step];
+      if (!table.overlapping) break;
+    }
+    return table.outside;
+  }
+
+ private:
+  const Steps& steps_;
+};
+
+void count_starts(const Model& model, const Steps& steps, StepTable& table) {
+  const StepFinder finder(steps);
+  for (Row row = 0; row < model.host_slices.size(); ++row) {
+    if (model.host_slices.kind[row] == HostKind::kOp) ++finder.at(model.host_slices.start_ns[row], table).ops;
+  }
+  const DeviceSlices& slices = model.device_slices;
+  for (Row row = 0; row < slices.size(); ++row) {
+    if (!is_counted(model, row)) continue;
+    if (slices.kind[row] == DeviceKind::kKernel) ++finder.at(slices.start_ns[row], table).kernels;
+    const bool moves = slices.kind[row] == DeviceKind::kCopy || slices.kind[row] == DeviceKind::kSet;
+    if (moves) ++finder.at(slices.start_ns[row], table).copies_and_sets;
+  }
+}
+
+// All marked steps, also those that overlap; else those that were found.
+Steps steps_of(const Model& model, const StepList& found) {
+  if (found.source == StepSource::kMarked) return model.steps;
+  return found.source == StepSource::kWholeTrace ? Steps{} : step_table(found.steps);
+}
+
+void mark(const StepList& found, StepTable& table) {
+  table.source = found.source;
+  if (table.rows.empty()) return;
+  table.usual_ns = found.median_ns;
+  table.spread_ns = found.spread_ns;
+  size_t at = 0;  // both in order of time; of overlapping steps the list has the first
+  for (const FoundStep& step : found.steps) {
+    while (at < table.rows.size() && table.rows[at].start_ns < step.start_ns) ++at;
+    if (at == table.rows.size()) return;
+    table.rows[at].warm_up = step.warm_up;
+    table.rows[at].outlier = step.outlier;
+  }
+}
+
+}  // namespace
+
+StepTable step_table(const Model& model) {
+  const StepList found = find_steps(model, host_time(model));
+  const Steps steps = steps_of(model, found);
+  const IntervalSet busy = device_busy(model);
+  StepTable table;
+  table.has_device_work = busy.total_ns() > 0;
+  std::vector<Interval> windows;
+  int64_t window_busy_ns = 0;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const int64_t end_ns = steps.start_ns[i] + steps.duration_ns[i];
+    const int64_t busy_ns = busy.covered_ns(steps.start_ns[i], end_ns);
+    table.rows.push_back({.number = steps.number[i],
+                          .start_ns = steps.start_ns[i],
+                          .duration_ns = steps.duration_ns[i],
+                          .device_busy_ns = busy_ns,
+                          .device_idle_ns = steps.duration_ns[i] - busy_ns});
+    if (!windows.empty() && steps.start_ns[i] < windows.back().end_ns) table.overlapping = true;
+    windows.push_back({steps.start_ns[i], std::max(end_ns, windows.empty() ? end_ns : windows.back().end_ns)});
+    window_busy_ns += busy_ns;
+  }
+  const IntervalSet all_windows(std::move(windows));
+  table.outside.device_busy_ns = busy.total_ns() - busy.overlap_ns(all_windows);
+  FL_CHECK(table.overlapping || window_busy_ns + table.outside.device_busy_ns == busy.total_ns(),
+           "step_table: busy time inside and outside of steps must add up to all of it");
+  count_starts(model, steps, table);
+  mark(found, table);
+  if (steps.size() == 0) return table;
+  table.median_ns = median(steps.duration_ns);
+  table.min_ns = *std::min_element(steps.duration_ns.begin(), steps.duration_ns.end());
+  table.max_ns = *std::max_element(steps.duration_ns.begin(), steps.duration_ns.end());
+  return table;
+}
+
+}  // namespace firelane::analyze

@@ -1,0 +1,213 @@
+#include "analyze/trace/info.h"
+
+#include <algorithm>
+#include <map>
+
+#include "analyze/common/median.h"
+#include "analyze/device/device_work.h"
+
+namespace firelane::analyze {
+
+namespace {
+
+bool any_text(const std::vector<StringId>& column) {
+  return std::any_of(column.begin(), column.end(), [](StringId id) { return id != kNoString; });
+}
+bool any_number(const std::vector<int64_t>& column) {
+  return std::any_of(column.begin(), column.end(), [](int64_t number) { return number != kNoNumber; });
+}
+
+}  // namespace
+
+// Fewer are no baseline: one odd step would decide.
+constexpr size_t kMinUndisturbedSteps = 3;
+
+StepTimes find_step_times(const TimedSteps& steps) {
+  std::vector<int64_t> undisturbed;
+  std::vector<int64_t> on_device;
+  std::vector<int64_t> recorded;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const bool is_true = steps.disturbance[i] == StepDisturbance::kNone;
+    if (is_true) undisturbed.push_back(steps.duration_ns[i]);
+    if (is_true && i < steps.device_ns.size() && steps.device_ns[i] != kNoNumber)
+      on_device.push_back(steps.device_ns[i]);
+    if (steps.disturbance[i] == StepDisturbance::kRecorded) recorded.push_back(steps.duration_ns[i]);
+  }
+  if (undisturbed.size() < kMinUndisturbedSteps) undisturbed.clear();
+  if (on_device.size() < kMinUndisturbedSteps) on_device.clear();
+  // The host may run ahead of a device that is behind: a step takes what the slower of both takes.
+  return {.true_step_ns = std::max(median(undisturbed), median(on_device)),
+          .true_step_count = static_cast<int64_t>(undisturbed.size()),
+          .true_device_step_ns = median(on_device),
+          .recorded_step_ns = median(recorded),
+          .recorded_step_count = static_cast<int64_t>(recorded.size())};
+}
+
+namespace {
+
+EventCounts count_events(const Model& model) {
+  EventCounts counts;
+  for (const HostKind kind : model.host_slices.kind) ++counts.host[static_cast<size_t>(kind)];
+  for (const DeviceKind kind : model.device_slices.kind) ++counts.device[static_cast<size_t>(kind)];
+  counts.memory = static_cast<int64_t>(model.memory_events.size());
+  counts.instants = static_cast<int64_t>(model.instants.size());
+  counts.counter_samples = static_cast<int64_t>(model.counter_samples.size());
+  counts.flows = static_cast<int64_t>(model.flows.size());
+  return counts;
+}
+
+void find_program(const Model& model, TraceDescription& out) {
+  std::map<int64_t, int64_t> slices_of;  // by process id
+  for (size_t lane = 0; lane < model.lanes.size(); ++lane) {
+    const int64_t pid = model.lanes.pid[lane].number;
+    const bool has_device = model.lanes.device_end[lane] > model.lanes.device_begin[lane];
+    if (model.lanes.kind[lane] == LaneKind::kStream) {
+      out.streams += has_device ? 1 : 0;
+      continue;
+    }
+    const int64_t slices = model.lanes.host_end[lane] - model.lanes.host_begin[lane];
+    if (slices == 0) continue;
+    if (model.lanes.kind[lane] == LaneKind::kThread) ++out.threads;
+    if (pid != kNoNumber) slices_of[pid] += slices;
+  }
+  if (slices_of.empty()) return;
+  const auto most = std::max_element(slices_of.begin(), slices_of.end(),
+                                     [](const auto& a, const auto& b) { return a.second < b.second; });
+  out.process_id = most->first;
+  for (size_t lane = 0; lane < model.lanes.size(); ++lane) {
+    if (model.lanes.kind[lane] == LaneKind::kStream || model.lanes.pid[lane].number != out.process_id) continue;
+    if (model.lanes.process_name[lane] == kNoString) continue;
+    out.program = model.text(model.lanes.process_name[lane]);
+    return;
+  }
+}
+
+// torch >= 2.4 writes times since a base; before, times were Unix times already.
+int64_t unix_start(const TraceInfo& info) {
+  constexpr int64_t kYear2010 = 1'262'304'000'000'000'000;
+  constexpr int64_t kYear2100 = 4'102'444'800'000'000'000;
+  const int64_t start_ns = info.base_time_ns + info.start_ns;
+  return start_ns > kYear2010 && start_ns < kYear2100 ? start_ns : kNoNumber;
+}
+
+std::vector<Span> find_spans(const Model& model) {
+  std::vector<Span> spans;
+  for (Row row = 0; row < model.host_slices.size(); ++row) {
+    if (model.host_slices.kind[row] != HostKind::kSpan) continue;
+    spans.push_back({model.host_slices.name[row], model.host_slices.start_ns[row], model.host_slices.duration_ns[row]});
+  }
+  std::stable_sort(spans.begin(), spans.end(), [](const Span& a, const Span& b) { return a.start_ns < b.start_ns; });
+  return spans;
+}
+
+// What the events show, independent of what the recording claims.
+struct Holdings {
+  bool ops, python, device_work, linked, shapes, flops, memory, op_stacks, modules, syncs, steps, occupancy, comm;
+};
+
+// Slices of nn.Modules, as our recorder writes them, are of the kind of Python functions.
+int64_t count_module_slices(const Model& model) {
+  const StringId category = model.strings.find("module");
+  if (category == kNoString) return 0;
+  return std::count(model.host_slices.category.begin(), model.host_slices.category.end(), category);
+}
+
+Holdings look_for(const Model& model, const EventCounts& events) {
+  const int64_t module_slices = count_module_slices(model);
+  const OpDetails& ops = model.op_details;
+  const DeviceSlices& device = model.device_slices;
+  const auto& occupancy = model.kernel_details.occupancy_percent;
+  return {
+      .ops = events.host[static_cast<size_t>(HostKind::kOp)] > 0,
+      .python = events.host[static_cast<size_t>(HostKind::kPython)] > module_slices,
+      .device_work = std::any_of(device.kind.begin(), device.kind.end(), is_device_work),
+      .linked = std::any_of(device.op.begin(), device.op.end(), [](Row row) { return row != kNoRow; }),
+      .shapes = any_text(ops.input_dims),
+      .flops = any_number(ops.flops),
+      .memory = events.memory > 0,
+      .op_stacks = any_text(ops.stack),
+      .modules = any_text(ops.module_hierarchy) || module_slices > 0,
+      .syncs = events.device[static_cast<size_t>(DeviceKind::kSync)] > 0,
+      .steps = model.steps.size() > 0,
+      .occupancy = std::any_of(occupancy.begin(), occupancy.end(), [](float percent) { return percent >= 0; }),
+      .comm = model.comm_details.size() > 0,
+  };
+}
+
+// torch writes a switch into the trace only when it is on; so does the reader of our own recorder's files.
+Switch switch_state(const Model& model, std::string_view key, bool seen) {
+  const MetadataEntry* entry = model.find_metadata(key);
+  if (entry != nullptr) return entry->json == "0" || entry->json == "false" ? Switch::kOff : Switch::kOn;
+  if (seen) return Switch::kOn;
+  const bool from_torch = model.find_metadata("schemaVersion") != nullptr || !model.info.devices.empty();
+  const bool from_us = !model.info.recorder.command.empty();
+  return from_torch || from_us ? Switch::kOff : Switch::kUnknown;
+}
+
+std::vector<Answer> find_answers(const Holdings& has) {
+  std::vector<Answer> answers = {
+      {"time per operator", has.ops, "no operators", "record with activities=[ProfilerActivity.CPU, ...]"},
+      {"time per step", has.steps, "no steps", "pass schedule=..., and call prof.step()"},
+      {"device time per kernel", has.device_work, "CPU only: no device work",
+       "record with activities=[..., ProfilerActivity.CUDA] on a machine with a GPU"},
+      {"which operator launched a kernel", has.linked, "no device work is linked to an operator",
+       "record CPU and CUDA activities together"},
+      {"occupancy of kernels", has.occupancy, "kernels carry no occupancy",
+       "record on an NVIDIA GPU with torch 1.9 or later"},
+      {"shapes of operators' inputs", has.shapes, "no input shapes", "record with record_shapes=True"},
+      {"FLOPs", has.shapes || has.flops, "no input shapes to compute them from", "record with with_flops=True"},
+      {"memory over time", has.memory, "no memory events", "record with profile_memory=True"},
+      {"Python functions over time", has.python, "no Python functions", "record with with_stack=True"},
+      {"call stack of each operator", has.op_stacks || has.python, "no call stacks",
+       "record with with_stack=True; torch.profiler needs experimental_config=_ExperimentalConfig(verbose=True) too"},
+      {"waits of streams for each other", has.syncs, "no cuda_sync events",
+       "record with experimental_config=_ExperimentalConfig(enable_cuda_sync_events=True)"},
+      {"collective communication", has.comm, "no collectives",
+       "record a distributed run, with record_shapes=True for sizes and groups"},
+  };
+  for (Answer& answer : answers) {
+    if (answer.possible) answer.reason = answer.remedy = {};
+  }
+  return answers;
+}
+
+std::vector<Loss> find_losses(const LossCounts& counts) {
+  std::vector<Loss> losses;
+  for (size_t i = 0; i < kStatCount; ++i) {
+    if (counts.counts[i] != 0) losses.push_back({static_cast<Stat>(i), counts.counts[i]});
+  }
+  std::stable_sort(losses.begin(), losses.end(),
+                   [](const Loss& a, const Loss& b) { return info_of(a.stat).severity > info_of(b.stat).severity; });
+  return losses;
+}
+
+}  // namespace
+
+std::string_view name_of(Switch state) {
+  return state == Switch::kOn ? "on" : state == Switch::kOff ? "off" : "unknown";
+}
+
+TraceDescription describe_trace(const Model& model) {
+  TraceDescription out;
+  find_program(model, out);
+  out.unix_start_ns = unix_start(model.info);
+  const Interval counted = counted_span(model);
+  out.counted_ns = counted.end_ns - counted.start_ns;
+  out.device_busy_ns = device_busy(model).total_ns();
+  out.step_times = find_step_times(model.timed_steps);
+  out.events = count_events(model);
+  out.spans = find_spans(model);
+  const Holdings has = look_for(model, out.events);
+  out.options = {
+      {"record_shapes", switch_state(model, "record_shapes", has.shapes)},
+      {"profile_memory", switch_state(model, "profile_memory", has.memory)},
+      {"with_stack", switch_state(model, "with_stack", has.python)},
+      {"with_flops", switch_state(model, "with_flops", has.flops)},
+      {"with_modules", switch_state(model, "with_modules", has.modules)},
+  };
+  out.answers = find_answers(has);
+  out.losses = find_losses(model.losses);
+  return out;
+}
+
+}  // namespace firelane::analyze

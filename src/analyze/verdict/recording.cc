@@ -1,0 +1,178 @@
+#include "analyze/verdict/recording.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <vector>
+
+#include "analyze/trace/info.h"
+#include "analyze/verdict/bound.h"
+
+namespace firelane::analyze {
+
+namespace {
+
+// torch.profiler (torch 2.11, CUPTI 13.0) on an H200 host: bench/diagnose/record_truth.py, docs/analyses.md.
+constexpr SliceCosts kTorchCosts = {
+    .op = 1'800, .python = 1'000, .annotation = 2'000, .launch = 7'000, .call = 600, .memory = 1'000};
+// The same without ProfilerActivity.CUDA: no ids are pushed for kernels, which is most of the above.
+constexpr SliceCosts kTorchCpuCosts = {.op = 390, .python = 250, .annotation = 800, .memory = 100};
+constexpr double kShapesOfAnOp = 250;
+constexpr double kStackOfAnOp = 120;
+// Our own recorder cannot measure what CUPTI costs a launch: 1,280 of them add 2.1 to 3.6 ms to a GPT step on an H200,
+// or about 7 where calls come by records of CUPTI and not by callbacks (bench/README.md, "Recording the GPU").
+constexpr double kOurLaunch = 2'000;
+constexpr double kOurLaunchByRecords = 5'500;
+constexpr double kOurCall = 300;
+constexpr double kEstimateLow = 0.7;
+constexpr double kEstimateHigh = 1.3;
+constexpr double kMeasuredLow = 0.8;
+constexpr double kMeasuredHigh = 1.3;
+constexpr double kMaxFactor = 4;  // a baseline that needs more than this has another reason
+
+bool has_shapes(const Model& model) {
+  return std::any_of(model.op_details.input_dims.begin(), model.op_details.input_dims.end(),
+                     [](StringId id) { return id != kNoString; });
+}
+
+// Whether the recorder watched the device's runtime and driver.
+bool has_calls(const Model& model) {
+  const auto& kinds = model.host_slices.kind;
+  return std::any_of(kinds.begin(), kinds.end(), is_call);
+}
+
+// A recorded launch takes this long on the machine that the costs were fitted on; it tells how fast another one is.
+constexpr double kUsualLaunchCallNs = 7'500;
+constexpr size_t kEnoughLaunches = 20;
+
+// How much slower than that machine this one is, by the median launching call.
+double slowness(const Model& model) {
+  std::vector<int64_t> calls;
+  for (Row row = 0; row < model.device_slices.size(); ++row) {
+    const Row launch = model.device_slices.launch[row];
+    if (model.device_slices.kind[row] != DeviceKind::kKernel || launch == kNoRow) continue;
+    calls.push_back(model.host_slices.duration_ns[launch]);
+  }
+  if (calls.size() < kEnoughLaunches) return 1;
+  const auto middle = calls.begin() + static_cast<std::ptrdiff_t>(calls.size() / 2);
+  std::nth_element(calls.begin(), middle, calls.end());
+  return std::clamp(static_cast<double>(*middle) / kUsualLaunchCallNs, 0.4, 1.5);
+}
+
+SliceCosts scaled(const SliceCosts& costs, double factor) {
+  return {.op = costs.op * factor,
+          .python = costs.python * factor,
+          .annotation = costs.annotation * factor,
+          .launch = costs.launch * factor,
+          .call = costs.call * factor,
+          .memory = costs.memory * factor};
+}
+
+int64_t per_step(const Graph& graph, double factor, int64_t steps) {
+  return replay(graph, {}, {.recording_removed = factor}).total_ns() / std::max<int64_t>(1, steps);
+}
+
+// The factor at which the replay gives the true step. The step shrinks as the factor grows.
+double fit(const Graph& graph, int64_t steps, int64_t goal_ns) {
+  double low = 0;
+  double high = kMaxFactor;
+  for (int i = 0; i < 12; ++i) {
+    const double middle = (low + high) / 2;
+    (per_step(graph, middle, steps) > goal_ns ? low : high) = middle;
+  }
+  return (low + high) / 2;
+}
+
+// The factor for a program whose true step is known. A device that is behind hides what recording costs the host, so
+// that many factors give that step: the measured costs are then as good as any, and nearer to the truth than none or
+// the most.
+double factor_for(const Graph& graph, int64_t steps, int64_t goal_ns) {
+  const auto goal = static_cast<double>(std::max(goal_ns, per_step(graph, kMaxFactor, steps)));
+  const auto measured = static_cast<double>(per_step(graph, 1, steps));
+  constexpr double kNear = 0.02;
+  return std::abs(measured - goal) <= kNear * goal ? 1 : fit(graph, steps, static_cast<int64_t>(goal));
+}
+
+// The replay lets streams run side by side that share one device; but the device's work does not shrink because the
+// host is faster. The factor at which a step is as long as the device works in it, at most `factor`.
+double at_most(double factor, const Graph& graph, const StepList& steps) {
+  const Replay recorded = replay(graph, {}, {.recording_removed = 0});
+  const int64_t busy_ns = device_busy(graph, recorded).covered_ns(recorded.start_ns, recorded.end_ns);
+  const int64_t least_ns = busy_ns / std::max<int64_t>(1, steps.judged);
+  return per_step(graph, factor, steps.judged) >= least_ns ? factor
+                                                           : std::min(factor, fit(graph, steps.judged, least_ns));
+}
+
+// What a few slow steps add to the mean of all.
+int64_t mean_above_median(const StepList& steps) {
+  int64_t total_ns = 0;
+  for (const FoundStep& step : steps.steps) total_ns += step.warm_up ? 0 : step.duration_ns();
+  return std::max<int64_t>(0, total_ns / std::max<int64_t>(1, steps.judged) - steps.median_ns);
+}
+
+}  // namespace
+
+std::string_view name_of(CostSource source) {
+  static constexpr std::array<std::string_view, 3> kNames = {"timed without recording", "measured while recording",
+                                                             "estimated"};
+  return kNames[static_cast<size_t>(source)];
+}
+
+RecordingCosts recording_costs(const Model& model) {
+  const bool shapes = has_shapes(model);
+  if (model.info.recorder.costs.empty() && !has_calls(model)) {
+    RecordingCosts result{.costs = kTorchCpuCosts, .low = kEstimateLow, .high = kEstimateHigh};
+    if (shapes) result.costs.op += kShapesOfAnOp;
+    const auto& kinds = model.host_slices.kind;
+    if (std::find(kinds.begin(), kinds.end(), HostKind::kPython) != kinds.end()) result.costs.op += kStackOfAnOp;
+    return result;
+  }
+  if (model.info.recorder.costs.empty()) {
+    return {.costs = scaled(kTorchCosts, slowness(model)), .low = kEstimateLow, .high = kEstimateHigh};
+  }
+  RecordingCosts result{.source = CostSource::kMeasured, .low = kMeasuredLow, .high = kMeasuredHigh};
+  if (has_calls(model)) {
+    const MetadataEntry* by = model.find_metadata("cuda_calls_by");
+    const bool by_callbacks = by != nullptr && by->json == "\"callbacks\"";
+    result.costs.launch = by_callbacks ? kOurLaunch : kOurLaunchByRecords;
+    result.costs.call = kOurCall;
+  }
+  for (const RecorderInfo::Cost& cost : model.info.recorder.costs) {
+    if (cost.event == (shapes ? "op+inputs" : "op")) result.costs.op = cost.ns;
+    if (cost.event == "python") result.costs.python = cost.ns;
+    if (cost.event == "memory") result.costs.memory = cost.ns;
+  }
+  result.costs.annotation = result.costs.op;
+  return result;
+}
+
+RecordingUndone undo_recording(const Model& model, const Graph& graph, const RecordingCosts& costs,
+                               const StepList& steps) {
+  RecordingUndone out{.source = costs.source};
+  if (graph.window_start == kNoNode) return out;
+  out.recorded_ns = per_step(graph, 0, steps.judged);
+  out.baseline_ns = steps.source == StepSource::kMarked ? find_step_times(model.timed_steps).true_step_ns : kNoNumber;
+  // A slow step among the recorded ones is not the recorder's doing: it stays in their mean.
+  const int64_t slower_ns =
+      out.baseline_ns == kNoNumber ? 0 : out.recorded_ns - out.baseline_ns - mean_above_median(steps);
+  if (slower_ns > 0) {
+    out.source = CostSource::kBaseline;
+    out.factor = out.most = factor_for(graph, steps.judged, out.recorded_ns - slower_ns);
+    out.step_ns = out.low_ns = out.high_ns = per_step(graph, out.factor, steps.judged);
+    return out;
+  }
+  if (out.baseline_ns != kNoNumber) {  // recording cost nothing that can be seen
+    out.source = CostSource::kBaseline;
+    out.factor = out.most = factor_for(graph, steps.judged, out.recorded_ns);
+    out.step_ns = out.low_ns = out.high_ns = per_step(graph, out.factor, steps.judged);
+    return out;
+  }
+  out.most = at_most(costs.high, graph, steps);
+  out.factor = std::min(out.factor, out.most);
+  out.step_ns = per_step(graph, out.factor, steps.judged);
+  out.low_ns = std::min(out.step_ns, per_step(graph, out.most, steps.judged));
+  out.high_ns = std::max(out.step_ns, per_step(graph, costs.low, steps.judged));
+  return out;
+}
+
+}  // namespace firelane::analyze

@@ -1,0 +1,51 @@
+// Recording undone: how long a step takes when nobody records it.
+//
+// A recorder slows the host, which can make a device-bound program look host-bound. Its cost per
+// event is taken out of the host's stretches and the dependency graph replayed: work that the
+// device had to wait for comes earlier, work that was device-bound stays.
+//
+// Our own traces carry the cost of each kind of event as measured in the program, and the true
+// steps: then the costs are fitted so that the replay gives the true step. For other traces the costs
+// are estimates (docs/analyses.md says from what), with a range.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "analyze/graph/graph.h"
+
+namespace firelane::analyze {
+
+enum class CostSource : uint8_t {
+  kBaseline,   // fitted to steps that were timed without recording
+  kMeasured,   // costs per event measured by the recorder, in this program
+  kEstimated,  // usual costs of torch.profiler
+};
+std::string_view name_of(CostSource source);
+
+struct RecordingCosts {
+  SliceCosts costs;
+  CostSource source = CostSource::kEstimated;
+  double low = 0;   // the truth lies between costs times this ...
+  double high = 0;  // ... and this
+};
+
+RecordingCosts recording_costs(const Model& model);
+
+struct RecordingUndone {
+  CostSource source = CostSource::kEstimated;
+  double factor = 1;        // of the costs, as used by every replay
+  double most = 1;          // the largest factor that is likely: what remains to gain then is sure
+  int64_t recorded_ns = 0;  // per step: the window by its steps
+  int64_t step_ns = 0;      // per step without recording
+  int64_t low_ns = 0;       // the range in which it lies
+  int64_t high_ns = 0;
+  int64_t baseline_ns = kNoNumber;  // median of the steps that were timed without recording
+  // The range is so wide that host-bound and device-bound are both possible.
+  bool undecided = false;
+};
+
+RecordingUndone undo_recording(const Model& model, const Graph& graph, const RecordingCosts& costs,
+                               const StepList& steps);
+
+}  // namespace firelane::analyze

@@ -1,0 +1,103 @@
+#include "analyze/verdict/study.h"
+
+#include <algorithm>
+
+#include "analyze/common/median.h"
+#include "analyze/device/device_work.h"
+#include "analyze/host/dispatch.h"
+
+namespace firelane::analyze {
+
+int64_t Study::gain_ns(const WhatIf& change) const {
+  const Replay changed = replay(graph, change, {.recording_removed = undone.factor});
+  return per_step(played.total_ns() - changed.total_ns());
+}
+
+int64_t Study::sure_gain_ns(const WhatIf& change) const {
+  const ReplayOptions options{.recording_removed = undone.most};
+  return per_step(replay(graph, {}, options).total_ns() - replay(graph, change, options).total_ns());
+}
+
+namespace {
+
+// A program that has just begun, or slept, runs its first steps slower: two operators of 17 us take 60 (an H200's host,
+// torch 2.11, without a profiler). Steps that last less than this in all may be such; then the limit must hold also for
+// a warm host.
+constexpr int64_t kColdNs = 1'000'000;
+// What a warm host takes at least for an operator that launches one kernel (there 8.6 us).
+constexpr int64_t kWarmLaunchNs = 8'000;
+
+Limit limit_at(const Study& s, const BoundJudge& judge, double factor) {
+  const Replay played = replay(s.graph, {}, {.recording_removed = factor});
+  const CriticalPath path = critical_path(s.host, s.graph, played);
+  return judge.of(path, device_busy(s.graph, played), played.start_ns, played.end_ns).limit;
+}
+
+// The limit of an overhead-bound program if its host took only what a warm one does: as BoundJudge decides.
+Limit limit_if_warm(const Study& s) {
+  const int64_t busy_ns = s.breakdown.total.busy_ns();
+  const int64_t warm_ns = s.launches.calls * kWarmLaunchNs;
+  if (busy_ns <= warm_ns / 2) return Limit::kOverhead;
+  if (busy_ns <= warm_ns) return Limit::kMixed;
+  return s.bound.shares[static_cast<size_t>(Limit::kCompute)] >= s.bound.shares[static_cast<size_t>(Limit::kMemory)]
+             ? Limit::kCompute
+             : Limit::kMemory;
+}
+
+// Whether the limit is another one where the truth may lie, too.
+void note_uncertainty(Study& s, const BoundJudge& judge, const RecordingCosts& costs) {
+  for (const double factor : {costs.low, costs.high}) {
+    const Limit limit = limit_at(s, judge, factor);
+    if (limit == s.bound.limit) continue;
+    s.undone.undecided = true;
+    s.other_limit = limit;
+  }
+  if (s.undone.undecided || s.bound.limit != Limit::kOverhead || !s.has_device_work) return;
+  if (s.played.total_ns() >= kColdNs) return;
+  s.other_limit = limit_if_warm(s);
+  s.cold = s.undone.undecided = s.other_limit != Limit::kOverhead;
+}
+
+int64_t median_length(const std::vector<Interval>& spans) {
+  std::vector<int64_t> lengths;
+  for (const Interval& span : spans) lengths.push_back(span.end_ns - span.start_ns);
+  return spans.empty() ? 0 : median(std::move(lengths));
+}
+
+}  // namespace
+
+Study study(const Model& model) {
+  Study s;
+  const auto& kinds = model.device_slices.kind;
+  s.has_device_work = std::any_of(kinds.begin(), kinds.end(), is_device_work);
+  s.host = host_time(model);
+  s.steps = find_steps(model, s.host);
+  if (!s.has_device_work && !s.host.chains.empty()) {
+    s.computing_share = computing_share(model, s.host.chains[0], s.steps.window);
+  }
+  const RecordingCosts costs = recording_costs(model);
+  s.graph = build_graph(model, s.host, s.steps, costs.costs);
+  s.recorded = replay(s.graph, {}, {.recording_removed = 0});
+  s.undone = undo_recording(model, s.graph, costs, s.steps);
+  s.played = replay(s.graph, {}, {.recording_removed = s.undone.factor});
+  s.idle = idle_table(model, s.host, s.graph, s.recorded);
+  s.breakdown = break_down(model, s.host, s.graph, s.recorded, s.steps, s.idle);
+  s.launches = launch_table(model, s.steps.window);
+  s.syncs = sync_table(model, s.graph, s.steps.window);
+  s.path = critical_path(s.host, s.graph, s.played);
+  s.roofline = roofline(model);
+  s.work_limits = work_limits(model, s.roofline);
+  const BoundJudge judge(s.work_limits, s.computing_share);
+  const IntervalSet busy = device_busy(s.graph, s.played);
+  s.bound = judge.of(s.path, busy, s.played.start_ns, s.played.end_ns);
+  s.step_spans = step_spans(model, s.graph, s.played, s.steps);
+  s.usual_step_ns = s.undone.baseline_ns != kNoNumber ? s.undone.baseline_ns : median_length(s.step_spans);
+  s.usual_recorded_ns = median_length(step_spans(model, s.graph, s.recorded, s.steps));
+  for (const Interval& span : s.step_spans) {
+    s.step_bounds.push_back(judge.of(s.path, busy, span.start_ns, span.end_ns));
+  }
+  if (s.undone.source != CostSource::kBaseline) note_uncertainty(s, judge, costs);
+  return s;
+}
+
+}  // namespace firelane::analyze

@@ -1,0 +1,60 @@
+// Everything that is known about where the time of a trace went: each analysis once, in order.
+//
+//   const Study s = study(model);
+//   s.undone.step_ns      // a step without recording
+//   s.gain_ns(change)     // what a change would save per step
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "analyze/compute/roofline.h"
+#include "analyze/device/launches.h"
+#include "analyze/graph/breakdown.h"
+#include "analyze/graph/critical_path.h"
+#include "analyze/graph/graph.h"
+#include "analyze/graph/idle.h"
+#include "analyze/graph/syncs.h"
+#include "analyze/graph/whatif.h"
+#include "analyze/host/host_time.h"
+#include "analyze/steps/find_steps.h"
+#include "analyze/verdict/bound.h"
+#include "analyze/verdict/recording.h"
+
+namespace firelane::analyze {
+
+struct Study {
+  bool has_device_work = false;
+  HostTime host;
+  StepList steps;
+  double computing_share = 0;  // without a device: of the host's time, the part in which operators compute
+  Graph graph;
+  Replay recorded;  // the graph as it was recorded
+  RecordingUndone undone;
+  Replay played;  // the graph with recording undone
+  IdleTable idle;
+  Breakdown breakdown;
+  LaunchTable launches;
+  SyncTable syncs;
+  CriticalPath path;  // of `played`
+  Roofline roofline;
+  std::vector<Limit> work_limits;       // by row of device_slices: computing or memory
+  Bound bound;                          // of the program
+  Limit other_limit = Limit::kUnknown;  // when undone.undecided: what else it may be
+  bool cold = false;                    // undecided because the steps were recorded before the host was warm
+  std::vector<Interval> step_spans;     // judged steps, on the clock of `played`
+  std::vector<Bound> step_bounds;       // one per judged step
+  // The median step: as timed without recording, else of step_spans. undone.step_ns is the mean, slow steps included.
+  int64_t usual_step_ns = 0;
+  int64_t usual_recorded_ns = 0;  // while recording
+
+  // Time per step that `change` saves, recording undone. Negative when it costs.
+  int64_t gain_ns(const WhatIf& change) const;
+  // The same if recording cost the most that is likely: for findings that recording itself could feign.
+  int64_t sure_gain_ns(const WhatIf& change) const;
+  int64_t per_step(int64_t ns) const { return steps.judged <= 0 ? ns : ns / steps.judged; }
+};
+
+Study study(const Model& model);
+
+}  // namespace firelane::analyze

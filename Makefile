@@ -75,6 +75,9 @@ check: ## what CI runs: format, layers, docs, viewer, all tests, thread sanitize
 .PHONY: check-text
 check-text: setup
 	@echo "check: format"; clang-format-19 --dry-run --Werror $(CODE)
+	@$(PYTHON) -m ruff format --check --quiet
+	@echo "check: python"; $(PYTHON) -m ruff check --quiet
+	@$(PYTHON) -m mypy --no-error-summary
 	@echo "check: layers"; $(PYTHON) tools/check_layers.py
 	@echo "check: changelog"; $(PYTHON) tools/check_changelog.py
 
@@ -113,8 +116,9 @@ bench: setup ## bench/load against simdjson, inflate, json.load and HTA; TRACE=f
 	@$(PYTHON) bench/load.py $(TRACE)
 
 .PHONY: fmt
-fmt: setup ## lay out all C++ by .clang-format
+fmt: setup ## format all code: C++ as .clang-format says, Python as pyproject.toml says
 	@clang-format-19 -i $(CODE)
+	@$(PYTHON) -m ruff format --quiet
 
 .PHONY: lint
 lint: build ## clang-tidy over all C++ (minutes; not part of check)

@@ -1,4 +1,4 @@
-"""`firelane.profile`: the profiler with defaults for looking at a program for the first time."""
+"""`firelane.profile`: the profiler with defaults for a first look at a program."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 from .profiler import profile as _profile
 
 
-class profile(_profile):
-    """`with firelane.profile() as p: ...`: shapes, memory and modules are recorded.
+class profile(_profile):  # noqa: N801 (torch's name)
+    """`with firelane.profile() as p: ...` records shapes, memory and modules.
 
-    Everything else is as in firelane.profiler.profile. Python stacks stay off: they cost the most.
+    Everything else is as in firelane.profiler.profile. Python stacks stay off because they cost the most.
     """
 
     def __init__(
@@ -21,6 +21,4 @@ class profile(_profile):
         with_modules: bool = True,
         **more: Any,
     ) -> None:
-        super().__init__(
-            record_shapes=record_shapes, profile_memory=profile_memory, with_modules=with_modules, **more
-        )
+        super().__init__(record_shapes=record_shapes, profile_memory=profile_memory, with_modules=with_modules, **more)

@@ -11,14 +11,16 @@ from torch.profiler import (
     ExecutionTraceObserver,
     ProfilerAction,
     ProfilerActivity,
-    _ExperimentalConfig,
     record_function,
     supported_activities,
+)
+from torch.profiler import (
+    _ExperimentalConfig as _ExperimentalConfig,
 )
 
 from ._events import EventList, FunctionEvent
 from ._handlers import tensorboard_trace_handler
-from ._kineto_profile import _KinetoProfile
+from ._kineto_profile import _KinetoProfile as _KinetoProfile
 from ._profile import profile
 from ._schedule import schedule
 

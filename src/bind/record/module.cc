@@ -139,15 +139,17 @@ void bind_recorder(nb::module_& m) {
       .def("resume_device", &Recorder::resume_device)
       .def("stop_device", &Recorder::stop_device)
       .def("stop", &Recorder::stop)
-      .def("save",
-           [](Recorder& self, nb::handle path) {
-             try {
-               self.save(path_text(path));
-             } catch (const std::runtime_error& error) {
-               PyErr_SetString(PyExc_OSError, error.what());
-               throw nb::python_error();
-             }
-           })
+      .def(
+          "save",
+          [](Recorder& self, nb::handle path) {
+            try {
+              self.save(path_text(path));
+            } catch (const std::runtime_error& error) {
+              PyErr_SetString(PyExc_OSError, error.what());
+              throw nb::python_error();
+            }
+          },
+          "path"_a)
       .def_prop_ro("path", [](Recorder& self) { return self.session().path().string(); })
       .def("status", [](Recorder& self) { return self.session().status(); })
       .def_prop_ro("losses", [](Recorder& self) { return self.session().status().losses; })

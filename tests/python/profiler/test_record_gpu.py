@@ -1,7 +1,6 @@
-"""`firelane record` where there is a GPU: what it asks of the recorder."""
+"""What `firelane record` asks of the recorder with and without a GPU."""
 
 import recorder_fake
-
 from firelane import _auto
 
 
@@ -15,13 +14,13 @@ def recorded(monkeypatch, tmp_path, has_gpu):
     return log, made[0]
 
 
-def test_the_gpu_is_recorded_and_left_alone_before_the_last_steps_are_timed(monkeypatch, tmp_path):
+def test_the_gpu_is_recorded_and_released_before_the_last_steps_are_timed(monkeypatch, tmp_path):
     log, recorder = recorded(monkeypatch, tmp_path, has_gpu=True)
     assert recorder.options.cuda
     assert log == ["open", "resume device", "resume", "pause", "stop device"]
 
 
-def test_without_a_gpu_none_is_asked_for(monkeypatch, tmp_path):
+def test_without_a_gpu_cuda_is_not_requested(monkeypatch, tmp_path):
     log, recorder = recorded(monkeypatch, tmp_path, has_gpu=False)
     assert not recorder.options.cuda
     assert log == ["open", "resume", "pause"]

@@ -1,8 +1,12 @@
-"""Small CUDA programs that touch what a recorder of the GPU must get right. Each is a function without arguments that does
-the same work at every call; PROGRAMS names them."""
+"""Small CUDA programs that cover what a GPU recorder must get right.
+
+PROGRAMS names them. Each is a function that returns a function without arguments, which does the same work at every
+call.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import threading
 
 import torch
@@ -38,7 +42,7 @@ class Gpt(nn.Module):
 
 
 def train_step(layers: int, width: int = 256, batch: int = 4, length: int = 128, foreach: bool | None = False):
-    """A bf16 training step with AdamW, launch-bound; `foreach` None is AdamW as it comes, which updates tensors together."""
+    """A launch-bound bf16 training step; `foreach=None` is default AdamW, which updates all tensors together."""
     model = Gpt(layers, width).cuda()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, foreach=foreach)
     tokens = torch.randint(0, 1024, (batch, length + 1), device="cuda")
@@ -165,10 +169,8 @@ def compiled():
 
 def out_of_memory():
     def run():
-        try:
+        with contextlib.suppress(torch.OutOfMemoryError):
             torch.empty(1 << 50, dtype=torch.uint8, device="cuda")
-        except torch.OutOfMemoryError:
-            pass
         torch.rand(1024, device="cuda").sum()
 
     return run
@@ -186,6 +188,4 @@ def workers():
     return run
 
 
-PROGRAMS = {
-    f.__name__: f for f in (train, streams, copies, graph, threads, decode, compiled, out_of_memory, workers)
-}
+PROGRAMS = {f.__name__: f for f in (train, streams, copies, graph, threads, decode, compiled, out_of_memory, workers)}

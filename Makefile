@@ -79,8 +79,9 @@ check-text: setup
 	@echo "check: changelog"; $(PYTHON) tools/check_changelog.py
 
 .PHONY: check-viewer
-check-viewer: setup ## types and unit tests of the viewer
+check-viewer: setup ## types, lint and unit tests of the viewer
 	@echo "check: viewer"; npm run --silent --prefix viewer typecheck
+	@npm run --silent --prefix viewer lint
 	@npm run --silent --prefix viewer test -- --reporter=dot
 
 .PHONY: e2e

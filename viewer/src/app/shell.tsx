@@ -5,19 +5,16 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { TraceClient } from "../data/client";
 import type { Source } from "../data/source";
 import type { TraceEntry } from "../data/types";
-import { formatBytes } from "../format";
-import { panes as otherPanes } from "../panes";
-import { TimelinePane } from "../timeline/timeline_pane";
-import { ErrorBox, Loading } from "./answer";
+import { formatBytes } from "../text/format";
+import { panes } from "../panes";
+import { ErrorBox, Loading } from "../parts/answer";
 import { HelpDialog } from "./help";
-import type { Pane } from "./pane";
-import { isTyping } from "./shell_keys";
-import { theme, toggleTheme } from "./theme";
+import type { Pane } from "../page/pane";
+import { isTyping } from "../page/typing";
+import { theme, toggleTheme } from "../page/theme";
 import { useTraces } from "./traces";
-import { getUrl, setUrl, urlState } from "./url_state";
-
-const timeline: Pane = { id: "timeline", title: "Timeline", component: TimelinePane, fills: true };
-const panes: Pane[] = [...otherPanes.slice(0, 1), timeline, ...otherPanes.slice(1)];
+import { getUrl, setUrl, urlState } from "../page/link";
+import "./shell.css";
 
 export function Shell(props: { source: Source }): JSX.Element {
   const state = urlState.value;
@@ -78,7 +75,7 @@ export function Shell(props: { source: Source }): JSX.Element {
         {list && !entry && <ErrorBox text="The server has no trace." />}
         {entry && <TraceView key={entry.id} source={props.source} entry={entry} pane={pane} />}
       </main>
-      {help && <HelpDialog onClose={() => setHelp(false)} />}
+      {help && <HelpDialog panes={panes} onClose={() => setHelp(false)} />}
     </div>
   );
 }

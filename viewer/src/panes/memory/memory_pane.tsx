@@ -2,27 +2,30 @@
 
 import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
-import { openInTimeline } from "../../app/actions";
-import { Answered, useAnswer } from "../../app/answer";
-import type { PaneProps } from "../../app/pane";
-import { setUrl, useUrl } from "../../app/url_state";
+import { openInTimeline } from "../../page/navigation";
+import { Answered, useAnswer } from "../../parts/answer";
+import type { Pane, PaneProps } from "../../page/pane";
+import { setUrl, useUrl } from "../../page/link";
 import type { TraceClient } from "../../data/client";
 import type { MemoryCurve, Report } from "../../data/types";
-import { formatBytes, formatTime } from "../../format";
-import { Empty, Facts, Notes } from "../notes";
-import { ReportTables, useReport } from "../report_pane";
-import { DescribedTable } from "../table/described_table";
-import { exactPeak, shownCategories } from "./curve";
+import { formatBytes, formatTime } from "../../text/format";
+import { Empty, Facts, Notes } from "../../parts/notes";
+import { ReportTables, useReport } from "../../parts/report/report_view";
+import { DescribedTable } from "../../parts/table/described_table";
+import { exactPeak, shownCategories } from "../../parts/memory/curve";
 import { FreeChart } from "./free_chart";
-import { MemoryChart } from "./memory_chart";
+import { MemoryChart } from "../../parts/memory/memory_chart";
 import { SegmentMap } from "./segment_map";
+import "./memory.css";
 
 const kBins = 1000;
 
 // What is alive at the peak stands above, with more about it.
 const kShownAbove = ["at_peak", "owners"];
 
-export function MemoryPane(props: PaneProps): JSX.Element {
+export const memoryPane: Pane = { id: "memory", title: "Memory", component: MemoryPane };
+
+function MemoryPane(props: PaneProps): JSX.Element {
   const [device] = useUrl("memory.device");
   const answer = useAnswer(
     (signal) => props.trace.memoryCurve({ device: device || null, bins: kBins }, signal),

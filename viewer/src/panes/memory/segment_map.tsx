@@ -2,11 +2,11 @@
 
 import type { JSX } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { cssColor, theme } from "../../app/theme";
+import { cssColor, theme } from "../../page/theme";
 import type { MemorySegments } from "../../data/types";
-import { formatBytes, formatNumber, formatShare } from "../../format";
-import { Notes } from "../notes";
-import { categoryOf, categoryVariable } from "./curve";
+import { formatBytes, formatNumber, formatShare } from "../../text/format";
+import { Notes } from "../../parts/notes";
+import { categoryOf, categoryVariable } from "../../parts/memory/curve";
 import { fragmentation, packSegments, type PlacedSegment, type Segment } from "./segments";
 
 const kLinePx = 18;

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Report } from "../../data/types";
-import { categoryOf, exactPeak, peakOf, shownCategories } from "./curve";
+import { categoryOf, exactPeak, peakOf, shownCategories } from "../../parts/memory/curve";
 import { fragmentation, packSegments, type Segment } from "./segments";
 
 const segment = (bytes: number, ...blocks: [number, "allocated" | "free"][]): Segment => {

@@ -2,24 +2,26 @@
 
 import type { JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
-import { Answered } from "../../app/answer";
-import type { PaneProps } from "../../app/pane";
-import { useUrl } from "../../app/url_state";
+import { Answered } from "../../parts/answer";
+import type { Pane, PaneProps } from "../../page/pane";
+import { useUrl } from "../../page/link";
 import type { Cell, Table } from "../../data/types";
-import { formatNumber } from "../../format";
-import { CopyButton } from "../clipboard";
-import { Tick } from "../fields";
-import { Empty, Facts, Notes } from "../notes";
-import { ReportTables, useReport } from "../report_pane";
-import { toCsv } from "../table/csv";
-import { emptyColumns, filterRows, formatSort, nextSort, parseSort } from "../table/rows";
-import { VirtualTable } from "../table/virtual_table";
+import { formatNumber } from "../../text/format";
+import { CopyButton } from "../../parts/clipboard";
+import { Tick } from "../../parts/fields";
+import { Empty, Facts, Notes } from "../../parts/notes";
+import { ReportTables, useReport } from "../../parts/report/report_view";
+import { toCsv } from "../../parts/table/csv";
+import { emptyColumns, filterRows, formatSort, nextSort, parseSort } from "../../parts/table/rows";
+import { VirtualTable } from "../../parts/table/virtual_table";
 import { buildTree, matchingNodes, type TreeNode, visibleNodes } from "./tree";
 
 const kHidden = new Set(["depth", "parent", "type", "self_host_ns", "backward_host_ns"]);
 const kOpenDepth = 2; // shown at first
 
-export function ModulesPane(props: PaneProps): JSX.Element {
+export const modulesPane: Pane = { id: "modules", title: "Modules", component: ModulesPane };
+
+function ModulesPane(props: PaneProps): JSX.Element {
   const [byType, setByType] = useUrl("modules.by");
   const { answer } = useReport(props.trace, "modules", byType === "type" ? { by_type: true } : {});
   return (

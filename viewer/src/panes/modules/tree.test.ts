@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Cell, Column } from "../../data/types";
-import { parseSort } from "../table/rows";
+import { parseSort } from "../../parts/table/rows";
 import { buildTree, matchingNodes, type TreeNode, visibleNodes } from "./tree";
 
 const columns: Column[] = [

@@ -1,7 +1,7 @@
 // Rows of the modules table as a tree, and the rows to show for what is expanded and sorted. Pure.
 
 import type { Cell, Column } from "../../data/types";
-import { type Sort, sortRows } from "../table/rows";
+import { type Sort, sortRows } from "../../parts/table/rows";
 
 export interface TreeNode {
   row: Cell[];

@@ -2,14 +2,15 @@
 
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import { openInTimeline } from "../../app/actions";
-import { Answered, useAnswer } from "../../app/answer";
+import { openInTimeline } from "../../page/navigation";
+import { Answered, useAnswer } from "../../parts/answer";
 import type { TraceClient } from "../../data/client";
-import { formatDuration, formatPercent } from "../../format";
-import { CopyButton } from "../clipboard";
-import { middleCut, shortName } from "../names";
-import { ShareBar } from "../table/row_parts";
+import { formatDuration, formatPercent } from "../../text/format";
+import { CopyButton } from "../../parts/clipboard";
+import { middleCut, shortName } from "../../text/names";
+import { ShareBar } from "../../parts/share_bar";
 import { type DiagnosedFinding, eventRef, sentence, speedUp } from "./diagnosis";
+import "./finding_card.css";
 
 const kEvidence = 4;
 

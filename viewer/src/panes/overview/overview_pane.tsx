@@ -1,25 +1,28 @@
 // The first screen: what limits the program, what to do about it, and where the time and the memory went.
 
 import type { JSX } from "preact";
-import { openInTimeline, openPane } from "../../app/actions";
-import { Answered, ErrorBox, Loading, useAnswer } from "../../app/answer";
-import type { PaneProps } from "../../app/pane";
+import { openInTimeline, openPane } from "../../page/navigation";
+import { Answered, ErrorBox, Loading, useAnswer } from "../../parts/answer";
+import type { Pane, PaneProps } from "../../page/pane";
 import type { TraceClient } from "../../data/client";
 import type { Overview, TopRow } from "../../data/types";
-import { formatDuration, formatNumber } from "../../format";
-import { MemoryChart } from "../memory/memory_chart";
-import { shortName } from "../names";
-import { Notes } from "../notes";
-import { ShareBar } from "../table/row_parts";
+import { formatDuration, formatNumber } from "../../text/format";
+import { MemoryChart } from "../../parts/memory/memory_chart";
+import { shortName } from "../../text/names";
+import { Notes } from "../../parts/notes";
+import { ShareBar } from "../../parts/share_bar";
 import { type Diagnosis, isHealthy, sentence } from "./diagnosis";
 import { FindingCard } from "./finding_card";
 import { DeviceBusy, Environment, Missing } from "./side_cards";
-import { StepBars } from "./step_bars";
+import { StepBars } from "../../parts/steps/step_bars";
 import { VerdictCard } from "./verdict_card";
+import "./overview.css";
 
 const kCurveBins = 600;
 
-export function OverviewPane(props: PaneProps): JSX.Element {
+export const overviewPane: Pane = { id: "overview", title: "Overview", component: OverviewPane };
+
+function OverviewPane(props: PaneProps): JSX.Element {
   const { trace } = props;
   const overview = useAnswer((signal) => trace.overview(signal), [trace]);
   const diagnosis = useAnswer((signal) => trace.diagnose(signal) as Promise<unknown> as Promise<Diagnosis>, [trace]);

@@ -2,13 +2,14 @@
 
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import { openPane } from "../../app/actions";
-import { useAnswer } from "../../app/answer";
+import { openPane } from "../../page/navigation";
+import { useAnswer } from "../../parts/answer";
 import type { TraceClient } from "../../data/client";
 import type { Overview } from "../../data/types";
-import { formatDuration, formatPercent } from "../../format";
-import { withDetails } from "../note_text";
-import { ShareBar } from "../table/row_parts";
+import { formatDuration, formatPercent } from "../../text/format";
+import { withDetails } from "../../text/notes";
+import { ShareBar } from "../../parts/share_bar";
+import "./side_cards.css";
 
 const kFewQuestions = 4;
 

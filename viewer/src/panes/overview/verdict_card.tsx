@@ -2,8 +2,9 @@
 
 import type { JSX } from "preact";
 import type { Overview } from "../../data/types";
-import { formatDuration, formatShare } from "../../format";
+import { formatDuration, formatShare } from "../../text/format";
 import { type Diagnosis, isHealthy, sentence, splitVerdict } from "./diagnosis";
+import "./verdict_card.css";
 
 // What each limit means for somebody who reads it for the first time.
 const kMeaning: Record<string, string> = {

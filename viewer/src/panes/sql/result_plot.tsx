@@ -3,12 +3,12 @@
 import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
 import uPlot from "uplot";
-import { useUrl } from "../../app/url_state";
-import { cssColor } from "../../app/theme";
+import { useUrl } from "../../page/link";
+import { cssColor } from "../../page/theme";
 import type { Table } from "../../data/types";
-import { formatByKind } from "../../format";
-import { axis, Chart, withAlpha } from "../chart/chart";
-import { Choice } from "../fields";
+import { formatByKind } from "../../text/format";
+import { axis, Chart, withAlpha } from "../../parts/chart/chart";
+import { Choice } from "../../parts/fields";
 import { numericColumns, plotData } from "./plot";
 
 const kForms = [

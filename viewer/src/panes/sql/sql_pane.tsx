@@ -2,22 +2,25 @@
 
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { ErrorBox, Loading } from "../../app/answer";
-import type { PaneProps } from "../../app/pane";
-import { getUrl, setUrl } from "../../app/url_state";
+import { ErrorBox, Loading } from "../../parts/answer";
+import type { Pane, PaneProps } from "../../page/pane";
+import { getUrl, setUrl } from "../../page/link";
 import type { Report } from "../../data/types";
-import { formatDuration } from "../../format";
-import { Empty, Notes } from "../notes";
-import { DescribedTable } from "../table/described_table";
+import { formatDuration } from "../../text/format";
+import { Empty, Notes } from "../../parts/notes";
+import { DescribedTable } from "../../parts/table/described_table";
 import { examples } from "./examples";
 import { ResultPlot } from "./result_plot";
 import { Schema } from "./schema";
+import "./sql.css";
 
 const kRows = 10_000;
 
 type Result = { state: "none" | "running" } | { state: "failed"; error: string } | { state: "done"; report: Report; ns: number };
 
-export function SqlPane(props: PaneProps): JSX.Element {
+export const sqlPane: Pane = { id: "sql", title: "SQL", component: SqlPane };
+
+function SqlPane(props: PaneProps): JSX.Element {
   if (!props.trace.source.stored) return <Sql trace={props.trace} />;
   return (
     <div class="page">

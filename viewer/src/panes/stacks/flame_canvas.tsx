@@ -2,10 +2,10 @@
 
 import type { JSX } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import { cssColor, type Theme, theme } from "../../app/theme";
-import { formatDuration, formatShare } from "../../format";
-import { kLabelColors, sliceColor } from "../../timeline/colors";
-import { shortName } from "../names";
+import { cssColor, type Theme, theme } from "../../page/theme";
+import { formatDuration, formatShare } from "../../text/format";
+import { kLabelColors, sliceColor } from "../../parts/slice_colors";
+import { shortName } from "../../text/names";
 import {
   childrenOf,
   type FlameLayout,

@@ -2,16 +2,17 @@
 
 import type { JSX } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { openInTimeline } from "../../app/actions";
-import { Answered, useAnswer } from "../../app/answer";
-import type { PaneProps } from "../../app/pane";
-import { useUrl } from "../../app/url_state";
+import { openInTimeline } from "../../page/navigation";
+import { Answered, useAnswer } from "../../parts/answer";
+import type { Pane, PaneProps } from "../../page/pane";
+import { useUrl } from "../../page/link";
 import type { Params } from "../../data/source";
 import type { Flame, Lane, Lanes } from "../../data/types";
-import { formatDuration, formatNumber, formatShare } from "../../format";
-import { Empty } from "../notes";
+import { formatDuration, formatNumber, formatShare } from "../../text/format";
+import { Empty } from "../../parts/notes";
 import { type FlameView, type Frame, layoutFlame, searchFlame } from "./flame";
 import { FlameCanvas } from "./flame_canvas";
+import "./stacks.css";
 
 const kBins = 2000;
 
@@ -21,7 +22,9 @@ const kOrders: [string, string, string][] = [
   ["inverted", "Inverted", "Begins with the functions in which time was spent, callers below"],
 ];
 
-export function StacksPane(props: PaneProps): JSX.Element {
+export const stacksPane: Pane = { id: "stacks", title: "Stacks", component: StacksPane };
+
+function StacksPane(props: PaneProps): JSX.Element {
   const lanes = useAnswer((signal) => props.trace.lanes(signal), [props.trace]);
   return (
     <div class="page">

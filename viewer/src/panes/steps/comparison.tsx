@@ -2,14 +2,14 @@
 
 import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
-import { Answered, useAnswer } from "../../app/answer";
-import type { PaneProps } from "../../app/pane";
-import { useUrl } from "../../app/url_state";
+import { Answered, useAnswer } from "../../parts/answer";
+import type { PaneProps } from "../../page/pane";
+import { useUrl } from "../../page/link";
 import type { Overview, Report, StepRow, Table } from "../../data/types";
-import { formatDuration } from "../../format";
-import { causeColors, causeWords } from "../causes";
-import { Tick } from "../fields";
-import { DescribedTable } from "../table/described_table";
+import { formatDuration } from "../../text/format";
+import { causeColors, causeWords } from "../../parts/steps/causes";
+import { Tick } from "../../parts/fields";
+import { DescribedTable } from "../../parts/table/described_table";
 import { compareTables } from "./compare";
 
 export interface ComparisonProps extends PaneProps {

@@ -1,18 +1,21 @@
 // Steps: a bar each, a table, and two of them side by side.
 
 import type { JSX } from "preact";
-import { Answered, useAnswer } from "../../app/answer";
-import type { PaneProps } from "../../app/pane";
-import { setUrl, useUrl } from "../../app/url_state";
+import { Answered, useAnswer } from "../../parts/answer";
+import type { Pane, PaneProps } from "../../page/pane";
+import { setUrl, useUrl } from "../../page/link";
 import type { Overview } from "../../data/types";
-import { Empty, Facts, Notes } from "../notes";
-import { StepBars } from "../overview/step_bars";
-import { useReport } from "../report_pane";
-import { DescribedTable } from "../table/described_table";
+import { Empty, Facts, Notes } from "../../parts/notes";
+import { StepBars } from "../../parts/steps/step_bars";
+import { useReport } from "../../parts/report/report_view";
+import { DescribedTable } from "../../parts/table/described_table";
 import { usualPair } from "./compare";
 import { Comparison } from "./comparison";
+import "./steps.css";
 
-export function StepsPane(props: PaneProps): JSX.Element {
+export const stepsPane: Pane = { id: "steps", title: "Steps", component: StepsPane };
+
+function StepsPane(props: PaneProps): JSX.Element {
   const overview = useAnswer((signal) => props.trace.overview(signal), [props.trace]);
   return (
     <div class="page">

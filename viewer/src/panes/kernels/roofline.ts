@@ -1,0 +1,101 @@
+// The points and roofs of a roofline chart, from the roofline report. Pure.
+
+import type { Report } from "../../data/types";
+
+export interface RoofPoint {
+  op: string;
+  kernelClass: string;
+  precision: string;
+  flopsPerByte: number;
+  tflops: number;
+  deviceNs: number;
+  roofPercent: number | null;
+}
+
+export interface Roofs {
+  bandwidthGbS: number | null;
+  tflops: Roof[]; // highest first, equal ones once
+}
+
+export interface Roof {
+  name: string; // "bf16, fp16"
+  value: number;
+}
+
+// Ops for which the trace gives both FLOPs and bytes.
+export function roofPoints(report: Report): RoofPoint[] {
+  const table = report.tables.find((each) => each.columns.some((column) => column.name === "flops_per_byte"));
+  if (!table) return [];
+  const at = (name: string) => table.columns.findIndex((column) => column.name === name);
+  const [op, kind, precision, intensity, tflops, device, roof] = [
+    at("op"),
+    at("class"),
+    at("precision"),
+    at("flops_per_byte"),
+    at("tflop_s"),
+    at("device_ns"),
+    at("roof_percent"),
+  ];
+  return table.rows.flatMap((row) => {
+    const x = row[intensity];
+    const y = row[tflops];
+    if (typeof x !== "number" || typeof y !== "number" || x <= 0 || y <= 0) return [];
+    return [
+      {
+        op: String(row[op] ?? ""),
+        kernelClass: String(row[kind] ?? ""),
+        precision: String(row[precision] ?? ""),
+        flopsPerByte: x,
+        tflops: y,
+        deviceNs: Number(row[device] ?? 0),
+        roofPercent: typeof row[roof] === "number" ? (row[roof] as number) : null,
+      },
+    ];
+  });
+}
+
+export function roofsOf(report: Report): Roofs {
+  const fact = (name: string) => {
+    const value = report.facts.find((each) => each.name === name)?.value;
+    return typeof value === "number" && value > 0 ? value : null;
+  };
+  const peaks = ["fp32", "tf32", "bf16", "fp16", "fp8"].flatMap((name) => {
+    const value = fact(`peak_${name}_tflops`);
+    return value === null ? [] : [{ name, value }];
+  });
+  const byValue = new Map<number, string[]>();
+  for (const { name, value } of peaks) byValue.set(value, [...(byValue.get(value) ?? []), name]);
+  const tflops = [...byValue].map(([value, names]) => ({ name: names.join(", "), value }));
+  return { bandwidthGbS: fact("peak_bandwidth_gb_s"), tflops: tflops.sort((a, b) => b.value - a.value) };
+}
+
+// What the hardware allows at an intensity: TFLOP/s below `peak`, by the memory's bandwidth left of the ridge.
+export function roofAt(flopsPerByte: number, bandwidthGbS: number, peakTflops: number): number {
+  return Math.min(peakTflops, (flopsPerByte * bandwidthGbS) / 1000);
+}
+
+// The roofs that the points have to do with: those of their precisions; the highest where none is known.
+export function usedRoofs(roofs: Roofs, points: readonly RoofPoint[]): Roof[] {
+  const used = roofs.tflops.filter((roof) => roof.name.split(", ").some((name) => points.some((point) => point.precision === name)));
+  return used.length > 0 ? used : roofs.tflops.slice(0, 1);
+}
+
+// Where the names of roofs stand, beside lines at `ys` (px, downwards, from the top one): above the line, below it where the one
+// above is too near, and with the name before where there is no room on either side. `names` are indices of `ys`.
+export function roofLabels(ys: readonly number[], heightPx: number): { y: number; names: number[] }[] {
+  const out: { y: number; names: number[] }[] = [];
+  let free = -Infinity; // above this nothing more fits
+  ys.forEach((y, at) => {
+    if (y - heightPx >= free) {
+      out.push({ y: y - heightPx, names: [at] });
+      free = y;
+    } else if ((ys[at + 1] ?? Infinity) - y >= heightPx) {
+      out.push({ y, names: [at] });
+      free = y + heightPx;
+    } else {
+      out[out.length - 1].names.push(at);
+      free = y;
+    }
+  });
+  return out;
+}

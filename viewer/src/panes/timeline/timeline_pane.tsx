@@ -1,0 +1,119 @@
+// The timeline: lanes of threads and streams over time, with its toolbar, minimap and panel. Keeps the link in step.
+
+import { effect } from "@preact/signals";
+import type { JSX, RefObject } from "preact";
+import { useEffect, useMemo, useRef } from "preact/hooks";
+import { timelinePlace } from "../../page/navigation";
+import { ErrorBox, Loading, useAnswer } from "../../parts/answer";
+import type { Pane, PaneProps } from "../../page/pane";
+import { formatFragment, setUrl, urlState } from "../../page/link";
+import type { Lanes } from "../../data/types";
+import { TimelineHelp } from "./help";
+import { LanesView } from "./lanes_view";
+import { Minimap } from "./minimap";
+import { TimelineModel } from "./model";
+import { Panel } from "./panel";
+import { fromUrlKeys, toUrlKeys } from "./timeline_url";
+import { Toolbar } from "./toolbar";
+import "./timeline.css";
+
+const kUrlDelayMs = 250;
+
+export const timelinePane: Pane = { id: "timeline", title: "Timeline", component: TimelinePane, fills: true, help: TimelineHelp };
+
+function TimelinePane(props: PaneProps): JSX.Element {
+  const lanes = useAnswer((signal) => props.trace.lanes(signal), [props.trace]);
+  if (lanes.state === "failed") return <ErrorBox text={lanes.error} />;
+  if (!lanes.value) return <Loading />;
+  if (lanes.value.lanes.length === 0) return <ErrorBox text="The trace has no lanes: nothing was recorded." />;
+  return <Timeline trace={props.trace} lanes={lanes.value} />;
+}
+
+function Timeline(props: PaneProps & { lanes: Lanes }): JSX.Element {
+  const { trace, lanes } = props;
+  const model = useMemo(() => {
+    const still = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
+    return new TimelineModel(trace, lanes, !still);
+  }, [trace, lanes]);
+  const searchField = useRef<HTMLInputElement>(null);
+  const focusSearch = () => {
+    searchField.current?.focus();
+    searchField.current?.select();
+  };
+  useEffect(() => () => model.dispose(), [model]);
+  const root = useRef<HTMLDivElement>(null);
+  useLink(model, root);
+
+  return (
+    <div class="timeline" ref={root}>
+      <Toolbar model={model} searchField={searchField} />
+      {model.error.value && <ErrorBox text={model.error.value} />}
+      {model.coarse.value && (
+        <p class="timeline-notice" role="status">
+          This report holds no finer detail here: open the trace with <code>firelane view</code> to look closer.
+        </p>
+      )}
+      <div class="timeline-body">
+        <div class="timeline-main">
+          <Minimap model={model} />
+          <LanesView model={model} focusSearch={focusSearch} />
+        </div>
+        <Panel model={model} />
+      </div>
+      <div class="sr-only" role="status" aria-live="polite">
+        {model.announce.value}
+      </div>
+    </div>
+  );
+}
+
+// Link to model when the link changes from outside (opening it, going back); model to link when things have settled.
+// `data-link` says whether the link is `current` or `behind` (for tests, which would have to wait and guess).
+function useLink(model: TimelineModel, root: RefObject<HTMLElement>): void {
+  useEffect(() => {
+    const textOf = (keys: Readonly<Record<string, string | null>>) =>
+      formatFragment(
+        Object.fromEntries(
+          Object.entries(keys).filter(([key, value]) => key.startsWith("timeline.") && value),
+        ) as Record<string, string>,
+      );
+    let written = "";
+    let timer = 0;
+    const write = () => {
+      const keys = toUrlKeys(model.toUrl());
+      written = textOf(keys);
+      setUrl(keys);
+      root.current?.setAttribute("data-link", "current");
+    };
+    const stopReading = effect(() => {
+      const now = textOf(urlState.value);
+      if (now === written) return;
+      written = now;
+      window.clearTimeout(timer); // What was about to be written is not what one wants to see now.
+      model.fromUrl(fromUrlKeys(urlState.value));
+    });
+    const stopPlaces = effect(() => {
+      const place = timelinePlace.value;
+      if (!place) return;
+      timelinePlace.value = null;
+      void model.open(place);
+    });
+    const stopWriting = effect(() => {
+      (model.viewChanged.value,
+        model.scrollY.value,
+        model.selected.value,
+        model.range.value,
+        model.jumps.text.value,
+        model.shown.options.value);
+      window.clearTimeout(timer);
+      timer = window.setTimeout(write, kUrlDelayMs);
+      root.current?.setAttribute("data-link", "behind");
+    });
+    return () => {
+      stopWriting();
+      stopReading();
+      stopPlaces();
+      window.clearTimeout(timer);
+    };
+  }, [model]);
+}

@@ -1,0 +1,56 @@
+// Asking for something while a component is on the screen: loading, failed and ready in one value.
+
+import type { ComponentChildren, JSX } from "preact";
+import { useLayoutEffect, useState } from "preact/hooks";
+import "./answer.css";
+
+export type Answer<T> =
+  | { state: "loading"; value: T | null }
+  | { state: "ready"; value: T }
+  | { state: "failed"; value: T | null; error: string };
+
+// Asks again when `deps` change; an answer that comes too late is dropped. The last value stays while the next loads.
+export function useAnswer<T>(load: (signal: AbortSignal) => Promise<T>, deps: readonly unknown[]): Answer<T> {
+  const [answer, setAnswer] = useState<Answer<T>>({ state: "loading", value: null });
+  // Asked before the frame is drawn, not after: a frame earlier.
+  useLayoutEffect(() => {
+    const control = new AbortController();
+    setAnswer((last) => ({ state: "loading", value: last.value }));
+    load(control.signal).then(
+      (value) => {
+        if (!control.signal.aborted) setAnswer({ state: "ready", value });
+      },
+      (error: unknown) => {
+        if (control.signal.aborted) return;
+        const text = error instanceof Error ? error.message : String(error);
+        setAnswer((last) => ({ state: "failed", value: last.value, error: text }));
+      },
+    );
+    return () => control.abort();
+  }, deps);
+  return answer;
+}
+
+// Draws an answer: a spinner, the error, or `children(value)`.
+export function Answered<T>(props: { answer: Answer<T>; children: (value: T) => ComponentChildren }): JSX.Element {
+  const { answer } = props;
+  if (answer.state === "failed") return <ErrorBox text={answer.error} />;
+  if (answer.value === null) return <Loading />;
+  return <div class={answer.state === "loading" ? "stale" : ""}>{props.children(answer.value)}</div>;
+}
+
+export function Loading(props: { text?: string }): JSX.Element {
+  return (
+    <p class="loading" role="status">
+      {props.text ?? "Loading…"}
+    </p>
+  );
+}
+
+export function ErrorBox(props: { text: string }): JSX.Element {
+  return (
+    <p class="error" role="alert">
+      {props.text}
+    </p>
+  );
+}

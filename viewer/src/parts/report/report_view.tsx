@@ -1,0 +1,90 @@
+// Any described report as a page: its facts, its tables, its notes.
+
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+import { Answered, useAnswer } from "../answer";
+import type { TraceClient } from "../../data/client";
+import type { Params } from "../../data/source";
+import type { Report, Table } from "../../data/types";
+import { Facts, Notes } from "../notes";
+import { DescribedTable, type DescribedTableProps } from "../table/described_table";
+
+export const kManyRows = 10_000;
+const kAllRows = 100_000;
+
+// Tables whose `name` is not that of a slice: their rows lead nowhere.
+const kNoPlaces = new Set(["devices", "losses", "recorder_losses", "answers", "events", "recording_options", "at_peak"]);
+
+export function useReport(trace: TraceClient, verb: string, params: Params = {}) {
+  const [rows, setRows] = useState(kManyRows);
+  const answer = useAnswer(
+    (signal) => trace.report(verb, { ...params, rows }, signal),
+    [trace, verb, JSON.stringify(params), rows],
+  );
+  return { answer, askAll: () => setRows(kAllRows) };
+}
+
+export type TableOptions = Partial<Omit<DescribedTableProps, "id" | "table">>;
+
+// An empty table is shown where nothing else says that there is nothing.
+function isNeeded(table: Table, report: Report): boolean {
+  return table.notes.length > 0 || (report.tables.length === 1 && report.notes.length === 0);
+}
+
+export function ReportTables(props: {
+  id: string;
+  report: Report;
+  tables?: Record<string, TableOptions>; // by table name
+  skip?: readonly string[];
+  onAllRows?: () => void;
+}): JSX.Element {
+  const { report } = props;
+  const several = report.tables.length > 1;
+  return (
+    <>
+      {report.tables
+        .filter((table) => !props.skip?.includes(table.name) && (table.rows.length > 0 || isNeeded(table, report)))
+        .map((table) => (
+          <section class="card" key={table.name}>
+            <DescribedTable
+              id={`${props.id}.${table.name}`}
+              table={table}
+              place={kNoPlaces.has(table.name) ? null : undefined}
+              maxHeight={several ? "420px" : "calc(100vh - 230px)"}
+              onAllRows={props.onAllRows}
+              {...props.tables?.[table.name]}
+            />
+          </section>
+        ))}
+    </>
+  );
+}
+
+// A whole report, with a word on what it is for.
+export function ReportView(props: {
+  id: string;
+  trace: TraceClient;
+  verb: string;
+  params?: Params;
+  intro?: string;
+  tables?: Record<string, TableOptions>;
+  instead?: (report: Report) => JSX.Element | null; // what to show where the trace has nothing for it
+}): JSX.Element {
+  const { answer, askAll } = useReport(props.trace, props.verb, props.params);
+  return (
+    <>
+      {props.intro && <p class="intro">{props.intro}</p>}
+      <Answered answer={answer}>
+        {(report) =>
+          props.instead?.(report) ?? (
+            <div class="pile">
+              <Facts facts={report.facts} />
+              <Notes notes={report.notes} />
+              <ReportTables id={props.id} report={report} tables={props.tables} onAllRows={askAll} />
+            </div>
+          )
+        }
+      </Answered>
+    </>
+  );
+}

@@ -4,7 +4,7 @@ import type { JSX } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { TraceClient } from "../data/client";
 import type { Source } from "../data/source";
-import type { TraceEntry } from "../data/types";
+import type { TraceEntry } from "../data/answers";
 import { formatBytes } from "../text/format";
 import { panes } from "../panes";
 import { ErrorBox, Loading } from "../parts/answer";

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { listTraces } from "../data/client";
 import { StoredSource } from "../data/source";
 import type { Params, Source } from "../data/source";
-import type { TraceEntry } from "../data/types";
+import type { TraceEntry } from "../data/answers";
 import { addedTrace, shownTrace } from "./traces";
 
 const entry = (id: number): TraceEntry => ({ id, name: `run/${id}`, state: "ready", bytesDone: 0, bytesTotal: 0, error: null });
@@ -41,6 +41,6 @@ test("the server hears which trace is shown; a report is asked as it was stored"
   await listTraces(server, { trace: "3", waitMs: 250 });
   await listTraces(server);
   expect(asked).toEqual([{ trace: "first" }, { trace: "3", wait_ms: 250 }, undefined]);
-  const stored = new StoredSource({ traces: { json: { version: "1", traces: [{ id: 0, bytes_done: 5 }] } } });
+  const stored = new StoredSource({ traces: { json: { version: "1", traces: [{ id: 0, name: "x", state: "ready", bytes_done: 5, bytes_total: 5, error: null }] } } });
   expect((await listTraces(stored, { trace: "first" })).traces[0].bytesDone).toBe(5);
 });

@@ -7,7 +7,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { type Listing, listTraces } from "../data/client";
 import type { Source } from "../data/source";
-import type { TraceEntry } from "../data/types";
+import type { TraceEntry } from "../data/answers";
 
 const kPollMs = 100; // of a server that does not wait
 const kWaitMs = 250; // how often the progress of loading is shown

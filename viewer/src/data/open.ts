@@ -1,14 +1,13 @@
 // Finds out where this page's answers come from. The only file of data/ that looks at the document.
 
-import { HttpSource, type Source, StoredSource, type StoredAnswers } from "./source";
+import { decodeAnswer } from "./decode";
+import { HttpSource, type Source, storedAnswers, StoredSource } from "./source";
 
 const kTokenKey = "firelane-token";
 
 export function openSource(): Source {
   const stored = document.getElementById("firelane-answers")?.textContent;
-  if (stored) return new StoredSource(JSON.parse(stored) as StoredAnswers);
-  const assigned = (window as { firelane_answers?: StoredAnswers }).firelane_answers;
-  if (assigned) return new StoredSource(assigned);
+  if (stored) return new StoredSource(decodeAnswer("report", storedAnswers, JSON.parse(stored)));
   return new HttpSource(new URL(".", document.baseURI).href, token());
 }
 

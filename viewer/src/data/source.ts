@@ -1,6 +1,10 @@
 // Where answers come from: the server this page was loaded from, or answers stored in the page (a one-file report).
 
+import { anything, object, optional, record, string } from "./decode";
+
 export type Params = Record<string, string | number | boolean | null | undefined>;
+
+const refusal = object({ error: string });
 
 // An answer that is an error; `message` is the one line that the server wrote for people.
 class AnswerError extends Error {
@@ -64,15 +68,16 @@ export class HttpSource implements Source {
     const text = await response.text();
     let message = `The server answered ${response.status}`;
     try {
-      message = (JSON.parse(text) as { error?: string }).error ?? message;
+      message = refusal(JSON.parse(text)).error;
     } catch {
-      // Not JSON: the status says it.
+      // Not one of our server's errors: the status has to do.
     }
     if (response.status === 403) message = "This link's token is not valid: open the URL that `firelane view` printed.";
     throw new AnswerError(message, response.status);
   }
 }
 
+export const storedAnswers = record(object({ json: anything, base64: optional(string) }));
 export type StoredAnswers = Record<string, { json?: unknown; base64?: string }>;
 
 export class StoredSource implements Source {

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import type { TraceClient } from "./client";
+import { TraceClient } from "./client";
+import type { Params, Source } from "./source";
 import { buildTiles } from "./tile_builder";
 import { kMaxLanesARequest, kMaxTilesARequest, planRequests, TileLoader } from "./tile_loader";
 import { TileStore } from "./tile_store";
@@ -31,9 +32,7 @@ test("what is there is not asked for again", () => {
 });
 
 interface Asked {
-  level: number;
-  first: number;
-  count: number;
+  level: unknown;
   signal: AbortSignal;
   answer: (bytes: ArrayBuffer) => void;
 }
@@ -41,12 +40,12 @@ interface Asked {
 // A loader whose requests the test answers.
 function pretend() {
   const asked: Asked[] = [];
-  const tiles = (level: number, first: number, count: number, _lanes: number[], signal: AbortSignal) =>
-    new Promise<ArrayBuffer>((answer) => asked.push({ level, first, count, signal, answer }));
+  const bytes = (_path: string, params: Params, signal: AbortSignal) =>
+    new Promise<ArrayBuffer>((answer) => asked.push({ level: params.level, signal, answer }));
   const store = new TileStore(1e9, 20);
   const errors: (string | null)[] = [];
   const loader = new TileLoader(
-    { tiles } as unknown as TraceClient,
+    new TraceClient({ bytes } as unknown as Source, 0, "x"),
     store,
     () => {},
     (error) => errors.push(error),
@@ -86,6 +85,6 @@ test("a damaged answer is told to the user and nothing of it is kept", async () 
   asked[0].answer(new ArrayBuffer(8));
   await settle();
   expect(errors).toHaveLength(1);
-  expect(errors[0]).toMatch(/versions/);
+  expect(errors[0]).toMatch(/^t\/0\/tiles: expected at least 16 bytes, got 8 bytes/);
   expect(store.tileCount).toBe(0);
 });

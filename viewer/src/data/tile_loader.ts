@@ -4,7 +4,7 @@
 // nobody wants any more is not waited for.
 
 import type { TraceClient } from "./client";
-import { emptyTile, parseTiles } from "./tiles";
+import { emptyTile } from "./tiles";
 import type { TileStore } from "./tile_store";
 
 export const kMaxTilesARequest = 16;
@@ -89,7 +89,7 @@ export class TileLoader {
     this.running.add(item);
     const { level, first, count, lanes } = request;
     try {
-      const answer = parseTiles(await this.trace.tiles(level, first, count, lanes, item.control.signal));
+      const answer = await this.trace.tiles(level, first, count, lanes, item.control.signal);
       if (!this.running.delete(item)) return;
       this.store.put(answer);
       for (const lane of lanes) {

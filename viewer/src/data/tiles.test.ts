@@ -50,11 +50,16 @@ test("an answer cut anywhere is refused, not read past its end", () => {
 test("counts beyond the answer are refused before anything is allocated for them", () => {
   const bytes = answer();
   new DataView(bytes).setUint32(16 + 4, 0xffffffff, true);
-  expect(() => parseTiles(bytes)).toThrow(/end early/);
+  expect(() => parseTiles(bytes)).toThrow(/at least \d+ bytes/);
 });
 
 test("another format is refused with a line that says so", () => {
-  expect(() => parseTiles(new TextEncoder().encode('{"error": "no such trace"}').buffer)).toThrow(/versions/);
+  expect(() => parseTiles(new TextEncoder().encode('{"error": "no such trace"}').buffer)).toThrow(/expected "FLT1", got/);
+});
+
+test("tiles of another level than the one asked for are refused", () => {
+  expect(() => parseTiles(answer(), 4)).toThrow(/expected level 4, got 3/);
+  expect(parseTiles(answer(), 3).tiles).toHaveLength(2);
 });
 
 test("a ref's highest bit tells the device from the host", () => {

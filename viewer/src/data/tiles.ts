@@ -1,7 +1,10 @@
 // Reads the binary tiles of the protocol (docs/viewer-protocol.md, "Tiles").
 //
-// Each tile is copied out of its answer, so that dropping it from the cache frees its memory even while others of the same
-// answer live on. Damaged answers throw: nothing of them is kept.
+// Each tile is copied out of its answer, so that evicting it frees its memory even while other tiles of the same answer stay.
+// A damaged answer throws, and nothing of it is kept: counts are checked against the bytes that are there before anything is
+// allocated for them. Elements are not checked one by one; this is the page's hot path.
+
+import { Mismatch } from "./decode";
 
 const kTileBins = 512;
 const kMagic = 0x31544c46;
@@ -61,12 +64,13 @@ export function isCut(byte: number): boolean {
   return (byte & kCutBit) !== 0;
 }
 
-export function parseTiles(buffer: ArrayBuffer): TileAnswer {
+// `wantedLevel` is the level that was asked for, where there is one.
+export function parseTiles(buffer: ArrayBuffer, wantedLevel?: number): TileAnswer {
   const view = new DataView(buffer);
-  if (buffer.byteLength < kAnswerHeaderBytes || view.getUint32(0, true) !== kMagic) {
-    throw new Error("The tiles are not in the format that this page reads: page and server are of different versions.");
-  }
+  need(buffer, kAnswerHeaderBytes);
+  if (view.getUint32(0, true) !== kMagic) throw new Mismatch('"FLT1"', new TextDecoder().decode(buffer.slice(0, 4)));
   const level = view.getUint32(4, true);
+  if (level !== (wantedLevel ?? level)) throw new Mismatch(`level ${wantedLevel}`, level, "level");
   const tileCount = view.getUint32(8, true);
   const nameCount = view.getUint32(12, true);
   let at = kAnswerHeaderBytes;
@@ -144,7 +148,7 @@ function parseNames(buffer: ArrayBuffer, view: DataView, begin: number, count: n
 }
 
 function need(buffer: ArrayBuffer, bytes: number): void {
-  if (bytes > buffer.byteLength) throw new Error("The tiles end early: the server or the report is damaged.");
+  if (bytes > buffer.byteLength) throw new Mismatch(`at least ${bytes} bytes`, buffer);
 }
 
 const kNoF64 = new Float64Array(0);

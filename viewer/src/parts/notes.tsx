@@ -1,7 +1,7 @@
 // The small texts around tables: facts as a line of labelled values, notes as a list.
 
 import type { JSX } from "preact";
-import type { Report } from "../data/types";
+import type { Report } from "../data/answers";
 import { formatByKind } from "../text/format";
 import { notesForPage, withDetails } from "../text/notes";
 import { isId } from "../text/cells";

@@ -1,6 +1,6 @@
 // A table's cell as text. Durations have three digits; moments have microseconds, or neighbours would look alike.
 
-import type { Cell, Column } from "../data/types";
+import type { Cell, Column } from "../data/answers";
 import { formatByKind, formatTime } from "./format";
 import { shortName } from "./names";
 

@@ -7,7 +7,7 @@ import { openInTimeline } from "../../page/navigation";
 import { Answered } from "../../parts/answer";
 import type { Pane, PaneProps } from "../../page/pane";
 import { cssColor } from "../../page/theme";
-import type { Table } from "../../data/types";
+import type { Table } from "../../data/answers";
 import { formatDuration } from "../../text/format";
 import { scaleTop } from "../../parts/chart/bar_scale";
 import { axis, Chart, labelCutBars, Legend } from "../../parts/chart/chart";

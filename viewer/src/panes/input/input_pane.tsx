@@ -2,7 +2,7 @@
 
 import type { JSX } from "preact";
 import type { Pane, PaneProps } from "../../page/pane";
-import type { Report } from "../../data/types";
+import type { Report } from "../../data/answers";
 import { Empty } from "../../parts/notes";
 import { ReportView } from "../../parts/report/report_view";
 

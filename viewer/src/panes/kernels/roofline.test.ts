@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { Report } from "../../data/types";
+import type { Report } from "../../data/answers";
 import { roofAt, roofLabels, roofPoints, roofsOf, usedRoofs } from "./roofline";
 
 const fact = (name: string, value: number | null) => ({ name, label: name, kind: "number" as const, value });

@@ -1,6 +1,6 @@
 // The points and roofs of a roofline chart, from the roofline report. Pure.
 
-import type { Report } from "../../data/types";
+import type { Report } from "../../data/answers";
 
 export interface RoofPoint {
   op: string;

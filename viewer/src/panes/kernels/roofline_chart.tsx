@@ -5,7 +5,7 @@ import { useMemo } from "preact/hooks";
 import uPlot from "uplot";
 import { openInTimeline } from "../../page/navigation";
 import { cssColor } from "../../page/theme";
-import type { Report } from "../../data/types";
+import type { Report } from "../../data/answers";
 import { formatDuration, formatNumber, formatPercent } from "../../text/format";
 import { axis, boxedText, Chart, Legend, seriesVariable, withAlpha } from "../../parts/chart/chart";
 import { type Roof, roofAt, roofLabels, roofPoints, roofsOf, usedRoofs } from "./roofline";

@@ -4,7 +4,7 @@ import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
 import uPlot from "uplot";
 import { cssColor } from "../../page/theme";
-import type { MemoryCurve } from "../../data/types";
+import type { MemoryCurve } from "../../data/answers";
 import { formatBytes, formatTime } from "../../text/format";
 import { Chart, Legend, withAlpha } from "../../parts/chart/chart";
 import { drawMarks, memoryAxes } from "../../parts/memory/memory_chart";

@@ -7,7 +7,7 @@ import { Answered, useAnswer } from "../../parts/answer";
 import type { Pane, PaneProps } from "../../page/pane";
 import { setUrl, useUrl } from "../../page/link";
 import type { TraceClient } from "../../data/client";
-import type { MemoryCurve, Report } from "../../data/types";
+import type { MemoryCurve, Report } from "../../data/answers";
 import { formatBytes, formatTime } from "../../text/format";
 import { Empty, Facts, Notes } from "../../parts/notes";
 import { ReportTables, useReport } from "../../parts/report/report_view";
@@ -38,7 +38,7 @@ function MemoryPane(props: PaneProps): JSX.Element {
       <p class="intro">How much memory was in use, by what it held. Click a moment to see what was alive then, and whose it was.</p>
       <Answered answer={answer}>
         {(curve) =>
-          curve.devices.length === 0 ? (
+          curve.device === null ? (
             <Empty
               title="No memory events in this trace"
               notes={["What was allocated, when, and by whom needs a recording with memory."]}
@@ -48,6 +48,7 @@ function MemoryPane(props: PaneProps): JSX.Element {
             <Memory
               trace={props.trace}
               curve={curve}
+              device={curve.device}
               report={report.value}
               peakIsKnown={report.state !== "loading"}
               setDevice={(name) => setUrl({ "memory.device": name, "memory.at": null })}
@@ -58,7 +59,7 @@ function MemoryPane(props: PaneProps): JSX.Element {
       <Answered answer={report}>
         {(value) => (
           <div class="pile">
-            {answer.value && answer.value.devices.length > 0 && <Notes notes={value.notes} />}
+            {answer.value && answer.value.device !== null && <Notes notes={value.notes} />}
             <ReportTables
               id="memory"
               report={value}
@@ -76,11 +77,12 @@ function MemoryPane(props: PaneProps): JSX.Element {
 function Memory(props: {
   trace: TraceClient;
   curve: MemoryCurve;
+  device: string;
   report: Report | null;
   peakIsKnown: boolean; // until then nothing is asked about it
   setDevice: (device: string) => void;
 }): JSX.Element {
-  const { trace, curve } = props;
+  const { trace, curve, device } = props;
   const peak = props.peakIsKnown ? exactPeak(curve, props.report) : null;
   const [at, setAt] = useUrl("memory.at");
   const atNs = at !== "" && Number.isFinite(Number(at)) ? Number(at) : (peak?.atNs ?? null);
@@ -100,7 +102,7 @@ function Memory(props: {
             <select
               class="field"
               aria-label="Device"
-              value={curve.device}
+              value={device}
               onChange={(event) => props.setDevice(event.currentTarget.value)}
             >
               {curve.devices.map((name) => (
@@ -110,7 +112,7 @@ function Memory(props: {
               ))}
             </select>
           ) : (
-            <span class="muted">{curve.device}</span>
+            <span class="muted">{device}</span>
           )}
           {peak && (
             <button class="button" onClick={() => setAt("")} aria-pressed={isPeak}>
@@ -147,11 +149,11 @@ function Memory(props: {
         <>
           <Alive
             trace={trace}
-            device={curve.device}
+            device={device}
             atNs={atNs}
             title={`Alive at ${isPeak ? "the peak, " : ""}${formatTime(atNs, Math.max(1, curve.binNs))}`}
           />
-          <Segments trace={trace} curve={curve} atNs={atNs} />
+          <Segments trace={trace} curve={curve} device={device} atNs={atNs} />
         </>
       )}
     </div>
@@ -179,9 +181,8 @@ function Alive(props: { trace: TraceClient; device: string; atNs: number; title:
   );
 }
 
-function Segments(props: { trace: TraceClient; curve: MemoryCurve; atNs: number }): JSX.Element {
-  const { trace, curve, atNs } = props;
-  const device = curve.device;
+function Segments(props: { trace: TraceClient; curve: MemoryCurve; device: string; atNs: number }): JSX.Element {
+  const { trace, curve, device, atNs } = props;
   const categories = useMemo(() => shownCategories(curve), [curve]);
   const answer = useAnswer((signal) => trace.memorySegments(device, atNs, signal), [trace, device, atNs]);
   return (

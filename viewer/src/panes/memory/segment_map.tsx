@@ -3,7 +3,7 @@
 import type { JSX } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { cssColor, theme } from "../../page/theme";
-import type { MemorySegments } from "../../data/types";
+import type { MemorySegments } from "../../data/answers";
 import { formatBytes, formatNumber, formatShare } from "../../text/format";
 import { Notes } from "../../parts/notes";
 import { categoryOf, categoryVariable } from "../../parts/memory/curve";

@@ -1,12 +1,11 @@
 import { expect, test } from "vitest";
-import type { Report } from "../../data/types";
+import type { Report } from "../../data/answers";
 import { categoryOf, exactPeak, peakOf, shownCategories } from "../../parts/memory/curve";
 import { fragmentation, packSegments, type Segment } from "./segments";
 
 const segment = (bytes: number, ...blocks: [number, "allocated" | "free"][]): Segment => {
   let offset = 0;
   return {
-    address: "0x0",
     bytes,
     blocks: blocks.map(([size, state]) => {
       offset += size;

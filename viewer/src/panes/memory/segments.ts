@@ -1,6 +1,6 @@
 // Where the allocator's segments lie on the fragmentation map. Pure.
 
-import type { MemorySegments } from "../../data/types";
+import type { MemorySegments } from "../../data/answers";
 
 export type Segment = MemorySegments["segments"][number];
 

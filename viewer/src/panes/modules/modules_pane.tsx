@@ -5,7 +5,7 @@ import { useMemo, useState } from "preact/hooks";
 import { Answered } from "../../parts/answer";
 import type { Pane, PaneProps } from "../../page/pane";
 import { useUrl } from "../../page/link";
-import type { Cell, Table } from "../../data/types";
+import type { Cell, Table } from "../../data/answers";
 import { formatNumber } from "../../text/format";
 import { CopyButton } from "../../parts/clipboard";
 import { Tick } from "../../parts/fields";

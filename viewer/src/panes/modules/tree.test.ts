@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { Cell, Column } from "../../data/types";
+import type { Cell, Column } from "../../data/answers";
 import { parseSort } from "../../parts/table/rows";
 import { buildTree, matchingNodes, type TreeNode, visibleNodes } from "./tree";
 

@@ -1,6 +1,6 @@
 // Rows of the modules table as a tree, and the rows to show for what is expanded and sorted. Pure.
 
-import type { Cell, Column } from "../../data/types";
+import type { Cell, Column } from "../../data/answers";
 import { type Sort, sortRows } from "../../parts/table/rows";
 
 export interface TreeNode {

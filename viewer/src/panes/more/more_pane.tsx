@@ -3,7 +3,7 @@
 import type { JSX } from "preact";
 import type { Pane, PaneProps } from "../../page/pane";
 import { setUrl, useUrl } from "../../page/link";
-import type { Report } from "../../data/types";
+import type { Report } from "../../data/answers";
 import { CostView } from "./cost_view";
 import { Empty, NoDevice } from "../../parts/notes";
 import { ReportView, type TableOptions } from "../../parts/report/report_view";

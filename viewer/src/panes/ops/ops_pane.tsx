@@ -5,7 +5,7 @@ import { useMemo } from "preact/hooks";
 import { Answered } from "../../parts/answer";
 import type { Pane, PaneProps } from "../../page/pane";
 import { useUrl } from "../../page/link";
-import type { Report, Table } from "../../data/types";
+import type { Report, Table } from "../../data/answers";
 import { Choice, Tick } from "../../parts/fields";
 import { Facts, Notes } from "../../parts/notes";
 import { useReport } from "../../parts/report/report_view";

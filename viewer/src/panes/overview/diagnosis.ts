@@ -1,41 +1,6 @@
-// The object of `firelane diagnose --json` as the client gives it (keys in lowerCamel).
+// What the overview says about a diagnosis. Pure.
 
-export interface DiagnosedFinding {
-  id: string;
-  title: string;
-  costNs: number;
-  shareOfStepPercent: number;
-  gain: { lowNs: number; highNs: number };
-  evidence: {
-    eventCount: number;
-    events: { table: string; row: number; name: string; startNs: number; durationNs: number }[];
-    ranges: { startNs: number; endNs: number }[];
-  };
-  try: { text: string; code: string };
-  confidence: string;
-  surerBy: string;
-}
-
-export interface Diagnosis {
-  verdict: string;
-  limit: string;
-  healthy: boolean;
-  why: string;
-  sharesOfCriticalPathPercent: Record<string, number>;
-  step: {
-    stepNs: number;
-    recordedNs: number;
-    lowNs: number;
-    highNs: number;
-    knownFrom: string;
-    undecided: boolean;
-    judgedSteps: number;
-    foundBy: string;
-    deviceBusyNs: number;
-  };
-  findings: DiagnosedFinding[];
-  notes: string[];
-}
+import type { Diagnosis } from "../../data/answers";
 
 // Nothing found is good news only where something could be judged.
 export function isHealthy(diagnosis: Pick<Diagnosis, "healthy" | "limit">): boolean {

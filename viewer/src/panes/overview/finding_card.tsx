@@ -4,12 +4,13 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { openInTimeline } from "../../page/navigation";
 import { Answered, useAnswer } from "../../parts/answer";
+import type { Finding } from "../../data/answers";
 import type { TraceClient } from "../../data/client";
 import { formatDuration, formatPercent } from "../../text/format";
 import { CopyButton } from "../../parts/clipboard";
 import { middleCut, shortName } from "../../text/names";
 import { ShareBar } from "../../parts/share_bar";
-import { type DiagnosedFinding, eventRef, sentence, speedUp } from "./diagnosis";
+import { eventRef, sentence, speedUp } from "./diagnosis";
 import "./finding_card.css";
 
 const kEvidence = 4;
@@ -18,7 +19,7 @@ const kSure: Record<string, string> = { high: "sure", medium: "fairly sure", low
 
 export function FindingCard(props: {
   trace: TraceClient;
-  finding: DiagnosedFinding;
+  finding: Finding;
   number: number;
   stepNs: number;
 }): JSX.Element {
@@ -92,7 +93,7 @@ function Confidence(props: { level: string }): JSX.Element {
   );
 }
 
-function Evidence(props: { finding: DiagnosedFinding }): JSX.Element | null {
+function Evidence(props: { finding: Finding }): JSX.Element | null {
   const { events, ranges } = props.finding.evidence;
   if (events.length === 0 && ranges.length === 0) return null;
   return (

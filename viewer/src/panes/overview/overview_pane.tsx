@@ -5,13 +5,13 @@ import { openInTimeline, openPane } from "../../page/navigation";
 import { Answered, ErrorBox, Loading, useAnswer } from "../../parts/answer";
 import type { Pane, PaneProps } from "../../page/pane";
 import type { TraceClient } from "../../data/client";
-import type { Overview, TopRow } from "../../data/types";
+import type { Diagnosis, Overview, TopRow } from "../../data/answers";
 import { formatDuration, formatNumber } from "../../text/format";
 import { MemoryChart } from "../../parts/memory/memory_chart";
 import { shortName } from "../../text/names";
 import { Notes } from "../../parts/notes";
 import { ShareBar } from "../../parts/share_bar";
-import { type Diagnosis, isHealthy, sentence } from "./diagnosis";
+import { isHealthy, sentence } from "./diagnosis";
 import { FindingCard } from "./finding_card";
 import { DeviceBusy, Environment, Missing } from "./side_cards";
 import { StepBars } from "../../parts/steps/step_bars";
@@ -25,7 +25,7 @@ export const overviewPane: Pane = { id: "overview", title: "Overview", component
 function OverviewPane(props: PaneProps): JSX.Element {
   const { trace } = props;
   const overview = useAnswer((signal) => trace.overview(signal), [trace]);
-  const diagnosis = useAnswer((signal) => trace.diagnose(signal) as Promise<unknown> as Promise<Diagnosis>, [trace]);
+  const diagnosis = useAnswer((signal) => trace.diagnose(signal), [trace]);
   if (overview.state === "failed") return <ErrorBox text={overview.error} />;
   if (!overview.value) return <Loading text="Judging the trace…" />;
   const found = overview.value;
@@ -172,7 +172,7 @@ function MemoryCard(props: { trace: TraceClient }): JSX.Element | null {
     (signal) => props.trace.memoryCurve({ bins: kCurveBins }, signal),
     [props.trace],
   );
-  if (!curve.value || curve.value.devices.length === 0 || curve.value.allocatedBytes.length === 0) return null;
+  if (!curve.value || curve.value.allocatedBytes.length === 0) return null;
   return (
     <section class="card">
       <h2>

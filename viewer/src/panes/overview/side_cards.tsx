@@ -5,7 +5,7 @@ import { useState } from "preact/hooks";
 import { openPane } from "../../page/navigation";
 import { useAnswer } from "../../parts/answer";
 import type { TraceClient } from "../../data/client";
-import type { Overview } from "../../data/types";
+import type { Overview } from "../../data/answers";
 import { formatDuration, formatPercent } from "../../text/format";
 import { withDetails } from "../../text/notes";
 import { ShareBar } from "../../parts/share_bar";

@@ -1,9 +1,9 @@
 // The verdict in plain words, with the true step beside the recorded one.
 
 import type { JSX } from "preact";
-import type { Overview } from "../../data/types";
+import type { Diagnosis, Overview } from "../../data/answers";
 import { formatDuration, formatShare } from "../../text/format";
-import { type Diagnosis, isHealthy, sentence, splitVerdict } from "./diagnosis";
+import { isHealthy, sentence, splitVerdict } from "./diagnosis";
 import "./verdict_card.css";
 
 // What each limit means for somebody who reads it for the first time.

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { Table } from "../../data/types";
+import type { Table } from "../../data/answers";
 import { numericColumns, plotData } from "./plot";
 
 const table: Table = {

@@ -1,6 +1,6 @@
 // Two columns of a result as points. Pure.
 
-import type { Table } from "../../data/types";
+import type { Table } from "../../data/answers";
 
 export function numericColumns(table: Table): string[] {
   return table.columns

@@ -5,7 +5,7 @@ import { useMemo } from "preact/hooks";
 import uPlot from "uplot";
 import { useUrl } from "../../page/link";
 import { cssColor } from "../../page/theme";
-import type { Table } from "../../data/types";
+import type { Table } from "../../data/answers";
 import { formatByKind } from "../../text/format";
 import { axis, Chart, withAlpha } from "../../parts/chart/chart";
 import { Choice } from "../../parts/fields";

@@ -5,7 +5,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { ErrorBox, Loading } from "../../parts/answer";
 import type { Pane, PaneProps } from "../../page/pane";
 import { getUrl, setUrl } from "../../page/link";
-import type { Report } from "../../data/types";
+import type { Report } from "../../data/answers";
 import { formatDuration } from "../../text/format";
 import { Empty, Notes } from "../../parts/notes";
 import { DescribedTable } from "../../parts/table/described_table";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { FlameNode } from "../../data/types";
+import type { FlameNode } from "../../data/answers";
 import { childrenOf, frameAt, frameKind, frameLabel, layoutFlame, parentOf, searchFlame, siblingOf, visibleBoxes, zoomView } from "./flame";
 
 // main 0..100: load 0..30 (read 10..20), train 40..100 (mm 40..70, add 70..100)

@@ -1,6 +1,6 @@
 // Where the frames of a flame graph lie, which is under the pointer, and what a search finds. Pure: no DOM.
 
-import type { FlameNode } from "../../data/types";
+import type { FlameNode } from "../../data/answers";
 
 export interface Frame {
   depth: number;

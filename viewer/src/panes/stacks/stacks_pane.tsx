@@ -7,7 +7,7 @@ import { Answered, useAnswer } from "../../parts/answer";
 import type { Pane, PaneProps } from "../../page/pane";
 import { useUrl } from "../../page/link";
 import type { Params } from "../../data/source";
-import type { Flame, Lane, Lanes } from "../../data/types";
+import type { Flame, Lane, Lanes } from "../../data/answers";
 import { formatDuration, formatNumber, formatShare } from "../../text/format";
 import { Empty } from "../../parts/notes";
 import { type FlameView, type Frame, layoutFlame, searchFlame } from "./flame";

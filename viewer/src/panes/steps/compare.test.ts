@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { Cell, Table } from "../../data/types";
+import type { Cell, Table } from "../../data/answers";
 import { compareTables, usualPair } from "./compare";
 
 const table = (rows: Cell[][]): Table => ({

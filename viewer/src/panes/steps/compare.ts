@@ -1,6 +1,6 @@
 // Two steps side by side: tables of what happened in each, joined by name. Pure.
 
-import type { Cell, Column, Table } from "../../data/types";
+import type { Cell, Column, Table } from "../../data/answers";
 
 // For each key, `value` in both tables and the difference. What only one has counts as 0 in the other. Largest difference
 // first, either way.

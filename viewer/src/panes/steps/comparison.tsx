@@ -5,7 +5,7 @@ import { useMemo } from "preact/hooks";
 import { Answered, useAnswer } from "../../parts/answer";
 import type { PaneProps } from "../../page/pane";
 import { useUrl } from "../../page/link";
-import type { Overview, Report, StepRow, Table } from "../../data/types";
+import type { Overview, Report, StepRow, Table } from "../../data/answers";
 import { formatDuration } from "../../text/format";
 import { causeColors, causeWords } from "../../parts/steps/causes";
 import { Tick } from "../../parts/fields";

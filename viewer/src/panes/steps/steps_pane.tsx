@@ -4,7 +4,7 @@ import type { JSX } from "preact";
 import { Answered, useAnswer } from "../../parts/answer";
 import type { Pane, PaneProps } from "../../page/pane";
 import { setUrl, useUrl } from "../../page/link";
-import type { Overview } from "../../data/types";
+import type { Overview } from "../../data/answers";
 import { Empty, Facts, Notes } from "../../parts/notes";
 import { StepBars } from "../../parts/steps/step_bars";
 import { useReport } from "../../parts/report/report_view";

@@ -1,7 +1,7 @@
 // Bins of the counters on the screen: asked for a little wider than the view, again when it leaves them or gets much finer.
 
 import type { TraceClient } from "../../data/client";
-import type { CounterBins, Lanes } from "../../data/types";
+import type { CounterBins, Lanes } from "../../data/answers";
 import type { View } from "./view";
 
 const kSettleMs = 80;

@@ -1,6 +1,6 @@
 // What lies over the slices: labels, ruler and steps, range, selection, hover, arrows, counters. All in CSS pixels.
 
-import type { Arrow, FoundSlice, StepMark } from "../../data/types";
+import type { Arrow, FoundSlice, StepMark } from "../../data/answers";
 import { formatDuration, formatNumber, formatBytes, formatTime } from "../../text/format";
 import { cutWidth, drawnName, fitLabel, type Label, type SliceFrame } from "./draw_slices";
 import { type Block, placeOf } from "./layout";
@@ -249,8 +249,8 @@ export function drawCounter(
   ctx.fillStyle = ink.border;
   ctx.fillRect(0, base, width, 1);
   if (!bins) return;
-  const low = Math.min(0, block.track.min);
-  const high = Math.max(block.track.max, low + 1e-12);
+  const low = Math.min(0, block.track.min ?? 0);
+  const high = Math.max(block.track.max ?? 0, low + 1e-12);
   const toY = (value: number) => base - ((value - low) / (high - low)) * (block.height - 8);
   ctx.beginPath();
   let open = false;

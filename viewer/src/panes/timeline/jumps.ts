@@ -1,7 +1,7 @@
 // Searching, and going to other places of the trace: hits of a text, namesakes, relatives, gaps, steps.
 
 import { signal } from "@preact/signals";
-import type { SearchAnswer, StepMark } from "../../data/types";
+import type { SearchAnswer, StepMark } from "../../data/answers";
 import { formatDuration } from "../../text/format";
 import { kSettleMs, Latest } from "./latest";
 import type { TimelineModel } from "./model";

@@ -1,7 +1,7 @@
 // Names of lanes, groups and counters at the left, with what can be done to each.
 
 import type { JSX } from "preact";
-import type { CounterTrack } from "../../data/types";
+import type { CounterTrack } from "../../data/answers";
 import { formatNumber } from "../../text/format";
 import { formatCounter } from "./draw_overlay";
 import type { Block } from "./layout";

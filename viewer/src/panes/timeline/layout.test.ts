@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { Lane, Lanes } from "../../data/types";
+import type { Lane, Lanes } from "../../data/answers";
 import {
   blockAt,
   collapsedAtFirst,

@@ -3,7 +3,7 @@
 // Pinned lanes lie in a strip of their own that does not scroll; all others follow by group, in the server's order, with
 // a group's counters below its lanes.
 
-import type { CounterTrack, Lane, Lanes } from "../../data/types";
+import type { CounterTrack, Lane, Lanes } from "../../data/answers";
 
 export const kRowHeight = 18;
 export const kCompactRowHeight = 12;

@@ -6,11 +6,9 @@
 import { effect, signal, untracked } from "@preact/signals";
 import type { TimelinePlace } from "../../page/navigation";
 import type { TraceClient } from "../../data/client";
-import { StoredSource } from "../../data/source";
 import { TileLoader, type TileWish } from "../../data/tile_loader";
 import { TileStore } from "../../data/tile_store";
-import { parseTiles } from "../../data/tiles";
-import type { FoundSlice, Gap, Lane, Lanes, Report, SliceDetail } from "../../data/types";
+import type { FoundSlice, Gap, Lane, Lanes, Report, SliceDetail } from "../../data/answers";
 import { formatDuration } from "../../text/format";
 import { CounterLoader } from "./counter_loader";
 import { Jumps } from "./jumps";
@@ -95,9 +93,9 @@ export class TimelineModel {
       this.requestDraw();
     };
     this.counters = new CounterLoader(trace, lanes, () => this.requestDraw());
-    if (trace.source instanceof StoredSource) {
+    if (this.stored) {
       this.loader = null;
-      for (const bytes of trace.source.allBytes(`t/${trace.id}/tiles?`)) this.store.put(parseTiles(bytes));
+      for (const answer of trace.storedTiles()) this.store.put(answer);
     } else {
       this.loader = new TileLoader(trace, this.store, changed, (error) => (this.error.value = error));
     }

@@ -2,7 +2,7 @@
 
 import type { ComponentChildren, JSX } from "preact";
 import { useState } from "preact/hooks";
-import type { Arrow, FoundSlice, SliceDetail } from "../../data/types";
+import type { Arrow, FoundSlice, SliceDetail } from "../../data/answers";
 import { formatDuration, formatNumber, formatTime } from "../../text/format";
 import { gapWords } from "../../parts/steps/causes";
 import type { TimelineModel } from "./model";

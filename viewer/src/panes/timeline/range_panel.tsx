@@ -2,7 +2,7 @@
 
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import type { Report, Table } from "../../data/types";
+import type { Report, Table } from "../../data/answers";
 import { formatByKind, formatDuration, formatTime } from "../../text/format";
 import type { Range, TimelineModel } from "./model";
 import { Facts, kNotStored, Section } from "./panel_parts";

@@ -1,7 +1,7 @@
 // Which lanes are shown, and how: what the user pinned, collapsed, hid and filtered, and the layout that follows.
 
 import { computed, type Signal, signal } from "@preact/signals";
-import type { Lane, Lanes } from "../../data/types";
+import type { Lane, Lanes } from "../../data/answers";
 import { collapsedAtFirst, compactAtFirst, groupKey, laneKey, type LaneOptions, layOut, placeOf } from "./layout";
 import type { TimelineUrl } from "./timeline_url";
 

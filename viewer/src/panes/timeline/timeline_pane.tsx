@@ -7,7 +7,7 @@ import { timelinePlace } from "../../page/navigation";
 import { ErrorBox, Loading, useAnswer } from "../../parts/answer";
 import type { Pane, PaneProps } from "../../page/pane";
 import { formatFragment, setUrl, urlState } from "../../page/link";
-import type { Lanes } from "../../data/types";
+import type { Lanes } from "../../data/answers";
 import { TimelineHelp } from "./help";
 import { LanesView } from "./lanes_view";
 import { Minimap } from "./minimap";

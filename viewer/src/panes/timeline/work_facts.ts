@@ -1,6 +1,6 @@
 // What is worth saying about a slice beyond its args. Pure.
 
-import type { SliceDetail } from "../../data/types";
+import type { SliceDetail } from "../../data/answers";
 import { formatByKind, formatBytes, formatPercent } from "../../text/format";
 
 const kLimits: Readonly<Record<string, string>> = {

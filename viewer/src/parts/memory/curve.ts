@@ -1,6 +1,6 @@
 // Reading a memory curve. Pure.
 
-import type { MemoryCurve, Report } from "../../data/types";
+import type { MemoryCurve, Report } from "../../data/answers";
 
 export interface Peak {
   atNs: number;

@@ -5,7 +5,7 @@ import { useState } from "preact/hooks";
 import { Answered, useAnswer } from "../answer";
 import type { TraceClient } from "../../data/client";
 import type { Params } from "../../data/source";
-import type { Report, Table } from "../../data/types";
+import type { Report, Table } from "../../data/answers";
 import { Facts, Notes } from "../notes";
 import { DescribedTable, type DescribedTableProps } from "../table/described_table";
 

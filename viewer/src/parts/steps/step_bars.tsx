@@ -5,7 +5,7 @@ import { useMemo } from "preact/hooks";
 import uPlot from "uplot";
 import { openInTimeline } from "../../page/navigation";
 import { cssColor } from "../../page/theme";
-import type { Overview, StepRow } from "../../data/types";
+import type { Overview, StepRow } from "../../data/answers";
 import { formatDuration, formatShare } from "../../text/format";
 import { causeColors, causeWords } from "./causes";
 import { scaleTop } from "../chart/bar_scale";

@@ -1,6 +1,6 @@
 // A table as CSV for spreadsheets: quoting of RFC 4180, and no cell that a spreadsheet would run as a formula.
 
-import type { Cell, Column } from "../../data/types";
+import type { Cell, Column } from "../../data/answers";
 
 // Names in a trace are hostile: a kernel may be called `=HYPERLINK(...)`. A leading apostrophe makes it text.
 export function csvCell(cell: Cell): string {

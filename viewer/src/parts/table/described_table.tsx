@@ -4,7 +4,7 @@
 import type { ComponentChildren, JSX } from "preact";
 import { useMemo } from "preact/hooks";
 import { useUrl } from "../../page/link";
-import type { Table } from "../../data/types";
+import type { Table } from "../../data/answers";
 import { formatNumber } from "../../text/format";
 import { CopyButton } from "../clipboard";
 import { Notes } from "../notes";

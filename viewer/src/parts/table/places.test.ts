@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { Column } from "../../data/types";
+import type { Column } from "../../data/answers";
 import { placesOf } from "./places";
 
 const columns = (...names: string[]): Column[] => names.map((name) => ({ name, label: name, kind: "number" }));

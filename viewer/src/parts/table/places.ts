@@ -1,7 +1,7 @@
 // Where in the timeline a row of a described table leads.
 
 import type { TimelinePlace } from "../../page/navigation";
-import type { Cell, Column } from "../../data/types";
+import type { Cell, Column } from "../../data/answers";
 
 // Columns that hold the name of a slice, the best first.
 export const kNames = ["name", "op", "call", "asked_by"];

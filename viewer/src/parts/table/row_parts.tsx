@@ -2,7 +2,7 @@
 
 import type { JSX } from "preact";
 import { openInTimeline } from "../../page/navigation";
-import type { Cell, Column } from "../../data/types";
+import type { Cell, Column } from "../../data/answers";
 import { formatByKind } from "../../text/format";
 import { ShareBar } from "../share_bar";
 import { cellText } from "../../text/cells";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { Cell, Column } from "../../data/types";
+import type { Cell, Column } from "../../data/answers";
 import { emptyColumns, filterRows, formatSort, nextSort, parseSort, sortRows } from "./rows";
 
 const columns: Column[] = [

@@ -1,6 +1,6 @@
 // Sorting and filtering the rows of a described table. Pure: no DOM.
 
-import type { Cell, Column, Table } from "../../data/types";
+import type { Cell, Column, Table } from "../../data/answers";
 
 export interface Sort {
   column: string;

@@ -7,7 +7,7 @@
 import type { JSX } from "preact";
 import { useEffect, useId, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { openInTimeline } from "../../page/navigation";
-import type { Cell, Column } from "../../data/types";
+import type { Cell, Column } from "../../data/answers";
 import type { PlaceOf } from "./places";
 import { HeaderCell, kIndentPx, kTwistyPx, LeadCell, PlainCell, type TreeRow, Twisty } from "./row_parts";
 import type { Sort } from "./rows";

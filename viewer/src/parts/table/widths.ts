@@ -1,6 +1,6 @@
 // Widths of a virtualised table's columns: only a part of the rows is in the document, so the browser cannot find them.
 
-import type { Cell, Column } from "../../data/types";
+import type { Cell, Column } from "../../data/answers";
 import { cellText } from "../../text/cells";
 
 const kPaddingPx = 20;

@@ -80,9 +80,9 @@ check-text: setup
 
 .PHONY: check-viewer
 check-viewer: setup ## types, lint and unit tests of the viewer
-	@echo "check: viewer"; npm run --silent --prefix viewer typecheck
-	@npm run --silent --prefix viewer lint
-	@npm run --silent --prefix viewer test -- --reporter=dot
+	@echo "check: viewer"; npm run --silent --prefix viewer lint & lint=$$!; failed=0; \
+	  for script in typecheck "test -- --reporter=dot"; do npm run --silent --prefix viewer $$script || failed=1; done; \
+	  wait $$lint && exit $$failed
 
 .PHONY: e2e
 e2e: build ## the viewer in headless Chromium against the built program; pictures in viewer/e2e/artefacts

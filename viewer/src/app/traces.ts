@@ -54,7 +54,7 @@ export function useTraces(source: Source, chosen: string | undefined): Traces {
         if (isLoading) {
           const again = { trace: String(shown.id), waitMs: kWaitMs };
           const waited = wanted.waitMs ? performance.now() - began : 0;
-          timer = window.setTimeout(ask, shown.state === "ready" ? kWaitMs : Math.max(0, kPollMs - waited), again);
+          timer = window.setTimeout(() => void ask(again), shown.state === "ready" ? kWaitMs : Math.max(0, kPollMs - waited));
         } else if (reloadS) timer = window.setTimeout(askIfSeen, reloadS * 1000, reloadS);
       } catch (reason) {
         if (!control.signal.aborted && !isQuiet) setError(reason instanceof Error ? reason.message : String(reason));
@@ -67,7 +67,7 @@ export function useTraces(source: Source, chosen: string | undefined): Traces {
     };
     if (!source.stored) window.addEventListener("focus", onFocus);
     // TensorBoard's reload button calls this on the frame of the tab; the trace that is shown is read again if it has changed.
-    const frame = window.frameElement as (Element & { reload?: () => void }) | null;
+    const frame: (Element & { reload?: () => void }) | null = window.frameElement;
     const reload = () => void ask({ trace: chosen ?? first.current ?? "first" }, true);
     if (frame && !source.stored) frame.reload = reload;
     void ask({ trace: chosen ?? first.current ?? "first" });

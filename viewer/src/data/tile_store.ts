@@ -101,7 +101,7 @@ export class TileStore {
       const tile = this.get(level + up, lane, Math.floor(index / 2 ** up));
       if (!tile) continue;
       const last = out[out.length - 1];
-      if (last && last.tile === tile && last.toNs === fromNs) last.toNs = fromNs + span;
+      if (last?.tile === tile && last.toNs === fromNs) last.toNs = fromNs + span;
       else out.push({ tile, fromNs, toNs: fromNs + span });
       return "coarser";
     }

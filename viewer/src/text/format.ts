@@ -1,6 +1,8 @@
 // How numbers look in every pane. Kinds are those of a described report (src/report/table.h).
 // Unknown values (null, NaN) are an en dash.
 
+import type { Cell } from "../data/answers";
+
 const kUnknown = "–";
 
 type Maybe = number | null | undefined;
@@ -81,17 +83,17 @@ export function formatTime(ns: number, stepNs: number, unitOfNs = ns): string {
 }
 
 // By the `kind` of a described report's column or fact.
-export function formatByKind(kind: string, value: unknown): string {
+export function formatByKind(kind: string, value: Cell | undefined): string {
   if (value === null || value === undefined) return kUnknown;
   switch (kind) {
     case "duration":
-      return formatDuration(value as number);
+      return formatDuration(Number(value));
     case "bytes":
-      return formatBytes(value as number);
+      return formatBytes(Number(value));
     case "percent":
-      return formatPercent(value as number);
+      return formatPercent(Number(value));
     case "bandwidth":
-      return formatBandwidth(value as number);
+      return formatBandwidth(Number(value));
     case "small":
       return Number(Number(value).toPrecision(6)).toString();
     case "number":

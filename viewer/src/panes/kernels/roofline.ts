@@ -48,7 +48,7 @@ export function roofPoints(report: Report): RoofPoint[] {
         flopsPerByte: x,
         tflops: y,
         deviceNs: Number(row[device] ?? 0),
-        roofPercent: typeof row[roof] === "number" ? (row[roof] as number) : null,
+        roofPercent: typeof row[roof] === "number" ? row[roof] : null,
       },
     ];
   });

@@ -2,7 +2,7 @@
 
 import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
-import uPlot from "uplot";
+import type uPlot from "uplot";
 import { openInTimeline } from "../../page/navigation";
 import { cssColor } from "../../page/theme";
 import type { Report } from "../../data/answers";

@@ -59,7 +59,7 @@ function MemoryPane(props: PaneProps): JSX.Element {
       <Answered answer={report}>
         {(value) => (
           <div class="pile">
-            {answer.value && answer.value.device !== null && <Notes notes={value.notes} />}
+            {answer.value?.device && <Notes notes={value.notes} />}
             <ReportTables
               id="memory"
               report={value}

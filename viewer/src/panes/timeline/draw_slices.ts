@@ -63,7 +63,7 @@ export function drawnName(entry: NameEntry, frame: SliceFrame): DrawnName {
     of: frame.paint,
     width: old?.width ?? frame.measure(entry.text),
     matches: highlight === "" || entry.text.toLowerCase().includes(highlight),
-    cuts: old?.cuts ?? new Map(),
+    cuts: old?.cuts ?? new Map<number, number>(),
     colors: [],
   };
   entry.drawn = made;

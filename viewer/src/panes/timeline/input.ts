@@ -1,7 +1,7 @@
 // Wheel and keys on the timeline's canvas, turned into the model's actions; `pointers.ts` has mouse and fingers.
 
 import { isTyping } from "../../page/typing";
-import { isHeld, type KeyAction, keyAction } from "./keys";
+import { type HeldAction, isHeld, type KeyAction, keyAction } from "./keys";
 import type { TimelineModel } from "./model";
 import { type PointerTarget, TimelinePointers } from "./pointers";
 import { panView, xToTime, zoomView } from "./view";
@@ -17,7 +17,7 @@ export interface InputTarget extends PointerTarget {
 
 export class TimelineInput {
   private readonly abort = new AbortController();
-  private readonly down = new Set<KeyAction>();
+  private readonly down = new Set<HeldAction>();
   private readonly pointers: TimelinePointers;
   private lastFrame = 0;
 
@@ -111,10 +111,10 @@ export class TimelineInput {
 
   private keyUp(event: KeyboardEvent): void {
     const action = keyAction({ key: event.key });
-    if (action) this.down.delete(action);
+    if (action && isHeld(action)) this.down.delete(action);
   }
 
-  private act(action: KeyAction): void {
+  private act(action: Exclude<KeyAction, HeldAction>): void {
     const { model } = this;
     switch (action) {
       case "fit":

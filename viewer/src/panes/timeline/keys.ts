@@ -19,11 +19,11 @@ export const kTimelineKeys: [string, string][] = [
   ["double-click", "fit a slice"],
 ];
 
+// Go on as long as the key is down.
+export type HeldAction = "zoom-in" | "zoom-out" | "pan-left" | "pan-right";
+
 export type KeyAction =
-  | "zoom-in"
-  | "zoom-out"
-  | "pan-left"
-  | "pan-right"
+  | HeldAction
   | "fit"
   | "mark"
   | "previous"
@@ -77,7 +77,6 @@ export function keyAction(press: KeyPress): KeyAction | null {
   return Object.hasOwn(kActions, key) ? kActions[key] : null;
 }
 
-// Actions that go on as long as the key is down.
-export function isHeld(action: KeyAction): boolean {
+export function isHeld(action: KeyAction): action is HeldAction {
   return action === "zoom-in" || action === "zoom-out" || action === "pan-left" || action === "pan-right";
 }

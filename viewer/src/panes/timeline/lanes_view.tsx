@@ -7,6 +7,7 @@ import { theme } from "../../page/theme";
 import { refText } from "../../data/tiles";
 import { formatDuration, formatNumber, formatShare } from "../../text/format";
 import { kindLabel } from "../../parts/slice_colors";
+import { dependsOn } from "./depends_on";
 import { counterAt, formatCounter } from "./draw_overlay";
 import { type Hit, hitTest } from "./draw_slices";
 import { TimelineInput } from "./input";
@@ -132,7 +133,7 @@ export function LanesView(props: { model: TimelineModel; focusSearch: () => void
     });
     resize.observe(box.current!);
     const stopTheme = effect(() => {
-      theme.value;
+      dependsOn(theme);
       model.requestDraw();
     });
     return () => {

@@ -22,12 +22,12 @@ test("a question that is replaced while it waits is never asked", async () => {
   let asked = 0;
   const latest = new Latest(() => {});
   const first = latest.ask(
-    async () => ++asked,
+    () => Promise.resolve(++asked),
     () => {},
     10,
   );
   const second = latest.ask(
-    async () => ++asked,
+    () => Promise.resolve(++asked),
     () => {},
     10,
   );

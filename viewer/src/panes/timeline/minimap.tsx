@@ -7,6 +7,7 @@ import { cssColor, theme } from "../../page/theme";
 import type { TileWish } from "../../data/tile_loader";
 import { kindOf } from "../../data/tiles";
 import { fadedColors, kFadeSteps, packed, parseHex } from "../../parts/slice_colors";
+import { dependsOn } from "./depends_on";
 import type { TimelineModel } from "./model";
 import { Raster } from "./raster";
 import { visibleTiles } from "./view";
@@ -54,7 +55,7 @@ export function Minimap(props: { model: TimelineModel }): JSX.Element {
       element.width = Math.round(width * dpr);
       element.height = Math.round(kHeight * dpr);
       const key = `${element.width} ${theme.value}`;
-      if (!picture || picture.key !== key || picture.tiles !== rootTiles(model)) {
+      if (picture?.key !== key || picture.tiles !== rootTiles(model)) {
         picture = { raster: paint(model, element.width, element.height, dpr), tiles: rootTiles(model), key };
       }
       const ctx = element.getContext("2d")!;
@@ -67,7 +68,7 @@ export function Minimap(props: { model: TimelineModel }): JSX.Element {
       if (scheduled === 0) scheduled = requestAnimationFrame(draw);
     };
     const stop = effect(() => {
-      (model.viewChanged.value, model.jumps.hits.value, model.tilesChanged.value, theme.value);
+      dependsOn(model.viewChanged, model.jumps.hits, model.tilesChanged, theme);
       schedule();
     });
     const resize = new ResizeObserver(schedule);

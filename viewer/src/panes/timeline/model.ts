@@ -11,6 +11,7 @@ import { TileStore } from "../../data/tile_store";
 import type { FoundSlice, Gap, Lane, Lanes, Report, SliceDetail } from "../../data/answers";
 import { formatDuration } from "../../text/format";
 import { CounterLoader } from "./counter_loader";
+import { dependsOn } from "./depends_on";
 import { Jumps } from "./jumps";
 import { kSettleMs, Latest } from "./latest";
 import { placeOf } from "./layout";
@@ -102,14 +103,8 @@ export class TimelineModel {
     this.disposers.push(effect(() => this.loadRange(this.range.value)));
     this.disposers.push(
       effect(() => {
-        // Everything that the canvas shows.
-        (this.shown.layout.value,
-          this.selected.value,
-          this.detail.value,
-          this.range.value,
-          this.jumps.hits.value,
-          this.jumps.text.value,
-          this.gap.value);
+        const { shown, selected, detail, range, jumps, gap } = this;
+        dependsOn(shown.layout, selected, detail, range, jumps.hits, jumps.text, gap); // everything that the canvas shows
         this.requestDraw();
       }),
     );

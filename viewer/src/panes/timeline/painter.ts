@@ -55,7 +55,7 @@ export class Painter {
       this.canvas.width = pixelWidth;
       this.canvas.height = pixelHeight;
     }
-    if (!this.raster || this.raster.width !== pixelWidth || this.raster.height !== pixelHeight)
+    if (this.raster?.width !== pixelWidth || this.raster.height !== pixelHeight)
       this.raster = new Raster(pixelWidth, pixelHeight);
     const ink = this.inkFor(theme);
     const back = parseHex(ink.bg);
@@ -147,7 +147,7 @@ export class Painter {
   private frameFor(theme: Theme, back: Rgb, dpr: number): SliceFrame {
     const { model, ctx } = this;
     const highlight = model.jumps.text.value.toLowerCase();
-    if (!this.paint || this.paint.theme !== theme || this.paint.highlight !== highlight)
+    if (this.paint?.theme !== theme || this.paint.highlight !== highlight)
       this.paint = { theme, back, highlight };
     const measure = (text: string) => {
       const before = ctx.font;

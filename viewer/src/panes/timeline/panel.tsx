@@ -85,7 +85,7 @@ function SlicePanel(props: { model: TimelineModel; slice: FoundSlice; detail: Sl
       {!detail && <p class="muted">{model.stored ? kNotStored : "Loading…"}</p>}
       {detail && <SameName model={model} detail={detail} />}
       {detail && detail.arrows.length > 0 && <Arrows model={model} detail={detail} />}
-      {detail && (detail.parent || detail.childCount > 0) && <Family model={model} detail={detail} />}
+      {detail && (detail.parent !== null || detail.childCount > 0) && <Family model={model} detail={detail} />}
       {detail && <Args args={detail.args} />}
       {detail && detail.stack.length > 0 && (
         <>

@@ -8,6 +8,7 @@ import { ErrorBox, Loading, useAnswer } from "../../parts/answer";
 import type { Pane, PaneProps } from "../../page/pane";
 import { formatFragment, setUrl, urlState } from "../../page/link";
 import type { Lanes } from "../../data/answers";
+import { dependsOn } from "./depends_on";
 import { TimelineHelp } from "./help";
 import { LanesView } from "./lanes_view";
 import { Minimap } from "./minimap";
@@ -99,12 +100,8 @@ function useLink(model: TimelineModel, root: RefObject<HTMLElement>): void {
       void model.open(place);
     });
     const stopWriting = effect(() => {
-      (model.viewChanged.value,
-        model.scrollY.value,
-        model.selected.value,
-        model.range.value,
-        model.jumps.text.value,
-        model.shown.options.value);
+      const { viewChanged, scrollY, selected, range, jumps, shown } = model;
+      dependsOn(viewChanged, scrollY, selected, range, jumps.text, shown.options);
       window.clearTimeout(timer);
       timer = window.setTimeout(write, kUrlDelayMs);
       root.current?.setAttribute("data-link", "behind");

@@ -3,6 +3,7 @@
 import type { JSX, RefObject } from "preact";
 import { useState } from "preact/hooks";
 import { formatDuration, formatNumber } from "../../text/format";
+import { dependsOn } from "./depends_on";
 import type { TimelineModel } from "./model";
 import "./toolbar.css";
 
@@ -74,7 +75,7 @@ function Search(props: { model: TimelineModel; field: RefObject<HTMLInputElement
       role="search"
       onFocusCapture={() => setOpen(true)}
       onBlurCapture={(event) => {
-        if (!(event.currentTarget as HTMLElement).contains(event.relatedTarget as Node | null)) setOpen(false);
+        if (!event.currentTarget.contains(event.relatedTarget as Node | null)) setOpen(false);
       }}
     >
       <input
@@ -138,7 +139,7 @@ function StepChooser(props: { model: TimelineModel }): JSX.Element | null {
   const { model } = props;
   const { steps } = model.lanes;
   if (steps.length === 0) return null;
-  model.viewChanged.value;
+  dependsOn(model.viewChanged);
   return (
     <span class="button-group">
       <button class="button" aria-label="Previous step" title="Previous step (,)" onClick={() => model.jumps.nextStep(-1)}>
@@ -169,7 +170,7 @@ function StepChooser(props: { model: TimelineModel }): JSX.Element | null {
 
 // How much time is on the screen.
 function Shown(props: { model: TimelineModel }): JSX.Element {
-  props.model.viewChanged.value;
+  dependsOn(props.model.viewChanged);
   const { fromNs, toNs } = props.model.view;
   return <span class="muted timeline-shown">{formatDuration(toNs - fromNs)} shown</span>;
 }

@@ -13,10 +13,10 @@ export type PlaceOf = (row: Cell[]) => TimelinePlace | null;
 export function placesOf(columns: readonly Column[]): PlaceOf | null {
   const at = (name: string) => columns.findIndex((column) => column.name === name);
   const finders: PlaceOf[] = [];
-  const number = (row: Cell[], index: number) => (typeof row[index] === "number" ? (row[index] as number) : undefined);
+  const number = (row: Cell[], index: number) => (typeof row[index] === "number" ? row[index] : undefined);
 
   const ref = at("ref");
-  if (ref >= 0) finders.push((row) => (typeof row[ref] === "string" ? { ref: row[ref] as string } : null));
+  if (ref >= 0) finders.push((row) => (typeof row[ref] === "string" ? { ref: row[ref] } : null));
 
   const recordedStart = at("recorded_start_ns");
   const recordedEnd = at("recorded_end_ns");
@@ -49,7 +49,7 @@ export function placesOf(columns: readonly Column[]): PlaceOf | null {
 
   const name = at(kNames.find((each) => at(each) >= 0) ?? "name");
   if (name >= 0) {
-    finders.push((row) => (typeof row[name] === "string" && row[name] !== "" ? { name: row[name] as string } : null));
+    finders.push((row) => (typeof row[name] === "string" && row[name] !== "" ? { name: row[name] } : null));
   }
 
   if (finders.length === 0) return null;

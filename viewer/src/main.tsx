@@ -1,4 +1,4 @@
-// The page: finds its data and draws the shell.
+// Entry point: finds the data and renders the shell.
 
 import { render } from "preact";
 import "./page/theme.css"; // first: every other style sheet builds on these two

@@ -11,7 +11,7 @@ import { ErrorBox, Loading } from "../parts/answer";
 import { HelpDialog } from "./help";
 import type { Pane } from "../page/pane";
 import { isTyping } from "../page/typing";
-import { theme, toggleTheme } from "../page/theme";
+import { type Theme, theme, toggleTheme } from "../page/theme";
 import { useTraces } from "./traces";
 import { getUrl, setUrl, urlState } from "../page/link";
 import "./shell.css";
@@ -28,7 +28,7 @@ export function Shell(props: { source: Source }): JSX.Element {
     document.title = entry ? `${entry.name} – ${pane.title} – Firelane` : "Firelane";
   }, [entry?.name, pane.title]);
 
-  // On a narrow screen the tabs scroll.
+  // On a narrow screen the tabs scroll: keep the current one in view.
   const tabs = useRef<HTMLElement>(null);
   useEffect(() => {
     tabs.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
@@ -43,8 +43,8 @@ export function Shell(props: { source: Source }): JSX.Element {
           {added && (
             <button
               class="button new-trace"
-              title={`Show ${added.name}, which was written since this page was opened`}
-              onClick={() => setUrl(otherTrace(String(added.id), firstId), { history: true })}
+              title={`Show ${added.name}, written after this page was opened`}
+              onClick={() => setUrl(linkToTrace(String(added.id), firstId), { history: true })}
             >
               New: {added.name}
             </button>
@@ -62,17 +62,17 @@ export function Shell(props: { source: Source }): JSX.Element {
             </button>
           ))}
         </nav>
-        <button class="button quiet" onClick={toggleTheme} aria-label={`Switch to ${other(theme.value)} colours`}>
+        <button class="button quiet" onClick={toggleTheme} aria-label={`Switch to the ${otherTheme(theme.value)} theme`}>
           {theme.value === "dark" ? "Light" : "Dark"}
         </button>
-        <button class="button quiet" onClick={() => setHelp(true)} aria-label="Keyboard help" title="Keyboard help (?)">
+        <button class="button quiet" onClick={() => setHelp(true)} aria-label="Help" title="Keyboard shortcuts (?)">
           ?
         </button>
       </header>
       <main class="main">
         {error && <ErrorBox text={error} />}
         {!list && !error && <Loading />}
-        {list && !entry && <ErrorBox text="The server has no trace." />}
+        {list && !entry && <ErrorBox text="The server has no traces." />}
         {entry && <TraceView key={entry.id} source={props.source} entry={entry} pane={pane} />}
       </main>
       {help && <HelpDialog panes={panes} onClose={() => setHelp(false)} />}
@@ -80,14 +80,14 @@ export function Shell(props: { source: Source }): JSX.Element {
   );
 }
 
-function other(name: string): string {
+function otherTheme(name: Theme): Theme {
   return name === "dark" ? "light" : "dark";
 }
 
 function TraceView(props: { source: Source; entry: TraceEntry; pane: Pane }): JSX.Element {
   const { source, entry, pane } = props;
   const client = useMemo(() => new TraceClient(source, entry.id, entry.name), [source, entry.id, entry.name]);
-  if (entry.state === "failed") return <ErrorBox text={entry.error ?? `${entry.name} could not be read.`} />;
+  if (entry.state === "failed") return <ErrorBox text={entry.error ?? `${entry.name} could not be loaded.`} />;
   if (entry.state !== "ready") return <LoadingTrace entry={entry} />;
   const Component = pane.component;
   return <Component key={pane.id} trace={client} />;
@@ -99,7 +99,7 @@ function LoadingTrace(props: { entry: TraceEntry }): JSX.Element {
   return (
     <div class="loading-trace">
       <label>
-        Reading {name}
+        Loading {name}
         <progress max={1} value={share} />
       </label>
       <p class="muted" role="status">
@@ -128,7 +128,7 @@ function TraceChooser(props: {
       class="trace-name"
       aria-label="Trace"
       value={String(current.id)}
-      onChange={(event) => setUrl(otherTrace(event.currentTarget.value, firstId), { history: true })}
+      onChange={(event) => setUrl(linkToTrace(event.currentTarget.value, firstId), { history: true })}
     >
       {traces.map((trace) => (
         <option key={trace.id} value={String(trace.id)}>
@@ -139,8 +139,8 @@ function TraceChooser(props: {
   );
 }
 
-// The pane stays; places in the old trace mean nothing in the new one.
-function otherTrace(id: string, firstId: string | undefined): Record<string, string | null> {
+// Keeps the pane, drops positions: they mean nothing in another trace.
+function linkToTrace(id: string, firstId: string | undefined): Record<string, string | null> {
   const changes: Record<string, string | null> = { trace: id === firstId ? null : id };
   for (const key of Object.keys(urlState.value)) if (key.includes(".")) changes[key] = null;
   return { ...changes, pane: getUrl("pane") };

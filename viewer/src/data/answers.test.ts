@@ -42,7 +42,7 @@ test("every row of a table has a cell for each column", () => {
   expect(() => decodeAnswer("r", answers.report, table([[{}]]))).toThrow(/rows\[0\]\[0\]: expected a cell, got an object/);
 });
 
-test("curves of one answer are equally long", () => {
+test("the curves of an answer have the same length", () => {
   const curve = { devices: ["cpu"], device: "cpu", from_ns: 0, bin_ns: 1, allocated_bytes: [1, 2], reserved_bytes: [] };
   expect(answers.memoryCurve({ ...curve, categories: { "optimizer state": [1, 2] } }).categories).toEqual({
     "optimizer state": [1, 2],
@@ -56,7 +56,7 @@ test("curves of one answer are equally long", () => {
   );
 });
 
-test("a step has its time in each of the parts", () => {
+test("a step has a time for each part", () => {
   const rows = [{ step: 1, start_ns: 0, duration_ns: 1, parts_ns: [1], warmup: false }];
   const overview = { ...(example("Overview") as object), steps: { parts: ["compute", "idle"], rows } };
   expect(() => decodeAnswer("o", answers.overview, overview)).toThrow(/steps\.rows\[0\]\.parts_ns: expected 2 parts/);

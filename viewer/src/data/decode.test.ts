@@ -60,10 +60,10 @@ test("an error names the request, the field in the protocol's words, what was ex
   expect(errorOf({ args: [] })).toBe("t/0/rows: args: expected an object, got an array of 0");
 });
 
-test("an answer that is no object at all is told by its request alone", () => {
+test("an answer that is not an object is reported by its request alone", () => {
   expect(() => decodeAnswer("traces", rows, null)).toThrow(/^traces: expected an object, got null\. The page and/);
 });
 
-test("what an object inherits is not a field", () => {
+test("inherited properties are not fields", () => {
   expect(() => decodeAnswer("x", object({ constructor: anything, toString: number }), {})).toThrow(/to_string: expected/);
 });

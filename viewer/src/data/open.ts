@@ -1,4 +1,4 @@
-// Finds out where this page's answers come from. The only file of data/ that looks at the document.
+// Finds out where this page's answers come from. The only file in data/ that uses the document.
 
 import { decodeAnswer } from "./decode";
 import { HttpSource, type Source, storedAnswers, StoredSource } from "./source";
@@ -11,13 +11,13 @@ export function openSource(): Source {
   return new HttpSource(new URL(".", document.baseURI).href, token());
 }
 
-// From the URL, where it stays so that reloading works; else what this tab was last opened with.
+// From the URL, where it stays so that a reload works; otherwise the one that this tab was last opened with.
 function token(): string {
   const given = new URL(document.baseURI).searchParams.get("token");
   try {
     if (given) sessionStorage.setItem(kTokenKey, given);
     return given ?? sessionStorage.getItem(kTokenKey) ?? "";
   } catch {
-    return given ?? ""; // Storage may be switched off.
+    return given ?? ""; // storage is disabled
   }
 }

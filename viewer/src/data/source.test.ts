@@ -2,14 +2,14 @@ import { expect, test } from "vitest";
 import { TraceClient } from "./client";
 import { requestKey, StoredSource } from "./source";
 
-test("requests are written as the protocol has them, absent parameters left out", () => {
+test("requests are written as in the protocol, without parameters that are not set", () => {
   expect(requestKey("t/0/find", { text: "a&b c", exact: true, lane: undefined })).toBe(
     "t/0/find?text=a%26b%20c&exact=1",
   );
   expect(requestKey("traces")).toBe("traces");
 });
 
-test("a stored report answers what it holds, and says what to do for the rest", async () => {
+test("a report answers from what it holds, and otherwise says what to do", async () => {
   const source = new StoredSource({
     "t/0/lanes": { json: { end_ns: 5, lanes: [], counters: [], steps: [] } },
     "t/0/counters?from_ns=0&to_ns=9&bins=4&tracks=0": { json: { from_ns: 0, bin_ns: 2, tracks: [] } },

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { TraceClient } from "./client";
 import type { Params, Source } from "./source";
 import { buildTiles } from "./tile_builder";
-import { kMaxLanesARequest, kMaxTilesARequest, planRequests, TileLoader } from "./tile_loader";
+import { kMaxLanesPerRequest, kMaxTilesPerRequest, planRequests, TileLoader } from "./tile_loader";
 import { TileStore } from "./tile_store";
 
 const all = () => true;
@@ -21,13 +21,13 @@ test("lanes that miss the same tiles share a request", () => {
 test("a request stays within the protocol's limits", () => {
   const lanes = Array.from({ length: 150 }, (_, i) => i);
   const requests = planRequests({ level: 0, first: 0, last: 39, lanes }, all);
-  expect(Math.max(...requests.map((r) => r.count))).toBe(kMaxTilesARequest);
-  expect(Math.max(...requests.map((r) => r.lanes.length))).toBe(kMaxLanesARequest);
+  expect(Math.max(...requests.map((r) => r.count))).toBe(kMaxTilesPerRequest);
+  expect(Math.max(...requests.map((r) => r.lanes.length))).toBe(kMaxLanesPerRequest);
   const tiles = requests.reduce((sum, r) => sum + r.count * r.lanes.length, 0);
   expect(tiles).toBe(40 * 150);
 });
 
-test("what is there is not asked for again", () => {
+test("tiles that are there are not requested again", () => {
   expect(planRequests({ level: 1, first: 0, last: 3, lanes: [0] }, () => false)).toEqual([]);
 });
 
@@ -37,8 +37,8 @@ interface Asked {
   answer: (bytes: ArrayBuffer) => void;
 }
 
-// A loader whose requests the test answers.
-function pretend() {
+// A loader whose requests are answered by the test.
+function fakeLoader() {
   const asked: Asked[] = [];
   const bytes = (_path: string, params: Params, signal: AbortSignal) =>
     new Promise<ArrayBuffer>((answer) => asked.push({ level: params.level, signal, answer }));
@@ -55,8 +55,8 @@ function pretend() {
 
 const settle = () => new Promise((resolve) => setTimeout(resolve, 0));
 
-test("a request that the view has left behind is aborted, and its answer dropped", async () => {
-  const { loader, store, asked } = pretend();
+test("a request that the view no longer needs is aborted, and its answer dropped", async () => {
+  const { loader, store, asked } = fakeLoader();
   loader.want([{ level: 3, first: 0, last: 1, lanes: [0] }]);
   loader.want([{ level: 2, first: 8, last: 9, lanes: [0] }]);
   expect(asked.map((a) => [a.level, a.signal.aborted])).toEqual([
@@ -68,19 +68,19 @@ test("a request that the view has left behind is aborted, and its answer dropped
   expect(store.tileCount).toBe(0);
 });
 
-test("tiles that the answer leaves out are empty, and not asked for twice", async () => {
-  const { loader, store, asked } = pretend();
-  const wish = { level: 3, first: 0, last: 2, lanes: [0, 1] };
-  loader.want([wish]);
+test("tiles missing from the answer are empty, and not requested again", async () => {
+  const { loader, store, asked } = fakeLoader();
+  const range = { level: 3, first: 0, last: 2, lanes: [0, 1] };
+  loader.want([range]);
   asked[0].answer(buildTiles(3, [{ lane: 0, index: 1 }], {}));
   await settle();
   expect(store.tileCount).toBe(6);
-  loader.want([wish]);
+  loader.want([range]);
   expect(asked.length).toBe(1);
 });
 
-test("a damaged answer is told to the user and nothing of it is kept", async () => {
-  const { loader, store, asked, errors } = pretend();
+test("a damaged answer is reported, and nothing of it is kept", async () => {
+  const { loader, store, asked, errors } = fakeLoader();
   loader.want([{ level: 3, first: 0, last: 0, lanes: [0] }]);
   asked[0].answer(new ArrayBuffer(8));
   await settle();

@@ -12,7 +12,7 @@ const kAnswerHeaderBytes = 16;
 const kTileHeaderBytes = 24;
 const kDeviceBit = 0x80000000;
 const kCutBit = 0x40;
-// What a tile takes beside its columns: their array objects, its own, its entry in a map. Measured in Chromium 156.
+// Memory of a tile besides its columns: array objects, its own object, its map entry. Measured in Chromium 156.
 const kTileObjectBytes = 1100;
 const kEmptyTileBytes = 150;
 
@@ -35,10 +35,10 @@ export interface Tile {
   runName: Uint32Array;
   runRow: Uint16Array;
   runKind: Uint8Array;
-  // Distinct names that the tile uses, for the pool that counts uses.
+  // The distinct names that the tile uses, for reference counting.
   names: Uint32Array;
   bytes: number; // in the answer
-  heldBytes: number; // in the page's memory
+  memoryBytes: number; // in the page
 }
 
 export interface TileAnswer {
@@ -51,12 +51,12 @@ export function tileSpanNs(level: number): number {
   return kTileBins * 2 ** level;
 }
 
-// `h12` or `d7` for the number that tiles carry.
+// The text form of a ref in a tile: `h12` or `d7`.
 export function refText(ref: number): string {
   return ref >= kDeviceBit ? `d${ref - kDeviceBit}` : `h${ref}`;
 }
 
-// A slice's kind, and whether the recording's edge cuts it, of the byte that tiles carry.
+// The kind byte of a tile holds a slice's kind, and whether it starts before or ends after the recording.
 export function kindOf(byte: number): number {
   return byte & ~kCutBit;
 }
@@ -83,7 +83,7 @@ export function parseTiles(buffer: ArrayBuffer, wantedLevel?: number): TileAnswe
   return { level, tiles, names: parseNames(buffer, view, at, nameCount) };
 }
 
-// Not with bit operations: those are of 32 bits, and a damaged count may ask for more.
+// Without bit operations: they are limited to 32 bits, and a damaged count may be larger.
 function padded(bytes: number): number {
   return Math.ceil(bytes / 8) * 8;
 }
@@ -125,10 +125,10 @@ function parseTile(buffer: ArrayBuffer, view: DataView, at: number, level: numbe
     runKind: new Uint8Array(own, take(1, runs), runs),
     names: new Uint32Array(0),
     bytes,
-    heldBytes: 0,
+    memoryBytes: 0,
   };
   tile.names = Uint32Array.from(new Set([...tile.name, ...tile.runName]));
-  tile.heldBytes = kTileObjectBytes + bytes + tile.names.byteLength;
+  tile.memoryBytes = kTileObjectBytes + bytes + tile.names.byteLength;
   return tile;
 }
 
@@ -157,7 +157,7 @@ const kNoU32 = new Uint32Array(0);
 const kNoU16 = new Uint16Array(0);
 const kNoU8 = new Uint8Array(0);
 
-// Most tiles of a close view are empty: they share their columns.
+// Most tiles of a zoomed-in view are empty: they share their columns.
 export function emptyTile(level: number, lane: number, index: number): Tile {
   return {
     level,
@@ -180,6 +180,6 @@ export function emptyTile(level: number, lane: number, index: number): Tile {
     runKind: kNoU8,
     names: kNoU32,
     bytes: kTileHeaderBytes,
-    heldBytes: kEmptyTileBytes,
+    memoryBytes: kEmptyTileBytes,
   };
 }

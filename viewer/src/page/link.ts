@@ -1,7 +1,7 @@
-// The view as text: everything that a link should bring back lies in the fragment, `#pane=timeline&timeline.from=12`.
+// The view as a link: everything that a link restores is in the fragment, `#pane=timeline&timeline.y=12`.
 //
-// Keys of a pane begin with its id and a dot. Values equal to the default are left out, so links stay short.
-// `urlState` is a signal: a component that reads a key is drawn again when it changes.
+// A pane's keys start with its id and a dot. Values equal to the default are left out, so links stay short.
+// `urlState` is a signal: a component that reads a key renders again when it changes.
 
 import { signal } from "@preact/signals";
 
@@ -13,7 +13,7 @@ export function parseFragment(fragment: string): UrlState {
   return out;
 }
 
-// Keys sorted: the same view is always the same link.
+// Sorted keys: the same view is always the same link.
 export function formatFragment(state: UrlState): string {
   const pairs = Object.entries(state)
     .filter(([, value]) => value !== "")
@@ -22,7 +22,7 @@ export function formatFragment(state: UrlState): string {
   return pairs.length > 0 ? `#${pairs.join("&")}` : "";
 }
 
-// What people read in a link stays readable.
+// Keeps the parts that people read in a link readable.
 function encode(value: string): string {
   return encodeURIComponent(value).replace(/%3A/g, ":").replace(/%2C/g, ",").replace(/%20/g, "+");
 }
@@ -31,7 +31,7 @@ const inBrowser = typeof window !== "undefined";
 
 export const urlState = signal<UrlState>(parseFragment(inBrowser ? window.location.hash : ""));
 
-// Sets keys ("" or null removes one). A step that people want to go back from makes a history entry, panning does not.
+// Sets keys; "" or null removes one. `history` adds an entry that Back returns from; panning should not.
 export function setUrl(changes: Record<string, string | null>, options: { history?: boolean } = {}): void {
   const next = Object.assign(Object.create(null) as Record<string, string>, urlState.value);
   for (const [key, value] of Object.entries(changes)) {
@@ -47,7 +47,7 @@ export function setUrl(changes: Record<string, string | null>, options: { histor
     if (options.history) window.history.pushState(null, "", url);
     else window.history.replaceState(null, "", url);
   } catch {
-    // A frame of a notebook has no address; the view works without.
+    // A notebook's frame has no URL of its own; the view works without one.
   }
 }
 
@@ -55,7 +55,7 @@ export function getUrl(key: string, fallback = ""): string {
   return urlState.value[key] ?? fallback;
 }
 
-// A value of a pane that lives in the link: `const [sort, setSort] = useUrl("ops.sort", "total_ns")`.
+// A value that is kept in the link: `const [sort, setSort] = useUrl("ops.sort", "total_ns")`.
 export function useUrl(key: string, fallback = ""): [string, (value: string) => void] {
   const value = urlState.value[key] ?? fallback;
   return [value, (next) => setUrl({ [key]: next === fallback ? null : next })];

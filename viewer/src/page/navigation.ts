@@ -1,10 +1,10 @@
-// What any pane can ask the shell to do.
+// Going from one pane to another, and to a place in the timeline.
 
 import { signal } from "@preact/signals";
 import { setUrl } from "./link";
 
-// A place in the timeline. Give what is known: a ref selects that slice; a start with a duration is shown and marked; a step
-// is shown whole; a name is searched for exactly (the longest is selected).
+// A place in the timeline, by whatever is known: a ref selects that slice; a start with a duration is shown and marked as a
+// range; a step is fitted to the screen; of the slices with a name the longest is selected.
 export interface TimelinePlace {
   startNs?: number;
   durationNs?: number;
@@ -14,7 +14,7 @@ export interface TimelinePlace {
   lane?: number;
 }
 
-// The timeline takes the place and sets it back to null.
+// The timeline goes there and resets it to null.
 export const timelinePlace = signal<TimelinePlace | null>(null);
 
 export function openInTimeline(place: TimelinePlace): void {

@@ -1,4 +1,4 @@
-// Light and dark: the system's choice unless the user made one. The choice is kept in this browser.
+// Light or dark: the system's setting, unless the user chose one. The choice is stored in this browser.
 
 import { effect, signal } from "@preact/signals";
 
@@ -6,7 +6,7 @@ export type Theme = "light" | "dark";
 
 const kKey = "firelane-theme";
 
-function remembered(): Theme | null {
+function storedTheme(): Theme | null {
   try {
     const value = localStorage.getItem(kKey);
     return value === "light" || value === "dark" ? value : null;
@@ -16,11 +16,11 @@ function remembered(): Theme | null {
 }
 
 const dark = window.matchMedia("(prefers-color-scheme: dark)");
-const chosen = signal<Theme | null>(remembered());
+const chosen = signal<Theme | null>(storedTheme());
 const system = signal<Theme>(dark.matches ? "dark" : "light");
 dark.addEventListener("change", () => (system.value = dark.matches ? "dark" : "light"));
 
-// Read it where colours are computed rather than taken from CSS (canvas, charts): it is a signal.
+// A signal, for what computes its colors instead of taking them from CSS (canvas, charts).
 export const theme = signal<Theme>(chosen.value ?? system.value);
 
 effect(() => {
@@ -33,11 +33,11 @@ export function toggleTheme(): void {
   try {
     localStorage.setItem(kKey, chosen.value);
   } catch {
-    // Not remembered then.
+    // Storage is disabled: the choice lasts until the page is reloaded.
   }
 }
 
-// The value of a CSS variable now: cssColor("--accent").
+// The current value of a CSS variable: cssColor("--accent").
 export function cssColor(name: string): string {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }

@@ -1,4 +1,4 @@
-// Whether a key press belongs to a field rather than to the page.
+// Tells key presses in a text field from keyboard shortcuts.
 
 export function isTyping(target: EventTarget | null): boolean {
   return (

@@ -1,4 +1,4 @@
-// Asking for something while a component is on the screen: loading, failed and ready in one value.
+// Requests of a component: loading, failed and ready as one value, and how each looks.
 
 import type { ComponentChildren, JSX } from "preact";
 import { useLayoutEffect, useState } from "preact/hooks";
@@ -9,10 +9,10 @@ export type Answer<T> =
   | { state: "ready"; value: T }
   | { state: "failed"; value: T | null; error: string };
 
-// Asks again when `deps` change; an answer that comes too late is dropped. The last value stays while the next loads.
+// Loads again when `deps` change; a late answer is dropped. The last value stays while the next one loads.
 export function useAnswer<T>(load: (signal: AbortSignal) => Promise<T>, deps: readonly unknown[]): Answer<T> {
   const [answer, setAnswer] = useState<Answer<T>>({ state: "loading", value: null });
-  // Asked before the frame is drawn, not after: a frame earlier.
+  // A layout effect: the request starts one frame earlier.
   useLayoutEffect(() => {
     const control = new AbortController();
     setAnswer((last) => ({ state: "loading", value: last.value }));
@@ -31,7 +31,7 @@ export function useAnswer<T>(load: (signal: AbortSignal) => Promise<T>, deps: re
   return answer;
 }
 
-// Draws an answer: a spinner, the error, or `children(value)`.
+// Renders an answer: a loading text, the error, or `children(value)`.
 export function Answered<T>(props: { answer: Answer<T>; children: (value: T) => ComponentChildren }): JSX.Element {
   const { answer } = props;
   if (answer.state === "failed") return <ErrorBox text={answer.error} />;

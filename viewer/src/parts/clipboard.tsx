@@ -1,4 +1,4 @@
-// Copying text, with a button that says that it did.
+// A button that copies text and confirms it.
 
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
@@ -12,7 +12,7 @@ async function copyText(text: string): Promise<boolean> {
   }
 }
 
-// Where the clipboard is closed to scripts (a report opened from disk in some browsers).
+// For pages without clipboard access (in some browsers, a report opened from disk).
 function copyBySelection(text: string): boolean {
   const area = document.createElement("textarea");
   area.value = text;

@@ -1,4 +1,4 @@
-// Fields with their label, for the tools beside a table: a tick, a choice, a number.
+// Labeled fields for toolbars: checkbox, select, number.
 
 import type { JSX } from "preact";
 import "./fields.css";
@@ -9,7 +9,7 @@ interface FieldProps<Value> {
   onChange: (value: Value) => void;
 }
 
-export function Tick(props: FieldProps<boolean>): JSX.Element {
+export function Checkbox(props: FieldProps<boolean>): JSX.Element {
   return (
     <label class="check">
       <input type="checkbox" checked={props.value} onChange={(event) => props.onChange(event.currentTarget.checked)} />
@@ -19,7 +19,7 @@ export function Tick(props: FieldProps<boolean>): JSX.Element {
 }
 
 // `options` are [value, text].
-export function Choice(props: FieldProps<string> & { options: readonly (readonly [string, string])[] }): JSX.Element {
+export function Select(props: FieldProps<string> & { options: readonly (readonly [string, string])[] }): JSX.Element {
   return (
     <label class="check">
       {props.label}{" "}
@@ -34,7 +34,7 @@ export function Choice(props: FieldProps<string> & { options: readonly (readonly
   );
 }
 
-// The value stays a text: "" is "not given".
+// The value stays text: "" means not given.
 export function NumberField(props: FieldProps<string> & { step: string }): JSX.Element {
   return (
     <label class="check">

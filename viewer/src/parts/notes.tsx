@@ -1,4 +1,4 @@
-// The small texts around tables: facts as a line of labelled values, notes as a list.
+// The text around tables: facts as labeled values, notes as a list, and what a pane shows when it has no data.
 
 import type { JSX } from "preact";
 import type { Report } from "../data/answers";
@@ -19,7 +19,7 @@ export function Notes(props: { notes: readonly string[] }): JSX.Element | null {
   );
 }
 
-// Facts without a label are for programs; those without a value are not known.
+// Facts without a label are for programs; facts without a value are unknown.
 export function Facts(props: { facts: Report["facts"]; only?: readonly string[] }): JSX.Element | null {
   const facts = props.facts.filter(
     (fact) => fact.label !== "" && fact.value !== null && (!props.only || props.only.includes(fact.name)),
@@ -49,25 +49,25 @@ function factText(fact: Report["facts"][number]): string {
 export function NoDevice(props: { notes?: readonly string[] }): JSX.Element {
   return (
     <Empty
-      title="No work of a device in this trace"
+      title="No device work in this trace"
       notes={["The program ran on the CPU, or the GPU was not recorded.", ...(props.notes ?? [])]}
       code="profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])"
     />
   );
 }
 
-// What a pane shows when the trace has nothing for it: what is missing, and how to get it.
+// An empty state: what is missing, and how to record it.
 export function Empty(props: {
   title: string;
   notes?: readonly string[];
-  how?: string; // stands before the code
+  how?: string; // introduces the code
   code?: string;
 }): JSX.Element {
   return (
     <div class="empty card">
       <h2>{props.title}</h2>
       {props.notes?.map((note) => <p key={note}>{note}</p>)}
-      {props.code && <p class="muted">{props.how ?? "To have it in the next trace:"}</p>}
+      {props.code && <p class="muted">{props.how ?? "To record it:"}</p>}
       {props.code && <pre class="code">{props.code}</pre>}
     </div>
   );

@@ -33,17 +33,17 @@ test("slices stand out from the page in both themes", () => {
   }
 });
 
-test("a name has one colour, names of a kind differ", () => {
+test("a name always has the same color, and names of a kind differ", () => {
   expect(sliceColor(0, "aten::mm", "light")).toEqual(sliceColor(0, "aten::mm", "light"));
   const distinct = new Set(names.map((name) => sliceColor(0, name, "light").join()));
   expect(distinct.size).toBeGreaterThan(100);
 });
 
-test("an unknown kind has a colour, too", () => {
+test("an unknown kind has a color, too", () => {
   expect(sliceColor(99, "x", "dark")).toHaveLength(3);
 });
 
-test("fading goes from the background to the full colour", () => {
+test("fading goes from the background to the full color", () => {
   const colors = fadedColors(16, "gemm", "light", [255, 255, 255]);
   expect(colors[0]).toBe(0xffffffff);
   expect(colors[kFadeSteps]).toBe(packed(sliceColor(16, "gemm", "light")));

@@ -1,5 +1,5 @@
-// Colours of slices: the kind chooses a band of hues, the name a place in it. So kinds are told apart at a glance, a name has
-// the same colour in every lane, trace and session, and every label keeps AA contrast on its slice.
+// Colors of slices: the kind picks a band of hues, the name a hue within it. Kinds are told apart at a glance, a name has the
+// same color in every lane, trace and session, and every label keeps AA contrast on its slice.
 
 import type { Theme } from "../page/theme";
 
@@ -9,12 +9,12 @@ interface Band {
   label: string;
   hue: number; // middle of the band, degrees
   width: number;
-  saturation: number; // of a hundred, in light colours
+  saturation: number; // percent, in the light theme
 }
 
 const kOther: Band = { label: "other", hue: 220, width: 10, saturation: 8 };
 
-// By the protocol's number of a kind.
+// By the protocol's number for a kind.
 const kBands: Record<number, Band> = {
   0: { label: "op", hue: 214, width: 44, saturation: 62 },
   1: { label: "annotation", hue: 276, width: 26, saturation: 45 },
@@ -25,8 +25,8 @@ const kBands: Record<number, Band> = {
   6: { label: "span", hue: 252, width: 20, saturation: 26 },
   7: kOther,
   16: { label: "kernel", hue: 172, width: 34, saturation: 52 },
-  17: { label: "copy", hue: 332, width: 22, saturation: 62 },
-  18: { label: "set", hue: 312, width: 10, saturation: 42 },
+  17: { label: "memcpy", hue: 332, width: 22, saturation: 62 },
+  18: { label: "memset", hue: 312, width: 10, saturation: 42 },
   19: { label: "sync", hue: 6, width: 12, saturation: 62 },
   20: { label: "event", hue: 90, width: 20, saturation: 30 },
   21: { label: "collective", hue: 24, width: 12, saturation: 82 },
@@ -40,20 +40,25 @@ export function kindLabel(kind: number): string {
   return (kBands[kind] ?? kOther).label;
 }
 
+// The same for a kind's name in the protocol.
+export function kindText(name: string): string {
+  return { copy: "memcpy", set: "memset" }[name] ?? name;
+}
+
 // FNV-1a over UTF-16 units: quick, stable, well spread.
 function hashText(text: string): number {
   let hash = 0x811c9dc5;
   for (let i = 0; i < text.length; ++i) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);
-  // The low bits of similar names are similar: mix.
+  // Similar names have similar low bits: mix them.
   hash ^= hash >>> 15;
   hash = Math.imul(hash, 0x2c1b3c6d);
   return (hash ^ (hash >>> 12)) >>> 0;
 }
 
-// On slices, in the colour of a theme.
+// Text on slices.
 export const kLabelColors: Record<Theme, string> = { light: "#161b24", dark: "#f3f5f9" };
 
-// All slices of a theme are about equally bright to the eye, whatever their hue: tints differ a little by name.
+// All slices of a theme look about equally bright, whatever their hue; the name varies it a little.
 const kLuminance: Record<Theme, readonly [number, number]> = { light: [0.5, 0.64], dark: [0.085, 0.145] };
 
 export function sliceColor(kind: number, name: string, theme: Theme): Rgb {
@@ -67,13 +72,13 @@ export function sliceColor(kind: number, name: string, theme: Theme): Rgb {
   return withLuminance(hue, saturation, least + (most - least) * tint);
 }
 
-// HSL's lightness is not the eye's: look for the one that is.
-function withLuminance(hue: number, saturation: number, wanted: number): Rgb {
+// Equal HSL lightness does not look equally bright: search for the lightness that has this luminance.
+function withLuminance(hue: number, saturation: number, target: number): Rgb {
   let low = 0;
   let high = 100;
   for (let i = 0; i < 10; ++i) {
     const middle = (low + high) / 2;
-    if (luminance(hslToRgb(hue, saturation, middle)) < wanted) low = middle;
+    if (luminance(hslToRgb(hue, saturation, middle)) < target) low = middle;
     else high = middle;
   }
   return hslToRgb(hue, saturation, (low + high) / 2);
@@ -95,7 +100,7 @@ export function blend(back: Rgb, front: Rgb, share: number): Rgb {
   return [mix(0), mix(1), mix(2)];
 }
 
-// As ImageData holds it on a little-endian machine: 0xAABBGGRR.
+// As ImageData stores it on a little-endian machine: 0xAABBGGRR.
 export function packed([r, g, b]: Rgb): number {
   return (0xff000000 | (b << 16) | (g << 8) | r) >>> 0;
 }
@@ -111,7 +116,7 @@ function luminance(rgb: Rgb): number {
   return 0.2126 * r + 0.7152 * g + 0.0722 * b;
 }
 
-// WCAG's contrast of two colours, 1 to 21.
+// WCAG's contrast ratio of two colors, 1 to 21.
 export function contrast(a: Rgb, b: Rgb): number {
   const [high, low] = [luminance(a), luminance(b)].sort((x, y) => y - x);
   return (high + 0.05) / (low + 0.05);
@@ -119,7 +124,7 @@ export function contrast(a: Rgb, b: Rgb): number {
 
 export const kFadeSteps = 16;
 
-// The colour of a name, packed, from the background (0) to full (kFadeSteps): density, and what a search leaves aside, are faded.
+// A name's color, packed, from the background (0) to full strength (kFadeSteps). Density, and what does not match a search, is faded.
 export function fadedColors(kind: number, name: string, theme: Theme, back: Rgb): Uint32Array {
   const full = sliceColor(kind, name, theme);
   return Uint32Array.from({ length: kFadeSteps + 1 }, (_, step) => packed(blend(back, full, step / kFadeSteps)));

@@ -3,7 +3,7 @@ import { cellText } from "./cells";
 
 const column = (name: string, kind: "duration" | "text" | "bytes") => ({ name, label: name, kind });
 
-test("moments are told apart to the microsecond, durations have three digits", () => {
+test("points in time are exact to the microsecond, durations have three digits", () => {
   expect(cellText(column("start_ns", "duration"), 44_012_345)).toBe("44.012 ms");
   expect(cellText(column("start_ns", "duration"), 708_229)).toBe("708 us");
   expect(cellText(column("duration_ns", "duration"), 44_012_345)).toBe("44.0 ms");
@@ -12,7 +12,7 @@ test("moments are told apart to the microsecond, durations have three digits", (
   expect(cellText(column("start_ns", "duration"), null)).toBe("–");
 });
 
-test("numbers that name something have no thousands", () => {
+test("ids have no thousands separators", () => {
   const number = (name: string) => ({ name, label: name, kind: "number" as const });
   expect(cellText(number("process_id"), 27_560)).toBe("27560");
   expect(cellText(number("thread"), 1850)).toBe("1850");

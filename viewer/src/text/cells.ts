@@ -1,4 +1,4 @@
-// A table's cell as text. Durations have three digits; moments have microseconds, or neighbours would look alike.
+// A table's cell as text. Durations have three digits; points in time have microseconds, so that neighboring rows differ.
 
 import type { Cell, Column } from "../data/answers";
 import { formatByKind, formatTime } from "./format";
@@ -7,12 +7,12 @@ import { shortName } from "./names";
 const kMoments = /^(?:start|end|time|at|peak|from|to|recorded_start|recorded_end)_ns$/;
 const kMomentStepNs = 1000;
 
-// `time_ns` under the label "Time" is how much of it (a sum), elsewhere when.
+// `time_ns` labeled "Time" is a duration, with any other label a point in time.
 function isMoment(column: Column): boolean {
   return column.kind === "duration" && kMoments.test(column.name) && column.label !== "Time";
 }
 
-// Numbers that name something: no thousands in them.
+// Numbers that identify something: no thousands separators.
 const kIds = /^(?:(?:process_|thread_|graph_)?id|pid|tid|process|thread|stream|lane|device|step|correlation)$/;
 
 export function isId(name: string): boolean {

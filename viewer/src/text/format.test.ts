@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { formatByKind, formatBytes, formatDuration, formatPercent, formatShare, formatTime } from "./format";
 
-test("durations take the unit in which they have one to three digits before the point", () => {
+test("durations use the unit that gives one to three digits before the decimal point", () => {
   expect(formatDuration(0)).toBe("0 ns");
   expect(formatDuration(950)).toBe("950 ns");
   expect(formatDuration(12_345)).toBe("12.3 us");
@@ -10,7 +10,7 @@ test("durations take the unit in which they have one to three digits before the 
   expect(formatDuration(-1500)).toBe("-1.50 us");
 });
 
-test("a value that would round to a thousand takes the next unit", () => {
+test("a value that would round to 1000 uses the next unit", () => {
   expect(formatDuration(999_600)).toBe("1.00 ms");
   expect(formatBytes(1024 * 1023.9)).toBe("1.00 MiB");
 });
@@ -21,12 +21,12 @@ test("unknown values are a dash, not zero", () => {
   expect(formatByKind("bytes", null)).toBe("–");
 });
 
-test("shares are of one, percents of a hundred", () => {
+test("shares are fractions, percentages are out of a hundred", () => {
   expect(formatShare(0.423)).toBe("42.3%");
   expect(formatPercent(42.3)).toBe("42.3%");
 });
 
-test("cells are shown by the kind of their column", () => {
+test("cells are formatted by the kind of their column", () => {
   expect(formatByKind("truth", 1)).toBe("yes");
   expect(formatByKind("bandwidth", 1500)).toBe("1.50 TB/s");
   expect(formatByKind("number", 1234567)).toBe("1,234,567");
@@ -36,7 +36,7 @@ test("cells are shown by the kind of their column", () => {
   expect(formatByKind("text", "<b>")).toBe("<b>");
 });
 
-test("marks of a ruler have as many digits as tell neighbours apart", () => {
+test("ticks of a ruler have enough digits to differ from their neighbors", () => {
   expect(formatTime(12_345_000, 1000)).toBe("12.345 ms");
   expect(formatTime(20_000_000, 5_000_000)).toBe("20 ms");
   expect(formatTime(0, 1_000_000)).toBe("0 ms");

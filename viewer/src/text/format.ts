@@ -1,5 +1,5 @@
-// How numbers look in every pane. Kinds are those of a described report (src/report/table.h).
-// Unknown values (null, NaN) are an en dash.
+// Numbers as text, the same in every pane. Kinds are those of a described report (src/report/table.h). Unknown values (null,
+// NaN) are an en dash.
 
 import type { Cell } from "../data/answers";
 
@@ -22,7 +22,7 @@ function digits(value: number): string {
 function scaled(value: number, factor: number, units: readonly string[]): string {
   let i = 0;
   let size = Math.abs(value);
-  // 999.6 would print as 1000: go on to the next unit.
+  // 999.6 would print as 1000: use the next unit.
   while (i + 1 < units.length && size >= factor * 0.9995) {
     size /= factor;
     i += 1;
@@ -45,22 +45,22 @@ export function formatBytes(bytes: Maybe): string {
   return known(bytes) ? scaled(bytes, 1024, ["B", "KiB", "MiB", "GiB", "TiB"]) : kUnknown;
 }
 
-// GB/s in, as reports have it.
+// From GB/s, the unit of reports.
 function formatBandwidth(gbPerSecond: Maybe): string {
   return known(gbPerSecond) ? scaled(gbPerSecond * 1e9, 1000, ["B/s", "KB/s", "MB/s", "GB/s", "TB/s"]) : kUnknown;
 }
 
-// A share of one: 0.423 is 42.3%.
+// From a fraction: 0.423 is 42.3%.
 export function formatShare(share: Maybe): string {
   return known(share) ? formatPercent(share * 100) : kUnknown;
 }
 
-// Already out of a hundred, as reports have it: 42.3 is 42.3%.
+// From a percentage, the unit of reports: 42.3 is 42.3%.
 export function formatPercent(percent: Maybe): string {
   return known(percent) ? `${percent.toFixed(1)}%` : kUnknown;
 }
 
-// 1,234,567 for counts; otherwise as many decimals as tell something: 0.125, 12.35, 123.4, 63,675.
+// 1,234,567 for counts; other numbers with about four digits: 0.125, 12.35, 123.4, 63,675.
 export function formatNumber(value: Maybe): string {
   if (!known(value)) return kUnknown;
   const size = Math.abs(value);
@@ -68,7 +68,7 @@ export function formatNumber(value: Maybe): string {
   return value.toLocaleString("en-US", { maximumFractionDigits: decimals });
 }
 
-// A time, precise to `stepNs`: 12.345 ms. Marks of one ruler share a unit by giving the same `unitOfNs`.
+// A point in time, precise to `stepNs`: 12.345 ms. The ticks of a ruler share a unit by passing the same `unitOfNs`.
 export function formatTime(ns: number, stepNs: number, unitOfNs = ns): string {
   const units: [number, string][] = [
     [1e9, "s"],
@@ -82,7 +82,7 @@ export function formatTime(ns: number, stepNs: number, unitOfNs = ns): string {
   return `${(ns / factor).toFixed(decimals)} ${unit}`;
 }
 
-// By the `kind` of a described report's column or fact.
+// By the `kind` of a column or fact.
 export function formatByKind(kind: string, value: Cell | undefined): string {
   if (value === null || value === undefined) return kUnknown;
   switch (kind) {

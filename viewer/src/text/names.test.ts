@@ -1,14 +1,14 @@
 import { expect, test } from "vitest";
-import { middleCut, shortName } from "./names";
+import { truncateMiddle, shortName } from "./names";
 
-test("kernels lose what says nothing: return type, ATen's namespaces, parameter types", () => {
+test("kernel names lose the noise: return type, ATen's namespaces, parameter types", () => {
   expect(shortName("void at::native::vectorized_elementwise_kernel<4, at::native::AddOp<float>>(int, float*)")).toBe(
     "vectorized_elementwise_kernel<4, AddOp<float>>",
   );
   expect(shortName("void at::native::(anonymous namespace)::softmax<float>(float*, int)")).toBe("softmax<float>");
 });
 
-test("parentheses inside of template arguments stay", () => {
+test("parentheses inside template arguments stay", () => {
   expect(shortName("void at::native::f<at::native::g(int)::{lambda(int)#1}>(int)")).toBe("f<g(int)::{lambda(int)#1}>");
 });
 
@@ -18,7 +18,7 @@ test("other names stay as they are", () => {
   }
 });
 
-test("the middle of long text is left out", () => {
-  expect(middleCut("abcdefghij", 6)).toBe("abc…ij");
-  expect(middleCut("abc", 6)).toBe("abc");
+test("long text is truncated in the middle", () => {
+  expect(truncateMiddle("abcdefghij", 6)).toBe("abc…ij");
+  expect(truncateMiddle("abc", 6)).toBe("abc");
 });

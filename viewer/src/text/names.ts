@@ -1,6 +1,6 @@
-// Names of kernels as people read them. Only for showing: links, searches and copies use the whole name.
+// Readable kernel names. For display only: links, searches and copies use the full name.
 
-// Drops what says nothing: the return type, ATen's own namespaces, the list of parameter types at the end.
+// Drops the noise: the return type, ATen's namespaces, the parameter types at the end.
 //   void at::native::(anonymous namespace)::foo<4, at::native::AddOp<float> >(int, float*) -> foo<4, AddOp<float> >
 export function shortName(name: string): string {
   if (!/^(?:static\s+)?void |at::native|at::cuda|\(anonymous namespace\)/.test(name)) return name;
@@ -11,7 +11,7 @@ export function shortName(name: string): string {
   return out === "" ? name : out;
 }
 
-// `f<a(b)>(c)` without the `(c)`: the last parenthesis that closes at the end, if it opens after the name.
+// `f<a(b)>(c)` without the `(c)`: the parameter list, if the name ends with one.
 function withoutParameters(name: string): string {
   const end = name.replace(/\s+const$/, "");
   if (!end.endsWith(")")) return name;
@@ -23,8 +23,8 @@ function withoutParameters(name: string): string {
   return name;
 }
 
-// At most `length` characters, the middle left out: both ends of a name tell kernels apart.
-export function middleCut(text: string, length: number): string {
+// At most `length` characters, without the middle: kernels differ at both ends of their names.
+export function truncateMiddle(text: string, length: number): string {
   if (text.length <= length) return text;
   const head = Math.ceil((length - 1) * 0.6);
   return `${text.slice(0, head)}…${text.slice(text.length - (length - 1 - head))}`;

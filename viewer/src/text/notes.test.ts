@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { notesForPage, withDetails } from "./notes";
 
-test("what names a flag of the command line is left out, the rest stays", () => {
+test("parts that name a command-line flag are dropped, the rest stays", () => {
   expect(
     notesForPage([
       "add --price-per-hour to see what a step costs",
@@ -16,7 +16,7 @@ test("what names a flag of the command line is left out, the rest stays", () => 
   ]);
 });
 
-test("what is indented belongs to what stands before it", () => {
+test("indented items belong to the item before them", () => {
   const label = (text: string) => text;
   expect(withDetails(["Step", "  median of", "  drift", "Threads"], label)).toEqual([
     { item: "Step", details: ["  median of", "  drift"] },

@@ -1,5 +1,5 @@
-// Notes of reports as the page shows them. They are written for the command line, too: what names a flag of that is left out,
-// the page has its own controls.
+// Notes of reports as the page shows them. The command line shows the same notes: parts that name a flag are dropped, because the
+// page has its own controls.
 
 const kFlag = /(^|\s)--[a-z]/;
 
@@ -14,7 +14,7 @@ export function notesForPage(notes: readonly string[]): string[] {
     .filter((note) => note !== "");
 }
 
-// Labels that begin with spaces belong to the one before: "Step, not recorded 23 ms" and "  median of 10".
+// Items with an indented label belong to the item before them: "Step, not recorded 23 ms" and "  median of 10".
 export function withDetails<T>(items: readonly T[], label: (item: T) => string): { item: T; details: T[] }[] {
   const out: { item: T; details: T[] }[] = [];
   for (const item of items) {

@@ -1,4 +1,4 @@
-// Inference: time to the first token, time per token, and each pass through the model.
+// Inference: time to first token, time per output token, and every forward pass.
 
 import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
@@ -10,18 +10,18 @@ import { cssColor } from "../../page/theme";
 import type { Table } from "../../data/answers";
 import { formatDuration } from "../../text/format";
 import { scaleTop } from "../../parts/chart/bar_scale";
-import { axis, Chart, labelCutBars, Legend } from "../../parts/chart/chart";
+import { axis, Chart, labelClippedBars, Legend } from "../../parts/chart/chart";
 import { Empty, Facts, Notes } from "../../parts/notes";
 import { ReportTables, useReport } from "../../parts/report/report_view";
 
 export const inferencePane: Pane = { id: "inference", title: "Inference", component: InferencePane };
 
 function InferencePane(props: PaneProps): JSX.Element {
-  const { answer, askAll } = useReport(props.trace, "inference");
+  const { answer, loadAll } = useReport(props.trace, "inference");
   return (
     <div class="page">
       <h1 class="sr-only">Inference</h1>
-      <p class="intro">Text generation: the time to the first token, the time of each further one, and every pass through the model.</p>
+      <p class="intro">Text generation: time to first token, time per output token, and every forward pass.</p>
       <Answered answer={answer}>
         {(report) => {
           const passes = report.tables.find((table) => table.name === "passes");
@@ -35,14 +35,14 @@ function InferencePane(props: PaneProps): JSX.Element {
             );
           }
           return (
-            <div class="pile">
+            <div class="stack">
               <Facts facts={report.facts} />
               <section class="card">
-                <h2>Passes</h2>
+                <h2>Forward passes</h2>
                 <PassChart table={passes} />
               </section>
               <Notes notes={report.notes} />
-              <ReportTables id="inference" report={report} tables={{ passes: { linkColumn: "pass" } }} onAllRows={askAll} />
+              <ReportTables id="inference" report={report} tables={{ passes: { linkColumn: "pass" } }} onAllRows={loadAll} />
             </div>
           );
         }}
@@ -51,7 +51,7 @@ function InferencePane(props: PaneProps): JSX.Element {
   );
 }
 
-// Each pass as a bar, the device's part of it in colour.
+// A bar per pass, with the time the device was busy.
 function PassChart(props: { table: Table }): JSX.Element {
   const { columns, rows } = props.table;
   const at = (name: string) => columns.findIndex((column) => column.name === name);
@@ -84,14 +84,14 @@ function PassChart(props: { table: Table }): JSX.Element {
         { paths, fill: cssColor("--c1"), width: 0, points: { show: false } },
         { paths, fill: cssColor("--c3"), width: 0, points: { show: false } },
       ],
-      hooks: { draw: [(plot: uPlot) => labelCutBars(plot, bars, topNs)] },
+      hooks: { draw: [(plot: uPlot) => labelClippedBars(plot, bars, topNs)] },
       cursor: { points: { show: false }, y: false, drag: { x: false, y: false } },
     };
   };
   return (
     <>
       <Chart
-        label={`Duration of ${rows.length} passes, with the time the device was busy`}
+        label={`Duration of ${rows.length} forward passes, with device busy time`}
         height={180}
         data={data}
         options={options}
@@ -112,8 +112,8 @@ function PassChart(props: { table: Table }): JSX.Element {
       {onDevice && (
         <Legend
           items={[
-            { name: "the device waits", variable: "--c1" },
-            { name: "the device works", variable: "--c3" },
+            { name: "device idle", variable: "--c1" },
+            { name: "device busy", variable: "--c3" },
           ]}
         />
       )}

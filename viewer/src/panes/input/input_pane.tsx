@@ -1,4 +1,4 @@
-// Input: does the program wait for its batches, and how do they reach the device?
+// Input: whether the program waits for batches, and how they are copied to the device.
 
 import type { JSX } from "preact";
 import type { Pane, PaneProps } from "../../page/pane";
@@ -6,7 +6,7 @@ import type { Report } from "../../data/answers";
 import { Empty } from "../../parts/notes";
 import { ReportView } from "../../parts/report/report_view";
 
-// Steps that never wait, and copies that are not there, would be a page of zeros.
+// Without a loader and copies the report would be all zeros.
 function noLoader(report: Report): JSX.Element | null {
   const loader = report.facts.find((fact) => fact.name === "loader")?.value;
   const copies = report.tables.find((table) => table.name === "transfers");
@@ -14,8 +14,8 @@ function noLoader(report: Report): JSX.Element | null {
   return (
     <Empty
       title="No DataLoader in this trace"
-      notes={["Nothing here waited for a batch or copied one to the device: the data was there already, or another loader is in use."]}
-      how="To see the loader, take its batches inside of the recording:"
+      notes={["Nothing here waited for a batch or copied one to the device: the data was already there, or the program uses another loader."]}
+      how="To see the loader, iterate over it inside the recording:"
       code={"for batch in loader:  # a torch.utils.data.DataLoader\n    train(batch)\n    prof.step()"}
     />
   );
@@ -33,7 +33,7 @@ function InputPane(props: PaneProps): JSX.Element {
         verb="input"
         intro="How long each step waits for its next batch (DataLoader), and how batches are copied to the device."
         tables={{ steps: { linkColumn: "step" } }}
-        instead={noLoader}
+        emptyState={noLoader}
       />
     </div>
   );

@@ -1,10 +1,10 @@
-// Kernels, copies and sets: what the device ran, and how near the hardware's limits it came.
+// Kernels, memcpys and memsets: what ran on the device, and how close it came to the hardware's limits.
 
 import type { JSX } from "preact";
 import { Answered, useAnswer } from "../../parts/answer";
 import type { Pane, PaneProps } from "../../page/pane";
 import { useUrl } from "../../page/link";
-import { Choice } from "../../parts/fields";
+import { Select } from "../../parts/fields";
 import { Facts, NoDevice, Notes } from "../../parts/notes";
 import { useReport } from "../../parts/report/report_view";
 import { RooflineChart } from "./roofline_chart";
@@ -16,7 +16,7 @@ const kGroups = [
   ["stream", "name and stream"],
 ] as const;
 
-// What one looks for first: time, how full the device was, how fast copies are. How it was launched follows.
+// The most wanted columns first: time, occupancy, bandwidth. Launch configuration follows.
 const kFirst = [
   "name",
   "op",
@@ -37,17 +37,17 @@ export const kernelsPane: Pane = { id: "kernels", title: "Kernels", component: K
 function KernelsPane(props: PaneProps): JSX.Element {
   const [group, setGroup] = useUrl("kernels.group");
   const params = group === "op" ? { group_by_op: true } : group === "stream" ? { by_stream: true } : {};
-  const { answer, askAll } = useReport(props.trace, "kernels", params);
+  const { answer, loadAll } = useReport(props.trace, "kernels", params);
   return (
     <div class="page">
       <h1 class="sr-only">Kernels</h1>
-      <p class="intro">What ran on the GPU, by name: kernels, copies and sets. Below: how near they came to what the GPU can do.</p>
+      <p class="intro">What ran on the GPU, by name: kernels, memcpys and memsets. Below: how close operators came to the hardware limits.</p>
       <Answered answer={answer}>
         {(report) =>
           report.tables[0].rowCount === 0 ? (
             <NoDevice notes={report.notes} />
           ) : (
-            <div class="pile">
+            <div class="stack">
               <Facts facts={report.facts} only={["calls", "work_ns", "busy_ns"]} />
               <section class="card">
                 <DescribedTable
@@ -57,9 +57,9 @@ function KernelsPane(props: PaneProps): JSX.Element {
                   hidden={["graph_calls", "op_count"]}
                   first={kFirst}
                   maxHeight="520px"
-                  onAllRows={askAll}
+                  onAllRows={loadAll}
                   tools={
-                    <Choice label="group by" value={group} onChange={setGroup} options={kGroups} />
+                    <Select label="group by" value={group} onChange={setGroup} options={kGroups} />
                   }
                 />
               </section>
@@ -80,9 +80,9 @@ function Roofline(props: PaneProps): JSX.Element {
       {(report) => {
         const ops = report.tables.find((table) => table.columns.some((column) => column.name === "roof_percent"));
         return (
-          <div class="pile">
+          <div class="stack">
             <section class="card">
-              <h2>Against the roof</h2>
+              <h2>Roofline</h2>
               <RooflineChart report={report} />
               <Facts facts={report.facts} />
             </section>

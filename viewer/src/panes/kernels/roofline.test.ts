@@ -24,7 +24,7 @@ test("only ops with known FLOPs and bytes are points", () => {
   expect(roofPoints(report).map((point) => [point.op, point.flopsPerByte, point.tflops])).toEqual([["aten::mm", 390, 58]]);
 });
 
-test("equal roofs are one line, the highest first", () => {
+test("equal roofs are merged, the highest first", () => {
   expect(roofsOf(report)).toEqual({
     bandwidthGbS: 4800,
     tflops: [
@@ -34,12 +34,12 @@ test("equal roofs are one line, the highest first", () => {
   });
 });
 
-test("left of the ridge the memory limits, right of it the arithmetic", () => {
+test("left of the ridge memory bandwidth is the limit, right of it compute", () => {
   expect(roofAt(10, 4800, 990)).toBe(48);
   expect(roofAt(1000, 4800, 990)).toBe(990);
 });
 
-test("the roofs that are drawn are those of the points' precisions", () => {
+test("only the roofs for the points' precisions are drawn", () => {
   const roofs = roofsOf(report);
   const [point] = roofPoints(report);
   expect(usedRoofs(roofs, [point])).toEqual([{ name: "fp32", value: 67 }]);
@@ -47,7 +47,7 @@ test("the roofs that are drawn are those of the points' precisions", () => {
   expect(usedRoofs(roofs, [{ ...point, precision: "" }]).map((roof) => roof.value)).toEqual([990]);
 });
 
-test("names of roofs neither cover each other nor another roof's line", () => {
+test("labels of roofs overlap neither each other nor another line", () => {
   expect(roofLabels([100, 200], 16)).toEqual([{ y: 84, names: [0] }, { y: 184, names: [1] }]);
   expect(roofLabels([100, 112], 16)).toEqual([{ y: 84, names: [0] }, { y: 112, names: [1] }]);
   expect(roofLabels([100, 112, 124], 16)).toEqual([{ y: 84, names: [0, 1] }, { y: 124, names: [2] }]);

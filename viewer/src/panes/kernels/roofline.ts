@@ -14,7 +14,7 @@ export interface RoofPoint {
 
 export interface Roofs {
   bandwidthGbS: number | null;
-  tflops: Roof[]; // highest first, equal ones once
+  tflops: Roof[]; // highest first, equal ones merged
 }
 
 export interface Roof {
@@ -22,7 +22,7 @@ export interface Roof {
   value: number;
 }
 
-// Ops for which the trace gives both FLOPs and bytes.
+// Operators whose FLOPs and bytes are both known.
 export function roofPoints(report: Report): RoofPoint[] {
   const table = report.tables.find((each) => each.columns.some((column) => column.name === "flops_per_byte"));
   if (!table) return [];
@@ -69,22 +69,22 @@ export function roofsOf(report: Report): Roofs {
   return { bandwidthGbS: fact("peak_bandwidth_gb_s"), tflops: tflops.sort((a, b) => b.value - a.value) };
 }
 
-// What the hardware allows at an intensity: TFLOP/s below `peak`, by the memory's bandwidth left of the ridge.
+// Attainable TFLOP/s at an arithmetic intensity: bound by memory bandwidth left of the ridge, by `peakTflops` right of it.
 export function roofAt(flopsPerByte: number, bandwidthGbS: number, peakTflops: number): number {
   return Math.min(peakTflops, (flopsPerByte * bandwidthGbS) / 1000);
 }
 
-// The roofs that the points have to do with: those of their precisions; the highest where none is known.
+// The roofs for the precisions of the points; the highest one where no precision is known.
 export function usedRoofs(roofs: Roofs, points: readonly RoofPoint[]): Roof[] {
   const used = roofs.tflops.filter((roof) => roof.name.split(", ").some((name) => points.some((point) => point.precision === name)));
   return used.length > 0 ? used : roofs.tflops.slice(0, 1);
 }
 
-// Where the names of roofs stand, beside lines at `ys` (px, downwards, from the top one): above the line, below it where the one
-// above is too near, and with the name before where there is no room on either side. `names` are indices of `ys`.
+// Label positions for roof lines at `ys` (px, top first): above the line; below it where the line above is too close; merged with
+// the label before where neither fits. `names` are indices of `ys`.
 export function roofLabels(ys: readonly number[], heightPx: number): { y: number; names: number[] }[] {
   const out: { y: number; names: number[] }[] = [];
-  let free = -Infinity; // above this nothing more fits
+  let free = -Infinity; // nothing fits above this
   ys.forEach((y, at) => {
     if (y - heightPx >= free) {
       out.push({ y: y - heightPx, names: [at] });

@@ -1,4 +1,4 @@
-// Roofline: each op by FLOPs per byte and TFLOP/s, under what memory and arithmetic units allow. Both axes logarithmic.
+// Roofline: each operator by arithmetic intensity and TFLOP/s, below the limits of memory bandwidth and compute. Log-log.
 
 import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
@@ -25,7 +25,7 @@ export function RooflineChart(props: { report: Report }): JSX.Element {
     [points],
   );
   if (points.length === 0) {
-    return <p class="muted">No op with known FLOPs and bytes: record with record_shapes=True to place ops under the roof.</p>;
+    return <p class="muted">No operators with known FLOPs and bytes: record with record_shapes=True for a roofline.</p>;
   }
   const most = Math.max(...points.map((point) => point.deviceNs));
   const radius = (deviceNs: number) => 3 + 9 * Math.sqrt(deviceNs / most);
@@ -100,15 +100,15 @@ export function RooflineChart(props: { report: Report }): JSX.Element {
             </div>
             <div>
               {formatDuration(points[index].deviceNs)} on the device
-              {points[index].roofPercent !== null && `, ${formatPercent(points[index].roofPercent)} of its roof`}
+              {points[index].roofPercent !== null && `, ${formatPercent(points[index].roofPercent)} of its limit`}
             </div>
           </>
         )}
       />
       <Legend items={classes.map((name, at) => ({ name, variable: seriesVariable(at) }))} />
       <p class="muted hint">
-        Larger circles took more time. Far below the line: room to improve. Under the slope, memory is the limit; under the flat
-        part, arithmetic.
+        Larger circles took more time. The further below the line, the more room for improvement. Below the slope an operator is
+        bound by memory bandwidth, below the flat part by compute.
       </p>
     </div>
   );
@@ -131,12 +131,12 @@ function powersOfTen(_: uPlot, _axis: number, low: number, high: number): number
   return out;
 }
 
-// uPlot has null for marks that stand too close.
+// uPlot passes null for ticks that are too close together.
 function numbers(_: uPlot, splits: (number | null)[]): string[] {
   return splits.map((value) => (value === null ? "" : value < 0.001 ? value.toExponential(0) : formatNumber(value)));
 }
 
-// The point nearest to the pointer, in both directions (uPlot looks along x only).
+// The point closest to the pointer in x and y (uPlot only looks along x).
 function nearest(points: readonly { flopsPerByte: number; tflops: number }[]) {
   return (plot: uPlot, series: number, index: number): number => {
     if (series !== 0 && series !== 1) return index;

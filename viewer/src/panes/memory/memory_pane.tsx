@@ -1,4 +1,4 @@
-// Memory: over time by category, what is alive at a moment, how fragmented the allocator is, and who holds the peak.
+// Memory over time by category, what is allocated at a point in time, and how fragmented the allocator is.
 
 import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
@@ -20,7 +20,7 @@ import "./memory.css";
 
 const kBins = 1000;
 
-// What is alive at the peak stands above, with more about it.
+// Shown above in more detail.
 const kShownAbove = ["at_peak", "owners"];
 
 export const memoryPane: Pane = { id: "memory", title: "Memory", component: MemoryPane };
@@ -31,17 +31,17 @@ function MemoryPane(props: PaneProps): JSX.Element {
     (signal) => props.trace.memoryCurve({ device: device || null, bins: kBins }, signal),
     [props.trace, device],
   );
-  const { answer: report, askAll } = useReport(props.trace, "memory");
+  const { answer: report, loadAll } = useReport(props.trace, "memory");
   return (
     <div class="page">
       <h1 class="sr-only">Memory</h1>
-      <p class="intro">How much memory was in use, by what it held. Click a moment to see what was alive then, and whose it was.</p>
+      <p class="intro">Memory in use over time, by category. Click a point in time to see what was allocated then, and by what.</p>
       <Answered answer={answer}>
         {(curve) =>
           curve.device === null ? (
             <Empty
               title="No memory events in this trace"
-              notes={["What was allocated, when, and by whom needs a recording with memory."]}
+              notes={["Allocations and their owners need a recording with memory profiling."]}
               code="profile(profile_memory=True, record_shapes=True)"
             />
           ) : (
@@ -58,12 +58,12 @@ function MemoryPane(props: PaneProps): JSX.Element {
       </Answered>
       <Answered answer={report}>
         {(value) => (
-          <div class="pile">
+          <div class="stack">
             {answer.value?.device && <Notes notes={value.notes} />}
             <ReportTables
               id="memory"
               report={value}
-              onAllRows={askAll}
+              onAllRows={loadAll}
               skip={kShownAbove}
               tables={{ steps: { linkColumn: "step" }, allocator: { linkColumn: "moment" }, allocator_shares: { place: null } }}
             />
@@ -79,7 +79,7 @@ function Memory(props: {
   curve: MemoryCurve;
   device: string;
   report: Report | null;
-  peakIsKnown: boolean; // until then nothing is asked about it
+  peakIsKnown: boolean; // nothing is requested about it before
   setDevice: (device: string) => void;
 }): JSX.Element {
   const { trace, curve, device } = props;
@@ -87,14 +87,14 @@ function Memory(props: {
   const [at, setAt] = useUrl("memory.at");
   const atNs = at !== "" && Number.isFinite(Number(at)) ? Number(at) : (peak?.atNs ?? null);
   const isPeak = at === "" && peak !== null;
-  // A hundredth of the time: for keys, what a click on the chart is for the mouse.
+  // By a hundredth of the time: the keyboard's alternative to a click on the chart.
   const move = (direction: 1 | -1) => {
     const endNs = curve.fromNs + curve.allocatedBytes.length * curve.binNs;
     const next = (atNs ?? curve.fromNs) + (direction * (endNs - curve.fromNs)) / 100;
     setAt(String(Math.round(Math.min(Math.max(next, curve.fromNs), endNs))));
   };
   return (
-    <div class="pile">
+    <div class="stack">
       <section class="card">
         <div class="toolbar">
           <h2 class="table-title">Memory over time</h2>
@@ -120,7 +120,7 @@ function Memory(props: {
             </button>
           )}
           {atNs !== null && (
-            <span class="segmented" role="group" aria-label="Moment">
+            <span class="segmented" role="group" aria-label="Point in time">
               <button class="button" onClick={() => move(-1)}>
                 Earlier
               </button>
@@ -136,7 +136,7 @@ function Memory(props: {
           )}
         </div>
         <MemoryChart curve={curve} height={260} peak={peak} atNs={atNs} onClick={(ns) => setAt(String(Math.round(ns)))} />
-        <p class="muted hint">Click a moment to see below what is alive then.</p>
+        <p class="muted hint">Click a point in time to see below what was allocated then.</p>
         {curve.freeBytes && curve.largestFreeBytes && (
           <FreeChart
             curve={{ ...curve, freeBytes: curve.freeBytes, largestFreeBytes: curve.largestFreeBytes }}
@@ -168,7 +168,7 @@ function Alive(props: { trace: TraceClient; device: string; atNs: number; title:
       <h2>{props.title}</h2>
       <Answered answer={answer}>
         {(report) => (
-          <div class="pile">
+          <div class="stack">
             <Facts facts={report.facts} />
             {report.tables.map((table) => (
               <DescribedTable key={table.name} id={`memory.${table.name}`} table={table} maxHeight="380px" />

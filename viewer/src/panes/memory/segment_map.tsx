@@ -1,4 +1,4 @@
-// The fragmentation map: every segment of the allocator, used blocks in the colour of their category, free ones empty.
+// The fragmentation map: every segment of the allocator, used blocks in the color of their category, free ones empty.
 
 import type { JSX } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
@@ -38,10 +38,10 @@ export function SegmentMap(props: { answer: MemorySegments; categories: readonly
   return (
     <div>
       <p>
-        {formatNumber(segments.length)} segments, {formatBytes(sums.totalBytes)}; {formatBytes(sums.freeBytes)} (
-        {formatShare(sums.freeBytes / sums.totalBytes)}) of it free, the largest free block{" "}
+        {formatNumber(segments.length)} {segments.length === 1 ? "segment" : "segments"}, {formatBytes(sums.totalBytes)};{" "}
+        {formatBytes(sums.freeBytes)} ({formatShare(sums.freeBytes / sums.totalBytes)}) free, largest free block{" "}
         {formatBytes(sums.largestFreeBytes)}
-        {sums.freeSegments > 0 && `; ${formatNumber(sums.freeSegments)} segments hold nothing`}.
+        {sums.freeSegments > 0 && `; ${formatNumber(sums.freeSegments)} completely free`}.
       </p>
       <div class="segment-box">
         <canvas
@@ -115,7 +115,7 @@ function draw(canvas: HTMLCanvasElement, scene: Scene): void {
       if (block.state !== "allocated") continue;
       ctx.fillStyle = colors[categoryOf(block.owner, scene.categories)] ?? other;
       const blockWidth = (block.bytes / segment.bytes) * w;
-      // A hair between neighbours of one colour.
+      // A thin gap between neighbors of the same color.
       ctx.fillRect(x + (block.offset / segment.bytes) * w, y, Math.max(0.5, blockWidth - 0.7), kLinePx - 4);
     }
     ctx.strokeStyle = border;

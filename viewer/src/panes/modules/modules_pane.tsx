@@ -1,4 +1,4 @@
-// nn.Module by nn.Module, as a tree: forward and backward, time, memory, FLOPs.
+// The tree of nn.Modules: forward and backward time, memory, FLOPs.
 
 import type { JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
@@ -8,7 +8,7 @@ import { useUrl } from "../../page/link";
 import type { Cell, Table } from "../../data/answers";
 import { formatNumber } from "../../text/format";
 import { CopyButton } from "../../parts/clipboard";
-import { Tick } from "../../parts/fields";
+import { Checkbox } from "../../parts/fields";
 import { Empty, Facts, Notes } from "../../parts/notes";
 import { ReportTables, useReport } from "../../parts/report/report_view";
 import { toCsv } from "../../parts/table/csv";
@@ -17,7 +17,7 @@ import { VirtualTable } from "../../parts/table/virtual_table";
 import { buildTree, matchingNodes, type TreeNode, visibleNodes } from "./tree";
 
 const kHidden = new Set(["depth", "parent", "type", "self_host_ns", "backward_host_ns"]);
-const kOpenDepth = 2; // shown at first
+const kOpenDepth = 2; // expanded by default
 
 export const modulesPane: Pane = { id: "modules", title: "Modules", component: ModulesPane };
 
@@ -28,17 +28,17 @@ function ModulesPane(props: PaneProps): JSX.Element {
     <div class="page">
       <h1 class="sr-only">Modules</h1>
       <p class="intro">
-        Every nn.Module with what lies inside of it: its time on the host, on the device forward and backward, and the memory it keeps.
+        Every nn.Module including its submodules: host time, forward and backward device time, and the memory it keeps.
       </p>
       <Answered answer={answer}>
         {(report) => {
           const modules = report.tables.find((table) => table.name === "modules");
           if (!modules || modules.rows.length === 0) {
             return (
-              <div class="pile">
+              <div class="stack">
                 <Empty
                   title="No modules in this trace"
-                  notes={["Times per nn.Module need a recording with modules.", ...report.notes]}
+                  notes={["Times per nn.Module need a recording with module information.", ...report.notes]}
                   code="profile(with_modules=True, with_stack=True)   # or record with firelane"
                 />
                 <ReportTables id="modules" report={report} skip={["modules"]} />
@@ -46,7 +46,7 @@ function ModulesPane(props: PaneProps): JSX.Element {
             );
           }
           return (
-            <div class="pile">
+            <div class="stack">
               <Facts facts={report.facts} />
               <section class="card">
                 {byType === "type" ? (
@@ -74,7 +74,7 @@ function ModuleTree(props: {
   const { table } = props;
   const [sortText, setSort] = useUrl("modules.sort");
   const [filter, setFilter] = useUrl("modules.filter");
-  // What the user opened or closed; everything else follows the depth.
+  // What the user expanded or collapsed; everything else depends on its depth.
   const [toggled, setToggled] = useState<ReadonlyMap<number, boolean>>(new Map());
   const [openDepth, setOpenDepth] = useState(kOpenDepth);
 
@@ -109,12 +109,12 @@ function ModuleTree(props: {
         <input
           class="field filter"
           type="search"
-          placeholder="Filter: words, or calls>100"
+          placeholder="Filter: text, or calls>100"
           aria-label="Filter modules"
           value={filter}
           onInput={(event) => setFilter(event.currentTarget.value)}
         />
-        <Tick label="by type" value={props.byType === "type"} onChange={(on) => props.setByType(on ? "type" : "")} />
+        <Checkbox label="group by type" value={props.byType === "type"} onChange={(on) => props.setByType(on ? "type" : "")} />
         {!props.flat && (
           <>
             <button class="button" onClick={() => setAll(Infinity)}>

@@ -1,4 +1,4 @@
-// What steps and runs cost: money by the hour's price, energy and CO2 where the trace has power.
+// What steps and runs cost: money from the hourly price, energy and CO2 where the trace has power readings.
 
 import type { JSX } from "preact";
 import type { PaneProps } from "../../page/pane";
@@ -23,12 +23,12 @@ export function CostView(props: PaneProps): JSX.Element {
   return (
     <>
       <form class="toolbar" onSubmit={(event) => event.preventDefault()}>
-        <NumberField label="Price of an hour" value={price} onChange={setPrice} step="0.01" />
-        <NumberField label="Samples in a step" value={samples} onChange={setSamples} step="1" />
-        <NumberField label="Steps in a run" value={steps} onChange={setSteps} step="1" />
-        <NumberField label="CO2, grams per kWh" value={grams} onChange={setGrams} step="1" />
+        <NumberField label="Price per hour" value={price} onChange={setPrice} step="0.01" />
+        <NumberField label="Samples per step" value={samples} onChange={setSamples} step="1" />
+        <NumberField label="Steps per run" value={steps} onChange={setSteps} step="1" />
+        <NumberField label="CO2 (g/kWh)" value={grams} onChange={setGrams} step="1" />
       </form>
-      {price === "" && <p class="intro">Give the price of an hour of this machine to see what a step costs.</p>}
+      {price === "" && <p class="intro">Enter the hourly price of this machine to see what a step costs.</p>}
       <ReportView id="more.cost" trace={props.trace} verb="cost" params={params} />
     </>
   );

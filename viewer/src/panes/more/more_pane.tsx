@@ -1,4 +1,4 @@
-// Reports that need no pane of their own, one list beside them.
+// The reports without a pane of their own, with a list to choose from.
 
 import type { JSX } from "preact";
 import type { Pane, PaneProps } from "../../page/pane";
@@ -14,23 +14,23 @@ interface MoreReport {
   title: string;
   intro: string;
   tables?: Record<string, TableOptions>;
-  instead?: (report: Report) => JSX.Element | null;
+  emptyState?: (report: Report) => JSX.Element | null;
 }
 
 function isEmpty(report: Report): boolean {
   return report.tables.every((table) => table.rows.length === 0);
 }
 
-function unlessDevice(report: Report): JSX.Element | null {
+function emptyWithoutDevice(report: Report): JSX.Element | null {
   return isEmpty(report) ? <NoDevice /> : null;
 }
 
-function noWaits(report: Report): JSX.Element | null {
+function emptyWithoutSyncs(report: Report): JSX.Element | null {
   if (!isEmpty(report)) return null;
   return (
     <Empty
-      title="No call waits for a device"
-      notes={["The host never stopped until a GPU was done, which is as it should be; a program on the CPU has none to wait for."]}
+      title="No synchronizations"
+      notes={["The host never waited for a GPU, which is ideal. A CPU-only program has nothing to wait for."]}
     />
   );
 }
@@ -39,44 +39,44 @@ const kReports: MoreReport[] = [
   {
     verb: "breakdown",
     title: "Breakdown",
-    intro: "Where a step goes, on the device and on the host. The parts of each side add up to the step.",
+    intro: "Where the time of a step goes, on the device and on the host. The parts of each side add up to the step.",
     tables: { parts: { place: null }, steps: { linkColumn: "step" } },
   },
   {
     verb: "idle",
-    title: "Idle device",
-    intro: "Why the device did nothing, and the longest gaps: each row opens its place in the timeline.",
+    title: "Device idle time",
+    intro: "Why the device was idle, and the longest gaps. Click a row to see it in the timeline.",
     tables: { causes: { place: null }, gaps: { defaultSort: "-duration_ns" } },
-    instead: unlessDevice,
+    emptyState: emptyWithoutDevice,
   },
   {
     verb: "launches",
     title: "Launches",
-    intro: "How work reaches the device: the calls that queue it, and how long it waits in the queue.",
-    instead: unlessDevice,
+    intro: "How work reaches the device: the launch calls, and how long work waits in the queue.",
+    emptyState: emptyWithoutDevice,
   },
   {
     verb: "syncs",
-    title: "Synchronisations",
-    intro: "Calls in which the host stopped until the device was done.",
+    title: "Synchronizations",
+    intro: "Calls that block the host until the device is done.",
     tables: { syncs: { defaultSort: "-duration_ns", linkColumn: "call" } },
-    instead: noWaits,
+    emptyState: emptyWithoutSyncs,
   },
   {
     verb: "critical-path",
     title: "Critical path",
-    intro: "The chain of work that decides how long a step takes, recording taken out. Shortening anything else changes nothing.",
+    intro: "The chain of work that determines how long a step takes, without profiling overhead. Speeding up anything else changes nothing.",
     tables: { classes: { place: null }, pieces: { defaultSort: "-duration_ns" } },
   },
   {
     verb: "fusion",
     title: "Fusion",
-    intro: "Chains of kernels that one kernel could do, and what that would save at most.",
-    instead: (report) => (report.facts.find((fact) => fact.name === "kernels")?.value === 0 ? <NoDevice /> : null),
+    intro: "Chains of kernels that could be fused into one, and the most that would save.",
+    emptyState: (report) => (report.facts.find((fact) => fact.name === "kernels")?.value === 0 ? <NoDevice /> : null),
   },
   { verb: "cost", title: "Cost", intro: "" },
   { verb: "lanes", title: "Threads and streams", intro: "Every lane of the timeline." },
-  { verb: "info", title: "The trace", intro: "What was recorded, with what, and what was lost." },
+  { verb: "info", title: "Trace info", intro: "What was recorded, with which settings, and what was lost." },
 ];
 
 export const morePane: Pane = { id: "more", title: "More", component: MorePane };
@@ -98,7 +98,7 @@ function MorePane(props: PaneProps): JSX.Element {
           </button>
         ))}
       </nav>
-      <div class="pile more-body">
+      <div class="stack more-body">
         <h1>{report.title}</h1>
         {report.verb === "cost" ? (
           <CostView trace={props.trace} />
@@ -110,7 +110,7 @@ function MorePane(props: PaneProps): JSX.Element {
             verb={report.verb}
             intro={report.intro}
             tables={report.tables}
-            instead={report.instead}
+            emptyState={report.emptyState}
           />
         )}
       </div>

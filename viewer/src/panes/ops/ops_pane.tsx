@@ -1,4 +1,4 @@
-// Operators: torch's key_averages, sortable, by input shape if wanted.
+// Operators: torch's key_averages() as a table, grouped by input shape on request.
 
 import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
@@ -6,7 +6,7 @@ import { Answered } from "../../parts/answer";
 import type { Pane, PaneProps } from "../../page/pane";
 import { useUrl } from "../../page/link";
 import type { Report, Table } from "../../data/answers";
-import { Choice, Tick } from "../../parts/fields";
+import { Checkbox, Select } from "../../parts/fields";
 import { Facts, Notes } from "../../parts/notes";
 import { useReport } from "../../parts/report/report_view";
 import { DescribedTable } from "../../parts/table/described_table";
@@ -14,10 +14,10 @@ import { DescribedTable } from "../../parts/table/described_table";
 const kSides = [
   ["host", "operators"],
   ["device", "device work"],
-  ["both", "both, as torch does"],
+  ["both", "both, as in torch"],
 ] as const;
 
-// Torch has them; few people want them at first.
+// In torch's table, but rarely what one looks for.
 const kHidden = [
   "device_type",
   "is_user_annotation",
@@ -39,7 +39,7 @@ export const opsPane: Pane = { id: "ops", title: "Operators", component: OpsPane
 function OpsPane(props: PaneProps): JSX.Element {
   const [shapes, setShapes] = useUrl("ops.shapes");
   const [side, setSide] = useUrl("ops.side", "host");
-  const { answer, askAll } = useReport(props.trace, "ops", shapes ? { group_by_input_shape: true } : {});
+  const { answer, loadAll } = useReport(props.trace, "ops", shapes ? { group_by_input_shape: true } : {});
   const whole = answer.value?.tables[0];
   const table = useMemo(() => whole && ofSide(whole, side), [whole, side]);
   const onDevice = answer.value !== null && hasDeviceTime(answer.value);
@@ -47,11 +47,11 @@ function OpsPane(props: PaneProps): JSX.Element {
     <div class="page">
       <h1 class="sr-only">Operators</h1>
       <p class="intro">
-        The time of every PyTorch operator: its own, and with all that it calls. A name shows its longest call in the timeline.
+        Time of every PyTorch operator, by itself and including what it calls. Click a name to see its longest call in the timeline.
       </p>
       <Answered answer={answer}>
         {(report) => table && (
-          <div class="pile">
+          <div class="stack">
             <Facts facts={report.facts} only={onDevice ? kFacts : kHostFacts} />
             <section class="card">
               <DescribedTable
@@ -61,12 +61,12 @@ function OpsPane(props: PaneProps): JSX.Element {
                 hidden={onDevice ? kHidden : [...kHidden, ...deviceColumns(table)]}
                 first={defaultSort(report).startsWith("-self_device") ? kDeviceFirst : kNameFirst}
                 maxHeight="calc(100vh - 236px)"
-                onAllRows={askAll}
+                onAllRows={loadAll}
                 empty="This trace has no operators: record with activities=[ProfilerActivity.CPU, ...]."
                 tools={
                   <>
-                    <Choice label="show" value={side} onChange={setSide} options={kSides} />
-                    <Tick label="by input shape" value={shapes !== ""} onChange={(on) => setShapes(on ? "1" : "")} />
+                    <Select label="show" value={side} onChange={setSide} options={kSides} />
+                    <Checkbox label="group by input shape" value={shapes !== ""} onChange={(on) => setShapes(on ? "1" : "")} />
                   </>
                 }
               />
@@ -79,7 +79,7 @@ function OpsPane(props: PaneProps): JSX.Element {
   );
 }
 
-// Torch lists operators and, in rows of their own, what ran on the device.
+// Torch lists operators and device work in separate rows.
 function ofSide(table: Table, side: string): Table {
   const at = table.columns.findIndex((column) => column.name === "device_type");
   if (side === "both" || at < 0) return table;
@@ -92,12 +92,12 @@ function hasDeviceTime(report: Report): boolean {
   return typeof device === "number" && device > 0;
 }
 
-// Zeros throughout where the program ran on the CPU.
+// All zero where the program ran on the CPU.
 function deviceColumns(table: Table): string[] {
   return table.columns.map((column) => column.name).filter((name) => name.includes("device"));
 }
 
-// By what matters: time on the device where there is one.
+// By device time where there is any.
 function defaultSort(report: Report): string {
   return hasDeviceTime(report) ? "-self_device_time_total_ns" : "-self_cpu_time_total_ns";
 }

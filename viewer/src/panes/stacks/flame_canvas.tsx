@@ -1,4 +1,4 @@
-// A flame graph on a canvas: hover, click to zoom, keys to walk from frame to frame.
+// A flame graph on a canvas: hover, click to zoom, arrow keys to move between frames.
 
 import type { JSX } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
@@ -56,7 +56,7 @@ export function FlameCanvas(props: FlameCanvasProps): JSX.Element {
     draw(canvas.current!, { ...props, width, height, shade, hovered: hovered?.frame ?? null });
   }, [layout, view, props.search, selected, hovered?.frame, width, shade]);
 
-  // Not passive: with Ctrl the wheel zooms the graph and not the page.
+  // Not passive: Ctrl and wheel zoom the graph, not the page.
   useEffect(() => {
     const element = canvas.current!;
     const onWheel = (event: WheelEvent) => {
@@ -102,7 +102,7 @@ export function FlameCanvas(props: FlameCanvasProps): JSX.Element {
         class="flame"
         tabIndex={0}
         role="application"
-        aria-label="Flame graph. Arrow keys walk from frame to frame, Enter zooms in, Escape zooms out."
+        aria-label="Flame graph. Arrow keys move between frames, Enter zooms in, Escape zooms out."
         style={{ width: `${width}px`, height: `${height}px` }}
         onMouseMove={(event) => {
           const frame = frameUnder(event);

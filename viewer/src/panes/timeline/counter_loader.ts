@@ -1,4 +1,4 @@
-// Bins of the counters on the screen: asked for a little wider than the view, again when it leaves them or gets much finer.
+// Fetches the bins of visible counters: a little more than the view needs, and again when the view leaves them or zooms in further.
 
 import type { TraceClient } from "../../data/client";
 import type { CounterBins, Lanes } from "../../data/answers";
@@ -29,7 +29,7 @@ export class CounterLoader {
     if (tracks.length === 0 || width < 1) return;
     const { endNs } = this.lanes;
     const span = view.toNs - view.fromNs;
-    if (this.serves(view, span / width, tracks)) return;
+    if (this.isEnough(view, span / width, tracks)) return;
     const fromNs = Math.max(0, Math.floor(view.fromNs - span / 2));
     const toNs = Math.min(endNs, Math.ceil(view.toNs + span / 2));
     const bins = Math.max(1, Math.min(4096, Math.ceil(((toNs - fromNs) / span) * (width / 2))));
@@ -48,7 +48,7 @@ export class CounterLoader {
           this.changed();
         },
         () => {
-          // Tiles report the same trouble; a later view asks again.
+          // Tiles report the same error; a later view tries again.
           if (!control.signal.aborted) this.wanted = "";
         },
       );
@@ -59,7 +59,7 @@ export class CounterLoader {
     this.control.abort();
   }
 
-  private serves(view: View, nsPerPixel: number, tracks: readonly number[]): boolean {
+  private isEnough(view: View, nsPerPixel: number, tracks: readonly number[]): boolean {
     const have = this.current;
     if (!have) return false;
     if (this.trace.source.stored) return true;

@@ -1,4 +1,4 @@
-// What lies over the slices: labels, ruler and steps, range, selection, hover, arrows, counters. All in CSS pixels.
+// What is drawn over the slices: labels, ruler and steps, range, selection, hover, arrows, counters. All in CSS pixels.
 
 import type { Arrow, FoundSlice, StepMark } from "../../data/answers";
 import { formatDuration, formatNumber, formatBytes, formatTime } from "../../text/format";
@@ -12,7 +12,7 @@ export const kLabelFont = `11px ${kFontFamily}`;
 const kSmallFont = `10px ${kFontFamily}`;
 const kSmallScale = 10 / 11;
 
-// The page's colours as the canvas needs them; read once a theme.
+// The theme's colors for the canvas.
 export interface Ink {
   bg: string;
   surface: string;
@@ -54,7 +54,7 @@ export function drawLabels(ctx: CanvasRenderingContext2D, labels: readonly Label
   }
 }
 
-// Ruler with marks, steps in a band above it.
+// The ruler, with a band of steps above it.
 export function drawRuler(ctx: CanvasRenderingContext2D, model: TimelineModel, ink: Ink): void {
   const { view, width } = model;
   ctx.fillStyle = ink.surface;
@@ -96,13 +96,13 @@ function drawSteps(ctx: CanvasRenderingContext2D, model: TimelineModel, ink: Ink
   });
 }
 
-// Faint lines through all lanes where steps begin, as long as they are apart.
+// Faint lines through all lanes where steps start, unless they are too dense.
 export function drawStepLines(ctx: CanvasRenderingContext2D, model: TimelineModel, ink: Ink): void {
   const { view, width, height } = model;
   const { steps } = model.lanes;
-  const apart =
+  const isSparse =
     steps.length < 2 || timeToX(view, width, steps[1].startNs) - timeToX(view, width, steps[0].startNs) > 12;
-  if (!apart) return;
+  if (!isSparse) return;
   ctx.fillStyle = ink.border;
   const line = (ns: number) => {
     const x = Math.round(timeToX(view, width, ns));
@@ -122,7 +122,7 @@ export function drawRange(ctx: CanvasRenderingContext2D, model: TimelineModel, r
   ctx.globalAlpha = 1;
   for (const x of [Math.round(x0), Math.round(x1)]) {
     ctx.fillRect(x, 0, 1, height);
-    ctx.fillRect(x - 2, 2, 5, kGripHeight); // says that the edge can be dragged
+    ctx.fillRect(x - 2, 2, 5, kGripHeight); // a grip: the edge can be dragged
   }
   const badge = rangeBadge(ctx, model, range);
   if (badge) {
@@ -141,7 +141,7 @@ interface Badge {
   text: string;
 }
 
-// How long the range is, in the middle of what is shown of it; null when that is nothing.
+// The duration of the range, centered in its visible part; null if none of it is visible.
 function rangeBadge(ctx: CanvasRenderingContext2D, model: TimelineModel, range: Range): Badge | null {
   const { view, width } = model;
   const text = formatDuration(range.toNs - range.fromNs);
@@ -160,7 +160,7 @@ interface Rect {
   height: number;
 }
 
-// Where a slice is on the canvas; null where its lane is not shown. May lie outside of the screen.
+// A slice's rectangle on the canvas, possibly off screen; null if its lane is not shown.
 export function rectOf(
   model: TimelineModel,
   slice: Pick<FoundSlice, "lane" | "row" | "startNs" | "durationNs">,
@@ -176,7 +176,7 @@ export function rectOf(
 }
 
 export function outline(ctx: CanvasRenderingContext2D, rect: Rect, color: string, thick: number): void {
-  // Ends far outside of the canvas would be drawn imprecisely.
+  // Far outside the canvas, coordinates lose precision.
   const left = Math.max(-10, rect.x);
   const right = Math.min(ctx.canvas.width + 10, rect.x + rect.width);
   if (right < left) return;
@@ -194,9 +194,9 @@ export function drawArrows(
   for (const arrow of arrows) {
     const from = rectOf(model, arrow.from);
     const to = rectOf(model, arrow.to);
-    // From an op to the launch inside of it: the nesting says that already.
+    // From an operator to the launch inside it: the nesting already shows that.
     if (!from || !to || encloses(arrow.from, arrow.to)) continue;
-    // From where the cause ends (or, if that is after its effect, where it begins) to where the effect begins.
+    // From the end of the cause (or its start, if the effect starts before that) to the start of the effect.
     const fromEnd = arrow.from.startNs + arrow.from.durationNs <= arrow.to.startNs;
     const x0 = clampX(fromEnd ? from.x + from.width : from.x + Math.min(2, from.width / 2), model.width);
     const x1 = clampX(to.x, model.width);
@@ -281,7 +281,7 @@ export function drawCounter(
   ctx.stroke();
 }
 
-// The value of a counter at a time, for the tooltip.
+// A counter's range of values at a time, for the tooltip.
 export function counterAt(
   model: TimelineModel,
   track: number,

@@ -54,7 +54,7 @@ function draw(tiles: BuiltTile[], level = 0, highlight = "") {
   return { at, labels, state, store, frame };
 }
 
-test("what the recording's edge cuts is hatched, and keeps its kind", () => {
+test("a slice that starts before the recording is hatched, and keeps its kind", () => {
   const kernel = { startNs: 100, durationNs: 200, name: 1, row: 0 };
   const whole = draw([{ lane: 0, index: 0, slices: [{ ...kernel, kind: 16 }] }]);
   const cut = draw([{ lane: 0, index: 0, slices: [{ ...kernel, kind: 16 | 0x40 }] }]);
@@ -65,7 +65,7 @@ test("what the recording's edge cuts is hatched, and keeps its kind", () => {
   expect(hitTest(cut.store, cut.frame, lane, 0, 150, 0)).toMatchObject({ kind: 16, cut: true });
 });
 
-test("a slice is drawn in its row, from its start to its end, in its colour", () => {
+test("a slice is drawn in its row, from its start to its end, in its color", () => {
   const { at, labels, state } = draw([
     { lane: 0, index: 0, slices: [{ startNs: 100, durationNs: 200, name: 1, row: 1 }] },
   ]);
@@ -75,7 +75,7 @@ test("a slice is drawn in its row, from its start to its end, in its colour", ()
   expect(state).toEqual({ missing: false, coarser: false });
 });
 
-test("a slice of no length and a nearly idle run are seen", () => {
+test("a slice of no duration and a nearly idle run are visible", () => {
   const { at } = draw([
     {
       lane: 0,
@@ -95,7 +95,7 @@ test("a busy run is stronger than a nearly idle one", () => {
   expect(green(at(51, 0))).toBeLessThan(green(at(50, 0)));
 });
 
-test("a slice that reaches over two tiles has one label", () => {
+test("a slice that spans two tiles has one label", () => {
   const slices = [{ startNs: 400, durationNs: 400, name: 1 }];
   const store = draw([
     { lane: 0, index: 0, slices },
@@ -108,7 +108,7 @@ test("a slice that reaches over two tiles has one label", () => {
   expect(labels).toHaveLength(1);
 });
 
-test("without the tile a coarser one is drawn, and said so", () => {
+test("a coarser tile is drawn in place of a missing one, and reported", () => {
   const { at, state } = draw(
     [{ lane: 0, index: 0, runs: [{ startNs: 64, durationNs: 16, name: 1, busy: 0.5, count: 3 }] }],
     4,
@@ -117,7 +117,7 @@ test("without the tile a coarser one is drawn, and said so", () => {
   expect(state).toEqual({ missing: true, coarser: true });
 });
 
-test("a search fades what it leaves aside", () => {
+test("a search fades what does not match", () => {
   const slices = [
     { startNs: 0, durationNs: 10, name: 1 },
     { startNs: 20, durationNs: 10, name: 2 },
@@ -127,7 +127,7 @@ test("a search fades what it leaves aside", () => {
   expect(at(5, 0)).not.toBe(packed(sliceColor(0, "one", "light")));
 });
 
-test("the mouse finds the slice, the short one near it, and the run", () => {
+test("hit testing finds the slice, a short one close by, and a run", () => {
   const { store, frame } = draw([
     {
       lane: 0,
@@ -146,11 +146,11 @@ test("the mouse finds the slice, the short one near it, and the run", () => {
   expect(hitTest(store, frame, lane, 0, 400, 3)).toBeNull();
 });
 
-test("labels are cut with an ellipsis, and left out where hardly a letter fits", () => {
+test("labels are truncated with an ellipsis, and left out where hardly a letter fits", () => {
   const widthOf = (letters: number) => 6 * letters + 6;
   expect(fitLabel("aten::mm", 48, 60, widthOf)).toBe("aten::mm");
   expect(fitLabel("aten::addmm", 66, 40, widthOf)).toBe("aten:…");
   expect(fitLabel("aten::addmm", 66, 10, widthOf)).toBe("");
-  // Wide letters first: fewer than the average says.
+  // Wide letters at the start: fewer fit than on average.
   expect(fitLabel("mmmm::iiii", 66, 40, (letters) => 10 * letters)).toBe("mmmm…");
 });

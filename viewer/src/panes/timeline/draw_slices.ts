@@ -1,9 +1,10 @@
 // Draws the slices and runs of lanes into a raster, and collects the labels that fit.
 //
-// Runs first: they are what is too short to draw by itself, shown as a faded bin. Slices lie on top, at least a pixel wide.
+// Runs (bins of slices that are too short to be drawn one by one) come first, faded by how busy they are. Slices are drawn over
+// them, at least a pixel wide.
 
 import type { Theme } from "../../page/theme";
-import type { NameEntry, TileStore, TileStretch } from "../../data/tile_store";
+import type { NameEntry, TileStore, TileSpan } from "../../data/tile_store";
 import { isCut, kindOf } from "../../data/tiles";
 import { fadedColors, kFadeSteps, type Rgb } from "../../parts/slice_colors";
 import { type Block, kCompactRowHeight, kRowHeight } from "./layout";
@@ -15,13 +16,13 @@ export interface Label {
   y: number; // middle
   width: number;
   name: NameEntry;
-  small: boolean; // in a low row
+  small: boolean; // in a compact row
 }
 
 export interface SlicePaint {
   theme: Theme;
   back: Rgb;
-  // Lower-case text whose names keep their colour while all others fade; "" for none.
+  // Lowercase search text: names that do not contain it are faded. "" for no search.
   highlight: string;
 }
 
@@ -35,26 +36,26 @@ export interface SliceFrame {
   measure: (text: string) => number;
 }
 
-// How much of what was drawn is as fine as the screen; `coarser` where an ancestor stood in.
+// Whether exact tiles were missing, and whether a coarser tile, or none, stood in.
 export interface DrawnState {
   missing: boolean;
   coarser: boolean;
 }
 
-const kLabelPixels = 26;
-const kLeastFade = 7;
-const kLeftAside = 4;
-const kLeastLetters = 2;
+const kMinLabelPixels = 26;
+const kMinFade = 7;
+const kUnmatchedFade = 4;
+const kMinLetters = 2;
 
 interface DrawnName {
   of: SlicePaint;
   width: number;
   matches: boolean;
-  cuts: Map<number, number>; // letters to the width of that many
+  cuts: Map<number, number>; // width by number of letters
   colors: (Uint32Array | undefined)[];
 }
 
-// Worked out once for a name as long as theme and search stay the same.
+// Computed once per name, until theme or search change.
 export function drawnName(entry: NameEntry, frame: SliceFrame): DrawnName {
   const old = entry.drawn as DrawnName | null;
   if (old?.of === frame.paint) return old;
@@ -77,16 +78,16 @@ function colorsOf(entry: NameEntry, kind: number, frame: SliceFrame): Uint32Arra
 
 const kNoName: NameEntry = { text: "", drawn: null, uses: 0 };
 
-// The tiles to draw for a lane, left to right.
-function stretchesOf(
+// The tiles to draw for a lane, from left to right.
+function spansOf(
   store: TileStore,
   frame: SliceFrame,
   lane: { id: number; firstNs: number; lastNs: number },
   state: DrawnState,
-): TileStretch[] {
+): TileSpan[] {
   const level = levelFor(frame.view, frame.width);
   const view = { fromNs: Math.max(frame.view.fromNs, lane.firstNs), toNs: Math.min(frame.view.toNs, lane.lastNs + 1) };
-  const out: TileStretch[] = [];
+  const out: TileSpan[] = [];
   if (view.fromNs > view.toNs) return out;
   const { first, last } = visibleTiles(view, level, frame.endNs);
   for (let index = first; index <= last; ++index) {
@@ -97,7 +98,7 @@ function stretchesOf(
   return out;
 }
 
-// `y` is the top of the block in CSS pixels; nothing is drawn outside of [clipTop, clipBottom).
+// `y` is the top of the block in CSS pixels; nothing is drawn outside [clipTop, clipBottom).
 export function drawLane(
   raster: Raster,
   store: TileStore,
@@ -120,28 +121,28 @@ export function drawLane(
   const rowPixels = Math.max(1, Math.round(block.rowHeight * dpr) - rowGap);
   const withLabels = block.rowHeight >= kCompactRowHeight;
 
-  stretchesOf(store, frame, block.lane, state).forEach(({ tile, fromNs, toNs }, nth) => {
-    const stretchRight = Math.ceil((toNs - from) * scale);
-    const stretchLeft = Math.floor((fromNs - from) * scale);
+  spansOf(store, frame, block.lane, state).forEach(({ tile, fromNs, toNs }, nth) => {
+    const spanRight = Math.ceil((toNs - from) * scale);
+    const spanLeft = Math.floor((fromNs - from) * scale);
     for (let i = 0; i < tile.runCount; ++i) {
       const start = tile.runStartNs[i];
       if (start >= toNs || start + tile.runDurationNs[i] <= fromNs) continue;
-      const x0 = Math.max(stretchLeft, Math.floor((start - from) * scale));
-      const x1 = Math.min(stretchRight, Math.max(x0 + 1, Math.floor((start + tile.runDurationNs[i] - from) * scale)));
+      const x0 = Math.max(spanLeft, Math.floor((start - from) * scale));
+      const x1 = Math.min(spanRight, Math.max(x0 + 1, Math.floor((start + tile.runDurationNs[i] - from) * scale)));
       if (x1 <= 0 || x0 >= raster.width) continue;
       const y0 = rowTop(tile.runRow[i]);
       if (y0 >= bottom || y0 + rowPixels <= top) continue;
       const name = store.name(tile.runName[i]) ?? kNoName;
       const colors = colorsOf(name, tile.runKind[i], frame);
-      let fade = kLeastFade + Math.round((kFadeSteps - 1 - kLeastFade) * Math.min(1, tile.runBusy[i]));
-      if (!drawnName(name, frame).matches) fade = Math.min(fade, kLeftAside);
+      let fade = kMinFade + Math.round((kFadeSteps - 1 - kMinFade) * Math.min(1, tile.runBusy[i]));
+      if (!drawnName(name, frame).matches) fade = Math.min(fade, kUnmatchedFade);
       raster.fill(x0, y0, x1, y0 + rowPixels, colors[fade], top, bottom);
     }
     for (let i = 0; i < tile.sliceCount; ++i) {
       const start = tile.startNs[i];
       const end = start + tile.durationNs[i];
       if (start >= toNs || end < fromNs) continue;
-      // It began in an earlier tile and was drawn with that one.
+      // It starts in an earlier tile and was drawn with that one.
       if (start < fromNs && nth > 0) continue;
       const x0 = Math.floor((start - from) * scale);
       let x1 = Math.max(x0 + 1, Math.floor((end - from) * scale));
@@ -152,28 +153,28 @@ export function drawLane(
       const name = store.name(tile.name[i]) ?? kNoName;
       const drawn = drawnName(name, frame);
       const colors = colorsOf(name, kindOf(tile.kind[i]), frame);
-      raster.fill(x0, y0, x1, y0 + rowPixels, colors[drawn.matches ? kFadeSteps : kLeftAside], top, bottom);
-      if (isCut(tile.kind[i])) raster.hatch(x0, y0, x1, y0 + rowPixels, colors[kLeftAside], top, bottom);
+      raster.fill(x0, y0, x1, y0 + rowPixels, colors[drawn.matches ? kFadeSteps : kUnmatchedFade], top, bottom);
+      if (isCut(tile.kind[i])) raster.hatch(x0, y0, x1, y0 + rowPixels, colors[kUnmatchedFade], top, bottom);
       if (!withLabels) continue;
       const left = Math.max(0, x0) / dpr;
       const width = Math.min(raster.width, x1) / dpr - left;
       const middle = y0 / dpr + block.rowHeight / 2;
-      if (width >= kLabelPixels && middle - 5 >= clipTop && middle + 5 <= clipBottom)
+      if (width >= kMinLabelPixels && middle - 5 >= clipTop && middle + 5 <= clipBottom)
         labels.push({ x: left, y: middle, width, name, small: block.rowHeight < kRowHeight });
     }
   });
 }
 
-// As much of the text as fits, with an ellipsis: as many letters as an average says, fewer until they do. `widthOf` measures the
-// first letters.
+// As much of the text as fits, with an ellipsis: starts with the number of letters that fit on average, and drops letters until
+// they do. `widthOf` measures that many letters with the ellipsis.
 export function fitLabel(text: string, textWidth: number, width: number, widthOf: (letters: number) => number): string {
   if (textWidth <= width) return text;
   let letters = Math.floor((width / textWidth) * text.length);
-  while (letters >= kLeastLetters && widthOf(letters) > width) letters -= 1;
-  return letters < kLeastLetters ? "" : `${text.slice(0, letters)}…`;
+  while (letters >= kMinLetters && widthOf(letters) > width) letters -= 1;
+  return letters < kMinLetters ? "" : `${text.slice(0, letters)}…`;
 }
 
-// How wide the first letters of a name and an ellipsis are: measured once.
+// The width of the first letters of a name with an ellipsis, measured once.
 export function cutWidth(entry: NameEntry, letters: number, frame: SliceFrame): number {
   const { cuts } = drawnName(entry, frame);
   let width = cuts.get(letters);
@@ -186,7 +187,7 @@ export interface Hit {
   startNs: number;
   durationNs: number;
   kind: number;
-  cut: boolean; // by the edge of the recording
+  cut: boolean; // starts before or ends after the recording
   name: string;
   row: number;
   ref: number; // of a slice
@@ -194,7 +195,7 @@ export interface Hit {
   busy: number;
 }
 
-// What lies at a time and row of a lane, give or take `slackNs`. A slice wins over a run, the shorter over the longer.
+// What is at a time and row of a lane, within `slackNs`. Slices win over runs, and shorter slices over longer ones.
 export function hitTest(
   store: TileStore,
   frame: SliceFrame,
@@ -205,7 +206,7 @@ export function hitTest(
 ): Hit | null {
   let best: Hit | null = null;
   let bestDistance = Infinity;
-  for (const { tile, fromNs, toNs } of stretchesOf(store, frame, lane, { missing: false, coarser: false })) {
+  for (const { tile, fromNs, toNs } of spansOf(store, frame, lane, { missing: false, coarser: false })) {
     if (atNs < fromNs - slackNs || atNs >= toNs + slackNs) continue;
     for (let i = 0; i < tile.sliceCount; ++i) {
       if (tile.row[i] !== row) continue;

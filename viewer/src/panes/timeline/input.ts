@@ -1,4 +1,4 @@
-// Wheel and keys on the timeline's canvas, turned into the model's actions; `pointers.ts` has mouse and fingers.
+// Wheel and keyboard input of the timeline; `pointers.ts` has mouse and touch.
 
 import { isTyping } from "../../page/typing";
 import { type HeldAction, isHeld, type KeyAction, keyAction } from "./keys";
@@ -8,7 +8,7 @@ import { panView, xToTime, zoomView } from "./view";
 
 const kPanSharePerSecond = 1.6;
 const kZoomPerSecond = 6;
-const kTapSeconds = 0.05; // the least that a key moves, however short the tap
+const kTapSeconds = 0.05; // a tap moves at least this much
 
 export interface InputTarget extends PointerTarget {
   doubleClick(): void;
@@ -39,7 +39,7 @@ export class TimelineInput {
     this.abort.abort();
   }
 
-  // Moves on for the keys that are down; true while there is one.
+  // Moves the view for the keys that are down; true while there are any.
   frame(now: number): boolean {
     const seconds = Math.min(0.05, (now - this.lastFrame) / 1000);
     this.lastFrame = now;
@@ -60,14 +60,14 @@ export class TimelineInput {
     this.model.zoom(factor, place ? xToTime(this.model.view, this.model.width, place.x) : undefined);
   }
 
-  // Ctrl zooms (a trackpad's pinch comes as that, too); sideways or with shift pans; up and down is left to the scrolling box.
+  // Ctrl zooms (a trackpad's pinch arrives as Ctrl and wheel); sideways or with Shift pans; vertical scrolling is left to the box.
   private wheel(event: WheelEvent): void {
     const { model } = this;
     const unit = event.deltaMode === 1 ? 16 : event.deltaMode === 2 ? model.height : 1;
     if (event.ctrlKey || event.metaKey) {
       event.preventDefault();
       const atNs = xToTime(model.view, model.width, this.pointers.placeOf(event).x);
-      // A mouse's wheel jumps by a hundred, a pinch by a few.
+      // A mouse wheel moves in steps of about 100, a pinch by a few.
       const step = Math.max(-120, Math.min(120, event.deltaY * unit));
       model.setView(
         zoomView(model.view, Math.exp(-step * (Math.abs(step) < 30 ? 0.012 : 0.004)), atNs, model.lanes.endNs),
@@ -92,7 +92,7 @@ export class TimelineInput {
     if (isTyping(event.target) || document.querySelector("dialog[open]")) return;
     const action = keyAction(event);
     if (!action) return;
-    // Arrows belong to whatever else has the focus (tables, the scrolling panel).
+    // Arrow keys belong to the focused element (a table, the scrolling panel).
     const elsewhere =
       event.target instanceof HTMLElement && event.target !== this.canvas && event.target !== document.body;
     if (elsewhere && event.key.startsWith("Arrow")) return;

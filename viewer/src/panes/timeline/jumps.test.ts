@@ -5,7 +5,7 @@ import { stepBeside, stepIn } from "./jumps";
 const steps = [5, 6, 7, 8].map((number, at) => ({ number, startNs: 1000 + 100 * at, durationNs: 100 }));
 const view = (fromNs: number, toNs: number) => ({ fromNs, toNs });
 
-test("the step that fills the middle of the screen is the current one, and none is while several are shown", () => {
+test("the step that fills the middle of the view is the current one; there is none while several are visible", () => {
   expect(stepIn(view(1095, 1205), steps)?.number).toBe(6);
   expect(stepIn(view(1140, 1160), steps)?.number).toBe(6);
   expect(stepIn(view(1000, 1400), steps)).toBe(null);

@@ -1,8 +1,8 @@
-// Searching, and going to other places of the trace: hits of a text, namesakes, relatives, gaps, steps.
+// Search, and jumps to matches, slices with the same name, parents and children, gaps and steps.
 
 import { signal } from "@preact/signals";
 import type { SearchAnswer, StepMark } from "../../data/answers";
-import { formatDuration } from "../../text/format";
+import { formatDuration, formatNumber } from "../../text/format";
 import { kSettleMs, Latest } from "./latest";
 import type { TimelineModel } from "./model";
 import { fitView, type View } from "./view";
@@ -10,55 +10,55 @@ import { fitView, type View } from "./view";
 const kSearchBins = 512;
 
 export class Jumps {
-  readonly text = signal(""); // what is searched for
-  readonly hits = signal<SearchAnswer | null>(null);
-  private readonly searchAsked: Latest;
-  private readonly asked: Latest;
+  readonly text = signal(""); // the search text
+  readonly matches = signal<SearchAnswer | null>(null);
+  private readonly searchRequest: Latest;
+  private readonly jumpRequest: Latest;
 
   constructor(private readonly model: TimelineModel) {
-    this.searchAsked = new Latest((error) => model.fail(error));
-    this.asked = new Latest((error) => model.fail(error));
+    this.searchRequest = new Latest((error) => model.fail(error));
+    this.jumpRequest = new Latest((error) => model.fail(error));
   }
 
   stop(): void {
-    this.searchAsked.cancel();
-    this.asked.cancel();
+    this.searchRequest.cancel();
+    this.jumpRequest.cancel();
   }
 
   setText(text: string): void {
     if (text === this.text.value) return;
     this.text.value = text;
-    this.searchAsked.cancel();
+    this.searchRequest.cancel();
     if (text === "" || this.model.stored) {
-      this.hits.value = null;
+      this.matches.value = null;
       return;
     }
-    void this.searchAsked.ask(
+    void this.searchRequest.ask(
       (signal) => this.model.trace.search(text, { bins: kSearchBins }, signal),
       (answer) => {
-        this.hits.value = answer;
-        this.model.announce.value = `${answer.slices} hits`;
+        this.matches.value = answer;
+        this.model.announce.value = matchCount(answer.slices);
       },
       kSettleMs,
     );
   }
 
-  // Next (1), previous (-1) or longest (0) hit of a text; from the selection, else from the edge of the screen.
+  // The next (1), previous (-1) or longest (0) match, counted from the selection or else from the edge of the screen.
   async find(text: string, direction: 1 | -1 | 0, options: { exact?: boolean; lane?: number } = {}): Promise<void> {
     if (text === "" || this.model.stored) return;
     const slice = this.model.selected.value;
     const { fromNs, toNs } = this.model.target;
     const inView = slice && slice.startNs + slice.durationNs >= fromNs && slice.startNs <= toNs;
     const start = inView ? slice.startNs : direction < 0 ? toNs : fromNs;
-    // Round the end, as every search does.
+    // Wraps around at the end of the trace.
     const otherEnd = direction > 0 ? -1 : this.model.lanes.endNs + 1;
     const ask = (from: number, signal: AbortSignal) =>
       this.model.trace.find(text, { ...options, fromNs: from, direction }, signal);
-    await this.asked.ask(
+    await this.jumpRequest.ask(
       async (signal) => (await ask(start, signal)) ?? (direction === 0 ? null : await ask(otherEnd, signal)),
       (found) => {
         if (found) this.model.select(found, { reveal: true });
-        else this.model.announce.value = `Nothing is called ${text}`;
+        else this.model.announce.value = `No slice matches ${text}`;
       },
     );
   }
@@ -89,17 +89,17 @@ export class Jumps {
     if (this.model.stored) return;
     const { fromNs, toNs } = this.model.target;
     const start = this.model.gap.value?.startNs ?? (direction > 0 ? fromNs : toNs);
-    await this.asked.ask(
+    await this.jumpRequest.ask(
       (signal) => this.model.trace.gap(start, direction, undefined, signal),
       (gap) => {
         if (!gap) {
-          this.model.announce.value = "No further gap on a device";
+          this.model.announce.value = "No further idle gap";
           return;
         }
         this.model.select(null);
         this.model.gap.value = gap;
         this.model.reveal(gap);
-        this.model.announce.value = `Gap of ${formatDuration(gap.durationNs)}: ${gap.cause}`;
+        this.model.announce.value = `Idle gap of ${formatDuration(gap.durationNs)}: ${gap.cause}`;
       },
     );
   }
@@ -119,14 +119,18 @@ export class Jumps {
   }
 }
 
-// The step in the middle of the view, where it fills at least half of that: what one looks at.
+export function matchCount(count: number): string {
+  return `${formatNumber(count)} ${count === 1 ? "match" : "matches"}`;
+}
+
+// The step being looked at: the one in the middle of the view, if it fills at least half of it.
 export function stepIn(view: View, steps: readonly StepMark[]): StepMark | null {
   const middle = (view.fromNs + view.toNs) / 2;
   const found = steps.find((step) => middle >= step.startNs && middle < step.startNs + step.durationNs);
   return found && found.durationNs >= (view.toNs - view.fromNs) / 2 ? found : null;
 }
 
-// The one after or before it; where one looks at no step, the first or last that begins in the view.
+// The step after or before that one; without one, the first or last step that starts in the view.
 export function stepBeside(view: View, steps: readonly StepMark[], direction: 1 | -1): StepMark | null {
   const current = stepIn(view, steps);
   if (current) return steps[steps.indexOf(current) + direction] ?? null;

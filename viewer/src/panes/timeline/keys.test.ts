@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { isHeld, keyAction } from "./keys";
 
-test("W, A, S and D move as long as they are down, in either case", () => {
+test("W, A, S and D move for as long as they are down, upper or lower case", () => {
   for (const [key, action] of [
     ["w", "zoom-in"],
     ["S", "zoom-out"],
@@ -13,13 +13,13 @@ test("W, A, S and D move as long as they are down, in either case", () => {
   }
 });
 
-test("arrows and brackets walk along the same name", () => {
+test("arrows and brackets go to slices with the same name", () => {
   expect(keyAction({ key: "ArrowRight" })).toBe("next");
   expect(keyAction({ key: "]" })).toBe("next");
   expect(keyAction({ key: "[" })).toBe("previous");
 });
 
-test("shift turns the gap around", () => {
+test("Shift reverses the direction of gaps", () => {
   expect(keyAction({ key: "g" })).toBe("next-gap");
   expect(keyAction({ key: "G", shiftKey: true })).toBe("previous-gap");
 });
@@ -30,6 +30,6 @@ test("the browser keeps its shortcuts", () => {
   expect(keyAction({ key: "ArrowLeft", altKey: true })).toBeNull();
 });
 
-test("other keys, and names that objects have by themselves, do nothing", () => {
+test("other keys, and names of inherited properties, do nothing", () => {
   for (const key of ["x", "Tab", "constructor", "toString"]) expect(keyAction({ key })).toBeNull();
 });

@@ -1,25 +1,25 @@
-// What keys do in the timeline; the help lists the same. Pure: a key becomes the name of an action.
+// The timeline's keyboard shortcuts, and their help texts. Pure: maps a key to the name of an action.
 
 export const kTimelineKeys: [string, string][] = [
-  ["W S", "zoom in and out at the mouse"],
+  ["W S", "zoom in and out at the pointer"],
   ["A D", "pan left and right"],
-  ["F", "fit the range or selection, else the whole trace"],
+  ["F", "fit the range or selection, or the whole trace"],
   ["M", "mark the selected slice or gap as a range"],
-  ["← → or [ ]", "previous and next of the same name"],
+  ["← → or [ ]", "previous and next slice with the same name"],
   ["↑ ↓", "parent and first child"],
-  ["L", "longest of the same name"],
-  ["G ⇧G", "next and previous gap on a device"],
+  ["L", "longest slice with the same name"],
+  ["G ⇧G", "next and previous idle gap on a device"],
   [", .", "previous and next step"],
-  ["V", "compact rows and back"],
-  ["/", "search; Enter and ⇧Enter go to the next and previous hit"],
-  ["Esc", "clear range, then selection, then search"],
-  ["Ctrl+wheel", "zoom; so does a pinch of two fingers"],
-  ["⇧drag", "mark a range; so does a drag on the ruler. Its edges can be dragged"],
+  ["V", "toggle compact rows"],
+  ["/", "search; Enter and ⇧Enter go to the next and previous match"],
+  ["Esc", "clear the range, then the selection, then the search"],
+  ["Ctrl+wheel", "zoom (or pinch with two fingers)"],
+  ["⇧drag", "mark a range (or drag on the ruler); drag its edges to adjust it"],
   ["drag", "pan; ⇧wheel pans sideways"],
   ["double-click", "fit a slice"],
 ];
 
-// Go on as long as the key is down.
+// Continue for as long as the key is down.
 export type HeldAction = "zoom-in" | "zoom-out" | "pan-left" | "pan-right";
 
 export type KeyAction =
@@ -69,7 +69,7 @@ export interface KeyPress {
   shiftKey?: boolean;
 }
 
-// Keys with Ctrl, Alt or Meta are the browser's.
+// Keys with Ctrl, Alt or Meta belong to the browser.
 export function keyAction(press: KeyPress): KeyAction | null {
   if (press.ctrlKey || press.metaKey || press.altKey) return null;
   const key = press.key.toLowerCase();

@@ -1,4 +1,4 @@
-// Names of lanes, groups and counters at the left, with what can be done to each.
+// The names of lanes, groups and counters on the left, with their buttons.
 
 import type { JSX } from "preact";
 import type { CounterTrack } from "../../data/answers";
@@ -7,7 +7,7 @@ import { formatCounter } from "./draw_overlay";
 import type { Block } from "./layout";
 import type { TimelineModel } from "./model";
 
-// Only what is near the screen is in the document: traces may have thousands of lanes.
+// Only what is close to the visible part is in the document: traces may have thousands of lanes.
 const kMarginPixels = 400;
 
 export function LaneHeaders(props: {
@@ -74,9 +74,9 @@ function Header(props: { model: TimelineModel; block: Block }): JSX.Element {
   );
 }
 
-// What one reading cannot tell is not called a maximum.
+// A single sample is a reading, not a maximum.
 function counterRange({ max, unit, samples }: CounterTrack): string {
-  return samples === 1 ? `${formatCounter(max, unit)}, read once` : `max ${formatCounter(max, unit)}`;
+  return samples === 1 ? `${formatCounter(max, unit)} (1 sample)` : `max ${formatCounter(max, unit)}`;
 }
 
 function Collapse(props: { model: TimelineModel; blockKey: string; collapsed: boolean; name: string }): JSX.Element {

@@ -1,4 +1,4 @@
-// The lanes: a scrolling box with a canvas that stays in place, names beside it, and a tooltip.
+// The lanes: a scrolling box with a fixed canvas, names beside it, and a tooltip.
 
 import { effect, useSignal } from "@preact/signals";
 import type { JSX } from "preact";
@@ -13,7 +13,7 @@ import { type Hit, hitTest } from "./draw_slices";
 import { TimelineInput } from "./input";
 import { LaneHeaders } from "./lane_headers";
 import { type Block, blockAt } from "./layout";
-import { minimapWish } from "./minimap";
+import { minimapTiles } from "./minimap";
 import { kRulerHeight, type TimelineModel } from "./model";
 import { Painter } from "./painter";
 import type { PointerPlace } from "./pointers";
@@ -54,7 +54,7 @@ export function LanesView(props: { model: TimelineModel; focusSearch: () => void
       const more = [model.stepAnimation(now), input.frame(now)].some(Boolean);
       const mark = hover?.block.type === "lane" && hover.hit ? { ...hover.hit, lane: hover.block.lane.id } : null;
       painter.draw(theme.value, mark);
-      model.wantTiles(painter.shownLanes, minimapWish(model));
+      model.wantTiles(painter.shownLanes, minimapTiles(model));
       model.counters.want(model.view, model.width, painter.shownTracks);
       if (more) model.requestDraw();
     };
@@ -104,11 +104,11 @@ export function LanesView(props: { model: TimelineModel; focusSearch: () => void
             durationNs: hit.durationNs,
           });
         } else {
-          // Too short to be told apart: look closer.
+          // Too short to be told apart: zoom in.
           model.setView(fitView(at.hit.startNs, at.hit.durationNs, model.lanes.endNs, 2), { animate: true });
         }
       },
-      // Of what the first click hit: the panel that it opened may have moved things since.
+      // Fits what the first click hit: the panel that it opened may have moved things since.
       doubleClick() {
         if (clicked?.hit)
           model.setView(fitView(clicked.hit.startNs, clicked.hit.durationNs, model.lanes.endNs), { animate: true });
@@ -120,7 +120,7 @@ export function LanesView(props: { model: TimelineModel; focusSearch: () => void
     });
 
     model.scrollBox = (y) => {
-      // The box may not have its new height yet.
+      // In the next frame: the box may not have its new height yet.
       requestAnimationFrame(() => {
         if (box.current) box.current.scrollTop = y;
       });
@@ -148,7 +148,7 @@ export function LanesView(props: { model: TimelineModel; focusSearch: () => void
 
   const layout = model.shown.layout.value;
   const top = kRulerHeight + layout.pinnedHeight;
-  // In steps: headers are drawn again now and then, not with every pixel.
+  // In steps, so that headers do not render again with every pixel.
   const scroll = Math.floor(model.scrollY.value / 200) * 200;
   return (
     <div
@@ -167,7 +167,7 @@ export function LanesView(props: { model: TimelineModel; focusSearch: () => void
             style={{ cursor: cursor.value }}
             tabIndex={0}
             role="application"
-            aria-label="Timeline. W and S zoom, A and D pan, arrows move between slices, slash searches, question mark lists all keys."
+            aria-label="Timeline. W and S zoom, A and D pan, arrows move between slices, slash searches, question mark lists all shortcuts."
           />
           <div class="lanes-corner" style={{ height: `${top}px` }}>
             <div class="lane-headers" style={{ top: `${kRulerHeight}px` }}>
@@ -186,7 +186,7 @@ export function LanesView(props: { model: TimelineModel; focusSearch: () => void
 
 function Tooltip(props: { tip: Tip }): JSX.Element {
   const { x, y, title, lines } = props.tip;
-  // Towards the middle of the window: there is room.
+  // Toward the middle of the window, where there is room.
   const { innerWidth, innerHeight } = window;
   const across = x > innerWidth / 2 ? { right: `${innerWidth - x + 14}px` } : { left: `${x + 14}px` };
   const down = y > innerHeight - 140 ? { bottom: `${innerHeight - y + 10}px` } : { top: `${y + 16}px` };
@@ -222,12 +222,12 @@ function tipFor(model: TimelineModel, { block, hit, atNs }: UnderPointer, place:
       lines: [
         ["", `${formatDuration(hit.durationNs)}, ${kindLabel(hit.kind)}`],
         ["at", formatDuration(hit.startNs)],
-        ...(hit.cut ? [["", "begins or ends outside of the recording"] as [string, string]] : []),
+        ...(hit.cut ? [["", "starts before or ends after the recording"] as [string, string]] : []),
       ],
     };
   }
   const lines: [string, string][] = [
-    ["", `in ${formatDuration(hit.durationNs)}, busy ${formatShare(hit.busy)}`],
+    ["", `busy ${formatShare(hit.busy)} of ${formatDuration(hit.durationNs)}`],
     ["longest", hit.name],
   ];
   return { ...at, title: `${formatNumber(hit.count)} short ${hit.count === 1 ? "slice" : "slices"}`, lines };

@@ -3,7 +3,7 @@ import { Latest } from "./latest";
 
 const later = <T>(value: T, ms: number) => new Promise<T>((resolve) => setTimeout(() => resolve(value), ms));
 
-test("only the last of several questions is heard", async () => {
+test("only the last of several requests is answered", async () => {
   const heard: string[] = [];
   const latest = new Latest(() => {});
   const slow = latest.ask(
@@ -18,7 +18,7 @@ test("only the last of several questions is heard", async () => {
   expect(heard).toEqual(["quick"]);
 });
 
-test("a question that is replaced while it waits is never asked", async () => {
+test("a request that is replaced while it waits is never sent", async () => {
   let asked = 0;
   const latest = new Latest(() => {});
   const first = latest.ask(
@@ -35,7 +35,7 @@ test("a question that is replaced while it waits is never asked", async () => {
   expect(asked).toBe(1);
 });
 
-test("a failure is told, that of a dropped question is not", async () => {
+test("a failure is reported, but not that of a dropped request", async () => {
   const errors: unknown[] = [];
   const latest = new Latest((error) => errors.push(error));
   const fail = (text: string) => async () => {

@@ -1,6 +1,6 @@
-// One question at a time: asking again drops the one before, and an answer that comes too late is not heard.
+// One request at a time: a new one aborts the last, and a late answer is dropped.
 
-export const kSettleMs = 140; // typing and dragging ask once they pause
+export const kSettleMs = 140; // typing and dragging send a request when they pause
 
 export class Latest {
   private control = new AbortController();
@@ -11,15 +11,15 @@ export class Latest {
     this.control.abort();
   }
 
-  // `delayMs` is for questions that change as one types or drags.
-  async ask<T>(question: (signal: AbortSignal) => Promise<T>, heard: (answer: T) => void, delayMs = 0): Promise<void> {
+  // `delayMs` debounces requests that change while the user types or drags.
+  async ask<T>(request: (signal: AbortSignal) => Promise<T>, onAnswer: (answer: T) => void, delayMs = 0): Promise<void> {
     this.control.abort();
     const { signal } = (this.control = new AbortController());
     try {
       if (delayMs > 0) await new Promise((resolve) => setTimeout(resolve, delayMs));
       if (signal.aborted) return;
-      const answer = await question(signal);
-      if (!signal.aborted) heard(answer);
+      const answer = await request(signal);
+      if (!signal.aborted) onAnswer(answer);
     } catch (error) {
       if (!signal.aborted) this.failed(error);
     }

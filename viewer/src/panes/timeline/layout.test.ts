@@ -2,8 +2,8 @@ import { expect, test } from "vitest";
 import type { Lane, Lanes } from "../../data/answers";
 import {
   blockAt,
-  collapsedAtFirst,
-  compactAtFirst,
+  collapsedByDefault,
+  compactByDefault,
   kCollapsedHeight,
   kCompactRowHeight,
   kCounterHeight,
@@ -53,14 +53,14 @@ test("blocks do not overlap and end where the layout ends", () => {
   expect(height).toBeGreaterThanOrEqual(y);
 });
 
-test("a pinned lane leaves its group for the strip at the top, and its empty group goes", () => {
+test("a pinned lane moves from its group to the strip at the top, and an empty group disappears", () => {
   const { scrolled, pinned, pinnedHeight } = layOut(lanes, { ...plain, pinned: new Set(["l2", "c0"]) });
   expect(keys(pinned)).toEqual(["l2", "c0"]);
   expect(keys(scrolled)).toEqual(["gpython (1)", "l0", "l1"]);
   expect(pinnedHeight).toBeGreaterThan(2 * kRowHeight + kCounterHeight);
 });
 
-test("hidden and filtered lanes are left out; the filter looks at groups, too", () => {
+test("hidden and filtered lanes are left out; the filter also matches groups", () => {
   expect(keys(layOut(lanes, { ...plain, hidden: new Set(["l0"]) }).scrolled)).toEqual([
     "gpython (1)",
     "l1",
@@ -81,20 +81,20 @@ test("compact rows are lower", () => {
   expect(layOut(lanes, { ...plain, compact: true }).scrolled[1].height).toBe(3 * kCompactRowHeight);
 });
 
-test("rows are low at first where there are many", () => {
-  expect(compactAtFirst(lanes)).toBe(false);
-  expect(compactAtFirst({ ...lanes, lanes: [lane(0, "g", "deep", 40)] })).toBe(true);
+test("rows are compact by default where there are many", () => {
+  expect(compactByDefault(lanes)).toBe(false);
+  expect(compactByDefault({ ...lanes, lanes: [lane(0, "g", "deep", 40)] })).toBe(true);
 });
 
-test("quiet threads are collapsed at first where there are many rows, devices never", () => {
+test("quiet threads are collapsed by default where there are many rows, devices never", () => {
   const busy = { ...lane(0, "p", "main", 30), slices: 1000 };
   const quiet = { ...lane(1, "p", "queue", 8), slices: 10 };
   const stream = { ...lane(2, "GPU 0", "stream", 8), slices: 10, kind: "stream" };
-  expect([...collapsedAtFirst({ ...lanes, lanes: [busy, quiet, stream] })]).toEqual(["l1"]);
-  expect([...collapsedAtFirst({ ...lanes, lanes: [{ ...busy, rows: 3 }, quiet] })]).toEqual([]);
+  expect([...collapsedByDefault({ ...lanes, lanes: [busy, quiet, stream] })]).toEqual(["l1"]);
+  expect([...collapsedByDefault({ ...lanes, lanes: [{ ...busy, rows: 3 }, quiet] })]).toEqual([]);
 });
 
-test("a slice in a closed group is placed at the group's heading, one on a hidden lane nowhere", () => {
+test("a slice in a collapsed group is placed at its heading, one on a hidden lane nowhere", () => {
   const closed = layOut(lanes, { ...plain, collapsed: new Set(["gGPU 0"]) });
   expect(placeOf(closed, lanes.lanes[2], 1)?.y).toBe(closed.scrolled[3].y);
   const hidden = layOut(lanes, { ...plain, hidden: new Set(["l2", "c0"]) });

@@ -1,7 +1,7 @@
-// Where lanes, counters and group headings lie above each other. Pure.
+// The vertical layout of lanes, counters and group headings. Pure.
 //
-// Pinned lanes lie in a strip of their own that does not scroll; all others follow by group, in the server's order, with
-// a group's counters below its lanes.
+// Pinned lanes are in a strip at the top that does not scroll; the others follow by group, in the server's order, with a group's
+// counters below its lanes.
 
 import type { CounterTrack, Lane, Lanes } from "../../data/answers";
 
@@ -15,11 +15,11 @@ const kManyRows = 30;
 const kQuietTimes = 12;
 
 export interface LaneOptions {
-  filter: string; // part of a lane's or group's name, any case
+  filter: string; // words in the name of a lane or group, ignoring case
   hidden: ReadonlySet<string>; // keys of blocks
   pinned: ReadonlySet<string>;
   collapsed: ReadonlySet<string>; // keys of lanes and groups
-  compact: boolean; // low rows: deep stacks and devices on one screen
+  compact: boolean; // lower rows, so that deep stacks and devices fit on one screen
 }
 
 export type Block =
@@ -39,7 +39,7 @@ export type Block =
 export interface Layout {
   pinned: Block[];
   pinnedHeight: number;
-  scrolled: Block[]; // y from the top of the scrolled part
+  scrolled: Block[]; // y is relative to the top of the scrolled part
   height: number; // of the scrolled part
   hiddenCount: number; // by the user, not by the filter
 }
@@ -54,17 +54,17 @@ export function groupKey(name: string): string {
   return `g${name}`;
 }
 
-// Whether rows are low unless the user says otherwise: with many, threads and devices would not be on one screen.
-export function compactAtFirst(lanes: Lanes): boolean {
+// With many rows, threads and devices would not fit on one screen.
+export function compactByDefault(lanes: Lanes): boolean {
   return lanes.lanes.reduce((rows, lane) => rows + Math.max(1, lane.rows), 0) > kManyRows;
 }
 
-// Lanes that are collapsed unless the user says otherwise: where there are many rows, threads that do next to nothing beside
-// the busiest (loaders, queues) would push the devices off the screen.
-export function collapsedAtFirst(lanes: Lanes): Set<string> {
+// Where there are many rows, threads with hardly any slices compared to the busiest (loaders, queues) would push the devices off
+// the screen.
+export function collapsedByDefault(lanes: Lanes): Set<string> {
   const threads = lanes.lanes.filter((lane) => lane.kind === "thread");
   const most = Math.max(0, ...threads.map((lane) => lane.slices));
-  const quiet = compactAtFirst(lanes)
+  const quiet = compactByDefault(lanes)
     ? threads.filter((lane) => lane.rows > 2 && lane.slices * kQuietTimes < most)
     : [];
   return new Set(quiet.map((lane) => laneKey(lane.id)));
@@ -124,7 +124,7 @@ function laneBlock(lane: Lane, options: LaneOptions, y: number): Block {
   const rows = Math.max(1, lane.rows);
   const open = options.compact ? kCompactRowHeight : kRowHeight;
   const height = collapsed ? kCollapsedHeight : Math.max(kRowHeight, rows * open);
-  // Collapsed, all rows share the height of about one; each keeps a pixel or more.
+  // The rows of a collapsed lane share about the height of one; each has at least a pixel.
   const rowHeight = collapsed ? Math.max(1, height / rows) : open;
   return { type: "lane", key, y, height, rowHeight, collapsed, pinned: options.pinned.has(key), lane };
 }
@@ -148,12 +148,12 @@ function matcher(filter: string): (group: string, name: string) => boolean {
   };
 }
 
-// The block at a height, in the strip or the scrolled part. Blocks are few: a walk is fine.
+// The block at a height. There are few blocks: a linear search is fine.
 export function blockAt(blocks: readonly Block[], y: number): Block | undefined {
   return blocks.find((block) => y >= block.y && y < block.y + block.height);
 }
 
-// Where a slice of a lane lies; in the middle of its group's heading where the group is closed. Null: not shown.
+// The position of a slice; that of the group's heading if the group is collapsed; null if the lane is hidden.
 export function placeOf(
   layout: Layout,
   lane: Lane,

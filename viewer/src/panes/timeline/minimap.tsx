@@ -1,10 +1,11 @@
-// The whole trace in a strip: what each busy lane does, where the search hits, and which part is on the screen. Drag to move.
+// The whole trace in a strip: the busiest lanes, the matches of the search, and the visible part. Drag to move it.
 
 import { effect } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { cssColor, theme } from "../../page/theme";
-import type { TileWish } from "../../data/tile_loader";
+import type { TileRange } from "../../data/tile_loader";
+import type { TileSpan } from "../../data/tile_store";
 import { kindOf } from "../../data/tiles";
 import { fadedColors, kFadeSteps, packed, parseHex } from "../../parts/slice_colors";
 import { dependsOn } from "./depends_on";
@@ -15,29 +16,29 @@ import "./minimap.css";
 
 const kHeight = 44;
 const kMaxLanes = 12;
-const kHitHeight = 10;
-const kPixels = 1024; // the level is that of a strip this wide
+const kMatchHeight = 10;
+const kPixels = 1024; // determines the level of its tiles
 
-// The busiest lanes, in their order.
+// The busiest lanes, in the order of the timeline.
 function lanesOf(model: TimelineModel): number[] {
   const busiest = [...model.lanes.lanes].sort((a, b) => b.busyNs - a.busyNs).slice(0, kMaxLanes);
   const chosen = new Set(busiest.map((lane) => lane.id));
   return model.lanes.lanes.filter((lane) => chosen.has(lane.id)).map((lane) => lane.id);
 }
 
-const wishes = new WeakMap<TimelineModel, TileWish>();
+const tileRanges = new WeakMap<TimelineModel, TileRange>();
 
-export function minimapWish(model: TimelineModel): TileWish {
-  const known = wishes.get(model);
+export function minimapTiles(model: TimelineModel): TileRange {
+  const known = tileRanges.get(model);
   if (known) return known;
   const level = model.rootLevel(kPixels);
-  const wish = {
+  const range = {
     level,
     ...visibleTiles({ fromNs: 0, toNs: model.lanes.endNs }, level, model.lanes.endNs),
     lanes: lanesOf(model),
   };
-  wishes.set(model, wish);
-  return wish;
+  tileRanges.set(model, range);
+  return range;
 }
 
 export function Minimap(props: { model: TimelineModel }): JSX.Element {
@@ -55,20 +56,20 @@ export function Minimap(props: { model: TimelineModel }): JSX.Element {
       element.width = Math.round(width * dpr);
       element.height = Math.round(kHeight * dpr);
       const key = `${element.width} ${theme.value}`;
-      if (picture?.key !== key || picture.tiles !== rootTiles(model)) {
-        picture = { raster: paint(model, element.width, element.height, dpr), tiles: rootTiles(model), key };
+      if (picture?.key !== key || picture.tiles !== loadedTiles(model)) {
+        picture = { raster: paint(model, element.width, element.height, dpr), tiles: loadedTiles(model), key };
       }
       const ctx = element.getContext("2d")!;
       ctx.putImageData(picture.raster.image!, 0, 0);
       ctx.setTransform(dpr, 0, 0, dpr, 0, 0);
-      drawWindow(ctx, model, width);
-      drawHits(ctx, model, width);
+      drawFrame(ctx, model, width);
+      drawMatches(ctx, model, width);
     };
     const schedule = () => {
       if (scheduled === 0) scheduled = requestAnimationFrame(draw);
     };
     const stop = effect(() => {
-      dependsOn(model.viewChanged, model.jumps.hits, model.tilesChanged, theme);
+      dependsOn(model.viewChanged, model.jumps.matches, model.tilesChanged, theme);
       schedule();
     });
     const resize = new ResizeObserver(schedule);
@@ -80,7 +81,7 @@ export function Minimap(props: { model: TimelineModel }): JSX.Element {
     };
   }, [model]);
 
-  // The middle of the view follows the pointer.
+  // Centers the view at the pointer.
   const move = (event: PointerEvent) => {
     const box = canvas.current!.getBoundingClientRect();
     const atNs = ((event.clientX - box.left) / box.width) * model.lanes.endNs;
@@ -94,7 +95,7 @@ export function Minimap(props: { model: TimelineModel }): JSX.Element {
         ref={canvas}
         style={{ height: `${kHeight}px` }}
         role="img"
-        aria-label="The whole trace; the part on the screen is framed"
+        aria-label="The whole trace, with a frame around the visible part"
         onPointerDown={(event) => {
           event.currentTarget.setPointerCapture(event.pointerId);
           move(event);
@@ -107,20 +108,20 @@ export function Minimap(props: { model: TimelineModel }): JSX.Element {
   );
 }
 
-// How many of the strip's tiles are there: it is painted again when that changes.
-function rootTiles(model: TimelineModel): number {
-  const { level, first, last, lanes } = minimapWish(model);
+// How many of the strip's tiles are loaded: it is painted again when that changes.
+function loadedTiles(model: TimelineModel): number {
+  const { level, first, last, lanes } = minimapTiles(model);
   let count = 0;
   for (const lane of lanes) for (let i = first; i <= last; ++i) count += model.store.has(level, lane, i) ? 1 : 0;
   return count;
 }
 
-// Each lane is a line of a few pixels; what nests deeper covers what is above it.
+// Each lane is a line of a few pixels; nested slices cover their parents.
 function paint(model: TimelineModel, width: number, height: number, dpr: number): Raster {
   const raster = new Raster(width, height);
   const back = parseHex(cssColor("--surface"));
   raster.clear(packed(back));
-  const { level, first, last, lanes } = minimapWish(model);
+  const { level, first, last, lanes } = minimapTiles(model);
   const scale = width / Math.max(1, model.lanes.endNs);
   const known = new Map<number, Uint32Array>();
   const colorsOf = (kind: number, name: number) => {
@@ -132,9 +133,9 @@ function paint(model: TimelineModel, width: number, height: number, dpr: number)
   const line = Math.max(1, Math.floor((height - 4 * dpr) / Math.max(1, lanes.length)));
   lanes.forEach((lane, nth) => {
     const y = 2 * dpr + nth * line;
-    const stretches: Parameters<typeof model.store.resolve>[4] = [];
-    for (let i = first; i <= last; ++i) model.store.resolve(level, lane, i, model.maxLevel, stretches);
-    for (const { tile } of stretches) {
+    const spans: TileSpan[] = [];
+    for (let i = first; i <= last; ++i) model.store.resolve(level, lane, i, model.maxLevel, spans);
+    for (const { tile } of spans) {
       const bar = (startNs: number, durationNs: number, kind: number, name: number, fade: number) => {
         const x0 = Math.floor(startNs * scale);
         const x1 = Math.max(x0 + 1, Math.floor((startNs + durationNs) * scale));
@@ -155,21 +156,21 @@ function paint(model: TimelineModel, width: number, height: number, dpr: number)
   return raster;
 }
 
-function drawHits(ctx: CanvasRenderingContext2D, model: TimelineModel, width: number): void {
-  const density = model.jumps.hits.value?.density ?? [];
+function drawMatches(ctx: CanvasRenderingContext2D, model: TimelineModel, width: number): void {
+  const density = model.jumps.matches.value?.density ?? [];
   const most = density.reduce((a, b) => Math.max(a, b), 0);
   if (most === 0) return;
   ctx.fillStyle = cssColor("--bad");
-  density.forEach((hits, i) => {
-    if (hits === 0) return;
-    // The square root, so that a single hit is seen beside thousands.
-    const height = 3 + (kHitHeight - 3) * Math.sqrt(hits / most);
+  density.forEach((matches, i) => {
+    if (matches === 0) return;
+    // The square root, so that a single match is visible beside thousands.
+    const height = 3 + (kMatchHeight - 3) * Math.sqrt(matches / most);
     const x = (i / density.length) * width;
     ctx.fillRect(x, kHeight - height, Math.max(1.5, width / density.length), height);
   });
 }
 
-function drawWindow(ctx: CanvasRenderingContext2D, model: TimelineModel, width: number): void {
+function drawFrame(ctx: CanvasRenderingContext2D, model: TimelineModel, width: number): void {
   const { fromNs, toNs } = model.view;
   const x0 = (Math.max(0, fromNs) / model.lanes.endNs) * width;
   const x1 = (Math.min(model.lanes.endNs, toNs) / model.lanes.endNs) * width;

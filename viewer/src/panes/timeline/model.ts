@@ -1,14 +1,16 @@
-// The timeline's state, and what can be done to it. Components and the canvas read it; keys, mouse, panel and links change it.
-// Searching and jumping are in `jumps.ts`, which lanes are shown in `shown_lanes.ts`.
+// The timeline's state and actions. Components and the canvas read it; keys, mouse, panel and links change it. Search and jumps
+// are in `jumps.ts`, which lanes are shown in `shown_lanes.ts`.
 //
-// What changes with every frame (view, hover) is plain and followed by `requestDraw`; what components show is a signal.
+// What may change with every frame (the view) is a plain field, with `requestDraw` after a change; what components show is a
+// signal.
 
 import { effect, signal, untracked } from "@preact/signals";
 import type { TimelinePlace } from "../../page/navigation";
 import type { TraceClient } from "../../data/client";
-import { TileLoader, type TileWish } from "../../data/tile_loader";
+import { TileLoader, type TileRange } from "../../data/tile_loader";
 import { TileStore } from "../../data/tile_store";
 import type { FoundSlice, Gap, Lane, Lanes, Report, SliceDetail } from "../../data/answers";
+import { kindText } from "../../parts/slice_colors";
 import { formatDuration } from "../../text/format";
 import { CounterLoader } from "./counter_loader";
 import { dependsOn } from "./depends_on";
@@ -18,7 +20,7 @@ import { placeOf } from "./layout";
 import { ShownLanes } from "./shown_lanes";
 import { kWholeTrace, type TimelineUrl } from "./timeline_url";
 import {
-  betweenViews,
+  interpolateViews,
   clampView,
   fitView,
   levelFor,
@@ -45,36 +47,36 @@ export class TimelineModel {
   readonly laneOf = new Map<number, Lane>();
   readonly maxLevel: number;
 
-  // Set by the canvas: its size, and how to scroll it.
+  // Set by the canvas: its size, and how to scroll.
   width = 800;
   height = 400;
   scrollBox: (y: number) => void = () => {};
   private sized = false;
-  private keepsScale = false; // a click opened or closed the panel: the width is about to change by that
+  private keepsScale = false; // a click opened or closed the panel, which is about to change the width
   requestDraw: () => void = () => {};
   announce = signal("");
 
   view: View;
-  readonly viewChanged = signal(0); // counts: for what follows the view but is not the canvas
+  readonly viewChanged = signal(0); // counts changes, for components that follow the view
   readonly tilesChanged = signal(0);
   readonly scrollY = signal(0);
   readonly selected = signal<FoundSlice | null>(null);
   readonly detail = signal<SliceDetail | null>(null);
   readonly range = signal<Range | null>(null);
-  readonly dragging = signal(false); // a range is being drawn: the panel waits
+  readonly dragging = signal(false); // a range is being dragged: the panel opens afterwards
   readonly rangeReport = signal<Report | null>(null);
   readonly gap = signal<Gap | null>(null);
   readonly shown: ShownLanes;
   readonly jumps = new Jumps(this);
   readonly error = signal<string | null>(null);
-  readonly coarse = signal(false); // a report without finer tiles for what is on the screen
+  readonly coarse = signal(false); // this report has no finer tiles for the view
 
   private readonly loader: TileLoader | null;
   private readonly disposers: (() => void)[] = [];
-  private animation: { from: View; to: View; began: number } | null = null;
-  private readonly rangeAsked = new Latest((error) => this.fail(error));
-  // The panel says that a report has no more about a slice.
-  private readonly sliceAsked = new Latest((error) => {
+  private animation: { from: View; to: View; start: number } | null = null;
+  private readonly rangeRequest = new Latest((error) => this.fail(error));
+  // In a report, the panel says that there are no details.
+  private readonly sliceRequest = new Latest((error) => {
     if (!this.stored) this.fail(error);
   });
 
@@ -104,7 +106,7 @@ export class TimelineModel {
     this.disposers.push(
       effect(() => {
         const { shown, selected, detail, range, jumps, gap } = this;
-        dependsOn(shown.layout, selected, detail, range, jumps.hits, jumps.text, gap); // everything that the canvas shows
+        dependsOn(shown.layout, selected, detail, range, jumps.matches, jumps.text, gap); // everything that the canvas shows
         this.requestDraw();
       }),
     );
@@ -114,21 +116,21 @@ export class TimelineModel {
     this.loader?.stop();
     this.counters.stop();
     this.jumps.stop();
-    for (const asked of [this.sliceAsked, this.rangeAsked]) asked.cancel();
+    for (const request of [this.sliceRequest, this.rangeRequest]) request.cancel();
     for (const dispose of this.disposers) dispose();
   }
 
-  // A report holds what its writer chose: no searching, no sums, no details of most slices.
+  // A one-file report has no search, no sums, and no details of most slices.
   get stored(): boolean {
     return this.trace.source.stored;
   }
 
-  // The level at which the whole trace is about `pixels` wide: that of the minimap.
+  // The level at which the whole trace is about `pixels` wide.
   rootLevel(pixels: number): number {
     return levelFor({ fromNs: 0, toNs: this.lanes.endNs }, pixels);
   }
 
-  wantTiles(lanes: readonly number[], minimap: TileWish): void {
+  wantTiles(lanes: readonly number[], minimap: TileRange): void {
     if (!this.loader) return;
     const level = levelFor(this.view, this.width);
     const { first, last } = visibleTiles(this.view, level, this.lanes.endNs);
@@ -139,8 +141,8 @@ export class TimelineModel {
     this.loader.want([minimap, { level, first, last, lanes }, { level, ...around, lanes }]);
   }
 
-  // The panel that a click opens takes room from the lanes: what one looks at stays where it is. A link, or a window of
-  // another size, keeps the times at both edges instead.
+  // A panel opened by a click takes width from the lanes, but slices stay where they are. When a link is opened or the window is
+  // resized, the times at both edges stay instead.
   resize(width: number, height: number): void {
     if (this.sized && width !== this.width) {
       if (this.keepsScale && !this.showsAll())
@@ -173,9 +175,9 @@ export class TimelineModel {
 
   setView(view: View, options: { animate?: boolean } = {}): void {
     const to = clampView(view, this.lanes.endNs);
-    this.keepsScale = false; // What was asked for is to be seen whole.
+    this.keepsScale = false; // the requested view must be visible as a whole
     if (options.animate && this.animate) {
-      this.animation = { from: this.view, to, began: performance.now() };
+      this.animation = { from: this.view, to, start: performance.now() };
       this.requestDraw();
       return;
     }
@@ -185,19 +187,19 @@ export class TimelineModel {
     this.requestDraw();
   }
 
-  // One frame of an animation; true when there will be another.
+  // Advances an animation by one frame; true if there are more.
   stepAnimation(now: number): boolean {
     if (!this.animation) return false;
-    const { from, to, began } = this.animation;
-    const share = Math.min(1, Math.max(0, (now - began) / kAnimationMs));
+    const { from, to, start } = this.animation;
+    const share = Math.min(1, Math.max(0, (now - start) / kAnimationMs));
     const eased = 1 - (1 - share) ** 3;
-    this.view = share >= 1 ? to : betweenViews(from, to, eased);
+    this.view = share >= 1 ? to : interpolateViews(from, to, eased);
     if (share >= 1) this.animation = null;
     this.viewChanged.value += 1;
     return share < 1;
   }
 
-  // Where the view is going, for jumps that follow each other quickly.
+  // The view at the end of an animation, for jumps in quick succession.
   get target(): View {
     return this.animation?.to ?? this.view;
   }
@@ -248,7 +250,7 @@ export class TimelineModel {
   // ---- Selecting
 
   select(slice: FoundSlice | null, options: { reveal?: boolean } = {}): void {
-    this.sliceAsked.cancel();
+    this.sliceRequest.cancel();
     this.keepingScale(() => {
       this.selected.value = slice;
       this.detail.value = null;
@@ -256,26 +258,26 @@ export class TimelineModel {
     });
     if (!slice) return;
     if (options.reveal) this.reveal(slice);
-    void this.loadDetail(slice.ref, options.reveal ? "shown" : "as is");
+    void this.loadDetail(slice.ref, options.reveal ? "revealed" : "as is");
   }
 
-  // By ref alone: a link, a table's row.
+  // By ref alone, from a link or a table's row.
   async selectRef(ref: string, show: boolean): Promise<void> {
     this.detail.value = null;
-    await this.loadDetail(ref, show ? "show" : "as is");
+    await this.loadDetail(ref, show ? "reveal" : "as is");
   }
 
-  private loadDetail(ref: string, how: "show" | "shown" | "as is"): Promise<void> {
-    return this.sliceAsked.ask(
+  private loadDetail(ref: string, how: "reveal" | "revealed" | "as is"): Promise<void> {
+    return this.sliceRequest.ask(
       (signal) => this.trace.slice(ref, signal),
       (detail) => {
         this.detail.value = detail;
         this.selected.value = detail;
         this.error.value = null;
-        if (how === "show") this.reveal(detail);
+        if (how === "reveal") this.reveal(detail);
         const lane = this.laneOf.get(detail.lane);
         const where = lane ? `${lane.group}, ${lane.name}` : "";
-        this.announce.value = `${detail.name}, ${detail.kind}, ${formatDuration(detail.durationNs)}, at ${formatDuration(detail.startNs)}, ${where}`;
+        this.announce.value = `${detail.name}, ${kindText(detail.kind)}, ${formatDuration(detail.durationNs)}, at ${formatDuration(detail.startNs)}, ${where}`;
       },
     );
   }
@@ -295,10 +297,10 @@ export class TimelineModel {
   }
 
   private loadRange(range: Range | null): void {
-    this.rangeAsked.cancel();
+    this.rangeRequest.cancel();
     untracked(() => (this.rangeReport.value = null));
     if (!range || range.toNs <= range.fromNs || this.stored) return;
-    void this.rangeAsked.ask(
+    void this.rangeRequest.ask(
       (signal) => this.trace.range(range.fromNs, range.toNs, undefined, signal),
       (report) => {
         this.rangeReport.value = report;
@@ -308,7 +310,7 @@ export class TimelineModel {
     );
   }
 
-  // Range first, then selection, then search: what Esc takes away.
+  // What Esc does: clears the range first, then the selection, then the search.
   clear(): void {
     if (this.range.value) this.keepingScale(() => (this.range.value = null));
     else if (this.selected.value || this.gap.value) this.select(null);

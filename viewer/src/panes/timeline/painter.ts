@@ -1,4 +1,4 @@
-// Draws one frame of the timeline onto its canvas. Called only when something changed.
+// Draws a frame of the timeline onto its canvas. Called only when something changed.
 
 import { cssColor, type Theme } from "../../page/theme";
 import { kLabelColors, parseHex, packed, type Rgb } from "../../parts/slice_colors";
@@ -35,7 +35,7 @@ export class Painter {
   private ink: Ink | null = null;
   private inkOf: Theme | null = null;
   frame: SliceFrame | null = null;
-  // Lanes and counters that the last frame showed: what to fetch.
+  // Lanes and counters in the last frame: what to fetch.
   shownLanes: number[] = [];
   shownTracks: number[] = [];
 
@@ -143,7 +143,7 @@ export class Painter {
     ctx.restore();
   }
 
-  // `paint` is the same object as long as names look the same: they remember what was worked out for it.
+  // `paint` is the same object for as long as names look the same: names cache what was computed for it.
   private frameFor(theme: Theme, back: Rgb, dpr: number): SliceFrame {
     const { model, ctx } = this;
     const highlight = model.jumps.text.value.toLowerCase();
@@ -185,7 +185,7 @@ export class Painter {
     });
   }
 
-  // A report without finer tiles says so; with a server they are on their way.
+  // A report says that it has no finer tiles; a server is about to send them.
   private reportCoarse(state: DrawnState): void {
     const { model } = this;
     const coarse = state.coarser && model.stored;

@@ -1,10 +1,11 @@
-// What is known about the selected slice, gap or range. Everything is text: names come from the trace and are not trusted.
+// Details of the selected slice, gap or range. Names come from the trace and are not trusted: everything is rendered as text.
 
 import type { ComponentChildren, JSX } from "preact";
 import { useState } from "preact/hooks";
 import type { Arrow, FoundSlice, SliceDetail } from "../../data/answers";
 import { formatDuration, formatNumber, formatTime } from "../../text/format";
-import { gapWords } from "../../parts/steps/causes";
+import { kindText } from "../../parts/slice_colors";
+import { gapLabel } from "../../parts/steps/causes";
 import type { TimelineModel } from "./model";
 import { Facts, kNotStored, Section } from "./panel_parts";
 import { RangePanel } from "./range_panel";
@@ -24,12 +25,12 @@ export function Panel(props: { model: TimelineModel }): JSX.Element | null {
     <aside class="timeline-panel" aria-label="Selection" tabIndex={0}>
       {range && <RangePanel model={model} range={range} report={model.rangeReport.value} />}
       {gap && (
-        <Section title="Gap" onClose={() => model.select(null)}>
+        <Section title="Idle gap" onClose={() => model.select(null)}>
           <Facts
             rows={[
               ["Duration", formatDuration(gap.durationNs)],
               ["Start", exactTime(gap.startNs)],
-              ["Cause", gapWords(gap.cause)],
+              ["Cause", gapLabel(gap.cause)],
               ["Lane", laneName(model, gap.lane)],
             ]}
           />
@@ -40,7 +41,7 @@ export function Panel(props: { model: TimelineModel }): JSX.Element | null {
   );
 }
 
-// To the ns: what a person may want to compare or copy.
+// To the nanosecond, for comparing and copying.
 function exactTime(ns: number): string {
   return formatTime(ns, 1);
 }
@@ -58,10 +59,8 @@ function SlicePanel(props: { model: TimelineModel; slice: FoundSlice; detail: Sl
   ];
   if (detail) {
     if (detail.selfNs !== null && detail.childCount > 0) rows.push(["Self time", formatDuration(detail.selfNs)]);
-    rows.push([
-      "Kind",
-      detail.category && detail.category !== detail.kind ? `${detail.kind} (${detail.category})` : detail.kind,
-    ]);
+    const kind = kindText(detail.kind);
+    rows.push(["Kind", detail.category && detail.category !== detail.kind ? `${kind} (${detail.category})` : kind]);
     if (detail.step !== null) rows.push(["Step", <StepLink model={model} step={detail.step} />]);
     rows.push(...workFacts(detail));
     if (detail.module) rows.push(["Module", <span class="mono">{detail.module}</span>]);
@@ -131,7 +130,7 @@ function SameName(props: { model: TimelineModel; detail: SliceDetail }): JSX.Ele
           ["Median", formatDuration(medianNs)],
           ["Shortest", formatDuration(minNs)],
           ["Longest", formatDuration(maxNs)],
-          ["Longer ones", formatNumber(longer)],
+          ["Longer", formatNumber(longer)],
         ]}
       />
       <div class="toolbar">
@@ -139,14 +138,14 @@ function SameName(props: { model: TimelineModel; detail: SliceDetail }): JSX.Ele
           class="button"
           disabled={!previous}
           onClick={() => model.jumps.sameName(-1)}
-          title="Previous of this name ([)"
+          title="Previous with this name ([)"
         >
           ‹ Previous
         </button>
-        <button class="button" disabled={!next} onClick={() => model.jumps.sameName(1)} title="Next of this name (])">
+        <button class="button" disabled={!next} onClick={() => model.jumps.sameName(1)} title="Next with this name (])">
           Next ›
         </button>
-        <button class="button" disabled={longer === 0} onClick={() => model.jumps.longest()} title="Longest of this name (L)">
+        <button class="button" disabled={longer === 0} onClick={() => model.jumps.longest()} title="Longest with this name (L)">
           Longest
         </button>
       </div>

@@ -3,7 +3,7 @@
 import type { ComponentChildren, JSX } from "preact";
 import "./panel.css";
 
-export const kNotStored = "This report holds no more about it: open the trace with `firelane view`.";
+export const kNotStored = "This report has no details here: open the trace with `firelane view`.";
 
 export function Section(props: { title: string; onClose?: () => void; children: ComponentChildren }): JSX.Element {
   return (

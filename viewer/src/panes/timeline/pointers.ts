@@ -1,7 +1,7 @@
-// Mouse and fingers on the timeline's canvas: what a press, a drag, a pinch and a tap do to the model.
+// Mouse and touch on the timeline's canvas.
 //
-// One pointer pans; with shift, or on the ruler, it draws a range; on an edge of the range it moves that edge. Two fingers
-// zoom and pan at once. A press that does not move is a click.
+// A drag pans; with Shift, or on the ruler, it marks a range; on an edge of the range it moves that edge. Two fingers zoom and pan
+// at the same time. A press without movement is a click.
 
 import { kRulerHeight, type TimelineModel } from "./model";
 import { panView, timeToX, xToTime, zoomView } from "./view";
@@ -10,7 +10,7 @@ const kClickPixels = 4;
 const kTapPixels = 10; // fingers are less steady
 const kEdgePixels = 5;
 const kFingerEdgePixels = 16;
-const kLeastPinchPixels = 20; // closer fingers would zoom by leaps
+const kMinPinchPixels = 20; // fingers closer together would make the zoom jump
 
 export interface PointerPlace {
   x: number;
@@ -29,9 +29,9 @@ interface Drag {
   type: "pan" | "range";
   start: PointerPlace;
   last: PointerPlace;
-  slack: number; // until it has moved by this much, it is a click
+  slack: number; // a click until it has moved this far
   moved: boolean;
-  fixedNs: number; // the end of the range that stays
+  fixedNs: number; // the end of the range that does not move
 }
 
 interface Pinch {
@@ -41,7 +41,7 @@ interface Pinch {
 }
 
 export class TimelinePointers {
-  // Where the mouse is: what keys zoom at.
+  // The mouse position, at which keys zoom.
   place: PointerPlace | null = null;
   private readonly down = new Map<number, PointerPlace>();
   private drag: Drag | null = null;
@@ -95,7 +95,7 @@ export class TimelinePointers {
     };
   }
 
-  // The other end of the range when `place` is on one of its edges.
+  // If `place` is on an edge of the range: the other end.
   private edgeAt(place: PointerPlace, slack: number): number | null {
     const range = this.model.range.value;
     if (!range) return null;
@@ -128,7 +128,7 @@ export class TimelinePointers {
     if (!drag.moved && isStill) return;
     drag.moved = true;
     if (drag.type === "range") {
-      // A panel that opened now would push the lanes away from under the pointer.
+      // A panel that opens now would move the lanes under the pointer.
       if (!model.panelOpen) model.dragging.value = true;
       model.setRange({ fromNs: drag.fixedNs, toNs: xToTime(model.view, model.width, place.x) });
     } else {
@@ -147,11 +147,11 @@ export class TimelinePointers {
 
   private fingers(): Pinch {
     const [a, b] = [...this.down.values()];
-    const distance = Math.max(kLeastPinchPixels, Math.hypot(a.x - b.x, a.y - b.y));
+    const distance = Math.max(kMinPinchPixels, Math.hypot(a.x - b.x, a.y - b.y));
     return { x: (a.x + b.x) / 2, y: (a.y + b.y) / 2, distance };
   }
 
-  // What lies between the fingers stays there.
+  // What is between the fingers stays between them.
   private pinched(): void {
     const { model } = this;
     const before = this.pinch!;
@@ -165,7 +165,7 @@ export class TimelinePointers {
     if (!this.down.delete(event.pointerId)) return;
     const { drag } = this;
     if (this.pinch) {
-      // The finger that stays pans on; lifting it is no click.
+      // The remaining finger pans; lifting it is not a click.
       const [rest] = this.down.values();
       this.pinch = null;
       if (rest) this.drag = { type: "pan", start: rest, last: rest, slack: 0, moved: true, fixedNs: 0 };

@@ -1,4 +1,4 @@
-// Sums over a range: the server's described report, short tables with the most first.
+// Totals over a range, from the server's report: short tables, largest first.
 
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
@@ -8,8 +8,8 @@ import type { Range, TimelineModel } from "./model";
 import { Facts, kNotStored, Section } from "./panel_parts";
 
 const kFewRows = 12;
-// The panel is narrow; `firelane sql` has every column.
-const kLeftOut: Record<string, string[]> = { lanes: ["id", "lane", "group"], names: ["kind", "mean_ns"] };
+// The panel is narrow: columns that it leaves out.
+const kHidden: Record<string, string[]> = { lanes: ["id", "lane", "group"], names: ["kind", "mean_ns"] };
 
 export function RangePanel(props: { model: TimelineModel; range: Range; report: Report | null }): JSX.Element {
   const { model, range, report } = props;
@@ -22,7 +22,7 @@ export function RangePanel(props: { model: TimelineModel; range: Range; report: 
           ["To", formatTime(range.toNs, 1)],
         ]}
       />
-      {!report && <p class="muted">{model.stored ? kNotStored : "Adding up…"}</p>}
+      {!report && <p class="muted">{model.stored ? kNotStored : "Computing…"}</p>}
       {report?.tables.map((table) => (
         <RangeTable key={table.name} model={model} table={table} />
       ))}
@@ -40,10 +40,10 @@ function RangeTable(props: { model: TimelineModel; table: Table }): JSX.Element 
   const [all, setAll] = useState(false);
   if (table.rows.length === 0) return null;
   const rows = all ? table.rows : table.rows.slice(0, kFewRows);
-  const left = kLeftOut[table.name] ?? [];
+  const hidden = kHidden[table.name] ?? [];
   const columns = table.columns
     .map((column, at) => ({ ...column, at }))
-    .filter((column) => !left.includes(column.name));
+    .filter((column) => !hidden.includes(column.name));
   return (
     <>
       <h3>{table.title || table.name}</h3>

@@ -1,5 +1,5 @@
-// Rectangles straight into pixels. Tens of thousands of thin slices are a few milliseconds this way, on any machine, with or
-// without a GPU; the canvas's own fillRect takes several times that.
+// Rectangles written directly into pixels. Tens of thousands of thin slices take a few milliseconds this way, with or without a
+// GPU; the canvas's fillRect takes several times as long.
 
 export class Raster {
   readonly pixels: Uint32Array;
@@ -22,7 +22,7 @@ export class Raster {
     this.pixels.fill(color);
   }
 
-  // Whole pixels, clipped to the picture and to [top, bottom).
+  // In whole pixels, clipped to the raster and to [top, bottom).
   fill(x0: number, y0: number, x1: number, y1: number, color: number, top = 0, bottom = this.height): void {
     const left = Math.max(0, x0);
     const right = Math.min(this.width, x1);
@@ -30,13 +30,13 @@ export class Raster {
     if (left >= right) return;
     for (let y = Math.max(top, y0); y < last; ++y) {
       const begin = y * this.width;
-      // A call of fill() costs more than a few stores.
+      // Calling fill() costs more than a few stores.
       if (right - left <= 8) for (let x = begin + left; x < begin + right; ++x) this.pixels[x] = color;
       else this.pixels.fill(color, begin + left, begin + right);
     }
   }
 
-  // Diagonal stripes over what is there.
+  // Diagonal stripes over what was drawn before.
   hatch(x0: number, y0: number, x1: number, y1: number, color: number, top = 0, bottom = this.height): void {
     const right = Math.min(this.width, x1);
     for (let y = Math.max(top, y0); y < Math.min(bottom, y1); ++y) {

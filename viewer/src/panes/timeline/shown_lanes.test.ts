@@ -21,7 +21,7 @@ const lanes: Lanes = {
   steps: [],
 };
 
-test("the first view needs nothing in the link, every change of it does and comes back", () => {
+test("defaults are left out of the link, and every change is restored from it", () => {
   const shown = new ShownLanes(lanes);
   expect(shown.toUrl()).toMatchObject({ compact: null, collapsed: null });
   shown.toggle("collapsed", "l1");
@@ -33,7 +33,7 @@ test("the first view needs nothing in the link, every change of it does and come
   expect(shown.toUrl()).toMatchObject({ compact: false, collapsed: new Set() });
 });
 
-test("revealing a lane opens it and its group, unhides it, and drops a filter that keeps it out", () => {
+test("revealing a lane expands it and its group, unhides it, and clears a filter that excludes it", () => {
   const shown = new ShownLanes(lanes);
   shown.toggle("collapsed", "ga");
   shown.toggle("hidden", "l1");
@@ -43,7 +43,7 @@ test("revealing a lane opens it and its group, unhides it, and drops a filter th
   expect(shown.options.value).toMatchObject({ filter: "", hidden: new Set(), collapsed: new Set() });
 });
 
-test("a filter that lets the lane through stays", () => {
+test("a filter that includes the lane stays", () => {
   const shown = new ShownLanes(lanes);
   shown.setFilter("thread");
   shown.reveal(lanes.lanes[1]);

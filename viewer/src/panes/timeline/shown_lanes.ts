@@ -1,8 +1,8 @@
-// Which lanes are shown, and how: what the user pinned, collapsed, hid and filtered, and the layout that follows.
+// Which lanes are shown and how: what the user pinned, collapsed, hid and filtered, and the resulting layout.
 
 import { computed, type Signal, signal } from "@preact/signals";
 import type { Lane, Lanes } from "../../data/answers";
-import { collapsedAtFirst, compactAtFirst, groupKey, laneKey, type LaneOptions, layOut, placeOf } from "./layout";
+import { collapsedByDefault, compactByDefault, groupKey, laneKey, type LaneOptions, layOut, placeOf } from "./layout";
 import type { TimelineUrl } from "./timeline_url";
 
 export class ShownLanes {
@@ -10,7 +10,7 @@ export class ShownLanes {
   readonly layout = computed(() => layOut(this.lanes, this.options.value));
 
   constructor(private readonly lanes: Lanes) {
-    this.options = signal(this.atFirst());
+    this.options = signal(this.defaults());
   }
 
   toggle(set: "hidden" | "pinned" | "collapsed", key: string): void {
@@ -31,7 +31,7 @@ export class ShownLanes {
     this.options.value = { ...this.options.value, hidden: new Set(), filter: "" };
   }
 
-  // A slice that one jumps to is never on a hidden, collapsed or filtered lane.
+  // Makes a lane visible before a jump to one of its slices: unhides and expands it, and clears a filter that excludes it.
   reveal(lane: Lane): void {
     const { hidden, filter, collapsed } = this.options.value;
     const keys = [laneKey(lane.id), groupKey(lane.group)];
@@ -42,10 +42,10 @@ export class ShownLanes {
     this.options.value = { ...opened, filter: passes ? filter : "" };
   }
 
-  // What is as at first is left out of the link.
+  // Defaults are left out of the link.
   toUrl(): Pick<TimelineUrl, keyof LaneOptions> {
     const now = this.options.value;
-    const { compact, collapsed } = this.atFirst();
+    const { compact, collapsed } = this.defaults();
     return {
       ...now,
       compact: now.compact === compact ? null : now.compact,
@@ -54,19 +54,19 @@ export class ShownLanes {
   }
 
   fromUrl({ filter, hidden, pinned, collapsed, compact }: Pick<TimelineUrl, keyof LaneOptions>): void {
-    const first = this.atFirst();
+    const first = this.defaults();
     const next = { filter, hidden, pinned, collapsed: collapsed ?? first.collapsed, compact: compact ?? first.compact };
     this.options.value = next;
   }
 
-  private atFirst(): LaneOptions {
+  private defaults(): LaneOptions {
     const { lanes } = this;
     return {
       filter: "",
       hidden: new Set(),
       pinned: new Set(),
-      collapsed: collapsedAtFirst(lanes),
-      compact: compactAtFirst(lanes),
+      collapsed: collapsedByDefault(lanes),
+      compact: compactByDefault(lanes),
     };
   }
 }

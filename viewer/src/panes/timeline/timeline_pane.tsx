@@ -1,4 +1,4 @@
-// The timeline: lanes of threads and streams over time, with its toolbar, minimap and panel. Keeps the link in step.
+// The timeline: lanes of threads and streams over time, with toolbar, minimap and panel. Keeps the link up to date.
 
 import { effect } from "@preact/signals";
 import type { JSX, RefObject } from "preact";
@@ -51,7 +51,7 @@ function Timeline(props: PaneProps & { lanes: Lanes }): JSX.Element {
       {model.error.value && <ErrorBox text={model.error.value} />}
       {model.coarse.value && (
         <p class="timeline-notice" role="status">
-          This report holds no finer detail here: open the trace with <code>firelane view</code> to look closer.
+          This report has no finer detail here: open the trace with <code>firelane view</code> to zoom in further.
         </p>
       )}
       <div class="timeline-body">
@@ -68,8 +68,8 @@ function Timeline(props: PaneProps & { lanes: Lanes }): JSX.Element {
   );
 }
 
-// Link to model when the link changes from outside (opening it, going back); model to link when things have settled.
-// `data-link` says whether the link is `current` or `behind` (for tests, which would have to wait and guess).
+// Updates the model when the link changes (opened, or Back was pressed), and the link when the model has settled. `data-link`
+// tells tests whether the link is `current` or `behind`.
 function useLink(model: TimelineModel, root: RefObject<HTMLElement>): void {
   useEffect(() => {
     const textOf = (keys: Readonly<Record<string, string | null>>) =>
@@ -90,7 +90,7 @@ function useLink(model: TimelineModel, root: RefObject<HTMLElement>): void {
       const now = textOf(urlState.value);
       if (now === written) return;
       written = now;
-      window.clearTimeout(timer); // What was about to be written is not what one wants to see now.
+      window.clearTimeout(timer); // the link wins over what was about to be written
       model.fromUrl(fromUrlKeys(urlState.value));
     });
     const stopPlaces = effect(() => {

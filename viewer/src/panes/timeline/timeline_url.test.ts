@@ -23,11 +23,11 @@ const through = (url: TimelineUrl) => {
   return fromUrlKeys(parseFragment(formatFragment(keys)));
 };
 
-test("a link brings the whole view back", () => {
+test("a link restores the whole view", () => {
   expect(through(state)).toEqual(state);
 });
 
-test("the plain view needs no keys", () => {
+test("the default view needs no keys", () => {
   const plain: TimelineUrl = {
     view: null,
     scroll: 0,
@@ -44,11 +44,11 @@ test("the plain view needs no keys", () => {
   expect(through(plain)).toEqual(plain);
 });
 
-test("nothing collapsed is another view than the first one", () => {
+test("an empty list of collapsed lanes differs from the default", () => {
   expect(through({ ...state, collapsed: new Set() }).collapsed).toEqual(new Set());
 });
 
-test("nonsense in a link is as if it were not there", () => {
+test("invalid values in a link are ignored", () => {
   const url = fromUrlKeys({
     "timeline.view": "9:3",
     "timeline.sel": "../secret",
@@ -62,6 +62,6 @@ test("the same state is always the same link", () => {
   expect(formatFragment({ b: "1", a: "x y", c: "" })).toBe("#a=x+y&b=1");
 });
 
-test("a key that objects have by themselves is an ordinary key", () => {
+test("names of inherited properties are ordinary keys", () => {
   expect(parseFragment("#__proto__=1&constructor=2")).toMatchObject({ constructor: "2" });
 });

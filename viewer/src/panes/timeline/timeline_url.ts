@@ -1,11 +1,11 @@
-// The timeline's part of the link: short, readable keys below `timeline.`. Pure.
+// The timeline's part of the link: short, readable keys that start with `timeline.`. Pure.
 
 import type { LaneOptions } from "./layout";
 import type { View } from "./view";
 
 export const kWholeTrace = null;
 
-// Null: as at first.
+// Null: the default.
 export interface TimelineUrl extends Omit<LaneOptions, "compact" | "collapsed"> {
   compact: boolean | null;
   collapsed: ReadonlySet<string> | null;
@@ -53,11 +53,11 @@ export function fromUrlKeys(keys: Readonly<Record<string, string>>): TimelineUrl
 }
 
 function span(view: View | null): string | null {
-  return view && `${tidy(view.fromNs)}:${tidy(view.toNs)}`;
+  return view && `${rounded(view.fromNs)}:${rounded(view.toNs)}`;
 }
 
-// Whole ns are enough for a link.
-function tidy(ns: number): string {
+// Whole nanoseconds are enough for a link.
+function rounded(ns: number): string {
   return String(Math.round(ns));
 }
 
@@ -68,7 +68,7 @@ function parseSpan(text: string): View | null {
   return toNs > fromNs ? { fromNs, toNs } : null;
 }
 
-// Group names may hold commas.
+// Group names may contain commas.
 function list(keys: ReadonlySet<string>): string {
   return [...keys].map((key) => key.replaceAll("\\", "\\\\").replaceAll(",", "\\,")).join(",");
 }

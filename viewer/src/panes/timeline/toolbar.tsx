@@ -4,6 +4,7 @@ import type { JSX, RefObject } from "preact";
 import { useState } from "preact/hooks";
 import { formatDuration, formatNumber } from "../../text/format";
 import { dependsOn } from "./depends_on";
+import { matchCount } from "./jumps";
 import type { TimelineModel } from "./model";
 import "./toolbar.css";
 
@@ -15,10 +16,10 @@ export function Toolbar(props: { model: TimelineModel; searchField: RefObject<HT
       <Search model={model} field={props.searchField} />
       <StepChooser model={model} />
       <span class="button-group" hidden={model.stored || !hasDevice}>
-        <button class="button" onClick={() => void model.jumps.nextGap(-1)} title="Previous gap on a device (⇧G)">
+        <button class="button" onClick={() => void model.jumps.nextGap(-1)} title="Previous idle gap on a device (⇧G)">
           ‹ Gap
         </button>
-        <button class="button" onClick={() => void model.jumps.nextGap(1)} title="Next gap on a device (G)">
+        <button class="button" onClick={() => void model.jumps.nextGap(1)} title="Next idle gap on a device (G)">
           Gap ›
         </button>
       </span>
@@ -29,7 +30,7 @@ export function Toolbar(props: { model: TimelineModel; searchField: RefObject<HT
         <button class="button" aria-label="Zoom in" title="Zoom in (W)" onClick={() => model.zoom(2)}>
           +
         </button>
-        <button class="button" title="Fit the range or selection, else the whole trace (F)" onClick={() => model.fit()}>
+        <button class="button" title="Fit the range or selection, or the whole trace (F)" onClick={() => model.fit()}>
           Fit
         </button>
         <button
@@ -43,7 +44,7 @@ export function Toolbar(props: { model: TimelineModel; searchField: RefObject<HT
       <button
         class="button"
         aria-pressed={model.shown.options.value.compact}
-        title="Lower rows (V)"
+        title="Compact rows (V)"
         onClick={() => model.shown.toggleCompact()}
       >
         Compact
@@ -67,7 +68,7 @@ function Search(props: { model: TimelineModel; field: RefObject<HTMLInputElement
   const { model, field } = props;
   const [open, setOpen] = useState(false);
   const text = model.jumps.text.value;
-  const answer = model.jumps.hits.value;
+  const answer = model.jumps.matches.value;
   const go = (direction: 1 | -1) => void model.jumps.find(text, direction);
   return (
     <span
@@ -82,8 +83,8 @@ function Search(props: { model: TimelineModel; field: RefObject<HTMLInputElement
         ref={field}
         class="field"
         type="search"
-        placeholder="Search names  ( / )"
-        aria-label="Search names of slices"
+        placeholder="Search slices  ( / )"
+        aria-label="Search slices by name"
         value={text}
         onInput={(event) => model.jumps.setText(event.currentTarget.value)}
         onKeyDown={(event) => {
@@ -96,37 +97,37 @@ function Search(props: { model: TimelineModel; field: RefObject<HTMLInputElement
       />
       {text !== "" && !model.stored && (
         <>
-          <span class="muted hit-count" role="status">
-            {answer ? `${formatNumber(answer.slices)} ${answer.slices === 1 ? "hit" : "hits"}` : "…"}
+          <span class="muted match-count" role="status">
+            {answer ? matchCount(answer.slices) : "…"}
           </span>
-          <button class="button" aria-label="Previous hit" title="Previous hit (⇧Enter)" onClick={() => go(-1)}>
+          <button class="button" aria-label="Previous match" title="Previous match (⇧Enter)" onClick={() => go(-1)}>
             ‹
           </button>
-          <button class="button" aria-label="Next hit" title="Next hit (Enter)" onClick={() => go(1)}>
+          <button class="button" aria-label="Next match" title="Next match (Enter)" onClick={() => go(1)}>
             ›
           </button>
-          <button class="button" title="Longest hit" onClick={() => void model.jumps.find(text, 0)}>
+          <button class="button" title="Longest match" onClick={() => void model.jumps.find(text, 0)}>
             Longest
           </button>
         </>
       )}
       {open && answer && answer.names.length > 0 && text !== "" && (
-        <ul class="search-names" aria-label="Names found">
-          {answer.names.slice(0, 30).map((hit) => (
-            <li key={hit.name}>
+        <ul class="search-names" aria-label="Matching names">
+          {answer.names.slice(0, 30).map((match) => (
+            <li key={match.name}>
               <button
                 class="link"
-                title={hit.name}
+                title={match.name}
                 onClick={() => {
                   setOpen(false);
                   field.current?.blur();
-                  void model.jumps.find(hit.name, 0, { exact: true });
+                  void model.jumps.find(match.name, 0, { exact: true });
                 }}
               >
-                {hit.name}
+                {match.name}
               </button>
-              <span class="muted number">{formatNumber(hit.slices)}</span>
-              <span class="muted number">{formatDuration(hit.totalNs)}</span>
+              <span class="muted number">{formatNumber(match.slices)}</span>
+              <span class="muted number">{formatDuration(match.totalNs)}</span>
             </li>
           ))}
         </ul>
@@ -151,7 +152,7 @@ function StepChooser(props: { model: TimelineModel }): JSX.Element | null {
         value={String(model.jumps.currentStep() ?? "")}
         onChange={(event) => {
           if (event.currentTarget.value !== "") model.jumps.showStep(Number(event.currentTarget.value));
-          event.currentTarget.blur(); // The timeline's keys work again.
+          event.currentTarget.blur(); // back to the timeline's shortcuts
         }}
       >
         <option value="">Step…</option>
@@ -168,7 +169,7 @@ function StepChooser(props: { model: TimelineModel }): JSX.Element | null {
   );
 }
 
-// How much time is on the screen.
+// How much time is visible.
 function Shown(props: { model: TimelineModel }): JSX.Element {
   dependsOn(props.model.viewChanged);
   const { fromNs, toNs } = props.model.view;

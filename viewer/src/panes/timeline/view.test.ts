@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import {
-  betweenViews,
+  interpolateViews,
   clampView,
   fitView,
   levelFor,
@@ -17,12 +17,12 @@ import {
 const kEnd = 1_000_000;
 const view = { fromNs: 200_000, toNs: 600_000 };
 
-test("times and pixels turn into each other", () => {
+test("times convert to pixels and back", () => {
   expect(timeToX(view, 800, 400_000)).toBe(400);
   expect(xToTime(view, 800, timeToX(view, 800, 123_456))).toBeCloseTo(123_456);
 });
 
-test("zooming keeps the time under the mouse where it is", () => {
+test("zooming keeps the time under the pointer where it is", () => {
   const at = 300_000;
   const closer = zoomView(view, 2, at, kEnd);
   expect(closer.toNs - closer.fromNs).toBe(200_000);
@@ -55,14 +55,14 @@ test("the level is the one whose bin is at most a pixel", () => {
   expect(levelFor({ fromNs: 0, toNs: 40 }, 800)).toBe(0);
 });
 
-test("tiles are those that the view touches, inside of the trace", () => {
+test("visible tiles are those in the view, within the trace", () => {
   // Level 5: a tile is 16384 ns.
   expect(visibleTiles({ fromNs: -100, toNs: 16384 }, 5, kEnd)).toEqual({ first: 0, last: 0 });
   expect(visibleTiles({ fromNs: 16383, toNs: 16385 }, 5, kEnd)).toEqual({ first: 0, last: 1 });
   expect(visibleTiles({ fromNs: 999_000, toNs: 2_000_000 }, 5, kEnd)).toEqual({ first: 60, last: 61 });
 });
 
-test("fitting leaves air on both sides", () => {
+test("fitting leaves a margin on both sides", () => {
   const fitted = fitView(400_000, 100_000, kEnd);
   expect(fitted.fromNs).toBe(385_000);
   expect(fitted.toNs).toBe(515_000);
@@ -80,7 +80,7 @@ test("revealing moves no more than needed", () => {
   expect(large.toNs).toBeGreaterThanOrEqual(900_000);
 });
 
-test("with less room the scale stays, and so does what was clicked", () => {
+test("with less width the scale stays, and what was clicked stays visible", () => {
   expect(resizedView(view, 800, 600, 250_000, kEnd)).toEqual({ fromNs: 200_000, toNs: 500_000 });
   const moved = resizedView(view, 800, 600, 590_000, kEnd);
   expect(moved.toNs - moved.fromNs).toBe(300_000);
@@ -88,16 +88,16 @@ test("with less room the scale stays, and so does what was clicked", () => {
   expect(resizedView(moved, 600, 800, null, kEnd).toNs - moved.fromNs).toBe(400_000);
 });
 
-test("ruler marks are 1, 2 or 5 and apart", () => {
+test("ruler ticks are multiples of 1, 2 or 5, and far enough apart", () => {
   expect(rulerStepNs({ fromNs: 0, toNs: 1000 }, 1000, 90)).toBe(100);
   expect(rulerStepNs({ fromNs: 0, toNs: 1300 }, 1000, 90)).toBe(200);
   expect(rulerStepNs({ fromNs: 0, toNs: 40 }, 1000, 90)).toBe(5);
 });
 
-test("an animation begins and ends at its views", () => {
+test("an animation starts and ends at its views", () => {
   const to = { fromNs: 0, toNs: 10 };
-  expect(betweenViews(view, to, 0)).toEqual(view);
-  const end = betweenViews(view, to, 1);
+  expect(interpolateViews(view, to, 0)).toEqual(view);
+  const end = interpolateViews(view, to, 1);
   expect(end.fromNs).toBeCloseTo(0);
   expect(end.toNs).toBeCloseTo(10);
 });

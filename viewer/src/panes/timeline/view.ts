@@ -1,4 +1,4 @@
-// The stretch of time on the screen, and the arithmetic of moving it. Pure: no document, no drawing.
+// The visible span of time, and the arithmetic of moving it. Pure: no document, no drawing.
 
 import { tileSpanNs } from "../../data/tiles";
 
@@ -7,9 +7,9 @@ export interface View {
   toNs: number;
 }
 
-// Closer than this there is nothing to see: times are whole ns.
+// There is nothing to see at a closer zoom: times are whole nanoseconds.
 const kMinSpanNs = 40;
-// How far one may look past the ends of the trace, as a share of the stretch shown.
+// How far the view may extend past the ends of the trace, as a share of its span.
 const kOverscroll = 0.1;
 
 export function timeToX(view: View, width: number, ns: number): number {
@@ -20,7 +20,7 @@ export function xToTime(view: View, width: number, x: number): number {
   return view.fromNs + (x / width) * (view.toNs - view.fromNs);
 }
 
-// Keeps a view inside the trace, give or take the overscroll, and its span sensible.
+// Keeps a view inside the trace (with some overscroll), and its span sensible.
 export function clampView(view: View, endNs: number): View {
   const whole = Math.max(endNs, kMinSpanNs);
   const middle = (view.fromNs + view.toNs) / 2;
@@ -32,7 +32,7 @@ export function clampView(view: View, endNs: number): View {
   return { fromNs, toNs: fromNs + span };
 }
 
-// `factor` above one looks closer; `atNs` stays where it is.
+// A `factor` above 1 zooms in; `atNs` stays where it is on the screen.
 export function zoomView(view: View, factor: number, atNs: number, endNs: number): View {
   const span = Math.min(
     Math.max((view.toNs - view.fromNs) / factor, kMinSpanNs),
@@ -47,14 +47,13 @@ export function panView(view: View, ns: number, endNs: number): View {
   return clampView({ fromNs: view.fromNs + ns, toNs: view.toNs + ns }, endNs);
 }
 
-// A view that shows [startNs, startNs + durationNs] with air around it.
-export function fitView(startNs: number, durationNs: number, endNs: number, air = 0.15): View {
+// A view of [startNs, startNs + durationNs] with a margin.
+export function fitView(startNs: number, durationNs: number, endNs: number, margin = 0.15): View {
   const span = Math.max(durationNs, kMinSpanNs / 2);
-  return clampView({ fromNs: startNs - span * air, toNs: startNs + span * (1 + air) }, endNs);
+  return clampView({ fromNs: startNs - span * margin, toNs: startNs + span * (1 + margin) }, endNs);
 }
 
-// The same zoom, moved as little as needed so that the place is on the screen; closer where it would be a speck, farther
-// where it would not fit.
+// Moves the view so that the place is visible. Keeps the zoom, unless the place would be a speck or would not fit.
 export function revealView(view: View, startNs: number, durationNs: number, endNs: number): View {
   const span = view.toNs - view.fromNs;
   if (durationNs > span || durationNs < span / 400) {
@@ -67,7 +66,7 @@ export function revealView(view: View, startNs: number, durationNs: number, endN
   return clampView({ fromNs: middle - span / 2, toNs: middle + span / 2 }, endNs);
 }
 
-// What is shown after the room for it changed from `before` to `after` pixels, at the same scale; `keepNs` stays on the screen.
+// The view after its width changed from `before` to `after` pixels, at the same scale; `keepNs` stays visible.
 export function resizedView(view: View, before: number, after: number, keepNs: number | null, endNs: number): View {
   const span = ((view.toNs - view.fromNs) * after) / before;
   const lastNs = view.fromNs + 0.9 * span;
@@ -75,13 +74,13 @@ export function resizedView(view: View, before: number, after: number, keepNs: n
   return clampView({ fromNs: view.fromNs + shift, toNs: view.fromNs + shift + span }, endNs);
 }
 
-// The level whose bin is at most a pixel.
+// The level whose bins are at most a pixel wide.
 export function levelFor(view: View, width: number): number {
   const nsPerPixel = (view.toNs - view.fromNs) / Math.max(1, width);
   return Math.max(0, Math.floor(Math.log2(nsPerPixel)));
 }
 
-// First and last tile that the view touches, none before the trace's start or after its end.
+// The first and last tile in the view, within the trace.
 export function visibleTiles(view: View, level: number, endNs: number): { first: number; last: number } {
   const span = tileSpanNs(level);
   const lastOfTrace = Math.max(0, Math.floor(Math.max(0, endNs - 1) / span));
@@ -90,16 +89,16 @@ export function visibleTiles(view: View, level: number, endNs: number): { first:
   return { first, last };
 }
 
-// Distance of ruler marks: 1, 2 or 5 times a power of ten, at least `minPixels` apart.
+// The distance of ruler ticks: 1, 2 or 5 times a power of ten, at least `minPixels`.
 export function rulerStepNs(view: View, width: number, minPixels: number): number {
-  const least = ((view.toNs - view.fromNs) / Math.max(1, width)) * minPixels;
-  const power = 10 ** Math.floor(Math.log10(Math.max(least, 1)));
-  for (const times of [1, 2, 5]) if (times * power >= least) return times * power;
+  const min = ((view.toNs - view.fromNs) / Math.max(1, width)) * minPixels;
+  const power = 10 ** Math.floor(Math.log10(Math.max(min, 1)));
+  for (const times of [1, 2, 5]) if (times * power >= min) return times * power;
   return 10 * power;
 }
 
-// Between two views, for a short animation: spans change by factors, so that zooming looks even.
-export function betweenViews(a: View, b: View, share: number): View {
+// A view between two others, for animations. The span is interpolated geometrically, so that zooming looks even.
+export function interpolateViews(a: View, b: View, share: number): View {
   const spanA = a.toNs - a.fromNs;
   const spanB = b.toNs - b.fromNs;
   const span = spanA * (spanB / spanA) ** share;

@@ -1,19 +1,19 @@
-// How high the bars of a chart may reach.
+// The top of a bar chart's scale.
 
-const kCutFactor = 2.5;
-const kCutRoom = 1.6;
+const kClipFactor = 2.5;
+const kClipRoom = 1.6;
 
 export interface Bar {
   durationNs: number;
-  warmup: boolean; // not what one wants to compare
+  warmup: boolean; // not to be compared with the others
 }
 
-// What comes first, a program's warm-up or a prefill, may take many times as long as the rest, which one wants to see: such
-// bars are cut.
+// The first bars (warm-up steps, a prefill) may be many times as long as the rest. They are clipped, so that the others can be
+// told apart.
 export function scaleTop(bars: readonly Bar[]): number {
   const longest = (some: readonly Bar[]) => Math.max(0, ...some.map((bar) => bar.durationNs));
-  const usual = longest(bars.filter((bar) => !bar.warmup));
+  const regular = longest(bars.filter((bar) => !bar.warmup));
   const all = longest(bars);
-  const top = usual > 0 && all > kCutFactor * usual ? usual * kCutRoom : all * 1.05;
+  const top = regular > 0 && all > kClipFactor * regular ? regular * kClipRoom : all * 1.05;
   return top > 0 ? top : 1;
 }

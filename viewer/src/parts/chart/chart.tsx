@@ -1,4 +1,4 @@
-// uPlot as a component: follows the theme and the width, tells the pointer's place, and says in words what it shows.
+// uPlot as a component: follows the theme and the width, reports the pointer, and has a text alternative.
 
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
@@ -12,11 +12,13 @@ import "./chart.css";
 export type ChartOptions = Omit<uPlot.Options, "width" | "height">;
 
 export interface ChartProps {
-  label: string; // what a reader who cannot see it should know
+  label: string; // for screen readers
   height: number;
   data: uPlot.AlignedData;
-  options: () => ChartOptions; // colours are those of the theme at the time of the call
-  deps: readonly unknown[]; // of `options`; a new one draws anew
+  options: () => ChartOptions; // called again when the theme changes
+  deps: readonly unknown[]; // of `options`: a change creates the chart again
+  draw?: (plot: uPlot) => void; // marks on top of the chart
+  drawDeps?: readonly unknown[]; // of `draw`: a change only draws again
   onClick?: (index: number, x: number) => void;
   tip?: (index: number) => ComponentChildren;
 }
@@ -30,6 +32,7 @@ interface Pointer {
 
 export function Chart(props: ChartProps): JSX.Element {
   const box = useRef<HTMLDivElement>(null);
+  const chart = useRef<uPlot | null>(null);
   const latest = useRef(props);
   latest.current = props;
   const [pointer, setPointer] = useState<Pointer | null>(null);
@@ -45,6 +48,7 @@ export function Chart(props: ChartProps): JSX.Element {
     options.legend = { show: false };
     options.hooks = {
       ...options.hooks,
+      draw: [...(options.hooks?.draw ?? []), (plot) => latest.current.draw?.(plot)],
       setCursor: [
         ...(options.hooks?.setCursor ?? []),
         (plot) => {
@@ -55,8 +59,10 @@ export function Chart(props: ChartProps): JSX.Element {
         },
       ],
     };
-    const plot = new uPlot(options, latest.current.data, element);
-    const onClick = () => {
+    const plot = (chart.current = new uPlot(options, latest.current.data, element));
+    // At the click, not where the pointer last moved: the chart may have been created since.
+    const onClick = (event: MouseEvent) => {
+      plot.setCursor({ left: event.offsetX, top: event.offsetY });
       const { idx, left } = plot.cursor;
       if (idx !== null && idx !== undefined && left !== undefined && left >= 0) {
         latest.current.onClick?.(idx, plot.posToVal(left, "x"));
@@ -73,6 +79,7 @@ export function Chart(props: ChartProps): JSX.Element {
       setPointer(null);
     };
   }, [props.data, props.height, shade, ...props.deps]);
+  useEffect(() => chart.current?.redraw(false), props.drawDeps ?? []);
 
   const tip = pointer && props.tip ? props.tip(pointer.index) : null;
   return (
@@ -94,7 +101,7 @@ export function Chart(props: ChartProps): JSX.Element {
   );
 }
 
-// An axis in the theme's colours.
+// An axis in the theme's colors.
 export function axis(options: uPlot.Axis = {}): uPlot.Axis {
   const grid = cssColor("--border");
   return {
@@ -107,7 +114,7 @@ export function axis(options: uPlot.Axis = {}): uPlot.Axis {
   };
 }
 
-// Text that can be read on any colour, and over lines; `y` is its base line.
+// Text that is readable on any background; `y` is its baseline.
 export function boxedText(ctx: CanvasRenderingContext2D, text: string, x: number, y: number): void {
   const width = ctx.measureText(text).width + 6 * devicePixelRatio;
   const pad = 3 * devicePixelRatio;
@@ -118,8 +125,8 @@ export function boxedText(ctx: CanvasRenderingContext2D, text: string, x: number
   ctx.fillText(text, x, y);
 }
 
-// Says how long the bars are that reach out of the chart.
-export function labelCutBars(plot: uPlot, bars: readonly Bar[], topNs: number): void {
+// Writes the durations of bars that are clipped at the top.
+export function labelClippedBars(plot: uPlot, bars: readonly Bar[], topNs: number): void {
   const { ctx } = plot;
   ctx.save();
   ctx.font = `${11 * devicePixelRatio}px system-ui, sans-serif`;
@@ -132,7 +139,7 @@ export function labelCutBars(plot: uPlot, bars: readonly Bar[], topNs: number): 
   ctx.restore();
 }
 
-// Colour `at` of the theme's series, by CSS variable.
+// The CSS variable of the color for series `at`.
 export function seriesVariable(at: number): string {
   return `--c${(at % 8) + 1}`;
 }

@@ -2,7 +2,7 @@
 
 export type Series = readonly (number | null)[];
 
-// Each series with those before it added: the first lies at the bottom. Unknown counts as nothing, except where all are.
+// Running sums of the series: the first is at the bottom. Null counts as 0, except where all are null.
 export function stackSeries(series: readonly Series[]): (number | null)[][] {
   const length = series[0]?.length ?? 0;
   const sums: (number | null)[] = new Array<number | null>(length).fill(null);
@@ -15,19 +15,20 @@ export function stackSeries(series: readonly Series[]): (number | null)[][] {
   });
 }
 
-// The parts worth a colour of their own: those with at least `least` of the whole; the others are one part called "rest".
+// The largest parts, in their given order: at most `maxParts`, each at least `minShare` of the total. The others become one
+// part called "rest".
 export function largestParts(
   names: readonly string[],
   rows: readonly (readonly number[])[],
-  options: { most: number; least: number },
+  options: { maxParts: number; minShare: number },
 ): { names: string[]; rows: number[][] } {
   const totals = names.map((_, at) => rows.reduce((sum, row) => sum + (row[at] ?? 0), 0));
   const whole = totals.reduce((sum, total) => sum + total, 0);
   const ranked = names
     .map((_, at) => at)
     .sort((a, b) => totals[b] - totals[a])
-    .filter((at) => totals[at] > 0 && totals[at] >= options.least * whole)
-    .slice(0, options.most);
+    .filter((at) => totals[at] > 0 && totals[at] >= options.minShare * whole)
+    .slice(0, options.maxParts);
   const kept = new Set(ranked);
   const keptInOrder = names.map((_, at) => at).filter((at) => kept.has(at));
   const hasRest = names.some((_, at) => !kept.has(at) && totals[at] > 0);

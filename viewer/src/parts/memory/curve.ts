@@ -1,4 +1,4 @@
-// Reading a memory curve. Pure.
+// The peak and the categories of a memory curve. Pure.
 
 import type { MemoryCurve, Report } from "../../data/answers";
 
@@ -7,7 +7,7 @@ export interface Peak {
   bytes: number;
 }
 
-// Where most was allocated: the middle of that bin. Null for a curve without a sample.
+// Where the most was allocated: the middle of that bin. Null for a curve without samples.
 export function peakOf(curve: Pick<MemoryCurve, "fromNs" | "binNs" | "allocatedBytes">): Peak | null {
   let best = -1;
   curve.allocatedBytes.forEach((bytes, at) => {
@@ -17,7 +17,7 @@ export function peakOf(curve: Pick<MemoryCurve, "fromNs" | "binNs" | "allocatedB
   return { atNs: curve.fromNs + (best + 0.5) * curve.binNs, bytes: curve.allocatedBytes[best]! };
 }
 
-// The same to the nanosecond, where the memory report has a device with that peak in that bin.
+// The peak to the nanosecond, where the memory report has a device with that peak.
 export function exactPeak(curve: Pick<MemoryCurve, "fromNs" | "binNs" | "allocatedBytes">, report: Report | null): Peak | null {
   const peak = peakOf(curve);
   const devices = report?.tables.find((table) => table.name === "devices");
@@ -28,12 +28,12 @@ export function exactPeak(curve: Pick<MemoryCurve, "fromNs" | "binNs" | "allocat
   return row ? { atNs: row[timeAt] as number, bytes: peak.bytes } : peak;
 }
 
-// The categories that have memory at some time, in the order of their colours.
+// The categories that hold memory at some point.
 export function shownCategories(curve: Pick<MemoryCurve, "categories">): string[] {
   return Object.entries(curve.categories).flatMap(([name, values]) => (values.some((value) => (value ?? 0) > 0) ? [name] : []));
 }
 
-// The same colour in every trace; what nobody can tell apart is grey.
+// The same color in every trace; memory without a known category is gray.
 const kColors: Readonly<Record<string, string>> = {
   parameters: "--c5",
   gradients: "--c1",
@@ -47,7 +47,7 @@ export function categoryVariable(name: string): string {
   return Object.hasOwn(kColors, name) ? kColors[name] : "--c8";
 }
 
-// Owners of blocks are "category: op"; the index of the category, or -1.
+// The index of a block owner's category ("category: op"), or -1.
 export function categoryOf(owner: string | null, categories: readonly string[]): number {
   return owner === null ? -1 : categories.findIndex((name) => owner === name || owner.startsWith(`${name}: `));
 }

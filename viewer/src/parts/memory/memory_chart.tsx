@@ -1,4 +1,4 @@
-// Allocated memory over time, stacked by category where the trace tells them apart, with what the allocator reserved.
+// Allocated memory over time, stacked by category where the trace has them, and what the allocator reserved.
 
 import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
@@ -24,7 +24,7 @@ export function memoryAxes(): uPlot.Axis[] {
 export function MemoryChart(props: {
   curve: MemoryCurve;
   height?: number;
-  peak?: Peak | null; // found in the curve unless told
+  peak?: Peak | null; // taken from the curve if not given
   atNs?: number | null; // marked by a line
   onClick?: (atNs: number) => void;
 }): JSX.Element {
@@ -58,18 +58,19 @@ export function MemoryChart(props: {
       axes: memoryAxes(),
       series: [{}, ...(hasReserved ? [reserved] : []), ...layers],
       cursor: { points: { show: false }, y: false, drag: { x: false, y: false } },
-      hooks: { draw: [(plot: uPlot) => drawMarks(plot, peak, props.atNs ?? null)] },
     };
   };
 
   return (
     <div>
       <Chart
-        label={`Memory of ${curve.device} over time; at most ${peak ? formatBytes(peak.bytes) : "nothing"}`}
+        label={`Memory of ${curve.device} over time; peak ${formatBytes(peak?.bytes)}`}
         height={props.height ?? 170}
         data={data}
         options={options}
-        deps={[names, props.atNs, peak?.atNs]}
+        deps={[names]}
+        draw={(plot) => drawMarks(plot, peak, props.atNs ?? null)}
+        drawDeps={[props.atNs, peak?.atNs]}
         onClick={props.onClick && ((_, x) => props.onClick!(x))}
         tip={(index) => <CurveTip curve={curve} names={names} index={index} />}
       />

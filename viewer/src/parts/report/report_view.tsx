@@ -1,4 +1,4 @@
-// Any described report as a page: its facts, its tables, its notes.
+// Any described report as a page: facts, tables and notes.
 
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
@@ -9,24 +9,24 @@ import type { Report, Table } from "../../data/answers";
 import { Facts, Notes } from "../notes";
 import { DescribedTable, type DescribedTableProps } from "../table/described_table";
 
-export const kManyRows = 10_000;
+export const kDefaultRows = 10_000;
 const kAllRows = 100_000;
 
-// Tables whose `name` is not that of a slice: their rows lead nowhere.
+// Tables whose `name` column does not hold names of slices: their rows do not link to the timeline.
 const kNoPlaces = new Set(["devices", "losses", "recorder_losses", "answers", "events", "recording_options", "at_peak"]);
 
 export function useReport(trace: TraceClient, verb: string, params: Params = {}) {
-  const [rows, setRows] = useState(kManyRows);
+  const [rows, setRows] = useState(kDefaultRows);
   const answer = useAnswer(
     (signal) => trace.report(verb, { ...params, rows }, signal),
     [trace, verb, JSON.stringify(params), rows],
   );
-  return { answer, askAll: () => setRows(kAllRows) };
+  return { answer, loadAll: () => setRows(kAllRows) };
 }
 
 export type TableOptions = Partial<Omit<DescribedTableProps, "id" | "table">>;
 
-// An empty table is shown where nothing else says that there is nothing.
+// An empty table is shown where nothing else explains that there are no rows.
 function isNeeded(table: Table, report: Report): boolean {
   return table.notes.length > 0 || (report.tables.length === 1 && report.notes.length === 0);
 }
@@ -60,7 +60,7 @@ export function ReportTables(props: {
   );
 }
 
-// A whole report, with a word on what it is for.
+// A whole report, with a line on what it is for.
 export function ReportView(props: {
   id: string;
   trace: TraceClient;
@@ -68,19 +68,19 @@ export function ReportView(props: {
   params?: Params;
   intro?: string;
   tables?: Record<string, TableOptions>;
-  instead?: (report: Report) => JSX.Element | null; // what to show where the trace has nothing for it
+  emptyState?: (report: Report) => JSX.Element | null; // shown instead, where the trace has no data for the report
 }): JSX.Element {
-  const { answer, askAll } = useReport(props.trace, props.verb, props.params);
+  const { answer, loadAll } = useReport(props.trace, props.verb, props.params);
   return (
     <>
       {props.intro && <p class="intro">{props.intro}</p>}
       <Answered answer={answer}>
         {(report) =>
-          props.instead?.(report) ?? (
-            <div class="pile">
+          props.emptyState?.(report) ?? (
+            <div class="stack">
               <Facts facts={report.facts} />
               <Notes notes={report.notes} />
-              <ReportTables id={props.id} report={report} tables={props.tables} onAllRows={askAll} />
+              <ReportTables id={props.id} report={report} tables={props.tables} onAllRows={loadAll} />
             </div>
           )
         }

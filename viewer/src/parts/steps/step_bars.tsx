@@ -1,4 +1,4 @@
-// One bar a step, stacked by where its time went. A click opens the step in the timeline (or does what the owner says).
+// A bar per step, stacked by where its time went. A click opens the step in the timeline, or calls `onStep`.
 
 import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
@@ -7,14 +7,14 @@ import { openInTimeline } from "../../page/navigation";
 import { cssColor } from "../../page/theme";
 import type { Overview, StepRow } from "../../data/answers";
 import { formatDuration, formatShare } from "../../text/format";
-import { causeColors, causeWords } from "./causes";
+import { causeColors, causeLabel } from "./causes";
 import { scaleTop } from "../chart/bar_scale";
-import { axis, Chart, labelCutBars, Legend } from "../chart/chart";
+import { axis, Chart, labelClippedBars, Legend } from "../chart/chart";
 import { largestParts, stackSeries } from "../chart/stack";
 
-const kMostParts = 6;
-const kLeastShare = 0.01;
-const kFewSteps = 8; // their numbers have room for a word
+const kMaxParts = 6;
+const kMinShare = 0.01;
+const kFewSteps = 8; // few enough to write "step 3" instead of "3"
 
 export function StepBars(props: {
   steps: Overview["steps"];
@@ -23,11 +23,11 @@ export function StepBars(props: {
 }): JSX.Element {
   const { steps } = props;
   const parts = useMemo(
-    () => largestParts(steps.parts, steps.rows.map((row) => row.partsNs), { most: kMostParts, least: kLeastShare }),
+    () => largestParts(steps.parts, steps.rows.map((row) => row.partsNs), { maxParts: kMaxParts, minShare: kMinShare }),
     [steps],
   );
   const colors = useMemo(() => causeColors(parts.names), [parts]);
-  // Drawn from the highest sum down, each over the one before. Steps that were not split are one grey bar.
+  // Drawn from the tallest sum down, each over the one before. Steps without parts (warm-up) stay gray.
   const data = useMemo(() => {
     const own = parts.names.map((_, at) => parts.rows.map((row) => row[at]));
     const whole = steps.rows.map((row) => row.durationNs);
@@ -57,7 +57,7 @@ export function StepBars(props: {
         ...drawn.map((color) => ({ paths: bars, fill: color, width: 0, points: { show: false } })),
       ],
       cursor: { points: { show: false }, y: false, drag: { x: false, y: false } },
-      hooks: { draw: [(plot: uPlot) => labelCutBars(plot, steps.rows, topNs)] },
+      hooks: { draw: [(plot: uPlot) => labelClippedBars(plot, steps.rows, topNs)] },
     };
   };
 
@@ -69,7 +69,7 @@ export function StepBars(props: {
     <div>
       <Chart
         label={`Duration of ${steps.rows.length} steps, stacked by cause: ${parts.names
-          .map((name, at) => `${causeWords(name)} ${formatShare(totals[at] / whole)}`)
+          .map((name, at) => `${causeLabel(name)} ${formatShare(totals[at] / whole)}`)
           .join(", ")}`}
         height={props.height ?? 190}
         data={data}
@@ -83,11 +83,11 @@ export function StepBars(props: {
       <Legend
         items={[
           ...parts.names.map((name, at) => ({
-            name: causeWords(name),
+            name: causeLabel(name),
             variable: colors[at],
             value: formatShare(totals[at] / whole),
           })),
-          ...(steps.rows.some((row) => row.warmup) ? [{ name: "warm-up, not judged", variable: "--raised" }] : []),
+          ...(steps.rows.some((row) => row.warmup) ? [{ name: "warm-up, not analyzed", variable: "--raised" }] : []),
         ]}
       />
     </div>
@@ -101,11 +101,11 @@ function StepTip(props: { row: StepRow; names: string[]; colors: string[]; parts
       <strong>
         Step {row.step}: {formatDuration(row.durationNs)}
       </strong>
-      {row.warmup && <div>warm-up, not judged</div>}
+      {row.warmup && <div>warm-up, not analyzed</div>}
       {props.names.map((name, at) =>
         props.partsNs[at] > 0 ? (
           <div key={name}>
-            <span class="swatch" style={{ background: `var(${props.colors[at]})` }} /> {causeWords(name)}{" "}
+            <span class="swatch" style={{ background: `var(${props.colors[at]})` }} /> {causeLabel(name)}{" "}
             {formatDuration(props.partsNs[at])}
           </div>
         ) : null,

@@ -1,4 +1,4 @@
-// A table as CSV for spreadsheets: quoting of RFC 4180, and no cell that a spreadsheet would run as a formula.
+// A table as CSV for spreadsheets: quoted as in RFC 4180, and without cells that a spreadsheet would run as a formula.
 
 import type { Cell, Column } from "../../data/answers";
 

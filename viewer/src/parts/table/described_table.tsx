@@ -1,5 +1,5 @@
-// A table of a described report for people: sort, filter, choose columns, copy as CSV, follow a row into the timeline.
-// Sort, filter and columns stand in the link under `id`.
+// A table of a described report: sort, filter, choose columns, copy as CSV, follow a row to the timeline. Sort order, filter and
+// columns are kept in the link, below `id`.
 
 import type { ComponentChildren, JSX } from "preact";
 import { useMemo } from "preact/hooks";
@@ -13,20 +13,20 @@ import { kNames, type PlaceOf, placesOf } from "./places";
 import { emptyColumns, filterRows, formatSort, nextSort, parseSort, sortRows } from "./rows";
 import { VirtualTable } from "./virtual_table";
 
-const kFilterFrom = 8; // rows; fewer are read at a glance
-const kChooseFrom = 8; // columns
+const kMinRowsForFilter = 8;
+const kMinColumnsForChooser = 8;
 
 export interface DescribedTableProps {
-  id: string; // of the link's keys: `kernels`, `more.idle.gaps`
+  id: string; // prefix of its keys in the link: `kernels`, `more.idle.gaps`
   table: Table;
   defaultSort?: string; // `-total_ns`
-  hidden?: readonly string[]; // columns shown only when asked for
+  hidden?: readonly string[]; // columns that are hidden by default
   first?: readonly string[]; // columns that come before the others
-  place?: PlaceOf | null; // null: rows lead nowhere
+  place?: PlaceOf | null; // null: rows do not link to the timeline
   linkColumn?: string;
   maxHeight?: string;
   tools?: ComponentChildren; // beside the filter
-  onAllRows?: () => void; // the table was cut, and this asks for the rest
+  onAllRows?: () => void; // loads the rest of a truncated table
   empty?: string;
 }
 
@@ -41,8 +41,8 @@ export function DescribedTable(props: DescribedTableProps): JSX.Element {
     () => sortRows(table, filterRows(table, table.rows, filter), sort),
     [table, filter, sortText],
   );
-  const usual = useMemo(() => usualColumns(table, props.hidden), [table]);
-  const shown = chosen === "" ? usual : new Set(chosen.split(","));
+  const defaults = useMemo(() => defaultColumns(table, props.hidden), [table]);
+  const shown = chosen === "" ? defaults : new Set(chosen.split(","));
   const positions = useMemo(() => {
     const inOrder = table.columns.flatMap((column, at) => (shown.has(column.name) ? [at] : []));
     const rank = (at: number) => {
@@ -53,11 +53,11 @@ export function DescribedTable(props: DescribedTableProps): JSX.Element {
   }, [table, chosen]);
   const columns = useMemo(() => positions.map((at) => table.columns[at]), [positions]);
   const place = props.place === undefined ? placesOf(table.columns) : props.place;
-  const link = props.linkColumn ?? leadColumn(columns.map((column) => column.name));
+  const link = props.linkColumn ?? defaultLinkColumn(columns.map((column) => column.name));
 
   const choose = (name: string, on: boolean) => {
     const next = table.columns.filter((column) => (column.name === name ? on : shown.has(column.name)));
-    const same = next.length === usual.size && next.every((column) => usual.has(column.name));
+    const same = next.length === defaults.size && next.every((column) => defaults.has(column.name));
     setChosen(same ? "" : next.map((column) => column.name).join(","));
   };
 
@@ -75,11 +75,11 @@ export function DescribedTable(props: DescribedTableProps): JSX.Element {
     <div class="described">
       <div class="toolbar">
         {table.title && <h2 class="table-title">{table.title}</h2>}
-        {(table.rows.length >= kFilterFrom || filter !== "") && (
+        {(table.rows.length >= kMinRowsForFilter || filter !== "") && (
           <input
             class="field filter"
             type="search"
-            placeholder="Filter: words, or calls>100"
+            placeholder="Filter: text, or calls>100"
             aria-label={`Filter ${title}`}
             value={filter}
             onInput={(event) => setFilter(event.currentTarget.value)}
@@ -88,7 +88,7 @@ export function DescribedTable(props: DescribedTableProps): JSX.Element {
         {props.tools}
         <span class="table-tools">
           <RowCount table={table} shown={rows.length} onAllRows={props.onAllRows} />
-          {table.columns.length >= kChooseFrom && <ColumnChooser table={table} shown={shown} onChoose={choose} />}
+          {table.columns.length >= kMinColumnsForChooser && <ColumnChooser table={table} shown={shown} onChoose={choose} />}
           <CopyButton label="Copy CSV" text={() => toCsv(table.columns, rows)} />
         </span>
       </div>
@@ -103,18 +103,18 @@ export function DescribedTable(props: DescribedTableProps): JSX.Element {
         linkColumn={link}
         maxHeight={props.maxHeight}
       />
-      {rows.length === 0 && <p class="muted">No row matches “{filter}”.</p>}
+      {rows.length === 0 && <p class="muted">No rows match “{filter}”.</p>}
       <Notes notes={table.notes} />
     </div>
   );
 }
 
-// The link stands on the name where there is one.
-function leadColumn(names: readonly string[]): string | undefined {
+// The name carries the link where there is one.
+function defaultLinkColumn(names: readonly string[]): string | undefined {
   return ["name", "op", "step", "start_ns", ...kNames].find((name) => names.includes(name));
 }
 
-function usualColumns(table: Table, hidden: readonly string[] | undefined): Set<string> {
+function defaultColumns(table: Table, hidden: readonly string[] | undefined): Set<string> {
   const empty = emptyColumns(table);
   const names = table.columns.map((column) => column.name).filter((name) => !empty.has(name) && !hidden?.includes(name));
   return new Set(names.length > 0 ? names : table.columns.map((column) => column.name));
@@ -132,7 +132,7 @@ function RowCount(props: { table: Table; shown: number; onAllRows?: () => void }
           {` (the first of ${formatNumber(table.rowCount)}) `}
           {props.onAllRows && (
             <button class="link" onClick={props.onAllRows}>
-              all
+              show all
             </button>
           )}
         </>
@@ -159,7 +159,7 @@ function ColumnChooser(props: {
       }}
     >
       <summary class="button">Columns</summary>
-      {/* Focusable, so that a click between the boxes does not close the list. */}
+      {/* Focusable, so that a click between the checkboxes does not close the list. */}
       <div class="chooser-list card" tabIndex={-1}>
         {props.table.columns.map((column) => (
           <label key={column.name}>

@@ -8,7 +8,7 @@ test("a start with a duration is a place", () => {
   expect(placesOf(columns("start_ns", "duration_ns"))!([10, 5])).toEqual({ startNs: 10, durationNs: 5 });
 });
 
-test("a ref is better than a time, a time better than a step, a step better than a name", () => {
+test("a ref wins over a time, a time over a step, a step over a name", () => {
   const find = placesOf(columns("name", "step", "start_ns", "duration_ns", "ref"))!;
   expect(find(["mm", 3, 10, 5, "h7"])).toEqual({ ref: "h7" });
   expect(find(["mm", 3, 10, 5, null])).toEqual({ startNs: 10, durationNs: 5 });
@@ -17,12 +17,12 @@ test("a ref is better than a time, a time better than a step, a step better than
   expect(find([null, null, null, null, null])).toBeNull();
 });
 
-test("times with the recording taken out are not places: the recorded ones beside them are", () => {
+test("corrected times are not places; the recorded ones beside them are", () => {
   const find = placesOf(columns("start_ns", "duration_ns", "recorded_start_ns", "recorded_end_ns"))!;
   expect(find([1, 2, 100, 130])).toEqual({ startNs: 100, durationNs: 30 });
 });
 
-test("a moment is a place, a sum of time is not", () => {
+test("a point in time is a place, a sum of times is not", () => {
   const when: Column = { name: "time_ns", label: "at", kind: "duration" };
   expect(placesOf([when])!([7])).toEqual({ startNs: 7, durationNs: 0 });
   expect(placesOf([{ ...when, label: "Time" }])).toBeNull();

@@ -1,15 +1,15 @@
-// Where in the timeline a row of a described table leads.
+// Where in the timeline a row of a described table links to.
 
 import type { TimelinePlace } from "../../page/navigation";
 import type { Cell, Column } from "../../data/answers";
 
-// Columns that hold the name of a slice, the best first.
+// Columns that may hold the name of a slice, in order of preference.
 export const kNames = ["name", "op", "call", "asked_by"];
 
 export type PlaceOf = (row: Cell[]) => TimelinePlace | null;
 
-// The best place that the columns give, or null when they give none. Times that are not the trace's own (a critical path
-// with the recording taken out) stand beside the recorded ones, which win.
+// The most exact place that the columns give, or null when they give none. Where a table also has recorded times (a critical
+// path without profiling overhead has its own), those are the trace's and win.
 export function placesOf(columns: readonly Column[]): PlaceOf | null {
   const at = (name: string) => columns.findIndex((column) => column.name === name);
   const finders: PlaceOf[] = [];
@@ -30,7 +30,7 @@ export function placesOf(columns: readonly Column[]): PlaceOf | null {
 
   const start = at("start_ns") >= 0 ? at("start_ns") : at("time_ns");
   const duration = at("duration_ns");
-  const isSum = columns[at("time_ns")]?.label === "Time"; // how much, not when
+  const isSum = columns[at("time_ns")]?.label === "Time"; // a duration, not a point in time
   const isPlace = at("start_ns") >= 0 ? duration >= 0 : at("time_ns") >= 0 && duration < 0 && !isSum;
   if (isPlace) {
     finders.push((row) => {

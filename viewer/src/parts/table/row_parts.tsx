@@ -1,4 +1,4 @@
-// The parts of a table's rows: headers that sort, cells that lead to the timeline, bars of shares, a tree's twisties.
+// Headers that sort, cells that link to the timeline, and the twisties of a tree.
 
 import type { JSX } from "preact";
 import { openInTimeline } from "../../page/navigation";
@@ -6,7 +6,7 @@ import type { Cell, Column } from "../../data/answers";
 import { formatByKind } from "../../text/format";
 import { ShareBar } from "../share_bar";
 import { cellText } from "../../text/cells";
-import { meaningOf } from "./meanings";
+import { columnHelp } from "./column_help";
 import type { PlaceOf } from "./places";
 import type { Sort } from "./rows";
 
@@ -15,7 +15,7 @@ export const kIndentPx = 14;
 
 export interface TreeRow {
   level: number; // from 0
-  expanded: boolean | null; // null: nothing below
+  expanded: boolean | null; // null: no children
 }
 
 export function HeaderCell(props: {
@@ -44,17 +44,17 @@ export function HeaderCell(props: {
 }
 
 function headerTitle(column: Column): string {
-  const meaning = meaningOf(column.name);
-  return `${meaning ? `${meaning}\n` : ""}Sort by ${column.label} (${column.name})`;
+  const help = columnHelp(column.name);
+  return `${help ? `${help}\n` : ""}Sort by ${column.label} (${column.name})`;
 }
 
-export function LeadCell(props: { cell: Cell; column: Column; place: PlaceOf; row: Cell[] }): JSX.Element {
+export function LinkCell(props: { cell: Cell; column: Column; place: PlaceOf; row: Cell[] }): JSX.Element {
   const place = props.place(props.row);
   if (!place) return <PlainCell cell={props.cell} column={props.column} />;
   return (
     <button
       class="link cell-link"
-      tabIndex={-1} // the grid has the focus
+      tabIndex={-1} // the focus stays on the grid
       title={`${formatByKind(props.column.kind, props.cell)}\nShow in the timeline`}
       onClick={() => openInTimeline(place)}
     >

@@ -16,7 +16,7 @@ const rows: Cell[][] = [
 const table = { columns };
 const names = (found: readonly Cell[][]) => found.map((row) => row[0]);
 
-test("rows are sorted by numbers, equal ones stay in order, unknown ones are last either way", () => {
+test("rows are sorted by number, equal ones keep their order, unknown ones come last either way", () => {
   expect(names(sortRows(table, rows, parseSort("-total_ns")))).toEqual(["aten::mm", "aten::addmm", "Memcpy HtoD", "aten::add"]);
   expect(names(sortRows(table, rows, parseSort("total_ns")))).toEqual(["Memcpy HtoD", "aten::addmm", "aten::mm", "aten::add"]);
   expect(names(sortRows(table, rows, parseSort("-calls")))).toEqual(["aten::add", "aten::mm", "Memcpy HtoD", "aten::addmm"]);
@@ -29,13 +29,13 @@ test("sorting leaves the given rows alone, and an unknown column changes nothing
   expect(sortRows(table, rows, parseSort("-gone"))).toBe(rows);
 });
 
-test("a click on a header begins with the largest number or with A, the next one turns it round", () => {
+test("a click on a header sorts by the largest number or from A, another click reverses it", () => {
   expect(formatSort(nextSort(null, columns[2]))).toBe("-total_ns");
   expect(formatSort(nextSort(parseSort("-total_ns"), columns[2]))).toBe("total_ns");
   expect(formatSort(nextSort(parseSort("-total_ns"), columns[0]))).toBe("name");
 });
 
-test("every word of a filter must occur, whatever the case", () => {
+test("every word of a filter must occur, ignoring case", () => {
   expect(names(filterRows(table, rows, "ADD"))).toEqual(["aten::add", "aten::addmm"]);
   expect(names(filterRows(table, rows, "add mm"))).toEqual(["aten::addmm"]);
   expect(filterRows(table, rows, "  ")).toBe(rows);
@@ -52,12 +52,12 @@ test("the end of a label is enough to name a column", () => {
   expect(names(filterRows({ columns: torch }, rows, "calls>3"))).toEqual(["aten::add"]);
 });
 
-test("a comparison with an unknown column is a word like any other", () => {
+test("a comparison with an unknown column is plain text", () => {
   const kernels: Cell[][] = [["foo<a>3", 1, 1]];
   expect(names(filterRows(table, kernels, "a>3"))).toEqual(["foo<a>3"]);
 });
 
-test("columns without a value in any row are empty, and so are those without a byte", () => {
+test("columns without a value in any row are empty, and so are byte columns of zeros", () => {
   const bytes: Column[] = [{ name: "kept_bytes", label: "Kept", kind: "bytes" }, { name: "calls", label: "Calls", kind: "number" }];
   expect([...emptyColumns({ columns: bytes, rows: [[0, 0], [null, 0]] })]).toEqual(["kept_bytes"]);
   expect([...emptyColumns({ columns, rows: [["a", null, 1], ["b", null, null]] })]).toEqual(["calls"]);

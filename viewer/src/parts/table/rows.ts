@@ -7,7 +7,7 @@ export interface Sort {
   descending: boolean;
 }
 
-// As it stands in the link: `total_ns` or, descending, `-total_ns`.
+// As written in the link: `total_ns` or, descending, `-total_ns`.
 export function parseSort(text: string): Sort | null {
   if (text === "" || text === "-") return null;
   return text.startsWith("-") ? { column: text.slice(1), descending: true } : { column: text, descending: false };
@@ -17,7 +17,7 @@ export function formatSort(sort: Sort | null): string {
   return sort ? `${sort.descending ? "-" : ""}${sort.column}` : "";
 }
 
-// What a click on a header means: numbers begin with the largest, text with A; the next click turns it round.
+// The sort order after a click on a header: numbers start with the largest, text with A; another click reverses it.
 export function nextSort(current: Sort | null, column: Column): Sort {
   if (current?.column === column.name) return { column: column.name, descending: !current.descending };
   return { column: column.name, descending: column.kind !== "text" };
@@ -29,7 +29,7 @@ function compareKnown(a: NonNullable<Cell>, b: NonNullable<Cell>): number {
   return Number(a) - Number(b);
 }
 
-// Rows in a new list; equal ones keep their order, unknown ones are last either way.
+// A sorted copy. Equal rows keep their order; null comes last either way.
 export function sortRows(table: Pick<Table, "columns">, rows: readonly Cell[][], sort: Sort | null): readonly Cell[][] {
   const at = sort ? table.columns.findIndex((column) => column.name === sort.column) : -1;
   if (!sort || at < 0) return rows;
@@ -42,7 +42,7 @@ export function sortRows(table: Pick<Table, "columns">, rows: readonly Cell[][],
   });
 }
 
-// Rows in whose text cells every word occurs, whatever the case. Numbers are matched by a comparison: `calls>100`.
+// Rows whose text cells contain every word, ignoring case. Numbers are filtered by comparison: `calls>100`.
 export function filterRows(table: Pick<Table, "columns">, rows: readonly Cell[][], filter: string): readonly Cell[][] {
   const words = filter.trim().toLowerCase().split(/\s+/).filter((word) => word !== "");
   if (words.length === 0) return rows;
@@ -59,7 +59,7 @@ function contains(columns: readonly Column[], word: string): Test {
 
 const kUnits: Record<string, number> = { ns: 1, us: 1e3, ms: 1e6, s: 1e9, kib: 2 ** 10, mib: 2 ** 20, gib: 2 ** 30 };
 
-// `calls>100`, `total<1ms`: a column by its name or by its label or the end of it ("# of Calls"), a number, a unit.
+// `calls>100`, `total<1ms`: a column by its name, its label or the end of its label ("# of Calls"), a number, a unit.
 function comparison(columns: readonly Column[], word: string): Test | null {
   const found = /^([a-z_]+)([<>])(-?\d+(?:\.\d+)?)([a-z]*)$/.exec(word);
   if (!found) return null;
@@ -77,12 +77,12 @@ function comparison(columns: readonly Column[], word: string): Test | null {
   };
 }
 
-// Columns that say nothing about any row, hidden until asked for: no value anywhere, or no bytes.
+// Columns to hide by default: no value in any row, or 0 bytes in all of them.
 export function emptyColumns(table: Pick<Table, "columns" | "rows">): Set<string> {
   const empty = new Set<string>();
   table.columns.forEach((column, at) => {
-    const saysNothing = (cell: Cell) => cell === null || (column.kind === "bytes" && cell === 0);
-    if (table.rows.every((row) => saysNothing(row[at]))) empty.add(column.name);
+    const isEmpty = (cell: Cell) => cell === null || (column.kind === "bytes" && cell === 0);
+    if (table.rows.every((row) => isEmpty(row[at]))) empty.add(column.name);
   });
   return empty;
 }

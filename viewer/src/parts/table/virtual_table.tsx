@@ -1,15 +1,15 @@
-// A real <table> of which only the rows on the screen are in the document: ten thousand rows scroll smoothly.
+// A real <table> with only the visible rows in the document: ten thousand rows scroll smoothly.
 //
-// Rows have one height and columns fixed widths, so nothing jumps. Where rows lead somewhere the table is a grid: it has the
-// focus, arrow keys, Page Up/Down, Home and End move its active row (rows come and go, so none of them can keep the focus),
-// and Enter follows the row's link. Assistive technology learns the true number of rows from aria-rowcount.
+// All rows have the same height and columns have fixed widths, so nothing jumps. Where rows link to the timeline the table is
+// a grid: it keeps the focus itself (rows come and go), arrow keys, Page Up/Down, Home and End move the active row, and Enter
+// follows its link. Assistive technology gets the true number of rows from aria-rowcount.
 
 import type { JSX } from "preact";
 import { useEffect, useId, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { openInTimeline } from "../../page/navigation";
 import type { Cell, Column } from "../../data/answers";
 import type { PlaceOf } from "./places";
-import { HeaderCell, kIndentPx, kTwistyPx, LeadCell, PlainCell, type TreeRow, Twisty } from "./row_parts";
+import { HeaderCell, kIndentPx, kTwistyPx, LinkCell, PlainCell, type TreeRow, Twisty } from "./row_parts";
 import type { Sort } from "./rows";
 import { columnWidths, pageMeasure, stretchColumn, visibleRows } from "./widths";
 import "./table.css";
@@ -17,23 +17,23 @@ import "./table.css";
 const kRowPx = 26;
 const kHeaderPx = 30;
 const kMeasuredRows = 2000;
-const kWidePx = 1000; // from here on the room does not matter for the widths
-const kSpread = 1.6; // a narrow table does not spread further over a wide window
+const kWidePx = 1000; // beyond this, column widths no longer depend on the available width
+const kSpread = 1.6; // how far a narrow table spreads in a wide window
 
 export interface VirtualTableProps {
   label: string;
   columns: readonly Column[];
-  // Where each column's cell lies in a row.
+  // The index of each column's cell in a row.
   positions: readonly number[];
   rows: readonly Cell[][];
   sort?: Sort | null;
   onSort?: (column: Column) => void;
   place?: PlaceOf | null;
-  // What stands in the column that leads somewhere: the first one unless told.
+  // The column that carries the link; the first one by default.
   linkColumn?: string;
   tree?: (row: Cell[]) => TreeRow;
   onToggle?: (row: Cell[], expand: boolean) => void;
-  // CSS; the table is lower when it has fewer rows.
+  // CSS; a table with few rows is smaller.
   maxHeight?: string;
 }
 
@@ -43,7 +43,7 @@ export function VirtualTable(props: VirtualTableProps): JSX.Element {
   const [view, setView] = useState({ top: 0, height: 600 });
   const [room, setRoom] = useState(0);
   const [active, showActive] = useState(0);
-  const activeRow = useRef(0); // keys can be quicker than drawing
+  const activeRow = useRef(0); // key presses can come faster than renders
   const setActive = (row: number) => {
     activeRow.current = row;
     showActive(row);
@@ -61,7 +61,7 @@ export function VirtualTable(props: VirtualTableProps): JSX.Element {
   }, [columns, rows, Math.min(room, kWidePx)]);
   const stretch = isGrid && columns[link]?.kind === "text" ? link : stretchColumn(columns, widths);
   const total = widths.reduce((sum, width) => sum + width, 0);
-  // A table wider than its box keeps its names in sight.
+  // A table wider than its box keeps the first column in view.
   const isPinned = link === 0 && isGrid && room > 0 && total > room && widths[0] < room / 2;
 
   useLayoutEffect(() => {
@@ -76,7 +76,7 @@ export function VirtualTable(props: VirtualTableProps): JSX.Element {
     observer.observe(element.parentElement!);
     return () => observer.disconnect();
   }, []);
-  // A new order begins at its top.
+  // New rows start at the top.
   useEffect(() => {
     if (!tree) box.current!.scrollTop = 0;
     setActive(tree ? Math.min(activeRow.current, Math.max(0, rows.length - 1)) : 0);
@@ -156,7 +156,7 @@ export function VirtualTable(props: VirtualTableProps): JSX.Element {
             const state = tree?.(row);
             return (
               <tr
-                key={i} // by place: scrolling changes texts, not elements
+                key={i} // by position: scrolling changes text, not elements
                 id={`${id}-${index}`}
                 class={index === active && isGrid ? "active" : ""}
                 data-row={index}
@@ -167,12 +167,12 @@ export function VirtualTable(props: VirtualTableProps): JSX.Element {
               >
                 {columns.map((column, c) => {
                   const cell = row[positions[c]];
-                  const lead = c === link;
+                  const isLink = c === link;
                   return (
                     <td key={column.name} class={column.kind === "text" ? "text" : "number"}>
-                      {lead && state && <Twisty state={state} onToggle={(expand) => props.onToggle?.(row, expand)} />}
-                      {lead && place ? (
-                        <LeadCell cell={cell} column={column} place={place} row={row} />
+                      {isLink && state && <Twisty state={state} onToggle={(expand) => props.onToggle?.(row, expand)} />}
+                      {isLink && place ? (
+                        <LinkCell cell={cell} column={column} place={place} row={row} />
                       ) : (
                         <PlainCell cell={cell} column={column} />
                       )}
@@ -196,4 +196,3 @@ function Spacer(props: { px: number; span: number }): JSX.Element {
     </tr>
   );
 }
-

@@ -26,7 +26,7 @@ test("long text gets a limit, short text a minimum, and the widest text takes wh
   expect(stretchColumn(columns.slice(1), [80])).toBe(-1);
 });
 
-test("where there is little room a name leaves some of it to the numbers", () => {
+test("in a narrow table long names leave room for the numbers", () => {
   const rows = [["x".repeat(500), 1]];
   const [wide] = columnWidths(columns, rows, measure, 1500);
   const [narrow] = columnWidths(columns, rows, measure, 360);

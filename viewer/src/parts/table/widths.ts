@@ -1,4 +1,4 @@
-// Widths of a virtualised table's columns: only a part of the rows is in the document, so the browser cannot find them.
+// Column widths of a virtualized table: only some rows are in the document, so the browser cannot compute them.
 
 import type { Cell, Column } from "../../data/answers";
 import { cellText } from "../../text/cells";
@@ -9,13 +9,13 @@ const kBarPx = 54;
 const kSample = 300;
 const kTextMinPx = 60;
 const kTextMaxPx = 420;
-const kTextShare = 0.42; // of the room: a number beside a name is worth more than the name's end
+const kTextShare = 0.42; // of the available width: numbers matter more than the end of a long name
 
-// How wide a text is on the screen; headers are bold.
+// The width of a text on the screen; headers are bold.
 export type Measure = (text: string, bold: boolean) => number;
 
-// In px, one per column. Numbers get what they need, text up to a limit, less where there is little room. Of many rows some are looked at: numbers of a
-// column are much alike.
+// In px, one per column. Numbers get the width they need, text up to a limit that shrinks with the available width. Of many
+// rows only a sample is measured: the numbers of a column are similar.
 export function columnWidths(
   columns: readonly Column[],
   rows: readonly Cell[][],
@@ -36,7 +36,7 @@ export function columnWidths(
   });
 }
 
-// By the page's font, found out once.
+// With the page's font.
 export function pageMeasure(): Measure {
   const context = document.createElement("canvas").getContext("2d");
   const family = getComputedStyle(document.body).fontFamily;
@@ -48,7 +48,7 @@ export function pageMeasure(): Measure {
   };
 }
 
-// The column that takes what is left: the widest text, or none.
+// The column that takes the remaining width: the widest text column, or none (-1).
 export function stretchColumn(columns: readonly Column[], widths: readonly number[]): number {
   let best = -1;
   columns.forEach((column, at) => {
@@ -57,7 +57,7 @@ export function stretchColumn(columns: readonly Column[], widths: readonly numbe
   return best;
 }
 
-// Which rows are in the document when `scrollTop` of a box of `height` is shown; some more, for fast scrolling.
+// The rows to keep in the document for a scroll position, with a few extra for fast scrolling.
 export function visibleRows(
   rowCount: number,
   rowPx: number,

@@ -244,13 +244,17 @@ export function timelineTests(suite, url) {
     await page.mouse.move(box.x + 0.5 * box.width, box.y + 205, { steps: 3 });
     await page.mouse.move(box.x + 0.4 * box.width, box.y + 205);
     await page.mouse.up();
+    // On a slow machine the link and the sums also have ranges from the middle of the drag.
+    const marked = async () => (await hashOf(page)).get("timeline.range").split(":").map(Number);
+    await until(async () => {
+      const [begin, end] = await marked();
+      return Math.abs((end - begin) / whole - 0.1) < 0.02;
+    }, "a tenth of the trace is marked");
+    equal((await marked())[0], range[0], "the edge that was not dragged");
     await until(async () => {
       const table = page.locator(".range-table").first();
       return (await table.count()) > 0 && (await table.innerText()) !== sums;
     }, "the sums of the shorter range are shown");
-    const [begin, end] = (await linked(page, "timeline.range", range.join(":"))).split(":").map(Number);
-    equal(begin, range[0], "the edge that was not dragged");
-    check(Math.abs((end - begin) / whole - 0.1) < 0.02, `a tenth of the trace is marked: ${begin} to ${end}`);
   });
 
   suite.test(

@@ -2,18 +2,18 @@
 
 import type { JSX } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import type { TraceEntry } from "../data/answers";
 import { TraceClient } from "../data/client";
 import type { Source } from "../data/source";
-import type { TraceEntry } from "../data/answers";
-import { formatBytes } from "../text/format";
+import { getUrl, setUrl, urlState } from "../page/link";
+import type { Pane } from "../page/pane";
+import { type Theme, theme, toggleTheme } from "../page/theme";
+import { isTyping } from "../page/typing";
 import { panes } from "../panes";
 import { ErrorBox, Loading } from "../parts/answer";
+import { formatBytes } from "../text/format";
 import { HelpDialog } from "./help";
-import type { Pane } from "../page/pane";
-import { isTyping } from "../page/typing";
-import { type Theme, theme, toggleTheme } from "../page/theme";
 import { useTraces } from "./traces";
-import { getUrl, setUrl, urlState } from "../page/link";
 import "./shell.css";
 
 export function Shell(props: { source: Source }): JSX.Element {

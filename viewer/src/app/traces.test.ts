@@ -1,10 +1,10 @@
 // Which trace is shown, and what the server is told about it.
 
 import { expect, test } from "vitest";
+import type { TraceEntry } from "../data/answers";
 import { listTraces } from "../data/client";
 import { StoredSource } from "../data/source";
 import type { Params, Source } from "../data/source";
-import type { TraceEntry } from "../data/answers";
 import { addedTrace, shownTrace } from "./traces";
 
 const entry = (id: number): TraceEntry => ({ id, name: `run/${id}`, state: "ready", bytesDone: 0, bytesTotal: 0, error: null });

@@ -5,9 +5,9 @@
 // never changes which trace is shown.
 
 import { useEffect, useRef, useState } from "preact/hooks";
+import type { TraceEntry } from "../data/answers";
 import { type Listing, listTraces } from "../data/client";
 import type { Source } from "../data/source";
-import type { TraceEntry } from "../data/answers";
 
 const kPollMs = 100; // for a server that does not hold its answer
 const kWaitMs = 250; // between updates of the loading progress

@@ -36,7 +36,6 @@ export const traceList = object({
   reloadS: optional(nullable(number)), // new traces may have arrived after this many seconds
   traces: array(traceEntry),
 });
-export type TraceList = Decoded<typeof traceList>;
 
 // ---- Described reports
 

@@ -4,8 +4,8 @@
 // for tiles that the view has moved away from are aborted.
 
 import type { TraceClient } from "./client";
-import { emptyTile } from "./tiles";
 import type { TileStore } from "./tile_store";
+import { emptyTile } from "./tiles";
 
 export const kMaxTilesPerRequest = 16;
 export const kMaxLanesPerRequest = 64;

@@ -2,9 +2,9 @@
 
 import type { JSX } from "preact";
 import type { Report } from "../data/answers";
+import { isId } from "../text/cells";
 import { formatByKind } from "../text/format";
 import { notesForPage, withDetails } from "../text/notes";
-import { isId } from "../text/cells";
 import "./notes.css";
 
 export function Notes(props: { notes: readonly string[] }): JSX.Element | null {

@@ -3,16 +3,16 @@
 import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
 import uPlot from "uplot";
+import type { Table } from "../../data/answers";
 import { openInTimeline } from "../../page/navigation";
-import { Answered } from "../../parts/answer";
 import type { Pane, PaneProps } from "../../page/pane";
 import { cssColor } from "../../page/theme";
-import type { Table } from "../../data/answers";
-import { formatDuration } from "../../text/format";
+import { Answered } from "../../parts/answer";
 import { scaleTop } from "../../parts/chart/bar_scale";
 import { axis, Chart, labelClippedBars, Legend } from "../../parts/chart/chart";
 import { Empty, Facts, Notes } from "../../parts/notes";
 import { ReportTables, useReport } from "../../parts/report/report_view";
+import { formatDuration } from "../../text/format";
 
 export const inferencePane: Pane = { id: "inference", title: "Inference", component: InferencePane };
 

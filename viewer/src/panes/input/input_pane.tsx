@@ -1,8 +1,8 @@
 // Input: whether the program waits for batches, and how they are copied to the device.
 
 import type { JSX } from "preact";
-import type { Pane, PaneProps } from "../../page/pane";
 import type { Report } from "../../data/answers";
+import type { Pane, PaneProps } from "../../page/pane";
 import { Empty } from "../../parts/notes";
 import { ReportView } from "../../parts/report/report_view";
 

@@ -1,14 +1,14 @@
 // Kernels, memcpys and memsets: what ran on the device, and how close it came to the hardware's limits.
 
 import type { JSX } from "preact";
-import { Answered, useAnswer } from "../../parts/answer";
-import type { Pane, PaneProps } from "../../page/pane";
 import { useUrl } from "../../page/link";
+import type { Pane, PaneProps } from "../../page/pane";
+import { Answered, useAnswer } from "../../parts/answer";
 import { Select } from "../../parts/fields";
 import { Facts, NoDevice, Notes } from "../../parts/notes";
 import { useReport } from "../../parts/report/report_view";
-import { RooflineChart } from "./roofline_chart";
 import { DescribedTable } from "../../parts/table/described_table";
+import { RooflineChart } from "./roofline_chart";
 
 const kGroups = [
   ["", "name"],

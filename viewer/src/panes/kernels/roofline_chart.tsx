@@ -3,11 +3,11 @@
 import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
 import type uPlot from "uplot";
+import type { Report } from "../../data/answers";
 import { openInTimeline } from "../../page/navigation";
 import { cssColor } from "../../page/theme";
-import type { Report } from "../../data/answers";
-import { formatDuration, formatNumber, formatPercent } from "../../text/format";
 import { axis, boxedText, Chart, Legend, seriesVariable, withAlpha } from "../../parts/chart/chart";
+import { formatDuration, formatNumber, formatPercent } from "../../text/format";
 import { type Roof, roofAt, roofLabels, roofPoints, roofsOf, usedRoofs } from "./roofline";
 
 const kLabelPx = 16;

@@ -3,11 +3,11 @@
 import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
 import uPlot from "uplot";
-import { cssColor } from "../../page/theme";
 import type { MemoryCurve } from "../../data/answers";
-import { formatBytes, formatTime } from "../../text/format";
+import { cssColor } from "../../page/theme";
 import { Chart, Legend, withAlpha } from "../../parts/chart/chart";
 import { drawMarks, memoryAxes } from "../../parts/memory/memory_chart";
+import { formatBytes, formatTime } from "../../text/format";
 
 const kFree = "--c8";
 const kLargest = "--c3";

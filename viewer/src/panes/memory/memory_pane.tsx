@@ -2,19 +2,19 @@
 
 import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
-import { openInTimeline } from "../../page/navigation";
-import { Answered, useAnswer } from "../../parts/answer";
-import type { Pane, PaneProps } from "../../page/pane";
-import { setUrl, useUrl } from "../../page/link";
-import type { TraceClient } from "../../data/client";
 import type { MemoryCurve, Report } from "../../data/answers";
-import { formatBytes, formatTime } from "../../text/format";
+import type { TraceClient } from "../../data/client";
+import { setUrl, useUrl } from "../../page/link";
+import { openInTimeline } from "../../page/navigation";
+import type { Pane, PaneProps } from "../../page/pane";
+import { Answered, useAnswer } from "../../parts/answer";
+import { exactPeak, shownCategories } from "../../parts/memory/curve";
+import { MemoryChart } from "../../parts/memory/memory_chart";
 import { Empty, Facts, Notes } from "../../parts/notes";
 import { ReportTables, useReport } from "../../parts/report/report_view";
 import { DescribedTable } from "../../parts/table/described_table";
-import { exactPeak, shownCategories } from "../../parts/memory/curve";
+import { formatBytes, formatTime } from "../../text/format";
 import { FreeChart } from "./free_chart";
-import { MemoryChart } from "../../parts/memory/memory_chart";
 import { SegmentMap } from "./segment_map";
 import "./memory.css";
 

@@ -2,11 +2,10 @@
 
 import type { JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
-import { Answered } from "../../parts/answer";
-import type { Pane, PaneProps } from "../../page/pane";
-import { useUrl } from "../../page/link";
 import type { Cell, Table } from "../../data/answers";
-import { formatNumber } from "../../text/format";
+import { useUrl } from "../../page/link";
+import type { Pane, PaneProps } from "../../page/pane";
+import { Answered } from "../../parts/answer";
 import { CopyButton } from "../../parts/clipboard";
 import { Checkbox } from "../../parts/fields";
 import { Empty, Facts, Notes } from "../../parts/notes";
@@ -14,6 +13,7 @@ import { ReportTables, useReport } from "../../parts/report/report_view";
 import { toCsv } from "../../parts/table/csv";
 import { emptyColumns, filterRows, formatSort, nextSort, parseSort } from "../../parts/table/rows";
 import { VirtualTable } from "../../parts/table/virtual_table";
+import { formatNumber } from "../../text/format";
 import { buildTree, matchingNodes, type TreeNode, visibleNodes } from "./tree";
 
 const kHidden = new Set(["depth", "parent", "type", "self_host_ns", "backward_host_ns"]);
@@ -49,11 +49,7 @@ function ModulesPane(props: PaneProps): JSX.Element {
             <div class="stack">
               <Facts facts={report.facts} />
               <section class="card">
-                {byType === "type" ? (
-                  <ModuleTree table={modules} flat byType={byType} setByType={setByType} />
-                ) : (
-                  <ModuleTree table={modules} byType={byType} setByType={setByType} />
-                )}
+                <ModuleTree table={modules} flat={byType === "type"} setByType={setByType} />
               </section>
               <Notes notes={report.notes} />
               <ReportTables id="modules" report={report} skip={["modules"]} tables={{ phases: { place: null } }} />
@@ -67,8 +63,7 @@ function ModulesPane(props: PaneProps): JSX.Element {
 
 function ModuleTree(props: {
   table: Table;
-  flat?: boolean;
-  byType: string;
+  flat: boolean; // by type
   setByType: (value: string) => void;
 }): JSX.Element {
   const { table } = props;
@@ -78,7 +73,7 @@ function ModuleTree(props: {
   const [toggled, setToggled] = useState<ReadonlyMap<number, boolean>>(new Map());
   const [openDepth, setOpenDepth] = useState(kOpenDepth);
 
-  const roots = useMemo(() => (props.flat ? flatTree(table) : buildTree(table.columns, table.rows)), [table]);
+  const roots = useMemo(() => (props.flat ? flatTree(table) : buildTree(table.columns, table.rows)), [table, props.flat]);
   const sort = parseSort(sortText);
   const isExpanded = (node: TreeNode) =>
     node.children.length > 0 && (filter !== "" || (toggled.get(node.index) ?? node.depth < openDepth));
@@ -114,7 +109,7 @@ function ModuleTree(props: {
           value={filter}
           onInput={(event) => setFilter(event.currentTarget.value)}
         />
-        <Checkbox label="group by type" value={props.byType === "type"} onChange={(on) => props.setByType(on ? "type" : "")} />
+        <Checkbox label="group by type" value={props.flat} onChange={(on) => props.setByType(on ? "type" : "")} />
         {!props.flat && (
           <>
             <button class="button" onClick={() => setAll(Infinity)}>

@@ -1,8 +1,8 @@
 // What steps and runs cost: money from the hourly price, energy and CO2 where the trace has power readings.
 
 import type { JSX } from "preact";
-import type { PaneProps } from "../../page/pane";
 import { useUrl } from "../../page/link";
+import type { PaneProps } from "../../page/pane";
 import { NumberField } from "../../parts/fields";
 import { ReportView } from "../../parts/report/report_view";
 

@@ -1,12 +1,12 @@
 // The reports without a pane of their own, with a list to choose from.
 
 import type { JSX } from "preact";
-import type { Pane, PaneProps } from "../../page/pane";
-import { setUrl, useUrl } from "../../page/link";
 import type { Report } from "../../data/answers";
-import { CostView } from "./cost_view";
+import { setUrl, useUrl } from "../../page/link";
+import type { Pane, PaneProps } from "../../page/pane";
 import { Empty, NoDevice } from "../../parts/notes";
 import { ReportView, type TableOptions } from "../../parts/report/report_view";
+import { CostView } from "./cost_view";
 import "./more.css";
 
 interface MoreReport {

@@ -2,10 +2,10 @@
 
 import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
-import { Answered } from "../../parts/answer";
-import type { Pane, PaneProps } from "../../page/pane";
-import { useUrl } from "../../page/link";
 import type { Report, Table } from "../../data/answers";
+import { useUrl } from "../../page/link";
+import type { Pane, PaneProps } from "../../page/pane";
+import { Answered } from "../../parts/answer";
 import { Checkbox, Select } from "../../parts/fields";
 import { Facts, Notes } from "../../parts/notes";
 import { useReport } from "../../parts/report/report_view";

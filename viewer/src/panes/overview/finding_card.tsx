@@ -2,14 +2,14 @@
 
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import { openInTimeline } from "../../page/navigation";
-import { Answered, useAnswer } from "../../parts/answer";
 import type { Finding } from "../../data/answers";
 import type { TraceClient } from "../../data/client";
-import { formatDuration, formatPercent } from "../../text/format";
+import { openInTimeline } from "../../page/navigation";
+import { Answered, useAnswer } from "../../parts/answer";
 import { CopyButton } from "../../parts/clipboard";
-import { truncateMiddle, shortName } from "../../text/names";
 import { ShareBar } from "../../parts/share_bar";
+import { formatDuration, formatPercent } from "../../text/format";
+import { truncateMiddle, shortName } from "../../text/names";
 import { eventRef, capitalize, speedup } from "./diagnosis";
 import "./finding_card.css";
 

@@ -1,20 +1,20 @@
 // The first screen: the bottleneck, what to do about it, and where time and memory went.
 
 import type { JSX } from "preact";
-import { openInTimeline, openPane } from "../../page/navigation";
-import { Answered, ErrorBox, Loading, useAnswer } from "../../parts/answer";
-import type { Pane, PaneProps } from "../../page/pane";
-import type { TraceClient } from "../../data/client";
 import type { Diagnosis, Overview, TopRow } from "../../data/answers";
-import { formatDuration, formatNumber } from "../../text/format";
+import type { TraceClient } from "../../data/client";
+import { openInTimeline, openPane } from "../../page/navigation";
+import type { Pane, PaneProps } from "../../page/pane";
+import { Answered, ErrorBox, Loading, useAnswer } from "../../parts/answer";
 import { MemoryChart } from "../../parts/memory/memory_chart";
-import { shortName } from "../../text/names";
 import { Notes } from "../../parts/notes";
 import { ShareBar } from "../../parts/share_bar";
+import { StepBars } from "../../parts/steps/step_bars";
+import { formatDuration, formatNumber } from "../../text/format";
+import { shortName } from "../../text/names";
 import { isHealthy, capitalize } from "./diagnosis";
 import { FindingCard } from "./finding_card";
 import { DeviceBusy, Environment, Missing } from "./side_cards";
-import { StepBars } from "../../parts/steps/step_bars";
 import { VerdictCard } from "./verdict_card";
 import "./overview.css";
 

@@ -2,13 +2,13 @@
 
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
+import type { Overview } from "../../data/answers";
+import type { TraceClient } from "../../data/client";
 import { openPane } from "../../page/navigation";
 import { useAnswer } from "../../parts/answer";
-import type { TraceClient } from "../../data/client";
-import type { Overview } from "../../data/answers";
+import { ShareBar } from "../../parts/share_bar";
 import { formatDuration, formatPercent } from "../../text/format";
 import { withDetails } from "../../text/notes";
-import { ShareBar } from "../../parts/share_bar";
 import "./side_cards.css";
 
 const kShownAtFirst = 4;

@@ -3,12 +3,12 @@
 import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
 import uPlot from "uplot";
+import type { Table } from "../../data/answers";
 import { useUrl } from "../../page/link";
 import { cssColor } from "../../page/theme";
-import type { Table } from "../../data/answers";
-import { formatByKind } from "../../text/format";
 import { axis, Chart, withAlpha } from "../../parts/chart/chart";
 import { Select } from "../../parts/fields";
+import { formatByKind } from "../../text/format";
 import { numericColumns, plotData } from "./plot";
 
 const kPlotTypes = [

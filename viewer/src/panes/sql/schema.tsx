@@ -2,8 +2,8 @@
 
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import { Answered, useAnswer } from "../../parts/answer";
 import type { PaneProps } from "../../page/pane";
+import { Answered, useAnswer } from "../../parts/answer";
 
 const kTablesQuery = "select name, type from sqlite_master where type in ('table', 'view') order by type desc, name";
 

@@ -2,13 +2,13 @@
 
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { ErrorBox, Loading } from "../../parts/answer";
-import type { Pane, PaneProps } from "../../page/pane";
-import { getUrl, setUrl } from "../../page/link";
 import type { Report } from "../../data/answers";
-import { formatDuration } from "../../text/format";
+import { getUrl, setUrl } from "../../page/link";
+import type { Pane, PaneProps } from "../../page/pane";
+import { ErrorBox, Loading } from "../../parts/answer";
 import { Empty, Notes } from "../../parts/notes";
 import { DescribedTable } from "../../parts/table/described_table";
+import { formatDuration } from "../../text/format";
 import { examples } from "./examples";
 import { ResultPlot } from "./result_plot";
 import { Schema } from "./schema";

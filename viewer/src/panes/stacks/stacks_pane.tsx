@@ -2,14 +2,14 @@
 
 import type { JSX } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { openInTimeline } from "../../page/navigation";
-import { Answered, useAnswer } from "../../parts/answer";
-import type { Pane, PaneProps } from "../../page/pane";
-import { useUrl } from "../../page/link";
-import type { Params } from "../../data/source";
 import type { Flame, Lane, Lanes } from "../../data/answers";
-import { formatDuration, formatNumber, formatShare } from "../../text/format";
+import type { Params } from "../../data/source";
+import { useUrl } from "../../page/link";
+import { openInTimeline } from "../../page/navigation";
+import type { Pane, PaneProps } from "../../page/pane";
+import { Answered, useAnswer } from "../../parts/answer";
 import { Empty } from "../../parts/notes";
+import { formatDuration, formatNumber, formatShare } from "../../text/format";
 import { type FlameView, type Frame, layoutFlame, searchFlame } from "./flame";
 import { FlameCanvas } from "./flame_canvas";
 import "./stacks.css";

@@ -2,14 +2,14 @@
 
 import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
-import { Answered, useAnswer } from "../../parts/answer";
-import type { PaneProps } from "../../page/pane";
-import { useUrl } from "../../page/link";
 import type { Overview, Report, StepRow, Table } from "../../data/answers";
-import { formatDuration } from "../../text/format";
-import { causeColors, causeLabel } from "../../parts/steps/causes";
+import { useUrl } from "../../page/link";
+import type { PaneProps } from "../../page/pane";
+import { Answered, useAnswer } from "../../parts/answer";
 import { Checkbox } from "../../parts/fields";
+import { causeColors, causeLabel } from "../../parts/steps/causes";
 import { DescribedTable } from "../../parts/table/described_table";
+import { formatDuration } from "../../text/format";
 import { compareTables } from "./compare";
 
 export interface ComparisonProps extends PaneProps {

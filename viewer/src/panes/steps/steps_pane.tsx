@@ -1,13 +1,13 @@
 // Steps as bars and as a table, and two of them side by side.
 
 import type { JSX } from "preact";
-import { Answered, useAnswer } from "../../parts/answer";
-import type { Pane, PaneProps } from "../../page/pane";
-import { setUrl, useUrl } from "../../page/link";
 import type { Overview } from "../../data/answers";
+import { setUrl, useUrl } from "../../page/link";
+import type { Pane, PaneProps } from "../../page/pane";
+import { Answered, useAnswer } from "../../parts/answer";
 import { Empty, Facts, Notes } from "../../parts/notes";
-import { StepBars } from "../../parts/steps/step_bars";
 import { useReport } from "../../parts/report/report_view";
+import { StepBars } from "../../parts/steps/step_bars";
 import { DescribedTable } from "../../parts/table/described_table";
 import { defaultPair } from "./compare";
 import { Comparison } from "./comparison";

@@ -1,7 +1,7 @@
 // Fetches the bins of visible counters: a little more than the view needs, and again when the view leaves them or zooms in further.
 
-import type { TraceClient } from "../../data/client";
 import type { CounterBins, Lanes } from "../../data/answers";
+import type { TraceClient } from "../../data/client";
 import type { View } from "./view";
 
 const kSettleMs = 80;

@@ -3,9 +3,9 @@
 // Runs (bins of slices that are too short to be drawn one by one) come first, faded by how busy they are. Slices are drawn over
 // them, at least a pixel wide.
 
-import type { Theme } from "../../page/theme";
 import type { NameEntry, TileStore, TileSpan } from "../../data/tile_store";
 import { isCut, kindOf } from "../../data/tiles";
+import type { Theme } from "../../page/theme";
 import { fadedColors, kFadeSteps, type Rgb } from "../../parts/slice_colors";
 import { type Block, kCompactRowHeight, kRowHeight } from "./layout";
 import type { Raster } from "./raster";

@@ -3,8 +3,8 @@
 import type { JSX } from "preact";
 import { theme } from "../../page/theme";
 import { kKindLabels, sliceColor } from "../../parts/slice_colors";
-import "./help.css";
 import { kTimelineKeys } from "./keys";
+import "./help.css";
 
 // Host and device slices share some labels ("annotation", "other"): each is listed once.
 const kinds = kKindLabels.filter(([, label], i) => kKindLabels.findIndex(([, other]) => other === label) === i);

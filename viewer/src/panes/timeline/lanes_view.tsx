@@ -3,10 +3,10 @@
 import { effect, useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import { theme } from "../../page/theme";
 import { refText } from "../../data/tiles";
-import { formatDuration, formatNumber, formatShare } from "../../text/format";
+import { theme } from "../../page/theme";
 import { kindLabel } from "../../parts/slice_colors";
+import { formatDuration, formatNumber, formatShare } from "../../text/format";
 import { dependsOn } from "./depends_on";
 import { counterAt, formatCounter } from "./draw_overlay";
 import { type Hit, hitTest } from "./draw_slices";

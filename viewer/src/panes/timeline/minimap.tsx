@@ -3,10 +3,10 @@
 import { effect } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import { cssColor, theme } from "../../page/theme";
 import type { TileRange } from "../../data/tile_loader";
 import type { TileSpan } from "../../data/tile_store";
 import { kindOf } from "../../data/tiles";
+import { cssColor, theme } from "../../page/theme";
 import { fadedColors, kFadeSteps, packed, parseHex } from "../../parts/slice_colors";
 import { dependsOn } from "./depends_on";
 import type { TimelineModel } from "./model";

@@ -5,11 +5,11 @@
 // signal.
 
 import { effect, signal, untracked } from "@preact/signals";
-import type { TimelinePlace } from "../../page/navigation";
+import type { FoundSlice, Gap, Lane, Lanes, Report, SliceDetail } from "../../data/answers";
 import type { TraceClient } from "../../data/client";
 import { TileLoader, type TileRange } from "../../data/tile_loader";
 import { TileStore } from "../../data/tile_store";
-import type { FoundSlice, Gap, Lane, Lanes, Report, SliceDetail } from "../../data/answers";
+import type { TimelinePlace } from "../../page/navigation";
 import { kindText } from "../../parts/slice_colors";
 import { formatDuration } from "../../text/format";
 import { CounterLoader } from "./counter_loader";

@@ -3,9 +3,9 @@
 import type { ComponentChildren, JSX } from "preact";
 import { useState } from "preact/hooks";
 import type { Arrow, FoundSlice, SliceDetail } from "../../data/answers";
-import { formatDuration, formatNumber, formatTime } from "../../text/format";
 import { kindText } from "../../parts/slice_colors";
 import { gapLabel } from "../../parts/steps/causes";
+import { formatDuration, formatNumber, formatTime } from "../../text/format";
 import type { TimelineModel } from "./model";
 import { Facts, kNotStored, Section } from "./panel_parts";
 import { RangePanel } from "./range_panel";

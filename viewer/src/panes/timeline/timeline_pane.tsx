@@ -3,11 +3,11 @@
 import { effect } from "@preact/signals";
 import type { JSX, RefObject } from "preact";
 import { useEffect, useMemo, useRef } from "preact/hooks";
-import { timelinePlace } from "../../page/navigation";
-import { ErrorBox, Loading, useAnswer } from "../../parts/answer";
-import type { Pane, PaneProps } from "../../page/pane";
-import { formatFragment, setUrl, urlState } from "../../page/link";
 import type { Lanes } from "../../data/answers";
+import { formatFragment, setUrl, urlState } from "../../page/link";
+import { timelinePlace } from "../../page/navigation";
+import type { Pane, PaneProps } from "../../page/pane";
+import { ErrorBox, Loading, useAnswer } from "../../parts/answer";
 import { dependsOn } from "./depends_on";
 import { TimelineHelp } from "./help";
 import { LanesView } from "./lanes_view";

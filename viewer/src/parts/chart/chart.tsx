@@ -6,6 +6,7 @@ import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { cssColor, theme } from "../../page/theme";
 import { formatDuration } from "../../text/format";
+import { Tip } from "../tip";
 import type { Bar } from "./bar_scale";
 import "./chart.css";
 
@@ -26,7 +27,6 @@ export interface ChartProps {
 interface Pointer {
   index: number;
   left: number;
-  top: number;
   width: number;
 }
 
@@ -52,10 +52,10 @@ export function Chart(props: ChartProps): JSX.Element {
       setCursor: [
         ...(options.hooks?.setCursor ?? []),
         (plot) => {
-          const { idx, left, top } = plot.cursor;
+          const { idx, left } = plot.cursor;
           const inside = idx !== null && idx !== undefined && left !== undefined && left >= 0;
           const offset = plot.over.offsetLeft;
-          setPointer(inside ? { index: idx, left: left + offset, top: top ?? 0, width: plot.width } : null);
+          setPointer(inside ? { index: idx, left: left + offset, width: plot.width } : null);
         },
       ],
     };
@@ -86,16 +86,9 @@ export function Chart(props: ChartProps): JSX.Element {
     <div class={`chart${props.onClick ? " clickable" : ""}`}>
       <div ref={box} role="img" aria-label={props.label} style={{ minHeight: `${props.height}px` }} />
       {tip && pointer && (
-        <div
-          class="chart-tip"
-          style={
-            pointer.left > pointer.width / 2
-              ? { right: `${pointer.width - pointer.left + 12}px`, top: "8px" }
-              : { left: `${pointer.left + 12}px`, top: "8px" }
-          }
-        >
+        <Tip x={pointer.left} top={8} width={pointer.width} gap={12}>
           {tip}
-        </div>
+        </Tip>
       )}
     </div>
   );

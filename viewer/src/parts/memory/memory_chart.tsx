@@ -3,8 +3,8 @@
 import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
 import uPlot from "uplot";
-import { cssColor } from "../../page/theme";
 import type { MemoryCurve } from "../../data/answers";
+import { cssColor } from "../../page/theme";
 import { formatBytes, formatTime } from "../../text/format";
 import { axis, boxedText, Chart, Legend, withAlpha } from "../chart/chart";
 import { stackSeries } from "../chart/stack";

@@ -2,10 +2,10 @@
 
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import { Answered, useAnswer } from "../answer";
+import type { Report, Table } from "../../data/answers";
 import type { TraceClient } from "../../data/client";
 import type { Params } from "../../data/source";
-import type { Report, Table } from "../../data/answers";
+import { Answered, useAnswer } from "../answer";
 import { Facts, Notes } from "../notes";
 import { DescribedTable, type DescribedTableProps } from "../table/described_table";
 

@@ -3,14 +3,14 @@
 import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
 import uPlot from "uplot";
+import type { Overview, StepRow } from "../../data/answers";
 import { openInTimeline } from "../../page/navigation";
 import { cssColor } from "../../page/theme";
-import type { Overview, StepRow } from "../../data/answers";
 import { formatDuration, formatShare } from "../../text/format";
-import { causeColors, causeLabel } from "./causes";
 import { scaleTop } from "../chart/bar_scale";
 import { axis, Chart, labelClippedBars, Legend } from "../chart/chart";
 import { largestParts, stackSeries } from "../chart/stack";
+import { causeColors, causeLabel } from "./causes";
 
 const kMaxParts = 6;
 const kMinShare = 0.01;

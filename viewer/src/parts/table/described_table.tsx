@@ -3,8 +3,8 @@
 
 import type { ComponentChildren, JSX } from "preact";
 import { useMemo } from "preact/hooks";
-import { useUrl } from "../../page/link";
 import type { Table } from "../../data/answers";
+import { useUrl } from "../../page/link";
 import { formatNumber } from "../../text/format";
 import { CopyButton } from "../clipboard";
 import { Notes } from "../notes";

@@ -1,7 +1,7 @@
 // Where in the timeline a row of a described table links to.
 
-import type { TimelinePlace } from "../../page/navigation";
 import type { Cell, Column } from "../../data/answers";
+import type { TimelinePlace } from "../../page/navigation";
 
 // Columns that may hold the name of a slice, in order of preference.
 export const kNames = ["name", "op", "call", "asked_by"];

@@ -1,11 +1,11 @@
 // Headers that sort, cells that link to the timeline, and the twisties of a tree.
 
 import type { JSX } from "preact";
-import { openInTimeline } from "../../page/navigation";
 import type { Cell, Column } from "../../data/answers";
+import { openInTimeline } from "../../page/navigation";
+import { cellText } from "../../text/cells";
 import { formatByKind } from "../../text/format";
 import { ShareBar } from "../share_bar";
-import { cellText } from "../../text/cells";
 import { columnHelp } from "./column_help";
 import type { PlaceOf } from "./places";
 import type { Sort } from "./rows";

@@ -6,8 +6,8 @@
 
 import type { JSX } from "preact";
 import { useEffect, useId, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { openInTimeline } from "../../page/navigation";
 import type { Cell, Column } from "../../data/answers";
+import { openInTimeline } from "../../page/navigation";
 import type { PlaceOf } from "./places";
 import { HeaderCell, kIndentPx, kTwistyPx, LinkCell, PlainCell, type TreeRow, Twisty } from "./row_parts";
 import type { Sort } from "./rows";

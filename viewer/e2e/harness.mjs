@@ -71,9 +71,20 @@ export function printedUrl(child, stream, pattern, name) {
   });
 }
 
+// A child process that ends with this one, however that ends.
+export function start(command, args, options) {
+  const child = spawn(command, args, options);
+  children.add(child);
+  child.once("exit", () => children.delete(child));
+  return child;
+}
+const children = new Set();
+process.once("exit", () => children.forEach((child) => child.kill()));
+for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => process.exit(1));
+
 // `firelane view FILES`: resolves to its URL and a function that stops it.
 export async function startServer(files) {
-  const child = spawn(kFirelane, ["view", "--no-open", ...files], { cwd: kRoot, stdio: ["ignore", "pipe", "ignore"] });
+  const child = start(kFirelane, ["view", "--no-open", ...files], { cwd: kRoot, stdio: ["ignore", "pipe", "ignore"] });
   const url = await printedUrl(child, child.stdout, /http:\S+(?=\s)/, "firelane view");
   if (kPage) policies.set(url, (await fetch(url)).headers.get("content-security-policy"));
   return { url, stop: () => child.kill("SIGINT") };

@@ -8,12 +8,11 @@
 // --repeat runs everything N times, each time with a new server and browser, and ends with how often each test failed; --busy
 // keeps N more processes busy meanwhile. Flaky tests show with: --repeat 50 --busy 4.
 
-import { spawn } from "node:child_process";
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { kRoot, launchBrowser, startServer, Suite, whyNot } from "./harness.mjs";
+import { kRoot, launchBrowser, start, startServer, Suite, whyNot } from "./harness.mjs";
 import { writeHostileTrace } from "./hostile.mjs";
 import { notebookTests } from "./notebook_tests.mjs";
 import { pageTests } from "./page_tests.mjs";
@@ -74,20 +73,19 @@ async function runOnce() {
   }
 }
 
-// Ends by itself when this process does, however that happens.
+// Ends by itself even if this process is killed.
 const kBusyLoop =
   "const parent = process.ppid; while (process.ppid === parent) { const end = Date.now() + 500; while (Date.now() < end); }";
-const busy = Array.from({ length: Number(options.busy) }, () => spawn(process.execPath, ["-e", kBusyLoop]));
+for (let i = 0; i < Number(options.busy); ++i) start(process.execPath, ["-e", kBusyLoop]);
 
 const repeat = Number(options.repeat);
 const failures = new Map();
-const start = performance.now();
+const startMs = performance.now();
 for (let round = 1; round <= repeat; ++round) {
   if (repeat > 1) console.log(`e2e: round ${round} of ${repeat}`);
   for (const name of await runOnce()) failures.set(name, (failures.get(name) ?? 0) + 1);
 }
-for (const child of busy) child.kill();
 if (repeat > 1) for (const [name, count] of failures) console.log(`e2e: failed ${count} of ${repeat} times: ${name}`);
-const seconds = ((performance.now() - start) / 1000).toFixed(0);
+const seconds = ((performance.now() - startMs) / 1000).toFixed(0);
 console.log(`e2e: ${failures.size === 0 ? "all passed" : `${failures.size} failed`} in ${seconds} s`);
 process.exit(failures.size === 0 ? 0 : 1);

@@ -1,11 +1,10 @@
 // The page inside the real TensorBoard: below a path prefix, with runs, workers, and a trace that is written later.
 
-import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
-import { check, equal, kRoot, printedUrl, until } from "./harness.mjs";
+import { check, equal, kRoot, printedUrl, start, until } from "./harness.mjs";
 import { writeHostileTrace } from "./hostile.mjs";
 
 const kPython = join(kRoot, ".venv/bin/python");
@@ -29,7 +28,7 @@ export async function startTensorBoard() {
   mkdirSync(join(log, "hostile"));
   writeHostileTrace(join(log, "hostile", `<img src=x onerror=alert(1)>.${kTime}.pt.trace.json`));
   const flags = ["--logdir", log, "--port", "0", "--path_prefix", "/some/prefix", "--reload_interval", "2"];
-  const child = spawn(kPython, ["-m", "tensorboard.main", ...flags], {
+  const child = start(kPython, ["-m", "tensorboard.main", ...flags], {
     env: { ...process.env, PYTHONPATH: [join(kRoot, "python"), join(folder, "site")].join(delimiter) },
     stdio: ["ignore", "ignore", "pipe"],
   });

@@ -82,9 +82,10 @@ check-text: setup
 	@echo "check: changelog"; $(PYTHON) tools/check_changelog.py
 
 .PHONY: check-viewer
-check-viewer: setup ## types and unit tests of the viewer
-	@echo "check: viewer"; npm run --silent --prefix viewer typecheck
-	@npm run --silent --prefix viewer test -- --reporter=dot
+check-viewer: setup ## types, lint and unit tests of the viewer
+	@echo "check: viewer"; npm run --silent --prefix viewer lint & lint=$$!; failed=0; \
+	  for script in typecheck "test -- --reporter=dot"; do npm run --silent --prefix viewer $$script || failed=1; done; \
+	  wait $$lint && exit $$failed
 
 .PHONY: e2e
 e2e: build ## the viewer in headless Chromium against the built program; pictures in viewer/e2e/artefacts

@@ -15,8 +15,9 @@ struct ZSTD_DCtx_s;
 
 namespace firelane::format {
 
-// Writes a file: header, chunks, and on a clean end the index and the trailer. Every
-// function returns "" or the sink's reason; after a failure nothing more may be written.
+// Writes a file: header, chunks, and at the end the index and the trailer. Every function returns "" or the sink's
+// reason. Room for an end is set aside before each chunk, so that a file whose disk became full still says so: after
+// write_chunk() failed, write_last_notes() and finish() can be expected to succeed.
 class ChunkWriter {
  public:
   // `level`: zstd's, 1 to 3 while recording.
@@ -28,8 +29,13 @@ class ChunkWriter {
   std::string write_header(uint64_t trace_id);
   // REQUIRES: raw.size() <= kMaxChunkBytes
   std::string write_chunk(ChunkKind kind, std::string_view raw);
+  // A notes chunk that may use the room set aside. REQUIRES: raw.size() <= kMaxLastNotes; called at most once.
+  std::string write_last_notes(std::string_view raw);
+  // Without the list of chunks in the index when there is no room for it.
   std::string finish(uint64_t event_count);
   uint64_t bytes_written() const { return offset_; }
+
+  static constexpr size_t kMaxLastNotes = 6 << 10;
 
  private:
   struct Entry {
@@ -37,6 +43,11 @@ class ChunkWriter {
     ChunkKind kind;
   };
   static constexpr size_t kMaxEntries = 1 << 18;  // 4 MiB; longer recordings have no index, only a scan
+  static constexpr size_t kEndBytes = 8 << 10;    // set aside: last notes, index without a list, trailer
+
+  std::string_view encode(ChunkKind kind, std::string_view raw);
+  std::string append(ChunkKind kind, std::string_view chunk);
+  std::string_view encode_index(uint64_t event_count, bool with_list);
 
   ByteSink& sink_;
   ZSTD_CCtx_s* zstd_;

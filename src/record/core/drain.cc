@@ -15,7 +15,8 @@ namespace {
 constexpr size_t kSectionBytes = 128 << 10;
 constexpr size_t kChunkBytes = 1 << 20;
 constexpr size_t kTextTableBytes = 6 << 20;
-constexpr size_t kMaxNotesBytes = 4 << 20;  // waiting for the next pass
+constexpr size_t kMaxNotesBytes = 4 << 20;                                    // waiting for the next pass
+constexpr size_t kMaxReasonBytes = format::ChunkWriter::kMaxLastNotes - 100;  // the stop's clocks follow it
 constexpr int64_t kHeartbeatNs = 1'000'000'000;
 
 // The thread's name as the system has it ("pt_autograd_0"); "" when it is gone.
@@ -100,7 +101,7 @@ void Drain::finish(const std::string& last_notes) noexcept {
   stop_.store(true, std::memory_order_release);
   Recorder::get().wake();
   thread_.join();
-  sink_->abandon();
+  sink_->close();
 }
 
 bool Drain::add_notes(std::string_view items) {
@@ -359,13 +360,13 @@ void Drain::fail(std::string reason) {
   failed_ = true;
   reason = "recording stopped: " + sink_->name() + ": " + reason;
   on_failure_(reason);
-  // A full disk often has room for these few bytes, now that the torn chunk is gone.
   try {
     std::string items;
     format::NotesWriter notes(items);
-    notes.stopped(reason);
+    notes.stopped(std::string_view(reason).substr(0, kMaxReasonBytes));
     notes.clock_pair(format::PairRole::kStop, read_clock_pair());
-    if (writer_.write_chunk(format::ChunkKind::kNotes, items).empty()) (void)writer_.finish(event_count());
+    if (writer_.write_last_notes(items).empty()) (void)writer_.finish(event_count());
+    file_bytes_ = writer_.bytes_written();
   } catch (const std::exception&) {
   }
 }

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -34,6 +35,7 @@ struct Disk {
   bool blocked = false;
   bool writer_waits = false;
   size_t room = SIZE_MAX;
+  size_t reserved = 0;  // by the writer; other programs take all the rest as soon as they can
   std::string content;
 
   void block(bool on) {
@@ -50,13 +52,20 @@ struct Disk {
 class DiskSink final : public format::ByteSink {
  public:
   explicit DiskSink(Disk& disk) : disk_(disk) {}
+  std::string reserve(size_t bytes) override {
+    const std::lock_guard lock(disk_.mutex);
+    const size_t end = disk_.content.size() + bytes;
+    if (end > std::max(disk_.room, disk_.reserved)) return "No space left on device";
+    disk_.reserved = std::max(disk_.reserved, end);
+    return {};
+  }
   std::string write(std::string_view bytes) override {
     std::unique_lock lock(disk_.mutex);
     disk_.writer_waits = disk_.blocked;
     disk_.changed.notify_all();
     disk_.changed.wait(lock, [&] { return !disk_.blocked; });
     disk_.writer_waits = false;
-    if (disk_.content.size() + bytes.size() > disk_.room) return "No space left on device";
+    if (disk_.content.size() + bytes.size() > disk_.reserved) return "No space left on device";
     disk_.content += bytes;
     return {};
   }
@@ -169,14 +178,19 @@ TEST(FullDisk, recording_stops_with_a_reason_and_what_was_written_reads) {
   const std::string text = text_of(disk, {});
   EXPECT_NE(text.find("note stopped recording stopped: test disk: No space"), std::string::npos);
   EXPECT_GE(count(text, "begin "), 100u);
+  EXPECT_TRUE(text.ends_with("clean end\n"));
+}
+
+void limit_file_size(rlim_t bytes) {
+  const rlimit limit{.rlim_cur = bytes, .rlim_max = bytes};
+  ::setrlimit(RLIMIT_FSIZE, &limit);
 }
 
 TEST(FullDisk, a_file_size_limit_does_not_kill_the_program) {
   TemporaryFolder folder;
   const pid_t child = ::fork();
   if (child == 0) {
-    const rlimit limit{.rlim_cur = 20000, .rlim_max = 20000};
-    ::setrlimit(RLIMIT_FSIZE, &limit);
+    limit_file_size(20000);
     auto session = start({.output = folder / "run.lane", .keep = true, .drain_interval_ms = 5});
     write_hundred(*session);
     flood(*session);
@@ -188,9 +202,28 @@ TEST(FullDisk, a_file_size_limit_does_not_kill_the_program) {
   ::waitpid(child, &status, 0);
   ASSERT_TRUE(WIFEXITED(status));
   EXPECT_EQ(WEXITSTATUS(status), 7);
-  const std::string text = records_of(folder / "run.lane", kRecordsOnly);
+  const std::string text = records_of(folder / "run.lane", {});
   EXPECT_GE(count(text, "begin "), 100u);
+  EXPECT_EQ(count(text, "note stopped recording stopped: "), 1u);
+  EXPECT_TRUE(text.ends_with("clean end\n"));
   EXPECT_LE(fs::file_size(folder / "run.lane"), 20000u);
+}
+
+TEST(FullDisk, a_disk_that_is_full_at_the_start_leaves_no_empty_file) {
+  TemporaryFolder folder;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    limit_file_size(10);
+    auto session = start({.output = folder / "run.lane", .keep = true});
+    op("ignored");
+    session->stop();
+    const bool failed = session->status().state == SessionState::kFailed && session->path().empty();
+    ::_exit(failed && !fs::exists(folder / "run.lane") ? 7 : 1);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 7);
 }
 
 TEST(Kill, a_killed_program_leaves_all_but_the_last_moments) {

@@ -121,7 +121,12 @@ void Session::Impl::open() {
                                                  .trace_id = new_trace_id()},
                                   [this](std::string reason) { fail(std::move(reason)); });
   error = drain->open(first_notes());
-  if (!error.empty()) return fail("recording stopped: " + path.string() + ": " + error);
+  if (!error.empty()) {
+    std::error_code ignored;
+    if (has_file) fs::remove(path, ignored);  // without its first notes it could not be read
+    has_file = false;
+    return fail("recording stopped: " + path.string() + ": " + error);
+  }
   if (!drain->start_thread()) return fail("recording stopped: the system gives no thread to write with");
   if (options.start_paused) {
     state = SessionState::kPaused;

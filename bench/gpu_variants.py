@@ -84,6 +84,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60, help="no new round after this")
     parser.add_argument("--only", help="names of ways, separated by ';'")
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--verbose", action="store_true", help="print the name of each way before it runs")
     args = parser.parse_args()
     library = build()
     native = load_recorder()
@@ -160,7 +161,7 @@ def main() -> None:
 
     jobs = {name: (lambda name=name, ways=ways: measure(name) if ways is None else one_way(name, ways))
             for name, ways in WAYS.items()}
-    jobs["firelane, CPU only"] = lambda: firelane("firelane, CPU only")
+    jobs["firelane, CPU only"] = lambda: firelane("firelane, CPU only", cuda=False)
     jobs["firelane"] = lambda: firelane("firelane", cuda=True)
     jobs["firelane, CUPTI stays"] = lambda: firelane("firelane, CUPTI stays", detach=False, cuda=True)
     jobs["torch.profiler"] = lambda: torchs("torch.profiler")
@@ -174,7 +175,7 @@ def main() -> None:
         names = [name for name in jobs if name not in refused]
         shuffle.shuffle(names)
         for name in names:
-            if os.environ.get("FIRELANE_VERBOSE"):
+            if args.verbose:
                 print(name, flush=True)
             jobs[name]()
         print(f"round {number} done, {time.perf_counter() - begin:.1f} s", flush=True)

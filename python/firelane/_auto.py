@@ -1,9 +1,9 @@
-"""Records a program that was not changed for it: what runs inside of `firelane record -- python train.py`.
+"""Records an unmodified program: what runs inside `firelane record -- python train.py`.
 
-Steps are found by themselves, in this order of trust: a profiler's own step(), the first optimizer
-that steps, the iterations of a DataLoader. Some steps pass untouched, then the recorder is made
-ready, `steps` are recorded, and a few more are timed; then all hooks are off and the program runs
-on alone. At exit the table, the verdict and the next commands are printed on stderr, for stdout is the program's.
+Steps are detected automatically, in this order of trust: a profiler's own step(), the first optimizer
+that steps, the iterations of a DataLoader. Some steps are skipped, the recorder warms up, `steps` are
+recorded, and a few more are timed; then all hooks are off. At exit the table, the verdict and the next commands are
+printed on stderr, because stdout belongs to the program.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ import json
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-_MIN_UNDISTURBED = 3  # steps; of fewer, one odd step would decide (as in src/analyze/trace/info.cc)
+_MIN_UNDISTURBED = 3  # steps; with fewer, one outlier would decide (as in src/analyze/trace/info.cc)
 _MAX_JUDGED = 2_000_000  # events: a few seconds
 _TRUST = {"data loader": 1, "optimizer": 2, "profiler": 3}
 
@@ -33,15 +33,12 @@ class Plan:
     wait: int = 3
     warmup: int = 1
     after: int = 3
-    shapes: bool = False
-    memory: bool = False
-    stacks: bool = False
-    modules: bool = False
     quiet: bool = False
+    options: dict[str, bool] = field(default_factory=dict)  # by the recorder's names (_record.OPTIONS)
 
 
 def begin(plan_json: str) -> None:
-    """Called once torch is imported. Hooks in; records nothing yet (everything, with steps=0)."""
+    """Called once torch is imported. Installs the hooks; records nothing yet (everything, with steps=0)."""
     auto = Auto(Plan(**json.loads(plan_json)))
     auto.hook_in()
     atexit.register(auto.finish)
@@ -51,6 +48,7 @@ def begin(plan_json: str) -> None:
 class Auto:
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
+        self.uses_gpu = plan.options.get("cuda", True) and _has_gpu()
         self.recording: Any = None
         self.timer: Any = None
         self.step_count = 0
@@ -71,7 +69,7 @@ class Auto:
         from firelane.profiler import _backend
 
         _backend.on_start.append(self.step_aside)
-        self.timer = _backend.step_timer(on_device=_has_gpu())
+        self.timer = _backend.step_timer(on_device=self.uses_gpu)
         if self.plan.steps == 0:
             self._prepare()
             self.recording.start()
@@ -95,7 +93,7 @@ class Auto:
         try:
             if _TRUST[source] > _TRUST.get(self.source, 0):
                 if self.recording is not None and self.source:
-                    return  # too late to change: the steps at hand are being recorded
+                    return  # too late to change: steps are being recorded
                 self.source, self.main_optimizer, self.step_count = source, optimizer, 0
             elif source != self.source or optimizer != self.main_optimizer:
                 return
@@ -123,7 +121,7 @@ class Auto:
         is_recorded = self.recording is not None and self.recording.is_running
         if is_recorded:
             self.range_id = _backend.begin_range(f"ProfilerStep#{done}")
-        is_warm = done > 1 and (self.recording is None or done >= max(1, first) + plan.steps)  # the first step is cold
+        is_warm = done > 1 and (self.recording is None or done >= max(1, first) + plan.steps)  # the first step is a warm-up
         self.timer.step(done, "recorded" if is_recorded else "unrecorded" if is_warm else "warmup")
 
     def _end_step(self) -> None:
@@ -131,7 +129,7 @@ class Auto:
         self._end_range()
 
     def _cut_off_step(self) -> None:
-        """The program ends inside of a step: it is not timed, and no step of the trace."""
+        """The program ends inside a step: that step is not timed, and is not a step of the trace."""
         if self.range_id and self.recording is not None:
             self.recording.add_metadata("unfinished_step", str(self.step_count))
         self._end_range()
@@ -153,11 +151,8 @@ class Auto:
         replaces = os.path.exists(self.path) and os.path.getsize(self.path) > 0
         self.recording = Recording(
             RecordFlags(
-                record_shapes=plan.shapes,
-                profile_memory=plan.memory,
-                with_stack=plan.stacks,
-                with_modules=plan.modules,
-                use_device="cuda" if _has_gpu() else None,
+                **{name: on for name, on in plan.options.items() if name != "cuda"},
+                use_device="cuda" if self.uses_gpu else None,
                 output=_beside(self.path) if replaces else self.path,
                 is_temporary=replaces,
             )
@@ -168,28 +163,24 @@ class Auto:
     def _stop(self) -> None:
         self.is_over = True
         if self.recording is not None:
-            flags = self.recording.flags
-            for name in ("profile_memory", "with_stack", "record_shapes", "with_modules"):
-                if getattr(flags, name):
-                    self.recording.add_metadata(name, "1")
             self.recording.add_metadata("step_source", json.dumps(self.source or "none"))
             self.samples = self.timer.samples  # stop() empties it
             self.recording.stop(self.timer)
             if self.recording.path:
-                self.recording.save(self.path)  # only now an older file goes
+                self.recording.save(self.path)  # only now is an older file replaced
 
     def step_aside(self, recording: Any) -> None:
-        """The program starts a firelane profiler of its own: that one shall have its recording."""
+        """The program starts its own firelane profiler: that one gets to record."""
         if getattr(recording, "is_automatic", False) or self.is_over:
             return
         if self.recording is not None and self.recording.is_prepared:
             self._cut_off_step()
             self._stop()
         self.is_over = self.stood_aside = True
-        print("firelane: recording is left to the program's own profiler (firelane.profiler)", file=sys.stderr)
+        print("firelane: the program uses firelane.profiler itself, which does the recording", file=sys.stderr)
 
     def forget(self) -> None:
-        """In a forked child (a DataLoader's worker, say)."""
+        """In a forked child, such as a DataLoader worker."""
         self.is_over = True
         self.recording = None
 
@@ -210,17 +201,17 @@ class Auto:
             self._cut_off_step()
             self._stop()
         if self.recording is None:
-            self._say_why_there_is_nothing()
+            self._explain_missing_recording()
         elif not self.plan.quiet:
             self._summarize()
 
-    def _say_why_there_is_nothing(self) -> None:
+    def _explain_missing_recording(self) -> None:
         if self.stood_aside:
-            return  # that was said
+            return  # step_aside() printed it
         if self.step_count:
             print(
-                f"firelane: nothing recorded: the program made {self.step_count} steps ({self.source}), but "
-                f"{self.plan.wait} pass first; try --wait 0 --steps {self.step_count}",
+                f"firelane: nothing recorded: the program made {self.step_count} steps ({self.source}), but the first "
+                f"{self.plan.wait} are skipped; try --wait 0 --steps {self.step_count}",
                 file=sys.stderr,
             )
         elif "torch.distributed.launcher.api" not in sys.modules:  # torchrun's own process has no steps
@@ -245,27 +236,27 @@ class Auto:
 
 
 def _verdict(trace: Any) -> str:
-    """What limits the program and the first findings; a trace that would keep the user waiting is left for later."""
+    """What limits the program and the first findings; not of a trace that would keep the user waiting."""
     events = len(trace.host_slices) + len(trace.device_slices)
     if events > _MAX_JUDGED:
-        return f"{events} events are much to judge at once; firelane diagnose does\n"
+        return f"{events} events; run firelane diagnose for the verdict\n"
     return trace._short_verdict(color=_is_terminal(sys.stderr))
 
 
 def _is_terminal(stream: Any) -> bool:
-    """As src/cli/output.cc decides it."""
+    """The same rule as in src/cli/output.cc."""
     return not os.environ.get("NO_COLOR") and os.environ.get("TERM", "dumb") != "dumb" and stream.isatty()
 
 
 def _has_gpu() -> bool:
-    """Asked of NVML, not of CUDA: a process that started CUDA cannot hand it on to children it forks."""
+    """Asks NVML, not CUDA: a process that started CUDA cannot fork children that use it."""
     import torch
 
     return torch.cuda.device_count() > 0
 
 
 def _steps_of(samples: list[tuple[int, str, int]]) -> str:
-    """How many steps the verdict speaks of, and by how many it knows what one takes without a recorder."""
+    """How many steps the verdict is about, and how many were timed without the recorder."""
     phases = [phase for _, phase, _ in samples]
     recorded, alone = phases.count("recorded"), phases.count("unrecorded")
     if not recorded:
@@ -274,7 +265,7 @@ def _steps_of(samples: list[tuple[int, str, int]]) -> str:
 
 
 def _followed_by(method: Callable[..., Any], then: Callable[[Any], None]) -> Callable[..., Any]:
-    """`method`, and after it `then(self)`: also when it raises nothing but StopIteration."""
+    """`method` followed by `then(self)`, unless it raises."""
 
     @functools.wraps(method)
     def both(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -286,7 +277,7 @@ def _followed_by(method: Callable[..., Any], then: Callable[[Any], None]) -> Cal
 
 
 def _beside(path: str) -> str:
-    """Where a recording lies until it takes the place of an older file."""
+    """The path of a recording until it replaces an older file."""
     return f"{path}.pid{os.getpid()}.part"
 
 
@@ -303,12 +294,12 @@ def _name_for_this_process(output: str, old_inode: int) -> str:
             return output
         return f"{stem}.pid{os.getpid()}{dot}{suffix}"
     except OSError:
-        pass  # the recorder says it, at the end
+        pass  # the recorder reports it at the end
     return output
 
 
 def _is_first(output: str) -> bool:
-    """Whether no other process of this program has said that it will replace the older file."""
+    """Whether no other process of this program has claimed the older file, to replace it."""
     import fcntl
 
     global _claim

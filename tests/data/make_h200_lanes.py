@@ -20,7 +20,7 @@ from programs import Gpt, train_step  # noqa: E402
 from record_both import load_recorder  # noqa: E402
 from record_steps import record_steps  # noqa: E402
 
-ALL = {"shapes": True, "memory": True, "python_stacks": True, "modules": True}
+ALL = {"shapes": True, "memory": True, "stacks": True, "modules": True}
 
 
 def decoder():

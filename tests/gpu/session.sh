@@ -22,7 +22,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export PYTHONUNBUFFERED=1 PYTHONPATH=$carry:$carry/site${PYTHONPATH:+:$PYTHONPATH}
 [ ! -d "$carry/modules" ] || cp -r "$carry/modules/." python/firelane/
-[ ! -x "$carry/bin/firelane" ] || export FIRELANE=$carry/bin/firelane
+[ ! -x "$carry/bin/firelane" ] || export FIRELANE_BINARY=$carry/bin/firelane
 
 run() {  # run NAME SECONDS COMMAND...
   local name=$1 limit=$2 begin=$SECONDS

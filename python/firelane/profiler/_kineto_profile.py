@@ -80,11 +80,11 @@ class _KinetoProfile:
 
     def prepare_trace(self) -> None:
         flags = RecordFlags(
-            record_shapes=self.record_shapes,
-            profile_memory=self.profile_memory,
-            with_stack=self.with_stack,
-            with_flops=self.with_flops,
-            with_modules=self.with_modules,
+            shapes=self.record_shapes,
+            memory=self.profile_memory,
+            stacks=self.with_stack,
+            flops=self.with_flops,
+            modules=self.with_modules,
             use_cpu=ProfilerActivity.CPU in self.activities,
             use_device=self.use_device if _is_available(self.use_device) else None,
             cuda_sync=_asked_for(self.experimental_config, "enable_cuda_sync_events"),
@@ -190,8 +190,8 @@ class _KinetoProfile:
     def diagnose(self) -> Table | None:
         """What limits the program and what to change, of the last cycle: `print(prof.diagnose())`.
 
-        One row per finding, as trace.diagnose() gives them; None when nothing could be recorded. Steps outside
-        of the recorded cycle (a schedule's wait) tell what a step takes when nobody records it.
+        One row per finding, like trace.diagnose(); None if nothing could be recorded. Steps outside
+        the recorded cycle (a schedule's wait) show what a step takes without profiling.
         """
         trace = self._results("diagnosing").trace
         return None if trace is None else trace.diagnose()
@@ -203,7 +203,7 @@ class _KinetoProfile:
         return recording.losses if recording is not None else []
 
     def save(self, path: str) -> None:
-        """Keeps the last cycle as a .lane file: the form that `firelane` opens fastest."""
+        """Saves the last cycle as a .lane file, the format that `firelane` opens fastest."""
         results = self._results("saving")
         self.wait_for_exports()
         results.save(path)
@@ -223,13 +223,13 @@ class _KinetoProfile:
         """A JSON text for the trace file; only while a cycle is prepared or recorded."""
         json.loads(value)  # a broken value would break the whole file for its readers
         is_taken = self.profiler is not None and self.profiler.add_metadata(key, value)
-        if not is_taken and not self._is_waiting():  # Lightning adds its own after each step, whatever the schedule says
+        if not is_taken and not self._is_waiting():  # Lightning adds its own after each step, regardless of the schedule
             warnings.warn(
-                f"metadata {key!r} is dropped, for no recording is on; preset_metadata_json() keeps it", stacklevel=2
+                f"metadata {key!r} is dropped because nothing is being recorded; preset_metadata_json() adds it to every recording", stacklevel=2
             )
 
     def _is_waiting(self) -> bool:
-        """Between cycles of a schedule: notes of the program are for no trace, as in torch."""
+        """Between cycles of a schedule: metadata belongs to no trace then, as in torch."""
         return False
 
     def preset_metadata_json(self, key: str, value: str) -> None:
@@ -263,7 +263,7 @@ class _KinetoProfile:
         return info
 
     def _output(self) -> str:
-        """Where the recorder's file lies meanwhile; empty: FIRELANE_DIR, else the temporary folder."""
+        """The recorder's file while it is written; empty: FIRELANE_DIR, else the temporary folder."""
         return ""
 
 
@@ -285,7 +285,7 @@ def _is_available(device: str | None) -> bool:
 
 
 def _asked_for(config: Any, flag: str) -> bool:
-    """A flag of torch's _ExperimentalConfig, which gives its fields only when pickled: in the order of its arguments."""
+    """A flag of torch's _ExperimentalConfig, which reveals its fields only when pickled, in the order of its arguments."""
     if config is None or hasattr(config, flag):
         return bool(getattr(config, flag, False))
     names = re.findall(r"[(,] ?(\w+): ", (type(config).__init__.__doc__ or "").split("->")[0])[1:]  # without self
@@ -294,7 +294,7 @@ def _asked_for(config: Any, flag: str) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """numpy's numbers and arrays as JSON knows them."""
+    """numpy's numbers and arrays as plain JSON values."""
     if hasattr(value, "tolist"):
         return value.tolist()
     raise TypeError(f"{type(value).__name__} is no JSON value")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import atexit
 import sys
-import os
 import time
 import uuid
 import warnings
@@ -32,16 +31,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RecordFlags:
-    """What the user asked for, under torch's names."""
+    """What the user asked for: the recorder's options by their names (_record.OPTIONS), and what only the fronts know."""
 
-    record_shapes: bool = False
-    profile_memory: bool = False
-    with_stack: bool = False
-    with_flops: bool = False
-    with_modules: bool = False
-    use_cpu: bool = True
-    use_device: str | None = None
+    shapes: bool = False
+    memory: bool = False
+    stacks: bool = False
+    modules: bool = False
     cuda_sync: bool = False
+    flops: bool = False
+    use_cpu: bool = True
+    use_device: str | None = None  # "cuda" is the recorder's option cuda
     overload_names: bool = False  # of events, and in Chrome traces; tables can group by them anyway
     output: str = ""
     is_temporary: bool = False  # the file at `output` goes unless save() moves it
@@ -70,14 +69,13 @@ class Recording:
         begin = time.perf_counter_ns()
         f = self.flags
         self._recorder = _backend.start(
-            shapes=f.record_shapes or f.with_flops,
-            memory=f.profile_memory,
-            python_stacks=f.with_stack,
-            modules=f.with_modules,
-            flops=f.with_flops,
+            shapes=f.shapes or f.flops,
+            memory=f.memory,
+            stacks=f.stacks,
+            modules=f.modules,
+            flops=f.flops,
             cuda=f.use_device == "cuda",
             cuda_sync=f.cuda_sync,
-            cuda_detach=os.environ.get("TEARDOWN_CUPTI") != "0",  # torch.profiler's word for it
             start_paused=True,
             output=f.output,
             keep=bool(f.output) and not f.is_temporary,
@@ -88,13 +86,13 @@ class Recording:
         self._stats.profiler_prepare_call_duration_us = (time.perf_counter_ns() - begin) // 1000
 
     def start(self) -> None:
-        if self._recorder is None or self._stopped:  # after RECORD -> WARMUP nothing was prepared
+        if self._recorder is None or self._stopped:  # after RECORD -> WARMUP nothing is prepared
             self._stopped = False
             self.prepare()
         begin = time.perf_counter_ns()
         self._running = True
         _unfinished.add(self)
-        _backend.torch_says_names(True)
+        _backend.torch_names_kernels(True)
         if self.flags.use_device == "cuda":
             self._recorder.resume_device()
         if self.flags.use_cpu:
@@ -103,7 +101,7 @@ class Recording:
         self._stats.profiler_enable_call_duration_us = (self._window_start_ns - begin) // 1000
 
     def stop(self, timer: Any = None) -> None:
-        """Ends the cycle; what could not be recorded is said once, here."""
+        """Ends the cycle; warns once about what could not be recorded."""
         if self._recorder is None or self._stopped:
             return
         begin = time.perf_counter_ns()
@@ -111,22 +109,22 @@ class Recording:
             self._recorder.add_steps(timer)
         self._recorder.stop()
         if self._running:
-            _backend.torch_says_names(False)
+            _backend.torch_names_kernels(False)
         self._running, self._stopped = False, True
         _unfinished.discard(self)
         self._stats.profiling_window_duration_sec = (begin - self._window_start_ns) / 1e9
         self._stats.profiler_disable_call_duration_us = (time.perf_counter_ns() - begin) // 1000
         if self.losses:
             reasons = "; ".join(f"{x.reason} ({x.count} events)" if x.count else x.reason for x in self.losses)
-            warnings.warn(f"firelane: the trace is not complete: {reasons}", RuntimeWarning, stacklevel=2)
+            warnings.warn(f"firelane: the trace is incomplete: {reasons}", RuntimeWarning, stacklevel=2)
 
     def pause(self) -> None:
         """Nothing more is recorded; notes and timed steps are still taken until stop()."""
         if self._running:
             self._recorder.pause()
             if self.flags.use_device == "cuda":
-                self._recorder.stop_device()  # the steps to come shall be as without us
-            _backend.torch_says_names(False)
+                self._recorder.stop_device()  # so that the next steps run as without the recorder
+            _backend.torch_names_kernels(False)
             self._running = False
 
     @property
@@ -162,7 +160,7 @@ class Recording:
 
     @property
     def path(self) -> str:
-        """Where the .lane file lies; empty when nothing could be written."""
+        """The path of the .lane file; empty if nothing could be written."""
         self._require_stopped()
         return self._recorder.path
 
@@ -184,7 +182,7 @@ class Recording:
     def export_chrome_trace(self, path: str) -> None:
         trace = self.trace
         if trace is None:
-            warnings.warn(f"{path} was not written, for nothing was recorded: {self._why_nothing()}", RuntimeWarning)
+            warnings.warn(f"{path} was not written because nothing was recorded: {self._why_nothing()}", RuntimeWarning)
             return
         trace.export(path, to="chrome", force=True)
 
@@ -197,8 +195,8 @@ class Recording:
                 [cycle._event_source() for cycle in cycles],
                 self.key_averages,
                 use_device=self.flags.use_device,
-                profile_memory=self.flags.profile_memory,
-                with_flops=self.flags.with_flops,
+                profile_memory=self.flags.memory,
+                with_flops=self.flags.flops,
             )
             self._events = weakref.ref(events)
         return events
@@ -234,8 +232,8 @@ class Recording:
         return EventList(
             merged(rows) if rows else [],
             use_device=flags.use_device,
-            profile_memory=flags.profile_memory,
-            with_flops=flags.with_flops,
+            profile_memory=flags.memory,
+            with_flops=flags.flops,
         )
 
     def total_average(self) -> Any:
@@ -250,7 +248,7 @@ class Recording:
 
     def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
         self._require_stopped()
-        if not self.flags.with_stack:
+        if not self.flags.stacks:
             raise AssertionError("export_stacks() requires with_stack=True")
         self.function_events.export_stacks(path, metric)
 
@@ -265,15 +263,15 @@ class Recording:
             )
 
 
-# Recordings that nobody has stopped yet.
+# Recordings that have not been stopped yet.
 _unfinished: weakref.WeakSet[Recording] = weakref.WeakSet()
 
 
 @atexit.register
 def _keep_what_was_recorded() -> None:
-    """The program ends while it is recorded: the trace stays, and its place is told."""
+    """The program ends while it is being recorded: the trace is kept, and its path printed."""
     for recording in list(_unfinished):
         recording.stop()
         if recording.path:
-            recording.save(recording.path)  # to where it lies: now it is kept
-            print(f"firelane: the program ended while recording; the trace is {recording.path}", file=sys.stderr)
+            recording.save(recording.path)  # to its own path: now it is kept
+            print(f"firelane: the program ended while recording; the trace was saved as {recording.path}", file=sys.stderr)

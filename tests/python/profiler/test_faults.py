@@ -106,7 +106,7 @@ def test_a_forked_child_neither_records_nor_hangs():
 
 def test_a_missing_folder_is_reported_once_and_the_program_goes_on(own_folder, monkeypatch):
     monkeypatch.setenv("FIRELANE_DIR", str(own_folder / "no" / "such" / "folder"))
-    with pytest.warns(RuntimeWarning, match="not complete.*no/such/folder") as said:
+    with pytest.warns(RuntimeWarning, match="incomplete.*no/such/folder") as said:
         with profile() as prof:
             add()
     assert len(said) == 1 and len(prof.losses) >= 1
@@ -141,7 +141,7 @@ def test_a_full_disk_is_reported(own_folder):
         """
     )
     assert code == 0 and "went on True" in out, err
-    assert "not complete" in err
+    assert "incomplete" in err
 
 
 def test_a_thousand_starts_and_stops_leave_nothing(own_folder):

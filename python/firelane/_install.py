@@ -1,6 +1,6 @@
-"""`firelane.install()`: makes torch.profiler's names ours, for code one cannot edit.
+"""`firelane.install()`: replaces torch.profiler's names by ours, for code that cannot be edited.
 
-Names that were imported before (`from torch.profiler import profile`) stay torch's: install first.
+Names that were imported earlier (`from torch.profiler import profile`) stay torch's: install first.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ _originals: dict[tuple[Any, str], Any] = {}
 
 
 def install() -> None:
-    """`torch.profiler.profile` and its company are firelane's from now on. Twice is once."""
+    """`torch.profiler.profile`, `schedule` and so on are firelane's from now on. Idempotent."""
     import torch.profiler
     import torch.profiler.profiler
 

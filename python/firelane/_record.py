@@ -24,8 +24,8 @@ def _load():
                     if (m := re.match(r"_record_torch_(\d+_\d+)\.", p.name))})
     have = f"was built for torch {', '.join(built)}" if built else "was built without torch"
     raise ImportError(
-        f"firelane's recorder {have}, but this is torch {torch.__version__}; rebuild it beside this torch, in "
-        "firelane's source tree: `pip install scikit-build-core nanobind && pip install --no-build-isolation "
+        f"firelane's recorder {have}, but this is torch {torch.__version__}; rebuild it for this torch, in "
+        "Firelane's source tree: `pip install scikit-build-core nanobind && pip install --no-build-isolation "
         "--force-reinstall --no-deps .` (to run from the tree itself: `make build`, then PYTHONPATH=python). "
         "Reading traces (firelane.open, the firelane command) works without it"
     )

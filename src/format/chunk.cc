@@ -125,11 +125,10 @@ ChunkReader::~ChunkReader() { ZSTD_freeDCtx(zstd_); }
 
 Result<void> ChunkReader::read_header(const std::string& name) {
   if (!file_.starts_with(kLaneMagic)) {
-    return Error{name +
-                 ": not a firelane trace (no LANE at byte 0); a Chrome trace is opened by its .json or .json.gz name"};
+    return Error{name + ": not a .lane file (no LANE at byte 0)"};
   }
   if (file_.size() < kFileHeaderBytes) {
-    return Error{name + ": the file ends inside of its header; the recording was cut off before its first event"};
+    return Error{name + ": the file ends inside its header: the recording was cut off before its first event"};
   }
   const auto major = read_at<uint8_t>(file_, 4);
   if (major == 0 || major > kLaneMajor) {
@@ -162,7 +161,7 @@ ChunkReader::Outcome ChunkReader::try_chunk(size_t at, Chunk& chunk, size_t& end
     chunk.payload = payload;
     return stored == raw ? Outcome::kOk : Outcome::kDamaged;
   }
-  // The frame's own header says its size before anything is allocated.
+  // The frame's header has its size: checked before anything is allocated.
   if (ZSTD_getFrameContentSize(payload.data(), payload.size()) != raw) return Outcome::kDamaged;
   raw_.resize(raw);
   if (ZSTD_decompressDCtx(zstd_, raw_.data(), raw, payload.data(), payload.size()) != raw) return Outcome::kDamaged;

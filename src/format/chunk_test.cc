@@ -108,10 +108,8 @@ TEST_F(ChunkDamage, an_unknown_kind_is_still_a_chunk) {
 }
 
 TEST_F(ChunkDamage, other_files_and_later_versions_are_refused_with_a_reason) {
-  EXPECT_EQ(read("{}"),
-            "t.lane: not a firelane trace (no LANE at byte 0); a Chrome trace is opened by its .json or .json.gz name");
-  EXPECT_EQ(read("LANE"),
-            "t.lane: the file ends inside of its header; the recording was cut off before its first event");
+  EXPECT_EQ(read("{}"), "t.lane: not a .lane file (no LANE at byte 0)");
+  EXPECT_EQ(read("LANE"), "t.lane: the file ends inside its header: the recording was cut off before its first event");
   set_byte(4, 2);
   EXPECT_EQ(read(), "t.lane: .lane version 2, this firelane reads up to 1; update firelane");
 }

@@ -84,7 +84,7 @@ class FileSink final : public ByteSink {
 }  // namespace
 
 std::unique_ptr<ByteSink> open_file_sink(const std::filesystem::path& path, std::string& error) {
-  // A new file, never one's neighbour's: temporary folders are shared, so links are not followed.
+  // Always a new file: temporary folders are shared with other users, so links are not followed.
   ::unlink(path.c_str());
   const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
   if (fd < 0) {

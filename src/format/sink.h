@@ -1,4 +1,4 @@
-// Where a .lane file's bytes go: a file, or a test's own idea of a disk.
+// Where a .lane file's bytes go: a file, or a disk that a test simulates.
 #pragma once
 
 #include <cstddef>
@@ -13,15 +13,15 @@ namespace firelane::format {
 class ByteSink {
  public:
   virtual ~ByteSink() = default;
-  // Sets room for the next `bytes` aside: they can be written even if the disk fills up meanwhile. After a failure,
-  // room set aside earlier is still there.
+  // Sets aside room for the next `bytes`: they can be written even if the disk fills up in the meantime. After a
+  // failure, room set aside earlier is still there.
   virtual std::string reserve(size_t /*bytes*/) { return {}; }
   // All of `bytes`. After a failure the next write starts at the same place.
   virtual std::string write(std::string_view bytes) = 0;
   virtual std::string name() const = 0;
   // The file is complete: gives back the room that is left. Nothing is written after this.
   virtual void close() noexcept {}
-  // In a forked child: lets go of the file without touching it.
+  // In a forked child: closes the file without touching it.
   virtual void abandon() noexcept {}
 };
 

@@ -1,8 +1,8 @@
 """`firelane record` puts this folder on PYTHONPATH: Python runs this file before the program.
 
-It waits for the program to import torch and then hands over to firelane._auto; a program without
-torch runs as ever, and one line at its end says that nothing was recorded. The program's own sitecustomize, hidden by this one, is run as well. Nothing
-in here may fail: whatever goes wrong ends as one line on stderr, and the program goes on.
+It waits for the program to import torch and then hands over to firelane._auto. A program without torch runs as
+usual, and one line at its end says that nothing was recorded. The program's own sitecustomize, hidden by this one, is
+run as well. Nothing in here may fail: any error becomes one line on stderr, and the program continues.
 """
 
 import atexit
@@ -37,7 +37,7 @@ class _WhenImported(importlib.abc.MetaPathFinder):
         return spec
 
 
-def _torch_is_there():
+def _torch_was_imported():
     try:
         package_parent = os.path.dirname(os.path.dirname(_HERE))
         if package_parent not in sys.path:
@@ -46,10 +46,10 @@ def _torch_is_there():
 
         _auto.begin(os.environ["FIRELANE_RECORD"])
     except BaseException as error:
-        print(f"firelane: the program runs unrecorded: {error}", file=sys.stderr)
+        print(f"firelane: the program is not being recorded: {error}", file=sys.stderr)
 
 
-def _run_the_hidden_one():
+def _run_hidden_sitecustomize():
     this = sys.modules.pop("sitecustomize")
     sys.path[:] = [p for p in sys.path if os.path.abspath(p or ".") != _HERE]
     try:
@@ -60,13 +60,13 @@ def _run_the_hidden_one():
         sys.modules["sitecustomize"] = this
 
 
-def _say_that_torch_was_not_there():
+def _report_missing_torch():
     if os.getpid() == _PROCESS and "torch" not in sys.modules:
         print("firelane: nothing recorded in this process: torch was not imported", file=sys.stderr)
 
 
 if os.environ.get("FIRELANE_RECORD"):
-    _PROCESS = json.loads(os.environ["FIRELANE_RECORD"]).get("process")  # children without torch say nothing
-    atexit.register(_say_that_torch_was_not_there)
-    sys.meta_path.insert(0, _WhenImported("torch", _torch_is_there))
-_run_the_hidden_one()
+    _PROCESS = json.loads(os.environ["FIRELANE_RECORD"]).get("process")  # children without torch print nothing
+    atexit.register(_report_missing_torch)
+    sys.meta_path.insert(0, _WhenImported("torch", _torch_was_imported))
+_run_hidden_sitecustomize()

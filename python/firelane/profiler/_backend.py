@@ -1,4 +1,4 @@
-"""The one place that names the native recorder, so that tests can put another in its place."""
+"""The only module that uses the native recorder, so that tests can replace it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch.autograd.profiler as torch_profiler
 
 from firelane import _record
 
-# Called with each Recording before it starts: `firelane record` stands aside for the program's own.
+# Called with each Recording before it starts: `firelane record` steps aside for the program's own.
 on_start: list[Callable[[Any], None]] = []
 
 
@@ -25,9 +25,9 @@ def step_timer(on_device: bool = False) -> Any:
     return _record.StepTimer(on_device)
 
 
-def torch_says_names(on: bool) -> None:
-    """While on, torch.compile says which kernel it launches. It does so for a profiler only, and through a class that
-    knows no profiler but torch's: ours takes its place."""
+def torch_names_kernels(on: bool) -> None:
+    """While on, torch.compile announces the kernels it launches. It does so only for torch's profiler, through a class that
+    ours replaces."""
     if on:
         torch_profiler._run_on_profiler_start()
         torch._C._profiler._RecordFunctionFast = _record.FastOp

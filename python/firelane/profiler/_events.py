@@ -52,11 +52,11 @@ class FunctionEvent(torch_util.FunctionEvent):
         return self._source.fetch(self, self._index, name)
 
     def __reduce__(self) -> Any:
-        raise TypeError("an event cannot be pickled apart from its trace; save the trace: prof.save('run.lane')")
+        raise TypeError("events cannot be pickled without their trace; save the trace instead: prof.save('run.lane')")
 
 
 class EventSource:
-    """The events of one trace; each exists once, and gets its fields when they are asked for."""
+    """The events of one trace; each exists once, and its fields are filled on first use."""
 
     def __init__(self, columns: Any, use_device: str | None, with_overload_names: bool = False) -> None:
         self.columns = columns
@@ -160,7 +160,7 @@ class EventList(torch_util.EventList):
 
 
 class RecordedEvents(EventList):
-    """`events()`: filled at the first touch; key_averages() and totals never need the fill."""
+    """`events()`: filled on first use; key_averages() and totals do not need that."""
 
     def __init__(self, sources: list[EventSource], averages: Callable[..., EventList], **flags: Any) -> None:
         super().__init__(**flags)
@@ -229,7 +229,7 @@ def _average_of(row: dict[str, Any], use_device: str | None) -> torch_util.Funct
 
 
 class _SomeParent:
-    """Stands for the parent of a row's first event; `events()` has the real ones."""
+    """Placeholder for the parent of a row's first event; `events()` has the real ones."""
 
     def __repr__(self) -> str:
         return "<some parent event>"
@@ -267,7 +267,7 @@ def _parsed(text: str) -> Any:
 
 
 def _value_of(text: Any) -> Any:
-    """Traces carry concrete inputs as text: "1", "[1, 1]", "True", "" for what is no number."""
+    """Traces have concrete inputs as text: "1", "[1, 1]", "True", "" for anything else."""
     if not isinstance(text, str):
         return text
     try:

@@ -50,5 +50,5 @@ def schedule(
 
 
 def always_record(_: int) -> ProfilerAction:
-    """The schedule of a profiler that was given none."""
+    """The default schedule."""
     return ProfilerAction.RECORD

@@ -53,7 +53,7 @@ std::string Drain::open(const std::string& first_notes) {
 
 bool Drain::start_thread() noexcept {
   // The new thread inherits the mask: the program's signals go to its own threads, and a
-  // file size limit (SIGXFSZ) becomes an error of write() instead of the program's death.
+  // file size limit (SIGXFSZ) becomes an error of write() instead of killing the program.
   sigset_t all;
   sigset_t before;
   ::sigfillset(&all);
@@ -277,7 +277,7 @@ uint32_t Drain::intern_op(std::string_view name_and_overload) {
   return id;
 }
 
-// Texts that were not written yet stand in front of whatever chunk comes next.
+// Texts that were not written yet go in front of the next chunk, whatever its kind.
 void Drain::begin_payload() {
   if (!overloads_.empty()) write(format::ChunkKind::kNotes, overloads_);
   overloads_.clear();

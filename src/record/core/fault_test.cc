@@ -1,4 +1,4 @@
-// The recorder under trouble: slow disks, full disks, kills, forks, exits.
+// The recorder when things go wrong: slow disks, full disks, kills, forks, exits.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -28,7 +28,7 @@ using test::TemporaryFolder;
 
 constexpr format::DumpOptions kRecordsOnly = {.times = false, .notes = false, .chunks = false};
 
-// A disk of the test's own making.
+// A disk that the test controls.
 struct Disk {
   std::mutex mutex;
   std::condition_variable changed;

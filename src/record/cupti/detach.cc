@@ -5,7 +5,7 @@
 namespace firelane::cupti {
 namespace {
 
-// From here on a process can be left by CUPTI and entered again (CUDA 12.6).
+// From here on CUPTI can be detached from a process and attached again (CUDA 12.6).
 constexpr uint32_t kOldestVersion = 24;
 
 struct Leaving {

@@ -5,7 +5,8 @@
 #include <cstdlib>
 #include <string_view>
 
-namespace firelane::environment {
+namespace firelane {
+namespace environment {
 
 struct Variable {
   const char* name;
@@ -32,4 +33,5 @@ inline const char* value_of(const Variable& variable) noexcept {
   return value != nullptr && *value != '\0' ? value : nullptr;
 }
 
-}  // namespace firelane::environment
+}  // namespace environment
+}  // namespace firelane

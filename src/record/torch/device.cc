@@ -1,5 +1,7 @@
 #include "record/torch/device.h"
 
+#include <dlfcn.h>
+
 #include <cstdlib>
 #include <exception>
 #include <optional>
@@ -131,6 +133,10 @@ std::unique_ptr<DeviceRecording> start_cuda(record::Session&, std::string& reaso
 bool has_gpu(const std::filesystem::path& devices) noexcept {
   const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
   if (visible != nullptr && (*visible == '\0' || *visible == '-')) return false;
+  if (void* cuda = ::dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD)) {  // the program has started CUDA
+    ::dlclose(cuda);
+    return true;
+  }
   std::error_code error;
   for (const char* driver : {"nvidiactl", "nvhost-gpu", "nvgpu", "dxg"}) {  // Linux, two kinds of Jetson, WSL
     if (std::filesystem::exists(devices / driver, error)) return true;

@@ -8,7 +8,7 @@
 
 namespace firelane::torch_hooks {
 
-// Whether the process may use an NVIDIA GPU. Looks for the driver's files instead of asking CUDA: a process that
+// Whether the process may use an NVIDIA GPU. Looks for the driver instead of asking CUDA: a process that
 // started CUDA cannot fork children that use it.
 bool has_gpu(const std::filesystem::path& devices = "/dev") noexcept;
 

@@ -70,7 +70,7 @@ for part in $parts; do
       ;;
     tests)
       if ! PYTHONPATH=python:$PYTHONPATH python3 -c 'import firelane, pytest' 2>>"$log"; then
-        echo "session: tests: left out, for the reader or pytest is not here; see OUT/pairs.tgz" | tee -a "$log" "$summary"
+        echo "session: tests: skipped: the reader or pytest is missing; see OUT/pairs.tgz" | tee -a "$log" "$summary"
       else
         [ ! -d "$work/pairs" ] || export FIRELANE_GPU_PAIRS=$work/pairs
         [ ! -d "$work/front" ] || export FIRELANE_GPU_FRONT=$work/front

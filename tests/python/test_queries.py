@@ -53,9 +53,9 @@ def test_a_long_query_can_be_interrupted(trace):
     # A shell starts background jobs with Ctrl-C ignored, and Python then leaves it so.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     thread = threading.Thread(target=interrupt)
-    thread.start()
     try:
         with pytest.raises(KeyboardInterrupt):
+            thread.start()
             trace.sql("with recursive n(i) as (select 1 union all select i + 1 from n) select count(*) from n")
     finally:
         thread.join()

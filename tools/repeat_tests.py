@@ -6,12 +6,14 @@
     tools/repeat_tests.py --pytest tests/python/test_record.py -k ranks     what follows --pytest is pytest's
 
 A round runs each test once; beside it, --load processes do nothing but compute. Prints how often each test ran and
-failed, and keeps the output of failures. Exit code 1 if one failed, 2 if there was nothing to run.
+failed, also when it is interrupted (Ctrl-C, kill), and keeps the output of failures. Exit code 1 if one failed, 2 if there
+was nothing to run.
 """
 
 from __future__ import annotations
 
 import argparse
+import signal
 import subprocess
 import sys
 import time
@@ -90,6 +92,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--pytest", nargs=argparse.REMAINDER, default=[], help="arguments of pytest; last")
     args = parser.parse_args(argv)
 
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a shell's background jobs ignore Ctrl-C
     args.output.mkdir(parents=True, exist_ok=True)
     report = args.output.resolve() / "round.xml"
     tally = Tally()

@@ -261,7 +261,7 @@ def _steps_of(samples: list[tuple[int, str, int]]) -> str:
     recorded, alone = phases.count("recorded"), phases.count("unrecorded")
     if not recorded:
         return ""
-    return f"{recorded} steps recorded, " + (f"{alone} timed alone; " if alone >= _MIN_UNDISTURBED else "")
+    return f"{recorded} steps recorded, " + (f"{alone} timed without recording; " if alone >= _MIN_UNDISTURBED else "")
 
 
 def _followed_by(method: Callable[..., Any], then: Callable[[Any], None]) -> Callable[..., Any]:

@@ -52,7 +52,7 @@ def ask(recorded, *words: str) -> str:
 def test_the_table_at_the_end_has_device_columns_and_the_verdict_speaks_of_the_gpu(recorded):
     said = recorded[1]
     assert "Self CUDA" in said and "Self CUDA time total" in said
-    assert "50 steps recorded" in said and "timed alone" in said
+    assert "50 steps recorded" in said and "timed without recording" in said
     assert "the device works" in said, said
     assert "incomplete" not in said, said
 

@@ -165,9 +165,9 @@ def test_a_huge_recording_is_judged_later(folder):
 
 def test_cold_and_warm_up_steps_are_not_in_the_true_step(folder):
     done = record(folder, LOOP, "40", flags=["--steps", "2", "--wait", "3", "--warmup", "2", "--after", "3"])
-    assert "2 steps recorded, 4 timed alone" in done.stderr, done.stderr  # step 2, and the three afterwards
+    assert "2 steps recorded, 4 timed without recording" in done.stderr, done.stderr  # step 2, and the three afterwards
     done = record(folder, LOOP, "40", flags=["--force", "--steps", "2", "--after", "1"])
-    assert "timed alone" not in done.stderr and "2 steps recorded" in done.stderr
+    assert "timed without recording" not in done.stderr and "2 steps recorded" in done.stderr
 
 
 def test_switches_that_were_off_are_shown_as_off(folder):

@@ -210,7 +210,7 @@ class Auto:
             return  # step_aside() printed it
         if self.step_count:
             print(
-                f"firelane: nothing recorded: the program made {self.step_count} steps ({self.source}), but the first "
+                f"firelane: nothing recorded: the program made {_steps(self.step_count)} ({self.source}), but the first "
                 f"{self.plan.wait} are skipped; try --wait 0 --steps {self.step_count}",
                 file=sys.stderr,
             )
@@ -255,13 +255,17 @@ def _has_gpu() -> bool:
     return torch.cuda.device_count() > 0
 
 
+def _steps(count: int) -> str:
+    return "1 step" if count == 1 else f"{count} steps"
+
+
 def _steps_of(samples: list[tuple[int, str, int]]) -> str:
     """How many steps the verdict is about, and how many were timed without the recorder."""
     phases = [phase for _, phase, _ in samples]
     recorded, alone = phases.count("recorded"), phases.count("unrecorded")
     if not recorded:
         return ""
-    return f"{recorded} steps recorded, " + (f"{alone} timed without recording; " if alone >= _MIN_UNDISTURBED else "")
+    return f"{_steps(recorded)} recorded, " + (f"{alone} timed without recording; " if alone >= _MIN_UNDISTURBED else "")
 
 
 def _followed_by(method: Callable[..., Any], then: Callable[[Any], None]) -> Callable[..., Any]:

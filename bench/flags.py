@@ -7,9 +7,9 @@ import torch
 FLAGS: dict[str, dict[str, bool]] = {
     "plain": {},
     "shapes": {"shapes": True},
-    "shapes+memory+stack": {"shapes": True, "memory": True, "python_stacks": True},
+    "shapes+memory+stack": {"shapes": True, "memory": True, "stacks": True},
 }
-_TORCH_NAMES = {"shapes": "record_shapes", "memory": "profile_memory", "python_stacks": "with_stack"}
+_TORCH_NAMES = {"shapes": "record_shapes", "memory": "profile_memory", "stacks": "with_stack"}
 
 
 def start_torch(flags: dict[str, bool], *, cuda: bool = False) -> torch.profiler.profile:

@@ -124,7 +124,7 @@ class Ways:
             if code := self.variants.begin(b"concurrent copies"):
                 raise SystemExit(f"gpu: CUPTI failed with {code}")
         elif name == "firelane, ops only":
-            session = self.native.start(self.native.RecordOptions())
+            session = self.native.start(self.native.RecordOptions(cuda=False))
         elif who == "firelane":
             session = self.native.start(self.native.RecordOptions(cuda=True, **FLAGS[flags]))
         elif who == "torch.profiler":

@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import ctypes
 import json
-import os
 import random
 import statistics
 import subprocess
@@ -110,6 +109,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60, help="no new round after this")
     parser.add_argument("--only", help="names of ways, separated by ';'")
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--verbose", action="store_true", help="print the name of each way before it runs")
     args = parser.parse_args()
     library = build()
     native = load_recorder()
@@ -187,7 +187,7 @@ def main() -> None:
     jobs: dict[str, Callable[[], None]] = {
         name: partial(measure, name) if ways is None else partial(one_way, name, ways) for name, ways in WAYS.items()
     }
-    jobs["firelane, CPU only"] = lambda: firelane("firelane, CPU only")
+    jobs["firelane, CPU only"] = lambda: firelane("firelane, CPU only", cuda=False)
     jobs["firelane"] = lambda: firelane("firelane", cuda=True)
     jobs["firelane, CUPTI stays"] = lambda: firelane("firelane, CUPTI stays", detach=False, cuda=True)
     jobs["torch.profiler"] = lambda: torchs("torch.profiler")
@@ -201,7 +201,7 @@ def main() -> None:
         names = [name for name in jobs if name not in refused]
         shuffle.shuffle(names)
         for name in names:
-            if os.environ.get("FIRELANE_VERBOSE"):
+            if args.verbose:
                 print(name, flush=True)
             jobs[name]()
         print(f"round {number} done, {time.perf_counter() - begin:.1f} s", flush=True)

@@ -58,7 +58,7 @@ def recorders() -> list[Recorder]:
     for flags, values in FLAGS.items():
 
         def start_ours(values=values):
-            return _record.start(_record.RecordOptions(**values))
+            return _record.start(_record.RecordOptions(cuda=False, **values))
 
         result.append(Recorder(f"torch.profiler {flags}", partial(start_torch, values), lambda prof: prof.stop()))
         result.append(Recorder(f"firelane {flags}", start_ours, lambda recorder: recorder.stop()))

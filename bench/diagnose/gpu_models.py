@@ -17,7 +17,7 @@ Step = Callable[[], object]
 PLAIN: dict[str, bool] = {}
 SHAPES = {"shapes": True}
 MEMORY = {"shapes": True, "memory": True}
-STACKS = {"python_stacks": True}
+STACKS = {"stacks": True}
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ FAULTS = {**gpu_programs.FAULTS, **gpu_memory.FAULTS, **gpu_programs.COMPILED}
 BLOCK = 8  # steps timed at a time
 BEFORE, AFTER = 3, 2  # blocks
 RECORDED = 8
-TORCH_NAMES = {"shapes": "record_shapes", "memory": "profile_memory", "python_stacks": "with_stack"}
+TORCH_NAMES = {"shapes": "record_shapes", "memory": "profile_memory", "stacks": "with_stack"}
 
 
 class Bench:

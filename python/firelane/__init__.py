@@ -1,7 +1,7 @@
 """Records PyTorch programs, and opens their traces.
 
     import firelane
-    with firelane.profile() as p:                           # see docs/profiler.md
+    with firelane.profile(shapes=True) as p:                # see docs/profiler.md
         train()
     print(p.key_averages().table(sort_by="self_cpu_time_total"))
 

@@ -14,7 +14,7 @@ import json
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
@@ -38,11 +38,8 @@ class Plan:
     wait: int = 3
     warmup: int = 1
     after: int = 3
-    shapes: bool = False
-    memory: bool = False
-    stacks: bool = False
-    modules: bool = False
     quiet: bool = False
+    options: dict[str, bool] = field(default_factory=dict)  # by the recorder's names (_record.OPTIONS)
 
 
 def begin(plan_json: str) -> None:
@@ -58,6 +55,7 @@ class Auto:
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
+        self.uses_gpu = plan.options.get("cuda", True) and _has_gpu()
         self.recording: Recording | None = None
         self.step_count = 0
         self.source = ""
@@ -77,7 +75,7 @@ class Auto:
         from firelane.profiler import _backend
 
         _backend.on_start.append(self.step_aside)
-        self.timer = _backend.step_timer(on_device=_has_gpu())
+        self.timer = _backend.step_timer(on_device=self.uses_gpu)
         if self.plan.steps == 0:
             self._prepare().start()
             return
@@ -130,7 +128,7 @@ class Auto:
         is_recorded = recording is not None and recording.is_running
         if is_recorded:
             self.range_id = _backend.begin_range(f"ProfilerStep#{done}")
-        is_warm = done > 1 and (recording is None or done >= first + plan.steps)  # the first step is cold
+        is_warm = done > 1 and (recording is None or done >= max(1, first) + plan.steps)  # the first step is cold
         self.timer.step(done, "recorded" if is_recorded else "unrecorded" if is_warm else "warmup")
 
     def _end_step(self) -> None:
@@ -160,11 +158,8 @@ class Auto:
         replaces = os.path.exists(self.path) and os.path.getsize(self.path) > 0
         recording = self.recording = Recording(
             RecordFlags(
-                record_shapes=plan.shapes,
-                profile_memory=plan.memory,
-                with_stack=plan.stacks,
-                with_modules=plan.modules,
-                use_device="cuda" if _has_gpu() else None,
+                **{name: on for name, on in plan.options.items() if name != "cuda"},
+                use_device="cuda" if self.uses_gpu else None,
                 output=_temporary_path(self.path) if replaces else self.path,
                 is_temporary=replaces,
             )
@@ -176,10 +171,6 @@ class Auto:
     def _stop(self) -> None:
         self.is_over = True
         if self.recording is not None:
-            flags = self.recording.flags
-            for name in ("profile_memory", "with_stack", "record_shapes", "with_modules"):
-                if getattr(flags, name):
-                    self.recording.add_metadata(name, "1")
             self.recording.add_metadata("step_source", json.dumps(self.source or "none"))
             self.samples = self.timer.samples  # stop() clears them
             self.recording.stop(self.timer)

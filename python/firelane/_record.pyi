@@ -17,6 +17,12 @@ from typing import Any, Literal
 TORCH_VERSION: str
 """The torch this module was built against: "2.11.0"."""
 
+OPTIONS: tuple[tuple[str, bool, str, str], ...]
+"""What a recording can be asked for: name, default, key in the trace, help. RecordOptions has a field of each name."""
+
+ENVIRONMENT: tuple[tuple[str, str, str], ...]
+"""The environment variables that are read: name, what holds when it is unset, meaning."""
+
 class RecordOptions:
     """What to record. All fields can be read and set."""
 
@@ -24,41 +30,42 @@ class RecordOptions:
     """Input dims, dtypes, strides and (with `concrete_inputs`) values of numbers, lists and strings."""
     memory: bool
     """Every allocation and free on every thread: the CPU's and, with `cuda`, those of torch's CUDA allocator."""
-    python_stacks: bool
+    stacks: bool
     """Python frames, C calls and garbage collections as slices, on all threads."""
     modules: bool
     """A slice per nn.Module call, named by its path: "model.layers.3.attn.q_proj"."""
+    cuda: bool
+    """Kernels, memcpys, memsets, synchronizations, the calls behind them, GPU power. `losses` lists what is missing."""
+    cuda_sync: bool
+    """With `cuda`: also what each wait waited for. Costs as much as everything else together."""
+
     flops: bool
-    """Turns shapes on; readers compute FLOPs from them."""
+    """torch.profiler's with_flops: turns shapes on; readers compute FLOPs from them."""
+    cuda_detach: bool
+    """With `cuda`: stop() takes CUPTI out of the process, unless TEARDOWN_CUPTI=0 or another tool uses it."""
     concrete_inputs: bool
     start_paused: bool
     """Nothing is recorded until resume()."""
     output: str
-    """Where to write: a file or a folder. Empty: FIRELANE_DIR, or else the temporary folder."""
+    """The file while it is written, or its folder. Empty: FIRELANE_DIR, else the temporary folder."""
     keep: bool
-    """Keep the file when the Recorder is destroyed without save(). Set it if the user chose `output`."""
-    cuda: bool
-    """Kernels, memcpys, memsets, synchronizations, the calls behind them, GPU power. `losses` lists what is missing."""
-    cuda_sync: bool
-    """With `cuda`: also what each synchronization waited for. Costs as much as everything else combined."""
-    cuda_detach: bool
-    """With `cuda`: stop() detaches CUPTI from the process. Threads that use the GPU at that moment crash."""
+    """Keep the file when the Recorder is destroyed, even without save(). Set it if the user chose `output`."""
 
     def __init__(
         self,
         *,
         shapes: bool = False,
         memory: bool = False,
-        python_stacks: bool = False,
+        stacks: bool = False,
         modules: bool = False,
+        cuda: bool = True,
+        cuda_sync: bool = False,
         flops: bool = False,
+        cuda_detach: bool = True,
         concrete_inputs: bool = True,
         start_paused: bool = False,
         output: str | PathLike[str] = "",
         keep: bool = False,
-        cuda: bool = False,
-        cuda_sync: bool = False,
-        cuda_detach: bool = True,
     ) -> None: ...
 
 class Loss:

@@ -20,7 +20,7 @@ from cuda_programs import Gpt, train_step
 from record_both import load_recorder
 from record_steps import record_steps
 
-ALL = {"shapes": True, "memory": True, "python_stacks": True, "modules": True}
+ALL = {"shapes": True, "memory": True, "stacks": True, "modules": True}
 
 
 def decoder():

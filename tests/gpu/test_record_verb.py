@@ -14,7 +14,7 @@ import pytest
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 PLACES = [
-    os.environ.get("FIRELANE"),
+    os.environ.get("FIRELANE_BINARY"),
     ROOT / "build/release/firelane",
     ROOT / "build/carry/bin/firelane",
     shutil.which("firelane"),

@@ -16,7 +16,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT / "tests" / "data"
-FIRELANE = os.environ.get("FIRELANE_BIN", str(ROOT / "build" / "release" / "firelane"))
+FIRELANE = os.environ.get("FIRELANE_BINARY", str(ROOT / "build" / "release" / "firelane"))
 
 TIMES = ["self_cpu_time_total", "cpu_time_total", "self_device_time_total", "device_time_total"]
 MEMORY = ["cpu_memory_usage", "self_cpu_memory_usage", "device_memory_usage", "self_device_memory_usage"]

@@ -229,7 +229,7 @@ def test_an_exception_in_a_module_ends_its_slice(run):
             raise ValueError("no")
 
     bad = Bad()
-    with run(modules=True, python_stacks=True) as r:
+    with run(modules=True, stacks=True) as r:
         for _ in range(2):
             with pytest.raises(ValueError, match="no"):
                 bad(torch.ones(1))
@@ -243,7 +243,7 @@ def test_python_frames_of_later_threads_are_recorded(run):
     def in_thread():
         return sum(range(10))
 
-    with run(python_stacks=True) as r:
+    with run(stacks=True) as r:
         t = threading.Thread(target=in_thread)
         t.start()
         t.join()
@@ -261,7 +261,7 @@ def test_cprofile_sees_the_same_as_without_a_recording(run):
 
     profile = cProfile.Profile()
     profile.enable()
-    with run(python_stacks=True) as r:
+    with run(stacks=True) as r:
         traced()
     traced()
     profile.disable()
@@ -271,7 +271,7 @@ def test_cprofile_sees_the_same_as_without_a_recording(run):
 
 
 def test_a_profile_function_that_takes_over_is_reported_as_a_loss(run):
-    with run(python_stacks=True) as r:
+    with run(stacks=True) as r:
         sys.setprofile(lambda *args: None)
         sys.setprofile(None)
     assert any("profile function" in loss.reason for loss in r.recorder.losses)
@@ -286,7 +286,7 @@ def test_a_second_recording_is_rejected_and_the_first_continues(run):
 
 
 def test_paused_time_is_not_recorded(run):
-    with run(python_stacks=True, memory=True, start_paused=True) as r:
+    with run(stacks=True, memory=True, start_paused=True) as r:
         torch.zeros(1)
         r.recorder.resume()
         torch.ones(1)
@@ -303,7 +303,7 @@ def test_a_thousand_starts_leak_nothing(tmp_path):
     for i in range(1000):
         recorder = _record.start(
             _record.RecordOptions(
-                shapes=i % 2 == 0, memory=i % 3 == 0, modules=i % 5 == 0, python_stacks=i % 7 == 0, output=tmp_path
+                shapes=i % 2 == 0, memory=i % 3 == 0, modules=i % 5 == 0, stacks=i % 7 == 0, output=tmp_path
             )
         )
         torch.ones(1)
@@ -331,7 +331,7 @@ def test_steps_are_timed_without_a_recording(run):
 
 
 def test_costs_are_measured(run):
-    with run(shapes=True, memory=True, python_stacks=True):
+    with run(shapes=True, memory=True, stacks=True):
         pass
     assert {"op+inputs", "memory", "python"} <= _record.costs().keys()
 
@@ -344,7 +344,7 @@ def test_data_loader_workers_are_not_disturbed(run):
         def __getitem__(self, i):
             return torch.full((2,), float(i)).add_(1)
 
-    with run(shapes=True, memory=True, python_stacks=True, modules=True) as r:
+    with run(shapes=True, memory=True, stacks=True, modules=True) as r:
         batches = list(torch.utils.data.DataLoader(Numbers(), batch_size=2, num_workers=2))
     assert torch.cat(batches)[:, 0].tolist() == [1, 2, 3, 4, 5, 6, 7, 8]
     assert any("DataLoader" in n for n in r.names("annotation"))
@@ -355,7 +355,7 @@ def test_a_forked_child_can_make_its_own_recording(tmp_path):
         import os, sys, torch
         sys.path.insert(0, sys.argv[1])
         from firelane import _record
-        recorder = _record.start(_record.RecordOptions(shapes=True, memory=True, python_stacks=True))
+        recorder = _record.start(_record.RecordOptions(shapes=True, memory=True, stacks=True))
         torch.ones(3)
         pid = os.fork()
         if pid == 0:
@@ -388,7 +388,7 @@ def test_exit_without_stop_keeps_the_exit_status(tmp_path):
         import sys, torch
         sys.path.insert(0, sys.argv[1])
         from firelane import _record
-        recorder = _record.start(_record.RecordOptions(memory=True, python_stacks=True, modules=True))
+        recorder = _record.start(_record.RecordOptions(memory=True, stacks=True, modules=True))
         torch.nn.Linear(2, 2)(torch.ones(1, 2))
         sys.exit(5)
     """)

@@ -83,7 +83,7 @@ def test_a_trace_is_served_until_ctrl_c():
         assert view.json("/api/t/0/overview")["verdict"]["bound"] == "overhead"
         assert view.get("/api/t/0/lanes", token=False)[0].status == 403
         view.process.send_signal(signal.SIGINT)
-        assert view.process.wait(timeout=20) == 0
+        assert view.process.wait(timeout=120) == 0
 
 
 def test_several_traces_are_served_and_a_broken_one_says_why(tmp_path):

@@ -2,7 +2,7 @@
 
     from firelane.profiler import profile, schedule, record_function, ProfilerActivity, tensorboard_trace_handler
 
-Same names, same arguments, same table; docs/profiler.md says what differs. What needs no recorder
+Same names, same arguments, same table; docs/profiler.md says what differs. What does not need the recorder
 (enums, record_function, the execution trace observer) is torch's own.
 """
 

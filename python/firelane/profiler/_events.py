@@ -239,7 +239,7 @@ def _average_of(row: dict[str, Any], use_device: str | None) -> torch_util.Funct
 
 
 class _SomeParent:
-    """Stands for the parent of a row's first event; `events()` has the real ones."""
+    """Placeholder for the parent of a row's first event; `events()` has the real ones."""
 
     def __repr__(self) -> str:
         return "<some parent event>"

@@ -81,11 +81,11 @@ class _KinetoProfile:
 
     def prepare_trace(self) -> None:
         flags = RecordFlags(
-            record_shapes=self.record_shapes,
-            profile_memory=self.profile_memory,
-            with_stack=self.with_stack,
-            with_flops=self.with_flops,
-            with_modules=self.with_modules,
+            shapes=self.record_shapes,
+            memory=self.profile_memory,
+            stacks=self.with_stack,
+            flops=self.with_flops,
+            modules=self.with_modules,
             use_cpu=ProfilerActivity.CPU in self.activities,
             use_device=self.use_device if _is_available(self.use_device) else None,
             cuda_sync=_asked_for(self.experimental_config, "enable_cuda_sync_events"),

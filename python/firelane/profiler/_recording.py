@@ -7,7 +7,6 @@ and `kineto_results` (_kineto_results.py) for code that goes further down.
 from __future__ import annotations
 
 import atexit
-import os
 import sys
 import time
 import uuid
@@ -44,16 +43,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RecordFlags:
-    """What the user asked for, under torch's names."""
+    """What the user asked for: the recorder's options by name (_record.OPTIONS), and what only the fronts know."""
 
-    record_shapes: bool = False
-    profile_memory: bool = False
-    with_stack: bool = False
-    with_flops: bool = False
-    with_modules: bool = False
-    use_cpu: bool = True
-    use_device: str | None = None
+    shapes: bool = False
+    memory: bool = False
+    stacks: bool = False
+    modules: bool = False
     cuda_sync: bool = False
+    flops: bool = False
+    use_cpu: bool = True
+    use_device: str | None = None  # "cuda" is the recorder's option cuda
     overload_names: bool = False  # in events and Chrome traces; tables can group by them anyway
     output: str = ""
     is_temporary: bool = False  # the file at `output` is deleted unless save() moves it
@@ -88,14 +87,13 @@ class Recording:
         begin = time.perf_counter_ns()
         f = self.flags
         recorder = self._recorder = _backend.start(
-            shapes=f.record_shapes or f.with_flops,
-            memory=f.profile_memory,
-            python_stacks=f.with_stack,
-            modules=f.with_modules,
-            flops=f.with_flops,
+            shapes=f.shapes or f.flops,
+            memory=f.memory,
+            stacks=f.stacks,
+            modules=f.modules,
+            flops=f.flops,
             cuda=f.use_device == "cuda",
             cuda_sync=f.cuda_sync,
-            cuda_detach=os.environ.get("TEARDOWN_CUPTI") != "0",  # the variable that torch.profiler reads
             start_paused=True,
             output=f.output,
             keep=bool(f.output) and not f.is_temporary,
@@ -106,7 +104,7 @@ class Recording:
         self._stats.profiler_prepare_call_duration_us = (time.perf_counter_ns() - begin) // 1000
 
     def start(self) -> None:
-        if self._recorder is None or self._stopped:  # after RECORD -> WARMUP nothing was prepared
+        if self._recorder is None or self._stopped:  # after RECORD -> WARMUP nothing is prepared
             self._stopped = False
             self.prepare()
         assert self._recorder is not None
@@ -220,8 +218,8 @@ class Recording:
                 [cycle._event_source(trace) for cycle in (*self._earlier, self) if (trace := cycle.trace) is not None],
                 self.key_averages,
                 use_device=self.flags.use_device,
-                profile_memory=self.flags.profile_memory,
-                with_flops=self.flags.with_flops,
+                profile_memory=self.flags.memory,
+                with_flops=self.flags.flops,
             )
             self._events = weakref.ref(events)
         return events
@@ -258,8 +256,8 @@ class Recording:
         return EventList(
             merged(rows) if rows else [],
             use_device=flags.use_device,
-            profile_memory=flags.profile_memory,
-            with_flops=flags.with_flops,
+            profile_memory=flags.memory,
+            with_flops=flags.flops,
         )
 
     def total_average(self) -> FunctionEventAvg:
@@ -274,7 +272,7 @@ class Recording:
 
     def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
         self._require_stopped()
-        if not self.flags.with_stack:
+        if not self.flags.stacks:
             raise AssertionError("export_stacks() requires with_stack=True")
         self.function_events.export_stacks(path, metric)
 

@@ -56,7 +56,7 @@ def test_flags_reach_the_recorder(fake):
     with profile(activities=[ProfilerActivity.CPU], with_flops=True, profile_memory=True, with_stack=True):
         pass
     options = made[0].options
-    assert options.shapes and options.flops and options.memory and options.python_stacks and not options.modules
+    assert options.shapes and options.flops and options.memory and options.stacks and not options.modules
 
 
 def test_metadata_of_a_cycle(fake):

@@ -13,7 +13,7 @@ import pytest
 import firelane
 
 ROOT = Path(__file__).resolve().parents[3]
-FIRELANE = os.environ.get("FIRELANE", str(ROOT / "build" / "release" / "firelane"))
+FIRELANE = os.environ.get("FIRELANE_BINARY", str(ROOT / "build" / "release" / "firelane"))
 TORCHRUN = Path(sys.executable).parent / "torchrun"
 
 pytestmark = pytest.mark.skipif(not Path(FIRELANE).exists(), reason=f"no {FIRELANE}; make build")
@@ -146,7 +146,7 @@ def test_the_recording_ends_with_the_verdict_and_the_first_findings(folder):
         def __len__(self):
             return 64
         def __getitem__(self, i):
-            time.sleep(0.005)
+            time.sleep(0.02)
             return torch.ones(4)
     net = torch.nn.Linear(4, 4)
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1)

@@ -307,6 +307,8 @@ TEST_F(Activity, what_a_flush_brings_is_kept_and_work_without_an_end_is_counted)
 
 TEST_F(Activity, dropped_cut_off_and_unknown_records_are_counted) {
   begin(fake.api());
+  finish();  // whatever test ran before this one: no recording of this process has just detached CUPTI
+  begin(fake.api());
   fake.dropped = 11;
   fake.feed({kernel(2'000'000, 2'000'010, 1), kernel(2'000'020, 2'000'030, 2)}, 64);
   CUpti_Activity unknown{};

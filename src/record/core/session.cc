@@ -9,6 +9,7 @@
 
 #include "base/environment.h"
 #include "format/notes.h"
+#include "record/core/abandoned.h"
 #include "record/core/drain.h"
 #include "record/core/recorder.h"
 
@@ -108,6 +109,10 @@ Result<std::unique_ptr<Session>> Session::start(const RecordOptions& options) {
 void Session::Impl::open() {
   start_pair = read_clock_pair();
   path = choose_path(options.output, number);
+  if (options.output.empty()) {
+    static const bool once = (remove_abandoned(path.parent_path()), true);
+    static_cast<void>(once);
+  }
   std::string error;
   std::unique_ptr<format::ByteSink> sink =
       options.make_sink ? options.make_sink() : format::open_file_sink(path, error);

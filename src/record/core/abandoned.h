@@ -1,5 +1,5 @@
-// Recordings that nobody will ask for any more: a process that was killed, or ended by _exit(), leaves its temporary file
-// behind. It can be read for a day; then the next recording that uses the folder removes it.
+// Recordings that nobody will ask for any more: a process that was killed, or ended by _exit(), leaves its temporary
+// file behind. It can be read for a day; then the next recording that uses the folder removes it.
 #pragma once
 
 #include <filesystem>

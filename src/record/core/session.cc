@@ -11,6 +11,7 @@
 #include "format/notes.h"
 #include "record/core/abandoned.h"
 #include "record/core/drain.h"
+#include "record/core/machine.h"
 #include "record/core/recorder.h"
 
 namespace firelane::record {
@@ -148,6 +149,7 @@ std::string Session::Impl::first_notes() const {
   FL_RECORD_OPTIONS(FL_NOTE)
 #undef FL_NOTE
   notes.option("with_flops", options.flops ? "1" : "0");
+  notes.metadata("machine", machine_json());
   if (options.start_paused) notes.pause(false, start_pair.ticks);
   return items;
 }

@@ -26,6 +26,8 @@ constexpr CUpti_ActivityKind kDriver = CUPTI_ACTIVITY_KIND_DRIVER;
 class Activity : public ::testing::Test {
  protected:
   void begin(const CuptiApi& api) {
+    activity.reset();  // before its session, and both before the file is used again
+    session.reset();
     session = start(
         {.cuda = true, .cuda_sync = true, .cuda_detach = false, .output = folder / "run.lane", .drain_interval_ms = 5});
     std::string reason;

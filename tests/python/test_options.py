@@ -64,7 +64,7 @@ def test_the_command_has_a_flag_for_each():
 
 
 def test_options_reach_the_recorder_under_any_front(monkeypatch):
-    asked: list[dict[str, bool]] = []
+    asked = []
     from firelane import _auto
     from firelane.profiler import _backend
 

@@ -297,7 +297,7 @@ class ChromeExport {
   void write_memory(Row row, std::string_view args) {
     const MemoryEvents& memory = model_.memory_events;
     events_.begin('i', "cpu_instant_event",
-                  memory.kind[row] == MemoryKind::kOutOfMemory ? "[OutOfMemory]" : "[memory]");
+                  memory.kind[row] == MemoryEventKind::kOutOfMemory ? "[OutOfMemory]" : "[memory]");
     events_.out() += ", \"s\": \"t\"";
     events_.lane(memory.lane[row]);
     events_.at(memory.time_ns[row]);
@@ -308,7 +308,7 @@ class ChromeExport {
   void write_instant(Row row, std::string_view args) {
     const Instants& instants = model_.instants;
     events_.begin('i', model_.text(instants.category[row]), model_.text(instants.name[row]));
-    events_.text(", \"s\": ", std::string_view(&instants.scope[row], 1));
+    events_.text(", \"s\": ", name_of(instants.scope[row]).substr(0, 1));  // t, p or g
     events_.lane(instants.lane[row]);
     events_.at(instants.time_ns[row]);
     add_args(args);
@@ -389,12 +389,12 @@ class ChromeExport {
     const auto write_end = [&](char phase, Row row, const SliceRef& at) {
       const LaneId lane = at.on_device ? model_.device_slices.lane[at.row] : model_.host_slices.lane[at.row];
       const int64_t time = at.on_device ? model_.device_slices.start_ns[at.row] : model_.host_slices.start_ns[at.row];
-      write_flow(phase, model_.text(flows.category[row]), model_.text(flows.name[row]), flows.id[row], lane, time);
+      write_flow(phase, model_.text(flows.category[row]), model_.text(flows.name[row]), flows.flow_id[row], lane, time);
     };
     // s, t, t, f: the rows of such a chain follow each other, each from where the last one led.
     const auto continues = [&](Row row, Row next) {
       return flows.category[row] == flows.category[next] && flows.name[row] == flows.name[next] &&
-             flows.id[row] == flows.id[next] && flows.to[row] == flows.from[next];
+             flows.flow_id[row] == flows.flow_id[next] && flows.to[row] == flows.from[next];
     };
     for (Row row = 0; row < flows.size() && !sink_.failed(); ++row) {
       if (row == 0 || !continues(row - 1, row)) write_end('s', row, flows.from[row]);

@@ -162,7 +162,7 @@ void visit_memory_args(const Model& model, Row row, Args& receiver) {
   args.number("Bytes", m.bytes[row]);
   args.number("Device Id", m.device[row]);
   args.number("Device Type", m.device_type[row]);
-  if (m.kind[row] != MemoryKind::kOutOfMemory) args.number("Addr", static_cast<int64_t>(m.address[row]));
+  if (m.kind[row] != MemoryEventKind::kOutOfMemory) args.number("Addr", static_cast<int64_t>(m.address[row]));
   args.number("Stream", m.stream[row]);
   args.text("Pool", m.pool[row]);
 }

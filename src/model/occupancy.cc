@@ -74,22 +74,24 @@ std::optional<Occupancy> estimate_occupancy(const DeviceProperties& device, cons
 }
 
 LaunchShape launch_shape(const RawKernel& k) {
-  const auto size = [](const int32_t(&sides)[3]) {
-    double product = 1;
-    for (const int32_t side : sides) product *= std::max(0, side);
-    return product;
+  const auto product = [](int32_t x, int32_t y, int32_t z) {
+    return static_cast<double>(std::max(0, x)) * std::max(0, y) * std::max(0, z);
   };
-  return {.blocks = size(k.grid),
-          .threads = static_cast<int64_t>(std::min(size(k.block), 1e6)),
+  return {.blocks = product(k.grid_x, k.grid_y, k.grid_z),
+          .threads = static_cast<int64_t>(std::min(product(k.block_x, k.block_y, k.block_z), 1e6)),
           .registers = k.registers,
           .shared_memory_bytes = k.shared_memory_bytes};
 }
 
 LaunchShape launch_shape(const KernelDetails& kernels, Row row) {
-  return launch_shape({.grid = {kernels.grid_x[row], kernels.grid_y[row], kernels.grid_z[row]},
-                       .block = {kernels.block_x[row], kernels.block_y[row], kernels.block_z[row]},
-                       .registers = kernels.registers[row],
-                       .shared_memory_bytes = kernels.shared_memory_bytes[row]});
+  return launch_shape({.shared_memory_bytes = kernels.shared_memory_bytes[row],
+                       .grid_x = kernels.grid_x[row],
+                       .grid_y = kernels.grid_y[row],
+                       .grid_z = kernels.grid_z[row],
+                       .block_x = kernels.block_x[row],
+                       .block_y = kernels.block_y[row],
+                       .block_z = kernels.block_z[row],
+                       .registers = kernels.registers[row]});
 }
 
 const DeviceProperties* find_device(const TraceInfo& info, int32_t device) {

@@ -1,6 +1,5 @@
 // The notes of a .lane file: what the recorder says about itself and the program.
 #include <algorithm>
-#include <numeric>
 
 #include "import/lane/lane_rows.h"
 
@@ -57,11 +56,12 @@ void LaneRows::note(const format::NoteItem& n) {
       raw_.info.metadata.push_back({std::string(n.key), std::string(n.text)});
       break;
     case format::Note::kStep:
-      raw_.timed_steps.number.push_back(n.step);
-      raw_.timed_steps.disturbance.push_back(disturbance_of(n.phase));
-      raw_.timed_steps.start_ns.push_back(static_cast<int64_t>(n.pair.ticks));
-      raw_.timed_steps.duration_ns.push_back(static_cast<int64_t>(n.pair.ticks + n.number));
-      raw_.timed_steps.device_ns.push_back(n.device_ns >= 0 && n.device_ns <= kMaxDurationNs ? n.device_ns : kNoNumber);
+      part_.timed_steps.push_back(
+          {.number = n.step,
+           .start_ns = static_cast<int64_t>(n.pair.ticks),
+           .duration_ns = static_cast<int64_t>(n.pair.ticks + n.number),
+           .device_ns = n.device_ns >= 0 && n.device_ns <= kMaxDurationNs ? n.device_ns : kNoNumber,
+           .disturbance = disturbance_of(n.phase)});
       break;
     case format::Note::kCost:
       // Not a number, or more than any event can cost: analyses would count with it.
@@ -97,24 +97,6 @@ void LaneRows::note(const format::NoteItem& n) {
       break;
     case format::Note::kOverload: set_overload(n.number, n.key); break;
   }
-}
-
-// Steps may be handed over in any order; the model wants them by start.
-void LaneRows::sort_steps() {
-  TimedSteps& steps = raw_.timed_steps;
-  std::vector<size_t> order(steps.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return steps.start_ns[a] < steps.start_ns[b]; });
-  TimedSteps sorted;
-  for (const size_t i : order) {
-    sorted.number.push_back(steps.number[i]);
-    sorted.disturbance.push_back(steps.disturbance[i]);
-    sorted.start_ns.push_back(steps.start_ns[i]);
-    sorted.duration_ns.push_back(steps.duration_ns[i]);
-    sorted.device_ns.push_back(steps.device_ns[i]);
-  }
-  steps = std::move(sorted);
 }
 
 }  // namespace firelane::importer

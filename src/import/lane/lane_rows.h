@@ -69,7 +69,6 @@ class LaneRows {
   const Inputs& inputs(uint32_t id);
 
   void close_open_slices(uint64_t stop_ticks);
-  void sort_steps();
   void convert_times();
   void link_forward_ops();
   void number_evaluations();

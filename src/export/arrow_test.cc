@@ -238,7 +238,7 @@ TEST(Arrow, flows_say_which_table_an_end_lies_in) {
   const StringId name = model->strings.intern("wait");
   model->flows = {.name = {name},
                   .category = {kNoString},
-                  .id = {4},
+                  .flow_id = {4},
                   .from = {{.row = 2, .on_device = true}},
                   .to = {{.row = kNoRow}}};
   const auto table = ArrowTables(model).table(index_of("flows"));

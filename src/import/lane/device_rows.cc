@@ -82,7 +82,7 @@ void DeviceRows::add(format::DeviceReader reader, const std::function<StringId(u
         break;
       case format::DeviceTable::kEvent:
         each(format::DeviceEventRow{}, [&](const format::DeviceEventRow& r) {
-          if (r.event_sync != 0) events_[r.event_sync] = {.correlation = r.correlation, .stream = r.stream};
+          if (r.event_sync != 0) events_[r.event_sync] = {.stream = r.stream, .correlation = r.correlation};
         });
         break;
       case format::DeviceTable::kCall:

@@ -171,8 +171,11 @@ void LaneRows::record(Thread& t, const format::EventRecord& r) {
     case format::Record::kAttribute: attribute(t, r); return;
     case format::Record::kMemory: memory(t, r); break;
     case format::Record::kInstant:
-      part_.instants.push_back(
-          {.time_ns = as_time(r.ticks), .lane = t.lane, .name = text(r.text), .category = instant_, .scope = 't'});
+      part_.instants.push_back({.time_ns = as_time(r.ticks),
+                                .lane = t.lane,
+                                .name = text(r.text),
+                                .category = instant_,
+                                .scope = InstantScope::kThread});
       ++part_.event_count;
       break;
     case format::Record::kCounter:

@@ -75,13 +75,17 @@ check: ## what CI runs: format, layers, docs, viewer, all tests, thread sanitize
 .PHONY: check-text
 check-text: setup
 	@echo "check: format"; clang-format-19 --dry-run --Werror $(CODE)
+	@$(PYTHON) -m ruff format --check --quiet
+	@echo "check: python"; $(PYTHON) -m ruff check --quiet
+	@$(PYTHON) -m mypy --no-error-summary
 	@echo "check: layers"; $(PYTHON) tools/check_layers.py
 	@echo "check: changelog"; $(PYTHON) tools/check_changelog.py
 
 .PHONY: check-viewer
-check-viewer: setup ## types and unit tests of the viewer
-	@echo "check: viewer"; npm run --silent --prefix viewer typecheck
-	@npm run --silent --prefix viewer test -- --reporter=dot
+check-viewer: setup ## types, lint and unit tests of the viewer
+	@echo "check: viewer"; npm run --silent --prefix viewer lint & lint=$$!; failed=0; \
+	  for script in typecheck "test -- --reporter=dot"; do npm run --silent --prefix viewer $$script || failed=1; done; \
+	  wait $$lint && exit $$failed
 
 .PHONY: e2e
 e2e: build ## the viewer in headless Chromium against the built program; pictures in viewer/e2e/artefacts
@@ -113,8 +117,9 @@ bench: setup ## bench/load against simdjson, inflate, json.load and HTA; TRACE=f
 	@$(PYTHON) bench/load.py $(TRACE)
 
 .PHONY: fmt
-fmt: setup ## lay out all C++ by .clang-format
+fmt: setup ## format all code: C++ as .clang-format says, Python as pyproject.toml says
 	@clang-format-19 -i $(CODE)
+	@$(PYTHON) -m ruff format --quiet
 
 .PHONY: lint
 lint: build ## clang-tidy over all C++ (minutes; not part of check)

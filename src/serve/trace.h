@@ -38,11 +38,11 @@ class ServedTrace {
     return lane_rows_.get([this] { return analyze::lane_table(model_); });
   }
   const Steps& steps() const {
-    return steps_.get([this] { return analyze::marked_or_found_steps(model_); });
+    return steps_.get([this] { return analyze::trace_steps(model_); });
   }
   // What the timeline's ruler shows.
   const Steps& step_marks() const {
-    return step_marks_.get([this] { return analyze::shown_steps(model_); });
+    return step_marks_.get([this] { return analyze::trace_steps(model_, analyze::StepUse::kShow); });
   }
   const NameIndex& names() const {
     return names_.get([this] { return NameIndex(model_); });

@@ -43,10 +43,10 @@ void AllocatorRows::add_event(const format::EventRecord& r, int64_t time, LaneId
   ++part_.event_count;
 }
 
-bool AllocatorRows::add_segment(const format::NoteItem& note) {
+bool AllocatorRows::add_segment(const format::SegmentNote& note) {
   const format::SegmentFields& s = note.segment;
   if (!is_place(s.address, s.bytes)) return false;
-  const auto time = static_cast<int64_t>(note.pair.ticks);
+  const auto time = static_cast<int64_t>(note.ticks);
   part_.allocator_segments.push_back({.time_ns = time,
                                       .address = s.address,
                                       .bytes = static_cast<int64_t>(s.bytes),
@@ -55,7 +55,7 @@ bool AllocatorRows::add_segment(const format::NoteItem& note) {
                                       .device = s.device,
                                       .pool = pool_name(s.pool),
                                       .is_expandable = s.is_expandable});
-  format::SegmentBlocks blocks(note.text);
+  format::SegmentBlocks blocks(note.blocks);
   format::SegmentBlock block;
   uint64_t filled = 0;
   while (blocks.next(block)) {

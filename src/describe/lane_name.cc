@@ -1,6 +1,6 @@
-#include "export/lane_name.h"
+#include "describe/lane_name.h"
 
-namespace firelane::exporter {
+namespace firelane::describe {
 
 namespace {
 
@@ -39,4 +39,4 @@ std::string track_name(const Model& model, LaneId lane, size_t track) {
   return track == 0 ? name : name + " (overlap " + std::to_string(track) + ")";
 }
 
-}  // namespace firelane::exporter
+}  // namespace firelane::describe

@@ -6,10 +6,10 @@
 #include <unordered_map>
 #include <vector>
 
+#include "describe/kineto_args.h"
+#include "describe/source_args.h"
 #include "export/chrome_events.h"
-#include "export/kineto_args.h"
 #include "export/lane_tracks.h"
-#include "export/source_args.h"
 
 namespace firelane::exporter {
 
@@ -37,6 +37,7 @@ class JsonArgs {
     pairs_.json(key, "[" + std::to_string(x) + ", " + std::to_string(y) + ", " + std::to_string(z) + "]");
   }
   void text(std::string_view key, StringId value) { pairs_.text(key, model_.text(value)); }
+  void word(std::string_view key, std::string_view value) { pairs_.text(key, value); }
   void json(std::string_view key, StringId value) { pairs_.json(key, model_.text(value)); }
 
  private:
@@ -194,7 +195,7 @@ class ChromeExport {
         if (entry.source == kNoSource) break;
         sources.push_back(entry.source);
       }
-      SourceArgs reader;
+      describe::SourceArgs reader;
       FL_TRY_VOID(model_.args->visit_events(sources, [&](size_t index, std::string_view json) {
         if (sink_.failed()) return;
         const auto args = reader.of(json);
@@ -210,9 +211,9 @@ class ChromeExport {
     own_args_ = "{";
     JsonArgs args(model_, own_args_);
     switch (entry.kind) {
-      case EntryKind::kHost: visit_host_args(model_, entry.row, args); break;
-      case EntryKind::kDevice: visit_device_args(model_, entry.row, args); break;
-      case EntryKind::kMemory: visit_memory_args(model_, entry.row, args); break;
+      case EntryKind::kHost: describe::visit_host_args(model_, entry.row, args); break;
+      case EntryKind::kDevice: describe::visit_device_args(model_, entry.row, args); break;
+      case EntryKind::kMemory: describe::visit_memory_args(model_, entry.row, args); break;
       case EntryKind::kInstant: break;
     }
     own_args_ += '}';
@@ -329,7 +330,7 @@ class ChromeExport {
     std::sort(sources.begin(), sources.end());
     std::unordered_map<uint64_t, std::string> args;
     if (model_.args != nullptr && !sources.empty()) {
-      SourceArgs reader;
+      describe::SourceArgs reader;
       FL_TRY_VOID(model_.args->visit_events(
           sources, [&](size_t index, std::string_view json) { args[sources[index]] = reader.of(json).value_or(""); }));
     }

@@ -56,7 +56,7 @@ Model assemble(RawTrace&& raw, unsigned threads) {
   build_host_slices(raw, model, lane_map, threads);
   build_device_slices(raw, model, lane_map);
   build_other_tables(raw, model, lane_map);
-  fill_occupancy_limits(model);
+  fill_occupancy(model);
   mark_window(model);
   nest_slices(model);
   link_slices(model);

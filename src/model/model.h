@@ -87,14 +87,15 @@ struct MetadataEntry {
 
 struct TraceInfo {
   std::string path;
-  std::string format;          // "Kineto JSON", "Chrome JSON", "Firelane"
+  std::string format;  // "Kineto JSON", "Chrome JSON", "Firelane": for people
+  Origin origin = Origin::kOther;
   uint64_t file_bytes = 0;     // on disk
   uint64_t content_bytes = 0;  // after decompression
   bool compressed = false;
-  uint64_t event_count = 0;  // events read, of every kind, metadata included
-  int64_t start_ns = 0;      // trace start on the recorder's clock; + base_time_ns = Unix time
-  int64_t duration_ns = 0;   // first start to last end of all slices but spans
-  int64_t base_time_ns = 0;  // 0 = the trace does not say
+  uint64_t event_count = 0;    // events read, of every kind, metadata included
+  int64_t start_ns = 0;        // trace start on the recorder's clock; + base_time_ns = Unix time
+  int64_t duration_ns = 0;     // first start to last end of all slices but spans
+  int64_t base_time_ns = 0;    // 0 = the trace does not say
   std::vector<DeviceProperties> devices;
   DistributedInfo distributed;
   RecorderInfo recorder;
@@ -113,6 +114,13 @@ class ArgSource {
                                     const std::function<void(size_t index, std::string_view json)>& visit) const = 0;
 };
 
+struct CopyKinds {
+  CopyDirection direction = CopyDirection::kUnknown;
+  MemoryKind source = MemoryKind::kUnknown;
+  MemoryKind target = MemoryKind::kUnknown;
+  bool touches(MemoryKind kind) const { return source == kind || target == kind; }
+};
+
 struct Model {
   TraceInfo info;
   StringPool strings;
@@ -126,6 +134,8 @@ struct Model {
   // REQUIRES: the kind of `row` is kOp or kAnnotation / kRuntime or kDriver.
   Row op_detail(Row row) const { return host_slices.detail[row]; }
   Row call_detail(Row row) const { return host_slices.detail[row]; }
+  // Which way a copy goes and what memory it touches; unknown for all else.
+  CopyKinds copy_kinds(Row device_row) const;
   // "688" or "Spans".
   std::string id_text(const TraceId& id) const;
   const MetadataEntry* find_metadata(std::string_view key) const;

@@ -54,17 +54,9 @@ constexpr bool is_time(Use use) { return use == Use::kTime || use == Use::kTimeA
 template <Use use>
 using UseIs = std::integral_constant<Use, use>;
 
-// In the model, rows of a part are rows of a table.
+// In the model, rows of a part (PartRow) are rows of a table.
 template <typename T>
-struct ColumnValueOf {
-  using Type = T;
-};
-template <typename Target>
-struct ColumnValueOf<PartRow<Target>> {
-  using Type = Row;
-};
-template <typename T>
-using ColumnValue = typename ColumnValueOf<T>::Type;
+using ColumnValue = std::conditional_t<std::is_convertible_v<T, Row> && !std::is_arithmetic_v<T>, Row, T>;
 
 // What stands in a cell that nobody filled.
 template <typename T>

@@ -83,22 +83,22 @@ struct CallDetails {
   FL_COLUMNS(RawCall, FL_CALL_DETAILS)
 };
 
-#define FL_DEVICE_SLICES(WIDE, READ, MADE)                                                          \
-  READ(LaneId, lane, kLane, "lanes.id")                                                             \
-  WIDE(int64_t, start_ns, kStart, "since the start of the trace")                                   \
-  WIDE(int64_t, duration_ns, kDuration, "how long it ran")                                          \
-  READ(StringId, name, kFull, "kernel name, Memcpy HtoD (Pinned -> Device)")                        \
-  READ(StringId, category, kMaybe, "as in the trace: kernel, gpu_memcpy")                           \
-  READ(DeviceKind, kind, kFull, "kernel, copy, set, sync, event, collective, annotation or other")  \
-  WIDE(int64_t, correlation, kMaybe, "joins the call and its device work")                          \
-  WIDE(int64_t, external_id, kMaybe, "joins ops, calls and device work")                            \
-  MADE(Row, launch, kMaybe, "host_slices.id of the call that queued it")                            \
-  MADE(Row, op, kMaybe, "host_slices.id of the op it belongs to")                                   \
-  READ(DetailRow, detail, kMaybe, "kernel_details.id, copy_details.id or sync_details.id")          \
-  READ(CommRow, comm, kMaybe, "comm_details.id")                                                    \
-  READ(int32_t, device, kMaybe, "index of the GPU")                                                 \
-  WIDE(int64_t, stream, kMaybe, "stream id")                                                        \
-  MADE(StringId, window, kMaybe, "began before, ends after (or both) the recording; NULL = inside") \
+#define FL_DEVICE_SLICES(WIDE, READ, MADE)                                                            \
+  READ(LaneId, lane, kLane, "lanes.id")                                                               \
+  WIDE(int64_t, start_ns, kStart, "since the start of the trace")                                     \
+  WIDE(int64_t, duration_ns, kDuration, "how long it ran")                                            \
+  READ(StringId, name, kFull, "kernel name, Memcpy HtoD (Pinned -> Device)")                          \
+  READ(StringId, category, kMaybe, "as in the trace: kernel, gpu_memcpy")                             \
+  READ(DeviceKind, kind, kFull, "kernel, copy, set, sync, event, collective, annotation or other")    \
+  WIDE(int64_t, correlation, kMaybe, "joins the call and its device work")                            \
+  WIDE(int64_t, external_id, kMaybe, "joins ops, calls and device work")                              \
+  MADE(Row, launch, kMaybe, "host_slices.id of the call that queued it")                              \
+  MADE(Row, op, kMaybe, "host_slices.id of the op it belongs to")                                     \
+  READ(DetailRow, detail, kMaybe, "kernel_details.id, copy_details.id or sync_details.id")            \
+  READ(CommRow, comm, kMaybe, "comm_details.id")                                                      \
+  READ(int32_t, device, kMaybe, "index of the GPU")                                                   \
+  WIDE(int64_t, stream, kMaybe, "stream id")                                                          \
+  MADE(WindowMark, window, kMaybe, "began before, ends after (or both) the recording; NULL = inside") \
   WIDE(uint64_t, source, kSource, "where the event lies in the source")
 
 struct RawDeviceSlice {
@@ -135,15 +135,18 @@ struct KernelDetails {
   FL_COLUMNS(RawKernel, FL_KERNEL_DETAILS)
 };
 
-#define FL_COPY_DETAILS(WIDE, READ, MADE)                        \
-  MADE(Row, slice, kFull, "device_slices.id")                    \
-  WIDE(int64_t, bytes, kMaybeSize, "copied or set")              \
-  READ(float, bandwidth_gb_s, kMaybe, "as in the trace")         \
-  WIDE(int64_t, context, kMaybe, "CUDA context")                 \
-  WIDE(int64_t, graph_id, kMaybe, "CUDA graph")                  \
-  WIDE(int64_t, graph_node_id, kMaybe, "node of the CUDA graph") \
-  WIDE(int64_t, source_device, kMaybe, "of a copy between GPUs") \
-  WIDE(int64_t, target_device, kMaybe, "of a copy between GPUs")
+#define FL_COPY_DETAILS(WIDE, READ, MADE)                                                     \
+  MADE(Row, slice, kFull, "device_slices.id")                                                 \
+  WIDE(int64_t, bytes, kMaybeSize, "copied or set")                                           \
+  READ(float, bandwidth_gb_s, kMaybe, "as in the trace")                                      \
+  WIDE(int64_t, context, kMaybe, "CUDA context")                                              \
+  WIDE(int64_t, graph_id, kMaybe, "CUDA graph")                                               \
+  WIDE(int64_t, graph_node_id, kMaybe, "node of the CUDA graph")                              \
+  WIDE(int64_t, source_device, kMaybe, "of a copy between GPUs")                              \
+  WIDE(int64_t, target_device, kMaybe, "of a copy between GPUs")                              \
+  READ(CopyDirection, direction, kMaybe, "HtoD, DtoH, DtoD, ...")                             \
+  READ(MemoryKind, source_memory, kMaybe, "Pageable, Pinned, Device, ...: what a copy reads") \
+  READ(MemoryKind, target_memory, kMaybe, "Pageable, Pinned, Device, ...: what a copy or memset writes")
 
 struct RawCopy {
   FL_RAW_ROW(FL_COPY_DETAILS)

@@ -3,6 +3,8 @@
 #include <cmath>
 #include <string>
 
+#include "model/copy_name.h"
+
 namespace firelane {
 
 namespace {
@@ -108,6 +110,7 @@ TraceBuilder& TraceBuilder::kernel(std::string_view name, const KernelArgs& args
                                  .block_y = block_side,
                                  .block_z = block_side,
                                  .registers = args.registers,
+                                 .warps_per_sm = args.warps_per_sm,
                                  .occupancy_percent = args.occupancy_percent});
   return *this;
 }
@@ -118,6 +121,7 @@ TraceBuilder& TraceBuilder::device_annotation(std::string_view name, const Kerne
 }
 
 TraceBuilder& TraceBuilder::copy(std::string_view name, const CopyArgs& args) {
+  const CopyKinds kinds = read_copy_name(name);
   RawPart& part = raw_.parts[0];
   RawDeviceSlice& slice = add_device(name, "gpu_memcpy", DeviceKind::kCopy,
                                      {.start_us = args.start_us,
@@ -131,7 +135,10 @@ TraceBuilder& TraceBuilder::copy(std::string_view name, const CopyArgs& args) {
                                .graph_id = args.graph_id,
                                .source_device = args.source_device,
                                .target_device = args.target_device,
-                               .bandwidth_gb_s = args.bandwidth_gb_s});
+                               .bandwidth_gb_s = args.bandwidth_gb_s,
+                               .direction = kinds.direction,
+                               .source_memory = kinds.source,
+                               .target_memory = kinds.target});
   return *this;
 }
 

@@ -80,6 +80,32 @@ FL_WORDS(AllocatorEventKind, kSegmentUnmap, "free_completed", "segment_alloc", "
 enum class AllocatorBlockState : uint8_t { kFree, kWaiting, kAllocated };
 FL_WORDS(AllocatorBlockState, kAllocated, "free", "waiting", "allocated")
 
+// Which way a copy goes, in CUPTI's order: from and to host, device, array (of a texture), or a peer device.
+enum class CopyDirection : uint8_t { kUnknown, kHtoD, kDtoH, kHtoA, kAtoH, kAtoA, kAtoD, kDtoA, kDtoD, kHtoH, kPtoP };
+FL_WORDS(CopyDirection, kPtoP, "", "HtoD", "DtoH", "HtoA", "AtoH", "AtoA", "AtoD", "DtoA", "DtoD", "HtoH", "PtoP")
+
+// What memory a copy or memset touches, in CUPTI's order.
+enum class MemoryKind : uint8_t {
+  kUnknown,
+  kPageable,
+  kPinned,
+  kDevice,
+  kArray,
+  kManaged,
+  kDeviceStatic,
+  kManagedStatic
+};
+FL_WORDS(MemoryKind, kManagedStatic, "", "Pageable", "Pinned", "Device", "Array", "Managed", "Device Static",
+         "Managed Static")
+
+// Device work that the recording holds only a part of.
+enum class WindowMark : uint8_t { kInside, kBeganBefore, kEndsAfter, kBoth };
+FL_WORDS(WindowMark, kBoth, "", "began before", "ends after", "began before, ends after")
+
+// Who wrote a trace.
+enum class Origin : uint8_t { kOther, kKineto, kFirelane };
+FL_WORDS(Origin, kFirelane, "other", "Kineto", "Firelane")
+
 enum class InstantScope : uint8_t { kThread, kProcess, kGlobal };
 FL_WORDS(InstantScope, kGlobal, "thread", "process", "global")
 

@@ -5,6 +5,7 @@
 #include "base/hash.h"
 #include "import/json/numbers.h"
 #include "import/json/unescape.h"
+#include "model/copy_name.h"
 
 namespace firelane::importer {
 
@@ -283,6 +284,7 @@ void EventRows::add_device_slice(const RawEvent& event, RawDeviceSlice row, Devi
     read_triple(event.arg(ArgId::kBlock), kernel.block_x, kernel.block_y, kernel.block_z);
     row.detail = push(part_->kernel_details, kernel, expected_rows_);
   } else if (kind == DeviceKind::kCopy || kind == DeviceKind::kSet) {
+    const CopyKinds kinds = read_copy_name(pool_.strings.view(row.name));
     row.detail = push(part_->copy_details,
                       RawCopy{.bytes = number(event, ArgId::kBytes),
                               .context = number(event, ArgId::kContext),
@@ -290,7 +292,10 @@ void EventRows::add_device_slice(const RawEvent& event, RawDeviceSlice row, Devi
                               .graph_node_id = number(event, ArgId::kGraphNodeId),
                               .source_device = number(event, ArgId::kFromDevice),
                               .target_device = number(event, ArgId::kToDevice),
-                              .bandwidth_gb_s = real(event, ArgId::kBandwidth)},
+                              .bandwidth_gb_s = real(event, ArgId::kBandwidth),
+                              .direction = kinds.direction,
+                              .source_memory = kinds.source,
+                              .target_memory = kinds.target},
                       expected_rows_);
   } else if (kind == DeviceKind::kSync) {
     row.detail = push(part_->sync_details,

@@ -140,7 +140,8 @@ class JsonReader {
     // One tear is one loss, wherever it was noticed.
     raw_.losses[Stat::kTruncated] = std::min<uint64_t>(raw_.losses[Stat::kTruncated], 1);
     raw_.info.content_bytes = feeder.end();
-    raw_.info.format = is_object_ && looks_like_kineto() ? "Kineto JSON" : "Chrome JSON";
+    raw_.info.origin = is_object_ && looks_like_kineto() ? Origin::kKineto : Origin::kOther;
+    raw_.info.format = raw_.info.origin == Origin::kKineto ? "Kineto JSON" : "Chrome JSON";
     interpret_metadata(raw_.info);
     raw_.args = std::make_shared<JsonArgs>(source_, feeder.end());
   }

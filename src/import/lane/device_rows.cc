@@ -9,17 +9,12 @@
 #include <memory>
 #include <string>
 
-#include "model/occupancy.h"
+#include "model/copy_name.h"
 
 namespace firelane::importer {
 namespace {
 
 // CUPTI's numbers, in Kineto's words.
-constexpr std::string_view kDirections[] = {"Unknown", "HtoD", "DtoH", "HtoA", "AtoH", "AtoA",
-                                            "AtoD",    "DtoA", "DtoD", "HtoH", "PtoP"};
-constexpr int64_t kPeerToPeer = 10;
-constexpr std::string_view kMemories[] = {"Unknown", "Pageable", "Pinned",        "Device",
-                                          "Array",   "Managed",  "Device Static", "Managed Static"};
 constexpr std::string_view kSyncs[] = {"Unknown Sync", "Event Sync", "Stream Wait Event", "Stream Sync",
                                        "Context Sync"};
 constexpr std::string_view kOverheads[] = {"Unknown",
@@ -40,6 +35,13 @@ constexpr int64_t kGpuSortIndex = 5'000'000;
 template <size_t N>
 std::string_view word(const std::string_view (&words)[N], int64_t number) {
   return number >= 0 && number < static_cast<int64_t>(N) ? words[number] : words[0];
+}
+
+// Of kinds in CUPTI's order.
+template <IsKind Kind>
+Kind kind_of(int64_t number) {
+  const auto count = static_cast<int64_t>(words_of(Kind{}).size());
+  return number > 0 && number < count ? static_cast<Kind>(number) : Kind{};
 }
 
 int64_t or_none(int64_t id) { return id == 0 ? kNoNumber : id; }
@@ -97,8 +99,8 @@ void DeviceRows::add(format::DeviceReader reader, const std::function<StringId(u
   if (reader.damaged()) ++part_.losses[Stat::kLaneChunkDamaged];
 }
 
-void DeviceRows::add_clock(const format::NoteItem& note) {
-  readings_.push_back({.ticks = note.pair.ticks, .device_ns = note.pair.monotonic_ns, .width_ticks = note.number});
+void DeviceRows::add_clock(const format::DeviceClockNote& note) {
+  readings_.push_back({.ticks = note.ticks, .device_ns = note.device_ns, .width_ticks = note.width_ticks});
 }
 
 RawDeviceSlice& DeviceRows::slice(int64_t start_ns, int64_t duration_ns, int64_t device, int64_t stream,
@@ -151,33 +153,37 @@ void DeviceRows::kernel(const format::DeviceKernelRow& row, StringId name) {
 
 void DeviceRows::copy(const format::DeviceCopyRow& row) {
   RawDeviceSlice& s = slice(row.start_ns, row.duration_ns, row.device, row.stream, row.correlation);
-  std::string name = "Memcpy ";
-  name.append(word(kDirections, row.direction)).append(" (").append(word(kMemories, row.source_memory));
-  name.append(" -> ").append(word(kMemories, row.target_memory)).append(")");
-  s.name = pool_.strings.intern(name);
+  const CopyKinds kinds{kind_of<CopyDirection>(row.direction), kind_of<MemoryKind>(row.source_memory),
+                        kind_of<MemoryKind>(row.target_memory)};
+  s.name = pool_.strings.intern(copy_name(kinds));
   s.category = copy_;
   s.kind = DeviceKind::kCopy;
   s.detail = static_cast<Row>(part_.copy_details.size());
   device_of_context_[row.context] = s.device;
-  const bool is_between_devices = row.direction == kPeerToPeer || row.source_device != row.target_device;
+  const bool is_between_devices = kinds.direction == CopyDirection::kPtoP || row.source_device != row.target_device;
   part_.copy_details.push_back({.bytes = row.bytes,
                                 .context = row.context,
                                 .graph_id = or_none(row.graph_id),
                                 .graph_node_id = or_none(row.graph_node_id),
                                 .source_device = is_between_devices ? row.source_device : kNoNumber,
-                                .target_device = is_between_devices ? row.target_device : kNoNumber});
+                                .target_device = is_between_devices ? row.target_device : kNoNumber,
+                                .direction = kinds.direction,
+                                .source_memory = kinds.source,
+                                .target_memory = kinds.target});
 }
 
 void DeviceRows::set(const format::DeviceSetRow& row) {
   RawDeviceSlice& s = slice(row.start_ns, row.duration_ns, row.device, row.stream, row.correlation);
-  s.name = pool_.strings.intern("Memset (" + std::string(word(kMemories, row.memory)) + ")");
+  const auto memory = kind_of<MemoryKind>(row.memory);
+  s.name = pool_.strings.intern(memset_name(memory));
   s.category = set_;
   s.kind = DeviceKind::kSet;
   s.detail = static_cast<Row>(part_.copy_details.size());
   part_.copy_details.push_back({.bytes = row.bytes,
                                 .context = row.context,
                                 .graph_id = or_none(row.graph_id),
-                                .graph_node_id = or_none(row.graph_node_id)});
+                                .graph_node_id = or_none(row.graph_node_id),
+                                .target_memory = memory});
 }
 
 void DeviceRows::call(const format::DeviceCallRow& row, StringId name) {
@@ -213,11 +219,11 @@ void DeviceRows::finish(const TickConverter& line, int64_t base_ns, uint32_t pid
 }
 
 // The window may open and close more than once; the first opening and the last closing count.
-void DeviceRows::add_window(const format::NoteItem& note) {
-  if (note.resumed) {
-    closed_ns_ = note.pair.monotonic_ns;
+void DeviceRows::add_window(const format::DeviceWindowNote& note) {
+  if (note.is_closed) {
+    closed_ns_ = note.device_ns;
   } else if (opened_ns_ == kNoNumber) {
-    opened_ns_ = note.pair.monotonic_ns;
+    opened_ns_ = note.device_ns;
   }
 }
 
@@ -392,20 +398,6 @@ void DeviceRows::name_lanes(std::string_view program) {
     add(What::kProcessName, program, kNoNumber);
     add(What::kProcessLabels, "GPU " + std::to_string(device), kNoNumber);
     add(What::kProcessSortIndex, "", kGpuSortIndex + device);
-  }
-}
-
-void DeviceRows::estimate_occupancy() {
-  for (const RawDeviceSlice& s : part_.device_slices) {
-    if (s.kind != DeviceKind::kKernel) continue;
-    const DeviceProperties* device = find_device(raw_.info, s.device);
-    if (device == nullptr) continue;
-    RawKernel& k = part_.kernel_details[s.detail];
-    const auto estimate = firelane::estimate_occupancy(*device, launch_shape(k));
-    if (!estimate) continue;
-    k.blocks_per_sm = static_cast<float>(estimate->blocks_per_sm);
-    k.warps_per_sm = static_cast<float>(estimate->warps_per_sm);
-    k.occupancy_percent = static_cast<float>(estimate->percent);
   }
 }
 

@@ -328,7 +328,7 @@ TEST(DeviceRows, work_across_the_edges_of_the_recording_is_kept_marked_and_count
   std::string marks;
   for (Row row = 0; row < m.device_slices.size(); ++row) {
     if (m.device_slices.kind[row] == DeviceKind::kKernel)
-      marks += "[" + std::string(m.text(m.device_slices.window[row])) + "]";
+      marks += "[" + std::string(name_of(m.device_slices.window[row])) + "]";
   }
   EXPECT_EQ(marks, "[began before][][][][ends after][began before, ends after]");
   EXPECT_EQ(m.losses[Stat::kDeviceSliceAcrossWindow], 3u);

@@ -15,6 +15,7 @@ Result<RawTrace> read_lane(std::string_view file, const std::string& name, uint6
   FL_TRY_VOID(reader.read_header(name));
   RawTrace raw;
   raw.info.format = "Firelane";
+  raw.info.origin = Origin::kFirelane;
   LaneRows rows(raw);
   format::Chunk chunk;
   while (reader.next(chunk)) {
@@ -42,7 +43,6 @@ Result<RawTrace> read_lane(std::string_view file, const std::string& name, uint6
   raw.info.content_bytes = reader.content_bytes();
   const int64_t base = raw.info.base_time_ns;
   interpret_metadata(raw.info);
-  rows.estimate_occupancy();
   raw.info.base_time_ns = base;
   return raw;
 }

@@ -91,7 +91,7 @@ struct TraceInfo {
   Origin origin = Origin::kOther;
   uint64_t file_bytes = 0;     // on disk
   uint64_t content_bytes = 0;  // after decompression
-  bool compressed = false;
+  std::string compression;     // "gzip", "zstd"; "" = none
   uint64_t event_count = 0;    // events read, of every kind, metadata included
   int64_t start_ns = 0;        // trace start on the recorder's clock; + base_time_ns = Unix time
   int64_t duration_ns = 0;     // first start to last end of all slices but spans

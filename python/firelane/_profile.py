@@ -42,3 +42,8 @@ class profile(_profile):  # noqa: N801 (torch's name)
             schedule=schedule,
             on_trace_ready=on_trace_ready,
         )
+
+    def step(self) -> None:
+        """Ends the current step and begins the next. Without a schedule, steps are marked from the first call on."""
+        self.record_steps = True
+        super().step()

@@ -198,6 +198,7 @@ class Recording:
         if not recorder.path:
             raise RuntimeError(f"nothing was recorded, so nothing can be saved: {self._why_nothing()}")
         recorder.save(path)
+        self._trace = None  # it names the file that was moved
 
     def export_chrome_trace(self, path: str) -> None:
         trace = self.trace
@@ -237,8 +238,16 @@ class Recording:
 
     def _event_source(self, trace: Trace) -> EventSource:
         if self._source is None:
-            self._source = EventSource(trace._function_events(), self.flags.use_device, self.flags.overload_names)
+            first_id = sum(cycle._last_id() + 1 for cycle in self._earlier)
+            self._source = EventSource(
+                trace._function_events(), self.flags.use_device, self.flags.overload_names, first_id
+            )
         return self._source
+
+    def _last_id(self) -> int:
+        trace = self.trace
+        last = None if trace is None else trace.sql("select max(external_id) as last from op_details")[0]["last"]
+        return last or 0
 
     def key_averages(
         self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False

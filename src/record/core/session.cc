@@ -72,7 +72,7 @@ struct Session::Impl final : Recorder::Client {
   void open();
   std::string first_notes() const;
   void end() noexcept;
-  void fail(std::string reason);
+  void fail(std::string_view reason);
   void add_loss_locked(std::string_view reason, uint64_t count);
   bool add_items(const std::string& items) { return drain == nullptr || drain->add_notes(items); }
 
@@ -118,7 +118,7 @@ void Session::Impl::open() {
                                                  .zstd_level = options.zstd_level,
                                                  .start_ticks = start_pair.ticks,
                                                  .trace_id = new_trace_id()},
-                                  [this](std::string reason) { fail(std::move(reason)); });
+                                  [this](const std::string& reason) { fail(reason); });
   error = drain->open(first_notes());
   if (!error.empty()) {
     std::error_code ignored;
@@ -159,7 +159,7 @@ void Session::Impl::add_loss_locked(std::string_view reason, uint64_t count) {
   losses.push_back({std::string(reason), count});
 }
 
-void Session::Impl::fail(std::string reason) {
+void Session::Impl::fail(std::string_view reason) {
   Recorder::get().set_recording(number, false);
   const std::lock_guard lock(mutex);
   state = SessionState::kFailed;

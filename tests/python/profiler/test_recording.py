@@ -326,3 +326,19 @@ def test_kernel_names_from_torch_compile_are_recorded():
     parents = {row["id"]: row["name"] for row in prof.profiler.trace.host_slices}
     adds = [row for row in prof.profiler.trace.host_slices if row["name"] == "aten::add"]
     assert parents[adds[0]["parent"]] == "triton_fused_add"
+
+
+def test_steps_without_a_schedule_are_marked_in_firelanes_own_profile():
+    with firelane.profile() as prof:
+        for _ in range(4):
+            add()
+            prof.step()
+    assert [row["number"] for row in prof.trace.steps] == [1, 2, 3]
+
+
+def test_after_saving_the_trace_names_the_saved_file(own_folder):
+    with profile() as prof:
+        add()
+    assert prof.trace is not None
+    prof.save(own_folder / "kept.lane")
+    assert prof.trace.info["path"] == str(own_folder / "kept.lane")

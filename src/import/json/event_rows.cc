@@ -401,6 +401,11 @@ void EventRows::add_metadata(const RawEvent& event) {
   if (name == "process_name" || name == "thread_name") {
     row.what = name == "process_name" ? What::kProcessName : What::kThreadName;
     row.text = string(event.arg(ArgId::kName));
+    std::string_view text = pool_.strings.view(row.text);
+    if (text.ends_with(' ')) {  // Kineto writes "stream 7 "
+      while (text.ends_with(' ')) text.remove_suffix(1);
+      row.text = pool_.strings.intern(std::string(text));
+    }
   } else if (name == "process_labels") {
     row.what = What::kProcessLabels;
     row.text = string(event.arg(ArgId::kLabels));

@@ -389,7 +389,7 @@ void DeviceRows::name_lanes(std::string_view program) {
     const int64_t stream = pool_.lanes[lane].tid.number;
     const std::string name = stream == kDeviceLane ? "Device " + std::to_string(device)
                              : stream >= kSyncLane ? "stream " + std::to_string(stream - kSyncLane) + " (sync)"
-                                                   : "stream " + std::to_string(stream) + " ";
+                                                   : "stream " + std::to_string(stream);
     const auto add = [&](What what, std::string_view text, int64_t number) {
       part_.lane_names.push_back({.number = number, .lane = s.lane, .what = what, .text = pool_.strings.intern(text)});
     };

@@ -145,7 +145,7 @@ TEST(DeviceRows, a_kernel_finds_its_launch_and_its_op_by_thread_and_time) {
   EXPECT_EQ(m.text(m.host_slices.name[d.op[k]]), "aten::mm");
   const auto lane = static_cast<uint32_t>(d.lane[k]);
   EXPECT_EQ(m.lanes.kind[lane], LaneKind::kStream);
-  EXPECT_EQ(m.text(m.lanes.name[lane]), "stream 7 ");
+  EXPECT_EQ(m.text(m.lanes.name[lane]), "stream 7");
   EXPECT_EQ(m.text(m.lanes.process_labels[lane]), "GPU 0");
   EXPECT_EQ(m.text(m.lanes.process_name[lane]), "python3");
   EXPECT_EQ(m.losses[Stat::kKernelBeforeLaunch], 0u);

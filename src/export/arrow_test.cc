@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -246,6 +247,21 @@ TEST(Arrow, flows_say_which_table_an_end_lies_in) {
   EXPECT_EQ(table->cell(5, 0), ArrowCell{uint64_t{2}});
   EXPECT_EQ(table->cell(6, 0), ArrowCell{});
   EXPECT_EQ(table->cell(7, 0), ArrowCell{});
+}
+
+TEST(Arrow, every_column_of_a_list_is_in_its_table) {
+  ArrowTables tables(std::make_shared<Model>());
+  for (const TableInfo& info : model_tables()) {
+    const Imported table(tables.table(index_of(std::string(info.name))));
+    std::set<std::string> names;
+    for (int64_t i = 0; i < table.schema.n_children; ++i) names.insert(table.schema.children[i]->name);
+    for (const ColumnInfo& column : info.columns) {
+      if (column.use == Use::kSource || column.use == Use::kLaneBound) continue;
+      const std::string name(column.name);
+      const bool is_there = names.contains(column.type == ColumnType::kSliceRef ? name + "_slice" : name);
+      EXPECT_TRUE(is_there) << info.name << "." << name;
+    }
+  }
 }
 
 TEST(Arrow, tables_begin_with_their_row_numbers) {

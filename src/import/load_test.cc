@@ -43,7 +43,7 @@ TEST(Load, kernels_of_a_cuda_graph_belong_to_its_launch) {
   EXPECT_EQ(m.losses[Stat::kKernelBeforeLaunch], 0u);
 }
 
-TEST(Load, synchronisations_are_device_slices_with_what_they_wait_for) {
+TEST(Load, synchronizations_are_device_slices_with_what_they_wait_for) {
   const Model m = load_fixture("two_streams.json.gz");
   EXPECT_EQ(m.sync_details.size(), 13u);
   size_t waits = 0;

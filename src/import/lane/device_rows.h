@@ -1,5 +1,5 @@
-// The device chunks of a .lane file as rows: kernels, copies, sets, synchronisations, the calls that queued them, and
-// the user's ranges as the device saw them. Device times are mapped to the recorder's clock at the end, by the line
+// The device chunks of a .lane file as rows: kernels, memcpys, memsets, synchronizations, the calls that queued them,
+// and the user's ranges as the device saw them. Device times are mapped to the recorder's clock at the end, by the line
 // through its paired readings. Private to import/lane.
 #pragma once
 

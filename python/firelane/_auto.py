@@ -174,6 +174,7 @@ class Auto:
             RecordFlags(
                 **{name: on for name, on in plan.options.items() if name != "cuda"},
                 use_device="cuda" if self.uses_gpu else None,
+                front="firelane record",
                 output=_temporary_path(self.path) if replaces else self.path,
                 is_temporary=replaces,
             )

@@ -17,6 +17,8 @@ class profile(_profile):  # noqa: N801 (torch's name)
     is as in firelane.profiler.profile, which takes torch.profiler's arguments instead.
     """
 
+    _front = "firelane.profile"
+
     def __init__(
         self,
         *,

@@ -7,6 +7,8 @@ and `kineto_results` (_kineto_results.py) for code that goes further down.
 from __future__ import annotations
 
 import atexit
+import json
+import platform
 import sys
 import time
 import uuid
@@ -22,6 +24,7 @@ from torch.profiler import ProfilerActivity
 import firelane
 
 from . import _backend
+from ._commit import commit_of
 from ._events import (
     EventList,
     EventSource,
@@ -54,6 +57,7 @@ class RecordFlags:
     use_cpu: bool = True
     use_device: str | None = None  # "cuda" is the recorder's option cuda
     overload_names: bool = False  # in events and Chrome traces; tables can group by them anyway
+    front: str = "firelane.profiler"  # what the user called; advice names its options
     output: str = ""
     is_temporary: bool = False  # the file at `output` is deleted unless save() moves it
 
@@ -99,6 +103,10 @@ class Recording:
             keep=bool(f.output) and not f.is_temporary,
         )
         recorder.add_metadata("trace_id", f'"{self.trace_id}"')
+        recorder.add_metadata("front", json.dumps(f.front))
+        recorder.add_metadata("python", json.dumps(platform.python_version()))
+        if commit := commit_of():
+            recorder.add_metadata("commit", json.dumps(commit))
         if f.overload_names:
             recorder.add_metadata("capture_overload_names", "1")
         self._stats.profiler_prepare_call_duration_us = (time.perf_counter_ns() - begin) // 1000

@@ -274,3 +274,14 @@ def test_the_verdict_is_printed_when_the_trace_is_ready(folder):
             printed += line
         running.kill()
     assert "2 steps recorded" in printed and "firelane diagnose 'a file.lane'" in printed
+
+
+@pytest.mark.parametrize("flags", [["-I"], ["-uE"], ["-X", "utf8", "-I"]])
+def test_a_python_that_ignores_the_environment_is_said_to_go_unrecorded(folder, flags):
+    done = firelane_command(folder, "record", "--", sys.executable, *flags, "-c", "print(1)")
+    assert done.stdout == "1\n" and "nothing will be recorded" in done.stderr
+
+
+def test_arguments_of_the_program_are_not_taken_for_pythons(folder):
+    done = firelane_command(folder, "record", "--", sys.executable, "-u", "-c", "print(1)", "-I", "-E")
+    assert done.stdout == "1\n" and "nothing will be recorded" not in done.stderr

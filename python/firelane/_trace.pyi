@@ -72,7 +72,7 @@ class Trace:
 
     @property
     def device_slices(self) -> Table:
-        """Kernels, copies, sets, synchronisations, device-side annotations."""
+        """Kernels, copies, memsets, synchronizations, device-side annotations."""
 
     @property
     def kernel_details(self) -> Table:
@@ -82,11 +82,13 @@ class Trace:
 
     @property
     def copy_details(self) -> Table:
-        """Bytes and bandwidth of copies and sets."""
+        """
+        What only copies and memsets have: bytes, bandwidth, direction, kinds of memory.
+        """
 
     @property
     def sync_details(self) -> Table:
-        """What a device-side synchronisation waits for."""
+        """What a device-side synchronization waits for."""
 
     @property
     def comm_details(self) -> Table:
@@ -94,7 +96,7 @@ class Trace:
 
     @property
     def memory_events(self) -> Table:
-        """Allocations and frees, negative bytes being freed ones."""
+        """Allocations and frees."""
 
     @property
     def allocator_events(self) -> Table:
@@ -105,7 +107,7 @@ class Trace:
     @property
     def allocator_segments(self) -> Table:
         """
-        Segments that it held when recording began, and again after each pause.
+        Segments that the caching allocator held when recording began, and again after each pause.
         """
 
     @property
@@ -118,7 +120,7 @@ class Trace:
 
     @property
     def counter_tracks(self) -> Table:
-        """The names of counters."""
+        """Counters: power, clocks, queue lengths."""
 
     @property
     def counter_samples(self) -> Table:
@@ -126,9 +128,7 @@ class Trace:
 
     @property
     def flows(self) -> Table:
-        """
-        Arrows of the trace other than op to launch to device work, and forward to backward.
-        """
+        """Arrows other than op to launch to device work and forward to backward."""
 
     @property
     def steps(self) -> Table:

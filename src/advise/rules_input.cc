@@ -65,8 +65,8 @@ std::vector<Finding> find_pageable_copies(const Context& context) {
   for (Row row = 0; row < model.device_slices.size(); ++row) {
     const Row launch = model.device_slices.launch[row];
     if (model.device_slices.kind[row] != DeviceKind::kCopy || launch == kNoRow) continue;
-    const bool pageable =
-        model.text(model.device_slices.name[row]).find("Pageable -> Device") != std::string_view::npos;
+    const CopyKinds kinds = model.copy_kinds(row);
+    const bool pageable = kinds.source == MemoryKind::kPageable && kinds.target == MemoryKind::kDevice;
     if (!pageable || !context.in_window(model.host_slices.start_ns[launch])) continue;
     calls.push_back(launch);
     copies.push_back(row);

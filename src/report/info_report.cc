@@ -49,7 +49,7 @@ std::vector<Fact> facts_of(const Model& model, const analyze::TraceDescription& 
   const bool has_clock = clock.readings > 0;
   return {
       {"path", "File", Kind::kText, info.path},
-      {"format", "Format", Kind::kText, info.format + (info.compressed ? ", gzip" : "")},
+      {"format", "Format", Kind::kText, info.format + (info.compression.empty() ? "" : ", " + info.compression)},
       {"file_bytes", "Size", Kind::kBytes, static_cast<int64_t>(info.file_bytes)},
       {"content_bytes", "Unpacked", Kind::kBytes, static_cast<int64_t>(info.content_bytes)},
       {"program", "Program", Kind::kText, text_or_none(description.program)},

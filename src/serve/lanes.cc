@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "export/lane_name.h"
+#include "describe/lane_name.h"
 #include "serve/handlers.h"
 #include "serve/tiles.h"
 
@@ -50,8 +50,8 @@ Answer lanes(const ServedTrace& trace, const Request&) {
   json.begin_object().field("end_ns", trace.timeline().end_ns()).key("lanes").begin_array();
   for (const analyze::LaneRow& row : rows) {
     const auto lane = static_cast<size_t>(row.lane);
-    json.begin_object().field("id", lane).field("group", exporter::process_name(model, row.lane));
-    json.field("kind", name_of(model.lanes.kind[lane])).field("name", exporter::lane_name(model, row.lane));
+    json.begin_object().field("id", lane).field("group", describe::process_name(model, row.lane));
+    json.field("kind", name_of(model.lanes.kind[lane])).field("name", describe::lane_name(model, row.lane));
     json.field("rows", trace.timeline().lanes()[lane].rows.size()).field("slices", row.slices);
     json.field("first_ns", row.first_ns).field("last_ns", row.last_ns).field("busy_ns", row.busy_ns).end_object();
   }

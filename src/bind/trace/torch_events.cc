@@ -178,7 +178,7 @@ class Events {
   nb::dict memory_fields(uint32_t event) {
     const MemoryEvents& memory = model_->memory_events;
     const Row row = events_.row[event];
-    const bool is_out_of_memory = memory.kind[row] == MemoryKind::kOutOfMemory;
+    const bool is_out_of_memory = memory.kind[row] == MemoryEventKind::kOutOfMemory;
     nb::dict out = common(event, is_out_of_memory ? "[OutOfMemory]" : "[memory]", memory.lane[row]);
     out["trace_name"] = nb::none();  // torch: not for a Chrome trace
     return out;

@@ -73,10 +73,9 @@ void bind_trace(nb::module_& module) {
   nb::class_<Trace> cls(module, "Trace", nb::is_final(),
                         "An open trace: tables named as in docs/python.md, and the answers of the command line.\n"
                         "Times are in ns since the start of the trace; columns that name rows count from 0.");
-  for (size_t i = 0; i < exporter::kArrowTables.size(); ++i) {
-    cls.def_prop_ro(
-        exporter::kArrowTables[i].name.data(), [i](Trace& trace) { return model_table(trace, i); },
-        exporter::kArrowTables[i].meaning.data());
+  for (size_t i = 0; i < exporter::arrow_table_list().size(); ++i) {
+    const exporter::ArrowTableInfo& table = exporter::arrow_table_list()[i];
+    cls.def_prop_ro(table.name.c_str(), [i](Trace& trace) { return model_table(trace, i); }, table.meaning.c_str());
   }
   cls.def("args", &args, nb::arg("table"), nb::arg("row"),
           nb::sig("def args(self, table: typing.Literal['host_slices', 'device_slices', 'memory_events', 'instants'], "

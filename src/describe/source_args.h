@@ -5,7 +5,7 @@
 #include <optional>
 #include <string_view>
 
-namespace firelane::exporter {
+namespace firelane::describe {
 
 class SourceArgs {
  public:
@@ -20,4 +20,4 @@ class SourceArgs {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace firelane::exporter
+}  // namespace firelane::describe

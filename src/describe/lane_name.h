@@ -5,11 +5,11 @@
 
 #include "model/model.h"
 
-namespace firelane::exporter {
+namespace firelane::describe {
 
 std::string process_name(const Model& model, LaneId lane);
 // The thread or stream alone; "(overlap 1)" and so on for the further tracks of a lane.
 std::string lane_name(const Model& model, LaneId lane);
 std::string track_name(const Model& model, LaneId lane, size_t track);
 
-}  // namespace firelane::exporter
+}  // namespace firelane::describe

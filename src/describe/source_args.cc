@@ -1,10 +1,10 @@
-#include "export/source_args.h"
+#include "describe/source_args.h"
 
 #include <simdjson.h>
 
 #include <string>
 
-namespace firelane::exporter {
+namespace firelane::describe {
 
 namespace {
 
@@ -61,4 +61,4 @@ std::optional<std::string_view> SourceArgs::of(std::string_view event_json) {
   return s.args;
 }
 
-}  // namespace firelane::exporter
+}  // namespace firelane::describe

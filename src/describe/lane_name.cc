@@ -1,13 +1,8 @@
-#include "export/lane_name.h"
+#include "describe/lane_name.h"
 
-namespace firelane::exporter {
+namespace firelane::describe {
 
 namespace {
-
-std::string_view trimmed(std::string_view text) {
-  while (text.ends_with(' ')) text.remove_suffix(1);  // Kineto writes "stream 7 "
-  return text;
-}
 
 // Kineto gives its own work (buffers of CUPTI) to a process -1.
 bool is_profilers(const Model& model, size_t lane) { return model.lanes.pid[lane].number == -1; }
@@ -18,7 +13,7 @@ std::string process_name(const Model& model, LaneId lane) {
   const auto l = static_cast<size_t>(lane);
   const std::string id = model.id_text(model.lanes.pid[l]);
   if (model.lanes.kind[l] == LaneKind::kStream) return "GPU " + id;
-  const std::string_view name = trimmed(model.text(model.lanes.process_name[l]));
+  const std::string_view name = model.text(model.lanes.process_name[l]);
   if (name.empty() && is_profilers(model, l)) return "Profiler";
   if (name.empty()) return model.lanes.pid[l].number == kNoNumber ? id : "process " + id;
   return std::string(name) + " " + id;
@@ -26,7 +21,7 @@ std::string process_name(const Model& model, LaneId lane) {
 
 std::string lane_name(const Model& model, LaneId lane) {
   const auto l = static_cast<size_t>(lane);
-  const std::string_view name = trimmed(model.text(model.lanes.name[l]));
+  const std::string_view name = model.text(model.lanes.name[l]);
   if (!name.empty()) return std::string(name);
   if (is_profilers(model, l)) return "buffers";
   const std::string id = model.id_text(model.lanes.tid[l]);
@@ -39,4 +34,4 @@ std::string track_name(const Model& model, LaneId lane, size_t track) {
   return track == 0 ? name : name + " (overlap " + std::to_string(track) + ")";
 }
 
-}  // namespace firelane::exporter
+}  // namespace firelane::describe

@@ -4,6 +4,7 @@
 // call, for each value that is there,
 //   args.number(key, int64_t)   args.real(key, float)   args.triple(key, x, y, z)
 //   args.text(key, StringId)    args.json(key, StringId)    -- text that is JSON already
+//   args.word(key, std::string_view)                        -- of a kind
 #pragma once
 
 #include <cmath>
@@ -11,7 +12,7 @@
 
 #include "model/model.h"
 
-namespace firelane::exporter {
+namespace firelane::describe {
 
 // Leaves out what is absent.
 template <typename Args>
@@ -34,6 +35,9 @@ struct PresentArgs {
   void text(std::string_view key, StringId value) {
     if (value != kNoString) args.text(key, value);
   }
+  void word(std::string_view key, std::string_view value) {
+    if (!value.empty()) args.word(key, value);
+  }
   void json(std::string_view key, StringId value) {
     if (value != kNoString) args.json(key, value);
   }
@@ -41,7 +45,7 @@ struct PresentArgs {
 
 // What Kineto writes and a .lane file does not repeat for each event is added for ours alone: other traces say
 // themselves what they have to say.
-inline bool is_our_recording(const Model& model) { return model.info.format == "Firelane"; }
+inline bool is_our_recording(const Model& model) { return model.info.origin == Origin::kFirelane; }
 
 template <typename Args>
 void visit_comm_args(const Model& model, Row comm, PresentArgs<Args>& args) {
@@ -131,7 +135,7 @@ void visit_device_args(const Model& model, Row row, Args& receiver) {
   args.small_number("device", d.device[row]);
   args.number("stream", d.stream[row]);
   args.number("correlation", d.correlation[row]);
-  args.text("window", d.window[row]);
+  args.word("window", name_of(d.window[row]));
   if (detail != kNoRow && d.kind[row] == DeviceKind::kKernel) visit_kernel_args(model, detail, args);
   if (detail != kNoRow && (d.kind[row] == DeviceKind::kCopy || d.kind[row] == DeviceKind::kSet)) {
     const CopyDetails& c = model.copy_details;
@@ -162,9 +166,9 @@ void visit_memory_args(const Model& model, Row row, Args& receiver) {
   args.number("Bytes", m.bytes[row]);
   args.number("Device Id", m.device[row]);
   args.number("Device Type", m.device_type[row]);
-  if (m.kind[row] != MemoryKind::kOutOfMemory) args.number("Addr", static_cast<int64_t>(m.address[row]));
+  if (m.kind[row] != MemoryEventKind::kOutOfMemory) args.number("Addr", static_cast<int64_t>(m.address[row]));
   args.number("Stream", m.stream[row]);
   args.text("Pool", m.pool[row]);
 }
 
-}  // namespace firelane::exporter
+}  // namespace firelane::describe

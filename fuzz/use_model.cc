@@ -18,6 +18,7 @@
 #include "report/diagnose_report.h"
 #include "report/study_reports.h"
 #include "report/trace_report.h"
+#include "traces/studied_trace.h"
 
 namespace firelane::fuzz {
 namespace {
@@ -99,13 +100,14 @@ void read_args(const Model& model) {
 
 void load_and_use(std::string bytes) {
   const unsigned threads = 1 + bytes.size() % 2;
-  const Result<Model> loaded = importer::load_trace_bytes(std::move(bytes), "fuzz",
-                                                          {.threads = threads, .max_content_bytes = uint64_t{4} << 20});
+  Result<Model> loaded = importer::load_trace_bytes(std::move(bytes), "fuzz",
+                                                    {.threads = threads, .max_content_bytes = uint64_t{4} << 20});
   if (!loaded.ok()) {
     FL_CHECK(!loaded.error().message.empty(), "an error must say something");
     return;
   }
-  const Model& model = loaded.value();
+  const StudiedTrace trace(std::move(loaded).value());
+  const Model& model = trace.model();
   check_host(model);
   check_links(model);
   check_sorted(model.memory_events.time_ns);
@@ -118,10 +120,9 @@ void load_and_use(std::string bytes) {
   (void)analyze::lane_table(model);
   (void)analyze::describe_trace(model);
   // Verdict, every analysis behind it, and what is printed of them: none may fall over a hostile trace.
-  const report::TraceReport report = report::trace_report(model, "fuzz");
-  (void)report::markdown(model, report);
-  const analyze::Study& study = report.diagnosis.study;
-  (void)report::diagnosis(model, report.diagnosis, report::Form::kJson);
+  (void)report::markdown(trace, report::trace_report(trace, "fuzz"));
+  (void)report::diagnosis(trace, report::Form::kJson);
+  const auto& study = trace.get<analyze::study>();
   (void)report::idle_report(model, study, 0);
   (void)report::launches_report(model, study);
   (void)report::syncs_report(model, study);

@@ -6,13 +6,16 @@
 #include "advise/context.h"
 #include "advise/rule.h"
 #include "advise/text.h"
+#include "analyze/compute/roofline.h"
+#include "analyze/verdict/study.h"
 
 namespace firelane::advise {
 
 namespace {
 
-Context case_of(const Model& model, const analyze::Study& study) {
-  Context context{.model = model, .window = study.steps.window};
+Context context_of(const StudiedTrace& trace) {
+  const auto& study = trace.get<analyze::study>();
+  Context context{.trace = trace, .window = study.steps.window};
   context.step_count = std::max<int64_t>(1, study.steps.judged);
   context.recorded_ns = study.undone.recorded_ns;
   context.step_ns = study.undone.step_ns;
@@ -169,7 +172,7 @@ std::string why_healthy(const Context& context) {
   std::string why;
   if (context.has_device_work) {
     why = "the device works " + short_percent(context.share_of_step(context.device_busy_ns)) + " of a step";
-    const double roof = share_of_roof(study.roofline);
+    const double roof = share_of_roof(context.trace.get<analyze::roofline>());
     if (roof >= 0) why += ", its kernels reach " + short_percent(roof) + " of what it can do";
   } else {
     why = "operators compute " + short_percent(study.bound.shares[static_cast<size_t>(analyze::Limit::kCompute)]) +
@@ -219,9 +222,10 @@ void add_notes(const Model& model, const analyze::Study& study, Diagnosis& out) 
 
 }  // namespace
 
-Diagnosis diagnose(const Model& model) {
-  Diagnosis out{.study = analyze::study(model)};
-  out.empty = is_empty(model, out.study);
+Diagnosis diagnose(const StudiedTrace& trace) {
+  const Model& model = trace.model();
+  const auto& study = trace.get<analyze::study>();
+  Diagnosis out{.empty = is_empty(model, study)};
   if (out.empty) {
     out.verdict = "nothing to judge: the trace holds no operators and no device work";
     out.notes = {
@@ -229,13 +233,13 @@ Diagnosis diagnose(const Model& model) {
         "firelane.profiler.profile() as prof:`, with prof.step() after each"};
     return out;
   }
-  const Context context = case_of(model, out.study);
+  const Context context = context_of(trace);
   std::vector<Found> found = ask_rules(context);
   out.healthy = std::none_of(found.begin(), found.end(), [](const Found& each) { return each.about_time; });
   out.findings = merged(std::move(found));
-  out.verdict = verdict_of(out.study);
+  out.verdict = verdict_of(study);
   if (out.healthy) out.why = why_healthy(context);
-  add_notes(model, out.study, out);
+  add_notes(model, study, out);
   return out;
 }
 

@@ -1,4 +1,5 @@
-// From a trace to a verdict: what limits the program, what is worth changing, and how much that gains.
+// From a trace to a verdict: what limits the program, what is worth changing, and how much that gains. The numbers
+// behind it are those of analyze::study.
 #pragma once
 
 #include <cstdint>
@@ -6,13 +7,11 @@
 #include <vector>
 
 #include "advise/finding.h"
-#include "analyze/verdict/study.h"
-#include "model/model.h"
+#include "traces/studied_trace.h"
 
 namespace firelane::advise {
 
 struct Diagnosis {
-  analyze::Study study;
   std::string verdict;             // one sentence: what limits the program
   std::vector<Finding> findings;   // most gain first; then those that are not about time
   bool empty = false;              // nothing to judge; the notes say what to record
@@ -21,6 +20,6 @@ struct Diagnosis {
   std::vector<std::string> notes;  // what to know about the numbers
 };
 
-Diagnosis diagnose(const Model& model);
+Diagnosis diagnose(const StudiedTrace& trace);
 
 }  // namespace firelane::advise

@@ -200,7 +200,7 @@ Row outermost_aten(const Model& model, Row op) {
 std::vector<Finding> find_unfused_chains(const Context& context) {
   if (!context.has_device_work) return cpu_unfused_chains(context);
   const Model& model = context.model;
-  const analyze::FusionTable table = analyze::fusion_table(model);
+  const auto& table = context.trace.get<analyze::fusion_table>();
   Evidence evidence(context);
   int64_t saved_bytes = 0;
   int64_t launches = 0;
@@ -322,7 +322,7 @@ void add_work_of(const Context& context, const std::vector<Row>& ops, double kee
 }
 
 std::vector<Finding> find_casts(const Context& context) {
-  const analyze::CopyTable table = analyze::copy_table(context.model);
+  const auto& table = context.trace.get<analyze::copy_table>();
   Evidence evidence(context);
   add_work_of(context, table.ping_pong_ops, 0, evidence);
   if (evidence.empty()) return {};
@@ -339,7 +339,7 @@ std::vector<Finding> find_casts(const Context& context) {
 }
 
 std::vector<Finding> find_layout_copies(const Context& context) {
-  const analyze::CopyTable table = analyze::copy_table(context.model);
+  const auto& table = context.trace.get<analyze::copy_table>();
   Evidence evidence(context);
   for (const analyze::CopyRow& row : table.rows) {
     // Copies that the program asks for itself it can do without more often than those inside of other ops.

@@ -29,7 +29,7 @@ template <typename Look>
 std::vector<Finding> for_devices(const Context& context, const Look& look) {
   std::vector<Finding> findings;
   if (context.model.memory_events.size() == 0) return findings;
-  for (const analyze::DeviceMemory& device : analyze::memory_report(context.model).devices) {
+  for (const analyze::DeviceMemory& device : context.trace.get<analyze::memory_report>().devices) {
     if (device.device_type != 0 || !context.has_device_work) look(device, findings);
   }
   return findings;

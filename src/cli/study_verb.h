@@ -27,8 +27,8 @@ VerbBody setup_study_verb(Flags& flags) {
   add_report_options(flags, args->options);
   return [args]() -> Result<int> {
     FL_TRY(Output output, Output::open(args->options));
-    FL_TRY(const Model model, open_trace(args->path));
-    FL_TRY_VOID(output.print(kReport(model, analyze::study(model), output.for_people())));
+    FL_TRY(const auto trace, open_trace(args->path));
+    FL_TRY_VOID(output.print(kReport(trace->model(), trace->template get<analyze::study>(), output.for_people())));
     FL_TRY_VOID(output.close());
     return kExitOk;
   };

@@ -17,8 +17,9 @@ struct Args {
 
 Result<int> run(const Args& args) {
   FL_TRY(Output output, Output::open(args.output));
-  FL_TRY(const Model model, open_trace(args.path));
-  const analyze::Study result = analyze::study(model);
+  FL_TRY(const auto trace, open_trace(args.path));
+  const Model& model = trace->model();
+  const auto& result = trace->get<analyze::study>();
   if (output.form() == report::Form::kText) {
     FL_TRY_VOID(output.write(report::step_bars(result, output.style()) + "\n"));
   }

@@ -17,7 +17,8 @@ struct CostArgs {
 
 Result<int> run_cost(const CostArgs& args) {
   FL_TRY(Output output, Output::open(args.output));
-  FL_TRY(const Model model, open_trace(args.path));
+  FL_TRY(const auto trace, open_trace(args.path));
+  const Model& model = trace->model();
   FL_TRY_VOID(output.print(report::cost_report(analyze::cost_of(model, args.cost), args.cost)));
   FL_TRY_VOID(output.close());
   return kExitOk;

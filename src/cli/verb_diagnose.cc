@@ -17,11 +17,10 @@ struct DiagnoseArgs {
 
 Result<int> run_diagnose(const DiagnoseArgs& args) {
   FL_TRY(Output output, Output::open(args.output));
-  FL_TRY(const Model model, open_trace(args.path));
-  const advise::Diagnosis verdict = advise::diagnose(model);
+  FL_TRY(const auto trace, open_trace(args.path));
   const bool brief = args.brief && output.form() == report::Form::kText;
-  FL_TRY_VOID(output.write(brief ? report::short_diagnosis(verdict, {.style = output.style()})
-                                 : report::diagnosis(model, verdict, output.form(), output.style())));
+  FL_TRY_VOID(output.write(brief ? report::short_diagnosis(*trace, {.style = output.style()})
+                                 : report::diagnosis(*trace, output.form(), output.style())));
   FL_TRY_VOID(output.close());
   return kExitOk;
 }

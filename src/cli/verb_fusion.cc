@@ -19,7 +19,8 @@ struct FusionArgs {
 
 Result<int> run_fusion(const FusionArgs& args) {
   FL_TRY(Output output, Output::open(args.output));
-  FL_TRY(const Model model, open_trace(args.path));
+  FL_TRY(const auto trace, open_trace(args.path));
+  const Model& model = trace->model();
   const size_t rows = args.rows.value_or(output.for_people() ? 20 : 0);
   FL_TRY_VOID(output.print(report::fusion_report(model, analyze::fusion_table(model), {.max_rows = rows})));
   FL_TRY_VOID(output.close());

@@ -16,7 +16,8 @@ struct InputArgs {
 
 Result<int> run_input(const InputArgs& args) {
   FL_TRY(Output output, Output::open(args.output));
-  FL_TRY(const Model model, open_trace(args.path));
+  FL_TRY(const auto trace, open_trace(args.path));
+  const Model& model = trace->model();
   FL_TRY_VOID(output.print(report::input_report(model, analyze::input_pipeline(model))));
   FL_TRY_VOID(output.close());
   return kExitOk;

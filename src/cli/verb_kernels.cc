@@ -34,7 +34,8 @@ struct KernelsArgs {
 
 Result<int> run_kernels(const KernelsArgs& args) {
   FL_TRY(Output output, Output::open(args.output));
-  FL_TRY(const Model model, open_trace(args.path));
+  FL_TRY(const auto trace, open_trace(args.path));
+  const Model& model = trace->model();
   if (args.roofline) {
     const size_t rows = args.rows.value_or(output.for_people() ? kKernelsForPeople : 0);
     FL_TRY_VOID(output.print(report::roofline_report(model, analyze::roofline(model), {.max_rows = rows})));

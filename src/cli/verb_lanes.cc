@@ -17,7 +17,8 @@ struct LanesArgs {
 
 Result<int> run_lanes(const LanesArgs& args) {
   FL_TRY(Output output, Output::open(args.output));
-  FL_TRY(const Model model, open_trace(args.path));
+  FL_TRY(const auto trace, open_trace(args.path));
+  const Model& model = trace->model();
   const auto empty = args.all ? report::EmptyLanes::kShow : report::EmptyLanes::kHide;
   FL_TRY_VOID(output.print(report::lanes_report(model, analyze::lane_table(model), empty)));
   FL_TRY_VOID(output.close());

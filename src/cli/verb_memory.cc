@@ -21,7 +21,8 @@ struct MemoryArgs {
 
 Result<int> run_memory(const MemoryArgs& args) {
   FL_TRY(Output output, Output::open(args.output));
-  FL_TRY(const Model model, open_trace(args.path));
+  FL_TRY(const auto trace, open_trace(args.path));
+  const Model& model = trace->model();
   const size_t rows = args.rows.value_or(output.for_people() ? 10 : 0);
   FL_TRY_VOID(output.print(report::memory_report(model, analyze::memory_report(model), analyze::copy_table(model),
                                                  {.max_rows = rows, .curve = args.curve})));

@@ -21,7 +21,8 @@ struct ModulesArgs {
 
 Result<int> run_modules(const ModulesArgs& args) {
   FL_TRY(Output output, Output::open(args.output));
-  FL_TRY(const Model model, open_trace(args.path));
+  FL_TRY(const auto trace, open_trace(args.path));
+  const Model& model = trace->model();
   const size_t rows = args.rows.value_or(output.for_people() ? 50 : 0);
   const analyze::ModuleTable table = analyze::module_table(model, {.by_type = args.by_type});
   FL_TRY_VOID(output.print(report::modules_report(table, {.max_rows = rows, .max_depth = args.depth})));

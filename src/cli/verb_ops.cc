@@ -53,7 +53,8 @@ report::OpsTableOptions table_options(const OpsArgs& args, const analyze::OpsRes
 
 Result<int> run_ops(const OpsArgs& args) {
   FL_TRY(Output output, Output::open(args.output));
-  FL_TRY(const Model model, open_trace(args.path));
+  FL_TRY(const auto trace, open_trace(args.path));
+  const Model& model = trace->model();
   const analyze::OpsResult result = analyze::ops(model, args.grouping);
   const report::OpsTableOptions options = table_options(args, result, output.for_people());
   if (args.output.json || args.output.csv || args.output.markdown) {

@@ -210,7 +210,8 @@ class Session {
 
 Result<int> run_sql(const SqlArgs& args) {
   FL_TRY(Output output, Output::open(args.output));
-  FL_TRY(const Model model, open_trace(args.path));
+  FL_TRY(const auto trace, open_trace(args.path));
+  const Model& model = trace->model();
   FL_TRY(const auto database, sql::Database::open(model));
   const InterruptGuard guard;
   Session session(args, *database, output);

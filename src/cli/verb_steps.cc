@@ -16,7 +16,8 @@ struct StepsArgs {
 
 Result<int> run_steps(const StepsArgs& args) {
   FL_TRY(Output output, Output::open(args.output));
-  FL_TRY(const Model model, open_trace(args.path));
+  FL_TRY(const auto trace, open_trace(args.path));
+  const Model& model = trace->model();
   FL_TRY_VOID(output.print(report::steps_report(analyze::step_table(model))));
   FL_TRY_VOID(output.close());
   return kExitOk;

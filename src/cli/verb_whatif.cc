@@ -62,8 +62,9 @@ Result<void> scale_kernels(const Model& model, const std::string& text, analyze:
 
 Result<int> run_whatif(const WhatIfArgs& args) {
   FL_TRY(Output output, Output::open(args.output));
-  FL_TRY(const Model model, open_trace(args.path));
-  const analyze::Study result = analyze::study(model);
+  FL_TRY(const auto trace, open_trace(args.path));
+  const Model& model = trace->model();
+  const auto& result = trace->get<analyze::study>();
   analyze::WhatIf change = args.change;
   for (const std::string& what : args.without) leave_out(model, result, what, change);
   for (const std::string& kernel : args.kernels) FL_TRY_VOID(scale_kernels(model, kernel, change));

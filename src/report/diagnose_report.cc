@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "advise/diagnose.h"
 #include "advise/text.h"
 #include "base/json_writer.h"
 #include "base/visible_text.h"
@@ -83,14 +84,16 @@ void append_finding(std::string& out, const Model& model, const advise::Finding&
   out += painted(fmt::format("   more: firelane explain {}", finding.id), kDim, style) + "\n";
 }
 
-std::string as_text(const Model& model, const advise::Diagnosis& diagnosis, const TextStyle& style) {
+std::string as_text(const StudiedTrace& trace, const TextStyle& style) {
+  const auto& diagnosis = trace.get<advise::diagnose>();
+  const auto& study = trace.get<analyze::study>();
   std::string out = painted(diagnosis.verdict, kBold, style) + "\n\n";
-  if (!diagnosis.empty) out += step_bars(diagnosis.study, style) + "\n";
+  if (!diagnosis.empty) out += step_bars(study, style) + "\n";
   if (diagnosis.healthy) out += painted("Nothing worth fixing", kBold, style) + ": " + diagnosis.why + ".\n";
   size_t number = 0;
   for (const advise::Finding& finding : diagnosis.findings) {
     if (number > 0 || diagnosis.healthy) out += "\n";
-    append_finding(out, model, finding, ++number, diagnosis.study, style);
+    append_finding(out, trace.model(), finding, ++number, study, style);
   }
   if (!diagnosis.notes.empty() && !diagnosis.empty) out += "\n";
   for (const std::string& note : diagnosis.notes) out += painted("note: " + note, kDim, style) + "\n";
@@ -137,8 +140,9 @@ void write_finding(JsonWriter& json, const Model& model, const advise::Finding& 
   json.field("confidence", advise::name_of(finding.confidence)).field("surer_by", finding.surer_by).end_object();
 }
 
-std::string as_json(const Model& model, const advise::Diagnosis& diagnosis) {
-  const analyze::Study& study = diagnosis.study;
+std::string as_json(const StudiedTrace& trace) {
+  const auto& diagnosis = trace.get<advise::diagnose>();
+  const auto& study = trace.get<analyze::study>();
   JsonWriter json(2);
   json.begin_object().field("verdict", diagnosis.verdict).field("limit", analyze::name_of(study.bound.limit));
   json.field("empty", diagnosis.empty).field("healthy", diagnosis.healthy).field("why", diagnosis.why);
@@ -162,7 +166,7 @@ std::string as_json(const Model& model, const advise::Diagnosis& diagnosis) {
       .field("device_busy_ns", study.per_step(study.breakdown.total.busy_ns()))
       .end_object();
   json.key("findings").begin_array();
-  for (const advise::Finding& finding : diagnosis.findings) write_finding(json, model, finding);
+  for (const advise::Finding& finding : diagnosis.findings) write_finding(json, trace.model(), finding);
   json.end_array().key("notes").begin_array();
   for (const std::string& note : diagnosis.notes) json.value(note);
   json.end_array().end_object();
@@ -214,8 +218,9 @@ std::string gain_text(const advise::Finding& finding, const analyze::Study& stud
          " as fast";
 }
 
-Report findings_report(const advise::Diagnosis& diagnosis) {
-  const analyze::Study& study = diagnosis.study;
+Report findings_report(const StudiedTrace& trace) {
+  const auto& diagnosis = trace.get<advise::diagnose>();
+  const auto& study = trace.get<analyze::study>();
   Report report{.facts = {{"verdict", "Verdict", Kind::kText, diagnosis.verdict},
                           {"limit", "Limit", Kind::kText, std::string(analyze::name_of(study.bound.limit))},
                           {"step_ns", "Step", Kind::kDuration, study.undone.step_ns},
@@ -242,7 +247,8 @@ Report findings_report(const advise::Diagnosis& diagnosis) {
   return report;
 }
 
-std::string short_diagnosis(const advise::Diagnosis& diagnosis, const ShortOptions& options) {
+std::string short_diagnosis(const StudiedTrace& trace, const ShortOptions& options) {
+  const auto& diagnosis = trace.get<advise::diagnose>();
   const TextStyle& style = options.style;
   std::string out = painted(diagnosis.verdict, kBold, style) + "\n";
   if (diagnosis.healthy) out += "nothing worth fixing: " + diagnosis.why + "\n";
@@ -261,10 +267,10 @@ std::string short_diagnosis(const advise::Diagnosis& diagnosis, const ShortOptio
   return out;
 }
 
-std::string diagnosis(const Model& model, const advise::Diagnosis& diagnosis, Form form, const TextStyle& style) {
-  if (form == Form::kText) return as_text(model, diagnosis, style);
-  if (form == Form::kJson) return as_json(model, diagnosis);
-  return render(findings_report(diagnosis), form, style);
+std::string diagnosis(const StudiedTrace& trace, Form form, const TextStyle& style) {
+  if (form == Form::kText) return as_text(trace, style);
+  if (form == Form::kJson) return as_json(trace);
+  return render(findings_report(trace), form, style);
 }
 
 }  // namespace firelane::report

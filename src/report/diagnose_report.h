@@ -5,24 +5,25 @@
 #include <cstdint>
 #include <string>
 
-#include "advise/diagnose.h"
-#include "model/model.h"
+#include "advise/finding.h"
+#include "analyze/verdict/study.h"
 #include "report/table.h"
+#include "traces/studied_trace.h"
 
 namespace firelane::report {
 
 // Ends with a line break, in every form. JSON: the object that docs/analyses.md describes under "diagnose".
-std::string diagnosis(const Model& model, const advise::Diagnosis& diagnosis, Form form, const TextStyle& style = {});
+std::string diagnosis(const StudiedTrace& trace, Form form, const TextStyle& style = {});
 
 // The verdict and the findings with the most gain, two lines each: for the end of a recording.
 struct ShortOptions {
   size_t max_findings = 3;
   TextStyle style;
 };
-std::string short_diagnosis(const advise::Diagnosis& diagnosis, const ShortOptions& options = {});
+std::string short_diagnosis(const StudiedTrace& trace, const ShortOptions& options = {});
 
 // One row per finding, without evidence: for Markdown, CSV and Python.
-Report findings_report(const advise::Diagnosis& diagnosis);
+Report findings_report(const StudiedTrace& trace);
 
 // Where a step goes, a line with a bar for each part.
 std::string step_bars(const analyze::Study& study, const TextStyle& style = {});

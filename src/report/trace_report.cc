@@ -63,8 +63,8 @@ void take_table(Report& from, std::string_view name, Report& to, std::initialize
   to.tables.push_back(std::move(*table));
 }
 
-Report breakdown_section(const Model& model, const analyze::Study& study) {
-  Report all = breakdown_report(model, study);
+Report breakdown_section(const StudiedTrace& trace) {
+  Report all = breakdown_report(trace.model(), trace.get<analyze::study>());
   Report section{.title = "How a step was spent"};
   take_table(all, "parts", section);
   take_table(all, "steps", section,
@@ -79,8 +79,8 @@ Report breakdown_section(const Model& model, const analyze::Study& study) {
   return section;
 }
 
-Report ops_section(const Model& model) {
-  const analyze::OpsResult result = analyze::ops(model);
+Report ops_section(const StudiedTrace& trace) {
+  const auto& result = trace.get<analyze::ops>();
   const OpsTableOptions options{
       .order = result.device_name.empty() ? OpsOrder::kSelfCpuTimeTotal : OpsOrder::kSelfDeviceTimeTotal,
       .row_limit = static_cast<int64_t>(kRows),
@@ -99,10 +99,9 @@ Report ops_section(const Model& model) {
   return section;
 }
 
-Report kernels_section(const Model& model) {
-  analyze::KernelTable table = analyze::kernel_table(model, {});
-  analyze::sort_rows(model, table, analyze::KernelOrder::kTotal);
-  Report all = kernels_report(model, table, {.max_rows = kRows, .sum_rest = true});
+Report kernels_section(const StudiedTrace& trace) {
+  const auto& table = trace.get<analyze::kernel_table>();
+  Report all = kernels_report(trace.model(), table, {.max_rows = kRows, .sum_rest = true});
   Report section{.title = "Kernels that take the most"};
   take_table(all, "kernels", section,
              {"kind", "name", "calls", "total_ns", "share_percent", "mean_ns", "occupancy_percent", "top_op"});
@@ -110,11 +109,11 @@ Report kernels_section(const Model& model) {
   return section;
 }
 
-Report roofline_section(const Model& model) {
-  const analyze::Roofline result = analyze::roofline(model);
+Report roofline_section(const StudiedTrace& trace) {
+  const auto& result = trace.get<analyze::roofline>();
   Report section{.title = "Near to what the device can do"};
   if (result.peaks == nullptr) return section;
-  Report all = roofline_report(model, result, {.max_rows = kRows});
+  Report all = roofline_report(trace.model(), result, {.max_rows = kRows});
   take_table(all, "roofline", section,
              {"op", "dims", "class", "precision", "tensor_cores", "device_ns", "share_percent", "tflop_s", "gb_s",
               "bound", "roof_percent"});
@@ -123,8 +122,8 @@ Report roofline_section(const Model& model) {
   return section;
 }
 
-Report modules_section(const Model& model) {
-  Report all = modules_report(analyze::module_table(model, {}), {.max_rows = kRows});
+Report modules_section(const StudiedTrace& trace) {
+  Report all = modules_report(trace.get<analyze::module_table>(), {.max_rows = kRows});
   Report section{.title = "Modules"};
   take_table(all, "modules", section,
              {"module", "type", "calls", "host_ns", "forward_device_ns", "backward_device_ns", "device_percent",
@@ -133,10 +132,11 @@ Report modules_section(const Model& model) {
   return section;
 }
 
-Report memory_section(const Model& model) {
-  Report all = memory_report(model, analyze::memory_report(model), analyze::copy_table(model), {.max_rows = kRows});
+Report memory_section(const StudiedTrace& trace) {
+  Report all = memory_report(trace.model(), trace.get<analyze::memory_report>(), trace.get<analyze::copy_table>(),
+                             {.max_rows = kRows});
   Report section{.title = "Memory"};
-  if (model.memory_events.size() > 0) {
+  if (trace.model().memory_events.size() > 0) {
     take_table(all, "devices", section,
                {"device", "peak_bytes", "capacity_bytes", "peak_percent", "peak_reserved_bytes", "cached_bytes",
                 "growth_per_step_bytes", "out_of_memory"});
@@ -150,11 +150,11 @@ Report memory_section(const Model& model) {
   return section;
 }
 
-Report input_section(const Model& model) {
-  const analyze::InputPipeline input = analyze::input_pipeline(model);
+Report input_section(const StudiedTrace& trace) {
+  const auto& input = trace.get<analyze::input_pipeline>();
   Report section{.title = "Input"};
   if (input.loader == analyze::LoaderKind::kNone && input.transfers.empty()) return section;
-  Report all = input_report(model, input);
+  Report all = input_report(trace.model(), input);
   section.facts = std::move(all.facts);
   take_table(all, "transfers", section);
   section.notes = std::move(all.notes);
@@ -162,8 +162,8 @@ Report input_section(const Model& model) {
   return section;
 }
 
-Report inference_section(const Model& model) {
-  const analyze::Inference inference = analyze::find_inference(model);
+Report inference_section(const StudiedTrace& trace) {
+  const auto& inference = trace.get<analyze::find_inference>();
   Report section{.title = "Inference"};
   if (inference.decodes == 0) return section;
   Report all = inference_report(inference, {.max_rows = 5});
@@ -173,8 +173,8 @@ Report inference_section(const Model& model) {
   return section;
 }
 
-Report limits_section(const Model& model) {
-  Report all = info_report(model, analyze::describe_trace(model));
+Report limits_section(const StudiedTrace& trace) {
+  Report all = info_report(trace.model(), trace.get<analyze::describe_trace>());
   Report section{.title = "What this trace cannot answer"};
   for (Table& table : all.tables) {
     if (table.name != "answers") continue;
@@ -189,8 +189,8 @@ Report limits_section(const Model& model) {
   return section;
 }
 
-Report trace_section(const Model& model) {
-  Report all = info_report(model, analyze::describe_trace(model));
+Report trace_section(const StudiedTrace& trace) {
+  Report all = info_report(trace.model(), trace.get<analyze::describe_trace>());
   Report section{.title = "The trace", .facts = std::move(all.facts)};
   take_table(all, "devices", section);
   take_table(all, "recording_options", section);
@@ -204,12 +204,12 @@ bool says_something(const Report& section) {
 
 }  // namespace
 
-TraceReport trace_report(const Model& model, std::string name) {
-  TraceReport report{.name = std::move(name), .diagnosis = advise::diagnose(model)};
-  for (Report section : {breakdown_section(model, report.diagnosis.study), ops_section(model), kernels_section(model),
-                         roofline_section(model), modules_section(model), memory_section(model), input_section(model),
-                         inference_section(model), limits_section(model), trace_section(model)}) {
-    if (says_something(section)) report.sections.push_back(std::move(section));
+TraceReport trace_report(const StudiedTrace& trace, std::string name) {
+  TraceReport report{.name = std::move(name)};
+  for (const auto section : {breakdown_section, ops_section, kernels_section, roofline_section, modules_section,
+                             memory_section, input_section, inference_section, limits_section, trace_section}) {
+    Report made = section(trace);
+    if (says_something(made)) report.sections.push_back(std::move(made));
   }
   return report;
 }

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "advise/diagnose.h"
 #include "advise/rule.h"
 #include "advise/text.h"
 #include "base/visible_text.h"
@@ -71,14 +72,15 @@ void append_finding(std::string& out, const Model& model, const advise::Finding&
 
 }  // namespace
 
-std::string markdown(const Model& model, const TraceReport& report) {
-  const advise::Diagnosis& diagnosis = report.diagnosis;
+std::string markdown(const StudiedTrace& trace, const TraceReport& report) {
+  const auto& diagnosis = trace.get<advise::diagnose>();
+  const auto& study = trace.get<analyze::study>();
   std::string out = "# " + markdown_escaped(report.name) + "\n\n**" + markdown_escaped(diagnosis.verdict) + "**\n\n";
-  if (!diagnosis.empty) out += "```\n" + step_bars(diagnosis.study) + "```\n\n## Findings\n";
+  if (!diagnosis.empty) out += "```\n" + step_bars(study) + "```\n\n## Findings\n";
   if (diagnosis.healthy) out += "\nNothing worth fixing: " + markdown_escaped(diagnosis.why) + ".\n";
   size_t number = 0;
   for (const advise::Finding& finding : diagnosis.findings) {
-    append_finding(out, model, finding, ++number, diagnosis.study);
+    append_finding(out, trace.model(), finding, ++number, study);
   }
   for (const std::string& note : diagnosis.notes) out += "\n> " + markdown_escaped(note) + "\n";
   for (const Report& section : report.sections) out += "\n" + render(section, Form::kMarkdown);

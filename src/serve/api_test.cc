@@ -46,13 +46,12 @@ TEST(Api, lists_traces_with_their_state) {
 
 TEST(Api, a_listing_that_waits_answers_when_its_trace_is_there) {
   std::barrier asked(2);
-  Api api(
-      {"a.json"},
-      [&](const std::string&, const Progress&) -> Result<Model> {
-        asked.arrive_and_wait();
-        return small_trace();
-      },
-      "1.2");
+  Api api(std::make_shared<TraceSet>(std::vector<std::string>{"a.json"},
+                                     [&](const std::string&, const LoadProgress&) -> Result<Model> {
+                                       asked.arrive_and_wait();
+                                       return small_trace();
+                                     }),
+          "1.2");
   EXPECT_HOLDS(ask(api, "/api/traces?trace=0&wait_ms=1"), R"("state":"loading")");
   asked.arrive_and_wait();
   Answer last = ask(api, "/api/traces?trace=0&wait_ms=1000");
@@ -65,22 +64,23 @@ TEST(Api, a_listing_that_waits_answers_when_its_trace_is_there) {
 TEST(Api, a_trace_that_loads_tells_its_progress_and_answers_409_until_it_is_there) {
   std::barrier half(2);
   std::barrier rest(2);
-  Api api(
-      {"dir/a.json", "b.json"},
-      [&](const std::string& path, const Progress& progress) -> Result<Model> {
+  const auto traces = std::make_shared<TraceSet>(
+      std::vector<std::string>{"dir/a.json", "b.json"},
+      [&](const std::string& path, const LoadProgress& progress) -> Result<Model> {
         if (path == "b.json") return Error{"b.json: empty"};
         progress(50, 100);
         half.arrive_and_wait();
         rest.arrive_and_wait();
         return small_trace();
       },
-      "1.2");
+      prepare);
+  Api api(traces, "1.2");
   half.arrive_and_wait();
   EXPECT_HOLDS(ask(api, "/api/traces"),
                R"({"id":0,"name":"a.json","state":"loading","bytes_done":50,"bytes_total":100,"error":null})");
   EXPECT_EQ(ask(api, "/api/t/0/lanes").status, 409);
   rest.arrive_and_wait();
-  api.wait_until_loaded();
+  traces->wait_until_loaded();
   EXPECT_EQ(ask(api, "/api/t/0/lanes").status, 200);
   EXPECT_HOLDS(ask(api, "/api/traces"), R"("state":"failed","bytes_done":0,"bytes_total":0,"error":"b.json: empty")");
   EXPECT_EQ(ask(api, "/api/t/1/lanes").status, 409);

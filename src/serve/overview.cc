@@ -118,8 +118,8 @@ void write_device_busy(JsonWriter& json, const Model& model, const analyze::Inte
 }
 
 // By the device time of what an op launched itself; without a device by its own CPU time.
-void write_top_ops(JsonWriter& json, const Model& model, bool has_device_work) {
-  const analyze::OpsResult result = analyze::ops(model);
+void write_top_ops(JsonWriter& json, const StudiedTrace& trace, bool has_device_work) {
+  const auto& result = trace.get<analyze::ops>();
   const auto time_of = [&](const analyze::OpsRow& row) {
     return has_device_work ? row.self_device_time_total_ns : row.self_cpu_time_total_ns;
   };
@@ -139,8 +139,9 @@ void write_top_ops(JsonWriter& json, const Model& model, bool has_device_work) {
   json.end_array();
 }
 
-void write_top_kernels(JsonWriter& json, const Model& model) {
-  const analyze::KernelTable table = analyze::kernel_table(model);
+void write_top_kernels(JsonWriter& json, const StudiedTrace& trace) {
+  const Model& model = trace.model();
+  const auto& table = trace.get<analyze::kernel_table>();
   json.key("top_kernels").begin_array();
   for (size_t i = 0; i < std::min(table.rows.size(), kTop); ++i) {
     const analyze::KernelRow& row = table.rows[i];
@@ -166,31 +167,29 @@ void write_missing(JsonWriter& json, const analyze::TraceDescription& descriptio
 Answer overview(const ServedTrace& trace, const Request&) {
   const Model& model = trace.model();
   const advise::Diagnosis& found = trace.diagnosis();
-  const analyze::TraceDescription description = analyze::describe_trace(model);
+  const analyze::Study& study = trace.study();
+  const auto& description = trace.studied().get<analyze::describe_trace>();
   JsonWriter json;
   json.begin_object().field("name", std::filesystem::path(model.info.path).filename().string());
   json.field("format", model.info.format).field("duration_ns", model.info.duration_ns);
   json.field("event_count", model.info.event_count);
   write_environment(json, model, description);
-  json.key("verdict")
-      .begin_object()
-      .field("text", found.verdict)
-      .field("bound", analyze::name_of(found.study.bound.limit));
-  json.field("step_ns", found.study.usual_step_ns).field("recorded_step_ns", found.study.usual_recorded_ns);
+  json.key("verdict").begin_object().field("text", found.verdict).field("bound", analyze::name_of(study.bound.limit));
+  json.field("step_ns", study.usual_step_ns).field("recorded_step_ns", study.usual_recorded_ns);
   json.end_object();
   write_findings(json, found.findings);
-  write_steps(json, found.study);
-  const analyze::BreakdownRow& total = found.study.breakdown.total;
+  write_steps(json, study);
+  const analyze::BreakdownRow& total = study.breakdown.total;
   write_device_busy(json, model, {total.start_ns, total.start_ns + total.duration_ns});
-  write_top_ops(json, model, found.study.has_device_work);
-  write_top_kernels(json, model);
+  write_top_ops(json, trace.studied(), study.has_device_work);
+  write_top_kernels(json, trace.studied());
   write_missing(json, description);
   json.end_object();
   return json_answer(std::move(json));
 }
 
 Answer diagnosis(const ServedTrace& trace, const Request&) {
-  return {.body = report::diagnosis(trace.model(), trace.diagnosis(), report::Form::kJson)};
+  return {.body = report::diagnosis(trace.studied(), report::Form::kJson)};
 }
 
 Answer explain(const ServedTrace&, const Request& request) {

@@ -44,7 +44,7 @@ constexpr size_t kMostReportRows = 100'000;
 constexpr double kMuch = 1e12;
 
 Report info_of(const ServedTrace& trace, Parameters&) {
-  return report::info_report(trace.model(), analyze::describe_trace(trace.model()));
+  return report::info_report(trace.model(), trace.studied().get<analyze::describe_trace>());
 }
 
 Report ops_of(const ServedTrace& trace, Parameters& wanted) {
@@ -59,7 +59,7 @@ Report ops_of(const ServedTrace& trace, Parameters& wanted) {
   if (order != 0) options.order = report::parse_ops_order(names[order - 1]).value();
   options.side = static_cast<report::OpsSide>(wanted.choice("side", {"both", "host", "device"}));
   if (!wanted.ok()) return {};
-  return report::ops_report(analyze::ops(trace.model(), grouping), options);
+  return report::ops_report(trace.studied().get<analyze::ops>(grouping), options);
 }
 
 Report kernels_of(const ServedTrace& trace, Parameters& wanted) {
@@ -68,64 +68,60 @@ Report kernels_of(const ServedTrace& trace, Parameters& wanted) {
   for (const analyze::KernelOrderName& each : analyze::kKernelOrders) orders.push_back(each.name);
   const size_t order = wanted.choice("sort_by", orders);
   if (!wanted.ok()) return {};
-  analyze::KernelTable table = analyze::kernel_table(trace.model(), grouping);
+  analyze::KernelTable table = trace.studied().get<analyze::kernel_table>(grouping);
   analyze::sort_rows(trace.model(), table, analyze::kKernelOrders[order].order);
   return report::kernels_report(trace.model(), table);
 }
 
 Report roofline_of(const ServedTrace& trace, Parameters&) {
-  return report::roofline_report(trace.model(), analyze::roofline(trace.model()));
+  return report::roofline_report(trace.model(), trace.studied().get<analyze::roofline>());
 }
 
 Report steps_of(const ServedTrace& trace, Parameters&) {
-  return report::steps_report(analyze::step_table(trace.model()));
+  return report::steps_report(trace.studied().get<analyze::step_table>());
 }
 
 Report lanes_of(const ServedTrace& trace, Parameters& wanted) {
   const auto empty = wanted.truth("all") ? report::EmptyLanes::kShow : report::EmptyLanes::kHide;
-  return report::lanes_report(trace.model(), analyze::lane_table(trace.model()), empty);
+  return report::lanes_report(trace.model(), trace.studied().get<analyze::lane_table>(), empty);
 }
 
 Report breakdown_of(const ServedTrace& trace, Parameters&) {
-  return report::breakdown_report(trace.model(), trace.diagnosis().study);
+  return report::breakdown_report(trace.model(), trace.study());
 }
-Report idle_of(const ServedTrace& trace, Parameters&) {
-  return report::idle_report(trace.model(), trace.diagnosis().study, 0);
-}
+Report idle_of(const ServedTrace& trace, Parameters&) { return report::idle_report(trace.model(), trace.study(), 0); }
 Report launches_of(const ServedTrace& trace, Parameters&) {
-  return report::launches_report(trace.model(), trace.diagnosis().study);
+  return report::launches_report(trace.model(), trace.study());
 }
-Report syncs_of(const ServedTrace& trace, Parameters&) {
-  return report::syncs_report(trace.model(), trace.diagnosis().study);
-}
+Report syncs_of(const ServedTrace& trace, Parameters&) { return report::syncs_report(trace.model(), trace.study()); }
 Report critical_path_of(const ServedTrace& trace, Parameters&) {
-  return report::critical_path_report(trace.model(), trace.diagnosis().study, 0);
+  return report::critical_path_report(trace.model(), trace.study(), 0);
 }
 
 Report fusion_of(const ServedTrace& trace, Parameters&) {
-  return report::fusion_report(trace.model(), analyze::fusion_table(trace.model()));
+  return report::fusion_report(trace.model(), trace.studied().get<analyze::fusion_table>());
 }
 
 Report modules_of(const ServedTrace& trace, Parameters& wanted) {
   const analyze::ModuleOptions grouping{.by_type = wanted.truth("by_type")};
   const int64_t depth = wanted.integer("depth", -1, 0, 1'000'000);
   if (!wanted.ok()) return {};
-  return report::modules_report(analyze::module_table(trace.model(), grouping), {.max_depth = depth});
+  return report::modules_report(trace.studied().get<analyze::module_table>(grouping), {.max_depth = depth});
 }
 
 Report memory_of(const ServedTrace& trace, Parameters& wanted) {
   const bool curve = wanted.truth("curve");
   if (!wanted.ok()) return {};
-  return report::memory_report(trace.model(), analyze::memory_report(trace.model()), analyze::copy_table(trace.model()),
-                               {.curve = curve});
+  return report::memory_report(trace.model(), trace.studied().get<analyze::memory_report>(),
+                               trace.studied().get<analyze::copy_table>(), {.curve = curve});
 }
 
 Report input_of(const ServedTrace& trace, Parameters&) {
-  return report::input_report(trace.model(), analyze::input_pipeline(trace.model()));
+  return report::input_report(trace.model(), trace.studied().get<analyze::input_pipeline>());
 }
 
 Report inference_of(const ServedTrace& trace, Parameters&) {
-  return report::inference_report(analyze::find_inference(trace.model()));
+  return report::inference_report(trace.studied().get<analyze::find_inference>());
 }
 
 Report cost_of_trace(const ServedTrace& trace, Parameters& wanted) {

@@ -200,7 +200,7 @@ Answer gap(const ServedTrace& trace, const Request& request) {
   if (found) {
     json.begin_object().field("lane", *lane).field("start_ns", found->start_ns);
     json.field("duration_ns", found->end_ns - found->start_ns);
-    json.field("cause", main_cause(trace.diagnosis().study.idle, *found)).end_object();
+    json.field("cause", main_cause(trace.study().idle, *found)).end_object();
   } else {
     json.null();
   }

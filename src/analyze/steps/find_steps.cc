@@ -171,16 +171,16 @@ StepList find_steps(const Model& model, const HostTime& host) {
 Steps marked_or_found_steps(const Model& model) {
   if (model.steps.size() > 0) return model.steps;
   const StepList found = find_steps(model, host_time(model));
-  return found.source == StepSource::kOptimizer ? step_table(found.steps) : Steps{};
+  return found.source == StepSource::kOptimizer ? steps_from(found.steps) : Steps{};
 }
 
 Steps shown_steps(const Model& model) {
   if (model.steps.size() > 0) return model.steps;
   const StepList found = find_steps(model, host_time(model));
-  return found.source != StepSource::kWholeTrace ? step_table(found.steps) : Steps{};
+  return found.source != StepSource::kWholeTrace ? steps_from(found.steps) : Steps{};
 }
 
-Steps step_table(const std::vector<FoundStep>& found) {
+Steps steps_from(const std::vector<FoundStep>& found) {
   Steps steps;
   for (const FoundStep& step : found) {
     steps.number.push_back(step.number);

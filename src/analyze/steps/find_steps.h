@@ -39,7 +39,7 @@ struct StepList {
 StepList find_steps(const Model& model, const HostTime& host);
 
 // Steps that were found, as the model would hold them.
-Steps step_table(const std::vector<FoundStep>& found);
+Steps steps_from(const std::vector<FoundStep>& found);
 
 // The model's own steps, else those that optimizer steps end, as the model would hold them. Repetition is left out: it
 // finds where the host issues an iteration, and without anything that waits for it the device works elsewhere.

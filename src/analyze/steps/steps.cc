@@ -46,7 +46,7 @@ void count_starts(const Model& model, const Steps& steps, StepTable& table) {
 // All marked steps, also those that overlap; else those that were found.
 Steps steps_of(const Model& model, const StepList& found) {
   if (found.source == StepSource::kMarked) return model.steps;
-  return found.source == StepSource::kWholeTrace ? Steps{} : step_table(found.steps);
+  return found.source == StepSource::kWholeTrace ? Steps{} : steps_from(found.steps);
 }
 
 void mark(const StepList& found, StepTable& table) {

@@ -42,42 +42,42 @@ Table answer_table(report::Report all, const report::Report& text, const std::st
 
 Table roofline_answer(const Trace& trace, const std::string& table) {
   const nb::gil_scoped_release release_gil;
-  const analyze::Roofline result = analyze::roofline(*trace.model);
+  const auto& result = trace.studied->get<analyze::roofline>();
   return answer_table(report::roofline_report(*trace.model, result),
                       report::roofline_report(*trace.model, result, {.max_rows = 30}), table);
 }
 
 Table fusion_answer(const Trace& trace) {
   const nb::gil_scoped_release release_gil;
-  const analyze::FusionTable result = analyze::fusion_table(*trace.model);
+  const auto& result = trace.studied->get<analyze::fusion_table>();
   return answer_table(report::fusion_report(*trace.model, result),
                       report::fusion_report(*trace.model, result, {.max_rows = 20}), "chains");
 }
 
 Table modules_answer(const Trace& trace, const std::string& table, bool by_type, int64_t depth) {
   const nb::gil_scoped_release release_gil;
-  const analyze::ModuleTable result = analyze::module_table(*trace.model, {.by_type = by_type});
+  const auto& result = trace.studied->get<analyze::module_table>({.by_type = by_type});
   return answer_table(report::modules_report(result, {.max_depth = depth}),
                       report::modules_report(result, {.max_rows = 50, .max_depth = depth}), table);
 }
 
 Table memory_answer(const Trace& trace, const std::string& table) {
   const nb::gil_scoped_release release_gil;
-  const analyze::MemoryReport memory = analyze::memory_report(*trace.model);
-  const analyze::CopyTable copies = analyze::copy_table(*trace.model);
+  const auto& memory = trace.studied->get<analyze::memory_report>();
+  const auto& copies = trace.studied->get<analyze::copy_table>();
   return answer_table(report::memory_report(*trace.model, memory, copies, {.curve = true}),
                       report::memory_report(*trace.model, memory, copies, {.max_rows = 10}), table);
 }
 
 Table input_answer(const Trace& trace, const std::string& table) {
   const nb::gil_scoped_release release_gil;
-  const report::Report report = report::input_report(*trace.model, analyze::input_pipeline(*trace.model));
+  const report::Report report = report::input_report(*trace.model, trace.studied->get<analyze::input_pipeline>());
   return answer_table(report, report, table);
 }
 
 Table inference_answer(const Trace& trace) {
   const nb::gil_scoped_release release_gil;
-  const analyze::Inference result = analyze::find_inference(*trace.model);
+  const auto& result = trace.studied->get<analyze::find_inference>();
   return answer_table(report::inference_report(result), report::inference_report(result, {.max_rows = 10}), "passes");
 }
 

@@ -34,8 +34,8 @@ nb::object info(const Trace& trace) {
   std::string json;
   {
     const nb::gil_scoped_release release_gil;
-    json =
-        report::render(report::info_report(*trace.model, analyze::describe_trace(*trace.model)), report::Form::kJson);
+    json = report::render(report::info_report(*trace.model, trace.studied->get<analyze::describe_trace>()),
+                          report::Form::kJson);
   }
   return parse_json(json);
 }
@@ -57,8 +57,8 @@ Table ops_answer(const Trace& trace, const std::optional<std::string>& sort_by, 
     options.order = order.value();
   }
   const nb::gil_scoped_release release_gil;
-  const analyze::OpsResult result =
-      analyze::ops(*trace.model, {.group_by_input_shape = group_by_shape, .group_by_stack = group_by_stack});
+  const auto& result =
+      trace.studied->get<analyze::ops>({.group_by_input_shape = group_by_shape, .group_by_stack = group_by_stack});
   options.with_flops = flops || result.has_flops;
   options.row_limit = rows.value_or(kPrintedOps);
   std::string text = report::ops_table(result, options);
@@ -80,7 +80,8 @@ Table kernels_answer(const Trace& trace, const std::string& sort_by, bool group_
   const analyze::KernelOrder order = parse_kernel_order(sort_by);
   const nb::gil_scoped_release release_gil;
   const Model& model = *trace.model;
-  analyze::KernelTable table = analyze::kernel_table(model, {.by_op = group_by_op, .by_stream = by_stream});
+  analyze::KernelTable table =
+      trace.studied->get<analyze::kernel_table>({.by_op = group_by_op, .by_stream = by_stream});
   analyze::sort_rows(model, table, order);
   std::string text = report::render(
       report::kernels_report(model, table, {.max_rows = rows.value_or(kPrintedKernels), .sum_rest = true}),
@@ -91,13 +92,14 @@ Table kernels_answer(const Trace& trace, const std::string& sort_by, bool group_
 
 Table steps_answer(const Trace& trace) {
   const nb::gil_scoped_release release_gil;
-  return answer(report::steps_report(analyze::step_table(*trace.model)), "steps_summary");
+  return answer(report::steps_report(trace.studied->get<analyze::step_table>()), "steps_summary");
 }
 
 Table lanes_answer(const Trace& trace) {
   const nb::gil_scoped_release release_gil;
   const Model& model = *trace.model;
-  return answer(report::lanes_report(model, analyze::lane_table(model), report::EmptyLanes::kShow), "lanes_summary");
+  return answer(report::lanes_report(model, trace.studied->get<analyze::lane_table>(), report::EmptyLanes::kShow),
+                "lanes_summary");
 }
 
 }  // namespace

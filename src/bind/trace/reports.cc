@@ -24,27 +24,27 @@ namespace {
 // A notebook keeps what it shows in its own file, and sends it through its server.
 constexpr size_t kMaxNotebookBytes = 2'000'000;
 
-std::string markdown(const Model& model) {
-  const std::string& path = model.info.path;
-  return report::markdown(model, report::trace_report(model, path.substr(path.rfind('/') + 1)));
+std::string markdown(const StudiedTrace& trace) {
+  const std::string& path = trace.model().info.path;
+  return report::markdown(trace, report::trace_report(trace, path.substr(path.rfind('/') + 1)));
 }
 
-std::string html_page(const std::shared_ptr<const Model>& model, size_t max_bytes = serve::kMaxOneFileBytes) {
+std::string html_page(const std::shared_ptr<const StudiedTrace>& trace, size_t max_bytes = serve::kMaxOneFileBytes) {
   const std::string_view empty = value_or_raise(serve::one_file_page());
-  serve::Api api(model, FIRELANE_VERSION);
+  serve::Api api(std::make_shared<TraceSet>(trace), FIRELANE_VERSION);
   return value_or_raise(serve::one_file(api, empty, max_bytes));
 }
 
 std::optional<std::string> report(const Trace& trace, const std::optional<std::filesystem::path>& path, bool force) {
   const nb::gil_scoped_release release_gil;
-  if (!path) return markdown(*trace.model);
+  if (!path) return markdown(*trace.studied);
   const std::string ending = path->extension().string();
   const bool is_html = ending == ".html" || ending == ".htm";
   if (!is_html && ending != ".md" && ending != ".markdown") {
     throw TraceError(path->string() + ": a report is HTML or Markdown; name it report.html or report.md");
   }
   FileSink sink(*path, force);
-  sink.write(is_html ? html_page(trace.model) : markdown(*trace.model));
+  sink.write(is_html ? html_page(trace.studied) : markdown(*trace.studied));
   sink.finish();
   return std::nullopt;
 }
@@ -67,25 +67,25 @@ std::string attribute_text(std::string_view text) {
 // What a notebook draws: the report in a frame that may run its own scripts and nothing else. No server, so it works
 // wherever the notebook is.
 struct View {
-  std::shared_ptr<const Model> model;
+  std::shared_ptr<const StudiedTrace> trace;
   int height;
 
   std::string html() const {
     const nb::gil_scoped_release release_gil;
     return "<iframe title=\"Firelane\" sandbox=\"allow-scripts\" width=\"100%\" height=\"" + std::to_string(height) +
-           "\" style=\"border: 0\" srcdoc=" + attribute_text(html_page(model, kMaxNotebookBytes)) + "></iframe>";
+           "\" style=\"border: 0\" srcdoc=" + attribute_text(html_page(trace, kMaxNotebookBytes)) + "></iframe>";
   }
 };
 
 View view(const Trace& trace, int height) {
   if (height <= 0) throw nb::value_error("view: the height is a number of pixels above 0");
-  return {trace.model, height};
+  return {trace.studied, height};
 }
 
 // Outside of notebooks: the command that opens the same trace.
 std::string view_text(const View& view) {
   const nb::object quote = nb::module_::import_("shlex").attr("quote");
-  return "firelane view " + nb::cast<std::string>(quote(nb::cast(view.model->info.path)));
+  return "firelane view " + nb::cast<std::string>(quote(nb::cast(view.trace->model().info.path)));
 }
 
 }  // namespace

@@ -21,36 +21,35 @@ constexpr size_t kPrintedRows = 20;
 
 Table diagnose_answer(const Trace& trace) {
   const nb::gil_scoped_release release_gil;
-  const advise::Diagnosis diagnosis = advise::diagnose(*trace.model);
-  return answer(report::findings_report(diagnosis), "findings",
-                report::diagnosis(*trace.model, diagnosis, report::Form::kText));
+  return answer(report::findings_report(*trace.studied), "findings",
+                report::diagnosis(*trace.studied, report::Form::kText));
 }
 
 // For `firelane record`, which ends with it.
 std::string short_verdict(const Trace& trace, bool color) {
   const nb::gil_scoped_release release_gil;
-  return report::short_diagnosis(advise::diagnose(*trace.model), {.style = {.color = color}});
+  return report::short_diagnosis(*trace.studied, {.style = {.color = color}});
 }
 
 nb::object diagnosis_dict(const Trace& trace) {
   std::string json;
   {
     const nb::gil_scoped_release release_gil;
-    json = report::diagnosis(*trace.model, advise::diagnose(*trace.model), report::Form::kJson);
+    json = report::diagnosis(*trace.studied, report::Form::kJson);
   }
   return parse_json(json);
 }
 
 Table breakdown_answer(const Trace& trace) {
   const nb::gil_scoped_release release_gil;
-  return answer(report::breakdown_report(*trace.model, analyze::study(*trace.model)), "breakdown");
+  return answer(report::breakdown_report(*trace.model, trace.studied->get<analyze::study>()), "breakdown");
 }
 
 // A report whose second table is the one that has many rows: all of them, of which the first are printed.
 Table rows_answer(const Trace& trace, const char* name,
                   report::Report (*make)(const Model& model, const analyze::Study& study, size_t max_rows)) {
   const nb::gil_scoped_release release_gil;
-  const analyze::Study result = analyze::study(*trace.model);
+  const auto& result = trace.studied->get<analyze::study>();
   report::Report all = make(*trace.model, result, 0);
   std::swap(all.tables[0], all.tables[1]);
   return answer(std::move(all), name, report::render(make(*trace.model, result, kPrintedRows), report::Form::kText));
@@ -60,12 +59,12 @@ Table idle_answer(const Trace& trace) { return rows_answer(trace, "idle", report
 
 Table launches_answer(const Trace& trace) {
   const nb::gil_scoped_release release_gil;
-  return answer(report::launches_report(*trace.model, analyze::study(*trace.model)), "launches");
+  return answer(report::launches_report(*trace.model, trace.studied->get<analyze::study>()), "launches");
 }
 
 Table syncs_answer(const Trace& trace) {
   const nb::gil_scoped_release release_gil;
-  return answer(report::syncs_report(*trace.model, analyze::study(*trace.model)), "syncs");
+  return answer(report::syncs_report(*trace.model, trace.studied->get<analyze::study>()), "syncs");
 }
 
 Table critical_path_answer(const Trace& trace) {
@@ -82,7 +81,7 @@ nb::object whatif_answer(const Trace& trace, double host, double kernels, double
                                  .keep_communication = communication,
                                  .keep_copies = copies,
                                  .keep_latency = latency};
-    json = report::render(report::whatif_report(analyze::study(*trace.model), change), report::Form::kJson);
+    json = report::render(report::whatif_report(trace.studied->get<analyze::study>(), change), report::Form::kJson);
   }
   return parse_json(json);
 }

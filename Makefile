@@ -56,7 +56,7 @@ test: setup viewer ## all tests: units and command line with sanitizers (ctest),
 	@$(call cmake,release,all bench_load make_trace firelane_record_torch_test)
 	@$(call ctest,release) -R '^(record/torch|examples)[.]'
 	@echo "test: Python"
-	@$(PYTHON) -m pytest -q
+	@$(PYTHON) -m pytest -q -n $(JOBS) --dist loadfile
 
 # Fetching torch leaves the cores idle: the sanitizers' build begins meanwhile (`test` says what fails in it). Python's tests
 # keep one core busy: the thread sanitizer's build and tests, fuzzing and the browser run beside them.
@@ -65,7 +65,7 @@ check: ## what CI runs: format, layers, docs, viewer, all tests, thread sanitize
 	@tools/setup.sh native
 	@mkdir -p build; { $(call cmake,dev); } >build/check-early.log 2>&1 & early=$$!; \
 	  fetched=0; $(MAKE) --no-print-directory setup || fetched=$$?; wait $$early || true; exit $$fetched
-	@$(MAKE) --no-print-directory check-text check-viewer build check-docs
+	@$(MAKE) --no-print-directory check-text check-viewer build check-docs check-tidy
 	@{ $(MAKE) --no-print-directory check-threads JOBS=1 && $(MAKE) --no-print-directory fuzz-short e2e; } >build/check-beside.log 2>&1 & \
 	  beside=$$!; tests=0; $(MAKE) --no-print-directory test || tests=$$?; \
 	  wait $$beside || { cat build/check-beside.log; exit 1; }; \
@@ -75,13 +75,28 @@ check: ## what CI runs: format, layers, docs, viewer, all tests, thread sanitize
 .PHONY: check-text
 check-text: setup
 	@echo "check: format"; clang-format-19 --dry-run --Werror $(CODE)
+	@$(PYTHON) -m ruff format --check --quiet
+	@echo "check: python"; $(PYTHON) -m ruff check --quiet
+	@$(PYTHON) -m mypy --no-error-summary
 	@echo "check: layers"; $(PYTHON) tools/check_layers.py
 	@echo "check: changelog"; $(PYTHON) tools/check_changelog.py
 
+# The checks of .clang-tidy that find the worst mistakes at little cost, in the rooms whose headers are quick to read.
+# `make lint` runs all of them on everything.
+TIDY_ROOMS := base format record/core record/cupti model import analyze advise report export sql
+TIDY_CHECKS := -*,bugprone-use-after-move,bugprone-dangling-handle,bugprone-infinite-loop,bugprone-sizeof-expression,bugprone-unused-raii,\
+performance-unnecessary-value-param,performance-for-range-copy,performance-unnecessary-copy-initialization,performance-move-const-arg,\
+readability-container-size-empty,modernize-use-override,modernize-use-nullptr
+.PHONY: check-tidy
+check-tidy: build
+	@echo "check: clang-tidy"; ls $(foreach room,$(TIDY_ROOMS),build/release/src/$(room)/CMakeFiles/firelane_$(subst /,_,$(room)).dir/Unity/*.cxx) | \
+	  xargs -P $(JOBS) -n 1 clang-tidy-19 --quiet -p build/release --checks='$(TIDY_CHECKS)' 2>/dev/null
+
 .PHONY: check-viewer
-check-viewer: setup ## types and unit tests of the viewer
-	@echo "check: viewer"; npm run --silent --prefix viewer typecheck
-	@npm run --silent --prefix viewer test -- --reporter=dot
+check-viewer: setup ## types, lint and unit tests of the viewer
+	@echo "check: viewer"; npm run --silent --prefix viewer lint & lint=$$!; failed=0; \
+	  for script in typecheck "test -- --reporter=dot"; do npm run --silent --prefix viewer $$script || failed=1; done; \
+	  wait $$lint && exit $$failed
 
 .PHONY: e2e
 e2e: build ## the viewer in headless Chromium against the built program; pictures in viewer/e2e/artefacts
@@ -113,12 +128,13 @@ bench: setup ## bench/load against simdjson, inflate, json.load and HTA; TRACE=f
 	@$(PYTHON) bench/load.py $(TRACE)
 
 .PHONY: fmt
-fmt: setup ## lay out all C++ by .clang-format
+fmt: setup ## format all code: C++ as .clang-format says, Python as pyproject.toml says
 	@clang-format-19 -i $(CODE)
+	@$(PYTHON) -m ruff format --quiet
 
 .PHONY: lint
 lint: build ## clang-tidy over all C++ (minutes; not part of check)
-	@run-clang-tidy-19 -quiet -p build/release -j $(JOBS) '^$(CURDIR)/($(subst $(space),|,$(CODE_DIRS)))/'
+	@run-clang-tidy-19 -quiet -p build/release -j $(JOBS) '^$(CURDIR)/(build/release/)?($(subst $(space),|,$(CODE_DIRS)))/'
 
 .PHONY: docs
 docs: build ## run the documents' commands again and rewrite their outputs

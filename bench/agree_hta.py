@@ -1,9 +1,9 @@
-"""Holds our numbers against HolisticTraceAnalysis, on real GPU traces, where both define them alike.
+"""Compares our numbers with HolisticTraceAnalysis on real GPU traces, where both define them the same way.
 
     .venv/bin/python bench/agree_hta.py [TRACE ...]      # default: the GPU traces of tests/data
 
-Prints a Markdown table (docs/analyses.md has a run, with the reason for each difference). HTA runs in a venv of its own,
-and without cutting times to whole microseconds, which it does by default (a kernel of 1.9 us is then 1).
+Prints a Markdown table (docs/analyses.md shows one, with the reason for each difference). HTA runs in its own venv, and
+with its default of truncating times to whole microseconds turned off (a kernel of 1.9 us would count as 1).
 """
 
 import json
@@ -19,7 +19,7 @@ from load import HTA_PACKAGE, ROOT, hta_python
 FIRELANE = ROOT / "build" / "release" / "firelane"
 TRACES = ["gpt_full", "gpt_plain", "gpt_slowdata", "mm64", "mm1024", "mm8192", "two_streams", "one_rank", "cuda_graph"]
 
-# Runs in HTA's venv; prints one JSON object. Times in us, as HTA has them.
+# Runs in HTA's venv; prints one JSON object. Times are in us, as in HTA.
 HTA_PROGRAM = """
 import json, shutil, sys, tempfile, logging
 logging.disable(logging.CRITICAL)
@@ -59,15 +59,15 @@ def ours(path: Path) -> dict:
 
     info, kernels = ask("info", path), ask("kernels", path)
     launched = ask("sql", path, LAUNCHED)["rows"]
-    alike = [row for row in launched if row["call"] in ("cudaLaunchKernel", "cudaLaunchKernelExC")]
+    comparable = [row for row in launched if row["call"] in ("cudaLaunchKernel", "cudaLaunchKernelExC")]
     rows = kernels["kernels"]
     return {
         "busy": info["device_busy_ns"] / 1e3,
         "kernels": sum(row["total_ns"] for row in rows if row["kind"] in ("kernel", "collective")) / 1e3,
         "copies": sum(row["total_ns"] for row in rows if row["kind"] in ("copy", "set")) / 1e3,
-        "launches": len(alike),
+        "launches": len(comparable),
         "all_launches": len(launched),
-        "delay": statistics.median(max(0, row["delay_ns"]) for row in alike) / 1e3 if alike else 0,
+        "delay": statistics.median(max(0, row["delay_ns"]) for row in comparable) / 1e3 if comparable else 0,
     }
 
 
@@ -77,16 +77,22 @@ def main() -> None:
     if python is None:
         sys.exit(1)
     print(f"{HTA_PACKAGE}; times in us, HTA / firelane\n")
-    print("| trace | device busy | kernels, summed | copies and sets | launches by cudaLaunchKernel | median launch delay |")
+    print(
+        "| trace | device busy | kernels, total | memcpys and memsets | launches with cudaLaunchKernel "
+        "| median launch delay |"
+    )
     print("|---|--:|--:|--:|--:|--:|")
     with tempfile.NamedTemporaryFile("w", suffix=".py") as program:
         program.write(HTA_PROGRAM)
         program.flush()
         for path in paths:
             exact = os.environ | {"HTA_DISABLE_NS_ROUNDING": "1"}
-            done = subprocess.run([python, program.name, path.resolve()], capture_output=True, text=True, check=False, env=exact)
+            done = subprocess.run(
+                [python, program.name, path.resolve()], capture_output=True, text=True, check=False, env=exact
+            )
             if done.returncode != 0:
-                print(f"| {path.name.split('.')[0]} | HTA fails: {done.stderr.strip().splitlines()[-1].split(':')[0]} |  |  |  |  |")
+                reason = done.stderr.strip().splitlines()[-1].split(":")[0]
+                print(f"| {path.name.split('.')[0]} | HTA fails: {reason} |  |  |  |  |")
                 continue
             theirs, mine = json.loads(done.stdout.splitlines()[-1]), ours(path)
             cells = [path.name.split(".")[0]]

@@ -3,20 +3,21 @@
 
     bench/gpu.py [--rounds 20] [--seconds 100] [--json FILE]
 
-Programs: a loop of tiny ops (x.add_(1)), and training steps of an 8-layer GPT (bf16 autocast, launch-bound) with AdamW as it
-comes and with one tensor at a time, each step between two synchronisations. In every round each way of recording is turned on
-in turn, in shuffled order; starting, stopping and a first step are not timed. Two floors are timed beside them: torch telling
-an empty callback about ops, and CUPTI's records of kernels, copies and sets with nobody who reads them.
+Programs: a loop of tiny ops (x.add_(1)), and training steps of an 8-layer GPT (bf16 autocast, launch-bound) with
+default AdamW and with one tensor at a time, each step between two synchronizations. Every round turns on each way of
+recording in turn, in random order; starting, stopping and a first step are not timed. Two lower bounds are timed as
+well: torch calling an empty callback for each op, and CUPTI recording kernels, memcpys and memsets that nobody reads.
 
-The training thread and the backward thread have a core of their own each and all other threads, the recorders' among them, the
-rest of the cores: left to the scheduler, the same step takes 14 or 22 ms on a virtual machine. torch.profiler leaves CUPTI in
-the process, which slows what comes after down; here it is made to leave between recordings.
-Figures: the median over all rounds, and the lowest fifth, which other programs on the machine disturb least.
+The training thread and the backward thread each have a core to themselves; all other threads, including the recorders',
+share the remaining cores. Left to the scheduler, the same step takes 14 or 22 ms on a virtual machine. torch.profiler
+leaves CUPTI in the process, which slows down everything after it; here CUPTI is detached between recordings.
+Results: the median over all rounds, and the 20th percentile, which other programs on the machine disturb least.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import ctypes
 import json
 import os
@@ -26,15 +27,18 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests/gpu"))
+
+import torch
+
+from cuda_programs import train_step
+from flags import FLAGS, start_torch
+from gpu_variants import build as build_variants
+from record_both import load_recorder
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tests/gpu"))
-
-import torch  # noqa: E402
-from flags import FLAGS, start_torch  # noqa: E402
-from gpu_variants import build as build_variants  # noqa: E402
-from programs import train_step  # noqa: E402
-from record_both import load_recorder  # noqa: E402
 
 FLOORS = {"an empty callback": "ops", "CUPTI's records of work alone": "work"}
 
@@ -43,13 +47,28 @@ def build_floor() -> ctypes.CDLL:
     torch_folder = Path(torch.__file__).parent
     library = Path(os.environ.get("TMPDIR", "/tmp")) / f"record_floor_{os.getpid()}.so"
     folders = [torch_folder / "include", torch_folder / "include/torch/csrc/api/include"]
-    subprocess.run(["g++", "-std=c++20", "-O2", "-shared", "-fPIC", *(f"-I{f}" for f in folders), str(ROOT / "bench/record_floor.cc"),
-                    "-o", str(library), f"-L{torch_folder / 'lib'}", "-ltorch_cpu", "-lc10"], check=True)
+    subprocess.run(
+        [
+            "g++",
+            "-std=c++20",
+            "-O2",
+            "-shared",
+            "-fPIC",
+            *(f"-I{f}" for f in folders),
+            str(ROOT / "bench/record_floor.cc"),
+            "-o",
+            str(library),
+            f"-L{torch_folder / 'lib'}",
+            "-ltorch_cpu",
+            "-lc10",
+        ],
+        check=True,
+    )
     return ctypes.CDLL(str(library))
 
 
 class Cores:
-    """A core for the thread that trains, one for the thread of the backward pass, the others for everybody else."""
+    """One core for the training thread, one for the backward thread, the rest for all other threads."""
 
     def __init__(self, step) -> None:
         self.main = os.getpid()
@@ -65,7 +84,7 @@ class Cores:
 
     @staticmethod
     def threads() -> list[int]:
-        return [int(name) for name in os.listdir("/proc/self/task")]
+        return [int(task.name) for task in Path("/proc/self/task").iterdir()]
 
     @staticmethod
     def processor_ns(thread: int) -> int:
@@ -74,21 +93,19 @@ class Cores:
         except OSError:  # it has ended
             return 0
 
-    def give(self) -> None:
+    def assign(self) -> None:
         for thread in self.threads() if self.enough else []:
-            try:
+            with contextlib.suppress(OSError):
                 os.sched_setaffinity(thread, self.own.get(thread, self.others))
-            except OSError:
-                pass
 
-    def take_back(self) -> None:
-        """Threads that are started now must not inherit the core of the one that starts them."""
+    def release(self) -> None:
+        """New threads must not inherit the core of the thread that starts them."""
         if self.enough:
             os.sched_setaffinity(self.main, self.others)
 
 
 class Ways:
-    """Each way of recording by its name: start(name) turns it on, stop() off."""
+    """Each way of recording by name: start(name) turns it on, stop() turns it off."""
 
     def __init__(self) -> None:
         self.native = load_recorder()
@@ -96,18 +113,18 @@ class Ways:
         self.floor = build_floor()
         self.names = ["nothing", *FLOORS, "firelane, ops only"]
         self.names += [f"{who} {flags}" for flags in FLAGS for who in ("firelane", "torch.profiler")]
-        self.running: tuple[str, object] = ("nothing", None)
+        self.running: tuple[str, Any] = ("nothing", None)
 
     def start(self, name: str) -> None:
         who, _, flags = name.partition(" ")
-        session: object = None
+        session: Any = None
         if FLOORS.get(name) == "ops":
             self.floor.floor_on(0)
         elif FLOORS.get(name) == "work":
             if code := self.variants.begin(b"concurrent copies"):
-                raise SystemExit(f"gpu: CUPTI refuses with {code}")
+                raise SystemExit(f"gpu: CUPTI failed with {code}")
         elif name == "firelane, ops only":
-            session = self.native.start(self.native.RecordOptions())
+            session = self.native.start(self.native.RecordOptions(cuda=False))
         elif who == "firelane":
             session = self.native.start(self.native.RecordOptions(cuda=True, **FLAGS[flags]))
         elif who == "torch.profiler":
@@ -152,13 +169,21 @@ def table(us: dict[str, dict[str, list[float]]]) -> str:
                 unit = f"{figure(base) / 1e3:.2f} ms" if figure(base) > 1e3 else f"{figure(base):.2f} us"
                 cells.append(unit if name == "nothing" else f"{figure(values) / figure(base):.2f}x")
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
-    lines += ["", "Of what torch.profiler adds, firelane adds:", "",
-              "| flags | " + " | ".join(f"{p}, median | low" for p in us) + " |", "|---|" + "--:|--:|" * len(us)]
+    lines += [
+        "",
+        "Time added by firelane, relative to the time added by torch.profiler:",
+        "",
+        "| flags | " + " | ".join(f"{p}, median | low" for p in us) + " |",
+        "|---|" + "--:|--:|" * len(us),
+    ]
     for flags in FLAGS:
         cells = []
         for by_name in us.values():
             for figure in (statistics.median, low):
-                ours, torchs = (figure(by_name[f"{who} {flags}"]) - figure(by_name["nothing"]) for who in ("firelane", "torch.profiler"))
+                ours, torchs = (
+                    figure(by_name[f"{who} {flags}"]) - figure(by_name["nothing"])
+                    for who in ("firelane", "torch.profiler")
+                )
                 cells.append(f"{ours / torchs:.2f}")
         lines.append(f"| {flags} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
@@ -185,11 +210,11 @@ def main() -> None:
     us: dict[str, dict[str, list[float]]] = {p: {name: [] for name in ways.names} for p in programs}
 
     def measure(name: str) -> None:
-        cores.give()
+        cores.assign()
         for program, (run, times, repeats) in programs.items():
             timed(run, max(times // 4, 1))
             us[program].setdefault(name, []).extend(timed(run, times) for _ in range(repeats))
-        cores.take_back()
+        cores.release()
 
     losses: set[str] = set()
     shuffle = random.Random(1)
@@ -199,7 +224,7 @@ def main() -> None:
         names = list(ways.names)
         shuffle.shuffle(names)
         for name in names:
-            cores.take_back()
+            cores.release()
             ways.start(name)
             measure(name)
             losses |= set(ways.stop())
@@ -207,9 +232,14 @@ def main() -> None:
                 measure("after firelane")
         rounds += 1
         if args.json:
-            args.json.write_text(json.dumps({"device": torch.cuda.get_device_name(), "torch": torch.__version__, "us": us}))
-    print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, {rounds} rounds, {time.perf_counter() - begin:.0f} s, "
-          f"cores of their own: {'yes' if cores.enough else 'no'}, losses {sorted(losses)}\n")
+            args.json.write_text(
+                json.dumps({"device": torch.cuda.get_device_name(), "torch": torch.__version__, "us": us})
+            )
+    print(
+        f"{torch.cuda.get_device_name()}, torch {torch.__version__}, {rounds} rounds, "
+        f"{time.perf_counter() - begin:.0f} s, dedicated cores: {'yes' if cores.enough else 'no'}, "
+        f"losses {sorted(losses)}\n"
+    )
     print(table(us))
 
 

@@ -1,35 +1,37 @@
 #!/usr/bin/env python3
-"""Which way of asking CUPTI is cheapest: every way timed in turn, interleaved with nothing, in one process on one GPU.
+"""Which way of using CUPTI is cheapest: each is timed in turn, interleaved with none, in one process on one GPU.
 
     bench/gpu_variants.py [--rounds 12] [--steps 4] [--ops 1500] [--json FILE]
 
-Programs as in bench/gpu.py: a loop of tiny ops, and the training step of an 8-layer GPT. Steps are timed one by one, between
-synchronisations. `after` is the time with everything turned off again and CUPTI still in the process; then CUPTI is made to
-leave, so that ways do not see what others left behind. Figures: the median and the lowest fifth over all rounds, as differences
-to `nothing`.
+Programs as in bench/gpu.py: a loop of tiny ops, and the training step of an 8-layer GPT. Steps are timed one by one,
+between synchronizations. `after` is the time with everything turned off again but CUPTI still in the process; then
+CUPTI is detached, so that no variant sees what another left behind. Results: the median and the 20th percentile over
+all rounds, relative to `nothing`.
 """
 
 from __future__ import annotations
 
 import argparse
 import ctypes
-import glob
 import json
-import os
 import random
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tests/gpu"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests/gpu"))
 
-import torch  # noqa: E402
-from programs import train_step  # noqa: E402
-from record_both import load_recorder  # noqa: E402
+import torch
+
+from cuda_programs import train_step
+from record_both import load_recorder
+
+ROOT = Path(__file__).resolve().parent.parent
 
 WAYS = {
     "nothing": None,
@@ -54,18 +56,37 @@ WAYS = {
     "work + callbacks + overhead": "concurrent copies callbacks overhead",
     "hardware events": "hardware concurrent copies callbacks",
 }
-AFTER = ["subscriber without callbacks", "callbacks, wanted calls", "kernels", "work + callbacks, wanted", "work + call records"]
+AFTER = [
+    "subscriber without callbacks",
+    "callbacks, wanted calls",
+    "kernels",
+    "work + callbacks, wanted",
+    "work + call records",
+]
 
 
 def build() -> ctypes.CDLL:
     import nvidia
 
-    folders = [f for base in nvidia.__path__ for f in glob.glob(f"{base}/cu*/include") + glob.glob(f"{base}/cuda_*/include")
-               + glob.glob(f"{base}/../triton/backends/nvidia/include")]
-    folders += [f for f in ("/usr/local/cuda/include", "/usr/local/cuda/extras/CUPTI/include") if os.path.isdir(f)]
+    places = ("cu*/include", "cuda_*/include", "../triton/backends/nvidia/include")
+    folders = [folder for base in nvidia.__path__ for place in places for folder in Path(base).glob(place)]
+    folders += [Path("/usr/local/cuda/include"), Path("/usr/local/cuda/extras/CUPTI/include")]
     library = Path(tempfile.mkdtemp()) / "gpu_variants.so"
-    subprocess.run(["g++", "-std=c++20", "-O2", "-shared", "-fPIC", *(f"-I{f}" for f in folders),
-                    str(ROOT / "bench/gpu_variants.cc"), "-o", str(library), "-ldl"], check=True)
+    subprocess.run(
+        [
+            "g++",
+            "-std=c++20",
+            "-O2",
+            "-shared",
+            "-fPIC",
+            *(f"-I{f}" for f in folders),
+            str(ROOT / "bench/gpu_variants.cc"),
+            "-o",
+            str(library),
+            "-ldl",
+        ],
+        check=True,
+    )
     return ctypes.CDLL(str(library))
 
 
@@ -76,6 +97,10 @@ def clock_source() -> str:
         return "unknown"
 
 
+def low(values: list[float]) -> float:
+    return statistics.quantiles(values, n=5)[0]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=12)
@@ -84,6 +109,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60, help="no new round after this")
     parser.add_argument("--only", help="names of ways, separated by ';'")
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--verbose", action="store_true", help="print the name of each way before it runs")
     args = parser.parse_args()
     library = build()
     native = load_recorder()
@@ -158,9 +184,10 @@ def main() -> None:
         torch.cuda.synchronize()
         library.leave()
 
-    jobs = {name: (lambda name=name, ways=ways: measure(name) if ways is None else one_way(name, ways))
-            for name, ways in WAYS.items()}
-    jobs["firelane, CPU only"] = lambda: firelane("firelane, CPU only")
+    jobs: dict[str, Callable[[], None]] = {
+        name: partial(measure, name) if ways is None else partial(one_way, name, ways) for name, ways in WAYS.items()
+    }
+    jobs["firelane, CPU only"] = lambda: firelane("firelane, CPU only", cuda=False)
     jobs["firelane"] = lambda: firelane("firelane", cuda=True)
     jobs["firelane, CUPTI stays"] = lambda: firelane("firelane, CUPTI stays", detach=False, cuda=True)
     jobs["torch.profiler"] = lambda: torchs("torch.profiler")
@@ -174,21 +201,35 @@ def main() -> None:
         names = [name for name in jobs if name not in refused]
         shuffle.shuffle(names)
         for name in names:
-            if os.environ.get("FIRELANE_VERBOSE"):
+            if args.verbose:
                 print(name, flush=True)
             jobs[name]()
         print(f"round {number} done, {time.perf_counter() - begin:.1f} s", flush=True)
-        if args.json:  # every time: a way that crashes must not take the others' figures with it
-            args.json.write_text(json.dumps({"device": torch.cuda.get_device_name(), "torch": torch.__version__,
-                                             "clocks": clocks, "refused": refused, "counts": came, "us": times}))
-    low = lambda values: statistics.quantiles(values, n=5)[0]  # noqa: E731
+        if args.json:  # every round: a variant that crashes must not lose the results of the others
+            args.json.write_text(
+                json.dumps(
+                    {
+                        "device": torch.cuda.get_device_name(),
+                        "torch": torch.__version__,
+                        "clocks": clocks,
+                        "refused": refused,
+                        "counts": came,
+                        "us": times,
+                    }
+                )
+            )
     base = {p: (statistics.median(v), low(v)) for p, v in times["nothing"].items()}
-    print(f"nothing: op {base['op'][0]:.2f} (low {base['op'][1]:.2f}) us, step {base['step'][0]:.0f} (low {base['step'][1]:.0f}) us")
+    print(
+        f"nothing: op {base['op'][0]:.2f} (low {base['op'][1]:.2f}) us, "
+        f"step {base['step'][0]:.0f} (low {base['step'][1]:.0f}) us"
+    )
     for name, row in times.items():
         op = [statistics.median(row["op"]) - base["op"][0], low(row["op"]) - base["op"][1]]
         at_step = [statistics.median(row["step"]), low(row["step"])]
-        print(f"{name:42} op +{op[0]:6.2f} low +{op[1]:6.2f}   step {at_step[0] / base['step'][0]:5.2f}x low "
-              f"{at_step[1] / base['step'][1]:5.2f}x +{at_step[1] - base['step'][1]:7.0f}   {came.get(name, '')}")
+        print(
+            f"{name:42} op +{op[0]:6.2f} low +{op[1]:6.2f}   step {at_step[0] / base['step'][0]:5.2f}x low "
+            f"{at_step[1] / base['step'][1]:5.2f}x +{at_step[1] - base['step'][1]:7.0f}   {came.get(name, '')}"
+        )
     print("refused", refused)
 
 

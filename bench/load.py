@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""How fast a trace becomes a model, against others on the same file in the same run.
+"""How fast a trace is loaded into a model, compared with other tools on the same file in the same run.
 
     bench/load.py [TRACE] [--repeat 5] [--large MB] [--write]
 
-TRACE is a .json or .json.gz; both forms are measured (the other one is made in build/bench). Without it: the 73 MB trace
-beside the repository if it is there, else tests/data/gpt_full.json.gz. --large makes a trace of that size from TRACE and
-measures it too. --write puts the table into bench/README.md. Every figure is the best of --repeat fresh processes.
+TRACE is a .json or .json.gz; both formats are measured (the other one is created in build/bench). The default is the
+73 MB trace next to the repository if it exists, otherwise tests/data/gpt_full.json.gz. --large creates a trace of
+that size from TRACE and measures it too. --write puts the table into bench/README.md. Each result is the best of
+--repeat processes.
 """
 
 from __future__ import annotations
@@ -45,8 +46,8 @@ class Row:
         return f"| {self.what} | {self.file} | {self.seconds * 1000:,.1f} ms | {speed} | {peak} |"
 
 
-def both_forms(trace: Path) -> tuple[Path, Path]:
-    """The trace as .json and as .json.gz; what is missing is made in build/bench."""
+def both_formats(trace: Path) -> tuple[Path, Path]:
+    """The trace as .json and as .json.gz; the missing one is created in build/bench."""
     WORK.mkdir(parents=True, exist_ok=True)
     if trace.name.endswith(".gz"):
         plain = WORK / trace.name.removesuffix(".gz")
@@ -60,7 +61,7 @@ def both_forms(trace: Path) -> tuple[Path, Path]:
 
 
 def best_of(repeat: int, command: list[str | Path]) -> dict[str, float]:
-    """The fastest time of each kind over all runs; the peak is the largest."""
+    """The shortest time of each kind over all runs, and the highest peak."""
     runs = []
     for _ in range(repeat):
         done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)
@@ -72,13 +73,18 @@ def best_of(repeat: int, command: list[str | Path]) -> dict[str, float]:
 
 
 def hta_python() -> Path | None:
-    """The Python that has HTA, installed into a venv of its own; None with a reason on stderr if that fails."""
+    """The Python of a venv with HTA, created if needed; None, with a reason on stderr, if that fails."""
     python = HTA_VENV / "bin/python"
-    if python.exists() and subprocess.run([python, "-c", "import hta"], capture_output=True, check=False).returncode == 0:
+    if (
+        python.exists()
+        and subprocess.run([python, "-c", "import hta"], capture_output=True, check=False).returncode == 0
+    ):
         return python
     print(f"bench: installing {HTA_PACKAGE} into {HTA_VENV.relative_to(ROOT)}", file=sys.stderr)
     venv.create(HTA_VENV, with_pip=True)
-    done = subprocess.run([python, "-m", "pip", "install", "-q", HTA_PACKAGE], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [python, "-m", "pip", "install", "-q", HTA_PACKAGE], capture_output=True, text=True, check=False
+    )
     if done.returncode != 0:
         print(f"bench: HTA skipped: pip could not install it: {done.stderr.strip().splitlines()[-1]}", file=sys.stderr)
         return None
@@ -86,7 +92,7 @@ def hta_python() -> Path | None:
 
 
 def measure(trace: Path, repeat: int) -> list[Row]:
-    plain, packed = both_forms(trace)
+    plain, packed = both_formats(trace)
     content_bytes = plain.stat().st_size
     rows = []
 
@@ -111,7 +117,10 @@ def measure(trace: Path, repeat: int) -> list[Row]:
             print(f"bench: HTA skipped: {error}", file=sys.stderr)
     print("bench: analyses", file=sys.stderr)
     best = best_of(repeat, [load, "analyses", plain])
-    rows += [Row(f"firelane {name}, after loading", plain.name, best[f"{name}_seconds"], 0, None) for name in ("ops", "kernels")]
+    rows += [
+        Row(f"firelane {name}, after loading", plain.name, best[f"{name}_seconds"], 0, None)
+        for name in ("ops", "kernels")
+    ]
     return rows
 
 
@@ -123,7 +132,10 @@ def measure_large(trace: Path, megabytes: int, repeat: int) -> list[Row]:
     best = best_of(repeat, [load, "firelane", large])
     rows = [Row("firelane, file to model", large.name, best["seconds"], large.stat().st_size, best["peak_mib"])]
     analyses = best_of(1, [load, "analyses", large])
-    rows += [Row(f"firelane {name}, after loading", large.name, analyses[f"{name}_seconds"], 0, None) for name in ("ops", "kernels")]
+    rows += [
+        Row(f"firelane {name}, after loading", large.name, analyses[f"{name}_seconds"], 0, None)
+        for name in ("ops", "kernels")
+    ]
     return rows
 
 
@@ -145,7 +157,11 @@ def main() -> int:
     if args.large:
         rows += measure_large(trace, args.large, args.repeat)
     table = "\n".join(
-        [f"{machine()}; best of {args.repeat} (Python: of 2), clang 19 -O3", "", "| what | file | time | content per second | peak memory |"]
+        [
+            f"{machine()}; best of {args.repeat} (Python: of 2), clang 19 -O3",
+            "",
+            "| what | file | time | content per second | peak memory |",
+        ]
         + ["|---|---|--:|--:|--:|"]
         + [row.text() for row in rows]
     )

@@ -1,4 +1,4 @@
-"""What make_trace promises: valid JSON, as large as asked, and copies whose links do not meet."""
+"""What make_trace guarantees: valid JSON of the requested size, and copies whose links do not collide."""
 
 import gzip
 import json
@@ -30,7 +30,7 @@ def traces(tmp_path_factory):
         return json.load(file)["traceEvents"], json.loads(path.read_text())["traceEvents"]
 
 
-def test_metadata_is_written_once_and_the_rest_again_and_again(traces):
+def test_metadata_is_written_once_and_everything_else_repeatedly(traces):
     small, large = traces
     phases = Counter(event["ph"] for event in small)
     copied = Counter(event["ph"] for event in large)
@@ -40,11 +40,11 @@ def test_metadata_is_written_once_and_the_rest_again_and_again(traces):
 
 
 @pytest.mark.parametrize("key", ["correlation", "External id", "Ev Idx"])
-def test_each_copy_has_ids_of_its_own_and_keeps_its_links(traces, key):
+def test_each_copy_has_its_own_ids_and_keeps_its_links(traces, key):
     small, large = (ids(events, key) for events in traces)
     copies, rest = divmod(len(large), len(small))
     assert rest == 0 and copies > 1
-    # As many pairs, triples and so on as before, once per copy.
+    # As many pairs, triples and so on as in the original, once per copy.
     assert Counter(large.values()) == Counter({size: count * copies for size, count in Counter(small.values()).items()})
 
 

@@ -1,7 +1,8 @@
-"""Loads one trace the way Python users do, in a fresh process, and prints what it took, as JSON.
+"""Loads one trace the way Python users do, in a fresh process, and prints time and memory as JSON.
 
+Usage:
     peers.py json FILE     json.load (through gzip.open when the file is compressed)
-    peers.py hta FILE      HolisticTraceAnalysis: TraceAnalysis of one rank, its parsed frame ready
+    peers.py hta FILE      HolisticTraceAnalysis: TraceAnalysis of one rank, with its DataFrame
 """
 
 import gzip
@@ -18,7 +19,7 @@ def load_json(path: str) -> int:
 
 
 def load_hta(path: str) -> int:
-    from hta.trace_analysis import TraceAnalysis  # the import is not part of the time: see main()
+    from hta.trace_analysis import TraceAnalysis  # imported by main() before the clock starts
 
     return len(TraceAnalysis(trace_files={0: path}, trace_dir="/").t.get_trace(0))
 
@@ -26,7 +27,7 @@ def load_hta(path: str) -> int:
 def main() -> None:
     what, path = sys.argv[1:]
     if what == "hta":
-        import hta.trace_analysis  # noqa: F401
+        import hta.trace_analysis  # noqa: F401 (so that the import is not timed)
     start = time.perf_counter()
     events = {"json": load_json, "hta": load_hta}[what](path)
     seconds = time.perf_counter() - start

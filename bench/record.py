@@ -3,10 +3,11 @@
 
     bench/record.py [--rounds 15] [--ops 4000] [--write]
 
-Each round times the same loop under every recorder in turn, by the thread's own processor time (other programs on the
-machine take none of it); starting, stopping and a first untimed loop are outside of it, and a quarter of a second passes
-in between, so that a recorder that writes in the background has begun to. A figure is the first quartile over
-rounds with the recorder, less that without: machines have slow stretches that no recorder caused. --write puts the table into bench/README.md.
+Each round times the same loop under every recorder in turn, in CPU time of the thread (other programs on the machine
+do not count); starting, stopping and a first loop are not timed, and a quarter of a second passes in between, so that
+a recorder that writes in the background has started to. A result is the first quartile over the rounds with the
+recorder minus that without: machines have slow phases that no recorder caused. --write puts the table into
+bench/README.md.
 """
 
 from __future__ import annotations
@@ -18,27 +19,34 @@ import re
 import statistics
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Callable
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
+
+import torch
+
+from firelane import _record
+from flags import FLAGS, start_torch
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "python"))
 
-import torch  # noqa: E402
-from firelane import _record  # noqa: E402
-from flags import FLAGS, start_torch  # noqa: E402
-
-# name, goal as a share of the other: plain against the floor and torch.profiler; the rest against torch.profiler.
-GOALS = {"plain": "floor <= 1.25x, torch.profiler <= 0.40x", "shapes": "", "shapes+memory+stack": "torch.profiler <= 0.50x"}
+# Goals relative to the lower bound and to torch.profiler.
+GOALS = {
+    "plain": "floor <= 1.25x, torch.profiler <= 0.40x",
+    "shapes": "",
+    "shapes+memory+stack": "torch.profiler <= 0.50x",
+}
 
 
 @dataclass
 class Recorder:
     name: str
-    start: Callable[[], object]
-    stop: Callable[[object], None]
+    start: Callable[[], Any]
+    stop: Callable[[Any], None]
 
 
 def recorders() -> list[Recorder]:
@@ -50,14 +58,14 @@ def recorders() -> list[Recorder]:
     for flags, values in FLAGS.items():
 
         def start_ours(values=values):
-            return _record.start(_record.RecordOptions(**values))
+            return _record.start(_record.RecordOptions(cuda=False, **values))
 
         result.append(Recorder(f"torch.profiler {flags}", partial(start_torch, values), lambda prof: prof.stop()))
         result.append(Recorder(f"firelane {flags}", start_ours, lambda recorder: recorder.stop()))
     return result
 
 
-def add_scalar(n: int, x: torch.Tensor, _: torch.Tensor) -> None:
+def add_scalar(n: int, x: torch.Tensor, _y: torch.Tensor) -> None:
     for _ in range(n):
         x.add_(1)
 
@@ -77,23 +85,25 @@ def loop_ns(loop: Callable[..., None], n: int, x: torch.Tensor, y: torch.Tensor)
 
 
 def measure(rounds: int, ops: int) -> dict[str, dict[str, float]]:
-    """ns per op: by loop, by recorder; "base" is the loop alone, "after" the loop alone after all recorders ran."""
+    """ns per op, by loop and recorder; "base" is the loop alone, "after" the same after all recorders have run."""
     x, y = torch.zeros(1), torch.ones(1)
     torch.set_num_threads(1)
-    everyone = recorders()
+    all_recorders = recorders()
     result: dict[str, dict[str, float]] = {}
     with torch.no_grad():
         for name, loop in (("x.add_(1)", add_scalar), ("x.add_(y)", add_tensor)):
-            times: dict[str, list[float]] = {"base": []} | {r.name: [] for r in everyone} | {"after": []}
+            times: dict[str, list[float]] = {name: [] for name in ("base", *(r.name for r in all_recorders), "after")}
             for _ in range(rounds):
                 times["base"].append(loop_ns(loop, ops, x, y))
-                for recorder in everyone:
+                for recorder in all_recorders:
                     token = recorder.start()
                     times[recorder.name].append(loop_ns(loop, ops, x, y))
                     recorder.stop(token)
                 times["after"].append(loop_ns(loop, ops, x, y))
-            quick = {key: statistics.quantiles(values, n=4)[0] for key, values in times.items()}
-            result[name] = {key: value - quick["base"] for key, value in quick.items()} | {"base": quick["base"]}
+            quartile = {key: statistics.quantiles(values, n=4)[0] for key, values in times.items()}
+            result[name] = {key: value - quartile["base"] for key, value in quartile.items()} | {
+                "base": quartile["base"]
+            }
     return result
 
 
@@ -101,7 +111,10 @@ def table(result: dict[str, dict[str, float]]) -> str:
     loops = list(result)
     base = ", ".join(f"`{loop}` {result[loop]['base']:.0f} ns" for loop in loops)
     after = ", ".join(f"{result[loop]['after']:+.0f} ns" for loop in loops)
-    lines = ["| added ns per op | " + " | ".join(f"`{loop}`" for loop in loops) + " | ratios | goal |", "|---|---:|---:|---|---|"]
+    lines = [
+        "| added ns per op | " + " | ".join(f"`{loop}`" for loop in loops) + " | ratios | goal |",
+        "|---|---:|---:|---|---|",
+    ]
     for recorder in result[loops[0]]:
         if recorder in ("base", "after"):
             continue

@@ -12,10 +12,14 @@
 #include "record/core/session.h"
 #include "record/core/thread_buffer.h"
 
-namespace firelane {
+namespace firelane::record {
 namespace {
 
-class NullSink final : public ByteSink {
+using format::Attribute;
+using format::Scope;
+using format::ScopeGroup;
+
+class NullSink final : public format::ByteSink {
  public:
   std::string write(std::string_view) override { return {}; }
   std::string name() const override { return "nowhere"; }
@@ -129,6 +133,6 @@ void start_and_stop(benchmark::State& state) {
 BENCHMARK(start_and_stop);
 
 }  // namespace
-}  // namespace firelane
+}  // namespace firelane::record
 
 BENCHMARK_MAIN();

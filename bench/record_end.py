@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""What a recording costs when it ends, and in memory and disk: firelane against torch.profiler.
+"""What a recording costs at its end, in memory and on disk: firelane against torch.profiler.
 
-    .venv/bin/python bench/record_end.py                      # a million ops; minutes, most of them torch's
+    .venv/bin/python bench/record_end.py                      # a million ops; takes minutes, most of them for torch
     .venv/bin/python bench/record_end.py --ops 100000 --write # updates the table in bench/README.md
 
-Both record the same loop of `x.add_(1)` with the same flags, each in a fresh process. Times are
-from leaving the recorded block: to the table as text, and to the written Chrome trace. Memory is
-the growth of the resident set from before the block to its end. torch.profiler runs once, for it
-takes minutes; ours is the best of three runs, for a busy machine disturbs short times most.
+Both record the same loop of `x.add_(1)` with the same flags, each in a fresh process. Times are from leaving the
+recorded block to the table as text, and to the written Chrome trace. Memory is the growth of the resident set during
+the block. torch.profiler runs once because it takes minutes; firelane's result is the best of three runs because a
+busy machine disturbs short times most.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
-import os
 import resource
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -42,33 +42,28 @@ def measure(which: str, flags: dict[str, bool], ops: int) -> dict[str, float]:
     import torch
 
     sys.path.insert(0, str(ROOT / "python"))
-    if which == "firelane":
-        from firelane.profiler import profile
-    else:
-        from torch.profiler import profile
-
+    profile = import_module("firelane.profiler" if which == "firelane" else "torch.profiler").profile
     x = torch.ones(8)
-    with profile(activities=[torch.profiler.ProfilerActivity.CPU], **flags):  # what is only slow the first time
+    with profile(activities=[torch.profiler.ProfilerActivity.CPU], **flags):  # warm-up
         x.add_(1)
     before = resident_bytes()
     prof = profile(activities=[torch.profiler.ProfilerActivity.CPU], **flags)
     with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "trace.json")
+        chrome, lane = f"{folder}/trace.json", f"{folder}/trace.lane"
         prof.__enter__()
         for _ in range(ops):
             x.add_(1)
-        result = {"grown_bytes": resident_bytes() - before}
+        result: dict[str, float] = {"grown_bytes": resident_bytes() - before}
         stop_s = timed(lambda: prof.__exit__(None, None, None))
-        result["chrome_s"] = stop_s + timed(lambda: prof.export_chrome_trace(path))
-        # ours has read the file for the export already; torch shares nothing between the two
+        result["chrome_s"] = stop_s + timed(lambda: prof.export_chrome_trace(chrome))
+        # firelane has already read the file for the export; torch shares nothing between the two
         shared_s = timed(lambda: firelane_open(prof)) if which == "firelane" else 0.0
         result["table_s"] = stop_s + shared_s + timed(lambda: prof.key_averages().table(sort_by="self_cpu_time_total"))
-        with open(path, "rb") as file:
-            result["gz_bytes"] = len(gzip.compress(file.read(), 6))
+        result["gz_bytes"] = len(gzip.compress(Path(chrome).read_bytes(), 6))
         if which == "firelane":
             result["events"] = len(prof.trace.host_slices) + len(prof.trace.memory_events)
-            prof.save(os.path.join(folder, "trace.lane"))
-            result["lane_bytes"] = os.path.getsize(os.path.join(folder, "trace.lane"))
+            prof.save(lane)
+            result["lane_bytes"] = Path(lane).stat().st_size
         return result
 
 
@@ -85,7 +80,8 @@ def firelane_open(prof: Any) -> object:
 
 
 def measured(which: str, flags: str, ops: int) -> dict[str, float]:
-    done = subprocess.run([sys.executable, __file__, "--one", which, flags, str(ops)], capture_output=True, text=True)
+    command = [sys.executable, __file__, "--one", which, flags, str(ops)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise SystemExit(f"{which} {flags} failed:\n{done.stderr[-2000:]}")
     return json.loads(done.stdout.splitlines()[-1])
@@ -95,20 +91,25 @@ def rows(ops: int, names: list[str]) -> list[list[str]]:
     table = []
     for flags in names:
         theirs = measured("torch", flags, ops)
-        ours = [measured("firelane", flags, ops) for _ in range(3)]
-        ours = min(ours, key=lambda run: run["table_s"] + run["chrome_s"])
+        runs = [measured("firelane", flags, ops) for _ in range(3)]
+        ours = min(runs, key=lambda run: run["table_s"] + run["chrome_s"])
         for key, title in (("table_s", "stop, table"), ("chrome_s", "stop, Chrome .json")):
             a, b = theirs[key], ours[key]
             table.append([flags, title, f"{a:.2f} s", f"{b:.3f} s", f"{a / b:.1f}x"])
         a, b = theirs["grown_bytes"] / 2**20, ours["grown_bytes"] / 2**20
         table.append([flags, "memory growth while recording", f"{a:.0f} MiB", f"{b:.0f} MiB", f"{a / max(b, 1):.0f}x"])
         a, b = theirs["gz_bytes"] / ours["events"], ours["lane_bytes"] / ours["events"]
-        table.append([flags, "bytes an event, .json.gz and .lane", f"{a:.1f}", f"{b:.1f}", f"{a / b:.1f}x"])
+        table.append([flags, "bytes per event, .json.gz and .lane", f"{a:.1f}", f"{b:.1f}", f"{a / b:.1f}x"])
     return table
 
 
 def markdown(table: list[list[str]], ops: int) -> str:
-    lines = [f"{ops:,} calls of `x.add_(1)`, five ops each.", "", "| flags | what | torch.profiler | firelane | ratio |", "|---|---|--:|--:|--:|"]
+    lines = [
+        f"{ops:,} calls of `x.add_(1)`, five ops each.",
+        "",
+        "| flags | what | torch.profiler | firelane | ratio |",
+        "|---|---|--:|--:|--:|",
+    ]
     return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in table])
 
 

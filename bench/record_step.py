@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""A realistic step: a small transformer's training step on the CPU, with nothing, firelane and torch.profiler.
+"""A realistic step: training a small transformer on the CPU, unrecorded, with firelane and with torch.profiler.
 
     cmake --build build/release --target record_floor
     .venv/bin/python bench/record_step.py           # about a minute
     .venv/bin/python bench/record_step.py --write   # updates the table in bench/README.md
 
-All run in one process, in turn, round after round; each figure is the median of the rounds' medians, by the processor time of
-the training thread (other programs on the machine take none of it, and the backward pass of a CPU model runs in it). What
-other threads of the process take meanwhile, which are the recorder's, is told apart. The model is small (width 64, 4 layers,
-batch 4), so that ops are short and a recorder's cost shows.
+All variants run in one process, in turn, round after round; each result is the median of the rounds' medians, in CPU
+time of the training thread (other programs on the machine do not count, and a CPU model's backward pass runs on that
+thread). The time of the other threads, which are the recorder's, is listed separately. The model is small (width 64,
+4 layers, batch 4), so that ops are short and a recorder's cost shows.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import statistics
 import sys
 import time
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -59,16 +60,13 @@ class Training:
 
 
 def profiler(which: str, flags: dict[str, bool]) -> Any:
-    if which == "firelane":
-        from firelane.profiler import profile
-    else:
-        from torch.profiler import profile
-    return profile(activities=[torch.profiler.ProfilerActivity.CPU], **flags)
+    module = import_module("firelane.profiler" if which == "firelane" else "torch.profiler")
+    return module.profile(activities=[torch.profiler.ProfilerActivity.CPU], **flags)
 
 
 @contextlib.contextmanager
 def empty_callback(needs_inputs: bool) -> Iterator[None]:
-    """What torch takes to tell anybody about its ops: the floor of every recorder."""
+    """What it costs torch to report its ops to anyone: a lower bound for every recorder."""
     floor = ctypes.PyDLL(str(ROOT / "build/release/bench/librecord_floor.so"))
     floor.floor_on(int(needs_inputs))
     yield
@@ -76,9 +74,9 @@ def empty_callback(needs_inputs: bool) -> Iterator[None]:
 
 
 def measure(rounds: int, steps: int) -> dict[str, float]:
-    """ns per step: "nothing", and for each set of flags "<who> <flags>"; "beside <flags>" is firelane's other thread."""
+    """ns per step: "nothing", "<recorder> <flags>" and, for the recorder's own thread, "beside <flags>"."""
     training = Training()
-    training.median_ns(20)  # what is only slow the first time
+    training.median_ns(20)  # warm-up
     figures: dict[str, list[float]] = {}
     for _ in range(rounds):
         figures.setdefault("nothing", []).append(training.median_ns(steps))
@@ -99,9 +97,13 @@ def measure(rounds: int, steps: int) -> dict[str, float]:
 
 def table(figures: dict[str, float]) -> str:
     base = figures["nothing"]
-    lines = ["| step of a small transformer | nothing | empty callback | firelane | torch.profiler "
-             "| added time, firelane / torch.profiler | on another core |",
-             "|---|--:|--:|--:|--:|--:|--:|"]
+    lines = [
+        (
+            "| step of a small transformer | nothing | empty callback | firelane | torch.profiler "
+            "| added time, firelane / torch.profiler | on another core |"
+        ),
+        "|---|--:|--:|--:|--:|--:|--:|",
+    ]
     for name in FLAGS:
         cells = [f"{base / 1e6:.2f} ms"]
         for which in ("empty callback", "firelane", "torch.profiler"):

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""How fast `firelane view` shows a large trace, and how fast it moves in it: the server's side, and the page's.
+"""How fast `firelane view` shows a large trace and navigates in it: the server's side, and the page's.
 
     bench/view.py [TRACE] [--mb 1000] [--steps 400] [--page-steps 200] [--write]
 
-TRACE is a .json or .json.gz from which a trace of --mb megabytes is made (build/bench keeps it); without it, the 73 MB trace
-beside the repository if it is there, else tests/data/gpt_full.json.gz. Measured: from typing the command to the address, to the
-trace being ready and to the first screen of tiles; then every answer of a random walk of zooms and pans over all lanes, as a page
-1,600 pixels wide would ask (one request per step: the tiles that became visible); the server's memory. Then the same trace in a
-browser (view_browser.mjs). --write puts the tables into bench/README.md. The file is read once before, so that it lies in the page cache.
+TRACE is a .json or .json.gz from which a trace of --mb megabytes is created (and kept in build/bench); the default is
+the 73 MB trace next to the repository if it exists, otherwise tests/data/gpt_full.json.gz. Measured are the times
+from starting the command to the address, to the loaded trace and to the first screen of tiles; the response times of
+a random walk of zooms and pans over all lanes, as a page 1,600 pixels wide would request them (one request per step:
+the tiles that became visible); and the server's memory. Then the same trace in a browser (view_browser.mjs). --write
+puts the tables into bench/README.md. The file is read once before, so that it is in the page cache.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import re
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -48,10 +50,15 @@ def make_large(trace: Path, megabytes: int) -> Path:
 class Server:
     def __init__(self, trace: Path):
         self.started = time.perf_counter()
-        self.process = subprocess.Popen([BINARY, "view", trace, "--no-open"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        self.process = subprocess.Popen(
+            [BINARY, "view", trace, "--no-open"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
+        assert self.process.stdout is not None
         url = self.process.stdout.readline().strip()
         self.address_s = self.age()
         match = re.fullmatch(r"http://127\.0\.0\.1:(\d+)/\?token=(\w+)", url)
+        if match is None:
+            sys.exit(f"firelane view printed no address: {url!r}")
         self.connection = http.client.HTTPConnection("127.0.0.1", int(match[1]), timeout=120)
         self.headers = {"X-Firelane-Token": match[2]}
 
@@ -77,7 +84,7 @@ class Server:
 
     def memory_mib(self, field: str) -> float:
         status = Path(f"/proc/{self.process.pid}/status").read_text()
-        return int(re.search(rf"{field}:\s+(\d+) kB", status)[1]) / 1024
+        return int(status.split(f"{field}:")[1].split()[0]) / 1024
 
     def stop(self) -> None:
         self.process.terminate()
@@ -100,17 +107,17 @@ def tiles_path(view: tuple[float, float], lanes: str) -> tuple[str, int]:
     return f"/api/t/0/tiles?level={level}&first={first}&count={count}&lanes={lanes}", count
 
 
-def next_view(view: tuple[float, float], end_ns: float, chance: random.Random) -> tuple[float, float]:
-    """Zooms in or out about a point, or pans; now and then jumps."""
+def next_view(view: tuple[float, float], end_ns: float, rng: random.Random) -> tuple[float, float]:
+    """Zooms in or out around a point, or pans; occasionally jumps."""
     span = view[1] - view[0]
-    kind = chance.random()
+    kind = rng.random()
     if kind < 0.05:
-        start, span = chance.random() * end_ns, 10 ** chance.uniform(4, 9)
+        start, span = rng.random() * end_ns, 10 ** rng.uniform(4, 9)
     elif kind < 0.4:
-        start = view[0] + span * chance.uniform(-0.7, 0.7)
+        start = view[0] + span * rng.uniform(-0.7, 0.7)
     else:
-        factor = chance.choice([0.5, 0.5, 0.7, 1.5, 2.0])
-        at = view[0] + span * chance.random()
+        factor = rng.choice([0.5, 0.5, 0.7, 1.5, 2.0])
+        at = view[0] + span * rng.random()
         start, span = at - (at - view[0]) * factor, span * factor
     span = min(max(span, 2000.0), end_ns)
     start = min(max(0.0, start), end_ns - span)
@@ -118,8 +125,8 @@ def next_view(view: tuple[float, float], end_ns: float, chance: random.Random) -
 
 
 def walk(server: Server, lanes: dict, steps: int) -> tuple[list[float], list[float], list[int]]:
-    """Milliseconds of every answer, the same for each tile and lane in it, and bytes of every answer."""
-    chance = random.Random(4)
+    """Milliseconds per response, the same per tile and lane, and bytes per response."""
+    rng = random.Random(4)
     shown = lanes["lanes"][:64]
     ids = ",".join(str(lane["id"]) for lane in shown)
     view = (0.0, float(lanes["end_ns"]))
@@ -131,12 +138,20 @@ def walk(server: Server, lanes: dict, steps: int) -> tuple[list[float], list[flo
         answers.append((time.perf_counter() - before) * 1000)
         tiles.append(answers[-1] / (count * len(shown)))
         sizes.append(size)
-        view = next_view(view, float(lanes["end_ns"]), chance)
+        view = next_view(view, float(lanes["end_ns"]), rng)
     return answers, tiles, sizes
 
 
-def quantile(values: list[float], part: float) -> float:
+def quantile(values: Sequence[float], part: float) -> float:
     return sorted(values)[min(len(values) - 1, int(part * len(values)))]
+
+
+def kib(size: float) -> str:
+    return f"{size / 1024:,.0f} KiB"
+
+
+def mib(size: float) -> str:
+    return f"{size / 2**20:.1f} MiB"
 
 
 def measure(trace: Path, steps: int) -> list[str]:
@@ -159,8 +174,9 @@ def measure(trace: Path, steps: int) -> list[str]:
         server.stop()
     slices = sum(lane["slices"] for lane in lanes["lanes"])
     rows = sum(lane["rows"] for lane in lanes["lanes"])
+    shown, size = len(lanes["lanes"]), f"{trace.stat().st_size / 1e6:,.0f} MB"
     return [
-        f"{os.cpu_count()} cores, {platform.machine()}; {trace.stat().st_size / 1e6:,.0f} MB, {slices:,} slices on {len(lanes['lanes'])} lanes of {rows} rows",
+        f"{os.cpu_count()} cores, {platform.machine()}; {size}, {slices:,} slices on {shown} lanes of {rows} rows",
         "",
         "| what | figure | goal |",
         "|---|--:|--:|",
@@ -172,7 +188,7 @@ def measure(trace: Path, steps: int) -> list[str]:
         f"| one screen of tiles, all lanes: p99 | {quantile(answers, 0.99):.2f} ms | 16 ms |",
         f"| one screen of tiles, all lanes: longest of {steps} | {max(answers):.2f} ms | |",
         f"| one tile of one lane: p99 | {quantile(tiles, 0.99):.3f} ms | |",
-        f"| bytes of one screen: p50, p99 | {quantile(sizes, 0.5) / 1024:,.0f} KiB, {quantile(sizes, 0.99) / 1024:,.0f} KiB | |",
+        f"| bytes of one screen: p50, p99 | {kib(quantile(sizes, 0.5))}, {kib(quantile(sizes, 0.99))} | |",
         f"| server's memory, after the first screen | {memory:,.0f} MiB | |",
         f"| server's memory, after the walk | {after_walk:,.0f} MiB | |",
         f"| overview with its verdict, asked after the walk | {overview_s:.2f} s | |",
@@ -180,24 +196,27 @@ def measure(trace: Path, steps: int) -> list[str]:
 
 
 def measure_page(trace: Path, steps: int) -> list[str]:
-    """The page's table; without Node or Chromium a line that says so."""
+    """The page's table; one line that says so if Node or Chromium is missing."""
     try:
-        done = subprocess.run(["node", ROOT / "bench/view_browser.mjs", trace, str(steps)], check=True, stdout=subprocess.PIPE, text=True)
+        done = subprocess.run(
+            ["node", ROOT / "bench/view_browser.mjs", trace, str(steps)], check=True, stdout=subprocess.PIPE, text=True
+        )
     except FileNotFoundError:
         return ["The page was not measured: node is missing."]
     page = json.loads(done.stdout)
     if "skipped" in page:
         return [f"The page was not measured: {page['skipped']}."]
     firsts = sorted(page["firstPicturesS"])
+    median = firsts[len(firsts) // 2]
     lines = [
         f"{page['browser']}, headless, no GPU, started before the clock; 1,600 x 900 pixels",
         "",
         "| what | figure | goal |",
         "|---|--:|--:|",
-        f"| command to first picture of the timeline, median of {len(firsts)} | {firsts[len(firsts) // 2]:.2f} s | 3 s |",
+        f"| command to first picture of the timeline, median of {len(firsts)} | {median:.2f} s | 3 s |",
         f"| command to first picture of the timeline, longest | {firsts[-1]:.2f} s | |",
         *(
-            f"| heap and array buffers, after {memory['after']} | {memory['heap'] / 2**20:.1f} + {memory['buffers'] / 2**20:.1f} MiB | |"
+            f"| heap and array buffers, after {memory['after']} | {mib(memory['heap'])} + {mib(memory['buffers'])} | |"
             for memory in page["memories"]
         ),
     ]
@@ -229,7 +248,8 @@ def main() -> None:
     args = parser.parse_args()
     for binary in (BINARY, MAKE_TRACE):
         if not binary.exists():
-            sys.exit(f"{binary.relative_to(ROOT)} is not built: make build && cmake --build build/release --target make_trace")
+            build = "make build && cmake --build build/release --target make_trace"
+            sys.exit(f"{binary.relative_to(ROOT)} is not built: {build}")
     trace = args.trace or next(path for path in DEFAULT_INPUTS if path.exists())
     large = make_large(trace, args.mb)
     lines = [*measure(large, args.steps), "", *measure_page(large, args.page_steps)]

@@ -1,5 +1,6 @@
 """Trains a small transformer on the CPU: the program that `make demo` and the docs record.
 
+Usage:
     python examples/train.py                          # plain
     firelane record -- python examples/train.py       # recorded, without a change to this file
     python examples/train.py --profile run.lane       # records itself
@@ -27,7 +28,7 @@ class Model(nn.Module):
 
 
 class Sequences(torch.utils.data.Dataset):
-    """Each token is the one before, times 5, plus 7: easy to learn."""
+    """Each token is the previous one times 5 plus 7: easy to learn."""
 
     def __len__(self) -> int:
         return 10_000
@@ -54,12 +55,12 @@ def main() -> None:
     arguments = parser.parse_args()
 
     torch.manual_seed(0)
-    torch.set_num_threads(1)  # the model is too small to share
+    torch.set_num_threads(1)  # the model is too small for more
     model = Model()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     loader = torch.utils.data.DataLoader(Sequences(), batch_size=BATCH, shuffle=True)
     with profiler(arguments.profile) as prof:
-        for step, tokens in zip(range(arguments.steps), loader):
+        for _, tokens in zip(range(arguments.steps), loader, strict=False):
             logits = model(tokens[:, :-1])
             loss = nn.functional.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten())
             loss.backward()

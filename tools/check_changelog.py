@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Checks that what users can type is written down.
+"""Checks that the changelog mentions every command that users can type.
 
     tools/check_changelog.py [ROOT]      prints one line per gap, exit code 1 if there is one
 
-Every verb (src/cli/verb_NAME.cc) is named in CHANGELOG.md as `firelane NAME`, and the project's version has a section there
-or waits under [Unreleased].
+Every verb (src/cli/verb_NAME.cc) must appear in CHANGELOG.md as `firelane NAME`, and the project's version must have a
+section there unless there is an [Unreleased] one.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What check_changelog.py misses and finds."""
+"""What check_changelog.py accepts and reports."""
 
 from pathlib import Path
 
@@ -13,17 +13,17 @@ def tree(root: Path, changelog: str) -> Path:
     return root
 
 
-def test_a_verb_that_is_written_down_passes(tmp_path):
+def test_a_documented_verb_passes(tmp_path):
     assert gaps(tree(tmp_path, "## [0.2.0]\n- `firelane ops FILE`: the table\n")) == []
 
 
-def test_a_verb_that_is_not_written_down_is_named(tmp_path):
+def test_an_undocumented_verb_is_reported(tmp_path):
     assert gaps(tree(tmp_path, "## [Unreleased]\n- `firelane opsx`\n")) == [
         "CHANGELOG.md: `firelane ops` is not mentioned (src/cli/verb_ops.cc)"
     ]
 
 
-def test_a_version_without_a_section_is_named(tmp_path):
+def test_a_version_without_a_section_is_reported(tmp_path):
     assert gaps(tree(tmp_path, "## [0.1.0]\n- `firelane ops`\n")) == [
         "CHANGELOG.md: neither a section [0.2.0] nor [Unreleased]"
     ]

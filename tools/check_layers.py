@@ -10,8 +10,8 @@ A line of LAYERS names a room, the rooms it may include, and in sections after i
     | tests: ...      rooms that only its tests (`*_test.*`, `testing.*`) may include
     | folders: ...    its folders; each may include only those named before it
 
-A room may only name rooms that stand above it, so there are no cycles. Two files that define a type of the same name in the
-same namespace are refused: linked into one program, one of them silently wins.
+A room may only name rooms listed above it, so there are no cycles. Two files that define a type of the same name
+in the same namespace are rejected: linked into one program, one of them silently wins.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
-# Which library a header belongs to, by the beginning of its path. The first match counts.
+# Which library a header belongs to, by the prefix of its path. The first match counts.
 LIBRARY_OF_HEADER = {
     "simdjson.h": "simdjson",
     "isa-l": "isal",
@@ -68,13 +68,13 @@ class Room:
 
 
 class LayersError(Exception):
-    """LAYERS itself is wrong."""
+    """LAYERS itself is invalid."""
 
 
 def parse_layers(text: str) -> dict[str, Room]:
     rooms: dict[str, Room] = {}
-    for number, line in enumerate(text.splitlines(), start=1):
-        line = line.split("#")[0].strip()
+    for number, written in enumerate(text.splitlines(), start=1):
+        line = written.partition("#")[0].strip()
         if not line:
             continue
         name, colon, rest = line.partition(":")
@@ -96,9 +96,11 @@ def parse_layers(text: str) -> dict[str, Room]:
             elif kind == "namespace":
                 room.namespace = f"firelane::{words.strip()}"
             else:
-                raise LayersError(f"line {number}: unknown section {kind!r}; known are namespace, third, tests, folders")
+                raise LayersError(
+                    f"line {number}: unknown section {kind!r}; known are namespace, third, tests, folders"
+                )
         for below in sorted(room.rooms - rooms.keys()):
-            raise LayersError(f"line {number}: {room.name} may include {below}, which does not stand above it")
+            raise LayersError(f"line {number}: {room.name} may include {below}, which is not listed above it")
         for library in sorted(room.third - set(LIBRARY_OF_HEADER.values())):
             raise LayersError(f"line {number}: library {library!r} is not in tools/check_layers.py")
         rooms[room.name] = room
@@ -138,7 +140,7 @@ def check_include(room: Room, header: str, quoted: bool, is_test: bool, rooms: d
         return None
     library = library_of(header)
     if library == "gtest":
-        return None if is_test else f"<{header}> belongs into files named *_test.cc or testing.h"
+        return None if is_test else f"<{header}> belongs in files named *_test.cc or testing.h"
     if library is not None:
         return None if library in room.third else f"room {room.name} may not include {library} (<{header}>)"
     if header.startswith("firelane/") or is_system(header):
@@ -214,7 +216,7 @@ FORWARD_DECLARATIONS = re.compile(r"\s*((class|struct) \w+;\s*)+")
 
 def check_namespace(room: Room, namespace: str, inside: str, text: str, rooms: dict[str, Room]) -> str | None:
     """What is wrong with a namespace that a file of the room opens, or None."""
-    if namespace == room.namespace or namespace.startswith(room.namespace + "::") and room.namespace != "firelane":
+    if namespace == room.namespace or (namespace.startswith(room.namespace + "::") and room.namespace != "firelane"):
         return None
     if not namespace.startswith("firelane"):
         return None  # an unnamed one, or of a library: forward declarations, specialisations
@@ -246,7 +248,7 @@ def check_tree(root: Path) -> list[str]:
         text = path.read_text(errors="replace")
         room = room_of(relative, rooms)
         if room is None:
-            problems.append(f"src/{relative}:1: stands in no room of src/LAYERS")
+            problems.append(f"src/{relative}:1: is in no room of src/LAYERS")
             continue
         is_test = path.stem.endswith("_test") or path.stem == "testing"
         for match in INCLUDE.finditer(text):

@@ -1,4 +1,4 @@
-"""What check_layers.py accepts and refuses, on trees of a few lines."""
+"""What check_layers.py accepts and rejects, on trees of a few lines."""
 
 from pathlib import Path
 
@@ -28,21 +28,24 @@ def problems(root: Path, **files: str) -> list[str]:
 
 
 def test_allowed_includes_pass(tmp_path):
-    assert problems(
-        tmp_path,
-        model__a_DOT_cc='#include "model/a.h"\n#include <vector>\n#include <sys/mman.h>\n#include "base/x.h"\n',
-        import__b_DOT_cc="#include <simdjson.h>\n",
-        record__torch__c_DOT_cc='#include <ATen/record_function.h>\n#include "record/core/session.h"\n',
-    ) == []
+    assert (
+        problems(
+            tmp_path,
+            model__a_DOT_cc='#include "model/a.h"\n#include <vector>\n#include <sys/mman.h>\n#include "base/x.h"\n',
+            import__b_DOT_cc="#include <simdjson.h>\n",
+            record__torch__c_DOT_cc='#include <ATen/record_function.h>\n#include "record/core/session.h"\n',
+        )
+        == []
+    )
 
 
-def test_a_room_above_its_layer_is_refused_with_place(tmp_path):
+def test_an_include_of_a_higher_layer_is_rejected_with_its_location(tmp_path):
     assert problems(tmp_path, model__a_DOT_cc='\n\n#include "import/load.h"\n') == [
         'src/model/a.cc:3: room model may not include room import ("import/load.h")'
     ]
 
 
-def test_a_third_party_header_is_refused_outside_its_rooms(tmp_path):
+def test_a_third_party_header_is_rejected_outside_its_rooms(tmp_path):
     assert problems(tmp_path, model__a_DOT_h="#include <simdjson.h>\n") == [
         "src/model/a.h:1: room model may not include simdjson (<simdjson.h>)"
     ]
@@ -57,18 +60,18 @@ def test_the_innermost_room_counts(tmp_path):
 def test_only_tests_may_include_gtest_and_their_extra_rooms(tmp_path):
     text = '#include <gtest/gtest.h>\n#include "import/load.h"\n'
     assert problems(tmp_path, analyze__a_test_DOT_cc=text, analyze__testing_DOT_h=text, analyze__a_DOT_cc=text) == [
-        "src/analyze/a.cc:1: <gtest/gtest.h> belongs into files named *_test.cc or testing.h",
+        "src/analyze/a.cc:1: <gtest/gtest.h> belongs in files named *_test.cc or testing.h",
         'src/analyze/a.cc:2: room analyze may not include room import ("import/load.h")',
     ]
 
 
-def test_unknown_headers_and_homeless_files_are_named(tmp_path):
+def test_unknown_headers_and_homeless_files_are_reported(tmp_path):
     assert problems(
         tmp_path,
         model__a_DOT_cc='#include <boost/any.hpp>\n#include "x.h"\n',
         attic__b_DOT_cc="\n",
     ) == [
-        "src/attic/b.cc:1: stands in no room of src/LAYERS",
+        "src/attic/b.cc:1: is in no room of src/LAYERS",
         "src/model/a.cc:1: <boost/any.hpp> is unknown; name its library in LIBRARY_OF_HEADER of tools/check_layers.py",
         'src/model/a.cc:2: "x.h" is not in a room of src/LAYERS (paths start at src/)',
     ]
@@ -102,12 +105,13 @@ def test_code_lies_in_the_namespace_of_its_room(tmp_path):
     ]
 
 
-def test_a_type_that_two_files_define_in_one_namespace_is_refused(tmp_path):
+def test_a_type_that_two_files_define_in_one_namespace_is_rejected(tmp_path):
     assert problems(
         tmp_path,
         base__a_DOT_h="namespace firelane {\nclass Sink {\n  struct State;\n};\nstruct Sink::State {\n};\n}\n",
         model__b_DOT_h="namespace firelane {\n// } struct Row {\nstruct Sink final : Base {\n};\nclass Other;\n}\n",
-        model__c_DOT_cc='namespace firelane {\nnamespace {\nstruct Sink {};\n}\nconst char* t = "{";\nstruct Other {\n};\n}\n',
+        model__c_DOT_cc="namespace firelane {\nnamespace {\nstruct Sink {};\n}\n"
+        'const char* t = "{";\nstruct Other {\n};\n}\n',
         import__d_DOT_h="namespace firelane::importer {\nenum class Sink : int { kA };\n}\n",
     ) == ["src/base/a.h:2: firelane::Sink is defined again at src/model/b.h:3"]
 
@@ -115,17 +119,17 @@ def test_a_type_that_two_files_define_in_one_namespace_is_refused(tmp_path):
 @pytest.mark.parametrize(
     "text, message",
     [
-        ("model: base\nbase:\n", "which does not stand above it"),
+        ("model: base\nbase:\n", "which is not listed above it"),
         ("base:\nbase:\n", "named twice"),
         ("base: | third: boost\n", "'boost' is not in"),
         ("base\n", "expected 'room: rooms"),
         ("base: | fourth: x\n", "unknown section 'fourth'"),
     ],
 )
-def test_a_wrong_layers_file_is_an_error(text, message):
+def test_an_invalid_layers_file_is_an_error(text, message):
     with pytest.raises(LayersError, match=message):
         parse_layers(text)
 
 
-def test_this_repository_keeps_its_layers():
+def test_this_repository_respects_its_layers():
     assert check_tree(Path(__file__).resolve().parent.parent) == []

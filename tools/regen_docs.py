@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Runs the commands in the documents' `cmdoutput` blocks again and compares, or rewrites, what they print.
+"""Reruns the commands in the documents' `cmdoutput` blocks and compares, or rewrites, what they print.
 
     tools/regen_docs.py            prints a diff and exits with 1 when a block no longer matches
     tools/regen_docs.py --write    puts the new output into the documents (make docs)
 
-A block is fenced, marked `cmdoutput`, and holds one or more commands, each after "$ ", followed by its output, stderr
-included. Commands run in the repository's root, by bash, with build/release in front of PATH, 120 columns and no
-colours. A last line `...` in an output means that the rest is left out: it stays, and the lines before it are compared.
-Only commands whose output is the same on every machine belong into such a block.
+A block is fenced, marked `cmdoutput`, and holds one or more commands, each after "$ ", followed by its output,
+including stderr. Commands run with bash in the repository's root, with build/release first in PATH, 120 columns and
+no colors. A last line `...` in an output means that the rest is left out: it stays, and the lines before it are
+compared. Only commands whose output is the same on every machine belong in such a block.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def run_command(command: str) -> str:
 
 
 def split_commands(body: str) -> list[tuple[str, list[str]]]:
-    """The commands of a block, each with the output lines that stand below it."""
+    """The commands of a block, each with the output lines below it."""
     commands: list[tuple[str, list[str]]] = []
     for line in body.splitlines():
         if line.startswith("$ "):
@@ -67,7 +67,7 @@ def new_body(body: str, run: Callable[[str], str]) -> str:
     for command, old in split_commands(body):
         new = [line.rstrip() for line in run(command).splitlines()]
         if old and old[-1] == LEFT_OUT and len(new) >= len(old):
-            new = new[: len(old) - 1] + [LEFT_OUT]
+            new = [*new[: len(old) - 1], LEFT_OUT]
         lines += [f"$ {command}", *new]
     return "".join(line + "\n" for line in lines)
 

@@ -1,4 +1,4 @@
-"""What regen_docs.py rewrites in a document, with commands that are fakes."""
+"""What regen_docs.py rewrites in a document, with fake commands."""
 
 import pytest
 
@@ -13,7 +13,10 @@ def regenerated(text: str) -> str:
 
 def test_a_stale_output_is_replaced_and_the_rest_of_the_document_stays():
     before = "# T\n\n```cmdoutput\n$ firelane info a\nold\n```\n\n```\n$ firelane info a\nold\n```\n"
-    assert regenerated(before) == "# T\n\n```cmdoutput\n$ firelane info a\none\ntwo\n```\n\n```\n$ firelane info a\nold\n```\n"
+    assert (
+        regenerated(before)
+        == "# T\n\n```cmdoutput\n$ firelane info a\none\ntwo\n```\n\n```\n$ firelane info a\nold\n```\n"
+    )
 
 
 def test_a_current_document_does_not_change():
@@ -27,7 +30,7 @@ def test_three_dots_keep_the_number_of_lines():
     )
 
 
-def test_three_dots_go_when_there_is_no_more_output():
+def test_three_dots_disappear_when_there_is_no_more_output():
     assert regenerated("```cmdoutput\n$ firelane info a\n1\n2\n3\n...\n```\n") == (
         "```cmdoutput\n$ firelane info a\none\ntwo\n```\n"
     )

@@ -2,7 +2,7 @@
 // script). `vite build --mode report` writes dist/report.html: scripts and styles inside, and the place where
 // `firelane report` puts the answers.
 
-import type { Plugin, Rollup } from "vite";
+import type { Plugin } from "vite";
 import { defineConfig } from "vitest/config";
 
 const kAnswersPlace = "<!--firelane-answers-->";
@@ -14,7 +14,7 @@ function oneFile(): Plugin {
     enforce: "post",
     generateBundle(_options, bundle) {
       const text = (name: string) => {
-        const item = bundle[name] as Rollup.OutputAsset | Rollup.OutputChunk;
+        const item = bundle[name];
         return item.type === "chunk" ? item.code : String(item.source);
       };
       const page = Object.keys(bundle).find((name) => name.endsWith(".html"));

@@ -1,9 +1,10 @@
-"""The scoreboard of `firelane diagnose` on this machine's CPU, live: programs are timed, recorded, diagnosed and repaired.
+"""The scoreboard of `firelane diagnose` on this machine's CPU: programs are timed, recorded, diagnosed and fixed, live.
 
     .venv/bin/python bench/diagnose/cpu.py [--write]      # --write: into bench/README.md
 
-Three tables: recording undone against the step timed without a profiler; planted faults found, with the predicted gain
-against the measured one; findings on healthy programs. "Off" compares the middle of a range with the truth.
+Three tables: the step with the recording's cost removed against the step timed without a profiler; planted faults
+found, with the predicted gain against the measured one; findings in healthy programs. "Off" compares the middle of a
+range with the truth.
 """
 
 import argparse
@@ -13,18 +14,24 @@ import tempfile
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "python"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
 
 import torch
+
 from cpu_programs import FAULTS, HEALTHY, MEMORY, slow_loader, tiny_operators, transformer
 from recorded import diagnosis, ids, record
+
+ROOT = Path(__file__).resolve().parents[2]
 
 PAGE = ROOT / "bench" / "README.md"
 BEGIN, END = "<!-- diagnose cpu begin -->", "<!-- diagnose cpu end -->"
 
 EVERYTHING = {"record_shapes": True, "profile_memory": True, "with_stack": True}
-UNDONE = {"tiny operators": lambda: tiny_operators(True), "transformer": transformer, "DataLoader": lambda: slow_loader(True)}
+UNDONE = {
+    "tiny operators": lambda: tiny_operators(True),
+    "transformer": transformer,
+    "DataLoader": lambda: slow_loader(True),
+}
 
 
 def times_of(step, steps=30) -> list[float]:
@@ -39,7 +46,7 @@ def times_of(step, steps=30) -> list[float]:
 
 
 def alternating(one, other, rounds=40) -> tuple[list[float], list[float]]:
-    """Times of both, taken in turns: what holds up the machine holds up both."""
+    """Times of both, taken in turn: whatever slows down the machine slows down both."""
     times: tuple[list[float], list[float]] = ([], [])
     for _ in range(rounds):
         for step, into in ((one, times[0]), (other, times[1])):
@@ -50,7 +57,7 @@ def alternating(one, other, rounds=40) -> tuple[list[float], list[float]]:
 
 
 def middle(times: list[float]) -> float:
-    """The mean without the quarters at both ends: steps that others held up do not count."""
+    """The mean without the first and last quartile: steps that other programs delayed do not count."""
     times = sorted(times)
     return statistics.fmean(times[len(times) // 4 : -(len(times) // 4)])
 
@@ -64,8 +71,11 @@ def undone_table(folder: Path) -> list[str]:
     errors: dict[str, list[float]] = {}
     for name, make in UNDONE.items():
         for flags_name, flags in (("plain", {}), ("everything", EVERYTHING)):
-            for recorder, wait, words in (("firelane", 8, "firelane"), ("firelane", 0, "firelane, no step without recording"),
-                                          ("torch", 8, "torch.profiler")):
+            for recorder, wait, words in (
+                ("firelane", 8, "firelane"),
+                ("firelane", 0, "firelane, no step without recording"),
+                ("torch", 8, "torch.profiler"),
+            ):
                 step = make()
                 path = folder / ("trace.lane" if recorder == "firelane" else "trace.json")
                 before = times_of(step)
@@ -74,19 +84,26 @@ def undone_table(folder: Path) -> list[str]:
                 answer = diagnosis(path)["step"]
                 error = answer["usual_ns"] / truth - 1
                 errors.setdefault(words, []).append(abs(error))
-                out.append(f"| {name}, {flags_name} | {words} | {ms(truth)} | {ms(answer['usual_recorded_ns'])} "
-                           f"| {ms(answer['usual_ns'])} | {error:+.0%} |")
+                out.append(
+                    f"| {name}, {flags_name} | {words} | {ms(truth)} | {ms(answer['usual_recorded_ns'])} "
+                    f"| {ms(answer['usual_ns'])} | {error:+.0%} |"
+                )
     goals = {"torch.profiler": 0.15}
     out.append("")
     for words, all_of in errors.items():
         goal = goals.get(words, 0.05)
-        out.append(f"- {words}: {sum(error <= goal for error in all_of)} of {len(all_of)} within {goal:.0%}; "
-                   f"the worst is {max(all_of):.0%} off")
+        out.append(
+            f"- {words}: {sum(error <= goal for error in all_of)} of {len(all_of)} within {goal:.0%}; "
+            f"the worst is {max(all_of):.0%} off"
+        )
     return out
 
 
 def fault_table(folder: Path) -> list[str]:
-    out = ["| planted fault | found | step ms | predicted gain ms | measured | off | when fixed |", "|---|---|--:|---|--:|--:|---|"]
+    out = [
+        "| planted fault | found | step ms | predicted gain ms | measured | off | when fixed |",
+        "|---|---|--:|---|--:|--:|---|",
+    ]
     first = found = alarms = timed = near = within = 0
     for name, fault in FAULTS.items():
         faulty, fixed = fault.make(True), fault.make(False)
@@ -95,7 +112,7 @@ def fault_table(folder: Path) -> list[str]:
         verdict = diagnosis(path)
         place = ids(verdict).index(name) + 1 if name in ids(verdict) else 0
         slow, fast = alternating(faulty, fixed)
-        # A step that is slow now and then is slow in the mean, not in the middle.
+        # A step that is slow now and then raises the average, not the middle.
         typical = statistics.fmean if name == "slow-steps" else middle
         step_ns = typical(slow)
         real = step_ns - typical(fast)
@@ -113,9 +130,14 @@ def fault_table(folder: Path) -> list[str]:
         else:
             row += ["not about time", "", ""]
         out.append("| " + " | ".join([*row, "still found" if alarm else "absent"]) + " |")
-    out += ["", f"{first} of {len(FAULTS)} found first, {found} found, {alarms} still found when fixed; "
-                f"the middle of {near} of {timed} predicted gains is within 20% of the measured one, which lies in the range of "
-                f"{within} (or at most 10% beyond an end of it)."]
+    out += [
+        "",
+        (
+            f"{first} of {len(FAULTS)} found first, {found} found, {alarms} still found when fixed; the middle of "
+            f"{near} of {timed} predicted gains is within 20% of the measured one, which is in the range of {within} "
+            "(or at most 10% outside it)."
+        ),
+    ]
     return out
 
 
@@ -126,7 +148,9 @@ def healthy_table(folder: Path) -> list[str]:
         record(make(), folder / "healthy.lane", **MEMORY)
         verdict = diagnosis(folder / "healthy.lane")
         alarms += not verdict["healthy"]
-        out.append(f"| {name} | {verdict['verdict'].split(':')[0]} | {', '.join(ids(verdict)) or 'nothing worth fixing'} |")
+        out.append(
+            f"| {name} | {verdict['verdict'].split(':')[0]} | {', '.join(ids(verdict)) or 'nothing worth fixing'} |"
+        )
     return [*out, "", f"{alarms} false alarms on {len(HEALTHY)} healthy programs."]
 
 

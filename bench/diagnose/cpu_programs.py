@@ -3,13 +3,15 @@
     step = FAULTS["input-bound"].make(True)      # True: with the fault
     step()
 
-Used by the live scoreboard (bench/diagnose/cpu.py) and by tests/python/diagnose. A step takes some milliseconds.
+Used by the live scoreboard (bench/diagnose/cpu.py) and recorded for the tests (tests/data/make_cpu_faults.py). A step
+takes a few milliseconds.
 """
 
 import gc
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import nn
@@ -32,7 +34,7 @@ def mlp(width: int, layers: int) -> nn.Sequential:
 
 
 def training(model: nn.Module, batch, *, optimizer=None, set_to_none=True) -> Step:
-    """The usual step; `batch` is a tensor or gives one when called."""
+    """The usual training step; `batch` is a tensor or a function that returns one."""
     optimizer = optimizer or torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
 
     def step():
@@ -54,7 +56,7 @@ class Items(Dataset):
 
     def __getitem__(self, index):
         if self.seconds:
-            time.sleep(self.seconds)  # what decoding and augmenting would take
+            time.sleep(self.seconds)  # stands for decoding and augmentation
         return torch.full((self.width,), float(index % 7))
 
 
@@ -67,7 +69,7 @@ def slow_loader(fault: bool) -> Step:
 @seeded
 def single_tensor_optimizer(fault: bool) -> Step:
     model = mlp(48, 40)
-    how = {"foreach": False} if fault else {"fused": True}
+    how: dict[str, Any] = {"foreach": False} if fault else {"fused": True}
     return training(model, torch.randn(64, 48), optimizer=torch.optim.AdamW(model.parameters(), lr=1e-4, **how))
 
 
@@ -89,7 +91,7 @@ class Hardswish(nn.Module):
 
 @seeded
 def pointwise_chain(fault: bool) -> Step:
-    # Small enough that malloc keeps the memory: fresh pages would cost more than the arithmetic.
+    # Small enough for malloc to keep the memory: new pages would cost more than the arithmetic.
     model = nn.Sequential(*[Hardswish(fault) for _ in range(20)])
     data = torch.randn(128, 200)
 
@@ -101,7 +103,7 @@ def pointwise_chain(fault: bool) -> Step:
 
 
 def products(rows: int, width: int, after_each: Callable[[torch.Tensor], torch.Tensor] | None) -> Step:
-    """A chain of matrix products; `after_each` is what the fault does to the result."""
+    """A chain of matrix products; `after_each` is what the fault does to each result."""
     weight = torch.randn(width, width) / width**0.5
     data = torch.randn(rows, width)
 
@@ -127,6 +129,8 @@ def type_ping_pong(fault: bool) -> Step:
 
 
 class Node:
+    """Garbage that only the collector can free."""
+
     def __init__(self):
         self.myself = self
 
@@ -158,7 +162,7 @@ def leak(fault: bool) -> Step:
         output.sum().backward()
         model.zero_grad()
         if fault:
-            kept.append(output)  # 1 MiB, and with its graph more
+            kept.append(output)  # 1 MiB, and more with its graph
 
     return step
 
@@ -169,13 +173,13 @@ def memory_spike(fault: bool) -> Step:
     labels = torch.randint(0, 40_000, (256,))
 
     def loss(part, wanted):
-        return functional.cross_entropy(part, wanted, reduction="sum")  # makes a tensor as large as its input
+        return functional.cross_entropy(part, wanted, reduction="sum")  # allocates a tensor as large as its input
 
     def step():
         with torch.no_grad():
             if fault:
                 return loss(scores, labels)
-            return sum(loss(part, wanted) for part, wanted in zip(scores.chunk(16), labels.chunk(16)))
+            return sum(loss(part, wanted) for part, wanted in zip(scores.chunk(16), labels.chunk(16), strict=True))
 
     return step
 
@@ -190,7 +194,7 @@ def slow_step(fault: bool) -> Step:
         count += 1
         train()
         if fault and count % 8 == 0:
-            time.sleep(0.05)  # a checkpoint being written
+            time.sleep(0.05)  # stands for writing a checkpoint
 
     return step
 
@@ -240,15 +244,15 @@ def tiny_operators(fault: bool) -> Step:
 @dataclass(frozen=True)
 class Fault:
     make: Callable[[bool], Step]
-    flags: dict = field(default_factory=dict)  # what must be recorded to see it
+    flags: dict[str, Any] = field(default_factory=dict)  # what must be recorded to detect it
     saves_time: bool = True
 
 
-SHAPES = {"record_shapes": True}
-MEMORY = {"record_shapes": True, "profile_memory": True}
-STACKS = {"with_stack": True}
+SHAPES: dict[str, Any] = {"record_shapes": True}
+MEMORY: dict[str, Any] = {"record_shapes": True, "profile_memory": True}
+STACKS: dict[str, Any] = {"with_stack": True}
 
-# By the finding that must come first.
+# Keyed by the finding that must come first.
 FAULTS = {
     "input-bound": Fault(slow_loader),
     "single-tensor-optimizer": Fault(single_tensor_optimizer),
@@ -273,14 +277,16 @@ def transformer() -> Step:
 
 @seeded
 def convolutions() -> Step:
-    # The bias before batch norm is no fault here: on a CPU the convolution adds it at no cost.
+    # The bias before batch norm is not a fault here: on a CPU the convolution adds it for free.
     layers = [nn.Conv2d(3, 32, 3, padding=1), nn.BatchNorm2d(32), nn.Conv2d(32, 32, 3, padding=1)]
-    return training(nn.Sequential(*layers, nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten()), torch.randn(16, 3, 48, 48))
+    return training(
+        nn.Sequential(*layers, nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten()), torch.randn(16, 3, 48, 48)
+    )
 
 
 @seeded
 def large_gradients() -> Step:
-    # Filling zeros is no fault here: on a CPU fresh memory for large gradients costs more.
+    # Filling gradients with zeros is not a fault here: on a CPU new memory for large gradients costs more.
     model = nn.Sequential(nn.Linear(512, 2048), nn.ReLU(), nn.Linear(2048, 512))
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-4, foreach=True)
     return training(model, torch.randn(64, 512), optimizer=optimizer, set_to_none=False)

@@ -1,14 +1,15 @@
-"""Loops for a GPU with one planted fault of memory each, and without it: what gpu_programs.py is for time.
+"""Loops for a GPU, each with and without one planted memory fault: gpu_programs.py has those that cost time.
 
-Each has the device for itself; what it computes is large products in bf16, with nothing else to complain about.
+Each has the device to itself and computes large products in bf16, with nothing else to complain about.
 """
 
 from __future__ import annotations
 
 import torch
-from gpu_models import MEMORY, Fault, Machine, Step, gpt
 from torch import nn
 from torch.nn import functional
+
+from gpu_models import MEMORY, Fault, Machine, Step, gpt
 
 GIB = 1 << 30
 
@@ -24,7 +25,7 @@ def rows(on: Machine, count: int = 8192) -> torch.Tensor:
 
 
 def large_cache(on: Machine, fault: bool) -> Step:
-    """Room for keys and values of all requests, taken at the start: nearly all that there is."""
+    """A key-value cache for all requests, allocated at the start: nearly all of the memory."""
     model, data = linears(on), rows(on)
     capacity = torch.cuda.mem_get_info()[1] if on.is_gpu else 1 << 20
     cache = torch.empty(int(capacity * (0.92 if fault else 0.5)), dtype=torch.uint8, device=on.device)
@@ -37,7 +38,7 @@ def large_cache(on: Machine, fault: bool) -> Step:
 
 
 def loss_at_once(on: Machine, fault: bool) -> Step:
-    """Scores of every word for every token, and their logarithms beside them; mended by doing it in pieces."""
+    """The logits of every word for every token, and their logarithms as well; fixed by computing them in pieces."""
     model, data, words = linears(on), rows(on, 16384), on.size(50304, 100)
     head = nn.Linear(data.shape[1], words, bias=False).to(on.device).bfloat16().requires_grad_(False)
     labels = torch.randint(0, words, (len(data),), device=on.device)
@@ -64,7 +65,7 @@ def kept_outputs(on: Machine, fault: bool) -> Step:
 
 
 def growing_cache(on: Machine, fault: bool) -> Step:
-    """A cache that grows by torch.cat needs a new, larger block each time; mended by one block of the final size."""
+    """A cache that grows with torch.cat needs a new, larger block each time; fixed by one block of the final size."""
     unit = on.size(2 * GIB, 1 << 12)
     fresh = torch.ones(unit, dtype=torch.uint8, device=on.device)
     cache = torch.empty(0 if fault else 10 * unit, dtype=torch.uint8, device=on.device)

@@ -1,21 +1,23 @@
-"""What gpu_programs.py and gpu_memory.py build their loops from: the machine, models, a training step, a planted fault."""
+"""The building blocks of gpu_programs.py and gpu_memory.py: the machine, models, a training step, a planted fault."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
-from record_truth import Block, Gpt
 from torch import nn
 from torch.nn import functional
+
+from record_truth import Block, Gpt
 
 Step = Callable[[], object]
 
 PLAIN: dict[str, bool] = {}
 SHAPES = {"shapes": True}
 MEMORY = {"shapes": True, "memory": True}
-STACKS = {"python_stacks": True}
+STACKS = {"stacks": True}
 
 
 @dataclass(frozen=True)
@@ -44,13 +46,15 @@ class Machine:
 @dataclass(frozen=True)
 class Fault:
     make: Callable[[Machine, bool], Step]
-    flags: dict[str, bool] = field(default_factory=lambda: dict(SHAPES))  # what must be recorded to see it
-    finding: str = ""  # when the program has another name than the finding that must come first
+    flags: dict[str, bool] = field(default_factory=lambda: dict(SHAPES))  # what must be recorded to detect it
+    finding: str = ""  # if the finding that must come first has another name than the program
     saves_time: bool = True
-    alone: bool = False  # needs the device's memory for itself: not at the same time as the mended program
+    alone: bool = False  # needs the device's memory to itself: never together with the fixed program
 
 
-def training(loss_of: Callable[[], torch.Tensor], optimizer: torch.optim.Optimizer, *, set_to_none: bool = True) -> Step:
+def training(
+    loss_of: Callable[[], torch.Tensor], optimizer: torch.optim.Optimizer, *, set_to_none: bool = True
+) -> Step:
     def step():
         optimizer.zero_grad(set_to_none=set_to_none)
         loss_of().backward()
@@ -59,10 +63,26 @@ def training(loss_of: Callable[[], torch.Tensor], optimizer: torch.optim.Optimiz
     return step
 
 
-def gpt(on: Machine, *, layers=4, width=1024, batch=16, length=512, vocabulary=8192, block=Block, compiled=False, **optimizer) -> Step:
-    """bf16 by autocast, fused AdamW, tokens on the device: nothing to complain about."""
-    width, batch, length, vocabulary = on.size(width, 64), on.size(batch, 2), on.size(length, 16), on.size(vocabulary, 100)
-    model = Gpt(layers, width, max(1, width // 64), vocabulary, block).to(on.device)
+def gpt(
+    on: Machine,
+    *,
+    layers=4,
+    width=1024,
+    batch=16,
+    length=512,
+    vocabulary=8192,
+    block=Block,
+    compiled=False,
+    **optimizer,
+) -> Step:
+    """bf16 autocast, fused AdamW, tokens on the device: nothing to complain about."""
+    width, batch, length, vocabulary = (
+        on.size(width, 64),
+        on.size(batch, 2),
+        on.size(length, 16),
+        on.size(vocabulary, 100),
+    )
+    model: Any = Gpt(layers, width, max(1, width // 64), vocabulary, block).to(on.device)
     if compiled and on.is_gpu:
         model = torch.compile(model)
     tokens = torch.randint(0, vocabulary, (batch, length + 1), device=on.device)
@@ -75,15 +95,23 @@ def gpt(on: Machine, *, layers=4, width=1024, batch=16, length=512, vocabulary=8
 
 
 def convolutions(
-    on: Machine, *, batch=128, side=64, channels=(64, 128, 256, 512), bias=False, channels_last=True, compiled=False, images=None
+    on: Machine,
+    *,
+    batch=128,
+    side=64,
+    channels=(64, 128, 256, 512),
+    bias=False,
+    channels_last=True,
+    compiled=False,
+    images=None,
 ) -> Step:
-    """`images` hands over a batch on the device; without it the batch stays there."""
+    """`images` returns a batch on the device; without it the batch stays the same."""
     batch, side, before, layers = on.size(batch, 2), on.size(side, 16), 3, []
     for width in channels:
         layers += [nn.Conv2d(before, width, 3, padding=1, bias=bias), nn.BatchNorm2d(width), nn.ReLU()]
         before = width
     layout = torch.channels_last if channels_last else torch.contiguous_format
-    model = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(before, 1000))
+    model: Any = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(before, 1000))
     model = model.to(on.device, memory_format=layout)
     if compiled and on.is_gpu:
         model = torch.compile(model)
@@ -109,7 +137,7 @@ def captured(step: Step) -> Step:
     with torch.cuda.graph(graph):
         step()
 
-    def replay(_of=step):  # the graph alone would not keep the model's memory
+    def replay(_of=step):  # the graph alone would not keep the model alive
         graph.replay()
 
     return replay
@@ -123,7 +151,7 @@ class AttentionByHand(Block):
 
 
 class Mlp(nn.Module):
-    """`between` is what happens to the hidden values: the activation, and what a fault adds."""
+    """`between` is applied to the hidden values: the activation, and what a fault adds."""
 
     def __init__(self, width: int, between: Callable[[torch.Tensor], torch.Tensor]):
         super().__init__()
@@ -135,7 +163,7 @@ class Mlp(nn.Module):
 
 
 class Mixer(nn.Module):
-    """Mixes along the sequence: by a transposed copy and back (`copies`), or by a product from the left."""
+    """Mixes along the sequence: with transposed copies there and back (`copies`), or with a product from the left."""
 
     def __init__(self, length: int, copies: bool):
         super().__init__()

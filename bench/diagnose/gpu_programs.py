@@ -4,8 +4,9 @@
     step = FAULTS["input-bound"].make(machine, True)     # True: with the fault
     step()
 
-Recorded by record_faults.py, scored by score.py. Sizes are for one H200, whose host launches a kernel about every 17 us in
-such loops: programs about kernels have long ones, programs about the host short ones. Faults about memory: gpu_memory.py.
+Recorded by record_faults.py, scored by score.py. Sizes are for one H200, whose host launches a kernel about every 17
+us in such loops: programs about kernels have long ones, programs about the host short ones. gpu_memory.py has memory
+faults.
 """
 
 from __future__ import annotations
@@ -13,8 +14,13 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Callable
+from typing import Any
 
 import torch
+from torch import nn
+from torch.nn import functional
+from torch.utils.data import DataLoader, Dataset
+
 from gpu_models import (
     PLAIN,
     STACKS,
@@ -31,9 +37,7 @@ from gpu_models import (
     training,
 )
 from record_truth import Block, Gpt
-from torch import nn
-from torch.nn import functional
-from torch.utils.data import DataLoader, Dataset
+
 
 class Tokens(Dataset):
     def __init__(self, length: int):
@@ -43,14 +47,14 @@ class Tokens(Dataset):
         return 1 << 20
 
     def __getitem__(self, index):
-        time.sleep(0.001)  # what decoding and augmenting would take
+        time.sleep(0.001)  # stands for decoding and augmentation
         return torch.randint(0, 100, (self.length + 1,))
 
 
 def slow_loader(on: Machine, fault: bool) -> Step:
-    # Pinned here and not by the loader: its thread would use the GPU while CUPTI is taken out of the process.
+    # Pinned here and not by the loader, whose thread would use the GPU while CUPTI is detached from the process.
     workers = 0 if fault else on.size(6, 1)
-    more = {"persistent_workers": True, "prefetch_factor": 4} if workers else {}
+    more: dict[str, Any] = {"persistent_workers": True, "prefetch_factor": 4} if workers else {}
     batches = iter(DataLoader(Tokens(on.size(256, 16)), batch_size=16, num_workers=workers, **more))
     model = Gpt(2, on.size(512, 64), on.size(8, 1), on.size(8192, 100)).to(on.device)
 
@@ -64,7 +68,7 @@ def slow_loader(on: Machine, fault: bool) -> Step:
 
 
 def item_after_backward(on: Machine, fault: bool) -> Step:
-    """The device is behind, so that the host could prepare clipping, the optimizer and the next step meanwhile."""
+    """The device lags behind: meanwhile the host could launch clipping, the optimizer and the next step."""
     model = Gpt(8, on.size(768, 64), on.size(12, 1), on.size(8192, 100)).to(on.device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, foreach=True)
     tokens = torch.randint(0, 100, (on.size(32, 2), on.size(512, 16) + 1), device=on.device)
@@ -112,7 +116,7 @@ def zeros_in_gradients(on: Machine, fault: bool) -> Step:
 
 
 def tiny_kernels(on: Machine, fault: bool) -> Step:
-    """Mended by a CUDA graph of the whole step."""
+    """Fixed by a CUDA graph of the whole step."""
     model = Gpt(8, on.size(256, 64), on.size(4, 1), on.size(8192, 100)).to(on.device).bfloat16()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True, capturable=on.is_gpu)
     tokens = torch.randint(0, 100, (2, 65), device=on.device)
@@ -148,7 +152,7 @@ def statistics_in_python(on: Machine, fault: bool) -> Step:
     def step():
         train()
         if fault:
-            sum(i * i for i in range(100_000))  # numbers for a plot, anew in every step
+            sum(i * i for i in range(100_000))  # stands for numbers for a plot, computed in every step
 
     return step
 
@@ -162,7 +166,7 @@ def slow_step(on: Machine, fault: bool) -> Step:
         count += 1
         train()
         if fault and count % 8 == 0:
-            time.sleep(0.06)  # a checkpoint being written
+            time.sleep(0.06)  # stands for writing a checkpoint
 
     return step
 
@@ -187,7 +191,7 @@ def attention_by_hand(on: Machine, fault: bool) -> Step:
 
 
 def mlps(on: Machine, between: Callable[[torch.Tensor], torch.Tensor]) -> Step:
-    """Blocks in bf16 alone: no casts but those that a fault brings."""
+    """Blocks in pure bf16: no casts except those that a fault adds."""
     model = nn.Sequential(*[Mlp(on.size(1024, 64), between) for _ in range(3)]).to(on.device).bfloat16()
     data = torch.randn(on.size(16384, 32), on.size(1024, 64), device=on.device, dtype=torch.bfloat16)
     return training(lambda: model(data).square().mean(), torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True))
@@ -232,10 +236,12 @@ FAULTS = {
     "slow-steps": Fault(slow_step, PLAIN),
 }
 
-# Last, as compiling takes a while: what the finding promises of torch.compile.
+# Last, because compiling takes a while: the gain that the finding promises from torch.compile.
 COMPILED = {
     "compiled-convolutions": Fault(lambda on, fault: convolutions(on, compiled=not fault), finding="pointwise-unfused"),
-    "compiled-gpt": Fault(lambda on, fault: gpt(on, layers=2, width=2048, compiled=not fault), finding="pointwise-unfused"),
+    "compiled-gpt": Fault(
+        lambda on, fault: gpt(on, layers=2, width=2048, compiled=not fault), finding="pointwise-unfused"
+    ),
 }
 
 HEALTHY: dict[str, Callable[[Machine], Step]] = {

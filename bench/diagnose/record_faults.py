@@ -1,15 +1,15 @@
-"""Programs with one planted fault each, timed and recorded with the fault and without it.
+"""Times and records programs with and without one planted fault each.
 
     python bench/diagnose/record_faults.py FOLDER [NAME ...]      # on a machine with an NVIDIA GPU
-        --seconds 110       # begin no further program after that
+        --seconds 110       # start no more programs after that
         --recorder torch    # torch.profiler instead of firelane
         --device cpu        # small sizes, to try it where there is no GPU
 
-Needs only firelane's recorder. Writes NAME.faulty.lane, NAME.fixed.lane, NAME.untimed.lane (with the fault, and without any step
-that was timed unrecorded), HEALTHY.healthy.lane, and faults.json with the true steps: means of eight steps between two
-synchronisations, with and without the fault in turns, before and after the recordings. faults.json is written after every
-program; a second run in the same folder goes on with those that are missing, and leaves out one that ended the process.
-bench/diagnose/score.py reads the folder.
+Needs only firelane's recorder. Writes NAME.faulty.lane, NAME.fixed.lane, NAME.untimed.lane (with the fault, and
+without steps that were timed unrecorded), HEALTHY.healthy.lane, and faults.json with the true steps: averages of
+eight steps between two synchronizations, with and without the fault in turn, before and after the recordings.
+faults.json is written after every program; a second run in the same folder continues with those that are missing, and
+skips one that ended the process. bench/diagnose/score.py reads the folder.
 """
 
 from __future__ import annotations
@@ -21,23 +21,24 @@ import sys
 import time
 import traceback
 from pathlib import Path
+from typing import Any
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests/gpu"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests/gpu"))
 
-import gpu_memory  # noqa: E402
-import gpu_programs  # noqa: E402
-import torch  # noqa: E402
-from gpu_models import MEMORY, Fault, Machine, Step  # noqa: E402
-from record_both import load_recorder  # noqa: E402
-from record_steps import record_steps  # noqa: E402
-from torch.profiler import ProfilerActivity, profile, schedule  # noqa: E402
+import torch
+from torch.profiler import ProfilerActivity, profile, schedule
+
+import gpu_memory
+import gpu_programs
+from gpu_models import MEMORY, Fault, Machine, Step
+from record_both import load_recorder
+from record_steps import record_steps
 
 FAULTS = {**gpu_programs.FAULTS, **gpu_memory.FAULTS, **gpu_programs.COMPILED}
 BLOCK = 8  # steps timed at a time
 BEFORE, AFTER = 3, 2  # blocks
 RECORDED = 8
-TORCH_NAMES = {"shapes": "record_shapes", "memory": "profile_memory", "python_stacks": "with_stack"}
+TORCH_NAMES = {"shapes": "record_shapes", "memory": "profile_memory", "stacks": "with_stack"}
 
 
 class Bench:
@@ -47,7 +48,7 @@ class Bench:
         self.ending = "lane" if self.native else "json.gz"
 
     def timed(self, step: Step) -> float:
-        """ns of a step, in a block."""
+        """ns per step, averaged over a block."""
         self.on.synchronize()
         start = time.perf_counter_ns()
         for _ in range(BLOCK):
@@ -61,11 +62,12 @@ class Bench:
             losses = record_steps(self.native, step, path, flags, recorded=RECORDED, cuda=self.on.is_gpu, timed=timed)
         else:
             losses = []
+            options: dict[str, Any] = {TORCH_NAMES[flag]: True for flag in flags}
             with profile(
                 activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA],
                 schedule=schedule(wait=1, warmup=2, active=RECORDED),
                 on_trace_ready=lambda prof: prof.export_chrome_trace(str(path)),
-                **{TORCH_NAMES[flag]: True for flag in flags},
+                **options,
             ) as prof:
                 for _ in range(3 + RECORDED):
                     step()
@@ -82,8 +84,14 @@ class Bench:
         return step
 
     def fault(self, name: str, fault: Fault) -> dict:
-        entry = {"finding": fault.finding or name, "saves_time": fault.saves_time, "flags": sorted(fault.flags),
-                 "faulty_ns": [], "fixed_ns": [], "losses": []}
+        entry: dict[str, Any] = {
+            "finding": fault.finding or name,
+            "saves_time": fault.saves_time,
+            "flags": sorted(fault.flags),
+            "faulty_ns": [],
+            "fixed_ns": [],
+            "losses": [],
+        }
 
         def run(**steps: Step) -> None:  # by kind
             def time_all(blocks: int) -> None:
@@ -115,7 +123,7 @@ class Bench:
 
     def clear(self) -> None:
         gc.collect()
-        gc.freeze()  # what a collection costs is then the program's own, not that of everything imported
+        gc.freeze()  # so that a collection only costs what the program itself allocates, not everything imported
         self.on.synchronize()
         self.on.empty_cache()
 
@@ -133,17 +141,21 @@ def main() -> None:
     bench = Bench(Machine(arguments.device), arguments.recorder, arguments.folder)
     results = arguments.folder / "faults.json"
     device = torch.cuda.get_device_name() if bench.on.is_gpu else "cpu"
-    truth = {"torch": torch.__version__, "device": device, "ending": bench.ending, "faults": {}, "healthy": {}}
+    truth: dict[str, Any] = {"torch": torch.__version__, "device": device, "ending": bench.ending}
+    truth |= {"faults": {}, "healthy": {}}
     if results.exists():
         truth = json.loads(results.read_text())
 
     work = [("faults", name, lambda name=name, fault=fault: bench.fault(name, fault)) for name, fault in FAULTS.items()]
-    work += [("healthy", name, lambda name=name, make=make: bench.healthy(name, make)) for name, make in gpu_programs.HEALTHY.items()]
+    work += [
+        ("healthy", name, lambda name=name, make=make: bench.healthy(name, make))
+        for name, make in gpu_programs.HEALTHY.items()
+    ]
     for kind, name, run in work:
         late = time.monotonic() - began > arguments.seconds
         if name in truth[kind] or late or (arguments.names and name not in arguments.names):
             continue
-        truth[kind][name] = {"failed": "it ended the process"}
+        truth[kind][name] = {"failed": "ended the process"}
         results.write_text(json.dumps(truth, indent=1))
         start = time.monotonic()
         try:
@@ -151,8 +163,11 @@ def main() -> None:
         except Exception:
             truth[kind][name] = {"failed": traceback.format_exc()}
         results.write_text(json.dumps(truth, indent=1))
-        shown = {key: [round(ns / 1e6, 2) for ns in value] if key.endswith("_ns") else value
-                 for key, value in truth[kind][name].items() if key.endswith("_ns") or key in ("failed", "losses") and value}
+        shown = {
+            key: [round(ns / 1e6, 2) for ns in value] if key.endswith("_ns") else value
+            for key, value in truth[kind][name].items()
+            if key.endswith("_ns") or (key in ("failed", "losses") and value)
+        }
         print(f"{name} {time.monotonic() - start:.1f} s", shown, flush=True)
         bench.clear()
 

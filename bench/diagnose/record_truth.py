@@ -1,9 +1,9 @@
-"""Programs timed without a profiler, then recorded with torch.profiler: the truth that "recording undone" is held against.
+"""Times programs without a profiler, then records them with torch.profiler: the true steps to compare verdicts with.
 
     python bench/diagnose/record_truth.py OUTPUT_FOLDER      # on a machine with an NVIDIA GPU
 
-Writes one trace per program and set of options, and truth.json: for each trace the step time without a profiler
-(median of runs before and after), the options, and for planted faults the step time with the fault taken out.
+Writes one trace per program and set of options, and truth.json: for each trace the step time without a profiler, as the
+median of the runs before and of those after the recording.
 """
 
 import json
@@ -75,7 +75,12 @@ def gpt_training(layers, width, batch, length, *, fused=True, item_every_step=Fa
 def convolution_training(batch):
     layers, channels = [], 3
     for width in (64, 128, 256, 512):
-        layers += [nn.Conv2d(channels, width, 3, padding=1, bias=False), nn.BatchNorm2d(width), nn.ReLU(), nn.MaxPool2d(2)]
+        layers += [
+            nn.Conv2d(channels, width, 3, padding=1, bias=False),
+            nn.BatchNorm2d(width),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+        ]
         channels = width
     model = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 1000)).to(DEVICE)
     model = model.to(memory_format=torch.channels_last)

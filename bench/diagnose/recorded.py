@@ -1,15 +1,16 @@
-"""Records a step function with firelane or with torch.profiler, and diagnoses what was recorded."""
+"""Records a step function with firelane or torch.profiler, and diagnoses the recording."""
 
 from pathlib import Path
 
-import firelane
-import firelane.profiler
 import torch.profiler
 
-WAIT, WARM_UP, RECORDED = 6, 1, 8  # steps; firelane times those that wait as the truth
+import firelane
+import firelane.profiler
+
+WAIT, WARM_UP, RECORDED = 6, 1, 8  # steps; firelane times the waiting ones as the true steps
 
 
-def record(step, path: Path, recorder: str = "firelane", wait: int = WAIT, **flags) -> None:
+def record(step, path: Path, recorder: str = "firelane", wait: int = WAIT, recorded: int = RECORDED, **flags) -> None:
     """`path` ends in .lane for firelane, in .json for torch.profiler."""
     ours = recorder == "firelane"
     module = firelane.profiler if ours else torch.profiler
@@ -17,11 +18,11 @@ def record(step, path: Path, recorder: str = "firelane", wait: int = WAIT, **fla
         step()
     with module.profile(
         activities=[torch.profiler.ProfilerActivity.CPU],
-        schedule=module.schedule(wait=wait, warmup=WARM_UP, active=RECORDED, repeat=1),
+        schedule=module.schedule(wait=wait, warmup=WARM_UP, active=recorded, repeat=1),
         on_trace_ready=None if ours else lambda prof: prof.export_chrome_trace(str(path)),
         **flags,
     ) as prof:
-        for _ in range(wait + WARM_UP + RECORDED):
+        for _ in range(wait + WARM_UP + recorded):
             step()
             prof.step()
     if ours:

@@ -12,10 +12,9 @@
 //   }
 //   profiler.stop();
 //
-// Every op of every thread is recorded, into a .lane file that `firelane info step.lane` opens. Steps that
-// are not recorded are timed, and stand in the trace as the truth beside the recorded ones. Nothing here throws;
-// what could not be recorded stands in losses(). One recording at a time in a process. A Profiler is used by one
-// thread; ProfilerScopes by any.
+// Every op on every thread is recorded, into a .lane file that the firelane command opens: firelane diagnose step.lane.
+// Steps that are not recorded are timed: the baseline in the trace. Nothing here throws; losses() says what could not
+// be recorded. One recording at a time per process. A Profiler is used by one thread; ProfilerScopes by any.
 #pragma once
 
 #include <cstdint>
@@ -48,14 +47,16 @@ ProfilerSchedule schedule(const ScheduleOptions& options);
 
 class Profiler;
 
+// Names, meanings and defaults are the same in Python and for `firelane record` (docs/profiler.md, "Options").
 struct ProfilerOptions {
-  bool shapes = false;                            // dims, dtypes, strides and plain values of every op's inputs
-  bool memory = false;                            // allocations and frees of the CPU and, with cuda, of the GPU
-  bool cuda = false;                              // what the GPU does, and its power
-  bool cuda_sync = false;                         // with cuda: what each wait waited for; dear
+  bool shapes = false;     // sizes, dtypes, strides and plain values of every op's inputs
+  bool memory = false;     // allocations and frees, on the CPU and on the GPU
+  bool cuda = true;        // the GPU's kernels, copies, CUDA calls and power (where there is a GPU)
+  bool cuda_sync = false;  // what each CUDA synchronization waited for (costs as much as cuda itself)
+
   ProfilerSchedule schedule;                      // empty: everything from the constructor to stop()
   std::function<void(Profiler&)> on_trace_ready;  // the trace is complete: save() it here
-  std::string output;                             // where the stream lies meanwhile; empty: the temporary folder
+  std::string output;  // the file while it is written, or its folder; empty: FIRELANE_DIR, else the temporary folder
 };
 
 class Profiler {
@@ -67,12 +68,12 @@ class Profiler {
 
   // The step ends; the next one begins, as the schedule says.
   void step();
-  // Ends the recording; a trace under way is ready then. Idempotent.
+  // Ends the recording; the current trace is ready then. Idempotent.
   void stop();
 
-  // In on_trace_ready or after stop(): keeps the newest trace. An empty text, or what went wrong.
+  // In on_trace_ready or after stop(): saves the newest trace. Returns "" or an error message.
   std::string save(const std::string& path);
-  // A note for the trace under way; `json` is JSON text.
+  // Adds metadata to the current trace; `json` is JSON text.
   void add_metadata(const std::string& key, const std::string& json);
 
   int64_t step_number() const noexcept;

@@ -1,7 +1,7 @@
 """Records PyTorch programs, and opens their traces.
 
     import firelane
-    with firelane.profile() as p:                           # see docs/profiler.md
+    with firelane.profile(shapes=True) as p:                # see docs/profiler.md
         train()
     print(p.key_averages().table(sort_by="self_cpu_time_total"))
 
@@ -9,7 +9,7 @@
     print(trace.ops())                                      # the table of key_averages()
     df = pandas.DataFrame.from_arrow(trace.host_slices)     # also polars, DuckDB, pyarrow
 
-Only recording needs torch: it is imported by the first use of profile, install or firelane.profiler.
+Only recording needs torch, which is imported on first use of profile, install or firelane.profiler.
 See docs/python.md.
 """
 
@@ -22,12 +22,19 @@ __all__ = ["Table", "Trace", "TraceError", "__version__", "install", "open", "pr
 
 _FROM = {"profile": "_profile", "install": "_install", "uninstall": "_install"}
 
+TYPE_CHECKING = False  # type checkers take it as True; saves importing typing
+if TYPE_CHECKING:
+    from . import profiler as profiler
+    from ._install import install, uninstall
+    from ._profile import profile
+del TYPE_CHECKING
+
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__, "profiler"})  # also what __getattr__ imports later
 
 
-def __getattr__(name: str):
+def __getattr__(name: str) -> object:
     from importlib import import_module
 
     if name == "profiler":

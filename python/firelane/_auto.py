@@ -1,9 +1,9 @@
-"""Records a program that was not changed for it: what runs inside of `firelane record -- python train.py`.
+"""Records an unmodified program: the part of `firelane record -- python train.py` that runs inside the program.
 
-Steps are found by themselves, in this order of trust: a profiler's own step(), the first optimizer
-that steps, the iterations of a DataLoader. Some steps pass untouched, then the recorder is made
-ready, `steps` are recorded, and a few more are timed; then all hooks are off and the program runs
-on alone. At exit the table, the verdict and the next commands are printed on stderr, for stdout is the program's.
+Steps are detected automatically, from the most reliable source available: a profiler's own step(), then the first
+optimizer that steps, then the iterations of a DataLoader. A few steps pass untouched, then the recorder is prepared,
+`steps` steps are recorded, and a few more are timed; after that all hooks are off and the program runs on alone. At
+exit the table, the verdict and the next commands go to stderr, because stdout belongs to the program.
 """
 
 from __future__ import annotations
@@ -14,45 +14,49 @@ import json
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TextIO
 
-_MIN_UNDISTURBED = 3  # steps; of fewer, one odd step would decide (as in src/analyze/trace/info.cc)
-_MAX_JUDGED = 2_000_000  # events: a few seconds
-_TRUST = {"data loader": 1, "optimizer": 2, "profiler": 3}
+if TYPE_CHECKING:
+    from firelane import Trace
+    from firelane._record import StepTimer
+    from firelane.profiler._recording import Recording
+
+_MIN_UNRECORDED = 3  # steps; with fewer, a single outlier would decide (as in src/analyze/trace/info.cc)
+_MAX_DIAGNOSED = 2_000_000  # events; takes a few seconds
+_RELIABILITY = {"data loader": 1, "optimizer": 2, "profiler": 3}
 
 
 @dataclass
 class Plan:
-    """What `firelane record` was asked for; JSON in FIRELANE_RECORD."""
+    """What `firelane record` was asked to do; FIRELANE_RECORD holds it as JSON."""
 
     output: str = "trace.lane"
-    old_inode: int = 0  # of the file at `output` that this recording replaces; 0: there is none
-    process: int = 0  # the command's own; its children have others
+    old_inode: int = 0  # of the file at `output` that this recording replaces; 0 if there is none
+    process: int = 0  # the command's own pid; its children have others
     steps: int = 5  # 0: the whole program
     wait: int = 3
     warmup: int = 1
     after: int = 3
-    shapes: bool = False
-    memory: bool = False
-    stacks: bool = False
-    modules: bool = False
     quiet: bool = False
+    options: dict[str, bool] = field(default_factory=dict)  # by the recorder's names (_record.OPTIONS)
 
 
 def begin(plan_json: str) -> None:
-    """Called once torch is imported. Hooks in; records nothing yet (everything, with steps=0)."""
+    """Called once torch is imported. Installs the hooks; records nothing yet (everything, with steps=0)."""
     auto = Auto(Plan(**json.loads(plan_json)))
-    auto.hook_in()
+    auto.install_hooks()
     atexit.register(auto.finish)
-    os.register_at_fork(after_in_child=auto.forget)
+    os.register_at_fork(after_in_child=auto.disable_in_child)
 
 
 class Auto:
+    timer: StepTimer  # set by install_hooks()
+
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self.recording: Any = None
-        self.timer: Any = None
+        self.uses_gpu = plan.options.get("cuda", True) and _has_gpu()
+        self.recording: Recording | None = None
         self.step_count = 0
         self.source = ""
         self.main_optimizer: int | None = None
@@ -62,40 +66,40 @@ class Auto:
         self.path = ""
         self.samples: list[tuple[int, str, int]] = []
 
-    # -- finding steps --------------------------------------------------------------------
+    # -- detecting steps ------------------------------------------------------------------
 
-    def hook_in(self) -> None:
+    def install_hooks(self) -> None:
         import torch.utils.data.dataloader as dataloader
         from torch.optim import Optimizer
 
         from firelane.profiler import _backend
 
         _backend.on_start.append(self.step_aside)
-        self.timer = _backend.step_timer(on_device=_has_gpu())
+        self.timer = _backend.step_timer(on_device=self.uses_gpu)
         if self.plan.steps == 0:
-            self._prepare()
-            self.recording.start()
+            self._prepare().start()
             return
-        hook_of = Optimizer.profile_hook_step  # wraps every optimizer's step() as its class is first used
+        hook_of = Optimizer.profile_hook_step  # wraps every optimizer's step() when its class is first used
 
         def profile_hook_step(func: Callable[..., Any]) -> Callable[..., Any]:
             return _followed_by(hook_of(func), lambda optimizer: self.stepped("optimizer", id(optimizer)))
 
-        Optimizer.profile_hook_step = staticmethod(profile_hook_step)
-        iterator = dataloader._BaseDataLoaderIter
+        Optimizer.profile_hook_step = staticmethod(profile_hook_step)  # type: ignore[method-assign]  # a hook
+        iterator: Any = dataloader._BaseDataLoaderIter
         iterator.__next__ = _followed_by(iterator.__next__, lambda _: self.stepped("data loader"))
         import torch.profiler
 
-        torch.profiler.profile.step = _followed_by(torch.profiler.profile.step, lambda _: self.stepped("profiler"))
+        profile: Any = torch.profiler.profile
+        profile.step = _followed_by(profile.step, lambda _: self.stepped("profiler"))
 
     def stepped(self, source: str, optimizer: int = 0) -> None:
         """A step has ended and the next begins. Never raises."""
         if self.is_over:
             return
         try:
-            if _TRUST[source] > _TRUST.get(self.source, 0):
+            if _RELIABILITY[source] > _RELIABILITY.get(self.source, 0):
                 if self.recording is not None and self.source:
-                    return  # too late to change: the steps at hand are being recorded
+                    return  # too late to switch: the current steps are already being recorded
                 self.source, self.main_optimizer, self.step_count = source, optimizer, 0
             elif source != self.source or optimizer != self.main_optimizer:
                 return
@@ -110,28 +114,29 @@ class Auto:
         self._end_step()
         self.step_count += 1
         done = self.step_count
-        first = plan.wait + plan.warmup  # recorded steps: first .. first + steps - 1
-        if done == max(1, plan.wait) and self.recording is None:
-            self._prepare()
-        if done == max(1, first):
-            self.recording.start()
-        if done == max(1, first) + plan.steps:
-            self.recording.pause()
-        if done == max(1, first) + plan.steps + plan.after:
+        first = max(1, plan.wait + plan.warmup)  # recorded steps: first .. first + steps - 1
+        recording = self.recording
+        if done == max(1, plan.wait) and recording is None:
+            recording = self._prepare()
+        if recording is not None and done == first:
+            recording.start()
+        if recording is not None and done == first + plan.steps:
+            recording.pause()
+        if done == first + plan.steps + plan.after:
             self._stop()
             return
-        is_recorded = self.recording is not None and self.recording.is_running
+        is_recorded = recording is not None and recording.is_running
         if is_recorded:
             self.range_id = _backend.begin_range(f"ProfilerStep#{done}")
-        is_warm = done > 1 and (self.recording is None or done >= max(1, first) + plan.steps)  # the first step is cold
+        is_warm = done > 1 and (recording is None or done >= max(1, first) + plan.steps)  # the first step is cold
         self.timer.step(done, "recorded" if is_recorded else "unrecorded" if is_warm else "warmup")
 
     def _end_step(self) -> None:
         self.timer.finish()
         self._end_range()
 
-    def _cut_off_step(self) -> None:
-        """The program ends inside of a step: it is not timed, and no step of the trace."""
+    def _discard_unfinished_step(self) -> None:
+        """The program ends in the middle of a step: the step is not timed and does not count as one in the trace."""
         if self.range_id and self.recording is not None:
             self.recording.add_metadata("unfinished_step", str(self.step_count))
         self._end_range()
@@ -145,57 +150,53 @@ class Auto:
 
     # -- recording ------------------------------------------------------------------------
 
-    def _prepare(self) -> None:
+    def _prepare(self) -> Recording:
         from firelane.profiler._recording import RecordFlags, Recording
 
         plan = self.plan
-        self.path = _name_for_this_process(plan.output, plan.old_inode)
+        self.path = _path_for_this_process(plan.output, plan.old_inode)
         replaces = os.path.exists(self.path) and os.path.getsize(self.path) > 0
-        self.recording = Recording(
+        recording = self.recording = Recording(
             RecordFlags(
-                record_shapes=plan.shapes,
-                profile_memory=plan.memory,
-                with_stack=plan.stacks,
-                with_modules=plan.modules,
-                use_device="cuda" if _has_gpu() else None,
-                output=_beside(self.path) if replaces else self.path,
+                **{name: on for name, on in plan.options.items() if name != "cuda"},
+                use_device="cuda" if self.uses_gpu else None,
+                output=_temporary_path(self.path) if replaces else self.path,
                 is_temporary=replaces,
             )
         )
-        self.recording.is_automatic = True
-        self.recording.prepare()
+        recording.is_automatic = True
+        recording.prepare()
+        return recording
 
     def _stop(self) -> None:
         self.is_over = True
         if self.recording is not None:
-            flags = self.recording.flags
-            for name in ("profile_memory", "with_stack", "record_shapes", "with_modules"):
-                if getattr(flags, name):
-                    self.recording.add_metadata(name, "1")
             self.recording.add_metadata("step_source", json.dumps(self.source or "none"))
-            self.samples = self.timer.samples  # stop() empties it
+            self.samples = self.timer.samples  # stop() clears them
             self.recording.stop(self.timer)
             if self.recording.path:
-                self.recording.save(self.path)  # only now an older file goes
+                self.recording.save(self.path)  # an older file is only replaced now
 
-    def step_aside(self, recording: Any) -> None:
-        """The program starts a firelane profiler of its own: that one shall have its recording."""
-        if getattr(recording, "is_automatic", False) or self.is_over:
+    def step_aside(self, recording: Recording) -> None:
+        """The program starts a firelane profiler of its own, which takes precedence."""
+        if recording.is_automatic or self.is_over:
             return
         if self.recording is not None and self.recording.is_prepared:
-            self._cut_off_step()
+            self._discard_unfinished_step()
             self._stop()
         self.is_over = self.stood_aside = True
-        print("firelane: recording is left to the program's own profiler (firelane.profiler)", file=sys.stderr)
+        print(
+            "firelane: the program uses firelane.profiler itself; its own recording takes precedence", file=sys.stderr
+        )
 
-    def forget(self) -> None:
-        """In a forked child (a DataLoader's worker, say)."""
+    def disable_in_child(self) -> None:
+        """Called in a forked child (a DataLoader worker, for example)."""
         self.is_over = True
         self.recording = None
 
     def _give_up(self, error: BaseException) -> None:
         self.is_over = True
-        print(f"firelane: recording ended: {error}", file=sys.stderr)
+        print(f"firelane: recording stopped: {error}", file=sys.stderr)
 
     # -- at exit --------------------------------------------------------------------------
 
@@ -207,74 +208,80 @@ class Auto:
 
     def _finish(self) -> None:
         if not self.is_over:
-            self._cut_off_step()
+            self._discard_unfinished_step()
             self._stop()
         if self.recording is None:
-            self._say_why_there_is_nothing()
+            self._explain_missing_recording()
         elif not self.plan.quiet:
-            self._summarize()
+            self._summarize(self.recording)
 
-    def _say_why_there_is_nothing(self) -> None:
+    def _explain_missing_recording(self) -> None:
         if self.stood_aside:
-            return  # that was said
+            return  # step_aside() has explained it
         if self.step_count:
             print(
-                f"firelane: nothing recorded: the program made {self.step_count} steps ({self.source}), but "
-                f"{self.plan.wait} pass first; try --wait 0 --steps {self.step_count}",
+                f"firelane: nothing recorded: the program took {_steps(self.step_count)} ({self.source}), and the "
+                f"first {self.plan.wait} are skipped; try --wait 0 --steps {self.step_count}",
                 file=sys.stderr,
             )
         elif "torch.distributed.launcher.api" not in sys.modules:  # torchrun's own process has no steps
             print(
-                "firelane: nothing recorded: no optimizer, DataLoader or profiler made a step; "
+                "firelane: nothing recorded: found no steps (of an optimizer, a DataLoader or a profiler); "
                 "--steps 0 records the whole program",
                 file=sys.stderr,
             )
 
-    def _summarize(self) -> None:
-        if not self.recording.path:
-            print(f"firelane: nothing recorded: {self.recording._why_nothing()}", file=sys.stderr)
+    def _summarize(self, recording: Recording) -> None:
+        trace = recording.trace
+        if trace is None:
+            print(f"firelane: nothing recorded: {recording._why_nothing()}", file=sys.stderr)
             return
-        rows = self.recording.key_averages()
+        rows = recording.key_averages()
         print(rows.table(sort_by="self_cpu_time_total", row_limit=10), file=sys.stderr)
-        print(_verdict(self.recording.trace), end="", file=sys.stderr)
+        print(_verdict(trace), end="", file=sys.stderr)
         name = os.path.relpath(self.path) if self.path.startswith(os.getcwd() + os.sep) else self.path
         print(
-            f"\n{_steps_of(self.samples)}wrote {name}; next: firelane diagnose {name}, firelane view {name}",
+            f"\n{_step_counts(self.samples)}wrote {name}; next: firelane diagnose {name}, firelane view {name}",
             file=sys.stderr,
         )
 
 
-def _verdict(trace: Any) -> str:
-    """What limits the program and the first findings; a trace that would keep the user waiting is left for later."""
+def _verdict(trace: Trace) -> str:
+    """What limits the program and the first findings; a trace that takes long to diagnose is left for later."""
     events = len(trace.host_slices) + len(trace.device_slices)
-    if events > _MAX_JUDGED:
-        return f"{events} events are much to judge at once; firelane diagnose does\n"
+    if events > _MAX_DIAGNOSED:
+        return f"{events:,} events take a while to diagnose; run firelane diagnose\n"
     return trace._short_verdict(color=_is_terminal(sys.stderr))
 
 
-def _is_terminal(stream: Any) -> bool:
-    """As src/cli/output.cc decides it."""
+def _is_terminal(stream: TextIO) -> bool:
+    """The same rule as in src/cli/output.cc."""
     return not os.environ.get("NO_COLOR") and os.environ.get("TERM", "dumb") != "dumb" and stream.isatty()
 
 
 def _has_gpu() -> bool:
-    """Asked of NVML, not of CUDA: a process that started CUDA cannot hand it on to children it forks."""
+    """Asks NVML instead of CUDA: a process that has initialized CUDA cannot use it in forked children."""
     import torch
 
     return torch.cuda.device_count() > 0
 
 
-def _steps_of(samples: list[tuple[int, str, int]]) -> str:
-    """How many steps the verdict speaks of, and by how many it knows what one takes without a recorder."""
+def _steps(count: int) -> str:
+    return "1 step" if count == 1 else f"{count} steps"
+
+
+def _step_counts(samples: list[tuple[int, str, int]]) -> str:
+    """How many steps the verdict is based on, and how many were timed without recording."""
     phases = [phase for _, phase, _ in samples]
-    recorded, alone = phases.count("recorded"), phases.count("unrecorded")
+    recorded, unrecorded = phases.count("recorded"), phases.count("unrecorded")
     if not recorded:
         return ""
-    return f"{recorded} steps recorded, " + (f"{alone} timed alone; " if alone >= _MIN_UNDISTURBED else "")
+    timed = f"{unrecorded} timed without recording; " if unrecorded >= _MIN_UNRECORDED else ""
+    return f"{_steps(recorded)} recorded, {timed}"
 
 
 def _followed_by(method: Callable[..., Any], then: Callable[[Any], None]) -> Callable[..., Any]:
-    """`method`, and after it `then(self)`: also when it raises nothing but StopIteration."""
+    """`method`, followed by `then(self)` unless it raises."""
 
     @functools.wraps(method)
     def both(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -285,13 +292,13 @@ def _followed_by(method: Callable[..., Any], then: Callable[[Any], None]) -> Cal
     return both
 
 
-def _beside(path: str) -> str:
-    """Where a recording lies until it takes the place of an older file."""
+def _temporary_path(path: str) -> str:
+    """Where a recording is written before it replaces an older file."""
     return f"{path}.pid{os.getpid()}.part"
 
 
-def _name_for_this_process(output: str, old_inode: int) -> str:
-    """`run.lane`; with ranks `run.rank3.lane`; for further processes of a program `run.pid77.lane`."""
+def _path_for_this_process(output: str, old_inode: int) -> str:
+    """`run.lane`; `run.rank3.lane` with ranks; `run.pid77.lane` for further processes of a program."""
     stem, dot, suffix = output.rpartition(".") if "." in os.path.basename(output) else (output, "", "")
     rank = _rank()
     if rank is not None:
@@ -299,16 +306,16 @@ def _name_for_this_process(output: str, old_inode: int) -> str:
     try:
         os.close(os.open(output, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
     except FileExistsError:
-        if os.stat(output).st_ino == old_inode and _is_first(output):
+        if os.stat(output).st_ino == old_inode and _claims(output):
             return output
         return f"{stem}.pid{os.getpid()}{dot}{suffix}"
     except OSError:
-        pass  # the recorder says it, at the end
+        pass  # the recorder reports it at the end
     return output
 
 
-def _is_first(output: str) -> bool:
-    """Whether no other process of this program has said that it will replace the older file."""
+def _claims(output: str) -> bool:
+    """Whether this process is the one to replace the older file: the first one of the program that asks."""
     import fcntl
 
     global _claim

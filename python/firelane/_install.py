@@ -1,6 +1,6 @@
-"""`firelane.install()`: makes torch.profiler's names ours, for code one cannot edit.
+"""`firelane.install()`: replaces torch.profiler's names with firelane's, for code you cannot edit.
 
-Names that were imported before (`from torch.profiler import profile`) stay torch's: install first.
+Names imported before that (`from torch.profiler import profile`) stay torch's, so install first.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ _originals: dict[tuple[Any, str], Any] = {}
 
 
 def install() -> None:
-    """`torch.profiler.profile` and its company are firelane's from now on. Twice is once."""
+    """From now on `torch.profiler.profile` and related names are firelane's. Calling it twice is fine."""
     import torch.profiler
     import torch.profiler.profiler
 

@@ -1,26 +1,44 @@
-"""`firelane.profile`: the profiler with defaults for looking at a program for the first time."""
+"""`firelane.profile`: the profiler by the recorder's own option names, the same as in C++ and for `firelane record`."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
+
+from torch.profiler import ProfilerActivity, _ExperimentalConfig, supported_activities
 
 from .profiler import profile as _profile
 
 
-class profile(_profile):
-    """`with firelane.profile() as p: ...`: shapes, memory and modules are recorded.
+class profile(_profile):  # noqa: N801 (torch's name)
+    """`with firelane.profile(shapes=True, memory=True) as p: ...`
 
-    Everything else is as in firelane.profiler.profile. Python stacks stay off: they cost the most.
+    The options are those of docs/profiler.md ("Options"). Everything else (step(), key_averages(), trace, save(), ...)
+    is as in firelane.profiler.profile, which takes torch.profiler's arguments instead.
     """
 
     def __init__(
         self,
         *,
-        record_shapes: bool = True,
-        profile_memory: bool = True,
-        with_modules: bool = True,
-        **more: Any,
+        shapes: bool = False,
+        memory: bool = False,
+        stacks: bool = False,
+        modules: bool = False,
+        cuda: bool = True,
+        cuda_sync: bool = False,
+        schedule: Callable[[int], Any] | None = None,
+        on_trace_ready: Callable[..., Any] | None = None,
     ) -> None:
+        activities = {ProfilerActivity.CPU}
+        if cuda and ProfilerActivity.CUDA in supported_activities():
+            activities.add(ProfilerActivity.CUDA)
         super().__init__(
-            record_shapes=record_shapes, profile_memory=profile_memory, with_modules=with_modules, **more
+            activities=activities,
+            record_shapes=shapes,
+            profile_memory=memory,
+            with_stack=stacks,
+            with_modules=modules,
+            experimental_config=_ExperimentalConfig(enable_cuda_sync_events=True) if cuda_sync else None,
+            schedule=schedule,
+            on_trace_ready=on_trace_ready,
         )

@@ -1,8 +1,8 @@
-"""firelane._record: the recorder's hooks, compiled against one torch.
+"""firelane._record: the recorder's hooks, compiled against one version of torch.
 
-The compiled module carries torch's version in its name (`_record_torch_2_11`), so that several can lie side by
-side and a wrong one is never loaded: torch's C++ interface changes between minor versions. What it offers is
-declared in `_record.pyi`.
+The compiled module carries torch's version in its name (`_record_torch_2_11`), so that several can be installed side by
+side and the wrong one is never loaded: torch's C++ API changes between minor versions. `_record.pyi` declares and
+documents it.
 """
 
 import re
@@ -20,11 +20,16 @@ def _load():
     except ModuleNotFoundError as error:
         if error.name != f"{__package__}.{name}":
             raise
-    built = sorted({m[1].replace("_", ".") for p in Path(__file__).parent.glob("_record_torch_*.so")
-                    if (m := re.match(r"_record_torch_(\d+_\d+)\.", p.name))})
+    built = sorted(
+        {
+            m[1].replace("_", ".")
+            for p in Path(__file__).parent.glob("_record_torch_*.so")
+            if (m := re.match(r"_record_torch_(\d+_\d+)\.", p.name))
+        }
+    )
     have = f"was built for torch {', '.join(built)}" if built else "was built without torch"
     raise ImportError(
-        f"firelane's recorder {have}, but this is torch {torch.__version__}; rebuild it beside this torch, in "
+        f"firelane's recorder {have}, but this is torch {torch.__version__}; rebuild it against this torch, in "
         "firelane's source tree: `pip install scikit-build-core nanobind && pip install --no-build-isolation "
         "--force-reinstall --no-deps .` (to run from the tree itself: `make build`, then PYTHONPATH=python). "
         "Reading traces (firelane.open, the firelane command) works without it"

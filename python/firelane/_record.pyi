@@ -1,14 +1,14 @@
 """The recorder: what the profiler's Python surface is built on.
 
     options = _record.RecordOptions(shapes=True, memory=True)
-    recorder = _record.start(options)          # RuntimeError when another recording is on
+    recorder = _record.start(options)          # RuntimeError if another recording is active
     ...                                        # ops of all threads are recorded from here on
     recorder.stop()
-    recorder.save("run.lane")                  # else the file goes when `recorder` does
+    recorder.save("run.lane")                  # otherwise the file is deleted with `recorder`
 
-Trouble with the world (no folder, disk full) never raises while recording: it stands in `recorder.losses`.
-Everything here may be called from any thread. Under another torch than it was built for, the import raises
-ImportError with the way to rebuild.
+Problems of the environment (missing folder, full disk) never raise while recording; `recorder.losses` lists them.
+Everything here may be called from any thread. With a torch other than the one it was built for, the import raises an
+ImportError that says how to rebuild.
 """
 
 from os import PathLike
@@ -17,6 +17,12 @@ from typing import Any, Literal
 TORCH_VERSION: str
 """The torch this module was built against: "2.11.0"."""
 
+OPTIONS: tuple[tuple[str, bool, str, str], ...]
+"""What a recording can be asked for: name, default, key in the trace, help. RecordOptions has a field of each name."""
+
+ENVIRONMENT: tuple[tuple[str, str, str], ...]
+"""The environment variables that are read: name, what holds when it is unset, meaning."""
+
 class RecordOptions:
     """What to record. All fields can be read and set."""
 
@@ -24,45 +30,46 @@ class RecordOptions:
     """Input dims, dtypes, strides and (with `concrete_inputs`) values of numbers, lists and strings."""
     memory: bool
     """Every allocation and free on every thread: the CPU's and, with `cuda`, those of torch's CUDA allocator."""
-    python_stacks: bool
+    stacks: bool
     """Python frames, C calls and garbage collections as slices, on all threads."""
     modules: bool
     """A slice per nn.Module call, named by its path: "model.layers.3.attn.q_proj"."""
+    cuda: bool
+    """Kernels, memcpys, memsets, synchronizations, the calls behind them, GPU power. `losses` lists what is missing."""
+    cuda_sync: bool
+    """With `cuda`: also what each wait waited for. Costs as much as everything else together."""
+
     flops: bool
-    """Turns shapes on; readers compute FLOPs from them."""
+    """torch.profiler's with_flops: turns shapes on; readers compute FLOPs from them."""
+    cuda_detach: bool
+    """With `cuda`: stop() takes CUPTI out of the process, unless TEARDOWN_CUPTI=0 or another tool uses it."""
     concrete_inputs: bool
     start_paused: bool
     """Nothing is recorded until resume()."""
     output: str
-    """Where the stream lies: a file or a folder. Empty: FIRELANE_DIR, else the temporary folder."""
+    """The file while it is written, or its folder. Empty: FIRELANE_DIR, else the temporary folder."""
     keep: bool
-    """Keep the file when the Recorder goes, without save(). Set it when the user named `output`."""
-    cuda: bool
-    """Kernels, copies, waits, the calls behind them, and the GPU's power. What cannot be had is in `losses`."""
-    cuda_sync: bool
-    """With `cuda`: also what each wait waited for. Costs as much as everything else together."""
-    cuda_detach: bool
-    """With `cuda`: stop() takes CUPTI out of the process. Crashes threads that use the GPU at that moment."""
+    """Keep the file when the Recorder is destroyed, even without save(). Set it if the user chose `output`."""
 
     def __init__(
         self,
         *,
         shapes: bool = False,
         memory: bool = False,
-        python_stacks: bool = False,
+        stacks: bool = False,
         modules: bool = False,
+        cuda: bool = True,
+        cuda_sync: bool = False,
         flops: bool = False,
+        cuda_detach: bool = True,
         concrete_inputs: bool = True,
         start_paused: bool = False,
         output: str | PathLike[str] = "",
         keep: bool = False,
-        cuda: bool = False,
-        cuda_sync: bool = False,
-        cuda_detach: bool = True,
     ) -> None: ...
 
 class Loss:
-    """Something that is not in the trace, and why. `count` is in events; 0 = unknown or not about events."""
+    """Something missing from the trace, and why. `count` is a number of events; 0: unknown, or not about events."""
 
     @property
     def reason(self) -> str: ...
@@ -89,21 +96,21 @@ class Recorder:
     """One recording, from start() to stop(). A forked child's copy is inert (state "forked")."""
 
     def pause(self) -> None:
-        """Hooks go off; slices begun before still get their ends. Cheap, any number of times."""
+        """Turns the hooks off; slices that are open still get their ends. Cheap; may be called any number of times."""
     def resume(self) -> None: ...
     def pause_device(self) -> None:
-        """The same for what the GPU does. Does not wait for it."""
+        """The same for GPU activity. Does not wait for the GPU."""
     def resume_device(self) -> None:
-        """With `start_paused`, device activity counts from the first of these."""
+        """With `start_paused`, GPU activity is recorded from the first call on."""
     def stop_device(self) -> None:
-        """Ends the recording of the GPU alone, after the work that is queued; the rest goes on. Idempotent."""
+        """Stops recording the GPU once the queued work is done; everything else continues. Idempotent."""
     def stop(self) -> None:
         """Ends the recording and completes the file. Idempotent; the hooks are off when it returns."""
     def save(self, path: str | PathLike[str]) -> None:
-        """After stop(): moves the file there; a second save copies. OSError when that is not possible."""
+        """After stop(): moves the file to `path`; a second save copies it. Raises OSError if that fails."""
     @property
     def path(self) -> str:
-        """After stop(): where the file lies; empty when there is none."""
+        """After stop(): where the file is; empty if there is none."""
     def status(self) -> Status: ...
     @property
     def losses(self) -> list[Loss]:
@@ -111,30 +118,30 @@ class Recorder:
     @property
     def start_unix_ns(self) -> int: ...
     def add_metadata(self, key: str, json: str) -> None:
-        """A note for the trace until stop(). `json` is JSON text: '"a string"', '3', '{"a": 1}'."""
+        """Adds metadata to the trace, until stop(). `json` is JSON text: '"a string"', '3', '{"a": 1}'."""
     def add_steps(self, timer: StepTimer) -> None:
-        """Writes the steps that `timer` has collected into the trace and empties it. Before stop()."""
+        """Writes the steps that `timer` has collected into the trace and clears it. Call it before stop()."""
     def add_loss(self, reason: str, count: int = 0) -> None: ...
 
 def start(options: RecordOptions) -> Recorder:
-    """Starts recording. RuntimeError when a recording is on in this process already."""
+    """Starts recording. Raises RuntimeError if this process is already recording."""
 
 def is_recording() -> bool:
-    """True while events are wanted (a recording is on and not paused)."""
+    """True while a recording is active and not paused."""
 
 class StepTimer:
-    """The true step: one clock reading a step, recorded or not. Lives as long as the profiler object.
+    """Measures true step times: one clock reading per step, recorded or not. Lives as long as the profiler object.
 
     timer.step(0, "unrecorded"); ...; timer.step(1, "recorded"); ...; timer.finish(); recorder.add_steps(timer)
 
-    `on_device`: steps that are not recorded are also timed by the GPU, with one CUDA event a step; nothing waits for it.
+    `on_device`: also times unrecorded steps on the GPU, with one CUDA event per step; nothing waits for it.
     """
 
     def __init__(self, on_device: bool = False) -> None: ...
     def step(self, number: int, phase: Literal["unrecorded", "warmup", "recorded"]) -> None:
         """Step `number` begins now, in `phase`; the one before ends. "unrecorded": no hook is on."""
     def raise_phase(self, phase: Literal["unrecorded", "warmup", "recorded"]) -> None:
-        """The recorder was switched inside the current step: it counts as the more disturbed phase."""
+        """The recorder was switched during the current step: the step counts as the more intrusive phase."""
     def finish(self) -> None:
         """The last step ends now."""
     @property
@@ -145,37 +152,40 @@ def begin_range(name: str, args: str = "") -> int:
     """Opens a user annotation on this thread ("ProfilerStep#3"); `args` is a JSON object for its args, or empty.
 
     Costs a fraction of torch's record_function and is only seen by this recorder. Returns an id for end_range();
-    0 when nothing is recorded. The end may come in any order and on any thread.
+    0 if nothing is being recorded. Ranges may end in any order and on any thread.
     """
 
 def end_range(id: int) -> None: ...
 
 class Range:
-    """`with _record.Range("load batch"):` the same as a context manager."""
+    """The same as a context manager: `with _record.Range("load batch"):`."""
 
     def __init__(self, name: str, args: str = "") -> None: ...
     def __enter__(self) -> Range: ...
     def __exit__(self, *exc: object) -> None: ...
 
 class FastOp:
-    """What torch._C._profiler._RecordFunctionFast is while this recorder is on: torch's own does nothing then."""
+    """Replaces torch._C._profiler._RecordFunctionFast while this recorder is on; torch's own does nothing then."""
 
     def __init__(self, name: str, input_values: Any = None, keyword_values: dict[str, Any] | None = None) -> None: ...
     def __enter__(self) -> None: ...
     def __exit__(self, *exc: object) -> None: ...
 
 def instant(name: str) -> None:
-    """A mark on this thread's lane."""
+    """Marks a moment on this thread's lane."""
 
 def counter(name: str, value: float) -> None:
-    """A point of a curve."""
+    """Adds a sample to a counter track."""
 
 def name_thread(name: str) -> None:
-    """The name of this thread's lane, instead of the system's name of it."""
+    """Names this thread's lane; without it the lane has the operating system's thread name."""
 
 def name_modules(root: Any, name: str = "") -> None:
-    """Names the sub-modules of an nn.Module `root` for `modules`: "name.layers.0". Modules seen first inside no
-    other module are named by themselves: by the variable that holds them in the calling frame, else their class."""
+    """Names the submodules of the nn.Module `root` for `modules`: "name.layers.0".
+
+    Other top-level modules are named at their first call: after the variable that holds them in the calling frame, or
+    after their class.
+    """
 
 def costs() -> dict[str, float]:
-    """ns per event as measured in this process so far, by kind: "op", "op+inputs", "memory", "python", ..."""
+    """Cost per event in ns, as measured in this process so far, by kind: "op", "op+inputs", "memory", "python", ..."""

@@ -56,7 +56,7 @@ analyze::WhatIf less_dispatch(const Context& context, double keep) {
   return change;
 }
 
-// Recorded by firelane, with no step that was timed alone.
+// Recorded by firelane, with no step that was timed without recording.
 bool is_ours(const analyze::Study& study) { return study.undone.source != analyze::CostSource::kEstimated; }
 constexpr const char* kTimeSomeSteps = "let some steps pass unrecorded, which are then timed: schedule(wait=5, ...)";
 

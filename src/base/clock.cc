@@ -5,8 +5,9 @@
 #include <atomic>
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
+
+#include "base/environment.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -46,7 +47,7 @@ bool kernel_trusts_tsc() noexcept {
 
 TickSource choose_source() noexcept {
 #if defined(__x86_64__)
-  const char* asked = std::getenv("FIRELANE_CLOCK");
+  const char* asked = environment::value_of(environment::kClock);
   if (asked != nullptr && std::strcmp(asked, "monotonic") == 0) return TickSource::kMonotonic;
   if (tsc_is_invariant() && kernel_trusts_tsc()) return TickSource::kTsc;
 #endif

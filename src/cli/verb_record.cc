@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -19,9 +20,11 @@
 #include <system_error>
 #include <vector>
 
+#include "base/environment.h"
 #include "base/json_writer.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
+#include "format/record_options.h"
 
 namespace firelane::cli {
 
@@ -37,11 +40,8 @@ struct RecordArgs {
   int64_t wait = 3;
   int64_t warmup = 1;
   int64_t after = 3;
-  bool shapes = false;
-  bool memory = false;
-  bool stacks = false;
-  bool modules = false;
   bool quiet = false;
+  std::array<bool, format::kRecordOptions.size()> flag_given{};  // of each option: --shapes, --no-cuda
 };
 
 // The Python package's folder for sitecustomize.py: beside an installed binary
@@ -58,7 +58,7 @@ Result<fs::path> find_site_folder() {
       if (has_it(at->path() / "site-packages" / "firelane")) return at->path() / "site-packages" / "firelane" / "_site";
   for (fs::path up = bin; up.has_relative_path(); up = up.parent_path())
     if (has_it(up / "python" / "firelane")) return up / "python" / "firelane" / "_site";
-  return Error{"record: the Python package firelane is not beside " + (bin / "firelane").string() +
+  return Error{"record: the Python package firelane was not found near " + (bin / "firelane").string() +
                "; install both with pip install firelane"};
 }
 
@@ -72,10 +72,10 @@ Result<RecordingFile> find_output(const RecordArgs& args) {
   const fs::path path = fs::absolute(args.output, error);
   if (error) return Error{args.output + ": " + error.message()};
   if (!fs::is_directory(path.parent_path(), error))
-    return Error{args.output + ": no such folder; make it, or name another with -o"};
+    return Error{args.output + ": no such folder; create it, or choose another with -o"};
   if (fs::exists(path, error)) {
     if (!args.force) return Error{args.output + " exists; add --force to replace it, or -o another name"};
-    if (!fs::is_regular_file(path, error)) return Error{args.output + " is not a file; name another with -o"};
+    if (!fs::is_regular_file(path, error)) return Error{args.output + " is not a regular file; choose another with -o"};
   }
   struct stat old{};
   return RecordingFile{path.string(), stat(path.c_str(), &old) == 0 ? old.st_ino : 0};
@@ -107,9 +107,24 @@ std::string plan_json(const RecordArgs& args, const RecordingFile& output) {
   json.begin_object().field("output", output.path);
   json.field("old_inode", static_cast<int64_t>(output.old_inode)).field("process", static_cast<int64_t>(getpid()));
   json.field("steps", args.steps).field("wait", args.wait).field("warmup", args.warmup).field("after", args.after);
-  json.field("shapes", args.shapes).field("memory", args.memory);
-  json.field("stacks", args.stacks).field("modules", args.modules).field("quiet", args.quiet);
-  return json.end_object().take();
+  json.field("quiet", args.quiet);
+  json.key("options").begin_object();
+  for (size_t i = 0; i < format::kRecordOptions.size(); ++i) {
+    const format::RecordOption& option = format::kRecordOptions[i];
+    json.field(option.name, option.is_on_by_default != args.flag_given[i]);
+  }
+  return json.end_object().end_object().take();
+}
+
+void add_option(Flags& flags, const format::RecordOption& option, bool& is_given) {
+  std::string name(option.name);
+  std::ranges::replace(name, '_', '-');
+  const std::string help(option.help);
+  if (option.is_on_by_default) {
+    flags.add("--no-" + name, is_given, "leave out " + help);
+  } else {
+    flags.add("--" + name, is_given, help);
+  }
 }
 
 Result<int> run_record(const RecordArgs& args) {
@@ -118,7 +133,7 @@ Result<int> run_record(const RecordArgs& args) {
   const char* path = std::getenv("PYTHONPATH");
   const std::string python_path = site.string() + (path != nullptr && *path != '\0' ? ":" + std::string(path) : "");
   setenv("PYTHONPATH", python_path.c_str(), 1);
-  setenv("FIRELANE_RECORD", plan_json(args, output).c_str(), 1);
+  setenv(environment::kRecord.name, plan_json(args, output).c_str(), 1);
 
   std::vector<char*> words;
   for (const std::string& word : args.command) words.push_back(const_cast<char*>(word.c_str()));
@@ -126,7 +141,7 @@ Result<int> run_record(const RecordArgs& args) {
   if (is_hardly_python(args.command[0]))
     std::fprintf(stderr, "firelane: %s: only Python programs that import torch are recorded\n", words[0]);
   execvp(words[0], words.data());
-  return Error{args.command[0] + ": " + std::strerror(errno) + "; what follows -- is the command to run"};
+  return Error{args.command[0] + ": " + std::strerror(errno) + "; the command to run goes after --"};
 }
 
 }  // namespace
@@ -140,20 +155,21 @@ Verb record_verb() {
       .setup = [](Flags& flags) -> VerbBody {
         auto args = std::make_shared<RecordArgs>();
         flags.add("command", args->command, "the program and its arguments, after --").required();
-        flags.add("-o,--output", args->output, "the trace; with ranks, run.rank0.lane and so on").show_default();
-        flags.add("--force", args->force, "replace an existing file, once the new recording is complete");
+        flags
+            .add("-o,--output", args->output,
+                 "the trace, a .lane file; with several ranks one each: trace.rank0.lane, trace.rank1.lane")
+            .show_default();
+        flags.add("--force", args->force, "replace an existing file when the new recording is complete");
         const auto count = [&](const std::string& name, int64_t& value, const std::string& help) {
           flags.add(name, value, help).whole_number().show_default();
         };
-        count("--steps", args->steps, "how many steps to record; 0: the whole program");
-        count("--wait", args->wait, "steps that pass before");
-        count("--warmup", args->warmup, "steps between making ready and recording");
-        count("--after", args->after, "steps that are timed, but not recorded, afterwards");
-        flags.add("--shapes", args->shapes, "sizes, types and values of inputs");
-        flags.add("--memory", args->memory, "allocations and frees");
-        flags.add("--stacks", args->stacks, "Python functions (costs the most)");
-        flags.add("--modules", args->modules, "nn.Module calls by their path in the model");
-        flags.add("--quiet", args->quiet, "print neither table nor verdict at the end");
+        count("--steps", args->steps, "steps to record; 0: the whole program");
+        count("--wait", args->wait, "steps to skip first; they are timed, but not recorded");
+        count("--warmup", args->warmup, "steps to warm up the recorder before recording");
+        count("--after", args->after, "steps to time afterwards, without recording");
+        for (size_t i = 0; i < format::kRecordOptions.size(); ++i)
+          add_option(flags, format::kRecordOptions[i], args->flag_given[i]);
+        flags.add("--quiet", args->quiet, "print no table and no verdict at the end");
         return [args] { return run_record(*args); };
       }};
 }

@@ -1,9 +1,9 @@
 #include "export/stacks.h"
 
-#include <algorithm>
 #include <string>
 #include <vector>
 
+#include "analyze/common/self_time.h"
 #include "analyze/ops/stack_tree.h"
 
 namespace firelane::exporter {
@@ -59,17 +59,14 @@ std::vector<uint32_t> host_nodes(const Model& model, analyze::StackTree& tree) {
   return nodes;
 }
 
-// Time of each host slice in which none of its children is open.
-std::vector<int64_t> self_times(const HostSlices& host) {
-  std::vector<int64_t> self(host.duration_ns);
-  std::vector<int64_t> covered_until(host.start_ns);
-  for (Row row = 0; row < host.size(); ++row) {
-    const Row parent = host.parent[row];
-    if (parent == kNoRow) continue;
-    const int64_t from = std::max(host.start_ns[row], covered_until[parent]);
-    if (host.end_ns(row) <= from) continue;
-    self[parent] -= host.end_ns(row) - from;
-    covered_until[parent] = host.end_ns(row);
+std::vector<int64_t> self_times(const Model& model) {
+  std::vector<int64_t> self(model.host_slices.duration_ns);
+  for (size_t lane = 0; lane < model.lanes.size(); ++lane) {
+    analyze::sweep_lane(
+        model, static_cast<LaneId>(lane), analyze::kAllTime, [](Row) { return true; },
+        [&](const analyze::SweptSlice& slice) {
+          if (slice.around != kNoRow) self[slice.around] -= slice.covers_ns;
+        });
   }
   return self;
 }
@@ -80,7 +77,7 @@ void export_stacks(const Model& model, StackMetric metric, ByteSink& sink) {
   analyze::StackTree tree;
   const std::vector<uint32_t> nodes = host_nodes(model, tree);
   if (metric == StackMetric::kSelfHost) {
-    const std::vector<int64_t> self = self_times(model.host_slices);
+    const std::vector<int64_t> self = self_times(model);
     for (Row row = 0; row < nodes.size(); ++row) {
       if (nodes[row] != 0) tree[nodes[row]].self_ns += self[row];
     }

@@ -40,12 +40,37 @@ std::string ChunkWriter::write_header(uint64_t trace_id) {
   append_fixed(buffer_, kLaneMinor);
   append_fixed(buffer_, uint16_t{0});
   append_fixed(buffer_, trace_id);
-  std::string error = sink_.write(buffer_);
+  std::string error = sink_.reserve(buffer_.size() + kEndBytes);
+  if (error.empty()) error = sink_.write(buffer_);
   if (error.empty()) offset_ += buffer_.size();
   return error;
 }
 
 std::string ChunkWriter::write_chunk(ChunkKind kind, std::string_view raw) {
+  const std::string_view chunk = encode(kind, raw);
+  if (std::string error = sink_.reserve(chunk.size() + kEndBytes); !error.empty()) return error;
+  return append(kind, chunk);
+}
+
+std::string ChunkWriter::write_last_notes(std::string_view raw) {
+  return append(ChunkKind::kNotes, encode(ChunkKind::kNotes, raw));
+}
+
+std::string ChunkWriter::finish(uint64_t event_count) {
+  const uint64_t index_offset = offset_;
+  std::string_view index = encode_index(event_count, entries_.size() == next_number_);
+  if (!sink_.reserve(index.size() + kTrailerBytes).empty()) index = encode_index(event_count, false);
+  if (std::string error = append(ChunkKind::kIndex, index); !error.empty()) return error;
+  std::string trailer;
+  append_fixed(trailer, index_offset);
+  trailer.append(kTrailerMagic);
+  std::string error = sink_.write(trailer);
+  if (error.empty()) offset_ += trailer.size();
+  return error;
+}
+
+// Valid until the next call.
+std::string_view ChunkWriter::encode(ChunkKind kind, std::string_view raw) {
   buffer_.resize(kChunkHeaderBytes + ZSTD_compressBound(raw.size()));
   char* payload = buffer_.data() + kChunkHeaderBytes;
   size_t stored = zstd_ == nullptr ? raw.size()
@@ -62,34 +87,29 @@ std::string ChunkWriter::write_chunk(ChunkKind kind, std::string_view raw) {
                       next_number_);
   append_fixed(head, crc32c({payload, stored}, crc32c(head)));
   std::memcpy(buffer_.data(), head.data(), kChunkHeaderBytes);
-  std::string error = sink_.write(std::string_view(buffer_).substr(0, kChunkHeaderBytes + stored));
-  if (!error.empty()) return error;
+  return std::string_view(buffer_).substr(0, kChunkHeaderBytes + stored);
+}
+
+std::string ChunkWriter::append(ChunkKind kind, std::string_view chunk) {
+  if (std::string error = sink_.write(chunk); !error.empty()) return error;
   if (entries_.size() < kMaxEntries) entries_.push_back({offset_, kind});
-  offset_ += kChunkHeaderBytes + stored;
+  offset_ += chunk.size();
   ++next_number_;
   return {};
 }
 
-std::string ChunkWriter::finish(uint64_t event_count) {
-  const uint64_t index_offset = offset_;
+std::string_view ChunkWriter::encode_index(uint64_t event_count, bool with_list) {
   std::string raw;
-  const bool whole = entries_.size() == next_number_;
   append_varint(raw, event_count);
-  append_varint(raw, whole ? entries_.size() : 0);
+  append_varint(raw, with_list ? entries_.size() : 0);
   uint64_t last = 0;
   for (const Entry& entry : entries_) {
-    if (!whole) break;
+    if (!with_list) break;
     append_varint(raw, static_cast<uint64_t>(entry.kind));
     append_varint(raw, entry.offset - last);
     last = entry.offset;
   }
-  if (std::string error = write_chunk(ChunkKind::kIndex, raw); !error.empty()) return error;
-  std::string trailer;
-  append_fixed(trailer, index_offset);
-  trailer.append(kTrailerMagic);
-  std::string error = sink_.write(trailer);
-  if (error.empty()) offset_ += trailer.size();
-  return error;
+  return encode(ChunkKind::kIndex, raw);
 }
 
 std::string encode_chunk(ChunkKind kind, uint8_t flags, uint32_t raw_size, uint32_t number, std::string_view stored) {
@@ -105,11 +125,10 @@ ChunkReader::~ChunkReader() { ZSTD_freeDCtx(zstd_); }
 
 Result<void> ChunkReader::read_header(const std::string& name) {
   if (!file_.starts_with(kLaneMagic)) {
-    return Error{name +
-                 ": not a firelane trace (no LANE at byte 0); a Chrome trace is opened by its .json or .json.gz name"};
+    return Error{name + ": not a .lane file (no LANE at byte 0)"};
   }
   if (file_.size() < kFileHeaderBytes) {
-    return Error{name + ": the file ends inside of its header; the recording was cut off before its first event"};
+    return Error{name + ": the file ends inside its header: the recording was cut off before its first event"};
   }
   const auto major = read_at<uint8_t>(file_, 4);
   if (major == 0 || major > kLaneMajor) {
@@ -142,7 +161,7 @@ ChunkReader::Outcome ChunkReader::try_chunk(size_t at, Chunk& chunk, size_t& end
     chunk.payload = payload;
     return stored == raw ? Outcome::kOk : Outcome::kDamaged;
   }
-  // The frame's own header says its size before anything is allocated.
+  // The frame's header has its size: checked before anything is allocated.
   if (ZSTD_getFrameContentSize(payload.data(), payload.size()) != raw) return Outcome::kDamaged;
   raw_.resize(raw);
   if (ZSTD_decompressDCtx(zstd_, raw_.data(), raw, payload.data(), payload.size()) != raw) return Outcome::kDamaged;
@@ -158,6 +177,11 @@ bool ChunkReader::next(Chunk& chunk) {
       at_ = file_.size();
       return false;
     }
+    // Room that the recorder had set aside when the program was killed (file_sink.cc).
+    if (!searching && file_.find_first_not_of('\0', at_) == std::string_view::npos) {
+      at_ = file_.size();
+      return false;
+    }
     size_t end = at_;
     const Outcome outcome = try_chunk(at_, chunk, end);
     if (outcome == Outcome::kOk) {
@@ -168,10 +192,12 @@ bool ChunkReader::next(Chunk& chunk) {
     // A size that runs past the end may itself be damage: look for a later chunk before
     // calling the file torn.
     const size_t found = file_.find(kChunkMarker, at_ + 1);
-    if (!searching && (outcome == Outcome::kDamaged || found != std::string_view::npos)) ++damaged_;
+    const bool is_last = found == std::string_view::npos;
+    const bool is_torn = is_last && (outcome == Outcome::kCutOff || file_.back() == '\0');  // zeros: killed in a write
+    if (!searching && !is_torn) ++damaged_;
     searching = true;
     // Crafted files can make every marker claim the rest of the file: bound the re-reading.
-    if (found == std::string_view::npos || searched_bytes_ > 4 * file_.size()) break;
+    if (is_last || searched_bytes_ > 4 * file_.size()) break;
     at_ = found;
   }
   cut_off_ |= at_ < file_.size();

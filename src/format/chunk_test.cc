@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/crc32c.h"
@@ -107,10 +108,8 @@ TEST_F(ChunkDamage, an_unknown_kind_is_still_a_chunk) {
 }
 
 TEST_F(ChunkDamage, other_files_and_later_versions_are_refused_with_a_reason) {
-  EXPECT_EQ(read("{}"),
-            "t.lane: not a firelane trace (no LANE at byte 0); a Chrome trace is opened by its .json or .json.gz name");
-  EXPECT_EQ(read("LANE"),
-            "t.lane: the file ends inside of its header; the recording was cut off before its first event");
+  EXPECT_EQ(read("{}"), "t.lane: not a .lane file (no LANE at byte 0)");
+  EXPECT_EQ(read("LANE"), "t.lane: the file ends inside its header: the recording was cut off before its first event");
   set_byte(4, 2);
   EXPECT_EQ(read(), "t.lane: .lane version 2, this firelane reads up to 1; update firelane");
 }
@@ -119,6 +118,91 @@ TEST_F(ChunkDamage, a_file_of_nothing_but_markers_ends) {
   std::string bad = file_.substr(0, kFileHeaderBytes);
   for (int i = 0; i < 2000; ++i) bad += encode_chunk(ChunkKind::kEvents, 0, 1, 0, "").substr(0, 8) + "\x10";
   EXPECT_NE(read(bad).find("torn"), std::string::npos);
+}
+
+TEST_F(ChunkDamage, zeros_at_the_end_are_room_that_was_set_aside) {
+  const size_t last = offsets_[2] + kChunkHeaderBytes + 5;
+  EXPECT_EQ(read(file_.substr(0, last) + std::string(9000, '\0')), "first xxx third torn");
+  EXPECT_EQ(read(file_.substr(0, last - 3) + std::string(9000, '\0')), "first xxx torn") << "killed in a write";
+  EXPECT_EQ(read(file_.substr(0, last) + std::string(9000, '\0') + "x"), "first xxx third damaged 1 torn");
+}
+
+// A disk of which others take what is not reserved.
+class FullSink final : public ByteSink {
+ public:
+  explicit FullSink(size_t room) : room_(room) {}
+  std::string reserve(size_t bytes) override {
+    if (content.size() + bytes > std::max(room_, reserved_)) return "full";
+    reserved_ = std::max(reserved_, content.size() + bytes);
+    return {};
+  }
+  std::string write(std::string_view bytes) override {
+    if (content.size() + bytes.size() > reserved_) return "full";
+    content += bytes;
+    return {};
+  }
+  std::string name() const override { return "full"; }
+  std::string content;
+
+ private:
+  size_t room_;
+  size_t reserved_ = 0;
+};
+
+std::string incompressible(size_t bytes, uint32_t seed) {
+  std::string text(bytes, '\0');
+  for (char& c : text) c = static_cast<char>((seed = seed * 1664525 + 1013904223) >> 24);
+  return text;
+}
+
+struct Reading {
+  size_t chunks = 0;
+  std::string last_notes;
+  bool is_clean = false;
+};
+Reading read_all(const std::string& file) {
+  Reading reading;
+  ChunkReader reader(file);
+  EXPECT_TRUE(reader.read_header("t").ok());
+  for (Chunk chunk; reader.next(chunk); ++reading.chunks) {
+    if (chunk.kind == ChunkKind::kNotes) reading.last_notes = chunk.payload;
+  }
+  reading.is_clean = reader.clean_end() && reader.damaged_chunks() == 0;
+  return reading;
+}
+
+TEST(EarlyEnd, fits_at_whatever_byte_the_disk_is_full) {
+  const std::string notes = incompressible(ChunkWriter::kMaxLastNotes, 1);
+  for (size_t room = 9000; room < 9300; ++room) {
+    FullSink sink(room);
+    ChunkWriter writer(sink, 1);
+    ASSERT_EQ(writer.write_header(7), "");
+    size_t chunks = 0;
+    while (writer.write_chunk(ChunkKind::kEvents, incompressible(50 + chunks, 2)).empty()) ++chunks;
+    EXPECT_EQ(writer.write_last_notes(notes), "") << room;
+    EXPECT_EQ(writer.finish(0), "") << room;
+    const Reading reading = read_all(sink.content);
+    EXPECT_EQ(reading.chunks, chunks + 2) << "and notes, index";
+    EXPECT_EQ(reading.last_notes, notes);
+    EXPECT_TRUE(reading.is_clean);
+  }
+}
+
+TEST(EarlyEnd, goes_without_a_list_of_chunks_that_has_no_room) {
+  FullSink sink(1 << 20);
+  ChunkWriter writer(sink, 1);
+  ASSERT_EQ(writer.write_header(7), "");
+  size_t chunks = 0;
+  // Sizes without a pattern: the list of offsets does not compress to nothing.
+  for (uint32_t seed = 1;; seed = seed * 1664525 + 1013904223, ++chunks) {
+    if (!writer.write_chunk(ChunkKind::kEvents, incompressible(20 + (seed >> 27), seed)).empty()) break;
+  }
+  EXPECT_EQ(writer.write_last_notes("reason"), "");
+  EXPECT_EQ(writer.finish(0), "");
+  const Reading reading = read_all(sink.content);
+  EXPECT_EQ(reading.chunks, chunks + 2);
+  EXPECT_EQ(reading.last_notes, "reason");
+  EXPECT_TRUE(reading.is_clean);
 }
 
 }  // namespace

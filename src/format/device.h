@@ -1,4 +1,4 @@
-// The payload of a device chunk: what the GPU did and the calls that asked it to.
+// The payload of a device chunk: what the GPU did, and the CUDA calls behind it.
 //
 //   payload := definitions table*               (definitions as in an events chunk)
 //   table   := DeviceTable u8, row count varint, column count varint, column count x length varint, columns
@@ -6,7 +6,7 @@
 //
 // A table's columns are the fields of its row below, in that order; readers ignore columns that they do
 // not know and read 0 for those that an older file lacks. Times are ns of the device's clock (CUPTI's):
-// notes of kind kDeviceClock say where that lies on the recorder's. Rows come in any order.
+// notes of kind kDeviceClock map it to the recorder's. Rows are in any order.
 #pragma once
 
 #include <array>
@@ -66,7 +66,7 @@ struct DeviceSyncRow {
   int64_t type = 0, event = 0, event_sync = 0;       // CUPTI's numbers
 };
 
-// cudaEventRecord; no time: CUPTI gives one only at a price.
+// cudaEventRecord; no time, which CUPTI gives only at extra cost.
 struct DeviceEventRow {
   static constexpr DeviceTable kTable = DeviceTable::kEvent;
   int64_t context = 0, stream = 0, correlation = 0, event = 0, event_sync = 0;

@@ -119,7 +119,7 @@ enum class MemoryAction : uint8_t {
   kAlloc = 0,
   kFree = 1,
   kOutOfMemory = 2,
-  // A caching allocator's own doings. Bytes are negative where memory goes away.
+  // What a caching allocator does itself. Bytes are negative where memory is released.
   kFreeCompleted = 3,  // a freed block may be used again (kFree: when it was asked for)
   kSegment = 4,        // memory from or back to the driver
 };
@@ -140,20 +140,20 @@ enum class Note : uint8_t {
   kStep = 5,          // number zigzag, phase u8, start ticks u64, duration ticks varint
   kCost = 6,          // event kind text, f64 ns an event
   kLoss = 7,          // reason text, count varint: replaces an earlier count of the same reason
-  kStopped = 8,       // reason text: the recording ended before it was asked to
+  kStopped = 8,       // reason text: the recording ended by itself
   kPause = 9,         // u8: 0 paused, 1 resumed; ticks u64
   kThread = 10,       // thread index varint, system thread id varint, name text
   kDeviceClock = 11,  // u8: 0 start, 1 heartbeat, 2 stop; ticks u64, device ns i64, ticks that the reading took u64
   kOverload = 12,     // text id varint, text: the overload of ops whose name is that text; before its definition
-  // Memory that a caching allocator held when it began, or went on, to be recorded: ticks u64, device type << 8 |
+  // Memory that a caching allocator held when its recording began, or continued: ticks u64, device type << 8 |
   // device + 1 varint, address varint, bytes varint, stream varint, pool varint, u8: 1 expandable, 2 large; then until
-  // the end blocks in order of address: bytes << 2 | state varint (0 free, 1 freed but waited for, 2 allocated). 0
+  // the end blocks in order of address: bytes << 2 | state varint (0 free, 1 freed but pending, 2 allocated). 0
   // bytes: the device had none.
   kSegment = 13,
-  kDeviceWindow = 14,  // u8: 0 opened, 1 closed; device ns i64: device work is asked for between them
+  kDeviceWindow = 14,  // u8: 0 opened, 1 closed; device ns i64: device work is recorded between them
 };
 
-// How a step was spent, seen from the recorder.
+// What the recorder did during a step.
 enum class StepPhase : uint8_t {
   kUnrecorded = 0,  // no callback was on: the true step
   kWarmup = 1,      // callbacks on, nothing kept

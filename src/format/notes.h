@@ -63,7 +63,7 @@ class NotesWriter {
   std::string& payload_;
 };
 
-// One item, taken apart; which fields count depends on the tag.
+// One item, parsed; which fields are set depends on the tag.
 struct NoteItem {
   Note tag{};
   std::string_view

@@ -1,7 +1,7 @@
-// Where a .lane file's bytes go: a file, or a test's own idea of a disk.
+// Where a .lane file's bytes go: a file, or a disk that a test simulates.
 #pragma once
 
-#include <cstdint>
+#include <cstddef>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -9,14 +9,19 @@
 
 namespace firelane::format {
 
+// Functions that return a string return "" or the reason why not, without the sink's name ("No space left on device").
 class ByteSink {
  public:
   virtual ~ByteSink() = default;
-  // All of `bytes`, or the reason why not, without the sink's name ("No space left on device").
-  // After a failure what was written of `bytes` has been taken back where possible.
+  // Sets aside room for the next `bytes`: they can be written even if the disk fills up in the meantime. After a
+  // failure, room set aside earlier is still there.
+  virtual std::string reserve(size_t /*bytes*/) { return {}; }
+  // All of `bytes`. After a failure the next write starts at the same place.
   virtual std::string write(std::string_view bytes) = 0;
   virtual std::string name() const = 0;
-  // In a forked child: let go of the file without touching it.
+  // The file is complete: gives back the room that is left. Nothing is written after this.
+  virtual void close() noexcept {}
+  // In a forked child: closes the file without touching it.
   virtual void abandon() noexcept {}
 };
 

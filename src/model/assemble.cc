@@ -61,7 +61,7 @@ Model assemble(RawTrace&& raw, unsigned threads) {
   nest_slices(model);
   link_slices(model);
   link_flows(raw, model, lane_map);
-  find_steps(model);
+  collect_marked_steps(model);
   measure_duration(model);
   return model;
 }

@@ -33,6 +33,6 @@ void mark_window(Model& model);
 void nest_slices(Model& model);
 void link_slices(Model& model);
 void link_flows(const RawTrace& raw, Model& model, const std::vector<LaneId>& lane_map);
-void find_steps(Model& model);
+void collect_marked_steps(Model& model);
 
 }  // namespace firelane

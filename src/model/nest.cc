@@ -47,7 +47,7 @@ void nest_slices(Model& model) {
   }
 }
 
-void find_steps(Model& model) {
+void collect_marked_steps(Model& model) {
   constexpr std::string_view kPrefix = "ProfilerStep#";
   std::vector<int64_t> number_of(model.strings.size(), kNoNumber);
   bool any = false;

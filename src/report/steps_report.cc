@@ -33,7 +33,7 @@ Report steps_report(const analyze::StepTable& table) {
     const double busy_percent =
         row.duration_ns == 0 ? 0
                              : 100.0 * static_cast<double>(row.device_busy_ns) / static_cast<double>(row.duration_ns);
-    const auto if_device = [&](Cell cell) { return table.has_device_work ? cell : Cell{}; };
+    const auto if_device = [&](const Cell& cell) { return table.has_device_work ? cell : Cell{}; };
     out.add({row.number, row.start_ns, row.duration_ns, if_device(row.device_busy_ns), if_device(busy_percent),
              if_device(row.device_idle_ns), row.kernels, row.copies_and_sets, row.ops, int64_t{row.warm_up},
              int64_t{row.outlier}});

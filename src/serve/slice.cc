@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "analyze/common/median.h"
+#include "analyze/common/self_time.h"
 #include "analyze/steps/phases.h"
 #include "export/kineto_args.h"
 #include "export/source_args.h"
@@ -94,12 +95,11 @@ class SliceWriter {
     self_ns_ = duration_of(model_, slice_);
     if (slice_.on_device) return;
     const HostSlices& host = model_.host_slices;
-    int64_t covered_until = host.start_ns[slice_.row];
+    analyze::CoveredTime covered;
     for (Row row = slice_.row + 1; row < descendants_end(slice_.row); ++row) {
       if (host.parent[row] != slice_.row) continue;
       children_.push_back(row);
-      self_ns_ -= std::max<int64_t>(0, host.end_ns(row) - std::max(host.start_ns[row], covered_until));
-      covered_until = std::max(covered_until, host.end_ns(row));
+      self_ns_ -= covered.add(host.start_ns[row], host.end_ns(row));
     }
   }
 

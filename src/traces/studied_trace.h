@@ -5,7 +5,7 @@
 //   trace.get<analyze::ops>({.group_by_input_shape = true}).rows
 //
 // An analysis is a function of the model, or of the studied trace where it builds on other analyses, and of at most one
-// struct of options. Any number of threads may ask at once: those who come while it is computed wait for it.
+// struct or enum of options. Any number of threads may ask at once: those who come while it is computed wait for it.
 //
 // Results live as long as the trace, one for each set of options. So an analysis whose options are arbitrary numbers
 // (analyze::cost_of) is called directly instead.
@@ -62,6 +62,12 @@ struct AnalysisTraits<R (*)(const S&)> {
 };
 template <typename R, typename S, typename O>
 struct AnalysisTraits<R (*)(const S&, const O&)> {
+  using Result = R;
+  using Subject = S;
+  using Options = O;
+};
+template <typename R, typename S, typename O>
+struct AnalysisTraits<R (*)(const S&, O)> {
   using Result = R;
   using Subject = S;
   using Options = O;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs a command with a terminal as its stdout, and prints what it wrote with control characters visible."""
+"""Runs a command with a terminal as its stdout, and prints its output with control characters made visible."""
 
 import os
 import pty
@@ -14,7 +14,7 @@ def main() -> int:
     while True:
         try:
             data = os.read(terminal, 65536)
-        except OSError:  # Linux: the other side is gone
+        except OSError:  # Linux: the other side is closed
             break
         if not data:
             break

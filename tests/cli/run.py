@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
-"""Runs the command-line tests: text files that show commands and what they answer.
+"""Runs the command-line tests: text files that show commands and their output.
 
     tests/cli/run.py BINARY FILE.test...        UPDATE=1 rewrites the files instead of comparing
 
-A test file holds comments and commands; what a command answered stands below it:
+A test file holds comments and commands, each followed by its output:
 
     # a missing file is one clear line
     $ firelane info missing.json
     ! firelane: missing.json: No such file or directory
     = 1
 
-`|` is a line of stdout, `!` a line of stderr, `=` the exit code when it is not 0. Commands run in bash, one after
-another, in an empty folder where `data` is tests/data, `firelane` the binary, and `on_tty CMD` runs CMD on a terminal
-and shows its control characters as ^[ and ^M.
+`|` is a line of stdout, `!` a line of stderr, `=` the exit code if it is not 0. Commands run in bash, one after
+another, in an empty folder where `data` is tests/data, `firelane` is the binary, and `on_tty CMD` runs CMD on a
+terminal and shows its control characters as ^[ and ^M.
 """
 
 from __future__ import annotations
@@ -28,8 +28,15 @@ HERE = Path(__file__).resolve().parent
 
 
 def run_command(command: str, folder: Path, env: dict[str, str]) -> list[str]:
-    done = subprocess.run(["bash", "-c", command], cwd=folder, env=env, capture_output=True, timeout=120, check=False,
-                          stdin=subprocess.DEVNULL)
+    done = subprocess.run(
+        ["bash", "-c", command],
+        cwd=folder,
+        env=env,
+        capture_output=True,
+        timeout=120,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
     lines = [f"| {line}".rstrip() for line in split_lines(done.stdout)]
     lines += [f"! {line}".rstrip() for line in split_lines(done.stderr)]
     return lines + ([f"= {done.returncode}"] if done.returncode else [])
@@ -44,7 +51,7 @@ def split_lines(data: bytes) -> list[str]:
 
 
 def replay(text: str, binary: Path) -> str:
-    """The test file with the answers that the commands give now."""
+    """The test file with the output that the commands have now."""
     out: list[str] = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -78,8 +85,11 @@ def main() -> int:
             print(f"{path.name}: rewritten; review the diff")
             continue
         failed = True
-        sys.stdout.writelines(difflib.unified_diff(expected.splitlines(True), actual.splitlines(True),
-                                                   f"{path.name} (expected)", f"{path.name} (now)"))
+        sys.stdout.writelines(
+            difflib.unified_diff(
+                expected.splitlines(True), actual.splitlines(True), f"{path.name} (expected)", f"{path.name} (now)"
+            )
+        )
         print(f"{path.name}: differs; UPDATE=1 {' '.join(sys.argv)} rewrites it")
     return 1 if failed else 0
 

@@ -1,21 +1,23 @@
-"""Records the two traces of a small decoder that docs/tutorial.md reads: before and after its repair.
+"""Records the two traces of a small decoder that docs/tutorial.md uses: before and after the fix.
 
     .venv/bin/python tests/data/make_decoder_traces.py      # writes decoder_{slow,fast}.lane here
 
-Both read a prompt of 192 tokens and write 8 more, on one CPU thread. The slow one computes attention by hand, in double
-precision, as a formula in a paper would have it; the fast one calls the fused operator.
+Both read a prompt of 192 tokens and generate 8 more, on one CPU thread. The slow one computes attention by hand in
+double precision, following the formula; the fast one calls the fused operator.
 """
 
 import sys
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parents[1] / "python"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
 
 import torch
-from firelane.profiler import profile
 from torch import nn
 from torch.nn import functional
+
+from firelane.profiler import profile
+
+HERE = Path(__file__).resolve().parent
 
 WIDTH, HEADS, LAYERS, WORDS, PROMPT, TOKENS = 128, 4, 2, 512, 192, 8
 
@@ -35,7 +37,11 @@ class Layer(nn.Module):
         if tokens == 1:
             k, v = torch.cat([self.keys, k], 2), torch.cat([self.values, v], 2)
         self.keys, self.values = k, v
-        y = self.by_hand(q, k, v) if self.slow else functional.scaled_dot_product_attention(q, k, v, is_causal=tokens > 1)
+        y = (
+            self.by_hand(q, k, v)
+            if self.slow
+            else functional.scaled_dot_product_attention(q, k, v, is_causal=tokens > 1)
+        )
         x = x + self.out(y.transpose(1, 2).reshape(batch, tokens, WIDTH))
         return x + self.down(functional.gelu(self.up(x)))
 

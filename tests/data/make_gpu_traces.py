@@ -1,10 +1,12 @@
-"""Records the GPU fixtures of this folder with torch.profiler, on a machine with an NVIDIA GPU.
+"""Records the GPU fixtures in this folder with torch.profiler, on a machine with an NVIDIA GPU.
 
+Usage:
     python tests/data/make_gpu_traces.py OUTPUT_FOLDER
 """
 
 import os
 import sys
+from pathlib import Path
 
 import torch
 from torch.profiler import ProfilerActivity, profile, record_function, schedule
@@ -13,7 +15,7 @@ DEVICE = "cuda"
 
 
 def record(path, work, *, steps=3, sync_events=True, **options):
-    """Runs `work` once a step: one warm-up, `steps` recorded."""
+    """Runs `work` once per step: one warm-up step, then `steps` recorded ones."""
     config = torch._C._profiler._ExperimentalConfig(enable_cuda_sync_events=sync_events)
     with profile(
         activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA],
@@ -25,7 +27,7 @@ def record(path, work, *, steps=3, sync_events=True, **options):
         for _ in range(steps + 1):
             work()
             prof.step()
-    print(path, os.path.getsize(path), "bytes")
+    print(path, Path(path).stat().st_size, "bytes")
 
 
 def small_model():
@@ -92,7 +94,7 @@ def compiled(folder):
 
 
 def one_rank(folder):
-    """A process group of one: distributedInfo and the metadata of collectives."""
+    """A process group of one rank: distributedInfo and the metadata of collectives."""
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT="29511", RANK="0", WORLD_SIZE="1")
     torch.distributed.init_process_group("nccl")
     x = torch.randn(1 << 20, device=DEVICE)
@@ -107,8 +109,8 @@ def one_rank(folder):
 
 
 def main():
-    folder = sys.argv[1]
-    os.makedirs(folder, exist_ok=True)
+    folder = Path(sys.argv[1])
+    folder.mkdir(parents=True, exist_ok=True)
     for make in (cuda_graph, two_streams, compiled, one_rank):
         try:
             make(folder)

@@ -1,11 +1,12 @@
-"""Records programs on a GPU with firelane, and times the same programs without any profiler: true steps to hold verdicts against.
+"""Records programs on a GPU with firelane, and times them without a profiler: the true steps to compare verdicts with.
 
-    python tests/data/make_h200_lanes.py OUTPUT_FOLDER      # needs only the recorder (make_h200_lanes.py loads it alone)
+    python tests/data/make_h200_lanes.py OUTPUT_FOLDER      # needs only the recorder
 
-Writes h200_NAME.lane and h200_true_steps.json: for each the flags, and the steps in ns, timed before and after the recording by the
-clock of the processor, with a synchronisation before the first and after the last.
+Writes h200_NAME.lane and h200_true_steps.json: for each program the flags, and the steps in ns, timed on the host
+before and after the recording, with a synchronization before the first and after the last.
 """
 
+import itertools
 import json
 import sys
 import time
@@ -14,17 +15,16 @@ from pathlib import Path
 import torch
 import torch.nn.functional as F
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests/gpu"))
-from programs import Gpt, train_step  # noqa: E402
-from record_both import load_recorder  # noqa: E402
-from record_steps import record_steps  # noqa: E402
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "gpu"))
+from cuda_programs import Gpt, train_step
+from record_both import load_recorder
+from record_steps import record_steps
 
-ALL = {"shapes": True, "memory": True, "python_stacks": True, "modules": True}
+ALL = {"shapes": True, "memory": True, "stacks": True, "modules": True}
 
 
 def decoder():
-    """One step: a token, chosen on the host, as generate() does."""
+    """One step is one token, chosen on the host as in generate()."""
     model = Gpt(4).cuda().bfloat16().eval()
     seen = torch.randint(0, 1024, (1, 64), device="cuda")
 
@@ -47,7 +47,7 @@ class SlowTokens(torch.utils.data.Dataset):
 
 
 def input_bound():
-    """A data set that takes 2 ms an item, read in the training process."""
+    """A data set that takes 2 ms per item, read in the training process."""
     model = Gpt(4).cuda()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
     batches = iter(torch.utils.data.DataLoader(SlowTokens(), batch_size=4, num_workers=0, pin_memory=True))
@@ -79,7 +79,7 @@ def timed(step, count: int = 20) -> list[int]:
         if i == count - 1:
             torch.cuda.synchronize()
         marks.append(time.perf_counter_ns())
-    return [b - a for a, b in zip(marks, marks[1:])]
+    return [b - a for a, b in itertools.pairwise(marks)]
 
 
 def main() -> None:

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""Recordings that start, pause, time steps and stop while the program captures a CUDA graph: the capture must succeed, and the
-graph compute what it should.
+"""Recordings that start, pause, time steps and stop while the program captures a CUDA graph.
 
+The capture must succeed, and the graph must compute what it should.
+
+Usage:
     tests/gpu/capture.py
 """
 
@@ -9,15 +11,16 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import torch
 
 sys.path.insert(0, str(Path(__file__).parent))
-from record_both import load_recorder  # noqa: E402
+from record_both import load_recorder
 
 
 def captured(x: torch.Tensor, inside) -> bool:
-    """Captures x @ x + 1, calls `inside` in the middle, and says whether replaying gives that."""
+    """Captures x @ x + 1, calls `inside` in the middle, and returns whether the replay gives the right result."""
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         y = x @ x
@@ -32,9 +35,9 @@ def captured(x: torch.Tensor, inside) -> bool:
 def main() -> None:
     native = load_recorder()
     x = torch.rand(128, 128, device="cuda")
-    (x @ x + 1).sum().item()  # cuBLAS is there before the first capture
+    (x @ x + 1).sum().item()  # loads cuBLAS before the first capture
     timer = native.StepTimer(True)
-    session = None
+    session: Any = None
 
     def start() -> None:
         nonlocal session

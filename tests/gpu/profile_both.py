@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""The Python front on a GPU: every scenario under firelane.profiler, then under torch.profiler, what each answers as JSON.
+"""The Python API on a GPU: runs every scenario under firelane.profiler, then under torch.profiler; results as JSON.
 
     tests/gpu/profile_both.py FOLDER [front|collectives|nested ...]
 
-FOLDER/GROUP.firelane.json and GROUP.torch.json hold the answers by scenario, with a traceback where one failed; Chrome traces
-lie beside them. test_profiler.py compares. Groups are processes of their own: torch.profiler keeps CUPTI's callbacks for the rest
-of a process, so ours is first in each.
+FOLDER/GROUP.firelane.json and GROUP.torch.json hold the results by scenario, with a traceback for failed ones, next
+to the Chrome traces. test_profiler.py compares them. Each group is a process of its own: torch.profiler keeps CUPTI's
+callbacks for the rest of a process, so firelane comes first in each.
 """
 
 from __future__ import annotations
@@ -19,37 +19,48 @@ import threading
 import time
 import traceback
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parents[1] / "python")]
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
 
-import programs  # noqa: E402
-import torch  # noqa: E402
-import torch.distributed as dist  # noqa: E402
+import torch
+import torch.distributed as dist
 
-import firelane.profiler  # noqa: E402
+import cuda_programs
+import firelane.profiler
 
 CPU, CUDA = torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA
 BOTH = [CPU, CUDA]
 EVERYTHING = {"record_shapes": True, "profile_memory": True, "with_flops": True}
-UNARY = [torch.sin, torch.cos, torch.tanh, torch.exp, torch.sigmoid, torch.erf, torch.floor, torch.rsqrt, torch.ceil, torch.trunc]
+UNARY = [
+    torch.sin,
+    torch.cos,
+    torch.tanh,
+    torch.exp,
+    torch.sigmoid,
+    torch.erf,
+    torch.floor,
+    torch.rsqrt,
+    torch.ceil,
+    torch.trunc,
+]
 
-_programs: dict[str, object] = {}
+_programs: dict[str, Callable[[], object]] = {}
 
 
 def program(name: str):
-    """Made once, so that both profilers see the same, and warm."""
+    """Created once and warmed up, so that both profilers see the same."""
     if name not in _programs:
         torch.manual_seed(0)
-        _programs[name] = programs.PROGRAMS[name]()
+        _programs[name] = cuda_programs.PROGRAMS[name]()
         for _ in range(3):
             _programs[name]()
     torch.cuda.synchronize()
     return _programs[name]
 
 
-# -- what is asked of a profiler ----------------------------------------------------------
+# -- results of a profiler ----------------------------------------------------------------
 
 
 def rows_of(prof, **grouping) -> list[dict]:
@@ -77,7 +88,7 @@ def columns_of(table: str) -> list[str]:
 
 
 def work_of(prof, folder: Path, name: str) -> list[dict]:
-    """Work on the GPU as the Chrome trace has it."""
+    """GPU work as listed in the Chrome trace."""
     path = folder / f"{name}.json.gz"
     prof.export_chrome_trace(str(path))
     with gzip.open(path, "rt") as file:
@@ -94,7 +105,7 @@ def keep_lane(prof, folder: Path, name: str) -> None:
         prof.save(str(folder / f"{name}.lane"))
 
 
-# -- scenarios: (profiler module, folder, name for files) -> answers ----------------------
+# -- scenarios: (profiler module, folder, name for files) -> results ----------------------
 
 
 def tables(module, folder, name):
@@ -106,7 +117,9 @@ def tables(module, folder, name):
         "rows": rows_of(prof),
         "rows_by_shape": rows_of(prof, group_by_input_shape=True),
         "columns": columns_of(table),
-        "columns_by_shape": columns_of(prof.key_averages(group_by_input_shape=True).table(sort_by="self_cuda_memory_usage")),
+        "columns_by_shape": columns_of(
+            prof.key_averages(group_by_input_shape=True).table(sort_by="self_cuda_memory_usage")
+        ),
         "names_by_time": [line[:55].strip() for line in table.splitlines()[3:10]],
         "footer": [line.split(":")[0] for line in table.splitlines()[-2:]],
         "table": table.splitlines()[:20],
@@ -150,12 +163,14 @@ def activities(module, folder, name):
 
 
 def scheduled(module, folder, name):
-    """Ten steps with an op each: two cycles of wait, warm-up and two recorded steps."""
+    """Ten steps with one op each: two cycles of wait, warm-up and two recorded steps."""
     x = torch.rand(1 << 16, device="cuda")
     cycles = []
 
     def ready(prof):
-        cycles.append({"rows": rows_of(prof), "work": work_of(prof, folder, f"{name}.{len(cycles)}"), "step": prof.step_num})
+        cycles.append(
+            {"rows": rows_of(prof), "work": work_of(prof, folder, f"{name}.{len(cycles)}"), "step": prof.step_num}
+        )
 
     for op in UNARY:
         op(x)
@@ -183,7 +198,9 @@ def tensorboard(module, folder, name):
     log = folder / f"{name}.log"
     handler = module.tensorboard_trace_handler(str(log), worker_name="w", use_gzip=True)
     x = torch.rand(1 << 16, device="cuda")
-    with module.profile(activities=BOTH, schedule=module.schedule(wait=0, warmup=1, active=1), on_trace_ready=handler) as prof:
+    with module.profile(
+        activities=BOTH, schedule=module.schedule(wait=0, warmup=1, active=1), on_trace_ready=handler
+    ) as prof:
         for _ in range(4):
             x.sin()
             torch.cuda.synchronize()
@@ -196,7 +213,7 @@ def tensorboard(module, folder, name):
 
 
 def toggled(module, folder, name):
-    """sin is recorded, cos not, tanh again. Nothing of it may wait for the GPU: `busy` says whether it still worked."""
+    """Records sin and tanh but not cos, without waiting for the GPU: `busy` is whether it was still working."""
     x = torch.rand(1 << 16, device="cuda")
     for op in (torch.sin, torch.cos, torch.tanh):
         op(x)
@@ -213,7 +230,7 @@ def toggled(module, folder, name):
         torch.cuda.synchronize()
     answers["work"] = work_of(prof, folder, name)
     answers["ops"] = sorted({row.key for row in prof.key_averages() if row.key.startswith("aten::")})
-    if module is firelane.profiler:  # torch's waits
+    if module is firelane.profiler:  # torch.profiler does wait
         done = torch.cuda.Event()
         with module.profile(activities=BOTH) as prof:
             x.sin()
@@ -260,7 +277,7 @@ def memory_timeline(module, folder, name):
         warnings.simplefilter("ignore")
         prof.export_memory_timeline(str(path), "cuda:0")
     times, sizes = json.loads(path.read_text())
-    return {"points": len(times), "at_end": sizes[-1], "most": [max(column) for column in zip(*sizes)]}
+    return {"points": len(times), "at_end": sizes[-1], "most": [max(column) for column in zip(*sizes, strict=True)]}
 
 
 def in_a_thread(module, folder, name):
@@ -311,7 +328,7 @@ def collectives(module, folder, name):
     return answers
 
 
-# -- who is running already ---------------------------------------------------------------
+# -- nested profilers ---------------------------------------------------------------------
 
 
 def ours_inside_torchs(folder):
@@ -352,10 +369,10 @@ def torchs_inside_ours(folder):
 
 # -- running them -------------------------------------------------------------------------
 
-# memory_timeline first: ours counts the parameters of every model that lives.
+# memory_timeline first: firelane counts the parameters of every live model.
 FRONT = [
-    memory_timeline, tables, plain_tables, every_program, activities, scheduled, accumulated, tensorboard, toggled, stacks,
-    in_a_thread, waits,
+    memory_timeline, tables, plain_tables, every_program, activities, scheduled, accumulated, tensorboard, toggled,
+    stacks, in_a_thread, waits,
 ]  # fmt: skip
 NESTED = [ours_inside_torchs, ours_afterwards, torchs_inside_ours]
 
@@ -366,8 +383,14 @@ def attempt(path: Path, answers: dict, name: str, ask) -> None:
         answers[name] = ask()
     except Exception:
         answers[name] = {"failed": traceback.format_exc()}
-    path.write_text(json.dumps(answers, indent=1))  # each time: the next may end the process
-    print(path.name, name, "failed" if "failed" in answers[name] else "ok", f"{time.monotonic() - begin:.1f} s", flush=True)
+    path.write_text(json.dumps(answers, indent=1))  # after each scenario: the next one may end the process
+    print(
+        path.name,
+        name,
+        "failed" if "failed" in answers[name] else "ok",
+        f"{time.monotonic() - begin:.1f} s",
+        flush=True,
+    )
 
 
 def under_both(folder: Path, group: str, scenarios) -> None:
@@ -376,7 +399,12 @@ def under_both(folder: Path, group: str, scenarios) -> None:
         kind = module.__name__.split(".")[0]
         for scenario in scenarios:
             name = f"{scenario.__name__}.{kind}"
-            attempt(folder / f"{group}.{kind}.json", answers, scenario.__name__, lambda s=scenario, n=name: s(module, folder, n))
+            attempt(
+                folder / f"{group}.{kind}.json",
+                answers,
+                scenario.__name__,
+                lambda m=module, s=scenario, n=name: s(m, folder, n),
+            )
 
 
 def with_process_group(folder: Path) -> None:
@@ -402,7 +430,7 @@ def main() -> None:
             for scenario in NESTED:
                 attempt(folder / "nested.json", answers, scenario.__name__, lambda s=scenario: s(folder))
         else:
-            raise SystemExit(f"profile_both: no group is named {group}")
+            raise SystemExit(f"profile_both: no such group: {group}")
 
 
 if __name__ == "__main__":

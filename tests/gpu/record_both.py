@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Records every program of programs.py with firelane, then with torch.profiler: NAME.lane and NAME.json.gz.
+"""Records every program of cuda_programs.py with firelane, then with torch.profiler: NAME.lane and NAME.json.gz.
 
     tests/gpu/record_both.py FOLDER [NAME ...]
 
-Needs the recorder only, so that it runs where the rest of firelane is not built; test_gpu_parity.py compares the files.
+Needs only the recorder, so that it runs where the rest of firelane is not built; test_gpu_parity.py compares the files.
 """
 
 from __future__ import annotations
@@ -12,17 +12,20 @@ import importlib.util
 import json
 import sys
 import traceback
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import torch
 
-ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(Path(__file__).parent))
-from programs import PROGRAMS  # noqa: E402
+from cuda_programs import PROGRAMS
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def load_recorder():
-    """The compiled recorder alone: the package would ask for the reader, too."""
+    """The compiled recorder alone: importing the package would need the reader, too."""
     name = "_record_torch_" + "_".join(torch.__version__.split(".")[:2])
     files = sorted((ROOT / "python/firelane").glob(name + ".*.so"))
     if not files:
@@ -34,7 +37,7 @@ def load_recorder():
 
 
 def held(snapshot: list[dict]) -> list[dict]:
-    """torch's own account of what its allocator holds, for test_gpu_parity.py."""
+    """torch's own account of its allocator's segments, for test_gpu_parity.py."""
     return [
         {
             "device": segment["device"],
@@ -51,14 +54,17 @@ def held(snapshot: list[dict]) -> list[dict]:
 def with_firelane(recorder, run, path: Path) -> list[str]:
     before = torch.cuda.memory_snapshot()
     session = recorder.start(recorder.RecordOptions(shapes=True, memory=True, cuda=True))
-    fast_op = torch._C._profiler._RecordFunctionFast  # as firelane.profiler does: torch.compile names its launches
-    torch._C._profiler._RecordFunctionFast = recorder.FastOp
+    internals: Any = torch._C._profiler  # as firelane.profiler does: torch.compile names its launches
+    fast_op = internals._RecordFunctionFast
+    internals._RecordFunctionFast = recorder.FastOp
     torch.autograd.profiler._run_on_profiler_start()
     run()
     torch.autograd.profiler._run_on_profiler_stop()
-    torch._C._profiler._RecordFunctionFast = fast_op
+    internals._RecordFunctionFast = fast_op
     session.stop()
-    path.with_suffix(".memory.json").write_text(json.dumps({"before": held(before), "after": held(torch.cuda.memory_snapshot())}))
+    path.with_suffix(".memory.json").write_text(
+        json.dumps({"before": held(before), "after": held(torch.cuda.memory_snapshot())})
+    )
     session.save(str(path))
     return [f"{x.reason}: {x.count}" for x in session.losses]
 
@@ -66,7 +72,9 @@ def with_firelane(recorder, run, path: Path) -> list[str]:
 def with_torch(run, path: Path) -> None:
     activities = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
     config = torch._C._profiler._ExperimentalConfig(profile_all_threads=False)
-    with torch.profiler.profile(activities=activities, record_shapes=True, profile_memory=True, experimental_config=config) as p:
+    with torch.profiler.profile(
+        activities=activities, record_shapes=True, profile_memory=True, experimental_config=config
+    ) as p:
         run()
     p.export_chrome_trace(str(path))
 
@@ -76,7 +84,7 @@ def main() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     recorder = load_recorder()
     notes: dict[str, list[str]] = {}
-    runs = {}
+    runs: dict[str, Callable[[], object]] = {}
 
     def attempt(name: str, record) -> None:
         try:
@@ -95,7 +103,7 @@ def main() -> None:
             runs[name]()
         torch.cuda.synchronize()
         ours(name, name)
-    # torch.profiler keeps CUPTI's callbacks for the rest of the process: ours has to do without them then.
+    # torch.profiler keeps CUPTI's callbacks for the rest of the process: after it, firelane has to do without them.
     for name, run in runs.items():
         attempt(name + " under torch.profiler", lambda name=name, run=run: with_torch(run, folder / f"{name}.json.gz"))
     if "train" in runs:

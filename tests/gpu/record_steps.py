@@ -1,32 +1,41 @@
-"""Records steps of a program with firelane's recorder alone, and times the steps before and after without it."""
+"""Records steps of a program with only firelane's recorder, and times the steps before and after without it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import torch
 
-UNRECORDED = 6  # steps before and as many after the recorded ones; timed with no hook on
+UNRECORDED = 6  # steps before and after the recorded ones; timed with all hooks off
 
 
 def record_steps(
-    native, step: Callable[[], object], path: Path, flags: dict[str, bool], *, recorded: int = 4, cuda: bool = True, timed: bool = True
+    native,
+    step: Callable[[], object],
+    path: Path,
+    flags: dict[str, bool],
+    *,
+    recorded: int = 4,
+    cuda: bool = True,
+    timed: bool = True,
 ) -> list[str]:
-    """UNRECORDED steps untouched, one to warm up, `recorded` ones, UNRECORDED untouched. Returns what was lost.
+    """UNRECORDED steps, one to warm up, `recorded` recorded ones, UNRECORDED steps. Returns the losses.
 
-    Without `timed` the file says nothing of untouched steps: it is as if every step had been recorded.
+    Without `timed` the file does not mention unrecorded steps, as if every step had been recorded.
     """
     timer = native.StepTimer(cuda)
     first, last = UNRECORDED + 1, UNRECORDED + 1 + recorded
-    session = None
-    fast_op = torch._C._profiler._RecordFunctionFast  # as firelane.profiler does: torch.compile names its launches
+    session: Any = None
+    internals: Any = torch._C._profiler  # as firelane.profiler does: torch.compile names its launches
+    fast_op = internals._RecordFunctionFast
     for number in range(last + UNRECORDED):
-        timer.finish()  # switching the recorder belongs to no step
+        timer.finish()  # turning the recorder on or off belongs to no step
         if number == first - 1:
             session = native.start(native.RecordOptions(cuda=cuda, cuda_detach=True, start_paused=True, **flags))
         if number == first:
-            torch._C._profiler._RecordFunctionFast = native.FastOp
+            internals._RecordFunctionFast = native.FastOp
             torch.autograd.profiler._run_on_profiler_start()
             if cuda:
                 session.resume_device()
@@ -35,7 +44,7 @@ def record_steps(
             session.pause()
             if cuda:
                 session.stop_device()
-            torch._C._profiler._RecordFunctionFast = fast_op
+            internals._RecordFunctionFast = fast_op
             torch.autograd.profiler._run_on_profiler_stop()
         is_recorded = first <= number < last
         timer.step(number, "recorded" if is_recorded else "warmup" if number in (0, first - 1, last) else "unrecorded")

@@ -22,7 +22,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export PYTHONUNBUFFERED=1 PYTHONPATH=$carry:$carry/site${PYTHONPATH:+:$PYTHONPATH}
 [ ! -d "$carry/modules" ] || cp -r "$carry/modules/." python/firelane/
-[ ! -x "$carry/bin/firelane" ] || export FIRELANE=$carry/bin/firelane
+[ ! -x "$carry/bin/firelane" ] || export FIRELANE_BINARY=$carry/bin/firelane
 
 run() {  # run NAME SECONDS COMMAND...
   local name=$1 limit=$2 begin=$SECONDS
@@ -70,7 +70,7 @@ for part in $parts; do
       ;;
     tests)
       if ! PYTHONPATH=python:$PYTHONPATH python3 -c 'import firelane, pytest' 2>>"$log"; then
-        echo "session: tests: left out, for the reader or pytest is not here; see OUT/pairs.tgz" | tee -a "$log" "$summary"
+        echo "session: tests: skipped: the reader or pytest is missing; see OUT/pairs.tgz" | tee -a "$log" "$summary"
       else
         [ ! -d "$work/pairs" ] || export FIRELANE_GPU_PAIRS=$work/pairs
         [ ! -d "$work/front" ] || export FIRELANE_GPU_FRONT=$work/front

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Starts and stops recordings while four threads launch, copy and allocate: nothing may crash, hang or be lost.
 
+Usage:
     tests/gpu/stress.py [SECONDS] [--keep]      --keep: CUPTI stays in the process between recordings
 """
 
@@ -14,7 +15,7 @@ from pathlib import Path
 import torch
 
 sys.path.insert(0, str(Path(__file__).parent))
-from record_both import load_recorder  # noqa: E402
+from record_both import load_recorder
 
 
 def resident_mib() -> int:
@@ -45,10 +46,12 @@ def main() -> None:
     time.sleep(0.5)
     begin = time.perf_counter()
     recordings = events = 0
-    early = 0  # MiB after the first recordings: libraries and pools are there
+    early = 0  # MiB after the first recordings: libraries are loaded, pools are filled
     losses: set[str] = set()
     while time.perf_counter() - begin < seconds:
-        session = native.start(native.RecordOptions(cuda=True, cuda_detach=detach, memory=recordings % 2 == 0, shapes=recordings % 3 == 0))
+        session = native.start(
+            native.RecordOptions(cuda=True, cuda_detach=detach, memory=recordings % 2 == 0, shapes=recordings % 3 == 0)
+        )
         time.sleep(0.03)
         if recordings % 4 == 1:
             session.pause_device()
@@ -66,8 +69,10 @@ def main() -> None:
     alive = sum(thread.is_alive() for thread in team)
     memory = resident_mib()
     growth = (memory - early) / (recordings - 20) if recordings >= 60 else 0.0
-    print(f"stress: {recordings} recordings, {events} events, {sum(rounds)} rounds of work, {alive} threads hang, "
-          f"{memory} MiB, {growth:.2f} MiB more with each recording, losses {sorted(losses)}")
+    print(
+        f"stress: {recordings} recordings, {events} events, {sum(rounds)} rounds of work, {alive} hanging threads, "
+        f"{memory} MiB, {growth:.2f} MiB more per recording, losses {sorted(losses)}"
+    )
     sys.exit(1 if alive or events == 0 or growth > 0.5 else 0)
 
 

@@ -1,7 +1,7 @@
-"""The same program under firelane and under torch.profiler: the same kernels on the same streams, by the same ops.
+"""The same program under firelane and under torch.profiler: the same kernels on the same streams, from the same ops.
 
-The pairs are recorded here, where there is a GPU, else taken from the folder FIRELANE_GPU_PAIRS (record_both.py writes one
-where only the recorder is built), else from pairs/, which an H200 recorded (torch 2.11.0+cu130).
+The pairs come from the folder FIRELANE_GPU_PAIRS (record_both.py writes one where only the recorder is built), are
+recorded here if there is a GPU, or come from pairs/, which was recorded on an H200 (torch 2.11.0+cu130).
 """
 
 from __future__ import annotations
@@ -61,36 +61,36 @@ def test_work_belongs_to_the_same_ops(pairs, name):
     query = f"""select d.name, coalesce(o.name, '') from device_slices d left join host_slices o on o.id = d.op
                 where d.{WORK}"""
     ours, torchs = (collections.Counter(rows(t, query)) for t in both(pairs, name))
-    # What torch.profiler links to no op (other threads, kernels that torch.compile launches) has one here.
+    # What torch.profiler links to no op (other threads, kernels that torch.compile launches) is linked here.
     linked = collections.Counter({pair: count for pair, count in torchs.items() if pair[1]})
     different = sum((linked - ours).values())
     assert different <= 0.001 * sum(linked.values())
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_no_kernel_starts_before_its_launch_and_every_one_has_one(pairs, name):
+def test_every_kernel_has_a_launch_and_starts_after_it(pairs, name):
     trace = both(pairs, name)[0]
     losses = {loss["name"]: loss["count"] for loss in trace.info["losses"]}
     assert losses.get("link.kernel_before_launch", 0) == 0
     assert losses.get("link.device_slice_without_launch", 0) == 0
 
 
-def test_after_torch_profiler_the_same_comes_without_callbacks(pairs):
+def test_after_torch_profiler_the_same_work_is_recorded_without_callbacks(pairs):
     ours, torchs = (firelane.open(str(pairs / name)) for name in ("train_after_torch.lane", "train.json.gz"))
     query = f"select name, stream from device_slices where {WORK}"
     assert collections.Counter(rows(ours, query)) == collections.Counter(rows(torchs, query))
     assert all(row[0] is not None for row in rows(ours, f"select launch from device_slices where {WORK}"))
 
 
-# torch.profiler does not see the memory of threads that it did not start on.
+# torch.profiler does not see the memory of other threads.
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "threads"])
-def test_the_same_device_memory_was_asked_for(pairs, name):
+def test_the_same_device_memory_was_requested(pairs, name):
     query = "select kind, count(*), sum(bytes) from memory_events where device_type = 1 group by kind order by kind"
     ours, torchs = (rows(t, query) for t in both(pairs, name))
     assert ours == torchs
 
 
-def test_the_allocator_holds_what_torch_says_before_and_after(pairs):
+def test_allocator_state_before_and_after_matches_torch(pairs):
     states = {"active_allocated": "allocated", "active_pending_free": "waiting", "active_awaiting_free": "waiting"}
     accounts = sorted(pairs.glob("*.memory.json"))
     if not accounts:
@@ -99,23 +99,32 @@ def test_the_allocator_holds_what_torch_says_before_and_after(pairs):
         said = json.loads(account.read_text())
         trace = firelane.open(str(account).removesuffix(".memory.json") + ".lane")
         blocks = {
-            (segment["device"], segment["address"] + sum(size for size, _ in segment["blocks"][:i]), size, states.get(state, "free"))
+            (
+                segment["device"],
+                segment["address"] + sum(size for size, _ in segment["blocks"][:i]),
+                size,
+                states.get(state, "free"),
+            )
             for segment in said["before"]
             for i, (size, state) in enumerate(segment["blocks"])
         }
         assert set(rows(trace, "select device, address, bytes, state from allocator_blocks")) == blocks, account.name
-        streams = {(segment["device"], segment["address"], segment["bytes"], segment["stream"]) for segment in said["before"]}
+        streams = {
+            (segment["device"], segment["address"], segment["bytes"], segment["stream"]) for segment in said["before"]
+        }
         query = "select device, address, bytes, stream from allocator_segments where bytes > 0"
         assert set(rows(trace, query)) == streams, account.name
-        end = [row for row in trace.memory(table="allocator") if row["moment"] == "end"][0]
+        end = next(row for row in trace.memory(table="allocator") if row["moment"] == "end")
         free = [size for s in said["after"] for size, state in s["blocks"] if state not in states]
         assert end["reserved_bytes"] == sum(s["bytes"] for s in said["after"]), account.name
-        assert end["allocated_bytes"] == sum(n for s in said["after"] for n, state in s["blocks"] if state == "active_allocated"), account.name
+        assert end["allocated_bytes"] == sum(
+            n for s in said["after"] for n, state in s["blocks"] if state == "active_allocated"
+        ), account.name
         assert end["largest_free_bytes"] == max(free, default=0), account.name
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_work_across_the_edges_is_marked_and_counted(pairs, name):
+def test_work_that_crosses_the_window_is_marked_and_counted(pairs, name):
     trace = both(pairs, name)[0]
     losses = {loss["name"]: loss["count"] for loss in trace.info["losses"]}
     marked = rows(trace, "select count(*) from device_slices where window is not null")
@@ -123,10 +132,11 @@ def test_work_across_the_edges_is_marked_and_counted(pairs, name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_occupancy_is_what_torch_says_where_it_says_it(pairs, name):
-    query = "select name, grid_x, grid_y, grid_z, block_x, round(occupancy_percent) from kernels where occupancy_percent > 0"
+def test_occupancy_matches_torch_where_torch_reports_it(pairs, name):
+    query = """select name, grid_x, grid_y, grid_z, block_x, round(occupancy_percent) from kernels
+               where occupancy_percent > 0"""
     ours, torchs = collections.defaultdict(set), collections.defaultdict(set)
-    for trace, into in zip(both(pairs, name), (ours, torchs)):
+    for trace, into in zip(both(pairs, name), (ours, torchs), strict=True):
         for *launch, percent in rows(trace, query):
             into[tuple(launch)].add(percent)
     assert {launch: said for launch, said in torchs.items() if not ours[launch] & said} == {}

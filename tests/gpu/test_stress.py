@@ -1,4 +1,4 @@
-"""Recordings that come and go while other threads use the GPU."""
+"""Recordings that start and stop while other threads use the GPU."""
 
 import subprocess
 import sys

@@ -1,15 +1,21 @@
-"""Finds the module in the source tree and gives the tests small traces to open."""
+"""Finds the module in the source tree and provides small traces to open."""
 
 import importlib.util
 import json
+import os
+import shutil
 import sys
 from pathlib import Path
 
 import pytest
+
 from small_trace import EVENTS
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "python"))
+
+# Some virtual machines report AMX but trap on it: the first bf16 matrix product of oneDNN would kill pytest.
+os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
 
 if importlib.util.find_spec("firelane._trace") is None:
     pytest.exit(
@@ -17,6 +23,7 @@ if importlib.util.find_spec("firelane._trace") is None:
         "  cmake --preset release -DFIRELANE_PYTHON=ON && cmake --build --preset release --target _trace",
         returncode=1,
     )
+
 
 @pytest.fixture
 def trace_file(tmp_path):
@@ -30,6 +37,16 @@ def trace(trace_file):
     import firelane
 
     return firelane.open(trace_file)
+
+
+@pytest.fixture(scope="session")
+def ccache_environment():
+    """For tests that run CMake: uses ccache, with the same settings as the Makefile."""
+    env = dict(os.environ)
+    if shutil.which("ccache"):
+        env.setdefault("CMAKE_CXX_COMPILER_LAUNCHER", "ccache")
+        env.setdefault("CCACHE_SLOPPINESS", "pch_defines,time_macros")
+    return env
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,7 @@
-"""Run by test_python_versions.py under each CPython: frames, C calls, exceptions, generators, threads, the collector,
-modules and other profilers, recorded into sys.argv[2]."""
+"""Run by test_python_versions.py under each CPython and recorded into sys.argv[2].
+
+Frames, C calls, exceptions, generators, threads, the garbage collector, modules and other profilers.
+"""
 
 import cProfile
 import gc
@@ -8,11 +10,11 @@ import sys
 import threading
 
 sys.path.insert(0, sys.argv[1])
-import frames_module  # noqa: E402
+import frames_module
 
 
 class Module:
-    """What torch.nn.Module is to the hook."""
+    """Stands for torch.nn.Module."""
 
     def __init__(self, **children):
         self.children = children
@@ -54,11 +56,11 @@ def in_thread():
 
 def everything(model):
     sum(numbers())
-    try:
+    try:  # noqa: SIM105 (contextlib.suppress would add frames of its own)
         raises()
     except KeyError:
         pass
-    try:
+    try:  # noqa: SIM105 (as above)
         int("no")
     except ValueError:
         pass
@@ -83,7 +85,7 @@ assert loss == "", loss
 assert Module.__call__ is original
 if profile:
     profile.disable()
-    calls = {key[2]: value[1] for key, value in pstats.Stats(profile).stats.items()}
+    calls = {key[2]: value[1] for key, value in pstats.Stats(profile).stats.items()}  # type: ignore[attr-defined]  # typeshed leaves it out
     assert calls["everything"] == 2 and calls["deep"] == 8, calls
 else:
     assert sys.getprofile() is None

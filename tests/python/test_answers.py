@@ -1,15 +1,15 @@
-"""Answers of the verbs: the same numbers as the command line, as tables and as text."""
+"""Results of the analyses: the same numbers as on the command line, as tables and as text."""
 
 import json
 import subprocess
 from pathlib import Path
 
-import firelane
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
 
+import firelane
 
 BINARY = Path(__file__).resolve().parents[2] / "build" / "release" / "firelane"
 
@@ -21,7 +21,7 @@ def command_line(verb, path, *options):
 needs_binary = pytest.mark.skipif(not BINARY.exists(), reason="build/release/firelane is not built")
 
 
-def test_info_is_a_dict_in_the_words_of_the_command_line(trace, trace_file):
+def test_info_is_a_dict_with_the_command_lines_names(trace, trace_file):
     assert trace.info["path"] == str(trace_file)
     assert trace.info["step_count"] == 1
     assert {"side": "device", "kind": "kernel", "count": 1} in trace.info["events"]
@@ -47,7 +47,7 @@ def test_ops_sort_group_and_limit(trace):
     assert shapes["aten::mm"] == "[[2, 3], [3, 4]]"
 
 
-def test_wrong_options_are_refused_with_the_choices(trace):
+def test_invalid_options_are_rejected_with_the_valid_choices(trace):
     with pytest.raises(ValueError, match="sort"):
         trace.ops(sort_by="beauty")
     with pytest.raises(ValueError, match="both, host, device"):
@@ -67,7 +67,7 @@ def test_kernels_steps_and_lanes(trace):
     assert busy["thread"] == 50000 and busy["stream"] == 18000
 
 
-def test_answers_are_arrow_tables(gpt_full):
+def test_results_are_arrow_tables(gpt_full):
     trace = firelane.open(gpt_full)
     for table in (trace.ops(), trace.kernels(group_by_op=True), trace.steps_summary(), trace.lanes_summary()):
         arrow = pa.table(table)
@@ -79,13 +79,13 @@ def test_answers_are_arrow_tables(gpt_full):
     assert ops["self_cpu_percent"].sum() == pytest.approx(100)
 
 
-def test_answers_outlive_their_trace(gpt_full):
+def test_results_outlive_their_trace(gpt_full):
     assert "aten::" in str(firelane.open(gpt_full).ops())
 
 
 @needs_binary
 @pytest.mark.parametrize("options", [{}, {"sort_by": "self_cuda_time_total", "rows": 7}, {"group_by_shape": True}])
-def test_printed_ops_are_those_of_the_command_line(gpt_full, options):
+def test_printed_ops_match_the_command_line(gpt_full, options):
     flags = []
     for name, value in options.items():
         flags += ["--" + name.replace("_", "-")] + ([] if value is True else [str(value)])
@@ -93,7 +93,7 @@ def test_printed_ops_are_those_of_the_command_line(gpt_full, options):
 
 
 @needs_binary
-def test_rows_are_those_of_the_command_lines_json(gpt_full):
+def test_rows_match_the_command_lines_json(gpt_full):
     trace = firelane.open(gpt_full)
     assert trace.info == json.loads(command_line("info", gpt_full, "--json"))
     assert list(trace.ops()) == json.loads(command_line("ops", gpt_full, "--json"))["rows"]
@@ -101,7 +101,7 @@ def test_rows_are_those_of_the_command_lines_json(gpt_full):
     assert list(trace.steps_summary()) == json.loads(command_line("steps", gpt_full, "--json"))["steps"]
 
 
-def test_html_of_an_answer_is_for_people_and_escaped(trace):
+def test_html_is_formatted_for_people_and_escaped(trace):
     html = trace.ops()._repr_html_()
     assert "<th>Self CPU</th>" in html
     assert "<td>16.000 us</td>" in html
@@ -110,9 +110,19 @@ def test_html_of_an_answer_is_for_people_and_escaped(trace):
 
 def test_the_analyses_are_tables_too(gpt_full):
     trace = firelane.open(gpt_full)
-    tables = [trace.roofline(), trace.roofline(table="utilization"), trace.fusion(), trace.modules(),
-              trace.modules(table="phases"), trace.modules(by_type=True), trace.memory(), trace.memory(table="curve"),
-              trace.memory(table="at_peak"), trace.input(), trace.input(table="transfers")]
+    tables = [
+        trace.roofline(),
+        trace.roofline(table="utilization"),
+        trace.fusion(),
+        trace.modules(),
+        trace.modules(table="phases"),
+        trace.modules(by_type=True),
+        trace.memory(),
+        trace.memory(table="curve"),
+        trace.memory(table="at_peak"),
+        trace.input(),
+        trace.input(table="transfers"),
+    ]
     for table in tables:
         assert pa.table(table).num_rows == len(table) > 0
     device_ns = sum(row["device_ns"] for row in trace.modules(table="phases"))
@@ -125,7 +135,7 @@ def test_the_analyses_are_tables_too(gpt_full):
 
 
 @needs_binary
-def test_rows_of_the_analyses_are_those_of_the_command_lines_json(gpt_full):
+def test_rows_of_the_analyses_match_the_command_lines_json(gpt_full):
     trace = firelane.open(gpt_full)
     assert list(trace.fusion()) == json.loads(command_line("fusion", gpt_full, "--json"))["chains"]
     assert list(trace.modules()) == json.loads(command_line("modules", gpt_full, "--json"))["modules"]
@@ -147,11 +157,11 @@ def test_the_verdict_is_text_table_and_dict(gpt_full):
 
 
 @needs_binary
-def test_the_report_is_the_command_lines(gpt_full):
+def test_the_report_matches_the_command_line(gpt_full):
     assert firelane.open(gpt_full).report() == command_line("report", gpt_full, "-o", "-")
 
 
-def test_what_stands_behind_the_verdict_adds_up(gpt_full):
+def test_the_numbers_behind_the_verdict_add_up(gpt_full):
     trace = firelane.open(gpt_full)
     for side in ("device", "host"):
         assert sum(row["share_percent"] for row in trace.breakdown() if row["side"] == side) == pytest.approx(100)

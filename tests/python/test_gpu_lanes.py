@@ -1,11 +1,12 @@
-"""Recordings of an H200 by firelane (tests/data/README.md): links, device columns, exports, verdicts. Needs no GPU and no torch."""
+"""firelane's recordings of an H200 (tests/data/README.md): links, device columns, exports, verdicts. Needs no GPU."""
 
 import collections
 import json
 from pathlib import Path
 
-import firelane
 import pytest
+
+import firelane
 
 DATA = Path(__file__).parent.parent / "data"
 PROGRAMS = sorted(json.loads((DATA / "h200_true_steps.json").read_text())["programs"])
@@ -39,12 +40,15 @@ def test_device_time_of_ops_adds_up_to_the_work_they_launched(name):
     total = sum(row["duration_ns"] for row in trace.sql(f"select duration_ns from device_slices where {WORK}"))
     rows = trace._key_averages()
     assert sum(row["self_device_time_total_ns"] for row in rows if not row["on_device"]) == total
-    assert sum(row["self_device_time_total_ns"] for row in rows if row["on_device"] and not row["is_user_annotation"]) == total
+    assert (
+        sum(row["self_device_time_total_ns"] for row in rows if row["on_device"] and not row["is_user_annotation"])
+        == total
+    )
     assert all(row["device_time_total_ns"] >= row["self_device_time_total_ns"] for row in rows)
 
 
 @pytest.mark.parametrize("name", ["train", "gpt_plain"])
-def test_as_a_chrome_trace_the_same_work_comes_back(name, tmp_path):
+def test_a_chrome_export_contains_the_same_work(name, tmp_path):
     trace = lane(name)
     trace.export(tmp_path / "out.json", to="chrome")
     events = json.loads((tmp_path / "out.json").read_text())["traceEvents"]
@@ -58,7 +62,7 @@ def test_as_a_chrome_trace_the_same_work_comes_back(name, tmp_path):
         assert kernel["args"]["correlation"] in starts
 
 
-def test_calls_came_by_callbacks_and_clocks_were_mapped_within_a_microsecond():
+def test_calls_come_from_callbacks_and_clocks_are_mapped_within_a_microsecond():
     info = lane("gpt_plain").info
     assert info["cuda_calls_by"] == "callbacks"
     assert 0 < info["device_clock_error_ns"] < 1000

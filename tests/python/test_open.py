@@ -1,4 +1,4 @@
-"""firelane.open: what it takes, what it gives, what it refuses."""
+"""firelane.open: what it accepts, returns and rejects."""
 
 import gzip
 import subprocess
@@ -6,11 +6,12 @@ import sys
 import threading
 from pathlib import Path
 
-import firelane
 import pytest
 
+import firelane
 
-def test_opens_text_paths_and_path_objects(trace_file):
+
+def test_opens_strings_and_path_objects(trace_file):
     for path in (trace_file, str(trace_file)):
         assert len(firelane.open(path).host_slices) == 4
 
@@ -21,7 +22,7 @@ def test_opens_gzip(trace_file):
     assert len(firelane.open(zipped).host_slices) == 4
 
 
-def test_repr_says_what_is_inside(trace, trace_file):
+def test_repr_summarizes_the_trace(trace, trace_file):
     assert repr(trace) == f"<firelane.Trace {str(trace_file)!r}: 4 host slices, 1 device slices, 1 steps>"
 
 
@@ -34,7 +35,7 @@ def test_any_number_of_threads_gives_the_same_rows(gpt_full):
 
 def test_a_missing_file_is_one_clear_line(tmp_path):
     missing = tmp_path / "nothing.json"
-    with pytest.raises(firelane.TraceError, match="nothing.json") as caught:
+    with pytest.raises(firelane.TraceError, match=r"nothing\.json") as caught:
         firelane.open(missing)
     assert "\n" not in str(caught.value)
 
@@ -43,7 +44,7 @@ def test_a_missing_file_is_one_clear_line(tmp_path):
 def test_bad_files_raise_a_trace_error(tmp_path, content):
     bad = tmp_path / "bad.json"
     bad.write_bytes(content)
-    with pytest.raises(firelane.TraceError, match="bad.json"):
+    with pytest.raises(firelane.TraceError, match=r"bad\.json"):
         firelane.open(bad)
 
 
@@ -52,14 +53,14 @@ def test_a_directory_raises_a_trace_error(tmp_path):
         firelane.open(tmp_path)
 
 
-def test_a_torn_file_opens_and_says_so(tmp_path, trace_file):
+def test_a_truncated_file_opens_and_reports_it(tmp_path, trace_file):
     torn = tmp_path / "torn.json"
     torn.write_bytes(trace_file.read_bytes()[:-400])
     losses = list(firelane.open(torn).losses)
     assert [row["severity"] for row in losses if row["name"] == "trace.truncated"] == ["data_loss"]
 
 
-def test_wrong_arguments_are_type_errors(trace_file):
+def test_invalid_arguments_are_type_errors(trace_file):
     with pytest.raises(TypeError):
         firelane.open(trace_file, 4)
     with pytest.raises(TypeError):
@@ -70,7 +71,9 @@ def test_wrong_arguments_are_type_errors(trace_file):
 
 def test_other_threads_run_while_a_trace_loads(gpt_full):
     opened = []
-    threads = [threading.Thread(target=lambda: opened.append(len(firelane.open(gpt_full).host_slices))) for _ in range(4)]
+    threads = [
+        threading.Thread(target=lambda: opened.append(len(firelane.open(gpt_full).host_slices))) for _ in range(4)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -86,21 +89,30 @@ trace = firelane.open({str(trace_file)!r})
 trace.host_slices._repr_html_(), trace.host_slices[0], trace.host_slices.__arrow_c_stream__()
 print([name for name in ("torch", "numpy", "pyarrow", "pandas", "polars", "duckdb") if name in sys.modules])
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True,
-                          env={"PYTHONPATH": str(Path(firelane.__file__).parents[1])})
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PYTHONPATH": str(Path(firelane.__file__).parents[1])},
+    )
     assert done.stdout == "[]\n"
 
 
-def test_args_are_those_of_the_source(trace):
+def test_args_match_the_source(trace):
     names = [row["name"] for row in trace.host_slices]
     assert trace.args("host_slices", names.index("aten::mm")) == {
-        "External id": 1, "Input Dims": [[2, 3], [3, 4]], "Sequence number": 4, "Ev Idx": 5}
+        "External id": 1,
+        "Input Dims": [[2, 3], [3, 4]],
+        "Sequence number": 4,
+        "Ev Idx": 5,
+    }
     assert trace.args("host_slices", names.index("ProfilerStep#1")) == {}
     assert trace.args("device_slices", 0)["grid"] == [4, 1, 1]
     assert trace.args("memory_events", 0)["Bytes"] == 512
 
 
-def test_args_of_what_is_not_there_are_refused(trace):
+def test_args_of_missing_rows_and_tables_are_rejected(trace):
     with pytest.raises(IndexError):
         trace.args("host_slices", len(trace.host_slices))
     with pytest.raises(ValueError, match="host_slices, device_slices"):

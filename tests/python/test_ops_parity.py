@@ -1,7 +1,7 @@
-"""`firelane ops` against torch itself: real programs under torch.profiler, every row compared.
+"""`firelane ops` compared with torch itself, row by row, for real programs under torch.profiler.
 
-CPU programs are run here; two GPU traces with torch's own answers beside them lie in
-tests/data (ops_gpu_*). docs/ops.md lists where we differ on purpose; the tests name those.
+CPU programs run here; tests/data has two GPU traces with torch's own results (ops_gpu_*). docs/ops.md lists the
+intended differences, which the tests name.
 """
 
 import gzip
@@ -16,7 +16,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT / "tests" / "data"
-FIRELANE = os.environ.get("FIRELANE_BIN", str(ROOT / "build" / "release" / "firelane"))
+FIRELANE = os.environ.get("FIRELANE_BINARY", str(ROOT / "build" / "release" / "firelane"))
 
 TIMES = ["self_cpu_time_total", "cpu_time_total", "self_device_time_total", "device_time_total"]
 MEMORY = ["cpu_memory_usage", "self_cpu_memory_usage", "device_memory_usage", "self_device_memory_usage"]
@@ -24,7 +24,7 @@ WAITS = {"Context Sync", "Stream Sync", "Stream Wait Event", "Event Sync"}
 
 
 def firelane(*args):
-    done = subprocess.run([FIRELANE, *map(str, args)], capture_output=True, text=True)
+    done = subprocess.run([FIRELANE, *map(str, args)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -34,7 +34,7 @@ def firelane_rows(trace, *flags):
 
 
 def torch_rows(averages):
-    """FunctionEventAvg objects as plain rows, in the words of firelane's JSON."""
+    """FunctionEventAvg objects as plain rows, with the names of firelane's JSON."""
     return [
         {
             "name": avg.key,
@@ -66,24 +66,37 @@ NUMBERS = ["count", "is_async", "is_top_level", *(f"{t}_ns" for t in TIMES), *(f
 def assert_same_rows(ours, theirs, fields=(*KEY, *NUMBERS)):
     assert theirs, "torch gave no rows: the test would prove nothing"
     assert [comparable(r, KEY) for r in ours] == [comparable(r, KEY) for r in theirs]
-    for our, their in zip(ours, theirs):
+    for our, their in zip(ours, theirs, strict=True):
         assert comparable(our, fields) == comparable(their, fields)
 
 
 NUMBER = re.compile(r" *(-?\d+\.\d+) ?(us|ms|s|[KMGT]?[Bb]|%)?")
-SCALE = {"us": 1, "ms": 1e3, "s": 1e6, "b": 1, "Kb": 1024, "B": 1, "KB": 1024, "Mb": 1024**2, "MB": 1024**2,
-         "Gb": 1024**3, "GB": 1024**3}
+SCALE = {
+    "us": 1,
+    "ms": 1e3,
+    "s": 1e6,
+    "b": 1,
+    "Kb": 1024,
+    "B": 1,
+    "KB": 1024,
+    "Mb": 1024**2,
+    "MB": 1024**2,
+    "Gb": 1024**3,
+    "GB": 1024**3,
+}
 
 
 def assert_same_table(ours, theirs):
-    """Byte for byte, but for the last digit of a number: torch adds up floating-point us, we add ns.
-    One more in the last digit may make a number longer (9.999us, 10.000us) or change its unit (999.999us, 1.000ms)."""
+    """Byte for byte, except for the last digit of a number: torch adds up floating-point us, firelane integer ns.
+
+    One more in the last digit may make a number longer (9.999us, 10.000us) or change its unit (999.999us, 1.000ms).
+    """
     assert len(ours.splitlines()) == len(theirs.splitlines())
-    for our, their in zip(ours.splitlines(), theirs.splitlines()):
+    for our, their in zip(ours.splitlines(), theirs.splitlines(), strict=True):
         if our == their:
             continue
         assert NUMBER.sub("#", our) == NUMBER.sub("#", their)
-        for (a, a_unit), (b, b_unit) in zip(NUMBER.findall(our), NUMBER.findall(their)):
+        for (a, a_unit), (b, b_unit) in zip(NUMBER.findall(our), NUMBER.findall(their), strict=True):
             a_scale, b_scale = SCALE.get(a_unit, 1), SCALE.get(b_unit, 1)
             last_digit = max(a_scale * 10 ** -len(a.split(".")[1]), b_scale * 10 ** -len(b.split(".")[1]))
             assert abs(float(a) * a_scale - float(b) * b_scale) < 1.5 * last_digit, (our, their)
@@ -94,8 +107,10 @@ def test_a_number_that_grew_a_digit_by_rounding_is_the_same_number(our, their):
     assert_same_table(our, their)
 
 
-@pytest.mark.parametrize("our, their", [("     9.997us", "    10.000us"), ("     1.000us", "     1.000ms"), ("9.999us  a", "10.000us  b")])
-def test_another_number_is_told_from_a_rounded_one(our, their):
+@pytest.mark.parametrize(
+    "our, their", [("     9.997us", "    10.000us"), ("     1.000us", "     1.000ms"), ("9.999us  a", "10.000us  b")]
+)
+def test_a_different_number_is_not_taken_for_a_rounded_one(our, their):
     with pytest.raises(AssertionError):
         assert_same_table(our, their)
 
@@ -105,12 +120,15 @@ def test_another_number_is_told_from_a_rounded_one(our, their):
 
 @pytest.fixture(scope="module")
 def torch():
-    return pytest.importorskip("torch", reason="torch is not installed; parity is checked where it is")
+    return pytest.importorskip("torch", reason="torch is not installed")
 
 
 def conv_net(torch):
     net = torch.nn.Sequential(
-        torch.nn.Conv2d(3, 8, 3, padding=1, stride=2), torch.nn.BatchNorm2d(8), torch.nn.ReLU(), torch.nn.Flatten(),
+        torch.nn.Conv2d(3, 8, 3, padding=1, stride=2),
+        torch.nn.BatchNorm2d(8),
+        torch.nn.ReLU(),
+        torch.nn.Flatten(),
         torch.nn.Linear(8 * 8 * 8, 10),
     )
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
@@ -146,7 +164,7 @@ def nested_ranges(torch):
                 kept = torch.cat([a, a])
             with record_function("aten::relu"):
                 torch.relu(a)
-        del kept  # freed outside of any op
+        del kept  # freed outside any op
         torch.stack([a[i] for i in range(40)])
 
     return run
@@ -201,7 +219,7 @@ def profiled(torch, program, path, *, all_threads=False, verbose=False, **flags)
 
 @pytest.mark.parametrize("flags", FLAGS)
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
-def test_rows_and_table_are_torchs(torch, tmp_path, program, flags):
+def test_rows_and_table_match_torch(torch, tmp_path, program, flags):
     trace = tmp_path / "trace.json"
     prof = profiled(torch, program, trace, all_threads=program is threads, **FLAGS[flags])
     averages = prof.key_averages()
@@ -213,14 +231,14 @@ def test_rows_and_table_are_torchs(torch, tmp_path, program, flags):
     )
 
 
-def test_rows_hold_the_work_of_all_threads(torch, tmp_path):
+def test_rows_cover_the_work_of_all_threads(torch, tmp_path):
     trace = tmp_path / "trace.json"
     profiled(torch, threads, trace, all_threads=True)
     assert {row["name"]: row["count"] for row in firelane_rows(trace)}["aten::matmul"] == 2 * 4 * 3
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
-def test_rows_by_shape_with_flops_are_torchs(torch, tmp_path, program):
+def test_rows_by_shape_with_flops_match_torch(torch, tmp_path, program):
     trace = tmp_path / "trace.json.gz"
     prof = profiled(torch, program, trace, record_shapes=True, with_flops=True, profile_memory=True)
     averages = prof.key_averages(group_by_input_shape=True)
@@ -232,7 +250,7 @@ def test_rows_by_shape_with_flops_are_torchs(torch, tmp_path, program):
     )
 
 
-def test_rows_by_stack_are_those_of_a_verbose_recording(torch, tmp_path):
+def test_rows_by_stack_match_a_verbose_recording(torch, tmp_path):
     def inference(torch):
         net = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.GELU(), torch.nn.Linear(8, 4))
 
@@ -252,16 +270,20 @@ def test_rows_by_stack_are_those_of_a_verbose_recording(torch, tmp_path):
 def test_stacks_need_no_verbose_recording(torch, tmp_path):
     trace = tmp_path / "trace.json"
     prof = profiled(torch, conv_net, trace, with_stack=True)
-    assert all(not avg.stack for avg in prof.key_averages(group_by_stack_n=2)), "torch fills them now: compare with it"
+    assert all(not avg.stack for avg in prof.key_averages(group_by_stack_n=2)), (
+        "torch fills them now: compare with them"
+    )
     rows = firelane_rows(trace, "--group-by-stack", "2")
     stacks = {row["name"]: row["stack"] for row in rows}
     assert "conv.py" in stacks["aten::conv2d"]
-    assert stacks["ConvolutionBackward0"] == stacks["aten::conv2d"], "backward shows where its forward was called"
+    assert stacks["ConvolutionBackward0"] == stacks["aten::conv2d"], (
+        "backward ops show where their forward op was called"
+    )
     total = sum(row["self_cpu_time_total_ns"] for row in rows)
     assert total == sum(row["self_cpu_time_total_ns"] for row in firelane_rows(trace)), "grouping loses nothing"
 
 
-def test_flops_and_source_stand_below_their_own_headings(torch, tmp_path):
+def test_flops_and_source_are_under_their_own_headers(torch, tmp_path):
     trace = tmp_path / "trace.json"
     profiled(torch, conv_net, trace, record_shapes=True, with_flops=True, with_stack=True)
     lines = firelane("ops", trace, "--group-by-stack", "1", "--sort-by", "flops").splitlines()
@@ -270,50 +292,49 @@ def test_flops_and_source_stand_below_their_own_headings(torch, tmp_path):
     assert re.fullmatch(r"\s*[\d.]+\s*", lines[3][flops - 1 :])
 
 
-# ---- recorded on a GPU, with torch's own answers ----
+# ---- recorded on a GPU, with torch's own results ----
 
 
 def expected(name):
     with gzip.open(DATA / f"{name}.expected.gz", "rt") as file:
         answer = json.load(file)
-    rows = []
-    for row in answer["rows"]:
-        rows.append(
-            {
-                **row,
-                "name": row["key"],
-                "on_device": row["device_type"] != "DeviceType.CPU",
-                "is_top_level": row["top"],
-                "input_shapes": str(row["input_shapes"]) if row["input_shapes"] != "" else None,
-                "stack": ";".join(row["stack"]) or None,
-                **{f"{name}_ns": round(row[name] * 1000) for name in TIMES},
-                **{f"{name}_bytes": row[name] for name in MEMORY},
-            }
-        )
+    rows = [
+        {
+            **row,
+            "name": row["key"],
+            "on_device": row["device_type"] != "DeviceType.CPU",
+            "is_top_level": row["top"],
+            "input_shapes": str(row["input_shapes"]) if row["input_shapes"] != "" else None,
+            "stack": ";".join(row["stack"]) or None,
+            **{f"{name}_ns": round(row[name] * 1000) for name in TIMES},
+            **{f"{name}_bytes": row[name] for name in MEMORY},
+        }
+        for row in answer["rows"]
+    ]
     return rows, answer["table"]
 
 
-def test_gpu_rows_and_table_are_torchs():
+def test_gpu_rows_and_table_match_torch():
     rows, table = expected("ops_gpu_plain")
     trace = DATA / "ops_gpu_plain.json.gz"
     assert_same_rows(firelane_rows(trace), rows)
     assert_same_table(firelane("ops", trace, "--sort-by", "cuda_time_total"), table)
 
 
-def test_gpu_rows_with_memory_shapes_and_flops_are_torchs_but_for_waits():
+def test_gpu_rows_with_memory_shapes_and_flops_match_torch_except_for_waits():
     def by_shape(rows, fields):
         sums = {}
         for row in rows:
             if row["name"] in WAITS:
                 continue
-            row = comparable(row, [*KEY, *fields])
-            key = tuple(row[k] for k in KEY if k != "stack")
+            values = comparable(row, [*KEY, *fields])
+            key = tuple(values[k] for k in KEY if k != "stack")
             sums.setdefault(key, dict.fromkeys(fields, 0))
             for field in fields:
-                sums[key][field] += row[field]
+                sums[key][field] += values[field]
         return sums
 
-    # torch counts waits as device work, and adds them to the op; we do not. All else is equal.
+    # torch counts waits as device work and adds them to the op; firelane does not. Everything else is equal.
     fields = ["count", "flops", *(f"{t}_ns" for t in TIMES[:2]), *(f"{m}_bytes" for m in MEMORY)]
     rows, _ = expected("ops_gpu_full")
     ours = firelane_rows(DATA / "ops_gpu_full.json.gz", "--group-by-shape")
@@ -322,7 +343,7 @@ def test_gpu_rows_with_memory_shapes_and_flops_are_torchs_but_for_waits():
 
 
 @pytest.mark.parametrize("trace", sorted(DATA.glob("*.json.gz")), ids=lambda p: p.name)
-def test_device_time_is_that_of_all_kernels_copies_and_sets(trace):
+def test_device_time_is_the_sum_of_all_kernels_memcpys_and_memsets(trace):
     with gzip.open(trace, "rt") as file:
         events = json.load(file)["traceEvents"]
     work = sum(

@@ -1,4 +1,4 @@
-"""The package as users get it: the typed stub, and `pip install .` into an empty environment."""
+"""The package as users get it: the type stub, and `pip install .` into an empty environment."""
 
 import os
 import shutil
@@ -7,20 +7,34 @@ import sys
 import venv
 from pathlib import Path
 
-import firelane
 import pytest
+
+import firelane
 
 ROOT = Path(__file__).resolve().parents[2]
 STUB = ROOT / "python" / "firelane" / "_trace.pyi"
 
 
 def test_the_stub_matches_the_module(tmp_path):
-    """Rewrite it with UPDATE=1 after a change of the module, and review the diff."""
+    """After a change to the module, rewrite the stub with UPDATE=1 and review the diff."""
     fresh = tmp_path / "_trace.pyi"
     subprocess.run(
-        [sys.executable, "-m", "nanobind.stubgen", "-q", "-P", "-i", Path(firelane._trace.__file__).parent, "-m", "_trace",
-         "-o", fresh],
-        check=True, cwd=tmp_path)
+        [
+            sys.executable,
+            "-m",
+            "nanobind.stubgen",
+            "-q",
+            "-P",
+            "-i",
+            Path(firelane._trace.__file__).parent,
+            "-m",
+            "_trace",
+            "-o",
+            fresh,
+        ],
+        check=True,
+        cwd=tmp_path,
+    )
     if os.environ.get("UPDATE"):
         shutil.copyfile(fresh, STUB)
     assert fresh.read_text() == STUB.read_text()
@@ -28,24 +42,25 @@ def test_the_stub_matches_the_module(tmp_path):
 
 def test_dir_lists_the_names_that_are_imported_on_first_use():
     assert {"install", "open", "profile", "profiler", "uninstall"} <= set(dir(firelane))
+    assert "TYPE_CHECKING" not in dir(firelane)
 
 
 def test_the_package_is_marked_as_typed():
     assert (STUB.parent / "py.typed").exists()
 
 
-def test_pip_installs_the_package_and_the_command(tmp_path, trace_file):
-    """The wheel is built with the build tools at hand, as pip does with --no-build-isolation, so no index is needed."""
+def test_pip_installs_the_package_and_the_command(tmp_path, trace_file, ccache_environment):
+    """Builds the wheel with the installed build tools (--no-build-isolation), so that no package index is needed."""
     for tool in ("scikit_build_core", "nanobind"):
         pytest.importorskip(tool)
-    env = dict(os.environ)
+    env = dict(ccache_environment)
     if shutil.which("clang++-19"):
         env.setdefault("CXX", "clang++-19")
-    if shutil.which("ccache"):
-        env.setdefault("CMAKE_CXX_COMPILER_LAUNCHER", "ccache")
     subprocess.run(
         [sys.executable, "-m", "pip", "wheel", "-q", "--no-build-isolation", "--no-deps", "-w", tmp_path, ROOT],
-        check=True, env=env)
+        check=True,
+        env=env,
+    )
     (wheel,) = tmp_path.glob("firelane-*.whl")
     venv.create(tmp_path / "venv", with_pip=True)
     bin_dir = tmp_path / "venv" / "bin"
@@ -53,8 +68,10 @@ def test_pip_installs_the_package_and_the_command(tmp_path, trace_file):
     program = f"import firelane; print(firelane.__version__, len(firelane.open({str(trace_file)!r}).host_slices))"
     done = subprocess.run([bin_dir / "python", "-c", program], check=True, cwd=tmp_path, capture_output=True, text=True)
     assert done.stdout == f"{firelane.__version__} 4\n"
-    program = ("import importlib.metadata as m, firelane._trace as t; print([e.value for e in m.entry_points(group='tensorboard_plugins')], "
-               "'index.html' in t.page_names())")
+    program = (
+        "import importlib.metadata as m, firelane._trace as t; plugins = m.entry_points(group='tensorboard_plugins'); "
+        "print([plugin.value for plugin in plugins], 'index.html' in t.page_names())"
+    )
     done = subprocess.run([bin_dir / "python", "-c", program], check=True, cwd=tmp_path, capture_output=True, text=True)
     has_page = "index.html" in firelane._trace.page_names()
     assert done.stdout == f"['firelane._tensorboard:Plugin'] {has_page}\n"

@@ -7,13 +7,14 @@ import signal
 import threading
 import time
 
-import firelane
 import polars as pl
 import pyarrow as pa
 import pytest
 
+import firelane
 
-def test_sql_gives_a_table(trace):
+
+def test_sql_returns_a_table(trace):
     table = trace.sql("select name, duration_ns / 1000.0 as us, parent from host_slices where kind = 'op' order by us")
     assert [*table] == [
         {"name": "aten::<b>&co", "us": 5.0, "parent": 0},
@@ -34,7 +35,7 @@ def test_sql_without_rows_is_an_empty_table(trace):
     assert pa.table(table).num_rows == 0
 
 
-def test_the_last_statement_answers(trace):
+def test_sql_returns_the_rows_of_the_last_statement(trace):
     assert [*trace.sql("select 1 as a; select 2 as b;")] == [{"b": 2}]
 
 
@@ -46,16 +47,20 @@ def test_bad_sql_is_a_trace_error(trace):
 
 
 def test_a_long_query_can_be_interrupted(trace):
+    asking = threading.Event()
+
     def interrupt():
-        time.sleep(0.3)
+        asking.wait()
+        time.sleep(0.3)  # by now the query, which never ends, is running
         os.kill(os.getpid(), signal.SIGINT)
 
-    # A shell starts background jobs with Ctrl-C ignored, and Python then leaves it so.
+    # A shell starts background jobs with SIGINT ignored, and Python keeps it that way.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     thread = threading.Thread(target=interrupt)
     thread.start()
     try:
         with pytest.raises(KeyboardInterrupt):
+            asking.set()
             trace.sql("with recursive n(i) as (select 1 union all select i + 1 from n) select count(*) from n")
     finally:
         thread.join()
@@ -71,7 +76,7 @@ def test_a_chrome_export_opens_again(trace, tmp_path):
 
 
 @pytest.mark.parametrize("to", ["chrome", "perfetto", "speedscope", "stacks", "json"])
-def test_every_form_is_written(trace, tmp_path, to):
+def test_every_format_is_written(trace, tmp_path, to):
     path = tmp_path / "out"
     trace.export(path, to=to)
     assert path.exists() and (to == "stacks" or path.stat().st_size > 0)
@@ -80,12 +85,12 @@ def test_every_form_is_written(trace, tmp_path, to):
         json.loads(path.read_text())
 
 
-def test_a_table_is_written_as_csv_and_compressed_by_its_name(trace, tmp_path):
+def test_a_table_is_written_as_csv_and_compressed_if_the_name_says_so(trace, tmp_path):
     trace.export(tmp_path / "steps.csv.gz", to="csv", table="steps")
     assert gzip.decompress((tmp_path / "steps.csv.gz").read_bytes()).decode().splitlines()[0].startswith("id,number,")
 
 
-def test_an_existing_file_is_replaced_only_by_force(trace, tmp_path):
+def test_an_existing_file_is_replaced_only_with_force(trace, tmp_path):
     path = tmp_path / "out.json"
     path.write_text("mine")
     with pytest.raises(firelane.TraceError, match="force=True"):
@@ -95,7 +100,7 @@ def test_an_existing_file_is_replaced_only_by_force(trace, tmp_path):
     assert path.read_text() != "mine"
 
 
-def test_wrong_exports_are_refused(trace, tmp_path):
+def test_invalid_exports_are_rejected(trace, tmp_path):
     with pytest.raises(ValueError, match="perfetto"):
         trace.export(tmp_path / "x", to="pdf")
     with pytest.raises(ValueError, match="table"):

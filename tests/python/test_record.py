@@ -1,4 +1,4 @@
-"""The recorder's hooks: what a recording of a small torch program holds, and what it leaves behind."""
+"""The recorder's hooks: what a recording of a small torch program contains, and that nothing is left behind."""
 
 import cProfile
 import gc
@@ -13,16 +13,16 @@ from pathlib import Path
 
 import pytest
 
+import firelane
+
 torch = pytest.importorskip("torch")
 _record = pytest.importorskip("firelane._record")
-
-import firelane  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 class Run:
-    """A recording of what happens inside `with`; opened as a trace afterwards."""
+    """Records what happens inside `with` and then opens it as a trace."""
 
     def __init__(self, path, **options):
         self.path = path
@@ -62,7 +62,7 @@ def test_ops_are_recorded_with_their_nesting(run):
     assert r.recorder.losses == []
 
 
-def test_the_same_ops_as_torch_profiler(run):
+def test_ops_match_torch_profiler(run):
     model = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(144, 2))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 
@@ -76,12 +76,12 @@ def test_the_same_ops_as_torch_profiler(run):
         step()
     with run() as r:
         step()
-    # Not prof.events(), which merges an op with its only child of the same name.
+    # Not prof.events(), which merges an op with an only child of the same name.
     theirs = sorted(e.name() for e in prof.profiler.kineto_results.events() if not e.name().startswith("Profiler"))
     assert sorted(r.names("op") + r.names("annotation")) == theirs
 
 
-def test_shapes_are_those_of_torch_profiler(run):
+def test_shapes_match_torch_profiler(run):
     x, y = torch.ones(4, 5), torch.ones(5, 6)
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True) as prof:
         torch.mm(x, y).add_(1.5)
@@ -96,7 +96,7 @@ def test_shapes_are_those_of_torch_profiler(run):
     assert dims["aten::cat"][0] == [[4, 5], [4, 5]]
 
 
-def test_threads_are_all_seen_with_memory(run):
+def test_ops_and_memory_of_all_threads_are_recorded(run):
     def work(n):
         for _ in range(n):
             torch.ones(100)
@@ -118,7 +118,7 @@ def test_threads_are_all_seen_with_memory(run):
     assert sum(e["bytes"] == -400 for e in events) == 35
 
 
-def test_memory_totals_return_to_zero_and_count_what_lives(run):
+def test_memory_totals_return_to_zero_and_count_live_memory(run):
     with run(memory=True) as r:
         keep = torch.ones(256)
         del keep
@@ -126,7 +126,7 @@ def test_memory_totals_return_to_zero_and_count_what_lives(run):
     events = [e["bytes"] for e in r.trace.memory_events]
     assert events == [1024, -1024, 2048]
     assert [e["total_allocated_bytes"] for e in r.trace.memory_events] == [1024, 0, 2048]
-    del kept  # after stop: freed by the original function
+    del kept  # after stop(): freed by the original function
 
 
 def test_blocks_from_before_and_after_are_freed(run):
@@ -145,16 +145,17 @@ def test_blocks_from_before_and_after_are_freed(run):
 
 
 def test_an_allocation_that_fails_is_recorded_and_still_raises(run):
-    with run(memory=True) as r:
-        with pytest.raises(RuntimeError):
-            torch.empty(1 << 60, dtype=torch.uint8)
+    with run(memory=True) as r, pytest.raises(RuntimeError):
+        torch.empty(1 << 60, dtype=torch.uint8)
     assert [e["bytes"] for e in r.trace.memory_events] == [1 << 60]
 
 
 def test_torch_profiler_works_inside_a_recording(run):
-    with run(memory=True, shapes=True) as r:
-        with torch.profiler.profile(profile_memory=True, activities=[torch.profiler.ProfilerActivity.CPU]) as prof:
-            torch.ones(300)
+    with (
+        run(memory=True, shapes=True) as r,
+        torch.profiler.profile(profile_memory=True, activities=[torch.profiler.ProfilerActivity.CPU]) as prof,
+    ):
+        torch.ones(300)
     assert any(e.name == "aten::ones" and e.cpu_memory_usage == 1200 for e in prof.events())
     assert "aten::ones" in r.names("op")
 
@@ -194,11 +195,15 @@ def test_modules_are_named_by_their_path(run):
         model.layers[0](torch.ones(1, 2))
         assert torch.nn.Module.__call__.__code__ is original.__code__
     assert [n for n in r.names() if "(" in n and not n.startswith("<")] == [
-        "model (Block)", "model.layers.0 (Linear)", "model.layers.1 (ReLU)", "model.layers.0 (Linear)"]
+        "model (Block)",
+        "model.layers.0 (Linear)",
+        "model.layers.1 (ReLU)",
+        "model.layers.0 (Linear)",
+    ]
     assert torch.nn.Module.__call__ is original
 
 
-def test_torch_compile_notices_nothing(run):
+def test_torch_compile_is_not_affected(run):
     compiled = []
 
     def backend(graph, inputs):
@@ -224,9 +229,9 @@ def test_an_exception_in_a_module_ends_its_slice(run):
             raise ValueError("no")
 
     bad = Bad()
-    with run(modules=True, python_stacks=True) as r:
+    with run(modules=True, stacks=True) as r:
         for _ in range(2):
-            with pytest.raises(ValueError):
+            with pytest.raises(ValueError, match="no"):
                 bad(torch.ones(1))
         torch.ones(1)
     calls = [s for s in r.slices if s["name"] == "bad (Bad)"]
@@ -234,11 +239,11 @@ def test_an_exception_in_a_module_ends_its_slice(run):
     assert calls[0]["start_ns"] + calls[0]["duration_ns"] <= calls[1]["start_ns"]
 
 
-def test_python_frames_of_threads_started_later(run):
+def test_python_frames_of_later_threads_are_recorded(run):
     def in_thread():
         return sum(range(10))
 
-    with run(python_stacks=True) as r:
+    with run(stacks=True) as r:
         t = threading.Thread(target=in_thread)
         t.start()
         t.join()
@@ -250,13 +255,13 @@ def test_python_frames_of_threads_started_later(run):
     assert sys.getprofile() is None
 
 
-def test_cprofile_sees_what_it_sees_alone(run):
+def test_cprofile_sees_the_same_as_without_a_recording(run):
     def traced():
         return [abs(i) for i in range(3)]
 
     profile = cProfile.Profile()
     profile.enable()
-    with run(python_stacks=True) as r:
+    with run(stacks=True) as r:
         traced()
     traced()
     profile.disable()
@@ -265,14 +270,14 @@ def test_cprofile_sees_what_it_sees_alone(run):
     assert sum(n.endswith(": traced") for n in r.names("python")) == 1
 
 
-def test_a_profile_function_that_takes_over_is_a_loss(run):
-    with run(python_stacks=True) as r:
+def test_a_profile_function_that_takes_over_is_reported_as_a_loss(run):
+    with run(stacks=True) as r:
         sys.setprofile(lambda *args: None)
         sys.setprofile(None)
     assert any("profile function" in loss.reason for loss in r.recorder.losses)
 
 
-def test_a_second_recording_is_refused_and_the_first_goes_on(run):
+def test_a_second_recording_is_rejected_and_the_first_continues(run):
     with run() as r:
         with pytest.raises(RuntimeError, match="another recording"):
             _record.start(_record.RecordOptions())
@@ -281,7 +286,7 @@ def test_a_second_recording_is_refused_and_the_first_goes_on(run):
 
 
 def test_paused_time_is_not_recorded(run):
-    with run(python_stacks=True, memory=True, start_paused=True) as r:
+    with run(stacks=True, memory=True, start_paused=True) as r:
         torch.zeros(1)
         r.recorder.resume()
         torch.ones(1)
@@ -291,20 +296,23 @@ def test_paused_time_is_not_recorded(run):
     assert "aten::ones" in r.names() and "aten::zeros" not in r.names()
 
 
-def test_a_thousand_starts_leave_nothing_behind(tmp_path):
+def test_a_thousand_starts_leak_nothing(tmp_path):
     original = torch.nn.Module.__call__
-    descriptors = len(os.listdir("/proc/self/fd"))
+    descriptors = len(list(Path("/proc/self/fd").iterdir()))
     threads = threading.active_count()
     for i in range(1000):
-        recorder = _record.start(_record.RecordOptions(shapes=i % 2 == 0, memory=i % 3 == 0, modules=i % 5 == 0,
-                                                       python_stacks=i % 7 == 0, output=tmp_path))
+        recorder = _record.start(
+            _record.RecordOptions(
+                shapes=i % 2 == 0, memory=i % 3 == 0, modules=i % 5 == 0, stacks=i % 7 == 0, output=tmp_path
+            )
+        )
         torch.ones(1)
         recorder.stop()
         del recorder
-    assert len(os.listdir("/proc/self/fd")) == descriptors
+    assert len(list(Path("/proc/self/fd").iterdir())) == descriptors
     assert threading.active_count() == threads
     assert torch.nn.Module.__call__ is original and sys.getprofile() is None
-    assert os.listdir(tmp_path) == []
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_steps_are_timed_without_a_recording(run):
@@ -323,7 +331,7 @@ def test_steps_are_timed_without_a_recording(run):
 
 
 def test_costs_are_measured(run):
-    with run(shapes=True, memory=True, python_stacks=True):
+    with run(shapes=True, memory=True, stacks=True):
         pass
     assert {"op+inputs", "memory", "python"} <= _record.costs().keys()
 
@@ -336,18 +344,18 @@ def test_data_loader_workers_are_not_disturbed(run):
         def __getitem__(self, i):
             return torch.full((2,), float(i)).add_(1)
 
-    with run(shapes=True, memory=True, python_stacks=True, modules=True) as r:
+    with run(shapes=True, memory=True, stacks=True, modules=True) as r:
         batches = list(torch.utils.data.DataLoader(Numbers(), batch_size=2, num_workers=2))
     assert torch.cat(batches)[:, 0].tolist() == [1, 2, 3, 4, 5, 6, 7, 8]
     assert any("DataLoader" in n for n in r.names("annotation"))
 
 
-def test_a_child_may_record_by_itself(tmp_path):
+def test_a_forked_child_can_make_its_own_recording(tmp_path):
     program = textwrap.dedent("""
         import os, sys, torch
         sys.path.insert(0, sys.argv[1])
         from firelane import _record
-        recorder = _record.start(_record.RecordOptions(shapes=True, memory=True, python_stacks=True))
+        recorder = _record.start(_record.RecordOptions(shapes=True, memory=True, stacks=True))
         torch.ones(3)
         pid = os.fork()
         if pid == 0:
@@ -364,8 +372,14 @@ def test_a_child_may_record_by_itself(tmp_path):
         assert recorder.status().state == "stopped"
         sys.exit(code)
     """)
-    done = subprocess.run([sys.executable, "-c", program, str(ROOT / "python")], capture_output=True, text=True,
-                          env={**os.environ, "FIRELANE_DIR": str(tmp_path)}, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(ROOT / "python")],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "FIRELANE_DIR": str(tmp_path)},
+        timeout=120,
+        check=False,
+    )
     assert done.returncode == 7, done.stderr
 
 
@@ -374,17 +388,23 @@ def test_exit_without_stop_keeps_the_exit_status(tmp_path):
         import sys, torch
         sys.path.insert(0, sys.argv[1])
         from firelane import _record
-        recorder = _record.start(_record.RecordOptions(memory=True, python_stacks=True, modules=True))
+        recorder = _record.start(_record.RecordOptions(memory=True, stacks=True, modules=True))
         torch.nn.Linear(2, 2)(torch.ones(1, 2))
         sys.exit(5)
     """)
-    done = subprocess.run([sys.executable, "-c", program, str(ROOT / "python")], capture_output=True, text=True,
-                          env={**os.environ, "FIRELANE_DIR": str(tmp_path)}, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(ROOT / "python")],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "FIRELANE_DIR": str(tmp_path)},
+        timeout=120,
+        check=False,
+    )
     assert (done.returncode, done.stderr) == (5, "")
 
 
-def test_a_wrong_torch_is_named_with_the_way_out(monkeypatch):
+def test_an_unsupported_torch_is_reported_with_the_fix(monkeypatch):
     monkeypatch.setattr(torch, "__version__", "9.9.1+cpu")
     monkeypatch.delitem(sys.modules, "firelane._record")
     with pytest.raises(ImportError, match=r"built for torch 2\.\d+, but this is torch 9\.9\.1.*rebuild"):
-        import firelane._record  # noqa: F401
+        import firelane._record  # noqa: F401 (the import is what is tested)

@@ -1,13 +1,14 @@
-"""trace.report() and trace.view(): one document in a file, or in a notebook."""
+"""trace.report() and trace.view(): one document, in a file or in a notebook."""
 
 import json
 import re
 from html.parser import HTMLParser
 
-import firelane
 import pytest
-from small_trace import EVENTS
+
+import firelane
 from firelane._trace import page_names
+from small_trace import EVENTS
 
 needs_page = pytest.mark.skipif(not page_names(), reason="built without the viewer: make viewer && make build")
 HOSTILE = "</script><img src=x onerror=\"alert('1')\">&quot;' srcdoc="
@@ -43,10 +44,10 @@ def test_without_a_path_a_report_is_markdown(trace):
     assert trace.report().startswith("# ")
 
 
-def test_a_report_is_written_as_its_name_says(trace, tmp_path):
+def test_the_file_name_decides_the_report_format(trace, tmp_path):
     assert trace.report(tmp_path / "r.md") is None
     assert (tmp_path / "r.md").read_text() == trace.report()
-    with pytest.raises(firelane.TraceError, match="r.txt: a report is HTML or Markdown"):
+    with pytest.raises(firelane.TraceError, match=r"r\.txt: a report is HTML or Markdown"):
         trace.report(tmp_path / "r.txt")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["r.md", "small.json"]
 
@@ -61,7 +62,7 @@ def test_an_existing_report_is_replaced_only_with_force(trace, tmp_path):
 
 
 @needs_page
-def test_an_html_report_is_the_page_with_the_answers(trace, tmp_path):
+def test_an_html_report_is_the_page_with_its_data(trace, tmp_path):
     trace.report(tmp_path / "r.html")
     assert answers((tmp_path / "r.html").read_text())["t/0/overview"]["json"]["name"] == "small.json"
 
@@ -69,7 +70,7 @@ def test_an_html_report_is_the_page_with_the_answers(trace, tmp_path):
 @needs_page
 def test_a_notebook_gets_one_frame_that_may_run_scripts_and_nothing_else(hostile):
     html = hostile.view(height=321)._repr_html_()
-    (frame, attributes), = Tags(html).tags
+    ((frame, attributes),) = Tags(html).tags
     assert frame == "iframe" and Tags(html).text == ""
     assert attributes["sandbox"] == "allow-scripts" and attributes["height"] == "321"
     page = attributes["srcdoc"]
@@ -79,15 +80,15 @@ def test_a_notebook_gets_one_frame_that_may_run_scripts_and_nothing_else(hostile
 
 
 @needs_page
-def test_the_frame_of_a_larger_trace_stays_within_what_a_notebook_can_keep(gpt_full):
+def test_the_frame_of_a_larger_trace_stays_small_enough_for_a_notebook(gpt_full):
     assert len(firelane.open(gpt_full).view()._repr_html_()) < 2_500_000
 
 
-def test_outside_of_notebooks_the_view_names_the_command(trace, trace_file, hostile):
+def test_outside_notebooks_the_view_shows_the_command(trace, trace_file, hostile):
     assert repr(trace.view()) == f"firelane view {trace_file}"
     assert repr(hostile.view()).startswith("firelane view '") and "it'\"'\"'s <b>.json" in repr(hostile.view())
 
 
-def test_a_height_that_cannot_be_is_refused(trace):
+def test_an_invalid_height_is_rejected(trace):
     with pytest.raises(ValueError, match="height"):
         trace.view(height=0)

@@ -1,19 +1,36 @@
-"""The tables, as pyarrow, polars, pandas, DuckDB and people without any of them see them."""
+"""The tables as seen by pyarrow, polars, pandas, DuckDB and plain Python."""
 
 import gc
 import threading
 
 import duckdb
-import firelane
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
 
+import firelane
+
 TABLES = [
-    "lanes", "host_slices", "op_details", "call_details", "device_slices", "kernel_details", "copy_details",
-    "sync_details", "comm_details", "memory_events", "allocator_events", "allocator_segments", "allocator_blocks",
-    "instants", "counter_tracks", "counter_samples", "flows", "steps", "losses",
+    "lanes",
+    "host_slices",
+    "op_details",
+    "call_details",
+    "device_slices",
+    "kernel_details",
+    "copy_details",
+    "sync_details",
+    "comm_details",
+    "memory_events",
+    "allocator_events",
+    "allocator_segments",
+    "allocator_blocks",
+    "instants",
+    "counter_tracks",
+    "counter_samples",
+    "flows",
+    "steps",
+    "losses",
 ]
 HOST_NAMES = ["ProfilerStep#1", "aten::mm", "cudaLaunchKernel", "aten::<b>&co"]
 
@@ -33,7 +50,7 @@ def test_every_table_is_valid_arrow_with_the_columns_it_names(gpt_full, name):
     assert pa.schema(table) == arrow.schema
 
 
-def test_pyarrow_reads_rows_nulls_and_texts(trace):
+def test_pyarrow_reads_rows_nulls_and_strings(trace):
     arrow = pa.table(trace.host_slices)
     assert arrow.column("name").to_pylist() == HOST_NAMES
     assert arrow.column("kind").to_pylist() == ["annotation", "op", "runtime", "op"]
@@ -43,7 +60,7 @@ def test_pyarrow_reads_rows_nulls_and_texts(trace):
     assert arrow.schema.field("name").type == pa.dictionary(pa.int32(), pa.large_string())
 
 
-def test_polars_reads_rows_nulls_and_texts(trace):
+def test_polars_reads_rows_nulls_and_strings(trace):
     frame = pl.DataFrame(trace.host_slices)
     assert frame["name"].to_list() == HOST_NAMES
     assert frame["parent"].to_list() == [None, 0, 1, 0]
@@ -51,7 +68,7 @@ def test_polars_reads_rows_nulls_and_texts(trace):
     assert busy.rows() == [("aten::<b>&co", 5000), ("aten::mm", 20000)]
 
 
-def test_pandas_reads_rows_nulls_and_texts(trace):
+def test_pandas_reads_rows_nulls_and_strings(trace):
     frame = pd.DataFrame.from_arrow(trace.host_slices)
     assert list(frame["name"]) == HOST_NAMES
     assert frame["parent"].isna().tolist() == [True, False, False, False]
@@ -67,7 +84,7 @@ def test_duckdb_joins_tables(trace):
     assert rows == [("gemm", "cudaLaunchKernel", "aten::mm", 18000)]
 
 
-def test_details_counters_and_memory_arrive(trace):
+def test_details_counters_and_memory_are_available(trace):
     kernel = trace.kernel_details[0]
     assert (kernel["grid_x"], kernel["block_x"], kernel["registers"]) == (4, 128, None)
     assert trace.memory_events[0]["bytes"] == 512
@@ -76,7 +93,7 @@ def test_details_counters_and_memory_arrive(trace):
     assert trace.steps[0] == {"id": 0, "number": 1, "slice": 0, "start_ns": 0, "duration_ns": 50000}
 
 
-def test_columns_hold_what_sql_says(gpt_full):
+def test_columns_match_sql(gpt_full):
     trace = firelane.open(gpt_full)
     for name in TABLES:
         rows = getattr(trace, name)
@@ -86,7 +103,7 @@ def test_columns_hold_what_sql_says(gpt_full):
         assert set(shared) <= set(answer.column_names), name
         arrow, sql = pa.table(rows), pa.table(answer)
         for column in shared:
-            if column in ("pid", "tid"):  # numbers here, numbers and texts in SQL
+            if column in ("pid", "tid"):  # numbers here, numbers and strings in SQL
                 continue
             said = sql.column(column)
             if arrow.schema.field(column).type == pa.float32():
@@ -96,8 +113,17 @@ def test_columns_hold_what_sql_says(gpt_full):
 
 def test_rows_are_dicts_of_plain_values(trace):
     assert trace.host_slices[1] == {
-        "id": 1, "lane": 0, "start_ns": 1000, "duration_ns": 20000, "name": "aten::mm", "category": "cpu_op", "kind": "op",
-        "parent": 0, "depth": 1, "detail": trace.host_slices[1]["detail"]}
+        "id": 1,
+        "lane": 0,
+        "start_ns": 1000,
+        "duration_ns": 20000,
+        "name": "aten::mm",
+        "category": "cpu_op",
+        "kind": "op",
+        "parent": 0,
+        "depth": 1,
+        "detail": trace.host_slices[1]["detail"],
+    }
     assert trace.host_slices[-1] == trace.host_slices[3]
     assert [row["name"] for row in trace.host_slices] == HOST_NAMES
     for outside in (4, -5):
@@ -105,7 +131,7 @@ def test_rows_are_dicts_of_plain_values(trace):
             trace.host_slices[outside]
 
 
-def test_two_exports_are_the_same_memory(trace_file):
+def test_two_exports_share_memory(trace_file):
     trace = firelane.open(trace_file)
     for column in ("start_ns", "duration_ns", "parent", "name", "kind"):
         assert address(trace.host_slices, column) == address(trace.host_slices, column), column
@@ -124,7 +150,7 @@ def test_columns_outlive_the_trace(gpt_full):
     arrow = pa.table(trace.host_slices)
     del trace
     gc.collect()
-    fillers = [firelane.open(gpt_full) for _ in range(2)]  # would reuse the memory, had it been freed
+    fillers = [firelane.open(gpt_full) for _ in range(2)]  # would reuse the memory if it had been freed
     del fillers
     assert arrow.slice(0).take(list(range(0, arrow.num_rows, 50))).to_pylist() == expected
 

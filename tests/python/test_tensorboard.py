@@ -1,4 +1,4 @@
-"""The TensorBoard plugin inside of TensorBoard's own WSGI application."""
+"""The TensorBoard plugin inside TensorBoard's own WSGI application."""
 
 import argparse
 import gzip
@@ -9,16 +9,19 @@ import shutil
 from pathlib import Path
 
 import pytest
+
 from small_trace import EVENTS
 
 pytest.importorskip("tensorboard")
 
-from firelane._tensorboard import Plugin, shelf  # noqa: E402
-from firelane._tensorboard.logdir import Folder, find_traces, folders_of  # noqa: E402
-from firelane._trace import page_names  # noqa: E402
-from tensorboard.backend import application  # noqa: E402
-from tensorboard.plugins.core import core_plugin  # noqa: E402
-from werkzeug.test import Client  # noqa: E402
+from tensorboard.backend import application
+from tensorboard.plugins.core import core_plugin
+from werkzeug.test import Client
+
+from firelane import _tensorboard
+from firelane._tensorboard import Plugin, trace_cache
+from firelane._tensorboard.logdir import Folder, find_traces, folders_of
+from firelane._trace import page_names
 
 DATA = Path(__file__).resolve().parents[1] / "data"
 BASE = "/data/plugin/firelane/"
@@ -26,15 +29,22 @@ T0, T1 = 1_700_000_000_000_000_000, 1_700_000_060_000_000_000
 
 
 class NoData:
-    """What TensorBoard asks its data provider when it lists plugins."""
+    """The part of a data provider that TensorBoard uses to list plugins."""
 
     def list_plugins(self, ctx, *, experiment_id):
         return []
 
 
 def tensorboard(logdir, path_prefix="", logdir_spec="", reload_interval=5.0):
-    flags = argparse.Namespace(logdir=str(logdir), logdir_spec=logdir_spec, reload_interval=reload_interval, path_prefix=path_prefix, window_title="",
-                               samples_per_plugin={}, generic_data="true")
+    flags = argparse.Namespace(
+        logdir=str(logdir),
+        logdir_spec=logdir_spec,
+        reload_interval=reload_interval,
+        path_prefix=path_prefix,
+        window_title="",
+        samples_per_plugin={},
+        generic_data="true",
+    )
     app = application.TensorBoardWSGIApp(flags, [core_plugin.CorePluginLoader(), Plugin], data_provider=NoData())
     return Client(app)
 
@@ -44,6 +54,12 @@ def write(path, events=EVENTS):
     data = json.dumps({"schemaVersion": 1, "traceEvents": events}).encode()
     path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
     return path
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch):
+    """A busy machine may take longer than TensorBoard's first screen should wait."""
+    monkeypatch.setattr(_tensorboard, "_LISTING_TIMEOUT_SECONDS", 60.0)
 
 
 @pytest.fixture
@@ -91,18 +107,22 @@ def test_a_log_folder_that_is_not_on_this_machine_has_no_tab(logdir):
     assert not is_listed(tensorboard(logdir))
 
 
-@pytest.mark.parametrize("spec, folders", [
-    ("/a,/b", [("/a", ""), ("/b", "")]),
-    ("new:/a,old:b/c", [("/a", "new"), ("b/c", "old")]),
-    ("/with:colon,x:/with:colon", [("/with:colon", ""), ("/with:colon", "x")]),
-    ("gs://bucket/a,far:gs://bucket/b,,near:~/log", [("~/log", "near")]),
-    ("", []),
-    (None, [])])
-def test_a_logdir_spec_is_read_as_tensorboard_reads_it(spec, folders):
+@pytest.mark.parametrize(
+    "spec, folders",
+    [
+        ("/a,/b", [("/a", ""), ("/b", "")]),
+        ("new:/a,old:b/c", [("/a", "new"), ("b/c", "old")]),
+        ("/with:colon,x:/with:colon", [("/with:colon", ""), ("/with:colon", "x")]),
+        ("gs://bucket/a,far:gs://bucket/b,,near:~/log", [("~/log", "near")]),
+        ("", []),
+        (None, []),
+    ],
+)
+def test_a_logdir_spec_is_parsed_as_in_tensorboard(spec, folders):
     assert folders_of("", spec) == [Folder(*each) for each in folders]
 
 
-def test_folders_of_a_logdir_spec_are_told_apart_by_their_group(tmp_path):
+def test_folders_of_a_logdir_spec_are_distinguished_by_group(tmp_path):
     for folder in ("a", "b"):
         write(tmp_path / folder / "run" / f"w.{T0}.pt.trace.json")
     client = tensorboard("", logdir_spec=f"before:{tmp_path}/a,after:{tmp_path}/b")
@@ -112,7 +132,7 @@ def test_folders_of_a_logdir_spec_are_told_apart_by_their_group(tmp_path):
         assert client.get(f"{BASE}api/t/{entry['id']}/lanes").status_code == 200
 
 
-def test_two_folders_without_a_group_have_both_their_traces(tmp_path):
+def test_traces_of_two_folders_without_a_group_are_both_listed(tmp_path):
     for folder in ("a", "b"):
         write(tmp_path / folder / "run" / f"w.{T0}.pt.trace.json")
     listed = traces(tensorboard("", logdir_spec=f"{tmp_path}/a,{tmp_path}/b"))
@@ -121,16 +141,16 @@ def test_two_folders_without_a_group_have_both_their_traces(tmp_path):
 
 
 @pytest.mark.parametrize("interval, seconds", [(5.0, 5.0), (60.0, 60.0), (0.1, 2.0), (0.0, None)])
-def test_the_page_is_told_to_look_for_new_traces_as_often_as_tensorboard_does(logdir, interval, seconds):
+def test_the_page_looks_for_new_traces_as_often_as_tensorboard(logdir, interval, seconds):
     client = tensorboard(logdir, reload_interval=interval)
     assert client.get(BASE + "api/traces").get_json()["reload_s"] == seconds
 
 
-def test_runs_and_workers_are_named_the_latest_run_first_and_workers_by_number(logdir):
+def test_the_latest_run_comes_first_and_workers_are_sorted_by_number(logdir):
     assert [entry["name"] for entry in traces(tensorboard(logdir))] == ["run1/host_9", "run1/host_10", "mine"]
 
 
-def test_several_traces_of_a_worker_are_told_apart_by_time_the_newest_first(tmp_path):
+def test_several_traces_of_a_worker_are_named_by_time_newest_first(tmp_path):
     for when in (T0, T1):
         os.utime(write(tmp_path / "run" / f"w.{when}.pt.trace.json"), ns=(when, when))
     first, second = (entry["name"] for entry in traces(tensorboard(tmp_path)))
@@ -141,19 +161,19 @@ def test_several_traces_of_a_worker_are_told_apart_by_time_the_newest_first(tmp_
 def test_other_files_are_not_listed(logdir):
     for name in ("events.out.tfevents.1", "x.json", "pt.trace.json", "x.lane.txt", ".hidden/x.lane"):
         write(logdir / name)
-    (logdir / "new.lane").touch()  # nothing in it yet
+    (logdir / "new.lane").touch()  # still empty
     os.mkfifo(logdir / "pipe.lane")
     assert len(traces(tensorboard(logdir))) == 3
 
 
-def test_ids_stay_when_tensorboard_starts_again_and_more_runs_come(logdir):
+def test_ids_survive_a_restart_and_new_runs(logdir):
     before = {entry["name"]: entry["id"] for entry in traces(tensorboard(logdir))}
     write(logdir / "run0" / f"host_9.{T1}.pt.trace.json")
     after = {entry["name"]: entry["id"] for entry in traces(tensorboard(logdir))}
     assert len(after) == 4 and before.items() <= after.items()
 
 
-def test_a_trace_is_loaded_when_it_is_chosen_and_no_other(logdir):
+def test_only_the_chosen_trace_is_loaded(logdir):
     client = tensorboard(logdir)
     assert {entry["state"] for entry in traces(client)} == {"unloaded"}
     chosen = id_of(client, "mine")
@@ -163,26 +183,26 @@ def test_a_trace_is_loaded_when_it_is_chosen_and_no_other(logdir):
     assert [entry["state"] for entry in traces(client)] == ["unloaded", "unloaded", "ready"]
 
 
-def test_the_first_trace_is_loaded_when_the_page_has_none_in_its_link(logdir):
+def test_the_first_trace_is_loaded_if_the_link_names_none(logdir):
     client = tensorboard(logdir)
     states = [entry["state"] for entry in traces(client, trace="first")]
     assert states[0] in ("loading", "ready") and states[1:] == ["unloaded", "unloaded"]
 
 
-def test_only_the_last_few_chosen_traces_stay_in_memory_and_others_are_read_again(tmp_path):
-    for i in range(shelf.kMaxOpen + 2):
+def test_the_last_few_chosen_traces_stay_in_memory_and_others_are_reloaded(tmp_path):
+    for i in range(trace_cache.MAX_OPEN + 2):
         write(tmp_path / f"w{i}.lane")
     client = tensorboard(tmp_path)
     ids = [entry["id"] for entry in traces(client)]
     for id in ids:
         assert client.get(f"{BASE}api/t/{id}/lanes").status_code == 200
     states = [entry["state"] for entry in traces(client)]
-    assert states == ["unloaded"] * 2 + ["ready"] * shelf.kMaxOpen
+    assert states == ["unloaded"] * 2 + ["ready"] * trace_cache.MAX_OPEN
     assert client.get(f"{BASE}api/t/{ids[0]}/lanes").status_code == 200
-    assert [entry["state"] for entry in traces(client)].count("ready") == shelf.kMaxOpen
+    assert [entry["state"] for entry in traces(client)].count("ready") == trace_cache.MAX_OPEN
 
 
-def test_a_trace_that_is_still_being_written_is_read_as_far_as_it_goes_and_again_when_it_grew(tmp_path):
+def test_a_growing_trace_is_read_as_far_as_it_goes_and_reloaded_when_chosen_again(tmp_path):
     path = write(tmp_path / f"w.{T0}.pt.trace.json")
     whole = path.read_bytes()
     path.write_bytes(whole[: whole.index(b'{"ph": "i"') - 2])
@@ -194,12 +214,12 @@ def test_a_trace_that_is_still_being_written_is_read_as_far_as_it_goes_and_again
 
     before = event_count()
     path.write_bytes(whole)
-    assert event_count() == before  # the page goes on with what it shows
-    traces(client, trace=entry["id"])  # as a page does that is opened
+    assert event_count() == before  # the page keeps what it shows
+    traces(client, trace=entry["id"])  # as a newly opened page does
     assert event_count() > before > 0
 
 
-def test_a_file_that_is_no_trace_says_so(tmp_path):
+def test_a_file_that_is_not_a_trace_is_reported(tmp_path):
     (tmp_path / "broken.lane").write_bytes(b"\x00 not a trace")
     client = tensorboard(tmp_path)
     (entry,) = traces(client)
@@ -215,13 +235,13 @@ def test_links_out_of_the_folder_are_not_followed(logdir, tmp_path):
     (logdir / "loop").symlink_to(logdir)
     (logdir / "nowhere.lane").symlink_to(tmp_path / "nothing")
     assert len(traces(tensorboard(logdir))) == 3
-    beside = tmp_path / "log2"  # its path begins as the folder's does
+    beside = tmp_path / "log2"  # its path starts with the folder's
     write(beside / "x.lane")
     (logdir / "beside.lane").symlink_to(beside / "x.lane")
     assert len(find_traces([Folder(str(logdir))])) == 3
 
 
-def test_a_link_put_in_the_place_of_a_listed_trace_is_not_followed(logdir, tmp_path):
+def test_a_link_that_replaces_a_listed_trace_is_not_followed(logdir, tmp_path):
     client = tensorboard(logdir)
     id = id_of(client, "mine")
     (logdir / "mine.lane").unlink()
@@ -229,33 +249,52 @@ def test_a_link_put_in_the_place_of_a_listed_trace_is_not_followed(logdir, tmp_p
     assert client.get(f"{BASE}api/t/{id}/overview").status_code == 404
 
 
-@pytest.mark.parametrize("path", [
-    "assets/../index.html", "assets/..%2f..%2fetc/passwd", "assets/%2e%2e/index.html", "assets//etc/passwd", "assets/",
-    "api/t/../../etc/passwd", "api/t/%2e%2e%2fetc%2fpasswd/overview", "api/t/-1/overview", "api/t//overview",
-    "api/t/99999999999999999999/overview", "api/t/\u0663/overview", "api/nothing", "api/traces/x", "../../../etc/passwd"])
-def test_a_path_leads_to_nothing_but_the_page_and_its_traces(logdir, path):
+@pytest.mark.parametrize(
+    "path",
+    [
+        "assets/../index.html",
+        "assets/..%2f..%2fetc/passwd",
+        "assets/%2e%2e/index.html",
+        "assets//etc/passwd",
+        "assets/",
+        "api/t/../../etc/passwd",
+        "api/t/%2e%2e%2fetc%2fpasswd/overview",
+        "api/t/-1/overview",
+        "api/t//overview",
+        "api/t/99999999999999999999/overview",
+        "api/t/\u0663/overview",
+        "api/nothing",
+        "api/traces/x",
+        "../../../etc/passwd",
+    ],
+)
+def test_paths_lead_to_nothing_but_the_page_and_its_traces(logdir, path):
     response = tensorboard(logdir).get(BASE + path)
     assert response.status_code == 404 and b"root:" not in response.data
 
 
-def test_hostile_names_of_files_stay_text(tmp_path):
+def test_hostile_file_names_stay_text(tmp_path):
     run = "<img src=x onerror=alert(1)>"
     names = [b"</script>.lane", b"new\nline.lane", b"bytes\xff.lane", "\u202eright.lane".encode()]
     for name in names:
-        path = os.path.join(os.fsencode(tmp_path / run), name)
-        os.makedirs(os.path.dirname(path), exist_ok=True)
+        path = tmp_path / run / os.fsdecode(name)
+        path.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(DATA / "v1.lane", path)
     client = tensorboard(tmp_path)
     listed = traces(client)
     assert {entry["name"] for entry in listed} == {
-        f"{run}/</script>", f"{run}/new\ufffdline", f"{run}/bytes\ufffd", f"{run}/\ufffdright"}
+        f"{run}/</script>",
+        f"{run}/new\ufffdline",
+        f"{run}/bytes\ufffd",
+        f"{run}/\ufffdright",
+    }
     response = client.get(BASE + "api/traces")
     assert response.mimetype == "application/json" and response.headers["X-Content-Type-Options"] == "nosniff"
     for entry in listed:
         assert client.get(f"{BASE}api/t/{entry['id']}/lanes").status_code == 200
 
 
-def test_answers_are_those_of_the_viewers_protocol(logdir):
+def test_requests_follow_the_viewer_protocol(logdir):
     client = tensorboard(logdir)
     url = f"{BASE}api/t/{id_of(client, 'run1/host_10')}/"
     tiles = client.get(url + "tiles?level=10&first=0&count=1&lanes=0,1")
@@ -267,7 +306,7 @@ def test_answers_are_those_of_the_viewers_protocol(logdir):
     assert client.get(url + "sql").status_code == 405
 
 
-def test_requests_that_the_page_never_makes_are_refused(logdir):
+def test_requests_that_the_page_never_makes_are_rejected(logdir):
     client = tensorboard(logdir)
     url = f"{BASE}api/t/{id_of(client, 'mine')}/sql"
     # What a form on another site can send.
@@ -288,13 +327,16 @@ def test_the_page_passes_tensorboards_security_check_and_works_below_a_prefix(lo
         assert b'import("./index.js")' in entry.data
         assert b"location.replace" in client.get(prefix + BASE + "index.js").data
         page = client.get(prefix + BASE + "index.html")
-        assert b"<script>" not in page.data and b"unsafe-inline" not in page.headers["Content-Security-Policy"].split("style-src")[0].encode()
+        assert (
+            b"<script>" not in page.data
+            and b"unsafe-inline" not in page.headers["Content-Security-Policy"].split("style-src")[0].encode()
+        )
         for name in page_names():
             if name.startswith("assets/"):
-                assert f'"./{name}"'.encode() in page.data  # relative: no prefix is lost
+                assert f'"./{name}"'.encode() in page.data  # relative, so that a prefix is kept
                 asset = client.get(prefix + BASE + name, headers={"Accept-Encoding": "gzip"})
                 assert asset.status_code == 200 and asset.headers["Content-Encoding"] == "gzip"
-                assert asset.headers["Cache-Control"] == "no-store"  # or a new firelane would have an old page
+                assert asset.headers["Cache-Control"] == "no-store"  # otherwise a new firelane would show an old page
         assert len(client.get(prefix + BASE + "api/traces").get_json()["traces"]) == 3
     finally:
         logging.getLogger("tensorboard").removeHandler(caplog.handler)

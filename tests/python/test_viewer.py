@@ -1,10 +1,11 @@
-"""firelane._trace.Viewer: the viewer's protocol from Python, and the page's files in the module."""
+"""firelane._trace.Viewer: the viewer's protocol from Python, and the page's files inside the module."""
 
 import json
 import threading
 
-import firelane
 import pytest
+
+import firelane
 from firelane._trace import Viewer, page, page_names
 
 
@@ -35,16 +36,25 @@ def test_tiles_are_bytes(trace):
     assert status == 200 and tiles[:4] == b"FLT1"
 
 
-def test_sql_is_asked_with_a_body(trace):
+def test_sql_is_sent_in_a_body(trace):
     body = json.dumps({"query": "select count(*) as n from device_slices", "rows": 10}).encode()
     status, report = ask(Viewer(trace), "/api/t/0/sql", "POST", body)
     assert status == 200 and report["tables"][0]["rows"] == [[1]]
 
 
-@pytest.mark.parametrize("target, status", [
-    ("/api/t/1/overview", 404), ("/api/t/0/nothing", 404), ("/etc/passwd", 404), ("/api/../api/traces", 404),
-    ("/api/%zz", 400), ("/api/t/0/tiles?level=x", 400), ("", 400)])
-def test_what_cannot_be_answered_is_a_status_with_one_line(trace, target, status):
+@pytest.mark.parametrize(
+    "target, status",
+    [
+        ("/api/t/1/overview", 404),
+        ("/api/t/0/nothing", 404),
+        ("/etc/passwd", 404),
+        ("/api/../api/traces", 404),
+        ("/api/%zz", 400),
+        ("/api/t/0/tiles?level=x", 400),
+        ("", 400),
+    ],
+)
+def test_bad_requests_get_a_status_and_one_line(trace, target, status):
     got, answer = ask(Viewer(trace), target)
     assert got == status and "\n" not in answer["error"]
 
@@ -56,7 +66,7 @@ def test_a_file_that_cannot_be_read_is_a_failed_trace(tmp_path):
     assert entry["state"] == "failed" and "No such file" in entry["error"]
 
 
-def test_many_threads_ask_and_wait_at_once(gpt_full):
+def test_many_threads_can_wait_and_ask_at_once(gpt_full):
     viewer = Viewer(gpt_full)
     answers = []
 
@@ -72,7 +82,7 @@ def test_many_threads_ask_and_wait_at_once(gpt_full):
     assert len(answers) == 8 and all(answer == answers[0] and answer[0] == 200 for answer in answers)
 
 
-def test_the_module_holds_the_page():
+def test_the_page_is_built_into_the_module():
     names = page_names()
     if not names:
         pytest.skip("built without the viewer: make viewer && make build")

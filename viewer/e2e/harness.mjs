@@ -1,4 +1,7 @@
-// A browser, a running `firelane view`, and tests that are sentences. No framework: what a test needs is a page and a check.
+// A browser, a running `firelane view`, and tests whose names are sentences. No framework: a test needs a page and a check.
+//
+// Tests wait for conditions, never for time, and there are no retries: one that fails under load is fixed. The address is read
+// in the page (`hashOf`): Playwright's page.url() follows it with a delay.
 
 import { spawn } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync } from "node:fs";
@@ -8,11 +11,11 @@ import { chromium } from "playwright-core";
 
 export const kRoot = join(dirname(fileURLToPath(import.meta.url)), "../..");
 export const kFirelane = process.env.FIRELANE_BINARY ?? join(kRoot, "build/release/firelane");
-// A built page to test instead of the program's own (its server may be of an older build): FIRELANE_PAGE=viewer/dist.
+// FIRELANE_PAGE=viewer/dist tests this page instead of the one inside the program, which may be older.
 const kPage = process.env.FIRELANE_PAGE;
 const kArtefacts = join(kRoot, "viewer/e2e/artefacts");
 const kChromium = process.env.CHROMIUM ?? "/usr/bin/chromium";
-const kTimeoutMs = 30_000; // for machines that are busy with something else, too
+const kTimeoutMs = 60_000; // nothing takes this long; it ends a test that hangs, on a busy machine as well
 const kStartMs = 120_000;
 
 // Why the tests cannot run here, or null.
@@ -23,30 +26,35 @@ export function whyNot() {
 }
 
 export function check(condition, what) {
-  if (!condition) throw new Error(`does not hold: ${what}`);
+  if (!condition) throw new Error(`not true: ${what}`);
 }
 
 export function equal(actual, expected, what) {
   if (actual !== expected) throw new Error(`${what}: ${JSON.stringify(actual)}, not ${JSON.stringify(expected)}`);
 }
 
-// Asks again until the answer is true.
-export async function until(holds, what) {
+// Polls until the condition is true.
+export async function until(condition, what) {
   const end = performance.now() + kTimeoutMs;
-  while (!(await holds())) {
-    if (performance.now() > end) throw new Error(`did not come true: ${what}`);
+  while (!(await condition())) {
+    if (performance.now() > end) throw new Error(`never became true: ${what}`);
     await new Promise((resolve) => setTimeout(resolve, 30));
   }
 }
 
-// The address that a server prints once it listens; fails when it ends before, or says nothing for long.
+// The keys of the page's link, as they are now.
+export async function hashOf(page) {
+  return new URLSearchParams((await page.evaluate(() => location.hash)).slice(1));
+}
+
+// The URL that a server prints once it listens. Fails when it exits before that, or stays silent.
 export function printedUrl(child, stream, pattern, name) {
   return new Promise((resolve, reject) => {
     let text = "";
     const fail = (what) => reject(new Error(`${name} ${what}: ${text.trim()}`));
     const timer = setTimeout(() => {
       child.kill();
-      fail("printed no address");
+      fail("printed no URL");
     }, kStartMs);
     stream.on("data", (data) => {
       text += data;
@@ -58,20 +66,48 @@ export function printedUrl(child, stream, pattern, name) {
     child.on("error", (error) => fail(`did not start (${error.message})`));
     child.on("exit", (code) => {
       clearTimeout(timer);
-      fail(`ended with ${code}`);
+      fail(`exited with ${code}`);
     });
   });
 }
 
-// `firelane view FILES`; resolves to its URL and a way to end it.
+// A child process that ends with this one, however that ends.
+export function start(command, args, options) {
+  const child = spawn(command, args, options);
+  children.add(child);
+  child.once("exit", () => children.delete(child));
+  return child;
+}
+const children = new Set();
+process.once("exit", () => children.forEach((child) => child.kill()));
+for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => process.exit(1));
+
+// `firelane view FILES`: resolves to its URL and a function that stops it.
 export async function startServer(files) {
-  const child = spawn(kFirelane, ["view", "--no-open", ...files], { cwd: kRoot, stdio: ["ignore", "pipe", "ignore"] });
+  const child = start(kFirelane, ["view", "--no-open", ...files], { cwd: kRoot, stdio: ["ignore", "pipe", "ignore"] });
   const url = await printedUrl(child, child.stdout, /http:\S+(?=\s)/, "firelane view");
+  if (kPage) policies.set(url, (await fetch(url)).headers.get("content-security-policy"));
   return { url, stop: () => child.kill("SIGINT") };
 }
 
-// Without a GPU, whether the machine has one or not: pictures and figures are of the same browser everywhere. Containers
-// have little or no /dev/shm.
+const policies = new Map(); // of the pages that servers sent, by URL
+const kTypes = { html: "text/html", js: "text/javascript", css: "text/css" };
+
+// Answers requests for a server's page and its assets from `folder`, with the server's policy. Not through route.fetch(): that
+// reuses connections which the server may just be closing.
+function servePage(context, folder) {
+  const policyOf = (url) => policies.get(`${url.origin}${url.pathname}${url.search}`);
+  const isServed = (url) => url.pathname.startsWith("/assets/") || policyOf(url) !== undefined;
+  return context.route(isServed, (route) => {
+    const url = new URL(route.request().url());
+    const policy = policyOf(url);
+    const path = policy ? "index.html" : url.pathname.slice(1);
+    const headers = { "content-type": kTypes[path.split(".").pop()], ...(policy && { "content-security-policy": policy }) };
+    return route.fulfill({ headers, body: readFileSync(join(folder, path)) });
+  });
+}
+
+// Without a GPU, so that pictures are the same on every machine; without /dev/shm, which containers have little of.
 export function launchBrowser() {
   return chromium.launch({
     executablePath: kChromium,
@@ -85,33 +121,23 @@ export class Suite {
     this.tests = [];
   }
 
-  // Options: `expectErrors`, console messages that belong to the test, as a regular expression; `viewport`; `dark`; `touch`.
+  // Options: `expectErrors`, a regular expression for console errors that belong to the test; `viewport`; `dark`; `touch`.
   test(name, run, options = {}) {
     this.tests.push({ name, run, ...options });
   }
 
-  // How many tests failed twice. A first failure gets a second try, in a fresh context, and is named in the end: what passes
-  // only then is worth a look, and no reason to stop.
-  async run(browser, only) {
+  // The names of the tests that failed, of those whose name contains `only`.
+  async run(browser, only = "") {
     mkdirSync(kArtefacts, { recursive: true });
-    let failed = 0;
-    try {
-      for (const item of this.tests) {
-        if (only && !item.name.includes(only)) continue;
-        if (await runOne(browser, item)) continue;
-        if (!browser.isConnected()) browser = await launchBrowser();
-        const passed = await runOne(browser, item);
-        console.log(passed ? `        passed at the second try: ${item.name}` : `        failed twice: ${item.name}`);
-        if (!passed) failed += 1;
-      }
-    } finally {
-      await browser.close();
+    const failed = [];
+    for (const item of this.tests) {
+      if (item.name.includes(only) && !(await runOne(browser, item))) failed.push(item.name);
     }
     return failed;
   }
 }
 
-// A page of its own, and what it complains about.
+// A page in a context of its own, and the errors that it reports.
 async function openPage(browser, { expectErrors, viewport, dark, touch }) {
   const context = await browser.newContext({
     viewport: viewport ?? { width: 1280, height: 800 },
@@ -122,29 +148,20 @@ async function openPage(browser, { expectErrors, viewport, dark, touch }) {
   context.setDefaultTimeout(kTimeoutMs);
   if (kPage) await servePage(context, kPage);
   const page = await context.newPage();
-  const complaints = [];
+  const errors = [];
   page.on("console", (message) => {
-    if (message.type() === "error" && !expectErrors?.test(message.text())) complaints.push(message.text());
+    if (message.type() === "error" && !expectErrors?.test(message.text())) errors.push(message.text());
   });
-  page.on("pageerror", (error) => complaints.push(error.message));
+  page.on("pageerror", (error) => errors.push(error.message));
   page.on("dialog", (dialog) => {
-    complaints.push(`a dialog opened: ${dialog.message()}`);
+    errors.push(`a dialog opened: ${dialog.message()}`);
     void dialog.dismiss();
   });
-  return { context, page, complaints };
-}
-
-function servePage(context, folder) {
-  const isPage = (url) => url.searchParams.has("token") || url.pathname.startsWith("/assets/");
-  return context.route(isPage, async (route) => {
-    const response = await route.fetch();
-    const path = new URL(route.request().url()).pathname.slice(1) || "index.html";
-    await route.fulfill(response.ok() ? { response, body: readFileSync(join(folder, path)) } : { response });
-  });
+  return { context, page, errors };
 }
 
 async function runOne(browser, item) {
-  const began = performance.now();
+  const start = performance.now();
   let opened = null;
   let error = null;
   const shot = (suffix = "") =>
@@ -154,15 +171,14 @@ async function runOne(browser, item) {
   try {
     opened = await openPage(browser, item);
     await item.run({ page: opened.page, shot });
-    const { complaints } = opened;
-    if (complaints.length > 0) throw new Error(`the page complained: ${complaints.join("; ")}`);
+    if (opened.errors.length > 0) throw new Error(`the page reported: ${opened.errors.join("; ")}`);
     await shot();
   } catch (reason) {
     error = reason;
     if (opened) await shot("failed").catch(() => {});
   }
   await opened?.context.close().catch(() => {});
-  const seconds = ((performance.now() - began) / 1000).toFixed(1);
+  const seconds = ((performance.now() - start) / 1000).toFixed(1);
   console.log(`${error ? "FAILED" : "ok    "} ${seconds.padStart(5)} s  ${item.name}`);
   if (error) console.log(`        ${error.message.split("\n").slice(0, 6).join("\n        ")}`);
   return error === null;

@@ -1,4 +1,4 @@
-// A trace whose every name tries to become markup.
+// A trace in which every name looks like markup.
 
 import { writeFileSync } from "node:fs";
 

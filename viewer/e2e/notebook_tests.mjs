@@ -1,4 +1,4 @@
-// What trace.view() puts into a notebook: one frame with a page that has no address, no storage and no server.
+// What trace.view() puts into a notebook: a frame with a page that has no URL, no storage and no server.
 
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
@@ -15,7 +15,7 @@ function viewOf(trace) {
 }
 
 export function notebookTests(suite, hostile) {
-  suite.test("a notebook shows findings and timeline in a frame without rights", async ({ page }) => {
+  suite.test("a notebook shows findings and timeline in a sandboxed frame", async ({ page }) => {
     await page.setContent(`<p>In [1]: trace.view()</p>${viewOf("tests/data/gpt_full.json.gz")}`);
     const frame = page.frameLocator("iframe");
     await frame.locator("article.finding").first().waitFor();

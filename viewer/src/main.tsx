@@ -1,8 +1,9 @@
-// The page: finds its data and draws the shell.
+// Entry point: finds the data and renders the shell.
 
 import { render } from "preact";
-import "./app/style.css"; // first: what parts add comes after it
-import { ErrorBox } from "./app/answer";
+import "./page/theme.css"; // first: every other style sheet builds on these two
+import "./page/base.css";
+import { ErrorBox } from "./parts/answer";
 import { Shell } from "./app/shell";
 import { openSource } from "./data/open";
 

@@ -1,9 +1,11 @@
-"""`firelane record` puts this folder on PYTHONPATH: Python runs this file before the program.
+"""`firelane record` puts this folder on PYTHONPATH, so that Python runs this file before the program.
 
-It waits for the program to import torch and then hands over to firelane._auto; a program without
-torch runs as ever, and one line at its end says that nothing was recorded. The program's own sitecustomize, hidden by this one, is run as well. Nothing
-in here may fail: whatever goes wrong ends as one line on stderr, and the program goes on.
+It waits for the program to import torch and then hands over to firelane._auto. A program without torch runs as usual,
+and one line at its end says that nothing was recorded. The program's own sitecustomize, which this one hides, runs as
+well. Nothing in here may fail: any error becomes one line on stderr, and the program goes on.
 """
+
+from __future__ import annotations
 
 import atexit
 import importlib.abc
@@ -12,16 +14,24 @@ import json
 import os
 import sys
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import importlib.machinery
+    from collections.abc import Callable, Sequence
+    from types import ModuleType
+
 _HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 class _WhenImported(importlib.abc.MetaPathFinder):
     """Calls `then` once, right after `name` has been imported."""
 
-    def __init__(self, name, then):
+    def __init__(self, name: str, then: Callable[[], None]) -> None:
         self.name, self.then = name, then
 
-    def find_spec(self, name, path=None, target=None):
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
         if name != self.name:
             return None
         sys.meta_path.remove(self)
@@ -29,15 +39,15 @@ class _WhenImported(importlib.abc.MetaPathFinder):
         if spec is not None and spec.loader is not None:
             execute, then = spec.loader.exec_module, self.then
 
-            def execute_and_tell(module):
+            def execute_then_notify(module: ModuleType) -> None:
                 execute(module)
                 then()
 
-            spec.loader.exec_module = execute_and_tell
+            spec.loader.exec_module = execute_then_notify  # type: ignore[method-assign]  # a hook
         return spec
 
 
-def _torch_is_there():
+def _start_recording() -> None:
     try:
         package_parent = os.path.dirname(os.path.dirname(_HERE))
         if package_parent not in sys.path:
@@ -46,27 +56,27 @@ def _torch_is_there():
 
         _auto.begin(os.environ["FIRELANE_RECORD"])
     except BaseException as error:
-        print(f"firelane: the program runs unrecorded: {error}", file=sys.stderr)
+        print(f"firelane: the program is not being recorded: {error}", file=sys.stderr)
 
 
-def _run_the_hidden_one():
+def _run_hidden_sitecustomize() -> None:
     this = sys.modules.pop("sitecustomize")
     sys.path[:] = [p for p in sys.path if os.path.abspath(p or ".") != _HERE]
     try:
-        import sitecustomize
+        importlib.import_module("sitecustomize")
     except ImportError as error:
         if error.name != "sitecustomize":
             raise
         sys.modules["sitecustomize"] = this
 
 
-def _say_that_torch_was_not_there():
+def _report_missing_torch() -> None:
     if os.getpid() == _PROCESS and "torch" not in sys.modules:
         print("firelane: nothing recorded in this process: torch was not imported", file=sys.stderr)
 
 
 if os.environ.get("FIRELANE_RECORD"):
-    _PROCESS = json.loads(os.environ["FIRELANE_RECORD"]).get("process")  # children without torch say nothing
-    atexit.register(_say_that_torch_was_not_there)
-    sys.meta_path.insert(0, _WhenImported("torch", _torch_is_there))
-_run_the_hidden_one()
+    _PROCESS = json.loads(os.environ["FIRELANE_RECORD"]).get("process")  # child processes without torch stay silent
+    atexit.register(_report_missing_torch)
+    sys.meta_path.insert(0, _WhenImported("torch", _start_recording))
+_run_hidden_sitecustomize()

@@ -2,16 +2,16 @@
 
     tensorboard --logdir ./log
 
-TensorBoard finds `Plugin` by the package's entry point. The page is the one of `firelane view`, from inside of the
-module; its requests (docs/viewer-protocol.md) are answered here, without a server or a token of our own: who may open
-TensorBoard may see the traces of its log folder. Requests name traces by number, never by path.
+TensorBoard finds `Plugin` through the package's entry point. The page is the one that `firelane view` serves, built
+into the module; its requests (docs/viewer-protocol.md) are answered here, without a server or token of our own:
+whoever can open TensorBoard can see the traces in its log folder. Requests refer to traces by number, never by path.
 """
 
 from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Callable
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from tensorboard.plugins.base_plugin import FrontendMetadata, TBContext, TBPlugin
@@ -21,16 +21,19 @@ from werkzeug.wrappers import Request, Response
 from firelane import _trace
 
 from .logdir import Logdir, folders_of
-from .shelf import Shelf
+from .trace_cache import TraceCache
 
-_SECONDS_FOR_LISTING = 2.0  # TensorBoard's first screen waits for it
-_SECONDS_FOR_PAGE = 20.0
-_USUAL_RELOAD_SECONDS = 5.0  # TensorBoard's default
-_LEAST_RELOAD_SECONDS = 2.0
+if TYPE_CHECKING:
+    from _typeshed.wsgi import WSGIApplication
+
+_LISTING_TIMEOUT_SECONDS = 2.0  # TensorBoard's first screen waits for it
+_PAGE_TIMEOUT_SECONDS = 20.0
+_DEFAULT_RELOAD_SECONDS = 5.0  # TensorBoard's default
+_MIN_RELOAD_SECONDS = 2.0
 _MAX_BODY_BYTES = 64 << 10
 _COMPRESS_FROM_BYTES = 4 << 10
 
-# As strict as TensorBoard's own check of plugins allows. It may be shown in frames: notebooks do that to TensorBoard.
+# As strict as TensorBoard's plugin check allows. Framing is allowed because notebooks show TensorBoard in a frame.
 _CONTENT_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; connect-src 'self'; "
     "img-src 'self' data: blob:; font-src 'self' data:; base-uri 'none'; form-action 'none'"
@@ -39,35 +42,39 @@ _CONTENT_POLICY = (
 _MODULE = b'export function render() { location.replace(new URL("index.html", import.meta.url)); }\n'
 _NO_PAGE = (
     b"<!doctype html><title>Firelane</title><p>This firelane was built without its viewer. In the source tree: "
-    b"<code>make viewer</code>, then install it again.</p>"
+    b"<code>make viewer</code>, then reinstall it.</p>"
 )
 
 
-class Plugin(TBPlugin):
+class Plugin(TBPlugin):  # type: ignore[misc]  # tensorboard has no types
     plugin_name = "firelane"
 
     def __init__(self, context: TBContext) -> None:
         super().__init__(context)
         self._logdir = Logdir(folders_of(context.logdir, getattr(context.flags, "logdir_spec", None)))
         self._reload_s = _reload_seconds(getattr(context.flags, "reload_interval", None))
-        self._shelf = Shelf()
+        self._open_traces = TraceCache()
 
     def is_active(self) -> bool:
-        return bool(self._logdir.look(_SECONDS_FOR_LISTING))
+        return bool(self._logdir.look(_LISTING_TIMEOUT_SECONDS))
 
     def frontend_metadata(self) -> FrontendMetadata:
         return FrontendMetadata(es_module_path="/index.js", tab_name="Firelane")
 
-    def get_plugin_apps(self) -> dict[str, Callable]:
-        return {"/index.js": _module, "/index.html": _page, "/assets/*": _asset, "/api/*": self._api}
+    def get_plugin_apps(self) -> dict[str, WSGIApplication]:
+        return {
+            "/index.js": _module,
+            "/index.html": _page,
+            "/assets/*": _asset,
+            "/api/*": Request.application(self._api),
+        }
 
-    @Request.application
     def _api(self, request: Request) -> Response:
         if request.method not in ("GET", "POST"):
-            return _refusal(request, 405, "only GET, and POST for SQL")
-        # A page of another site cannot send this content type: its browser would ask us first, and gets no consent.
+            return _error(request, 405, "only GET is supported, and POST for SQL")
+        # Another site's page cannot send this content type: the browser's preflight request for it would fail.
         if request.method == "POST" and request.mimetype != "application/json":
-            return _refusal(request, 400, "the body is application/json")
+            return _error(request, 400, "the body must be application/json")
         request.max_content_length = _MAX_BODY_BYTES
         what = request.path.split("/firelane/api/", 1)[1]
         try:
@@ -76,31 +83,31 @@ class Plugin(TBPlugin):
             if what.startswith("t/"):
                 return self._about_trace(request, what)
         except RequestEntityTooLarge:
-            return _refusal(request, 413, "the body is larger than 64 KiB")
-        except Exception as error:  # TensorBoard would answer with a page that says nothing
-            return _refusal(request, 500, f"{type(error).__name__}: {error}")
-        return _refusal(request, 404, "no such request; docs/viewer-protocol.md lists them")
+            return _error(request, 413, "the body is larger than 64 KiB")
+        except Exception as error:  # TensorBoard would answer with a page that does not name it
+            return _error(request, 500, f"{type(error).__name__}: {error}")
+        return _error(request, 404, "no such request; docs/viewer-protocol.md lists them")
 
     def _traces(self, request: Request) -> Response:
-        """`trace=ID` is what the page is about to show; the first where there is no such trace."""
-        found = self._logdir.look(_SECONDS_FOR_PAGE)
+        """`trace=ID` is the one the page is about to show; the first one if there is no such trace."""
+        found = self._logdir.look(_PAGE_TIMEOUT_SECONDS)
         wanted = request.args.get("trace")
         if found and wanted is not None:
-            self._shelf.open(self._logdir.trace(_number(wanted)) or found[0], fresh=True)
-        entries = [self._shelf.entry(file) for file in found]
+            self._open_traces.open(self._logdir.trace(_number(wanted)) or found[0], fresh=True)
+        entries = [self._open_traces.entry(file) for file in found]
         listed = {"version": _trace.version, "reload_s": self._reload_s, "traces": entries}
         return _respond(request, 200, "application/json", json.dumps(listed).encode())
 
     def _about_trace(self, request: Request, what: str) -> Response:
         _, id, *rest = what.split("/")
         file = self._logdir.trace(_number(id))
-        if file is None:  # an old page after a restart
-            self._logdir.look(_SECONDS_FOR_PAGE)
+        if file is None:  # a page from before a restart
+            self._logdir.look(_PAGE_TIMEOUT_SECONDS)
             file = self._logdir.trace(_number(id))
-        viewer = self._shelf.open(file) if file else None
+        viewer = self._open_traces.open(file) if file else None
         if viewer is None:
-            return _refusal(request, 404, "no such trace; reload the page to see those that are there")
-        viewer.wait()  # it may have been put away for others since the page saw it ready
+            return _error(request, 404, "no such trace; reload the page to see the current ones")
+        viewer.wait()  # it may have been evicted since the page saw it ready
         target = f"/api/t/0/{quote('/'.join(rest))}"
         if request.query_string:
             target += "?" + request.query_string.decode("latin-1")
@@ -123,23 +130,23 @@ def _page(request: Request) -> Response:
 def _asset(request: Request) -> Response:
     found = _trace.page("assets/" + request.path.split("/firelane/assets/", 1)[1])
     if found is None:
-        return _refusal(request, 404, "no such file")
-    # Not to be kept, as everything here: the name stays when firelane is installed anew.
+        return _error(request, 404, "no such file")
+    # Not cached, like everything here: names stay the same when firelane is reinstalled.
     return _respond(request, 200, *found)
 
 
 def _reload_seconds(interval: float | None) -> float | None:
-    """When the page looks for new traces again: as often as TensorBoard looks for new data, which with 0 is never."""
+    """How often the page looks for new traces: as often as TensorBoard looks for new data, which may be never (0)."""
     if interval is None:
-        interval = _USUAL_RELOAD_SECONDS
-    return max(interval, _LEAST_RELOAD_SECONDS) if interval > 0 else None
+        interval = _DEFAULT_RELOAD_SECONDS
+    return max(interval, _MIN_RELOAD_SECONDS) if interval > 0 else None
 
 
 def _number(text: str) -> int:
     return int(text) if text.isascii() and text.isdecimal() and len(text) <= 10 else -1
 
 
-def _refusal(request: Request, status: int, message: str) -> Response:
+def _error(request: Request, status: int, message: str) -> Response:
     return _respond(request, status, "application/json", json.dumps({"error": message}).encode())
 
 
@@ -147,7 +154,7 @@ def _respond(request: Request, status: int, content_type: str, body: bytes) -> R
     headers = {"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Cache-Control": "no-store"}
     if content_type.startswith("text/html"):
         headers["Content-Security-Policy"] = _CONTENT_POLICY
-    # TensorBoard is often far away.
+    # TensorBoard often runs on a remote machine.
     if len(body) >= _COMPRESS_FROM_BYTES and request.accept_encodings["gzip"] > 0:
         headers |= {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
         body = gzip.compress(body, 3)

@@ -1,7 +1,7 @@
-"""The traces below one or several log folders, named as people know them: run/worker, group/run/worker.
+"""Finds the traces below one or more log folders and names them as people know them: run/worker, group/run/worker.
 
-Only plain files that really lie in a folder count: links that lead out of it are left out, so that whoever may open
-TensorBoard's page sees nothing else of the machine.
+Only regular files inside a folder count. Links that lead out of it are ignored, so that whoever can open TensorBoard's
+page sees nothing else on the machine.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _MS_DIGITS = 13
 @dataclass(frozen=True)
 class Folder:
     path: str
-    group: str = ""  # stands before the runs of this folder
+    group: str = ""  # prefix of the names of this folder's runs
 
 
 @dataclass(frozen=True)
 class TraceFile:
-    id: int  # the same for the same place below its folder, also after a restart: links keep their meaning
-    path: str  # without links
+    id: int  # depends only on the place below its folder: links stay valid across restarts
+    path: str  # links resolved
     name: str
     stamp: tuple[int, int, int]  # changes when the file does
 
@@ -40,10 +40,10 @@ class TraceFile:
 class _Found:
     root: str
     path: str
-    place: str  # below the folder, after the folder's group
+    place: str  # path below the folder, after the folder's group
     run: str
     worker: str
-    written: str  # the time in the name, "" when it has none
+    written: str  # the timestamp in the name, "" if there is none
     status: os.stat_result
 
     @property
@@ -52,7 +52,7 @@ class _Found:
 
 
 def folders_of(logdir: str | None, logdir_spec: str | None) -> list[Folder]:
-    """As TensorBoard reads its two flags: `--logdir DIR`, `--logdir_spec GROUP:DIR,DIR`. Only folders of this machine."""
+    """Parses `--logdir DIR` and `--logdir_spec GROUP:DIR,DIR` as TensorBoard does; local folders only."""
     if logdir:
         return [Folder(logdir)] if "://" not in logdir else []
     folders = []
@@ -66,20 +66,29 @@ def folders_of(logdir: str | None, logdir_spec: str | None) -> list[Folder]:
 
 
 def find_traces(folders: list[Folder]) -> list[TraceFile]:
-    """The run that was written to last comes first, in it workers by name, of each the newest trace first."""
-    found = [each for folder in folders for each in _walk(os.path.realpath(os.path.expanduser(folder.path)), folder.group)]
+    """Sorted by run (the last written first), then by worker, then by age (the newest first)."""
+    found = [
+        each for folder in folders for each in _walk(os.path.realpath(os.path.expanduser(folder.path)), folder.group)
+    ]
     newest: dict[str, int] = {}
     for each in found:
         newest[each.run] = max(newest.get(each.run, 0), each.status.st_mtime_ns)
-    found.sort(key=lambda each: (-newest[each.run], each.run, _natural(each.worker), -each.status.st_mtime_ns, each.place))
+    found.sort(
+        key=lambda each: (-newest[each.run], each.run, _natural(each.worker), -each.status.st_mtime_ns, each.place)
+    )
     labels = Counter(each.label for each in found)
     names = [each.label if labels[each.label] == 1 else f"{each.label} {_when(each)}" for each in found]
-    counts = Counter(names)  # more than one where two folders without a group hold the same
-    names = [name if counts[name] == 1 else f"{name} in {each.root}" for name, each in zip(names, found)]
+    counts = Counter(names)  # more than one if two folders without a group hold the same run
+    names = [name if counts[name] == 1 else f"{name} in {each.root}" for name, each in zip(names, found, strict=True)]
     ids = _ids([(each.place, each.path) for each in found])
     return [
-        TraceFile(ids[each.place, each.path], each.path, _shown(name), (each.status.st_ino, each.status.st_size, each.status.st_mtime_ns))
-        for each, name in zip(found, names)
+        TraceFile(
+            ids[each.place, each.path],
+            each.path,
+            _printable(name),
+            (each.status.st_ino, each.status.st_size, each.status.st_mtime_ns),
+        )
+        for each, name in zip(found, names, strict=True)
     ]
 
 
@@ -95,9 +104,9 @@ def _walk(root: str, group: str) -> Iterator[_Found]:
             try:
                 status = os.stat(path)
                 is_inside = os.path.commonpath([root, path]) == root
-            except (OSError, ValueError):  # gone meanwhile
+            except (OSError, ValueError):  # deleted in the meantime
                 continue
-            # A pipe would wait for ever; a file without a byte was only just made.
+            # Opening a pipe would block forever; an empty file has only just been created.
             if not is_inside or not stat.S_ISREG(status.st_mode) or status.st_size == 0:
                 continue
             run = os.path.dirname(place)
@@ -105,7 +114,7 @@ def _walk(root: str, group: str) -> Iterator[_Found]:
 
 
 def _ids(files: list[tuple[str, str]]) -> dict[tuple[str, str], int]:
-    """By place; of two with the same (in folders without a group) the path decides."""
+    """Derived from the place; in folders without a group the path breaks ties."""
     ids: dict[tuple[str, str], int] = {}
     taken: set[int] = set()
     for place, path in sorted(files):
@@ -126,17 +135,17 @@ def _when(found: _Found) -> str:
 
 
 def _natural(text: str) -> list[tuple[int, int, str]]:
-    """rank2 before rank10."""
+    """Sort key that puts rank2 before rank10."""
     return [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in re.split(r"([0-9]+)", text)]
 
 
-def _shown(name: str) -> str:
-    """Names are anything: what does not print, or is not text, becomes a mark."""
+def _printable(name: str) -> str:
+    """Replaces what cannot be printed or decoded: file names may hold anything."""
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in name)
 
 
 class Logdir:
-    """Looks for traces on a thread of its own: a folder may be large, or far away."""
+    """Looks for traces on its own thread, because a folder may be large or remote."""
 
     def __init__(self, folders: list[Folder]) -> None:
         self._folders = folders
@@ -145,15 +154,15 @@ class Logdir:
         self._done.set()
         self._traces: list[TraceFile] = []
 
-    def look(self, patience_s: float) -> list[TraceFile]:
-        """What is there now; what was there last when that takes longer than `patience_s`."""
+    def look(self, timeout_s: float) -> list[TraceFile]:
+        """The current traces; the last known ones if looking takes longer than `timeout_s`."""
         if not self._folders:
             return []
         with self._lock:
             if self._done.is_set():
                 self._done.clear()
                 threading.Thread(target=self._find, name="firelane-logdir", daemon=True).start()
-        self._done.wait(patience_s)
+        self._done.wait(timeout_s)
         return self._traces
 
     def trace(self, id: int) -> TraceFile | None:

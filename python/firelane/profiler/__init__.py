@@ -2,7 +2,7 @@
 
     from firelane.profiler import profile, schedule, record_function, ProfilerActivity, tensorboard_trace_handler
 
-Same names, same arguments, same table; docs/profiler.md says what differs. What needs no recorder
+Same names, same arguments, same table; docs/profiler.md says what differs. What does not need the recorder
 (enums, record_function, the execution trace observer) is torch's own.
 """
 
@@ -11,14 +11,16 @@ from torch.profiler import (
     ExecutionTraceObserver,
     ProfilerAction,
     ProfilerActivity,
-    _ExperimentalConfig,
     record_function,
     supported_activities,
+)
+from torch.profiler import (
+    _ExperimentalConfig as _ExperimentalConfig,
 )
 
 from ._events import EventList, FunctionEvent
 from ._handlers import tensorboard_trace_handler
-from ._kineto_profile import _KinetoProfile
+from ._kineto_profile import _KinetoProfile as _KinetoProfile
 from ._profile import profile
 from ._schedule import schedule
 

@@ -1,38 +1,44 @@
-"""The one place that names the native recorder, so that tests can put another in its place."""
+"""The only place that touches the native recorder, so that tests can substitute a fake."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.autograd.profiler as torch_profiler
 
 from firelane import _record
 
-# Called with each Recording before it starts: `firelane record` stands aside for the program's own.
-on_start: list[Callable[[Any], None]] = []
+if TYPE_CHECKING:
+    from ._recording import Recording
+
+# Called with each Recording before it starts: `firelane record` steps aside for the program's own profiler.
+on_start: list[Callable[[Recording], None]] = []
 
 
-_fast_op_of_torch = torch._C._profiler._RecordFunctionFast
+_torch_internals: Any = torch._C._profiler  # one of its classes is replaced, which its types forbid
+_torch_fast_op = _torch_internals._RecordFunctionFast
 
 
-def start(**options: Any) -> Any:
+def start(**options: Any) -> _record.Recorder:
     return _record.start(_record.RecordOptions(**options))
 
 
-def step_timer(on_device: bool = False) -> Any:
+def step_timer(on_device: bool = False) -> _record.StepTimer:
     return _record.StepTimer(on_device)
 
 
-def torch_says_names(on: bool) -> None:
-    """While on, torch.compile says which kernel it launches. It does so for a profiler only, and through a class that
-    knows no profiler but torch's: ours takes its place."""
+def name_compiled_kernels(on: bool) -> None:
+    """While on, torch.compile reports which kernels it launches.
+
+    It only does so while a profiler runs, and through a class that only knows torch's own profiler: ours replaces it.
+    """
     if on:
         torch_profiler._run_on_profiler_start()
-        torch._C._profiler._RecordFunctionFast = _record.FastOp
+        _torch_internals._RecordFunctionFast = _record.FastOp
     else:
-        torch._C._profiler._RecordFunctionFast = _fast_op_of_torch
+        _torch_internals._RecordFunctionFast = _torch_fast_op
         torch_profiler._run_on_profiler_stop()
 
 

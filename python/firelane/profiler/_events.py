@@ -1,8 +1,7 @@
 """What `events()` and `key_averages()` return: torch's own classes, filled from a firelane Trace.
 
-The numbers are computed in C++ (analyze/ops/ops.h, analyze/ops/function_events.h). An event reads its
-fields from the trace when the first of them is asked for, so a list of a million events costs
-a million small objects and no more.
+The numbers are computed in C++ (analyze/ops/ops.h, analyze/ops/function_events.h). An event reads its fields from the
+trace on first access, so that a list of a million events costs a million small objects and no more.
 """
 
 from __future__ import annotations
@@ -11,12 +10,15 @@ import ast
 import gc
 import json
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch.autograd.profiler_util as torch_util
 from torch.autograd import DeviceType
 
 from ._table import attribute_of, build_table
+
+if TYPE_CHECKING:
+    from firelane._trace import _FunctionEvents
 
 _DEVICE_TYPES = {
     "cuda": DeviceType.CUDA,
@@ -30,11 +32,11 @@ _IN_ONE_FRAME = str.maketrans(" ;\t\n", "____")
 
 
 class FunctionEvent(torch_util.FunctionEvent):
-    """One event. Fields as torch.profiler names them; `thread` is the system's thread id."""
+    """One event. Fields have torch.profiler's names; `thread` is the operating system's thread id."""
 
-    __slots__ = ("_source", "_index")
+    __slots__ = ("_index", "_source")
 
-    # What no event of ours differs in.
+    # The same for all events.
     node_id = -1
     count = 1
     is_remote = False
@@ -52,13 +54,13 @@ class FunctionEvent(torch_util.FunctionEvent):
         return self._source.fetch(self, self._index, name)
 
     def __reduce__(self) -> Any:
-        raise TypeError("an event cannot be pickled apart from its trace; save the trace: prof.save('run.lane')")
+        raise TypeError("an event cannot be pickled without its trace; save the trace instead: prof.save('run.lane')")
 
 
 class EventSource:
-    """The events of one trace; each exists once, and gets its fields when they are asked for."""
+    """The events of one trace; each exists once and gets its fields on first access."""
 
-    def __init__(self, columns: Any, use_device: str | None, with_overload_names: bool = False) -> None:
+    def __init__(self, columns: _FunctionEvents, use_device: str | None, with_overload_names: bool = False) -> None:
         self.columns = columns
         self.use_device = use_device
         self.with_overload_names = with_overload_names
@@ -77,6 +79,7 @@ class EventSource:
         return self._events
 
     def fetch(self, event: FunctionEvent, index: int, name: str) -> Any:
+        value: Any
         if name == "time_range":
             start_ns, end_ns = self.columns.times(index)
             value = event.__dict__[name] = torch_util.Interval(start_ns / 1000, end_ns / 1000)
@@ -109,6 +112,9 @@ class EventSource:
 class EventList(torch_util.EventList):
     """A list of events or of rows, with torch's methods."""
 
+    def __init__(self, *rows: Any, **flags: Any) -> None:
+        super().__init__(*rows, **flags)  # type: ignore[no-untyped-call]  # torch's
+
     def table(
         self,
         sort_by: str | None = None,
@@ -120,7 +126,7 @@ class EventList(torch_util.EventList):
         top_level_events_only: bool = False,
         time_unit: str | None = None,
     ) -> str:
-        """The rows as a table, sorted descending by an attribute (`self_cpu_time_total`, `count`, ...)."""
+        """The rows as a table, sorted in descending order by an attribute (`self_cpu_time_total`, `count`, ...)."""
         return build_table(
             self,
             sort_by=sort_by,
@@ -160,7 +166,7 @@ class EventList(torch_util.EventList):
 
 
 class RecordedEvents(EventList):
-    """`events()`: filled at the first touch; key_averages() and totals never need the fill."""
+    """`events()`: filled on first access; key_averages() and totals do not need that."""
 
     def __init__(self, sources: list[EventSource], averages: Callable[..., EventList], **flags: Any) -> None:
         super().__init__(**flags)
@@ -172,8 +178,11 @@ class RecordedEvents(EventList):
     def _fill(self) -> None:
         if not self._filled:
             self._filled = True
-            for source in reversed(self._sources):  # the newest cycle first, as with torch's acc_events
+            for source in reversed(self._sources):  # newest cycle first, as with torch's acc_events
                 super().extend(source.events())
+
+    def __radd__(self, other: list[Any]) -> list[Any]:
+        return [*other, *self]
 
     def key_averages(
         self, group_by_input_shapes: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False
@@ -182,28 +191,29 @@ class RecordedEvents(EventList):
 
     @property
     def self_cpu_time_total(self) -> float:
-        return sum(row.self_cpu_time_total for row in self.key_averages())
+        return self_cpu_time_total(self.key_averages())
 
     def total_average(self) -> torch_util.FunctionEventAvg:
         return total_average(self.key_averages())
 
 
-def _filling(name: str) -> Callable[..., Any]:
+def _fill_before(name: str) -> Callable[..., Any]:
     method = getattr(list, name)
 
-    def touch(self: RecordedEvents, *args: Any, **kwargs: Any) -> Any:
+    def filled(self: RecordedEvents, *args: Any, **kwargs: Any) -> Any:
         self._fill()
         return method(self, *args, **kwargs)
 
-    touch.__name__ = name
-    return touch
+    filled.__name__ = name
+    return filled
 
 
 for _name in (
-    "__len__ __iter__ __getitem__ __contains__ __reversed__ __add__ __eq__ __setitem__ __delitem__ __repr__ "
+    "__len__ __iter__ __getitem__ __contains__ __reversed__ __setitem__ __delitem__ __repr__ "
+    "__eq__ __ne__ __lt__ __le__ __gt__ __ge__ __add__ __iadd__ __mul__ __rmul__ __imul__ "
     "append clear copy count extend index insert pop remove reverse sort"
 ).split():
-    setattr(RecordedEvents, _name, _filling(_name))
+    setattr(RecordedEvents, _name, _fill_before(_name))
 
 
 def averages_of(rows: Iterable[dict[str, Any]], use_device: str | None) -> list[torch_util.FunctionEventAvg]:
@@ -218,7 +228,7 @@ def _average_of(row: dict[str, Any], use_device: str | None) -> torch_util.Funct
         setattr(average, name, row.pop(name + "_ns") / 1000)
     is_top_level = row.pop("is_top_level")
     average.__dict__.update(row)
-    average.input_shapes = _parsed(row["input_shapes"]) if row["input_shapes"] else ""
+    average.input_shapes = _parsed(row["input_shapes"]) if row["input_shapes"] else ""  # type: ignore[assignment]  # as torch
     average.node_id = -1
     average.use_device = use_device
     average.device_type = _DEVICE_TYPES.get(use_device or "", DeviceType.CUDA) if on_device else DeviceType.CPU
@@ -229,7 +239,7 @@ def _average_of(row: dict[str, Any], use_device: str | None) -> torch_util.Funct
 
 
 class _SomeParent:
-    """Stands for the parent of a row's first event; `events()` has the real ones."""
+    """Placeholder for the parent of a row's first event; `events()` has the real ones."""
 
     def __repr__(self) -> str:
         return "<some parent event>"
@@ -239,18 +249,29 @@ _SOME_PARENT: Any = _SomeParent()
 
 
 def merged(cycles: list[list[torch_util.FunctionEventAvg]]) -> list[torch_util.FunctionEventAvg]:
-    """Rows of several cycles as if they were one: equal keys are added."""
+    """The rows of several cycles as if they were one: rows with equal keys are added up."""
     if len(cycles) == 1:
         return cycles[0]
     rows: dict[tuple[Any, ...], torch_util.FunctionEventAvg] = {}
     for cycle in reversed(cycles):
         for row in cycle:
-            key = (row.key, row.device_type, row.is_user_annotation, row.overload_name, str(row.input_shapes), *row.stack)
+            key = (
+                row.key,
+                row.device_type,
+                row.is_user_annotation,
+                row.overload_name,
+                str(row.input_shapes),
+                *(row.stack or ()),
+            )
             if key in rows:
                 rows[key].add(row)
             else:
                 rows[key] = row
     return list(rows.values())
+
+
+def self_cpu_time_total(rows: Iterable[torch_util.FunctionEventAvg]) -> float:
+    return sum(float(row.self_cpu_time_total) for row in rows)
 
 
 def total_average(rows: Iterable[torch_util.FunctionEventAvg]) -> torch_util.FunctionEventAvg:
@@ -267,7 +288,7 @@ def _parsed(text: str) -> Any:
 
 
 def _value_of(text: Any) -> Any:
-    """Traces carry concrete inputs as text: "1", "[1, 1]", "True", "" for what is no number."""
+    """Traces hold concrete inputs as text: "1", "[1, 1]", "True", "" for anything else."""
     if not isinstance(text, str):
         return text
     try:

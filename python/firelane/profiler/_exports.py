@@ -1,7 +1,7 @@
-"""Writes traces beside the training: one thread for the process, jobs in the order they were given.
+"""Writes traces in the background while training continues: one thread per process, jobs in order.
 
-A job's error is kept and raised once, by the next wait(). The thread ends with its last job, so
-that nothing is left running; the interpreter waits for it at exit, as for any thread of its own.
+A job's error is kept and raised once, by the next wait(). The thread ends with its last job, so that nothing is left
+running; at exit the interpreter waits for it, as for any non-daemon thread.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Exports:
         error: BaseException | None = None
         try:
             job()
-        except BaseException as raised:  # surfaces in wait(), on the thread of whoever asks
+        except BaseException as raised:  # raised by wait(), on the caller's thread
             error = raised
         with self._changed:
             self._open -= 1
@@ -70,11 +70,11 @@ class Exports:
             self._changed.notify_all()
 
 
-def _forget_in_child() -> None:
-    """A forked child has the queue but not the thread."""
+def _reset_in_child() -> None:
+    """A forked child inherits the queue but not the thread."""
     global _jobs, _lock, _pending
     _jobs, _lock, _pending = queue.SimpleQueue(), threading.Lock(), 0
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_in_child)
+    os.register_at_fork(after_in_child=_reset_in_child)

@@ -13,10 +13,10 @@ from typing import Any
 def tensorboard_trace_handler(
     dir_name: str, worker_name: str | None = None, use_gzip: bool = False, use_python_export: bool = False
 ) -> Callable[[Any], None]:
-    """Writes each cycle to `dir_name/<worker>.<time in ns>.pt.trace.json[.gz]`, beside the training.
+    """Writes each cycle to `dir_name/<worker>.<time in ns>.pt.trace.json[.gz]` in the background.
 
-    The worker is `<host>_<pid>` unless named; name it where workers share host and pid
-    (containers). `use_python_export` is accepted and means nothing here.
+    The worker name defaults to `<host>_<pid>`; set it where workers share both (containers). `use_python_export` is
+    accepted and ignored.
     """
 
     def handler(prof: Any) -> None:

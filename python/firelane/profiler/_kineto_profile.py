@@ -1,6 +1,7 @@
 """`_KinetoProfile`: torch.profiler's profiler without a schedule, over firelane's recorder.
 
-What one recording gives (tables, events, exports, the trace) is here; `profile` (_profile.py) adds steps and a schedule.
+The results of one recording (tables, events, exports, the trace) are here; `profile` (_profile.py) adds steps and a
+schedule.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _DEVICES = ("CUDA", "XPU", "MTIA", "HPU", "PrivateUse1")  # the first one asked 
 
 
 class _KinetoProfile:
-    """One profiler without a schedule: start() and stop() bound one recording. Base of `profile`."""
+    """A profiler without a schedule: start() and stop() delimit one recording. Base class of `profile`."""
 
     def __init__(
         self,
@@ -57,12 +58,12 @@ class _KinetoProfile:
         self.acc_events = acc_events
         self.custom_trace_id_callback = custom_trace_id_callback
         self.post_processing_timeout_s = post_processing_timeout_s
-        self.profiler: Recording | None = None  # the cycle at hand; setting it to None drops its data
+        self.profiler: Recording | None = None  # the current cycle; setting it to None drops its data
         self.has_cudagraphs = False
         self.mem_tl: Any = None
         self.use_device = _device_of(self.activities)
         self.preset_metadata: dict[str, str] = {}
-        self._finished: Recording | None = None  # the last cycle that was stopped
+        self._finished: Recording | None = None  # the last completed cycle
         self._kept: list[Recording] = []  # with acc_events: those before it
         self._timer = _backend.step_timer(on_device=self.use_device == "cuda")
         self._exports = Exports()
@@ -80,11 +81,11 @@ class _KinetoProfile:
 
     def prepare_trace(self) -> None:
         flags = RecordFlags(
-            record_shapes=self.record_shapes,
-            profile_memory=self.profile_memory,
-            with_stack=self.with_stack,
-            with_flops=self.with_flops,
-            with_modules=self.with_modules,
+            shapes=self.record_shapes,
+            memory=self.profile_memory,
+            stacks=self.with_stack,
+            flops=self.with_flops,
+            modules=self.with_modules,
             use_cpu=ProfilerActivity.CPU in self.activities,
             use_device=self.use_device if _is_available(self.use_device) else None,
             cuda_sync=_asked_for(self.experimental_config, "enable_cuda_sync_events"),
@@ -123,7 +124,7 @@ class _KinetoProfile:
             self._finished = self.profiler
 
     def toggle_collection_dynamic(self, enable: bool, activities: Iterable[ProfilerActivity]) -> None:
-        """Turns the recording of CPU ops off and on again inside the recorded window."""
+        """Pauses or resumes the recording of CPU or GPU activity within the recorded window."""
         if self.profiler is not None:
             self.profiler.toggle_collection_dynamic(enable, activities)
 
@@ -152,10 +153,10 @@ class _KinetoProfile:
         return self._results("accessing events").function_events
 
     def export_chrome_trace(self, path: str, use_python_export: bool = False, *, wait: bool = True) -> None:
-        """Writes the last cycle as Chrome JSON, gzip'ed when `path` ends in .gz; as often as wanted.
+        """Writes the last cycle as Chrome JSON, compressed if `path` ends in .gz. May be called any number of times.
 
-        The file is there when this returns. With wait=False inside `on_trace_ready` a thread writes it
-        while training goes on: wait_for_exports() returns when it is there, and stop() waits too.
+        The file is complete when this returns. With wait=False inside `on_trace_ready` a background thread writes it
+        while training continues; wait_for_exports() and stop() wait for it.
         """
         results = self._results("exporting chrome trace")
         if self._in_step and not wait:
@@ -164,16 +165,18 @@ class _KinetoProfile:
             results.export_chrome_trace(path)
 
     def wait_for_exports(self) -> None:
-        """Returns when all exports are written; raises the first error of those that failed, once."""
+        """Returns when all exports are written; raises the first error of failed ones, once."""
         self._exports.wait()
 
     def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
-        """Writes `root;...;leaf <us>` lines, as flame graph tools read them. Needs with_stack=True."""
+        """Writes `root;...;leaf <us>` lines for flame graph tools. Needs with_stack=True."""
         self._results("exporting stacks").export_stacks(path, metric)
 
     def export_memory_timeline(self, path: str, device: str | None = None) -> None:
-        """Memory over time by category (parameter, gradient, activation, ...): .html a chart, .json and
-        .json.gz its points, .raw.json.gz every event. docs/profiler.md says how categories are found.
+        """Writes memory over time by category (parameter, gradient, activation, ...).
+
+        .html is a chart, .json and .json.gz are its points, .raw.json.gz is every event. docs/profiler.md says how
+        categories are determined.
         """
         missing = [f"{f}=True" for f in ("record_shapes", "profile_memory", "with_stack") if not getattr(self, f)]
         if missing:
@@ -184,26 +187,26 @@ class _KinetoProfile:
 
     @property
     def trace(self) -> Trace | None:
-        """The last cycle as a firelane.Trace; None when nothing could be recorded (see `losses`)."""
+        """The last cycle as a firelane.Trace; None if nothing could be recorded (see `losses`)."""
         return self._results("opening the trace").trace
 
     def diagnose(self) -> Table | None:
-        """What limits the program and what to change, of the last cycle: `print(prof.diagnose())`.
+        """What limits the program and what to change, for the last cycle: `print(prof.diagnose())`.
 
-        One row per finding, as trace.diagnose() gives them; None when nothing could be recorded. Steps outside
-        of the recorded cycle (a schedule's wait) tell what a step takes when nobody records it.
+        One row per finding, as trace.diagnose() returns them; None if nothing could be recorded. Steps outside the
+        recorded cycle (a schedule's wait) show how long a step takes without recording.
         """
         trace = self._results("diagnosing").trace
         return None if trace is None else trace.diagnose()
 
     @property
     def losses(self) -> list[Any]:
-        """What is not in the trace and why; empty when nothing is missing."""
+        """What is missing from the trace and why; empty if nothing is."""
         recording = self._finished or self.profiler
         return recording.losses if recording is not None else []
 
     def save(self, path: str) -> None:
-        """Keeps the last cycle as a .lane file: the form that `firelane` opens fastest."""
+        """Saves the last cycle as a .lane file, the format that `firelane` opens fastest."""
         results = self._results("saving")
         self.wait_for_exports()
         results.save(path)
@@ -213,27 +216,30 @@ class _KinetoProfile:
             return "<pre>firelane.profiler.profile: nothing recorded yet</pre>"
         return self.key_averages()._repr_html_()
 
-    # -- notes ----------------------------------------------------------------------------
+    # -- metadata -------------------------------------------------------------------------
 
     def add_metadata(self, key: str, value: str) -> None:
-        """A text for the trace file; only while a cycle is prepared or recorded."""
+        """Adds a string to the trace's metadata; only while a cycle is prepared or recorded."""
         self.add_metadata_json(key, json.dumps(value))
 
     def add_metadata_json(self, key: str, value: str) -> None:
-        """A JSON text for the trace file; only while a cycle is prepared or recorded."""
-        json.loads(value)  # a broken value would break the whole file for its readers
+        """Adds JSON to the trace's metadata; only while a cycle is prepared or recorded."""
+        json.loads(value)  # invalid JSON would make the whole file unreadable
         is_taken = self.profiler is not None and self.profiler.add_metadata(key, value)
-        if not is_taken and not self._is_waiting():  # Lightning adds its own after each step, whatever the schedule says
+        if (
+            not is_taken and not self._is_waiting()
+        ):  # Lightning adds its own after each step, whatever the schedule says
             warnings.warn(
-                f"metadata {key!r} is dropped, for no recording is on; preset_metadata_json() keeps it", stacklevel=2
+                f"metadata {key!r} is dropped because no recording is active; preset_metadata_json() keeps it",
+                stacklevel=2,
             )
 
     def _is_waiting(self) -> bool:
-        """Between cycles of a schedule: notes of the program are for no trace, as in torch."""
+        """Between the cycles of a schedule, where metadata belongs to no trace, as in torch."""
         return False
 
     def preset_metadata_json(self, key: str, value: str) -> None:
-        """A JSON text for every cycle from now on."""
+        """Adds JSON to the metadata of every cycle from now on."""
         self.preset_metadata[key] = value
 
     def set_custom_trace_id_callback(self, callback: Callable[[], str]) -> None:
@@ -263,7 +269,7 @@ class _KinetoProfile:
         return info
 
     def _output(self) -> str:
-        """Where the recorder's file lies meanwhile; empty: FIRELANE_DIR, else the temporary folder."""
+        """Where the recorder writes its file; empty: FIRELANE_DIR, or else the temporary folder."""
         return ""
 
 
@@ -285,7 +291,11 @@ def _is_available(device: str | None) -> bool:
 
 
 def _asked_for(config: Any, flag: str) -> bool:
-    """A flag of torch's _ExperimentalConfig, which gives its fields only when pickled: in the order of its arguments."""
+    """Whether a flag of torch's _ExperimentalConfig is set.
+
+    Where its fields are not attributes, they can only be had by pickling it: in the order of the constructor's
+    arguments.
+    """
     if config is None or hasattr(config, flag):
         return bool(getattr(config, flag, False))
     names = re.findall(r"[(,] ?(\w+): ", (type(config).__init__.__doc__ or "").split("->")[0])[1:]  # without self
@@ -294,7 +304,7 @@ def _asked_for(config: Any, flag: str) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """numpy's numbers and arrays as JSON knows them."""
+    """Converts numpy scalars and arrays for JSON."""
     if hasattr(value, "tolist"):
         return value.tolist()
-    raise TypeError(f"{type(value).__name__} is no JSON value")
+    raise TypeError(f"{type(value).__name__} is not JSON serializable")

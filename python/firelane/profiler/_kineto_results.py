@@ -1,31 +1,40 @@
-"""`prof.profiler.kineto_results`: the little that code outside of torch asks of Kineto's result object.
+"""`prof.profiler.kineto_results`: the small part of Kineto's result object that code outside torch uses.
 
-    results.trace_start_ns()            Unix time of the trace's zero
-    results.events()                    what prof.events() has, with Kineto's method names
+    results.trace_start_ns()            Unix time of the trace's time 0
+    results.events()                    the events of prof.events(), with Kineto's method names
     results.experimental_event_tree()   the same as a forest: name, times, parent, children
     results.save(path)                  the Chrome trace
 
-Kineto's typed fields (`extra_fields`, tensor metadata) are not here; prof.trace has the data.
+Kineto's typed fields (`extra_fields`, tensor metadata) are missing; prof.trace has the data.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import torch.autograd.profiler_util as torch_util
 from torch.autograd import DeviceType
 
 if TYPE_CHECKING:
+    from firelane import Trace
+
     from ._events import FunctionEvent
     from ._recording import Recording
 
 
+def _ns(us: float) -> int:
+    return round(us * 1000)
+
+
 class KinetoResults:
-    def __init__(self, recording: Recording) -> None:
+    def __init__(self, recording: Recording, trace: Trace) -> None:
         self._recording = recording
+        self._trace = trace
 
     def trace_start_ns(self) -> int:
-        return self._recording.trace._start_unix_ns
+        return self._trace._start_unix_ns
 
     def events(self) -> list[KinetoEvent]:
         return [KinetoEvent(event, self.trace_start_ns()) for event in self._recording.own_events()]
@@ -39,7 +48,7 @@ class KinetoResults:
 
 
 class KinetoEvent:
-    """One event under the names of torch._C._autograd._KinetoEvent."""
+    """One event, with the method names of torch._C._autograd._KinetoEvent."""
 
     def __init__(self, event: FunctionEvent, start_ns: int) -> None:
         self._event = event
@@ -49,10 +58,10 @@ class KinetoEvent:
         return self._event.trace_name or self._event.name
 
     def start_ns(self) -> int:
-        return self._zero_ns + round(self._event.time_range.start * 1000)
+        return self._zero_ns + _ns(self._event.time_range.start)
 
     def end_ns(self) -> int:
-        return self._zero_ns + round(self._event.time_range.end * 1000)
+        return self._zero_ns + _ns(self._event.time_range.end)
 
     def duration_ns(self) -> int:
         return self.end_ns() - self.start_ns()
@@ -69,7 +78,7 @@ class KinetoEvent:
     def start_thread_id(self) -> int:
         return self._event.thread
 
-    def fwd_thread_id(self) -> int:
+    def fwd_thread_id(self) -> int | None:
         return self._event.fwd_thread
 
     def sequence_nr(self) -> int:
@@ -81,10 +90,10 @@ class KinetoEvent:
     def is_async(self) -> bool:
         return self._event.is_async
 
-    def is_user_annotation(self) -> bool:
+    def is_user_annotation(self) -> bool | None:
         return self._event.is_user_annotation
 
-    def shapes(self) -> list[Any]:
+    def shapes(self) -> Sequence[Any]:
         return self._event.input_shapes
 
     def concrete_inputs(self) -> list[Any]:
@@ -93,20 +102,20 @@ class KinetoEvent:
     def stack(self) -> list[str]:
         return self._event.stack
 
-    def flops(self) -> int:
+    def flops(self) -> int | None:
         return self._event.flops
 
 
 class TreeNode:
-    """One node under the names of torch._C._profiler._ProfilerEvent."""
+    """One node, with the attribute names of torch._C._profiler._ProfilerEvent."""
 
-    def __init__(self, event: FunctionEvent, parent: TreeNode | None, start_ns: int) -> None:
+    def __init__(self, event: torch_util.FunctionEvent, parent: TreeNode | None, start_ns: int) -> None:
         self._event = event
         self._zero_ns = start_ns
         self.parent = parent
         self.name = event.name
-        self.start_time_ns = start_ns + round(event.time_range.start * 1000)
-        self.end_time_ns = start_ns + round(event.time_range.end * 1000)
+        self.start_time_ns = start_ns + _ns(event.time_range.start)
+        self.end_time_ns = start_ns + _ns(event.time_range.end)
         self.duration_time_ns = self.end_time_ns - self.start_time_ns
         self.start_tid = event.thread
         self.correlation_id = event.id

@@ -1,9 +1,9 @@
-"""`export_memory_timeline`: memory of one device over time by category, in the forms of torch.profiler.
+"""`export_memory_timeline`: memory of one device over time by category, in torch.profiler's formats.
 
-What a block is for follows from where it was allocated and freed (docs/analyses.md, "memory").
-Parameters, gradients and optimizer states that live when the timeline is written are known for
-certain, by their address; those that no event speaks of were there before the recording. Of other
-memory from before, only what is freed during the recording is known.
+The category of a block follows from where it was allocated and freed (docs/analyses.md, "memory"). Parameters,
+gradients and optimizer states that are alive when the timeline is written are identified by their address; those
+without an event were allocated before the recording. Other memory from before the recording is only known if it is
+freed during it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _PREEXISTING, _CREATE, _DESTROY = 1, 2, 4
 _DEVICE_TYPES = {"cpu": 0, "cuda": 1, "xpu": 12, "privateuseone": 20}
-# torch's categories in the order of its files, with the colours of its plot.
+# torch's categories in the order of its files, with the colors of its plot.
 _CATEGORIES = {
     "parameter": "darkgreen",
     "optimizer state": "goldenrod",
@@ -33,7 +33,7 @@ _CATEGORIES = {
     "unknown": "grey",
 }
 _PARAMETER, _OPTIMIZER_STATE, _INPUT, _TEMPORARY, _ACTIVATION, _GRADIENT, _, _UNKNOWN = range(len(_CATEGORIES))
-_OF_OURS = {
+_CATEGORY_OF = {
     "parameters": _PARAMETER,
     "optimizer state": _OPTIMIZER_STATE,
     "inputs": _INPUT,
@@ -72,10 +72,10 @@ def _raw_events(trace: Trace, device: str) -> list[_RawEvent]:
     seen: set[int] = set()
     before: list[_RawEvent] = []
     events: list[_RawEvent] = []
-    for row, category in zip(trace.memory_events, trace._memory_categories()):
+    for row, category in zip(trace.memory_events, trace._memory_categories(), strict=True):
         if row["device_type"] != wanted or (wanted and row["device"] != int(index or 0)):
             continue
-        address, size, place = row["address"], abs(row["bytes"]), _OF_OURS.get(category, _UNKNOWN)
+        address, size, place = row["address"], abs(row["bytes"]), _CATEGORY_OF.get(category, _UNKNOWN)
         if row["kind"] == "alloc":
             live[address] = len(events)
             events.append((start + row["time_ns"], _CREATE, size, place))
@@ -84,17 +84,17 @@ def _raw_events(trace: Trace, device: str) -> list[_RawEvent]:
                 before.append((-1, _PREEXISTING, size, place))
             events.append((start + row["time_ns"], _DESTROY, -size, place))
         seen.add(address)
-    for address, (size, place) in _living_tensors(torch.device(kind, int(index or 0) if wanted else None)).items():
+    torch_device = torch.device(kind, int(index or 0)) if wanted else torch.device(kind)
+    for address, (size, place) in _live_tensors(torch_device).items():
         if address in live:
-            time_ns, action, size, _ = events[live[address]]
-            events[live[address]] = (time_ns, action, size, place)
+            events[live[address]] = (*events[live[address]][:3], place)
         elif address not in seen:
             before.append((-1, _PREEXISTING, size, place))
     return before + events
 
 
-def _living_tensors(device: torch.device) -> dict[int, tuple[int, int]]:
-    """Bytes and category by address: what all modules and optimizers of the program hold now."""
+def _live_tensors(device: torch.device) -> dict[int, tuple[int, int]]:
+    """Bytes and category by address of everything that modules and optimizers hold now."""
     found: dict[int, tuple[int, int]] = {}
     for tensor, category in _held_tensors():
         try:
@@ -151,7 +151,7 @@ def _html(times: list[int], sizes: list[list[int]], device: str) -> str:
     below = [0] * len(times)
     areas, legend = [], []
     for category, (name, color) in enumerate(_CATEGORIES.items()):
-        above = [low + point[1 + category] for low, point in zip(below, sizes)]
+        above = [low + point[1 + category] for low, point in zip(below, sizes, strict=True)]
         if above == below:
             continue
         xs = [(time_us - begin) / span * width for time_us in times]
@@ -161,9 +161,9 @@ def _html(times: list[int], sizes: list[list[int]], device: str) -> str:
         areas.append(f'<polygon points="{points}" fill="{color}" fill-opacity="0.7"><title>{name}</title></polygon>')
         legend.append(f'<span style="color: {color}">&#9632;</span> {name}')
         below = above
-    return f"""<!doctype html><meta charset="utf-8"><title>Memory of {device}</title>
+    return f"""<!doctype html><meta charset="utf-8"><title>Memory timeline: {device}</title>
 <body style="font: 14px sans-serif">
-<h1>Memory of {device}</h1>
+<h1>Memory timeline: {device}</h1>
 <p>Peak {peak / 2**20:.2f} MiB, {span / 1000:.3f} ms. {" ".join(legend)}</p>
 <svg viewBox="0 0 {width:g} {height:g}" width="100%" style="border: 1px solid #999">
 {"".join(areas)}</svg></body>
@@ -171,5 +171,5 @@ def _html(times: list[int], sizes: list[list[int]], device: str) -> str:
 
 
 def _steps(xs: list[float], ys: list[float], end: float) -> list[tuple[float, float]]:
-    """A curve that keeps each value until the next point."""
-    return [corner for x, after, y in zip(xs, [*xs[1:], end], ys) for corner in ((x, y), (after, y))]
+    """The corners of a step curve, where each value holds until the next point."""
+    return [corner for x, after, y in zip(xs, [*xs[1:], end], ys, strict=True) for corner in ((x, y), (after, y))]

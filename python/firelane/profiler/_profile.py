@@ -1,6 +1,6 @@
 """`profile`: torch.profiler's context manager over firelane's recorder.
 
-Where it differs from torch.profiler, and why, stands in docs/profiler.md.
+docs/profiler.md lists the differences from torch.profiler, with reasons.
 """
 
 from __future__ import annotations
@@ -19,14 +19,15 @@ from ._transitions import action_map, actions_between
 
 
 def _observer_from_environment() -> ExecutionTraceObserver | None:
-    """The observer that ENABLE_PYTORCH_EXECUTION_TRACE asks for. Torch before 2.7 does not know it."""
+    """The observer that ENABLE_PYTORCH_EXECUTION_TRACE asks for; torch before 2.7 does not support it."""
     build = getattr(ExecutionTraceObserver, "build_execution_trace_obs_from_env", None)
     return build() if build is not None else None
 
 
-class profile(_KinetoProfile):
+class profile(_KinetoProfile):  # noqa: N801 (torch's name)
     """Records what a PyTorch program does; a drop-in for torch.profiler.profile.
 
+    Example:
         with profile(schedule=schedule(wait=1, warmup=1, active=3), on_trace_ready=handler) as prof:
             for batch in loader:
                 train(batch)
@@ -105,12 +106,12 @@ class profile(_KinetoProfile):
         if not self._is_started and self._finished is not None:
             return
         self._is_started = False
-        self._cut_off_step()
+        self._discard_unfinished_step()
         self._transit_action(self.current_action, None)
         self._timer = _backend.step_timer(on_device=self.use_device == "cuda")
 
     def step(self) -> None:
-        """The next step begins."""
+        """Ends the current step and begins the next."""
         self._end_step()
         before, now = self.current_action, self._action_at(self.step_num + 1)
         self.step_num += 1
@@ -124,7 +125,7 @@ class profile(_KinetoProfile):
 
     def _begin_step(self) -> None:
         is_recorded = self.profiler is not None and self.profiler.is_running
-        is_warm = self.step_num > 0 and self.current_action == ProfilerAction.NONE  # the first step is cold
+        is_warm = self.step_num > 0 and self.current_action == ProfilerAction.NONE  # the first step is a warm-up
         self._timer.step(self.step_num, "recorded" if is_recorded else "unrecorded" if is_warm else "warmup")
         if self.record_steps:
             self.step_rec_fn = _StepRange(f"ProfilerStep#{self.step_num}", self.execution_trace_observer is not None)
@@ -133,8 +134,8 @@ class profile(_KinetoProfile):
         self._end_step_range()
         self._timer.finish()
 
-    def _cut_off_step(self) -> None:
-        """The recording ends inside of a step: it is not timed, and its range, kept as torch does, is no step."""
+    def _discard_unfinished_step(self) -> None:
+        """The recording ends in the middle of a step: not timed, and its range (kept, as in torch) does not count."""
         if self.step_rec_fn is not None and self.profiler is not None and self.profiler.is_running:
             self.profiler.add_metadata("unfinished_step", str(self.step_num))
         self._end_step_range()
@@ -166,11 +167,11 @@ class profile(_KinetoProfile):
         for action in actions_between(self, (before, now)):
             action()
         if before == ProfilerAction.WARMUP and self._finished is not complete and complete is not None:
-            self._finished = complete  # a warm-up that was broken off is no cycle
+            self._finished = complete  # an aborted warm-up is not a cycle
 
 
 class _StepRange:
-    """`ProfilerStep#N`: seen by this recorder alone, which is cheap, or by every observer of torch."""
+    """`ProfilerStep#N`: seen only by this recorder, which is cheap, or by all of torch's observers."""
 
     def __init__(self, name: str, for_all_observers: bool) -> None:
         self._range = torch.profiler.record_function(name) if for_all_observers else None

@@ -1,14 +1,13 @@
-"""One cycle: from prepare to stop, and what can be asked of it afterwards.
+"""One recording cycle, from prepare to stop, and its results.
 
-`prof.profiler` is one of these. It has the methods of torch.autograd.profiler.profile that code
-outside of torch uses; `kineto_results` answers what such code asks of it (_kineto_results.py).
+`prof.profiler` is one of these. It has those methods of torch.autograd.profiler.profile that code outside torch uses,
+and `kineto_results` (_kineto_results.py) for code that goes further down.
 """
 
 from __future__ import annotations
 
 import atexit
 import sys
-import os
 import time
 import uuid
 import warnings
@@ -23,39 +22,57 @@ from torch.profiler import ProfilerActivity
 import firelane
 
 from . import _backend
-from ._events import EventList, EventSource, FunctionEvent, RecordedEvents, averages_of, merged, total_average
+from ._events import (
+    EventList,
+    EventSource,
+    FunctionEvent,
+    RecordedEvents,
+    averages_of,
+    merged,
+    self_cpu_time_total,
+    total_average,
+)
 from ._kineto_results import KinetoResults
 
 if TYPE_CHECKING:
+    from torch.autograd.profiler_util import FunctionEventAvg
+
     from firelane import Trace
+    from firelane._record import Loss, Recorder, StepTimer
 
 
 @dataclass(frozen=True)
 class RecordFlags:
-    """What the user asked for, under torch's names."""
+    """What the user asked for: the recorder's options by name (_record.OPTIONS), and what only the fronts know."""
 
-    record_shapes: bool = False
-    profile_memory: bool = False
-    with_stack: bool = False
-    with_flops: bool = False
-    with_modules: bool = False
-    use_cpu: bool = True
-    use_device: str | None = None
+    shapes: bool = False
+    memory: bool = False
+    stacks: bool = False
+    modules: bool = False
     cuda_sync: bool = False
-    overload_names: bool = False  # of events, and in Chrome traces; tables can group by them anyway
+    flops: bool = False
+    use_cpu: bool = True
+    use_device: str | None = None  # "cuda" is the recorder's option cuda
+    overload_names: bool = False  # in events and Chrome traces; tables can group by them anyway
     output: str = ""
-    is_temporary: bool = False  # the file at `output` goes unless save() moves it
+    is_temporary: bool = False  # the file at `output` is deleted unless save() moves it
 
 
 class Recording:
-    def __init__(self, flags: RecordFlags, trace_id: Callable[[], str] | None = None, earlier: list[Recording] | None = None):
+    is_automatic = False  # `firelane record` made it, not the program
+
+    def __init__(
+        self, flags: RecordFlags, trace_id: Callable[[], str] | None = None, earlier: list[Recording] | None = None
+    ):
         self.flags = flags
         self.trace_id = trace_id() if trace_id else f"{uuid.uuid4().int:032X}"
-        self._earlier = earlier or []  # cycles to be added to this one (acc_events)
-        self._recorder: Any = None
+        self._earlier = earlier or []  # cycles to add to this one (acc_events)
+        self._recorder: Recorder | None = None
         self._trace: Trace | None = None
         self._source: EventSource | None = None
-        self._events: Callable[[], RecordedEvents | None] = lambda: None  # weak: the list holds us, and we a file
+        self._events: Callable[[], RecordedEvents | None] = lambda: (
+            None
+        )  # weak: the list keeps this object alive, and with it the file
         self._running = False
         self._stopped = False
         self._window_start_ns = 0
@@ -65,36 +82,36 @@ class Recording:
 
     def prepare(self) -> None:
         """Opens the file and starts the drain; nothing is recorded yet."""
-        for tell in _backend.on_start:
-            tell(self)
+        for notify in _backend.on_start:
+            notify(self)
         begin = time.perf_counter_ns()
         f = self.flags
-        self._recorder = _backend.start(
-            shapes=f.record_shapes or f.with_flops,
-            memory=f.profile_memory,
-            python_stacks=f.with_stack,
-            modules=f.with_modules,
-            flops=f.with_flops,
+        recorder = self._recorder = _backend.start(
+            shapes=f.shapes or f.flops,
+            memory=f.memory,
+            stacks=f.stacks,
+            modules=f.modules,
+            flops=f.flops,
             cuda=f.use_device == "cuda",
             cuda_sync=f.cuda_sync,
-            cuda_detach=os.environ.get("TEARDOWN_CUPTI") != "0",  # torch.profiler's word for it
             start_paused=True,
             output=f.output,
             keep=bool(f.output) and not f.is_temporary,
         )
-        self._recorder.add_metadata("trace_id", f'"{self.trace_id}"')
+        recorder.add_metadata("trace_id", f'"{self.trace_id}"')
         if f.overload_names:
-            self._recorder.add_metadata("capture_overload_names", "1")
+            recorder.add_metadata("capture_overload_names", "1")
         self._stats.profiler_prepare_call_duration_us = (time.perf_counter_ns() - begin) // 1000
 
     def start(self) -> None:
-        if self._recorder is None or self._stopped:  # after RECORD -> WARMUP nothing was prepared
+        if self._recorder is None or self._stopped:  # after RECORD -> WARMUP nothing is prepared
             self._stopped = False
             self.prepare()
+        assert self._recorder is not None
         begin = time.perf_counter_ns()
         self._running = True
         _unfinished.add(self)
-        _backend.torch_says_names(True)
+        _backend.name_compiled_kernels(True)
         if self.flags.use_device == "cuda":
             self._recorder.resume_device()
         if self.flags.use_cpu:
@@ -102,8 +119,8 @@ class Recording:
         self._window_start_ns = time.perf_counter_ns()
         self._stats.profiler_enable_call_duration_us = (self._window_start_ns - begin) // 1000
 
-    def stop(self, timer: Any = None) -> None:
-        """Ends the cycle; what could not be recorded is said once, here."""
+    def stop(self, timer: StepTimer | None = None) -> None:
+        """Ends the cycle; warns, once, about what could not be recorded."""
         if self._recorder is None or self._stopped:
             return
         begin = time.perf_counter_ns()
@@ -111,22 +128,22 @@ class Recording:
             self._recorder.add_steps(timer)
         self._recorder.stop()
         if self._running:
-            _backend.torch_says_names(False)
+            _backend.name_compiled_kernels(False)
         self._running, self._stopped = False, True
         _unfinished.discard(self)
         self._stats.profiling_window_duration_sec = (begin - self._window_start_ns) / 1e9
         self._stats.profiler_disable_call_duration_us = (time.perf_counter_ns() - begin) // 1000
         if self.losses:
             reasons = "; ".join(f"{x.reason} ({x.count} events)" if x.count else x.reason for x in self.losses)
-            warnings.warn(f"firelane: the trace is not complete: {reasons}", RuntimeWarning, stacklevel=2)
+            warnings.warn(f"firelane: the trace is incomplete: {reasons}", RuntimeWarning, stacklevel=2)
 
     def pause(self) -> None:
-        """Nothing more is recorded; notes and timed steps are still taken until stop()."""
-        if self._running:
+        """Stops recording events; metadata and step times are still accepted until stop()."""
+        if self._recorder is not None and self._running:
             self._recorder.pause()
             if self.flags.use_device == "cuda":
-                self._recorder.stop_device()  # the steps to come shall be as without us
-            _backend.torch_says_names(False)
+                self._recorder.stop_device()  # the steps that follow must run as if unprofiled
+            _backend.name_compiled_kernels(False)
             self._running = False
 
     @property
@@ -138,7 +155,7 @@ class Recording:
         return self._recorder is not None and not self._stopped
 
     @property
-    def losses(self) -> list[Any]:
+    def losses(self) -> list[Loss]:
         return self._recorder.losses if self._recorder is not None else []
 
     def add_metadata(self, key: str, json_text: str) -> bool:
@@ -148,13 +165,14 @@ class Recording:
         return True
 
     def toggle_collection_dynamic(self, enable: bool, activities: Iterable[ProfilerActivity]) -> None:
+        recorder = self._recorder if self._running else None
         for activity in set(activities):
             if activity == ProfilerActivity.CPU:
-                if self._running:
-                    self._recorder.resume() if enable else self._recorder.pause()
+                if recorder is not None:
+                    recorder.resume() if enable else recorder.pause()
             elif activity == ProfilerActivity.CUDA:
-                if self._running and self.flags.use_device == "cuda":
-                    self._recorder.resume_device() if enable else self._recorder.pause_device()
+                if recorder is not None and self.flags.use_device == "cuda":
+                    recorder.resume_device() if enable else recorder.pause_device()
             else:
                 warnings.warn(f"Dynamic toggle is not supported for {activity.name}; it is skipped", stacklevel=3)
 
@@ -162,13 +180,12 @@ class Recording:
 
     @property
     def path(self) -> str:
-        """Where the .lane file lies; empty when nothing could be written."""
-        self._require_stopped()
-        return self._recorder.path
+        """Where the .lane file is; empty if nothing could be written."""
+        return self._stopped_recorder().path
 
     @property
     def trace(self) -> Trace | None:
-        """The recorded trace; None when nothing could be written (`losses` says why)."""
+        """The recorded trace; None if nothing could be written (`losses` says why)."""
         if self._trace is None and self.path:
             begin = time.perf_counter_ns()
             self._trace = firelane.open(self.path)
@@ -177,14 +194,19 @@ class Recording:
         return self._trace
 
     def save(self, path: str) -> None:
-        if not self.path:
+        recorder = self._stopped_recorder()
+        if not recorder.path:
             raise RuntimeError(f"nothing was recorded, so nothing can be saved: {self._why_nothing()}")
-        self._recorder.save(path)
+        recorder.save(path)
 
     def export_chrome_trace(self, path: str) -> None:
         trace = self.trace
         if trace is None:
-            warnings.warn(f"{path} was not written, for nothing was recorded: {self._why_nothing()}", RuntimeWarning)
+            warnings.warn(
+                f"{path} was not written because nothing was recorded: {self._why_nothing()}",
+                RuntimeWarning,
+                stacklevel=3,
+            )
             return
         trace.export(path, to="chrome", force=True)
 
@@ -192,31 +214,30 @@ class Recording:
     def function_events(self) -> RecordedEvents:
         events = self._events()
         if events is None:
-            cycles = [cycle for cycle in (*self._earlier, self) if cycle.trace is not None]
             events = RecordedEvents(
-                [cycle._event_source() for cycle in cycles],
+                [cycle._event_source(trace) for cycle in (*self._earlier, self) if (trace := cycle.trace) is not None],
                 self.key_averages,
                 use_device=self.flags.use_device,
-                profile_memory=self.flags.profile_memory,
-                with_flops=self.flags.with_flops,
+                profile_memory=self.flags.memory,
+                with_flops=self.flags.flops,
             )
             self._events = weakref.ref(events)
         return events
 
     def own_events(self) -> list[FunctionEvent]:
-        """Events of this cycle alone."""
-        return self._event_source().events()
+        """Events of this cycle only; none if nothing could be written."""
+        trace = self.trace
+        return [] if trace is None else self._event_source(trace).events()
 
     @property
     def kineto_results(self) -> KinetoResults | None:
         """None until there are results, as in torch."""
-        return KinetoResults(self) if self._stopped and self.trace is not None else None
+        trace = self.trace if self._stopped else None
+        return None if trace is None else KinetoResults(self, trace)
 
-    def _event_source(self) -> EventSource:
+    def _event_source(self, trace: Trace) -> EventSource:
         if self._source is None:
-            self._source = EventSource(
-                self.trace._function_events(), self.flags.use_device, self.flags.overload_names
-            )
+            self._source = EventSource(trace._function_events(), self.flags.use_device, self.flags.overload_names)
         return self._source
 
     def key_averages(
@@ -226,7 +247,8 @@ class Recording:
         flags = self.flags
         rows = [
             averages_of(
-                cycle.trace._key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name), flags.use_device
+                cycle.trace._key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name),
+                flags.use_device,
             )
             for cycle in (*self._earlier, self)
             if cycle.trace is not None
@@ -234,28 +256,33 @@ class Recording:
         return EventList(
             merged(rows) if rows else [],
             use_device=flags.use_device,
-            profile_memory=flags.profile_memory,
-            with_flops=flags.with_flops,
+            profile_memory=flags.memory,
+            with_flops=flags.flops,
         )
 
-    def total_average(self) -> Any:
+    def total_average(self) -> FunctionEventAvg:
         return total_average(self.key_averages())
 
     @property
     def self_cpu_time_total(self) -> float:
-        return sum(row.self_cpu_time_total for row in self.key_averages())
+        return self_cpu_time_total(self.key_averages())
 
     def table(self, *args: Any, **kwargs: Any) -> str:
         return self.function_events.table(*args, **kwargs)
 
     def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
         self._require_stopped()
-        if not self.flags.with_stack:
+        if not self.flags.stacks:
             raise AssertionError("export_stacks() requires with_stack=True")
         self.function_events.export_stacks(path, metric)
 
     def _why_nothing(self) -> str:
         return "; ".join(loss.reason for loss in self.losses) or "this process was forked from the recorded one"
+
+    def _stopped_recorder(self) -> Recorder:
+        self._require_stopped()
+        assert self._recorder is not None  # only a recorder is stopped
+        return self._recorder
 
     def _require_stopped(self) -> None:
         if not self._stopped:
@@ -265,15 +292,15 @@ class Recording:
             )
 
 
-# Recordings that nobody has stopped yet.
+# Recordings that have not been stopped yet.
 _unfinished: weakref.WeakSet[Recording] = weakref.WeakSet()
 
 
 @atexit.register
-def _keep_what_was_recorded() -> None:
-    """The program ends while it is recorded: the trace stays, and its place is told."""
+def _save_unfinished() -> None:
+    """The program exits while recording: keeps the trace and says where it is."""
     for recording in list(_unfinished):
         recording.stop()
         if recording.path:
-            recording.save(recording.path)  # to where it lies: now it is kept
-            print(f"firelane: the program ended while recording; the trace is {recording.path}", file=sys.stderr)
+            recording.save(recording.path)  # in place, to keep it
+            print(f"firelane: the program exited while recording; the trace is in {recording.path}", file=sys.stderr)

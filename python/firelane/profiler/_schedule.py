@@ -19,7 +19,7 @@ def schedule(
 ) -> Schedule:
     """A cycle of `wait` idle, `warmup` discarded and `active` recorded steps.
 
-    The cycle starts after `skip_first` steps and runs `repeat` times (0: without end).
+    The cycle starts after `skip_first` steps and runs `repeat` times (0: forever).
     With `skip_first_wait` the first cycle begins at its warm-up.
     """
     if wait < 0 or warmup < 0 or active <= 0 or repeat < 0 or skip_first < 0:
@@ -50,5 +50,5 @@ def schedule(
 
 
 def always_record(_: int) -> ProfilerAction:
-    """The schedule of a profiler that was given none."""
+    """The default schedule."""
     return ProfilerAction.RECORD

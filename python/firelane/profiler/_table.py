@@ -1,7 +1,7 @@
 """The table that `EventList.table()` prints: torch.profiler's columns, widths and number formats.
 
-One difference: with both FLOPs and stacks torch prints the two columns under each other's header.
-Here each stands under its own, the source location last because its lines go on below the row.
+One difference: with both FLOPs and stacks torch prints the two columns under each other's header. Here each is under
+its own, the source location last because its lines continue below the row.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def format_memory(size_bytes: int) -> str:
 
 
 def attribute_of(sort_by: str) -> str:
-    """`self_cuda_time_total` and the like are read from the device's attribute."""
+    """`self_cuda_time_total` and similar names stand for attributes of the device."""
     for device in ("cuda", "xpu", "privateuse1"):
         sort_by = sort_by.replace(device, "device")
     return sort_by
@@ -66,7 +66,7 @@ def _widest(texts: Sequence[str], limit: int | None) -> int:
 
 @dataclass(frozen=True)
 class TableOptions:
-    """What `EventList.table()` may be asked for, with torch's defaults, and what was recorded."""
+    """The arguments of `EventList.table()` with torch's defaults, and what was recorded."""
 
     sort_by: str | None = None
     row_limit: int = 100
@@ -194,10 +194,12 @@ class _Table:
         yield self._line([*before, ""])
 
     def _line(self, cells: Sequence[Any]) -> str:
-        return "".join(f"{cell!s:{column.align}{column.width}}{_GAP}" for column, cell in zip(self.columns, cells))
+        return "".join(
+            f"{cell!s:{column.align}{column.width}}{_GAP}" for column, cell in zip(self.columns, cells, strict=True)
+        )
 
 
 def _is_device_work(event: Any) -> bool:
     if event.device_type == DeviceType.CPU:
-        return event.is_legacy
+        return bool(event.is_legacy)
     return event.device_type in _DEVICES and not event.is_user_annotation

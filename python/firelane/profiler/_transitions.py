@@ -1,8 +1,8 @@
 """What happens between two steps: one table, (action before, action now) -> methods of the profiler.
 
-`None` as the action now is stop(). A pair that is not in the table does nothing. The table is
-torch.profiler's, its two oddities included: a warm-up that is broken off is started and stopped
-without a callback, and a recording that runs into NONE or WARMUP is thrown away with a warning.
+`None` as the action now means stop(). A pair that is not in the table does nothing. The table is torch.profiler's,
+including two oddities: an aborted warm-up is started and stopped without a callback, and a recording that runs into
+NONE or WARMUP is discarded with a warning.
 """
 
 from __future__ import annotations
@@ -58,6 +58,9 @@ def action_map(profiler: Any) -> dict[Pair, list[Callable[[], object]]]:
 
 def _bound(profiler: Any, name: str, pair: Pair) -> Callable[[], object]:
     if name != _WARN:
-        return getattr(profiler, name)
+        method: Callable[[], object] = getattr(profiler, name)
+        return method
     before, now = pair
-    return functools.partial(warnings.warn, f"Incorrect schedule: {before.name} followed by {now.name if now else 'stop'}")
+    return functools.partial(
+        warnings.warn, f"Incorrect schedule: {before.name} followed by {now.name if now else 'stop'}"
+    )

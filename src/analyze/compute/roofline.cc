@@ -102,7 +102,7 @@ int32_t busiest_device(const Model& model) {
 // FLOPs where their device work starts, in time at peak.
 class Utilization {
  public:
-  Utilization(const Model& model, const DevicePeaks* peaks) : windows_(marked_or_found_steps(model)), peaks_(peaks) {
+  Utilization(const Model& model, const DevicePeaks* peaks) : windows_(trace_steps(model)), peaks_(peaks) {
     for (size_t i = 0; i < windows_.size(); ++i) {
       steps_.push_back({.step = windows_.number[i], .duration_ns = windows_.duration_ns[i]});
     }

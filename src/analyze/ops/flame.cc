@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "analyze/common/self_time.h"
 #include "analyze/ops/stack_tree.h"
 
 namespace firelane::analyze {
@@ -15,22 +16,13 @@ bool is_frame(HostKind kind, FlameBy by) {
   return kind == HostKind::kOp || kind == HostKind::kAnnotation || is_call(kind);
 }
 
-// Calls visit(row, frame_parent, clipped) for the frames of one lane; frame_parent is the frame around it or kNoRow.
+// Calls visit(SweptSlice) for the frames of one lane that have a length in the range.
 template <typename Visit>
 void visit_frames(const Model& model, LaneId lane, const FlameOptions& options, const Visit& visit) {
-  const HostSlices& host = model.host_slices;
-  const Row begin = model.lanes.host_begin[static_cast<size_t>(lane)];
-  const Row end = model.lanes.host_end[static_cast<size_t>(lane)];
-  std::vector<Row> frame_of(end - begin, kNoRow);  // the innermost frame at each slice, itself included
-  for (Row row = begin; row < end && host.start_ns[row] < options.range.end_ns; ++row) {
-    const Row around = host.parent[row] == kNoRow ? kNoRow : frame_of[host.parent[row] - begin];
-    frame_of[row - begin] = around;
-    if (!is_frame(host.kind[row], options.by)) continue;
-    frame_of[row - begin] = row;
-    const Interval part{std::max(host.start_ns[row], options.range.start_ns),
-                        std::min(host.end_ns(row), options.range.end_ns)};
-    if (part.start_ns < part.end_ns) visit(row, around, part);
-  }
+  const auto pick = [&](Row row) { return is_frame(model.host_slices.kind[row], options.by); };
+  sweep_lane(model, lane, options.range, pick, [&](const SweptSlice& slice) {
+    if (slice.part.start_ns < slice.part.end_ns) visit(slice);
+  });
 }
 
 int64_t count_frames(const Model& model, LaneId lane, FlameBy by) {
@@ -50,20 +42,19 @@ class TimeOrder {
     out.total_ns = options.range.end_ns - options.range.start_ns;
     narrow_ns_ = std::max<int64_t>(1, out.total_ns / static_cast<int64_t>(std::max<size_t>(1, options.bins)));
     node_of_.resize(model.lanes.host_end[static_cast<size_t>(lane)] - begin_, kNoNode);
-    visit_frames(model, lane, options, [&](Row row, Row around, const Interval& part) {
-      add(row, around, part, model.host_slices.name[row]);
-    });
+    visit_frames(model, lane, options, [&](const SweptSlice& slice) { add(slice, model.host_slices.name[slice.row]); });
   }
 
  private:
   static constexpr uint32_t kNoNode = UINT32_MAX;
 
-  void add(Row row, Row around, const Interval& part, StringId name) {
-    const uint32_t parent = around == kNoRow ? kNoNode : node_of_[around - begin_];
-    if (around != kNoRow && parent == kNoNode) return;  // inside of a merged one
+  void add(const SweptSlice& slice, StringId name) {
+    const Interval& part = slice.part;
+    const uint32_t parent = slice.around == kNoRow ? kNoNode : node_of_[slice.around - begin_];
+    if (slice.around != kNoRow && parent == kNoNode) return;  // inside of a merged one
     const uint32_t depth = parent == kNoNode ? 0 : out_.nodes[parent].depth + 1;
     const int64_t width = part.end_ns - part.start_ns;
-    if (parent != kNoNode) out_.nodes[parent].self_ns -= width;
+    if (parent != kNoNode) out_.nodes[parent].self_ns -= slice.covers_ns;
     if (merged_.size() <= depth) merged_.resize(depth + 1, kNoNode);
     uint32_t& merged = merged_[depth];
     if (width < narrow_ns_) {
@@ -82,7 +73,7 @@ class TimeOrder {
       return;
     }
     merged = kNoNode;
-    node_of_[row - begin_] = push({depth, part.start_ns, width, width, 1, name, 0}, parent);
+    node_of_[slice.row - begin_] = push({depth, part.start_ns, width, width, 1, name, 0}, parent);
   }
   uint32_t push(const FlameNode& node, uint32_t parent) {
     out_.nodes.push_back(node);
@@ -101,15 +92,19 @@ class TimeOrder {
 void add_lane(const Model& model, LaneId lane, const FlameOptions& options, StackTree& tree) {
   const Row begin = model.lanes.host_begin[static_cast<size_t>(lane)];
   std::vector<uint32_t> node_of(model.lanes.host_end[static_cast<size_t>(lane)] - begin, 0);
-  visit_frames(model, lane, options, [&](Row row, Row around, const Interval& part) {
-    const uint32_t parent = around == kNoRow ? 0 : node_of[around - begin];
-    const uint32_t node = tree.child(parent, model.host_slices.name[row]);
-    node_of[row - begin] = node;
-    const int64_t width = part.end_ns - part.start_ns;
+  visit_frames(model, lane, options, [&](const SweptSlice& slice) {
+    const uint32_t parent = slice.around == kNoRow ? 0 : node_of[slice.around - begin];
+    const uint32_t node = tree.child(parent, model.host_slices.name[slice.row]);
+    node_of[slice.row - begin] = node;
+    const int64_t width = slice.part.end_ns - slice.part.start_ns;
     tree[node].width_ns += width;
     tree[node].self_ns += width;
     ++tree[node].count;
-    (parent == 0 ? tree[0].width_ns : tree[parent].self_ns) += parent == 0 ? width : -width;
+    if (parent == 0) {
+      tree[0].width_ns += width;
+    } else {
+      tree[parent].self_ns -= slice.covers_ns;
+    }
   });
 }
 
@@ -189,7 +184,7 @@ FlameGraph flame_graph(const Model& model, const FlameOptions& options) {
   }
   if (!out.has_frames || options.range.start_ns >= options.range.end_ns) return out;
   if (options.order == FlameOrder::kTime) {
-    TimeOrder(model, options.lane.value_or(fullest), options, out);
+    const TimeOrder filled(model, options.lane.value_or(fullest), options, out);
     return out;
   }
   StackTree tree;

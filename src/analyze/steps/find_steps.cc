@@ -168,19 +168,7 @@ StepList find_steps(const Model& model, const HostTime& host) {
   return list;
 }
 
-Steps marked_or_found_steps(const Model& model) {
-  if (model.steps.size() > 0) return model.steps;
-  const StepList found = find_steps(model, host_time(model));
-  return found.source == StepSource::kOptimizer ? steps_from(found.steps) : Steps{};
-}
-
-Steps shown_steps(const Model& model) {
-  if (model.steps.size() > 0) return model.steps;
-  const StepList found = find_steps(model, host_time(model));
-  return found.source != StepSource::kWholeTrace ? steps_from(found.steps) : Steps{};
-}
-
-Steps steps_from(const std::vector<FoundStep>& found) {
+Steps to_steps(const std::vector<FoundStep>& found) {
   Steps steps;
   for (const FoundStep& step : found) {
     steps.number.push_back(step.number);
@@ -189,6 +177,14 @@ Steps steps_from(const std::vector<FoundStep>& found) {
     steps.duration_ns.push_back(step.duration_ns());
   }
   return steps;
+}
+
+Steps trace_steps(const Model& model, StepUse use) {
+  if (model.steps.size() > 0) return model.steps;
+  const StepList found = find_steps(model, host_time(model));
+  const bool is_wanted =
+      found.source == StepSource::kOptimizer || (use == StepUse::kShow && found.source == StepSource::kRepetition);
+  return is_wanted ? to_steps(found.steps) : Steps{};
 }
 
 }  // namespace firelane::analyze

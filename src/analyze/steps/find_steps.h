@@ -39,13 +39,16 @@ struct StepList {
 StepList find_steps(const Model& model, const HostTime& host);
 
 // Steps that were found, as the model would hold them.
-Steps steps_from(const std::vector<FoundStep>& found);
+Steps to_steps(const std::vector<FoundStep>& found);
 
-// The model's own steps, else those that optimizer steps end, as the model would hold them. Repetition is left out: it
-// finds where the host issues an iteration, and without anything that waits for it the device works elsewhere.
-Steps marked_or_found_steps(const Model& model);
+enum class StepUse : uint8_t {
+  // To measure by. Repetition is left out: it finds where the host issues an iteration, and unless something waits for
+  // the device, that works on another one meanwhile.
+  kMeasure,
+  kShow,  // where the host issues each iteration, however it was found
+};
 
-// Those, else the iterations that repetition finds: where the host issues each. To be shown, not to be judged by.
-Steps shown_steps(const Model& model);
+// The model's own steps, else those that were found, as the model would hold them.
+Steps trace_steps(const Model& model, StepUse use = StepUse::kMeasure);
 
 }  // namespace firelane::analyze

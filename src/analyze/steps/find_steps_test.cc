@@ -66,9 +66,9 @@ TEST(FindSteps, a_sequence_of_operators_that_repeats_is_a_step) {
   EXPECT_EQ(list.source, StepSource::kRepetition);
   ASSERT_EQ(list.steps.size(), 5u);
   EXPECT_EQ(list.steps[0].duration_ns(), 30'000);
-  EXPECT_EQ(marked_or_found_steps(model).size(), 0u);  // not sure enough to judge by
-  ASSERT_EQ(shown_steps(model).size(), 5u);
-  EXPECT_EQ(shown_steps(model).start_ns[1], 130'000);
+  EXPECT_EQ(trace_steps(model).size(), 0u);  // not sure enough to judge by
+  ASSERT_EQ(trace_steps(model, StepUse::kShow).size(), 5u);
+  EXPECT_EQ(trace_steps(model, StepUse::kShow).start_ns[1], 130'000);
 }
 
 TEST(FindSteps, without_any_of_these_the_whole_trace_is_one_step) {

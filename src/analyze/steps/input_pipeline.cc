@@ -85,7 +85,7 @@ std::string_view name_of(LoaderKind kind) {
 
 InputPipeline input_pipeline(const Model& model) {
   InputPipeline out;
-  const Steps steps = marked_or_found_steps(model);
+  const Steps steps = trace_steps(model);
   for (size_t i = 0; i < steps.size(); ++i) {
     out.steps.push_back({.step = steps.number[i], .duration_ns = steps.duration_ns[i]});
   }

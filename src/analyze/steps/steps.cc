@@ -44,9 +44,9 @@ void count_starts(const Model& model, const Steps& steps, StepTable& table) {
 }
 
 // All marked steps, also those that overlap; else those that were found.
-Steps steps_of(const Model& model, const StepList& found) {
+Steps windows_of(const Model& model, const StepList& found) {
   if (found.source == StepSource::kMarked) return model.steps;
-  return found.source == StepSource::kWholeTrace ? Steps{} : steps_from(found.steps);
+  return found.source == StepSource::kWholeTrace ? Steps{} : to_steps(found.steps);
 }
 
 void mark(const StepList& found, StepTable& table) {
@@ -67,7 +67,7 @@ void mark(const StepList& found, StepTable& table) {
 
 StepTable step_table(const Model& model) {
   const StepList found = find_steps(model, host_time(model));
-  const Steps steps = steps_of(model, found);
+  const Steps steps = windows_of(model, found);
   const IntervalSet busy = device_busy(model);
   StepTable table;
   table.has_device_work = busy.total_ns() > 0;

@@ -4,6 +4,8 @@
 #include <array>
 #include <unordered_map>
 
+#include "analyze/common/self_time.h"
+
 namespace firelane::analyze {
 
 namespace {
@@ -16,7 +18,7 @@ class RangeSummer {
     const auto l = static_cast<size_t>(lane);
     RangeLane row{.lane = lane};
     std::vector<Interval> work;
-    add_host(l, row, work);
+    add_host(lane, row, work);
     add_device(l, row, work);
     row.busy_ns = IntervalSet(std::move(work)).total_ns();
     if (row.slices > 0) sums_.lanes.push_back(row);
@@ -66,39 +68,22 @@ class RangeSummer {
     return out;
   }
 
-  void add_host(size_t lane, RangeLane& row, std::vector<Interval>& work) {
+  void add_host(LaneId lane, RangeLane& row, std::vector<Interval>& work) {
     const HostSlices& host = model_.host_slices;
-    const Row begin = model_.lanes.host_begin[lane];
-    const Row end = model_.lanes.host_end[lane];
-    std::vector<int64_t> covered_until;  // per open slice: what of it is covered by children so far
-    std::vector<Row> open;
-    Interval part;
-    for (Row slice = begin; slice < end && host.start_ns[slice] < sums_.range.end_ns; ++slice) {
-      if (!clip(host.start_ns[slice], host.end_ns(slice), part)) continue;
+    const auto sums_of = [&](Row slice) -> RangeName& {
+      return name_of_slice(host.name[slice], false, static_cast<uint8_t>(host.kind[slice]));
+    };
+    const auto all = [](Row) { return true; };
+    sweep_lane(model_, lane, sums_.range, all, [&](const SweptSlice& slice) {
       ++row.slices;
-      if (host.kind[slice] != HostKind::kSpan) work.push_back(part);
-      const int64_t length = std::max<int64_t>(0, part.end_ns - part.start_ns);
-      RangeName& own = name_of_slice(host.name[slice], false, static_cast<uint8_t>(host.kind[slice]));
+      if (host.kind[slice.row] != HostKind::kSpan) work.push_back(slice.part);
+      const int64_t length = slice.part.end_ns - slice.part.start_ns;
+      RangeName& own = sums_of(slice.row);
       ++own.count;
       own.total_ns += length;
       own.self_ns += length;
-      // A parent stands before its children and touches the range when they do.
-      while (!open.empty() && open.back() != host.parent[slice]) {
-        open.pop_back();
-        covered_until.pop_back();
-      }
-      if (!open.empty()) {
-        const int64_t from = std::max(part.start_ns, covered_until.back());
-        const Row parent = open.back();
-        if (part.end_ns > from) {
-          name_of_slice(host.name[parent], false, static_cast<uint8_t>(host.kind[parent])).self_ns -=
-              part.end_ns - from;
-          covered_until.back() = part.end_ns;
-        }
-      }
-      open.push_back(slice);
-      covered_until.push_back(part.start_ns);
-    }
+      if (slice.around != kNoRow) sums_of(slice.around).self_ns -= slice.covers_ns;
+    });
   }
 
   void add_device(size_t lane, RangeLane& row, std::vector<Interval>& work) {

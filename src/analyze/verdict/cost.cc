@@ -165,7 +165,7 @@ void add_money(const CostOptions& options, Cost& cost) {
 
 Cost cost_of(const Model& model, const CostOptions& options) {
   Cost cost;
-  const Steps steps = marked_or_found_steps(model);
+  const Steps steps = trace_steps(model);
   for (size_t i = 0; i < steps.size(); ++i) {
     cost.steps.push_back({.step = steps.number[i], .duration_ns = steps.duration_ns[i]});
     cost.window_ns += steps.duration_ns[i];

@@ -13,6 +13,7 @@
 #include <tuple>
 #include <vector>
 
+#include "base/environment.h"
 #include "bind/record/recorder.h"
 #include "record/core/ranges.h"
 #include "record/core/thread_buffer.h"
@@ -60,14 +61,14 @@ std::vector<std::tuple<int64_t, const char*, int64_t>> step_samples(const torch_
 }
 
 // `with Range("load batch"):`
-struct Range {
+struct RangeScope {
   std::string name;
   std::string args;
   uint64_t id = 0;
 };
 
-// torch._C._profiler._RecordFunctionFast, which does nothing unless torch's own profiler is on: torch.compile says with
-// it which kernel it launches.
+// Replaces torch._C._profiler._RecordFunctionFast, which does nothing unless torch's own profiler is on: torch.compile
+// announces its kernels with it.
 struct FastOp {
   std::string name;
   bool is_user_range = false;
@@ -78,40 +79,47 @@ void bind_options(nb::module_& m) {
   nb::class_<record::RecordOptions>(m, "RecordOptions")
       .def(
           "__init__",
-          [](record::RecordOptions* self, bool shapes, bool memory, bool python_stacks, bool modules, bool flops,
-             bool concrete_inputs, bool start_paused, nb::handle output, bool keep, bool cuda, bool cuda_sync,
-             bool cuda_detach) {
+#define FL_PARAMETER(name, on, key, help) bool name,
+#define FL_SET(name, on, key, help) self->name = name;
+#define FL_KEYWORD(name, on, key, help) nb::arg(#name) = on,
+#define FL_ATTRIBUTE(name, on, key, help) .def_rw(#name, &record::RecordOptions::name)
+          [](record::RecordOptions* self, FL_RECORD_OPTIONS(FL_PARAMETER) bool flops, bool cuda_detach,
+             bool concrete_inputs, bool start_paused, nb::handle output, bool keep) {
             new (self) record::RecordOptions();
-            self->shapes = shapes;
-            self->memory = memory;
-            self->python_stacks = python_stacks;
-            self->modules = modules;
+            FL_RECORD_OPTIONS(FL_SET)
             self->flops = flops;
+            self->cuda_detach = cuda_detach;
             self->concrete_inputs = concrete_inputs;
             self->start_paused = start_paused;
             self->output = path_text(output);
             self->keep = keep;
-            self->cuda = cuda;
-            self->cuda_sync = cuda_sync;
-            self->cuda_detach = cuda_detach;
           },
-          nb::kw_only(), "shapes"_a = false, "memory"_a = false, "python_stacks"_a = false, "modules"_a = false,
-          "flops"_a = false, "concrete_inputs"_a = true, "start_paused"_a = false, "output"_a = "", "keep"_a = false,
-          "cuda"_a = false, "cuda_sync"_a = false, "cuda_detach"_a = true)
-      .def_rw("shapes", &record::RecordOptions::shapes)
-      .def_rw("memory", &record::RecordOptions::memory)
-      .def_rw("python_stacks", &record::RecordOptions::python_stacks)
-      .def_rw("modules", &record::RecordOptions::modules)
+          nb::kw_only(), FL_RECORD_OPTIONS(FL_KEYWORD) "flops"_a = false, "cuda_detach"_a = true,
+          "concrete_inputs"_a = true, "start_paused"_a = false, "output"_a = "", "keep"_a = false)
+          FL_RECORD_OPTIONS(FL_ATTRIBUTE)
+#undef FL_PARAMETER
+#undef FL_SET
+#undef FL_KEYWORD
+#undef FL_ATTRIBUTE
       .def_rw("flops", &record::RecordOptions::flops)
+      .def_rw("cuda_detach", &record::RecordOptions::cuda_detach)
       .def_rw("concrete_inputs", &record::RecordOptions::concrete_inputs)
       .def_rw("start_paused", &record::RecordOptions::start_paused)
       .def_prop_rw(
           "output", [](const record::RecordOptions& self) { return self.output.string(); },
           [](record::RecordOptions& self, nb::handle path) { self.output = path_text(path); })
-      .def_rw("keep", &record::RecordOptions::keep)
-      .def_rw("cuda", &record::RecordOptions::cuda)
-      .def_rw("cuda_sync", &record::RecordOptions::cuda_sync)
-      .def_rw("cuda_detach", &record::RecordOptions::cuda_detach);
+      .def_rw("keep", &record::RecordOptions::keep);
+
+  nb::list options;
+  for (const format::RecordOption& o : format::kRecordOptions) {
+    options.append(nb::make_tuple(o.name, o.is_on_by_default, o.key, o.help));
+  }
+  m.attr("OPTIONS") = nb::tuple(options);
+  nb::list variables;
+  for (const environment::Variable& v : environment::kAll) {
+    variables.append(nb::make_tuple(v.name, v.when_unset, v.meaning));
+  }
+  m.attr("ENVIRONMENT") = nb::tuple(variables);
 }
 
 void bind_status(nb::module_& m) {
@@ -132,39 +140,44 @@ void bind_status(nb::module_& m) {
 }
 
 void bind_recorder(nb::module_& m) {
-  nb::class_<Recorder>(m, "Recorder")
-      .def("pause", &Recorder::pause)
-      .def("resume", &Recorder::resume)
-      .def("pause_device", &Recorder::pause_device)
-      .def("resume_device", &Recorder::resume_device)
-      .def("stop_device", &Recorder::stop_device)
-      .def("stop", &Recorder::stop)
-      .def("save",
-           [](Recorder& self, nb::handle path) {
-             try {
-               self.save(path_text(path));
-             } catch (const std::runtime_error& error) {
-               PyErr_SetString(PyExc_OSError, error.what());
-               throw nb::python_error();
-             }
-           })
-      .def_prop_ro("path", [](Recorder& self) { return self.session().path().string(); })
-      .def("status", [](Recorder& self) { return self.session().status(); })
-      .def_prop_ro("losses", [](Recorder& self) { return self.session().status().losses; })
-      .def_prop_ro("start_unix_ns", &Recorder::start_unix_ns)
+  nb::class_<PythonRecorder>(m, "Recorder")
+      .def("pause", &PythonRecorder::pause)
+      .def("resume", &PythonRecorder::resume)
+      .def("pause_device", &PythonRecorder::pause_device)
+      .def("resume_device", &PythonRecorder::resume_device)
+      .def("stop_device", &PythonRecorder::stop_device)
+      .def("stop", &PythonRecorder::stop)
+      .def(
+          "save",
+          [](PythonRecorder& self, nb::handle path) {
+            try {
+              self.save(path_text(path));
+            } catch (const std::runtime_error& error) {
+              PyErr_SetString(PyExc_OSError, error.what());
+              throw nb::python_error();
+            }
+          },
+          "path"_a)
+      .def_prop_ro("path", [](PythonRecorder& self) { return self.session().path().string(); })
+      .def("status", [](PythonRecorder& self) { return self.session().status(); })
+      .def_prop_ro("losses", [](PythonRecorder& self) { return self.session().status().losses; })
+      .def_prop_ro("start_unix_ns", &PythonRecorder::start_unix_ns)
       .def(
           "add_metadata",
-          [](Recorder& self, std::string_view key, std::string_view json) { self.session().add_metadata(key, json); },
+          [](PythonRecorder& self, std::string_view key, std::string_view json) {
+            self.session().add_metadata(key, json);
+          },
           "key"_a, "json"_a)
       .def(
           "add_steps",
-          [](Recorder& self, torch_hooks::TorchStepTimer& timer) { self.session().add_steps(timer.take()); }, "timer"_a)
+          [](PythonRecorder& self, torch_hooks::TorchStepTimer& timer) { self.session().add_steps(timer.take()); },
+          "timer"_a)
       .def(
           "add_loss",
-          [](Recorder& self, std::string_view reason, uint64_t count) { self.session().add_loss(reason, count); },
+          [](PythonRecorder& self, std::string_view reason, uint64_t count) { self.session().add_loss(reason, count); },
           "reason"_a, "count"_a = 0);
   m.def(
-      "start", [](const record::RecordOptions& options) { return new Recorder(options); }, "options"_a,
+      "start", [](const record::RecordOptions& options) { return new PythonRecorder(options); }, "options"_a,
       nb::rv_policy::take_ownership);
   m.def("is_recording", &record::is_recording);
 }
@@ -192,18 +205,20 @@ void bind_ranges(nb::module_& m) {
   m.def("instant", &record::mark_instant, "name"_a);
   m.def("counter", &record::mark_counter, "name"_a, "value"_a);
   m.def("name_thread", &record::name_thread, "name"_a);
-  nb::class_<Range>(m, "Range")
+  nb::class_<RangeScope>(m, "Range")
       .def(
           "__init__",
-          [](Range* self, std::string name, std::string args) { new (self) Range{std::move(name), std::move(args)}; },
+          [](RangeScope* self, std::string name, std::string args) {
+            new (self) RangeScope{std::move(name), std::move(args)};
+          },
           "name"_a, "args"_a = "")
       .def("__enter__",
            [](nb::object self) {
-             Range& range = nb::cast<Range&>(self);
+             RangeScope& range = nb::cast<RangeScope&>(self);
              range.id = record::begin_range(range.name, range.args);
              return self;
            })
-      .def("__exit__", [](Range& self, nb::args) { record::end_range(self.id); });
+      .def("__exit__", [](RangeScope& self, nb::args) { record::end_range(self.id); });
 }
 
 void bind_fast_op(nb::module_& m) {

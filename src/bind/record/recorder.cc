@@ -11,12 +11,12 @@
 namespace firelane::bind_record {
 namespace {
 
-class WithoutGil {
+class ReleaseGil {
  public:
-  WithoutGil() : state_(PyEval_SaveThread()) {}
-  ~WithoutGil() { PyEval_RestoreThread(state_); }
-  WithoutGil(const WithoutGil&) = delete;
-  WithoutGil& operator=(const WithoutGil&) = delete;
+  ReleaseGil() : state_(PyEval_SaveThread()) {}
+  ~ReleaseGil() { PyEval_RestoreThread(state_); }
+  ReleaseGil(const ReleaseGil&) = delete;
+  ReleaseGil& operator=(const ReleaseGil&) = delete;
 
  private:
   PyThreadState* state_;
@@ -32,52 +32,52 @@ void hook_modules(record::Session& session) {
 
 }  // namespace
 
-Recorder::Recorder(const record::RecordOptions& options) {
+PythonRecorder::PythonRecorder(const record::RecordOptions& options) {
   std::map<std::string, std::function<double()>> more_costs;
-  if (options.python_stacks) more_costs["python"] = python_hooks::measure_python_cost;
+  if (options.stacks) more_costs["python"] = python_hooks::measure_python_cost;
   auto started = torch_hooks::Recording::start(options, more_costs);
   if (!started.ok()) throw std::runtime_error(started.error().message);
   recording_ = std::move(started).value();
   start_unix_ns_ = read_clock_pair().unix_ns;
   if (options.modules) hook_modules(session());
   std::string reason;
-  if (options.python_stacks && !python_hooks::start_python_tracer(reason)) session().add_loss(reason, 0);
+  if (options.stacks && !python_hooks::start_python_tracer(reason)) session().add_loss(reason, 0);
 }
 
-Recorder::~Recorder() { stop(); }
+PythonRecorder::~PythonRecorder() { stop(); }
 
-void Recorder::pause() noexcept { recording_->pause(); }
-void Recorder::resume() noexcept { recording_->resume(); }
+void PythonRecorder::pause() noexcept { recording_->pause(); }
+void PythonRecorder::resume() noexcept { recording_->resume(); }
 
-void Recorder::pause_device() noexcept {
-  const WithoutGil without;
+void PythonRecorder::pause_device() noexcept {
+  const ReleaseGil released;
   recording_->pause_device();
 }
 
-void Recorder::resume_device() noexcept {
-  const WithoutGil without;
+void PythonRecorder::resume_device() noexcept {
+  const ReleaseGil released;
   recording_->resume_device();
 }
 
-void Recorder::stop_device() noexcept {
-  const WithoutGil without;
+void PythonRecorder::stop_device() noexcept {
+  const ReleaseGil released;
   recording_->stop_device();
 }
 
-void Recorder::stop() noexcept {
+void PythonRecorder::stop() noexcept {
   if (recording_->is_stopped()) return;
   std::string loss;
   python_hooks::stop_python_tracer(loss);
   python_hooks::stop_module_hook();
   if (!loss.empty()) session().add_loss(loss, 0);
-  const WithoutGil without;
+  const ReleaseGil released;
   recording_->stop();
 }
 
-void Recorder::save(const std::string& path) {
+void PythonRecorder::save(const std::string& path) {
   Result<void> saved;
   {
-    const WithoutGil without;
+    const ReleaseGil released;
     saved = session().save(path);
   }
   if (!saved.ok()) throw std::runtime_error(saved.error().message);

@@ -1,4 +1,4 @@
-// One recording as Python holds it: torch's hooks, Python's hooks and the session behind both.
+// One recording as Python sees it: torch's hooks, Python's hooks and the session behind both.
 #pragma once
 
 #include <Python.h>
@@ -11,14 +11,14 @@
 
 namespace firelane::bind_record {
 
-// All methods need the GIL; they give it up while they wait for the disk.
-class Recorder {
+// All methods need the GIL; they release it while they wait for the disk.
+class PythonRecorder {
  public:
-  // Throws std::runtime_error when a recording is on already.
-  explicit Recorder(const record::RecordOptions& options);
-  ~Recorder();
-  Recorder(const Recorder&) = delete;
-  Recorder& operator=(const Recorder&) = delete;
+  // Throws std::runtime_error if a recording is running already.
+  explicit PythonRecorder(const record::RecordOptions& options);
+  ~PythonRecorder();
+  PythonRecorder(const PythonRecorder&) = delete;
+  PythonRecorder& operator=(const PythonRecorder&) = delete;
 
   void pause() noexcept;
   void resume() noexcept;
@@ -37,7 +37,7 @@ class Recorder {
   int64_t start_unix_ns_ = 0;
 };
 
-// In a forked child: Python's hooks go; torch's go with the child's first op.
+// In a forked child: removes Python's hooks; torch's are removed by the child's first op.
 void after_fork_in_child() noexcept;
 
 }  // namespace firelane::bind_record

@@ -237,7 +237,8 @@ void bind_torch_events(nb::module_& module, nb::class_<Trace>& trace) {
       .def("children", &Events::children, nb::arg("event"))
       .def("is_on_device", &Events::is_on_device, nb::arg("event"))
       .def("times", &Events::times, nb::arg("event"))
-      .def("fields", &Events::fields, nb::arg("event"));
+      .def("fields", &Events::fields, nb::arg("event"),
+           nb::sig("def fields(self, event: int) -> dict[str, typing.Any]"));
   trace.def("_function_events", &function_events_of);
   trace.def("_memory_categories", &memory_categories);
   trace.def_prop_ro(

@@ -95,7 +95,8 @@ void bind_viewer(nb::module_& module) {
                      "Answers what the viewer asks about one trace, its number 0: docs/viewer-protocol.md.\n"
                      "A path is loaded in the background. Any number of threads may ask at once.")
       .def(nb::init<const Trace&>(), nb::arg("trace"))
-      .def(nb::init<const std::filesystem::path&>(), nb::arg("path"))
+      .def(nb::init<const std::filesystem::path&>(), nb::arg("path"),
+           nb::sig("def __init__(self, path: str | os.PathLike[str]) -> None"))
       .def("answer", &Viewer::answer, nb::arg("method"), nb::arg("target"), nb::arg("body") = nb::bytes("", 0),
            "Status, content type and body for a request such as 'GET', '/api/t/0/overview'.")
       .def("wait", &Viewer::wait, "Returns when the trace is loaded, or has failed to.");

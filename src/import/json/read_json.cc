@@ -132,7 +132,7 @@ class JsonReader {
       std::string trailer(static_cast<size_t>(std::min<uint64_t>(feeder.end() - list_end_, kMaxTrailerBytes)), '\0');
       const auto got = source_->read_at(list_end_, trailer.data(), trailer.size());
       trailer.resize(got.ok() ? got.value() : 0);
-      read_envelope_end(std::move(trailer), raw_.info.metadata, raw_.losses);
+      read_envelope_end(trailer, raw_.info.metadata, raw_.losses);
     } else if (torn_ || (is_object_ && !list_closed_)) {
       ++raw_.losses[Stat::kTruncated];  // a bare list may end without its bracket
     }

@@ -71,7 +71,7 @@ void BlockPool::warm(uint32_t blocks) noexcept {
 }
 
 void BlockPool::trim() noexcept {
-  // Take all free blocks out, so that nobody writes into one while its pages go.
+  // Take all free blocks out, so that none is written to while its pages are freed.
   uint64_t head = head_.load(std::memory_order_acquire);
   while (!head_.compare_exchange_weak(head, kNone | ((head >> 32) + 1) << 32, std::memory_order_acquire)) {
   }

@@ -45,7 +45,7 @@ class BlockPool {
   uint32_t in_use() const noexcept { return in_use_.load(std::memory_order_relaxed); }
 
   // Touches the pages of the `blocks` that are handed out next, so that their takers need not. At most a sixteenth of
-  // the limit, for those blocks are out meanwhile. Any thread.
+  // the limit, because those blocks are taken while it works. Any thread.
   void warm(uint32_t blocks) noexcept;
   // Gives the pages of free blocks that were used since the last time back to the system.
   void trim() noexcept;

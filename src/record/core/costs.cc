@@ -7,7 +7,7 @@
 namespace firelane::record {
 namespace {
 
-// Keeps the compiler from dropping a lookup whose result nobody uses.
+// Keeps the compiler from removing a lookup whose result is unused.
 void keep(TextSlot slot) { asm volatile("" : : "r"(slot) : "memory"); }
 
 // The best of a few rounds: what the code costs when nothing disturbs it.
@@ -18,7 +18,7 @@ double best_ns(ThreadBuffer* b, double ns_per_tick, Act&& act) {
   double best = 1e9;
   for (int round = 0; round < kRounds; ++round) {
     Recorder::get().rewind_scratch(b);
-    act();  // defines texts outside of the measured loop
+    act();  // defines texts outside the measured loop
     const uint64_t begin = now_ticks();
     for (int i = 0; i < kEvents; ++i) act();
     best = std::min(best, static_cast<double>(now_ticks() - begin) * ns_per_tick / kEvents);

@@ -15,7 +15,8 @@ namespace {
 constexpr size_t kSectionBytes = 128 << 10;
 constexpr size_t kChunkBytes = 1 << 20;
 constexpr size_t kTextTableBytes = 6 << 20;
-constexpr size_t kMaxNotesBytes = 4 << 20;  // waiting for the next pass
+constexpr size_t kMaxNotesBytes = 4 << 20;                                    // waiting for the next pass
+constexpr size_t kMaxReasonBytes = format::ChunkWriter::kMaxLastNotes - 100;  // the stop's clocks follow it
 constexpr int64_t kHeartbeatNs = 1'000'000'000;
 
 // The thread's name as the system has it ("pt_autograd_0"); "" when it is gone.
@@ -52,7 +53,7 @@ std::string Drain::open(const std::string& first_notes) {
 
 bool Drain::start_thread() noexcept {
   // The new thread inherits the mask: the program's signals go to its own threads, and a
-  // file size limit (SIGXFSZ) becomes an error of write() instead of the program's death.
+  // file size limit (SIGXFSZ) becomes an error of write() instead of killing the program.
   sigset_t all;
   sigset_t before;
   ::sigfillset(&all);
@@ -100,7 +101,7 @@ void Drain::finish(const std::string& last_notes) noexcept {
   stop_.store(true, std::memory_order_release);
   Recorder::get().wake();
   thread_.join();
-  sink_->abandon();
+  sink_->close();
 }
 
 bool Drain::add_notes(std::string_view items) {
@@ -276,7 +277,7 @@ uint32_t Drain::intern_op(std::string_view name_and_overload) {
   return id;
 }
 
-// Texts that were not written yet stand in front of whatever chunk comes next.
+// Texts that were not written yet go in front of the next chunk, whatever its kind.
 void Drain::begin_payload() {
   if (!overloads_.empty()) write(format::ChunkKind::kNotes, overloads_);
   overloads_.clear();
@@ -359,13 +360,13 @@ void Drain::fail(std::string reason) {
   failed_ = true;
   reason = "recording stopped: " + sink_->name() + ": " + reason;
   on_failure_(reason);
-  // A full disk often has room for these few bytes, now that the torn chunk is gone.
   try {
     std::string items;
     format::NotesWriter notes(items);
-    notes.stopped(reason);
+    notes.stopped(std::string_view(reason).substr(0, kMaxReasonBytes));
     notes.clock_pair(format::PairRole::kStop, read_clock_pair());
-    if (writer_.write_chunk(format::ChunkKind::kNotes, items).empty()) (void)writer_.finish(event_count());
+    if (writer_.write_last_notes(items).empty()) (void)writer_.finish(event_count());
+    file_bytes_ = writer_.bytes_written();
   } catch (const std::exception&) {
   }
 }

@@ -2,7 +2,7 @@
 //
 // One thread, woken every 200 ms or when an eighth of the pool is filled; the only one that
 // writes to the disk. Its own memory is bounded: one chunk (1 MiB), zstd's context, a table
-// of texts that starts anew at 6 MiB, 8 KiB a thread.
+// of texts that is restarted at 6 MiB, 8 KiB per thread.
 #pragma once
 
 #include <atomic>
@@ -35,7 +35,7 @@ class Drain final : private DeviceSink {
     uint64_t trace_id = 0;
   };
 
-  // `on_failure` is called at most once, from the drain's thread: the disk is full, say.
+  // `on_failure` is called at most once, from the drain's thread, for example when the disk is full.
   Drain(std::unique_ptr<format::ByteSink> sink, const Options& options, std::function<void(std::string)> on_failure);
 
   // Writes the header and the first notes: "" or why that is not possible. Then run() may begin.

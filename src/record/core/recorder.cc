@@ -9,7 +9,7 @@
 #include <new>
 
 namespace firelane::record {
-namespace record_detail {
+namespace detail {
 namespace {
 constinit ThreadBuffer g_no_buffer{};
 }  // namespace
@@ -29,7 +29,7 @@ ThreadBuffer* attach_thread() noexcept {
 ThreadBuffer* attach_for_begin() noexcept {
   ThreadBuffer* b = t_buffer;
   if (g_recording.load(std::memory_order_relaxed) != 0) return attach_thread();
-  // Paused inside of slices that were recorded: remember to skip this one's end.
+  // Paused inside slices that were recorded: remember to skip this one's end.
   if (b->open_ > 0 && Recorder::get().is_current(b->session_)) {
     b->push_fate(false);
     b->set_limit();
@@ -42,10 +42,10 @@ ThreadBuffer* attached_for_end() noexcept {
   return b->open_ > 0 && Recorder::get().is_current(b->session_) ? b : nullptr;
 }
 
-}  // namespace record_detail
+}  // namespace detail
 
-using record_detail::g_recording;
-using record_detail::t_buffer;
+using detail::g_recording;
+using detail::t_buffer;
 
 Recorder& Recorder::get() noexcept {
   // Never destroyed: threads may end after main's statics are gone.
@@ -72,7 +72,7 @@ Recorder::Recorder() noexcept {
 uint64_t Recorder::open_session(Client* client, uint64_t max_bytes, const char*& reason) noexcept {
   const std::lock_guard lock(mutex_);
   if (session_ != 0) {
-    reason = "another recording runs in this process; stop it first";
+    reason = "another recording is running in this process; stop it first";
     return 0;
   }
   if (!pool_.mapped() && !pool_.map()) {
@@ -127,7 +127,7 @@ ThreadBuffer* Recorder::new_buffer() noexcept {
   return b;
 }
 
-// Frees the chain from the drain's block to the writer's, the latter not.
+// Frees the chain from the drain's block up to, but not including, the writer's.
 void Recorder::reset(ThreadBuffer* b) noexcept {
   while (b->read_block_ != b->block_) {
     Block* next = b->read_block_->next.load(std::memory_order_relaxed);
@@ -152,7 +152,7 @@ void Recorder::reset(ThreadBuffer* b) noexcept {
 ThreadBuffer* Recorder::attach(uint64_t session) noexcept {
   const std::lock_guard lock(mutex_);
   if (session_ != session) return nullptr;
-  const bool known = t_buffer != &record_detail::g_no_buffer;
+  const bool known = t_buffer != &detail::g_no_buffer;
   ThreadBuffer* b = known ? t_buffer : new_buffer();
   if (b == nullptr) {
     unattached_losses_.fetch_add(1, std::memory_order_relaxed);
@@ -174,7 +174,7 @@ ThreadBuffer* Recorder::attach(uint64_t session) noexcept {
 
 void* Recorder::take_block() noexcept {
   void* block = pool_.take();
-  // One wake-up per drain: when an eighth is in use, and again when all is.
+  // One wake-up per drain: when an eighth is in use, and again when everything is.
   if (pool_.in_use() * 8 > pool_.limit() && !wake_asked_.exchange(true, std::memory_order_relaxed)) wake();
   return block;
 }
@@ -219,8 +219,8 @@ void Recorder::thread_exits(void* buffer) noexcept {
   auto* b = static_cast<ThreadBuffer*>(buffer);
   Recorder& recorder = get();
   const std::lock_guard lock(recorder.mutex_);
-  record_detail::t_exiting = true;
-  t_buffer = &record_detail::g_no_buffer;
+  detail::t_exiting = true;
+  t_buffer = &detail::g_no_buffer;
   if (b->attached_) {
     b->exited_.store(true, std::memory_order_release);  // the drain reads the rest and frees it
   } else {
@@ -232,11 +232,11 @@ void Recorder::thread_exits(void* buffer) noexcept {
 void Recorder::before_fork() noexcept { get().mutex_.lock(); }
 void Recorder::after_fork_in_parent() noexcept { get().mutex_.unlock(); }
 
-// The child has one thread and the parent's memory. Its buffers go; the mutex is ours.
+// The child has one thread and a copy of the parent's memory. Its buffers are freed; the mutex is ours.
 void Recorder::after_fork_in_child() noexcept {
   Recorder& recorder = get();
   g_recording.store(0, std::memory_order_relaxed);
-  t_buffer = &record_detail::g_no_buffer;
+  t_buffer = &detail::g_no_buffer;
   ::pthread_setspecific(recorder.thread_key_, nullptr);
   if (recorder.client_ != nullptr) recorder.client_->on_fork_in_child();
   recorder.client_ = nullptr;

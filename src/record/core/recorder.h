@@ -1,6 +1,6 @@
 // What a process has once: the pool, the list of attached threads, the session that records.
 // Sessions come and go; this stays (threads may hold a block of the pool for as long as
-// they live), and is built anew in a forked child.
+// they live), and is rebuilt in a forked child.
 //
 // The mutex is held for a few list operations, never while anything is written or waited
 // for. Hooks take it once per thread and session.
@@ -20,7 +20,7 @@ namespace firelane::record {
 
 class Recorder {
  public:
-  // Told about the process's end and fork; a session's implementation.
+  // Is notified of exit and fork: a session's implementation.
   class Client {
    public:
     virtual ~Client() = default;
@@ -30,7 +30,7 @@ class Recorder {
 
   static Recorder& get() noexcept;
 
-  // 0 when another session is there or memory is short (`reason` says which).
+  // 0 if there is another session or not enough memory (`reason` says which).
   uint64_t open_session(Client* client, uint64_t max_bytes, const char*& reason) noexcept;
   void set_recording(uint64_t session, bool on) noexcept;
   // After the drain is gone: forgets the attached threads, gives memory back.
@@ -48,8 +48,8 @@ class Recorder {
   // ---- the drain's side
   void attached_threads(std::vector<ThreadBuffer*>& out);
   // Calls visit(const uint64_t* words) for each new record of `b` in order, at most kReadBlocks
-  // blocks of them, so that one busy thread cannot keep the drain from the others; frees blocks
-  // done with. True when there is more.
+  // blocks of them, so that one busy thread cannot starve the others; frees the blocks it has
+  // read. True if there is more.
   static constexpr int kReadBlocks = 32;
   template <typename Visit>
   bool read(ThreadBuffer* b, Visit&& visit);
@@ -60,13 +60,13 @@ class Recorder {
   void release(ThreadBuffer* b) noexcept;
   uint64_t in_flight_bytes() const noexcept { return uint64_t{pool_.in_use()} * kBlockBytes; }
   uint32_t thread_count() const noexcept { return next_index_.load(std::memory_order_relaxed); }
-  // So that hooks find blocks whose pages are there.
+  // So that hooks get blocks whose pages are already mapped in.
   void warm_blocks() noexcept { pool_.warm(BlockPool::kMaxWarm); }
-  // Waits for a wake-up by fill level, wake() or the time.
+  // Waits for a wake-up by the fill level or wake(), or for the timeout.
   void wait(uint32_t milliseconds) noexcept;
   void wake() noexcept { ::sem_post(&wake_); }
 
-  // A buffer of no session, to measure the cost of its functions. Null when memory is short.
+  // A buffer that belongs to no session, to measure the cost of its functions. Null if there is no memory.
   ThreadBuffer* take_scratch() noexcept;
   void rewind_scratch(ThreadBuffer* b) noexcept;
   void give_scratch(ThreadBuffer* b) noexcept;

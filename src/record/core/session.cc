@@ -3,11 +3,11 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <cstdlib>
 #include <exception>
 #include <mutex>
 #include <system_error>
 
+#include "base/environment.h"
 #include "format/notes.h"
 #include "record/core/drain.h"
 #include "record/core/recorder.h"
@@ -40,8 +40,7 @@ fs::path choose_path(const fs::path& asked, uint64_t number) {
   const std::string name = "firelane-" + std::to_string(::getpid()) + "-" + std::to_string(number) + ".lane";
   std::error_code error;
   if (!asked.empty()) return fs::is_directory(asked, error) ? asked / name : asked;
-  const char* dir = std::getenv("FIRELANE_DIR");
-  if (dir != nullptr && *dir != '\0') return fs::path(dir) / name;
+  if (const char* dir = environment::value_of(environment::kDir)) return fs::path(dir) / name;
   fs::path temporary = fs::temp_directory_path(error);
   return (error ? fs::path("/tmp") : temporary) / name;
 }
@@ -73,7 +72,7 @@ struct Session::Impl final : Recorder::Client {
   void open();
   std::string first_notes() const;
   void end() noexcept;
-  void fail(std::string reason);
+  void fail(std::string_view reason);
   void add_loss_locked(std::string_view reason, uint64_t count);
   bool add_items(const std::string& items) { return drain == nullptr || drain->add_notes(items); }
 
@@ -119,10 +118,15 @@ void Session::Impl::open() {
                                                  .zstd_level = options.zstd_level,
                                                  .start_ticks = start_pair.ticks,
                                                  .trace_id = new_trace_id()},
-                                  [this](std::string reason) { fail(std::move(reason)); });
+                                  [this](const std::string& reason) { fail(reason); });
   error = drain->open(first_notes());
-  if (!error.empty()) return fail("recording stopped: " + path.string() + ": " + error);
-  if (!drain->start_thread()) return fail("recording stopped: the system gives no thread to write with");
+  if (!error.empty()) {
+    std::error_code ignored;
+    if (has_file) fs::remove(path, ignored);  // without its first notes it could not be read
+    has_file = false;
+    return fail("recording stopped: " + path.string() + ": " + error);
+  }
+  if (!drain->start_thread()) return fail("recording stopped: the system refused to start a thread for writing");
   if (options.start_paused) {
     state = SessionState::kPaused;
   } else {
@@ -135,13 +139,10 @@ std::string Session::Impl::first_notes() const {
   format::NotesWriter notes(items);
   notes.process(static_cast<uint32_t>(::getpid()), tick_source(), ticks_per_second(), host_name(), command_line());
   notes.clock_pair(format::PairRole::kStart, start_pair);
-  const auto flag = [&](std::string_view key, bool on) { notes.option(key, on ? "1" : "0"); };
-  flag("record_shapes", options.shapes);
-  flag("profile_memory", options.memory);
-  flag("with_stack", options.python_stacks);
-  flag("with_modules", options.modules);
-  flag("with_flops", options.flops);
-  flag("with_cuda", options.cuda);
+#define FL_NOTE(name, on, key, help) notes.option(key, options.name ? "1" : "0");
+  FL_RECORD_OPTIONS(FL_NOTE)
+#undef FL_NOTE
+  notes.option("with_flops", options.flops ? "1" : "0");
   if (options.start_paused) notes.pause(false, start_pair.ticks);
   return items;
 }
@@ -158,7 +159,7 @@ void Session::Impl::add_loss_locked(std::string_view reason, uint64_t count) {
   losses.push_back({std::string(reason), count});
 }
 
-void Session::Impl::fail(std::string reason) {
+void Session::Impl::fail(std::string_view reason) {
   Recorder::get().set_recording(number, false);
   const std::lock_guard lock(mutex);
   state = SessionState::kFailed;
@@ -311,7 +312,7 @@ void Session::stop() noexcept {
 Session::~Session() {
   if (impl_ == nullptr) return;
   if (impl_->forked()) {
-    // The parent's thread and locks were copied in mid-air: leave them alone.
+    // The parent's thread and locks were copied in an unknown state: leave them alone.
     (void)impl_.release();
     return;
   }
@@ -326,7 +327,8 @@ Result<void> Session::save(const fs::path& target) {
   Impl& s = *impl_;
   if (s.forked()) return Error{"cannot save " + target.string() + ": the recording belongs to the parent process"};
   const std::lock_guard lock(s.mutex);
-  if (!s.ended) return Error{"cannot save " + target.string() + ": the recording still runs; stop it first"};
+  if (!s.ended)
+    return Error{"cannot save " + target.string() + ": it is still being recorded; stop the recording first"};
   if (!s.has_file) {
     return Error{"cannot save " + target.string() + ": nothing was recorded" +
                  (s.losses.empty() ? std::string() : " (" + s.losses.front().reason + ")")};

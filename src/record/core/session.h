@@ -3,14 +3,14 @@
 //   auto session = Session::start({.shapes = true});   // Result<std::unique_ptr<Session>>
 //   ... hooks push through record/core/thread_buffer.h ...
 //   session->stop();
-//   session->save("run.lane");                          // else the file goes when `session` does
+//   session->save("run.lane");                          // else the file is deleted with `session`
 //
-// At most one session records in a process; a second start is an Error that says so. Trouble
-// with the world (no folder, read-only, disk full, no memory) is no Error: the program goes
-// on, the session records nothing more, and status().losses holds the reason, once.
+// At most one session records in a process; a second start is an Error. Problems with the
+// environment (no folder, read-only, disk full, no memory) are not Errors: the program continues, the
+// session records nothing more, and status().losses has the reason, once.
 //
-// All methods may be called from any thread, none throws. The drain thread is the only one
-// that touches the disk, except stop() and save(), which wait for it.
+// All methods may be called from any thread; none throws. Only the drain thread touches the disk,
+// except in stop() and save(), which wait for it.
 //
 // fork: the child's copy is inert (status().state == kForked, no file, no thread) and the child
 // may start a session of its own. exec and kill -9 leave a readable file that lacks the last 200 ms.
@@ -27,6 +27,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "format/record_options.h"
 #include "format/sink.h"
 #include "record/core/device_source.h"
 #include "record/core/steps.h"
@@ -34,23 +35,21 @@
 namespace firelane::record {
 
 struct RecordOptions {
-  // What the hooks shall record. The core only writes these into the trace; hooks read them
-  // through Session::options().
-  bool shapes = false;
-  bool memory = false;
-  bool python_stacks = false;
-  bool modules = false;
-  bool flops = false;           // hooks record shapes then; readers compute FLOPs from them
-  bool cuda = false;            // what the GPU does, its memory (with `memory`) and its power
-  bool cuda_sync = false;       // with `cuda`: also what each wait waited for; dear
-  bool cuda_detach = true;      // with `cuda`: stop() takes CUPTI out of the process, unless another tool uses it
-  bool concrete_inputs = true;  // with shapes: the values of numbers and lists of numbers
+  // What the hooks record, by the names of format/record_options.h. The core only writes these into the trace;
+  // hooks read them through Session::options().
+#define FL_FIELD(name, on, key, help) bool name = on;
+  FL_RECORD_OPTIONS(FL_FIELD)
+#undef FL_FIELD
 
-  bool start_paused = false;  // nothing is recorded until resume()
-  // Where the stream lies. Empty: FIRELANE_DIR, else the system's temporary folder, as
+  // What follows is for the fronts.
+  bool flops = false;           // torch.profiler's with_flops: hooks record shapes, readers compute FLOPs from them
+  bool cuda_detach = true;      // with `cuda`: stop() detaches CUPTI, unless another tool uses it
+  bool concrete_inputs = true;  // with shapes: the values of numbers and lists of numbers
+  bool start_paused = false;    // nothing is recorded until resume()
+  // The file while it is written. Empty: FIRELANE_DIR, else the system's temporary folder, as
   // firelane-<pid>-<n>.lane. A folder: that name inside it. An existing file is replaced.
   std::filesystem::path output;
-  // Keep the file when the session goes, without save(). Set when the user named `output`.
+  // Keep the file when the session is destroyed, even without save(). Set if the user chose `output`.
   bool keep = false;
   uint64_t max_in_flight_bytes = 48u << 20;  // events not yet written; at most 48 MiB
   uint32_t drain_interval_ms = 200;
@@ -100,9 +99,9 @@ class Session {
   void stop() noexcept;
 
   // After stop(): moves the file (rename, or copy across file systems). A second save copies.
-  // Works also for a session that stopped itself: what was written is saved.
+  // Also works for a session that stopped itself: what was written is saved.
   Result<void> save(const std::filesystem::path& path);
-  // After stop(): where the file lies; empty when there is none.
+  // After stop(): the path of the file; empty if there is none.
   std::filesystem::path path() const;
 
   SessionStatus status() const;

@@ -175,7 +175,7 @@ TEST(Session, a_second_recording_is_refused_with_a_reason_and_harms_nothing) {
   auto session = start({.output = folder / "a.lane"});
   const auto second = Session::start({.output = folder / "b.lane"});
   ASSERT_FALSE(second.ok());
-  EXPECT_EQ(second.error().message, "cannot record: another recording runs in this process; stop it first");
+  EXPECT_EQ(second.error().message, "cannot record: another recording is running in this process; stop it first");
   op("still recorded");
   session->stop();
   EXPECT_EQ(session->status().event_count, 1u);

@@ -1,5 +1,5 @@
-// The true step: steps that are not recorded are timed too, at the price of one clock
-// reading each, so that every verdict can speak of the program as it runs without us.
+// The true step time: steps that are not recorded are timed too, at the cost of one clock
+// reading each, so that every verdict can describe the program as it runs without the recorder.
 //
 //   StepTimer timer;                       // lives as long as the profiler object
 //   timer.step(12, StepPhase::kUnrecorded);  // step 12 begins now; the one before ends
@@ -36,7 +36,7 @@ class StepTimer {
   void raise_phase(format::StepPhase phase) noexcept;
   void finish() noexcept;
   bool running() const noexcept { return running_; }
-  // When the step at hand began, or, after finish(), when the last one ended.
+  // When the current step began, or, after finish(), when the last one ended.
   uint64_t mark_ticks() const noexcept { return current_.start_ticks; }
 
   const std::vector<StepSample>& samples() const noexcept { return samples_; }

@@ -2,8 +2,8 @@
 //
 // A slot is a number below kSlotCount. The thread's own stream carries "slot 17 now means
 // these bytes" (a definition) before the first record that uses slot 17; the drain turns
-// slots into file-wide string ids. When the table is full a slot is simply defined anew, so
-// memory is bounded and nothing is ever looked up outside of the thread.
+// slots into file-wide string ids. When the table is full a slot is simply redefined, so
+// memory is bounded and nothing is ever looked up outside the thread.
 //
 // AN ID IS GOOD UNTIL THE NEXT LOOKUP ON THE SAME THREAD: a later lookup may give its slot
 // to another text. Push the record that uses it first:
@@ -32,8 +32,8 @@ class SlotTable {
     }
     return kNoSlot;
   }
-  // The slot that `key` shall take; the one that lived there is forgotten. Call remember()
-  // once the definition stands in the stream.
+  // The slot for `key`; the key that had it is forgotten. Call remember() once the definition is
+  // in the stream.
   TextSlot choose(uint64_t key) noexcept {
     const uint32_t set = set_of(key);
     for (uint32_t way = 0; way < kWays; ++way) {

@@ -70,7 +70,7 @@ void ThreadBuffer::begin_slow(uint64_t ticks, TextSlot name, format::Scope scope
   } else {
     count_lost();
   }
-  // The fate of a slice matters only inside of a lost one: its end must share it.
+  // The fate of a slice matters only inside a lost one: its end must share it.
   if (w == nullptr || fate_depth_ > 0) {
     push_fate(w != nullptr);
   } else {

@@ -1,4 +1,4 @@
-// The hot path: what a hook calls inside somebody's operator.
+// The hot path: what a hook calls inside the user's operator.
 //
 //   if (ThreadBuffer* b = recording_thread_for_begin()) {
 //     b->begin(now_ticks(), b->stable_name(name), Scope::kFunction, sequence);
@@ -38,7 +38,7 @@ namespace firelane::record {
 
 class ThreadBuffer;
 
-namespace record_detail {
+namespace detail {
 // Number of the session that records now; 0 while none does or it is paused.
 extern std::atomic<uint64_t> g_recording;
 // Never null (before attach: an empty buffer of no session). Initial-exec: one instruction, also inside a Python
@@ -47,10 +47,10 @@ extern constinit thread_local ThreadBuffer* t_buffer __attribute__((tls_model("i
 ThreadBuffer* attach_thread() noexcept;
 ThreadBuffer* attach_for_begin() noexcept;
 ThreadBuffer* attached_for_end() noexcept;
-}  // namespace record_detail
+}  // namespace detail
 
 // True while events are wanted. For hooks that must do work before they have an event.
-inline bool is_recording() noexcept { return record_detail::g_recording.load(std::memory_order_relaxed) != 0; }
+inline bool is_recording() noexcept { return detail::g_recording.load(std::memory_order_relaxed) != 0; }
 
 struct MemoryRecord {
   uint64_t address = 0;
@@ -151,9 +151,9 @@ class ThreadBuffer {
   friend ThreadBuffer* recording_thread() noexcept;
   friend ThreadBuffer* recording_thread_for_begin() noexcept;
   friend ThreadBuffer* recording_thread_for_end() noexcept;
-  friend ThreadBuffer* record_detail::attach_thread() noexcept;
-  friend ThreadBuffer* record_detail::attach_for_begin() noexcept;
-  friend ThreadBuffer* record_detail::attached_for_end() noexcept;
+  friend ThreadBuffer* detail::attach_thread() noexcept;
+  friend ThreadBuffer* detail::attach_for_begin() noexcept;
+  friend ThreadBuffer* detail::attached_for_end() noexcept;
 
   static constexpr uint64_t kContentKey = uint64_t{1} << 63;
   static constexpr uint64_t kCallerKey = uint64_t{1} << 62;
@@ -191,9 +191,9 @@ class ThreadBuffer {
   Block* block_ = nullptr;
   uint64_t session_ = UINT64_MAX;  // the session this thread is attached to
   uint32_t open_ = 0;
-  bool last_dropped_ = false;  // the slice begun last is not in the stream: its attributes neither
+  bool last_dropped_ = false;  // the slice begun last is not in the stream, nor are its attributes
 
-  // Losses that the stream does not say yet, and the fate of slices opened since a lost one.
+  // Losses that are not in the stream yet, and the fate of slices opened since a lost one.
   uint64_t lost_events_ = 0;
   uint16_t lost_ends_[4] = {};
   uint32_t fate_depth_ = 0;
@@ -217,25 +217,25 @@ static_assert(sizeof(ThreadBuffer) <= kBlockBytes, "a buffer takes one block of 
 // The calling thread's buffer, or null when nothing is recorded now (also in a forked
 // child). One thread-local load and one compare. Good until the thread returns to its caller.
 inline ThreadBuffer* recording_thread() noexcept {
-  ThreadBuffer* b = record_detail::t_buffer;
-  if (b->session_ == record_detail::g_recording.load(std::memory_order_relaxed)) [[likely]]
+  ThreadBuffer* b = detail::t_buffer;
+  if (b->session_ == detail::g_recording.load(std::memory_order_relaxed)) [[likely]]
     return b;
-  return record_detail::attach_thread();
+  return detail::attach_thread();
 }
 // The same, before begin(). While paused it returns null and remembers that this slice's
 // end is to be skipped.
 inline ThreadBuffer* recording_thread_for_begin() noexcept {
-  ThreadBuffer* b = record_detail::t_buffer;
-  if (b->session_ == record_detail::g_recording.load(std::memory_order_relaxed)) [[likely]]
+  ThreadBuffer* b = detail::t_buffer;
+  if (b->session_ == detail::g_recording.load(std::memory_order_relaxed)) [[likely]]
     return b;
-  return record_detail::attach_for_begin();
+  return detail::attach_for_begin();
 }
 // The same, before end(). Not null while paused when the slice was begun before the pause.
 inline ThreadBuffer* recording_thread_for_end() noexcept {
-  ThreadBuffer* b = record_detail::t_buffer;
-  if (b->session_ == record_detail::g_recording.load(std::memory_order_relaxed)) [[likely]]
+  ThreadBuffer* b = detail::t_buffer;
+  if (b->session_ == detail::g_recording.load(std::memory_order_relaxed)) [[likely]]
     return b;
-  return record_detail::attached_for_end();
+  return detail::attached_for_end();
 }
 
 }  // namespace firelane::record

@@ -1,5 +1,5 @@
-// Records as they lie in a thread's block, in 8-byte words, between hook and drain. Never
-// on disk: format/events.h is what is written.
+// Records in a thread's block, in 8-byte words, between hook and drain. Never on disk:
+// format/events.h is what is written.
 //
 //   word 0 of a timed record: | ticks, low 56 bits | kind u8 |
 //   56 bits of ticks are 278 days at 3 GHz; the drain restores the rest from the session's start.

@@ -15,8 +15,8 @@ constexpr CUpti_ActivityKind kKinds[] = {
     CUPTI_ACTIVITY_KIND_MEMCPY2,           CUPTI_ACTIVITY_KIND_MEMSET,
     CUPTI_ACTIVITY_KIND_OVERHEAD,
 };
-// Dear: on an H200 these alone added as much to a training step as everything else together. The calls that wait are
-// recorded without them.
+// Expensive: on an H200 these alone added as much to a training step as everything else together. The calls that wait
+// are recorded without them.
 constexpr CUpti_ActivityKind kSyncKinds[] = {CUPTI_ACTIVITY_KIND_SYNCHRONIZATION, CUPTI_ACTIVITY_KIND_CUDA_EVENT};
 
 // One is being filled; the next ones, until the drain comes round again.
@@ -24,7 +24,7 @@ constexpr size_t kReadyBuffers = 3;
 
 // CUPTI's callbacks have no argument of ours, and may come late: both outlive every recording.
 std::atomic<DeviceActivity*> g_active{nullptr};
-std::atomic<bool> g_has_left{false};  // the recording before took CUPTI out of the process
+std::atomic<bool> g_has_left{false};  // the previous recording detached CUPTI
 BufferQueue& buffers() {
   static BufferQueue& queue = *new BufferQueue();
   return queue;
@@ -39,7 +39,7 @@ std::unique_ptr<DeviceActivity> DeviceActivity::start(const CuptiApi& api, recor
     DeviceActivity* none = nullptr;
     if (!g_active.compare_exchange_strong(none, activity.get())) {
       activity->stopped_ = true;
-      reason = "GPU: another recording of this process holds the GPU; stop it first";
+      reason = "GPU: another recording in this process is using the GPU; stop it first";
       return nullptr;
     }
     activity->is_after_leaving_ = g_has_left.exchange(false);
@@ -134,7 +134,7 @@ bool DeviceActivity::enable(std::string& reason) noexcept {
   return hooked || enable_call_records(reason);
 }
 
-// Where another tool has the callbacks. Dear: every CUDA call pays for these kinds, also those that are turned off.
+// If another tool has the callbacks. Expensive: these kinds slow down every CUDA call, even those that are turned off.
 bool DeviceActivity::enable_call_records(std::string& reason) noexcept {
   for (const CUpti_ActivityKind kind : {CUPTI_ACTIVITY_KIND_RUNTIME, CUPTI_ACTIVITY_KIND_DRIVER}) {
     if (const CUptiResult result = api_.enable(kind); result != CUPTI_SUCCESS) {
@@ -263,7 +263,7 @@ void DeviceActivity::note_clock(format::PairRole role) noexcept {
 
 // ---- the drain's side -------------------------------------------------------------------
 
-// What ran while CUPTI left the process counts as dropped, in the recording after.
+// What ran while CUPTI was being detached counts as dropped, in the next recording.
 size_t DeviceActivity::count_dropped(const BufferQueue::Full& buffer) {
   size_t dropped = 0;
   if (api_.dropped_records(static_cast<CUcontext>(buffer.context), buffer.stream, &dropped) != CUPTI_SUCCESS) return 0;
@@ -281,13 +281,13 @@ void DeviceActivity::drain(record::DeviceSink& sink) {
     buffers().release(buffer.data);
   }
   if (const uint64_t lost = lost_.exchange(0); lost > 0) {
-    session_.add_loss("GPU: records dropped, for the buffers were full", lost);
+    session_.add_loss("GPU: records dropped because the buffers were full", lost);
   }
   if (const uint64_t broken = decoder_.take_broken(); broken > 0) {
-    session_.add_loss("GPU: records that CUPTI wrote broken; update the driver or torch", broken);
+    session_.add_loss("GPU: malformed records from CUPTI; update the driver or torch", broken);
   }
   if (const uint64_t untimed = decoder_.take_untimed(); untimed > 0) {
-    session_.add_loss("GPU: work without a start and an end; synchronise before stop", untimed);
+    session_.add_loss("GPU: work without timestamps; synchronize before stop()", untimed);
   }
   bool is_enabled = false;
   bool is_clock_due = false;

@@ -6,9 +6,9 @@
 //   activity->stop();              // before session.stop(), which writes the rest
 //
 // No timestamp callback and no external ids: clocks are mapped by paired readings (a note every second), ops are
-// linked to launches by thread and time. Calls come through callbacks (call_hook.h), or, where another tool holds
-// those, as activity records. After stop() nothing is enabled, our callbacks do nothing, and CUPTI is out of the
-// process (detach.h), unless another tool uses it.
+// linked to launches by thread and time. Calls come from callbacks (call_hook.h) or, if another tool has
+// those, from activity records. After stop() nothing is enabled, our callbacks do nothing, and CUPTI is detached from
+// the process (detach.h), unless another tool uses it.
 #pragma once
 
 #include <atomic>
@@ -44,7 +44,7 @@ class DeviceActivity final : public record::DeviceSource {
   void close_window() noexcept;
   void pause() noexcept;
   void resume() noexcept;
-  // Everything off, all buffers handed over. REQUIRES: the device was synchronised; what still runs is lost.
+  // Everything off, all buffers handed over. REQUIRES: the device was synchronized; what still runs is lost.
   // Idempotent.
   void stop() noexcept;
 
@@ -74,7 +74,7 @@ class DeviceActivity final : public record::DeviceSource {
   CallIds unwanted_;            // of the activity records of calls
   bool has_call_hook_ = false;  // decided by the first enable()
   bool is_first_enable_ = true;
-  bool is_after_leaving_ = false;  // the recording before took CUPTI out of the process
+  bool is_after_leaving_ = false;  // the previous recording detached CUPTI
   CUpti_ActivityThreadIdType thread_id_type_ = CUPTI_ACTIVITY_THREAD_ID_TYPE_DEFAULT;
   bool stopped_ = false;
   bool closed_ = false;                           // close_window()

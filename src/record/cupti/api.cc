@@ -3,7 +3,7 @@
 
 #include <dlfcn.h>
 
-#include <cstdlib>
+#include "base/environment.h"
 
 namespace firelane::cupti {
 namespace {
@@ -15,9 +15,7 @@ void* open_library() {
   for (const char* name : {"libcupti.so.13", "libcupti.so.12"}) {
     if (void* library = ::dlopen(name, RTLD_LAZY | RTLD_NOLOAD)) return library;
   }
-  if (const char* path = std::getenv("FIRELANE_CUPTI"); path != nullptr && *path != '\0') {
-    return ::dlopen(path, RTLD_LAZY | RTLD_LOCAL);
-  }
+  if (const char* path = environment::value_of(environment::kCupti)) return ::dlopen(path, RTLD_LAZY | RTLD_LOCAL);
   for (const char* name : {"libcupti.so.13", "libcupti.so.12", "libcupti.so", "/usr/local/cuda/lib64/libcupti.so",
                            "/usr/local/cuda/extras/CUPTI/lib64/libcupti.so"}) {
     if (void* library = ::dlopen(name, RTLD_LAZY | RTLD_LOCAL)) return library;
@@ -71,7 +69,7 @@ std::string version_text(int version) {
   return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
 }
 
-// "" unless the driver is of an older CUDA than CUPTI: within a major version they work together. CUPTI counted its
+// "" unless the driver is for an older CUDA than CUPTI: within a major version they work together. CUPTI counted its
 // versions from 18 on through CUDA 12; since then 130001 is CUDA 13.0's.
 std::string older_driver(const CuptiApi& api) {
   uint32_t cupti = 0;
@@ -80,7 +78,7 @@ std::string older_driver(const CuptiApi& api) {
   if (api.get_version(&cupti) != CUPTI_SUCCESS) return {};
   const int major = cupti >= 100'000 ? static_cast<int>(cupti / 10'000) : 12;
   if (driver / 1000 >= major) return {};
-  return "the driver is of CUDA " + version_text(driver) + ", CUPTI of CUDA " + std::to_string(major) +
+  return "the driver is for CUDA " + version_text(driver) + ", CUPTI for CUDA " + std::to_string(major) +
          "; update the driver, or use a torch for CUDA " + std::to_string(driver / 1000);
 }
 
@@ -96,7 +94,7 @@ std::string explain(const CuptiApi& api, CUptiResult result) {
       return reason + ": allow profiling for all users (driver option NVreg_RestrictProfilingToAdminUsers=0)";
     case CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED:
     case CUPTI_ERROR_HARDWARE_BUSY:
-      return reason + ": another profiler (nsys, ncu, torch.profiler) holds the GPU; run without it";
+      return reason + ": another profiler (nsys, ncu, torch.profiler) is using the GPU; run without it";
     default: break;
   }
   if (const std::string older = older_driver(api); !older.empty()) return reason + ": " + older;

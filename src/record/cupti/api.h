@@ -26,7 +26,7 @@ struct CuptiApi {
   CUptiResult (*enable_runtime_call)(CUpti_CallbackId, uint8_t on) = nullptr;
   CUptiResult (*enable_driver_call)(CUpti_CallbackId, uint8_t on) = nullptr;
   CUptiResult (*finalize)() = nullptr;
-  // cuDriverGetVersion: a call of the driver that does nothing; null without one.
+  // cuDriverGetVersion, a driver call without side effects; null if there is no driver.
   CUresult (*driver_call)(int* version) = nullptr;
   // Callbacks around calls; one subscriber at a time in a process.
   CUptiResult (*subscribe)(CUpti_SubscriberHandle*, CUpti_CallbackFunc, void* data) = nullptr;

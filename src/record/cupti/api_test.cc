@@ -23,7 +23,7 @@ TEST_F(Explain, a_driver_that_is_older_than_cupti_is_named_with_both_versions) {
   api.driver_call = [](int* version) { return *version = 12'040, CUDA_SUCCESS; };
   for (const CUptiResult result : {CUPTI_ERROR_NOT_INITIALIZED, CUPTI_ERROR_NOT_COMPATIBLE, CUPTI_ERROR_UNKNOWN}) {
     EXPECT_TRUE(
-        says(result, "the driver is of CUDA 12.4, CUPTI of CUDA 13; update the driver, or use a torch for CUDA 12"))
+        says(result, "the driver is for CUDA 12.4, CUPTI for CUDA 13; update the driver, or use a torch for CUDA 12"))
         << explain(api, result);
   }
 }

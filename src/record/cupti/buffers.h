@@ -1,8 +1,8 @@
 // The buffers that CUPTI fills: recycled, bounded, and handed from the thread that completes one to the drain.
 //
-// When all are full the oldest undecoded one is taken back and its records are lost (and counted): the program never
-// waits for us, and memory stays bounded. Buffers that CUPTI itself holds are beyond the bound: they come back when it
-// completes them, or by reclaim() once it has left the process.
+// When all are full, the oldest undecoded one is reclaimed and its records are lost (and counted): the program never
+// waits for the recorder, and memory stays bounded. Buffers that CUPTI itself holds are beyond the bound: they come
+// back when it completes them, or by reclaim() once it has left the process.
 #pragma once
 
 #include <cstddef>
@@ -27,18 +27,19 @@ class BufferQueue {
   ~BufferQueue();
 
   // Makes sure that `buffers` wait to be taken, their pages touched, so that a thread in the middle of a launch
-  // does not have to. Fewer when memory is short.
+  // does not have to. Fewer if there is not enough memory.
   void prepare(size_t buffers) noexcept;
-  // A buffer to fill; null when memory is short. `lost` is set to the full one that had to go, if one had to.
+  // A buffer to fill; null if there is no memory. `lost` is set to the full one that was dropped, if any.
   uint8_t* take(Full& lost) noexcept;
-  // CUPTI hands a buffer back, for next() or (no valid bytes) to be filled again. One that was reclaimed is ignored.
+  // CUPTI returns a buffer: to be read by next() or, if it has no valid bytes, to be filled again. One that was
+  // reclaimed is ignored.
   void complete(const Full& full) noexcept;
   // Any thread but one at a time: the oldest full buffer. Give it back by release().
   bool next(Full& full) noexcept;
   void release(uint8_t* data) noexcept;
-  // What CUPTI holds is ours again. REQUIRES: CUPTI has left the process, without handing it back.
+  // Takes back what CUPTI holds. REQUIRES: CUPTI was detached without returning it.
   void reclaim() noexcept;
-  // Memory that no one uses goes back to the system.
+  // Returns unused memory to the system.
   void trim() noexcept;
   // Buffers that exist, whoever has them.
   size_t count() noexcept;

@@ -1,10 +1,10 @@
-// Launches and other calls worth a record, seen through CUPTI's callbacks: on the thread that calls, in its own buffer,
-// by the recorder's clock.
+// Launches and other calls worth recording, from CUPTI's callbacks: on the calling thread, into its own buffer, by the
+// recorder's clock.
 //
-// CUPTI's activity records of calls (kinds RUNTIME and DRIVER) say the same, but make every CUDA call dearer, also
-// those that are turned off: on an H200 they added more to a training step than the kernels' records. Callbacks are
-// paid for by the enabled calls alone. Only the outermost call is kept: a runtime call reaches the driver through calls
-// of its own.
+// CUPTI's activity records of calls (kinds RUNTIME and DRIVER) say the same, but slow down every CUDA call, even
+// those that are turned off: on an H200 they added more to a training step than the kernels' records. Callbacks
+// cost only the calls that are enabled. Only the outermost call is kept: a runtime call reaches the driver through
+// calls of its own.
 #pragma once
 
 #include <string>
@@ -21,7 +21,7 @@ class CallHook {
   CallHook(const CallHook&) = delete;
   CallHook& operator=(const CallHook&) = delete;
 
-  // False when somebody else subscribed (nsys, torch.profiler earlier in the process), or CUPTI refuses: `result` says
+  // False if another tool has subscribed (nsys, torch.profiler earlier in the process), or CUPTI refuses: `result` says
   // which. Calls already on the stack of other threads are left out.
   bool start(CUptiResult& result) noexcept;
   // No callback begins after this; those under way may still end. Idempotent.

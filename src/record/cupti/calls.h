@@ -1,4 +1,4 @@
-// Which CUDA calls are worth a record: those that queue device work, wait for it, or manage memory. A training step
+// Which CUDA calls are worth recording: those that queue device work, wait for it, or manage memory. A training step
 // makes twenty times as many others (cudaGetDevice, cudaPeekAtLastError, cuCtxGetCurrent, ...).
 #pragma once
 
@@ -19,11 +19,11 @@ struct CallIds {
   std::vector<CUpti_CallbackId> runtime;
   std::vector<CUpti_CallbackId> driver;
 };
-// The ids of the calls that this CUPTI knows: of those worth a record, of all others.
+// The ids of the calls that this CUPTI knows: of those worth recording, and of all others.
 CallIds wanted_calls(const CuptiApi& api);
 CallIds unwanted_calls(const CuptiApi& api);
 
-// Ids are below this, also those that a newer library than our headers may have.
+// Ids are below this, including those of libraries newer than our headers.
 inline constexpr uint32_t kRuntimeIdLimit = CUPTI_RUNTIME_TRACE_CBID_SIZE + 128;
 inline constexpr uint32_t kDriverIdLimit = CUPTI_DRIVER_TRACE_CBID_SIZE + 128;
 

@@ -109,7 +109,7 @@ uint32_t ActivityDecoder::kernel_name(const char* name, record::DeviceSink& sink
   return at->second;
 }
 
-// A kind that somebody else enabled is none of ours. What is left of a record that was cut off is not kept.
+// A kind that another tool enabled is not ours. A record that was cut off is not kept.
 void ActivityDecoder::record(const Record& r) {
   bool is_whole = true;
   switch (r.activity->kind) {

@@ -19,7 +19,7 @@ class ActivityDecoder {
   // `from_ns`: what ended before is left out (the warm-up).
   void decode(const BufferQueue::Full& buffer, uint64_t from_ns, record::DeviceSink& sink);
 
-  // Since the last take: records cut off or of a kind that nobody asked for; work without both times.
+  // Since the last take: records that were cut off or of a kind that was not asked for; work without timestamps.
   uint64_t take_broken() { return std::exchange(broken_, 0); }
   uint64_t take_untimed() { return std::exchange(untimed_, 0); }
 
@@ -49,7 +49,7 @@ class ActivityDecoder {
   uint32_t kernel_name(const char* name, record::DeviceSink& sink);
 
   const CuptiApi api_;
-  bool has_event_sync_ = false;  // the library's records say which recording of an event was waited for
+  bool has_event_sync_ = false;  // the library's records say which recording of an event a wait was for
   std::unordered_map<uint64_t, CallName> call_names_;
   std::unordered_map<std::string, uint32_t> kernel_names_;
   std::string key_;

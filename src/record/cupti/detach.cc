@@ -5,8 +5,8 @@
 namespace firelane::cupti {
 namespace {
 
-// From here on a process can be left by CUPTI and entered again (CUDA 12.6).
-constexpr uint32_t kOldestLeavable = 24;
+// From here on CUPTI can be detached from a process and attached again (CUDA 12.6).
+constexpr uint32_t kOldestDetachable = 24;
 
 struct Leaving {
   const CuptiApi* api = nullptr;
@@ -26,7 +26,7 @@ void on_call(void* data, CUpti_CallbackDomain, CUpti_CallbackId, const void* cal
 bool detach_cupti(const CuptiApi& api) noexcept {
   uint32_t version = 0;
   if (api.finalize == nullptr || api.driver_call == nullptr) return false;
-  if (api.get_version(&version) != CUPTI_SUCCESS || version < kOldestLeavable) return false;
+  if (api.get_version(&version) != CUPTI_SUCCESS || version < kOldestDetachable) return false;
   Leaving leaving{.api = &api, .thread = ::pthread_self()};
   CUpti_SubscriberHandle subscriber = nullptr;
   if (api.subscribe(&subscriber, on_call, &leaving) != CUPTI_SUCCESS) return false;

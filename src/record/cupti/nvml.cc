@@ -37,7 +37,7 @@ std::optional<NvmlApi> load_nvml(std::string& reason) noexcept {
   if (library == nullptr || !find_symbol(library, "nvmlInit_v2", api.init) ||
       !find_symbol(library, "nvmlShutdown", api.shutdown) ||
       !find_symbol(library, "nvmlDeviceGetHandleByPciBusId_v2", api.device)) {
-    reason = "GPU power: NVML (libnvidia-ml.so.1) is not here; it comes with the NVIDIA driver";
+    reason = "GPU power: NVML (libnvidia-ml.so.1) was not found; it comes with the NVIDIA driver";
     return std::nullopt;
   }
   find_symbol(library, "nvmlDeviceGetPowerUsage", api.power_mw);
@@ -47,7 +47,7 @@ std::optional<NvmlApi> load_nvml(std::string& reason) noexcept {
   find_symbol(library, "nvmlDeviceGetTemperature", api.temperature);
   find_symbol(library, "nvmlDeviceGetMemoryInfo", api.memory);
   if (const int result = api.init(); result != 0) {
-    reason = "GPU power: NVML does not start (error " + std::to_string(result) + "); nvidia-smi says why";
+    reason = "GPU power: NVML failed to start (error " + std::to_string(result) + "); nvidia-smi says why";
     return std::nullopt;
   }
   return api;

@@ -1,11 +1,11 @@
-// Power, energy, load, clocks, temperature and memory of the GPUs that the process uses, sampled beside the recording
-// by a thread of its own.
+// Power, energy, utilization, clocks, temperature and memory of the GPUs that the process uses, sampled by a thread of
+// its own during the recording.
 //
 //   NvmlSampler sampler(load_nvml(reason), {.bus_ids = used_device_bus_ids});   // counters "GPU 0 power (W)", ...
 //
-// NVML numbers all GPUs of the machine; here they have CUDA's numbers, as everywhere in a trace, which
-// CUDA_VISIBLE_DEVICES changes. NVML is found at run time and its absence is a normal answer. A sample takes the driver
-// about a millisecond on another core; nothing is sampled while the session is paused.
+// NVML indexes all GPUs of the machine; traces use CUDA's indices, which depend on CUDA_VISIBLE_DEVICES. NVML is
+// loaded at run time and may be missing. A sample takes the driver about a millisecond on another core; nothing is
+// sampled while the session is paused.
 #pragma once
 
 #include <condition_variable>
@@ -47,7 +47,7 @@ class NvmlSampler {
  public:
   struct Options {
     uint32_t interval_ms = 100;
-    // By CUDA's number; "": not used. Asked before each sample, on the sampler's thread.
+    // By CUDA device index; "": not used. Called before each sample, on the sampler's thread.
     std::function<std::vector<std::string>()> bus_ids;
   };
   NvmlSampler(const NvmlApi& api, const Options& options);
@@ -55,7 +55,7 @@ class NvmlSampler {
   NvmlSampler(const NvmlSampler&) = delete;
   NvmlSampler& operator=(const NvmlSampler&) = delete;
 
-  // The next sample is taken at once, and not waited for: what is counted up needs one where the recording begins.
+  // Takes the next sample immediately, without waiting for it: cumulative counters need one where the recording begins.
   void wake() noexcept;
 
  private:

@@ -17,7 +17,7 @@ namespace {
 
 enum class Kind : uint8_t { kPython, kC, kGc };
 
-// What this thread has opened and not closed. Deeper than the array the kinds are not known, only counted.
+// What this thread has opened and not closed. Beyond the array's depth, kinds are unknown and only counted.
 struct OpenFrames {
   uint64_t run = 0;
   size_t depth = 0;

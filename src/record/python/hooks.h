@@ -10,7 +10,7 @@ namespace firelane::python_hooks {
 
 // False with a Python exception set.
 bool install_frame_hook();
-// Never leaves an exception. `loss` is filled when somebody took our place meanwhile.
+// Leaves no exception set. `loss` is filled if another tool replaced our hook in the meantime.
 void remove_frame_hook(std::string& loss);
 
 bool install_gc_hook();

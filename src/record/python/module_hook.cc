@@ -24,7 +24,7 @@ uint64_t g_module_run = 0;
   try {
     module_names().add_tree(module, "");
     name = module_names().find(module);
-  } catch (const std::exception&) {  // no memory: the slice goes without
+  } catch (const std::exception&) {  // no memory: the slice has no name
   }
   PyErr_Clear();
   PyErr_Restore(type, value, traceback);
@@ -72,7 +72,7 @@ bool start_module_hook(PyObject* module_class, std::string& reason) {
   const Owned function(PyObject_GetAttrString(module_class, "__call__"));
   PyErr_Clear();
   if (!function || !PyFunction_Check(function.get())) {
-    reason = "modules: torch.nn.Module.__call__ is not a Python function here";
+    reason = "modules: torch.nn.Module.__call__ is not a Python function";
     return false;
   }
   ++g_module_run;
@@ -85,7 +85,7 @@ bool start_module_hook(PyObject* module_class, std::string& reason) {
 void stop_module_hook() {
   if (g_function == nullptr) return;
   ++g_module_run;
-  // Somebody who came after us stays; ours passes everything on then.
+  // A function that was set after ours stays; ours then only forwards calls.
   if (g_function->vectorcall == call) set_vectorcall(g_function, g_original);
   Py_CLEAR(g_function);
   module_names().clear();

@@ -1,5 +1,5 @@
 // CPython 3.12 on: sys.monitoring with callbacks in C. It is per interpreter, so threads started later are seen
-// too, and each tool has a place of its own, so cProfile, coverage and debuggers are not disturbed.
+// too, and each tool has its own id, so cProfile, coverage and debuggers are not disturbed.
 #include <Python.h>
 
 #if PY_VERSION_HEX >= 0x030C0000
@@ -12,7 +12,7 @@
 namespace firelane::python_hooks {
 namespace {
 
-// Free for anybody; 0 to 2 and 5 are meant for debuggers, coverage, profilers, optimizers.
+// Ids without an assigned use; 0 to 2 and 5 are meant for debuggers, coverage, profilers, optimizers.
 constexpr std::array kToolIds = {4, 3, 2};
 int g_tool = -1;
 

@@ -1,4 +1,4 @@
-// A reference to a Python object that is given back by itself.
+// An owned reference to a Python object, released by the destructor.
 #pragma once
 
 #include <Python.h>

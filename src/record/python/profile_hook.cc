@@ -9,7 +9,7 @@
 namespace firelane::python_hooks {
 namespace {
 
-// The profile function's argument, one per thread: who was there before us.
+// The profile function's argument, one per thread: what was set before ours.
 struct Place {
   PyObject_HEAD Py_tracefunc function;
   PyObject* argument;
@@ -25,7 +25,7 @@ void delete_place(PyObject* self) {
 PyType_Slot g_place_slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(delete_place)}, {0, nullptr}};
 PyType_Spec g_place_spec = {"firelane._ProfilePlace", sizeof(Place), 0, Py_TPFLAGS_DEFAULT, g_place_slots};
 
-PyObject* g_place_type = nullptr;     // kept for ever once made
+PyObject* g_place_type = nullptr;     // never freed
 PyObject* g_threading = nullptr;      // the module, while installed
 PyObject* g_bootstrap = nullptr;      // threading's hook for new threads, while installed
 PyObject* g_old_bootstrap = nullptr;  // the one that was there
@@ -128,7 +128,7 @@ void remove_frame_hook(std::string& loss) {
     } else {
       loss =
           "Python frames: another profile function (cProfile, sys.setprofile) took over on a thread; "
-          "start it before the recording, then both see everything";
+          "start it before the recording so that both see everything";
     }
   });
   remove_bootstrap();

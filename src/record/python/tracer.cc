@@ -12,7 +12,7 @@ namespace {
 
 bool g_on = false;
 
-// The exception that is set, as text; it is not set afterwards.
+// The current exception as text; clears it.
 std::string take_exception() {
   PyObject* type = nullptr;
   PyObject* value = nullptr;

@@ -1,11 +1,11 @@
 // Python frames, C calls and garbage collections as slices, on all threads, for CPython 3.10 to 3.13.
 //
 // 3.10 and 3.11: PyEval_SetProfile on every thread state, and threading.setprofile's hook for threads started
-// later. A profile function that was there (cProfile, coverage, a debugger) is called from ours and given back.
-// 3.12 on: sys.monitoring, which is cheaper (no frame object per call), sees every thread by itself, and leaves
+// later. An existing profile function (cProfile, coverage, a debugger) is called from ours and restored at the end.
+// 3.12 on: sys.monitoring, which is cheaper (no frame object per call), covers every thread, and leaves
 // profile functions alone.
 //
-// All functions need the GIL. One tracer in a process; free-threaded builds are refused.
+// All functions need the GIL. One tracer per process; free-threaded builds are not supported.
 #pragma once
 
 #include <Python.h>
@@ -14,9 +14,9 @@
 
 namespace firelane::python_hooks {
 
-// False when Python refused; `reason` says why, no exception is left set.
+// False if Python refused; `reason` says why, no exception is left set.
 bool start_python_tracer(std::string& reason);
-// Idempotent. `loss` is filled when somebody's profile function took our place meanwhile.
+// Idempotent. `loss` is filled if another profile function replaced ours in the meantime.
 void stop_python_tracer(std::string& loss);
 
 // ns that one traced call of a Python function adds, measured now (about 1 ms).

@@ -8,8 +8,8 @@
 
 namespace firelane::torch_hooks {
 
-// A JSON object with the keys that torch.profiler writes; "" when nothing is known. Allocates: a collective is no
-// hot path.
+// A JSON object with the keys that torch.profiler writes; "" when nothing is known. Allocates: collectives are not
+// on the hot path.
 std::string collective_args(const at::RecordFunction& fn) noexcept;
 
 }  // namespace firelane::torch_hooks

@@ -1,5 +1,5 @@
-// What the hooks add to the program, measured in this process: real ops with the hook on and off, recorded
-// into a session whose bytes go nowhere. Part of every trace, so that analyses can take the recorder out again.
+// What the hooks cost the program, measured in this process: real ops with the hook on and off, recorded
+// into a session whose bytes are discarded. Part of every trace, so that analyses can subtract the recorder.
 #pragma once
 
 #include <functional>
@@ -13,7 +13,7 @@ namespace firelane::torch_hooks {
 struct CostRequest {
   OpDetail detail = OpDetail::kPlain;
   bool memory = false;
-  // More kinds, measured by the caller while events go nowhere: name and measurement. Each is asked once.
+  // More kinds, measured by the caller while events are discarded: name and measurement. Each is called once.
   std::map<std::string, std::function<double()>> more;
 };
 

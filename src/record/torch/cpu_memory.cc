@@ -84,7 +84,7 @@ RecordingAllocator& recording_allocator() {
   return *allocator;
 }
 
-// torch only takes an allocator of at least the priority of the one in place, which it does not tell.
+// torch only accepts an allocator of at least the priority of the current one, which it does not reveal.
 bool put_in_place(c10::Allocator* allocator) noexcept {
   for (int priority = 0; priority < 256 && c10::GetAllocator(c10::DeviceType::CPU) != allocator; ++priority) {
     c10::SetAllocator(c10::DeviceType::CPU, allocator, static_cast<uint8_t>(priority));
@@ -98,12 +98,12 @@ bool enable_cpu_memory_hook(const char*& reason) noexcept {
   c10::Allocator* current = c10::GetAllocator(c10::DeviceType::CPU);
   if (current == &recording_allocator()) current = g_inner.load();
   if (current == nullptr || current->raw_deleter() == nullptr) {
-    reason = "CPU memory: the program's own allocator has no plain free function";
+    reason = "CPU memory: the program's allocator has no raw deleter";
     return false;
   }
   // Blocks in the wild carry our deleter, which frees by the first allocator's function.
   if (g_inner_deleter.load() != nullptr && g_inner_deleter.load() != current->raw_deleter()) {
-    reason = "CPU memory: the program changed its allocator since the first recording";
+    reason = "CPU memory: the program replaced its allocator after the first recording";
     return false;
   }
   if (!g_sizes.map()) {
@@ -118,13 +118,13 @@ bool enable_cpu_memory_hook(const char*& reason) noexcept {
   g_cpu_on = true;
   if (put_in_place(&recording_allocator())) return true;
   g_cpu_on = false;
-  reason = "CPU memory: torch refused our allocator";
+  reason = "CPU memory: torch did not accept the recording allocator";
   return false;
 }
 
 void disable_cpu_memory_hook() noexcept {
   if (!g_cpu_on.exchange(false)) return;
-  // Somebody who came after us stays.
+  // An allocator that was set after ours stays.
   if (c10::GetAllocator(c10::DeviceType::CPU) == &recording_allocator()) put_in_place(g_inner.load());
 }
 

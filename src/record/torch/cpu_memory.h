@@ -1,24 +1,24 @@
-// Every CPU allocation and free of torch, on every thread: while recording, torch's CPU allocator stands
-// behind one of ours that passes everything on.
+// Every CPU allocation and free of torch, on every thread: while recording, an allocator of ours wraps torch's
+// and forwards everything to it.
 //
 // Why not torch's own memory reporting: its slot is per thread, so allocations of threads started later are
 // missed, and torch.profiler casts what it finds there to its own type.
 //
-// A block carries its deleter with it. Blocks allocated while we are in place carry ours, whenever they are
-// freed; it calls the allocator's own one. Blocks from before carry the original: their frees pass us by.
-// Storages remember their allocator, so ours lives for ever.
+// A block carries its deleter. Blocks allocated through our allocator carry ours, which calls the
+// original, whenever they are freed. Older blocks carry the original: their frees are not seen.
+// Storages point to their allocator, so ours is never destroyed.
 #pragma once
 
 #include <cstdint>
 
 namespace firelane::torch_hooks {
 
-// False when this allocator cannot be wrapped (`reason` says why): the program goes on without memory events.
+// False if this allocator cannot be wrapped (`reason` says why): the program continues without memory events.
 bool enable_cpu_memory_hook(const char*& reason) noexcept;
 // The original allocator is back when this returns. Idempotent.
 void disable_cpu_memory_hook() noexcept;
 
-// Blocks whose frees will not be seen, because too many live at once.
+// Blocks whose frees will not be seen, because too many are alive at once.
 uint64_t cpu_memory_untracked() noexcept;
 
 }  // namespace firelane::torch_hooks

@@ -1,7 +1,7 @@
-// Memory of torch's CUDA caching allocator: every allocation and free, with stream, pool and the totals behind it,
-// memory that the allocator takes from and gives back to the driver, failures, and what was live when recording began.
+// Memory of torch's CUDA caching allocator: every allocation and free, with stream, pool and the totals after it,
+// memory that the allocator takes from and gives back to the driver, failures, and what was alive when recording began.
 //
-// torch's tracker cannot be taken off again; while nothing is recorded it costs one load. What it does:
+// torch's tracker cannot be removed again; while nothing is recorded it costs one load. What it does:
 // cuda_memory_events.h.
 #pragma once
 
@@ -11,7 +11,7 @@ namespace firelane::torch_hooks {
 
 // Whether the program has started CUDA, asked without starting it.
 bool is_cuda_started() noexcept;
-// From now on memory events of all GPUs are recorded; what is live at this moment goes into the trace, too. Where the
+// From now on memory events of all GPUs are recorded; what is alive at this moment goes into the trace, too. If the
 // program has not started CUDA yet, this happens at the first op after it has. Called again after a pause, in which
 // events were missed. What fails becomes a loss. REQUIRES: the session records, and lives until disable.
 void enable_cuda_memory_hook(record::Session& session) noexcept;

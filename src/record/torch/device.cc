@@ -1,8 +1,12 @@
 #include "record/torch/device.h"
 
+#include <dlfcn.h>
+
+#include <cstdlib>
 #include <exception>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #if FIRELANE_CUPTI
@@ -53,7 +57,8 @@ class Cuda final : public DeviceRecording {
 #if FIRELANE_TORCH_CUDA
     enable_cuda_memory_hook(session_);
 #else
-    session_.add_loss("GPU memory: this build of firelane is for a torch without CUDA; build it beside yours", 0);
+    session_.add_loss("GPU memory: this firelane was built for a torch without CUDA; rebuild it with the torch you use",
+                      0);
 #endif
   }
 
@@ -79,7 +84,8 @@ class Cuda final : public DeviceRecording {
   void wait_for_queued_work() noexcept {
 #if FIRELANE_TORCH_CUDA
     if (is_capturing_graph()) {
-      session_.add_loss("GPU: a CUDA graph was being captured at the end; work that was still queued is left out", 0);
+      session_.add_loss(
+          "GPU: a CUDA graph was being captured when recording stopped; work that was still queued is missing", 0);
       return;
     }
 #endif
@@ -114,14 +120,29 @@ std::unique_ptr<DeviceRecording> start_cuda(record::Session& session, std::strin
   return cuda;
 }
 #else
-std::unique_ptr<DeviceRecording> start_cuda(Session&, std::string& reason) {
+std::unique_ptr<DeviceRecording> start_cuda(record::Session&, std::string& reason) {
   reason =
-      "GPU: this build of firelane has no CUPTI; build it where CUPTI's headers are (pip install nvidia-cuda-cupti)";
+      "GPU: this firelane was built without CUPTI; rebuild it where CUPTI's headers are installed (pip install "
+      "nvidia-cuda-cupti)";
   return nullptr;
 }
 #endif
 
 }  // namespace
+
+bool has_gpu(const std::filesystem::path& devices) noexcept {
+  const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  if (visible != nullptr && (*visible == '\0' || *visible == '-')) return false;
+  if (void* cuda = ::dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD)) {  // the program has started CUDA
+    ::dlclose(cuda);
+    return true;
+  }
+  std::error_code error;
+  for (const char* driver : {"nvidiactl", "nvhost-gpu", "nvgpu", "dxg"}) {  // Linux, two kinds of Jetson, WSL
+    if (std::filesystem::exists(devices / driver, error)) return true;
+  }
+  return false;
+}
 
 std::unique_ptr<DeviceRecording> DeviceRecording::start(record::Session& session) noexcept {
   try {

@@ -1,11 +1,16 @@
-// All that a recording does with the GPU: activity (record/cupti), memory, power. What cannot be had becomes a loss.
+// The GPU part of a recording: activity (record/cupti), memory, power. What is not available becomes a loss.
 #pragma once
 
+#include <filesystem>
 #include <memory>
 
 #include "record/core/session.h"
 
 namespace firelane::torch_hooks {
+
+// Whether the process may use an NVIDIA GPU. Looks for the driver instead of asking CUDA: a process that
+// started CUDA cannot fork children that use it.
+bool has_gpu(const std::filesystem::path& devices = "/dev") noexcept;
 
 class DeviceRecording {
  public:

@@ -1,5 +1,5 @@
-// Whether a CUDA graph is being captured. Then the device must be left alone: a synchronisation, or a look at an event,
-// makes the capture fail, and an event recorded would become part of the graph.
+// Whether a CUDA graph is being captured. Then the device must be left alone: a synchronization or an event query makes
+// the capture fail, and a recorded event would become part of the graph.
 #pragma once
 
 namespace firelane::torch_hooks {

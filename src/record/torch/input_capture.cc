@@ -175,7 +175,7 @@ void capture_inputs(c10::ArrayRef<const c10::IValue> inputs, InputValues values,
   for (const c10::IValue& input : inputs) {
     try {
       capture(input, values, blob);
-    } catch (...) {  // a tensor subclass that refuses to tell its sizes
+    } catch (...) {  // a tensor subclass that does not give its sizes
       blob.other("");
     }
   }

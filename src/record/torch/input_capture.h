@@ -11,8 +11,8 @@ namespace firelane::torch_hooks {
 enum class InputValues : bool { kLeaveOut, kKeep };
 
 // A key for what capture_inputs() would write: the same inputs have the same key, and inputs that it writes differently
-// have different ones (but for chance, in 64 bits). Most calls of an op repeat an earlier call's inputs and need no
-// more than this, which copies nothing.
+// have different ones (except for collisions of 64 bits). Most calls of an op repeat an earlier call's inputs and need
+// no more than this, which copies nothing.
 uint64_t key_of_inputs(c10::ArrayRef<const c10::IValue> inputs, InputValues values) noexcept;
 
 // Never throws; allocates nothing. Inputs that cannot be described leave an entry without content.

@@ -54,7 +54,7 @@ void begin_when(bool (*is_ready)() noexcept, std::function<void()> begin) {
   forget_late_start();
   g_waiting = new Begin(std::move(begin));
   g_is_ready.store(is_ready, std::memory_order_release);
-  // Somebody's clearGlobalCallbacks() takes ours too: then it is added anew.
+  // clearGlobalCallbacks() removes ours, too: then it is added again.
   if (g_handle == at::INVALID_CALLBACK_HANDLE || !at::hasGlobalCallbacks()) {
     g_handle = at::addGlobalCallback(at::RecordFunctionCallback(on_late_begin));
   } else {

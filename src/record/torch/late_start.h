@@ -1,7 +1,7 @@
-// What can only begin once the program has started something itself (CUDA): begun at the first op after that.
+// Starts what has to wait until the program itself has started something (CUDA): at the first op after that.
 //
 //   begin_when(is_cuda_started, [&] { ... });   // asks at each op, on the op's thread; begins once
-//   forget_late_start();                        // before what it refers to goes
+//   forget_late_start();                        // before what it refers to is destroyed
 //
 // Asked by a callback of its own, which is on only while something waits: other recordings pay nothing for it.
 #pragma once
@@ -10,9 +10,9 @@
 
 namespace firelane::torch_hooks {
 
-// `is_ready` is cheap and takes no lock. One thing waits at a time: a new one takes the place of the old.
+// `is_ready` is cheap and takes no lock. One thing waits at a time: a new one replaces the old.
 void begin_when(bool (*is_ready)() noexcept, std::function<void()> begin);
-// It neither runs nor will run when this returns; not from inside of `begin`.
+// It is not running and will not run when this returns. Not to be called from inside `begin`.
 void forget_late_start() noexcept;
 
 }  // namespace firelane::torch_hooks

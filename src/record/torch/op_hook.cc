@@ -15,8 +15,8 @@
 namespace firelane::torch_hooks {
 namespace {
 
-// torch numbers threads by itself, and a backward op knows its forward op's thread by that number.
-// Traces speak of system thread ids.
+// torch has its own thread numbers, and a backward op knows its forward op's thread by that number.
+// Traces use system thread ids.
 constexpr size_t kMaxThreads = 4096;
 std::array<std::atomic<uint32_t>, kMaxThreads> g_system_ids{};
 constinit thread_local bool t_is_known __attribute__((tls_model("initial-exec"))) = false;
@@ -34,9 +34,9 @@ int64_t system_id(uint64_t torch_thread) noexcept {
   return torch_thread < kMaxThreads ? g_system_ids[torch_thread].load(std::memory_order_relaxed) : 0;
 }
 
-// The names of dispatcher ops lie in their schemas and stay: their address is their key, one per overload. All other
-// names are strings of the caller's, found by content. A string cannot lie where a schema does, so
-// an address that was once a schema's needs no second look.
+// The names of dispatcher ops are part of their schemas and stay: their address is their key, one per overload. All
+// other names are the caller's strings, found by content. A string cannot have the address of a schema's name, so an
+// address that was once a schema's needs no second look.
 [[gnu::noinline]] record::TextSlot new_name(record::ThreadBuffer* b, const at::RecordFunction& fn,
                                             const char* name) noexcept {
   try {
@@ -128,7 +128,7 @@ std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction& fn) {
 
 template <InputValues detail>
 std::unique_ptr<at::ObserverContext> on_begin_with_inputs(const at::RecordFunction& fn) {
-  // What is done before the clock is read is our time, not the op's.
+  // Work before the clock is read is the recorder's time, not the op's.
   Inputs inputs;
   if (record::is_recording()) [[likely]] {
     inputs = {.values = fn.inputs(), .detail = detail, .key = 0};
@@ -169,9 +169,9 @@ std::array<Hook, 3> g_hooks = {{
     {.start = on_begin_with_inputs<InputValues::kKeep>, .needs_inputs = true},
 }};
 
-// torch builds the callbacks of every scope anew, twice for each node of a backward pass; the scopes that programs do
-// not have (tags of selective builds, the mobile interpreter, static runtime) are a sixth of what an empty callback
-// adds to one. Ops inside of those are recorded.
+// torch rebuilds the callbacks of every scope, twice for each node of a backward pass; the scopes that programs do not
+// have (tags of selective builds, the mobile interpreter, the static runtime) are a sixth of what an empty callback
+// adds to a backward pass. Ops inside those scopes are recorded.
 at::RecordFunctionCallback callback_of(const Hook& hook) {
   using at::RecordScope;
   at::RecordFunctionCallback callback(hook.start, on_end);
@@ -192,7 +192,7 @@ void enable_op_hook(OpDetail detail) {
   });
   static_cast<void>(registered);
   Hook& hook = g_hooks[static_cast<size_t>(detail)];
-  // Somebody's clearGlobalCallbacks() takes ours too: then it is added anew.
+  // clearGlobalCallbacks() removes ours, too: then it is added again.
   if (hook.handle == at::INVALID_CALLBACK_HANDLE || !at::hasGlobalCallbacks()) {
     hook.handle = at::addGlobalCallback(callback_of(hook));
   } else {

@@ -11,11 +11,11 @@ namespace firelane::torch_hooks {
 // make torch collect the inputs of every op.
 enum class OpDetail : uint8_t { kPlain, kShapes, kShapesAndValues };
 
-// Not thread-safe against each other; ops may run on any thread meanwhile.
+// Not thread-safe with respect to each other; ops may run on any thread at the same time.
 void enable_op_hook(OpDetail detail);
 void disable_op_hook() noexcept;
 
-// In a forked child that still carries the parent's hooks: takes them off. The ops themselves call
+// In a forked child that still has the parent's hooks: removes them. The ops themselves call
 // this, on the child's first op, where torch's lock is free.
 void park_hooks_in_child() noexcept;
 // True in a forked child until park_hooks_in_child().

@@ -59,17 +59,18 @@ struct Profiler::Impl {
       recording->resume_device();
       recording->resume();
     }
-    const bool is_cold = number == 0 && phase == format::StepPhase::kUnrecorded;  // the first step is no baseline
+    const bool is_cold =
+        number == 0 && phase == format::StepPhase::kUnrecorded;  // the first step is not part of the baseline
     timer.step(number, is_cold ? format::StepPhase::kWarmup : phase);
     step_range = record::begin_range("ProfilerStep#" + std::to_string(number), "");
   }
-  // True when the trace under way ends with this step.
+  // True if the current trace ends with this step.
   bool end_step() {
     record::end_range(step_range);
     timer.finish();
     return action == ProfilerAction::kRecordAndSave;
   }
-  // The recording ends inside of a step: it is not timed, and its range is no step.
+  // The recording ends inside a step: that step is not timed, and its range is not a step.
   void cut_off_step() {
     if (is_under_way() && phase_of(action) == format::StepPhase::kRecorded) {
       recording->session().add_metadata("unfinished_step", std::to_string(number));

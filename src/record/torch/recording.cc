@@ -2,7 +2,9 @@
 
 #include <exception>
 #include <string>
+#include <string_view>
 
+#include "base/environment.h"
 #include "record/core/thread_buffer.h"
 #include "record/torch/cost.h"
 #include "record/torch/cpu_memory.h"
@@ -21,6 +23,9 @@ OpDetail detail_of(const record::RecordOptions& options) {
 Result<std::unique_ptr<Recording>> Recording::start(record::RecordOptions options,
                                                     const std::map<std::string, std::function<double()>>& more_costs) {
   if (options.flops) options.shapes = true;
+  options.cuda = options.cuda && has_gpu();
+  const char* teardown = environment::value_of(environment::kTeardownCupti);
+  if (teardown != nullptr && std::string_view(teardown) == "0") options.cuda_detach = false;
   if (hooks_are_inherited()) park_hooks_in_child();
   if (!record::is_recording())
     measure_costs({.detail = detail_of(options), .memory = options.memory, .more = more_costs});
@@ -45,7 +50,7 @@ void Recording::hook_ops() noexcept {
   try {
     enable_op_hook(detail_of(session_->options()));
   } catch (const std::exception& error) {
-    session_->add_loss(std::string("ops: torch refused the callback: ") + error.what(), 0);
+    session_->add_loss(std::string("ops: torch did not accept the callback: ") + error.what(), 0);
   }
 }
 
@@ -83,7 +88,7 @@ void Recording::stop() noexcept {
   disable_cpu_memory_hook();
   if (device_ != nullptr) device_->stop();
   if (const uint64_t count = cpu_memory_untracked(); count > 0 && session_->options().memory) {
-    session_->add_loss("CPU memory: frees of blocks beyond 128 Ki live ones", count);
+    session_->add_loss("CPU memory: frees of blocks while more than 131,072 blocks were alive", count);
   }
   session_->stop();
   device_.reset();

@@ -19,7 +19,7 @@ namespace firelane::torch_hooks {
 
 class Recording {
  public:
-  // An Error when a recording is on already. What cannot be hooked is a loss, not an Error.
+  // An Error if a recording is running already. What cannot be hooked is a loss, not an Error.
   // `more_costs`: kinds of events of the caller's own hooks, and how to measure them (record/torch/cost.h).
   static Result<std::unique_ptr<Recording>> start(
       record::RecordOptions options, const std::map<std::string, std::function<double()>>& more_costs = {});
@@ -34,7 +34,7 @@ class Recording {
   // resume.
   void pause_device() noexcept;
   void resume_device() noexcept;
-  // For good, while the rest goes on: waits for the work that is queued. Idempotent.
+  // Permanently, while the rest continues: waits for the work that is queued. Idempotent.
   void stop_device() noexcept;
   // The hooks are off when this returns. Idempotent.
   void stop() noexcept;

@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/distributed/c10d/ParamCommsUtils.hpp>
 
+#include <cstdlib>
+#include <fstream>
 #include <map>
 #include <sstream>
 #include <string>
@@ -109,6 +111,19 @@ TEST(Recording, inputs_are_those_of_their_op_when_the_table_of_texts_overflows) 
     EXPECT_NE(lines[i + 1].find("[" + std::to_string((seen + 1) / 2) + "]"), std::string::npos) << lines[i + 1];
   }
   EXPECT_EQ(seen, 10000);
+}
+
+TEST(Recording, the_gpu_is_asked_for_only_where_the_driver_is) {
+  TemporaryFolder devices;
+  ::unsetenv("CUDA_VISIBLE_DEVICES");
+  EXPECT_FALSE(has_gpu(devices.path()));
+  std::ofstream(devices / "nvidiactl");
+  EXPECT_TRUE(has_gpu(devices.path()));
+  for (const char* none : {"", "-1"}) {
+    ::setenv("CUDA_VISIBLE_DEVICES", none, 1);
+    EXPECT_FALSE(has_gpu(devices.path()));
+  }
+  ::unsetenv("CUDA_VISIBLE_DEVICES");
 }
 
 void all_reduce() {

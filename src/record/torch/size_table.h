@@ -1,4 +1,4 @@
-// How large is the block at this address? For blocks seen by the memory hook, across threads, without a lock.
+// The size of the block at an address, for blocks seen by the memory hook, across threads, without a lock.
 //
 // The key's hash names a set of four places in the table's near part, which is small enough to stay in the processor's
 // cache, and two sets of eight in the rest, which are not even looked at while the near part suffices (some thousand
@@ -39,7 +39,7 @@ class SizeTable {
     const uint64_t hash = mix_hash(address, 0);
     if (insert_into(near(hash), address, bytes)) [[likely]]
       return true;
-    far_count_.fetch_add(1, std::memory_order_relaxed);  // before anybody can look for it
+    far_count_.fetch_add(1, std::memory_order_relaxed);  // before it can be looked up
     if (insert_into(far(hash), address, bytes) || insert_into(far(hash >> 32), address, bytes)) return true;
     far_count_.fetch_sub(1, std::memory_order_relaxed);
     return false;
@@ -92,7 +92,7 @@ class SizeTable {
     return -1;
   }
 
-  std::atomic<int64_t> far_count_{0};  // blocks outside of their near set
+  std::atomic<int64_t> far_count_{0};  // blocks outside their near set
   Entry* entries_ = nullptr;
 };
 

@@ -15,7 +15,7 @@
 namespace firelane::torch_hooks {
 namespace {
 
-// A program that has not touched the GPU yet shall not be made to: it may fork, and its children could not use it then.
+// Do not start CUDA in a program that has not: it may fork, and its children could not use it then.
 bool can_use_events() {
 #if FIRELANE_TORCH_CUDA
   return is_cuda_started() && c10::impl::hasDeviceGuardImpl(c10::DeviceType::CUDA) && !is_capturing_graph();
@@ -28,7 +28,7 @@ bool can_use_events() {
 
 void TorchStepTimer::step(int64_t number, format::StepPhase phase) noexcept {
   timer_.step(number, phase);
-  // Not while recording: the call would be in the trace as the program's own.
+  // Not while recording: the call would appear in the trace as the program's own.
   if (on_device_ && phase != format::StepPhase::kRecorded) mark();
 }
 
@@ -72,7 +72,7 @@ std::vector<record::StepSample> TorchStepTimer::take() noexcept {
     } catch (const std::exception&) {  // of two devices, say
     }
   }
-  while (marks_.size() > 1) marks_.pop_front();  // the last begins the step at hand
+  while (marks_.size() > 1) marks_.pop_front();  // the last one begins the current step
   return samples;
 }
 

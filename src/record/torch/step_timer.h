@@ -1,7 +1,7 @@
-// The true step, timed on the GPU as well: at each step's start a CUDA event goes onto the current stream, and is asked
-// for its time when the steps are taken, long after. Nothing waits for the device.
+// The true step time, on the GPU as well: at each step's start a CUDA event is recorded on the current stream; its time
+// is read much later, when the steps are taken. Nothing waits for the device.
 //
-// A host that runs ahead of its device would call steps short that are not; by the device's clock they have their
+// On a host that runs ahead of its device, steps look shorter than they are; by the device's clock they have their real
 // length.
 #pragma once
 
@@ -18,7 +18,7 @@ namespace firelane::torch_hooks {
 // As StepTimer: not thread-safe, step() is called by the thread that trains.
 class TorchStepTimer {
  public:
-  static constexpr size_t kMaxMarks = 256;  // the newest; earlier steps have the host's time alone
+  static constexpr size_t kMaxMarks = 256;  // the newest; earlier steps have only the host's time
 
   explicit TorchStepTimer(bool on_device = false) : on_device_(on_device) {}
   TorchStepTimer(const TorchStepTimer&) = delete;
@@ -31,8 +31,8 @@ class TorchStepTimer {
   void finish() noexcept;
 
   const std::vector<record::StepSample>& samples() const noexcept { return timer_.samples(); }
-  // Steps whose events the device has not reached yet, or that were recorded, have no device time; nor has any while
-  // a CUDA graph is captured.
+  // Steps whose events the device has not reached yet, or that were recorded, have no device time, and neither does any
+  // while a CUDA graph is captured.
   std::vector<record::StepSample> take() noexcept;
 
  private:

@@ -1,4 +1,5 @@
-// Two recorded steps of a matrix product and a sine on the GPU, into the file named on the command line.
+// Two recorded steps of a matrix product and a sine on the GPU, into the file named on the command line. The GPU is
+// recorded without being asked for.
 #include <ATen/ATen.h>
 #include <firelane/profiler.h>
 
@@ -10,7 +11,6 @@ int main(int, char** argv) {
   at::mm(x, x).sin().sum().item<float>();  // loads the kernels
 
   firelane::ProfilerOptions options;
-  options.cuda = true;
   options.memory = true;
   options.schedule = firelane::schedule({.wait = 4, .warmup = 1, .active = 2, .repeat = 1});
   std::string error = "no trace was ready";

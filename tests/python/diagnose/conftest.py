@@ -1,4 +1,4 @@
-"""Programs that run and are recorded here: they come from bench/diagnose, whose scoreboard uses them too."""
+"""Tests of the programs in bench/diagnose, which the scoreboards record."""
 
 import sys
 from pathlib import Path
@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 try:
-    import firelane._record
     import torch
+
+    import firelane._record  # noqa: F401 (can it be imported?)
 except ImportError as error:
     print(f"tests/python/diagnose is skipped: {error}")
     collect_ignore_glob = ["test_*.py"]
@@ -17,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "bench" / "diagnose
 
 @pytest.fixture(autouse=True)
 def one_thread():
-    """Two cores that others use as well: a second thread would only wait for them."""
+    """The programs are too small for more."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield

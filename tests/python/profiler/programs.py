@@ -1,4 +1,4 @@
-"""Small programs of many kinds: each is a function without arguments that does the same work every time."""
+"""Small programs of many kinds: each returns a function without arguments that does the same work at every call."""
 
 import threading
 
@@ -8,7 +8,9 @@ from torch import nn
 
 def convolution_net():
     torch.manual_seed(0)
-    net = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(392, 5))
+    net = nn.Sequential(
+        nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(392, 5)
+    )
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
     images = torch.randn(4, 3, 16, 16)
 

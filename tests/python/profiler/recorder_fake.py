@@ -1,4 +1,4 @@
-"""A recorder that records nothing and notes every call: for tests of what the profiler asks of it."""
+"""A recorder that records nothing but logs every call, to test how the profiler uses it."""
 
 from types import SimpleNamespace
 
@@ -57,7 +57,7 @@ class FakeTimer:
 
 
 def install(monkeypatch):
-    """Puts the fake in the recorder's place; returns (log of calls, recorders made)."""
+    """Replaces the recorder with the fake; returns (log of calls, recorders created)."""
     from firelane.profiler import _backend
 
     log, made = [], []

@@ -1,6 +1,6 @@
-"""Collectives of two processes under torch.profiler and under ours, with gloo.
+"""Collectives of two processes under torch.profiler and firelane.profiler, with gloo.
 
-gloo's process group tells profilers no more than its ops and ranges: `record_param_comms`, which NCCL's sends with the
+gloo's process group only reports its ops and ranges to profilers: `record_param_comms`, with which NCCL's reports the
 details of a collective, is tested in src/record/torch/recording_test.cc.
 """
 
@@ -34,7 +34,6 @@ def run_rank(rank, folder):
     dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=2)
     collectives(rank)
     for module in (torch.profiler, firelane.profiler):
-        # The whole process with torch's, too: gloo works on threads of its own.
         with module.profile(activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True) as prof:
             collectives(rank)
         prof.export_chrome_trace(f"{folder}/{module.__name__}.{rank}.json")

@@ -1,4 +1,4 @@
-"""What may go wrong around a recording, and must not hurt the program."""
+"""What may go wrong around a recording without hurting the program."""
 
 import os
 import resource
@@ -22,12 +22,12 @@ def own_folder(tmp_path, monkeypatch):
 
 
 def run(program, **environment):
-    """(exit status, stdout, stderr) of a Python program in a process of its own."""
+    """(exit status, stdout, stderr) of a Python program in its own process."""
     prelude = "import os, sys, torch\nfrom firelane.profiler import profile, schedule\n"
     done = subprocess.run(
         [sys.executable, "-c", prelude + textwrap.dedent(program)],
         env={**os.environ, "PYTHONPATH": str(PYTHON_FOLDER), **environment},
-        capture_output=True, text=True, timeout=240,
+        capture_output=True, text=True, timeout=240, check=False,
     )  # fmt: skip
     return done.returncode, done.stdout, done.stderr
 
@@ -40,11 +40,10 @@ def add():
     return torch.ones(4) + 1
 
 
-def test_an_exception_in_the_block_comes_through_and_the_trace_is_there():
-    with pytest.raises(KeyError):
-        with profile() as prof:
-            add()
-            raise KeyError
+def test_an_exception_in_the_block_propagates_and_the_trace_is_kept():
+    with pytest.raises(KeyError), profile() as prof:
+        add()
+        raise KeyError
     assert has_add(prof)
     with profile() as again:
         add()
@@ -52,7 +51,7 @@ def test_an_exception_in_the_block_comes_through_and_the_trace_is_there():
 
 
 def test_exit_without_stop_keeps_the_exit_status_and_a_readable_file(own_folder):
-    code, out, err = run("prof = profile(); prof.start(); torch.ones(4) + 1; sys.exit(7)")
+    code, _, err = run("prof = profile(); prof.start(); torch.ones(4) + 1; sys.exit(7)")
     assert code == 7, err
     files = list(own_folder.glob("*.lane"))
     assert len(files) == 1
@@ -62,12 +61,14 @@ def test_exit_without_stop_keeps_the_exit_status_and_a_readable_file(own_folder)
 
 
 def test_kill_leaves_a_readable_file(own_folder):
-    code, out, err = run(
+    code, _, _ = run(
         """
         import signal, time
+        x = torch.ones(4)
         prof = profile(); prof.start()
         torch.ones(4) + 1
-        time.sleep(2.5)  # the promise is one second; the rest is for a busy machine
+        while prof.profiler._recorder.status().event_count < 3:  # ones, empty, add: written without a call from here
+            time.sleep(0.01)
         os.kill(os.getpid(), signal.SIGKILL)
         """
     )
@@ -78,11 +79,10 @@ def test_kill_leaves_a_readable_file(own_folder):
     assert any(row["name"] == "aten::add" for row in firelane.open(file).host_slices)
 
 
-def test_two_profilers_at_once_are_refused_in_words_and_the_first_goes_on():
+def test_a_second_profiler_is_rejected_and_the_first_continues():
     with profile() as first:
-        with pytest.raises(RuntimeError, match="record"):
-            with profile():
-                pass
+        with pytest.raises(RuntimeError, match="record"), profile():
+            pass
         add()
     assert has_add(first)
 
@@ -104,15 +104,15 @@ def test_a_forked_child_neither_records_nor_hangs():
     assert next(row.count for row in prof.key_averages() if row.key == "aten::add") == 2
 
 
-def test_a_missing_folder_is_reported_once_and_the_program_goes_on(own_folder, monkeypatch):
+def test_a_missing_folder_is_reported_once_and_the_program_continues(own_folder, monkeypatch):
     monkeypatch.setenv("FIRELANE_DIR", str(own_folder / "no" / "such" / "folder"))
-    with pytest.warns(RuntimeWarning, match="not complete.*no/such/folder") as said:
-        with profile() as prof:
-            add()
+    with pytest.warns(RuntimeWarning, match="incomplete.*no/such/folder") as said, profile() as prof:
+        add()
     assert len(said) == 1 and len(prof.losses) >= 1
     assert list(prof.key_averages()) == [] and prof.key_averages().table() == "" and prof.trace is None
-    with pytest.warns(RuntimeWarning, match="was not written"):
+    with pytest.warns(RuntimeWarning, match="was not written") as said:
         prof.export_chrome_trace(str(own_folder / "t.json"))
+    assert said[0].filename == __file__
     with pytest.raises(RuntimeError, match="nothing was recorded"):
         prof.save(str(own_folder / "t.lane"))
 
@@ -121,9 +121,8 @@ def test_a_missing_folder_is_reported_once_and_the_program_goes_on(own_folder, m
 def test_a_read_only_folder_is_reported(own_folder, monkeypatch):
     (own_folder / "locked").mkdir(mode=0o500)
     monkeypatch.setenv("FIRELANE_DIR", str(own_folder / "locked"))
-    with pytest.warns(RuntimeWarning, match="Permission denied"):
-        with profile() as prof:
-            add()
+    with pytest.warns(RuntimeWarning, match="Permission denied"), profile() as prof:
+        add()
     assert prof.trace is None
 
 
@@ -131,7 +130,7 @@ def test_a_full_disk_is_reported(own_folder):
     code, out, err = run(
         """
         import resource, signal, warnings
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # then writes fail with "File too large"
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # so that writes fail with "File too large"
         resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
         x = torch.ones(4)
         with profile(record_shapes=True) as prof:
@@ -141,10 +140,10 @@ def test_a_full_disk_is_reported(own_folder):
         """
     )
     assert code == 0 and "went on True" in out, err
-    assert "not complete" in err
+    assert "incomplete" in err
 
 
-def test_a_thousand_starts_and_stops_leave_nothing(own_folder):
+def test_a_thousand_starts_and_stops_leak_nothing(own_folder):
     def memory_kb():
         return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() // 1024
 
@@ -155,16 +154,16 @@ def test_a_thousand_starts_and_stops_leave_nothing(own_folder):
 
     for _ in range(50):
         cycle()
-    descriptors, memory = len(os.listdir("/proc/self/fd")), memory_kb()
+    descriptors, memory = len(list(Path("/proc/self/fd").iterdir())), memory_kb()
     for _ in range(1000):
         cycle()
     assert has_add(cycle())
-    assert len(os.listdir("/proc/self/fd")) <= descriptors + 1
+    assert len(list(Path("/proc/self/fd").iterdir())) <= descriptors + 1
     assert memory_kb() - memory < 20_000
-    assert os.listdir(own_folder) == []
+    assert list(own_folder.iterdir()) == []
 
 
-def test_workers_of_a_data_loader_do_not_disturb_the_recording():
+def test_data_loader_workers_do_not_disturb_the_recording():
     import programs
 
     loop = programs.data_loader_with_workers()

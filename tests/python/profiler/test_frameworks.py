@@ -1,13 +1,13 @@
-"""Frameworks that profile through torch.profiler themselves: the same program under torch's and under ours.
+"""Frameworks that use torch.profiler themselves: the same program under torch.profiler and under firelane.profiler.
 
-None of them is needed for anything else, so each test runs only where its framework is installed. What was
-run with which version stands in docs/profiler.md.
+They are not needed for anything else, so each test only runs where its framework is installed. docs/profiler.md lists
+the versions that were tested.
 """
 
 import collections
 import json
-import os
 import re
+from pathlib import Path
 
 import pytest
 import torch
@@ -28,7 +28,7 @@ def counted(events):
 
 
 def written(folder):
-    """File names without times and processes -> what stands in them: names of ops and ranges, or that there are lines."""
+    """File names without times and pids -> contents: names of ops and ranges, or whether there are any lines."""
     files = {}
     for path in sorted(p for p in folder.rglob("*") if p.is_file()):
         name = re.sub(r"\d{5,}|_\d+(?=\.)", "#", path.name)
@@ -48,7 +48,7 @@ def under_both(tmp_path, recwarn):
     torch.set_num_threads(1)
 
     def compare(run):
-        run(tmp_path / "first")  # caches, lazy state
+        run(tmp_path / "first")  # fills caches and lazy state
         theirs = run(tmp_path / "torch"), written(tmp_path / "torch")
         recwarn.clear()
         firelane.install()
@@ -57,7 +57,7 @@ def under_both(tmp_path, recwarn):
         finally:
             firelane.uninstall()
         assert ours == theirs
-        package = os.path.dirname(firelane.__file__)
+        package = str(Path(firelane.__file__).parent)
         assert theirs[0] and not [str(w.message) for w in recwarn if w.filename.startswith(package)]
 
     yield compare
@@ -96,7 +96,7 @@ def test_lightning_pytorch_profiler(under_both, batches):
 
 def test_transformers_trainer_and_generate(under_both):
     transformers = pytest.importorskip("transformers")
-    pytest.importorskip("accelerate")  # its Trainer needs it
+    pytest.importorskip("accelerate")  # the Trainer needs it
     config = transformers.GPT2Config(vocab_size=64, n_positions=32, n_embd=32, n_layer=2, n_head=2,
                                      bos_token_id=0, eos_token_id=63, pad_token_id=63)  # fmt: skip
 
@@ -113,12 +113,13 @@ def test_transformers_trainer_and_generate(under_both):
         model = transformers.GPT2LMHeadModel(config)
         rows = [{"input_ids": torch.arange(16), "labels": torch.arange(16)} for _ in range(64)]
         arguments = transformers.TrainingArguments(
-            output_dir=str(folder / "run"), per_device_train_batch_size=4, max_steps=8, report_to=[], save_strategy="no",
-            use_cpu=True, disable_tqdm=True,
+            output_dir=str(folder / "run"), per_device_train_batch_size=4, max_steps=8, report_to=[],
+            save_strategy="no", use_cpu=True, disable_tqdm=True,
         )  # fmt: skip
         with api.profile(
-            activities=[api.ProfilerActivity.CPU], schedule=api.schedule(**SCHEDULE), record_shapes=True, with_stack=True,
-            profile_memory=True, on_trace_ready=api.tensorboard_trace_handler(str(folder / "log"), "worker"),
+            activities=[api.ProfilerActivity.CPU], schedule=api.schedule(**SCHEDULE), record_shapes=True,
+            with_stack=True, profile_memory=True,
+            on_trace_ready=api.tensorboard_trace_handler(str(folder / "log"), "worker"),
         ) as prof:  # fmt: skip
             transformers.Trainer(model=model, args=arguments, train_dataset=rows, callbacks=[Steps(prof)]).train()
         flags = {"record_shapes": True, "with_flops": True, "profile_memory": True}

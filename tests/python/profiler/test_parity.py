@@ -1,7 +1,7 @@
-"""The same programs under torch.profiler and under ours, in one process: what must be equal is.
+"""The same programs under torch.profiler and firelane.profiler, in one process, give the same results.
 
-Compared are events (names, counts, nesting, shapes, concrete inputs), forward-backward links and
-memory. Times are not: they are two runs. docs/profiler.md lists what differs and why.
+Events (names, counts, nesting, shapes, concrete inputs), forward-backward links and memory are compared; times are not,
+because they come from two runs. docs/profiler.md lists the differences and the reasons.
 """
 
 import collections
@@ -10,11 +10,11 @@ import json
 import re
 import shutil
 
-import programs
 import pytest
 import torch
 
 import firelane.profiler
+import programs
 
 CPU = [torch.profiler.ProfilerActivity.CPU]
 FLAGS = {"record_shapes": True, "profile_memory": True, "with_flops": True}
@@ -33,7 +33,7 @@ ALIKE = [
 ]
 
 
-# Ranges that torch opens only for its own profiler (torch._C._profiler._RecordFunctionFast).
+# Ranges that torch only opens for its own profiler (torch._C._profiler._RecordFunctionFast).
 FOR_TORCH_ONLY = re.compile(r"Pregraph bytecode|AOTDispatcher Runtime Wrapper Prologue|## Call CompiledFxGraph .*")
 
 
@@ -43,14 +43,20 @@ def record(module, run, **flags):
     return prof
 
 
-@pytest.fixture(scope="module", params=ALIKE, ids=lambda p: p.__name__)
-def pair(request):
-    """(torch's profiler, ours) after the same run. One thread: torch does not see ops of the others."""
+@pytest.fixture(scope="module", autouse=True)
+def one_thread():
+    """torch.profiler does not see the ops of other threads."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
-    request.addfinalizer(lambda: torch.set_num_threads(threads))
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture(scope="module", params=ALIKE, ids=lambda p: p.__name__)
+def pair(request):
+    """(torch's profiler, firelane's) after the same run."""
     run = request.param()
-    for _ in range(3):  # caches, lazy state, compilation
+    for _ in range(3):  # fills caches and lazy state, compiles
         run()
     return record(torch.profiler, run), record(firelane.profiler, run)
 
@@ -85,20 +91,26 @@ def test_nesting(pair):
 
 def test_shapes_and_concrete_inputs(pair):
     theirs, ours = pair
-    numbers = re.compile(r"\d\.\d{5,}(e-\d+)?")  # AdamW's bias correction changes from step to step
-    describe = lambda e: (e.name, str(e.input_shapes), numbers.sub("x", str(e.concrete_inputs)))  # noqa: E731
+    numbers = re.compile(r"\d\.\d{5,}(e-\d+)?")  # AdamW's bias correction changes with each step
+
+    def describe(event):
+        return event.name, str(event.input_shapes), numbers.sub("x", str(event.concrete_inputs))
+
     assert counted(ours, describe) == counted(theirs, describe)
 
 
 def test_scopes_and_flops(pair):
     theirs, ours = pair
-    kept = (1, 7)  # backward functions and user ranges; our traces do not tell the rest apart
-    describe = lambda e: (e.name, e.scope if e.scope in kept else 0, e.flops)  # noqa: E731
+    kept = (1, 7)  # backward functions and user ranges; our traces do not distinguish the others
+
+    def describe(event):
+        return event.name, event.scope if event.scope in kept else 0, event.flops
+
     assert counted(ours, describe) == counted(theirs, describe)
 
 
 def links(prof):
-    """Which forward op each backward function names by its sequence number."""
+    """The forward op that each backward function refers to by its sequence number."""
     forward = collections.defaultdict(list)
     for event in prof.events():
         if event.sequence_nr >= 0 and not event.fwd_thread:
@@ -118,26 +130,32 @@ def test_forward_backward_links(pair):
 def test_memory_of_each_operator(pair):
     theirs, ours = pair
     if any("_MultiProcessingDataLoaderIter" in row.key for row in ours.key_averages()):
-        pytest.skip("memory that workers share is mapped, not allocated: torch counts it, we do not")
-    memory = lambda prof: {  # noqa: E731
-        row.key: row.cpu_memory_usage
-        for row in prof.key_averages()
-        if row.key != "[memory]" and not FOR_TORCH_ONLY.fullmatch(row.key)
-    }
+        pytest.skip("memory shared with workers is mapped, not allocated: torch counts it, firelane does not")
+
+    def memory(prof):
+        return {
+            row.key: row.cpu_memory_usage
+            for row in prof.key_averages()
+            if row.key != "[memory]" and not FOR_TORCH_ONLY.fullmatch(row.key)
+        }
+
     assert memory(ours) == memory(theirs)
 
 
 def test_rows_and_their_order(pair):
     theirs, ours = pair
-    rows = lambda prof: [  # noqa: E731
-        (r.key, r.count)
-        for r in prof.key_averages(group_by_input_shape=True)
-        if r.key != "[memory]" and not FOR_TORCH_ONLY.fullmatch(r.key)
-    ]
+
+    def rows(prof):
+        return [
+            (row.key, row.count)
+            for row in prof.key_averages(group_by_input_shape=True)
+            if row.key != "[memory]" and not FOR_TORCH_ONLY.fullmatch(row.key)
+        ]
+
     assert rows(ours) == rows(theirs)
 
 
-def test_threads_are_all_seen_without_asking():
+def test_all_threads_are_recorded_by_default():
     run = programs.threads()
     run()
     everything = torch.profiler._ExperimentalConfig(profile_all_threads=True)
@@ -153,7 +171,7 @@ MEMORY_CATEGORIES = ["parameter", "optimizer state", "input", "temporary", "acti
 
 
 def memory_by_category(module, folder):
-    """Bytes at the end, and the most at any time, of each category of a model that is trained for two steps."""
+    """(bytes at the end, peak bytes) of each category, for a model that is trained for two steps."""
     torch.manual_seed(0)
     with module.profile(activities=CPU, record_shapes=True, profile_memory=True, with_stack=True) as prof:
         model = torch.nn.Sequential(torch.nn.Linear(64, 128), torch.nn.ReLU(), torch.nn.Linear(128, 32))
@@ -168,8 +186,8 @@ def memory_by_category(module, folder):
     with open(file) as opened:
         _, sizes = json.load(opened)
     del model, optimizer, loss
-    columns = list(zip(*sizes))[1:]
-    return {name: (column[-1], max(column)) for name, column in zip(MEMORY_CATEGORIES, columns)}
+    columns = list(zip(*sizes, strict=True))[1:]
+    return {name: (column[-1], max(column)) for name, column in zip(MEMORY_CATEGORIES, columns, strict=False)}
 
 
 @pytest.mark.filterwarnings("ignore::FutureWarning")
@@ -182,8 +200,7 @@ def test_memory_timelines_have_the_same_categories(tmp_path):
     assert ours["activation"][1] > 0 and ours["temporary"][1] > 0
 
 
-def test_overloads_are_torchs(tmp_path):
-    torch.set_num_threads(1)
+def test_overloads_match_torch(tmp_path):
     run = programs.transformer()
     for _ in range(3):
         run()
@@ -206,10 +223,10 @@ def test_overloads_are_torchs(tmp_path):
     assert [name for name in headers[0] if name] == [name for name in headers[1] if name]
     ours.export_chrome_trace(str(tmp_path / "t.json"))
     names = {row["name"] for row in firelane.open(tmp_path / "t.json").host_slices}
-    assert "aten::add" in names and "aten::add.Tensor" not in names  # our own file, read again
+    assert "aten::add" in names and "aten::add.Tensor" not in names  # firelane's own file, read again
 
 
-def test_tables_group_by_overload_without_asking_for_it_before():
+def test_tables_can_group_by_overload_without_a_config():
     prof = record(firelane.profiler, lambda: torch.ones(2).add(1).add_(torch.ones(2)))
     rows = {(r.key, r.overload_name) for r in prof.key_averages(group_by_overload_name=True)}
     assert {("aten::add", "Tensor"), ("aten::fill_", "Scalar")} <= rows
@@ -222,15 +239,14 @@ def test_tables_group_by_overload_without_asking_for_it_before():
 @pytest.fixture(scope="module")
 def chrome(tmp_path_factory):
     folder = tmp_path_factory.mktemp("chrome")
-    torch.set_num_threads(1)
     run = programs.transformer()
     run()
     traces = []
     for module, name in ((torch.profiler, "torch.json"), (firelane.profiler, "ours.json.gz")):
         prof = record(module, run)
         prof.export_chrome_trace(str(folder / name))
-        opened = gzip.open(folder / name, "rt") if name.endswith(".gz") else open(folder / name)
-        with opened as file:
+        opened = gzip.open if name.endswith(".gz") else open
+        with opened(folder / name, "rt") as file:
             traces.append(json.load(file))
     return traces
 
@@ -270,7 +286,7 @@ def test_chrome_trace_has_one_backward_name_per_sequence_number(chrome):
     assert names and all(len(n) == 1 for n in names.values())
 
 
-def test_chrome_traces_have_the_same_top(chrome):
+def test_chrome_traces_have_the_same_top_level_fields(chrome):
     theirs, ours = chrome
     assert set(theirs) - set(ours) <= {"deviceProperties", "host_name", "traceName"}
     assert ours["schemaVersion"] == theirs["schemaVersion"]

@@ -1,12 +1,12 @@
-"""Arguments, attributes, notes and callbacks of `profile`, without recording anything."""
+"""Arguments, attributes, metadata and callbacks of `profile`, without recording anything."""
 
 import inspect
+import json
 import re
 import threading
 
 import pytest
-
-torch = pytest.importorskip("torch")
+import torch
 
 import recorder_fake
 from firelane import profiler
@@ -18,13 +18,12 @@ def fake(monkeypatch):
     return recorder_fake.install(monkeypatch)
 
 
-def test_every_public_name_of_torch_is_here():
-    assert set(torch.profiler.__all__) <= set(dir(profiler))
-    assert profiler._KinetoProfile and profiler._ExperimentalConfig
+def test_every_public_name_of_torch_profiler_exists():
+    assert {*torch.profiler.__all__, "_KinetoProfile", "_ExperimentalConfig"} <= set(dir(profiler))
 
 
 @pytest.mark.parametrize("name", ["profile", "_KinetoProfile", "schedule", "tensorboard_trace_handler"])
-def test_arguments_are_torchs_in_name_and_default(name):
+def test_argument_names_and_defaults_match_torch(name):
     theirs = inspect.signature(getattr(torch.profiler, name)).parameters
     ours = inspect.signature(getattr(profiler, name)).parameters
     assert {n: p.default for n, p in theirs.items()} == {n: ours[n].default for n in theirs}
@@ -34,8 +33,8 @@ def test_arguments_are_torchs_in_name_and_default(name):
 def test_every_public_method_takes_torchs_arguments(name):
     theirs, ours = getattr(torch.profiler, name), getattr(profiler, name)
     for method in (m for m in dir(theirs) if not m.startswith("_")):
-        wanted = [p for p in inspect.signature(getattr(theirs, method)).parameters]
-        assert [p for p in inspect.signature(getattr(ours, method)).parameters][: len(wanted)] == wanted, method
+        wanted = list(inspect.signature(getattr(theirs, method)).parameters)
+        assert list(inspect.signature(getattr(ours, method)).parameters)[: len(wanted)] == wanted, method
 
 
 def test_every_attribute_of_torchs_object_exists(fake):
@@ -44,7 +43,7 @@ def test_every_attribute_of_torchs_object_exists(fake):
     assert all(hasattr(ours, name) for name in theirs)
 
 
-def test_use_cuda_is_deprecated_but_heard(fake):
+def test_use_cuda_is_deprecated_but_respected(fake):
     with pytest.warns(FutureWarning, match="use_cuda"):
         prof = profile(activities=[ProfilerActivity.CPU], use_cuda=True)
     assert prof.activities == {ProfilerActivity.CPU, ProfilerActivity.CUDA} and prof.use_device == "cuda"
@@ -57,7 +56,7 @@ def test_flags_reach_the_recorder(fake):
     with profile(activities=[ProfilerActivity.CPU], with_flops=True, profile_memory=True, with_stack=True):
         pass
     options = made[0].options
-    assert options.shapes and options.flops and options.memory and options.python_stacks and not options.modules
+    assert options.shapes and options.flops and options.memory and options.stacks and not options.modules
 
 
 def test_metadata_of_a_cycle(fake):
@@ -69,7 +68,7 @@ def test_metadata_of_a_cycle(fake):
         prof.add_metadata("late", "x")
     prof.start()
     prof.add_metadata("text", 'say "hi"\n')
-    with pytest.raises(ValueError):
+    with pytest.raises(json.JSONDecodeError):
         prof.add_metadata_json("broken", "{")
     prof.stop()
     assert prof.get_trace_id() == "A1"
@@ -78,8 +77,8 @@ def test_metadata_of_a_cycle(fake):
     }  # fmt: skip
 
 
-def test_metadata_between_cycles_is_for_no_trace_and_needs_no_word(fake, recwarn):
-    """Lightning adds metadata after every step, those that its schedule leaves out included."""
+def test_metadata_between_cycles_is_dropped_silently(fake, recwarn):
+    """Lightning adds metadata after every step, including those that its schedule skips."""
     _, made = fake
     with profile(activities=[ProfilerActivity.CPU], schedule=schedule(wait=1, warmup=1, active=1, repeat=1)) as prof:
         for step in range(5):
@@ -89,7 +88,7 @@ def test_metadata_between_cycles_is_for_no_trace_and_needs_no_word(fake, recwarn
     assert not [w for w in recwarn if "dropped" in str(w.message)]
 
 
-def test_trace_ids_are_new_for_every_cycle(fake):
+def test_every_cycle_has_a_new_trace_id(fake):
     prof = profile()
     ids = set()
     for _ in range(3):
@@ -120,7 +119,7 @@ def test_observers_of_execution_traces_see_the_same_window(fake):
 def test_toggle_pauses_and_resumes(fake):
     log, _ = fake
     prof = profile()
-    prof.toggle_collection_dynamic(False, [ProfilerActivity.CPU])  # before prepare: nothing
+    prof.toggle_collection_dynamic(False, [ProfilerActivity.CPU])  # before prepare: does nothing
     prof.start()
     del log[:]
     prof.toggle_collection_dynamic(False, [ProfilerActivity.CPU, ProfilerActivity.CUDA])
@@ -132,12 +131,12 @@ def test_toggle_pauses_and_resumes(fake):
 
 
 @pytest.mark.parametrize("question", ["key_averages", "events"])
-def test_results_before_the_start_and_before_the_end_are_refused_in_words(fake, question):
+def test_results_before_start_and_before_stop_raise_clear_errors(fake, question):
     prof = profile()
     with pytest.raises(AssertionError, match="must be initialized"):
         getattr(prof, question)()
     prof.start()
-    with pytest.raises(RuntimeError, match="still recording.*call stop"):
+    with pytest.raises(RuntimeError, match=r"still recording.*call stop"):
         getattr(prof, question)()
     with pytest.raises(RuntimeError, match="still recording"):
         prof.export_chrome_trace("never.json")
@@ -165,7 +164,7 @@ def test_tensorboard_files_are_named_by_worker_and_time(fake, tmp_path, monkeypa
 
 
 @pytest.mark.parametrize("flag", ["enable_cuda_sync_events", "capture_overload_names"])
-def test_flags_of_torchs_experimental_config_are_heard(flag):
+def test_flags_of_torchs_experimental_config_are_respected(flag):
     from firelane.profiler._kineto_profile import _asked_for
 
     assert _asked_for(profiler._ExperimentalConfig(**{flag: True}), flag)
@@ -173,23 +172,26 @@ def test_flags_of_torchs_experimental_config_are_heard(flag):
     assert not _asked_for(None, flag)
 
 
-def test_tensorboard_handler_says_when_it_cannot_make_the_folder(fake, tmp_path):
+def test_tensorboard_handler_reports_a_folder_it_cannot_create(fake, tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(RuntimeError, match="Can't create directory"):
-        with profile(on_trace_ready=tensorboard_trace_handler(str(tmp_path / "file" / "log"))):
-            pass
+    handler = tensorboard_trace_handler(str(tmp_path / "file" / "log"))
+    with pytest.raises(RuntimeError, match="Can't create directory"), profile(on_trace_ready=handler):
+        pass
+
+
+def export_without_waiting(prof):
+    prof.export_chrome_trace("t.json", wait=False)
 
 
 @pytest.mark.parametrize("ready_made", [True, False])
-def test_exports_that_need_not_be_waited_for_run_on_another_thread_and_stop_waits(fake, monkeypatch, tmp_path, ready_made):
+def test_background_exports_run_on_another_thread_and_stop_waits_for_them(fake, monkeypatch, tmp_path, ready_made):
     from firelane.profiler import _recording
 
     threads = []
     monkeypatch.setattr(
         _recording.Recording, "export_chrome_trace", lambda self, path: threads.append(threading.current_thread())
     )
-    own = lambda p: p.export_chrome_trace("t.json", wait=False)  # noqa: E731
-    handler = tensorboard_trace_handler(str(tmp_path)) if ready_made else own
+    handler = tensorboard_trace_handler(str(tmp_path)) if ready_made else export_without_waiting
     with profile(schedule=schedule(wait=0, warmup=1, active=1), on_trace_ready=handler) as prof:
         for _ in range(4):
             prof.step()
@@ -198,14 +200,17 @@ def test_exports_that_need_not_be_waited_for_run_on_another_thread_and_stop_wait
     assert threads[-1] is threading.main_thread()
 
 
-def test_an_error_of_an_export_surfaces_once(fake, monkeypatch):
+def test_an_export_error_is_raised_once(fake, monkeypatch):
     from firelane.profiler import _recording
 
     def refuse(self, path):
         raise OSError(f"{path}: no room")
 
     monkeypatch.setattr(_recording.Recording, "export_chrome_trace", refuse)
-    prof = profile(schedule=schedule(wait=0, warmup=1, active=1), on_trace_ready=lambda p: p.export_chrome_trace("t.json", wait=False))
+    prof = profile(
+        schedule=schedule(wait=0, warmup=1, active=1),
+        on_trace_ready=lambda p: p.export_chrome_trace("t.json", wait=False),
+    )
     prof.start()
     prof.step()
     prof.step()
@@ -215,22 +220,24 @@ def test_an_error_of_an_export_surfaces_once(fake, monkeypatch):
     prof.stop()
 
 
-def test_the_programs_own_error_comes_before_that_of_an_export(fake, monkeypatch):
+def test_the_programs_own_error_takes_precedence_over_an_export_error(fake, monkeypatch):
     from firelane.profiler import _recording
 
     def refuse(self, path):
         raise OSError("no room")
 
     monkeypatch.setattr(_recording.Recording, "export_chrome_trace", refuse)
-    handler = lambda p: p.export_chrome_trace("t.json", wait=False)  # noqa: E731
-    with pytest.warns(RuntimeWarning, match="not written: no room"), pytest.raises(KeyError):
-        with profile(schedule=schedule(wait=0, warmup=1, active=1), on_trace_ready=handler) as prof:
-            prof.step()
-            prof.step()
-            raise KeyError
+    with (
+        pytest.warns(RuntimeWarning, match="not written: no room"),
+        pytest.raises(KeyError),
+        profile(schedule=schedule(wait=0, warmup=1, active=1), on_trace_ready=export_without_waiting) as prof,
+    ):
+        prof.step()
+        prof.step()
+        raise KeyError
 
 
-def test_subclasses_may_override_the_parts(fake):
+def test_subclasses_may_override_methods(fake):
     log, _ = fake
 
     class Mine(profile):

@@ -2,14 +2,13 @@
 
 import gzip
 import json
-import os
 import time
 
-import programs
 import pytest
 import torch
 
 import firelane
+import programs
 from firelane.profiler import ProfilerActivity, profile, record_function, schedule, tensorboard_trace_handler
 
 EVERYTHING = {"record_shapes": True, "profile_memory": True, "with_stack": True}
@@ -25,7 +24,7 @@ def names(prof):
 
 @pytest.fixture(autouse=True)
 def own_folder(tmp_path, monkeypatch):
-    """The recorder's files lie where the test can see them."""
+    """Puts the recorder's files where the test can see them."""
     monkeypatch.setenv("FIRELANE_DIR", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -36,7 +35,7 @@ def test_nothing_is_left_behind(own_folder):
         add()
     assert "aten::add" in names(prof)
     del prof
-    assert os.listdir(own_folder) == []
+    assert list(own_folder.iterdir()) == []
 
 
 def test_a_schedule_records_its_steps_and_times_the_others():
@@ -51,7 +50,7 @@ def test_a_schedule_records_its_steps_and_times_the_others():
     assert {"forward", "Optimizer.step#AdamW.step", "aten::linear"} <= names(prof)
 
 
-def test_a_live_profiler_gives_its_verdict():
+def test_a_live_profiler_can_be_diagnosed():
     run = programs.transformer()
     verdicts = []
     with profile(
@@ -69,7 +68,7 @@ def test_a_live_profiler_gives_its_verdict():
     assert step["judged_steps"] >= 1 and step["known_from"] == "timed without recording"
 
 
-def test_a_verdict_needs_a_complete_cycle():
+def test_a_diagnosis_needs_a_complete_cycle():
     prof = profile()
     prof.start()
     with pytest.raises(RuntimeError, match="still recording"):
@@ -78,7 +77,7 @@ def test_a_verdict_needs_a_complete_cycle():
     assert "nothing to judge" in str(prof.diagnose())
 
 
-def test_each_cycle_is_delivered_and_named(own_folder):
+def test_each_cycle_gets_its_own_file(own_folder):
     handler = tensorboard_trace_handler(str(own_folder / "log"), worker_name="w", use_gzip=True)
     with profile(schedule=schedule(wait=0, warmup=1, active=1), on_trace_ready=handler) as prof:
         for _ in range(4):
@@ -92,7 +91,7 @@ def test_each_cycle_is_delivered_and_named(own_folder):
 
 
 @pytest.mark.parametrize("accumulate", [False, True])
-def test_accumulated_events_are_those_of_all_cycles(accumulate):
+def test_accumulated_events_come_from_all_cycles(accumulate):
     with profile(schedule=schedule(wait=0, warmup=1, active=1), acc_events=accumulate) as prof:
         for _ in range(6):
             add()
@@ -129,7 +128,7 @@ def test_a_saved_trace_is_the_same_trace(own_folder):
     assert prof.key_averages(group_by_input_shape=True).table() == before
     prof.export_chrome_trace("after.json")
     del prof
-    assert sorted(os.listdir(own_folder)) == ["after.json", "copy.lane", "run.lane"]
+    assert sorted(path.name for path in own_folder.iterdir()) == ["after.json", "copy.lane", "run.lane"]
     assert len(firelane.open("run.lane").host_slices) == len(firelane.open("copy.lane").host_slices)
 
 
@@ -147,7 +146,7 @@ def test_metadata_arrives_in_the_trace(own_folder):
     assert trace["profile_memory"] == 1 and trace["trace_id"] == prof.get_trace_id()
 
 
-def test_stacks_work_without_further_ado(own_folder):
+def test_stacks_work_without_a_verbose_config(own_folder):
     def inner():
         return add()
 
@@ -172,7 +171,7 @@ def test_export_stacks_needs_stacks():
         prof.export_stacks("stacks.txt")
 
 
-def test_modules_are_named_by_their_place_in_the_model():
+def test_modules_are_named_by_their_path_in_the_model():
     class Net(torch.nn.Module):
         def __init__(self):
             super().__init__()
@@ -187,7 +186,7 @@ def test_modules_are_named_by_their_place_in_the_model():
     assert any("layers.1" in row["name"] for row in prof.trace.host_slices)
 
 
-def test_a_callback_that_opens_its_export_finds_the_whole_file(own_folder):
+def test_an_export_is_complete_when_the_callback_opens_it(own_folder):
     sizes = []
 
     def handler(prof):
@@ -201,7 +200,7 @@ def test_a_callback_that_opens_its_export_finds_the_whole_file(own_folder):
     assert len(sizes) == 1 and sizes[0] > 0
 
 
-def test_memory_from_before_the_recording_is_known_by_its_owner(own_folder):
+def test_memory_from_before_the_recording_is_attributed_to_its_owner(own_folder):
     model = torch.nn.Linear(100, 10, bias=False)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
 
@@ -219,7 +218,7 @@ def test_memory_from_before_the_recording_is_known_by_its_owner(own_folder):
     assert {(4000, 0), (4000, 1), (4000, 5)} <= set(before)  # the weight, its momentum, its gradient
 
 
-def test_kineto_results_answer_what_others_ask(own_folder):
+def test_kineto_results_offer_what_other_libraries_use(own_folder):
     with profile() as prof:
         assert prof.profiler.kineto_results is None
         add()
@@ -236,7 +235,7 @@ def test_kineto_results_answer_what_others_ask(own_folder):
     assert json.loads((own_folder / "again.json").read_text())["traceEvents"]
 
 
-def test_memory_timeline_in_all_forms(own_folder):
+def test_memory_timeline_in_all_formats(own_folder):
     with profile(**EVERYTHING) as prof:
         for _ in range(3):
             torch.ones(1000).sum()
@@ -252,7 +251,7 @@ def test_memory_timeline_in_all_forms(own_folder):
     assert "<svg" in (own_folder / "m.html").read_text()
 
 
-def test_toggling_leaves_a_hole():
+def test_toggling_leaves_a_gap():
     with profile() as prof:
         torch.ones(1).exp()
         prof.toggle_collection_dynamic(False, [ProfilerActivity.CPU])
@@ -263,15 +262,14 @@ def test_toggling_leaves_a_hole():
 
 
 def test_user_annotations_and_notebooks():
-    with firelane.profile() as prof:
-        with record_function("my part"):
-            add()
+    with firelane.profile() as prof, record_function("my part"):
+        add()
     assert "my part" in names(prof)
     assert prof._repr_html_().startswith("<pre>") and "my part" in prof._repr_html_()
     assert prof.losses == []
 
 
-def test_install_replaces_torchs_profiler_and_uninstall_gives_it_back():
+def test_install_replaces_torchs_profiler_and_uninstall_restores_it():
     original = torch.profiler.profile
     firelane.install()
     firelane.install()
@@ -295,8 +293,8 @@ def test_execution_trace_observer_is_passed_through(own_folder):
     assert any(node["name"] == "aten::add" for node in nodes)
 
 
-def test_the_way_lightning_uses_a_profiler(own_folder):
-    """Arguments filtered by signature; step() from hooks; __exit__, then events().key_averages()."""
+def test_lightnings_way_of_using_a_profiler_works(own_folder):
+    """Filters arguments by signature; calls step() from hooks; __exit__, then events().key_averages()."""
     import inspect
 
     wanted = {"schedule": schedule(wait=1, warmup=1, active=2), "record_shapes": True, "no_such_argument": 1}
@@ -314,7 +312,7 @@ def test_the_way_lightning_uses_a_profiler(own_folder):
     assert "aten::add" in table and (own_folder / "lightning.json").exists()
 
 
-def test_what_torch_compile_says_of_its_kernels_is_recorded():
+def test_kernel_names_from_torch_compile_are_recorded():
     own = torch._C._profiler._RecordFunctionFast
     with profile() as prof:
         with torch._C._profiler._RecordFunctionFast("triton_fused_add", [], {"grid": 1}):

@@ -4,8 +4,7 @@ import itertools
 import warnings
 
 import pytest
-
-torch = pytest.importorskip("torch")
+import torch
 
 import recorder_fake
 from firelane.profiler import ProfilerAction, profile, schedule
@@ -20,22 +19,29 @@ def fake(monkeypatch):
 
 
 @pytest.mark.filterwarnings("ignore:Profiler won't be using warmup")
-def test_schedule_answers_as_torch_does_for_every_small_case():
+def test_schedule_matches_torch_for_every_small_case():
     for wait, warmup, active, repeat, first, first_wait in itertools.product(
         range(3), range(2), range(1, 4), range(3), range(3), range(2)
     ):
-        arguments = dict(wait=wait, warmup=warmup, active=active, repeat=repeat, skip_first=first, skip_first_wait=first_wait)
+        arguments = {
+            "wait": wait,
+            "warmup": warmup,
+            "active": active,
+            "repeat": repeat,
+            "skip_first": first,
+            "skip_first_wait": first_wait,
+        }
         ours, theirs = schedule(**arguments), torch.profiler.schedule(**arguments)
         assert [ours(step) for step in range(25)] == [theirs(step) for step in range(25)], arguments
 
 
 @pytest.mark.parametrize("wrong", [{"wait": -1}, {"warmup": -1}, {"active": 0}, {"repeat": -1}, {"skip_first": -1}])
-def test_schedule_refuses_what_makes_no_sense(wrong):
+def test_schedule_rejects_invalid_arguments(wrong):
     with pytest.raises(AssertionError, match="Invalid profiler schedule"):
         schedule(**{"wait": 1, "warmup": 1, "active": 1, **wrong})
 
 
-def test_schedule_refuses_negative_steps():
+def test_schedule_rejects_negative_steps():
     with pytest.raises(AssertionError, match="non-negative"):
         schedule(wait=1, warmup=1, active=1)(-1)
 
@@ -45,7 +51,7 @@ def test_schedule_without_warmup_warns():
         schedule(wait=1, warmup=0, active=1)
 
 
-# What each transition does, as reference: prepare opens the file, start resumes, stop stops, ready calls back.
+# What each transition must do: prepare opens the file, start resumes, stop stops, ready calls back.
 PREPARE, START, STOP = "open", "resume", "stop"
 TRANSITIONS = {
     (NONE, NONE): [],
@@ -79,7 +85,9 @@ def name_of(pair):
 def test_transition(pair, fake):
     log, _ = fake
     before, now = pair
-    prof = profile(schedule=lambda step: [before, now or NONE][min(step, 1)], on_trace_ready=lambda p: log.append("ready"))
+    prof = profile(
+        schedule=lambda step: [before, now or NONE][min(step, 1)], on_trace_ready=lambda p: log.append("ready")
+    )
     prof.start()
     del log[:]
     with warnings.catch_warnings():
@@ -89,13 +97,15 @@ def test_transition(pair, fake):
     assert [e for e in log if not e.startswith(("steps", "ProfilerStep", "end"))] == TRANSITIONS[pair]
 
 
-def test_a_cycle_that_was_broken_off_can_be_followed_by_a_whole_one(fake):
+def test_an_aborted_cycle_can_be_followed_by_a_complete_one(fake):
     log, _ = fake
     actions = [RECORD, WARMUP, RECORD, SAVE, NONE]
-    with pytest.warns(UserWarning, match="RECORD followed by WARMUP"):
-        with profile(schedule=lambda step: actions[step], on_trace_ready=lambda p: log.append("ready")) as prof:
-            for _ in range(4):
-                prof.step()
+    with (
+        pytest.warns(UserWarning, match="RECORD followed by WARMUP"),
+        profile(schedule=lambda step: actions[step], on_trace_ready=lambda p: log.append("ready")) as prof,
+    ):
+        for _ in range(4):
+            prof.step()
     assert [e for e in log if e in ("open", "resume", "stop", "ready")] == [
         "open", "resume", "stop", "open", "resume", "stop", "ready",
     ]  # fmt: skip
@@ -115,7 +125,7 @@ def test_steps_are_ranges_and_unrecorded_ones_are_timed(fake):
     ]  # fmt: skip
 
 
-def test_without_a_schedule_everything_is_recorded_and_steps_are_no_ranges(fake):
+def test_without_a_schedule_everything_is_recorded_and_steps_are_not_ranges(fake):
     log, _ = fake
     with profile() as prof:
         prof.step()
@@ -123,7 +133,7 @@ def test_without_a_schedule_everything_is_recorded_and_steps_are_no_ranges(fake)
     assert log == ["open", "resume", "steps 0r", "stop"]
 
 
-def test_a_schedule_may_not_return_what_is_torchs_own_business(fake):
+def test_a_schedule_may_not_return_torchs_internal_action(fake):
     class Stopped:
         name = "DEVICE_STOPPED"
 

@@ -1,18 +1,25 @@
-"""events(), key_averages() and the table against torch's own, read from the very same trace."""
+"""events(), key_averages() and the table compared with torch's own, from the very same trace."""
+
+import copy
+import operator
 
 import pytest
-
-torch = pytest.importorskip("torch")
+import torch
+from torch.profiler import ProfilerActivity, record_function
 
 import firelane
 from firelane.profiler import _events, _table
-from torch.profiler import ProfilerActivity, record_function
 
 FIELDS = (
     "id name trace_name sequence_nr scope input_shapes concrete_inputs kwinputs cpu_memory_usage "
     "self_cpu_memory_usage is_async is_user_annotation flops count node_id device_type device_index "
     "device_resource_id use_device is_legacy is_remote"
 ).split()
+ROW_FIELDS = "count cpu_memory_usage self_cpu_memory_usage flops input_shapes is_user_annotation device_type".split()
+
+
+def sorted_by_start(events):
+    return sorted(events, key=lambda event: event.time_range.start)
 
 
 def record(**flags):
@@ -42,43 +49,43 @@ def both(tmp_path_factory):
     return _events.RecordedEvents([source], averages, profile_memory=True, with_flops=True), prof
 
 
-def test_events_have_torchs_fields(both):
+def test_event_fields_match_torch(both):
     ours, prof = both
     theirs = prof.events()
     assert len(ours) == len(theirs) > 100
-    for a, b in zip(ours, theirs):
-        if a.name != "[memory]":  # torch leaves most of their fields open
+    for a, b in zip(ours, theirs, strict=True):
+        if a.name != "[memory]":  # torch leaves most of their fields unset
             assert {f: getattr(a, f) for f in FIELDS} == {f: getattr(b, f) for f in FIELDS}
         assert a.cpu_memory_usage == b.cpu_memory_usage
         assert a.time_range.elapsed_us() == pytest.approx(b.time_range.elapsed_us(), abs=0.002)
         assert a.self_cpu_time_total == pytest.approx(b.self_cpu_time_total, abs=0.1)
 
 
-def test_events_have_torchs_parents_and_children(both):
+def test_event_parents_and_children_match_torch(both):
     ours, prof = both
     theirs = prof.events()
     our_place = {id(e): i for i, e in enumerate(ours)}
     their_place = {id(e): i for i, e in enumerate(theirs)}
-    for a, b in zip(ours, theirs):
+    for a, b in zip(ours, theirs, strict=True):
         assert (a.cpu_parent and our_place[id(a.cpu_parent)]) == (b.cpu_parent and their_place[id(b.cpu_parent)])
         assert [our_place[id(c)] for c in a.cpu_children] == [their_place[id(c)] for c in b.cpu_children]
 
 
 @pytest.mark.parametrize("by_shape", [False, True])
-def test_rows_are_torchs(both, by_shape):
+def test_rows_match_torch(both, by_shape):
     ours, prof = both
     rows, wanted = ours.key_averages(by_shape), prof.key_averages(by_shape)
     assert [r.key for r in rows] == [w.key for w in wanted]
-    for row, want in zip(rows, wanted):
+    for row, want in zip(rows, wanted, strict=True):
         assert isinstance(row, torch.autograd.profiler_util.FunctionEventAvg)
-        for field in "count cpu_memory_usage self_cpu_memory_usage flops input_shapes is_user_annotation device_type".split():
+        for field in ROW_FIELDS:
             assert getattr(row, field) == getattr(want, field), (row.key, field)
         assert row.cpu_time_total == pytest.approx(want.cpu_time_total, abs=0.1)
         assert row.self_cpu_time_total == pytest.approx(want.self_cpu_time_total, abs=0.5)
         assert (row.cpu_parent is None) == (want.cpu_parent is None)
 
 
-def test_totals_are_torchs(both):
+def test_totals_match_torch(both):
     ours, prof = both
     assert ours.self_cpu_time_total == pytest.approx(prof.events().self_cpu_time_total, rel=1e-4)
     total, wanted = ours.total_average(), prof.events().total_average()
@@ -88,10 +95,31 @@ def test_totals_are_torchs(both):
 def test_a_list_of_events_is_a_list(both):
     ours, _ = both
     assert ours and isinstance(ours, list) and ours[0] in ours
-    assert sorted(ours, key=lambda e: e.time_range.start)[0] is ours[0]
+    assert sorted(ours, key=lambda e: e.time_range.start)[:1] == [ours[0]]
     assert [e.name for e in ours[:2]] == [ours[0].name, ours[1].name]
     with pytest.raises(AttributeError):
-        ours[0].no_such_field
+        _ = ours[0].no_such_field
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda events: [] + events,  # noqa: RUF005 (the operator is what is tested)
+        lambda events: events + [],  # noqa: RUF005 (as above)
+        lambda events: operator.iadd(events, []),
+        lambda events: events * 1,
+        lambda events: 1 * events,
+        lambda events: [*events],
+        lambda events: events[:],
+        lambda events: events if events != [] else [],
+        copy.copy,
+        sorted_by_start,
+    ],
+)
+def test_a_list_that_nobody_has_looked_at_is_complete_in_every_expression(both, use):
+    filled, _ = both
+    fresh = _events.RecordedEvents(filled._sources, filled._averages)
+    assert len(use(fresh)) == len(filled)
 
 
 GROUPINGS = [{}, {"group_by_input_shape": True}, {"group_by_stack_n": 3}]
@@ -110,7 +138,7 @@ FLAGS = [
 
 
 @pytest.mark.parametrize("flags", FLAGS, ids=lambda f: "+".join(f) or "plain")
-def test_the_table_of_the_same_rows_is_torchs_to_the_letter(flags):
+def test_the_table_of_the_same_rows_matches_torch_exactly(flags):
     prof = record(**flags)
     for grouping in GROUPINGS:
         rows = prof.key_averages(**grouping)
@@ -119,7 +147,7 @@ def test_the_table_of_the_same_rows_is_torchs_to_the_letter(flags):
             assert ours == rows.table(**layout)
 
 
-def test_flops_and_source_location_stand_under_their_own_headers():
+def test_flops_and_source_location_are_under_their_own_headers():
     prof = record(with_flops=True, **FLAGS[3])
     rows = prof.key_averages(group_by_stack_n=1)
     header, *lines = _table.build_table(rows, with_flops=True).splitlines()[1:]

@@ -1,45 +1,17 @@
-// The keys, on `?`. A native dialog: focus stays inside and Esc closes it.
+// The help dialog, opened by `?`: what each pane has to say about keys and mouse. A native dialog: it traps focus, and Esc
+// closes it.
 
 import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import { kKindLabels, sliceColor } from "../timeline/colors";
-import { kTimelineKeys } from "../timeline/keys";
-import { theme } from "./theme";
+import type { Pane } from "../page/pane";
+import "./help.css";
 
-// Hosts and devices both have annotations and others: named once.
-const kinds = kKindLabels.filter(([, label], i) => kKindLabels.findIndex(([, other]) => other === label) === i);
-
-export function HelpDialog(props: { onClose: () => void }): JSX.Element {
+export function HelpDialog(props: { panes: readonly Pane[]; onClose: () => void }): JSX.Element {
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => dialog.current?.showModal(), []);
   return (
-    <dialog class="help" ref={dialog} onClose={props.onClose} aria-labelledby="help-title">
-      <h2 id="help-title">Keys and mouse in the timeline</h2>
-      <table>
-        <tbody>
-          {kTimelineKeys.map(([keys, what]) => (
-            <tr key={keys}>
-              <th scope="row">{keys.split(" ").map((key) => (key === "or" ? " or " : <kbd key={key}>{key}</kbd>))}</th>
-              <td>{what}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-      <h3>Colours</h3>
-      <ul class="help-legend">
-        {kinds.map(([kind, label]) => (
-          <li key={kind}>
-            <span
-              class="help-swatch"
-              style={{ background: `rgb(${sliceColor(kind, label, theme.value).join(" ")})` }}
-            />
-            {label}
-          </li>
-        ))}
-      </ul>
-      <p class="muted help-note">
-        Faded: many slices, shorter than a pixel. Hatched: work that begins or ends outside of the recording.
-      </p>
+    <dialog class="help" ref={dialog} onClose={props.onClose} aria-label="Help">
+      {props.panes.map(({ id, help: Help }) => Help && <Help key={id} />)}
       <form method="dialog">
         <button class="button">Close</button>
       </form>

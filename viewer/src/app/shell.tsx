@@ -2,22 +2,19 @@
 
 import type { JSX } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import type { TraceEntry } from "../data/answers";
 import { TraceClient } from "../data/client";
 import type { Source } from "../data/source";
-import type { TraceEntry } from "../data/types";
-import { formatBytes } from "../format";
-import { panes as otherPanes } from "../panes";
-import { TimelinePane } from "../timeline/timeline_pane";
-import { ErrorBox, Loading } from "./answer";
+import { getUrl, setUrl, urlState } from "../page/link";
+import type { Pane } from "../page/pane";
+import { type Theme, theme, toggleTheme } from "../page/theme";
+import { isTyping } from "../page/typing";
+import { panes } from "../panes";
+import { ErrorBox, Loading } from "../parts/answer";
+import { formatBytes } from "../text/format";
 import { HelpDialog } from "./help";
-import type { Pane } from "./pane";
-import { isTyping } from "./shell_keys";
-import { theme, toggleTheme } from "./theme";
 import { useTraces } from "./traces";
-import { getUrl, setUrl, urlState } from "./url_state";
-
-const timeline: Pane = { id: "timeline", title: "Timeline", component: TimelinePane, fills: true };
-const panes: Pane[] = [...otherPanes.slice(0, 1), timeline, ...otherPanes.slice(1)];
+import "./shell.css";
 
 export function Shell(props: { source: Source }): JSX.Element {
   const state = urlState.value;
@@ -31,7 +28,7 @@ export function Shell(props: { source: Source }): JSX.Element {
     document.title = entry ? `${entry.name} – ${pane.title} – Firelane` : "Firelane";
   }, [entry?.name, pane.title]);
 
-  // On a narrow screen the tabs scroll.
+  // On a narrow screen the tabs scroll: keep the current one in view.
   const tabs = useRef<HTMLElement>(null);
   useEffect(() => {
     tabs.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
@@ -46,8 +43,8 @@ export function Shell(props: { source: Source }): JSX.Element {
           {added && (
             <button
               class="button new-trace"
-              title={`Show ${added.name}, which was written since this page was opened`}
-              onClick={() => setUrl(otherTrace(String(added.id), firstId), { history: true })}
+              title={`Show ${added.name}, written after this page was opened`}
+              onClick={() => setUrl(linkToTrace(String(added.id), firstId), { history: true })}
             >
               New: {added.name}
             </button>
@@ -65,32 +62,32 @@ export function Shell(props: { source: Source }): JSX.Element {
             </button>
           ))}
         </nav>
-        <button class="button quiet" onClick={toggleTheme} aria-label={`Switch to ${other(theme.value)} colours`}>
+        <button class="button quiet" onClick={toggleTheme} aria-label={`Switch to the ${otherTheme(theme.value)} theme`}>
           {theme.value === "dark" ? "Light" : "Dark"}
         </button>
-        <button class="button quiet" onClick={() => setHelp(true)} aria-label="Keyboard help" title="Keyboard help (?)">
+        <button class="button quiet" onClick={() => setHelp(true)} aria-label="Help" title="Keyboard shortcuts (?)">
           ?
         </button>
       </header>
       <main class="main">
         {error && <ErrorBox text={error} />}
         {!list && !error && <Loading />}
-        {list && !entry && <ErrorBox text="The server has no trace." />}
+        {list && !entry && <ErrorBox text="The server has no traces." />}
         {entry && <TraceView key={entry.id} source={props.source} entry={entry} pane={pane} />}
       </main>
-      {help && <HelpDialog onClose={() => setHelp(false)} />}
+      {help && <HelpDialog panes={panes} onClose={() => setHelp(false)} />}
     </div>
   );
 }
 
-function other(name: string): string {
+function otherTheme(name: Theme): Theme {
   return name === "dark" ? "light" : "dark";
 }
 
 function TraceView(props: { source: Source; entry: TraceEntry; pane: Pane }): JSX.Element {
   const { source, entry, pane } = props;
   const client = useMemo(() => new TraceClient(source, entry.id, entry.name), [source, entry.id, entry.name]);
-  if (entry.state === "failed") return <ErrorBox text={entry.error ?? `${entry.name} could not be read.`} />;
+  if (entry.state === "failed") return <ErrorBox text={entry.error ?? `${entry.name} could not be loaded.`} />;
   if (entry.state !== "ready") return <LoadingTrace entry={entry} />;
   const Component = pane.component;
   return <Component key={pane.id} trace={client} />;
@@ -102,7 +99,7 @@ function LoadingTrace(props: { entry: TraceEntry }): JSX.Element {
   return (
     <div class="loading-trace">
       <label>
-        Reading {name}
+        Loading {name}
         <progress max={1} value={share} />
       </label>
       <p class="muted" role="status">
@@ -131,7 +128,7 @@ function TraceChooser(props: {
       class="trace-name"
       aria-label="Trace"
       value={String(current.id)}
-      onChange={(event) => setUrl(otherTrace(event.currentTarget.value, firstId), { history: true })}
+      onChange={(event) => setUrl(linkToTrace(event.currentTarget.value, firstId), { history: true })}
     >
       {traces.map((trace) => (
         <option key={trace.id} value={String(trace.id)}>
@@ -142,8 +139,8 @@ function TraceChooser(props: {
   );
 }
 
-// The pane stays; places in the old trace mean nothing in the new one.
-function otherTrace(id: string, firstId: string | undefined): Record<string, string | null> {
+// Keeps the pane, drops positions: they mean nothing in another trace.
+function linkToTrace(id: string, firstId: string | undefined): Record<string, string | null> {
   const changes: Record<string, string | null> = { trace: id === firstId ? null : id };
   for (const key of Object.keys(urlState.value)) if (key.includes(".")) changes[key] = null;
   return { ...changes, pane: getUrl("pane") };

@@ -1,32 +1,32 @@
 // Which traces there are, and which of them is shown.
 //
-// A server with many traces (TensorBoard) loads the one that is shown when it hears of it, and may find new ones at any
-// time: the list is asked for again when the window gets the focus and, while the page is on the screen, as often as the
-// server says. What is shown does not change by that.
+// A server with many traces (TensorBoard) loads a trace when the page asks for it, and may find new ones at any time: the list
+// is fetched again when the window gets the focus and, while the page is visible, at the interval that the server gives. That
+// never changes which trace is shown.
 
 import { useEffect, useRef, useState } from "preact/hooks";
+import type { TraceEntry } from "../data/answers";
 import { type Listing, listTraces } from "../data/client";
 import type { Source } from "../data/source";
-import type { TraceEntry } from "../data/types";
 
-const kPollMs = 100; // of a server that does not wait
-const kWaitMs = 250; // how often the progress of loading is shown
+const kPollMs = 100; // for a server that does not hold its answer
+const kWaitMs = 250; // between updates of the loading progress
 
 export interface Traces {
   list: TraceEntry[] | null; // null until the first answer
   shown: TraceEntry | undefined;
-  firstId: string | undefined; // what a link without a trace shows
-  added: TraceEntry | undefined; // the newest of those that came since the page was opened, until it was shown
+  firstId: string | undefined; // shown by a link that names no trace
+  added: TraceEntry | undefined; // the newest trace found since the page was opened, until it has been shown
   error: string | null;
 }
 
-// `chosen` is the link's; without one, or when that one is gone, the first of the first list.
+// `chosen` is the link's trace; without one, or when it is gone, the first trace of the first list.
 export function shownTrace(list: TraceEntry[], chosen: string | undefined, firstId: string | undefined) {
   const find = (id: string | undefined) => list.find((trace) => String(trace.id) === id);
   return find(chosen) ?? find(firstId) ?? list[0];
 }
 
-// The first of the list (the server has the latest first) that is not among the `seen`.
+// The first trace that was not seen yet. The server lists the latest first.
 export function addedTrace(list: TraceEntry[], seen: ReadonlySet<number>): TraceEntry | undefined {
   return list.find((trace) => !seen.has(trace.id));
 }
@@ -39,9 +39,9 @@ export function useTraces(source: Source, chosen: string | undefined): Traces {
   useEffect(() => {
     let timer = 0;
     const control = new AbortController();
-    const ask = async (wanted: Listing = {}, isQuiet = false) => {
+    const ask = async (wanted: Listing = {}, silent = false) => {
       window.clearTimeout(timer);
-      const began = performance.now();
+      const start = performance.now();
       try {
         const { traces, reloadS } = await listTraces(source, wanted, control.signal);
         if (control.signal.aborted) return;
@@ -53,21 +53,21 @@ export function useTraces(source: Source, chosen: string | undefined): Traces {
         const isLoading = shown?.state === "unloaded" || traces.some((trace) => trace.state === "loading");
         if (isLoading) {
           const again = { trace: String(shown.id), waitMs: kWaitMs };
-          const waited = wanted.waitMs ? performance.now() - began : 0;
-          timer = window.setTimeout(ask, shown.state === "ready" ? kWaitMs : Math.max(0, kPollMs - waited), again);
-        } else if (reloadS) timer = window.setTimeout(askIfSeen, reloadS * 1000, reloadS);
+          const waited = wanted.waitMs ? performance.now() - start : 0;
+          timer = window.setTimeout(() => void ask(again), shown.state === "ready" ? kWaitMs : Math.max(0, kPollMs - waited));
+        } else if (reloadS) timer = window.setTimeout(askIfVisible, reloadS * 1000, reloadS);
       } catch (reason) {
-        if (!control.signal.aborted && !isQuiet) setError(reason instanceof Error ? reason.message : String(reason));
+        if (!control.signal.aborted && !silent) setError(reason instanceof Error ? reason.message : String(reason));
       }
     };
     const onFocus = () => void ask({}, true);
-    const askIfSeen = (reloadS: number) => {
+    const askIfVisible = (reloadS: number) => {
       if (document.visibilityState === "visible") void ask({}, true);
-      else timer = window.setTimeout(askIfSeen, reloadS * 1000, reloadS);
+      else timer = window.setTimeout(askIfVisible, reloadS * 1000, reloadS);
     };
     if (!source.stored) window.addEventListener("focus", onFocus);
-    // TensorBoard's reload button calls this on the frame of the tab; the trace that is shown is read again if it has changed.
-    const frame = window.frameElement as (Element & { reload?: () => void }) | null;
+    // TensorBoard's reload button calls this on the tab's frame; the shown trace is loaded again if its file changed.
+    const frame: (Element & { reload?: () => void }) | null = window.frameElement;
     const reload = () => void ask({ trace: chosen ?? first.current ?? "first" }, true);
     if (frame && !source.stored) frame.reload = reload;
     void ask({ trace: chosen ?? first.current ?? "first" });

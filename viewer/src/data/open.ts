@@ -1,24 +1,23 @@
-// Finds out where this page's answers come from. The only file of data/ that looks at the document.
+// Finds out where this page's answers come from. The only file in data/ that uses the document.
 
-import { HttpSource, type Source, StoredSource, type StoredAnswers } from "./source";
+import { decodeAnswer } from "./decode";
+import { HttpSource, type Source, storedAnswers, StoredSource } from "./source";
 
 const kTokenKey = "firelane-token";
 
 export function openSource(): Source {
   const stored = document.getElementById("firelane-answers")?.textContent;
-  if (stored) return new StoredSource(JSON.parse(stored) as StoredAnswers);
-  const assigned = (window as { firelane_answers?: StoredAnswers }).firelane_answers;
-  if (assigned) return new StoredSource(assigned);
+  if (stored) return new StoredSource(decodeAnswer("report", storedAnswers, JSON.parse(stored)));
   return new HttpSource(new URL(".", document.baseURI).href, token());
 }
 
-// From the URL, where it stays so that reloading works; else what this tab was last opened with.
+// From the URL, where it stays so that a reload works; otherwise the one that this tab was last opened with.
 function token(): string {
   const given = new URL(document.baseURI).searchParams.get("token");
   try {
     if (given) sessionStorage.setItem(kTokenKey, given);
     return given ?? sessionStorage.getItem(kTokenKey) ?? "";
   } catch {
-    return given ?? ""; // Storage may be switched off.
+    return given ?? ""; // storage is disabled
   }
 }

@@ -1,41 +1,23 @@
 import { expect, test } from "vitest";
 import { TraceClient } from "./client";
-import { camelKeys } from "./convert";
 import { requestKey, StoredSource } from "./source";
 
-test("keys are converted, but not those that are data", () => {
-  const json = {
-    start_ns: 1,
-    same_name: { total_ns: 2 },
-    args: { "Input Dims": [[1]], ev_idx: 3 },
-    rows: [[1, null]],
-    gap: null,
-  };
-  expect(camelKeys(json)).toEqual({
-    startNs: 1,
-    sameName: { totalNs: 2 },
-    args: { "Input Dims": [[1]], ev_idx: 3 },
-    rows: [[1, null]],
-    gap: null,
-  });
-});
-
-test("requests are written as the protocol has them, absent parameters left out", () => {
+test("requests are written as in the protocol, without parameters that are not set", () => {
   expect(requestKey("t/0/find", { text: "a&b c", exact: true, lane: undefined })).toBe(
     "t/0/find?text=a%26b%20c&exact=1",
   );
   expect(requestKey("traces")).toBe("traces");
 });
 
-test("a stored report answers what it holds, and says what to do for the rest", async () => {
+test("a report answers from what it holds, and otherwise says what to do", async () => {
   const source = new StoredSource({
-    "t/0/overview": { json: { duration_ns: 5 } },
+    "t/0/lanes": { json: { end_ns: 5, lanes: [], counters: [], steps: [] } },
     "t/0/counters?from_ns=0&to_ns=9&bins=4&tracks=0": { json: { from_ns: 0, bin_ns: 2, tracks: [] } },
     "t/0/tiles?level=1&first=0&count=1&lanes=0": { base64: "AAEC" },
-    "t/0/report/ops": { json: { title: "Operators" } },
+    "t/0/report/ops": { json: { title: "Operators", facts: [], tables: [], notes: [] } },
   });
   const trace = new TraceClient(source, 0, "x");
-  expect((await trace.overview()).durationNs).toBe(5);
+  expect((await trace.lanes()).endNs).toBe(5);
   expect((await trace.counters(3, 4, 100, [0])).binNs).toBe(2);
   expect((await trace.report("ops", { rows: 50 })).title).toBe("Operators");
   expect([...new Uint8Array([...source.allBytes("t/0/tiles?")][0])]).toEqual([0, 1, 2]);

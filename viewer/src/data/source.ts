@@ -1,8 +1,12 @@
-// Where answers come from: the server this page was loaded from, or answers stored in the page (a one-file report).
+// Where answers come from: the server that this page was loaded from, or answers stored in the page (a one-file report).
+
+import { anything, object, optional, record, string } from "./decode";
 
 export type Params = Record<string, string | number | boolean | null | undefined>;
 
-// An answer that is an error; `message` is the one line that the server wrote for people.
+const refusal = object({ error: string });
+
+// A failed request; `message` is the server's line for people.
 class AnswerError extends Error {
   constructor(
     message: string,
@@ -13,14 +17,14 @@ class AnswerError extends Error {
 }
 
 export interface Source {
-  // True for a one-file report: nothing can be asked that was not stored.
+  // True for a one-file report: only stored answers are available.
   readonly stored: boolean;
   json(path: string, params?: Params, signal?: AbortSignal): Promise<unknown>;
   bytes(path: string, params?: Params, signal?: AbortSignal): Promise<ArrayBuffer>;
   post(path: string, body: unknown, signal?: AbortSignal): Promise<unknown>;
 }
 
-// `t/0/tiles?level=3&first=0`, parameters in the order given; absent ones are left out.
+// `t/0/tiles?level=3&first=0`: parameters in the given order, without those that are null or undefined.
 export function requestKey(path: string, params: Params = {}): string {
   const pairs = Object.entries(params)
     .filter(([, value]) => value !== null && value !== undefined)
@@ -58,21 +62,22 @@ export class HttpSource implements Source {
       });
     } catch (error) {
       if (init.signal?.aborted) throw error;
-      throw new AnswerError("The server does not answer: is `firelane view`, or TensorBoard, still running?", 0);
+      throw new AnswerError("The server is not responding. Is `firelane view` (or TensorBoard) still running?", 0);
     }
     if (response.ok) return response;
     const text = await response.text();
-    let message = `The server answered ${response.status}`;
+    let message = `The server returned status ${response.status}`;
     try {
-      message = (JSON.parse(text) as { error?: string }).error ?? message;
+      message = refusal(JSON.parse(text)).error;
     } catch {
-      // Not JSON: the status says it.
+      // Not one of our server's errors: the status has to do.
     }
     if (response.status === 403) message = "This link's token is not valid: open the URL that `firelane view` printed.";
     throw new AnswerError(message, response.status);
   }
 }
 
+export const storedAnswers = record(object({ json: anything, base64: optional(string) }));
 export type StoredAnswers = Record<string, { json?: unknown; base64?: string }>;
 
 export class StoredSource implements Source {
@@ -84,7 +89,7 @@ export class StoredSource implements Source {
     const found = this.find(path, params);
     if (found?.json === undefined) {
       return Promise.reject(
-        new AnswerError("Not part of this report: open the trace with `firelane view` to see it.", 404),
+        new AnswerError("Not part of this report: open the trace with `firelane view`.", 404),
       );
     }
     return Promise.resolve(found.json);
@@ -100,23 +105,23 @@ export class StoredSource implements Source {
     return Promise.reject(new AnswerError("A report cannot be queried: open the trace with `firelane view`.", 404));
   }
 
-  // Every stored answer whose request begins with `prefix`, decoded: a report's tiles are all known from the start.
+  // The bytes of every stored answer whose request starts with `prefix`.
   *allBytes(prefix: string): Generator<ArrayBuffer> {
     for (const [key, answer] of Object.entries(this.answers)) {
       if (key.startsWith(prefix) && answer.base64 !== undefined) yield fromBase64(answer.base64);
     }
   }
 
-  // The same request; else the same path with other parameters where a coarser answer serves as well (curves).
+  // The same request; for curves any answer with the same path, because a coarser one will do.
   private find(path: string, params?: Params): StoredAnswers[string] | undefined {
     const exact = this.own(requestKey(path, params)) ?? this.own(decodeURIComponent(requestKey(path, params)));
-    if (exact || !/\/(counters|memory\/curve)$/.test(path)) return exact ?? (params ? this.loose(path, params) : undefined);
+    if (exact || !/\/(counters|memory\/curve)$/.test(path)) return exact ?? (params ? this.ignoringRows(path, params) : undefined);
     const key = Object.keys(this.answers).find((k) => k === path || k.startsWith(`${path}?`));
     return key === undefined ? undefined : this.own(key);
   }
 
-  // Ignores `rows`, which only cuts what is sent.
-  private loose(path: string, params: Params): StoredAnswers[string] | undefined {
+  // Ignores `rows`, which only limits what is sent.
+  private ignoringRows(path: string, params: Params): StoredAnswers[string] | undefined {
     const { rows: _rows, ...rest } = params;
     return _rows === undefined ? undefined : this.own(requestKey(path, rest));
   }

@@ -1,4 +1,4 @@
-// Writes tiles as the server does: for tests.
+// Writes tiles as the server does, for tests.
 
 export interface BuiltSlice {
   startNs: number;

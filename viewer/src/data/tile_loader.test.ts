@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
-import type { TraceClient } from "./client";
+import { TraceClient } from "./client";
+import type { Params, Source } from "./source";
 import { buildTiles } from "./tile_builder";
-import { kMaxLanesARequest, kMaxTilesARequest, planRequests, TileLoader } from "./tile_loader";
+import { kMaxLanesPerRequest, kMaxTilesPerRequest, planRequests, TileLoader } from "./tile_loader";
 import { TileStore } from "./tile_store";
 
 const all = () => true;
@@ -20,33 +21,31 @@ test("lanes that miss the same tiles share a request", () => {
 test("a request stays within the protocol's limits", () => {
   const lanes = Array.from({ length: 150 }, (_, i) => i);
   const requests = planRequests({ level: 0, first: 0, last: 39, lanes }, all);
-  expect(Math.max(...requests.map((r) => r.count))).toBe(kMaxTilesARequest);
-  expect(Math.max(...requests.map((r) => r.lanes.length))).toBe(kMaxLanesARequest);
+  expect(Math.max(...requests.map((r) => r.count))).toBe(kMaxTilesPerRequest);
+  expect(Math.max(...requests.map((r) => r.lanes.length))).toBe(kMaxLanesPerRequest);
   const tiles = requests.reduce((sum, r) => sum + r.count * r.lanes.length, 0);
   expect(tiles).toBe(40 * 150);
 });
 
-test("what is there is not asked for again", () => {
+test("tiles that are there are not requested again", () => {
   expect(planRequests({ level: 1, first: 0, last: 3, lanes: [0] }, () => false)).toEqual([]);
 });
 
 interface Asked {
-  level: number;
-  first: number;
-  count: number;
+  level: unknown;
   signal: AbortSignal;
   answer: (bytes: ArrayBuffer) => void;
 }
 
-// A loader whose requests the test answers.
-function pretend() {
+// A loader whose requests are answered by the test.
+function fakeLoader() {
   const asked: Asked[] = [];
-  const tiles = (level: number, first: number, count: number, _lanes: number[], signal: AbortSignal) =>
-    new Promise<ArrayBuffer>((answer) => asked.push({ level, first, count, signal, answer }));
+  const bytes = (_path: string, params: Params, signal: AbortSignal) =>
+    new Promise<ArrayBuffer>((answer) => asked.push({ level: params.level, signal, answer }));
   const store = new TileStore(1e9, 20);
   const errors: (string | null)[] = [];
   const loader = new TileLoader(
-    { tiles } as unknown as TraceClient,
+    new TraceClient({ bytes } as unknown as Source, 0, "x"),
     store,
     () => {},
     (error) => errors.push(error),
@@ -56,8 +55,8 @@ function pretend() {
 
 const settle = () => new Promise((resolve) => setTimeout(resolve, 0));
 
-test("a request that the view has left behind is aborted, and its answer dropped", async () => {
-  const { loader, store, asked } = pretend();
+test("a request that the view no longer needs is aborted, and its answer dropped", async () => {
+  const { loader, store, asked } = fakeLoader();
   loader.want([{ level: 3, first: 0, last: 1, lanes: [0] }]);
   loader.want([{ level: 2, first: 8, last: 9, lanes: [0] }]);
   expect(asked.map((a) => [a.level, a.signal.aborted])).toEqual([
@@ -69,23 +68,23 @@ test("a request that the view has left behind is aborted, and its answer dropped
   expect(store.tileCount).toBe(0);
 });
 
-test("tiles that the answer leaves out are empty, and not asked for twice", async () => {
-  const { loader, store, asked } = pretend();
-  const wish = { level: 3, first: 0, last: 2, lanes: [0, 1] };
-  loader.want([wish]);
+test("tiles missing from the answer are empty, and not requested again", async () => {
+  const { loader, store, asked } = fakeLoader();
+  const range = { level: 3, first: 0, last: 2, lanes: [0, 1] };
+  loader.want([range]);
   asked[0].answer(buildTiles(3, [{ lane: 0, index: 1 }], {}));
   await settle();
   expect(store.tileCount).toBe(6);
-  loader.want([wish]);
+  loader.want([range]);
   expect(asked.length).toBe(1);
 });
 
-test("a damaged answer is told to the user and nothing of it is kept", async () => {
-  const { loader, store, asked, errors } = pretend();
+test("a damaged answer is reported, and nothing of it is kept", async () => {
+  const { loader, store, asked, errors } = fakeLoader();
   loader.want([{ level: 3, first: 0, last: 0, lanes: [0] }]);
   asked[0].answer(new ArrayBuffer(8));
   await settle();
   expect(errors).toHaveLength(1);
-  expect(errors[0]).toMatch(/versions/);
+  expect(errors[0]).toMatch(/^t\/0\/tiles: expected at least 16 bytes, got 8 bytes/);
   expect(store.tileCount).toBe(0);
 });

@@ -1,18 +1,18 @@
-// Fetches the tiles that a view needs: in batches, few at a time, dropping those that the view has left behind.
+// Fetches the tiles that a view needs, in batches and few at a time.
 //
-// `want()` is called with what the next frame would like; whatever is missing is asked for, the first wish first. An answer that
-// nobody wants any more is not waited for.
+// `want()` is called with the tiles that the next frame would like, the most important first; missing ones are requested. Requests
+// for tiles that the view has moved away from are aborted.
 
 import type { TraceClient } from "./client";
-import { emptyTile, parseTiles } from "./tiles";
 import type { TileStore } from "./tile_store";
+import { emptyTile } from "./tiles";
 
-export const kMaxTilesARequest = 16;
-export const kMaxLanesARequest = 64;
+export const kMaxTilesPerRequest = 16;
+export const kMaxLanesPerRequest = 64;
 const kMaxRequests = 4;
 const kRetryMs = 3000;
 
-export interface TileWish {
+export interface TileRange {
   level: number;
   first: number;
   last: number;
@@ -33,10 +33,10 @@ interface Running {
 
 export class TileLoader {
   private readonly running = new Set<Running>();
-  private wishes: TileWish[] = [];
+  private ranges: TileRange[] = [];
   private pausedUntil = 0;
 
-  // `changed` is called when there is something new to draw, `failed` with a line for people (null: fine again).
+  // `changed` is called when there is something new to draw, `failed` with an error message, or null when requests work again.
   constructor(
     private readonly trace: TraceClient,
     private readonly store: TileStore,
@@ -48,10 +48,10 @@ export class TileLoader {
     return this.running.size > 0;
   }
 
-  want(wishes: TileWish[]): void {
-    this.wishes = wishes;
+  want(ranges: TileRange[]): void {
+    this.ranges = ranges;
     for (const item of this.running) {
-      if (!wishes.some((wish) => overlaps(wish, item.request))) {
+      if (!ranges.some((range) => overlaps(range, item.request))) {
         item.control.abort();
         this.running.delete(item);
       }
@@ -60,17 +60,17 @@ export class TileLoader {
   }
 
   stop(): void {
-    this.wishes = [];
+    this.ranges = [];
     for (const item of this.running) item.control.abort();
     this.running.clear();
   }
 
   private start(): void {
     if (performance.now() < this.pausedUntil) return;
-    for (const wish of this.wishes) {
+    for (const range of this.ranges) {
       const missing = (lane: number, index: number) =>
-        !this.store.has(wish.level, lane, index) && !this.isRunning(wish.level, lane, index);
-      for (const request of planRequests(wish, missing)) {
+        !this.store.has(range.level, lane, index) && !this.isRunning(range.level, lane, index);
+      for (const request of planRequests(range, missing)) {
         if (this.running.size >= kMaxRequests) return;
         void this.run(request);
       }
@@ -89,7 +89,7 @@ export class TileLoader {
     this.running.add(item);
     const { level, first, count, lanes } = request;
     try {
-      const answer = parseTiles(await this.trace.tiles(level, first, count, lanes, item.control.signal));
+      const answer = await this.trace.tiles(level, first, count, lanes, item.control.signal);
       if (!this.running.delete(item)) return;
       this.store.put(answer);
       for (const lane of lanes) {
@@ -111,32 +111,32 @@ export class TileLoader {
   }
 }
 
-function overlaps(wish: TileWish, request: TileRequest): boolean {
-  return wish.level === request.level && request.first <= wish.last && request.first + request.count > wish.first;
+function overlaps(range: TileRange, request: TileRequest): boolean {
+  return range.level === request.level && request.first <= range.last && request.first + request.count > range.first;
 }
 
-// Lanes that miss the same stretch share a request.
-export function planRequests(wish: TileWish, missing: (lane: number, index: number) => boolean): TileRequest[] {
-  const byStretch = new Map<string, TileRequest>();
-  for (const lane of wish.lanes) {
-    let index = wish.first;
-    while (index <= wish.last) {
+// Lanes that miss the same tiles share a request.
+export function planRequests(range: TileRange, missing: (lane: number, index: number) => boolean): TileRequest[] {
+  const bySpan = new Map<string, TileRequest>();
+  for (const lane of range.lanes) {
+    let index = range.first;
+    while (index <= range.last) {
       if (!missing(lane, index)) {
         index += 1;
         continue;
       }
       const first = index;
-      while (index <= wish.last && index - first < kMaxTilesARequest && missing(lane, index)) index += 1;
+      while (index <= range.last && index - first < kMaxTilesPerRequest && missing(lane, index)) index += 1;
       const at = `${first}:${index - first}`;
-      const shared = byStretch.get(at);
+      const shared = bySpan.get(at);
       if (shared) shared.lanes.push(lane);
-      else byStretch.set(at, { level: wish.level, first, count: index - first, lanes: [lane] });
+      else bySpan.set(at, { level: range.level, first, count: index - first, lanes: [lane] });
     }
   }
   const out: TileRequest[] = [];
-  for (const request of byStretch.values()) {
-    for (let i = 0; i < request.lanes.length; i += kMaxLanesARequest) {
-      out.push({ ...request, lanes: request.lanes.slice(i, i + kMaxLanesARequest) });
+  for (const request of bySpan.values()) {
+    for (let i = 0; i < request.lanes.length; i += kMaxLanesPerRequest) {
+      out.push({ ...request, lanes: request.lanes.slice(i, i + kMaxLanesPerRequest) });
     }
   }
   return out;

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { buildTiles } from "./tile_builder";
-import { TileStore, type TileStretch } from "./tile_store";
+import { TileStore, type TileSpan } from "./tile_store";
 import { emptyTile, parseTiles } from "./tiles";
 
 const kRootLevel = 10;
@@ -10,7 +10,7 @@ function put(store: TileStore, level: number, index: number, name = 1, text = "a
   store.put(parseTiles(buildTiles(level, [{ lane: 0, index, slices }], { [name]: text })));
 }
 
-test("the least recently drawn tile goes first when the budget is spent", () => {
+test("the least recently drawn tile is evicted first when the budget is spent", () => {
   const store = new TileStore(1e9, kRootLevel);
   put(store, 2, 0);
   const each = store.bytes;
@@ -22,14 +22,14 @@ test("the least recently drawn tile goes first when the budget is spent", () => 
   expect(small.bytes).toBeLessThanOrEqual(3 * each);
 });
 
-test("a long walk leaves the bytes and the names within the budget", () => {
+test("after many tiles, bytes and names are within the budget", () => {
   const store = new TileStore(20_000, kRootLevel);
   for (let i = 0; i < 5000; ++i) put(store, 1, i, i, `name ${i} ${"x".repeat(100)}`);
   expect(store.bytes).toBeLessThanOrEqual(20_000);
   expect(store.nameCount).toBe(store.tileCount);
 });
 
-// In a browser an empty tile takes more than a hundred bytes and one of a single slice more than a thousand.
+// In a browser an empty tile takes more than 100 bytes, and one with a single slice more than 1000.
 test("small and empty tiles count with the memory of their objects", () => {
   const budget = 1_000_000;
   const empty = new TileStore(budget, kRootLevel);
@@ -43,7 +43,7 @@ test("small and empty tiles count with the memory of their objects", () => {
   expect(small.tileCount).toBeLessThanOrEqual(budget / 1000);
 });
 
-test("what is counted comes back when a tile is replaced by an empty one", () => {
+test("bytes are given back when a tile is replaced by an empty one", () => {
   const store = new TileStore(1e9, kRootLevel);
   store.put({ level: 2, tiles: [emptyTile(2, 0, 0)], names: new Map() });
   const empty = store.bytes;
@@ -52,14 +52,14 @@ test("what is counted comes back when a tile is replaced by an empty one", () =>
   expect(store.bytes).toBe(empty);
 });
 
-test("tiles of the whole trace stay, whatever the budget", () => {
+test("tiles of the whole trace are never evicted", () => {
   const store = new TileStore(500, kRootLevel);
   put(store, kRootLevel, 0);
   for (let i = 0; i < 50; ++i) put(store, 1, i);
   expect(store.has(kRootLevel, 0, 0)).toBe(true);
 });
 
-test("a name lives as long as one tile uses it", () => {
+test("a name is kept as long as a tile uses it", () => {
   const store = new TileStore(1e9, kRootLevel);
   put(store, 2, 0, 7, "shared");
   put(store, 2, 1, 7, "shared");
@@ -70,12 +70,12 @@ test("a name lives as long as one tile uses it", () => {
 });
 
 function resolved(store: TileStore, level: number, index: number): [string, [number, number, number, number][]] {
-  const out: TileStretch[] = [];
+  const out: TileSpan[] = [];
   const how = store.resolve(level, 0, index, kRootLevel + 2, out);
   return [how, out.map(({ tile, fromNs, toNs }) => [tile.level, tile.index, fromNs, toNs])];
 }
 
-test("a missing tile is stood in for by the nearest coarser one, for its own stretch only", () => {
+test("the closest coarser tile stands in for a missing one, for its span only", () => {
   const store = new TileStore(1e9, kRootLevel);
   put(store, 5, 0);
   put(store, 3, 1);
@@ -84,15 +84,15 @@ test("a missing tile is stood in for by the nearest coarser one, for its own str
   expect(resolved(store, 2, 0)).toEqual(["coarser", [[5, 0, 0, 2048]]]);
 });
 
-test("neighbours that share a coarser tile are one stretch", () => {
+test("neighbors that share a coarser tile become one span", () => {
   const store = new TileStore(1e9, kRootLevel);
   put(store, 5, 0);
-  const out: TileStretch[] = [];
+  const out: TileSpan[] = [];
   for (const index of [0, 1, 2]) store.resolve(2, 0, index, kRootLevel, out);
   expect(out.map(({ fromNs, toNs }) => [fromNs, toNs])).toEqual([[0, 6144]]);
 });
 
-test("finer tiles stand in when they cover the stretch, before coarser ones", () => {
+test("finer tiles that cover the span win over coarser ones", () => {
   const store = new TileStore(1e9, kRootLevel);
   put(store, 6, 0);
   put(store, 3, 0);
@@ -108,6 +108,6 @@ test("finer tiles stand in when they cover the stretch, before coarser ones", ()
   ]);
 });
 
-test("nothing near is none", () => {
+test("without a tile at any close level there is nothing to draw", () => {
   expect(resolved(new TileStore(1e9, kRootLevel), 2, 3)).toEqual(["none", []]);
 });

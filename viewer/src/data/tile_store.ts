@@ -1,27 +1,27 @@
-// Tiles and names that the page holds, within a budget of bytes: the least recently drawn tile goes first. The budget is of
-// memory, objects included: most tiles of a close view hold little or nothing, and there may be a million of them.
+// The page's cache of tiles and names, with a budget of bytes: the least recently drawn tile is evicted first. The budget includes
+// the memory of objects: most tiles of a zoomed-in view hold little or nothing, and there may be a million of them.
 //
-// Levels from `keepFromLevel` on are kept for ever: they cover the whole trace with a handful of tiles a lane, and are what is
-// drawn while finer ones are on their way.
+// Levels from `keepFromLevel` up are never evicted: they cover the whole trace with a handful of tiles per lane, and are drawn
+// while finer ones load.
 
 import { type Tile, type TileAnswer, tileSpanNs } from "./tiles";
 
 export interface NameEntry {
   text: string;
-  // What whoever draws it has worked out: once a name, not once a frame.
+  // What drawing computed for the name, to be reused in the next frame.
   drawn: unknown;
   uses: number;
 }
 
-// A tile to draw in a stretch of time: the one wanted, or a coarser or finer one in its place.
-export interface TileStretch {
+// A tile to draw for a span of time: the exact one, or a coarser or finer one in its place.
+export interface TileSpan {
   tile: Tile;
   fromNs: number;
   toNs: number;
 }
 
 const kDescentLevels = 3;
-// What a name takes beside its letters: its entry, and what is worked out to draw it. Measured in Chromium 156.
+// Memory of a name besides its characters: its entry, and what drawing computes for it. Measured in Chromium 156.
 const kNameObjectBytes = 500;
 
 export class TileStore {
@@ -48,7 +48,7 @@ export class TileStore {
     return this.tiles.has(key(level, lane, index));
   }
 
-  // Marks the tile as used just now.
+  // Also marks the tile as just used.
   get(level: number, lane: number, index: number): Tile | undefined {
     const at = key(level, lane, index);
     const tile = this.tiles.get(at);
@@ -68,7 +68,7 @@ export class TileStore {
       this.drop(key(tile.level, tile.lane, tile.index));
       for (const id of tile.names) this.retain(id, answer.names.get(id) ?? "");
       this.tiles.set(key(tile.level, tile.lane, tile.index), tile);
-      this.usedBytes += tile.heldBytes;
+      this.usedBytes += tile.memoryBytes;
     }
     if (this.usedBytes <= this.budgetBytes) return;
     for (const [at, tile] of this.tiles) {
@@ -77,14 +77,14 @@ export class TileStore {
     }
   }
 
-  // What can be drawn where the tile (level, lane, index) belongs: itself, else finer ones if they cover it, else the
-  // nearest coarser one, else whatever finer ones there are.
+  // What to draw for the tile (level, lane, index): the tile itself, or finer ones that cover it, or the closest coarser one, or
+  // whatever finer ones there are.
   resolve(
     level: number,
     lane: number,
     index: number,
     maxLevel: number,
-    out: TileStretch[],
+    out: TileSpan[],
   ): "exact" | "finer" | "coarser" | "none" {
     const span = tileSpanNs(level);
     const fromNs = index * span;
@@ -101,7 +101,7 @@ export class TileStore {
       const tile = this.get(level + up, lane, Math.floor(index / 2 ** up));
       if (!tile) continue;
       const last = out[out.length - 1];
-      if (last && last.tile === tile && last.toNs === fromNs) last.toNs = fromNs + span;
+      if (last?.tile === tile && last.toNs === fromNs) last.toNs = fromNs + span;
       else out.push({ tile, fromNs, toNs: fromNs + span });
       return "coarser";
     }
@@ -118,7 +118,7 @@ export class TileStore {
     return true;
   }
 
-  private descend(level: number, lane: number, index: number, depth: number, out: TileStretch[]): void {
+  private descend(level: number, lane: number, index: number, depth: number, out: TileSpan[]): void {
     if (depth === 0 || level === 0) return;
     const span = tileSpanNs(level - 1);
     for (const child of [2 * index, 2 * index + 1]) {
@@ -132,7 +132,7 @@ export class TileStore {
     const tile = this.tiles.get(at);
     if (!tile) return;
     this.tiles.delete(at);
-    this.usedBytes -= tile.heldBytes;
+    this.usedBytes -= tile.memoryBytes;
     for (const id of tile.names) this.release(id);
   }
 

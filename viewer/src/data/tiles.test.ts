@@ -21,7 +21,7 @@ const answer = () =>
     { 1: "aten::mm", 2: "größe ⚡", 3: "" },
   );
 
-test("slices, runs and names come back as they were written, odd counts and all", () => {
+test("slices, runs and names are read as written, with odd counts as well", () => {
   const { level, tiles, names } = parseTiles(answer());
   expect(level).toBe(3);
   expect(tiles.map((tile) => [tile.lane, tile.index, tile.sliceCount, tile.runCount])).toEqual([
@@ -40,28 +40,33 @@ test("slices, runs and names come back as they were written, odd counts and all"
   expect(Object.fromEntries(names)).toEqual({ 1: "aten::mm", 2: "größe ⚡", 3: "" });
 });
 
-test("an answer cut anywhere is refused, not read past its end", () => {
+test("a truncated answer is rejected, wherever it ends", () => {
   const whole = answer();
   for (let bytes = 0; bytes < whole.byteLength; ++bytes) {
     expect(() => parseTiles(whole.slice(0, bytes)), `${bytes} bytes`).toThrow();
   }
 });
 
-test("counts beyond the answer are refused before anything is allocated for them", () => {
+test("counts that exceed the answer are rejected before anything is allocated", () => {
   const bytes = answer();
   new DataView(bytes).setUint32(16 + 4, 0xffffffff, true);
-  expect(() => parseTiles(bytes)).toThrow(/end early/);
+  expect(() => parseTiles(bytes)).toThrow(/at least \d+ bytes/);
 });
 
-test("another format is refused with a line that says so", () => {
-  expect(() => parseTiles(new TextEncoder().encode('{"error": "no such trace"}').buffer)).toThrow(/versions/);
+test("another format is rejected by name", () => {
+  expect(() => parseTiles(new TextEncoder().encode('{"error": "no such trace"}').buffer)).toThrow(/expected "FLT1", got/);
 });
 
-test("a ref's highest bit tells the device from the host", () => {
+test("tiles of another level than requested are rejected", () => {
+  expect(() => parseTiles(answer(), 4)).toThrow(/expected level 4, got 3/);
+  expect(parseTiles(answer(), 3).tiles).toHaveLength(2);
+});
+
+test("a ref's highest bit tells device from host", () => {
   expect([0, 12, 0x80000000, 0x80000007].map(refText)).toEqual(["h0", "h12", "d0", "d7"]);
 });
 
-test("empty tiles hold nothing and share their columns", () => {
+test("empty tiles share their columns", () => {
   const tile = emptyTile(4, 2, 9);
   expect([tile.level, tile.lane, tile.index, tile.sliceCount, tile.runCount]).toEqual([4, 2, 9, 0, 0]);
   expect(tile.startNs).toBe(emptyTile(4, 2, 10).startNs);

@@ -1,7 +1,10 @@
 // Reads the binary tiles of the protocol (docs/viewer-protocol.md, "Tiles").
 //
-// Each tile is copied out of its answer, so that dropping it from the cache frees its memory even while others of the same
-// answer live on. Damaged answers throw: nothing of them is kept.
+// Each tile is copied out of its answer, so that evicting it frees its memory even while other tiles of the same answer stay.
+// A damaged answer throws, and nothing of it is kept: counts are checked against the bytes that are there before anything is
+// allocated for them. Elements are not checked one by one; this is the page's hot path.
+
+import { Mismatch } from "./decode";
 
 const kTileBins = 512;
 const kMagic = 0x31544c46;
@@ -9,7 +12,7 @@ const kAnswerHeaderBytes = 16;
 const kTileHeaderBytes = 24;
 const kDeviceBit = 0x80000000;
 const kCutBit = 0x40;
-// What a tile takes beside its columns: their array objects, its own, its entry in a map. Measured in Chromium 156.
+// Memory of a tile besides its columns: array objects, its own object, its map entry. Measured in Chromium 156.
 const kTileObjectBytes = 1100;
 const kEmptyTileBytes = 150;
 
@@ -32,10 +35,10 @@ export interface Tile {
   runName: Uint32Array;
   runRow: Uint16Array;
   runKind: Uint8Array;
-  // Distinct names that the tile uses, for the pool that counts uses.
+  // The distinct names that the tile uses, for reference counting.
   names: Uint32Array;
   bytes: number; // in the answer
-  heldBytes: number; // in the page's memory
+  memoryBytes: number; // in the page
 }
 
 export interface TileAnswer {
@@ -48,12 +51,12 @@ export function tileSpanNs(level: number): number {
   return kTileBins * 2 ** level;
 }
 
-// `h12` or `d7` for the number that tiles carry.
+// The text form of a ref in a tile: `h12` or `d7`.
 export function refText(ref: number): string {
   return ref >= kDeviceBit ? `d${ref - kDeviceBit}` : `h${ref}`;
 }
 
-// A slice's kind, and whether the recording's edge cuts it, of the byte that tiles carry.
+// The kind byte of a tile holds a slice's kind, and whether it starts before or ends after the recording.
 export function kindOf(byte: number): number {
   return byte & ~kCutBit;
 }
@@ -61,12 +64,13 @@ export function isCut(byte: number): boolean {
   return (byte & kCutBit) !== 0;
 }
 
-export function parseTiles(buffer: ArrayBuffer): TileAnswer {
+// `wantedLevel` is the level that was asked for, where there is one.
+export function parseTiles(buffer: ArrayBuffer, wantedLevel?: number): TileAnswer {
   const view = new DataView(buffer);
-  if (buffer.byteLength < kAnswerHeaderBytes || view.getUint32(0, true) !== kMagic) {
-    throw new Error("The tiles are not in the format that this page reads: page and server are of different versions.");
-  }
+  need(buffer, kAnswerHeaderBytes);
+  if (view.getUint32(0, true) !== kMagic) throw new Mismatch('"FLT1"', new TextDecoder().decode(buffer.slice(0, 4)));
   const level = view.getUint32(4, true);
+  if (level !== (wantedLevel ?? level)) throw new Mismatch(`level ${wantedLevel}`, level, "level");
   const tileCount = view.getUint32(8, true);
   const nameCount = view.getUint32(12, true);
   let at = kAnswerHeaderBytes;
@@ -79,7 +83,7 @@ export function parseTiles(buffer: ArrayBuffer): TileAnswer {
   return { level, tiles, names: parseNames(buffer, view, at, nameCount) };
 }
 
-// Not with bit operations: those are of 32 bits, and a damaged count may ask for more.
+// Without bit operations: they are limited to 32 bits, and a damaged count may be larger.
 function padded(bytes: number): number {
   return Math.ceil(bytes / 8) * 8;
 }
@@ -121,10 +125,10 @@ function parseTile(buffer: ArrayBuffer, view: DataView, at: number, level: numbe
     runKind: new Uint8Array(own, take(1, runs), runs),
     names: new Uint32Array(0),
     bytes,
-    heldBytes: 0,
+    memoryBytes: 0,
   };
   tile.names = Uint32Array.from(new Set([...tile.name, ...tile.runName]));
-  tile.heldBytes = kTileObjectBytes + bytes + tile.names.byteLength;
+  tile.memoryBytes = kTileObjectBytes + bytes + tile.names.byteLength;
   return tile;
 }
 
@@ -144,7 +148,7 @@ function parseNames(buffer: ArrayBuffer, view: DataView, begin: number, count: n
 }
 
 function need(buffer: ArrayBuffer, bytes: number): void {
-  if (bytes > buffer.byteLength) throw new Error("The tiles end early: the server or the report is damaged.");
+  if (bytes > buffer.byteLength) throw new Mismatch(`at least ${bytes} bytes`, buffer);
 }
 
 const kNoF64 = new Float64Array(0);
@@ -153,7 +157,7 @@ const kNoU32 = new Uint32Array(0);
 const kNoU16 = new Uint16Array(0);
 const kNoU8 = new Uint8Array(0);
 
-// Most tiles of a close view are empty: they share their columns.
+// Most tiles of a zoomed-in view are empty: they share their columns.
 export function emptyTile(level: number, lane: number, index: number): Tile {
   return {
     level,
@@ -176,6 +180,6 @@ export function emptyTile(level: number, lane: number, index: number): Tile {
     runKind: kNoU8,
     names: kNoU32,
     bytes: kTileHeaderBytes,
-    heldBytes: kEmptyTileBytes,
+    memoryBytes: kEmptyTileBytes,
   };
 }

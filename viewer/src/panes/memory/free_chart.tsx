@@ -1,13 +1,13 @@
-// What the caching allocator holds and nobody uses, in all and in one piece: how much can be had without asking the driver.
+// Memory that the caching allocator holds but nothing uses, in total and in one block: what it can hand out without the driver.
 
 import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
 import uPlot from "uplot";
-import { cssColor } from "../../app/theme";
-import type { MemoryCurve } from "../../data/types";
-import { formatBytes, formatTime } from "../../format";
-import { Chart, Legend, withAlpha } from "../chart/chart";
-import { drawMarks, memoryAxes } from "./memory_chart";
+import type { MemoryCurve } from "../../data/answers";
+import { cssColor } from "../../page/theme";
+import { Chart, Legend, withAlpha } from "../../parts/chart/chart";
+import { drawMarks, memoryAxes } from "../../parts/memory/memory_chart";
+import { formatBytes, formatTime } from "../../text/format";
 
 const kFree = "--c8";
 const kLargest = "--c3";
@@ -36,36 +36,37 @@ export function FreeChart(props: {
       axes: memoryAxes(),
       series: [{}, series(kFree, 0.3), series(kLargest, 0.35)],
       cursor: { points: { show: false }, y: false, drag: { x: false, y: false } },
-      hooks: { draw: [(plot: uPlot) => drawMarks(plot, null, props.atNs)] },
     };
   };
   return (
     <div>
-      <h3 class="chart-title">Free, but held by the allocator</h3>
+      <h3 class="chart-title">Free memory held by the allocator</h3>
       <Chart
-        label={`Free memory of ${curve.device} inside of what is reserved, and its largest piece, over time`}
+        label={`Reserved but free memory of ${curve.device}, and its largest block, over time`}
         height={130}
         data={data}
         options={options}
-        deps={[props.atNs]}
+        deps={[]}
+        draw={(plot) => drawMarks(plot, null, props.atNs)}
+        drawDeps={[props.atNs]}
         onClick={(_, x) => props.onClick(x)}
         tip={(index) => (
           <>
             <strong>{formatBytes(curve.freeBytes[index])} free</strong> at{" "}
             {formatTime(curve.fromNs + index * curve.binNs, Math.max(1, curve.binNs))}
-            <div>largest piece {formatBytes(curve.largestFreeBytes[index])}</div>
+            <div>largest block {formatBytes(curve.largestFreeBytes[index])}</div>
           </>
         )}
       />
       <Legend
         items={[
-          { name: "free in all", variable: kFree },
-          { name: "largest free piece", variable: kLargest },
+          { name: "free in total", variable: kFree },
+          { name: "largest free block", variable: kLargest },
         ]}
       />
       <p class="muted hint">
-        An allocation above the largest piece needs new memory from the driver, however much is free in all: the further apart, the
-        more fragmented.
+        An allocation larger than the largest free block needs new memory from the driver, however much is free in total. The
+        further apart the curves, the worse the fragmentation.
       </p>
     </div>
   );

@@ -1,50 +1,54 @@
-// Memory: over time by category, what is alive at a moment, how fragmented the allocator is, and who holds the peak.
+// Memory over time by category, what is allocated at a point in time, and how fragmented the allocator is.
 
 import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
-import { openInTimeline } from "../../app/actions";
-import { Answered, useAnswer } from "../../app/answer";
-import type { PaneProps } from "../../app/pane";
-import { setUrl, useUrl } from "../../app/url_state";
+import type { MemoryCurve, Report } from "../../data/answers";
 import type { TraceClient } from "../../data/client";
-import type { MemoryCurve, Report } from "../../data/types";
-import { formatBytes, formatTime } from "../../format";
-import { Empty, Facts, Notes } from "../notes";
-import { ReportTables, useReport } from "../report_pane";
-import { DescribedTable } from "../table/described_table";
-import { exactPeak, shownCategories } from "./curve";
+import { setUrl, useUrl } from "../../page/link";
+import { openInTimeline } from "../../page/navigation";
+import type { Pane, PaneProps } from "../../page/pane";
+import { Answered, useAnswer } from "../../parts/answer";
+import { exactPeak, shownCategories } from "../../parts/memory/curve";
+import { MemoryChart } from "../../parts/memory/memory_chart";
+import { Empty, Facts, Notes } from "../../parts/notes";
+import { ReportTables, useReport } from "../../parts/report/report_view";
+import { DescribedTable } from "../../parts/table/described_table";
+import { formatBytes, formatTime } from "../../text/format";
 import { FreeChart } from "./free_chart";
-import { MemoryChart } from "./memory_chart";
 import { SegmentMap } from "./segment_map";
+import "./memory.css";
 
 const kBins = 1000;
 
-// What is alive at the peak stands above, with more about it.
+// Shown above in more detail.
 const kShownAbove = ["at_peak", "owners"];
 
-export function MemoryPane(props: PaneProps): JSX.Element {
+export const memoryPane: Pane = { id: "memory", title: "Memory", component: MemoryPane };
+
+function MemoryPane(props: PaneProps): JSX.Element {
   const [device] = useUrl("memory.device");
   const answer = useAnswer(
     (signal) => props.trace.memoryCurve({ device: device || null, bins: kBins }, signal),
     [props.trace, device],
   );
-  const { answer: report, askAll } = useReport(props.trace, "memory");
+  const { answer: report, loadAll } = useReport(props.trace, "memory");
   return (
     <div class="page">
       <h1 class="sr-only">Memory</h1>
-      <p class="intro">How much memory was in use, by what it held. Click a moment to see what was alive then, and whose it was.</p>
+      <p class="intro">Memory in use over time, by category. Click a point in time to see what was allocated then, and by what.</p>
       <Answered answer={answer}>
         {(curve) =>
-          curve.devices.length === 0 ? (
+          curve.device === null ? (
             <Empty
               title="No memory events in this trace"
-              notes={["What was allocated, when, and by whom needs a recording with memory."]}
+              notes={["Allocations and their owners need a recording with memory profiling."]}
               code="profile(profile_memory=True, record_shapes=True)"
             />
           ) : (
             <Memory
               trace={props.trace}
               curve={curve}
+              device={curve.device}
               report={report.value}
               peakIsKnown={report.state !== "loading"}
               setDevice={(name) => setUrl({ "memory.device": name, "memory.at": null })}
@@ -54,12 +58,12 @@ export function MemoryPane(props: PaneProps): JSX.Element {
       </Answered>
       <Answered answer={report}>
         {(value) => (
-          <div class="pile">
-            {answer.value && answer.value.devices.length > 0 && <Notes notes={value.notes} />}
+          <div class="stack">
+            {answer.value?.device && <Notes notes={value.notes} />}
             <ReportTables
               id="memory"
               report={value}
-              onAllRows={askAll}
+              onAllRows={loadAll}
               skip={kShownAbove}
               tables={{ steps: { linkColumn: "step" }, allocator: { linkColumn: "moment" }, allocator_shares: { place: null } }}
             />
@@ -73,23 +77,24 @@ export function MemoryPane(props: PaneProps): JSX.Element {
 function Memory(props: {
   trace: TraceClient;
   curve: MemoryCurve;
+  device: string;
   report: Report | null;
-  peakIsKnown: boolean; // until then nothing is asked about it
+  peakIsKnown: boolean; // nothing is requested about it before
   setDevice: (device: string) => void;
 }): JSX.Element {
-  const { trace, curve } = props;
+  const { trace, curve, device } = props;
   const peak = props.peakIsKnown ? exactPeak(curve, props.report) : null;
   const [at, setAt] = useUrl("memory.at");
   const atNs = at !== "" && Number.isFinite(Number(at)) ? Number(at) : (peak?.atNs ?? null);
   const isPeak = at === "" && peak !== null;
-  // A hundredth of the time: for keys, what a click on the chart is for the mouse.
+  // By a hundredth of the time: the keyboard's alternative to a click on the chart.
   const move = (direction: 1 | -1) => {
     const endNs = curve.fromNs + curve.allocatedBytes.length * curve.binNs;
     const next = (atNs ?? curve.fromNs) + (direction * (endNs - curve.fromNs)) / 100;
     setAt(String(Math.round(Math.min(Math.max(next, curve.fromNs), endNs))));
   };
   return (
-    <div class="pile">
+    <div class="stack">
       <section class="card">
         <div class="toolbar">
           <h2 class="table-title">Memory over time</h2>
@@ -97,7 +102,7 @@ function Memory(props: {
             <select
               class="field"
               aria-label="Device"
-              value={curve.device}
+              value={device}
               onChange={(event) => props.setDevice(event.currentTarget.value)}
             >
               {curve.devices.map((name) => (
@@ -107,7 +112,7 @@ function Memory(props: {
               ))}
             </select>
           ) : (
-            <span class="muted">{curve.device}</span>
+            <span class="muted">{device}</span>
           )}
           {peak && (
             <button class="button" onClick={() => setAt("")} aria-pressed={isPeak}>
@@ -115,7 +120,7 @@ function Memory(props: {
             </button>
           )}
           {atNs !== null && (
-            <span class="segmented" role="group" aria-label="Moment">
+            <span class="segmented" role="group" aria-label="Point in time">
               <button class="button" onClick={() => move(-1)}>
                 Earlier
               </button>
@@ -131,7 +136,7 @@ function Memory(props: {
           )}
         </div>
         <MemoryChart curve={curve} height={260} peak={peak} atNs={atNs} onClick={(ns) => setAt(String(Math.round(ns)))} />
-        <p class="muted hint">Click a moment to see below what is alive then.</p>
+        <p class="muted hint">Click a point in time to see below what was allocated then.</p>
         {curve.freeBytes && curve.largestFreeBytes && (
           <FreeChart
             curve={{ ...curve, freeBytes: curve.freeBytes, largestFreeBytes: curve.largestFreeBytes }}
@@ -144,11 +149,11 @@ function Memory(props: {
         <>
           <Alive
             trace={trace}
-            device={curve.device}
+            device={device}
             atNs={atNs}
             title={`Alive at ${isPeak ? "the peak, " : ""}${formatTime(atNs, Math.max(1, curve.binNs))}`}
           />
-          <Segments trace={trace} curve={curve} atNs={atNs} />
+          <Segments trace={trace} curve={curve} device={device} atNs={atNs} />
         </>
       )}
     </div>
@@ -163,7 +168,7 @@ function Alive(props: { trace: TraceClient; device: string; atNs: number; title:
       <h2>{props.title}</h2>
       <Answered answer={answer}>
         {(report) => (
-          <div class="pile">
+          <div class="stack">
             <Facts facts={report.facts} />
             {report.tables.map((table) => (
               <DescribedTable key={table.name} id={`memory.${table.name}`} table={table} maxHeight="380px" />
@@ -176,9 +181,8 @@ function Alive(props: { trace: TraceClient; device: string; atNs: number; title:
   );
 }
 
-function Segments(props: { trace: TraceClient; curve: MemoryCurve; atNs: number }): JSX.Element {
-  const { trace, curve, atNs } = props;
-  const device = curve.device;
+function Segments(props: { trace: TraceClient; curve: MemoryCurve; device: string; atNs: number }): JSX.Element {
+  const { trace, curve, device, atNs } = props;
   const categories = useMemo(() => shownCategories(curve), [curve]);
   const answer = useAnswer((signal) => trace.memorySegments(device, atNs, signal), [trace, device, atNs]);
   return (

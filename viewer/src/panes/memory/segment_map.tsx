@@ -1,12 +1,14 @@
-// The fragmentation map: every segment of the allocator, used blocks in the colour of their category, free ones empty.
+// The fragmentation map: every segment of the allocator, used blocks in the color of their category, free ones empty.
 
 import type { JSX } from "preact";
-import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { cssColor, theme } from "../../app/theme";
-import type { MemorySegments } from "../../data/types";
-import { formatBytes, formatNumber, formatShare } from "../../format";
-import { Notes } from "../notes";
-import { categoryOf, categoryVariable } from "./curve";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import type { MemorySegments } from "../../data/answers";
+import { cssColor, theme } from "../../page/theme";
+import { useBoxWidth } from "../../parts/box_width";
+import { categoryOf, categoryVariable } from "../../parts/memory/curve";
+import { Notes } from "../../parts/notes";
+import { Tip } from "../../parts/tip";
+import { formatBytes, formatNumber, formatShare } from "../../text/format";
 import { fragmentation, packSegments, type PlacedSegment, type Segment } from "./segments";
 
 const kLinePx = 18;
@@ -15,21 +17,12 @@ const kLinePx = 18;
 export function SegmentMap(props: { answer: MemorySegments; categories: readonly string[] }): JSX.Element {
   const { segments, notes } = props.answer;
   const canvas = useRef<HTMLCanvasElement>(null);
-  const [width, setWidth] = useState(800);
   const [tip, setTip] = useState<{ text: string; x: number; y: number } | null>(null);
   const { placed, lines } = useMemo(() => packSegments(segments), [segments]);
   const sums = useMemo(() => fragmentation(segments), [segments]);
   const shade = theme.value;
 
-  useLayoutEffect(() => {
-    const box = canvas.current?.parentElement;
-    if (!box) return;
-    const read = () => setWidth(Math.max(200, box.clientWidth));
-    read();
-    const observer = new ResizeObserver(read);
-    observer.observe(box);
-    return () => observer.disconnect();
-  }, [lines > 0]);
+  const width = useBoxWidth(canvas, [lines > 0]);
   useEffect(() => {
     if (canvas.current) draw(canvas.current, { placed, categories: props.categories, width, height: lines * kLinePx });
   }, [placed, props.categories, width, shade]);
@@ -38,10 +31,10 @@ export function SegmentMap(props: { answer: MemorySegments; categories: readonly
   return (
     <div>
       <p>
-        {formatNumber(segments.length)} segments, {formatBytes(sums.totalBytes)}; {formatBytes(sums.freeBytes)} (
-        {formatShare(sums.freeBytes / sums.totalBytes)}) of it free, the largest free block{" "}
+        {formatNumber(segments.length)} {segments.length === 1 ? "segment" : "segments"}, {formatBytes(sums.totalBytes)};{" "}
+        {formatBytes(sums.freeBytes)} ({formatShare(sums.freeBytes / sums.totalBytes)}) free, largest free block{" "}
         {formatBytes(sums.largestFreeBytes)}
-        {sums.freeSegments > 0 && `; ${formatNumber(sums.freeSegments)} segments hold nothing`}.
+        {sums.freeSegments > 0 && `; ${formatNumber(sums.freeSegments)} completely free`}.
       </p>
       <div class="segment-box">
         <canvas
@@ -56,15 +49,9 @@ export function SegmentMap(props: { answer: MemorySegments; categories: readonly
           onMouseLeave={() => setTip(null)}
         />
         {tip && (
-          <div
-            class="chart-tip"
-            style={{
-              top: `${tip.y + 14}px`,
-              ...(tip.x > width / 2 ? { right: `${width - tip.x + 8}px` } : { left: `${tip.x + 8}px` }),
-            }}
-          >
+          <Tip x={tip.x} top={tip.y + 14} width={width}>
             {tip.text}
-          </div>
+          </Tip>
         )}
       </div>
       <Notes notes={notes} />
@@ -115,7 +102,7 @@ function draw(canvas: HTMLCanvasElement, scene: Scene): void {
       if (block.state !== "allocated") continue;
       ctx.fillStyle = colors[categoryOf(block.owner, scene.categories)] ?? other;
       const blockWidth = (block.bytes / segment.bytes) * w;
-      // A hair between neighbours of one colour.
+      // A thin gap between neighbors of the same color.
       ctx.fillRect(x + (block.offset / segment.bytes) * w, y, Math.max(0.5, blockWidth - 0.7), kLinePx - 4);
     }
     ctx.strokeStyle = border;

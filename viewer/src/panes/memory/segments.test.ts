@@ -1,12 +1,11 @@
 import { expect, test } from "vitest";
-import type { Report } from "../../data/types";
-import { categoryOf, exactPeak, peakOf, shownCategories } from "./curve";
+import type { Report } from "../../data/answers";
+import { categoryOf, exactPeak, peakOf, shownCategories } from "../../parts/memory/curve";
 import { fragmentation, packSegments, type Segment } from "./segments";
 
 const segment = (bytes: number, ...blocks: [number, "allocated" | "free"][]): Segment => {
   let offset = 0;
   return {
-    address: "0x0",
     bytes,
     blocks: blocks.map(([size, state]) => {
       offset += size;
@@ -26,7 +25,7 @@ test("the largest segment fills a line and smaller ones share lines", () => {
   ]);
 });
 
-test("fragmentation is what is free inside of segments", () => {
+test("fragmentation is the free memory inside segments", () => {
   const found = fragmentation([segment(100, [60, "allocated"], [30, "free"], [10, "free"]), segment(20, [20, "free"])]);
   expect(found).toEqual({ totalBytes: 120, freeBytes: 60, largestFreeBytes: 30, freeSegments: 1 });
 });
@@ -45,7 +44,7 @@ test("the memory report knows the peak to the nanosecond", () => {
   expect(exactPeak(curve, null)).toEqual({ atNs: 115, bytes: 9 });
 });
 
-test("blocks belong to the category that their owner begins with", () => {
+test("a block belongs to the category that its owner starts with", () => {
   const categories = shownCategories({ categories: { inputs: [0, null], gradients: [1], activations: [null, 2] } });
   expect(categories).toEqual(["gradients", "activations"]);
   expect(categoryOf("activations: aten::mm", categories)).toBe(1);

@@ -1,6 +1,6 @@
-// Where the allocator's segments lie on the fragmentation map. Pure.
+// The layout of the fragmentation map, and its totals. Pure.
 
-import type { MemorySegments } from "../../data/types";
+import type { MemorySegments } from "../../data/answers";
 
 export type Segment = MemorySegments["segments"][number];
 
@@ -12,7 +12,7 @@ export interface PlacedSegment {
 }
 
 const kGap = 0.004;
-const kLeastWidth = 0.004;
+const kMinWidth = 0.004;
 
 // The largest segment fills a line; smaller ones share lines, largest first.
 export function packSegments(segments: readonly Segment[]): { placed: PlacedSegment[]; lines: number } {
@@ -22,7 +22,7 @@ export function packSegments(segments: readonly Segment[]): { placed: PlacedSegm
   let line = 0;
   let left = 0;
   for (const segment of sorted) {
-    const width = Math.max(kLeastWidth, segment.bytes / largest);
+    const width = Math.max(kMinWidth, segment.bytes / largest);
     if (left > 0 && left + width > 1 + 1e-9) {
       line += 1;
       left = 0;
@@ -37,7 +37,7 @@ export interface Fragmentation {
   totalBytes: number;
   freeBytes: number;
   largestFreeBytes: number;
-  freeSegments: number; // that hold nothing: could be given back
+  freeSegments: number; // without an allocated block: could be returned to the driver
 }
 
 export function fragmentation(segments: readonly Segment[]): Fragmentation {

@@ -1,42 +1,44 @@
-// nn.Module by nn.Module, as a tree: forward and backward, time, memory, FLOPs.
+// The tree of nn.Modules: forward and backward time, memory, FLOPs.
 
 import type { JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
-import { Answered } from "../../app/answer";
-import type { PaneProps } from "../../app/pane";
-import { useUrl } from "../../app/url_state";
-import type { Cell, Table } from "../../data/types";
-import { formatNumber } from "../../format";
-import { CopyButton } from "../clipboard";
-import { Tick } from "../fields";
-import { Empty, Facts, Notes } from "../notes";
-import { ReportTables, useReport } from "../report_pane";
-import { toCsv } from "../table/csv";
-import { emptyColumns, filterRows, formatSort, nextSort, parseSort } from "../table/rows";
-import { VirtualTable } from "../table/virtual_table";
+import type { Cell, Table } from "../../data/answers";
+import { useUrl } from "../../page/link";
+import type { Pane, PaneProps } from "../../page/pane";
+import { Answered } from "../../parts/answer";
+import { CopyButton } from "../../parts/clipboard";
+import { Checkbox } from "../../parts/fields";
+import { Empty, Facts, Notes } from "../../parts/notes";
+import { ReportTables, useReport } from "../../parts/report/report_view";
+import { toCsv } from "../../parts/table/csv";
+import { emptyColumns, filterRows, formatSort, nextSort, parseSort } from "../../parts/table/rows";
+import { VirtualTable } from "../../parts/table/virtual_table";
+import { formatNumber } from "../../text/format";
 import { buildTree, matchingNodes, type TreeNode, visibleNodes } from "./tree";
 
 const kHidden = new Set(["depth", "parent", "type", "self_host_ns", "backward_host_ns"]);
-const kOpenDepth = 2; // shown at first
+const kOpenDepth = 2; // expanded by default
 
-export function ModulesPane(props: PaneProps): JSX.Element {
+export const modulesPane: Pane = { id: "modules", title: "Modules", component: ModulesPane };
+
+function ModulesPane(props: PaneProps): JSX.Element {
   const [byType, setByType] = useUrl("modules.by");
   const { answer } = useReport(props.trace, "modules", byType === "type" ? { by_type: true } : {});
   return (
     <div class="page">
       <h1 class="sr-only">Modules</h1>
       <p class="intro">
-        Every nn.Module with what lies inside of it: its time on the host, on the device forward and backward, and the memory it keeps.
+        Every nn.Module including its submodules: host time, forward and backward device time, and the memory it keeps.
       </p>
       <Answered answer={answer}>
         {(report) => {
           const modules = report.tables.find((table) => table.name === "modules");
           if (!modules || modules.rows.length === 0) {
             return (
-              <div class="pile">
+              <div class="stack">
                 <Empty
                   title="No modules in this trace"
-                  notes={["Times per nn.Module need a recording with modules.", ...report.notes]}
+                  notes={["Times per nn.Module need a recording with module information.", ...report.notes]}
                   code="profile(with_modules=True, with_stack=True)   # or record with firelane"
                 />
                 <ReportTables id="modules" report={report} skip={["modules"]} />
@@ -44,14 +46,10 @@ export function ModulesPane(props: PaneProps): JSX.Element {
             );
           }
           return (
-            <div class="pile">
+            <div class="stack">
               <Facts facts={report.facts} />
               <section class="card">
-                {byType === "type" ? (
-                  <ModuleTree table={modules} flat byType={byType} setByType={setByType} />
-                ) : (
-                  <ModuleTree table={modules} byType={byType} setByType={setByType} />
-                )}
+                <ModuleTree table={modules} flat={byType === "type"} setByType={setByType} />
               </section>
               <Notes notes={report.notes} />
               <ReportTables id="modules" report={report} skip={["modules"]} tables={{ phases: { place: null } }} />
@@ -65,18 +63,17 @@ export function ModulesPane(props: PaneProps): JSX.Element {
 
 function ModuleTree(props: {
   table: Table;
-  flat?: boolean;
-  byType: string;
+  flat: boolean; // by type
   setByType: (value: string) => void;
 }): JSX.Element {
   const { table } = props;
   const [sortText, setSort] = useUrl("modules.sort");
   const [filter, setFilter] = useUrl("modules.filter");
-  // What the user opened or closed; everything else follows the depth.
+  // What the user expanded or collapsed; everything else depends on its depth.
   const [toggled, setToggled] = useState<ReadonlyMap<number, boolean>>(new Map());
   const [openDepth, setOpenDepth] = useState(kOpenDepth);
 
-  const roots = useMemo(() => (props.flat ? flatTree(table) : buildTree(table.columns, table.rows)), [table]);
+  const roots = useMemo(() => (props.flat ? flatTree(table) : buildTree(table.columns, table.rows)), [table, props.flat]);
   const sort = parseSort(sortText);
   const isExpanded = (node: TreeNode) =>
     node.children.length > 0 && (filter !== "" || (toggled.get(node.index) ?? node.depth < openDepth));
@@ -107,12 +104,12 @@ function ModuleTree(props: {
         <input
           class="field filter"
           type="search"
-          placeholder="Filter: words, or calls>100"
+          placeholder="Filter: text, or calls>100"
           aria-label="Filter modules"
           value={filter}
           onInput={(event) => setFilter(event.currentTarget.value)}
         />
-        <Tick label="by type" value={props.byType === "type"} onChange={(on) => props.setByType(on ? "type" : "")} />
+        <Checkbox label="group by type" value={props.flat} onChange={(on) => props.setByType(on ? "type" : "")} />
         {!props.flat && (
           <>
             <button class="button" onClick={() => setAll(Infinity)}>

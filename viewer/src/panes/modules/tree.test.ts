@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import type { Cell, Column } from "../../data/types";
-import { parseSort } from "../table/rows";
+import type { Cell, Column } from "../../data/answers";
+import { parseSort } from "../../parts/table/rows";
 import { buildTree, matchingNodes, type TreeNode, visibleNodes } from "./tree";
 
 const columns: Column[] = [
@@ -28,12 +28,12 @@ test("rows become a tree by their depths", () => {
   expect(names(roots[0].children[1].children)).toEqual(["Linear_1", "Linear_2"]);
 });
 
-test("a row that is deeper by more than one hangs under the last shallower one", () => {
+test("a row that skips a level becomes a child of the last shallower one", () => {
   const odd = buildTree(columns, [["a", 0, 1], ["b", 3, 1], ["c", 1, 1]]);
   expect(names(odd[0].children)).toEqual(["b", "c"]);
 });
 
-test("only what is expanded shows what is below", () => {
+test("only expanded nodes show their children", () => {
   expect(show(() => false)).toEqual(["GPT", "Loss"]);
   expect(show((node) => node.depth === 0)).toEqual(["GPT", "Block_0", "Block_1", "Loss"]);
 });
@@ -42,7 +42,7 @@ test("siblings are sorted among themselves", () => {
   expect(show(() => true, "-host_ns")).toEqual(["GPT", "Block_1", "Linear_2", "Linear_1", "Block_0", "Linear_0", "Loss"]);
 });
 
-test("a filter keeps what is above a match", () => {
+test("a filter keeps the ancestors of a match", () => {
   const left = matchingNodes(roots, (row) => row[0] === "Linear_2");
   expect(names(visibleNodes(left, { columns, sort: null, isExpanded: () => true }))).toEqual(["GPT", "Block_1", "Linear_2"]);
 });

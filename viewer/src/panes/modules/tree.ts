@@ -1,17 +1,16 @@
-// Rows of the modules table as a tree, and the rows to show for what is expanded and sorted. Pure.
+// Rows of the modules table as a tree, and which of them are visible in what order. Pure.
 
-import type { Cell, Column } from "../../data/types";
-import { type Sort, sortRows } from "../table/rows";
+import type { Cell, Column } from "../../data/answers";
+import { type Sort, sortRows } from "../../parts/table/rows";
 
 export interface TreeNode {
   row: Cell[];
-  index: number; // of its row: what expansion remembers
+  index: number; // of its row: the key of its expanded state
   depth: number;
   children: TreeNode[];
 }
 
-// Rows come in the order of a walk through the tree, each with its depth. One that is deeper by more than one hangs
-// under the last shallower row.
+// Rows come in depth-first order, each with its depth. A row that skips a level becomes a child of the last shallower row.
 export function buildTree(columns: readonly Column[], rows: readonly Cell[][]): TreeNode[] {
   const depthAt = columns.findIndex((column) => column.name === "depth");
   const roots: TreeNode[] = [];
@@ -26,7 +25,7 @@ export function buildTree(columns: readonly Column[], rows: readonly Cell[][]): 
   return roots;
 }
 
-// Siblings are sorted among themselves, so the tree stays a tree.
+// Sorts siblings among themselves, so that the tree stays a tree.
 export function visibleNodes(
   roots: readonly TreeNode[],
   options: { columns: readonly Column[]; sort: Sort | null; isExpanded: (node: TreeNode) => boolean },
@@ -44,7 +43,7 @@ export function visibleNodes(
   return out;
 }
 
-// The nodes whose text matches, with all above them: what a filter leaves of the tree.
+// The matching nodes and their ancestors.
 export function matchingNodes(roots: readonly TreeNode[], matches: (row: Cell[]) => boolean): TreeNode[] {
   return roots.flatMap((node) => {
     const children = matchingNodes(node.children, matches);

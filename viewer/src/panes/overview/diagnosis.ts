@@ -1,49 +1,14 @@
-// The object of `firelane diagnose --json` as the client gives it (keys in lowerCamel).
+// How the overview words a diagnosis. Pure.
 
-export interface DiagnosedFinding {
-  id: string;
-  title: string;
-  costNs: number;
-  shareOfStepPercent: number;
-  gain: { lowNs: number; highNs: number };
-  evidence: {
-    eventCount: number;
-    events: { table: string; row: number; name: string; startNs: number; durationNs: number }[];
-    ranges: { startNs: number; endNs: number }[];
-  };
-  try: { text: string; code: string };
-  confidence: string;
-  surerBy: string;
-}
+import type { Diagnosis } from "../../data/answers";
 
-export interface Diagnosis {
-  verdict: string;
-  limit: string;
-  healthy: boolean;
-  why: string;
-  sharesOfCriticalPathPercent: Record<string, number>;
-  step: {
-    stepNs: number;
-    recordedNs: number;
-    lowNs: number;
-    highNs: number;
-    knownFrom: string;
-    undecided: boolean;
-    judgedSteps: number;
-    foundBy: string;
-    deviceBusyNs: number;
-  };
-  findings: DiagnosedFinding[];
-  notes: string[];
-}
-
-// Nothing found is good news only where something could be judged.
+// Finding nothing is good news only if there was enough data to judge.
 export function isHealthy(diagnosis: Pick<Diagnosis, "healthy" | "limit">): boolean {
   return diagnosis.healthy && diagnosis.limit !== "unknown";
 }
 
-// "1.43x to 2.92x as fast", or "" when nothing would be saved. The gains are parts of `stepNs`.
-export function speedUp(stepNs: number, gain: { lowNs: number; highNs: number }): string {
+// "1.43x to 2.92x as fast", or "" when nothing would be saved. Gains are time saved per step of `stepNs`.
+export function speedup(stepNs: number, gain: { lowNs: number; highNs: number }): string {
   if (stepNs <= 0 || gain.highNs <= 0) return "";
   const times = (savedNs: number) => `${(stepNs / Math.max(stepNs - savedNs, stepNs / 1000)).toFixed(2)}x`;
   const low = times(gain.lowNs);
@@ -51,19 +16,19 @@ export function speedUp(stepNs: number, gain: { lowNs: number; highNs: number })
   return low === high ? `${high} as fast` : `${low} to ${high} as fast`;
 }
 
-// The verdict's two halves: what it is called, and what it says. "input-bound: the program waits ...".
+// "input-bound: the program waits ..." as its name and its sentence.
 export function splitVerdict(text: string): { head: string; rest: string } {
   const at = text.indexOf(": ");
   if (at < 0 || at > 40) return { head: "", rest: text };
   return { head: text.slice(0, at), rest: text.slice(at + 2) };
 }
 
-// `h12` or `d7` of a finding's event.
+// The ref of a finding's event: `h12` or `d7`.
 export function eventRef(event: { table: string; row: number }): string {
   return `${event.table === "device_slices" ? "d" : "h"}${event.row}`;
 }
 
-// First letter in capitals: titles come as parts of sentences.
-export function sentence(text: string): string {
+// Titles arrive as parts of sentences.
+export function capitalize(text: string): string {
   return text === "" ? text : text[0].toUpperCase() + text.slice(1);
 }

@@ -1,40 +1,40 @@
-// One finding: what, how much of the step, what fixing it would give, what to try, and where to see it.
+// One finding: what it is, its share of a step, what fixing it would save, what to try, and the evidence.
 
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import { openInTimeline } from "../../app/actions";
-import { Answered, useAnswer } from "../../app/answer";
+import type { Finding } from "../../data/answers";
 import type { TraceClient } from "../../data/client";
-import { formatDuration, formatPercent } from "../../format";
-import { CopyButton } from "../clipboard";
-import { middleCut, shortName } from "../names";
-import { ShareBar } from "../table/row_parts";
-import { type DiagnosedFinding, eventRef, sentence, speedUp } from "./diagnosis";
+import { openInTimeline } from "../../page/navigation";
+import { Answered, useAnswer } from "../../parts/answer";
+import { CopyButton } from "../../parts/clipboard";
+import { ShareBar } from "../../parts/share_bar";
+import { formatDuration, formatPercent } from "../../text/format";
+import { truncateMiddle, shortName } from "../../text/names";
+import { eventRef, capitalize, speedup } from "./diagnosis";
+import "./finding_card.css";
 
 const kEvidence = 4;
 
-const kSure: Record<string, string> = { high: "sure", medium: "fairly sure", low: "not sure" };
-
 export function FindingCard(props: {
   trace: TraceClient;
-  finding: DiagnosedFinding;
+  finding: Finding;
   number: number;
   stepNs: number;
 }): JSX.Element {
   const { finding } = props;
   const [explained, setExplained] = useState(false);
-  const faster = speedUp(props.stepNs, finding.gain);
+  const gain = speedup(props.stepNs, finding.gain);
   return (
     <article class="finding card" aria-labelledby={`finding-${finding.id}`}>
       <header class="finding-head">
         <span class="finding-number" aria-hidden="true">
           {props.number}
         </span>
-        <h3 id={`finding-${finding.id}`}>{sentence(finding.title)}</h3>
+        <h3 id={`finding-${finding.id}`}>{capitalize(finding.title)}</h3>
       </header>
       <div class="finding-figures">
         <div>
-          <span class="figure-label">Of a step</span>
+          <span class="figure-label">Share of a step</span>
           <span class="figure">
             <ShareBar percent={finding.shareOfStepPercent} class="wide" /> {formatPercent(finding.shareOfStepPercent)}
           </span>
@@ -42,12 +42,12 @@ export function FindingCard(props: {
         <div>
           <span class="figure-label">Fixing it saves</span>
           <span class="figure">
-            {faster === "" ? (
-              <span class="muted">nothing by itself</span>
+            {gain === "" ? (
+              <span class="muted">nothing on its own</span>
             ) : (
               <>
-                {formatDuration(finding.gain.lowNs)} to {formatDuration(finding.gain.highNs)} a step
-                <strong class="good"> {faster}</strong>
+                {formatDuration(finding.gain.lowNs)} to {formatDuration(finding.gain.highNs)} per step
+                <strong class="good"> {gain}</strong>
               </>
             )}
           </span>
@@ -73,7 +73,7 @@ export function FindingCard(props: {
         </div>
       )}
       <Evidence finding={finding} />
-      {finding.surerBy && <p class="muted">To be surer: {finding.surerBy}.</p>}
+      {finding.surerBy && <p class="muted">To confirm: {finding.surerBy}.</p>}
       <button class="link" aria-expanded={explained} onClick={() => setExplained(!explained)}>
         {explained ? "Hide the explanation" : "Explain this"}
       </button>
@@ -86,17 +86,17 @@ function Confidence(props: { level: string }): JSX.Element {
   const filled = { low: 1, medium: 2, high: 3 }[props.level] ?? 0;
   return (
     <span class="confidence">
-      <span aria-hidden="true">{"●".repeat(filled) + "○".repeat(3 - filled)}</span> {kSure[props.level] ?? props.level}
+      <span aria-hidden="true">{"●".repeat(filled) + "○".repeat(3 - filled)}</span> {props.level}
     </span>
   );
 }
 
-function Evidence(props: { finding: DiagnosedFinding }): JSX.Element | null {
+function Evidence(props: { finding: Finding }): JSX.Element | null {
   const { events, ranges } = props.finding.evidence;
   if (events.length === 0 && ranges.length === 0) return null;
   return (
     <p class="evidence">
-      <strong>See it:</strong>{" "}
+      <strong>Evidence:</strong>{" "}
       {events.length > 0
         ? events.slice(0, kEvidence).map((event) => (
             <button
@@ -107,7 +107,7 @@ function Evidence(props: { finding: DiagnosedFinding }): JSX.Element | null {
                 openInTimeline({ ref: eventRef(event), startNs: event.startNs, durationNs: event.durationNs })
               }
             >
-              {middleCut(shortName(event.name), 44)} <span class="muted">at {formatDuration(event.startNs)}</span>
+              {truncateMiddle(shortName(event.name), 44)} <span class="muted">at {formatDuration(event.startNs)}</span>
             </button>
           ))
         : ranges.slice(0, kEvidence).map((range) => (
@@ -116,7 +116,7 @@ function Evidence(props: { finding: DiagnosedFinding }): JSX.Element | null {
               key={range.startNs}
               onClick={() => openInTimeline({ startNs: range.startNs, durationNs: range.endNs - range.startNs })}
             >
-              {range.endNs - range.startNs > 1 ? formatDuration(range.endNs - range.startNs) : "the moment"}{" "}
+              {range.endNs - range.startNs > 1 ? formatDuration(range.endNs - range.startNs) : "moment"}{" "}
               <span class="muted">at {formatDuration(range.startNs)}</span>
             </button>
           ))}

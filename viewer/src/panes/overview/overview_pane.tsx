@@ -1,57 +1,60 @@
-// The first screen: what limits the program, what to do about it, and where the time and the memory went.
+// The first screen: the bottleneck, what to do about it, and where time and memory went.
 
 import type { JSX } from "preact";
-import { openInTimeline, openPane } from "../../app/actions";
-import { Answered, ErrorBox, Loading, useAnswer } from "../../app/answer";
-import type { PaneProps } from "../../app/pane";
+import type { Diagnosis, Overview, TopRow } from "../../data/answers";
 import type { TraceClient } from "../../data/client";
-import type { Overview, TopRow } from "../../data/types";
-import { formatDuration, formatNumber } from "../../format";
-import { MemoryChart } from "../memory/memory_chart";
-import { shortName } from "../names";
-import { Notes } from "../notes";
-import { ShareBar } from "../table/row_parts";
-import { type Diagnosis, isHealthy, sentence } from "./diagnosis";
+import { openInTimeline, openPane } from "../../page/navigation";
+import type { Pane, PaneProps } from "../../page/pane";
+import { Answered, ErrorBox, Loading, useAnswer } from "../../parts/answer";
+import { MemoryChart } from "../../parts/memory/memory_chart";
+import { Notes } from "../../parts/notes";
+import { ShareBar } from "../../parts/share_bar";
+import { StepBars } from "../../parts/steps/step_bars";
+import { formatDuration, formatNumber } from "../../text/format";
+import { shortName } from "../../text/names";
+import { isHealthy, capitalize } from "./diagnosis";
 import { FindingCard } from "./finding_card";
 import { DeviceBusy, Environment, Missing } from "./side_cards";
-import { StepBars } from "./step_bars";
 import { VerdictCard } from "./verdict_card";
+import "./overview.css";
 
 const kCurveBins = 600;
 
-export function OverviewPane(props: PaneProps): JSX.Element {
+export const overviewPane: Pane = { id: "overview", title: "Overview", component: OverviewPane };
+
+function OverviewPane(props: PaneProps): JSX.Element {
   const { trace } = props;
   const overview = useAnswer((signal) => trace.overview(signal), [trace]);
-  const diagnosis = useAnswer((signal) => trace.diagnose(signal) as Promise<unknown> as Promise<Diagnosis>, [trace]);
+  const diagnosis = useAnswer((signal) => trace.diagnose(signal), [trace]);
   if (overview.state === "failed") return <ErrorBox text={overview.error} />;
-  if (!overview.value) return <Loading text="Judging the trace…" />;
+  if (!overview.value) return <Loading text="Analyzing the trace…" />;
   const found = overview.value;
   return (
     <div class="page overview">
       <VerdictCard overview={found} diagnosis={diagnosis.value} />
       <div class="overview-columns">
-        <div class="pile">
+        <div class="stack">
           <Answered answer={diagnosis}>{(value) => <Findings trace={trace} diagnosis={value} />}</Answered>
           {found.steps.parts.length > 0 && <StepsCard steps={found.steps} />}
           <div class="pair">
             <TopList
               title="Top operators"
-              by={found.deviceBusy.length > 0 ? "time on the device" : "own time"}
+              by={found.deviceBusy.length > 0 ? "device time" : "self CPU time"}
               rows={found.topOps}
               pane="ops"
               empty={
                 found.deviceBusy.length > 0
-                  ? "No work of the device is known to belong to an operator (CUDA graphs hide it): see the kernels."
+                  ? "No device work can be attributed to an operator (CUDA graphs hide it); see the kernels."
                   : "No operators in this trace."
               }
             />
             {found.topKernels.length > 0 && (
-              <TopList title="Top kernels" by="time on the device" rows={found.topKernels} pane="kernels" empty="" />
+              <TopList title="Top kernels" by="device time" rows={found.topKernels} pane="kernels" empty="" />
             )}
           </div>
           <MemoryCard trace={trace} />
         </div>
-        <aside class="pile">
+        <aside class="stack">
           <DeviceBusy trace={trace} overview={found} />
           <Missing missing={found.missing} />
           <Environment overview={found} />
@@ -64,17 +67,17 @@ export function OverviewPane(props: PaneProps): JSX.Element {
 function Findings(props: { trace: TraceClient; diagnosis: Diagnosis }): JSX.Element {
   const { diagnosis } = props;
   return (
-    <section class="pile" aria-label="Findings">
+    <section class="stack" aria-label="Findings">
       {isHealthy(diagnosis) && (
         <div class="card healthy">
           <h2>Nothing worth fixing</h2>
-          <p>{sentence(diagnosis.why || "no rule found anything that would save a visible part of a step")}.</p>
+          <p>{capitalize(diagnosis.why || "no rule found a change that would noticeably shorten a step")}.</p>
         </div>
       )}
       {!isHealthy(diagnosis) && diagnosis.findings.length === 0 && (
         <div class="card">
-          <h2>Nothing can be judged</h2>
-          <p>This trace has too little in it. Record some steps of the program, operators and device:</p>
+          <h2>Not enough data</h2>
+          <p>This trace has too little in it to analyze. Record a few steps of the program, with operators and device:</p>
           <pre class="code">firelane record -- python train.py</pre>
         </div>
       )}
@@ -96,7 +99,7 @@ function Findings(props: { trace: TraceClient; diagnosis: Diagnosis }): JSX.Elem
 function StepsCard(props: { steps: Overview["steps"] }): JSX.Element {
   return (
     <section class="card">
-      <h2>Where each step goes</h2>
+      <h2>Where the time of each step goes</h2>
       <StepBars steps={props.steps} />
       <p class="muted hint">
         As recorded. Click a bar to open that step in the timeline
@@ -143,7 +146,7 @@ function TopList(props: { title: string; by: string; rows: TopRow[]; pane: strin
                 <td class="text">
                   <button
                     class="link cell-link"
-                    title={`${name}\nShow the longest in the timeline`}
+                    title={`${name}\nShow the longest call in the timeline`}
                     onClick={() => openInTimeline({ name })}
                   >
                     {shortName(name)}
@@ -158,7 +161,7 @@ function TopList(props: { title: string; by: string; rows: TopRow[]; pane: strin
         </table>
       )}
       <button class="link" onClick={() => openPane(props.pane)}>
-        All of them
+        Show all
       </button>
     </section>
   );
@@ -169,7 +172,7 @@ function MemoryCard(props: { trace: TraceClient }): JSX.Element | null {
     (signal) => props.trace.memoryCurve({ bins: kCurveBins }, signal),
     [props.trace],
   );
-  if (!curve.value || curve.value.devices.length === 0 || curve.value.allocatedBytes.length === 0) return null;
+  if (!curve.value || curve.value.allocatedBytes.length === 0) return null;
   return (
     <section class="card">
       <h2>
@@ -177,7 +180,7 @@ function MemoryCard(props: { trace: TraceClient }): JSX.Element | null {
       </h2>
       <MemoryChart curve={curve.value} onClick={(atNs) => openPane("memory", { "memory.at": String(Math.round(atNs)) })} />
       <p class="muted hint">
-        Click a moment to see what is alive then, or{" "}
+        Click a point in time to see what was allocated then, or{" "}
         <button class="link" onClick={() => openPane("memory", { "memory.at": null })}>
           look at the peak
         </button>

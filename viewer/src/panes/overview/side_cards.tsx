@@ -1,24 +1,25 @@
-// The cards beside the findings: how busy the device is, what the trace cannot answer, where it was recorded.
+// The cards beside the findings: device utilization, what the trace cannot answer, and the environment.
 
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import { openPane } from "../../app/actions";
-import { useAnswer } from "../../app/answer";
+import type { Overview } from "../../data/answers";
 import type { TraceClient } from "../../data/client";
-import type { Overview } from "../../data/types";
-import { formatDuration, formatPercent } from "../../format";
-import { withDetails } from "../note_text";
-import { ShareBar } from "../table/row_parts";
+import { openPane } from "../../page/navigation";
+import { useAnswer } from "../../parts/answer";
+import { ShareBar } from "../../parts/share_bar";
+import { formatDuration, formatPercent } from "../../text/format";
+import { withDetails } from "../../text/notes";
+import "./side_cards.css";
 
-const kFewQuestions = 4;
+const kShownAtFirst = 4;
 
 export function DeviceBusy(props: { trace: TraceClient; overview: Overview }): JSX.Element {
   const devices = props.overview.deviceBusy;
   return (
     <section class="card">
-      <h2>How busy the device is</h2>
+      <h2>Device utilization</h2>
       {devices.length === 0 ? (
-        <p class="muted">This trace has no work of a GPU: everything below is about the CPU.</p>
+        <p class="muted">No GPU work in this trace: everything here is about the CPU.</p>
       ) : (
         devices.map(({ device, busyNs, windowNs }) => {
           const percent = windowNs > 0 ? (100 * busyNs) / windowNs : 0;
@@ -38,14 +39,14 @@ export function DeviceBusy(props: { trace: TraceClient; overview: Overview }): J
       {devices.length > 0 && <TensorCores trace={props.trace} />}
       {devices.length > 0 && (
         <button class="link" onClick={() => openPane("more", { "more.report": "idle" })}>
-          Why it idles
+          Why is it idle?
         </button>
       )}
     </section>
   );
 }
 
-// Of the time of matrix kernels, where the trace lets us tell.
+// Share of matrix kernel time, where the trace has it.
 function TensorCores(props: { trace: TraceClient }): JSX.Element | null {
   const roofline = useAnswer((signal) => props.trace.report("roofline", {}, signal), [props.trace]);
   const percent = roofline.value?.facts.find((fact) => fact.name === "tensor_core_percent")?.value;
@@ -64,7 +65,7 @@ export function Missing(props: { missing: string[] }): JSX.Element | null {
   const { missing } = props;
   const [all, setAll] = useState(false);
   if (missing.length === 0) return null;
-  const shown = all ? missing : missing.slice(0, kFewQuestions);
+  const shown = all ? missing : missing.slice(0, kShownAtFirst);
   return (
     <section class="card">
       <h2>What this trace cannot answer</h2>
@@ -108,7 +109,7 @@ export function Environment(props: { overview: Overview }): JSX.Element {
         ))}
       </dl>
       <button class="link" onClick={() => openPane("more", { "more.report": "info" })}>
-        All about the trace
+        Trace details
       </button>
     </section>
   );

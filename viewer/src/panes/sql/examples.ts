@@ -1,13 +1,13 @@
-// The example queries: those of docs/sql, which the docs show with their answers.
+// The example queries of docs/sql, which docs/sql.md shows with their results.
 
 const files = import.meta.glob("../../../../docs/sql/*.sql", { query: "?raw", import: "default", eager: true });
 
 const kTitles: [string, string][] = [
-  ["time_by_op", "Which ops the GPU worked for"],
-  ["own_time", "Where the host spends its time"],
+  ["time_by_op", "GPU time by operator"],
+  ["own_time", "Host self time by operator"],
   ["launch_delay", "How long kernels wait after their launch"],
-  ["shapes", "Which shapes a matrix multiplication sees"],
-  ["memory_peak", "Which op ran when most memory was allocated"],
+  ["shapes", "Input shapes of matrix multiplications"],
+  ["memory_peak", "Which operator ran at the memory peak"],
 ];
 
 export interface Example {

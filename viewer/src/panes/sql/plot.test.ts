@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { Table } from "../../data/types";
+import type { Table } from "../../data/answers";
 import { numericColumns, plotData } from "./plot";
 
 const table: Table = {
@@ -19,7 +19,7 @@ test("only columns that hold numbers can be plotted", () => {
   expect(numericColumns(table)).toEqual(["x", "y"]);
 });
 
-test("points are sorted by x, and rows in which one is unknown are left out", () => {
+test("points are sorted by x, and rows with an unknown value are left out", () => {
   expect(plotData(table, "x", "y")).toEqual({ x: [1, 3], y: [10, 30] });
   expect(plotData(table, "", "x")).toEqual({ x: [0, 1, 2], y: [3, 1, 2] });
 });

@@ -1,6 +1,6 @@
-// Two columns of a result as points. Pure.
+// Two columns of a result as points to plot. Pure.
 
-import type { Table } from "../../data/types";
+import type { Table } from "../../data/answers";
 
 export function numericColumns(table: Table): string[] {
   return table.columns
@@ -8,7 +8,7 @@ export function numericColumns(table: Table): string[] {
     .map((column) => column.name);
 }
 
-// Sorted by x, as charts need it; rows in which either is unknown are left out. x "" counts the rows.
+// Sorted by x, as charts need it. Rows where either value is unknown are left out. With x "", x is the row's index.
 export function plotData(table: Table, x: string, y: string): { x: number[]; y: number[] } {
   const at = (name: string) => table.columns.findIndex((column) => column.name === name);
   const [xAt, yAt] = [at(x), at(y)];

@@ -1,24 +1,24 @@
-// A simple plot of two numeric columns of a result.
+// A plot of two numeric columns of a result.
 
 import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
 import uPlot from "uplot";
-import { useUrl } from "../../app/url_state";
-import { cssColor } from "../../app/theme";
-import type { Table } from "../../data/types";
-import { formatByKind } from "../../format";
-import { axis, Chart, withAlpha } from "../chart/chart";
-import { Choice } from "../fields";
+import type { Table } from "../../data/answers";
+import { useUrl } from "../../page/link";
+import { cssColor } from "../../page/theme";
+import { axis, Chart, withAlpha } from "../../parts/chart/chart";
+import { Select } from "../../parts/fields";
+import { formatByKind } from "../../text/format";
 import { numericColumns, plotData } from "./plot";
 
-const kForms = [
-  ["", "nothing"],
-  ["line", "a line"],
+const kPlotTypes = [
+  ["", "none"],
+  ["line", "line"],
   ["points", "points"],
   ["bars", "bars"],
 ] as const;
 
-const kWhole = Array.from({ length: 18 }, (_, i) => [1, 2, 5][i % 3] * 10 ** Math.floor(i / 3));
+const kRowSteps = Array.from({ length: 18 }, (_, i) => [1, 2, 5][i % 3] * 10 ** Math.floor(i / 3));
 
 export function ResultPlot(props: { table: Table }): JSX.Element | null {
   const { table } = props;
@@ -42,7 +42,7 @@ export function ResultPlot(props: { table: Table }): JSX.Element | null {
     return {
       scales: { x: { time: false, range: form === "bars" ? withMargin : undefined } },
       axes: [
-        axis({ label: safeX || "row", labelSize: 18, values: labels(kindOf(safeX)), incrs: safeX ? undefined : kWhole }),
+        axis({ label: safeX || "row", labelSize: 18, values: labels(kindOf(safeX)), incrs: safeX ? undefined : kRowSteps }),
         axis({ label: y, labelSize: 18, size: 80, values: labels(kindOf(y)) }),
       ],
       series: [
@@ -61,11 +61,11 @@ export function ResultPlot(props: { table: Table }): JSX.Element | null {
   return (
     <div class="plot">
       <div class="toolbar">
-        <Choice label="Plot" value={form} onChange={setForm} options={kForms} />
+        <Select label="Plot" value={form} onChange={setForm} options={kPlotTypes} />
         {form !== "" && (
           <>
-            <Choice label="of" value={y} onChange={setY} options={columns} />
-            <Choice label="over" value={safeX} onChange={setX} options={[["", "row"], ...columns]} />
+            <Select label="of" value={y} onChange={setY} options={columns} />
+            <Select label="over" value={safeX} onChange={setX} options={[["", "row"], ...columns]} />
           </>
         )}
       </div>
@@ -97,7 +97,7 @@ function labels(kind: string) {
   return (_: uPlot, splits: number[]): string[] => splits.map((value) => formatByKind(kind, value));
 }
 
-// Room for half a bar at both ends.
+// Room for half a bar at either end.
 function withMargin(plot: uPlot, low: number, high: number): [number, number] {
   const bar = (high - low) / Math.max(1, plot.data[0].length - 1) || 1;
   return [low - bar * 0.6, high + bar * 0.6];

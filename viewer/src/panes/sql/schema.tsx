@@ -1,9 +1,9 @@
-// The tables and views that queries can read; their columns when opened.
+// The tables and views that queries can read, with their columns.
 
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import { Answered, useAnswer } from "../../app/answer";
-import type { PaneProps } from "../../app/pane";
+import type { PaneProps } from "../../page/pane";
+import { Answered, useAnswer } from "../../parts/answer";
 
 const kTablesQuery = "select name, type from sqlite_master where type in ('table', 'view') order by type desc, name";
 
@@ -40,7 +40,7 @@ function SchemaTable(props: PaneProps & { name: string; isView: boolean; onInser
 }
 
 function Columns(props: PaneProps & { name: string; onInsert: (text: string) => void }): JSX.Element {
-  // The name is one that the server listed; quoted all the same.
+  // The server listed the name, but it is quoted anyway.
   const quoted = `"${props.name.replaceAll('"', '""')}"`;
   const answer = useAnswer((signal) => props.trace.sql(`pragma table_info(${quoted})`, 1000, signal), [props.name]);
   return (

@@ -1,30 +1,33 @@
-// SQL over the trace: a query, its table, a plot.
+// SQL over the trace: a query, its result as a table and a plot.
 
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { ErrorBox, Loading } from "../../app/answer";
-import type { PaneProps } from "../../app/pane";
-import { getUrl, setUrl } from "../../app/url_state";
-import type { Report } from "../../data/types";
-import { formatDuration } from "../../format";
-import { Empty, Notes } from "../notes";
-import { DescribedTable } from "../table/described_table";
+import type { Report } from "../../data/answers";
+import { getUrl, setUrl } from "../../page/link";
+import type { Pane, PaneProps } from "../../page/pane";
+import { ErrorBox, Loading } from "../../parts/answer";
+import { Empty, Notes } from "../../parts/notes";
+import { DescribedTable } from "../../parts/table/described_table";
+import { formatDuration } from "../../text/format";
 import { examples } from "./examples";
 import { ResultPlot } from "./result_plot";
 import { Schema } from "./schema";
+import "./sql.css";
 
 const kRows = 10_000;
 
 type Result = { state: "none" | "running" } | { state: "failed"; error: string } | { state: "done"; report: Report; ns: number };
 
-export function SqlPane(props: PaneProps): JSX.Element {
+export const sqlPane: Pane = { id: "sql", title: "SQL", component: SqlPane };
+
+function SqlPane(props: PaneProps): JSX.Element {
   if (!props.trace.source.stored) return <Sql trace={props.trace} />;
   return (
     <div class="page">
       <Empty
         title="A report cannot be queried"
-        notes={["It holds the answers to some questions, not the trace."]}
-        how="Open the trace itself to ask your own:"
+        notes={["A report holds results, not the trace."]}
+        how="Open the trace itself to run queries:"
         code={`firelane view ${props.trace.name}`}
       />
     </div>
@@ -50,7 +53,7 @@ function Sql(props: PaneProps): JSX.Element {
       if (!control.signal.aborted) setResult({ state: "failed", error: error instanceof Error ? error.message : String(error) });
     }
   };
-  // A link with a query shows its answer: queries only read.
+  // A link with a query shows its result: queries are read-only.
   useEffect(() => {
     if (getUrl("sql.query") !== "") void run(getUrl("sql.query"));
     return () => running.current?.abort();
@@ -61,7 +64,7 @@ function Sql(props: PaneProps): JSX.Element {
     <div class="page sql">
       <h1 class="sr-only">SQL</h1>
       <div class="sql-columns">
-        <div class="pile">
+        <div class="stack">
           <section class="card">
             <textarea
               class="field query mono"
@@ -111,7 +114,7 @@ function Sql(props: PaneProps): JSX.Element {
                 ))}
               </select>
               <span class="muted">
-                SQLite, read-only. Times are ns since the start of the trace; rows with start_ns and duration_ns, or name, lead to the
+                SQLite, read-only. Times are ns since the start of the trace; rows with start_ns and duration_ns, or name, link to the
                 timeline.
               </span>
             </div>
@@ -128,17 +131,17 @@ function ResultView(props: { result: Result }): JSX.Element | null {
   const { result } = props;
   if (result.state === "running") return <Loading text="Running…" />;
   if (result.state === "failed") return <ErrorBox text={result.error} />;
-  if (result.state !== "done") return <p class="intro">The answer appears here, as a table that can be sorted, copied and plotted.</p>;
+  if (result.state !== "done") return <p class="intro">Results appear here, as a table that you can sort, copy and plot.</p>;
   const table = result.report.tables[0];
   return (
     <section class="card">
       {table ? (
         <>
-          <DescribedTable id="sql.result" table={table} maxHeight="480px" empty="The query gives no row." tools={<span class="muted">{formatDuration(result.ns)}</span>} />
+          <DescribedTable id="sql.result" table={table} maxHeight="480px" empty="The query returned no rows." tools={<span class="muted">{formatDuration(result.ns)}</span>} />
           <ResultPlot table={table} />
         </>
       ) : (
-        <p class="muted">The query gives no table.</p>
+        <p class="muted">The query returned no table.</p>
       )}
       <Notes notes={result.report.notes} />
     </section>

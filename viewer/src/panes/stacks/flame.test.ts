@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { FlameNode } from "../../data/types";
+import type { FlameNode } from "../../data/answers";
 import { childrenOf, frameAt, frameKind, frameLabel, layoutFlame, parentOf, searchFlame, siblingOf, visibleBoxes, zoomView } from "./flame";
 
 // main 0..100: load 0..30 (read 10..20), train 40..100 (mm 40..70, add 70..100)
@@ -13,7 +13,7 @@ const nodes: FlameNode[] = [
 ];
 const layout = layoutFlame(nodes);
 
-test("frames lie in rows by depth, each sorted by start", () => {
+test("frames are in rows by depth, each sorted by start", () => {
   expect(layout.rows.map((row) => row.map((frame) => frame.name))).toEqual([["main"], ["load", "train"], ["read", "mm", "add"]]);
   expect([layout.fromNs, layout.toNs]).toEqual([0, 100]);
 });
@@ -25,7 +25,7 @@ test("the frame under the pointer is the one that covers the time; between frame
   expect(frameAt(layout, 7, 40)).toBeNull();
 });
 
-test("one walks to the parent, to children and to neighbours", () => {
+test("parent, children and siblings of a frame are found", () => {
   const train = layout.rows[1][1];
   expect(parentOf(layout, train)?.name).toBe("main");
   expect(childrenOf(layout, train).map((frame) => frame.name)).toEqual(["mm", "add"]);
@@ -33,7 +33,7 @@ test("one walks to the parent, to children and to neighbours", () => {
   expect(siblingOf(layout, train, 1)).toBeNull();
 });
 
-test("frames are cut at the edges of the view", () => {
+test("frames are clipped at the edges of the view", () => {
   expect(visibleBoxes(layout.rows[1], { fromNs: 20, toNs: 60 }, 400).map((box) => [box.frame.name, box.left, box.width])).toEqual([
     ["load", 0, 100],
     ["train", 200, 200],
@@ -47,19 +47,19 @@ test("of frames narrower than a pixel one per pixel is drawn", () => {
   expect(boxes.every((box) => box.width === 1)).toBe(true);
 });
 
-test("zooming keeps the time under the pointer and stays inside the whole", () => {
+test("zooming keeps the time under the pointer and stays inside the layout", () => {
   expect(zoomView(layout, { fromNs: 0, toNs: 100 }, 50, 0.5)).toEqual({ fromNs: 25, toNs: 75 });
   expect(zoomView(layout, { fromNs: 80, toNs: 100 }, 100, 2)).toEqual({ fromNs: 60, toNs: 100 });
   expect(zoomView(layout, { fromNs: 25, toNs: 75 }, 50, 10)).toEqual({ fromNs: 0, toNs: 100 });
 });
 
-test("a match inside of a match is not counted twice", () => {
+test("a match inside a match is not counted twice", () => {
   expect(searchFlame(layout, "A")).toEqual({ frames: 5, totalNs: 100 });
   expect(searchFlame(layout, "ad")).toEqual({ frames: 3, totalNs: 60 });
   expect(searchFlame(layout, "")).toEqual({ frames: 0, totalNs: 0 });
 });
 
-test("frames are of the kinds that the timeline colours", () => {
+test("frames get the kinds that the timeline colors by", () => {
   expect(frameKind("train.py(12): step")).toBe(2);
   expect(frameKind("<built-in method item of Tensor object at 0x7f>")).toBe(2);
   expect(frameKind("nn.Module: GPT_0")).toBe(1);

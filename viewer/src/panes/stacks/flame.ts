@@ -1,6 +1,6 @@
-// Where the frames of a flame graph lie, which is under the pointer, and what a search finds. Pure: no DOM.
+// The layout of a flame graph, hit testing and search. Pure: no DOM.
 
-import type { FlameNode } from "../../data/types";
+import type { FlameNode } from "../../data/answers";
 
 export interface Frame {
   depth: number;
@@ -12,7 +12,7 @@ export interface Frame {
 }
 
 export interface FlameLayout {
-  rows: Frame[][]; // by depth, each by start
+  rows: Frame[][]; // by depth, each sorted by start
   fromNs: number;
   toNs: number;
   frameCount: number;
@@ -69,7 +69,7 @@ export function childrenOf(layout: FlameLayout, frame: Frame): Frame[] {
   return out;
 }
 
-// Before (-1) or after (1) it on its row.
+// The frame before (-1) or after (1) it in its row.
 export function siblingOf(layout: FlameLayout, frame: Frame, direction: 1 | -1): Frame | null {
   const row = layout.rows[frame.depth];
   return row[row.indexOf(frame) + direction] ?? null;
@@ -81,8 +81,7 @@ export interface Box {
   width: number;
 }
 
-// The frames of one row in a view `pixels` wide, cut at its edges. What would be narrower than a pixel is left out, unless
-// nothing else is in that pixel.
+// The frames of a row in a view `pixels` wide, clipped at its edges. Of frames narrower than a pixel, one per pixel is kept.
 export function visibleBoxes(row: readonly Frame[], view: FlameView, pixels: number): Box[] {
   const scale = pixels / (view.toNs - view.fromNs);
   const boxes: Box[] = [];
@@ -97,7 +96,7 @@ export function visibleBoxes(row: readonly Frame[], view: FlameView, pixels: num
   return boxes;
 }
 
-// Around `atNs`, `factor` times as long, within the whole.
+// `factor` times as long, around `atNs`, within the layout.
 export function zoomView(layout: FlameLayout, view: FlameView, atNs: number, factor: number): FlameView {
   const whole = layout.toNs - layout.fromNs;
   const length = Math.min(whole, Math.max((view.toNs - view.fromNs) * factor, whole / 1e6));
@@ -110,7 +109,7 @@ export function matches(name: string, text: string): boolean {
   return text !== "" && name.toLowerCase().includes(text.toLowerCase());
 }
 
-// How many frames match, and their time: a match inside a match is not counted twice.
+// The number of matching frames and their time. A match inside a match is not counted twice.
 export function searchFlame(layout: FlameLayout, text: string): { frames: number; totalNs: number } {
   let frames = 0;
   let totalNs = 0;
@@ -131,7 +130,7 @@ export function searchFlame(layout: FlameLayout, text: string): { frames: number
   return { frames, totalNs };
 }
 
-// The kind by which the timeline colours such a name (numbers of the protocol): a flame's frames come without theirs.
+// The protocol's number for the kind of a frame, guessed from its name (flame data has none), so that colors match the timeline.
 export function frameKind(name: string): number {
   if (/^\(\d+ more\)$/.test(name)) return 7;
   if (/\.py\(\d+\): |^<built-in /.test(name)) return 2;
@@ -140,7 +139,7 @@ export function frameKind(name: string): number {
   return 0;
 }
 
-// What fits into `room` characters: the whole name, else the function without its file, else its beginning.
+// What fits into `room` characters: the whole name, or the function without its file, or its start.
 export function frameLabel(name: string, room: number): string {
   if (name.length <= room) return name;
   const shorter = name.replace(/^.*\.py\(\d+\): /, "").replace(/^nn\.Module: /, "");

@@ -1,11 +1,13 @@
-// A flame graph on a canvas: hover, click to zoom, keys to walk from frame to frame.
+// A flame graph on a canvas: hover, click to zoom, arrow keys to move between frames.
 
 import type { JSX } from "preact";
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import { cssColor, type Theme, theme } from "../../app/theme";
-import { formatDuration, formatShare } from "../../format";
-import { kLabelColors, sliceColor } from "../../timeline/colors";
-import { shortName } from "../names";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { cssColor, type Theme, theme } from "../../page/theme";
+import { useBoxWidth } from "../../parts/box_width";
+import { kLabelColors, sliceColor } from "../../parts/slice_colors";
+import { Tip } from "../../parts/tip";
+import { formatDuration, formatShare } from "../../text/format";
+import { shortName } from "../../text/names";
 import {
   childrenOf,
   type FlameLayout,
@@ -38,25 +40,16 @@ export interface FlameCanvasProps {
 export function FlameCanvas(props: FlameCanvasProps): JSX.Element {
   const { layout, view, selected } = props;
   const canvas = useRef<HTMLCanvasElement>(null);
-  const [width, setWidth] = useState(800);
+  const width = useBoxWidth(canvas);
   const [hovered, setHovered] = useState<{ frame: Frame; x: number; y: number } | null>(null);
   const height = layout.rows.length * kRowPx + 2;
   const shade = theme.value;
-
-  useLayoutEffect(() => {
-    const box = canvas.current!.parentElement!;
-    const read = () => setWidth(Math.max(200, box.clientWidth));
-    read();
-    const observer = new ResizeObserver(read);
-    observer.observe(box);
-    return () => observer.disconnect();
-  }, []);
 
   useEffect(() => {
     draw(canvas.current!, { ...props, width, height, shade, hovered: hovered?.frame ?? null });
   }, [layout, view, props.search, selected, hovered?.frame, width, shade]);
 
-  // Not passive: with Ctrl the wheel zooms the graph and not the page.
+  // Not passive: Ctrl and wheel zoom the graph, not the page.
   useEffect(() => {
     const element = canvas.current!;
     const onWheel = (event: WheelEvent) => {
@@ -102,7 +95,7 @@ export function FlameCanvas(props: FlameCanvasProps): JSX.Element {
         class="flame"
         tabIndex={0}
         role="application"
-        aria-label="Flame graph. Arrow keys walk from frame to frame, Enter zooms in, Escape zooms out."
+        aria-label="Flame graph. Arrow keys move between frames, Enter zooms in, Escape zooms out."
         style={{ width: `${width}px`, height: `${height}px` }}
         onMouseMove={(event) => {
           const frame = frameUnder(event);
@@ -117,19 +110,13 @@ export function FlameCanvas(props: FlameCanvasProps): JSX.Element {
         onKeyDown={onKeyDown}
       />
       {hovered && (
-        <div
-          class="chart-tip flame-tip"
-          style={{
-            top: `${hovered.y + 14}px`,
-            ...(hovered.x > width / 2 ? { right: `${width - hovered.x + 8}px` } : { left: `${hovered.x + 8}px` }),
-          }}
-        >
+        <Tip x={hovered.x} top={hovered.y + 14} width={width}>
           <strong>{hovered.frame.name}</strong>
           <div>
             {formatDuration(hovered.frame.widthNs)} ({formatShare(hovered.frame.widthNs / props.totalNs)}), self{" "}
             {formatDuration(hovered.frame.selfNs)}
           </div>
-        </div>
+        </Tip>
       )}
     </div>
   );

@@ -1,32 +1,35 @@
-// Flame graphs: of Python stacks or of operators; as they happened, merged with the widest first, or from the leaves.
+// Flame graphs of Python stacks or operators: in order of time, merged, or inverted.
 
 import type { JSX } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { openInTimeline } from "../../app/actions";
-import { Answered, useAnswer } from "../../app/answer";
-import type { PaneProps } from "../../app/pane";
-import { useUrl } from "../../app/url_state";
+import type { Flame, Lane, Lanes } from "../../data/answers";
 import type { Params } from "../../data/source";
-import type { Flame, Lane, Lanes } from "../../data/types";
-import { formatDuration, formatNumber, formatShare } from "../../format";
-import { Empty } from "../notes";
+import { useUrl } from "../../page/link";
+import { openInTimeline } from "../../page/navigation";
+import type { Pane, PaneProps } from "../../page/pane";
+import { Answered, useAnswer } from "../../parts/answer";
+import { Empty } from "../../parts/notes";
+import { formatDuration, formatNumber, formatShare } from "../../text/format";
 import { type FlameView, type Frame, layoutFlame, searchFlame } from "./flame";
 import { FlameCanvas } from "./flame_canvas";
+import "./stacks.css";
 
 const kBins = 2000;
 
 const kOrders: [string, string, string][] = [
-  ["left-heavy", "Left-heavy", "Equal stacks are one, the widest first"],
-  ["time", "Time-ordered", "Calls as they happened on one thread"],
-  ["inverted", "Inverted", "Begins with the functions in which time was spent, callers below"],
+  ["left-heavy", "Left-heavy", "Identical stacks merged, widest first"],
+  ["time", "Time-ordered", "Calls in order of time, on one thread"],
+  ["inverted", "Inverted", "Starts with the functions where time was spent, callers below"],
 ];
 
-export function StacksPane(props: PaneProps): JSX.Element {
+export const stacksPane: Pane = { id: "stacks", title: "Stacks", component: StacksPane };
+
+function StacksPane(props: PaneProps): JSX.Element {
   const lanes = useAnswer((signal) => props.trace.lanes(signal), [props.trace]);
   return (
     <div class="page">
       <h1 class="sr-only">Stacks</h1>
-      <p class="intro">Who calls whom, and for how long: the wider a frame, the more time. Below a frame lies what it calls; inverted, who calls it.</p>
+      <p class="intro">Where time goes, by call stack: the wider a frame, the more time. Below a frame is what it calls or, inverted, what calls it.</p>
       <Answered answer={lanes}>{(value) => <Stacks trace={props.trace} lanes={value} />}</Answered>
     </div>
   );
@@ -51,7 +54,7 @@ function Stacks(props: PaneProps & { lanes: Lanes }): JSX.Element {
   };
   const answer = useAnswer((signal) => props.trace.flame(params, signal), [props.trace, JSON.stringify(params)]);
   if (threads.length === 0) {
-    return <Empty title="No thread in this trace" notes={["A flame graph needs operators or Python functions."]} />;
+    return <Empty title="No threads in this trace" notes={["A flame graph needs operators or Python functions."]} />;
   }
   return (
     <section class="card">

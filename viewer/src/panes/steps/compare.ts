@@ -1,9 +1,9 @@
 // Two steps side by side: tables of what happened in each, joined by name. Pure.
 
-import type { Cell, Column, Table } from "../../data/types";
+import type { Cell, Column, Table } from "../../data/answers";
 
-// For each key, `value` in both tables and the difference. What only one has counts as 0 in the other. Largest difference
-// first, either way.
+// For each key, `value` in both tables and the difference. A key missing from one table counts as 0 there. The largest absolute
+// difference comes first.
 export function compareTables(
   before: Table,
   after: Table,
@@ -51,8 +51,8 @@ function sums(table: Table, key: readonly string[], value: string): Map<string, 
   return out;
 }
 
-// The steps that a first look should compare: the fastest and the slowest of those that are not warm-up.
-export function usualPair(rows: readonly { step: number; durationNs: number; warmup: boolean }[]): [number, number] | null {
+// The steps to compare by default: the fastest and the slowest, without warm-up steps.
+export function defaultPair(rows: readonly { step: number; durationNs: number; warmup: boolean }[]): [number, number] | null {
   const judged = rows.filter((row) => !row.warmup);
   const from = judged.length >= 2 ? judged : rows;
   if (from.length < 2) return null;

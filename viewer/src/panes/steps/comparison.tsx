@@ -1,15 +1,15 @@
-// Two steps side by side: how their parts differ, and which names took longer.
+// Two steps side by side: how their parts and names differ.
 
 import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
-import { Answered, useAnswer } from "../../app/answer";
-import type { PaneProps } from "../../app/pane";
-import { useUrl } from "../../app/url_state";
-import type { Overview, Report, StepRow, Table } from "../../data/types";
-import { formatDuration } from "../../format";
-import { causeColors, causeWords } from "../causes";
-import { Tick } from "../fields";
-import { DescribedTable } from "../table/described_table";
+import type { Overview, Report, StepRow, Table } from "../../data/answers";
+import { useUrl } from "../../page/link";
+import type { PaneProps } from "../../page/pane";
+import { Answered, useAnswer } from "../../parts/answer";
+import { Checkbox } from "../../parts/fields";
+import { causeColors, causeLabel } from "../../parts/steps/causes";
+import { DescribedTable } from "../../parts/table/described_table";
+import { formatDuration } from "../../text/format";
 import { compareTables } from "./compare";
 
 export interface ComparisonProps extends PaneProps {
@@ -34,9 +34,9 @@ export function Comparison(props: ComparisonProps): JSX.Element {
     <section class="card">
       <div class="toolbar">
         <h2 class="table-title">Compare</h2>
-        <StepChoice label="First step" rows={props.steps.rows} value={first.step} onChange={props.onFirst} />
+        <StepSelect label="First step" rows={props.steps.rows} value={first.step} onChange={props.onFirst} />
         <span>with</span>
-        <StepChoice label="Second step" rows={props.steps.rows} value={second.step} onChange={props.onSecond} />
+        <StepSelect label="Second step" rows={props.steps.rows} value={second.step} onChange={props.onSecond} />
         <span class="muted">
           {formatDuration(first.durationNs)} and {formatDuration(second.durationNs)}:{" "}
           <strong>{signedDuration(differenceNs)}</strong>
@@ -54,7 +54,7 @@ function signedDuration(ns: number): string {
   return ns > 0 ? `+${formatDuration(ns)}` : formatDuration(ns);
 }
 
-function StepChoice(props: {
+function StepSelect(props: {
   label: string;
   rows: StepRow[];
   value: number;
@@ -77,7 +77,7 @@ function StepChoice(props: {
   );
 }
 
-// Both steps as bars on one scale, and their parts with the difference.
+// Both steps as bars on the same scale, and a table of their parts.
 function Parts(props: ComparisonProps): JSX.Element | null {
   const { steps, first, second } = props;
   const shown = steps.parts.flatMap((name, at) =>
@@ -120,7 +120,7 @@ function Parts(props: ComparisonProps): JSX.Element | null {
             <tr key={part.name}>
               <th scope="row" class="text">
                 <span class="swatch" style={{ background: `var(${colors[i]})` }} aria-hidden="true" />{" "}
-                {causeWords(part.name)}
+                {causeLabel(part.name)}
               </th>
               <td class="number">{formatDuration(first.partsNs[part.at])}</td>
               <td class="number">{formatDuration(second.partsNs[part.at])}</td>
@@ -133,7 +133,7 @@ function Parts(props: ComparisonProps): JSX.Element | null {
   );
 }
 
-// The range's table of names: the one that has names and times.
+// The table of a range report that has names and times.
 function namesTable(report: Report): Table | null {
   return report.tables.find((table) => table.columns.some((column) => column.name === "name") && valueColumn(table)) ?? null;
 }
@@ -143,10 +143,10 @@ function valueColumn(table: Table): string | null {
   return ["self_ns", "total_ns"].find((name) => names.includes(name)) ?? null;
 }
 
-// Threads that wait, and marks around the step, differ as the step does: they say nothing at first.
+// Waiting threads and annotations around the step differ just as the step does: hidden by default.
 const kWork = new Set(["op", "runtime", "driver", "kernel", "copy", "set", "collective", "sync"]);
 
-function ofWork(table: Table): Table {
+function onlyWork(table: Table): Table {
   const at = table.columns.findIndex((column) => column.name === "kind");
   return at < 0 ? table : { ...table, rows: table.rows.filter((row) => kWork.has(String(row[at]))) };
 }
@@ -156,7 +156,7 @@ function Names(props: { before: Report; after: Report; first: number; second: nu
   const table = useMemo(() => {
     const [before, after] = [props.before, props.after].map((report) => {
       const found = namesTable(report);
-      return found && all === "" ? ofWork(found) : found;
+      return found && all === "" ? onlyWork(found) : found;
     });
     if (!before || !after) return null;
     const key = ["kind", "name"].filter((name) => before.columns.some((column) => column.name === name));
@@ -170,11 +170,11 @@ function Names(props: { before: Report; after: Report; first: number; second: nu
   return (
     <DescribedTable
       id="steps.names"
-      table={{ ...table, title: "By name: own time in each" }}
+      table={{ ...table, title: "By name: self time in each step" }}
       linkColumn="name"
       maxHeight="360px"
       tools={
-        <Tick label="Python and annotations, too" value={all !== ""} onChange={(on) => setAll(on ? "1" : "")} />
+        <Checkbox label="include Python and annotations" value={all !== ""} onChange={(on) => setAll(on ? "1" : "")} />
       }
     />
   );

@@ -1,29 +1,32 @@
-// Steps: a bar each, a table, and two of them side by side.
+// Steps as bars and as a table, and two of them side by side.
 
 import type { JSX } from "preact";
-import { Answered, useAnswer } from "../../app/answer";
-import type { PaneProps } from "../../app/pane";
-import { setUrl, useUrl } from "../../app/url_state";
-import type { Overview } from "../../data/types";
-import { Empty, Facts, Notes } from "../notes";
-import { StepBars } from "../overview/step_bars";
-import { useReport } from "../report_pane";
-import { DescribedTable } from "../table/described_table";
-import { usualPair } from "./compare";
+import type { Overview } from "../../data/answers";
+import { setUrl, useUrl } from "../../page/link";
+import type { Pane, PaneProps } from "../../page/pane";
+import { Answered, useAnswer } from "../../parts/answer";
+import { Empty, Facts, Notes } from "../../parts/notes";
+import { useReport } from "../../parts/report/report_view";
+import { StepBars } from "../../parts/steps/step_bars";
+import { DescribedTable } from "../../parts/table/described_table";
+import { defaultPair } from "./compare";
 import { Comparison } from "./comparison";
+import "./steps.css";
 
-export function StepsPane(props: PaneProps): JSX.Element {
+export const stepsPane: Pane = { id: "steps", title: "Steps", component: StepsPane };
+
+function StepsPane(props: PaneProps): JSX.Element {
   const overview = useAnswer((signal) => props.trace.overview(signal), [props.trace]);
   return (
     <div class="page">
       <h1 class="sr-only">Steps</h1>
-      <p class="intro">How long each iteration took and where its time went; below, two of them side by side.</p>
+      <p class="intro">How long each step took and where its time went; below, two steps side by side.</p>
       <Answered answer={overview}>
         {({ steps }) =>
           steps.rows.length === 0 ? (
             <Empty
               title="No steps in this trace"
-              notes={["Steps are found by prof.step(), by the optimizer, or by operators that repeat."]}
+              notes={["Steps are detected from prof.step(), from the optimizer, or from repeating operators."]}
               code={"for batch in loader:\n    train(batch)\n    prof.step()"}
             />
           ) : (
@@ -37,19 +40,19 @@ export function StepsPane(props: PaneProps): JSX.Element {
 
 function Steps(props: PaneProps & { steps: Overview["steps"] }): JSX.Element {
   const { steps } = props;
-  const { answer, askAll } = useReport(props.trace, "steps");
-  const usual = usualPair(steps.rows);
-  const [first, setFirst] = useUrl("steps.first", String(usual?.[0] ?? ""));
-  const [second] = useUrl("steps.second", String(usual?.[1] ?? ""));
+  const { answer, loadAll } = useReport(props.trace, "steps");
+  const pair = defaultPair(steps.rows);
+  const [first, setFirst] = useUrl("steps.first", String(pair?.[0] ?? ""));
+  const [second] = useUrl("steps.second", String(pair?.[1] ?? ""));
   const choose = (step: number) => setUrl({ "steps.first": second, "steps.second": String(step) });
   const left = steps.rows.find((row) => String(row.step) === first);
   const right = steps.rows.find((row) => String(row.step) === second);
   return (
-    <div class="pile">
+    <div class="stack">
       <section class="card">
-        <h2>Where each step goes</h2>
-        <StepBars steps={steps} height={230} onStep={usual ? (row) => choose(row.step) : undefined} />
-        {usual && (
+        <h2>Where the time of each step goes</h2>
+        <StepBars steps={steps} height={230} onStep={pair ? (row) => choose(row.step) : undefined} />
+        {pair && (
           <p class="muted hint">
             As recorded. Click two bars to compare them below; a row of the table opens its step in the timeline.
           </p>
@@ -67,7 +70,7 @@ function Steps(props: PaneProps & { steps: Overview["steps"] }): JSX.Element {
       )}
       <Answered answer={answer}>
         {(report) => (
-          <div class="pile">
+          <div class="stack">
             <Facts facts={report.facts} only={["median_ns", "min_ns", "max_ns"]} />
             {report.tables[0] && (
               <section class="card">
@@ -76,8 +79,8 @@ function Steps(props: PaneProps & { steps: Overview["steps"] }): JSX.Element {
                   id="steps"
                   table={report.tables[0]}
                   linkColumn="step"
-                  onAllRows={askAll}
-                  empty="The trace marks no steps: call prof.step() after each. Those above were found by other means."
+                  onAllRows={loadAll}
+                  empty="The trace marks no steps: call prof.step() after each one. The steps above were detected in other ways."
                 />
               </section>
             )}

@@ -1,0 +1,141 @@
+#!/usr/bin/env python3
+"""Runs tests many times on busy cores: what fails once in a hundred runs fails here.
+
+    tools/repeat_tests.py --ctest '^record/core[.]'                         50 rounds in build/dev
+    tools/repeat_tests.py --ctest FullDisk --build build/tsan --runs 500
+    tools/repeat_tests.py --pytest tests/python/test_record.py -k ranks     what follows --pytest is pytest's
+
+A round runs each test once; beside it, --load processes do nothing but compute. Prints how often each test ran and
+failed, also when it is interrupted (Ctrl-C, kill), and keeps the output of failures. Exit code 1 if one failed, 2 if
+there was nothing to run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ET
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from os import cpu_count
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+# Computes until its parent is gone, however that ended.
+BUSY = "import os\nparent = os.getppid()\nwhile os.getppid() == parent:\n    for _ in range(1_000_000): pass"
+
+
+@dataclass
+class Tally:
+    """Runs and failures by test; a skipped test did not run."""
+
+    runs: Counter[str] = field(default_factory=Counter)
+    failures: Counter[str] = field(default_factory=Counter)
+
+    def add(self, report: Path, output: Path, round_number: int) -> None:
+        """Counts what a JUnit file says, and writes the output of its failures below `output`."""
+        for case in ET.parse(report).getroot().iter("testcase"):
+            if case.find("skipped") is not None:
+                continue
+            name = case.attrib["name"]
+            folder = case.attrib.get("classname", name)  # ctest repeats the name here, pytest has the module
+            test = name if folder == name else f"{folder}::{name}"
+            self.runs[test] += 1
+            if case.find("failure") is not None or case.find("error") is not None or case.get("status") == "fail":
+                self.failures[test] += 1
+                text = "\n".join(part.text or part.get("message") or "" for part in case)
+                file = output / f"{test.replace('/', '_')[:150]}.{round_number}.txt"
+                file.write_text(text)
+
+    def table(self) -> str:
+        tests = sorted(self.runs, key=lambda test: (-self.failures[test], test))
+        rows = [f"{self.runs[test]:6}  {self.failures[test]:6}  {test}" for test in tests]
+        return "\n".join(["  runs  failed  test", *rows])
+
+
+@contextmanager
+def busy_cores(count: int) -> Iterator[None]:
+    load = [subprocess.Popen([sys.executable, "-c", BUSY]) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for process in load:
+            process.kill()
+            process.wait()
+
+
+def commands(args: argparse.Namespace, report: Path) -> list[list[str]]:
+    """What one round runs; each writes `report`."""
+    found = []
+    if args.ctest:
+        found.append(
+            [
+                "ctest",
+                "--test-dir",
+                str(args.build.resolve()),
+                "-R",
+                args.ctest,
+                "-j",
+                str(args.jobs),
+                "--output-on-failure",
+                "--test-output-size-failed",
+                "100000",
+                "--output-junit",
+                str(report),
+            ]
+        )
+    if args.pytest:
+        found.append([sys.executable, "-m", "pytest", "-q", f"--junitxml={report}", *args.pytest])
+    return found
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description="Runs tests many times on busy cores.")
+    parser.add_argument("--runs", type=int, default=50, help="rounds (default: %(default)s)")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no round after this time")
+    parser.add_argument("--load", type=int, default=cpu_count(), help="busy processes (default: one a core)")
+    parser.add_argument("--jobs", type=int, default=1, help="tests at once, of ctest (default: %(default)s)")
+    parser.add_argument("--build", type=Path, default=ROOT / "build/dev", help="for ctest (default: build/dev)")
+    parser.add_argument("--output", type=Path, default=ROOT / "build/repeat", help="failures (default: build/repeat)")
+    parser.add_argument("--ctest", metavar="REGEX", help="tests of ctest")
+    parser.add_argument("--pytest", nargs=argparse.REMAINDER, default=[], help="arguments of pytest; last")
+    args = parser.parse_args(argv)
+
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a shell's background jobs ignore Ctrl-C
+    args.output.mkdir(parents=True, exist_ok=True)
+    report = args.output.resolve() / "round.xml"
+    tally = Tally()
+    began = time.monotonic()
+    round_number = 0
+    try:
+        with busy_cores(args.load):
+            while round_number < args.runs and time.monotonic() - began < args.minutes * 60:
+                round_number += 1
+                for command in commands(args, report):
+                    report.unlink(missing_ok=True)
+                    run = subprocess.run(command, check=False, cwd=ROOT, text=True, capture_output=True)
+                    if not report.exists():
+                        print(run.stdout + run.stderr, file=sys.stderr)
+                        return 2
+                    tally.add(report, args.output, round_number)
+                print(f"round {round_number}: {sum(tally.failures.values())} failures so far", flush=True)
+    except KeyboardInterrupt:
+        print(f"interrupted in round {round_number}")
+    print(tally.table())
+    failed = sum(tally.failures.values())
+    print(
+        f"{len(tally.runs)} tests, {sum(tally.runs.values())} runs, {failed} failed"
+        + (f": {args.output}" if failed else "")
+    )
+    if not tally.runs:
+        return 2
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

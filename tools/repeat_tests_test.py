@@ -1,0 +1,60 @@
+"""repeat_tests.py on tests of its own: one that passes, one that fails in its second run, one that is skipped."""
+
+from pathlib import Path
+
+import pytest
+
+import repeat_tests
+
+SECOND_TIME = 'n=$(cat count 2>/dev/null || echo 0); echo $((n + 1)) >count; echo "run $n"; test $n != 1'
+
+
+@pytest.fixture
+def build(tmp_path: Path) -> Path:
+    (tmp_path / "CTestTestfile.cmake").write_text(
+        'add_test(room.passes "true")\n'
+        f"add_test(room.second_time sh -c [[{SECOND_TIME}]])\n"
+        f'set_tests_properties(room.second_time PROPERTIES WORKING_DIRECTORY "{tmp_path}")\n'
+    )
+    return tmp_path
+
+
+def run(build: Path, *arguments: str) -> int:
+    return repeat_tests.main(["--load", "1", "--build", str(build), "--output", str(build / "kept"), *arguments])
+
+
+def test_a_failure_in_one_of_several_rounds_is_counted_and_its_output_kept(build: Path, capsys):
+    assert run(build, "--runs", "3", "--ctest", "^room") == 1
+    assert capsys.readouterr().out.splitlines()[-4:] == [
+        "  runs  failed  test",
+        "     3       1  room.second_time",
+        "     3       0  room.passes",
+        f"2 tests, 6 runs, 1 failed: {build / 'kept'}",
+    ]
+    assert [path.name for path in (build / "kept").glob("*.txt")] == ["room.second_time.2.txt"]
+    assert "run 1" in (build / "kept" / "room.second_time.2.txt").read_text()
+
+
+def test_tests_that_always_pass_are_a_success(build: Path):
+    assert run(build, "--runs", "2", "--ctest", "passes") == 0
+
+
+def test_pytest_is_repeated_too_and_skipped_tests_do_not_count(build: Path, capsys):
+    (build / "test_x.py").write_text(
+        "import pytest\n"
+        "def test_passes(): pass\n"
+        "def test_fails(): assert 1 == 2\n"
+        "@pytest.mark.skip\n"
+        "def test_skipped(): pass\n"
+    )
+    assert run(build, "--runs", "2", "--pytest", str(build / "test_x.py"), f"--rootdir={build}") == 1
+    assert capsys.readouterr().out.splitlines()[-4:-1] == [
+        "  runs  failed  test",
+        "     2       2  test_x::test_fails",
+        "     2       0  test_x::test_passes",
+    ]
+    assert "assert 1 == 2" in (build / "kept" / "test_x::test_fails.1.txt").read_text()
+
+
+def test_a_pattern_that_names_no_test_is_no_success(build: Path):
+    assert run(build, "--runs", "1", "--ctest", "no such test") == 2

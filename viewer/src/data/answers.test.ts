@@ -1,0 +1,68 @@
+// The decoders against docs/viewer-protocol.md, whose examples must decode, and against answers that break its promises.
+
+import { readFileSync } from "node:fs";
+import { expect, test } from "vitest";
+import * as answers from "./answers";
+import { decodeAnswer, type Decoder } from "./decode";
+
+const kProtocol = readFileSync(new URL("../../../docs/viewer-protocol.md", import.meta.url), "utf8");
+const kFound = { ref: "h1", lane: 0, row: 0, name: "mm", start_ns: 1, duration_ns: 2 };
+
+// The JSON block below a heading. `{}` stands for a found slice there, except for args.
+function example(heading: string): unknown {
+  const block = new RegExp(`### ${heading}\\n[^#]*?\`\`\`json\\n([^]*?)\`\`\``).exec(kProtocol);
+  if (!block) throw new Error(`viewer-protocol.md has no example below "${heading}"`);
+  return JSON.parse(block[1], (key, value: unknown) =>
+    key !== "args" && value !== null && typeof value === "object" && Object.keys(value).length === 0 && !Array.isArray(value)
+      ? kFound
+      : value,
+  );
+}
+
+test.each<[string, Decoder<unknown>]>([
+  ["A described report", answers.report],
+  ["Overview", answers.overview],
+  ["Lanes", answers.lanes],
+  ["Slice", answers.sliceDetail],
+])("the protocol's example decodes: %s", (heading, decode) => {
+  expect(decodeAnswer(heading, decode, example(heading))).toBeTruthy();
+});
+
+const table = (rows: unknown) => ({
+  title: "",
+  facts: [],
+  tables: [{ name: "t", title: "", row_count: 2, columns: [{ name: "a", label: "A", kind: "text" }], rows, notes: [] }],
+  notes: [],
+});
+
+test("every row of a table has a cell for each column", () => {
+  expect(answers.report(table([["x"], [null]])).tables[0].rows).toEqual([["x"], [null]]);
+  expect(() => decodeAnswer("r", answers.report, table([["x"], []]))).toThrow(/tables\[0\]\.rows\[1\]: expected one cell/);
+  expect(() => decodeAnswer("r", answers.report, table([["x"], "y"]))).toThrow(/tables\[0\]\.rows\[1\]: expected one cell/);
+  expect(() => decodeAnswer("r", answers.report, table([[{}]]))).toThrow(/rows\[0\]\[0\]: expected a cell, got an object/);
+});
+
+test("the curves of an answer have the same length", () => {
+  const curve = { devices: ["cpu"], device: "cpu", from_ns: 0, bin_ns: 1, allocated_bytes: [1, 2], reserved_bytes: [] };
+  expect(answers.memoryCurve({ ...curve, categories: { "optimizer state": [1, 2] } }).categories).toEqual({
+    "optimizer state": [1, 2],
+  });
+  expect(() => decodeAnswer("c", answers.memoryCurve, { ...curve, categories: { inputs: [1] } })).toThrow(
+    /categories\.inputs: expected 2 bins/,
+  );
+  const track = { id: 0, min: [1], max: [1, 2], last: [1, 2] };
+  expect(() => decodeAnswer("c", answers.counterBins, { from_ns: 0, bin_ns: 1, tracks: [track] })).toThrow(
+    /tracks\[0\]\.min: expected 2 bins/,
+  );
+});
+
+test("a step has a time for each part", () => {
+  const rows = [{ step: 1, start_ns: 0, duration_ns: 1, parts_ns: [1], warmup: false }];
+  const overview = { ...(example("Overview") as object), steps: { parts: ["compute", "idle"], rows } };
+  expect(() => decodeAnswer("o", answers.overview, overview)).toThrow(/steps\.rows\[0\]\.parts_ns: expected 2 parts/);
+});
+
+test("a trace without memory events has no device and no curves", () => {
+  const none = { devices: [], device: null, from_ns: 0, bin_ns: 1, allocated_bytes: [], reserved_bytes: [], categories: {} };
+  expect(answers.memoryCurve(none).device).toBeNull();
+});

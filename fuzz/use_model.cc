@@ -13,10 +13,10 @@
 #include "analyze/trace/info.h"
 #include "analyze/trace/lanes.h"
 #include "analyze/verdict/cost.h"
+#include "analyze/verdict/study.h"
 #include "base/check.h"
 #include "import/load.h"
-#include "report/diagnose_report.h"
-#include "report/study_reports.h"
+#include "report/registry.h"
 #include "report/trace_report.h"
 #include "traces/studied_trace.h"
 
@@ -121,14 +121,12 @@ void load_and_use(std::string bytes) {
   (void)analyze::describe_trace(model);
   // Verdict, every analysis behind it, and what is printed of them: none may fall over a hostile trace.
   (void)report::markdown(trace, report::trace_report(trace, "fuzz"));
-  (void)report::diagnosis(trace, report::Form::kJson);
-  const auto& study = trace.get<analyze::study>();
-  (void)report::idle_report(model, study, 0);
-  (void)report::launches_report(model, study);
-  (void)report::syncs_report(model, study);
-  (void)report::critical_path_report(model, study, 0);
-  (void)report::whatif_report(study, {.keep_host = 0.5, .keep_kernels = 0.5, .keep_latency = 0});
-  (void)analyze::fusion_table(model);
+  for (const report::ReportSpec& spec : report::all_reports()) {
+    for (const report::Form form : {report::Form::kText, report::Form::kJson}) {
+      (void)report::render(spec, trace, spec.arguments(), form);
+    }
+  }
+  (void)trace.get<analyze::study>().gain_ns({.keep_host = 0.5, .keep_kernels = 0.5, .keep_latency = 0});
   (void)analyze::module_table(model, {.by_type = true});
   (void)analyze::cost_of(model, {.price_per_hour = 1, .samples_per_step = 1, .steps_per_run = 1});
 }

@@ -1,6 +1,7 @@
 #include "cli/app.h"
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 
 namespace firelane::cli {
@@ -15,6 +16,27 @@ bool is_verb(std::string_view text) {
 bool looks_like_file(const std::string& text) {
   std::error_code error;
   return text == "-" || text.find_first_of("./") != std::string::npos || std::filesystem::exists(text, error);
+}
+
+// Spellings from before reports had the same parameters everywhere. They still work, but --help does not list them.
+struct OldSpelling {
+  std::string_view verb, flag, new_verb, new_flag;
+};
+constexpr std::array kOldSpellings = {
+    OldSpelling{"kernels", "--roofline", "roofline", ""},
+    OldSpelling{"ops", "--group-by-shape", "ops", "--group-by-input-shape"},
+    OldSpelling{"ops", "--host", "ops", "--side=host"},
+    OldSpelling{"ops", "--device", "ops", "--side=device"},
+};
+
+void respell(std::vector<std::string>& arguments) {
+  for (const OldSpelling& old : kOldSpellings) {
+    const auto found = std::find(arguments.begin() + 1, arguments.end(), old.flag);
+    if (arguments[0] != old.verb || found == arguments.end()) continue;
+    *found = old.new_flag;
+    if (found->empty()) arguments.erase(found);
+    arguments[0] = old.new_verb;
+  }
 }
 
 }  // namespace
@@ -45,7 +67,9 @@ CommandLine make_command_line() {
 }
 
 std::vector<std::string> with_default_verb(std::vector<std::string> arguments) {
-  if (arguments.empty() || is_verb(arguments[0])) return arguments;
+  if (arguments.empty()) return arguments;
+  respell(arguments);
+  if (is_verb(arguments[0])) return arguments;
   const std::string& first = arguments[0];
   const bool is_flag = first.size() > 1 && first[0] == '-';
   const bool is_ours = first == "-h" || first == "--help" || first == "--version";

@@ -89,7 +89,7 @@ Flag Flags::add(const std::string& names, size_t& value, const std::string& help
   return Flag(app_.add_option(names, value, help));
 }
 
-Flag Flags::add(const std::string& names, std::optional<size_t>& value, const std::string& help) {
+Flag Flags::add(const std::string& names, std::optional<std::string>& value, const std::string& help) {
   return Flag(app_.add_option(names, value, help));
 }
 

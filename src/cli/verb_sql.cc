@@ -140,7 +140,7 @@ class Session {
         sql, visitor, {.time = std::chrono::duration_cast<std::chrono::nanoseconds>(limit), .stop = &g_interrupted}));
     const report::Report report = visitor.take();
     if (report.tables.empty()) return {};
-    return output_.print(report);
+    return output_.write(report::render(report, output_.form(), output_.style()));
   }
 
   // Statements from stdin. On a terminal an error is shown and the next line read; else it ends the session.

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "advise/diagnose.h"
 #include "advise/text.h"
@@ -11,37 +10,12 @@
 #include "base/visible_text.h"
 #include "report/paint.h"
 #include "report/quantity.h"
+#include "report/registry.h"
+#include "report/step_parts.h"
 
 namespace firelane::report {
 
 namespace {
-
-constexpr size_t kBarWidth = 30;
-
-struct Part {
-  std::string_view words;
-  int64_t ns;
-};
-
-// Where a step of the device (or, without one, of the host) goes; largest first, as recorded.
-std::vector<Part> parts_of(const analyze::Study& study) {
-  const analyze::BreakdownRow& total = study.breakdown.total;
-  std::vector<Part> parts;
-  if (study.has_device_work) {
-    parts = {{"computing", total.compute_ns},
-             {"communication that nothing hides", total.communication_ns},
-             {"copies that nothing hides", total.copy_ns}};
-    for (size_t i = 0; i < analyze::kIdleCauseCount; ++i) {
-      parts.push_back({analyze::words_for(static_cast<analyze::IdleCause>(i)), total.idle[i]});
-    }
-  } else {
-    for (size_t i = 0; i < analyze::kActivityCount; ++i) {
-      parts.push_back({analyze::words_for(analyze::cause_of(static_cast<analyze::Activity>(i))), total.host[i]});
-    }
-  }
-  std::stable_sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) { return a.ns > b.ns; });
-  return parts;
-}
 
 // "2.0 ms to 4.0 ms", or "2.0 ms" when both are.
 std::string range_text(const std::string& low, const std::string& high) {
@@ -140,7 +114,43 @@ void write_finding(JsonWriter& json, const Model& model, const advise::Finding& 
   json.field("confidence", advise::name_of(finding.confidence)).field("surer_by", finding.surer_by).end_object();
 }
 
-std::string as_json(const StudiedTrace& trace) {
+}  // namespace
+
+std::string place_text(int64_t start_ns, int64_t duration_ns) {
+  if (duration_ns <= 1) return "at " + format_duration(start_ns);  // a moment
+  return fmt::format("{} at {}", advise::short_time(duration_ns), format_duration(start_ns));
+}
+
+std::string gain_text(const advise::Finding& finding, const analyze::Study& study) {
+  const auto step = static_cast<double>(std::max<int64_t>(1, study.undone.step_ns));
+  const auto faster = [&](int64_t ns) { return step / std::max(1.0, step - static_cast<double>(ns)); };
+  if (finding.gain.high_ns <= 0) return "";
+  const auto times = [&](int64_t ns) { return fmt::format("{:.2f}x", std::min(99.0, faster(ns))); };
+  return saved_text(finding.gain) + ": " + range_text(times(finding.gain.low_ns), times(finding.gain.high_ns)) +
+         " as fast";
+}
+
+std::string short_diagnosis(const StudiedTrace& trace, const ShortOptions& options) {
+  const auto& diagnosis = trace.get<advise::diagnose>();
+  const TextStyle& style = options.style;
+  std::string out = painted(diagnosis.verdict, kBold, style) + "\n";
+  if (diagnosis.healthy) out += "nothing worth fixing: " + diagnosis.why + "\n";
+  size_t number = 0;
+  for (const advise::Finding& finding : diagnosis.findings) {
+    if (number == options.max_findings) break;
+    out += fmt::format("{}. {}\n   ", ++number, visible_text(finding.title));
+    if (finding.gain.high_ns > 0) {
+      out += saved_text(finding.gain) + "; ";
+    }
+    out += "try: " + finding.try_text + "\n";
+  }
+  if (const size_t more = diagnosis.findings.size() - number; more > 0) {
+    out += fmt::format("and {}\n", advise::counted(static_cast<int64_t>(more), "more finding", "more findings"));
+  }
+  return out;
+}
+
+std::string diagnosis_json(const StudiedTrace& trace) {
   const auto& diagnosis = trace.get<advise::diagnose>();
   const auto& study = trace.get<analyze::study>();
   JsonWriter json(2);
@@ -173,52 +183,9 @@ std::string as_json(const StudiedTrace& trace) {
   return json.take() + "\n";
 }
 
-}  // namespace
+namespace {
 
-std::string place_text(int64_t start_ns, int64_t duration_ns) {
-  if (duration_ns <= 1) return "at " + format_duration(start_ns);  // a moment
-  return fmt::format("{} at {}", advise::short_time(duration_ns), format_duration(start_ns));
-}
-
-std::string bar(double share, size_t width, const TextStyle& style) {
-  const auto full = static_cast<size_t>(std::lround(std::clamp(share, 0.0, 1.0) * static_cast<double>(width)));
-  std::string filled;
-  for (size_t i = 0; i < full; ++i) filled += style.color ? "█" : "#";
-  return painted(filled, kCyan, style) + std::string(width - full, style.color ? ' ' : '.');
-}
-
-std::string step_bars(const analyze::Study& study, const TextStyle& style) {
-  const auto whole = static_cast<double>(std::max<int64_t>(1, study.breakdown.total.duration_ns));
-  std::string out =
-      painted(study.has_device_work ? "A step of the device, as recorded" : "A step of the host, as recorded", kBold,
-              style) +
-      "\n";
-  int64_t shown = 0;
-  for (const Part& part : parts_of(study)) {
-    const double share = static_cast<double>(part.ns) / whole;
-    if (share < 0.005) continue;
-    shown += part.ns;
-    out += fmt::format("  {}  {:>5}  {:>9}  {}\n", bar(share, kBarWidth, style), advise::short_percent(share),
-                       advise::short_time(study.per_step(part.ns)), part.words);
-  }
-  const double rest = 1 - static_cast<double>(shown) / whole;
-  if (rest > 0.0005) {
-    out += fmt::format("  {}  {:>5}  {:>9}  the rest\n", bar(rest, kBarWidth, style), advise::short_percent(rest),
-                       advise::short_time(study.per_step(study.breakdown.total.duration_ns - shown)));
-  }
-  return out;
-}
-
-std::string gain_text(const advise::Finding& finding, const analyze::Study& study) {
-  const auto step = static_cast<double>(std::max<int64_t>(1, study.undone.step_ns));
-  const auto faster = [&](int64_t ns) { return step / std::max(1.0, step - static_cast<double>(ns)); };
-  if (finding.gain.high_ns <= 0) return "";
-  const auto times = [&](int64_t ns) { return fmt::format("{:.2f}x", std::min(99.0, faster(ns))); };
-  return saved_text(finding.gain) + ": " + range_text(times(finding.gain.low_ns), times(finding.gain.high_ns)) +
-         " as fast";
-}
-
-Report findings_report(const StudiedTrace& trace) {
+Result<Report> make_findings(const StudiedTrace& trace, const Arguments&) {
   const auto& diagnosis = trace.get<advise::diagnose>();
   const auto& study = trace.get<analyze::study>();
   Report report{.facts = {{"verdict", "Verdict", Kind::kText, diagnosis.verdict},
@@ -243,34 +210,28 @@ Report findings_report(const StudiedTrace& trace) {
                finding.try_text, finding.try_code, std::string(advise::name_of(finding.confidence)), finding.surer_by});
   }
   report.tables = {std::move(table)};
-  report.notes = diagnosis.notes;
+  report.notes.assign(diagnosis.notes.begin(), diagnosis.notes.end());
   return report;
 }
 
-std::string short_diagnosis(const StudiedTrace& trace, const ShortOptions& options) {
-  const auto& diagnosis = trace.get<advise::diagnose>();
-  const TextStyle& style = options.style;
-  std::string out = painted(diagnosis.verdict, kBold, style) + "\n";
-  if (diagnosis.healthy) out += "nothing worth fixing: " + diagnosis.why + "\n";
-  size_t number = 0;
-  for (const advise::Finding& finding : diagnosis.findings) {
-    if (number == options.max_findings) break;
-    out += fmt::format("{}. {}\n   ", ++number, visible_text(finding.title));
-    if (finding.gain.high_ns > 0) {
-      out += saved_text(finding.gain) + "; ";
-    }
-    out += "try: " + finding.try_text + "\n";
-  }
-  if (const size_t more = diagnosis.findings.size() - number; more > 0) {
-    out += fmt::format("and {}\n", advise::counted(static_cast<int64_t>(more), "more finding", "more findings"));
-  }
-  return out;
+std::string diagnosis_text(const StudiedTrace& trace, const Arguments& wanted, const TextStyle& style) {
+  return wanted.flag("short") ? short_diagnosis(trace, {.style = style}) : as_text(trace, style);
 }
 
-std::string diagnosis(const StudiedTrace& trace, Form form, const TextStyle& style) {
-  if (form == Form::kText) return as_text(trace, style);
-  if (form == Form::kJson) return as_json(trace);
-  return render(findings_report(trace), form, style);
+}  // namespace
+
+ReportSpec diagnose_report() {
+  Parameter brief = Parameter::flag("short", "text: the verdict, and two lines for each of the first findings");
+  brief.text_only = true;
+  return {.name = "diagnose",
+          .title = "Findings",
+          .sentence = "What limits the program, what to change, and how much that would gain.",
+          .examples = {"firelane diagnose trace.json.gz", "firelane diagnose trace.json.gz --json -o diagnosis.json"},
+          .parameters = {std::move(brief)},
+          .tables = {{"findings"}},
+          .make = make_findings,
+          .text = diagnosis_text,
+          .json = diagnosis_json};
 }
 
 }  // namespace firelane::report

@@ -1,8 +1,7 @@
-#include "report/modules_report.h"
+#include "analyze/modules/modules.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
+#include "report/registry.h"
+#include "report/shared.h"
 
 namespace firelane::report {
 
@@ -77,9 +76,9 @@ std::vector<Cell> cells(const analyze::ModuleTable& table, const analyze::Module
           row.parent.empty() ? Cell{} : Cell{row.parent}};
 }
 
-}  // namespace
-
-Report modules_report(const analyze::ModuleTable& table, const ModulesReportOptions& options) {
+Result<Report> make_modules(const StudiedTrace& trace, const Arguments& wanted) {
+  const auto& table = trace.get<analyze::module_table>({.by_type = wanted.flag("by_type")});
+  const int64_t max_depth = wanted.integer_or("depth", INT64_MAX);
   Report report{
       .facts = {{"module_count", "Modules", Kind::kNumber, static_cast<int64_t>(table.rows.size())},
                 {"work_ns", "Device work", Kind::kDuration, table.work_ns},
@@ -89,20 +88,36 @@ Report modules_report(const analyze::ModuleTable& table, const ModulesReportOpti
   Table out{.name = "modules", .title = "Modules", .columns = module_columns(), .hide_if_empty = true};
   size_t left_out = 0;
   for (const analyze::ModuleRow& row : table.rows) {
-    if (options.max_depth >= 0 && row.depth > options.max_depth) continue;
-    if (options.max_rows > 0 && out.rows.size() >= options.max_rows) {
+    if (row.depth > max_depth) continue;
+    if (wanted.rows() > 0 && out.rows.size() >= wanted.rows()) {
       ++left_out;
       continue;
     }
     out.add(cells(table, row));
   }
-  if (left_out > 0) report.notes.push_back(fmt::format("{} more modules: --rows 0 shows all", left_out));
+  note_left_out(report, left_out, "modules");
   if (table.rows.empty()) {
     report.notes.emplace_back(
         "no modules in this trace: record with with_stack=True (torch.profiler) or with_modules=True (firelane)");
   }
   report.tables = {std::move(out), phases_table(table)};
   return report;
+}
+
+}  // namespace
+
+ReportSpec modules_report() {
+  return {.name = "modules",
+          .title = "Modules",
+          .sentence = "Time, memory and FLOPs per nn.Module and per phase, forward and backward.",
+          .examples = {"firelane modules trace.json.gz --depth 1", "firelane modules trace.json.gz --by-type --csv"},
+          .parameters = {Parameter::flag("by_type", "one row per type of module"),
+                         Parameter::integer("depth", 0, 1'000'000,
+                                            "modules at most this deep; 0 = the outermost (default: all)"),
+                         Parameter::rows()},
+          .shown_rows = 50,
+          .tables = {{"modules"}, {"phases"}},
+          .make = make_modules};
 }
 
 }  // namespace firelane::report

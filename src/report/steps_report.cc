@@ -1,8 +1,13 @@
-#include "report/steps_report.h"
+#include "analyze/steps/steps.h"
+#include "report/registry.h"
+#include "report/shared.h"
 
 namespace firelane::report {
 
-Report steps_report(const analyze::StepTable& table) {
+namespace {
+
+Result<Report> make_steps(const StudiedTrace& trace, const Arguments&) {
+  const auto& table = trace.get<analyze::step_table>();
   Report report{
       .facts = {{"step_count", "Steps", Kind::kNumber, static_cast<int64_t>(table.rows.size())},
                 {"median_ns", "Median", Kind::kDuration, cell_unless(table.median_ns, kNoNumber)},
@@ -41,15 +46,24 @@ Report steps_report(const analyze::StepTable& table) {
   if (!table.has_device_work) {
     report.notes.push_back("no device work in this trace: how busy the devices were is not known");
   }
-  if (table.rows.empty()) {
-    report.notes.push_back(
-        "no steps in this trace: record with schedule=..., and call prof.step() after each iteration");
-  }
+  if (table.rows.empty()) report.notes.push_back(kNoSteps);
   if (table.overlapping) {
     report.notes.push_back("steps overlap: device time in two windows counts in both, so the rows do not add up");
   }
   report.tables = {std::move(out)};
   return report;
+}
+
+}  // namespace
+
+ReportSpec steps_report() {
+  return {.name = "steps",
+          .title = "Steps",
+          .sentence = "How long each step took, and how much of it the devices worked.",
+          .examples = {"firelane steps trace.json.gz", "firelane steps trace.json.gz --csv -o steps.csv"},
+          .tables = {{"steps"}},
+          .make = make_steps,
+          .python_name = "steps_summary"};
 }
 
 }  // namespace firelane::report

@@ -11,6 +11,7 @@
 #include "base/visible_text.h"
 #include "report/diagnose_report.h"
 #include "report/render.h"
+#include "report/step_parts.h"
 #include "report/trace_report.h"
 
 namespace firelane::report {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "analyze/memory/memory_at.h"
+#include "report/registry.h"
 #include "serve/pages.h"
 #include "serve/places.h"
 #include "serve/tiles.h"
@@ -94,11 +95,12 @@ class AnswerBook {
 
 // The tables as the page's panes ask for them; it reads fewer rows here, and asks without saying how many.
 void add_tables(AnswerBook& book, const analyze::Study& study) {
-  for (const char* verb :
-       {"kernels", "kernels?group_by_op=1", "roofline", "breakdown", "idle", "launches", "syncs", "critical-path",
-        "fusion", "modules", "memory", "input", "inference", "cost", "steps", "lanes", "info", "losses"}) {
-    const std::string request = "t/0/report/" + std::string(verb);
+  const auto add = [&](const std::string& request) {
     book.add_as(request, request + (request.find('?') == std::string::npos ? "?" : "&") + "rows=200");
+  };
+  add("t/0/report/kernels?group_by_op=1");
+  for (const report::ReportSpec& spec : report::all_reports()) {
+    if (spec.name != "ops") add("t/0/report/" + std::string(spec.name));
   }
   // Ops come in the order of their first call: those that matter have to be among the first.
   const std::string order = study.has_device_work ? "self_device_time_total" : "self_cpu_time_total";

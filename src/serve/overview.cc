@@ -11,7 +11,8 @@
 #include "analyze/ops/ops.h"
 #include "analyze/trace/info.h"
 #include "report/diagnose_report.h"
-#include "report/info_report.h"
+#include "report/registry.h"
+#include "report/step_parts.h"
 #include "serve/handlers.h"
 
 namespace firelane::serve {
@@ -20,18 +21,20 @@ namespace {
 
 constexpr size_t kTop = 10;
 
-void write_environment(JsonWriter& json, const Model& model, const analyze::TraceDescription& description) {
+void write_environment(JsonWriter& json, const StudiedTrace& trace) {
   json.key("environment").begin_array();
   const auto add = [&](std::string_view label, std::string_view text) {
     json.begin_array().value(label).value(text).end_array();
   };
-  for (const report::Fact& fact : report::info_report(model, description).facts) {
+  const report::ReportSpec& info = *report::find_report("info");
+  const report::Report described = info.make(trace, info.arguments()).value();
+  for (const report::Fact& fact : described.facts) {
     const bool is_known = !std::holds_alternative<std::monostate>(fact.value);
     if (!is_known || fact.label.empty()) continue;
     // Others may have been found, and are what the verdict speaks of.
     add(fact.name == "step_count" ? "Marked steps" : fact.label, report::cell_text(fact.value, fact.kind));
   }
-  for (const DeviceProperties& device : model.info.devices) {
+  for (const DeviceProperties& device : trace.model().info.devices) {
     add(device.id == kNoNumber ? "Device" : "Device " + std::to_string(device.id), device.name);
   }
   json.end_array();
@@ -49,53 +52,26 @@ void write_findings(JsonWriter& json, const std::vector<advise::Finding>& findin
   json.end_array();
 }
 
-struct Part {
-  std::string name;
-  std::vector<int64_t> ns;  // one per judged step
-};
-
-// How each judged step was spent; only what some step has.
-std::vector<Part> step_parts(const analyze::Study& study) {
-  std::vector<Part> parts;
-  const auto add = [&](std::string name, const auto& time_of) {
-    Part part{.name = std::move(name)};
-    for (const analyze::BreakdownRow& row : study.breakdown.steps) part.ns.push_back(time_of(row));
-    if (std::any_of(part.ns.begin(), part.ns.end(), [](int64_t ns) { return ns != 0; }))
-      parts.push_back(std::move(part));
-  };
-  if (study.has_device_work) {
-    add("compute", [](const analyze::BreakdownRow& row) { return row.compute_ns; });
-    add("communication", [](const analyze::BreakdownRow& row) { return row.communication_ns; });
-    add("copy", [](const analyze::BreakdownRow& row) { return row.copy_ns; });
-    for (size_t i = 0; i < analyze::kIdleCauseCount; ++i) {
-      add("idle: " + std::string(analyze::name_of(static_cast<analyze::IdleCause>(i))),
-          [i](const analyze::BreakdownRow& row) { return row.idle[i]; });
-    }
-  } else {
-    for (size_t i = 0; i < analyze::kActivityCount; ++i) {
-      add(std::string(analyze::name_of(static_cast<analyze::Activity>(i))),
-          [i](const analyze::BreakdownRow& row) { return row.host[i]; });
-    }
-  }
-  return parts;
-}
-
+// How each judged step was spent; only the parts that some step has.
 void write_steps(JsonWriter& json, const analyze::Study& study) {
-  const std::vector<Part> parts = step_parts(study);
+  const std::vector<analyze::BreakdownRow>& rows = study.breakdown.steps;
+  std::vector<report::StepPart> parts = report::step_parts(study);
+  std::erase_if(parts, [&](const report::StepPart& part) {
+    return std::all_of(rows.begin(), rows.end(), [&](const auto& row) { return part.time_ns(row) == 0; });
+  });
   json.key("steps").begin_object().key("parts").begin_array();
-  for (const Part& part : parts) json.value(part.name);
+  for (const report::StepPart& part : parts) json.value(part.name);
   json.end_array().key("rows").begin_array();
   size_t judged = 0;
   for (const analyze::FoundStep& step : study.steps.steps) {
-    const bool is_judged = !step.warm_up && judged < study.breakdown.steps.size();
-    const analyze::BreakdownRow* row = is_judged ? &study.breakdown.steps[judged] : nullptr;
+    const bool is_judged = !step.warm_up && judged < rows.size();
+    const analyze::BreakdownRow* row = is_judged ? &rows[judged++] : nullptr;
     json.begin_object().field("step", step.number);
     json.field("start_ns", row != nullptr ? row->start_ns : step.start_ns);
     json.field("duration_ns", row != nullptr ? row->duration_ns : step.duration_ns());
     json.key("parts_ns").begin_array();
-    for (const Part& part : parts) json.value(row != nullptr ? part.ns[judged] : 0);
+    for (const report::StepPart& part : parts) json.value(row != nullptr ? part.time_ns(*row) : 0);
     json.end_array().field("warmup", step.warm_up).end_object();
-    if (is_judged) ++judged;
   }
   json.end_array().end_object();
 }
@@ -173,7 +149,7 @@ Answer overview(const ServedTrace& trace, const Request&) {
   json.begin_object().field("name", std::filesystem::path(model.info.path).filename().string());
   json.field("format", model.info.format).field("duration_ns", model.info.duration_ns);
   json.field("event_count", model.info.event_count);
-  write_environment(json, model, description);
+  write_environment(json, trace.studied());
   json.key("verdict").begin_object().field("text", found.verdict).field("bound", analyze::name_of(study.bound.limit));
   json.field("step_ns", study.usual_step_ns).field("recorded_step_ns", study.usual_recorded_ns);
   json.end_object();
@@ -188,9 +164,7 @@ Answer overview(const ServedTrace& trace, const Request&) {
   return json_answer(std::move(json));
 }
 
-Answer diagnosis(const ServedTrace& trace, const Request&) {
-  return {.body = report::diagnosis(trace.studied(), report::Form::kJson)};
-}
+Answer diagnosis(const ServedTrace& trace, const Request&) { return {.body = report::diagnosis_json(trace.studied())}; }
 
 Answer explain(const ServedTrace&, const Request& request) {
   const advise::Rule* rule = advise::find_rule(request.path[4]);

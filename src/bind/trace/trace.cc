@@ -8,10 +8,9 @@
 #include <string>
 #include <utility>
 
-#include "bind/trace/answers.h"
+#include "bind/trace/documents.h"
 #include "bind/trace/queries.h"
-#include "bind/trace/reports.h"
-#include "bind/trace/studies.h"
+#include "bind/trace/report_methods.h"
 #include "bind/trace/table.h"
 #include "bind/trace/torch_events.h"
 #include "import/load.h"
@@ -83,11 +82,9 @@ void bind_trace(nb::module_& module) {
                   "row: int) -> dict[str, typing.Any]"),
           "The args of one event as the source has them; the file is read again for it.");
   cls.def("__repr__", &trace_repr);
-  bind_answers(cls);
-  bind_analyses(cls);
-  bind_studies(cls);
+  bind_report_methods(cls);
   bind_queries(cls);
-  bind_reports(module, cls);
+  bind_documents(module, cls);
   bind_torch_events(module, cls);
 
   module.def("open", &open, nb::arg("path"), nb::kw_only(), nb::arg("threads") = 0,

@@ -1,4 +1,4 @@
-#include "bind/trace/reports.h"
+#include "bind/trace/documents.h"
 
 #include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/optional.h>
@@ -90,7 +90,7 @@ std::string view_text(const View& view) {
 
 }  // namespace
 
-void bind_reports(nb::module_& module, nb::class_<Trace>& trace) {
+void bind_documents(nb::module_& module, nb::class_<Trace>& trace) {
   nb::class_<View>(module, "View", nb::is_final(), "What Trace.view() gives: a notebook draws it.")
       .def("_repr_html_", &View::html)
       .def("__repr__", &view_text);

@@ -7,6 +7,6 @@
 
 namespace firelane::bind_trace {
 
-void bind_reports(nanobind::module_& module, nanobind::class_<Trace>& trace);
+void bind_documents(nanobind::module_& module, nanobind::class_<Trace>& trace);
 
 }  // namespace firelane::bind_trace

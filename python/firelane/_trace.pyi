@@ -1,4 +1,4 @@
-"""Reads traces of PyTorch programs; `import firelane` is the door to it."""
+"""Reads traces of PyTorch programs; use it through `import firelane`."""
 
 from collections.abc import Iterator, Sequence
 import os
@@ -170,7 +170,7 @@ class Trace:
 
     def idle(self, *, table: Literal['gaps', 'causes'] = 'gaps', rows: int | None = None) -> Table:
         """
-        Why the device did nothing: the cause of every gap.
+        Why the device was idle: the cause of every gap.
         print() shows what `firelane idle` prints.
 
         table: which of the report's tables the rows are
@@ -179,7 +179,7 @@ class Trace:
 
     def launches(self) -> Table:
         """
-        What launches cost, how long work waits for the device, how deep the queue is.
+        What launches cost, how long work waits in the queue, and how deep the queue is.
         print() shows what `firelane launches` prints.
         """
 
@@ -203,10 +203,10 @@ class Trace:
         How long a step would take if something cost less: the trace's dependencies, replayed.
         What `firelane whatif --json` prints.
 
-        host: what the host does itself takes this part of its time (1 = as it is, 0 = free)
-        kernels: computing takes this part of its time (1 = as it is, 0 = free)
+        host: the host's own work takes this part of its time (1 = as it is, 0 = free)
+        kernels: device compute takes this part of its time (1 = as it is, 0 = free)
         communication: communication takes this part of its time (1 = as it is, 0 = free)
-        copies: copying and setting memory takes this part of its time (1 = as it is, 0 = free)
+        copies: memcpy and memset takes this part of its time (1 = as it is, 0 = free)
         latency: latency from launch to start takes this part of its time (1 = as it is, 0 = free)
         without: leave this out; may be repeated
         kernel: device work whose name contains NAME takes FACTOR of its time; may be repeated
@@ -229,7 +229,7 @@ class Trace:
 
     def kernels(self, *, group_by_op: bool = False, by_stream: bool = False, sort_by: Literal['total', 'mean', 'min', 'max', 'calls', 'occupancy', 'bytes', 'name'] = 'total', rows: int | None = None) -> Table:
         """
-        Device time per kernel, copy and set: calls, durations, launch shape, occupancy, bandwidth.
+        Device time per kernel, memcpy and memset: calls, durations, launch shape, occupancy, bandwidth.
         print() shows what `firelane kernels` prints.
 
         group_by_op: one row per kernel and the op that launched it
@@ -240,7 +240,7 @@ class Trace:
 
     def roofline(self, *, table: Literal['roofline', 'utilization'] = 'roofline', rows: int | None = None) -> Table:
         """
-        FLOP/s and bandwidth per op and shape against what the device can do; FLOPs utilisation per step.
+        FLOP/s and bandwidth per op and shape against the device's peak; FLOPs utilization per step.
         print() shows what `firelane roofline` prints.
 
         table: which of the report's tables the rows are
@@ -249,7 +249,7 @@ class Trace:
 
     def steps_summary(self) -> Table:
         """
-        How long each step took, and how much of it the devices worked.
+        How long each step took, and how much of it the devices were busy.
         print() shows what `firelane steps` prints.
         """
 
@@ -286,7 +286,7 @@ class Trace:
         print() shows what `firelane memory` prints.
 
         table: which of the report's tables the rows are
-        curve: every change of allocated and reserved memory, too
+        curve: also every change of allocated and reserved memory
         rows: show at most this many; 0 = all (default: all, of which print() shows 10)
         """
 
@@ -308,14 +308,14 @@ class Trace:
 
     def cost(self, *, price_per_hour: float | None = None, grams_per_kwh: float | None = None, samples_per_step: int | None = None, steps_per_run: int | None = None, overhead_factor: float = 1.0) -> dict[str, Any]:
         """
-        What a step costs: energy where power was recorded, money and CO2 by your prices.
+        What a step costs: energy where power was recorded, money and CO2 at your prices.
         What `firelane cost --json` prints.
 
         price_per_hour: of the machine, in any currency
         grams_per_kwh: CO2 of the electricity
         samples_per_step: batch size of a step
         steps_per_run: steps of the whole training
-        overhead_factor: energy of the data centre by energy of the device (PUE)
+        overhead_factor: energy of the data center divided by energy of the device (PUE)
         """
 
     @property
@@ -381,7 +381,7 @@ class _FunctionEvents:
 
 def open(path: str | os.PathLike[str], *, threads: int = 0) -> Trace:
     """
-    Opens a trace: Kineto or Chrome JSON, .json or .json.gz. threads=0 uses every core.
+    Opens a trace: .lane, .json or .json.gz (Kineto or Chrome). threads=0 uses every core.
     Raises TraceError, with one line that says what is wrong, when nothing can be read.
     """
 

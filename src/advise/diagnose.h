@@ -7,15 +7,16 @@
 #include <vector>
 
 #include "advise/finding.h"
+#include "advise/verdict.h"
 #include "traces/studied_trace.h"
 
 namespace firelane::advise {
 
 struct Diagnosis {
-  std::string verdict;             // one sentence: what limits the program
+  Verdict verdict;                 // what limits the program
   std::vector<Finding> findings;   // most gain first; then those that are not about time
-  bool empty = false;              // nothing to judge; the notes say what to record
-  bool healthy = false;            // no finding saves time
+  bool empty = false;              // nothing to analyze; the notes say what to record
+  bool healthy = false;            // the limit is known, and no finding saves time
   std::string why;                 // healthy: why nothing is worth fixing; else ""
   std::vector<std::string> notes;  // what to know about the numbers
 };

@@ -28,6 +28,7 @@ void expect_findings_within_a_step(const Judged& diagnosis, const std::string& w
     saves_time = saves_time || finding.gain.high_ns > 0;
   }
   if (saves_time) EXPECT_FALSE(diagnosis.healthy) << which;
+  if (diagnosis.healthy) EXPECT_NE(diagnosis.verdict.bound.limit, analyze::Limit::kUnknown) << which;
 }
 
 // The more of the host's time is cut, the more is gained, and never more than the step or less than nothing.

@@ -45,8 +45,8 @@ CommandLine make_command_line() {
   CommandLine line;
   line.app = std::make_unique<CLI::App>(
       "Firelane says where the time of a PyTorch program went.\n\n"
-      "firelane FILE alone is firelane info FILE. A FILE is a torch.profiler trace (.json, .json.gz)\n"
-      "or any Chrome trace; - reads standard input.",
+      "firelane FILE alone is firelane info FILE. A FILE is a recording of firelane (.lane), a trace of\n"
+      "torch.profiler (.json, .json.gz) or any Chrome trace; - reads standard input.",
       "firelane");
   CLI::App& app = *line.app;
   app.set_version_flag("--version", "firelane " FIRELANE_VERSION, "print the version and exit");
@@ -54,7 +54,7 @@ CommandLine make_command_line() {
   app.require_subcommand(1);
   app.get_formatter()->label("SUBCOMMAND", "VERB");
   app.footer(
-      "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 a check you asked for did not hold.\n"
+      "Exit codes: 0 done, 1 failed, 2 wrong usage.\n"
       "Help on one verb: firelane VERB --help");
   for (const Verb& verb : all_verbs()) {
     CLI::App& sub = *app.add_subcommand(std::string(verb.name), std::string(verb.sentence));

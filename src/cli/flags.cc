@@ -48,7 +48,7 @@ Flag& Flag::between(int64_t low, int64_t high) {
 Flag& Flag::whole_number() {
   return check([](const std::string& text) -> std::string {
     const bool digits = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
-    return digits ? "" : "'" + text + "' is not a whole number from 0 up";
+    return digits ? "" : "'" + text + "' is not a whole number of 0 or more";
   });
 }
 

@@ -29,7 +29,7 @@ void add_file_options(Flags& flags, OutputOptions& options);
 // The above and the forms of a report.
 void add_report_options(Flags& flags, OutputOptions& options);
 
-// True when `stream` is a terminal that may be coloured: not under NO_COLOR or TERM=dumb.
+// True when `stream` is a terminal that may be colored: not under NO_COLOR or TERM=dumb.
 bool wants_color(std::FILE* stream);
 
 class Output {

@@ -225,14 +225,14 @@ Result<int> run_sql(const SqlArgs& args) {
 Verb sql_verb() {
   return {
       .name = "sql",
-      .sentence = "Ask the trace in SQL; without a query, a prompt.",
+      .sentence = "Query the trace with SQL; without a query, at a prompt.",
       .examples = {"firelane sql trace.json.gz \"select name, sum(duration_ns) from kernels group by name\"",
                    "firelane sql trace.json.gz --csv < queries.sql"},
       .setup = [](Flags& flags) -> VerbBody {
         auto args = std::make_shared<SqlArgs>();
         add_trace_argument(flags, args->path);
         flags.add("QUERY", args->query, "one or more statements; without them, from standard input");
-        flags.add("--timeout", args->timeout_s, "seconds after which a query is given up; 0 = never").between(0.0, 1e6);
+        flags.add("--timeout", args->timeout_s, "seconds after which a query is stopped; 0 = never").between(0.0, 1e6);
         add_report_options(flags, args->output);
         return [args] { return run_sql(*args); };
       }};

@@ -1,6 +1,7 @@
 // `firelane breakdown`: how each step was spent on device and host, and what limits its phases and operators.
 #include <algorithm>
 
+#include "advise/verdict.h"
 #include "analyze/verdict/study.h"
 #include "report/registry.h"
 #include "report/step_parts.h"
@@ -44,7 +45,7 @@ Table judged_steps_table(const analyze::Study& study) {
                           {"idle_ns", "Idle", Kind::kDuration, Align::kByKind, 0, true},
                           {"idle_host_ns", "Host late", Kind::kDuration, Align::kByKind, 0, true},
                           {"idle_input_ns", "Input", Kind::kDuration, Align::kByKind, 0, true},
-                          {"host_sync_ns", "Host in syncs", Kind::kDuration},
+                          {"host_sync_ns", "Host in syncs", Kind::kDuration, Align::kByKind, 0, true},
                           {"host_gc_ns", "Host in GC", Kind::kDuration},
                           {"outlier", "Outlier", Kind::kTruth}}};
   size_t at = 0;
@@ -58,27 +59,28 @@ Table judged_steps_table(const analyze::Study& study) {
                std::string(analyze::name_of(study.step_bounds[at].limit)), if_device(row.compute_ns),
                if_device(row.communication_ns), if_device(row.copy_ns), if_device(row.duration_ns - row.busy_ns()),
                if_device(late), if_device(row.idle[static_cast<size_t>(analyze::Activity::kInput)]),
-               row.host[static_cast<size_t>(analyze::Activity::kSync)],
+               if_device(row.host[static_cast<size_t>(analyze::Activity::kSync)]),
                row.host[static_cast<size_t>(analyze::Activity::kGc)], int64_t{step.outlier}});
     ++at;
   }
   return table;
 }
 
-Table bounds_table(const std::vector<analyze::GroupBound>& rows, const char* name, const char* title) {
+Table bounds_table(const std::vector<analyze::GroupBound>& rows, bool has_device_work, const char* name,
+                   const char* title) {
   constexpr size_t kMostGroups = 15;
   Table table{.name = name,
               .title = title,
               .columns = {{"name", "Name", Kind::kText, Align::kByKind, 60},
                           {"calls", "Calls", Kind::kNumber},
                           {"host_ns", "Host", Kind::kDuration},
-                          {"device_ns", "Device", Kind::kDuration},
-                          {"compute_ns", "Compute-bound", Kind::kDuration},
+                          {"device_ns", "Device", Kind::kDuration, Align::kByKind, 0, true},
+                          {"compute_ns", "Compute-bound", Kind::kDuration, Align::kByKind, 0, true},
                           {"limit", "Limit"}},
               .hide_if_empty = true};
   for (size_t i = 0; i < std::min(rows.size(), kMostGroups); ++i) {
-    table.add({rows[i].name, rows[i].calls, rows[i].host_ns, rows[i].device_ns, rows[i].compute_ns,
-               std::string(analyze::name_of(rows[i].limit))});
+    table.add({rows[i].name, rows[i].calls, rows[i].host_ns, known_if(has_device_work, rows[i].device_ns),
+               known_if(has_device_work, rows[i].compute_ns), std::string(analyze::name_of(rows[i].limit))});
   }
   return table;
 }
@@ -87,20 +89,22 @@ Result<Report> make_breakdown(const StudiedTrace& trace, const Arguments&) {
   const Model& model = trace.model();
   const auto& study = trace.get<analyze::study>();
   Report report{
-      .facts = {{"limit", "Limit", Kind::kText, std::string(analyze::words_for(study.bound.limit))},
-                {"judged_steps", "Steps judged", Kind::kNumber, study.steps.judged},
+      .facts = {{"limit", "", Kind::kText, std::string(analyze::name_of(study.bound.limit))},
+                {"verdict", "Limit", Kind::kText, advise::verdict_of(study).headline()},
+                {"judged_steps", "Steps analyzed", Kind::kNumber, study.steps.judged},
                 {"found_by", "Steps found by", Kind::kText, std::string(analyze::name_of(study.steps.source))},
                 {"step_ns", "Step", Kind::kDuration, study.undone.step_ns},
                 {"recorded_ns", "While recording", Kind::kDuration, study.undone.recorded_ns},
                 {"window_ns", "Window", Kind::kDuration, study.breakdown.total.duration_ns}}};
   const analyze::Interval& window = study.steps.window;
-  report.tables = {
-      parts_table(study), judged_steps_table(study),
-      bounds_table(analyze::phase_bounds(model, study.host, study.work_limits, window), "phases", "Phases"),
-      bounds_table(analyze::annotation_bounds(model, study.host, study.work_limits, window), "annotations",
-                   "Annotations"),
-      bounds_table(analyze::operator_bounds(model, study.work_limits, window), "operators", "Operators")};
-  if (!study.has_device_work) report.notes.push_back("no device work in this trace: its idle time is not known");
+  report.tables = {parts_table(study), judged_steps_table(study),
+                   bounds_table(analyze::phase_bounds(model, study.host, study.work_limits, window),
+                                study.has_device_work, "phases", "Phases"),
+                   bounds_table(analyze::annotation_bounds(model, study.host, study.work_limits, window),
+                                study.has_device_work, "annotations", "Annotations"),
+                   bounds_table(analyze::operator_bounds(model, study.work_limits, window), study.has_device_work,
+                                "operators", "Operators")};
+  if (!study.has_device_work) report.notes.push_back("no device work in this trace: only the CPU is analyzed");
   return report;
 }
 

@@ -17,7 +17,7 @@ Result<Report> make_launches(const StudiedTrace& trace, const Arguments&) {
                           {"median_delay_ns", "Median delay", Kind::kDuration, launches.median_delay_ns},
                           {"short_work", "Shorter than their launch", Kind::kNumber, launches.short_work},
                           {"short_work_percent", "", Kind::kPercent, percent_of(launches.short_work, launches.work)},
-                          {"mean_queue_depth", "Mean queue depth", Kind::kNumber, launches.mean_depth},
+                          {"mean_queue_depth", "Average queue depth", Kind::kNumber, launches.mean_depth},
                           {"max_queue_depth", "Most in the queue", Kind::kNumber, launches.max_depth},
                           {"empty_queue_ns", "Queue empty", Kind::kDuration, launches.empty_queue_ns},
                           {"full_queue_ns", "Queue full", Kind::kDuration, launches.full_queue_ns},
@@ -38,7 +38,7 @@ Result<Report> make_launches(const StudiedTrace& trace, const Arguments&) {
                row.median_delay_ns, row.max_delay_ns, row.short_work});
   }
   report.tables = {std::move(table)};
-  if (!study.has_device_work) report.notes.push_back("no device work in this trace: its idle time is not known");
+  if (!study.has_device_work) report.notes.push_back("no device work in this trace: device idle time is not known");
   return report;
 }
 
@@ -75,7 +75,7 @@ Result<Report> make_syncs(const StudiedTrace& trace, const Arguments&) {
 ReportSpec launches_report() {
   return {.name = "launches",
           .title = "Launches",
-          .sentence = "What launches cost, how long work waits for the device, how deep the queue is.",
+          .sentence = "What launches cost, how long work waits in the queue, and how deep the queue is.",
           .examples = {"firelane launches trace.json.gz", "firelane launches trace.json.gz --csv"},
           .tables = {{"launches"}},
           .make = make_launches};
@@ -83,7 +83,7 @@ ReportSpec launches_report() {
 
 ReportSpec syncs_report() {
   return {.name = "syncs",
-          .title = "Synchronisation",
+          .title = "Synchronization",
           .sentence = "Every call that waited for the device: how long, and who asked.",
           .examples = {"firelane syncs trace.json.gz", "firelane syncs trace.json.gz --csv -o syncs.csv"},
           .tables = {{"syncs"}},

@@ -41,7 +41,7 @@ Result<Report> make_cost(const StudiedTrace& trace, const Arguments& wanted) {
   report.tables = {std::move(table)};
   if (cost.power_tracks == 0) {
     report.notes.emplace_back(cost.power_readings == 0
-                                  ? "no power in this trace: energy and CO2 are not known"
+                                  ? "no power readings in this trace: energy and CO2 are not known"
                                   : "power was read once, energy needs two readings: record for longer");
   }
   if (cost.steps.empty()) {
@@ -49,7 +49,7 @@ Result<Report> make_cost(const StudiedTrace& trace, const Arguments& wanted) {
   } else if (options.price_per_hour < 0) {
     report.notes.emplace_back("", "add --price-per-hour to see what a step costs");
   } else if (cost.true_step_ns == kNoNumber) {
-    report.notes.emplace_back("by the recorded steps: without the recorder they are shorter");
+    report.notes.emplace_back("computed from recorded steps; without the recorder they are shorter");
   }
   return report;
 }
@@ -59,13 +59,13 @@ Result<Report> make_cost(const StudiedTrace& trace, const Arguments& wanted) {
 ReportSpec cost_report() {
   constexpr double kMuch = 1e9;
   constexpr int64_t kMany = int64_t{1} << 50;
-  Parameter overhead =
-      Parameter::number("overhead_factor", 1, 10, "X", "energy of the data centre by energy of the device (PUE)");
+  Parameter overhead = Parameter::number("overhead_factor", 1, 10, "X",
+                                         "energy of the data center divided by energy of the device (PUE)");
   overhead.fallback = 1.0;
   return {
       .name = "cost",
       .title = "Cost",
-      .sentence = "What a step costs: energy where power was recorded, money and CO2 by your prices.",
+      .sentence = "What a step costs: energy where power was recorded, money and CO2 at your prices.",
       .examples = {"firelane cost trace.json.gz --price-per-hour 3.5",
                    "firelane cost run.lane --price-per-hour 28 --samples-per-step 256 --grams-per-kwh 300"},
       .parameters = {Parameter::number("price_per_hour", 0, kMuch, "PRICE", "of the machine, in any currency"),

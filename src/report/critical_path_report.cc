@@ -2,6 +2,7 @@
 // are in order of time, with some of them the longest first.
 #include <algorithm>
 
+#include "advise/verdict.h"
 #include "analyze/verdict/study.h"
 #include "report/registry.h"
 #include "report/shared.h"
@@ -16,7 +17,8 @@ Result<Report> make_critical_path(const StudiedTrace& trace, const Arguments& wa
   const analyze::CriticalPath& path = study.path;
   Report report{.facts = {{"total_ns", "Critical path", Kind::kDuration, path.total_ns},
                           {"judged_steps", "Steps", Kind::kNumber, study.steps.judged},
-                          {"limit", "Limit", Kind::kText, std::string(analyze::words_for(study.bound.limit))}}};
+                          {"limit", "", Kind::kText, std::string(analyze::name_of(study.bound.limit))},
+                          {"verdict", "Limit", Kind::kText, advise::verdict_of(study).headline()}}};
   Table classes{
       .name = "classes",
       .title = "By class",
@@ -57,7 +59,8 @@ Result<Report> make_critical_path(const StudiedTrace& trace, const Arguments& wa
   }
   report.tables = {std::move(classes), std::move(pieces)};
   if (study.undone.factor > 0) {
-    report.notes.push_back("recording is undone: starts and durations are those of the replay, not of the trace");
+    report.notes.push_back(
+        "the recorder's overhead is subtracted: starts and durations are those of the replay, not of the trace");
   }
   return report;
 }

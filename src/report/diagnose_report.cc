@@ -23,12 +23,18 @@ std::string range_text(const std::string& low, const std::string& high) {
 }
 
 std::string saved_text(const advise::Gain& gain) {
-  return "saves " + range_text(advise::short_time(gain.low_ns), advise::short_time(gain.high_ns)) + " of a step";
+  return "saves " + range_text(advise::short_time(gain.low_ns), advise::short_time(gain.high_ns)) + " per step";
 }
 
 std::string slice_name(const Model& model, const SliceRef& slice) {
   const StringId name = slice.on_device ? model.device_slices.name[slice.row] : model.host_slices.name[slice.row];
   return std::string(model.text(name));
+}
+
+// How many times as fast a step is that takes `saved_ns` less; at most 99.
+double speedup(int64_t saved_ns, const analyze::Study& study) {
+  const auto step = static_cast<double>(std::max<int64_t>(1, study.undone.step_ns));
+  return std::min(99.0, step / std::max(1.0, step - static_cast<double>(saved_ns)));
 }
 
 void append_finding(std::string& out, const Model& model, const advise::Finding& finding, size_t number,
@@ -52,16 +58,15 @@ void append_finding(std::string& out, const Model& model, const advise::Finding&
     out += painted("   see: the timeline, " + place_text(range.start_ns, range.end_ns - range.start_ns), kDim, style) +
            "\n";
   }
-  std::string sure = fmt::format("   sure: {}", advise::name_of(finding.confidence));
-  if (!finding.surer_by.empty()) sure += "; surer: " + finding.surer_by;
-  out += painted(sure, kDim, style) + "\n";
+  out += painted(fmt::format("   confidence: {}", advise::name_of(finding.confidence)), kDim, style) + "\n";
+  if (!finding.confirm_by.empty()) out += painted("   to confirm: " + finding.confirm_by, kDim, style) + "\n";
   out += painted(fmt::format("   more: firelane explain {}", finding.id), kDim, style) + "\n";
 }
 
 std::string as_text(const StudiedTrace& trace, const TextStyle& style) {
   const auto& diagnosis = trace.get<advise::diagnose>();
   const auto& study = trace.get<analyze::study>();
-  std::string out = painted(diagnosis.verdict, kBold, style) + "\n\n";
+  std::string out = painted(diagnosis.verdict.sentence(), kBold, style) + "\n\n";
   if (!diagnosis.empty) out += step_bars(study, style) + "\n";
   if (diagnosis.healthy) out += painted("Nothing worth fixing", kBold, style) + ": " + diagnosis.why + ".\n";
   size_t number = 0;
@@ -98,7 +103,7 @@ void write_evidence(JsonWriter& json, const Model& model, const advise::Finding&
   json.end_array().end_object();
 }
 
-void write_finding(JsonWriter& json, const Model& model, const advise::Finding& finding) {
+void write_finding(JsonWriter& json, const Model& model, const analyze::Study& study, const advise::Finding& finding) {
   json.begin_object()
       .field("id", finding.id)
       .field("title", finding.title)
@@ -108,10 +113,12 @@ void write_finding(JsonWriter& json, const Model& model, const advise::Finding& 
       .begin_object()
       .field("low_ns", finding.gain.low_ns)
       .field("high_ns", finding.gain.high_ns)
+      .field("low_speedup", speedup(finding.gain.low_ns, study))
+      .field("high_speedup", speedup(finding.gain.high_ns, study))
       .end_object();
   write_evidence(json, model, finding);
   json.key("try").begin_object().field("text", finding.try_text).field("code", finding.try_code).end_object();
-  json.field("confidence", advise::name_of(finding.confidence)).field("surer_by", finding.surer_by).end_object();
+  json.field("confidence", advise::name_of(finding.confidence)).field("confirm_by", finding.confirm_by).end_object();
 }
 
 }  // namespace
@@ -122,10 +129,8 @@ std::string place_text(int64_t start_ns, int64_t duration_ns) {
 }
 
 std::string gain_text(const advise::Finding& finding, const analyze::Study& study) {
-  const auto step = static_cast<double>(std::max<int64_t>(1, study.undone.step_ns));
-  const auto faster = [&](int64_t ns) { return step / std::max(1.0, step - static_cast<double>(ns)); };
   if (finding.gain.high_ns <= 0) return "";
-  const auto times = [&](int64_t ns) { return fmt::format("{:.2f}x", std::min(99.0, faster(ns))); };
+  const auto times = [&](int64_t ns) { return fmt::format("{:.2f}x", speedup(ns, study)); };
   return saved_text(finding.gain) + ": " + range_text(times(finding.gain.low_ns), times(finding.gain.high_ns)) +
          " as fast";
 }
@@ -133,7 +138,7 @@ std::string gain_text(const advise::Finding& finding, const analyze::Study& stud
 std::string short_diagnosis(const StudiedTrace& trace, const ShortOptions& options) {
   const auto& diagnosis = trace.get<advise::diagnose>();
   const TextStyle& style = options.style;
-  std::string out = painted(diagnosis.verdict, kBold, style) + "\n";
+  std::string out = painted(diagnosis.verdict.sentence(), kBold, style) + "\n";
   if (diagnosis.healthy) out += "nothing worth fixing: " + diagnosis.why + "\n";
   size_t number = 0;
   for (const advise::Finding& finding : diagnosis.findings) {
@@ -150,11 +155,17 @@ std::string short_diagnosis(const StudiedTrace& trace, const ShortOptions& optio
   return out;
 }
 
+void write_verdict_parts(JsonWriter& json, const advise::Verdict& verdict) {
+  json.field("limit", analyze::name_of(verdict.bound.limit)).field("label", verdict.label);
+  json.field("reason", verdict.reason).field("meaning", verdict.meaning);
+}
+
 std::string diagnosis_json(const StudiedTrace& trace) {
   const auto& diagnosis = trace.get<advise::diagnose>();
   const auto& study = trace.get<analyze::study>();
   JsonWriter json(2);
-  json.begin_object().field("verdict", diagnosis.verdict).field("limit", analyze::name_of(study.bound.limit));
+  json.begin_object().field("verdict", diagnosis.verdict.sentence());
+  write_verdict_parts(json, diagnosis.verdict);
   json.field("empty", diagnosis.empty).field("healthy", diagnosis.healthy).field("why", diagnosis.why);
   json.key("shares_of_critical_path_percent").begin_object();
   for (size_t i = 0; i < analyze::kLimitCount; ++i) {
@@ -176,7 +187,7 @@ std::string diagnosis_json(const StudiedTrace& trace) {
       .field("device_busy_ns", study.per_step(study.breakdown.total.busy_ns()))
       .end_object();
   json.key("findings").begin_array();
-  for (const advise::Finding& finding : diagnosis.findings) write_finding(json, trace.model(), finding);
+  for (const advise::Finding& finding : diagnosis.findings) write_finding(json, trace.model(), study, finding);
   json.end_array().key("notes").begin_array();
   for (const std::string& note : diagnosis.notes) json.value(note);
   json.end_array().end_object();
@@ -188,7 +199,7 @@ namespace {
 Result<Report> make_findings(const StudiedTrace& trace, const Arguments&) {
   const auto& diagnosis = trace.get<advise::diagnose>();
   const auto& study = trace.get<analyze::study>();
-  Report report{.facts = {{"verdict", "Verdict", Kind::kText, diagnosis.verdict},
+  Report report{.facts = {{"verdict", "Verdict", Kind::kText, diagnosis.verdict.sentence()},
                           {"limit", "Limit", Kind::kText, std::string(analyze::name_of(study.bound.limit))},
                           {"step_ns", "Step", Kind::kDuration, study.undone.step_ns},
                           {"recorded_ns", "While recording", Kind::kDuration, study.undone.recorded_ns}}};
@@ -202,12 +213,13 @@ Result<Report> make_findings(const StudiedTrace& trace, const Arguments&) {
                           {"gain_high_ns", "Saves at most", Kind::kDuration},
                           {"try", "Try"},
                           {"code", "Code"},
-                          {"confidence", "Sure"},
-                          {"surer_by", "Surer by"}},
+                          {"confidence", "Confidence"},
+                          {"confirm_by", "To confirm"}},
               .hide_if_empty = true};
   for (const advise::Finding& finding : diagnosis.findings) {
     table.add({finding.id, finding.title, 100 * finding.share_of_step, finding.gain.low_ns, finding.gain.high_ns,
-               finding.try_text, finding.try_code, std::string(advise::name_of(finding.confidence)), finding.surer_by});
+               finding.try_text, finding.try_code, std::string(advise::name_of(finding.confidence)),
+               finding.confirm_by});
   }
   report.tables = {std::move(table)};
   report.notes.assign(diagnosis.notes.begin(), diagnosis.notes.end());

@@ -6,11 +6,16 @@
 #include <string>
 
 #include "advise/finding.h"
+#include "advise/verdict.h"
 #include "analyze/verdict/study.h"
+#include "base/json_writer.h"
 #include "report/table.h"
 #include "traces/studied_trace.h"
 
 namespace firelane::report {
+
+// Fields of an object: limit, label, reason and meaning, the same wherever a verdict is JSON.
+void write_verdict_parts(JsonWriter& json, const advise::Verdict& verdict);
 
 // The object that docs/cli.md describes under "diagnose"; ends with a line break.
 std::string diagnosis_json(const StudiedTrace& trace);

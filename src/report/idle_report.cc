@@ -14,17 +14,20 @@ Result<Report> make_idle(const StudiedTrace& trace, const Arguments& wanted) {
   const auto& study = trace.get<analyze::study>();
   const analyze::IdleTable& idle = study.idle;
   const int64_t window = idle.window.end_ns - idle.window.start_ns;
-  Report report{.facts = {{"window_ns", "Window", Kind::kDuration, window},
-                          {"busy_ns", "Device busy", Kind::kDuration, idle.busy_ns},
-                          {"idle_ns", "Device idle", Kind::kDuration, idle.idle_ns},
-                          {"idle_percent", "Idle", Kind::kPercent, percent_of(idle.idle_ns, window)},
-                          {"gap_count", "Gaps", Kind::kNumber, static_cast<int64_t>(idle.gaps.size())}}};
+  const bool has_device = study.has_device_work;
+  Report report{
+      .facts = {{"window_ns", "Window", Kind::kDuration, window},
+                {"busy_ns", "Device busy", Kind::kDuration, known_if(has_device, idle.busy_ns)},
+                {"idle_ns", "Device idle", Kind::kDuration, known_if(has_device, idle.idle_ns)},
+                {"idle_percent", "Idle", Kind::kPercent, known_if(has_device, percent_of(idle.idle_ns, window))},
+                {"gap_count", "Gaps", Kind::kNumber, known_if(has_device, static_cast<int64_t>(idle.gaps.size()))}}};
   Table causes{.name = "causes",
-               .title = "Why the device did nothing",
+               .title = "Why the device was idle",
                .columns = {{"cause", "Cause"},
                            {"idle_ns", "Idle", Kind::kDuration},
                            {"share_percent", "Of the window", Kind::kPercent},
-                           {"meaning", "Meaning"}}};
+                           {"meaning", "Meaning"}},
+               .hide_if_empty = true};
   std::vector<size_t> order(analyze::kIdleCauseCount);
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return idle.by_cause[a] > idle.by_cause[b]; });
@@ -54,7 +57,7 @@ Result<Report> make_idle(const StudiedTrace& trace, const Arguments& wanted) {
               gap.next == kNoRow ? Cell{} : Cell{std::string(model.text(model.device_slices.name[gap.next]))}});
   }
   report.tables = {std::move(causes), std::move(gaps)};
-  if (!study.has_device_work) report.notes.push_back("no device work in this trace: its idle time is not known");
+  if (!has_device) report.notes.push_back("no device work in this trace: device idle time is not known");
   return report;
 }
 
@@ -63,7 +66,7 @@ Result<Report> make_idle(const StudiedTrace& trace, const Arguments& wanted) {
 ReportSpec idle_report() {
   return {.name = "idle",
           .title = "Idle device",
-          .sentence = "Why the device did nothing: the cause of every gap.",
+          .sentence = "Why the device was idle: the cause of every gap.",
           .examples = {"firelane idle trace.json.gz", "firelane idle trace.json.gz --json"},
           .parameters = {Parameter::rows()},
           .shown_rows = 15,

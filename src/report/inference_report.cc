@@ -50,13 +50,13 @@ Result<Report> make_inference(const StudiedTrace& trace, const Arguments& wanted
   report.tables = {std::move(table)};
   note_left_out(report, inference.passes.size() - shown, "passes");
   if (inference.is_training) {
-    report.notes.emplace_back("this program trains (it has a backward): no generation to look at");
+    report.notes.emplace_back("this program trains (it has a backward pass): there is no generation to analyze");
   } else if (!found) {
     report.notes.emplace_back(
         "no generation found: record with record_shapes=True, or annotate: with record_function('prefill'), "
         "record_function('decode')");
   }
-  if (found) report.notes.emplace_back("times are those of the recording: the recorder's own cost is in them");
+  if (found) report.notes.emplace_back("times are as recorded, the recorder's overhead included");
   return report;
 }
 

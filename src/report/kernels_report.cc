@@ -182,7 +182,7 @@ ReportSpec kernels_report() {
   return {
       .name = "kernels",
       .title = "Kernels",
-      .sentence = "Device time per kernel, copy and set: calls, durations, launch shape, occupancy, bandwidth.",
+      .sentence = "Device time per kernel, memcpy and memset: calls, durations, launch shape, occupancy, bandwidth.",
       .examples = {"firelane kernels trace.json.gz --rows 10",
                    "firelane kernels trace.json.gz --group-by-op --sort-by calls --csv"},
       .parameters = {Parameter::flag("group_by_op", "one row per kernel and the op that launched it"),

@@ -255,7 +255,7 @@ Result<Report> make_memory(const StudiedTrace& trace, const Arguments& wanted) {
   const auto& memory = trace.get<analyze::memory_report>();
   Report report;
   Table owners{
-      .name = "owners", .title = "Whose it is, at the peak", .columns = owner_columns("Bytes"), .hide_if_empty = true};
+      .name = "owners", .title = "Owners at the peak", .columns = owner_columns("Bytes"), .hide_if_empty = true};
   Table growth{.name = "growth",
                .title = "What grows with every step",
                .columns = owner_columns("Per step"),
@@ -282,7 +282,8 @@ Result<Report> make_memory(const StudiedTrace& trace, const Arguments& wanted) {
     return report;
   }
   report.notes.emplace_back(
-      "categories follow from where and how long memory lived; what was there before the recording cannot be told "
+      "categories are inferred from where and how long memory lived; what was allocated before the recording cannot be "
+      "told "
       "apart");
   const bool has_gpu = std::any_of(memory.devices.begin(), memory.devices.end(),
                                    [](const analyze::DeviceMemory& device) { return device.device_type != 0; });
@@ -294,7 +295,7 @@ Result<Report> make_memory(const StudiedTrace& trace, const Arguments& wanted) {
   for (const analyze::DeviceAllocator& allocator : memory.allocators) {
     if (allocator.misplaced == 0) continue;
     report.notes.push_back(fmt::format(
-        "{}: {} events do not fit to what the allocator held: others are missing, and free memory is a guess",
+        "{}: {} events do not match the allocator's state: others are missing, so free memory is an estimate",
         device_name(memory, allocator), allocator.misplaced));
   }
   return report;
@@ -308,7 +309,7 @@ ReportSpec memory_report() {
       .title = "Memory",
       .sentence = "Where memory went: the peak and what is alive at it, steps, spikes, growth, copies, allocator.",
       .examples = {"firelane memory trace.json.gz", "firelane memory trace.json.gz --curve --json -o memory.json"},
-      .parameters = {Parameter::flag("curve", "every change of allocated and reserved memory, too"), Parameter::rows()},
+      .parameters = {Parameter::flag("curve", "also every change of allocated and reserved memory"), Parameter::rows()},
       .shown_rows = 10,
       .tables = {{"devices"},
                  {"at_peak"},
@@ -340,7 +341,7 @@ Report alive_report(const Model& model, const analyze::DeviceMemory& device, con
                                {"share_percent", "Share", Kind::kPercent},
                                {"allocations", "Blocks", Kind::kNumber}}};
   Table owners{.name = "owners",
-               .title = "Whose it is",
+               .title = "Owners",
                .columns = {{"category", "Category"},
                            {"op", "Op"},
                            {"module", "Module"},

@@ -20,7 +20,7 @@ Cell text_unless_unknown(std::string_view text) {
 
 Table utilization_table(const analyze::Roofline& roofline) {
   Table table{.name = "utilization",
-              .title = "FLOPs utilisation",
+              .title = "FLOPs utilization",
               .columns = {{"step", "Step", Kind::kNumber},
                           {"duration_ns", "Duration", Kind::kDuration},
                           {"flops", "TFLOP", Kind::kNumber},
@@ -132,15 +132,14 @@ Result<Report> make_roofline(const StudiedTrace& trace, const Arguments& wanted)
 }  // namespace
 
 ReportSpec roofline_report() {
-  return {
-      .name = "roofline",
-      .title = "Roofline",
-      .sentence = "FLOP/s and bandwidth per op and shape against what the device can do; FLOPs utilisation per step.",
-      .examples = {"firelane roofline trace.json.gz --rows 10", "firelane roofline trace.json.gz --json"},
-      .parameters = {Parameter::rows()},
-      .shown_rows = 30,
-      .tables = {{"roofline"}, {"utilization"}},
-      .make = make_roofline};
+  return {.name = "roofline",
+          .title = "Roofline",
+          .sentence = "FLOP/s and bandwidth per op and shape against the device's peak; FLOPs utilization per step.",
+          .examples = {"firelane roofline trace.json.gz --rows 10", "firelane roofline trace.json.gz --json"},
+          .parameters = {Parameter::rows()},
+          .shown_rows = 30,
+          .tables = {{"roofline"}, {"utilization"}},
+          .make = make_roofline};
 }
 
 }  // namespace firelane::report

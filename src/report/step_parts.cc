@@ -26,9 +26,9 @@ std::string bar(double share, const TextStyle& style) {
 std::vector<StepPart> device_parts() {
   std::vector<StepPart> parts = {
       {"compute", "computing", [](const analyze::BreakdownRow& step) { return step.compute_ns; }},
-      {"communication", "communication that nothing hides",
+      {"communication", "exposed communication",
        [](const analyze::BreakdownRow& step) { return step.communication_ns; }},
-      {"copy", "copies that nothing hides", [](const analyze::BreakdownRow& step) { return step.copy_ns; }}};
+      {"copy", "exposed copies", [](const analyze::BreakdownRow& step) { return step.copy_ns; }}};
   for (size_t i = 0; i < analyze::kIdleCauseCount; ++i) {
     const auto cause = static_cast<analyze::IdleCause>(i);
     parts.push_back({"idle: " + std::string(analyze::name_of(cause)), analyze::words_for(cause),
@@ -62,7 +62,7 @@ std::string step_bars(const analyze::Study& study, const TextStyle& style) {
                        advise::short_time(study.per_step(ns)), meaning);
   };
   std::string out =
-      painted(study.has_device_work ? "A step of the device, as recorded" : "A step of the host, as recorded", kBold,
+      painted(study.has_device_work ? "Device time of a step, as recorded" : "CPU time of a step, as recorded", kBold,
               style) +
       "\n";
   int64_t shown = 0;

@@ -47,6 +47,13 @@ Cell cell_unless(T number, T none) {
   }
 }
 
+// A number that is known only under a condition: of the device, where there is one.
+template <typename T>
+Cell known_if(bool is_known, T number) {
+  if (!is_known) return {};
+  return number;
+}
+
 // A text that may be absent.
 inline Cell text_or_none(std::string text) {
   if (text.empty()) return {};

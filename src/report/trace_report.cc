@@ -133,7 +133,7 @@ std::vector<Report> sections_of(const StudiedTrace& trace) {
                    {"kind", "name", "calls", "total_ns", "share_percent", "mean_ns", "occupancy_percent", "top_op"}}}}};
   const auto& roofline = trace.get<analyze::roofline>();
   if (roofline.peaks != nullptr && !roofline.rows.empty()) {
-    cuts.push_back({.title = "Near to what the device can do",
+    cuts.push_back({.title = "Roofline",
                     .report = "roofline",
                     .tables = {{"roofline",
                                 {"op", "dims", "class", "precision", "tensor_cores", "device_ns", "share_percent",

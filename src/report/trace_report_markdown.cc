@@ -64,8 +64,8 @@ void append_finding(std::string& out, const Model& model, const advise::Finding&
   if (const std::string gain = gain_text(finding, study); !gain.empty()) out += "- **Gain**: " + gain + "\n";
   out += "- **Try**: " + markdown_escaped(finding.try_text) + "\n";
   append_evidence(out, model, finding);
-  out += fmt::format("- **Sure**: {}", advise::name_of(finding.confidence));
-  if (!finding.surer_by.empty()) out += "; surer: " + markdown_escaped(finding.surer_by);
+  out += fmt::format("- **Confidence**: {}", advise::name_of(finding.confidence));
+  if (!finding.confirm_by.empty()) out += "; to confirm: " + markdown_escaped(finding.confirm_by);
   out += "\n";
   if (!finding.try_code.empty()) out += "\n```python\n" + finding.try_code + "\n```\n";
   if (const advise::Rule* rule = advise::find_rule(finding.id)) out += "\n" + escaped_lines(rule->explanation);
@@ -76,7 +76,8 @@ void append_finding(std::string& out, const Model& model, const advise::Finding&
 std::string markdown(const StudiedTrace& trace, const TraceReport& report) {
   const auto& diagnosis = trace.get<advise::diagnose>();
   const auto& study = trace.get<analyze::study>();
-  std::string out = "# " + markdown_escaped(report.name) + "\n\n**" + markdown_escaped(diagnosis.verdict) + "**\n\n";
+  std::string out =
+      "# " + markdown_escaped(report.name) + "\n\n**" + markdown_escaped(diagnosis.verdict.sentence()) + "**\n\n";
   if (!diagnosis.empty) out += "```\n" + step_bars(study) + "```\n\n## Findings\n";
   if (diagnosis.healthy) out += "\nNothing worth fixing: " + markdown_escaped(diagnosis.why) + ".\n";
   size_t number = 0;

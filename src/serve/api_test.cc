@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "model/trace_builder.h"
+#include "report/registry.h"
 
 namespace firelane::serve {
 namespace {
@@ -235,11 +236,9 @@ TEST(Api, the_next_gap_of_a_stream_has_a_cause) {
 
 TEST(Api, every_report_is_described) {
   Api api(small_trace(), "1.2");
-  for (const char* verb :
-       {"info", "ops", "kernels", "roofline", "steps", "lanes", "breakdown", "idle", "launches", "syncs",
-        "critical-path", "fusion", "modules", "memory", "input", "inference", "cost", "losses"}) {
-    const Answer answer = ask(api, "/api/t/0/report/" + std::string(verb) + "?rows=5");
-    EXPECT_EQ(answer.status, 200) << verb;
+  for (const report::ReportSpec& spec : report::all_reports()) {
+    const Answer answer = ask(api, "/api/t/0/report/" + std::string(spec.name) + "?rows=5");
+    EXPECT_EQ(answer.status, 200) << spec.name;
     EXPECT_TRUE(holds(answer.body, R"({"title":")") && holds(answer.body, R"("tables":[)")) << answer.body;
   }
   EXPECT_HOLDS(ask(api, "/api/t/0/report/kernels?rows=1"), R"("row_count":2)");
@@ -249,6 +248,7 @@ TEST(Api, the_overview_has_the_verdict_and_the_steps) {
   Api api(small_trace(), "1.2");
   const Answer answer = ask(api, "/api/t/0/overview");
   EXPECT_HOLDS(answer, R"("verdict":{"text":")");
+  EXPECT_HOLDS(answer, R"("limit":"overhead","label":"in between","reason":"overhead-bound in these first steps)");
   EXPECT_HOLDS(answer, R"("steps":{"parts":["compute")");
   EXPECT_HOLDS(answer, R"("top_kernels":[["gemm",30000,1],["add",20000,1]])");
   EXPECT_HOLDS(ask(api, "/api/t/0/diagnose"), R"("verdict")");

@@ -1,4 +1,4 @@
-// /api/t/T/overview, /diagnose and /explain: the verdict, its findings, and the charts of the first screen.
+// /api/t/T/overview, /diagnose and /explain: the verdict and the charts of the first screen, and the findings.
 #include <algorithm>
 #include <filesystem>
 #include <map>
@@ -36,18 +36,6 @@ void write_environment(JsonWriter& json, const StudiedTrace& trace) {
   }
   for (const DeviceProperties& device : trace.model().info.devices) {
     add(device.id == kNoNumber ? "Device" : "Device " + std::to_string(device.id), device.name);
-  }
-  json.end_array();
-}
-
-void write_findings(JsonWriter& json, const std::vector<advise::Finding>& findings) {
-  json.key("findings").begin_array();
-  for (const advise::Finding& finding : findings) {
-    json.begin_object().field("id", finding.id).field("title", finding.title);
-    json.field("share_of_step", finding.share_of_step).field("gain_low_ns", finding.gain.low_ns);
-    json.field("gain_high_ns", finding.gain.high_ns)
-        .field("confidence", advise::name_of(finding.confidence))
-        .end_object();
   }
   json.end_array();
 }
@@ -130,10 +118,8 @@ void write_missing(JsonWriter& json, const analyze::TraceDescription& descriptio
   json.key("missing").begin_array();
   for (const firelane::analyze::Answer& answer : description.answers) {
     if (answer.possible) continue;
-    std::string text(answer.question);
-    if (!answer.reason.empty()) text += ": " + std::string(answer.reason);
-    if (!answer.remedy.empty()) text += "; " + std::string(answer.remedy);
-    json.value(text);
+    json.begin_object().field("question", answer.question).field("reason", answer.reason);
+    json.field("remedy", answer.remedy).end_object();
   }
   json.end_array();
 }
@@ -150,10 +136,10 @@ Answer overview(const ServedTrace& trace, const Request&) {
   json.field("format", model.info.format).field("duration_ns", model.info.duration_ns);
   json.field("event_count", model.info.event_count);
   write_environment(json, trace.studied());
-  json.key("verdict").begin_object().field("text", found.verdict).field("bound", analyze::name_of(study.bound.limit));
+  json.key("verdict").begin_object().field("text", found.verdict.sentence());
+  report::write_verdict_parts(json, found.verdict);
   json.field("step_ns", study.usual_step_ns).field("recorded_step_ns", study.usual_recorded_ns);
   json.end_object();
-  write_findings(json, found.findings);
   write_steps(json, study);
   const analyze::BreakdownRow& total = study.breakdown.total;
   write_device_busy(json, model, {total.start_ns, total.start_ns + total.duration_ns});

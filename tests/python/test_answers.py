@@ -84,7 +84,9 @@ def test_results_outlive_their_trace(gpt_full):
 
 
 @needs_binary
-@pytest.mark.parametrize("options", [{}, {"sort_by": "self_cuda_time_total", "rows": 7}, {"group_by_input_shape": True}])
+@pytest.mark.parametrize(
+    "options", [{}, {"sort_by": "self_cuda_time_total", "rows": 7}, {"group_by_input_shape": True}]
+)
 def test_printed_ops_match_the_command_line(gpt_full, options):
     flags = []
     for name, value in options.items():
@@ -127,7 +129,7 @@ def test_the_analyses_are_tables_too(gpt_full):
         assert pa.table(table).num_rows == len(table) > 0
     device_ns = sum(row["device_ns"] for row in trace.modules(table="phases"))
     assert device_ns == sum(row["total_ns"] for row in trace.kernels())
-    assert "FLOPs utilisation" in str(trace.roofline())
+    assert "FLOPs utilization" in str(trace.roofline())
     assert trace.cost(price_per_hour=3.5)["price_per_step"] > 0
     assert len(trace.inference()) == 0
     with pytest.raises(ValueError, match="devices, at_peak"):

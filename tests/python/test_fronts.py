@@ -7,8 +7,9 @@ import subprocess
 from pathlib import Path
 from urllib.parse import quote
 
-import firelane
 import pytest
+
+import firelane
 
 BINARY = Path(__file__).resolve().parents[2] / "build" / "release" / "firelane"
 pytestmark = pytest.mark.skipif(not BINARY.exists(), reason="build/release/firelane is not built")
@@ -119,7 +120,7 @@ def numeric_parameters():
     ]
 
 
-@pytest.mark.parametrize(("verb", "name", "kind"), numeric_parameters())
+@pytest.mark.parametrize("verb, name, kind", numeric_parameters())
 def test_limits_are_the_same(verb, name, kind, trace, trace_file, viewer):
     for value in NUMBERS:
         if isinstance(value, float) and kind.startswith("int"):
@@ -140,7 +141,7 @@ def choices():
     return found
 
 
-@pytest.mark.parametrize(("verb", "name", "values"), choices())
+@pytest.mark.parametrize("verb, name, values", choices())
 def test_choices_are_the_same(verb, name, values, trace, trace_file, viewer):
     for value in [*values, "moon"]:
         is_choice = value != "moon"

@@ -43,7 +43,7 @@ double max_warps_per_sm(const Model& model) {
       return static_cast<double>(device.max_threads_per_multiprocessor) / static_cast<double>(device.warp_size);
     }
   }
-  return 64;  // NVIDIA's data centre GPUs since Pascal
+  return 64;  // NVIDIA's data center GPUs since Pascal
 }
 
 // The estimated occupancy of a kernel in percent, -1 when not known. Kineto writes 0 for kernels

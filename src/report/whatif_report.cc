@@ -1,4 +1,6 @@
 // `firelane whatif`: how long a step would take if something cost less.
+#include <algorithm>
+#include <array>
 #include <charconv>
 #include <optional>
 #include <string>
@@ -64,6 +66,11 @@ Result<void> scale_kernels(const Model& model, const std::string& text, analyze:
   return {};
 }
 
+bool changes_device(const Arguments& wanted) {
+  return std::ranges::any_of(std::array{"kernels", "communication", "copies", "latency"},
+                             [&](const char* name) { return wanted.number(name) != 1; });
+}
+
 Result<Report> make_whatif(const StudiedTrace& trace, const Arguments& wanted) {
   const auto& study = trace.get<analyze::study>();
   analyze::WhatIf change{.keep_host = wanted.number("host"),
@@ -77,12 +84,17 @@ Result<Report> make_whatif(const StudiedTrace& trace, const Arguments& wanted) {
   const int64_t gain = study.gain_ns(change);
   const int64_t after = before - gain;
   const double faster = after <= 0 ? 0 : static_cast<double>(before) / static_cast<double>(after);
-  return Report{.facts = {{"step_ns", "Step now", Kind::kDuration, before},
+  Report report{.facts = {{"step_ns", "Step now", Kind::kDuration, before},
                           {"recorded_ns", "While recording", Kind::kDuration, study.undone.recorded_ns},
                           {"changed_ns", "Step then", Kind::kDuration, after},
                           {"gain_ns", "Saved", Kind::kDuration, gain},
                           {"gain_percent", "Saved", Kind::kPercent, percent_of(gain, before)},
                           {"times_as_fast", "Times as fast", Kind::kNumber, faster}}};
+  if (!study.has_device_work && changes_device(wanted)) {
+    report.notes.emplace_back("no device work in this trace: kernels, communication, copies and latency change nothing",
+                              "--host 0.5 halves what the CPU does");
+  }
+  return report;
 }
 
 Parameter factor_of(std::string name, const std::string& what) {
@@ -100,10 +112,10 @@ ReportSpec whatif_report() {
           .sentence = "How long a step would take if something cost less: the trace's dependencies, replayed.",
           .examples = {"firelane whatif trace.json.gz --without input",
                        "firelane whatif trace.json.gz --kernel gemm=0.5 --host 0.8"},
-          .parameters = {factor_of("host", "what the host does itself"),
-                         factor_of("kernels", "computing"),
+          .parameters = {factor_of("host", "the host's own work"),
+                         factor_of("kernels", "device compute"),
                          factor_of("communication", "communication"),
-                         factor_of("copies", "copying and setting memory"),
+                         factor_of("copies", "memcpy and memset"),
                          factor_of("latency", "latency from launch to start"),
                          {.name = "without",
                           .type = ParameterType::kTexts,

@@ -1,6 +1,8 @@
 #include "advise/on_cpu.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <span>
 #include <string>
 
 #include "advise/evidence.h"
@@ -78,13 +80,17 @@ std::vector<std::vector<analyze::CpuOp>> chains_of(const Context& context) {
   std::vector<std::vector<analyze::CpuOp>> chains;
   const analyze::Study& study = *context.study;
   if (study.host.chains.empty()) return chains;
+  const HostSlices& slices = context.model.host_slices;
+  const std::vector<analyze::CpuOp> ops =
+      analyze::outermost_ops(context.model, study.host.chains[0], {INT64_MIN, INT64_MAX});  // in order of time
+  const auto first_from = [&](int64_t time_ns) {
+    return std::partition_point(ops.begin(), ops.end(),
+                                [&](const analyze::CpuOp& op) { return slices.start_ns[op.row] < time_ns; });
+  };
   for (const analyze::FoundStep& step : study.steps.steps) {
     if (step.warm_up) continue;
-    const analyze::Interval span{step.start_ns, step.end_ns};
-    for (auto& chain :
-         analyze::fusible_chains(context.model, analyze::outermost_ops(context.model, study.host.chains[0], span))) {
-      chains.push_back(std::move(chain));
-    }
+    const std::span<const analyze::CpuOp> in_step(first_from(step.start_ns), first_from(step.end_ns));
+    for (auto& chain : analyze::fusible_chains(context.model, in_step)) chains.push_back(std::move(chain));
   }
   return chains;
 }

@@ -9,7 +9,9 @@
 
 #include "base/environment.h"
 #include "format/notes.h"
+#include "record/core/abandoned.h"
 #include "record/core/drain.h"
+#include "record/core/machine.h"
 #include "record/core/recorder.h"
 
 namespace firelane::record {
@@ -108,6 +110,10 @@ Result<std::unique_ptr<Session>> Session::start(const RecordOptions& options) {
 void Session::Impl::open() {
   start_pair = read_clock_pair();
   path = choose_path(options.output, number);
+  if (options.output.empty()) {
+    static const bool once = (remove_abandoned(path.parent_path()), true);
+    static_cast<void>(once);
+  }
   std::string error;
   std::unique_ptr<format::ByteSink> sink =
       options.make_sink ? options.make_sink() : format::open_file_sink(path, error);
@@ -143,6 +149,7 @@ std::string Session::Impl::first_notes() const {
   FL_RECORD_OPTIONS(FL_NOTE)
 #undef FL_NOTE
   notes.option("with_flops", options.flops ? "1" : "0");
+  notes.metadata("machine", machine_json());
   if (options.start_paused) notes.pause(false, start_pair.ticks);
   return items;
 }

@@ -61,11 +61,12 @@ std::vector<Finding> cpu_unfused_attention(const Context& context) {
     }
   }
   if (evidence.empty()) return {};
-  Finding finding{.id = "attention-unfused",
-                  .try_text = "use fused attention: it never writes the matrix of scores to memory",
-                  .try_code = "torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)",
-                  .confidence = Confidence::kMedium,
-                  .surer_by = "run it: the fused operator also changes how long the matmuls take"};
+  Finding finding{
+      .id = "attention-unfused",
+      .try_text = "use fused attention: it never writes the matrix of scores to memory",
+      .try_code = "torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)",
+      .confidence = Confidence::kMedium,
+      .confirm_by = "run it and compare step times: the fused operator also changes how long the matmuls take"};
   evidence.fill(finding);
   finding.title = "attention is computed in separate steps, which write and read the matrix of scores: " +
                   short_percent(finding.share_of_step) + " of a step with its matmuls";
@@ -119,13 +120,13 @@ std::vector<Finding> cpu_unfused_chains(const Context& context) {
   }
   if (evidence.empty()) return {};
   Finding finding{.id = "pointwise-unfused",
-                  .try_text = "let one operator do what several do in a row, or let a compiler join them",
+                  .try_text = "use one operator for what several do in a row, or let a compiler fuse them",
                   .try_code = "model = torch.compile(model)",
                   .confidence = Confidence::kMedium,
-                  .surer_by = "run it: compilers join by the real data flow, which a trace does not hold"};
+                  .confirm_by = "run with torch.compile and compare step times"};
   evidence.fill(finding);
   finding.title = "chains of up to " + std::to_string(longest) + " operators on the same data take " +
-                  short_percent(finding.share_of_step) + " of a step; joined, the data is read and written once";
+                  short_percent(finding.share_of_step) + " of a step; fused, the data is read and written once";
   finding.part_of = "overhead";
   return {finding};
 }

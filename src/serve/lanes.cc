@@ -80,7 +80,7 @@ Answer tiles(const ServedTrace& trace, const Request& request) {
   const auto all = static_cast<int64_t>(trace.model().lanes.size());
   std::optional<std::vector<int64_t>> asked = wanted.list("lanes", kMostLanes, std::max<int64_t>(0, all - 1));
   if (!wanted.ok()) return bad_request(wanted);
-  if (!asked) return refusal(400, "lanes is missing: give the ids of lanes, with commas");
+  if (!asked) return refusal(400, "lanes is missing: give lane ids, separated by commas");
   std::vector<Tile> made;
   for (const int64_t lane : *asked) {
     for (int64_t index = first; index < first + count; ++index) {

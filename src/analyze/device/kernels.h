@@ -17,6 +17,8 @@ namespace firelane::analyze {
 struct KernelOptions {
   bool by_op = false;      // one row per kernel and launching op
   bool by_stream = false;  // one row per kernel and stream
+
+  bool operator==(const KernelOptions&) const = default;
 };
 
 enum class KernelOrder : uint8_t { kTotal, kMean, kMin, kMax, kCalls, kOccupancy, kBytes, kName };

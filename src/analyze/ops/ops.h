@@ -24,6 +24,8 @@ struct OpsOptions {
   bool group_by_input_shape = false;
   bool group_by_overload = false;
   uint32_t group_by_stack = 0;  // that many innermost Python frames are part of the key
+
+  bool operator==(const OpsOptions&) const = default;
 };
 
 struct OpsRow {

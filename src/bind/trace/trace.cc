@@ -8,10 +8,10 @@
 #include <string>
 #include <utility>
 
-#include "bind/trace/answers.h"
+#include "advise/text.h"
+#include "bind/trace/documents.h"
 #include "bind/trace/queries.h"
-#include "bind/trace/reports.h"
-#include "bind/trace/studies.h"
+#include "bind/trace/report_methods.h"
 #include "bind/trace/table.h"
 #include "bind/trace/torch_events.h"
 #include "import/load.h"
@@ -60,9 +60,13 @@ nb::object args(const Trace& trace, const std::string& table, Py_ssize_t row) {
 
 std::string trace_repr(const Trace& trace) {
   const Model& model = *trace.model;
+  const auto counted = [](size_t count, const char* one, const char* many) {
+    return advise::counted(static_cast<int64_t>(count), one, many);
+  };
   return "<firelane.Trace " + nb::cast<std::string>(nb::repr(nb::cast(model.info.path))) + ": " +
-         std::to_string(model.host_slices.size()) + " host slices, " + std::to_string(model.device_slices.size()) +
-         " device slices, " + std::to_string(model.steps.size()) + " steps>";
+         counted(model.host_slices.size(), "host slice, ", "host slices, ") +
+         counted(model.device_slices.size(), "device slice, ", "device slices, ") +
+         counted(model.steps.size(), "step>", "steps>");
 }
 
 }  // namespace
@@ -82,16 +86,14 @@ void bind_trace(nb::module_& module) {
                   "row: int) -> dict[str, typing.Any]"),
           "The args of one event as the source has them; the file is read again for it.");
   cls.def("__repr__", &trace_repr);
-  bind_answers(cls);
-  bind_analyses(cls);
-  bind_studies(cls);
+  bind_report_methods(cls);
   bind_queries(cls);
-  bind_reports(module, cls);
+  bind_documents(module, cls);
   bind_torch_events(module, cls);
 
   module.def("open", &open, nb::arg("path"), nb::kw_only(), nb::arg("threads") = 0,
              nb::sig("def open(path: str | os.PathLike[str], *, threads: int = 0) -> Trace"),
-             "Opens a trace: Kineto or Chrome JSON, .json or .json.gz. threads=0 uses every core.\n"
+             "Opens a trace: .lane, .json or .json.gz (Kineto or Chrome). threads=0 uses every core.\n"
              "Raises TraceError, with one line that says what is wrong, when nothing can be read.");
 }
 

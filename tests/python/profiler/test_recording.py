@@ -77,7 +77,7 @@ def test_a_diagnosis_needs_a_complete_cycle():
     with pytest.raises(RuntimeError, match="still recording"):
         prof.diagnose()
     prof.stop()
-    assert "nothing to judge" in str(prof.diagnose())
+    assert "nothing to analyze" in str(prof.diagnose())
 
 
 def test_each_cycle_gets_its_own_file(own_folder):

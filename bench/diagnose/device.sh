@@ -13,15 +13,16 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cp -r build/carry/modules/. python/firelane/
 export PYTHONUNBUFFERED=1 PYTHONWARNINGS=ignore
+quiet() { grep -v 'CPUAllocator\|DeviceProperties'; }
 if [ -n "${SECONDS_ON_CPU:-}" ]; then
-  python3 bench/diagnose/record_all.py "$work/cpu" --device cpu --jobs 7 --seconds "$SECONDS_ON_CPU" 2>&1 | grep -v 'CPUAllocator\|DeviceProp'
+  python3 bench/diagnose/record_all.py "$work/cpu" --device cpu --jobs 7 --seconds "$SECONDS_ON_CPU" 2>&1 | quiet
 fi
-python3 bench/diagnose/record_all.py "$work/h200" "$@" 2>&1 | grep -v CPUAllocator
+python3 bench/diagnose/record_all.py "$work/cuda" "$@" 2>&1 | quiet
 mkdir -p "$out"
 cd "$work"
 {
-  find . -name '*.json' -o -name '*.lane' -o -name '*.txt'
+  find . -name true_steps.json -o -name '*.lane' -o -name '*.txt'
   for options in memory plain stacks; do find . -name "*.$options.json.xz"; done
-} >/tmp/record_all.list
-tar -cf - -T /tmp/record_all.list | split -b 8000000 - "$out/traces.tar."
+} >list
+tar -cf - -T list | split -b 8000000 - "$out/traces.tar."
 ls -la "$out"

@@ -2,12 +2,12 @@
 
     python bench/diagnose/record_all.py FOLDER [NAME ...]      # on a machine with an NVIDIA GPU
         --seconds 500      # start no more programs after that
-        --older            # the programs of gpu_programs.py as well, last
-        --device cpu       # small sizes; programs run side by side, one thread each
-        --jobs 3           # processes; on a GPU only one measures, the others load torch or compress
+        --older            # the programs of gpu_programs.py instead
+        --device cpu       # small sizes, one thread
+        --jobs 7           # programs at a time: only for a CPU with more cores than that
 
-Each program runs in a process of its own with a time limit, so that one failure costs no other program. Needs only
-firelane's recorder. Writes, for KIND faulty and fixed:
+Each program runs in a process of its own with a time limit, so that one failure costs no other program; traces are
+compressed when all have run. Needs only firelane's recorder. Writes, for KIND faulty and fixed:
 
     NAME.KIND.lane                              firelane, shapes and memory, steps before and after timed unrecorded
     NAME.KIND.plain.json.xz, .memory., .stacks. torch.profiler with no flags; shapes and memory; and stacks and modules
@@ -21,17 +21,26 @@ and true_steps.json with all of the last. score_all.py reads the folder.
 from __future__ import annotations
 
 import argparse
-import fcntl
 import json
 import lzma
-import subprocess
+import multiprocessing
 import sys
 import time
 import traceback
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests/gpu"))
+
+import torch
+from torch.profiler import ProfilerActivity, profile, schedule
+
+from gpu_models import Machine
+from library import LIBRARY, OLDER, ON_GPU_ONLY, half_of
+from record_both import load_recorder
+from record_steps import record_steps
+
+FORK = multiprocessing.get_context("fork")  # torch is loaded once; nothing here touches CUDA before a program runs
 BEFORE, AFTER = 5, 2  # blocks
 BLOCK_SECONDS, MOST_STEPS = 0.12, 40
 UNALIGNED = 2  # of a program whose steps come in rounds: a lane then starts here, so that its slow step is not recorded
@@ -63,16 +72,9 @@ class Counted:
 
 class Bench:
     def __init__(self, name: str, device: str, folder: Path):
-        sys.path.insert(0, str(HERE.parents[1] / "tests/gpu"))
-        import torch
-
-        from gpu_models import Machine
-        from library import LIBRARY, OLDER, half_of
-        from record_both import load_recorder
-
         if device == "cpu":
             torch.set_num_threads(1)
-        self.torch, self.native = torch, load_recorder()
+        self.native = load_recorder()
         self.name, self.on, self.folder = name, Machine(device), folder
         self.program = {**LIBRARY, **OLDER}[name]
         self.truth: dict[str, Any] = {
@@ -86,7 +88,7 @@ class Bench:
         }
 
     def make(self, fault: bool) -> Counted:
-        self.torch.manual_seed(0)
+        torch.manual_seed(0)
         step = Counted(self.program.make(self.on, fault))
         for _ in range(4):
             step()
@@ -108,17 +110,13 @@ class Bench:
         return -(-steps // self.program.block) * self.program.block
 
     def with_firelane(self, step: Counted, kind: str) -> list[str]:
-        from record_steps import record_steps
-
         recorded = self.program.recorded
         step.until(UNALIGNED, self.program.block)
         path = self.folder / f"{self.name}.{kind}.lane"
         flags = {"shapes": True, "memory": True, **self.program.flags}
         return record_steps(self.native, step, path, flags, recorded=recorded, cuda=self.on.is_gpu)
 
-    def with_torch(self, step: Counted, kind: str, options: str) -> Path:
-        from torch.profiler import ProfilerActivity, profile, schedule
-
+    def with_torch(self, step: Counted, kind: str, options: str) -> None:
         path = self.folder / f"{self.name}.{kind}.{options}.json"
         recorded = self.program.recorded - 1 if self.program.block == 1 else self.program.recorded
         recorded = recorded if options == "plain" or self.program.block > 1 else 2
@@ -133,9 +131,8 @@ class Bench:
                 step()
                 prof.step()
         self.on.synchronize()
-        return path
 
-    def run(self) -> list[Path]:
+    def run(self) -> None:
         kinds = {"faulty": self.make(True), "fixed": self.make(False)}
         steps = {kind: self.steps_of(step) for kind, step in kinds.items()}
 
@@ -147,37 +144,60 @@ class Bench:
         time_all(BEFORE)
         self.truth["losses"] = [loss for kind, step in kinds.items() for loss in self.with_firelane(step, kind)]
         time_all(AFTER)
-        self.truth["torch"] = self.torch.__version__
-        self.truth["machine"] = self.torch.cuda.get_device_name() if self.on.is_gpu else "cpu, one thread"
+        self.truth["torch"] = torch.__version__
+        self.truth["machine"] = torch.cuda.get_device_name() if self.on.is_gpu else "cpu, one thread"
         (self.folder / f"{self.name}.truth.json").write_text(json.dumps(self.truth, indent=1))
-        return [self.with_torch(step, kind, options) for kind, step in kinds.items() for options in TORCH_FLAGS]
+        for kind, step in kinds.items():
+            for options in TORCH_FLAGS:
+                self.with_torch(step, kind, options)
 
 
 def compress(path: Path) -> None:
-    packed = path.with_suffix(".json.xz")
-    packed.with_suffix(".part").write_bytes(lzma.compress(path.read_bytes(), preset=6))
-    packed.with_suffix(".part").rename(packed)
+    path.with_suffix(".json.xz").write_bytes(lzma.compress(path.read_bytes(), preset=6))
     path.unlink()
 
 
 def one(name: str, device: str, folder: Path) -> None:
+    start = time.monotonic()
     bench = Bench(name, device, folder)
-    with (folder / ".turn").open("a") as turn:
-        if device == "cuda":
-            fcntl.flock(turn, fcntl.LOCK_EX)
-        start = time.monotonic()
-        try:
-            written = bench.run()
-        except Exception:
-            (folder / f"{name}.failed.txt").write_text(traceback.format_exc())
-            raise
+    try:
+        bench.run()
+    except Exception:
+        (folder / f"{name}.failed.txt").write_text(traceback.format_exc())
+        raise
     shown = {kind: [round(ns / 1e6, 2) for ns in bench.truth[kind + "_ns"]] for kind in ("faulty", "fixed")}
     say(f"{name} {time.monotonic() - start:.1f} s", shown, bench.truth["losses"] or "")
-    for path in written:
-        compress(path)
 
 
-def merge(folder: Path) -> None:
+def run_all(names: list[str], arguments: argparse.Namespace) -> None:
+    began = time.monotonic()
+    running: dict[str, tuple[Any, float]] = {}
+    while names or running:
+        for name, (process, start) in list(running.items()):
+            if process.is_alive() and time.monotonic() - start > arguments.limit:
+                process.kill()
+                process.join()
+                say(f"{name}: stopped after {arguments.limit:.0f} s")
+            if not process.is_alive():
+                process.join()
+                if process.exitcode != 0:
+                    say(f"{name}: failed, exit code {process.exitcode}")
+                del running[name]
+        while names and len(running) < arguments.jobs and time.monotonic() - began < arguments.seconds:
+            name = names.pop(0)
+            process = FORK.Process(target=one, args=(name, arguments.device, arguments.folder))
+            process.start()
+            running[name] = process, time.monotonic()
+        if not running:
+            break
+        time.sleep(0.05)
+    for name in names:
+        say(f"{name}: not started, no time was left")
+
+
+def finish(folder: Path) -> None:
+    with FORK.Pool() as pool:
+        pool.map(compress, [path for path in folder.glob("*.*.*.json")], chunksize=1)
     truths = {path.name.removesuffix(".truth.json"): json.loads(path.read_text()) for path in folder.glob("*.truth.json")}
     (folder / "true_steps.json").write_text(json.dumps(dict(sorted(truths.items())), indent=1))
 
@@ -187,43 +207,17 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("names", nargs="*", default=[])
     parser.add_argument("--seconds", type=float, default=500)
-    parser.add_argument("--limit", type=float, default=90, help="seconds for one program")
-    parser.add_argument("--jobs", type=int, default=3)
+    parser.add_argument("--limit", type=float, default=60, help="seconds for one program")
+    parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--older", action="store_true")
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
-    parser.add_argument("--one", action="store_true", help="in this process; used by the others")
     arguments = parser.parse_intermixed_args()
-    folder = arguments.folder
-    folder.mkdir(parents=True, exist_ok=True)
-    if arguments.one:
-        one(arguments.names[0], arguments.device, folder)
-        return
-
-    from library import LIBRARY, OLDER, ON_GPU_ONLY
-
-    names = arguments.names or [*LIBRARY, *(OLDER if arguments.older else [])]
-    if arguments.device == "cpu" and not arguments.names:
+    arguments.folder.mkdir(parents=True, exist_ok=True)
+    names = arguments.names or list(OLDER if arguments.older else LIBRARY)
+    if arguments.device == "cpu":
         names = [name for name in names if name not in ON_GPU_ONLY]
-    began, running = time.monotonic(), {}
-    while names or running:
-        for name, (process, start) in list(running.items()):
-            if process.poll() is None and time.monotonic() - start > arguments.limit:
-                process.kill()
-                say(f"{name}: stopped after {arguments.limit:.0f} s")
-            if process.poll() is not None:
-                if process.returncode != 0:
-                    say(f"{name}: failed, exit code {process.returncode}")
-                del running[name]
-        while names and len(running) < arguments.jobs and time.monotonic() - began < arguments.seconds:
-            name = names.pop(0)
-            command = [sys.executable, "-X", "faulthandler", __file__, folder, name, "--one", "--device", arguments.device]
-            running[name] = subprocess.Popen(command), time.monotonic()
-        if not running:
-            break
-        time.sleep(0.1)
-    for name in names:
-        say(f"{name}: not started, no time was left")
-    merge(folder)
+    run_all(names, arguments)
+    finish(arguments.folder)
 
 
 if __name__ == "__main__":

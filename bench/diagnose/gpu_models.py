@@ -59,7 +59,7 @@ class Fault:
 
 @dataclass(frozen=True)
 class Program:
-    """A program of the library (library.py): what a trained eye would name first in it, and what is true but says less."""
+    """A program of the library (library.py): what a trained eye would name first, and what is true but says less."""
 
     make: Callable[[Machine, bool], Step]
     findings: tuple[str, ...]

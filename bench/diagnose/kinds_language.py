@@ -60,7 +60,7 @@ def lora(on: Machine, fault: bool) -> Step:
     width = on.size(1536, 64)
     model = Gpt(4, width, max(1, width // 64), on.size(8192, 100))
     model.requires_grad_(fault)
-    adapters: list[nn.Parameter] = []
+    adapters: list[torch.Tensor] = []
     for block in model.blocks:
         for name in ("qkv", "out", "up", "down"):
             adapter = Lora(getattr(block, name))
@@ -202,7 +202,8 @@ PROGRAMS = {
     "llm-padding": Program(padding, ("padding",)),
     "lora-gradients-of-the-base": Program(lora, ("unused-gradients",)),
     "generate-no-cache-short": Program(
-        lambda on, fault: generation(on, cached=not fault, prefix=512, tokens=8), ("recomputed-prefix",)
+        lambda on, fault: generation(on, cached=not fault, prefix=512, tokens=8, batch=32, layers=4),
+        ("recomputed-prefix",),
     ),
     "generate-no-cache-long": Program(
         lambda on, fault: generation(on, cached=not fault, prefix=3000, tokens=4, batch=8), ("recomputed-prefix",)

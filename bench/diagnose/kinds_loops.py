@@ -1,9 +1,11 @@
-"""Loops around a model: evaluation, logging, copies, frameworks. Programs of the library (library.py), each with one
-planted fault and mended."""
+"""Loops around a model: evaluation, logging, copies, frameworks. Programs of the library (library.py).
+
+Each comes with one planted fault, and mended."""
 
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import torch
 from torch import nn
@@ -53,7 +55,13 @@ def norms(on: Machine, fault: bool) -> Step:
             for name, grad in named:
                 log[name] = grad.norm().item()
         else:
-            log.update(zip([name for name, _ in named], torch.stack(torch._foreach_norm([g for _, g in named])).tolist(), strict=True))
+            log.update(
+                zip(
+                    [name for name, _ in named],
+                    torch.stack(torch._foreach_norm([g for _, g in named])).tolist(),
+                    strict=True,
+                )
+            )
         optimizer.step()
 
     return step
@@ -129,7 +137,7 @@ def scaler(on: Machine, fault: bool) -> Step:
 
 
 def kept_losses(on: Machine, fault: bool) -> Step:
-    """Losses kept with their graph, in a program that waits for its host."""
+    """The scores of every step kept for a later look, in a program that waits for its host."""
     model, tokens = small_gpt(on, layers=8, width=256), words(on, 4, 128)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
     history: list[torch.Tensor] = []
@@ -141,7 +149,7 @@ def kept_losses(on: Machine, fault: bool) -> Step:
             loss = functional.cross_entropy(scores.flatten(0, 1), tokens[:, 1:].flatten())
         loss.backward()
         optimizer.step()
-        history.append((scores * loss.detach()).sum() if fault else loss.detach())
+        history.append(scores.detach() if fault else loss.detach())
 
     return step
 
@@ -164,7 +172,7 @@ def rare_wait(on: Machine, fault: bool) -> Step:
 def closure(on: Machine, fault: bool) -> Step:
     """As Lightning does it: forward and backward run inside optimizer.step, here with one tensor updated at a time."""
     model, tokens = small_gpt(on, layers=6), words(on)
-    how = {"foreach": False} if fault else {"fused": True}
+    how: dict[str, Any] = {"foreach": False} if fault else {"fused": True}
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, **how)
 
     def of_batch():

@@ -1,5 +1,6 @@
-"""Recommenders, speech, experts, reinforcement learning, graphs and a server: programs of the library (library.py), each
-with one planted fault and mended."""
+"""Recommenders, speech, experts, reinforcement learning, graphs and a server: programs of the library (library.py).
+
+Each comes with one planted fault, and mended."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ def tables(on: Machine, fault: bool) -> Step:
     ids = torch.randint(0, on.size(20_000, 100), (on.size(4096, 64), 64), device=on.device)
     clicks = torch.rand(len(ids), 1, device=on.device)
     return training(
-        lambda: functional.binary_cross_entropy_with_logits(model(ids), clicks), torch.optim.SGD(model.parameters(), lr=0.1)
+        lambda: functional.binary_cross_entropy_with_logits(model(ids), clicks),
+        torch.optim.SGD(model.parameters(), lr=0.1),
     )
 
 
@@ -131,7 +133,9 @@ def experts(on: Machine, fault: bool) -> Step:
 
 def rollout(on: Machine, fault: bool) -> Step:
     """32 environments asked one after another, each action read by itself; mended by one batch and one copy."""
-    policy = nn.Sequential(nn.Linear(64, 256), nn.Tanh(), nn.Linear(256, 256), nn.Tanh(), nn.Linear(256, 8)).to(on.device)
+    policy = nn.Sequential(nn.Linear(64, 256), nn.Tanh(), nn.Linear(256, 256), nn.Tanh(), nn.Linear(256, 8)).to(
+        on.device
+    )
     states = torch.randn(32, 64)
 
     @torch.no_grad()
@@ -189,5 +193,7 @@ PROGRAMS = {
     "experts-boolean-masks": Program(experts, ("repeated-operators", "host-sync"), near=("launch-overhead",)),
     "rl-rollout-item": Program(rollout, ("host-sync", "repeated-operators", "small-batch"), near=("launch-overhead",)),
     "graph-scatter-loop": Program(messages, ("repeated-operators",), near=("launch-overhead", "pointwise-unfused")),
-    "server-batch-of-one": Program(server, ("small-batch", "repeated-operators"), near=("launch-overhead", "host-sync")),
+    "server-batch-of-one": Program(
+        server, ("small-batch", "repeated-operators"), near=("launch-overhead", "host-sync")
+    ),
 }

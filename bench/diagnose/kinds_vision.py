@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import nn
 from torch.nn import functional
@@ -38,7 +40,8 @@ def resnet(widths=(64, 64, 128, 128, 256, 256, 512, 512), classes: int = 1000) -
 def resnet_layout(on: Machine, fault: bool) -> Step:
     """fp32 and NCHW; mended by channels_last and bf16."""
     layout = torch.contiguous_format if fault else torch.channels_last
-    model = resnet((64, 64, 128, 128, 256, 256, 512, 512) if on.is_gpu else (8, 16)).to(on.device, memory_format=layout)
+    model: Any = resnet((64, 64, 128, 128, 256, 256, 512, 512) if on.is_gpu else (8, 16))
+    model = model.to(on.device, memory_format=layout)
     images = torch.randn(on.size(128, 4), 3, on.size(160, 32), on.size(160, 32), device=on.device)
     images = images.to(memory_format=layout)
     labels = torch.randint(0, 1000, (len(images),), device=on.device)
@@ -84,7 +87,7 @@ def vit_images(on: Machine, fault: bool) -> Step:
 
 
 def detections(on: Machine, fault: bool) -> Step:
-    """Candidates by class with boolean masks, whose sizes the host waits for; mended by a fixed number of candidates."""
+    """Candidates by class with boolean masks, whose sizes the host waits for; mended by a fixed number of them."""
     model = resnet((32, 64, 128) if on.is_gpu else (8,), 256).to(on.device).eval()
     images = torch.randn(on.size(12, 4), 3, on.size(256, 32), on.size(256, 32), device=on.device)
     head = nn.Linear(256, 12 * 100).to(on.device)
@@ -123,7 +126,9 @@ def confusion(on: Machine, fault: bool) -> Step:
         model.zero_grad()
         said = scores.detach().argmax(1)
         if not fault:
-            total.add_(torch.zeros_like(total).scatter_add_(0, (truth * 32 + said).flatten(), torch.ones_like(truth).flatten()))
+            total.add_(
+                torch.zeros_like(total).scatter_add_(0, (truth * 32 + said).flatten(), torch.ones_like(truth).flatten())
+            )
             return
         shares.clear()
         for each in range(32):
@@ -144,6 +149,7 @@ class FloatNorm(nn.GroupNorm):
 class UNet(nn.Module):
     def __init__(self, width: int, norm: type[nn.GroupNorm]):
         super().__init__()
+
         def block(before, after):
             return nn.Sequential(norm(8, before), nn.SiLU(), nn.Conv2d(before, after, 3, padding=1))
 
@@ -164,19 +170,20 @@ class UNet(nn.Module):
 
 def unet_norm(on: Machine, fault: bool) -> Step:
     """Diffusion training in bf16 whose norms cast to fp32 and back."""
-    model = UNet(on.size(128, 16), FloatNorm if fault else nn.GroupNorm).to(on.device, on.half)
+    model: Any = UNet(on.size(128, 16), FloatNorm if fault else nn.GroupNorm).to(on.device, on.half)
     model = model.to(memory_format=torch.channels_last)
     images = torch.randn(on.size(32, 2), 3, on.size(64, 16), on.size(64, 16), device=on.device, dtype=on.half)
     images = images.to(memory_format=torch.channels_last)
     time = torch.rand(len(images), 1, device=on.device, dtype=on.half)
     return training(
-        lambda: (model(images, time) - images).square().mean(), torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
+        lambda: (model(images, time) - images).square().mean(),
+        torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True),
     )
 
 
 def sampler(on: Machine, fault: bool) -> Step:
-    """Diffusion sampling whose coefficients are read from the device in every iteration; mended by a table in Python."""
-    model = UNet(on.size(64, 16), nn.GroupNorm).to(on.device, on.half).eval()
+    """Diffusion sampling whose coefficients are read from the device each time; mended by a table in Python."""
+    model: Any = UNet(on.size(64, 16), nn.GroupNorm).to(on.device, on.half).eval()
     model = model.to(memory_format=torch.channels_last)
     noise = torch.randn(4, 3, on.size(32, 16), on.size(32, 16), device=on.device, dtype=on.half)
     noise = noise.to(memory_format=torch.channels_last)

@@ -1,7 +1,7 @@
 """The library of planted faults: programs of real kinds, each with a fault and mended, and who may be tuned on them.
 
-Whoever writes a rule or fits a number looks at the programs of TUNING only; HELD_OUT is for the scoreboard. The rule was
-fixed before anything was measured: the names in alphabetical order, every second one is held out. The programs of
+Whoever writes a rule or fits a number looks at the programs of TUNING only; HELD_OUT is for the scoreboard. The split
+was fixed before anything was measured: the names in alphabetical order, every second one is held out. The programs of
 gpu_programs.py are older, and rules have been tuned on all of them.
 
     step = LIBRARY["experts-boolean-masks"].make(Machine("cuda"), True)      # True: with the fault

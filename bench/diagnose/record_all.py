@@ -21,6 +21,7 @@ and true_steps.json with all of the last. score_all.py reads the folder.
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import lzma
 import multiprocessing
@@ -44,7 +45,7 @@ FORK = multiprocessing.get_context("fork")  # torch is loaded once; nothing here
 BEFORE, AFTER = 5, 2  # blocks
 BLOCK_SECONDS, MOST_STEPS = 0.12, 40
 UNALIGNED = 2  # of a program whose steps come in rounds: a lane then starts here, so that its slow step is not recorded
-TORCH_FLAGS: dict[str, dict[str, bool]] = {
+TORCH_FLAGS: dict[str, dict[str, Any]] = {
     "plain": {},
     "memory": {"record_shapes": True, "profile_memory": True},
     "stacks": {"record_shapes": True, "profile_memory": True, "with_stack": True, "with_modules": True},
@@ -197,8 +198,10 @@ def run_all(names: list[str], arguments: argparse.Namespace) -> None:
 
 def finish(folder: Path) -> None:
     with FORK.Pool() as pool:
-        pool.map(compress, [path for path in folder.glob("*.*.*.json")], chunksize=1)
-    truths = {path.name.removesuffix(".truth.json"): json.loads(path.read_text()) for path in folder.glob("*.truth.json")}
+        pool.map(compress, list(folder.glob("*.*.*.json")), chunksize=1)
+    truths = {
+        path.name.removesuffix(".truth.json"): json.loads(path.read_text()) for path in folder.glob("*.truth.json")
+    }
     (folder / "true_steps.json").write_text(json.dumps(dict(sorted(truths.items())), indent=1))
 
 
@@ -216,6 +219,8 @@ def main() -> None:
     names = arguments.names or list(OLDER if arguments.older else LIBRARY)
     if arguments.device == "cpu":
         names = [name for name in names if name not in ON_GPU_ONLY]
+    gc.collect()
+    gc.freeze()  # a collection in a program then costs what that program allocates
     run_all(names, arguments)
     finish(arguments.folder)
 

@@ -39,8 +39,13 @@ class Machine:
         if self.is_gpu:
             torch.cuda.empty_cache()
 
+    @property
+    def half(self) -> torch.dtype:
+        """Few programs for a CPU compute in bf16, and some machines' CPUs cannot."""
+        return torch.bfloat16 if self.is_gpu else torch.float32
+
     def autocast(self) -> torch.autocast:
-        return torch.autocast(self.device, dtype=torch.bfloat16)
+        return torch.autocast(self.device, dtype=torch.bfloat16, enabled=self.is_gpu)
 
 
 @dataclass(frozen=True)
@@ -50,6 +55,19 @@ class Fault:
     finding: str = ""  # if the finding that must come first has another name than the program
     saves_time: bool = True
     alone: bool = False  # needs the device's memory to itself: never together with the fixed program
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program of the library (library.py): what a trained eye would name first, and what is true but says less."""
+
+    make: Callable[[Machine, bool], Step]
+    findings: tuple[str, ...]
+    near: tuple[str, ...] = ()  # the right category, without the cause
+    flags: dict[str, bool] = field(default_factory=lambda: dict(MEMORY))
+    saves_time: bool = True
+    block: int = 1  # steps come in rounds of so many: what is timed is a multiple
+    recorded: int = 4  # steps
 
 
 def training(

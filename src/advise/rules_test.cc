@@ -63,7 +63,7 @@ TEST(Diagnose, a_slow_step_does_not_change_what_a_step_takes_and_is_said_beside_
   }
   const Judged diagnosis = diagnose(builder.build());
   EXPECT_NEAR(static_cast<double>(diagnosis.study.usual_step_ns), 1e6, 2e3);
-  EXPECT_EQ(diagnosis.verdict.step, "a step takes 998.8 us, 2.0 ms on average");
+  EXPECT_EQ(diagnosis.verdict.step, "a step takes 999.2 us, 2.0 ms on average");
   // As fast as the slowest of the others, which are all alike: 5000 us of 5 steps.
   const Finding* slow = find(diagnosis, "slow-steps");
   ASSERT_NE(slow, nullptr);

@@ -81,7 +81,7 @@ TEST(FindSteps, without_any_of_these_the_whole_trace_is_one_step) {
 }
 
 TEST(Recording, the_estimated_cost_comes_out_of_the_host_and_not_out_of_the_device) {
-  // Host-bound: 19 ops with a launch each, 40 us apart; kernels of 2 us. Too few launches to judge the machine by.
+  // Host-bound: 19 ops with a launch each, 40 us apart; kernels of 2 us. Nothing says who recorded it: the usual costs.
   TraceBuilder builder;
   for (int i = 0; i < 19; ++i) {
     const double at = 40.0 * i;
@@ -92,21 +92,8 @@ TEST(Recording, the_estimated_cost_comes_out_of_the_host_and_not_out_of_the_devi
   builder.step(1, {.start_us = 0, .end_us = 800});
   const Study s = study(builder.build());
   EXPECT_EQ(s.undone.recorded_ns, 800'000);
-  EXPECT_EQ(s.undone.step_ns, 800'000 - 2'000 - 19 * (1'800 + 7'000));  // the step's mark, ops, launches
+  EXPECT_EQ(s.undone.step_ns, 800'000 - 3'675 - 19 * (3'675 + 2'625));  // the step's mark, ops, launches
   EXPECT_EQ(s.undone.source, CostSource::kEstimated);
-}
-
-TEST(Recording, a_faster_machine_pays_less) {
-  // The same with 40 launches of 3.75 us, half of the usual: half of the costs.
-  TraceBuilder builder;
-  for (int i = 0; i < 40; ++i) {
-    const double at = 40.0 * i;
-    builder.op("aten::mm", {.start_us = at, .end_us = at + 30});
-    builder.call("cudaLaunchKernel", {.start_us = at + 10, .end_us = at + 13.75, .correlation = i + 1});
-    builder.kernel("gemm", {.start_us = at + 21, .end_us = at + 23, .correlation = i + 1});
-  }
-  builder.step(1, {.start_us = 0, .end_us = 1600});
-  EXPECT_EQ(study(builder.build()).undone.step_ns, 1'600'000 - 1'000 - 40 * (900 + 3'500));
 }
 
 TEST(Recording, a_device_bound_step_is_not_made_faster) {

@@ -7,18 +7,12 @@
 
 #include "analyze/trace/info.h"
 #include "analyze/verdict/bound.h"
+#include "analyze/verdict/torch_costs.h"
 
 namespace firelane::analyze {
 
 namespace {
 
-// torch.profiler (torch 2.11, CUPTI 13.0) on an H200 host: bench/diagnose/record_truth.py, docs/analyses.md.
-constexpr SliceCosts kTorchCosts = {
-    .op = 1'800, .python = 1'000, .annotation = 2'000, .launch = 7'000, .call = 600, .memory = 1'000};
-// The same without ProfilerActivity.CUDA: no ids are pushed for kernels, which is most of the above.
-constexpr SliceCosts kTorchCpuCosts = {.op = 390, .python = 250, .annotation = 800, .memory = 100};
-constexpr double kShapesOfAnOp = 250;
-constexpr double kStackOfAnOp = 120;
 // Our own recorder cannot measure what CUPTI costs a launch: 1,280 of them add 2.1 to 3.6 ms to a GPT step on an H200,
 // or about 7 where calls come by records of CUPTI and not by callbacks (bench/README.md, "Recording the GPU").
 constexpr double kOurLaunch = 2'000;
@@ -26,46 +20,15 @@ constexpr double kOurLaunchByRecords = 5'500;
 constexpr double kOurCall = 300;
 constexpr double kEstimateLow = 0.7;
 constexpr double kEstimateHigh = 1.3;
+constexpr double kEstimateFloor = 0.03;  // kernels and hosts vary by this much from run to run
 constexpr double kMeasuredLow = 0.8;
 constexpr double kMeasuredHigh = 1.3;
 constexpr double kMaxFactor = 4;  // a baseline that needs more than this has another reason
-
-bool has_shapes(const Model& model) {
-  return std::any_of(model.op_details.input_dims.begin(), model.op_details.input_dims.end(),
-                     [](StringId id) { return id != kNoString; });
-}
 
 // Whether the recorder watched the device's runtime and driver.
 bool has_calls(const Model& model) {
   const auto& kinds = model.host_slices.kind;
   return std::any_of(kinds.begin(), kinds.end(), is_call);
-}
-
-// A recorded launch takes this long on the machine that the costs were fitted on; it tells how fast another one is.
-constexpr double kUsualLaunchCallNs = 7'500;
-constexpr size_t kEnoughLaunches = 20;
-
-// How much slower than that machine this one is, by the median launching call.
-double slowness(const Model& model) {
-  std::vector<int64_t> calls;
-  for (Row row = 0; row < model.device_slices.size(); ++row) {
-    const Row launch = model.device_slices.launch[row];
-    if (model.device_slices.kind[row] != DeviceKind::kKernel || launch == kNoRow) continue;
-    calls.push_back(model.host_slices.duration_ns[launch]);
-  }
-  if (calls.size() < kEnoughLaunches) return 1;
-  const auto middle = calls.begin() + static_cast<std::ptrdiff_t>(calls.size() / 2);
-  std::nth_element(calls.begin(), middle, calls.end());
-  return std::clamp(static_cast<double>(*middle) / kUsualLaunchCallNs, 0.4, 1.5);
-}
-
-SliceCosts scaled(const SliceCosts& costs, double factor) {
-  return {.op = costs.op * factor,
-          .python = costs.python * factor,
-          .annotation = costs.annotation * factor,
-          .launch = costs.launch * factor,
-          .call = costs.call * factor,
-          .memory = costs.memory * factor};
 }
 
 int64_t per_step(const Graph& graph, double factor, int64_t steps) {
@@ -118,17 +81,9 @@ std::string_view name_of(CostSource source) {
   return kNames[static_cast<size_t>(source)];
 }
 
-RecordingCosts recording_costs(const Model& model) {
-  const bool shapes = has_shapes(model);
-  if (model.info.recorder.costs.empty() && !has_calls(model)) {
-    RecordingCosts result{.costs = kTorchCpuCosts, .low = kEstimateLow, .high = kEstimateHigh};
-    if (shapes) result.costs.op += kShapesOfAnOp;
-    const auto& kinds = model.host_slices.kind;
-    if (std::find(kinds.begin(), kinds.end(), HostKind::kPython) != kinds.end()) result.costs.op += kStackOfAnOp;
-    return result;
-  }
+RecordingCosts recording_costs(const Model& model, const HostTime& host, const StepList& steps) {
   if (model.info.recorder.costs.empty()) {
-    return {.costs = scaled(kTorchCosts, slowness(model)), .low = kEstimateLow, .high = kEstimateHigh};
+    return {.costs = torch_costs(model, host, steps), .low = kEstimateLow, .high = kEstimateHigh};
   }
   RecordingCosts result{.source = CostSource::kMeasured, .low = kMeasuredLow, .high = kMeasuredHigh};
   if (has_calls(model)) {
@@ -137,6 +92,7 @@ RecordingCosts recording_costs(const Model& model) {
     result.costs.launch = by_callbacks ? kOurLaunch : kOurLaunchByRecords;
     result.costs.call = kOurCall;
   }
+  const bool shapes = has_shapes(model);
   for (const RecorderInfo::Cost& cost : model.info.recorder.costs) {
     if (cost.event == (shapes ? "op+inputs" : "op")) result.costs.op = cost.ns;
     if (cost.event == "python") result.costs.python = cost.ns;
@@ -172,6 +128,11 @@ RecordingUndone undo_recording(const Model& model, const Graph& graph, const Rec
   out.step_ns = per_step(graph, out.factor, steps.judged);
   out.low_ns = std::min(out.step_ns, per_step(graph, out.most, steps.judged));
   out.high_ns = std::max(out.step_ns, per_step(graph, costs.low, steps.judged));
+  if (out.source == CostSource::kEstimated) {
+    const auto step_ns = static_cast<double>(out.step_ns);
+    out.low_ns = std::min<int64_t>(out.low_ns, std::llround(step_ns * (1 - kEstimateFloor)));
+    out.high_ns = std::max<int64_t>(out.high_ns, std::llround(step_ns * (1 + kEstimateFloor)));
+  }
   return out;
 }
 

@@ -30,7 +30,7 @@ struct RecordingCosts {
   double high = 0;  // ... and this
 };
 
-RecordingCosts recording_costs(const Model& model);
+RecordingCosts recording_costs(const Model& model, const HostTime& host, const StepList& steps);
 
 struct RecordingUndone {
   CostSource source = CostSource::kEstimated;

@@ -59,10 +59,21 @@ void note_uncertainty(Study& s, const BoundJudge& judge, const RecordingCosts& c
   s.cold = s.undone.undecided = s.other_limit != Limit::kOverhead;
 }
 
-int64_t median_length(const std::vector<Interval>& spans) {
+// The median; but where the middle two differ this much, something held up the longer one, as a profiler does that
+// writes out what it has.
+constexpr double kHeldUp = 1.5;
+
+int64_t usual_length(const std::vector<Interval>& spans) {
+  if (spans.empty()) return 0;
   std::vector<int64_t> lengths;
   for (const Interval& span : spans) lengths.push_back(span.end_ns - span.start_ns);
-  return spans.empty() ? 0 : median(std::move(lengths));
+  std::sort(lengths.begin(), lengths.end());
+  const size_t half = lengths.size() / 2;
+  if (lengths.size() % 2 == 0 &&
+      static_cast<double>(lengths[half]) > kHeldUp * static_cast<double>(lengths[half - 1])) {
+    return lengths[half - 1];
+  }
+  return median(std::move(lengths));
 }
 
 }  // namespace
@@ -77,7 +88,7 @@ Study study(const StudiedTrace& trace) {
   if (!s.has_device_work && !s.host.chains.empty()) {
     s.computing_share = computing_share(model, s.host.chains[0], s.steps.window);
   }
-  const RecordingCosts costs = recording_costs(model);
+  const RecordingCosts costs = recording_costs(model, s.host, s.steps);
   s.graph = build_graph(model, s.host, s.steps, costs.costs);
   s.recorded = replay(s.graph, {}, {.recording_removed = 0});
   s.undone = undo_recording(model, s.graph, costs, s.steps);
@@ -92,8 +103,8 @@ Study study(const StudiedTrace& trace) {
   const IntervalSet busy = device_busy(s.graph, s.played);
   s.bound = judge.of(s.path, busy, s.played.start_ns, s.played.end_ns);
   s.step_spans = step_spans(model, s.graph, s.played, s.steps);
-  s.usual_step_ns = s.undone.baseline_ns != kNoNumber ? s.undone.baseline_ns : median_length(s.step_spans);
-  s.usual_recorded_ns = median_length(step_spans(model, s.graph, s.recorded, s.steps));
+  s.usual_step_ns = s.undone.baseline_ns != kNoNumber ? s.undone.baseline_ns : usual_length(s.step_spans);
+  s.usual_recorded_ns = usual_length(step_spans(model, s.graph, s.recorded, s.steps));
   for (const Interval& span : s.step_spans) {
     s.step_bounds.push_back(judge.of(s.path, busy, span.start_ns, span.end_ns));
   }

@@ -1,0 +1,162 @@
+#include "analyze/verdict/torch_costs.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "analyze/trace/info.h"
+
+namespace firelane::analyze {
+
+namespace {
+
+// What an event takes in all while it is recorded, the program's own part included, in units of host time.
+struct Expected {
+  double op = 1.77;
+  double shapes = 0.37;  // of an operator, in addition
+  double python = 0.32;
+  double launch = 1.92;
+  double call = 0.5;
+  double memory = 0.1;
+};
+
+// With and without ProfilerActivity.CUDA, which pushes ids for kernels.
+struct Costs {
+  SliceCosts of_event;  // units of host time
+  double shapes;        // of an operator, in addition
+  double quantile;      // of the stretches, that is taken as the unit
+  double usual_ns;      // the unit, if the trace has too little to tell or torch did not write it
+  double least_ns;
+  double most_ns;
+};
+constexpr Costs kWithDevice = {
+    .of_event = {.op = 1.05, .python = 0.39, .annotation = 1.05, .launch = 0.75, .call = 0.28, .memory = 0.25},
+    .shapes = 0.46,
+    .quantile = 0.4,
+    .usual_ns = 3'500,
+    .least_ns = 500,
+    .most_ns = 9'000};
+constexpr Costs kWithoutDevice = {
+    .of_event = {.op = 1.13, .python = 0.64, .annotation = 1.13, .launch = 0, .call = 0, .memory = 0.24},
+    .shapes = 0.56,
+    .quantile = 0.25,
+    .usual_ns = 350,
+    .least_ns = 300,
+    .most_ns = 4'000};
+constexpr size_t kEnoughStretches = 20;
+
+struct Event {
+  int64_t time_ns = 0;
+  double units = 0;
+  bool outermost_op = false;
+};
+
+class HostUnit {
+ public:
+  HostUnit(const Model& model, const HostChain& chain, const Interval& window, bool shapes)
+      : model_(model), chain_(chain), window_(window) {
+    if (shapes) expected_.op += expected_.shapes;
+  }
+
+  // ns, at `quantile` of the stretches by what they should take; `otherwise` when there are few.
+  double at(double quantile, double otherwise) {
+    collect();
+    struct Stretch {
+      double unit_ns;
+      double units;
+    };
+    std::vector<Stretch> stretches;
+    double units = 0;
+    double total = 0;
+    int64_t start_ns = kNoNumber;
+    for (const Event& event : events_) {
+      if (event.outermost_op) {
+        if (start_ns != kNoNumber && units > 0) {
+          stretches.push_back({static_cast<double>(event.time_ns - start_ns) / units, units});
+          total += units;
+        }
+        start_ns = event.time_ns;
+        units = 0;
+      }
+      units += event.units;
+    }
+    if (stretches.size() < kEnoughStretches) return otherwise;
+    std::sort(stretches.begin(), stretches.end(),
+              [](const Stretch& a, const Stretch& b) { return a.unit_ns < b.unit_ns; });
+    double below = 0;
+    for (const Stretch& stretch : stretches) {
+      below += stretch.units;
+      if (below >= quantile * total) return stretch.unit_ns;
+    }
+    return stretches.back().unit_ns;
+  }
+
+ private:
+  bool inside(int64_t time_ns) const { return time_ns >= window_.start_ns && time_ns < window_.end_ns; }
+
+  double expected(Row row, const std::vector<bool>& launches) const {
+    switch (model_.host_slices.kind[row]) {
+      case HostKind::kOp: return expected_.op;
+      case HostKind::kPython: return expected_.python;
+      case HostKind::kRuntime:
+      case HostKind::kDriver: return launches[row] ? expected_.launch : expected_.call;
+      default: return 0;
+    }
+  }
+
+  void collect() {
+    std::vector<bool> launches(model_.host_slices.size());
+    for (const Row launch : model_.device_slices.launch) {
+      if (launch != kNoRow) launches[launch] = true;
+    }
+    for (const LaneId lane : chain_.lanes) {
+      const auto l = static_cast<size_t>(lane);
+      int64_t op_until_ns = INT64_MIN;
+      for (Row row = model_.lanes.host_begin[l]; row < model_.lanes.host_end[l]; ++row) {
+        const int64_t start_ns = model_.host_slices.start_ns[row];
+        if (!inside(start_ns)) continue;
+        const bool outermost = model_.host_slices.kind[row] == HostKind::kOp && start_ns >= op_until_ns;
+        if (outermost) op_until_ns = model_.host_slices.end_ns(row);
+        events_.push_back({start_ns, expected(row, launches), outermost});
+      }
+    }
+    for (const int64_t time_ns : model_.memory_events.time_ns) {
+      if (inside(time_ns)) events_.push_back({time_ns, expected_.memory, false});
+    }
+    std::stable_sort(events_.begin(), events_.end(),
+                     [](const Event& a, const Event& b) { return a.time_ns < b.time_ns; });
+  }
+
+  const Model& model_;
+  const HostChain& chain_;
+  const Interval& window_;
+  Expected expected_;
+  std::vector<Event> events_;
+};
+
+}  // namespace
+
+bool has_shapes(const Model& model) {
+  const auto& dims = model.op_details.input_dims;
+  return std::any_of(dims.begin(), dims.end(), [](StringId id) { return id != kNoString; });
+}
+
+SliceCosts torch_costs(const Model& model, const HostTime& host, const StepList& steps) {
+  const auto& kinds = model.host_slices.kind;
+  const Costs& costs = std::any_of(kinds.begin(), kinds.end(), is_call) ? kWithDevice : kWithoutDevice;
+  const bool shapes = has_shapes(model);
+  const bool by_torch = model.find_metadata("schemaVersion") != nullptr;
+  double unit_ns = costs.usual_ns;
+  if (by_torch && !host.chains.empty()) {
+    unit_ns = HostUnit(model, host.chains[0], steps.window, shapes).at(costs.quantile, costs.usual_ns);
+  }
+  unit_ns = std::clamp(unit_ns, costs.least_ns, costs.most_ns);
+  const SliceCosts& units = costs.of_event;
+  return {.op = (units.op + (shapes ? costs.shapes : 0)) * unit_ns,
+          .python = units.python * unit_ns,
+          .annotation = units.annotation * unit_ns,
+          .launch = units.launch * unit_ns,
+          .call = units.call * unit_ns,
+          .memory = units.memory * unit_ns};
+}
+
+}  // namespace firelane::analyze

@@ -1,0 +1,24 @@
+// What torch.profiler adds to the program for each event that it records, on the host that recorded the trace.
+//
+// Recording an event is work of the same kind as dispatching an operator: both take longer by the same factor on a slow
+// host, and hosts differ by a factor of three. So the costs are kept in units of host time, and the unit is read from
+// the trace: from the time between the starts of neighboring outermost operators, by what a unit's worth of events lies
+// in between. Stretches in which the host waits, computes or runs the user's code are longer; a low quantile leaves
+// them out.
+//
+// Fitted by bench/diagnose (library.md): programs of its tuning half, recorded and timed without a profiler.
+#pragma once
+
+#include "analyze/graph/graph.h"
+#include "analyze/host/host_time.h"
+#include "analyze/steps/find_steps.h"
+#include "model/model.h"
+
+namespace firelane::analyze {
+
+// Whether operators were recorded with the shapes of their inputs.
+bool has_shapes(const Model& model);
+
+SliceCosts torch_costs(const Model& model, const HostTime& host, const StepList& steps);
+
+}  // namespace firelane::analyze

@@ -13,11 +13,12 @@
 #include "analyze/trace/info.h"
 #include "analyze/trace/lanes.h"
 #include "analyze/verdict/cost.h"
+#include "analyze/verdict/study.h"
 #include "base/check.h"
 #include "import/load.h"
-#include "report/diagnose_report.h"
-#include "report/study_reports.h"
+#include "report/registry.h"
 #include "report/trace_report.h"
+#include "traces/studied_trace.h"
 
 namespace firelane::fuzz {
 namespace {
@@ -99,13 +100,14 @@ void read_args(const Model& model) {
 
 void load_and_use(std::string bytes) {
   const unsigned threads = 1 + bytes.size() % 2;
-  const Result<Model> loaded = importer::load_trace_bytes(std::move(bytes), "fuzz",
-                                                          {.threads = threads, .max_content_bytes = uint64_t{4} << 20});
+  Result<Model> loaded = importer::load_trace_bytes(std::move(bytes), "fuzz",
+                                                    {.threads = threads, .max_content_bytes = uint64_t{4} << 20});
   if (!loaded.ok()) {
     FL_CHECK(!loaded.error().message.empty(), "an error must say something");
     return;
   }
-  const Model& model = loaded.value();
+  const StudiedTrace trace(std::move(loaded).value());
+  const Model& model = trace.model();
   check_host(model);
   check_links(model);
   check_sorted(model.memory_events.time_ns);
@@ -118,16 +120,13 @@ void load_and_use(std::string bytes) {
   (void)analyze::lane_table(model);
   (void)analyze::describe_trace(model);
   // Verdict, every analysis behind it, and what is printed of them: none may fall over a hostile trace.
-  const report::TraceReport report = report::trace_report(model, "fuzz");
-  (void)report::markdown(model, report);
-  const analyze::Study& study = report.diagnosis.study;
-  (void)report::diagnosis(model, report.diagnosis, report::Form::kJson);
-  (void)report::idle_report(model, study, 0);
-  (void)report::launches_report(model, study);
-  (void)report::syncs_report(model, study);
-  (void)report::critical_path_report(model, study, 0);
-  (void)report::whatif_report(study, {.keep_host = 0.5, .keep_kernels = 0.5, .keep_latency = 0});
-  (void)analyze::fusion_table(model);
+  (void)report::markdown(trace, report::trace_report(trace, "fuzz"));
+  for (const report::ReportSpec& spec : report::all_reports()) {
+    for (const report::Form form : {report::Form::kText, report::Form::kJson}) {
+      (void)report::render(spec, trace, spec.arguments(), form);
+    }
+  }
+  (void)trace.get<analyze::study>().gain_ns({.keep_host = 0.5, .keep_kernels = 0.5, .keep_latency = 0});
   (void)analyze::module_table(model, {.by_type = true});
   (void)analyze::cost_of(model, {.price_per_hour = 1, .samples_per_step = 1, .steps_per_run = 1});
 }

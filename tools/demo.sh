@@ -19,7 +19,7 @@ cat <<TXT
 That was examples/train.py; yours is recorded the same way, and traces of torch.profiler open, too. What to type next:
 
   build/release/firelane info $trace                            what it can answer
-  build/release/firelane ops $trace --group-by-shape            time per operator and shape
+  build/release/firelane ops $trace --group-by-input-shape            time per operator and shape
   build/release/firelane kernels tests/data/gpt_full.json.gz                a real trace from a GPU
   build/release/firelane --help                                             every verb
 TXT

@@ -122,7 +122,7 @@ def healthy_table(truth: dict, diagnose: Diagnose) -> None:
     for name, entry in truth["healthy"].items():
         answer = diagnose(f"{name}.healthy.{truth['ending']}")
         ids = ", ".join(finding["id"] for finding in answer["findings"])
-        step_ms, verdict = ms(statistics.median(entry["healthy_ns"])), answer["verdict"].split(":")[0]
+        step_ms, verdict = ms(statistics.median(entry["healthy_ns"])), answer["label"]
         print(f"| {name} | {step_ms} | {verdict} | {ids or 'nothing worth fixing'} |")
 
 

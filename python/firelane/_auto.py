@@ -2,8 +2,9 @@
 
 Steps are detected automatically, from the most reliable source available: a profiler's own step(), then the first
 optimizer that steps, then the iterations of a DataLoader. A few steps pass untouched, then the recorder is prepared,
-`steps` steps are recorded, and a few more are timed; after that all hooks are off and the program runs on alone. At
-exit the table, the verdict and the next commands go to stderr, because stdout belongs to the program.
+`steps` steps are recorded, and a few more are timed; after that all hooks are off and the program runs on alone. Once
+the trace is complete, a thread prints the table, the verdict and the next commands to stderr, because stdout belongs to
+the program.
 """
 
 from __future__ import annotations
@@ -11,8 +12,11 @@ from __future__ import annotations
 import atexit
 import functools
 import json
+import multiprocessing.util
 import os
+import shlex
 import sys
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TextIO
@@ -47,7 +51,11 @@ def begin(plan_json: str) -> None:
     auto = Auto(Plan(**json.loads(plan_json)))
     auto.install_hooks()
     atexit.register(auto.finish)
-    os.register_at_fork(after_in_child=auto.disable_in_child)
+    os.register_at_fork(after_in_child=auto.begin_in_child)
+    # Its children end without atexit, and begin by forgetting what was to be done at their end.
+    multiprocessing.util.register_after_fork(
+        auto, lambda _: multiprocessing.util.Finalize(None, auto.finish, exitpriority=0)
+    )
 
 
 class Auto:
@@ -56,6 +64,9 @@ class Auto:
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.uses_gpu = plan.options.get("cuda", True) and _has_gpu()
+        self._begin()
+
+    def _begin(self) -> None:
         self.recording: Recording | None = None
         self.step_count = 0
         self.source = ""
@@ -63,8 +74,10 @@ class Auto:
         self.range_id = 0
         self.is_over = False
         self.stood_aside = False
+        self.is_forked = False
         self.path = ""
-        self.samples: list[tuple[int, str, int]] = []
+        self.unrecorded_count = 0
+        self.summary: threading.Thread | None = None
 
     # -- detecting steps ------------------------------------------------------------------
 
@@ -124,6 +137,7 @@ class Auto:
             recording.pause()
         if done == first + plan.steps + plan.after:
             self._stop()
+            self._print_summary()
             return
         is_recorded = recording is not None and recording.is_running
         if is_recorded:
@@ -160,6 +174,7 @@ class Auto:
             RecordFlags(
                 **{name: on for name, on in plan.options.items() if name != "cuda"},
                 use_device="cuda" if self.uses_gpu else None,
+                front="firelane record",
                 output=_temporary_path(self.path) if replaces else self.path,
                 is_temporary=replaces,
             )
@@ -172,7 +187,8 @@ class Auto:
         self.is_over = True
         if self.recording is not None:
             self.recording.add_metadata("step_source", json.dumps(self.source or "none"))
-            self.samples = self.timer.samples  # stop() clears them
+            phases = [phase for _, phase, _ in self.timer.samples]  # stop() clears them
+            self.unrecorded_count = phases.count("unrecorded")
             self.recording.stop(self.timer)
             if self.recording.path:
                 self.recording.save(self.path)  # an older file is only replaced now
@@ -189,10 +205,17 @@ class Auto:
             "firelane: the program uses firelane.profiler itself; its own recording takes precedence", file=sys.stderr
         )
 
-    def disable_in_child(self) -> None:
-        """Called in a forked child (a DataLoader worker, for example)."""
-        self.is_over = True
-        self.recording = None
+    def begin_in_child(self) -> None:
+        """Called in a forked child: a trainer, which is recorded too, or a DataLoader worker, which makes no steps."""
+        whole_program = self.plan.steps == 0
+        self._begin()
+        self.is_forked = True
+        self.is_over = whole_program  # the program is its parent
+        if self.is_over or "firelane.profiler._backend" not in sys.modules:
+            return
+        from firelane.profiler import _backend
+
+        self.timer = _backend.step_timer(on_device=self.uses_gpu)
 
     def _give_up(self, error: BaseException) -> None:
         self.is_over = True
@@ -212,12 +235,21 @@ class Auto:
             self._stop()
         if self.recording is None:
             self._explain_missing_recording()
-        elif not self.plan.quiet:
-            self._summarize(self.recording)
+        self._print_summary()
+        if self.summary is not None:
+            self.summary.join()
+
+    def _print_summary(self) -> None:
+        """In a thread: the program does not wait for it."""
+        if self.recording is not None and self.summary is None and not self.plan.quiet:
+            self.summary = threading.Thread(target=self._summarize, args=(self.recording,), daemon=True)
+            self.summary.start()
 
     def _explain_missing_recording(self) -> None:
-        if self.stood_aside:
-            return  # step_aside() has explained it
+        if self.stood_aside or self.is_forked:  # step_aside() has explained it; workers have nothing to record
+            return
+        if _inode(self.plan.output) not in (0, self.plan.old_inode):
+            return  # a child has written it, and said so
         if self.step_count:
             print(
                 f"firelane: nothing recorded: the program took {_steps(self.step_count)} ({self.source}), and the "
@@ -232,18 +264,20 @@ class Auto:
             )
 
     def _summarize(self, recording: Recording) -> None:
+        try:
+            text = self._summary_of(recording)
+        except BaseException as error:
+            text = f"firelane: {self.path} was written, but could not be summarized: {error}"
+        print(text, file=sys.stderr)
+
+    def _summary_of(self, recording: Recording) -> str:
         trace = recording.trace
         if trace is None:
-            print(f"firelane: nothing recorded: {recording._why_nothing()}", file=sys.stderr)
-            return
-        rows = recording.key_averages()
-        print(rows.table(sort_by="self_cpu_time_total", row_limit=10), file=sys.stderr)
-        print(_verdict(trace), end="", file=sys.stderr)
-        name = os.path.relpath(self.path) if self.path.startswith(os.getcwd() + os.sep) else self.path
-        print(
-            f"\n{_step_counts(self.samples)}wrote {name}; next: firelane diagnose {name}, firelane view {name}",
-            file=sys.stderr,
-        )
+            return f"firelane: nothing recorded: {recording._why_nothing()}"
+        table = recording.key_averages().table(sort_by="self_cpu_time_total", row_limit=10)
+        name = shlex.quote(os.path.relpath(self.path) if self.path.startswith(os.getcwd() + os.sep) else self.path)
+        steps = _step_counts(trace.info["step_count"], self.unrecorded_count)
+        return f"{table}\n{_verdict(trace)}\n{steps}wrote {name}; next: firelane diagnose {name}, firelane view {name}"
 
 
 def _verdict(trace: Trace) -> str:
@@ -270,10 +304,8 @@ def _steps(count: int) -> str:
     return "1 step" if count == 1 else f"{count} steps"
 
 
-def _step_counts(samples: list[tuple[int, str, int]]) -> str:
+def _step_counts(recorded: int, unrecorded: int) -> str:
     """How many steps the verdict is based on, and how many were timed without recording."""
-    phases = [phase for _, phase, _ in samples]
-    recorded, unrecorded = phases.count("recorded"), phases.count("unrecorded")
     if not recorded:
         return ""
     timed = f"{unrecorded} timed without recording; " if unrecorded >= _MIN_UNRECORDED else ""
@@ -290,6 +322,13 @@ def _followed_by(method: Callable[..., Any], then: Callable[[Any], None]) -> Cal
         return result
 
     return both
+
+
+def _inode(path: str) -> int:
+    try:
+        return os.stat(path).st_ino
+    except OSError:
+        return 0
 
 
 def _temporary_path(path: str) -> str:

@@ -17,6 +17,8 @@ class profile(_profile):  # noqa: N801 (torch's name)
     is as in firelane.profiler.profile, which takes torch.profiler's arguments instead.
     """
 
+    _front = "firelane.profile"
+
     def __init__(
         self,
         *,
@@ -42,3 +44,8 @@ class profile(_profile):  # noqa: N801 (torch's name)
             schedule=schedule,
             on_trace_ready=on_trace_ready,
         )
+
+    def step(self) -> None:
+        """Ends the current step and begins the next. Without a schedule, steps are marked from the first call on."""
+        self.record_steps = True
+        super().step()

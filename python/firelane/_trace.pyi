@@ -1,6 +1,6 @@
-"""Reads traces of PyTorch programs; `import firelane` is the door to it."""
+"""Reads traces of PyTorch programs; use it through `import firelane`."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 import os
 from typing import Any, Literal, overload
 
@@ -72,7 +72,7 @@ class Trace:
 
     @property
     def device_slices(self) -> Table:
-        """Kernels, copies, sets, synchronisations, device-side annotations."""
+        """Kernels, copies, memsets, synchronizations, device-side annotations."""
 
     @property
     def kernel_details(self) -> Table:
@@ -82,11 +82,13 @@ class Trace:
 
     @property
     def copy_details(self) -> Table:
-        """Bytes and bandwidth of copies and sets."""
+        """
+        What only copies and memsets have: bytes, bandwidth, direction, kinds of memory.
+        """
 
     @property
     def sync_details(self) -> Table:
-        """What a device-side synchronisation waits for."""
+        """What a device-side synchronization waits for."""
 
     @property
     def comm_details(self) -> Table:
@@ -94,7 +96,7 @@ class Trace:
 
     @property
     def memory_events(self) -> Table:
-        """Allocations and frees, negative bytes being freed ones."""
+        """Allocations and frees."""
 
     @property
     def allocator_events(self) -> Table:
@@ -105,7 +107,7 @@ class Trace:
     @property
     def allocator_segments(self) -> Table:
         """
-        Segments that it held when recording began, and again after each pause.
+        Segments that the caching allocator held when recording began, and again after each pause.
         """
 
     @property
@@ -118,7 +120,7 @@ class Trace:
 
     @property
     def counter_tracks(self) -> Table:
-        """The names of counters."""
+        """Counters: power, clocks, queue lengths."""
 
     @property
     def counter_samples(self) -> Table:
@@ -126,9 +128,7 @@ class Trace:
 
     @property
     def flows(self) -> Table:
-        """
-        Arrows of the trace other than op to launch to device work, and forward to backward.
-        """
+        """Arrows other than op to launch to device work and forward to backward."""
 
     @property
     def steps(self) -> Table:
@@ -148,85 +148,183 @@ class Trace:
     @property
     def info(self) -> dict[str, Any]:
         """
-        What the trace is, what it can answer and what it lost: the words of `firelane info --json`.
+        What a trace is, what it can answer, and what it lost.
+        What `firelane info --json` prints.
         """
 
-    def ops(self, *, sort_by: str | None = None, group_by_shape: bool = False, group_by_stack: int = 0, top_level: bool = False, side: Literal['both', 'host', 'device'] = 'both', rows: int | None = None, flops: bool = False) -> Table:
+    def diagnose(self, *, short: bool = False) -> Table:
         """
-        Time, memory and FLOPs per operator. print() gives the table of torch's key_averages().
-        sort_by takes torch's names (self_cuda_time_total, count, ...); rows=None is all, 100 when printed.
+        What limits the program, what to change, and how much that would gain.
+        print() shows what `firelane diagnose` prints.
+
+        short: text: the verdict, and two lines for each of the first findings
         """
 
-    def kernels(self, *, sort_by: Literal['total', 'mean', 'min', 'max', 'calls', 'occupancy', 'bytes', 'name'] = 'total', group_by_op: bool = False, by_stream: bool = False, rows: int | None = None) -> Table:
+    def breakdown(self, *, table: Literal['parts', 'steps', 'phases', 'annotations', 'operators'] = 'parts') -> Table:
         """
-        Device time per kernel, copy and set. rows=None is all, 30 when printed.
+        How each step was spent on device and host; the parts add up to the step.
+        print() shows what `firelane breakdown` prints.
+
+        table: which of the report's tables the rows are
+        """
+
+    def idle(self, *, table: Literal['gaps', 'causes'] = 'gaps', rows: int | None = None) -> Table:
+        """
+        Why the device was idle: the cause of every gap.
+        print() shows what `firelane idle` prints.
+
+        table: which of the report's tables the rows are
+        rows: show at most this many; 0 = all (default: all, of which print() shows 15)
+        """
+
+    def launches(self) -> Table:
+        """
+        What launches cost, how long work waits in the queue, and how deep the queue is.
+        print() shows what `firelane launches` prints.
+        """
+
+    def syncs(self) -> Table:
+        """
+        Every call that waited for the device: how long, and who asked.
+        print() shows what `firelane syncs` prints.
+        """
+
+    def critical_path(self, *, table: Literal['pieces', 'classes'] = 'pieces', rows: int | None = None) -> Table:
+        """
+        The chain of dependencies that decides how long a step takes.
+        print() shows what `firelane critical-path` prints.
+
+        table: which of the report's tables the rows are
+        rows: show at most this many; 0 = all (default: all, of which print() shows 20)
+        """
+
+    def whatif(self, *, host: float = 1.0, kernels: float = 1.0, communication: float = 1.0, copies: float = 1.0, latency: float = 1.0, without: Sequence[Literal['input', 'gc', 'loading', 'syncs']] = (), kernel: Sequence[str] = ()) -> dict[str, Any]:
+        """
+        How long a step would take if something cost less: the trace's dependencies, replayed.
+        What `firelane whatif --json` prints.
+
+        host: the host's own work takes this part of its time (1 = as it is, 0 = free)
+        kernels: device compute takes this part of its time (1 = as it is, 0 = free)
+        communication: communication takes this part of its time (1 = as it is, 0 = free)
+        copies: memcpy and memset takes this part of its time (1 = as it is, 0 = free)
+        latency: latency from launch to start takes this part of its time (1 = as it is, 0 = free)
+        without: leave this out; may be repeated
+        kernel: device work whose name contains NAME takes FACTOR of its time; may be repeated
+        """
+
+    def ops(self, *, sort_by: str | None = None, group_by_input_shape: bool = False, group_by_stack: int = 0, top_level: bool = False, side: Literal['both', 'host', 'device'] = 'both', flops: bool = False, time_unit: Literal['s', 'ms', 'us'] | None = None, rows: int | None = None) -> Table:
+        """
+        Time, memory and FLOPs per operator, as torch's key_averages().table().
+        print() shows what `firelane ops` prints.
+
+        sort_by: largest first, by torch's names: self_cpu_time_total, cuda_time_total, count, flops, ...
+        group_by_input_shape: one row per name and input shapes
+        group_by_stack: one row per name and this many innermost Python frames
+        top_level: only rows that are not called by others
+        side: what runs on the CPU, on the device, or both
+        flops: show FLOPs also when the recording did not ask for them
+        time_unit: one unit for all times
+        rows: show at most this many; 0 = all (default: all, of which print() shows 100)
+        """
+
+    def kernels(self, *, group_by_op: bool = False, by_stream: bool = False, sort_by: Literal['total', 'mean', 'min', 'max', 'calls', 'occupancy', 'bytes', 'name'] = 'total', rows: int | None = None) -> Table:
+        """
+        Device time per kernel, memcpy and memset: calls, durations, launch shape, occupancy, bandwidth.
+        print() shows what `firelane kernels` prints.
+
+        group_by_op: one row per kernel and the op that launched it
+        by_stream: one row per kernel and stream
+        sort_by: largest first; names ascending
+        rows: show at most this many; 0 = all (default: all, of which print() shows 30)
+        """
+
+    def roofline(self, *, table: Literal['roofline', 'utilization'] = 'roofline', rows: int | None = None) -> Table:
+        """
+        FLOP/s and bandwidth per op and shape against the device's peak; FLOPs utilization per step.
+        print() shows what `firelane roofline` prints.
+
+        table: which of the report's tables the rows are
+        rows: show at most this many; 0 = all (default: all, of which print() shows 30)
         """
 
     def steps_summary(self) -> Table:
-        """How long each step took, and how much of it the devices worked."""
-
-    def lanes_summary(self) -> Table:
-        """Threads and GPU streams: what each holds and how long it was busy."""
-
-    def roofline(self, *, table: Literal['roofline', 'utilization'] = 'roofline') -> Table:
         """
-        FLOP/s and bandwidth per op and shape against what the device can do; FLOPs utilisation per step.
+        How long each step took, and how much of it the devices were busy.
+        print() shows what `firelane steps` prints.
         """
 
-    def fusion(self) -> Table:
+    def lanes_summary(self, *, all: bool = False) -> Table:
         """
-        Chains of small kernels that one kernel could do, and what that would save.
+        Threads and GPU streams: what each holds and how long it was busy.
+        print() shows what `firelane lanes` prints.
+
+        all: show lanes without slices too
         """
 
-    def modules(self, *, table: Literal['modules', 'phases'] = 'modules', by_type: bool = False, depth: int = -1) -> Table:
-        """Time, memory and FLOPs per nn.Module, or per phase. depth=-1 is all."""
-
-    def memory(self, *, table: Literal['devices', 'at_peak', 'owners', 'steps', 'spikes', 'growth', 'copies', 'curve', 'allocator', 'allocator_shares', 'allocator_curve'] = 'devices') -> Table:
+    def fusion(self, *, rows: int | None = None) -> Table:
         """
-        Where memory went: peak, what is alive at it, steps, spikes, growth, copies, the curve, the allocator.
+        Chains of small kernels that one kernel could do: launches, traffic and time it would save.
+        print() shows what `firelane fusion` prints.
+
+        rows: show at most this many; 0 = all (default: all, of which print() shows 20)
+        """
+
+    def modules(self, *, table: Literal['modules', 'phases'] = 'modules', by_type: bool = False, depth: int | None = None, rows: int | None = None) -> Table:
+        """
+        Time, memory and FLOPs per nn.Module and per phase, forward and backward.
+        print() shows what `firelane modules` prints.
+
+        table: which of the report's tables the rows are
+        by_type: one row per type of module
+        depth: modules at most this deep; 0 = the outermost (default: all)
+        rows: show at most this many; 0 = all (default: all, of which print() shows 50)
+        """
+
+    def memory(self, *, table: Literal['devices', 'at_peak', 'owners', 'steps', 'spikes', 'allocator', 'allocator_shares', 'growth', 'copies', 'curve', 'allocator_curve'] = 'devices', curve: bool = False, rows: int | None = None) -> Table:
+        """
+        Where memory went: the peak and what is alive at it, steps, spikes, growth, copies, allocator.
+        print() shows what `firelane memory` prints.
+
+        table: which of the report's tables the rows are
+        curve: also every change of allocated and reserved memory
+        rows: show at most this many; 0 = all (default: all, of which print() shows 10)
         """
 
     def input(self, *, table: Literal['steps', 'transfers'] = 'steps') -> Table:
-        """Waiting for the DataLoader per step, and copies from host to device."""
-
-    def inference(self) -> Table:
-        """Prefill and decode passes of a language model."""
-
-    def cost(self, *, price_per_hour: float | None = None, grams_per_kwh: float | None = None, samples_per_step: int | None = None, steps_per_run: int | None = None) -> dict[str, Any]:
-        """What a step costs: the words of `firelane cost --json`."""
-
-    def diagnose(self) -> Table:
         """
-        What limits the program and what to change: one row per finding; print() gives the whole verdict.
+        How data comes in: waiting for the DataLoader, copies to the device, what overlaps.
+        print() shows what `firelane input` prints.
+
+        table: which of the report's tables the rows are
+        """
+
+    def inference(self, *, rows: int | None = None) -> Table:
+        """
+        Generation by a language model: prefill and decode, time to first token, per token, tokens/s.
+        print() shows what `firelane inference` prints.
+
+        rows: show at most this many; 0 = all (default: all, of which print() shows 10)
+        """
+
+    def cost(self, *, price_per_hour: float | None = None, grams_per_kwh: float | None = None, samples_per_step: int | None = None, steps_per_run: int | None = None, overhead_factor: float = 1.0) -> dict[str, Any]:
+        """
+        What a step costs: energy where power was recorded, money and CO2 at your prices.
+        What `firelane cost --json` prints.
+
+        price_per_hour: of the machine, in any currency
+        grams_per_kwh: CO2 of the electricity
+        samples_per_step: batch size of a step
+        steps_per_run: steps of the whole training
+        overhead_factor: energy of the data center divided by energy of the device (PUE)
         """
 
     @property
     def diagnosis(self) -> dict[str, Any]:
         """
-        The verdict with the evidence of each finding: the words of `firelane diagnose --json`.
+        The verdict with the evidence of each finding: what `firelane diagnose --json` prints.
         """
 
     def _short_verdict(self, *, color: bool = False) -> str: ...
-
-    def breakdown(self) -> Table:
-        """How a step was spent on device and host; the parts add up to the step."""
-
-    def idle(self) -> Table:
-        """Why the device did nothing: one row per gap, longest first."""
-
-    def launches(self) -> Table:
-        """What launches cost, how long work waits, how deep the queue is."""
-
-    def syncs(self) -> Table:
-        """Every call that waited for the device: how long, and who asked."""
-
-    def critical_path(self) -> Table:
-        """The chain of dependencies that decides how long a step takes."""
-
-    def whatif(self, *, host: float = 1.0, kernels: float = 1.0, communication: float = 1.0, copies: float = 1.0, latency: float = 1.0) -> dict[str, Any]:
-        """
-        How long a step would take if each kind of cost took this part of its time: the dependencies, replayed.
-        """
 
     def sql(self, query: str) -> Table:
         """
@@ -283,7 +381,7 @@ class _FunctionEvents:
 
 def open(path: str | os.PathLike[str], *, threads: int = 0) -> Trace:
     """
-    Opens a trace: Kineto or Chrome JSON, .json or .json.gz. threads=0 uses every core.
+    Opens a trace: .lane, .json or .json.gz (Kineto or Chrome). threads=0 uses every core.
     Raises TraceError, with one line that says what is wrong, when nothing can be read.
     """
 

@@ -8,6 +8,7 @@
 #include "analyze/common/intervals.h"
 #include "analyze/graph/whatif.h"
 #include "model/model.h"
+#include "traces/studied_trace.h"
 
 namespace firelane::analyze {
 struct Study;
@@ -16,7 +17,8 @@ struct Study;
 namespace firelane::advise {
 
 struct Context {
-  const Model& model;
+  const StudiedTrace& trace;
+  const Model& model = trace.model();
   analyze::Interval window;    // the steps that are judged, as recorded: warm-up is left out
   int64_t step_count = 1;      // in the window; 1 when the trace has no steps
   int64_t recorded_ns = 0;     // a step while recording

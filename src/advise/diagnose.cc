@@ -6,13 +6,16 @@
 #include "advise/context.h"
 #include "advise/rule.h"
 #include "advise/text.h"
+#include "analyze/compute/roofline.h"
+#include "analyze/verdict/study.h"
 
 namespace firelane::advise {
 
 namespace {
 
-Context case_of(const Model& model, const analyze::Study& study) {
-  Context context{.model = model, .window = study.steps.window};
+Context context_of(const StudiedTrace& trace) {
+  const auto& study = trace.get<analyze::study>();
+  Context context{.trace = trace, .window = study.steps.window};
   context.step_count = std::max<int64_t>(1, study.steps.judged);
   context.recorded_ns = study.undone.recorded_ns;
   context.step_ns = study.undone.step_ns;
@@ -46,7 +49,7 @@ void take_parts_out(std::vector<Found>& all, const Context& context) {
   });
 }
 
-// What the order goes by: of two equal middles the surer one comes first.
+// What the order goes by: of two equal middles the one with more confidence comes first.
 int64_t likely_ns(const Gain& gain) { return gain.low_ns + (gain.high_ns - gain.low_ns) / 3; }
 
 std::vector<Found> ask_rules(const Context& context) {
@@ -84,66 +87,6 @@ std::vector<Finding> merged(std::vector<Found> all) {
   return out;
 }
 
-// "overhead-bound", "mixed"
-std::string bound_by(analyze::Limit limit) {
-  return std::string(analyze::name_of(limit)) +
-         (limit == analyze::Limit::kMixed || limit == analyze::Limit::kUnknown ? "" : "-bound");
-}
-
-// The two largest sides of the critical path.
-std::vector<std::pair<double, analyze::Limit>> largest_shares(const analyze::Bound& bound) {
-  std::vector<std::pair<double, analyze::Limit>> sides;
-  for (size_t i = 0; i < analyze::kLimitCount; ++i) sides.emplace_back(bound.shares[i], static_cast<analyze::Limit>(i));
-  std::stable_sort(sides.begin(), sides.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
-  sides.resize(2);
-  return sides;
-}
-
-std::string limit_text(const analyze::Study& study) {
-  const analyze::Limit limit = study.bound.limit;
-  if (study.cold) {
-    return study.other_limit == analyze::Limit::kMixed
-               ? "in between: the host limits these first steps, and once it is warm the device about as much"
-               : "in between: " + bound_by(limit) + " in these first steps, " + bound_by(study.other_limit) +
-                     " once the host is warm";
-  }
-  if (study.undone.undecided) {
-    return bound_by(limit) + " or " + bound_by(study.other_limit) +
-           ": recording slowed the program too much to tell which";
-  }
-  if (!study.has_device_work) {
-    if (limit == analyze::Limit::kCompute) return "compute-bound: the CPU is busy in operators";
-    if (limit == analyze::Limit::kOverhead) return "overhead-bound: Python and dispatch take longer than the numbers";
-  }
-  std::string text(analyze::words_for(limit));
-  if (limit == analyze::Limit::kMixed) {
-    const char* before = " (";
-    for (const auto& [share, side] : largest_shares(study.bound)) {
-      text += before + std::string(analyze::name_of(side)) + " " + short_percent(share);
-      before = ", ";
-    }
-    text += ")";
-  }
-  return text;
-}
-
-std::string verdict_of(const analyze::Study& study) {
-  const int64_t step_ns = study.usual_step_ns;
-  std::string text = limit_text(study) + "; a step takes " + short_time(step_ns);
-  const int64_t recorded_ns = study.usual_recorded_ns;
-  if (recorded_ns - step_ns > recorded_ns / 50 && short_time(recorded_ns) != short_time(step_ns)) {
-    text += " (" + short_time(recorded_ns) + " while recording)";
-  }
-  // Slow steps: what findings save is measured against the mean.
-  if (study.undone.step_ns > step_ns + step_ns / 10) text += ", " + short_time(study.undone.step_ns) + " in the mean";
-  if (study.has_device_work && step_ns > 0) {
-    const int64_t busy = study.per_step(study.breakdown.total.busy_ns());
-    const double share = std::min(1.0, static_cast<double>(busy) / static_cast<double>(step_ns));
-    text += ", the device works " + short_percent(share) + " of it";
-  }
-  return text;
-}
-
 // Nothing but what a recorder writes about itself.
 bool is_empty(const Model& model, const analyze::Study& study) {
   const auto& kinds = model.host_slices.kind;
@@ -152,7 +95,7 @@ bool is_empty(const Model& model, const analyze::Study& study) {
   });
 }
 
-// How near the kernels whose work is known come to what the device can do: 0..1; -1 when not known.
+// How close the kernels whose work is known come to the roofline: 0..1; -1 when not known.
 double share_of_roof(const analyze::Roofline& roofline) {
   double roof_ns = 0;
   int64_t taken_ns = 0;
@@ -168,14 +111,14 @@ std::string why_healthy(const Context& context) {
   const analyze::Study& study = *context.study;
   std::string why;
   if (context.has_device_work) {
-    why = "the device works " + short_percent(context.share_of_step(context.device_busy_ns)) + " of a step";
-    const double roof = share_of_roof(study.roofline);
-    if (roof >= 0) why += ", its kernels reach " + short_percent(roof) + " of what it can do";
+    why = "the device is busy " + short_percent(context.share_of_step(context.device_busy_ns)) + " of a step";
+    const double roof = share_of_roof(context.trace.get<analyze::roofline>());
+    if (roof >= 0) why += ", its kernels reach " + short_percent(roof) + " of the roofline";
   } else {
-    why = "operators compute " + short_percent(study.bound.shares[static_cast<size_t>(analyze::Limit::kCompute)]) +
+    why = "operators compute for " + short_percent(study.bound.shares[static_cast<size_t>(analyze::Limit::kCompute)]) +
           " of a step";
   }
-  return why + ", and no rule found anything that would save a visible part of it";
+  return why + ", and no rule found a change that would save a noticeable part of it";
 }
 
 void add_notes(const Model& model, const analyze::Study& study, Diagnosis& out) {
@@ -185,32 +128,34 @@ void add_notes(const Model& model, const analyze::Study& study, Diagnosis& out) 
     out.notes.push_back(counted(warm_up, "warm-up step is", "warm-up steps are") + " left out");
   }
   if (study.steps.source == analyze::StepSource::kWholeTrace) {
-    out.notes.push_back("no steps were found: the whole trace is judged as one; call prof.step() after each iteration");
+    out.notes.push_back(
+        "no steps were found: the whole trace counts as one step; call prof.step() after each iteration");
   } else if (study.steps.source != analyze::StepSource::kMarked) {
-    out.notes.push_back("steps were found by " + std::string(study.steps.source == analyze::StepSource::kOptimizer
-                                                                 ? "the optimizer's steps"
-                                                                 : "a repeating sequence of operators"));
+    out.notes.push_back("steps were inferred from " + std::string(study.steps.source == analyze::StepSource::kOptimizer
+                                                                      ? "the optimizer's steps"
+                                                                      : "a repeating sequence of operators"));
   }
   if (study.cold) {
     out.notes.push_back(
-        "the judged steps last " + short_time(study.played.total_ns()) +
-        " in all: a program's first steps are slower on the host than the later ones; record after a few hundred "
-        "steps, or more of them");
+        "the analyzed steps last " + short_time(study.played.total_ns()) +
+        " in total: a program's first steps are slower on the host than later ones; record after a few hundred "
+        "steps, or record more of them");
   } else if (study.undone.undecided) {
     out.notes.push_back(
-        "how much recording slowed the program is not known well enough to be sure what limits it: between " +
+        "how much recording slowed the program is not known well enough to be sure what limits it: a step takes "
+        "between " +
         short_time(study.undone.low_ns) + " and " + short_time(study.undone.high_ns) +
-        " a step; record with firelane, which times steps without recording too, or without stacks and shapes");
+        "; record with firelane, which times steps without recording too, or without stacks and shapes");
   }
   const auto& kinds = model.host_slices.kind;
   if (!study.has_device_work && std::find(kinds.begin(), kinds.end(), HostKind::kRuntime) != kinds.end()) {
     out.notes.push_back(
         "the program calls CUDA, but the trace has no device work: there was none, or it was not recorded; only the "
-        "host is judged");
+        "CPU is analyzed");
   } else if (!study.has_device_work) {
-    out.notes.push_back("no device work in this trace: only the host is judged");
+    out.notes.push_back("no device work in this trace: only the CPU is analyzed");
   } else if (!study.graph.has_sync_records && study.graph.tail.size() > 1) {
-    out.notes.push_back("waits between streams are inferred: the trace has no synchronisation records");
+    out.notes.push_back("waits between streams are inferred: the trace has no synchronization records");
   }
   if (model.losses[Stat::kKernelBeforeLaunch] > 0) {
     out.notes.push_back("some kernels start before their launch: host and device clocks disagree");
@@ -219,23 +164,26 @@ void add_notes(const Model& model, const analyze::Study& study, Diagnosis& out) 
 
 }  // namespace
 
-Diagnosis diagnose(const Model& model) {
-  Diagnosis out{.study = analyze::study(model)};
-  out.empty = is_empty(model, out.study);
+Diagnosis diagnose(const StudiedTrace& trace) {
+  const Model& model = trace.model();
+  const auto& study = trace.get<analyze::study>();
+  Diagnosis out{.empty = is_empty(model, study)};
   if (out.empty) {
-    out.verdict = "nothing to judge: the trace holds no operators and no device work";
+    out.verdict = {.label = "nothing to analyze", .reason = "the trace has no operators and no device work"};
     out.notes = {
-        "record while the program works: firelane record -- python train.py; or run some steps inside of `with "
+        "record while the program runs: firelane record -- python train.py; or run some steps inside `with "
         "firelane.profiler.profile() as prof:`, with prof.step() after each"};
     return out;
   }
-  const Context context = case_of(model, out.study);
+  const Context context = context_of(trace);
   std::vector<Found> found = ask_rules(context);
-  out.healthy = std::none_of(found.begin(), found.end(), [](const Found& each) { return each.about_time; });
+  // To find nothing is good news only where there was enough to judge.
+  out.healthy = study.bound.limit != analyze::Limit::kUnknown &&
+                std::none_of(found.begin(), found.end(), [](const Found& each) { return each.about_time; });
   out.findings = merged(std::move(found));
-  out.verdict = verdict_of(out.study);
+  out.verdict = verdict_of(study);
   if (out.healthy) out.why = why_healthy(context);
-  add_notes(model, out.study, out);
+  add_notes(model, study, out);
   return out;
 }
 

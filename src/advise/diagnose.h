@@ -1,4 +1,5 @@
-// From a trace to a verdict: what limits the program, what is worth changing, and how much that gains.
+// From a trace to a verdict: what limits the program, what is worth changing, and how much that gains. The numbers
+// behind it are those of analyze::study.
 #pragma once
 
 #include <cstdint>
@@ -6,21 +7,20 @@
 #include <vector>
 
 #include "advise/finding.h"
-#include "analyze/verdict/study.h"
-#include "model/model.h"
+#include "advise/verdict.h"
+#include "traces/studied_trace.h"
 
 namespace firelane::advise {
 
 struct Diagnosis {
-  analyze::Study study;
-  std::string verdict;             // one sentence: what limits the program
+  Verdict verdict;                 // what limits the program
   std::vector<Finding> findings;   // most gain first; then those that are not about time
-  bool empty = false;              // nothing to judge; the notes say what to record
-  bool healthy = false;            // no finding saves time
+  bool empty = false;              // nothing to analyze; the notes say what to record
+  bool healthy = false;            // the limit is known, and no finding saves time
   std::string why;                 // healthy: why nothing is worth fixing; else ""
   std::vector<std::string> notes;  // what to know about the numbers
 };
 
-Diagnosis diagnose(const Model& model);
+Diagnosis diagnose(const StudiedTrace& trace);
 
 }  // namespace firelane::advise

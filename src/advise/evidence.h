@@ -18,7 +18,7 @@ class Evidence {
   explicit Evidence(const Context& context) : case_(context) {}
 
   // A piece of device work that would take `keep_low` (at worst) to `keep_high` (at best) of its time.
-  // Work outside of the judged steps is left out.
+  // Work outside the analyzed steps is left out.
   void add_device(Row row, double keep_low, double keep_high) {
     const DeviceSlices& device = case_.model.device_slices;
     if (!case_.holds(row)) return;

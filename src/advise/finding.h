@@ -1,4 +1,4 @@
-// One thing that is worth telling the user: what, how much, where to look, what to try.
+// One thing worth fixing: what, how much, where to look, what to try.
 #pragma once
 
 #include <cstdint>
@@ -22,18 +22,18 @@ struct Gain {
 };
 
 struct Finding {
-  std::string id;                         // the rule's: "input-bound"; `firelane explain ID` has the long form
-  std::string title;                      // one sentence with the number that matters
-  int64_t cost_ns = 0;                    // per step: what the problem takes, whether or not all of it can be saved
-  double share_of_step = 0;               // cost_ns by a step without recording: 0..1. 0 when it is not about time
-  Gain gain;                              // per step; from replaying the dependency graph (Context::gain_ns)
-  std::vector<SliceRef> slices;           // evidence: the worst few events, worst first
+  std::string id;                // the rule's: "input-bound"; `firelane explain ID` has the long form
+  std::string title;             // one sentence with the number that matters
+  int64_t cost_ns = 0;           // per step: what the problem takes, whether or not all of it can be saved
+  double share_of_step = 0;      // cost_ns divided by a step without recording: 0..1. 0 when it is not about time
+  Gain gain;                     // per step; from replaying the dependency graph (Context::gain_ns)
+  std::vector<SliceRef> slices;  // evidence: the worst few events, worst first
   std::vector<analyze::Interval> ranges;  // evidence: where to look in the timeline
   int64_t events = 0;                     // how many events are behind it in all
   std::string try_text;                   // what to do, one sentence
   std::string try_code;                   // one line of code
   Confidence confidence = Confidence::kMedium;
-  std::string surer_by;  // what to record or try to be surer; "" when high
+  std::string confirm_by;  // what to record or try to be sure; "" when confidence is high
   // Findings with the same cause are one: the one with the largest gain stays. "" = its own.
   std::string cause;
   // The cause of a more general finding that this one is a part of: its gain is taken out of that one's, so that

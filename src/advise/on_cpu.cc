@@ -1,6 +1,8 @@
 #include "advise/on_cpu.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <span>
 #include <string>
 
 #include "advise/evidence.h"
@@ -59,11 +61,12 @@ std::vector<Finding> cpu_unfused_attention(const Context& context) {
     }
   }
   if (evidence.empty()) return {};
-  Finding finding{.id = "attention-unfused",
-                  .try_text = "use fused attention: it never writes the matrix of scores to memory",
-                  .try_code = "torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)",
-                  .confidence = Confidence::kMedium,
-                  .surer_by = "run it: the fused operator also changes how long the matmuls take"};
+  Finding finding{
+      .id = "attention-unfused",
+      .try_text = "use fused attention: it never writes the matrix of scores to memory",
+      .try_code = "torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)",
+      .confidence = Confidence::kMedium,
+      .confirm_by = "run it and compare step times: the fused operator also changes how long the matmuls take"};
   evidence.fill(finding);
   finding.title = "attention is computed in separate steps, which write and read the matrix of scores: " +
                   short_percent(finding.share_of_step) + " of a step with its matmuls";
@@ -77,13 +80,17 @@ std::vector<std::vector<analyze::CpuOp>> chains_of(const Context& context) {
   std::vector<std::vector<analyze::CpuOp>> chains;
   const analyze::Study& study = *context.study;
   if (study.host.chains.empty()) return chains;
+  const HostSlices& slices = context.model.host_slices;
+  const std::vector<analyze::CpuOp> ops =
+      analyze::outermost_ops(context.model, study.host.chains[0], {INT64_MIN, INT64_MAX});  // in order of time
+  const auto first_from = [&](int64_t time_ns) {
+    return std::partition_point(ops.begin(), ops.end(),
+                                [&](const analyze::CpuOp& op) { return slices.start_ns[op.row] < time_ns; });
+  };
   for (const analyze::FoundStep& step : study.steps.steps) {
     if (step.warm_up) continue;
-    const analyze::Interval span{step.start_ns, step.end_ns};
-    for (auto& chain :
-         analyze::fusible_chains(context.model, analyze::outermost_ops(context.model, study.host.chains[0], span))) {
-      chains.push_back(std::move(chain));
-    }
+    const std::span<const analyze::CpuOp> in_step(first_from(step.start_ns), first_from(step.end_ns));
+    for (auto& chain : analyze::fusible_chains(context.model, in_step)) chains.push_back(std::move(chain));
   }
   return chains;
 }
@@ -113,13 +120,13 @@ std::vector<Finding> cpu_unfused_chains(const Context& context) {
   }
   if (evidence.empty()) return {};
   Finding finding{.id = "pointwise-unfused",
-                  .try_text = "let one operator do what several do in a row, or let a compiler join them",
+                  .try_text = "use one operator for what several do in a row, or let a compiler fuse them",
                   .try_code = "model = torch.compile(model)",
                   .confidence = Confidence::kMedium,
-                  .surer_by = "run it: compilers join by the real data flow, which a trace does not hold"};
+                  .confirm_by = "run with torch.compile and compare step times"};
   evidence.fill(finding);
   finding.title = "chains of up to " + std::to_string(longest) + " operators on the same data take " +
-                  short_percent(finding.share_of_step) + " of a step; joined, the data is read and written once";
+                  short_percent(finding.share_of_step) + " of a step; fused, the data is read and written once";
   finding.part_of = "overhead";
   return {finding};
 }

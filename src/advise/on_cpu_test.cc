@@ -128,7 +128,7 @@ TEST(OnCpu, a_chain_of_operators_ends_with_its_step) {
                                .types = R"(["float"])"});
     }
   }
-  const Diagnosis diagnosis = diagnose(builder.build());
+  const Judged diagnosis = diagnose(builder.build());
   const Finding* finding = find(diagnosis, "pointwise-unfused");
   ASSERT_NE(finding, nullptr);
   EXPECT_TRUE(finding->title.starts_with("chains of up to 4 operators ")) << finding->title;

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <string>
 
-#include "advise/diagnose.h"
+#include "advise/testing.h"
 #include "import/load.h"
 
 namespace firelane::advise {

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <random>
 
-#include "advise/diagnose.h"
+#include "advise/testing.h"
 #include "analyze/memory/memory.h"
 #include "analyze/modules/modules.h"
 #include "analyze/testing.h"
@@ -15,7 +15,7 @@ namespace firelane::advise {
 namespace {
 
 // No finding promises more than there is.
-void expect_findings_within_a_step(const Diagnosis& diagnosis, const std::string& which) {
+void expect_findings_within_a_step(const Judged& diagnosis, const std::string& which) {
   const int64_t step_ns = diagnosis.study.undone.step_ns;
   bool saves_time = false;
   for (const Finding& finding : diagnosis.findings) {
@@ -28,6 +28,7 @@ void expect_findings_within_a_step(const Diagnosis& diagnosis, const std::string
     saves_time = saves_time || finding.gain.high_ns > 0;
   }
   if (saves_time) EXPECT_FALSE(diagnosis.healthy) << which;
+  if (diagnosis.healthy) EXPECT_NE(diagnosis.verdict.bound.limit, analyze::Limit::kUnknown) << which;
 }
 
 // The more of the host's time is cut, the more is gained, and never more than the step or less than nothing.
@@ -73,7 +74,7 @@ TEST(Properties, findings_hold_on_random_traces) {
   for (uint32_t seed = 1000; seed < 1150 && !testing::Test::HasFailure(); ++seed) {
     const std::string which = "seed " + std::to_string(seed) + " ";
     const Model model = analyze::random_trace(seed);
-    const Diagnosis diagnosis = diagnose(model);
+    const Judged diagnosis = diagnose(model);
     expect_findings_within_a_step(diagnosis, which);
     expect_cuts_monotone(diagnosis.study, seed, which);
     expect_reports_add_up(model, which);
@@ -87,7 +88,7 @@ TEST(Properties, findings_hold_on_real_traces) {
     if (!path.ends_with(".json.gz") && !path.ends_with(".lane")) continue;
     auto loaded = importer::load_trace(path);
     ASSERT_TRUE(loaded.ok()) << path;
-    const Diagnosis diagnosis = diagnose(loaded.value());
+    const Judged diagnosis = diagnose(loaded.value());
     expect_findings_within_a_step(diagnosis, path + " ");
     expect_cuts_monotone(diagnosis.study, 1, path);
     expect_reports_add_up(loaded.value(), path);

@@ -58,7 +58,7 @@ analyze::WhatIf less_dispatch(const Context& context, double keep) {
 
 // Recorded by firelane, with no step that was timed without recording.
 bool is_ours(const analyze::Study& study) { return study.undone.source != analyze::CostSource::kEstimated; }
-constexpr const char* kTimeSomeSteps = "let some steps pass unrecorded, which are then timed: schedule(wait=5, ...)";
+constexpr const char* kTimeSomeSteps = "leave some steps unrecorded, so that they can be timed: schedule(wait=5, ...)";
 
 std::vector<Finding> find_overhead(const Context& context) {
   const analyze::Study& study = *context.study;
@@ -95,14 +95,14 @@ std::vector<Finding> find_overhead(const Context& context) {
           short_percent(static_cast<double>(study.launches.short_work) / static_cast<double>(study.launches.work)) +
           " of the kernels are shorter than their launch)";
     }
-    finding.try_text = "let fewer, larger launches do the work: CUDA graphs or torch.compile, or a larger batch";
+    finding.try_text = "launch less often and do more per launch: CUDA graphs, torch.compile, or a larger batch";
     finding.try_code = "model = torch.compile(model, mode=\"reduce-overhead\")";
     add_gaps(finding, context, [](analyze::IdleCause cause) {
       return analyze::is_host_late(cause) && cause != analyze::cause_of(analyze::Activity::kInput);
     });
   } else {
     finding.title = "Python and operator dispatch take " + short_percent(finding.share_of_step) +
-                    " of a step: the operators are too small to pay for themselves";
+                    " of a step: the operators do too little work per call";
     finding.try_text = "do more per operator: a larger batch, or compiled code";
     finding.try_code = "model = torch.compile(model)";
   }
@@ -110,7 +110,7 @@ std::vector<Finding> find_overhead(const Context& context) {
                        : study.undone.undecided                              ? Confidence::kLow
                                                                              : Confidence::kMedium;
   if (finding.confidence != Confidence::kHigh) {
-    finding.surer_by =
+    finding.confirm_by =
         is_ours(study) ? kTimeSomeSteps : "time a few steps without the profiler, or record with firelane, which does";
   }
   finding.cause = "overhead";
@@ -129,9 +129,8 @@ constexpr SyncAdvice kSyncAdvice[] = {
      "total += loss.detach()  # and total.item() once per epoch"},
     {analyze::SyncReason::kNonzero,
      "an operator whose result size depends on the data (nonzero, mask as index, unique)",
-     "use a form with a fixed size", "torch.where(mask, x, 0)  # instead of x[mask]"},
-    {analyze::SyncReason::kCopyToHost, "a copy to the CPU",
-     "copy without waiting into pinned memory, and look at it later",
+     "use an operator whose result has a fixed size", "torch.where(mask, x, 0)  # instead of x[mask]"},
+    {analyze::SyncReason::kCopyToHost, "a copy to the CPU", "copy asynchronously into pinned memory, and read it later",
      "host.copy_(x, non_blocking=True)  # host = torch.empty_like(x, device=\"cpu\").pin_memory()"},
     {analyze::SyncReason::kSynchronize, "torch.cuda.synchronize()", "take it out of the loop; time with CUDA events",
      "start.record(); ...; end.record()  # torch.cuda.Event(enable_timing=True)"},
@@ -170,7 +169,7 @@ std::vector<Finding> find_host_sync(const Context& context) {
     finding.try_code = advice.code;
     finding.confidence = study.graph.has_sync_records ? Confidence::kHigh : Confidence::kMedium;
     if (finding.confidence != Confidence::kHigh) {
-      finding.surer_by = "record with enable_cuda_sync_events=True, and with_stack=True to see the line";
+      finding.confirm_by = "record with enable_cuda_sync_events=True, and with_stack=True to see the line";
     }
     finding.part_of = "overhead";
     finding.cause = "sync:" + std::string(analyze::name_of(advice.reason));
@@ -197,7 +196,7 @@ std::vector<Finding> find_gc(const Context& context) {
   finding.title = "Python's garbage collector stops the program " + counted(finding.events, "time", "times") + " for " +
                   short_time(cost) + " of each step (" + short_percent(finding.share_of_step) + ")";
   add_longest(finding, context.model, std::move(rows));
-  finding.try_text = "collect at a moment of your choice instead of in the middle of a step";
+  finding.try_text = "run the collector between steps, when you choose";
   finding.try_code = "gc.freeze(); gc.disable()  # before the loop; gc.collect() every 1000 steps";
   finding.confidence = Confidence::kHigh;
   return {finding};
@@ -228,14 +227,14 @@ std::vector<Finding> find_host_code(const Context& context) {
   finding.gain.low_ns = finding.gain.high_ns * 3 / 4;
   finding.events = static_cast<int64_t>(stretches.size());
   const Row function = stretches.front().slice;
-  finding.title = "the program does something else than calling operators for " + short_time(finding.cost_ns) +
-                  " of each step (" + short_percent(finding.share_of_step) + ")" +
+  finding.title = "time outside PyTorch operators (Python code, I/O or another library) takes " +
+                  short_time(finding.cost_ns) + " of each step (" + short_percent(finding.share_of_step) + ")" +
                   (function == kNoRow ? "" : ", most in " + std::string(model.text(model.host_slices.name[function])));
   if (function != kNoRow) finding.slices.push_back({.row = function, .on_device = false});
-  finding.try_text = "do it less often, in another thread or process, or load data by a DataLoader with workers";
-  finding.try_code = "if step % 100 == 0: log(...)  # files, plots and logs not in every step";
+  finding.try_text = "do it less often, move it to another thread or process, or load data with DataLoader workers";
+  finding.try_code = "if step % 100 == 0: log(...)  # no files, plots or logs in most steps";
   finding.confidence = function == kNoRow ? Confidence::kMedium : Confidence::kHigh;
-  if (function == kNoRow) finding.surer_by = "record with with_stack=True, to see which function it is";
+  if (function == kNoRow) finding.confirm_by = "record with with_stack=True, to see which function it is";
   return {finding};
 }
 
@@ -254,7 +253,7 @@ std::vector<Finding> find_recorder(const Context& context) {
     const auto time = [&](int64_t ns) { return short_time(std::llround(usual * static_cast<double>(ns))); };
     finding.title += " (" + time(undone.low_ns) + " to " + time(undone.high_ns) + ")";
   }
-  finding.title += "; it is taken out before anything is judged";
+  finding.title += "; it is subtracted before the analysis";
   finding.try_text = is_ours(study) ? "record less at a time: no stacks, no shapes, no memory"
                                     : "record less at a time (no stacks, no shapes), or with firelane";
   finding.try_code = is_ours(study) ? "with profile(record_shapes=False, with_stack=False, profile_memory=False): ..."
@@ -263,7 +262,7 @@ std::vector<Finding> find_recorder(const Context& context) {
                        : undone.undecided                              ? Confidence::kLow
                                                                        : Confidence::kMedium;
   if (undone.source != analyze::CostSource::kBaseline) {
-    finding.surer_by = is_ours(study) ? kTimeSomeSteps : "time the same steps without a profiler";
+    finding.confirm_by = is_ours(study) ? kTimeSomeSteps : "time the same steps without a profiler";
   }
   return {finding};
 }
@@ -283,12 +282,12 @@ std::vector<Rule> host_rules() {
        "batch,\n"
        "fused optimizers, fewer small operators.\n\n"
        "When not: shapes that change at every step cannot be captured in a graph; and recording itself makes launches\n"
-       "slower: firelane takes an estimate of that out first.",
+       "slower: firelane subtracts an estimate of that first.",
        find_overhead},
       {"host-sync", "host", 0.02, true,
-       "Some calls need an answer from the device: a number, a size, data on the CPU. The host then stands still until "
-       "the\n"
-       "device has done everything before, and afterwards the device stands still until the host has launched more.\n\n"
+       "Some calls need an answer from the device: a number, a size, data on the CPU. The host then blocks until the "
+       "device\n"
+       "has finished everything before, and afterwards the device idles until the host has launched more.\n\n"
        "What to do: do not read values in the loop (loss.item(), print(loss), if tensor), use operators with fixed "
        "sizes,\n"
        "copy with non_blocking=True into pinned memory. torch.cuda.set_sync_debug_mode(\"warn\") names the lines.\n\n"
@@ -296,25 +295,26 @@ std::vector<Rule> host_rules() {
        find_host_sync},
       {"gc-pauses", "host", 0.01, true,
        "Python's cyclic garbage collector stops the thread while it looks through all objects. A model has many.\n\n"
-       "What to do: gc.freeze() after building the model, gc.disable(), and gc.collect() every so many steps.\n\n"
+       "What to do: gc.freeze() after building the model, gc.disable(), and gc.collect() every few hundred steps.\n\n"
        "When not: programs that create reference cycles with tensors in them grow without collection.",
        find_gc},
       {"host-code", "host", 0.10, true,
        "For a millisecond or more at a time the training thread calls no operator: it reads files, writes logs, "
        "draws,\n"
        "sleeps, or works on data in plain Python. Meanwhile nothing is computed or launched.\n\n"
-       "What to do: not in every step; in another thread or process; data by a DataLoader with workers.\n\n"
-       "When not: with_stack=True shows which function it is; some of them are why the program runs.",
+       "What to do: do it less often, or in another thread or process; load data with DataLoader workers.\n\n"
+       "When not: the work is what the program is for. with_stack=True shows which function it is.",
        find_host_code},
       {"recording-distorts", "host", 0.15, false,
        "The profiler itself takes time for every operator, call, allocation and Python function. That makes the host "
        "look\n"
        "slower than it is, and a busy device look idle.\n\n"
-       "Firelane takes the cost per event out and replays the dependencies before it judges. Its own traces carry the "
+       "Firelane subtracts the cost per event and replays the dependencies before the analysis. Its own traces have "
+       "the "
        "cost\n"
        "as measured in the program and steps that were timed without recording; for torch.profiler's traces the costs "
        "are\n"
-       "usual values, and the range is shown.\n\n"
+       "typical values, and the range is shown.\n\n"
        "What to do: record fewer things, or with firelane.\n\n"
        "When not: shares and gains are already of the step without recording; only the recorded times are distorted.",
        find_recorder},

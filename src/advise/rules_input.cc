@@ -51,7 +51,7 @@ std::vector<Finding> find_input_bound(const Context& context) {
         "DataLoader(dataset, num_workers=16, prefetch_factor=4, pin_memory=True, persistent_workers=True)";
   }
   finding.confidence = calls.empty() ? Confidence::kMedium : Confidence::kHigh;
-  if (calls.empty()) finding.surer_by = "iterate a torch DataLoader while recording, so that its calls are marked";
+  if (calls.empty()) finding.confirm_by = "iterate a torch DataLoader while recording, so that its calls are marked";
   finding.cause = "input";
   return {finding};
 }
@@ -65,8 +65,8 @@ std::vector<Finding> find_pageable_copies(const Context& context) {
   for (Row row = 0; row < model.device_slices.size(); ++row) {
     const Row launch = model.device_slices.launch[row];
     if (model.device_slices.kind[row] != DeviceKind::kCopy || launch == kNoRow) continue;
-    const bool pageable =
-        model.text(model.device_slices.name[row]).find("Pageable -> Device") != std::string_view::npos;
+    const CopyKinds kinds = model.copy_kinds(row);
+    const bool pageable = kinds.source == MemoryKind::kPageable && kinds.target == MemoryKind::kDevice;
     if (!pageable || !context.in_window(model.host_slices.start_ns[launch])) continue;
     calls.push_back(launch);
     copies.push_back(row);
@@ -96,10 +96,10 @@ std::vector<Finding> find_pageable_copies(const Context& context) {
   finding.gain = {gain_if(0.5), gain_if(0.2)};
   finding.events = static_cast<int64_t>(copies.size());
   finding.title = counted(finding.events, "copy", "copies") +
-                  " to the device from memory that is not pinned make the host wait " + short_time(finding.cost_ns) +
+                  " to the device from pageable memory make the host wait " + short_time(finding.cost_ns) +
                   " of each step (" + short_percent(finding.share_of_step) + ")";
   add_longest(finding, context.model, std::move(calls));
-  finding.try_text = "pin the batch in host memory and copy without waiting";
+  finding.try_text = "pin the batch in host memory and copy asynchronously";
   finding.try_code = "DataLoader(..., pin_memory=True); x = x.to(device, non_blocking=True)";
   finding.confidence = Confidence::kHigh;
   finding.part_of = "overhead";
@@ -112,9 +112,9 @@ std::vector<Finding> find_pageable_copies(const Context& context) {
 std::vector<Rule> input_rules() {
   return {
       {"input-bound", "input", 0.05, true,
-       "The training loop stands still until the DataLoader hands over the next batch. While it waits, nothing is\n"
-       "launched and the device runs dry.\n\n"
-       "Why: with num_workers=0 items are loaded and transformed inside of the loop; with workers, they are too few "
+       "The training loop blocks until the DataLoader hands over the next batch. While it waits, nothing is\n"
+       "launched and the device idles.\n\n"
+       "Why: with num_workers=0 items are loaded and transformed inside the loop; with workers, they are too few "
        "or\n"
        "too slow. The time is that of enumerate(DataLoader).__next__ on the training thread.\n\n"
        "What to do: worker processes (num_workers), batches prepared ahead (prefetch_factor), cheaper items (decode "

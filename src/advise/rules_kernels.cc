@@ -82,10 +82,10 @@ std::vector<Finding> find_fp32_matmul(const Context& context) {
   });
   if (evidence.empty()) return {};
   Finding finding{.id = "fp32-matmul",
-                  .try_text = "let matrix multiplications use tensor cores: TF32 (one line), or bf16 by autocast",
+                  .try_text = "let matrix multiplications use tensor cores: TF32 (one line), or bf16 with autocast",
                   .try_code = "torch.set_float32_matmul_precision('high')",
                   .confidence = Confidence::kMedium,
-                  .surer_by = "compare the loss over some hundred steps: TF32 keeps 10 bits of each factor"};
+                  .confirm_by = "compare the loss over some hundred steps: TF32 keeps 10 bits of each factor"};
   evidence.fill(finding);
   finding.title =
       "fp32 matrix multiplications without tensor cores take " + short_percent(finding.share_of_step) + " of a step";
@@ -120,7 +120,7 @@ std::vector<Finding> find_tensor_cores(const Context& context) {
                   .try_text = "pad the sizes (vocabulary, hidden, batch) to multiples of 8, better of 64",
                   .try_code = "vocab_size = (vocab_size + 63) // 64 * 64",
                   .confidence = Confidence::kLow,
-                  .surer_by = "time one of these matmuls with padded sizes"};
+                  .confirm_by = "time one of these matmuls with padded sizes"};
   evidence.fill(finding);
   const Row detail = model.op_detail(device.op[example]);
   finding.title = "16-bit matmuls with sizes that do not suit tensor cores take " +
@@ -178,7 +178,7 @@ std::vector<Finding> find_unfused_attention(const Context& context) {
                   .try_text = "use fused attention: it never writes the matrix of scores to memory",
                   .try_code = "torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)",
                   .confidence = Confidence::kMedium,
-                  .surer_by = "record_shapes=True and memory, to see what the scores take",
+                  .confirm_by = "record_shapes=True and memory, to see what the scores take",
                   .part_of = kFusion};
   evidence.fill(finding);
   finding.title = "attention is computed in separate steps: softmax, masks and casts between its matmuls take " +
@@ -200,7 +200,7 @@ Row outermost_aten(const Model& model, Row op) {
 std::vector<Finding> find_unfused_chains(const Context& context) {
   if (!context.has_device_work) return cpu_unfused_chains(context);
   const Model& model = context.model;
-  const analyze::FusionTable table = analyze::fusion_table(model);
+  const auto& table = context.trace.get<analyze::fusion_table>();
   Evidence evidence(context);
   int64_t saved_bytes = 0;
   int64_t launches = 0;
@@ -217,15 +217,15 @@ std::vector<Finding> find_unfused_chains(const Context& context) {
   }
   if (evidence.empty()) return {};
   Finding finding{.id = "pointwise-unfused",
-                  .try_text = "let a compiler join pointwise, normalisation and reduction kernels",
+                  .try_text = "let a compiler fuse pointwise, normalization and reduction kernels",
                   .try_code = "model = torch.compile(model)",
                   .confidence = Confidence::kMedium,
-                  .surer_by = "run it: compilers join by the real data flow, which a trace does not hold"};
+                  .confirm_by = "run with torch.compile and compare step times"};
   evidence.fill(finding);
   // Mostly launches to save: the same cause, and the same remedy, as a host that cannot feed the device.
   finding.cause = finding.gain.low_ns * 5 < finding.gain.high_ns ? "overhead" : kFusion;
   finding.title = "chains of small kernels on the same data take " + short_percent(finding.share_of_step) +
-                  " of a step; joined they save " + counted(launches, "launch", "launches") + " and " +
+                  " of a step; fused, they would save " + counted(launches, "launch", "launches") + " and " +
                   short_bytes(saved_bytes) + " of traffic in this trace";
   return {finding};
 }
@@ -322,7 +322,7 @@ void add_work_of(const Context& context, const std::vector<Row>& ops, double kee
 }
 
 std::vector<Finding> find_casts(const Context& context) {
-  const analyze::CopyTable table = analyze::copy_table(context.model);
+  const auto& table = context.trace.get<analyze::copy_table>();
   Evidence evidence(context);
   add_work_of(context, table.ping_pong_ops, 0, evidence);
   if (evidence.empty()) return {};
@@ -331,7 +331,7 @@ std::vector<Finding> find_casts(const Context& context) {
                   .try_code = context.has_device_work ? "with torch.autocast('cuda', torch.bfloat16): ..."
                                                       : "with torch.autocast('cpu', torch.bfloat16): ...",
                   .confidence = Confidence::kMedium,
-                  .surer_by = "with_stack=True, to see the lines that cast",
+                  .confirm_by = "with_stack=True, to see the lines that cast",
                   .part_of = kFusion};
   evidence.fill(finding);
   finding.title = "tensors are cast to another type and back: " + short_percent(finding.share_of_step) + " of a step";
@@ -339,7 +339,7 @@ std::vector<Finding> find_casts(const Context& context) {
 }
 
 std::vector<Finding> find_layout_copies(const Context& context) {
-  const analyze::CopyTable table = analyze::copy_table(context.model);
+  const auto& table = context.trace.get<analyze::copy_table>();
   Evidence evidence(context);
   for (const analyze::CopyRow& row : table.rows) {
     // Copies that the program asks for itself it can do without more often than those inside of other ops.
@@ -355,7 +355,7 @@ std::vector<Finding> find_layout_copies(const Context& context) {
                   .try_text = "avoid .contiguous() and .reshape() of transposed tensors; keep images in channels_last",
                   .try_code = "model = model.to(memory_format=torch.channels_last)",
                   .confidence = Confidence::kLow,
-                  .surer_by = "with_stack=True, to see who asks for another layout",
+                  .confirm_by = "with_stack=True, to see who asks for another layout",
                   .part_of = kFusion};
   evidence.fill(finding);
   finding.title = "copies that only change the layout take " + short_percent(finding.share_of_step) + " of a step";
@@ -402,7 +402,7 @@ std::vector<Rule> kernels_rules() {
        "does\n"
        "the whole chain reads and writes once.\n"
        "\n"
-       "What to do: torch.compile, which joins such chains; or an operator that does several of them at once.\n"
+       "What to do: torch.compile, which fuses such chains; or an operator that does several of them at once.\n"
        "\n"
        "When not: compiling costs time at the start and again for new shapes (dynamic=True helps), so short runs may "
        "lose.",

@@ -33,16 +33,17 @@ class KernelProgram {
   }
   // What the rule finds. A cut is worth the device time it takes away.
   std::vector<Finding> ask(std::string_view rule) {
-    model_ = trace_.build();
-    const Context context{.model = model_,
+    const StudiedTrace trace(trace_.build());
+    const Context context{.trace = trace,
                           .window = {0, 1'000'000'000},
                           .recorded_ns = 10'000'000,
                           .step_ns = 10'000'000,
                           .has_device_work = true,
-                          .gain_ns = [this](const analyze::WhatIf& change) {
+                          .gain_ns = [&](const analyze::WhatIf& change) {
                             double saved = 0;
                             for (const analyze::DeviceCut& cut : change.device) {
-                              saved += (1 - cut.keep) * static_cast<double>(model_.device_slices.duration_ns[cut.row]);
+                              saved += (1 - cut.keep) *
+                                       static_cast<double>(trace.model().device_slices.duration_ns[cut.row]);
                             }
                             return static_cast<int64_t>(saved);
                           }};
@@ -51,7 +52,6 @@ class KernelProgram {
 
  private:
   TraceBuilder trace_;
-  Model model_;
   int64_t next_ = 1;
 };
 
@@ -93,10 +93,10 @@ TEST(KernelRules, work_belongs_to_the_step_that_launched_it) {
       .op("aten::mm", {.start_us = 10, .end_us = 15, .external_id = 1, .dims = kSquare, .types = kFloats})
       .call("cudaLaunchKernel", {.start_us = 11, .end_us = 12, .correlation = 1, .external_id = 1})
       .kernel(kFp32Kernel, {.start_us = 5000, .end_us = 7700, .correlation = 1, .external_id = 1});
-  const Model model = trace.build();
+  const StudiedTrace studied(trace.build());
   const auto found_in = [&](analyze::Interval window) {
     const Context context{
-        .model = model, .window = window, .step_ns = 1'000'000, .gain_ns = [](const analyze::WhatIf&) {
+        .trace = studied, .window = window, .step_ns = 1'000'000, .gain_ns = [](const analyze::WhatIf&) {
           return int64_t{1000};
         }};
     return find_rule("fp32-matmul")->find(context).size();
@@ -155,9 +155,9 @@ TEST(KernelRules, a_bias_before_batch_norm_is_found) {
         .call("cudaLaunchKernel", {.start_us = 6, .end_us = 7, .correlation = 1, .external_id = 1})
         .kernel(kPointwise, {.start_us = 10, .end_us = 14, .correlation = 1, .external_id = 1})
         .op("aten::batch_norm", {.start_us = 30, .end_us = 40});
-    const Model model = trace.build();
+    const StudiedTrace studied(trace.build());
     const Context context{
-        .model = model, .window = {0, 1'000'000}, .step_ns = 40'000, .gain_ns = [](const analyze::WhatIf&) {
+        .trace = studied, .window = {0, 1'000'000}, .step_ns = 40'000, .gain_ns = [](const analyze::WhatIf&) {
           return int64_t{4000};
         }};
     return find_rule("conv-bias-before-batch-norm")->find(context);
@@ -182,9 +182,9 @@ TEST(KernelRules, the_gradient_of_a_bias_before_batch_norm_counts_with_it) {
         .call("cudaLaunchKernel", {.start_us = 56, .end_us = 57, .correlation = 2, .external_id = 2})
         .kernel("void at::native::reduce_kernel<128, 4, Sum>",
                 {.start_us = 60, .end_us = 63, .correlation = 2, .external_id = 2});
-    const Model model = trace.build();
+    const StudiedTrace studied(trace.build());
     const Context context{
-        .model = model, .window = {0, 1'000'000}, .step_ns = 40'000, .gain_ns = [](const analyze::WhatIf&) {
+        .trace = studied, .window = {0, 1'000'000}, .step_ns = 40'000, .gain_ns = [](const analyze::WhatIf&) {
           return int64_t{4000};
         }};
     return find_rule("conv-bias-before-batch-norm")->find(context).at(0).cost_ns;

@@ -29,7 +29,7 @@ template <typename Look>
 std::vector<Finding> for_devices(const Context& context, const Look& look) {
   std::vector<Finding> findings;
   if (context.model.memory_events.size() == 0) return findings;
-  for (const analyze::DeviceMemory& device : analyze::memory_report(context.model).devices) {
+  for (const analyze::DeviceMemory& device : context.trace.get<analyze::memory_report>().devices) {
     if (device.device_type != 0 || !context.has_device_work) look(device, findings);
   }
   return findings;
@@ -52,10 +52,10 @@ std::vector<Finding> find_near_limit(const Context& context) {
          .title = device.out_of_memory > 0
                       ? "an allocation failed " + counted(device.out_of_memory, "time", "times") + " on " + device.name
                       : short_percent(share(used, device.capacity_bytes)) + " of the memory of " + device.name +
-                            " is in use: a longer input ends in an out-of-memory error",
+                            " is in use: a longer input would run out of memory",
          .ranges = {{at_ns, at_ns + 1}},
          .events = 1,
-         .try_text = "recompute activations in the backward, or take a smaller batch",
+         .try_text = "use activation checkpointing, or a smaller batch",
          .try_code = "torch.utils.checkpoint.checkpoint(block, x, use_reentrant=False)",
          .confidence = Confidence::kHigh});
   });
@@ -73,7 +73,7 @@ std::vector<Finding> find_spike(const Context& context) {
                         .slices = {{spike.op, false}},
                         .ranges = {{spike.time_ns, spike.time_ns + 1}},
                         .events = static_cast<int64_t>(device.spikes.size()),
-                        .try_text = "do it in pieces, in place, or by a fused op",
+                        .try_text = "compute it in chunks, in place, or with a fused op",
                         .try_code = "torch.cat([op(part) for part in x.chunk(4)])",
                         .confidence = Confidence::kHigh});
   });
@@ -93,10 +93,10 @@ std::vector<Finding> find_leak(const Context& context) {
          .title = "memory grows by " + short_bytes(device.growth_per_step_bytes) + " with every step" + who,
          .ranges = {{device.curve.front().time_ns, device.curve.back().time_ns}},
          .events = static_cast<int64_t>(device.steps.size()),
-         .try_text = "do not keep tensors that hold a graph: store numbers",
+         .try_text = "do not keep tensors that hold an autograd graph: store numbers",
          .try_code = "losses.append(loss.item())  # or loss.detach()",
          .confidence = device.steps.size() >= 5 ? Confidence::kHigh : Confidence::kMedium,
-         .surer_by = device.steps.size() >= 5 ? "" : "record ten steps or more"});
+         .confirm_by = device.steps.size() >= 5 ? "" : "record ten steps or more"});
   });
 }
 
@@ -111,10 +111,10 @@ std::vector<Finding> find_fragmentation(const Context& context) {
                                  short_percent(share(cached, device.peak.reserved_bytes)) + ")",
                         .ranges = {{device.peak.time_ns, device.peak.time_ns + 1}},
                         .events = 1,
-                        .try_text = "let the allocator grow its segments, and keep sizes the same from step to step",
+                        .try_text = "use expandable segments, and keep sizes the same from step to step",
                         .try_code = "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
                         .confidence = Confidence::kLow,
-                        .surer_by = "torch.cuda.memory._dump_snapshot(): a trace does not show the blocks"});
+                        .confirm_by = "torch.cuda.memory._dump_snapshot(): a trace does not show the blocks"});
   });
 }
 
@@ -132,7 +132,7 @@ std::vector<Finding> find_thrash(const Context& context) {
                   .try_text = "keep shapes the same from step to step, leave out empty_cache(), leave memory free",
                   .try_code = "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
                   .confidence = Confidence::kMedium,
-                  .surer_by = "record more steps: calls that end after some steps are warm-up"};
+                  .confirm_by = "record more steps: calls that end after some steps are warm-up"};
   evidence.fill(finding);
   finding.title = "the allocator asks the driver for memory in the middle of training: " +
                   counted(evidence.count(), "call", "calls") + " in " + counted(context.step_count, "step", "steps");
@@ -153,10 +153,10 @@ std::vector<Finding> find_room(const Context& context) {
         .cost_ns = idle_ns,
         .gain = {0, idle_ns / 2},
         .events = context.step_count,
-        .try_text = "double the batch (and adapt the learning rate) until memory or time per sample says stop",
+        .try_text = "double the batch size (and adapt the learning rate) as long as the time per sample falls",
         .try_code = "DataLoader(dataset, batch_size=2 * batch_size)",
         .confidence = Confidence::kLow,
-        .surer_by = "time one step with twice the batch: the gain is per sample, not per step",
+        .confirm_by = "time one step with twice the batch: the gain is per sample, not per step",
         .cause = "overhead"};
     finding.share_of_step = context.share_of_step(idle_ns);
     findings.push_back(std::move(finding));
@@ -204,7 +204,7 @@ std::vector<Rule> memory_rules() {
        "\n"
        "What to do: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True; pad inputs to a few sizes.\n"
        "\n"
-       "When not: there is memory to spare, for cached blocks cost nothing by themselves.",
+       "When not: there is memory to spare: cached blocks cost nothing by themselves.",
        find_fragmentation},
       {"allocator-thrash", "memory", 0.01, true,
        "cudaMalloc and cudaFree inside steps: torch's cache did not have a block that fits, or was told to give memory "

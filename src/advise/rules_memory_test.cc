@@ -27,8 +27,8 @@ class MemoryProgram {
     return *this;
   }
   std::vector<Finding> ask(std::string_view rule, int64_t device_busy_ns = 0) {
-    const Model model = trace.build();
-    const Context context{.model = model,
+    const StudiedTrace studied(trace.build());
+    const Context context{.trace = studied,
                           .window = {0, 1'000'000'000},
                           .step_ns = 100'000,
                           .device_busy_ns = device_busy_ns,

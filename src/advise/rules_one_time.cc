@@ -143,7 +143,7 @@ std::vector<Finding> find_one_time_costs(const Context& context) {
   }
   finding.gain.high_ns = context.gain_ns(without);
   finding.events = static_cast<int64_t>(rows.size());
-  finding.title = "inside of the measured steps " + what + ": " + short_time(cost) + " a step (" +
+  finding.title = "inside the measured steps " + what + ": " + short_time(cost) + " a step (" +
                   short_percent(finding.share_of_step) + ") that later steps do not pay";
   add_longest(finding, context.model, std::move(rows));
   finding.try_text = "run a few more steps before recording";

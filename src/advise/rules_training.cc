@@ -170,13 +170,13 @@ std::vector<Finding> find_exposed_communication(const Context& context) {
     return context.model.device_slices.duration_ns[a] > context.model.device_slices.duration_ns[b];
   });
   for (size_t i = 0; i < std::min(rows.size(), kEvidenceSlices); ++i) finding.slices.push_back({rows[i], true});
-  finding.title = "communication that nothing hides takes " + short_time(cost) + " of each step (" +
+  finding.title = "communication that does not overlap with compute takes " + short_time(cost) + " of each step (" +
                   short_percent(finding.share_of_step) + ")";
   finding.try_text =
       "start it earlier and in larger pieces, so that it runs beside the backward pass; look for slow ranks";
   finding.try_code = "DistributedDataParallel(model, bucket_cap_mb=100, gradient_as_bucket_view=True)";
   finding.confidence = Confidence::kMedium;
-  finding.surer_by = "record all ranks: waiting for a slow rank looks the same in one trace";
+  finding.confirm_by = "record all ranks: waiting for a slow rank looks the same in one trace";
   return {finding};
 }
 
@@ -228,7 +228,7 @@ std::vector<Finding> find_outliers(const Context& context) {
   finding.share_of_step = context.share_of_step(finding.cost_ns);
   finding.gain = {std::max<int64_t>(0, saved_ns(slowest_ns)), finding.cost_ns};
   finding.title = counted(finding.events, "step is", "steps are") + " much slower than the others and cost " +
-                  short_percent(finding.share_of_step) + " of the mean step";
+                  short_percent(finding.share_of_step) + " of the average step";
   const std::string what = excess_of(study.breakdown, study.steps);
   const bool one = finding.events == 1;
   if (!what.empty()) finding.title += std::string("; in ") + (one ? "it " : "them ") + what;
@@ -236,7 +236,7 @@ std::vector<Finding> find_outliers(const Context& context) {
                      ": checkpoints, logging, evaluation, a slow batch";
   finding.try_code = "with torch.profiler.record_function(\"checkpoint\"): ...";
   finding.confidence = Confidence::kMedium;
-  finding.surer_by = "record more steps, with with_stack=True";
+  finding.confirm_by = "record more steps, with with_stack=True";
   return {finding};
 }
 

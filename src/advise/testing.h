@@ -2,11 +2,26 @@
 #pragma once
 
 #include <algorithm>
+#include <memory>
 #include <string_view>
 
 #include "advise/diagnose.h"
+#include "analyze/verdict/study.h"
+#include "traces/studied_trace.h"
 
 namespace firelane::advise {
+
+// A diagnosis, and the study behind it, which does not look at the model again.
+struct Judged : Diagnosis {
+  std::shared_ptr<const StudiedTrace> trace;
+  const analyze::Study& study = trace->get<analyze::study>();
+};
+
+inline Judged diagnose(const Model& model) {
+  const std::shared_ptr<const Model> kept(std::shared_ptr<void>(), &model);
+  auto trace = std::make_shared<const StudiedTrace>(kept);
+  return {diagnose(*trace), trace};
+}
 
 // The finding of that rule; null when there is none.
 inline const Finding* find(const Diagnosis& diagnosis, std::string_view id) {

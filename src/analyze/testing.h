@@ -1,17 +1,25 @@
-// What tests of analyses share: random small traces (threads, ops, launches, waits, two streams, steps) for property
-// tests, and a row of the ops table by its name.
+// What tests of analyses share: the study of a model, random small traces (threads, ops, launches, waits, two streams,
+// steps) for property tests, and a row of the ops table by its name.
 #pragma once
 
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <memory>
 #include <random>
 #include <string_view>
 
 #include "analyze/ops/ops.h"
+#include "analyze/verdict/study.h"
 #include "model/trace_builder.h"
+#include "traces/studied_trace.h"
 
 namespace firelane::analyze {
+
+// Of a model that the test keeps.
+inline Study study(const Model& model) {
+  return study(StudiedTrace(std::shared_ptr<const Model>(std::shared_ptr<void>(), &model)));
+}
 
 // The row of that name; the first one on that side.
 inline OpsRow row_of(const OpsResult& result, std::string_view name, bool on_device = false) {

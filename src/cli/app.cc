@@ -1,6 +1,7 @@
 #include "cli/app.h"
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 
 namespace firelane::cli {
@@ -17,14 +18,35 @@ bool looks_like_file(const std::string& text) {
   return text == "-" || text.find_first_of("./") != std::string::npos || std::filesystem::exists(text, error);
 }
 
+// Spellings from before reports had the same parameters everywhere. They still work, but --help does not list them.
+struct OldSpelling {
+  std::string_view verb, flag, new_verb, new_flag;
+};
+constexpr std::array kOldSpellings = {
+    OldSpelling{"kernels", "--roofline", "roofline", ""},
+    OldSpelling{"ops", "--group-by-shape", "ops", "--group-by-input-shape"},
+    OldSpelling{"ops", "--host", "ops", "--side=host"},
+    OldSpelling{"ops", "--device", "ops", "--side=device"},
+};
+
+void respell(std::vector<std::string>& arguments) {
+  for (const OldSpelling& old : kOldSpellings) {
+    const auto found = std::find(arguments.begin() + 1, arguments.end(), old.flag);
+    if (arguments[0] != old.verb || found == arguments.end()) continue;
+    *found = old.new_flag;
+    if (found->empty()) arguments.erase(found);
+    arguments[0] = old.new_verb;
+  }
+}
+
 }  // namespace
 
 CommandLine make_command_line() {
   CommandLine line;
   line.app = std::make_unique<CLI::App>(
       "Firelane says where the time of a PyTorch program went.\n\n"
-      "firelane FILE alone is firelane info FILE. A FILE is a torch.profiler trace (.json, .json.gz)\n"
-      "or any Chrome trace; - reads standard input.",
+      "firelane FILE alone is firelane info FILE. A FILE is a recording of firelane (.lane), a trace of\n"
+      "torch.profiler (.json, .json.gz) or any Chrome trace; - reads standard input.",
       "firelane");
   CLI::App& app = *line.app;
   app.set_version_flag("--version", "firelane " FIRELANE_VERSION, "print the version and exit");
@@ -32,7 +54,7 @@ CommandLine make_command_line() {
   app.require_subcommand(1);
   app.get_formatter()->label("SUBCOMMAND", "VERB");
   app.footer(
-      "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 a check you asked for did not hold.\n"
+      "Exit codes: 0 done, 1 failed, 2 wrong usage.\n"
       "Help on one verb: firelane VERB --help");
   for (const Verb& verb : all_verbs()) {
     CLI::App& sub = *app.add_subcommand(std::string(verb.name), std::string(verb.sentence));
@@ -45,7 +67,9 @@ CommandLine make_command_line() {
 }
 
 std::vector<std::string> with_default_verb(std::vector<std::string> arguments) {
-  if (arguments.empty() || is_verb(arguments[0])) return arguments;
+  if (arguments.empty()) return arguments;
+  respell(arguments);
+  if (is_verb(arguments[0])) return arguments;
   const std::string& first = arguments[0];
   const bool is_flag = first.size() > 1 && first[0] == '-';
   const bool is_ours = first == "-h" || first == "--help" || first == "--version";

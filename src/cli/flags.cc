@@ -48,7 +48,7 @@ Flag& Flag::between(int64_t low, int64_t high) {
 Flag& Flag::whole_number() {
   return check([](const std::string& text) -> std::string {
     const bool digits = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
-    return digits ? "" : "'" + text + "' is not a whole number from 0 up";
+    return digits ? "" : "'" + text + "' is not a whole number of 0 or more";
   });
 }
 
@@ -89,7 +89,7 @@ Flag Flags::add(const std::string& names, size_t& value, const std::string& help
   return Flag(app_.add_option(names, value, help));
 }
 
-Flag Flags::add(const std::string& names, std::optional<size_t>& value, const std::string& help) {
+Flag Flags::add(const std::string& names, std::optional<std::string>& value, const std::string& help) {
   return Flag(app_.add_option(names, value, help));
 }
 

@@ -52,7 +52,7 @@ class Flags {
   Flag add(const std::string& names, int64_t& value, const std::string& help);
   Flag add(const std::string& names, uint32_t& value, const std::string& help);
   Flag add(const std::string& names, size_t& value, const std::string& help);
-  Flag add(const std::string& names, std::optional<size_t>& value, const std::string& help);
+  Flag add(const std::string& names, std::optional<std::string>& value, const std::string& help);
 
   // After parsing: `what_is_wrong` with the flags together, or nothing.
   struct Wrong {

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdio>
 #include <mutex>
+#include <utility>
 
 #include "base/visible_text.h"
 #include "import/load.h"
@@ -55,13 +56,7 @@ void warn_of_losses(const std::string& path, const LossCounts& losses) {
   }
 }
 
-}  // namespace
-
-void add_trace_argument(Flags& flags, std::string& path) {
-  flags.add("FILE", path, "the trace: .lane, .json, .json.gz, or - for standard input").required().value_name("");
-}
-
-Result<Model> open_trace(const std::string& path) {
+Result<Model> load_and_warn(const std::string& path, const LoadProgress&) {
   importer::LoadOptions options;
   Result<Model> model = [&] {
     ProgressBar bar(path);
@@ -72,6 +67,26 @@ Result<Model> open_trace(const std::string& path) {
   }();
   if (model.ok()) warn_of_losses(path, model.value().losses);
   return model;
+}
+
+}  // namespace
+
+void add_trace_argument(Flags& flags, std::string& path) {
+  flags.add("FILE", path, "the trace: .lane, .json, .json.gz, or - for standard input").required().value_name("");
+}
+
+Result<std::shared_ptr<const TraceSet>> open_traces(std::vector<std::string> paths) {
+  const auto traces = std::make_shared<TraceSet>(std::move(paths), load_and_warn);
+  traces->wait_until_loaded();
+  for (size_t id = 0; id < traces->size(); ++id) {
+    if (traces->trace(id) == nullptr) return Error{traces->status(id).error};
+  }
+  return std::shared_ptr<const TraceSet>(traces);
+}
+
+Result<std::shared_ptr<const StudiedTrace>> open_trace(const std::string& path) {
+  FL_TRY(const auto traces, open_traces({path}));
+  return traces->trace(0);
 }
 
 }  // namespace firelane::cli

@@ -1,18 +1,24 @@
-// Opens the trace a verb works on: with a progress bar when that takes over a second on a
+// Opens the traces a verb works on: with a progress bar when that takes over a second on a
 // terminal, and with one warning per kind of lost data.
 #pragma once
 
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "cli/flags.h"
-#include "model/model.h"
+#include "traces/studied_trace.h"
+#include "traces/trace_set.h"
 
 namespace firelane::cli {
 
 // The positional FILE of a verb.
 void add_trace_argument(Flags& flags, std::string& path);
 
-Result<Model> open_trace(const std::string& path);
+// All of them, loaded. Fails with the first that cannot be read.
+Result<std::shared_ptr<const TraceSet>> open_traces(std::vector<std::string> paths);
+// The set of one.
+Result<std::shared_ptr<const StudiedTrace>> open_trace(const std::string& path);
 
 }  // namespace firelane::cli

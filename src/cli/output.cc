@@ -122,8 +122,6 @@ Result<void> Output::write(std::string_view bytes) {
   return {};
 }
 
-Result<void> Output::print(const report::Report& report) { return write(report::render(report, form_, style_)); }
-
 Result<void> Output::close() {
   if (std::fflush(stream_) != 0) return failure();
   if (!in_place_) FL_TRY_VOID(give_name());

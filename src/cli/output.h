@@ -29,7 +29,7 @@ void add_file_options(Flags& flags, OutputOptions& options);
 // The above and the forms of a report.
 void add_report_options(Flags& flags, OutputOptions& options);
 
-// True when `stream` is a terminal that may be coloured: not under NO_COLOR or TERM=dumb.
+// True when `stream` is a terminal that may be colored: not under NO_COLOR or TERM=dumb.
 bool wants_color(std::FILE* stream);
 
 class Output {
@@ -40,15 +40,11 @@ class Output {
   Output& operator=(Output&&) = delete;
   ~Output();
 
-  // Writes the report in the form that the user asked for.
-  Result<void> print(const report::Report& report);
   Result<void> write(std::string_view bytes);
   // Makes the file appear under its name. Without it nothing is left behind.
   Result<void> close();
 
-  // Text and Markdown: verbs show the top rows. JSON and CSV get all of them.
-  bool for_people() const { return form_ == report::Form::kText || form_ == report::Form::kMarkdown; }
-  // For answers that are not a Report.
+  // What the user asked for.
   report::Form form() const { return form_; }
   const report::TextStyle& style() const { return style_; }
 

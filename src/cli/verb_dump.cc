@@ -32,7 +32,8 @@ Result<int> run_dump_records(const DumpArgs& args) {
 
 Result<int> run_dump(const DumpArgs& args) {
   FL_TRY(Output output, Output::open(args.output));
-  FL_TRY(const Model model, open_trace(args.path));
+  FL_TRY(const auto trace, open_trace(args.path));
+  const Model& model = trace->model();
   report::DumpOptions options = args.options;
   options.form = args.json ? report::DumpForm::kJsonLines : report::DumpForm::kText;
   FL_TRY_VOID(report::dump(model, options, [&output](std::string_view lines) { return output.write(lines); }));

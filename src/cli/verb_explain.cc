@@ -1,4 +1,6 @@
 // firelane explain [FINDING]
+#include <algorithm>
+
 #include "advise/rule.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
@@ -11,13 +13,22 @@ struct ExplainArgs {
   std::string id;
 };
 
+// The first sentence of the explanation, on one line.
+std::string summary(std::string_view explanation) {
+  size_t end = 0;
+  do {
+    end = explanation.find('.', end + 1);
+  } while (end < explanation.size() - 1 && explanation[end + 1] != ' ' && explanation[end + 1] != '\n');
+  std::string sentence(explanation.substr(0, end == std::string_view::npos ? end : end + 1));
+  std::replace(sentence.begin(), sentence.end(), '\n', ' ');
+  return sentence;
+}
+
 Result<int> run_explain(const ExplainArgs& args) {
   FL_TRY(Output output, Output::open({}));
   if (args.id.empty()) {
     for (const advise::Rule& rule : advise::all_rules()) {
-      const std::string_view text = rule.explanation;
-      const std::string first(text.substr(0, text.find('\n')));
-      FL_TRY_VOID(output.write(std::string(rule.id) + "\n    " + first + "\n"));
+      FL_TRY_VOID(output.write(std::string(rule.id) + "\n    " + summary(rule.explanation) + "\n"));
     }
   } else {
     const advise::Rule* rule = advise::find_rule(args.id);
@@ -34,7 +45,7 @@ Result<int> run_explain(const ExplainArgs& args) {
 
 Verb explain_verb() {
   return {.name = "explain",
-          .sentence = "What a finding of diagnose means, why it costs, what to do, and when not.",
+          .sentence = "What a finding means, why it costs time, what to do about it, and when not to.",
           .examples = {"firelane explain input-bound", "firelane explain"},
           .setup = [](Flags& flags) -> VerbBody {
             auto args = std::make_shared<ExplainArgs>();

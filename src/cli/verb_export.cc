@@ -46,7 +46,8 @@ Result<int> run_export(const ExportArgs& args) {
     return Error{"a perfetto trace is binary and not for a terminal; add -o trace.pftrace"};
   }
   FL_TRY(Output output, Output::open(args.output));
-  FL_TRY(const Model model, open_trace(args.path));
+  FL_TRY(const auto trace, open_trace(args.path));
+  const Model& model = trace->model();
   OutputSink sink(output);
   exporter::ExportOptions what = args.what;
   what.gzip = args.output.path.ends_with(".gz");

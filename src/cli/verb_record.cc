@@ -102,6 +102,20 @@ bool is_hardly_python(const std::string& command) {
   return false;
 }
 
+// python -I and -E, alone or among other letters (python -uE), ignore PYTHONPATH.
+bool ignores_environment(const std::vector<std::string>& command) {
+  if (fs::path(command[0]).filename().string().find("python") == std::string::npos) return false;
+  for (size_t i = 1; i < command.size() && command[i].size() > 1 && command[i][0] == '-'; ++i) {
+    if (command[i][1] == '-') continue;
+    const size_t argument = command[i].find_first_of("cmWX");  // these letters take what follows
+    if (command[i].substr(0, argument).find_first_of("IE") != std::string::npos) return true;
+    if (argument == std::string::npos) continue;
+    if (command[i][argument] == 'c' || command[i][argument] == 'm') return false;
+    if (argument + 1 == command[i].size()) ++i;
+  }
+  return false;
+}
+
 std::string plan_json(const RecordArgs& args, const RecordingFile& output) {
   JsonWriter json;
   json.begin_object().field("output", output.path);
@@ -140,6 +154,8 @@ Result<int> run_record(const RecordArgs& args) {
   words.push_back(nullptr);
   if (is_hardly_python(args.command[0]))
     std::fprintf(stderr, "firelane: %s: only Python programs that import torch are recorded\n", words[0]);
+  if (ignores_environment(args.command))
+    std::fputs("firelane: python -I and -E ignore PYTHONPATH, so nothing will be recorded; leave them out\n", stderr);
   execvp(words[0], words.data());
   return Error{args.command[0] + ": " + std::strerror(errno) + "; the command to run goes after --"};
 }

@@ -33,14 +33,15 @@ Result<int> run_report(const ReportArgs& args) {
     FL_TRY(page, serve::one_file_page());  // before long work: it may be missing
   }
   FL_TRY(Output output, Output::open(args.output));
-  FL_TRY(Model model, open_trace(args.path));
+  FL_TRY(const auto traces, open_traces({args.path}));
   if (form == ReportForm::kHtml) {
-    serve::Api api(std::move(model), FIRELANE_VERSION);
+    serve::Api api(traces, FIRELANE_VERSION);
     FL_TRY(const std::string html, serve::one_file(api, page));
     FL_TRY_VOID(output.write(html));
   } else {
+    const StudiedTrace& trace = *traces->trace(0);
     const std::string name = std::filesystem::path(args.path).filename().string();
-    FL_TRY_VOID(output.write(report::markdown(model, report::trace_report(model, name))));
+    FL_TRY_VOID(output.write(report::markdown(trace, report::trace_report(trace, name))));
   }
   FL_TRY_VOID(output.close());
   return kExitOk;

@@ -140,7 +140,7 @@ class Session {
         sql, visitor, {.time = std::chrono::duration_cast<std::chrono::nanoseconds>(limit), .stop = &g_interrupted}));
     const report::Report report = visitor.take();
     if (report.tables.empty()) return {};
-    return output_.print(report);
+    return output_.write(report::render(report, output_.form(), output_.style()));
   }
 
   // Statements from stdin. On a terminal an error is shown and the next line read; else it ends the session.
@@ -210,7 +210,8 @@ class Session {
 
 Result<int> run_sql(const SqlArgs& args) {
   FL_TRY(Output output, Output::open(args.output));
-  FL_TRY(const Model model, open_trace(args.path));
+  FL_TRY(const auto trace, open_trace(args.path));
+  const Model& model = trace->model();
   FL_TRY(const auto database, sql::Database::open(model));
   const InterruptGuard guard;
   Session session(args, *database, output);
@@ -224,14 +225,14 @@ Result<int> run_sql(const SqlArgs& args) {
 Verb sql_verb() {
   return {
       .name = "sql",
-      .sentence = "Ask the trace in SQL; without a query, a prompt.",
+      .sentence = "Query the trace with SQL; without a query, at a prompt.",
       .examples = {"firelane sql trace.json.gz \"select name, sum(duration_ns) from kernels group by name\"",
                    "firelane sql trace.json.gz --csv < queries.sql"},
       .setup = [](Flags& flags) -> VerbBody {
         auto args = std::make_shared<SqlArgs>();
         add_trace_argument(flags, args->path);
         flags.add("QUERY", args->query, "one or more statements; without them, from standard input");
-        flags.add("--timeout", args->timeout_s, "seconds after which a query is given up; 0 = never").between(0.0, 1e6);
+        flags.add("--timeout", args->timeout_s, "seconds after which a query is stopped; 0 = never").between(0.0, 1e6);
         add_report_options(flags, args->output);
         return [args] { return run_sql(*args); };
       }};

@@ -16,6 +16,7 @@
 #include "import/load.h"
 #include "serve/api.h"
 #include "serve/server.h"
+#include "traces/trace_set.h"
 
 namespace firelane::cli {
 
@@ -70,14 +71,12 @@ Result<int> run_view(const ViewArgs& args) {
   ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
 
   std::atomic<size_t> failed = 0;
-  serve::Api api(
-      args.paths,
-      [&](const std::string& path, const serve::Progress& progress) {
-        Result<Model> model = importer::load_trace(path, {.progress = progress});
-        if (!model.ok()) tell_failure(model.error(), ++failed == args.paths.size());
-        return model;
-      },
-      FIRELANE_VERSION);
+  const auto load = [&](const std::string& path, const LoadProgress& progress) {
+    Result<Model> model = importer::load_trace(path, {.progress = progress});
+    if (!model.ok()) tell_failure(model.error(), ++failed == args.paths.size());
+    return model;
+  };
+  serve::Api api(std::make_shared<TraceSet>(args.paths, load, serve::prepare), FIRELANE_VERSION);
   FL_TRY(const auto server, serve::Server::start(api, {.port = args.port}));
   std::printf("%s\n", server->url().c_str());
   std::fflush(stdout);

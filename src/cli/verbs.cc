@@ -1,38 +1,17 @@
 #include "cli/verbs.h"
 
+#include "cli/report_verb.h"
+#include "report/registry.h"
+
 namespace firelane::cli {
 
 const std::vector<Verb>& all_verbs() {
-  // clang-format off: one a line, so that two people can add one each
-  static const std::vector<Verb> verbs = {
-      record_verb(),
-      info_verb(),
-      diagnose_verb(),
-      view_verb(),
-      explain_verb(),
-      report_verb(),
-      breakdown_verb(),
-      idle_verb(),
-      launches_verb(),
-      syncs_verb(),
-      critical_path_verb(),
-      whatif_verb(),
-      ops_verb(),
-      kernels_verb(),
-      steps_verb(),
-      lanes_verb(),
-      fusion_verb(),
-      modules_verb(),
-      memory_verb(),
-      input_verb(),
-      inference_verb(),
-      cost_verb(),
-      dump_verb(),
-      export_verb(),
-      sql_verb(),
-      completion_verb(),
-  };
-  // clang-format on
+  static const std::vector<Verb> verbs = [] {
+    std::vector<Verb> all = {record_verb(), view_verb(), report_verb(), explain_verb()};
+    for (const report::ReportSpec& spec : report::all_reports()) all.push_back(verb_of(spec));
+    for (const Verb& verb : {dump_verb(), export_verb(), sql_verb(), completion_verb()}) all.push_back(verb);
+    return all;
+  }();
   return verbs;
 }
 

@@ -2,13 +2,14 @@
 //
 //   ArrowTableBuilder table("steps", model->steps.size());
 //   table.keep(model);
-//   table.view("start_ns", model->steps.start_ns);                 // the model's own memory
+//   table.view("start_ns", std::span(model->steps.start_ns));      // the model's own memory
 //   table.own("share", std::vector<double>{...});                  // built for this table
 //   std::shared_ptr<const ArrowTable> done = std::move(table).build();
 #pragma once
 
 #include <concepts>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -48,17 +49,10 @@ class ArrowTableBuilder {
   // What view()ed columns lie in.
   void keep(std::shared_ptr<const void> owner) { owners_->push_back(std::move(owner)); }
 
-  // REQUIRES: `values` lives in something that was given to keep().
+  // REQUIRES: `values` live in something that was given to keep().
   template <typename T>
-  void view(std::string_view name, const std::vector<T>& values, Absent absent = Absent::kNever) {
+  void view(std::string_view name, std::span<const T> values, Absent absent = Absent::kNever) {
     add(name, arrow_type<T>(), values.data(), values.size(), absent, nullptr);
-  }
-
-  // The first rows of a longer vector. REQUIRES: as view().
-  template <typename T>
-  void view_first(std::string_view name, const std::vector<T>& values) {
-    FL_CHECK(values.size() >= rows_, "view_first: at least one value a row");
-    add(name, arrow_type<T>(), values.data(), rows_, Absent::kNever, nullptr);
   }
 
   template <typename T>
@@ -68,14 +62,14 @@ class ArrowTableBuilder {
 
   // 0 and 1, or negative when absent.
   void own_truths(std::string_view name, std::vector<int8_t> values, Absent absent = Absent::kNever) {
-    const std::vector<int8_t>& owned = kept(std::move(values));
+    const std::span<const int8_t> owned = kept(std::move(values));
     add(name, ArrowType::kBool, owned.data(), owned.size(), absent, nullptr);
   }
 
   // Indices into `texts`; absent: see ArrowColumn::nullable.
   template <typename T>
     requires(sizeof(T) == 1 || sizeof(T) == 4)
-  void view_words(std::string_view name, const std::vector<T>& values, std::shared_ptr<const ArrowTexts> texts,
+  void view_words(std::string_view name, std::span<const T> values, std::shared_ptr<const ArrowTexts> texts,
                   Absent absent = Absent::kNever) {
     // Signed: pandas takes no unsigned categories, and no pool has 2^31 texts.
     add(name, sizeof(T) == 1 ? ArrowType::kInt8 : ArrowType::kInt32, values.data(), values.size(), absent,
@@ -99,7 +93,7 @@ class ArrowTableBuilder {
 
  private:
   template <typename T>
-  const std::vector<T>& kept(std::vector<T> values) {
+  std::span<const T> kept(std::vector<T> values) {
     auto owner = std::make_shared<const std::vector<T>>(std::move(values));
     keep(owner);
     return *owner;

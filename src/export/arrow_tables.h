@@ -1,4 +1,4 @@
-// The model's tables as Arrow tables, under the names and columns of model/columns.h.
+// The model's tables as Arrow tables, under the names and columns of model/tables.h.
 //
 // Integer columns are the model's own vectors; names, categories and other texts are indices
 // into one dictionary, the model's strings, built on the first table that is asked for.
@@ -7,11 +7,10 @@
 // table begins with `id`, the row number that other tables' columns speak of.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <memory>
 #include <mutex>
-#include <string_view>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -21,38 +20,18 @@
 namespace firelane::exporter {
 
 struct ArrowTableInfo {
-  std::string_view name;
-  std::string_view meaning;
+  std::string name;
+  std::string meaning;  // a sentence
 };
-
-inline constexpr std::array<ArrowTableInfo, 19> kArrowTables = {{
-    {"lanes", "Threads and GPU streams."},
-    {"host_slices",
-     "Ops, annotations, Python functions, runtime and driver calls: what has a start and an end on the host."},
-    {"op_details", "What only ops and annotations have: shapes, types, stacks, sequence numbers."},
-    {"call_details", "What only runtime and driver calls have: correlation and the op that made the call."},
-    {"device_slices", "Kernels, copies, sets, synchronisations, device-side annotations."},
-    {"kernel_details", "What only kernels have: grid, block, registers, shared memory, occupancy, CUDA graph."},
-    {"copy_details", "Bytes and bandwidth of copies and sets."},
-    {"sync_details", "What a device-side synchronisation waits for."},
-    {"comm_details", "Collectives: what NCCL, or another backend, was asked to do."},
-    {"memory_events", "Allocations and frees, negative bytes being freed ones."},
-    {"allocator_events", "What the CUDA caching allocator did below allocations and frees: segments, completed frees."},
-    {"allocator_segments", "Segments that it held when recording began, and again after each pause."},
-    {"allocator_blocks", "The pieces of these segments: allocated, waiting or free."},
-    {"instants", "Events without a duration."},
-    {"counter_tracks", "The names of counters."},
-    {"counter_samples", "The values of counters over time."},
-    {"flows", "Arrows of the trace other than op to launch to device work, and forward to backward."},
-    {"steps", "Iterations (ProfilerStep#N)."},
-    {"losses", "What was skipped, repaired or left unlinked, with a remedy."},
-}};
+// The tables of the model, and losses.
+const std::vector<ArrowTableInfo>& arrow_table_list();
 
 class ArrowTables {
  public:
-  explicit ArrowTables(std::shared_ptr<const Model> model) : model_(std::move(model)) {}
+  explicit ArrowTables(std::shared_ptr<const Model> model)
+      : model_(std::move(model)), tables_(arrow_table_list().size()) {}
 
-  // Built on first use; thread-safe. REQUIRES: `index` is one of kArrowTables.
+  // Built on first use; thread-safe. REQUIRES: `index` is one of arrow_table_list().
   std::shared_ptr<const ArrowTable> table(size_t index);
 
  private:
@@ -62,7 +41,7 @@ class ArrowTables {
   std::mutex mutex_;
   std::shared_ptr<const ArrowTexts> strings_;        // the model's, by StringId
   std::shared_ptr<const std::vector<Row>> row_ids_;  // 0, 1, 2, ... for the longest table
-  std::array<std::shared_ptr<const ArrowTable>, kArrowTables.size()> tables_;
+  std::vector<std::shared_ptr<const ArrowTable>> tables_;
 };
 
 }  // namespace firelane::exporter

@@ -6,10 +6,10 @@
 #include <unordered_map>
 #include <vector>
 
+#include "describe/kineto_args.h"
+#include "describe/source_args.h"
 #include "export/chrome_events.h"
-#include "export/kineto_args.h"
 #include "export/lane_tracks.h"
-#include "export/source_args.h"
 
 namespace firelane::exporter {
 
@@ -37,6 +37,7 @@ class JsonArgs {
     pairs_.json(key, "[" + std::to_string(x) + ", " + std::to_string(y) + ", " + std::to_string(z) + "]");
   }
   void text(std::string_view key, StringId value) { pairs_.text(key, model_.text(value)); }
+  void word(std::string_view key, std::string_view value) { pairs_.text(key, value); }
   void json(std::string_view key, StringId value) { pairs_.json(key, model_.text(value)); }
 
  private:
@@ -194,7 +195,7 @@ class ChromeExport {
         if (entry.source == kNoSource) break;
         sources.push_back(entry.source);
       }
-      SourceArgs reader;
+      describe::SourceArgs reader;
       FL_TRY_VOID(model_.args->visit_events(sources, [&](size_t index, std::string_view json) {
         if (sink_.failed()) return;
         const auto args = reader.of(json);
@@ -210,9 +211,9 @@ class ChromeExport {
     own_args_ = "{";
     JsonArgs args(model_, own_args_);
     switch (entry.kind) {
-      case EntryKind::kHost: visit_host_args(model_, entry.row, args); break;
-      case EntryKind::kDevice: visit_device_args(model_, entry.row, args); break;
-      case EntryKind::kMemory: visit_memory_args(model_, entry.row, args); break;
+      case EntryKind::kHost: describe::visit_host_args(model_, entry.row, args); break;
+      case EntryKind::kDevice: describe::visit_device_args(model_, entry.row, args); break;
+      case EntryKind::kMemory: describe::visit_memory_args(model_, entry.row, args); break;
       case EntryKind::kInstant: break;
     }
     own_args_ += '}';
@@ -297,7 +298,7 @@ class ChromeExport {
   void write_memory(Row row, std::string_view args) {
     const MemoryEvents& memory = model_.memory_events;
     events_.begin('i', "cpu_instant_event",
-                  memory.kind[row] == MemoryKind::kOutOfMemory ? "[OutOfMemory]" : "[memory]");
+                  memory.kind[row] == MemoryEventKind::kOutOfMemory ? "[OutOfMemory]" : "[memory]");
     events_.out() += ", \"s\": \"t\"";
     events_.lane(memory.lane[row]);
     events_.at(memory.time_ns[row]);
@@ -308,7 +309,7 @@ class ChromeExport {
   void write_instant(Row row, std::string_view args) {
     const Instants& instants = model_.instants;
     events_.begin('i', model_.text(instants.category[row]), model_.text(instants.name[row]));
-    events_.text(", \"s\": ", std::string_view(&instants.scope[row], 1));
+    events_.text(", \"s\": ", name_of(instants.scope[row]).substr(0, 1));  // t, p or g
     events_.lane(instants.lane[row]);
     events_.at(instants.time_ns[row]);
     add_args(args);
@@ -329,7 +330,7 @@ class ChromeExport {
     std::sort(sources.begin(), sources.end());
     std::unordered_map<uint64_t, std::string> args;
     if (model_.args != nullptr && !sources.empty()) {
-      SourceArgs reader;
+      describe::SourceArgs reader;
       FL_TRY_VOID(model_.args->visit_events(
           sources, [&](size_t index, std::string_view json) { args[sources[index]] = reader.of(json).value_or(""); }));
     }
@@ -389,12 +390,12 @@ class ChromeExport {
     const auto write_end = [&](char phase, Row row, const SliceRef& at) {
       const LaneId lane = at.on_device ? model_.device_slices.lane[at.row] : model_.host_slices.lane[at.row];
       const int64_t time = at.on_device ? model_.device_slices.start_ns[at.row] : model_.host_slices.start_ns[at.row];
-      write_flow(phase, model_.text(flows.category[row]), model_.text(flows.name[row]), flows.id[row], lane, time);
+      write_flow(phase, model_.text(flows.category[row]), model_.text(flows.name[row]), flows.flow_id[row], lane, time);
     };
     // s, t, t, f: the rows of such a chain follow each other, each from where the last one led.
     const auto continues = [&](Row row, Row next) {
       return flows.category[row] == flows.category[next] && flows.name[row] == flows.name[next] &&
-             flows.id[row] == flows.id[next] && flows.to[row] == flows.from[next];
+             flows.flow_id[row] == flows.flow_id[next] && flows.to[row] == flows.from[next];
     };
     for (Row row = 0; row < flows.size() && !sink_.failed(); ++row) {
       if (row == 0 || !continues(row - 1, row)) write_end('s', row, flows.from[row]);

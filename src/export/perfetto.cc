@@ -6,8 +6,8 @@
 #include <tuple>
 #include <vector>
 
-#include "export/kineto_args.h"
-#include "export/lane_name.h"
+#include "describe/kineto_args.h"
+#include "describe/lane_name.h"
 #include "export/lane_tracks.h"
 #include "export/perfetto_packets.h"
 
@@ -82,9 +82,10 @@ class PerfettoExport {
     for (uint32_t l = 0; l < model_.lanes.size() && !sink_.failed(); ++l) {
       const LaneId lane{l};
       write_slices(lane, model_.host_slices, model_.lanes.host_begin[l], model_.lanes.host_end[l], flows_.host_from,
-                   flows_.host_to, [&](Row row) { visit_host_args(model_, row, packets_); });
+                   flows_.host_to, [&](Row row) { describe::visit_host_args(model_, row, packets_); });
       write_slices(lane, model_.device_slices, model_.lanes.device_begin[l], model_.lanes.device_end[l],
-                   flows_.device_from, flows_.device_to, [&](Row row) { visit_device_args(model_, row, packets_); });
+                   flows_.device_from, flows_.device_to,
+                   [&](Row row) { describe::visit_device_args(model_, row, packets_); });
     }
     write_instants();
     write_counters();
@@ -109,7 +110,7 @@ class PerfettoExport {
 
   std::string group_name(LaneId lane) const {
     const auto l = static_cast<size_t>(lane);
-    std::string name = process_name(model_, lane);
+    std::string name = describe::process_name(model_, lane);
     if (model_.lanes.kind[l] != LaneKind::kStream) return name.empty() ? "trace" : name;
     for (const DeviceProperties& device : model_.info.devices) {
       if (device.id == model_.lanes.pid[l].number && !device.name.empty()) name += " (" + device.name + ")";
@@ -161,7 +162,7 @@ class PerfettoExport {
     const auto l = static_cast<size_t>(lane);
     const uint64_t uuid = ++last_uuid_;
     std::string valid;
-    append_valid_utf8(valid, lane_name(model_, lane));
+    append_valid_utf8(valid, describe::lane_name(model_, lane));
     const bool is_thread = number == 0 && is_process(lane) && model_.lanes.kind[l] != LaneKind::kAsync &&
                            fits_int32(model_.lanes.tid[l].number);
     std::string body;

@@ -134,7 +134,7 @@ class PacketWriter {
     write_packet(std::move(body));
   }
 
-  // Args of the event under way, for visit_host_args() and its siblings (export/kineto_args.h).
+  // Args of the event under way, for visit_host_args() and its siblings (describe/kineto_args.h).
   void number(std::string_view key, int64_t value) {
     add_annotation(key, [&](protozero::pbf_writer& w) { w.add_int64(annotation::kIntValue, value); });
   }
@@ -149,6 +149,10 @@ class PacketWriter {
     add_annotation(key, [&](protozero::pbf_writer& w) {
       w.add_uint64(annotation::kStringValueIid, texts_.iid(model_, value, data_));
     });
+  }
+  void word(std::string_view key, std::string_view value) {
+    add_annotation(
+        key, [&](protozero::pbf_writer& w) { w.add_string(annotation::kStringValue, value.data(), value.size()); });
   }
   void json(std::string_view key, StringId value) { text(key, value); }
 

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "describe/lane_name.h"
 #include "export/json_pairs.h"
-#include "export/lane_name.h"
 #include "export/lane_tracks.h"
 
 namespace firelane::exporter {
@@ -66,7 +66,7 @@ class SpeedscopeExport {
         slices, first, last, [&](size_t track, Row row) { add(track, {slices.start_ns[row], slices.name[row], 'O'}); },
         [&](size_t track, Row row) { add(track, {slices.end_ns(row), slices.name[row], 'C'}); });
     for (size_t track = 0; track < tracks.size(); ++track)
-      write_profile(track_name(model_, lane, track), tracks[track]);
+      write_profile(describe::track_name(model_, lane, track), tracks[track]);
   }
 
   struct Edge {

@@ -29,13 +29,13 @@ std::string number_text(double value) {
 }
 
 // "1:0 address 4096 bytes 2048 stream 0 pool 0 flags 0 blocks 512:2 1536:0"
-std::string segment_text(const NoteItem& n) {
+std::string segment_text(const SegmentNote& n) {
   const SegmentFields& s = n.segment;
   std::string out = std::to_string(s.device_type) + ":" + std::to_string(s.device) + " address " +
                     std::to_string(s.address) + " bytes " + std::to_string(s.bytes) + " stream " +
                     std::to_string(s.stream) + " pool " + std::to_string(s.pool) +
                     (s.is_expandable ? " expandable" : "") + (s.is_large ? " large" : "") + " blocks";
-  SegmentBlocks blocks(n.text);
+  SegmentBlocks blocks(n.blocks);
   SegmentBlock block;
   while (blocks.next(block)) {
     out += " " + std::to_string(block.bytes) + ":" + std::to_string(static_cast<int>(block.state));
@@ -82,6 +82,21 @@ class Dumper {
     append_json_escaped(out, found->second);
     return out + "\"";
   }
+  std::string since_start(uint64_t ticks) const { return std::to_string(static_cast<int64_t>(ticks - start_ticks_)); }
+  std::string text_of(const ProcessNote& n) const;
+  std::string text_of(const ClockNote& n) const;
+  std::string text_of(const OptionNote& n) const;
+  std::string text_of(const MetadataNote& n) const;
+  std::string text_of(const StepNote& n) const;
+  std::string text_of(const CostNote& n) const;
+  std::string text_of(const LossNote& n) const;
+  std::string text_of(const StoppedNote& n) const;
+  std::string text_of(const PauseNote& n) const;
+  std::string text_of(const ThreadNote& n) const;
+  std::string text_of(const DeviceClockNote& n) const;
+  std::string text_of(const OverloadNote& n) const;
+  std::string text_of(const SegmentNote& n) const;
+  std::string text_of(const DeviceWindowNote& n) const;
 
   DumpOptions options_;
   std::string out_;
@@ -91,47 +106,59 @@ class Dumper {
 
 void Dumper::notes(std::string_view payload) {
   NotesReader reader(payload);
-  NoteItem n;
-  while (reader.next(n)) {
-    if (n.tag == Note::kClockPair && n.role == PairRole::kStart) start_ticks_ = n.pair.ticks;
-    if (!options_.notes) continue;
-    const std::string since = std::to_string(static_cast<int64_t>(n.pair.ticks - start_ticks_));
-    switch (n.tag) {
-      case Note::kProcess:
-        line("note process " + std::to_string(n.number) + " host " + std::string(n.key) + " ticks per second " +
-             number_text(n.value) + " command " + std::string(n.text));
-        break;
-      case Note::kClockPair:
-        line("note clocks " + std::to_string(static_cast<int>(n.role)) + " ticks " + since + " monotonic " +
-             std::to_string(n.pair.monotonic_ns) + " unix " + std::to_string(n.pair.unix_ns));
-        break;
-      case Note::kOption: line("note option " + std::string(n.key) + " = " + std::string(n.text)); break;
-      case Note::kMetadata: line("note metadata " + std::string(n.key) + " = " + std::string(n.text)); break;
-      case Note::kStep:
-        line("note step " + std::to_string(n.step) + " phase " + std::to_string(static_cast<int>(n.phase)) + " start " +
-             since + " ticks " + std::to_string(n.number) +
-             (n.device_ns >= 0 ? " device " + std::to_string(n.device_ns) + " ns" : ""));
-        break;
-      case Note::kCost: line("note cost " + std::string(n.key) + " " + number_text(n.value) + " ns"); break;
-      case Note::kLoss: line("note loss " + std::to_string(n.number) + " " + std::string(n.key)); break;
-      case Note::kStopped: line("note stopped " + std::string(n.key)); break;
-      case Note::kPause: line(std::string("note ") + (n.resumed ? "resumed " : "paused ") + since); break;
-      case Note::kThread:
-        line("note thread " + std::to_string(n.number) + " id " + std::to_string(n.thread_id) + " name " +
-             std::string(n.key));
-        break;
-      case Note::kDeviceClock:
-        line("note device clock " + std::to_string(static_cast<int>(n.role)) + " ticks " + since + " device ns " +
-             std::to_string(n.pair.monotonic_ns) + " within ticks " + std::to_string(n.number));
-        break;
-      case Note::kDeviceWindow:
-        line(std::string("note device window ") + (n.resumed ? "closed" : "opened") + " at device ns " +
-             std::to_string(n.pair.monotonic_ns));
-        break;
-      case Note::kSegment: line("note segment at " + since + " of " + segment_text(n)); break;
-      case Note::kOverload: line("note overload of text " + std::to_string(n.number) + " " + std::string(n.key)); break;
-    }
+  NoteItem item;
+  while (reader.next(item)) {
+    const ClockNote* const clock = std::get_if<ClockNote>(&item);
+    if (clock != nullptr && clock->role == PairRole::kStart) start_ticks_ = clock->pair.ticks;
+    if (options_.notes) line("note " + std::visit([&](const auto& note) { return text_of(note); }, item));
   }
+}
+
+std::string Dumper::text_of(const ProcessNote& n) const {
+  return "process " + std::to_string(n.pid) + " host " + std::string(n.host) + " ticks per second " +
+         number_text(n.ticks_per_second) + " command " + std::string(n.command);
+}
+std::string Dumper::text_of(const ClockNote& n) const {
+  return "clocks " + std::to_string(static_cast<int>(n.role)) + " ticks " + since_start(n.pair.ticks) + " monotonic " +
+         std::to_string(n.pair.monotonic_ns) + " unix " + std::to_string(n.pair.unix_ns);
+}
+std::string Dumper::text_of(const OptionNote& n) const {
+  return "option " + std::string(n.key) + " = " + std::string(n.value);
+}
+std::string Dumper::text_of(const MetadataNote& n) const {
+  return "metadata " + std::string(n.key) + " = " + std::string(n.json);
+}
+std::string Dumper::text_of(const StepNote& n) const {
+  return "step " + std::to_string(n.number) + " phase " + std::to_string(static_cast<int>(n.phase)) + " start " +
+         since_start(n.start_ticks) + " ticks " + std::to_string(n.duration_ticks) +
+         (n.device_ns >= 0 ? " device " + std::to_string(n.device_ns) + " ns" : "");
+}
+std::string Dumper::text_of(const CostNote& n) const {
+  return "cost " + std::string(n.event) + " " + number_text(n.ns) + " ns";
+}
+std::string Dumper::text_of(const LossNote& n) const {
+  return "loss " + std::to_string(n.count) + " " + std::string(n.reason);
+}
+std::string Dumper::text_of(const StoppedNote& n) const { return "stopped " + std::string(n.reason); }
+std::string Dumper::text_of(const PauseNote& n) const {
+  return (n.is_resumed ? "resumed " : "paused ") + since_start(n.ticks);
+}
+std::string Dumper::text_of(const ThreadNote& n) const {
+  return "thread " + std::to_string(n.index) + " id " + std::to_string(n.thread_id) + " name " + std::string(n.name);
+}
+std::string Dumper::text_of(const DeviceClockNote& n) const {
+  return "device clock " + std::to_string(static_cast<int>(n.role)) + " ticks " + since_start(n.ticks) + " device ns " +
+         std::to_string(n.device_ns) + " within ticks " + std::to_string(n.width_ticks);
+}
+std::string Dumper::text_of(const OverloadNote& n) const {
+  return "overload of text " + std::to_string(n.text_id) + " " + std::string(n.overload);
+}
+std::string Dumper::text_of(const SegmentNote& n) const {
+  return "segment at " + since_start(n.ticks) + " of " + segment_text(n);
+}
+std::string Dumper::text_of(const DeviceWindowNote& n) const {
+  return std::string("device window ") + (n.is_closed ? "closed" : "opened") + " at device ns " +
+         std::to_string(n.device_ns);
 }
 
 void Dumper::define(EventsReader& reader) {

@@ -41,7 +41,7 @@ inline constexpr uint32_t kMaxChunkBytes = 64u << 20;
 enum class ChunkKind : uint8_t {
   kNotes = 1,   // about the recording: clocks, options, metadata, steps, costs, losses
   kEvents = 2,  // definitions and per-thread streams
-  kDevice = 3,  // kernels, copies, sets, synchronisations, the calls that queued them: format/device.h
+  kDevice = 3,  // kernels, memcpys, memsets, synchronizations, the calls that queued them: format/device.h
   kIndex = 4,   // where the chunks lie; the last one of a clean file
 };
 

@@ -116,99 +116,93 @@ void NotesWriter::device_window(bool closed, int64_t device_ns) {
   item(Note::kDeviceWindow, body);
 }
 
+namespace {
+
+SegmentNote read_segment(ByteReader& body) {
+  SegmentNote note;
+  SegmentFields& s = note.segment;
+  note.ticks = body.fixed<uint64_t>();
+  const uint64_t device = body.varint();
+  s.device_type = static_cast<uint8_t>(device >> 8);
+  s.device = static_cast<int8_t>(static_cast<int>(device & 0xFF) - 1);
+  s.address = body.varint();
+  s.bytes = body.varint();
+  s.stream = body.varint();
+  s.pool = body.varint();
+  const auto flags = body.fixed<uint8_t>();
+  s.is_expandable = (flags & 1) != 0;
+  s.is_large = (flags & 2) != 0;
+  note.blocks = body.bytes(body.left());
+  return note;
+}
+
+StepNote read_step(ByteReader& body) {
+  StepNote note{.number = body.signed_varint(),
+                .phase = static_cast<StepPhase>(body.fixed<uint8_t>()),
+                .start_ticks = body.fixed<uint64_t>(),
+                .duration_ticks = body.varint()};
+  if (!body.empty()) note.device_ns = static_cast<int64_t>(body.varint());
+  return note;
+}
+
+ClockNote read_clock(ByteReader& body) {
+  ClockNote note{.role = static_cast<PairRole>(body.fixed<uint8_t>())};
+  note.pair.ticks = body.fixed<uint64_t>();
+  note.pair.monotonic_ns = body.fixed<int64_t>();
+  note.pair.unix_ns = body.fixed<int64_t>();
+  return note;
+}
+
+// Fields of a braced list are read in the order in which they are written.
+NoteItem read_note(Note tag, ByteReader& body) {
+  switch (tag) {
+    case Note::kProcess:
+      return ProcessNote{.pid = static_cast<uint32_t>(body.varint()),
+                         .source = static_cast<TickSource>(body.fixed<uint8_t>()),
+                         .ticks_per_second = body.fixed<double>(),
+                         .host = body.text(),
+                         .command = body.text()};
+    case Note::kClockPair: return read_clock(body);
+    case Note::kOption: return OptionNote{.key = body.text(), .value = body.text()};
+    case Note::kMetadata: return MetadataNote{.key = body.text(), .json = body.text()};
+    case Note::kStep: return read_step(body);
+    case Note::kCost: return CostNote{.event = body.text(), .ns = body.fixed<double>()};
+    case Note::kLoss: return LossNote{.reason = body.text(), .count = body.varint()};
+    case Note::kStopped: return StoppedNote{.reason = body.text()};
+    case Note::kPause: return PauseNote{.is_resumed = body.fixed<uint8_t>() != 0, .ticks = body.fixed<uint64_t>()};
+    case Note::kThread:
+      return ThreadNote{.index = static_cast<uint32_t>(body.varint()),
+                        .thread_id = static_cast<uint32_t>(body.varint()),
+                        .name = body.text()};
+    case Note::kDeviceClock:
+      return DeviceClockNote{.role = static_cast<PairRole>(body.fixed<uint8_t>()),
+                             .ticks = body.fixed<uint64_t>(),
+                             .device_ns = body.fixed<int64_t>(),
+                             .width_ticks = body.fixed<uint64_t>()};
+    case Note::kOverload: return OverloadNote{.text_id = body.varint(), .overload = body.text()};
+    case Note::kSegment: return read_segment(body);
+    case Note::kDeviceWindow: break;
+  }
+  return DeviceWindowNote{.is_closed = body.fixed<uint8_t>() != 0, .device_ns = body.fixed<int64_t>()};
+}
+
+}  // namespace
+
 bool NotesReader::next(NoteItem& item) {
   while (reader_.ok() && !reader_.empty()) {
     const uint64_t tag = reader_.varint();
-    const std::string_view body = reader_.text();
+    const std::string_view bytes = reader_.text();
     if (!reader_.ok()) {
       ++damaged_;
       return false;
     }
     if (tag == 0 || tag > static_cast<uint64_t>(Note::kDeviceWindow)) continue;
-    item = {.tag = static_cast<Note>(tag)};
-    if (parse(ByteReader(body), item)) return true;
+    ByteReader body(bytes);
+    item = read_note(static_cast<Note>(tag), body);
+    if (body.ok()) return true;
     ++damaged_;
   }
   return false;
-}
-
-bool NotesReader::parse(ByteReader body, NoteItem& item) {
-  switch (item.tag) {
-    case Note::kProcess:
-      item.number = body.varint();
-      item.source = static_cast<TickSource>(body.fixed<uint8_t>());
-      item.value = body.fixed<double>();
-      item.key = body.text();
-      item.text = body.text();
-      break;
-    case Note::kClockPair:
-      item.role = static_cast<PairRole>(body.fixed<uint8_t>());
-      item.pair.ticks = body.fixed<uint64_t>();
-      item.pair.monotonic_ns = body.fixed<int64_t>();
-      item.pair.unix_ns = body.fixed<int64_t>();
-      break;
-    case Note::kOption:
-    case Note::kMetadata:
-      item.key = body.text();
-      item.text = body.text();
-      break;
-    case Note::kStep:
-      item.step = body.signed_varint();
-      item.phase = static_cast<StepPhase>(body.fixed<uint8_t>());
-      item.pair.ticks = body.fixed<uint64_t>();
-      item.number = body.varint();
-      if (!body.empty()) item.device_ns = static_cast<int64_t>(body.varint());
-      break;
-    case Note::kCost:
-      item.key = body.text();
-      item.value = body.fixed<double>();
-      break;
-    case Note::kLoss:
-      item.key = body.text();
-      item.number = body.varint();
-      break;
-    case Note::kStopped: item.key = body.text(); break;
-    case Note::kPause:
-      item.resumed = body.fixed<uint8_t>() != 0;
-      item.pair.ticks = body.fixed<uint64_t>();
-      break;
-    case Note::kThread:
-      item.number = body.varint();
-      item.thread_id = static_cast<uint32_t>(body.varint());
-      item.key = body.text();
-      break;
-    case Note::kDeviceClock:
-      item.role = static_cast<PairRole>(body.fixed<uint8_t>());
-      item.pair.ticks = body.fixed<uint64_t>();
-      item.pair.monotonic_ns = body.fixed<int64_t>();
-      item.number = body.fixed<uint64_t>();
-      break;
-    case Note::kDeviceWindow:
-      item.resumed = body.fixed<uint8_t>() != 0;
-      item.pair.monotonic_ns = body.fixed<int64_t>();
-      break;
-    case Note::kSegment: {
-      SegmentFields& s = item.segment;
-      item.pair.ticks = body.fixed<uint64_t>();
-      const uint64_t device = body.varint();
-      s.device_type = static_cast<uint8_t>(device >> 8);
-      s.device = static_cast<int8_t>(static_cast<int>(device & 0xFF) - 1);
-      s.address = body.varint();
-      s.bytes = body.varint();
-      s.stream = body.varint();
-      s.pool = body.varint();
-      const auto flags = body.fixed<uint8_t>();
-      s.is_expandable = (flags & 1) != 0;
-      s.is_large = (flags & 2) != 0;
-      item.text = body.bytes(body.left());
-      break;
-    }
-    case Note::kOverload:
-      item.number = body.varint();
-      item.key = body.text();
-      break;
-  }
-  return body.ok();
 }
 
 }  // namespace firelane::format

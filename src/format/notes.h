@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <variant>
 
 #include "base/clock.h"
 #include "base/varint.h"
@@ -63,28 +64,79 @@ class NotesWriter {
   std::string& payload_;
 };
 
-// One item, parsed; which fields are set depends on the tag.
-struct NoteItem {
-  Note tag{};
-  std::string_view
-      key;  // option, metadata, cost's kind, loss's and stop's reason, process's host, thread's name, overload
-  std::string_view text;  // option's value, metadata's JSON, process's command, segment's blocks (SegmentBlocks)
-  PairRole role{};
-  ClockPair pair;  // pair.ticks also: start of a step, time of a pause and of a segment; of a device clock monotonic_ns
-                   // = its ns
-  uint64_t number =
-      0;  // pid, loss count, step duration in ticks, thread index, width of a device clock's reading, text id
-  int64_t step = 0;
-  int64_t device_ns = -1;  // of a step; -1 unknown
-  StepPhase phase{};
+// ---- items, parsed. Texts point into the payload --------------------------------------------
+
+struct ProcessNote {
+  uint32_t pid = 0;
   TickSource source{};
-  bool resumed = false;  // of a window: closed
+  double ticks_per_second = 0;
+  std::string_view host;
+  std::string_view command;
+};
+struct ClockNote {
+  PairRole role{};
+  ClockPair pair;
+};
+struct OptionNote {
+  std::string_view key;
+  std::string_view value;
+};
+struct MetadataNote {
+  std::string_view key;
+  std::string_view json;
+};
+struct StepNote {
+  int64_t number = 0;
+  StepPhase phase{};
+  uint64_t start_ticks = 0;
+  uint64_t duration_ticks = 0;
+  int64_t device_ns = -1;  // below 0: unknown
+};
+struct CostNote {
+  std::string_view event;
+  double ns = 0;
+};
+struct LossNote {
+  std::string_view reason;
+  uint64_t count = 0;
+};
+struct StoppedNote {
+  std::string_view reason;
+};
+struct PauseNote {
+  bool is_resumed = false;
+  uint64_t ticks = 0;
+};
+struct ThreadNote {
+  uint32_t index = 0;
   uint32_t thread_id = 0;
-  double value = 0;  // ticks per second, ns per event
+  std::string_view name;
+};
+struct DeviceClockNote {
+  PairRole role{};
+  uint64_t ticks = 0;
+  int64_t device_ns = 0;
+  uint64_t width_ticks = 0;
+};
+struct OverloadNote {
+  uint64_t text_id = 0;
+  std::string_view overload;
+};
+struct SegmentNote {
+  uint64_t ticks = 0;
   SegmentFields segment;
+  std::string_view blocks;  // SegmentBlocks
+};
+struct DeviceWindowNote {
+  bool is_closed = false;
+  int64_t device_ns = 0;
 };
 
-// The blocks of a segment, from its item's text.
+using NoteItem =
+    std::variant<ProcessNote, ClockNote, OptionNote, MetadataNote, StepNote, CostNote, LossNote, StoppedNote, PauseNote,
+                 ThreadNote, DeviceClockNote, OverloadNote, SegmentNote, DeviceWindowNote>;
+
+// The blocks of a segment, from its note.
 class SegmentBlocks {
  public:
   explicit SegmentBlocks(std::string_view text) : reader_(text) {}
@@ -109,7 +161,6 @@ class NotesReader {
   uint64_t damaged_items() const { return damaged_; }
 
  private:
-  bool parse(ByteReader body, NoteItem& item);
   ByteReader reader_;
   uint64_t damaged_ = 0;
 };

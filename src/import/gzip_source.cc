@@ -7,15 +7,14 @@
 #include <mutex>
 #include <vector>
 
+#include "import/decompress.h"
+
 namespace firelane::importer {
 
 namespace {
 
 constexpr size_t kInputBytes = 1 << 18;
 constexpr uint64_t kCheckpointEvery = uint64_t{16} << 20;
-// Traces deflate 10 to 40 times. What grows far beyond that is not a trace but a bomb.
-constexpr uint64_t kBombRatio = 250;
-constexpr uint64_t kBombMinBytes = uint64_t{1} << 30;
 
 enum class Progress { kMore, kEnd, kTorn, kDamaged, kTrailing };
 
@@ -135,7 +134,7 @@ class GzipSource : public ByteSource {
     const auto got = compressed_->read_at(at, magic, sizeof(magic));
     const size_t size = got.ok() ? got.value() : 0;
     if (size == 0) return Progress::kEnd;
-    if (!is_gzip(magic, size)) return Progress::kTrailing;
+    if (!is_gzip({magic, size})) return Progress::kTrailing;
     uint8_t* const next_out = inflater.state.next_out;
     const uint32_t avail_out = inflater.state.avail_out;
     start(inflater);
@@ -155,12 +154,7 @@ class GzipSource : public ByteSource {
 
   bool too_large() {
     const uint64_t consumed = main_.in_offset - main_.state.avail_in;
-    if (main_.out_offset > max_content_bytes_) {
-      fatal_ = "decompresses to more than " + std::to_string(max_content_bytes_) + " bytes; not opened";
-    } else if (main_.out_offset > kBombMinBytes && main_.out_offset / kBombRatio > consumed) {
-      fatal_ = "grows more than " + std::to_string(kBombRatio) +
-               "-fold when decompressed, as no trace does; decompress it yourself if you trust it";
-    }
+    fatal_ = refuse_bomb(consumed, main_.out_offset, max_content_bytes_);
     main_.ended = main_.ended || !fatal_.empty();
     return !fatal_.empty();
   }
@@ -202,7 +196,7 @@ class GzipSource : public ByteSource {
 
 }  // namespace
 
-bool is_gzip(const char* bytes, size_t size) { return size >= 2 && bytes[0] == '\x1f' && bytes[1] == '\x8b'; }
+bool is_gzip(std::string_view begin) { return begin.starts_with("\x1f\x8b"); }
 
 std::unique_ptr<ByteSource> open_gzip(std::unique_ptr<ByteSource> compressed, uint64_t max_content_bytes) {
   return std::make_unique<GzipSource>(std::move(compressed), max_content_bytes);

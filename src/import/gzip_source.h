@@ -5,12 +5,13 @@
 #pragma once
 
 #include <memory>
+#include <string_view>
 
 #include "import/byte_source.h"
 
 namespace firelane::importer {
 
-bool is_gzip(const char* bytes, size_t size);
+bool is_gzip(std::string_view begin);
 
 // `max_content_bytes`: the stream may not grow beyond it.
 std::unique_ptr<ByteSource> open_gzip(std::unique_ptr<ByteSource> compressed, uint64_t max_content_bytes);

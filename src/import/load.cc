@@ -4,19 +4,12 @@
 #include <array>
 #include <thread>
 
-#include "import/byte_source.h"
-#include "import/gzip_source.h"
-#include "import/json/read_json.h"
-#include "import/lane/read_lane.h"
+#include "import/decompress.h"
 #include "model/raw.h"
 
 namespace firelane::importer {
 
 namespace {
-
-constexpr size_t kMinChunkBytes = size_t{1} << 18;
-constexpr size_t kMaxChunkBytes = size_t{16} << 20;
-constexpr uint64_t kUsualGzipRatio = 14;
 
 unsigned thread_count(unsigned asked) { return asked != 0 ? asked : std::max(1u, std::thread::hardware_concurrency()); }
 
@@ -27,7 +20,6 @@ std::string_view begin_of(const ByteSource& source, std::array<char, 16>& buffer
 
 // Formats that people mistake for traces, or that have to be unpacked first.
 std::string foreign_format(std::string_view begin) {
-  if (begin.starts_with("\x28\xB5\x2F\xFD")) return "compressed with zstd; unpack it first: zstd -d";
   if (begin.starts_with("PK\x03\x04")) return "a zip archive; unpack it first, then name the trace in it";
   if (begin.starts_with("BZh")) return "compressed with bzip2; unpack it first: bunzip2";
   if (begin.starts_with("\xFD"
@@ -41,68 +33,50 @@ std::string foreign_format(std::string_view begin) {
   return "";
 }
 
-// A .lane file is small (a few bytes an event): all of it at once.
-Result<RawTrace> read_whole_lane(ByteSource& source, const std::string& name, const LoadOptions& options) {
-  std::string bytes;
-  constexpr size_t kPiece = size_t{4} << 20;
-  for (size_t got = kPiece; got == kPiece;) {
-    const size_t at = bytes.size();
-    bytes.resize(at + kPiece);
-    got = source.read(bytes.data() + at, kPiece);
-    bytes.resize(at + got);
-  }
-  if (!source.fatal().empty()) return Error{name + ": " + source.fatal()};
-  if (options.progress) options.progress(source.consumed_bytes(), source.total_bytes());
-  FL_TRY(RawTrace raw, read_lane(bytes, name, options.max_content_bytes));
-  raw.losses.add(source.losses());
-  return raw;
-}
+}  // namespace
 
-Result<Model> load(std::unique_ptr<ByteSource> file, const std::string& name, const LoadOptions& options) {
-  std::array<char, 16> buffer{};
+Result<Model> load_content(std::unique_ptr<ByteSource> file, const std::string& name, const LoadOptions& options,
+                           std::span<const Reader> readers) {
+  std::array<char, kSniffBytes> buffer{};
   const uint64_t file_bytes = file->total_bytes();
   if (file_bytes == 0) return Error{name + ": empty; nothing was recorded, or the program ended before it was written"};
   std::string_view begin = begin_of(*file, buffer);
-  const bool compressed = is_gzip(begin.data(), begin.size());
   std::unique_ptr<ByteSource> content = std::move(file);
-  if (compressed) {
-    content = open_gzip(std::move(content), options.max_content_bytes);
+  const Compression* const compression = find_compression(begin);
+  if (compression != nullptr) {
+    content = compression->open(std::move(content), options.max_content_bytes);
     begin = begin_of(*content, buffer);
-    if (begin.empty()) return Error{name + ": gzip, but nothing can be decompressed; copy the file again"};
+    if (begin.empty()) {
+      return Error{name + ": " + std::string(compression->name) +
+                   ", but nothing can be decompressed; copy the file again"};
+    }
   }
   const std::string foreign = foreign_format(begin);
   if (!foreign.empty()) return Error{name + ": " + foreign};
+  const auto reader =
+      std::find_if(readers.begin(), readers.end(), [&](const Reader& each) { return each.sniff(begin); });
+  if (reader == readers.end()) return Error{name + ": not a trace in a format that Firelane reads"};
 
   const unsigned threads = thread_count(options.threads);
-  if (is_lane(begin)) {
-    FL_TRY(RawTrace lane, read_whole_lane(*content, name, options));
-    lane.info.path = name;
-    lane.info.file_bytes = file_bytes;
-    lane.info.compressed = compressed;
-    return assemble(std::move(lane), threads);
-  }
-  const uint64_t expected_bytes = compressed ? file_bytes * kUsualGzipRatio : file_bytes;
-  const JsonOptions json_options{
-      .threads = threads,
-      .chunk_bytes = std::clamp<size_t>(expected_bytes / (size_t{threads} * 64), kMinChunkBytes, kMaxChunkBytes),
-      .progress = options.progress,
-  };
-  FL_TRY(RawTrace raw, read_json(std::move(content), name, json_options));
+  FL_TRY(RawTrace raw, reader->read(std::move(content), {.name = name,
+                                                         .threads = threads,
+                                                         .file_bytes = file_bytes,
+                                                         .is_compressed = compression != nullptr,
+                                                         .max_content_bytes = options.max_content_bytes,
+                                                         .progress = options.progress}));
   raw.info.path = name;
   raw.info.file_bytes = file_bytes;
-  raw.info.compressed = compressed;
+  if (compression != nullptr) raw.info.compression = compression->name;
   return assemble(std::move(raw), threads);
 }
 
-}  // namespace
-
 Result<Model> load_trace(const std::string& path, const LoadOptions& options) {
   FL_TRY(std::unique_ptr<ByteSource> file, open_file(path));
-  return load(std::move(file), path == "-" ? "standard input" : path, options);
+  return load_content(std::move(file), path == "-" ? "standard input" : path, options);
 }
 
 Result<Model> load_trace_bytes(std::string bytes, const std::string& name, const LoadOptions& options) {
-  return load(open_memory(std::move(bytes)), name, options);
+  return load_content(open_memory(std::move(bytes)), name, options);
 }
 
 }  // namespace firelane::importer

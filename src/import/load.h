@@ -1,4 +1,4 @@
-// Opens any trace: sniffs the format, inflates, parses on all cores, assembles.
+// Opens any trace: decompresses (.gz, .zst), recognizes the format, parses on all cores, assembles.
 //
 //   FL_TRY(Model model, load_trace("trace.json.gz"));
 //
@@ -8,9 +8,12 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <span>
 #include <string>
 
 #include "base/result.h"
+#include "import/reader.h"
 #include "model/model.h"
 
 namespace firelane::importer {
@@ -25,6 +28,10 @@ struct LoadOptions {
 
 // "-" reads standard input.
 Result<Model> load_trace(const std::string& path, const LoadOptions& options = {});
+
+// The same for any source and any list of formats.
+Result<Model> load_content(std::unique_ptr<ByteSource> file, const std::string& name, const LoadOptions& options = {},
+                           std::span<const Reader> readers = known_readers());
 
 // The same for bytes in memory; `name` stands in messages.
 Result<Model> load_trace_bytes(std::string bytes, const std::string& name, const LoadOptions& options = {});

@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <sstream>
+
+#include "import/testing.h"
+
 namespace firelane::importer {
 namespace {
 
@@ -39,7 +43,7 @@ TEST(Load, kernels_of_a_cuda_graph_belong_to_its_launch) {
   EXPECT_EQ(m.losses[Stat::kKernelBeforeLaunch], 0u);
 }
 
-TEST(Load, synchronisations_are_device_slices_with_what_they_wait_for) {
+TEST(Load, synchronizations_are_device_slices_with_what_they_wait_for) {
   const Model m = load_fixture("two_streams.json.gz");
   EXPECT_EQ(m.sync_details.size(), 13u);
   size_t waits = 0;
@@ -79,6 +83,46 @@ TEST(Load, triton_kernels_are_linked_through_the_driver_call) {
     EXPECT_NE(device.op[row], kNoRow);
   }
   EXPECT_GT(triton, 0u);
+}
+
+// A format of lines "NAME START_NS DURATION_NS", as whoever adds one would write it.
+Result<RawTrace> read_lines(std::unique_ptr<ByteSource> content, const ReadRequest&) {
+  std::string text(1000, '\0');
+  text.resize(content->read(text.data(), text.size()));
+  RawTrace raw;
+  raw.info.format = "Lines";
+  RawPool& pool = raw.pools.emplace_back();
+  RawPart& part = raw.parts.emplace_back();
+  std::istringstream lines(text.substr(text.find('\n') + 1));
+  std::string name;
+  int64_t start_ns = 0, duration_ns = 0;
+  while (lines >> name >> start_ns >> duration_ns) {
+    part.host_slices.push_back({.start_ns = start_ns,
+                                .duration_ns = duration_ns,
+                                .lane = pool.lane({.number = 1}, {.number = 1}),
+                                .name = pool.strings.intern(name)});
+  }
+  if (!lines.eof()) ++raw.losses[Stat::kEventMalformed];
+  return raw;
+}
+
+TEST(Load, a_new_format_is_a_reader_in_the_list) {
+  const Reader readers[] = {{"Lines", [](std::string_view begin) { return begin.starts_with("LINES"); }, read_lines}};
+  const auto load_lines = [&](std::string bytes) {
+    return load_content(open_memory(std::move(bytes)), "toy", {}, readers);
+  };
+  for (const std::string& file : {std::string("LINES\nouter 5 100\ninner 10 20\nbroken x y\n"),
+                                  gzip("LINES\nouter 5 100\ninner 10 20\nbroken x y\n")}) {
+    const Result<Model> loaded = load_lines(file);
+    ASSERT_TRUE(loaded.ok()) << loaded.error().message;
+    const Model& m = loaded.value();
+    ASSERT_EQ(m.host_slices.size(), 2u);
+    EXPECT_EQ(m.text(m.host_slices.name[1]), "inner");
+    EXPECT_EQ(m.host_slices.parent[1], 0u);
+    EXPECT_EQ(m.info.format, "Lines");
+    EXPECT_EQ(m.losses[Stat::kEventMalformed], 1u);
+  }
+  EXPECT_EQ(load_lines("WORDS\n").error().message, "toy: not a trace in a format that Firelane reads");
 }
 
 }  // namespace

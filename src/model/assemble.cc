@@ -50,13 +50,13 @@ Model assemble(RawTrace&& raw, unsigned threads) {
   sum_up(raw, model);
   merge_pools(raw, model, threads);
   pair_edges(raw, model);
+  bound_sizes(raw, model, threads);
   rebase_times(raw, model, threads);
   const std::vector<LaneId> lane_map = order_lanes(raw, model);
   build_host_slices(raw, model, lane_map, threads);
   build_device_slices(raw, model, lane_map);
-  build_details(raw, model);
-  fill_occupancy_limits(model);
-  build_points(raw, model, lane_map);
+  build_other_tables(raw, model, lane_map);
+  fill_occupancy(model);
   mark_window(model);
   nest_slices(model);
   link_slices(model);

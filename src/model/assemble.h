@@ -6,6 +6,9 @@
 
 namespace firelane {
 
+// What a column of durations or sizes adds up to at most, so that a few such sums still fit int64.
+inline constexpr double kMaxColumnSum = 0x1p61;
+
 // merge.cc: one string pool and one lane table for all parts. Afterwards every id inside
 // the parts speaks of the model, and details are numbered through all parts.
 void merge_pools(RawTrace& raw, Model& model, unsigned threads);
@@ -20,11 +23,13 @@ void rebase_times(RawTrace& raw, Model& model, unsigned threads);
 // them. Returns the new id of each old one.
 std::vector<LaneId> order_lanes(RawTrace& raw, Model& model);
 
-// tables.cc: rows -> columns, sorted.
+// bound.cc: no size that sums of its column would not fit int64 with.
+void bound_sizes(RawTrace& raw, Model& model, unsigned threads);
+
+// build_tables.cc: rows -> columns, sorted.
 void build_host_slices(RawTrace& raw, Model& model, const std::vector<LaneId>& lane_map, unsigned threads);
 void build_device_slices(RawTrace& raw, Model& model, const std::vector<LaneId>& lane_map);
-void build_details(RawTrace& raw, Model& model);
-void build_points(RawTrace& raw, Model& model, const std::vector<LaneId>& lane_map);  // memory, instants, counters
+void build_other_tables(RawTrace& raw, Model& model, const std::vector<LaneId>& lane_map);
 
 // window.cc: marks device work that reaches beyond the time in which devices were recorded.
 void mark_window(Model& model);

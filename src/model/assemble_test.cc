@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 
 #include "model/trace_builder.h"
@@ -119,6 +120,32 @@ TEST(Assemble, other_arrows_are_kept_and_arrows_to_nothing_are_counted) {
   EXPECT_EQ(m.flows.from[0], (SliceRef{.row = 0}));
   EXPECT_EQ(m.flows.to[0], (SliceRef{.row = 1}));
   EXPECT_EQ(m.losses[Stat::kFlowWithoutSlice], 1u);
+}
+
+TEST(Assemble, sizes_that_would_overflow_a_sum_are_absent_and_counted) {
+  TraceBuilder builder;
+  builder.copy("Memcpy HtoD (Pinned -> Device)", {.start_us = 0, .end_us = 1, .bytes = 4096});
+  for (int i = 1; i <= 3; ++i) {
+    builder.copy("Memcpy HtoD (Pinned -> Device)", {.start_us = i * 2.0, .end_us = i * 2.0 + 1, .bytes = INT64_MAX});
+    builder.memory({.at_us = double(i), .bytes = INT64_MIN + i, .total_allocated = INT64_MAX});
+  }
+  const Model m = builder.build();
+  EXPECT_EQ(m.copy_details.bytes, (std::vector<int64_t>{4096, kNoNumber, kNoNumber, kNoNumber}));
+  EXPECT_EQ(m.memory_events.bytes, (std::vector<int64_t>{0, 0, 0}));
+  EXPECT_EQ(m.memory_events.total_allocated_bytes, (std::vector<int64_t>{kNoNumber, kNoNumber, kNoNumber}));
+  EXPECT_EQ(m.losses[Stat::kSizeOutOfRange], 9u);
+}
+
+TEST(Assemble, a_million_levels_of_nesting_do_not_keep_analyses_busy_for_hours) {
+  constexpr int kLevels = 3000;
+  TraceBuilder builder;
+  for (int i = 0; i < kLevels; ++i) builder.op("f", {.start_us = double(i), .end_us = 2.0 * kLevels - i});
+  const Model m = builder.build();
+  EXPECT_EQ(*std::max_element(m.host_slices.depth.begin(), m.host_slices.depth.end()), 1024);
+  EXPECT_EQ(m.host_slices.duration_ns[1023], (2 * kLevels - 2 * 1023) * 1000);
+  EXPECT_EQ(m.host_slices.duration_ns[1024], 0);
+  EXPECT_EQ(m.host_slices.parent[kLevels - 1], 1023u);
+  EXPECT_EQ(m.losses[Stat::kNestedTooDeep], uint64_t{kLevels - 1024});
 }
 
 TEST(Assemble, steps_are_found_by_their_annotation_in_time_order) {

@@ -3,7 +3,6 @@
 #include <charconv>
 #include <string>
 #include <type_traits>
-#include <utility>
 
 namespace firelane {
 
@@ -27,99 +26,41 @@ Cell to_cell(const Model&, float value) {
   std::from_chars(digits, end, shortest);
   return Cell::of_real(shortest);
 }
-Cell to_cell(const Model& m, StringId value) { return value == kNoString ? Cell{} : Cell::of_text(m.text(value)); }
-Cell to_cell(const Model&, IsKind auto value) {
-  return name_of(value).empty() ? Cell{} : Cell::of_text(name_of(value));
-}
-Cell to_cell(const Model&, char scope) {
-  return Cell::of_text(scope == 'g' ? "global" : scope == 'p' ? "process" : "thread");
-}
+Cell to_cell(const Model&, std::string_view text) { return text.empty() ? Cell{} : Cell::of_text(text); }
+Cell to_cell(const Model& m, StringId value) { return to_cell(m, m.text(value)); }
+Cell to_cell(const Model& m, KindWord value) { return to_cell(m, value.word); }
 Cell to_cell(const Model& m, const TraceId& id) {
   return id.text != kNoString ? to_cell(m, id.text) : to_cell(m, id.number);
 }
-Cell text_cell(const std::string& text) { return text.empty() ? Cell{} : Cell::of_text(text); }
+Cell to_cell(const Model& m, const SliceRef& ref) { return to_cell(m, ref.row); }
 
-template <typename T>
-constexpr Kind kind_of() {
-  if constexpr (std::is_floating_point_v<T>) return Kind::kReal;
-  if constexpr (IsKind<T> || std::is_same_v<T, StringId> || std::is_same_v<T, char>) return Kind::kText;
-  return Kind::kInteger;
-}
-
-template <typename Table, typename C>
-using ValueOf = typename std::remove_cvref_t<decltype(C::of(Table::of(std::declval<Model>())))>::value_type;
-
-template <typename Table, typename C>
-Cell cell_at(const Model& m, Row row) {
-  const ValueOf<Table, C>& value = C::of(Table::of(m))[row];
-  // In a column without gaps -1 is a value: the CPU as a device.
-  if constexpr (!C::kOptional && std::is_same_v<ValueOf<Table, C>, int32_t>) return Cell::of(value);
-  return to_cell(m, value);
-}
-
-template <typename Table, typename C>
-void add_column(std::vector<CatalogColumn>& columns, const C& column) {
-  using Value = ValueOf<Table, C>;
-  CatalogColumn& added = columns.emplace_back(CatalogColumn{.name = column.name,
-                                                            .meaning = column.meaning,
-                                                            .kind = kind_of<Value>(),
-                                                            .cell = cell_at<Table, C>,
-                                                            .role = column.role});
-  if constexpr (std::is_same_v<Value, StringId>) {
-    added.ids = [](const Model& m) { return &C::of(Table::of(m)); };
+Kind kind_of(ColumnType type) {
+  switch (type) {
+    case ColumnType::kFloat:
+    case ColumnType::kDouble: return Kind::kReal;
+    case ColumnType::kText:
+    case ColumnType::kKind: return Kind::kText;
+    default: return Kind::kInteger;
   }
 }
 
-// An end of an arrow: which table, and which row of it.
-template <typename Table, typename C>
-  requires std::is_same_v<ValueOf<Table, C>, SliceRef>
-void add_column(std::vector<CatalogColumn>& columns, const C& column) {
-  static const std::string table_name = std::string(column.name) + "_table";
-  static const std::string row_name = std::string(column.name) + "_slice";
-  static const std::string row_meaning = "row of " + table_name;
-  columns.push_back({table_name, "host_slices or device_slices", Kind::kText, [](const Model& m, Row row) {
-                       return Cell::of_text(C::of(Table::of(m))[row].on_device ? "device_slices" : "host_slices");
-                     }});
-  columns.push_back({row_name, row_meaning, Kind::kInteger,
-                     [](const Model& m, Row row) { return to_cell(m, C::of(Table::of(m))[row].row); }});
+Cell read_cell(const CatalogColumn& c, const Model& m, Row row) { return cell_of(m, *c.column, c.table(m), row); }
+
+// `column` is the start; the duration stands behind it.
+Cell read_end(const CatalogColumn& c, const Model& m, Row row) {
+  const void* const table = c.table(m);
+  const ColumnInfo& start = c.column[0];
+  const ColumnInfo& duration = c.column[1];
+  return Cell::of(start.values<int64_t>(table)[row] + duration.values<int64_t>(table)[row]);
 }
 
-CatalogColumn id_column() {
-  return {.name = "id",
-          .meaning = "row number",
-          .kind = Kind::kInteger,
-          .cell = [](const Model&, Row row) { return Cell::of(row); },
-          .role = ColumnRole::kId};
+Cell read_table_of_slice(const CatalogColumn& c, const Model& m, Row row) {
+  return Cell::of_text(c.column->values<SliceRef>(c.table(m))[row].on_device ? "device_slices" : "host_slices");
 }
 
-template <typename Table>
-CatalogColumn end_column() {
-  return {.name = "end_ns",
-          .meaning = "start_ns + duration_ns",
-          .kind = Kind::kInteger,
-          .cell = [](const Model& m, Row row) { return Cell::of(Table::of(m).end_ns(row)); }};
-}
-
-template <typename Table>
-CatalogTable catalog_table(const Table& table) {
-  CatalogTable result{table.name, table.meaning, {id_column()}, [](const Model& m) { return Table::of(m).size(); }};
-  each_column(Table::kColumns, [&]<typename C>(const C& column) {
-    if (column.role == ColumnRole::kLaneBound) return;  // shown as counts: add_lane_counts()
-    add_column<Table>(result.columns, column);
-    if constexpr (requires(const Model& m) { Table::of(m).end_ns(Row{}); }) {
-      if (column.name == "duration_ns") result.columns.push_back(end_column<Table>());
-    }
-  });
-  return result;
-}
-
-void add_lane_counts(CatalogTable& lanes) {
-  lanes.columns.push_back({"host_slice_count", "host slices on it", Kind::kInteger, [](const Model& m, Row row) {
-                             return Cell::of(m.lanes.host_end[row] - m.lanes.host_begin[row]);
-                           }});
-  lanes.columns.push_back({"device_slice_count", "device slices on it", Kind::kInteger, [](const Model& m, Row row) {
-                             return Cell::of(m.lanes.device_end[row] - m.lanes.device_begin[row]);
-                           }});
+template <std::vector<Row> Lanes::* Begin, std::vector<Row> Lanes::* End>
+Cell read_lane_count(const CatalogColumn&, const Model& m, Row row) {
+  return Cell::of((m.lanes.*End)[row] - (m.lanes.*Begin)[row]);
 }
 
 std::pair<Row, Row> host_rows(const Model& m, LaneId lane) {
@@ -133,9 +74,9 @@ std::pair<Row, Row> device_rows(const Model& m, LaneId lane) {
 }
 
 template <auto Member>
-CatalogColumn device_column(std::string_view name, std::string_view meaning) {
+CatalogColumn device_column(const char* name, const char* meaning) {
   return {name, meaning, Kind::kInteger,
-          [](const Model& m, Row row) { return to_cell(m, m.info.devices[row].*Member); }};
+          [](const CatalogColumn&, const Model& m, Row row) { return to_cell(m, m.info.devices[row].*Member); }};
 }
 
 CatalogTable devices_table() {
@@ -144,7 +85,9 @@ CatalogTable devices_table() {
           "the GPUs of the recording",
           {device_column<&T::id>("id", "index of the device"),
            {"name", "NVIDIA H200", Kind::kText,
-            [](const Model& m, Row row) { return text_cell(m.info.devices[row].name); }},
+            [](const CatalogColumn&, const Model& m, Row row) {
+              return to_cell(m, std::string_view(m.info.devices[row].name));
+            }},
            device_column<&T::total_memory_bytes>("total_memory_bytes", "of the device"),
            device_column<&T::compute_major>("compute_major", "compute capability"),
            device_column<&T::compute_minor>("compute_minor", "compute capability"),
@@ -160,37 +103,77 @@ CatalogTable metadata_table() {
   return {"metadata",
           "top-level keys of the trace",
           {{"key", "trace_id, with_stack, ...", Kind::kText,
-            [](const Model& m, Row row) { return text_cell(m.info.metadata[row].key); }},
+            [](const CatalogColumn&, const Model& m, Row row) {
+              return to_cell(m, std::string_view(m.info.metadata[row].key));
+            }},
            {"json", "its value as JSON text", Kind::kText,
-            [](const Model& m, Row row) { return text_cell(m.info.metadata[row].json); }}},
+            [](const CatalogColumn&, const Model& m, Row row) {
+              return to_cell(m, std::string_view(m.info.metadata[row].json));
+            }}},
           [](const Model& m) { return m.info.metadata.size(); }};
 }
 
 CatalogTable losses_table() {
-  return {
-      "losses",
-      "what was skipped, repaired or left unlinked; count 0 = nothing",
-      {{"name", "trace.truncated, ...", Kind::kText,
-        [](const Model&, Row row) { return Cell::of_text(kStats[row].name); }},
-       {"severity", "info, warning or data_loss", Kind::kText,
-        [](const Model&, Row row) { return Cell::of_text(name_of(kStats[row].severity)); }},
-       {"count", "events", Kind::kInteger, [](const Model& m, Row row) { return to_cell(m, m.losses.counts[row]); }},
-       {"meaning", "what happened", Kind::kText,
-        [](const Model&, Row row) { return Cell::of_text(kStats[row].meaning); }},
-       {"remedy", "what to do", Kind::kText, [](const Model&, Row row) { return Cell::of_text(kStats[row].remedy); }}},
-      [](const Model&) { return kStatCount; }};
+  return {"losses",
+          "what was skipped, repaired or left unlinked; count 0 = nothing",
+          {{"name", "trace.truncated, ...", Kind::kText,
+            [](const CatalogColumn&, const Model&, Row row) { return Cell::of_text(kStats[row].name); }},
+           {"severity", "info, warning or data_loss", Kind::kText,
+            [](const CatalogColumn&, const Model&, Row row) { return Cell::of_text(name_of(kStats[row].severity)); }},
+           {"count", "events", Kind::kInteger,
+            [](const CatalogColumn&, const Model& m, Row row) { return to_cell(m, m.losses.counts[row]); }},
+           {"meaning", "what happened", Kind::kText,
+            [](const CatalogColumn&, const Model&, Row row) { return Cell::of_text(kStats[row].meaning); }},
+           {"remedy", "what to do", Kind::kText,
+            [](const CatalogColumn&, const Model&, Row row) { return Cell::of_text(kStats[row].remedy); }}},
+          [](const Model&) { return kStatCount; }};
 }
 
 }  // namespace
 
+Cell cell_of(const Model& model, const ColumnInfo& column, const void* table, Row row) {
+  // In a column without gaps -1 is a value: the CPU as a device.
+  if (column.type == ColumnType::kInt32 && !is_optional(column.use)) {
+    return Cell::of(column.values<int32_t>(table)[row]);
+  }
+  return visit_column(column, table, [&](const auto& values) { return to_cell(model, values[row]); });
+}
+
+CatalogTable catalog_table(const TableInfo& table) {
+  CatalogTable result{table.name, table.meaning, {}, table.size};
+  const auto add = [&](std::string name, std::string meaning, Kind kind, const auto& read, const ColumnInfo* column,
+                       Use use) { result.columns.push_back({name, meaning, kind, read, use, column, table.of}); };
+  add(
+      "id", "row number", Kind::kInteger, [](const CatalogColumn&, const Model&, Row row) { return Cell::of(row); },
+      nullptr, Use::kId);
+  for (const ColumnInfo& column : table.columns) {
+    const std::string name(column.name);
+    if (column.use == Use::kSource || column.use == Use::kLaneBound) continue;
+    if (column.type == ColumnType::kSliceRef) {
+      add(name + "_table", "host_slices or device_slices", Kind::kText, read_table_of_slice, &column, Use::kMaybe);
+      add(name + "_slice", "row of " + name + "_table", Kind::kInteger, read_cell, &column, Use::kMaybe);
+      continue;
+    }
+    add(name, std::string(column.meaning), kind_of(column.type), read_cell, &column, column.use);
+    if (column.use == Use::kDuration) {
+      add("end_ns", "start_ns + duration_ns", Kind::kInteger, read_end, &column - 1, Use::kFull);
+    }
+  }
+  return result;
+}
+
 std::span<const CatalogTable> catalog() {
   static const std::vector<CatalogTable> tables = [] {
     std::vector<CatalogTable> all;
-    each_model_table([&](const auto& table) { all.push_back(catalog_table(table)); });
+    for (const TableInfo& table : model_tables()) all.push_back(catalog_table(table));
     for (CatalogTable& table : all) {
-      if (table.name == "lanes") add_lane_counts(table);
       if (table.name == "host_slices") table.lane_rows = host_rows;
       if (table.name == "device_slices") table.lane_rows = device_rows;
+      if (table.name != "lanes") continue;
+      table.columns.push_back({"host_slice_count", "host slices on it", Kind::kInteger,
+                               read_lane_count<&Lanes::host_begin, &Lanes::host_end>});
+      table.columns.push_back({"device_slice_count", "device slices on it", Kind::kInteger,
+                               read_lane_count<&Lanes::device_begin, &Lanes::device_end>});
     }
     all.insert(all.end(), {devices_table(), metadata_table(), losses_table()});
     return all;

@@ -22,9 +22,9 @@ class EdgePairer {
     } else if (edge.phase == 'n') {
       out_.instants.push_back({.time_ns = edge.time_ns,
                                .source = edge.source,
+                               .lane = lane_of(edge),
                                .name = edge.name,
-                               .category = edge.category,
-                               .lane = lane_of(edge)});
+                               .category = edge.category});
     } else {
       std::vector<RawEdge>& stack = open_[key_of(edge)];
       if (stack.empty()) {
@@ -73,9 +73,9 @@ class EdgePairer {
     out_.host_slices.push_back({.start_ns = begin.time_ns,
                                 .duration_ns = std::max<int64_t>(0, end_ns - begin.time_ns),
                                 .source = begin.source,
+                                .lane = lane_of(begin),
                                 .name = begin.name,
                                 .category = begin.category,
-                                .lane = lane_of(begin),
                                 .kind = HostKind::kOther});
   }
 
@@ -91,8 +91,9 @@ class EdgePairer {
 void pair_edges(RawTrace& raw, Model& model) {
   std::vector<RawEdge> edges;
   int64_t trace_end_ns = INT64_MIN;
-  for (const RawPart& part : raw.parts) {
+  for (RawPart& part : raw.parts) {
     edges.insert(edges.end(), part.edges.begin(), part.edges.end());
+    RawVector<RawEdge>().swap(part.edges);
   }
   if (edges.empty()) return;
   for (const RawPart& part : raw.parts) {

@@ -61,7 +61,7 @@ class FlowLinker {
     }
     model_.flows.name.push_back(start.name);
     model_.flows.category.push_back(start.category);
-    model_.flows.id.push_back(start.id);
+    model_.flows.flow_id.push_back(start.id);
     model_.flows.from.push_back(from);
     model_.flows.to.push_back(to);
   }
@@ -96,7 +96,7 @@ void link_flows(const RawTrace& raw, Model& model, const std::vector<LaneId>& la
   std::vector<RawFlow> flows;
   std::vector<RawFlow> launches;
   for (const RawPart& part : raw.parts) {
-    for (const RawFlow& flow : part.flows) (linker.is_launch(flow) ? launches : flows).push_back(flow);
+    for (const RawFlow& flow : part.flow_ends) (linker.is_launch(flow) ? launches : flows).push_back(flow);
   }
 
   // Launch arrows repeat what the correlation ids say; here they are only counted, unless

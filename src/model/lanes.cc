@@ -26,7 +26,7 @@ std::vector<Usage> find_usage(const RawTrace& raw, size_t lanes) {
       (aside ? at(row.lane).other : at(row.lane).thread) = true;
     }
     for (const RawDeviceSlice& row : part.device_slices) at(row.lane).device = true;
-    for (const RawMemory& row : part.memory) at(row.lane).thread = true;
+    for (const RawMemory& row : part.memory_events) at(row.lane).thread = true;
     for (const RawAllocatorEvent& row : part.allocator_events) at(row.lane).thread = true;
     for (const RawInstant& row : part.instants) at(row.lane).other = true;
   }
@@ -80,11 +80,11 @@ std::vector<LaneId> order_lanes(RawTrace& raw, Model& model) {
     for (const RawLaneName& row : part.lane_names) {
       const auto lane = static_cast<uint32_t>(row.lane);
       switch (row.what) {
-        case RawLaneName::What::kProcessName: processes[pid_key(lane)].name = row.text; break;
-        case RawLaneName::What::kProcessLabels: processes[pid_key(lane)].labels = row.text; break;
-        case RawLaneName::What::kProcessSortIndex: processes[pid_key(lane)].sort_index = row.number; break;
-        case RawLaneName::What::kThreadName: threads[lane].name = row.text; break;
-        case RawLaneName::What::kThreadSortIndex: threads[lane].sort_index = row.number; break;
+        case LaneNameKind::kProcessName: processes[pid_key(lane)].name = row.text; break;
+        case LaneNameKind::kProcessLabels: processes[pid_key(lane)].labels = row.text; break;
+        case LaneNameKind::kProcessSortIndex: processes[pid_key(lane)].sort_index = row.number; break;
+        case LaneNameKind::kThreadName: threads[lane].name = row.text; break;
+        case LaneNameKind::kThreadSortIndex: threads[lane].sort_index = row.number; break;
       }
     }
   }
@@ -113,9 +113,7 @@ std::vector<LaneId> order_lanes(RawTrace& raw, Model& model) {
     ordered.name.push_back(threads[lane].name);
     ordered.sort_index.push_back(threads[lane].sort_index);
   }
-  for (auto* rows : {&ordered.host_begin, &ordered.host_end, &ordered.device_begin, &ordered.device_end}) {
-    rows->assign(order.size(), 0);
-  }
+  ordered.resize(order.size());
   lanes = std::move(ordered);
   return map;
 }

@@ -65,7 +65,7 @@ void link_slices(Model& model) {
   std::vector<bool> used(calls.size());
   for (Row row = 0; row < device.size(); ++row) {
     const Row call = device.correlation[row] == kNoNumber ? kNoRow : call_of.find(device.correlation[row]);
-    // Kineto writes the correlation id of a synchronisation as its external id too.
+    // Kineto writes the correlation id of a synchronization as its external id too.
     const bool own_id = device.kind[row] == DeviceKind::kSync && device.external_id[row] == device.correlation[row];
     device.op[row] = own_id ? kNoRow : find_op(device.external_id[row]);
     if (call != kNoRow) {

@@ -1,26 +1,18 @@
-// Merges what was read in parallel: strings, lanes, row numbers, and the zero of time.
+// Merges what was read in parallel: strings, lanes, row numbers, and the zero of time; bounds what analyses add up.
+//
+// What happens to a value follows from the type and the use of its column (model/table.h): whoever adds one writes
+// nothing here.
 #include <algorithm>
-#include <unordered_map>
+#include <array>
+#include <cmath>
 
 #include "base/parallel.h"
 #include "model/assemble.h"
+#include "model/renumber.h"
 
 namespace firelane {
 
 namespace {
-
-struct PoolMap {
-  std::vector<StringId> strings;
-  std::vector<LaneId> lanes;
-
-  void operator()(StringId& id) const { id = strings[static_cast<uint32_t>(id)]; }
-  void operator()(LaneId& id) const { id = lanes[static_cast<uint32_t>(id)]; }
-};
-
-// Where a part's details begin in the whole trace.
-struct DetailBase {
-  Row ops = 0, calls = 0, kernels = 0, copies = 0, syncs = 0, comms = 0;
-};
 
 std::vector<PoolMap> merge_strings_and_lanes(RawTrace& raw, Model& model) {
   std::vector<PoolMap> maps;
@@ -38,8 +30,8 @@ std::vector<PoolMap> merge_strings_and_lanes(RawTrace& raw, Model& model) {
     }
     map.lanes.reserve(pool.lanes.size());
     for (RawPool::Lane lane : pool.lanes) {
-      map(lane.pid.text);
-      map(lane.tid.text);
+      map(lane.pid);
+      map(lane.tid);
       map.lanes.push_back(lanes.lane(lane.pid, lane.tid));
     }
   }
@@ -51,48 +43,34 @@ std::vector<PoolMap> merge_strings_and_lanes(RawTrace& raw, Model& model) {
   return maps;
 }
 
-void renumber_part(RawPart& part, const PoolMap& map, const DetailBase& base) {
-  const auto shift = [](Row& row, Row by) {
-    if (row != kNoRow) row += by;
-  };
-  for (RawHostSlice& row : part.host_slices) {
-    map(row.name), map(row.category), map(row.lane);
-    shift(row.detail, is_call(row.kind) ? base.calls : base.ops);
-  }
-  for (RawOp& row : part.ops) {
-    map(row.input_dims), map(row.input_types), map(row.input_strides), map(row.concrete_inputs);
-    map(row.stack), map(row.module_hierarchy), map(row.overload);
-    shift(row.comm, base.comms);
-  }
-  for (RawDeviceSlice& row : part.device_slices) {
-    map(row.name), map(row.category), map(row.lane);
-    const bool is_copy = row.kind == DeviceKind::kCopy || row.kind == DeviceKind::kSet;
-    shift(row.detail, row.kind == DeviceKind::kKernel ? base.kernels : is_copy ? base.copies : base.syncs);
-    shift(row.comm, base.comms);
-  }
-  for (RawComm& row : part.comms) {
-    map(row.collective), map(row.dtype), map(row.group_name), map(row.group_description), map(row.group_ranks);
-    map(row.in_split_sizes), map(row.out_split_sizes);
-  }
-  for (RawMemory& row : part.memory) map(row.lane), map(row.pool);
-  for (RawAllocatorEvent& row : part.allocator_events) map(row.lane), map(row.pool);
-  for (RawAllocatorSegment& row : part.allocator_segments) map(row.pool);
-  for (RawInstant& row : part.instants) map(row.name), map(row.category), map(row.lane);
-  for (RawCounter& row : part.counters) map(row.name), map(row.series), map(row.pid.text);
-  for (RawFlow& row : part.flows) map(row.name), map(row.category), map(row.lane);
-  for (RawEdge& row : part.edges) map(row.name), map(row.category), map(row.id), map(row.lane);
-  for (RawLaneName& row : part.lane_names) map(row.lane), map(row.text);
+// Calls fn(index) for each part, on several threads.
+template <typename Fn>
+void each_part(const RawTrace& raw, unsigned threads, const Fn& fn) {
+  parallel_ranges(
+      raw.parts.size(), threads,
+      [&](size_t begin, size_t end) {
+        for (size_t i = begin; i < end; ++i) fn(i);
+      },
+      1);
 }
 
-// Calls fn with each array of timed rows of a part; rows have start_ns or time_ns.
-template <typename Fn>
-void visit_times(RawPart& part, const Fn& fn) {
-  for (RawHostSlice& row : part.host_slices) fn(row.start_ns);
-  for (RawDeviceSlice& row : part.device_slices) fn(row.start_ns);
-  for (RawMemory& row : part.memory) fn(row.time_ns);
-  for (RawAllocatorEvent& row : part.allocator_events) fn(row.time_ns);
-  for (RawInstant& row : part.instants) fn(row.time_ns);
-  for (RawCounter& row : part.counters) fn(row.time_ns);
+// The first time of rows that the trace may begin with.
+template <typename RawRow>
+void find_start(RawVector<RawRow>& rows, int64_t& start_ns) {
+  for (RawRow& row : rows) {
+    RawRow::each_field(row, [&]<Use use, typename T>(UseIs<use>, T& value) {
+      if constexpr (use == Use::kTime || use == Use::kStart) start_ns = std::min(start_ns, value);
+    });
+  }
+}
+
+template <typename RawRow>
+void shift_times(RawVector<RawRow>& rows, int64_t start_ns) {
+  for (RawRow& row : rows) {
+    RawRow::each_field(row, [&]<Use use, typename T>(UseIs<use>, T& value) {
+      if constexpr (is_time(use)) value -= start_ns;
+    });
+  }
 }
 
 // What the slices of a part, or of all, add up to.
@@ -100,10 +78,13 @@ struct Extent {
   double total_ns = 0;
   int64_t end_ns = 0;
   size_t slices = 0;
-  void add(int64_t start_ns, int64_t duration_ns) {
-    total_ns += static_cast<double>(duration_ns);
-    end_ns = std::max(end_ns, start_ns + duration_ns);
-    ++slices;
+  template <typename Slices>
+  void add_slices(const Slices& rows) {
+    for (const auto& row : rows) {
+      total_ns += static_cast<double>(row.duration_ns);
+      end_ns = std::max(end_ns, row.start_ns + row.duration_ns);
+    }
+    slices += rows.size();
   }
   void add(const Extent& other) {
     total_ns += other.total_ns;
@@ -112,79 +93,58 @@ struct Extent {
   }
 };
 
-Extent extent_of(const RawPart& part) {
-  Extent extent;
-  for (const RawHostSlice& row : part.host_slices) extent.add(row.start_ns, row.duration_ns);
-  for (const RawDeviceSlice& row : part.device_slices) extent.add(row.start_ns, row.duration_ns);
-  return extent;
-}
-
 // Nothing after `limit_ns`: times are cut to it, and durations beyond it to 0. How many rows that were.
-uint64_t cut_times(RawPart& part, int64_t limit_ns) {
+template <typename RawRow>
+uint64_t cut_times(RawVector<RawRow>& rows, int64_t limit_ns) {
   uint64_t cut = 0;
-  const auto fit = [&](int64_t& time_ns, int64_t& duration_ns) {
-    if (time_ns <= limit_ns && duration_ns <= limit_ns - time_ns) return;
-    time_ns = std::min(time_ns, limit_ns);
-    duration_ns = 0;
-    ++cut;
-  };
-  int64_t none = 0;
-  for (RawHostSlice& row : part.host_slices) fit(row.start_ns, row.duration_ns);
-  for (RawDeviceSlice& row : part.device_slices) fit(row.start_ns, row.duration_ns);
-  for (RawMemory& row : part.memory) fit(row.time_ns, none);
-  for (RawAllocatorEvent& row : part.allocator_events) fit(row.time_ns, none);
-  for (RawInstant& row : part.instants) fit(row.time_ns, none);
-  for (RawCounter& row : part.counters) fit(row.time_ns, none);
-  for (RawFlow& row : part.flows) fit(row.time_ns, none);
+  for (RawRow& row : rows) {
+    int64_t time_ns = 0;
+    bool is_cut = false;
+    RawRow::each_field(row, [&]<Use use, typename T>(UseIs<use>, T& value) {
+      if constexpr (is_time(use)) {
+        is_cut = value > limit_ns;
+        value = time_ns = std::clamp(value, -limit_ns, limit_ns);
+      } else if constexpr (use == Use::kDuration) {
+        is_cut = is_cut || value > limit_ns - time_ns;
+        if (is_cut) value = 0;
+      }
+    });
+    cut += is_cut ? 1 : 0;
+  }
   return cut;
 }
 
 // Readers let clocks of decades through, and a broken file can hold many of them: then sums of durations would not fit
 // 64 bits. Every slice, and the whole length once per lane, must add up to less than 2^61 ns (73 years).
 void fit_times(RawTrace& raw, Model& model, const Extent& all) {
-  constexpr double kMostNs = 0x1p61;
   const size_t lanes = model.lanes.size() + 1;
-  if (all.total_ns + static_cast<double>(lanes) * static_cast<double>(all.end_ns) < kMostNs) return;
-  const auto limit_ns = static_cast<int64_t>(kMostNs / static_cast<double>(all.slices + lanes));
-  for (RawPart& part : raw.parts) model.losses[Stat::kDurationOutOfRange] += cut_times(part, limit_ns);
+  if (all.total_ns + static_cast<double>(lanes) * static_cast<double>(all.end_ns) < kMaxColumnSum) return;
+  const auto limit_ns = static_cast<int64_t>(kMaxColumnSum / static_cast<double>(all.slices + lanes));
+  for (RawPart& part : raw.parts) {
+    part.each_table([&](auto& rows) { model.losses[Stat::kDurationOutOfRange] += cut_times(rows, limit_ns); });
+  }
 }
 
 }  // namespace
 
 void merge_pools(RawTrace& raw, Model& model, unsigned threads) {
   const std::vector<PoolMap> maps = merge_strings_and_lanes(raw, model);
-  std::vector<DetailBase> bases;
-  DetailBase next;
+  std::vector<PartBase> bases;
+  PartBase next;
   for (const RawPart& part : raw.parts) {
     bases.push_back(next);
-    next.ops += static_cast<Row>(part.ops.size());
-    next.calls += static_cast<Row>(part.calls.size());
-    next.kernels += static_cast<Row>(part.kernels.size());
-    next.copies += static_cast<Row>(part.copies.size());
-    next.syncs += static_cast<Row>(part.syncs.size());
-    next.comms += static_cast<Row>(part.comms.size());
+    next.pass(part);
   }
-  parallel_ranges(
-      raw.parts.size(), threads,
-      [&](size_t begin, size_t end) {
-        for (size_t i = begin; i < end; ++i) renumber_part(raw.parts[i], maps[raw.parts[i].pool], bases[i]);
-      },
-      1);
+  each_part(raw, threads, [&](size_t i) {
+    raw.parts[i].each_table([&](auto& rows) { renumber(rows, maps[raw.parts[i].pool], bases[i]); });
+  });
 }
 
 void rebase_times(RawTrace& raw, Model& model, unsigned threads) {
   std::vector<int64_t> starts(raw.parts.size(), INT64_MAX);
-  const auto each_part = [&](const auto& fn) {
-    parallel_ranges(
-        raw.parts.size(), threads,
-        [&](size_t begin, size_t end) {
-          for (size_t i = begin; i < end; ++i) fn(i);
-        },
-        1);
-  };
-  each_part([&](size_t i) {
+  each_part(raw, threads, [&](size_t i) {
     int64_t first = INT64_MAX;
-    visit_times(raw.parts[i], [&](int64_t time) { first = std::min(first, time); });
+    raw.parts[i].each_table([&](auto& rows) { find_start(rows, first); });
     starts[i] = first;
   });
   int64_t start = INT64_MAX;
@@ -192,18 +152,14 @@ void rebase_times(RawTrace& raw, Model& model, unsigned threads) {
   if (start == INT64_MAX) start = 0;
   model.info.start_ns = start;
   std::vector<Extent> extents(raw.parts.size());
-  each_part([&](size_t i) {
-    visit_times(raw.parts[i], [&](int64_t& time) { time -= start; });
-    for (RawFlow& row : raw.parts[i].flows) row.time_ns -= start;
-    for (RawAllocatorSegment& row : raw.parts[i].allocator_segments) row.time_ns -= start;
-    for (RawAllocatorBlock& row : raw.parts[i].allocator_blocks) row.time_ns -= start;
-    extents[i] = extent_of(raw.parts[i]);
+  each_part(raw, threads, [&](size_t i) {
+    raw.parts[i].each_table([&](auto& rows) { shift_times(rows, start); });
+    extents[i].add_slices(raw.parts[i].host_slices);
+    extents[i].add_slices(raw.parts[i].device_slices);
   });
   Extent all;
   for (const Extent& extent : extents) all.add(extent);
   fit_times(raw, model, all);
-  model.timed_steps = std::move(raw.timed_steps);
-  for (int64_t& time : model.timed_steps.start_ns) time -= start;
   for (int64_t* time : {&model.info.recorder.device_window.start_ns, &model.info.recorder.device_window.end_ns}) {
     if (*time != kNoNumber && __builtin_sub_overflow(*time, start, time)) *time = kNoNumber;
   }

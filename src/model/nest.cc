@@ -10,6 +10,10 @@ namespace firelane {
 
 namespace {
 
+// Analyses walk from a slice to the ones around it. Python stops at 1000 levels; a hostile file can hold a million of
+// them, and would keep such walks busy for hours. What lies deeper has no duration, so that nothing lies inside of it.
+constexpr size_t kMaxDepth = 1024;
+
 // Counts slices that begin inside another one of their stream and end after it.
 uint64_t count_overlaps(const DeviceSlices& slices, Row begin, Row end) {
   uint64_t overlaps = 0;
@@ -38,8 +42,12 @@ void nest_slices(Model& model) {
         if (start < top_end) ++model.losses[Stat::kOverlappingHostSlices];
         open.pop_back();
       }
+      if (open.size() >= kMaxDepth) {
+        slices.duration_ns[row] = 0;
+        ++model.losses[Stat::kNestedTooDeep];
+      }
       slices.parent[row] = open.empty() ? kNoRow : open.back();
-      slices.depth[row] = static_cast<uint16_t>(std::min<size_t>(open.size(), UINT16_MAX));
+      slices.depth[row] = static_cast<uint16_t>(open.size());
       open.push_back(row);
     }
     model.losses[Stat::kOverlappingDeviceSlices] +=

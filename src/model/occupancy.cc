@@ -73,23 +73,14 @@ std::optional<Occupancy> estimate_occupancy(const DeviceProperties& device, cons
   return out;
 }
 
-LaunchShape launch_shape(const RawKernel& k) {
-  const auto size = [](const int32_t(&sides)[3]) {
-    double product = 1;
-    for (const int32_t side : sides) product *= std::max(0, side);
-    return product;
+LaunchShape launch_shape(const KernelDetails& k, Row row) {
+  const auto product = [](int32_t x, int32_t y, int32_t z) {
+    return static_cast<double>(std::max(0, x)) * std::max(0, y) * std::max(0, z);
   };
-  return {.blocks = size(k.grid),
-          .threads = static_cast<int64_t>(std::min(size(k.block), 1e6)),
-          .registers = k.registers,
-          .shared_memory_bytes = k.shared_memory_bytes};
-}
-
-LaunchShape launch_shape(const KernelDetails& kernels, Row row) {
-  return launch_shape({.grid = {kernels.grid_x[row], kernels.grid_y[row], kernels.grid_z[row]},
-                       .block = {kernels.block_x[row], kernels.block_y[row], kernels.block_z[row]},
-                       .registers = kernels.registers[row],
-                       .shared_memory_bytes = kernels.shared_memory_bytes[row]});
+  return {.blocks = product(k.grid_x[row], k.grid_y[row], k.grid_z[row]),
+          .threads = static_cast<int64_t>(std::min(product(k.block_x[row], k.block_y[row], k.block_z[row]), 1e6)),
+          .registers = k.registers[row],
+          .shared_memory_bytes = k.shared_memory_bytes[row]};
 }
 
 const DeviceProperties* find_device(const TraceInfo& info, int32_t device) {
@@ -98,15 +89,36 @@ const DeviceProperties* find_device(const TraceInfo& info, int32_t device) {
   return found == info.devices.end() ? nullptr : &*found;
 }
 
-void fill_occupancy_limits(Model& model) {
+namespace {
+
+double most_warps_per_sm(const DeviceProperties* device) {
+  const bool is_known = device != nullptr && device->max_threads_per_multiprocessor > 0 && device->warp_size > 0;
+  if (!is_known) return 64;  // NVIDIA's data center GPUs since Pascal
+  return static_cast<double>(device->max_threads_per_multiprocessor) / static_cast<double>(device->warp_size);
+}
+
+// Kineto writes 0 for kernels that opt in to more shared memory than the default (seen with torch 2.11 on an H200:
+// every nvjet and cudnn attention kernel); a kernel whose warps fill 1% of an SM or more cannot have it.
+bool is_known(const KernelDetails& kernels, Row row, const DeviceProperties* device) {
+  const float percent = kernels.occupancy_percent[row];
+  const double warps = kernels.warps_per_sm[row];
+  return percent > 0 || (percent == 0 && !(warps * 100 >= most_warps_per_sm(device)));
+}
+
+}  // namespace
+
+void fill_occupancy(Model& model) {
   KernelDetails& kernels = model.kernel_details;
-  kernels.occupancy_limit.assign(kernels.size(), OccupancyLimit::kUnknown);
   for (Row row = 0; row < kernels.size(); ++row) {
     if (kernels.slice[row] == kNoRow) continue;
     const DeviceProperties* device = find_device(model.info, model.device_slices.device[kernels.slice[row]]);
-    if (device == nullptr) continue;
-    if (const auto estimate = estimate_occupancy(*device, launch_shape(kernels, row)))
-      kernels.occupancy_limit[row] = estimate->limit;
+    const auto estimate = device == nullptr ? std::nullopt : estimate_occupancy(*device, launch_shape(kernels, row));
+    if (estimate) kernels.occupancy_limit[row] = estimate->limit;
+    if (is_known(kernels, row, device)) continue;
+    kernels.occupancy_percent[row] = estimate ? static_cast<float>(estimate->percent) : -1;
+    if (!estimate) continue;
+    if (kernels.blocks_per_sm[row] < 0) kernels.blocks_per_sm[row] = static_cast<float>(estimate->blocks_per_sm);
+    if (kernels.warps_per_sm[row] < 0) kernels.warps_per_sm[row] = static_cast<float>(estimate->warps_per_sm);
   }
 }
 

@@ -7,7 +7,6 @@
 #include <string_view>
 
 #include "model/model.h"
-#include "model/raw.h"
 
 namespace firelane {
 
@@ -29,12 +28,12 @@ struct Occupancy {
 // Nothing when the device's limits or the launch are not known, or contradict each other.
 std::optional<Occupancy> estimate_occupancy(const DeviceProperties& device, const LaunchShape& launch);
 // Grid and block by their three sides; a side below 1 is unknown.
-LaunchShape launch_shape(const RawKernel& kernel);
 LaunchShape launch_shape(const KernelDetails& kernels, Row row);
 // The properties of a device of the trace; null when it does not tell them.
 const DeviceProperties* find_device(const TraceInfo& info, int32_t device);
 
-// Fills kernel_details.occupancy_limit. Part of assemble().
-void fill_occupancy_limits(Model& model);
+// The one place that decides what the occupancy of a kernel is: as the trace gives it where that can be, else as
+// estimated, else unknown (-1); and what limits it. Part of assemble().
+void fill_occupancy(Model& model);
 
 }  // namespace firelane

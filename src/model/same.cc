@@ -5,14 +5,35 @@
 #include <concepts>
 #include <string_view>
 #include <tuple>
-#include <type_traits>
 #include <vector>
 
-#include "model/columns.h"
+#include "model/catalog.h"
 
 namespace firelane {
 
 namespace {
+
+bool is_same(const Cell& x, const Cell& y) {
+  return x.kind == y.kind && x.integer == y.integer && x.text == y.text &&
+         (x.real == y.real || (std::isnan(x.real) && std::isnan(y.real)));
+}
+
+std::string words(const Cell& cell) {
+  switch (cell.kind) {
+    case Cell::Kind::kNull: return "none";
+    case Cell::Kind::kInteger: return std::to_string(cell.integer);
+    case Cell::Kind::kReal: return std::to_string(cell.real);
+    case Cell::Kind::kText: break;
+  }
+  return std::string(cell.text);
+}
+std::string words(const std::string& text) { return text; }
+std::string words(std::integral auto number) { return std::to_string(number); }
+
+// Details are numbered in the order of reading: they are compared through their slices, not by number.
+bool is_number_of_reading(const ColumnInfo& column) {
+  return column.name == "detail" || column.name == "comm" || column.use == Use::kSource;
+}
 
 class Comparer {
  public:
@@ -20,14 +41,25 @@ class Comparer {
 
   std::optional<std::string> run() {
     info();
-    table("lanes", kLaneColumns, a_.lanes, b_.lanes);
-    host_slices();
-    device_slices();
-    table("memory_events", kMemoryEventColumns, a_.memory_events, b_.memory_events);
-    table("instants", kInstantColumns, a_.instants, b_.instants);
-    counters();
-    flows();
-    table("steps", kStepColumns, a_.steps, b_.steps);
+    for (const TableInfo& t : model_tables()) {
+      if (t.name == "host_slices" || t.name == "device_slices") {
+        table(t);
+        slices(t.name == "device_slices");
+      } else if (t.name == "flows") {
+        flows();
+      } else if (t.name == "counter_samples") {
+        counters();
+      } else if (t.name.ends_with("_details") || t.name == "counter_tracks") {
+        continue;  // compared with what they belong to
+      } else {
+        table(t);
+      }
+    }
+    return std::move(difference_);
+  }
+
+  std::optional<std::string> run(const TableInfo& t) {
+    table(t);
     return std::move(difference_);
   }
 
@@ -37,65 +69,65 @@ class Comparer {
     difference_ = std::string(what) + "[" + std::to_string(row) + "]: " + x + " / " + y;
   }
 
-  std::string words(const Model&, std::integral auto value) const { return std::to_string(value); }
-  std::string words(const Model&, std::floating_point auto value) const { return std::to_string(value); }
-  std::string words(const Model& m, StringId id) const { return std::string(m.text(id)); }
-  std::string words(const Model& m, const TraceId& id) const { return m.id_text(id); }
-  std::string words(const Model&, const SliceRef& ref) const {
-    return (ref.on_device ? "device " : "host ") + std::to_string(ref.row);
-  }
-  std::string words(const Model&, const std::string& text) const { return text; }
   template <typename T>
-    requires std::is_enum_v<T>
-  std::string words(const Model&, T value) const {
-    return std::to_string(static_cast<int64_t>(value));
+  void value(std::string_view what, size_t row, const T& x, const T& y) {
+    if (!difference_ && !(x == y)) report(what, row, words(x), words(y));
   }
 
-  template <typename T>
-  bool equal(const T& x, const T& y) const {
-    if constexpr (std::is_same_v<T, StringId>) {
-      return a_.text(x) == b_.text(y);
-    } else if constexpr (std::is_same_v<T, TraceId>) {
-      return x.number == y.number && a_.text(x.text) == b_.text(y.text);
-    } else if constexpr (std::is_floating_point_v<T>) {
-      return x == y || (std::isnan(x) && std::isnan(y));
-    } else {
-      return x == y;
+  Cell ours(const TableInfo& t, const ColumnInfo& column, Row row) { return cell_of(a_, column, t.of(a_), row); }
+  Cell theirs(const TableInfo& t, const ColumnInfo& column, Row row) { return cell_of(b_, column, t.of(b_), row); }
+
+  // Rows have the same number in both.
+  void table(const TableInfo& t) {
+    const std::string name(t.name);
+    value(name + " rows", 0, t.size(a_), t.size(b_));
+    for (const ColumnInfo& column : t.columns) {
+      if (is_number_of_reading(column)) continue;
+      for (Row row = 0; !difference_ && row < t.size(a_); ++row) {
+        const Cell x = ours(t, column, row);
+        const Cell y = theirs(t, column, row);
+        if (!is_same(x, y)) report(name + "." + std::string(column.name), row, words(x), words(y));
+      }
     }
   }
 
-  template <typename T>
-  void value(std::string_view what, size_t row, const T& x, const T& y) {
-    if (!difference_ && !equal(x, y)) report(what, row, words(a_, x), words(b_, y));
-  }
-
-  // The same column of both models, where rows have the same number in both.
-  template <typename T>
-  void column(std::string_view what, const std::vector<T>& x, const std::vector<T>& y) {
-    value(std::string(what) + " rows", 0, x.size(), y.size());
-    for (size_t row = 0; !difference_ && row < x.size(); ++row) value(what, row, x[row], y[row]);
-  }
-
-  // Details are numbered in the order of reading: they are compared through their slices, not by number.
-  static bool is_detail_number(std::string_view column) { return column == "detail" || column == "comm"; }
-
-  template <typename Table>
-  void table(std::string_view name, const auto& columns, const Table& x, const Table& y) {
-    each_column(columns, [&](const auto& c) {
-      if (!is_detail_number(c.name)) column(std::string(name) + "." + std::string(c.name), c.of(x), c.of(y));
-    });
-  }
-
   // The details of one slice, in row `i` of the one model's table and row `k` of the other's.
-  template <typename Table>
-  void details(std::string_view name, Row slice, const auto& columns, const Table& x, Row i, const Table& y, Row k) {
-    each_column(columns, [&](const auto& c) {
-      if (c.name == "slice" || is_detail_number(c.name)) return;
-      const auto& ours = c.of(x)[i];
-      const auto& theirs = c.of(y)[k];
-      if (equal(ours, theirs)) return;
-      report(std::string(name) + " " + std::string(c.name) + " of slice", slice, words(a_, ours), words(b_, theirs));
-    });
+  void details(std::string_view name, Row slice, Row i, Row k) {
+    const std::string label(name.substr(0, name.find('_')));
+    value(label + " present at slice", slice, i == kNoRow, k == kNoRow);
+    if (difference_ || i == kNoRow) return;
+    const TableInfo& t = *std::find_if(model_tables().begin(), model_tables().end(),
+                                       [&](const TableInfo& each) { return each.name == name; });
+    for (const ColumnInfo& column : t.columns) {
+      if (is_number_of_reading(column) || column.name == "slice") continue;
+      const Cell x = ours(t, column, i);
+      const Cell y = theirs(t, column, k);
+      if (!is_same(x, y)) report(label + " " + std::string(column.name) + " of slice", slice, words(x), words(y));
+    }
+  }
+
+  static std::string_view details_of(HostKind kind) { return is_call(kind) ? "call_details" : "op_details"; }
+  static std::string_view details_of(DeviceKind kind) {
+    if (kind == DeviceKind::kKernel) return "kernel_details";
+    return kind == DeviceKind::kSync ? "sync_details" : "copy_details";
+  }
+
+  void slices(bool on_device) { on_device ? slices_of(&Model::device_slices) : slices_of(&Model::host_slices); }
+
+  template <typename Slices>
+  void slices_of(Slices Model::* table) {
+    const Slices& x = a_.*table;
+    const Slices& y = b_.*table;
+    for (Row row = 0; !difference_ && row < x.size(); ++row) {
+      details(details_of(x.kind[row]), row, x.detail[row], y.detail[row]);
+      if (!difference_) details("comm_details", row, comm_of(a_, x, row), comm_of(b_, y, row));
+    }
+  }
+
+  static Row comm_of(const Model&, const DeviceSlices& slices, Row row) { return slices.comm[row]; }
+  static Row comm_of(const Model& m, const HostSlices& slices, Row row) {
+    const bool has_op = slices.detail[row] != kNoRow && !is_call(slices.kind[row]);
+    return has_op ? m.op_details.comm[slices.detail[row]] : kNoRow;
   }
 
   static std::vector<MetadataEntry> recorded_metadata(const Model& m) {
@@ -114,7 +146,14 @@ class Comparer {
     value("info.duration_ns", 0, a_.info.duration_ns, b_.info.duration_ns);
     value("info.base_time_ns", 0, a_.info.base_time_ns, b_.info.base_time_ns);
     value("info.devices", 0, a_.info.devices.size(), b_.info.devices.size());
-    for (size_t i = 0; !difference_ && i < a_.info.devices.size(); ++i) device(i);
+    const CatalogTable& devices = *find_catalog_table("devices");
+    for (Row row = 0; !difference_ && row < a_.info.devices.size(); ++row) {
+      for (const CatalogColumn& column : devices.columns) {
+        const Cell x = column.cell(a_, row);
+        const Cell y = column.cell(b_, row);
+        if (!is_same(x, y)) report("info.devices." + column.name, row, words(x), words(y));
+      }
+    }
     const DistributedInfo& x = a_.info.distributed;
     const DistributedInfo& y = b_.info.distributed;
     value("info.distributed.present", 0, x.present, y.present);
@@ -131,66 +170,8 @@ class Comparer {
     }
   }
 
-  void device(size_t i) {
-    const auto fields = [](const DeviceProperties& d) {
-      return std::vector<int64_t>{d.id,
-                                  d.total_memory_bytes,
-                                  d.compute_major,
-                                  d.compute_minor,
-                                  d.multiprocessors,
-                                  d.max_threads_per_multiprocessor,
-                                  d.registers_per_multiprocessor,
-                                  d.shared_memory_per_multiprocessor_bytes,
-                                  d.warp_size};
-    };
-    value("info.devices.name", i, a_.info.devices[i].name, b_.info.devices[i].name);
-    column("info.devices", fields(a_.info.devices[i]), fields(b_.info.devices[i]));
-  }
-
-  void host_slices() {
-    const HostSlices& x = a_.host_slices;
-    const HostSlices& y = b_.host_slices;
-    table("host_slices", kHostSliceColumns, x, y);
-    for (Row row = 0; !difference_ && row < x.size(); ++row) {
-      value("host_slices.detail present", row, x.detail[row] == kNoRow, y.detail[row] == kNoRow);
-      if (difference_ || x.detail[row] == kNoRow) continue;
-      const Row i = x.detail[row];
-      const Row k = y.detail[row];
-      if (is_call(x.kind[row])) {
-        details("call", row, kCallDetailColumns, a_.call_details, i, b_.call_details, k);
-      } else {
-        details("op", row, kOpDetailColumns, a_.op_details, i, b_.op_details, k);
-        comm(row, a_.op_details.comm[i], b_.op_details.comm[k]);
-      }
-    }
-  }
-
-  void comm(Row row, Row i, Row k) {
-    value("comm present at slice", row, i == kNoRow, k == kNoRow);
-    if (difference_ || i == kNoRow) return;
-    details("comm", row, kCommDetailColumns, a_.comm_details, i, b_.comm_details, k);
-  }
-
-  void device_slices() {
-    const DeviceSlices& x = a_.device_slices;
-    const DeviceSlices& y = b_.device_slices;
-    table("device_slices", kDeviceSliceColumns, x, y);
-    for (Row row = 0; !difference_ && row < x.size(); ++row) {
-      comm(row, x.comm[row], y.comm[row]);
-      value("device_slices.detail present", row, x.detail[row] == kNoRow, y.detail[row] == kNoRow);
-      if (difference_ || x.detail[row] == kNoRow) continue;
-      const Row i = x.detail[row];
-      const Row k = y.detail[row];
-      const DeviceKind kind = x.kind[row];
-      if (kind == DeviceKind::kKernel)
-        details("kernel", row, kKernelDetailColumns, a_.kernel_details, i, b_.kernel_details, k);
-      if (kind == DeviceKind::kCopy || kind == DeviceKind::kSet)
-        details("copy", row, kCopyDetailColumns, a_.copy_details, i, b_.copy_details, k);
-      if (kind == DeviceKind::kSync) details("sync", row, kSyncDetailColumns, a_.sync_details, i, b_.sync_details, k);
-    }
-  }
-
-  // Tracks are numbered in the order in which they were met: compared by what they are.
+  // Tracks are numbered in the order in which they were met: samples are compared with what their track is, in an order
+  // of their own.
   void counters() {
     using Sample = std::tuple<int64_t, std::string, std::string_view, std::string_view, double>;
     const auto samples = [](const Model& m) {
@@ -204,44 +185,42 @@ class Comparer {
       std::sort(result.begin(), result.end());
       return result;
     };
-    const auto ours = samples(a_);
-    const auto theirs = samples(b_);
-    value("counter_samples rows", 0, ours.size(), theirs.size());
-    for (size_t i = 0; !difference_ && i < ours.size(); ++i) {
-      value("counter_samples.time_ns", i, std::get<0>(ours[i]), std::get<0>(theirs[i]));
-      value("counter_tracks.pid of sample", i, std::get<1>(ours[i]), std::get<1>(theirs[i]));
-      value("counter_tracks.name of sample", i, std::string(std::get<2>(ours[i])), std::string(std::get<2>(theirs[i])));
-      value("counter_tracks.series of sample", i, std::string(std::get<3>(ours[i])),
-            std::string(std::get<3>(theirs[i])));
-      value("counter_samples.value", i, std::get<4>(ours[i]), std::get<4>(theirs[i]));
-    }
+    const auto text = [](const Sample& s) {
+      const auto& [time_ns, pid, name, series, value] = s;
+      return std::to_string(time_ns) + " " + pid + " " + std::string(name) + " " + std::string(series) + " " +
+             std::to_string(value);
+    };
+    compare_sorted("counter_samples", samples(a_), samples(b_), text);
   }
 
   // Sorted by category, which is numbered in the order of reading: compared in an order of its own.
   void flows() {
-    const auto order = [](const Model& m) {
-      std::vector<size_t> rows(m.flows.size());
-      for (size_t i = 0; i < rows.size(); ++i) rows[i] = i;
-      const auto key = [&](size_t i) {
-        const Flows& f = m.flows;
-        return std::tuple(m.text(f.category[i]), m.text(f.name[i]), f.id[i], f.from[i].on_device, f.from[i].row,
-                          f.to[i].on_device, f.to[i].row);
-      };
-      std::sort(rows.begin(), rows.end(), [&](size_t i, size_t k) { return key(i) < key(k); });
-      return rows;
+    using Flow = std::tuple<std::string_view, std::string_view, int64_t, bool, Row, bool, Row>;
+    const auto arrows = [](const Model& m) {
+      std::vector<Flow> result;
+      const Flows& f = m.flows;
+      for (size_t i = 0; i < f.size(); ++i) {
+        result.emplace_back(m.text(f.category[i]), m.text(f.name[i]), f.flow_id[i], f.from[i].on_device, f.from[i].row,
+                            f.to[i].on_device, f.to[i].row);
+      }
+      std::sort(result.begin(), result.end());
+      return result;
     };
-    value("flows rows", 0, a_.flows.size(), b_.flows.size());
-    if (difference_) return;
-    const auto ours = order(a_);
-    const auto theirs = order(b_);
+    const auto text = [](const Flow& flow) {
+      const auto& [category, name, id, from_device, from, to_device, to] = flow;
+      return std::string(category) + " " + std::string(name) + " " + std::to_string(id) +
+             (from_device ? " device " : " host ") + std::to_string(from) + (to_device ? " device " : " host ") +
+             std::to_string(to);
+    };
+    compare_sorted("flows", arrows(a_), arrows(b_), text);
+  }
+
+  template <typename T, typename Text>
+  void compare_sorted(std::string_view name, const std::vector<T>& ours, const std::vector<T>& theirs,
+                      const Text& text) {
+    value(std::string(name) + " rows", 0, ours.size(), theirs.size());
     for (size_t i = 0; !difference_ && i < ours.size(); ++i) {
-      const size_t x = ours[i];
-      const size_t y = theirs[i];
-      value("flows.category", i, a_.flows.category[x], b_.flows.category[y]);
-      value("flows.name", i, a_.flows.name[x], b_.flows.name[y]);
-      value("flows.id", i, a_.flows.id[x], b_.flows.id[y]);
-      value("flows.from", i, a_.flows.from[x], b_.flows.from[y]);
-      value("flows.to", i, a_.flows.to[x], b_.flows.to[y]);
+      if (ours[i] != theirs[i]) report(name, i, text(ours[i]), text(theirs[i]));
     }
   }
 
@@ -253,5 +232,8 @@ class Comparer {
 }  // namespace
 
 std::optional<std::string> first_difference(const Model& a, const Model& b) { return Comparer(a, b).run(); }
+std::optional<std::string> first_difference(const Model& a, const Model& b, const TableInfo& table) {
+  return Comparer(a, b).run(table);
+}
 
 }  // namespace firelane

@@ -16,5 +16,7 @@ namespace firelane {
 
 // The first difference, in words: "host_slices[3].name: aten::mm / aten::add"; nothing when same.
 std::optional<std::string> first_difference(const Model& a, const Model& b);
+// The same for one table, row by row.
+std::optional<std::string> first_difference(const Model& a, const Model& b, const TableInfo& table);
 
 }  // namespace firelane

@@ -34,9 +34,9 @@ TEST(Same, the_first_difference_is_named) {
   EXPECT_EQ(difference_after([](Model& m) { m.host_slices.name[1] = m.strings.intern("aten::sub"); }),
             "host_slices.name[1]: aten::add / aten::sub");
   EXPECT_EQ(difference_after([](Model& m) { m.op_details.input_dims[0] = kNoString; }),
-            "op input_dims of slice[0]: [[2, 3]] / ");
+            "op input_dims of slice[0]: [[2, 3]] / none");
   EXPECT_EQ(difference_after([](Model& m) { m.kernel_details.grid_x[0] = 9; }), "kernel grid_x of slice[0]: 8 / 9");
-  EXPECT_EQ(difference_after([](Model& m) { m.device_slices.op[0] = kNoRow; }), "device_slices.op[0]: 0 / 4294967295");
+  EXPECT_EQ(difference_after([](Model& m) { m.device_slices.op[0] = kNoRow; }), "device_slices.op[0]: 0 / none");
   EXPECT_EQ(difference_after([](Model& m) { m.info.base_time_ns = 1; }), "info.base_time_ns[0]: 0 / 1");
   EXPECT_EQ(difference_after([](Model& m) { m.info.metadata.push_back({"with_stack", "1"}); }),
             "info.metadata[0]: 0 / 1");

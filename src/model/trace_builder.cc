@@ -3,6 +3,8 @@
 #include <cmath>
 #include <string>
 
+#include "model/copy_name.h"
+
 namespace firelane {
 
 namespace {
@@ -22,9 +24,9 @@ RawHostSlice& TraceBuilder::add_host(std::string_view name, std::string_view cat
                                      const SliceArgs& at) {
   return raw_.parts[0].host_slices.emplace_back(RawHostSlice{.start_ns = to_ns(at.start_us),
                                                              .duration_ns = to_ns(at.end_us) - to_ns(at.start_us),
+                                                             .lane = thread_lane(at.thread),
                                                              .name = intern(name),
                                                              .category = intern(category),
-                                                             .lane = thread_lane(at.thread),
                                                              .kind = kind});
 }
 
@@ -32,17 +34,17 @@ TraceBuilder& TraceBuilder::op(std::string_view name, const OpArgs& args) {
   RawPart& part = raw_.parts[0];
   RawHostSlice& slice = add_host(name, "cpu_op", HostKind::kOp,
                                  {.start_us = args.start_us, .end_us = args.end_us, .thread = args.thread});
-  slice.detail = static_cast<Row>(part.ops.size());
-  part.ops.push_back({.external_id = args.external_id,
-                      .sequence_number = args.sequence_number,
-                      .forward_thread = args.forward_thread,
-                      .flops = args.flops,
-                      .input_dims = intern(args.dims),
-                      .input_types = intern(args.types),
-                      .input_strides = intern(args.strides),
-                      .concrete_inputs = intern(args.concrete),
-                      .stack = intern(args.stack),
-                      .overload = intern(args.overload)});
+  slice.detail = static_cast<Row>(part.op_details.size());
+  part.op_details.push_back({.external_id = args.external_id,
+                             .sequence_number = args.sequence_number,
+                             .forward_thread = args.forward_thread,
+                             .flops = args.flops,
+                             .input_dims = intern(args.dims),
+                             .input_types = intern(args.types),
+                             .input_strides = intern(args.strides),
+                             .concrete_inputs = intern(args.concrete),
+                             .stack = intern(args.stack),
+                             .overload = intern(args.overload)});
   return *this;
 }
 
@@ -74,8 +76,8 @@ TraceBuilder& TraceBuilder::call(std::string_view name, const CallArgs& args) {
   RawHostSlice& slice =
       add_host(name, args.driver ? "cuda_driver" : "cuda_runtime", args.driver ? HostKind::kDriver : HostKind::kRuntime,
                {.start_us = args.start_us, .end_us = args.end_us, .thread = args.thread});
-  slice.detail = static_cast<Row>(part.calls.size());
-  part.calls.push_back({.correlation = args.correlation, .external_id = args.external_id});
+  slice.detail = static_cast<Row>(part.call_details.size());
+  part.call_details.push_back({.correlation = args.correlation, .external_id = args.external_id});
   return *this;
 }
 
@@ -87,25 +89,29 @@ RawDeviceSlice& TraceBuilder::add_device(std::string_view name, std::string_view
                                                                  .correlation = at.correlation,
                                                                  .external_id = at.external_id,
                                                                  .stream = at.stream,
+                                                                 .lane = lane,
                                                                  .name = intern(name),
                                                                  .category = intern(category),
-                                                                 .lane = lane,
-                                                                 .device = at.device,
-                                                                 .kind = kind});
+                                                                 .kind = kind,
+                                                                 .device = at.device});
 }
 
 TraceBuilder& TraceBuilder::kernel(std::string_view name, const KernelArgs& args) {
   RawPart& part = raw_.parts[0];
-  add_device(name, "kernel", DeviceKind::kKernel, args).detail = static_cast<Row>(part.kernels.size());
-  RawKernel kernel{.registers = args.registers,
-                   .occupancy_percent = args.occupancy_percent,
-                   .shared_memory_bytes = args.shared_memory_bytes,
-                   .graph_id = args.graph_id};
-  kernel.grid[0] = args.grid;
-  kernel.block[0] = args.block;
-  kernel.grid[1] = kernel.grid[2] = args.grid < 0 ? -1 : 1;
-  kernel.block[1] = kernel.block[2] = args.block < 0 ? -1 : 1;
-  part.kernels.push_back(kernel);
+  add_device(name, "kernel", DeviceKind::kKernel, args).detail = static_cast<Row>(part.kernel_details.size());
+  const int32_t grid_side = args.grid < 0 ? -1 : 1;
+  const int32_t block_side = args.block < 0 ? -1 : 1;
+  part.kernel_details.push_back({.shared_memory_bytes = args.shared_memory_bytes,
+                                 .graph_id = args.graph_id,
+                                 .grid_x = args.grid,
+                                 .grid_y = grid_side,
+                                 .grid_z = grid_side,
+                                 .block_x = args.block,
+                                 .block_y = block_side,
+                                 .block_z = block_side,
+                                 .registers = args.registers,
+                                 .warps_per_sm = args.warps_per_sm,
+                                 .occupancy_percent = args.occupancy_percent});
   return *this;
 }
 
@@ -115,6 +121,7 @@ TraceBuilder& TraceBuilder::device_annotation(std::string_view name, const Kerne
 }
 
 TraceBuilder& TraceBuilder::copy(std::string_view name, const CopyArgs& args) {
+  const CopyKinds kinds = read_copy_name(name);
   RawPart& part = raw_.parts[0];
   RawDeviceSlice& slice = add_device(name, "gpu_memcpy", DeviceKind::kCopy,
                                      {.start_us = args.start_us,
@@ -123,12 +130,15 @@ TraceBuilder& TraceBuilder::copy(std::string_view name, const CopyArgs& args) {
                                       .stream = args.stream,
                                       .correlation = args.correlation,
                                       .external_id = args.external_id});
-  slice.detail = static_cast<Row>(part.copies.size());
-  part.copies.push_back({.bytes = args.bytes,
-                         .bandwidth_gb_s = args.bandwidth_gb_s,
-                         .graph_id = args.graph_id,
-                         .source_device = args.source_device,
-                         .target_device = args.target_device});
+  slice.detail = static_cast<Row>(part.copy_details.size());
+  part.copy_details.push_back({.bytes = args.bytes,
+                               .graph_id = args.graph_id,
+                               .source_device = args.source_device,
+                               .target_device = args.target_device,
+                               .bandwidth_gb_s = args.bandwidth_gb_s,
+                               .direction = kinds.direction,
+                               .source_memory = kinds.source,
+                               .target_memory = kinds.target});
   return *this;
 }
 
@@ -141,20 +151,20 @@ TraceBuilder& TraceBuilder::set(std::string_view name, const CopyArgs& args) {
 }
 
 TraceBuilder& TraceBuilder::memory(const MemoryArgs& args) {
-  raw_.parts[0].memory.push_back({.time_ns = to_ns(args.at_us),
-                                  .address = args.address,
-                                  .bytes = args.bytes,
-                                  .total_allocated_bytes = args.total_allocated,
-                                  .total_reserved_bytes = args.total_reserved,
-                                  .lane = thread_lane(args.thread),
-                                  .device_type = args.device_type,
-                                  .device = args.device,
-                                  .kind = args.bytes < 0 ? MemoryKind::kFree : MemoryKind::kAlloc});
+  raw_.parts[0].memory_events.push_back({.time_ns = to_ns(args.at_us),
+                                         .address = args.address,
+                                         .bytes = args.bytes,
+                                         .total_allocated_bytes = args.total_allocated,
+                                         .total_reserved_bytes = args.total_reserved,
+                                         .lane = thread_lane(args.thread),
+                                         .kind = args.bytes < 0 ? MemoryEventKind::kFree : MemoryEventKind::kAlloc,
+                                         .device_type = args.device_type,
+                                         .device = args.device});
   return *this;
 }
 
 TraceBuilder& TraceBuilder::instant(std::string_view name, double at_us, int64_t thread) {
-  raw_.parts[0].instants.push_back({.time_ns = to_ns(at_us), .name = intern(name), .lane = thread_lane(thread)});
+  raw_.parts[0].instants.push_back({.time_ns = to_ns(at_us), .lane = thread_lane(thread), .name = intern(name)});
   return *this;
 }
 
@@ -166,19 +176,19 @@ TraceBuilder& TraceBuilder::counter(std::string_view name, double at_us, double 
 
 TraceBuilder& TraceBuilder::flow(std::string_view name, int64_t id, SliceArgs from_at, SliceArgs to_at) {
   RawPart& part = raw_.parts[0];
-  part.flows.push_back({.time_ns = to_ns(from_at.start_us),
-                        .id = id,
-                        .name = intern(name),
-                        .category = intern(name),
-                        .lane = thread_lane(from_at.thread),
-                        .phase = FlowPhase::kStart});
-  part.flows.push_back({.time_ns = to_ns(to_at.start_us),
-                        .id = id,
-                        .name = intern(name),
-                        .category = intern(name),
-                        .lane = thread_lane(to_at.thread),
-                        .phase = FlowPhase::kEnd,
-                        .bind_enclosing = true});
+  part.flow_ends.push_back({.time_ns = to_ns(from_at.start_us),
+                            .id = id,
+                            .name = intern(name),
+                            .category = intern(name),
+                            .lane = thread_lane(from_at.thread),
+                            .phase = FlowPhase::kStart});
+  part.flow_ends.push_back({.time_ns = to_ns(to_at.start_us),
+                            .id = id,
+                            .name = intern(name),
+                            .category = intern(name),
+                            .lane = thread_lane(to_at.thread),
+                            .phase = FlowPhase::kEnd,
+                            .bind_enclosing = true});
   return *this;
 }
 
@@ -199,9 +209,9 @@ TraceBuilder& TraceBuilder::allocator_state(const SegmentArgs& args) {
                                      .address = args.address,
                                      .bytes = filled,
                                      .stream = args.stream,
-                                     .pool = intern(args.pool),
                                      .device_type = 1,
                                      .device = args.device,
+                                     .pool = intern(args.pool),
                                      .is_expandable = args.is_expandable});
   return *this;
 }
@@ -211,11 +221,11 @@ TraceBuilder& TraceBuilder::allocator_event(AllocatorEventKind kind, const Alloc
                                             .address = args.address,
                                             .bytes = args.bytes,
                                             .stream = args.stream,
-                                            .pool = intern(args.pool),
                                             .lane = thread_lane(1),
+                                            .kind = kind,
                                             .device_type = 1,
                                             .device = args.device,
-                                            .kind = kind});
+                                            .pool = intern(args.pool)});
   return *this;
 }
 

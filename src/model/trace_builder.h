@@ -56,6 +56,7 @@ class TraceBuilder {
     int32_t registers = -1;
     int64_t shared_memory_bytes = kNoNumber;
     float occupancy_percent = -1;
+    float warps_per_sm = -1;
     int64_t graph_id = kNoNumber;
   };
   struct CopyArgs {

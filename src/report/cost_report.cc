@@ -1,4 +1,6 @@
-#include "report/cost_report.h"
+#include "analyze/verdict/cost.h"
+#include "report/registry.h"
+#include "report/shared.h"
 
 namespace firelane::report {
 
@@ -8,9 +10,13 @@ void add_small(Report& report, std::string name, std::string label, double value
   report.facts.push_back({std::move(name), std::move(label), Kind::kSmall, cell_unless(value, -1.0)});
 }
 
-}  // namespace
-
-Report cost_report(const analyze::Cost& cost, const analyze::CostOptions& options) {
+Result<Report> make_cost(const StudiedTrace& trace, const Arguments& wanted) {
+  const analyze::CostOptions options{.price_per_hour = wanted.number_or("price_per_hour", -1),
+                                     .grams_per_kwh = wanted.number_or("grams_per_kwh", -1),
+                                     .samples_per_step = wanted.integer_or("samples_per_step", -1),
+                                     .steps_per_run = wanted.integer_or("steps_per_run", -1),
+                                     .overhead_factor = wanted.number("overhead_factor")};
+  const analyze::Cost cost = analyze::cost_of(trace.model(), options);
   Report report{
       .facts = {{"step_count", "Steps", Kind::kNumber, static_cast<int64_t>(cost.steps.size())},
                 {"median_step_ns", "Step, median", Kind::kDuration, cell_unless(cost.median_step_ns, kNoNumber)},
@@ -35,18 +41,40 @@ Report cost_report(const analyze::Cost& cost, const analyze::CostOptions& option
   report.tables = {std::move(table)};
   if (cost.power_tracks == 0) {
     report.notes.emplace_back(cost.power_readings == 0
-                                  ? "no power in this trace: energy and CO2 are not known"
+                                  ? "no power readings in this trace: energy and CO2 are not known"
                                   : "power was read once, energy needs two readings: record for longer");
   }
   if (cost.steps.empty()) {
-    report.notes.emplace_back(
-        "no steps in this trace: record with schedule=..., and call prof.step() after each iteration");
+    report.notes.emplace_back(kNoSteps);
   } else if (options.price_per_hour < 0) {
-    report.notes.emplace_back("add --price-per-hour to see what a step costs");
+    report.notes.emplace_back("", "add --price-per-hour to see what a step costs");
   } else if (cost.true_step_ns == kNoNumber) {
-    report.notes.emplace_back("by the recorded steps: without the recorder they are shorter");
+    report.notes.emplace_back("computed from recorded steps; without the recorder they are shorter");
   }
   return report;
+}
+
+}  // namespace
+
+ReportSpec cost_report() {
+  constexpr double kMuch = 1e9;
+  constexpr int64_t kMany = int64_t{1} << 50;
+  Parameter overhead = Parameter::number("overhead_factor", 1, 10, "X",
+                                         "energy of the data center divided by energy of the device (PUE)");
+  overhead.fallback = 1.0;
+  return {
+      .name = "cost",
+      .title = "Cost",
+      .sentence = "What a step costs: energy where power was recorded, money and CO2 at your prices.",
+      .examples = {"firelane cost trace.json.gz --price-per-hour 3.5",
+                   "firelane cost run.lane --price-per-hour 28 --samples-per-step 256 --grams-per-kwh 300"},
+      .parameters = {Parameter::number("price_per_hour", 0, kMuch, "PRICE", "of the machine, in any currency"),
+                     Parameter::number("grams_per_kwh", 0, kMuch, "G", "CO2 of the electricity"),
+                     Parameter::integer("samples_per_step", 1, kMany, "batch size of a step"),
+                     Parameter::integer("steps_per_run", 1, kMany, "steps of the whole training"), std::move(overhead)},
+      .tables = {{"steps"}},
+      .make = make_cost,
+      .python_form = PythonForm::kDict};
 }
 
 }  // namespace firelane::report

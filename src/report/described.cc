@@ -15,9 +15,11 @@ std::string_view name_of(Kind kind) {
   return kNames[static_cast<size_t>(kind)];
 }
 
-void write_notes(JsonWriter& json, const std::vector<std::string>& notes) {
+void write_notes(JsonWriter& json, const std::vector<Note>& notes) {
   json.key("notes").begin_array();
-  for (const std::string& note : notes) json.value(note);
+  for (const Note& note : notes) {
+    if (!note.text.empty()) json.value(note.text);
+  }
   json.end_array();
 }
 

@@ -3,44 +3,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
+#include "advise/diagnose.h"
 #include "advise/text.h"
 #include "base/json_writer.h"
 #include "base/visible_text.h"
 #include "report/paint.h"
 #include "report/quantity.h"
+#include "report/registry.h"
+#include "report/step_parts.h"
 
 namespace firelane::report {
 
 namespace {
-
-constexpr size_t kBarWidth = 30;
-
-struct Part {
-  std::string_view words;
-  int64_t ns;
-};
-
-// Where a step of the device (or, without one, of the host) goes; largest first, as recorded.
-std::vector<Part> parts_of(const analyze::Study& study) {
-  const analyze::BreakdownRow& total = study.breakdown.total;
-  std::vector<Part> parts;
-  if (study.has_device_work) {
-    parts = {{"computing", total.compute_ns},
-             {"communication that nothing hides", total.communication_ns},
-             {"copies that nothing hides", total.copy_ns}};
-    for (size_t i = 0; i < analyze::kIdleCauseCount; ++i) {
-      parts.push_back({analyze::words_for(static_cast<analyze::IdleCause>(i)), total.idle[i]});
-    }
-  } else {
-    for (size_t i = 0; i < analyze::kActivityCount; ++i) {
-      parts.push_back({analyze::words_for(analyze::cause_of(static_cast<analyze::Activity>(i))), total.host[i]});
-    }
-  }
-  std::stable_sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) { return a.ns > b.ns; });
-  return parts;
-}
 
 // "2.0 ms to 4.0 ms", or "2.0 ms" when both are.
 std::string range_text(const std::string& low, const std::string& high) {
@@ -48,12 +23,18 @@ std::string range_text(const std::string& low, const std::string& high) {
 }
 
 std::string saved_text(const advise::Gain& gain) {
-  return "saves " + range_text(advise::short_time(gain.low_ns), advise::short_time(gain.high_ns)) + " of a step";
+  return "saves " + range_text(advise::short_time(gain.low_ns), advise::short_time(gain.high_ns)) + " per step";
 }
 
 std::string slice_name(const Model& model, const SliceRef& slice) {
   const StringId name = slice.on_device ? model.device_slices.name[slice.row] : model.host_slices.name[slice.row];
   return std::string(model.text(name));
+}
+
+// How many times as fast a step is that takes `saved_ns` less; at most 99.
+double speedup(int64_t saved_ns, const analyze::Study& study) {
+  const auto step = static_cast<double>(std::max<int64_t>(1, study.undone.step_ns));
+  return std::min(99.0, step / std::max(1.0, step - static_cast<double>(saved_ns)));
 }
 
 void append_finding(std::string& out, const Model& model, const advise::Finding& finding, size_t number,
@@ -77,20 +58,21 @@ void append_finding(std::string& out, const Model& model, const advise::Finding&
     out += painted("   see: the timeline, " + place_text(range.start_ns, range.end_ns - range.start_ns), kDim, style) +
            "\n";
   }
-  std::string sure = fmt::format("   sure: {}", advise::name_of(finding.confidence));
-  if (!finding.surer_by.empty()) sure += "; surer: " + finding.surer_by;
-  out += painted(sure, kDim, style) + "\n";
+  out += painted(fmt::format("   confidence: {}", advise::name_of(finding.confidence)), kDim, style) + "\n";
+  if (!finding.confirm_by.empty()) out += painted("   to confirm: " + finding.confirm_by, kDim, style) + "\n";
   out += painted(fmt::format("   more: firelane explain {}", finding.id), kDim, style) + "\n";
 }
 
-std::string as_text(const Model& model, const advise::Diagnosis& diagnosis, const TextStyle& style) {
-  std::string out = painted(diagnosis.verdict, kBold, style) + "\n\n";
-  if (!diagnosis.empty) out += step_bars(diagnosis.study, style) + "\n";
+std::string as_text(const StudiedTrace& trace, const TextStyle& style) {
+  const auto& diagnosis = trace.get<advise::diagnose>();
+  const auto& study = trace.get<analyze::study>();
+  std::string out = painted(diagnosis.verdict.sentence(), kBold, style) + "\n\n";
+  if (!diagnosis.empty) out += step_bars(study, style) + "\n";
   if (diagnosis.healthy) out += painted("Nothing worth fixing", kBold, style) + ": " + diagnosis.why + ".\n";
   size_t number = 0;
   for (const advise::Finding& finding : diagnosis.findings) {
     if (number > 0 || diagnosis.healthy) out += "\n";
-    append_finding(out, model, finding, ++number, diagnosis.study, style);
+    append_finding(out, trace.model(), finding, ++number, study, style);
   }
   if (!diagnosis.notes.empty() && !diagnosis.empty) out += "\n";
   for (const std::string& note : diagnosis.notes) out += painted("note: " + note, kDim, style) + "\n";
@@ -121,7 +103,7 @@ void write_evidence(JsonWriter& json, const Model& model, const advise::Finding&
   json.end_array().end_object();
 }
 
-void write_finding(JsonWriter& json, const Model& model, const advise::Finding& finding) {
+void write_finding(JsonWriter& json, const Model& model, const analyze::Study& study, const advise::Finding& finding) {
   json.begin_object()
       .field("id", finding.id)
       .field("title", finding.title)
@@ -131,16 +113,59 @@ void write_finding(JsonWriter& json, const Model& model, const advise::Finding& 
       .begin_object()
       .field("low_ns", finding.gain.low_ns)
       .field("high_ns", finding.gain.high_ns)
+      .field("low_speedup", speedup(finding.gain.low_ns, study))
+      .field("high_speedup", speedup(finding.gain.high_ns, study))
       .end_object();
   write_evidence(json, model, finding);
   json.key("try").begin_object().field("text", finding.try_text).field("code", finding.try_code).end_object();
-  json.field("confidence", advise::name_of(finding.confidence)).field("surer_by", finding.surer_by).end_object();
+  json.field("confidence", advise::name_of(finding.confidence)).field("confirm_by", finding.confirm_by).end_object();
 }
 
-std::string as_json(const Model& model, const advise::Diagnosis& diagnosis) {
-  const analyze::Study& study = diagnosis.study;
+}  // namespace
+
+std::string place_text(int64_t start_ns, int64_t duration_ns) {
+  if (duration_ns <= 1) return "at " + format_duration(start_ns);  // a moment
+  return fmt::format("{} at {}", advise::short_time(duration_ns), format_duration(start_ns));
+}
+
+std::string gain_text(const advise::Finding& finding, const analyze::Study& study) {
+  if (finding.gain.high_ns <= 0) return "";
+  const auto times = [&](int64_t ns) { return fmt::format("{:.2f}x", speedup(ns, study)); };
+  return saved_text(finding.gain) + ": " + range_text(times(finding.gain.low_ns), times(finding.gain.high_ns)) +
+         " as fast";
+}
+
+std::string short_diagnosis(const StudiedTrace& trace, const ShortOptions& options) {
+  const auto& diagnosis = trace.get<advise::diagnose>();
+  const TextStyle& style = options.style;
+  std::string out = painted(diagnosis.verdict.sentence(), kBold, style) + "\n";
+  if (diagnosis.healthy) out += "nothing worth fixing: " + diagnosis.why + "\n";
+  size_t number = 0;
+  for (const advise::Finding& finding : diagnosis.findings) {
+    if (number == options.max_findings) break;
+    out += fmt::format("{}. {}\n   ", ++number, visible_text(finding.title));
+    if (finding.gain.high_ns > 0) {
+      out += saved_text(finding.gain) + "; ";
+    }
+    out += "try: " + finding.try_text + "\n";
+  }
+  if (const size_t more = diagnosis.findings.size() - number; more > 0) {
+    out += fmt::format("and {}\n", advise::counted(static_cast<int64_t>(more), "more finding", "more findings"));
+  }
+  return out;
+}
+
+void write_verdict_parts(JsonWriter& json, const advise::Verdict& verdict) {
+  json.field("limit", analyze::name_of(verdict.bound.limit)).field("label", verdict.label);
+  json.field("reason", verdict.reason).field("meaning", verdict.meaning);
+}
+
+std::string diagnosis_json(const StudiedTrace& trace) {
+  const auto& diagnosis = trace.get<advise::diagnose>();
+  const auto& study = trace.get<analyze::study>();
   JsonWriter json(2);
-  json.begin_object().field("verdict", diagnosis.verdict).field("limit", analyze::name_of(study.bound.limit));
+  json.begin_object().field("verdict", diagnosis.verdict.sentence());
+  write_verdict_parts(json, diagnosis.verdict);
   json.field("empty", diagnosis.empty).field("healthy", diagnosis.healthy).field("why", diagnosis.why);
   json.key("shares_of_critical_path_percent").begin_object();
   for (size_t i = 0; i < analyze::kLimitCount; ++i) {
@@ -162,61 +187,19 @@ std::string as_json(const Model& model, const advise::Diagnosis& diagnosis) {
       .field("device_busy_ns", study.per_step(study.breakdown.total.busy_ns()))
       .end_object();
   json.key("findings").begin_array();
-  for (const advise::Finding& finding : diagnosis.findings) write_finding(json, model, finding);
+  for (const advise::Finding& finding : diagnosis.findings) write_finding(json, trace.model(), study, finding);
   json.end_array().key("notes").begin_array();
   for (const std::string& note : diagnosis.notes) json.value(note);
   json.end_array().end_object();
   return json.take() + "\n";
 }
 
-}  // namespace
+namespace {
 
-std::string place_text(int64_t start_ns, int64_t duration_ns) {
-  if (duration_ns <= 1) return "at " + format_duration(start_ns);  // a moment
-  return fmt::format("{} at {}", advise::short_time(duration_ns), format_duration(start_ns));
-}
-
-std::string bar(double share, size_t width, const TextStyle& style) {
-  const auto full = static_cast<size_t>(std::lround(std::clamp(share, 0.0, 1.0) * static_cast<double>(width)));
-  std::string filled;
-  for (size_t i = 0; i < full; ++i) filled += style.color ? "█" : "#";
-  return painted(filled, kCyan, style) + std::string(width - full, style.color ? ' ' : '.');
-}
-
-std::string step_bars(const analyze::Study& study, const TextStyle& style) {
-  const auto whole = static_cast<double>(std::max<int64_t>(1, study.breakdown.total.duration_ns));
-  std::string out =
-      painted(study.has_device_work ? "A step of the device, as recorded" : "A step of the host, as recorded", kBold,
-              style) +
-      "\n";
-  int64_t shown = 0;
-  for (const Part& part : parts_of(study)) {
-    const double share = static_cast<double>(part.ns) / whole;
-    if (share < 0.005) continue;
-    shown += part.ns;
-    out += fmt::format("  {}  {:>5}  {:>9}  {}\n", bar(share, kBarWidth, style), advise::short_percent(share),
-                       advise::short_time(study.per_step(part.ns)), part.words);
-  }
-  const double rest = 1 - static_cast<double>(shown) / whole;
-  if (rest > 0.0005) {
-    out += fmt::format("  {}  {:>5}  {:>9}  the rest\n", bar(rest, kBarWidth, style), advise::short_percent(rest),
-                       advise::short_time(study.per_step(study.breakdown.total.duration_ns - shown)));
-  }
-  return out;
-}
-
-std::string gain_text(const advise::Finding& finding, const analyze::Study& study) {
-  const auto step = static_cast<double>(std::max<int64_t>(1, study.undone.step_ns));
-  const auto faster = [&](int64_t ns) { return step / std::max(1.0, step - static_cast<double>(ns)); };
-  if (finding.gain.high_ns <= 0) return "";
-  const auto times = [&](int64_t ns) { return fmt::format("{:.2f}x", std::min(99.0, faster(ns))); };
-  return saved_text(finding.gain) + ": " + range_text(times(finding.gain.low_ns), times(finding.gain.high_ns)) +
-         " as fast";
-}
-
-Report findings_report(const advise::Diagnosis& diagnosis) {
-  const analyze::Study& study = diagnosis.study;
-  Report report{.facts = {{"verdict", "Verdict", Kind::kText, diagnosis.verdict},
+Result<Report> make_findings(const StudiedTrace& trace, const Arguments&) {
+  const auto& diagnosis = trace.get<advise::diagnose>();
+  const auto& study = trace.get<analyze::study>();
+  Report report{.facts = {{"verdict", "Verdict", Kind::kText, diagnosis.verdict.sentence()},
                           {"limit", "Limit", Kind::kText, std::string(analyze::name_of(study.bound.limit))},
                           {"step_ns", "Step", Kind::kDuration, study.undone.step_ns},
                           {"recorded_ns", "While recording", Kind::kDuration, study.undone.recorded_ns}}};
@@ -230,41 +213,37 @@ Report findings_report(const advise::Diagnosis& diagnosis) {
                           {"gain_high_ns", "Saves at most", Kind::kDuration},
                           {"try", "Try"},
                           {"code", "Code"},
-                          {"confidence", "Sure"},
-                          {"surer_by", "Surer by"}},
+                          {"confidence", "Confidence"},
+                          {"confirm_by", "To confirm"}},
               .hide_if_empty = true};
   for (const advise::Finding& finding : diagnosis.findings) {
     table.add({finding.id, finding.title, 100 * finding.share_of_step, finding.gain.low_ns, finding.gain.high_ns,
-               finding.try_text, finding.try_code, std::string(advise::name_of(finding.confidence)), finding.surer_by});
+               finding.try_text, finding.try_code, std::string(advise::name_of(finding.confidence)),
+               finding.confirm_by});
   }
   report.tables = {std::move(table)};
-  report.notes = diagnosis.notes;
+  report.notes.assign(diagnosis.notes.begin(), diagnosis.notes.end());
   return report;
 }
 
-std::string short_diagnosis(const advise::Diagnosis& diagnosis, const ShortOptions& options) {
-  const TextStyle& style = options.style;
-  std::string out = painted(diagnosis.verdict, kBold, style) + "\n";
-  if (diagnosis.healthy) out += "nothing worth fixing: " + diagnosis.why + "\n";
-  size_t number = 0;
-  for (const advise::Finding& finding : diagnosis.findings) {
-    if (number == options.max_findings) break;
-    out += fmt::format("{}. {}\n   ", ++number, visible_text(finding.title));
-    if (finding.gain.high_ns > 0) {
-      out += saved_text(finding.gain) + "; ";
-    }
-    out += "try: " + finding.try_text + "\n";
-  }
-  if (const size_t more = diagnosis.findings.size() - number; more > 0) {
-    out += fmt::format("and {}\n", advise::counted(static_cast<int64_t>(more), "more finding", "more findings"));
-  }
-  return out;
+std::string diagnosis_text(const StudiedTrace& trace, const Arguments& wanted, const TextStyle& style) {
+  return wanted.flag("short") ? short_diagnosis(trace, {.style = style}) : as_text(trace, style);
 }
 
-std::string diagnosis(const Model& model, const advise::Diagnosis& diagnosis, Form form, const TextStyle& style) {
-  if (form == Form::kText) return as_text(model, diagnosis, style);
-  if (form == Form::kJson) return as_json(model, diagnosis);
-  return render(findings_report(diagnosis), form, style);
+}  // namespace
+
+ReportSpec diagnose_report() {
+  Parameter brief = Parameter::flag("short", "text: the verdict, and two lines for each of the first findings");
+  brief.text_only = true;
+  return {.name = "diagnose",
+          .title = "Findings",
+          .sentence = "What limits the program, what to change, and how much that would gain.",
+          .examples = {"firelane diagnose trace.json.gz", "firelane diagnose trace.json.gz --json -o diagnosis.json"},
+          .parameters = {std::move(brief)},
+          .tables = {{"findings"}},
+          .make = make_findings,
+          .text = diagnosis_text,
+          .json = diagnosis_json};
 }
 
 }  // namespace firelane::report

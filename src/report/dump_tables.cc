@@ -4,17 +4,12 @@ namespace firelane::report {
 
 namespace {
 
-template <typename Table>
-DumpTable dump_table(const Table& table) {
-  DumpTable result{.name = table.name,
-                   .size = [](const Model& m) { return Table::of(m).size(); },
-                   .write =
-                       [](const Model& m, Row row, RowLine& out) {
-                         each_column(Table::kColumns,
-                                     [&](const auto& column) { out.add(column.name, column.of(Table::of(m))[row]); });
-                       }};
-  if constexpr (requires(const Model& m) { Table::of(m).source; }) {
-    result.source = [](const Model& m, Row row) { return Table::of(m).source[row]; };
+DumpTable dump_table(const TableInfo& table) {
+  DumpTable result{.name = table.name, .size = table.size, .write = [&table](const Model&, Row row, RowLine& out) {
+                     out.add_row(table, row);
+                   }};
+  if (const ColumnInfo* source = table.find("source")) {
+    result.source = [&table, source](const Model& m, Row row) { return source->values<uint64_t>(table.of(m))[row]; };
   }
   return result;
 }
@@ -31,10 +26,17 @@ void write_loss(const Model& model, Row row, RowLine& out) {
 
 }  // namespace
 
+void RowLine::add_row(const TableInfo& table, Row row) {
+  for (const ColumnInfo& column : table.columns) {
+    if (column.use == Use::kSource) continue;
+    visit_column(column, table.of(model_), [&](const auto& values) { add(column.name, values[row]); });
+  }
+}
+
 const std::vector<DumpTable>& dump_tables() {
   static const std::vector<DumpTable> tables = [] {
     std::vector<DumpTable> all;
-    each_model_table([&](const auto& table) { all.push_back(dump_table(table)); });
+    for (const TableInfo& table : model_tables()) all.push_back(dump_table(table));
     all.push_back({"metadata", [](const Model& m) { return m.info.metadata.size(); }, write_metadata});
     all.push_back({"losses", [](const Model&) { return kStatCount; }, write_loss});
     return all;

@@ -1,13 +1,13 @@
-// The tables that `firelane dump` knows: those of model/columns.h, metadata and losses.
+// The tables that `firelane dump` knows: those of model/tables.h, metadata and losses.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/json_writer.h"
-#include "model/columns.h"
 #include "model/model.h"
 #include "report/dump.h"
 
@@ -25,17 +25,15 @@ class RowLine {
   void add(std::string_view column, uint64_t value);  // an address
   void add(std::string_view column, float value);     // below 0 = absent
   void add(std::string_view column, double value);
-  void add(std::string_view column, char letter) { add(column, std::string_view(&letter, 1)); }
   void add(std::string_view column, StringId value);  // kNoString = absent
   void add(std::string_view column, std::string_view value);
   void add(std::string_view column, LaneId value) { add(column, static_cast<int64_t>(value)); }
   void add(std::string_view column, const TraceId& value);
   void add(std::string_view column, const SliceRef& value);       // "host:12", "device:3"
   void raw_json(std::string_view column, std::string_view json);  // REQUIRES: valid JSON, one line
-  // The word of a kind; "" = absent.
-  void add(std::string_view column, IsKind auto value) {
-    name_of(value).empty() ? absent(column) : add(column, name_of(value));
-  }
+  void add(std::string_view column, KindWord value) { value.word.empty() ? absent(column) : add(column, value.word); }
+  // All columns of the row of a table.
+  void add_row(const TableInfo& table, Row row);
 
   std::string take();  // with the line break
 
@@ -53,8 +51,8 @@ class RowLine {
 struct DumpTable {
   std::string_view name;
   size_t (*size)(const Model& model);
-  void (*write)(const Model& model, Row row, RowLine& out);
-  uint64_t (*source)(const Model& model, Row row) = nullptr;  // null: rows that are not events
+  std::function<void(const Model& model, Row row, RowLine& out)> write;
+  std::function<uint64_t(const Model& model, Row row)> source;  // empty: rows that are not events
 };
 
 const std::vector<DumpTable>& dump_tables();

@@ -1,8 +1,11 @@
-#include "report/fusion_report.h"
+#include "analyze/compute/fusion.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+
+#include "report/registry.h"
+#include "report/shared.h"
 
 namespace firelane::report {
 
@@ -18,9 +21,9 @@ std::string chain_text(const Model& model, const analyze::FusionChain& chain) {
   return text;
 }
 
-}  // namespace
-
-Report fusion_report(const Model& model, const analyze::FusionTable& table, const FusionReportOptions& options) {
+Result<Report> make_fusion(const StudiedTrace& trace, const Arguments& wanted) {
+  const Model& model = trace.model();
+  const auto& table = trace.get<analyze::fusion_table>();
   int64_t saved_ns = 0;
   int64_t saved_bytes = 0;
   int64_t saved_launches = 0;
@@ -48,7 +51,7 @@ Report fusion_report(const Model& model, const analyze::FusionTable& table, cons
                         {"saved_ns", "Time saved", Kind::kDuration},
                         {"dims", "First inputs", Kind::kText, Align::kByKind, 32}},
             .hide_if_empty = true};
-  const size_t shown = options.max_rows == 0 ? table.chains.size() : std::min(options.max_rows, table.chains.size());
+  const size_t shown = shown_of(table.chains.size(), wanted);
   for (size_t i = 0; i < shown; ++i) {
     const analyze::FusionChain& chain = table.chains[i];
     out.add({chain_text(model, chain), std::string(analyze::name_of(chain.phase)), chain.elements, chain.times,
@@ -56,12 +59,9 @@ Report fusion_report(const Model& model, const analyze::FusionTable& table, cons
              std::string(model.text(chain.dims))});
   }
   report.tables = {std::move(out)};
-  if (shown < table.chains.size()) {
-    report.notes.push_back(fmt::format("{} more chains: --rows 0 shows all", table.chains.size() - shown));
-  }
+  note_left_out(report, table.chains.size() - shown, "chains");
   if (table.kernels == 0) {
-    report.notes.emplace_back(
-        "no kernels in this trace: record with activities=[..., ProfilerActivity.CUDA] on a machine with a GPU");
+    report.notes.emplace_back(kNoDeviceWork);
   }
   if (table.without_shapes > 0) {
     report.notes.push_back(fmt::format(
@@ -69,6 +69,19 @@ Report fusion_report(const Model& model, const analyze::FusionTable& table, cons
         table.without_shapes));
   }
   return report;
+}
+
+}  // namespace
+
+ReportSpec fusion_report() {
+  return {.name = "fusion",
+          .title = "Fusion",
+          .sentence = "Chains of small kernels that one kernel could do: launches, traffic and time it would save.",
+          .examples = {"firelane fusion trace.json.gz", "firelane fusion trace.json.gz --rows 0 --json"},
+          .parameters = {Parameter::rows()},
+          .shown_rows = 20,
+          .tables = {{"chains"}},
+          .make = make_fusion};
 }
 
 }  // namespace firelane::report

@@ -30,8 +30,10 @@ void append_table(std::string& out, const Table& table, size_t max_rows) {
   }
 }
 
-void append_html_notes(std::string& out, const std::vector<std::string>& notes) {
-  for (const std::string& note : notes) out += "<p><i>" + html_escaped(note) + "</i></p>\n";
+void append_html_notes(std::string& out, const std::vector<Note>& notes) {
+  for (const Note& note : notes) {
+    if (!note.text.empty()) out += "<p><i>" + html_escaped(note.text) + "</i></p>\n";
+  }
 }
 
 }  // namespace

@@ -1,8 +1,7 @@
-#include "report/inference_report.h"
+#include "analyze/verdict/inference.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
+#include "report/registry.h"
+#include "report/shared.h"
 
 namespace firelane::report {
 
@@ -10,9 +9,8 @@ namespace {
 
 Cell rate(double per_s) { return cell_unless(per_s, -1.0); }
 
-}  // namespace
-
-Report inference_report(const analyze::Inference& inference, const InferenceReportOptions& options) {
+Result<Report> make_inference(const StudiedTrace& trace, const Arguments& wanted) {
+  const auto& inference = trace.get<analyze::find_inference>();
   const bool found = !inference.passes.empty();
   const auto if_found = [&](Cell cell) { return found ? std::move(cell) : Cell{}; };
   Report report{
@@ -42,8 +40,7 @@ Report inference_report(const analyze::Inference& inference, const InferenceRepo
                           {"device_busy_percent", "Busy", Kind::kPercent},
                           {"kernels", "Kernels", Kind::kNumber}},
               .hide_if_empty = true};
-  const size_t shown =
-      options.max_rows == 0 ? inference.passes.size() : std::min(options.max_rows, inference.passes.size());
+  const size_t shown = shown_of(inference.passes.size(), wanted);
   for (size_t i = 0; i < shown; ++i) {
     const analyze::GenerationPass& pass = inference.passes[i];
     table.add({pass.prefill ? "prefill" : "decode", cell_unless(pass.batch, kNoNumber),
@@ -51,18 +48,29 @@ Report inference_report(const analyze::Inference& inference, const InferenceRepo
                pass.duration_ns, pass.device_busy_ns, percent_of(pass.device_busy_ns, pass.duration_ns), pass.kernels});
   }
   report.tables = {std::move(table)};
-  if (shown < inference.passes.size()) {
-    report.notes.push_back(fmt::format("{} more passes: --rows 0 shows all", inference.passes.size() - shown));
-  }
+  note_left_out(report, inference.passes.size() - shown, "passes");
   if (inference.is_training) {
-    report.notes.emplace_back("this program trains (it has a backward): no generation to look at");
+    report.notes.emplace_back("this program trains (it has a backward pass): there is no generation to analyze");
   } else if (!found) {
     report.notes.emplace_back(
         "no generation found: record with record_shapes=True, or annotate: with record_function('prefill'), "
         "record_function('decode')");
   }
-  if (found) report.notes.emplace_back("times are those of the recording: the recorder's own cost is in them");
+  if (found) report.notes.emplace_back("times are as recorded, the recorder's overhead included");
   return report;
+}
+
+}  // namespace
+
+ReportSpec inference_report() {
+  return {.name = "inference",
+          .title = "Inference",
+          .sentence = "Generation by a language model: prefill and decode, time to first token, per token, tokens/s.",
+          .examples = {"firelane inference trace.json.gz", "firelane inference trace.json.gz --rows 0 --csv"},
+          .parameters = {Parameter::rows()},
+          .shown_rows = 10,
+          .tables = {{"passes"}},
+          .make = make_inference};
 }
 
 }  // namespace firelane::report

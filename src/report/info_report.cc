@@ -1,10 +1,12 @@
-#include "report/info_report.h"
+#include "analyze/trace/info.h"
 
 #include <fmt/format.h>
 
 #include <charconv>
 #include <cmath>
 #include <ctime>
+
+#include "report/registry.h"
 
 namespace firelane::report {
 
@@ -49,7 +51,7 @@ std::vector<Fact> facts_of(const Model& model, const analyze::TraceDescription& 
   const bool has_clock = clock.readings > 0;
   return {
       {"path", "File", Kind::kText, info.path},
-      {"format", "Format", Kind::kText, info.format + (info.compressed ? ", gzip" : "")},
+      {"format", "Format", Kind::kText, info.format + (info.compression.empty() ? "" : ", " + info.compression)},
       {"file_bytes", "Size", Kind::kBytes, static_cast<int64_t>(info.file_bytes)},
       {"content_bytes", "Unpacked", Kind::kBytes, static_cast<int64_t>(info.content_bytes)},
       {"program", "Program", Kind::kText, text_or_none(description.program)},
@@ -197,9 +199,9 @@ Table losses_table(const std::vector<analyze::Loss>& losses) {
   return table;
 }
 
-}  // namespace
-
-Report info_report(const Model& model, const analyze::TraceDescription& description) {
+Result<Report> make_info(const StudiedTrace& trace, const Arguments&) {
+  const Model& model = trace.model();
+  const auto& description = trace.get<analyze::describe_trace>();
   Report report{.facts = facts_of(model, description)};
   report.tables = {devices_table(model.info.devices),         events_table(description.events),
                    spans_table(model, description.spans),     options_table(description.options),
@@ -208,6 +210,25 @@ Report info_report(const Model& model, const analyze::TraceDescription& descript
   for (Table& table : report.tables) table.hide_if_empty = true;
   if (description.losses.empty()) report.notes.push_back("nothing was lost, repaired or left out");
   return report;
+}
+
+}  // namespace
+
+ReportSpec info_report() {
+  return {.name = "info",
+          .title = "The trace",
+          .sentence = "What a trace is, what it can answer, and what it lost.",
+          .examples = {"firelane info trace.json.gz", "firelane info trace.json.gz --json | jq .answers"},
+          .tables = {{"devices"},
+                     {"events"},
+                     {"spans"},
+                     {"recording_options"},
+                     {"recorder_costs"},
+                     {"recorder_losses"},
+                     {"answers"},
+                     {"losses"}},
+          .make = make_info,
+          .python_form = PythonForm::kDict};
 }
 
 }  // namespace firelane::report

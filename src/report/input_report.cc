@@ -1,10 +1,14 @@
-#include "report/input_report.h"
+#include "analyze/steps/input_pipeline.h"
+#include "report/registry.h"
+#include "report/shared.h"
 
 namespace firelane::report {
 
-namespace {}  // namespace
+namespace {
 
-Report input_report(const Model& model, const analyze::InputPipeline& input) {
+Result<Report> make_input(const StudiedTrace& trace, const Arguments&) {
+  const Model& model = trace.model();
+  const auto& input = trace.get<analyze::input_pipeline>();
   const bool has_steps = !input.steps.empty();
   Report report{
       .facts = {
@@ -54,10 +58,19 @@ Report input_report(const Model& model, const analyze::InputPipeline& input) {
   if (input.loader == analyze::LoaderKind::kMultiProcess) {
     report.notes.emplace_back("worker processes are not in this trace: how busy they were is not known");
   }
-  if (!has_steps)
-    report.notes.emplace_back(
-        "no steps in this trace: record with schedule=..., and call prof.step() after each iteration");
+  if (!has_steps) report.notes.emplace_back(kNoSteps);
   return report;
+}
+
+}  // namespace
+
+ReportSpec input_report() {
+  return {.name = "input",
+          .title = "Input",
+          .sentence = "How data comes in: waiting for the DataLoader, copies to the device, what overlaps.",
+          .examples = {"firelane input trace.json.gz", "firelane input trace.json.gz --json"},
+          .tables = {{"steps"}, {"transfers"}},
+          .make = make_input};
 }
 
 }  // namespace firelane::report

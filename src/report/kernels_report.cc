@@ -1,4 +1,4 @@
-#include "report/kernels_report.h"
+#include "analyze/device/kernels.h"
 
 #include <fmt/format.h>
 
@@ -6,6 +6,8 @@
 #include <cmath>
 
 #include "report/quantity.h"
+#include "report/registry.h"
+#include "report/shared.h"
 
 namespace firelane::report {
 
@@ -123,12 +125,9 @@ std::vector<Cell> rest_cells(const analyze::KernelTable& table, size_t shown) {
   return out;
 }
 
-std::vector<std::string> notes(const analyze::KernelTable& table) {
-  if (table.calls == 0) {
-    return {
-        "no device work in this trace: record with activities=[..., ProfilerActivity.CUDA] on a machine with a GPU"};
-  }
-  std::vector<std::string> out;
+std::vector<Note> notes(const analyze::KernelTable& table) {
+  if (table.calls == 0) return {kNoDeviceWork};
+  std::vector<Note> out;
   if (table.busy_ns < table.work_ns) {
     out.push_back(fmt::format("{} of device work ran at the same time as other work",
                               format_duration(table.work_ns - table.busy_ns)));
@@ -145,20 +144,53 @@ std::vector<std::string> notes(const analyze::KernelTable& table) {
   return out;
 }
 
-}  // namespace
+std::vector<std::string> order_names() {
+  std::vector<std::string> names;
+  for (const analyze::KernelOrderName& each : analyze::kKernelOrders) names.emplace_back(each.name);
+  return names;
+}
 
-Report kernels_report(const Model& model, const analyze::KernelTable& table, const KernelReportOptions& options) {
+analyze::KernelOrder order_of(std::string_view name) {
+  for (const analyze::KernelOrderName& each : analyze::kKernelOrders) {
+    if (each.name == name) return each.order;
+  }
+  return analyze::KernelOrder::kTotal;
+}
+
+Result<Report> make_kernels(const StudiedTrace& trace, const Arguments& wanted) {
+  const Model& model = trace.model();
+  analyze::KernelTable table =
+      trace.get<analyze::kernel_table>({.by_op = wanted.flag("group_by_op"), .by_stream = wanted.flag("by_stream")});
+  analyze::sort_rows(model, table, order_of(wanted.text("sort_by")));
   Report report{.facts = {{"row_count", "Rows", Kind::kNumber, static_cast<int64_t>(table.rows.size())},
                           {"calls", "Calls", Kind::kNumber, table.calls},
                           {"work_ns", "Device work", Kind::kDuration, table.work_ns},
                           {"busy_ns", "Device busy", Kind::kDuration, table.busy_ns}}};
   report.notes = notes(table);
   Table out{.name = "kernels", .columns = kernel_columns(), .hide_if_empty = true};
-  const size_t shown = options.max_rows == 0 ? table.rows.size() : std::min(options.max_rows, table.rows.size());
+  const size_t shown = shown_of(table.rows.size(), wanted);
   for (size_t i = 0; i < shown; ++i) out.add(cells(model, table.rows[i]));
-  if (shown < table.rows.size() && options.sum_rest) out.add(rest_cells(table, shown));
+  // For people the table still adds up.
+  if (shown < table.rows.size() && wanted.for_people) out.add(rest_cells(table, shown));
   report.tables = {std::move(out)};
   return report;
+}
+
+}  // namespace
+
+ReportSpec kernels_report() {
+  return {
+      .name = "kernels",
+      .title = "Kernels",
+      .sentence = "Device time per kernel, memcpy and memset: calls, durations, launch shape, occupancy, bandwidth.",
+      .examples = {"firelane kernels trace.json.gz --rows 10",
+                   "firelane kernels trace.json.gz --group-by-op --sort-by calls --csv"},
+      .parameters = {Parameter::flag("group_by_op", "one row per kernel and the op that launched it"),
+                     Parameter::flag("by_stream", "one row per kernel and stream"),
+                     Parameter::choice("sort_by", order_names(), "largest first; names ascending"), Parameter::rows()},
+      .shown_rows = 30,
+      .tables = {{"kernels"}},
+      .make = make_kernels};
 }
 
 }  // namespace firelane::report

@@ -1,11 +1,18 @@
-#include "report/kernels_report.h"
-
 #include <gtest/gtest.h>
 
 #include "model/trace_builder.h"
+#include "report/registry.h"
 
 namespace firelane::report {
 namespace {
+
+Report kernels_of(Model model, std::string_view rows = "", bool for_people = false) {
+  const ReportSpec& spec = *find_report("kernels");
+  Arguments wanted = spec.arguments();
+  wanted.for_people = for_people;
+  if (!rows.empty()) EXPECT_TRUE(wanted.set_text("rows", rows).ok());
+  return spec.make(StudiedTrace(std::move(model)), wanted).value();
+}
 
 Model three_kernels() {
   return TraceBuilder()
@@ -17,8 +24,7 @@ Model three_kernels() {
 }
 
 TEST(KernelsReport, rows_left_out_become_one_row_so_that_the_table_adds_up) {
-  const Model model = three_kernels();
-  const Report report = kernels_report(model, analyze::kernel_table(model), {.max_rows = 1, .sum_rest = true});
+  const Report report = kernels_of(three_kernels(), "1", /*for_people=*/true);
   const Table& table = report.tables.at(0);
   ASSERT_EQ(table.rows.size(), 2u);
   const auto cell = [&](size_t row, std::string_view name) {
@@ -36,16 +42,14 @@ TEST(KernelsReport, rows_left_out_become_one_row_so_that_the_table_adds_up) {
 }
 
 TEST(KernelsReport, programs_get_the_rows_they_asked_for_and_no_sum) {
-  const Model model = three_kernels();
-  EXPECT_EQ(kernels_report(model, analyze::kernel_table(model), {.max_rows = 1}).tables.at(0).rows.size(), 1u);
-  EXPECT_EQ(kernels_report(model, analyze::kernel_table(model)).tables.at(0).rows.size(), 3u);
+  EXPECT_EQ(kernels_of(three_kernels(), "1").tables.at(0).rows.size(), 1u);
+  EXPECT_EQ(kernels_of(three_kernels()).tables.at(0).rows.size(), 3u);
 }
 
 TEST(KernelsReport, a_trace_without_device_work_says_what_to_record) {
-  const Model model = TraceBuilder().op("aten::mm", {.start_us = 0, .end_us = 1}).build();
-  const Report report = kernels_report(model, analyze::kernel_table(model));
+  const Report report = kernels_of(TraceBuilder().op("aten::mm", {.start_us = 0, .end_us = 1}).build());
   ASSERT_EQ(report.notes.size(), 1u);
-  EXPECT_NE(report.notes[0].find("ProfilerActivity.CUDA"), std::string::npos);
+  EXPECT_NE(report.notes[0].text.find("ProfilerActivity.CUDA"), std::string::npos);
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
-#include "report/lanes_report.h"
+#include "analyze/trace/lanes.h"
 
-#include <fmt/format.h>
+#include "report/registry.h"
 
 namespace firelane::report {
 
@@ -17,9 +17,8 @@ Cell name_cell(const Model& model, StringId name) {
   return std::string(model.text(name));
 }
 
-}  // namespace
-
-Report lanes_report(const Model& model, const std::vector<analyze::LaneRow>& rows, EmptyLanes empty) {
+Result<Report> make_lanes(const StudiedTrace& trace, const Arguments& wanted) {
+  const Model& model = trace.model();
   Table out{.name = "lanes",
             .columns = {{"lane", "Lane", Kind::kNumber},
                         {"kind", "Kind"},
@@ -34,8 +33,8 @@ Report lanes_report(const Model& model, const std::vector<analyze::LaneRow>& row
                         {"busy_ns", "Busy", Kind::kDuration},
                         {"depth", "Depth", Kind::kNumber}}};
   size_t hidden = 0;
-  for (const analyze::LaneRow& row : rows) {
-    if (row.slices == 0 && empty == EmptyLanes::kHide) {
+  for (const analyze::LaneRow& row : trace.get<analyze::lane_table>()) {
+    if (row.slices == 0 && !wanted.flag("all")) {
       ++hidden;
       continue;
     }
@@ -46,8 +45,21 @@ Report lanes_report(const Model& model, const std::vector<analyze::LaneRow>& row
              name_cell(model, lanes.process_labels[lane]), name_cell(model, lanes.name[lane]), row.slices,
              cell_unless(row.first_ns, kNoNumber), cell_unless(row.last_ns, kNoNumber), row.busy_ns, row.depth});
   }
-  if (hidden > 0) out.notes.push_back(fmt::format("lanes without slices: {}; --all shows them", hidden));
+  if (hidden > 0) out.notes.emplace_back("lanes without slices: " + std::to_string(hidden), "--all shows them");
   return Report{.tables = {std::move(out)}};
+}
+
+}  // namespace
+
+ReportSpec lanes_report() {
+  return {.name = "lanes",
+          .title = "Lanes",
+          .sentence = "Threads and GPU streams: what each holds and how long it was busy.",
+          .examples = {"firelane lanes trace.json.gz", "firelane lanes trace.json.gz --all --json"},
+          .parameters = {Parameter::flag("all", "show lanes without slices too")},
+          .tables = {{"lanes"}},
+          .make = make_lanes,
+          .python_name = "lanes_summary"};
 }
 
 }  // namespace firelane::report

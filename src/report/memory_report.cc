@@ -5,6 +5,10 @@
 #include <algorithm>
 #include <array>
 
+#include "analyze/compute/copies.h"
+#include "analyze/memory/memory.h"
+#include "report/registry.h"
+
 namespace firelane::report {
 
 namespace {
@@ -246,25 +250,30 @@ Table curve_table(const analyze::MemoryReport& memory) {
   return table;
 }
 
-}  // namespace
-
-Report memory_report(const Model& model, const analyze::MemoryReport& memory, const analyze::CopyTable& copies,
-                     const MemoryReportOptions& options) {
+Result<Report> make_memory(const StudiedTrace& trace, const Arguments& wanted) {
+  const Model& model = trace.model();
+  const auto& memory = trace.get<analyze::memory_report>();
   Report report;
   Table owners{
-      .name = "owners", .title = "Whose it is, at the peak", .columns = owner_columns("Bytes"), .hide_if_empty = true};
+      .name = "owners", .title = "Owners at the peak", .columns = owner_columns("Bytes"), .hide_if_empty = true};
   Table growth{.name = "growth",
                .title = "What grows with every step",
                .columns = owner_columns("Per step"),
                .hide_if_empty = true};
   for (const analyze::DeviceMemory& device : memory.devices) {
-    add_owners(device, device.owners, options.max_rows, owners);
-    add_owners(device, device.growth_owners, options.max_rows, growth);
+    add_owners(device, device.owners, wanted.rows(), owners);
+    add_owners(device, device.growth_owners, wanted.rows(), growth);
   }
-  report.tables = {devices_table(memory),       categories_table(memory),    std::move(owners),
-                   steps_table(memory),         spikes_table(model, memory), allocator_table(memory),
-                   shares_table(model, memory), std::move(growth),           copies_table(copies, options.max_rows)};
-  if (options.curve) {
+  report.tables = {devices_table(memory),
+                   categories_table(memory),
+                   std::move(owners),
+                   steps_table(memory),
+                   spikes_table(model, memory),
+                   allocator_table(memory),
+                   shares_table(model, memory),
+                   std::move(growth),
+                   copies_table(trace.get<analyze::copy_table>(), wanted.rows())};
+  if (wanted.flag("curve")) {
     report.tables.push_back(curve_table(memory));
     report.tables.push_back(allocator_curve_table(memory));
   }
@@ -273,7 +282,8 @@ Report memory_report(const Model& model, const analyze::MemoryReport& memory, co
     return report;
   }
   report.notes.emplace_back(
-      "categories follow from where and how long memory lived; what was there before the recording cannot be told "
+      "categories are inferred from where and how long memory lived; what was allocated before the recording cannot be "
+      "told "
       "apart");
   const bool has_gpu = std::any_of(memory.devices.begin(), memory.devices.end(),
                                    [](const analyze::DeviceMemory& device) { return device.device_type != 0; });
@@ -285,10 +295,34 @@ Report memory_report(const Model& model, const analyze::MemoryReport& memory, co
   for (const analyze::DeviceAllocator& allocator : memory.allocators) {
     if (allocator.misplaced == 0) continue;
     report.notes.push_back(fmt::format(
-        "{}: {} events do not fit to what the allocator held: others are missing, and free memory is a guess",
+        "{}: {} events do not match the allocator's state: others are missing, so free memory is an estimate",
         device_name(memory, allocator), allocator.misplaced));
   }
   return report;
+}
+
+}  // namespace
+
+ReportSpec memory_report() {
+  return {
+      .name = "memory",
+      .title = "Memory",
+      .sentence = "Where memory went: the peak and what is alive at it, steps, spikes, growth, copies, allocator.",
+      .examples = {"firelane memory trace.json.gz", "firelane memory trace.json.gz --curve --json -o memory.json"},
+      .parameters = {Parameter::flag("curve", "also every change of allocated and reserved memory"), Parameter::rows()},
+      .shown_rows = 10,
+      .tables = {{"devices"},
+                 {"at_peak"},
+                 {"owners"},
+                 {"steps"},
+                 {"spikes"},
+                 {"allocator"},
+                 {"allocator_shares"},
+                 {"growth"},
+                 {"copies"},
+                 {"curve", "curve"},
+                 {"allocator_curve", "curve"}},
+      .make = make_memory};
 }
 
 Report alive_report(const Model& model, const analyze::DeviceMemory& device, const analyze::MemoryMoment& moment,
@@ -307,7 +341,7 @@ Report alive_report(const Model& model, const analyze::DeviceMemory& device, con
                                {"share_percent", "Share", Kind::kPercent},
                                {"allocations", "Blocks", Kind::kNumber}}};
   Table owners{.name = "owners",
-               .title = "Whose it is",
+               .title = "Owners",
                .columns = {{"category", "Category"},
                            {"op", "Op"},
                            {"module", "Module"},

@@ -1,6 +1,7 @@
-// The ops rows as a plain table: every number with its unit in its name.
+// `firelane ops`: as torch's table for people, and as a plain table where every number has its unit in its name.
 #include "report/ops_table.h"
 #include "report/quantity.h"
+#include "report/registry.h"
 
 namespace firelane::report {
 
@@ -17,9 +18,7 @@ std::string joined(const std::vector<std::string>& frames) {
   return out;
 }
 
-}  // namespace
-
-Report ops_report(const analyze::OpsResult& result, const OpsTableOptions& options) {
+Report rows_report(const analyze::OpsResult& result, const OpsTableOptions& options) {
   const bool has_device = !result.device_name.empty();
   Table table{.name = "rows",
               .title = "",
@@ -83,6 +82,7 @@ Report ops_report(const analyze::OpsResult& result, const OpsTableOptions& optio
                           "rows of their own but are in no op's device time");
   if (result.overhead_time_ns > 0)
     table.notes.push_back(format_duration(result.overhead_time_ns) + " of recording overhead are in no row");
+  if (result.rows.empty()) table.notes.emplace_back("no operators in this trace");
   return {.facts = {{"device", "Device", Kind::kText, has_device ? Cell{result.device_name} : Cell{}},
                     {"self_cpu_time_total_ns", "Self CPU time total", Kind::kDuration, result.self_cpu_time_total_ns},
                     {"self_device_time_total_ns", "Self device time total", Kind::kDuration,
@@ -92,6 +92,82 @@ Report ops_report(const analyze::OpsResult& result, const OpsTableOptions& optio
                     {"overhead_time_ns", "Recording overhead", Kind::kDuration, result.overhead_time_ns},
                     {"row_count", "Rows in all", Kind::kNumber, static_cast<int64_t>(result.rows.size())}},
           .tables = {std::move(table)}};
+}
+
+std::string check_order(std::string_view name) {
+  const Result<OpsOrder> order = parse_ops_order(name);
+  return order.ok() ? "" : order.error().message;
+}
+
+const analyze::OpsResult& grouped_ops(const StudiedTrace& trace, const Arguments& wanted) {
+  return trace.get<analyze::ops>({.group_by_input_shape = wanted.flag("group_by_input_shape"),
+                                  .group_by_stack = static_cast<uint32_t>(wanted.integer("group_by_stack"))});
+}
+
+OpsTableOptions table_options(const Arguments& wanted, const analyze::OpsResult& result) {
+  const std::string& side = wanted.text("side");
+  OpsTableOptions options{.row_limit = wanted.rows() == 0 ? -1 : static_cast<int64_t>(wanted.rows()),
+                          .top_level_only = wanted.flag("top_level"),
+                          .side = side == "host"     ? OpsSide::kHost
+                                  : side == "device" ? OpsSide::kDevice
+                                                     : OpsSide::kBoth,
+                          .with_flops = wanted.flag("flops") || result.has_flops};
+  if (wanted.is_given("sort_by")) options.order = parse_ops_order(wanted.text("sort_by")).value();
+  if (wanted.is_given("time_unit")) {
+    const std::string& unit = wanted.text("time_unit");
+    options.time_unit = unit == "s"    ? TimeUnit::kSeconds
+                        : unit == "ms" ? TimeUnit::kMilliseconds
+                                       : TimeUnit::kMicroseconds;
+  }
+  return options;
+}
+
+Result<Report> make_ops(const StudiedTrace& trace, const Arguments& wanted) {
+  const analyze::OpsResult& result = grouped_ops(trace, wanted);
+  return rows_report(result, table_options(wanted, result));
+}
+
+std::string ops_text(const StudiedTrace& trace, const Arguments& wanted, const TextStyle& style) {
+  const analyze::OpsResult& result = grouped_ops(trace, wanted);
+  if (result.rows.empty()) return "note: no operators in this trace\n";
+  OpsTableOptions options = table_options(wanted, result);
+  if (style.wide) options.max_name_width = options.max_shapes_width = options.max_source_width = std::nullopt;
+  return ops_table(result, options);
+}
+
+}  // namespace
+
+ReportSpec ops_report() {
+  Parameter stack =
+      Parameter::integer("group_by_stack", 0, 1000, "one row per name and this many innermost Python frames");
+  stack.fallback = int64_t{0};
+  Parameter flops = Parameter::flag("flops", "show FLOPs also when the recording did not ask for them");
+  flops.text_only = true;
+  return {.name = "ops",
+          .title = "Operators",
+          .sentence = "Time, memory and FLOPs per operator, as torch's key_averages().table().",
+          .examples = {"firelane ops trace.json.gz --sort-by self_cuda_time_total --rows 20",
+                       "firelane ops trace.json.gz --group-by-input-shape --json"},
+          .parameters =
+              {{.name = "sort_by",
+                .type = ParameterType::kText,
+                .help = "largest first, by torch's names: self_cpu_time_total, cuda_time_total, count, flops, ...",
+                .check = check_order},
+               Parameter::flag("group_by_input_shape", "one row per name and input shapes"),
+               std::move(stack),
+               Parameter::flag("top_level", "only rows that are not called by others"),
+               Parameter::choice("side", {"both", "host", "device"}, "what runs on the CPU, on the device, or both"),
+               std::move(flops),
+               {.name = "time_unit",
+                .type = ParameterType::kText,
+                .help = "one unit for all times",
+                .choices = {"s", "ms", "us"},
+                .text_only = true},
+               Parameter::rows()},
+          .shown_rows = 100,  // as in torch
+          .tables = {{"rows"}},
+          .make = make_ops,
+          .text = ops_text};
 }
 
 }  // namespace firelane::report

@@ -310,7 +310,7 @@ Result<OpsOrder> parse_ops_order(std::string_view name) {
   }
   for (const OrderName& order : kOrders)
     if (order.name == wanted) return order.order;
-  return Error{fmt::format("cannot sort by {}; use one of {}", name, fmt::join(ops_order_names(), ", "))};
+  return Error{fmt::format("must be one of {}", fmt::join(ops_order_names(), ", "))};
 }
 
 std::vector<std::string> ops_order_names() {

@@ -16,7 +16,6 @@
 
 #include "analyze/ops/ops.h"
 #include "base/result.h"
-#include "report/table.h"
 
 namespace firelane::report {
 
@@ -64,8 +63,5 @@ std::string ops_table(const analyze::OpsResult& result, const OpsTableOptions& o
 
 // The rows that are shown, sorted, filtered and limited.
 std::vector<const analyze::OpsRow*> shown_ops(const analyze::OpsResult& result, const OpsTableOptions& options);
-
-// The same rows with plain numbers, for JSON, CSV and Markdown (report/ops_report.cc).
-Report ops_report(const analyze::OpsResult& result, const OpsTableOptions& options);
 
 }  // namespace firelane::report

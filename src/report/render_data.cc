@@ -84,7 +84,7 @@ std::string render_csv(const Report& report) {
 std::string render_json(const Report& report) {
   JsonWriter json(2);
   json.begin_object();
-  std::vector<std::string> notes = report.notes;
+  std::vector<Note> notes = report.notes;
   for (const Fact& fact : report.facts) {
     json.key(fact.name);
     write_cell(json, fact.value, fact.kind);
@@ -104,7 +104,7 @@ std::string render_json(const Report& report) {
     notes.insert(notes.end(), table.notes.begin(), table.notes.end());
   }
   json.key("notes").begin_array();
-  for (const std::string& note : notes) json.value(note);
+  for (const Note& note : notes) json.value(note.line());
   json.end_array().end_object();
   return json.take() + "\n";
 }

@@ -24,8 +24,8 @@ void append_table(std::string& out, const Table& table) {
   }
 }
 
-void append_markdown_notes(std::string& out, const std::vector<std::string>& notes) {
-  for (const std::string& note : notes) out += "\n> " + markdown_escaped(note) + "\n";
+void append_markdown_notes(std::string& out, const std::vector<Note>& notes) {
+  for (const Note& note : notes) out += "\n> " + markdown_escaped(note.line()) + "\n";
 }
 
 }  // namespace

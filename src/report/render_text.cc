@@ -69,8 +69,8 @@ void append_rows(std::string& out, const Table& table, const TextStyle& style) {
   }
 }
 
-void append_notes(std::string& out, const std::vector<std::string>& notes, const TextStyle& style) {
-  for (const std::string& note : notes) out += painted("note: " + visible_text(note), kDim, style) + "\n";
+void append_notes(std::string& out, const std::vector<Note>& notes, const TextStyle& style) {
+  for (const Note& note : notes) out += painted("note: " + visible_text(note.line()), kDim, style) + "\n";
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "report/roofline_report.h"
+#include "analyze/compute/roofline.h"
 
 #include <fmt/format.h>
 
@@ -6,6 +6,8 @@
 #include <cmath>
 
 #include "report/quantity.h"
+#include "report/registry.h"
+#include "report/shared.h"
 
 namespace firelane::report {
 
@@ -18,7 +20,7 @@ Cell text_unless_unknown(std::string_view text) {
 
 Table utilization_table(const analyze::Roofline& roofline) {
   Table table{.name = "utilization",
-              .title = "FLOPs utilisation",
+              .title = "FLOPs utilization",
               .columns = {{"step", "Step", Kind::kNumber},
                           {"duration_ns", "Duration", Kind::kDuration},
                           {"flops", "TFLOP", Kind::kNumber},
@@ -58,12 +60,9 @@ std::vector<Cell> cells(const Model& model, const analyze::Roofline& roofline, c
           std::string(model.text(row.kernel))};
 }
 
-std::vector<std::string> notes(const analyze::Roofline& roofline) {
-  if (roofline.work_ns == 0) {
-    return {
-        "no device work in this trace: record with activities=[..., ProfilerActivity.CUDA] on a machine with a GPU"};
-  }
-  std::vector<std::string> out;
+std::vector<Note> notes(const analyze::Roofline& roofline) {
+  if (roofline.work_ns == 0) return {kNoDeviceWork};
+  std::vector<Note> out;
   if (roofline.ops_without_shapes > 0) {
     out.push_back(fmt::format("op calls whose inputs the trace does not give: {}; record with record_shapes=True",
                               roofline.ops_without_shapes));
@@ -80,9 +79,8 @@ std::vector<std::string> notes(const analyze::Roofline& roofline) {
   return out;
 }
 
-}  // namespace
-
-Report roofline_report(const Model& model, const analyze::Roofline& roofline, const RooflineReportOptions& options) {
+Result<Report> make_roofline(const StudiedTrace& trace, const Arguments& wanted) {
+  const auto& roofline = trace.get<analyze::roofline>();
   const analyze::DevicePeaks none;
   const analyze::DevicePeaks& peaks = roofline.peaks == nullptr ? none : *roofline.peaks;
   const auto positive = [](double value) { return value > 0 ? Cell{value} : Cell{}; };
@@ -123,14 +121,25 @@ Report roofline_report(const Model& model, const analyze::Roofline& roofline, co
                           {"aligned", "Aligned", Kind::kTruth, Align::kByKind, 0, true},
                           {"kernel", "Longest kernel", Kind::kText, Align::kByKind, 40}},
               .hide_if_empty = true};
-  const size_t shown = options.max_rows == 0 ? roofline.rows.size() : std::min(options.max_rows, roofline.rows.size());
-  for (size_t i = 0; i < shown; ++i) table.add(cells(model, roofline, roofline.rows[i]));
+  const size_t shown = shown_of(roofline.rows.size(), wanted);
+  for (size_t i = 0; i < shown; ++i) table.add(cells(trace.model(), roofline, roofline.rows[i]));
   report.tables = {std::move(table), utilization_table(roofline)};
   report.notes = notes(roofline);
-  if (shown < roofline.rows.size()) {
-    report.notes.push_back(fmt::format("{} more rows: --rows 0 shows all", roofline.rows.size() - shown));
-  }
+  note_left_out(report, roofline.rows.size() - shown, "rows");
   return report;
+}
+
+}  // namespace
+
+ReportSpec roofline_report() {
+  return {.name = "roofline",
+          .title = "Roofline",
+          .sentence = "FLOP/s and bandwidth per op and shape against the device's peak; FLOPs utilization per step.",
+          .examples = {"firelane roofline trace.json.gz --rows 10", "firelane roofline trace.json.gz --json"},
+          .parameters = {Parameter::rows()},
+          .shown_rows = 30,
+          .tables = {{"roofline"}, {"utilization"}},
+          .make = make_roofline};
 }
 
 }  // namespace firelane::report

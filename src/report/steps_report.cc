@@ -1,8 +1,13 @@
-#include "report/steps_report.h"
+#include "analyze/steps/steps.h"
+#include "report/registry.h"
+#include "report/shared.h"
 
 namespace firelane::report {
 
-Report steps_report(const analyze::StepTable& table) {
+namespace {
+
+Result<Report> make_steps(const StudiedTrace& trace, const Arguments&) {
+  const auto& table = trace.get<analyze::step_table>();
   Report report{
       .facts = {{"step_count", "Steps", Kind::kNumber, static_cast<int64_t>(table.rows.size())},
                 {"median_ns", "Median", Kind::kDuration, cell_unless(table.median_ns, kNoNumber)},
@@ -12,10 +17,13 @@ Report steps_report(const analyze::StepTable& table) {
                  table.rows.empty() ? Cell{} : Cell{std::string(analyze::name_of(table.source))}},
                 {"usual_ns", "Median without warm-up", Kind::kDuration, cell_unless(table.usual_ns, kNoNumber)},
                 {"spread_ns", "Spread", Kind::kDuration, cell_unless(table.spread_ns, kNoNumber)},
-                {"outside_device_busy_ns", "Busy outside of steps", Kind::kDuration, table.outside.device_busy_ns},
-                {"outside_kernels", "Kernels outside of steps", Kind::kNumber, table.outside.kernels},
-                {"outside_copies_and_sets", "Copies and sets outside", Kind::kNumber, table.outside.copies_and_sets},
-                {"outside_ops", "Ops outside of steps", Kind::kNumber, table.outside.ops}}};
+                {"outside_device_busy_ns", "Busy outside steps", Kind::kDuration,
+                 known_if(table.has_device_work, table.outside.device_busy_ns)},
+                {"outside_kernels", "Kernels outside steps", Kind::kNumber,
+                 known_if(table.has_device_work, table.outside.kernels)},
+                {"outside_copies_and_sets", "Copies and memsets outside", Kind::kNumber,
+                 known_if(table.has_device_work, table.outside.copies_and_sets)},
+                {"outside_ops", "Ops outside steps", Kind::kNumber, table.outside.ops}}};
   Table out{.name = "steps",
             .columns = {{"step", "Step", Kind::kNumber},
                         {"start_ns", "Start", Kind::kDuration},
@@ -23,8 +31,8 @@ Report steps_report(const analyze::StepTable& table) {
                         {"device_busy_ns", "Device busy", Kind::kDuration, Align::kByKind, 0, true},
                         {"device_busy_percent", "Busy", Kind::kPercent, Align::kByKind, 0, true},
                         {"device_idle_ns", "Device idle", Kind::kDuration, Align::kByKind, 0, true},
-                        {"kernels", "Kernels", Kind::kNumber},
-                        {"copies_and_sets", "Copies, sets", Kind::kNumber},
+                        {"kernels", "Kernels", Kind::kNumber, Align::kByKind, 0, true},
+                        {"copies_and_sets", "Copies, memsets", Kind::kNumber, Align::kByKind, 0, true},
                         {"ops", "Ops", Kind::kNumber},
                         {"warm_up", "Warm-up", Kind::kTruth},
                         {"outlier", "Outlier", Kind::kTruth}},
@@ -33,23 +41,32 @@ Report steps_report(const analyze::StepTable& table) {
     const double busy_percent =
         row.duration_ns == 0 ? 0
                              : 100.0 * static_cast<double>(row.device_busy_ns) / static_cast<double>(row.duration_ns);
-    const auto if_device = [&](Cell cell) { return table.has_device_work ? cell : Cell{}; };
+    const auto if_device = [&](const Cell& cell) { return table.has_device_work ? cell : Cell{}; };
     out.add({row.number, row.start_ns, row.duration_ns, if_device(row.device_busy_ns), if_device(busy_percent),
-             if_device(row.device_idle_ns), row.kernels, row.copies_and_sets, row.ops, int64_t{row.warm_up},
-             int64_t{row.outlier}});
+             if_device(row.device_idle_ns), if_device(row.kernels), if_device(row.copies_and_sets), row.ops,
+             int64_t{row.warm_up}, int64_t{row.outlier}});
   }
   if (!table.has_device_work) {
     report.notes.push_back("no device work in this trace: how busy the devices were is not known");
   }
-  if (table.rows.empty()) {
-    report.notes.push_back(
-        "no steps in this trace: record with schedule=..., and call prof.step() after each iteration");
-  }
+  if (table.rows.empty()) report.notes.push_back(kNoSteps);
   if (table.overlapping) {
     report.notes.push_back("steps overlap: device time in two windows counts in both, so the rows do not add up");
   }
   report.tables = {std::move(out)};
   return report;
+}
+
+}  // namespace
+
+ReportSpec steps_report() {
+  return {.name = "steps",
+          .title = "Steps",
+          .sentence = "How long each step took, and how much of it the devices were busy.",
+          .examples = {"firelane steps trace.json.gz", "firelane steps trace.json.gz --csv -o steps.csv"},
+          .tables = {{"steps"}},
+          .make = make_steps,
+          .python_name = "steps_summary"};
 }
 
 }  // namespace firelane::report

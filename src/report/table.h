@@ -1,4 +1,4 @@
-// What a verb answers, before it has a form: facts, tables and notes.
+// What a report holds, before it has a form: facts, tables and notes.
 //
 //   Table table{.name = "steps", .title = "Steps",
 //               .columns = {{"step", "Step", Kind::kNumber}, {"duration_ns", "Duration", Kind::kDuration}}};
@@ -15,6 +15,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -46,6 +47,13 @@ Cell cell_unless(T number, T none) {
   }
 }
 
+// A number that is known only under a condition: of the device, where there is one.
+template <typename T>
+Cell known_if(bool is_known, T number) {
+  if (!is_known) return {};
+  return number;
+}
+
 // A text that may be absent.
 inline Cell text_or_none(std::string text) {
   if (text.empty()) return {};
@@ -67,14 +75,25 @@ struct Column {
   bool hide_if_empty = false;
 };
 
+// A remark about the answer. `flags` is what to do about it on the command line, and is left out elsewhere.
+struct Note {
+  Note(std::string words, std::string command_line = "") : text(std::move(words)), flags(std::move(command_line)) {}
+  Note(const char* words) : text(words) {}
+
+  std::string line() const { return text.empty() || flags.empty() ? text + flags : text + "; " + flags; }
+
+  std::string text;
+  std::string flags;
+};
+
 struct Table {
   std::string name = "rows";  // the JSON field that holds the rows
   std::string title;
   std::vector<Column> columns;
   std::vector<std::vector<Cell>> rows;
-  std::vector<std::string> notes;  // what the numbers leave out, and what to do about it
-  bool hide_if_empty = false;      // text and Markdown only: no row, no table
-  size_t row_count = 0;            // how many there are, when `rows` holds only the first; 0 = as many as `rows`
+  std::vector<Note> notes;     // what the numbers leave out, and what to do about it
+  bool hide_if_empty = false;  // text and Markdown only: no row, no table
+  size_t row_count = 0;        // how many there are, when `rows` holds only the first; 0 = as many as `rows`
 
   // REQUIRES: one cell per column.
   void add(std::vector<Cell> row);
@@ -92,7 +111,7 @@ struct Report {
   std::string title;
   std::vector<Fact> facts;
   std::vector<Table> tables;
-  std::vector<std::string> notes;
+  std::vector<Note> notes;
 };
 
 enum class Form : uint8_t { kText, kMarkdown, kCsv, kJson };

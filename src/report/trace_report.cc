@@ -1,44 +1,50 @@
 #include "report/trace_report.h"
 
 #include <algorithm>
-#include <initializer_list>
+#include <string>
 #include <string_view>
 #include <utility>
 
-#include "analyze/compute/copies.h"
 #include "analyze/compute/roofline.h"
-#include "analyze/device/kernels.h"
-#include "analyze/memory/memory.h"
-#include "analyze/modules/modules.h"
 #include "analyze/ops/ops.h"
 #include "analyze/steps/input_pipeline.h"
-#include "analyze/trace/info.h"
 #include "analyze/verdict/inference.h"
+#include "base/check.h"
 #include "base/visible_text.h"
-#include "report/inference_report.h"
-#include "report/info_report.h"
-#include "report/input_report.h"
-#include "report/kernels_report.h"
-#include "report/memory_report.h"
-#include "report/modules_report.h"
-#include "report/ops_table.h"
+#include "report/registry.h"
 #include "report/render.h"
-#include "report/roofline_report.h"
-#include "report/study_reports.h"
 
 namespace firelane::report {
 
 namespace {
 
-constexpr size_t kRows = 15;
+// A table of a report, with these of its columns; all of them when none is named.
+struct TableCut {
+  std::string_view table;
+  std::vector<std::string_view> columns{};
+};
+
+// A part of the document: some tables of one report.
+struct SectionCut {
+  std::string_view title;
+  std::string_view report;
+  std::vector<TableCut> tables;
+  std::vector<std::pair<std::string_view, std::string_view>> arguments{};  // of the report, beside the rows
+  bool with_facts = false;
+  bool with_notes = false;
+  bool names_command = true;  // "more: firelane REPORT"
+};
+
+constexpr size_t kRowsInDocument = 15;
 
 // Leaves only these columns, and shortens what is longer than a page is wide.
-void keep_columns(Table& table, std::initializer_list<std::string_view> names) {
+void keep_columns(Table& table, const std::vector<std::string_view>& names) {
   std::vector<size_t> kept;
   for (const std::string_view name : names) {
     const auto column =
         std::find_if(table.columns.begin(), table.columns.end(), [&](const Column& each) { return each.name == name; });
-    if (column != table.columns.end()) kept.push_back(static_cast<size_t>(column - table.columns.begin()));
+    FL_CHECK(column != table.columns.end(), "trace_report: a report has the columns that the document shows");
+    kept.push_back(static_cast<size_t>(column - table.columns.begin()));
   }
   std::vector<Column> columns;
   for (const size_t c : kept) columns.push_back(table.columns[c]);
@@ -54,147 +60,129 @@ void keep_columns(Table& table, std::initializer_list<std::string_view> names) {
   table.columns = std::move(columns);
 }
 
-// Moves the table of that name out of `from`; nothing when it has no rows.
-void take_table(Report& from, std::string_view name, Report& to, std::initializer_list<std::string_view> columns = {}) {
-  const auto table =
-      std::find_if(from.tables.begin(), from.tables.end(), [&](const Table& each) { return each.name == name; });
-  if (table == from.tables.end() || table->rows.empty()) return;
-  if (columns.size() > 0) keep_columns(*table, columns);
-  to.tables.push_back(std::move(*table));
-}
-
-Report breakdown_section(const Model& model, const analyze::Study& study) {
-  Report all = breakdown_report(model, study);
-  Report section{.title = "How a step was spent"};
-  take_table(all, "parts", section);
-  take_table(all, "steps", section,
-             {"step", "duration_ns", "undone_ns", "limit", "compute_ns", "communication_ns", "copy_ns", "idle_ns",
-              "idle_host_ns", "idle_input_ns", "outlier"});
-  take_table(all, "phases", section);
-  take_table(all, "annotations", section);
-  take_table(all, "operators", section);
-  section.notes.push_back(
-      "times are those of the recording; \"Without recording\" has its cost taken out; more: "
-      "firelane breakdown, idle, launches, syncs, critical-path");
+Report section_of(const StudiedTrace& trace, const SectionCut& cut) {
+  const ReportSpec* spec = find_report(cut.report);
+  FL_CHECK(spec != nullptr, "trace_report: a section names a report");
+  Arguments wanted(spec->parameters, kRowsInDocument);
+  wanted.for_people = true;
+  for (const auto& [name, text] : cut.arguments) {
+    FL_CHECK(wanted.set_text(name, text).ok(), "trace_report: a section asks for what the report takes");
+  }
+  Result<Report> made = spec->make(trace, wanted);
+  FL_CHECK(made.ok(), "trace_report: a section asks for what every trace has");
+  Report all = std::move(made).value();
+  Report section{.title = std::string(cut.title)};
+  if (cut.with_facts) section.facts = std::move(all.facts);
+  for (const TableCut& wish : cut.tables) {
+    const auto table =
+        std::find_if(all.tables.begin(), all.tables.end(), [&](const Table& each) { return each.name == wish.table; });
+    if (table == all.tables.end() || table->rows.empty()) continue;
+    if (!wish.columns.empty()) keep_columns(*table, wish.columns);
+    section.tables.push_back(std::move(*table));
+  }
+  if (cut.with_notes) section.notes = std::move(all.notes);
+  if (cut.names_command) section.notes.emplace_back("more: firelane " + std::string(cut.report));
   return section;
 }
 
-Report ops_section(const Model& model) {
-  const analyze::OpsResult result = analyze::ops(model);
-  const OpsTableOptions options{
-      .order = result.device_name.empty() ? OpsOrder::kSelfCpuTimeTotal : OpsOrder::kSelfDeviceTimeTotal,
-      .row_limit = static_cast<int64_t>(kRows),
-      .side = OpsSide::kHost};
-  Report all = ops_report(result, options);
-  Report section{.title = "Operators that take the most"};
-  if (result.device_name.empty()) {
-    take_table(all, "rows", section,
-               {"name", "count", "self_cpu_time_total_ns", "self_cpu_percent", "cpu_time_total_ns"});
+SectionCut ops_cut(const StudiedTrace& trace) {
+  const bool has_device = !trace.get<analyze::ops>().device_name.empty();
+  SectionCut cut{.title = "Operators that take the most", .report = "ops"};
+  cut.arguments = {{"side", "host"}, {"sort_by", has_device ? "self_device_time_total" : "self_cpu_time_total"}};
+  if (has_device) {
+    cut.tables = {{"rows",
+                   {"name", "count", "self_cpu_time_total_ns", "cpu_time_total_ns", "self_device_time_total_ns",
+                    "self_device_percent", "device_time_total_ns"}}};
   } else {
-    take_table(all, "rows", section,
-               {"name", "count", "self_cpu_time_total_ns", "cpu_time_total_ns", "self_device_time_total_ns",
-                "self_device_percent", "device_time_total_ns"});
+    cut.tables = {{"rows", {"name", "count", "self_cpu_time_total_ns", "self_cpu_percent", "cpu_time_total_ns"}}};
   }
-  section.notes.push_back("more: firelane ops");
-  return section;
+  return cut;
 }
 
-Report kernels_section(const Model& model) {
-  analyze::KernelTable table = analyze::kernel_table(model, {});
-  analyze::sort_rows(model, table, analyze::KernelOrder::kTotal);
-  Report all = kernels_report(model, table, {.max_rows = kRows, .sum_rest = true});
-  Report section{.title = "Kernels that take the most"};
-  take_table(all, "kernels", section,
-             {"kind", "name", "calls", "total_ns", "share_percent", "mean_ns", "occupancy_percent", "top_op"});
-  section.notes.push_back("more: firelane kernels");
-  return section;
-}
-
-Report roofline_section(const Model& model) {
-  const analyze::Roofline result = analyze::roofline(model);
-  Report section{.title = "Near to what the device can do"};
-  if (result.peaks == nullptr) return section;
-  Report all = roofline_report(model, result, {.max_rows = kRows});
-  take_table(all, "roofline", section,
-             {"op", "dims", "class", "precision", "tensor_cores", "device_ns", "share_percent", "tflop_s", "gb_s",
-              "bound", "roof_percent"});
-  if (!section.tables.empty()) section.facts = std::move(all.facts);
-  section.notes.push_back("more: firelane kernels --roofline");
-  return section;
-}
-
-Report modules_section(const Model& model) {
-  Report all = modules_report(analyze::module_table(model, {}), {.max_rows = kRows});
-  Report section{.title = "Modules"};
-  take_table(all, "modules", section,
-             {"module", "type", "calls", "host_ns", "forward_device_ns", "backward_device_ns", "device_percent",
-              "forward_gflop", "peak_bytes", "limit"});
-  section.notes.push_back("more: firelane modules");
-  return section;
-}
-
-Report memory_section(const Model& model) {
-  Report all = memory_report(model, analyze::memory_report(model), analyze::copy_table(model), {.max_rows = kRows});
-  Report section{.title = "Memory"};
-  if (model.memory_events.size() > 0) {
-    take_table(all, "devices", section,
-               {"device", "peak_bytes", "capacity_bytes", "peak_percent", "peak_reserved_bytes", "cached_bytes",
-                "growth_per_step_bytes", "out_of_memory"});
-    take_table(all, "at_peak", section);
-    take_table(all, "owners", section);
-    take_table(all, "spikes", section);
-    take_table(all, "growth", section);
-  }
-  take_table(all, "copies", section);
-  section.notes.push_back("more: firelane memory");
-  return section;
-}
-
-Report input_section(const Model& model) {
-  const analyze::InputPipeline input = analyze::input_pipeline(model);
-  Report section{.title = "Input"};
-  if (input.loader == analyze::LoaderKind::kNone && input.transfers.empty()) return section;
-  Report all = input_report(model, input);
-  section.facts = std::move(all.facts);
-  take_table(all, "transfers", section);
-  section.notes = std::move(all.notes);
-  section.notes.push_back("more: firelane input");
-  return section;
-}
-
-Report inference_section(const Model& model) {
-  const analyze::Inference inference = analyze::find_inference(model);
-  Report section{.title = "Inference"};
-  if (inference.decodes == 0) return section;
-  Report all = inference_report(inference, {.max_rows = 5});
-  section.facts = std::move(all.facts);
-  take_table(all, "passes", section);
-  section.notes = std::move(all.notes);
-  return section;
-}
-
-Report limits_section(const Model& model) {
-  Report all = info_report(model, analyze::describe_trace(model));
-  Report section{.title = "What this trace cannot answer"};
-  for (Table& table : all.tables) {
+// The questions that this trace has no answer to.
+Report limits_section(const StudiedTrace& trace) {
+  Report section = section_of(trace, {.title = "What this trace cannot answer",
+                                      .report = "info",
+                                      .tables = {{"answers", {"question", "possible", "reason", "remedy"}}, {"losses"}},
+                                      .names_command = false});
+  for (Table& table : section.tables) {
     if (table.name != "answers") continue;
-    const auto possible = std::find_if(table.columns.begin(), table.columns.end(),
-                                       [](const Column& column) { return column.name == "possible"; });
-    const auto at = static_cast<size_t>(possible - table.columns.begin());
-    std::erase_if(table.rows, [&](const std::vector<Cell>& row) { return row[at] == Cell{int64_t{1}}; });
+    std::erase_if(table.rows, [](const std::vector<Cell>& row) { return row[1] == Cell{int64_t{1}}; });
     table.title.clear();
+    keep_columns(table, {"question", "reason", "remedy"});
   }
-  take_table(all, "answers", section, {"question", "reason", "remedy"});
-  take_table(all, "losses", section);
+  std::erase_if(section.tables, [](const Table& table) { return table.rows.empty(); });
   return section;
 }
 
-Report trace_section(const Model& model) {
-  Report all = info_report(model, analyze::describe_trace(model));
-  Report section{.title = "The trace", .facts = std::move(all.facts)};
-  take_table(all, "devices", section);
-  take_table(all, "recording_options", section);
-  return section;
+std::vector<Report> sections_of(const StudiedTrace& trace) {
+  std::vector<SectionCut> cuts = {
+      {.title = "How a step was spent",
+       .report = "breakdown",
+       .tables = {{"parts"},
+                  {"steps",
+                   {"step", "duration_ns", "undone_ns", "limit", "compute_ns", "communication_ns", "copy_ns", "idle_ns",
+                    "idle_host_ns", "idle_input_ns", "outlier"}},
+                  {"phases"},
+                  {"annotations"},
+                  {"operators"}}},
+      ops_cut(trace),
+      {.title = "Kernels that take the most",
+       .report = "kernels",
+       .tables = {{"kernels",
+                   {"kind", "name", "calls", "total_ns", "share_percent", "mean_ns", "occupancy_percent", "top_op"}}}}};
+  const auto& roofline = trace.get<analyze::roofline>();
+  if (roofline.peaks != nullptr && !roofline.rows.empty()) {
+    cuts.push_back({.title = "Roofline",
+                    .report = "roofline",
+                    .tables = {{"roofline",
+                                {"op", "dims", "class", "precision", "tensor_cores", "device_ns", "share_percent",
+                                 "tflop_s", "gb_s", "bound", "roof_percent"}}},
+                    .with_facts = true});
+  }
+  cuts.push_back({.title = "Modules",
+                  .report = "modules",
+                  .tables = {{"modules",
+                              {"module", "type", "calls", "host_ns", "forward_device_ns", "backward_device_ns",
+                               "device_percent", "forward_gflop", "peak_bytes", "limit"}}}});
+  SectionCut memory{.title = "Memory", .report = "memory"};
+  if (trace.model().memory_events.size() > 0) {
+    memory.tables = {{"devices",
+                      {"device", "peak_bytes", "capacity_bytes", "peak_percent", "peak_reserved_bytes", "cached_bytes",
+                       "growth_per_step_bytes", "out_of_memory"}},
+                     {"at_peak"},
+                     {"owners"},
+                     {"spikes"},
+                     {"growth"}};
+  }
+  memory.tables.push_back({"copies"});
+  cuts.push_back(std::move(memory));
+  const auto& input = trace.get<analyze::input_pipeline>();
+  if (input.loader != analyze::LoaderKind::kNone || !input.transfers.empty()) {
+    cuts.push_back(
+        {.title = "Input", .report = "input", .tables = {{"transfers"}}, .with_facts = true, .with_notes = true});
+  }
+  if (trace.get<analyze::find_inference>().decodes > 0) {
+    cuts.push_back({.title = "Inference",
+                    .report = "inference",
+                    .tables = {{"passes"}},
+                    .arguments = {{kRows, "5"}},
+                    .with_facts = true,
+                    .with_notes = true,
+                    .names_command = false});
+  }
+  std::vector<Report> sections;
+  for (const SectionCut& cut : cuts) sections.push_back(section_of(trace, cut));
+  sections.front().notes = {
+      "times are those of the recording; \"Without recording\" has its cost taken out; more: "
+      "firelane breakdown, idle, launches, syncs, critical-path"};
+  sections.push_back(limits_section(trace));
+  sections.push_back(section_of(trace, {.title = "The trace",
+                                        .report = "info",
+                                        .tables = {{"devices"}, {"recording_options"}},
+                                        .with_facts = true,
+                                        .names_command = false}));
+  return sections;
 }
 
 bool says_something(const Report& section) {
@@ -204,13 +192,9 @@ bool says_something(const Report& section) {
 
 }  // namespace
 
-TraceReport trace_report(const Model& model, std::string name) {
-  TraceReport report{.name = std::move(name), .diagnosis = advise::diagnose(model)};
-  for (Report section : {breakdown_section(model, report.diagnosis.study), ops_section(model), kernels_section(model),
-                         roofline_section(model), modules_section(model), memory_section(model), input_section(model),
-                         inference_section(model), limits_section(model), trace_section(model)}) {
-    if (says_something(section)) report.sections.push_back(std::move(section));
-  }
+TraceReport trace_report(const StudiedTrace& trace, std::string name) {
+  TraceReport report{.name = std::move(name), .sections = sections_of(trace)};
+  std::erase_if(report.sections, [](const Report& section) { return !says_something(section); });
   return report;
 }
 

@@ -5,11 +5,13 @@
 #include <string_view>
 #include <utility>
 
+#include "advise/diagnose.h"
 #include "advise/rule.h"
 #include "advise/text.h"
 #include "base/visible_text.h"
 #include "report/diagnose_report.h"
 #include "report/render.h"
+#include "report/step_parts.h"
 #include "report/trace_report.h"
 
 namespace firelane::report {
@@ -62,8 +64,8 @@ void append_finding(std::string& out, const Model& model, const advise::Finding&
   if (const std::string gain = gain_text(finding, study); !gain.empty()) out += "- **Gain**: " + gain + "\n";
   out += "- **Try**: " + markdown_escaped(finding.try_text) + "\n";
   append_evidence(out, model, finding);
-  out += fmt::format("- **Sure**: {}", advise::name_of(finding.confidence));
-  if (!finding.surer_by.empty()) out += "; surer: " + markdown_escaped(finding.surer_by);
+  out += fmt::format("- **Confidence**: {}", advise::name_of(finding.confidence));
+  if (!finding.confirm_by.empty()) out += "; to confirm: " + markdown_escaped(finding.confirm_by);
   out += "\n";
   if (!finding.try_code.empty()) out += "\n```python\n" + finding.try_code + "\n```\n";
   if (const advise::Rule* rule = advise::find_rule(finding.id)) out += "\n" + escaped_lines(rule->explanation);
@@ -71,14 +73,16 @@ void append_finding(std::string& out, const Model& model, const advise::Finding&
 
 }  // namespace
 
-std::string markdown(const Model& model, const TraceReport& report) {
-  const advise::Diagnosis& diagnosis = report.diagnosis;
-  std::string out = "# " + markdown_escaped(report.name) + "\n\n**" + markdown_escaped(diagnosis.verdict) + "**\n\n";
-  if (!diagnosis.empty) out += "```\n" + step_bars(diagnosis.study) + "```\n\n## Findings\n";
+std::string markdown(const StudiedTrace& trace, const TraceReport& report) {
+  const auto& diagnosis = trace.get<advise::diagnose>();
+  const auto& study = trace.get<analyze::study>();
+  std::string out =
+      "# " + markdown_escaped(report.name) + "\n\n**" + markdown_escaped(diagnosis.verdict.sentence()) + "**\n\n";
+  if (!diagnosis.empty) out += "```\n" + step_bars(study) + "```\n\n## Findings\n";
   if (diagnosis.healthy) out += "\nNothing worth fixing: " + markdown_escaped(diagnosis.why) + ".\n";
   size_t number = 0;
   for (const advise::Finding& finding : diagnosis.findings) {
-    append_finding(out, model, finding, ++number, diagnosis.study);
+    append_finding(out, trace.model(), finding, ++number, study);
   }
   for (const std::string& note : diagnosis.notes) out += "\n> " + markdown_escaped(note) + "\n";
   for (const Report& section : report.sections) out += "\n" + render(section, Form::kMarkdown);

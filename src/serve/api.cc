@@ -2,8 +2,8 @@
 
 #include <array>
 #include <charconv>
+#include <chrono>
 #include <filesystem>
-#include <new>
 #include <string_view>
 
 #include "serve/handlers.h"
@@ -61,8 +61,6 @@ std::string cache_key(const Request& request) {
   return key;
 }
 
-unsigned core_count() { return std::max(1u, std::thread::hardware_concurrency()); }
-
 }  // namespace
 
 Answer AnswerCache::get(const std::string& key, const std::function<Answer()>& make) {
@@ -106,90 +104,35 @@ void AnswerCache::drop(std::string key) {
   order_.remove(key);
 }
 
-Api::Api(std::vector<std::string> paths, Loader load, std::string version) : version_(std::move(version)) {
-  for (std::string& path : paths) slots_.emplace_back(std::make_unique<Slot>())->path = std::move(path);
-  loading_ = std::thread([this, load = std::move(load)] { load_all(load); });
+void prepare(const StudiedTrace& trace) { ServedTrace(trace).timeline(); }
+
+Api::Api(std::shared_ptr<const TraceSet> traces, std::string version)
+    : traces_(std::move(traces)), version_(std::move(version)) {
+  for (size_t id = 0; id < traces_->size(); ++id) caches_.push_back(std::make_unique<AnswerCache>());
 }
 
-Api::Api(Model model, std::string version) : Api(std::make_shared<const Model>(std::move(model)), std::move(version)) {}
-
-Api::Api(std::shared_ptr<const Model> model, std::string version) : version_(std::move(version)) {
-  Slot& slot = *slots_.emplace_back(std::make_unique<Slot>());
-  slot.path = model->info.path;
-  slot.trace = std::make_unique<const ServedTrace>(std::move(model), core_count());
-  slot.state = State::kReady;
-}
-
-Api::~Api() {
-  stop_ = true;
-  wait_until_loaded();
-}
-
-void Api::wait_until_loaded() {
-  if (loading_.joinable()) loading_.join();
-}
-
-const ServedTrace* Api::trace(size_t id) const {
-  const bool is_ready = id < slots_.size() && slots_[id]->state == State::kReady;
-  return is_ready ? slots_[id]->trace.get() : nullptr;
-}
-
-void Api::load_all(const Loader& load) {
-  for (const std::unique_ptr<Slot>& slot : slots_) {
-    if (stop_) return;
-    Result<Model> model = [&]() -> Result<Model> {
-      try {
-        return load(slot->path, [&](uint64_t done, uint64_t total) {
-          slot->bytes_done = done;
-          slot->bytes_total = total;
-        });
-      } catch (const std::bad_alloc&) {
-        return Error{slot->path + ": not enough memory"};
-      }
-    }();
-    if (!model.ok()) {
-      slot->error = model.error().message;
-      set_state(*slot, State::kFailed);
-      continue;
-    }
-    slot->trace = std::make_unique<const ServedTrace>(std::move(model).value(), core_count());
-    set_state(*slot, State::kReady);
-  }
-}
-
-void Api::set_state(Slot& slot, State state) {
-  {
-    const std::lock_guard lock(state_mutex_);
-    slot.state = state;
-  }
-  state_changed_.notify_all();
-}
-
-void Api::wait_for(size_t id, std::chrono::milliseconds most) {
-  std::unique_lock lock(state_mutex_);
-  state_changed_.wait_for(lock, most, [&] { return slots_[id]->state != State::kLoading; });
-}
+Api::Api(Model model, std::string version)
+    : Api(std::make_shared<TraceSet>(std::make_shared<const StudiedTrace>(std::move(model))), std::move(version)) {}
 
 // trace=ID&wait_ms=N: the page would like to hear of that trace once it is loaded, and of its progress after N ms.
 Answer Api::list_traces(const Request& request) {
   Parameters wanted(request);
-  const auto last = static_cast<int64_t>(slots_.size()) - 1;
+  const auto last = static_cast<int64_t>(traces_->size()) - 1;
   const int64_t wait_ms = wanted.integer("wait_ms", 0, 0, kMostWaitMs);
   if (wait_ms > 0 && last >= 0) {
-    wait_for(static_cast<size_t>(wanted.integer("trace", 0, 0, last)), std::chrono::milliseconds(wait_ms));
+    traces_->wait_for(static_cast<size_t>(wanted.integer("trace", 0, 0, last)), std::chrono::milliseconds(wait_ms));
   }
   if (!wanted.ok()) return bad_request(wanted);
   constexpr std::string_view kStates[] = {"loading", "ready", "failed"};
   JsonWriter json;
   json.begin_object().field("version", version_).key("traces").begin_array();
-  for (size_t id = 0; id < slots_.size(); ++id) {
-    const Slot& slot = *slots_[id];
-    const State state = slot.state;
-    json.begin_object().field("id", id).field("name", std::filesystem::path(slot.path).filename().string());
-    json.field("state", kStates[static_cast<size_t>(state)]);
-    json.field("bytes_done", slot.bytes_done.load()).field("bytes_total", slot.bytes_total.load()).key("error");
-    if (state == State::kFailed) {
-      json.value(slot.error);
+  for (size_t id = 0; id < traces_->size(); ++id) {
+    const TraceSet::Status status = traces_->status(id);
+    json.begin_object().field("id", id).field("name", std::filesystem::path(traces_->path(id)).filename().string());
+    json.field("state", kStates[static_cast<size_t>(status.state)]);
+    json.field("bytes_done", status.bytes_done).field("bytes_total", status.bytes_total).key("error");
+    if (status.state == TraceSet::State::kFailed) {
+      json.value(status.error);
     } else {
       json.null();
     }
@@ -204,16 +147,17 @@ Answer Api::about_trace(const Request& request) {
   const std::string& text = request.path[2];
   const auto parsed = std::from_chars(text.data(), text.data() + text.size(), id);
   const bool is_number = parsed.ec == std::errc{} && parsed.ptr == text.data() + text.size();
-  if (!is_number || id >= slots_.size()) return refusal(404, "no such trace; /api/traces lists them");
+  if (!is_number || id >= traces_->size()) return refusal(404, "no such trace; /api/traces lists them");
   const Route* route = find_route(request);
   if (route == nullptr) return refusal(404, "no such request; docs/viewer-protocol.md lists them");
   if (route->method != request.method) return refusal(405, "this request is made with " + std::string(route->method));
-  Slot& slot = *slots_[id];
-  const State state = slot.state;
-  if (state == State::kFailed) return refusal(409, slot.error);
-  if (state == State::kLoading) return refusal(409, "the trace is being loaded; /api/traces tells how far it is");
-  if (!route->keep) return route->handle(*slot.trace, request);
-  return slot.cache.get(cache_key(request), [&] { return route->handle(*slot.trace, request); });
+  const TraceSet::Status status = traces_->status(id);
+  if (status.state == TraceSet::State::kFailed) return refusal(409, status.error);
+  const std::shared_ptr<const StudiedTrace> studied = traces_->trace(id);
+  if (studied == nullptr) return refusal(409, "the trace is being loaded; /api/traces tells how far it is");
+  const ServedTrace trace(*studied);
+  if (!route->keep) return route->handle(trace, request);
+  return caches_[id]->get(cache_key(request), [&] { return route->handle(trace, request); });
 }
 
 Answer Api::answer(const Request& request) {

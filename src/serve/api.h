@@ -1,34 +1,27 @@
 // The viewer's protocol without HTTP: requests in, answers out. docs/viewer-protocol.md is the other half of this room.
 //
-//   Api api({"a.json.gz", "b.lane"}, load);   // loads on a thread of its own, one after another
+//   Api api(std::make_shared<TraceSet>(paths, load, prepare), version);
 //   Answer a = api.answer(parse_target("/api/t/0/lanes").value());
 //
 // answer() may be called by any number of threads at once.
 #pragma once
 
-#include <atomic>
-#include <chrono>
-#include <condition_variable>
-#include <cstdint>
+#include <cstddef>
 #include <functional>
 #include <list>
 #include <memory>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <unordered_map>
 #include <vector>
 
-#include "base/result.h"
 #include "model/model.h"
 #include "serve/answer.h"
 #include "serve/request.h"
-#include "serve/trace.h"
+#include "traces/studied_trace.h"
+#include "traces/trace_set.h"
 
 namespace firelane::serve {
-
-using Progress = std::function<void(uint64_t done_bytes, uint64_t total_bytes)>;
-using Loader = std::function<Result<Model>(const std::string& path, const Progress& progress)>;
 
 inline constexpr size_t kMaxBodyBytes = size_t{64} << 10;
 
@@ -53,49 +46,30 @@ class AnswerCache {
   size_t bytes_ = 0;
 };
 
+// What a page needs of a trace at once: made before the trace counts as loaded.
+void prepare(const StudiedTrace& trace);
+
 class Api {
  public:
-  // Loads in the background. `version` is what /api/traces says of the program.
-  Api(std::vector<std::string> paths, Loader load, std::string version);
+  // `version` is what /api/traces says of the program.
+  Api(std::shared_ptr<const TraceSet> traces, std::string version);
   // One trace that is there already.
-  Api(std::shared_ptr<const Model> model, std::string version);
   Api(Model model, std::string version);
-  ~Api();
   Api(const Api&) = delete;
   Api& operator=(const Api&) = delete;
 
   // A path that begins with "api". Never fails: what is wrong becomes a status and {"error"}.
   Answer answer(const Request& request);
 
-  void wait_until_loaded();
-  // nullptr while it is not ready, or could not be loaded.
-  const ServedTrace* trace(size_t id) const;
+  const TraceSet& traces() const { return *traces_; }
 
  private:
-  enum class State : uint8_t { kLoading, kReady, kFailed };
-  struct Slot {
-    std::string path;
-    std::atomic<State> state{State::kLoading};
-    std::atomic<uint64_t> bytes_done{0};
-    std::atomic<uint64_t> bytes_total{0};
-    std::string error;                         // set before kFailed
-    std::unique_ptr<const ServedTrace> trace;  // set before kReady
-    AnswerCache cache;
-  };
-
-  void load_all(const Loader& load);
   Answer list_traces(const Request& request);
-  // Until trace `id` is loaded, or could not be; not longer than `most`.
-  void wait_for(size_t id, std::chrono::milliseconds most);
-  void set_state(Slot& slot, State state);
   Answer about_trace(const Request& request);
 
+  std::shared_ptr<const TraceSet> traces_;
   std::string version_;
-  std::vector<std::unique_ptr<Slot>> slots_;
-  std::atomic<bool> stop_{false};
-  std::mutex state_mutex_;  // of a change of a slot's state, for those who wait for it
-  std::condition_variable state_changed_;
-  std::thread loading_;
+  std::vector<std::unique_ptr<AnswerCache>> caches_;  // one per trace
 };
 
 }  // namespace firelane::serve

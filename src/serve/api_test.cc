@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "model/trace_builder.h"
+#include "report/registry.h"
 
 namespace firelane::serve {
 namespace {
@@ -46,13 +47,12 @@ TEST(Api, lists_traces_with_their_state) {
 
 TEST(Api, a_listing_that_waits_answers_when_its_trace_is_there) {
   std::barrier asked(2);
-  Api api(
-      {"a.json"},
-      [&](const std::string&, const Progress&) -> Result<Model> {
-        asked.arrive_and_wait();
-        return small_trace();
-      },
-      "1.2");
+  Api api(std::make_shared<TraceSet>(std::vector<std::string>{"a.json"},
+                                     [&](const std::string&, const LoadProgress&) -> Result<Model> {
+                                       asked.arrive_and_wait();
+                                       return small_trace();
+                                     }),
+          "1.2");
   EXPECT_HOLDS(ask(api, "/api/traces?trace=0&wait_ms=1"), R"("state":"loading")");
   asked.arrive_and_wait();
   Answer last = ask(api, "/api/traces?trace=0&wait_ms=1000");
@@ -65,22 +65,23 @@ TEST(Api, a_listing_that_waits_answers_when_its_trace_is_there) {
 TEST(Api, a_trace_that_loads_tells_its_progress_and_answers_409_until_it_is_there) {
   std::barrier half(2);
   std::barrier rest(2);
-  Api api(
-      {"dir/a.json", "b.json"},
-      [&](const std::string& path, const Progress& progress) -> Result<Model> {
+  const auto traces = std::make_shared<TraceSet>(
+      std::vector<std::string>{"dir/a.json", "b.json"},
+      [&](const std::string& path, const LoadProgress& progress) -> Result<Model> {
         if (path == "b.json") return Error{"b.json: empty"};
         progress(50, 100);
         half.arrive_and_wait();
         rest.arrive_and_wait();
         return small_trace();
       },
-      "1.2");
+      prepare);
+  Api api(traces, "1.2");
   half.arrive_and_wait();
   EXPECT_HOLDS(ask(api, "/api/traces"),
                R"({"id":0,"name":"a.json","state":"loading","bytes_done":50,"bytes_total":100,"error":null})");
   EXPECT_EQ(ask(api, "/api/t/0/lanes").status, 409);
   rest.arrive_and_wait();
-  api.wait_until_loaded();
+  traces->wait_until_loaded();
   EXPECT_EQ(ask(api, "/api/t/0/lanes").status, 200);
   EXPECT_HOLDS(ask(api, "/api/traces"), R"("state":"failed","bytes_done":0,"bytes_total":0,"error":"b.json: empty")");
   EXPECT_EQ(ask(api, "/api/t/1/lanes").status, 409);
@@ -235,11 +236,9 @@ TEST(Api, the_next_gap_of_a_stream_has_a_cause) {
 
 TEST(Api, every_report_is_described) {
   Api api(small_trace(), "1.2");
-  for (const char* verb :
-       {"info", "ops", "kernels", "roofline", "steps", "lanes", "breakdown", "idle", "launches", "syncs",
-        "critical-path", "fusion", "modules", "memory", "input", "inference", "cost", "losses"}) {
-    const Answer answer = ask(api, "/api/t/0/report/" + std::string(verb) + "?rows=5");
-    EXPECT_EQ(answer.status, 200) << verb;
+  for (const report::ReportSpec& spec : report::all_reports()) {
+    const Answer answer = ask(api, "/api/t/0/report/" + std::string(spec.name) + "?rows=5");
+    EXPECT_EQ(answer.status, 200) << spec.name;
     EXPECT_TRUE(holds(answer.body, R"({"title":")") && holds(answer.body, R"("tables":[)")) << answer.body;
   }
   EXPECT_HOLDS(ask(api, "/api/t/0/report/kernels?rows=1"), R"("row_count":2)");
@@ -249,6 +248,7 @@ TEST(Api, the_overview_has_the_verdict_and_the_steps) {
   Api api(small_trace(), "1.2");
   const Answer answer = ask(api, "/api/t/0/overview");
   EXPECT_HOLDS(answer, R"("verdict":{"text":")");
+  EXPECT_HOLDS(answer, R"("limit":"overhead","label":"in between","reason":"overhead-bound in these first steps)");
   EXPECT_HOLDS(answer, R"("steps":{"parts":["compute")");
   EXPECT_HOLDS(answer, R"("top_kernels":[["gemm",30000,1],["add",20000,1]])");
   EXPECT_HOLDS(ask(api, "/api/t/0/diagnose"), R"("verdict")");

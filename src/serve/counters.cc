@@ -79,7 +79,7 @@ void add_memory(const Model& model, std::vector<CounterTrack>& out) {
   };
   std::map<std::pair<int32_t, int32_t>, Pair> devices;  // GPUs first
   for (Row event = 0; event < events.size(); ++event) {
-    if (events.kind[event] == MemoryKind::kOutOfMemory) continue;
+    if (events.kind[event] == MemoryEventKind::kOutOfMemory) continue;
     Pair& pair = devices[{-events.device_type[event], events.device[event]}];
     pair.sum += events.bytes[event];
     const int64_t total = events.total_allocated_bytes[event];

@@ -1,5 +1,5 @@
 // The curves under the lanes: the trace's own counters, and those that follow from its events (memory, work in the
-// queue, device utilisation).
+// queue, device utilization).
 #pragma once
 
 #include <cstdint>

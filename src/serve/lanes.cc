@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "export/lane_name.h"
+#include "describe/lane_name.h"
 #include "serve/handlers.h"
 #include "serve/tiles.h"
 
@@ -50,8 +50,8 @@ Answer lanes(const ServedTrace& trace, const Request&) {
   json.begin_object().field("end_ns", trace.timeline().end_ns()).key("lanes").begin_array();
   for (const analyze::LaneRow& row : rows) {
     const auto lane = static_cast<size_t>(row.lane);
-    json.begin_object().field("id", lane).field("group", exporter::process_name(model, row.lane));
-    json.field("kind", name_of(model.lanes.kind[lane])).field("name", exporter::lane_name(model, row.lane));
+    json.begin_object().field("id", lane).field("group", describe::process_name(model, row.lane));
+    json.field("kind", name_of(model.lanes.kind[lane])).field("name", describe::lane_name(model, row.lane));
     json.field("rows", trace.timeline().lanes()[lane].rows.size()).field("slices", row.slices);
     json.field("first_ns", row.first_ns).field("last_ns", row.last_ns).field("busy_ns", row.busy_ns).end_object();
   }
@@ -80,7 +80,7 @@ Answer tiles(const ServedTrace& trace, const Request& request) {
   const auto all = static_cast<int64_t>(trace.model().lanes.size());
   std::optional<std::vector<int64_t>> asked = wanted.list("lanes", kMostLanes, std::max<int64_t>(0, all - 1));
   if (!wanted.ok()) return bad_request(wanted);
-  if (!asked) return refusal(400, "lanes is missing: give the ids of lanes, with commas");
+  if (!asked) return refusal(400, "lanes is missing: give lane ids, separated by commas");
   std::vector<Tile> made;
   for (const int64_t lane : *asked) {
     for (int64_t index = first; index < first + count; ++index) {

@@ -7,9 +7,11 @@
 #include <vector>
 
 #include "analyze/memory/memory_at.h"
+#include "report/registry.h"
 #include "serve/pages.h"
 #include "serve/places.h"
 #include "serve/tiles.h"
+#include "serve/trace.h"
 
 namespace firelane::serve {
 
@@ -93,11 +95,12 @@ class AnswerBook {
 
 // The tables as the page's panes ask for them; it reads fewer rows here, and asks without saying how many.
 void add_tables(AnswerBook& book, const analyze::Study& study) {
-  for (const char* verb :
-       {"kernels", "kernels?group_by_op=1", "roofline", "breakdown", "idle", "launches", "syncs", "critical-path",
-        "fusion", "modules", "memory", "input", "inference", "cost", "steps", "lanes", "info", "losses"}) {
-    const std::string request = "t/0/report/" + std::string(verb);
+  const auto add = [&](const std::string& request) {
     book.add_as(request, request + (request.find('?') == std::string::npos ? "?" : "&") + "rows=200");
+  };
+  add("t/0/report/kernels?group_by_op=1");
+  for (const report::ReportSpec& spec : report::all_reports()) {
+    if (spec.name != "ops") add("t/0/report/" + std::string(spec.name));
   }
   // Ops come in the order of their first call: those that matter have to be among the first.
   const std::string order = study.has_device_work ? "self_device_time_total" : "self_cpu_time_total";
@@ -243,8 +246,9 @@ Result<std::string_view> one_file_page() {
 }
 
 Result<std::string> one_file(Api& api, std::string_view page, size_t max_bytes) {
-  const ServedTrace* trace = api.trace(0);
-  if (trace == nullptr) return Error{"report: the trace is not loaded"};
+  const std::shared_ptr<const StudiedTrace> studied = api.traces().trace(0);
+  if (studied == nullptr) return Error{"report: the trace is not loaded"};
+  const ServedTrace trace(*studied);
   const size_t place = page.find(kPlace);
   if (place == std::string_view::npos)
     return Error{"report: the viewer's page has no place for answers; build it again: make viewer"};
@@ -253,16 +257,16 @@ Result<std::string> one_file(Api& api, std::string_view page, size_t max_bytes) 
 
   AnswerBook book(api, max_bytes - around);
   for (const char* request : {"traces", "t/0/overview", "t/0/lanes", "t/0/diagnose"}) book.add(request);
-  for (const advise::Finding& finding : trace->diagnosis().findings) book.add("t/0/explain/" + finding.id);
-  add_tables(book, trace->diagnosis().study);
-  add_comparison(book, trace->diagnosis().study);
-  for (const advise::Finding& finding : trace->diagnosis().findings) {
+  for (const advise::Finding& finding : trace.diagnosis().findings) book.add("t/0/explain/" + finding.id);
+  add_tables(book, trace.study());
+  add_comparison(book, trace.study());
+  for (const advise::Finding& finding : trace.diagnosis().findings) {
     for (size_t i = 0; i < std::min(finding.slices.size(), kEvidenceSlices); ++i) {
       book.add("t/0/slice/" + ref_text(finding.slices[i]));
     }
   }
-  add_panes(book, *trace);
-  add_tiles(book, *trace);
+  add_panes(book, trace);
+  add_tiles(book, trace);
   return std::string(page.substr(0, place)) + std::string(kBefore) + book.take() + std::string(kAfter) +
          std::string(page.substr(place + kPlace.size()));
 }

@@ -1,4 +1,4 @@
-// /api/t/T/overview, /diagnose and /explain: the verdict, its findings, and the charts of the first screen.
+// /api/t/T/overview, /diagnose and /explain: the verdict and the charts of the first screen, and the findings.
 #include <algorithm>
 #include <filesystem>
 #include <map>
@@ -11,7 +11,8 @@
 #include "analyze/ops/ops.h"
 #include "analyze/trace/info.h"
 #include "report/diagnose_report.h"
-#include "report/info_report.h"
+#include "report/registry.h"
+#include "report/step_parts.h"
 #include "serve/handlers.h"
 
 namespace firelane::serve {
@@ -20,82 +21,45 @@ namespace {
 
 constexpr size_t kTop = 10;
 
-void write_environment(JsonWriter& json, const Model& model, const analyze::TraceDescription& description) {
+void write_environment(JsonWriter& json, const StudiedTrace& trace) {
   json.key("environment").begin_array();
   const auto add = [&](std::string_view label, std::string_view text) {
     json.begin_array().value(label).value(text).end_array();
   };
-  for (const report::Fact& fact : report::info_report(model, description).facts) {
+  const report::ReportSpec& info = *report::find_report("info");
+  const report::Report described = info.make(trace, info.arguments()).value();
+  for (const report::Fact& fact : described.facts) {
     const bool is_known = !std::holds_alternative<std::monostate>(fact.value);
     if (!is_known || fact.label.empty()) continue;
     // Others may have been found, and are what the verdict speaks of.
     add(fact.name == "step_count" ? "Marked steps" : fact.label, report::cell_text(fact.value, fact.kind));
   }
-  for (const DeviceProperties& device : model.info.devices) {
+  for (const DeviceProperties& device : trace.model().info.devices) {
     add(device.id == kNoNumber ? "Device" : "Device " + std::to_string(device.id), device.name);
   }
   json.end_array();
 }
 
-void write_findings(JsonWriter& json, const std::vector<advise::Finding>& findings) {
-  json.key("findings").begin_array();
-  for (const advise::Finding& finding : findings) {
-    json.begin_object().field("id", finding.id).field("title", finding.title);
-    json.field("share_of_step", finding.share_of_step).field("gain_low_ns", finding.gain.low_ns);
-    json.field("gain_high_ns", finding.gain.high_ns)
-        .field("confidence", advise::name_of(finding.confidence))
-        .end_object();
-  }
-  json.end_array();
-}
-
-struct Part {
-  std::string name;
-  std::vector<int64_t> ns;  // one per judged step
-};
-
-// How each judged step was spent; only what some step has.
-std::vector<Part> step_parts(const analyze::Study& study) {
-  std::vector<Part> parts;
-  const auto add = [&](std::string name, const auto& time_of) {
-    Part part{.name = std::move(name)};
-    for (const analyze::BreakdownRow& row : study.breakdown.steps) part.ns.push_back(time_of(row));
-    if (std::any_of(part.ns.begin(), part.ns.end(), [](int64_t ns) { return ns != 0; }))
-      parts.push_back(std::move(part));
-  };
-  if (study.has_device_work) {
-    add("compute", [](const analyze::BreakdownRow& row) { return row.compute_ns; });
-    add("communication", [](const analyze::BreakdownRow& row) { return row.communication_ns; });
-    add("copy", [](const analyze::BreakdownRow& row) { return row.copy_ns; });
-    for (size_t i = 0; i < analyze::kIdleCauseCount; ++i) {
-      add("idle: " + std::string(analyze::name_of(static_cast<analyze::IdleCause>(i))),
-          [i](const analyze::BreakdownRow& row) { return row.idle[i]; });
-    }
-  } else {
-    for (size_t i = 0; i < analyze::kActivityCount; ++i) {
-      add(std::string(analyze::name_of(static_cast<analyze::Activity>(i))),
-          [i](const analyze::BreakdownRow& row) { return row.host[i]; });
-    }
-  }
-  return parts;
-}
-
+// How each judged step was spent; only the parts that some step has.
 void write_steps(JsonWriter& json, const analyze::Study& study) {
-  const std::vector<Part> parts = step_parts(study);
+  const std::vector<analyze::BreakdownRow>& rows = study.breakdown.steps;
+  std::vector<report::StepPart> parts = report::step_parts(study);
+  std::erase_if(parts, [&](const report::StepPart& part) {
+    return std::all_of(rows.begin(), rows.end(), [&](const auto& row) { return part.time_ns(row) == 0; });
+  });
   json.key("steps").begin_object().key("parts").begin_array();
-  for (const Part& part : parts) json.value(part.name);
+  for (const report::StepPart& part : parts) json.value(part.name);
   json.end_array().key("rows").begin_array();
   size_t judged = 0;
   for (const analyze::FoundStep& step : study.steps.steps) {
-    const bool is_judged = !step.warm_up && judged < study.breakdown.steps.size();
-    const analyze::BreakdownRow* row = is_judged ? &study.breakdown.steps[judged] : nullptr;
+    const bool is_judged = !step.warm_up && judged < rows.size();
+    const analyze::BreakdownRow* row = is_judged ? &rows[judged++] : nullptr;
     json.begin_object().field("step", step.number);
     json.field("start_ns", row != nullptr ? row->start_ns : step.start_ns);
     json.field("duration_ns", row != nullptr ? row->duration_ns : step.duration_ns());
     json.key("parts_ns").begin_array();
-    for (const Part& part : parts) json.value(row != nullptr ? part.ns[judged] : 0);
+    for (const report::StepPart& part : parts) json.value(row != nullptr ? part.time_ns(*row) : 0);
     json.end_array().field("warmup", step.warm_up).end_object();
-    if (is_judged) ++judged;
   }
   json.end_array().end_object();
 }
@@ -118,8 +82,8 @@ void write_device_busy(JsonWriter& json, const Model& model, const analyze::Inte
 }
 
 // By the device time of what an op launched itself; without a device by its own CPU time.
-void write_top_ops(JsonWriter& json, const Model& model, bool has_device_work) {
-  const analyze::OpsResult result = analyze::ops(model);
+void write_top_ops(JsonWriter& json, const StudiedTrace& trace, bool has_device_work) {
+  const auto& result = trace.get<analyze::ops>();
   const auto time_of = [&](const analyze::OpsRow& row) {
     return has_device_work ? row.self_device_time_total_ns : row.self_cpu_time_total_ns;
   };
@@ -139,8 +103,9 @@ void write_top_ops(JsonWriter& json, const Model& model, bool has_device_work) {
   json.end_array();
 }
 
-void write_top_kernels(JsonWriter& json, const Model& model) {
-  const analyze::KernelTable table = analyze::kernel_table(model);
+void write_top_kernels(JsonWriter& json, const StudiedTrace& trace) {
+  const Model& model = trace.model();
+  const auto& table = trace.get<analyze::kernel_table>();
   json.key("top_kernels").begin_array();
   for (size_t i = 0; i < std::min(table.rows.size(), kTop); ++i) {
     const analyze::KernelRow& row = table.rows[i];
@@ -153,10 +118,8 @@ void write_missing(JsonWriter& json, const analyze::TraceDescription& descriptio
   json.key("missing").begin_array();
   for (const firelane::analyze::Answer& answer : description.answers) {
     if (answer.possible) continue;
-    std::string text(answer.question);
-    if (!answer.reason.empty()) text += ": " + std::string(answer.reason);
-    if (!answer.remedy.empty()) text += "; " + std::string(answer.remedy);
-    json.value(text);
+    json.begin_object().field("question", answer.question).field("reason", answer.reason);
+    json.field("remedy", answer.remedy).end_object();
   }
   json.end_array();
 }
@@ -166,32 +129,28 @@ void write_missing(JsonWriter& json, const analyze::TraceDescription& descriptio
 Answer overview(const ServedTrace& trace, const Request&) {
   const Model& model = trace.model();
   const advise::Diagnosis& found = trace.diagnosis();
-  const analyze::TraceDescription description = analyze::describe_trace(model);
+  const analyze::Study& study = trace.study();
+  const auto& description = trace.studied().get<analyze::describe_trace>();
   JsonWriter json;
   json.begin_object().field("name", std::filesystem::path(model.info.path).filename().string());
   json.field("format", model.info.format).field("duration_ns", model.info.duration_ns);
   json.field("event_count", model.info.event_count);
-  write_environment(json, model, description);
-  json.key("verdict")
-      .begin_object()
-      .field("text", found.verdict)
-      .field("bound", analyze::name_of(found.study.bound.limit));
-  json.field("step_ns", found.study.usual_step_ns).field("recorded_step_ns", found.study.usual_recorded_ns);
+  write_environment(json, trace.studied());
+  json.key("verdict").begin_object().field("text", found.verdict.sentence());
+  report::write_verdict_parts(json, found.verdict);
+  json.field("step_ns", study.usual_step_ns).field("recorded_step_ns", study.usual_recorded_ns);
   json.end_object();
-  write_findings(json, found.findings);
-  write_steps(json, found.study);
-  const analyze::BreakdownRow& total = found.study.breakdown.total;
+  write_steps(json, study);
+  const analyze::BreakdownRow& total = study.breakdown.total;
   write_device_busy(json, model, {total.start_ns, total.start_ns + total.duration_ns});
-  write_top_ops(json, model, found.study.has_device_work);
-  write_top_kernels(json, model);
+  write_top_ops(json, trace.studied(), study.has_device_work);
+  write_top_kernels(json, trace.studied());
   write_missing(json, description);
   json.end_object();
   return json_answer(std::move(json));
 }
 
-Answer diagnosis(const ServedTrace& trace, const Request&) {
-  return {.body = report::diagnosis(trace.model(), trace.diagnosis(), report::Form::kJson)};
-}
+Answer diagnosis(const ServedTrace& trace, const Request&) { return {.body = report::diagnosis_json(trace.studied())}; }
 
 Answer explain(const ServedTrace&, const Request& request) {
   const advise::Rule* rule = advise::find_rule(request.path[4]);

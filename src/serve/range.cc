@@ -4,7 +4,7 @@
 #include <string>
 
 #include "analyze/ops/flame.h"
-#include "export/lane_name.h"
+#include "describe/lane_name.h"
 #include "report/described.h"
 #include "serve/handlers.h"
 
@@ -35,8 +35,8 @@ report::Report range_report(const Model& model, const analyze::RangeSums& sums) 
                                   {"busy_ns", "Busy", Kind::kDuration},
                                   {"busy_percent", "Of the range", Kind::kPercent}}};
   for (const analyze::RangeLane& row : sums.lanes) {
-    lanes.add({int64_t{static_cast<uint32_t>(row.lane)}, exporter::process_name(model, row.lane),
-               exporter::lane_name(model, row.lane), row.slices, row.busy_ns, share(row.busy_ns)});
+    lanes.add({int64_t{static_cast<uint32_t>(row.lane)}, describe::process_name(model, row.lane),
+               describe::lane_name(model, row.lane), row.slices, row.busy_ns, share(row.busy_ns)});
   }
   report::Table kinds{.name = "kinds",
                       .title = "Kinds",
@@ -61,7 +61,7 @@ report::Report range_report(const Model& model, const analyze::RangeSums& sums) 
                row.total_ns / std::max<int64_t>(1, row.count)});
   }
   report.tables = {std::move(lanes), std::move(kinds), std::move(names)};
-  report.notes = {"slices that reach over the edges of the range count with the part inside of it"};
+  report.notes = {"slices that reach over the edges of the range count with the part inside it"};
   return report;
 }
 

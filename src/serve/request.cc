@@ -137,13 +137,14 @@ std::optional<std::vector<int64_t>> Parameters::list(std::string_view name, size
     return true;
   });
   if (!good) {
-    complain(name, "at most " + std::to_string(most) + " numbers from 0 to " + std::to_string(high) + " with commas");
+    complain(name,
+             "at most " + std::to_string(most) + " numbers from 0 to " + std::to_string(high) + " separated by commas");
   }
   return out;
 }
 
 void Parameters::complain(std::string_view name, std::string_view wanted) {
-  if (complaint_.empty()) complaint_ = std::string(name) + " is to be " + std::string(wanted);
+  if (complaint_.empty()) complaint_ = std::string(name) + " must be " + std::string(wanted);
 }
 
 }  // namespace firelane::serve

@@ -123,7 +123,7 @@ std::string_view main_cause(const analyze::IdleTable& idle, const analyze::Inter
   const auto most = std::max_element(times.begin(), times.end());
   if (*most > 0) return analyze::name_of(static_cast<analyze::IdleCause>(most - times.begin()));
   const bool is_outside = gap.start_ns < idle.window.start_ns || gap.end_ns > idle.window.end_ns;
-  return is_outside ? "outside of the judged steps" : "another stream works";
+  return is_outside ? "outside the analyzed steps" : "another stream works";
 }
 
 }  // namespace
@@ -200,7 +200,7 @@ Answer gap(const ServedTrace& trace, const Request& request) {
   if (found) {
     json.begin_object().field("lane", *lane).field("start_ns", found->start_ns);
     json.field("duration_ns", found->end_ns - found->start_ns);
-    json.field("cause", main_cause(trace.diagnosis().study.idle, *found)).end_object();
+    json.field("cause", main_cause(trace.study().idle, *found)).end_object();
   } else {
     json.null();
   }

@@ -8,8 +8,8 @@
 #include "analyze/common/median.h"
 #include "analyze/common/self_time.h"
 #include "analyze/steps/phases.h"
-#include "export/kineto_args.h"
-#include "export/source_args.h"
+#include "describe/kineto_args.h"
+#include "describe/source_args.h"
 #include "serve/handlers.h"
 #include "serve/places.h"
 
@@ -32,6 +32,7 @@ struct ModelArgs {
     out.key(key).begin_array().value(x).value(y).value(z).end_array();
   }
   void text(std::string_view key, StringId value) { out.field(key, model.text(value)); }
+  void word(std::string_view key, std::string_view value) { out.field(key, value); }
   void json(std::string_view key, StringId value) {
     const std::string text(model.text(value));
     out.key(key);
@@ -136,7 +137,7 @@ class SliceWriter {
         slice_.on_device ? model_.device_slices.source[slice_.row] : model_.host_slices.source[slice_.row];
     if (model_.args != nullptr && source != kNoSource) {
       const Result<std::string> event = model_.args->event_json(source);
-      exporter::SourceArgs cutter;
+      describe::SourceArgs cutter;
       const auto args = event.ok() ? cutter.of(event.value()) : std::nullopt;
       if (args && !args->empty()) {
         json_.raw(*args);
@@ -146,9 +147,9 @@ class SliceWriter {
     json_.begin_object();
     ModelArgs receiver{model_, json_};
     if (slice_.on_device) {
-      exporter::visit_device_args(model_, slice_.row, receiver);
+      describe::visit_device_args(model_, slice_.row, receiver);
     } else {
-      exporter::visit_host_args(model_, slice_.row, receiver);
+      describe::visit_host_args(model_, slice_.row, receiver);
     }
     json_.end_object();
   }

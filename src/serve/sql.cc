@@ -75,9 +75,9 @@ Answer sql(const ServedTrace& trace, const Request& request) {
   std::string_view query;
   const bool is_good = parser.parse(simdjson::padded_string(request.body)).get(body) == simdjson::SUCCESS &&
                        body["query"].get(query) == simdjson::SUCCESS;
-  if (!is_good) return refusal(400, R"(the body is to be {"query": "select ...", "rows": 1000})");
+  if (!is_good) return refusal(400, R"(the body must be {"query": "select ...", "rows": 1000})");
   int64_t rows = 1000;
-  if (body["rows"].get(rows) == simdjson::INCORRECT_TYPE) return refusal(400, "rows is to be a whole number");
+  if (body["rows"].get(rows) == simdjson::INCORRECT_TYPE) return refusal(400, "rows must be a whole number");
   const Result<std::unique_ptr<sql::Database>> database = sql::Database::open(trace.model());
   if (!database.ok()) return refusal(500, database.error().message);
   ResultTables tables(static_cast<size_t>(std::clamp<int64_t>(rows, 0, kMostSqlRows)));

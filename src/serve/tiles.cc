@@ -102,7 +102,7 @@ void write_tile(const Model& model, uint32_t level, const Tile& tile, ByteWriter
   out.array<uint16_t>(slices.size(), [&](size_t i) { return slices[i].row; });
   out.array<uint8_t>(slices.size(), [&](size_t i) {
     const SliceRef slice = slice_of(slices[i].ref);
-    const bool is_cut = slice.on_device && device.window[slice.row] != kNoString;
+    const bool is_cut = slice.on_device && device.window[slice.row] != WindowMark::kInside;
     return tile_kind(model, slice) | (is_cut ? kCutBit : 0);
   });
 

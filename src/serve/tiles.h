@@ -15,7 +15,7 @@ inline constexpr uint32_t kTileMagic = 0x31544C46;  // "FLT1"
 inline constexpr size_t kMaxTileNameBytes = 200;
 inline constexpr uint8_t kCutBit = 0x40;  // of a slice's kind: partly outside of the recording
 
-// A colour for each kind of slice: HostKind's number, or 16 plus DeviceKind's.
+// A color for each kind of slice: HostKind's number, or 16 plus DeviceKind's.
 uint8_t tile_kind(const Model& model, const SliceRef& slice);
 
 struct TileSlice {

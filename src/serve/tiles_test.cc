@@ -173,7 +173,7 @@ TEST(Tiles, the_bytes_are_laid_out_as_the_protocol_draws_them) {
 
 TEST(Tiles, work_that_the_edge_of_the_recording_cuts_is_marked) {
   Model model = TraceBuilder().kernel("gemm", {.start_us = 1, .end_us = 5}).build();
-  model.device_slices.window[0] = model.device_slices.name[0];  // any text
+  model.device_slices.window[0] = WindowMark::kEndsAfter;
   const std::string bytes = encode_tiles(model, 10, {make_tile(Timeline(model), 0, 10, 0)});
   EXPECT_EQ(read<uint8_t>(bytes, 80), 16 | kCutBit);
 }

@@ -47,12 +47,12 @@ struct Registration {
   const CatalogTable* table;
 };
 
-bool is_searchable(const CatalogColumn& column) { return column.ids != nullptr || column.kind == Cell::Kind::kInteger; }
+bool is_searchable(const CatalogColumn& column) { return column.has_ids() || column.kind == Cell::Kind::kInteger; }
 
 // The value of a searchable column as an integer; nothing when it is null or a text.
 std::optional<int64_t> key_of(const Table& t, size_t column, Row row) {
   const CatalogColumn& c = t.table->columns[column];
-  if (c.ids != nullptr) return static_cast<int64_t>((*c.ids(*t.model))[row]);
+  if (c.has_ids()) return static_cast<int64_t>(c.id(*t.model, row));
   const Cell cell = c.cell(*t.model, row);
   if (cell.kind != Cell::Kind::kInteger) return std::nullopt;
   return cell.integer;
@@ -105,7 +105,7 @@ constexpr char kAtLeast = '>';
 constexpr char kAtMost = '<';
 
 char operator_of(const CatalogColumn& column, unsigned char op) {
-  const bool ordered = column.role == ColumnRole::kTime || column.role == ColumnRole::kStart;
+  const bool ordered = is_time(column.use);
   switch (op) {
     case SQLITE_INDEX_CONSTRAINT_EQ: return is_searchable(column) ? kEqual : '\0';
     case SQLITE_INDEX_CONSTRAINT_GT:
@@ -129,12 +129,12 @@ int best_index(sqlite3_vtab* vtab, sqlite3_index_info* info) {
     const CatalogColumn& column = t.table->columns[number];
     const char op = operator_of(column, constraint.op);
     if (op == '\0') continue;
-    if (column.ids != nullptr && std::string_view(sqlite3_vtab_collation(info, i)) != "BINARY") continue;
+    if (column.has_ids() && std::string_view(sqlite3_vtab_collation(info, i)) != "BINARY") continue;
     info->aConstraintUsage[i].argvIndex = ++arguments;
     plan += op + std::to_string(number) + ' ';
     if (op != kEqual) {
       rows = std::min(rows, rows / 2 + 1);
-    } else if (column.role == ColumnRole::kId) {
+    } else if (column.use == Use::kId) {
       rows = 1;
       info->idxFlags |= SQLITE_INDEX_SCAN_UNIQUE;
     } else {
@@ -179,7 +179,7 @@ struct Key {
 Key key_for(const Table& t, const CatalogColumn& column, sqlite3_value* value) {
   const int type = sqlite3_value_type(value);
   if (type == SQLITE_NULL) return {Key::State::kNone};
-  if (column.ids == nullptr) {
+  if (!column.has_ids()) {
     if (type != SQLITE_INTEGER) return {Key::State::kUnknown};
     return {Key::State::kKnown, sqlite3_value_int64(value)};
   }
@@ -265,10 +265,10 @@ int filter(sqlite3_vtab_cursor* vcursor, int, const char* plan, int argc, sqlite
     std::pair<Row, Row> range{cursor.at, cursor.end};
     if (key.state == Key::State::kNone) {
       range = {0, 0};
-    } else if (column.role == ColumnRole::kId) {
+    } else if (column.use == Use::kId) {
       const bool exists = key.key >= cursor.at && key.key < cursor.end;
       range = exists ? std::pair{static_cast<Row>(key.key), static_cast<Row>(key.key + 1)} : std::pair<Row, Row>{0, 0};
-    } else if (column.role == ColumnRole::kLane) {
+    } else if (column.use == Use::kLane) {
       const bool exists = key.key >= 0 && key.key < static_cast<int64_t>(t.model->lanes.size());
       range = exists ? t.table->lane_rows(*t.model, LaneId{static_cast<uint32_t>(key.key)}) : std::pair<Row, Row>{0, 0};
       one_lane = true;
@@ -281,7 +281,7 @@ int filter(sqlite3_vtab_cursor* vcursor, int, const char* plan, int argc, sqlite
     cursor.end = std::max(cursor.at, std::min(cursor.end, range.second));
   }
   for (const Bound& bound : bounds) {
-    if (t.table->columns[bound.column].role == ColumnRole::kTime || one_lane) apply_bound(t, cursor, bound);
+    if (t.table->columns[bound.column].use != Use::kStart || one_lane) apply_bound(t, cursor, bound);
   }
   if (!cursor.filters.empty() && !narrowed && ++t.searches[cursor.filters.front().column] > 1) use_index(t, cursor);
   skip_unwanted(cursor);

@@ -7,8 +7,10 @@ import sys
 
 
 def main() -> int:
+    stderr = os.dup(2)
     pid, terminal = pty.fork()
     if pid == 0:
+        os.dup2(stderr, 2)  # no progress bar, which a slow machine would show
         os.execvp(sys.argv[1], sys.argv[1:])
     written = b""
     while True:

@@ -60,7 +60,7 @@ def test_the_final_table_has_device_columns_and_the_verdict_is_about_the_gpu(rec
     said = recorded[1]
     assert "Self CUDA" in said and "Self CUDA time total" in said
     assert "50 steps recorded" in said and "timed without recording" in said
-    assert "the device works" in said, said
+    assert "the device is busy" in said, said
     assert "incomplete" not in said, said
 
 

@@ -43,7 +43,7 @@ def test_ops_sort_group_and_limit(trace):
     assert names(sort_by="cpu_time_total", side="host")[:3] == ["ProfilerStep*", "aten::mm", "aten::<b>&co"]
     assert names(sort_by="cpu_time_total", rows=1) == ["ProfilerStep*"]
     assert names(side="device") == ["gemm"]
-    shapes = {row["name"]: row["input_shapes"] for row in trace.ops(group_by_shape=True)}
+    shapes = {row["name"]: row["input_shapes"] for row in trace.ops(group_by_input_shape=True)}
     assert shapes["aten::mm"] == "[[2, 3], [3, 4]]"
 
 
@@ -84,7 +84,9 @@ def test_results_outlive_their_trace(gpt_full):
 
 
 @needs_binary
-@pytest.mark.parametrize("options", [{}, {"sort_by": "self_cuda_time_total", "rows": 7}, {"group_by_shape": True}])
+@pytest.mark.parametrize(
+    "options", [{}, {"sort_by": "self_cuda_time_total", "rows": 7}, {"group_by_input_shape": True}]
+)
 def test_printed_ops_match_the_command_line(gpt_full, options):
     flags = []
     for name, value in options.items():
@@ -127,7 +129,7 @@ def test_the_analyses_are_tables_too(gpt_full):
         assert pa.table(table).num_rows == len(table) > 0
     device_ns = sum(row["device_ns"] for row in trace.modules(table="phases"))
     assert device_ns == sum(row["total_ns"] for row in trace.kernels())
-    assert "FLOPs utilisation" in str(trace.roofline())
+    assert "FLOPs utilization" in str(trace.roofline())
     assert trace.cost(price_per_hour=3.5)["price_per_step"] > 0
     assert len(trace.inference()) == 0
     with pytest.raises(ValueError, match="devices, at_peak"):
@@ -139,7 +141,7 @@ def test_rows_of_the_analyses_match_the_command_lines_json(gpt_full):
     trace = firelane.open(gpt_full)
     assert list(trace.fusion()) == json.loads(command_line("fusion", gpt_full, "--json"))["chains"]
     assert list(trace.modules()) == json.loads(command_line("modules", gpt_full, "--json"))["modules"]
-    assert list(trace.roofline()) == json.loads(command_line("kernels", gpt_full, "--roofline", "--json"))["roofline"]
+    assert list(trace.roofline()) == json.loads(command_line("roofline", gpt_full, "--json"))["roofline"]
     assert list(trace.memory(table="owners")) == json.loads(command_line("memory", gpt_full, "--json"))["owners"]
     assert list(trace.input()) == json.loads(command_line("input", gpt_full, "--json"))["steps"]
 

@@ -23,7 +23,7 @@ def test_opens_gzip(trace_file):
 
 
 def test_repr_summarizes_the_trace(trace, trace_file):
-    assert repr(trace) == f"<firelane.Trace {str(trace_file)!r}: 4 host slices, 1 device slices, 1 steps>"
+    assert repr(trace) == f"<firelane.Trace {str(trace_file)!r}: 4 host slices, 1 device slice, 1 step>"
 
 
 def test_any_number_of_threads_gives_the_same_rows(gpt_full):

@@ -243,9 +243,9 @@ def test_rows_by_shape_with_flops_match_torch(torch, tmp_path, program):
     prof = profiled(torch, program, trace, record_shapes=True, with_flops=True, profile_memory=True)
     averages = prof.key_averages(group_by_input_shape=True)
     fields = (*KEY, *NUMBERS, "flops")
-    assert_same_rows(firelane_rows(trace, "--group-by-shape"), torch_rows(averages), fields)
+    assert_same_rows(firelane_rows(trace, "--group-by-input-shape"), torch_rows(averages), fields)
     assert_same_table(
-        firelane("ops", trace, "--group-by-shape", "--sort-by", "self_cpu_memory_usage"),
+        firelane("ops", trace, "--group-by-input-shape", "--sort-by", "self_cpu_memory_usage"),
         averages.table("self_cpu_memory_usage"),
     )
 
@@ -337,7 +337,7 @@ def test_gpu_rows_with_memory_shapes_and_flops_match_torch_except_for_waits():
     # torch counts waits as device work and adds them to the op; firelane does not. Everything else is equal.
     fields = ["count", "flops", *(f"{t}_ns" for t in TIMES[:2]), *(f"{m}_bytes" for m in MEMORY)]
     rows, _ = expected("ops_gpu_full")
-    ours = firelane_rows(DATA / "ops_gpu_full.json.gz", "--group-by-shape")
+    ours = firelane_rows(DATA / "ops_gpu_full.json.gz", "--group-by-input-shape")
     assert by_shape(ours, fields) == by_shape(rows, fields)
     assert not WAITS & {row["name"] for row in ours}
 

@@ -64,7 +64,7 @@ def test_the_command_has_a_flag_for_each():
 
 
 def test_options_reach_the_recorder_under_any_front(monkeypatch):
-    asked: list[dict[str, bool]] = []
+    asked = []
     from firelane import _auto
     from firelane.profiler import _backend
 
@@ -104,7 +104,7 @@ def test_no_environment_variable_is_read_that_is_documented_nowhere():
         capture_output=True,
         text=True,
     )
-    found: dict[str, str] = {}
+    found = {}
     for file in files.stdout.split():
         if file.endswith((".cc", ".h", ".py", ".mjs", ".ts", ".tsx", ".sh")):
             for name in reads.findall((ROOT / file).read_text()):

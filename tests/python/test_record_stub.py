@@ -53,7 +53,9 @@ def declarations(body, prefix=""):
 
 
 def is_specific_enough(said, native):
-    return said == native or native in (None, "object", "object | None") or (native == "str" and "Literal" in said)
+    if native in (None, "object", "object | None"):
+        return True
+    return said == native or said.startswith(f"{native}[") or (native == "str" and "Literal" in said)
 
 
 def test_the_recorder_stub_declares_what_the_module_has():

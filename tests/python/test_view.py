@@ -80,7 +80,7 @@ def test_a_trace_is_served_until_ctrl_c():
         ids = ",".join(str(lane["id"]) for lane in lanes["lanes"])
         answer, tiles = view.get(f"/api/t/0/tiles?level=19&first=0&count=1&lanes={ids}")
         assert answer.status == 200 and tiles[:4] == b"FLT1"
-        assert view.json("/api/t/0/overview")["verdict"]["bound"] == "overhead"
+        assert view.json("/api/t/0/overview")["verdict"]["limit"] == "overhead"
         assert view.get("/api/t/0/lanes", token=False)[0].status == 403
         view.process.send_signal(signal.SIGINT)
         assert view.process.wait(timeout=120) == 0

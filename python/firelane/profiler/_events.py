@@ -20,6 +20,8 @@ from ._table import attribute_of, build_table
 if TYPE_CHECKING:
     from firelane._trace import _FunctionEvents
 
+    from ._kineto_results import TreeNode
+
 _DEVICE_TYPES = {
     "cuda": DeviceType.CUDA,
     "xpu": DeviceType.XPU,
@@ -31,8 +33,17 @@ _STACK_METRICS = [f"self_{d}_time_total" for d in ("cpu", "cuda", "xpu", "privat
 _IN_ONE_FRAME = str.maketrans(" ;\t\n", "____")
 
 
+# Of an event: the fields that were used so far. (`__dict__` below fills in the others.)
+_fields_so_far: Callable[[Any], dict[str, Any]] = next(
+    vars(base)["__dict__"].__get__ for base in torch_util.FunctionEvent.__mro__ if "__dict__" in vars(base)
+)
+
+
 class FunctionEvent(torch_util.FunctionEvent):
-    """One event. Fields have torch.profiler's names; `thread` is the operating system's thread id."""
+    """One event. Fields have torch.profiler's names; `thread` is the operating system's thread id.
+
+    A copy, or what unpickling gives, is a plain torch FunctionEvent that no longer needs the trace.
+    """
 
     __slots__ = ("_index", "_source")
 
@@ -41,7 +52,7 @@ class FunctionEvent(torch_util.FunctionEvent):
     count = 1
     is_remote = False
     is_legacy = False
-    metadata_json = None
+    metadata_json = ""
     self_cpu_percent = total_cpu_percent = total_device_percent = -1
 
     def __init__(self, source: EventSource, index: int) -> None:
@@ -53,19 +64,36 @@ class FunctionEvent(torch_util.FunctionEvent):
             raise AttributeError(name)
         return self._source.fetch(self, self._index, name)
 
-    def __reduce__(self) -> Any:
-        raise TypeError("an event cannot be pickled without its trace; save the trace instead: prof.save('run.lane')")
+    @property
+    def __dict__(self) -> dict[str, Any]:  # type: ignore[override]  # vars() sees every field, whether it was used or not
+        return {**_SAME_FOR_ALL, **self._source.all_fields(self, self._index)}
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return _empty_event, (), self.__dict__
+
+
+_SAME_FOR_ALL = {
+    name: value for name, value in vars(FunctionEvent).items() if isinstance(value, (int, str)) and name[0] != "_"
+}
+
+
+def _empty_event() -> torch_util.FunctionEvent:
+    return torch_util.FunctionEvent.__new__(torch_util.FunctionEvent)
 
 
 class EventSource:
     """The events of one trace; each exists once and gets its fields on first access."""
 
-    def __init__(self, columns: _FunctionEvents, use_device: str | None, with_overload_names: bool = False) -> None:
+    def __init__(
+        self, columns: _FunctionEvents, use_device: str | None, with_overload_names: bool = False, first_id: int = 0
+    ) -> None:
         self.columns = columns
+        self.first_id = first_id  # ids of earlier cycles are below it
         self.use_device = use_device
         self.with_overload_names = with_overload_names
         self._device_type = _DEVICE_TYPES.get(use_device or "", DeviceType.CUDA)
         self._events: list[FunctionEvent] | None = None
+        self.tree: list[TreeNode] | None = None  # of _kineto_results.py
 
     def events(self) -> list[FunctionEvent]:
         if self._events is None:
@@ -78,22 +106,30 @@ class EventSource:
                     gc.enable()
         return self._events
 
+    def all_fields(self, event: FunctionEvent, index: int) -> dict[str, Any]:
+        known = _fields_so_far(event)
+        for name in ("time_range", "device_type", "cpu_parent", "cpu_children", "trace_name"):
+            if name not in known:
+                self.fetch(event, index, name)
+        return known
+
     def fetch(self, event: FunctionEvent, index: int, name: str) -> Any:
         value: Any
+        known = _fields_so_far(event)
         if name == "time_range":
             start_ns, end_ns = self.columns.times(index)
-            value = event.__dict__[name] = torch_util.Interval(start_ns / 1000, end_ns / 1000)
+            value = known[name] = torch_util.Interval(start_ns / 1000, end_ns / 1000)
         elif name == "device_type":
-            value = event.__dict__[name] = self._device_type if self.columns.is_on_device(index) else DeviceType.CPU
+            value = known[name] = self._device_type if self.columns.is_on_device(index) else DeviceType.CPU
         elif name == "cpu_parent":
             parent = self.columns.parent(index)
-            value = event.__dict__[name] = None if parent is None else self.events()[parent]
+            value = known[name] = None if parent is None else self.events()[parent]
         elif name == "cpu_children":
-            value = event.__dict__[name] = [self.events()[child] for child in self.columns.children(index)]
-        elif "trace_name" in event.__dict__:
+            value = known[name] = [self.events()[child] for child in self.columns.children(index)]
+        elif "trace_name" in known:
             raise AttributeError(f"'FunctionEvent' object has no attribute '{name}'")
         else:
-            event.__dict__.update(self._fields_of(index))
+            known.update(self._fields_of(index))
             value = getattr(event, name)
         return value
 
@@ -103,6 +139,7 @@ class EventSource:
         fields["input_shapes"] = _parsed(fields["input_shapes"])
         fields["concrete_inputs"] = [_value_of(v) for v in _parsed(fields["concrete_inputs"])]
         fields["kwinputs"] = {}
+        fields["id"] += self.first_id
         fields["use_device"] = self.use_device
         if not self.with_overload_names:
             fields["overload_name"] = ""
@@ -181,6 +218,11 @@ class RecordedEvents(EventList):
             for source in reversed(self._sources):  # newest cycle first, as with torch's acc_events
                 super().extend(source.events())
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Copies and pickles the events, not the trace behind them: the result is an EventList of torch's events."""
+        flags = {"use_device": self._use_device, "profile_memory": self._profile_memory, "with_flops": self._with_flops}
+        return _plain_list, (flags,), None, iter(self)
+
     def __radd__(self, other: list[Any]) -> list[Any]:
         return [*other, *self]
 
@@ -195,6 +237,12 @@ class RecordedEvents(EventList):
 
     def total_average(self) -> torch_util.FunctionEventAvg:
         return total_average(self.key_averages())
+
+
+def _plain_list(flags: dict[str, Any]) -> EventList:
+    copied = EventList(**flags)
+    copied._tree_built = True
+    return copied
 
 
 def _fill_before(name: str) -> Callable[..., Any]:

@@ -30,6 +30,8 @@ _DEVICES = ("CUDA", "XPU", "MTIA", "HPU", "PrivateUse1")  # the first one asked 
 class _KinetoProfile:
     """A profiler without a schedule: start() and stop() delimit one recording. Base class of `profile`."""
 
+    _front = "firelane.profiler"
+
     def __init__(
         self,
         *,
@@ -90,6 +92,7 @@ class _KinetoProfile:
             use_device=self.use_device if _is_available(self.use_device) else None,
             cuda_sync=_asked_for(self.experimental_config, "enable_cuda_sync_events"),
             overload_names=_asked_for(self.experimental_config, "capture_overload_names"),
+            front=self._front,
             output=self._output(),
         )
         if self.acc_events and self._finished is not None and self._finished not in self._kept:

@@ -40,8 +40,12 @@ class KinetoResults:
         return [KinetoEvent(event, self.trace_start_ns()) for event in self._recording.own_events()]
 
     def experimental_event_tree(self) -> list[TreeNode]:
-        roots = [event for event in self._recording.own_events() if event.cpu_parent is None]
-        return [TreeNode(event, None, self.trace_start_ns()) for event in roots]
+        """The same nodes each time: code that analyses them keeps them in sets and dicts."""
+        source = self._recording._event_source(self._trace)
+        if source.tree is None:
+            roots = [event for event in source.events() if event.cpu_parent is None]
+            source.tree = [TreeNode(event, None, self.trace_start_ns()) for event in roots]
+        return source.tree
 
     def save(self, path: str) -> None:
         self._recording.export_chrome_trace(path)

@@ -7,6 +7,8 @@ and `kineto_results` (_kineto_results.py) for code that goes further down.
 from __future__ import annotations
 
 import atexit
+import json
+import platform
 import sys
 import time
 import uuid
@@ -22,6 +24,7 @@ from torch.profiler import ProfilerActivity
 import firelane
 
 from . import _backend
+from ._commit import commit_of
 from ._events import (
     EventList,
     EventSource,
@@ -54,6 +57,7 @@ class RecordFlags:
     use_cpu: bool = True
     use_device: str | None = None  # "cuda" is the recorder's option cuda
     overload_names: bool = False  # in events and Chrome traces; tables can group by them anyway
+    front: str = "firelane.profiler"  # what the user called; advice names its options
     output: str = ""
     is_temporary: bool = False  # the file at `output` is deleted unless save() moves it
 
@@ -99,6 +103,10 @@ class Recording:
             keep=bool(f.output) and not f.is_temporary,
         )
         recorder.add_metadata("trace_id", f'"{self.trace_id}"')
+        recorder.add_metadata("front", json.dumps(f.front))
+        recorder.add_metadata("python", json.dumps(platform.python_version()))
+        if commit := commit_of():
+            recorder.add_metadata("commit", json.dumps(commit))
         if f.overload_names:
             recorder.add_metadata("capture_overload_names", "1")
         self._stats.profiler_prepare_call_duration_us = (time.perf_counter_ns() - begin) // 1000
@@ -198,6 +206,7 @@ class Recording:
         if not recorder.path:
             raise RuntimeError(f"nothing was recorded, so nothing can be saved: {self._why_nothing()}")
         recorder.save(path)
+        self._trace = None  # it names the file that was moved
 
     def export_chrome_trace(self, path: str) -> None:
         trace = self.trace
@@ -237,8 +246,16 @@ class Recording:
 
     def _event_source(self, trace: Trace) -> EventSource:
         if self._source is None:
-            self._source = EventSource(trace._function_events(), self.flags.use_device, self.flags.overload_names)
+            first_id = sum(cycle._last_id() + 1 for cycle in self._earlier)
+            self._source = EventSource(
+                trace._function_events(), self.flags.use_device, self.flags.overload_names, first_id
+            )
         return self._source
+
+    def _last_id(self) -> int:
+        trace = self.trace
+        last = None if trace is None else trace.sql("select max(external_id) as last from op_details")[0]["last"]
+        return last or 0
 
     def key_averages(
         self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False

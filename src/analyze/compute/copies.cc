@@ -43,9 +43,9 @@ class CopyCollector {
       if (model_.text(host_.name[device.op[row]]) != "aten::copy_") continue;
       Done& done = done_[device.op[row]];
       done.device_ns += device.duration_ns[row];
-      const std::string_view name = model_.text(device.name[row]);
-      done.to_device = done.to_device || name.find("HtoD") != std::string_view::npos;
-      done.to_host = done.to_host || name.find("DtoH") != std::string_view::npos;
+      const CopyDirection direction = model_.copy_kinds(row).direction;
+      done.to_device = done.to_device || direction == CopyDirection::kHtoD;
+      done.to_host = done.to_host || direction == CopyDirection::kDtoH;
     }
     const auto& kinds = device.kind;
     if (std::none_of(kinds.begin(), kinds.end(), is_device_work)) add_copies_of_the_host();

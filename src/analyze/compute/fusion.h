@@ -1,6 +1,6 @@
 // Kernels that one kernel could do: neighbours on a stream that work on the same data, one after another.
 //
-// A chain is a run of pointwise, normalisation and reduction kernels, each the next piece of work on its stream, in one
+// A chain is a run of pointwise, normalization and reduction kernels, each the next piece of work on its stream, in one
 // phase (forward, backward, ...), each op's largest input as many elements as the one before it wrote. A reduction ends
 // its chain. Traces give no addresses, so equal size stands for "the same data"; what a compiler may join it decides by
 // the real data flow. Kernels that a compiler made are left out, and so are CUDA graphs' (no op, no shapes).
@@ -40,7 +40,7 @@ struct FusionChain {
 struct FusionTable {
   std::vector<FusionChain> chains;  // most saved time first
   int64_t kernels = 0;              // all kernels of the trace
-  int64_t fusible_kernels = 0;      // pointwise, normalisation, reduction
+  int64_t fusible_kernels = 0;      // pointwise, normalization, reduction
   int64_t fusible_ns = 0;
   int64_t chained_kernels = 0;  // in a chain
   int64_t without_shapes = 0;   // fusible, but the trace gives no shapes (or no op)

@@ -1,4 +1,4 @@
-// How near each op came to what the device can do: FLOPs and bytes from shapes, time from kernels, peaks from the
+// How close each op came to the device's peak: FLOPs and bytes from shapes, time from kernels, peaks from the
 // makers.
 //
 // A row is an op that launched device work, with its shapes and types. Matrix kernels belong to the nearest op around
@@ -57,7 +57,7 @@ struct RooflineRow {
   }
 };
 
-// Model FLOPs utilisation: time that the FLOPs need at the peak of their own precision, by the time they had.
+// Model FLOPs utilization: time that the FLOPs need at the peak of their own precision, by the time they had.
 struct UtilizationRow {
   int64_t step = kNoNumber;  // kNoNumber: the whole trace
   int64_t duration_ns = 0;

@@ -9,7 +9,7 @@ namespace firelane::analyze {
 bool is_counted(const Model& model, Row row) {
   const DeviceSlices& slices = model.device_slices;
   const int64_t end_ns = model.info.recorder.device_window.end_ns;
-  if (slices.window[row] == kNoString || end_ns == kNoNumber) return true;
+  if (slices.window[row] == WindowMark::kInside || end_ns == kNoNumber) return true;
   const Row launch = slices.launch[row];
   if (launch != kNoRow) return model.host_slices.start_ns[launch] < end_ns;
   // Launched before the recording, or after it; where no calls were recorded, nobody knows.
@@ -20,7 +20,7 @@ Interval counted_part(const Model& model, Row row) {
   const DeviceSlices& slices = model.device_slices;
   Interval part{slices.start_ns[row], slices.end_ns(row)};
   const int64_t start_ns = model.info.recorder.device_window.start_ns;
-  if (slices.window[row] != kNoString && start_ns != kNoNumber) {
+  if (slices.window[row] != WindowMark::kInside && start_ns != kNoNumber) {
     part.start_ns = std::clamp(start_ns, part.start_ns, part.end_ns);
   }
   return part;

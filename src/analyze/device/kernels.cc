@@ -8,7 +8,6 @@
 #include "analyze/device/device_work.h"
 #include "base/check.h"
 #include "base/hash.h"
-#include "model/occupancy.h"
 
 namespace firelane::analyze {
 
@@ -36,32 +35,6 @@ struct RowSums {
   bool has_whole = false;  // a call that no edge of the recording cut
   std::array<int64_t, kOccupancyLimitCount> limit_ns{};
 };
-
-double max_warps_per_sm(const Model& model) {
-  for (const DeviceProperties& device : model.info.devices) {
-    if (device.max_threads_per_multiprocessor > 0 && device.warp_size > 0) {
-      return static_cast<double>(device.max_threads_per_multiprocessor) / static_cast<double>(device.warp_size);
-    }
-  }
-  return 64;  // NVIDIA's data centre GPUs since Pascal
-}
-
-// The estimated occupancy of a kernel in percent, -1 when not known. Kineto writes 0 for kernels
-// that opt in to more shared memory than the default (seen with torch 2.11 on an H200: every
-// nvjet and cudnn attention kernel); a kernel whose warps fill 1% of an SM or more cannot have it. There, and where the
-// trace gives none, it is computed.
-double known_occupancy(const Model& model, Row slice, double max_warps) {
-  const KernelDetails& details = model.kernel_details;
-  const Row detail = model.device_slices.detail[slice];
-  if (detail == kNoRow) return -1;
-  const auto percent = static_cast<double>(details.occupancy_percent[detail]);
-  const bool impossible = percent == 0 && static_cast<double>(details.warps_per_sm[detail]) * 100 >= max_warps;
-  if (percent >= 0 && !impossible) return percent;
-  const DeviceProperties* device = find_device(model.info, model.device_slices.device[slice]);
-  if (device == nullptr) return -1;
-  const auto estimate = estimate_occupancy(*device, launch_shape(details, detail));
-  return estimate ? estimate->percent : -1;
-}
 
 void add_kernel_detail(const KernelDetails& details, Row detail, KernelRow& row) {
   if (details.grid_x[detail] >= 0) {
@@ -147,7 +120,6 @@ void finish_row(const RowSums& sums, int64_t work_ns, KernelRow& row) {
 
 KernelTable kernel_table(const Model& model, const KernelOptions& options) {
   const DeviceSlices& slices = model.device_slices;
-  const double max_warps = max_warps_per_sm(model);
   KernelTable table;
   std::vector<RowSums> sums;
   OpShares op_shares;
@@ -178,7 +150,7 @@ KernelTable kernel_table(const Model& model, const KernelOptions& options) {
     if (detail != kNoRow) {
       add_limit(model.kernel_details.occupancy_limit[detail], duration_ns, sums[found->second]);
     }
-    const double occupancy = known_occupancy(model, slice, max_warps);
+    const double occupancy = detail == kNoRow ? -1 : double{model.kernel_details.occupancy_percent[detail]};
     if (occupancy < 0) {
       ++table.without_occupancy;
     } else {

@@ -17,6 +17,8 @@ namespace firelane::analyze {
 struct KernelOptions {
   bool by_op = false;      // one row per kernel and launching op
   bool by_stream = false;  // one row per kernel and stream
+
+  bool operator==(const KernelOptions&) const = default;
 };
 
 enum class KernelOrder : uint8_t { kTotal, kMean, kMin, kMax, kCalls, kOccupancy, kBytes, kName };
@@ -76,7 +78,7 @@ struct KernelRow {
   int64_t shared_memory_bytes = kNoNumber;  // per block, the most of any call
   double occupancy_percent = -1;            // mean weighted by time over the calls where it is known; -1 unknown
   OccupancyLimit occupancy_limit = OccupancyLimit::kUnknown;  // what bounds it for most of the row's time
-  int64_t bytes = kNoNumber;                                  // copies and sets: sum over the calls that give it
+  int64_t bytes = kNoNumber;                                  // memcpys and memsets: sum over the calls that give it
   double bandwidth_gb_s = -1;                                 // these bytes by the time of these calls
   std::vector<OpShare> ops;                                   // longest first
 

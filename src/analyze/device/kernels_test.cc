@@ -86,11 +86,11 @@ TEST(KernelTable, occupancy_is_weighted_by_time) {
 }
 
 TEST(KernelTable, an_occupancy_of_zero_that_the_warps_rule_out_is_not_known) {
-  Model model = TraceBuilder()
-                    .kernel("gemm", {.start_us = 0, .end_us = 10, .occupancy_percent = 0})
-                    .kernel("gemm", {.start_us = 10, .end_us = 20, .occupancy_percent = 0})
-                    .build();
-  model.kernel_details.warps_per_sm = {12.0f, 0.25f};  // 19% and 0.4% of 64
+  // 19% and 0.4% of 64
+  const Model model = TraceBuilder()
+                          .kernel("gemm", {.start_us = 0, .end_us = 10, .occupancy_percent = 0, .warps_per_sm = 12.0f})
+                          .kernel("gemm", {.start_us = 10, .end_us = 20, .occupancy_percent = 0, .warps_per_sm = 0.25f})
+                          .build();
   const KernelTable table = kernel_table(model);
   EXPECT_EQ(table.without_occupancy, 1);
   EXPECT_DOUBLE_EQ(table.rows.at(0).occupancy_percent, 0.0);  // of the second call

@@ -16,7 +16,7 @@ struct BreakdownRow {
   int64_t number = kNoNumber;  // of the step; kNoNumber for the sum
   int64_t start_ns = 0;
   int64_t duration_ns = 0;
-  // Device. Each moment counts once, in this order: computing, communication, copies and sets, idle.
+  // Device. Each moment counts once, in this order: computing, communication, memcpys and memsets, idle.
   int64_t compute_ns = 0;
   int64_t communication_ns = 0;  // exposed: no kernel computed meanwhile
   int64_t copy_ns = 0;           // exposed: neither computing nor communication meanwhile

@@ -20,7 +20,7 @@ enum class PathClass : uint8_t {
   kInput,          // waiting for or preparing a batch
   kCompute,        // kernels
   kCommunication,  // collectives
-  kCopy,           // copies and sets
+  kCopy,           // memcpys and memsets
   kLatency,        // from launch to start, between queued work, from the end of work to the waiting call's return
   kUnknown,        // a wait that the trace does not explain
 };

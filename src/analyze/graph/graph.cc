@@ -60,10 +60,11 @@ class Builder {
   bool waits_for_own_copy(Row call) const {
     const Row work = device_.last_work_of[call];
     if (work == kNoRow || model_.device_slices.kind[work] != DeviceKind::kCopy) return false;
-    const std::string_view copy = model_.text(model_.device_slices.name[work]);
-    const auto has = [](std::string_view text, std::string_view part) { return text.find(part) != text.npos; };
-    const bool is_async = has(model_.text(model_.host_slices.name[call]), "Async");
-    if (is_async && (has(copy, "Pinned") || has(copy, "Device -> Device")) && !has(copy, "Pageable")) return false;
+    const CopyKinds copy = model_.copy_kinds(work);
+    const bool is_async = model_.text(model_.host_slices.name[call]).find("Async") != std::string_view::npos;
+    const bool is_inside_device = copy.source == MemoryKind::kDevice && copy.target == MemoryKind::kDevice;
+    const bool is_direct = copy.touches(MemoryKind::kPinned) || is_inside_device;
+    if (is_async && is_direct && !copy.touches(MemoryKind::kPageable)) return false;
     return model_.device_slices.end_ns(work) <= model_.host_slices.end_ns(call);
   }
 

@@ -40,7 +40,7 @@ struct WhatIf {
   double keep_host = 1;           // everything that threads do themselves; waiting for the device is not that
   double keep_kernels = 1;        // computing kernels
   double keep_communication = 1;  // collectives
-  double keep_copies = 1;         // copies and sets
+  double keep_copies = 1;         // memcpys and memsets
   double keep_latency = 1;        // from a launch call to an idle device's start, and between queued kernels
 };
 

@@ -150,7 +150,7 @@ std::vector<CpuOp> outermost_ops(const Model& model, const HostChain& chain, con
   return ops;
 }
 
-std::vector<std::vector<CpuOp>> fusible_chains(const Model& model, const std::vector<CpuOp>& ops) {
+std::vector<std::vector<CpuOp>> fusible_chains(const Model& model, std::span<const CpuOp> ops) {
   std::vector<std::vector<CpuOp>> chains;
   std::vector<CpuOp> run;
   const auto flush = [&] {

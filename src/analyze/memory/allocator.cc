@@ -32,9 +32,9 @@ Turn turn_of(AllocatorEventKind kind) {
   return Turn::kSegmentMore;
 }
 
-Turn turn_of(MemoryKind kind) {
-  if (kind == MemoryKind::kOutOfMemory) return Turn::kOutOfMemory;
-  return kind == MemoryKind::kFree ? Turn::kFree : Turn::kAlloc;
+Turn turn_of(MemoryEventKind kind) {
+  if (kind == MemoryEventKind::kOutOfMemory) return Turn::kOutOfMemory;
+  return kind == MemoryEventKind::kFree ? Turn::kFree : Turn::kAlloc;
 }
 
 std::vector<Change> changes_of(const Model& model, DeviceKey device) {

@@ -146,6 +146,7 @@ TEST(Allocator, a_state_after_a_pause_replaces_what_was_known) {
 }
 
 TEST(Allocator, events_that_do_not_fit_are_counted_and_change_nothing) {
+  constexpr int64_t kMany = int64_t{1} << 60;  // more would be bounded on import
   const Model m =
       with_segment()
           .memory(cuda(10, kSegment, 512 * kKiB))  // taken already
@@ -153,7 +154,7 @@ TEST(Allocator, events_that_do_not_fit_are_counted_and_change_nothing) {
           .memory(cuda(30, kSegment + 512, -512))  // no block begins here
           .allocator_event(Event::kSegmentFree, {.at_us = 40, .address = kSegment, .bytes = 2 * kMiB})
           .allocator_event(Event::kSegmentAlloc, {.at_us = 50, .address = kSegment + kMiB, .bytes = 2 * kMiB})
-          .allocator_event(Event::kSegmentAlloc, {.at_us = 60, .address = UINT64_MAX - 5, .bytes = INT64_MAX})
+          .allocator_event(Event::kSegmentAlloc, {.at_us = 60, .address = UINT64_MAX - 5, .bytes = kMany})
           .build();
   const DeviceAllocator device = allocator_report(m).at(0);
   EXPECT_EQ(device.misplaced, 6);

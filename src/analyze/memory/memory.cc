@@ -84,7 +84,7 @@ class DeviceReader {
     const MemoryEvents& events = model_.memory_events;
     std::unordered_map<uint64_t, size_t> alive;
     for (const Row event : rows_) {
-      if (events.kind[event] == MemoryKind::kOutOfMemory) {
+      if (events.kind[event] == MemoryEventKind::kOutOfMemory) {
         if (out_.out_of_memory++ == 0) out_.first_out_of_memory_ns = events.time_ns[event];
       } else if (events.bytes[event] >= 0) {
         ++out_.allocations;
@@ -118,7 +118,7 @@ class DeviceReader {
     int64_t sum = known_start();
     bool first = true;
     for (const Row event : rows_) {
-      if (events.kind[event] == MemoryKind::kOutOfMemory) continue;
+      if (events.kind[event] == MemoryEventKind::kOutOfMemory) continue;
       const int64_t total = events.total_allocated_bytes[event];
       const bool has_total = total != kNoNumber;
       sum = has_total ? total : sum + events.bytes[event];
@@ -233,7 +233,7 @@ class DeviceReader {
     }
     size_t at = 0;
     for (const Row event : rows_) {
-      if (events.kind[event] == MemoryKind::kOutOfMemory) continue;
+      if (events.kind[event] == MemoryEventKind::kOutOfMemory) continue;
       MemoryPoint& point = out_.curve[at++];
       point.change_bytes = events.bytes[event];
       point.category = report_.category[event];
@@ -291,7 +291,7 @@ class DeviceReader {
     std::unordered_map<Row, MemoryPoint> highest;  // per outermost op
     size_t at = 0;
     for (const Row event : rows_) {
-      if (model_.memory_events.kind[event] == MemoryKind::kOutOfMemory) continue;
+      if (model_.memory_events.kind[event] == MemoryEventKind::kOutOfMemory) continue;
       const MemoryPoint& point = out_.curve[at++];
       if (model_.memory_events.bytes[event] <= 0) continue;
       const Row slice = open_slice_at(model_, model_.memory_events.lane[event], point.time_ns);

@@ -184,7 +184,7 @@ TEST(Memory, the_first_allocation_that_failed_is_known_by_its_time) {
   for (const double at_us : {0.0, 5.0, 9.0})
     builder.memory({.at_us = at_us, .bytes = 64, .device_type = 1, .device = 0});
   Model model = builder.build();
-  model.memory_events.kind[1] = model.memory_events.kind[2] = MemoryKind::kOutOfMemory;
+  model.memory_events.kind[1] = model.memory_events.kind[2] = MemoryEventKind::kOutOfMemory;
   const MemoryReport report = memory_report(model);
   ASSERT_EQ(report.devices.size(), 1u);
   EXPECT_EQ(report.devices[0].out_of_memory, 2);

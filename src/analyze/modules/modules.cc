@@ -173,7 +173,7 @@ class ModuleCollector {
     };
     std::unordered_map<Row, Open> calls;
     for (Row event = 0; event < events.size(); ++event) {
-      if (events.kind[event] == MemoryKind::kOutOfMemory) continue;
+      if (events.kind[event] == MemoryEventKind::kOutOfMemory) continue;
       const int64_t bytes = use_of(events.device_type[event], events.bytes[event]).device_bytes;
       if (bytes == 0) continue;
       table_.has_memory = true;

@@ -51,6 +51,8 @@ struct PhaseRow {
 
 struct ModuleOptions {
   bool by_type = false;
+
+  bool operator==(const ModuleOptions&) const = default;
 };
 
 struct ModuleTable {

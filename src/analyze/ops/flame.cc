@@ -184,7 +184,7 @@ FlameGraph flame_graph(const Model& model, const FlameOptions& options) {
   }
   if (!out.has_frames || options.range.start_ns >= options.range.end_ns) return out;
   if (options.order == FlameOrder::kTime) {
-    TimeOrder(model, options.lane.value_or(fullest), options, out);
+    const TimeOrder filled(model, options.lane.value_or(fullest), options, out);
     return out;
   }
   StackTree tree;

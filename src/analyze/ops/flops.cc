@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <optional>
 #include <span>
 
@@ -290,7 +291,16 @@ OpFlops compute_flops(std::string_view name, std::string_view input_dims, std::s
 
 FlopsTable::FlopsTable(const Model& model) : model_(model), known_(model.strings.size()), entries_(64) {}
 
-OpFlops FlopsTable::of(Row row) {
+OpFlops FlopsTable::bounded(const OpFlops& flops) {
+  constexpr double kMostInAll = 0x1p61;
+  const auto size = [](int64_t number) { return std::abs(static_cast<double>(number)); };
+  const double more = std::max(size(flops.torch_flops), size(flops.op_flops));
+  if (given_ + more >= kMostInAll) return {};
+  given_ += more;
+  return flops;
+}
+
+OpFlops FlopsTable::any_of(Row row) {
   const HostSlices& host = model_.host_slices;
   if (host.kind[row] != HostKind::kOp) return {};
   const Row detail = model_.op_detail(row);

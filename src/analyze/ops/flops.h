@@ -30,12 +30,15 @@ bool has_flops_formula(std::string_view name);
 class FlopsTable {
  public:
   explicit FlopsTable(const Model& model);
-  // `row`: a host slice. What the trace itself says wins over the formulas.
-  OpFlops of(Row row);
+  // `row`: a host slice. What the trace itself says wins over the formulas. All answers of a table add up to less than
+  // 2^61, so that sums of them fit: beyond that, which broken shapes alone can reach, they are 0.
+  OpFlops of(Row row) { return bounded(any_of(row)); }
   // Whether the trace itself gave FLOPs for some op.
   bool from_trace() const { return from_trace_; }
 
  private:
+  OpFlops any_of(Row row);
+  OpFlops bounded(const OpFlops& flops);
   struct Entry {
     StringId name{}, dims{}, types{}, concrete{};
     OpFlops flops;
@@ -49,6 +52,7 @@ class FlopsTable {
   std::vector<Entry> entries_;  // open addressing, a power of two
   size_t count_ = 0;
   bool from_trace_ = false;
+  double given_ = 0;  // in all answers so far
 };
 
 }  // namespace firelane::analyze

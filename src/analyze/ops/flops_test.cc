@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "analyze/ops/op_inputs.h"
+#include "model/trace_builder.h"
 
 namespace firelane::analyze {
 namespace {
@@ -91,6 +92,20 @@ TEST(Flops, absurd_sizes_give_nothing_instead_of_a_wrong_number) {
   EXPECT_EQ(by_us("aten::mm", "[[-3, 2], [2, 9]]"), 0);
   EXPECT_EQ(by_us("aten::mm", "[[3, 2"), 0);
   EXPECT_EQ(by_us("aten::mm", ""), 0);
+}
+
+TEST(Flops, sums_over_broken_shapes_do_not_overflow) {
+  TraceBuilder builder;
+  for (int i = 0; i < 9; ++i) {
+    builder.op("aten::mm",
+               {.start_us = i * 10.0, .end_us = i * 10.0 + 5, .dims = "[[1048576, 1048576], [1048576, 524288]]"});
+  }
+  const Model model = builder.build();
+  FlopsTable flops(model);
+  EXPECT_EQ(flops.of(0).op_flops, int64_t{1} << 60);
+  int64_t sum = int64_t{1} << 60;
+  for (Row row = 1; row < 9; ++row) sum += flops.of(row).op_flops;
+  EXPECT_EQ(sum, int64_t{1} << 60);
 }
 
 TEST(OpInputs, dims_read_as_torch_reports_them) {

@@ -95,7 +95,7 @@ class EventCollector {
     };
     for (const Row row : memory_.unclaimed()) add(row);
     for (Row row = 0; row < memory.size(); ++row)
-      if (memory.kind[row] == MemoryKind::kOutOfMemory) add(row);
+      if (memory.kind[row] == MemoryEventKind::kOutOfMemory) add(row);
   }
 
   FunctionEvents in_order() const {

@@ -301,7 +301,7 @@ void Sweep::add_memory_outside() {
   };
   for (const Row row : memory_.unclaimed()) add(row, groups_.memory_key());
   for (Row row = 0; row < events.size(); ++row)
-    if (events.kind[row] == MemoryKind::kOutOfMemory) add(row, groups_.out_of_memory_key());
+    if (events.kind[row] == MemoryEventKind::kOutOfMemory) add(row, groups_.out_of_memory_key());
 }
 
 OpsResult Sweep::finish() {

@@ -9,7 +9,7 @@
 //
 // Invariants: the self CPU times of the rows add up to self_cpu_time_total_ns; the self
 // device times of device rows that are not annotations add up to self_device_time_total_ns,
-// which is the sum of the durations of all kernels, copies and sets.
+// which is the sum of the durations of all kernels, memcpys and memsets.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +24,8 @@ struct OpsOptions {
   bool group_by_input_shape = false;
   bool group_by_overload = false;
   uint32_t group_by_stack = 0;  // that many innermost Python frames are part of the key
+
+  bool operator==(const OpsOptions&) const = default;
 };
 
 struct OpsRow {

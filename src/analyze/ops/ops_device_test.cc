@@ -154,7 +154,7 @@ TEST(Ops, a_failed_allocation_is_a_row_and_takes_nothing_from_the_op_around_it) 
                 .op("aten::empty", {.start_us = 0, .end_us = 10})
                 .memory({.at_us = 5, .bytes = 4096, .device_type = 1, .device = 0})
                 .build();
-  m.memory_events.kind[0] = MemoryKind::kOutOfMemory;
+  m.memory_events.kind[0] = MemoryEventKind::kOutOfMemory;
   const OpsResult result = ops(m);
   EXPECT_EQ(row_of(result, "[OutOfMemory]").device_memory_usage_bytes, 4096);
   EXPECT_EQ(row_of(result, "aten::empty").device_memory_usage_bytes, 0);

@@ -46,7 +46,7 @@ class MemoryIndex {
   explicit MemoryIndex(const MemoryEvents& events) {
     sums_.emplace_back();
     for (Row row = 0; row < events.size(); ++row) {
-      if (events.kind[row] == MemoryKind::kOutOfMemory) continue;
+      if (events.kind[row] == MemoryEventKind::kOutOfMemory) continue;
       times_.push_back(events.time_ns[row]);
       rows_.push_back(row);
       MemoryUse sum = sums_.back();

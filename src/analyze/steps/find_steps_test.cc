@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "analyze/verdict/study.h"
+#include "analyze/testing.h"
 #include "model/trace_builder.h"
 
 namespace firelane::analyze {

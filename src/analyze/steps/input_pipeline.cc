@@ -53,12 +53,12 @@ void add_transfers(const Model& model, const Steps& steps, InputPipeline& out) {
   const IntervalSet computing(std::move(kernels));
   std::unordered_map<uint32_t, size_t> row_of;
   for (Row row = 0; row < device.size(); ++row) {
-    if (device.kind[row] != DeviceKind::kCopy) continue;
-    const std::string_view name = model.text(device.name[row]);
-    if (name.find("HtoD") == std::string_view::npos) continue;
+    const CopyKinds kinds = model.copy_kinds(row);
+    if (kinds.direction != CopyDirection::kHtoD) continue;
     const auto [found, is_new] = row_of.try_emplace(static_cast<uint32_t>(device.name[row]), out.transfers.size());
-    if (is_new)
-      out.transfers.push_back({.name = device.name[row], .pinned = name.find("Pinned") != std::string_view::npos});
+    if (is_new) {
+      out.transfers.push_back({.name = device.name[row], .pinned = kinds.touches(MemoryKind::kPinned)});
+    }
     TransferRow& transfer = out.transfers[found->second];
     const Row detail = device.detail[row];
     const int64_t bytes =

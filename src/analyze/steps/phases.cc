@@ -94,9 +94,8 @@ std::string_view module_type(const Model& model, Row host_row) {
 }
 
 bool is_host_copy(const Model& model, Row device_row) {
-  if (model.device_slices.kind[device_row] != DeviceKind::kCopy) return false;
-  const std::string_view name = model.text(model.device_slices.name[device_row]);
-  return name.find("HtoD") != std::string_view::npos || name.find("DtoH") != std::string_view::npos;
+  const CopyDirection direction = model.copy_kinds(device_row).direction;
+  return direction == CopyDirection::kHtoD || direction == CopyDirection::kDtoH;
 }
 
 Row open_slice_at(const Model& model, LaneId lane, int64_t time_ns) {

@@ -38,7 +38,7 @@ std::string_view module_name(const Model& model, Row host_row);
 // "Linear"; REQUIRES: is_module_slice.
 std::string_view module_type(const Model& model, Row host_row);
 
-// A copy between host and device, by its name ("Memcpy HtoD (Pageable -> Device)").
+// A copy between host and device.
 bool is_host_copy(const Model& model, Row device_row);
 
 // The innermost host slice open on that lane at that moment (its end included); kNoRow when none is.

@@ -1,4 +1,4 @@
-// Time per step: how long, and how much of it the devices worked.
+// Time per step: how long, and how much of it the devices were busy.
 //
 // A step's window is its host slice (ProfilerStep#N); in a trace without, steps are found by optimizer steps or by
 // repetition (analyze/steps/find_steps.h). Device work counts where it runs, not

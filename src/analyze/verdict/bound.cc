@@ -39,16 +39,28 @@ std::string_view name_of(Limit limit) {
   return kNames[static_cast<size_t>(limit)];
 }
 
-std::string_view words_for(Limit limit) {
-  static constexpr std::array<std::string_view, 7> kWords = {
-      "overhead-bound: the host cannot feed the device fast enough",
-      "compute-bound: the device is busy multiplying matrices",
-      "memory-bound: the device is busy moving data through its memory",
-      "input-bound: the program waits for its next batch",
-      "communication-bound: the devices wait for each other",
-      "mixed: nothing alone limits it",
-      "not known from this trace"};
-  return kWords[static_cast<size_t>(limit)];
+std::string_view label_of(Limit limit) {
+  static constexpr std::array<std::string_view, 7> kLabels = {
+      "overhead-bound", "compute-bound", "memory-bound", "input-bound", "communication-bound", "mixed", "unknown"};
+  return kLabels[static_cast<size_t>(limit)];
+}
+
+std::string_view reason_for(Limit limit, bool has_device_work) {
+  static constexpr std::array<std::string_view, 7> kOnDevice = {"the host cannot feed the device fast enough",
+                                                                "the device is busy multiplying matrices",
+                                                                "the device is busy moving data through its memory",
+                                                                "the program waits for its next batch",
+                                                                "the devices wait for each other",
+                                                                "no single bottleneck",
+                                                                "this trace does not show what limits the program"};
+  if (has_device_work) return kOnDevice[static_cast<size_t>(limit)];
+  switch (limit) {
+    case Limit::kOverhead: return "Python and dispatch overhead dominate; the math itself is short";
+    case Limit::kCompute: return "the CPU is busy in operators";
+    case Limit::kMemory: return "the CPU is busy moving data";
+    case Limit::kCommunication: return "the processes wait for each other";
+    default: return kOnDevice[static_cast<size_t>(limit)];
+  }
 }
 
 bool is_matrix_kernel(std::string_view name) {

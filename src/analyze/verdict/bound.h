@@ -24,7 +24,9 @@ namespace firelane::analyze {
 enum class Limit : uint8_t { kOverhead, kCompute, kMemory, kInput, kCommunication, kMixed, kUnknown };
 inline constexpr size_t kLimitCount = 5;  // those that have a share: mixed and unknown have none
 std::string_view name_of(Limit limit);    // "overhead", "compute", ...
-std::string_view words_for(Limit limit);  // for people, one line
+std::string_view label_of(Limit limit);   // for people: "overhead-bound", "mixed", "unknown"
+// Why, as the end of a sentence: "the host cannot feed the device fast enough". Without a device it is about the CPU.
+std::string_view reason_for(Limit limit, bool has_device_work);
 
 struct Bound {
   Limit limit = Limit::kUnknown;

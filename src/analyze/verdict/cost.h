@@ -18,7 +18,7 @@ struct CostOptions {
   double grams_per_kwh = -1;   // CO2; -1 not given
   int64_t samples_per_step = -1;
   int64_t steps_per_run = -1;
-  double overhead_factor = 1;  // power usage effectiveness of the data centre
+  double overhead_factor = 1;  // power usage effectiveness of the data center
 };
 
 struct StepCost {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "analyze/common/median.h"
-#include "analyze/verdict/study.h"
+#include "analyze/testing.h"
 #include "import/load.h"
 #include "model/trace_builder.h"
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "analyze/common/median.h"
+#include "analyze/compute/roofline.h"
 #include "analyze/device/device_work.h"
 #include "analyze/host/dispatch.h"
 
@@ -77,7 +78,8 @@ int64_t usual_length(const std::vector<Interval>& spans) {
 
 }  // namespace
 
-Study study(const Model& model) {
+Study study(const StudiedTrace& trace) {
+  const Model& model = trace.model();
   Study s;
   const auto& kinds = model.device_slices.kind;
   s.has_device_work = std::any_of(kinds.begin(), kinds.end(), is_device_work);
@@ -96,8 +98,7 @@ Study study(const Model& model) {
   s.launches = launch_table(model, s.steps.window);
   s.syncs = sync_table(model, s.graph, s.steps.window);
   s.path = critical_path(s.host, s.graph, s.played);
-  s.roofline = roofline(model);
-  s.work_limits = work_limits(model, s.roofline);
+  s.work_limits = work_limits(model, trace.get<roofline>());
   const BoundJudge judge(s.work_limits, s.computing_share);
   const IntervalSet busy = device_busy(s.graph, s.played);
   s.bound = judge.of(s.path, busy, s.played.start_ns, s.played.end_ns);

@@ -1,6 +1,6 @@
 // Everything that is known about where the time of a trace went: each analysis once, in order.
 //
-//   const Study s = study(model);
+//   const Study& s = trace.get<study>();
 //   s.undone.step_ns      // a step without recording
 //   s.gain_ns(change)     // what a change would save per step
 #pragma once
@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "analyze/compute/roofline.h"
 #include "analyze/device/launches.h"
 #include "analyze/graph/breakdown.h"
 #include "analyze/graph/critical_path.h"
@@ -20,6 +19,7 @@
 #include "analyze/steps/find_steps.h"
 #include "analyze/verdict/bound.h"
 #include "analyze/verdict/recording.h"
+#include "traces/studied_trace.h"
 
 namespace firelane::analyze {
 
@@ -36,8 +36,7 @@ struct Study {
   Breakdown breakdown;
   LaunchTable launches;
   SyncTable syncs;
-  CriticalPath path;  // of `played`
-  Roofline roofline;
+  CriticalPath path;                    // of `played`
   std::vector<Limit> work_limits;       // by row of device_slices: computing or memory
   Bound bound;                          // of the program
   Limit other_limit = Limit::kUnknown;  // when undone.undecided: what else it may be
@@ -55,6 +54,6 @@ struct Study {
   int64_t per_step(int64_t ns) const { return steps.judged <= 0 ? ns : ns / steps.judged; }
 };
 
-Study study(const Model& model);
+Study study(const StudiedTrace& trace);
 
 }  // namespace firelane::analyze

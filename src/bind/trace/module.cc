@@ -8,7 +8,7 @@
 namespace nb = nanobind;
 
 NB_MODULE(_trace, module) {
-  module.doc() = "Reads traces of PyTorch programs; `import firelane` is the door to it.";
+  module.doc() = "Reads traces of PyTorch programs; use it through `import firelane`.";
   module.attr("version") = FIRELANE_VERSION;
   nb::exception<firelane::bind_trace::TraceError>(module, "TraceError");
   firelane::bind_trace::bind_table(module);

@@ -55,9 +55,9 @@ nb::list key_averages(const Trace& trace, bool group_by_input_shape, uint32_t gr
   analyze::OpsResult result;
   {
     const nb::gil_scoped_release release_gil;
-    result = analyze::ops(*trace.model, {.group_by_input_shape = group_by_input_shape,
-                                         .group_by_overload = group_by_overload_name,
-                                         .group_by_stack = group_by_stack_n});
+    result = trace.studied->get<analyze::ops>({.group_by_input_shape = group_by_input_shape,
+                                               .group_by_overload = group_by_overload_name,
+                                               .group_by_stack = group_by_stack_n});
   }
   nb::list rows;
   for (const analyze::OpsRow& row : result.rows) rows.append(fields_of(row));
@@ -178,7 +178,7 @@ class Events {
   nb::dict memory_fields(uint32_t event) {
     const MemoryEvents& memory = model_->memory_events;
     const Row row = events_.row[event];
-    const bool is_out_of_memory = memory.kind[row] == MemoryKind::kOutOfMemory;
+    const bool is_out_of_memory = memory.kind[row] == MemoryEventKind::kOutOfMemory;
     nb::dict out = common(event, is_out_of_memory ? "[OutOfMemory]" : "[memory]", memory.lane[row]);
     out["trace_name"] = nb::none();  // torch: not for a Chrome trace
     return out;
@@ -223,7 +223,7 @@ Events function_events_of(const Trace& trace) {
 std::vector<std::string_view> memory_categories(const Trace& trace) {
   const nb::gil_scoped_release release_gil;
   std::vector<std::string_view> names;
-  for (const analyze::MemoryCategory category : analyze::memory_report(*trace.model).category)
+  for (const analyze::MemoryCategory category : trace.studied->get<analyze::memory_report>().category)
     names.push_back(analyze::name_of(category));
   return names;
 }

@@ -8,10 +8,10 @@
 #include <string>
 #include <utility>
 
-#include "bind/trace/answers.h"
+#include "advise/text.h"
+#include "bind/trace/documents.h"
 #include "bind/trace/queries.h"
-#include "bind/trace/reports.h"
-#include "bind/trace/studies.h"
+#include "bind/trace/report_methods.h"
 #include "bind/trace/table.h"
 #include "bind/trace/torch_events.h"
 #include "import/load.h"
@@ -60,9 +60,13 @@ nb::object args(const Trace& trace, const std::string& table, Py_ssize_t row) {
 
 std::string trace_repr(const Trace& trace) {
   const Model& model = *trace.model;
+  const auto counted = [](size_t count, const char* one, const char* many) {
+    return advise::counted(static_cast<int64_t>(count), one, many);
+  };
   return "<firelane.Trace " + nb::cast<std::string>(nb::repr(nb::cast(model.info.path))) + ": " +
-         std::to_string(model.host_slices.size()) + " host slices, " + std::to_string(model.device_slices.size()) +
-         " device slices, " + std::to_string(model.steps.size()) + " steps>";
+         counted(model.host_slices.size(), "host slice, ", "host slices, ") +
+         counted(model.device_slices.size(), "device slice, ", "device slices, ") +
+         counted(model.steps.size(), "step>", "steps>");
 }
 
 }  // namespace
@@ -73,26 +77,23 @@ void bind_trace(nb::module_& module) {
   nb::class_<Trace> cls(module, "Trace", nb::is_final(),
                         "An open trace: tables named as in docs/python.md, and the answers of the command line.\n"
                         "Times are in ns since the start of the trace; columns that name rows count from 0.");
-  for (size_t i = 0; i < exporter::kArrowTables.size(); ++i) {
-    cls.def_prop_ro(
-        exporter::kArrowTables[i].name.data(), [i](Trace& trace) { return model_table(trace, i); },
-        exporter::kArrowTables[i].meaning.data());
+  for (size_t i = 0; i < exporter::arrow_table_list().size(); ++i) {
+    const exporter::ArrowTableInfo& table = exporter::arrow_table_list()[i];
+    cls.def_prop_ro(table.name.c_str(), [i](Trace& trace) { return model_table(trace, i); }, table.meaning.c_str());
   }
   cls.def("args", &args, nb::arg("table"), nb::arg("row"),
           nb::sig("def args(self, table: typing.Literal['host_slices', 'device_slices', 'memory_events', 'instants'], "
                   "row: int) -> dict[str, typing.Any]"),
           "The args of one event as the source has them; the file is read again for it.");
   cls.def("__repr__", &trace_repr);
-  bind_answers(cls);
-  bind_analyses(cls);
-  bind_studies(cls);
+  bind_report_methods(cls);
   bind_queries(cls);
-  bind_reports(module, cls);
+  bind_documents(module, cls);
   bind_torch_events(module, cls);
 
   module.def("open", &open, nb::arg("path"), nb::kw_only(), nb::arg("threads") = 0,
              nb::sig("def open(path: str | os.PathLike[str], *, threads: int = 0) -> Trace"),
-             "Opens a trace: Kineto or Chrome JSON, .json or .json.gz. threads=0 uses every core.\n"
+             "Opens a trace: .lane, .json or .json.gz (Kineto or Chrome). threads=0 uses every core.\n"
              "Raises TraceError, with one line that says what is wrong, when nothing can be read.");
 }
 

@@ -11,6 +11,7 @@
 #include "base/result.h"
 #include "export/arrow_tables.h"
 #include "model/model.h"
+#include "traces/studied_trace.h"
 
 namespace firelane::bind_trace {
 
@@ -21,10 +22,12 @@ struct TraceError : std::runtime_error {
 
 struct Trace {
   explicit Trace(Model loaded)
-      : model(std::make_shared<const Model>(std::move(loaded))),
+      : studied(std::make_shared<const StudiedTrace>(std::move(loaded))),
+        model(studied->shared_model()),
         tables(std::make_unique<exporter::ArrowTables>(model)) {}
 
-  std::shared_ptr<const Model> model;
+  std::shared_ptr<const StudiedTrace> studied;
+  std::shared_ptr<const Model> model;  // of `studied`
   std::unique_ptr<exporter::ArrowTables> tables;
 };
 

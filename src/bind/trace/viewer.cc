@@ -20,6 +20,7 @@
 #include "serve/api.h"
 #include "serve/pages.h"
 #include "serve/request.h"
+#include "traces/trace_set.h"
 
 namespace nb = nanobind;
 
@@ -32,22 +33,21 @@ nb::bytes as_bytes(std::string_view bytes) { return nb::bytes(bytes.data(), byte
 class Viewer {
  public:
   explicit Viewer(const std::filesystem::path& path)
-      : api_(std::make_unique<serve::Api>(
+      : traces_(std::make_shared<TraceSet>(
             std::vector{path.string()},
-            [](const std::string& file, const serve::Progress& progress) {
+            [](const std::string& file, const LoadProgress& progress) {
               return importer::load_trace(file, {.progress = progress});
             },
-            FIRELANE_VERSION)) {}
+            serve::prepare)),
+        api_(traces_, FIRELANE_VERSION) {}
 
-  explicit Viewer(const Trace& trace) {
-    const nb::gil_scoped_release release_gil;
-    api_ = std::make_unique<serve::Api>(trace.model, FIRELANE_VERSION);
-  }
+  explicit Viewer(const Trace& trace)
+      : traces_(std::make_shared<TraceSet>(trace.studied)), api_(traces_, FIRELANE_VERSION) {}
 
   // Waits for a trace that is still being loaded: reading cannot be stopped half-way.
   ~Viewer() {
     const nb::gil_scoped_release release_gil;
-    api_.reset();
+    traces_->wait_until_loaded();
   }
 
   std::tuple<int, std::string, nb::bytes> answer(const std::string& method, const std::string& target,
@@ -59,7 +59,7 @@ class Viewer {
       if (!request.ok()) return serve::refusal(400, request.error().message);
       request.value().method = method;
       request.value().body = text;
-      return api_->answer(request.value());
+      return api_.answer(request.value());
     }();
     return {answer.status, std::string(answer.type), as_bytes(answer.body)};
   }
@@ -67,11 +67,12 @@ class Viewer {
   void wait() {
     const nb::gil_scoped_release release_gil;
     const std::lock_guard lock(waiting_);
-    api_->wait_until_loaded();
+    traces_->wait_until_loaded();
   }
 
  private:
-  std::unique_ptr<serve::Api> api_;
+  std::shared_ptr<TraceSet> traces_;
+  serve::Api api_;
   std::mutex waiting_;  // one thread joins the loading one
 };
 

@@ -133,7 +133,7 @@ TEST(BadInput, things_that_are_no_trace_are_refused_in_one_line) {
             "bad: JSON, but without a traceEvents list: not a Chrome or Kineto trace");
   EXPECT_EQ(refusal(R"({"schemaVersion": 1,)"),
             "bad: ends before its list of events; copy the file again, or let the program finish writing");
-  EXPECT_EQ(refusal("\x28\xB5\x2F\xFD...."), "bad: compressed with zstd; unpack it first: zstd -d");
+  EXPECT_EQ(refusal("\x28\xB5\x2F\xFD...."), "bad: zstd, but nothing can be decompressed; copy the file again");
 }
 
 TEST(BadInput, an_empty_list_is_a_trace_without_events) {

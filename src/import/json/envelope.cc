@@ -170,7 +170,7 @@ Result<EnvelopeStart> read_envelope_start(ByteSource& source, const std::string&
   }
 }
 
-void read_envelope_end(std::string text, std::vector<MetadataEntry>& metadata, LossCounts& losses) {
+void read_envelope_end(std::string_view text, std::vector<MetadataEntry>& metadata, LossCounts& losses) {
   size_t at = 0;
   for (;;) {
     const KeyWalk walk = walk_keys(text, at, metadata, losses);

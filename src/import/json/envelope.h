@@ -25,7 +25,7 @@ struct EnvelopeStart {
 Result<EnvelopeStart> read_envelope_start(ByteSource& source, const std::string& name);
 
 // The keys behind the event list; `text` is what follows its "]".
-void read_envelope_end(std::string text, std::vector<MetadataEntry>& metadata, LossCounts& losses);
+void read_envelope_end(std::string_view text, std::vector<MetadataEntry>& metadata, LossCounts& losses);
 
 // Fills devices, distributed info and base time from the metadata.
 void interpret_metadata(TraceInfo& info);

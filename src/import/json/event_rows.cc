@@ -5,18 +5,19 @@
 #include "base/hash.h"
 #include "import/json/numbers.h"
 #include "import/json/unescape.h"
+#include "model/copy_name.h"
 
 namespace firelane::importer {
 
 namespace {
 
 // "[1, 2, 3]" into three numbers; what is missing stays.
-void read_triple(std::string_view token, int32_t (&out)[3]) {
+void read_triple(std::string_view token, int32_t& x, int32_t& y, int32_t& z) {
   if (!token.starts_with('[')) return;
   size_t at = 1;
-  for (int32_t& number : out) {
+  for (int32_t* number : {&x, &y, &z}) {
     while (at < token.size() && (token[at] == ' ' || token[at] == ',' || token[at] == '"')) ++at;
-    const auto parsed = std::from_chars(token.data() + at, token.data() + token.size(), number);
+    const auto parsed = std::from_chars(token.data() + at, token.data() + token.size(), *number);
     if (parsed.ec != std::errc{}) return;
     at = static_cast<size_t>(parsed.ptr - token.data());
   }
@@ -158,10 +159,11 @@ void EventRows::add(const RawEvent& event, uint64_t source) {
       if (!read_time(event, time_ns)) return;
       if (event.name == "\"[memory]\"") return add_memory(event, source, time_ns, false);
       if (event.name == "\"[OutOfMemory]\"") return add_memory(event, source, time_ns, true);
-      RawInstant row{.time_ns = time_ns, .source = source, .name = string(event.name), .lane = lane(event)};
+      RawInstant row{.time_ns = time_ns, .source = source, .lane = lane(event), .name = string(event.name)};
       category(event, row.category);
       const std::string_view scope = strip_quotes(event.instant_scope);
-      if (!scope.empty()) row.scope = scope[0];
+      if (scope == "p") row.scope = InstantScope::kProcess;
+      if (scope == "g") row.scope = InstantScope::kGlobal;
       push(part_->instants, row, expected_rows_);
       return;
     }
@@ -214,24 +216,24 @@ void EventRows::add_slice(const RawEvent& event, uint64_t source, int64_t start_
                             {.start_ns = start_ns,
                              .duration_ns = read_duration(event),
                              .source = source,
+                             .lane = on,
                              .name = string(event.name),
                              .category = category_id,
-                             .lane = on,
                              .kind = kind.device},
                             kind.device);
   }
   RawHostSlice row{.start_ns = start_ns,
                    .duration_ns = read_duration(event),
                    .source = source,
+                   .lane = on,
                    .name = string(event.name),
                    .category = category_id,
-                   .lane = on,
                    .kind = kind.host};
   // The exporter of torch builds without Kineto gives no category but names its processes.
   if (!kind.known && event.category.empty() && event.pid == "\"CPU functions\"") row.kind = HostKind::kOp;
   if (row.kind == HostKind::kOp || row.kind == HostKind::kAnnotation) {
     if (event.arg(ArgId::kFinished) == "false") ++part_->losses[Stat::kUnfinishedOp];
-    row.detail = push(part_->ops,
+    row.detail = push(part_->op_details,
                       RawOp{.external_id = number(event, ArgId::kExternalId),
                             .sequence_number = number(event, ArgId::kSequenceNumber),
                             .forward_thread = number(event, ArgId::kForwardThread),
@@ -245,7 +247,7 @@ void EventRows::add_slice(const RawEvent& event, uint64_t source, int64_t start_
                             .overload = string(event.arg(ArgId::kOverload)),
                             .comm = add_comm(event)},
                       expected_rows_);
-    if (const StringId overload = part_->ops.back().overload; overload != kNoString) {
+    if (const StringId overload = part_->op_details.back().overload; overload != kNoString) {
       // Our own export, with the names that torch's capture_overload_names gives: "aten::add.Tensor".
       const std::string_view name = pool_.strings.view(row.name);
       const std::string suffix = "." + std::string(pool_.strings.view(overload));
@@ -253,7 +255,7 @@ void EventRows::add_slice(const RawEvent& event, uint64_t source, int64_t start_
     }
   } else if (is_call(row.kind)) {
     row.detail = push(
-        part_->calls,
+        part_->call_details,
         RawCall{.correlation = number(event, ArgId::kCorrelation), .external_id = number(event, ArgId::kExternalId)},
         expected_rows_);
   }
@@ -270,29 +272,33 @@ void EventRows::add_device_slice(const RawEvent& event, RawDeviceSlice row, Devi
   if (row.stream == kNoNumber) row.stream = on.tid.number;
   row.comm = add_comm(event);
   if (kind == DeviceKind::kKernel) {
-    RawKernel kernel{.registers = to_int32(number(event, ArgId::kRegisters)),
-                     .blocks_per_sm = real(event, ArgId::kBlocksPerSm),
-                     .warps_per_sm = real(event, ArgId::kWarpsPerSm),
-                     .occupancy_percent = real(event, ArgId::kOccupancy),
-                     .shared_memory_bytes = number(event, ArgId::kSharedMemory),
+    RawKernel kernel{.shared_memory_bytes = number(event, ArgId::kSharedMemory),
                      .context = number(event, ArgId::kContext),
                      .graph_id = number(event, ArgId::kGraphId),
-                     .graph_node_id = number(event, ArgId::kGraphNodeId)};
-    read_triple(event.arg(ArgId::kGrid), kernel.grid);
-    read_triple(event.arg(ArgId::kBlock), kernel.block);
-    row.detail = push(part_->kernels, kernel, expected_rows_);
+                     .graph_node_id = number(event, ArgId::kGraphNodeId),
+                     .registers = to_int32(number(event, ArgId::kRegisters)),
+                     .blocks_per_sm = real(event, ArgId::kBlocksPerSm),
+                     .warps_per_sm = real(event, ArgId::kWarpsPerSm),
+                     .occupancy_percent = real(event, ArgId::kOccupancy)};
+    read_triple(event.arg(ArgId::kGrid), kernel.grid_x, kernel.grid_y, kernel.grid_z);
+    read_triple(event.arg(ArgId::kBlock), kernel.block_x, kernel.block_y, kernel.block_z);
+    row.detail = push(part_->kernel_details, kernel, expected_rows_);
   } else if (kind == DeviceKind::kCopy || kind == DeviceKind::kSet) {
-    row.detail = push(part_->copies,
+    const CopyKinds kinds = read_copy_name(pool_.strings.view(row.name));
+    row.detail = push(part_->copy_details,
                       RawCopy{.bytes = number(event, ArgId::kBytes),
-                              .bandwidth_gb_s = real(event, ArgId::kBandwidth),
                               .context = number(event, ArgId::kContext),
                               .graph_id = number(event, ArgId::kGraphId),
                               .graph_node_id = number(event, ArgId::kGraphNodeId),
                               .source_device = number(event, ArgId::kFromDevice),
-                              .target_device = number(event, ArgId::kToDevice)},
+                              .target_device = number(event, ArgId::kToDevice),
+                              .bandwidth_gb_s = real(event, ArgId::kBandwidth),
+                              .direction = kinds.direction,
+                              .source_memory = kinds.source,
+                              .target_memory = kinds.target},
                       expected_rows_);
   } else if (kind == DeviceKind::kSync) {
-    row.detail = push(part_->syncs,
+    row.detail = push(part_->sync_details,
                       RawSync{.wait_on_stream = number(event, ArgId::kWaitOnStream),
                               .wait_on_correlation = number(event, ArgId::kWaitOnCorrelation),
                               .wait_on_event = number(event, ArgId::kWaitOnEvent),
@@ -304,23 +310,23 @@ void EventRows::add_device_slice(const RawEvent& event, RawDeviceSlice row, Devi
 
 Row EventRows::add_comm(const RawEvent& event) {
   if (event.arg(ArgId::kCollective).empty()) return kNoRow;
-  return push(part_->comms,
-              RawComm{.collective = string(event.arg(ArgId::kCollective)),
+  return push(part_->comm_details,
+              RawComm{.in_elements = number(event, ArgId::kInElements),
+                      .out_elements = number(event, ArgId::kOutElements),
+                      .group_size = number(event, ArgId::kGroupSize),
+                      .global_rank_start = number(event, ArgId::kGlobalRankStart),
+                      .global_rank_stride = number(event, ArgId::kGlobalRankStride),
+                      .rank = number(event, ArgId::kRank),
+                      .source_rank = number(event, ArgId::kSourceRank),
+                      .destination_rank = number(event, ArgId::kDestinationRank),
+                      .sequence = number(event, ArgId::kCommSequence),
+                      .collective = string(event.arg(ArgId::kCollective)),
                       .dtype = string(event.arg(ArgId::kDtype)),
                       .group_name = string(event.arg(ArgId::kGroupName)),
                       .group_description = string(event.arg(ArgId::kGroupDescription)),
                       .group_ranks = string(event.arg(ArgId::kGroupRanks)),
                       .in_split_sizes = string(event.arg(ArgId::kInSplitSizes)),
-                      .out_split_sizes = string(event.arg(ArgId::kOutSplitSizes)),
-                      .global_rank_start = number(event, ArgId::kGlobalRankStart),
-                      .global_rank_stride = number(event, ArgId::kGlobalRankStride),
-                      .in_elements = number(event, ArgId::kInElements),
-                      .out_elements = number(event, ArgId::kOutElements),
-                      .group_size = number(event, ArgId::kGroupSize),
-                      .rank = number(event, ArgId::kRank),
-                      .source_rank = number(event, ArgId::kSourceRank),
-                      .destination_rank = number(event, ArgId::kDestinationRank),
-                      .sequence = number(event, ArgId::kCommSequence)},
+                      .out_split_sizes = string(event.arg(ArgId::kOutSplitSizes))},
               expected_rows_);
 }
 
@@ -333,19 +339,19 @@ void EventRows::add_memory(const RawEvent& event, uint64_t source, int64_t time_
   const int64_t address = number(event, ArgId::kMemoryAddress);
   const int64_t device = number(event, ArgId::kMemoryDeviceId);
   const int64_t device_type = number(event, ArgId::kMemoryDeviceType);
-  push(part_->memory,
+  push(part_->memory_events,
        RawMemory{.time_ns = time_ns,
-                 .source = source,
                  .address = address == kNoNumber ? 0 : static_cast<uint64_t>(address),
                  .bytes = bytes,
                  .total_allocated_bytes = number(event, ArgId::kMemoryTotalAllocated),
                  .total_reserved_bytes = number(event, ArgId::kMemoryTotalReserved),
+                 .source = source,
                  .lane = lane(event),
+                 .kind = out_of_memory ? MemoryEventKind::kOutOfMemory
+                         : bytes < 0   ? MemoryEventKind::kFree
+                                       : MemoryEventKind::kAlloc,
                  .device_type = to_int32(device_type == kNoNumber ? 0 : device_type),
-                 .device = to_int32(device),
-                 .kind = out_of_memory ? MemoryKind::kOutOfMemory
-                         : bytes < 0   ? MemoryKind::kFree
-                                       : MemoryKind::kAlloc},
+                 .device = to_int32(device)},
        expected_rows_);
 }
 
@@ -374,7 +380,7 @@ void EventRows::add_flow(const RawEvent& event, int64_t time_ns, FlowPhase phase
               .bind_enclosing = event.bind_enclosing};
   category(event, row.category);
   if (read_int(event.id, row.id) != NumberState::kOk) row.id = static_cast<int64_t>(hash_text(event.id));
-  push(part_->flows, row, expected_rows_);
+  push(part_->flow_ends, row, expected_rows_);
 }
 
 void EventRows::add_edge(const RawEvent& event, uint64_t source, int64_t time_ns, char phase) {
@@ -389,12 +395,17 @@ void EventRows::add_edge(const RawEvent& event, uint64_t source, int64_t time_ns
 }
 
 void EventRows::add_metadata(const RawEvent& event) {
-  using What = RawLaneName::What;
+  using What = LaneNameKind;
   const std::string_view name = strip_quotes(event.name);
   RawLaneName row{.lane = lane(event)};
   if (name == "process_name" || name == "thread_name") {
     row.what = name == "process_name" ? What::kProcessName : What::kThreadName;
     row.text = string(event.arg(ArgId::kName));
+    std::string_view text = pool_.strings.view(row.text);
+    if (text.ends_with(' ')) {  // Kineto writes "stream 7 "
+      while (text.ends_with(' ')) text.remove_suffix(1);
+      row.text = pool_.strings.intern(std::string(text));
+    }
   } else if (name == "process_labels") {
     row.what = What::kProcessLabels;
     row.text = string(event.arg(ArgId::kLabels));

@@ -14,6 +14,10 @@ namespace firelane::importer {
 
 namespace {
 
+constexpr size_t kMinChunkBytes = size_t{1} << 18;
+constexpr size_t kMaxChunkBytes = size_t{16} << 20;
+constexpr uint64_t kUsualRatio = 14;  // of a compressed trace
+
 constexpr size_t kMaxTrailerBytes = size_t{64} << 20;
 
 // What a worker made of one chunk.
@@ -132,7 +136,7 @@ class JsonReader {
       std::string trailer(static_cast<size_t>(std::min<uint64_t>(feeder.end() - list_end_, kMaxTrailerBytes)), '\0');
       const auto got = source_->read_at(list_end_, trailer.data(), trailer.size());
       trailer.resize(got.ok() ? got.value() : 0);
-      read_envelope_end(std::move(trailer), raw_.info.metadata, raw_.losses);
+      read_envelope_end(trailer, raw_.info.metadata, raw_.losses);
     } else if (torn_ || (is_object_ && !list_closed_)) {
       ++raw_.losses[Stat::kTruncated];  // a bare list may end without its bracket
     }
@@ -140,7 +144,8 @@ class JsonReader {
     // One tear is one loss, wherever it was noticed.
     raw_.losses[Stat::kTruncated] = std::min<uint64_t>(raw_.losses[Stat::kTruncated], 1);
     raw_.info.content_bytes = feeder.end();
-    raw_.info.format = is_object_ && looks_like_kineto() ? "Kineto JSON" : "Chrome JSON";
+    raw_.info.origin = is_object_ && looks_like_kineto() ? Origin::kKineto : Origin::kOther;
+    raw_.info.format = raw_.info.origin == Origin::kKineto ? "Kineto JSON" : "Chrome JSON";
     interpret_metadata(raw_.info);
     raw_.args = std::make_shared<JsonArgs>(source_, feeder.end());
   }
@@ -167,6 +172,18 @@ class JsonReader {
 
 Result<RawTrace> read_json(std::shared_ptr<ByteSource> source, const std::string& name, const JsonOptions& options) {
   return JsonReader(std::move(source), options).run(name);
+}
+
+Reader json_reader() {
+  return {"JSON", [](std::string_view) { return true; },
+          [](std::unique_ptr<ByteSource> content, const ReadRequest& request) {
+            const uint64_t bytes = request.is_compressed ? request.file_bytes * kUsualRatio : request.file_bytes;
+            const uint64_t chunk = bytes / (size_t{request.threads} * 64);
+            return read_json(std::move(content), request.name,
+                             {.threads = request.threads,
+                              .chunk_bytes = std::clamp<size_t>(chunk, kMinChunkBytes, kMaxChunkBytes),
+                              .progress = request.progress});
+          }};
 }
 
 }  // namespace firelane::importer

@@ -63,7 +63,7 @@ TEST(ReadJson, one_of_everything_becomes_what_it_is) {
   EXPECT_EQ(describe(m),
             "lane thread 688 688  \n"
             "lane thread 688 750  \n"
-            "lane stream 0 7 stream 7  \n"
+            "lane stream 0 7 stream 7 \n"
             "host 0 0 50164096 ProfilerStep#2 user_annotation annotation - \n"
             "host 0 32407 100000 aten::mm}, {\"x cpu_op op ProfilerStep#2 \n"
             "host 0 41908 2169 cudaLaunchKernel cuda_runtime runtime aten::mm}, {\"x \n"

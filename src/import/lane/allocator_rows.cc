@@ -35,27 +35,27 @@ void AllocatorRows::add_event(const format::EventRecord& r, int64_t time, LaneId
                                     .address = m.address,
                                     .bytes = m.bytes == INT64_MIN ? INT64_MAX : std::abs(m.bytes),
                                     .stream = m.place ? static_cast<int64_t>(m.place->stream) : kNoNumber,
-                                    .pool = m.place ? pool_name(m.place->pool) : StringId{},
                                     .lane = lane,
+                                    .kind = kind_of(r),
                                     .device_type = m.device_type,
                                     .device = m.device,
-                                    .kind = kind_of(r)});
+                                    .pool = m.place ? pool_name(m.place->pool) : StringId{}});
   ++part_.event_count;
 }
 
-bool AllocatorRows::add_segment(const format::NoteItem& note) {
+bool AllocatorRows::add_segment(const format::SegmentNote& note) {
   const format::SegmentFields& s = note.segment;
   if (!is_place(s.address, s.bytes)) return false;
-  const auto time = static_cast<int64_t>(note.pair.ticks);
+  const auto time = static_cast<int64_t>(note.ticks);
   part_.allocator_segments.push_back({.time_ns = time,
                                       .address = s.address,
                                       .bytes = static_cast<int64_t>(s.bytes),
                                       .stream = static_cast<int64_t>(s.stream),
-                                      .pool = pool_name(s.pool),
                                       .device_type = s.device_type,
                                       .device = s.device,
+                                      .pool = pool_name(s.pool),
                                       .is_expandable = s.is_expandable});
-  format::SegmentBlocks blocks(note.text);
+  format::SegmentBlocks blocks(note.blocks);
   format::SegmentBlock block;
   uint64_t filled = 0;
   while (blocks.next(block)) {

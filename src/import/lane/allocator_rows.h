@@ -20,7 +20,7 @@ class AllocatorRows {
   // REQUIRES: it is a segment or a completed free.
   void add_event(const format::EventRecord& record, int64_t time, LaneId lane);
   // False when its blocks do not fill it.
-  bool add_segment(const format::NoteItem& note);
+  bool add_segment(const format::SegmentNote& note);
   // Written as JSON until notes of segments came: [[device, address, bytes, stream, [[bytes, requested, allocated],
   // ...]], ...].
   void add_old_snapshot(std::string_view json, int64_t time);

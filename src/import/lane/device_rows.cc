@@ -9,17 +9,12 @@
 #include <memory>
 #include <string>
 
-#include "model/occupancy.h"
+#include "model/copy_name.h"
 
 namespace firelane::importer {
 namespace {
 
 // CUPTI's numbers, in Kineto's words.
-constexpr std::string_view kDirections[] = {"Unknown", "HtoD", "DtoH", "HtoA", "AtoH", "AtoA",
-                                            "AtoD",    "DtoA", "DtoD", "HtoH", "PtoP"};
-constexpr int64_t kPeerToPeer = 10;
-constexpr std::string_view kMemories[] = {"Unknown", "Pageable", "Pinned",        "Device",
-                                          "Array",   "Managed",  "Device Static", "Managed Static"};
 constexpr std::string_view kSyncs[] = {"Unknown Sync", "Event Sync", "Stream Wait Event", "Stream Sync",
                                        "Context Sync"};
 constexpr std::string_view kOverheads[] = {"Unknown",
@@ -40,6 +35,13 @@ constexpr int64_t kGpuSortIndex = 5'000'000;
 template <size_t N>
 std::string_view word(const std::string_view (&words)[N], int64_t number) {
   return number >= 0 && number < static_cast<int64_t>(N) ? words[number] : words[0];
+}
+
+// Of kinds in CUPTI's order.
+template <IsKind Kind>
+Kind kind_of(int64_t number) {
+  const auto count = static_cast<int64_t>(words_of(Kind{}).size());
+  return number > 0 && number < count ? static_cast<Kind>(number) : Kind{};
 }
 
 int64_t or_none(int64_t id) { return id == 0 ? kNoNumber : id; }
@@ -97,8 +99,8 @@ void DeviceRows::add(format::DeviceReader reader, const std::function<StringId(u
   if (reader.damaged()) ++part_.losses[Stat::kLaneChunkDamaged];
 }
 
-void DeviceRows::add_clock(const format::NoteItem& note) {
-  readings_.push_back({.ticks = note.pair.ticks, .device_ns = note.pair.monotonic_ns, .width_ticks = note.number});
+void DeviceRows::add_clock(const format::DeviceClockNote& note) {
+  readings_.push_back({.ticks = note.ticks, .device_ns = note.device_ns, .width_ticks = note.width_ticks});
 }
 
 RawDeviceSlice& DeviceRows::slice(int64_t start_ns, int64_t duration_ns, int64_t device, int64_t stream,
@@ -132,15 +134,15 @@ void DeviceRows::kernel(const format::DeviceKernelRow& row, StringId name) {
   s.name = readable(name);
   s.category = kernel_;
   s.kind = DeviceKind::kKernel;
-  s.detail = static_cast<Row>(part_.kernels.size());
+  s.detail = static_cast<Row>(part_.kernel_details.size());
   device_of_context_[row.context] = s.device;
-  RawKernel& k = part_.kernels.emplace_back();
-  const int64_t grid[] = {row.grid_x, row.grid_y, row.grid_z};
-  const int64_t block[] = {row.block_x, row.block_y, row.block_z};
-  for (size_t i = 0; i < 3; ++i) {
-    k.grid[i] = static_cast<int32_t>(grid[i]);
-    k.block[i] = static_cast<int32_t>(block[i]);
-  }
+  RawKernel& k = part_.kernel_details.emplace_back();
+  k.grid_x = static_cast<int32_t>(row.grid_x);
+  k.grid_y = static_cast<int32_t>(row.grid_y);
+  k.grid_z = static_cast<int32_t>(row.grid_z);
+  k.block_x = static_cast<int32_t>(row.block_x);
+  k.block_y = static_cast<int32_t>(row.block_y);
+  k.block_z = static_cast<int32_t>(row.block_z);
   k.registers = static_cast<int32_t>(row.registers);
   k.shared_memory_bytes = static_cast<int64_t>(static_cast<uint64_t>(row.static_shared_bytes) +
                                                static_cast<uint64_t>(row.dynamic_shared_bytes));
@@ -151,33 +153,37 @@ void DeviceRows::kernel(const format::DeviceKernelRow& row, StringId name) {
 
 void DeviceRows::copy(const format::DeviceCopyRow& row) {
   RawDeviceSlice& s = slice(row.start_ns, row.duration_ns, row.device, row.stream, row.correlation);
-  std::string name = "Memcpy ";
-  name.append(word(kDirections, row.direction)).append(" (").append(word(kMemories, row.source_memory));
-  name.append(" -> ").append(word(kMemories, row.target_memory)).append(")");
-  s.name = pool_.strings.intern(name);
+  const CopyKinds kinds{kind_of<CopyDirection>(row.direction), kind_of<MemoryKind>(row.source_memory),
+                        kind_of<MemoryKind>(row.target_memory)};
+  s.name = pool_.strings.intern(copy_name(kinds));
   s.category = copy_;
   s.kind = DeviceKind::kCopy;
-  s.detail = static_cast<Row>(part_.copies.size());
+  s.detail = static_cast<Row>(part_.copy_details.size());
   device_of_context_[row.context] = s.device;
-  const bool is_between_devices = row.direction == kPeerToPeer || row.source_device != row.target_device;
-  part_.copies.push_back({.bytes = row.bytes,
-                          .context = row.context,
-                          .graph_id = or_none(row.graph_id),
-                          .graph_node_id = or_none(row.graph_node_id),
-                          .source_device = is_between_devices ? row.source_device : kNoNumber,
-                          .target_device = is_between_devices ? row.target_device : kNoNumber});
+  const bool is_between_devices = kinds.direction == CopyDirection::kPtoP || row.source_device != row.target_device;
+  part_.copy_details.push_back({.bytes = row.bytes,
+                                .context = row.context,
+                                .graph_id = or_none(row.graph_id),
+                                .graph_node_id = or_none(row.graph_node_id),
+                                .source_device = is_between_devices ? row.source_device : kNoNumber,
+                                .target_device = is_between_devices ? row.target_device : kNoNumber,
+                                .direction = kinds.direction,
+                                .source_memory = kinds.source,
+                                .target_memory = kinds.target});
 }
 
 void DeviceRows::set(const format::DeviceSetRow& row) {
   RawDeviceSlice& s = slice(row.start_ns, row.duration_ns, row.device, row.stream, row.correlation);
-  s.name = pool_.strings.intern("Memset (" + std::string(word(kMemories, row.memory)) + ")");
+  const auto memory = kind_of<MemoryKind>(row.memory);
+  s.name = pool_.strings.intern(memset_name(memory));
   s.category = set_;
   s.kind = DeviceKind::kSet;
-  s.detail = static_cast<Row>(part_.copies.size());
-  part_.copies.push_back({.bytes = row.bytes,
-                          .context = row.context,
-                          .graph_id = or_none(row.graph_id),
-                          .graph_node_id = or_none(row.graph_node_id)});
+  s.detail = static_cast<Row>(part_.copy_details.size());
+  part_.copy_details.push_back({.bytes = row.bytes,
+                                .context = row.context,
+                                .graph_id = or_none(row.graph_id),
+                                .graph_node_id = or_none(row.graph_node_id),
+                                .target_memory = memory});
 }
 
 void DeviceRows::call(const format::DeviceCallRow& row, StringId name) {
@@ -185,8 +191,8 @@ void DeviceRows::call(const format::DeviceCallRow& row, StringId name) {
                     .duration_ns = std::clamp<int64_t>(row.duration_ns, 0, kMaxDurationNs),
                     .name = name,
                     .category = row.is_driver != 0 ? driver_ : runtime_,
-                    .detail = static_cast<Row>(row.thread_id),
-                    .kind = row.is_driver != 0 ? HostKind::kDriver : HostKind::kRuntime});
+                    .kind = row.is_driver != 0 ? HostKind::kDriver : HostKind::kRuntime,
+                    .detail = static_cast<Row>(row.thread_id)});
   call_details_.push_back({.correlation = or_none(row.correlation)});
   ++part_.event_count;
 }
@@ -195,9 +201,9 @@ void DeviceRows::overhead(const format::DeviceOverheadRow& row) {
   const std::string_view name = row.type == kDriverCompiler ? "Driver Compiler" : word(kOverheads, row.type >> 16);
   overheads_.push_back({.start_ns = row.start_ns,
                         .duration_ns = std::clamp<int64_t>(row.duration_ns, 0, kMaxDurationNs),
+                        .lane = pool_.lane({.number = -1}, {.number = 0}),
                         .name = pool_.strings.intern(name),
                         .category = overhead_,
-                        .lane = pool_.lane({.number = -1}, {.number = 0}),
                         .kind = HostKind::kOverhead});
   ++part_.event_count;
 }
@@ -213,11 +219,11 @@ void DeviceRows::finish(const TickConverter& line, int64_t base_ns, uint32_t pid
 }
 
 // The window may open and close more than once; the first opening and the last closing count.
-void DeviceRows::add_window(const format::NoteItem& note) {
-  if (note.resumed) {
-    closed_ns_ = note.pair.monotonic_ns;
+void DeviceRows::add_window(const format::DeviceWindowNote& note) {
+  if (note.is_closed) {
+    closed_ns_ = note.device_ns;
   } else if (opened_ns_ == kNoNumber) {
-    opened_ns_ = note.pair.monotonic_ns;
+    opened_ns_ = note.device_ns;
   }
 }
 
@@ -233,13 +239,13 @@ void DeviceRows::add_syncs() {
     s.name = pool_.strings.intern(word(kSyncs, row.type));
     s.category = sync_;
     s.kind = DeviceKind::kSync;
-    s.detail = static_cast<Row>(part_.syncs.size());
+    s.detail = static_cast<Row>(part_.sync_details.size());
     const auto event = events_.find(row.event_sync);
     const bool known = row.event_sync != 0 && event != events_.end();
-    part_.syncs.push_back({.wait_on_stream = known ? event->second.stream : kNoNumber,
-                           .wait_on_correlation = known ? event->second.correlation : kNoNumber,
-                           .wait_on_event = row.event < 0 ? kNoNumber : row.event,
-                           .context = row.context});
+    part_.sync_details.push_back({.wait_on_stream = known ? event->second.stream : kNoNumber,
+                                  .wait_on_correlation = known ? event->second.correlation : kNoNumber,
+                                  .wait_on_event = row.event < 0 ? kNoNumber : row.event,
+                                  .context = row.context});
   }
 }
 
@@ -269,7 +275,7 @@ void DeviceRows::convert_times(const TickConverter& line, int64_t base_ns) {
   for (RawDeviceSlice& s : part_.device_slices) {
     convert(s);
     if (s.kind != DeviceKind::kCopy && s.kind != DeviceKind::kSet) continue;
-    RawCopy& copy = part_.copies[s.detail];
+    RawCopy& copy = part_.copy_details[s.detail];
     copy.bandwidth_gb_s = bandwidth(copy.bytes, s.duration_ns);
   }
   for (RawHostSlice& s : calls_) convert(s);
@@ -295,8 +301,8 @@ void DeviceRows::add_calls(uint32_t pid) {
   for (size_t i = 0; i < calls_.size(); ++i) {
     RawHostSlice& s = calls_[i];
     s.lane = pool_.lane({.number = pid}, {.number = s.detail});
-    s.detail = static_cast<Row>(part_.calls.size());
-    part_.calls.push_back(call_details_[i]);
+    s.detail = static_cast<Row>(part_.call_details.size());
+    part_.call_details.push_back(call_details_[i]);
     part_.host_slices.push_back(s);
   }
   for (const RawHostSlice& s : overheads_) part_.host_slices.push_back(s);
@@ -327,7 +333,7 @@ void DeviceRows::add_annotations() {
     const RawHostSlice& launch = host[row];
     while (next < ranges.size() && host[ranges[next]].start_ns <= launch.start_ns) open.push_back(ranges[next++]);
     std::erase_if(open, [&](Row r) { return host[r].start_ns + host[r].duration_ns <= launch.start_ns; });
-    const int64_t correlation = part_.calls[launch.detail].correlation;
+    const int64_t correlation = part_.call_details[launch.detail].correlation;
     if (correlation == kNoNumber) continue;
     std::vector<Row> around;
     for (const Row r : open) {
@@ -361,19 +367,19 @@ void DeviceRows::add_annotations() {
     const RawHostSlice& range = part_.host_slices[key.first];
     part_.device_slices.push_back({.start_ns = extent.start,
                                    .duration_ns = extent.end - extent.start,
-                                   .external_id = part_.ops[range.detail].external_id,
+                                   .external_id = part_.op_details[range.detail].external_id,
                                    .stream = work.stream,
+                                   .lane = work.lane,
                                    .name = range.name,
                                    .category = annotation_,
-                                   .lane = work.lane,
-                                   .device = work.device,
-                                   .kind = DeviceKind::kAnnotation});
+                                   .kind = DeviceKind::kAnnotation,
+                                   .device = work.device});
     ++part_.event_count;
   }
 }
 
 void DeviceRows::name_lanes(std::string_view program) {
-  using What = RawLaneName::What;
+  using What = LaneNameKind;
   std::vector<bool> named(pool_.lanes.size());
   for (const RawDeviceSlice& s : part_.device_slices) {
     const auto lane = static_cast<uint32_t>(s.lane);
@@ -383,29 +389,15 @@ void DeviceRows::name_lanes(std::string_view program) {
     const int64_t stream = pool_.lanes[lane].tid.number;
     const std::string name = stream == kDeviceLane ? "Device " + std::to_string(device)
                              : stream >= kSyncLane ? "stream " + std::to_string(stream - kSyncLane) + " (sync)"
-                                                   : "stream " + std::to_string(stream) + " ";
+                                                   : "stream " + std::to_string(stream);
     const auto add = [&](What what, std::string_view text, int64_t number) {
-      part_.lane_names.push_back({.lane = s.lane, .what = what, .text = pool_.strings.intern(text), .number = number});
+      part_.lane_names.push_back({.number = number, .lane = s.lane, .what = what, .text = pool_.strings.intern(text)});
     };
     add(What::kThreadName, name, kNoNumber);
     add(What::kThreadSortIndex, "", stream);
     add(What::kProcessName, program, kNoNumber);
     add(What::kProcessLabels, "GPU " + std::to_string(device), kNoNumber);
     add(What::kProcessSortIndex, "", kGpuSortIndex + device);
-  }
-}
-
-void DeviceRows::estimate_occupancy() {
-  for (const RawDeviceSlice& s : part_.device_slices) {
-    if (s.kind != DeviceKind::kKernel) continue;
-    const DeviceProperties* device = find_device(raw_.info, s.device);
-    if (device == nullptr) continue;
-    RawKernel& k = part_.kernels[s.detail];
-    const auto estimate = firelane::estimate_occupancy(*device, launch_shape(k));
-    if (!estimate) continue;
-    k.blocks_per_sm = static_cast<float>(estimate->blocks_per_sm);
-    k.warps_per_sm = static_cast<float>(estimate->warps_per_sm);
-    k.occupancy_percent = static_cast<float>(estimate->percent);
   }
 }
 

@@ -1,5 +1,5 @@
-// The device chunks of a .lane file as rows: kernels, copies, sets, synchronisations, the calls that queued them, and
-// the user's ranges as the device saw them. Device times are mapped to the recorder's clock at the end, by the line
+// The device chunks of a .lane file as rows: kernels, memcpys, memsets, synchronizations, the calls that queued them,
+// and the user's ranges as the device saw them. Device times are mapped to the recorder's clock at the end, by the line
 // through its paired readings. Private to import/lane.
 #pragma once
 
@@ -23,13 +23,12 @@ class DeviceRows {
 
   // `text`: the file's text of an id, as a string of the pool.
   void add(format::DeviceReader reader, const std::function<StringId(uint32_t)>& text);
-  void add_clock(const format::NoteItem& note);
-  void add_window(const format::NoteItem& note);
+  void add_clock(const format::DeviceClockNote& note);
+  void add_window(const format::DeviceWindowNote& note);
   // REQUIRES: all other rows of the part have their final times. `line` gives Unix time. Lanes of GPUs are named by the
   // `program`, as Kineto does.
   void finish(const TickConverter& line, int64_t base_ns, uint32_t pid, std::string_view program);
   // REQUIRES: raw.info.devices is filled.
-  void estimate_occupancy();
 
  private:
   struct Reading {

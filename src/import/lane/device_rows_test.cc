@@ -145,7 +145,7 @@ TEST(DeviceRows, a_kernel_finds_its_launch_and_its_op_by_thread_and_time) {
   EXPECT_EQ(m.text(m.host_slices.name[d.op[k]]), "aten::mm");
   const auto lane = static_cast<uint32_t>(d.lane[k]);
   EXPECT_EQ(m.lanes.kind[lane], LaneKind::kStream);
-  EXPECT_EQ(m.text(m.lanes.name[lane]), "stream 7 ");
+  EXPECT_EQ(m.text(m.lanes.name[lane]), "stream 7");
   EXPECT_EQ(m.text(m.lanes.process_labels[lane]), "GPU 0");
   EXPECT_EQ(m.text(m.lanes.process_name[lane]), "python3");
   EXPECT_EQ(m.losses[Stat::kKernelBeforeLaunch], 0u);
@@ -328,7 +328,7 @@ TEST(DeviceRows, work_across_the_edges_of_the_recording_is_kept_marked_and_count
   std::string marks;
   for (Row row = 0; row < m.device_slices.size(); ++row) {
     if (m.device_slices.kind[row] == DeviceKind::kKernel)
-      marks += "[" + std::string(m.text(m.device_slices.window[row])) + "]";
+      marks += "[" + std::string(name_of(m.device_slices.window[row])) + "]";
   }
   EXPECT_EQ(marks, "[began before][][][][ends after][began before, ends after]");
   EXPECT_EQ(m.losses[Stat::kDeviceSliceAcrossWindow], 3u);

@@ -33,22 +33,22 @@ std::optional<RawComm> collective_of(std::string_view json, RawPool& pool) {
   std::string_view name;
   if (parser.parse(json.data(), json.size()).get(args) != simdjson::SUCCESS) return std::nullopt;
   if (args["Collective name"].get(name) != simdjson::SUCCESS) return std::nullopt;
-  return RawComm{.collective = pool.strings.intern(name),
+  return RawComm{.in_elements = number(args, "In msg nelems"),
+                 .out_elements = number(args, "Out msg nelems"),
+                 .group_size = number(args, "Group size"),
+                 .global_rank_start = number(args, "Global rank start"),
+                 .global_rank_stride = number(args, "Global rank stride"),
+                 .rank = number(args, "Rank"),
+                 .source_rank = number(args, "Src Rank"),
+                 .destination_rank = number(args, "Dst Rank"),
+                 .sequence = number(args, "Seq"),
+                 .collective = pool.strings.intern(name),
                  .dtype = text(args, "dtype", pool),
                  .group_name = text(args, "Process Group Name", pool),
                  .group_description = text(args, "Process Group Description", pool),
                  .group_ranks = text(args, "Process Group Ranks", pool),
                  .in_split_sizes = text(args, "In split size", pool),
-                 .out_split_sizes = text(args, "Out split size", pool),
-                 .global_rank_start = number(args, "Global rank start"),
-                 .global_rank_stride = number(args, "Global rank stride"),
-                 .in_elements = number(args, "In msg nelems"),
-                 .out_elements = number(args, "Out msg nelems"),
-                 .group_size = number(args, "Group size"),
-                 .rank = number(args, "Rank"),
-                 .source_rank = number(args, "Src Rank"),
-                 .destination_rank = number(args, "Dst Rank"),
-                 .sequence = number(args, "Seq")};
+                 .out_split_sizes = text(args, "Out split size", pool)};
 }
 
 }  // namespace firelane::importer

@@ -1,6 +1,6 @@
 // The notes of a .lane file: what the recorder says about itself and the program.
 #include <algorithm>
-#include <numeric>
+#include <variant>
 
 #include "import/lane/lane_rows.h"
 
@@ -25,96 +25,83 @@ bool is_plausible(const ClockPair& pair) {
 void LaneRows::add_notes(std::string_view payload) {
   format::NotesReader reader(payload);
   format::NoteItem item;
-  while (reader.next(item)) note(item);
+  while (reader.next(item)) std::visit([&](const auto& each) { note(each); }, item);
   part_.losses[Stat::kLaneChunkDamaged] += reader.damaged_items();
 }
 
-void LaneRows::note(const format::NoteItem& n) {
-  RecorderInfo& recorder = raw_.info.recorder;
-  switch (n.tag) {
-    case format::Note::kProcess:
-      pid_ = static_cast<uint32_t>(n.number);
-      ticks_per_second_ = n.value;
-      command_ = n.text;
-      recorder.command = n.text;
-      recorder.host_name = n.key;
-      break;
-    case format::Note::kClockPair:
-      if (!is_plausible(n.pair)) {
-        ++part_.losses[Stat::kLaneChunkDamaged];
-        break;
-      }
-      if (n.role == format::PairRole::kStart) start_ = n.pair;
-      last_pair_ = n.pair;
-      break;
-    case format::Note::kOption:
-      // As Kineto does: options that are on are top-level keys of the trace.
-      if (n.text != "0") raw_.info.metadata.push_back({std::string(n.key), std::string(n.text)});
-      break;
-    case format::Note::kMetadata:
-      // Of a recorder that wrote no segments: the state at its start.
-      if (n.key == "cuda_memory_at_start") allocator_.add_old_snapshot(n.text, static_cast<int64_t>(start_.ticks));
-      raw_.info.metadata.push_back({std::string(n.key), std::string(n.text)});
-      break;
-    case format::Note::kStep:
-      raw_.timed_steps.number.push_back(n.step);
-      raw_.timed_steps.disturbance.push_back(disturbance_of(n.phase));
-      raw_.timed_steps.start_ns.push_back(static_cast<int64_t>(n.pair.ticks));
-      raw_.timed_steps.duration_ns.push_back(static_cast<int64_t>(n.pair.ticks + n.number));
-      raw_.timed_steps.device_ns.push_back(n.device_ns >= 0 && n.device_ns <= kMaxDurationNs ? n.device_ns : kNoNumber);
-      break;
-    case format::Note::kCost:
-      // Not a number, or more than any event can cost: analyses would count with it.
-      if (n.value >= 0 && n.value <= kMaxCostNs) {
-        recorder.costs.push_back({std::string(n.key), n.value});
-      } else {
-        ++part_.losses[Stat::kLaneChunkDamaged];
-      }
-      break;
-    case format::Note::kLoss: {
-      const auto same = std::find_if(recorder.losses.begin(), recorder.losses.end(),
-                                     [&](const RecorderInfo::Loss& loss) { return loss.reason == n.key; });
-      if (same != recorder.losses.end()) {
-        same->count = n.number;
-      } else {
-        recorder.losses.push_back({std::string(n.key), n.number});
-      }
-      break;
-    }
-    case format::Note::kStopped: recorder.stopped_because = n.key; break;
-    case format::Note::kPause:
-      if (!n.resumed) pauses_.push_back(n.pair.ticks);
-      break;
-    case format::Note::kThread: {
-      Thread& t = thread(static_cast<uint32_t>(n.number), n.thread_id);
-      if (!t.named_by_program) t.name = n.key;
-      break;
-    }
-    case format::Note::kDeviceClock: device_.add_clock(n); break;
-    case format::Note::kDeviceWindow: device_.add_window(n); break;
-    case format::Note::kSegment:
-      if (!allocator_.add_segment(n)) ++part_.losses[Stat::kLaneChunkDamaged];
-      break;
-    case format::Note::kOverload: set_overload(n.number, n.key); break;
+void LaneRows::note(const format::ProcessNote& n) {
+  pid_ = n.pid;
+  ticks_per_second_ = n.ticks_per_second;
+  command_ = n.command;
+  raw_.info.recorder.command = n.command;
+  raw_.info.recorder.host_name = n.host;
+}
+
+void LaneRows::note(const format::ClockNote& n) {
+  if (!is_plausible(n.pair)) {
+    ++part_.losses[Stat::kLaneChunkDamaged];
+    return;
+  }
+  if (n.role == format::PairRole::kStart) start_ = n.pair;
+  last_pair_ = n.pair;
+}
+
+// As Kineto does: options that are on are top-level keys of the trace.
+void LaneRows::note(const format::OptionNote& n) {
+  if (n.value != "0") raw_.info.metadata.push_back({std::string(n.key), std::string(n.value)});
+}
+
+void LaneRows::note(const format::MetadataNote& n) {
+  // Of a recorder that wrote no segments: the state at its start.
+  if (n.key == "cuda_memory_at_start") allocator_.add_old_snapshot(n.json, static_cast<int64_t>(start_.ticks));
+  raw_.info.metadata.push_back({std::string(n.key), std::string(n.json)});
+}
+
+void LaneRows::note(const format::StepNote& n) {
+  part_.timed_steps.push_back({.number = n.number,
+                               .start_ns = static_cast<int64_t>(n.start_ticks),
+                               .duration_ns = static_cast<int64_t>(n.start_ticks + n.duration_ticks),
+                               .device_ns = n.device_ns >= 0 && n.device_ns <= kMaxDurationNs ? n.device_ns : kNoNumber,
+                               .disturbance = disturbance_of(n.phase)});
+}
+
+// Not a number, or more than any event can cost: analyses would count with it.
+void LaneRows::note(const format::CostNote& n) {
+  if (n.ns >= 0 && n.ns <= kMaxCostNs) {
+    raw_.info.recorder.costs.push_back({std::string(n.event), n.ns});
+  } else {
+    ++part_.losses[Stat::kLaneChunkDamaged];
   }
 }
 
-// Steps may be handed over in any order; the model wants them by start.
-void LaneRows::sort_steps() {
-  TimedSteps& steps = raw_.timed_steps;
-  std::vector<size_t> order(steps.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return steps.start_ns[a] < steps.start_ns[b]; });
-  TimedSteps sorted;
-  for (const size_t i : order) {
-    sorted.number.push_back(steps.number[i]);
-    sorted.disturbance.push_back(steps.disturbance[i]);
-    sorted.start_ns.push_back(steps.start_ns[i]);
-    sorted.duration_ns.push_back(steps.duration_ns[i]);
-    sorted.device_ns.push_back(steps.device_ns[i]);
+void LaneRows::note(const format::LossNote& n) {
+  std::vector<RecorderInfo::Loss>& losses = raw_.info.recorder.losses;
+  const auto same = std::find_if(losses.begin(), losses.end(),
+                                 [&](const RecorderInfo::Loss& loss) { return loss.reason == n.reason; });
+  if (same != losses.end()) {
+    same->count = n.count;
+  } else {
+    losses.push_back({std::string(n.reason), n.count});
   }
-  steps = std::move(sorted);
+}
+
+void LaneRows::note(const format::StoppedNote& n) { raw_.info.recorder.stopped_because = n.reason; }
+
+void LaneRows::note(const format::PauseNote& n) {
+  if (!n.is_resumed) pauses_.push_back(n.ticks);
+}
+
+void LaneRows::note(const format::ThreadNote& n) {
+  Thread& t = thread(n.index, n.thread_id);
+  if (!t.named_by_program) t.name = n.name;
+}
+
+void LaneRows::note(const format::DeviceClockNote& n) { device_.add_clock(n); }
+void LaneRows::note(const format::OverloadNote& n) { set_overload(n.text_id, n.overload); }
+void LaneRows::note(const format::DeviceWindowNote& n) { device_.add_window(n); }
+
+void LaneRows::note(const format::SegmentNote& n) {
+  if (!allocator_.add_segment(n)) ++part_.losses[Stat::kLaneChunkDamaged];
 }
 
 }  // namespace firelane::importer

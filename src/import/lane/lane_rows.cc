@@ -27,7 +27,7 @@ HostKind kind_of(format::Scope scope) {
 
 bool has_op(HostKind kind) { return kind == HostKind::kOp || kind == HostKind::kAnnotation; }
 
-// Ticks lie in the rows' time fields until convert_times().
+// Until convert_times(), the rows' time fields hold ticks, and their durations the ticks of the end.
 int64_t as_time(uint64_t ticks) { return static_cast<int64_t>(ticks); }
 uint64_t as_ticks(int64_t time) { return static_cast<uint64_t>(time); }
 constexpr int64_t kStillOpen = INT64_MIN;
@@ -171,8 +171,11 @@ void LaneRows::record(Thread& t, const format::EventRecord& r) {
     case format::Record::kAttribute: attribute(t, r); return;
     case format::Record::kMemory: memory(t, r); break;
     case format::Record::kInstant:
-      part_.instants.push_back(
-          {.time_ns = as_time(r.ticks), .name = text(r.text), .category = instant_, .lane = t.lane, .scope = 't'});
+      part_.instants.push_back({.time_ns = as_time(r.ticks),
+                                .lane = t.lane,
+                                .name = text(r.text),
+                                .category = instant_,
+                                .scope = InstantScope::kThread});
       ++part_.event_count;
       break;
     case format::Record::kCounter:
@@ -194,19 +197,19 @@ Row LaneRows::add_slice(Thread& t, const format::EventRecord& r) {
   const auto row = static_cast<Row>(part_.host_slices.size());
   RawHostSlice slice{.start_ns = as_time(r.ticks),
                      .duration_ns = kStillOpen,
+                     .lane = t.lane,
                      .name = text(r.text),
                      .category = category_of(r.scope),
-                     .lane = t.lane,
                      .kind = kind_of(r.scope)};
   if (has_op(slice.kind)) {
-    slice.detail = static_cast<Row>(part_.ops.size());
-    RawOp& op = part_.ops.emplace_back();
-    op.external_id = static_cast<int64_t>(part_.ops.size());
+    slice.detail = static_cast<Row>(part_.op_details.size());
+    RawOp& op = part_.op_details.emplace_back();
+    op.external_id = static_cast<int64_t>(part_.op_details.size());
     if (r.kind == format::Record::kBeginSequence) op.sequence_number = r.number;
     if (r.text < texts_.size()) op.overload = texts_[r.text].overload;
   } else if (is_call(slice.kind)) {
-    slice.detail = static_cast<Row>(part_.calls.size());
-    part_.calls.emplace_back();
+    slice.detail = static_cast<Row>(part_.call_details.size());
+    part_.call_details.emplace_back();
   }
   part_.host_slices.push_back(slice);
   ++part_.event_count;
@@ -228,11 +231,11 @@ void LaneRows::attribute(Thread& t, const format::EventRecord& r) {
   if (t.last_slice == kNoRow) return;
   const RawHostSlice& slice = part_.host_slices[t.last_slice];
   if (is_call(slice.kind)) {
-    if (r.attribute == format::Attribute::kCorrelation) part_.calls[slice.detail].correlation = r.number;
+    if (r.attribute == format::Attribute::kCorrelation) part_.call_details[slice.detail].correlation = r.number;
     return;
   }
   if (!has_op(slice.kind)) return;
-  RawOp& op = part_.ops[slice.detail];
+  RawOp& op = part_.op_details[slice.detail];
   switch (r.attribute) {
     case format::Attribute::kInputs: {
       const Inputs& in = inputs(r.text);
@@ -250,8 +253,8 @@ void LaneRows::attribute(Thread& t, const format::EventRecord& r) {
     case format::Attribute::kExtraArgs:
       if (r.text >= texts_.size()) break;
       if (const std::optional<RawComm> comm = collective_of(texts_[r.text].bytes, pool_)) {
-        op.comm = static_cast<Row>(part_.comms.size());
-        part_.comms.push_back(*comm);
+        op.comm = static_cast<Row>(part_.comm_details.size());
+        part_.comm_details.push_back(*comm);
       }
       break;
     case format::Attribute::kCorrelation:
@@ -276,19 +279,19 @@ void LaneRows::memory(const Thread& t, const format::EventRecord& r) {
     return;
   }
   const auto known = [](int64_t total) { return total < 0 ? kNoNumber : total; };
-  part_.memory.push_back({.time_ns = as_time(r.ticks),
-                          .address = r.memory.address,
-                          .bytes = r.memory.bytes,
-                          .total_allocated_bytes = known(r.memory.total_allocated_bytes),
-                          .total_reserved_bytes = known(r.memory.total_reserved_bytes),
-                          .lane = t.lane,
-                          .device_type = r.memory.device_type,
-                          .device = r.memory.device,
-                          .kind = r.action == format::MemoryAction::kOutOfMemory ? MemoryKind::kOutOfMemory
-                                  : r.memory.bytes < 0                           ? MemoryKind::kFree
-                                                                                 : MemoryKind::kAlloc,
-                          .stream = stream,
-                          .pool = pool});
+  part_.memory_events.push_back({.time_ns = as_time(r.ticks),
+                                 .address = r.memory.address,
+                                 .bytes = r.memory.bytes,
+                                 .total_allocated_bytes = known(r.memory.total_allocated_bytes),
+                                 .total_reserved_bytes = known(r.memory.total_reserved_bytes),
+                                 .stream = stream,
+                                 .lane = t.lane,
+                                 .kind = r.action == format::MemoryAction::kOutOfMemory ? MemoryEventKind::kOutOfMemory
+                                         : r.memory.bytes < 0                           ? MemoryEventKind::kFree
+                                                                                        : MemoryEventKind::kAlloc,
+                                 .device_type = r.memory.device_type,
+                                 .device = r.memory.device,
+                                 .pool = pool});
   ++part_.event_count;
 }
 
@@ -310,7 +313,6 @@ void LaneRows::finish() {
   close_open_slices(stop);
   link_forward_ops();
   number_evaluations();
-  sort_steps();
   convert_times();
   name_lanes();
 }
@@ -336,7 +338,7 @@ void LaneRows::link_forward_ops() {
   std::vector<Row> rows;
   for (Row row = 0; row < part_.host_slices.size(); ++row) {
     const RawHostSlice& slice = part_.host_slices[row];
-    if (has_op(slice.kind) && part_.ops[slice.detail].sequence_number >= 0) rows.push_back(row);
+    if (has_op(slice.kind) && part_.op_details[slice.detail].sequence_number >= 0) rows.push_back(row);
   }
   std::stable_sort(rows.begin(), rows.end(), [&](Row a, Row b) {
     return as_ticks(part_.host_slices[a].start_ns) < as_ticks(part_.host_slices[b].start_ns);
@@ -356,7 +358,7 @@ void LaneRows::link_forward_ops() {
   int64_t id = 0;
   for (const Row row : rows) {
     const RawHostSlice& slice = part_.host_slices[row];
-    const RawOp& op = part_.ops[slice.detail];
+    const RawOp& op = part_.op_details[slice.detail];
     if (op.forward_thread == kNoNumber || op.forward_thread == 0) {
       const int64_t thread_id = pool_.lanes[static_cast<uint32_t>(slice.lane)].tid.number;
       forward[{thread_id, op.sequence_number}] = row;
@@ -366,19 +368,19 @@ void LaneRows::link_forward_ops() {
     if (found == forward.end()) continue;
     const RawHostSlice& from = part_.host_slices[found->second];
     ++id;
-    part_.flows.push_back({.time_ns = from.start_ns,
-                           .id = id,
-                           .name = fwdbwd_,
-                           .category = fwdbwd_,
-                           .lane = from.lane,
-                           .phase = FlowPhase::kStart});
-    part_.flows.push_back({.time_ns = slice.start_ns,
-                           .id = id,
-                           .name = fwdbwd_,
-                           .category = fwdbwd_,
-                           .lane = slice.lane,
-                           .phase = FlowPhase::kEnd,
-                           .bind_enclosing = true});
+    part_.flow_ends.push_back({.time_ns = from.start_ns,
+                               .id = id,
+                               .name = fwdbwd_,
+                               .category = fwdbwd_,
+                               .lane = from.lane,
+                               .phase = FlowPhase::kStart});
+    part_.flow_ends.push_back({.time_ns = slice.start_ns,
+                               .id = id,
+                               .name = fwdbwd_,
+                               .category = fwdbwd_,
+                               .lane = slice.lane,
+                               .phase = FlowPhase::kEnd,
+                               .bind_enclosing = true});
   }
 }
 
@@ -390,13 +392,13 @@ void LaneRows::number_evaluations() {
     const RawHostSlice& slice = part_.host_slices[row];
     if (slice.kind != HostKind::kOp) continue;
     const Row before = std::exchange(last_op[static_cast<uint32_t>(slice.lane)], row);
-    const RawOp& op = part_.ops[slice.detail];
+    const RawOp& op = part_.op_details[slice.detail];
     if (before == kNoRow || op.sequence_number < 0 || op.forward_thread <= 0) continue;
     const RawHostSlice& frame = part_.host_slices[before];
     const std::string_view name = pool_.strings.view(frame.name);
     if (!name.starts_with(kFrame) || name.substr(kFrame.size()) != pool_.strings.view(slice.name)) continue;
-    part_.ops[frame.detail].sequence_number = op.sequence_number;
-    part_.ops[frame.detail].forward_thread = op.forward_thread;
+    part_.op_details[frame.detail].sequence_number = op.sequence_number;
+    part_.op_details[frame.detail].forward_thread = op.forward_thread;
   }
 }
 
@@ -405,24 +407,16 @@ void LaneRows::convert_times() {
   const int64_t base = start_.unix_ns - start_.unix_ns % kBaseGridNs;
   raw_.info.base_time_ns = base;
   const auto ns = [&](int64_t time) { return line.unix_ns(as_ticks(time)) - base; };
-  for (RawHostSlice& slice : part_.host_slices) {
-    const int64_t end = ns(slice.duration_ns);
-    slice.start_ns = ns(slice.start_ns);
-    slice.duration_ns = std::max<int64_t>(0, end - slice.start_ns);
-  }
-  for (RawMemory& row : part_.memory) row.time_ns = ns(row.time_ns);
-  for (RawAllocatorEvent& row : part_.allocator_events) row.time_ns = ns(row.time_ns);
-  for (RawAllocatorSegment& row : part_.allocator_segments) row.time_ns = ns(row.time_ns);
-  for (RawAllocatorBlock& row : part_.allocator_blocks) row.time_ns = ns(row.time_ns);
-  for (RawInstant& row : part_.instants) row.time_ns = ns(row.time_ns);
-  for (RawCounter& row : part_.counters) row.time_ns = ns(row.time_ns);
-  for (RawFlow& row : part_.flows) row.time_ns = ns(row.time_ns);
-  TimedSteps& steps = raw_.timed_steps;
-  for (size_t i = 0; i < steps.size(); ++i) {
-    const int64_t end = ns(steps.duration_ns[i]);
-    steps.start_ns[i] = ns(steps.start_ns[i]);
-    steps.duration_ns[i] = std::max<int64_t>(0, end - steps.start_ns[i]);
-  }
+  part_.each_table([&]<typename RawRow>(RawVector<RawRow>& rows) {
+    if constexpr (std::is_same_v<RawRow, RawDeviceSlice>) return;  // of the device's own clock
+    for (RawRow& row : rows) {
+      int64_t start = 0;
+      RawRow::each_field(row, [&]<Use use, typename T>(UseIs<use>, T& value) {
+        if constexpr (is_time(use)) value = start = ns(value);
+        if constexpr (use == Use::kDuration) value = std::max<int64_t>(0, ns(value) - start);
+      });
+    }
+  });
   device_.finish(line, base, pid_, program());
 }
 
@@ -433,18 +427,18 @@ std::string LaneRows::program() const {
 
 // As Kineto names them: "thread 1234 (pt_autograd_0)", and the process by its program.
 void LaneRows::name_lanes() {
-  using What = RawLaneName::What;
+  using What = LaneNameKind;
   bool first = true;
   for (const auto& [index, t] : threads_) {
     const std::string id = std::to_string(t.thread_id);
     const std::string name = "thread " + id + (t.name.empty() ? "" : " (" + t.name + ")");
     part_.lane_names.push_back({.lane = t.lane, .what = What::kThreadName, .text = pool_.strings.intern(name)});
-    part_.lane_names.push_back({.lane = t.lane, .what = What::kThreadSortIndex, .number = t.thread_id});
+    part_.lane_names.push_back({.number = t.thread_id, .lane = t.lane, .what = What::kThreadSortIndex});
     if (!first) continue;
     first = false;
     part_.lane_names.push_back({.lane = t.lane, .what = What::kProcessName, .text = pool_.strings.intern(program())});
     part_.lane_names.push_back({.lane = t.lane, .what = What::kProcessLabels, .text = pool_.strings.intern("CPU")});
-    part_.lane_names.push_back({.lane = t.lane, .what = What::kProcessSortIndex, .number = pid_});
+    part_.lane_names.push_back({.number = pid_, .lane = t.lane, .what = What::kProcessSortIndex});
   }
 }
 

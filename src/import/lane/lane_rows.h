@@ -28,7 +28,6 @@ class LaneRows {
   void add_device(std::string_view payload);
   void finish();
   // REQUIRES: finish(), and the trace's device properties are filled.
-  void estimate_occupancy() { device_.estimate_occupancy(); }
 
  private:
   struct Open {
@@ -54,7 +53,20 @@ class LaneRows {
     StringId dims{}, types{}, strides{}, concrete{};
   };
 
-  void note(const format::NoteItem& n);
+  void note(const format::ProcessNote& n);
+  void note(const format::ClockNote& n);
+  void note(const format::OptionNote& n);
+  void note(const format::MetadataNote& n);
+  void note(const format::StepNote& n);
+  void note(const format::CostNote& n);
+  void note(const format::LossNote& n);
+  void note(const format::StoppedNote& n);
+  void note(const format::PauseNote& n);
+  void note(const format::ThreadNote& n);
+  void note(const format::DeviceClockNote& n);
+  void note(const format::OverloadNote& n);
+  void note(const format::SegmentNote& n);
+  void note(const format::DeviceWindowNote& n);
   Thread& thread(uint32_t index, uint32_t thread_id);
   void record(Thread& t, const format::EventRecord& r);
   Row add_slice(Thread& t, const format::EventRecord& r);
@@ -69,7 +81,6 @@ class LaneRows {
   const Inputs& inputs(uint32_t id);
 
   void close_open_slices(uint64_t stop_ticks);
-  void sort_steps();
   void convert_times();
   void link_forward_ops();
   void number_evaluations();

@@ -15,6 +15,7 @@ Result<RawTrace> read_lane(std::string_view file, const std::string& name, uint6
   FL_TRY_VOID(reader.read_header(name));
   RawTrace raw;
   raw.info.format = "Firelane";
+  raw.info.origin = Origin::kFirelane;
   LaneRows rows(raw);
   format::Chunk chunk;
   while (reader.next(chunk)) {
@@ -42,9 +43,31 @@ Result<RawTrace> read_lane(std::string_view file, const std::string& name, uint6
   raw.info.content_bytes = reader.content_bytes();
   const int64_t base = raw.info.base_time_ns;
   interpret_metadata(raw.info);
-  rows.estimate_occupancy();
   raw.info.base_time_ns = base;
   return raw;
 }
+
+namespace {
+
+// A .lane file is small (a few bytes an event): all of it at once.
+Result<RawTrace> read_whole(std::unique_ptr<ByteSource> source, const ReadRequest& request) {
+  std::string bytes;
+  constexpr size_t kPiece = size_t{4} << 20;
+  for (size_t got = kPiece; got == kPiece;) {
+    const size_t at = bytes.size();
+    bytes.resize(at + kPiece);
+    got = source->read(bytes.data() + at, kPiece);
+    bytes.resize(at + got);
+  }
+  if (!source->fatal().empty()) return Error{request.name + ": " + source->fatal()};
+  if (request.progress) request.progress(source->consumed_bytes(), source->total_bytes());
+  FL_TRY(RawTrace raw, read_lane(bytes, request.name, request.max_content_bytes));
+  raw.losses.add(source->losses());
+  return raw;
+}
+
+}  // namespace
+
+Reader lane_reader() { return {"Firelane", is_lane, read_whole}; }
 
 }  // namespace firelane::importer

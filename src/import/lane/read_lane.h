@@ -6,12 +6,15 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "import/reader.h"
 #include "model/raw.h"
 
 namespace firelane::importer {
 
 // By the first bytes of a file.
 bool is_lane(std::string_view begin);
+
+Reader lane_reader();
 
 // `file` is the whole file; `name` stands in messages. At most `max_content_bytes` are unpacked.
 Result<RawTrace> read_lane(std::string_view file, const std::string& name,

@@ -10,9 +10,13 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <fstream>
 #include <mutex>
+#include <set>
+#include <string>
 #include <thread>
 
+#include "record/core/abandoned.h"
 #include "record/core/testing.h"
 
 namespace firelane::record {
@@ -329,6 +333,30 @@ TEST(Exit, exec_leaves_a_readable_file) {
   ::waitpid(child, &status, 0);
   EXPECT_EQ(WEXITSTATUS(status), 9);
   EXPECT_NE(records_of(folder / "run.lane", kRecordsOnly).find("begin \"before exec\""), std::string::npos);
+}
+
+TEST(Abandoned, files_of_processes_that_are_gone_are_removed_after_a_day) {
+  const pid_t gone = ::fork();
+  if (gone == 0) ::_exit(0);
+  ::waitpid(gone, nullptr, 0);
+  const TemporaryFolder folder;
+  const std::string of_gone = "firelane-" + std::to_string(gone), of_this = "firelane-" + std::to_string(::getpid());
+  const auto two_days_ago = fs::file_time_type::clock::now() - std::chrono::hours(48);
+  for (const std::string& name :
+       {of_gone + "-1.lane", of_this + "-1.lane", of_gone + "-1.json", std::string("run.lane"),
+        std::string("firelane-x-1.lane"), std::string("firelane-7.lane")}) {
+    std::ofstream(folder / name) << "x";
+    fs::last_write_time(folder / name, two_days_ago);
+  }
+  std::ofstream(folder / (of_gone + "-2.lane")) << "x";  // from just now: somebody may want to read it
+
+  remove_abandoned(folder.path());
+  remove_abandoned(folder / "no such folder");
+
+  std::set<std::string> left;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder.path())) left.insert(entry.path().filename());
+  EXPECT_EQ(left, (std::set<std::string>{of_this + "-1.lane", of_gone + "-2.lane", of_gone + "-1.json", "run.lane",
+                                         "firelane-x-1.lane", "firelane-7.lane"}));
 }
 
 }  // namespace

@@ -9,7 +9,9 @@
 
 #include "base/environment.h"
 #include "format/notes.h"
+#include "record/core/abandoned.h"
 #include "record/core/drain.h"
+#include "record/core/machine.h"
 #include "record/core/recorder.h"
 
 namespace firelane::record {
@@ -72,7 +74,7 @@ struct Session::Impl final : Recorder::Client {
   void open();
   std::string first_notes() const;
   void end() noexcept;
-  void fail(std::string reason);
+  void fail(std::string_view reason);
   void add_loss_locked(std::string_view reason, uint64_t count);
   bool add_items(const std::string& items) { return drain == nullptr || drain->add_notes(items); }
 
@@ -108,6 +110,10 @@ Result<std::unique_ptr<Session>> Session::start(const RecordOptions& options) {
 void Session::Impl::open() {
   start_pair = read_clock_pair();
   path = choose_path(options.output, number);
+  if (options.output.empty()) {
+    static const bool once = (remove_abandoned(path.parent_path()), true);
+    static_cast<void>(once);
+  }
   std::string error;
   std::unique_ptr<format::ByteSink> sink =
       options.make_sink ? options.make_sink() : format::open_file_sink(path, error);
@@ -118,7 +124,7 @@ void Session::Impl::open() {
                                                  .zstd_level = options.zstd_level,
                                                  .start_ticks = start_pair.ticks,
                                                  .trace_id = new_trace_id()},
-                                  [this](std::string reason) { fail(std::move(reason)); });
+                                  [this](const std::string& reason) { fail(reason); });
   error = drain->open(first_notes());
   if (!error.empty()) {
     std::error_code ignored;
@@ -143,6 +149,7 @@ std::string Session::Impl::first_notes() const {
   FL_RECORD_OPTIONS(FL_NOTE)
 #undef FL_NOTE
   notes.option("with_flops", options.flops ? "1" : "0");
+  notes.metadata("machine", machine_json());
   if (options.start_paused) notes.pause(false, start_pair.ticks);
   return items;
 }
@@ -159,7 +166,7 @@ void Session::Impl::add_loss_locked(std::string_view reason, uint64_t count) {
   losses.push_back({std::string(reason), count});
 }
 
-void Session::Impl::fail(std::string reason) {
+void Session::Impl::fail(std::string_view reason) {
   Recorder::get().set_recording(number, false);
   const std::lock_guard lock(mutex);
   state = SessionState::kFailed;

@@ -26,6 +26,8 @@ constexpr CUpti_ActivityKind kDriver = CUPTI_ACTIVITY_KIND_DRIVER;
 class Activity : public ::testing::Test {
  protected:
   void begin(const CuptiApi& api) {
+    activity.reset();  // before its session, and both before the file is used again
+    session.reset();
     session = start(
         {.cuda = true, .cuda_sync = true, .cuda_detach = false, .output = folder / "run.lane", .drain_interval_ms = 5});
     std::string reason;
@@ -306,6 +308,8 @@ TEST_F(Activity, what_a_flush_brings_is_kept_and_work_without_an_end_is_counted)
 }
 
 TEST_F(Activity, dropped_cut_off_and_unknown_records_are_counted) {
+  begin(fake.api());
+  finish();  // whatever test ran before this one: no recording of this process has just detached CUPTI
   begin(fake.api());
   fake.dropped = 11;
   fake.feed({kernel(2'000'000, 2'000'010, 1), kernel(2'000'020, 2'000'030, 2)}, 64);

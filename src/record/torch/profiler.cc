@@ -90,6 +90,7 @@ struct Profiler::Impl {
     start_losses.clear();
     if (started.ok()) {
       recording = std::move(started).value();
+      recording->session().add_metadata("front", "\"C++\"");
     } else {
       start_losses.push_back(started.error().message);
     }

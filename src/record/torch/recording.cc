@@ -9,6 +9,7 @@
 #include "record/torch/cost.h"
 #include "record/torch/cpu_memory.h"
 #include "record/torch/op_hook.h"
+#include "record/torch/settings.h"
 
 namespace firelane::torch_hooks {
 namespace {
@@ -32,6 +33,7 @@ Result<std::unique_ptr<Recording>> Recording::start(record::RecordOptions option
   FL_TRY(std::unique_ptr<record::Session> session, record::Session::start(options));
   std::unique_ptr<Recording> recording(new Recording());
   recording->session_ = std::move(session);
+  recording->session_->add_metadata("torch", settings_json());
   for (const auto& [kind, ns] : known_costs()) recording->session_->add_cost(kind, ns);
   const char* reason = nullptr;
   if (options.memory && !enable_cpu_memory_hook(reason)) recording->session_->add_loss(reason, 0);

@@ -72,9 +72,8 @@ def test_metadata_of_a_cycle(fake):
         prof.add_metadata_json("broken", "{")
     prof.stop()
     assert prof.get_trace_id() == "A1"
-    assert made[0].metadata == {
-        "trace_id": '"A1"', "record_shapes": "1", "job": '{"id": 7}', "text": '"say \\"hi\\"\\n"'
-    }  # fmt: skip
+    expected = {"trace_id": '"A1"', "record_shapes": "1", "job": '{"id": 7}', "text": '"say \\"hi\\"\\n"'}
+    assert expected.items() <= made[0].metadata.items() and made[0].metadata.keys().isdisjoint({"late", "broken"})
 
 
 def test_metadata_between_cycles_is_dropped_silently(fake, recwarn):

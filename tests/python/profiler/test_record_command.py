@@ -159,7 +159,7 @@ def test_the_recording_ends_with_the_verdict_and_the_first_findings(folder):
     verdict = done.stderr.split("Self CPU time total")[1].splitlines()[2:]
     assert verdict[0].startswith("input-bound") and re.search(r"a step takes \d+\.\d ms", verdict[0])
     assert "for its next batch: the DataLoader has no workers" in verdict[1]
-    assert "of a step; try: load batches in worker processes" in verdict[2]
+    assert "per step; try: load batches in worker processes" in verdict[2]
     assert len(verdict) <= 10
 
 
@@ -233,3 +233,55 @@ def test_torchrun_writes_a_file_per_rank(folder):
     assert done.returncode == 0, done.stderr
     assert sorted(p.name for p in folder.glob("*.lane")) == ["run.rank0.lane", "run.rank1.lane"]
     assert step_numbers(folder / "run.rank1.lane") == [4, 5]
+
+
+def test_forked_trainers_are_each_recorded(folder):
+    program = """
+    import multiprocessing, torch
+
+    def train():
+        weight = torch.ones(4, requires_grad=True)
+        optimizer = torch.optim.SGD([weight])
+        for _ in range(14):
+            (weight * 2).sum().backward()
+            optimizer.step()
+
+    context = multiprocessing.get_context("fork")
+    children = [context.Process(target=train) for _ in range(2)]
+    for child in children:
+        child.start()
+    for child in children:
+        child.join()
+    print([child.exitcode for child in children])
+    """
+    done = record(folder, program, flags=["--steps", "2"])
+    assert (done.returncode, done.stdout) == (0, "[0, 0]\n")
+    first, second = sorted(folder.glob("run*.lane"))
+    assert first.name == "run.lane" and re.fullmatch(r"run\.pid\d+\.lane", second.name)
+    assert step_numbers(first) == step_numbers(second) == [4, 5]
+    assert done.stderr.count("2 steps recorded") == 2 and "nothing recorded" not in done.stderr
+
+
+def test_the_verdict_is_printed_when_the_trace_is_ready(folder):
+    program = LOOP + "\nimport time\nwhile True: time.sleep(1)"
+    (folder / "program.py").write_text(textwrap.dedent(program))
+    command = [FIRELANE, "record", "--steps", "2", "-o", "a file.lane", "--", sys.executable, "program.py", "12"]
+    with subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True) as running:
+        printed = ""
+        while "next:" not in printed:
+            line = running.stderr.readline()
+            assert line, printed  # else the program ended without it
+            printed += line
+        running.kill()
+    assert "2 steps recorded" in printed and "firelane diagnose 'a file.lane'" in printed
+
+
+@pytest.mark.parametrize("flags", [["-I"], ["-uE"], ["-X", "utf8", "-I"]])
+def test_a_python_that_ignores_the_environment_is_said_to_go_unrecorded(folder, flags):
+    done = firelane_command(folder, "record", "--", sys.executable, *flags, "-c", "print(1)")
+    assert done.stdout == "1\n" and "nothing will be recorded" in done.stderr
+
+
+def test_arguments_of_the_program_are_not_taken_for_pythons(folder):
+    done = firelane_command(folder, "record", "--", sys.executable, "-u", "-c", "print(1)", "-I", "-E")
+    assert done.stdout == "1\n" and "nothing will be recorded" not in done.stderr

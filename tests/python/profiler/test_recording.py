@@ -2,6 +2,8 @@
 
 import gzip
 import json
+import os
+import platform
 import time
 
 import pytest
@@ -10,6 +12,7 @@ import torch
 import firelane
 import programs
 from firelane.profiler import ProfilerActivity, profile, record_function, schedule, tensorboard_trace_handler
+from firelane.profiler._commit import commit_of
 
 EVERYTHING = {"record_shapes": True, "profile_memory": True, "with_stack": True}
 
@@ -74,7 +77,7 @@ def test_a_diagnosis_needs_a_complete_cycle():
     with pytest.raises(RuntimeError, match="still recording"):
         prof.diagnose()
     prof.stop()
-    assert "nothing to judge" in str(prof.diagnose())
+    assert "nothing to analyze" in str(prof.diagnose())
 
 
 def test_each_cycle_gets_its_own_file(own_folder):
@@ -326,3 +329,56 @@ def test_kernel_names_from_torch_compile_are_recorded():
     parents = {row["id"]: row["name"] for row in prof.profiler.trace.host_slices}
     adds = [row for row in prof.profiler.trace.host_slices if row["name"] == "aten::add"]
     assert parents[adds[0]["parent"]] == "triton_fused_add"
+
+
+def test_steps_without_a_schedule_are_marked_in_firelanes_own_profile():
+    with firelane.profile() as prof:
+        for _ in range(4):
+            add()
+            prof.step()
+    assert [row["number"] for row in prof.trace.steps] == [1, 2, 3]
+
+
+def test_after_saving_the_trace_names_the_saved_file(own_folder):
+    with profile() as prof:
+        add()
+    assert prof.trace is not None
+    prof.save(own_folder / "kept.lane")
+    assert prof.trace.info["path"] == str(own_folder / "kept.lane")
+
+
+def test_a_trace_knows_the_machine_torchs_settings_and_who_recorded_it(own_folder):
+    (own_folder / ".git").mkdir()
+    (own_folder / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    (own_folder / ".git" / "packed-refs").write_text("# pack-refs\n0123abcd refs/heads/main\n")
+    for front, make in (("firelane.profiler", profile), ("firelane.profile", firelane.profile)):
+        with make() as prof:
+            add()
+        prof.export_chrome_trace("trace.json")
+        trace = json.loads((own_folder / "trace.json").read_text())
+        assert trace["machine"]["cores_allowed"] == len(os.sched_getaffinity(0)) <= trace["machine"]["cores"]
+        assert trace["torch"]["version"] == torch.__version__.partition("+")[0]
+        assert trace["torch"]["threads"] == torch.get_num_threads()
+        assert (trace["front"], trace["commit"]) == (front, "0123abcd")
+        assert trace["python"] == platform.python_version()
+
+
+@pytest.mark.parametrize("layout", ["branch", "detached", "worktree", "none"])
+def test_the_commit_is_found_where_git_keeps_it(own_folder, layout):
+    git = own_folder / ".git"
+    if layout == "worktree":
+        git.write_text("gitdir: main/.git/worktrees/w\n")
+        shared = own_folder / "main" / ".git"
+        git = shared / "worktrees" / "w"
+        git.mkdir(parents=True)
+        (git / "commondir").write_text("../..\n")
+    else:
+        git.mkdir()
+        shared = git
+    if layout != "none":
+        (git / "HEAD").write_text("feed\n" if layout == "detached" else "ref: refs/heads/x\n")
+    (shared / "refs" / "heads").mkdir(parents=True)
+    (shared / "refs" / "heads" / "x").write_text("beef\n")
+    below = own_folder / "a" / "b"
+    below.mkdir(parents=True)
+    assert commit_of(str(below)) == {"detached": "feed", "none": ""}.get(layout, "beef")

@@ -2,13 +2,14 @@
 
 import copy
 import operator
+import pickle
 
 import pytest
 import torch
 from torch.profiler import ProfilerActivity, record_function
 
 import firelane
-from firelane.profiler import _events, _table
+from firelane.profiler import _events, _table, profile, schedule
 
 FIELDS = (
     "id name trace_name sequence_nr scope input_shapes concrete_inputs kwinputs cpu_memory_usage "
@@ -158,3 +159,50 @@ def test_flops_and_source_location_are_under_their_own_headers():
 
 def test_an_empty_table_is_empty():
     assert _table.build_table([]) == ""
+
+
+def two_cycles():
+    with profile(record_shapes=True, schedule=schedule(wait=1, warmup=1, active=1, repeat=2), acc_events=True) as prof:
+        for _ in range(6):
+            torch.nn.functional.linear(torch.ones(2, 4), torch.ones(4, 4, requires_grad=True)).sum().backward()
+            prof.step()
+    return prof
+
+
+@pytest.mark.parametrize(
+    "duplicate", [copy.deepcopy, lambda events: pickle.loads(pickle.dumps(events))], ids=["deepcopy", "pickle"]
+)
+def test_events_can_be_copied_and_pickled(duplicate):
+    events = two_cycles().events()
+    copied = duplicate(events)
+    assert [event.name for event in copied] == [event.name for event in events]
+    assert copied.table(sort_by="cpu_time_total") == events.table(sort_by="cpu_time_total")
+    averages, expected = ({row.key: row.count for row in rows.key_averages()} for rows in (copied, events))
+    assert averages == expected
+    place = next(i for i, event in enumerate(events) if event.cpu_parent is not None)
+    assert copied[place].cpu_parent in list(copied) and copied[place] in copied[place].cpu_parent.cpu_children
+
+
+def test_a_copied_event_shares_its_relatives():
+    event = next(event for event in two_cycles().events() if event.cpu_parent is not None)
+    copied = copy.copy(event)
+    assert copied.name == event.name and copied.cpu_parent is event.cpu_parent
+
+
+def test_vars_of_an_event_are_torchs_fields():
+    with torch.profiler.profile() as theirs:
+        torch.ones(2)
+    ours, others = vars(two_cycles().events()[0]), vars(theirs.events()[0])
+    assert ours.keys() == others.keys() and ours["name"] == "ProfilerStep*"
+    assert ours["metadata_json"] == "" == others["metadata_json"]
+
+
+def test_ids_of_accumulated_cycles_do_not_repeat():
+    ids = [event.id for event in two_cycles().events() if event.id]
+    assert len(ids) == len(set(ids)) > 9
+
+
+def test_the_event_tree_has_the_same_nodes_each_time():
+    prof = two_cycles()
+    first, again = (prof.profiler.kineto_results.experimental_event_tree() for _ in range(2))
+    assert first and all(a is b for a, b in zip(first, again, strict=True))

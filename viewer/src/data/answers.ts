@@ -88,7 +88,13 @@ export type StepRow = Decoded<typeof stepRow>;
 
 export const overview = object({
   environment: array(tuple<[label: string, value: string]>(string, string)),
-  verdict: object({ text: string, bound: string, stepNs: nullable(number), recordedStepNs: nullable(number) }),
+  verdict: object({
+    label: string,
+    reason: string,
+    meaning: string,
+    stepNs: nullable(number),
+    recordedStepNs: nullable(number),
+  }),
   steps: refine(object({ parts: array(string), rows: array(stepRow) }), ({ parts, rows }) => {
     const wrong = rows.findIndex((row) => row.partsNs.length !== parts.length);
     return wrong < 0 ? null : new Mismatch(`${parts.length} parts`, rows[wrong].partsNs, `rows[${wrong}].parts_ns`);
@@ -96,7 +102,7 @@ export const overview = object({
   deviceBusy: array(object({ device: number, busyNs: number, windowNs: number })),
   topOps: array(topRow),
   topKernels: array(topRow),
-  missing: array(string),
+  missing: array(object({ question: string, reason: string, remedy: string })),
 });
 export type Overview = Decoded<typeof overview>;
 
@@ -104,19 +110,18 @@ const finding = object({
   id: string,
   title: string,
   shareOfStepPercent: number,
-  gain: object({ lowNs: number, highNs: number }),
+  gain: object({ lowNs: number, highNs: number, lowSpeedup: number, highSpeedup: number }),
   evidence: object({
     events: array(object({ table: string, row: number, name: string, startNs: number, durationNs: number })),
     ranges: array(object({ startNs: number, endNs: number })),
   }),
   try: object({ text: string, code: string }),
   confidence: string,
-  surerBy: string,
+  confirmBy: string,
 });
 export type Finding = Decoded<typeof finding>;
 
 export const diagnosis = object({
-  limit: string,
   healthy: boolean,
   why: string,
   step: object({

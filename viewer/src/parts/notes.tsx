@@ -4,11 +4,11 @@ import type { JSX } from "preact";
 import type { Report } from "../data/answers";
 import { isId } from "../text/cells";
 import { formatByKind } from "../text/format";
-import { notesForPage, withDetails } from "../text/notes";
+import { withDetails } from "../text/notes";
 import "./notes.css";
 
 export function Notes(props: { notes: readonly string[] }): JSX.Element | null {
-  const notes = notesForPage(props.notes);
+  const { notes } = props;
   if (notes.length === 0) return null;
   return (
     <ul class="notes">

@@ -1,18 +1,4 @@
-// Notes of reports as the page shows them. The command line shows the same notes: parts that name a flag are dropped, because the
-// page has its own controls.
-
-const kFlag = /(^|\s)--[a-z]/;
-
-export function notesForPage(notes: readonly string[]): string[] {
-  return notes
-    .map((note) =>
-      note
-        .split("; ")
-        .filter((part) => !kFlag.test(part))
-        .join("; "),
-    )
-    .filter((note) => note !== "");
-}
+// Labels of facts as the page shows them.
 
 // Items with an indented label belong to the item before them: "Step, not recorded 23 ms" and "  median of 10".
 export function withDetails<T>(items: readonly T[], label: (item: T) => string): { item: T; details: T[] }[] {

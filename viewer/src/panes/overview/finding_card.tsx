@@ -19,11 +19,10 @@ export function FindingCard(props: {
   trace: TraceClient;
   finding: Finding;
   number: number;
-  stepNs: number;
 }): JSX.Element {
   const { finding } = props;
   const [explained, setExplained] = useState(false);
-  const gain = speedup(props.stepNs, finding.gain);
+  const gain = speedup(finding.gain);
   return (
     <article class="finding card" aria-labelledby={`finding-${finding.id}`}>
       <header class="finding-head">
@@ -73,7 +72,7 @@ export function FindingCard(props: {
         </div>
       )}
       <Evidence finding={finding} />
-      {finding.surerBy && <p class="muted">To confirm: {finding.surerBy}.</p>}
+      {finding.confirmBy && <p class="muted">To confirm: {finding.confirmBy}.</p>}
       <button class="link" aria-expanded={explained} onClick={() => setExplained(!explained)}>
         {explained ? "Hide the explanation" : "Explain this"}
       </button>

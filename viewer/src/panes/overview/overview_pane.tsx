@@ -12,7 +12,7 @@ import { ShareBar } from "../../parts/share_bar";
 import { StepBars } from "../../parts/steps/step_bars";
 import { formatDuration, formatNumber } from "../../text/format";
 import { shortName } from "../../text/names";
-import { isHealthy, capitalize } from "./diagnosis";
+import { capitalize } from "./diagnosis";
 import { FindingCard } from "./finding_card";
 import { DeviceBusy, Environment, Missing } from "./side_cards";
 import { VerdictCard } from "./verdict_card";
@@ -68,28 +68,22 @@ function Findings(props: { trace: TraceClient; diagnosis: Diagnosis }): JSX.Elem
   const { diagnosis } = props;
   return (
     <section class="stack" aria-label="Findings">
-      {isHealthy(diagnosis) && (
+      {diagnosis.healthy && (
         <div class="card healthy">
           <h2>Nothing worth fixing</h2>
-          <p>{capitalize(diagnosis.why || "no rule found a change that would noticeably shorten a step")}.</p>
+          <p>{capitalize(diagnosis.why)}.</p>
         </div>
       )}
-      {!isHealthy(diagnosis) && diagnosis.findings.length === 0 && (
+      {!diagnosis.healthy && diagnosis.findings.length === 0 && (
         <div class="card">
           <h2>Not enough data</h2>
           <p>This trace has too little in it to analyze. Record a few steps of the program, with operators and device:</p>
           <pre class="code">firelane record -- python train.py</pre>
         </div>
       )}
-      {!isHealthy(diagnosis) && diagnosis.findings.length > 0 && <h2 class="section-title">What to fix, largest first</h2>}
+      {!diagnosis.healthy && diagnosis.findings.length > 0 && <h2 class="section-title">What to fix, largest first</h2>}
       {diagnosis.findings.map((finding, at) => (
-        <FindingCard
-          key={finding.id}
-          trace={props.trace}
-          finding={finding}
-          number={at + 1}
-          stepNs={diagnosis.step.stepNs}
-        />
+        <FindingCard key={finding.id} trace={props.trace} finding={finding} number={at + 1} />
       ))}
       <Notes notes={diagnosis.notes} />
     </section>

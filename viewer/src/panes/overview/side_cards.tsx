@@ -61,7 +61,7 @@ function TensorCores(props: { trace: TraceClient }): JSX.Element | null {
   );
 }
 
-export function Missing(props: { missing: string[] }): JSX.Element | null {
+export function Missing(props: { missing: Overview["missing"] }): JSX.Element | null {
   const { missing } = props;
   const [all, setAll] = useState(false);
   if (missing.length === 0) return null;
@@ -70,15 +70,12 @@ export function Missing(props: { missing: string[] }): JSX.Element | null {
     <section class="card">
       <h2>What this trace cannot answer</h2>
       <ul class="missing">
-        {shown.map((text) => {
-          const [question, ...rest] = text.split(": ");
-          return (
-            <li key={text}>
-              <strong>{question}</strong>
-              {rest.length > 0 && <span class="muted">: {rest.join(": ")}</span>}
-            </li>
-          );
-        })}
+        {shown.map(({ question, reason, remedy }) => (
+          <li key={question}>
+            <strong>{question}</strong>
+            <span class="muted">: {[reason, remedy].filter((text) => text !== "").join("; ")}</span>
+          </li>
+        ))}
       </ul>
       {missing.length > shown.length && (
         <button class="link" onClick={() => setAll(true)}>

@@ -3,23 +3,8 @@
 import type { JSX } from "preact";
 import type { Diagnosis, Overview } from "../../data/answers";
 import { formatDuration, formatShare } from "../../text/format";
-import { isHealthy, capitalize, splitVerdict } from "./diagnosis";
+import { capitalize } from "./diagnosis";
 import "./verdict_card.css";
-
-// What each kind of bottleneck means, for someone who reads it for the first time.
-const kMeaning: Record<string, string> = {
-  overhead: "The GPU is fast enough; the Python program that feeds it is not. A faster GPU would not help.",
-  compute: "GPU compute is the bottleneck, which is where a well-tuned program should be.",
-  memory: "Bound by memory bandwidth: the GPU spends its time moving data rather than computing.",
-  input: "The model waits for data: loading and preparing batches is slower than training on them.",
-  communication: "The GPUs wait for each other: exchanging data takes longer than computing.",
-};
-
-const kMeaningWithoutDevice: Record<string, string> = {
-  overhead: "Calling operators takes longer than the work inside them: give each call more to do.",
-  compute: "CPU compute is the bottleneck.",
-  memory: "Bound by memory bandwidth: the CPU spends its time moving data rather than computing.",
-};
 
 const kKnownFrom: Record<string, string> = {
   "timed without recording": "timed on steps without recording",
@@ -30,18 +15,13 @@ const kKnownFrom: Record<string, string> = {
 export function VerdictCard(props: { overview: Overview; diagnosis: Diagnosis | null }): JSX.Element {
   const { verdict } = props.overview;
   const { diagnosis } = props;
-  const { head, rest } = splitVerdict(verdict.text);
-  const [what] = verdict.bound === "unknown" ? ["this trace does not show what limits the program"] : rest.split(";");
-  const healthy = diagnosis !== null && isHealthy(diagnosis);
-  const meanings = props.overview.deviceBusy.length > 0 ? kMeaning : { ...kMeaning, ...kMeaningWithoutDevice };
-  const meaning = Object.hasOwn(meanings, verdict.bound) ? meanings[verdict.bound] : "";
   return (
-    <section class={`card verdict ${healthy ? "is-healthy" : ""}`} aria-labelledby="verdict-title">
+    <section class={`card verdict ${diagnosis?.healthy ? "is-healthy" : ""}`} aria-labelledby="verdict-title">
       <div class="verdict-words">
         <h1 id="verdict-title">
-          {head ? <span class="badge">{capitalize(head)}</span> : null} {capitalize(what)}
+          <span class="badge">{capitalize(verdict.label)}</span> {capitalize(verdict.reason)}
         </h1>
-        {meaning && <p>{meaning}</p>}
+        {verdict.meaning && <p>{verdict.meaning}</p>}
         {diagnosis?.step.undecided && (
           <p class="warn">Too close to call: profiling overhead may have made the difference.</p>
         )}

@@ -1,0 +1,108 @@
+#include "advise/verdict.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "advise/text.h"
+
+namespace firelane::advise {
+
+namespace {
+
+using analyze::Limit;
+
+std::string label_text(Limit limit) { return std::string(analyze::label_of(limit)); }
+
+// What a side of the critical path is called beside its share.
+std::string_view side_name(Limit limit, bool has_device_work) {
+  if (limit == Limit::kOverhead) return has_device_work ? "launch overhead" : "Python and dispatch overhead";
+  if (limit == Limit::kMemory) return "memory bandwidth";
+  return analyze::name_of(limit);
+}
+
+// "launch overhead 55%, memory bandwidth 22%": the two largest.
+std::string largest_shares(const analyze::Study& study) {
+  std::vector<std::pair<double, Limit>> sides;
+  for (size_t i = 0; i < analyze::kLimitCount; ++i) {
+    sides.emplace_back(study.bound.shares[i], static_cast<Limit>(i));
+  }
+  std::stable_sort(sides.begin(), sides.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  const auto text = [&](const std::pair<double, Limit>& side) {
+    return std::string(side_name(side.second, study.has_device_work)) + " " + short_percent(side.first);
+  };
+  return text(sides[0]) + ", " + text(sides[1]);
+}
+
+void say_limit(const analyze::Study& study, Verdict& out) {
+  const Limit limit = study.bound.limit;
+  if (study.cold) {
+    out.label = "in between";
+    out.reason =
+        study.other_limit == Limit::kMixed
+            ? "the host limits these first steps; once it is warm, host and device take about as long"
+            : label_text(limit) + " in these first steps, " + label_text(study.other_limit) + " once the host is warm";
+    return;
+  }
+  if (study.undone.undecided) {
+    out.label = label_text(limit) + " or " + label_text(study.other_limit);
+    out.reason = "recording slowed the program too much to tell which";
+    return;
+  }
+  out.label = label_text(limit);
+  out.reason = analyze::reason_for(limit, study.has_device_work);
+  if (limit == Limit::kMixed) out.reason += " (" + largest_shares(study) + ")";
+}
+
+std::string step_text(const analyze::Study& study) {
+  const int64_t step_ns = study.usual_step_ns;
+  std::string text = "a step takes " + short_time(step_ns);
+  const int64_t recorded_ns = study.usual_recorded_ns;
+  if (recorded_ns - step_ns > recorded_ns / 50 && short_time(recorded_ns) != short_time(step_ns)) {
+    text += " (" + short_time(recorded_ns) + " while recording)";
+  }
+  // Slow steps: what findings save is measured against the average.
+  if (study.undone.step_ns > step_ns + step_ns / 10) text += ", " + short_time(study.undone.step_ns) + " on average";
+  if (study.has_device_work && step_ns > 0) {
+    const int64_t busy = study.per_step(study.breakdown.total.busy_ns());
+    const double share = std::min(1.0, static_cast<double>(busy) / static_cast<double>(step_ns));
+    text += ", the device is busy " + short_percent(share) + " of it";
+  }
+  return text;
+}
+
+std::string meaning_of(Limit limit, bool has_device_work) {
+  switch (limit) {
+    case Limit::kOverhead:
+      return has_device_work
+                 ? "The GPU is fast enough; the Python program that feeds it is not. A faster GPU would not help."
+                 : "Calling operators takes longer than the work inside them: give each call more to do.";
+    case Limit::kCompute:
+      return has_device_work ? "GPU compute is the bottleneck, which is where a well-tuned program should be."
+                             : "CPU compute is the bottleneck.";
+    case Limit::kMemory:
+      return "Bound by memory bandwidth: the " + std::string(has_device_work ? "GPU" : "CPU") +
+             " spends its time moving data rather than computing.";
+    case Limit::kInput:
+      return "The model waits for data: loading and preparing batches is slower than training on them.";
+    case Limit::kCommunication:
+      return "The " + std::string(has_device_work ? "GPUs" : "processes") +
+             " wait for each other: exchanging data takes longer than computing.";
+    case Limit::kMixed:
+    case Limit::kUnknown: return "";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string Verdict::sentence() const { return headline() + (step.empty() ? "" : "; " + step); }
+
+Verdict verdict_of(const analyze::Study& study) {
+  Verdict out{
+      .bound = study.bound, .step = step_text(study), .meaning = meaning_of(study.bound.limit, study.has_device_work)};
+  say_limit(study, out);
+  return out;
+}
+
+}  // namespace firelane::advise

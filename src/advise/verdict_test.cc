@@ -1,0 +1,43 @@
+#include "advise/verdict.h"
+
+#include <gtest/gtest.h>
+
+#include "advise/testing.h"
+#include "model/trace_builder.h"
+
+namespace firelane::advise {
+namespace {
+
+Model cpu_program(double op_us) {
+  TraceBuilder builder;
+  for (int i = 0; i < 4; ++i) {
+    const double at = 1000.0 * i;
+    builder.step(i, {.start_us = at, .end_us = at + 1000}).op("aten::mm", {.start_us = at, .end_us = at + op_us});
+  }
+  return builder.build();
+}
+
+TEST(Verdict, parts_make_up_the_sentence) {
+  const Verdict verdict = diagnose(cpu_program(900)).verdict;
+  EXPECT_EQ(verdict.label, "compute-bound");
+  EXPECT_EQ(verdict.headline(), verdict.label + ": " + verdict.reason);
+  EXPECT_EQ(verdict.sentence(), verdict.headline() + "; " + verdict.step);
+}
+
+TEST(Verdict, a_program_without_a_device_is_told_about_its_cpu) {
+  const Verdict computing = diagnose(cpu_program(900)).verdict;
+  EXPECT_EQ(computing.reason, "the CPU is busy in operators");
+  EXPECT_EQ(computing.meaning, "CPU compute is the bottleneck.");
+  const Verdict waiting = diagnose(cpu_program(10)).verdict;
+  EXPECT_EQ(waiting.label, "overhead-bound");
+  EXPECT_EQ(waiting.reason, "Python and dispatch overhead dominate; the math itself is short");
+}
+
+TEST(Verdict, shares_are_those_of_the_critical_path) {
+  const Judged judged = diagnose(cpu_program(900));
+  EXPECT_EQ(judged.verdict.bound.limit, analyze::Limit::kCompute);
+  EXPECT_EQ(judged.verdict.bound.shares, judged.study.bound.shares);
+}
+
+}  // namespace
+}  // namespace firelane::advise

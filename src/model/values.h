@@ -1,0 +1,144 @@
+// What the cells of a table hold: rows, lanes, ids as traces write them, and kinds with their words.
+//
+// A kind is an enumeration of at most 256 values with a word for each: the words of docs, JSON, SQL, Arrow and viewer.
+// Where a column of kinds may be without a value, the first enumerator says so, and its word is "".
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <span>
+#include <string_view>
+
+#include "base/string_pool.h"
+
+namespace firelane {
+
+// Rows of a table are named by their index.
+using Row = uint32_t;
+inline constexpr Row kNoRow = UINT32_MAX;
+enum class LaneId : uint32_t {};
+
+// Absent numbers: ids, sequence numbers, sizes that the trace does not give.
+inline constexpr int64_t kNoNumber = INT64_MIN;
+// Events that were built, not read, have no place in a source file.
+inline constexpr uint64_t kNoSource = UINT64_MAX;
+
+// A process or thread id as the trace writes it: a number, or a text such as "Spans".
+struct TraceId {
+  int64_t number = kNoNumber;
+  StringId text = kNoString;  // set when it is not a number
+};
+
+// A host or device slice.
+struct SliceRef {
+  Row row = kNoRow;
+  bool on_device = false;
+  bool operator==(const SliceRef&) const = default;
+};
+
+// A row of another table of the same part (model/raw.h). When parts are merged, its type says by how much it moves; in
+// the model it is a Row.
+template <typename Target>
+struct PartRow {
+  Row row = kNoRow;
+  constexpr PartRow() = default;
+  constexpr PartRow(Row r) : row(r) {}            // NOLINT(google-explicit-constructor)
+  constexpr operator Row() const { return row; }  // NOLINT(google-explicit-constructor)
+};
+using DetailRow = PartRow<struct DetailsOfItsKind>;  // op_details, call_details, kernel_details, ...: by the row's kind
+using CommRow = PartRow<struct CommDetails>;
+
+// ---- kinds ------------------------------------------------------------------------------
+
+// The words of a kind, in the order of its enumerators, of which `last` is the last one.
+#define FL_WORDS(Kind, last, ...)                                                  \
+  inline constexpr std::string_view k##Kind##Words[] = {__VA_ARGS__};              \
+  static_assert(std::size(k##Kind##Words) == static_cast<size_t>(Kind::last) + 1); \
+  constexpr std::span<const std::string_view> words_of(Kind) { return k##Kind##Words; }
+
+enum class HostKind : uint8_t { kOp, kAnnotation, kPython, kRuntime, kDriver, kOverhead, kSpan, kOther };
+FL_WORDS(HostKind, kOther, "op", "annotation", "python", "runtime", "driver", "overhead", "span", "other")
+
+enum class DeviceKind : uint8_t { kKernel, kCopy, kSet, kSync, kEvent, kCollective, kAnnotation, kOther };
+FL_WORDS(DeviceKind, kOther, "kernel", "copy", "set", "sync", "event", "collective", "annotation", "other")
+
+enum class LaneKind : uint8_t { kThread, kStream, kAsync, kOther };
+FL_WORDS(LaneKind, kOther, "thread", "stream", "async", "other")
+
+// What keeps a kernel from filling the multiprocessors (model/occupancy.h).
+enum class OccupancyLimit : uint8_t { kUnknown, kNone, kWarps, kBlocks, kRegisters, kSharedMemory, kGrid };
+FL_WORDS(OccupancyLimit, kGrid, "", "none", "warps", "blocks", "registers", "shared memory", "grid")
+
+enum class MemoryEventKind : uint8_t { kAlloc, kFree, kOutOfMemory };
+FL_WORDS(MemoryEventKind, kOutOfMemory, "alloc", "free", "out_of_memory")
+
+enum class AllocatorEventKind : uint8_t { kFreeCompleted, kSegmentAlloc, kSegmentFree, kSegmentMap, kSegmentUnmap };
+FL_WORDS(AllocatorEventKind, kSegmentUnmap, "free_completed", "segment_alloc", "segment_free", "segment_map",
+         "segment_unmap")
+
+enum class AllocatorBlockState : uint8_t { kFree, kWaiting, kAllocated };
+FL_WORDS(AllocatorBlockState, kAllocated, "free", "waiting", "allocated")
+
+// Which way a copy goes, in CUPTI's order: from and to host, device, array (of a texture), or a peer device.
+enum class CopyDirection : uint8_t { kUnknown, kHtoD, kDtoH, kHtoA, kAtoH, kAtoA, kAtoD, kDtoA, kDtoD, kHtoH, kPtoP };
+FL_WORDS(CopyDirection, kPtoP, "", "HtoD", "DtoH", "HtoA", "AtoH", "AtoA", "AtoD", "DtoA", "DtoD", "HtoH", "PtoP")
+
+// What memory a copy or memset touches, in CUPTI's order.
+enum class MemoryKind : uint8_t {
+  kUnknown,
+  kPageable,
+  kPinned,
+  kDevice,
+  kArray,
+  kManaged,
+  kDeviceStatic,
+  kManagedStatic
+};
+FL_WORDS(MemoryKind, kManagedStatic, "", "Pageable", "Pinned", "Device", "Array", "Managed", "Device Static",
+         "Managed Static")
+
+// Device work that the recording holds only a part of.
+enum class WindowMark : uint8_t { kInside, kBeganBefore, kEndsAfter, kBoth };
+FL_WORDS(WindowMark, kBoth, "", "began before", "ends after", "began before, ends after")
+
+// Who wrote a trace.
+enum class Origin : uint8_t { kOther, kKineto, kFirelane };
+FL_WORDS(Origin, kFirelane, "other", "Kineto", "Firelane")
+
+enum class InstantScope : uint8_t { kThread, kProcess, kGlobal };
+FL_WORDS(InstantScope, kGlobal, "thread", "process", "global")
+
+// How a step was spent, seen from the recorder.
+enum class StepDisturbance : uint8_t {
+  kNone,    // nothing was recorded: the true step
+  kWarmup,  // hooks were on, nothing was kept
+  kRecorded,
+};
+FL_WORDS(StepDisturbance, kRecorded, "none", "warmup", "recorded")
+
+template <typename T>
+concept IsKind = sizeof(T) == 1 && requires(T kind) { words_of(kind); };
+
+template <IsKind Kind>
+constexpr std::string_view name_of(Kind kind) {
+  return words_of(kind)[static_cast<size_t>(kind)];
+}
+
+inline constexpr size_t kHostKindCount = std::size(kHostKindWords);
+inline constexpr size_t kDeviceKindCount = std::size(kDeviceKindWords);
+inline constexpr size_t kOccupancyLimitCount = std::size(kOccupancyLimitWords);
+
+// A runtime or driver call: its details are call_details; those of ops and annotations are op_details.
+constexpr bool is_call(HostKind kind) { return kind == HostKind::kRuntime || kind == HostKind::kDriver; }
+
+// Device work that a call queues. Collectives that other devices report by themselves have no such call.
+constexpr bool is_launched(DeviceKind kind) {
+  return kind == DeviceKind::kKernel || kind == DeviceKind::kCopy || kind == DeviceKind::kSet;
+}
+
+// What keeps a device busy. Synchronization records, event records and annotations on a stream are not work: they mark
+// or wait.
+constexpr bool is_device_work(DeviceKind kind) { return is_launched(kind) || kind == DeviceKind::kCollective; }
+
+}  // namespace firelane

@@ -1,0 +1,50 @@
+#include "report/registry.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace firelane::report {
+
+const std::vector<ReportSpec>& all_reports() {
+  // clang-format off: one a line, so that two people can add one each
+  static const std::vector<ReportSpec> reports = {
+      info_report(),
+      diagnose_report(),
+      breakdown_report(),
+      idle_report(),
+      launches_report(),
+      syncs_report(),
+      critical_path_report(),
+      whatif_report(),
+      ops_report(),
+      kernels_report(),
+      roofline_report(),
+      steps_report(),
+      lanes_report(),
+      fusion_report(),
+      modules_report(),
+      memory_report(),
+      input_report(),
+      inference_report(),
+      cost_report(),
+  };
+  // clang-format on
+  return reports;
+}
+
+const ReportSpec* find_report(std::string_view name) {
+  const auto& all = all_reports();
+  const auto found = std::find_if(all.begin(), all.end(), [&](const ReportSpec& each) { return each.name == name; });
+  return found == all.end() ? nullptr : &*found;
+}
+
+Result<std::string> render(const ReportSpec& spec, const StudiedTrace& trace, Arguments wanted, Form form,
+                           const TextStyle& style) {
+  wanted.for_people = form == Form::kText || form == Form::kMarkdown;
+  if (form == Form::kText && spec.text != nullptr) return spec.text(trace, wanted, style);
+  if (form == Form::kJson && spec.json != nullptr) return spec.json(trace);
+  FL_TRY(const Report report, spec.make(trace, wanted));
+  return render(report, form, style);
+}
+
+}  // namespace firelane::report

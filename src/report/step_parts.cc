@@ -1,0 +1,81 @@
+#include "report/step_parts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "advise/text.h"
+#include "report/paint.h"
+
+namespace firelane::report {
+
+namespace {
+
+constexpr size_t kBarWidth = 30;
+
+std::string bar(double share, const TextStyle& style) {
+  const auto full = static_cast<size_t>(std::lround(std::clamp(share, 0.0, 1.0) * static_cast<double>(kBarWidth)));
+  std::string filled;
+  for (size_t i = 0; i < full; ++i) filled += style.color ? "█" : "#";
+  return painted(filled, kCyan, style) + std::string(kBarWidth - full, style.color ? ' ' : '.');
+}
+
+}  // namespace
+
+std::vector<StepPart> device_parts() {
+  std::vector<StepPart> parts = {
+      {"compute", "computing", [](const analyze::BreakdownRow& step) { return step.compute_ns; }},
+      {"communication", "exposed communication",
+       [](const analyze::BreakdownRow& step) { return step.communication_ns; }},
+      {"copy", "exposed copies", [](const analyze::BreakdownRow& step) { return step.copy_ns; }}};
+  for (size_t i = 0; i < analyze::kIdleCauseCount; ++i) {
+    const auto cause = static_cast<analyze::IdleCause>(i);
+    parts.push_back({"idle: " + std::string(analyze::name_of(cause)), analyze::words_for(cause),
+                     [i](const analyze::BreakdownRow& step) { return step.idle[i]; }});
+  }
+  return parts;
+}
+
+std::vector<StepPart> host_parts() {
+  std::vector<StepPart> parts;
+  for (size_t i = 0; i < analyze::kActivityCount; ++i) {
+    const auto activity = static_cast<analyze::Activity>(i);
+    parts.push_back({std::string(analyze::name_of(activity)), analyze::words_for(analyze::cause_of(activity)),
+                     [i](const analyze::BreakdownRow& step) { return step.host[i]; }});
+  }
+  return parts;
+}
+
+std::vector<StepPart> step_parts(const analyze::Study& study) {
+  return study.has_device_work ? device_parts() : host_parts();
+}
+
+std::string step_bars(const analyze::Study& study, const TextStyle& style) {
+  const analyze::BreakdownRow& total = study.breakdown.total;
+  const auto whole = static_cast<double>(std::max<int64_t>(1, total.duration_ns));
+  std::vector<StepPart> parts = step_parts(study);
+  std::stable_sort(parts.begin(), parts.end(),
+                   [&](const StepPart& a, const StepPart& b) { return a.time_ns(total) > b.time_ns(total); });
+  const auto line = [&](double share, int64_t ns, std::string_view meaning) {
+    return fmt::format("  {}  {:>5}  {:>9}  {}\n", bar(share, style), advise::short_percent(share),
+                       advise::short_time(study.per_step(ns)), meaning);
+  };
+  std::string out =
+      painted(study.has_device_work ? "Device time of a step, as recorded" : "CPU time of a step, as recorded", kBold,
+              style) +
+      "\n";
+  int64_t shown = 0;
+  for (const StepPart& part : parts) {
+    const int64_t ns = part.time_ns(total);
+    const double share = static_cast<double>(ns) / whole;
+    if (share < 0.005) continue;
+    shown += ns;
+    out += line(share, ns, part.meaning);
+  }
+  const double rest = 1 - static_cast<double>(shown) / whole;
+  if (rest > 0.0005) out += line(rest, total.duration_ns - shown, "the rest");
+  return out;
+}
+
+}  // namespace firelane::report

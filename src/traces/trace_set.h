@@ -1,0 +1,82 @@
+// The traces that are looked at together: one or many. Commands, pages and Python take a set.
+//
+//   TraceSet traces({"a.json.gz", "b.lane"}, load);   // one after another, on a thread of its own
+//   traces.wait_until_loaded();
+//   if (const auto trace = traces.trace(0)) ...
+//
+// All of it may be called by any number of threads at once, but for wait_until_loaded().
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/result.h"
+#include "model/model.h"
+#include "traces/studied_trace.h"
+
+namespace firelane {
+
+using LoadProgress = std::function<void(uint64_t done_bytes, uint64_t total_bytes)>;
+
+class TraceSet {
+ public:
+  // How a path becomes a model; import/load.h has one.
+  using Loader = std::function<Result<Model>(const std::string& path, const LoadProgress& progress)>;
+  // What is computed of each trace before it counts as loaded.
+  using Prepare = std::function<void(const StudiedTrace& trace)>;
+
+  enum class State : uint8_t { kLoading, kReady, kFailed };
+  struct Status {
+    State state = State::kLoading;
+    uint64_t bytes_done = 0;
+    uint64_t bytes_total = 0;
+    std::string error;  // of a trace that failed
+  };
+
+  TraceSet(std::vector<std::string> paths, Loader load, Prepare prepare = {});
+  // One that is there already.
+  explicit TraceSet(std::shared_ptr<const StudiedTrace> trace);
+  // Waits for the trace that is being loaded; those after it are left.
+  ~TraceSet();
+  TraceSet(const TraceSet&) = delete;
+  TraceSet& operator=(const TraceSet&) = delete;
+
+  size_t size() const { return slots_.size(); }
+  const std::string& path(size_t id) const { return slots_[id]->path; }
+  Status status(size_t id) const;
+  // nullptr while it is not ready, or could not be loaded, or when there is none of that number.
+  std::shared_ptr<const StudiedTrace> trace(size_t id) const;
+
+  void wait_until_loaded();
+  // Until trace `id` is loaded, or could not be; not longer than `most`.
+  void wait_for(size_t id, std::chrono::milliseconds most) const;
+
+ private:
+  struct Slot {
+    std::string path;
+    std::atomic<State> state{State::kLoading};
+    std::atomic<uint64_t> bytes_done{0};
+    std::atomic<uint64_t> bytes_total{0};
+    std::string error;                          // set before kFailed
+    std::shared_ptr<const StudiedTrace> trace;  // set before kReady
+  };
+
+  void load_all(const Loader& load, const Prepare& prepare);
+  void set_state(Slot& slot, State state);
+
+  std::vector<std::unique_ptr<Slot>> slots_;
+  std::atomic<bool> stop_{false};
+  mutable std::mutex state_mutex_;  // of a change of a slot's state, for those who wait for it
+  mutable std::condition_variable state_changed_;
+  std::thread loading_;
+};
+
+}  // namespace firelane

@@ -118,7 +118,10 @@ JsonWriter& JsonWriter::value(double number) {
   if (!std::isfinite(number)) return null();
   before_value();
   char digits[32];
-  const auto end = std::to_chars(digits, digits + sizeof(digits), number).ptr;
+  // A whole number of more than 64 bits, written out, is one that many readers refuse.
+  const bool is_huge = std::abs(number) >= 9.2e18;
+  const auto end = is_huge ? std::to_chars(digits, digits + sizeof(digits), number, std::chars_format::scientific).ptr
+                           : std::to_chars(digits, digits + sizeof(digits), number).ptr;
   out_.append(digits, end);
   return *this;
 }

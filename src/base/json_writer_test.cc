@@ -35,5 +35,11 @@ TEST(JsonWriter, indents_when_asked) {
   EXPECT_EQ(json.text(), "{\n  \"a\": [\n    1\n  ],\n  \"b\": {}\n}");
 }
 
+TEST(JsonWriter, a_number_of_more_than_64_bits_is_not_written_as_an_integer) {
+  JsonWriter json;
+  json.begin_array().value(59223372036854775807.0).value(-1e19).value(9e18).value(0.5);
+  EXPECT_EQ(json.end_array().take(), "[5.9223372036854776e+19,-1e+19,9e+18,0.5]");
+}
+
 }  // namespace
 }  // namespace firelane

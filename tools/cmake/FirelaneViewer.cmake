@@ -71,4 +71,5 @@ std::span<const Page> all_pages() {
 }  // namespace firelane::serve
 ")
 list(TRANSFORM viewer_files PREPEND ${viewer_dist}/)
-set_source_files_properties(${FIRELANE_PAGES} PROPERTIES OBJECT_DEPENDS "${viewer_files}")
+# Compiled alone: an object made of several sources would not be made again when the page changes.
+set_source_files_properties(${FIRELANE_PAGES} PROPERTIES OBJECT_DEPENDS "${viewer_files}" SKIP_UNITY_BUILD_INCLUSION ON)

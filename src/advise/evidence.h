@@ -27,9 +27,11 @@ class Evidence {
     low_.device.push_back({row, keep_low});
     high_.device.push_back({row, keep_high});
   }
-  // A piece of device work that, at best, would take `keep` of its time, and is no part of what is counted.
-  void add_beside(Row row, double keep) {
-    if (case_.holds(row)) high_.device.push_back({row, keep});
+  // A piece of device work that would take `keep_low` to `keep_high` of its time, and is no part of what is counted.
+  void add_beside(Row row, double keep_low, double keep_high) {
+    if (!case_.holds(row)) return;
+    if (keep_low < 1) low_.device.push_back({row, keep_low});
+    high_.device.push_back({row, keep_high});
   }
   // A host slice that, at best, would not be there.
   void add_host(Row row) {

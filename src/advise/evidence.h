@@ -33,11 +33,16 @@ class Evidence {
     if (keep_low < 1) low_.device.push_back({row, keep_low});
     high_.device.push_back({row, keep_high});
   }
-  // A host slice that, at best, would not be there.
-  void add_host(Row row) {
+  // A host slice of which `keep_low` stays at worst, and nothing at best. It is no part of what is counted.
+  void add_host(Row row, double keep_low = 1) {
     const HostSlices& host = case_.model.host_slices;
     if (!case_.in_window(host.start_ns[row])) return;
-    high_.host.push_back({.lane = host.lane[row], .start_ns = host.start_ns[row], .end_ns = host.end_ns(row)});
+    const analyze::HostCut cut{.lane = host.lane[row], .start_ns = host.start_ns[row], .end_ns = host.end_ns(row)};
+    if (keep_low < 1) {
+      low_.host.push_back(cut);
+      low_.host.back().keep = keep_low;
+    }
+    high_.host.push_back(cut);
   }
   // A call, or an operator on the CPU, that takes time itself: `keep_low` (at worst) to `keep_high` (at best) of it
   // stays.

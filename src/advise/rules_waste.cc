@@ -3,6 +3,7 @@
 #include <set>
 #include <string>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "advise/evidence.h"
@@ -87,9 +88,12 @@ std::string_view dims_of(const Model& model, Row op) {
   return model.text(model.op_details.input_dims[detail]);
 }
 
+constexpr double kNodeKeep = 0.3;  // at worst, of the host's time for a node that would not be there
+
 struct Gradients {
   std::set<analyze::Dims> unused;  // shapes of parameters that get a gradient and that no optimizer touches
   int64_t count = 0;               // of those parameters, per step
+  std::vector<Row> nodes;          // host slices that accumulate them
 };
 
 // Which gradients are accumulated for nobody, by their shapes. Nothing when the optimizer's shapes do not match any
@@ -98,7 +102,7 @@ Gradients unused_gradients(const Context& context, const analyze::Phases& phases
   const Model& model = context.model;
   const HostSlices& host = model.host_slices;
   std::set<analyze::Dims> updated;
-  std::vector<analyze::Dims> accumulated;
+  std::vector<std::pair<analyze::Dims, Row>> accumulated;
   for (Row row = 0; row < host.size(); ++row) {
     if (host.kind[row] != HostKind::kOp || !context.in_window(host.start_ns[row])) continue;
     if (phases.host[row] == analyze::Phase::kOptimizer) add_shapes(dims_of(model, row), updated);
@@ -106,15 +110,20 @@ Gradients unused_gradients(const Context& context, const analyze::Phases& phases
     const bool is_child = parent != kNoRow && mentions(model.text(host.name[parent]), "AccumulateGrad");
     if (!is_child || mentions(model.text(host.name[row]), "AccumulateGrad")) continue;
     const std::vector<analyze::Dims> dims = analyze::parse_input_dims(dims_of(model, row));
-    if (!dims.empty() && !dims.front().empty()) accumulated.push_back(dims.front());
+    if (!dims.empty() && !dims.front().empty()) accumulated.emplace_back(dims.front(), row);
   }
   Gradients out;
   bool matches = false;
-  for (const analyze::Dims& shape : accumulated) {
+  for (const auto& [shape, row] : accumulated) {
     matches = matches || (shape.size() > 1 && updated.contains(shape));
     if (updated.contains(shape)) continue;
     out.unused.insert(shape);
     ++out.count;
+    Row node = host.parent[row];
+    while (host.parent[node] != kNoRow && mentions(model.text(host.name[host.parent[node]]), "AccumulateGrad")) {
+      node = host.parent[node];
+    }
+    out.nodes.push_back(node);
   }
   if (!matches) return {};
   out.count /= std::max<int64_t>(1, context.step_count);
@@ -141,6 +150,15 @@ bool computes(const Model& model, Row op, std::string_view kernel, const std::se
   return false;
 }
 
+// The node of the graph that goes with the op, where that does nothing else (a cast back to the parameter's type); else
+// the op.
+Row node_of(const Model& model, Row op) {
+  const HostSlices& host = model.host_slices;
+  Row top = op;
+  while (host.parent[top] != kNoRow && host.kind[host.parent[top]] == HostKind::kOp) top = host.parent[top];
+  return mentions(model.text(host.name[top]), "ToCopyBackward") ? top : op;
+}
+
 std::vector<Finding> find_unused_gradients(const Context& context) {
   const auto& phases = context.trace.get<analyze::find_phases>();
   if (!phases.has_backward) return find_graph_without_backward(context);
@@ -154,8 +172,9 @@ std::vector<Finding> find_unused_gradients(const Context& context) {
     if (phases.host[op] != analyze::Phase::kBackward) continue;
     if (!computes(model, op, model.text(model.device_slices.name[row]), gradients.unused)) continue;
     evidence.add_device(row, 0, 0);
-    evidence.add_host(op);
+    evidence.add_host(node_of(model, op), kNodeKeep);
   }
+  for (const Row node : gradients.nodes) evidence.add_host(node, kNodeKeep);
   if (!context.has_device_work) {
     for (Row op = 0; op < model.host_slices.size(); ++op) {
       if (model.host_slices.kind[op] != HostKind::kOp || phases.host[op] != analyze::Phase::kBackward) continue;

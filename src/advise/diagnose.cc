@@ -49,6 +49,9 @@ void take_parts_out(std::vector<Found>& all, const Context& context) {
   });
 }
 
+// Needless work that takes less of a step than this takes its place among the others.
+constexpr double kWorthFirst = 0.04;
+
 // What the order goes by: of two equal middles the one with more confidence comes first.
 int64_t likely_ns(const Gain& gain) { return gain.low_ns + (gain.high_ns - gain.low_ns) / 3; }
 
@@ -63,7 +66,12 @@ std::vector<Found> ask_rules(const Context& context) {
     }
   }
   take_parts_out(all, context);
-  std::stable_sort(all.begin(), all.end(), [](const Found& a, const Found& b) {
+  const auto precedence = [&](const Found& found) {
+    const bool small = found.about_time && context.share_of_step(found.finding.gain.middle_ns()) < kWorthFirst;
+    return small ? Precedence::kByGain : found.finding.precedence;
+  };
+  std::stable_sort(all.begin(), all.end(), [&](const Found& a, const Found& b) {
+    if (precedence(a) != precedence(b)) return precedence(a) > precedence(b);
     if (a.about_time != b.about_time) return a.about_time;
     if (!a.about_time) return a.finding.share_of_step > b.finding.share_of_step;
     return likely_ns(a.finding.gain) > likely_ns(b.finding.gain);

@@ -27,15 +27,22 @@ class Evidence {
     low_.device.push_back({row, keep_low});
     high_.device.push_back({row, keep_high});
   }
-  // A piece of device work that, at best, would take `keep` of its time, and is no part of what is counted.
-  void add_beside(Row row, double keep) {
-    if (case_.holds(row)) high_.device.push_back({row, keep});
+  // A piece of device work that would take `keep_low` to `keep_high` of its time, and is no part of what is counted.
+  void add_beside(Row row, double keep_low, double keep_high) {
+    if (!case_.holds(row)) return;
+    if (keep_low < 1) low_.device.push_back({row, keep_low});
+    high_.device.push_back({row, keep_high});
   }
-  // A host slice that, at best, would not be there.
-  void add_host(Row row) {
+  // A host slice of which `keep_low` stays at worst, and nothing at best. It is no part of what is counted.
+  void add_host(Row row, double keep_low = 1) {
     const HostSlices& host = case_.model.host_slices;
     if (!case_.in_window(host.start_ns[row])) return;
-    high_.host.push_back({.lane = host.lane[row], .start_ns = host.start_ns[row], .end_ns = host.end_ns(row)});
+    const analyze::HostCut cut{.lane = host.lane[row], .start_ns = host.start_ns[row], .end_ns = host.end_ns(row)};
+    if (keep_low < 1) {
+      low_.host.push_back(cut);
+      low_.host.back().keep = keep_low;
+    }
+    high_.host.push_back(cut);
   }
   // A call, or an operator on the CPU, that takes time itself: `keep_low` (at worst) to `keep_high` (at best) of it
   // stays.

@@ -21,6 +21,13 @@ struct Gain {
   int64_t middle_ns() const { return low_ns + (high_ns - low_ns) / 2; }
 };
 
+// What comes before the order of gains.
+enum class Precedence : uint8_t {
+  kByGain,
+  kNeedless,  // work whose result nobody uses: to be left out before anything makes it faster
+  kFails,     // the program will fail
+};
+
 struct Finding {
   std::string id;                // the rule's: "input-bound"; `firelane explain ID` has the long form
   std::string title;             // one sentence with the number that matters
@@ -39,6 +46,7 @@ struct Finding {
   // The cause of a more general finding that this one is a part of: its gain is taken out of that one's, so that
   // the specific remedy comes first and no gain is promised twice. "" = of none.
   std::string part_of;
+  Precedence precedence = Precedence::kByGain;
 };
 
 }  // namespace firelane::advise

@@ -14,6 +14,8 @@ const std::vector<Rule>& all_rules() {
              training_rules,
              one_time_rules,
              kernels_rules,
+             generation_rules,
+             waste_rules,
              memory_rules,
          }) {
       for (const Rule& rule : family()) all.push_back(rule);

@@ -21,6 +21,7 @@ namespace {
 constexpr double kRealPart = 0.6;   // of a peak that real matmuls reach
 constexpr double kLeastPart = 0.3;  // those of awkward sizes
 constexpr double kShortestKernelNs = 2000;
+constexpr double kNarrowKeep = 0.7;  // of a kernel's time in fp32 that it takes in 16 bits
 constexpr const char* kFusion =
     "fusion";  // what a compiler would join: findings with a name of their own are part of it
 
@@ -133,6 +134,19 @@ bool is_batched_matmul(std::string_view name) {
   return name == "aten::bmm" || name == "aten::baddbmm" || name == "aten::matmul";
 }
 
+// The op of that name around `op`, itself included; kNoRow when there is none.
+Row around(const Model& model, Row op, std::string_view name) {
+  for (Row row = op; row != kNoRow; row = model.host_slices.parent[row]) {
+    if (model.text(model.host_slices.name[row]) == name) return row;
+  }
+  return kNoRow;
+}
+
+// What a fused kernel takes, as a part of what the products take alone: it does not write the scores, and skips what
+// a causal mask takes out.
+constexpr double kProductLow = 0.7;
+constexpr double kProductHigh = 0.36;
+
 // Softmax between two batched matmuls: attention done by hand.
 std::vector<Finding> find_unfused_attention(const Context& context) {
   if (!context.has_device_work) return cpu_unfused_attention(context);
@@ -164,8 +178,20 @@ std::vector<Finding> find_unfused_attention(const Context& context) {
       const size_t before = reach(-1);
       const size_t after = reach(+1);
       if (before == SIZE_MAX || after == SIZE_MAX) continue;
-      // The products read and write the matrix of scores, too.
+      // The products read and write the matrix of scores, too; the backward has two on each side.
       for (const size_t product : {before, after}) products.insert(kernels[product]);
+      if (name != "aten::_softmax") {
+        if (before > 0 && is_batched_matmul(op_name(before - 1))) products.insert(kernels[before - 1]);
+        if (after + 1 < kernels.size() && is_batched_matmul(op_name(after + 1))) products.insert(kernels[after + 1]);
+      }
+      // Copies that make its inputs contiguous.
+      for (const size_t product : {before, after}) {
+        const Row matmul = around(model, device.op[kernels[product]], "aten::matmul");
+        for (size_t i = product; matmul != kNoRow && i-- > 0;) {
+          if (around(model, device.op[kernels[i]], "aten::matmul") != matmul) break;
+          if (i < before || i > after) evidence.add_device(kernels[i], 0.15, 0);
+        }
+      }
       for (size_t i = before + 1; i < after; ++i) {
         evidence.add_device(kernels[i], 0.15, 0);
         if (device.op[kernels[i]] != kNoRow) evidence.add_host(device.op[kernels[i]]);
@@ -173,7 +199,7 @@ std::vector<Finding> find_unfused_attention(const Context& context) {
     }
   }
   if (evidence.empty()) return {};
-  for (const Row product : products) evidence.add_beside(product, 0.5);
+  for (const Row product : products) evidence.add_beside(product, kProductLow, kProductHigh);
   Finding finding{.id = "attention-unfused",
                   .try_text = "use fused attention: it never writes the matrix of scores to memory",
                   .try_code = "torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)",
@@ -321,10 +347,47 @@ void add_work_of(const Context& context, const std::vector<Row>& ops, double kee
   }
 }
 
+// Kernels of the ops between a cast to a wider type and the cast back, on the same thread: with half of the bytes they
+// would take less, too.
+void add_work_between(const Context& context, const std::vector<Row>& casts, Evidence& evidence) {
+  const Model& model = context.model;
+  const DeviceSlices& device = model.device_slices;
+  const std::unordered_set<Row> wanted(casts.begin(), casts.end());
+  std::vector<Row> by_op;  // kernels, in the order of their ops: by thread, then time
+  for (Row row = 0; row < device.size(); ++row) {
+    if (device.kind[row] == DeviceKind::kKernel && device.op[row] != kNoRow) by_op.push_back(row);
+  }
+  std::stable_sort(by_op.begin(), by_op.end(), [&](Row a, Row b) { return device.op[a] < device.op[b]; });
+  analyze::TraitsOfNames traits(model);
+  std::vector<Row> between;
+  bool is_wide = false;
+  int64_t elements = 0;
+  LaneId lane{UINT32_MAX};
+  for (const Row row : by_op) {
+    const Row op = device.op[row];
+    if (model.host_slices.lane[op] != lane) is_wide = false;
+    lane = model.host_slices.lane[op];
+    const std::vector<analyze::OpTensor> inputs = analyze::input_tensors(model, op);
+    if (inputs.empty()) continue;
+    if (wanted.contains(op) && inputs.size() > 1) {
+      is_wide = inputs[0].element_bytes > inputs[1].element_bytes;
+      elements = inputs[0].elements;
+      if (!is_wide) {
+        for (const Row each : between) evidence.add_beside(each, 1, kNarrowKeep);
+      }
+      between.clear();
+    } else if (is_wide && analyze::is_fusible_class(traits.of(device.name[row]).kernel_class) &&
+               inputs[0].elements == elements && inputs[0].element_bytes == 4) {
+      between.push_back(row);
+    }
+  }
+}
+
 std::vector<Finding> find_casts(const Context& context) {
   const auto& table = context.trace.get<analyze::copy_table>();
   Evidence evidence(context);
   add_work_of(context, table.ping_pong_ops, 0, evidence);
+  if (context.has_device_work) add_work_between(context, table.ping_pong_ops, evidence);
   if (evidence.empty()) return {};
   Finding finding{.id = "dtype-ping-pong",
                   .try_text = "keep the tensor in one type between these ops, or leave the choice to autocast",

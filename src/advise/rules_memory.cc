@@ -19,6 +19,8 @@ constexpr double kMuchReserved = 0.50;     // of the device's memory: below that
 constexpr double kRoomShare = 0.50;        // of the device's memory in use at most
 constexpr double kIdleShare = 0.30;        // of a step
 constexpr int64_t kLeakBytes = 1 << 20;    // per step
+constexpr int64_t kSoonSteps = 10'000;     // a run is longer than this, or than an hour: then a leak comes first
+constexpr int64_t kSoonNs = 3'600'000'000'000;
 
 double share(int64_t part, int64_t whole) {
   return whole <= 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
@@ -79,8 +81,28 @@ std::vector<Finding> find_spike(const Context& context) {
   });
 }
 
+// When a device that fills by so much with every step is full.
+struct Full {
+  int64_t steps = kNoNumber;  // from here; kNoNumber: what it holds is not known
+  int64_t ns = 0;
+  bool soon() const { return steps != kNoNumber && (steps <= kSoonSteps || ns <= kSoonNs); }
+};
+
+Full when_full(const Context& context, const analyze::DeviceMemory& device) {
+  if (device.capacity_bytes == kNoNumber || device.capacity_bytes <= device.end_bytes) return {};
+  const int64_t steps = (device.capacity_bytes - device.end_bytes) / device.growth_per_step_bytes;
+  const double ns = static_cast<double>(steps) * static_cast<double>(std::max<int64_t>(0, context.step_ns));
+  return {.steps = steps, .ns = ns < 9e18 ? static_cast<int64_t>(ns) : INT64_MAX};
+}
+
+std::string long_time(int64_t ns) {
+  const int64_t seconds = ns / 1'000'000'000;
+  if (seconds < 120) return short_time(ns);
+  return seconds < 7200 ? counted(seconds / 60, "minute", "minutes") : counted(seconds / 3600, "hour", "hours");
+}
+
 std::vector<Finding> find_leak(const Context& context) {
-  return for_devices(context, [](const analyze::DeviceMemory& device, std::vector<Finding>& findings) {
+  return for_devices(context, [&](const analyze::DeviceMemory& device, std::vector<Finding>& findings) {
     if (device.growth_per_step_bytes < kLeakBytes) return;
     std::string who;
     if (!device.growth_owners.empty()) {
@@ -88,15 +110,21 @@ std::vector<Finding> find_leak(const Context& context) {
       who = "; most by " + (owner.op.empty() ? "code outside of ops" : owner.op) +
             (owner.module.empty() ? "" : " in " + owner.module);
     }
+    const Full full = when_full(context, device);
+    const std::string until = full.steps == kNoNumber
+                                  ? ""
+                                  : "; " + device.name + " is full after " + counted(full.steps, "step", "steps") +
+                                        " (" + long_time(full.ns) + ")";
     findings.push_back(
         {.id = "memory-leak",
-         .title = "memory grows by " + short_bytes(device.growth_per_step_bytes) + " with every step" + who,
+         .title = "memory grows by " + short_bytes(device.growth_per_step_bytes) + " with every step" + until + who,
          .ranges = {{device.curve.front().time_ns, device.curve.back().time_ns}},
          .events = static_cast<int64_t>(device.steps.size()),
          .try_text = "do not keep tensors that hold an autograd graph: store numbers",
          .try_code = "losses.append(loss.item())  # or loss.detach()",
          .confidence = device.steps.size() >= 5 ? Confidence::kHigh : Confidence::kMedium,
-         .confirm_by = device.steps.size() >= 5 ? "" : "record ten steps or more"});
+         .confirm_by = device.steps.size() >= 5 ? "" : "record ten steps or more",
+         .precedence = full.soon() ? Precedence::kFails : Precedence::kByGain});
   });
 }
 
@@ -190,7 +218,9 @@ std::vector<Rule> memory_rules() {
       {"memory-leak", "memory", 0, false,
        "Every step after the first ends with more memory than the one before. Usually a list of losses that still hold "
        "their\n"
-       "graph, or a cache without a limit. It ends in an out-of-memory error, only later.\n"
+       "graph, or a cache without a limit. It ends in an out-of-memory error, only later. It comes first where the "
+       "device is\n"
+       "full within an hour or 10,000 steps at this pace.\n"
        "\n"
        "What to do: keep numbers, not tensors with a history (loss.detach(), or loss.item() once in a while); bound "
        "caches.\n"

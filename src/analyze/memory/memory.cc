@@ -187,8 +187,11 @@ class DeviceReader {
     const int64_t free_ns = freed ? events.time_ns[allocation.free_event] : INT64_MAX;
     const bool freed_in_op = allocation.op != kNoRow && free_ns <= host_.end_ns(allocation.op) && freed &&
                              events.lane[allocation.free_event] == events.lane[allocation.event];
-    const bool before_training = (steps_.size() > 0 && time_ns < steps_.start_ns.front()) ||
-                                 (optimizer_starts_.size() > 1 && time_ns < optimizer_starts_.front());
+    // What a step makes and keeps is no parameter: an activation that something still holds.
+    const bool before_training = model_.steps.size() > 0
+                                     ? time_ns < model_.steps.start_ns.front()
+                                     : (steps_.size() > 0 && time_ns < steps_.start_ns.front()) ||
+                                           (optimizer_starts_.size() > 1 && time_ns < optimizer_starts_.front());
     allocation.category = is_kept_workspace(slice, freed)
                               ? MemoryCategory::kWorkspace
                               : category_of(allocation, phase, freed, freed_in_op, before_training);

@@ -10,7 +10,8 @@
 //   workspace        allocated and freed inside one matmul, convolution or attention; made by a matrix product after
 //                    its output and never freed (cuBLAS's, which torch keeps)
 //   temporaries      freed inside the outermost op, the backward or the optimizer that allocated it
-//   parameters       allocated before the first step, or before the first of several optimizer steps; never freed
+//   parameters       allocated before the first step (without steps: before the first of several optimizer steps);
+//                    never freed
 //   before recording there when the trace starts: parameters, optimizer state, buffers; which, the trace cannot tell
 //   unknown          outside of every phase
 //

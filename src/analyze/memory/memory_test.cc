@@ -86,6 +86,21 @@ TEST(Memory, parameters_are_made_before_the_first_optimizer_step_and_stay) {
   EXPECT_EQ(at_peak(report.devices.at(0), MemoryCategory::kActivations), 60);
 }
 
+TEST(Memory, what_a_marked_step_makes_and_keeps_is_no_parameter) {
+  MemoryTrace t;
+  t.trace.op("aten::empty", {.start_us = 0, .end_us = 5});
+  for (int i = 0; i < 2; ++i) {
+    const double at = 10 + i * 30;
+    t.trace.step(i, {.start_us = at, .end_us = at + 30})
+        .op("aten::relu", {.start_us = at, .end_us = at + 5})
+        .annotation("Optimizer.step#SGD.step", {.start_us = at + 10, .end_us = at + 15});
+  }
+  t.alloc(1, 0x10, 700).alloc(11, 0x20, 50).alloc(41, 0x30, 50);
+  const MemoryReport report = memory_report(t.trace.build());
+  EXPECT_EQ(at_peak(report.devices.at(0), MemoryCategory::kParameters), 700);
+  EXPECT_EQ(at_peak(report.devices.at(0), MemoryCategory::kActivations), 100) << "leaked, the first one too";
+}
+
 TEST(Memory, workspace_is_freed_inside_the_op_that_needs_it) {
   MemoryTrace t;
   t.trace.op("aten::convolution", {.start_us = 0, .end_us = 10});

@@ -1,0 +1,319 @@
+// Work that nobody needs: gradients that are never used, attention over positions that a mask takes out.
+#include <algorithm>
+#include <set>
+#include <string>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "advise/evidence.h"
+#include "advise/rule.h"
+#include "advise/text.h"
+#include "analyze/device/kernel_traits.h"
+#include "analyze/ops/op_tensors.h"
+#include "analyze/steps/phases.h"
+
+namespace firelane::advise {
+
+namespace {
+
+bool mentions(std::string_view name, std::string_view part) { return name.find(part) != std::string_view::npos; }
+
+// ---- Gradients ----
+
+// Of an op's time: what making a node of the graph, keeping its inputs and freeing both take. The nodes are freed
+// outside of ops, so this is more than the op itself would save.
+constexpr double kKeepLow = 0.88;
+constexpr double kKeepHigh = 0.65;
+constexpr int64_t kLeastNodes = 10;  // per step: fewer may be one stray op
+
+bool is_outermost_op(const HostSlices& host, Row row) {
+  if (host.kind[row] != HostKind::kOp) return false;
+  return host.parent[row] == kNoRow || host.kind[host.parent[row]] != HostKind::kOp;
+}
+
+// A forward pass that builds the graph, in a program that never goes back through it. Every node takes a sequence
+// number, so they rise from op to op where a graph is built.
+std::vector<Finding> find_graph_without_backward(const Context& context) {
+  const Model& model = context.model;
+  const HostSlices& host = model.host_slices;
+  Evidence evidence(context);
+  int64_t nodes = 0;
+  for (size_t lane = 0; lane < model.lanes.size(); ++lane) {
+    int64_t last = -1;  // sequence number
+    Row op = kNoRow;    // outermost, with that number
+    for (Row row = model.lanes.host_begin[lane]; row < model.lanes.host_end[lane]; ++row) {
+      if (!is_outermost_op(host, row) || !context.in_window(host.start_ns[row])) continue;
+      const Row detail = model.op_detail(row);
+      const int64_t number = detail == kNoRow ? kNoNumber : model.op_details.sequence_number[detail];
+      const bool builds = number != kNoNumber && number >= 0;
+      if (op != kNoRow && builds && number > last) {
+        nodes += number - last;
+        evidence.add_call(op, kKeepLow, kKeepHigh);
+      }
+      op = builds ? row : kNoRow;
+      if (builds) last = number;
+    }
+  }
+  if (evidence.empty() || nodes < kLeastNodes * context.step_count) return {};
+  Finding finding{
+      .id = "unused-gradients",
+      .try_text = "turn gradients off where nothing is trained: the graph, and the activations it keeps, go",
+      .try_code = "with torch.inference_mode(): ...",
+      .confidence = Confidence::kMedium,
+      .confirm_by = "record a whole step: a backward outside of the recording would need this graph",
+      .part_of = "overhead",
+      .precedence = Precedence::kNeedless};
+  evidence.fill(finding);
+  finding.title = "the forward pass builds an autograd graph (" +
+                  counted(nodes / std::max<int64_t>(1, context.step_count), "node", "nodes") +
+                  " a step), but no backward ever runs";
+  return {finding};
+}
+
+// The innermost lists of numbers in the text: the shapes of all tensors, those in lists too.
+void add_shapes(std::string_view json, std::set<analyze::Dims>& out) {
+  for (size_t open = json.find('['); open != std::string_view::npos; open = json.find('[', open + 1)) {
+    const size_t next = json.find_first_of("[]", open + 1);
+    if (next == std::string_view::npos || json[next] != ']') continue;
+    const std::vector<analyze::Dims> dims =
+        analyze::parse_input_dims("[" + std::string(json.substr(open, next - open + 1)) + "]");
+    if (!dims.empty() && !dims.front().empty()) out.insert(dims.front());
+  }
+}
+
+std::string_view dims_of(const Model& model, Row op) {
+  const Row detail = model.op_detail(op);
+  if (detail == kNoRow || model.op_details.input_dims[detail] == kNoString) return {};
+  return model.text(model.op_details.input_dims[detail]);
+}
+
+constexpr double kNodeKeep = 0.3;  // at worst, of the host's time for a node that would not be there
+
+struct Gradients {
+  std::set<analyze::Dims> unused;  // shapes of parameters that get a gradient and that no optimizer touches
+  int64_t count = 0;               // of those parameters, per step
+  std::vector<Row> nodes;          // host slices that accumulate them
+};
+
+// Which gradients are accumulated for nobody, by their shapes. Nothing when the optimizer's shapes do not match any
+// matrix (it flattens its parameters, or the trace has no shapes).
+Gradients unused_gradients(const Context& context, const analyze::Phases& phases) {
+  const Model& model = context.model;
+  const HostSlices& host = model.host_slices;
+  std::set<analyze::Dims> updated;
+  std::vector<std::pair<analyze::Dims, Row>> accumulated;
+  for (Row row = 0; row < host.size(); ++row) {
+    if (host.kind[row] != HostKind::kOp || !context.in_window(host.start_ns[row])) continue;
+    if (phases.host[row] == analyze::Phase::kOptimizer) add_shapes(dims_of(model, row), updated);
+    const Row parent = host.parent[row];
+    const bool is_child = parent != kNoRow && mentions(model.text(host.name[parent]), "AccumulateGrad");
+    if (!is_child || mentions(model.text(host.name[row]), "AccumulateGrad")) continue;
+    const std::vector<analyze::Dims> dims = analyze::parse_input_dims(dims_of(model, row));
+    if (!dims.empty() && !dims.front().empty()) accumulated.emplace_back(dims.front(), row);
+  }
+  Gradients out;
+  bool matches = false;
+  for (const auto& [shape, row] : accumulated) {
+    matches = matches || (shape.size() > 1 && updated.contains(shape));
+    if (updated.contains(shape)) continue;
+    out.unused.insert(shape);
+    ++out.count;
+    Row node = host.parent[row];
+    while (host.parent[node] != kNoRow && mentions(model.text(host.name[host.parent[node]]), "AccumulateGrad")) {
+      node = host.parent[node];
+    }
+    out.nodes.push_back(node);
+  }
+  if (!matches) return {};
+  out.count /= std::max<int64_t>(1, context.step_count);
+  return out;
+}
+
+// Whether the op computes such a gradient, by the shape of its result.
+bool computes(const Model& model, Row op, std::string_view kernel, const std::set<analyze::Dims>& shapes) {
+  const std::string_view name = model.text(model.host_slices.name[op]);
+  const std::vector<analyze::Dims> dims = analyze::parse_input_dims(dims_of(model, op));
+  const auto is_one = [&](int64_t rows, int64_t columns) {
+    return shapes.contains({rows, columns}) || shapes.contains({columns, rows});
+  };
+  if (name == "aten::mm" && dims.size() >= 2 && dims[0].size() == 2 && dims[1].size() == 2) {
+    return is_one(dims[0][0], dims[1][1]);
+  }
+  if (name == "aten::copy_" && !dims.empty()) {
+    return dims[0].size() == 2 ? is_one(dims[0][0], dims[0][1]) : shapes.contains(dims[0]);
+  }
+  if (name == "aten::sum" && !dims.empty() && dims[0].size() > 1) return shapes.contains({dims[0].back()});
+  if (name == "aten::convolution_backward" && dims.size() > 2) {
+    return mentions(kernel, "wgrad") && shapes.contains(dims[2]);
+  }
+  return false;
+}
+
+// The node of the graph that goes with the op, where that does nothing else (a cast back to the parameter's type); else
+// the op.
+Row node_of(const Model& model, Row op) {
+  const HostSlices& host = model.host_slices;
+  Row top = op;
+  while (host.parent[top] != kNoRow && host.kind[host.parent[top]] == HostKind::kOp) top = host.parent[top];
+  return mentions(model.text(host.name[top]), "ToCopyBackward") ? top : op;
+}
+
+std::vector<Finding> find_unused_gradients(const Context& context) {
+  const auto& phases = context.trace.get<analyze::find_phases>();
+  if (!phases.has_backward) return find_graph_without_backward(context);
+  const Gradients gradients = unused_gradients(context, phases);
+  if (gradients.unused.empty()) return {};
+  const Model& model = context.model;
+  Evidence evidence(context);
+  for (Row row = 0; row < model.device_slices.size(); ++row) {
+    const Row op = model.device_slices.op[row];
+    if (model.device_slices.kind[row] != DeviceKind::kKernel || op == kNoRow) continue;
+    if (phases.host[op] != analyze::Phase::kBackward) continue;
+    if (!computes(model, op, model.text(model.device_slices.name[row]), gradients.unused)) continue;
+    evidence.add_device(row, 0, 0);
+    evidence.add_host(node_of(model, op), kNodeKeep);
+  }
+  for (const Row node : gradients.nodes) evidence.add_host(node, kNodeKeep);
+  if (!context.has_device_work) {
+    for (Row op = 0; op < model.host_slices.size(); ++op) {
+      if (model.host_slices.kind[op] != HostKind::kOp || phases.host[op] != analyze::Phase::kBackward) continue;
+      if (computes(model, op, "wgrad", gradients.unused)) evidence.add_call(op, 0.1, 0);
+    }
+  }
+  if (evidence.empty()) return {};
+  Finding finding{.id = "unused-gradients",
+                  .try_text = "freeze what is not trained: the backward pass then leaves out its gradients",
+                  .try_code = "base_model.requires_grad_(False)",
+                  .confidence = Confidence::kMedium,
+                  .confirm_by = "compare the parameters that have .grad with those of the optimizer",
+                  .precedence = Precedence::kNeedless};
+  evidence.fill(finding);
+  finding.title = "gradients of " + counted(gradients.count, "parameter", "parameters") +
+                  " are computed that no optimizer uses: " + short_percent(finding.share_of_step) + " of a step";
+  return {finding};
+}
+
+// ---- Attention masks ----
+
+// Of an attention kernel's time that stays without the mask: half of the scores need not be computed, and the mask is
+// not read. Kernels that are made for masks (not cuDNN's) are slower still.
+struct MaskCost {
+  double low, high;
+};
+MaskCost mask_cost(std::string_view kernel) {
+  return mentions(kernel, "fmha") || mentions(kernel, "AttentionKernel") ? MaskCost{.low = 0.45, .high = 0.25}
+                                                                         : MaskCost{.low = 0.5, .high = 0.36};
+}
+
+// The shape of a mask that all sequences and heads share, of as many rows as columns; {} of others and of none.
+analyze::Dims shared_mask(const Model& model, Row op) {
+  const std::vector<analyze::Dims> dims = analyze::parse_input_dims(dims_of(model, op));
+  if (dims.size() < 4 || dims[0].size() < 3 || dims[3].size() < 2) return {};
+  const analyze::Dims& mask = dims[3];
+  const size_t rank = mask.size();
+  const bool is_shared = std::all_of(mask.begin(), mask.end() - 2, [](int64_t size) { return size == 1; });
+  return is_shared && mask[rank - 1] == mask[rank - 2] && mask[rank - 1] > 1 ? mask : analyze::Dims{};
+}
+
+std::vector<Finding> find_attention_mask(const Context& context) {
+  const Model& model = context.model;
+  const HostSlices& host = model.host_slices;
+  std::unordered_set<Row> masked;  // calls of scaled_dot_product_attention
+  std::unordered_set<int64_t> numbers;
+  std::set<analyze::Dims> squares;
+  int64_t longest = 0;
+  for (Row row = 0; row < host.size(); ++row) {
+    if (host.kind[row] != HostKind::kOp || model.text(host.name[row]) != "aten::scaled_dot_product_attention") continue;
+    const analyze::Dims mask = shared_mask(model, row);
+    if (mask.empty()) continue;
+    masked.insert(row);
+    squares.insert(mask);
+    longest = std::max(longest, mask.back());
+    const int64_t number = model.op_details.sequence_number[model.op_detail(row)];
+    if (number != kNoNumber && number >= 0) numbers.insert(number);
+  }
+  if (masked.empty()) return {};
+  const auto belongs = [&](Row op) {
+    for (Row row = op; row != kNoRow; row = host.parent[row]) {
+      if (masked.contains(row)) return true;
+      const bool is_node = host.kind[row] == HostKind::kOp &&
+                           mentions(model.text(host.name[row]), "ScaledDotProduct") &&
+                           mentions(model.text(host.name[row]), "Backward");
+      if (!is_node) continue;
+      const Row detail = model.op_detail(row);
+      if (detail == kNoRow) continue;
+      for (Row of = model.op_details.forward[detail]; of != kNoRow; of = host.parent[of]) {
+        if (masked.contains(of)) return true;
+      }
+      if (numbers.contains(model.op_details.sequence_number[detail])) return true;
+    }
+    return false;
+  };
+  Evidence evidence(context);
+  analyze::TraitsOfNames traits(model);
+  for (Row row = 0; row < model.device_slices.size(); ++row) {
+    const Row op = model.device_slices.op[row];
+    if (model.device_slices.kind[row] != DeviceKind::kKernel || op == kNoRow) continue;
+    const std::string_view name = model.text(model.device_slices.name[row]);
+    if (traits.of(model.device_slices.name[row]).kernel_class == analyze::KernelClass::kAttention) {
+      if (!belongs(op)) continue;
+      const MaskCost cost = mask_cost(name);
+      evidence.add_device(row, cost.low, cost.high);
+      continue;
+    }
+    // What makes the mask, and turns it into a bias.
+    const std::vector<analyze::Dims> dims = analyze::parse_input_dims(dims_of(model, op));
+    const bool makes_mask =
+        std::any_of(dims.begin(), dims.end(), [&](const auto& each) { return squares.contains(each); });
+    if (!makes_mask) continue;
+    evidence.add_device(row, 0, 0);
+    evidence.add_host(op);
+  }
+  if (evidence.empty()) return {};
+  Finding finding{
+      .id = "attention-mask",
+      .try_text = "if the mask is causal, say so instead of passing it: the kernel then skips half of the work",
+      .try_code = "F.scaled_dot_product_attention(q, k, v, is_causal=True)  # other masks: flex_attention",
+      .confidence = Confidence::kMedium,
+      .confirm_by = "look at the mask: a trace shows its shape, not its values"};
+  evidence.fill(finding);
+  finding.title = "attention gets a mask of " + std::to_string(longest) + " x " + std::to_string(longest) +
+                  " as a tensor, which the fastest kernels do not take: it takes " +
+                  short_percent(finding.share_of_step) + " of a step";
+  return {finding};
+}
+
+}  // namespace
+
+std::vector<Rule> waste_rules() {
+  return {
+      {"unused-gradients", "waste", 0.03, true,
+       "Gradients, or what is needed to compute them, are made and thrown away. Without a backward in the whole trace\n"
+       "the forward pass builds the autograd graph for nobody: each op makes a node, and activations stay in memory\n"
+       "until the result is gone. With one, parameters get gradients that no optimizer uses, as when adapters (LoRA)\n"
+       "are trained on a base whose weights still require gradients; these are told by shape, what is accumulated\n"
+       "against what the optimizer touches. Needs shapes.\n"
+       "\n"
+       "What to do: torch.inference_mode() around evaluation; requires_grad_(False) on what is not trained, which\n"
+       "leaves its matmuls out of the backward.\n"
+       "\n"
+       "When not: the backward runs outside of the recording, or other code reads the gradients (a penalty, a log).",
+       find_unused_gradients},
+      {"attention-mask", "waste", 0.03, true,
+       "scaled_dot_product_attention got its mask as a tensor. The fastest kernels take none: others read it for "
+       "every\n"
+       "score, and compute the scores that it takes out again. With is_causal=True the kernel knows which half to "
+       "skip.\n"
+       "\n"
+       "What to do: is_causal=True for a causal mask. Sequences packed into one row, or a sliding window: "
+       "flex_attention\n"
+       "with a block mask. Padding: sort by length, or nested tensors.\n"
+       "\n"
+       "When not: the mask is neither. Only masks that all sequences share are named: the others differ from sample to "
+       "sample.",
+       find_attention_mask},
+  };
+}
+
+}  // namespace firelane::advise

@@ -171,7 +171,7 @@ std::vector<Finding> find_recomputed_prefix(const Context& context) {
   Finding finding{.id = "recomputed-prefix",
                   .try_text = "keep the keys and values of earlier tokens (a KV cache), and compute the new token only",
                   .try_code = "model.generate(..., use_cache=True)",
-                  .confidence = Confidence::kHigh,
+                  .confidence = Confidence::kMedium,
                   .precedence = Precedence::kNeedless};
   evidence.fill(finding);
   // A cache adds operators of its own to each pass, which the replay does not have.
@@ -284,7 +284,7 @@ std::vector<Finding> find_growing_input(const Context& context) {
   Finding finding{.id = "growing-input",
                   .try_text = "allocate it once at its final length, and write what is new in place",
                   .try_code = "cache[:, :, at : at + 1] = new  # instead of cache = torch.cat((cache, new), dim=2)",
-                  .confidence = Confidence::kHigh,
+                  .confidence = Confidence::kMedium,
                   .precedence = Precedence::kNeedless};
   evidence.fill(finding);
   const Append& largest = *std::max_element(appends.begin(), appends.end(),

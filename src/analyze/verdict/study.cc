@@ -1,6 +1,8 @@
 #include "analyze/verdict/study.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstdlib>
 
 #include "analyze/common/median.h"
 #include "analyze/compute/roofline.h"
@@ -76,7 +78,52 @@ int64_t usual_length(const std::vector<Interval>& spans) {
   return median(std::move(lengths));
 }
 
+constexpr double kSlowFactor = 1.5;
+constexpr int64_t kSlowForSure = 3;
+constexpr size_t kLeastTimed = 5;
+constexpr size_t kWarmUp = 2;  // steps of a program's start that are slow in every program
+
 }  // namespace
+
+SlowSteps find_slow_steps(const TimedSteps& steps) {
+  SlowSteps out;
+  std::vector<size_t> rows;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    if (steps.disturbance[i] == StepDisturbance::kNone) rows.push_back(i);
+  }
+  if (rows.size() < kLeastTimed + kWarmUp) return out;
+  rows.erase(rows.begin(), rows.begin() + kWarmUp);
+  const auto median_of = [&](const std::vector<size_t>& chosen) {
+    std::vector<int64_t> lengths;
+    for (const size_t row : chosen) lengths.push_back(steps.duration_ns[row]);
+    return median(std::move(lengths));
+  };
+  const int64_t usual = median_of(rows);
+  std::vector<int64_t> distances;
+  for (const size_t row : rows) distances.push_back(std::abs(steps.duration_ns[row] - usual));
+  const int64_t limit = std::max(std::llround(kSlowFactor * static_cast<double>(usual)),
+                                 static_cast<long long>(usual + 5 * median(std::move(distances))));
+  // Steps while recording count as well, in how many there are: those that are slow are the recorder's doing.
+  out.timed = static_cast<int64_t>(steps.size() - std::min(steps.size(), kWarmUp));
+  out.usual_ns = usual;
+  std::vector<size_t> slow;
+  int64_t excess = 0;
+  for (const size_t row : rows) {
+    if (steps.duration_ns[row] <= limit) continue;
+    slow.push_back(row);
+    excess += steps.duration_ns[row] - usual;
+    out.numbers.push_back(steps.number[row]);
+  }
+  if (slow.empty()) return out;
+  out.usual_slow_ns = median_of(slow);
+  // One step that takes somewhat longer is chance.
+  if (out.usual_slow_ns < kSlowForSure * usual) {
+    out.numbers.clear();
+    return out;
+  }
+  out.excess_ns = excess / out.timed;
+  return out;
+}
 
 Study study(const StudiedTrace& trace) {
   const Model& model = trace.model();
@@ -105,6 +152,9 @@ Study study(const StudiedTrace& trace) {
   s.step_spans = step_spans(model, s.graph, s.played, s.steps);
   s.usual_step_ns = s.undone.baseline_ns != kNoNumber ? s.undone.baseline_ns : usual_length(s.step_spans);
   s.usual_recorded_ns = usual_length(step_spans(model, s.graph, s.recorded, s.steps));
+  const bool recorded_slow = std::any_of(s.steps.steps.begin(), s.steps.steps.end(),
+                                         [](const FoundStep& step) { return step.outlier && !step.warm_up; });
+  if (!recorded_slow) s.slow_steps = find_slow_steps(model.timed_steps);
   for (const Interval& span : s.step_spans) {
     s.step_bounds.push_back(judge.of(s.path, busy, span.start_ns, span.end_ns));
   }

@@ -86,7 +86,7 @@ TEST(Loops, a_loop_over_pieces_of_a_tensor_is_named_before_launch_overhead) {
   EXPECT_EQ(finding.id, "repeated-operators");
   EXPECT_NE(finding.title.find("aten::mm, aten::tanh 32 times"), std::string::npos) << finding.title;
   // 31 of 32 rounds of 106 us, less the cost of recording them.
-  EXPECT_NEAR(static_cast<double>(finding.gain.high_ns), 31 * 106e3, 0.15 * 31 * 106e3);
+  EXPECT_NEAR(static_cast<double>(finding.gain.high_ns), 31 * 106e3, 0.2 * 31 * 106e3);
 }
 
 TEST(Loops, layers_of_a_model_are_no_loop) {

@@ -80,6 +80,7 @@ int64_t usual_length(const std::vector<Interval>& spans) {
 
 constexpr double kSlowFactor = 1.5;
 constexpr int64_t kSlowForSure = 3;
+constexpr size_t kLeastSlow = 2;  // one may be chance
 constexpr size_t kLeastTimed = 5;
 constexpr size_t kWarmUp = 2;  // steps of a program's start that are slow in every program
 
@@ -88,40 +89,41 @@ constexpr size_t kWarmUp = 2;  // steps of a program's start that are slow in ev
 SlowSteps find_slow_steps(const TimedSteps& steps) {
   SlowSteps out;
   std::vector<size_t> rows;
-  for (size_t i = 0; i < steps.size(); ++i) {
-    if (steps.disturbance[i] == StepDisturbance::kNone) rows.push_back(i);
+  std::vector<int64_t> lengths;
+  std::vector<int64_t> on_device;
+  int64_t sum_ns = 0;
+  for (size_t i = kWarmUp; i < steps.size(); ++i) {
+    if (steps.disturbance[i] != StepDisturbance::kNone) continue;
+    rows.push_back(i);
+    lengths.push_back(steps.duration_ns[i]);
+    sum_ns += steps.duration_ns[i];
+    if (i < steps.device_ns.size() && steps.device_ns[i] != kNoNumber) on_device.push_back(steps.device_ns[i]);
   }
-  if (rows.size() < kLeastTimed + kWarmUp) return out;
-  rows.erase(rows.begin(), rows.begin() + kWarmUp);
-  const auto median_of = [&](const std::vector<size_t>& chosen) {
-    std::vector<int64_t> lengths;
-    for (const size_t row : chosen) lengths.push_back(steps.duration_ns[row]);
-    return median(std::move(lengths));
-  };
-  const int64_t usual = median_of(rows);
+  if (rows.size() < kLeastTimed) return out;
+  // A host that runs ahead of the device waits for it now and then: no step is slow that makes up for quick ones.
+  const int64_t usual = std::max(median(lengths), on_device.empty() ? 0 : median(on_device));
   std::vector<int64_t> distances;
-  for (const size_t row : rows) distances.push_back(std::abs(steps.duration_ns[row] - usual));
-  const int64_t limit = std::max(std::llround(kSlowFactor * static_cast<double>(usual)),
-                                 static_cast<long long>(usual + 5 * median(std::move(distances))));
-  // Steps while recording count as well, in how many there are: those that are slow are the recorder's doing.
-  out.timed = static_cast<int64_t>(steps.size() - std::min(steps.size(), kWarmUp));
-  out.usual_ns = usual;
-  std::vector<size_t> slow;
-  int64_t excess = 0;
+  for (const int64_t length : lengths) distances.push_back(std::abs(length - usual));
+  const int64_t limit = std::max<int64_t>(std::llround(kSlowFactor * static_cast<double>(usual)),
+                                          usual + 5 * median(std::move(distances)));
+  std::vector<int64_t> slow;
+  int64_t excess_ns = 0;
   for (const size_t row : rows) {
     if (steps.duration_ns[row] <= limit) continue;
-    slow.push_back(row);
-    excess += steps.duration_ns[row] - usual;
+    slow.push_back(steps.duration_ns[row]);
+    excess_ns += steps.duration_ns[row] - usual;
     out.numbers.push_back(steps.number[row]);
   }
-  if (slow.empty()) return out;
-  out.usual_slow_ns = median_of(slow);
-  // One step that takes somewhat longer is chance.
-  if (out.usual_slow_ns < kSlowForSure * usual) {
+  // Steps while recording count in how many there are: those that are slow are the recorder's doing.
+  out.timed = static_cast<int64_t>(steps.size() - kWarmUp);
+  out.usual_ns = usual;
+  out.usual_slow_ns = slow.empty() ? 0 : median(slow);
+  const bool makes_up = sum_ns - static_cast<int64_t>(rows.size()) * usual < excess_ns / 2;
+  if (slow.size() < kLeastSlow || out.usual_slow_ns < kSlowForSure * usual || makes_up) {
     out.numbers.clear();
     return out;
   }
-  out.excess_ns = excess / out.timed;
+  out.excess_ns = excess_ns / out.timed;
   return out;
 }
 

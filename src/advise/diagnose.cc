@@ -18,7 +18,7 @@ Context context_of(const StudiedTrace& trace) {
   Context context{.trace = trace, .window = study.steps.window};
   context.step_count = std::max<int64_t>(1, study.steps.judged);
   context.recorded_ns = study.undone.recorded_ns;
-  context.step_ns = study.undone.step_ns;
+  context.step_ns = study.mean_step_ns();
   context.device_busy_ns = study.per_step(study.breakdown.total.busy_ns());
   context.has_device_work = study.has_device_work;
   context.gain_ns = [&study](const analyze::WhatIf& change) { return study.gain_ns(change); };
@@ -55,6 +55,30 @@ constexpr double kWorthFirst = 0.04;
 // What the order goes by: of two equal middles the one with more confidence comes first.
 int64_t likely_ns(const Gain& gain) { return gain.low_ns + (gain.high_ns - gain.low_ns) / 3; }
 
+// A general finding says how much there is to gain; what to do first is the part of it that has a cause of its own, if
+// that is worth doing.
+void put_parts_first(std::vector<Found>& all, const Context& context) {
+  constexpr double kWorthDoing = 0.1;
+  for (size_t general = 0; general < all.size(); ++general) {
+    const std::string cause = all[general].finding.cause;
+    if (cause.empty()) continue;
+    size_t last = general;
+    for (size_t i = general + 1; i < all.size(); ++i) {
+      const Finding& part = all[i].finding;
+      const bool counts =
+          all[i].about_time && part.part_of == cause && context.share_of_step(part.gain.middle_ns()) >= kWorthDoing;
+      if (counts) last = i;
+    }
+    if (last == general) continue;
+    std::stable_partition(all.begin() + static_cast<std::ptrdiff_t>(general),
+                          all.begin() + static_cast<std::ptrdiff_t>(last) + 1, [&](const Found& each) {
+                            return each.finding.part_of == cause &&
+                                   context.share_of_step(each.finding.gain.middle_ns()) >= kWorthDoing;
+                          });
+    break;  // there is one general finding
+  }
+}
+
 std::vector<Found> ask_rules(const Context& context) {
   std::vector<Found> all;
   for (const Rule& rule : all_rules()) {
@@ -76,6 +100,7 @@ std::vector<Found> ask_rules(const Context& context) {
     if (!a.about_time) return a.finding.share_of_step > b.finding.share_of_step;
     return likely_ns(a.finding.gain) > likely_ns(b.finding.gain);
   });
+  put_parts_first(all, context);
   return all;
 }
 

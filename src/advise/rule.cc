@@ -11,6 +11,7 @@ const std::vector<Rule>& all_rules() {
     for (const auto family : {
              input_rules,
              host_rules,
+             loops_rules,
              training_rules,
              one_time_rules,
              kernels_rules,

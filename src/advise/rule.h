@@ -32,6 +32,7 @@ const Rule* find_rule(std::string_view id);
 
 std::vector<Rule> input_rules();     // waiting for data, copies to the device
 std::vector<Rule> host_rules();      // launches, syncs, garbage collection, recording
+std::vector<Rule> loops_rules();     // the same operators many times in a step
 std::vector<Rule> training_rules();  // optimizer, zero_grad, communication, outlier steps
 std::vector<Rule> one_time_rules();  // loading, compiling, first calls, first memory
 

@@ -3,6 +3,9 @@
 #include <cmath>
 
 #include "advise/host_evidence.h"
+#include "advise/host_work.h"
+#include "advise/loops.h"
+#include "advise/machine.h"
 #include "advise/rule.h"
 #include "advise/text.h"
 #include "analyze/host/dispatch.h"
@@ -117,6 +120,73 @@ std::vector<Finding> find_overhead(const Context& context) {
   return {finding};
 }
 
+std::vector<Finding> find_host_compute(const Context& context) {
+  const Model& model = context.model;
+  const HostSlices& host = model.host_slices;
+  const std::vector<HostWork> all = host_work(context);
+  if (all.empty()) return {};
+  analyze::WhatIf ops_only;
+  analyze::WhatIf whole;
+  std::vector<Row> ops;
+  std::vector<analyze::Interval> copying;
+  Row longest = kNoRow;
+  for (const HostWork& work : all) {
+    whole.host.push_back({work.lane, work.start_ns, work.end_ns, 0});
+    for (const Row op : work.ops) {
+      ops_only.host.push_back({work.lane, host.start_ns[op], host.end_ns(op), 0.05});
+      ops.push_back(op);
+      if (longest == kNoRow || host.duration_ns[op] > host.duration_ns[longest]) longest = op;
+    }
+    for (const Row copy : work.copies) copying.push_back({host.start_ns[copy], host.end_ns(copy)});
+  }
+  const auto is_copying = [&](Row call) {
+    return std::any_of(copying.begin(), copying.end(), [&](const analyze::Interval& each) {
+      return host.start_ns[call] >= each.start_ns && host.start_ns[call] < each.end_ns;
+    });
+  };
+  int64_t bytes = 0;
+  int64_t copies = 0;
+  for (Row row = 0; row < model.device_slices.size(); ++row) {
+    const Row launch = model.device_slices.launch[row];
+    if (launch == kNoRow || model.device_slices.kind[row] != DeviceKind::kCopy || !is_copying(launch)) continue;
+    whole.device.push_back({row, 0});
+    whole.waits.push_back(launch);
+    ++copies;
+    const Row detail = model.device_slices.detail[row];
+    if (detail != kNoRow && model.copy_details.bytes[detail] > 0) bytes += model.copy_details.bytes[detail];
+  }
+  for (const analyze::SyncRow& sync : context.study->syncs.rows) {
+    if (is_copying(sync.call)) whole.waits.push_back(sync.call);
+  }
+  int64_t spent_ns = 0;
+  for (const HostWork& work : all) spent_ns += work.end_ns - work.start_ns;
+  Finding finding{.id = "host-compute", .cost_ns = context.study->per_step(spent_ns)};
+  finding.share_of_step = context.share_of_step(finding.cost_ns);
+  finding.gain.high_ns = context.gain_ns(whole);
+  finding.gain.low_ns = copies > 0 ? finding.gain.high_ns * 9 / 10 : context.gain_ns(ops_only);
+  finding.events = static_cast<int64_t>(ops.size());
+  std::vector<std::string_view> names;
+  add_longest(finding, model, ops);
+  for (const SliceRef& slice : finding.slices) {
+    const std::string_view name = model.text(host.name[slice.row]);
+    if (std::find(names.begin(), names.end(), name) == names.end() && names.size() < 3) names.push_back(name);
+  }
+  std::string text;
+  for (const std::string_view name : names) text += (text.empty() ? "" : ", ") + std::string(name);
+  finding.title = "the CPU computes for the device's program (" + text + "): " + short_time(finding.cost_ns) +
+                  " of each step (" + short_percent(finding.share_of_step) + ")";
+  if (copies > 0 && bytes > 0) {
+    finding.title += "; " + short_bytes(context.study->per_step(bytes)) + " are built there and copied in every step";
+  }
+  finding.try_text = "create the tensor on the device, once if it does not change, or prepare it in DataLoader workers";
+  finding.try_code =
+      "torch.arange(n, device=\"cuda\")  # and keep what stays the same: self.register_buffer(\"bias\", bias)";
+  finding.confidence = Confidence::kHigh;
+  finding.part_of = "overhead";
+  finding.cause = "host-compute";
+  return {finding};
+}
+
 struct SyncAdvice {
   analyze::SyncReason reason;
   const char* who;
@@ -138,38 +208,100 @@ constexpr SyncAdvice kSyncAdvice[] = {
      "torch.cuda.set_sync_debug_mode(\"warn\")"},
 };
 
+// Loops that read one number a round: without the loop the numbers are computed together and read once.
+std::vector<Finding> find_reads_in_loops(const Context& context) {
+  std::vector<const analyze::Loop*> chosen;
+  const analyze::Loop* longest = nullptr;
+  for (const analyze::Loop& loop : context.trace.get<analyze::loops>()) {
+    if (loop.backward || !only_reads(context, loop)) continue;
+    chosen.push_back(&loop);
+    if (longest == nullptr || loop.end_ns - loop.start_ns > longest->end_ns - longest->start_ns) longest = &loop;
+  }
+  if (longest == nullptr) return {};
+  const Model& model = context.model;
+  Finding finding{.id = "host-sync"};
+  fill_from_loops(context, chosen, finding);
+  finding.title =
+      "numbers are read one by one: " + body_text(model, *longest) + " " + counted(longest->rounds, "time", "times") +
+      " in a row" +
+      (longest->python == kNoRow ? "" : ", in " + std::string(model.text(model.host_slices.name[longest->python]))) +
+      ": " + short_time(finding.cost_ns) + " of each step (" + short_percent(finding.share_of_step) + ")";
+  add_longest(finding, model, longest->body);
+  finding.ranges.push_back({longest->start_ns, longest->end_ns});
+  finding.try_text = "compute the numbers together and read them once, or every few hundred steps";
+  finding.try_code =
+      "norms = torch.stack(torch._foreach_norm(grads)).tolist()  # instead of [g.norm().item() for g in grads]";
+  finding.confidence = Confidence::kHigh;
+  finding.part_of = "overhead";
+  finding.cause = "reads";
+  return {finding};
+}
+
+// Within a loop that another finding takes out.
+bool is_in_loop(const std::vector<analyze::Loop>& loops, LaneId lane, int64_t time_ns) {
+  auto after = std::partition_point(loops.begin(), loops.end(),
+                                    [&](const analyze::Loop& loop) { return loop.start_ns <= time_ns; });
+  while (after != loops.begin()) {
+    --after;
+    if (after->lane == lane) return time_ns < after->end_ns;
+  }
+  return false;
+}
+
+// Of the operator that asks, at best: a number that nobody reads costs nothing; an index still does its work.
+double keeps_of_asker(analyze::SyncReason reason) { return reason == analyze::SyncReason::kItem ? 0 : 0.5; }
+
 std::vector<Finding> find_host_sync(const Context& context) {
   const Model& model = context.model;
   const analyze::Study& study = *context.study;
-  std::vector<Finding> findings;
+  std::vector<Finding> findings = find_reads_in_loops(context);
+  const auto& loops = context.trace.get<analyze::loops>();
   for (const SyncAdvice& advice : kSyncAdvice) {
+    analyze::WhatIf waits_only;
     analyze::WhatIf change;
     std::vector<Row> calls;
     int64_t waited = 0;
+    Row asker = kNoRow;
+    int64_t longest_ns = -1;
     for (const analyze::SyncRow& sync : study.syncs.rows) {
       // One wait at the end of the recording belongs to the measuring, not to the loop.
       const bool in_loop = sync.in_window && sync.start_ns + sync.duration_ns < study.steps.window.end_ns;
-      if (!in_loop || sync.reason != advice.reason) continue;
+      const LaneId lane = model.host_slices.lane[sync.call];
+      if (!in_loop || sync.reason != advice.reason || is_in_loop(loops, lane, sync.start_ns)) continue;
       calls.push_back(sync.call);
       waited += sync.duration_ns;
-      change.waits.push_back(sync.call);
-      change.host.push_back({model.host_slices.lane[sync.call], sync.start_ns, sync.start_ns + sync.duration_ns, 0});
+      waits_only.waits.push_back(sync.call);
+      waits_only.host.push_back({lane, sync.start_ns, sync.start_ns + sync.duration_ns, 0});
+      if (sync.op == kNoRow) continue;
+      const HostSlices& host = model.host_slices;
+      change.host.push_back({lane, host.start_ns[sync.op], host.end_ns(sync.op), keeps_of_asker(advice.reason)});
+      if (sync.duration_ns > longest_ns) {
+        longest_ns = sync.duration_ns;
+        asker = sync.op;
+      }
     }
     if (calls.empty()) continue;
+    change.waits = waits_only.waits;
+    change.host.insert(change.host.begin(), waits_only.host.begin(), waits_only.host.end());
     Finding finding{.id = "host-sync", .cost_ns = study.per_step(waited)};
     finding.share_of_step = context.share_of_step(finding.cost_ns);
-    finding.gain.high_ns = context.gain_ns(change);
-    finding.gain.low_ns = finding.gain.high_ns / 2;
+    finding.gain.low_ns = std::max<int64_t>(0, context.gain_ns(waits_only));
+    finding.gain.high_ns = std::max(finding.gain.low_ns, context.gain_ns(change));
     finding.events = static_cast<int64_t>(calls.size());
-    finding.title = "the host waits for the device " + counted(finding.events, "time", "times") +
-                    " in the loop because of " + advice.who + ": " + short_time(finding.cost_ns) + " of each step (" +
-                    short_percent(finding.share_of_step) + "), and then has to catch up";
+    const int64_t per_step = std::max<int64_t>(1, study.per_step(finding.events));
+    finding.title = "the host waits for the device " + counted(per_step, "time", "times") + " a step because of " +
+                    advice.who +
+                    (asker == kNoRow ? "" : " (in " + std::string(model.text(model.host_slices.name[asker])) + ")") +
+                    ": " + short_time(finding.cost_ns) + " of each step (" + short_percent(finding.share_of_step) +
+                    "), and then has to catch up";
     add_longest(finding, model, std::move(calls));
     finding.try_text = advice.text;
     finding.try_code = advice.code;
     finding.confidence = study.graph.has_sync_records ? Confidence::kHigh : Confidence::kMedium;
     if (finding.confidence != Confidence::kHigh) {
-      finding.confirm_by = "record with enable_cuda_sync_events=True, and with_stack=True to see the line";
+      finding.confirm_by = is_ours(study)
+                               ? "record with " + stacks_flag(model) + " to see the line"
+                               : "record with enable_cuda_sync_events=True, and with_stack=True to see the line";
     }
     finding.part_of = "overhead";
     finding.cause = "sync:" + std::string(analyze::name_of(advice.reason));
@@ -209,6 +341,12 @@ std::vector<Finding> find_host_code(const Context& context) {
   if (study.host.chains.empty() || study.steps.source == analyze::StepSource::kWholeTrace) return {};
   const analyze::HostChain& chain = study.host.chains[0];
   std::vector<analyze::CodeStretch> stretches = long_stretches(context);
+  for (const HostWork& work : host_work(context)) {
+    std::erase_if(stretches, [&](const analyze::CodeStretch& each) {
+      return each.start_ns >= work.start_ns && each.start_ns < work.end_ns;
+    });
+  }
+  if (stretches.empty()) return {};
   // Once in many steps is a slow step, and has its own finding.
   if (static_cast<int64_t>(stretches.size()) * 2 < context.step_count) return {};
   std::sort(stretches.begin(), stretches.end(), [](const analyze::CodeStretch& a, const analyze::CodeStretch& b) {
@@ -234,7 +372,7 @@ std::vector<Finding> find_host_code(const Context& context) {
   finding.try_text = "do it less often, move it to another thread or process, or load data with DataLoader workers";
   finding.try_code = "if step % 100 == 0: log(...)  # no files, plots or logs in most steps";
   finding.confidence = function == kNoRow ? Confidence::kMedium : Confidence::kHigh;
-  if (function == kNoRow) finding.confirm_by = "record with with_stack=True, to see which function it is";
+  if (function == kNoRow) finding.confirm_by = "record with " + stacks_flag(model) + ", to see which function it is";
   return {finding};
 }
 
@@ -284,6 +422,17 @@ std::vector<Rule> host_rules() {
        "When not: shapes that change at every step cannot be captured in a graph; and recording itself makes launches\n"
        "slower: firelane subtracts an estimate of that first.",
        find_overhead},
+      {"host-compute", "host", 0.05, true,
+       "Operators work on tensors in host memory while the device waits: a mask, a bias or a batch that is built on "
+       "the\n"
+       "CPU and then copied. That is no launch overhead, and neither CUDA graphs nor a larger batch help.\n\n"
+       "Counted are operators of the training thread that launch nothing and take 0.1 ms or more, with the copy that\n"
+       "follows them and what giving the memory back takes. The gain is a replay without them.\n\n"
+       "What to do: create the tensor with device=\"cuda\"; keep it if it is the same in every step; preprocess "
+       "batches on\n"
+       "the device or in DataLoader workers.\n\n"
+       "When not: the data cannot be on the device, and preparing it in another thread or process is not possible.",
+       find_host_compute},
       {"host-sync", "host", 0.02, true,
        "Some calls need an answer from the device: a number, a size, data on the CPU. The host then blocks until the "
        "device\n"

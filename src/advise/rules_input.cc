@@ -2,6 +2,8 @@
 #include <algorithm>
 
 #include "advise/host_evidence.h"
+#include "advise/host_work.h"
+#include "advise/machine.h"
 #include "advise/rule.h"
 #include "advise/text.h"
 
@@ -23,6 +25,12 @@ bool only_handed_over(const Context& context, const std::vector<Row>& calls) {
   return !calls.empty() && total_ns / static_cast<int64_t>(calls.size()) < kHandOverNs;
 }
 
+// As many as help, and no more than there are cores for: one stays with the program.
+std::string workers(const Context& context, int64_t wanted) {
+  const int64_t cores = cores_allowed(context.model);
+  return std::to_string(cores == kNoNumber ? wanted : std::clamp<int64_t>(cores - 1, 1, wanted));
+}
+
 std::vector<Finding> find_input_bound(const Context& context) {
   const int64_t cost = activity_ns(context, analyze::Activity::kInput);
   if (cost == 0) return {};
@@ -42,13 +50,14 @@ std::vector<Finding> find_input_bound(const Context& context) {
   add_longest(finding, context.model, calls);
   add_gaps(finding, context,
            [](analyze::IdleCause cause) { return cause == analyze::cause_of(analyze::Activity::kInput); });
+  const std::string pinned = context.has_device_work ? ", pin_memory=True" : "";
   if (single) {
     finding.try_text = "load batches in worker processes, so that the next one is ready when the step ends";
-    finding.try_code = "DataLoader(dataset, num_workers=8, pin_memory=True, persistent_workers=True)";
+    finding.try_code = "DataLoader(dataset, num_workers=" + workers(context, 8) + pinned + ", persistent_workers=True)";
   } else {
     finding.try_text = "give the loader more workers or less to do per item (decode and augment once, or on the GPU)";
-    finding.try_code =
-        "DataLoader(dataset, num_workers=16, prefetch_factor=4, pin_memory=True, persistent_workers=True)";
+    finding.try_code = "DataLoader(dataset, num_workers=" + workers(context, 16) + ", prefetch_factor=4" + pinned +
+                       ", persistent_workers=True)";
   }
   finding.confidence = calls.empty() ? Confidence::kMedium : Confidence::kHigh;
   if (calls.empty()) finding.confirm_by = "iterate a torch DataLoader while recording, so that its calls are marked";
@@ -61,19 +70,26 @@ std::vector<Finding> find_pageable_copies(const Context& context) {
   Finding finding{.id = "pageable-copies"};
   std::vector<Row> calls;
   std::vector<Row> copies;
+  const std::vector<HostWork> built = host_work(context);  // its copies go with it
+  const auto is_built = [&](Row call) {
+    const int64_t at = model.host_slices.start_ns[call];
+    return std::any_of(built.begin(), built.end(),
+                       [&](const HostWork& work) { return at >= work.start_ns && at < work.end_ns; });
+  };
   // The copying call itself moves the data to a staging buffer; a wait may follow it.
   for (Row row = 0; row < model.device_slices.size(); ++row) {
     const Row launch = model.device_slices.launch[row];
     if (model.device_slices.kind[row] != DeviceKind::kCopy || launch == kNoRow) continue;
     const CopyKinds kinds = model.copy_kinds(row);
     const bool pageable = kinds.source == MemoryKind::kPageable && kinds.target == MemoryKind::kDevice;
-    if (!pageable || !context.in_window(model.host_slices.start_ns[launch])) continue;
+    if (!pageable || !context.in_window(model.host_slices.start_ns[launch]) || is_built(launch)) continue;
     calls.push_back(launch);
     copies.push_back(row);
   }
   if (calls.empty()) return {};
   for (const analyze::SyncRow& sync : context.study->syncs.rows) {
-    if (sync.in_window && sync.reason == analyze::SyncReason::kPageableCopy) calls.push_back(sync.call);
+    if (sync.in_window && sync.reason == analyze::SyncReason::kPageableCopy && !is_built(sync.call))
+      calls.push_back(sync.call);
   }
   std::sort(calls.begin(), calls.end());
   calls.erase(std::unique(calls.begin(), calls.end()), calls.end());

@@ -3,6 +3,7 @@
 #include <initializer_list>
 
 #include "advise/host_evidence.h"
+#include "advise/machine.h"
 #include "advise/rule.h"
 #include "advise/text.h"
 #include "analyze/host/dispatch.h"
@@ -206,7 +207,7 @@ std::string excess_of(const analyze::Breakdown& breakdown, const analyze::StepLi
   return std::string(analyze::words_for(analyze::cause_of(static_cast<analyze::Activity>(largest))));
 }
 
-std::vector<Finding> find_outliers(const Context& context) {
+std::vector<Finding> find_recorded_outliers(const Context& context) {
   const analyze::Study& study = *context.study;
   Finding finding{.id = "slow-steps"};
   int64_t slowest_ns = study.steps.median_ns;  // of the others
@@ -236,8 +237,48 @@ std::vector<Finding> find_outliers(const Context& context) {
                      ": checkpoints, logging, evaluation, a slow batch";
   finding.try_code = "with torch.profiler.record_function(\"checkpoint\"): ...";
   finding.confidence = Confidence::kMedium;
-  finding.confirm_by = "record more steps, with with_stack=True";
+  finding.confirm_by = "record more steps, with " + stacks_flag(context.model);
   return {finding};
+}
+
+// Every how many steps the slow ones come: 0 when they do not come at equal distances.
+int64_t period_of(const std::vector<int64_t>& numbers) {
+  if (numbers.size() < 2) return 0;
+  const int64_t period = numbers[1] - numbers[0];
+  for (size_t i = 2; i < numbers.size(); ++i) {
+    if (numbers[i] - numbers[i - 1] != period) return 0;
+  }
+  return period;
+}
+
+// Slow steps among those that were timed only: what was recorded shows none of them, or not all.
+std::vector<Finding> find_timed_outliers(const Context& context) {
+  const analyze::SlowSteps& slow = context.study->slow_steps;
+  if (slow.numbers.empty()) return {};
+  Finding finding{.id = "slow-steps", .events = static_cast<int64_t>(slow.numbers.size())};
+  finding.cost_ns = slow.excess_ns;
+  finding.share_of_step = context.share_of_step(finding.cost_ns);
+  finding.gain = {slow.excess_ns * 9 / 10, slow.excess_ns};
+  const bool one = finding.events == 1;
+  const int64_t period = period_of(slow.numbers);
+  finding.title = std::to_string(finding.events) + " of " + counted(slow.timed, "timed step", "timed steps") +
+                  (one ? " takes " : " take ") + short_time(slow.usual_slow_ns) + " instead of " +
+                  short_time(slow.usual_ns) + " and cost" + (one ? "s " : " ") + short_percent(finding.share_of_step) +
+                  " of the average step" +
+                  (period > 1 ? "; " + std::string("one in ") + std::to_string(period) + " steps" : "") +
+                  "; none of the recorded steps is slow, so what " + (one ? "it does" : "they do") + " is not known";
+  finding.try_text =
+      "look for what happens every few steps: checkpoints, logging, evaluation, files; record such a step";
+  finding.try_code =
+      period > 1 ? "schedule(wait=" + std::to_string(period) + ", warmup=1, active=" + std::to_string(period) + ")"
+                 : "schedule(wait=5, warmup=1, active=50)";
+  finding.confidence = Confidence::kHigh;
+  return {finding};
+}
+
+std::vector<Finding> find_outliers(const Context& context) {
+  std::vector<Finding> timed = find_timed_outliers(context);
+  return timed.empty() ? find_recorded_outliers(context) : timed;
 }
 
 }  // namespace
@@ -268,7 +309,9 @@ std::vector<Rule> training_rules() {
       {"slow-steps", "training", 0.02, true,
        "A few steps take much longer than the median: more than 1.25 times, and more than five times the usual "
        "spread.\n"
-       "The finding says what the host did more of in them.\n"
+       "The finding says what the host did more of in them. Steps that were timed without being recorded count as "
+       "well:\n"
+       "they say how often slow steps come, not what they do.\n"
        "\n"
        "What to do: look at these steps in the timeline; move checkpoints, logging and evaluation off the training "
        "thread, or make them rarer.\n"

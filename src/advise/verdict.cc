@@ -62,7 +62,7 @@ std::string step_text(const analyze::Study& study) {
     text += " (" + short_time(recorded_ns) + " while recording)";
   }
   // Slow steps: what findings save is measured against the average.
-  if (study.undone.step_ns > step_ns + step_ns / 10) text += ", " + short_time(study.undone.step_ns) + " on average";
+  if (study.mean_step_ns() > step_ns + step_ns / 10) text += ", " + short_time(study.mean_step_ns()) + " on average";
   if (study.has_device_work && step_ns > 0) {
     const int64_t busy = study.per_step(study.breakdown.total.busy_ns());
     const double share = std::min(1.0, static_cast<double>(busy) / static_cast<double>(step_ns));

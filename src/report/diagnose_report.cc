@@ -31,9 +31,18 @@ std::string slice_name(const Model& model, const SliceRef& slice) {
   return std::string(model.text(name));
 }
 
+// Findings about memory or recording may follow, so it must not say that there is nothing at all.
+std::string nothing_text(const advise::Diagnosis& diagnosis) {
+  return diagnosis.findings.empty() ? "Nothing worth fixing" : "Nothing to speed up";
+}
+std::string lowered(std::string text) {
+  text[0] = 'n';
+  return text;
+}
+
 // How many times as fast a step is that takes `saved_ns` less; at most 99.
 double speedup(int64_t saved_ns, const analyze::Study& study) {
-  const auto step = static_cast<double>(std::max<int64_t>(1, study.undone.step_ns));
+  const auto step = static_cast<double>(std::max<int64_t>(1, study.mean_step_ns()));
   return std::min(99.0, step / std::max(1.0, step - static_cast<double>(saved_ns)));
 }
 
@@ -68,7 +77,7 @@ std::string as_text(const StudiedTrace& trace, const TextStyle& style) {
   const auto& study = trace.get<analyze::study>();
   std::string out = painted(diagnosis.verdict.sentence(), kBold, style) + "\n\n";
   if (!diagnosis.empty) out += step_bars(study, style) + "\n";
-  if (diagnosis.healthy) out += painted("Nothing worth fixing", kBold, style) + ": " + diagnosis.why + ".\n";
+  if (diagnosis.healthy) out += painted(nothing_text(diagnosis), kBold, style) + ": " + diagnosis.why + ".\n";
   size_t number = 0;
   for (const advise::Finding& finding : diagnosis.findings) {
     if (number > 0 || diagnosis.healthy) out += "\n";
@@ -139,7 +148,7 @@ std::string short_diagnosis(const StudiedTrace& trace, const ShortOptions& optio
   const auto& diagnosis = trace.get<advise::diagnose>();
   const TextStyle& style = options.style;
   std::string out = painted(diagnosis.verdict.sentence(), kBold, style) + "\n";
-  if (diagnosis.healthy) out += "nothing worth fixing: " + diagnosis.why + "\n";
+  if (diagnosis.healthy) out += lowered(nothing_text(diagnosis)) + ": " + diagnosis.why + "\n";
   size_t number = 0;
   for (const advise::Finding& finding : diagnosis.findings) {
     if (number == options.max_findings) break;
@@ -175,7 +184,7 @@ std::string diagnosis_json(const StudiedTrace& trace) {
   json.key("step").begin_object();
   json.field("usual_ns", study.usual_step_ns)
       .field("usual_recorded_ns", study.usual_recorded_ns)
-      .field("step_ns", study.undone.step_ns)
+      .field("step_ns", study.mean_step_ns())
       .field("recorded_ns", study.undone.recorded_ns)
       .field("low_ns", study.undone.low_ns)
       .field("high_ns", study.undone.high_ns)
@@ -201,9 +210,9 @@ Result<Report> make_findings(const StudiedTrace& trace, const Arguments&) {
   const auto& study = trace.get<analyze::study>();
   Report report{.facts = {{"verdict", "Verdict", Kind::kText, diagnosis.verdict.sentence()},
                           {"limit", "Limit", Kind::kText, std::string(analyze::name_of(study.bound.limit))},
-                          {"step_ns", "Step", Kind::kDuration, study.undone.step_ns},
+                          {"step_ns", "Step", Kind::kDuration, study.mean_step_ns()},
                           {"recorded_ns", "While recording", Kind::kDuration, study.undone.recorded_ns}}};
-  if (diagnosis.healthy) report.facts.push_back({"why", "Nothing worth fixing", Kind::kText, diagnosis.why});
+  if (diagnosis.healthy) report.facts.push_back({"why", nothing_text(diagnosis), Kind::kText, diagnosis.why});
   Table table{.name = "findings",
               .title = "Findings",
               .columns = {{"id", "Finding"},

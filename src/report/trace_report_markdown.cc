@@ -79,7 +79,9 @@ std::string markdown(const StudiedTrace& trace, const TraceReport& report) {
   std::string out =
       "# " + markdown_escaped(report.name) + "\n\n**" + markdown_escaped(diagnosis.verdict.sentence()) + "**\n\n";
   if (!diagnosis.empty) out += "```\n" + step_bars(study) + "```\n\n## Findings\n";
-  if (diagnosis.healthy) out += "\nNothing worth fixing: " + markdown_escaped(diagnosis.why) + ".\n";
+  if (diagnosis.healthy)
+    out += (diagnosis.findings.empty() ? "\nNothing worth fixing: " : "\nNothing to speed up: ") +
+           markdown_escaped(diagnosis.why) + ".\n";
   size_t number = 0;
   for (const advise::Finding& finding : diagnosis.findings) {
     append_finding(out, trace.model(), finding, ++number, study);

@@ -1,6 +1,8 @@
 #include "analyze/verdict/study.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstdlib>
 
 #include "analyze/common/median.h"
 #include "analyze/compute/roofline.h"
@@ -76,7 +78,54 @@ int64_t usual_length(const std::vector<Interval>& spans) {
   return median(std::move(lengths));
 }
 
+constexpr double kSlowFactor = 1.5;
+constexpr int64_t kSlowForSure = 3;
+constexpr size_t kLeastSlow = 2;  // one may be chance
+constexpr size_t kLeastTimed = 5;
+constexpr size_t kWarmUp = 2;  // steps of a program's start that are slow in every program
+
 }  // namespace
+
+SlowSteps find_slow_steps(const TimedSteps& steps) {
+  SlowSteps out;
+  std::vector<size_t> rows;
+  std::vector<int64_t> lengths;
+  std::vector<int64_t> on_device;
+  int64_t sum_ns = 0;
+  for (size_t i = kWarmUp; i < steps.size(); ++i) {
+    if (steps.disturbance[i] != StepDisturbance::kNone) continue;
+    rows.push_back(i);
+    lengths.push_back(steps.duration_ns[i]);
+    sum_ns += steps.duration_ns[i];
+    if (i < steps.device_ns.size() && steps.device_ns[i] != kNoNumber) on_device.push_back(steps.device_ns[i]);
+  }
+  if (rows.size() < kLeastTimed) return out;
+  // A host that runs ahead of the device waits for it now and then: no step is slow that makes up for quick ones.
+  const int64_t usual = std::max(median(lengths), on_device.empty() ? 0 : median(on_device));
+  std::vector<int64_t> distances;
+  for (const int64_t length : lengths) distances.push_back(std::abs(length - usual));
+  const int64_t limit = std::max<int64_t>(std::llround(kSlowFactor * static_cast<double>(usual)),
+                                          usual + 5 * median(std::move(distances)));
+  std::vector<int64_t> slow;
+  int64_t excess_ns = 0;
+  for (const size_t row : rows) {
+    if (steps.duration_ns[row] <= limit) continue;
+    slow.push_back(steps.duration_ns[row]);
+    excess_ns += steps.duration_ns[row] - usual;
+    out.numbers.push_back(steps.number[row]);
+  }
+  // Steps while recording count in how many there are: those that are slow are the recorder's doing.
+  out.timed = static_cast<int64_t>(steps.size() - kWarmUp);
+  out.usual_ns = usual;
+  out.usual_slow_ns = slow.empty() ? 0 : median(slow);
+  const bool makes_up = sum_ns - static_cast<int64_t>(rows.size()) * usual < excess_ns / 2;
+  if (slow.size() < kLeastSlow || out.usual_slow_ns < kSlowForSure * usual || makes_up) {
+    out.numbers.clear();
+    return out;
+  }
+  out.excess_ns = excess_ns / out.timed;
+  return out;
+}
 
 Study study(const StudiedTrace& trace) {
   const Model& model = trace.model();
@@ -105,6 +154,9 @@ Study study(const StudiedTrace& trace) {
   s.step_spans = step_spans(model, s.graph, s.played, s.steps);
   s.usual_step_ns = s.undone.baseline_ns != kNoNumber ? s.undone.baseline_ns : usual_length(s.step_spans);
   s.usual_recorded_ns = usual_length(step_spans(model, s.graph, s.recorded, s.steps));
+  const bool recorded_slow = std::any_of(s.steps.steps.begin(), s.steps.steps.end(),
+                                         [](const FoundStep& step) { return step.outlier && !step.warm_up; });
+  if (!recorded_slow) s.slow_steps = find_slow_steps(model.timed_steps);
   for (const Interval& span : s.step_spans) {
     s.step_bounds.push_back(judge.of(s.path, busy, span.start_ns, span.end_ns));
   }

@@ -23,6 +23,16 @@
 
 namespace firelane::analyze {
 
+// Slow steps that were timed and not recorded, where no recorded step is slow.
+struct SlowSteps {
+  std::vector<int64_t> numbers;  // of the slow ones, in order
+  int64_t timed = 0;             // steps in all, recorded ones included, the first few left out
+  int64_t usual_ns = 0;          // median of the others
+  int64_t usual_slow_ns = 0;     // median of the slow ones
+  int64_t excess_ns = 0;         // what they add to the average step
+};
+SlowSteps find_slow_steps(const TimedSteps& steps);
+
 struct Study {
   bool has_device_work = false;
   HostTime host;
@@ -46,6 +56,9 @@ struct Study {
   // The median step: as timed without recording, else of step_spans. undone.step_ns is the mean, slow steps included.
   int64_t usual_step_ns = 0;
   int64_t usual_recorded_ns = 0;  // while recording
+  SlowSteps slow_steps;
+  // What a step takes on average, those that were only timed included.
+  int64_t mean_step_ns() const { return undone.step_ns + slow_steps.excess_ns; }
 
   // Time per step that `change` saves, recording undone. Negative when it costs.
   int64_t gain_ns(const WhatIf& change) const;

@@ -1,0 +1,161 @@
+// Loops that call the same few operators many times in a step, where one call on a batch would do.
+#include <algorithm>
+#include <map>
+
+#include "advise/host_evidence.h"
+#include "advise/loops.h"
+#include "advise/machine.h"
+#include "advise/rule.h"
+#include "advise/text.h"
+#include "analyze/host/dispatch.h"
+
+namespace firelane::advise {
+
+namespace {
+
+constexpr size_t kShortBody = 3;  // a number is computed and read
+// What a kernel takes however little it does: of many small ones in a row, the batched one pays that once.
+constexpr double kLeastKernelNs = 2'000;
+
+analyze::WhatIf without(const Context& context, const std::vector<const analyze::Loop*>& loops, double keep_host,
+                        bool larger_kernels) {
+  const Model& model = context.model;
+  analyze::WhatIf change;
+  const analyze::HostChain& chain = context.study->host.chains[0];
+  std::vector<double> dispatch;  // without a device, what operators compute stays
+  if (!context.has_device_work) dispatch = analyze::dispatch_shares(model, chain, context.window);
+  std::vector<const analyze::Loop*> sorted = loops;
+  std::sort(sorted.begin(), sorted.end(), [](const auto* a, const auto* b) { return a->start_ns < b->start_ns; });
+  for (const analyze::Loop* loop : sorted) {
+    if (context.has_device_work) {
+      change.host.push_back({loop->lane, loop->second_start_ns, loop->end_ns, keep_host});
+      continue;
+    }
+    for (size_t i = chain.segment_after(loop->second_start_ns); i < chain.segments.size(); ++i) {
+      const analyze::HostSegment& segment = chain.segments[i];
+      if (segment.start_ns >= loop->end_ns) break;
+      change.host.push_back({chain.lanes[0], std::max(segment.start_ns, loop->second_start_ns),
+                             std::min(segment.end_ns, loop->end_ns), 1 - (1 - keep_host) * dispatch[i]});
+    }
+  }
+  const auto loop_at = [&](LaneId lane, int64_t time_ns) -> const analyze::Loop* {
+    auto after = std::partition_point(sorted.begin(), sorted.end(),
+                                      [&](const analyze::Loop* loop) { return loop->start_ns <= time_ns; });
+    while (after != sorted.begin()) {
+      const analyze::Loop* loop = *--after;
+      if (loop->lane == lane) return time_ns >= loop->second_start_ns && time_ns < loop->end_ns ? loop : nullptr;
+    }
+    return nullptr;
+  };
+  const HostSlices& host = model.host_slices;
+  for (const analyze::SyncRow& sync : context.study->syncs.rows) {
+    if (loop_at(host.lane[sync.call], sync.start_ns) != nullptr) change.waits.push_back(sync.call);
+  }
+  for (Row row = 0; row < model.device_slices.size(); ++row) {
+    const Row launch = model.device_slices.launch[row];
+    if (launch == kNoRow || !is_device_work(model.device_slices.kind[row])) continue;
+    const analyze::Loop* loop = loop_at(host.lane[launch], host.start_ns[launch]);
+    if (loop == nullptr) continue;
+    const auto ns = static_cast<double>(std::max<int64_t>(1, model.device_slices.duration_ns[row]));
+    const double keep = std::max(1.0 - kLeastKernelNs / ns, 1.0 / static_cast<double>(loop->rounds));
+    change.device.push_back({row, larger_kernels ? keep : (1 + keep) / 2});
+  }
+  return change;
+}
+
+std::vector<Finding> find_repeated(const Context& context) {
+  if (context.study == nullptr || context.study->host.chains.empty()) return {};
+  const Model& model = context.model;
+  const HostSlices& host = model.host_slices;
+  std::vector<const analyze::Loop*> chosen;
+  const analyze::Loop* longest = nullptr;
+  std::map<StringId, int64_t> loops_with;  // by the body's first operator
+  for (const analyze::Loop& loop : context.trace.get<analyze::loops>()) {
+    if (!loop.backward && only_reads(context, loop)) continue;
+    chosen.push_back(&loop);
+    if (loop.backward) continue;
+    ++loops_with[host.name[loop.body[0]]];
+    if (longest == nullptr || loop.end_ns - loop.start_ns > longest->end_ns - longest->start_ns) longest = &loop;
+  }
+  if (longest == nullptr) return {};
+  Finding finding{.id = "repeated-operators"};
+  fill_from_loops(context, chosen, finding);
+  const int64_t times = std::max<int64_t>(1, loops_with[host.name[longest->body[0]]] / context.step_count);
+  finding.title = "a loop calls " + body_text(model, *longest) + " " + counted(longest->rounds, "time", "times") +
+                  " in a row" + (times > 1 ? ", " + std::to_string(times) + " times a step" : "") +
+                  (longest->reads ? ", and waits for a number each time" : "");
+  if (longest->python != kNoRow) finding.title += ", in " + std::string(model.text(host.name[longest->python]));
+  finding.title += ": " + short_time(finding.cost_ns) + " of each step (" + short_percent(finding.share_of_step) + ")";
+  for (const Row row : longest->body) {
+    if (finding.slices.size() < kEvidenceSlices) finding.slices.push_back({.row = row, .on_device = false});
+  }
+  finding.ranges.push_back({longest->start_ns, longest->end_ns});
+  finding.try_text =
+      "do all rounds in one call: stack the pieces along a dimension and use the batched operator (bmm, one embedding "
+      "table with offsets, nn.LSTM instead of a cell, torch.func.vmap, torch._foreach_*)";
+  finding.try_code = "y = torch.bmm(x, w)  # instead of [x[i] @ w[i] for i in range(n)]";
+  finding.confidence = Confidence::kMedium;
+  finding.confirm_by = longest->python == kNoRow ? "record with " + stacks_flag(model) + ", to see the line of the loop"
+                                                 : "batch the loop and compare step times";
+  finding.part_of = "overhead";
+  finding.cause = "loop";
+  return {finding};
+}
+
+}  // namespace
+
+bool only_reads(const Context&, const analyze::Loop& loop) { return loop.reads && loop.body.size() <= kShortBody; }
+
+void fill_from_loops(const Context& context, const std::vector<const analyze::Loop*>& loops, Finding& finding) {
+  int64_t spent_ns = 0;
+  finding.events = 0;
+  for (const analyze::Loop* loop : loops) {
+    spent_ns += loop->end_ns - loop->start_ns;
+    finding.events += loop->rounds;
+  }
+  const double kept =
+      context.recorded_ns <= 0
+          ? 1
+          : std::min(1.0, static_cast<double>(context.step_ns) / static_cast<double>(context.recorded_ns));
+  finding.cost_ns =
+      static_cast<int64_t>(static_cast<double>(spent_ns / std::max<int64_t>(1, context.step_count)) * kept);
+  finding.share_of_step = context.share_of_step(finding.cost_ns);
+  finding.gain.low_ns = std::max<int64_t>(0, context.gain_ns(without(context, loops, 0.1, false)));
+  finding.gain.high_ns = std::max(finding.gain.low_ns, context.gain_ns(without(context, loops, 0, true)));
+}
+
+std::string body_text(const Model& model, const analyze::Loop& loop) {
+  constexpr size_t kNamed = 4;
+  std::vector<std::string_view> names;
+  for (const Row row : loop.body) {
+    const std::string_view name = model.text(model.host_slices.name[row]);
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
+  std::string text;
+  for (size_t i = 0; i < std::min(names.size(), kNamed); ++i) text += (i == 0 ? "" : ", ") + std::string(names[i]);
+  if (names.size() > kNamed) text += " and " + std::to_string(names.size() - kNamed) + " more operators";
+  return text;
+}
+
+std::vector<Rule> loops_rules() {
+  return {
+      {"repeated-operators", "host", 0.05, true,
+       "A Python loop calls the same few operators for one element, time step, table or expert after another. Each "
+       "call\n"
+       "costs the host the same, however little it computes, and each kernel is too small to fill the device.\n\n"
+       "Found are at least eight rounds of the same operators in a row, in which each round picks its piece of a "
+       "tensor\n"
+       "(select, slice, index, embedding), reads a number, or runs a recurrent cell. Layers of a model repeat as "
+       "well:\n"
+       "rounds with normalization, convolution or attention do not count. The gain is a replay with one round left; "
+       "its\n"
+       "kernels do the work of all.\n\n"
+       "What to do: one call on a batch: bmm instead of a loop over experts or heads, nn.LSTM instead of LSTMCell, "
+       "one\n"
+       "embedding table with offsets, index_add or scatter over all indices, torch.func.vmap.\n\n"
+       "When not: rounds that depend on each other and have no batched operator; there, CUDA graphs help.",
+       find_repeated},
+  };
+}
+
+}  // namespace firelane::advise

@@ -1,0 +1,165 @@
+// Loops, work on the CPU and slow steps: found with the fault, absent without it.
+#include <gtest/gtest.h>
+
+#include "advise/diagnose.h"
+#include "advise/machine.h"
+#include "advise/testing.h"
+#include "model/trace_builder.h"
+
+namespace firelane::advise {
+namespace {
+
+// A device program that the host holds up: each op takes 40 us and launches a kernel of 3 us.
+class Program {
+ public:
+  Program& op(std::string_view name) {
+    builder_.op(name, {.start_us = at_, .end_us = at_ + 40});
+    builder_.call("cudaLaunchKernel", {.start_us = at_ + 20, .end_us = at_ + 26, .correlation = correlation_});
+    builder_.kernel("k", {.start_us = at_ + 28, .end_us = at_ + 31, .correlation = correlation_++});
+    at_ += 50;
+    return *this;
+  }
+  Program& view(std::string_view name) {
+    builder_.op(name, {.start_us = at_, .end_us = at_ + 4});
+    at_ += 6;
+    return *this;
+  }
+  Program& item() {
+    builder_.op("aten::item", {.start_us = at_, .end_us = at_ + 20});
+    builder_.call("cudaMemcpyAsync", {.start_us = at_ + 4, .end_us = at_ + 8, .correlation = correlation_});
+    builder_.copy("Memcpy DtoH (Device -> Pageable)",
+                  {.start_us = at_ + 9, .end_us = at_ + 10, .correlation = correlation_++, .bytes = 4});
+    builder_.call("cudaStreamSynchronize", {.start_us = at_ + 9, .end_us = at_ + 14});
+    at_ += 25;
+    return *this;
+  }
+  // On the CPU alone.
+  Program& computes(std::string_view name, double us) {
+    builder_.op(name, {.start_us = at_, .end_us = at_ + us});
+    at_ += us + 1;
+    return *this;
+  }
+  Program& copies_to_device(double us) {
+    builder_.op("aten::to", {.start_us = at_, .end_us = at_ + us});
+    builder_.call("cudaMemcpyAsync", {.start_us = at_ + 2, .end_us = at_ + us - 2, .correlation = correlation_});
+    builder_.copy(
+        "Memcpy HtoD (Pageable -> Device)",
+        {.start_us = at_ + 5, .end_us = at_ + us - 3, .correlation = correlation_++, .bytes = int64_t{64} << 20});
+    at_ += us + 1;
+    return *this;
+  }
+  Program& end_step() {
+    builder_.step(number_++, {.start_us = from_, .end_us = at_});
+    from_ = at_;
+    return *this;
+  }
+  Judged judged() {
+    model_ = builder_.build();
+    return diagnose(model_);
+  }
+
+ private:
+  TraceBuilder builder_;
+  Model model_;
+  double at_ = 0;
+  double from_ = 0;
+  int64_t number_ = 0;
+  int64_t correlation_ = 1;
+};
+
+template <typename Round>
+Judged looped(int rounds, const Round& round) {
+  Program program;
+  for (int step = 0; step < 4; ++step) {
+    program.op("aten::mm").op("aten::relu");
+    for (int i = 0; i < rounds; ++i) round(program);
+    program.op("aten::mean").end_step();
+  }
+  return program.judged();
+}
+
+TEST(Loops, a_loop_over_pieces_of_a_tensor_is_named_before_launch_overhead) {
+  const Judged judged =
+      looped(32, [](Program& program) { program.view("aten::select").op("aten::mm").op("aten::tanh"); });
+  ASSERT_FALSE(judged.findings.empty());
+  const Finding& finding = judged.findings[0];
+  EXPECT_EQ(finding.id, "repeated-operators");
+  EXPECT_NE(finding.title.find("aten::mm, aten::tanh 32 times"), std::string::npos) << finding.title;
+  // 31 of 32 rounds of 106 us, less the cost of recording them.
+  EXPECT_NEAR(static_cast<double>(finding.gain.high_ns), 31 * 106e3, 0.2 * 31 * 106e3);
+}
+
+TEST(Loops, layers_of_a_model_are_no_loop) {
+  const auto is_found = [](const Judged& judged) { return find(judged, "repeated-operators") != nullptr; };
+  EXPECT_FALSE(is_found(looped(32, [](Program& program) { program.op("aten::linear").op("aten::relu"); })));
+  EXPECT_FALSE(is_found(looped(32, [](Program& program) {
+    program.view("aten::slice").op("aten::layer_norm").op("aten::linear").op("aten::gelu").op("aten::add");
+  })));
+  EXPECT_FALSE(is_found(looped(4, [](Program& program) { program.view("aten::select").op("aten::mm"); }))) << "few";
+}
+
+TEST(Loops, numbers_that_are_read_one_by_one_are_a_matter_of_syncs) {
+  const Judged judged = looped(32, [](Program& program) { program.op("aten::linalg_vector_norm").item(); });
+  ASSERT_FALSE(judged.findings.empty());
+  EXPECT_EQ(judged.findings[0].id, "host-sync");
+  EXPECT_NE(judged.findings[0].title.find("one by one"), std::string::npos);
+  EXPECT_EQ(find(judged, "repeated-operators"), nullptr);
+}
+
+TEST(HostCompute, a_tensor_built_on_the_cpu_is_named_with_its_copy) {
+  Program program;
+  for (int step = 0; step < 4; ++step) {
+    program.op("aten::mm").computes("aten::mul", 4000).computes("aten::masked_fill", 2000).copies_to_device(1000);
+    program.op("aten::mm").end_step();
+  }
+  const Judged judged = program.judged();
+  ASSERT_FALSE(judged.findings.empty());
+  const Finding& finding = judged.findings[0];
+  EXPECT_EQ(finding.id, "host-compute");
+  EXPECT_NE(finding.title.find("64.0 MiB"), std::string::npos) << finding.title;
+  EXPECT_NEAR(static_cast<double>(finding.gain.high_ns), 7e6, 2e5);
+  EXPECT_EQ(find(judged, "pageable-copies"), nullptr) << "the copy goes with it";
+  EXPECT_EQ(find(judged, "launch-overhead"), nullptr);
+}
+
+TEST(HostCompute, operators_that_launch_are_none) {
+  Program program;
+  for (int step = 0; step < 4; ++step) {
+    for (int i = 0; i < 6; ++i) program.op("aten::mm").op("aten::gelu").op("aten::layer_norm");
+    program.end_step();
+  }
+  EXPECT_EQ(find(program.judged(), "host-compute"), nullptr);
+}
+
+TEST(SlowSteps, steps_that_were_only_timed_count_and_tell_their_period) {
+  TimedSteps steps;
+  for (int64_t i = 0; i < 34; ++i) {
+    steps.number.push_back(i);
+    steps.start_ns.push_back(i);
+    steps.disturbance.push_back(StepDisturbance::kNone);
+    steps.duration_ns.push_back(i % 8 == 7 ? 90'000'000 : 10'000'000 + i * 1000);
+  }
+  const analyze::SlowSteps slow = analyze::find_slow_steps(steps);
+  EXPECT_EQ(slow.numbers, (std::vector<int64_t>{7, 15, 23, 31}));
+  EXPECT_EQ(slow.timed, 32);
+  EXPECT_NEAR(static_cast<double>(slow.excess_ns), 80e6 / 8, 1e5);
+  for (int64_t& each : steps.duration_ns) each = 10'000'000;
+  EXPECT_TRUE(analyze::find_slow_steps(steps).numbers.empty());
+}
+
+TEST(Machine, advice_names_the_flags_of_the_front_and_keeps_to_the_cores) {
+  const auto with = [](std::string_view front) {
+    TraceBuilder builder;
+    builder.op("aten::mm", {.start_us = 0, .end_us = 1}).metadata("front", front);
+    builder.metadata("machine", R"({"cpu":"x","cores":64,"cores_allowed":2})");
+    return builder.build();
+  };
+  EXPECT_EQ(stacks_flag(with("\"firelane record\"")), "--stacks");
+  EXPECT_EQ(stacks_flag(with("\"firelane.profile\"")), "stacks=True");
+  EXPECT_EQ(stacks_flag(with("\"firelane.profiler\"")), "with_stack=True");
+  EXPECT_EQ(cores_allowed(with("\"C++\"")), 2);
+  EXPECT_EQ(cores_allowed(TraceBuilder().build()), kNoNumber);
+}
+
+}  // namespace
+}  // namespace firelane::advise

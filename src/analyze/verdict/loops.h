@@ -1,0 +1,38 @@
+// Loops of a program: the same few operators in a row, many times within a step.
+//
+// Layers of a model repeat, too. What tells a loop over elements, time steps, tables or experts from them: each round
+// picks its piece (select, slice, index, embedding), reads a number back, copies from the host, or runs a cell; or all
+// rounds run in one call of one Python function. Rounds with a normalization, convolution or attention are layers,
+// unless each round copies its own input to the device.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "analyze/common/intervals.h"
+#include "analyze/host/host_time.h"
+#include "analyze/steps/find_steps.h"
+#include "model/model.h"
+#include "traces/studied_trace.h"
+
+namespace firelane::analyze {
+
+struct Loop {
+  LaneId lane{};
+  std::vector<Row> body;  // ops of the first round, in order; views left out
+  int64_t rounds = 0;
+  int64_t start_ns = 0;         // of the first round
+  int64_t second_start_ns = 0;  // of the second: what comes from here on would not be there
+  int64_t end_ns = 0;
+  bool reads = false;     // each round brings a number back to the host
+  bool backward = false;  // of the backward pass of a loop in the same step
+  Row python = kNoRow;    // the function in which it runs, when recorded
+};
+
+// Of the judged steps, in order of time, at least 8 rounds each. Updates of optimizers and plain copies are left out.
+std::vector<Loop> find_loops(const Model& model, const HostChain& chain, const StepList& steps);
+
+// Of the leading chain.
+std::vector<Loop> loops(const StudiedTrace& trace);
+
+}  // namespace firelane::analyze

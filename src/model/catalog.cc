@@ -141,7 +141,8 @@ Cell cell_of(const Model& model, const ColumnInfo& column, const void* table, Ro
 
 CatalogTable catalog_table(const TableInfo& table) {
   CatalogTable result{table.name, table.meaning, {}, table.size};
-  const auto add = [&](std::string name, std::string meaning, Kind kind, const auto& read, const ColumnInfo* column,
+  const auto add = [&](const std::string& name, const std::string& meaning, Kind kind, const auto& read,
+                       const ColumnInfo* column,
                        Use use) { result.columns.push_back({name, meaning, kind, read, use, column, table.of}); };
   add(
       "id", "row number", Kind::kInteger, [](const CatalogColumn&, const Model&, Row row) { return Cell::of(row); },

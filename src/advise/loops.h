@@ -12,7 +12,7 @@
 namespace firelane::advise {
 
 // Loops that read numbers one by one and do little else: what they cost is a matter of synchronizations.
-bool only_reads(const Context& context, const analyze::Loop& loop);
+bool only_reads(const analyze::Loop& loop);
 
 // Cost, share, gain and events of a finding about these loops; also without what waits in them.
 void fill_from_loops(const Context& context, const std::vector<const analyze::Loop*>& loops, Finding& finding);

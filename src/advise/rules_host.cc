@@ -213,7 +213,7 @@ std::vector<Finding> find_reads_in_loops(const Context& context) {
   std::vector<const analyze::Loop*> chosen;
   const analyze::Loop* longest = nullptr;
   for (const analyze::Loop& loop : context.trace.get<analyze::loops>()) {
-    if (loop.backward || !only_reads(context, loop)) continue;
+    if (loop.backward || !only_reads(loop)) continue;
     chosen.push_back(&loop);
     if (longest == nullptr || loop.end_ns - loop.start_ns > longest->end_ns - longest->start_ns) longest = &loop;
   }

@@ -71,7 +71,7 @@ std::vector<Finding> find_repeated(const Context& context) {
   const analyze::Loop* longest = nullptr;
   std::map<StringId, int64_t> loops_with;  // by the body's first operator
   for (const analyze::Loop& loop : context.trace.get<analyze::loops>()) {
-    if (!loop.backward && only_reads(context, loop)) continue;
+    if (!loop.backward && only_reads(loop)) continue;
     chosen.push_back(&loop);
     if (loop.backward) continue;
     ++loops_with[host.name[loop.body[0]]];
@@ -104,7 +104,7 @@ std::vector<Finding> find_repeated(const Context& context) {
 
 }  // namespace
 
-bool only_reads(const Context&, const analyze::Loop& loop) { return loop.reads && loop.body.size() <= kShortBody; }
+bool only_reads(const analyze::Loop& loop) { return loop.reads && loop.body.size() <= kShortBody; }
 
 void fill_from_loops(const Context& context, const std::vector<const analyze::Loop*>& loops, Finding& finding) {
   int64_t spent_ns = 0;

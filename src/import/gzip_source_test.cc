@@ -11,25 +11,7 @@
 namespace firelane::importer {
 namespace {
 
-std::string read_all(ByteSource& source, size_t piece = 100) {
-  std::string out;
-  std::string buffer(piece, '\0');
-  for (size_t got = 1; got > 0;) {
-    got = source.read(buffer.data(), buffer.size());
-    out.append(buffer, 0, got);
-  }
-  return out;
-}
-
 std::unique_ptr<ByteSource> unzip(std::string bytes) { return open_gzip(open_memory(std::move(bytes)), UINT64_MAX); }
-
-std::string random_text(size_t size) {
-  std::mt19937 random(3);
-  std::string text;
-  while (text.size() < size) text += "event " + std::to_string(random() % 5000) + ", ";
-  text.resize(size);
-  return text;
-}
 
 TEST(GzipSource, two_members_are_one_stream_wherever_they_meet) {
   const std::string text = random_text(300);

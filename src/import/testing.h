@@ -1,13 +1,15 @@
-// Helpers for the tests of this room: gzip bytes, and a model as comparable text.
+// Helpers for the tests of this room: gzip bytes, a source read in pieces, and a model as comparable text.
 #pragma once
 
 #include <gtest/gtest.h>
 #include <isa-l/igzip_lib.h>
 
+#include <random>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "import/byte_source.h"
 #include "import/load.h"
 #include "model/model.h"
 
@@ -30,6 +32,25 @@ inline std::string gzip(std::string_view text) {
   if (isal_deflate_stateless(&stream) != COMP_OK) return "";
   out.resize(stream.total_out);
   return out;
+}
+
+// In pieces of `piece` bytes, to the end.
+inline std::string read_all(ByteSource& source, size_t piece = 100) {
+  std::string out;
+  std::string buffer(piece, '\0');
+  for (size_t got = 1; got > 0;) {
+    got = source.read(buffer.data(), buffer.size());
+    out.append(buffer, 0, got);
+  }
+  return out;
+}
+
+inline std::string random_text(size_t size) {
+  std::mt19937 random(3);
+  std::string text;
+  while (text.size() < size) text += "event " + std::to_string(random() % 5000) + ", ";
+  text.resize(size);
+  return text;
 }
 
 // Everything a reader decides about a trace, one line a row.

@@ -17,41 +17,23 @@ std::string zstd(std::string_view text) {
   return out;
 }
 
-std::string drain(ByteSource& source, size_t piece = 100) {
-  std::string out;
-  std::string buffer(piece, '\0');
-  for (size_t got = 1; got > 0;) {
-    got = source.read(buffer.data(), buffer.size());
-    out.append(buffer, 0, got);
-  }
-  return out;
-}
-
 std::unique_ptr<ByteSource> unpack(std::string bytes) { return open_zstd(open_memory(std::move(bytes)), UINT64_MAX); }
 
-std::string numbers(size_t size) {
-  std::mt19937 random(3);
-  std::string text;
-  while (text.size() < size) text += "event " + std::to_string(random() % 5000) + ", ";
-  text.resize(size);
-  return text;
-}
-
 TEST(ZstdSource, two_frames_are_one_stream_wherever_they_meet) {
-  const std::string text = numbers(300);
+  const std::string text = random_text(300);
   for (size_t cut = 0; cut <= text.size(); ++cut) {
     const auto source = unpack(zstd(text.substr(0, cut)) + zstd(text.substr(cut)));
-    ASSERT_EQ(drain(*source, 1 + cut % 50), text) << cut;
+    ASSERT_EQ(read_all(*source, 1 + cut % 50), text) << cut;
     ASSERT_EQ(source->losses(), LossCounts{}) << cut;
   }
 }
 
 TEST(ZstdSource, a_cut_anywhere_keeps_what_came_before_and_is_said) {
-  const std::string text = numbers(5000);
+  const std::string text = random_text(5000);
   const std::string packed = zstd(text);
   for (size_t size = 4; size < packed.size(); ++size) {
     const auto source = unpack(packed.substr(0, size));
-    const std::string got = drain(*source);
+    const std::string got = read_all(*source);
     ASSERT_EQ(got, text.substr(0, got.size())) << size;
     ASSERT_EQ(source->losses()[Stat::kTruncated], 1u) << size;
   }
@@ -59,14 +41,14 @@ TEST(ZstdSource, a_cut_anywhere_keeps_what_came_before_and_is_said) {
 
 TEST(ZstdSource, bytes_behind_the_end_are_ignored_and_said) {
   const auto source = unpack(zstd("hello") + "junk");
-  EXPECT_EQ(drain(*source), "hello");
+  EXPECT_EQ(read_all(*source), "hello");
   EXPECT_EQ(source->losses()[Stat::kGzipTrailingBytes], 1u);
 }
 
 TEST(ZstdSource, reads_at_any_place_in_any_order) {
-  const std::string text = numbers(3 << 20);
+  const std::string text = random_text(3 << 20);
   const auto source = unpack(zstd(text.substr(0, 1 << 20)) + zstd(text.substr(1 << 20)));
-  ASSERT_EQ(drain(*source, 1 << 16).size(), text.size());
+  ASSERT_EQ(read_all(*source, 1 << 16).size(), text.size());
   std::mt19937 random(1);
   for (int i = 0; i < 30; ++i) {
     const size_t at = random() % (text.size() + 100);
@@ -80,7 +62,7 @@ TEST(ZstdSource, reads_at_any_place_in_any_order) {
 
 TEST(ZstdSource, what_grows_beyond_the_limit_is_not_opened) {
   const auto source = open_zstd(open_memory(zstd(std::string(5000, 'x'))), 1000);
-  drain(*source);
+  read_all(*source);
   EXPECT_EQ(source->fatal(), "decompresses to more than 1000 bytes; not opened");
 }
 

@@ -31,6 +31,8 @@ struct Context {
   // All analyses; null only in tests of rules that do not look at them.
   const analyze::Study* study = nullptr;
 
+  // How whoever recorded this asks for `option`: "--stacks", "stacks=True", "with_stack=True".
+  std::string flag(RecordOption option) const { return std::string(model.info.environment.flag(option)); }
   bool in_window(int64_t time_ns) const { return time_ns >= window.start_ns && time_ns < window.end_ns; }
   // Device work belongs to the step that launched it: a device that lags behind still works when the host's window is
   // over.

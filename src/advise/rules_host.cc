@@ -5,7 +5,6 @@
 #include "advise/host_evidence.h"
 #include "advise/host_work.h"
 #include "advise/loops.h"
-#include "advise/machine.h"
 #include "advise/rule.h"
 #include "advise/text.h"
 #include "analyze/host/dispatch.h"
@@ -300,7 +299,7 @@ std::vector<Finding> find_host_sync(const Context& context) {
     finding.confidence = study.graph.has_sync_records ? Confidence::kHigh : Confidence::kMedium;
     if (finding.confidence != Confidence::kHigh) {
       finding.confirm_by = is_ours(study)
-                               ? "record with " + stacks_flag(model) + " to see the line"
+                               ? "record with " + context.flag(RecordOption::kStacks) + " to see the line"
                                : "record with enable_cuda_sync_events=True, and with_stack=True to see the line";
     }
     finding.part_of = "overhead";
@@ -372,7 +371,8 @@ std::vector<Finding> find_host_code(const Context& context) {
   finding.try_text = "do it less often, move it to another thread or process, or load data with DataLoader workers";
   finding.try_code = "if step % 100 == 0: log(...)  # no files, plots or logs in most steps";
   finding.confidence = function == kNoRow ? Confidence::kMedium : Confidence::kHigh;
-  if (function == kNoRow) finding.confirm_by = "record with " + stacks_flag(model) + ", to see which function it is";
+  if (function == kNoRow)
+    finding.confirm_by = "record with " + context.flag(RecordOption::kStacks) + ", to see which function it is";
   return {finding};
 }
 
@@ -394,8 +394,10 @@ std::vector<Finding> find_recorder(const Context& context) {
   finding.title += "; it is subtracted before the analysis";
   finding.try_text = is_ours(study) ? "record less at a time: no stacks, no shapes, no memory"
                                     : "record less at a time (no stacks, no shapes), or with firelane";
-  finding.try_code = is_ours(study) ? "with profile(record_shapes=False, with_stack=False, profile_memory=False): ..."
-                                    : "from firelane.profiler import profile";
+  finding.try_code = is_ours(study)
+                         ? "leave out " + context.flag(RecordOption::kStacks) + ", " +
+                               context.flag(RecordOption::kShapes) + ", " + context.flag(RecordOption::kMemory)
+                         : "from firelane.profiler import profile";
   finding.confidence = undone.source == analyze::CostSource::kBaseline ? Confidence::kHigh
                        : undone.undecided                              ? Confidence::kLow
                                                                        : Confidence::kMedium;

@@ -3,7 +3,6 @@
 
 #include "advise/host_evidence.h"
 #include "advise/host_work.h"
-#include "advise/machine.h"
 #include "advise/rule.h"
 #include "advise/text.h"
 
@@ -27,7 +26,7 @@ bool only_handed_over(const Context& context, const std::vector<Row>& calls) {
 
 // As many as help, and no more than there are cores for: one stays with the program.
 std::string workers(const Context& context, int64_t wanted) {
-  const int64_t cores = cores_allowed(context.model);
+  const int64_t cores = context.model.info.environment.cores_allowed;
   return std::to_string(cores == kNoNumber ? wanted : std::clamp<int64_t>(cores - 1, 1, wanted));
 }
 

@@ -204,7 +204,7 @@ std::vector<Finding> find_unfused_attention(const Context& context) {
                   .try_text = "use fused attention: it never writes the matrix of scores to memory",
                   .try_code = "torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)",
                   .confidence = Confidence::kMedium,
-                  .confirm_by = "record_shapes=True and memory, to see what the scores take",
+                  .confirm_by = context.flag(RecordOption::kShapes) + " and memory, to see what the scores take",
                   .part_of = kFusion};
   evidence.fill(finding);
   finding.title = "attention is computed in separate steps: softmax, masks and casts between its matmuls take " +
@@ -394,7 +394,7 @@ std::vector<Finding> find_casts(const Context& context) {
                   .try_code = context.has_device_work ? "with torch.autocast('cuda', torch.bfloat16): ..."
                                                       : "with torch.autocast('cpu', torch.bfloat16): ...",
                   .confidence = Confidence::kMedium,
-                  .confirm_by = "with_stack=True, to see the lines that cast",
+                  .confirm_by = context.flag(RecordOption::kStacks) + ", to see the lines that cast",
                   .part_of = kFusion};
   evidence.fill(finding);
   finding.title = "tensors are cast to another type and back: " + short_percent(finding.share_of_step) + " of a step";
@@ -418,7 +418,7 @@ std::vector<Finding> find_layout_copies(const Context& context) {
                   .try_text = "avoid .contiguous() and .reshape() of transposed tensors; keep images in channels_last",
                   .try_code = "model = model.to(memory_format=torch.channels_last)",
                   .confidence = Confidence::kLow,
-                  .confirm_by = "with_stack=True, to see who asks for another layout",
+                  .confirm_by = context.flag(RecordOption::kStacks) + ", to see who asks for another layout",
                   .part_of = kFusion};
   evidence.fill(finding);
   finding.title = "copies that only change the layout take " + short_percent(finding.share_of_step) + " of a step";

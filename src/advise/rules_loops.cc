@@ -4,7 +4,6 @@
 
 #include "advise/host_evidence.h"
 #include "advise/loops.h"
-#include "advise/machine.h"
 #include "advise/rule.h"
 #include "advise/text.h"
 #include "analyze/host/dispatch.h"
@@ -95,8 +94,9 @@ std::vector<Finding> find_repeated(const Context& context) {
       "table with offsets, nn.LSTM instead of a cell, torch.func.vmap, torch._foreach_*)";
   finding.try_code = "y = torch.bmm(x, w)  # instead of [x[i] @ w[i] for i in range(n)]";
   finding.confidence = Confidence::kMedium;
-  finding.confirm_by = longest->python == kNoRow ? "record with " + stacks_flag(model) + ", to see the line of the loop"
-                                                 : "batch the loop and compare step times";
+  finding.confirm_by = longest->python == kNoRow
+                           ? "record with " + context.flag(RecordOption::kStacks) + ", to see the line of the loop"
+                           : "batch the loop and compare step times";
   finding.part_of = "overhead";
   finding.cause = "loop";
   return {finding};

@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include "advise/diagnose.h"
-#include "advise/machine.h"
 #include "advise/testing.h"
 #include "model/trace_builder.h"
 
@@ -145,20 +144,6 @@ TEST(SlowSteps, steps_that_were_only_timed_count_and_tell_their_period) {
   EXPECT_NEAR(static_cast<double>(slow.excess_ns), 80e6 / 8, 1e5);
   for (int64_t& each : steps.duration_ns) each = 10'000'000;
   EXPECT_TRUE(analyze::find_slow_steps(steps).numbers.empty());
-}
-
-TEST(Machine, advice_names_the_flags_of_the_front_and_keeps_to_the_cores) {
-  const auto with = [](std::string_view front) {
-    TraceBuilder builder;
-    builder.op("aten::mm", {.start_us = 0, .end_us = 1}).metadata("front", front);
-    builder.metadata("machine", R"({"cpu":"x","cores":64,"cores_allowed":2})");
-    return builder.build();
-  };
-  EXPECT_EQ(stacks_flag(with("\"firelane record\"")), "--stacks");
-  EXPECT_EQ(stacks_flag(with("\"firelane.profile\"")), "stacks=True");
-  EXPECT_EQ(stacks_flag(with("\"firelane.profiler\"")), "with_stack=True");
-  EXPECT_EQ(cores_allowed(with("\"C++\"")), 2);
-  EXPECT_EQ(cores_allowed(TraceBuilder().build()), kNoNumber);
 }
 
 }  // namespace

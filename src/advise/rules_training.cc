@@ -3,7 +3,6 @@
 #include <initializer_list>
 
 #include "advise/host_evidence.h"
-#include "advise/machine.h"
 #include "advise/rule.h"
 #include "advise/text.h"
 #include "analyze/host/dispatch.h"
@@ -237,7 +236,7 @@ std::vector<Finding> find_recorded_outliers(const Context& context) {
                      ": checkpoints, logging, evaluation, a slow batch";
   finding.try_code = "with torch.profiler.record_function(\"checkpoint\"): ...";
   finding.confidence = Confidence::kMedium;
-  finding.confirm_by = "record more steps, with " + stacks_flag(context.model);
+  finding.confirm_by = "record more steps, with " + context.flag(RecordOption::kStacks);
   return {finding};
 }
 

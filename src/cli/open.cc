@@ -72,7 +72,9 @@ Result<Model> load_and_warn(const std::string& path, const LoadProgress&) {
 }  // namespace
 
 void add_trace_argument(Flags& flags, std::string& path) {
-  flags.add("FILE", path, "the trace: .lane, .json, .json.gz, or - for standard input").required().value_name("");
+  flags.add("FILE", path, "the trace: .lane, .json, .json.gz, .json.zst, or - for standard input")
+      .required()
+      .value_name("");
 }
 
 Result<std::shared_ptr<const TraceSet>> open_traces(std::vector<std::string> paths) {

@@ -148,8 +148,8 @@ class GzipSource : public ByteSource {
   void report_end(Progress progress) const {
     auto* self = const_cast<GzipSource*>(this);  // only the main reader's thread comes here
     if (progress == Progress::kTorn) ++self->losses_[Stat::kTruncated];
-    if (progress == Progress::kDamaged) ++self->losses_[Stat::kGzipDamaged];
-    if (progress == Progress::kTrailing) ++self->losses_[Stat::kGzipTrailingBytes];
+    if (progress == Progress::kDamaged) ++self->losses_[Stat::kCompressionDamaged];
+    if (progress == Progress::kTrailing) ++self->losses_[Stat::kCompressionTrailingBytes];
   }
 
   bool too_large() {

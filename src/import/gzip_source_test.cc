@@ -41,7 +41,7 @@ TEST(GzipSource, a_flipped_byte_is_noticed_or_harmless) {
     damaged[at] = static_cast<char>(damaged[at] ^ 0x40);
     const auto source = unzip(damaged);
     const std::string got = read_all(*source);
-    const bool said = source->losses()[Stat::kGzipDamaged] + source->losses()[Stat::kTruncated] > 0;
+    const bool said = source->losses()[Stat::kCompressionDamaged] + source->losses()[Stat::kTruncated] > 0;
     ASSERT_TRUE(said || got == text) << at;
   }
 }
@@ -51,14 +51,14 @@ TEST(GzipSource, a_wrong_checksum_is_damage_not_a_tear) {
   packed[packed.size() - 6] = static_cast<char>(packed[packed.size() - 6] ^ 1);  // in the CRC
   const auto source = unzip(packed);
   read_all(*source);
-  EXPECT_EQ(source->losses()[Stat::kGzipDamaged], 1u);
+  EXPECT_EQ(source->losses()[Stat::kCompressionDamaged], 1u);
   EXPECT_EQ(source->losses()[Stat::kTruncated], 0u);
 }
 
 TEST(GzipSource, bytes_behind_the_end_are_ignored_and_said) {
   const auto source = unzip(gzip("hello") + "junk");
   EXPECT_EQ(read_all(*source), "hello");
-  EXPECT_EQ(source->losses()[Stat::kGzipTrailingBytes], 1u);
+  EXPECT_EQ(source->losses()[Stat::kCompressionTrailingBytes], 1u);
 }
 
 TEST(GzipSource, reads_at_any_place_of_a_long_stream_in_any_order) {

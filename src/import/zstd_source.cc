@@ -141,8 +141,8 @@ class ZstdSource : public ByteSource {
  private:
   void report_end() {
     if (main_.ending() == Ending::kTorn) ++losses_[Stat::kTruncated];
-    if (main_.ending() == Ending::kDamaged) ++losses_[Stat::kGzipDamaged];
-    if (main_.ending() == Ending::kTrailing) ++losses_[Stat::kGzipTrailingBytes];
+    if (main_.ending() == Ending::kDamaged) ++losses_[Stat::kCompressionDamaged];
+    if (main_.ending() == Ending::kTrailing) ++losses_[Stat::kCompressionTrailingBytes];
   }
 
   FrameStart frame_before(uint64_t offset) const {

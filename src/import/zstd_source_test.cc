@@ -42,7 +42,7 @@ TEST(ZstdSource, a_cut_anywhere_keeps_what_came_before_and_is_said) {
 TEST(ZstdSource, bytes_behind_the_end_are_ignored_and_said) {
   const auto source = unpack(zstd("hello") + "junk");
   EXPECT_EQ(read_all(*source), "hello");
-  EXPECT_EQ(source->losses()[Stat::kGzipTrailingBytes], 1u);
+  EXPECT_EQ(source->losses()[Stat::kCompressionTrailingBytes], 1u);
 }
 
 TEST(ZstdSource, reads_at_any_place_in_any_order) {

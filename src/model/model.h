@@ -23,6 +23,7 @@
 
 #include "base/result.h"
 #include "base/string_pool.h"
+#include "model/front.h"
 #include "model/stats.h"
 #include "model/tables.h"
 
@@ -79,6 +80,28 @@ struct DistributedInfo {
   std::string nccl_version;
 };
 
+// Where and how the program ran, as our recorder notes it; kNoNumber and "" where a trace does not say.
+struct Environment {
+  Front front = Front::kTorch;
+  std::string front_name;  // as recorded
+  std::string python;
+  std::string commit;  // of the recorded program
+  std::string cpu;
+  int64_t cores = kNoNumber;
+  int64_t cores_allowed = kNoNumber;  // that the process may run on
+  int64_t memory_bytes = kNoNumber;
+  std::string torch;
+  int64_t torch_threads = kNoNumber;
+  int64_t torch_interop_threads = kNoNumber;
+  int64_t deterministic_algorithms = kNoNumber;  // this and the next three: 0 or 1
+  int64_t cudnn_benchmark = kNoNumber;
+  int64_t cudnn_deterministic = kNoNumber;
+  int64_t matmul_tf32 = kNoNumber;
+
+  // How the front that recorded this asks for `option`.
+  std::string_view flag(RecordOption option) const { return flag_of(front, option); }
+};
+
 // A top-level key of the trace other than its events; value is JSON text.
 struct MetadataEntry {
   std::string key;
@@ -98,8 +121,9 @@ struct TraceInfo {
   int64_t base_time_ns = 0;    // 0 = the trace does not say
   std::vector<DeviceProperties> devices;
   DistributedInfo distributed;
+  Environment environment;
   RecorderInfo recorder;
-  std::vector<MetadataEntry> metadata;  // in file order, the two above included
+  std::vector<MetadataEntry> metadata;  // in file order, what stands above included
 };
 
 // Where events came from, to show args that no analysis reads. Reading is slow

@@ -18,8 +18,8 @@ enum class Severity : uint8_t {
 
 enum class Stat : uint8_t {
   kTruncated,
-  kGzipDamaged,
-  kGzipTrailingBytes,
+  kCompressionDamaged,
+  kCompressionTrailingBytes,
   kEventMalformed,
   kTextRepaired,
   kNotANumber,
@@ -66,9 +66,9 @@ struct StatInfo {
 inline constexpr std::array<StatInfo, kStatCount> kStats = {{
     {"trace.truncated", Severity::kDataLoss, "the file ends in the middle; everything before the tear was kept",
      "let the program finish writing, or copy the file again"},
-    {"gzip.damaged", Severity::kDataLoss, "the compressed data is damaged; everything before the damage was kept",
-     "copy the file again, or export it anew"},
-    {"gzip.trailing_bytes", Severity::kWarning, "bytes after the end of the compressed data were ignored",
+    {"compression.damaged", Severity::kDataLoss,
+     "the compressed data is damaged; everything before the damage was kept", "copy the file again, or export it anew"},
+    {"compression.trailing_bytes", Severity::kWarning, "bytes after the end of the compressed data were ignored",
      "harmless unless two files were joined; export it anew"},
     {"chrome.event_malformed", Severity::kDataLoss, "events that are not valid JSON were skipped",
      "the exporter wrote a broken event; update torch, or record with firelane"},

@@ -64,9 +64,9 @@ Result<Report> make_fusion(const StudiedTrace& trace, const Arguments& wanted) {
     report.notes.emplace_back(kNoDeviceWork);
   }
   if (table.without_shapes > 0) {
-    report.notes.push_back(fmt::format(
-        "kernels that could be fused but whose inputs the trace does not give: {}; record with record_shapes=True",
-        table.without_shapes));
+    report.notes.push_back(
+        fmt::format("kernels that could be fused but whose inputs the trace does not give: {}; record with {}",
+                    table.without_shapes, model.info.environment.flag(RecordOption::kShapes)));
   }
   return report;
 }

@@ -52,9 +52,9 @@ Result<Report> make_inference(const StudiedTrace& trace, const Arguments& wanted
   if (inference.is_training) {
     report.notes.emplace_back("this program trains (it has a backward pass): there is no generation to analyze");
   } else if (!found) {
-    report.notes.emplace_back(
-        "no generation found: record with record_shapes=True, or annotate: with record_function('prefill'), "
-        "record_function('decode')");
+    report.notes.push_back(fmt::format(
+        "no generation found: record with {}, or annotate: with record_function('prefill'), record_function('decode')",
+        trace.model().info.environment.flag(RecordOption::kShapes)));
   }
   if (found) report.notes.emplace_back("times are as recorded, the recorder's overhead included");
   return report;

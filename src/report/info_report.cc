@@ -44,6 +44,7 @@ Cell cuda_version(const Model& model, std::string_view key) {
 
 std::vector<Fact> facts_of(const Model& model, const analyze::TraceDescription& description) {
   const TraceInfo& info = model.info;
+  const Environment& environment = info.environment;
   const Steps& steps = model.steps;
   const size_t last = steps.size() - 1;
   const analyze::StepTimes& times = description.step_times;
@@ -75,6 +76,23 @@ std::vector<Fact> facts_of(const Model& model, const analyze::TraceDescription& 
       {"rank", "Rank", Kind::kNumber, cell_unless(info.distributed.rank, kNoNumber)},
       {"world_size", "World size", Kind::kNumber, cell_unless(info.distributed.world_size, kNoNumber)},
       {"backend", "Backend", Kind::kText, text_or_none(info.distributed.backend)},
+      {"front", "Recorded by", Kind::kText, text_or_none(environment.front_name)},
+      {"commit", "Commit", Kind::kText, text_or_none(environment.commit)},
+      {"python", "Python", Kind::kText, text_or_none(environment.python)},
+      {"torch", "torch", Kind::kText, text_or_none(environment.torch)},
+      {"torch_threads", "  threads", Kind::kNumber, cell_unless(environment.torch_threads, kNoNumber)},
+      {"torch_interop_threads", "  inter-op threads", Kind::kNumber,
+       cell_unless(environment.torch_interop_threads, kNoNumber)},
+      {"deterministic_algorithms", "  deterministic algorithms", Kind::kTruth,
+       cell_unless(environment.deterministic_algorithms, kNoNumber)},
+      {"cudnn_benchmark", "  cudnn.benchmark", Kind::kTruth, cell_unless(environment.cudnn_benchmark, kNoNumber)},
+      {"cudnn_deterministic", "  cudnn.deterministic", Kind::kTruth,
+       cell_unless(environment.cudnn_deterministic, kNoNumber)},
+      {"matmul_tf32", "  TF32 for matmuls", Kind::kTruth, cell_unless(environment.matmul_tf32, kNoNumber)},
+      {"cpu", "CPU", Kind::kText, text_or_none(environment.cpu)},
+      {"cores", "  cores", Kind::kNumber, cell_unless(environment.cores, kNoNumber)},
+      {"cores_allowed", "  of them allowed", Kind::kNumber, cell_unless(environment.cores_allowed, kNoNumber)},
+      {"memory_bytes", "  memory", Kind::kBytes, cell_unless(environment.memory_bytes, kNoNumber)},
       {"cuda_driver_version", "CUDA driver", Kind::kText, cuda_version(model, "cuda_driver_version")},
       {"cuda_runtime_version", "CUDA runtime", Kind::kText, cuda_version(model, "cuda_runtime_version")},
       {"cupti_version", "CUPTI", Kind::kText, metadata_text(model, "cupti_version")},

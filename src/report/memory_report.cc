@@ -278,7 +278,8 @@ Result<Report> make_memory(const StudiedTrace& trace, const Arguments& wanted) {
     report.tables.push_back(allocator_curve_table(memory));
   }
   if (memory.devices.empty()) {
-    report.notes.emplace_back("no memory events in this trace: record with profile_memory=True");
+    report.notes.push_back(fmt::format("no memory events in this trace: record with {}",
+                                       model.info.environment.flag(RecordOption::kMemory)));
     return report;
   }
   report.notes.emplace_back(

@@ -97,8 +97,11 @@ Result<Report> make_modules(const StudiedTrace& trace, const Arguments& wanted) 
   }
   note_left_out(report, left_out, "modules");
   if (table.rows.empty()) {
-    report.notes.emplace_back(
-        "no modules in this trace: record with with_stack=True (torch.profiler) or with_modules=True (firelane)");
+    // torch.profiler writes modules of eager programs only with their stacks.
+    const bool by_torch = trace.model().info.origin != Origin::kFirelane;
+    report.notes.push_back(
+        fmt::format("no modules in this trace: record with {}",
+                    trace.model().info.environment.flag(by_torch ? RecordOption::kStacks : RecordOption::kModules)));
   }
   report.tables = {std::move(out), phases_table(table)};
   return report;

@@ -60,12 +60,12 @@ std::vector<Cell> cells(const Model& model, const analyze::Roofline& roofline, c
           std::string(model.text(row.kernel))};
 }
 
-std::vector<Note> notes(const analyze::Roofline& roofline) {
+std::vector<Note> notes(const Model& model, const analyze::Roofline& roofline) {
   if (roofline.work_ns == 0) return {kNoDeviceWork};
   std::vector<Note> out;
   if (roofline.ops_without_shapes > 0) {
-    out.push_back(fmt::format("op calls whose inputs the trace does not give: {}; record with record_shapes=True",
-                              roofline.ops_without_shapes));
+    out.push_back(fmt::format("op calls whose inputs the trace does not give: {}; record with {}",
+                              roofline.ops_without_shapes, model.info.environment.flag(RecordOption::kShapes)));
   }
   if (roofline.peaks == nullptr) {
     out.push_back(fmt::format("no roof: '{}' is not in the table of peaks (docs/analyses.md)", roofline.device_name));
@@ -124,7 +124,7 @@ Result<Report> make_roofline(const StudiedTrace& trace, const Arguments& wanted)
   const size_t shown = shown_of(roofline.rows.size(), wanted);
   for (size_t i = 0; i < shown; ++i) table.add(cells(trace.model(), roofline, roofline.rows[i]));
   report.tables = {std::move(table), utilization_table(roofline)};
-  report.notes = notes(roofline);
+  report.notes = notes(trace.model(), roofline);
   note_left_out(report, roofline.rows.size() - shown, "rows");
   return report;
 }

@@ -102,7 +102,8 @@ Answer flame(const ServedTrace& trace, const Request& request) {
   analyze::FlameGraph graph = analyze::flame_graph(model, options);
   std::string note;
   if (!graph.has_frames && options.by == analyze::FlameBy::kStack) {
-    note = "the trace has no Python frames: record with with_stack=True; ops are shown instead";
+    note = "the trace has no Python frames: record with " +
+           std::string(model.info.environment.flag(RecordOption::kStacks)) + "; ops are shown instead";
     options.by = analyze::FlameBy::kOp;
     graph = analyze::flame_graph(model, options);
   }

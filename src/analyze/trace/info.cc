@@ -144,7 +144,9 @@ Switch switch_state(const Model& model, std::string_view key, bool seen) {
   return from_torch || from_us ? Switch::kOff : Switch::kUnknown;
 }
 
-std::vector<Answer> find_answers(const Holdings& has) {
+std::vector<Answer> find_answers(const Holdings& has, Front front) {
+  const auto with = [front](RecordOption option) { return "record with " + std::string(flag_of(front, option)); };
+  const bool by_torch = front == Front::kTorch;
   std::vector<Answer> answers = {
       {"time per operator", has.ops, "no operators", "record with activities=[ProfilerActivity.CPU, ...]"},
       {"time per step", has.steps, "no steps", "pass schedule=..., and call prof.step()"},
@@ -154,16 +156,19 @@ std::vector<Answer> find_answers(const Holdings& has) {
        "record CPU and CUDA activities together"},
       {"occupancy of kernels", has.occupancy, "kernels carry no occupancy",
        "record on an NVIDIA GPU with torch 1.9 or later"},
-      {"shapes of operators' inputs", has.shapes, "no input shapes", "record with record_shapes=True"},
-      {"FLOPs", has.shapes || has.flops, "no input shapes to compute them from", "record with with_flops=True"},
-      {"memory over time", has.memory, "no memory events", "record with profile_memory=True"},
-      {"Python functions over time", has.python, "no Python functions", "record with with_stack=True"},
+      {"shapes of operators' inputs", has.shapes, "no input shapes", with(RecordOption::kShapes)},
+      {"FLOPs", has.shapes || has.flops, "no input shapes to compute them from", with(RecordOption::kFlops)},
+      {"memory over time", has.memory, "no memory events", with(RecordOption::kMemory)},
+      {"Python functions over time", has.python, "no Python functions", with(RecordOption::kStacks)},
       {"call stack of each operator", has.op_stacks || has.python, "no call stacks",
-       "record with with_stack=True; torch.profiler needs experimental_config=_ExperimentalConfig(verbose=True) too"},
+       with(RecordOption::kStacks) +
+           (by_torch ? "; torch.profiler needs experimental_config=_ExperimentalConfig(verbose=True) too" : "")},
       {"waits of streams for each other", has.syncs, "no cuda_sync events",
-       "record with experimental_config=_ExperimentalConfig(enable_cuda_sync_events=True)"},
+       by_torch ? "record with experimental_config=_ExperimentalConfig(enable_cuda_sync_events=True)"
+                : with(RecordOption::kCudaSync)},
       {"collective communication", has.comm, "no collectives",
-       "record a distributed run, with record_shapes=True for sizes and groups"},
+       "record a distributed run, with " + std::string(flag_of(front, RecordOption::kShapes)) +
+           " for sizes and groups"},
   };
   for (Answer& answer : answers) {
     if (answer.possible) answer.reason = answer.remedy = {};
@@ -205,7 +210,7 @@ TraceDescription describe_trace(const Model& model) {
       {"with_flops", switch_state(model, "with_flops", has.flops)},
       {"with_modules", switch_state(model, "with_modules", has.modules)},
   };
-  out.answers = find_answers(has);
+  out.answers = find_answers(has, model.info.environment.front);
   out.losses = find_losses(model.losses);
   return out;
 }

@@ -26,8 +26,8 @@ struct RecordingOption {
 struct Answer {
   std::string_view question;  // "time per operator"
   bool possible = false;
-  std::string_view reason;  // why not: what the trace lacks
-  std::string_view remedy;  // what to record; "" when possible
+  std::string reason;  // why not: what the trace lacks
+  std::string remedy;  // what to record; "" when possible
 };
 
 struct Loss {

@@ -1,15 +1,12 @@
 #include "import/json/envelope.h"
 
-#include <simdjson.h>
-
 #include <algorithm>
 
 #include "import/json/scan.h"
 #include "import/json/unescape.h"
+#include "import/metadata.h"
 
 namespace firelane::importer {
-
-namespace dom = simdjson::dom;
 
 namespace {
 
@@ -37,13 +34,7 @@ void keep_entry(std::string_view key, std::string_view value, std::vector<Metada
   if (repairs.characters > 0) ++losses[Stat::kTextRepaired];
   std::string name;
   unescape_json(key, name);
-  const auto same =
-      std::find_if(metadata.begin(), metadata.end(), [&](const MetadataEntry& e) { return e.key == name; });
-  if (same != metadata.end()) {
-    same->json = std::move(json);  // the last one wins, as in every JSON reader
-  } else {
-    metadata.push_back({std::move(name), std::move(json)});
-  }
+  keep_metadata(std::move(name), std::move(json), metadata, losses);
 }
 
 KeyWalk walk_keys(std::string_view text, size_t at, std::vector<MetadataEntry>& metadata, LossCounts& losses) {
@@ -90,38 +81,6 @@ std::string beginning_of(std::string_view text) {
   std::string shown;
   for (const char c : text.substr(0, 16)) shown += c >= 0x20 && c < 0x7F ? c : '.';
   return shown;
-}
-
-int64_t int_of(const dom::element& object, std::string_view key) {
-  int64_t number = 0;
-  return object[key].get(number) == simdjson::SUCCESS ? number : kNoNumber;
-}
-
-std::string text_of(const dom::element& object, std::string_view key) {
-  std::string_view text;
-  return object[key].get(text) == simdjson::SUCCESS ? std::string(text) : "";
-}
-
-void read_devices(const dom::element& list, TraceInfo& info) {
-  dom::array devices;
-  if (list.get(devices) != simdjson::SUCCESS) return;
-  for (const dom::element device : devices) {
-    DeviceProperties& out = info.devices.emplace_back();
-    out.id = int_of(device, "id");
-    out.name = text_of(device, "name");
-    out.total_memory_bytes = int_of(device, "totalGlobalMem");
-    out.compute_major = int_of(device, "computeMajor");
-    out.compute_minor = int_of(device, "computeMinor");
-    out.multiprocessors = int_of(device, "numSms");
-    if (out.multiprocessors == kNoNumber) out.multiprocessors = int_of(device, "maxComputeUnits");
-    out.max_threads_per_multiprocessor = int_of(device, "maxThreadsPerMultiprocessor");
-    out.registers_per_multiprocessor = int_of(device, "regsPerMultiprocessor");
-    out.shared_memory_per_multiprocessor_bytes = int_of(device, "sharedMemPerMultiprocessor");
-    if (out.shared_memory_per_multiprocessor_bytes == kNoNumber) {
-      out.shared_memory_per_multiprocessor_bytes = int_of(device, "maxSharedMemoryPerMultiProcessor");
-    }
-    out.warp_size = int_of(device, "warpSize");
-  }
 }
 
 }  // namespace
@@ -180,26 +139,6 @@ void read_envelope_end(std::string_view text, std::vector<MetadataEntry>& metada
     const size_t end = value_end(text, walk.at - 1);
     if (end == kNotFound) return;
     at = end;
-  }
-}
-
-void interpret_metadata(TraceInfo& info) {
-  dom::parser parser;
-  for (const MetadataEntry& entry : info.metadata) {
-    dom::element value;
-    if (parser.parse(entry.json).get(value) != simdjson::SUCCESS) continue;
-    if (entry.key == "deviceProperties") {
-      read_devices(value, info);
-    } else if (entry.key == "baseTimeNanoseconds") {
-      int64_t number = 0;
-      if (value.get(number) == simdjson::SUCCESS) info.base_time_ns = number;
-    } else if (entry.key == "distributedInfo") {
-      info.distributed.present = true;
-      info.distributed.backend = text_of(value, "backend");
-      info.distributed.rank = int_of(value, "rank");
-      info.distributed.world_size = int_of(value, "world_size");
-      info.distributed.nccl_version = text_of(value, "nccl_version");
-    }
   }
 }
 

@@ -27,7 +27,4 @@ Result<EnvelopeStart> read_envelope_start(ByteSource& source, const std::string&
 // The keys behind the event list; `text` is what follows its "]".
 void read_envelope_end(std::string_view text, std::vector<MetadataEntry>& metadata, LossCounts& losses);
 
-// Fills devices, distributed info and base time from the metadata.
-void interpret_metadata(TraceInfo& info);
-
 }  // namespace firelane::importer

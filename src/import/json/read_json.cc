@@ -9,6 +9,7 @@
 #include "import/json/event_parser.h"
 #include "import/json/json_args.h"
 #include "import/json/scan.h"
+#include "import/metadata.h"
 
 namespace firelane::importer {
 

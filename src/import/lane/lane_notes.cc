@@ -3,6 +3,7 @@
 #include <variant>
 
 #include "import/lane/lane_rows.h"
+#include "import/metadata.h"
 
 namespace firelane::importer {
 namespace {
@@ -48,13 +49,13 @@ void LaneRows::note(const format::ClockNote& n) {
 
 // As Kineto does: options that are on are top-level keys of the trace.
 void LaneRows::note(const format::OptionNote& n) {
-  if (n.value != "0") raw_.info.metadata.push_back({std::string(n.key), std::string(n.value)});
+  if (n.value != "0") keep_metadata(std::string(n.key), std::string(n.value), raw_.info.metadata, part_.losses);
 }
 
 void LaneRows::note(const format::MetadataNote& n) {
   // Of a recorder that wrote no segments: the state at its start.
   if (n.key == "cuda_memory_at_start") allocator_.add_old_snapshot(n.json, static_cast<int64_t>(start_.ticks));
-  raw_.info.metadata.push_back({std::string(n.key), std::string(n.json)});
+  keep_metadata(std::string(n.key), std::string(n.json), raw_.info.metadata, part_.losses);
 }
 
 void LaneRows::note(const format::StepNote& n) {

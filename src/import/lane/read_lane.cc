@@ -1,10 +1,11 @@
 #include "import/lane/read_lane.h"
 
+#include <algorithm>
 #include <cstdio>
 
 #include "format/chunk.h"
-#include "import/json/envelope.h"
 #include "import/lane/lane_rows.h"
+#include "import/metadata.h"
 
 namespace firelane::importer {
 
@@ -39,7 +40,10 @@ Result<RawTrace> read_lane(std::string_view file, const std::string& name, uint6
   for (const RecorderInfo::Loss& loss : recorder.losses) raw.losses[Stat::kRecorderDroppedEvents] += loss.count;
   char id[40];
   std::snprintf(id, sizeof id, "\"%016llX\"", static_cast<unsigned long long>(reader.trace_id()));
-  raw.info.metadata.insert(raw.info.metadata.begin(), {"trace_id", id});
+  const auto named = [](const MetadataEntry& entry) { return entry.key == "trace_id"; };
+  if (std::none_of(raw.info.metadata.begin(), raw.info.metadata.end(), named)) {
+    raw.info.metadata.insert(raw.info.metadata.begin(), {"trace_id", id});
+  }
   raw.info.content_bytes = reader.content_bytes();
   const int64_t base = raw.info.base_time_ns;
   interpret_metadata(raw.info);

@@ -375,6 +375,29 @@ TEST(ReadLane, a_lost_definition_costs_the_name_not_the_event) {
   EXPECT_EQ(text_of(load(lane.stop(2000).finish())), "5 0+30 (name lost) (cpu_op)\n5   10+10 known (cpu_op)\n");
 }
 
+TEST(ReadLane, the_environment_is_read_from_the_metadata_and_the_last_value_of_a_key_counts) {
+  LaneBuilder lane;
+  std::string items;
+  format::NotesWriter notes(items);
+  notes.metadata("machine", R"({"cpu":"x","cores":64,"cores_allowed":2,"memory_bytes":1024})");
+  notes.metadata("torch", R"({"version":"2.11.0","threads":8,"cudnn_benchmark":true,"matmul_tf32":"?"})");
+  notes.metadata("front", R"("firelane.profile")");
+  notes.metadata("front", R"("firelane record")");
+  notes.metadata("trace_id", R"("A")");
+  lane.chunk(format::ChunkKind::kNotes, items);
+  const Model m = load(lane.stop(2000).finish());
+  const Environment& environment = m.info.environment;
+  EXPECT_EQ(environment.cores_allowed, 2);
+  EXPECT_EQ(environment.torch, "2.11.0");
+  EXPECT_EQ(environment.cudnn_benchmark, 1);
+  EXPECT_EQ(environment.matmul_tf32, kNoNumber);
+  EXPECT_EQ(environment.flag(RecordOption::kStacks), "--stacks");
+  EXPECT_EQ(m.find_metadata("trace_id")->json, "\"A\"");
+  EXPECT_EQ(std::count_if(m.info.metadata.begin(), m.info.metadata.end(),
+                          [](const MetadataEntry& entry) { return entry.key == "front"; }),
+            1);
+}
+
 TEST(ReadLane, chunks_and_notes_of_later_versions_are_skipped) {
   LaneBuilder lane;
   lane.chunk(static_cast<format::ChunkKind>(99), "whatever");

@@ -1,0 +1,115 @@
+#include "import/metadata.h"
+
+#include <simdjson.h>
+
+#include <algorithm>
+
+namespace firelane::importer {
+
+namespace dom = simdjson::dom;
+
+namespace {
+
+constexpr size_t kMaxKeys = 4096;
+
+int64_t int_of(const dom::element& object, std::string_view key) {
+  int64_t number = 0;
+  return object[key].get(number) == simdjson::SUCCESS ? number : kNoNumber;
+}
+
+std::string text_of(const dom::element& object, std::string_view key) {
+  std::string_view text;
+  return object[key].get(text) == simdjson::SUCCESS ? std::string(text) : "";
+}
+
+std::string text_of(const dom::element& value) {
+  std::string_view text;
+  return value.get(text) == simdjson::SUCCESS ? std::string(text) : "";
+}
+
+int64_t truth_of(const dom::element& object, std::string_view key) {
+  bool truth = false;
+  return object[key].get(truth) == simdjson::SUCCESS ? int64_t{truth} : kNoNumber;
+}
+
+void read_torch(const dom::element& torch, Environment& out) {
+  out.torch = text_of(torch, "version");
+  out.torch_threads = int_of(torch, "threads");
+  out.torch_interop_threads = int_of(torch, "interop_threads");
+  out.deterministic_algorithms = truth_of(torch, "deterministic_algorithms");
+  out.cudnn_benchmark = truth_of(torch, "cudnn_benchmark");
+  out.cudnn_deterministic = truth_of(torch, "cudnn_deterministic");
+  out.matmul_tf32 = truth_of(torch, "matmul_tf32");
+}
+
+void read_devices(const dom::element& list, TraceInfo& info) {
+  dom::array devices;
+  if (list.get(devices) != simdjson::SUCCESS) return;
+  for (const dom::element device : devices) {
+    DeviceProperties& out = info.devices.emplace_back();
+    out.id = int_of(device, "id");
+    out.name = text_of(device, "name");
+    out.total_memory_bytes = int_of(device, "totalGlobalMem");
+    out.compute_major = int_of(device, "computeMajor");
+    out.compute_minor = int_of(device, "computeMinor");
+    out.multiprocessors = int_of(device, "numSms");
+    if (out.multiprocessors == kNoNumber) out.multiprocessors = int_of(device, "maxComputeUnits");
+    out.max_threads_per_multiprocessor = int_of(device, "maxThreadsPerMultiprocessor");
+    out.registers_per_multiprocessor = int_of(device, "regsPerMultiprocessor");
+    out.shared_memory_per_multiprocessor_bytes = int_of(device, "sharedMemPerMultiprocessor");
+    if (out.shared_memory_per_multiprocessor_bytes == kNoNumber) {
+      out.shared_memory_per_multiprocessor_bytes = int_of(device, "maxSharedMemoryPerMultiProcessor");
+    }
+    out.warp_size = int_of(device, "warpSize");
+  }
+}
+
+}  // namespace
+
+void keep_metadata(std::string key, std::string json, std::vector<MetadataEntry>& metadata, LossCounts& losses) {
+  const auto same =
+      std::find_if(metadata.begin(), metadata.end(), [&](const MetadataEntry& e) { return e.key == key; });
+  if (same != metadata.end()) {
+    same->json = std::move(json);
+  } else if (metadata.size() >= kMaxKeys) {
+    ++losses[Stat::kMetadataTooLarge];
+  } else {
+    metadata.push_back({std::move(key), std::move(json)});
+  }
+}
+
+void interpret_metadata(TraceInfo& info) {
+  dom::parser parser;
+  for (const MetadataEntry& entry : info.metadata) {
+    dom::element value;
+    if (parser.parse(entry.json).get(value) != simdjson::SUCCESS) continue;
+    if (entry.key == "deviceProperties") {
+      read_devices(value, info);
+    } else if (entry.key == "baseTimeNanoseconds") {
+      int64_t number = 0;
+      if (value.get(number) == simdjson::SUCCESS) info.base_time_ns = number;
+    } else if (entry.key == "distributedInfo") {
+      info.distributed.present = true;
+      info.distributed.backend = text_of(value, "backend");
+      info.distributed.rank = int_of(value, "rank");
+      info.distributed.world_size = int_of(value, "world_size");
+      info.distributed.nccl_version = text_of(value, "nccl_version");
+    } else if (entry.key == "machine") {
+      info.environment.cpu = text_of(value, "cpu");
+      info.environment.cores = int_of(value, "cores");
+      info.environment.cores_allowed = int_of(value, "cores_allowed");
+      info.environment.memory_bytes = int_of(value, "memory_bytes");
+    } else if (entry.key == "torch") {
+      read_torch(value, info.environment);
+    } else if (entry.key == "front") {
+      info.environment.front_name = text_of(value);
+      info.environment.front = front_named(info.environment.front_name);
+    } else if (entry.key == "python") {
+      info.environment.python = text_of(value);
+    } else if (entry.key == "commit") {
+      info.environment.commit = text_of(value);
+    }
+  }
+}
+
+}  // namespace firelane::importer

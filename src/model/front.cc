@@ -1,0 +1,35 @@
+#include "model/front.h"
+
+namespace firelane {
+
+Front front_named(std::string_view name) {
+  if (name == "firelane record") return Front::kCommand;
+  if (name == "firelane.profile") return Front::kProfile;
+  return name == "C++" ? Front::kCpp : Front::kTorch;
+}
+
+std::string_view flag_of(Front front, RecordOption option) {
+  struct Flags {
+    RecordOption option;
+    std::string_view torch, command, profile, cpp;
+  };
+  // Firelane computes FLOPs from shapes.
+  static constexpr Flags kFlags[] = {
+      {RecordOption::kShapes, "record_shapes=True", "--shapes", "shapes=True", "options.shapes = true"},
+      {RecordOption::kMemory, "profile_memory=True", "--memory", "memory=True", "options.memory = true"},
+      {RecordOption::kStacks, "with_stack=True", "--stacks", "stacks=True", "with_stack=True"},
+      {RecordOption::kModules, "with_modules=True", "--modules", "modules=True", "with_modules=True"},
+      {RecordOption::kFlops, "with_flops=True", "--shapes", "shapes=True", "options.shapes = true"},
+      {RecordOption::kCudaSync, "enable_cuda_sync_events=True", "--cuda-sync", "cuda_sync=True",
+       "options.cuda_sync = true"},
+  };
+  const Flags& flags = kFlags[static_cast<size_t>(option)];
+  switch (front) {
+    case Front::kCommand: return flags.command;
+    case Front::kProfile: return flags.profile;
+    case Front::kCpp: return flags.cpp;
+    default: return flags.torch;
+  }
+}
+
+}  // namespace firelane

@@ -1,0 +1,25 @@
+// Which front recorded a trace, and what that front calls each option: advice names the flag that the user can type.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace firelane {
+
+enum class Front : uint8_t {
+  kTorch,    // torch.profiler, firelane.profiler, or not known
+  kCommand,  // firelane record
+  kProfile,  // with firelane.profile(...)
+  kCpp,      // include/firelane/profiler.h
+};
+
+enum class RecordOption : uint8_t { kShapes, kMemory, kStacks, kModules, kFlops, kCudaSync };
+
+// As the recorder names it in its metadata, e.g. "firelane record"; kTorch for every other name.
+Front front_named(std::string_view name);
+
+// "--stacks", "stacks=True", "with_stack=True". C++ records no Python: its stacks and modules are those of
+// torch.profiler.
+std::string_view flag_of(Front front, RecordOption option);
+
+}  // namespace firelane

@@ -12,6 +12,15 @@ from kinds_unseen_vision import Codes, pairs_by_device, pairs_by_host
 from library import EVERY, HELD_OUT, LIBRARY, TUNING, UNSEEN, half_of
 
 
+@pytest.fixture(autouse=True)
+def _one_thread():
+    """On a busy machine, threads that wait for each other take minutes for what one does in seconds."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
 @pytest.mark.parametrize("name", [*LIBRARY, *UNSEEN])
 def test_a_program_runs_on_a_cpu_with_its_fault_and_mended(name):
     torch.manual_seed(0)

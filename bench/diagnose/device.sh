@@ -2,6 +2,7 @@
 # Records the library on a machine with a GPU whose files come back in few parts of limited size:
 #
 #   bench/diagnose/device.sh OUT [argument of record_all.py ...]
+#   bench/diagnose/device.sh OUT unseen       # the blind test, on the GPU and before it on the CPU
 #
 # Firelane's recorder comes from build/carry (tests/gpu/carry.sh). Ends with OUT/traces.tar.* of at most 8 MB each:
 # cat OUT/traces.tar.* | tar -x. What can be missed best comes last in it.
@@ -9,15 +10,21 @@ set -uo pipefail
 cd "$(dirname "$0")/../.."
 out=$(realpath -m "$1")
 shift
+chosen=()
+if [ "${1:-}" = unseen ]; then
+  chosen=(--unseen)
+  SECONDS_ON_CPU=${SECONDS_ON_CPU:-60}
+  shift
+fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cp -r build/carry/modules/. python/firelane/
 export PYTHONUNBUFFERED=1 PYTHONWARNINGS=ignore
 quiet() { grep -v 'CPUAllocator\|DeviceProperties'; }
 if [ -n "${SECONDS_ON_CPU:-}" ]; then
-  python3 bench/diagnose/record_all.py "$work/cpu" --device cpu --jobs 7 --seconds "$SECONDS_ON_CPU" 2>&1 | quiet
+  python3 bench/diagnose/record_all.py "$work/cpu" --device cpu --jobs 7 --seconds "$SECONDS_ON_CPU" "${chosen[@]}" 2>&1 | quiet
 fi
-python3 bench/diagnose/record_all.py "$work/cuda" "$@" 2>&1 | quiet
+python3 bench/diagnose/record_all.py "$work/cuda" "${chosen[@]}" "$@" 2>&1 | quiet
 mkdir -p "$out"
 cd "$work"
 {

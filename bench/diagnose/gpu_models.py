@@ -68,6 +68,7 @@ class Program:
     saves_time: bool = True
     block: int = 1  # steps come in rounds of so many: what is timed is a multiple
     recorded: int = 4  # steps
+    says: str = ""  # the verdict in words, where the rules' names alone do not tell it
 
 
 def training(

@@ -2,7 +2,8 @@
 
 Whoever writes a rule or fits a number looks at the programs of TUNING only; HELD_OUT is for the scoreboard. The split
 was fixed before anything was measured: the names in alphabetical order, every second one is held out. The programs of
-gpu_programs.py are older, and rules have been tuned on all of them.
+gpu_programs.py are older, and rules have been tuned on all of them. UNSEEN is a blind test: not even its source is read
+by those who write rules before it has been scored, and once it has, it is no blind test any more.
 
     step = LIBRARY["experts-boolean-masks"].make(Machine("cuda"), True)      # True: with the fault
 """
@@ -13,6 +14,7 @@ import gpu_programs
 import kinds_language
 import kinds_loops
 import kinds_other
+import kinds_unseen
 import kinds_vision
 from gpu_models import MEMORY, Program
 
@@ -29,9 +31,16 @@ LIBRARY: dict[str, Program] = dict(
 
 TUNING = list(LIBRARY)[0::2]
 HELD_OUT = list(LIBRARY)[1::2]
+UNSEEN: dict[str, Program] = dict(sorted(kinds_unseen.PROGRAMS.items()))
 
 # On a CPU the device's queue, pinned memory and half precision are no trouble: those programs are left out there.
-ON_GPU_ONLY = {"copies-unpinned", "scaler-checked-on-host", "resnet-fp32-nchw", "diffusion-norm-in-fp32"}
+ON_GPU_ONLY = {
+    "copies-unpinned",
+    "scaler-checked-on-host",
+    "resnet-fp32-nchw",
+    "diffusion-norm-in-fp32",
+    *kinds_unseen.ON_GPU_ONLY,
+}
 
 OLDER: dict[str, Program] = {
     name: Program(
@@ -46,5 +55,9 @@ OLDER: dict[str, Program] = {
 }
 
 
+EVERY: dict[str, Program] = {**LIBRARY, **UNSEEN, **OLDER}
+
+
 def half_of(name: str) -> str:
-    return "held out" if name in HELD_OUT else "tuning" if name in TUNING else "older"
+    halves = {"held out": HELD_OUT, "tuning": TUNING, "unseen": UNSEEN}
+    return next((half for half, names in halves.items() if name in names), "older")

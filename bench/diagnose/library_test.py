@@ -5,14 +5,27 @@ import torch
 
 from gpu_models import Machine
 from kinds_other import Experts
-from library import HELD_OUT, LIBRARY, TUNING, half_of
+from kinds_unseen import HEALTHY
+from kinds_unseen_loops import area_in_python, area_on_device
+from kinds_unseen_text import private
+from kinds_unseen_vision import Codes, pairs_by_device, pairs_by_host
+from library import EVERY, HELD_OUT, LIBRARY, TUNING, UNSEEN, half_of
 
 
-@pytest.mark.parametrize("name", LIBRARY)
+@pytest.fixture(autouse=True)
+def _one_thread():
+    """On a busy machine, threads that wait for each other take minutes for what one does in seconds."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("name", [*LIBRARY, *UNSEEN])
 def test_a_program_runs_on_a_cpu_with_its_fault_and_mended(name):
     torch.manual_seed(0)
     for fault in (True, False):
-        step = LIBRARY[name].make(Machine("cpu"), fault)
+        step = EVERY[name].make(Machine("cpu"), fault)
         step()
         step()
 
@@ -21,6 +34,33 @@ def test_every_second_name_is_held_out():
     names = sorted(LIBRARY)
     assert [half_of(name) for name in names[:4]] == ["tuning", "held out", "tuning", "held out"]
     assert sorted([*TUNING, *HELD_OUT]) == names
+
+
+def test_unseen_programs_are_in_no_half_that_rules_are_tuned_on_and_all_but_four_have_a_fault():
+    assert not set(UNSEEN) & {*TUNING, *HELD_OUT}
+    assert {half_of(name) for name in UNSEEN} == {"unseen"}
+    assert sorted(name for name, each in UNSEEN.items() if not each.findings) == sorted(HEALTHY)
+    assert all(each.says for each in UNSEEN.values())
+
+
+def test_unseen_programs_compute_the_same_mended_as_with_their_fault():
+    torch.manual_seed(0)
+    scores, labels = torch.randn(50), torch.arange(50.0) % 3 // 2
+    assert area_in_python(scores.tolist(), labels.tolist()) == pytest.approx(area_on_device(scores, labels).item())
+    classes = torch.arange(12) % 5
+    torch.testing.assert_close(pairs_by_host(classes), pairs_by_device(classes))
+    slow, fast = Codes(16, 8, by_broadcast=True), Codes(16, 8, by_broadcast=False)
+    fast.load_state_dict(slow.state_dict())
+    images = torch.randn(2, 8, 3, 3)
+    torch.testing.assert_close(slow(images), fast(images))
+
+
+def test_gradients_of_samples_are_the_same_one_by_one_and_together():
+    sums = []
+    for fault in (True, False):
+        torch.manual_seed(0)
+        sums.append(private(Machine("cpu"), fault)())
+    torch.testing.assert_close(*sums, rtol=1e-3, atol=1e-4)
 
 
 def test_experts_in_one_batch_compute_what_the_loop_computes():

@@ -9,6 +9,8 @@ there if the file exists.
 The true step is the median of blocks of steps without any recorder. A range contains it if it touches what those blocks
 span. A fault counts as first if the first finding names it, "kind" if the first finding is of the right category only.
 A fault counts where it costs at least 5% of the step and even its fastest block is slower than the mended program.
+A program without a fault is well judged if nothing is said of it but what is true (the program's `near`), what would
+gain less than 5% of the step, and remarks on the recording.
 """
 
 from __future__ import annotations
@@ -23,6 +25,8 @@ from pathlib import Path
 from typing import Any
 
 OPTIONS = ("plain", "memory", "stacks")
+HALVES = ("tuning", "held out", "older", "unseen")
+ON_RECORDING = {"recording-distorts", "one-time-costs"}
 WORTH = 0.05
 
 
@@ -51,6 +55,10 @@ def all_answers(firelane: str, folder: Path, truths: dict) -> dict[str, dict]:
     endings = ["lane", *(f"{options}.json" for options in OPTIONS)]
     paths = [folder / f"{name}.{kind}.{end}" for name in truths for kind in ("faulty", "fixed") for end in endings]
     return {path.name: diagnose(firelane, path) for path in paths if path.exists()}
+
+
+def kinds_of(entry: dict) -> tuple[str, ...]:
+    return tuple(kind for kind in ("faulty", "fixed") if entry[kind + "_ns"])
 
 
 def ms(ns: float) -> str:
@@ -97,7 +105,7 @@ def step_table(truths: dict, answers: dict) -> None:
     print("|---|--:|--:|--:|--:|--:|")
     columns = {end: Steps() for end in ("lane", *(f"{options}.json" for options in OPTIONS))}
     for name, entry in truths.items():
-        for kind in ("faulty", "fixed"):
+        for kind in kinds_of(entry):
             truth, cells = Truth(entry, kind), []
             slow = kind == "faulty" and "slow-steps" in entry["findings"]
             for end, column in columns.items():
@@ -108,7 +116,8 @@ def step_table(truths: dict, answers: dict) -> None:
                     cells.append("failed")
                 else:
                     cells.append(column.add(truth, answer["step"], "step_ns" if slow else "usual_ns"))
-            print(f"| {name}, {kind} | {ms(truth.ns)} | {' | '.join(cells)} |")
+            shown = kind if entry["findings"] else "no fault"
+            print(f"| {name}, {shown} | {ms(truth.ns)} | {' | '.join(cells)} |")
     print()
     for end, column in columns.items():
         print(f"- {end.split('.')[0]}: {column}")
@@ -172,11 +181,30 @@ def fault_table(truths: dict, answers: dict, end: str) -> None:
     )
 
 
+def healthy_table(truths: dict, answers: dict, end: str) -> None:
+    """Programs without a fault: what is said, the middle of its gain, and whether that is an alarm."""
+    print("| no fault | step ms | said | alarms |\n|---|--:|---|---|")
+    judged = quiet = 0
+    for name, entry in truths.items():
+        answer = answers.get(f"{name}.fixed.{end}", {})
+        if "findings" not in answer:
+            continue
+        step, said, alarms = Truth(entry, "fixed").ns, [], []
+        for finding in answer["findings"]:
+            share = (finding["gain"]["low_ns"] + finding["gain"]["high_ns"]) / 2 / step
+            said.append(f"{finding['id']} ({share:.0%})" if share else finding["id"])
+            if finding["id"] not in ON_RECORDING and finding["id"] not in entry["near"] and not 0 < share < WORTH:
+                alarms.append(finding["id"])
+        judged, quiet = judged + 1, quiet + (not alarms)
+        print(f"| {name} | {ms(step)} | {', '.join(said) or 'nothing'} | {', '.join(alarms) or 'none'} |")
+    print(f"\nOf {judged} programs without a fault {quiet} without an alarm.\n")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("firelane")
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--half", choices=("tuning", "held out", "older"))
+    parser.add_argument("--half", choices=HALVES)
     parser.add_argument("--answers", type=Path)
     arguments = parser.parse_args()
     unpack(arguments.folder)
@@ -187,13 +215,16 @@ def main() -> None:
         answers = all_answers(arguments.firelane, arguments.folder, truths)
         if arguments.answers:
             arguments.answers.write_text(json.dumps(answers))
-    for half in ("tuning", "held out", "older"):
+    for half in HALVES:
         chosen = {name: entry for name, entry in truths.items() if entry["half"] == half}
         if not chosen or (arguments.half and arguments.half != half):
             continue
         print(f"### {half.capitalize()}\n")
         step_table(chosen, answers)
-        fault_table(chosen, answers, "lane")
+        fault_table({name: entry for name, entry in chosen.items() if entry["findings"]}, answers, "lane")
+        healthy = {name: entry for name, entry in chosen.items() if not entry["findings"]}
+        if healthy:
+            healthy_table(healthy, answers, "lane")
 
 
 if __name__ == "__main__":

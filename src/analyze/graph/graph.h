@@ -93,7 +93,9 @@ struct SliceCosts {
   double memory = 0;  // an allocation or release
 };
 
-Graph build_graph(const Model& model, const HostTime& host, const StepList& steps, const SliceCosts& costs);
+// `pace`: for each step, by what the host was slower in it than the costs say; empty: by nothing.
+Graph build_graph(const Model& model, const HostTime& host, const StepList& steps, const SliceCosts& costs,
+                  const std::vector<double>& pace = {});
 
 struct Replay {
   std::vector<int64_t> time_ns;      // by node; of the start for device work

@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "analyze/device/device_work.h"
 #include "analyze/graph/graph.h"
+#include "analyze/steps/step_spans.h"
 
 namespace firelane::analyze {
 
@@ -176,24 +178,21 @@ std::vector<Interval> step_spans(const Model& model, const Graph& graph, const R
   if (judged.empty() || graph.window_start == kNoNode) return spans;
   std::vector<int64_t> device_end(steps.steps.size(), INT64_MIN);  // of what each step launched
   for (NodeId node = 0; node < graph.nodes.size(); ++node) {
-    if (!graph.nodes[node].is_device()) continue;
-    const Row launch = model.device_slices.launch[graph.nodes[node].row];
-    const int64_t at = launch == kNoRow ? graph.nodes[node].time_ns : model.host_slices.start_ns[launch];
-    const auto after = std::partition_point(steps.steps.begin(), steps.steps.end(),
-                                            [&](const FoundStep& step) { return step.start_ns <= at; });
-    if (after == steps.steps.begin()) continue;
-    int64_t& end = device_end[static_cast<size_t>(after - steps.steps.begin()) - 1];
-    end = std::max(end, played.time_ns[node] + played.duration_ns[node]);
+    if (!graph.nodes[node].is_device() || !is_counted(model, graph.nodes[node].row)) continue;
+    const size_t step = step_of_work(model, steps.steps, graph.nodes[node].row);
+    if (step == SIZE_MAX) continue;
+    device_end[step] = std::max(device_end[step], played.time_ns[node] + played.duration_ns[node]);
   }
-  int64_t from = played.start_ns;
-  for (size_t j = 0; j < judged.size(); ++j) {
-    const bool last = j + 1 == judged.size();
-    const int64_t host = last ? played.end_ns : played.time_ns[graph.step_nodes[judged[j + 1]].first];
-    const int64_t end = last ? played.end_ns : std::clamp(std::max(host, device_end[judged[j]]), from, played.end_ns);
-    spans.push_back({from, end});
-    from = end;
+  std::vector<StepMoments> moments;
+  for (const size_t step : judged) {
+    const auto [begin, end] = graph.step_nodes[step];
+    moments.push_back({.begin_ns = played.time_ns[begin],
+                       .end_ns = played.time_ns[end],
+                       .device_end_ns = std::min(device_end[step], played.end_ns),
+                       .followed = is_followed(steps.steps, step)});
   }
-  return spans;
+  moments.back().end_ns = played.end_ns;
+  return lay_spans(moments, played.start_ns);
 }
 
 Replay replay(const Graph& graph, const WhatIf& change, const ReplayOptions& options) {

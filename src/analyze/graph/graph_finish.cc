@@ -117,16 +117,21 @@ class Window {
     }
     graph_.window_start = boundary.at(steps_.window.start_ns);
     graph_.window_end = boundary.at(steps_.window.end_ns);
+    std::vector<NodeId> first(model_.lanes.size(), kNoNode);
     std::vector<NodeId> last(model_.lanes.size(), kNoNode);
     for (NodeId node = 0; node < graph_.nodes.size(); ++node) {
       if (!graph_.nodes[node].is_device() || !is_counted(model_, graph_.nodes[node].row)) continue;
       const int64_t launched = launch_start(model_, graph_.nodes[node].row);
       const int64_t belongs = launched == kNoNumber ? graph_.nodes[node].time_ns : launched;
       if (belongs < steps_.window.start_ns || belongs >= steps_.window.end_ns) continue;
-      last[static_cast<uint32_t>(model_.device_slices.lane[graph_.nodes[node].row])] = node;
+      const auto lane = static_cast<uint32_t>(model_.device_slices.lane[graph_.nodes[node].row]);
+      if (first[lane] == kNoNode) first[lane] = node;
+      last[lane] = node;
     }
-    for (const NodeId node : last) {
-      if (node != kNoNode) graph_.tail.push_back(node);
+    for (size_t lane = 0; lane < last.size(); ++lane) {
+      if (last[lane] == kNoNode) continue;
+      graph_.first_work.push_back(first[lane]);
+      graph_.tail.push_back(last[lane]);
     }
     find_head();
   }

@@ -27,7 +27,8 @@ constexpr double kEstimateOffOnCpu = 0.4;
 constexpr double kLeastRange = 0.03;  // kernels and hosts vary by this much from run to run
 constexpr double kMeasuredLow = 0.8;
 constexpr double kMeasuredHigh = 1.3;
-constexpr double kMaxFactor = 4;  // a baseline that needs more than this has another reason
+constexpr int64_t kFewSteps = 16;  // whose queue fills up and runs empty in a noticeable part of them
+constexpr double kMaxFactor = 4;   // a baseline that needs more than this has another reason
 
 // Whether the recorder watched the device's runtime and driver.
 bool has_calls(const Model& model) {
@@ -35,17 +36,17 @@ bool has_calls(const Model& model) {
   return std::any_of(kinds.begin(), kinds.end(), is_call);
 }
 
-int64_t per_step(const Graph& graph, double factor, int64_t steps) {
-  return replay(graph, {}, {.recording_removed = factor}).total_ns() / std::max<int64_t>(1, steps);
+int64_t per_step(const Graph& graph, const ReplayOptions& options, int64_t steps) {
+  return replay(graph, {}, options).total_ns() / std::max<int64_t>(1, steps);
 }
 
 // The factor at which the replay gives the true step. The step shrinks as the factor grows.
-double fit(const Graph& graph, int64_t steps, int64_t goal_ns) {
+double fit(const Graph& graph, bool repeated, int64_t steps, int64_t goal_ns) {
   double low = 0;
   double high = kMaxFactor;
   for (int i = 0; i < 12; ++i) {
     const double middle = (low + high) / 2;
-    (per_step(graph, middle, steps) > goal_ns ? low : high) = middle;
+    (per_step(graph, {middle, repeated}, steps) > goal_ns ? low : high) = middle;
   }
   return (low + high) / 2;
 }
@@ -54,20 +55,21 @@ double fit(const Graph& graph, int64_t steps, int64_t goal_ns) {
 // that many factors give that step: the measured costs are then as good as any, and nearer to the truth than none or
 // the most.
 double factor_for(const Graph& graph, int64_t steps, int64_t goal_ns) {
-  const auto goal = static_cast<double>(std::max(goal_ns, per_step(graph, kMaxFactor, steps)));
-  const auto measured = static_cast<double>(per_step(graph, 1, steps));
+  const auto goal = static_cast<double>(std::max(goal_ns, per_step(graph, {kMaxFactor}, steps)));
+  const auto measured = static_cast<double>(per_step(graph, {1}, steps));
   constexpr double kNear = 0.02;
-  return std::abs(measured - goal) <= kNear * goal ? 1 : fit(graph, steps, static_cast<int64_t>(goal));
+  return std::abs(measured - goal) <= kNear * goal ? 1 : fit(graph, false, steps, static_cast<int64_t>(goal));
 }
 
 // The replay lets streams run side by side that share one device; but the device's work does not shrink because the
 // host is faster. The factor at which a step is as long as the device works in it, at most `factor`.
-double at_most(double factor, const Graph& graph, const StepList& steps) {
+double at_most(double factor, const Graph& graph, bool repeated, const StepList& steps) {
   const Replay recorded = replay(graph, {}, {.recording_removed = 0});
   const int64_t busy_ns = device_busy(graph, recorded).covered_ns(recorded.start_ns, recorded.end_ns);
   const int64_t least_ns = busy_ns / std::max<int64_t>(1, steps.judged);
-  return per_step(graph, factor, steps.judged) >= least_ns ? factor
-                                                           : std::min(factor, fit(graph, steps.judged, least_ns));
+  return per_step(graph, {factor, repeated}, steps.judged) >= least_ns
+             ? factor
+             : std::min(factor, fit(graph, repeated, steps.judged, least_ns));
 }
 
 // A standard deviation, from the median distance to the median: slow steps do not count.
@@ -137,9 +139,9 @@ RecordingUndone undo_recording(const Model& model, const Graph& graph, const Rec
   RecordingUndone out{.source = costs.source};
   if (graph.window_start == kNoNode) return out;
   const auto usual_at = [&](double factor) {
-    return usual_length(step_spans(model, graph, replay(graph, {}, {.recording_removed = factor}), steps));
+    return usual_length(step_spans(model, graph, replay(graph, {}, out.at(factor)), steps));
   };
-  out.recorded_ns = per_step(graph, 0, steps.judged);
+  out.recorded_ns = per_step(graph, {0}, steps.judged);
   out.usual_recorded_ns = steps.median_ns;
   out.baseline_ns = steps.source == StepSource::kMarked ? find_step_times(model.timed_steps).true_step_ns : kNoNumber;
   if (out.baseline_ns != kNoNumber) {
@@ -151,14 +153,15 @@ RecordingUndone undo_recording(const Model& model, const Graph& graph, const Rec
     out.factor =
         out.within_noise ? 1 : factor_for(graph, steps.judged, out.recorded_ns - std::max<int64_t>(0, slower_ns));
     out.most = out.factor;
-    out.step_ns = per_step(graph, out.factor, steps.judged);
+    out.step_ns = per_step(graph, out.at(out.factor), steps.judged);
     out.usual_ns = out.baseline_ns;
     out.low_ns = out.baseline_ns - noise_ns;
     out.high_ns = out.baseline_ns + noise_ns;
   } else {
-    out.most = at_most(costs.high, graph, steps);
+    out.repeated = steps.judged <= kFewSteps;
+    out.most = at_most(costs.high, graph, out.repeated, steps);
     out.factor = std::min(out.factor, out.most);
-    out.step_ns = per_step(graph, out.factor, steps.judged);
+    out.step_ns = per_step(graph, out.at(out.factor), steps.judged);
     out.usual_ns = usual_at(out.factor);
     out.low_ns = std::min(out.usual_ns, usual_at(out.most));
     out.high_ns = std::max(out.usual_ns, usual_at(costs.low));

@@ -37,8 +37,9 @@ RecordingCosts recording_costs(const Model& model, const HostTime& host, const S
 
 struct RecordingUndone {
   CostSource source = CostSource::kEstimated;
-  double factor = 1;  // of the costs, as used by every replay
-  double most = 1;    // the largest factor that is likely: what remains to gain then is sure
+  double factor = 1;      // of the costs, as used by every replay
+  bool repeated = false;  // as used by every replay
+  double most = 1;        // the largest factor that is likely: what remains to gain then is sure
   // The mean: the window by its steps.
   int64_t recorded_ns = 0;
   int64_t step_ns = 0;  // without recording
@@ -52,6 +53,8 @@ struct RecordingUndone {
   bool within_noise = false;        // recorded steps differ from those by no more than steps differ
   // The range is so wide that host-bound and device-bound are both possible.
   bool undecided = false;
+
+  ReplayOptions at(double factor_) const { return {.recording_removed = factor_, .repeated = repeated}; }
 };
 
 RecordingUndone undo_recording(const Model& model, const Graph& graph, const RecordingCosts& costs,

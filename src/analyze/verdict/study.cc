@@ -12,12 +12,12 @@
 namespace firelane::analyze {
 
 int64_t Study::gain_ns(const WhatIf& change) const {
-  const Replay changed = replay(graph, change, {.recording_removed = undone.factor});
+  const Replay changed = replay(graph, change, undone.at(undone.factor));
   return per_step(played.total_ns() - changed.total_ns());
 }
 
 int64_t Study::sure_gain_ns(const WhatIf& change) const {
-  const ReplayOptions options{.recording_removed = undone.most};
+  const ReplayOptions options = undone.at(undone.most);
   return per_step(replay(graph, {}, options).total_ns() - replay(graph, change, options).total_ns());
 }
 
@@ -31,7 +31,7 @@ constexpr int64_t kColdNs = 1'000'000;
 constexpr int64_t kWarmLaunchNs = 8'000;
 
 Limit limit_at(const Study& s, const BoundJudge& judge, double factor) {
-  const Replay played = replay(s.graph, {}, {.recording_removed = factor});
+  const Replay played = replay(s.graph, {}, s.undone.at(factor));
   const CriticalPath path = critical_path(s.host, s.graph, played);
   return judge.of(path, device_busy(s.graph, played), played.start_ns, played.end_ns).limit;
 }
@@ -124,7 +124,7 @@ Study study(const StudiedTrace& trace) {
   s.graph = build_graph(model, s.host, s.steps, costs.costs, costs.pace);
   s.recorded = replay(s.graph, {}, {.recording_removed = 0});
   s.undone = undo_recording(model, s.graph, costs, s.steps);
-  s.played = replay(s.graph, {}, {.recording_removed = s.undone.factor});
+  s.played = replay(s.graph, {}, s.undone.at(s.undone.factor));
   s.idle = idle_table(model, s.host, s.graph, s.recorded);
   s.breakdown = break_down(model, s.host, s.graph, s.recorded, s.steps, s.idle);
   s.launches = launch_table(model, s.steps.window);

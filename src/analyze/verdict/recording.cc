@@ -79,21 +79,29 @@ double deviation(std::vector<int64_t> lengths) {
   return 1.48 * static_cast<double>(median(std::move(lengths)));
 }
 
-// By how much the medians of recorded and other steps differ by chance: two standard errors.
-int64_t difference_by_chance(const TimedSteps& timed, int64_t baseline_ns, const StepList& steps) {
+// What medians are off by chance: two standard errors.
+struct Chance {
+  int64_t baseline_ns = 0;    // of steps that were timed without recording
+  int64_t difference_ns = 0;  // between those and the recorded ones
+};
+
+Chance chance_of(const TimedSteps& timed, int64_t baseline_ns, const StepList& steps) {
   std::vector<int64_t> others;
   for (size_t i = 0; i < timed.size(); ++i) {
     if (timed.disturbance[i] == StepDisturbance::kNone) others.push_back(timed.duration_ns[i]);
   }
   // A host that runs ahead of the device varies as it pleases: that says nothing about steps of the device.
-  if (median(others) < baseline_ns) return 0;
+  if (median(others) < baseline_ns) return {};
   std::vector<int64_t> recorded;
   for (const Interval& span : steps.judged_spans()) recorded.push_back(span.end_ns - span.start_ns);
-  const auto error_of_median = [](double sigma, size_t count) { return 1.25 * sigma / std::sqrt(count); };
+  const auto error_of_median = [](double sigma, size_t count) {
+    return 1.25 * sigma / std::sqrt(static_cast<double>(count));
+  };
   const double sigma = deviation(others);
   const double recorded_sigma = recorded.size() < 3 ? sigma : std::max(sigma, deviation(recorded));
-  return std::llround(
-      2 * std::hypot(error_of_median(sigma, others.size()), error_of_median(recorded_sigma, recorded.size())));
+  const double error = error_of_median(sigma, others.size());
+  const double both = std::hypot(error, error_of_median(recorded_sigma, recorded.size()));
+  return {.baseline_ns = std::llround(2 * error), .difference_ns = std::llround(2 * both)};
 }
 
 // What a few slow steps add to the mean of all.
@@ -148,15 +156,15 @@ RecordingUndone undo_recording(const Model& model, const Graph& graph, const Rec
     out.source = CostSource::kBaseline;
     // A slow step among the recorded ones is not the recorder's doing: it stays in their mean.
     const int64_t slower_ns = out.recorded_ns - out.baseline_ns - mean_above_median(steps);
-    const int64_t noise_ns = difference_by_chance(model.timed_steps, out.baseline_ns, steps);
-    out.within_noise = std::abs(slower_ns) < noise_ns;
+    const Chance chance = chance_of(model.timed_steps, out.baseline_ns, steps);
+    out.within_noise = std::abs(slower_ns) < chance.difference_ns;
     out.factor =
         out.within_noise ? 1 : factor_for(graph, steps.judged, out.recorded_ns - std::max<int64_t>(0, slower_ns));
     out.most = out.factor;
     out.step_ns = per_step(graph, out.at(out.factor), steps.judged);
     out.usual_ns = out.baseline_ns;
-    out.low_ns = out.baseline_ns - noise_ns;
-    out.high_ns = out.baseline_ns + noise_ns;
+    out.low_ns = out.baseline_ns - chance.baseline_ns;
+    out.high_ns = out.baseline_ns + chance.baseline_ns;
   } else {
     out.repeated = steps.judged <= kFewSteps;
     out.most = at_most(costs.high, graph, out.repeated, steps);

@@ -38,7 +38,7 @@ bool is_followed(const std::vector<FoundStep>& steps, size_t i) {
   if (i + 1 >= steps.size()) return false;
   const FoundStep& step = steps[i];
   const FoundStep& next = steps[i + 1];
-  const bool skipped = step.number != kNoNumber && next.number > step.number + 1;
+  const bool skipped = step.number != kNoNumber && next.number > step.number && next.number - 1 != step.number;
   return !skipped || next.start_ns - step.end_ns < (step.end_ns - step.start_ns) / 2;
 }
 

@@ -119,8 +119,8 @@ void add_work(const Model& model, bool touching, std::vector<GenerationPass>& pa
 
 // Whether a prefill goes on with the prompt of the one before.
 bool is_next_chunk(const GenerationPass& before, const GenerationPass& pass) {
-  return before.prefill && pass.prefill && before.context != kNoNumber && pass.tokens != kNoNumber &&
-         pass.batch == before.batch && pass.context == before.context + pass.tokens;
+  return before.prefill && pass.prefill && pass.batch == before.batch && before.context > 0 &&
+         pass.context > before.context && pass.context - before.context == pass.tokens;
 }
 
 void sum_up(Inference& out) {

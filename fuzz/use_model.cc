@@ -128,7 +128,7 @@ void load_and_use(std::string bytes) {
   }
   (void)trace.get<analyze::study>().gain_ns({.keep_host = 0.5, .keep_kernels = 0.5, .keep_latency = 0});
   (void)analyze::module_table(model, {.by_type = true});
-  (void)analyze::cost_of(model, {.price_per_hour = 1, .samples_per_step = 1, .steps_per_run = 1});
+  (void)analyze::cost_of(trace, {.price_per_hour = 1, .samples_per_step = 1, .steps_per_run = 1});
 }
 
 }  // namespace firelane::fuzz

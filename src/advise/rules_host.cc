@@ -1,6 +1,5 @@
 // The host in the way of the device: launches, waits, garbage collection, and recording itself.
 #include <algorithm>
-#include <cmath>
 
 #include "advise/host_evidence.h"
 #include "advise/host_work.h"
@@ -379,17 +378,16 @@ std::vector<Finding> find_host_code(const Context& context) {
 std::vector<Finding> find_recorder(const Context& context) {
   const analyze::Study& study = *context.study;
   const analyze::RecordingUndone& undone = study.undone;
-  Finding finding{.id = "recording-distorts", .cost_ns = study.usual_recorded_ns - study.usual_step_ns};
+  Finding finding{.id = "recording-distorts", .cost_ns = undone.cost_ns};
   if (undone.step_ns <= 0 || finding.cost_ns <= 0) return {};
+  const bool is_timed = undone.source == analyze::CostSource::kBaseline;
   const auto share = [](int64_t part, int64_t whole) { return static_cast<double>(part) / static_cast<double>(whole); };
   finding.share_of_step = std::min(1.0, share(finding.cost_ns, study.usual_recorded_ns));
   finding.title = "recording took " + short_percent(finding.share_of_step) +
                   " of each recorded step: " + short_time(study.usual_recorded_ns) + " while recording, " +
-                  (undone.low_ns < undone.high_ns ? "about " : "") + short_time(study.usual_step_ns) + " without";
-  if (undone.low_ns < undone.high_ns) {  // of the mean
-    const double usual = share(study.usual_step_ns, undone.step_ns);
-    const auto time = [&](int64_t ns) { return short_time(std::llround(usual * static_cast<double>(ns))); };
-    finding.title += " (" + time(undone.low_ns) + " to " + time(undone.high_ns) + ")";
+                  (is_timed ? "" : "about ") + short_time(study.usual_recorded_ns - undone.cost_ns) + " without";
+  if (!is_timed) {
+    finding.title += " (" + short_time(undone.low_ns) + " to " + short_time(undone.high_ns) + ")";
   }
   finding.title += "; it is subtracted before the analysis";
   finding.try_text = is_ours(study) ? "record less at a time: no stacks, no shapes, no memory"
@@ -398,10 +396,8 @@ std::vector<Finding> find_recorder(const Context& context) {
                          ? "leave out " + context.flag(RecordOption::kStacks) + ", " +
                                context.flag(RecordOption::kShapes) + ", " + context.flag(RecordOption::kMemory)
                          : "from firelane.profiler import profile";
-  finding.confidence = undone.source == analyze::CostSource::kBaseline ? Confidence::kHigh
-                       : undone.undecided                              ? Confidence::kLow
-                                                                       : Confidence::kMedium;
-  if (undone.source != analyze::CostSource::kBaseline) {
+  finding.confidence = is_timed ? Confidence::kHigh : undone.undecided ? Confidence::kLow : Confidence::kMedium;
+  if (!is_timed) {
     finding.confirm_by = is_ours(study) ? kTimeSomeSteps : "time the same steps without a profiler";
   }
   return {finding};

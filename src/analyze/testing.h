@@ -10,15 +10,18 @@
 #include <string_view>
 
 #include "analyze/ops/ops.h"
+#include "analyze/verdict/cost.h"
 #include "analyze/verdict/study.h"
 #include "model/trace_builder.h"
 #include "traces/studied_trace.h"
 
 namespace firelane::analyze {
 
-// Of a model that the test keeps.
-inline Study study(const Model& model) {
-  return study(StudiedTrace(std::shared_ptr<const Model>(std::shared_ptr<void>(), &model)));
+// A trace of a model that the test keeps.
+inline std::shared_ptr<const Model> borrowed(const Model& model) { return {std::shared_ptr<void>(), &model}; }
+inline Study study(const Model& model) { return study(StudiedTrace(borrowed(model))); }
+inline Cost cost_of(const Model& model, const CostOptions& options = {}) {
+  return cost_of(StudiedTrace(borrowed(model)), options);
 }
 
 // The row of that name; the first one on that side.

@@ -93,8 +93,10 @@ Result<Report> make_breakdown(const StudiedTrace& trace, const Arguments&) {
                 {"verdict", "Limit", Kind::kText, advise::verdict_of(study).headline()},
                 {"judged_steps", "Steps analyzed", Kind::kNumber, study.steps.judged},
                 {"found_by", "Steps found by", Kind::kText, std::string(analyze::name_of(study.steps.source))},
-                {"step_ns", "Step", Kind::kDuration, study.undone.step_ns},
-                {"recorded_ns", "While recording", Kind::kDuration, study.undone.recorded_ns},
+                {"usual_ns", "Step", Kind::kDuration, study.usual_step_ns},
+                {"usual_recorded_ns", "  while recording", Kind::kDuration, study.usual_recorded_ns},
+                {"step_ns", "Step, on average", Kind::kDuration, study.mean_step_ns()},
+                {"recorded_ns", "  while recording", Kind::kDuration, study.undone.recorded_ns},
                 {"window_ns", "Window", Kind::kDuration, study.breakdown.total.duration_ns}}};
   const analyze::Interval& window = study.steps.window;
   report.tables = {parts_table(study), judged_steps_table(study),

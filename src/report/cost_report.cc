@@ -16,12 +16,13 @@ Result<Report> make_cost(const StudiedTrace& trace, const Arguments& wanted) {
                                      .samples_per_step = wanted.integer_or("samples_per_step", -1),
                                      .steps_per_run = wanted.integer_or("steps_per_run", -1),
                                      .overhead_factor = wanted.number("overhead_factor")};
-  const analyze::Cost cost = analyze::cost_of(trace.model(), options);
-  Report report{
-      .facts = {{"step_count", "Steps", Kind::kNumber, static_cast<int64_t>(cost.steps.size())},
-                {"median_step_ns", "Step, median", Kind::kDuration, cell_unless(cost.median_step_ns, kNoNumber)},
-                {"true_step_ns", "Step without recording", Kind::kDuration, cell_unless(cost.true_step_ns, kNoNumber)},
-                {"mean_power_watts", "Power, W", Kind::kNumber, cell_unless(cost.mean_power_watts, -1.0)}}};
+  const analyze::Cost cost = analyze::cost_of(trace, options);
+  Report report{.facts = {{"step_count", "Steps", Kind::kNumber, static_cast<int64_t>(cost.steps.size())},
+                          {"usual_ns", "Step", Kind::kDuration, cell_unless(cost.usual_ns, kNoNumber)},
+                          {"usual_recorded_ns", "  while recording", Kind::kDuration,
+                           cell_unless(cost.usual_recorded_ns, kNoNumber)},
+                          {"step_ns", "Step, on average", Kind::kDuration, cell_unless(cost.step_ns, kNoNumber)},
+                          {"mean_power_watts", "Power, W", Kind::kNumber, cell_unless(cost.mean_power_watts, -1.0)}}};
   add_small(report, "energy_joules", "Energy, J", cost.energy_joules);
   add_small(report, "energy_per_step_joules", "Energy per step, J", cost.energy_per_step_joules);
   add_small(report, "joules_per_sample", "Energy per sample, J", cost.joules_per_sample);
@@ -48,8 +49,8 @@ Result<Report> make_cost(const StudiedTrace& trace, const Arguments& wanted) {
     report.notes.emplace_back(kNoSteps);
   } else if (options.price_per_hour < 0) {
     report.notes.emplace_back("", "add --price-per-hour to see what a step costs");
-  } else if (cost.true_step_ns == kNoNumber) {
-    report.notes.emplace_back("computed from recorded steps; without the recorder they are shorter");
+  } else if (cost.estimated) {
+    report.notes.emplace_back("what recording cost is estimated; time some steps without it to know the price better");
   }
   return report;
 }

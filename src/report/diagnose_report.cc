@@ -210,8 +210,10 @@ Result<Report> make_findings(const StudiedTrace& trace, const Arguments&) {
   const auto& study = trace.get<analyze::study>();
   Report report{.facts = {{"verdict", "Verdict", Kind::kText, diagnosis.verdict.sentence()},
                           {"limit", "Limit", Kind::kText, std::string(analyze::name_of(study.bound.limit))},
-                          {"step_ns", "Step", Kind::kDuration, study.mean_step_ns()},
-                          {"recorded_ns", "While recording", Kind::kDuration, study.undone.recorded_ns}}};
+                          {"usual_ns", "Step", Kind::kDuration, study.usual_step_ns},
+                          {"usual_recorded_ns", "  while recording", Kind::kDuration, study.usual_recorded_ns},
+                          {"step_ns", "Step, on average", Kind::kDuration, study.mean_step_ns()},
+                          {"recorded_ns", "  while recording", Kind::kDuration, study.undone.recorded_ns}}};
   if (diagnosis.healthy) report.facts.push_back({"why", nothing_text(diagnosis), Kind::kText, diagnosis.why});
   Table table{.name = "findings",
               .title = "Findings",

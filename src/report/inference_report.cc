@@ -15,6 +15,7 @@ Result<Report> make_inference(const StudiedTrace& trace, const Arguments& wanted
   const auto if_found = [&](Cell cell) { return found ? std::move(cell) : Cell{}; };
   Report report{
       .facts = {{"prefills", "Prefill passes", Kind::kNumber, inference.prefills},
+                {"requests", "Requests", Kind::kNumber, inference.requests},
                 {"decodes", "Decode passes", Kind::kNumber, inference.decodes},
                 {"found_by", "Found by", Kind::kText,
                  if_found(inference.by_annotation ? "annotations" : "shapes of the token embedding")},

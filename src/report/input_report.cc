@@ -14,7 +14,7 @@ Result<Report> make_input(const StudiedTrace& trace, const Arguments&) {
       .facts = {
           {"loader", "DataLoader", Kind::kText, std::string(analyze::name_of(input.loader))},
           {"median_wait_ns", "Wait per step, median", Kind::kDuration, cell_unless(input.median_wait_ns, kNoNumber)},
-          {"median_step_ns", "Step, median", Kind::kDuration, cell_unless(input.median_step_ns, kNoNumber)},
+          {"usual_recorded_ns", "Step, recorded", Kind::kDuration, cell_unless(input.median_step_ns, kNoNumber)},
           {"wait_percent", "Waiting", Kind::kPercent,
            has_steps ? Cell{percent_of(input.median_wait_ns, input.median_step_ns)} : Cell{}},
           {"wait_ns", "Wait, all", Kind::kDuration, input.wait_ns},

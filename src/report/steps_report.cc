@@ -8,22 +8,22 @@ namespace {
 
 Result<Report> make_steps(const StudiedTrace& trace, const Arguments&) {
   const auto& table = trace.get<analyze::step_table>();
-  Report report{
-      .facts = {{"step_count", "Steps", Kind::kNumber, static_cast<int64_t>(table.rows.size())},
-                {"median_ns", "Median", Kind::kDuration, cell_unless(table.median_ns, kNoNumber)},
-                {"min_ns", "Min", Kind::kDuration, cell_unless(table.min_ns, kNoNumber)},
-                {"max_ns", "Max", Kind::kDuration, cell_unless(table.max_ns, kNoNumber)},
-                {"found_by", "Found by", Kind::kText,
-                 table.rows.empty() ? Cell{} : Cell{std::string(analyze::name_of(table.source))}},
-                {"usual_ns", "Median without warm-up", Kind::kDuration, cell_unless(table.usual_ns, kNoNumber)},
-                {"spread_ns", "Spread", Kind::kDuration, cell_unless(table.spread_ns, kNoNumber)},
-                {"outside_device_busy_ns", "Busy outside steps", Kind::kDuration,
-                 known_if(table.has_device_work, table.outside.device_busy_ns)},
-                {"outside_kernels", "Kernels outside steps", Kind::kNumber,
-                 known_if(table.has_device_work, table.outside.kernels)},
-                {"outside_copies_and_sets", "Copies and memsets outside", Kind::kNumber,
-                 known_if(table.has_device_work, table.outside.copies_and_sets)},
-                {"outside_ops", "Ops outside steps", Kind::kNumber, table.outside.ops}}};
+  Report report{.facts = {{"step_count", "Steps", Kind::kNumber, static_cast<int64_t>(table.rows.size())},
+                          {"median_ns", "Median", Kind::kDuration, cell_unless(table.median_ns, kNoNumber)},
+                          {"min_ns", "Min", Kind::kDuration, cell_unless(table.min_ns, kNoNumber)},
+                          {"max_ns", "Max", Kind::kDuration, cell_unless(table.max_ns, kNoNumber)},
+                          {"found_by", "Found by", Kind::kText,
+                           table.rows.empty() ? Cell{} : Cell{std::string(analyze::name_of(table.source))}},
+                          {"usual_recorded_ns", "Usual, without warm-up", Kind::kDuration,
+                           cell_unless(table.usual_ns, kNoNumber)},
+                          {"spread_ns", "Spread", Kind::kDuration, cell_unless(table.spread_ns, kNoNumber)},
+                          {"outside_device_busy_ns", "Busy outside steps", Kind::kDuration,
+                           known_if(table.has_device_work, table.outside.device_busy_ns)},
+                          {"outside_kernels", "Kernels outside steps", Kind::kNumber,
+                           known_if(table.has_device_work, table.outside.kernels)},
+                          {"outside_copies_and_sets", "Copies and memsets outside", Kind::kNumber,
+                           known_if(table.has_device_work, table.outside.copies_and_sets)},
+                          {"outside_ops", "Ops outside steps", Kind::kNumber, table.outside.ops}}};
   Table out{.name = "steps",
             .columns = {{"step", "Step", Kind::kNumber},
                         {"start_ns", "Start", Kind::kDuration},

@@ -80,13 +80,15 @@ Result<Report> make_whatif(const StudiedTrace& trace, const Arguments& wanted) {
                          .keep_latency = wanted.number("latency")};
   for (const std::string& what : wanted.texts("without")) leave_out(trace.model(), study, what, change);
   for (const std::string& kernel : wanted.texts("kernel")) FL_TRY_VOID(scale_kernels(trace.model(), kernel, change));
-  const int64_t before = study.undone.step_ns;
+  const int64_t before = study.mean_step_ns();
   const int64_t gain = study.gain_ns(change);
   const int64_t after = before - gain;
   const double faster = after <= 0 ? 0 : static_cast<double>(before) / static_cast<double>(after);
-  Report report{.facts = {{"step_ns", "Step now", Kind::kDuration, before},
-                          {"recorded_ns", "While recording", Kind::kDuration, study.undone.recorded_ns},
-                          {"changed_ns", "Step then", Kind::kDuration, after},
+  Report report{.facts = {{"usual_ns", "Step", Kind::kDuration, study.usual_step_ns},
+                          {"usual_recorded_ns", "  while recording", Kind::kDuration, study.usual_recorded_ns},
+                          {"step_ns", "Step now, on average", Kind::kDuration, before},
+                          {"recorded_ns", "  while recording", Kind::kDuration, study.undone.recorded_ns},
+                          {"changed_ns", "Step then, on average", Kind::kDuration, after},
                           {"gain_ns", "Saved", Kind::kDuration, gain},
                           {"gain_percent", "Saved", Kind::kPercent, percent_of(gain, before)},
                           {"times_as_fast", "Times as fast", Kind::kNumber, faster}}};

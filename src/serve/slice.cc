@@ -7,6 +7,7 @@
 
 #include "analyze/common/median.h"
 #include "analyze/common/self_time.h"
+#include "analyze/device/device_work.h"
 #include "analyze/steps/phases.h"
 #include "describe/kineto_args.h"
 #include "describe/source_args.h"
@@ -106,11 +107,12 @@ class SliceWriter {
 
   void write_step() {
     const Steps& steps = trace_.steps();
-    const auto after = std::upper_bound(steps.start_ns.begin(), steps.start_ns.end(), start_of(model_, slice_)) -
-                       steps.start_ns.begin();
+    const int64_t launched = slice_.on_device ? analyze::launch_start(model_, slice_.row) : kNoNumber;
+    const int64_t time_ns = launched != kNoNumber ? launched : start_of(model_, slice_);
+    const auto after = std::upper_bound(steps.start_ns.begin(), steps.start_ns.end(), time_ns) - steps.start_ns.begin();
     json_.key("step");
     const auto at = static_cast<size_t>(after) - 1;
-    if (after == 0 || start_of(model_, slice_) >= steps.start_ns[at] + steps.duration_ns[at]) {
+    if (after == 0 || time_ns >= steps.start_ns[at] + steps.duration_ns[at]) {
       json_.null();
     } else {
       json_.value(steps.number[at]);

@@ -34,7 +34,7 @@ class ServedTrace {
   const analyze::Study& study() const { return trace_.get<analyze::study>(); }
   const advise::Diagnosis& diagnosis() const { return trace_.get<advise::diagnose>(); }
   const std::vector<analyze::LaneRow>& lane_rows() const { return trace_.get<analyze::lane_table>(); }
-  const Steps& steps() const { return trace_.get<analyze::trace_steps>(); }
+  const Steps& steps() const { return trace_.get<analyze::trace_steps>(analyze::StepUse::kHost); }
   // What the timeline's ruler shows.
   const Steps& step_marks() const { return trace_.get<analyze::trace_steps>(analyze::StepUse::kShow); }
   const NameIndex& names() const { return trace_.get<make_name_index>(); }

@@ -27,4 +27,23 @@ IntervalSet device_busy(const Model& model);
 // From the first to the last of all that counts.
 Interval counted_span(const Model& model);
 
+// When the call that launched a piece of work began; kNoNumber when the trace does not say.
+inline int64_t launch_start(const Model& model, Row device_row) {
+  const Row launch = model.device_slices.launch[device_row];
+  return launch == kNoRow ? kNoNumber : model.host_slices.start_ns[launch];
+}
+
+// Visits the device work of each stream in order: fn(row, row before or kNoRow).
+template <typename Fn>
+void each_in_stream(const Model& model, const Fn& fn) {
+  for (size_t lane = 0; lane < model.lanes.size(); ++lane) {
+    Row before = kNoRow;
+    for (Row row = model.lanes.device_begin[lane]; row < model.lanes.device_end[lane]; ++row) {
+      if (!is_device_work(model.device_slices.kind[row])) continue;
+      fn(row, before);
+      before = row;
+    }
+  }
+}
+
 }  // namespace firelane::analyze

@@ -29,11 +29,13 @@ struct Moment {
 
 class Builder {
  public:
-  Builder(const Model& model, const HostTime& host, const StepList& steps, const SliceCosts& costs)
+  Builder(const Model& model, const HostTime& host, const StepList& steps, const SliceCosts& costs,
+          const std::vector<double>& pace)
       : model_(model),
         host_(host),
         steps_(steps),
         costs_(costs),
+        pace_(pace),
         kinds_(model),
         classes_(model),
         device_(device_facts(model)) {
@@ -49,7 +51,7 @@ class Builder {
       graph_.nodes[node].first_edge = static_cast<uint32_t>(graph_.edges.size());
       graph_.nodes[node].is_device() ? add_device_edges(node) : add_host_edges(node);
     }
-    charge_recording(model_, host_, costs_, device_.last_work_of, graph_);
+    charge_recording(model_, host_, {costs_, steps_, pace_}, device_.last_work_of, graph_);
     find_window(model_, steps_, graph_);
     return std::move(graph_);
   }
@@ -348,6 +350,7 @@ class Builder {
   const HostTime& host_;
   const StepList& steps_;
   const SliceCosts& costs_;
+  const std::vector<double>& pace_;
   CallKinds kinds_;
   DeviceClasses classes_;
   DeviceFacts device_;
@@ -368,8 +371,9 @@ std::string_view name_of(EdgeKind kind) {
   return kNames[static_cast<size_t>(kind)];
 }
 
-Graph build_graph(const Model& model, const HostTime& host, const StepList& steps, const SliceCosts& costs) {
-  Graph graph = Builder(model, host, steps, costs).build();
+Graph build_graph(const Model& model, const HostTime& host, const StepList& steps, const SliceCosts& costs,
+                  const std::vector<double>& pace) {
+  Graph graph = Builder(model, host, steps, costs, pace).build();
   const Replay unchanged = replay(graph, {}, {.recording_removed = 0});
   for (NodeId node = 0; node < graph.nodes.size(); ++node) {
     FL_CHECK(unchanged.time_ns[node] == graph.nodes[node].time_ns,

@@ -69,7 +69,8 @@ struct Graph {
   NodeId window_start = kNoNode;                     // moments of the leading chain
   NodeId window_end = kNoNode;
   std::vector<std::pair<NodeId, NodeId>> step_nodes;  // begin and end of each step of the StepList
-  std::vector<NodeId> tail;                           // device work launched inside of the window that may end after it
+  std::vector<NodeId> tail;        // per stream, the last work launched inside of the window: it may end after it
+  std::vector<NodeId> first_work;  // the first such work of the same streams
   // Work that kept the device busy when the window began: the window is measured from its end on, as it
   // would otherwise pay for the steps before. `lag_ns` is from the node's end or, for work before the
   // trace, back from the start of the first recorded piece.
@@ -93,7 +94,9 @@ struct SliceCosts {
   double memory = 0;  // an allocation or release
 };
 
-Graph build_graph(const Model& model, const HostTime& host, const StepList& steps, const SliceCosts& costs);
+// `pace`: for each step, by what the host was slower in it than the costs say; empty: by nothing.
+Graph build_graph(const Model& model, const HostTime& host, const StepList& steps, const SliceCosts& costs,
+                  const std::vector<double>& pace = {});
 
 struct Replay {
   std::vector<int64_t> time_ns;      // by node; of the start for device work
@@ -108,6 +111,9 @@ struct Replay {
 
 struct ReplayOptions {
   double recording_removed = 1;  // of the estimated cost of recording: 0 = as recorded
+  // As if the window were one of many that follow each other: the device begins as far behind the host as it ends. A
+  // few steps that a recorder made host-bound else pay for a queue that fills up and runs empty once.
+  bool repeated = false;
 };
 
 // The spans of the judged steps on the clock of `played`: contiguous, from its start to its end. A step ends

@@ -4,6 +4,8 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "analyze/device/device_work.h"
+
 namespace firelane::analyze {
 
 namespace {

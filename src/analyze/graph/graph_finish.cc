@@ -5,6 +5,7 @@
 
 #include "analyze/device/device_work.h"
 #include "analyze/graph/graph_device.h"
+#include "analyze/steps/step_spans.h"
 
 namespace firelane::analyze {
 
@@ -14,9 +15,15 @@ constexpr int64_t kBacklogNs = 500'000;  // a first piece of work this late wait
 
 class Recorder {
  public:
-  Recorder(const Model& model, const HostTime& host, const SliceCosts& costs, const std::vector<Row>& last_work_of,
-           Graph& graph)
-      : model_(model), host_(host), costs_(costs), last_work_of_(last_work_of), graph_(graph) {}
+  Recorder(const Model& model, const HostTime& host, const RecordingPrices& prices,
+           const std::vector<Row>& last_work_of, Graph& graph)
+      : model_(model),
+        host_(host),
+        costs_(prices.costs),
+        steps_(prices.steps),
+        pace_(prices.pace),
+        last_work_of_(last_work_of),
+        graph_(graph) {}
 
   // Puts the estimated cost of recording each slice on the host edge in which the slice starts.
   void run() {
@@ -25,7 +32,7 @@ class Recorder {
       for (const LaneId lane : host_.chains[chain].lanes) {
         const auto l = static_cast<size_t>(lane);
         for (Row row = model_.lanes.host_begin[l]; row < model_.lanes.host_end[l]; ++row) {
-          charge(chain, model_.host_slices.start_ns[row], cost_of(row));
+          charge_event(chain, model_.host_slices.start_ns[row], cost_of(row));
         }
       }
       for (const HostSegment& segment : host_.chains[chain].segments) {
@@ -35,7 +42,7 @@ class Recorder {
     }
     for (size_t i = 0; i < model_.memory_events.size(); ++i) {
       const uint32_t chain = host_.chain_of_lane[static_cast<uint32_t>(model_.memory_events.lane[i])];
-      if (chain != kNoRow) charge(chain, model_.memory_events.time_ns[i], costs_.memory);
+      if (chain != kNoRow) charge_event(chain, model_.memory_events.time_ns[i], costs_.memory);
     }
     for (size_t chain = 0; chain < graph_.chain_nodes.size(); ++chain) charge_edges(chain);
     for (GraphEdge& edge : graph_.edges) {
@@ -58,6 +65,11 @@ class Recorder {
       case HostKind::kDriver: return last_work_of_[row] != kNoRow ? costs_.launch : costs_.call;
       default: return 0;
     }
+  }
+
+  void charge_event(size_t chain, int64_t time_ns, double ns) {
+    const size_t step = pace_.empty() || ns == 0 ? SIZE_MAX : step_at(steps_.steps, time_ns);
+    charge(chain, time_ns, step == SIZE_MAX ? ns : ns * pace_[step]);
   }
 
   void charge(size_t chain, int64_t time_ns, double ns) {
@@ -84,6 +96,8 @@ class Recorder {
   const Model& model_;
   const HostTime& host_;
   const SliceCosts& costs_;
+  const StepList& steps_;
+  const std::vector<double>& pace_;
   const std::vector<Row>& last_work_of_;
   Graph& graph_;
 };
@@ -103,16 +117,21 @@ class Window {
     }
     graph_.window_start = boundary.at(steps_.window.start_ns);
     graph_.window_end = boundary.at(steps_.window.end_ns);
+    std::vector<NodeId> first(model_.lanes.size(), kNoNode);
     std::vector<NodeId> last(model_.lanes.size(), kNoNode);
     for (NodeId node = 0; node < graph_.nodes.size(); ++node) {
       if (!graph_.nodes[node].is_device() || !is_counted(model_, graph_.nodes[node].row)) continue;
       const int64_t launched = launch_start(model_, graph_.nodes[node].row);
       const int64_t belongs = launched == kNoNumber ? graph_.nodes[node].time_ns : launched;
       if (belongs < steps_.window.start_ns || belongs >= steps_.window.end_ns) continue;
-      last[static_cast<uint32_t>(model_.device_slices.lane[graph_.nodes[node].row])] = node;
+      const auto lane = static_cast<uint32_t>(model_.device_slices.lane[graph_.nodes[node].row]);
+      if (first[lane] == kNoNode) first[lane] = node;
+      last[lane] = node;
     }
-    for (const NodeId node : last) {
-      if (node != kNoNode) graph_.tail.push_back(node);
+    for (size_t lane = 0; lane < last.size(); ++lane) {
+      if (last[lane] == kNoNode) continue;
+      graph_.first_work.push_back(first[lane]);
+      graph_.tail.push_back(last[lane]);
     }
     find_head();
   }
@@ -151,9 +170,9 @@ class Window {
 
 }  // namespace
 
-void charge_recording(const Model& model, const HostTime& host, const SliceCosts& costs,
+void charge_recording(const Model& model, const HostTime& host, const RecordingPrices& prices,
                       const std::vector<Row>& last_work_of, Graph& graph) {
-  Recorder(model, host, costs, last_work_of, graph).run();
+  Recorder(model, host, prices, last_work_of, graph).run();
 }
 
 void find_window(const Model& model, const StepList& steps, Graph& graph) { Window(model, steps, graph).run(); }

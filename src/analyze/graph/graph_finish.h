@@ -9,9 +9,15 @@
 
 namespace firelane::analyze {
 
+struct RecordingPrices {
+  const SliceCosts& costs;
+  const StepList& steps;
+  const std::vector<double>& pace;  // as build_graph has it
+};
+
 // Puts the estimated cost of recording each slice on the host edge in which the slice starts. `last_work_of`: by host
 // slice, the device work it launched that ends last; kNoRow: none.
-void charge_recording(const Model& model, const HostTime& host, const SliceCosts& costs,
+void charge_recording(const Model& model, const HostTime& host, const RecordingPrices& prices,
                       const std::vector<Row>& last_work_of, Graph& graph);
 
 // Boundaries of the steps, the work that ends the window, and the work that kept the device busy as it began.

@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "analyze/device/device_work.h"
 #include "analyze/graph/graph.h"
+#include "analyze/steps/step_spans.h"
 
 namespace firelane::analyze {
 
@@ -76,8 +78,13 @@ class Player {
     }
   }
 
-  Replay play() {
+  // `behind_ns`: for each stream of graph.tail, how far it is behind the host as the window begins; empty: not at all.
+  Replay play(const std::vector<int64_t>& behind_ns = {}) {
     const size_t count = graph_.nodes.size();
+    out_ = {};
+    behind_of_.clear();
+    for (size_t i = 0; i < behind_ns.size(); ++i) behind_of_.push_back({graph_.first_work[i], behind_ns[i]});
+    std::sort(behind_of_.begin(), behind_of_.end());
     out_.time_ns.resize(count);
     out_.duration_ns.resize(count);
     out_.binding.assign(count, kNoRow);
@@ -88,6 +95,9 @@ class Player {
     for (const GraphEdge& head : graph_.head) {
       const int64_t ended = out_.time_ns[head.source] + (head.from_end ? out_.duration_ns[head.source] : 0);
       out_.start_ns = std::max(out_.start_ns, ended + head.lag_ns);
+    }
+    for (const int64_t behind : behind_ns) {
+      out_.start_ns = std::max(out_.start_ns, out_.time_ns[graph_.window_start] + behind);
     }
     out_.end_ns = std::max(out_.start_ns, out_.time_ns[graph_.window_end]);
     out_.last = graph_.window_end;
@@ -117,6 +127,17 @@ class Player {
       out_.binding[node] = static_cast<uint32_t>(e);
     }
     out_.time_ns[node] = latest == INT64_MIN ? self.time_ns : latest;
+    if (!behind_of_.empty() && self.is_device()) wait_for_window_before(node);
+  }
+
+  void wait_for_window_before(NodeId node) {
+    const auto found =
+        std::lower_bound(behind_of_.begin(), behind_of_.end(), std::pair<NodeId, int64_t>{node, INT64_MIN});
+    if (found == behind_of_.end() || found->first != node || found->second <= 0) return;
+    const int64_t free_ns = out_.time_ns[graph_.window_start] + found->second + graph_.stream_gap_ns;
+    if (free_ns <= out_.time_ns[node]) return;
+    out_.time_ns[node] = free_ns;
+    out_.binding[node] = kNoRow;
   }
 
   int64_t duration_of(NodeId node) const {
@@ -162,8 +183,19 @@ class Player {
   std::vector<EdgeCut> cuts_;
   std::vector<Row> waits_;
   std::vector<double> keep_device_;
+  std::vector<std::pair<NodeId, int64_t>> behind_of_;  // by node
   Replay out_;
 };
+
+// How far each stream of graph.tail is behind the host at the end of the window.
+std::vector<int64_t> behind_at_end(const Graph& graph, const Replay& played) {
+  std::vector<int64_t> behind;
+  for (const NodeId node : graph.tail) {
+    const int64_t end_ns = played.time_ns[node] + played.duration_ns[node];
+    behind.push_back(std::max<int64_t>(0, end_ns - played.time_ns[graph.window_end]));
+  }
+  return behind;
+}
 
 }  // namespace
 
@@ -176,28 +208,36 @@ std::vector<Interval> step_spans(const Model& model, const Graph& graph, const R
   if (judged.empty() || graph.window_start == kNoNode) return spans;
   std::vector<int64_t> device_end(steps.steps.size(), INT64_MIN);  // of what each step launched
   for (NodeId node = 0; node < graph.nodes.size(); ++node) {
-    if (!graph.nodes[node].is_device()) continue;
-    const Row launch = model.device_slices.launch[graph.nodes[node].row];
-    const int64_t at = launch == kNoRow ? graph.nodes[node].time_ns : model.host_slices.start_ns[launch];
-    const auto after = std::partition_point(steps.steps.begin(), steps.steps.end(),
-                                            [&](const FoundStep& step) { return step.start_ns <= at; });
-    if (after == steps.steps.begin()) continue;
-    int64_t& end = device_end[static_cast<size_t>(after - steps.steps.begin()) - 1];
-    end = std::max(end, played.time_ns[node] + played.duration_ns[node]);
+    if (!graph.nodes[node].is_device() || !is_counted(model, graph.nodes[node].row)) continue;
+    const size_t step = step_of_work(model, steps.steps, graph.nodes[node].row);
+    if (step == SIZE_MAX) continue;
+    device_end[step] = std::max(device_end[step], played.time_ns[node] + played.duration_ns[node]);
   }
-  int64_t from = played.start_ns;
-  for (size_t j = 0; j < judged.size(); ++j) {
-    const bool last = j + 1 == judged.size();
-    const int64_t host = last ? played.end_ns : played.time_ns[graph.step_nodes[judged[j + 1]].first];
-    const int64_t end = last ? played.end_ns : std::clamp(std::max(host, device_end[judged[j]]), from, played.end_ns);
-    spans.push_back({from, end});
-    from = end;
+  std::vector<StepMoments> moments;
+  for (const size_t step : judged) {
+    const auto [begin, end] = graph.step_nodes[step];
+    moments.push_back({.begin_ns = played.time_ns[begin],
+                       .end_ns = played.time_ns[end],
+                       .device_end_ns = std::min(device_end[step], played.end_ns),
+                       .followed = is_followed(steps.steps, step)});
   }
-  return spans;
+  moments.back().end_ns = played.end_ns;
+  return lay_spans(moments, played.start_ns);
 }
 
 Replay replay(const Graph& graph, const WhatIf& change, const ReplayOptions& options) {
-  return Player(graph, change, options).play();
+  Player player(graph, change, options);
+  Replay played = player.play();
+  if (!options.repeated || graph.window_start == kNoNode) return played;
+  constexpr int kMostRepeats = 4;
+  std::vector<int64_t> before;
+  for (int i = 0; i < kMostRepeats; ++i) {
+    std::vector<int64_t> behind = behind_at_end(graph, played);
+    if (behind == before) break;
+    played = player.play(behind);
+    before = std::move(behind);
+  }
+  return played;
 }
 
 }  // namespace firelane::analyze

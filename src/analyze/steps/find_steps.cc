@@ -6,6 +6,7 @@
 
 #include "analyze/common/median.h"
 #include "analyze/device/device_work.h"
+#include "analyze/steps/step_spans.h"
 
 namespace firelane::analyze {
 
@@ -130,7 +131,7 @@ void judge(StepList& list) {
   std::vector<int64_t> durations;
   for (size_t i = first; i < steps.size(); ++i) durations.push_back(steps[i].duration_ns());
   list.judged = static_cast<int64_t>(durations.size());
-  list.median_ns = median_or_zero(durations);
+  list.median_ns = usual_length(list.judged_spans());
   for (int64_t& duration : durations) duration = std::abs(duration - list.median_ns);
   list.spread_ns = median_or_zero(std::move(durations));
   list.window = {steps[first].start_ns, steps.back().end_ns};
@@ -164,27 +165,38 @@ StepList find_steps(const Model& model, const HostTime& host) {
     list.source = StepSource::kWholeTrace;
     list.steps = {whole_trace(model)};
   }
+  const std::vector<Interval> spans = recorded_spans(model, list.steps);
+  for (size_t i = 0; i < spans.size(); ++i) list.steps[i].span = spans[i];
   judge(list);
   return list;
 }
 
-Steps to_steps(const std::vector<FoundStep>& found) {
+std::vector<Interval> StepList::judged_spans() const {
+  std::vector<Interval> spans;
+  for (const FoundStep& step : steps) {
+    if (!step.warm_up) spans.push_back(step.span);
+  }
+  return spans;
+}
+
+Steps to_steps(const std::vector<FoundStep>& found, StepUse use) {
   Steps steps;
   for (const FoundStep& step : found) {
     steps.number.push_back(step.number);
     steps.slice.push_back(kNoRow);
-    steps.start_ns.push_back(step.start_ns);
-    steps.duration_ns.push_back(step.duration_ns());
+    const bool measure = use == StepUse::kMeasure;
+    steps.start_ns.push_back(measure ? step.span.start_ns : step.start_ns);
+    steps.duration_ns.push_back(measure ? step.duration_ns() : step.end_ns - step.start_ns);
   }
   return steps;
 }
 
 Steps trace_steps(const Model& model, StepUse use) {
-  if (model.steps.size() > 0) return model.steps;
+  if (use != StepUse::kMeasure && model.steps.size() > 0) return model.steps;
   const StepList found = find_steps(model, host_time(model));
   const bool is_wanted =
-      found.source == StepSource::kOptimizer || (use == StepUse::kShow && found.source == StepSource::kRepetition);
-  return is_wanted ? to_steps(found.steps) : Steps{};
+      found.source != StepSource::kWholeTrace && (use != StepUse::kHost || found.source != StepSource::kRepetition);
+  return is_wanted ? to_steps(found.steps, use) : Steps{};
 }
 
 }  // namespace firelane::analyze

@@ -3,6 +3,7 @@
 // Tried in this order: marked steps (ProfilerStep#N, our recorder's); optimizer steps, each
 // ending one; a repeating sequence of operators on the leading thread. Else the whole trace
 // is one step. Leading steps that are clearly slower than the rest are warm-up and not judged.
+// How long a step took is the length of its span (step_spans.h): the host may run ahead of the device.
 #pragma once
 
 #include <cstdint>
@@ -20,35 +21,39 @@ std::string_view name_of(StepSource source);  // "marked", "optimizer", "repetit
 
 struct FoundStep {
   int64_t number = 0;
-  int64_t start_ns = 0;
+  int64_t start_ns = 0;  // on the host
   int64_t end_ns = 0;
+  Interval span{};  // until host and device were done with it
   bool warm_up = false;
   bool outlier = false;  // much slower than the median of the steps that are judged
-  int64_t duration_ns() const { return end_ns - start_ns; }
+  int64_t duration_ns() const { return span.end_ns - span.start_ns; }
 };
 
 struct StepList {
   StepSource source = StepSource::kWholeTrace;
   std::vector<FoundStep> steps;  // at least one; in order of time, not overlapping
-  Interval window;               // from the first to the last step that is judged
+  Interval window;               // from the first to the last step that is judged, on the host
   int64_t judged = 0;            // steps in it
-  int64_t median_ns = 0;         // of the judged steps
+  int64_t median_ns = 0;         // of the judged steps: usual_length of their spans
   int64_t spread_ns = 0;         // median distance from the median
+
+  std::vector<Interval> judged_spans() const;
 };
 
 StepList find_steps(const Model& model, const HostTime& host);
 
-// Steps that were found, as the model would hold them.
-Steps to_steps(const std::vector<FoundStep>& found);
-
 enum class StepUse : uint8_t {
-  // To measure by. Repetition is left out: it finds where the host issues an iteration, and unless something waits for
-  // the device, that works on another one meanwhile.
-  kMeasure,
-  kShow,  // where the host issues each iteration, however it was found
+  kMeasure,  // spans: what a step took
+  // Windows of the host: which step an operator, an allocation or a call lies in. Only of steps that are marked or end
+  // with an optimizer.
+  kHost,
+  kShow,  // windows of the host, however they were found
 };
 
-// The model's own steps, else those that were found, as the model would hold them.
+// Steps that were found, as the model would hold them.
+Steps to_steps(const std::vector<FoundStep>& found, StepUse use);
+
+// The steps of a trace; none when it is one step as a whole.
 Steps trace_steps(const Model& model, StepUse use = StepUse::kMeasure);
 
 }  // namespace firelane::analyze

@@ -6,6 +6,7 @@
 
 #include "analyze/common/median.h"
 #include "analyze/steps/find_steps.h"
+#include "analyze/steps/step_spans.h"
 
 namespace firelane::analyze {
 
@@ -19,15 +20,9 @@ LoaderKind loader_kind(std::string_view name) {
   return LoaderKind::kOther;
 }
 
-StepInput& step_at(const Steps& steps, InputPipeline& out, int64_t time_ns) {
-  const auto& starts = steps.start_ns;
-  const auto after = std::upper_bound(starts.begin(), starts.end(), time_ns) - starts.begin();
-  if (after == 0) return out.outside;
-  const auto step = static_cast<size_t>(after - 1);
-  return time_ns < starts[step] + steps.duration_ns[step] ? out.steps[step] : out.outside;
-}
+StepInput& input_of(size_t step, InputPipeline& out) { return step < out.steps.size() ? out.steps[step] : out.outside; }
 
-void add_loader(const Model& model, const Steps& steps, InputPipeline& out) {
+void add_loader(const Model& model, const std::vector<FoundStep>& steps, InputPipeline& out) {
   const HostSlices& host = model.host_slices;
   for (Row row = 0; row < host.size(); ++row) {
     if (host.kind[row] != HostKind::kAnnotation && host.kind[row] != HostKind::kOp) continue;
@@ -36,7 +31,7 @@ void add_loader(const Model& model, const Steps& steps, InputPipeline& out) {
     const bool nested = host.parent[row] != kNoRow && model.text(host.name[host.parent[row]]).starts_with(kLoaderName);
     if (nested) continue;
     out.loader = loader_kind(name);
-    StepInput& step = step_at(steps, out, host.start_ns[row]);
+    StepInput& step = input_of(step_at(steps, host.start_ns[row]), out);
     step.wait_ns += host.duration_ns[row];
     ++step.loads;
     out.wait_ns += host.duration_ns[row];
@@ -44,7 +39,7 @@ void add_loader(const Model& model, const Steps& steps, InputPipeline& out) {
   }
 }
 
-void add_transfers(const Model& model, const Steps& steps, InputPipeline& out) {
+void add_transfers(const Model& model, const std::vector<FoundStep>& steps, InputPipeline& out) {
   const DeviceSlices& device = model.device_slices;
   std::vector<Interval> kernels;
   for (Row row = 0; row < device.size(); ++row) {
@@ -67,7 +62,7 @@ void add_transfers(const Model& model, const Steps& steps, InputPipeline& out) {
     transfer.bytes += bytes;
     transfer.total_ns += device.duration_ns[row];
     transfer.overlapped_ns += computing.covered_ns(device.start_ns[row], device.end_ns(row));
-    StepInput& step = step_at(steps, out, device.start_ns[row]);
+    StepInput& step = input_of(step_of_work(model, steps, row), out);
     step.transfer_ns += device.duration_ns[row];
     step.transfer_bytes += bytes;
   }
@@ -85,16 +80,17 @@ std::string_view name_of(LoaderKind kind) {
 
 InputPipeline input_pipeline(const Model& model) {
   InputPipeline out;
-  const Steps steps = trace_steps(model);
-  for (size_t i = 0; i < steps.size(); ++i) {
-    out.steps.push_back({.step = steps.number[i], .duration_ns = steps.duration_ns[i]});
+  const StepList found = find_steps(model, host_time(model));
+  const bool has_steps = found.source != StepSource::kWholeTrace;
+  for (const FoundStep& step : found.steps) {
+    if (has_steps) out.steps.push_back({.step = step.number, .duration_ns = step.duration_ns()});
   }
-  add_loader(model, steps, out);
-  add_transfers(model, steps, out);
+  add_loader(model, found.steps, out);
+  add_transfers(model, found.steps, out);
   std::vector<int64_t> waits;
   for (const StepInput& step : out.steps) waits.push_back(step.wait_ns);
   out.median_wait_ns = median(std::move(waits));
-  out.median_step_ns = median(steps.duration_ns);
+  out.median_step_ns = has_steps ? found.median_ns : kNoNumber;
   return out;
 }
 

@@ -4,49 +4,52 @@
 
 #include "analyze/common/median.h"
 #include "analyze/device/device_work.h"
+#include "analyze/steps/step_spans.h"
 #include "base/check.h"
 
 namespace firelane::analyze {
 
 namespace {
 
-// The step in whose window `time_ns` lies; of overlapping ones the latest that began.
-class StepFinder {
+// Marked steps of several threads: of overlapping ones the latest that began.
+class WindowFinder {
  public:
-  explicit StepFinder(const Steps& steps) : steps_(steps) {}
+  explicit WindowFinder(const Steps& steps) : steps_(steps) {}
 
-  StepRow& at(int64_t time_ns, StepTable& table) const {
+  size_t at(int64_t time_ns) const {
     const auto after = std::upper_bound(steps_.start_ns.begin(), steps_.start_ns.end(), time_ns);
     for (auto index = after - steps_.start_ns.begin(); index-- > 0;) {
       const auto step = static_cast<size_t>(index);
-      if (time_ns < steps_.start_ns[step] + steps_.duration_ns[step]) return table.rows[step];
-      if (!table.overlapping) break;
+      if (time_ns < steps_.start_ns[step] + steps_.duration_ns[step]) return step;
     }
-    return table.outside;
+    return SIZE_MAX;
   }
 
  private:
   const Steps& steps_;
 };
 
-void count_starts(const Model& model, const Steps& steps, StepTable& table) {
-  const StepFinder finder(steps);
+// Adds what starts in each step: `at` says in which a moment of the host lies, `of_work` to which device work belongs.
+template <typename At, typename OfWork>
+void count_starts(const Model& model, const At& at, const OfWork& of_work, StepTable& table) {
+  const auto row_of = [&](size_t step) -> StepRow& { return step == SIZE_MAX ? table.outside : table.rows[step]; };
   for (Row row = 0; row < model.host_slices.size(); ++row) {
-    if (model.host_slices.kind[row] == HostKind::kOp) ++finder.at(model.host_slices.start_ns[row], table).ops;
+    if (model.host_slices.kind[row] == HostKind::kOp) ++row_of(at(model.host_slices.start_ns[row])).ops;
   }
   const DeviceSlices& slices = model.device_slices;
   for (Row row = 0; row < slices.size(); ++row) {
     if (!is_counted(model, row)) continue;
-    if (slices.kind[row] == DeviceKind::kKernel) ++finder.at(slices.start_ns[row], table).kernels;
+    if (slices.kind[row] == DeviceKind::kKernel) ++row_of(of_work(row)).kernels;
     const bool moves = slices.kind[row] == DeviceKind::kCopy || slices.kind[row] == DeviceKind::kSet;
-    if (moves) ++finder.at(slices.start_ns[row], table).copies_and_sets;
+    if (moves) ++row_of(of_work(row)).copies_and_sets;
   }
 }
 
-// All marked steps, also those that overlap; else those that were found.
-Steps windows_of(const Model& model, const StepList& found) {
-  if (found.source == StepSource::kMarked) return model.steps;
-  return found.source == StepSource::kWholeTrace ? Steps{} : to_steps(found.steps);
+bool overlap(const Steps& steps) {
+  for (size_t i = 1; i < steps.size(); ++i) {
+    if (steps.start_ns[i] < steps.start_ns[i - 1] + steps.duration_ns[i - 1]) return true;
+  }
+  return false;
 }
 
 void mark(const StepList& found, StepTable& table) {
@@ -56,7 +59,8 @@ void mark(const StepList& found, StepTable& table) {
   table.spread_ns = found.spread_ns;
   size_t at = 0;  // both in order of time; of overlapping steps the list has the first
   for (const FoundStep& step : found.steps) {
-    while (at < table.rows.size() && table.rows[at].start_ns < step.start_ns) ++at;
+    while (at < table.rows.size() && table.rows[at].start_ns < (table.overlapping ? step.start_ns : step.span.start_ns))
+      ++at;
     if (at == table.rows.size()) return;
     table.rows[at].warm_up = step.warm_up;
     table.rows[at].outlier = step.outlier;
@@ -67,9 +71,12 @@ void mark(const StepList& found, StepTable& table) {
 
 StepTable step_table(const Model& model) {
   const StepList found = find_steps(model, host_time(model));
-  const Steps steps = windows_of(model, found);
-  const IntervalSet busy = device_busy(model);
   StepTable table;
+  table.overlapping = found.source == StepSource::kMarked && overlap(model.steps);
+  const Steps steps = table.overlapping                         ? model.steps
+                      : found.source == StepSource::kWholeTrace ? Steps{}
+                                                                : to_steps(found.steps, StepUse::kMeasure);
+  const IntervalSet busy = device_busy(model);
   table.has_device_work = busy.total_ns() > 0;
   std::vector<Interval> windows;
   int64_t window_busy_ns = 0;
@@ -81,7 +88,6 @@ StepTable step_table(const Model& model) {
                           .duration_ns = steps.duration_ns[i],
                           .device_busy_ns = busy_ns,
                           .device_idle_ns = steps.duration_ns[i] - busy_ns});
-    if (!windows.empty() && steps.start_ns[i] < windows.back().end_ns) table.overlapping = true;
     windows.push_back({steps.start_ns[i], std::max(end_ns, windows.empty() ? end_ns : windows.back().end_ns)});
     window_busy_ns += busy_ns;
   }
@@ -89,7 +95,19 @@ StepTable step_table(const Model& model) {
   table.outside.device_busy_ns = busy.total_ns() - busy.overlap_ns(all_windows);
   FL_CHECK(table.overlapping || window_busy_ns + table.outside.device_busy_ns == busy.total_ns(),
            "step_table: busy time inside and outside of steps must add up to all of it");
-  count_starts(model, steps, table);
+  if (table.overlapping) {
+    const WindowFinder finder(steps);
+    count_starts(
+        model, [&](int64_t time_ns) { return finder.at(time_ns); },
+        [&](Row row) { return finder.at(model.device_slices.start_ns[row]); }, table);
+  } else if (steps.size() > 0) {
+    count_starts(
+        model, [&](int64_t time_ns) { return step_at(found.steps, time_ns); },
+        [&](Row row) { return step_of_work(model, found.steps, row); }, table);
+  } else {
+    const auto outside = [](int64_t) { return SIZE_MAX; };
+    count_starts(model, outside, outside, table);
+  }
   mark(found, table);
   if (steps.size() == 0) return table;
   table.median_ns = median(steps.duration_ns);

@@ -13,16 +13,17 @@ TEST(StepTable, busy_and_idle_time_add_up_to_the_step) {
                           .step(4, {.start_us = 100, .end_us = 160})
                           .kernel("a", {.start_us = 10, .end_us = 40})
                           .kernel("b", {.start_us = 30, .end_us = 50, .stream = 8})  // beside a
-                          .kernel("c", {.start_us = 90, .end_us = 120})              // runs into step 4
+                          .kernel("c", {.start_us = 90, .end_us = 120})              // of step 3: it ends when c does
                           .build();
   const StepTable table = step_table(model);
   ASSERT_EQ(table.rows.size(), 2u);
   EXPECT_EQ(table.rows[0].number, 3);
-  EXPECT_EQ(table.rows[0].device_busy_ns, 50'000);  // 10..50 and 90..100
+  EXPECT_EQ(table.rows[0].duration_ns, 120'000);
+  EXPECT_EQ(table.rows[0].device_busy_ns, 70'000);  // 10..50 and 90..120
   EXPECT_EQ(table.rows[0].device_idle_ns, 50'000);
-  EXPECT_EQ(table.rows[1].device_busy_ns, 20'000);  // 100..120
-  EXPECT_EQ(table.rows[1].device_idle_ns, 40'000);
-  EXPECT_EQ(table.rows[0].kernels, 3);  // c starts in step 3
+  EXPECT_EQ(table.rows[1].device_busy_ns, 0);
+  EXPECT_EQ(table.rows[1].device_idle_ns, 40'000);  // 120..160
+  EXPECT_EQ(table.rows[0].kernels, 3);              // c starts in step 3
   EXPECT_EQ(table.rows[1].kernels, 0);
   EXPECT_EQ(table.outside.device_busy_ns, 0);
 }

@@ -5,6 +5,7 @@
 
 #include "analyze/common/median.h"
 #include "analyze/device/device_work.h"
+#include "analyze/steps/find_steps.h"
 
 namespace firelane::analyze {
 
@@ -200,6 +201,12 @@ TraceDescription describe_trace(const Model& model) {
   out.counted_ns = counted.end_ns - counted.start_ns;
   out.device_busy_ns = device_busy(model).total_ns();
   out.step_times = find_step_times(model.timed_steps);
+  // The host may run ahead: what the recorder timed is the host's step.
+  if (out.step_times.recorded_step_count > 0 && model.steps.size() > 0) {
+    const StepList steps = find_steps(model, host_time(model));
+    out.step_times.recorded_step_ns = steps.median_ns;
+    out.step_times.recorded_step_count = steps.judged;
+  }
   out.events = count_events(model);
   out.spans = find_spans(model);
   const Holdings has = look_for(model, out.events);

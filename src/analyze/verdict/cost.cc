@@ -6,10 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "analyze/common/median.h"
 #include "analyze/device/device_work.h"
 #include "analyze/steps/find_steps.h"
-#include "analyze/trace/info.h"
+#include "analyze/verdict/study.h"
 
 namespace firelane::analyze {
 
@@ -144,12 +143,11 @@ void add_energy(const Model& model, const Steps& steps, const std::vector<Track>
 }
 
 void add_money(const CostOptions& options, Cost& cost) {
-  const int64_t step_ns = cost.true_step_ns != kNoNumber ? cost.true_step_ns : cost.median_step_ns;
-  if (step_ns == kNoNumber) return;
+  if (cost.step_ns == kNoNumber) return;
   const auto samples = static_cast<double>(options.samples_per_step);
   const auto steps = static_cast<double>(options.steps_per_run);
   if (options.price_per_hour >= 0) {
-    cost.price_per_step = options.price_per_hour * static_cast<double>(step_ns) / kNsPerHour;
+    cost.price_per_step = options.price_per_hour * static_cast<double>(cost.step_ns) / kNsPerHour;
     if (samples > 0) cost.price_per_1000_samples = cost.price_per_step / samples * 1000;
     if (steps > 0) cost.price_per_run = cost.price_per_step * steps;
   }
@@ -163,7 +161,8 @@ void add_money(const CostOptions& options, Cost& cost) {
 
 }  // namespace
 
-Cost cost_of(const Model& model, const CostOptions& options) {
+Cost cost_of(const StudiedTrace& trace, const CostOptions& options) {
+  const Model& model = trace.model();
   Cost cost;
   const Steps steps = trace_steps(model);
   for (size_t i = 0; i < steps.size(); ++i) {
@@ -174,8 +173,13 @@ Cost cost_of(const Model& model, const CostOptions& options) {
     const Interval span = counted_span(model);
     cost.window_ns = span.end_ns - span.start_ns;
   }
-  cost.median_step_ns = median(steps.duration_ns);
-  cost.true_step_ns = find_step_times(model.timed_steps).true_step_ns;
+  if (steps.size() > 0) {
+    const auto& verdict = trace.get<study>();
+    cost.usual_ns = verdict.usual_step_ns;
+    cost.usual_recorded_ns = verdict.usual_recorded_ns;
+    cost.step_ns = verdict.mean_step_ns();
+    cost.estimated = verdict.undone.source != CostSource::kBaseline;
+  }
   const std::vector<Track> tracks = energy_tracks(model, cost.power_readings);
   cost.power_tracks = static_cast<int64_t>(tracks.size());
   if (!tracks.empty()) add_energy(model, steps, tracks, options.overhead_factor, cost);

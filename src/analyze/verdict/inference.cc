@@ -5,6 +5,8 @@
 #include "analyze/common/median.h"
 #include "analyze/device/device_work.h"
 #include "analyze/ops/op_inputs.h"
+#include "analyze/steps/find_steps.h"
+#include "analyze/steps/step_spans.h"
 
 namespace firelane::analyze {
 
@@ -80,34 +82,45 @@ std::vector<GenerationPass> shaped_passes(const Model& model) {
   return passes;
 }
 
-size_t pass_at(const std::vector<GenerationPass>& passes, int64_t time_ns) {
-  const auto after = std::upper_bound(passes.begin(), passes.end(), time_ns,
-                                      [](int64_t time, const GenerationPass& pass) { return time < pass.start_ns; });
-  if (after == passes.begin()) return SIZE_MAX;
-  const auto found = std::prev(after);
-  return time_ns < found->start_ns + found->duration_ns ? static_cast<size_t>(found - passes.begin()) : SIZE_MAX;
-}
-
-void add_work(const Model& model, std::vector<GenerationPass>& passes) {
-  const IntervalSet busy = device_busy(model);
-  for (GenerationPass& pass : passes) {
-    pass.device_busy_ns = busy.covered_ns(pass.start_ns, pass.start_ns + pass.duration_ns);
+// Lengthens passes until the device has done their work, and adds what that was.
+void add_work(const Model& model, bool touching, std::vector<GenerationPass>& passes) {
+  std::vector<FoundStep> windows;  // on the host
+  std::vector<StepMoments> moments;
+  for (const GenerationPass& pass : passes) {
+    const auto number = static_cast<int64_t>(windows.size()) * (touching ? 1 : 2);
+    windows.push_back({.number = number, .start_ns = pass.start_ns, .end_ns = pass.start_ns + pass.duration_ns});
+    moments.push_back({.begin_ns = pass.start_ns, .end_ns = windows.back().end_ns, .followed = touching});
   }
   const DeviceSlices& device = model.device_slices;
   for (Row row = 0; row < device.size(); ++row) {
-    if (device.kind[row] != DeviceKind::kKernel) continue;
-    const size_t pass = pass_at(passes, device.start_ns[row]);
-    if (pass != SIZE_MAX) ++passes[pass].kernels;
+    if (!is_device_work(device.kind[row]) || !is_counted(model, row)) continue;
+    const size_t pass = step_of_work(model, windows, row);
+    if (pass == SIZE_MAX) continue;
+    moments[pass].device_end_ns = std::max(moments[pass].device_end_ns, device.end_ns(row));
+    passes[pass].kernels += device.kind[row] == DeviceKind::kKernel;
+  }
+  const std::vector<Interval> spans = lay_spans(moments, passes.empty() ? 0 : passes.front().start_ns);
+  const IntervalSet busy = device_busy(model);
+  for (size_t i = 0; i < passes.size(); ++i) {
+    passes[i].start_ns = spans[i].start_ns;
+    passes[i].duration_ns = spans[i].end_ns - spans[i].start_ns;
+    passes[i].device_busy_ns = busy.covered_ns(spans[i].start_ns, spans[i].end_ns);
   }
   const OpDetails& ops = model.op_details;
   for (Row detail = 0; detail < ops.size(); ++detail) {
     const Row slice = ops.slice[detail];
     if (model.text(model.host_slices.name[slice]) != "aten::scaled_dot_product_attention") continue;
-    const size_t pass = pass_at(passes, model.host_slices.start_ns[slice]);
+    const size_t pass = step_at(windows, model.host_slices.start_ns[slice]);
     if (pass == SIZE_MAX || passes[pass].context != kNoNumber) continue;
     const std::vector<Dims> dims = parse_input_dims(model.text(ops.input_dims[detail]));
     if (dims.size() > 1 && dims[1].size() >= 2) passes[pass].context = dims[1][dims[1].size() - 2];
   }
+}
+
+// Whether a prefill goes on with the prompt of the one before.
+bool is_next_chunk(const GenerationPass& before, const GenerationPass& pass) {
+  return before.prefill && pass.prefill && pass.batch == before.batch && before.context > 0 &&
+         pass.context > before.context && pass.context - before.context == pass.tokens;
 }
 
 void sum_up(Inference& out) {
@@ -115,19 +128,19 @@ void sum_up(Inference& out) {
   int64_t prompt_tokens = 0;
   int64_t new_tokens = 0;
   bool batch_known = true;
-  bool first_request = true;
-  for (const GenerationPass& pass : out.passes) {
+  for (size_t i = 0; i < out.passes.size(); ++i) {
+    const GenerationPass& pass = out.passes[i];
     batch_known = batch_known && pass.batch != kNoNumber;
     if (pass.prefill) {
       ++out.prefills;
       out.prefill_ns += pass.duration_ns;
       prompt_tokens += pass.batch != kNoNumber ? pass.batch * pass.tokens : 0;
-      if (first_request && decodes.empty()) {
+      if (i == 0 || !is_next_chunk(out.passes[i - 1], pass)) ++out.requests;
+      if (out.requests == 1 && decodes.empty()) {
         out.time_to_first_token_ns = pass.start_ns + pass.duration_ns - out.passes.front().start_ns;
       }
       continue;
     }
-    first_request = false;
     ++out.decodes;
     out.decode_ns += pass.duration_ns;
     new_tokens += pass.batch != kNoNumber ? pass.batch : 0;
@@ -157,7 +170,7 @@ Inference find_inference(const Model& model) {
   out.passes = annotated_passes(model);
   out.by_annotation = !out.passes.empty();
   if (!out.by_annotation) out.passes = shaped_passes(model);
-  add_work(model, out.passes);
+  add_work(model, !out.by_annotation, out.passes);
   sum_up(out);
   return out;
 }

@@ -1,12 +1,14 @@
 // Generation by a language model: prefill and decode passes, found by themselves.
 //
 // A pass starts with the token embedding: the aten::embedding with the largest table, whose indices [batch, tokens] say
-// how many tokens go in. More than one token is a prefill (or one of its chunks), one is a decode. A pass lasts until
-// the next one starts, so sampling and the host's work between passes are in it; the last lasts until its device work
-// and ops have ended. Annotations that name "prefill" or "decode" win over shapes. A trace with a backward is no
+// how many tokens go in. More than one token is a prefill (or one of its chunks), one is a decode. Passes follow each
+// other as steps do (step_spans.h): one lasts until the host starts the next and the device has done what it launched,
+// so sampling and the host's work between passes are in it. Annotations that name "prefill" or "decode" win over
+// shapes; they last as long as they say, or until the device has done their work. A trace with a backward is no
 // inference.
 //
-// time to first token: from the start of a request's first prefill pass to the end of its last.
+// time to first token: from the start of a request's first prefill pass to the end of its last. Prefills in a row are
+// chunks of one request where the attention's keys have grown by the tokens of the chunk; else each is a request.
 #pragma once
 
 #include <cstdint>
@@ -34,6 +36,7 @@ struct Inference {
   int64_t prefills = 0;
   int64_t decodes = 0;
   int64_t batch = kNoNumber;                   // of the decode passes, when all agree
+  int64_t requests = 0;                        // prefills, chunks of one counted once
   int64_t time_to_first_token_ns = kNoNumber;  // of the first request
   int64_t time_per_token_ns = kNoNumber;       // median of the decode passes
   int64_t min_token_ns = kNoNumber;

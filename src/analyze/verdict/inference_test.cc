@@ -41,6 +41,50 @@ TEST(Inference, a_smaller_table_is_not_the_tokens) {
   EXPECT_EQ(find_inference(trace.build()).passes.size(), 2u);
 }
 
+// Two prompts of 16 tokens, one after the other, then a decode.
+TEST(Inference, two_prefills_in_a_row_are_two_requests) {
+  TraceBuilder trace;
+  pass(trace, 0, "[[1000, 64], [1, 16]]", 20);
+  pass(trace, 25, "[[1000, 64], [1, 16]]", 20);
+  pass(trace, 50, "[[1000, 64], [1, 1]]", 5);
+  const Inference result = find_inference(trace.build());
+  EXPECT_EQ(result.prefills, 2);
+  EXPECT_EQ(result.requests, 2);
+  EXPECT_EQ(result.time_to_first_token_ns, 25'000);
+}
+
+TEST(Inference, chunks_of_a_prompt_are_one_request) {
+  TraceBuilder trace;
+  const auto attention = [&](double at_us, std::string_view dims) {
+    trace.op("aten::scaled_dot_product_attention", {.start_us = at_us, .end_us = at_us + 1, .dims = dims});
+  };
+  pass(trace, 0, "[[1000, 64], [1, 16]]", 20);
+  attention(2, "[[1, 4, 16, 8], [1, 4, 16, 8], [1, 4, 16, 8]]");
+  pass(trace, 25, "[[1000, 64], [1, 16]]", 20);
+  attention(27, "[[1, 4, 16, 8], [1, 4, 32, 8], [1, 4, 32, 8]]");
+  pass(trace, 50, "[[1000, 64], [1, 1]]", 5);
+  const Inference result = find_inference(trace.build());
+  EXPECT_EQ(result.requests, 1);
+  EXPECT_EQ(result.time_to_first_token_ns, 50'000);
+}
+
+// The host launches a token every 10 us, the device needs 30 for each.
+TEST(Inference, a_token_takes_what_the_device_needs_where_the_host_runs_ahead) {
+  TraceBuilder trace;
+  for (int i = 0; i < 4; ++i) {
+    const double at = 10.0 * i;
+    trace.op("aten::embedding",
+             {.start_us = at, .end_us = at + 2, .dims = i == 0 ? "[[1000, 64], [1, 16]]" : "[[1000, 64], [1, 1]]"});
+    trace.call("cudaLaunchKernel", {.start_us = at + 3, .end_us = at + 5, .correlation = i + 1});
+    trace.kernel("gemm", {.start_us = 5 + 30.0 * i, .end_us = 35 + 30.0 * i, .correlation = i + 1});
+  }
+  const Inference result = find_inference(trace.build());
+  EXPECT_EQ(result.time_to_first_token_ns, 35'000);
+  EXPECT_EQ(result.time_per_token_ns, 30'000);
+  EXPECT_EQ(result.passes[3].device_busy_ns, 30'000);
+  EXPECT_EQ(result.passes[3].kernels, 1);
+}
+
 TEST(Inference, annotations_win) {
   const Inference result = find_inference(TraceBuilder()
                                               .annotation("prefill", {.start_us = 0, .end_us = 30})

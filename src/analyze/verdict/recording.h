@@ -5,12 +5,14 @@
 // device had to wait for comes earlier, work that was device-bound stays.
 //
 // Our own traces carry the cost of each kind of event as measured in the program, and the true
-// steps: then the costs are fitted so that the replay gives the true step. For other traces the costs
+// steps: then the costs are fitted so that the replay gives the true step, unless recorded and other steps differ by no
+// more than steps differ among themselves: the measured costs are the better answer then. For other traces the costs
 // are estimates (docs/analyses.md says from what), with a range.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "analyze/graph/graph.h"
 
@@ -25,6 +27,7 @@ std::string_view name_of(CostSource source);
 
 struct RecordingCosts {
   SliceCosts costs;
+  std::vector<double> pace;  // as build_graph takes it
   CostSource source = CostSource::kEstimated;
   double low = 0;   // the truth lies between costs times this ...
   double high = 0;  // ... and this
@@ -34,15 +37,24 @@ RecordingCosts recording_costs(const Model& model, const HostTime& host, const S
 
 struct RecordingUndone {
   CostSource source = CostSource::kEstimated;
-  double factor = 1;        // of the costs, as used by every replay
-  double most = 1;          // the largest factor that is likely: what remains to gain then is sure
-  int64_t recorded_ns = 0;  // per step: the window by its steps
-  int64_t step_ns = 0;      // per step without recording
-  int64_t low_ns = 0;       // the range in which it lies
+  double factor = 1;      // of the costs, as used by every replay
+  bool repeated = false;  // as used by every replay
+  double most = 1;        // the largest factor that is likely: what remains to gain then is sure
+  // The mean: the window by its steps.
+  int64_t recorded_ns = 0;
+  int64_t step_ns = 0;  // without recording
+  // The usual step (usual_length), or the median of those that were timed without recording.
+  int64_t usual_recorded_ns = 0;
+  int64_t usual_ns = 0;
+  int64_t low_ns = 0;  // the range in which usual_ns lies
   int64_t high_ns = 0;
+  int64_t cost_ns = 0;              // of a usual recorded step, what recording took
   int64_t baseline_ns = kNoNumber;  // median of the steps that were timed without recording
+  bool within_noise = false;        // recorded steps differ from those by no more than steps differ
   // The range is so wide that host-bound and device-bound are both possible.
   bool undecided = false;
+
+  ReplayOptions at(double factor_) const { return {.recording_removed = factor_, .repeated = repeated}; }
 };
 
 RecordingUndone undo_recording(const Model& model, const Graph& graph, const RecordingCosts& costs,

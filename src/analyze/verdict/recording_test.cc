@@ -49,6 +49,31 @@ TEST(Recording, a_slow_step_is_not_blamed_on_the_recorder) {
   EXPECT_NEAR(static_cast<double>(s.undone.step_ns), 1'300'000, 500);
 }
 
+// Steps of a program whose peers make it wait: 60 to 140 us by chance, and 20 operators in each.
+TEST(Recording, what_steps_vary_by_is_not_taken_for_the_recorders_cost) {
+  TraceBuilder builder;
+  double at = 0;
+  for (const double length : {130.0, 90.0, 140.0, 118.0, 110.0}) {
+    builder.step(static_cast<int64_t>(at), {.start_us = at, .end_us = at + length});
+    for (int k = 0; k < 20; ++k) builder.op("aten::add", {.start_us = at + 2 * k, .end_us = at + 2 * k + 1});
+    at += length;
+  }
+  Model model = builder.build();
+  model.info.recorder.costs = {{.event = "op", .ns = 10}};
+  for (const int64_t length : {60'000, 140'000, 95'000, 100'000, 105'000, 130'000, 75'000}) {
+    model.timed_steps.number.push_back(length);
+    model.timed_steps.disturbance.push_back(StepDisturbance::kNone);
+    model.timed_steps.start_ns.push_back(0);
+    model.timed_steps.duration_ns.push_back(length);
+  }
+  const Study s = study(model);
+  EXPECT_EQ(s.usual_step_ns, 100'000);
+  EXPECT_EQ(s.usual_recorded_ns, 118'000);
+  EXPECT_TRUE(s.undone.within_noise);
+  EXPECT_EQ(s.undone.factor, 1) << "as measured";
+  EXPECT_LT(s.undone.cost_ns, 1'000) << "21 events of 10 ns";
+}
+
 TEST(Recording, undone_does_not_make_two_streams_work_at_once_that_took_turns) {
   // 100 us each, the second launched when the first is done: 200 of 220 us a step, and 6 us of recording a launch.
   TraceBuilder builder;

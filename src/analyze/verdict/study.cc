@@ -12,12 +12,12 @@
 namespace firelane::analyze {
 
 int64_t Study::gain_ns(const WhatIf& change) const {
-  const Replay changed = replay(graph, change, {.recording_removed = undone.factor});
+  const Replay changed = replay(graph, change, undone.at(undone.factor));
   return per_step(played.total_ns() - changed.total_ns());
 }
 
 int64_t Study::sure_gain_ns(const WhatIf& change) const {
-  const ReplayOptions options{.recording_removed = undone.most};
+  const ReplayOptions options = undone.at(undone.most);
   return per_step(replay(graph, {}, options).total_ns() - replay(graph, change, options).total_ns());
 }
 
@@ -31,7 +31,7 @@ constexpr int64_t kColdNs = 1'000'000;
 constexpr int64_t kWarmLaunchNs = 8'000;
 
 Limit limit_at(const Study& s, const BoundJudge& judge, double factor) {
-  const Replay played = replay(s.graph, {}, {.recording_removed = factor});
+  const Replay played = replay(s.graph, {}, s.undone.at(factor));
   const CriticalPath path = critical_path(s.host, s.graph, played);
   return judge.of(path, device_busy(s.graph, played), played.start_ns, played.end_ns).limit;
 }
@@ -59,23 +59,6 @@ void note_uncertainty(Study& s, const BoundJudge& judge, const RecordingCosts& c
   if (s.played.total_ns() >= kColdNs) return;
   s.other_limit = limit_if_warm(s);
   s.cold = s.undone.undecided = s.other_limit != Limit::kOverhead;
-}
-
-// The median; but where the middle two differ this much, something held up the longer one, as a profiler does that
-// writes out what it has.
-constexpr double kHeldUp = 1.5;
-
-int64_t usual_length(const std::vector<Interval>& spans) {
-  if (spans.empty()) return 0;
-  std::vector<int64_t> lengths;
-  for (const Interval& span : spans) lengths.push_back(span.end_ns - span.start_ns);
-  std::sort(lengths.begin(), lengths.end());
-  const size_t half = lengths.size() / 2;
-  if (lengths.size() % 2 == 0 &&
-      static_cast<double>(lengths[half]) > kHeldUp * static_cast<double>(lengths[half - 1])) {
-    return lengths[half - 1];
-  }
-  return median(std::move(lengths));
 }
 
 constexpr double kSlowFactor = 1.5;
@@ -138,10 +121,10 @@ Study study(const StudiedTrace& trace) {
     s.computing_share = computing_share(model, s.host.chains[0], s.steps.window);
   }
   const RecordingCosts costs = recording_costs(model, s.host, s.steps);
-  s.graph = build_graph(model, s.host, s.steps, costs.costs);
+  s.graph = build_graph(model, s.host, s.steps, costs.costs, costs.pace);
   s.recorded = replay(s.graph, {}, {.recording_removed = 0});
   s.undone = undo_recording(model, s.graph, costs, s.steps);
-  s.played = replay(s.graph, {}, {.recording_removed = s.undone.factor});
+  s.played = replay(s.graph, {}, s.undone.at(s.undone.factor));
   s.idle = idle_table(model, s.host, s.graph, s.recorded);
   s.breakdown = break_down(model, s.host, s.graph, s.recorded, s.steps, s.idle);
   s.launches = launch_table(model, s.steps.window);
@@ -152,8 +135,8 @@ Study study(const StudiedTrace& trace) {
   const IntervalSet busy = device_busy(s.graph, s.played);
   s.bound = judge.of(s.path, busy, s.played.start_ns, s.played.end_ns);
   s.step_spans = step_spans(model, s.graph, s.played, s.steps);
-  s.usual_step_ns = s.undone.baseline_ns != kNoNumber ? s.undone.baseline_ns : usual_length(s.step_spans);
-  s.usual_recorded_ns = usual_length(step_spans(model, s.graph, s.recorded, s.steps));
+  s.usual_step_ns = s.undone.usual_ns;
+  s.usual_recorded_ns = s.undone.usual_recorded_ns;
   const bool recorded_slow = std::any_of(s.steps.steps.begin(), s.steps.steps.end(),
                                          [](const FoundStep& step) { return step.outlier && !step.warm_up; });
   if (!recorded_slow) s.slow_steps = find_slow_steps(model.timed_steps);

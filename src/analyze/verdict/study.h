@@ -53,7 +53,7 @@ struct Study {
   bool cold = false;                    // undecided because the steps were recorded before the host was warm
   std::vector<Interval> step_spans;     // judged steps, on the clock of `played`
   std::vector<Bound> step_bounds;       // one per judged step
-  // The median step: as timed without recording, else of step_spans. undone.step_ns is the mean, slow steps included.
+  // The usual step, which every verb shows: undone.usual_ns. undone.step_ns is the mean, slow steps included.
   int64_t usual_step_ns = 0;
   int64_t usual_recorded_ns = 0;  // while recording
   SlowSteps slow_steps;

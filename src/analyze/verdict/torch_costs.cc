@@ -29,20 +29,21 @@ struct Costs {
   double most_ns;
 };
 constexpr Costs kWithDevice = {
-    .of_event = {.op = 1.05, .python = 0.39, .annotation = 1.05, .launch = 0.75, .call = 0.28, .memory = 0.25},
+    .of_event = {.op = 1.05, .python = 0.3, .annotation = 1.05, .launch = 0.75, .call = 0.28, .memory = 0.1},
     .shapes = 0.46,
     .quantile = 0.4,
     .usual_ns = 3'500,
     .least_ns = 500,
     .most_ns = 9'000};
 constexpr Costs kWithoutDevice = {
-    .of_event = {.op = 1.13, .python = 0.64, .annotation = 1.13, .launch = 0, .call = 0, .memory = 0.24},
-    .shapes = 0.56,
+    .of_event = {.op = 1.12, .python = 0.43, .annotation = 1.12, .launch = 0, .call = 0, .memory = 0},
+    .shapes = 0.58,
     .quantile = 0.25,
     .usual_ns = 350,
     .least_ns = 300,
     .most_ns = 4'000};
 constexpr size_t kEnoughStretches = 20;
+constexpr size_t kEnoughOfStep = 40;
 
 struct Event {
   int64_t time_ns = 0;
@@ -55,11 +56,12 @@ class HostUnit {
   HostUnit(const Model& model, const HostChain& chain, const Interval& window, bool shapes)
       : model_(model), chain_(chain), window_(window) {
     if (shapes) expected_.op += expected_.shapes;
+    collect();
   }
 
-  // ns, at `quantile` of the stretches by what they should take; `otherwise` when there are few.
-  double at(double quantile, double otherwise) {
-    collect();
+  // ns, at `quantile` of the stretches of `part` by what they should take; `otherwise` when there are fewer than
+  // `enough`.
+  double at(const Interval& part, double quantile, size_t enough, double otherwise) const {
     struct Stretch {
       double unit_ns;
       double units;
@@ -68,7 +70,10 @@ class HostUnit {
     double units = 0;
     double total = 0;
     int64_t start_ns = kNoNumber;
-    for (const Event& event : events_) {
+    const auto begin = std::partition_point(events_.begin(), events_.end(),
+                                            [&](const Event& event) { return event.time_ns < part.start_ns; });
+    for (auto at = begin; at != events_.end() && at->time_ns < part.end_ns; ++at) {
+      const Event& event = *at;
       if (event.outermost_op) {
         if (start_ns != kNoNumber && units > 0) {
           stretches.push_back({static_cast<double>(event.time_ns - start_ns) / units, units});
@@ -79,7 +84,7 @@ class HostUnit {
       }
       units += event.units;
     }
-    if (stretches.size() < kEnoughStretches) return otherwise;
+    if (stretches.size() < enough) return otherwise;
     std::sort(stretches.begin(), stretches.end(),
               [](const Stretch& a, const Stretch& b) { return a.unit_ns < b.unit_ns; });
     double below = 0;
@@ -140,23 +145,31 @@ bool has_shapes(const Model& model) {
   return std::any_of(dims.begin(), dims.end(), [](StringId id) { return id != kNoString; });
 }
 
-SliceCosts torch_costs(const Model& model, const HostTime& host, const StepList& steps) {
+TorchCosts torch_costs(const Model& model, const HostTime& host, const StepList& steps) {
   const auto& kinds = model.host_slices.kind;
   const Costs& costs = std::any_of(kinds.begin(), kinds.end(), is_call) ? kWithDevice : kWithoutDevice;
   const bool shapes = has_shapes(model);
   const bool by_torch = model.find_metadata("schemaVersion") != nullptr;
   double unit_ns = costs.usual_ns;
+  TorchCosts out;
   if (by_torch && !host.chains.empty()) {
-    unit_ns = HostUnit(model, host.chains[0], steps.window, shapes).at(costs.quantile, costs.usual_ns);
+    const HostUnit host_unit(model, host.chains[0], steps.window, shapes);
+    const auto unit_in = [&](const Interval& part, size_t enough, double otherwise) {
+      return std::clamp(host_unit.at(part, costs.quantile, enough, otherwise), costs.least_ns, costs.most_ns);
+    };
+    unit_ns = unit_in(steps.window, kEnoughStretches, costs.usual_ns);
+    for (const FoundStep& step : steps.steps) {
+      out.pace.push_back(unit_in({step.start_ns, step.end_ns}, kEnoughOfStep, unit_ns) / unit_ns);
+    }
   }
-  unit_ns = std::clamp(unit_ns, costs.least_ns, costs.most_ns);
   const SliceCosts& units = costs.of_event;
-  return {.op = (units.op + (shapes ? costs.shapes : 0)) * unit_ns,
-          .python = units.python * unit_ns,
-          .annotation = units.annotation * unit_ns,
-          .launch = units.launch * unit_ns,
-          .call = units.call * unit_ns,
-          .memory = units.memory * unit_ns};
+  out.costs = {.op = (units.op + (shapes ? costs.shapes : 0)) * unit_ns,
+               .python = units.python * unit_ns,
+               .annotation = units.annotation * unit_ns,
+               .launch = units.launch * unit_ns,
+               .call = units.call * unit_ns,
+               .memory = units.memory * unit_ns};
+  return out;
 }
 
 }  // namespace firelane::analyze

@@ -4,10 +4,13 @@
 // host, and hosts differ by a factor of three. So the costs are kept in units of host time, and the unit is read from
 // the trace: from the time between the starts of neighboring outermost operators, by what a unit's worth of events lies
 // in between. Stretches in which the host waits, computes or runs the user's code are longer; a low quantile leaves
-// them out.
+// them out. The first recorded steps can be slower than the others, as torch.profiler touches its buffers for the first
+// time: each step has its own pace where it holds enough.
 //
 // Fitted by bench/diagnose (library.md): programs of its tuning half, recorded and timed without a profiler.
 #pragma once
+
+#include <vector>
 
 #include "analyze/graph/graph.h"
 #include "analyze/host/host_time.h"
@@ -19,6 +22,11 @@ namespace firelane::analyze {
 // Whether operators were recorded with the shapes of their inputs.
 bool has_shapes(const Model& model);
 
-SliceCosts torch_costs(const Model& model, const HostTime& host, const StepList& steps);
+struct TorchCosts {
+  SliceCosts costs;
+  std::vector<double> pace;  // by step: how much slower the host was in it than `costs` say; empty: not known
+};
+
+TorchCosts torch_costs(const Model& model, const HostTime& host, const StepList& steps);
 
 }  // namespace firelane::analyze

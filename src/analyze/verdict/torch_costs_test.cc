@@ -42,7 +42,7 @@ TEST(TorchCosts, what_the_host_does_between_operators_does_not_make_it_slow) {
               10'000);
 }
 
-// tests/data/library/torch: programs of the library's tuning half under torch.profiler. The recorded step is 1.4 to 2.2
+// tests/data/library/torch: programs of the library's tuning half under torch.profiler. The recorded step is 1.3 to 2.2
 // times the one that was timed without a profiler.
 struct Recorded {
   const char* name;
@@ -57,7 +57,7 @@ TEST_P(TorchTraces, come_within_ten_percent_of_the_step_without_a_profiler) {
       importer::load_trace(FIRELANE_TEST_DATA "/library/torch/" + std::string(GetParam().trace) + ".json.gz");
   ASSERT_TRUE(model.ok()) << model.error().message;
   const Study s = study(model.value());
-  EXPECT_GT(static_cast<double>(s.usual_recorded_ns) / 1e6, 1.4 * GetParam().true_ms);
+  EXPECT_GT(static_cast<double>(s.usual_recorded_ns) / 1e6, 1.3 * GetParam().true_ms);
   EXPECT_NEAR(static_cast<double>(s.usual_step_ns) / 1e6, GetParam().true_ms, 0.1 * GetParam().true_ms);
 }
 

@@ -27,6 +27,17 @@ std::string text_of(const dom::element& value) {
   return value.get(text) == simdjson::SUCCESS ? std::string(text) : "";
 }
 
+std::vector<double> numbers_of(const dom::element& value) {
+  std::vector<double> numbers;
+  dom::array list;
+  if (value.get(list) != simdjson::SUCCESS) return numbers;
+  for (const dom::element each : list) {
+    double number = 0;
+    if (each.get(number) == simdjson::SUCCESS) numbers.push_back(number);
+  }
+  return numbers;
+}
+
 int64_t truth_of(const dom::element& object, std::string_view key) {
   bool truth = false;
   return object[key].get(truth) == simdjson::SUCCESS ? int64_t{truth} : kNoNumber;
@@ -80,9 +91,13 @@ void keep_metadata(std::string key, std::string json, std::vector<MetadataEntry>
 
 void interpret_metadata(TraceInfo& info) {
   dom::parser parser;
-  for (const MetadataEntry& entry : info.metadata) {
+  for (MetadataEntry& entry : info.metadata) {
     dom::element value;
     if (parser.parse(entry.json).get(value) != simdjson::SUCCESS) continue;
+    double number = 0;
+    if (value.get(number) == simdjson::SUCCESS) entry.number = number;
+    entry.text = text_of(value);
+    entry.numbers = numbers_of(value);
     if (entry.key == "deviceProperties") {
       read_devices(value, info);
     } else if (entry.key == "baseTimeNanoseconds") {
@@ -102,12 +117,12 @@ void interpret_metadata(TraceInfo& info) {
     } else if (entry.key == "torch") {
       read_torch(value, info.environment);
     } else if (entry.key == "front") {
-      info.environment.front_name = text_of(value);
+      info.environment.front_name = entry.text;
       info.environment.front = front_named(info.environment.front_name);
     } else if (entry.key == "python") {
-      info.environment.python = text_of(value);
+      info.environment.python = entry.text;
     } else if (entry.key == "commit") {
-      info.environment.commit = text_of(value);
+      info.environment.commit = entry.text;
     }
   }
 }

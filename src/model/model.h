@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -102,10 +103,14 @@ struct Environment {
   std::string_view flag(RecordOption option) const { return flag_of(front, option); }
 };
 
-// A top-level key of the trace other than its events; value is JSON text.
+// A top-level key of the trace other than its events. The reader also gives the value of plain numbers, texts and lists
+// of numbers.
 struct MetadataEntry {
   std::string key;
   std::string json;
+  std::optional<double> number{};
+  std::string text{};
+  std::vector<double> numbers{};
 };
 
 struct TraceInfo {

@@ -384,6 +384,8 @@ TEST(ReadLane, the_environment_is_read_from_the_metadata_and_the_last_value_of_a
   notes.metadata("front", R"("firelane.profile")");
   notes.metadata("front", R"("firelane record")");
   notes.metadata("trace_id", R"("A")");
+  notes.metadata("load", "2.5");
+  notes.metadata("slow", "[1, 20, \"x\"]");
   lane.chunk(format::ChunkKind::kNotes, items);
   const Model m = load(lane.stop(2000).finish());
   const Environment& environment = m.info.environment;
@@ -392,7 +394,10 @@ TEST(ReadLane, the_environment_is_read_from_the_metadata_and_the_last_value_of_a
   EXPECT_EQ(environment.cudnn_benchmark, 1);
   EXPECT_EQ(environment.matmul_tf32, kNoNumber);
   EXPECT_EQ(environment.flag(RecordOption::kStacks), "--stacks");
-  EXPECT_EQ(m.find_metadata("trace_id")->json, "\"A\"");
+  EXPECT_EQ(m.find_metadata("trace_id")->text, "A");
+  EXPECT_EQ(m.find_metadata("trace_id")->number, std::nullopt);
+  EXPECT_EQ(m.find_metadata("load")->number, 2.5);
+  EXPECT_EQ(m.find_metadata("slow")->numbers, (std::vector<double>{1, 20}));
   EXPECT_EQ(std::count_if(m.info.metadata.begin(), m.info.metadata.end(),
                           [](const MetadataEntry& entry) { return entry.key == "front"; }),
             1);

@@ -94,8 +94,8 @@ void interpret_metadata(TraceInfo& info) {
   for (MetadataEntry& entry : info.metadata) {
     dom::element value;
     if (parser.parse(entry.json).get(value) != simdjson::SUCCESS) continue;
-    double number = 0;
-    if (value.get(number) == simdjson::SUCCESS) entry.number = number;
+    double plain = 0;
+    if (value.get(plain) == simdjson::SUCCESS) entry.number = plain;
     entry.text = text_of(value);
     entry.numbers = numbers_of(value);
     if (entry.key == "deviceProperties") {

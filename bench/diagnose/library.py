@@ -10,6 +10,7 @@ gpu_programs.py are older, and rules have been tuned on all of them.
 from __future__ import annotations
 
 import gpu_programs
+import kinds_gains
 import kinds_language
 import kinds_loops
 import kinds_other
@@ -46,5 +47,12 @@ OLDER: dict[str, Program] = {
 }
 
 
+# What gains are fitted with, beside TUNING and OLDER; in no score.
+GAINS = kinds_gains.GAINS
+ON_GPU_ONLY |= {name for name in GAINS if name.startswith(("convolutions", "copied", "fused"))}
+
+
 def half_of(name: str) -> str:
+    if name in GAINS:
+        return "gains"
     return "held out" if name in HELD_OUT else "tuning" if name in TUNING else "older"

@@ -3,6 +3,7 @@
     python bench/diagnose/record_all.py FOLDER [NAME ...]      # on a machine with an NVIDIA GPU
         --seconds 500      # start no more programs after that
         --older            # the programs of gpu_programs.py instead
+        --gains            # those of kinds_gains.py, which gains are fitted with
         --device cpu       # small sizes, one thread
         --jobs 7           # programs at a time: only for a CPU with more cores than that
 
@@ -37,7 +38,7 @@ import torch
 from torch.profiler import ProfilerActivity, profile, schedule
 
 from gpu_models import Machine
-from library import LIBRARY, OLDER, ON_GPU_ONLY, half_of
+from library import GAINS, LIBRARY, OLDER, ON_GPU_ONLY, half_of
 from record_both import load_recorder
 from record_steps import record_steps
 
@@ -77,7 +78,7 @@ class Bench:
             torch.set_num_threads(1)
         self.native = load_recorder()
         self.name, self.on, self.folder = name, Machine(device), folder
-        self.program = {**LIBRARY, **OLDER}[name]
+        self.program = {**LIBRARY, **OLDER, **GAINS}[name]
         self.truth: dict[str, Any] = {
             "half": half_of(name),
             "findings": self.program.findings,
@@ -213,10 +214,11 @@ def main() -> None:
     parser.add_argument("--limit", type=float, default=60, help="seconds for one program")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--older", action="store_true")
+    parser.add_argument("--gains", action="store_true")
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     arguments = parser.parse_intermixed_args()
     arguments.folder.mkdir(parents=True, exist_ok=True)
-    names = arguments.names or list(OLDER if arguments.older else LIBRARY)
+    names = arguments.names or list(OLDER if arguments.older else GAINS if arguments.gains else LIBRARY)
     if arguments.device == "cpu":
         names = [name for name in names if name not in ON_GPU_ONLY]
     gc.collect()

@@ -176,7 +176,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("firelane")
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--half", choices=("tuning", "held out", "older"))
+    parser.add_argument("--half", choices=("tuning", "held out", "older", "gains"))
     parser.add_argument("--answers", type=Path)
     arguments = parser.parse_args()
     unpack(arguments.folder)
@@ -187,7 +187,7 @@ def main() -> None:
         answers = all_answers(arguments.firelane, arguments.folder, truths)
         if arguments.answers:
             arguments.answers.write_text(json.dumps(answers))
-    for half in ("tuning", "held out", "older"):
+    for half in ("tuning", "held out", "older", "gains"):
         chosen = {name: entry for name, entry in truths.items() if entry["half"] == half}
         if not chosen or (arguments.half and arguments.half != half):
             continue

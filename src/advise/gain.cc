@@ -38,6 +38,11 @@ int64_t step_noise_ns(const Context& context) {
   return std::llround((kHostNoise * host + kDeviceNoise * (1 - host)) * static_cast<double>(context.step_ns));
 }
 
+void set_gain_of_all(const Context& context, const Gain& gain, Finding& finding) {
+  finding.gain = gain;
+  finding.most_ns = std::max<int64_t>(0, gain.high_ns) + step_noise_ns(context);
+}
+
 Gain gain_range(const Context& context, const Finding& found) {
   const auto most = static_cast<double>(std::max<int64_t>(0, std::min(context.step_ns, found.most_ns)));
   const double middle = std::clamp(static_cast<double>(found.gain.middle_ns()), 0.0, most);

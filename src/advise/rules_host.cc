@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "advise/gain.h"
 #include "advise/host_evidence.h"
 #include "advise/host_work.h"
 #include "advise/loops.h"
@@ -322,8 +323,10 @@ std::vector<Finding> find_gc(const Context& context) {
   std::sort(rows.begin(), rows.end());
   rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
   Finding finding{.id = "gc-pauses", .cost_ns = cost, .share_of_step = context.share_of_step(cost)};
-  finding.gain.high_ns = context.gain_ns({.host = cuts_of(context, {analyze::Activity::kGc}, 0)});
-  finding.gain.low_ns = context.gain_ns({.host = cuts_of(context, {analyze::Activity::kGc}, 0.03)});
+  const auto gain_if = [&](double keep) {
+    return context.gain_ns({.host = cuts_of(context, {analyze::Activity::kGc}, keep)});
+  };
+  set_gain_of_all(context, {gain_if(0.03), gain_if(0)}, finding);
   finding.events = static_cast<int64_t>(rows.size());
   finding.title = "Python's garbage collector stops the program " + counted(finding.events, "time", "times") + " for " +
                   short_time(cost) + " of each step (" + short_percent(finding.share_of_step) + ")";
@@ -361,8 +364,8 @@ std::vector<Finding> find_host_code(const Context& context) {
   }
   finding.cost_ns = study.per_step(finding.cost_ns);
   finding.share_of_step = context.share_of_step(finding.cost_ns);
-  finding.gain.high_ns = context.gain_ns(change);
-  finding.gain.low_ns = finding.gain.high_ns;
+  const int64_t gain_ns = context.gain_ns(change);
+  set_gain_of_all(context, {gain_ns, gain_ns}, finding);
   finding.events = static_cast<int64_t>(stretches.size());
   const Row function = stretches.front().slice;
   finding.title = "time outside PyTorch operators (Python code, I/O or another library) takes " +

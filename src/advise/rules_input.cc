@@ -1,6 +1,7 @@
 // Waiting for data: the loader that does not keep up, copies that make the host wait.
 #include <algorithm>
 
+#include "advise/gain.h"
 #include "advise/host_evidence.h"
 #include "advise/host_work.h"
 #include "advise/machine.h"
@@ -45,7 +46,7 @@ std::vector<Finding> find_input_bound(const Context& context) {
     return context.gain_ns({.host = cuts_of(context, {analyze::Activity::kInput}, keep)});
   };
   Finding finding{.id = "input-bound", .cost_ns = cost, .share_of_step = context.share_of_step(cost)};
-  finding.gain = {gain_if(0.15), gain_if(0)};
+  set_gain_of_all(context, {gain_if(0.15), gain_if(0)}, finding);
   const std::vector<Row> calls = loader_calls(context);
   if (only_handed_over(context, calls)) return {};
   const bool single = std::any_of(calls.begin(), calls.end(), [&](Row row) {

@@ -176,7 +176,7 @@ std::vector<Finding> find_unfused_chains(const Context& context) {
                   .confirm_by = "run with torch.compile and compare step times"};
   evidence.fill(finding);
   // Mostly launches to save: the same cause, and the same remedy, as a host that cannot feed the device.
-  finding.cause = finding.gain.low_ns * 5 < finding.gain.high_ns ? "overhead" : kFusion;
+  finding.cause = finding.cost_ns < finding.gain.middle_ns() ? "overhead" : kFusion;
   finding.title = "chains of small kernels on the same data take " + short_percent(finding.share_of_step) +
                   " of a step; fused, they would save " + counted(launches, "launch", "launches") + " and " +
                   short_bytes(saved_bytes) + " of traffic in this trace";
@@ -230,8 +230,7 @@ std::vector<Finding> find_casts(const Context& context) {
                   .try_code = context.has_device_work ? "with torch.autocast('cuda', torch.bfloat16): ..."
                                                       : "with torch.autocast('cpu', torch.bfloat16): ...",
                   .confidence = Confidence::kMedium,
-                  .confirm_by = "with_stack=True, to see the lines that cast",
-                  .part_of = kFusion};
+                  .confirm_by = "with_stack=True, to see the lines that cast"};
   evidence.fill(finding);
   finding.title = "tensors are cast to another type and back: " + short_percent(finding.share_of_step) + " of a step";
   return {finding};

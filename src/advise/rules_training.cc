@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <initializer_list>
 
+#include "advise/gain.h"
 #include "advise/host_evidence.h"
 #include "advise/machine.h"
 #include "advise/rule.h"
@@ -163,7 +164,8 @@ std::vector<Finding> find_exposed_communication(const Context& context) {
   const int64_t cost = study.per_step(study.breakdown.total.communication_ns);
   if (cost == 0) return {};
   Finding finding{.id = "exposed-communication", .cost_ns = cost, .share_of_step = context.share_of_step(cost)};
-  finding.gain = {context.gain_ns({.keep_communication = 0.5}), context.gain_ns({.keep_communication = 0})};
+  set_gain_of_all(context, {context.gain_ns({.keep_communication = 0.5}), context.gain_ns({.keep_communication = 0})},
+                  finding);
   std::vector<Row> rows;
   analyze::DeviceClasses classes(context.model);
   for (const analyze::GraphNode& node : study.graph.nodes) {
@@ -231,7 +233,7 @@ std::vector<Finding> find_recorded_outliers(const Context& context) {
   const auto saved_ns = [&](int64_t each_ns) { return study.per_step(slow_ns - finding.events * each_ns); };
   finding.cost_ns = saved_ns(study.steps.median_ns);
   finding.share_of_step = context.share_of_step(finding.cost_ns);
-  finding.gain = {std::max<int64_t>(0, saved_ns(slowest_ns)), finding.cost_ns};
+  set_gain_of_all(context, {std::max<int64_t>(0, saved_ns(slowest_ns)), finding.cost_ns}, finding);
   finding.title = counted(finding.events, "step is", "steps are") + " much slower than the others and cost " +
                   short_percent(finding.share_of_step) + " of the average step";
   const std::string what = excess_of(study.breakdown, study.steps);

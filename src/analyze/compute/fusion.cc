@@ -60,6 +60,7 @@ class Finder {
     ++table_.kernels;
     const KernelTraits& traits = traits_.of(slices.name[row]);
     if (!is_fusible_class(traits.kernel_class)) return flush();
+    if (contains(model_.text(slices.name[row]), "splitK")) return flush();  // the end of a matmul
     ++table_.fusible_kernels;
     table_.fusible_ns += slices.duration_ns[row];
     const OpFacts& facts = facts_of(slices.op[row], traits.kernel_class);

@@ -94,6 +94,43 @@ TEST(Gains, a_stretch_is_not_charged_for_more_of_recording_than_its_share) {
   EXPECT_EQ(saved_ns(study, without(1000, 2000)), study.gain_ns(without(1000, 2000))) << "few: all of it";
 }
 
+TEST(Gains, a_pinned_copy_takes_what_the_link_takes) {
+  // 53 MB in 10 ms from pageable memory, then 1 ms of work: at 40 to 53 GB/s the copy takes 1.3 to 1 ms.
+  TraceBuilder builder;
+  for (int64_t i = 0; i < 5; ++i) {
+    const double at = static_cast<double>(i) * 11'100;
+    builder.step(i, {.start_us = at, .end_us = at + 11'100})
+        .call("cudaMemcpyAsync", {.start_us = at, .end_us = at + 10'000, .correlation = 2 * i + 1})
+        .copy("Memcpy HtoD (Pageable -> Device)",
+              {.start_us = at + 1, .end_us = at + 10'001, .correlation = 2 * i + 1, .bytes = 53'000'000})
+        .call("cudaLaunchKernel", {.start_us = at + 10'010, .end_us = at + 10'015, .correlation = 2 * i + 2})
+        .kernel("gemm", {.start_us = at + 10'020, .end_us = at + 11'020, .correlation = 2 * i + 2})
+        .call("cudaDeviceSynchronize", {.start_us = at + 10'030, .end_us = at + 11'030});
+  }
+  const Judged judged = diagnose(builder.build());
+  const Finding* finding = find(judged, "pageable-copies");
+  ASSERT_NE(finding, nullptr);
+  EXPECT_NEAR(static_cast<double>(finding->gain.middle_ns()), 8.84e6, 0.1e6);
+  EXPECT_EQ(finding->confidence, Confidence::kHigh) << "four programs, and right on all";
+}
+
+TEST(Gains, a_graph_that_nobody_uses_costs_its_calls_on_a_cpu) {
+  // 60 operators of 10 us and one of 400 us in a step of 1 ms: of each call, at most 20 us, 50% to 70% go.
+  TraceBuilder builder;
+  for (int64_t i = 0; i < 5; ++i) {
+    const double at = static_cast<double>(i) * 1000;
+    builder.step(i, {.start_us = at, .end_us = at + 1000});
+    for (int k = 0; k < 60; ++k) {
+      builder.op("aten::add", {.start_us = at + 10 * k, .end_us = at + 10 * (k + 1), .sequence_number = i * 61 + k});
+    }
+    builder.op("aten::mm", {.start_us = at + 600, .end_us = at + 1000, .sequence_number = i * 61 + 60});
+  }
+  const Judged judged = diagnose(builder.build());
+  const Finding* finding = find(judged, "unused-gradients");
+  ASSERT_NE(finding, nullptr);
+  EXPECT_NEAR(static_cast<double>(finding->gain.middle_ns()), 0.6 * (600'000 + 20'000), 15'000);
+}
+
 TEST(Gains, findings_say_no_more_than_their_rule_has_proven) {
   TraceBuilder builder;
   for (int64_t i = 0; i < 5; ++i) {

@@ -38,8 +38,8 @@ constexpr Proof kProofs[] = {
 };
 
 constexpr double kErrorOfAll = 0.54;  // the same of all programs, whatever the rule
-constexpr double kWeightOfAll = 2;   // as many programs as that counts for
-constexpr double kMostError = 0.8;   // a gain that is said is at least a fifth of it
+constexpr double kWeightOfAll = 2;    // as many programs as that counts for
+constexpr double kMostError = 0.8;    // a gain that is said is at least a fifth of it
 
 }  // namespace
 

@@ -11,6 +11,7 @@ by those who write rules before it has been scored, and once it has, it is no bl
 from __future__ import annotations
 
 import gpu_programs
+import kinds_gains
 import kinds_language
 import kinds_loops
 import kinds_other
@@ -55,9 +56,13 @@ OLDER: dict[str, Program] = {
 }
 
 
-EVERY: dict[str, Program] = {**LIBRARY, **UNSEEN, **OLDER}
+# What gains are fitted with, beside TUNING and OLDER; in no score.
+GAINS = kinds_gains.GAINS
+ON_GPU_ONLY |= {name for name in GAINS if name.startswith(("convolutions", "copied", "fused"))}
+
+EVERY: dict[str, Program] = {**LIBRARY, **UNSEEN, **OLDER, **GAINS}
 
 
 def half_of(name: str) -> str:
-    halves = {"held out": HELD_OUT, "tuning": TUNING, "unseen": UNSEEN}
+    halves = {"held out": HELD_OUT, "tuning": TUNING, "unseen": UNSEEN, "gains": GAINS}
     return next((half for half, names in halves.items() if name in names), "older")

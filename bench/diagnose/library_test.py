@@ -9,7 +9,7 @@ from kinds_unseen import HEALTHY
 from kinds_unseen_loops import area_in_python, area_on_device
 from kinds_unseen_text import private
 from kinds_unseen_vision import Codes, pairs_by_device, pairs_by_host
-from library import EVERY, HELD_OUT, LIBRARY, TUNING, UNSEEN, half_of
+from library import EVERY, GAINS, HELD_OUT, LIBRARY, ON_GPU_ONLY, TUNING, UNSEEN, half_of
 
 
 @pytest.fixture(autouse=True)
@@ -21,7 +21,7 @@ def _one_thread():
     torch.set_num_threads(before)
 
 
-@pytest.mark.parametrize("name", [*LIBRARY, *UNSEEN])
+@pytest.mark.parametrize("name", [*LIBRARY, *UNSEEN, *(name for name in GAINS if name not in ON_GPU_ONLY)])
 def test_a_program_runs_on_a_cpu_with_its_fault_and_mended(name):
     torch.manual_seed(0)
     for fault in (True, False):
@@ -34,6 +34,7 @@ def test_every_second_name_is_held_out():
     names = sorted(LIBRARY)
     assert [half_of(name) for name in names[:4]] == ["tuning", "held out", "tuning", "held out"]
     assert sorted([*TUNING, *HELD_OUT]) == names
+    assert {half_of(name) for name in GAINS} == {"gains"}
 
 
 def test_unseen_programs_are_in_no_half_that_rules_are_tuned_on_and_all_but_four_have_a_fault():

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 OPTIONS = ("plain", "memory", "stacks")
-HALVES = ("tuning", "held out", "older", "unseen")
+HALVES = ("tuning", "held out", "older", "unseen", "gains")
 ON_RECORDING = {"recording-distorts", "one-time-costs"}
 WORTH = 0.05
 

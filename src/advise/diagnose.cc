@@ -1,9 +1,13 @@
 #include "advise/diagnose.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "advise/context.h"
+#include "advise/gain.h"
+#include "advise/kernel_evidence.h"
+#include "advise/proofs.h"
 #include "advise/rule.h"
 #include "advise/text.h"
 #include "analyze/compute/roofline.h"
@@ -21,7 +25,7 @@ Context context_of(const StudiedTrace& trace) {
   context.step_ns = study.mean_step_ns();
   context.device_busy_ns = study.per_step(study.breakdown.total.busy_ns());
   context.has_device_work = study.has_device_work;
-  context.gain_ns = [&study](const analyze::WhatIf& change) { return study.gain_ns(change); };
+  context.gain_ns = [&study](const analyze::WhatIf& change) { return saved_ns(study, change); };
   context.study = &study;
   return context;
 }
@@ -36,11 +40,16 @@ void take_parts_out(std::vector<Found>& all, const Context& context) {
   for (Found& general : all) {
     if (general.finding.cause.empty()) continue;
     Gain& gain = general.finding.gain;
+    const auto whole = static_cast<double>(gain.middle_ns());
+    double left = whole;
     for (const Found& part : all) {
-      if (part.finding.part_of != general.finding.cause) continue;
-      gain.low_ns = std::max<int64_t>(0, gain.low_ns - part.finding.gain.middle_ns());
-      gain.high_ns = std::max<int64_t>(0, gain.high_ns - part.finding.gain.middle_ns());
+      if (part.finding.part_of == general.finding.cause) left -= static_cast<double>(part.finding.gain.middle_ns());
     }
+    if (left == whole) continue;
+    // What is left is as uncertain as the whole was.
+    const double kept = whole <= 0 ? 0 : std::max(0.0, left) / whole;
+    gain = {.low_ns = std::llround(kept * static_cast<double>(gain.low_ns)),
+            .high_ns = std::llround(kept * static_cast<double>(gain.high_ns))};
   }
   std::erase_if(all, [&](const Found& found) {
     const Rule* rule = find_rule(found.finding.id);
@@ -52,8 +61,14 @@ void take_parts_out(std::vector<Found>& all, const Context& context) {
 // Needless work that takes less of a step than this takes its place among the others.
 constexpr double kWorthFirst = 0.04;
 
-// What the order goes by: of two equal middles the one with more confidence comes first.
-int64_t likely_ns(const Gain& gain) { return gain.low_ns + (gain.high_ns - gain.low_ns) / 3; }
+// What the order goes by: of two equal middles the one that is surer comes first, and a cause of its own before a
+// remedy for everything (a graph or a compiler), unless that gains twice as much.
+int64_t likely_ns(const Finding& finding) {
+  const Gain& gain = finding.gain;
+  const int64_t likely = gain.low_ns + (gain.high_ns - gain.low_ns) / 3;
+  const bool is_general = finding.cause == "overhead" || finding.cause == kFusion;
+  return is_general ? likely / 2 : likely;
+}
 
 // A general finding says how much there is to gain; what to do first is the part of it that has a cause of its own, if
 // that is worth doing.
@@ -83,8 +98,11 @@ std::vector<Found> ask_rules(const Context& context) {
   std::vector<Found> all;
   for (const Rule& rule : all_rules()) {
     for (Finding& finding : rule.find(context)) {
-      finding.gain.low_ns = std::clamp<int64_t>(finding.gain.low_ns, 0, context.step_ns);
-      finding.gain.high_ns = std::clamp<int64_t>(finding.gain.high_ns, finding.gain.low_ns, context.step_ns);
+      if (rule.about_time) finding.gain = gain_range(context, finding);
+      if (finding.confidence > most_sure(rule.id)) {
+        finding.confidence = most_sure(rule.id);
+        if (rule.about_time && finding.confirm_by.empty()) finding.confirm_by = "time some steps with the change";
+      }
       const double share = rule.about_time ? context.share_of_step(finding.gain.middle_ns()) : finding.share_of_step;
       if (share >= rule.floor_share) all.push_back({std::move(finding), rule.about_time});
     }
@@ -98,7 +116,7 @@ std::vector<Found> ask_rules(const Context& context) {
     if (precedence(a) != precedence(b)) return precedence(a) > precedence(b);
     if (a.about_time != b.about_time) return a.about_time;
     if (!a.about_time) return a.finding.share_of_step > b.finding.share_of_step;
-    return likely_ns(a.finding.gain) > likely_ns(b.finding.gain);
+    return likely_ns(a.finding) > likely_ns(b.finding);
   });
   put_parts_first(all, context);
   return all;

@@ -34,6 +34,7 @@ struct Finding {
   int64_t cost_ns = 0;           // per step: what the problem takes, whether or not all of it can be saved
   double share_of_step = 0;      // cost_ns divided by a step without recording: 0..1. 0 when it is not about time
   Gain gain;                     // per step; from replaying the dependency graph (Context::gain_ns)
+  int64_t most_ns = INT64_MAX;   // the gain cannot be more, whatever the rule's error
   std::vector<SliceRef> slices;  // evidence: the worst few events, worst first
   std::vector<analyze::Interval> ranges;  // evidence: where to look in the timeline
   int64_t events = 0;                     // how many events are behind it in all

@@ -15,6 +15,8 @@ const std::vector<Rule>& all_rules() {
              training_rules,
              one_time_rules,
              kernels_rules,
+             attention_rules,
+             convolutions_rules,
              generation_rules,
              waste_rules,
              memory_rules,

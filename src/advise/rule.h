@@ -36,9 +36,11 @@ std::vector<Rule> loops_rules();     // the same operators many times in a step
 std::vector<Rule> training_rules();  // optimizer, zero_grad, communication, outlier steps
 std::vector<Rule> one_time_rules();  // loading, compiling, first calls, first memory
 
-std::vector<Rule> kernels_rules();     // precision, tensor cores, attention, fusion, copies
-std::vector<Rule> generation_rules();  // recomputed prefixes, caches that are copied
-std::vector<Rule> waste_rules();       // gradients nobody uses, masks that cost the fast attention
-std::vector<Rule> memory_rules();      // limit, spikes, growth, fragmentation, the allocator
+std::vector<Rule> kernels_rules();       // precision, tensor cores, fusion, casts
+std::vector<Rule> attention_rules();     // attention by hand
+std::vector<Rule> convolutions_rules();  // needless biases, layouts
+std::vector<Rule> generation_rules();    // recomputed prefixes, caches that are copied
+std::vector<Rule> waste_rules();         // gradients nobody uses, masks that cost the fast attention
+std::vector<Rule> memory_rules();        // limit, spikes, growth, fragmentation, the allocator
 
 }  // namespace firelane::advise

@@ -1,6 +1,7 @@
 // The host in the way of the device: launches, waits, garbage collection, and recording itself.
 #include <algorithm>
 
+#include "advise/gain.h"
 #include "advise/host_evidence.h"
 #include "advise/host_work.h"
 #include "advise/loops.h"
@@ -64,10 +65,9 @@ constexpr const char* kTimeSomeSteps = "leave some steps unrecorded, so that the
 std::vector<Finding> find_overhead(const Context& context) {
   const analyze::Study& study = *context.study;
   if (!context.has_device_work && study.bound.limit != analyze::Limit::kOverhead) return {};
-  // A graph or compiled code leaves about a tenth of the host's work; half is what a larger batch or
-  // partial compilation gives.
-  const analyze::WhatIf less = less_dispatch(context, 0.6);
-  const analyze::WhatIf least = less_dispatch(context, 0.1);
+  // A graph of the whole step leaves a twentieth of the host's work, compiled code or graphs of parts about a third.
+  const analyze::WhatIf less = less_dispatch(context, 0.35);
+  const analyze::WhatIf least = less_dispatch(context, 0.05);
   const auto on_path = [&](analyze::PathClass path_class) {
     return study.per_step(study.path.by_class[static_cast<size_t>(path_class)]);
   };
@@ -81,6 +81,7 @@ std::vector<Finding> find_overhead(const Context& context) {
     // The replay lets work of two streams run side by side that shares one device: more than its idle time is not sure.
     const auto idle_ns = static_cast<int64_t>((1 - study.bound.device_busy) * static_cast<double>(context.step_ns));
     finding.gain = {std::min(finding.gain.low_ns, idle_ns), std::min(finding.gain.high_ns, idle_ns)};
+    finding.most_ns = idle_ns;
   }
   finding.events = study.launches.calls;
   if (context.has_device_work) {
@@ -320,8 +321,10 @@ std::vector<Finding> find_gc(const Context& context) {
   std::sort(rows.begin(), rows.end());
   rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
   Finding finding{.id = "gc-pauses", .cost_ns = cost, .share_of_step = context.share_of_step(cost)};
-  finding.gain.high_ns = context.gain_ns({.host = cuts_of(context, {analyze::Activity::kGc}, 0)});
-  finding.gain.low_ns = context.gain_ns({.host = cuts_of(context, {analyze::Activity::kGc}, 0.15)});
+  const auto gain_if = [&](double keep) {
+    return context.gain_ns({.host = cuts_of(context, {analyze::Activity::kGc}, keep)});
+  };
+  set_gain_of_all(context, {gain_if(0.03), gain_if(0)}, finding);
   finding.events = static_cast<int64_t>(rows.size());
   finding.title = "Python's garbage collector stops the program " + counted(finding.events, "time", "times") + " for " +
                   short_time(cost) + " of each step (" + short_percent(finding.share_of_step) + ")";
@@ -359,8 +362,8 @@ std::vector<Finding> find_host_code(const Context& context) {
   }
   finding.cost_ns = study.per_step(finding.cost_ns);
   finding.share_of_step = context.share_of_step(finding.cost_ns);
-  finding.gain.high_ns = context.gain_ns(change);
-  finding.gain.low_ns = finding.gain.high_ns * 3 / 4;
+  const int64_t gain_ns = context.gain_ns(change);
+  set_gain_of_all(context, {gain_ns, gain_ns}, finding);
   finding.events = static_cast<int64_t>(stretches.size());
   const Row function = stretches.front().slice;
   finding.title = "time outside PyTorch operators (Python code, I/O or another library) takes " +
@@ -411,8 +414,8 @@ std::vector<Rule> host_rules() {
        "Every operator costs the host some microseconds: Python, dispatch, the launch call. When the kernels are "
        "shorter\n"
        "than that, the device waits for the next launch most of the time.\n\n"
-       "The expected gain is a replay of the trace in which the host's work shrinks to 60% (lower end: partial\n"
-       "compilation, a somewhat larger batch) or 10% (upper end: CUDA graphs), while kernels and waits stay as they "
+       "The expected gain is a replay of the trace in which the host's work shrinks to 35% (lower end: compiled\n"
+       "code, graphs of parts) or 5% (upper end: a CUDA graph of the step), while kernels and waits stay as they "
        "are.\n\n"
        "What to do: torch.compile (mode=\"reduce-overhead\" uses CUDA graphs), torch.cuda.graph by hand, a larger "
        "batch,\n"

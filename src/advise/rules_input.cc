@@ -1,6 +1,7 @@
 // Waiting for data: the loader that does not keep up, copies that make the host wait.
 #include <algorithm>
 
+#include "advise/gain.h"
 #include "advise/host_evidence.h"
 #include "advise/host_work.h"
 #include "advise/rule.h"
@@ -9,6 +10,13 @@
 namespace firelane::advise {
 
 namespace {
+
+// Copies from pinned memory: GB/s over a PCIe link of the fifth generation, at worst and at best; what the call takes;
+// and, where the trace does not say how much was copied, the part of a pageable copy's time that they take.
+constexpr double kSlowLink = 40;
+constexpr double kFastLink = 53;
+constexpr double kQueuedCopyNs = 10'000;
+constexpr double kPinnedKeep = 0.2;
 
 std::vector<Row> loader_calls(const Context& context) { return annotations(context, "enumerate(Data"); }
 
@@ -37,7 +45,7 @@ std::vector<Finding> find_input_bound(const Context& context) {
     return context.gain_ns({.host = cuts_of(context, {analyze::Activity::kInput}, keep)});
   };
   Finding finding{.id = "input-bound", .cost_ns = cost, .share_of_step = context.share_of_step(cost)};
-  finding.gain = {gain_if(0.15), gain_if(0)};
+  set_gain_of_all(context, {gain_if(0.15), gain_if(0)}, finding);
   const std::vector<Row> calls = loader_calls(context);
   if (only_handed_over(context, calls)) return {};
   const bool single = std::any_of(calls.begin(), calls.end(), [&](Row row) {
@@ -97,18 +105,25 @@ std::vector<Finding> find_pageable_copies(const Context& context) {
   for (const Row call : calls) {
     cost += model.host_slices.duration_ns[call];
     change.waits.push_back(call);
-    change.host.push_back(
-        {model.host_slices.lane[call], model.host_slices.start_ns[call], model.host_slices.end_ns(call), 0.1});
+    const auto took = static_cast<double>(std::max<int64_t>(1, model.host_slices.duration_ns[call]));
+    change.host.push_back({model.host_slices.lane[call], model.host_slices.start_ns[call],
+                           model.host_slices.end_ns(call), std::min(1.0, kQueuedCopyNs / took)});
   }
   finding.cost_ns = context.study->per_step(cost);
   finding.share_of_step = context.share_of_step(finding.cost_ns);
-  // From pinned memory the copy itself is two to five times as fast, too.
-  const auto gain_if = [&](double keep_copy) {
+  // From pinned memory the copy itself is as fast as the link, too.
+  const auto gain_if = [&](double gb_s) {
     change.device.clear();
-    for (const Row copy : copies) change.device.push_back({copy, keep_copy});
+    for (const Row copy : copies) {
+      const Row detail = model.device_slices.detail[copy];
+      const int64_t bytes = detail == kNoRow ? 0 : model.copy_details.bytes[detail];
+      const auto took = static_cast<double>(std::max<int64_t>(1, model.device_slices.duration_ns[copy]));
+      const double keep = bytes > 0 ? static_cast<double>(bytes) / gb_s / took : kPinnedKeep;
+      change.device.push_back({copy, std::min(1.0, keep)});
+    }
     return context.gain_ns(change);
   };
-  finding.gain = {gain_if(0.5), gain_if(0.2)};
+  finding.gain = {gain_if(kSlowLink), gain_if(kFastLink)};
   finding.events = static_cast<int64_t>(copies.size());
   finding.title = counted(finding.events, "copy", "copies") +
                   " to the device from pageable memory make the host wait " + short_time(finding.cost_ns) +

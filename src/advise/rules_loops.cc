@@ -16,6 +16,10 @@ constexpr size_t kShortBody = 3;  // a number is computed and read
 // What a kernel takes however little it does: of many small ones in a row, the batched one pays that once.
 constexpr double kLeastKernelNs = 2'000;
 
+// Of what small operators compute on a CPU: setting up, first touches, vectors that are not full. A batched one does
+// without.
+constexpr double kSmallPart = 0.5;
+
 analyze::WhatIf without(const Context& context, const std::vector<const analyze::Loop*>& loops, double keep_host,
                         bool larger_kernels) {
   const Model& model = context.model;
@@ -34,7 +38,8 @@ analyze::WhatIf without(const Context& context, const std::vector<const analyze:
       const analyze::HostSegment& segment = chain.segments[i];
       if (segment.start_ns >= loop->end_ns) break;
       change.host.push_back({chain.lanes[0], std::max(segment.start_ns, loop->second_start_ns),
-                             std::min(segment.end_ns, loop->end_ns), 1 - (1 - keep_host) * dispatch[i]});
+                             std::min(segment.end_ns, loop->end_ns),
+                             1 - (1 - keep_host) * (dispatch[i] + kSmallPart * (1 - dispatch[i]))});
     }
   }
   const auto loop_at = [&](LaneId lane, int64_t time_ns) -> const analyze::Loop* {
@@ -120,7 +125,7 @@ void fill_from_loops(const Context& context, const std::vector<const analyze::Lo
   finding.cost_ns =
       static_cast<int64_t>(static_cast<double>(spent_ns / std::max<int64_t>(1, context.step_count)) * kept);
   finding.share_of_step = context.share_of_step(finding.cost_ns);
-  finding.gain.low_ns = std::max<int64_t>(0, context.gain_ns(without(context, loops, 0.1, false)));
+  finding.gain.low_ns = std::max<int64_t>(0, context.gain_ns(without(context, loops, 0.02, false)));
   finding.gain.high_ns = std::max(finding.gain.low_ns, context.gain_ns(without(context, loops, 0, true)));
 }
 

@@ -67,8 +67,7 @@ TEST(Diagnose, a_slow_step_does_not_change_what_a_step_takes_and_is_said_beside_
   // As fast as the slowest of the others, which are all alike: 5000 us of 5 steps.
   const Finding* slow = find(diagnosis, "slow-steps");
   ASSERT_NE(slow, nullptr);
-  EXPECT_EQ(slow->gain.low_ns, 1'000'000);
-  EXPECT_EQ(slow->gain.high_ns, 1'000'000);
+  EXPECT_EQ(slow->gain.middle_ns(), 1'000'000);
   EXPECT_TRUE(slow->title.starts_with("1 step is ")) << slow->title;
   EXPECT_TRUE(slow->try_text.starts_with("look at this step")) << slow->try_text;
 }
@@ -95,7 +94,8 @@ TEST(Diagnose, a_loader_in_the_way_is_input_bound_with_all_its_time_to_gain) {
   const Finding& finding = diagnosis.findings[0];
   EXPECT_EQ(finding.id, "input-bound");
   EXPECT_EQ(finding.cost_ns, 4'000'000);
-  EXPECT_NEAR(static_cast<double>(finding.gain.high_ns), 4e6, 1e4);  // the loader's own mark costs a little to record
+  // All of it at best, 85% at worst; the loader's own mark costs a little to record.
+  EXPECT_NEAR(static_cast<double>(finding.gain.middle_ns()), 3.7e6, 1e4);
   EXPECT_NEAR(finding.share_of_step, 0.8, 0.01);
   EXPECT_NE(finding.try_code.find("num_workers"), std::string::npos);
   EXPECT_FALSE(finding.slices.empty());
@@ -150,10 +150,10 @@ TEST(Diagnose, long_stretches_of_other_code_are_no_launch_overhead) {
   const Judged diagnosis = diagnose(builder.build());
   ASSERT_FALSE(diagnosis.findings.empty());
   EXPECT_EQ(diagnosis.findings[0].id, "host-code");
-  EXPECT_NEAR(static_cast<double>(diagnosis.findings[0].gain.high_ns), 8e6, 1e5);
+  EXPECT_NEAR(static_cast<double>(diagnosis.findings[0].gain.middle_ns()), 8e6, 1e5);
   const Finding* overhead = find(diagnosis, "launch-overhead");
   if (overhead != nullptr) {
-    EXPECT_LT(overhead->gain.high_ns, 2'000'000);
+    EXPECT_LT(overhead->gain.middle_ns(), 2'000'000);
   }
 }
 
@@ -214,8 +214,8 @@ TEST(Diagnose, reading_a_number_in_the_loop_is_a_host_sync) {
   EXPECT_EQ(finding->cost_ns, 980'000);
   EXPECT_NE(finding->title.find(".item()"), std::string::npos);
   // Without it the host needs 620 us a step and the device 1000: 500 to 600 us of 1600 are to gain.
-  EXPECT_GT(finding->gain.high_ns, 400'000);
-  EXPECT_LT(finding->gain.high_ns, 610'000);
+  EXPECT_GT(finding->gain.middle_ns(), 400'000);
+  EXPECT_LT(finding->gain.middle_ns(), 610'000);
   EXPECT_EQ(find(diagnose(build(false)), "host-sync"), nullptr);
 }
 
@@ -254,7 +254,7 @@ TEST(Diagnose, garbage_collection_is_found_where_it_stops_the_steps) {
   ASSERT_NE(finding, nullptr);
   EXPECT_EQ(finding->cost_ns, 300'000);
   EXPECT_EQ(finding->events, 3);
-  EXPECT_NEAR(static_cast<double>(finding->gain.high_ns), 300'000, 2'000);
+  EXPECT_NEAR(static_cast<double>(finding->gain.middle_ns()), 295'500, 2'000);  // nearly all of it
 }
 
 TEST(Diagnose, first_calls_compilation_and_first_memory_are_one_time_costs) {
@@ -336,7 +336,7 @@ TEST(Diagnose, communication_is_found_when_nothing_hides_it) {
   const Finding* finding = find(diagnosis, "exposed-communication");
   ASSERT_NE(finding, nullptr);
   EXPECT_EQ(finding->cost_ns, 500'000);
-  EXPECT_EQ(finding->gain.high_ns, 500'000);
+  EXPECT_EQ(finding->gain.middle_ns(), 375'000);  // all of it, or half
   EXPECT_EQ(find(diagnose(build(100)), "exposed-communication"), nullptr);
 }
 
@@ -399,12 +399,9 @@ TEST(Diagnose, zero_grad_that_writes_zeros_is_found) {
 }
 
 TEST(Diagnose, on_a_cpu_zeros_in_large_gradients_cost_no_more_than_fresh_memory) {
-  // One fill of 180 us: 5 us of calling it, and 15 of 20 us around it, could go: less 10%, and less what recording
-  // cost.
-  const Judged diagnosis = diagnose(zero_grad_step(1));
-  const Finding* finding = find(diagnosis, "zero-grad-fills");
-  ASSERT_NE(finding, nullptr);
-  EXPECT_NEAR(static_cast<double>(finding->gain.high_ns), 20'000, 5'000);
+  // One fill of 180 us of a step of 1 ms: 5 us of calling it, and 15 of 20 us around it, could go. That is less than
+  // such steps vary by themselves.
+  EXPECT_EQ(find(diagnose(zero_grad_step(1)), "zero-grad-fills"), nullptr);
 }
 
 TEST(Diagnose, recording_that_distorts_is_said_and_does_not_make_a_program_unhealthy) {

@@ -12,6 +12,7 @@
 #include "analyze/device/kernel_traits.h"
 #include "analyze/ops/op_tensors.h"
 #include "analyze/steps/phases.h"
+#include "analyze/verdict/study.h"
 
 namespace firelane::advise {
 
@@ -22,9 +23,12 @@ bool mentions(std::string_view name, std::string_view part) { return name.find(p
 // ---- Gradients ----
 
 // Of an op's time: what making a node of the graph, keeping its inputs and freeing both take. The nodes are freed
-// outside of ops, so this is more than the op itself would save.
+// outside of ops, so this is more than the op itself would save. Without a device the op also computes, which stays.
 constexpr double kKeepLow = 0.88;
 constexpr double kKeepHigh = 0.65;
+constexpr double kCpuKeepLow = 0.5;
+constexpr double kCpuKeepHigh = 0.3;
+constexpr double kCallNs = 20'000;   // of an op on the CPU, the call itself takes at most
 constexpr int64_t kLeastNodes = 10;  // per step: fewer may be one stray op
 
 bool is_outermost_op(const HostSlices& host, Row row) {
@@ -49,7 +53,10 @@ std::vector<Finding> find_graph_without_backward(const Context& context) {
       const bool builds = number != kNoNumber && number >= 0;
       if (op != kNoRow && builds && number > last) {
         nodes += number - last;
-        evidence.add_call(op, kKeepLow, kKeepHigh);
+        const double call =
+            context.has_device_work ? 1 : std::min(1.0, kCallNs / static_cast<double>(host.duration_ns[op] + 1));
+        evidence.add_call(op, 1 - call * (1 - (context.has_device_work ? kKeepLow : kCpuKeepLow)),
+                          1 - call * (1 - (context.has_device_work ? kKeepHigh : kCpuKeepHigh)));
       }
       op = builds ? row : kNoRow;
       if (builds) last = number;
@@ -94,6 +101,7 @@ struct Gradients {
   std::set<analyze::Dims> unused;  // shapes of parameters that get a gradient and that no optimizer touches
   int64_t count = 0;               // of those parameters, per step
   std::vector<Row> nodes;          // host slices that accumulate them
+  std::vector<Row> used;           // those of gradients that the optimizer does use
 };
 
 // Which gradients are accumulated for nobody, by their shapes. Nothing when the optimizer's shapes do not match any
@@ -116,7 +124,10 @@ Gradients unused_gradients(const Context& context, const analyze::Phases& phases
   bool matches = false;
   for (const auto& [shape, row] : accumulated) {
     matches = matches || (shape.size() > 1 && updated.contains(shape));
-    if (updated.contains(shape)) continue;
+    if (updated.contains(shape)) {
+      out.used.push_back(row);
+      continue;
+    }
     out.unused.insert(shape);
     ++out.count;
     Row node = host.parent[row];
@@ -159,26 +170,76 @@ Row node_of(const Model& model, Row op) {
   return mentions(model.text(host.name[top]), "ToCopyBackward") ? top : op;
 }
 
+// A backward pass goes from the loss to the first layers: once it has the last gradient that is used, all that follows
+// in the same step is for nobody, gradients of activations too.
+class NeedlessEnd {
+ public:
+  NeedlessEnd(const Context& context, const Gradients& gradients) : host_(context.model.host_slices) {
+    std::vector<analyze::Interval> steps;
+    if (context.study != nullptr) {
+      for (const analyze::FoundStep& step : context.study->steps.steps) steps.push_back({step.start_ns, step.end_ns});
+    } else {
+      steps.push_back(context.window);
+    }
+    for (const analyze::Interval& step : steps) {
+      End end{.step_end_ns = step.end_ns};
+      for (const Row row : gradients.used) {
+        if (host_.start_ns[row] < step.start_ns || host_.start_ns[row] >= step.end_ns) continue;
+        end.last_used_ns = std::max(end.last_used_ns, host_.end_ns(row));
+        end.lane = host_.lane[row];
+      }
+      if (end.last_used_ns >= 0) ends_.push_back(end);
+    }
+  }
+  bool holds(Row op) const {
+    const auto end = std::partition_point(ends_.begin(), ends_.end(),
+                                          [&](const End& each) { return each.step_end_ns <= host_.start_ns[op]; });
+    return end != ends_.end() && host_.lane[op] == end->lane && host_.start_ns[op] >= end->last_used_ns;
+  }
+
+ private:
+  struct End {
+    int64_t step_end_ns = 0;
+    int64_t last_used_ns = -1;
+    LaneId lane{};
+  };
+  const HostSlices& host_;
+  std::vector<End> ends_;
+};
+
 std::vector<Finding> find_unused_gradients(const Context& context) {
   const auto& phases = context.trace.get<analyze::find_phases>();
   if (!phases.has_backward) return find_graph_without_backward(context);
   const Gradients gradients = unused_gradients(context, phases);
   if (gradients.unused.empty()) return {};
   const Model& model = context.model;
+  const NeedlessEnd end(context, gradients);
   Evidence evidence(context);
   for (Row row = 0; row < model.device_slices.size(); ++row) {
     const Row op = model.device_slices.op[row];
     if (model.device_slices.kind[row] != DeviceKind::kKernel || op == kNoRow) continue;
     if (phases.host[op] != analyze::Phase::kBackward) continue;
-    if (!computes(model, op, model.text(model.device_slices.name[row]), gradients.unused)) continue;
+    const bool needless = end.holds(op);
+    if (!needless && !computes(model, op, model.text(model.device_slices.name[row]), gradients.unused)) continue;
     evidence.add_device(row, 0, 0);
-    evidence.add_host(node_of(model, op), kNodeKeep);
+    if (!needless) evidence.add_host(node_of(model, op), kNodeKeep);
   }
-  for (const Row node : gradients.nodes) evidence.add_host(node, kNodeKeep);
+  for (Row op = 0; op < model.host_slices.size(); ++op) {
+    if (!is_outermost_op(model.host_slices, op) || phases.host[op] != analyze::Phase::kBackward) continue;
+    if (!end.holds(op)) continue;
+    if (context.has_device_work) {
+      evidence.add_host(op, kNodeKeep);
+    } else {
+      evidence.add_call(op, 0.1, 0);
+    }
+  }
+  for (const Row node : gradients.nodes) {
+    if (!end.holds(node)) evidence.add_host(node, kNodeKeep);
+  }
   if (!context.has_device_work) {
     for (Row op = 0; op < model.host_slices.size(); ++op) {
       if (model.host_slices.kind[op] != HostKind::kOp || phases.host[op] != analyze::Phase::kBackward) continue;
-      if (computes(model, op, "wgrad", gradients.unused)) evidence.add_call(op, 0.1, 0);
+      if (!end.holds(op) && computes(model, op, "wgrad", gradients.unused)) evidence.add_call(op, 0.1, 0);
     }
   }
   if (evidence.empty()) return {};

@@ -7,10 +7,25 @@
 
 #include "analyze/device/device_peaks.h"
 #include "analyze/ops/op_tensors.h"
+#include "base/text.h"
 
 namespace firelane::analyze {
 
 namespace {
+
+struct OpFacts {
+  int64_t elements = 0;
+  int64_t element_bytes = 0;
+  int64_t bytes = 0;
+  std::vector<OpTensor> inputs;  // that are read
+  bool reads_twice = false;      // statistics over all rows: they must be complete before any row is done
+};
+
+// Of a device's bandwidth that fused kernels reach, and what one takes however little it does (H200, Inductor).
+constexpr double kReached = 0.7;
+constexpr double kLeastKernelNs = 2'000;
+// Of large inputs that do not come from the kernel before: the others were read or made in the chain already.
+constexpr double kFromOutside = 0.5;
 
 // What matters of one fusible kernel.
 struct Member {
@@ -20,12 +35,7 @@ struct Member {
   int64_t elements = 0;       // of its largest input; what it writes, unless it reduces
   int64_t between_bytes = 0;  // what it writes for the next one
   int64_t bytes = 0;          // its traffic
-};
-
-struct OpFacts {
-  int64_t elements = 0;
-  int64_t element_bytes = 0;
-  int64_t bytes = 0;
+  const OpFacts* facts = nullptr;
 };
 
 class Finder {
@@ -50,9 +60,10 @@ class Finder {
     ++table_.kernels;
     const KernelTraits& traits = traits_.of(slices.name[row]);
     if (!is_fusible_class(traits.kernel_class)) return flush();
+    if (contains(model_.text(slices.name[row]), "splitK")) return flush();  // the end of a matmul
     ++table_.fusible_kernels;
     table_.fusible_ns += slices.duration_ns[row];
-    const OpFacts facts = facts_of(slices.op[row], traits.kernel_class);
+    const OpFacts& facts = facts_of(slices.op[row], traits.kernel_class);
     if (facts.elements == 0) {
       ++table_.without_shapes;
       return flush();
@@ -62,27 +73,32 @@ class Finder {
                         .kernel_class = traits.kernel_class,
                         .elements = facts.elements,
                         .between_bytes = facts.elements * facts.element_bytes,
-                        .bytes = facts.bytes};
-    if (!run_.empty() && !follows(run_.back(), member)) flush();
+                        .bytes = facts.bytes,
+                        .facts = &facts};
+    if (!run_.empty() && !follows(member)) flush();
     run_.push_back(member);
-    if (traits.kernel_class == KernelClass::kReduction) flush();
+    for (const OpTensor& tensor : facts.inputs) sizes_.push_back(tensor.elements);
   }
 
-  bool follows(const Member& before, const Member& next) const {
-    const bool same_op = model_.device_slices.op[before.slice] == model_.device_slices.op[next.slice];
-    return !same_op && before.phase == next.phase && before.elements == next.elements && next.elements > 1;
+  // Whether it reads what the chain has read or made, by its size.
+  bool follows(const Member& next) const {
+    if (run_.back().phase != next.phase) return false;
+    return std::any_of(next.facts->inputs.begin(), next.facts->inputs.end(), [&](const OpTensor& tensor) {
+      return tensor.elements > 1 && std::find(sizes_.begin(), sizes_.end(), tensor.elements) != sizes_.end();
+    });
   }
 
-  OpFacts facts_of(Row op, KernelClass kernel_class) {
-    if (op == kNoRow || model_.host_slices.kind[op] != HostKind::kOp) return {};
+  const OpFacts& facts_of(Row op, KernelClass kernel_class) {
+    static const OpFacts kNone;
+    if (op == kNoRow || model_.host_slices.kind[op] != HostKind::kOp) return kNone;
     const Row detail = model_.op_detail(op);
-    if (detail == kNoRow || model_.op_details.input_dims[detail] == kNoString) return {};
+    if (detail == kNoRow || model_.op_details.input_dims[detail] == kNoString) return kNone;
     const std::string key = std::to_string(static_cast<uint32_t>(model_.host_slices.name[op])) + "," +
                             std::to_string(static_cast<uint32_t>(model_.op_details.input_dims[detail])) + "," +
                             std::to_string(static_cast<uint32_t>(model_.op_details.input_types[detail]));
     const auto [found, is_new] = facts_.try_emplace(key);
     if (!is_new) return found->second;
-    const std::vector<OpTensor> inputs = input_tensors(model_, op);
+    std::vector<OpTensor> inputs = input_tensors(model_, op);
     for (const OpTensor& tensor : inputs) {
       if (tensor.elements > found->second.elements) {
         found->second = {.elements = tensor.elements, .element_bytes = tensor.element_bytes};
@@ -93,12 +109,49 @@ class Finder {
     if (name == "aten::copy_" && !inputs.empty()) found->second.element_bytes = inputs.front().element_bytes;
     const int64_t bytes = op_bytes(name, kernel_class, inputs, 0);
     found->second.bytes = bytes == kNoNumber ? 0 : bytes;
+    found->second.reads_twice = contains(name, "batch_norm");
+    if (name == "aten::copy_" && inputs.size() > 1) inputs.erase(inputs.begin());
+    found->second.inputs = std::move(inputs);
     return found->second;
   }
 
   void flush() {
     if (run_.size() > 1) add_chain();
     run_.clear();
+    sizes_.clear();
+  }
+
+  // What one kernel in place of the run reads and writes: what comes from outside, and the result.
+  int64_t fused_bytes() const {
+    int64_t most = 0;
+    for (const Member& member : run_) most = std::max(most, member.elements);
+    double bytes = 0;
+    bool is_first = true;
+    Row last_twice = kNoRow;
+    for (const Member& member : run_) {
+      double all = 0;
+      double largest = 0;
+      for (const OpTensor& tensor : member.facts->inputs) {
+        if (2 * tensor.elements < most) continue;
+        const auto size = static_cast<double>(tensor.elements * tensor.element_bytes);
+        all += size;
+        largest = std::max(largest, size);
+      }
+      if (all == 0) continue;
+      bytes += is_first ? all : kFromOutside * (all - largest);
+      const Row op = model_.device_slices.op[member.slice];
+      if (member.facts->reads_twice && op != last_twice) {
+        bytes += largest;
+        last_twice = op;
+      }
+      is_first = false;
+    }
+    for (size_t i = run_.size(); i-- > 0;) {
+      if (run_[i].kernel_class == KernelClass::kReduction) continue;
+      bytes += static_cast<double>(run_[i].between_bytes);
+      break;
+    }
+    return static_cast<int64_t>(bytes);
   }
 
   void add_chain() {
@@ -130,8 +183,8 @@ class Finder {
       longest_ns = std::max(longest_ns, ns);
       chain.bytes += run_[i].bytes;
       chain.slices.push_back(run_[i].slice);
-      if (i + 1 < run_.size()) chain.saved_bytes += 2 * run_[i].between_bytes;
     }
+    chain.fused_bytes += fused_bytes();
     chain.device_ns += device_ns;
     chain.longest_ns += longest_ns;
     chain.saved_launches += static_cast<int64_t>(run_.size()) - 1;
@@ -140,11 +193,14 @@ class Finder {
 
   void finish() {
     for (FusionChain& chain : table_.chains) {
-      chain.saved_bytes = std::min(chain.saved_bytes, chain.bytes);
+      chain.fused_bytes = std::min(chain.fused_bytes, chain.bytes);
+      chain.saved_bytes = chain.bytes - chain.fused_bytes;
       const DevicePeaks* peaks = peaks_of(model_, model_.device_slices.device[chain.example.front()]);
-      const double stays_ns =
-          peaks == nullptr ? 0 : static_cast<double>(chain.bytes - chain.saved_bytes) / peaks->bandwidth_gb_s;
-      const int64_t at_least_ns = std::max(chain.longest_ns, static_cast<int64_t>(stays_ns));
+      const double traffic_ns = peaks == nullptr
+                                    ? static_cast<double>(chain.longest_ns)
+                                    : static_cast<double>(chain.fused_bytes) / (kReached * peaks->bandwidth_gb_s);
+      const auto at_least_ns =
+          static_cast<int64_t>(std::max(traffic_ns, kLeastKernelNs * static_cast<double>(chain.times)));
       chain.saved_ns = std::max<int64_t>(0, chain.device_ns - at_least_ns);
     }
     std::sort(table_.chains.begin(), table_.chains.end(), [](const FusionChain& a, const FusionChain& b) {
@@ -157,6 +213,7 @@ class Finder {
   const Phases phases_;
   TraitsOfNames traits_;
   std::vector<Member> run_;
+  std::vector<int64_t> sizes_;  // of all that the run has read
   std::unordered_map<std::string, OpFacts> facts_;
   std::unordered_map<std::string, size_t> chain_of_;
   FusionTable table_;

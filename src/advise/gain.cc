@@ -1,0 +1,56 @@
+#include "advise/gain.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "advise/proofs.h"
+
+namespace firelane::advise {
+
+namespace {
+
+// Of a step, from one run to the next, nine times of ten: blocks of steps of the same program, timed without a recorder
+// (bench/diagnose/library.md). Hosts vary, devices hardly.
+constexpr double kHostNoise = 0.06;
+constexpr double kDeviceNoise = 0.01;
+
+// Of the critical path, the host's part: there recording and its undoing decide.
+double host_part(const analyze::Study& study) {
+  if (!study.has_device_work) return 1;
+  return std::clamp(study.bound.shares[static_cast<size_t>(analyze::Limit::kOverhead)], 0.0, 1.0);
+}
+
+}  // namespace
+
+int64_t saved_ns(const analyze::Study& study, const analyze::WhatIf& change) {
+  const int64_t by_event = study.gain_ns(change);
+  const int64_t recorded_ns = study.recorded.total_ns();
+  const double host = host_part(study);
+  if (recorded_ns <= 0 || host <= 0 || study.undone.factor == 0) return by_event;
+  const int64_t changed_ns = analyze::replay(study.graph, change, {.recording_removed = 0}).total_ns();
+  const double evenly = static_cast<double>(study.per_step(recorded_ns - changed_ns)) *
+                        static_cast<double>(study.played.total_ns()) / static_cast<double>(recorded_ns);
+  return by_event + std::llround(host * std::max(0.0, evenly - static_cast<double>(by_event)));
+}
+
+int64_t step_noise_ns(const Context& context) {
+  const double host = context.study == nullptr ? 0 : host_part(*context.study);
+  return std::llround((kHostNoise * host + kDeviceNoise * (1 - host)) * static_cast<double>(context.step_ns));
+}
+
+void set_gain_of_all(const Context& context, const Gain& gain, Finding& finding) {
+  finding.gain = gain;
+  finding.most_ns = std::max<int64_t>(0, gain.high_ns) + step_noise_ns(context);
+}
+
+Gain gain_range(const Context& context, const Finding& found) {
+  const auto most = static_cast<double>(std::max<int64_t>(0, std::min(context.step_ns, found.most_ns)));
+  const double middle = std::clamp(static_cast<double>(found.gain.middle_ns()), 0.0, most);
+  const auto noise = static_cast<double>(step_noise_ns(context));
+  if (middle <= noise) return {};
+  const double apart = std::hypot(error_of(found.id) * middle, noise);
+  const int64_t half = std::llround(std::min({apart, most - middle, middle}));
+  return {.low_ns = std::llround(middle) - half, .high_ns = std::llround(middle) + half};
+}
+
+}  // namespace firelane::advise

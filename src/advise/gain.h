@@ -1,0 +1,32 @@
+// What a change would save: the replayed graph's answer, and how far the truth may lie from it.
+//
+// A rule says what it would change; saved_ns() replays the graph with that. gain_range() then turns the middle of what
+// the rule's extremes give into the range that is printed: the model's own error, as measured on programs whose gain
+// is known (kProofs in proofs.cc), and the noise of the steps themselves. docs/analyses.md, "Gains", says how.
+#pragma once
+
+#include <cstdint>
+
+#include "advise/context.h"
+#include "advise/finding.h"
+#include "analyze/verdict/study.h"
+
+namespace firelane::advise {
+
+// Per step, recording undone.
+//
+// What recording cost is not known event by event. Taking each event's estimate out leaves too little of stretches with
+// many events, letting all of the host's time shrink by the same factor too little of those with few: as far as the
+// host is the limit, the larger of the two replays counts.
+int64_t saved_ns(const analyze::Study& study, const analyze::WhatIf& change);
+
+// The noise of a step: how much of it may come or go by itself, ns.
+int64_t step_noise_ns(const Context& context);
+
+// What a finding saves whose cost could go altogether: nearly all of it, and no more but for noise.
+void set_gain_of_all(const Context& context, const Gain& gain, Finding& finding);
+
+// The printed range of a gain whose middle the rule gives. Empty (0 to 0) where the noise hides it.
+Gain gain_range(const Context& context, const Finding& found);
+
+}  // namespace firelane::advise

@@ -7,6 +7,7 @@
 #include "advise/rule.h"
 #include "advise/text.h"
 #include "analyze/host/dispatch.h"
+#include "analyze/steps/phases.h"
 
 namespace firelane::advise {
 
@@ -42,12 +43,17 @@ std::string grouped_form(std::string_view annotation) {
 std::vector<Finding> find_single_tensor_optimizer(const Context& context) {
   const Model& model = context.model;
   const std::vector<Row> steps = annotations(context, "Optimizer.step#");
+  const analyze::OptimizerSteps optimizer(model);
+  std::vector<analyze::HostCut> updates;  // a closure's forward and backward left out
   int64_t single = 0;
   int64_t grouped = 0;
   int64_t host_ns = 0;
   for (const Row step : steps) {
-    host_ns += model.host_slices.duration_ns[step];
+    const int64_t start_ns = optimizer.update_start_ns(step);
+    updates.push_back({model.host_slices.lane[step], start_ns, model.host_slices.end_ns(step)});
+    host_ns += model.host_slices.end_ns(step) - start_ns;
     each_op_in(model, step, [&](Row op) {
+      if (model.host_slices.start_ns[op] < start_ns) return;
       const std::string_view name = model.text(model.host_slices.name[op]);
       grouped += is_grouped(name);
       single += name == "aten::add_" || name == "aten::mul_" || name == "aten::addcdiv_" || name == "aten::addcmul_" ||
@@ -57,19 +63,25 @@ std::vector<Finding> find_single_tensor_optimizer(const Context& context) {
   constexpr int64_t kMinOpsAStep = 20;
   const auto count = static_cast<int64_t>(steps.size());
   if (count == 0 || grouped > 0 || single < kMinOpsAStep * count) return {};
-  const std::vector<Row> launched = launched_during(model, steps);
+  std::sort(updates.begin(), updates.end(), [](const auto& a, const auto& b) { return a.start_ns < b.start_ns; });
+  std::vector<Row> launched = launched_during(model, steps);
+  std::erase_if(launched, [&](Row work) {
+    const int64_t at_ns = model.host_slices.start_ns[model.device_slices.launch[work]];
+    const auto after = std::partition_point(updates.begin(), updates.end(),
+                                            [&](const analyze::HostCut& update) { return update.start_ns <= at_ns; });
+    return after == updates.begin() || at_ns >= std::prev(after)->end_ns;
+  });
   const auto gain_if = [&](double keep) {
-    analyze::WhatIf change;
-    for (const Row step : steps) {
-      change.host.push_back(
-          {model.host_slices.lane[step], model.host_slices.start_ns[step], model.host_slices.end_ns(step), keep});
-    }
+    analyze::WhatIf change{.host = updates};
+    for (analyze::HostCut& update : change.host) update.keep = keep;
     for (const Row work : launched) change.device.push_back({work, std::max(keep, 0.4)});
     return context.gain_ns(change);
   };
   Finding finding{.id = "single-tensor-optimizer", .cost_ns = context.study->per_step(host_ns)};
   finding.share_of_step = context.share_of_step(finding.cost_ns);
-  finding.gain = {gain_if(0.3), gain_if(0.05)};
+  // Without a device the operators compute themselves: of some twenty passes over memory the fused form leaves seven.
+  const bool computes = !context.has_device_work && host_ns > 2 * analyze::kDispatchNs * single;
+  finding.gain = computes ? Gain{gain_if(0.5), gain_if(0.25)} : Gain{gain_if(0.3), gain_if(0.05)};
   finding.events = single;
   finding.title =
       "the optimizer updates one tensor at a time: " + counted(single / count, "small operator", "small operators") +
@@ -154,8 +166,45 @@ std::vector<Finding> find_zero_grad_fills(const Context& context) {
   return {finding};
 }
 
+// Of a step: said also where a replay of this rank alone shows no gain, because the host or another rank is late.
+constexpr double kMuchExposed = 0.1;
+
+// Without a device: this rank waits in a collective of gloo or MPI.
+std::vector<Finding> find_waiting_for_ranks(const Context& context) {
+  const Model& model = context.model;
+  const int64_t cost = activity_ns(context, analyze::Activity::kCollective);
+  if (cost == 0) return {};
+  Finding finding{.id = "exposed-communication", .cost_ns = cost, .share_of_step = context.share_of_step(cost)};
+  const auto gain_if = [&](double keep) {
+    return context.gain_ns({.host = cuts_of(context, {analyze::Activity::kCollective}, keep)});
+  };
+  finding.gain = {gain_if(0.5), gain_if(0)};
+  std::vector<Row> rows;
+  for (const analyze::HostSegment& segment : context.study->host.chains[0].segments) {
+    if (segment.activity == analyze::Activity::kCollective && context.in_window(segment.start_ns)) {
+      rows.push_back(segment.slice);
+    }
+  }
+  std::sort(rows.begin(), rows.end());
+  rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
+  finding.events = static_cast<int64_t>(rows.size());
+  finding.title = "this rank waits for other ranks in " +
+                  (rows.empty() ? "collectives" : std::string(model.text(model.host_slices.name[rows[0]]))) + ": " +
+                  short_time(cost) + " of each step (" + short_percent(finding.share_of_step) +
+                  "); they come later, or the network is slow";
+  add_longest(finding, model, std::move(rows));
+  finding.try_text =
+      "look at the rank that does not wait: its input, its host code, its share of the data; then send less at a time";
+  finding.try_code = "DistributedDataParallel(model, bucket_cap_mb=100, gradient_as_bucket_view=True)";
+  finding.confidence = Confidence::kMedium;
+  finding.said_by_share = finding.share_of_step >= kMuchExposed;
+  finding.confirm_by = "diagnose the recordings of the other ranks: the one that waits least holds up the others";
+  return {finding};
+}
+
 std::vector<Finding> find_exposed_communication(const Context& context) {
   const analyze::Study& study = *context.study;
+  if (!context.has_device_work) return find_waiting_for_ranks(context);
   const int64_t cost = study.per_step(study.breakdown.total.communication_ns);
   if (cost == 0) return {};
   Finding finding{.id = "exposed-communication", .cost_ns = cost, .share_of_step = context.share_of_step(cost)};
@@ -173,6 +222,7 @@ std::vector<Finding> find_exposed_communication(const Context& context) {
   for (size_t i = 0; i < std::min(rows.size(), kEvidenceSlices); ++i) finding.slices.push_back({rows[i], true});
   finding.title = "communication that does not overlap with compute takes " + short_time(cost) + " of each step (" +
                   short_percent(finding.share_of_step) + ")";
+  finding.said_by_share = finding.share_of_step >= kMuchExposed;
   finding.try_text =
       "start it earlier and in larger pieces, so that it runs beside the backward pass; look for slow ranks";
   finding.try_code = "DistributedDataParallel(model, bucket_cap_mb=100, gradient_as_bucket_view=True)";

@@ -30,11 +30,14 @@ struct Rule {
 const std::vector<Rule>& all_rules();
 const Rule* find_rule(std::string_view id);
 
-std::vector<Rule> input_rules();     // waiting for data, copies to the device
-std::vector<Rule> host_rules();      // launches, syncs, garbage collection, recording
-std::vector<Rule> loops_rules();     // the same operators many times in a step
-std::vector<Rule> training_rules();  // optimizer, zero_grad, communication, outlier steps
-std::vector<Rule> one_time_rules();  // loading, compiling, first calls, first memory
+std::vector<Rule> input_rules();       // waiting for data, copies to the device
+std::vector<Rule> host_rules();        // launches, syncs, garbage collection, recording
+std::vector<Rule> loops_rules();       // the same operators many times in a step
+std::vector<Rule> training_rules();    // optimizer, zero_grad, communication
+std::vector<Rule> slow_steps_rules();  // steps that stand out, and what coincides
+std::vector<Rule> compile_rules();     // what torch.compile says about itself
+std::vector<Rule> settings_rules();    // threads, other processes, switches
+std::vector<Rule> one_time_rules();    // loading, compiling, first calls, first memory
 
 std::vector<Rule> kernels_rules();     // precision, tensor cores, attention, fusion, copies
 std::vector<Rule> generation_rules();  // recomputed prefixes, caches that are copied

@@ -1,4 +1,4 @@
-// Training loops: optimizer, gradients, communication, steps that stand out, costs that come once.
+// Training loops: optimizer, gradients, communication.
 #include <algorithm>
 #include <initializer_list>
 
@@ -231,106 +231,6 @@ std::vector<Finding> find_exposed_communication(const Context& context) {
   return {finding};
 }
 
-// What a slow step had more of than the others: the host's activity with the largest excess.
-std::string excess_of(const analyze::Breakdown& breakdown, const analyze::StepList& list) {
-  analyze::ActivityTimes usual{};
-  int64_t others = 0;
-  size_t at = 0;
-  std::vector<const analyze::BreakdownRow*> slow;
-  for (const analyze::FoundStep& step : list.steps) {
-    if (step.warm_up || at >= breakdown.steps.size()) continue;
-    const analyze::BreakdownRow& row = breakdown.steps[at++];
-    if (step.outlier) {
-      slow.push_back(&row);
-      continue;
-    }
-    ++others;
-    for (size_t i = 0; i < analyze::kActivityCount; ++i) usual[i] += row.host[i];
-  }
-  if (others == 0 || slow.empty()) return "";
-  size_t largest = 0;
-  analyze::ActivityTimes excess{};
-  for (size_t i = 0; i < analyze::kActivityCount; ++i) {
-    for (const analyze::BreakdownRow* row : slow) excess[i] += row->host[i] - usual[i] / others;
-    if (excess[i] > excess[largest]) largest = i;
-  }
-  return std::string(analyze::words_for(analyze::cause_of(static_cast<analyze::Activity>(largest))));
-}
-
-std::vector<Finding> find_recorded_outliers(const Context& context) {
-  const analyze::Study& study = *context.study;
-  Finding finding{.id = "slow-steps"};
-  int64_t slowest_ns = study.steps.median_ns;  // of the others
-  int64_t slow_ns = 0;
-  for (const analyze::FoundStep& step : study.steps.steps) {
-    if (step.warm_up) continue;
-    if (!step.outlier) {
-      slowest_ns = std::max(slowest_ns, step.duration_ns());
-      continue;
-    }
-    ++finding.events;
-    slow_ns += step.duration_ns();
-    finding.ranges.push_back({step.start_ns, step.end_ns});
-  }
-  if (finding.events == 0) return {};
-  // If they took as long as the slowest of the others, or as the median.
-  const auto saved_ns = [&](int64_t each_ns) { return study.per_step(slow_ns - finding.events * each_ns); };
-  finding.cost_ns = saved_ns(study.steps.median_ns);
-  finding.share_of_step = context.share_of_step(finding.cost_ns);
-  finding.gain = {std::max<int64_t>(0, saved_ns(slowest_ns)), finding.cost_ns};
-  finding.title = counted(finding.events, "step is", "steps are") + " much slower than the others and cost " +
-                  short_percent(finding.share_of_step) + " of the average step";
-  const std::string what = excess_of(study.breakdown, study.steps);
-  const bool one = finding.events == 1;
-  if (!what.empty()) finding.title += std::string("; in ") + (one ? "it " : "them ") + what;
-  finding.try_text = std::string("look at ") + (one ? "this step" : "these steps") +
-                     ": checkpoints, logging, evaluation, a slow batch";
-  finding.try_code = "with torch.profiler.record_function(\"checkpoint\"): ...";
-  finding.confidence = Confidence::kMedium;
-  finding.confirm_by = "record more steps, with " + stacks_flag(context.model);
-  return {finding};
-}
-
-// Every how many steps the slow ones come: 0 when they do not come at equal distances.
-int64_t period_of(const std::vector<int64_t>& numbers) {
-  if (numbers.size() < 2) return 0;
-  const int64_t period = numbers[1] - numbers[0];
-  for (size_t i = 2; i < numbers.size(); ++i) {
-    if (numbers[i] - numbers[i - 1] != period) return 0;
-  }
-  return period;
-}
-
-// Slow steps among those that were timed only: what was recorded shows none of them, or not all.
-std::vector<Finding> find_timed_outliers(const Context& context) {
-  const analyze::SlowSteps& slow = context.study->slow_steps;
-  if (slow.numbers.empty()) return {};
-  Finding finding{.id = "slow-steps", .events = static_cast<int64_t>(slow.numbers.size())};
-  finding.cost_ns = slow.excess_ns;
-  finding.share_of_step = context.share_of_step(finding.cost_ns);
-  finding.gain = {slow.excess_ns * 9 / 10, slow.excess_ns};
-  const bool one = finding.events == 1;
-  const int64_t period = period_of(slow.numbers);
-  finding.title = std::to_string(finding.events) + " of " + counted(slow.timed, "timed step", "timed steps") +
-                  (one ? " takes " : " take ") + short_time(slow.usual_slow_ns) + " instead of " +
-                  short_time(slow.usual_ns) + " and cost" + (one ? "s " : " ") + short_percent(finding.share_of_step) +
-                  " of the average step" +
-                  (period > 1 ? "; " + std::string("one in ") + std::to_string(period) + " steps" : "") +
-                  "; none of the recorded steps is slow, so what " + (one ? "it does" : "they do") + " is not known";
-  finding.try_text =
-      "look for what happens every few steps: checkpoints, logging, evaluation, files; record such a step";
-  finding.try_code =
-      period > 1 ? "schedule(wait=" + std::to_string(period) + ", warmup=1, active=" + std::to_string(period) + ")"
-                 : "schedule(wait=5, warmup=1, active=50)";
-  finding.confidence = Confidence::kHigh;
-  return {finding};
-}
-
-std::vector<Finding> find_outliers(const Context& context) {
-  std::vector<Finding> timed = find_timed_outliers(context);
-  return timed.empty() ? find_recorded_outliers(context) : timed;
-}
-
 }  // namespace
 
 std::vector<Rule> training_rules() {
@@ -356,18 +256,6 @@ std::vector<Rule> training_rules() {
        "slow rank.\n\nWhen not: this rank only waits for a slower one; find that first.\n\nThe gain is a replay with "
        "collectives taking half (lower end) or no time (upper end).",
        find_exposed_communication},
-      {"slow-steps", "training", 0.02, true,
-       "A few steps take much longer than the median: more than 1.25 times, and more than five times the usual "
-       "spread.\n"
-       "The finding says what the host did more of in them. Steps that were timed without being recorded count as "
-       "well:\n"
-       "they say how often slow steps come, not what they do.\n"
-       "\n"
-       "What to do: look at these steps in the timeline; move checkpoints, logging and evaluation off the training "
-       "thread, or make them rarer.\n"
-       "\n"
-       "When not: the work in them is needed, and its share is small.",
-       find_outliers},
   };
 }
 

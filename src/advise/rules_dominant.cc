@@ -24,6 +24,11 @@ constexpr double kNearRoofPercent = 60;
 // One of an operator's calls in a step has at least this part of its time.
 constexpr double kMostOfIt = 0.6;
 
+// What a tuned program is mostly made of.
+bool is_meant_to_dominate(KernelClass what) {
+  return what == KernelClass::kMatmul || what == KernelClass::kConvolution || what == KernelClass::kAttention;
+}
+
 struct Advice {
   const char* could_be;
   const char* code;
@@ -192,6 +197,7 @@ std::vector<Finding> find_dominant_op(const Context& context) {
   const std::string text(model.text(name));
   size_t calls = 0;
   const size_t place = place_in_step(context, times[name], calls);
+  if (place == 0 && is_meant_to_dominate(analyze::op_class(text))) return {};
   const std::string caller = caller_of(model, largest->longest);
   const std::string dims = dims_text(model, largest->longest);
   finding.title =
@@ -230,9 +236,7 @@ std::vector<Finding> find_dominant_kernel(const Context& context) {
   const auto& roofline = context.trace.get<analyze::roofline>();
   const uint32_t of = roofline.row_of_work[largest->longest];
   const double roof = of == kNoRow ? -1 : roofline.rows[of].roof_percent();
-  const bool is_what_devices_are_for =
-      what == KernelClass::kMatmul || what == KernelClass::kConvolution || what == KernelClass::kAttention;
-  if (roof >= kNearRoofPercent || (roof < 0 && is_what_devices_are_for)) return {};
+  if (roof >= kNearRoofPercent || (roof < 0 && is_meant_to_dominate(what))) return {};
   Finding finding{.id = "dominant-operator", .confidence = Confidence::kMedium, .precedence = Precedence::kNamed};
   finding.cost_ns = context.study->per_step(largest->total_ns);
   finding.share_of_step = context.share_of_step(finding.cost_ns);
@@ -369,9 +373,9 @@ std::vector<Rule> dominant_rules() {
        "How it is found: time in the operator itself, by name, on the thread that trains; of calls at several places "
        "in "
        "a\n"
-       "step the one that takes most is named. Kernels that reach 60% of the roofline are left out, and matmuls, "
+       "step the one that takes most is named. Left out are kernels that reach 60% of the roofline, and matmuls, "
        "convolutions\n"
-       "and attention on a device whose distance from it is not known.\n\n"
+       "and attention where the distance from it is not known, unless one call of several in a step takes most.\n\n"
        "What to do: time it alone with the shapes it gets, and compare with what its FLOPs and bytes would need.\n\n"
        "When not: a model may be mostly one thing. A large matmul that takes most of a step is what a GPU is for.",
        find_dominant},

@@ -85,6 +85,13 @@ TEST(DominantOperator, tells_the_place_of_the_call_that_takes_most) {
   EXPECT_EQ(find(judged, "one-time-costs"), nullptr) << "as long in every step";
 }
 
+TEST(DominantOperator, is_not_said_of_matmuls_that_are_alike) {
+  CpuProgram program;
+  for (int step = 0; step < 4; ++step)
+    program.op("aten::mm", 4000).op("aten::mm", 4100).op("aten::relu", 500).end_step();
+  EXPECT_TRUE(diagnose(program.model()).findings.empty());
+}
+
 TEST(DominantOperator, is_not_said_of_what_is_spread) {
   CpuProgram program;
   for (int step = 0; step < 4; ++step) {

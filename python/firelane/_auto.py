@@ -21,6 +21,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TextIO
 
+from firelane._step_events import StepEvents
+
 if TYPE_CHECKING:
     from firelane import Trace
     from firelane._record import StepTimer
@@ -78,6 +80,7 @@ class Auto:
         self.path = ""
         self.unrecorded_count = 0
         self.summary: threading.Thread | None = None
+        self.events = StepEvents(lambda: self.step_count)
 
     # -- detecting steps ------------------------------------------------------------------
 
@@ -102,6 +105,7 @@ class Auto:
         iterator.__next__ = _followed_by(iterator.__next__, lambda _: self.stepped("data loader"))
         import torch.profiler
 
+        self.events.install()
         profile: Any = torch.profiler.profile
         profile.step = _followed_by(profile.step, lambda _: self.stepped("profiler"))
 
@@ -185,8 +189,11 @@ class Auto:
 
     def _stop(self) -> None:
         self.is_over = True
+        self.events.remove()
         if self.recording is not None:
             self.recording.add_metadata("step_source", json.dumps(self.source or "none"))
+            for name, text in self.events.metadata().items():
+                self.recording.add_metadata(name, text)
             phases = [phase for _, phase, _ in self.timer.samples]  # stop() clears them
             self.unrecorded_count = phases.count("unrecorded")
             self.recording.stop(self.timer)
@@ -219,6 +226,7 @@ class Auto:
 
     def _give_up(self, error: BaseException) -> None:
         self.is_over = True
+        self.events.remove()
         print(f"firelane: recording stopped: {error}", file=sys.stderr)
 
     # -- at exit --------------------------------------------------------------------------

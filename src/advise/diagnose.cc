@@ -53,7 +53,7 @@ void take_parts_out(std::vector<Found>& all, const Context& context) {
   }
   std::erase_if(all, [&](const Found& found) {
     const Rule* rule = find_rule(found.finding.id);
-    return found.about_time && rule != nullptr &&
+    return found.about_time && !found.finding.said_by_share && rule != nullptr &&
            context.share_of_step(found.finding.gain.middle_ns()) < rule->floor_share;
   });
 }
@@ -103,7 +103,8 @@ std::vector<Found> ask_rules(const Context& context) {
         finding.confidence = most_sure(rule.id);
         if (rule.about_time && finding.confirm_by.empty()) finding.confirm_by = "time some steps with the change";
       }
-      const double share = rule.about_time ? context.share_of_step(finding.gain.middle_ns()) : finding.share_of_step;
+      const bool by_gain = rule.about_time && !finding.said_by_share;
+      const double share = by_gain ? context.share_of_step(finding.gain.middle_ns()) : finding.share_of_step;
       if (share >= rule.floor_share) all.push_back({std::move(finding), rule.about_time});
     }
   }
@@ -136,6 +137,25 @@ std::vector<Finding> merged(std::vector<Found> all) {
     }
   }
   return out;
+}
+
+// What another finding has a remedy for need not be said to be large.
+void drop_explained(std::vector<Finding>& findings, const Model& model) {
+  const auto name_of_slice = [&](const SliceRef& slice) {
+    return slice.on_device ? model.device_slices.name[slice.row] : model.host_slices.name[slice.row];
+  };
+  const auto large = std::find_if(findings.begin(), findings.end(),
+                                  [](const Finding& finding) { return finding.id == "dominant-operator"; });
+  if (large == findings.end() || large->slices.empty()) return;
+  const SliceRef worst = large->slices[0];
+  const bool explained = std::any_of(findings.begin(), findings.end(), [&](const Finding& other) {
+    if (other.id == large->id) return false;
+    if (other.share_of_step >= large->share_of_step / 2 && other.gain.high_ns > 0) return true;
+    return std::any_of(other.slices.begin(), other.slices.end(), [&](const SliceRef& slice) {
+      return slice.on_device == worst.on_device && name_of_slice(slice) == name_of_slice(worst);
+    });
+  });
+  if (explained) findings.erase(large);
 }
 
 // Nothing but what a recorder writes about itself.
@@ -232,6 +252,7 @@ Diagnosis diagnose(const StudiedTrace& trace) {
   out.healthy = study.bound.limit != analyze::Limit::kUnknown &&
                 std::none_of(found.begin(), found.end(), [](const Found& each) { return each.about_time; });
   out.findings = merged(std::move(found));
+  drop_explained(out.findings, model);
   out.verdict = verdict_of(study);
   if (out.healthy) out.why = why_healthy(context);
   add_notes(model, study, out);

@@ -23,6 +23,7 @@ struct Gain {
 
 // What comes before the order of gains.
 enum class Precedence : uint8_t {
+  kNamed,  // large, but nothing is known to do about it: after all that has a remedy
   kByGain,
   kNeedless,  // work whose result nobody uses: to be left out before anything makes it faster
   kFails,     // the program will fail
@@ -48,6 +49,8 @@ struct Finding {
   // the specific remedy comes first and no gain is promised twice. "" = of none.
   std::string part_of;
   Precedence precedence = Precedence::kByGain;
+  // Said for its share of the step, whatever the replay says can be saved.
+  bool said_by_share = false;
 };
 
 }  // namespace firelane::advise

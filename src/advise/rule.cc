@@ -13,6 +13,9 @@ const std::vector<Rule>& all_rules() {
              host_rules,
              loops_rules,
              training_rules,
+             slow_steps_rules,
+             compile_rules,
+             settings_rules,
              one_time_rules,
              kernels_rules,
              attention_rules,
@@ -20,6 +23,7 @@ const std::vector<Rule>& all_rules() {
              generation_rules,
              waste_rules,
              memory_rules,
+             dominant_rules,
          }) {
       for (const Rule& rule : family()) all.push_back(rule);
     }

@@ -30,11 +30,14 @@ struct Rule {
 const std::vector<Rule>& all_rules();
 const Rule* find_rule(std::string_view id);
 
-std::vector<Rule> input_rules();     // waiting for data, copies to the device
-std::vector<Rule> host_rules();      // launches, syncs, garbage collection, recording
-std::vector<Rule> loops_rules();     // the same operators many times in a step
-std::vector<Rule> training_rules();  // optimizer, zero_grad, communication, outlier steps
-std::vector<Rule> one_time_rules();  // loading, compiling, first calls, first memory
+std::vector<Rule> input_rules();       // waiting for data, copies to the device
+std::vector<Rule> host_rules();        // launches, syncs, garbage collection, recording
+std::vector<Rule> loops_rules();       // the same operators many times in a step
+std::vector<Rule> training_rules();    // optimizer, zero_grad, communication
+std::vector<Rule> slow_steps_rules();  // steps that stand out, and what coincides
+std::vector<Rule> compile_rules();     // what torch.compile says about itself
+std::vector<Rule> settings_rules();    // threads, other processes, switches
+std::vector<Rule> one_time_rules();    // loading, compiling, first calls, first memory
 
 std::vector<Rule> kernels_rules();       // precision, tensor cores, fusion, casts
 std::vector<Rule> attention_rules();     // attention by hand
@@ -42,5 +45,6 @@ std::vector<Rule> convolutions_rules();  // needless biases, layouts
 std::vector<Rule> generation_rules();    // recomputed prefixes, caches that are copied
 std::vector<Rule> waste_rules();         // gradients nobody uses, masks that cost the fast attention
 std::vector<Rule> memory_rules();        // limit, spikes, growth, fragmentation, the allocator
+std::vector<Rule> dominant_rules();      // what stands out without a rule of its own, steps that grow
 
 }  // namespace firelane::advise

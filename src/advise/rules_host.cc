@@ -231,6 +231,8 @@ std::vector<Finding> find_reads_in_loops(const Context& context) {
   finding.try_code =
       "norms = torch.stack(torch._foreach_norm(grads)).tolist()  # instead of [g.norm().item() for g in grads]";
   finding.confidence = Confidence::kHigh;
+  if (longest->python == kNoRow)
+    finding.try_text += "; " + context.flag(RecordOption::kStacks) + " shows the line of the loop";
   finding.part_of = "overhead";
   finding.cause = "reads";
   return {finding};

@@ -7,6 +7,7 @@
 #include "advise/rule.h"
 #include "advise/text.h"
 #include "analyze/common/intervals.h"
+#include "analyze/common/median.h"
 
 namespace firelane::advise {
 
@@ -72,6 +73,26 @@ int64_t own_ns(const analyze::HostChain& chain, const HostSlices& host, Row row)
   return own;
 }
 
+// The longest call in each step but the first, at the median; kNoNumber with fewer than three steps. Without shapes the
+// calls of several layers have one name: what is as long in every step is a large layer, not a first call.
+int64_t usual_longest(const Context& context, const std::vector<Row>& rows) {
+  const HostSlices& host = context.model.host_slices;
+  std::vector<int64_t> longest;
+  auto row = rows.begin();
+  for (const analyze::FoundStep& step : context.study->steps.steps) {
+    if (step.warm_up) continue;
+    int64_t in_step = 0;
+    while (row != rows.end() && host.start_ns[*row] < step.start_ns) ++row;
+    for (; row != rows.end() && host.start_ns[*row] < step.end_ns; ++row) {
+      in_step = std::max(in_step, host.duration_ns[*row]);
+    }
+    longest.push_back(in_step);
+  }
+  if (longest.size() < 3) return kNoNumber;
+  longest.erase(longest.begin());
+  return analyze::median(std::move(longest));
+}
+
 // Operators (with their shapes) whose first call is far longer than the later ones: cuDNN's search for an algorithm,
 // workspaces, tables.
 OneTime first_calls(const Context& context) {
@@ -93,8 +114,11 @@ OneTime first_calls(const Context& context) {
     for (size_t i = 1; i < rows.size(); ++i) later.push_back(host.duration_ns[rows[i]]);
     const auto middle = later.begin() + static_cast<std::ptrdiff_t>(later.size() / 2);
     std::nth_element(later.begin(), middle, later.end());
-    const int64_t excess = own_ns(chain, host, rows[0]) - *middle;
-    if (host.duration_ns[rows[0]] / kFirstCallFactor < *middle || excess < kFirstCallLeastNs) continue;
+    const int64_t usual = std::max(*middle, usual_longest(context, rows));
+    // In one or two steps the layers of a backward pass are not told apart.
+    if (context.step_count < 3 && model.text(host.name[rows[0]]).starts_with("autograd::engine::")) continue;
+    const int64_t excess = own_ns(chain, host, rows[0]) - usual;
+    if (host.duration_ns[rows[0]] / kFirstCallFactor < usual || excess < kFirstCallLeastNs) continue;
     out.spent.push_back({host.end_ns(rows[0]) - excess, host.end_ns(rows[0])});
     out.rows.push_back(rows[0]);
   }
@@ -163,8 +187,10 @@ std::vector<Rule> one_time_rules() {
        "belong in a measurement.\n\n"
        "Counted are calls and marked stretches that load kernels, torch.compile's and Triton's own regions, the excess "
        "of\n"
-       "an operator's first call over the median of its later ones (five times as long, 0.2 ms more, same shapes), "
-       "and\n"
+       "an operator's first call over the median of its later ones, and over the longest in each later step (five "
+       "times "
+       "as\n"
+       "long, 0.2 ms more, same shapes), and\n"
        "cudaMalloc in a first step that the later steps do not repeat.\n\n"
        "What to do: more warm-up before recording.\n\n"
        "When not: programs that run only a few steps pay this for real.",

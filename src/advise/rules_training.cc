@@ -1,4 +1,4 @@
-// Training loops: optimizer, gradients, communication, steps that stand out, costs that come once.
+// Training loops: optimizer, gradients, communication.
 #include <algorithm>
 #include <initializer_list>
 
@@ -7,6 +7,7 @@
 #include "advise/rule.h"
 #include "advise/text.h"
 #include "analyze/host/dispatch.h"
+#include "analyze/steps/phases.h"
 
 namespace firelane::advise {
 
@@ -45,12 +46,17 @@ constexpr double kFusedKeep = 0.35;
 std::vector<Finding> find_single_tensor_optimizer(const Context& context) {
   const Model& model = context.model;
   const std::vector<Row> steps = annotations(context, "Optimizer.step#");
+  const analyze::OptimizerSteps optimizer(model);
+  std::vector<analyze::HostCut> updates;  // a closure's forward and backward left out
   int64_t single = 0;
   int64_t grouped = 0;
   int64_t host_ns = 0;
   for (const Row step : steps) {
-    host_ns += model.host_slices.duration_ns[step];
+    const int64_t start_ns = optimizer.update_start_ns(step);
+    updates.push_back({model.host_slices.lane[step], start_ns, model.host_slices.end_ns(step)});
+    host_ns += model.host_slices.end_ns(step) - start_ns;
     each_op_in(model, step, [&](Row op) {
+      if (model.host_slices.start_ns[op] < start_ns) return;
       const std::string_view name = model.text(model.host_slices.name[op]);
       grouped += is_grouped(name);
       single += name == "aten::add_" || name == "aten::mul_" || name == "aten::addcdiv_" || name == "aten::addcmul_" ||
@@ -60,20 +66,27 @@ std::vector<Finding> find_single_tensor_optimizer(const Context& context) {
   constexpr int64_t kMinOpsAStep = 20;
   const auto count = static_cast<int64_t>(steps.size());
   if (count == 0 || grouped > 0 || single < kMinOpsAStep * count) return {};
-  const std::vector<Row> launched = launched_during(model, steps);
+  std::sort(updates.begin(), updates.end(), [](const auto& a, const auto& b) { return a.start_ns < b.start_ns; });
+  std::vector<Row> launched = launched_during(model, steps);
+  std::erase_if(launched, [&](Row work) {
+    const int64_t at_ns = model.host_slices.start_ns[model.device_slices.launch[work]];
+    const auto after = std::partition_point(updates.begin(), updates.end(),
+                                            [&](const analyze::HostCut& update) { return update.start_ns <= at_ns; });
+    return after == updates.begin() || at_ns >= std::prev(after)->end_ns;
+  });
   const auto gain_if = [&](double keep) {
-    analyze::WhatIf change;
-    for (const Row step : steps) {
-      change.host.push_back(
-          {model.host_slices.lane[step], model.host_slices.start_ns[step], model.host_slices.end_ns(step), keep});
-    }
+    analyze::WhatIf change{.host = updates};
+    for (analyze::HostCut& update : change.host) update.keep = keep;
     for (const Row work : launched) change.device.push_back({work, kFusedKeep});
     return context.gain_ns(change);
   };
   Finding finding{.id = "single-tensor-optimizer", .cost_ns = context.study->per_step(host_ns)};
   finding.share_of_step = context.share_of_step(finding.cost_ns);
-  // On a CPU the fused form computes as much, only in fewer calls.
-  finding.gain = context.has_device_work ? Gain{gain_if(0.1), gain_if(0)} : Gain{gain_if(0.5), gain_if(0.25)};
+  // On a CPU the fused form computes as much, only in fewer calls; where calls are most of it, they go.
+  const bool computes = host_ns > 2 * analyze::kDispatchNs * single;
+  finding.gain = context.has_device_work ? Gain{gain_if(0.1), gain_if(0)}
+                 : computes              ? Gain{gain_if(0.5), gain_if(0.25)}
+                                         : Gain{gain_if(0.3), gain_if(0.05)};
   finding.events = single;
   finding.title =
       "the optimizer updates one tensor at a time: " + counted(single / count, "small operator", "small operators") +
@@ -158,8 +171,45 @@ std::vector<Finding> find_zero_grad_fills(const Context& context) {
   return {finding};
 }
 
+// Of a step: said also where a replay of this rank alone shows no gain, because the host or another rank is late.
+constexpr double kMuchExposed = 0.1;
+
+// Without a device: this rank waits in a collective of gloo or MPI.
+std::vector<Finding> find_waiting_for_ranks(const Context& context) {
+  const Model& model = context.model;
+  const int64_t cost = activity_ns(context, analyze::Activity::kCollective);
+  if (cost == 0) return {};
+  Finding finding{.id = "exposed-communication", .cost_ns = cost, .share_of_step = context.share_of_step(cost)};
+  const auto gain_if = [&](double keep) {
+    return context.gain_ns({.host = cuts_of(context, {analyze::Activity::kCollective}, keep)});
+  };
+  finding.gain = {gain_if(0.5), gain_if(0)};
+  std::vector<Row> rows;
+  for (const analyze::HostSegment& segment : context.study->host.chains[0].segments) {
+    if (segment.activity == analyze::Activity::kCollective && context.in_window(segment.start_ns)) {
+      rows.push_back(segment.slice);
+    }
+  }
+  std::sort(rows.begin(), rows.end());
+  rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
+  finding.events = static_cast<int64_t>(rows.size());
+  finding.title = "this rank waits for other ranks in " +
+                  (rows.empty() ? "collectives" : std::string(model.text(model.host_slices.name[rows[0]]))) + ": " +
+                  short_time(cost) + " of each step (" + short_percent(finding.share_of_step) +
+                  "); they come later, or the network is slow";
+  add_longest(finding, model, std::move(rows));
+  finding.try_text =
+      "look at the rank that does not wait: its input, its host code, its share of the data; then send less at a time";
+  finding.try_code = "DistributedDataParallel(model, bucket_cap_mb=100, gradient_as_bucket_view=True)";
+  finding.confidence = Confidence::kMedium;
+  finding.said_by_share = finding.share_of_step >= kMuchExposed;
+  finding.confirm_by = "diagnose the recordings of the other ranks: the one that waits least holds up the others";
+  return {finding};
+}
+
 std::vector<Finding> find_exposed_communication(const Context& context) {
   const analyze::Study& study = *context.study;
+  if (!context.has_device_work) return find_waiting_for_ranks(context);
   const int64_t cost = study.per_step(study.breakdown.total.communication_ns);
   if (cost == 0) return {};
   Finding finding{.id = "exposed-communication", .cost_ns = cost, .share_of_step = context.share_of_step(cost)};
@@ -178,112 +228,13 @@ std::vector<Finding> find_exposed_communication(const Context& context) {
   for (size_t i = 0; i < std::min(rows.size(), kEvidenceSlices); ++i) finding.slices.push_back({rows[i], true});
   finding.title = "communication that does not overlap with compute takes " + short_time(cost) + " of each step (" +
                   short_percent(finding.share_of_step) + ")";
+  finding.said_by_share = finding.share_of_step >= kMuchExposed;
   finding.try_text =
       "start it earlier and in larger pieces, so that it runs beside the backward pass; look for slow ranks";
   finding.try_code = "DistributedDataParallel(model, bucket_cap_mb=100, gradient_as_bucket_view=True)";
   finding.confidence = Confidence::kMedium;
   finding.confirm_by = "record all ranks: waiting for a slow rank looks the same in one trace";
   return {finding};
-}
-
-// What a slow step had more of than the others: the host's activity with the largest excess.
-std::string excess_of(const analyze::Breakdown& breakdown, const analyze::StepList& list) {
-  analyze::ActivityTimes usual{};
-  int64_t others = 0;
-  size_t at = 0;
-  std::vector<const analyze::BreakdownRow*> slow;
-  for (const analyze::FoundStep& step : list.steps) {
-    if (step.warm_up || at >= breakdown.steps.size()) continue;
-    const analyze::BreakdownRow& row = breakdown.steps[at++];
-    if (step.outlier) {
-      slow.push_back(&row);
-      continue;
-    }
-    ++others;
-    for (size_t i = 0; i < analyze::kActivityCount; ++i) usual[i] += row.host[i];
-  }
-  if (others == 0 || slow.empty()) return "";
-  size_t largest = 0;
-  analyze::ActivityTimes excess{};
-  for (size_t i = 0; i < analyze::kActivityCount; ++i) {
-    for (const analyze::BreakdownRow* row : slow) excess[i] += row->host[i] - usual[i] / others;
-    if (excess[i] > excess[largest]) largest = i;
-  }
-  return std::string(analyze::words_for(analyze::cause_of(static_cast<analyze::Activity>(largest))));
-}
-
-std::vector<Finding> find_recorded_outliers(const Context& context) {
-  const analyze::Study& study = *context.study;
-  Finding finding{.id = "slow-steps"};
-  int64_t slowest_ns = study.steps.median_ns;  // of the others
-  int64_t slow_ns = 0;
-  for (const analyze::FoundStep& step : study.steps.steps) {
-    if (step.warm_up) continue;
-    if (!step.outlier) {
-      slowest_ns = std::max(slowest_ns, step.duration_ns());
-      continue;
-    }
-    ++finding.events;
-    slow_ns += step.duration_ns();
-    finding.ranges.push_back({step.start_ns, step.end_ns});
-  }
-  if (finding.events == 0) return {};
-  // If they took as long as the slowest of the others, or as the median.
-  const auto saved_ns = [&](int64_t each_ns) { return study.per_step(slow_ns - finding.events * each_ns); };
-  finding.cost_ns = saved_ns(study.steps.median_ns);
-  finding.share_of_step = context.share_of_step(finding.cost_ns);
-  set_gain_of_all(context, {std::max<int64_t>(0, saved_ns(slowest_ns)), finding.cost_ns}, finding);
-  finding.title = counted(finding.events, "step is", "steps are") + " much slower than the others and cost " +
-                  short_percent(finding.share_of_step) + " of the average step";
-  const std::string what = excess_of(study.breakdown, study.steps);
-  const bool one = finding.events == 1;
-  if (!what.empty()) finding.title += std::string("; in ") + (one ? "it " : "them ") + what;
-  finding.try_text = std::string("look at ") + (one ? "this step" : "these steps") +
-                     ": checkpoints, logging, evaluation, a slow batch";
-  finding.try_code = "with torch.profiler.record_function(\"checkpoint\"): ...";
-  finding.confidence = Confidence::kMedium;
-  finding.confirm_by = "record more steps, with " + context.flag(RecordOption::kStacks);
-  return {finding};
-}
-
-// Every how many steps the slow ones come: 0 when they do not come at equal distances.
-int64_t period_of(const std::vector<int64_t>& numbers) {
-  if (numbers.size() < 2) return 0;
-  const int64_t period = numbers[1] - numbers[0];
-  for (size_t i = 2; i < numbers.size(); ++i) {
-    if (numbers[i] - numbers[i - 1] != period) return 0;
-  }
-  return period;
-}
-
-// Slow steps among those that were timed only: what was recorded shows none of them, or not all.
-std::vector<Finding> find_timed_outliers(const Context& context) {
-  const analyze::SlowSteps& slow = context.study->slow_steps;
-  if (slow.numbers.empty()) return {};
-  Finding finding{.id = "slow-steps", .events = static_cast<int64_t>(slow.numbers.size())};
-  finding.cost_ns = slow.excess_ns;
-  finding.share_of_step = context.share_of_step(finding.cost_ns);
-  finding.gain = {slow.excess_ns * 9 / 10, slow.excess_ns};
-  const bool one = finding.events == 1;
-  const int64_t period = period_of(slow.numbers);
-  finding.title = std::to_string(finding.events) + " of " + counted(slow.timed, "timed step", "timed steps") +
-                  (one ? " takes " : " take ") + short_time(slow.usual_slow_ns) + " instead of " +
-                  short_time(slow.usual_ns) + " and cost" + (one ? "s " : " ") + short_percent(finding.share_of_step) +
-                  " of the average step" +
-                  (period > 1 ? "; " + std::string("one in ") + std::to_string(period) + " steps" : "") +
-                  "; none of the recorded steps is slow, so what " + (one ? "it does" : "they do") + " is not known";
-  finding.try_text =
-      "look for what happens every few steps: checkpoints, logging, evaluation, files; record such a step";
-  finding.try_code =
-      period > 1 ? "schedule(wait=" + std::to_string(period) + ", warmup=1, active=" + std::to_string(period) + ")"
-                 : "schedule(wait=5, warmup=1, active=50)";
-  finding.confidence = Confidence::kHigh;
-  return {finding};
-}
-
-std::vector<Finding> find_outliers(const Context& context) {
-  std::vector<Finding> timed = find_timed_outliers(context);
-  return timed.empty() ? find_recorded_outliers(context) : timed;
 }
 
 }  // namespace
@@ -311,18 +262,6 @@ std::vector<Rule> training_rules() {
        "slow rank.\n\nWhen not: this rank only waits for a slower one; find that first.\n\nThe gain is a replay with "
        "collectives taking half (lower end) or no time (upper end).",
        find_exposed_communication},
-      {"slow-steps", "training", 0.02, true,
-       "A few steps take much longer than the median: more than 1.25 times, and more than five times the usual "
-       "spread.\n"
-       "The finding says what the host did more of in them. Steps that were timed without being recorded count as "
-       "well:\n"
-       "they say how often slow steps come, not what they do.\n"
-       "\n"
-       "What to do: look at these steps in the timeline; move checkpoints, logging and evaluation off the training "
-       "thread, or make them rarer.\n"
-       "\n"
-       "When not: the work in them is needed, and its share is small.",
-       find_outliers},
   };
 }
 

@@ -22,10 +22,12 @@ inline constexpr Variable kClock = {"FIRELANE_CLOCK", "the CPU's time-stamp coun
                                     "`monotonic` reads `CLOCK_MONOTONIC` instead, which costs more"};
 inline constexpr Variable kRecord = {"FIRELANE_RECORD", "nothing is recorded",
                                      "set by `firelane record` for the program that it starts; not for users"};
+inline constexpr Variable kVerify = {"FIRELANE_VERIFY", "no steps are timed for it",
+                                     "set by `firelane verify` for the program that it starts; not for users"};
 inline constexpr Variable kTeardownCupti = {"TEARDOWN_CUPTI", "it is detached",
                                             "`0`: `stop()` does not detach CUPTI; torch.profiler reads it, too"};
 
-inline constexpr Variable kAll[] = {kDir, kCupti, kClock, kRecord, kTeardownCupti};
+inline constexpr Variable kAll[] = {kDir, kCupti, kClock, kRecord, kVerify, kTeardownCupti};
 
 // Null when it is unset or empty.
 inline const char* value_of(const Variable& variable) noexcept {

@@ -23,6 +23,7 @@
 #include "base/environment.h"
 #include "base/json_writer.h"
 #include "cli/output.h"
+#include "cli/python_site.h"
 #include "cli/verbs.h"
 #include "format/record_options.h"
 
@@ -43,24 +44,6 @@ struct RecordArgs {
   bool quiet = false;
   std::array<bool, format::kRecordOptions.size()> flag_given{};  // of each option: --shapes, --no-cuda
 };
-
-// The Python package's folder for sitecustomize.py: beside an installed binary
-// (bin/../lib/python3.11/site-packages), or in the source tree that it was built in.
-Result<fs::path> find_site_folder() {
-  std::error_code ignored;
-  const fs::path bin = fs::canonical("/proc/self/exe", ignored).parent_path();
-  const auto has_it = [](const fs::path& package) {
-    std::error_code none;
-    return fs::exists(package / "_site" / "sitecustomize.py", none);
-  };
-  for (const fs::path& lib : {bin.parent_path() / "lib", bin.parent_path() / "lib64"})
-    for (fs::directory_iterator at(lib, ignored), end; at != end; at.increment(ignored))
-      if (has_it(at->path() / "site-packages" / "firelane")) return at->path() / "site-packages" / "firelane" / "_site";
-  for (fs::path up = bin; up.has_relative_path(); up = up.parent_path())
-    if (has_it(up / "python" / "firelane")) return up / "python" / "firelane" / "_site";
-  return Error{"record: the Python package firelane was not found near " + (bin / "firelane").string() +
-               "; install both with pip install firelane"};
-}
 
 struct RecordingFile {
   std::string path;        // understood by other processes, with other working folders
@@ -142,11 +125,8 @@ void add_option(Flags& flags, const format::RecordOption& option, bool& is_given
 }
 
 Result<int> run_record(const RecordArgs& args) {
-  FL_TRY(const fs::path site, find_site_folder());
+  FL_TRY_VOID(put_site_on_python_path("record"));
   FL_TRY(const RecordingFile output, find_output(args));
-  const char* path = std::getenv("PYTHONPATH");
-  const std::string python_path = site.string() + (path != nullptr && *path != '\0' ? ":" + std::string(path) : "");
-  setenv("PYTHONPATH", python_path.c_str(), 1);
   setenv(environment::kRecord.name, plan_json(args, output).c_str(), 1);
 
   std::vector<char*> words;

@@ -61,6 +61,7 @@ Verb record_verb();
 Verb view_verb();
 Verb report_verb();
 Verb explain_verb();
+Verb verify_verb();
 Verb dump_verb();
 Verb export_verb();
 Verb sql_verb();

@@ -113,6 +113,7 @@ void interpret_metadata(TraceInfo& info) {
       info.environment.cpu = text_of(value, "cpu");
       info.environment.cores = int_of(value, "cores");
       info.environment.cores_allowed = int_of(value, "cores_allowed");
+      if (info.environment.cores_allowed == kNoNumber) info.environment.cores_allowed = info.environment.cores;
       info.environment.memory_bytes = int_of(value, "memory_bytes");
     } else if (entry.key == "torch") {
       read_torch(value, info.environment);

@@ -1,8 +1,8 @@
-"""`firelane record` puts this folder on PYTHONPATH, so that Python runs this file before the program.
+"""`firelane record` and `firelane verify` put this folder on PYTHONPATH: Python runs this file before the program.
 
-It waits for the program to import torch and then hands over to firelane._auto. A program without torch runs as usual,
-and one line at its end says that nothing was recorded. The program's own sitecustomize, which this one hides, runs as
-well. Nothing in here may fail: any error becomes one line on stderr, and the program goes on.
+It waits for the program to import torch and then hands over to firelane._auto, or firelane._verify. A program without
+torch runs as usual, and one line at its end says that nothing was recorded. The program's own sitecustomize, which this
+one hides, runs as well. Nothing in here may fail: any error becomes one line on stderr, and the program goes on.
 """
 
 from __future__ import annotations
@@ -52,6 +52,11 @@ def _start_recording() -> None:
         package_parent = os.path.dirname(os.path.dirname(_HERE))
         if package_parent not in sys.path:
             sys.path.append(package_parent)
+        if os.environ.get("FIRELANE_VERIFY"):
+            from firelane import _verify
+
+            _verify.begin(os.environ["FIRELANE_VERIFY"])
+            return
         from firelane import _auto
 
         _auto.begin(os.environ["FIRELANE_RECORD"])
@@ -75,7 +80,9 @@ def _report_missing_torch() -> None:
         print("firelane: nothing recorded in this process: torch was not imported", file=sys.stderr)
 
 
-if os.environ.get("FIRELANE_RECORD"):
+if os.environ.get("FIRELANE_VERIFY"):
+    sys.meta_path.insert(0, _WhenImported("torch", _start_recording))
+elif os.environ.get("FIRELANE_RECORD"):
     _PROCESS = json.loads(os.environ["FIRELANE_RECORD"]).get("process")  # child processes without torch stay silent
     atexit.register(_report_missing_torch)
     sys.meta_path.insert(0, _WhenImported("torch", _start_recording))

@@ -36,6 +36,7 @@ from ._events import (
     total_average,
 )
 from ._kineto_results import KinetoResults
+from ._surroundings import CompileCounts, CpuUse, environment
 
 if TYPE_CHECKING:
     from torch.autograd.profiler_util import FunctionEventAvg
@@ -80,6 +81,7 @@ class Recording:
         self._running = False
         self._stopped = False
         self._window_start_ns = 0
+        self._surroundings: tuple[CpuUse | CompileCounts, ...] = ()
         self._stats = torch_profiler._ProfilerStats()
 
     # -- recording ------------------------------------------------------------------------
@@ -107,6 +109,9 @@ class Recording:
         recorder.add_metadata("python", json.dumps(platform.python_version()))
         if commit := commit_of():
             recorder.add_metadata("commit", json.dumps(commit))
+        for name, text in environment().items():
+            recorder.add_metadata(name, text)
+        self._surroundings = (CpuUse(), CompileCounts())
         if f.overload_names:
             recorder.add_metadata("capture_overload_names", "1")
         self._stats.profiler_prepare_call_duration_us = (time.perf_counter_ns() - begin) // 1000
@@ -134,6 +139,9 @@ class Recording:
         begin = time.perf_counter_ns()
         if timer is not None:
             self._recorder.add_steps(timer)
+        for surroundings in self._surroundings:
+            for name, text in surroundings.metadata().items():
+                self._recorder.add_metadata(name, text)
         self._recorder.stop()
         if self._running:
             _backend.name_compiled_kernels(False)

@@ -81,8 +81,10 @@ class Walk {
     parts[largest] += length - given;
     for (size_t i = 0; i < kActivityCount; ++i) out_.host[i] += parts[i];
     const int64_t input = std::clamp<int64_t>(parts[static_cast<size_t>(Activity::kInput)], 0, length);
+    const int64_t ranks = std::clamp<int64_t>(parts[static_cast<size_t>(Activity::kCollective)], 0, length - input);
     add(until - input, until, PathClass::kInput, recorded, kNoRow);
-    add(start, until - input, PathClass::kHost, recorded, graph_.nodes[target].row);
+    add(until - input - ranks, until - input, PathClass::kCommunication, recorded, kNoRow);
+    add(start, until - input - ranks, PathClass::kHost, recorded, graph_.nodes[target].row);
   }
 
   void add(int64_t start_ns, int64_t end_ns, PathClass path_class, Interval recorded, Row row) {

@@ -135,9 +135,9 @@ class Attribution {
 
 std::string_view name_of(IdleCause cause) {
   static constexpr std::array<std::string_view, kIdleCauseCount> kNames = {
-      "host_input",      "host_python",     "host_op",      "host_launch",  "host_call",
-      "host_sync",       "host_allocation", "host_gc",      "host_loading", "host_recorder",
-      "host_unrecorded", "launch_latency",  "between_work", "other_stream", "unknown"};
+      "host_input",      "host_python",  "host_op",      "host_launch",   "host_call",       "host_sync",
+      "host_allocation", "host_gc",      "host_loading", "host_recorder", "host_collective", "host_unrecorded",
+      "launch_latency",  "between_work", "other_stream", "unknown"};
   return kNames[static_cast<size_t>(cause)];
 }
 
@@ -153,6 +153,7 @@ std::string_view words_for(IdleCause cause) {
       "the host was in Python's garbage collector",
       "the host was loading kernels",
       "the profiler itself",
+      "waiting for other ranks (a collective was under way)",
       "the host was between operators (Python or other code that was not recorded)",
       "launched, not yet started",
       "between queued kernels",

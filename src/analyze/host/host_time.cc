@@ -225,6 +225,18 @@ bool same_process(const Model& model, size_t a, size_t b) {
   return model.lanes.pid[a].number == model.lanes.pid[b].number && model.lanes.pid[a].text == model.lanes.pid[b].text;
 }
 
+// In order of time; of segments that overlap the earlier one has the moments of both.
+void each_moment_once(std::vector<HostSegment>& segments) {
+  std::sort(segments.begin(), segments.end(),
+            [](const HostSegment& a, const HostSegment& b) { return a.start_ns < b.start_ns; });
+  int64_t last_end = INT64_MIN;
+  for (HostSegment& segment : segments) {
+    segment.start_ns = std::max(segment.start_ns, last_end);
+    segment.end_ns = std::max(segment.end_ns, segment.start_ns);
+    last_end = segment.end_ns;
+  }
+}
+
 // Overhead slices stand on a lane of their own; they are what the threads did meanwhile.
 std::vector<HostSegment> overhead_segments(const Model& model) {
   std::vector<HostSegment> out;
@@ -234,21 +246,48 @@ std::vector<HostSegment> overhead_segments(const Model& model) {
     const Activity activity = is_loading(model.text(slices.name[row])) ? Activity::kLoading : Activity::kRecorder;
     out.push_back({slices.start_ns[row], slices.end_ns(row), activity, row});
   }
-  std::sort(out.begin(), out.end(), [](const HostSegment& a, const HostSegment& b) { return a.start_ns < b.start_ns; });
-  int64_t last_end = INT64_MIN;
-  for (HostSegment& segment : out) {  // overlapping ones: each moment once
-    segment.start_ns = std::max(segment.start_ns, last_end);
-    segment.end_ns = std::max(segment.end_ns, segment.start_ns);
-    last_end = segment.end_ns;
+  each_moment_once(out);
+  return out;
+}
+
+// Shorter stretches without an operator are Python on its way to the next one, beside a collective that overlaps.
+constexpr int64_t kLeastWaitNs = 100'000;
+
+// When collectives of CPU backends ran, in threads of their own. c10d ends the range of some in another thread than the
+// one that began it, and the end is lost: a range is cut at the end of the step in which it began.
+std::vector<HostSegment> collective_segments(const Model& model, size_t leader) {
+  const HostSlices& slices = model.host_slices;
+  std::vector<Interval> steps;
+  for (const Row row : model.steps.slice) {
+    if (row != kNoRow) steps.push_back({slices.start_ns[row], slices.end_ns(row)});
   }
+  std::sort(steps.begin(), steps.end(), [](const Interval& a, const Interval& b) { return a.start_ns < b.start_ns; });
+  std::vector<HostSegment> out;
+  for (size_t lane = 0; lane < model.lanes.size(); ++lane) {
+    if (lane == leader || !is_thread(model, lane) || !same_process(model, lane, leader)) continue;
+    for (Row row = model.lanes.host_begin[lane]; row < model.lanes.host_end[lane]; ++row) {
+      if (!is_cpu_collective(model.text(slices.name[row]))) continue;
+      int64_t end_ns = slices.end_ns(row);
+      const auto after = std::partition_point(
+          steps.begin(), steps.end(), [&](const Interval& step) { return step.start_ns <= slices.start_ns[row]; });
+      if (after != steps.begin()) end_ns = std::min(end_ns, std::max(std::prev(after)->end_ns, slices.start_ns[row]));
+      out.push_back({slices.start_ns[row], end_ns, Activity::kCollective, row});
+    }
+  }
+  each_moment_once(out);
   return out;
 }
 
 }  // namespace
 
+bool is_cpu_collective(std::string_view name) {
+  return name.starts_with("gloo:") || name.starts_with("mpi:") || name.starts_with("ucc:");
+}
+
 std::string_view name_of(Activity activity) {
   static constexpr std::array<std::string_view, kActivityCount> kNames = {
-      "input", "python", "op", "launch", "call", "sync", "allocation", "gc", "loading", "recorder", "unrecorded"};
+      "input",      "python", "op",      "launch",   "call",       "sync",
+      "allocation", "gc",     "loading", "recorder", "collective", "unrecorded"};
   return kNames[static_cast<size_t>(activity)];
 }
 
@@ -304,6 +343,17 @@ HostTime host_time(const Model& model) {
       result.chain_of_lane[lane] = static_cast<uint32_t>(result.chains.size());
       result.chains.push_back({{static_cast<LaneId>(lane)}, sweep(lane)});
     }
+  }
+  if (const std::vector<HostSegment> collectives = collective_segments(model, leader); !collectives.empty()) {
+    // Also in the operator that starts it, where the backend makes that one wait.
+    const StringId reduces = model.strings.find("c10d::allreduce_");
+    const auto waits = [&](const HostSegment&, const HostSegment& under) {
+      const bool between = under.activity == Activity::kPython || under.activity == Activity::kUnrecorded;
+      const bool starts_it =
+          reduces != kNoString && under.slice != kNoRow && model.host_slices.name[under.slice] == reduces;
+      return (between || starts_it) && under.end_ns - under.start_ns >= kLeastWaitNs;
+    };
+    result.chains[0].segments = overlay(result.chains[0].segments, collectives, waits);
   }
   if (!overhead.empty()) {
     const auto hides = [](const HostSegment&, const HostSegment& under) {

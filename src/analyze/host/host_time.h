@@ -5,7 +5,8 @@
 // trace from start to end without gap or overlap, so time by activity adds up to any window.
 //
 // A moment belongs to the innermost slice that is open, with two exceptions: everything below a
-// DataLoader's __next__ is input, everything below a garbage collection is that.
+// DataLoader's __next__ is input, everything below a garbage collection is that. And where the leading thread is in no
+// operator while a collective of a CPU backend (gloo, MPI) is under way in another, it waits for the other ranks.
 #pragma once
 
 #include <array>
@@ -29,9 +30,10 @@ enum class Activity : uint8_t {
   kGc,          // Python's garbage collector
   kLoading,     // loading or compiling kernels
   kRecorder,    // the profiler's own work, as far as the trace marks it
+  kCollective,  // in, or waiting for, a collective of a CPU backend: other ranks
   kUnrecorded,  // no slice is open: Python or other code that was not recorded
 };
-inline constexpr size_t kActivityCount = 11;
+inline constexpr size_t kActivityCount = 12;
 std::string_view name_of(Activity activity);  // "input", "python", ...
 
 struct HostSegment {
@@ -74,5 +76,8 @@ struct HostTime {
 };
 
 HostTime host_time(const Model& model);
+
+// "gloo:all_reduce": what c10d calls the work of a CPU backend in its own thread.
+bool is_cpu_collective(std::string_view name);
 
 }  // namespace firelane::analyze

@@ -110,6 +110,32 @@ Row open_slice_at(const Model& model, LaneId lane, int64_t time_ns) {
   return row;
 }
 
+OptimizerSteps::OptimizerSteps(const Model& model) : model_(model) {
+  const HostSlices& host = model.host_slices;
+  NamePhases names(model);
+  int64_t until = INT64_MIN;
+  for (Row row = 0; row < host.size(); ++row) {
+    if (row > 0 && host.lane[row] != host.lane[row - 1]) until = INT64_MIN;
+    if (host.start_ns[row] < until || host.kind[row] != HostKind::kOp) continue;
+    if (names.of(host.kind[row], host.name[row]) != Phase::kBackward) continue;
+    until = host.end_ns(row);
+    backward_.push_back(row);
+  }
+  std::stable_sort(backward_.begin(), backward_.end(),
+                   [&](Row a, Row b) { return host.start_ns[a] < host.start_ns[b]; });
+}
+
+int64_t OptimizerSteps::update_start_ns(Row step) const {
+  const HostSlices& host = model_.host_slices;
+  auto after = std::partition_point(backward_.begin(), backward_.end(),
+                                    [&](Row row) { return host.start_ns[row] < host.end_ns(step); });
+  while (after != backward_.begin() && host.start_ns[*std::prev(after)] >= host.start_ns[step]) {
+    const Row last = *--after;
+    if (host.end_ns(last) <= host.end_ns(step)) return host.end_ns(last);
+  }
+  return host.start_ns[step];
+}
+
 Phases find_phases(const Model& model) {
   const HostSlices& host = model.host_slices;
   const DeviceSlices& device = model.device_slices;
@@ -122,9 +148,20 @@ Phases find_phases(const Model& model) {
     if (op != kNoRow) transfers[op] = true;
   }
   NamePhases names(model);
-  for (Row row = 0; row < host.size(); ++row) {  // parents stand before their children
+  const OptimizerSteps optimizer(model);
+  std::vector<bool> in_closure(host.size(), false);  // right below an optimizer's step, before its update
+  int64_t update_start_ns = INT64_MIN;               // of the step that was open last
+  for (Row row = 0; row < host.size(); ++row) {      // parents stand before their children
     const Phase outer = host.parent[row] == kNoRow ? Phase::kNone : phases.host[host.parent[row]];
     Phase own = names.of(host.kind[row], host.name[row]);
+    if (own == Phase::kOptimizer && model.text(host.name[row]).starts_with("Optimizer.step")) {
+      update_start_ns = optimizer.update_start_ns(row);
+      in_closure[row] = update_start_ns > host.start_ns[row];
+    } else if (own == Phase::kNone && host.parent[row] != kNoRow && in_closure[host.parent[row]]) {
+      const bool computes = host.kind[row] == HostKind::kOp || is_module_slice(model, row);
+      in_closure[row] = host.start_ns[row] < update_start_ns && !computes;
+      if (computes && host.start_ns[row] < update_start_ns) own = Phase::kForward;
+    }
     if (own == Phase::kNone && host.kind[row] == HostKind::kOp) {
       const Row detail = model.op_detail(row);
       const bool has_forward_thread = detail != kNoRow && model.op_details.forward_thread[detail] > 0;

@@ -7,6 +7,8 @@
 //              frame "backward"
 //   transfer   aten::to, aten::copy_, ... around a copy between host and device, unless in data or optimizer
 //   forward    an nn.Module, an annotation "forward"; ops that none of the above holds
+// An optimizer that is given a closure (Lightning, LBFGS) runs forward and backward inside of its step: what an
+// Optimizer.step holds up to the end of the last backward in it is no part of the update.
 // Python, runtime calls and gaps that nothing holds have none. Device work has the phase of its op, else of its launch;
 // copies between host and device are transfer.
 #pragma once
@@ -30,6 +32,18 @@ struct Phases {
 };
 
 Phases find_phases(const Model& model);
+
+// When the update of an optimizer's step begins: after the last backward that ran inside of it, in whatever thread.
+class OptimizerSteps {
+ public:
+  explicit OptimizerSteps(const Model& model);
+  // `step` is an Optimizer.step range. Its start when it held no backward.
+  int64_t update_start_ns(Row step) const;
+
+ private:
+  const Model& model_;
+  std::vector<Row> backward_;  // outermost slices of backward passes, in order of their start
+};
 
 // The nn.Module calls of a trace: Kineto's "nn.Module: Linear_3", our recorder's "model.layers.3 (Linear)".
 bool is_module_slice(const Model& model, Row host_row);

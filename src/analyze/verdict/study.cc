@@ -137,9 +137,13 @@ Study study(const StudiedTrace& trace) {
   s.step_spans = step_spans(model, s.graph, s.played, s.steps);
   s.usual_step_ns = s.undone.usual_ns;
   s.usual_recorded_ns = s.undone.usual_recorded_ns;
-  const bool recorded_slow = std::any_of(s.steps.steps.begin(), s.steps.steps.end(),
-                                         [](const FoundStep& step) { return step.outlier && !step.warm_up; });
-  if (!recorded_slow) s.slow_steps = find_slow_steps(model.timed_steps);
+  int64_t recorded_excess_ns = 0;
+  for (const FoundStep& step : s.steps.steps) {
+    if (step.outlier && !step.warm_up) recorded_excess_ns += step.duration_ns() - s.steps.median_ns;
+  }
+  s.slow_steps = find_slow_steps(model.timed_steps);
+  // Slow steps that were recorded speak for themselves, unless those that were only timed cost more.
+  if (s.per_step(recorded_excess_ns) > s.slow_steps.excess_ns) s.slow_steps = {};
   for (const Interval& span : s.step_spans) {
     s.step_bounds.push_back(judge.of(s.path, busy, span.start_ns, span.end_ns));
   }

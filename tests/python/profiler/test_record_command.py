@@ -285,3 +285,46 @@ def test_a_python_that_ignores_the_environment_is_said_to_go_unrecorded(folder, 
 def test_arguments_of_the_program_are_not_taken_for_pythons(folder):
     done = firelane_command(folder, "record", "--", sys.executable, "-u", "-c", "print(1)", "-I", "-E")
     assert done.stdout == "1\n" and "nothing will be recorded" not in done.stderr
+
+
+def test_slow_steps_are_told_with_what_coincides_and_compiled_code_with_its_breaks(folder):
+    program = """
+    import io, sys, torch
+    net = torch.nn.Linear(4, 4)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+
+    def broken(x):
+        x = x + 1
+        torch._dynamo.graph_break()
+        return x * 2
+
+    compiled = torch.compile(broken, backend="eager")
+    for step in range(20):
+        compiled(net(torch.ones(2, 4))).sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        if step % 5 == 4:
+            torch.save(net.state_dict(), io.BytesIO())
+        if step == 7:
+            net.eval()
+    """
+    assert record(folder, program, flags=["--steps", "2", "--after", "9"]).returncode == 0
+    notes = {row["key"]: row["json"] for row in firelane.open(folder / "run.lane").sql("select * from metadata")}
+    assert notes["steps_with_checkpoint"] == "[5, 10]"  # the recording ends with step 15
+    assert notes["steps_with_evaluation"] == "[8]"
+    assert notes["compile_graph_breaks"] == "1" and notes["compile_frames"] == "2"
+
+
+def test_nothing_is_hooked_any_more_when_the_recording_is_over(folder):
+    program = """
+    import gc, torch
+    save, evaluate, callbacks = torch.save, torch.nn.Module.eval, len(gc.callbacks)
+    net = torch.nn.Linear(4, 4)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for step in range(20):
+        net(torch.ones(2, 4)).sum().backward()
+        optimizer.step()
+    print(torch.save is save, torch.save.__module__, hasattr(torch.save, "__wrapped__"), len(gc.callbacks))
+    """
+    done = record(folder, program, flags=["--steps", "2"])
+    assert done.stdout == "False torch.serialization False 0\n", done.stderr

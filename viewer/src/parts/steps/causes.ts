@@ -18,6 +18,7 @@ const kHost: Record<string, Cause> = {
   gc: { label: "collecting garbage (Python GC)", variable: "--c4" },
   loading: { label: "loading kernels", variable: "--c6" },
   recorder: { label: "in the profiler", variable: "--c8" },
+  collective: { label: "waiting for other ranks", variable: "--c7" },
   unrecorded: { label: "between operators (Python or unrecorded code)", variable: "--c2" },
 };
 

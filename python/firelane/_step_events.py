@@ -1,0 +1,72 @@
+"""What happens in some steps only: checkpoints, evaluation, a data loader that starts, full garbage collections.
+
+`firelane record` times every step but records few of them. These notes say what coincides with slow ones: the numbers
+of the steps in which each kind of thing happened, as metadata of the trace. A hook runs only when such a thing
+happens; none is left after remove().
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+
+_MOST = 1000  # steps of a kind
+_LONG_NS = 1_000_000  # shorter collections make no step slow
+
+
+class StepEvents:
+    def __init__(self, step: Callable[[], int]) -> None:
+        self._step = step
+        self._steps: dict[str, list[int]] = {}
+        self._undo: list[Callable[[], None]] = []
+        self._gc_began = 0
+
+    def install(self) -> None:
+        import torch
+        from torch.utils.data import DataLoader
+
+        self._wrap(torch, "save", "checkpoint")
+        self._wrap(torch.nn.Module, "eval", "evaluation")
+        self._wrap(DataLoader, "__iter__", "loader_start")
+        gc.callbacks.append(self._collected)
+        self._undo.append(lambda: gc.callbacks.remove(self._collected))
+
+    def remove(self) -> None:
+        while self._undo:
+            self._undo.pop()()
+
+    def metadata(self) -> dict[str, str]:
+        return {f"steps_with_{kind}": json.dumps(steps) for kind, steps in self._steps.items()}
+
+    def _note(self, kind: str) -> None:
+        steps = self._steps.setdefault(kind, [])
+        step = self._step()
+        if len(steps) < _MOST and (not steps or steps[-1] != step):
+            steps.append(step)
+
+    def _wrap(self, owner: Any, name: str, kind: str) -> None:
+        original = getattr(owner, name)
+
+        @functools.wraps(original)
+        def noted(*args: Any, **kwargs: Any) -> Any:
+            self._note(kind)
+            return original(*args, **kwargs)
+
+        def restore() -> None:
+            if getattr(owner, name) is noted:  # else somebody wrapped it since, and calls the original through it
+                setattr(owner, name, original)
+
+        setattr(owner, name, noted)
+        self._undo.append(restore)
+
+    def _collected(self, phase: str, info: dict[str, int]) -> None:
+        if info.get("generation") != 2:
+            return
+        if phase == "start":
+            self._gc_began = time.perf_counter_ns()
+        elif self._gc_began and time.perf_counter_ns() - self._gc_began >= _LONG_NS:
+            self._note("gc")

@@ -1,0 +1,385 @@
+// What stands out without a rule of its own: one operator or kernel that takes most of a step, steps that grow.
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "advise/host_evidence.h"
+#include "advise/notes.h"
+#include "advise/rule.h"
+#include "advise/text.h"
+#include "analyze/compute/roofline.h"
+#include "analyze/host/cpu_ops.h"
+#include "analyze/steps/growth.h"
+#include "analyze/steps/phases.h"
+
+namespace firelane::advise {
+
+namespace {
+
+using analyze::KernelClass;
+
+// Kernels this near to the device's peak are where a well-tuned program spends its time.
+constexpr double kNearRoofPercent = 60;
+// One of an operator's calls in a step has at least this part of its time.
+constexpr double kMostOfIt = 0.6;
+
+// What a tuned program is mostly made of.
+bool is_meant_to_dominate(KernelClass what) {
+  return what == KernelClass::kMatmul || what == KernelClass::kConvolution || what == KernelClass::kAttention;
+}
+
+struct Advice {
+  const char* could_be;
+  const char* code;
+};
+Advice advice_for(KernelClass what, std::string_view name) {
+  if (name == "aten::cat" || name == "aten::stack" || name.find("CatArray") != std::string_view::npos) {
+    return {
+        "an input that grows from call to call and is copied whole each time; collect the parts in a list and join "
+        "them once, or write into memory of the final size",
+        "parts.append(x)  # and torch.cat(parts) once, after the loop"};
+  }
+  for (const std::string_view part : {"sort", "topk", "unique", "nonzero", "index", "scatter", "gather", "embedding"}) {
+    if (name.find(part) != std::string_view::npos) what = KernelClass::kIndexing;
+  }
+  switch (what) {
+    case KernelClass::kConvolution:
+      return {
+          "a layout or an algorithm that does not fit (channels_last, cudnn.benchmark), few channels on a large "
+          "image, or a kernel that is larger than need be",
+          "model = model.to(memory_format=torch.channels_last)"};
+    case KernelClass::kMatmul:
+      return {"sizes that are too small or no multiples of 8, a wider type than need be, or a batch of one",
+              "with torch.autocast(device_type, dtype=torch.bfloat16): ..."};
+    case KernelClass::kAttention:
+      return {"sequences that are longer than need be: padding, or no window", "batches of samples of similar length"};
+    case KernelClass::kIndexing:
+      return {
+          "an algorithm that does more than need be: sorting where topk would do, indices with many duplicates, a "
+          "dense gradient of a large table",
+          "nn.Embedding(n, d, sparse=True)"};
+    case KernelClass::kPointwise:
+    case KernelClass::kReduction:
+    case KernelClass::kNormalization:
+    case KernelClass::kForeach:
+      return {
+          "tensors that are larger than need be (a wider type, a copy, a broadcast that is written out), or several "
+          "passes over memory that one would do",
+          "model = torch.compile(model)"};
+    default:
+      return {
+          "an input that grows, a layout that makes it copy, too small a batch, or an algorithm that does more than "
+          "need be: look at the shapes it is called with",
+          "with torch.profiler.record_function(\"part\"): ..."};
+  }
+}
+
+// The module or the Python function that called an op, or its forward op; "" when neither was recorded.
+std::string caller_of(const Model& model, Row op) {
+  const HostSlices& host = model.host_slices;
+  std::string function;
+  for (Row row = op; row != kNoRow; row = host.parent[row]) {
+    if (analyze::is_module_slice(model, row)) return std::string(analyze::module_name(model, row));
+    if (host.kind[row] == HostKind::kPython && function.empty()) function = model.text(host.name[row]);
+    const Row detail = host.kind[row] == HostKind::kOp ? model.op_detail(row) : kNoRow;
+    const Row forward = detail == kNoRow ? kNoRow : model.op_details.forward[detail];
+    if (forward != kNoRow && forward != row) {
+      const std::string of_forward = caller_of(model, forward);
+      if (!of_forward.empty()) return of_forward;
+    }
+  }
+  return function;
+}
+
+std::string dims_text(const Model& model, Row op) {
+  const Row detail = op == kNoRow ? kNoRow : model.op_detail(op);
+  const StringId dims = detail == kNoRow ? kNoString : model.op_details.input_dims[detail];
+  if (dims == kNoString) return "";
+  const std::string text(model.text(dims));
+  constexpr size_t kLongest = 60;
+  return text.size() > kLongest ? text.substr(0, kLongest) + "..." : text;
+}
+
+// One name's time in the judged steps.
+struct Share {
+  int64_t total_ns = 0;
+  Row longest = kNoRow;  // of host_slices or device_slices
+  int64_t longest_ns = 0;
+  std::vector<Row> rows;
+};
+
+template <typename Rows>
+const Share* largest_of(const Rows& shares, StringId& name) {
+  const Share* largest = nullptr;
+  for (const auto& [each, share] : shares) {
+    if (largest != nullptr && share.total_ns <= largest->total_ns) continue;
+    largest = &share;
+    name = each;
+  }
+  return largest;
+}
+
+// Which of an operator's calls in a step takes most of its time: 1 for the first; 0 when none does.
+size_t place_in_step(const Context& context, const std::map<Row, int64_t>& time_of, size_t& calls_a_step) {
+  const HostSlices& host = context.model.host_slices;
+  std::vector<std::pair<int64_t, int64_t>> calls_by_time;  // start, time
+  for (const auto& [row, ns] : time_of) calls_by_time.emplace_back(host.start_ns[row], ns);
+  std::sort(calls_by_time.begin(), calls_by_time.end());
+  std::vector<int64_t> by_place;
+  int64_t total_ns = 0;
+  int64_t steps = 0;
+  int64_t calls = 0;
+  auto call = calls_by_time.begin();
+  for (const analyze::FoundStep& step : context.study->steps.steps) {
+    if (step.warm_up) continue;
+    ++steps;
+    while (call != calls_by_time.end() && call->first < step.start_ns) ++call;
+    for (size_t place = 0; call != calls_by_time.end() && call->first < step.end_ns; ++call, ++place, ++calls) {
+      if (place == by_place.size()) by_place.push_back(0);
+      by_place[place] += call->second;
+      total_ns += call->second;
+    }
+  }
+  calls_a_step = by_place.size();
+  if (by_place.size() < 2 || calls != steps * static_cast<int64_t>(by_place.size())) return 0;
+  const auto most = std::max_element(by_place.begin(), by_place.end());
+  const bool stands_out = static_cast<double>(*most) >= kMostOfIt * static_cast<double>(total_ns);
+  return stands_out ? static_cast<size_t>(most - by_place.begin()) + 1 : 0;
+}
+
+std::string ordinal(size_t number) {
+  const char* end = number % 100 / 10 == 1 ? "th"
+                    : number % 10 == 1     ? "st"
+                    : number % 10 == 2     ? "nd"
+                    : number % 10 == 3     ? "rd"
+                                           : "th";
+  return std::to_string(number) + end;
+}
+
+// Without a device: operators by the time in themselves.
+std::vector<Finding> find_dominant_op(const Context& context) {
+  const Model& model = context.model;
+  const HostSlices& host = model.host_slices;
+  const analyze::HostChain& chain = context.study->host.chains[0];
+  std::map<StringId, std::map<Row, int64_t>> times;
+  int64_t window_ns = 0;
+  for (size_t i = chain.segment_after(context.window.start_ns); i < chain.segments.size(); ++i) {
+    const analyze::HostSegment& segment = chain.segments[i];
+    if (segment.start_ns >= context.window.end_ns) break;
+    const int64_t ns =
+        std::min(segment.end_ns, context.window.end_ns) - std::max(segment.start_ns, context.window.start_ns);
+    window_ns += ns;
+    if (segment.activity == analyze::Activity::kOp) times[host.name[segment.slice]][segment.slice] += ns;
+  }
+  std::map<StringId, Share> shares;
+  for (const auto& [name, rows] : times) {
+    Share& share = shares[name];
+    for (const auto& [row, ns] : rows) {
+      share.total_ns += ns;
+      share.rows.push_back(row);
+      if (ns > share.longest_ns) {
+        share.longest_ns = ns;
+        share.longest = row;
+      }
+    }
+  }
+  StringId name = kNoString;
+  const Share* largest = largest_of(shares, name);
+  if (largest == nullptr || window_ns == 0) return {};
+  const double part = static_cast<double>(largest->total_ns) / static_cast<double>(window_ns);
+  Finding finding{.id = "dominant-operator",
+                  .share_of_step = part,
+                  .confidence = Confidence::kMedium,
+                  .precedence = Precedence::kNamed};
+  finding.cost_ns = static_cast<int64_t>(part * static_cast<double>(context.step_ns));
+  finding.events = static_cast<int64_t>(largest->rows.size());
+  const std::string text(model.text(name));
+  size_t calls = 0;
+  const size_t place = place_in_step(context, times[name], calls);
+  if (place == 0 && is_meant_to_dominate(analyze::op_class(text))) return {};
+  const std::string caller = caller_of(model, largest->longest);
+  const std::string dims = dims_text(model, largest->longest);
+  finding.title =
+      text + " takes " + short_percent(part) + " of a step" + (caller.empty() ? "" : ", most in " + caller) +
+      (place == 0 ? "" : ": the " + ordinal(place) + " of its " + std::to_string(calls) + " calls in a step") +
+      (dims.empty() ? "" : ", with inputs of " + dims);
+  const Advice advice = advice_for(analyze::op_class(text), text);
+  finding.try_text = std::string("it may be ") + advice.could_be;
+  finding.try_code = advice.code;
+  add_longest(finding, model, largest->rows);
+  finding.confirm_by = dims.empty()     ? "record with shapes, to see what it works on"
+                       : caller.empty() ? "record with " + context.flag(RecordOption::kStacks) + ", to see the line"
+                                        : "time it alone with these sizes";
+  return {finding};
+}
+
+std::vector<Finding> find_dominant_kernel(const Context& context) {
+  const Model& model = context.model;
+  const DeviceSlices& device = model.device_slices;
+  std::map<StringId, Share> shares;
+  for (Row row = 0; row < device.size(); ++row) {
+    if (device.kind[row] != DeviceKind::kKernel || !context.holds(row)) continue;
+    Share& share = shares[device.name[row]];
+    share.total_ns += device.duration_ns[row];
+    share.rows.push_back(row);
+    if (device.duration_ns[row] > share.longest_ns) {
+      share.longest_ns = device.duration_ns[row];
+      share.longest = row;
+    }
+  }
+  StringId name = kNoString;
+  const Share* largest = largest_of(shares, name);
+  if (largest == nullptr) return {};
+  const analyze::KernelClass what = analyze::kernel_traits(model.text(name)).kernel_class;
+  if (what == KernelClass::kCommunication) return {};  // has a finding of its own
+  const auto& roofline = context.trace.get<analyze::roofline>();
+  const uint32_t of = roofline.row_of_work[largest->longest];
+  const double roof = of == kNoRow ? -1 : roofline.rows[of].roof_percent();
+  if (roof >= kNearRoofPercent || (roof < 0 && is_meant_to_dominate(what))) return {};
+  Finding finding{.id = "dominant-operator", .confidence = Confidence::kMedium, .precedence = Precedence::kNamed};
+  finding.cost_ns = context.study->per_step(largest->total_ns);
+  finding.share_of_step = context.share_of_step(finding.cost_ns);
+  finding.events = static_cast<int64_t>(largest->rows.size());
+  const Row op = device.op[largest->longest];
+  const std::string caller = op == kNoRow ? "" : caller_of(model, op);
+  const std::string op_name = op == kNoRow ? "" : std::string(model.text(model.host_slices.name[op]));
+  std::string kernel(model.text(name));
+  constexpr size_t kLongestName = 60;
+  if (kernel.size() > kLongestName) kernel = kernel.substr(0, kLongestName) + "...";
+  finding.title = "one kernel takes " + short_percent(finding.share_of_step) + " of a step: " + kernel +
+                  (op_name.empty() ? "" : " of " + op_name) + (caller.empty() ? "" : ", most in " + caller) +
+                  (roof < 0 ? "" : "; it reaches " + short_percent(roof / 100) + " of the roofline");
+  const Advice advice = advice_for(what, op_name);
+  finding.try_text = std::string("it may be ") + advice.could_be;
+  finding.try_code = advice.code;
+  finding.slices.push_back({.row = largest->longest, .on_device = true});
+  finding.confirm_by =
+      roof < 0 ? "record with shapes, to see how far it is from the roofline" : "time it alone with these sizes";
+  return {finding};
+}
+
+std::vector<Finding> find_dominant(const Context& context) {
+  if (context.study == nullptr || context.study->host.chains.empty()) return {};
+  return context.has_device_work ? find_dominant_kernel(context) : find_dominant_op(context);
+}
+
+// ---- Steps that grow ----
+
+// The operator whose time in the later half of the recorded steps exceeds that of the earlier half most; "" when none
+// has at least half of what the steps grew by.
+std::string what_grows(const Context& context) {
+  const Model& model = context.model;
+  const HostSlices& host = model.host_slices;
+  const analyze::HostChain& chain = context.study->host.chains[0];
+  std::vector<const analyze::FoundStep*> steps;
+  for (const analyze::FoundStep& step : context.study->steps.steps) {
+    if (!step.warm_up) steps.push_back(&step);
+  }
+  const size_t half = steps.size() / 2;
+  if (half == 0) return "";
+  std::map<StringId, int64_t> more;
+  int64_t total_ns = 0;
+  for (size_t i = 0; i < 2 * half; ++i) {
+    const analyze::FoundStep& step = *steps[i < half ? i : steps.size() - 2 * half + i];
+    const int64_t sign = i < half ? -1 : 1;
+    total_ns += sign * step.duration_ns();
+    for (size_t at = chain.segment_after(step.start_ns); at < chain.segments.size(); ++at) {
+      const analyze::HostSegment& segment = chain.segments[at];
+      if (segment.start_ns >= step.end_ns) break;
+      if (segment.activity != analyze::Activity::kOp) continue;
+      more[host.name[segment.slice]] +=
+          sign * (std::min(segment.end_ns, step.end_ns) - std::max(segment.start_ns, step.start_ns));
+    }
+  }
+  const auto most =
+      std::max_element(more.begin(), more.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  return most != more.end() && total_ns > 0 && most->second * 2 >= total_ns ? std::string(model.text(most->first)) : "";
+}
+
+// Of the recorded steps where none was timed by itself.
+analyze::Growth growth_of(const Context& context) {
+  if (context.model.timed_steps.size() > 0) return analyze::step_growth(context.model.timed_steps);
+  std::vector<analyze::StepPoint> points;
+  if (context.study->steps.source == analyze::StepSource::kWholeTrace) return {};
+  for (const analyze::FoundStep& step : context.study->steps.steps) {
+    if (!step.warm_up) points.push_back({.number = step.number, .value = step.duration_ns()});
+  }
+  return analyze::find_growth(points);
+}
+
+std::vector<Finding> find_growing_steps(const Context& context) {
+  if (context.study == nullptr || context.study->host.chains.empty()) return {};
+  const analyze::Growth growth = growth_of(context);
+  if (growth.law == analyze::GrowthLaw::kNone) return {};
+  Finding finding{.id = "growing-steps", .events = growth.last_number - growth.first_number + 1};
+  finding.cost_ns = std::max<int64_t>(0, (growth.last - growth.first) / 2);
+  finding.share_of_step = context.share_of_step(finding.cost_ns);
+  finding.gain = {.low_ns = finding.cost_ns / 2, .high_ns = finding.cost_ns};
+  const std::string op = what_grows(context);
+  const bool linear = growth.law == analyze::GrowthLaw::kLinear;
+  finding.title = "steps take longer and longer: " + short_time(growth.first) + " at step " +
+                  std::to_string(growth.first_number) + ", " + short_time(growth.last) + " at step " +
+                  std::to_string(growth.last_number) +
+                  (linear ? ", linear: " + short_time(growth.slope_per_step) + " more with each"
+                          : ", quadratic: each adds more than the one before") +
+                  (op.empty() ? "" : "; most of it in " + op);
+  finding.try_text =
+      op == "aten::cat"
+          ? "do not append to a tensor in every step: collect the parts in a list, or write into memory of "
+            "the final size"
+          : "look for what gets longer with every step: a tensor that is appended to, a list that is read "
+            "again, a graph that is kept, a cache without a limit";
+  finding.try_code = op == "aten::cat" ? "parts.append(x)  # and torch.cat(parts) once, after the loop"
+                                       : "history.append(loss.detach())  # and no loop over all of history in a step";
+  const bool sure = !op.empty();
+  finding.confidence = sure ? Confidence::kHigh : Confidence::kMedium;
+  if (!sure) finding.confirm_by = "record two windows, early and late, and compare them with firelane diff";
+  for (const analyze::FoundStep& step : context.study->steps.steps) {
+    if (!step.warm_up) finding.ranges.push_back({step.start_ns, step.end_ns});
+  }
+  if (finding.ranges.size() > 1) finding.ranges = {finding.ranges.back()};
+  return {finding};
+}
+
+}  // namespace
+
+std::vector<Rule> dominant_rules() {
+  return {
+      {"growing-steps", "host", 0.05, true,
+       "Each step takes longer than the one before. Something that a step works on grows: a tensor that torch.cat "
+       "appends "
+       "to,\n"
+       "a list that is summed again in every step, a graph that is kept alive, a cache without a limit. A step that "
+       "grows\n"
+       "linearly makes a run quadratic.\n\n"
+       "How it is found: the median slope over all timed steps, recorded or not (at least 8), where 85% of all pairs "
+       "of\n"
+       "steps rise and the whole rise is 20% of the first step or more. A curve that fits with half of the error of a "
+       "line\n"
+       "is called quadratic. The gain is what steps would save if they stayed as long as the first of them, for the "
+       "steps\n"
+       "that were timed; a longer run gains more.\n\n"
+       "What to do: find what grows (the finding names the operator if it was recorded) and bound it.\n\n"
+       "When not: batches that are sorted by length, a curriculum, a decoder's cache while it generates.",
+       find_growing_steps},
+      {"dominant-operator", "kernels", 0.4, false,
+       "One operator (without a GPU), or one kernel, takes 40% of a step or more, and no other rule had something to "
+       "say "
+       "about\n"
+       "it. That is where to look first, whatever the reason: an input that grows, a layout that makes it copy, too "
+       "small\n"
+       "a batch, an algorithm that does more than need be.\n\n"
+       "How it is found: time in the operator itself, by name, on the thread that trains; of calls at several places "
+       "in "
+       "a\n"
+       "step the one that takes most is named. Left out are kernels that reach 60% of the roofline, and matmuls, "
+       "convolutions\n"
+       "and attention where the distance from it is not known, unless one call of several in a step takes most.\n\n"
+       "What to do: time it alone with the shapes it gets, and compare with what its FLOPs and bytes would need.\n\n"
+       "When not: a model may be mostly one thing. A large matmul that takes most of a step is what a GPU is for.",
+       find_dominant},
+  };
+}
+
+}  // namespace firelane::advise

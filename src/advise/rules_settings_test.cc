@@ -1,0 +1,105 @@
+// Notes of the recorder become findings: compiled code, threads, other processes, what coincides with slow steps.
+#include <gtest/gtest.h>
+
+#include <initializer_list>
+#include <utility>
+
+#include "advise/diagnose.h"
+#include "advise/testing.h"
+#include "import/metadata.h"
+#include "model/trace_builder.h"
+
+namespace firelane::advise {
+namespace {
+
+using Notes = std::initializer_list<std::pair<std::string_view, std::string_view>>;
+
+// Four steps of a CPU program; the third is slow on request.
+Model program_with(const Notes& notes, bool slow_step = false) {
+  TraceBuilder builder;
+  double at = 0;
+  for (int step = 0; step < 8; ++step) {
+    const double from = at;
+    for (int i = 0; i < 3; ++i, at += 600)
+      builder.op(i == 1 ? "aten::mm" : "aten::relu", {.start_us = at, .end_us = at + 500});
+    if (slow_step && step == 5) at += 9000;
+    builder.step(step, {.start_us = from, .end_us = at});
+  }
+  for (const auto& [key, json] : notes) builder.metadata(key, json);
+  Model model = builder.build();
+  importer::interpret_metadata(model.info);
+  return model;
+}
+
+std::string title_of(const Model& model, std::string_view id) {
+  const Judged judged = diagnose(model);
+  const Finding* finding = find(judged, id);
+  return finding == nullptr ? "" : finding->title;
+}
+
+TEST(Compile, breaks_and_recompilations_are_told_with_dynamos_reason) {
+  const Model model = program_with({{"compile_frames", "4"},
+                                    {"compile_graphs", "3"},
+                                    {"compile_graph_breaks", "2"},
+                                    {"compile_break_reason", "\"Unsupported: print\""},
+                                    {"compile_recompiles", "5"},
+                                    {"compile_recompiled", "\"train.py:12 forward\""},
+                                    {"compile_recompile_reason", "\"n == 3\""},
+                                    {"compile_seconds", "75.0"}});
+  EXPECT_EQ(title_of(model, "graph-breaks"),
+            "torch.compile broke its graph at 2 places, into 3 graphs; most often: Unsupported: print");
+  EXPECT_EQ(title_of(model, "recompilations"),
+            "torch.compile compiled the same code again 5 times, last train.py:12 forward, because of n == 3");
+  EXPECT_NE(title_of(model, "compile-cold-start"), "");
+}
+
+TEST(Compile, code_that_compiled_in_one_piece_has_no_findings) {
+  const Model model = program_with({{"compile_frames", "1"},
+                                    {"compile_graphs", "1"},
+                                    {"compile_graph_breaks", "0"},
+                                    {"compile_recompiles", "0"},
+                                    {"compile_cudagraph_skips", "0"},
+                                    {"compile_seconds", "3.5"}});
+  for (const auto* id : {"graph-breaks", "recompilations", "compile-cold-start", "cuda-graphs-skipped"}) {
+    EXPECT_EQ(title_of(model, id), "");
+  }
+}
+
+TEST(Oversubscription, counts_the_threads_of_all_ranks_against_the_cores) {
+  const Notes two_cores = {{"machine", R"({"cores":64,"cores_allowed":2})"}, {"torch", R"({"threads":2})"}};
+  EXPECT_EQ(title_of(program_with(two_cores), "cpu-oversubscription"), "");
+  EXPECT_NE(title_of(program_with({{"machine", R"({"cores_allowed":2})"}, {"torch", R"({"threads":16})"}}),
+                     "cpu-oversubscription")
+                .find("16 threads on 2 cores"),
+            std::string::npos);
+  EXPECT_NE(
+      title_of(program_with(
+                   {{"machine", R"({"cores_allowed":8})"}, {"torch", R"({"threads":4})"}, {"local_world_size", "4"}}),
+               "cpu-oversubscription")
+          .find("4 ranks with 4 threads each"),
+      std::string::npos);
+}
+
+TEST(BusyMachine, is_said_when_others_leave_no_core_free) {
+  const auto with = [](std::string_view own, std::string_view others) {
+    return title_of(
+        program_with({{"machine", R"({"cores":4})"}, {"cores_used", own}, {"cores_used_by_others", others}}),
+        "busy-machine");
+  };
+  EXPECT_NE(with("1.0", "2.9").find("72% of the machine's cores"), std::string::npos) << with("1.0", "2.9");
+  EXPECT_EQ(with("1.0", "1.0"), "") << "two cores are free";
+  EXPECT_EQ(with("3.9", "0.1"), "") << "the program itself uses them";
+}
+
+TEST(SlowSteps, what_coincides_with_them_is_named) {
+  EXPECT_NE(
+      title_of(program_with({{"steps_with_checkpoint", "[5]"}}, true), "slow-steps").find("checkpoint is written"),
+      std::string::npos);
+  EXPECT_EQ(title_of(program_with({{"steps_with_checkpoint", "[2, 3, 4]"}}, true), "slow-steps").find("checkpoint"),
+            std::string::npos)
+      << "in other steps";
+  EXPECT_EQ(title_of(program_with({{"steps_with_checkpoint", "[5]"}}), "slow-steps"), "") << "no step is slow";
+}
+
+}  // namespace
+}  // namespace firelane::advise

@@ -1,0 +1,39 @@
+// Whether something grows from step to step, and by which law.
+//
+// The slope is the median of the slopes between all pairs of steps (Theil and Sen), so that single slow steps do not
+// make it. Growth counts when nearly all pairs rise, the whole rise is a good part of the first step and far above the
+// scatter around the line.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "model/model.h"
+
+namespace firelane::analyze {
+
+struct StepPoint {
+  int64_t number = 0;
+  int64_t value = 0;  // ns, or bytes
+};
+
+enum class GrowthLaw : uint8_t { kNone, kLinear, kQuadratic };
+std::string_view name_of(GrowthLaw law);  // "none", "linear", "quadratic"
+
+struct Growth {
+  GrowthLaw law = GrowthLaw::kNone;
+  int64_t first_number = 0;
+  int64_t last_number = 0;
+  int64_t first = 0;  // of the fitted line, at the first and the last step
+  int64_t last = 0;
+  int64_t slope_per_step = 0;
+};
+
+// Points in order of their number. At least 8; more than 200 are thinned out.
+Growth find_growth(const std::vector<StepPoint>& points);
+
+// Of the steps' time: all that were timed, recorded or not, the first two left out.
+Growth step_growth(const TimedSteps& steps);
+
+}  // namespace firelane::analyze

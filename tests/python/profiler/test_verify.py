@@ -1,0 +1,92 @@
+"""`firelane verify FINDING -- COMMAND`: settings that are applied to programs that know nothing about it."""
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from firelane import _verify
+from test_record_command import FIRELANE, LOOP, ROOT, firelane_command
+
+pytestmark = pytest.mark.skipif(not Path(FIRELANE).exists(), reason=f"no {FIRELANE}; make build")
+
+SLOW_LOADER = """
+import time, torch
+from torch.utils.data import DataLoader, Dataset
+
+class Slow(Dataset):
+    def __len__(self):
+        return 10000
+    def __getitem__(self, index):
+        time.sleep(0.005)
+        return torch.ones(4)
+
+net = torch.nn.Linear(4, 4)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+for batch in DataLoader(Slow(), batch_size=4):
+    net(batch).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+raise SystemExit("the program is ended before this")
+"""
+
+
+def verify(folder, finding, program, *arguments, flags=()):
+    (folder / "program.py").write_text(program)
+    return firelane_command(folder, "verify", finding, *flags, "--", sys.executable, "program.py", *arguments)
+
+
+def test_workers_are_given_to_a_slow_loader_and_their_gain_is_measured(tmp_path):
+    done = verify(tmp_path, "input-bound", SLOW_LOADER, flags=["--runs", "2", "--steps", "12", "--json"])
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    assert re.match(r"DataLoader\(num_workers=\d+, persistent_workers=True", answer["changes"][0])
+    assert len(answer["before_ns"]) == len(answer["after_ns"]) == 2
+    # Four samples of 5 ms, one after another; with a worker or more the batches wait for the program.
+    assert min(answer["before_ns"]) >= 4 * 5_000_000
+    saved = sum(answer["before_ns"]) / 2 - sum(answer["after_ns"]) / 2
+    assert answer["saved_ns"] == pytest.approx(saved, abs=2)
+    assert answer["low_ns"] <= answer["saved_ns"] <= answer["high_ns"]
+
+
+def test_runs_take_turns_and_a_person_reads_what_they_took(tmp_path):
+    done = verify(tmp_path, "gc-pauses", LOOP, "20", flags=["--runs", "2", "--steps", "5"])
+    assert done.returncode == 0, done.stderr
+    assert re.findall(r"run (\d) of 2, (\w+)", done.stderr) == [
+        ("1", "before"),
+        ("1", "after"),
+        ("2", "before"),
+        ("2", "after"),
+    ]
+    assert done.stdout.startswith("with gc.freeze(); gc.disable()\n  before ")
+    assert "noise" in done.stdout
+
+
+def test_a_program_that_ends_before_is_timed_as_far_as_it_goes(tmp_path):
+    done = verify(tmp_path, "gc-pauses", LOOP, "9", flags=["--runs", "1", "--steps", "100"])
+    assert done.returncode == 0 and "over 4 steps" in done.stderr, done.stderr
+
+
+def test_a_finding_that_is_no_setting_is_refused_with_the_change_to_make(tmp_path):
+    done = verify(tmp_path, "host-sync", LOOP, "20")
+    assert done.returncode == 1 and done.stdout == ""
+    assert "host-sync is no setting but a change of the code" in done.stderr and "loss.item()" in done.stderr
+    assert "no such finding" in verify(tmp_path, "beauty", LOOP, "20").stderr
+
+
+def test_a_setting_that_the_program_has_already_is_told(tmp_path):
+    done = verify(tmp_path, "zero-grad-fills", LOOP, "20", flags=["--runs", "1"])
+    assert done.returncode == 1 and "changes nothing in this program" in done.stderr
+
+
+def test_a_program_without_steps_is_told(tmp_path):
+    done = verify(tmp_path, "input-bound", "print('nothing to do')", flags=["--runs", "1"])
+    assert done.returncode == 1 and 'no steps were timed: the program ended with exit code 0 ("nothing' in done.stderr
+
+
+def test_command_and_program_know_the_same_settings():
+    source = (ROOT / "src" / "cli" / "verb_verify.cc").read_text()
+    table = source[source.index("kSettings = {{") : source.index("}};")]
+    assert re.findall(r'\{"([a-z-]+)"', table) == sorted(_verify.SETTINGS)

@@ -13,7 +13,8 @@ namespace {
 
 constexpr double kNearLimit = 0.90;        // of the device's memory
 constexpr double kSpikeShare = 0.25;       // of the peak
-constexpr int64_t kSpikeBytes = 32 << 20;  // less is no trouble anywhere
+constexpr int64_t kSpikeBytes = 32 << 20;  // less is no trouble anywhere,
+constexpr double kSpikeOfDevice = 0.005;   // nor on a device with room for 200 of them
 constexpr double kCachedShare = 0.30;      // of what is reserved
 constexpr double kMuchReserved = 0.50;     // of the device's memory: below that, waste does not matter
 constexpr double kRoomShare = 0.50;        // of the device's memory in use at most
@@ -67,6 +68,7 @@ std::vector<Finding> find_spike(const Context& context) {
   return for_devices(context, [&](const analyze::DeviceMemory& device, std::vector<Finding>& findings) {
     if (device.spikes.empty()) return;
     const analyze::MemorySpike& spike = device.spikes.front();
+    if (share(spike.extra_bytes, device.capacity_bytes) < kSpikeOfDevice && device.capacity_bytes > 0) return;
     if (spike.extra_bytes < kSpikeBytes || share(spike.extra_bytes, device.peak.allocated_bytes) < kSpikeShare) return;
     const std::string op(context.model.text(context.model.host_slices.name[spike.op]));
     findings.push_back({.id = "memory-spike",

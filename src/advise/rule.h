@@ -42,6 +42,7 @@ std::vector<Rule> one_time_rules();    // loading, compiling, first calls, first
 std::vector<Rule> kernels_rules();     // precision, tensor cores, attention, fusion, copies
 std::vector<Rule> generation_rules();  // recomputed prefixes, caches that are copied
 std::vector<Rule> waste_rules();       // gradients nobody uses, masks that cost the fast attention
+std::vector<Rule> device_rules();      // collectives, grids, pinned memory
 std::vector<Rule> dominant_rules();    // what stands out without a rule of its own, steps that grow
 std::vector<Rule> memory_rules();      // limit, spikes, growth, fragmentation, the allocator
 

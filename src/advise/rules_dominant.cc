@@ -313,7 +313,10 @@ std::vector<Finding> find_growing_steps(const Context& context) {
   const analyze::Growth growth = growth_of(context);
   if (growth.law == analyze::GrowthLaw::kNone) return {};
   Finding finding{.id = "growing-steps", .events = growth.last_number - growth.first_number + 1};
-  finding.cost_ns = std::max<int64_t>(0, (growth.last - growth.first) / 2);
+  // Of the steps that are judged, which may be shorter or longer than the average of those that were timed.
+  const int64_t grown_ns = (growth.last - growth.first) / 2;
+  const int64_t above_first_ns = context.step_ns - growth.first;
+  finding.cost_ns = above_first_ns > 0 ? std::min(grown_ns, above_first_ns) : std::min(grown_ns, context.step_ns / 2);
   finding.share_of_step = context.share_of_step(finding.cost_ns);
   finding.gain = {.low_ns = finding.cost_ns / 2, .high_ns = finding.cost_ns};
   const std::string op = what_grows(context);

@@ -180,7 +180,7 @@ def _drop_gradients(applied: Applied) -> None:
                 applied.note("zero_grad(set_to_none=True)")
             original(self, set_to_none=True)
 
-        cls.zero_grad = zero_grad  # type: ignore[assignment]  # a hook
+        cls.zero_grad = zero_grad  # type: ignore[method-assign]  # a hook
 
 
 def _use_tf32(applied: Applied) -> None:
@@ -212,7 +212,7 @@ def _fit_threads(applied: Applied) -> None:
     torch.set_num_threads(threads)
     applied.note(f"torch.set_num_threads({threads})")
 
-    def kept(_: int) -> None:
+    def kept(nthreads: int) -> None:
         """The program's own call would undo it."""
 
     torch.set_num_threads = kept

@@ -23,6 +23,7 @@ const std::vector<Rule>& all_rules() {
              generation_rules,
              waste_rules,
              memory_rules,
+             device_rules,
              dominant_rules,
          }) {
       for (const Rule& rule : family()) all.push_back(rule);

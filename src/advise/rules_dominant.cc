@@ -313,7 +313,10 @@ std::vector<Finding> find_growing_steps(const Context& context) {
   const analyze::Growth growth = growth_of(context);
   if (growth.law == analyze::GrowthLaw::kNone) return {};
   Finding finding{.id = "growing-steps", .events = growth.last_number - growth.first_number + 1};
-  finding.cost_ns = std::max<int64_t>(0, (growth.last - growth.first) / 2);
+  // Of the steps that are judged, which may be shorter or longer than the average of those that were timed.
+  const int64_t grown_ns = (growth.last - growth.first) / 2;
+  const int64_t above_first_ns = context.step_ns - growth.first;
+  finding.cost_ns = above_first_ns > 0 ? std::min(grown_ns, above_first_ns) : std::min(grown_ns, context.step_ns / 2);
   finding.share_of_step = context.share_of_step(finding.cost_ns);
   finding.gain = {.low_ns = finding.cost_ns / 2, .high_ns = finding.cost_ns};
   const std::string op = what_grows(context);
@@ -353,10 +356,12 @@ std::vector<Rule> dominant_rules() {
        "a list that is summed again in every step, a graph that is kept alive, a cache without a limit. A step that "
        "grows\n"
        "linearly makes a run quadratic.\n\n"
-       "How it is found: the median slope over all timed steps, recorded or not (at least 8), where 85% of all pairs "
-       "of\n"
-       "steps rise and the whole rise is 20% of the first step or more. A curve that fits with half of the error of a "
-       "line\n"
+       "How it is found: the median slope over all timed steps, recorded or not (at least 8), where the whole rise is "
+       "20% of "
+       "the\n"
+       "first step or more, and each quarter of the steps is above the one before (of fewer than 12 steps, 85% of all "
+       "pairs\n"
+       "rise). A curve that fits with half of the error of a line\n"
        "is called quadratic. The gain is what steps would save if they stayed as long as the first of them, for the "
        "steps\n"
        "that were timed; a longer run gains more.\n\n"

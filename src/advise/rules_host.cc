@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "advise/gain.h"
+#include "advise/grad_scaler.h"
 #include "advise/host_evidence.h"
 #include "advise/host_work.h"
 #include "advise/loops.h"
@@ -207,6 +208,12 @@ constexpr SyncAdvice kSyncAdvice[] = {
      "torch.cuda.set_sync_debug_mode(\"warn\")"},
 };
 
+// With a GradScaler: its step() reads whether the gradients were finite, right after they were unscaled.
+constexpr SyncAdvice kScalerAdvice = {analyze::SyncReason::kItem,
+                                      "GradScaler, which reads whether the gradients are finite before each step",
+                                      "train in bf16, which needs no scaler",
+                                      "with torch.autocast(\"cuda\", dtype=torch.bfloat16): ...  # and no GradScaler"};
+
 // Loops that read one number a round: without the loop the numbers are computed together and read once.
 std::vector<Finding> find_reads_in_loops(const Context& context) {
   std::vector<const analyze::Loop*> chosen;
@@ -257,7 +264,7 @@ std::vector<Finding> find_host_sync(const Context& context) {
   const analyze::Study& study = *context.study;
   std::vector<Finding> findings = find_reads_in_loops(context);
   const auto& loops = context.trace.get<analyze::loops>();
-  for (const SyncAdvice& advice : kSyncAdvice) {
+  for (SyncAdvice advice : kSyncAdvice) {
     analyze::WhatIf waits_only;
     analyze::WhatIf change;
     std::vector<Row> calls;
@@ -282,6 +289,7 @@ std::vector<Finding> find_host_sync(const Context& context) {
       }
     }
     if (calls.empty()) continue;
+    if (advice.reason == analyze::SyncReason::kItem && are_of_scaler(model, calls)) advice = kScalerAdvice;
     change.waits = waits_only.waits;
     change.host.insert(change.host.begin(), waits_only.host.begin(), waits_only.host.end());
     Finding finding{.id = "host-sync", .cost_ns = study.per_step(waited)};

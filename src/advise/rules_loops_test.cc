@@ -105,6 +105,24 @@ TEST(Loops, numbers_that_are_read_one_by_one_are_a_matter_of_syncs) {
   EXPECT_EQ(find(judged, "repeated-operators"), nullptr);
 }
 
+TEST(Syncs, a_grad_scalers_read_is_told_from_the_programs_own) {
+  const auto title = [](bool scaler, int reads) {
+    Program program;
+    for (int step = 0; step < 4; ++step) {
+      for (int i = 0; i < 6; ++i) program.op("aten::mm");
+      if (scaler) program.op("aten::_amp_foreach_non_finite_check_and_unscale_");
+      for (int i = 0; i < reads; ++i) program.item().op("aten::add");
+      program.end_step();
+    }
+    const Judged judged = program.judged();
+    const Finding* finding = find(judged, "host-sync");
+    return finding == nullptr ? std::string() : finding->title;
+  };
+  EXPECT_NE(title(true, 1).find("GradScaler"), std::string::npos) << title(true, 1);
+  EXPECT_EQ(title(false, 1).find("GradScaler"), std::string::npos);
+  EXPECT_EQ(title(true, 3).find("GradScaler"), std::string::npos) << "most are the program's own";
+}
+
 TEST(HostCompute, a_tensor_built_on_the_cpu_is_named_with_its_copy) {
   Program program;
   for (int step = 0; step < 4; ++step) {

@@ -138,7 +138,15 @@ std::vector<Finding> find_recorded_outliers(const Context& context) {
     tell(finding, *known, one);
     return {finding};
   }
-  finding.title += others_text(context.model);
+  const std::string others = others_text(context.model);
+  if (!others.empty()) {
+    finding.title += others;
+    finding.try_text = "measure again when the machine is free: these steps may only have waited for a core";
+    finding.try_code = "firelane record -- taskset -c 0-7 python train.py";
+    finding.confidence = Confidence::kLow;
+    finding.confirm_by = "record again, and see whether the same steps are slow";
+    return {finding};
+  }
   finding.try_text = std::string("look at ") + (one ? "this step" : "these steps") +
                      ": checkpoints, logging, evaluation, a slow batch";
   finding.try_code = "with torch.profiler.record_function(\"checkpoint\"): ...";

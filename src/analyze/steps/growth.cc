@@ -56,6 +56,24 @@ double squared_error(const std::vector<Point>& points, int degree, double& curve
   return error;
 }
 
+// Whether each quarter of the steps is, at its median, a good part of the rise above the one before: two levels, or a
+// few long steps at the end, are no growth. Fewer steps than this have to rise pair by pair.
+constexpr size_t kEnoughForQuarters = 12;
+constexpr double kRisingPairsOfMany = 0.7;
+
+bool rises_by_quarters(const std::vector<Point>& points, double rise) {
+  double before = 0;
+  for (size_t quarter = 0; quarter < 4; ++quarter) {
+    std::vector<double> values;
+    for (size_t i = quarter * points.size() / 4; i < (quarter + 1) * points.size() / 4; ++i)
+      values.push_back(points[i].y);
+    const double now = middle(std::move(values));
+    if (quarter > 0 && now - before < rise / 16) return false;
+    before = now;
+  }
+  return true;
+}
+
 }  // namespace
 
 std::string_view name_of(GrowthLaw law) {
@@ -80,7 +98,9 @@ Growth find_growth(const std::vector<StepPoint>& points) {
       rising += used[j].y > used[i].y;
     }
   }
-  if (slopes.empty() || static_cast<double>(rising) < kRisingPairs * static_cast<double>(slopes.size())) return out;
+  const bool many = used.size() >= kEnoughForQuarters;
+  const double least_rising = many ? kRisingPairsOfMany : kRisingPairs;
+  if (slopes.empty() || static_cast<double>(rising) < least_rising * static_cast<double>(slopes.size())) return out;
   const double slope = middle(std::move(slopes));
   std::vector<double> bases;
   for (const Point& point : used) bases.push_back(point.y - slope * point.x);
@@ -89,6 +109,7 @@ Growth find_growth(const std::vector<StepPoint>& points) {
   std::vector<double> distances;
   for (const Point& point : used) distances.push_back(std::abs(point.y - base - slope * point.x));
   if (rise < kLeastRise * std::max(base, 1.0) || rise < kAboveScatter * middle(std::move(distances))) return out;
+  if (many && !rises_by_quarters(used, rise)) return out;
   // On 0..1, so that squares stay exact enough.
   const double span = used.back().x;
   std::vector<Point> scaled;

@@ -1,8 +1,8 @@
 // Whether something grows from step to step, and by which law.
 //
 // The slope is the median of the slopes between all pairs of steps (Theil and Sen), so that single slow steps do not
-// make it. Growth counts when nearly all pairs rise, the whole rise is a good part of the first step and far above the
-// scatter around the line.
+// make it. Growth counts when each quarter of the steps is above the one before (of few steps: when nearly all pairs
+// rise), and the whole rise is a good part of the first step and far above the scatter around the line.
 #pragma once
 
 #include <cstdint>

@@ -39,6 +39,11 @@ TEST(Growth, noise_single_slow_steps_and_other_lengths_are_none) {
   EXPECT_EQ(growth_of(30, [](int64_t i) { return 2000 - 20 * i; }).law, GrowthLaw::kNone);
 }
 
+TEST(Growth, is_seen_through_the_noise_of_a_shared_machine) {
+  const auto noisy = [](int64_t i) { return 1000 + 40 * i + 15 * noise(i) + (i % 9 == 4 ? 3000 : 0); };
+  EXPECT_EQ(growth_of(40, noisy).law, GrowthLaw::kLinear);
+}
+
 TEST(Growth, thousands_of_steps_are_thinned_out) {
   EXPECT_EQ(growth_of(12'000, [](int64_t i) { return 1000 + i; }).law, GrowthLaw::kLinear);
 }

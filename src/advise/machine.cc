@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 
 #include "base/text.h"
 
@@ -14,7 +15,8 @@ std::optional<double> number_at(std::string_view json) {
   if (at == std::string_view::npos) return std::nullopt;
   double number = 0;
   const auto read = std::from_chars(json.data() + at, json.data() + json.size(), number);
-  return read.ec == std::errc{} ? std::optional(number) : std::nullopt;
+  constexpr double kMost = 1e9;  // of counts and seconds: traces may be damaged
+  return read.ec == std::errc{} && std::abs(number) <= kMost ? std::optional(number) : std::nullopt;
 }
 
 }  // namespace

@@ -312,7 +312,7 @@ std::vector<Finding> find_growing_steps(const Context& context) {
   if (context.study == nullptr || context.study->host.chains.empty()) return {};
   const analyze::Growth growth = growth_of(context);
   if (growth.law == analyze::GrowthLaw::kNone) return {};
-  Finding finding{.id = "growing-steps", .events = growth.last_number - growth.first_number + 1};
+  Finding finding{.id = "growing-steps", .events = growth.steps};
   // Of the steps that are judged, which may be shorter or longer than the average of those that were timed.
   const int64_t grown_ns = (growth.last - growth.first) / 2;
   const int64_t above_first_ns = context.step_ns - growth.first;

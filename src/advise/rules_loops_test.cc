@@ -109,7 +109,7 @@ TEST(Syncs, a_grad_scalers_read_is_told_from_the_programs_own) {
   const auto title = [](bool scaler, int reads) {
     Program program;
     for (int step = 0; step < 4; ++step) {
-      for (int i = 0; i < 6; ++i) program.op("aten::mm");
+      for (int i = 0; i < 2; ++i) program.op("aten::mm");
       if (scaler) program.op("aten::_amp_foreach_non_finite_check_and_unscale_");
       for (int i = 0; i < reads; ++i) program.item().op("aten::add");
       program.end_step();

@@ -87,7 +87,8 @@ Growth find_growth(const std::vector<StepPoint>& points) {
   std::vector<Point> used;
   const size_t stride = (points.size() + kMostPoints - 1) / kMostPoints;
   for (size_t i = 0; i < points.size(); i += stride) {
-    used.push_back({static_cast<double>(points[i].number - points[0].number), static_cast<double>(points[i].value)});
+    const double x = static_cast<double>(points[i].number) - static_cast<double>(points[0].number);
+    used.push_back({x, static_cast<double>(points[i].value)});
   }
   std::vector<double> slopes;
   size_t rising = 0;
@@ -120,6 +121,7 @@ Growth find_growth(const std::vector<StepPoint>& points) {
   // Below one part in ten thousand both fit.
   const bool quadratic = curve > 0 && curved < kBetterByHalf * straight && straight > 1e-4;
   out.law = quadratic ? GrowthLaw::kQuadratic : GrowthLaw::kLinear;
+  out.steps = static_cast<int64_t>(points.size());
   out.first_number = points.front().number;
   out.last_number = points.back().number;
   out.first = std::llround(std::max(0.0, quadratic ? used.front().y : base));

@@ -23,6 +23,7 @@ std::string_view name_of(GrowthLaw law);  // "none", "linear", "quadratic"
 
 struct Growth {
   GrowthLaw law = GrowthLaw::kNone;
+  int64_t steps = 0;  // that were looked at
   int64_t first_number = 0;
   int64_t last_number = 0;
   int64_t first = 0;  // of the fitted line, at the first and the last step

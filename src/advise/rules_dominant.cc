@@ -318,7 +318,7 @@ std::vector<Finding> find_growing_steps(const Context& context) {
   const int64_t above_first_ns = context.step_ns - growth.first;
   finding.cost_ns = above_first_ns > 0 ? std::min(grown_ns, above_first_ns) : std::min(grown_ns, context.step_ns / 2);
   finding.share_of_step = context.share_of_step(finding.cost_ns);
-  finding.gain = {.low_ns = finding.cost_ns / 2, .high_ns = finding.cost_ns};
+  finding.gain = {.low_ns = finding.cost_ns, .high_ns = finding.cost_ns};
   const std::string op = what_grows(context);
   const bool linear = growth.law == analyze::GrowthLaw::kLinear;
   finding.title = "steps take longer and longer: " + short_time(growth.first) + " at step " +

@@ -23,13 +23,13 @@ class Program {
     at_ += 6;
     return *this;
   }
-  Program& item() {
-    builder_.op("aten::item", {.start_us = at_, .end_us = at_ + 20});
+  Program& item(double wait_us = 0) {
+    builder_.op("aten::item", {.start_us = at_, .end_us = at_ + 20 + wait_us});
     builder_.call("cudaMemcpyAsync", {.start_us = at_ + 4, .end_us = at_ + 8, .correlation = correlation_});
     builder_.copy("Memcpy DtoH (Device -> Pageable)",
-                  {.start_us = at_ + 9, .end_us = at_ + 10, .correlation = correlation_++, .bytes = 4});
-    builder_.call("cudaStreamSynchronize", {.start_us = at_ + 9, .end_us = at_ + 14});
-    at_ += 25;
+                  {.start_us = at_ + 9, .end_us = at_ + 10 + wait_us, .correlation = correlation_++, .bytes = 4});
+    builder_.call("cudaStreamSynchronize", {.start_us = at_ + 9, .end_us = at_ + 14 + wait_us});
+    at_ += 25 + wait_us;
     return *this;
   }
   // On the CPU alone.
@@ -111,7 +111,7 @@ TEST(Syncs, a_grad_scalers_read_is_told_from_the_programs_own) {
     for (int step = 0; step < 4; ++step) {
       for (int i = 0; i < 2; ++i) program.op("aten::mm");
       if (scaler) program.op("aten::_amp_foreach_non_finite_check_and_unscale_");
-      for (int i = 0; i < reads; ++i) program.item().op("aten::add");
+      for (int i = 0; i < reads; ++i) program.item(100).op("aten::add");
       program.end_step();
     }
     const Judged judged = program.judged();

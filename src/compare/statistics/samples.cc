@@ -83,7 +83,8 @@ std::span<const double> steady(std::span<const double> values) { return values.s
 Range median_range(std::span<const double> values) {
   if (values.size() < 2) return {median(values), median(values)};
   constexpr size_t kResamples = 1000;
-  const auto block = static_cast<size_t>(std::ceil(std::cbrt(static_cast<double>(values.size()))) * 2);
+  const auto wanted = static_cast<size_t>(std::ceil(std::cbrt(static_cast<double>(values.size()))) * 2);
+  const size_t block = std::min(wanted, std::max<size_t>(1, values.size() / 3));
   const size_t starts = values.size() > block ? values.size() - block + 1 : 1;
   Random random(1);
   std::vector<double> medians;

@@ -3,7 +3,9 @@
 #include <glob.h>
 
 #include <algorithm>
+#include <deque>
 #include <filesystem>
+#include <future>
 
 #include "cli/open.h"
 #include "sql/database.h"
@@ -42,6 +44,17 @@ Result<double> number_of(const Model& model, const std::string& name, const std:
   return first.value;
 }
 
+Result<compare::Run> run_of(const StudiedTrace& trace, const std::string& file,
+                            const std::vector<std::pair<std::string, std::string>>& queries) {
+  compare::Run run = compare::summarize(trace);
+  run.path = file;
+  for (const auto& [name, query] : queries) {
+    FL_TRY(const double value, number_of(trace.model(), name, query));
+    run.numbers.emplace_back(name, value);
+  }
+  return run;
+}
+
 }  // namespace
 
 Result<std::vector<std::string>> find_run_files(const std::vector<std::string>& names) {
@@ -69,20 +82,35 @@ Result<std::vector<std::string>> find_run_files(const std::vector<std::string>& 
   return out;
 }
 
+Result<std::vector<compare::Run>> read_runs(const std::vector<std::string>& files,
+                                            const std::vector<std::pair<std::string, std::string>>& queries) {
+  constexpr uint64_t kSmallBytes = 256'000'000;
+  std::vector<compare::Run> runs;
+  // At most two; a future that was asked for its result no longer holds the trace.
+  std::deque<std::future<Result<compare::Run>>> working;
+  for (const std::string& file : files) {
+    FL_TRY(auto trace, open_trace(file));
+    const size_t most = trace->model().info.content_bytes > kSmallBytes ? 0 : 1;
+    working.push_back(std::async(std::launch::async,
+                                 [held = std::move(trace), &file, &queries] { return run_of(*held, file, queries); }));
+    while (working.size() > most) {
+      FL_TRY(compare::Run run, working.front().get());
+      runs.push_back(std::move(run));
+      working.pop_front();
+    }
+  }
+  while (!working.empty()) {
+    FL_TRY(compare::Run run, working.front().get());
+    runs.push_back(std::move(run));
+    working.pop_front();
+  }
+  return runs;
+}
+
 Result<std::vector<compare::Run>> open_runs(const std::vector<std::string>& names,
                                             const std::vector<std::pair<std::string, std::string>>& queries) {
   FL_TRY(const std::vector<std::string> files, find_run_files(names));
-  std::vector<compare::Run> runs;
-  for (const std::string& file : files) {
-    FL_TRY(const auto trace, open_trace(file));
-    runs.push_back(compare::summarize(*trace));
-    runs.back().path = file;
-    for (const auto& [name, query] : queries) {
-      FL_TRY(const double value, number_of(trace->model(), name, query));
-      runs.back().numbers.emplace_back(name, value);
-    }
-  }
-  return runs;
+  return read_runs(files, queries);
 }
 
 }  // namespace firelane::cli

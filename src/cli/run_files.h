@@ -13,8 +13,11 @@ namespace firelane::cli {
 // Each name is a file, a folder (the traces in it, by name) or a pattern with * or ?.
 Result<std::vector<std::string>> find_run_files(const std::vector<std::string>& names);
 
-// Each is loaded, summarized and forgotten before the next: memory is that of one trace.
-// `queries`: name and SQL of further numbers, each the first cell of the first row.
+// One run a file. `queries`: name and SQL of further numbers, each the first cell of the first row. Small traces are
+// summarized while the next is loaded; of large ones there is one in memory at a time.
+Result<std::vector<compare::Run>> read_runs(const std::vector<std::string>& files,
+                                            const std::vector<std::pair<std::string, std::string>>& queries = {});
+// Both together.
 Result<std::vector<compare::Run>> open_runs(const std::vector<std::string>& names,
                                             const std::vector<std::pair<std::string, std::string>>& queries = {});
 

@@ -44,8 +44,13 @@ Result<int> run_compare(const CompareArgs& args) {
     after = {args.files[1]};
   }
   if (before.empty() || after.empty()) return Error{"compare: --before and --after belong together; give both"};
-  FL_TRY(const std::vector<compare::Run> first, open_runs(before));
-  FL_TRY(const std::vector<compare::Run> second, open_runs(after));
+  FL_TRY(std::vector<std::string> files, find_run_files(before));
+  FL_TRY(const std::vector<std::string> second_files, find_run_files(after));
+  const auto runs_before = static_cast<std::ptrdiff_t>(files.size());
+  files.insert(files.end(), second_files.begin(), second_files.end());
+  FL_TRY(const std::vector<compare::Run> runs, read_runs(files));
+  const std::vector<compare::Run> first(runs.begin(), runs.begin() + runs_before);
+  const std::vector<compare::Run> second(runs.begin() + runs_before, runs.end());
   const compare::Difference difference =
       compare::compare_sides(first, second, {.alpha = args.alpha, .threshold = args.threshold_percent / 100});
   const bool for_people = output.form() == report::Form::kText || output.form() == report::Form::kMarkdown;

@@ -67,9 +67,9 @@ std::pair<std::string, std::string> gate_files(const Paths& baseline, const std:
 }
 
 nb::dict judge_numbers(const std::vector<double>& before, const std::vector<double>& after, double threshold,
-                       double alpha, std::optional<std::pair<double, double>> noise) {
+                       double alpha, std::optional<std::pair<double, double>> noise, bool with_range) {
   if (before.empty() || after.empty()) throw nb::value_error("judge: a side without runs");
-  compare::JudgeOptions options{.alpha = alpha, .threshold = threshold};
+  compare::JudgeOptions options{.alpha = alpha, .threshold = threshold, .with_range = with_range};
   if (noise) options.noise = compare::Noise{noise->first, noise->second};
   const compare::Judgement j = compare::judge(before, after, options);
   nb::dict out;
@@ -92,9 +92,10 @@ void bind_compare(nb::module_& module) {
   module.def("_gate", &gate_files, nb::arg("baseline"), nb::arg("store"), nb::arg("label"), nb::arg("candidate"),
              nb::arg("limits"), nb::arg("alpha"));
   module.def("_judge", &judge_numbers, nb::arg("before"), nb::arg("after"), nb::arg("threshold") = 0.03,
-             nb::arg("alpha") = 0.05, nb::arg("noise") = nb::none(),
+             nb::arg("alpha") = 0.05, nb::arg("noise") = nb::none(), nb::arg("with_range") = true,
              nb::sig("def _judge(before: collections.abc.Sequence[float], after: collections.abc.Sequence[float], "
-                     "threshold: float = 0.03, alpha: float = 0.05, noise: tuple[float, float] | None = None) -> "
+                     "threshold: float = 0.03, alpha: float = 0.05, noise: tuple[float, float] | None = None, "
+                     "with_range: bool = True) -> "
                      "dict[str, typing.Any]"));
   module.def(
       "_warm_up_steps", [](const std::vector<double>& steps) { return compare::warm_up_steps(steps); },

@@ -133,7 +133,7 @@ Result<GateRow> judge_kernels(const Limit& limit, const std::vector<Run>& baseli
     const auto is = both.subspan(baseline.size());
     if (mean(was) < kLeastShare * gpu_ns || mean(is) <= 0) continue;
     judged.emplace_back(name.first.empty() ? name.second : name.first + ": " + name.second,
-                        judge(was, is, {.alpha = alpha, .threshold = parsed.value}));
+                        judge(was, is, {.alpha = alpha, .threshold = parsed.value, .with_range = false}));
     p_values.push_back(judged.back().second.p);
   }
   if (judged.empty()) {

@@ -63,6 +63,7 @@ void by_permutation(const PermutationTest& test, const JudgeOptions& options, Ju
   j.method = Method::kPermutation;
   j.p = test.p();
   j.exact = test.exact();
+  if (!options.with_range) return;
   j.range = test.ratios(options.alpha);
   j.has_range = true;
 }

@@ -32,6 +32,7 @@ struct JudgeOptions {
   double threshold = 0.03;       // and that is at least this large: 0.03 is 3%
   double power = 0.8;            // smallest_change would be found this often
   std::optional<Noise> noise{};  // of earlier equal runs
+  bool with_range = true;        // which costs a hundred times what p does
 };
 
 enum class Outcome : uint8_t { kSame, kMore, kLess, kInconclusive };

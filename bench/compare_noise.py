@@ -28,7 +28,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 from firelane._trace import _judge, _warm_up_steps
 
 HERE = Path(__file__).resolve().parent
-TRIALS = 2000
 
 
 def run_median(steps: list[float]) -> float:
@@ -63,7 +62,7 @@ def share(hits: int, trials: int) -> str:
     return f"{100 * hits / trials:.1f}%"
 
 
-def real_rows(path: Path, rng: random.Random) -> list[list[str]]:
+def real_rows(path: Path, rng: random.Random, trials_wanted: int) -> list[list[str]]:
     programs: dict[str, list[list[float]]] = {}
     for line in path.read_text().splitlines():
         run = json.loads(line)
@@ -84,7 +83,7 @@ def real_rows(path: Path, rng: random.Random) -> list[list[str]]:
             )
         for side in (4, 5, 8, 12):
             hits = by_steps = 0
-            for _ in range(TRIALS // 2):
+            for _ in range(trials_wanted):
                 made = [resampled(rng, runs) for _ in range(2 * side)]
                 values = [run_median(run) for run in made]
                 hits += is_different(values[:side], values[side:])
@@ -95,8 +94,8 @@ def real_rows(path: Path, rng: random.Random) -> list[list[str]]:
                     kind,
                     f"{100 * spread:.1f}%",
                     f"{side} + {side}",
-                    share(hits, TRIALS // 2),
-                    share(by_steps, TRIALS // 2),
+                    share(hits, trials_wanted),
+                    share(by_steps, trials_wanted),
                 ]
             )
     return rows
@@ -114,13 +113,13 @@ def resampled(rng: random.Random, runs: list[list[float]]) -> list[float]:
     return out[: len(run)]
 
 
-def simulated_rows(rng: random.Random) -> list[list[str]]:
+def simulated_rows(rng: random.Random, trials: int) -> list[list[str]]:
     rows = []
     for correlation in (0.0, 0.3, 0.5, 0.7):
         for between in (0.0, 0.01, 0.03, 0.05):
             for side in (4, 5, 8):
                 hits = by_steps = 0
-                for _ in range(TRIALS):
+                for _ in range(trials):
                     runs = [
                         simulated_run(rng, steps=40, within=0.02, between=between, correlation=correlation)
                         for _ in range(2 * side)
@@ -130,23 +129,23 @@ def simulated_rows(rng: random.Random) -> list[list[str]]:
                     by_steps += mann_whitney_differs(runs[0], runs[side])
                 kind = f"correlation {correlation:g}, between runs {100 * between:g}%"
                 rows.append(
-                    [kind, f"{100 * between:g}%", f"{side} + {side}", share(hits, TRIALS), share(by_steps, TRIALS)]
+                    [kind, f"{100 * between:g}%", f"{side} + {side}", share(hits, trials), share(by_steps, trials)]
                 )
     return rows
 
 
-def power_rows(rng: random.Random) -> list[list[str]]:
+def power_rows(rng: random.Random, trials: int) -> list[list[str]]:
     rows = []
     for noise in (0.003, 0.01, 0.03):
         for side in (4, 5, 8):
             found = []
             for slowdown in (0.02, 0.03, 0.05, 0.10):
                 hits = 0
-                for _ in range(TRIALS):
+                for _ in range(trials):
                     before = [1 + rng.gauss(0, noise) for _ in range(side)]
                     after = [(1 + slowdown) * (1 + rng.gauss(0, noise)) for _ in range(side)]
                     hits += _judge(before, after, min(0.03, slowdown / 2), with_range=False)["outcome"] == "more"
-                found.append(share(hits, TRIALS))
+                found.append(share(hits, trials))
             rows.append([f"{100 * noise:g}%", f"{side} + {side}", *found])
     return rows
 
@@ -159,6 +158,7 @@ def table(head: list[str], rows: list[list[str]]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--real", type=Path, help="JSON lines of runs: program, host_us")
+    parser.add_argument("--trials", type=int, default=2000, help="comparisons for each row")
     parser.add_argument("--write", action="store_true", help="put the tables into bench/README.md")
     args = parser.parse_args()
     rng = random.Random(12)
@@ -169,8 +169,9 @@ def main() -> None:
         "called different",
         "Mann-Whitney over steps of one run each",
     ]
-    false_alarms = (real_rows(args.real, rng) if args.real else []) + simulated_rows(rng)
-    found = power_rows(rng)
+    false_alarms = real_rows(args.real, rng, args.trials) if args.real else []
+    false_alarms += simulated_rows(rng, args.trials)
+    found = power_rows(rng, args.trials)
     text = (
         table(head, false_alarms)
         + "\n\n"

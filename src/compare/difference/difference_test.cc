@@ -20,7 +20,7 @@ Difference compare_programs(const TestProgram& before, const TestProgram& after)
   return compare_sides({run_of(before)}, {run_of(after)});
 }
 
-const WorkChange& only_change(const Difference& d) {
+WorkChange only_change(const Difference& d) {
   const WorkChange* found = nullptr;
   for (const WorkChange& work : d.work) {
     const bool same = work.change == Change::kNone && std::abs(work.change_ns()) < 1 &&
@@ -29,8 +29,7 @@ const WorkChange& only_change(const Difference& d) {
     EXPECT_EQ(found, nullptr) << work.op << " " << work.kernel_after;
     found = &work;
   }
-  static const WorkChange none;
-  return found == nullptr ? none : *found;
+  return found == nullptr ? WorkChange{} : *found;
 }
 
 TEST(Summary, parts_add_up_to_the_step_and_device_time_is_that_of_the_kernels) {
@@ -56,7 +55,7 @@ TEST(Difference, a_slower_kernel_is_named_by_its_speed_and_the_parts_add_up) {
   slow.ops[1].kernel_us = 180;
   const Difference d = compare_programs(layers(4), slow);
   EXPECT_EQ(sum_of_parts(d), d.step_after_ns() - d.step_before_ns());
-  const WorkChange& work = only_change(d);
+  const WorkChange work = only_change(d);
   EXPECT_EQ(work.module, "Linear_1");
   EXPECT_NEAR(work.by_speed_ns, 80'000, 1);
   EXPECT_NEAR(work.by_calls_ns, 0, 1);
@@ -69,7 +68,7 @@ TEST(Difference, more_calls_are_told_from_slower_ones) {
   for (TestOp& op : before.ops) op.module = "";
   TestProgram more = before;
   more.ops.push_back(more.ops[0]);
-  const WorkChange& work = only_change(compare_programs(before, more));
+  const WorkChange work = only_change(compare_programs(before, more));
   EXPECT_NEAR(work.by_calls_ns, 100'000, 1);
   EXPECT_NEAR(work.by_speed_ns, 0, 1);
   EXPECT_EQ(work.calls_after, 5);
@@ -78,7 +77,7 @@ TEST(Difference, more_calls_are_told_from_slower_ones) {
 TEST(Difference, a_precision_that_changed_is_named) {
   TestOp fp32{.kernel = "sgemm_fp32", .kernel_us = 300, .types = "[\"float\", \"float\"]"};
   const Difference d = compare_programs(layers(4), layers(4, fp32));
-  const WorkChange& work = only_change(d);
+  const WorkChange work = only_change(d);
   EXPECT_EQ(work.change, Change::kPrecision);
   EXPECT_EQ(work.precision_before, "bf16");
   EXPECT_EQ(work.precision_after, "fp32");
@@ -95,7 +94,7 @@ TEST(Difference, another_kernel_and_other_shapes_are_told_apart) {
 
 TEST(Difference, an_added_layer_is_new_and_leaves_the_others_alone) {
   const Difference d = compare_programs(layers(4), layers(5));
-  const WorkChange& work = only_change(d);
+  const WorkChange work = only_change(d);
   EXPECT_EQ(work.change, Change::kNew);
   EXPECT_EQ(work.module, "Linear_4");
   EXPECT_EQ(d.batch_ratio, 1);

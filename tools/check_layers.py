@@ -24,6 +24,7 @@ from pathlib import Path
 # Which library a header belongs to, by the prefix of its path. The first match counts.
 LIBRARY_OF_HEADER = {
     "simdjson.h": "simdjson",
+    "toml++/": "tomlplusplus",
     "isa-l": "isal",
     "zstd": "zstd",
     "CLI/": "cli11",

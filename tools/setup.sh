@@ -11,7 +11,7 @@ apt_packages=(
   # build
   cmake ninja-build ccache pkg-config git
   # libraries, each used by the rooms that src/LAYERS names
-  libsimdjson-dev libisal-dev libzstd-dev libcli11-dev libfmt-dev libsqlite3-dev libprotozero-dev libcpp-httplib-dev libgtest-dev
+  libsimdjson-dev libisal-dev libzstd-dev libcli11-dev libfmt-dev libsqlite3-dev libprotozero-dev libcpp-httplib-dev libtomlplusplus-dev libgtest-dev
   # protoc: the tests decode the Perfetto export with it
   protobuf-compiler
   # Python: venv and headers; certificates for pip

@@ -8,6 +8,7 @@
     trace = firelane.open("trace.json.gz")
     print(trace.ops())                                      # the table of key_averages()
     df = pandas.DataFrame.from_arrow(trace.host_slices)     # also polars, DuckDB, pyarrow
+    print(firelane.compare("before.lane", "after.lane"))    # see docs/compare.md
 
 Only recording needs torch, which is imported on first use of profile, install or firelane.profiler.
 See docs/python.md.
@@ -18,13 +19,20 @@ from ._trace import version as __version__
 
 TraceError.__module__ = "firelane"  # the name that tracebacks show
 
-__all__ = ["Table", "Trace", "TraceError", "__version__", "install", "open", "profile", "uninstall"]
+__all__ = ["Table", "Trace", "TraceError", "__version__", "compare", "gate", "install", "open", "profile", "uninstall"]
 
-_FROM = {"profile": "_profile", "install": "_install", "uninstall": "_install"}
+_FROM = {
+    "compare": "_compare",
+    "gate": "_compare",
+    "profile": "_profile",
+    "install": "_install",
+    "uninstall": "_install",
+}
 
 TYPE_CHECKING = False  # type checkers take it as True; saves importing typing
 if TYPE_CHECKING:
     from . import profiler as profiler
+    from ._compare import compare, gate
     from ._install import install, uninstall
     from ._profile import profile
 del TYPE_CHECKING

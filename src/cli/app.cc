@@ -54,7 +54,7 @@ CommandLine make_command_line() {
   app.require_subcommand(1);
   app.get_formatter()->label("SUBCOMMAND", "VERB");
   app.footer(
-      "Exit codes: 0 done, 1 failed, 2 wrong usage.\n"
+      "Exit codes: 0 done, 1 failed, 2 wrong usage; of gate: 3 a limit is broken, 4 inconclusive.\n"
       "Help on one verb: firelane VERB --help");
   for (const Verb& verb : all_verbs()) {
     CLI::App& sub = *app.add_subcommand(std::string(verb.name), std::string(verb.sentence));

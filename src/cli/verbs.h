@@ -44,6 +44,7 @@ namespace firelane::cli {
 inline constexpr int kExitOk = 0;
 inline constexpr int kExitFailed = 1;
 inline constexpr int kExitUsage = 2;
+// firelane gate: 3 a limit is broken, 4 that cannot be told (compare/gate/gate.h).
 
 using VerbBody = std::function<Result<int>()>;
 
@@ -62,6 +63,10 @@ Verb view_verb();
 Verb report_verb();
 Verb explain_verb();
 Verb verify_verb();
+Verb compare_verb();
+Verb gate_verb();
+Verb baseline_verb();
+Verb bench_verb();
 Verb dump_verb();
 Verb export_verb();
 Verb sql_verb();

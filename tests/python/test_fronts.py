@@ -23,6 +23,8 @@ TEXT_ONLY = {"diagnose": {"short"}, "ops": {"flops", "time_unit"}}
 # Of the server's answer, whatever the report: how many rows are sent.
 OF_ANSWER = {"rows"}
 NUMBERS = [-1, 0, 0.5, 1, 10, 11, 100, 101, 10**6, 10**6 + 1, 10**9, 10**9 + 1, 2**50, 2**50 + 1]
+# Verbs with the forms of a report that are not the report of one trace.
+NOT_OF_ONE_TRACE = {"sql", "compare", "gate", "baseline", "bench"}
 OTHER_METHODS = {"args", "diagnosis", "export", "report", "sql", "view"}
 
 
@@ -33,7 +35,7 @@ def command(*arguments):
 def report_verbs():
     verbs = re.findall(r"^  ([a-z-]+) ", command("--help").stdout.split("Verbs:")[1], re.MULTILINE)
     forms = {"--json", "--csv", "--markdown"}
-    return [verb for verb in verbs if verb != "sql" and forms <= set(flags_of_help(verb))]
+    return [verb for verb in verbs if verb not in NOT_OF_ONE_TRACE and forms <= set(flags_of_help(verb))]
 
 
 def flags_of_help(verb):

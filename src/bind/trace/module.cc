@@ -1,6 +1,7 @@
 // firelane._trace: reading traces from Python. Thin: names, types and lifetimes, no computing.
 #include <nanobind/nanobind.h>
 
+#include "bind/trace/compare.h"
 #include "bind/trace/table.h"
 #include "bind/trace/trace.h"
 #include "bind/trace/viewer.h"
@@ -14,4 +15,5 @@ NB_MODULE(_trace, module) {
   firelane::bind_trace::bind_table(module);
   firelane::bind_trace::bind_trace(module);
   firelane::bind_trace::bind_viewer(module);
+  firelane::bind_trace::bind_compare(module);
 }

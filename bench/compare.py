@@ -1,0 +1,75 @@
+#!/usr/bin/env python3
+"""How fast `firelane compare` is: two traces of 73 MB, and two of 1 GB made from them.
+
+    .venv/bin/python bench/compare.py [TRACE] [--large MB] [--repeat 5] [--write]
+
+Each figure is from fresh processes, best of --repeat: from typing the command to its last line, both files in the page
+cache. Peak memory is the process's ru_maxrss, which counts the mapped pages of the input.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import os
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+BINARY = ROOT / "build" / "release"
+WORK = ROOT / "build" / "bench"
+SHARED = ROOT.parent / "shared" / "traces" / "llm_generate.json.gz"
+
+
+def measure(first: Path, second: Path, repeat: int) -> tuple[float, float, float]:
+    """Seconds, of them on the CPU (both cores), and MiB at the peak."""
+    best, cpu, peak = float("inf"), float("inf"), 0.0
+    for _ in range(repeat):
+        start = time.perf_counter()
+        with subprocess.Popen([BINARY / "firelane", "compare", first, second], stdout=subprocess.DEVNULL) as process:
+            _, status, usage = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+        best = min(best, time.perf_counter() - start)
+        if process.returncode:
+            raise SystemExit(f"compare failed with {process.returncode}")
+        cpu = min(cpu, usage.ru_utime + usage.ru_stime)
+        peak = max(peak, usage.ru_maxrss / 1024)
+    return best, cpu, peak
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("trace", nargs="?", type=Path, default=SHARED)
+    parser.add_argument("--large", type=int, metavar="MB")
+    parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--write", action="store_true", help="put the table into bench/README.md")
+    args = parser.parse_args()
+    WORK.mkdir(parents=True, exist_ok=True)
+    plain = WORK / args.trace.name.removesuffix(".gz")
+    if not plain.exists():
+        with gzip.open(args.trace) as source, plain.open("wb") as target:
+            shutil.copyfileobj(source, target)
+    pairs = [(plain, "0.5 s")]
+    if args.large:
+        large = WORK / f"{plain.stem}_{args.large}MB.json"
+        if not large.exists():
+            subprocess.run([BINARY / "bench" / "make_trace", args.trace, large, str(args.large)], check=True)
+        pairs.append((large, "4 s, 800 MiB"))
+    lines = ["| two of | time | CPU time | peak memory | goal |", "|---|--:|--:|--:|--:|"]
+    for file, goal in pairs:
+        seconds, cpu, peak = measure(file, file, args.repeat)
+        size = f"{file.name}, {file.stat().st_size / 1e6:,.0f} MB"
+        lines.append(f"| {size} | {seconds:.2f} s | {cpu:.2f} s | {peak:.0f} MiB | {goal} |")
+    text = "\n".join(lines) + "\n"
+    print(text)
+    if args.write:
+        page = ROOT / "bench" / "README.md"
+        begin, end = "<!-- compare.py begin -->\n", "<!-- compare.py end -->"
+        before, rest = page.read_text().split(begin)
+        page.write_text(before + begin + text + end + rest.split(end, 1)[1])
+
+
+if __name__ == "__main__":
+    main()

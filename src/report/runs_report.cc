@@ -1,0 +1,66 @@
+// `firelane compare *.lane --by model`: the table of architectures or batch sizes that people make by hand.
+#include <algorithm>
+#include <filesystem>
+#include <map>
+
+#include "report/comparison.h"
+
+namespace firelane::report {
+
+namespace {
+
+using compare::Run;
+
+std::string key_of(const Run& run, RunsBy by) {
+  if (by == RunsBy::kModel) return run.model_name.empty() ? "not recorded" : run.model_name;
+  if (by == RunsBy::kBatch) return run.samples == 0 ? "not known" : std::to_string(run.samples);
+  return run.path;
+}
+
+const char* label_of(RunsBy by) { return by == RunsBy::kModel ? "Model" : by == RunsBy::kBatch ? "Batch" : "File"; }
+
+// Nothing is negative: below 0 is not known.
+Cell known(double value) { return value < 0 ? Cell{} : Cell{value}; }
+
+}  // namespace
+
+Report runs_report(const std::vector<Run>& runs, const RunsOptions& options) {
+  Table table{.name = "runs",
+              .columns = {{"name", label_of(options.by), Kind::kText, Align::kByKind, 48},
+                          {"runs", "Runs", Kind::kNumber},
+                          {"step_ns", "Step", Kind::kDuration},
+                          {"samples", "Batch", Kind::kNumber, Align::kByKind, 0, true},
+                          {"samples_per_second", "Samples/s", Kind::kNumber, Align::kByKind, 0, true},
+                          {"tokens_per_second", "Tokens/s", Kind::kNumber, Align::kByKind, 0, true},
+                          {"peak_bytes", "Peak memory", Kind::kBytes, Align::kByKind, 0, true},
+                          {"busy_percent", "Busy", Kind::kPercent, Align::kByKind, 0, true},
+                          {"tflops_per_second", "TFLOP/s", Kind::kSmall, Align::kByKind, 0, true},
+                          {"mfu_percent", "Of peak", Kind::kPercent, Align::kByKind, 0, true},
+                          {"energy_joules", "Energy, J", Kind::kSmall, Align::kByKind, 0, true},
+                          {"price_per_1000_steps", "Price of 1,000 steps", Kind::kSmall, Align::kByKind, 0, true},
+                          {"verdict", "Verdict", Kind::kText, Align::kByKind, 60}}};
+  std::vector<std::string> order;
+  std::map<std::string, std::vector<Run>> groups;
+  for (const Run& run : runs) {
+    const std::string key = key_of(run, options.by);
+    if (!groups.contains(key)) order.push_back(key);
+    groups[key].push_back(run);
+  }
+  for (const std::string& key : order) {
+    const Run run = compare::combine(groups[key]);
+    const double step_s = static_cast<double>(run.step_ns) / 1e9;
+    const auto rate = [&](double amount) { return amount > 0 && step_s > 0 ? Cell{amount / step_s} : Cell{}; };
+    const double busy =
+        run.step_ns > 0 ? 100.0 * static_cast<double>(run.busy_ns) / static_cast<double>(run.step_ns) : 0;
+    table.add({options.by == RunsBy::kFile ? std::filesystem::path(key).filename().string() : key,
+               static_cast<int64_t>(groups[key].size()), run.step_ns, run.samples == 0 ? Cell{} : Cell{run.samples},
+               rate(static_cast<double>(run.samples)), rate(static_cast<double>(run.tokens)),
+               run.has_memory ? Cell{run.peak_bytes} : Cell{},
+               run.has_device_work ? Cell{std::min(100.0, busy)} : Cell{}, rate(run.flops / 1e12),
+               known(run.mfu_percent), known(run.energy_joules),
+               options.price_per_hour < 0 ? Cell{} : Cell{options.price_per_hour / 3600 * step_s * 1000}, run.verdict});
+  }
+  return {.tables = {std::move(table)}};
+}
+
+}  // namespace firelane::report

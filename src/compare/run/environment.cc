@@ -31,6 +31,15 @@ constexpr std::array<std::string_view, 16> kNotEnvironment = {"trace_id",
                                                               "cuda_calls_by",
                                                               "host_name"};
 
+// Notes about what happened in the run, and not about where and with what it ran.
+bool is_note(std::string_view key) {
+  for (const std::string_view prefix :
+       {"compile_", "cores_used", "steps_with_", "cuda_memory_at_", "unfinished_step"}) {
+    if (key.starts_with(prefix)) return true;
+  }
+  return false;
+}
+
 void add_value(const std::string& name, simdjson::dom::element value, Pairs& out, int depth) {
   if (std::find(kNotEnvironment.begin(), kNotEnvironment.end(), name) != kNotEnvironment.end()) return;
   if (value.is_object()) {
@@ -53,6 +62,7 @@ Pairs environment_of(const Model& model) {
   Pairs out;
   simdjson::dom::parser parser;
   for (const MetadataEntry& entry : model.info.metadata) {
+    if (is_note(entry.key)) continue;
     simdjson::dom::element value;
     if (parser.parse(entry.json).get(value) != simdjson::SUCCESS) continue;
     add_value(entry.key, value, out, entry.key == "machine" ? 0 : 1);

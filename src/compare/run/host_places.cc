@@ -37,6 +37,7 @@ Part part_of_activity(Activity activity) {
     case Activity::kSync: return Part::kWaiting;
     case Activity::kAllocation: return Part::kAllocating;
     case Activity::kGc: return Part::kGc;
+    case Activity::kCollective: return Part::kCommunication;
     case Activity::kLoading: return Part::kLoading;
     case Activity::kRecorder: return Part::kRecorder;
   }

@@ -167,7 +167,7 @@ Run summarize(const StudiedTrace& trace) {
     run.mfu_percent = roof.whole.mfu_percent * static_cast<double>(roof.whole.duration_ns) /
                       (steps * static_cast<double>(run.step_ns));
   }
-  const analyze::Cost cost = analyze::cost_of(model);
+  const analyze::Cost cost = analyze::cost_of(trace);
   run.energy_joules = cost.energy_per_step_joules;
   run.mean_power_watts = cost.mean_power_watts;
   const auto& diagnosis = trace.get<advise::diagnose>();

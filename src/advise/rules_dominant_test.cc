@@ -109,7 +109,8 @@ TEST(GrowingSteps, name_the_operator_that_grows) {
   EXPECT_NE(judged.findings[0].title.find("linear: 400.0 us more with each; most of it in aten::cat"),
             std::string::npos)
       << judged.findings[0].title;
-  EXPECT_NEAR(static_cast<double>(judged.findings[0].gain.middle_ns()), 2.2e6, 2e5) << "11 times 400 us, on average half";
+  EXPECT_NEAR(static_cast<double>(judged.findings[0].gain.middle_ns()), 2.2e6, 2e5)
+      << "11 times 400 us, on average half";
   EXPECT_EQ(find(judged, "dominant-operator"), nullptr) << "the one that grows has its remedy";
 }
 

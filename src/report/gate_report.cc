@@ -141,8 +141,8 @@ std::string gate_text(const GateResult& result, Form form, const TextStyle& styl
   out += render(report, form, style);
   if (result.status != GateStatus::kHolds) {
     constexpr size_t kShown = 10;
-    out +=
-        (form == Form::kMarkdown ? "\n## Why\n\n" : "\nWhy\n") + comparison_text(result.difference, kShown, form, style);
+    out += (form == Form::kMarkdown ? "\n## Why\n\n" : "\nWhy\n") +
+           comparison_text(result.difference, kShown, form, style);
   }
   return out;
 }

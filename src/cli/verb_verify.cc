@@ -19,13 +19,13 @@
 
 #include "advise/rule.h"
 #include "advise/text.h"
-#include "analyze/common/gain_of_runs.h"
 #include "base/environment.h"
 #include "base/json_writer.h"
 #include "cli/child.h"
 #include "cli/output.h"
 #include "cli/python_site.h"
 #include "cli/verbs.h"
+#include "compare/statistics/judge.h"
 
 namespace firelane::cli {
 
@@ -54,7 +54,7 @@ constexpr std::array<Setting, 10> kSettings = {{
 struct VerifyArgs {
   std::string finding;
   std::vector<std::string> command;
-  int64_t runs = 3;
+  int64_t runs = 4;
   int64_t steps = 30;
   int64_t warmup = 5;
   OutputOptions output;
@@ -169,26 +169,45 @@ std::string saved_text(double ns) {
   return ns < 0 ? "-" + text : text;
 }
 
-std::string answer_text(const std::array<Side, 2>& sides, const analyze::RunGain& gain,
-                        const std::vector<std::string>& changes) {
+// What a step takes less; the range where there are runs enough for one.
+struct Saved {
+  compare::Judgement judged;
+  double ns() const { return judged.before - judged.after; }
+  double low_ns() const { return judged.before * (1 - judged.range.high); }
+  double high_ns() const { return judged.before * (1 - judged.range.low); }
+};
+
+Saved saved_by(const std::array<Side, 2>& sides) {
+  std::array<std::vector<double>, 2> runs;
+  for (size_t i = 0; i < sides.size(); ++i) runs[i].assign(sides[i].steps_ns.begin(), sides[i].steps_ns.end());
+  return {compare::judge(runs[0], runs[1], {.threshold = 0})};
+}
+
+std::string answer_text(const std::array<Side, 2>& sides, const Saved& saved, const std::vector<std::string>& changes) {
+  const compare::Judgement& judged = saved.judged;
   std::string out = "with " + fmt::format("{}", fmt::join(changes, ", ")) + "\n";
   for (const Side& side : sides) {
-    const double ns = side.applies ? gain.after_ns : gain.before_ns;
+    const double ns = side.applies ? judged.after : judged.before;
     out +=
         fmt::format("  {:<7} {:>9} a step   ({})\n", side.name, advise::short_time(std::llround(ns)), runs_text(side));
   }
-  out += gain.saved_ns >= 0 ? fmt::format("saves {} per step: {:.2f}x as fast", saved_text(gain.saved_ns),
-                                          gain.before_ns / std::max(1.0, gain.after_ns))
-                            : fmt::format("costs {} per step", saved_text(-gain.saved_ns));
-  if (!gain.has_range) return out + "; run it more often to know whether that is noise\n";
-  out += fmt::format("; saved, 95% sure: {} to {}", saved_text(gain.low_ns), saved_text(gain.high_ns));
-  return out + (gain.is_gain()   ? "; more than noise\n"
-                : gain.is_loss() ? "; slower, and that is more than noise\n"
-                                 : "; not more than noise: --runs " + std::to_string(2 * sides[0].steps_ns.size()) +
-                                       " sees smaller gains\n");
+  out += saved.ns() >= 0 ? fmt::format("saves {} per step: {:.2f}x as fast", saved_text(saved.ns()),
+                                       judged.before / std::max(1.0, judged.after))
+                         : fmt::format("costs {} per step", saved_text(-saved.ns()));
+  if (judged.has_range) {
+    out += fmt::format("; saved, 95% sure: {} to {}", saved_text(saved.low_ns()), saved_text(saved.high_ns()));
+  }
+  switch (judged.outcome) {
+    case compare::Outcome::kLess: return out + "; more than noise\n";
+    case compare::Outcome::kMore: return out + "; slower, and that is more than noise\n";
+    case compare::Outcome::kInconclusive: return out + "; --runs 4 or more tell whether that is noise\n";
+    default:
+      return out + "; not more than noise: --runs " + std::to_string(2 * sides[0].steps_ns.size()) +
+             " sees smaller gains\n";
+  }
 }
 
-std::string answer_json(const VerifyArgs& args, const std::array<Side, 2>& sides, const analyze::RunGain& gain,
+std::string answer_json(const VerifyArgs& args, const std::array<Side, 2>& sides, const Saved& saved,
                         const std::vector<std::string>& changes) {
   JsonWriter json(2);
   json.begin_object().field("finding", args.finding).key("changes").begin_array();
@@ -199,9 +218,11 @@ std::string answer_json(const VerifyArgs& args, const std::array<Side, 2>& sides
     for (const int64_t ns : side.steps_ns) json.value(ns);
     json.end_array();
   }
-  json.field("saved_ns", std::llround(gain.saved_ns));
-  if (gain.has_range) json.field("low_ns", std::llround(gain.low_ns)).field("high_ns", std::llround(gain.high_ns));
-  json.field("more_than_noise", gain.is_gain() || gain.is_loss());
+  json.field("saved_ns", std::llround(saved.ns()));
+  if (saved.judged.has_range) {
+    json.field("low_ns", std::llround(saved.low_ns())).field("high_ns", std::llround(saved.high_ns()));
+  }
+  json.field("outcome", compare::name_of(saved.judged.outcome));
   return json.end_object().take() + "\n";
 }
 
@@ -227,9 +248,9 @@ Result<int> run_verify(const VerifyArgs& args) {
                  advise::short_time(timed.step_ns), timed.steps);
     }
   }
-  const analyze::RunGain gain = analyze::gain_of_runs(sides[0].steps_ns, sides[1].steps_ns);
+  const Saved saved = saved_by(sides);
   const bool json = output.form() == report::Form::kJson;
-  FL_TRY_VOID(output.write(json ? answer_json(args, sides, gain, changes) : answer_text(sides, gain, changes)));
+  FL_TRY_VOID(output.write(json ? answer_json(args, sides, saved, changes) : answer_text(sides, saved, changes)));
   FL_TRY_VOID(output.close());
   return kExitOk;
 }

@@ -48,7 +48,7 @@ def test_workers_are_given_to_a_slow_loader_and_their_gain_is_measured(tmp_path)
     assert min(answer["before_ns"]) >= 4 * 5_000_000
     saved = sum(answer["before_ns"]) / 2 - sum(answer["after_ns"]) / 2
     assert answer["saved_ns"] == pytest.approx(saved, abs=2)
-    assert answer["low_ns"] <= answer["saved_ns"] <= answer["high_ns"]
+    assert answer["outcome"] == "inconclusive"  # two runs a side
 
 
 def test_runs_take_turns_and_a_person_reads_what_they_took(tmp_path):

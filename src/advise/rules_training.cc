@@ -168,7 +168,7 @@ std::vector<Finding> find_zero_grad_fills(const Context& context) {
   finding.try_code = "optimizer.zero_grad(set_to_none=True)";
   finding.confidence = Confidence::kHigh;
   // A flag that costs nothing: said also where its gain is within the noise of steps.
-  constexpr double kSmallGain = 0.02;
+  constexpr double kSmallGain = 0.03;
   finding.said_by_share = context.share_of_step(finding.gain.middle_ns()) >= kSmallGain;
   finding.part_of = "overhead";
   return {finding};

@@ -10,6 +10,9 @@ PYTHON := .venv/bin/python
 export CMAKE_CXX_COMPILER_LAUNCHER ?= ccache
 # What ccache has to overlook where headers are precompiled (tools/cmake/FirelaneRoom.cmake).
 export CCACHE_SLOPPINESS ?= pch_defines,time_macros
+# So that the wheel's build finds what the release build compiled: its folder is another one, and -Werror changes no code.
+export CCACHE_BASEDIR ?= $(CURDIR)
+export CCACHE_IGNOREOPTIONS ?= -Werror
 
 CODE_DIRS := $(wildcard src include bench fuzz)
 CODE = $(shell find $(CODE_DIRS) -name '*.cc' -o -name '*.h')

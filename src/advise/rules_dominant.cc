@@ -105,7 +105,7 @@ std::string dims_text(const Model& model, Row op) {
 struct Share {
   int64_t total_ns = 0;
   Row longest = kNoRow;  // of host_slices or device_slices
-  int64_t longest_ns = 0;
+  int64_t longest_ns = -1;
   std::vector<Row> rows;
 };
 

@@ -100,6 +100,14 @@ TEST(DominantOperator, is_not_said_of_what_is_spread) {
   EXPECT_EQ(find(diagnose(program.model()), "dominant-operator"), nullptr);
 }
 
+TEST(DominantOperator, kernels_without_length_are_no_crash) {
+  TraceBuilder builder;
+  builder.op("aten::relu", {.start_us = 0, .end_us = 100});
+  builder.call("cudaLaunchKernel", {.start_us = 10, .end_us = 20, .correlation = 1});
+  builder.kernel("relu_kernel", {.start_us = 50, .end_us = 50, .correlation = 1});
+  EXPECT_EQ(find(diagnose(builder.build()), "dominant-operator"), nullptr);
+}
+
 TEST(GrowingSteps, name_the_operator_that_grows) {
   CpuProgram program;
   for (int step = 0; step < 12; ++step) program.op("aten::cat", 2000 + 400 * step).op("aten::mm", 2000).end_step();

@@ -13,6 +13,7 @@ namespace firelane::compare {
 namespace {
 
 constexpr std::string_view kKernelGroups = "kernel_groups";
+constexpr size_t kLongestName = 60;  // of a kernel, in a line for people
 // Fewer runs than these have no history to look for changes in.
 constexpr size_t kLeastHistory = 8;
 
@@ -132,7 +133,9 @@ Result<GateRow> judge_kernels(const Limit& limit, const std::vector<Run>& baseli
     const auto was = both.first(baseline.size());
     const auto is = both.subspan(baseline.size());
     if (mean(was) < kLeastShare * gpu_ns || mean(is) <= 0) continue;
-    judged.emplace_back(name.first.empty() ? name.second : name.first + ": " + name.second,
+    const std::string kernel =
+        name.second.size() <= kLongestName ? name.second : name.second.substr(0, kLongestName) + "...";
+    judged.emplace_back(name.first.empty() ? kernel : name.first + ": " + kernel,
                         judge(was, is, {.alpha = alpha, .threshold = parsed.value, .with_range = false}));
     p_values.push_back(judged.back().second.p);
   }

@@ -12,12 +12,13 @@
 #include "cli/app.h"
 
 namespace firelane::cli {
-namespace {
 
 int complain(const std::string& message, int exit_code) {
   std::fprintf(stderr, "firelane: %s\n", visible_text(message).c_str());
   return exit_code;
 }
+
+namespace {
 
 // The verb that was being parsed when the usage went wrong, for "see firelane VERB --help".
 std::string help_command(const CLI::App& app) {

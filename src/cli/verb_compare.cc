@@ -32,18 +32,19 @@ Result<int> run_table(const CompareArgs& args, Output& output) {
 }
 
 Result<int> run_compare(const CompareArgs& args) {
+  const bool by_flags = !args.before.empty() || !args.after.empty();
+  if (by_flags && (args.before.empty() || args.after.empty())) {
+    return complain("compare: --before and --after belong together; give both", kExitUsage);
+  }
+  if (by_flags ? !args.files.empty() || !args.by.empty() : args.by.empty() && args.files.size() != 2) {
+    return complain(
+        "compare: give two files or folders, or --before A... --after B..., or files and --by file for a table of all",
+        kExitUsage);
+  }
   FL_TRY(Output output, Output::open(args.output));
   if (!args.by.empty()) return run_table(args, output);
-  std::vector<std::string> before = args.before;
-  std::vector<std::string> after = args.after;
-  if (before.empty() && after.empty()) {
-    if (args.files.size() != 2) {
-      return Error{"compare: give two files or folders, --before A... --after B..., or --by file for a table of all"};
-    }
-    before = {args.files[0]};
-    after = {args.files[1]};
-  }
-  if (before.empty() || after.empty()) return Error{"compare: --before and --after belong together; give both"};
+  const std::vector<std::string> before = by_flags ? args.before : std::vector{args.files[0]};
+  const std::vector<std::string> after = by_flags ? args.after : std::vector{args.files[1]};
   FL_TRY(std::vector<std::string> files, find_run_files(before));
   FL_TRY(const std::vector<std::string> second_files, find_run_files(after));
   const auto runs_before = static_cast<std::ptrdiff_t>(files.size());

@@ -46,6 +46,9 @@ inline constexpr int kExitFailed = 1;
 inline constexpr int kExitUsage = 2;
 // firelane gate: 3 a limit is broken, 4 that cannot be told (compare/gate/gate.h).
 
+// Prints "firelane: message" on standard error and returns the code: for usage that only a verb's body can refuse.
+int complain(const std::string& message, int exit_code);
+
 using VerbBody = std::function<Result<int>()>;
 
 struct Verb {

@@ -70,6 +70,8 @@ Verb compare_verb();
 Verb gate_verb();
 Verb baseline_verb();
 Verb bench_verb();
+Verb sweep_verb();
+Verb tune_verb();
 Verb dump_verb();
 Verb export_verb();
 Verb sql_verb();

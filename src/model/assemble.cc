@@ -32,7 +32,8 @@ void measure_duration(Model& model) {
   }
   const DeviceSlices& device = model.device_slices;
   for (Row row = 0; row < device.size(); ++row) cover(device.start_ns[row], device.end_ns(row));
-  if (first > last) {
+  // Annotations of a memory snapshot are few, and its events begin before and end after them.
+  if (first > last || is_dump(model.info.origin)) {
     for (Row row = 0; row < host.size(); ++row) cover(host.start_ns[row], host.end_ns(row));
     for (const int64_t time : model.memory_events.time_ns) cover(time, time);
     for (const int64_t time : model.instants.time_ns) cover(time, time);
@@ -59,6 +60,7 @@ Model assemble(RawTrace&& raw, unsigned threads) {
   fill_occupancy(model);
   mark_window(model);
   nest_slices(model);
+  type_collectives(model);
   link_slices(model);
   link_flows(raw, model, lane_map);
   collect_marked_steps(model);

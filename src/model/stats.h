@@ -52,6 +52,7 @@ enum class Stat : uint8_t {
   kRecorderStoppedEarly,
   kLaneChunkDamaged,
   kLaneUnknownChunk,
+  kDumpEntryMalformed,
   kCount,
 };
 inline constexpr size_t kStatCount = static_cast<size_t>(Stat::kCount);
@@ -135,6 +136,9 @@ inline constexpr std::array<StatInfo, kStatCount> kStats = {{
      "see the recorder's reason in firelane info"},
     {"lane.chunk_damaged", Severity::kDataLoss, "damaged chunks were skipped", "copy the file again"},
     {"lane.unknown_chunk", Severity::kInfo, "chunks of an unknown kind were skipped", "update firelane"},
+    {"dump.entry_malformed", Severity::kDataLoss,
+     "entries of a memory snapshot or a flight recorder without a time, an address or a name were skipped",
+     "they come from a version of torch that writes them in another way; dump them with a newer one"},
 }};
 
 struct LossCounts {

@@ -185,7 +185,9 @@ struct SyncDetails {
   WIDE(int64_t, rank, kMaybe, "own rank")                                                         \
   WIDE(int64_t, source_rank, kMaybe, "of a receive")                                              \
   WIDE(int64_t, destination_rank, kMaybe, "of a send")                                            \
-  WIDE(int64_t, sequence, kMaybe, "number of the collective in its group")
+  WIDE(int64_t, sequence, kMaybe, "number of the collective in its group")                        \
+  READ(CommBackend, backend, kMaybe, "nccl, gloo, mpi, ucc, xccl or hccl")                        \
+  READ(CommState, state, kMaybe, "in a flight recorder's dump: scheduled, started or completed")
 
 struct RawComm {
   FL_RAW_ROW(FL_COMM_DETAILS)
@@ -206,6 +208,8 @@ struct CommDetails {
   WIDE(int64_t, total_reserved_bytes, kMaybeSize, "by the caching allocator")        \
   WIDE(int64_t, stream, kMaybe, "handle of the stream; 0 = the default one")         \
   READ(StringId, pool, kMaybe, "common, or of whom: graph N, pool N")                \
+  READ(StringId, op, kMaybe, "operator that asked, where the trace has no ops")      \
+  READ(StringId, stack, kMaybe, "call stack, innermost first, joined by ;")          \
   WIDE(uint64_t, source, kSource, "where the event lies in the source")
 
 struct RawMemory {

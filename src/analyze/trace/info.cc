@@ -114,18 +114,6 @@ int64_t count_module_slices(const Model& model) {
   return std::count(model.host_slices.category.begin(), model.host_slices.category.end(), category);
 }
 
-// Of gloo and its like: they are ranges of the backend's own threads, without details.
-bool has_cpu_collectives(const Model& model) {
-  const std::vector<StringId>& names = model.host_slices.name;
-  std::vector<bool> asked(model.strings.size(), false);
-  return std::any_of(names.begin(), names.end(), [&](StringId name) {
-    const auto at = static_cast<uint32_t>(name);
-    if (asked[at]) return false;
-    asked[at] = true;
-    return is_cpu_collective(model.text(name));
-  });
-}
-
 Holdings look_for(const Model& model, const EventCounts& events) {
   const int64_t module_slices = count_module_slices(model);
   const OpDetails& ops = model.op_details;
@@ -144,7 +132,7 @@ Holdings look_for(const Model& model, const EventCounts& events) {
       .syncs = events.device[static_cast<size_t>(DeviceKind::kSync)] > 0,
       .steps = model.steps.size() > 0,
       .occupancy = std::any_of(occupancy.begin(), occupancy.end(), [](float percent) { return percent >= 0; }),
-      .comm = model.comm_details.size() > 0 || has_cpu_collectives(model),
+      .comm = model.comm_details.size() > 0,
   };
 }
 

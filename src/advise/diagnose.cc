@@ -233,10 +233,29 @@ void add_notes(const Model& model, const analyze::Study& study, Diagnosis& out) 
   }
 }
 
+// What a memory snapshot shows beside time: allocations that failed, fragmentation, leaks.
+Diagnosis judged_without_time(const StudiedTrace& trace) {
+  const Model& model = trace.model();
+  const bool is_memory = model.info.origin == Origin::kMemorySnapshot;
+  Diagnosis out{.verdict = {.bound = {.limit = analyze::Limit::kUnknown},
+                            .label = "no verdict",
+                            .reason = is_memory ? "a memory snapshot has no times of operators or kernels"
+                                                : "a flight recorder has collectives alone"}};
+  std::vector<Found> found = ask_rules(context_of(trace));
+  std::erase_if(found, [](const Found& each) { return each.about_time; });
+  out.findings = merged(std::move(found));
+  out.empty = out.findings.empty();
+  out.judges_time = false;
+  out.notes.push_back(is_memory ? "where memory went, and who holds it at the peak: firelane memory"
+                                : "which rank the others wait for: firelane hangs DIR, with the dumps of all ranks");
+  return out;
+}
+
 }  // namespace
 
 Diagnosis diagnose(const StudiedTrace& trace) {
   const Model& model = trace.model();
+  if (is_dump(model.info.origin)) return judged_without_time(trace);
   const auto& study = trace.get<analyze::study>();
   Diagnosis out{.empty = is_empty(model, study)};
   if (out.empty) {

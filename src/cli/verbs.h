@@ -70,6 +70,7 @@ Verb compare_verb();
 Verb gate_verb();
 Verb baseline_verb();
 Verb bench_verb();
+Verb hangs_verb();
 Verb dump_verb();
 Verb export_verb();
 Verb sql_verb();

@@ -27,9 +27,6 @@ std::string foreign_format(std::string_view begin) {
     return "compressed with xz; unpack it first: unxz";
   if (begin.starts_with("SQLite format 3"))
     return "an SQLite database, not a trace (Nsight Systems files are not read)";
-  if (begin.starts_with("\x80\x02") || begin.starts_with("\x80\x04") || begin.starts_with("\x80\x05")) {
-    return "a Python pickle (a memory snapshot?), not a trace";
-  }
   return "";
 }
 

@@ -2,12 +2,14 @@
 #include "import/json/read_json.h"
 #include "import/lane/read_lane.h"
 #include "import/reader.h"
+#include "import/sqlite_formats.h"
+#include "import/xplane/read_xplane.h"
 
 namespace firelane::importer {
 
 std::span<const Reader> known_readers() {
   static const Reader kReaders[] = {
-      lane_reader(),
+      lane_reader(), sqlite_reader(), xplane_reader(),
       json_reader(),  // takes all texts
   };
   return kReaders;

@@ -103,8 +103,19 @@ enum class WindowMark : uint8_t { kInside, kBeganBefore, kEndsAfter, kBoth };
 FL_WORDS(WindowMark, kBoth, "", "began before", "ends after", "began before, ends after")
 
 // Who wrote a trace.
-enum class Origin : uint8_t { kOther, kKineto, kFirelane };
-FL_WORDS(Origin, kFirelane, "other", "Kineto", "Firelane")
+enum class Origin : uint8_t { kOther, kKineto, kFirelane, kAscend, kNsight, kXPlane, kRocprof, kPerfetto };
+FL_WORDS(Origin, kPerfetto, "other", "Kineto", "Firelane", "Ascend", "Nsight Systems", "XPlane", "rocprof", "Perfetto")
+
+// What the program computes on beside the CPU. The words are those of torch.device, but for AMD's GPUs, which torch
+// calls cuda too.
+enum class Accelerator : uint8_t { kUnknown, kCuda, kHip, kXpu, kHpu, kMtia, kNpu, kTpu, kPrivateUse1 };
+FL_WORDS(Accelerator, kPrivateUse1, "", "cuda", "hip", "xpu", "hpu", "mtia", "npu", "tpu", "privateuse1")
+
+// What lanes of such a device are called: "GPU 0".
+constexpr std::string_view device_word(Accelerator accelerator) {
+  constexpr std::string_view kWords[] = {"GPU", "GPU", "GPU", "XPU", "HPU", "MTIA", "NPU", "TPU", "device"};
+  return kWords[static_cast<size_t>(accelerator)];
+}
 
 enum class InstantScope : uint8_t { kThread, kProcess, kGlobal };
 FL_WORDS(InstantScope, kGlobal, "thread", "process", "global")

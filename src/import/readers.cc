@@ -2,6 +2,7 @@
 #include "import/json/read_json.h"
 #include "import/lane/read_lane.h"
 #include "import/reader.h"
+#include "import/rocprof/read_rocprof.h"
 #include "import/sqlite_formats.h"
 #include "import/xplane/read_xplane.h"
 
@@ -9,7 +10,11 @@ namespace firelane::importer {
 
 std::span<const Reader> known_readers() {
   static const Reader kReaders[] = {
-      lane_reader(), sqlite_reader(), xplane_reader(),
+      lane_reader(),          //
+      sqlite_reader(),        // Nsight Systems, rocpd
+      xplane_reader(),        //
+      rocprof_json_reader(),  //
+      rocprof_csv_reader(),
       json_reader(),  // takes all texts
   };
   return kReaders;

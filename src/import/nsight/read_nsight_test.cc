@@ -4,7 +4,7 @@
 
 #include "import/nsight/nvtx_text.h"
 #include "import/samples_for_tests.h"
-#include "import/sqlite/make_database.h"
+#include "import/sqlite/testing.h"
 #include "import/testing.h"
 
 namespace firelane::importer {

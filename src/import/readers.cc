@@ -1,6 +1,7 @@
 // The list of formats that Firelane reads.
 #include "import/json/read_json.h"
 #include "import/lane/read_lane.h"
+#include "import/perfetto/read_perfetto.h"
 #include "import/reader.h"
 #include "import/rocprof/read_rocprof.h"
 #include "import/sqlite_formats.h"
@@ -13,6 +14,7 @@ std::span<const Reader> known_readers() {
       lane_reader(),          //
       sqlite_reader(),        // Nsight Systems, rocpd
       xplane_reader(),        //
+      perfetto_reader(),      // after XPlane: both begin alike, and an XPlane says more of itself
       rocprof_json_reader(),  //
       rocprof_csv_reader(),
       json_reader(),  // takes all texts

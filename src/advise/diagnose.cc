@@ -12,6 +12,7 @@
 #include "advise/text.h"
 #include "analyze/compute/roofline.h"
 #include "analyze/verdict/study.h"
+#include "model/unknown_lanes.h"
 
 namespace firelane::advise {
 
@@ -221,12 +222,19 @@ void add_notes(const Model& model, const analyze::Study& study, Diagnosis& out) 
   const auto& kinds = model.host_slices.kind;
   if (!study.has_device_work && std::find(kinds.begin(), kinds.end(), HostKind::kRuntime) != kinds.end()) {
     out.notes.push_back(
-        "the program calls CUDA, but the trace has no device work: there was none, or it was not recorded; only the "
+        "the program calls " +
+        std::string(model.info.accelerator == Accelerator::kCuda || model.info.accelerator == Accelerator::kUnknown
+                        ? "CUDA"
+                        : "its device") +
+        ", but the trace has no device work: there was none, or it was not recorded; only the "
         "CPU is analyzed");
   } else if (!study.has_device_work) {
     out.notes.push_back("no device work in this trace: only the CPU is analyzed");
   } else if (!study.graph.has_sync_records && study.graph.tail.size() > 1) {
     out.notes.push_back("waits between streams are inferred: the trace has no synchronization records");
+  }
+  if (model.losses[Stat::kDeviceNotUnderstood] > 0) {
+    out.notes.push_back("some lanes of a device hold events that firelane does not know, and are not counted as work");
   }
   if (model.losses[Stat::kKernelBeforeLaunch] > 0) {
     out.notes.push_back("some kernels start before their launch: host and device clocks disagree");
@@ -251,6 +259,32 @@ Diagnosis judged_without_time(const StudiedTrace& trace) {
   return out;
 }
 
+// Lanes of a device that no reader knows: whatever the CPU did meanwhile, it may have waited for them.
+Diagnosis not_judged(const Model& model) {
+  const std::vector<LaneId> lanes = unknown_device_lanes(model);
+  std::string names;
+  constexpr size_t kShown = 3;
+  for (size_t i = 0; i < std::min(kShown, lanes.size()); ++i) {
+    const auto lane = static_cast<size_t>(lanes[i]);
+    const std::string_view process = model.text(model.lanes.process_name[lane]);
+    const std::string_view name = model.text(model.lanes.name[lane]);
+    names += (names.empty() ? "" : ", ") +
+             std::string(process.empty() ? model.text(model.lanes.process_labels[lane]) : process) + ": " +
+             (name.empty() ? model.id_text(model.lanes.tid[lane]) : std::string(name));
+  }
+  if (lanes.size() > kShown) names += ", ...";
+  return {.verdict = {.bound = {.limit = analyze::Limit::kUnknown},
+                      .label = "no verdict",
+                      .reason = "the trace has " +
+                                counted(static_cast<int64_t>(lanes.size()), "lane of a device whose events are",
+                                        "lanes of a device whose events are") +
+                                " of no kind that firelane knows"},
+          .empty = true,
+          .notes = {"lanes that were not understood: " + names,
+                    "the timeline shows all of it (firelane view), and operators are counted (firelane ops); what "
+                    "limits the program is not judged, because it may be what these lanes show"}};
+}
+
 }  // namespace
 
 Diagnosis diagnose(const StudiedTrace& trace) {
@@ -265,6 +299,7 @@ Diagnosis diagnose(const StudiedTrace& trace) {
         "firelane.profiler.profile() as prof:`, with prof.step() after each"};
     return out;
   }
+  if (study.not_understood) return not_judged(model);
   const Context context = context_of(trace);
   std::vector<Found> found = ask_rules(context);
   // To find nothing is good news only where there was enough to judge.

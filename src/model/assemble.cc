@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "model/occupancy.h"
+#include "model/unknown_lanes.h"
 
 namespace firelane {
 
@@ -44,6 +45,19 @@ void measure_duration(Model& model) {
 
 }  // namespace
 
+namespace {
+
+void count_unknown_lanes(Model& model) {
+  for (const LaneId lane : unknown_device_lanes(model)) {
+    const auto l = static_cast<size_t>(lane);
+    const Row slices =
+        model.lanes.host_end[l] - model.lanes.host_begin[l] + model.lanes.device_end[l] - model.lanes.device_begin[l];
+    model.losses[Stat::kDeviceNotUnderstood] += slices;
+  }
+}
+
+}  // namespace
+
 Model assemble(RawTrace&& raw, unsigned threads) {
   Model model;
   model.info = std::move(raw.info);
@@ -65,6 +79,7 @@ Model assemble(RawTrace&& raw, unsigned threads) {
   link_flows(raw, model, lane_map);
   collect_marked_steps(model);
   measure_duration(model);
+  count_unknown_lanes(model);
   return model;
 }
 

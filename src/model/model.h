@@ -132,6 +132,7 @@ struct TraceInfo {
   std::string path;
   std::string format;  // "Kineto JSON", "Chrome JSON", "Firelane": for people
   Origin origin = Origin::kOther;
+  Accelerator accelerator = Accelerator::kUnknown;
   uint64_t file_bytes = 0;     // on disk
   uint64_t content_bytes = 0;  // after decompression
   std::string compression;     // "gzip", "zstd"; "" = none

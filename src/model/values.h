@@ -114,11 +114,34 @@ enum class CommState : uint8_t { kUnknown, kScheduled, kStarted, kCompleted };
 FL_WORDS(CommState, kCompleted, "", "scheduled", "started", "completed")
 
 // Who wrote a trace.
-enum class Origin : uint8_t { kOther, kKineto, kFirelane, kMemorySnapshot, kFlightRecorder };
-FL_WORDS(Origin, kFlightRecorder, "other", "Kineto", "Firelane", "memory snapshot", "flight recorder")
+enum class Origin : uint8_t {
+  kOther,
+  kKineto,
+  kFirelane,
+  kAscend,
+  kNsight,
+  kXPlane,
+  kRocprof,
+  kPerfetto,
+  kMemorySnapshot,
+  kFlightRecorder
+};
+FL_WORDS(Origin, kFlightRecorder, "other", "Kineto", "Firelane", "Ascend", "Nsight Systems", "XPlane", "rocprof",
+         "Perfetto", "memory snapshot", "flight recorder")
 
 // A dump has the state or the last events of one part of torch, and no times of operators or kernels.
 constexpr bool is_dump(Origin origin) { return origin == Origin::kMemorySnapshot || origin == Origin::kFlightRecorder; }
+
+// What the program computes on beside the CPU. The words are those of torch.device, but for AMD's GPUs, which torch
+// calls cuda too.
+enum class Accelerator : uint8_t { kUnknown, kCuda, kHip, kXpu, kHpu, kMtia, kNpu, kTpu, kPrivateUse1 };
+FL_WORDS(Accelerator, kPrivateUse1, "", "cuda", "hip", "xpu", "hpu", "mtia", "npu", "tpu", "privateuse1")
+
+// What lanes of such a device are called: "GPU 0".
+constexpr std::string_view device_word(Accelerator accelerator) {
+  constexpr std::string_view kWords[] = {"GPU", "GPU", "GPU", "XPU", "HPU", "MTIA", "NPU", "TPU", "device"};
+  return kWords[static_cast<size_t>(accelerator)];
+}
 
 enum class InstantScope : uint8_t { kThread, kProcess, kGlobal };
 FL_WORDS(InstantScope, kGlobal, "thread", "process", "global")

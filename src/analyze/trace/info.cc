@@ -146,6 +146,54 @@ Switch switch_state(const Model& model, std::string_view key, bool seen) {
   return from_torch || from_us ? Switch::kOff : Switch::kUnknown;
 }
 
+// What can be recorded depends on who recorded: the words of other recorders than torch.profiler and ours.
+struct OwnRemedy {
+  Origin origin;
+  std::string_view question, remedy;
+};
+constexpr std::string_view kNotGiven = "this format does not hold it; record with torch.profiler or firelane";
+constexpr OwnRemedy kOwnRemedies[] = {
+    {Origin::kNsight, "time per operator",
+     "nsys profile --pytorch=autograd-shapes-nvtx, or torch.autograd.profiler.emit_nvtx()"},
+    {Origin::kNsight, "time per step", "torch.cuda.nvtx.range_push(f\"step {i}\") around each iteration"},
+    {Origin::kNsight, "device time per kernel", "nsys profile --trace=cuda,nvtx"},
+    {Origin::kNsight, "which operator launched a kernel", "nsys profile --trace=cuda,nvtx --pytorch=autograd-nvtx"},
+    {Origin::kNsight, "shapes of operators' inputs", "nsys profile --pytorch=autograd-shapes-nvtx"},
+    {Origin::kNsight, "FLOPs", "nsys profile --pytorch=autograd-shapes-nvtx"},
+    {Origin::kNsight, "collective communication", "nsys profile --trace=cuda,nvtx: NCCL writes ranges of its own"},
+    {Origin::kXPlane, "time per step", "with jax.profiler.StepTraceAnnotation(\"train\", step_num=i): ..."},
+    {Origin::kXPlane, "device time per kernel", "jax.profiler.trace(...) on a machine with a GPU or TPU"},
+    {Origin::kXPlane, "Python functions over time", "options.python_tracer_level = 1 (jax.profiler.ProfileOptions)"},
+    {Origin::kRocprof, "time per step", "roctxRangePush(\"step N\") around each iteration, and --marker-trace"},
+    {Origin::kRocprof, "device time per kernel", "rocprofv3 --kernel-trace --memory-copy-trace"},
+    {Origin::kRocprof, "which operator launched a kernel", "torch.profiler on ROCm; rocprofv3 knows no operators"},
+    {Origin::kAscend, "shapes of operators' inputs", "torch_npu.profiler.profile(record_shapes=True)"},
+    {Origin::kAscend, "FLOPs", "torch_npu.profiler.profile(record_shapes=True)"},
+    {Origin::kAscend, "Python functions over time", "torch_npu.profiler.profile(with_stack=True)"},
+    {Origin::kAscend, "call stack of each operator", "torch_npu.profiler.profile(with_stack=True)"},
+};
+
+bool records_as_torch(Origin origin) {
+  return origin == Origin::kKineto || origin == Origin::kFirelane || origin == Origin::kOther;
+}
+
+void fit_remedies(const Model& model, std::vector<Answer>& answers) {
+  const Origin origin = model.info.origin;
+  for (Answer& answer : answers) {
+    if (answer.possible) continue;
+    if (answer.question == "device time per kernel" && model.losses[Stat::kDeviceNotUnderstood] > 0) {
+      answer.reason = "lanes of a device hold events that firelane does not know";
+      answer.remedy = "the timeline shows them; nothing is concluded from them";
+      continue;
+    }
+    if (records_as_torch(origin)) continue;
+    answer.remedy = kNotGiven;
+    for (const OwnRemedy& own : kOwnRemedies) {
+      if (own.origin == origin && own.question == answer.question) answer.remedy = own.remedy;
+    }
+  }
+}
+
 std::vector<Answer> find_answers(const Holdings& has, Front front) {
   const auto with = [front](RecordOption option) { return "record with " + std::string(flag_of(front, option)); };
   const bool by_torch = front == Front::kTorch;
@@ -219,6 +267,7 @@ TraceDescription describe_trace(const Model& model) {
       {"with_modules", switch_state(model, "with_modules", has.modules)},
   };
   out.answers = find_answers(has, model.info.environment.front);
+  fit_remedies(model, out.answers);
   out.losses = find_losses(model.losses);
   return out;
 }

@@ -138,7 +138,7 @@ Table ranks_of(const Reduction& job, size_t rows) {
                           {"unmatched_ns", "Waiting or moving", Kind::kDuration},
                           {"copy_ns", "Copies", Kind::kDuration},
                           {"input_ns", "Input", Kind::kDuration},
-                          {"host_ns", "Host", Kind::kDuration},
+                          {"host_ns", "Idle (host)", Kind::kDuration},
                           {"overlap_percent", "Overlapped", Kind::kPercent, Align::kByKind, 0, true},
                           {"late_ns", "Made others wait", Kind::kDuration},
                           {"passed_on_ns", "Passed on", Kind::kDuration},

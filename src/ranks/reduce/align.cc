@@ -10,8 +10,6 @@ namespace {
 
 constexpr int kScoredSteps = 96;  // to each side of the anchor
 constexpr size_t kMostCandidates = 4096;
-constexpr double kLeastTolerance = 30'000;
-constexpr double kMostTolerance = 5'000'000;
 
 struct Candidate {
   size_t anchor = 0;  // row of the reference
@@ -24,8 +22,16 @@ struct Candidate {
 
 class Aligner {
  public:
-  Aligner(const Lane& reference, const Lane& other, const std::vector<Signature>& signatures)
-      : reference_(reference), other_(other), signatures_(signatures) {}
+  Aligner(const Lane& reference, const Lane& other, const std::vector<Signature>& signatures, const ClockGuess& guess)
+      : reference_(reference),
+        other_(other),
+        signatures_(signatures),
+        least_spread_ns_(guess.least_spread_ns),
+        most_spread_ns_(guess.most_spread_ns) {}
+  // From here on ends must lie this near each other.
+  void tighten(double most_spread_ns) {
+    most_spread_ns_ = std::max(least_spread_ns_, std::min(most_spread_ns_, most_spread_ns));
+  }
 
   bool compatible(size_t i, size_t j) const {
     const uint32_t a = reference_.at(i).signature;
@@ -58,7 +64,7 @@ class Aligner {
       const auto b = static_cast<size_t>(j);
       const double off = difference(a, b) - expected;
       const double since = std::min(distance(reference_, i, last_i), distance(other_, j, last_j));
-      const double tolerance = std::clamp(0.35 * since, kLeastTolerance, kMostTolerance);
+      const double tolerance = std::clamp(0.35 * since, least_spread_ns_, most_spread_ns_);
       if (compatible(a, b) && std::abs(off) <= tolerance) {
         visit(a, b);
         ++score.matched;
@@ -95,10 +101,23 @@ class Aligner {
   const Lane& reference_;
   const Lane& other_;
   const std::vector<Signature>& signatures_;
+  double least_spread_ns_;
+  double most_spread_ns_;
 };
 
-bool fits(const Candidate& c, int64_t possible) {
-  return c.matched >= std::min<int64_t>(3, possible) && c.skipped <= c.matched / 4;
+// Most rows have a partner; or, where traces lack many rows, the partners of the others lie close beside each other.
+bool fits(const Candidate& c, int64_t possible, double usual_interval_ns) {
+  if (c.matched >= std::min<int64_t>(3, possible) && c.skipped <= c.matched / 4) return true;
+  return c.matched >= 4 && c.skipped <= 3 * c.matched && c.roughness_ns < 0.01 * usual_interval_ns;
+}
+
+double usual_interval(const Lane& lane) {
+  std::vector<int64_t> intervals;
+  for (size_t i = 1; i < lane.size(); ++i) intervals.push_back(lane.at(i).end_ns - lane.at(i - 1).end_ns);
+  if (intervals.empty()) return 0;
+  const auto middle = intervals.begin() + static_cast<std::ptrdiff_t>(intervals.size() / 2);
+  std::nth_element(intervals.begin(), middle, intervals.end());
+  return static_cast<double>(*middle);
 }
 
 std::vector<Candidate> candidates_at(const Aligner& aligner, const Lane& reference, const Lane& other, size_t anchor,
@@ -106,6 +125,7 @@ std::vector<Candidate> candidates_at(const Aligner& aligner, const Lane& referen
   std::vector<Candidate> out;
   const double centre = static_cast<double>(reference.at(anchor).end_ns) + guess.difference_ns;
   const auto possible = static_cast<int64_t>(std::min(reference.size(), other.size()));
+  const double interval = usual_interval(reference);
   // Ends are nearly in order: rows that overlap are few.
   size_t j = 0;
   if (std::isfinite(guess.within_ns)) {
@@ -125,7 +145,7 @@ std::vector<Candidate> candidates_at(const Aligner& aligner, const Lane& referen
     if (static_cast<double>(other.at(j).end_ns) > centre + guess.within_ns) break;
     if (!aligner.compatible(anchor, j)) continue;
     const Candidate candidate = aligner.score(anchor, j);
-    if (fits(candidate, possible)) out.push_back(candidate);
+    if (fits(candidate, possible, interval)) out.push_back(candidate);
   }
   return out;
 }
@@ -165,7 +185,7 @@ Alignment align(const Lane& reference, const Lane& other, const std::vector<Sign
   Alignment out;
   out.reference.assign(other.size(), -1);
   if (reference.size() == 0 || other.size() == 0) return out;
-  const Aligner aligner(reference, other, signatures);
+  Aligner aligner(reference, other, signatures, guess);
   // Anchors inside of what both recorded; several, since a collective may be missing on one side.
   size_t first = 0;
   size_t last = reference.size();
@@ -184,13 +204,18 @@ Alignment align(const Lane& reference, const Lane& other, const std::vector<Sign
     const size_t anchor = first + std::min(length - 1, length * share / 8);
     const std::vector<Candidate> all = candidates_at(aligner, reference, other, anchor, guess);
     const Candidate* one = the_one(all, guess);
-    if (one == nullptr) continue;
+    if (one == nullptr) {
+      out.several = out.several || all.size() > 1;
+      continue;
+    }
     Candidate total{};
+    constexpr double kLeastSpread = 100'000;
+    aligner.tighten(std::max(kLeastSpread, 10 * one->roughness_ns));
     const auto keep = [&](size_t i, size_t j) { out.reference[j] = static_cast<int32_t>(i); };
     keep(one->anchor, one->other);
     aligner.walk(one->anchor, one->other, +1, INT64_MAX, total, keep);
     aligner.walk(one->anchor, one->other, -1, INT64_MAX, total, keep);
-    out.certain = total.skipped <= (total.matched + 1) / 4;
+    out.certain = total.matched + 1 >= one->matched / 2 && total.skipped <= 3 * (total.matched + 1);
     out.difference_ns = one->difference_ns;
     if (out.certain) return out;
     out.reference.assign(other.size(), -1);

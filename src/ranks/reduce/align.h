@@ -21,10 +21,14 @@ struct Lane {
 struct ClockGuess {
   double difference_ns = 0;  // other - reference
   double within_ns = 0;      // the truth lies this near
+  // How near each other the ends of a collective lie: at least, whatever the distance to the next, and at most.
+  double least_spread_ns = 30'000;
+  double most_spread_ns = 5'000'000;
 };
 
 struct Alignment {
   bool certain = false;
+  bool several = false;            // more than one shift fits
   double difference_ns = 0;        // of ends: other - reference, in the middle
   std::vector<int32_t> reference;  // by row of the other: row of the reference, or -1
 };

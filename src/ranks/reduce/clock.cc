@@ -2,11 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <queue>
+#include <utility>
 
 namespace firelane::ranks {
 
 namespace {
 
+constexpr size_t kMostPairedRanks = 4;  // of groups whose clocks are all compared with each other
 constexpr size_t kBins = 32;
 constexpr size_t kKept = 12;           // ends of the shortest collectives in a bin
 constexpr double kMostDrift = 200e-6;  // crystals are within 50 ppm, two of them within 100
@@ -152,6 +156,7 @@ class Fitter {
     // Clocks that share a collective with a known one become known, then those that share one with these.
     while (add_layer()) {
     }
+    tighten();
     return out_;
   }
 
@@ -180,7 +185,7 @@ class Fitter {
     bool any = false;
     for (uint32_t d = 0; d < pairs.size(); ++d) {
       if (pairs[d].count == 0) continue;
-      solve(d, out_.domains[base[d]], pairs[d]);
+      solve(d, base[d], pairs[d]);
       any = true;
     }
     return any;
@@ -213,7 +218,7 @@ class Fitter {
 
   void add(const DomainTimes& a, const DomainTimes& b, PairData& pair) const {
     const auto time = static_cast<double>(b.first_end);
-    Bin& bin = pair.bins[std::min(kBins - 1, static_cast<size_t>(std::max(0.0, (time - first_) / length_ * kBins)))];
+    Bin& bin = bin_at(pair, time);
     const LinePoint point{.x = time,
                           .low = static_cast<double>(b.last_start - a.first_end),
                           .high = static_cast<double>(b.first_end - a.last_start)};
@@ -223,28 +228,138 @@ class Fitter {
     ++pair.count;
   }
 
-  void solve(uint32_t domain, const DomainClock& base, const PairData& pair) {
-    DomainClock& clock = out_.domains[domain];
-    const auto zero = static_cast<double>(clock.at_ns);
+  // The clock of `pair`'s second domain against its first.
+  LineBound line_of(const PairData& pair, double* spread_ns) const {
+    const auto zero = static_cast<double>(out_.domains[0].at_ns);
     const Line line = line_through(pair.bins, zero, length_);
     std::vector<LinePoint> points;
     for (const Bin& bin : pair.bins) {
       if (std::isfinite(bin.low.low)) points.push_back({bin.low.x - zero, bin.low.low - slack_, INFINITY});
       if (std::isfinite(bin.high.high)) points.push_back({bin.high.x - zero, -INFINITY, bin.high.high + slack_});
     }
-    const LineBound bounded = bound_line(points, line.a, line.b, kMostDrift, first_ - zero, first_ + length_ - zero);
+    if (spread_ns != nullptr) *spread_ns = line.spread;
+    return bound_line(points, line.a, line.b, kMostDrift, first_ - zero, first_ + length_ - zero);
+  }
+
+  void solve(uint32_t domain, uint32_t base_domain, const PairData& pair) {
+    DomainClock& clock = out_.domains[domain];
+    const DomainClock& base = out_.domains[base_domain];
+    const LineBound bounded = line_of(pair, &clock.spread_ns);
     clock.known = true;
     clock.consistent = bounded.feasible;
     clock.offset_ns = base.offset_ns + bounded.a;
     clock.drift = base.drift + bounded.b;
     clock.bound_ns = base.bound_ns + bounded.bound;
-    clock.spread_ns = line.spread;
     clock.collectives = pair.count;
+    if (bounded.feasible) edges_.push_back({base_domain, domain, bounded});
+  }
+
+  // A way through other clocks may bound an error better than the collectives that two clocks share: stages of a
+  // pipeline hand over to their neighbours all the time, and meet all others once a step.
+  struct Edge {
+    uint32_t from = 0;
+    uint32_t to = 0;
+    LineBound line;
+  };
+
+  void tighten() {
+    std::map<std::pair<uint32_t, uint32_t>, PairData> pairs;
+    std::vector<DomainTimes> times;
+    for (const Instance& instance : matches_.instances) {
+      const JobGroup& group = intake_.groups[instance.group];
+      if (group.point_to_point) {
+        add_pair(instance, pairs);
+      } else if (group.members.size() <= kMostPairedRanks && synchronizes(intake_.signatures[instance.signature].op)) {
+        gather(instance, times);
+        for (size_t a = 0; a < times.size(); ++a) {
+          for (size_t b = a + 1; b < times.size(); ++b)
+            add(times[a], times[b], pairs[{times[a].domain, times[b].domain}]);
+        }
+      }
+    }
+    for (const auto& [domains, pair] : pairs) {
+      const LineBound line = line_of(pair, nullptr);
+      if (line.feasible) edges_.push_back({domains.first, domains.second, line});
+    }
+    std::vector<std::vector<std::pair<uint32_t, bool>>> at(out_.domains.size());  // edge, forwards
+    for (uint32_t e = 0; e < edges_.size(); ++e) {
+      at[edges_[e].from].emplace_back(e, true);
+      at[edges_[e].to].emplace_back(e, false);
+    }
+    struct Reached {
+      double bound = INFINITY;
+      double a = 0;
+      double b = 0;
+    };
+    std::vector<Reached> reached(out_.domains.size());
+    reached[out_.reference].bound = 0;
+    using Entry = std::pair<double, uint32_t>;
+    std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue;
+    queue.push({0, out_.reference});
+    while (!queue.empty()) {
+      const auto [bound, domain] = queue.top();
+      queue.pop();
+      if (bound > reached[domain].bound) continue;
+      for (const auto& [e, forwards] : at[domain]) {
+        const Edge& edge = edges_[e];
+        const uint32_t next = forwards ? edge.to : edge.from;
+        const double sign = forwards ? 1 : -1;
+        if (bound + edge.line.bound >= reached[next].bound) continue;
+        reached[next] = {bound + edge.line.bound, reached[domain].a + sign * edge.line.a,
+                         reached[domain].b + sign * edge.line.b};
+        queue.push({reached[next].bound, next});
+      }
+    }
+    for (uint32_t d = 0; d < reached.size(); ++d) {
+      DomainClock& clock = out_.domains[d];
+      if (!clock.known || !clock.consistent || !std::isfinite(reached[d].bound)) continue;
+      // The way's line differs from the estimate: by that much more.
+      double apart = 0;
+      const auto zero = static_cast<double>(clock.at_ns);
+      for (const double x : {first_ - zero, first_ + length_ - zero}) {
+        apart = std::max(apart, std::abs(reached[d].a - clock.offset_ns + (reached[d].b - clock.drift) * x));
+      }
+      clock.bound_ns = std::min(clock.bound_ns, reached[d].bound + apart);
+    }
+  }
+
+  // A receive does not end before the send has begun; the other way round nothing is certain.
+  void add_pair(const Instance& instance, std::map<std::pair<uint32_t, uint32_t>, PairData>& pairs) const {
+    if (instance.end - instance.begin != 2) return;
+    const Member* members = &matches_.members[instance.begin];
+    const bool first_sends = intake_.ranks[members[0].rank].part.rank == intake_.groups[instance.group].sender;
+    const Member& from = members[first_sends ? 0 : 1];
+    const Member& to = members[first_sends ? 1 : 0];
+    const uint32_t a = intake_.ranks[from.rank].domain;
+    const uint32_t b = intake_.ranks[to.rank].domain;
+    if (a == b) return;
+    const CollectiveRow& send = intake_.ranks[from.rank].rows[from.row];
+    const CollectiveRow& receive = intake_.ranks[to.rank].rows[to.row];
+    const double most =
+        static_cast<double>(receive.end_ns - send.start_ns);  // clock b ahead of clock a by at most this
+    const bool swapped = a > b;
+    PairData& pair = pairs[swapped ? std::pair{b, a} : std::pair{a, b}];
+    const auto time = static_cast<double>(receive.end_ns);
+    Bin& bin = bin_at(pair, time);
+    if (swapped) {
+      if (-most > bin.low.low) bin.low = {.x = time, .low = -most};
+    } else if (most < bin.high.high) {
+      bin.high = {.x = time, .high = most};
+    }
+    const auto apart = static_cast<double>(receive.end_ns - send.end_ns);
+    keep_end(bin, {static_cast<double>(std::min(receive.end_ns - receive.start_ns, send.end_ns - send.start_ns)), time,
+                   swapped ? -apart : apart});
+    ++pair.count;
+  }
+
+  Bin& bin_at(PairData& pair, double time) const {
+    return pair.bins[std::min(kBins - 1, static_cast<size_t>(std::max(0.0, (time - first_) / length_ * kBins)))];
   }
 
   const Intake& intake_;
   const Matches& matches_;
   Clocks out_;
+  std::vector<Edge> edges_;
   double first_ = 0;
   double length_ = 1;
   double slack_ = 0;

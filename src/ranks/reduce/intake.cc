@@ -167,7 +167,8 @@ void Intake::add(Part part) {
                                .description = group[i] < 0 ? "" : own_groups[static_cast<size_t>(group[i])].description,
                                .size = 2,
                                .ranks = {std::min(from, to), std::max(from, to)},
-                               .point_to_point = true});
+                               .point_to_point = true,
+                               .sender = from});
       }
       row.group = at->second;
     } else if (group[i] < 0) {

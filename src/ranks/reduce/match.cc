@@ -48,6 +48,8 @@ class RoughClocks {
 constexpr double kSameClockNs = 1'000'000;
 constexpr double kKnownClockNs = 2'000'000;
 constexpr double kUnknownClockNs = 50'000'000;
+constexpr double kDeviceSpreadNs = 5'000'000;
+constexpr double kHostSpreadNs = 50'000'000;
 
 class Matcher {
  public:
@@ -205,10 +207,18 @@ class Matcher {
     out_.first_mismatch = words(a) + ", " + words(b) + " of the same group (" + intake_.groups[g].description + ")";
   }
 
-  ClockGuess guess(uint32_t a, uint32_t b) {
-    if (a == b) return {0, kSameClockNs};
-    if (clocks_.known(a, b)) return {clocks_.difference(a, b), kKnownClockNs};
-    return {0, intake_.has_unix_times ? kUnknownClockNs : INFINITY};
+  bool on_device(uint32_t g, size_t member) const {
+    return intake_.ranks[intake_.groups[g].members[member]].part.has_device_work;
+  }
+
+  // Threads of a CPU backend are scheduled late on busy cores, so that ends lie apart.
+  ClockGuess guess(uint32_t a, uint32_t b, bool on_device) {
+    const double least = on_device ? 30'000 : kHostSpreadNs / 2;
+    const double spread = on_device ? kDeviceSpreadNs : kHostSpreadNs;
+    if (a == b) return {0, on_device ? kSameClockNs : kHostSpreadNs, least, spread};
+    if (clocks_.known(a, b))
+      return {clocks_.difference(a, b), on_device ? kKnownClockNs : kHostSpreadNs, least, spread};
+    return {0, intake_.has_unix_times ? kUnknownClockNs : INFINITY, least, spread};
   }
 
   void match_by_order(std::vector<uint32_t> groups) {
@@ -237,6 +247,7 @@ class Matcher {
     std::vector<bool> placed(ranks, false);
     bool complete = true;
     int64_t periodic = 0;
+    int64_t unfitting = 0;
     std::vector<bool> uncertain(ranks, false);
     // A rank that recorded the most is the reference; what it lacks, the next one may have.
     for (int round = 0; round < 3; ++round) {
@@ -270,8 +281,8 @@ class Matcher {
         if (m == reference || left[m].empty()) continue;
         const uint32_t a = domain_of(g, reference);
         const uint32_t b = domain_of(g, m);
-        const ClockGuess clock = guess(a, b);
-        if (round > 0 && clock.within_ns > kKnownClockNs) continue;
+        const ClockGuess clock = guess(a, b, on_device(g, reference) && on_device(g, m));
+        if (round > 0 && a != b && !clocks_.known(a, b)) continue;
         const RowList rows = rows_of(m);
         const Lane other{&intake_.ranks[intake_.groups[g].members[m]].rows, &rows};
         const Alignment aligned = align(lane, other, intake_.signatures, clock);
@@ -279,7 +290,7 @@ class Matcher {
           if (round == 0) {
             complete = false;
             uncertain[m] = true;
-            periodic += static_cast<int64_t>(rows.size());
+            (aligned.several ? periodic : unfitting) += static_cast<int64_t>(rows.size());
           }
           continue;
         }
@@ -295,6 +306,7 @@ class Matcher {
     if (!complete && !last_try) return false;
     out_.groups[g].by = MatchedBy::kOrder;
     refuse(g, Refusal::kPeriodic, periodic);
+    refuse(g, Refusal::kUncertain, unfitting);
     for (size_t m = 0; m < ranks; ++m) {
       if (uncertain[m]) continue;
       for (const int32_t at : instance[m]) {
@@ -320,6 +332,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, kRefusalCoun
     {"periodic",
      "the pattern repeats so evenly that several shifts fit: record more steps, or with torch 2.12 or newer, "
      "which numbers collectives"},
+    {"uncertain", "the rows of the ranks do not line up: too many are missing, or they are of different runs"},
     {"mismatch", "ranks disagree about what the collective is: the program may hang or compute wrongly there"},
     {"no peer", "a send or receive that does not say with which rank"},
     {"batched", "several sends and receives in one kernel, without arguments"},

@@ -35,12 +35,13 @@ enum class Refusal : uint8_t {
   kAlone,      // no other rank of the group is there
   kOutside,    // recorded by one rank only: the others' windows do not reach it, or lack it
   kPeriodic,   // several shifts fit
+  kUncertain,  // no shift fits well enough
   kMismatch,   // operation or size differ under the same sequence number
   kNoPeer,     // a send or receive that does not say with whom
   kBatched,    // several sends and receives in one kernel
   kCausality,  // a rank ends before another begins, by more than clocks explain
 };
-inline constexpr size_t kRefusalCount = 7;
+inline constexpr size_t kRefusalCount = 8;
 std::string_view name_of(Refusal refusal);     // "alone", ...
 std::string_view meaning_of(Refusal refusal);  // one line, with what to do
 

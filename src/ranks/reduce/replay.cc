@@ -86,17 +86,14 @@ double JobReplay::run(const std::vector<Work>& own) const {
     uint32_t next = 0;  // first row that has not been played
     bool begun = false;
   };
+  constexpr double kNever = -1e300;
   std::vector<State> states(intake.ranks.size());
-  double first_end = -1;
+  double first_end = 0;
+  size_t begun = 0;
   double last_end = 0;
-  std::vector<double> starts;
   // A row of a rank on its own: it begins after what came before, and lasts as recorded.
   const auto arrive = [&](State& state, uint32_t rank, uint32_t row, uint32_t index) {
     const std::vector<CollectiveRow>& rows = intake.ranks[rank].rows;
-    if (!state.begun) {
-      state.begun = true;
-      return static_cast<double>(clocks.aligned(intake.ranks[rank].domain, rows[row].start_ns));
-    }
     const MemberWork recorded = work_before(rows, row);
     const bool as_recorded = index == kNoInstance || own[rank] == Work::kRecorded || mean_work_ns[index] < 0;
     const auto work = static_cast<double>(as_recorded                ? recorded.work_ns
@@ -106,8 +103,7 @@ double JobReplay::run(const std::vector<Work>& own) const {
   };
   for (const uint32_t index : order) {
     const Instance& instance = matches.instances[index];
-    starts.clear();
-    double last = -1e300;
+    double last = kNever;
     for (uint32_t i = instance.begin; i < instance.end; ++i) {
       const Member& member = matches.members[i];
       State& state = states[member.rank];
@@ -121,16 +117,33 @@ double JobReplay::run(const std::vector<Work>& own) const {
         state.end = state.start + static_cast<double>(rows[state.next].end_ns - rows[state.next].start_ns);
       }
       state.next = std::max(state.next, member.row + 1);
-      const double start = arrive(state, member.rank, member.row, index);
-      state.start = start;
-      last = std::max(last, start);
+      if (!state.begun) continue;
+      state.start = arrive(state, member.rank, member.row, index);
+      last = std::max(last, state.start);
+    }
+    // A rank enters with its first collective, where the others wait for nobody who was not recorded before.
+    bool enters = false;
+    for (uint32_t i = instance.begin; i < instance.end; ++i) {
+      const Member& member = matches.members[i];
+      State& state = states[member.rank];
+      if (state.begun) continue;
+      enters = true;
+      if (last == kNever)
+        last = static_cast<double>(
+            clocks.aligned(intake.ranks[member.rank].domain, intake.ranks[member.rank].rows[member.row].start_ns));
     }
     const double end = last + static_cast<double>(transfer_ns[index]);
-    for (uint32_t i = instance.begin; i < instance.end; ++i) states[matches.members[i].rank].end = end;
-    if (first_end < 0) first_end = end;
+    for (uint32_t i = instance.begin; i < instance.end; ++i) {
+      State& state = states[matches.members[i].rank];
+      if (!state.begun) state.start = last;
+      begun += state.begun ? 0 : 1;
+      state.begun = true;
+      state.end = end;
+    }
+    if (enters && begun * 10 <= states.size() * 9 + 9) first_end = last_end = end;
     last_end = std::max(last_end, end);
   }
-  return first_end < 0 ? 0 : last_end - first_end;
+  return last_end - first_end;
 }
 
 }  // namespace firelane::ranks

@@ -48,6 +48,7 @@ struct JobGroup {
   std::vector<int64_t> ranks;
   GroupKnown known = GroupKnown::kRanks;
   bool point_to_point = false;
+  int64_t sender = -1;            // of a pair
   std::vector<uint32_t> members;  // indices of the ranks that are there, ascending
 };
 

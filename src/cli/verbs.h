@@ -67,6 +67,7 @@ Verb report_verb();
 Verb explain_verb();
 Verb verify_verb();
 Verb compare_verb();
+Verb ranks_verb();
 Verb gate_verb();
 Verb baseline_verb();
 Verb bench_verb();

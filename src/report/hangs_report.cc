@@ -29,7 +29,7 @@ Table culprits_table(const flight::HangReport& found) {
                           {"has_dump", "Dump", Kind::kTruth}},
               .hide_if_empty = true};
   for (const flight::Culprit& each : found.culprits) {
-    table.add({each.rank, static_cast<int64_t>(each.blocked.size()), ranks_text(each.blocked),
+    table.add({each.rank, static_cast<int64_t>(each.blocked.size()), rank_ranges(each.blocked),
                collective_text(each.missing), text_or_none(each.place), text_or_none(each.last),
                int64_t{each.has_dump}});
   }
@@ -41,7 +41,7 @@ Table circles_table(const flight::HangReport& found) {
               .title = "Ranks that wait for each other: they call collectives of several groups in different order",
               .columns = {{"ranks", "Ranks"}},
               .hide_if_empty = true};
-  for (const std::vector<int64_t>& circle : found.circles) table.add({ranks_text(circle)});
+  for (const std::vector<int64_t>& circle : found.circles) table.add({rank_ranges(circle)});
   return table;
 }
 
@@ -56,8 +56,8 @@ Table waits_table(const flight::HangReport& found) {
                           {"place", "Called at", Kind::kText, Align::kByKind, 48, true}},
               .hide_if_empty = true};
   for (const flight::Wait& wait : found.waits) {
-    table.add({collective_text(wait.in), ranks_text(wait.waiting), text_or_none(ranks_text(wait.missing)),
-               text_or_none(ranks_text(wait.unknown)), wait.waiting_ns, text_or_none(wait.place)});
+    table.add({collective_text(wait.in), rank_ranges(wait.waiting), text_or_none(rank_ranges(wait.missing)),
+               text_or_none(rank_ranges(wait.unknown)), wait.waiting_ns, text_or_none(wait.place)});
   }
   return table;
 }
@@ -72,7 +72,7 @@ Table stuck_table(const flight::HangReport& found) {
                           {"place", "Called at", Kind::kText, Align::kByKind, 48, true}},
               .hide_if_empty = true};
   for (const flight::Stuck& stuck : found.stuck) {
-    table.add({collective_text(stuck.in), ranks_text(stuck.open), text_or_none(ranks_text(stuck.completed)),
+    table.add({collective_text(stuck.in), rank_ranges(stuck.open), text_or_none(rank_ranges(stuck.completed)),
                stuck.waiting_ns, text_or_none(stuck.place)});
   }
   return table;
@@ -88,8 +88,8 @@ Table mismatches_table(const flight::HangReport& found) {
               .hide_if_empty = true};
   for (const flight::Mismatch& each : found.mismatches) {
     for (const flight::Mismatch::Variant& variant : each.variants) {
-      table.add(
-          {collective_text(each.in), std::string(flight::name_of(each.kind)), ranks_text(variant.ranks), variant.text});
+      table.add({collective_text(each.in), std::string(flight::name_of(each.kind)), rank_ranges(variant.ranks),
+                 variant.text});
     }
   }
   return table;
@@ -97,7 +97,7 @@ Table mismatches_table(const flight::HangReport& found) {
 
 }  // namespace
 
-std::string ranks_text(const std::vector<int64_t>& ranks) {
+std::string rank_ranges(const std::vector<int64_t>& ranks) {
   std::string out;
   for (size_t i = 0; i < ranks.size();) {
     size_t end = i + 1;
@@ -119,15 +119,15 @@ std::string hangs_headline(const flight::HangReport& found) {
   }
   if (!found.circles.empty())
     return fmt::format("ranks {} wait for each other: they call collectives of several groups in different order",
-                       ranks_text(found.circles[0]));
+                       rank_ranges(found.circles[0]));
   if (has_operations)
     return fmt::format("ranks call different operations as {}", collective_text(found.mismatches[0].in));
   if (!found.culprits.empty())
     return fmt::format("ranks wait in {} for {}, of which there is no dump", collective_text(found.culprits[0].missing),
-                       ranks_text(found.waits[0].unknown));
+                       rank_ranges(found.waits[0].unknown));
   if (!found.stuck.empty())
     return fmt::format("all ranks have called {}, and it has not ended on {}", collective_text(found.stuck[0].in),
-                       ranks_text(found.stuck[0].open));
+                       rank_ranges(found.stuck[0].open));
   if (!found.mismatches.empty())
     return fmt::format("nobody waits, but ranks call {} with different {}", collective_text(found.mismatches[0].in),
                        flight::name_of(found.mismatches[0].kind));
@@ -140,7 +140,7 @@ Report hangs_report(const flight::HangReport& found) {
                           {"hangs", "", Kind::kTruth, int64_t{found.hangs()}},
                           {"dump_count", "Dumps", Kind::kNumber, found.dumps},
                           {"world_size", "World size", Kind::kNumber, cell_unless(found.world_size, kNoNumber)},
-                          {"absent_ranks", "No dump of", Kind::kText, text_or_none(ranks_text(found.absent_ranks))},
+                          {"absent_ranks", "No dump of", Kind::kText, text_or_none(rank_ranges(found.absent_ranks))},
                           {"group_count", "Process groups", Kind::kNumber, found.groups},
                           {"entry_count", "Entries", Kind::kNumber, found.entries},
                           {"matched_count", "Collectives on several ranks", Kind::kNumber, found.matched}}};

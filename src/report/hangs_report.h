@@ -14,6 +14,6 @@ std::string hangs_headline(const flight::HangReport& found);
 Report hangs_report(const flight::HangReport& found);
 
 // "0-3, 7": ranks in order.
-std::string ranks_text(const std::vector<int64_t>& ranks);
+std::string rank_ranges(const std::vector<int64_t>& ranks);
 
 }  // namespace firelane::report

@@ -75,7 +75,8 @@ constexpr uint64_t kBytesPerByte = 4;
 constexpr uint64_t kStepsBetweenChecks = 4096;
 constexpr uint64_t kMostPlacesAhead = 1024;  // of the memo
 
-uint64_t little_endian(const char* bytes, size_t count) {
+template <size_t count>
+uint64_t little_endian(const char* bytes) {
   uint64_t number = 0;
   std::memcpy(&number, bytes, count);
   return number;
@@ -151,13 +152,13 @@ class Machine {
       case kNone: return push(kNoneValue);
       case kNewTrue: return push(Document::of_truth(true));
       case kNewFalse: return push(Document::of_truth(false));
-      case kBinInt1: return number(1, [](uint64_t n) { return static_cast<int64_t>(n); });
-      case kBinInt2: return number(2, [](uint64_t n) { return static_cast<int64_t>(n); });
-      case kBinInt: return number(4, [](uint64_t n) { return int64_t{static_cast<int32_t>(n)}; });
+      case kBinInt1: return number<uint8_t>();
+      case kBinInt2: return number<uint16_t>();
+      case kBinInt: return number<int32_t>();
       case kLong1: return long_number();
       case kBinFloat: return real();
-      case kShortBinUnicode: return text(1);
-      case kBinUnicode: return text(4);
+      case kShortBinUnicode: return text<1>();
+      case kBinUnicode: return text<4>();
       case kEmptyList: return push(document_.new_list());
       case kEmptyDict: return push(document_.new_dict());
       case kEmptyTuple: return push(document_.new_tuple({}));
@@ -170,10 +171,10 @@ class Machine {
       case kSetItem: return fill_container(2);
       case kSetItems: return fill_since_mark();
       case kMemoize: return memoize(memo_set_);
-      case kBinPut: return put(1);
-      case kLongBinPut: return put(4);
-      case kBinGet: return get(1);
-      case kLongBinGet: return get(4);
+      case kBinPut: return put<1>();
+      case kLongBinPut: return put<4>();
+      case kBinGet: return get<1>();
+      case kLongBinGet: return get<4>();
       default: return refuse(static_cast<uint8_t>(*opcode));
     }
   }
@@ -185,10 +186,10 @@ class Machine {
     return true;
   }
 
-  template <typename Convert>
-  bool number(size_t bytes, const Convert& convert) {
-    const char* const at = input_.take(bytes);
-    return at == nullptr ? cut() : push(document_.of_integer(convert(little_endian(at, bytes))));
+  template <typename Number>
+  bool number() {
+    const char* const at = input_.take(sizeof(Number));
+    return at == nullptr ? cut() : push(document_.of_integer(static_cast<Number>(little_endian<sizeof(Number)>(at))));
   }
 
   // Two's complement, as short as it can be.
@@ -200,8 +201,10 @@ class Machine {
     if (at == nullptr) return cut();
     if (bytes == 0) return push(document_.of_integer(0));
     if (bytes > 8) return push(document_.of_huge_integer());
+    uint64_t number = 0;
+    std::memcpy(&number, at, bytes);
     const int shift = 64 - 8 * bytes;
-    return push(document_.of_integer(static_cast<int64_t>(little_endian(at, bytes) << shift) >> shift));
+    return push(document_.of_integer(static_cast<int64_t>(number << shift) >> shift));
   }
 
   bool real() {
@@ -212,10 +215,11 @@ class Machine {
     return push(document_.of_real(std::bit_cast<double>(bits)));
   }
 
-  bool text(size_t length_bytes) {
+  template <size_t length_bytes>
+  bool text() {
     const char* const length = input_.take(length_bytes);
     if (length == nullptr) return cut();
-    const uint64_t bytes = little_endian(length, length_bytes);
+    const uint64_t bytes = little_endian<length_bytes>(length);
     if (bytes > kMostTextBytes) return fail("a text of " + std::to_string(bytes) + " bytes");
     const char* const at = input_.take(bytes);
     if (at == nullptr) return cut();
@@ -274,25 +278,32 @@ class Machine {
 
   // ---- the memo --------------------------------------------------------------------------
 
-  bool put(size_t bytes) {
+  template <size_t bytes>
+  bool put() {
     const char* const at = input_.take(bytes);
-    return at == nullptr ? cut() : memoize(little_endian(at, bytes));
+    return at == nullptr ? cut() : memoize(little_endian<bytes>(at));
   }
 
   // Picklers number what they keep one after another: a place far beyond is no pickle's.
   bool memoize(uint64_t place) {
     if (available() == 0) return fail("nothing to keep");
     if (place > memo_set_ + kMostPlacesAhead) return fail("kept in place " + std::to_string(place));
-    if (place >= memo_.size()) memo_.resize(place + 1, kEmptyPlace);
+    if (place == memo_.size()) {
+      memo_.push_back(stack_.back());
+      ++memo_set_;
+      return true;
+    }
+    if (place > memo_.size()) memo_.resize(place + 1, kEmptyPlace);
     if (memo_[place] == kEmptyPlace) ++memo_set_;
     memo_[place] = stack_.back();
     return true;
   }
 
-  bool get(size_t bytes) {
+  template <size_t bytes>
+  bool get() {
     const char* const at = input_.take(bytes);
     if (at == nullptr) return cut();
-    const uint64_t place = little_endian(at, bytes);
+    const uint64_t place = little_endian<bytes>(at);
     if (place >= memo_.size() || memo_[place] == kEmptyPlace)
       return fail("asks for place " + std::to_string(place) + ", where nothing is kept");
     return push(memo_[place]);

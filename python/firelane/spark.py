@@ -157,8 +157,10 @@ def _main() -> int:
     try:
         from pyspark.sql import SparkSession
     except ImportError:
-        print("firelane: Spark is not installed; pip install pyspark pyarrow", file=sys.stderr)
+        print("firelane: Spark is not installed; pip install pyspark pyarrow pandas", file=sys.stderr)
         return 1
+    if (known.master or "").startswith("local"):
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # workers would take the python3 of PATH
     builder = SparkSession.builder.appName("firelane ranks")
     spark = (builder.master(known.master) if known.master else builder).getOrCreate()
     try:

@@ -4,11 +4,12 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-pyspark_sql = pytest.importorskip("pyspark.sql", reason="no pyspark here; pip install pyspark pyarrow")
+pyspark_sql = pytest.importorskip("pyspark.sql", reason="no pyspark here; pip install pyspark pyarrow pandas")
 if shutil.which("java") is None:
     pytest.skip("no Java for Spark here", allow_module_level=True)
 
@@ -20,6 +21,7 @@ FIRELANE = os.environ.get("FIRELANE_BINARY", str(ROOT / "build" / "release" / "f
 
 @pytest.fixture(scope="module")
 def spark():
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     master = os.environ.get("FIRELANE_SPARK_MASTER", "local[2]")  # also spark://host:7077
     builder = pyspark_sql.SparkSession.builder.master(master).appName("firelane tests")
     session = builder.config("spark.ui.enabled", "false").getOrCreate()

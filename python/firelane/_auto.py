@@ -362,7 +362,9 @@ def _temporary_path(path: str) -> str:
 def _path_for_this_process(output: str, old_inode: int) -> str:
     """`run.lane`; `run.rank3.lane` with ranks; `run.pid77.lane` for further processes of a program."""
     stem, dot, suffix = output.rpartition(".") if "." in os.path.basename(output) else (output, "", "")
-    rank = _rank()
+    from firelane.profiler import _ranks
+
+    rank = _ranks.rank()
     if rank is not None:
         return f"{stem}.rank{rank}{dot}{suffix}"
     try:
@@ -390,11 +392,3 @@ def _claims(output: str) -> bool:
 
 
 _claim = -1
-
-
-def _rank() -> int | None:
-    import torch.distributed as dist
-
-    if dist.is_available() and dist.is_initialized():
-        return dist.get_rank()
-    return int(os.environ["RANK"]) if os.environ.get("RANK", "").isdigit() else None

@@ -1,8 +1,8 @@
 """The part of `firelane verify` and `firelane tune` that runs inside the program.
 
-Applies a setting that a finding asks for, or the values of knobs, without touching the program, times its steps, writes
-what a step took and ends the program: what it does after the timed steps does not matter here. FIRELANE_VERIFY holds the
-plan as JSON. Steps are detected as `firelane record` does it (_auto.py).
+Applies a setting that a finding asks for, or the values of knobs, without touching the program, times its steps,
+writes what a step took and ends the program: what it does after the timed steps does not matter here. FIRELANE_VERIFY
+holds the plan as JSON. Steps are detected as `firelane record` does it (_auto.py).
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class LoaderWait:
                 self.workers = getattr(iterator, "_num_workers", 0)
                 self.batch = getattr(getattr(iterator, "_index_sampler", None), "batch_size", 0) or 0
 
-        _BaseDataLoaderIter.__next__ = timed_next  # type: ignore[method-assign]  # a hook
+        _BaseDataLoaderIter.__next__ = timed_next  # type: ignore[method-assign, assignment]  # a hook
 
 
 def _uses_gpu() -> bool:

@@ -12,6 +12,7 @@
 #include "advise/text.h"
 #include "analyze/compute/roofline.h"
 #include "analyze/verdict/study.h"
+#include "model/unknown_lanes.h"
 
 namespace firelane::advise {
 
@@ -221,22 +222,74 @@ void add_notes(const Model& model, const analyze::Study& study, Diagnosis& out) 
   const auto& kinds = model.host_slices.kind;
   if (!study.has_device_work && std::find(kinds.begin(), kinds.end(), HostKind::kRuntime) != kinds.end()) {
     out.notes.push_back(
-        "the program calls CUDA, but the trace has no device work: there was none, or it was not recorded; only the "
+        "the program calls " +
+        std::string(model.info.accelerator == Accelerator::kCuda || model.info.accelerator == Accelerator::kUnknown
+                        ? "CUDA"
+                        : "its device") +
+        ", but the trace has no device work: there was none, or it was not recorded; only the "
         "CPU is analyzed");
   } else if (!study.has_device_work) {
     out.notes.push_back("no device work in this trace: only the CPU is analyzed");
   } else if (!study.graph.has_sync_records && study.graph.tail.size() > 1) {
     out.notes.push_back("waits between streams are inferred: the trace has no synchronization records");
   }
+  if (model.losses[Stat::kDeviceNotUnderstood] > 0) {
+    out.notes.push_back("some lanes of a device hold events that firelane does not know, and are not counted as work");
+  }
   if (model.losses[Stat::kKernelBeforeLaunch] > 0) {
     out.notes.push_back("some kernels start before their launch: host and device clocks disagree");
   }
+}
+
+// What a memory snapshot shows beside time: allocations that failed, fragmentation, leaks.
+Diagnosis judged_without_time(const StudiedTrace& trace) {
+  const Model& model = trace.model();
+  const bool is_memory = model.info.origin == Origin::kMemorySnapshot;
+  Diagnosis out{.verdict = {.bound = {.limit = analyze::Limit::kUnknown},
+                            .label = "no verdict",
+                            .reason = is_memory ? "a memory snapshot has no times of operators or kernels"
+                                                : "a flight recorder has collectives alone"}};
+  std::vector<Found> found = ask_rules(context_of(trace));
+  std::erase_if(found, [](const Found& each) { return each.about_time; });
+  out.findings = merged(std::move(found));
+  out.empty = out.findings.empty();
+  out.judges_time = false;
+  out.notes.push_back(is_memory ? "where memory went, and who holds it at the peak: firelane memory"
+                                : "which rank the others wait for: firelane hangs DIR, with the dumps of all ranks");
+  return out;
+}
+
+// Lanes of a device that no reader knows: whatever the CPU did meanwhile, it may have waited for them.
+Diagnosis not_judged(const Model& model) {
+  const std::vector<LaneId> lanes = unknown_device_lanes(model);
+  std::string names;
+  constexpr size_t kShown = 3;
+  for (size_t i = 0; i < std::min(kShown, lanes.size()); ++i) {
+    const auto lane = static_cast<size_t>(lanes[i]);
+    const std::string_view process = model.text(model.lanes.process_name[lane]);
+    const std::string_view name = model.text(model.lanes.name[lane]);
+    names += (names.empty() ? "" : ", ") +
+             std::string(process.empty() ? model.text(model.lanes.process_labels[lane]) : process) + ": " +
+             (name.empty() ? model.id_text(model.lanes.tid[lane]) : std::string(name));
+  }
+  if (lanes.size() > kShown) names += ", ...";
+  return {.verdict = {.bound = {.limit = analyze::Limit::kUnknown},
+                      .label = "no verdict",
+                      .reason = "the trace has " +
+                                counted(static_cast<int64_t>(lanes.size()), "lane of a device whose events are",
+                                        "lanes of a device whose events are") +
+                                " of no kind that firelane knows"},
+          .empty = true,
+          .notes = {"lanes that were not understood: " + names,
+                    "the timeline shows all of it (firelane view), and operators are counted (firelane ops); what "
+                    "limits the program is not judged, because it may be what these lanes show"}};
 }
 
 }  // namespace
 
 Diagnosis diagnose(const StudiedTrace& trace) {
   const Model& model = trace.model();
+  if (is_dump(model.info.origin)) return judged_without_time(trace);
   const auto& study = trace.get<analyze::study>();
   Diagnosis out{.empty = is_empty(model, study)};
   if (out.empty) {
@@ -246,6 +299,7 @@ Diagnosis diagnose(const StudiedTrace& trace) {
         "firelane.profiler.profile() as prof:`, with prof.step() after each"};
     return out;
   }
+  if (study.not_understood) return not_judged(model);
   const Context context = context_of(trace);
   std::vector<Found> found = ask_rules(context);
   // To find nothing is good news only where there was enough to judge.

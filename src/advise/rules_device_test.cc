@@ -58,7 +58,7 @@ TEST(SmallCollectives, many_in_a_step_are_told_to_be_joined) {
   EXPECT_EQ(find(program_of({.collectives = 2}), "small-collectives"), nullptr);
 }
 
-TEST(ExposedCommunication, is_said_from_a_tenth_of_a_step_on) {
+TEST(ExposedCommunication, is_said_from_a_twentieth_of_a_step_on) {
   const Judged judged = program_of({.collectives = 6});
   const Finding* finding = find(judged, "exposed-communication");
   ASSERT_NE(finding, nullptr);

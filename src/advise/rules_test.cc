@@ -337,6 +337,10 @@ TEST(Diagnose, communication_is_found_when_nothing_hides_it) {
   ASSERT_NE(finding, nullptr);
   EXPECT_EQ(finding->cost_ns, 500'000);
   EXPECT_EQ(finding->gain.middle_ns(), 375'000);  // all of it, or half
+  EXPECT_NE(finding->title.find("takes 500.0 us of each step (31%)"), std::string::npos) << finding->title;
+  EXPECT_NE(finding->confirm_by.find("cannot tell waiting for a late rank from moving data"), std::string::npos);
+  EXPECT_NE(finding->confirm_by.find("firelane ranks DIR"), std::string::npos);
+  EXPECT_NE(diagnosis.verdict.step.find("31% with communication alone"), std::string::npos) << diagnosis.verdict.step;
   EXPECT_EQ(find(diagnose(build(100)), "exposed-communication"), nullptr);
 }
 

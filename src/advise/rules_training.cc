@@ -175,7 +175,14 @@ std::vector<Finding> find_zero_grad_fills(const Context& context) {
 }
 
 // Of a step: said also where a replay of this rank alone shows no gain, because the host or another rank is late.
-constexpr double kMuchExposed = 0.1;
+constexpr double kMuchExposed = 0.05;
+
+// What one rank cannot know, and how to find out.
+std::string compare_ranks(const Model& model) {
+  if (model.info.distributed.world_size == 1) return "there is one rank: nobody else can be late";
+  return "one rank cannot tell waiting for a late rank from moving data; record all of them "
+         "(firelane record -- torchrun train.py), then compare: firelane ranks DIR";
+}
 
 // Without a device: this rank waits in a collective of gloo or MPI.
 std::vector<Finding> find_waiting_for_ranks(const Context& context) {
@@ -206,7 +213,7 @@ std::vector<Finding> find_waiting_for_ranks(const Context& context) {
   finding.try_code = "DistributedDataParallel(model, bucket_cap_mb=100, gradient_as_bucket_view=True)";
   finding.confidence = Confidence::kMedium;
   finding.said_by_share = finding.share_of_step >= kMuchExposed;
-  finding.confirm_by = "diagnose the recordings of the other ranks: the one that waits least holds up the others";
+  finding.confirm_by = compare_ranks(model) + "; the rank that waits least holds up the others";
   return {finding};
 }
 
@@ -229,14 +236,14 @@ std::vector<Finding> find_exposed_communication(const Context& context) {
     return context.model.device_slices.duration_ns[a] > context.model.device_slices.duration_ns[b];
   });
   for (size_t i = 0; i < std::min(rows.size(), kEvidenceSlices); ++i) finding.slices.push_back({rows[i], true});
-  finding.title = "communication that does not overlap with compute takes " + short_time(cost) + " of each step (" +
-                  short_percent(finding.share_of_step) + ")";
+  finding.title = "communication that nothing hides takes " + short_time(cost) + " of each step (" +
+                  short_percent(finding.share_of_step) + "): no other kernel runs meanwhile";
   finding.said_by_share = finding.share_of_step >= kMuchExposed;
   finding.try_text =
       "start it earlier and in larger pieces, so that it runs beside the backward pass; look for slow ranks";
   finding.try_code = "DistributedDataParallel(model, bucket_cap_mb=100, gradient_as_bucket_view=True)";
   finding.confidence = Confidence::kMedium;
-  finding.confirm_by = "record all ranks: waiting for a slow rank looks the same in one trace";
+  finding.confirm_by = compare_ranks(context.model);
   return {finding};
 }
 
@@ -262,7 +269,8 @@ std::vector<Rule> training_rules() {
        "Collectives (all-reduce and the like) that run while nothing computes add their whole time to the step.\n"
        "They end only when the slowest rank has arrived, so a straggler looks like slow communication.\n\n"
        "What to do: overlap with the backward pass (DDP buckets, FSDP prefetch), send less (bf16 gradients), find the\n"
-       "slow rank.\n\nWhen not: this rank only waits for a slower one; find that first.\n\nThe gain is a replay with "
+       "slow rank: record all ranks with `firelane record -- torchrun ...`, then `firelane ranks DIR`.\n\nWhen not: "
+       "this rank only waits for a slower one; find that first.\n\nThe gain is a replay with "
        "collectives taking half (lower end) or no time (upper end).",
        find_exposed_communication},
   };

@@ -54,6 +54,9 @@ void say_limit(const analyze::Study& study, Verdict& out) {
   if (limit == Limit::kMixed) out.reason += " (" + largest_shares(study) + ")";
 }
 
+// Of a step: communication that nothing hides belongs into the first line, whatever limits the program.
+constexpr double kSaidExposed = 0.05;
+
 std::string step_text(const analyze::Study& study) {
   const int64_t step_ns = study.usual_step_ns;
   std::string text = "a step takes " + short_time(step_ns);
@@ -68,6 +71,9 @@ std::string step_text(const analyze::Study& study) {
     const int64_t busy = study.per_step(study.breakdown.total.busy_ns());
     const double share = std::min(1.0, static_cast<double>(busy) / static_cast<double>(step_ns));
     text += ", the device is busy " + short_percent(share) + " of it";
+    const auto exposed = static_cast<double>(study.per_step(study.breakdown.total.communication_ns));
+    const double exposed_share = std::min(share, exposed / static_cast<double>(step_ns));
+    if (exposed_share >= kSaidExposed) text += ", " + short_percent(exposed_share) + " with communication alone";
   }
   return text;
 }

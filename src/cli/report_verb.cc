@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <optional>
@@ -12,6 +13,8 @@
 
 #include "cli/open.h"
 #include "cli/output.h"
+#include "cli/rank_files.h"
+#include "report/ranks_report.h"
 
 namespace firelane::cli {
 
@@ -72,6 +75,13 @@ Result<report::Arguments> arguments_of(const report::ReportSpec& spec, const Rep
 
 Result<int> run_report(const report::ReportSpec& spec, const ReportVerbArgs& args) {
   FL_TRY(Output output, Output::open(args.output));
+  std::error_code error;
+  if (spec.name == "diagnose" && std::filesystem::is_directory(args.path, error)) {
+    FL_TRY(const ranks::Reduction job, open_job({args.path}));
+    FL_TRY_VOID(output.write(report::ranks_text(job, {.findings_only = true}, output.form(), output.style())));
+    FL_TRY_VOID(output.close());
+    return kExitOk;
+  }
   FL_TRY(report::Arguments wanted, arguments_of(spec, args));
   FL_TRY(const auto trace, open_trace(args.path));
   FL_TRY(const std::string answer, report::render(spec, *trace, std::move(wanted), output.form(), output.style()));

@@ -4,6 +4,7 @@
 #include "advise/rule.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
+#include "ranks/reduce/findings.h"
 
 namespace firelane::cli {
 
@@ -30,7 +31,16 @@ Result<int> run_explain(const ExplainArgs& args) {
     for (const advise::Rule& rule : advise::all_rules()) {
       FL_TRY_VOID(output.write(std::string(rule.id) + "\n    " + summary(rule.explanation) + "\n"));
     }
+    for (const ranks::FindingText& text : ranks::rank_finding_texts()) {
+      FL_TRY_VOID(output.write(std::string(text.id) + "\n    " + summary(text.explanation) + "\n"));
+    }
   } else {
+    for (const ranks::FindingText& text : ranks::rank_finding_texts()) {
+      if (text.id != args.id) continue;
+      FL_TRY_VOID(output.write(std::string(text.id) + "\n\n" + std::string(text.explanation) + "\n"));
+      FL_TRY_VOID(output.close());
+      return kExitOk;
+    }
     const advise::Rule* rule = advise::find_rule(args.id);
     if (rule == nullptr) {
       return Error{args.id + ": no such finding; firelane explain lists them"};

@@ -51,6 +51,8 @@ template <typename Args>
 void visit_comm_args(const Model& model, Row comm, PresentArgs<Args>& args) {
   if (comm == kNoRow) return;
   const CommDetails& c = model.comm_details;
+  // Of a CPU backend's range: all that is known is its name.
+  if (runs_on_host(c.backend[comm]) && c.dtype[comm] == kNoString && c.group_name[comm] == kNoString) return;
   args.text("Collective name", c.collective[comm]);
   args.text("dtype", c.dtype[comm]);
   args.number("In msg nelems", c.in_elements[comm]);

@@ -91,6 +91,7 @@ class ChromeExport {
     }
     if (missing("deviceProperties")) top.json("deviceProperties", device_properties());
     if (missing("distributedInfo")) top.json("distributedInfo", distributed_info());
+    if (missing("host_name")) top.text("host_name", model_.info.recorder.host_name);
     if (missing("displayTimeUnit")) top.text("displayTimeUnit", "ms");
     if (missing("baseTimeNanoseconds") && model_.info.base_time_ns != 0) {
       top.number("baseTimeNanoseconds", model_.info.base_time_ns);

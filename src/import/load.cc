@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <thread>
 
 #include "import/decompress.h"
+#include "import/whole.h"
+#include "import/xplane/read_xplane.h"
 #include "model/raw.h"
 
 namespace firelane::importer {
@@ -13,7 +16,7 @@ namespace {
 
 unsigned thread_count(unsigned asked) { return asked != 0 ? asked : std::max(1u, std::thread::hardware_concurrency()); }
 
-std::string_view begin_of(const ByteSource& source, std::array<char, 16>& buffer) {
+std::string_view begin_of(const ByteSource& source, std::array<char, kSniffBytes>& buffer) {
   const auto got = source.read_at(0, buffer.data(), buffer.size());
   return {buffer.data(), got.ok() ? got.value() : 0};
 }
@@ -25,10 +28,19 @@ std::string foreign_format(std::string_view begin) {
   if (begin.starts_with("\xFD"
                         "7zXZ"))
     return "compressed with xz; unpack it first: unxz";
-  if (begin.starts_with("SQLite format 3"))
-    return "an SQLite database, not a trace (Nsight Systems files are not read)";
-  if (begin.starts_with("\x80\x02") || begin.starts_with("\x80\x04") || begin.starts_with("\x80\x05")) {
-    return "a Python pickle (a memory snapshot?), not a trace";
+  return "";
+}
+
+// Reports of Nsight Systems are read by nsys alone. They are known by their names: their bytes are not documented.
+std::string convert_first(const std::string& name) {
+  for (const std::string_view ending : {".nsys-rep", ".qdrep", ".qdstrm"}) {
+    if (!name.ends_with(ending)) continue;
+    const size_t slash = name.rfind('/');
+    const std::string stem = name.substr(0, name.size() - ending.size());
+    const std::string file = slash == std::string::npos ? stem : stem.substr(slash + 1);
+    if (ending == ".qdstrm") return "an unfinished recording of Nsight Systems; import it first: nsys import " + name;
+    return "a report of Nsight Systems; convert it first: nsys export --type sqlite --output " + file + ".sqlite " +
+           name;
   }
   return "";
 }
@@ -37,6 +49,8 @@ std::string foreign_format(std::string_view begin) {
 
 Result<Model> load_content(std::unique_ptr<ByteSource> file, const std::string& name, const LoadOptions& options,
                            std::span<const Reader> readers) {
+  const std::string unconverted = convert_first(name);
+  if (!unconverted.empty()) return Error{name + ": " + unconverted};
   std::array<char, kSniffBytes> buffer{};
   const uint64_t file_bytes = file->total_bytes();
   if (file_bytes == 0) return Error{name + ": empty; nothing was recorded, or the program ended before it was written"};
@@ -70,7 +84,51 @@ Result<Model> load_content(std::unique_ptr<ByteSource> file, const std::string& 
   return assemble(std::move(raw), threads);
 }
 
+namespace {
+
+// The XPlane files of a run, one a host: in the folder itself, or in the last run below it (plugins/profile/DATE).
+std::vector<std::string> hosts_of_run(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code trouble;
+  std::vector<std::string> found;
+  const auto look_in = [&](const fs::path& folder) {
+    for (fs::directory_iterator at(folder, trouble), end; !trouble && at != end; at.increment(trouble)) {
+      if (at->path().string().ends_with(".xplane.pb")) found.push_back(at->path().string());
+    }
+  };
+  look_in(path);
+  if (found.empty()) {
+    fs::path last;
+    for (fs::directory_iterator at(fs::path(path) / "plugins" / "profile", trouble), end; !trouble && at != end;
+         at.increment(trouble)) {
+      last = std::max(last, at->path());
+    }
+    if (!last.empty()) look_in(last);
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+Result<Model> load_run(const std::string& path, const std::vector<std::string>& hosts, const LoadOptions& options) {
+  std::vector<XPlaneFile> files;
+  uint64_t bytes = 0;
+  for (const std::string& host : hosts) {
+    FL_TRY(std::unique_ptr<ByteSource> file, open_file(host));
+    bytes += file->total_bytes();
+    XPlaneFile& read = files.emplace_back(XPlaneFile{.name = host, .bytes = {}});
+    FL_TRY(read.bytes, read_whole_content(*file, {.name = host, .file_bytes = file->total_bytes()}));
+  }
+  FL_TRY(RawTrace raw, read_xplane(files));
+  files.clear();
+  raw.info.path = path;
+  raw.info.file_bytes = bytes;
+  return assemble(std::move(raw), thread_count(options.threads));
+}
+
+}  // namespace
+
 Result<Model> load_trace(const std::string& path, const LoadOptions& options) {
+  if (const std::vector<std::string> hosts = hosts_of_run(path); !hosts.empty()) return load_run(path, hosts, options);
   FL_TRY(std::unique_ptr<ByteSource> file, open_file(path));
   return load_content(std::move(file), path == "-" ? "standard input" : path, options);
 }

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "import/distributed.h"
+
 namespace firelane::importer {
 
 namespace dom = simdjson::dom;
@@ -103,12 +105,8 @@ void interpret_metadata(TraceInfo& info) {
     } else if (entry.key == "baseTimeNanoseconds") {
       int64_t number = 0;
       if (value.get(number) == simdjson::SUCCESS) info.base_time_ns = number;
-    } else if (entry.key == "distributedInfo") {
-      info.distributed.present = true;
-      info.distributed.backend = text_of(value, "backend");
-      info.distributed.rank = int_of(value, "rank");
-      info.distributed.world_size = int_of(value, "world_size");
-      info.distributed.nccl_version = text_of(value, "nccl_version");
+    } else if (read_distributed(entry.key, entry.json, info.distributed)) {
+      continue;
     } else if (entry.key == "machine") {
       info.environment.cpu = text_of(value, "cpu");
       info.environment.cores = int_of(value, "cores");
@@ -126,6 +124,7 @@ void interpret_metadata(TraceInfo& info) {
       info.environment.commit = entry.text;
     }
   }
+  finish_distributed(info.distributed);
 }
 
 }  // namespace firelane::importer

@@ -19,7 +19,7 @@
 namespace firelane::importer {
 
 // At least so many bytes of the content, where it has them, are there to be recognized.
-inline constexpr size_t kSniffBytes = 16;
+inline constexpr size_t kSniffBytes = 4096;
 
 struct ReadRequest {
   std::string name;  // of the file, for messages

@@ -107,6 +107,13 @@ inline std::string describe(const Model& m) {
   return out;
 }
 
+// The model of a trace given as bytes; an empty one, and a failed test, when it does not load.
+inline Model load_bytes(std::string bytes) {
+  Result<Model> loaded = load_trace_bytes(std::move(bytes), "test");
+  EXPECT_TRUE(loaded.ok()) << loaded.error().message;
+  return loaded.ok() ? std::move(loaded).value() : Model();
+}
+
 // The model of a JSON trace given as text; an empty one, and a failed test, when it does not load.
 inline Model load_text(std::string text) {
   Result<Model> loaded = load_trace_bytes(std::move(text), "test.json");

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "model/occupancy.h"
+#include "model/unknown_lanes.h"
 
 namespace firelane {
 
@@ -32,13 +33,27 @@ void measure_duration(Model& model) {
   }
   const DeviceSlices& device = model.device_slices;
   for (Row row = 0; row < device.size(); ++row) cover(device.start_ns[row], device.end_ns(row));
-  if (first > last) {
+  // Annotations of a memory snapshot are few, and its events begin before and end after them.
+  if (first > last || is_dump(model.info.origin)) {
     for (Row row = 0; row < host.size(); ++row) cover(host.start_ns[row], host.end_ns(row));
     for (const int64_t time : model.memory_events.time_ns) cover(time, time);
     for (const int64_t time : model.instants.time_ns) cover(time, time);
     for (const int64_t time : model.counter_samples.time_ns) cover(time, time);
   }
   model.info.duration_ns = first > last ? 0 : last - first;
+}
+
+}  // namespace
+
+namespace {
+
+void count_unknown_lanes(Model& model) {
+  for (const LaneId lane : unknown_device_lanes(model)) {
+    const auto l = static_cast<size_t>(lane);
+    const Row slices =
+        model.lanes.host_end[l] - model.lanes.host_begin[l] + model.lanes.device_end[l] - model.lanes.device_begin[l];
+    model.losses[Stat::kDeviceNotUnderstood] += slices;
+  }
 }
 
 }  // namespace
@@ -59,10 +74,12 @@ Model assemble(RawTrace&& raw, unsigned threads) {
   fill_occupancy(model);
   mark_window(model);
   nest_slices(model);
+  type_collectives(model);
   link_slices(model);
   link_flows(raw, model, lane_map);
   collect_marked_steps(model);
   measure_duration(model);
+  count_unknown_lanes(model);
   return model;
 }
 

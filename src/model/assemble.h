@@ -36,6 +36,8 @@ void mark_window(Model& model);
 
 // nest.cc: parents and depths; steps. link.cc: launches and ops. flows.cc: forward ops, other arrows.
 void nest_slices(Model& model);
+// collectives.cc: which library carries out a collective; ranges of CPU backends become rows of comm_details.
+void type_collectives(Model& model);
 void link_slices(Model& model);
 void link_flows(const RawTrace& raw, Model& model, const std::vector<LaneId>& lane_map);
 void collect_marked_steps(Model& model);

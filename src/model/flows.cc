@@ -39,6 +39,7 @@ class FlowLinker {
   explicit FlowLinker(Model& model) : model_(model) {
     fwdbwd_ = model.strings.find("fwdbwd");
     ac2g_ = model.strings.find("ac2g");
+    async_npu_ = model.strings.find("async_npu");
   }
 
   bool is_launch(const RawFlow& flow) const { return ac2g_ != kNoString && flow.category == ac2g_; }
@@ -54,9 +55,18 @@ class FlowLinker {
       model_.op_details.forward[model_.host_slices.detail[to.row]] = from.row;
       return;
     }
+    // Ascend draws an arrow from the op itself; which call launched the work is another one (HostToDevice).
+    if (async_npu_ != kNoString && start.category == async_npu_ && to.on_device && !from.on_device && is_op(from.row)) {
+      Row& op = model_.device_slices.op[to.row];
+      if (op == kNoRow && is_launched(model_.device_slices.kind[to.row])) --model_.losses[Stat::kDeviceSliceWithoutOp];
+      op = from.row;
+      return;
+    }
+    if (to.on_device && !from.on_device && model_.device_slices.launch[to.row] == from.row) return;  // known already
     if (to.on_device && !from.on_device && model_.device_slices.launch[to.row] == kNoRow &&
         is_call(model_.host_slices.kind[from.row])) {
       model_.device_slices.launch[to.row] = from.row;
+      if (is_launched(model_.device_slices.kind[to.row])) --model_.losses[Stat::kDeviceSliceWithoutLaunch];
       return;
     }
     model_.flows.name.push_back(start.name);
@@ -87,6 +97,7 @@ class FlowLinker {
   Model& model_;
   StringId fwdbwd_;
   StringId ac2g_;
+  StringId async_npu_;
 };
 
 }  // namespace
@@ -130,6 +141,12 @@ void link_flows(const RawTrace& raw, Model& model, const std::vector<LaneId>& la
       return a.category == b.category && a.name == b.name && a.id == b.id;
     };
     while (end < flows.size() && same(flows[begin], flows[end])) ++end;
+    // One start and one end belong together, also where the clock of a device lets the end come first.
+    if (end - begin == 2 && flows[begin].phase == FlowPhase::kEnd && flows[begin + 1].phase == FlowPhase::kStart) {
+      linker.join(flows[begin + 1], flows[begin], lane_map);
+      begin = end;
+      continue;
+    }
     const RawFlow* tail = nullptr;  // the last start or step
     bool tail_joined = true;
     for (size_t i = begin; i < end; ++i) {

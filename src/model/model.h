@@ -73,12 +73,27 @@ struct DeviceProperties {
   int64_t warp_size = kNoNumber;
 };
 
+// A process group that this rank is a member of.
+struct ProcessGroup {
+  std::string name;
+  std::string description;
+  std::string backend;
+  std::vector<int64_t> ranks;          // global; empty: the trace does not say
+  int64_t size = kNoNumber;            // of a list that was cut
+  int64_t first_sequence = kNoNumber;  // collectives of the group before the recording
+};
+
+// One rank of several: as torch.profiler writes it (distributedInfo), our recorder, or a flight recorder.
 struct DistributedInfo {
   bool present = false;
   std::string backend;
   int64_t rank = kNoNumber;
   int64_t world_size = kNoNumber;
+  int64_t local_rank = kNoNumber;        // on its host
+  int64_t local_world_size = kNoNumber;  // ranks on its host
+  std::string launcher;                  // torchrun, mpirun, slurm; "" = the trace does not say
   std::string nccl_version;
+  std::vector<ProcessGroup> groups;
 };
 
 // Where and how the program ran, as our recorder notes it; kNoNumber and "" where a trace does not say.
@@ -117,6 +132,7 @@ struct TraceInfo {
   std::string path;
   std::string format;  // "Kineto JSON", "Chrome JSON", "Firelane": for people
   Origin origin = Origin::kOther;
+  Accelerator accelerator = Accelerator::kUnknown;
   uint64_t file_bytes = 0;     // on disk
   uint64_t content_bytes = 0;  // after decompression
   std::string compression;     // "gzip", "zstd"; "" = none
@@ -165,6 +181,8 @@ struct Model {
   Row call_detail(Row row) const { return host_slices.detail[row]; }
   // Which way a copy goes and what memory it touches; unknown for all else.
   CopyKinds copy_kinds(Row device_row) const;
+  // A collective that a backend carries out on the host: gloo:all_reduce.
+  bool is_host_collective(Row host_row) const;
   // "688" or "Spans".
   std::string id_text(const TraceId& id) const;
   const MetadataEntry* find_metadata(std::string_view key) const;

@@ -55,19 +55,65 @@ void nest_slices(Model& model) {
   }
 }
 
-void collect_marked_steps(Model& model) {
-  constexpr std::string_view kPrefix = "ProfilerStep#";
+namespace {
+
+constexpr std::string_view kStepPrefix = "ProfilerStep#";
+
+// The number of a step's name; kNoNumber where it is none.
+int64_t step_number(std::string_view text, std::string_view prefix) {
+  int64_t number = kNoNumber;
+  const char* const end = text.data() + text.size();
+  const auto parsed = std::from_chars(text.data() + prefix.size(), end, number);
+  return parsed.ec == std::errc{} && parsed.ptr == end ? number : kNoNumber;
+}
+
+// What people call a step in ranges of their own (NVTX, TraceMe): "step 12", "iteration_3". Read only where the
+// profiler itself marks none.
+int64_t own_step_number(std::string_view text) {
+  for (const std::string_view word : {"step", "iteration", "iter", "train_step", "training_step", "train"}) {
+    const bool fits =
+        text.size() > word.size() + 1 && std::equal(word.begin(), word.end(), text.begin(), [](char a, char b) {
+          return a == (b >= 'A' && b <= 'Z' ? static_cast<char>(b - 'A' + 'a') : b);
+        });
+    if (!fits) continue;
+    size_t at = word.size();
+    while (at < text.size() && (text[at] == ' ' || text[at] == '_' || text[at] == '#' || text[at] == ':')) ++at;
+    if (at == word.size() || at == text.size()) continue;
+    const int64_t number = step_number(text, text.substr(0, at));
+    if (number >= 0) return number;
+  }
+  return kNoNumber;
+}
+
+// By StringId; empty when no string names a step.
+std::vector<int64_t> step_numbers(const Model& model, bool own_names) {
   std::vector<int64_t> number_of(model.strings.size(), kNoNumber);
   bool any = false;
   for (uint32_t id = 0; id < model.strings.size(); ++id) {
     const std::string_view text = model.strings.view(StringId{id});
-    if (!text.starts_with(kPrefix)) continue;
-    const char* const end = text.data() + text.size();
-    const auto parsed = std::from_chars(text.data() + kPrefix.size(), end, number_of[id]);
-    if (parsed.ec != std::errc{} || parsed.ptr != end) number_of[id] = kNoNumber;
+    if (own_names) {
+      number_of[id] = own_step_number(text);
+    } else if (text.starts_with(kStepPrefix)) {
+      number_of[id] = step_number(text, kStepPrefix);
+    }
     any = any || number_of[id] != kNoNumber;
   }
-  if (!any) return;
+  if (!any) number_of.clear();
+  return number_of;
+}
+
+// Ranges of the user may carry their own names for steps.
+bool has_user_ranges(Origin origin) {
+  return origin == Origin::kNsight || origin == Origin::kXPlane || origin == Origin::kRocprof ||
+         origin == Origin::kPerfetto;
+}
+
+}  // namespace
+
+void collect_marked_steps(Model& model) {
+  std::vector<int64_t> number_of = step_numbers(model, false);
+  if (number_of.empty() && has_user_ranges(model.info.origin)) number_of = step_numbers(model, true);
+  if (number_of.empty()) return;
   // Our recorder names the step that was cut off by the end of the recording: its slice stays, but it is no step.
   const MetadataEntry* unfinished = model.find_metadata("unfinished_step");
 

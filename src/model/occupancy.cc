@@ -13,8 +13,13 @@ constexpr int64_t kMostSharedBytes = 1 << 30;
 
 int64_t round_up(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
 
+bool is_amd(const DeviceProperties& device) { return device.warp_size == 64; }
+
 // Resident blocks of a multiprocessor: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability".
-int64_t block_slots(const DeviceProperties& device) {
+// AMD's compute units (a warp is a wave of 64 there) have 16 barriers, which blocks of one wave do not need (LLVM's
+// AMDGPU backend, getMaxWorkGroupsPerCU).
+int64_t block_slots(const DeviceProperties& device, int64_t warps) {
+  if (is_amd(device)) return warps == 1 ? 32 : 16;
   const int64_t major = device.compute_major;
   const int64_t minor = device.compute_minor;
   if ((major == 8 && minor == 9) || major == 12) return 24;
@@ -31,12 +36,13 @@ int64_t blocks_by_registers(const DeviceProperties& device, const LaunchShape& l
   return device.registers_per_multiprocessor / 4 / per_warp * 4 / warps;
 }
 
-// Since compute capability 8.0 each block costs another KiB.
+// NVIDIA: since compute capability 8.0 each block costs another KiB. AMD gives out shared memory (LDS) in pieces of
+// 512 bytes.
 int64_t blocks_by_shared_memory(const DeviceProperties& device, const LaunchShape& launch) {
   const int64_t room = device.shared_memory_per_multiprocessor_bytes;
   if (room <= 0 || launch.shared_memory_bytes < 0 || launch.shared_memory_bytes > kMostSharedBytes) return INT64_MAX;
-  const int64_t reserved = device.compute_major >= 8 ? 1024 : 0;
-  const int64_t per_block = round_up(launch.shared_memory_bytes + reserved, 128);
+  const int64_t reserved = !is_amd(device) && device.compute_major >= 8 ? 1024 : 0;
+  const int64_t per_block = round_up(launch.shared_memory_bytes + reserved, is_amd(device) ? 512 : 128);
   return per_block > 0 ? room / per_block : INT64_MAX;
 }
 
@@ -53,7 +59,7 @@ std::optional<Occupancy> estimate_occupancy(const DeviceProperties& device, cons
   // Of equal ones the first counts: less of a later one would not help.
   const std::array<std::pair<OccupancyLimit, int64_t>, 4> limits = {{
       {OccupancyLimit::kWarps, most_threads / warp / warps},
-      {OccupancyLimit::kBlocks, block_slots(device)},
+      {OccupancyLimit::kBlocks, block_slots(device, warps)},
       {OccupancyLimit::kRegisters, blocks_by_registers(device, launch, warp, warps)},
       {OccupancyLimit::kSharedMemory, blocks_by_shared_memory(device, launch)},
   }};
@@ -86,7 +92,13 @@ LaunchShape launch_shape(const KernelDetails& k, Row row) {
 const DeviceProperties* find_device(const TraceInfo& info, int32_t device) {
   const auto found = std::find_if(info.devices.begin(), info.devices.end(),
                                   [&](const DeviceProperties& each) { return each.id == device; });
-  return found == info.devices.end() ? nullptr : &*found;
+  if (found != info.devices.end()) return &*found;
+  // ROCm numbers devices as the machine does, and lists those that the process sees: alike ones answer for each other.
+  const bool all_alike = !info.devices.empty() && info.accelerator == Accelerator::kHip &&
+                         std::all_of(info.devices.begin(), info.devices.end(), [&](const DeviceProperties& each) {
+                           return each.name == info.devices.front().name;
+                         });
+  return all_alike ? &info.devices.front() : nullptr;
 }
 
 namespace {

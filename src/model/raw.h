@@ -58,6 +58,7 @@ struct RawPart {
 #undef FL_MEMBER
   LossCounts losses;
   uint64_t event_count = 0;
+  Accelerator accelerator = Accelerator::kUnknown;  // whose events it has, where they tell
 
   // Calls visit(rows) with the rows of each table.
 #define FL_VISIT(RawRow, name) visit(name);

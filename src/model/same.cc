@@ -133,8 +133,8 @@ class Comparer {
   static std::vector<MetadataEntry> recorded_metadata(const Model& m) {
     std::vector<MetadataEntry> entries;
     for (const MetadataEntry& entry : m.info.metadata) {
-      // The last three are compared by their meaning.
-      const auto own = {"schemaVersion",    "displayTimeUnit", "traceName",
+      // The last three are compared by their meaning; the host's name is a note of ours elsewhere.
+      const auto own = {"schemaVersion",    "displayTimeUnit", "traceName",          "host_name",
                         "deviceProperties", "distributedInfo", "baseTimeNanoseconds"};
       if (std::find(own.begin(), own.end(), entry.key) == own.end()) entries.push_back(entry);
     }
@@ -161,6 +161,13 @@ class Comparer {
     value("info.distributed.rank", 0, x.rank, y.rank);
     value("info.distributed.world_size", 0, x.world_size, y.world_size);
     value("info.distributed.nccl_version", 0, x.nccl_version, y.nccl_version);
+    value("info.distributed.local_rank", 0, x.local_rank, y.local_rank);
+    value("info.distributed.groups", 0, x.groups.size(), y.groups.size());
+    for (size_t i = 0; !difference_ && i < x.groups.size(); ++i) {
+      value("info.distributed.groups.name", i, x.groups[i].name, y.groups[i].name);
+      value("info.distributed.groups.size", i, x.groups[i].size, y.groups[i].size);
+      value("info.distributed.groups.first_sequence", i, x.groups[i].first_sequence, y.groups[i].first_sequence);
+    }
     const auto ours = recorded_metadata(a_);
     const auto theirs = recorded_metadata(b_);
     value("info.metadata", 0, ours.size(), theirs.size());

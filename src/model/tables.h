@@ -109,24 +109,29 @@ struct DeviceSlices {
   int64_t end_ns(Row row) const { return start_ns[row] + duration_ns[row]; }
 };
 
-#define FL_KERNEL_DETAILS(WIDE, READ, MADE)                                     \
-  MADE(Row, slice, kFull, "device_slices.id")                                   \
-  READ(int32_t, grid_x, kMaybe, "blocks")                                       \
-  READ(int32_t, grid_y, kMaybe, "blocks")                                       \
-  READ(int32_t, grid_z, kMaybe, "blocks")                                       \
-  READ(int32_t, block_x, kMaybe, "threads")                                     \
-  READ(int32_t, block_y, kMaybe, "threads")                                     \
-  READ(int32_t, block_z, kMaybe, "threads")                                     \
-  READ(int32_t, registers, kMaybe, "per thread")                                \
-  WIDE(int64_t, shared_memory_bytes, kMaybeSize, "static + dynamic, per block") \
-  READ(float, blocks_per_sm, kMaybe, "grid size / multiprocessors")             \
-  READ(float, warps_per_sm, kMaybe, "warps / multiprocessors")                  \
-  READ(float, occupancy_percent, kMaybe, "estimated, achieved")                 \
-  MADE(OccupancyLimit, occupancy_limit, kMaybe,                                 \
-       "none, warps, blocks, registers, shared memory or grid: what bounds it") \
-  WIDE(int64_t, context, kMaybe, "CUDA context")                                \
-  WIDE(int64_t, graph_id, kMaybe, "CUDA graph")                                 \
-  WIDE(int64_t, graph_node_id, kMaybe, "node of the CUDA graph")
+#define FL_KERNEL_DETAILS(WIDE, READ, MADE)                                                    \
+  MADE(Row, slice, kFull, "device_slices.id")                                                  \
+  READ(int32_t, grid_x, kMaybe, "blocks")                                                      \
+  READ(int32_t, grid_y, kMaybe, "blocks")                                                      \
+  READ(int32_t, grid_z, kMaybe, "blocks")                                                      \
+  READ(int32_t, block_x, kMaybe, "threads")                                                    \
+  READ(int32_t, block_y, kMaybe, "threads")                                                    \
+  READ(int32_t, block_z, kMaybe, "threads")                                                    \
+  READ(int32_t, registers, kMaybe, "per thread")                                               \
+  WIDE(int64_t, shared_memory_bytes, kMaybeSize, "static + dynamic, per block")                \
+  READ(float, blocks_per_sm, kMaybe, "grid size / multiprocessors")                            \
+  READ(float, warps_per_sm, kMaybe, "warps / multiprocessors")                                 \
+  READ(float, occupancy_percent, kMaybe, "estimated, achieved")                                \
+  MADE(OccupancyLimit, occupancy_limit, kMaybe,                                                \
+       "none, warps, blocks, registers, shared memory or grid: what bounds it")                \
+  WIDE(int64_t, context, kMaybe, "CUDA context")                                               \
+  WIDE(int64_t, graph_id, kMaybe, "CUDA graph")                                                \
+  WIDE(int64_t, graph_node_id, kMaybe, "node of the CUDA graph")                               \
+  WIDE(int64_t, flops, kMaybeSize, "floating point operations, by the compiler's count (XLA)") \
+  WIDE(int64_t, bytes_accessed, kMaybeSize, "of device memory, by the compiler's count (XLA)") \
+  READ(StringId, op_category, kMaybe, "XLA: convolution fusion, all-reduce, ...")              \
+  READ(StringId, op_name, kMaybe, "where it comes from: jit(train)/dot_general, an HLO op")    \
+  READ(StringId, program, kMaybe, "compiled module: jit_train(123)")
 
 struct RawKernel {
   FL_RAW_ROW(FL_KERNEL_DETAILS)
@@ -185,7 +190,9 @@ struct SyncDetails {
   WIDE(int64_t, rank, kMaybe, "own rank")                                                         \
   WIDE(int64_t, source_rank, kMaybe, "of a receive")                                              \
   WIDE(int64_t, destination_rank, kMaybe, "of a send")                                            \
-  WIDE(int64_t, sequence, kMaybe, "number of the collective in its group")
+  WIDE(int64_t, sequence, kMaybe, "number of the collective in its group")                        \
+  READ(CommBackend, backend, kMaybe, "nccl, gloo, mpi, ucc, xccl or hccl")                        \
+  READ(CommState, state, kMaybe, "in a flight recorder's dump: scheduled, started or completed")
 
 struct RawComm {
   FL_RAW_ROW(FL_COMM_DETAILS)
@@ -206,6 +213,8 @@ struct CommDetails {
   WIDE(int64_t, total_reserved_bytes, kMaybeSize, "by the caching allocator")        \
   WIDE(int64_t, stream, kMaybe, "handle of the stream; 0 = the default one")         \
   READ(StringId, pool, kMaybe, "common, or of whom: graph N, pool N")                \
+  READ(StringId, op, kMaybe, "operator that asked, where the trace has no ops")      \
+  READ(StringId, stack, kMaybe, "call stack, innermost first, joined by ;")          \
   WIDE(uint64_t, source, kSource, "where the event lies in the source")
 
 struct RawMemory {

@@ -102,9 +102,46 @@ FL_WORDS(MemoryKind, kManagedStatic, "", "Pageable", "Pinned", "Device", "Array"
 enum class WindowMark : uint8_t { kInside, kBeganBefore, kEndsAfter, kBoth };
 FL_WORDS(WindowMark, kBoth, "", "began before", "ends after", "began before, ends after")
 
+// The library that carries out a collective. Gloo, MPI and UCC do so in threads of the host.
+enum class CommBackend : uint8_t { kUnknown, kNccl, kGloo, kMpi, kUcc, kXccl, kHccl };
+FL_WORDS(CommBackend, kHccl, "", "nccl", "gloo", "mpi", "ucc", "xccl", "hccl")
+constexpr bool runs_on_host(CommBackend backend) {
+  return backend == CommBackend::kGloo || backend == CommBackend::kMpi || backend == CommBackend::kUcc;
+}
+
+// How far a collective had come when a flight recorder was read.
+enum class CommState : uint8_t { kUnknown, kScheduled, kStarted, kCompleted };
+FL_WORDS(CommState, kCompleted, "", "scheduled", "started", "completed")
+
 // Who wrote a trace.
-enum class Origin : uint8_t { kOther, kKineto, kFirelane };
-FL_WORDS(Origin, kFirelane, "other", "Kineto", "Firelane")
+enum class Origin : uint8_t {
+  kOther,
+  kKineto,
+  kFirelane,
+  kAscend,
+  kNsight,
+  kXPlane,
+  kRocprof,
+  kPerfetto,
+  kMemorySnapshot,
+  kFlightRecorder
+};
+FL_WORDS(Origin, kFlightRecorder, "other", "Kineto", "Firelane", "Ascend", "Nsight Systems", "XPlane", "rocprof",
+         "Perfetto", "memory snapshot", "flight recorder")
+
+// A dump has the state or the last events of one part of torch, and no times of operators or kernels.
+constexpr bool is_dump(Origin origin) { return origin == Origin::kMemorySnapshot || origin == Origin::kFlightRecorder; }
+
+// What the program computes on beside the CPU. The words are those of torch.device, but for AMD's GPUs, which torch
+// calls cuda too.
+enum class Accelerator : uint8_t { kUnknown, kCuda, kHip, kXpu, kHpu, kMtia, kNpu, kTpu, kPrivateUse1 };
+FL_WORDS(Accelerator, kPrivateUse1, "", "cuda", "hip", "xpu", "hpu", "mtia", "npu", "tpu", "privateuse1")
+
+// What lanes of such a device are called: "GPU 0".
+constexpr std::string_view device_word(Accelerator accelerator) {
+  constexpr std::string_view kWords[] = {"GPU", "GPU", "GPU", "XPU", "HPU", "MTIA", "NPU", "TPU", "device"};
+  return kWords[static_cast<size_t>(accelerator)];
+}
 
 enum class InstantScope : uint8_t { kThread, kProcess, kGlobal };
 FL_WORDS(InstantScope, kGlobal, "thread", "process", "global")

@@ -76,7 +76,8 @@ std::string as_text(const StudiedTrace& trace, const TextStyle& style) {
   const auto& diagnosis = trace.get<advise::diagnose>();
   const auto& study = trace.get<analyze::study>();
   std::string out = painted(diagnosis.verdict.sentence(), kBold, style) + "\n\n";
-  if (!diagnosis.empty) out += step_bars(study, style) + "\n";
+  const bool has_steps = !diagnosis.empty && diagnosis.judges_time;
+  if (has_steps) out += step_bars(study, style) + "\n";
   if (diagnosis.healthy) out += painted(nothing_text(diagnosis), kBold, style) + ": " + diagnosis.why + ".\n";
   size_t number = 0;
   for (const advise::Finding& finding : diagnosis.findings) {

@@ -57,7 +57,8 @@ std::vector<Fact> facts_of(const Model& model, const analyze::TraceDescription& 
       {"content_bytes", "Unpacked", Kind::kBytes, static_cast<int64_t>(info.content_bytes)},
       {"program", "Program", Kind::kText, text_or_none(description.program)},
       {"process_id", "Process id", Kind::kNumber, cell_unless(description.process_id, kNoNumber)},
-      {"host_name", "Host", Kind::kText, metadata_text(model, "host_name")},
+      {"host_name", "Host", Kind::kText,
+       info.recorder.host_name.empty() ? metadata_text(model, "host_name") : Cell{info.recorder.host_name}},
       {"started", "Started", Kind::kText, utc_text(description.unix_start_ns)},
       {"unix_start_ns", "", Kind::kNumber, cell_unless(description.unix_start_ns, kNoNumber)},
       {"duration_ns", "Duration", Kind::kDuration, info.duration_ns},
@@ -75,6 +76,10 @@ std::vector<Fact> facts_of(const Model& model, const analyze::TraceDescription& 
       {"stream_count", "Streams", Kind::kNumber, description.streams},
       {"rank", "Rank", Kind::kNumber, cell_unless(info.distributed.rank, kNoNumber)},
       {"world_size", "World size", Kind::kNumber, cell_unless(info.distributed.world_size, kNoNumber)},
+      {"local_rank", "Local rank", Kind::kNumber, cell_unless(info.distributed.local_rank, kNoNumber)},
+      {"local_world_size", "  ranks on this host", Kind::kNumber,
+       cell_unless(info.distributed.local_world_size, kNoNumber)},
+      {"launcher", "  started by", Kind::kText, text_or_none(info.distributed.launcher)},
       {"backend", "Backend", Kind::kText, text_or_none(info.distributed.backend)},
       {"front", "Recorded by", Kind::kText, text_or_none(environment.front_name)},
       {"commit", "Commit", Kind::kText, text_or_none(environment.commit)},
@@ -127,6 +132,33 @@ Table devices_table(const std::vector<DeviceProperties>& devices) {
                cell_unless(device.registers_per_multiprocessor, kNoNumber),
                cell_unless(device.shared_memory_per_multiprocessor_bytes, kNoNumber),
                cell_unless(device.warp_size, kNoNumber)});
+  }
+  return table;
+}
+
+// "0, 1, 5"; a long list is cut, JSON has all of it elsewhere (distributedInfo).
+std::string members_text(const std::vector<int64_t>& ranks) {
+  constexpr size_t kShown = 16;
+  std::string text;
+  for (size_t i = 0; i < std::min(ranks.size(), kShown); ++i) {
+    text += (i == 0 ? "" : ", ") + std::to_string(ranks[i]);
+  }
+  return ranks.size() > kShown ? text + ", ... " + std::to_string(ranks.back()) : text;
+}
+
+Table groups_table(const std::vector<ProcessGroup>& groups) {
+  Table table{.name = "process_groups",
+              .title = "Process groups of this rank",
+              .columns = {{"name", "Name"},
+                          {"description", "Description"},
+                          {"backend", "Backend"},
+                          {"size", "Ranks", Kind::kNumber},
+                          {"ranks", "Members"},
+                          {"first_sequence", "Collectives before", Kind::kNumber}}};
+  for (const ProcessGroup& group : groups) {
+    table.add({group.name, text_or_none(group.description), text_or_none(group.backend),
+               cell_unless(group.size, kNoNumber), text_or_none(members_text(group.ranks)),
+               cell_unless(group.first_sequence, kNoNumber)});
   }
   return table;
 }
@@ -221,10 +253,15 @@ Result<Report> make_info(const StudiedTrace& trace, const Arguments&) {
   const Model& model = trace.model();
   const auto& description = trace.get<analyze::describe_trace>();
   Report report{.facts = facts_of(model, description)};
-  report.tables = {devices_table(model.info.devices),         events_table(description.events),
-                   spans_table(model, description.spans),     options_table(description.options),
-                   recorder_costs_table(model.info.recorder), recorder_losses_table(model.info.recorder),
-                   answers_table(description.answers),        losses_table(description.losses)};
+  report.tables = {devices_table(model.info.devices),
+                   groups_table(model.info.distributed.groups),
+                   events_table(description.events),
+                   spans_table(model, description.spans),
+                   options_table(description.options),
+                   recorder_costs_table(model.info.recorder),
+                   recorder_losses_table(model.info.recorder),
+                   answers_table(description.answers),
+                   losses_table(description.losses)};
   for (Table& table : report.tables) table.hide_if_empty = true;
   if (description.losses.empty()) report.notes.push_back("nothing was lost, repaired or left out");
   return report;
@@ -238,6 +275,7 @@ ReportSpec info_report() {
           .sentence = "What a trace is, what it can answer, and what it lost.",
           .examples = {"firelane info trace.json.gz", "firelane info trace.json.gz --json | jq .answers"},
           .tables = {{"devices"},
+                     {"process_groups"},
                      {"events"},
                      {"spans"},
                      {"recording_options"},

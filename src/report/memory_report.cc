@@ -69,6 +69,7 @@ std::vector<Column> owner_columns(std::string bytes_label) {
   return {{"device", "Device"},
           {"op", "Op", Kind::kText, Align::kByKind, 48, true},
           {"module", "Module", Kind::kText, Align::kByKind, 32, true},
+          {"place", "Where", Kind::kText, Align::kByKind, 48, true},
           {"category", "Category"},
           {"bytes", std::move(bytes_label), Kind::kBytes},
           {"allocations", "Allocations", Kind::kNumber}};
@@ -80,8 +81,8 @@ void add_owners(const analyze::DeviceMemory& device, const std::vector<analyze::
   for (size_t i = 0; i < shown; ++i) {
     const analyze::MemoryOwner& owner = owners[i];
     table.add({device.name, owner.op.empty() ? Cell{} : Cell{owner.op},
-               owner.module.empty() ? Cell{} : Cell{owner.module}, std::string(analyze::name_of(owner.category)),
-               owner.bytes, owner.allocations});
+               owner.module.empty() ? Cell{} : Cell{owner.module}, text_or_none(owner.place),
+               std::string(analyze::name_of(owner.category)), owner.bytes, owner.allocations});
   }
 }
 
@@ -346,6 +347,7 @@ Report alive_report(const Model& model, const analyze::DeviceMemory& device, con
                .columns = {{"category", "Category"},
                            {"op", "Op"},
                            {"module", "Module"},
+                           {"place", "Where", Kind::kText, Align::kByKind, 0, true},
                            {"bytes", "Bytes", Kind::kBytes},
                            {"allocations", "Blocks", Kind::kNumber}}};
   const auto text = [](const std::string& name) { return name.empty() ? Cell{} : Cell{name}; };
@@ -353,8 +355,8 @@ Report alive_report(const Model& model, const analyze::DeviceMemory& device, con
   for (const analyze::MemoryOwner& owner : moment.owners) {
     sums[static_cast<size_t>(owner.category)].bytes += owner.bytes;
     sums[static_cast<size_t>(owner.category)].allocations += owner.allocations;
-    owners.add({std::string(analyze::name_of(owner.category)), text(owner.op), text(owner.module), owner.bytes,
-                owner.allocations});
+    owners.add({std::string(analyze::name_of(owner.category)), text(owner.op), text(owner.module), text(owner.place),
+                owner.bytes, owner.allocations});
   }
   sums[static_cast<size_t>(analyze::MemoryCategory::kBeforeRecording)].bytes = moment.before_recording_bytes;
   for (size_t i = 0; i < analyze::kMemoryCategoryCount; ++i) {
@@ -370,6 +372,7 @@ Report alive_report(const Model& model, const analyze::DeviceMemory& device, con
                            {"category", "Category"},
                            {"op", "Op"},
                            {"module", "Module"},
+                           {"place", "Where", Kind::kText, Align::kByKind, 0, true},
                            {"address", "Address"},
                            {"start_ns", "Allocated at", Kind::kDuration},
                            {"duration_ns", "Lives", Kind::kDuration}},
@@ -377,10 +380,9 @@ Report alive_report(const Model& model, const analyze::DeviceMemory& device, con
   for (size_t i = 0; i < std::min(moment.alive.size(), max_blocks); ++i) {
     const analyze::MemoryBlock& block = *moment.alive[i];
     const bool is_freed = block.end_ns != INT64_MAX;
-    blocks.add({block.bytes, std::string(analyze::name_of(block.category)),
-                block.op == kNoRow ? Cell{} : Cell{std::string(model.text(model.host_slices.name[block.op]))},
-                block.module == kNoRow ? Cell{} : Cell{std::string(analyze::module_name(model, block.module))},
-                fmt::format("0x{:x}", block.address), block.start_ns,
+    const analyze::MemoryOwner owner = analyze::owner_of(model, block);
+    blocks.add({block.bytes, std::string(analyze::name_of(block.category)), text(owner.op), text(owner.module),
+                text(owner.place), fmt::format("0x{:x}", block.address), block.start_ns,
                 is_freed ? Cell{block.end_ns - block.start_ns} : Cell{}});
   }
   report.tables = {std::move(categories), std::move(owners), std::move(blocks)};

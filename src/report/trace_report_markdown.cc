@@ -78,7 +78,7 @@ std::string markdown(const StudiedTrace& trace, const TraceReport& report) {
   const auto& study = trace.get<analyze::study>();
   std::string out =
       "# " + markdown_escaped(report.name) + "\n\n**" + markdown_escaped(diagnosis.verdict.sentence()) + "**\n\n";
-  if (!diagnosis.empty) out += "```\n" + step_bars(study) + "```\n\n## Findings\n";
+  if (!diagnosis.empty && diagnosis.judges_time) out += "```\n" + step_bars(study) + "```\n\n## Findings\n";
   if (diagnosis.healthy)
     out += (diagnosis.findings.empty() ? "\nNothing worth fixing: " : "\nNothing to speed up: ") +
            markdown_escaped(diagnosis.why) + ".\n";

@@ -60,9 +60,10 @@ void write_free(JsonWriter& json, const analyze::DeviceAllocator& allocator, con
 std::string owner_text(const Model& model, const analyze::MemorySegment::Piece& piece) {
   if (piece.state == AllocatorBlockState::kWaiting) return "freed, but a stream may still use it";
   if (piece.block == nullptr) return std::string(analyze::name_of(analyze::MemoryCategory::kBeforeRecording));
-  const analyze::MemoryBlock& block = *piece.block;
-  std::string text(analyze::name_of(block.category));
-  if (block.op != kNoRow) text += ": " + std::string(model.text(model.host_slices.name[block.op]));
+  const analyze::MemoryOwner owner = analyze::owner_of(model, *piece.block);
+  std::string text(analyze::name_of(owner.category));
+  if (!owner.op.empty()) text += ": " + owner.op;
+  if (!owner.place.empty()) text += ", " + owner.place;
   return text;
 }
 

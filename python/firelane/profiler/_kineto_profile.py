@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.profiler import ProfilerActivity, supported_activities
 
-from . import _backend
+from . import _backend, _ranks
 from ._events import EventList, RecordedEvents
 from ._exports import Exports
 from ._memory_timeline import export_memory_timeline
@@ -259,17 +259,7 @@ class _KinetoProfile:
 
         if not dist.is_available() or not dist.is_initialized():
             return None
-        backend = dist.get_backend()
-        info = {
-            "backend": backend,
-            "rank": dist.get_rank(),
-            "world_size": dist.get_world_size(),
-            "pg_count": dist.get_pg_count(),
-            "pg_config": dist.distributed_c10d._get_all_pg_configs(),
-        }
-        if backend == "nccl":
-            info["nccl_version"] = ".".join(map(str, torch.cuda.nccl.version()))
-        return info
+        return _ranks.distributed_info(dist)
 
     def _output(self) -> str:
         """Where the recorder writes its file; empty: FIRELANE_DIR, or else the temporary folder."""

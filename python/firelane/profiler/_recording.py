@@ -23,7 +23,7 @@ from torch.profiler import ProfilerActivity
 
 import firelane
 
-from . import _backend
+from . import _backend, _ranks
 from ._commit import commit_of
 from ._events import (
     EventList,
@@ -80,6 +80,7 @@ class Recording:
         )  # weak: the list keeps this object alive, and with it the file
         self._running = False
         self._stopped = False
+        self._has_rank = False
         self._window_start_ns = 0
         self._surroundings: tuple[CpuUse | CompileCounts, ...] = ()
         self._stats = torch_profiler._ProfilerStats()
@@ -122,6 +123,10 @@ class Recording:
             self.prepare()
         assert self._recorder is not None
         begin = time.perf_counter_ns()
+        if not self._has_rank:
+            self._has_rank = True
+            for name, text in _ranks.metadata().items():
+                self._recorder.add_metadata(name, text)
         self._running = True
         _unfinished.add(self)
         _backend.name_compiled_kernels(True)

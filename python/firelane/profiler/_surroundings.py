@@ -13,6 +13,8 @@ import sys
 import time
 from typing import Any
 
+from . import _ranks
+
 _LONGEST_REASON = 200
 
 
@@ -60,8 +62,8 @@ def _own_ticks() -> int:
 
 def environment() -> dict[str, str]:
     """What launchers say: how many ranks share this machine."""
-    ranks = os.environ.get("LOCAL_WORLD_SIZE", "")
-    return {"local_world_size": ranks} if ranks.isdigit() else {}
+    ranks = _ranks.launch().get("local_world_size")
+    return {} if ranks is None else {"local_world_size": str(ranks)}
 
 
 class CompileCounts:

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "model/occupancy.h"
+
 namespace firelane::analyze {
 
 namespace {
@@ -88,10 +90,10 @@ const DevicePeaks* find_device_peaks(std::string_view device_name) {
 }
 
 const DevicePeaks* peaks_of(const Model& model, int32_t device) {
-  for (const DeviceProperties& each : model.info.devices) {
-    if (each.id == device || (device < 0 && model.info.devices.size() == 1)) return find_device_peaks(each.name);
-  }
-  return nullptr;
+  const auto& devices = model.info.devices;
+  if (device < 0 && devices.size() == 1) return find_device_peaks(devices.front().name);
+  const DeviceProperties* const found = find_device(model.info, device);
+  return found == nullptr ? nullptr : find_device_peaks(found->name);
 }
 
 }  // namespace firelane::analyze

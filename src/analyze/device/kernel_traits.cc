@@ -4,6 +4,8 @@
 #include <array>
 #include <initializer_list>
 
+#include "analyze/device/device_class.h"
+
 namespace firelane::analyze {
 
 namespace {
@@ -22,9 +24,6 @@ struct ClassWord {
 // The first word that the name holds decides, so that "splitKreduce" is not a matmul and
 // "flash_fwd_splitkv" not a reduction.
 constexpr std::array kClassWords = {
-    ClassWord{"nccl", KernelClass::kCommunication},
-    ClassWord{"rccl", KernelClass::kCommunication},
-    ClassWord{"cross_device_reduce", KernelClass::kCommunication},
     ClassWord{"triton_", KernelClass::kCompiled},
     ClassWord{"multi_tensor_apply", KernelClass::kForeach},
     ClassWord{"flash_fwd", KernelClass::kAttention},
@@ -80,6 +79,7 @@ constexpr std::array kClassWords = {
 };
 
 KernelClass class_of(std::string_view name) {
+  if (is_communication_name(name)) return KernelClass::kCommunication;
   const auto found =
       std::find_if(kClassWords.begin(), kClassWords.end(), [&](const ClassWord& each) { return has(name, each.word); });
   return found == kClassWords.end() ? KernelClass::kOther : found->kernel_class;

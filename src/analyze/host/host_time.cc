@@ -266,7 +266,7 @@ std::vector<HostSegment> collective_segments(const Model& model, size_t leader) 
   for (size_t lane = 0; lane < model.lanes.size(); ++lane) {
     if (lane == leader || !is_thread(model, lane) || !same_process(model, lane, leader)) continue;
     for (Row row = model.lanes.host_begin[lane]; row < model.lanes.host_end[lane]; ++row) {
-      if (!is_cpu_collective(model.text(slices.name[row]))) continue;
+      if (!model.is_host_collective(row)) continue;
       int64_t end_ns = slices.end_ns(row);
       const auto after = std::partition_point(
           steps.begin(), steps.end(), [&](const Interval& step) { return step.start_ns <= slices.start_ns[row]; });
@@ -279,10 +279,6 @@ std::vector<HostSegment> collective_segments(const Model& model, size_t leader) 
 }
 
 }  // namespace
-
-bool is_cpu_collective(std::string_view name) {
-  return name.starts_with("gloo:") || name.starts_with("mpi:") || name.starts_with("ucc:");
-}
 
 std::string_view name_of(Activity activity) {
   static constexpr std::array<std::string_view, kActivityCount> kNames = {

@@ -77,7 +77,4 @@ struct HostTime {
 
 HostTime host_time(const Model& model);
 
-// "gloo:all_reduce": what c10d calls the work of a CPU backend in its own thread.
-bool is_cpu_collective(std::string_view name);
-
 }  // namespace firelane::analyze

@@ -133,7 +133,9 @@ void AllocatorReplay::allocate(uint64_t address, uint64_t asked_bytes) {
     ++misplaced_;
     return;
   }
-  const uint64_t bytes = block_size(asked_bytes, room, segment->second.is_expandable);
+  // Memory snapshots say what the program asked for, before the allocator rounds it up.
+  const uint64_t rounded = std::min(room, (asked_bytes + kLeastBlock - 1) / kLeastBlock * kLeastBlock);
+  const uint64_t bytes = block_size(rounded, room, segment->second.is_expandable);
   take(address, bytes);
   blocks_[address] = {.bytes = bytes};
   allocated_ += number(bytes);

@@ -6,9 +6,11 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "analyze/common/user_line.h"
 #include "analyze/device/kernel_traits.h"
 #include "analyze/steps/find_steps.h"
 #include "base/check.h"
+#include "base/text.h"
 
 namespace firelane::analyze {
 
@@ -37,6 +39,15 @@ bool is_matrix_product(std::string_view op) {
   constexpr std::string_view kNames[] = {
       "aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "aten::_addmm_activation", "aten::_scaled_mm"};
   return std::find(std::begin(kNames), std::end(kNames), op) != std::end(kNames);
+}
+
+// Of a memory snapshot's allocation; frames as import/dumps/frames.cc writes them.
+Phase phase_in_stack(std::string_view stack) {
+  if (contains(stack, "autograd: ") || contains(stack, "autograd engine")) return Phase::kBackward;
+  if (contains(stack, "torch/optim/")) return Phase::kOptimizer;
+  if (contains(stack, "torch/utils/data/")) return Phase::kData;
+  if (contains(stack, "torch/nn/modules/module.py")) return Phase::kForward;
+  return Phase::kNone;
 }
 
 bool is_uncertain(MemoryCategory category) {
@@ -169,9 +180,17 @@ class DeviceReader {
     }
     return kNoRow;
   }
-  Phase phase_at(Row event) const {
-    const Row slice = open_slice_at(model_, model_.memory_events.lane[event], model_.memory_events.time_ns[event]);
-    return slice == kNoRow ? Phase::kNone : phases_.host[slice];
+  Phase phase_at(Row event) {
+    return phase_of(event,
+                    open_slice_at(model_, model_.memory_events.lane[event], model_.memory_events.time_ns[event]));
+  }
+  Phase phase_of(Row event, Row slice) {
+    if (slice != kNoRow && phases_.host[slice] != Phase::kNone) return phases_.host[slice];
+    const StringId stack = model_.memory_events.stack[event];
+    if (stack == kNoString) return Phase::kNone;
+    const auto [known, is_new] = phase_of_stack_.try_emplace(static_cast<uint32_t>(stack), Phase::kNone);
+    if (is_new) known->second = phase_in_stack(model_.text(stack));
+    return known->second;
   }
 
   void classify(Allocation& allocation) {
@@ -182,7 +201,7 @@ class DeviceReader {
       allocation.op = outermost_op(slice);
       allocation.module = innermost_module(slice);
     }
-    const Phase phase = slice == kNoRow ? Phase::kNone : phases_.host[slice];
+    const Phase phase = phase_of(allocation.event, slice);
     const bool freed = allocation.free_event != kNoRow;
     const int64_t free_ns = freed ? events.time_ns[allocation.free_event] : INT64_MAX;
     const bool freed_in_op = allocation.op != kNoRow && free_ns <= host_.end_ns(allocation.op) && freed &&
@@ -198,7 +217,7 @@ class DeviceReader {
   }
 
   MemoryCategory category_of(const Allocation& allocation, Phase phase, bool freed, bool freed_in_op,
-                             bool before_training) const {
+                             bool before_training) {
     if (phase == Phase::kData || phase == Phase::kTransfer) {
       return before_training && !freed ? MemoryCategory::kParameters : MemoryCategory::kInputs;
     }
@@ -231,6 +250,7 @@ class DeviceReader {
                              .address = events.address[allocation.event],
                              .bytes = allocation.bytes,
                              .category = allocation.category,
+                             .event = allocation.event,
                              .op = allocation.op,
                              .module = allocation.module});
     }
@@ -243,14 +263,12 @@ class DeviceReader {
     }
   }
 
-  MemoryOwner owner_of(const Allocation& allocation) const {
-    MemoryOwner owner{.category = allocation.category};
-    if (allocation.op != kNoRow) owner.op = model_.text(host_.name[allocation.op]);
-    if (allocation.module != kNoRow) owner.module = module_name(model_, allocation.module);
-    return owner;
+  MemoryOwner owner_of(const Allocation& a) const {
+    return analyze::owner_of(model_, {.category = a.category, .event = a.event, .op = a.op, .module = a.module});
   }
 
-  using OwnerKey = std::tuple<std::string, std::string, MemoryCategory>;
+  using OwnerKey = std::tuple<std::string, std::string, std::string, MemoryCategory>;
+  static OwnerKey key_of(const MemoryOwner& owner) { return {owner.op, owner.module, owner.place, owner.category}; }
   static std::vector<MemoryOwner> sorted(const std::map<OwnerKey, MemoryOwner>& owners) {
     std::vector<MemoryOwner> out;
     for (const auto& [key, owner] : owners) out.push_back(owner);
@@ -268,7 +286,7 @@ class DeviceReader {
       known += allocation.bytes;
       out_.at_peak[static_cast<size_t>(allocation.category)] += allocation.bytes;
       MemoryOwner owner = owner_of(allocation);
-      MemoryOwner& sum = owners.try_emplace({owner.op, owner.module, owner.category}, owner).first->second;
+      MemoryOwner& sum = owners.try_emplace(key_of(owner), owner).first->second;
       sum.bytes += allocation.bytes;
       ++sum.allocations;
     }
@@ -378,7 +396,7 @@ class DeviceReader {
       const size_t step = step_at(model_.memory_events.time_ns[allocation.event]);
       if (step == SIZE_MAX || step == 0) continue;
       MemoryOwner owner = owner_of(allocation);
-      PerStep& sum = owners.try_emplace({owner.op, owner.module, owner.category}, PerStep{owner, {}}).first->second;
+      PerStep& sum = owners.try_emplace(key_of(owner), PerStep{owner, {}}).first->second;
       sum.in_step.resize(out_.steps.size(), false);
       sum.in_step[step] = true;
       sum.owner.bytes += allocation.bytes;
@@ -404,6 +422,7 @@ class DeviceReader {
   std::vector<Allocation> allocations_;
   std::vector<int64_t> optimizer_starts_;
   std::unordered_set<Row> products_;  // matrix products whose output was seen
+  std::unordered_map<uint32_t, Phase> phase_of_stack_;
   Row peak_event_ = kNoRow;
   DeviceMemory out_;
 };
@@ -420,6 +439,17 @@ std::string_view name_of(MemoryCategory category) {
       "parameters",  "gradients", "optimizer state",  "activations", "inputs",
       "temporaries", "workspace", "before recording", "unknown"};
   return kNames[static_cast<size_t>(category)];
+}
+
+MemoryOwner owner_of(const Model& model, const MemoryBlock& block) {
+  MemoryOwner owner{.category = block.category};
+  if (block.op != kNoRow) owner.op = model.text(model.host_slices.name[block.op]);
+  if (block.module != kNoRow) owner.module = module_name(model, block.module);
+  if (block.event == kNoRow) return owner;
+  const MemoryEvents& events = model.memory_events;
+  if (owner.op.empty()) owner.op = model.text(events.op[block.event]);
+  if (events.stack[block.event] != kNoString) owner.place = user_line(model.text(events.stack[block.event]));
+  return owner;
 }
 
 MemoryReport memory_report(const Model& model) {

@@ -15,6 +15,8 @@
 //   before recording there when the trace starts: parameters, optimizer state, buffers; which, the trace cannot tell
 //   unknown          outside of every phase
 //
+// In a memory snapshot, which has no ops, the phase comes from the call stack of the allocation.
+//
 // At the peak the categories add up to the allocator's own total. Parameters, gradients and optimizer state are
 // inferred; `uncertain_bytes` says how much of the peak rests on that.
 #pragma once
@@ -48,6 +50,7 @@ std::string_view name_of(MemoryCategory category);
 struct MemoryOwner {
   std::string op;      // outermost op; "" none
   std::string module;  // innermost module; "" none
+  std::string place;   // line of the user's code: "train.py(41): step", where allocations have a stack; "" none
   MemoryCategory category = MemoryCategory::kUnknown;
   int64_t bytes = 0;
   int64_t allocations = 0;
@@ -69,9 +72,13 @@ struct MemoryBlock {
   uint64_t address = 0;
   int64_t bytes = 0;
   MemoryCategory category = MemoryCategory::kUnknown;
+  Row event = kNoRow;   // memory_events
   Row op = kNoRow;      // host slice: outermost op
   Row module = kNoRow;  // host slice: innermost module call
 };
+
+// By whom it was allocated: bytes and allocations are not set.
+MemoryOwner owner_of(const Model& model, const MemoryBlock& block);
 
 // An op that needed much more for a moment than before and after it.
 struct MemorySpike {

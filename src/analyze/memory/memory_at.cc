@@ -99,16 +99,14 @@ MemoryMoment memory_at(const Model& model, const DeviceMemory& device, int64_t t
     if (point.time_ns > time_ns) break;
     moment.point = point;
   }
-  std::map<std::tuple<std::string, std::string, MemoryCategory>, MemoryOwner> owners;
+  std::map<std::tuple<std::string, std::string, std::string, MemoryCategory>, MemoryOwner> owners;
   moment.before_recording_bytes = moment.point.allocated_bytes;
   for (const MemoryBlock& block : device.blocks) {
     if (!is_alive(block, time_ns)) continue;
     moment.alive.push_back(&block);
     moment.before_recording_bytes -= block.bytes;
-    MemoryOwner owner{.category = block.category};
-    if (block.op != kNoRow) owner.op = model.text(model.host_slices.name[block.op]);
-    if (block.module != kNoRow) owner.module = module_name(model, block.module);
-    MemoryOwner& sum = owners.try_emplace({owner.op, owner.module, owner.category}, owner).first->second;
+    const MemoryOwner owner = owner_of(model, block);
+    MemoryOwner& sum = owners.try_emplace({owner.op, owner.module, owner.place, owner.category}, owner).first->second;
     sum.bytes += block.bytes;
     ++sum.allocations;
   }

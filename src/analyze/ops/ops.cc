@@ -317,14 +317,11 @@ OpsResult Sweep::finish() {
   return std::move(result_);
 }
 
-// What torch calls use_device; the trace tells it by the categories of its calls.
+// What torch calls use_device.
 std::string Sweep::device_name() const {
-  const StringPool& strings = model_.strings;
-  if (strings.find("xpu_runtime") != kNoString || strings.find("xpu_driver") != kNoString) return "xpu";
-  if (strings.find("mtia_runtime") != kNoString) return "mtia";
-  if (strings.find("hpu_op") != kNoString) return "hpu";
-  if (strings.find("privateuse1_runtime") != kNoString || strings.find("privateuse1_driver") != kNoString)
-    return "privateuse1";
+  const Accelerator accelerator = model_.info.accelerator;
+  const bool is_cuda = accelerator == Accelerator::kCuda || accelerator == Accelerator::kHip;
+  if (accelerator != Accelerator::kUnknown && !is_cuda) return std::string(name_of(accelerator));
   const bool has_device =
       model_.device_slices.size() > 0 || model_.call_details.size() > 0 || !model_.info.devices.empty();
   return has_device ? "cuda" : "";

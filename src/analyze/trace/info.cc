@@ -114,18 +114,6 @@ int64_t count_module_slices(const Model& model) {
   return std::count(model.host_slices.category.begin(), model.host_slices.category.end(), category);
 }
 
-// Of gloo and its like: they are ranges of the backend's own threads, without details.
-bool has_cpu_collectives(const Model& model) {
-  const std::vector<StringId>& names = model.host_slices.name;
-  std::vector<bool> asked(model.strings.size(), false);
-  return std::any_of(names.begin(), names.end(), [&](StringId name) {
-    const auto at = static_cast<uint32_t>(name);
-    if (asked[at]) return false;
-    asked[at] = true;
-    return is_cpu_collective(model.text(name));
-  });
-}
-
 Holdings look_for(const Model& model, const EventCounts& events) {
   const int64_t module_slices = count_module_slices(model);
   const OpDetails& ops = model.op_details;
@@ -144,7 +132,7 @@ Holdings look_for(const Model& model, const EventCounts& events) {
       .syncs = events.device[static_cast<size_t>(DeviceKind::kSync)] > 0,
       .steps = model.steps.size() > 0,
       .occupancy = std::any_of(occupancy.begin(), occupancy.end(), [](float percent) { return percent >= 0; }),
-      .comm = model.comm_details.size() > 0 || has_cpu_collectives(model),
+      .comm = model.comm_details.size() > 0,
   };
 }
 
@@ -156,6 +144,54 @@ Switch switch_state(const Model& model, std::string_view key, bool seen) {
   const bool from_torch = model.find_metadata("schemaVersion") != nullptr || !model.info.devices.empty();
   const bool from_us = !model.info.recorder.command.empty();
   return from_torch || from_us ? Switch::kOff : Switch::kUnknown;
+}
+
+// What can be recorded depends on who recorded: the words of other recorders than torch.profiler and ours.
+struct OwnRemedy {
+  Origin origin;
+  std::string_view question, remedy;
+};
+constexpr std::string_view kNotGiven = "this format does not hold it; record with torch.profiler or firelane";
+constexpr OwnRemedy kOwnRemedies[] = {
+    {Origin::kNsight, "time per operator",
+     "nsys profile --pytorch=autograd-shapes-nvtx, or torch.autograd.profiler.emit_nvtx()"},
+    {Origin::kNsight, "time per step", "torch.cuda.nvtx.range_push(f\"step {i}\") around each iteration"},
+    {Origin::kNsight, "device time per kernel", "nsys profile --trace=cuda,nvtx"},
+    {Origin::kNsight, "which operator launched a kernel", "nsys profile --trace=cuda,nvtx --pytorch=autograd-nvtx"},
+    {Origin::kNsight, "shapes of operators' inputs", "nsys profile --pytorch=autograd-shapes-nvtx"},
+    {Origin::kNsight, "FLOPs", "nsys profile --pytorch=autograd-shapes-nvtx"},
+    {Origin::kNsight, "collective communication", "nsys profile --trace=cuda,nvtx: NCCL writes ranges of its own"},
+    {Origin::kXPlane, "time per step", "with jax.profiler.StepTraceAnnotation(\"train\", step_num=i): ..."},
+    {Origin::kXPlane, "device time per kernel", "jax.profiler.trace(...) on a machine with a GPU or TPU"},
+    {Origin::kXPlane, "Python functions over time", "options.python_tracer_level = 1 (jax.profiler.ProfileOptions)"},
+    {Origin::kRocprof, "time per step", "roctxRangePush(\"step N\") around each iteration, and --marker-trace"},
+    {Origin::kRocprof, "device time per kernel", "rocprofv3 --kernel-trace --memory-copy-trace"},
+    {Origin::kRocprof, "which operator launched a kernel", "torch.profiler on ROCm; rocprofv3 knows no operators"},
+    {Origin::kAscend, "shapes of operators' inputs", "torch_npu.profiler.profile(record_shapes=True)"},
+    {Origin::kAscend, "FLOPs", "torch_npu.profiler.profile(record_shapes=True)"},
+    {Origin::kAscend, "Python functions over time", "torch_npu.profiler.profile(with_stack=True)"},
+    {Origin::kAscend, "call stack of each operator", "torch_npu.profiler.profile(with_stack=True)"},
+};
+
+bool records_as_torch(Origin origin) {
+  return origin == Origin::kKineto || origin == Origin::kFirelane || origin == Origin::kOther;
+}
+
+void fit_remedies(const Model& model, std::vector<Answer>& answers) {
+  const Origin origin = model.info.origin;
+  for (Answer& answer : answers) {
+    if (answer.possible) continue;
+    if (answer.question == "device time per kernel" && model.losses[Stat::kDeviceNotUnderstood] > 0) {
+      answer.reason = "lanes of a device hold events that firelane does not know";
+      answer.remedy = "the timeline shows them; nothing is concluded from them";
+      continue;
+    }
+    if (records_as_torch(origin)) continue;
+    answer.remedy = kNotGiven;
+    for (const OwnRemedy& own : kOwnRemedies) {
+      if (own.origin == origin && own.question == answer.question) answer.remedy = own.remedy;
+    }
+  }
 }
 
 std::vector<Answer> find_answers(const Holdings& has, Front front) {
@@ -231,6 +267,7 @@ TraceDescription describe_trace(const Model& model) {
       {"with_modules", switch_state(model, "with_modules", has.modules)},
   };
   out.answers = find_answers(has, model.info.environment.front);
+  fit_remedies(model, out.answers);
   out.losses = find_losses(model.losses);
   return out;
 }

@@ -134,6 +134,9 @@ Study study(const StudiedTrace& trace) {
   const BoundJudge judge(s.work_limits, s.computing_share);
   const IntervalSet busy = device_busy(s.graph, s.played);
   s.bound = judge.of(s.path, busy, s.played.start_ns, s.played.end_ns);
+  // What nobody understood may be what the program waits for.
+  s.not_understood = !s.has_device_work && model.losses[Stat::kDeviceNotUnderstood] > 0;
+  if (s.not_understood) s.bound = {.limit = Limit::kUnknown};
   s.step_spans = step_spans(model, s.graph, s.played, s.steps);
   s.usual_step_ns = s.undone.usual_ns;
   s.usual_recorded_ns = s.undone.usual_recorded_ns;

@@ -35,6 +35,7 @@ SlowSteps find_slow_steps(const TimedSteps& steps);
 
 struct Study {
   bool has_device_work = false;
+  bool not_understood = false;  // the trace has lanes of a device, and no reader knows what is on them
   HostTime host;
   StepList steps;
   double computing_share = 0;  // without a device: of the host's time, the part in which operators compute

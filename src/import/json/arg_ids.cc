@@ -51,19 +51,23 @@ ArgId arg_id(const char* key) {
     case 'S':
       if (is(key, "Sequence number")) return ArgId::kSequenceNumber;
       if (is(key, "Src Rank")) return ArgId::kSourceRank;
+      if (is(key, "Stream Id")) return ArgId::kStream;
       return is(key, "Seq") ? ArgId::kCommSequence : ArgId::kUnknown;
     case 'T':
       if (is(key, "Total Allocated")) return ArgId::kMemoryTotalAllocated;
+      if (is(key, "Task Type")) return ArgId::kTaskType;
       return is(key, "Total Reserved") ? ArgId::kMemoryTotalReserved : ArgId::kUnknown;
     case 'b':
       if (is(key, "block")) return ArgId::kBlock;
       if (is(key, "blocks per SM")) return ArgId::kBlocksPerSm;
+      if (is(key, "bandwidth(GB/s)")) return ArgId::kBandwidth;
       return is(key, "bytes") ? ArgId::kBytes : ArgId::kUnknown;
     case 'c':
-      if (is(key, "correlation")) return ArgId::kCorrelation;
+      if (is(key, "correlation") || is(key, "connection_id")) return ArgId::kCorrelation;
       return is(key, "context") ? ArgId::kContext : ArgId::kUnknown;
     case 'd':
       if (is(key, "device")) return ArgId::kDevice;
+      if (is(key, "direction")) return ArgId::kDirection;
       return is(key, "dtype") ? ArgId::kDtype : ArgId::kUnknown;
     case 'e':
       if (is(key, "est. achieved occupancy %")) return ArgId::kOccupancy;
@@ -76,12 +80,16 @@ ArgId arg_id(const char* key) {
       if (is(key, "grid")) return ArgId::kGrid;
       if (is(key, "graph id")) return ArgId::kGraphId;
       return is(key, "graph node id") ? ArgId::kGraphNodeId : ArgId::kUnknown;
-    case 'l': return is(key, "labels") ? ArgId::kLabels : ArgId::kUnknown;
+    case 'l':
+      if (is(key, "level")) return ArgId::kLevel;
+      return is(key, "labels") ? ArgId::kLabels : ArgId::kUnknown;
     case 'm': return is(key, "memory bandwidth (GB/s)") ? ArgId::kBandwidth : ArgId::kUnknown;
     case 'n': return is(key, "name") ? ArgId::kName : ArgId::kUnknown;
+    case 'o': return is(key, "operation") ? ArgId::kDirection : ArgId::kUnknown;
     case 'r': return is(key, "registers per thread") ? ArgId::kRegisters : ArgId::kUnknown;
     case 's':
-      if (is(key, "stream")) return ArgId::kStream;
+      if (is(key, "stream") || is(key, "stream_id")) return ArgId::kStream;
+      if (is(key, "size") || is(key, "size(B)")) return ArgId::kBytes;
       if (is(key, "shared memory")) return ArgId::kSharedMemory;
       return is(key, "sort_index") ? ArgId::kSortIndex : ArgId::kUnknown;
     case 't':

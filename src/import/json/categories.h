@@ -13,7 +13,8 @@ struct Category {
   bool on_device = false;
   HostKind host = HostKind::kOther;
   DeviceKind device = DeviceKind::kOther;
-  bool known = false;  // one that Kineto writes
+  bool known = false;                               // one that Kineto writes
+  Accelerator accelerator = Accelerator::kUnknown;  // whose category it is; none for those that several share
 };
 
 Category category_of(std::string_view name);

@@ -4,6 +4,7 @@
 
 #include "base/hash.h"
 #include "import/json/numbers.h"
+#include "import/json/other_devices.h"
 #include "import/json/unescape.h"
 #include "model/copy_name.h"
 
@@ -11,12 +12,14 @@ namespace firelane::importer {
 
 namespace {
 
+bool is_json_space(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
+
 // "[1, 2, 3]" into three numbers; what is missing stays.
 void read_triple(std::string_view token, int32_t& x, int32_t& y, int32_t& z) {
   if (!token.starts_with('[')) return;
   size_t at = 1;
   for (int32_t* number : {&x, &y, &z}) {
-    while (at < token.size() && (token[at] == ' ' || token[at] == ',' || token[at] == '"')) ++at;
+    while (at < token.size() && (is_json_space(token[at]) || token[at] == ',' || token[at] == '"')) ++at;
     const auto parsed = std::from_chars(token.data() + at, token.data() + token.size(), *number);
     if (parsed.ec != std::errc{}) return;
     at = static_cast<size_t>(parsed.ptr - token.data());
@@ -51,6 +54,23 @@ void RawEvent::clear() {
 void EventRows::begin_part(RawPart& part, size_t text_bytes) {
   part_ = &part;
   expected_rows_ = text_bytes / 120;
+}
+
+// Lists of pretty-printed files as Kineto writes them, so that the same shapes are the same text.
+StringId EventRows::json_text(const RawEvent& event, ArgId which) {
+  const std::string_view token = event.arg(which);
+  if (token.find('\n') == std::string_view::npos) return pool_.strings.intern(token);
+  std::string one_line;
+  bool in_string = false;
+  for (size_t i = 0; i < token.size(); ++i) {
+    const char c = token[i];
+    if (!in_string && is_json_space(c)) continue;
+    one_line += c;
+    if (c == '\\' && in_string && i + 1 < token.size()) one_line += token[++i];
+    if (c == '"') in_string = !in_string;
+    if (!in_string && (c == ',' || c == ':')) one_line += ' ';
+  }
+  return pool_.strings.intern(one_line);
 }
 
 StringId EventRows::string(std::string_view token) {
@@ -201,9 +221,21 @@ void EventRows::add(const RawEvent& event, uint64_t source) {
   }
 }
 
+Category EventRows::refined(const RawEvent& event, Category category) const {
+  if (category.known) {
+    if (category.on_device && category.device == DeviceKind::kOther && category.accelerator == Accelerator::kMtia)
+      category.device = mtia_kind(strip_quotes(event.name));
+    return category;
+  }
+  if (!event.category.empty()) return category;
+  return ascend_category(strip_quotes(event.name), strip_quotes(event.arg(ArgId::kTaskType)),
+                         strip_quotes(event.arg(ArgId::kLevel)));
+}
+
 void EventRows::add_slice(const RawEvent& event, uint64_t source, int64_t start_ns) {
   StringId category_id{};
-  const Category kind = category(event, category_id);
+  const Category kind = refined(event, category(event, category_id));
+  if (kind.accelerator != Accelerator::kUnknown) part_->accelerator = kind.accelerator;
   if (event.name == "\"[memory]\"" && !kind.on_device) return add_memory(event, source, start_ns, false);
   const LaneId on = lane(event);
   if (kind.on_device) {
@@ -231,6 +263,8 @@ void EventRows::add_slice(const RawEvent& event, uint64_t source, int64_t start_
                    .kind = kind.host};
   // The exporter of torch builds without Kineto gives no category but names its processes.
   if (!kind.known && event.category.empty() && event.pid == "\"CPU functions\"") row.kind = HostKind::kOp;
+  // Ascend's exporter writes steps among the operators.
+  if (row.kind == HostKind::kOp && event.name.starts_with("\"ProfilerStep#")) row.kind = HostKind::kAnnotation;
   if (row.kind == HostKind::kOp || row.kind == HostKind::kAnnotation) {
     if (event.arg(ArgId::kFinished) == "false") ++part_->losses[Stat::kUnfinishedOp];
     row.detail = push(part_->op_details,
@@ -284,7 +318,9 @@ void EventRows::add_device_slice(const RawEvent& event, RawDeviceSlice row, Devi
     read_triple(event.arg(ArgId::kBlock), kernel.block_x, kernel.block_y, kernel.block_z);
     row.detail = push(part_->kernel_details, kernel, expected_rows_);
   } else if (kind == DeviceKind::kCopy || kind == DeviceKind::kSet) {
-    const CopyKinds kinds = read_copy_name(pool_.strings.view(row.name));
+    CopyKinds kinds = read_copy_name(pool_.strings.view(row.name));
+    if (kinds.direction == CopyDirection::kUnknown)
+      kinds.direction = direction_in_words(strip_quotes(event.arg(ArgId::kDirection)));
     row.detail = push(part_->copy_details,
                       RawCopy{.bytes = number(event, ArgId::kBytes),
                               .context = number(event, ArgId::kContext),

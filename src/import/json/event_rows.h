@@ -77,6 +77,9 @@ enum class ArgId : uint8_t {
   kName,
   kLabels,
   kSortIndex,
+  kTaskType,   // Ascend: what kind of unit ran it
+  kLevel,      // Ascend: which layer of CANN was called
+  kDirection,  // of a copy, where the name does not say it
   kUnknown,
 };
 inline constexpr size_t kArgCount = 64;  // a power of two above the number of ids
@@ -107,6 +110,8 @@ class EventRows {
 
  private:
   void add_slice(const RawEvent& event, uint64_t source, int64_t start_ns);
+  // What the event is where its category leaves that open.
+  Category refined(const RawEvent& event, Category category) const;
   void add_device_slice(const RawEvent& event, RawDeviceSlice row, DeviceKind kind);
   void add_memory(const RawEvent& event, uint64_t source, int64_t time_ns, bool out_of_memory);
   void add_counter(const RawEvent& event, int64_t time_ns);
@@ -120,7 +125,7 @@ class EventRows {
   int64_t number(const RawEvent& event, ArgId which);
   float real(const RawEvent& event, ArgId which);
   StringId string(std::string_view token);
-  StringId json_text(const RawEvent& event, ArgId which) { return pool_.strings.intern(event.arg(which)); }
+  StringId json_text(const RawEvent& event, ArgId which);
   TraceId trace_id(std::string_view token);
   LaneId lane(const RawEvent& event);
   const Category& category(const RawEvent& event, StringId& id);

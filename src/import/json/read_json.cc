@@ -8,6 +8,7 @@
 #include "import/json/envelope.h"
 #include "import/json/event_parser.h"
 #include "import/json/json_args.h"
+#include "import/json/other_devices.h"
 #include "import/json/scan.h"
 #include "import/metadata.h"
 
@@ -146,8 +147,11 @@ class JsonReader {
     raw_.losses[Stat::kTruncated] = std::min<uint64_t>(raw_.losses[Stat::kTruncated], 1);
     raw_.info.content_bytes = feeder.end();
     raw_.info.origin = is_object_ && looks_like_kineto() ? Origin::kKineto : Origin::kOther;
-    raw_.info.format = raw_.info.origin == Origin::kKineto ? "Kineto JSON" : "Chrome JSON";
     interpret_metadata(raw_.info);
+    settle_devices(raw_);
+    raw_.info.format = raw_.info.origin == Origin::kKineto   ? "Kineto JSON"
+                       : raw_.info.origin == Origin::kAscend ? "Ascend JSON"
+                                                             : "Chrome JSON";
     raw_.args = std::make_shared<JsonArgs>(source_, feeder.end());
   }
 

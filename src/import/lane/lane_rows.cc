@@ -161,13 +161,10 @@ void LaneRows::record(Thread& t, const format::EventRecord& r) {
       part_.host_slices[row].duration_ns = as_time(r.ticks + static_cast<uint64_t>(r.number));
       break;
     }
-    case format::Record::kAsyncBegin: async_[static_cast<uint64_t>(r.number)] = add_slice(t, r); break;
-    case format::Record::kAsyncEnd:
-      if (const auto found = async_.find(static_cast<uint64_t>(r.number)); found != async_.end()) {
-        part_.host_slices[found->second].duration_ns = as_time(r.ticks);
-        async_.erase(found);
-      }
+    case format::Record::kAsyncBegin:
+      async_.push_back({static_cast<uint64_t>(r.number), r.ticks, add_slice(t, r)});
       break;
+    case format::Record::kAsyncEnd: async_.push_back({static_cast<uint64_t>(r.number), r.ticks, kNoRow}); break;
     case format::Record::kAttribute: attribute(t, r); return;
     case format::Record::kMemory: memory(t, r); break;
     case format::Record::kInstant:
@@ -310,11 +307,25 @@ void LaneRows::lost(Thread& t, const format::EventRecord& r) {
 
 void LaneRows::finish() {
   const uint64_t stop = std::max(last_ticks_, last_pair_.ticks);
+  pair_async_edges();
   close_open_slices(stop);
   link_forward_ops();
   number_evaluations();
   convert_times();
   name_lanes();
+}
+
+// A range may end in another thread than it began in, and its id is an address that the next range may have again: only
+// time says which end belongs to which begin, and a chunk holds one thread after the other.
+void LaneRows::pair_async_edges() {
+  std::stable_sort(async_.begin(), async_.end(), [](const AsyncEdge& a, const AsyncEdge& b) {
+    return a.id != b.id ? a.id < b.id : a.ticks < b.ticks;
+  });
+  for (size_t i = 1; i < async_.size(); ++i) {
+    const AsyncEdge& begin = async_[i - 1];
+    const bool is_pair = begin.slice != kNoRow && async_[i].slice == kNoRow && async_[i].id == begin.id;
+    if (is_pair) part_.host_slices[begin.slice].duration_ns = as_time(async_[i].ticks);
+  }
 }
 
 void LaneRows::close_open_slices(uint64_t stop_ticks) {

@@ -49,6 +49,12 @@ class LaneRows {
     bool interned = false;
     StringId overload{};  // of ops with this name
   };
+  // One end of a range with an id; `slice` of a begin.
+  struct AsyncEdge {
+    uint64_t id = 0;
+    uint64_t ticks = 0;
+    Row slice = kNoRow;
+  };
   struct Inputs {
     StringId dims{}, types{}, strides{}, concrete{};
   };
@@ -80,6 +86,7 @@ class LaneRows {
   StringId category_of(format::Scope scope) const;
   const Inputs& inputs(uint32_t id);
 
+  void pair_async_edges();
   void close_open_slices(uint64_t stop_ticks);
   void convert_times();
   void link_forward_ops();
@@ -95,8 +102,8 @@ class LaneRows {
   std::unordered_map<uint32_t, Thread> threads_;  // by index
   std::deque<Text> texts_;                        // by file id
   std::unordered_map<uint32_t, Inputs> inputs_;
-  std::unordered_map<uint64_t, Row> async_;  // id -> open slice
-  std::vector<uint64_t> pauses_;             // ticks
+  std::vector<AsyncEdge> async_;
+  std::vector<uint64_t> pauses_;  // ticks
 
   uint32_t pid_ = 0;
   std::string command_;

@@ -6,6 +6,7 @@
 #include "format/chunk.h"
 #include "import/lane/lane_rows.h"
 #include "import/metadata.h"
+#include "import/whole.h"
 
 namespace firelane::importer {
 
@@ -55,16 +56,7 @@ namespace {
 
 // A .lane file is small (a few bytes an event): all of it at once.
 Result<RawTrace> read_whole(std::unique_ptr<ByteSource> source, const ReadRequest& request) {
-  std::string bytes;
-  constexpr size_t kPiece = size_t{4} << 20;
-  for (size_t got = kPiece; got == kPiece;) {
-    const size_t at = bytes.size();
-    bytes.resize(at + kPiece);
-    got = source->read(bytes.data() + at, kPiece);
-    bytes.resize(at + got);
-  }
-  if (!source->fatal().empty()) return Error{request.name + ": " + source->fatal()};
-  if (request.progress) request.progress(source->consumed_bytes(), source->total_bytes());
+  FL_TRY(const std::string bytes, read_whole_content(*source, request));
   FL_TRY(RawTrace raw, read_lane(bytes, request.name, request.max_content_bytes));
   raw.losses.add(source->losses());
   return raw;

@@ -470,5 +470,25 @@ TEST(Inputs, every_kind_becomes_the_json_that_kineto_writes) {
   for (size_t cut = 1; cut < blob.size(); ++cut) inputs_to_json(std::string(blob.substr(0, cut)), json);
 }
 
+// gloo's range ends in its worker thread, after which the next range of the program may have its address.
+TEST(LaneReader, a_range_that_ends_in_another_thread_ends_when_it_did) {
+  const auto edge = [](format::Record kind, uint32_t name, int64_t at) {
+    return format::EventRecord{
+        .kind = kind, .scope = format::Scope::kUser, .text = name, .ticks = StreamBuilder::ticks(at), .number = 5};
+  };
+  using enum format::Record;
+  LaneBuilder lane;
+  lane.events(0, {"", "gloo:all_reduce", "Optimizer.step"},
+              {StreamBuilder(1, 200).add(edge(kAsyncEnd, 0, 300)).add(edge(kAsyncBegin, 1, 700)),
+               StreamBuilder(0, 100).add(edge(kAsyncBegin, 1, 100)).add(edge(kAsyncBegin, 2, 400)),
+               StreamBuilder(2, 300).add(edge(kAsyncEnd, 0, 500))});
+  lane.events(3, {}, {StreamBuilder(0, 100).add(edge(kAsyncEnd, 0, 900))});
+  const Model m = load(lane.stop(1000).finish());
+  EXPECT_EQ(text_of(m).substr(0, 160),
+            "100 0+200 gloo:all_reduce (user_annotation)\n"
+            "100 300+100 Optimizer.step (user_annotation)\n"
+            "200 600+200 gloo:all_reduce (user_annotation)\n");
+}
+
 }  // namespace
 }  // namespace firelane::importer

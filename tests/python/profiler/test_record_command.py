@@ -225,7 +225,9 @@ def test_wrong_usage(folder):
 
 @pytest.mark.skipif(not TORCHRUN.exists(), reason="no torchrun")
 def test_torchrun_writes_a_file_per_rank(folder):
-    (folder / "program.py").write_text("import torch.distributed as d\nd.init_process_group('gloo')\n" + LOOP)
+    setup = "import torch, torch.distributed as d\nd.init_process_group('gloo')\nd.all_reduce(torch.ones(1))\n"
+    loop = LOOP.replace("optimizer.step()", "d.all_reduce(net.weight.grad)\n    optimizer.step()")
+    (folder / "program.py").write_text(setup + loop)
     flags = ["--steps", "2", "-o", "run.lane"]
     # --standalone takes a free port: several checkouts may run their tests at once.
     command = [TORCHRUN, "--standalone", "--nproc-per-node", "2", "program.py", "12"]
@@ -233,6 +235,16 @@ def test_torchrun_writes_a_file_per_rank(folder):
     assert done.returncode == 0, done.stderr
     assert sorted(p.name for p in folder.glob("*.lane")) == ["run.rank0.lane", "run.rank1.lane"]
     assert step_numbers(folder / "run.rank1.lane") == [4, 5]
+    # What joins the files: ranks, groups, and the collectives that each group had before.
+    first, second = (firelane.open(folder / f"run.rank{rank}.lane") for rank in (0, 1))
+    for rank, trace in enumerate((first, second)):
+        info = trace.info
+        assert (info["rank"], info["world_size"], info["local_rank"], info["local_world_size"]) == (rank, 2, rank, 2)
+        assert info["backend"] == "gloo" and info["launcher"] == "torchrun" and info["host_name"]
+        (group,) = info["process_groups"]
+        assert group["ranks"] == "0, 1" and group["size"] == 2
+        assert {row["backend"] for row in trace.comm_details} == {"gloo"} and len(trace.comm_details) == 2
+    assert first.info["process_groups"][0]["first_sequence"] == second.info["process_groups"][0]["first_sequence"] > 4
 
 
 def test_forked_trainers_are_each_recorded(folder):

@@ -1,0 +1,188 @@
+// Jobs with a known truth, reduced and scored: what bench/ranks.py runs.
+//
+//   ranks_study score [JOBS]            one JSON line a kind of job: matching, clocks, stragglers
+//   ranks_study make DIR RANKS ROWS     parts of a job on disk, for the speed of `firelane ranks reduce`
+//   ranks_study reduce RANKS ROWS SEQ   seconds that the reduce takes in memory, without reading parts
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+#include "ranks/part/part_file.h"
+#include "ranks/testing/generate.h"
+
+namespace {
+
+using namespace firelane;
+using namespace firelane::ranks;
+using firelane::ranks::testing::generate;
+using firelane::ranks::testing::Job;
+using firelane::ranks::testing::JobSpec;
+using firelane::ranks::testing::Score;
+
+struct Kind {
+  const char* name;
+  JobSpec spec;
+};
+
+// The shape of a job: data parallel only, with tensor parallelism, with everything.
+JobSpec shape(JobSpec spec, uint64_t seed, int64_t ranks) {
+  spec.seed = seed;
+  spec.ranks = ranks;
+  switch (seed % 3) {
+    case 0: break;
+    case 1: spec.tensor = 4; break;
+    default:
+      spec.tensor = 2;
+      spec.pipeline = 2;
+      spec.experts = true;
+      break;
+  }
+  return spec;
+}
+
+struct Totals {
+  int64_t jobs = 0, possible = 0, matched = 0, wrong = 0, outside = 0, named = 0, caused = 0, flagged = 0;
+  double clock = 0, bound = 0;
+};
+
+void print(const char* name, const JobSpec& spec, int64_t ranks, const Totals& t) {
+  std::printf(
+      "{\"kind\":\"%s\",\"ranks\":%lld,\"jobs\":%lld,\"possible\":%lld,\"matched\":%lld,\"wrong\":%lld,\"worst_clock_"
+      "ns\":%.0f,"
+      "\"worst_bound_ns\":%.0f,\"outside_bound\":%lld,\"end_spread_ns\":%.0f,\"planted\":%s,\"named_first\":%lld,"
+      "\"cause_right\":%lld,\"flagged\":%lld}\n",
+      name, static_cast<long long>(ranks), static_cast<long long>(t.jobs), static_cast<long long>(t.possible),
+      static_cast<long long>(t.matched), static_cast<long long>(t.wrong), t.clock, t.bound,
+      static_cast<long long>(t.outside), spec.end_spread_ns, spec.straggler >= 0 ? "true" : "false",
+      static_cast<long long>(t.named), static_cast<long long>(t.caused), static_cast<long long>(t.flagged));
+  std::fflush(stdout);
+}
+
+void run(const char* name, JobSpec spec, int64_t ranks, int64_t jobs) {
+  Totals t;
+  for (int64_t i = 0; i < jobs; ++i) {
+    JobSpec one = shape(spec, static_cast<uint64_t>(i + 1), ranks);
+    if (spec.straggler >= 0) one.straggler = (i * 7 + 3) % ranks;
+    one.missing_ranks.clear();
+    for (const int64_t missing : spec.missing_ranks) one.missing_ranks.push_back((missing + i) % ranks);
+    if (one.straggler >= 0) std::erase(one.missing_ranks, one.straggler);
+    const Score s = score(generate(one));
+    ++t.jobs;
+    t.possible += s.possible;
+    t.matched += s.matched;
+    t.wrong += s.wrong;
+    t.outside += s.outside_bound;
+    t.clock = std::max(t.clock, s.worst_clock_ns);
+    t.bound = std::max(t.bound, s.worst_bound_ns);
+    t.named += one.straggler >= 0 && s.first_straggler == one.straggler ? 1 : 0;
+    t.caused += one.straggler >= 0 && s.first_straggler == one.straggler && s.cause == one.cause ? 1 : 0;
+    t.flagged += s.first_straggler >= 0 ? 1 : 0;
+  }
+  print(name, spec, ranks, t);
+}
+
+int run_scores(int64_t jobs) {
+  const JobSpec plain{};
+  const auto with = [&](auto change) {
+    JobSpec spec = plain;
+    change(spec);
+    return spec;
+  };
+  const Kind kinds[] = {
+      {"sequence numbers", with([](JobSpec& s) { s.sequence = true; })},
+      {"sequence numbers, windows cut", with([](JobSpec& s) { s.sequence = true, s.cut_rows = 20; })},
+      {"order", plain},
+      {"order, windows cut", with([](JobSpec& s) { s.cut_rows = 20; })},
+      {"order, 1% of rows missing", with([](JobSpec& s) { s.missing_rows = 0.01; })},
+      {"order, 5% without arguments", with([](JobSpec& s) { s.missing_arguments = 0.05; })},
+      {"order, names scrambled", with([](JobSpec& s) { s.scrambled_names = true; })},
+      {"order, hosts unnamed", with([](JobSpec& s) { s.hosts_named = false; })},
+      {"order, two ranks missing", with([](JobSpec& s) { s.missing_ranks = {1, 6}; })},
+      {"order, all of these", with([](JobSpec& s) {
+         s.cut_rows = 20, s.missing_rows = 0.01, s.missing_arguments = 0.05, s.scrambled_names = true,
+         s.hosts_named = false, s.missing_ranks = {1, 6}, s.cut_rank_lists = true;
+       })},
+      {"order, ends 100 us apart", with([](JobSpec& s) { s.end_spread_ns = 100'000; })},
+      {"healthy, jitter 5%", with([](JobSpec& s) { s.jitter = 0.05; })},
+      {"healthy, jitter 15%", with([](JobSpec& s) { s.jitter = 0.15; })},
+  };
+  for (const Kind& kind : kinds) {
+    for (const int64_t ranks : {8, 64}) run(kind.name, kind.spec, ranks, jobs);
+  }
+  run("order, rank lists cut", with([](JobSpec& s) { s.cut_rank_lists = true; }), 128, std::max<int64_t>(1, jobs / 8));
+  run("sequence numbers", kinds[0].spec, 1024, std::max<int64_t>(1, jobs / 32));
+  run("order, windows cut", kinds[3].spec, 1024, std::max<int64_t>(1, jobs / 32));
+  run("order, windows cut", kinds[3].spec, 4096, 1);
+  struct Planted {
+    const char* name;
+    Cause cause;
+    int64_t every;
+  };
+  for (const Planted& p :
+       {Planted{"straggler: more work", Cause::kMoreWork, 1},
+        Planted{"straggler: slower kernels", Cause::kSlowerKernels, 1}, Planted{"straggler: input", Cause::kInput, 1},
+        Planted{"straggler: garbage collection", Cause::kGc, 1},
+        Planted{"straggler: allocation", Cause::kAllocation, 1}, Planted{"straggler: host", Cause::kHost, 1},
+        Planted{"straggler: garbage collection, every 5th step", Cause::kGc, 5}}) {
+    for (const int64_t ranks : {8, 64}) {
+      JobSpec spec = plain;
+      spec.straggler = 0;
+      spec.cause = p.cause;
+      spec.every_steps = p.every;
+      spec.extra = 0.1;
+      run(p.name, spec, ranks, jobs);
+    }
+  }
+  return 0;
+}
+
+JobSpec large(int64_t ranks, int64_t rows) {
+  JobSpec spec{.ranks = ranks, .tensor = 8, .layers = 24};
+  spec.steps = std::max<int64_t>(1, rows / (2 * spec.layers + spec.buckets + 1));
+  return spec;
+}
+
+int make(const std::string& folder, int64_t ranks, int64_t rows) {
+  const Job job = generate(large(ranks, rows));
+  for (const Part& part : job.parts) {
+    const Result<void> written = write_part(part, folder + "/rank" + std::to_string(part.rank) + ".part");
+    if (!written.ok()) {
+      std::fprintf(stderr, "ranks_study: %s\n", written.error().message.c_str());
+      return 1;
+    }
+  }
+  std::printf("{\"ranks\":%zu,\"rows\":%zu}\n", job.parts.size(), job.parts[0].collectives.size());
+  return 0;
+}
+
+int time_reduce(int64_t ranks, int64_t rows, bool sequence) {
+  JobSpec spec = large(ranks, rows);
+  spec.sequence = sequence;
+  Job job = generate(spec);
+  Intake intake;
+  const size_t each = job.parts[0].collectives.size();
+  for (Part& part : job.parts) intake.add(std::move(part));
+  const auto begun = std::chrono::steady_clock::now();
+  const auto reduced = reduce(intake);
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+  std::printf("{\"ranks\":%lld,\"rows\":%zu,\"sequence\":%s,\"seconds\":%.3f,\"matched_percent\":%.3f}\n",
+              static_cast<long long>(ranks), each, sequence ? "true" : "false", seconds,
+              reduced.ok() ? 100 * reduced.value().matched_share() : 0);
+  return reduced.ok() ? 0 : 1;
+}
+
+int64_t number(const char* text) { return std::strtoll(text, nullptr, 10); }
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string_view mode = argc > 1 ? argv[1] : "";
+  if (mode == "score") return run_scores(argc > 2 ? number(argv[2]) : 30);
+  if (mode == "make" && argc == 5) return make(argv[2], number(argv[3]), number(argv[4]));
+  if (mode == "reduce" && argc == 5) return time_reduce(number(argv[2]), number(argv[3]), number(argv[4]) != 0);
+  std::fprintf(stderr, "usage: ranks_study score [JOBS] | make DIR RANKS ROWS | reduce RANKS ROWS 0|1\n");
+  return 2;
+}

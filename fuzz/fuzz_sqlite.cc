@@ -1,0 +1,13 @@
+// SQLite databases: exports of Nsight Systems and rocpd, with pages and values of any kind.
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "use_model.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  std::string file(reinterpret_cast<const char*>(data), size);
+  if (!file.starts_with("SQLite format 3")) return 0;
+  firelane::fuzz::load_and_use(std::move(file));
+  return 0;
+}

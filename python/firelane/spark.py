@@ -1,0 +1,177 @@
+"""`firelane ranks` on Spark: one trace a task, the same answer as on one machine.
+
+    python -m firelane.spark /shared/traces --json                 # the flags of `firelane ranks`
+    spark-submit --files firelane firelane/spark.py /shared/traces
+
+    from pyspark.sql import SparkSession
+    import firelane.spark
+    answer = firelane.spark.analyze(SparkSession.builder.getOrCreate(), ["/shared/traces"])
+    print(answer["findings"])
+
+Each task runs `firelane ranks map TRACE`, native code that reads the trace by its path, on the machine where Spark put
+the task; what comes back are parts of kilobytes to a few MB, which the driver writes to disk and reduces with
+`firelane ranks reduce`. Executors need the `firelane` command (in PATH, or sent along with spark.files) and a file
+system on which the paths mean the same; they need neither this package nor torch. docs/scale.md has clusters and memory
+settings.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+__all__ = ["analyze", "answer"]
+
+_ENDINGS = (".lane", ".json", ".json.gz", ".json.zst", ".part")
+_MOST_DEPTH = 4  # folders below the one that was named, as in `firelane ranks`
+_SCHEMA = "path string, part binary, error string"
+
+
+def analyze(spark: Any, paths: Sequence[str | os.PathLike[str]], *, command: str | None = None) -> dict[str, Any]:
+    """What `firelane ranks --json PATHS` prints, as a dictionary. `paths` are folders or traces."""
+    result: dict[str, Any] = json.loads(answer(spark, paths, ["--json"], command=command))
+    return result
+
+
+def answer(
+    spark: Any, paths: Sequence[str | os.PathLike[str]], flags: Sequence[str] = (), *, command: str | None = None
+) -> bytes:
+    """What `firelane ranks FLAGS PATHS` prints, byte for byte.
+
+    `command` is the `firelane` of the executors and the driver; by default that of spark.files, else of PATH. A file of
+    a folder that is no trace is left out with a line on stderr; one that was named itself is an error.
+    """
+    files, named = _find_files(paths)
+    if not files:
+        raise ValueError(f"no trace in {', '.join(map(str, paths))}")
+    with tempfile.TemporaryDirectory(prefix="firelane-parts-") as folder:
+        count = 0
+        for row in _mapped(spark, files, command):
+            if row["error"] is not None:
+                if row["path"] in named:
+                    raise RuntimeError(row["error"])
+                print(f"firelane: left out: {row['error']}", file=sys.stderr)
+                continue
+            (Path(folder) / f"{count:08}.part").write_bytes(row["part"])
+            count += 1
+        done = subprocess.run(
+            [_own_command(command), "ranks", "reduce", folder, *flags], stdout=subprocess.PIPE, check=False
+        )
+        if done.returncode != 0:
+            raise RuntimeError(f"firelane ranks reduce ended with exit code {done.returncode}")
+        return done.stdout
+
+
+def _find_files(paths: Iterable[str | os.PathLike[str]]) -> tuple[list[str], set[str]]:
+    """All traces, the largest first, and those that were named themselves."""
+    found: dict[str, int] = {}
+    named = set()
+    for path in (os.fspath(each) for each in paths):
+        if not os.path.isdir(path):
+            named.add(path)
+            found[path] = os.path.getsize(path)
+            continue
+        for folder, folders, names in os.walk(path):
+            if folder[len(path) :].strip(os.sep).count(os.sep) + (folder != path) >= _MOST_DEPTH - 1:
+                folders.clear()
+            for name in names:
+                file = os.path.join(folder, name)
+                if name.endswith(_ENDINGS) and os.path.isfile(file):
+                    found[file] = os.path.getsize(file)
+    # A part that was kept beside its trace is made again: the trace may be newer.
+    files = [file for file in found if not (file.endswith(".part") and file.removesuffix(".part") in found)]
+    return sorted(files, key=lambda file: (-found[file], file)), named
+
+
+def _mapped(spark: Any, files: list[str], command: str | None) -> Iterator[Any]:
+    """A row for each file, as they come. The driver holds one partition at a time."""
+    rows = [(file,) for file in files]
+    try:
+        frame = spark.sparkContext.parallelize(rows, len(rows)).toDF("path string")
+    except Exception:  # Spark Connect has no context: Spark chooses the partitions
+        frame = spark.createDataFrame(rows, "path string").repartition(len(rows))
+    parts: Iterator[Any] = frame.mapInArrow(_mapper(command), _SCHEMA).toLocalIterator(prefetchPartitions=True)
+    return parts
+
+
+def _mapper(command: str | None) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    """What a task runs. Self-contained: it travels by value, to machines that need not have this package."""
+
+    def run(batches: Iterator[Any]) -> Iterator[Any]:
+        import os
+        import shutil
+        import subprocess
+        import tempfile
+
+        import pyarrow
+        from pyspark import SparkFiles
+
+        sent = SparkFiles.get("firelane")
+        program = command or (sent if os.path.exists(sent) else shutil.which("firelane"))
+        schema = pyarrow.schema([("path", pyarrow.string()), ("part", pyarrow.binary()), ("error", pyarrow.string())])
+        for batch in batches:
+            for path in batch.column(0).to_pylist():
+                part = error = None
+                with tempfile.TemporaryDirectory(prefix="firelane-map-") as folder:
+                    output = os.path.join(folder, "part")
+                    if program is None:
+                        error = f"{path}: this executor has no firelane command in PATH or spark.files"
+                    else:
+                        words = [program, "ranks", "map", path, "-o", output]
+                        done = subprocess.run(words, capture_output=True, text=True, check=False)
+                        if done.returncode == 0:
+                            with open(output, "rb") as file:
+                                part = file.read()
+                        else:
+                            error = done.stderr.strip().removeprefix("firelane: ") or f"{path}: firelane was killed"
+                yield pyarrow.RecordBatch.from_pydict({"path": [path], "part": [part], "error": [error]}, schema=schema)
+
+    return run
+
+
+def _own_command(command: str | None) -> str:
+    beside = Path(sys.executable).parent / "firelane"
+    found = command or shutil.which("firelane") or (str(beside) if beside.exists() else None)
+    if found is None:
+        raise FileNotFoundError("no firelane command in PATH; name it with command= or --command")
+    return found
+
+
+def _main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m firelane.spark",
+        description="firelane ranks on Spark. Other flags are those of `firelane ranks`: --json, --rows, ...",
+    )
+    parser.add_argument("paths", nargs="+", help="folders or traces, by paths that every executor can read")
+    parser.add_argument("--command", help="the firelane command of executors and driver")
+    parser.add_argument("--master", help="as of spark-submit; by default what Spark is configured with")
+    known, flags = parser.parse_known_args()
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError:
+        print("firelane: Spark is not installed; pip install pyspark pyarrow pandas", file=sys.stderr)
+        return 1
+    if (known.master or "").startswith("local"):
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # workers would take the python3 of PATH
+    builder = SparkSession.builder.appName("firelane ranks")
+    spark = (builder.master(known.master) if known.master else builder).getOrCreate()
+    try:
+        sys.stdout.buffer.write(answer(spark, known.paths, flags, command=known.command))
+    except (OSError, RuntimeError, ValueError) as error:
+        print(f"firelane: {error}", file=sys.stderr)
+        return 1
+    finally:
+        spark.stop()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(_main())

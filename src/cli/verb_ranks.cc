@@ -1,0 +1,88 @@
+// firelane ranks DIR|FILES..., ranks map FILE -o PART, ranks reduce PARTS...: how a distributed job scales.
+#include <unistd.h>
+
+#include "cli/open.h"
+#include "cli/output.h"
+#include "cli/rank_files.h"
+#include "cli/verbs.h"
+#include "ranks/part/map.h"
+#include "ranks/part/part_file.h"
+#include "report/ranks_report.h"
+
+namespace firelane::cli {
+
+namespace {
+
+struct RanksArgs {
+  std::vector<std::string> names;
+  bool keep_parts = false;
+  uint32_t workers = 0;
+  size_t rows = 15;
+  double price_per_hour = -1;
+  OutputOptions output;
+};
+
+// One trace to one part: the half that runs where the trace is.
+Result<int> run_map(const RanksArgs& args) {
+  if (args.names.size() != 2) return complain("ranks map: name one trace, and the part with -o", kExitUsage);
+  if (args.output.path == "-" && ::isatty(STDOUT_FILENO) == 1) {
+    return complain("ranks map: a part is not text; name its file with -o PART", kExitUsage);
+  }
+  FL_TRY(Output output, Output::open(args.output));
+  FL_TRY(const auto trace, open_trace(args.names[1]));
+  const ranks::Part part = ranks::map_trace(*trace);
+  FL_TRY_VOID(output.write(ranks::encode_part(part)));
+  FL_TRY_VOID(output.close());
+  return kExitOk;
+}
+
+Result<int> run_job(const RanksArgs& args, const std::vector<std::string>& names) {
+  if (names.empty()) return complain("ranks: name a folder of traces, or the traces of the ranks", kExitUsage);
+  FL_TRY(Output output, Output::open(args.output));
+  FL_TRY(const ranks::Reduction job, open_job(names, {.keep_parts = args.keep_parts, .workers = args.workers}));
+  FL_TRY_VOID(output.write(report::ranks_text(job, {.rows = args.rows, .price_per_hour = args.price_per_hour},
+                                              output.form(), output.style())));
+  FL_TRY_VOID(output.close());
+  return kExitOk;
+}
+
+Result<int> run_ranks(const RanksArgs& args) {
+  // A folder that is called map or reduce is named ./map.
+  if (!args.names.empty() && args.names[0] == "map") return run_map(args);
+  const bool reduce = !args.names.empty() && args.names[0] == "reduce";
+  return run_job(args, {args.names.begin() + (reduce ? 1 : 0), args.names.end()});
+}
+
+}  // namespace
+
+Verb ranks_verb() {
+  return {.name = "ranks",
+          .sentence =
+              "How a distributed job scales: who was late, why, and what it cost; clocks aligned, waiting told from "
+              "moving.",
+          .examples = {"firelane ranks traces/",
+                       "firelane ranks map rank3.json.gz -o rank3.part && firelane ranks reduce *.part"},
+          .setup = [](Flags& flags) -> VerbBody {
+            auto args = std::make_shared<RanksArgs>();
+            flags
+                .add("NAME", args->names,
+                     "a folder, traces or parts; `map FILE` makes the part of one trace, `reduce PARTS` the answer "
+                     "from parts")
+                .value_name("");
+            flags.add("--keep-parts", args->keep_parts,
+                      "keep TRACE.part beside each trace, and use those that are there");
+            flags.add("--workers", args->workers, "traces to read at a time; 0 = one a core")
+                .whole_number()
+                .value_name("N")
+                .show_default();
+            flags.add("--price-per-hour", args->price_per_hour, "of one GPU, for what was lost").between(0.0, 1e9);
+            flags.add("--rows", args->rows, "show this many rows of each table in text and Markdown; 0 = all")
+                .whole_number()
+                .value_name("N")
+                .show_default();
+            add_report_options(flags, args->output);
+            return [args] { return run_ranks(*args); };
+          }};
+}
+
+}  // namespace firelane::cli

@@ -1,0 +1,105 @@
+#include "import/dumps/read_dump.h"
+
+#include <array>
+#include <string>
+
+#include "import/decompress.h"
+#include "import/dumps/flight.h"
+#include "import/dumps/snapshot_rows.h"
+#include "import/metadata.h"
+#include "import/pickle/unpickle.h"
+
+namespace firelane::importer {
+
+namespace {
+
+// The keys of what was found, for a message.
+std::string keys_of(const Document& document) {
+  std::string keys;
+  size_t count = 0;
+  document.each_pair(document.root, [&](Value key, Value) {
+    keys += (keys.empty() ? "" : ", ") + std::string(document.text(key).substr(0, 40));
+    return ++count < 5;
+  });
+  return keys;
+}
+
+Error unknown_content(const std::string& name, const Document& document) {
+  const std::string keys = keys_of(document);
+  return {name + ": a pickle of something else" + (keys.empty() ? "" : " (" + keys + ")") +
+          "; memory snapshots (torch.cuda.memory._dump_snapshot) and NCCL flight recorders are read"};
+}
+
+Result<RawTrace> read_pickle(std::unique_ptr<ByteSource> source, const ReadRequest& request) {
+  FL_TRY(Unpickled found, unpickle(*source, request.name));
+  if (!source->fatal().empty()) return Error{request.name + ": " + source->fatal()};
+  if (request.progress) request.progress(source->consumed_bytes(), source->total_bytes());
+  const Document& document = found.document;
+  RawTrace raw;
+  if (is_snapshot(document)) {
+    raw = snapshot_rows(document);
+  } else if (is_flight_log(document)) {
+    raw = flight_rows(flight_log(document, request.name));
+  } else {
+    return unknown_content(request.name, document);
+  }
+  raw.info.content_bytes = found.bytes;
+  raw.losses.add(source->losses());
+  if (found.is_cut) raw.losses[Stat::kTruncated] = 1;
+  return raw;
+}
+
+std::string all_of(ByteSource& source) {
+  std::string bytes;
+  constexpr size_t kPiece = size_t{1} << 20;
+  for (size_t got = kPiece; got == kPiece;) {
+    const size_t at = bytes.size();
+    bytes.resize(at + kPiece);
+    got = source.read(bytes.data() + at, kPiece);
+    bytes.resize(at + got);
+  }
+  return bytes;
+}
+
+Result<RawTrace> read_flight_json(std::unique_ptr<ByteSource> source, const ReadRequest& request) {
+  const std::string text = all_of(*source);
+  if (!source->fatal().empty()) return Error{request.name + ": " + source->fatal()};
+  if (request.progress) request.progress(source->consumed_bytes(), source->total_bytes());
+  FL_TRY(const Document document, document_of_json(text, request.name));
+  if (!is_flight_log(document)) return Error{request.name + ": JSON, but no trace and no flight recorder's dump"};
+  RawTrace raw = flight_rows(flight_log(document, request.name));
+  raw.info.content_bytes = text.size();
+  raw.losses.add(source->losses());
+  return raw;
+}
+
+}  // namespace
+
+Reader pickle_reader() { return {"pickle", is_pickle, read_pickle}; }
+Reader flight_json_reader() { return {"NCCL flight recorder", may_be_flight_json, read_flight_json}; }
+
+Result<FlightLog> load_flight_log(const std::string& path) {
+  FL_TRY(std::unique_ptr<ByteSource> source, open_file(path));
+  std::array<char, kSniffBytes> buffer{};
+  const auto begin_of = [&](const ByteSource& of) {
+    const auto got = of.read_at(0, buffer.data(), buffer.size());
+    return std::string_view(buffer.data(), got.ok() ? got.value() : 0);
+  };
+  std::string_view begin = begin_of(*source);
+  if (const Compression* const compression = find_compression(begin)) {
+    constexpr uint64_t kMostContent = uint64_t{16} << 30;
+    source = compression->open(std::move(source), kMostContent);
+    begin = begin_of(*source);
+  }
+  if (is_pickle(begin)) {
+    FL_TRY(const Unpickled found, unpickle(*source, path));
+    if (!is_flight_log(found.document)) return Error{path + ": a pickle, but no flight recorder's dump"};
+    return flight_log(found.document, path);
+  }
+  if (!may_be_flight_json(begin)) return Error{path + ": not a flight recorder's dump"};
+  FL_TRY(const Document document, document_of_json(all_of(*source), path));
+  if (!is_flight_log(document)) return Error{path + ": not a flight recorder's dump"};
+  return flight_log(document, path);
+}
+
+}  // namespace firelane::importer

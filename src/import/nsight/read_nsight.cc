@@ -1,0 +1,547 @@
+#include "import/nsight/read_nsight.h"
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+
+#include "base/json_writer.h"
+#include "import/nsight/nvtx_text.h"
+#include "import/sqlite/row_times.h"
+#include "model/copy_name.h"
+
+namespace firelane::importer {
+
+namespace {
+
+constexpr std::string_view kKernelTable = "CUPTI_ACTIVITY_KIND_KERNEL";
+constexpr std::string_view kCopyTable = "CUPTI_ACTIVITY_KIND_MEMCPY";
+constexpr std::string_view kSetTable = "CUPTI_ACTIVITY_KIND_MEMSET";
+constexpr std::string_view kSyncTable = "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION";
+constexpr std::string_view kCallTable = "CUPTI_ACTIVITY_KIND_RUNTIME";
+constexpr std::string_view kGraphTable = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE";
+constexpr std::string_view kEventTable = "CUPTI_ACTIVITY_KIND_CUDA_EVENT";
+
+// eventType of NVTX_EVENTS
+constexpr int64_t kNvtxMark = 34;
+constexpr int64_t kPushPop = 59;
+constexpr int64_t kStartEnd = 60;
+constexpr int64_t kDomainName = 75;
+
+int64_t pid_of(int64_t global_id) { return (global_id >> 24) & 0xffffff; }
+int64_t tid_of(int64_t global_id) { return global_id & 0xffffff; }
+
+int32_t small_number(int64_t number) { return number < 0 || number > INT32_MAX ? -1 : static_cast<int32_t>(number); }
+
+class NsightReader {
+ public:
+  NsightReader(SqlDatabase& database, const ReadRequest& request) : database_(database), request_(request) {}
+
+  Result<RawTrace> run() {
+    read_strings();
+    read_processes();
+    read_kernels();
+    read_graph_launches();
+    read_copies();
+    read_sets();
+    read_syncs();
+    read_calls();
+    read_nvtx();
+    read_libraries();
+    read_devices();
+    read_times_of_session();
+    if (rows_ == 0 && part_.host_slices.empty() && part_.device_slices.empty()) {
+      return Error{request_.name +
+                   ": an Nsight Systems export without events; record with nsys profile --trace=cuda,nvtx and export "
+                   "again"};
+    }
+    part_.event_count = rows_;
+    raw_.info.format = "Nsight Systems SQLite, schema " + (schema_.empty() ? "unknown" : schema_);
+    raw_.info.origin = Origin::kNsight;
+    raw_.info.accelerator = Accelerator::kCuda;
+    raw_.info.content_bytes = database_.bytes();
+    return std::move(raw_);
+  }
+
+ private:
+  using Columns = std::vector<std::string_view>;
+
+  // ---- what rows refer to
+
+  void read_strings() {
+    database_.scan("StringIds", {"id", "value"}, losses_, [&](const SqlRow& row) {
+      const int64_t id = row.integer(0);
+      if (id != kNoNumber) strings_[id] = pool_.strings.intern(row.text(1));
+    });
+  }
+
+  StringId string(int64_t id) {
+    if (id == kNoNumber) return kNoString;
+    const auto found = strings_.find(id);
+    if (found != strings_.end()) return found->second;
+    ++losses_[Stat::kNameMissing];
+    return pool_.strings.intern("string " + std::to_string(id));
+  }
+
+  void read_processes() {
+    for (const char* const table : {"META_DATA_EXPORT", "EXPORT_META_DATA"}) {
+      if (schema_.empty()) schema_ = database_.look_up(table, "name", "EXPORT_SCHEMA_VERSION", "value");
+    }
+    if (database_.has_table("PROCESSES")) {
+      database_.scan("PROCESSES", {"globalPid", "name"}, losses_, [&](const SqlRow& row) {
+        process_names_[pid_of(row.integer(0))] = pool_.strings.intern(row.text(1));
+      });
+    }
+    if (database_.has_table("ThreadNames")) {
+      database_.scan("ThreadNames", {"globalTid", "nameId"}, losses_, [&](const SqlRow& row) {
+        const int64_t thread = row.integer(0);
+        thread_names_[{pid_of(thread), tid_of(thread)}] = string(row.integer(1));
+      });
+    }
+  }
+
+  // Correlation ids count from 0 in each process.
+  int64_t joined(int64_t pid, int64_t id) {
+    if (id == kNoNumber || id < 0 || id > UINT32_MAX) return kNoNumber;
+    const auto [at, added] = process_index_.try_emplace(pid, static_cast<int64_t>(process_index_.size()));
+    return at->second << 32 | id;
+  }
+
+  LaneId thread_lane(int64_t global_tid) {
+    const int64_t pid = pid_of(global_tid);
+    const int64_t tid = tid_of(global_tid);
+    const auto [at, added] = thread_lanes_.try_emplace({pid, tid}, LaneId{});
+    if (!added) return at->second;
+    at->second = pool_.lane({.number = pid}, {.number = tid});
+    if (const auto name = process_names_.find(pid); name != process_names_.end())
+      part_.lane_names.push_back({.lane = at->second, .what = LaneNameKind::kProcessName, .text = name->second});
+    if (const auto name = thread_names_.find({pid, tid}); name != thread_names_.end())
+      part_.lane_names.push_back({.lane = at->second, .what = LaneNameKind::kThreadName, .text = name->second});
+    return at->second;
+  }
+
+  // A stream's lane; streams of several processes on one device have the same numbers.
+  LaneId stream_lane(int64_t device, int64_t stream, int64_t pid) {
+    const auto [at, added] = stream_lanes_.try_emplace({device, stream, pid}, LaneId{});
+    if (!added) return at->second;
+    const auto [owner, is_first] = stream_owner_.try_emplace({device, stream}, pid);
+    if (owner->second == pid) {
+      at->second = pool_.lane({.number = device}, {.number = stream});
+    } else {
+      at->second =
+          pool_.lane({.number = device}, pool_.text_id(std::to_string(stream) + " of process " + std::to_string(pid)));
+    }
+    return at->second;
+  }
+
+  // ---- device work
+
+  // Columns that device work begins with.
+  static constexpr int kStart = 0, kEnd = 1, kDevice = 2, kContext = 3, kStream = 4, kCorrelation = 5, kPid = 6,
+                       kNode = 7, kOwn = 8;
+  static Columns device_columns(std::initializer_list<std::string_view> more) {
+    Columns columns = {"start",    "end",           "deviceId",  "contextId",
+                       "streamId", "correlationId", "globalPid", "graphNodeId"};
+    columns.insert(columns.end(), more);
+    return columns;
+  }
+
+  // False, and counted, when the row has no place in time.
+  bool read_place(const SqlRow& row, RawDeviceSlice& out) {
+    ++rows_;
+    if (!read_times(row, kStart, kEnd, losses_, out.start_ns, out.duration_ns)) return false;
+    const int64_t pid = pid_of(row.integer(kPid));
+    const int64_t device = row.integer(kDevice);
+    const int64_t stream = row.integer(kStream);
+    out.device = small_number(device);
+    out.stream = stream;
+    out.correlation = joined(pid, row.integer(kCorrelation));
+    out.lane = stream_lane(device == kNoNumber ? 0 : device, stream == kNoNumber ? 0 : stream, pid);
+    return true;
+  }
+
+  void remember_context(const SqlRow& row) {
+    const int64_t device = row.integer(kDevice);
+    if (device != kNoNumber) device_of_context_[{pid_of(row.integer(kPid)), row.integer(kContext)}] = device;
+  }
+
+  void read_kernels() {
+    const StringId category = pool_.strings.intern("kernel");
+    database_.scan(
+        kKernelTable,
+        device_columns({"demangledName", "shortName", "gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ",
+                        "registersPerThread", "staticSharedMemory", "dynamicSharedMemory", "graphId"}),
+        losses_, [&](const SqlRow& row) {
+          RawDeviceSlice slice{.category = category, .kind = DeviceKind::kKernel};
+          if (!read_place(row, slice)) return;
+          remember_context(row);
+          const int64_t name = row.integer(kOwn);
+          slice.name = string(name != kNoNumber ? name : row.integer(kOwn + 1));
+          const int64_t fixed = row.integer(kOwn + 9);
+          const int64_t dynamic = row.integer(kOwn + 10);
+          const bool has_shared = fixed >= 0 && dynamic >= 0 && fixed < INT32_MAX && dynamic < INT32_MAX;
+          part_.kernel_details.push_back({.shared_memory_bytes = has_shared ? fixed + dynamic : kNoNumber,
+                                          .context = row.integer(kContext),
+                                          .graph_id = row.integer(kOwn + 11),
+                                          .graph_node_id = row.integer(kNode),
+                                          .grid_x = small_number(row.integer(kOwn + 2)),
+                                          .grid_y = small_number(row.integer(kOwn + 3)),
+                                          .grid_z = small_number(row.integer(kOwn + 4)),
+                                          .block_x = small_number(row.integer(kOwn + 5)),
+                                          .block_y = small_number(row.integer(kOwn + 6)),
+                                          .block_z = small_number(row.integer(kOwn + 7)),
+                                          .registers = small_number(row.integer(kOwn + 8))});
+          slice.detail = static_cast<Row>(part_.kernel_details.size() - 1);
+          part_.device_slices.push_back(slice);
+        });
+  }
+
+  // --cuda-graph-trace=graph: a graph is one piece of work, its kernels are not told apart.
+  void read_graph_launches() {
+    if (!database_.has_table(kGraphTable)) return;
+    const StringId category = pool_.strings.intern("cuda_graph");
+    database_.scan(kGraphTable, device_columns({"graphId"}), losses_, [&](const SqlRow& row) {
+      RawDeviceSlice slice{.category = category, .kind = DeviceKind::kKernel};
+      if (!read_place(row, slice)) return;
+      const int64_t graph = row.integer(kOwn);
+      slice.name = pool_.strings.intern("CUDA graph " + (graph == kNoNumber ? "" : std::to_string(graph)));
+      part_.kernel_details.push_back({.context = row.integer(kContext), .graph_id = graph});
+      slice.detail = static_cast<Row>(part_.kernel_details.size() - 1);
+      part_.device_slices.push_back(slice);
+    });
+  }
+
+  // CUPTI's numbers begin with "unknown", those of nsys with the first kind.
+  static MemoryKind memory_kind(int64_t kind) {
+    return kind >= 0 && kind < static_cast<int64_t>(std::size(kMemoryKindWords)) - 1 ? static_cast<MemoryKind>(kind + 1)
+                                                                                     : MemoryKind::kUnknown;
+  }
+  static CopyDirection copy_direction(int64_t kind) {
+    if (kind == 11) return CopyDirection::kHtoD;  // managed memory
+    if (kind == 12) return CopyDirection::kDtoH;
+    if (kind == 13) return CopyDirection::kDtoD;
+    return kind > 0 && kind < static_cast<int64_t>(std::size(kCopyDirectionWords)) ? static_cast<CopyDirection>(kind)
+                                                                                   : CopyDirection::kUnknown;
+  }
+
+  void read_copies() {
+    const StringId category = pool_.strings.intern("gpu_memcpy");
+    database_.scan(kCopyTable, device_columns({"bytes", "copyKind", "srcKind", "dstKind", "srcDeviceId", "dstDeviceId"}),
+                   losses_, [&](const SqlRow& row) {
+                     RawDeviceSlice slice{.category = category, .kind = DeviceKind::kCopy};
+                     if (!read_place(row, slice)) return;
+                     remember_context(row);
+                     RawCopy copy{.bytes = row.integer(kOwn),
+                                  .context = row.integer(kContext),
+                                  .graph_node_id = row.integer(kNode),
+                                  .source_device = row.integer(kOwn + 4),
+                                  .target_device = row.integer(kOwn + 5),
+                                  .direction = copy_direction(row.integer(kOwn + 1)),
+                                  .source_memory = memory_kind(row.integer(kOwn + 2)),
+                                  .target_memory = memory_kind(row.integer(kOwn + 3))};
+                     if (slice.duration_ns > 0 && copy.bytes > 0)
+                       copy.bandwidth_gb_s =
+                           static_cast<float>(static_cast<double>(copy.bytes) / static_cast<double>(slice.duration_ns));
+                     slice.name =
+                         pool_.strings.intern(copy_name({copy.direction, copy.source_memory, copy.target_memory}));
+                     part_.copy_details.push_back(copy);
+                     slice.detail = static_cast<Row>(part_.copy_details.size() - 1);
+                     part_.device_slices.push_back(slice);
+                   });
+  }
+
+  void read_sets() {
+    const StringId category = pool_.strings.intern("gpu_memset");
+    database_.scan(kSetTable, device_columns({"bytes", "memKind"}), losses_, [&](const SqlRow& row) {
+      RawDeviceSlice slice{.category = category, .kind = DeviceKind::kSet};
+      if (!read_place(row, slice)) return;
+      remember_context(row);
+      const MemoryKind memory = memory_kind(row.integer(kOwn + 1));
+      slice.name = pool_.strings.intern(memset_name(memory));
+      part_.copy_details.push_back({.bytes = row.integer(kOwn),
+                                    .context = row.integer(kContext),
+                                    .graph_node_id = row.integer(kNode),
+                                    .target_memory = memory});
+      slice.detail = static_cast<Row>(part_.copy_details.size() - 1);
+      part_.device_slices.push_back(slice);
+    });
+  }
+
+  void read_syncs() {
+    static constexpr std::string_view kNames[] = {"Synchronization", "Event Sync", "Stream Wait Event", "Stream Sync",
+                                                  "Context Sync"};
+    const StringId category = pool_.strings.intern("cuda_sync");
+    // Which event was recorded where: what a stream waits for.
+    std::map<std::pair<int64_t, int64_t>, std::pair<int64_t, int64_t>>
+        recorded;  // (pid, sync id) -> stream, correlation
+    if (database_.has_table(kEventTable)) {
+      database_.scan(kEventTable, {"globalPid", "eventSyncId", "streamId", "correlationId"}, losses_,
+                     [&](const SqlRow& row) {
+                       ++rows_;
+                       const int64_t pid = pid_of(row.integer(0));
+                       if (!row.is_null(1))
+                         recorded[{pid, row.integer(1)}] = {row.integer(2), joined(pid, row.integer(3))};
+                     });
+    }
+    database_.scan(kSyncTable, device_columns({"syncType", "eventId", "eventSyncId"}), losses_, [&](const SqlRow& row) {
+      RawDeviceSlice slice{.category = category, .kind = DeviceKind::kSync};
+      if (!read_place(row, slice)) return;
+      // deviceId is 0 for all devices here; the context tells.
+      const int64_t pid = pid_of(row.integer(kPid));
+      const auto device = device_of_context_.find({pid, row.integer(kContext)});
+      if (device != device_of_context_.end() && device->second != slice.device) {
+        slice.device = small_number(device->second);
+        slice.lane = stream_lane(device->second, slice.stream == kNoNumber ? 0 : slice.stream, pid);
+      }
+      const int64_t type = row.integer(kOwn);
+      slice.name = pool_.strings.intern(kNames[type >= 0 && type <= 4 ? static_cast<size_t>(type) : 0]);
+      RawSync sync{.wait_on_event = row.integer(kOwn + 1), .context = row.integer(kContext)};
+      const auto event = recorded.find({pid, row.integer(kOwn + 2)});
+      if (event != recorded.end()) {
+        sync.wait_on_stream = event->second.first;
+        sync.wait_on_correlation = event->second.second;
+      }
+      part_.sync_details.push_back(sync);
+      slice.detail = static_cast<Row>(part_.sync_details.size() - 1);
+      part_.device_slices.push_back(slice);
+    });
+  }
+
+  // ---- the host
+
+  void read_calls() {
+    const StringId runtime = pool_.strings.intern("cuda_runtime");
+    const StringId driver = pool_.strings.intern("cuda_driver");
+    std::unordered_map<int64_t, StringId> names;  // without their versions
+    for (const std::string_view table : {kCallTable, std::string_view("CUPTI_ACTIVITY_KIND_DRIVER")}) {
+      if (table != kCallTable && !database_.has_table(table)) continue;
+      database_.scan(table, {"start", "end", "globalTid", "correlationId", "nameId"}, losses_, [&](const SqlRow& row) {
+        ++rows_;
+        RawHostSlice slice;
+        if (!read_times(row, 0, 1, losses_, slice.start_ns, slice.duration_ns)) return;
+        const int64_t thread = row.integer(2);
+        const int64_t id = row.integer(4);
+        const auto [name, added] = names.try_emplace(id, kNoString);
+        if (added) name->second = pool_.strings.intern(std::string(without_version(pool_.strings.view(string(id)))));
+        slice.name = name->second;
+        const std::string_view text = pool_.strings.view(slice.name);
+        const bool is_driver = text.starts_with("cu") && !text.starts_with("cuda");
+        slice.kind = is_driver ? HostKind::kDriver : HostKind::kRuntime;
+        slice.category = is_driver ? driver : runtime;
+        slice.lane = thread_lane(thread);
+        part_.call_details.push_back({.correlation = joined(pid_of(thread), row.integer(3))});
+        slice.detail = static_cast<Row>(part_.call_details.size() - 1);
+        part_.host_slices.push_back(slice);
+      });
+    }
+  }
+
+  // Ranges of NVTX: operators of PyTorch, the user's own, and NCCL's calls in a domain of their own.
+  void read_nvtx() {
+    constexpr std::string_view kTable = "NVTX_EVENTS";
+    if (!database_.has_table(kTable)) {
+      ++losses_[Stat::kTableMissing];
+      return;
+    }
+    std::map<std::pair<int64_t, int64_t>, std::string> domains;  // (pid, id) -> name
+    database_.scan(kTable, {"eventType", "globalTid", "domainId", "text", "textId"}, losses_, [&](const SqlRow& row) {
+      if (row.integer(0) != kDomainName) return;
+      const std::string_view name = row.is_null(3) ? pool_.strings.view(string(row.integer(4))) : row.text(3);
+      domains[{pid_of(row.integer(1)), row.integer(2)}] = name;
+    });
+    const StringId op_category = pool_.strings.intern("cpu_op");
+    const StringId range_category = pool_.strings.intern("user_annotation");
+    database_.scan(
+        kTable, {"start", "end", "eventType", "globalTid", "domainId", "text", "textId", "jsonText", "jsonTextId"},
+        losses_, [&](const SqlRow& row) {
+          const int64_t type = row.integer(2);
+          if (type == kDomainName || type == 33 || type == 32) return;  // names of domains, categories, threads
+          ++rows_;
+          if (type != kPushPop && type != kStartEnd && type != kNvtxMark) {
+            ++losses_[Stat::kEventNotUsed];
+            return;
+          }
+          const int64_t thread = row.integer(3);
+          const std::string_view text = row.is_null(5) ? pool_.strings.view(string(row.integer(6))) : row.text(5);
+          if (type == kNvtxMark) {
+            const int64_t time_ns = row.integer(0);
+            if (!is_time(time_ns)) {
+              ++losses_[Stat::kEventWithoutTime];
+              return;
+            }
+            part_.instants.push_back({.time_ns = time_ns,
+                                      .lane = thread_lane(thread),
+                                      .name = pool_.strings.intern(std::string(text)),
+                                      .category = range_category});
+            return;
+          }
+          RawHostSlice slice;
+          if (row.is_null(1)) {  // the recording ended inside of it
+            ++losses_[Stat::kBeginWithoutEnd];
+            return;
+          }
+          if (!read_times(row, 0, 1, losses_, slice.start_ns, slice.duration_ns)) return;
+          const int64_t pid = pid_of(thread);
+          const auto domain = domains.find({pid, row.integer(4)});
+          const bool is_nccl = domain != domains.end() && domain->second == "NCCL";
+          const NvtxText parsed = read_nvtx_text(text);
+          slice.kind = parsed.is_op ? HostKind::kOp : HostKind::kAnnotation;
+          slice.category = is_nccl ? pool_.strings.intern("nccl") : parsed.is_op ? op_category : range_category;
+          slice.name = pool_.strings.intern(std::string(parsed.name));
+          // Started on one thread and ended on another: it nests in none.
+          slice.lane = type == kStartEnd ? range_lane(pid, slice) : thread_lane(thread);
+          RawOp op{.external_id = joined(pid, parsed.op_id),
+                   .sequence_number = parsed.sequence_number,
+                   .input_dims = pool_.strings.intern(std::string(parsed.sizes))};
+          if (is_nccl) op.comm = collective(parsed.name, row);
+          part_.op_details.push_back(op);
+          slice.detail = static_cast<Row>(part_.op_details.size() - 1);
+          part_.host_slices.push_back(slice);
+        });
+  }
+
+  // Ranges of start and end may overlap: each goes to the first lane that is free.
+  LaneId range_lane(int64_t pid, const RawHostSlice& slice) {
+    std::vector<int64_t>& ends = range_ends_[pid];
+    constexpr size_t kMaxLanes = 64;
+    size_t at = 0;
+    while (at + 1 < kMaxLanes && at < ends.size() && ends[at] > slice.start_ns) ++at;
+    if (at >= ends.size()) ends.push_back(INT64_MIN);
+    ends[at] = std::max(ends[at], slice.start_ns + slice.duration_ns);
+    return pool_.lane({.number = pid}, pool_.text_id("NVTX ranges" + (at == 0 ? "" : " " + std::to_string(at + 1))));
+  }
+
+  // "ncclAllReduce" with a payload such as {"Message size [bytes]": 4096, "No. of ranks": 2}.
+  Row collective(std::string_view name, const SqlRow& row) {
+    if (!name.starts_with("nccl")) return kNoRow;
+    std::string word;
+    for (const char c : name.substr(4)) word += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    const std::string_view json = row.is_null(7) ? pool_.strings.view(string(row.integer(8))) : row.text(7);
+    part_.comm_details.push_back({.in_elements = number_in(json, "Message size [bytes]"),
+                                  .group_size = number_in(json, "No. of ranks"),
+                                  .rank = number_in(json, "Rank"),
+                                  .collective = pool_.strings.intern(word),
+                                  .dtype = pool_.strings.intern("Byte")});
+    return static_cast<Row>(part_.comm_details.size() - 1);
+  }
+
+  static int64_t number_in(std::string_view json, std::string_view key) {
+    const size_t at = json.find("\"" + std::string(key) + "\"");
+    if (at == std::string_view::npos) return kNoNumber;
+    size_t from = at + key.size() + 2;
+    while (from < json.size() && (json[from] == ':' || json[from] == ' ' || json[from] == '"')) ++from;
+    int64_t number = 0;
+    const auto parsed = std::from_chars(json.data() + from, json.data() + json.size(), number);
+    return parsed.ec == std::errc{} ? number : kNoNumber;
+  }
+
+  // Calls of libraries and of the operating system, and what the profiler cost.
+  void read_libraries() {
+    struct Library {
+      std::string_view table, category;
+      HostKind kind;
+    };
+    for (const Library& library :
+         {Library{"CUDNN_EVENTS", "cudnn", HostKind::kOther}, Library{"CUBLAS_EVENTS", "cublas", HostKind::kOther},
+          Library{"OSRT_API", "osrt", HostKind::kOther},
+          Library{"CUPTI_ACTIVITY_KIND_OVERHEAD", "overhead", HostKind::kOverhead},
+          Library{"PROFILER_OVERHEAD", "overhead", HostKind::kOverhead}}) {
+      if (!database_.has_table(library.table)) continue;
+      const StringId category = pool_.strings.intern(library.category);
+      database_.scan(library.table, {"start", "end", "globalTid", "nameId"}, losses_, [&](const SqlRow& row) {
+        ++rows_;
+        RawHostSlice slice{.category = category, .kind = library.kind};
+        if (!read_times(row, 0, 1, losses_, slice.start_ns, slice.duration_ns)) return;
+        slice.name = string(row.integer(3));
+        const int64_t thread = row.integer(2);
+        // The profiler's own work overlaps the call that waited for it.
+        slice.lane = library.kind == HostKind::kOverhead ? pool_.lane({.number = -1}, {.number = tid_of(thread)})
+                                                         : thread_lane(thread);
+        part_.host_slices.push_back(slice);
+      });
+    }
+  }
+
+  // ---- facts
+
+  void read_devices() {
+    constexpr std::string_view kTable = "TARGET_INFO_GPU";
+    if (database_.has_table(kTable)) {
+      database_.scan(kTable,
+                     {"cuDevice", "id", "name", "totalMemory", "smCount", "computeMajor", "computeMinor",
+                      "maxWarpsPerSm", "threadsPerWarp", "maxRegistersPerSm", "maxShmemPerSm"},
+                     losses_, [&](const SqlRow& row) {
+                       DeviceProperties device;
+                       device.id = row.is_null(0) ? row.integer(1) : row.integer(0);
+                       device.name = row.text(2);
+                       device.total_memory_bytes = row.integer(3);
+                       device.multiprocessors = row.integer(4);
+                       device.compute_major = row.integer(5);
+                       device.compute_minor = row.integer(6);
+                       device.warp_size = row.integer(8);
+                       const int64_t warps = row.integer(7);
+                       if (warps > 0 && warps < 4096 && device.warp_size > 0 && device.warp_size < 4096)
+                         device.max_threads_per_multiprocessor = warps * device.warp_size;
+                       device.registers_per_multiprocessor = row.integer(9);
+                       device.shared_memory_per_multiprocessor_bytes = row.integer(10);
+                       if (raw_.info.devices.size() < 1024) raw_.info.devices.push_back(std::move(device));
+                     });
+    } else {
+      ++losses_[Stat::kTableMissing];
+    }
+    const std::string driver = database_.look_up("TARGET_INFO_SYSTEM_ENV", "name", "CudaDriverVersion", "value");
+    if (!driver.empty()) raw_.info.metadata.push_back({"cuda_driver_version", json_string(driver)});
+    const std::string host = database_.look_up("TARGET_INFO_SYSTEM_ENV", "name", "Hostname", "value");
+    if (!host.empty()) raw_.info.metadata.push_back({"host_name", json_string(host)});
+    if (!schema_.empty()) raw_.info.metadata.push_back({"nsys_schema", json_string(schema_)});
+  }
+
+  void read_times_of_session() {
+    if (!database_.has_table("TARGET_INFO_SESSION_START_TIME")) return;
+    database_.scan("TARGET_INFO_SESSION_START_TIME", {"utcEpochNs", "systemClockNs"}, losses_, [&](const SqlRow& row) {
+      const int64_t utc = row.integer(0);
+      const int64_t clock = row.integer(1);  // of the same moment, on the clock of the events
+      if (utc > 0 && utc < kMaxTimeNs) raw_.info.base_time_ns = utc - (clock > 0 && clock < utc ? clock : 0);
+    });
+  }
+
+  static std::string json_string(std::string_view text) {
+    JsonWriter json;
+    json.value(text);
+    return json.take();
+  }
+
+  SqlDatabase& database_;
+  const ReadRequest& request_;
+  RawTrace raw_;
+  RawPool& pool_ = raw_.pools.emplace_back();
+  RawPart& part_ = raw_.parts.emplace_back();
+  LossCounts& losses_ = part_.losses;
+  std::string schema_;
+  uint64_t rows_ = 0;
+  std::unordered_map<int64_t, StringId> strings_;
+  std::map<int64_t, StringId> process_names_;
+  std::map<std::pair<int64_t, int64_t>, StringId> thread_names_;
+  std::map<int64_t, int64_t> process_index_;
+  std::map<std::pair<int64_t, int64_t>, LaneId> thread_lanes_;
+  std::map<std::tuple<int64_t, int64_t, int64_t>, LaneId> stream_lanes_;
+  std::map<std::pair<int64_t, int64_t>, int64_t> stream_owner_;
+  std::map<std::pair<int64_t, int64_t>, int64_t> device_of_context_;
+  std::map<int64_t, std::vector<int64_t>> range_ends_;
+};
+
+}  // namespace
+
+bool is_nsight(const SqlDatabase& database) {
+  return database.has_table("META_DATA_EXPORT") || database.has_table("EXPORT_META_DATA") ||
+         (database.has_table("StringIds") &&
+          (database.has_table(kKernelTable) || database.has_table(kCallTable) || database.has_table("NVTX_EVENTS")));
+}
+
+Result<RawTrace> read_nsight(SqlDatabase& database, const ReadRequest& request) {
+  return NsightReader(database, request).run();
+}
+
+}  // namespace firelane::importer

@@ -1,0 +1,219 @@
+#include "import/nsight/read_nsight.h"
+
+#include <gtest/gtest.h>
+
+#include "import/nsight/nvtx_text.h"
+#include "import/samples_for_tests.h"
+#include "import/sqlite/testing.h"
+#include "import/testing.h"
+
+namespace firelane::importer {
+namespace {
+
+// globalTid of a thread, globalPid of its process.
+std::string thread_id(int64_t pid, int64_t tid) { return std::to_string(int64_t{1} << 48 | pid << 24 | tid); }
+
+// Two processes with the same correlation ids, on two GPUs; the columns of an old schema.
+std::string two_processes() {
+  const std::string t1 = thread_id(10, 11), t2 = thread_id(20, 21), p1 = thread_id(10, 0), p2 = thread_id(20, 0);
+  return make_database(
+      "CREATE TABLE EXPORT_META_DATA(name TEXT, value TEXT);"
+      "INSERT INTO EXPORT_META_DATA VALUES('EXPORT_SCHEMA_VERSION', '3.1.0');"
+      "CREATE TABLE StringIds(id INTEGER PRIMARY KEY, value TEXT);"
+      "INSERT INTO StringIds VALUES(1, 'gemm'),(2, 'cudaLaunchKernel_v7000'),(3, 'cuLaunchKernel'),(4, 'relu');"
+      "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL(start INTEGER, end INTEGER, deviceId INTEGER, contextId INTEGER,"
+      " streamId INTEGER, correlationId INTEGER, globalPid INTEGER, demangledName INTEGER, shortName INTEGER,"
+      " gridX INTEGER, gridY INTEGER, gridZ INTEGER, blockX INTEGER, blockY INTEGER, blockZ INTEGER);"
+      "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES(100,200,0,1,7,5," +
+      p1 +
+      ",1,1, 2,3,4, 32,1,1),"
+      "(110,260,1,2,7,5," +
+      p2 +
+      ",4,4, 1,1,1, 64,1,1);"
+      "CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME(start INTEGER, end INTEGER, globalTid INTEGER, correlationId INTEGER,"
+      " nameId INTEGER);"
+      "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES(50,60," +
+      t1 + ",5,2),(55,70," + t2 +
+      ",5,3);"
+      "CREATE TABLE CUPTI_ACTIVITY_KIND_SYNCHRONIZATION(start INTEGER, end INTEGER, deviceId INTEGER, contextId "
+      "INTEGER,"
+      " streamId INTEGER, correlationId INTEGER, globalPid INTEGER, syncType INTEGER);"
+      "INSERT INTO CUPTI_ACTIVITY_KIND_SYNCHRONIZATION VALUES(300,310,0,2,7,9," +
+      p2 +
+      ",3);"
+      "CREATE TABLE NVTX_EVENTS(start INTEGER, end INTEGER, eventType INTEGER, globalTid INTEGER, text TEXT,"
+      " textId INTEGER, domainId INTEGER, jsonText TEXT);"
+      "INSERT INTO NVTX_EVENTS VALUES(0,0,75," +
+      t1 +
+      ",'NCCL',NULL,3,NULL),"
+      "(10,90,59," +
+      t1 +
+      ",'aten::mm, seq = 3, op_id = 42, sizes = [[2, 3], [3, 4]]',NULL,0,NULL),"
+      "(20,400,59," +
+      t2 +
+      ",'step 7',NULL,0,NULL),"
+      "(56,66,59," +
+      t1 +
+      ",'ncclAllReduce',NULL,3,'{\"Message size [bytes]\": 4096, \"No. of ranks\": 2}'),"
+      "(30,NULL,34," +
+      t2 + ",'mark',NULL,0,NULL);");
+}
+
+TEST(Nsight, processes_with_the_same_ids_keep_their_work_apart) {
+  const Model m = load_bytes(two_processes());
+  ASSERT_EQ(m.device_slices.size(), 3u);
+  const auto launch_of = [&](std::string_view kernel) {
+    for (Row row = 0; row < m.device_slices.size(); ++row) {
+      if (m.text(m.device_slices.name[row]) == kernel) return m.device_slices.launch[row];
+    }
+    return kNoRow;
+  };
+  ASSERT_NE(launch_of("gemm"), kNoRow);
+  ASSERT_NE(launch_of("relu"), kNoRow);
+  EXPECT_EQ(m.text(m.host_slices.name[launch_of("gemm")]), "cudaLaunchKernel") << "without its version";
+  EXPECT_EQ(m.text(m.host_slices.name[launch_of("relu")]), "cuLaunchKernel");
+  EXPECT_EQ(m.host_slices.kind[launch_of("relu")], HostKind::kDriver);
+  EXPECT_EQ(m.info.format, "Nsight Systems SQLite, schema 3.1.0");
+}
+
+TEST(Nsight, ranges_are_operators_steps_and_collectives) {
+  const Model m = load_bytes(two_processes());
+  ASSERT_EQ(m.op_details.size(), 3u);
+  EXPECT_EQ(m.text(m.op_details.input_dims[0]), "[[2, 3], [3, 4]]");
+  EXPECT_EQ(m.op_details.sequence_number[0], 3);
+  EXPECT_EQ(m.text(m.host_slices.name[m.op_details.slice[0]]), "aten::mm");
+  EXPECT_EQ(m.host_slices.kind[m.op_details.slice[0]], HostKind::kOp);
+  EXPECT_EQ(m.steps.number, std::vector<int64_t>{7});
+  ASSERT_EQ(m.comm_details.size(), 1u);
+  EXPECT_EQ(m.text(m.comm_details.collective[0]), "allreduce");
+  EXPECT_EQ(m.comm_details.group_size[0], 2);
+  EXPECT_EQ(m.instants.size(), 1u);
+}
+
+TEST(Nsight, a_synchronization_is_on_the_device_of_its_context) {
+  const Model m = load_bytes(two_processes());
+  for (Row row = 0; row < m.device_slices.size(); ++row) {
+    if (m.device_slices.kind[row] != DeviceKind::kSync) continue;
+    EXPECT_EQ(m.device_slices.device[row], 1) << "the table says 0 for every device";
+    EXPECT_EQ(m.text(m.device_slices.name[row]), "Stream Sync");
+  }
+}
+
+TEST(Nsight, missing_tables_and_columns_are_said) {
+  const Model m = load_bytes(two_processes());
+  EXPECT_GT(m.losses[Stat::kTableMissing], 0u);   // no copies, no memsets, no GPUs
+  EXPECT_GT(m.losses[Stat::kColumnMissing], 0u);  // no graphs, no registers
+  EXPECT_EQ(m.losses[Stat::kDatabaseDamaged], 0u);
+}
+
+TEST(Nsight, values_of_wrong_types_are_counted_and_skipped) {
+  const Model m = load_bytes(make_database(
+      "CREATE TABLE StringIds(id, value); INSERT INTO StringIds VALUES('x', 1), (1, x'00ff');"
+      "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL(start, end, deviceId, streamId, correlationId, globalPid, "
+      "demangledName);"
+      "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES('soon', 5, 0, 7, 1, 1, 1), (NULL, 5, 0, 7, 1, 1, 1),"
+      "(10, 'late', 'a', 'b', 'c', 'd', 99), (20, 10, 0, 7, 1, 1, 1), (9223372036854775807, 1, 0, 7, 1, 1, 1),"
+      "(-9223372036854775808, 1, 1e300, 7, -1, 1, 1);"));
+  EXPECT_EQ(m.device_slices.size(), 2u);
+  EXPECT_EQ(m.losses[Stat::kValueOfWrongType], 2u);  // "soon", and a number that stands for "none" here
+  EXPECT_EQ(m.losses[Stat::kEventWithoutTime], 1u);
+  EXPECT_EQ(m.losses[Stat::kTimeOutOfRange], 1u);
+  EXPECT_EQ(m.losses[Stat::kNameMissing], 1u);
+}
+
+TEST(Nsight, a_view_instead_of_a_table_is_not_asked) {
+  const Result<Model> loaded = load_trace_bytes(
+      make_database("CREATE TABLE StringIds(id, value); CREATE TABLE NVTX_EVENTS(start);"
+                    "CREATE VIEW CUPTI_ACTIVITY_KIND_KERNEL AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 "
+                    "FROM n) SELECT i AS start, i AS end FROM n;"),
+      "test.sqlite");
+  ASSERT_FALSE(loaded.ok());
+  EXPECT_NE(loaded.error().message.find("without events"), std::string::npos) << loaded.error().message;
+}
+
+TEST(Nsight, any_cut_is_an_error_or_a_part_of_it) {
+  const std::string whole = two_processes();
+  for (size_t size = 1; size < whole.size(); size += 97) {
+    const Result<Model> loaded = load_trace_bytes(whole.substr(0, size), "cut.sqlite");
+    if (!loaded.ok()) {
+      EXPECT_EQ(loaded.error().message.find('\n'), std::string::npos);
+    } else {
+      EXPECT_LE(loaded.value().device_slices.size(), 3u);
+    }
+  }
+}
+
+TEST(Nsight, other_databases_and_reports_say_what_they_are) {
+  const Result<Model> other = load_trace_bytes(make_database("CREATE TABLE people(name)"), "people.db");
+  ASSERT_FALSE(other.ok());
+  EXPECT_NE(other.error().message.find("neither"), std::string::npos);
+  const Result<Model> report = load_trace_bytes("anything", "run/a.nsys-rep");
+  ASSERT_FALSE(report.ok());
+  EXPECT_NE(report.error().message.find("nsys export --type sqlite"), std::string::npos);
+}
+
+TEST(Nsight, compressed_ones_open_too) {
+  const Model m = load_bytes(gzip(two_processes()));
+  EXPECT_EQ(m.device_slices.size(), 3u);
+}
+
+TEST(NvtxText, words_of_pytorch) {
+  EXPECT_EQ(read_nvtx_text("FSDP::pre_forward (a.b), op_id = 12").name, "FSDP::pre_forward (a.b)");
+  EXPECT_TRUE(read_nvtx_text("x, op_id = 12").is_op);
+  EXPECT_FALSE(read_nvtx_text("my range").is_op);
+  EXPECT_EQ(read_nvtx_text("aten::mm, seq = , op_id = ").op_id, kNoNumber);
+  EXPECT_EQ(without_version("cudaMemcpyAsync_v3020"), "cudaMemcpyAsync");
+  EXPECT_EQ(without_version("my_value"), "my_value");
+}
+
+// ---- the real file, against SQLite itself
+
+TEST(Nsight, the_sample_gives_every_row) {
+  FL_NEED_SAMPLE(path, "nsys_h100_2gpu.sqlite");
+  Result<Model> loaded = load_trace(path);
+  ASSERT_TRUE(loaded.ok()) << loaded.error().message;
+  const Model& m = loaded.value();
+  struct Want {
+    DeviceKind kind;
+    std::string table;
+  };
+  for (const Want& want :
+       {Want{DeviceKind::kKernel, "CUPTI_ACTIVITY_KIND_KERNEL"}, Want{DeviceKind::kCopy, "CUPTI_ACTIVITY_KIND_MEMCPY"},
+        Want{DeviceKind::kSet, "CUPTI_ACTIVITY_KIND_MEMSET"},
+        Want{DeviceKind::kSync, "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION"}}) {
+    int64_t count = 0;
+    int64_t sum_ns = 0;
+    for (Row row = 0; row < m.device_slices.size(); ++row) {
+      if (m.device_slices.kind[row] != want.kind) continue;
+      ++count;
+      sum_ns += m.device_slices.duration_ns[row];
+    }
+    EXPECT_EQ(count, ask_file(path, "SELECT count(*) FROM " + want.table));
+    EXPECT_EQ(sum_ns, ask_file(path, "SELECT sum(end - start) FROM " + want.table));
+  }
+  EXPECT_EQ(static_cast<int64_t>(m.call_details.size()),
+            ask_file(path, "SELECT count(*) FROM CUPTI_ACTIVITY_KIND_RUNTIME"));
+  EXPECT_EQ(static_cast<int64_t>(m.op_details.size()), ask_file(path, "SELECT count(*) FROM NVTX_EVENTS"));
+  int64_t bytes = 0;
+  for (const int64_t each : m.copy_details.bytes) bytes += each;
+  EXPECT_EQ(bytes, ask_file(path,
+                            "SELECT (SELECT sum(bytes) FROM CUPTI_ACTIVITY_KIND_MEMCPY) + (SELECT sum(bytes) "
+                            "FROM CUPTI_ACTIVITY_KIND_MEMSET)"));
+  const int64_t launched = ask_file(
+      path,
+      "SELECT count(DISTINCT k.rowid) FROM CUPTI_ACTIVITY_KIND_KERNEL k JOIN CUPTI_ACTIVITY_KIND_RUNTIME r ON "
+      "r.correlationId = k.correlationId WHERE r.globalTid >> 24 = k.globalPid >> 24");
+  int64_t with_launch = 0;
+  int64_t named = 0;
+  const StringId add = m.strings.find("aten::add");
+  for (Row row = 0; row < m.device_slices.size(); ++row) {
+    if (m.device_slices.kind[row] == DeviceKind::kKernel && m.device_slices.launch[row] != kNoRow) ++with_launch;
+  }
+  for (Row row = 0; row < m.host_slices.size(); ++row) named += m.host_slices.name[row] == add;
+  EXPECT_EQ(with_launch, launched);
+  EXPECT_EQ(named, ask_file(path, "SELECT count(*) FROM NVTX_EVENTS WHERE text LIKE 'aten::add, %'"));
+  EXPECT_EQ(m.losses[Stat::kNameMissing], 0u);
+}
+
+}  // namespace
+}  // namespace firelane::importer

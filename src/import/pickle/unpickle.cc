@@ -1,0 +1,408 @@
+#include "import/pickle/unpickle.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <span>
+#include <vector>
+
+#include "base/utf8.h"
+
+namespace firelane::importer {
+
+namespace {
+
+// All that is understood. What Python's and torch's picklers write for plain data, and nothing that makes objects.
+enum class Opcode : uint8_t {
+  kMark = '(',
+  kEmptyTuple = ')',
+  kStop = '.',
+  kBinFloat = 'G',
+  kBinInt = 'J',
+  kBinInt1 = 'K',
+  kBinInt2 = 'M',
+  kNone = 'N',
+  kBinUnicode = 'X',
+  kEmptyList = ']',
+  kAppend = 'a',
+  kAppends = 'e',
+  kBinGet = 'h',
+  kLongBinGet = 'j',
+  kBinPut = 'q',
+  kLongBinPut = 'r',
+  kSetItem = 's',
+  kTuple = 't',
+  kSetItems = 'u',
+  kEmptyDict = '}',
+  kProto = 0x80,
+  kTuple1 = 0x85,
+  kTuple2 = 0x86,
+  kTuple3 = 0x87,
+  kNewTrue = 0x88,
+  kNewFalse = 0x89,
+  kLong1 = 0x8a,
+  kShortBinUnicode = 0x8c,
+  kMemoize = 0x94,
+  kFrame = 0x95,
+};
+
+// Of those that are refused, the ones that a file may well have; for messages.
+struct Refused {
+  uint8_t opcode;
+  std::string_view what;
+};
+constexpr Refused kRefused[] = {
+    {'c', "GLOBAL imports code"},
+    {'i', "INST calls code"},
+    {'o', "OBJ calls code"},
+    {'R', "REDUCE calls code"},
+    {'b', "BUILD changes an object"},
+    {'P', "PERSID asks the loader for an object"},
+    {'Q', "BINPERSID asks the loader for an object"},
+    {0x81, "NEWOBJ makes an object"},
+    {0x82, "EXT1 imports code"},
+    {0x83, "EXT2 imports code"},
+    {0x84, "EXT4 imports code"},
+    {0x92, "NEWOBJ_EX makes an object"},
+    {0x93, "STACK_GLOBAL imports code"},
+    {0x97, "NEXT_BUFFER asks the loader for a buffer"},
+};
+
+constexpr uint64_t kMostTextBytes = uint64_t{16} << 20;
+// Memory for each byte of a file: a value takes 8, and what makes one takes 2 to 5 in what picklers write. The shortest
+// instruction is a byte long.
+constexpr uint64_t kBytesPerByte = 4;
+constexpr uint64_t kStepsBetweenChecks = 4096;
+constexpr uint64_t kMostPlacesAhead = 1024;  // of the memo
+
+template <size_t count>
+uint64_t little_endian(const char* bytes) {
+  uint64_t number = 0;
+  std::memcpy(&number, bytes, count);
+  return number;
+}
+static_assert(std::endian::native == std::endian::little);
+
+// The source's bytes, in pieces.
+class Input {
+ public:
+  Input(ByteSource& source, size_t piece_bytes) : source_(source), piece_bytes_(std::max<size_t>(1, piece_bytes)) {}
+
+  uint64_t offset() const { return before_ + at_; }
+  // `count` bytes that are valid until the next call; nullptr when the source ends before.
+  const char* take(size_t count) {
+    if (end_ - at_ < count && !fill(count)) return nullptr;
+    at_ += count;
+    return buffer_.data() + at_ - count;
+  }
+  bool has_more() { return at_ < end_ || fill(1); }
+
+ private:
+  bool fill(size_t count) {
+    before_ += at_;
+    std::memmove(buffer_.data(), buffer_.data() + at_, end_ - at_);
+    end_ -= at_;
+    at_ = 0;
+    while (end_ < count && !is_over_) {
+      // A length that the file only claims costs no memory: pieces grow with what is there.
+      buffer_.resize(std::max(buffer_.size(), end_ + piece_bytes_));
+      const size_t got = source_.read(buffer_.data() + end_, piece_bytes_);
+      is_over_ = got < piece_bytes_;
+      end_ += got;
+    }
+    return end_ >= count;
+  }
+
+  ByteSource& source_;
+  size_t piece_bytes_;
+  std::string buffer_;
+  size_t at_ = 0, end_ = 0;
+  uint64_t before_ = 0;
+  bool is_over_ = false;
+};
+
+class Machine {
+ public:
+  Machine(ByteSource& source, const std::string& name, const UnpickleOptions& options)
+      : input_(source, options.piece_bytes), free_bytes_(options.free_bytes), name_(name), document_(out_.document) {}
+
+  Result<Unpickled> run() {
+    while (step() && fits_into_memory()) {
+    }
+    if (!error_.empty()) return Error{name_ + ": " + error_};
+    if (out_.is_cut && !close_what_is_open())
+      return Error{name_ + ": the pickle ends at byte " + std::to_string(input_.offset()) +
+                   ", before anything of it is complete; copy the file again"};
+    out_.bytes = input_.offset();
+    return std::move(out_);
+  }
+
+ private:
+  // False at the end, also of the file, and when something is wrong.
+  bool step() {
+    at_ = input_.offset();
+    const char* const opcode = input_.take(1);
+    if (opcode == nullptr) return cut();
+    using enum Opcode;
+    switch (static_cast<Opcode>(*opcode)) {
+      case kProto: return skip_proto();
+      case kFrame: return input_.take(8) != nullptr || cut();  // how many bytes follow: they are read anyway
+      case kStop: return stop();
+      case kMark: marks_.push_back(stack_.size()); return true;
+      case kNone: return push(kNoneValue);
+      case kNewTrue: return push(Document::of_truth(true));
+      case kNewFalse: return push(Document::of_truth(false));
+      case kBinInt1: return number<uint8_t>();
+      case kBinInt2: return number<uint16_t>();
+      case kBinInt: return number<int32_t>();
+      case kLong1: return long_number();
+      case kBinFloat: return real();
+      case kShortBinUnicode: return text<1>();
+      case kBinUnicode: return text<4>();
+      case kEmptyList: return push(document_.new_list());
+      case kEmptyDict: return push(document_.new_dict());
+      case kEmptyTuple: return push(document_.new_tuple({}));
+      case kTuple1: return tuple(1);
+      case kTuple2: return tuple(2);
+      case kTuple3: return tuple(3);
+      case kTuple: return tuple_since_mark();
+      case kAppend: return fill_container(1);
+      case kAppends: return fill_since_mark();
+      case kSetItem: return fill_container(2);
+      case kSetItems: return fill_since_mark();
+      case kMemoize: return memoize(memo_set_);
+      case kBinPut: return put<1>();
+      case kLongBinPut: return put<4>();
+      case kBinGet: return get<1>();
+      case kLongBinGet: return get<4>();
+      default: return refuse(static_cast<uint8_t>(*opcode));
+    }
+  }
+
+  // ---- values ----------------------------------------------------------------------------
+
+  bool push(Value value) {
+    stack_.push_back(value);
+    return true;
+  }
+
+  template <typename Number>
+  bool number() {
+    const char* const at = input_.take(sizeof(Number));
+    return at == nullptr ? cut() : push(document_.of_integer(static_cast<Number>(little_endian<sizeof(Number)>(at))));
+  }
+
+  // Two's complement, as short as it can be.
+  bool long_number() {
+    const char* const length = input_.take(1);
+    if (length == nullptr) return cut();
+    const auto bytes = static_cast<uint8_t>(*length);
+    const char* const at = input_.take(bytes);
+    if (at == nullptr) return cut();
+    if (bytes == 0) return push(document_.of_integer(0));
+    if (bytes > 8) return push(document_.of_huge_integer());
+    uint64_t number = 0;
+    std::memcpy(&number, at, bytes);
+    const int shift = 64 - 8 * bytes;
+    return push(document_.of_integer(static_cast<int64_t>(number << shift) >> shift));
+  }
+
+  bool real() {
+    const char* const at = input_.take(8);
+    if (at == nullptr) return cut();
+    uint64_t bits = 0;
+    for (size_t i = 0; i < 8; ++i) bits = bits << 8 | static_cast<uint8_t>(at[i]);
+    return push(document_.of_real(std::bit_cast<double>(bits)));
+  }
+
+  template <size_t length_bytes>
+  bool text() {
+    const char* const length = input_.take(length_bytes);
+    if (length == nullptr) return cut();
+    const uint64_t bytes = little_endian<length_bytes>(length);
+    if (bytes > kMostTextBytes) return fail("a text of " + std::to_string(bytes) + " bytes");
+    const char* const at = input_.take(bytes);
+    if (at == nullptr) return cut();
+    const std::string_view found(at, bytes);
+    const bool is_ascii = std::all_of(found.begin(), found.end(), [](char c) { return c >= 0; });
+    if (is_ascii) return push(document_.of_text(found));
+    std::string valid;  // Python writes file names that are no UTF-8 as lone surrogates
+    append_valid_utf8(valid, found);
+    return push(document_.of_text(valid));
+  }
+
+  // ---- containers ------------------------------------------------------------------------
+
+  bool tuple(size_t count) {
+    if (available() < count) return fail("a tuple of more than there is");
+    const Value made = document_.new_tuple(std::span(stack_).last(count));
+    stack_.resize(stack_.size() - count);
+    return push(made);
+  }
+
+  bool tuple_since_mark() {
+    if (marks_.empty()) return fail("a tuple without its mark");
+    const size_t begin = marks_.back();
+    marks_.pop_back();
+    return tuple(stack_.size() - begin);
+  }
+
+  // The `count` values on top go into the list or dictionary below them.
+  bool fill_container(size_t count) {
+    if (available() <= count) return fail("items without the container that they belong to");
+    const std::span<const Value> items = std::span(stack_).last(count);
+    const Value into = stack_[stack_.size() - count - 1];
+    const ValueType kind = document_.type(into);
+    if (kind == ValueType::kList) {
+      document_.append(into, items);
+    } else if (kind != ValueType::kDict) {
+      return fail("items for what is no list and no dictionary");
+    } else if (count % 2 != 0) {
+      return fail("a key without its value");
+    } else {
+      document_.set_items(into, items);
+    }
+    stack_.resize(stack_.size() - count);
+    return true;
+  }
+
+  bool fill_since_mark() {
+    if (marks_.empty()) return fail("items without their mark");
+    const size_t begin = marks_.back();
+    marks_.pop_back();
+    return fill_container(stack_.size() - begin);
+  }
+
+  // What is on the stack above the last mark belongs to what is being built.
+  size_t available() const { return stack_.size() - (marks_.empty() ? 0 : marks_.back()); }
+
+  // ---- the memo --------------------------------------------------------------------------
+
+  template <size_t bytes>
+  bool put() {
+    const char* const at = input_.take(bytes);
+    return at == nullptr ? cut() : memoize(little_endian<bytes>(at));
+  }
+
+  // Picklers number what they keep one after another: a place far beyond is no pickle's.
+  bool memoize(uint64_t place) {
+    if (available() == 0) return fail("nothing to keep");
+    if (place > memo_set_ + kMostPlacesAhead) return fail("kept in place " + std::to_string(place));
+    if (place == memo_.size()) {
+      memo_.push_back(stack_.back());
+      ++memo_set_;
+      return true;
+    }
+    if (place > memo_.size()) memo_.resize(place + 1, kEmptyPlace);
+    if (memo_[place] == kEmptyPlace) ++memo_set_;
+    memo_[place] = stack_.back();
+    return true;
+  }
+
+  template <size_t bytes>
+  bool get() {
+    const char* const at = input_.take(bytes);
+    if (at == nullptr) return cut();
+    const uint64_t place = little_endian<bytes>(at);
+    if (place >= memo_.size() || memo_[place] == kEmptyPlace)
+      return fail("asks for place " + std::to_string(place) + ", where nothing is kept");
+    return push(memo_[place]);
+  }
+
+  // ---- the end ---------------------------------------------------------------------------
+
+  bool skip_proto() {
+    const char* const version = input_.take(1);
+    if (version == nullptr) return cut();
+    const auto number = static_cast<uint8_t>(*version);
+    return number >= 2 && number <= 5 ? true : fail("protocol " + std::to_string(number) + "; 2 to 5 are read");
+  }
+
+  bool stop() {
+    if (stack_.size() != 1 || !marks_.empty()) return fail("ends with more or less than one value");
+    document_.root = stack_.back();
+    out_.has_trailing = input_.has_more();
+    return false;
+  }
+
+  bool cut() {
+    out_.is_cut = true;
+    return false;
+  }
+
+  // Of a file that ended in the middle: what was read for a container goes into it, the innermost first.
+  bool close_what_is_open() {
+    while (!marks_.empty()) {
+      const size_t begin = marks_.back();
+      marks_.pop_back();
+      size_t count = stack_.size() - begin;
+      if (begin == 0 || begin - (marks_.empty() ? 0 : marks_.back()) == 0) {
+        stack_.resize(begin);
+        continue;
+      }
+      if (document_.type(stack_[begin - 1]) == ValueType::kDict && count % 2 != 0) {
+        stack_.pop_back();
+        --count;
+      }
+      const ValueType kind = document_.type(stack_[begin - 1]);
+      const bool is_open = kind == ValueType::kList || kind == ValueType::kDict;
+      if (!is_open || !fill_container(count)) stack_.resize(begin);
+    }
+    error_.clear();
+    if (stack_.empty()) return false;
+    document_.root = stack_.front();
+    return true;
+  }
+
+  bool fail(const std::string& what) {
+    error_ = "byte " + std::to_string(at_) + ": " + what + "; the pickle is damaged or made to do harm";
+    return false;
+  }
+
+  bool refuse(uint8_t opcode) {
+    const auto known =
+        std::find_if(std::begin(kRefused), std::end(kRefused), [&](const Refused& r) { return r.opcode == opcode; });
+    constexpr std::string_view kDigits = "0123456789abcdef";
+    const std::string hex = {'0', 'x', kDigits[opcode >> 4], kDigits[opcode & 15]};
+    error_ =
+        "byte " + std::to_string(at_) + ": refused: pickle opcode " + hex +
+        (known == std::end(kRefused) ? " is not one that plain data needs" : " (" + std::string(known->what) + ")") +
+        "; only numbers, texts, lists, tuples and dictionaries are read";
+    return false;
+  }
+
+  bool fits_into_memory() {
+    if (++steps_ % kStepsBetweenChecks != 0) return true;
+    const uint64_t used =
+        document_.memory_bytes() + (stack_.capacity() + memo_.capacity() + marks_.capacity()) * sizeof(Value);
+    return used <= free_bytes_ + kBytesPerByte * input_.offset() ||
+           fail("takes more memory than a pickle of its size should");
+  }
+
+  static constexpr Value kEmptyPlace{UINT64_MAX};
+
+  Input input_;
+  uint64_t free_bytes_;
+  const std::string& name_;
+  Unpickled out_;
+  Document& document_;
+  std::vector<Value> stack_;
+  std::vector<size_t> marks_;  // sizes of the stack
+  std::vector<Value> memo_;
+  uint64_t memo_set_ = 0;
+  uint64_t steps_ = 0;
+  uint64_t at_ = 0;  // of the opcode
+  std::string error_;
+};
+
+}  // namespace
+
+bool is_pickle(std::string_view begin) {
+  return begin.size() >= 2 && begin[0] == '\x80' && begin[1] >= 2 && begin[1] <= 5;
+}
+
+Result<Unpickled> unpickle(ByteSource& source, const std::string& name, const UnpickleOptions& options) {
+  return Machine(source, name, options).run();
+}
+
+}  // namespace firelane::importer

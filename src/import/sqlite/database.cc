@@ -1,0 +1,166 @@
+#include "import/sqlite/database.h"
+
+#include <sqlite3.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "import/sqlite/source_vfs.h"
+#include "import/whole.h"
+
+namespace firelane::importer {
+
+namespace {
+
+constexpr int kMaxTextBytes = 64 << 20;  // of one text
+constexpr int kCacheKib = 4096;
+constexpr size_t kMaxTables = 4096;
+
+std::string identifier(std::string_view name) {
+  std::string out = "\"";
+  for (const char c : name) out += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return out + "\"";
+}
+
+struct StatementCloser {
+  void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
+};
+using Statement = std::unique_ptr<sqlite3_stmt, StatementCloser>;
+
+Statement prepare(sqlite3* handle, const std::string& sql) {
+  sqlite3_stmt* statement = nullptr;
+  if (sqlite3_prepare_v2(handle, sql.c_str(), -1, &statement, nullptr) != SQLITE_OK) return nullptr;
+  return Statement(statement);
+}
+
+// Compressed content cannot be read here and there: a copy of it can.
+Result<std::shared_ptr<ByteSource>> in_memory(ByteSource& source, const ReadRequest& request) {
+  FL_TRY(std::string bytes, read_whole_content(source, request));
+  return std::shared_ptr<ByteSource>(open_memory(std::move(bytes)));
+}
+
+}  // namespace
+
+int64_t SqlRow::integer(int column) const {
+  const int type = sqlite3_column_type(statement_, column);
+  if (type == SQLITE_INTEGER) return sqlite3_column_int64(statement_, column);
+  if (type != SQLITE_FLOAT) return kNoNumber;
+  const double value = sqlite3_column_double(statement_, column);
+  return std::fabs(value) < 9.2e18 ? static_cast<int64_t>(value) : kNoNumber;
+}
+
+double SqlRow::real(int column) const {
+  const int type = sqlite3_column_type(statement_, column);
+  const bool is_number = type == SQLITE_INTEGER || type == SQLITE_FLOAT;
+  return is_number ? sqlite3_column_double(statement_, column) : std::numeric_limits<double>::quiet_NaN();
+}
+
+std::string_view SqlRow::text(int column) const {
+  if (sqlite3_column_type(statement_, column) != SQLITE_TEXT) return {};
+  const auto* const text = reinterpret_cast<const char*>(sqlite3_column_text(statement_, column));
+  return text == nullptr ? std::string_view{}
+                         : std::string_view(text, static_cast<size_t>(sqlite3_column_bytes(statement_, column)));
+}
+
+bool SqlRow::is_null(int column) const { return sqlite3_column_type(statement_, column) == SQLITE_NULL; }
+bool SqlRow::is_integer(int column) const { return sqlite3_column_type(statement_, column) == SQLITE_INTEGER; }
+
+Result<std::unique_ptr<SqlDatabase>> SqlDatabase::open(std::shared_ptr<ByteSource> source, const ReadRequest& request) {
+  std::unique_ptr<SqlDatabase> database(new SqlDatabase());
+  if (request.is_compressed) {
+    FL_TRY(source, in_memory(*source, request));
+  }
+  database->bytes_ = source->total_bytes();
+  database->vfs_name_ = register_source(std::move(source), database->bytes_);
+  const int opened = sqlite3_open_v2("trace", &database->handle_, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX,
+                                     database->vfs_name_.c_str());
+  if (opened != SQLITE_OK) return Error{request.name + ": not a readable SQLite database"};
+  sqlite3* const handle = database->handle_;
+  sqlite3_limit(handle, SQLITE_LIMIT_LENGTH, kMaxTextBytes);
+  sqlite3_limit(handle, SQLITE_LIMIT_ATTACHED, 0);
+  sqlite3_db_config(handle, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+  sqlite3_db_config(handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
+  sqlite3_db_config(handle, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, nullptr);
+  sqlite3_db_config(handle, SQLITE_DBCONFIG_ENABLE_VIEW, 0, nullptr);
+  const std::string settings =
+      "PRAGMA cell_size_check=ON; PRAGMA temp_store=MEMORY; PRAGMA cache_size=-" + std::to_string(kCacheKib) + ";";
+  sqlite3_exec(handle, settings.c_str(), nullptr, nullptr, nullptr);
+  LossCounts losses;
+  database->read_schema(losses);
+  if (database->tables_.empty()) {
+    return Error{request.name + ": an SQLite database without tables, or a damaged one: " + sqlite3_errmsg(handle)};
+  }
+  return database;
+}
+
+SqlDatabase::~SqlDatabase() {
+  sqlite3_close(handle_);
+  if (!vfs_name_.empty()) unregister_source(vfs_name_);
+}
+
+void SqlDatabase::read_schema(LossCounts&) {
+  std::vector<std::string> names;
+  const Statement list = prepare(handle_,
+                                 "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%' "
+                                 "ORDER BY name");
+  while (list && names.size() < kMaxTables && sqlite3_step(list.get()) == SQLITE_ROW) {
+    names.emplace_back(SqlRow(list.get()).text(0));
+  }
+  for (const std::string& name : names) {
+    const Statement columns = prepare(handle_, "PRAGMA table_info(" + identifier(name) + ")");
+    std::vector<std::string>& out = tables_[name];
+    while (columns && sqlite3_step(columns.get()) == SQLITE_ROW) out.emplace_back(SqlRow(columns.get()).text(1));
+  }
+}
+
+bool SqlDatabase::has_table(std::string_view table) const { return tables_.contains(std::string(table)); }
+
+bool SqlDatabase::has_column(std::string_view table, std::string_view column) const {
+  const auto found = tables_.find(std::string(table));
+  return found != tables_.end() && std::find(found->second.begin(), found->second.end(), column) != found->second.end();
+}
+
+std::vector<std::string> SqlDatabase::tables_with_prefix(std::string_view prefix) const {
+  std::vector<std::string> out;
+  for (const auto& [name, columns] : tables_) {
+    if (name.starts_with(prefix)) out.push_back(name);
+  }
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+void SqlDatabase::scan(std::string_view table, const std::vector<std::string_view>& columns, LossCounts& losses,
+                       const std::function<void(const SqlRow&)>& visit) {
+  if (!has_table(table)) {
+    ++losses[Stat::kTableMissing];
+    return;
+  }
+  std::string sql;
+  for (const std::string_view column : columns) {
+    const bool present = has_column(table, column);
+    if (!present) ++losses[Stat::kColumnMissing];
+    sql += (sql.empty() ? "SELECT " : ", ") + (present ? identifier(column) : std::string("NULL"));
+  }
+  const Statement statement = prepare(handle_, sql + " FROM " + identifier(table));
+  if (!statement) {
+    ++losses[Stat::kDatabaseDamaged];
+    return;
+  }
+  const SqlRow row(statement.get());
+  int state = SQLITE_ROW;
+  while ((state = sqlite3_step(statement.get())) == SQLITE_ROW) visit(row);
+  if (state != SQLITE_DONE) ++losses[Stat::kDatabaseDamaged];
+}
+
+std::string SqlDatabase::look_up(std::string_view table, std::string_view key_column, std::string_view key,
+                                 std::string_view value_column) {
+  if (!has_column(table, key_column) || !has_column(table, value_column)) return "";
+  const Statement statement = prepare(handle_, "SELECT CAST(" + identifier(value_column) + " AS TEXT) FROM " +
+                                                   identifier(table) + " WHERE " + identifier(key_column) + " = ?1 LIMIT 1");
+  if (!statement) return "";
+  sqlite3_bind_text(statement.get(), 1, key.data(), static_cast<int>(key.size()), SQLITE_TRANSIENT);
+  return sqlite3_step(statement.get()) == SQLITE_ROW ? std::string(SqlRow(statement.get()).text(0)) : "";
+}
+
+}  // namespace firelane::importer

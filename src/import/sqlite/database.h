@@ -1,0 +1,73 @@
+// An SQLite database inside of a ByteSource, read only: what the readers of such formats stand on.
+//
+// The file is not trusted. Nothing in it is executed: only tables are asked, never views or virtual tables; values are
+// bounded in size; and a damaged page ends the table it lies in, not the program.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/result.h"
+#include "import/byte_source.h"
+#include "import/reader.h"
+
+struct sqlite3;
+struct sqlite3_stmt;
+
+namespace firelane::importer {
+
+// One row of a query: values by the position of their column.
+class SqlRow {
+ public:
+  explicit SqlRow(sqlite3_stmt* statement) : statement_(statement) {}
+  // kNoNumber for NULL and for what is no number.
+  int64_t integer(int column) const;
+  double real(int column) const;            // NaN for the same
+  std::string_view text(int column) const;  // "" for NULL and for what is no text; until the next row
+  bool is_null(int column) const;
+  bool is_integer(int column) const;
+
+ private:
+  sqlite3_stmt* statement_;
+};
+
+class SqlDatabase {
+ public:
+  // Reads through `source`, or, where the content is compressed, from a copy in memory.
+  static Result<std::unique_ptr<SqlDatabase>> open(std::shared_ptr<ByteSource> source, const ReadRequest& request);
+  ~SqlDatabase();
+  SqlDatabase(const SqlDatabase&) = delete;
+  SqlDatabase& operator=(const SqlDatabase&) = delete;
+
+  bool has_table(std::string_view table) const;
+  bool has_column(std::string_view table, std::string_view column) const;
+  // Names of tables that begin with `prefix`, sorted.
+  std::vector<std::string> tables_with_prefix(std::string_view prefix) const;
+
+  // Visits the rows of a table in its own order, with the columns asked for; a column that the table does not have
+  // reads as NULL. Of no table there are no rows. Counts tables and columns that are missing, and damage, in `losses`.
+  void scan(std::string_view table, const std::vector<std::string_view>& columns, LossCounts& losses,
+            const std::function<void(const SqlRow&)>& visit);
+
+  // The first column of the first row of `table` where `key_column` is `key`; "" when there is none.
+  std::string look_up(std::string_view table, std::string_view key_column, std::string_view key,
+                      std::string_view value_column);
+
+  uint64_t bytes() const { return bytes_; }
+
+ private:
+  SqlDatabase() = default;
+  void read_schema(LossCounts& losses);
+
+  sqlite3* handle_ = nullptr;
+  std::string vfs_name_;
+  uint64_t bytes_ = 0;
+  std::unordered_map<std::string, std::vector<std::string>> tables_;  // name -> columns
+};
+
+}  // namespace firelane::importer

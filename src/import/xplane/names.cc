@@ -1,0 +1,157 @@
+#include "import/xplane/names.h"
+
+#include <array>
+#include <cmath>
+#include <string>
+
+namespace firelane::importer::xplane {
+
+namespace {
+
+struct KeyName {
+  std::string_view name;
+  StatKey key;
+};
+
+constexpr std::array kKeys = {
+    KeyName{"correlation_id", StatKey::kCorrelation},
+    KeyName{"kernel_details", StatKey::kKernelDetails},
+    KeyName{"memcpy_details", StatKey::kMemcpyDetails},
+    KeyName{"memset_details", StatKey::kMemsetDetails},
+    KeyName{"hlo_op", StatKey::kHloOp},
+    KeyName{"hlo_module", StatKey::kHloModule},
+    KeyName{"hlo_category", StatKey::kHloCategory},
+    KeyName{"program_id", StatKey::kProgram},
+    KeyName{"flops", StatKey::kFlops},
+    KeyName{"bytes_accessed", StatKey::kBytes},
+    KeyName{"tf_op", StatKey::kOpName},
+    KeyName{"step_num", StatKey::kStepNumber},
+    KeyName{"device_type_string", StatKey::kDeviceType},
+    KeyName{"device_vendor", StatKey::kVendor},
+    KeyName{"core_count", StatKey::kCores},
+    KeyName{"memory_size", StatKey::kMemory},
+    KeyName{"compute_cap_major", StatKey::kMajor},
+    KeyName{"compute_cap_minor", StatKey::kMinor},
+    KeyName{"profile_start_time", StatKey::kProfileStart},
+};
+
+StatKey key_named(std::string_view name) {
+  for (const KeyName& each : kKeys) {
+    if (each.name == name) return each.key;
+  }
+  return StatKey::kNone;
+}
+
+int64_t whole(double value) { return std::fabs(value) < 9e18 ? static_cast<int64_t>(value) : kNoNumber; }
+
+}  // namespace
+
+std::string_view without_suffix(std::string_view text, std::string_view suffix) {
+  if (text.ends_with(suffix)) text.remove_suffix(suffix.size());
+  return text;
+}
+
+void Names::read(std::string_view plane, LossCounts& losses) {
+  keys_.clear();
+  texts_.clear();
+  events_.clear();
+  LossCounts again;  // the same damage is met, and counted, when the lines are read
+  each_field(plane, again, [&](Message& field) {
+    if (field.tag() != kPlaneStatNames) return field.skip();
+    int64_t id = 0;
+    std::string_view name;
+    each_field(bytes_or_none(field), losses, [&](Message& entry) {
+      if (entry.tag() == kMapKey) {
+        id = integer(entry);
+      } else if (entry.tag() == kMapValue) {
+        each_field(bytes_or_none(entry), losses, [&](Message& meta) {
+          if (meta.tag() != kMetaName) return meta.skip();
+          name = bytes_or_none(meta);
+        });
+      } else {
+        entry.skip();
+      }
+    });
+    texts_[id] = name;
+    if (const StatKey key = key_named(name); key != StatKey::kNone) keys_[id] = key;
+  });
+  each_field(plane, again, [&](Message& field) {
+    if (field.tag() != kPlaneEvents) return field.skip();
+    read_event(bytes_or_none(field), losses);
+  });
+}
+
+void Names::read_event(std::string_view bytes, LossCounts& losses) {
+  int64_t id = 0;
+  EventName out;
+  std::string_view name;
+  std::string_view shown;
+  int64_t program = kNoNumber;
+  each_field(bytes, losses, [&](Message& entry) {
+    if (entry.tag() == kMapKey) {
+      id = integer(entry);
+      return;
+    }
+    if (entry.tag() != kMapValue) return entry.skip();
+    each_field(bytes_or_none(entry), losses, [&](Message& meta) {
+      switch (meta.tag()) {
+        case kMetaName: name = bytes_or_none(meta); break;
+        case kMetaShownName: shown = bytes_or_none(meta); break;
+        case kMetaStats: {
+          const StatValue value = stat(bytes_or_none(meta), losses);
+          if (value.key == StatKey::kHloCategory) out.category = pool_.strings.intern(value.text);
+          if (value.key == StatKey::kOpName) out.op_name = pool_.strings.intern(without_suffix(value.text, ":"));
+          if (value.key == StatKey::kFlops) out.flops = value.number;
+          if (value.key == StatKey::kBytes) out.bytes = value.number;
+          if (value.key == StatKey::kProgram) program = value.number;
+          break;
+        }
+        default: meta.skip();
+      }
+    });
+  });
+  out.long_name = name;
+  out.name = pool_.strings.intern(shown.empty() ? without_suffix(name, ".kd") : shown);
+  if (program != kNoNumber)
+    out.program = pool_.strings.intern("program " + std::to_string(static_cast<uint64_t>(program)));
+  events_[id] = out;
+}
+
+StatValue Names::stat(std::string_view bytes, LossCounts& losses) const {
+  StatValue out;
+  each_field(bytes, losses, [&](Message& field) {
+    using Wire = protozero::pbf_wire_type;
+    switch (field.tag()) {
+      case kStatName: {
+        const auto found = keys_.find(integer(field));
+        if (found != keys_.end()) out.key = found->second;
+        break;
+      }
+      case kStatDouble:
+        if (field.wire_type() != Wire::fixed64) return field.skip();
+        out.real = field.get_double();
+        out.number = whole(out.real);
+        break;
+      case kStatUint:
+      case kStatInt:
+        out.number = integer(field, kNoNumber);
+        out.real = static_cast<double>(out.number);
+        break;
+      case kStatText: out.text = bytes_or_none(field); break;
+      case kStatRef: {
+        const auto found = texts_.find(integer(field));
+        if (found != texts_.end()) out.text = found->second;
+        break;
+      }
+      default: field.skip();
+    }
+  });
+  return out;
+}
+
+const EventName* Names::event(int64_t id) const {
+  const auto found = events_.find(id);
+  return found == events_.end() ? nullptr : &found->second;
+}
+
+}  // namespace firelane::importer::xplane

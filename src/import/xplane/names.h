@@ -1,0 +1,80 @@
+// Names of a plane: what its events and stats refer to by number.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <string_view>
+#include <unordered_map>
+
+#include "import/xplane/wire.h"
+#include "model/raw.h"
+
+namespace firelane::importer::xplane {
+
+// Stats that something reads. All others are skipped.
+enum class StatKey : uint8_t {
+  kNone,
+  kCorrelation,
+  kKernelDetails,
+  kMemcpyDetails,
+  kMemsetDetails,
+  kHloOp,
+  kHloModule,
+  kHloCategory,
+  kProgram,
+  kFlops,
+  kBytes,
+  kOpName,
+  kStepNumber,
+  kDeviceType,
+  kVendor,
+  kCores,
+  kMemory,
+  kMajor,
+  kMinor,
+  kProfileStart,
+};
+
+struct StatValue {
+  StatKey key = StatKey::kNone;
+  int64_t number = kNoNumber;
+  double real = std::numeric_limits<double>::quiet_NaN();
+  std::string_view text;
+};
+
+// What all events of one kind have in common.
+struct EventName {
+  StringId name{};  // of the op, short: "all-reduce.1"
+  std::string_view long_name;
+  StringId category{};  // of XLA
+  StringId op_name{};
+  StringId program{};
+  int64_t flops = kNoNumber;
+  int64_t bytes = kNoNumber;
+};
+
+class Names {
+ public:
+  explicit Names(RawPool& pool) : pool_(pool) {}
+
+  // Reads both maps of a plane.
+  void read(std::string_view plane, LossCounts& losses);
+
+  // One stat, of an event, of a kind of event or of a plane.
+  StatValue stat(std::string_view bytes, LossCounts& losses) const;
+  // Null when the plane does not have it.
+  const EventName* event(int64_t id) const;
+
+ private:
+  void read_event(std::string_view bytes, LossCounts& losses);
+
+  RawPool& pool_;
+  std::unordered_map<int64_t, StatKey> keys_;
+  std::unordered_map<int64_t, std::string_view> texts_;  // names of stats, which are values too (ref)
+  std::unordered_map<int64_t, EventName> events_;
+};
+
+// "jit_train(123)" of a module's name; programs that only have a number are "program 123".
+std::string_view without_suffix(std::string_view text, std::string_view suffix);
+
+}  // namespace firelane::importer::xplane

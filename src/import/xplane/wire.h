@@ -1,0 +1,55 @@
+// Fields of the messages of xplane.proto, and walking them: one place for numbers, and for bytes that are no protobuf.
+#pragma once
+
+#include <cstdint>
+#include <protozero/pbf_reader.hpp>
+#include <string_view>
+
+#include "model/stats.h"
+
+namespace firelane::importer::xplane {
+
+inline constexpr uint32_t kSpacePlanes = 1, kSpaceErrors = 2, kSpaceWarnings = 3, kSpaceHosts = 4;
+inline constexpr uint32_t kPlaneId = 1, kPlaneName = 2, kPlaneLines = 3, kPlaneEvents = 4, kPlaneStatNames = 5,
+                          kPlaneStats = 6;
+inline constexpr uint32_t kLineId = 1, kLineName = 2, kLineStart = 3, kLineEvents = 4, kLineShownName = 11;
+inline constexpr uint32_t kEventName = 1, kEventOffset = 2, kEventDuration = 3, kEventStats = 4, kEventCount = 5;
+inline constexpr uint32_t kStatName = 1, kStatDouble = 2, kStatUint = 3, kStatInt = 4, kStatText = 5, kStatRef = 7;
+inline constexpr uint32_t kMetaId = 1, kMetaName = 2, kMetaShownName = 4, kMetaStats = 5;
+inline constexpr uint32_t kMapKey = 1, kMapValue = 2;
+
+using Message = protozero::pbf_reader;
+
+inline Message message(std::string_view bytes) { return Message(bytes.data(), bytes.size()); }
+inline std::string_view text_of(Message& field) {
+  const auto view = field.get_view();
+  return {view.data(), view.size()};
+}
+
+// Calls visit(field) for each field, in order; visit must take or skip it. False, and counted, when the bytes are no
+// message from some place on: what came before was visited.
+template <typename Visit>
+bool each_field(std::string_view bytes, LossCounts& losses, const Visit& visit) {
+  try {
+    Message fields = message(bytes);
+    while (fields.next()) visit(fields);
+    return true;
+  } catch (const protozero::exception&) {
+    ++losses[Stat::kMessageMalformed];
+    return false;
+  }
+}
+
+// A number of whichever integer type the field was written with; other types are skipped.
+inline int64_t integer(Message& field, int64_t otherwise = 0) {
+  if (field.wire_type() == protozero::pbf_wire_type::varint) return field.get_int64();
+  field.skip();
+  return otherwise;
+}
+inline std::string_view bytes_or_none(Message& field) {
+  if (field.wire_type() == protozero::pbf_wire_type::length_delimited) return text_of(field);
+  field.skip();
+  return {};
+}
+
+}  // namespace firelane::importer::xplane

@@ -1,0 +1,226 @@
+#include "ranks/reduce/align.h"
+
+#include <algorithm>
+#include <cmath>
+#include <initializer_list>
+
+namespace firelane::ranks {
+
+namespace {
+
+constexpr int kScoredSteps = 96;  // to each side of the anchor
+constexpr size_t kMostCandidates = 4096;
+
+struct Candidate {
+  size_t anchor = 0;  // row of the reference
+  size_t other = 0;
+  double difference_ns = 0;
+  double roughness_ns = 0;  // how much the difference of ends jumps from one collective to the next
+  int64_t matched = 0;
+  int64_t skipped = 0;
+};
+
+class Aligner {
+ public:
+  Aligner(const Lane& reference, const Lane& other, const std::vector<Signature>& signatures, const ClockGuess& guess)
+      : reference_(reference),
+        other_(other),
+        signatures_(signatures),
+        least_spread_ns_(guess.least_spread_ns),
+        most_spread_ns_(guess.most_spread_ns) {}
+  // From here on ends must lie this near each other.
+  void tighten(double most_spread_ns) {
+    most_spread_ns_ = std::max(least_spread_ns_, std::min(most_spread_ns_, most_spread_ns));
+  }
+
+  bool compatible(size_t i, size_t j) const {
+    const uint32_t a = reference_.at(i).signature;
+    const uint32_t b = other_.at(j).signature;
+    if (a == b) return true;
+    const Signature& x = signatures_[a];
+    const Signature& y = signatures_[b];
+    // Arguments that went missing agree with any.
+    return x.op == y.op && (x.size_key < 0 || y.size_key < 0 || x.size_key == y.size_key) &&
+           (x.dtype.empty() || y.dtype.empty() || x.dtype == y.dtype);
+  }
+  double difference(size_t i, size_t j) const {
+    return static_cast<double>(other_.at(j).end_ns - reference_.at(i).end_ns);
+  }
+
+  // Walks from the anchor; `visit(i, j)` for each pair.
+  template <typename Visit>
+  void walk(size_t i0, size_t j0, int direction, int64_t most, Candidate& score, const Visit& visit) const {
+    double expected = difference(i0, j0);
+    auto i = static_cast<std::ptrdiff_t>(i0);
+    auto j = static_cast<std::ptrdiff_t>(j0);
+    std::ptrdiff_t last_i = i;
+    std::ptrdiff_t last_j = j;
+    i += direction;
+    j += direction;
+    const auto n = static_cast<std::ptrdiff_t>(reference_.size());
+    const auto m = static_cast<std::ptrdiff_t>(other_.size());
+    for (int64_t step = 0; step < most && i >= 0 && j >= 0 && i < n && j < m; ++step) {
+      const auto a = static_cast<size_t>(i);
+      const auto b = static_cast<size_t>(j);
+      const double off = difference(a, b) - expected;
+      const double since = std::min(distance(reference_, i, last_i), distance(other_, j, last_j));
+      const double tolerance = std::clamp(0.35 * since, least_spread_ns_, most_spread_ns_);
+      if (compatible(a, b) && std::abs(off) <= tolerance) {
+        visit(a, b);
+        ++score.matched;
+        score.roughness_ns += std::abs(off);
+        expected += 0.5 * off;
+        last_i = i;
+        last_j = j;
+        i += direction;
+        j += direction;
+      } else if ((off > 0) == (direction > 0)) {
+        ++score.skipped;
+        i += direction;  // the other lacks it
+      } else {
+        ++score.skipped;
+        j += direction;
+      }
+    }
+  }
+
+  Candidate score(size_t i, size_t j) const {
+    Candidate out{.anchor = i, .other = j, .difference_ns = difference(i, j), .matched = 1};
+    walk(i, j, +1, kScoredSteps, out, [](size_t, size_t) {});
+    walk(i, j, -1, kScoredSteps, out, [](size_t, size_t) {});
+    out.roughness_ns /= static_cast<double>(std::max<int64_t>(1, out.matched - 1));
+    return out;
+  }
+
+ private:
+  static double distance(const Lane& lane, std::ptrdiff_t a, std::ptrdiff_t b) {
+    return std::abs(
+        static_cast<double>(lane.at(static_cast<size_t>(a)).end_ns - lane.at(static_cast<size_t>(b)).end_ns));
+  }
+
+  const Lane& reference_;
+  const Lane& other_;
+  const std::vector<Signature>& signatures_;
+  double least_spread_ns_;
+  double most_spread_ns_;
+};
+
+// Most rows have a partner; or, where traces lack many rows, the partners of the others lie close beside each other.
+bool fits(const Candidate& c, int64_t possible, double usual_interval_ns) {
+  if (c.matched >= std::min<int64_t>(3, possible) && c.skipped <= c.matched / 4) return true;
+  return c.matched >= 4 && c.skipped <= 3 * c.matched && c.roughness_ns < 0.01 * usual_interval_ns;
+}
+
+double usual_interval(const Lane& lane) {
+  std::vector<int64_t> intervals;
+  for (size_t i = 1; i < lane.size(); ++i) intervals.push_back(lane.at(i).end_ns - lane.at(i - 1).end_ns);
+  if (intervals.empty()) return 0;
+  const auto middle = intervals.begin() + static_cast<std::ptrdiff_t>(intervals.size() / 2);
+  std::nth_element(intervals.begin(), middle, intervals.end());
+  return static_cast<double>(*middle);
+}
+
+std::vector<Candidate> candidates_at(const Aligner& aligner, const Lane& reference, const Lane& other, size_t anchor,
+                                     const ClockGuess& guess) {
+  std::vector<Candidate> out;
+  const double centre = static_cast<double>(reference.at(anchor).end_ns) + guess.difference_ns;
+  const auto possible = static_cast<int64_t>(std::min(reference.size(), other.size()));
+  const double interval = usual_interval(reference);
+  // Ends are nearly in order: rows that overlap are few.
+  size_t j = 0;
+  if (std::isfinite(guess.within_ns)) {
+    size_t low = 0;
+    size_t high = other.size();
+    while (low < high) {
+      const size_t middle = (low + high) / 2;
+      if (static_cast<double>(other.at(middle).end_ns) < centre - guess.within_ns) {
+        low = middle + 1;
+      } else {
+        high = middle;
+      }
+    }
+    j = low;
+  }
+  for (; j < other.size() && out.size() < kMostCandidates; ++j) {
+    if (static_cast<double>(other.at(j).end_ns) > centre + guess.within_ns) break;
+    if (!aligner.compatible(anchor, j)) continue;
+    const Candidate candidate = aligner.score(anchor, j);
+    if (fits(candidate, possible, interval)) out.push_back(candidate);
+  }
+  return out;
+}
+
+// The only one that fits, or nothing.
+const Candidate* the_one(const std::vector<Candidate>& all, const ClockGuess& guess) {
+  if (all.empty()) return nullptr;
+  const Candidate* best = &all[0];
+  for (const Candidate& each : all) {
+    if (each.roughness_ns < best->roughness_ns) best = &each;
+  }
+  bool alone = true;
+  for (const Candidate& each : all) {
+    if (&each == best) continue;
+    const bool enough = best->matched >= 8 && each.matched >= 8;
+    alone = alone && enough && each.roughness_ns > 3 * best->roughness_ns + 500;
+  }
+  if (alone && (all.size() > 1 || best->matched >= 3)) return best;
+  // Clocks that are known decide between shifts that lie far apart.
+  const Candidate* nearest = &all[0];
+  const auto off = [&](const Candidate& c) { return std::abs(c.difference_ns - guess.difference_ns); };
+  for (const Candidate& each : all) {
+    if (off(each) < off(*nearest)) nearest = &each;
+  }
+  constexpr double kSureClock = 2'000'000;
+  if (guess.within_ns > kSureClock) return all.size() == 1 && best->matched >= 3 ? best : nullptr;
+  for (const Candidate& each : all) {
+    if (&each != nearest && off(each) < 5 * off(*nearest) + 50'000) return nullptr;
+  }
+  return nearest->roughness_ns <= 3 * best->roughness_ns + 5'000 ? nearest : nullptr;
+}
+
+}  // namespace
+
+Alignment align(const Lane& reference, const Lane& other, const std::vector<Signature>& signatures,
+                const ClockGuess& guess) {
+  Alignment out;
+  out.reference.assign(other.size(), -1);
+  if (reference.size() == 0 || other.size() == 0) return out;
+  Aligner aligner(reference, other, signatures, guess);
+  // Anchors inside of what both recorded; several, since a collective may be missing on one side.
+  size_t first = 0;
+  size_t last = reference.size();
+  if (std::isfinite(guess.within_ns)) {
+    const auto inside = [&](size_t i) {
+      const double end = static_cast<double>(reference.at(i).end_ns) + guess.difference_ns;
+      return end >= static_cast<double>(other.at(0).end_ns) - guess.within_ns &&
+             end <= static_cast<double>(other.at(other.size() - 1).end_ns) + guess.within_ns;
+    };
+    while (first < last && !inside(first)) ++first;
+    while (last > first && !inside(last - 1)) --last;
+  }
+  if (first == last) return out;
+  const size_t length = last - first;
+  for (const size_t share : std::initializer_list<size_t>{4, 2, 6, 1, 7, 3, 5}) {
+    const size_t anchor = first + std::min(length - 1, length * share / 8);
+    const std::vector<Candidate> all = candidates_at(aligner, reference, other, anchor, guess);
+    const Candidate* one = the_one(all, guess);
+    if (one == nullptr) {
+      out.several = out.several || all.size() > 1;
+      continue;
+    }
+    Candidate total{};
+    constexpr double kLeastSpread = 100'000;
+    aligner.tighten(std::max(kLeastSpread, 10 * one->roughness_ns));
+    const auto keep = [&](size_t i, size_t j) { out.reference[j] = static_cast<int32_t>(i); };
+    keep(one->anchor, one->other);
+    aligner.walk(one->anchor, one->other, +1, INT64_MAX, total, keep);
+    aligner.walk(one->anchor, one->other, -1, INT64_MAX, total, keep);
+    out.certain = total.matched + 1 >= one->matched / 2 && total.skipped <= 3 * (total.matched + 1);
+    out.difference_ns = one->difference_ns;
+    if (out.certain) return out;
+    out.reference.assign(other.size(), -1);
+  }
+  return out;
+}
+
+}  // namespace firelane::ranks

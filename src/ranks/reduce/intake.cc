@@ -1,0 +1,240 @@
+#include <algorithm>
+#include <tuple>
+
+#include "ranks/reduce/rows.h"
+
+namespace firelane::ranks {
+
+namespace {
+
+std::string ranks_text(const std::vector<int64_t>& ranks) {
+  std::string out;
+  for (size_t i = 0; i < ranks.size();) {  // 0-7, 16-23
+    size_t last = i;
+    while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) ++last;
+    out += (out.empty() ? "" : ",") + std::to_string(ranks[i]);
+    if (last > i) out += "-" + std::to_string(ranks[last]);
+    i = last + 1;
+  }
+  return out;
+}
+
+std::vector<JobGroup> job_groups(const Part& part) {
+  std::vector<JobGroup> out;
+  std::map<std::string, int> created;
+  for (const PartGroup& group : part.groups) {
+    JobGroup& job = out.emplace_back();
+    job.description = group.description == "undefined" ? "" : group.description;
+    job.name = group.name;
+    job.size = group.size > 0 ? group.size : group.ranks_cut ? 0 : static_cast<int64_t>(group.ranks.size());
+    job.ranks = group.ranks;
+    if (!group.ranks.empty()) {
+      std::sort(job.ranks.begin(), job.ranks.end());
+      job.known = group.ranks_cut ? GroupKnown::kCutRanks : GroupKnown::kRanks;
+      job.key = (group.ranks_cut ? "cut " + std::to_string(group.size) + ":" : "ranks ") + ranks_text(job.ranks) + "|" +
+                job.description;
+      if (group.ranks_cut) job.ranks.clear();
+    } else {
+      job.known = GroupKnown::kName;
+      job.key = "name " + group.name + "|" + job.description + "|" + std::to_string(group.size);
+    }
+    if (const int before = created[job.key]++; before > 0) job.key += "|" + std::to_string(before);
+  }
+  return out;
+}
+
+// The group of rows that say none: of a part with one group, that; of a stream whose other rows have one group, that.
+std::vector<int64_t> groups_of_rows(const Part& part) {
+  std::vector<int64_t> out = part.collectives.group;
+  std::map<int64_t, int64_t> by_stream;  // -2: several
+  for (size_t i = 0; i < out.size(); ++i) {
+    if (out[i] < 0) continue;
+    const auto [at, is_new] = by_stream.try_emplace(part.collectives.stream[i], out[i]);
+    if (!is_new && at->second != out[i]) at->second = -2;
+  }
+  for (size_t i = 0; i < out.size(); ++i) {
+    if (out[i] >= 0) continue;
+    const auto at = by_stream.find(part.collectives.stream[i]);
+    if (at != by_stream.end() && at->second >= 0) {
+      out[i] = at->second;
+    } else if (part.groups.size() == 1) {
+      out[i] = 0;
+    }
+  }
+  return out;
+}
+
+Signature signature_of(const Part& part, size_t i) {
+  const PartCollectives& c = part.collectives;
+  Signature s{.op = static_cast<Collective>(c.op[i])};
+  if (c.dtype[i] >= 0) s.dtype = part.dtypes[static_cast<size_t>(c.dtype[i])];
+  switch (s.op) {
+    case Collective::kAllToAll:
+    case Collective::kGather:
+    case Collective::kScatter: break;  // ranks may have different numbers
+    case Collective::kAllGather: s.size_key = c.out_elements[i]; break;
+    case Collective::kRecv:
+      s.op = Collective::kSend;
+      s.size_key = std::max(c.out_elements[i], c.in_elements[i]);
+      break;
+    case Collective::kSend: s.size_key = std::max(c.out_elements[i], c.in_elements[i]); break;
+    default: s.size_key = c.in_elements[i]; break;
+  }
+  return s;
+}
+
+int64_t row_bytes(const Part& part, size_t i) {
+  const PartCollectives& c = part.collectives;
+  const int64_t elements = std::max(c.in_elements[i], c.out_elements[i]);
+  if (elements <= 0 || c.dtype[i] < 0) return 0;
+  const int64_t each = bytes_of_dtype(part.dtypes[static_cast<size_t>(c.dtype[i])]);
+  return elements > (int64_t{1} << 50) ? 0 : elements * each;
+}
+
+void add_causes(const PartCollectives& c, size_t i, Causes& sum) {
+  sum.compute_ns += c.compute_ns[i];
+  sum.kernels += c.kernels[i];
+  sum.work += c.work[i];
+  sum.copy_ns += c.copy_ns[i];
+  sum.input_ns += c.input_ns[i];
+  sum.gc_ns += c.gc_ns[i];
+  sum.allocation_ns += c.allocation_ns[i];
+  sum.sync_ns += c.sync_ns[i];
+  sum.host_ns += c.host_ns[i];
+}
+
+}  // namespace
+
+bool Signature::operator<(const Signature& other) const {
+  return std::tie(op, size_key, dtype) < std::tie(other.op, other.size_key, other.dtype);
+}
+
+uint32_t Intake::signature_id(const Signature& signature) {
+  const std::lock_guard lock(mutex_);
+  const auto [at, is_new] = signature_ids_.try_emplace(signature, static_cast<uint32_t>(signatures.size()));
+  if (is_new) signatures.push_back(signature);
+  return at->second;
+}
+
+uint32_t Intake::group_id(const JobGroup& group) {
+  const std::lock_guard lock(mutex_);
+  const auto [at, is_new] = group_ids_.try_emplace(group.key, static_cast<uint32_t>(groups.size()));
+  if (is_new) groups.push_back(group);
+  return at->second;
+}
+
+void Intake::add(Part part) {
+  RankRows out;
+  const std::vector<JobGroup> own_groups = job_groups(part);
+  std::vector<uint32_t> ids(own_groups.size(), UINT32_MAX);
+  const std::vector<int64_t> group = groups_of_rows(part);
+  const PartCollectives& c = part.collectives;
+  std::map<std::tuple<int64_t, int64_t, int64_t, int64_t>, uint32_t> known;  // signatures of this part
+  std::map<std::tuple<int64_t, int64_t, int64_t>, uint32_t> pairs;
+  out.rows.reserve(c.size());
+  out.step_causes.resize(part.steps.size() + 1);
+  auto last_key = std::make_tuple(int64_t{-9}, int64_t{0}, int64_t{0}, int64_t{0});
+  uint32_t last_signature = 0;
+  for (size_t i = 0; i < c.size(); ++i) {
+    const auto op = static_cast<Collective>(c.op[i]);
+    add_causes(c, i, out.step_causes[c.step[i] < 0 ? part.steps.size() : static_cast<size_t>(c.step[i])]);
+    CollectiveRow row{.start_ns = c.start_ns[i],
+                      .end_ns = c.end_ns[i],
+                      .gap_ns = c.gap_ns[i],
+                      .overlapped_ns = c.overlapped_ns[i],
+                      .bytes = row_bytes(part, i),
+                      .sequence = static_cast<int32_t>(std::clamp<int64_t>(c.sequence[i], -1, INT32_MAX)),
+                      .step = static_cast<int32_t>(c.step[i])};
+    const auto key = std::make_tuple(c.op[i], c.dtype[i], c.in_elements[i], c.out_elements[i]);
+    if (key != last_key) {
+      const auto [at, is_new] = known.try_emplace(key, 0);
+      if (is_new) at->second = signature_id(signature_of(part, i));
+      last_key = key;
+      last_signature = at->second;
+    }
+    row.signature = last_signature;
+    const bool paired = op == Collective::kSend || op == Collective::kRecv;
+    if (paired && (c.peer[i] < 0 || part.rank < 0)) {
+      ++out.refused_without_group;
+      row.group = UINT32_MAX;
+    } else if (paired) {
+      const int64_t from = op == Collective::kSend ? part.rank : c.peer[i];
+      const int64_t to = op == Collective::kSend ? c.peer[i] : part.rank;
+      const auto [at, is_new] = pairs.try_emplace({group[i], from, to}, 0);
+      if (is_new) {
+        const std::string of = group[i] < 0 ? "" : own_groups[static_cast<size_t>(group[i])].key;
+        at->second = group_id({.key = "pair " + std::to_string(from) + ">" + std::to_string(to) + "|" + of,
+                               .description = group[i] < 0 ? "" : own_groups[static_cast<size_t>(group[i])].description,
+                               .size = 2,
+                               .ranks = {std::min(from, to), std::max(from, to)},
+                               .point_to_point = true,
+                               .sender = from});
+      }
+      row.group = at->second;
+    } else if (group[i] < 0) {
+      row.group = group_id({.key = "none", .known = GroupKnown::kNothing});
+    } else {
+      uint32_t& id = ids[static_cast<size_t>(group[i])];
+      if (id == UINT32_MAX) id = group_id(own_groups[static_cast<size_t>(group[i])]);
+      row.group = id;
+    }
+    out.rows.push_back(row);
+  }
+  part.collectives = {};
+  out.part = std::move(part);
+  const std::lock_guard lock(mutex_);
+  ranks.push_back(std::move(out));
+}
+
+void Intake::finish() {
+  std::stable_sort(ranks.begin(), ranks.end(), [](const RankRows& a, const RankRows& b) {
+    return a.part.rank != b.part.rank ? a.part.rank < b.part.rank : a.part.path < b.part.path;
+  });
+  // Interned in the order in which parts came in, which differs from run to run: put into an order of its own.
+  std::vector<uint32_t> order(groups.size());
+  for (uint32_t g = 0; g < order.size(); ++g) order[g] = g;
+  std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return groups[a].key < groups[b].key; });
+  std::vector<JobGroup> sorted_groups;
+  std::vector<uint32_t> new_group(groups.size());
+  for (uint32_t i = 0; i < order.size(); ++i) {
+    new_group[order[i]] = i;
+    sorted_groups.push_back(std::move(groups[order[i]]));
+  }
+  groups = std::move(sorted_groups);
+  std::vector<Signature> sorted_signatures;
+  std::vector<uint32_t> new_signature(signatures.size());
+  for (const auto& [signature, id] : signature_ids_) {
+    new_signature[id] = static_cast<uint32_t>(sorted_signatures.size());
+    sorted_signatures.push_back(signature);
+  }
+  signatures = std::move(sorted_signatures);
+
+  has_unix_times = !ranks.empty();
+  base_unix_ns = INT64_MAX;
+  for (const RankRows& rank : ranks) {
+    has_unix_times = has_unix_times && rank.part.unix_start_ns != kNoNumber;
+    if (rank.part.unix_start_ns != kNoNumber) base_unix_ns = std::min(base_unix_ns, rank.part.unix_start_ns);
+  }
+  std::map<std::string, uint32_t> known_domains;
+  std::vector<std::vector<uint32_t>> members(groups.size());
+  for (uint32_t r = 0; r < ranks.size(); ++r) {
+    RankRows& rank = ranks[r];
+    // Without a host's name every rank has a clock of its own: the careful assumption.
+    const std::string clock = rank.part.host.empty() ? "rank " + std::to_string(rank.part.rank) : rank.part.host;
+    const auto [at, is_new] = known_domains.try_emplace(clock, static_cast<uint32_t>(domains.size()));
+    if (is_new) domains.push_back(clock);
+    rank.domain = at->second;
+    const int64_t shift = has_unix_times ? rank.part.unix_start_ns - base_unix_ns : 0;
+    for (CollectiveRow& row : rank.rows) {
+      row.start_ns += shift;
+      row.end_ns += shift;
+      row.signature = new_signature[row.signature];
+      if (row.group == UINT32_MAX) continue;
+      row.group = new_group[row.group];
+      if (members[row.group].empty() || members[row.group].back() != r) members[row.group].push_back(r);
+    }
+  }
+  for (size_t g = 0; g < groups.size(); ++g) groups[g].members = std::move(members[g]);
+}
+
+}  // namespace firelane::ranks

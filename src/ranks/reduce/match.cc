@@ -1,0 +1,352 @@
+#include "ranks/reduce/match.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "ranks/reduce/align.h"
+
+namespace firelane::ranks {
+
+namespace {
+
+// Differences between clocks as far as they are known while matching: a forest with a difference on each edge.
+class RoughClocks {
+ public:
+  explicit RoughClocks(size_t domains) : parent_(domains), offset_(domains, 0) {
+    std::iota(parent_.begin(), parent_.end(), 0u);
+  }
+  bool known(uint32_t a, uint32_t b) { return find(a) == find(b); }
+  // offset(b) - offset(a). REQUIRES: known(a, b).
+  double difference(uint32_t a, uint32_t b) {
+    find(a);
+    find(b);
+    return offset_[b] - offset_[a];
+  }
+  void join(uint32_t a, uint32_t b, double b_minus_a) {
+    const uint32_t root_a = find(a);
+    const uint32_t root_b = find(b);
+    if (root_a == root_b) return;
+    offset_[root_b] = b_minus_a + offset_[a] - offset_[b];
+    parent_[root_b] = root_a;
+  }
+
+ private:
+  uint32_t find(uint32_t x) {
+    if (parent_[x] == x) return x;
+    const uint32_t up = parent_[x];
+    const uint32_t root = find(up);
+    offset_[x] += up == root ? 0 : offset_[up];
+    parent_[x] = root;
+    return root;
+  }
+  std::vector<uint32_t> parent_;
+  std::vector<double> offset_;
+};
+
+// Clocks of one machine agree; those of two, kept by NTP, to some milliseconds.
+constexpr double kSameClockNs = 1'000'000;
+constexpr double kKnownClockNs = 2'000'000;
+constexpr double kUnknownClockNs = 50'000'000;
+constexpr double kDeviceSpreadNs = 5'000'000;
+constexpr double kHostSpreadNs = 50'000'000;
+
+class Matcher {
+ public:
+  explicit Matcher(const Intake& intake) : intake_(intake), clocks_(intake.domains.size()) {}
+
+  Matches run() {
+    out_.groups.resize(intake_.groups.size());
+    out_.instance_of_row.resize(intake_.ranks.size());
+    lists_.resize(intake_.groups.size());
+    for (size_t g = 0; g < lists_.size(); ++g) lists_[g].resize(intake_.groups[g].members.size());
+    std::vector<uint32_t> slot(intake_.groups.size(), 0);
+    for (uint32_t r = 0; r < intake_.ranks.size(); ++r) {
+      const RankRows& rank = intake_.ranks[r];
+      out_.instance_of_row[r].assign(rank.rows.size(), kNoInstance);
+      for (uint32_t row = 0; row < rank.rows.size(); ++row) {
+        const uint32_t g = rank.rows[row].group;
+        if (g == UINT32_MAX) continue;
+        while (intake_.groups[g].members[slot[g]] != r) ++slot[g];
+        lists_[g][slot[g]].push_back(row);
+        ++out_.groups[g].rows;
+      }
+    }
+    std::vector<uint32_t> unordered;
+    for (uint32_t g = 0; g < intake_.groups.size(); ++g) {
+      if (lists_[g].size() < 2) {
+        refuse(g, Refusal::kAlone, out_.groups[g].rows);
+      } else if (has_sequence(g)) {
+        by_sequence(g);
+      } else {
+        unordered.push_back(g);
+      }
+    }
+    match_by_order(unordered);
+    return std::move(out_);
+  }
+
+ private:
+  const CollectiveRow& row_of(uint32_t g, size_t member, size_t i) const {
+    return intake_.ranks[intake_.groups[g].members[member]].rows[lists_[g][member][i]];
+  }
+  void refuse(uint32_t g, Refusal why, int64_t rows) { out_.groups[g].refused[static_cast<size_t>(why)] += rows; }
+  uint32_t domain_of(uint32_t g, size_t member) const {
+    return intake_.ranks[intake_.groups[g].members[member]].domain;
+  }
+
+  bool has_sequence(uint32_t g) const {
+    for (size_t m = 0; m < lists_[g].size(); ++m) {
+      for (size_t i = 0; i < lists_[g][m].size(); ++i) {
+        if (row_of(g, m, i).sequence < 0) return false;
+      }
+    }
+    return true;
+  }
+
+  bool agree(uint32_t a, uint32_t b) const {
+    if (a == b) return true;
+    const Signature& x = intake_.signatures[a];
+    const Signature& y = intake_.signatures[b];
+    return x.op == y.op && (x.size_key < 0 || y.size_key < 0 || x.size_key == y.size_key);
+  }
+
+  // Rows with the same number on the same rank (coalesced ones) are told apart by their order.
+  void by_sequence(uint32_t g) {
+    struct Entry {
+      uint64_t key;
+      uint32_t member;
+      uint32_t row;
+    };
+    auto& lists = lists_[g];
+    out_.groups[g].by = MatchedBy::kSequence;
+    int32_t least = INT32_MAX;
+    int32_t most = 0;
+    bool plain = true;  // strictly ascending on every rank
+    for (size_t m = 0; m < lists.size(); ++m) {
+      for (size_t i = 0; i < lists[m].size(); ++i) {
+        const int32_t sequence = row_of(g, m, i).sequence;
+        least = std::min(least, sequence);
+        most = std::max(most, sequence);
+        plain = plain && (i == 0 || row_of(g, m, i - 1).sequence < sequence);
+      }
+    }
+    const int64_t span = int64_t{most} - least + 1;
+    if (plain && span <= 4 * out_.groups[g].rows) {
+      std::vector<uint32_t> next(lists.size(), 0);
+      std::vector<Member> members;
+      for (int32_t sequence = least;; ++sequence) {
+        members.clear();
+        for (uint32_t m = 0; m < lists.size(); ++m) {
+          if (next[m] < lists[m].size() && row_of(g, m, next[m]).sequence == sequence) {
+            members.push_back({intake_.groups[g].members[m], lists[m][next[m]++]});
+          }
+        }
+        add_instance(g, members);
+        if (sequence == most) break;
+      }
+      return;
+    }
+    std::vector<Entry> entries;
+    for (uint32_t m = 0; m < lists.size(); ++m) {
+      std::vector<std::pair<int32_t, uint32_t>> ordered;
+      for (size_t i = 0; i < lists[m].size(); ++i) ordered.emplace_back(row_of(g, m, i).sequence, lists[m][i]);
+      std::stable_sort(ordered.begin(), ordered.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+      uint32_t ordinal = 0;
+      for (size_t i = 0; i < ordered.size(); ++i) {
+        ordinal = i > 0 && ordered[i].first == ordered[i - 1].first ? ordinal + 1 : 0;
+        entries.push_back({static_cast<uint64_t>(ordered[i].first) << 32 | ordinal, m, ordered[i].second});
+      }
+    }
+    std::sort(entries.begin(), entries.end(),
+              [](const Entry& a, const Entry& b) { return a.key != b.key ? a.key < b.key : a.member < b.member; });
+    std::vector<Member> members;
+    for (size_t i = 0; i < entries.size();) {
+      members.clear();
+      const uint64_t key = entries[i].key;
+      for (; i < entries.size() && entries[i].key == key; ++i) {
+        members.push_back({intake_.groups[g].members[entries[i].member], entries[i].row});
+      }
+      add_instance(g, members);
+    }
+  }
+
+  void add_instance(uint32_t g, const std::vector<Member>& members) {
+    if (members.empty()) return;
+    if (members.size() == 1) return refuse(g, Refusal::kOutside, 1);
+    const auto signature = [&](const Member& m) { return intake_.ranks[m.rank].rows[m.row].signature; };
+    uint32_t fullest = signature(members[0]);
+    for (const Member& m : members) {
+      if (!agree(signature(m), signature(members[0]))) {
+        if (out_.first_mismatch.empty()) describe_mismatch(g, members[0], m);
+        return refuse(g, Refusal::kMismatch, static_cast<int64_t>(members.size()));
+      }
+      if (intake_.signatures[fullest].size_key < 0) fullest = signature(m);
+    }
+    if (intake_.signatures[fullest].op == Collective::kSendRecv) {
+      return refuse(g, Refusal::kBatched, static_cast<int64_t>(members.size()));
+    }
+    const auto index = static_cast<uint32_t>(out_.instances.size());
+    const auto begin = static_cast<uint32_t>(out_.members.size());
+    for (const Member& m : members) {
+      out_.members.push_back(m);
+      out_.instance_of_row[m.rank][m.row] = index;
+    }
+    out_.instances.push_back({g, fullest, begin, static_cast<uint32_t>(out_.members.size())});
+    out_.groups[g].matched_rows += static_cast<int64_t>(members.size());
+    ++out_.groups[g].instances;
+  }
+
+  void describe_mismatch(uint32_t g, const Member& a, const Member& b) {
+    const auto words = [&](const Member& m) {
+      const CollectiveRow& row = intake_.ranks[m.rank].rows[m.row];
+      const Signature& s = intake_.signatures[row.signature];
+      return "rank " + std::to_string(intake_.ranks[m.rank].part.rank) + " has " + std::string(name_of(s.op)) + " of " +
+             std::to_string(s.size_key) + " elements as number " + std::to_string(row.sequence);
+    };
+    out_.first_mismatch = words(a) + ", " + words(b) + " of the same group (" + intake_.groups[g].description + ")";
+  }
+
+  bool on_device(uint32_t g, size_t member) const {
+    return intake_.ranks[intake_.groups[g].members[member]].part.has_device_work;
+  }
+
+  // Threads of a CPU backend are scheduled late on busy cores, so that ends lie apart.
+  ClockGuess guess(uint32_t a, uint32_t b, bool on_device) {
+    const double least = on_device ? 30'000 : kHostSpreadNs / 2;
+    const double spread = on_device ? kDeviceSpreadNs : kHostSpreadNs;
+    if (a == b) return {0, on_device ? kSameClockNs : kHostSpreadNs, least, spread};
+    if (clocks_.known(a, b))
+      return {clocks_.difference(a, b), on_device ? kKnownClockNs : kHostSpreadNs, least, spread};
+    return {0, intake_.has_unix_times ? kUnknownClockNs : INFINITY, least, spread};
+  }
+
+  void match_by_order(std::vector<uint32_t> groups) {
+    // Few collectives between the same ranks leave few shifts: they tell the clocks that the others need.
+    std::stable_sort(groups.begin(), groups.end(), [&](uint32_t a, uint32_t b) {
+      const bool pair_a = intake_.groups[a].point_to_point;
+      const bool pair_b = intake_.groups[b].point_to_point;
+      return pair_a != pair_b ? pair_b
+                              : out_.groups[a].rows * static_cast<int64_t>(lists_[b].size()) <
+                                    out_.groups[b].rows * static_cast<int64_t>(lists_[a].size());
+    });
+    std::vector<uint32_t> again;
+    for (const uint32_t g : groups) {
+      if (!order_group(g, false)) again.push_back(g);
+    }
+    for (const uint32_t g : again) order_group(g, true);
+  }
+
+  // False: some rank could not be laid along the others; try again when more clocks are known.
+  bool order_group(uint32_t g, bool last_try) {
+    const auto& lists = lists_[g];
+    const size_t ranks = lists.size();
+    std::vector<std::vector<int32_t>> instance(ranks);  // by member and row
+    for (size_t m = 0; m < ranks; ++m) instance[m].assign(lists[m].size(), -1);
+    std::vector<std::vector<Member>> found;
+    std::vector<bool> placed(ranks, false);
+    bool complete = true;
+    int64_t periodic = 0;
+    int64_t unfitting = 0;
+    std::vector<bool> uncertain(ranks, false);
+    // A rank that recorded the most is the reference; what it lacks, the next one may have.
+    for (int round = 0; round < 3; ++round) {
+      std::vector<RowList> left(ranks);
+      for (size_t m = 0; m < ranks; ++m) {
+        if (round > 0 && uncertain[m]) continue;
+        for (size_t i = 0; i < lists[m].size(); ++i) {
+          if (instance[m][i] < 0) left[m].push_back(static_cast<uint32_t>(i));
+        }
+      }
+      size_t reference = 0;
+      size_t others = 0;
+      for (size_t m = 0; m < ranks; ++m) {
+        if (left[m].size() > left[reference].size()) reference = m;
+        others += left[m].empty() ? 0 : 1;
+      }
+      if (others < 2 || left[reference].empty()) break;
+      const auto rows_of = [&](size_t m) {
+        RowList rows;
+        for (const uint32_t i : left[m]) rows.push_back(lists[m][i]);
+        return rows;
+      };
+      const RowList reference_rows = rows_of(reference);
+      const Lane lane{&intake_.ranks[intake_.groups[g].members[reference]].rows, &reference_rows};
+      const size_t base = found.size();
+      for (const uint32_t i : left[reference]) {
+        instance[reference][i] = static_cast<int32_t>(found.size());
+        found.push_back({{intake_.groups[g].members[reference], lists[reference][i]}});
+      }
+      for (size_t m = 0; m < ranks; ++m) {
+        if (m == reference || left[m].empty()) continue;
+        const uint32_t a = domain_of(g, reference);
+        const uint32_t b = domain_of(g, m);
+        const ClockGuess clock = guess(a, b, on_device(g, reference) && on_device(g, m));
+        if (round > 0 && a != b && !clocks_.known(a, b)) continue;
+        const RowList rows = rows_of(m);
+        const Lane other{&intake_.ranks[intake_.groups[g].members[m]].rows, &rows};
+        const Alignment aligned = align(lane, other, intake_.signatures, clock);
+        if (!aligned.certain) {
+          if (round == 0) {
+            complete = false;
+            uncertain[m] = true;
+            (aligned.several ? periodic : unfitting) += static_cast<int64_t>(rows.size());
+          }
+          continue;
+        }
+        if (a != b && !clocks_.known(a, b)) clocks_.join(a, b, aligned.difference_ns);
+        for (size_t i = 0; i < rows.size(); ++i) {
+          if (aligned.reference[i] < 0) continue;
+          const auto at = base + static_cast<size_t>(aligned.reference[i]);
+          instance[m][left[m][i]] = static_cast<int32_t>(at);
+          found[at].push_back({intake_.groups[g].members[m], lists[m][left[m][i]]});
+        }
+      }
+    }
+    if (!complete && !last_try) return false;
+    out_.groups[g].by = MatchedBy::kOrder;
+    refuse(g, Refusal::kPeriodic, periodic);
+    refuse(g, Refusal::kUncertain, unfitting);
+    for (size_t m = 0; m < ranks; ++m) {
+      if (uncertain[m]) continue;
+      for (const int32_t at : instance[m]) {
+        if (at < 0) refuse(g, Refusal::kOutside, 1);
+      }
+    }
+    for (std::vector<Member>& members : found) {
+      std::sort(members.begin(), members.end(), [](const Member& a, const Member& b) { return a.rank < b.rank; });
+      add_instance(g, members);
+    }
+    return complete;
+  }
+
+  const Intake& intake_;
+  RoughClocks clocks_;
+  Matches out_;
+  std::vector<std::vector<RowList>> lists_;  // by group and member
+};
+
+constexpr std::array<std::pair<std::string_view, std::string_view>, kRefusalCount> kRefusalWords = {{
+    {"alone", "no other rank of the group is there: give the traces of more ranks"},
+    {"outside", "only one rank recorded it: let all ranks record the same steps"},
+    {"periodic",
+     "the pattern repeats so evenly that several shifts fit: record more steps, or with torch 2.12 or newer, "
+     "which numbers collectives"},
+    {"uncertain", "the rows of the ranks do not line up: too many are missing, or they are of different runs"},
+    {"mismatch", "ranks disagree about what the collective is: the program may hang or compute wrongly there"},
+    {"no peer", "a send or receive that does not say with which rank"},
+    {"batched", "several sends and receives in one kernel, without arguments"},
+    {"causality", "a rank ends before another begins: not the same collective, or a clock that jumped"},
+}};
+
+}  // namespace
+
+std::string_view name_of(Refusal refusal) { return kRefusalWords[static_cast<size_t>(refusal)].first; }
+std::string_view meaning_of(Refusal refusal) { return kRefusalWords[static_cast<size_t>(refusal)].second; }
+std::string_view name_of(MatchedBy by) {
+  return by == MatchedBy::kSequence ? "sequence" : by == MatchedBy::kOrder ? "order" : "none";
+}
+
+Matches match_collectives(const Intake& intake) { return Matcher(intake).run(); }
+
+}  // namespace firelane::ranks

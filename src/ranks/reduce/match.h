@@ -1,0 +1,69 @@
+// Which rows of different ranks are the same collective. A wrong match poisons clocks and blame, so that a row whose
+// counterpart is not certain stays unmatched, under a reason.
+//
+// With sequence numbers the number decides, and operation and size must agree. Without, the rows of a rank are laid
+// along those of another: a shift between the two is judged by how evenly the ends differ, since the ends of a
+// collective lie together on all ranks while the time from one to the next is never quite the same. The shift must be
+// the only one that fits: a pattern that repeats too evenly is refused, unless clocks that are known already decide it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ranks/reduce/rows.h"
+
+namespace firelane::ranks {
+
+inline constexpr uint32_t kNoInstance = UINT32_MAX;
+
+struct Instance {
+  uint32_t group = 0;
+  uint32_t signature = 0;
+  uint32_t begin = 0;  // its members
+  uint32_t end = 0;
+};
+
+struct Member {
+  uint32_t rank = 0;  // index in Intake::ranks
+  uint32_t row = 0;
+};
+
+enum class Refusal : uint8_t {
+  kAlone,      // no other rank of the group is there
+  kOutside,    // recorded by one rank only: the others' windows do not reach it, or lack it
+  kPeriodic,   // several shifts fit
+  kUncertain,  // no shift fits well enough
+  kMismatch,   // operation or size differ under the same sequence number
+  kNoPeer,     // a send or receive that does not say with whom
+  kBatched,    // several sends and receives in one kernel
+  kCausality,  // a rank ends before another begins, by more than clocks explain
+};
+inline constexpr size_t kRefusalCount = 8;
+std::string_view name_of(Refusal refusal);     // "alone", ...
+std::string_view meaning_of(Refusal refusal);  // one line, with what to do
+
+enum class MatchedBy : uint8_t { kSequence, kOrder, kNone };
+std::string_view name_of(MatchedBy by);
+
+struct GroupMatch {
+  MatchedBy by = MatchedBy::kNone;
+  int64_t rows = 0;
+  int64_t matched_rows = 0;
+  int64_t instances = 0;
+  std::array<int64_t, kRefusalCount> refused{};
+};
+
+struct Matches {
+  std::vector<Instance> instances;
+  std::vector<Member> members;
+  std::vector<std::vector<uint32_t>> instance_of_row;  // by rank; kNoInstance
+  std::vector<GroupMatch> groups;
+  std::string first_mismatch;  // what differs, of the first under one sequence number
+};
+
+Matches match_collectives(const Intake& intake);
+
+}  // namespace firelane::ranks

@@ -1,0 +1,299 @@
+#include "ranks/reduce/reduce.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "ranks/reduce/group_kinds.h"
+#include "ranks/reduce/stragglers.h"
+#include "ranks/reduce/waits.h"
+
+namespace firelane::ranks {
+
+namespace {
+
+Result<void> check_parts(const Intake& intake, Reduction& out) {
+  if (intake.ranks.empty()) return Error{"no ranks: give the traces of a job, or a folder of them"};
+  std::map<int64_t, const std::string*> seen;
+  for (const RankRows& rank : intake.ranks) {
+    const Part& part = rank.part;
+    if (part.rank < 0) {
+      return Error{part.path + ": does not say which rank it is of; put the number into its name, as in rank3.json"};
+    }
+    const auto [at, is_new] = seen.try_emplace(part.rank, &part.path);
+    if (!is_new) {
+      return Error{"rank " + std::to_string(part.rank) + " twice: " + *at->second + " and " + part.path +
+                   "; give one trace of each rank of one run"};
+    }
+    out.world_size = std::max({out.world_size, part.world_size, part.rank + 1});
+  }
+  return {};
+}
+
+int64_t median_length(std::vector<int64_t> values) {
+  if (values.empty()) return 0;
+  const auto at = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
+  std::nth_element(values.begin(), at, values.end());
+  return *at;
+}
+
+// Steps as averages, and what collectives took of them split into waiting and moving.
+RankTime time_of(const RankRows& rank, const RankWaits& waits) {
+  const PartSteps& steps = rank.part.steps;
+  RankTime out;
+  int64_t count = 0;
+  int64_t exposed = 0;
+  for (size_t s = 0; s < steps.size(); ++s) {
+    if (!is_judged(steps, s)) continue;
+    ++count;
+    out.step_ns += steps.end_ns[s] - steps.start_ns[s];
+    out.compute_ns += steps.compute_ns[s];
+    out.copy_ns += steps.copy_ns[s];
+    out.input_ns += steps.input_ns[s];
+    exposed += steps.exposed_ns[s];
+  }
+  if (count == 0) return out;
+  // Collectives of several streams may overlap each other: their shares divide the time that they cover together.
+  const double all =
+      static_cast<double>(waits.exposed_wait_ns + waits.exposed_transfer_ns + waits.exposed_unmatched_ns);
+  const auto share = [&](int64_t ns) {
+    return all <= 0 ? 0 : static_cast<int64_t>(static_cast<double>(exposed) * static_cast<double>(ns) / all);
+  };
+  out.wait_ns = share(waits.exposed_wait_ns);
+  out.transfer_ns = share(waits.exposed_transfer_ns);
+  out.unmatched_ns = exposed - out.wait_ns - out.transfer_ns;
+  for (int64_t* each : {&out.step_ns, &out.compute_ns, &out.wait_ns, &out.transfer_ns, &out.unmatched_ns, &out.copy_ns,
+                        &out.input_ns}) {
+    *each /= count;
+  }
+  out.host_ns = std::max<int64_t>(
+      0, out.step_ns - out.compute_ns - out.wait_ns - out.transfer_ns - out.unmatched_ns - out.copy_ns - out.input_ns);
+  return out;
+}
+
+void add_ranks(const Intake& intake, const Matches& matches, const Waits& waits, Reduction& out) {
+  double peak_sum = 0;
+  int64_t peaks = 0;
+  int64_t most_peak = -1;
+  std::array<double, 8> sum{};
+  for (uint32_t r = 0; r < intake.ranks.size(); ++r) {
+    const RankRows& rank = intake.ranks[r];
+    const RankWaits& w = waits.ranks[r];
+    RankResult& result = out.by_rank.emplace_back();
+    result.rank = rank.part.rank;
+    result.host = rank.part.host;
+    result.device = rank.part.device;
+    result.path = rank.part.path;
+    for (size_t s = 0; s < rank.part.steps.size(); ++s) result.steps += is_judged(rank.part.steps, s) ? 1 : 0;
+    result.time = time_of(rank, w);
+    result.collectives = static_cast<int64_t>(rank.rows.size());
+    result.matched = std::count_if(matches.instance_of_row[r].begin(), matches.instance_of_row[r].end(),
+                                   [](uint32_t i) { return i != kNoInstance; });
+    result.waited_ns = w.waited_ns;
+    result.late_ns = w.late_ns;
+    result.passed_on_ns = w.passed_on_ns;
+    result.last_count = w.last_count;
+    if (w.collective_ns > 0)
+      result.overlap_percent = 100.0 * static_cast<double>(w.overlapped_ns) / static_cast<double>(w.collective_ns);
+    result.peak_bytes = rank.part.peak_bytes;
+    if (result.peak_bytes > 0) {
+      peak_sum += static_cast<double>(result.peak_bytes);
+      ++peaks;
+      if (result.peak_bytes > most_peak) {
+        most_peak = result.peak_bytes;
+        out.memory_peak_rank = result.rank;
+      }
+    }
+    const RankTime& t = result.time;
+    const int64_t parts[] = {t.step_ns,      t.compute_ns, t.wait_ns,  t.transfer_ns,
+                             t.unmatched_ns, t.copy_ns,    t.input_ns, t.host_ns};
+    for (size_t i = 0; i < sum.size(); ++i) sum[i] += static_cast<double>(parts[i]);
+    out.has_device_work = out.has_device_work || rank.part.has_device_work;
+    if (out.device.empty()) out.device = rank.part.device;
+  }
+  if (peaks > 1) out.memory_imbalance = static_cast<double>(most_peak) * static_cast<double>(peaks) / peak_sum;
+  int64_t* const average[] = {&out.time.step_ns,      &out.time.compute_ns, &out.time.wait_ns,  &out.time.transfer_ns,
+                              &out.time.unmatched_ns, &out.time.copy_ns,    &out.time.input_ns, &out.time.host_ns};
+  for (size_t i = 0; i < sum.size(); ++i) {
+    *average[i] = static_cast<int64_t>(sum[i] / static_cast<double>(intake.ranks.size()));
+  }
+}
+
+void add_groups(const Intake& intake, const Matches& matches, const Waits& waits, const std::vector<GroupKind>& kinds,
+                Reduction& out) {
+  for (size_t g = 0; g < intake.groups.size(); ++g) {
+    const JobGroup& group = intake.groups[g];
+    if (matches.groups[g].rows == 0) continue;
+    out.groups.push_back({.kind = kinds[g],
+                          .description = group.description,
+                          .ranks = group.ranks,
+                          .size = group.size,
+                          .present = static_cast<int64_t>(group.members.size()),
+                          .match = matches.groups[g],
+                          .wait_ns = waits.group_wait_ns[g],
+                          .transfer_ns = waits.group_transfer_ns[g]});
+    out.matched_rows += matches.groups[g].matched_rows;
+    out.instances += matches.groups[g].instances;
+    for (size_t i = 0; i < kRefusalCount; ++i) out.refused[i] += matches.groups[g].refused[i];
+  }
+  for (const RankRows& rank : intake.ranks) {
+    out.rows += static_cast<int64_t>(rank.rows.size());
+    out.refused[static_cast<size_t>(Refusal::kNoPeer)] += rank.refused_without_group;
+  }
+  std::stable_sort(out.groups.begin(), out.groups.end(), [](const GroupResult& a, const GroupResult& b) {
+    return a.wait_ns + a.transfer_ns > b.wait_ns + b.transfer_ns;
+  });
+}
+
+void add_collectives(const Intake& intake, const Waits& waits, Reduction& out) {
+  double imbalance = 0;
+  int64_t imbalanced = 0;
+  for (const auto& [key, kind] : waits.kinds) {
+    const auto& [signature, bytes, ranks, group_kind] = key;
+    const Signature& s = intake.signatures[signature];
+    CollectiveResult result{.kind = static_cast<GroupKind>(group_kind),
+                            .op = s.op,
+                            .dtype = s.dtype,
+                            .ranks = ranks,
+                            .bytes = bytes,
+                            .count = static_cast<int64_t>(kind.transfer_ns.size()),
+                            .wait_ns = median_length(kind.wait_ns),
+                            .transfer_ns = median_length(kind.transfer_ns)};
+    if (bytes > 0 && result.transfer_ns > 0) {
+      result.algorithm_gb_s = static_cast<double>(bytes) / static_cast<double>(result.transfer_ns);
+      result.bus_gb_s = result.algorithm_gb_s * bus_factor(s.op, ranks);
+    }
+    if (kind.imbalance_count > 0) {
+      result.imbalance = kind.imbalance_sum / static_cast<double>(kind.imbalance_count);
+      imbalance += kind.imbalance_sum;
+      imbalanced += kind.imbalance_count;
+    }
+    out.collectives.push_back(result);
+  }
+  if (imbalanced > 0) out.expert_imbalance = imbalance / static_cast<double>(imbalanced);
+  std::stable_sort(
+      out.collectives.begin(), out.collectives.end(), [](const CollectiveResult& a, const CollectiveResult& b) {
+        return a.count * a.ranks * (a.wait_ns + a.transfer_ns) > b.count * b.ranks * (b.wait_ns + b.transfer_ns);
+      });
+}
+
+void add_scaling(const Intake& intake, const Waits& waits, const JobReplay& replay, Reduction& out) {
+  using Work = JobReplay::Work;
+  const size_t ranks = intake.ranks.size();
+  Scaling& s = out.scaling;
+  s.recorded_ns = waits.recorded_ns;
+  s.replayed_ns = replay.run(std::vector<Work>(ranks, Work::kRecorded));
+  s.ideal_ns = replay.run(std::vector<Work>(ranks, Work::kMean));
+  if (s.ideal_ns <= 0 || s.replayed_ns <= 0) return;
+  s.slowdown = s.replayed_ns / s.ideal_ns;
+  std::vector<uint32_t> worst(ranks);
+  for (uint32_t r = 0; r < ranks; ++r) worst[r] = r;
+  std::stable_sort(worst.begin(), worst.end(),
+                   [&](uint32_t a, uint32_t b) { return waits.ranks[a].late_ns > waits.ranks[b].late_ns; });
+  s.worst_ranks = static_cast<int64_t>((3 * ranks + 99) / 100);
+  std::vector<Work> without(ranks, Work::kRecorded);
+  for (int64_t i = 0; i < s.worst_ranks; ++i) without[worst[static_cast<size_t>(i)]] = Work::kMean;
+  const double lost = s.replayed_ns - s.ideal_ns;
+  if (lost > 0) s.worst_share = std::clamp((s.replayed_ns - replay.run(without)) / lost, 0.0, 1.0);
+  s.lost_gpu_seconds = std::max(0.0, lost) / 1e9 * static_cast<double>(ranks);
+  s.lost_share = std::max(0.0, lost) / s.replayed_ns;
+}
+
+void add_steps(const Intake& intake, Reduction& out) {
+  std::map<int64_t, size_t> counts;
+  size_t with_steps = 0;
+  bool marked = true;
+  for (const RankRows& rank : intake.ranks) {
+    if (rank.part.steps.size() == 0) continue;
+    ++with_steps;
+    marked = marked && rank.part.steps_marked;
+    for (const int64_t number : rank.part.steps.number) ++counts[number];
+  }
+  for (const auto& [number, count] : counts) out.steps += count == with_steps ? 1 : 0;
+  if (!marked || with_steps < 2) return;
+  const auto partly = static_cast<int64_t>(counts.size()) - out.steps;
+  if (partly > 0) {
+    out.notes.push_back("ranks recorded different steps: " + std::to_string(out.steps) + " are in all traces, " +
+                        std::to_string(partly) + " only in some; let all ranks record the same steps");
+  }
+}
+
+void add_notes(const Intake& intake, Reduction& out) {
+  if (out.ranks < out.world_size) {
+    out.notes.push_back(
+        std::to_string(out.ranks) + " of " + std::to_string(out.world_size) +
+        " ranks are here: waits are at least what is shown, since a rank that is missing may have been the last");
+  }
+  if (out.ranks == 1) {
+    out.notes.emplace_back(
+        "one rank alone cannot tell waiting from moving: give the traces of the other ranks of the same run");
+  }
+  size_t unknown = 0;
+  size_t inconsistent = 0;
+  for (const DomainClock& clock : out.clocks.domains) {
+    unknown += clock.known ? 0 : 1;
+    inconsistent += clock.consistent ? 0 : 1;
+  }
+  if (unknown > 0 && out.ranks > 1) {
+    out.notes.push_back(
+        std::to_string(unknown) + " of " + std::to_string(out.clocks.domains.size()) +
+        " clocks share no matched collective with the others: their ranks are not on the common time axis");
+  }
+  if (inconsistent > 0) {
+    out.notes.push_back(std::to_string(inconsistent) + (inconsistent == 1 ? " clock jumped" : " clocks jumped") +
+                        " during the recording, or does not run evenly: its error is at least what is shown");
+  }
+  if (!out.hosts_known && out.ranks > 1) {
+    out.notes.emplace_back("the traces do not name their hosts: every rank is treated as a machine of its own");
+  }
+  if (!out.first_mismatch.empty()) out.notes.push_back("mismatched collectives: " + out.first_mismatch);
+  std::map<std::string, int64_t> losses;
+  for (const RankRows& rank : intake.ranks) {
+    for (const auto& [name, count] : rank.part.losses) ++losses[name];
+  }
+  for (const auto& [name, count] : losses) {
+    out.notes.push_back("the traces of " + std::to_string(count) + (count == 1 ? " rank" : " ranks") + " lost data (" +
+                        name + "); firelane info TRACE says how much");
+  }
+}
+
+}  // namespace
+
+std::string_view name_of(Cause cause) {
+  constexpr std::string_view kNames[] = {
+      "unknown",           "more work",       "slower kernels", "input", "garbage collection",
+      "memory allocation", "synchronization", "host",           "copies"};
+  return kNames[static_cast<size_t>(cause)];
+}
+
+Result<Reduction> reduce(Intake& intake) {
+  intake.finish();
+  Reduction out;
+  FL_TRY_VOID(check_parts(intake, out));
+  out.ranks = static_cast<int64_t>(intake.ranks.size());
+  out.hosts_known =
+      std::all_of(intake.ranks.begin(), intake.ranks.end(), [](const RankRows& r) { return !r.part.host.empty(); });
+  std::set<std::string> hosts;
+  for (const RankRows& rank : intake.ranks) hosts.insert(rank.part.host);
+  out.hosts = out.hosts_known ? static_cast<int64_t>(hosts.size()) : 0;
+  Matches matches = match_collectives(intake);
+  out.clocks = fit_clocks(intake, matches);
+  out.clock_names = intake.domains;
+  out.first_mismatch = matches.first_mismatch;
+  const std::vector<GroupKind> kinds = group_kinds(intake, out.world_size);
+  std::vector<uint32_t> kind_numbers;
+  for (const GroupKind kind : kinds) kind_numbers.push_back(static_cast<uint32_t>(kind));
+  JobReplay replay{.intake = intake, .matches = matches, .clocks = out.clocks};
+  const Waits waits = find_waits(intake, matches, out.clocks, kind_numbers, replay);
+  add_ranks(intake, matches, waits, out);
+  add_groups(intake, matches, waits, kinds, out);
+  add_collectives(intake, waits, out);
+  add_scaling(intake, waits, replay, out);
+  out.stragglers = find_stragglers(intake, waits, replay, out.scaling);
+  add_steps(intake, out);
+  add_notes(intake, out);
+  return out;
+}
+
+}  // namespace firelane::ranks

@@ -1,0 +1,216 @@
+"""Memory snapshots and NCCL flight recorders against what Python's own pickle and json read from the same file."""
+
+import collections
+import copy
+import json
+import os
+import pickle
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import firelane
+
+ROOT = Path(__file__).resolve().parents[2]
+FIRELANE = os.environ.get("FIRELANE_BINARY", str(ROOT / "build" / "release" / "firelane"))
+
+
+def sample(name):
+    """A real dump; the test is skipped where those are not."""
+    folders = [Path(os.environ["FIRELANE_SAMPLES"])] if "FIRELANE_SAMPLES" in os.environ else []
+    folders += [up / "shared" / "traces" / "other" for up in ROOT.parents]
+    for folder in folders:
+        if (folder / name).exists():
+            return folder / name
+    pytest.skip(f"no sample {name} here; set FIRELANE_SAMPLES to its folder")
+
+
+def hangs(folder, *, code=0):
+    done = subprocess.run([FIRELANE, "hangs", "--json", str(folder)], capture_output=True, text=True, check=False)
+    assert done.returncode == code, done.stderr
+    return json.loads(done.stdout) if code == 0 else done.stderr
+
+
+# -- memory snapshots -------------------------------------------------------------------------
+
+
+def check_snapshot(path, snapshot):
+    """Everything that the trace says about memory, recomputed from the pickle."""
+    trace = firelane.open(path)
+    kinds = collections.Counter()
+    allocated = 0
+    for events in snapshot["device_traces"]:
+        kinds.update(event["action"] for event in events)
+        allocated += sum(event["size"] for event in events if event["action"] == "alloc")
+    rows = collections.Counter(row["kind"] for row in trace.memory_events)
+    assert (rows["alloc"], rows["free"], rows["out_of_memory"]) == (
+        kinds["alloc"],
+        kinds["free_requested"],
+        kinds["oom"],
+    )
+    assert collections.Counter(row["kind"] for row in trace.allocator_events) == {
+        name: count for name, count in kinds.items() if name.startswith("segment_") or name == "free_completed"
+    }
+    assert sum(row["bytes"] for row in trace.memory_events if row["kind"] == "alloc") == allocated
+    return trace
+
+
+def test_a_snapshot_has_every_event_of_the_pickle():
+    path = sample("memory_snapshot_h200.pickle")
+    snapshot = pickle.loads(path.read_bytes())
+    trace = check_snapshot(path, snapshot)
+    assert trace.info["format"] == "PyTorch memory snapshot"
+    # What is held at the end: the state at the start and all events after it, against the segments of the pickle.
+    held = collections.Counter(block["state"] for segment in snapshot["segments"] for block in segment["blocks"])
+    last = trace.memory(table="allocator_curve", curve=True)[-1]
+    assert last["segments"] == len(snapshot["segments"])
+    assert last["reserved_bytes"] == sum(segment["total_size"] for segment in snapshot["segments"])
+    allocated = sum(segment["allocated_size"] for segment in snapshot["segments"])
+    assert held["active_allocated"] and abs(last["allocated_bytes"] - allocated) <= allocated // 100
+
+
+def test_stacks_of_a_snapshot_are_those_of_the_pickle():
+    path = sample("memory_snapshot_h200.pickle")
+    snapshot = pickle.loads(path.read_bytes())
+    expected = collections.Counter()
+    for event in snapshot["device_traces"][0]:
+        if event["action"] == "alloc":
+            python = [frame for frame in event["frames"] if frame["filename"].endswith(".py")]
+            expected[";".join(f"{f['filename']}({f['line']}): {f['name']}" for f in python)] += 1
+    found = collections.Counter()
+    for row in firelane.open(path).memory_events:
+        if row["kind"] == "alloc":
+            frames = [frame for frame in (row["stack"] or "").split(";") if not frame.startswith("autograd")]
+            found[";".join(frames)] += 1
+    assert found == expected
+
+
+def test_the_owners_at_the_peak_of_a_snapshot_are_lines_of_the_users_code():
+    trace = firelane.open(sample("memory_snapshot_h200.pickle"))
+    owners = list(trace.memory(table="owners"))
+    assert any(row["place"] and row["place"].startswith("make_samples.py(") for row in owners)
+    assert any(row["op"] and row["op"].startswith("aten::") for row in owners)
+
+
+def event(action, addr, size, time_us, frames=()):
+    return {
+        "action": action,
+        "addr": addr,
+        "size": size,
+        "stream": 0,
+        "time_us": time_us,
+        "frames": list(frames),
+    }
+
+
+@pytest.mark.parametrize("protocol", [2, 4, 5])
+def test_protocols_of_pickle_give_the_same(tmp_path, protocol):
+    snapshot = {
+        "segments": [],
+        "device_traces": [[event("alloc", 4096 + 512 * i, 512, i) for i in range(3000)], []],
+        "allocator_settings": {"expandable_segments": False, "garbage_collection_threshold": 0.5},
+    }
+    path = tmp_path / "s.pickle"
+    path.write_bytes(pickle.dumps(snapshot, protocol))
+    assert len(check_snapshot(path, snapshot).memory_events) == 3000
+
+
+@pytest.mark.parametrize("harm", [os.system, print, collections.OrderedDict])
+def test_a_pickle_that_would_run_code_is_refused(tmp_path, harm):
+    class Harmful:
+        def __reduce__(self):
+            return harm, ()
+
+    path = tmp_path / "s.pickle"
+    path.write_bytes(pickle.dumps({"segments": [Harmful()], "device_traces": []}))
+    with pytest.raises(firelane.TraceError, match="refused: pickle opcode 0x") as caught:
+        firelane.open(path)
+    assert "\n" not in str(caught.value)
+
+
+# -- flight recorders -------------------------------------------------------------------------
+
+
+def check_flight(path, dump):
+    trace = firelane.open(path)
+    expected = sorted(
+        (entry["profiling_name"], entry["process_group"][0], entry["collective_seq_id"], entry["state"])
+        for entry in dump["entries"]
+    )
+    comms = list(trace.comm_details)
+    found = []
+    for row in trace.host_slices:
+        comm = comms[trace.op_details[row["detail"]]["comm"]]
+        found.append((row["name"], comm["group_name"], comm["sequence"], comm["state"]))
+    assert sorted(found) == expected
+    spans = sorted(
+        entry["time_discovered_completed_ns"] - (entry["time_discovered_started_ns"] or entry["time_created_ns"])
+        for entry in dump["entries"]
+        if entry["state"] == "completed"
+    )
+    assert sorted(row["duration_ns"] for row in trace.host_slices) == spans
+    return trace
+
+
+def test_a_flight_recorders_pickle_and_json_give_what_python_reads():
+    path = sample("nccl_flight_recorder_h200.pickle")
+    of_pickle = check_flight(path, pickle.loads(path.read_bytes()))
+    path = sample("nccl_flight_recorder_h200.json")
+    of_json = check_flight(path, json.loads(path.read_bytes()))
+    for trace in (of_pickle, of_json):
+        assert trace.info["format"] == "NCCL flight recorder" and trace.info["backend"] == "nccl"
+        assert [group["name"] for group in trace.info["process_groups"]] == ["0", "1"]
+
+
+def ranks_of(dump, world_size):
+    """The dump of one rank as those of a job: all members of its groups have called the same."""
+    for rank in range(world_size):
+        own = copy.deepcopy(dump)
+        for group in own["pg_config"].values():
+            group["ranks"] = str(list(range(world_size)))
+        yield rank, own
+
+
+def test_a_rank_that_stops_is_named_with_the_collective_that_it_did_not_call(tmp_path):
+    dump = pickle.loads(sample("nccl_flight_recorder_h200.pickle").read_bytes())
+    stopped = dump["entries"][20]
+    for rank, own in ranks_of(dump, 4):
+        if rank == 2:
+            del own["entries"][20:]
+        else:
+            for entry in own["entries"][20:]:
+                entry.update(state="scheduled", retired=False, time_discovered_completed_ns=None)
+        (tmp_path / f"nccl_trace_rank_{rank}").write_bytes(pickle.dumps(own, 2))
+    found = hangs(tmp_path)
+    culprit = found["culprits"][0]
+    assert culprit["rank"] == 2 and culprit["blocked_ranks"] == "0, 1, 3"
+    name = stopped["profiling_name"].removeprefix("nccl:")
+    assert culprit["missing"] == f"{name} #{stopped['collective_seq_id']} of {stopped['process_group'][1]}"
+    assert found["answer"].startswith(f"rank 2 holds up 3 other ranks: it has not called {name}")
+    (tmp_path / "nccl_trace_rank_3").unlink()
+    found = hangs(tmp_path)
+    assert found["culprits"][0]["rank"] == 2 and found["absent_ranks"] == "3"
+
+
+def test_a_healthy_job_and_a_mismatched_one(tmp_path):
+    dump = json.loads(sample("nccl_flight_recorder_h200.json").read_bytes())
+    for rank, own in ranks_of(dump, 2):
+        (tmp_path / f"rank{rank}.json").write_text(json.dumps(own))
+    found = hangs(tmp_path)
+    assert not found["hangs"] and not found["mismatches"] and found["matched_count"] == len(dump["entries"])
+    own["entries"][0]["input_sizes"] = [[7]]
+    (tmp_path / "rank1.json").write_text(json.dumps(own))
+    found = hangs(tmp_path)
+    assert [(row["differs"], row["ranks"]) for row in found["mismatches"]] == [("sizes", "0"), ("sizes", "1")]
+
+
+def test_dumps_that_cannot_be_told_apart_are_refused(tmp_path):
+    dump = {"version": "2.10", "entries": [], "pg_config": {}}
+    for name in ("a_1", "b_1"):
+        (tmp_path / name).write_bytes(pickle.dumps(dump, 2))
+    assert "rank 1 again" in hangs(tmp_path, code=1)
+    nameless = tmp_path / "none"
+    nameless.mkdir()
+    (nameless / "dump").write_bytes(pickle.dumps(dump, 2))
+    assert "which rank" in hangs(nameless, code=1)

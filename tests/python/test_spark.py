@@ -1,0 +1,82 @@
+"""firelane.spark against `firelane ranks` on the same traces, byte for byte. Skipped where there is no Spark."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pyspark_sql = pytest.importorskip("pyspark.sql", reason="no pyspark here; pip install pyspark pyarrow pandas")
+if shutil.which("java") is None:
+    pytest.skip("no Java for Spark here", allow_module_level=True)
+
+import firelane.spark  # noqa: E402  (after the reasons to skip)
+
+ROOT = Path(__file__).resolve().parents[2]
+FIRELANE = os.environ.get("FIRELANE_BINARY", str(ROOT / "build" / "release" / "firelane"))
+
+
+@pytest.fixture(scope="module")
+def spark():
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    master = os.environ.get("FIRELANE_SPARK_MASTER", "local[2]")  # also spark://host:7077
+    builder = pyspark_sql.SparkSession.builder.master(master).appName("firelane tests")
+    session = builder.config("spark.ui.enabled", "false").getOrCreate()
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def traces(tmp_path):
+    """Four ranks that reduce ten times; the third is late each time."""
+    for rank in range(4):
+        events = []
+        for step in range(10):
+            start = 1000 * step + (300 if rank == 2 else 0)
+            args = {
+                "stream": 20,
+                "correlation": step,
+                "Collective name": "allreduce",
+                "In msg nelems": 4096,
+                "Out msg nelems": 4096,
+                "dtype": "Float",
+                "Group size": 4,
+                "Process Group Name": "0",
+                "Process Group Description": "default_pg",
+                "Process Group Ranks": "[0, 1, 2, 3]",
+                "Seq": step,
+            }
+            step_slice = {"ph": "X", "cat": "user_annotation", "name": f"ProfilerStep#{step}", "pid": 1, "tid": 1}
+            events.append(step_slice | {"ts": 1000 * step, "dur": 1000})
+            kernel = {"ph": "X", "cat": "kernel", "name": "ncclDevKernel_AllReduce_Sum_f32_RING_LL", "pid": 0}
+            events.append(kernel | {"tid": 20, "ts": start + 100, "dur": 1000 * step + 500 - start, "args": args})
+        trace = {"distributedInfo": {"backend": "nccl", "rank": rank, "world_size": 4}, "traceEvents": events}
+        (tmp_path / f"rank{rank}.json").write_text(json.dumps(trace))
+    return tmp_path
+
+
+def native(*words):
+    return subprocess.run([FIRELANE, "ranks", *map(str, words)], capture_output=True, check=True).stdout
+
+
+@pytest.mark.parametrize("flags", [["--json"], [], ["--markdown", "--rows", "3"]])
+def test_the_answer_is_that_of_one_machine(spark, traces, flags):
+    assert firelane.spark.answer(spark, [traces], flags, command=FIRELANE) == native(traces, *flags)
+
+
+def test_analyze_gives_the_json_as_a_dictionary(spark, traces):
+    found = firelane.spark.analyze(spark, [traces / f"rank{rank}.json" for rank in range(4)], command=FIRELANE)
+    assert found == json.loads(native(*(traces / f"rank{rank}.json" for rank in range(4)), "--json"))
+
+
+def test_what_is_no_trace_is_left_out_of_a_folder_and_refused_by_name(spark, traces, capfd):
+    expected = native(traces, "--json")
+    broken = traces / "config.json"
+    broken.write_text("not a trace")
+    assert firelane.spark.answer(spark, [traces], ["--json"], command=FIRELANE) == expected
+    assert "left out: " in capfd.readouterr().err
+    with pytest.raises(RuntimeError, match=r"config\.json"):
+        firelane.spark.answer(spark, [broken], command=FIRELANE)

@@ -56,6 +56,7 @@ void say_limit(const analyze::Study& study, Verdict& out) {
 
 // Of a step: communication that nothing hides belongs into the first line, whatever limits the program.
 constexpr double kSaidExposed = 0.05;
+constexpr double kSaidCopies = 0.5;  // copies only where they are most of it: their rules say the rest
 
 std::string step_text(const analyze::Study& study) {
   const int64_t step_ns = study.usual_step_ns;
@@ -71,9 +72,12 @@ std::string step_text(const analyze::Study& study) {
     const int64_t busy = study.per_step(study.breakdown.total.busy_ns());
     const double share = std::min(1.0, static_cast<double>(busy) / static_cast<double>(step_ns));
     text += ", the device is busy " + short_percent(share) + " of it";
-    const auto exposed = static_cast<double>(study.per_step(study.breakdown.total.communication_ns));
-    const double exposed_share = std::min(share, exposed / static_cast<double>(step_ns));
-    if (exposed_share >= kSaidExposed) text += ", " + short_percent(exposed_share) + " with communication alone";
+    const auto say_exposed = [&](int64_t ns, double least, const char* what) {
+      const double exposed = std::min(share, static_cast<double>(study.per_step(ns)) / static_cast<double>(step_ns));
+      if (exposed >= least) text += ", " + short_percent(exposed) + " with " + what + " alone";
+    };
+    say_exposed(study.breakdown.total.communication_ns, kSaidExposed, "communication");
+    say_exposed(study.breakdown.total.copy_ns, kSaidCopies, "copies");
   }
   return text;
 }

@@ -51,7 +51,11 @@ void say_limit(const analyze::Study& study, Verdict& out) {
   }
   out.label = label_text(limit);
   out.reason = analyze::reason_for(limit, study.has_device_work);
-  if (limit == Limit::kMixed) out.reason += " (" + largest_shares(study) + ")";
+  if (limit != Limit::kMixed) return;
+  // The host decides when a step ends, and the device is busy nearly all the time: neither has time to spare.
+  const double host = study.bound.shares[static_cast<size_t>(Limit::kOverhead)];
+  out.reason = host >= 0.5 && study.bound.device_busy >= 0.5 ? std::string("host and device take about as long")
+                                                             : out.reason + " (" + largest_shares(study) + ")";
 }
 
 // Of a step: communication that nothing hides belongs into the first line, whatever limits the program.

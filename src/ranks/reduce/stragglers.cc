@@ -52,19 +52,30 @@ Evidence evidence_for(const Intake& intake, const Waits& waits, uint32_t rank, c
     out.won += latest ? 1 : 0;
   }
   out.probability = binomial_tail(out.won, out.steps, 1.0 / static_cast<double>(std::max<size_t>(2, peers.size())));
-  std::vector<double> late;
-  for (const uint32_t peer : peers) late.push_back(static_cast<double>(waits.ranks[peer].late_ns));
-  if (late.size() >= 4) {
-    const double own = static_cast<double>(waits.ranks[rank].late_ns);
-    double others = 0;
-    double most_other = 0;
-    for (const uint32_t peer : peers) {
-      if (peer == rank) continue;
-      others += static_cast<double>(waits.ranks[peer].late_ns);
-      most_other = std::max(most_other, static_cast<double>(waits.ranks[peer].late_ns));
-    }
-    out.outlier = own > others && own > 3 * most_other;
+  if (peers.size() < 4) return out;
+  const auto own = static_cast<double>(waits.ranks[rank].late_ns);
+  double most_other = 0;
+  for (const uint32_t peer : peers) {
+    if (peer != rank) most_other = std::max(most_other, static_cast<double>(waits.ranks[peer].late_ns));
   }
+  // Rare but large: a pause in some steps only, far beyond what makes others late.
+  std::vector<int64_t> usual;
+  for (size_t s = 0; s < steps.size(); ++s) {
+    int64_t most = 0;
+    for (const uint32_t peer : peers) {
+      if (peer != rank) most = std::max(most, late_in(intake, waits, peer, steps.number[s]));
+    }
+    usual.push_back(most);
+  }
+  int64_t large = 0;
+  if (!usual.empty()) {
+    const auto middle = usual.begin() + static_cast<std::ptrdiff_t>(usual.size() / 2);
+    std::nth_element(usual.begin(), middle, usual.end());
+    for (size_t s = 0; s < steps.size(); ++s) {
+      large += late_in(intake, waits, rank, steps.number[s]) > 5 * *middle ? 1 : 0;
+    }
+  }
+  out.outlier = own > 3 * most_other || (large >= 2 && own > 1.5 * most_other);
   return out;
 }
 

@@ -97,7 +97,7 @@ std::vector<Straggler> find_stragglers(const Intake& intake, const Waits& waits,
                                        const Scaling& scaling) {
   std::vector<uint32_t> candidates;
   for (uint32_t r = 0; r < waits.ranks.size(); ++r) {
-    if (static_cast<double>(waits.ranks[r].late_ns) > 0.5 * kLeastGain * scaling.replayed_ns) candidates.push_back(r);
+    if (static_cast<double>(waits.ranks[r].late_ns) > kLeastGain * scaling.replayed_ns) candidates.push_back(r);
   }
   std::stable_sort(candidates.begin(), candidates.end(),
                    [&](uint32_t a, uint32_t b) { return waits.ranks[a].late_ns > waits.ranks[b].late_ns; });

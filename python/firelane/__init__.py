@@ -20,7 +20,19 @@ from ._trace import version as __version__
 
 TraceError.__module__ = "firelane"  # the name that tracebacks show
 
-__all__ = ["Table", "Trace", "TraceError", "__version__", "compare", "gate", "install", "open", "profile", "ranks", "uninstall"]
+__all__ = [
+    "Table",
+    "Trace",
+    "TraceError",
+    "__version__",
+    "compare",
+    "gate",
+    "install",
+    "open",
+    "profile",
+    "ranks",
+    "uninstall",
+]
 
 _FROM = {
     "compare": "_compare",

@@ -1,7 +1,7 @@
 """firelane.ranks: what `firelane ranks` prints, as a dict; and its two halves for other engines.
 
-    part = firelane._ranks.map_trace("rank3.json.gz")       # bytes, on any machine
-    firelane._ranks.reduce(parts)                           # the answer, where the parts are
+part = firelane._ranks.map_trace("rank3.json.gz")       # bytes, on any machine
+firelane._ranks.reduce(parts)                           # the answer, where the parts are
 """
 
 from __future__ import annotations

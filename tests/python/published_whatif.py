@@ -11,6 +11,7 @@ parallelism with synchronous data parallelism, the same in every step:
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -56,7 +57,7 @@ def stage_dependencies(rows: list[dict[str, Any]]) -> dict[tuple[str, int], list
     after: dict[tuple[str, int], list[tuple[str, int]]] = {(row["optype"], row["seq_id"]): [] for row in rows}
 
     def chain(names: list[tuple[str, int]]) -> None:
-        for before, then in zip(names, names[1:], strict=False):
+        for before, then in itertools.pairwise(names):
             after[then].append(before)
 
     compute = order_of(rows, ("forward-compute", "backward-compute"))
@@ -118,9 +119,7 @@ def make_graph(rows: list[dict[str, Any]]) -> Graph:
         )
         for stage in range(stages)
     }
-    index = {
-        (row["step"], row["dp_rank"], row["stage"], row["optype"], row["seq_id"]): i for i, row in enumerate(rows)
-    }
+    index = {(row["step"], row["dp_rank"], row["stage"], row["optype"], row["seq_id"]): i for i, row in enumerate(rows)}
     kinds = {kind: i for i, kind in enumerate(sorted({row["optype"] for row in rows}))}
     keys = [sync_of(row, stages - 1) for row in rows]
     numbers: dict[tuple[Any, ...], int] = {}
@@ -139,7 +138,8 @@ def make_graph(rows: list[dict[str, Any]]) -> Graph:
         graph.kind.append(kinds[row["optype"]])
         graph.sync.append(-1 if key is None else numbers[key])
         graph.communicates.append(row["optype"] in COMMUNICATION)
-        graph.after.append([index[*place, *name] for name in pattern[row["stage"]][row["optype"], row["seq_id"]]])
+        names = pattern[row["stage"]][row["optype"], row["seq_id"]]
+        graph.after.append([index[(*place, *name)] for name in names])
         graph.durations.append(duration)
         graph.step.append(row["step"])
     return graph

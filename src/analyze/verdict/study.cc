@@ -154,7 +154,7 @@ Study study(const StudiedTrace& trace) {
   for (const Interval& span : s.step_spans) {
     s.step_bounds.push_back(judge.of(s.path, busy, span.start_ns, span.end_ns));
   }
-  if (s.undone.source != CostSource::kBaseline) note_uncertainty(s, judge, costs);
+  if (s.undone.source != CostSource::kBaseline && !s.host_unknown) note_uncertainty(s, judge, costs);
   return s;
 }
 

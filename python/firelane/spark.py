@@ -33,6 +33,7 @@ __all__ = ["analyze", "answer"]
 _ENDINGS = (".lane", ".json", ".json.gz", ".json.zst", ".part")
 _MOST_DEPTH = 4  # folders below the one that was named, as in `firelane ranks`
 _TASKS_PER_CORE = 8  # so that a slow one at the end costs little
+_MOST_COLLECTED = 256 << 20  # bytes of parts in the driver's memory at once
 _SCHEMA = "path string, part binary, error string"
 
 
@@ -105,11 +106,11 @@ def _mapped(spark: Any, files: list[str], command: str | None) -> Iterator[Any]:
         frame = spark.createDataFrame(rows, "path string").repartition(len(rows))
     from pyspark import StorageLevel
 
-    # All tasks at once, their parts on the executors' disks; then one partition after another to the driver.
+    # All tasks at once, their parts on the executors' disks; then to the driver, if they are large one by one.
     parts = frame.mapInArrow(_mapper(command), _SCHEMA).persist(StorageLevel.DISK_ONLY)
     try:
-        parts.count()
-        yield from parts.toLocalIterator(prefetchPartitions=True)
+        total = parts.selectExpr("coalesce(sum(octet_length(part)), 0) as bytes").first()["bytes"]
+        yield from parts.collect() if total <= _MOST_COLLECTED else parts.toLocalIterator(prefetchPartitions=True)
     finally:
         parts.unpersist()
 

@@ -2,6 +2,7 @@
 //
 //   ranks_study score [JOBS]            one JSON line a kind of job: matching, clocks, stragglers
 //   ranks_study make DIR RANKS ROWS     parts of a job on disk, for the speed of `firelane ranks reduce`
+//   ranks_study planted DIR             the small job of tests/data/ranks: four ranks on two hosts, rank 2 is slow
 //   ranks_study reduce RANKS ROWS SEQ   seconds that the reduce takes in memory, without reading parts
 #include <algorithm>
 #include <chrono>
@@ -145,8 +146,8 @@ JobSpec large(int64_t ranks, int64_t rows) {
   return spec;
 }
 
-int make(const std::string& folder, int64_t ranks, int64_t rows) {
-  const Job job = generate(large(ranks, rows));
+int make(const std::string& folder, const JobSpec& spec) {
+  const Job job = generate(spec);
   for (const Part& part : job.parts) {
     const Result<void> written = write_part(part, folder + "/rank" + std::to_string(part.rank) + ".part");
     if (!written.ok()) {
@@ -181,8 +182,18 @@ int64_t number(const char* text) { return std::strtoll(text, nullptr, 10); }
 int main(int argc, char** argv) {
   const std::string_view mode = argc > 1 ? argv[1] : "";
   if (mode == "score") return run_scores(argc > 2 ? number(argv[2]) : 30);
-  if (mode == "make" && argc == 5) return make(argv[2], number(argv[3]), number(argv[4]));
+  if (mode == "make" && argc == 5) return make(argv[2], large(number(argv[3]), number(argv[4])));
+  if (mode == "planted" && argc == 3) {
+    return make(argv[2], {.ranks = 4,
+                          .gpus_per_host = 2,
+                          .tensor = 2,
+                          .steps = 6,
+                          .layers = 2,
+                          .buckets = 2,
+                          .straggler = 2,
+                          .cause = Cause::kSlowerKernels});
+  }
   if (mode == "reduce" && argc == 5) return time_reduce(number(argv[2]), number(argv[3]), number(argv[4]) != 0);
-  std::fprintf(stderr, "usage: ranks_study score [JOBS] | make DIR RANKS ROWS | reduce RANKS ROWS 0|1\n");
+  std::fprintf(stderr, "usage: ranks_study score [JOBS] | make DIR RANKS ROWS | planted DIR | reduce RANKS ROWS 0|1\n");
   return 2;
 }

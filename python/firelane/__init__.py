@@ -9,6 +9,7 @@
     print(trace.ops())                                      # the table of key_averages()
     df = pandas.DataFrame.from_arrow(trace.host_slices)     # also polars, DuckDB, pyarrow
     print(firelane.compare("before.lane", "after.lane"))    # see docs/compare.md
+    print(firelane.ranks("traces/"))                        # see docs/ranks.md
 
 Only recording needs torch, which is imported on first use of profile, install or firelane.profiler.
 See docs/python.md.
@@ -19,11 +20,24 @@ from ._trace import version as __version__
 
 TraceError.__module__ = "firelane"  # the name that tracebacks show
 
-__all__ = ["Table", "Trace", "TraceError", "__version__", "compare", "gate", "install", "open", "profile", "uninstall"]
+__all__ = [
+    "Table",
+    "Trace",
+    "TraceError",
+    "__version__",
+    "compare",
+    "gate",
+    "install",
+    "open",
+    "profile",
+    "ranks",
+    "uninstall",
+]
 
 _FROM = {
     "compare": "_compare",
     "gate": "_compare",
+    "ranks": "_ranks",
     "profile": "_profile",
     "install": "_install",
     "uninstall": "_install",
@@ -35,6 +49,7 @@ if TYPE_CHECKING:
     from ._compare import compare, gate
     from ._install import install, uninstall
     from ._profile import profile
+    from ._ranks import ranks
 del TYPE_CHECKING
 
 

@@ -1,4 +1,4 @@
-"""`firelane ranks` on Spark: one trace a task, the same answer as on one machine.
+"""`firelane ranks` on Spark: traces are mapped by tasks, and the answer is that of one machine.
 
     python -m firelane.spark /shared/traces --json                 # the flags of `firelane ranks`
     spark-submit --files firelane firelane/spark.py /shared/traces
@@ -32,6 +32,8 @@ __all__ = ["analyze", "answer"]
 
 _ENDINGS = (".lane", ".json", ".json.gz", ".json.zst", ".part")
 _MOST_DEPTH = 4  # folders below the one that was named, as in `firelane ranks`
+_TASKS_PER_CORE = 8  # so that a slow one at the end costs little
+_MOST_COLLECTED = 256 << 20  # bytes of parts in the driver's memory at once
 _SCHEMA = "path string, part binary, error string"
 
 
@@ -95,11 +97,22 @@ def _mapped(spark: Any, files: list[str], command: str | None) -> Iterator[Any]:
     """A row for each file, as they come. The driver holds one partition at a time."""
     rows = [(file,) for file in files]
     try:
-        frame = spark.sparkContext.parallelize(rows, len(rows)).toDF("path string")
+        # Starting a task costs as much as mapping a small trace: a few files each, dealt out in order of their size.
+        context = spark.sparkContext
+        tasks = min(len(rows), _TASKS_PER_CORE * context.defaultParallelism)
+        dealt = [row for task in range(tasks) for row in rows[task::tasks]]
+        frame = context.parallelize(dealt, tasks).toDF("path string")
     except Exception:  # Spark Connect has no context: Spark chooses the partitions
         frame = spark.createDataFrame(rows, "path string").repartition(len(rows))
-    parts: Iterator[Any] = frame.mapInArrow(_mapper(command), _SCHEMA).toLocalIterator(prefetchPartitions=True)
-    return parts
+    from pyspark import StorageLevel
+
+    # All tasks at once, their parts on the executors' disks; then to the driver, if they are large one by one.
+    parts = frame.mapInArrow(_mapper(command), _SCHEMA).persist(StorageLevel.DISK_ONLY)
+    try:
+        total = parts.selectExpr("coalesce(sum(octet_length(part)), 0) as bytes").first()["bytes"]
+        yield from parts.collect() if total <= _MOST_COLLECTED else parts.toLocalIterator(prefetchPartitions=True)
+    finally:
+        parts.unpersist()
 
 
 def _mapper(command: str | None) -> Callable[[Iterator[Any]], Iterator[Any]]:

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "advise/context.h"
+#include "advise/device_words.h"
 #include "advise/gain.h"
 #include "advise/kernel_evidence.h"
 #include "advise/proofs.h"
@@ -222,16 +223,15 @@ void add_notes(const Model& model, const analyze::Study& study, Diagnosis& out) 
   const auto& kinds = model.host_slices.kind;
   if (!study.has_device_work && std::find(kinds.begin(), kinds.end(), HostKind::kRuntime) != kinds.end()) {
     out.notes.push_back(
-        "the program calls " +
-        std::string(model.info.accelerator == Accelerator::kCuda || model.info.accelerator == Accelerator::kUnknown
-                        ? "CUDA"
-                        : "its device") +
-        ", but the trace has no device work: there was none, or it was not recorded; only the "
+        "the program calls CUDA, but the trace has no device work: there was none, or it was not recorded; only the "
         "CPU is analyzed");
   } else if (!study.has_device_work) {
     out.notes.push_back("no device work in this trace: only the CPU is analyzed");
   } else if (!study.graph.has_sync_records && study.graph.tail.size() > 1) {
     out.notes.push_back("waits between streams are inferred: the trace has no synchronization records");
+  }
+  if (study.host_unknown) {
+    out.notes.push_back("the host was not recorded: why the device waits is not known");
   }
   if (model.losses[Stat::kDeviceNotUnderstood] > 0) {
     out.notes.push_back("some lanes of a device hold events that firelane does not know, and are not counted as work");
@@ -307,9 +307,11 @@ Diagnosis diagnose(const StudiedTrace& trace) {
                 std::none_of(found.begin(), found.end(), [](const Found& each) { return each.about_time; });
   out.findings = merged(std::move(found));
   drop_explained(out.findings, model);
+  fit_to_device(model.info, out.findings);
   out.verdict = verdict_of(study);
   if (out.healthy) out.why = why_healthy(context);
   add_notes(model, study, out);
+  for (std::string& note : out.notes) note = fit_note(model.info, std::move(note));
   return out;
 }
 

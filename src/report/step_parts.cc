@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "advise/device_words.h"
 #include "advise/text.h"
 #include "report/paint.h"
 
@@ -71,7 +72,7 @@ std::string step_bars(const analyze::Study& study, const TextStyle& style) {
     const double share = static_cast<double>(ns) / whole;
     if (share < 0.005) continue;
     shown += ns;
-    out += line(share, ns, part.meaning);
+    out += line(share, ns, advise::in_device_words(std::string(part.meaning), study.accelerator));
   }
   const double rest = 1 - static_cast<double>(shown) / whole;
   if (rest > 0.0005) out += line(rest, total.duration_ns - shown, "the rest");

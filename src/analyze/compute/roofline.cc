@@ -287,6 +287,67 @@ std::vector<uint32_t> sort_rows(const Model& model, std::vector<RooflineRow>& ro
 
 }  // namespace
 
+namespace {
+
+// Ops of XLA have no host op; the compiler counted their FLOPs and bytes. A row for each kernel name of those.
+class CompiledRows {
+ public:
+  CompiledRows(const Model& model, Roofline& out) : model_(model), out_(out) {}
+
+  void add_all(Utilization& utilization, std::vector<std::pair<Row, uint32_t>>& placed) {
+    const DeviceSlices& slices = model_.device_slices;
+    const KernelDetails& details = model_.kernel_details;
+    for (Row detail = 0; detail < details.size(); ++detail) {
+      const Row slice = details.slice[detail];
+      const bool has_counts = details.flops[detail] != kNoNumber || details.bytes_accessed[detail] != kNoNumber;
+      if (!has_counts || slice == kNoRow || slices.op[slice] != kNoRow || !is_counted(model_, slice)) continue;
+      const auto [found, is_new] = row_of_.try_emplace(slices.name[slice], static_cast<uint32_t>(out_.rows.size()));
+      if (is_new) begin_row(slices.name[slice], detail);
+      RooflineRow& row = out_.rows[found->second];
+      const int64_t ns = counted_ns(model_, slice);
+      ++row.calls;
+      ++row.kernels;
+      row.device_ns += ns;
+      out_.without_op_ns -= ns;
+      if (is_matrix_class(row.kernel_class)) {
+        out_.matrix_ns += ns;
+        out_.tensor_core_ns += ns;
+      }
+      const int64_t flops = std::max<int64_t>(0, details.flops[detail]);
+      row.flops += flops;
+      if (details.bytes_accessed[detail] > 0)
+        row.bytes = (row.bytes == kNoNumber ? 0 : row.bytes) + details.bytes_accessed[detail];
+      utilization.add(slices.start_ns[slice], flops, row.precision, row.tensor_cores);
+      placed.emplace_back(slice, found->second);
+    }
+    for (const auto& [name, row] : row_of_) decide_bound(out_.peaks, out_.rows[row]);
+  }
+
+ private:
+  // TPUs multiply matrices in bf16; on other devices the name of the kernel says what it is.
+  void begin_row(StringId name, Row detail) {
+    RooflineRow row{.op = name, .kernel = name};
+    const std::string_view category = model_.text(model_.kernel_details.op_category[detail]);
+    const KernelTraits traits = kernel_traits(model_.text(name));
+    row.kernel_class = traits.kernel_class;
+    row.precision = traits.precision;
+    row.tensor_cores = traits.tensor_cores;
+    const bool is_product = category.find("convolution") != std::string_view::npos || category.starts_with("dot");
+    if (model_.info.accelerator == Accelerator::kTpu) {
+      row.kernel_class = is_product ? KernelClass::kMatmul : KernelClass::kCompiled;
+      row.precision = Precision::kBf16;
+      row.tensor_cores = is_product ? TensorCores::kYes : TensorCores::kNo;
+    }
+    out_.rows.push_back(row);
+  }
+
+  const Model& model_;
+  Roofline& out_;
+  std::unordered_map<StringId, uint32_t> row_of_;
+};
+
+}  // namespace
+
 std::string_view name_of(KernelBound bound) {
   switch (bound) {
     case KernelBound::kCompute: return "compute";
@@ -314,12 +375,15 @@ Roofline roofline(const Model& model) {
     utilization.add(model.device_slices.start_ns[call.first_start], call_flops, row.precision, row.tensor_cores);
   }
   rows.finish();
+  std::vector<std::pair<Row, uint32_t>> compiled;  // device slice and row
+  CompiledRows(model, out).add_all(utilization, compiled);
   utilization.finish(out);
   const std::vector<uint32_t> place = sort_rows(model, out.rows);
   out.row_of_work = calls.of_work;
   for (uint32_t& row : out.row_of_work) {
     if (row != kNoRow) row = place[row_of_call[row]];
   }
+  for (const auto& [slice, row] : compiled) out.row_of_work[slice] = place[row];
   return out;
 }
 

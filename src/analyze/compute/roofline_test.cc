@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "model/raw.h"
 #include "model/trace_builder.h"
 
 namespace firelane::analyze {
@@ -90,6 +91,36 @@ TEST(Roofline, work_without_an_op_is_counted) {
   EXPECT_EQ(result.work_ns, 4000);
   EXPECT_EQ(result.without_op_ns, 4000);
   EXPECT_TRUE(result.rows.empty());
+}
+
+// What XLA counted, of a TPU whose ops have no host op.
+TEST(Roofline, ops_that_the_compiler_counted_have_rows) {
+  RawTrace raw;
+  RawPool& pool = raw.pools.emplace_back();
+  RawPart& part = raw.parts.emplace_back();
+  raw.info.accelerator = Accelerator::kTpu;
+  raw.info.devices.push_back({.id = 0, .name = "TPU v6 Lite"});
+  const LaneId lane = pool.lane({.number = 0}, {.number = 3});
+  for (int i = 0; i < 2; ++i) {
+    part.kernel_details.push_back({.flops = 918'000'000,  // 1 us at the peak
+                                   .bytes_accessed = 1000,
+                                   .op_category = pool.strings.intern("convolution fusion")});
+    part.device_slices.push_back({.start_ns = i * 10'000,
+                                  .duration_ns = 4'000,
+                                  .lane = lane,
+                                  .name = pool.strings.intern("fusion.1"),
+                                  .kind = DeviceKind::kKernel,
+                                  .detail = static_cast<Row>(i),
+                                  .device = 0});
+  }
+  const Model model = assemble(std::move(raw));
+  const Roofline result = roofline(model);
+  ASSERT_EQ(result.rows.size(), 1u);
+  EXPECT_EQ(result.rows[0].calls, 2);
+  EXPECT_EQ(result.rows[0].flops, 2 * 918'000'000);
+  EXPECT_NEAR(result.rows[0].roof_percent(), 25, 0.1);
+  EXPECT_EQ(result.without_op_ns, 0);
+  EXPECT_EQ(result.row_of_work, (std::vector<uint32_t>{0, 0}));
 }
 
 }  // namespace

@@ -15,11 +15,19 @@ struct Entry {
 };
 
 // Sources: the makers' data sheets (NVIDIA H100/H200/A100/A30/A10/A40/L4/L40S/T4/V100, GH200, HGX B200, the GeForce and
-// RTX architecture white papers; AMD Instinct MI210/MI250X/MI300X/MI325X). Sparse numbers are halved. MI250X: per die,
-// which is what torch calls a device. The first entry whose words fit wins, so special names stand before general ones.
+// RTX architecture white papers, the tables of HGX B300, GB200 NVL72 and GB300 NVL72 divided by their GPUs, RTX PRO
+// 6000 Blackwell; AMD Instinct MI210/MI250/MI250X/MI300A/MI300X/MI325X/MI350X/MI355X; Google Cloud's pages of TPU v4,
+// v5e, v5p, v6e and TPU7x (one chip); Intel Gaudi 2 and Gaudi 3 white papers; Intel Data Center GPU Max 1100 and 1550).
+// Sparse numbers are halved. MI250 and MI250X: per die, Max 1550: per stack, which is what torch calls a device. A
+// TPU's matrix units take bf16; fp32 is made of several passes, and has no rate of its own. The first entry whose words
+// fit wins, so special names stand before general ones.
 //                     words                name             fp32   tf32   fp16   bf16   fp8    fp64   GB/s
 constexpr std::array kTable = {
+    Entry{{"GB300", ""}, {"GB300", 80, 1250, 2500, 2500, 5000, 1.4, 8000}},
+    Entry{{"B300", ""}, {"B300", 75, 1125, 2250, 2250, 4500, 1.3, 8000}},
+    Entry{{"GB200", ""}, {"GB200", 80, 1250, 2500, 2500, 5000, 40, 8000}},
     Entry{{"B200", ""}, {"B200", 75, 1125, 2250, 2250, 4500, 37, 7700}},
+    Entry{{"H20", ""}, {"H20", 44, 74, 148, 148, 296, 1, 4000}},
     Entry{{"H200", "NVL"}, {"H200 NVL", 60, 417.5, 835.5, 835.5, 1670.5, 60, 4800}},
     Entry{{"GH200", "144G"}, {"GH200 144GB", 67, 494.5, 989.5, 989.5, 1979, 67, 4900}},
     Entry{{"GH200", ""}, {"GH200", 67, 494.5, 989.5, 989.5, 1979, 67, 4000}},
@@ -43,14 +51,32 @@ constexpr std::array kTable = {
     Entry{{"P100", ""}, {"P100", 10.6, 0, 0, 0, 0, 5.3, 732}},
     Entry{{"RTX 6000 Ada", ""}, {"RTX 6000 Ada", 91.1, 182.1, 364.2, 364.2, 728.5, 1.4, 960}},
     Entry{{"RTX A6000", ""}, {"RTX A6000", 38.7, 77.4, 154.8, 154.8, 0, 0.6, 768}},
+    Entry{{"RTX PRO 6000", ""}, {"RTX PRO 6000 Blackwell", 125, 251.9, 503.8, 503.8, 1007.6, 1.9, 1792}},
+    Entry{{"RTX A5000", ""}, {"RTX A5000", 27.8, 55.6, 111.1, 111.1, 0, 0.4, 768}},
+    Entry{{"RTX 5080", ""}, {"RTX 5080", 56.3, 56.3, 112.6, 112.6, 225.1, 0.9, 960}},
     Entry{{"RTX 5090", ""}, {"RTX 5090", 104.8, 104.8, 209.5, 209.5, 419, 1.6, 1792}},
     Entry{{"RTX 4090", ""}, {"RTX 4090", 82.6, 82.6, 165.2, 165.2, 330.3, 1.3, 1008}},
     Entry{{"RTX 4080", ""}, {"RTX 4080", 48.7, 48.7, 97.5, 97.5, 194.9, 0.8, 717}},
+    Entry{{"RTX 3080", ""}, {"RTX 3080", 29.8, 29.8, 59.5, 59.5, 0, 0.5, 760}},
     Entry{{"RTX 3090", ""}, {"RTX 3090", 35.6, 35.6, 71, 71, 0, 0.6, 936}},
+    Entry{{"MI355X", ""}, {"MI355X", 157.3, 0, 2516.6, 2516.6, 5033.2, 78.6, 8000}},
+    Entry{{"MI350X", ""}, {"MI350X", 144.2, 0, 2306.9, 2306.9, 4613.7, 72.1, 8000}},
     Entry{{"MI325X", ""}, {"MI325X", 163.4, 653.7, 1307.4, 1307.4, 2614.9, 163.4, 6000}},
     Entry{{"MI300X", ""}, {"MI300X", 163.4, 653.7, 1307.4, 1307.4, 2614.9, 163.4, 5300}},
+    Entry{{"MI300A", ""}, {"MI300A", 122.6, 490.3, 980.6, 980.6, 1961.2, 122.6, 5300}},
     Entry{{"MI250X", ""}, {"MI250X (one die)", 23.9, 0, 191.5, 191.5, 0, 47.9, 1638}},
+    Entry{{"MI250", ""}, {"MI250 (one die)", 22.6, 0, 181, 181, 0, 45.3, 1638}},
     Entry{{"MI210", ""}, {"MI210", 22.6, 0, 181, 181, 0, 45.3, 1638}},
+    Entry{{"TPU v4", ""}, {"TPU v4", 0, 0, 0, 275, 0, 0, 1228}},
+    Entry{{"TPU v5 lite", ""}, {"TPU v5e", 0, 0, 0, 197, 0, 0, 819}},
+    Entry{{"TPU v5e", ""}, {"TPU v5e", 0, 0, 0, 197, 0, 0, 819}},
+    Entry{{"TPU v5", ""}, {"TPU v5p", 0, 0, 0, 459, 0, 0, 2765}},
+    Entry{{"TPU v6", ""}, {"TPU v6e", 0, 0, 0, 918, 0, 0, 1640}},
+    Entry{{"TPU7x", ""}, {"TPU7x", 0, 0, 0, 2307, 4614, 0, 7380}},
+    Entry{{"GAUDI3", ""}, {"Gaudi 3", 0, 0, 0, 1678, 1678, 0, 3700}},
+    Entry{{"GAUDI2", ""}, {"Gaudi 2", 0, 0, 0, 432, 865, 0, 2450}},
+    Entry{{"GPU Max 1550", ""}, {"Max 1550 (one stack)", 26.2, 209.7, 416, 416, 0, 26.2, 1638}},
+    Entry{{"GPU Max 1100", ""}, {"Max 1100", 22.2, 178, 356, 356, 0, 22.2, 1229}},
 };
 
 bool is_word_end(std::string_view name, size_t at) {

@@ -24,6 +24,13 @@ struct ClassWord {
 // The first word that the name holds decides, so that "splitKreduce" is not a matmul and
 // "flash_fwd_splitkv" not a reduction.
 constexpr std::array kClassWords = {
+    // XLA's own names come before the words that they contain: gemm_fusion_dot is a matmul, loop_reduce_fusion
+    // compiled.
+    ClassWord{"gemm_fusion", KernelClass::kMatmul},
+    ClassWord{"_fusion", KernelClass::kCompiled},
+    ClassWord{"pallas", KernelClass::kCompiled},
+    ClassWord{"mosaic", KernelClass::kCompiled},
+    ClassWord{"tpu_custom_call", KernelClass::kCompiled},
     ClassWord{"triton_", KernelClass::kCompiled},
     ClassWord{"multi_tensor_apply", KernelClass::kForeach},
     ClassWord{"flash_fwd", KernelClass::kAttention},
@@ -34,6 +41,12 @@ constexpr std::array kClassWords = {
     ClassWord{"AttentionKernel", KernelClass::kAttention},
     ClassWord{"AttentionBackwardKernel", KernelClass::kAttention},
     ClassWord{"attn_fwd", KernelClass::kAttention},
+    ClassWord{"attn_bwd", KernelClass::kAttention},
+    ClassWord{"bwd_kernel_dk_dv", KernelClass::kAttention},  // Triton's flash attention, AMD
+    ClassWord{"bwd_kernel_dq", KernelClass::kAttention},
+    ClassWord{"FmhaFwd", KernelClass::kAttention},  // Composable Kernel
+    ClassWord{"FmhaBwd", KernelClass::kAttention},
+    ClassWord{"FlashAttention", KernelClass::kAttention},  // Ascend
     ClassWord{"splitKreduce", KernelClass::kReduction},
     ClassWord{"lean_reduction", KernelClass::kReduction},
     ClassWord{"fprop", KernelClass::kConvolution},
@@ -42,12 +55,24 @@ constexpr std::array kClassWords = {
     ClassWord{"convolve", KernelClass::kConvolution},
     ClassWord{"conv_depthwise", KernelClass::kConvolution},
     ClassWord{"winograd", KernelClass::kConvolution},
+    ClassWord{"Winograd", KernelClass::kConvolution},
+    ClassWord{"igemm_", KernelClass::kConvolution},  // MIOpen
+    ClassWord{"MIOpenConv", KernelClass::kConvolution},
+    ClassWord{"miopenSp3AsmConv", KernelClass::kConvolution},
+    ClassWord{"naive_conv", KernelClass::kConvolution},
+    ClassWord{"grouped_conv", KernelClass::kConvolution},  // Composable Kernel
+    ClassWord{"gen_conv", KernelClass::kConvolution},      // oneDNN
+    ClassWord{"convolution", KernelClass::kConvolution},   // HLO
+    ClassWord{"Conv2D", KernelClass::kConvolution},        // Ascend
     ClassWord{"implicit_gemm", KernelClass::kConvolution},
     ClassWord{"nvjet", KernelClass::kMatmul},
     ClassWord{"gemv", KernelClass::kMatmul},
     ClassWord{"gemm", KernelClass::kMatmul},
     ClassWord{"Cijk_", KernelClass::kMatmul},  // Tensile, AMD
     ClassWord{"dot_kernel", KernelClass::kMatmul},
+    ClassWord{"DeviceGemm", KernelClass::kMatmul},  // Composable Kernel
+    ClassWord{"MatMul", KernelClass::kMatmul},      // Ascend
+    ClassWord{"matmul", KernelClass::kMatmul},
     ClassWord{"oftmax", KernelClass::kNormalization},
     ClassWord{"oftMax", KernelClass::kNormalization},
     ClassWord{"ayer_norm", KernelClass::kNormalization},

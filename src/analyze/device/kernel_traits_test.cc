@@ -88,5 +88,42 @@ TEST(DevicePeaks, without_tensor_cores_fp32_is_the_rate) {
   EXPECT_EQ(h200.flops_per_s(Precision::kUnknown, TensorCores::kYes), 0);
 }
 
+TEST(KernelTraits, kernels_of_other_libraries) {
+  const auto class_of = [](std::string_view name) { return kernel_traits(name).kernel_class; };
+  EXPECT_EQ(class_of("Cijk_Alik_Bljk_BBS_BH_MT128x128x32_MI32x32x8x1"), KernelClass::kMatmul);  // hipBLASLt
+  EXPECT_EQ(class_of("_ZN2ck16kernel_gemm_xdl_cshuffle"), KernelClass::kMatmul);                // Composable Kernel
+  EXPECT_EQ(class_of("igemm_fwd_gtcx3_nhwc_bf16_bx0"), KernelClass::kConvolution);              // MIOpen
+  EXPECT_EQ(class_of("miopenSp3AsmConv_v30_3_1_gfx9"), KernelClass::kConvolution);
+  EXPECT_EQ(class_of("attn_fwd"), KernelClass::kAttention);  // Triton on ROCm
+  EXPECT_EQ(class_of("gemm_kernel"), KernelClass::kMatmul);  // oneDNN
+  EXPECT_EQ(class_of("gen_conv_kernel"), KernelClass::kConvolution);
+  EXPECT_EQ(class_of("loop_add_multiply_fusion_3"), KernelClass::kCompiled);  // XLA
+  EXPECT_EQ(class_of("gemm_fusion_dot_12"), KernelClass::kMatmul);
+  EXPECT_EQ(class_of("pallas_call.7"), KernelClass::kCompiled);
+  EXPECT_EQ(class_of("aclnnMm_MatMulCommon_MatMul"), KernelClass::kMatmul);  // Ascend
+}
+
+TEST(DevicePeaks, other_makers_are_known_by_the_names_in_traces) {
+  struct Known {
+    std::string_view in_trace, name;
+    double bf16, bandwidth;
+  };
+  for (const Known& known :
+       {Known{"TPU v6 Lite", "TPU v6e", 918, 1640}, Known{"TPU v5 lite", "TPU v5e", 197, 819},
+        Known{"TPU v5p", "TPU v5p", 459, 2765}, Known{"TPU v4", "TPU v4", 275, 1228},
+        Known{"AMD Instinct MI350X", "MI350X", 2306.9, 8000}, Known{"AMD Instinct MI300X VF", "MI300X", 1307.4, 5300},
+        Known{"AMD Instinct MI250", "MI250 (one die)", 181, 1638}, Known{"NVIDIA H20", "H20", 148, 4000},
+        Known{"NVIDIA GB300", "GB300", 2500, 8000}, Known{"NVIDIA B200", "B200", 2250, 7700},
+        Known{"GAUDI3", "Gaudi 3", 1678, 3700},
+        Known{"Intel(R) Data Center GPU Max 1550", "Max 1550 (one stack)", 416, 1638}}) {
+    const DevicePeaks* const peaks = find_device_peaks(known.in_trace);
+    ASSERT_NE(peaks, nullptr) << known.in_trace;
+    EXPECT_EQ(peaks->name, known.name);
+    EXPECT_EQ(peaks->bf16_tflops, known.bf16);
+    EXPECT_EQ(peaks->bandwidth_gb_s, known.bandwidth);
+  }
+  EXPECT_EQ(find_device_peaks("NVIDIA H200")->name, "H200") << "and not an H20";
+}
+
 }  // namespace
 }  // namespace firelane::analyze

@@ -137,6 +137,10 @@ Study study(const StudiedTrace& trace) {
   // What nobody understood may be what the program waits for.
   s.not_understood = !s.has_device_work && model.losses[Stat::kDeviceNotUnderstood] > 0;
   if (s.not_understood) s.bound = {.limit = Limit::kUnknown};
+  s.accelerator = model.info.accelerator;
+  s.host_unknown = s.has_device_work && model.op_details.size() == 0 && model.call_details.size() == 0;
+  const bool blames_host = s.bound.limit == Limit::kOverhead || s.bound.limit == Limit::kMixed;
+  if (s.host_unknown && blames_host) s.bound.limit = Limit::kUnknown;
   s.step_spans = step_spans(model, s.graph, s.played, s.steps);
   s.usual_step_ns = s.undone.usual_ns;
   s.usual_recorded_ns = s.undone.usual_recorded_ns;
@@ -150,7 +154,7 @@ Study study(const StudiedTrace& trace) {
   for (const Interval& span : s.step_spans) {
     s.step_bounds.push_back(judge.of(s.path, busy, span.start_ns, span.end_ns));
   }
-  if (s.undone.source != CostSource::kBaseline) note_uncertainty(s, judge, costs);
+  if (s.undone.source != CostSource::kBaseline && !s.host_unknown) note_uncertainty(s, judge, costs);
   return s;
 }
 

@@ -36,6 +36,8 @@ SlowSteps find_slow_steps(const TimedSteps& steps);
 struct Study {
   bool has_device_work = false;
   bool not_understood = false;  // the trace has lanes of a device, and no reader knows what is on them
+  bool host_unknown = false;    // nothing of the host is in the trace: kernels alone
+  Accelerator accelerator = Accelerator::kUnknown;
   HostTime host;
   StepList steps;
   double computing_share = 0;  // without a device: of the host's time, the part in which operators compute

@@ -2,6 +2,7 @@
 #include <nanobind/nanobind.h>
 
 #include "bind/trace/compare.h"
+#include "bind/trace/ranks.h"
 #include "bind/trace/table.h"
 #include "bind/trace/trace.h"
 #include "bind/trace/viewer.h"
@@ -16,4 +17,5 @@ NB_MODULE(_trace, module) {
   firelane::bind_trace::bind_trace(module);
   firelane::bind_trace::bind_viewer(module);
   firelane::bind_trace::bind_compare(module);
+  firelane::bind_trace::bind_ranks(module);
 }

@@ -40,6 +40,7 @@ class NsightReader {
   NsightReader(SqlDatabase& database, const ReadRequest& request) : database_(database), request_(request) {}
 
   Result<RawTrace> run() {
+    expect_rows();
     read_strings();
     read_processes();
     read_kernels();
@@ -67,6 +68,17 @@ class NsightReader {
 
  private:
   using Columns = std::vector<std::string_view>;
+
+  // Room for as many rows as the file may hold; pages that are not touched cost nothing.
+  void expect_rows() {
+    constexpr uint64_t kFewestBytes = 40;  // of a row
+    const auto rows = static_cast<size_t>(std::min<uint64_t>(database_.bytes() / kFewestBytes, uint64_t{1} << 32));
+    part_.host_slices.reserve(rows);
+    part_.op_details.reserve(rows);
+    part_.call_details.reserve(rows);
+    part_.device_slices.reserve(rows);
+    part_.kernel_details.reserve(rows);
+  }
 
   // ---- what rows refer to
 
@@ -228,28 +240,28 @@ class NsightReader {
 
   void read_copies() {
     const StringId category = pool_.strings.intern("gpu_memcpy");
-    database_.scan(kCopyTable, device_columns({"bytes", "copyKind", "srcKind", "dstKind", "srcDeviceId", "dstDeviceId"}),
-                   losses_, [&](const SqlRow& row) {
-                     RawDeviceSlice slice{.category = category, .kind = DeviceKind::kCopy};
-                     if (!read_place(row, slice)) return;
-                     remember_context(row);
-                     RawCopy copy{.bytes = row.integer(kOwn),
-                                  .context = row.integer(kContext),
-                                  .graph_node_id = row.integer(kNode),
-                                  .source_device = row.integer(kOwn + 4),
-                                  .target_device = row.integer(kOwn + 5),
-                                  .direction = copy_direction(row.integer(kOwn + 1)),
-                                  .source_memory = memory_kind(row.integer(kOwn + 2)),
-                                  .target_memory = memory_kind(row.integer(kOwn + 3))};
-                     if (slice.duration_ns > 0 && copy.bytes > 0)
-                       copy.bandwidth_gb_s =
-                           static_cast<float>(static_cast<double>(copy.bytes) / static_cast<double>(slice.duration_ns));
-                     slice.name =
-                         pool_.strings.intern(copy_name({copy.direction, copy.source_memory, copy.target_memory}));
-                     part_.copy_details.push_back(copy);
-                     slice.detail = static_cast<Row>(part_.copy_details.size() - 1);
-                     part_.device_slices.push_back(slice);
-                   });
+    database_.scan(
+        kCopyTable, device_columns({"bytes", "copyKind", "srcKind", "dstKind", "srcDeviceId", "dstDeviceId"}), losses_,
+        [&](const SqlRow& row) {
+          RawDeviceSlice slice{.category = category, .kind = DeviceKind::kCopy};
+          if (!read_place(row, slice)) return;
+          remember_context(row);
+          RawCopy copy{.bytes = row.integer(kOwn),
+                       .context = row.integer(kContext),
+                       .graph_node_id = row.integer(kNode),
+                       .source_device = row.integer(kOwn + 4),
+                       .target_device = row.integer(kOwn + 5),
+                       .direction = copy_direction(row.integer(kOwn + 1)),
+                       .source_memory = memory_kind(row.integer(kOwn + 2)),
+                       .target_memory = memory_kind(row.integer(kOwn + 3))};
+          if (slice.duration_ns > 0 && copy.bytes > 0)
+            copy.bandwidth_gb_s =
+                static_cast<float>(static_cast<double>(copy.bytes) / static_cast<double>(slice.duration_ns));
+          slice.name = pool_.strings.intern(copy_name({copy.direction, copy.source_memory, copy.target_memory}));
+          part_.copy_details.push_back(copy);
+          slice.detail = static_cast<Row>(part_.copy_details.size() - 1);
+          part_.device_slices.push_back(slice);
+        });
   }
 
   void read_sets() {
@@ -346,24 +358,29 @@ class NsightReader {
       return;
     }
     std::map<std::pair<int64_t, int64_t>, std::string> domains;  // (pid, id) -> name
-    database_.scan(kTable, {"eventType", "globalTid", "domainId", "text", "textId"}, losses_, [&](const SqlRow& row) {
-      if (row.integer(0) != kDomainName) return;
-      const std::string_view name = row.is_null(3) ? pool_.strings.view(string(row.integer(4))) : row.text(3);
-      domains[{pid_of(row.integer(1)), row.integer(2)}] = name;
-    });
+    struct InDomain {
+      size_t slice;
+      std::pair<int64_t, int64_t> domain;
+      std::string payload;
+    };
+    std::vector<InDomain> in_domains;  // ranges outside of the default domain: whose they are is known at the end
     const StringId op_category = pool_.strings.intern("cpu_op");
     const StringId range_category = pool_.strings.intern("user_annotation");
     database_.scan(
         kTable, {"start", "end", "eventType", "globalTid", "domainId", "text", "textId", "jsonText", "jsonTextId"},
         losses_, [&](const SqlRow& row) {
           const int64_t type = row.integer(2);
+          const int64_t thread = row.integer(3);
+          if (type == kDomainName) {
+            const std::string_view name = row.is_null(5) ? pool_.strings.view(string(row.integer(6))) : row.text(5);
+            domains[{pid_of(thread), row.integer(4)}] = name;
+          }
           if (type == kDomainName || type == 33 || type == 32) return;  // names of domains, categories, threads
           ++rows_;
           if (type != kPushPop && type != kStartEnd && type != kNvtxMark) {
             ++losses_[Stat::kEventNotUsed];
             return;
           }
-          const int64_t thread = row.integer(3);
           const std::string_view text = row.is_null(5) ? pool_.strings.view(string(row.integer(6))) : row.text(5);
           if (type == kNvtxMark) {
             const int64_t time_ns = row.integer(0);
@@ -384,22 +401,33 @@ class NsightReader {
           }
           if (!read_times(row, 0, 1, losses_, slice.start_ns, slice.duration_ns)) return;
           const int64_t pid = pid_of(thread);
-          const auto domain = domains.find({pid, row.integer(4)});
-          const bool is_nccl = domain != domains.end() && domain->second == "NCCL";
           const NvtxText parsed = read_nvtx_text(text);
           slice.kind = parsed.is_op ? HostKind::kOp : HostKind::kAnnotation;
-          slice.category = is_nccl ? pool_.strings.intern("nccl") : parsed.is_op ? op_category : range_category;
+          slice.category = parsed.is_op ? op_category : range_category;
           slice.name = pool_.strings.intern(std::string(parsed.name));
           // Started on one thread and ended on another: it nests in none.
           slice.lane = type == kStartEnd ? range_lane(pid, slice) : thread_lane(thread);
           RawOp op{.external_id = joined(pid, parsed.op_id),
                    .sequence_number = parsed.sequence_number,
                    .input_dims = pool_.strings.intern(std::string(parsed.sizes))};
-          if (is_nccl) op.comm = collective(parsed.name, row);
           part_.op_details.push_back(op);
           slice.detail = static_cast<Row>(part_.op_details.size() - 1);
+          const int64_t domain = row.integer(4);
+          if (domain != kNoNumber && domain != 0) {
+            const std::string_view json = row.is_null(7) ? pool_.strings.view(string(row.integer(8))) : row.text(7);
+            in_domains.push_back({part_.host_slices.size(), {pid, domain}, std::string(json)});
+          }
           part_.host_slices.push_back(slice);
         });
+    const StringId nccl = pool_.strings.intern("nccl");
+    for (const InDomain& each : in_domains) {
+      const auto domain = domains.find(each.domain);
+      if (domain == domains.end() || domain->second != "NCCL") continue;
+      RawHostSlice& slice = part_.host_slices[each.slice];
+      slice.category = nccl;
+      const std::string name(pool_.strings.view(slice.name));
+      part_.op_details[slice.detail].comm = collective(name, each.payload);
+    }
   }
 
   // Ranges of start and end may overlap: each goes to the first lane that is free.
@@ -414,11 +442,10 @@ class NsightReader {
   }
 
   // "ncclAllReduce" with a payload such as {"Message size [bytes]": 4096, "No. of ranks": 2}.
-  Row collective(std::string_view name, const SqlRow& row) {
+  Row collective(std::string_view name, std::string_view json) {
     if (!name.starts_with("nccl")) return kNoRow;
     std::string word;
     for (const char c : name.substr(4)) word += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-    const std::string_view json = row.is_null(7) ? pool_.strings.view(string(row.integer(8))) : row.text(7);
     part_.comm_details.push_back({.in_elements = number_in(json, "Message size [bytes]"),
                                   .group_size = number_in(json, "No. of ranks"),
                                   .rank = number_in(json, "Rank"),

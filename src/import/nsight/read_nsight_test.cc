@@ -199,10 +199,10 @@ TEST(Nsight, the_sample_gives_every_row) {
   EXPECT_EQ(bytes, ask_file(path,
                             "SELECT (SELECT sum(bytes) FROM CUPTI_ACTIVITY_KIND_MEMCPY) + (SELECT sum(bytes) "
                             "FROM CUPTI_ACTIVITY_KIND_MEMSET)"));
-  const int64_t launched = ask_file(
-      path,
-      "SELECT count(DISTINCT k.rowid) FROM CUPTI_ACTIVITY_KIND_KERNEL k JOIN CUPTI_ACTIVITY_KIND_RUNTIME r ON "
-      "r.correlationId = k.correlationId WHERE r.globalTid >> 24 = k.globalPid >> 24");
+  const int64_t launched =
+      ask_file(path,
+               "SELECT count(DISTINCT k.rowid) FROM CUPTI_ACTIVITY_KIND_KERNEL k JOIN CUPTI_ACTIVITY_KIND_RUNTIME r ON "
+               "r.correlationId = k.correlationId WHERE r.globalTid >> 24 = k.globalPid >> 24");
   int64_t with_launch = 0;
   int64_t named = 0;
   const StringId add = m.strings.find("aten::add");

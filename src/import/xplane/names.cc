@@ -1,8 +1,11 @@
 #include "import/xplane/names.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <string>
+
+#include "import/xplane/device_lines.h"
 
 namespace firelane::importer::xplane {
 
@@ -79,6 +82,15 @@ void Names::read(std::string_view plane, LossCounts& losses) {
     if (field.tag() != kPlaneEvents) return field.skip();
     read_event(bytes_or_none(field), losses);
   });
+  constexpr int64_t kMostSmall = 1 << 20;
+  int64_t largest = -1;
+  for (const auto& [id, name] : events_) {
+    if (id >= 0 && id < kMostSmall) largest = std::max(largest, id);
+  }
+  small_ids_.assign(static_cast<size_t>(largest + 1), nullptr);
+  for (const auto& [id, name] : events_) {
+    if (id >= 0 && id < kMostSmall) small_ids_[static_cast<size_t>(id)] = &name;
+  }
 }
 
 void Names::read_event(std::string_view bytes, LossCounts& losses) {
@@ -114,6 +126,11 @@ void Names::read_event(std::string_view bytes, LossCounts& losses) {
   out.name = pool_.strings.intern(shown.empty() ? without_suffix(name, ".kd") : shown);
   if (program != kNoNumber)
     out.program = pool_.strings.intern("program " + std::to_string(static_cast<uint64_t>(program)));
+  const std::string_view category = pool_.strings.view(out.category);
+  out.kind = op_kind(category, name, LineKind::kOps);
+  out.async_kind = op_kind(category, name, LineKind::kAsyncOps);
+  const std::string collective(collective_name(category, name));
+  out.collective = pool_.strings.intern(collective);
   events_[id] = out;
 }
 
@@ -150,6 +167,7 @@ StatValue Names::stat(std::string_view bytes, LossCounts& losses) const {
 }
 
 const EventName* Names::event(int64_t id) const {
+  if (id >= 0 && static_cast<size_t>(id) < small_ids_.size()) return small_ids_[static_cast<size_t>(id)];
   const auto found = events_.find(id);
   return found == events_.end() ? nullptr : &found->second;
 }

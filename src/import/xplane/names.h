@@ -5,6 +5,7 @@
 #include <limits>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 #include "import/xplane/wire.h"
 #include "model/raw.h"
@@ -51,6 +52,10 @@ struct EventName {
   StringId program{};
   int64_t flops = kNoNumber;
   int64_t bytes = kNoNumber;
+  // What it is on a line of ops and on one of asynchronous ops; a collective's name.
+  DeviceKind kind = DeviceKind::kKernel;
+  DeviceKind async_kind = DeviceKind::kKernel;
+  StringId collective{};
 };
 
 class Names {
@@ -72,6 +77,7 @@ class Names {
   std::unordered_map<int64_t, StatKey> keys_;
   std::unordered_map<int64_t, std::string_view> texts_;  // names of stats, which are values too (ref)
   std::unordered_map<int64_t, EventName> events_;
+  std::vector<const EventName*> small_ids_;  // most ids are small: found without hashing
 };
 
 // "jit_train(123)" of a module's name; programs that only have a number are "program 123".

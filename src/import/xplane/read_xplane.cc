@@ -212,6 +212,17 @@ class XPlaneReader {
 
   static int64_t floor_ns(int64_t ps) { return ps / 1000 - (ps % 1000 < 0 ? 1 : 0); }
 
+  // Room for the events of a line, so that rows are not moved as they grow: pages that are not touched cost nothing.
+  void expect_rows(size_t bytes) {
+    constexpr size_t kFewestBytes = 12;  // of an event
+    const auto grow = [&](auto& rows) {
+      const size_t wanted = rows.size() + bytes / kFewestBytes;
+      if (rows.capacity() < wanted) rows.reserve(wanted * 4);
+    };
+    grow(part_.device_slices);
+    grow(part_.kernel_details);
+  }
+
   void name_lane(LaneId lane, std::string_view name) {
     part_.lane_names.push_back(
         {.lane = lane, .what = LaneNameKind::kThreadName, .text = pool_.strings.intern(std::string(name))});
@@ -219,6 +230,7 @@ class XPlaneReader {
 
   void read_device_line(std::string_view bytes) {
     const Line line = read_line_head(bytes);
+    expect_rows(bytes.size());
     const LineKind kind = line_kind(line.name);
     const LaneId lane = pool_.lane({.number = device_}, {.number = line.id});
     name_lane(lane, line.name);
@@ -235,7 +247,7 @@ class XPlaneReader {
       slice.stream = line.id;
       switch (kind) {
         case LineKind::kOps:
-        case LineKind::kAsyncOps: slice.kind = op_kind(pool_.strings.view(name.category), name.long_name, kind); break;
+        case LineKind::kAsyncOps: slice.kind = kind == LineKind::kOps ? name.kind : name.async_kind; break;
         case LineKind::kSteps: {
           const std::string_view text = pool_.strings.view(name.name);
           Span step{.start_ns = start_ns, .duration_ns = duration_ns};
@@ -267,10 +279,8 @@ class XPlaneReader {
       part_.copy_details.push_back({.bytes = name.bytes, .direction = CopyDirection::kUnknown});
       slice.detail = static_cast<Row>(part_.copy_details.size() - 1);
     } else if (slice.kind == DeviceKind::kCollective) {
-      const std::string_view collective = collective_name(pool_.strings.view(name.category), name.long_name);
-      part_.comm_details.push_back({.in_elements = name.bytes,
-                                    .collective = pool_.strings.intern(std::string(collective)),
-                                    .dtype = pool_.strings.intern("Byte")});
+      part_.comm_details.push_back(
+          {.in_elements = name.bytes, .collective = name.collective, .dtype = pool_.strings.intern("Byte")});
       slice.comm = static_cast<Row>(part_.comm_details.size() - 1);
     }
   }

@@ -86,7 +86,8 @@ void keep_kernels(const Model& model, const std::map<StringId, KernelSum>& sums,
 IntervalSet only_copies(const std::vector<Interval>& copies, const IntervalSet& others) {
   std::vector<Interval> out;
   const std::vector<Interval>& cover = others.intervals();
-  for (const Interval& copy : IntervalSet(copies).intervals()) {
+  const IntervalSet joined(copies);  // named: in C++20 a temporary would end before the loop
+  for (const Interval& copy : joined.intervals()) {
     int64_t at = copy.start_ns;
     auto next = std::partition_point(cover.begin(), cover.end(), [&](const Interval& i) { return i.end_ns <= at; });
     for (; next != cover.end() && next->start_ns < copy.end_ns; ++next) {

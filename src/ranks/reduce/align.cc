@@ -29,9 +29,7 @@ class Aligner {
         least_spread_ns_(guess.least_spread_ns),
         most_spread_ns_(guess.most_spread_ns) {}
   // From here on ends must lie this near each other.
-  void tighten(double most_spread_ns) {
-    most_spread_ns_ = std::max(least_spread_ns_, std::min(most_spread_ns_, most_spread_ns));
-  }
+  void set_spread(double spread_ns) { most_spread_ns_ = std::max(least_spread_ns_, spread_ns); }
 
   bool compatible(size_t i, size_t j) const {
     const uint32_t a = reference_.at(i).signature;
@@ -150,30 +148,41 @@ std::vector<Candidate> candidates_at(const Aligner& aligner, const Lane& referen
   return out;
 }
 
+// The same shift, found from different anchors.
+bool same_shift(const Candidate& a, const Candidate& b, double usual_interval_ns) {
+  return std::abs(a.difference_ns - b.difference_ns) < 0.3 * usual_interval_ns;
+}
+
 // The only one that fits, or nothing.
-const Candidate* the_one(const std::vector<Candidate>& all, const ClockGuess& guess) {
+const Candidate* the_one(const std::vector<Candidate>& all, const ClockGuess& guess, double usual_interval_ns) {
   if (all.empty()) return nullptr;
   const Candidate* best = &all[0];
   for (const Candidate& each : all) {
     if (each.roughness_ns < best->roughness_ns) best = &each;
   }
+  constexpr double kSureClock = 2'000'000;
+  const bool sure_clock = guess.within_ns <= kSureClock || guess.least_spread_ns > kSureClock;
   bool alone = true;
+  bool only = true;
   for (const Candidate& each : all) {
-    if (&each == best) continue;
-    const bool enough = best->matched >= 8 && each.matched >= 8;
+    if (&each == best || same_shift(each, *best, usual_interval_ns)) continue;
+    only = false;
+    const bool enough = best->matched >= 8 && each.matched >= 3;
     alone = alone && enough && each.roughness_ns > 3 * best->roughness_ns + 500;
   }
-  if (alone && (all.size() > 1 || best->matched >= 3)) return best;
+  // Few rows are no proof while clocks may be anywhere: the true partner may lie outside of the recording.
+  const bool close = best->matched >= 4 && best->roughness_ns < 0.002 * usual_interval_ns;
+  if (alone && (!only || sure_clock || close || best->matched >= 8)) return best;
+  if (!sure_clock || only) return nullptr;
   // Clocks that are known decide between shifts that lie far apart.
   const Candidate* nearest = &all[0];
   const auto off = [&](const Candidate& c) { return std::abs(c.difference_ns - guess.difference_ns); };
   for (const Candidate& each : all) {
     if (off(each) < off(*nearest)) nearest = &each;
   }
-  constexpr double kSureClock = 2'000'000;
-  if (guess.within_ns > kSureClock) return all.size() == 1 && best->matched >= 3 ? best : nullptr;
   for (const Candidate& each : all) {
-    if (&each != nearest && off(each) < 5 * off(*nearest) + 50'000) return nullptr;
+    if (same_shift(each, *nearest, usual_interval_ns)) continue;
+    if (off(each) < 5 * off(*nearest) + 50'000) return nullptr;
   }
   return nearest->roughness_ns <= 3 * best->roughness_ns + 5'000 ? nearest : nullptr;
 }
@@ -200,26 +209,38 @@ Alignment align(const Lane& reference, const Lane& other, const std::vector<Sign
   }
   if (first == last) return out;
   const size_t length = last - first;
-  for (const size_t share : std::initializer_list<size_t>{4, 2, 6, 1, 7, 3, 5}) {
-    const size_t anchor = first + std::min(length - 1, length * share / 8);
-    const std::vector<Candidate> all = candidates_at(aligner, reference, other, anchor, guess);
-    const Candidate* one = the_one(all, guess);
-    if (one == nullptr) {
-      out.several = out.several || all.size() > 1;
-      continue;
+  const double interval = usual_interval(reference);
+  // Ends that lie close together prove the most: wider spreads are tried only where no shift fits a narrow one.
+  std::vector<Candidate> all;
+  double spread = 0;
+  for (const double each : {100'000.0, 1'000'000.0, guess.most_spread_ns}) {
+    spread = std::clamp(each, guess.least_spread_ns, guess.most_spread_ns);
+    aligner.set_spread(spread);
+    // All anchors together: a shift that fits from one of them only because its rival's rows are missing is no proof.
+    for (const size_t share : std::initializer_list<size_t>{4, 2, 6}) {
+      const size_t anchor = first + std::min(length - 1, length * share / 8);
+      const std::vector<Candidate> found = candidates_at(aligner, reference, other, anchor, guess);
+      all.insert(all.end(), found.begin(), found.end());
     }
-    Candidate total{};
-    constexpr double kLeastSpread = 100'000;
-    aligner.tighten(std::max(kLeastSpread, 10 * one->roughness_ns));
-    const auto keep = [&](size_t i, size_t j) { out.reference[j] = static_cast<int32_t>(i); };
-    keep(one->anchor, one->other);
-    aligner.walk(one->anchor, one->other, +1, INT64_MAX, total, keep);
-    aligner.walk(one->anchor, one->other, -1, INT64_MAX, total, keep);
-    out.certain = total.matched + 1 >= one->matched / 2 && total.skipped <= 3 * (total.matched + 1);
-    out.difference_ns = one->difference_ns;
-    if (out.certain) return out;
-    out.reference.assign(other.size(), -1);
+    for (size_t anchor = first; anchor < last && all.empty(); anchor += std::max<size_t>(1, length / 16)) {
+      all = candidates_at(aligner, reference, other, anchor, guess);
+    }
+    if (!all.empty()) break;
   }
+  const Candidate* one = the_one(all, guess, interval);
+  if (one == nullptr) {
+    out.several = all.size() > 1;
+    return out;
+  }
+  Candidate total{};
+  aligner.set_spread(std::max(spread, std::min(3 * spread, 30 * one->roughness_ns)));
+  const auto keep = [&](size_t i, size_t j) { out.reference[j] = static_cast<int32_t>(i); };
+  keep(one->anchor, one->other);
+  aligner.walk(one->anchor, one->other, +1, INT64_MAX, total, keep);
+  aligner.walk(one->anchor, one->other, -1, INT64_MAX, total, keep);
+  out.certain = total.matched + 1 >= one->matched / 2 && total.skipped <= 3 * (total.matched + 1);
+  out.difference_ns = one->difference_ns;
+  if (!out.certain) out.reference.assign(other.size(), -1);
   return out;
 }
 

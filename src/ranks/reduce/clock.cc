@@ -107,7 +107,7 @@ Line line_through(const std::vector<Bin>& bins, double zero_ns, double length_ns
     if (w <= 0) return line;
     const double determinant = w * wxx - wx * wx;
     // A short recording cannot tell a drift from noise.
-    const bool has_drift = samples.size() >= 3 && length_ns > 2e8 && determinant > 0;
+    const bool has_drift = samples.size() >= 5 && length_ns > 2e7 && determinant > 0;
     line.b = has_drift ? std::clamp((w * wxy - wx * wy) / determinant, -kMostDrift, kMostDrift) : 0;
     line.a = (wy - line.b * wx) / w;
     std::vector<double> off;

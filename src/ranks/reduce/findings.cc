@@ -114,7 +114,7 @@ std::vector<RankFinding> rank_findings(const Reduction& job) {
                    .see = "rank " + std::to_string(s.rank) + " at " + milliseconds(s.first_late_ns),
                    .confidence = job.ranks < job.world_size ? "medium" : "high"});
   }
-  const double uneven = job.scaling.slowdown - 1;
+  const double uneven = job.scaling.lost_share;
   if (uneven - named > 0.03 && job.ranks > 1) {
     out.push_back({.id = "uneven-ranks",
                    .title = "ranks take turns at being late: with even work the job would take " +

@@ -281,8 +281,12 @@ class Matcher {
         if (m == reference || left[m].empty()) continue;
         const uint32_t a = domain_of(g, reference);
         const uint32_t b = domain_of(g, m);
-        const ClockGuess clock = guess(a, b, on_device(g, reference) && on_device(g, m));
-        if (round > 0 && a != b && !clocks_.known(a, b)) continue;
+        ClockGuess clock = guess(a, b, on_device(g, reference) && on_device(g, m));
+        if (round > 0) {
+          // Single rows that the first reference lacks: their clocks must agree closely.
+          if (a != b && !clocks_.known(a, b)) continue;
+          if (on_device(g, m)) clock.within_ns = a == b ? 100'000 : 300'000;
+        }
         const RowList rows = rows_of(m);
         const Lane other{&intake_.ranks[intake_.groups[g].members[m]].rows, &rows};
         const Alignment aligned = align(lane, other, intake_.signatures, clock);

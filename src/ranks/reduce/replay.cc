@@ -91,15 +91,9 @@ double JobReplay::run(const std::vector<Work>& own) const {
   double first_end = 0;
   size_t begun = 0;
   double last_end = 0;
-  // A row of a rank on its own: it begins after what came before, and lasts as recorded.
-  const auto arrive = [&](State& state, uint32_t rank, uint32_t row, uint32_t index) {
-    const std::vector<CollectiveRow>& rows = intake.ranks[rank].rows;
-    const MemberWork recorded = work_before(rows, row);
-    const bool as_recorded = index == kNoInstance || own[rank] == Work::kRecorded || mean_work_ns[index] < 0;
-    const auto work = static_cast<double>(as_recorded                ? recorded.work_ns
-                                          : own[rank] == Work::kMean ? mean_work_ns[index]
-                                                                     : median_work_ns[index]);
-    return recorded.from_arrival ? std::max(state.end, state.start + work) : state.end + work;
+  const auto after = [](const State& state, const MemberWork& before, int64_t work_ns) {
+    const auto length = static_cast<double>(work_ns);
+    return before.from_arrival ? std::max(state.end, state.start + length) : state.end + length;
   };
   for (const uint32_t index : order) {
     const Instance& instance = matches.instances[index];
@@ -107,18 +101,23 @@ double JobReplay::run(const std::vector<Work>& own) const {
     for (uint32_t i = instance.begin; i < instance.end; ++i) {
       const Member& member = matches.members[i];
       State& state = states[member.rank];
-      const std::vector<CollectiveRow>& rows = intake.ranks[member.rank].rows;
       for (; state.begun && state.next < member.row; ++state.next) {
         if (matches.instance_of_row[member.rank][state.next] != kNoInstance &&
             transfer_ns[matches.instance_of_row[member.rank][state.next]] >= 0) {
           continue;  // overlaps this one, and is played in its own turn
         }
-        state.start = arrive(state, member.rank, state.next, kNoInstance);
+        const std::vector<CollectiveRow>& rows = intake.ranks[member.rank].rows;
+        const MemberWork alone = work_before(rows, state.next);
+        state.start = after(state, alone, alone.work_ns);
         state.end = state.start + static_cast<double>(rows[state.next].end_ns - rows[state.next].start_ns);
       }
       state.next = std::max(state.next, member.row + 1);
       if (!state.begun) continue;
-      state.start = arrive(state, member.rank, member.row, index);
+      const bool as_recorded = own[member.rank] == Work::kRecorded || mean_work_ns[index] < 0;
+      state.start = after(state, work[i],
+                          as_recorded                       ? work[i].work_ns
+                          : own[member.rank] == Work::kMean ? mean_work_ns[index]
+                                                            : median_work_ns[index]);
       last = std::max(last, state.start);
     }
     // A rank enters with its first collective, where the others wait for nobody who was not recorded before.

@@ -44,6 +44,8 @@ struct JobReplay {
   const Intake& intake;
   const Matches& matches;
   const Clocks& clocks;
+  // By row of Matches::members, of what synchronizes: work_before() of its row.
+  std::vector<MemberWork> work;
   std::vector<uint32_t> order;          // instances that synchronize, in order of their last arrival
   std::vector<int64_t> transfer_ns;     // by instance: from the last arrival to the end; -1: it does not synchronize
   std::vector<int64_t> mean_work_ns;    // by instance, over its members

@@ -36,8 +36,32 @@ struct Evidence {
   int64_t steps = 0;
   int64_t won = 0;  // it was the latest of its group
   double probability = 1;
+  bool steady = false;   // by about as much in each step
   bool outlier = false;  // by how much, whatever the number of steps
 };
+
+// Later than the latest of the others in every step, by much more than that varies: few steps prove it then.
+bool is_steady(const Intake& intake, const Waits& waits, uint32_t rank, const std::vector<uint32_t>& peers) {
+  const PartSteps& steps = intake.ranks[rank].part.steps;
+  std::vector<double> ahead;
+  for (size_t s = 0; s < steps.size(); ++s) {
+    if (!is_judged(steps, s)) continue;
+    int64_t others = 0;
+    for (const uint32_t peer : peers) {
+      if (peer != rank) others = std::max(others, late_in(intake, waits, peer, steps.number[s]));
+    }
+    ahead.push_back(static_cast<double>(late_in(intake, waits, rank, steps.number[s]) - others));
+  }
+  constexpr size_t kLeastSteps = 4;
+  if (ahead.size() < kLeastSteps) return false;
+  double mean = 0;
+  for (const double each : ahead) mean += each / static_cast<double>(ahead.size());
+  double square = 0;
+  for (const double each : ahead) square += (each - mean) * (each - mean);
+  const double error = std::sqrt(square / static_cast<double>(ahead.size() - 1) / static_cast<double>(ahead.size()));
+  constexpr double kErrors = 8;
+  return mean > kErrors * error && mean > 0;
+}
 
 Evidence evidence_for(const Intake& intake, const Waits& waits, uint32_t rank, const std::vector<uint32_t>& peers) {
   Evidence out;
@@ -52,19 +76,31 @@ Evidence evidence_for(const Intake& intake, const Waits& waits, uint32_t rank, c
     out.won += latest ? 1 : 0;
   }
   out.probability = binomial_tail(out.won, out.steps, 1.0 / static_cast<double>(std::max<size_t>(2, peers.size())));
-  std::vector<double> late;
-  for (const uint32_t peer : peers) late.push_back(static_cast<double>(waits.ranks[peer].late_ns));
-  if (late.size() >= 4) {
-    const double own = static_cast<double>(waits.ranks[rank].late_ns);
-    double others = 0;
-    double most_other = 0;
-    for (const uint32_t peer : peers) {
-      if (peer == rank) continue;
-      others += static_cast<double>(waits.ranks[peer].late_ns);
-      most_other = std::max(most_other, static_cast<double>(waits.ranks[peer].late_ns));
-    }
-    out.outlier = own > others && own > 3 * most_other;
+  out.steady = is_steady(intake, waits, rank, peers);
+  if (peers.size() < 4) return out;
+  const auto own = static_cast<double>(waits.ranks[rank].late_ns);
+  double most_other = 0;
+  for (const uint32_t peer : peers) {
+    if (peer != rank) most_other = std::max(most_other, static_cast<double>(waits.ranks[peer].late_ns));
   }
+  // Rare but large: a pause in some steps only, far beyond what makes others late.
+  std::vector<int64_t> usual;
+  for (size_t s = 0; s < steps.size(); ++s) {
+    int64_t most = 0;
+    for (const uint32_t peer : peers) {
+      if (peer != rank) most = std::max(most, late_in(intake, waits, peer, steps.number[s]));
+    }
+    usual.push_back(most);
+  }
+  int64_t large = 0;
+  if (!usual.empty()) {
+    const auto middle = usual.begin() + static_cast<std::ptrdiff_t>(usual.size() / 2);
+    std::nth_element(usual.begin(), middle, usual.end());
+    for (size_t s = 0; s < steps.size(); ++s) {
+      large += late_in(intake, waits, rank, steps.number[s]) > 5 * *middle ? 1 : 0;
+    }
+  }
+  out.outlier = own > 3 * most_other || (large >= 2 && own > 1.5 * most_other);
   return out;
 }
 
@@ -86,7 +122,7 @@ std::vector<Straggler> find_stragglers(const Intake& intake, const Waits& waits,
                                        const Scaling& scaling) {
   std::vector<uint32_t> candidates;
   for (uint32_t r = 0; r < waits.ranks.size(); ++r) {
-    if (static_cast<double>(waits.ranks[r].late_ns) > 0.5 * kLeastGain * scaling.replayed_ns) candidates.push_back(r);
+    if (static_cast<double>(waits.ranks[r].late_ns) > kLeastGain * scaling.replayed_ns) candidates.push_back(r);
   }
   std::stable_sort(candidates.begin(), candidates.end(),
                    [&](uint32_t a, uint32_t b) { return waits.ranks[a].late_ns > waits.ranks[b].late_ns; });
@@ -104,7 +140,7 @@ std::vector<Straggler> find_stragglers(const Intake& intake, const Waits& waits,
     const Evidence evidence = evidence_for(intake, waits, r, peers);
     // A rank among many is tried many times: chance must be rarer.
     const bool by_chance = evidence.probability * static_cast<double>(peers.size()) > 0.005;
-    if (by_chance && !evidence.outlier) continue;
+    if (by_chance && !evidence.outlier && !evidence.steady) continue;
     std::vector<Work> own(intake.ranks.size(), Work::kRecorded);
     own[r] = Work::kMedian;
     double gain = scaling.replayed_ns - replay.run(own);

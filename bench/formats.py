@@ -1,0 +1,160 @@
+"""How fast other tools' files open, and in how much memory: makes one of each, about 100 MB, and times `firelane info`.
+
+    python bench/formats.py build/release/firelane [FOLDER]
+
+Beside the SQLite file stands what SQLite itself needs to visit the same rows and columns (one aggregate over each table):
+the reader cannot be faster than that. Times are the best of three; memory is the peak of the whole program.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+
+def varint(number: int) -> bytes:
+    out = bytearray()
+    while True:
+        byte = number & 127
+        number >>= 7
+        if not number:
+            out.append(byte)
+            return bytes(out)
+        out.append(byte | 128)
+
+
+def number(field: int, value: int) -> bytes:
+    return varint(field << 3) + varint(value)
+
+
+def piece(field: int, value: bytes) -> bytes:
+    return varint(field << 3 | 2) + varint(len(value)) + value
+
+
+def make_xplane(path: Path, size: int) -> None:
+    """A TPU with four cores' worth of ops: each event has its name, times and two stats, as real ones do."""
+    names = b""
+    for i in range(1, 200):
+        meta = number(1, i) + piece(2, b"%%fusion.%d = f32[1024]{0} fusion(...)" % i) + piece(4, b"fusion.%d" % i)
+        meta += piece(5, number(1, 1) + piece(5, b"convolution fusion"))
+        meta += piece(5, number(1, 2) + number(4, 1 << 20)) + piece(5, number(1, 3) + number(4, 4096))
+        names += piece(4, number(1, i) + piece(2, meta))
+    for i, name in enumerate([b"hlo_category", b"flops", b"bytes_accessed", b"device_offset_ps", b"device_duration_ps"], 1):
+        names += piece(5, number(1, i) + piece(2, number(1, i) + piece(2, name)))
+    with path.open("wb") as out:
+        written = 0
+        device = 0
+        while written < size:
+            events = bytearray()
+            at = 1 << 40
+            for i in range(250_000):
+                duration = 2_000_000 + i % 977 * 1000
+                stats = piece(4, number(1, 4) + number(4, at)) + piece(4, number(1, 5) + number(4, duration))
+                events += piece(4, number(1, i % 199 + 1) + number(2, at) + number(3, duration) + stats)
+                at += duration + 1_000_000
+            line = number(1, 3) + piece(2, b"XLA Ops") + bytes(events)
+            written += out.write(piece(1, number(1, device) + piece(2, b"/device:TPU:%d" % device) + piece(3, line) + names))
+            device += 1
+
+
+KERNEL = (
+    "start INTEGER, end INTEGER, deviceId INTEGER, contextId INTEGER, streamId INTEGER, correlationId INTEGER, globalPid INTEGER,"
+    " demangledName INTEGER, shortName INTEGER, mangledName INTEGER, registersPerThread INTEGER, gridX INTEGER, gridY INTEGER,"
+    " gridZ INTEGER, blockX INTEGER, blockY INTEGER, blockZ INTEGER, staticSharedMemory INTEGER, dynamicSharedMemory INTEGER,"
+    " localMemoryPerThread INTEGER, localMemoryTotal INTEGER, gridId INTEGER, graphNodeId INTEGER, graphId INTEGER"
+)
+
+
+def make_nsight(path: Path, size: int) -> None:
+    """Kernels, calls and ranges in the proportions of a launch-bound program."""
+    path.unlink(missing_ok=True)
+    db = sqlite3.connect(path)
+    db.execute("PRAGMA synchronous=OFF")
+    db.execute("CREATE TABLE StringIds(id INTEGER PRIMARY KEY, value TEXT)")
+    db.executemany("INSERT INTO StringIds VALUES(?, ?)", [(i, f"kernel_{i}_v{i}") for i in range(500)])
+    db.execute("CREATE TABLE META_DATA_EXPORT(name TEXT, value TEXT)")
+    db.execute("INSERT INTO META_DATA_EXPORT VALUES('EXPORT_SCHEMA_VERSION', '3.25.0')")
+    db.execute(f"CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL({KERNEL})")
+    db.execute(
+        "CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME(start INTEGER, end INTEGER, eventClass INTEGER, globalTid INTEGER,"
+        " correlationId INTEGER, nameId INTEGER, returnValue INTEGER, callchainId INTEGER)"
+    )
+    db.execute(
+        "CREATE TABLE NVTX_EVENTS(start INTEGER, end INTEGER, eventType INTEGER, text TEXT, globalTid INTEGER, textId INTEGER,"
+        " domainId INTEGER)"
+    )
+    pid = 1 << 48 | 111 << 24
+    at = 1
+    while os.path.getsize(path) < size:
+        kernels, calls, ranges = [], [], []
+        for i in range(20_000):
+            t = (at + i) * 10_000
+            kernels.append(
+                (t + 5000, t + 9000, 0, 1, 7, at + i, pid, i % 500, i % 500, i % 500, 32, 8, 1, 1, 128, 1, 1, 0, 0, 0, 0, i, None, None)
+            )
+            calls.append((t + 1000, t + 4000, 0, pid | 112, at + i, i % 500, 0, None))
+            ranges.append((t, t + 4500, 59, f"aten::add, op_id = {at + i}", pid | 112, None, 0))
+        db.executemany("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES(" + ",".join("?" * 24) + ")", kernels)
+        db.executemany("INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES(?,?,?,?,?,?,?,?)", calls)
+        db.executemany("INSERT INTO NVTX_EVENTS VALUES(?,?,?,?,?,?,?)", ranges)
+        db.commit()
+        at += 20_000
+    db.close()
+
+
+def scan_seconds(path: Path) -> float:
+    """SQLite alone, visiting every column of every row that the reader asks for."""
+    columns = {
+        "CUPTI_ACTIVITY_KIND_KERNEL": "start end deviceId contextId streamId correlationId globalPid graphNodeId demangledName "
+        "shortName gridX gridY gridZ blockX blockY blockZ registersPerThread staticSharedMemory dynamicSharedMemory graphId",
+        "CUPTI_ACTIVITY_KIND_RUNTIME": "start end globalTid correlationId nameId",
+        "NVTX_EVENTS": "start end eventType globalTid domainId text textId",
+    }
+    db = sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True)
+    start = time.perf_counter()
+    for table, names in columns.items():
+        db.execute("SELECT " + ", ".join(f'count("{name}")' for name in names.split()) + f" FROM {table}").fetchall()
+    seconds = time.perf_counter() - start
+    db.close()
+    return seconds
+
+
+def open_seconds(firelane: str, path: Path) -> tuple[float, float]:
+    """Best of three, and the peak of memory in MB."""
+    best = float("inf")
+    for _ in range(3):
+        start = time.perf_counter()
+        subprocess.run([firelane, "lanes", str(path)], check=True, stdout=subprocess.DEVNULL)
+        best = min(best, time.perf_counter() - start)
+    return best, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024 / 1e6
+
+
+def main() -> None:
+    firelane = sys.argv[1]
+    folder = Path(sys.argv[2] if len(sys.argv) > 2 else tempfile.mkdtemp())
+    size = 100_000_000
+    for name, make in {"run.xplane.pb": make_xplane, "run.sqlite": make_nsight}.items():
+        path = folder / name
+        if not path.exists():
+            make(path, size)
+        # Each in a process of its own, so that the peak is its own.
+        if os.fork() == 0:
+            seconds, peak = open_seconds(firelane, path)
+            megabytes = path.stat().st_size / 1e6
+            line = f"{name}: {megabytes:.0f} MB in {seconds:.2f} s, {megabytes / seconds:.0f} MB/s, peak {peak:.0f} MB"
+            if name.endswith(".sqlite"):
+                scan = min(scan_seconds(path) for _ in range(3))
+                line += f"; SQLite's own scan: {scan:.2f} s, {megabytes / scan:.0f} MB/s"
+            print(line, flush=True)
+            os._exit(0)
+        os.wait()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,207 @@
+#!/usr/bin/env python3
+"""How well many ranks are matched, aligned and judged, and how fast: the study behind `firelane ranks`.
+
+    make bench                                            # builds ranks_study beside the rest
+    .venv/bin/python bench/ranks.py --jobs 100 --write    # prints the tables and puts them into bench/README.md
+
+Jobs come from a generator with a known truth (src/ranks/testing/generate.h): ranks that work and meet in collectives of
+tensor, pipeline, expert and data parallelism, on hosts whose clocks are off by up to 10 ms and drift by up to 50 ppm,
+with rows, arguments, names and ranks missing, and one rank late for a planted reason. A third of the jobs of each kind
+is data parallel only, a third tensor parallel, a third everything.
+
+Times are the best of several runs. HTA, where it is installed, does its overlap of the same eight files.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+BUILD = ROOT / "build" / "release"
+STUDY = BUILD / "bench" / "ranks_study"
+FIRELANE = BUILD / "firelane"
+README = ROOT / "bench" / "README.md"
+BEGIN, END = "<!-- ranks: begin -->", "<!-- ranks: end -->"
+
+
+def lines_of(*command: str) -> list[dict[str, Any]]:
+    done = subprocess.run([str(STUDY), *command], check=True, capture_output=True, text=True)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def table(head: list[str], rows: list[list[str]]) -> str:
+    out = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    return "\n".join(out + ["| " + " | ".join(row) + " |" for row in rows])
+
+
+def microseconds(ns: float) -> str:
+    return "-" if ns == 0 else f"{ns / 1000:.1f}"
+
+
+def score_tables(scores: list[dict[str, Any]]) -> str:
+    healthy = [s for s in scores if not s["planted"]]
+    matching = [
+        [
+            s["kind"],
+            f"{s['ranks']:,}",
+            f"{s['jobs']:,}",
+            f"{100 * s['matched'] / s['possible']:.3f}%",
+            str(s["wrong"]),
+            microseconds(s["worst_clock_ns"]),
+            microseconds(s["worst_bound_ns"]),
+            str(s["outside_bound"]),
+            f"{s['flagged']} of {s['jobs']}",
+        ]
+        for s in healthy
+    ]
+    planted = [
+        [
+            s["kind"].removeprefix("straggler: "),
+            f"{s['ranks']:,}",
+            f"{s['named_first']} of {s['jobs']}",
+            f"{s['cause_right']} of {s['jobs']}",
+        ]
+        for s in scores
+        if s["planted"]
+    ]
+    flagged, jobs = sum(s["flagged"] for s in healthy), sum(s["jobs"] for s in healthy)
+    named, late = sum(s["named_first"] for s in scores), sum(s["jobs"] for s in scores if s["planted"])
+    summary = (
+        f"Healthy jobs flagged: {flagged} of {jobs:,} ({100 * flagged / jobs:.2f}%). "
+        f"Planted ranks named first: {named} of {late:,} ({100 * named / late:.1f}%)."
+    )
+    head = [
+        "healthy jobs",
+        "ranks",
+        "jobs",
+        "matched",
+        "wrong matches",
+        "worst clock error, us",
+        "worst bound, us",
+        "truth outside of the bound",
+        "flagged",
+    ]
+    return "\n\n".join(
+        [
+            table(head, matching),
+            table(["planted straggler (10% late)", "ranks", "named first", "cause right"], planted),
+            summary,
+        ]
+    )
+
+
+def best_seconds(command: list[str], runs: int) -> float:
+    best = float("inf")
+    for _ in range(runs):
+        begun = time.perf_counter()
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        best = min(best, time.perf_counter() - begun)
+    return best
+
+
+def peak_mib(command: list[str]) -> float:
+    before = os.fork()
+    if before == 0:
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, 1)
+        os.dup2(null, 2)
+        os.execv(command[0], command)
+    _, _, usage = os.wait4(before, 0)
+    return usage.ru_maxrss / 1024
+
+
+HTA_SCRIPT = """
+import sys, time
+from hta.trace_analysis import TraceAnalysis
+begun = time.perf_counter()
+TraceAnalysis(trace_dir=sys.argv[1]).get_comm_comp_overlap(visualize=False)
+print(time.perf_counter() - begun)
+"""
+
+
+def hta_seconds(folder: Path) -> str:
+    done = subprocess.run([sys.executable, "-c", HTA_SCRIPT, str(folder)], capture_output=True, text=True, check=False)
+    if done.returncode == 0:
+        return f"{float(done.stdout.split()[-1]):.1f} s"
+    last = (done.stderr.strip().splitlines() or ["failed"])[-1]
+    return f"fails: {last[:80]}"
+
+
+def speed_table(trace: Path | None, runs: int) -> str:
+    rows = []
+    for sequence in ("1", "0"):
+        best = min(lines_of("reduce", "1024", "5000", sequence)[0]["seconds"] for _ in range(runs))
+        how = "sequence numbers" if sequence == "1" else "order"
+        rows.append([f"reduce, 1,024 ranks x 5,000 collectives in memory, by {how}", f"{best:.2f} s", "1 s", ""])
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        lines_of("make", name, "1024", "5000")
+        size = sum(path.stat().st_size for path in folder.iterdir()) / 1e6
+        command = [str(FIRELANE), "ranks", "reduce", name, "--json"]
+        rows.append(
+            [
+                f"`ranks reduce` of the same as {size:.0f} MB of parts on disk",
+                f"{best_seconds(command, runs):.2f} s",
+                "",
+                f"{peak_mib(command):.0f} MiB",
+            ]
+        )
+    if trace is not None and trace.exists():
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            first = folder / "rank0.json"
+            with first.open("wb") as out:
+                subprocess.run(["zcat", str(trace)], stdout=out, check=True)
+            for rank in range(1, 8):
+                shutil.copy(first, folder / f"rank{rank}.json")
+            size = first.stat().st_size / 1e6
+            command = [str(FIRELANE), "ranks", name]
+            rows.append(
+                [
+                    f"`ranks` of 8 traces of {size:.0f} MB",
+                    f"{best_seconds(command, runs):.2f} s",
+                    "1.5 s",
+                    f"{peak_mib(command):.0f} MiB",
+                ]
+            )
+            rows.append(["HTA 0.5, overlap of the same files", hta_seconds(folder), "", ""])
+    return table(["what", "time", "goal", "peak memory"], rows)
+
+
+def write_readme(text: str) -> None:
+    page = README.read_text()
+    block = f"{BEGIN}\n{text}\n{END}"
+    pattern = re.compile(re.escape(BEGIN) + ".*?" + re.escape(END), re.DOTALL)
+    README.write_text(pattern.sub(lambda _: block, page))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--jobs", type=int, default=100, help="of each kind")
+    parser.add_argument("--runs", type=int, default=5, help="of each timing")
+    parser.add_argument("--scores", type=Path, help="lines that `ranks_study score` printed before")
+    parser.add_argument("--trace", type=Path, default=ROOT.parent / "shared" / "traces" / "llm_generate.json.gz")
+    parser.add_argument("--write", action="store_true", help="put the tables into bench/README.md")
+    args = parser.parse_args()
+    if args.scores:
+        scores = [json.loads(line) for line in args.scores.read_text().splitlines()]
+    else:
+        scores = lines_of("score", str(args.jobs))
+    text = score_tables(scores) + "\n\n" + speed_table(args.trace, args.runs)
+    print(text)
+    if args.write:
+        write_readme(text)
+
+
+if __name__ == "__main__":
+    main()

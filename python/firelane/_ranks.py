@@ -1,0 +1,44 @@
+"""firelane.ranks: what `firelane ranks` prints, as a dict; and its two halves for other engines.
+
+part = firelane._ranks.map_trace("rank3.json.gz")       # bytes, on any machine
+firelane._ranks.reduce(parts)                           # the answer, where the parts are
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+
+from ._compare import Answer
+from ._trace import TraceError, _rank_part, _ranks, _ranks_of_parts
+
+PathLike = str | os.PathLike[str]
+
+
+def ranks(
+    paths: PathLike | Iterable[PathLike], *, keep_parts: bool = False, price_per_hour: float | None = None
+) -> Answer:
+    """How a distributed job scales: who was late, why, and what it cost.
+
+    paths: a folder of traces, or the traces (or parts) of the ranks
+    keep_parts: keep TRACE.part beside each trace, and use those that are there
+    price_per_hour: of one GPU
+    """
+    names = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+    if not names:
+        raise TraceError("no ranks: name a folder of traces, or the traces of the ranks")
+    price = -1.0 if price_per_hour is None else price_per_hour
+    fields, text = _ranks([os.fspath(name) for name in names], keep_parts, price)
+    return Answer(json.loads(fields), text)
+
+
+def map_trace(path: PathLike) -> bytes:
+    """The part of one trace: what `firelane ranks map` writes (docs/ranks-part.md)."""
+    return _rank_part(os.fspath(path))
+
+
+def reduce(parts: Iterable[bytes], *, price_per_hour: float | None = None) -> Answer:
+    """The answer from parts: what `firelane ranks reduce` prints."""
+    fields, text = _ranks_of_parts(list(parts), -1.0 if price_per_hour is None else price_per_hour)
+    return Answer(json.loads(fields), text)

@@ -1,0 +1,27 @@
+// Advice in the words of the device and of the framework that a trace is of.
+//
+// Rules are written for PyTorch on NVIDIA's GPUs, where most traces come from. What they say of others is put into the
+// names that these have: HIP for CUDA, torch.xpu for torch.cuda, XMX for tensor cores; JAX's own calls in traces of
+// XLA. Advice that has no such form is not given.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "advise/finding.h"
+#include "model/model.h"
+
+namespace firelane::advise {
+
+// The matrix unit of the device by the name its maker gives it: "tensor cores", "matrix cores", "MXU".
+std::string_view matrix_unit(Accelerator accelerator);
+
+// "CUDA graphs" -> "HIP graphs", 'cuda' -> 'xpu'; the text itself for NVIDIA's.
+std::string in_device_words(std::string text, Accelerator accelerator);
+
+// Puts findings and notes into the words of the trace's device and framework, and leaves out what does not fit it.
+void fit_to_device(const TraceInfo& info, std::vector<Finding>& findings);
+std::string fit_note(const TraceInfo& info, std::string note);
+
+}  // namespace firelane::advise

@@ -1,0 +1,112 @@
+"""firelane.ranks, its two halves, and the published what-if."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+import firelane
+from firelane import _ranks
+from firelane._trace import _replay
+
+ROOT = Path(__file__).resolve().parents[2]
+PARTS = ROOT / "tests" / "data" / "ranks"
+SHARED = ROOT.parent / "shared" / "traces" / "other"
+BINARY = Path(os.environ.get("FIRELANE_BINARY", ROOT / "build" / "release" / "firelane"))
+
+
+def shared(name: str) -> Path:
+    for folder in (SHARED, ROOT.parents[1] / "shared" / "traces" / "other"):
+        if (folder / name).exists():
+            return folder / name
+    pytest.skip(f"{name} is not beside this checkout (../shared/traces/other)")
+
+
+def test_the_planted_rank_is_named_with_its_cause() -> None:
+    job = firelane.ranks(PARTS)
+    assert job["stragglers"][0]["rank"] == 2
+    assert job["stragglers"][0]["cause"] == "slower kernels"
+    assert job["matched_percent"] == 100
+    assert "Rank 2" in str(job)
+    parts = ("compute_ns", "wait_ns", "transfer_ns", "unmatched_ns", "copy_ns", "input_ns", "host_ns")
+    for row in job["ranks"]:
+        assert abs(sum(row[part] for part in parts) - row["step_ns"]) <= len(parts)
+
+
+def test_map_and_reduce_give_what_the_command_gives(tmp_path: Path) -> None:
+    parts = [path.read_bytes() for path in sorted(PARTS.glob("*.part"))]
+    there = _ranks.reduce(reversed(parts))
+    done = subprocess.run([BINARY, "ranks", "reduce", PARTS, "--json"], capture_output=True, check=True)
+    assert there == json.loads(done.stdout)
+
+
+def test_what_cannot_be_a_job_is_one_line(tmp_path: Path) -> None:
+    part = (PARTS / "rank0.part").read_bytes()
+    with pytest.raises(firelane.TraceError, match="cut after 100 bytes"):
+        _ranks.reduce([part[:100]])
+    with pytest.raises(firelane.TraceError, match="rank 0 twice"):
+        _ranks.reduce([part, part])
+    with pytest.raises(firelane.TraceError, match="no trace in this folder"):
+        firelane.ranks(tmp_path)
+
+
+def test_real_ranks_of_gloo_are_matched_and_the_slow_one_is_named(tmp_path: Path) -> None:
+    pytest.importorskip("torch.distributed")
+    program = tmp_path / "train.py"
+    program.write_text(
+        textwrap.dedent("""
+            import sys, time, torch, torch.distributed as dist
+            from torch.profiler import profile, schedule
+            dist.init_process_group("gloo")
+            rank = dist.get_rank()
+            torch.set_num_threads(1)
+            def save(prof): prof.export_chrome_trace(f"{sys.argv[1]}/rank{rank}.json")
+            with profile(schedule=schedule(wait=1, warmup=1, active=8), on_trace_ready=save) as prof:
+                for _ in range(11):
+                    x = torch.ones(300, 300) @ torch.ones(300, 300)
+                    if rank == 1:
+                        time.sleep(0.05)
+                    dist.all_reduce(x)
+                    prof.step()
+            dist.destroy_process_group()
+        """)
+    )
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    subprocess.run([*command, program, tmp_path], check=True, capture_output=True, timeout=240)
+    job = firelane.ranks(tmp_path)
+    assert job["rank_count"] == 2
+    assert job["matched_percent"] > 80
+    late = {row["rank"]: row["late_ns"] for row in job["ranks"]}
+    assert late[1] > late[0]
+
+
+def test_the_two_kineto_files_of_128_ranks_are_never_matched_wrongly() -> None:
+    job = firelane.ranks([shared(f"kineto_128ranks_sampled_rank{rank}.json.gz") for rank in (0, 1)])
+    assert job["world_size"] == 128
+    assert any("2 of 128 ranks" in note for note in job["notes"])
+    # Both files are samples: a kernel of one has its partner in the other about every second time.
+    assert job["matched_percent"] <= 50
+
+
+def test_one_rank_alone_says_what_it_cannot_tell() -> None:
+    job = firelane.ranks(shared("kineto_nccl_rank0of2.json.gz"))
+    assert any("one rank alone" in note for note in job["notes"])
+    assert job["stragglers"] == []
+
+
+def test_the_published_slowdown_is_reproduced() -> None:
+    pytest.importorskip("pyarrow")
+    from published_whatif import make_graph, mean_step, read_rows
+
+    published = json.loads(shared("straggler_AR_result.json").read_text())
+    graph = make_graph(read_rows(shared("straggler_AR.parquet")))
+    ends, _, ideal_ends = _replay(graph.kind, graph.sync, graph.communicates, graph.after, graph.durations)
+    assert min(ends) >= 0, "a circle of dependencies"
+    slowdown = mean_step(graph, ends) / mean_step(graph, ideal_ends)
+    assert slowdown == pytest.approx(published["blocking_slowdown"], rel=0.001)

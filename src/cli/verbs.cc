@@ -10,7 +10,8 @@ const std::vector<Verb>& all_verbs() {
     std::vector<Verb> all = {record_verb(),  view_verb(), report_verb(),   explain_verb(), verify_verb(),
                              compare_verb(), gate_verb(), baseline_verb(), bench_verb()};
     for (const report::ReportSpec& spec : report::all_reports()) all.push_back(verb_of(spec));
-    for (const Verb& verb : {dump_verb(), export_verb(), sql_verb(), completion_verb()}) all.push_back(verb);
+    for (const Verb& verb : {dump_verb(), export_verb(), convert_verb(), sql_verb(), completion_verb()})
+      all.push_back(verb);
     return all;
   }();
   return verbs;

@@ -72,6 +72,7 @@ Verb baseline_verb();
 Verb bench_verb();
 Verb dump_verb();
 Verb export_verb();
+Verb convert_verb();
 Verb sql_verb();
 Verb completion_verb();
 

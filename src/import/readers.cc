@@ -5,6 +5,7 @@
 #include "import/reader.h"
 #include "import/rocprof/read_rocprof.h"
 #include "import/sqlite_formats.h"
+#include "import/stacks/read_stacks.h"
 #include "import/xplane/read_xplane.h"
 
 namespace firelane::importer {
@@ -16,7 +17,9 @@ std::span<const Reader> known_readers() {
       xplane_reader(),        //
       perfetto_reader(),      // after XPlane: both begin alike, and an XPlane says more of itself
       rocprof_json_reader(),  //
-      rocprof_csv_reader(),
+      rocprof_csv_reader(),   //
+      speedscope_reader(),    //
+      collapsed_reader(),
       json_reader(),  // takes all texts
   };
   return kReaders;

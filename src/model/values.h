@@ -103,8 +103,8 @@ enum class WindowMark : uint8_t { kInside, kBeganBefore, kEndsAfter, kBoth };
 FL_WORDS(WindowMark, kBoth, "", "began before", "ends after", "began before, ends after")
 
 // Who wrote a trace.
-enum class Origin : uint8_t { kOther, kKineto, kFirelane, kAscend, kNsight, kXPlane, kRocprof, kPerfetto };
-FL_WORDS(Origin, kPerfetto, "other", "Kineto", "Firelane", "Ascend", "Nsight Systems", "XPlane", "rocprof", "Perfetto")
+enum class Origin : uint8_t { kOther, kKineto, kFirelane, kAscend, kNsight, kXPlane, kRocprof, kPerfetto, kStacks };
+FL_WORDS(Origin, kStacks, "other", "Kineto", "Firelane", "Ascend", "Nsight Systems", "XPlane", "rocprof", "Perfetto", "stacks")
 
 // What the program computes on beside the CPU. The words are those of torch.device, but for AMD's GPUs, which torch
 // calls cuda too.

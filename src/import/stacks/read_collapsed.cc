@@ -69,15 +69,27 @@ Result<RawTrace> read_lines(std::unique_ptr<ByteSource> content, const ReadReque
 
 }  // namespace
 
+// All lines that are there to look at have the form, and one of them has more than one frame.
 bool is_collapsed(std::string_view begin) {
-  const size_t end = begin.find('\n');
-  const std::string_view line = begin.substr(0, end);
-  std::string_view stack;
-  int64_t count = 0;
-  const bool is_text = std::all_of(
-      line.begin(), line.end(), [](char c) { return static_cast<unsigned char>(c) >= ' ' || c == '\t' || c == '\r'; });
-  return is_text && !line.starts_with('{') && !line.starts_with('[') && !line.starts_with('"') &&
-         split_line(line, stack, count) && stack.find(';') != std::string_view::npos;
+  if (begin.starts_with('{') || begin.starts_with('[') || begin.starts_with('"')) return false;
+  bool has_frames = false;
+  for (size_t at = 0; at < begin.size();) {
+    const size_t end = begin.find('\n', at);
+    const std::string_view line = begin.substr(at, end == std::string_view::npos ? end : end - at);
+    const bool is_text = std::all_of(line.begin(), line.end(), [](char c) {
+      return static_cast<unsigned char>(c) >= ' ' || c == '\t' || c == '\r';
+    });
+    if (!is_text) return false;
+    // The last line may be longer than what is there.
+    const bool is_cut = end == std::string_view::npos && begin.size() >= kSniffBytes;
+    std::string_view stack;
+    int64_t count = 0;
+    if (!line.empty() && !is_cut && !split_line(line, stack, count)) return false;
+    has_frames = has_frames || (is_cut ? line : stack).find(';') != std::string_view::npos;
+    if (end == std::string_view::npos) break;
+    at = end + 1;
+  }
+  return has_frames;
 }
 
 Reader collapsed_reader() { return {"collapsed stacks", is_collapsed, read_lines}; }

@@ -42,7 +42,7 @@ TEST(Stacks, speedscope_samples_with_the_same_frames_are_one_slice) {
 }
 
 TEST(Stacks, collapsed_lines_add_up) {
-  const Model m = load_bytes("main;train;step 40\nmain;load 10\nmain;train 5\nbroken\n");
+  const Model m = load_bytes("main;train;step 40\nmain;load 10\nmain;train 5\n" + std::string(4096, 'x') + "\n");
   const auto sums = totals(m);
   EXPECT_EQ(sums.at("main"), 55'000);
   EXPECT_EQ(sums.at("train"), 45'000);
@@ -55,6 +55,11 @@ TEST(Stacks, other_texts_are_not_taken_for_them) {
   EXPECT_FALSE(is_collapsed("a sentence with a number 5\n"));
   EXPECT_FALSE(is_speedscope("{\"traceEvents\": []}"));
   EXPECT_TRUE(is_collapsed("a;b 5"));
+  EXPECT_TRUE(is_collapsed("main 3\nmain;train 5\n"));
+  EXPECT_FALSE(is_collapsed("a;b 5\nand then prose\n"));
+  std::string deep = "main";
+  for (int i = 0; i < 1000; ++i) deep += ";frame " + std::to_string(i);
+  EXPECT_TRUE(is_collapsed(std::string_view(deep).substr(0, kSniffBytes))) << "longer than what is looked at";
 }
 
 TEST(Stacks, any_cut_is_one_line_or_a_part) {
@@ -68,7 +73,10 @@ TEST(Stacks, any_cut_is_one_line_or_a_part) {
 }
 
 TEST(Stacks, hostile_numbers_are_counted) {
-  const Model m = load_bytes("a;b 9223372036854775807\na;b 1\na;c -5\na;d 99999999999999999999999\n");
+  std::string lines;  // more than is looked at to recognize the file
+  for (int i = 0; i < 1000; ++i) lines += "a;b 1\n";
+  lines += "a;b 9223372036854775807\na;c -5\na;d 99999999999999999999999\n";
+  const Model m = load_bytes(lines);
   EXPECT_EQ(m.losses[Stat::kSizeOutOfRange], 1u);
   EXPECT_EQ(m.losses[Stat::kLineMalformed], 2u);
 }

@@ -2,8 +2,8 @@
 
     python bench/formats.py build/release/firelane [FOLDER]
 
-Beside the SQLite file stands what SQLite itself needs to visit the same rows and columns (one aggregate over each table):
-the reader cannot be faster than that. Times are the best of three; memory is the peak of the whole program.
+Beside the SQLite file stands what SQLite itself needs to visit the same rows and columns (one aggregate over each
+table): the reader cannot be faster than that. Times are the best of three; memory is the peak of the whole program.
 """
 
 from __future__ import annotations
@@ -45,7 +45,9 @@ def make_xplane(path: Path, size: int) -> None:
         meta += piece(5, number(1, 1) + piece(5, b"convolution fusion"))
         meta += piece(5, number(1, 2) + number(4, 1 << 20)) + piece(5, number(1, 3) + number(4, 4096))
         names += piece(4, number(1, i) + piece(2, meta))
-    for i, name in enumerate([b"hlo_category", b"flops", b"bytes_accessed", b"device_offset_ps", b"device_duration_ps"], 1):
+    for i, name in enumerate(
+        [b"hlo_category", b"flops", b"bytes_accessed", b"device_offset_ps", b"device_duration_ps"], 1
+    ):
         names += piece(5, number(1, i) + piece(2, number(1, i) + piece(2, name)))
     with path.open("wb") as out:
         written = 0
@@ -59,16 +61,23 @@ def make_xplane(path: Path, size: int) -> None:
                 events += piece(4, number(1, i % 199 + 1) + number(2, at) + number(3, duration) + stats)
                 at += duration + 1_000_000
             line = number(1, 3) + piece(2, b"XLA Ops") + bytes(events)
-            written += out.write(piece(1, number(1, device) + piece(2, b"/device:TPU:%d" % device) + piece(3, line) + names))
+            written += out.write(
+                piece(1, number(1, device) + piece(2, b"/device:TPU:%d" % device) + piece(3, line) + names)
+            )
             device += 1
 
 
-KERNEL = (
-    "start INTEGER, end INTEGER, deviceId INTEGER, contextId INTEGER, streamId INTEGER, correlationId INTEGER, globalPid INTEGER,"
-    " demangledName INTEGER, shortName INTEGER, mangledName INTEGER, registersPerThread INTEGER, gridX INTEGER, gridY INTEGER,"
-    " gridZ INTEGER, blockX INTEGER, blockY INTEGER, blockZ INTEGER, staticSharedMemory INTEGER, dynamicSharedMemory INTEGER,"
-    " localMemoryPerThread INTEGER, localMemoryTotal INTEGER, gridId INTEGER, graphNodeId INTEGER, graphId INTEGER"
+KERNEL = ", ".join(
+    f"{name} INTEGER"
+    for name in (
+        "start end deviceId contextId streamId correlationId globalPid demangledName shortName mangledName "
+        "registersPerThread gridX gridY gridZ blockX blockY blockZ staticSharedMemory dynamicSharedMemory "
+        "localMemoryPerThread localMemoryTotal gridId graphNodeId graphId"
+    ).split()
 )
+
+
+LAUNCH = (32, 8, 1, 1, 128, 1, 1, 0, 0, 0, 0)  # registers, grid, block, shared and local memory
 
 
 def make_nsight(path: Path, size: int) -> None:
@@ -86,18 +95,16 @@ def make_nsight(path: Path, size: int) -> None:
         " correlationId INTEGER, nameId INTEGER, returnValue INTEGER, callchainId INTEGER)"
     )
     db.execute(
-        "CREATE TABLE NVTX_EVENTS(start INTEGER, end INTEGER, eventType INTEGER, text TEXT, globalTid INTEGER, textId INTEGER,"
-        " domainId INTEGER)"
+        "CREATE TABLE NVTX_EVENTS(start INTEGER, end INTEGER, eventType INTEGER, text TEXT, globalTid INTEGER,"
+        " textId INTEGER, domainId INTEGER)"
     )
     pid = 1 << 48 | 111 << 24
     at = 1
-    while os.path.getsize(path) < size:
+    while path.stat().st_size < size:
         kernels, calls, ranges = [], [], []
         for i in range(20_000):
             t = (at + i) * 10_000
-            kernels.append(
-                (t + 5000, t + 9000, 0, 1, 7, at + i, pid, i % 500, i % 500, i % 500, 32, 8, 1, 1, 128, 1, 1, 0, 0, 0, 0, i, None, None)
-            )
+            kernels.append((t + 5000, t + 9000, 0, 1, 7, at + i, pid, *[i % 500] * 3, *LAUNCH, i, None, None))
             calls.append((t + 1000, t + 4000, 0, pid | 112, at + i, i % 500, 0, None))
             ranges.append((t, t + 4500, 59, f"aten::add, op_id = {at + i}", pid | 112, None, 0))
         db.executemany("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES(" + ",".join("?" * 24) + ")", kernels)
@@ -111,8 +118,9 @@ def make_nsight(path: Path, size: int) -> None:
 def scan_seconds(path: Path) -> float:
     """SQLite alone, visiting every column of every row that the reader asks for."""
     columns = {
-        "CUPTI_ACTIVITY_KIND_KERNEL": "start end deviceId contextId streamId correlationId globalPid graphNodeId demangledName "
-        "shortName gridX gridY gridZ blockX blockY blockZ registersPerThread staticSharedMemory dynamicSharedMemory graphId",
+        "CUPTI_ACTIVITY_KIND_KERNEL": "start end deviceId contextId streamId correlationId globalPid "
+        "graphNodeId demangledName shortName gridX gridY gridZ blockX blockY blockZ registersPerThread "
+        "staticSharedMemory dynamicSharedMemory graphId",
         "CUPTI_ACTIVITY_KIND_RUNTIME": "start end globalTid correlationId nameId",
         "NVTX_EVENTS": "start end eventType globalTid domainId text textId",
     }

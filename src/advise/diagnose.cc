@@ -300,6 +300,15 @@ Diagnosis diagnose(const StudiedTrace& trace) {
     return out;
   }
   if (study.not_understood) return not_judged(model);
+  if (model.info.origin == Origin::kStacks) {
+    return {
+        .verdict = {.bound = {.limit = analyze::Limit::kUnknown},
+                    .label = "no verdict",
+                    .reason = "the file holds stacks, and no timeline of operators or device work"},
+        .empty = true,
+        .notes = {"firelane ops and the flame graph (firelane view) show where the time went; record with firelane or "
+                  "torch.profiler for a verdict"}};
+  }
   const Context context = context_of(trace);
   std::vector<Found> found = ask_rules(context);
   // To find nothing is good news only where there was enough to judge.

@@ -6,6 +6,7 @@
 
 #include "cli/open.h"
 #include "cli/output.h"
+#include "cli/output_sink.h"
 #include "cli/verbs.h"
 #include "export/export_trace.h"
 #include "model/catalog.h"
@@ -18,21 +19,6 @@ struct ExportArgs {
   std::string path;
   exporter::ExportOptions what;
   OutputOptions output;
-};
-
-// The output as a sink: the first failure is kept for the end.
-class OutputSink : public exporter::ByteSink {
- public:
-  explicit OutputSink(Output& output) : output_(output) {}
-  void write(std::string_view bytes) override {
-    if (result_.ok()) result_ = output_.write(bytes);
-  }
-  bool failed() const override { return !result_.ok(); }
-  const Result<void>& result() const { return result_; }
-
- private:
-  Output& output_;
-  Result<void> result_;
 };
 
 std::vector<std::string> table_names() {

@@ -76,6 +76,7 @@ Verb tune_verb();
 Verb hangs_verb();
 Verb dump_verb();
 Verb export_verb();
+Verb convert_verb();
 Verb sql_verb();
 Verb completion_verb();
 

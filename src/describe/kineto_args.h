@@ -87,6 +87,11 @@ void visit_kernel_args(const Model& model, Row detail, PresentArgs<Args>& args) 
             is_our_recording(model) ? std::round(occupancy) : occupancy);  // Kineto's: whole
   args.number("graph id", k.graph_id[detail]);
   args.number("graph node id", k.graph_node_id[detail]);
+  args.number("flops", k.flops[detail]);
+  args.number("bytes_accessed", k.bytes_accessed[detail]);
+  args.text("hlo_category", k.op_category[detail]);
+  args.text("hlo_op", k.op_name[detail]);
+  args.text("program", k.program[detail]);
 }
 
 // In our own traces work has no id of the op behind it: links are found by thread and time. Tools for Kineto's traces

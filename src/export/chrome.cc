@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "describe/category.h"
 #include "describe/kineto_args.h"
 #include "describe/source_args.h"
 #include "export/chrome_events.h"
@@ -17,6 +18,8 @@ namespace {
 
 // Arrows that the trace did not number; Kineto's own ids are CUPTI's, of 32 bits.
 constexpr int64_t kFirstMadeUpId = int64_t{1} << 40;
+
+constexpr std::string_view kOpToWork = "async_npu";
 
 enum class EntryKind : uint8_t { kHost, kDevice, kMemory, kInstant };
 
@@ -78,6 +81,16 @@ class ChromeExport {
       if (forward != kNoRow) backward_of_.emplace_back(forward, detail);
     }
     std::sort(backward_of_.begin(), backward_of_.end());
+    for (Row row = 0; row < model_.device_slices.size(); ++row) {
+      if (needs_op_arrow(row)) work_of_.emplace_back(model_.device_slices.op[row], row);
+    }
+    std::sort(work_of_.begin(), work_of_.end());
+  }
+
+  // Ascend's calls lie on other lanes than its operators, and no id joins the two.
+  bool needs_op_arrow(Row row) const {
+    return model_.info.accelerator == Accelerator::kNpu && model_.device_slices.op[row] != kNoRow &&
+           model_.device_slices.external_id[row] == kNoNumber;
   }
 
   void write_header() {
@@ -92,6 +105,7 @@ class ChromeExport {
     if (missing("deviceProperties")) top.json("deviceProperties", device_properties());
     if (missing("distributedInfo")) top.json("distributedInfo", distributed_info());
     if (missing("host_name")) top.text("host_name", model_.info.recorder.host_name);
+    if (missing("firelane_source") && !describe::has_kineto_categories(model_)) top.json("firelane_source", source());
     if (missing("displayTimeUnit")) top.text("displayTimeUnit", "ms");
     if (missing("baseTimeNanoseconds") && model_.info.base_time_ns != 0) {
       top.number("baseTimeNanoseconds", model_.info.base_time_ns);
@@ -118,6 +132,16 @@ class ChromeExport {
       out += '}';
     }
     return out + "]";
+  }
+
+  // Of a trace that was no JSON of Kineto: what a reader of the export would not see.
+  std::string source() const {
+    std::string out = "{";
+    JsonPairs pairs(out);
+    pairs.text("origin", name_of(model_.info.origin));
+    pairs.text("accelerator", name_of(model_.info.accelerator));
+    pairs.text("format", model_.info.format);
+    return out + "}";
   }
 
   std::string distributed_info() const {
@@ -237,13 +261,14 @@ class ChromeExport {
   }
 
   template <typename Slices>
-  void write_slice(const Slices& slices, Row row, std::string_view args) {
-    write_slice(slices, row, model_.text(slices.name[row]), args);
+  void write_slice(const Slices& slices, Row row, std::string_view category, std::string_view args) {
+    write_slice(slices, row, category, model_.text(slices.name[row]), args);
   }
 
   template <typename Slices>
-  void write_slice(const Slices& slices, Row row, std::string_view name, std::string_view args) {
-    events_.begin('X', model_.text(slices.category[row]), name);
+  void write_slice(const Slices& slices, Row row, std::string_view category, std::string_view name,
+                   std::string_view args) {
+    events_.begin('X', category, name);
     events_.lane(slices.lane[row]);
     events_.at(slices.start_ns[row]);
     events_.time(", \"dur\": ", slices.duration_ns[row]);
@@ -256,10 +281,14 @@ class ChromeExport {
     const Row detail = has_overload_names_ && host.kind[row] == HostKind::kOp ? host.detail[row] : kNoRow;
     if (detail != kNoRow && model_.op_details.overload[detail] != kNoString) {
       const std::string_view overload = model_.text(model_.op_details.overload[detail]);
-      write_slice(host, row, std::string(model_.text(host.name[row])).append(".").append(overload), args);
+      const std::string name = std::string(model_.text(host.name[row])).append(".").append(overload);
+      write_slice(host, row, describe::host_category(model_, row), name, args);
     } else {
-      write_slice(host, row, args);
+      write_slice(host, row, describe::host_category(model_, row), args);
     }
+    auto served = std::lower_bound(work_of_.begin(), work_of_.end(), std::pair{row, Row{0}});
+    for (; served != work_of_.end() && served->first == row; ++served)
+      write_flow('s', kOpToWork, kOpToWork, served->second + 1, host.lane[row], host.start_ns[row]);
     if (launches_[row]) write_flow('s', "ac2g", "ac2g", launch_id(row), host.lane[row], host.start_ns[row]);
     const bool has_forward =
         (host.kind[row] == HostKind::kOp || host.kind[row] == HostKind::kAnnotation) && host.detail[row] != kNoRow;
@@ -274,7 +303,8 @@ class ChromeExport {
 
   void write_device(Row row, std::string_view args) {
     const DeviceSlices& device = model_.device_slices;
-    write_slice(device, row, args);
+    write_slice(device, row, describe::device_category(model_, row), args);
+    if (needs_op_arrow(row)) write_flow('f', kOpToWork, kOpToWork, row + 1, device.lane[row], device.start_ns[row]);
     if (device.launch[row] == kNoRow) return;
     write_flow('f', "ac2g", "ac2g", launch_id(device.launch[row]), device.lane[row], device.start_ns[row]);
   }
@@ -409,6 +439,7 @@ class ChromeExport {
   ChromeEvents events_;
   std::vector<bool> launches_;                    // host slices that queued device work
   std::vector<std::pair<Row, Row>> backward_of_;  // forward slice, op_details of its backward op
+  std::vector<std::pair<Row, Row>> work_of_;      // op and its device work, where no id joins them; sorted
   std::string own_args_;
   bool has_overload_names_;  // asked for when recording, as in torch
 };

@@ -6,6 +6,7 @@
 #include <tuple>
 #include <vector>
 
+#include "describe/category.h"
 #include "describe/kineto_args.h"
 #include "describe/lane_name.h"
 #include "export/lane_tracks.h"
@@ -81,11 +82,14 @@ class PerfettoExport {
     describe_lanes();
     for (uint32_t l = 0; l < model_.lanes.size() && !sink_.failed(); ++l) {
       const LaneId lane{l};
-      write_slices(lane, model_.host_slices, model_.lanes.host_begin[l], model_.lanes.host_end[l], flows_.host_from,
-                   flows_.host_to, [&](Row row) { describe::visit_host_args(model_, row, packets_); });
-      write_slices(lane, model_.device_slices, model_.lanes.device_begin[l], model_.lanes.device_end[l],
-                   flows_.device_from, flows_.device_to,
-                   [&](Row row) { describe::visit_device_args(model_, row, packets_); });
+      write_slices(
+          lane, model_.host_slices, model_.lanes.host_begin[l], model_.lanes.host_end[l], flows_.host_from,
+          flows_.host_to, [&](Row row) { return describe::host_category(model_, row); },
+          [&](Row row) { describe::visit_host_args(model_, row, packets_); });
+      write_slices(
+          lane, model_.device_slices, model_.lanes.device_begin[l], model_.lanes.device_end[l], flows_.device_from,
+          flows_.device_to, [&](Row row) { return describe::plain_device_category(model_, row); },
+          [&](Row row) { describe::visit_device_args(model_, row, packets_); });
     }
     write_instants();
     write_counters();
@@ -182,14 +186,18 @@ class PerfettoExport {
     return uuid;
   }
 
-  template <typename Slices, typename AddArgs>
+  template <typename Slices, typename Category, typename AddArgs>
   void write_slices(LaneId lane, const Slices& slices, Row first, Row last, const FlowEnds& from, const FlowEnds& to,
-                    const AddArgs& add_args) {
+                    const Category& category, const AddArgs& add_args) {
     std::vector<uint64_t> tracks = {lane_track_[static_cast<size_t>(lane)]};
     const auto begin = [&](size_t track, Row row) {
       if (track == tracks.size()) tracks.push_back(describe_track(lane, track));
       protozero::pbf_writer event = packets_.begin_event(event::kSliceBegin, tracks[track]);
-      packets_.add_name(event, slices.category[row], slices.name[row]);
+      if (category(row) == model_.text(slices.category[row])) {
+        packets_.add_name(event, slices.category[row], slices.name[row]);
+      } else {
+        packets_.add_name(event, category(row), slices.name[row]);
+      }
       add_flows(event, event::kFlowIds, from, row);
       add_flows(event, event::kTerminatingFlowIds, to, row);
       add_args(row);

@@ -39,7 +39,8 @@ inline constexpr int32_t kUnitBytes = 3;
 }  // namespace descriptor
 namespace event {
 inline constexpr uint32_t kCategoryIids = 3, kDebugAnnotations = 4, kType = 9, kNameIid = 10, kTrackUuid = 11,
-                          kCounterValue = 30, kDoubleCounterValue = 44, kFlowIds = 47, kTerminatingFlowIds = 48;
+                          kCategories = 22, kCounterValue = 30, kDoubleCounterValue = 44, kFlowIds = 47,
+                          kTerminatingFlowIds = 48;
 inline constexpr int32_t kSliceBegin = 1, kSliceEnd = 2, kInstant = 3, kCounter = 4;
 }  // namespace event
 namespace annotation {
@@ -120,6 +121,10 @@ class PacketWriter {
     writer.add_enum(event::kType, type);
     writer.add_uint64(event::kTrackUuid, track);
     return writer;
+  }
+  void add_name(protozero::pbf_writer& writer, std::string_view category, StringId name) {
+    if (!category.empty()) writer.add_string(event::kCategories, category.data(), category.size());
+    if (name != kNoString) writer.add_uint64(event::kNameIid, names_.iid(model_, name, data_));
   }
   void add_name(protozero::pbf_writer& writer, StringId category, StringId name) {
     if (category != kNoString) writer.add_uint64(event::kCategoryIids, categories_.iid(model_, category, data_));

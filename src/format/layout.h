@@ -43,6 +43,7 @@ enum class ChunkKind : uint8_t {
   kEvents = 2,  // definitions and per-thread streams
   kDevice = 3,  // kernels, memcpys, memsets, synchronizations, the calls that queued them: format/device.h
   kIndex = 4,   // where the chunks lie; the last one of a clean file
+  kTrace = 5,   // a piece of a trace of another recorder, converted: together they are one Chrome trace, as text
 };
 
 // What a slice is. 0..15 are at::RecordScope's numbers.

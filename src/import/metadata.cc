@@ -77,6 +77,14 @@ void read_devices(const dom::element& list, TraceInfo& info) {
   }
 }
 
+// The kind with that word; the first one where there is none.
+template <IsKind Kind>
+Kind word_named(std::string_view word) {
+  const auto words = words_of(Kind{});
+  const auto found = std::find(words.begin(), words.end(), word);
+  return found == words.end() ? Kind{} : static_cast<Kind>(found - words.begin());
+}
+
 }  // namespace
 
 void keep_metadata(std::string key, std::string json, std::vector<MetadataEntry>& metadata, LossCounts& losses) {
@@ -118,6 +126,10 @@ void interpret_metadata(TraceInfo& info) {
     } else if (entry.key == "front") {
       info.environment.front_name = entry.text;
       info.environment.front = front_named(info.environment.front_name);
+    } else if (entry.key == "firelane_source") {
+      info.format = text_of(value, "format");
+      info.origin = word_named<Origin>(text_of(value, "origin"));
+      info.accelerator = word_named<Accelerator>(text_of(value, "accelerator"));
     } else if (entry.key == "python") {
       info.environment.python = entry.text;
     } else if (entry.key == "commit") {

@@ -6,6 +6,7 @@
 #include "import/reader.h"
 #include "import/rocprof/read_rocprof.h"
 #include "import/sqlite_formats.h"
+#include "import/stacks/read_stacks.h"
 #include "import/xplane/read_xplane.h"
 
 namespace firelane::importer {
@@ -20,6 +21,8 @@ std::span<const Reader> known_readers() {
       rocprof_csv_reader(),   //
       pickle_reader(),        // memory snapshots, flight recorders
       flight_json_reader(),
+      speedscope_reader(),  //
+      collapsed_reader(),
       json_reader(),  // takes all texts
   };
   return kReaders;

@@ -44,6 +44,15 @@ class FlowLinker {
 
   bool is_launch(const RawFlow& flow) const { return ac2g_ != kNoString && flow.category == ac2g_; }
 
+  // Only for work whose launch is not known yet.
+  void join_launch(const RawFlow& start, const RawFlow& end, const std::vector<LaneId>& lane_map) {
+    const SliceRef to = bind(end, lane_map);
+    if (!to.on_device || to.row == kNoRow || model_.device_slices.launch[to.row] != kNoRow) return;
+    const SliceRef from = bind(start, lane_map);
+    if (from.on_device || from.row == kNoRow || !is_call(model_.host_slices.kind[from.row])) return;
+    set_launch(to.row, from.row);
+  }
+
   void join(const RawFlow& start, const RawFlow& end, const std::vector<LaneId>& lane_map) {
     const SliceRef from = bind(start, lane_map);
     const SliceRef to = bind(end, lane_map);
@@ -65,8 +74,7 @@ class FlowLinker {
     if (to.on_device && !from.on_device && model_.device_slices.launch[to.row] == from.row) return;  // known already
     if (to.on_device && !from.on_device && model_.device_slices.launch[to.row] == kNoRow &&
         is_call(model_.host_slices.kind[from.row])) {
-      model_.device_slices.launch[to.row] = from.row;
-      if (is_launched(model_.device_slices.kind[to.row])) --model_.losses[Stat::kDeviceSliceWithoutLaunch];
+      set_launch(to.row, from.row);
       return;
     }
     model_.flows.name.push_back(start.name);
@@ -77,6 +85,11 @@ class FlowLinker {
   }
 
  private:
+  void set_launch(Row work, Row call) {
+    model_.device_slices.launch[work] = call;
+    if (is_launched(model_.device_slices.kind[work])) --model_.losses[Stat::kDeviceSliceWithoutLaunch];
+  }
+
   bool is_op(Row row) const {
     const HostKind kind = model_.host_slices.kind[row];
     return (kind == HostKind::kOp || kind == HostKind::kAnnotation) && model_.host_slices.detail[row] != kNoRow;
@@ -125,6 +138,13 @@ void link_flows(const RawTrace& raw, Model& model, const std::vector<LaneId>& la
         ++model.losses[Stat::kFlowStartWithoutEnd];
       if (flow.phase == FlowPhase::kEnd && starts.find(flow.id) == IdMap::kNone)
         ++model.losses[Stat::kFlowEndWithoutStart];
+    }
+    // Where ids join nothing, the arrow does.
+    if (model.losses[Stat::kDeviceSliceWithoutLaunch] > 0) {
+      for (const RawFlow& flow : launches) {
+        const uint32_t start = flow.phase == FlowPhase::kEnd ? starts.find(flow.id) : IdMap::kNone;
+        if (start != IdMap::kNone) linker.join_launch(launches[start], flow, lane_map);
+      }
     }
   } else {
     flows.insert(flows.end(), launches.begin(), launches.end());

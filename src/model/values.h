@@ -124,10 +124,11 @@ enum class Origin : uint8_t {
   kRocprof,
   kPerfetto,
   kMemorySnapshot,
-  kFlightRecorder
+  kFlightRecorder,
+  kStacks
 };
-FL_WORDS(Origin, kFlightRecorder, "other", "Kineto", "Firelane", "Ascend", "Nsight Systems", "XPlane", "rocprof",
-         "Perfetto", "memory snapshot", "flight recorder")
+FL_WORDS(Origin, kStacks, "other", "Kineto", "Firelane", "Ascend", "Nsight Systems", "XPlane", "rocprof", "Perfetto",
+         "memory snapshot", "flight recorder", "stacks")
 
 // A dump has the state or the last events of one part of torch, and no times of operators or kernels.
 constexpr bool is_dump(Origin origin) { return origin == Origin::kMemorySnapshot || origin == Origin::kFlightRecorder; }

@@ -61,6 +61,7 @@ ArgId arg_id(const char* key) {
       if (is(key, "block")) return ArgId::kBlock;
       if (is(key, "blocks per SM")) return ArgId::kBlocksPerSm;
       if (is(key, "bandwidth(GB/s)")) return ArgId::kBandwidth;
+      if (is(key, "bytes_accessed")) return ArgId::kBytesAccessed;
       return is(key, "bytes") ? ArgId::kBytes : ArgId::kUnknown;
     case 'c':
       if (is(key, "correlation") || is(key, "connection_id")) return ArgId::kCorrelation;
@@ -80,12 +81,16 @@ ArgId arg_id(const char* key) {
       if (is(key, "grid")) return ArgId::kGrid;
       if (is(key, "graph id")) return ArgId::kGraphId;
       return is(key, "graph node id") ? ArgId::kGraphNodeId : ArgId::kUnknown;
+    case 'h':
+      if (is(key, "hlo_op")) return ArgId::kHloOp;
+      return is(key, "hlo_category") ? ArgId::kHloCategory : ArgId::kUnknown;
     case 'l':
       if (is(key, "level")) return ArgId::kLevel;
       return is(key, "labels") ? ArgId::kLabels : ArgId::kUnknown;
     case 'm': return is(key, "memory bandwidth (GB/s)") ? ArgId::kBandwidth : ArgId::kUnknown;
     case 'n': return is(key, "name") ? ArgId::kName : ArgId::kUnknown;
     case 'o': return is(key, "operation") ? ArgId::kDirection : ArgId::kUnknown;
+    case 'p': return is(key, "program") ? ArgId::kProgram : ArgId::kUnknown;
     case 'r': return is(key, "registers per thread") ? ArgId::kRegisters : ArgId::kUnknown;
     case 's':
       if (is(key, "stream") || is(key, "stream_id")) return ArgId::kStream;

@@ -36,6 +36,7 @@ constexpr std::array kEntries = {
     Entry{"mtia_ccp_events", of(Accelerator::kMtia, device(DeviceKind::kOther))},  // their names say what they are
     Entry{"mtia_workloadd", of(Accelerator::kMtia, device(DeviceKind::kOther))},
     Entry{"hpu_op", of(Accelerator::kHpu, host(HostKind::kRuntime))},  // on lanes of a device: its work
+    Entry{"device_other", device(DeviceKind::kOther)},                 // our own export, of what no reader knew
     Entry{"overhead", host(HostKind::kOverhead)},
     Entry{"Trace", host(HostKind::kSpan)},
     Entry{"cpu_instant_event", host(HostKind::kOther)},

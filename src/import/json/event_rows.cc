@@ -310,10 +310,15 @@ void EventRows::add_device_slice(const RawEvent& event, RawDeviceSlice row, Devi
                      .context = number(event, ArgId::kContext),
                      .graph_id = number(event, ArgId::kGraphId),
                      .graph_node_id = number(event, ArgId::kGraphNodeId),
+                     .flops = number(event, ArgId::kFlops),
+                     .bytes_accessed = number(event, ArgId::kBytesAccessed),
                      .registers = to_int32(number(event, ArgId::kRegisters)),
                      .blocks_per_sm = real(event, ArgId::kBlocksPerSm),
                      .warps_per_sm = real(event, ArgId::kWarpsPerSm),
-                     .occupancy_percent = real(event, ArgId::kOccupancy)};
+                     .occupancy_percent = real(event, ArgId::kOccupancy),
+                     .op_category = string(event.arg(ArgId::kHloCategory)),
+                     .op_name = string(event.arg(ArgId::kHloOp)),
+                     .program = string(event.arg(ArgId::kProgram))};
     read_triple(event.arg(ArgId::kGrid), kernel.grid_x, kernel.grid_y, kernel.grid_z);
     read_triple(event.arg(ArgId::kBlock), kernel.block_x, kernel.block_y, kernel.block_z);
     row.detail = push(part_->kernel_details, kernel, expected_rows_);

@@ -77,12 +77,16 @@ enum class ArgId : uint8_t {
   kName,
   kLabels,
   kSortIndex,
-  kTaskType,   // Ascend: what kind of unit ran it
-  kLevel,      // Ascend: which layer of CANN was called
-  kDirection,  // of a copy, where the name does not say it
+  kTaskType,       // Ascend: what kind of unit ran it
+  kLevel,          // Ascend: which layer of CANN was called
+  kDirection,      // of a copy, where the name does not say it
+  kBytesAccessed,  // XLA, in our own export: this and the next three
+  kHloCategory,
+  kHloOp,
+  kProgram,
   kUnknown,
 };
-inline constexpr size_t kArgCount = 64;  // a power of two above the number of ids
+inline constexpr size_t kArgCount = 128;  // a power of two above the number of ids
 static_assert(static_cast<size_t>(ArgId::kUnknown) < kArgCount);
 
 // `key` points behind the opening quote; at least kTextPadding bytes are readable.

@@ -149,9 +149,10 @@ class JsonReader {
     raw_.info.origin = is_object_ && looks_like_kineto() ? Origin::kKineto : Origin::kOther;
     interpret_metadata(raw_.info);
     settle_devices(raw_);
-    raw_.info.format = raw_.info.origin == Origin::kKineto   ? "Kineto JSON"
-                       : raw_.info.origin == Origin::kAscend ? "Ascend JSON"
-                                                             : "Chrome JSON";
+    if (raw_.info.format.empty())
+      raw_.info.format = raw_.info.origin == Origin::kKineto   ? "Kineto JSON"
+                         : raw_.info.origin == Origin::kAscend ? "Ascend JSON"
+                                                               : "Chrome JSON";
     raw_.args = std::make_shared<JsonArgs>(source_, feeder.end());
   }
 

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "format/chunk.h"
+#include "import/json/read_json.h"
 #include "import/lane/lane_rows.h"
 #include "import/metadata.h"
 #include "import/whole.h"
@@ -19,6 +20,7 @@ Result<RawTrace> read_lane(std::string_view file, const std::string& name, uint6
   raw.info.format = "Firelane";
   raw.info.origin = Origin::kFirelane;
   LaneRows rows(raw);
+  std::string converted;  // a trace of another recorder, as JSON
   format::Chunk chunk;
   while (reader.next(chunk)) {
     if (reader.content_bytes() > max_content_bytes) {
@@ -29,10 +31,18 @@ Result<RawTrace> read_lane(std::string_view file, const std::string& name, uint6
       case format::ChunkKind::kEvents: rows.add_events(chunk.payload); break;
       case format::ChunkKind::kDevice: rows.add_device(chunk.payload); break;
       case format::ChunkKind::kIndex: break;
+      case format::ChunkKind::kTrace: converted.append(chunk.payload); break;
       default: ++raw.losses[Stat::kLaneUnknownChunk];
     }
   }
   rows.finish();
+  if (!converted.empty()) {
+    FL_TRY(RawTrace other, read_json(open_memory(std::move(converted)), name, {}));
+    other.losses[Stat::kLaneChunkDamaged] += reader.damaged_chunks();
+    if (reader.cut_off() || !reader.clean_end()) other.losses[Stat::kTruncated] = 1;
+    other.info.content_bytes = reader.content_bytes();
+    return other;
+  }
 
   raw.losses[Stat::kLaneChunkDamaged] += reader.damaged_chunks();
   if (reader.cut_off()) raw.losses[Stat::kTruncated] = 1;

@@ -1,13 +1,13 @@
 #include "import/nsight/read_nsight.h"
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
 
 #include "base/json_writer.h"
+#include "import/nsight/nvtx_ranges.h"
 #include "import/nsight/nvtx_text.h"
 #include "import/sqlite/row_times.h"
 #include "model/copy_name.h"
@@ -23,15 +23,6 @@ constexpr std::string_view kSyncTable = "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION";
 constexpr std::string_view kCallTable = "CUPTI_ACTIVITY_KIND_RUNTIME";
 constexpr std::string_view kGraphTable = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE";
 constexpr std::string_view kEventTable = "CUPTI_ACTIVITY_KIND_CUDA_EVENT";
-
-// eventType of NVTX_EVENTS
-constexpr int64_t kNvtxMark = 34;
-constexpr int64_t kPushPop = 59;
-constexpr int64_t kStartEnd = 60;
-constexpr int64_t kDomainName = 75;
-
-int64_t pid_of(int64_t global_id) { return (global_id >> 24) & 0xffffff; }
-int64_t tid_of(int64_t global_id) { return global_id & 0xffffff; }
 
 int32_t small_number(int64_t number) { return number < 0 || number > INT32_MAX ? -1 : static_cast<int32_t>(number); }
 
@@ -49,7 +40,10 @@ class NsightReader {
     read_sets();
     read_syncs();
     read_calls();
-    read_nvtx();
+    NvtxRanges ranges(
+        database_, pool_, part_, [this](int64_t thread) { return thread_lane(thread); },
+        [this](int64_t id) { return string(id); }, [this](int64_t pid, int64_t id) { return joined(pid, id); });
+    rows_ += ranges.read();
     read_libraries();
     read_devices();
     read_times_of_session();
@@ -350,120 +344,6 @@ class NsightReader {
     }
   }
 
-  // Ranges of NVTX: operators of PyTorch, the user's own, and NCCL's calls in a domain of their own.
-  void read_nvtx() {
-    constexpr std::string_view kTable = "NVTX_EVENTS";
-    if (!database_.has_table(kTable)) {
-      ++losses_[Stat::kTableMissing];
-      return;
-    }
-    std::map<std::pair<int64_t, int64_t>, std::string> domains;  // (pid, id) -> name
-    struct InDomain {
-      size_t slice;
-      std::pair<int64_t, int64_t> domain;
-      std::string payload;
-    };
-    std::vector<InDomain> in_domains;  // ranges outside of the default domain: whose they are is known at the end
-    const StringId op_category = pool_.strings.intern("cpu_op");
-    const StringId range_category = pool_.strings.intern("user_annotation");
-    database_.scan(
-        kTable, {"start", "end", "eventType", "globalTid", "domainId", "text", "textId", "jsonText", "jsonTextId"},
-        losses_, [&](const SqlRow& row) {
-          const int64_t type = row.integer(2);
-          const int64_t thread = row.integer(3);
-          if (type == kDomainName) {
-            const std::string_view name = row.is_null(5) ? pool_.strings.view(string(row.integer(6))) : row.text(5);
-            domains[{pid_of(thread), row.integer(4)}] = name;
-          }
-          if (type == kDomainName || type == 33 || type == 32) return;  // names of domains, categories, threads
-          ++rows_;
-          if (type != kPushPop && type != kStartEnd && type != kNvtxMark) {
-            ++losses_[Stat::kEventNotUsed];
-            return;
-          }
-          const std::string_view text = row.is_null(5) ? pool_.strings.view(string(row.integer(6))) : row.text(5);
-          if (type == kNvtxMark) {
-            const int64_t time_ns = row.integer(0);
-            if (!is_time(time_ns)) {
-              ++losses_[Stat::kEventWithoutTime];
-              return;
-            }
-            part_.instants.push_back({.time_ns = time_ns,
-                                      .lane = thread_lane(thread),
-                                      .name = pool_.strings.intern(std::string(text)),
-                                      .category = range_category});
-            return;
-          }
-          RawHostSlice slice;
-          if (row.is_null(1)) {  // the recording ended inside of it
-            ++losses_[Stat::kBeginWithoutEnd];
-            return;
-          }
-          if (!read_times(row, 0, 1, losses_, slice.start_ns, slice.duration_ns)) return;
-          const int64_t pid = pid_of(thread);
-          const NvtxText parsed = read_nvtx_text(text);
-          slice.kind = parsed.is_op ? HostKind::kOp : HostKind::kAnnotation;
-          slice.category = parsed.is_op ? op_category : range_category;
-          slice.name = pool_.strings.intern(std::string(parsed.name));
-          // Started on one thread and ended on another: it nests in none.
-          slice.lane = type == kStartEnd ? range_lane(pid, slice) : thread_lane(thread);
-          RawOp op{.external_id = joined(pid, parsed.op_id),
-                   .sequence_number = parsed.sequence_number,
-                   .input_dims = pool_.strings.intern(std::string(parsed.sizes))};
-          part_.op_details.push_back(op);
-          slice.detail = static_cast<Row>(part_.op_details.size() - 1);
-          const int64_t domain = row.integer(4);
-          if (domain != kNoNumber && domain != 0) {
-            const std::string_view json = row.is_null(7) ? pool_.strings.view(string(row.integer(8))) : row.text(7);
-            in_domains.push_back({part_.host_slices.size(), {pid, domain}, std::string(json)});
-          }
-          part_.host_slices.push_back(slice);
-        });
-    const StringId nccl = pool_.strings.intern("nccl");
-    for (const InDomain& each : in_domains) {
-      const auto domain = domains.find(each.domain);
-      if (domain == domains.end() || domain->second != "NCCL") continue;
-      RawHostSlice& slice = part_.host_slices[each.slice];
-      slice.category = nccl;
-      const std::string name(pool_.strings.view(slice.name));
-      part_.op_details[slice.detail].comm = collective(name, each.payload);
-    }
-  }
-
-  // Ranges of start and end may overlap: each goes to the first lane that is free.
-  LaneId range_lane(int64_t pid, const RawHostSlice& slice) {
-    std::vector<int64_t>& ends = range_ends_[pid];
-    constexpr size_t kMaxLanes = 64;
-    size_t at = 0;
-    while (at + 1 < kMaxLanes && at < ends.size() && ends[at] > slice.start_ns) ++at;
-    if (at >= ends.size()) ends.push_back(INT64_MIN);
-    ends[at] = std::max(ends[at], slice.start_ns + slice.duration_ns);
-    return pool_.lane({.number = pid}, pool_.text_id("NVTX ranges" + (at == 0 ? "" : " " + std::to_string(at + 1))));
-  }
-
-  // "ncclAllReduce" with a payload such as {"Message size [bytes]": 4096, "No. of ranks": 2}.
-  Row collective(std::string_view name, std::string_view json) {
-    if (!name.starts_with("nccl")) return kNoRow;
-    std::string word;
-    for (const char c : name.substr(4)) word += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-    part_.comm_details.push_back({.in_elements = number_in(json, "Message size [bytes]"),
-                                  .group_size = number_in(json, "No. of ranks"),
-                                  .rank = number_in(json, "Rank"),
-                                  .collective = pool_.strings.intern(word),
-                                  .dtype = pool_.strings.intern("Byte")});
-    return static_cast<Row>(part_.comm_details.size() - 1);
-  }
-
-  static int64_t number_in(std::string_view json, std::string_view key) {
-    const size_t at = json.find("\"" + std::string(key) + "\"");
-    if (at == std::string_view::npos) return kNoNumber;
-    size_t from = at + key.size() + 2;
-    while (from < json.size() && (json[from] == ':' || json[from] == ' ' || json[from] == '"')) ++from;
-    int64_t number = 0;
-    const auto parsed = std::from_chars(json.data() + from, json.data() + json.size(), number);
-    return parsed.ec == std::errc{} ? number : kNoNumber;
-  }
-
   // Calls of libraries and of the operating system, and what the profiler cost.
   void read_libraries() {
     struct Library {
@@ -556,7 +436,6 @@ class NsightReader {
   std::map<std::tuple<int64_t, int64_t, int64_t>, LaneId> stream_lanes_;
   std::map<std::pair<int64_t, int64_t>, int64_t> stream_owner_;
   std::map<std::pair<int64_t, int64_t>, int64_t> device_of_context_;
-  std::map<int64_t, std::vector<int64_t>> range_ends_;
 };
 
 }  // namespace

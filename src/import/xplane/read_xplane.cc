@@ -458,30 +458,6 @@ class XPlaneReader {
   StringId run_first_op_{};
 };
 
-// Whether `bytes` could be the beginning of a plane: known fields of the right types, id or name first.
-bool looks_like_plane(std::string_view bytes, size_t whole_size) {
-  try {
-    Message fields = message(bytes);
-    bool is_first = true;
-    while (fields.next()) {
-      const bool is_number = fields.tag() == kPlaneId;
-      const bool is_known = fields.tag() >= kPlaneId && fields.tag() <= kPlaneStats;
-      const auto wire = fields.wire_type();
-      if (!is_known || (wire == protozero::pbf_wire_type::varint) != is_number) return false;
-      if (is_first && fields.tag() > kPlaneLines) return false;
-      is_first = false;
-      if (fields.tag() == kPlaneName) {
-        const std::string_view name = text_of(fields);
-        return !name.empty() && std::all_of(name.begin(), name.end(), [](char c) { return c >= ' ' && c < 127; });
-      }
-      fields.skip();
-    }
-    return bytes.size() == whole_size;
-  } catch (const protozero::exception&) {
-    return false;
-  }
-}
-
 Result<RawTrace> read_one(std::unique_ptr<ByteSource> content, const ReadRequest& request) {
   XPlaneFile file{.name = request.name, .bytes = {}};
   FL_TRY(file.bytes, read_whole_content(*content, request));
@@ -491,20 +467,6 @@ Result<RawTrace> read_one(std::unique_ptr<ByteSource> content, const ReadRequest
 }
 
 }  // namespace
-
-bool is_xplane(std::string_view begin) {
-  if (begin.size() < 4 || begin[0] != '\x0A') return false;
-  const char* at = begin.data() + 1;
-  const char* const end = begin.data() + begin.size();
-  uint64_t size = 0;
-  try {
-    size = protozero::decode_varint(&at, end);
-  } catch (const protozero::exception&) {
-    return false;
-  }
-  const std::string_view rest(at, static_cast<size_t>(end - at));
-  return size > 0 && looks_like_plane(rest.substr(0, std::min<uint64_t>(size, rest.size())), size);
-}
 
 Result<RawTrace> read_xplane(const std::vector<XPlaneFile>& hosts) { return XPlaneReader().run(hosts); }
 

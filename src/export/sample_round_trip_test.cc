@@ -1,0 +1,92 @@
+// Traces of other tools: exported and read again they are the same, as Chrome JSON, as .lane and as Perfetto's.
+#include <gtest/gtest.h>
+
+#include "export/chrome.h"
+#include "export/gzip_sink.h"
+#include "export/lane_file.h"
+#include "export/perfetto.h"
+#include "export/testing.h"
+#include "import/load.h"
+#include "import/samples_for_tests.h"
+
+namespace firelane::exporter {
+namespace {
+
+class SampleRoundTrip : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    const std::string path = importer::sample_path(GetParam());
+    if (path.empty()) GTEST_SKIP() << "no sample " << GetParam() << " here; set FIRELANE_SAMPLES to its folder";
+    Result<Model> loaded = importer::load_trace(path);
+    ASSERT_TRUE(loaded.ok()) << loaded.error().message;
+    model_ = std::move(loaded).value();
+  }
+
+  static Model again(std::string bytes) {
+    Result<Model> loaded = importer::load_trace_bytes(std::move(bytes), "again");
+    EXPECT_TRUE(loaded.ok()) << loaded.error().message;
+    return loaded.ok() ? std::move(loaded).value() : Model();
+  }
+
+  static int64_t sum(const std::vector<int64_t>& numbers) {
+    int64_t total = 0;
+    for (const int64_t number : numbers) total += number == kNoNumber ? 0 : number;
+    return total;
+  }
+
+  void expect_same(const Model& other) const {
+    const auto before = slices_of(model_);
+    const auto after = slices_of(other);
+    size_t lost = 0;
+    for (const auto& [slice, count] : before) {
+      const auto found = after.find(slice);
+      if (found != after.end() && found->second == count) continue;
+      if (++lost <= 3) ADD_FAILURE() << "lost or changed: " << slice;
+    }
+    EXPECT_EQ(lost, 0u);
+    EXPECT_EQ(before.size(), after.size());
+    EXPECT_EQ(model_.steps.number, other.steps.number);
+    EXPECT_EQ(sum(model_.kernel_details.flops), sum(other.kernel_details.flops));
+    EXPECT_EQ(sum(model_.copy_details.bytes), sum(other.copy_details.bytes));
+    EXPECT_EQ(model_.info.accelerator, other.info.accelerator);
+    EXPECT_EQ(model_.info.devices.size(), other.info.devices.size());
+  }
+
+  Model model_;
+};
+
+TEST_P(SampleRoundTrip, through_chrome_json) {
+  StringSink sink;
+  ASSERT_TRUE(export_chrome(model_, sink).ok());
+  expect_same(again(std::move(sink.text)));
+}
+
+TEST_P(SampleRoundTrip, through_a_lane_file) {
+  StringSink sink;
+  ASSERT_TRUE(export_lane(model_, sink).ok());
+  const Model other = again(std::move(sink.text));
+  expect_same(other);
+  EXPECT_EQ(model_.info.origin, other.info.origin);
+}
+
+TEST_P(SampleRoundTrip, through_perfetto) {
+  StringSink sink;
+  export_perfetto(model_, sink);
+  EXPECT_EQ(slices_of(model_, Links::kLost), slices_of(again(std::move(sink.text)), Links::kLost));
+}
+
+INSTANTIATE_TEST_SUITE_P(Samples, SampleRoundTrip,
+                         testing::Values("nsys_h100_2gpu.sqlite", "tpu_v6e_inference.xplane.pb",
+                                         "jax_mi300_conv.xplane.pb", "rocprofv3_mi350.json.gz",
+                                         "ascend_trace_view.json.gz", "kineto_mtia_inference.json.gz",
+                                         "kineto_mi300_qwen.json.gz"));
+
+TEST(LaneFile, one_of_ours_is_not_converted_again) {
+  Model model;
+  model.info.origin = Origin::kFirelane;
+  StringSink sink;
+  EXPECT_FALSE(export_lane(model, sink).ok());
+}
+
+}  // namespace
+}  // namespace firelane::exporter

@@ -20,11 +20,12 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
 from typing import Any
+
+from load import HTA_PACKAGE, hta_python
 
 ROOT = Path(__file__).resolve().parents[1]
 BUILD = ROOT / "build" / "release"
@@ -130,7 +131,10 @@ print(time.perf_counter() - begun)
 
 
 def hta_seconds(folder: Path) -> str:
-    done = subprocess.run([sys.executable, "-c", HTA_SCRIPT, str(folder)], capture_output=True, text=True, check=False)
+    python = hta_python()
+    if python is None:
+        return "not installed"
+    done = subprocess.run([python, "-c", HTA_SCRIPT, str(folder)], capture_output=True, text=True, check=False)
     if done.returncode == 0:
         return f"{float(done.stdout.split()[-1]):.1f} s"
     last = (done.stderr.strip().splitlines() or ["failed"])[-1]
@@ -174,7 +178,7 @@ def speed_table(trace: Path | None, runs: int) -> str:
                     f"{peak_mib(command):.0f} MiB",
                 ]
             )
-            rows.append(["HTA 0.5, overlap of the same files", hta_seconds(folder), "", ""])
+            rows.append([f"{HTA_PACKAGE}, overlap of the same files", hta_seconds(folder), "", ""])
     return table(["what", "time", "goal", "peak memory"], rows)
 
 

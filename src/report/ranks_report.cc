@@ -63,14 +63,14 @@ std::string straggler_line(const ranks::Straggler& s) {
 
 std::string cost_line(const Reduction& job, const RanksOptions& options) {
   const ranks::Scaling& s = job.scaling;
+  if (s.lost_share < 0.002) return fmt::format("Even work would not make the job faster (S = {:.3f}).", s.slowdown);
+  const char* const unit = job.has_device_work ? "GPU" : "rank";
+  const double hours = s.lost_share * static_cast<double>(job.world_size) * 24;
   std::string out = fmt::format(
-      "With even work the job would take {} less (S = {:.3f}); the recording lost {} GPU-seconds to uneven ranks",
-      advise::short_percent(s.lost_share), s.slowdown, fmt::format("{:.3g}", s.lost_gpu_seconds));
-  if (s.lost_share > 0) {
-    const double hours = s.lost_share * static_cast<double>(job.world_size) * 24;
-    out += fmt::format(", {:.3g} GPU-hours a day", hours);
-    if (options.price_per_hour >= 0) out += fmt::format(" ({:.4g} a day)", hours * options.price_per_hour);
-  }
+      "With even work the job would take {} less (S = {:.3f}); the recording lost {:.3g} {}-seconds to uneven ranks, "
+      "that is {:.3g} {}-hours a day",
+      advise::short_percent(s.lost_share), s.slowdown, s.lost_gpu_seconds, unit, hours, unit);
+  if (options.price_per_hour >= 0) out += fmt::format(" ({:.4g} a day)", hours * options.price_per_hour);
   return out + ".";
 }
 

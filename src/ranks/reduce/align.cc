@@ -210,13 +210,10 @@ Alignment align(const Lane& reference, const Lane& other, const std::vector<Sign
   if (first == last) return out;
   const size_t length = last - first;
   const double interval = usual_interval(reference);
-  // Ends that lie close together prove the most: wider spreads are tried only where no shift fits a narrow one.
-  std::vector<Candidate> all;
-  double spread = 0;
-  for (const double each : {100'000.0, 1'000'000.0, guess.most_spread_ns}) {
-    spread = std::clamp(each, guess.least_spread_ns, guess.most_spread_ns);
-    aligner.set_spread(spread);
-    // All anchors together: a shift that fits from one of them only because its rival's rows are missing is no proof.
+  // All anchors together: a shift that fits from one of them only because its rival's rows are missing is no proof.
+  const auto candidates_with = [&](double spread_ns) {
+    std::vector<Candidate> all;
+    aligner.set_spread(spread_ns);
     for (const size_t share : std::initializer_list<size_t>{4, 2, 6}) {
       const size_t anchor = first + std::min(length - 1, length * share / 8);
       const std::vector<Candidate> found = candidates_at(aligner, reference, other, anchor, guess);
@@ -225,11 +222,28 @@ Alignment align(const Lane& reference, const Lane& other, const std::vector<Sign
     for (size_t anchor = first; anchor < last && all.empty(); anchor += std::max<size_t>(1, length / 16)) {
       all = candidates_at(aligner, reference, other, anchor, guess);
     }
-    if (!all.empty()) break;
+    return all;
+  };
+  // Ends that lie close together prove the most: wider spreads are tried only where no shift fits a narrow one. The
+  // next wider one must agree: there a rival may fit whose ends lie a little further apart.
+  std::vector<Candidate> all;
+  const Candidate* one = nullptr;
+  double spread = 0;
+  for (const double each : {100'000.0, 1'000'000.0, guess.most_spread_ns}) {
+    spread = std::clamp(each, guess.least_spread_ns, guess.most_spread_ns);
+    all = candidates_with(spread);
+    if (all.empty()) continue;
+    one = the_one(all, guess, interval);
+    const double wider = std::clamp(5 * spread, guess.least_spread_ns, guess.most_spread_ns);
+    if (one != nullptr && wider > spread) {
+      const std::vector<Candidate> rivals = candidates_with(wider);
+      const Candidate* confirmed = the_one(rivals, guess, interval);
+      if (confirmed == nullptr || !same_shift(*confirmed, *one, interval)) one = nullptr;
+    }
+    break;
   }
-  const Candidate* one = the_one(all, guess, interval);
   if (one == nullptr) {
-    out.several = all.size() > 1;
+    out.several = !all.empty();
     return out;
   }
   Candidate total{};

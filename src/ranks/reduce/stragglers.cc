@@ -77,7 +77,6 @@ Evidence evidence_for(const Intake& intake, const Waits& waits, uint32_t rank, c
   }
   out.probability = binomial_tail(out.won, out.steps, 1.0 / static_cast<double>(std::max<size_t>(2, peers.size())));
   out.steady = is_steady(intake, waits, rank, peers);
-  if (peers.size() < 4) return out;
   const auto own = static_cast<double>(waits.ranks[rank].late_ns);
   double most_other = 0;
   for (const uint32_t peer : peers) {
@@ -100,7 +99,8 @@ Evidence evidence_for(const Intake& intake, const Waits& waits, uint32_t rank, c
       large += late_in(intake, waits, rank, steps.number[s]) > 5 * *middle ? 1 : 0;
     }
   }
-  out.outlier = own > 3 * most_other || (large >= 2 && own > 1.5 * most_other);
+  const bool many = peers.size() >= 4;
+  out.outlier = (many && own > 3 * most_other) || (large >= 2 && own > (many ? 1.5 : 3) * most_other);
   return out;
 }
 

@@ -72,7 +72,9 @@ std::string step_text(const analyze::Study& study) {
     const double share = std::min(1.0, static_cast<double>(busy) / static_cast<double>(step_ns));
     text += ", the device is busy " + short_percent(share) + " of it";
     const auto exposed = static_cast<double>(study.per_step(study.breakdown.total.communication_ns));
-    const double exposed_share = std::min(share, exposed / static_cast<double>(step_ns));
+    // Of the average step, as in the finding.
+    const double exposed_share =
+        std::min(share, exposed / static_cast<double>(std::max<int64_t>(1, study.mean_step_ns())));
     if (exposed_share >= kSaidExposed) text += ", " + short_percent(exposed_share) + " with communication alone";
   }
   return text;

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "base/check.h"
+#include "ranks/reduce/waits.h"
 
 namespace firelane::ranks::testing {
 
@@ -363,13 +364,17 @@ Score score(const Job& job) {
   for (const Part& part : job.parts) intake.add(part);
   const Result<Reduction> reduced = reduce(intake);
   FL_CHECK(reduced.ok(), "score: the job cannot be reduced");
-  // Again, for the matches themselves: what contradicts the clocks counts as matched here, which is stricter.
-  const Matches matches = match_collectives(intake);
+  // Again, for the matches themselves: those that are left when what contradicts the clocks is taken out.
+  Matches matches = match_collectives(intake);
+  const Clocks fitted = fit_clocks(intake, matches);
+  JobReplay replay{.intake = intake, .matches = matches, .clocks = fitted};
+  (void)find_waits(intake, matches, fitted, std::vector<uint32_t>(intake.groups.size(), 0), replay);
   for (const Instance& instance : matches.instances) {
+    const Member& first = matches.members[instance.begin];
+    if (matches.instance_of_row[first.rank][first.row] == kNoInstance) continue;
     bool mixed = false;
     for (uint32_t i = instance.begin; i < instance.end; ++i) {
       const Member& m = matches.members[i];
-      const Member& first = matches.members[instance.begin];
       mixed = mixed || job.identity[m.rank][m.row] != job.identity[first.rank][first.row];
     }
     out.wrong += mixed ? 1 : 0;

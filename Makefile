@@ -51,13 +51,13 @@ demo: setup viewer ## record a small transformer as it trains: table, .lane and 
 	@tools/demo.sh
 
 .PHONY: test
-test: setup viewer ## all tests: units and command line with sanitizers (ctest), then what needs torch, then Python (pytest)
-	@echo "test: units and command line, with address and undefined-behaviour sanitizers"
+test: setup viewer ## all tests: units with sanitizers, the command line, what needs torch (ctest), then Python (pytest)
+	@echo "test: units, with address and undefined-behaviour sanitizers"
 	@$(call cmake,dev)
 	@$(call ctest,dev)
-	@echo "test: the recorder against torch, the C++ example"
+	@echo "test: the command line, the recorder against torch, the C++ example"
 	@$(call cmake,release,all bench_load make_trace firelane_record_torch_test)
-	@$(call ctest,release) -R '^(record/torch|examples)[.]'
+	@$(call ctest,release) -R '^(cli|record/torch|examples)[.]'
 	@echo "test: Python"
 	@$(PYTHON) -m pytest -q -n $(JOBS) --dist loadfile
 
@@ -118,7 +118,7 @@ check-threads: setup viewer
 .PHONY: fuzz-short
 fuzz-short: setup viewer
 	@$(call cmake,dev,fuzz_targets)
-	@tools/fuzz.sh 10 -seed=1
+	@tools/fuzz.sh 5 -seed=1
 
 .PHONY: fuzz
 fuzz: setup ## fuzz the readers for FUZZ_SECONDS (300) a target; crashes land in build/fuzz
@@ -138,6 +138,12 @@ fmt: setup ## format all code: C++ as .clang-format says, Python as pyproject.to
 .PHONY: lint
 lint: build ## clang-tidy over all C++ (minutes; not part of check)
 	@run-clang-tidy-19 -quiet -p build/release -j $(JOBS) '^$(CURDIR)/(build/release/)?($(subst $(space),|,$(CODE_DIRS)))/'
+
+.PHONY: check-deep
+check-deep: setup viewer ## what check leaves out for its length: the command line with sanitizers, minutes of fuzzing, all of clang-tidy
+	@$(call cmake,dev,firelane)
+	@echo "check: the command line with sanitizers"; $(PYTHON) tests/cli/run.py build/dev/firelane tests/cli/*.test
+	@$(MAKE) --no-print-directory fuzz lint
 
 .PHONY: docs
 docs: build ## run the documents' commands again and rewrite their outputs

@@ -45,6 +45,7 @@ class Plan:
     warmup: int = 1
     after: int = 3
     quiet: bool = False
+    end: bool = False  # the program, once the trace is complete
     options: dict[str, bool] = field(default_factory=dict)  # by the recorder's names (_record.OPTIONS)
 
 
@@ -142,12 +143,19 @@ class Auto:
         if done == first + plan.steps + plan.after:
             self._stop()
             self._print_summary()
+            if plan.end:
+                self._end_program()
             return
         is_recorded = recording is not None and recording.is_running
         if is_recorded:
             self.range_id = _backend.begin_range(f"ProfilerStep#{done}")
         is_warm = done > 1 and (recording is None or done >= max(1, first) + plan.steps)  # the first step is cold
         self.timer.step(done, "recorded" if is_recorded else "unrecorded" if is_warm else "warmup")
+
+    def _end_program(self) -> None:
+        if self.summary is not None:
+            self.summary.join()
+        end_process()
 
     def _end_step(self) -> None:
         self.timer.finish()
@@ -286,6 +294,13 @@ class Auto:
         name = shlex.quote(os.path.relpath(self.path) if self.path.startswith(os.getcwd() + os.sep) else self.path)
         steps = _step_counts(trace.info["step_count"], self.unrecorded_count)
         return f"{table}\n{_verdict(trace)}\n{steps}wrote {name}; next: firelane diagnose {name}, firelane view {name}"
+
+
+def end_process() -> None:
+    """At once and with success: nothing that the program would still do matters to who asked for this."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
 
 
 def _verdict(trace: Trace) -> str:

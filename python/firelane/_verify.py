@@ -1,8 +1,8 @@
-"""The part of `firelane verify FINDING -- python train.py` that runs inside the program.
+"""The part of `firelane verify` and `firelane tune` that runs inside the program.
 
-Applies the setting that a finding asks for, without touching the program, times its steps, writes what a step took and
-ends the program: what it does after the timed steps does not matter here. FIRELANE_VERIFY holds the plan as JSON. Steps
-are detected as `firelane record` does it (_auto.py).
+Applies a setting that a finding asks for, or the values of knobs, without touching the program, times its steps,
+writes what a step took and ends the program: what it does after the timed steps does not matter here. FIRELANE_VERIFY
+holds the plan as JSON. Steps are detected as `firelane record` does it (_auto.py).
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ import gc
 import inspect
 import json
 import os
-import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from firelane._auto import Auto, Plan
+from firelane._auto import Auto, Plan, end_process
 
 
 @dataclass
 class VerifyPlan:
-    output: str  # gets the answer: lines of a step's time in ns, how many were timed, what was changed
-    setting: str = ""  # id of a finding; "": the program as it is
+    output: str  # gets the answer: lines of a name and a number, "changes", and a line for each
+    setting: str = ""  # id of a finding; "": none
+    knobs: dict[str, str] = field(default_factory=dict)  # names of KNOBS, and their values
     steps: int = 30  # to time
     warmup: int = 5  # steps that pass first
 
@@ -46,6 +46,7 @@ def begin(plan_json: str) -> None:
     applied = Applied()
     if plan.setting in SETTINGS:
         SETTINGS[plan.setting](applied)
+    _turn_knobs(plan.knobs, applied)
     verification = Verification(plan, applied)
     verification.install_hooks()
     import atexit
@@ -61,6 +62,8 @@ class Verification(Auto):
         self.verify, self.applied = plan, applied
         self.process = os.getpid()
         self.times_ns: list[int] = []  # of the ends of steps, from the last one of the warm-up on
+        self.loader = LoaderWait()
+        self.waited_ns = self.allocations = 0  # before the timed steps
 
     def _next_step(self) -> None:
         self.step_count += 1
@@ -69,12 +72,12 @@ class Verification(Auto):
         is_edge = self.step_count in (self.verify.warmup, self.verify.warmup + self.verify.steps)
         if is_edge:
             _wait_for_device()  # steps that the host has only launched are not done
+        if self.step_count == self.verify.warmup:
+            self.waited_ns, self.allocations = self.loader.wait_ns, _device_allocations()
         self.times_ns.append(time.perf_counter_ns())
         if self.step_count == self.verify.warmup + self.verify.steps:
             self._write()
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(0)
+            end_process()
 
     def _finish(self) -> None:
         """The program ended by itself: what there is counts, if there is enough."""
@@ -87,17 +90,80 @@ class Verification(Auto):
             return
         count = len(self.times_ns) - 1
         step_ns = (self.times_ns[-1] - self.times_ns[0]) // count
+        facts = {
+            "step_ns": step_ns,
+            "steps": count,
+            "wait_ns": (self.loader.wait_ns - self.waited_ns) // count,
+            "workers": self.loader.workers,
+            "batch": self.loader.batch,
+            "allocates": int(_device_allocations() > self.allocations),
+            **_device_facts(),
+        }
         partial = f"{self.verify.output}.part"
         with open(partial, "w") as file:
-            file.write("\n".join([str(step_ns), str(count), *self.applied.changes]) + "\n")
+            lines = [f"{name} {value}" for name, value in facts.items()]
+            file.write("\n".join([*lines, "changes", *self.applied.changes]) + "\n")
         os.replace(partial, self.verify.output)
+
+
+class LoaderWait:
+    """How long the program waits for its DataLoader, and what loader that is."""
+
+    def __init__(self) -> None:
+        from torch.utils.data.dataloader import _BaseDataLoaderIter
+
+        self.wait_ns, self.workers, self.batch = 0, -1, 0
+        original: Any = _BaseDataLoaderIter.__next__
+
+        def timed_next(iterator: Any) -> Any:
+            start = time.perf_counter_ns()
+            try:
+                return original(iterator)
+            finally:
+                self.wait_ns += time.perf_counter_ns() - start
+                self.workers = getattr(iterator, "_num_workers", 0)
+                self.batch = getattr(getattr(iterator, "_index_sampler", None), "batch_size", 0) or 0
+
+        _BaseDataLoaderIter.__next__ = timed_next  # type: ignore[method-assign, assignment]  # a hook
+
+
+def _uses_gpu() -> bool:
+    import torch
+
+    return torch.cuda.is_available() and torch.cuda.is_initialized()
 
 
 def _wait_for_device() -> None:
     import torch
 
-    if torch.cuda.is_available() and torch.cuda.is_initialized():
+    if _uses_gpu():
         torch.cuda.synchronize()
+
+
+def _device_allocations() -> int:
+    """How often the caching allocator asked the driver for memory so far."""
+    import torch
+
+    if not _uses_gpu():
+        return 0
+    stats = [torch.cuda.memory_stats(device) for device in range(torch.cuda.device_count())]
+    return sum(each.get("num_device_alloc", 0) for each in stats)
+
+
+def _device_facts() -> dict[str, int]:
+    import torch
+
+    if not _uses_gpu():
+        return {"has_gpu": 0}
+    peaks = [torch.cuda.max_memory_reserved(device) for device in range(torch.cuda.device_count())]
+    fullest = max(range(len(peaks)), key=peaks.__getitem__)
+    convolution = torch.nn.modules.conv._ConvNd
+    return {
+        "has_gpu": 1,
+        "peak_bytes": peaks[fullest],
+        "memory_bytes": torch.cuda.get_device_properties(fullest).total_memory,
+        "convolutions": int(any(isinstance(each, convolution) for each in gc.get_objects())),
+    }
 
 
 # -- settings -----------------------------------------------------------------------------
@@ -148,6 +214,32 @@ def _load_in_workers(applied: Applied) -> None:
         return {**changes, "pin_memory": True} if torch.cuda.is_available() else changes
 
     _with_defaults(DataLoader, choose, applied)
+
+
+def _turn_knobs(knobs: dict[str, str], applied: Applied) -> None:
+    """What `firelane tune` tries; none of them changes what is computed. Chosen by src/compare/sweep/tune.cc."""
+    from torch.utils.data import DataLoader
+
+    if knobs.keys() & {"workers", "prefetch_factor", "pin_memory"}:
+        _with_defaults(DataLoader, functools.partial(_loader_changes, knobs), applied)
+    if knobs.get("cudnn_benchmark") == "1":
+        _benchmark_cudnn(applied)
+    if knobs.get("expandable_segments") == "1":
+        _allocator(applied)
+
+
+def _loader_changes(knobs: dict[str, str], given: dict[str, Any]) -> dict[str, Any]:
+    changes: dict[str, Any] = {}
+    workers = int(knobs.get("workers", given.get("num_workers", 0)))
+    if workers != given.get("num_workers", 0):
+        changes["num_workers"] = workers
+    if workers > 0 and not given.get("persistent_workers"):
+        changes["persistent_workers"] = True
+    if workers > 0 and "prefetch_factor" in knobs and int(knobs["prefetch_factor"]) != given.get("prefetch_factor"):
+        changes["prefetch_factor"] = int(knobs["prefetch_factor"])
+    if knobs.get("pin_memory") == "1" and not given.get("pin_memory"):
+        changes["pin_memory"] = True
+    return changes
 
 
 def _pin_memory(applied: Applied) -> None:

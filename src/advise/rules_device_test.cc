@@ -66,6 +66,34 @@ TEST(ExposedCommunication, is_said_from_a_twentieth_of_a_step_on) {
   EXPECT_EQ(find(program_of({}), "exposed-communication"), nullptr);
 }
 
+TEST(ExposedCopies, from_pinned_memory_are_named_where_they_take_much_of_a_step) {
+  const auto copying = [](double copy_us, const std::string& name) {
+    TraceBuilder builder;
+    double host = 0;
+    for (int step = 1; step <= 4; ++step) {
+      const double from = host;
+      const double launch = host + 1;
+      builder.call("cudaMemcpyAsync", {.start_us = launch, .end_us = launch + 2, .correlation = step * 2});
+      builder.copy(name,
+                   {.start_us = launch + 5, .end_us = launch + 5 + copy_us, .correlation = step * 2, .bytes = 1 << 20});
+      builder.call("cudaLaunchKernel", {.start_us = launch + 3, .end_us = launch + 5, .correlation = step * 2 + 1});
+      const double end = launch + 6 + copy_us + 500;
+      builder.kernel("gemm", {.start_us = launch + 6 + copy_us, .end_us = end, .correlation = step * 2 + 1});
+      builder.call("cudaDeviceSynchronize", {.start_us = launch + 6, .end_us = end + 1});
+      host = end + 2;
+      builder.step(step, {.start_us = from, .end_us = host});
+    }
+    return diagnose(builder.build());
+  };
+  const Judged judged = copying(500, "Memcpy HtoD (Pinned -> Device)");
+  const Finding* finding = find(judged, "exposed-copies");
+  ASSERT_NE(finding, nullptr);
+  EXPECT_NEAR(finding->share_of_step, 0.5, 0.05);
+  EXPECT_NE(finding->title.find("1.0 MiB a step at 2 GB/s"), std::string::npos) << finding->title;
+  EXPECT_EQ(find(copying(20, "Memcpy HtoD (Pinned -> Device)"), "exposed-copies"), nullptr);
+  EXPECT_EQ(find(copying(500, "Memcpy HtoD (Pageable -> Device)"), "exposed-copies"), nullptr);
+}
+
 TEST(Underfilled, kernels_with_few_blocks_are_named) {
   const Judged few = program_of({.grid = 16});
   const Finding* finding = find(few, "device-underfilled");

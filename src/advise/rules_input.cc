@@ -1,5 +1,7 @@
 // Waiting for data: the loader that does not keep up, copies that make the host wait.
 #include <algorithm>
+#include <cmath>
+#include <map>
 
 #include "advise/gain.h"
 #include "advise/host_evidence.h"
@@ -137,6 +139,72 @@ std::vector<Finding> find_pageable_copies(const Context& context) {
   return {finding};
 }
 
+// Below this part of a step copies are left to the rules that know their cause.
+constexpr double kMuchCopied = 0.1;
+
+std::string_view advice_for_copies(CopyDirection direction) {
+  switch (direction) {
+    case CopyDirection::kHtoD:
+      return "keep on the device what is the same in every step; copy the next batch on a stream of its own while this "
+             "one computes";
+    case CopyDirection::kDtoH:
+      return "keep results on the device, and copy them less often or on a stream of their own";
+    default: return "let them run beside the kernels that do not need them, on a stream of their own, or copy less";
+  }
+}
+
+// Copies that the device waits for, whatever memory they come from; those of pageable memory have a rule of their own.
+std::vector<Finding> find_exposed_copies(const Context& context) {
+  const Model& model = context.model;
+  const analyze::Study& study = *context.study;
+  if (!context.has_device_work) return {};
+  std::vector<Row> copies;
+  std::map<CopyDirection, int64_t> by_direction;
+  int64_t all_ns = 0;
+  int64_t own_ns = 0;
+  int64_t bytes = 0;
+  for (Row row = 0; row < model.device_slices.size(); ++row) {
+    if (model.device_slices.kind[row] != DeviceKind::kCopy || !context.holds(row)) continue;
+    const int64_t took = model.device_slices.duration_ns[row];
+    all_ns += took;
+    const CopyKinds kinds = model.copy_kinds(row);
+    if (kinds.touches(MemoryKind::kPageable)) continue;
+    own_ns += took;
+    copies.push_back(row);
+    by_direction[kinds.direction] += took;
+    const Row detail = model.device_slices.detail[row];
+    if (detail != kNoRow && model.copy_details.bytes[detail] > 0) bytes += model.copy_details.bytes[detail];
+  }
+  if (own_ns == 0) return {};
+  // The breakdown does not tell copies apart: each has its part of what nothing hides.
+  const auto cost = static_cast<int64_t>(static_cast<double>(study.per_step(study.breakdown.total.copy_ns)) *
+                                         static_cast<double>(own_ns) / static_cast<double>(all_ns));
+  Finding finding{.id = "exposed-copies", .cost_ns = cost, .share_of_step = context.share_of_step(cost)};
+  if (finding.share_of_step < kMuchCopied) return {};
+  const auto gain_if = [&](double keep) {
+    analyze::WhatIf change;
+    for (const Row copy : copies) change.device.push_back({copy, keep});
+    return context.gain_ns(change);
+  };
+  finding.gain = {gain_if(0.5), gain_if(0)};
+  finding.events = static_cast<int64_t>(copies.size());
+  const auto most = std::max_element(by_direction.begin(), by_direction.end(),
+                                     [](const auto& a, const auto& b) { return a.second < b.second; });
+  finding.title = "copies that nothing hides take " + short_time(cost) + " of each step (" +
+                  short_percent(finding.share_of_step) + "): no kernel runs meanwhile";
+  if (bytes > 0) {
+    finding.title += "; they move " + short_bytes(study.per_step(bytes)) + " a step at " +
+                     std::to_string(std::llround(static_cast<double>(bytes) / static_cast<double>(own_ns))) + " GB/s";
+  }
+  std::sort(copies.begin(), copies.end(),
+            [&](Row a, Row b) { return model.device_slices.duration_ns[a] > model.device_slices.duration_ns[b]; });
+  for (size_t i = 0; i < std::min(copies.size(), kEvidenceSlices); ++i) finding.slices.push_back({copies[i], true});
+  finding.try_text = advice_for_copies(most->first);
+  finding.confidence = Confidence::kMedium;
+  finding.said_by_share = true;
+  return {finding};
+}
+
 }  // namespace
 
 std::vector<Rule> input_rules() {
@@ -160,6 +228,17 @@ std::vector<Rule> input_rules() {
        "What to do: pin_memory=True in the DataLoader (or tensor.pin_memory()) and non_blocking=True in .to().\n\n"
        "When not: tensors that are copied once, before training.",
        find_pageable_copies},
+      {"exposed-copies", "input", 0.03, true,
+       "A copy that runs while no kernel does adds its whole time to the step: between host and device, between "
+       "devices,\n"
+       "or within one. The link is much slower than the device's own memory.\n\n"
+       "What to do: keep on the device what does not change, copy less (a smaller type, indices instead of data), or "
+       "let\n"
+       "copies run beside computing: pinned memory, non_blocking=True and a stream of their own, one batch ahead.\n"
+       "Weights that are offloaded to the host are copied in every step: offload less, or prefetch the next layer.\n\n"
+       "When not: a trace of loading a model, which copies its weights once.\n\n"
+       "The gain is a replay with these copies taking half (lower end) or no time (upper end).",
+       find_exposed_copies},
   };
 }
 

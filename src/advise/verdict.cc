@@ -51,11 +51,16 @@ void say_limit(const analyze::Study& study, Verdict& out) {
   }
   out.label = label_text(limit);
   out.reason = analyze::reason_for(limit, study.has_device_work);
-  if (limit == Limit::kMixed) out.reason += " (" + largest_shares(study) + ")";
+  if (limit != Limit::kMixed) return;
+  // The host decides when a step ends, and the device is busy nearly all the time: neither has time to spare.
+  const double host = study.bound.shares[static_cast<size_t>(Limit::kOverhead)];
+  out.reason = host >= 0.5 && study.bound.device_busy >= 0.5 ? std::string("host and device take about as long")
+                                                             : out.reason + " (" + largest_shares(study) + ")";
 }
 
 // Of a step: communication that nothing hides belongs into the first line, whatever limits the program.
 constexpr double kSaidExposed = 0.05;
+constexpr double kSaidCopies = 0.5;  // copies only where they are most of it: their rules say the rest
 
 std::string step_text(const analyze::Study& study) {
   const int64_t step_ns = study.usual_step_ns;
@@ -71,11 +76,14 @@ std::string step_text(const analyze::Study& study) {
     const int64_t busy = study.per_step(study.breakdown.total.busy_ns());
     const double share = std::min(1.0, static_cast<double>(busy) / static_cast<double>(step_ns));
     text += ", the device is busy " + short_percent(share) + " of it";
-    const auto exposed = static_cast<double>(study.per_step(study.breakdown.total.communication_ns));
-    // Of the average step, as in the finding.
-    const double exposed_share =
-        std::min(share, exposed / static_cast<double>(std::max<int64_t>(1, study.mean_step_ns())));
-    if (exposed_share >= kSaidExposed) text += ", " + short_percent(exposed_share) + " with communication alone";
+    // Of the average step, as in the findings.
+    const auto mean_ns = static_cast<double>(std::max<int64_t>(1, study.mean_step_ns()));
+    const auto say_exposed = [&](int64_t ns, double least, const char* what) {
+      const double exposed = std::min(share, static_cast<double>(study.per_step(ns)) / mean_ns);
+      if (exposed >= least) text += ", " + short_percent(exposed) + " with " + what + " alone";
+    };
+    say_exposed(study.breakdown.total.communication_ns, kSaidExposed, "communication");
+    say_exposed(study.breakdown.total.copy_ns, kSaidCopies, "copies");
   }
   return text;
 }

@@ -33,6 +33,19 @@ TEST(Verdict, a_program_without_a_device_is_told_about_its_cpu) {
   EXPECT_EQ(waiting.reason, "Python and dispatch overhead dominate; the math itself is short");
 }
 
+TEST(Verdict, a_busy_device_behind_a_busy_host_is_not_called_launch_overhead_of_100_percent) {
+  TraceBuilder builder;
+  int64_t id = 1;
+  for (int op = 0; op < 80; ++op, ++id) {
+    const double at = 100.0 * op;
+    builder.op("aten::mm", {.start_us = at, .end_us = at + 100, .external_id = id});
+    builder.call("cudaLaunchKernel", {.start_us = at + 1, .end_us = at + 8, .correlation = id, .external_id = id});
+    builder.kernel("gemm", {.start_us = at + 9, .end_us = at + 89, .correlation = id, .external_id = id});
+    if (op % 20 == 0) builder.step(op / 20, {.start_us = at, .end_us = at + 2000});
+  }
+  EXPECT_EQ(diagnose(builder.build()).verdict.headline(), "mixed: host and device take about as long");
+}
+
 TEST(Verdict, shares_are_those_of_the_critical_path) {
   const Judged judged = diagnose(cpu_program(900));
   EXPECT_EQ(judged.verdict.bound.limit, analyze::Limit::kCompute);

@@ -5,10 +5,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <string_view>
 
 extern char** environ;
 
@@ -25,9 +29,20 @@ Result<ChildResult> run_child(const std::vector<std::string>& command, const Chi
                                        0666);
     ::posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
   }
+  std::vector<std::string> settings;
+  for (const auto& [name, value] : options.environment) settings.push_back(name + "=" + value);
+  std::vector<char*> environment;
+  for (char** each = environ; *each != nullptr; ++each) {
+    const std::string_view name = std::string_view(*each).substr(0, std::string_view(*each).find('='));
+    const bool is_set = std::any_of(options.environment.begin(), options.environment.end(),
+                                    [&](const auto& setting) { return setting.first == name; });
+    if (!is_set) environment.push_back(*each);
+  }
+  for (std::string& setting : settings) environment.push_back(setting.data());
+  environment.push_back(nullptr);
   const auto start = std::chrono::steady_clock::now();
   pid_t child = 0;
-  const int failed = ::posix_spawnp(&child, words[0], &actions, nullptr, words.data(), environ);
+  const int failed = ::posix_spawnp(&child, words[0], &actions, nullptr, words.data(), environment.data());
   ::posix_spawn_file_actions_destroy(&actions);
   if (failed != 0) return Error{command[0] + ": " + std::strerror(failed)};
   int status = 0;
@@ -35,6 +50,20 @@ Result<ChildResult> run_child(const std::vector<std::string>& command, const Chi
   }
   const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
   return ChildResult{WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), passed.count()};
+}
+
+std::string failure_of(const std::string& log, int exit_code) {
+  std::string last_line;
+  std::ifstream file(log);
+  for (std::string line; std::getline(file, line);) {
+    if (line.empty()) continue;
+    for (const char* words : {"OutOfMemoryError", "out of memory", "can't allocate memory", "MemoryError"}) {
+      if (line.find(words) != std::string::npos) return "out of memory";
+    }
+    last_line = std::move(line);
+  }
+  if (exit_code == 128 + SIGKILL) return "killed, as the system does when memory runs out";
+  return "exit code " + std::to_string(exit_code) + (last_line.empty() ? "" : ": " + last_line);
 }
 
 std::string own_program() {

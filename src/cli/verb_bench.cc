@@ -12,6 +12,7 @@
 #include "cli/child.h"
 #include "cli/output.h"
 #include "cli/run_files.h"
+#include "cli/timed_run.h"
 #include "cli/verbs.h"
 #include "compare/statistics/judge.h"
 #include "report/comparison.h"
@@ -45,14 +46,7 @@ Result<void> run_once(const BenchArgs& args, BenchSide& side, double& wall_s) {
   const std::string number = std::to_string(side.runs.size() + 1);
   const fs::path trace = fs::path(args.folder) / (side.name + number + ".lane");
   const fs::path log = fs::path(args.folder) / (side.name + number + ".log");
-  std::vector<std::string> command = {own_program(), "record",
-                                      "--quiet",     "--force",
-                                      "-o",          trace.string(),
-                                      "--wait",      std::to_string(args.steps),
-                                      "--steps",     std::to_string(args.recorded),
-                                      "--after",     "3",
-                                      "--"};
-  command.insert(command.end(), side.command.begin(), side.command.end());
+  const std::vector<std::string> command = record_run_command(trace.string(), args.steps, args.recorded, side.command);
   std::error_code ignored;
   fs::remove(trace, ignored);
   FL_TRY(const ChildResult done, run_child(command, {.log = log.string()}));

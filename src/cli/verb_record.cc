@@ -42,6 +42,7 @@ struct RecordArgs {
   int64_t warmup = 1;
   int64_t after = 3;
   bool quiet = false;
+  bool end = false;
   std::array<bool, format::kRecordOptions.size()> flag_given{};  // of each option: --shapes, --no-cuda
 };
 
@@ -104,7 +105,7 @@ std::string plan_json(const RecordArgs& args, const RecordingFile& output) {
   json.begin_object().field("output", output.path);
   json.field("old_inode", static_cast<int64_t>(output.old_inode)).field("process", static_cast<int64_t>(getpid()));
   json.field("steps", args.steps).field("wait", args.wait).field("warmup", args.warmup).field("after", args.after);
-  json.field("quiet", args.quiet);
+  json.field("quiet", args.quiet).field("end", args.end);
   json.key("options").begin_object();
   for (size_t i = 0; i < format::kRecordOptions.size(); ++i) {
     const format::RecordOption& option = format::kRecordOptions[i];
@@ -165,6 +166,7 @@ Verb record_verb() {
         count("--after", args->after, "steps to time afterwards, without recording");
         for (size_t i = 0; i < format::kRecordOptions.size(); ++i)
           add_option(flags, format::kRecordOptions[i], args->flag_given[i]);
+        flags.add("--end", args->end, "end the program when the trace is complete, instead of letting it run on");
         flags.add("--quiet", args->quiet, "print no table and no verdict at the end");
         return [args] { return run_record(*args); };
       }};

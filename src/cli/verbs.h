@@ -71,6 +71,8 @@ Verb ranks_verb();
 Verb gate_verb();
 Verb baseline_verb();
 Verb bench_verb();
+Verb sweep_verb();
+Verb tune_verb();
 Verb hangs_verb();
 Verb dump_verb();
 Verb export_verb();

@@ -24,6 +24,10 @@ struct RunsOptions {
   double price_per_hour = -1;  // of all devices of a run; -1 not given
 };
 
+// The figures of a run that tables of runs share, and their columns.
+std::vector<Column> run_columns();
+std::vector<Cell> run_cells(const compare::Run& run, double price_per_hour);
+
 // One row a run, or a group of runs that agree in what they are compared by.
 Report runs_report(const std::vector<compare::Run>& runs, const RunsOptions& options);
 

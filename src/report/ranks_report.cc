@@ -304,7 +304,7 @@ std::string findings_text(const Reduction& job, bool markdown, const TextStyle& 
     if (!f.see.empty()) out += "   see: " + f.see + "\n";
     out += "   confidence: " + f.confidence + "\n   more: firelane explain " + f.id + "\n";
   }
-  if (number == 0 && job.ranks > 1) out += "Nothing worth fixing between the ranks.\n";
+  if (number == 0 && job.ranks > 1 && job.matched_rows > 0) out += "Nothing worth fixing between the ranks.\n";
   return out;
 }
 

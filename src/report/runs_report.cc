@@ -24,21 +24,42 @@ Cell known(double value) { return value < 0 ? Cell{} : Cell{value}; }
 
 }  // namespace
 
+std::vector<Column> run_columns() {
+  return {{"step_ns", "Step", Kind::kDuration},
+          {"samples", "Batch", Kind::kNumber, Align::kByKind, 0, true},
+          {"samples_per_second", "Samples/s", Kind::kNumber, Align::kByKind, 0, true},
+          {"tokens_per_second", "Tokens/s", Kind::kNumber, Align::kByKind, 0, true},
+          {"peak_bytes", "Peak memory", Kind::kBytes, Align::kByKind, 0, true},
+          {"busy_percent", "Busy", Kind::kPercent, Align::kByKind, 0, true},
+          {"tflops_per_second", "TFLOP/s", Kind::kSmall, Align::kByKind, 0, true},
+          {"mfu_percent", "Of peak", Kind::kPercent, Align::kByKind, 0, true},
+          {"energy_joules", "Energy, J", Kind::kSmall, Align::kByKind, 0, true},
+          {"price_per_1000_steps", "Price of 1,000 steps", Kind::kSmall, Align::kByKind, 0, true},
+          {"verdict", "Verdict", Kind::kText, Align::kByKind, 60}};
+}
+
+std::vector<Cell> run_cells(const Run& run, double price_per_hour) {
+  const double step_s = static_cast<double>(run.step_ns) / 1e9;
+  const auto rate = [&](double amount) { return amount > 0 && step_s > 0 ? Cell{amount / step_s} : Cell{}; };
+  const double busy = run.step_ns > 0 ? 100.0 * static_cast<double>(run.busy_ns) / static_cast<double>(run.step_ns) : 0;
+  return {run.step_ns,
+          run.samples == 0 ? Cell{} : Cell{run.samples},
+          rate(static_cast<double>(run.samples)),
+          rate(static_cast<double>(run.tokens)),
+          run.has_memory ? Cell{run.peak_bytes} : Cell{},
+          run.has_device_work ? Cell{std::min(100.0, busy)} : Cell{},
+          rate(run.flops / 1e12),
+          known(run.mfu_percent),
+          known(run.energy_joules),
+          price_per_hour < 0 ? Cell{} : Cell{price_per_hour / 3600 * step_s * 1000},
+          run.verdict};
+}
+
 Report runs_report(const std::vector<Run>& runs, const RunsOptions& options) {
-  Table table{.name = "runs",
-              .columns = {{"name", label_of(options.by), Kind::kText, Align::kByKind, 48},
-                          {"runs", "Runs", Kind::kNumber},
-                          {"step_ns", "Step", Kind::kDuration},
-                          {"samples", "Batch", Kind::kNumber, Align::kByKind, 0, true},
-                          {"samples_per_second", "Samples/s", Kind::kNumber, Align::kByKind, 0, true},
-                          {"tokens_per_second", "Tokens/s", Kind::kNumber, Align::kByKind, 0, true},
-                          {"peak_bytes", "Peak memory", Kind::kBytes, Align::kByKind, 0, true},
-                          {"busy_percent", "Busy", Kind::kPercent, Align::kByKind, 0, true},
-                          {"tflops_per_second", "TFLOP/s", Kind::kSmall, Align::kByKind, 0, true},
-                          {"mfu_percent", "Of peak", Kind::kPercent, Align::kByKind, 0, true},
-                          {"energy_joules", "Energy, J", Kind::kSmall, Align::kByKind, 0, true},
-                          {"price_per_1000_steps", "Price of 1,000 steps", Kind::kSmall, Align::kByKind, 0, true},
-                          {"verdict", "Verdict", Kind::kText, Align::kByKind, 60}}};
+  Table table{
+      .name = "runs",
+      .columns = {{"name", label_of(options.by), Kind::kText, Align::kByKind, 48}, {"runs", "Runs", Kind::kNumber}}};
+  for (Column& column : run_columns()) table.columns.push_back(std::move(column));
   std::vector<std::string> order;
   std::map<std::string, std::vector<Run>> groups;
   for (const Run& run : runs) {
@@ -47,18 +68,10 @@ Report runs_report(const std::vector<Run>& runs, const RunsOptions& options) {
     groups[key].push_back(run);
   }
   for (const std::string& key : order) {
-    const Run run = compare::combine(groups[key]);
-    const double step_s = static_cast<double>(run.step_ns) / 1e9;
-    const auto rate = [&](double amount) { return amount > 0 && step_s > 0 ? Cell{amount / step_s} : Cell{}; };
-    const double busy =
-        run.step_ns > 0 ? 100.0 * static_cast<double>(run.busy_ns) / static_cast<double>(run.step_ns) : 0;
-    table.add({options.by == RunsBy::kFile ? std::filesystem::path(key).filename().string() : key,
-               static_cast<int64_t>(groups[key].size()), run.step_ns, run.samples == 0 ? Cell{} : Cell{run.samples},
-               rate(static_cast<double>(run.samples)), rate(static_cast<double>(run.tokens)),
-               run.has_memory ? Cell{run.peak_bytes} : Cell{},
-               run.has_device_work ? Cell{std::min(100.0, busy)} : Cell{}, rate(run.flops / 1e12),
-               known(run.mfu_percent), known(run.energy_joules),
-               options.price_per_hour < 0 ? Cell{} : Cell{options.price_per_hour / 3600 * step_s * 1000}, run.verdict});
+    std::vector<Cell> row = {options.by == RunsBy::kFile ? std::filesystem::path(key).filename().string() : key,
+                             static_cast<int64_t>(groups[key].size())};
+    for (Cell& cell : run_cells(compare::combine(groups[key]), options.price_per_hour)) row.push_back(std::move(cell));
+    table.add(std::move(row));
   }
   return {.tables = {std::move(table)}};
 }

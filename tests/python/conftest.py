@@ -16,6 +16,8 @@ sys.path.insert(0, str(ROOT / "python"))
 
 # Some virtual machines report AMX but trap on it: the first bf16 matrix product of oneDNN would kill pytest.
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
+# torch.compile builds and tries a program for each vector unit first: 25 of 30 seconds, which no test here is about.
+os.environ.setdefault("TORCHINDUCTOR_VEC_ISA_OK", "0")
 
 if importlib.util.find_spec("firelane._trace") is None:
     pytest.exit(

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 namespace firelane::analyze {
@@ -10,6 +11,7 @@ namespace {
 
 constexpr double kDominant = 0.5;
 constexpr double kMargin = 0.15;
+constexpr double kKnown = 0.5;  // of the critical path: with less, what is missing may be the limit
 
 // Computing and memory are one against the others: both mean that the device is the limit. A host without any cost
 // would still leave the device's work, so overhead is the limit only as far as the device idles.
@@ -23,7 +25,8 @@ Limit decide(const Bound& bound) {
                                                           {share(Limit::kInput), Limit::kInput},
                                                           {share(Limit::kCommunication), Limit::kCommunication}}};
   const auto largest = std::max_element(sides.begin(), sides.end());
-  if (largest->first <= 0) return Limit::kUnknown;
+  const double known = std::accumulate(bound.shares.begin(), bound.shares.end(), 0.0);
+  if (largest->first <= 0 || known < kKnown) return Limit::kUnknown;
   double next = 0;
   for (auto side = sides.begin(); side != sides.end(); ++side) {
     if (side != largest) next = std::max(next, side->first);

@@ -65,5 +65,19 @@ TEST(Bound, a_host_that_takes_about_as_long_as_its_device_is_not_the_limit_alone
   EXPECT_GT(balanced.bound.device_busy, 0.8);
 }
 
+TEST(Bound, a_path_of_which_most_is_not_known_names_no_limit) {
+  // Work without launches, as traces of other devices have it: only its own time is known.
+  TraceBuilder builder;
+  for (int step = 0; step < 4; ++step) {
+    const double at = 1000.0 * step;
+    builder.step(step, {.start_us = at, .end_us = at + 1000});
+    builder.kernel("fusion", {.start_us = at + 500, .end_us = at + 700});
+  }
+  const Study study = analyze::study(builder.build());
+  double known = 0;
+  for (const double share : study.bound.shares) known += share;
+  EXPECT_EQ(study.bound.limit == Limit::kUnknown, known < 0.5) << known;
+}
+
 }  // namespace
 }  // namespace firelane::analyze

@@ -83,7 +83,7 @@ TEST(Gate, wrong_limits_are_refused_with_what_to_write) {
 
 TEST(Gate, a_kernel_that_got_slower_is_found_among_many_though_the_step_did_not) {
   const auto with_kernels = [](double slow_us) {
-    std::vector<compare::Run> runs = runs_at(10000, 8);
+    std::vector<compare::Run> runs = runs_at(10000, 6);
     for (size_t i = 0; i < runs.size(); ++i) {
       for (int k = 0; k < 20; ++k) {
         const double us =

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "import/decompress.h"
 #include "import/distributed.h"
@@ -65,13 +66,20 @@ class FlightReader {
       return true;
     });
     log_.rank = integer(field("rank"));
-    if (log_.rank == kNoNumber) log_.rank = rank_in_name(log_.path);
-    const bool is_alone = log_.groups.size() == 1 && log_.groups[0].ranks.size() == 1;
-    if (log_.rank == kNoNumber && is_alone) log_.rank = log_.groups[0].ranks[0];
+    if (log_.rank == kNoNumber) log_.rank = rank_in_groups(rank_in_name(log_.path));
     return std::move(log_);
   }
 
  private:
+  // A number in a name may be anything ("h200.pickle"): it is the rank only of a member of some group. A job of one
+  // rank needs no name for it.
+  int64_t rank_in_groups(int64_t named) const {
+    std::set<int64_t> members;
+    for (const FlightGroup& group : log_.groups) members.insert(group.ranks.begin(), group.ranks.end());
+    if (members.empty() || members.contains(named)) return named;
+    return members.size() == 1 ? *members.begin() : kNoNumber;
+  }
+
   Value field(std::string_view key) const { return Field(d_, key).of(d_.root); }
 
   // JSON has some numbers as texts.

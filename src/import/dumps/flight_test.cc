@@ -57,6 +57,18 @@ TEST(FlightLog, the_name_of_a_file_ends_with_its_rank) {
   EXPECT_EQ(rank("99999999999999999999"), kNoNumber);
 }
 
+TEST(FlightLog, a_number_in_the_name_that_is_no_member_of_a_group_is_not_the_rank) {
+  const auto rank = [](const std::string& ranks, const std::string& path) {
+    const std::string text =
+        R"({"entries": [], "version": "1", "pg_config": {"0": {"name": "0", "ranks": ")" + ranks + R"("}}})";
+    const Result<Document> document = document_of_json(text, "d");
+    return flight_log(document.value(), path).rank;
+  };
+  EXPECT_EQ(rank("[0, 1]", "dump_1.json"), 1);
+  EXPECT_EQ(rank("[0, 1]", "h200.json"), kNoNumber);
+  EXPECT_EQ(rank("[0]", "h200.json"), 0);
+}
+
 TEST(FlightLog, opens_as_a_trace_of_collectives) {
   const Result<Model> loaded = load_trace_bytes(kDump, "rank1.json");
   ASSERT_TRUE(loaded.ok()) << loaded.error().message;

@@ -76,8 +76,10 @@ std::string step_text(const analyze::Study& study) {
     const int64_t busy = study.per_step(study.breakdown.total.busy_ns());
     const double share = std::min(1.0, static_cast<double>(busy) / static_cast<double>(step_ns));
     text += ", the device is busy " + short_percent(share) + " of it";
+    // Of the average step, as in the findings.
+    const auto mean_ns = static_cast<double>(std::max<int64_t>(1, study.mean_step_ns()));
     const auto say_exposed = [&](int64_t ns, double least, const char* what) {
-      const double exposed = std::min(share, static_cast<double>(study.per_step(ns)) / static_cast<double>(step_ns));
+      const double exposed = std::min(share, static_cast<double>(study.per_step(ns)) / mean_ns);
       if (exposed >= least) text += ", " + short_percent(exposed) + " with " + what + " alone";
     };
     say_exposed(study.breakdown.total.communication_ns, kSaidExposed, "communication");

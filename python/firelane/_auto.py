@@ -24,9 +24,13 @@ from typing import TYPE_CHECKING, Any, TextIO
 from firelane._step_events import StepEvents
 
 if TYPE_CHECKING:
+    from typing import Literal
+
     from firelane import Trace
     from firelane._record import StepTimer
     from firelane.profiler._recording import Recording
+
+    Phase = Literal["unrecorded", "warmup", "recorded", "light"]
 
 _MIN_UNRECORDED = 3  # steps; with fewer, a single outlier would decide (as in src/analyze/trace/info.cc)
 _MAX_DIAGNOSED = 2_000_000  # events; takes a few seconds
@@ -41,6 +45,7 @@ class Plan:
     old_inode: int = 0  # of the file at `output` that this recording replaces; 0 if there is none
     process: int = 0  # the command's own pid; its children have others
     steps: int = 5  # 0: the whole program
+    light: int = 0  # light steps before them
     wait: int = 3
     warmup: int = 1
     after: int = 3
@@ -102,12 +107,29 @@ class Auto:
 
         Optimizer.profile_hook_step = staticmethod(profile_hook_step)  # type: ignore[method-assign]  # a hook
         iterator: Any = dataloader._BaseDataLoaderIter
-        iterator.__next__ = _followed_by(iterator.__next__, lambda _: self.stepped("data loader"))
+        iterator.__next__ = _followed_by(self._marked(iterator.__next__), lambda _: self.stepped("data loader"))
         import torch.profiler
 
         self.events.install()
         profile: Any = torch.profiler.profile
         profile.step = _followed_by(profile.step, lambda _: self.stepped("profiler"))
+
+    def _marked(self, next_batch: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        """In light steps, which have no ranges of torch's own, the wait for input is one of ours, by torch's name."""
+
+        @functools.wraps(next_batch)
+        def marked(loader: Any) -> Any:
+            if self.recording is None or not self.recording.is_light:
+                return next_batch(loader)
+            from firelane.profiler import _backend
+
+            range_id = _backend.begin_range(f"enumerate(DataLoader)#{type(loader).__name__}.__next__")
+            try:
+                return next_batch(loader)
+            finally:
+                _backend.end_range(range_id)
+
+        return marked
 
     def stepped(self, source: str, optimizer: int = 0) -> None:
         """A step has ended and the next begins. Never raises."""
@@ -131,23 +153,27 @@ class Auto:
         self._end_step()
         self.step_count += 1
         done = self.step_count
-        first = max(1, plan.wait + plan.warmup)  # recorded steps: first .. first + steps - 1
+        first_light = max(1, plan.wait + plan.warmup)  # light steps: first_light .. first - 1
+        first = first_light + plan.light  # recorded steps: first .. first + steps - 1
         recording = self.recording
         if done == max(1, plan.wait) and recording is None:
             recording = self._prepare()
-        if recording is not None and done == first:
+        if recording is not None and done == first_light:
             recording.start()
+        if recording is not None and done == first:
+            recording.begin_full()
         if recording is not None and done == first + plan.steps:
             recording.pause()
         if done == first + plan.steps + plan.after:
             self._stop()
             self._print_summary()
             return
-        is_recorded = recording is not None and recording.is_running
-        if is_recorded:
+        is_warm = done > 1 and (recording is None or done >= first + plan.steps)  # the first step is cold
+        phase: Phase = "unrecorded" if is_warm else "warmup"
+        if recording is not None and recording.is_running:
             self.range_id = _backend.begin_range(f"ProfilerStep#{done}")
-        is_warm = done > 1 and (recording is None or done >= max(1, first) + plan.steps)  # the first step is cold
-        self.timer.step(done, "recorded" if is_recorded else "unrecorded" if is_warm else "warmup")
+            phase = "light" if recording.is_light else "recorded"
+        self.timer.step(done, phase)
 
     def _end_step(self) -> None:
         self.timer.finish()
@@ -179,6 +205,7 @@ class Auto:
                 **{name: on for name, on in plan.options.items() if name != "cuda"},
                 use_device="cuda" if self.uses_gpu else None,
                 front="firelane record",
+                light=plan.light > 0,
                 output=_temporary_path(self.path) if replaces else self.path,
                 is_temporary=replaces,
             )

@@ -38,6 +38,7 @@ struct RecordArgs {
   std::string output = "trace.lane";
   bool force = false;
   int64_t steps = 5;
+  int64_t light = 0;
   int64_t wait = 3;
   int64_t warmup = 1;
   int64_t after = 3;
@@ -103,7 +104,11 @@ std::string plan_json(const RecordArgs& args, const RecordingFile& output) {
   JsonWriter json;
   json.begin_object().field("output", output.path);
   json.field("old_inode", static_cast<int64_t>(output.old_inode)).field("process", static_cast<int64_t>(getpid()));
-  json.field("steps", args.steps).field("wait", args.wait).field("warmup", args.warmup).field("after", args.after);
+  json.field("steps", args.steps)
+      .field("light", args.light)
+      .field("wait", args.wait)
+      .field("warmup", args.warmup)
+      .field("after", args.after);
   json.field("quiet", args.quiet);
   json.key("options").begin_object();
   for (size_t i = 0; i < format::kRecordOptions.size(); ++i) {
@@ -160,6 +165,8 @@ Verb record_verb() {
           flags.add(name, value, help).whole_number().show_default();
         };
         count("--steps", args->steps, "steps to record; 0: the whole program");
+        count("--light", args->light,
+              "light steps to record before these: the GPU's work and launches without ops, nearly at full speed");
         count("--wait", args->wait, "steps to skip first; they are timed, but not recorded");
         count("--warmup", args->warmup, "steps to warm up the recorder before recording");
         count("--after", args->after, "steps to time afterwards, without recording");

@@ -52,6 +52,7 @@ enum class Stat : uint8_t {
   kRecorderStoppedEarly,
   kLaneChunkDamaged,
   kLaneUnknownChunk,
+  kLightWorkWithoutTwin,
   kCount,
 };
 inline constexpr size_t kStatCount = static_cast<size_t>(Stat::kCount);
@@ -135,6 +136,9 @@ inline constexpr std::array<StatInfo, kStatCount> kStats = {{
      "see the recorder's reason in firelane info"},
     {"lane.chunk_damaged", Severity::kDataLoss, "damaged chunks were skipped", "copy the file again"},
     {"lane.unknown_chunk", Severity::kInfo, "chunks of an unknown kind were skipped", "update firelane"},
+    {"light.work_without_op", Severity::kInfo,
+     "device work of light steps that no full step has in the same place, or that has no op there either",
+     "normal for steps that differ (evaluation, checkpoints); record more full steps to compare with"},
 }};
 
 struct LossCounts {

@@ -27,13 +27,13 @@ using namespace nb::literals;
 namespace firelane::bind_record {
 namespace {
 
-constexpr const char* kPhaseNames[] = {"unrecorded", "warmup", "recorded"};
+constexpr const char* kPhaseNames[] = {"unrecorded", "warmup", "recorded", "light"};
 
 format::StepPhase phase_of(std::string_view name) {
   for (size_t i = 0; i < std::size(kPhaseNames); ++i) {
     if (name == kPhaseNames[i]) return static_cast<format::StepPhase>(i);
   }
-  throw nb::value_error("phase: 'unrecorded', 'warmup' or 'recorded'");
+  throw nb::value_error("phase: 'unrecorded', 'warmup', 'recorded' or 'light'");
 }
 
 const char* state_name(record::SessionState state) {
@@ -84,19 +84,20 @@ void bind_options(nb::module_& m) {
 #define FL_KEYWORD(name, on, key, help) nb::arg(#name) = on,
 #define FL_ATTRIBUTE(name, on, key, help) .def_rw(#name, &record::RecordOptions::name)
           [](record::RecordOptions* self, FL_RECORD_OPTIONS(FL_PARAMETER) bool flops, bool cuda_detach,
-             bool concrete_inputs, bool start_paused, nb::handle output, bool keep) {
+             bool concrete_inputs, bool start_paused, bool start_light, nb::handle output, bool keep) {
             new (self) record::RecordOptions();
             FL_RECORD_OPTIONS(FL_SET)
             self->flops = flops;
             self->cuda_detach = cuda_detach;
             self->concrete_inputs = concrete_inputs;
             self->start_paused = start_paused;
+            self->start_light = start_light;
             self->output = path_text(output);
             self->keep = keep;
           },
           nb::kw_only(), FL_RECORD_OPTIONS(FL_KEYWORD) "flops"_a = false, "cuda_detach"_a = true,
-          "concrete_inputs"_a = true, "start_paused"_a = false, "output"_a = "", "keep"_a = false)
-          FL_RECORD_OPTIONS(FL_ATTRIBUTE)
+          "concrete_inputs"_a = true, "start_paused"_a = false, "start_light"_a = false, "output"_a = "",
+          "keep"_a = false) FL_RECORD_OPTIONS(FL_ATTRIBUTE)
 #undef FL_PARAMETER
 #undef FL_SET
 #undef FL_KEYWORD
@@ -105,6 +106,7 @@ void bind_options(nb::module_& m) {
       .def_rw("cuda_detach", &record::RecordOptions::cuda_detach)
       .def_rw("concrete_inputs", &record::RecordOptions::concrete_inputs)
       .def_rw("start_paused", &record::RecordOptions::start_paused)
+      .def_rw("start_light", &record::RecordOptions::start_light)
       .def_prop_rw(
           "output", [](const record::RecordOptions& self) { return self.output.string(); },
           [](record::RecordOptions& self, nb::handle path) { self.output = path_text(path); })
@@ -143,6 +145,7 @@ void bind_recorder(nb::module_& m) {
   nb::class_<PythonRecorder>(m, "Recorder")
       .def("pause", &PythonRecorder::pause)
       .def("resume", &PythonRecorder::resume)
+      .def("begin_full", &PythonRecorder::begin_full)
       .def("pause_device", &PythonRecorder::pause_device)
       .def("resume_device", &PythonRecorder::resume_device)
       .def("stop_device", &PythonRecorder::stop_device)

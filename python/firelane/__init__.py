@@ -19,9 +19,22 @@ from ._trace import version as __version__
 
 TraceError.__module__ = "firelane"  # the name that tracebacks show
 
-__all__ = ["Table", "Trace", "TraceError", "__version__", "compare", "gate", "install", "open", "profile", "uninstall"]
+__all__ = [
+    "Table",
+    "Trace",
+    "TraceError",
+    "__version__",
+    "always_on",
+    "compare",
+    "gate",
+    "install",
+    "open",
+    "profile",
+    "uninstall",
+]
 
 _FROM = {
+    "always_on": "_always",
     "compare": "_compare",
     "gate": "_compare",
     "profile": "_profile",
@@ -32,6 +45,7 @@ _FROM = {
 TYPE_CHECKING = False  # type checkers take it as True; saves importing typing
 if TYPE_CHECKING:
     from . import profiler as profiler
+    from ._always import always_on
     from ._compare import compare, gate
     from ._install import install, uninstall
     from ._profile import profile

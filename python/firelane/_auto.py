@@ -50,12 +50,21 @@ class Plan:
     warmup: int = 1
     after: int = 3
     quiet: bool = False
+    always: bool = False  # the whole job within a budget (_always), into the folder `output`
+    budget: float = 0.005
+    keep_bytes: int = 2 << 30
     options: dict[str, bool] = field(default_factory=dict)  # by the recorder's names (_record.OPTIONS)
 
 
 def begin(plan_json: str) -> None:
     """Called once torch is imported. Installs the hooks; records nothing yet (everything, with steps=0)."""
-    auto = Auto(Plan(**json.loads(plan_json)))
+    plan = Plan(**json.loads(plan_json))
+    if plan.always:
+        from firelane._always import Always
+
+        auto: Auto = Always(plan, plan.budget, plan.keep_bytes)
+    else:
+        auto = Auto(plan)
     auto.install_hooks()
     atexit.register(auto.finish)
     os.register_at_fork(after_in_child=auto.begin_in_child)
@@ -119,7 +128,7 @@ class Auto:
 
         @functools.wraps(next_batch)
         def marked(loader: Any) -> Any:
-            if self.recording is None or not self.recording.is_light:
+            if not self._is_light():
                 return next_batch(loader)
             from firelane.profiler import _backend
 
@@ -130,6 +139,9 @@ class Auto:
                 _backend.end_range(range_id)
 
         return marked
+
+    def _is_light(self) -> bool:
+        return self.recording is not None and self.recording.is_light
 
     def stepped(self, source: str, optimizer: int = 0) -> None:
         """A step has ended and the next begins. Never raises."""

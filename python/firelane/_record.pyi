@@ -152,6 +152,8 @@ class StepTimer:
     @property
     def samples(self) -> list[tuple[int, str, int]]:
         """(number, phase, duration in ns), oldest first."""
+    def take(self) -> list[tuple[int, str, int, int, int]]:
+        """(number, phase, start in Unix ns, host ns, GPU ns or -1), oldest first; forgets them."""
 
 def begin_range(name: str, args: str = "") -> int:
     """Opens a user annotation on this thread ("ProfilerStep#3"); `args` is a JSON object for its args, or empty.

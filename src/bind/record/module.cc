@@ -60,6 +60,21 @@ std::vector<std::tuple<int64_t, const char*, int64_t>> step_samples(const torch_
   return samples;
 }
 
+// The same with start in Unix time and time on the device (-1: unknown), and forgets them.
+std::vector<std::tuple<int64_t, const char*, int64_t, int64_t, int64_t>> take_steps(
+    torch_hooks::TorchStepTimer& timer) {
+  std::vector<std::tuple<int64_t, const char*, int64_t, int64_t, int64_t>> steps;
+  const ClockPair now = read_clock_pair();
+  const double ns_per_tick = 1e9 / ticks_per_second();
+  for (const record::StepSample& s : timer.take()) {
+    const double ago_ns = static_cast<double>(static_cast<int64_t>(now.ticks - s.start_ticks)) * ns_per_tick;
+    const double ns = static_cast<double>(s.duration_ticks) * ns_per_tick;
+    steps.emplace_back(s.number, kPhaseNames[static_cast<size_t>(s.phase)], now.unix_ns - static_cast<int64_t>(ago_ns),
+                       static_cast<int64_t>(ns), s.device_ns);
+  }
+  return steps;
+}
+
 // `with Range("load batch"):`
 struct RangeScope {
   std::string name;
@@ -199,7 +214,8 @@ void bind_steps(nb::module_& m) {
           [](torch_hooks::TorchStepTimer& self, std::string_view phase) { self.raise_phase(phase_of(phase)); },
           "phase"_a)
       .def("finish", &torch_hooks::TorchStepTimer::finish)
-      .def_prop_ro("samples", step_samples);
+      .def_prop_ro("samples", step_samples)
+      .def("take", take_steps);
 }
 
 void bind_ranges(nb::module_& m) {

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from firelane._auto import Auto, Plan
 
 from . import registry
-from .budget import Budget
+from .budget import Budget, next_drawn
 from .parts import StepParts
 from .process import folder_for_this_process, last_exception, memory, stacks, summary_of
 from .ring import HEADER, Ring
@@ -36,11 +36,8 @@ _BATCH = 64  # lines between two visits to the timer's samples; the GPU's events
 _GPU_WINDOW: list[Phase] = ["warmup", "light", "light", "recorded"]
 _CPU_WINDOW: list[Phase] = ["recorded"]
 _FIRST_WINDOW_NS = {True: 60_000_000, False: 15_000_000}  # expected of the first one, by whether there is a GPU
-_SETTLED = 16  # lines before the first window
 _MAX_STRIDE = 1024
 _RECORDED_LIMIT = 2  # times the limit: recording makes steps slower, too
-_MAX_HOOKS = 8  # times the usual one
-_MAX_INCIDENTS = 50
 
 
 class Always(Auto):
@@ -52,12 +49,14 @@ class Always(Auto):
         *,
         tick_s: float = 1.0,
         quiet_s: float = 60.0,
+        most_incidents: int = 50,
         hang: Hang | None = None,
         growth: Growth | None = None,
     ) -> None:
         self.share = budget
         self.keep_bytes = keep_bytes
         self.tick_s = tick_s
+        self.most_incidents = most_incidents
         self.quiet_ns = int(quiet_s * 1e9)  # between two incidents of one kind
         self.hang = hang or Hang()
         self.growth = growth or Growth()
@@ -73,7 +72,8 @@ class Always(Auto):
         self.window: Window | None = None
         self.phase: Phase = "warmup"
         self.stride = 1
-        self.usual_hook_ns = 1_000_000
+        self.draw_zeros = self.budget.zeros
+        self.usual_hook_ns = 0
         self.hook_samples: collections.deque[int] = collections.deque([0], maxlen=_BATCH)
         self.pending = 1
         self.line: tuple[int, int] = (0, 1)  # first step and number of steps of the current line
@@ -83,7 +83,7 @@ class Always(Auto):
         self.waiting: list[tuple[int, int, int, int, int, int]] = []  # lines whose samples the timer has
         self.lines: collections.deque[str] = collections.deque(maxlen=65536)  # to be written
         self.recent: collections.deque[str] = collections.deque(maxlen=300)  # of the writer
-        self.incidents: collections.deque[tuple[str, int, str]] = collections.deque(maxlen=_MAX_INCIDENTS)
+        self.incidents: collections.deque[tuple[str, int, str]] = collections.deque(maxlen=self.most_incidents)
         self.finished: collections.deque[Window] = collections.deque(maxlen=64)
         self.wanted: Path | None = None  # the incident that a window is to be recorded for
         self.incident_count = 0
@@ -92,6 +92,7 @@ class Always(Auto):
         self.writer_ns = self.counted_writer_ns = 0
         self.wake = threading.Event()
         self.rss_bytes = self.cuda_bytes = -1
+        self.last_sample_s = 0.0
         self.largest_window = 1 << 20
 
     # -- the training thread --------------------------------------------------------------
@@ -121,32 +122,47 @@ class Always(Auto):
         if self.pending > 1:
             self.pending -= 1
             return
-        begin = time.perf_counter_ns()
+        begin, began_cpu = time.perf_counter_ns(), time.thread_time_ns()
         if self.writer is None:
             self._open()
-        window_began = self.window is not None
-        self._end_line(begin)
-        self._choose_phase()
-        hook_ns = time.perf_counter_ns() - begin
-        window = self.window or self.after_window
-        if window is not None and (window_began or self.window is not None):
-            window.hooks_ns += hook_ns
-            self.budget.add_steps(hook_ns, 0, 0)
+            self.budget.add_steps(0, time.thread_time_ns() - began_cpu, 0)
+        # Between two steps without a window, one clock reading and one CUDA event are enough.
+        is_plain = self.window is None and not self._wants_window()
+        if is_plain:
+            self.timer.step(self.step_count, "unrecorded")
         else:
-            # A thread that lost its core here would have lost it elsewhere: that is no cost of ours.
-            self.budget.add_steps(hook_ns, min(hook_ns, _MAX_HOOKS * self.usual_hook_ns), 0)
+            self.timer.finish()
+        self._end_line(begin, began_cpu - self.line_cpu_ns)
+        if is_plain:
+            self.phase = "unrecorded"
+        else:
+            self._choose_phase()
+        self._begin_line(begin if is_plain else 0)
+        if is_plain:
+            # On a core: a thread that lost its core in here would have lost it elsewhere, which is no cost of ours.
+            hook_ns = self.line_cpu_ns - began_cpu
+            self.budget.add_steps(0, hook_ns, 0)
             self.hook_samples.append(hook_ns)
-        self._begin_line()
+        else:  # turning the recorder on or off
+            hook_ns = time.perf_counter_ns() - begin
+            self.budget.add_steps(hook_ns, 0, 0)
+            window = self.window or self.after_window
+            if window is not None:
+                window.hooks_ns += hook_ns
 
-    def _begin_line(self) -> None:
-        self.pending = count = self.stride if self.phase == "unrecorded" else 1
+    def _begin_line(self, began_ns: int) -> None:
+        count = self.stride if self.phase == "unrecorded" else 1
+        if count > 1:  # a window begins at the step that was drawn, not where a line happens to end
+            drawn = next_drawn(self.step_count + 1, count - 1, self.draw_zeros)
+            count = drawn - self.step_count if drawn >= 0 else count
+        self.pending = count
         self.line = (self.step_count, count)
+        if began_ns == 0:
+            self.timer.step(self.step_count, self.phase)
+        self.line_began_ns = began_ns or time.perf_counter_ns()
         self.line_cpu_ns = time.thread_time_ns()
-        self.timer.step(self.step_count, self.phase)
-        self.line_began_ns = time.perf_counter_ns()
 
-    def _end_line(self, now_ns: int) -> None:
-        self.timer.finish()
+    def _end_line(self, now_ns: int, cpu_ns: int) -> None:
         if self.window is not None:
             self.window.end_step()
         if self.line_began_ns == 0:  # the program's first step: when it began is not known
@@ -156,7 +172,6 @@ class Always(Auto):
         duration_ns = now_ns - self.line_began_ns
         written_ns, self.counted_writer_ns = self.writer_ns - self.counted_writer_ns, self.writer_ns
         self.budget.add_steps(duration_ns, written_ns, count)
-        cpu_ns = time.thread_time_ns() - self.line_cpu_ns
         self.waiting.append((number, count, cpu_ns, *self.parts.take()))
         disturbed = self.window or self.after_window
         limit_ns = self.slow.limit_ns // self.stride * count
@@ -167,7 +182,7 @@ class Always(Auto):
                 self.budget.add_window(disturbed.cost_ns)
                 self.after_window = None
         else:
-            is_slow = self.phase == "unrecorded" and self.slow.is_slow(duration_ns)
+            is_slow = self.phase == "unrecorded" and count == self.stride and self.slow.is_slow(duration_ns)
         if is_slow:
             self._take_samples()
             text = f"slow step {number}: {duration_ns / 1e6:.1f} ms"
@@ -175,6 +190,7 @@ class Always(Auto):
         if len(self.waiting) >= _BATCH:
             self._take_samples()
             self._choose_stride()
+            self.draw_zeros = self.budget.zeros
 
     def _take_samples(self) -> None:
         """Lines of the steps so far, with what the GPU took where it is done with them."""
@@ -202,7 +218,7 @@ class Always(Auto):
             self.window, self.after_window, window = None, window, None
             self.finished.append(self.after_window)
             self.wake.set()
-        if window is None:
+        if window is None and self._wants_window():
             window = self._new_window()
         self.phase = "unrecorded" if window is None else window.begin_step(self.step_count, self.uses_gpu)
 
@@ -210,19 +226,17 @@ class Always(Auto):
         """Of one step."""
         return self.slow.usual_ns // self.stride
 
+    def _wants_window(self) -> bool:
+        if self.after_window is not None or self.slow.usual_ns == 0 or self.ring is None:
+            return False
+        if self.wanted is not None:
+            return self.budget.covers_window(credit=1)
+        return next_drawn(self.step_count, 1, self.draw_zeros) >= 0 and self.budget.covers_window()
+
     def _new_window(self) -> Window | None:
+        assert self.ring is not None
         budget = self.budget
-        if (
-            self.after_window is not None
-            or self.slow.usual_ns == 0
-            or budget.step_count < _SETTLED
-            or self.ring is None
-        ):
-            return None
-        incident = self.wanted
-        if not (budget.covers_window(credit=1) if incident is not None else budget.draws(self.step_count)):
-            return None
-        self.wanted = None
+        incident, self.wanted = self.wanted, None
         begin = time.perf_counter_ns()
         phases = _GPU_WINDOW if self.uses_gpu else _CPU_WINDOW
         window = Window(self.step_count, phases, self.ring.window_path(self.step_count), incident)
@@ -240,7 +254,7 @@ class Always(Auto):
         now = time.perf_counter_ns()
         last, largest = self.last_incident.get(kind, (-self.quiet_ns, 0.0))
         is_quiet = now - last < self.quiet_ns and size < 2 * largest and kind not in ("trigger", "signal")
-        if self.incident_count >= _MAX_INCIDENTS or is_quiet:
+        if self.incident_count >= self.most_incidents or is_quiet:
             return
         self.last_incident[kind] = (now, max(size, largest))
         self.incident_count += 1
@@ -297,7 +311,10 @@ class Always(Auto):
         if self.hang.hangs(self.step_count, since_ns, usual_ns * self.line[1]):
             text = f"hang: no step for {since_ns / 1e9:.1f} s after step {self.step_count - 1}"
             self._incident("hang", self.step_count, f"{text}; usually {usual_ns / 1e6:.1f} ms")
-        if grown := self.growth.grows(self.rss_bytes + max(0, self.cuda_bytes)):
+        now = time.monotonic()
+        is_due = now - self.last_sample_s >= self.tick_s  # incidents wake this thread in between
+        self.last_sample_s = now if is_due else self.last_sample_s
+        if is_due and (grown := self.growth.grows(self.rss_bytes + max(0, self.cuda_bytes))):
             text = f"memory grows: {grown[0] >> 20} MiB to {grown[1] >> 20} MiB (process and GPU)"
             self._incident("memory", self.step_count, text)
         assert self.ring is not None

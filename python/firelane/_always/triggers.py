@@ -55,7 +55,7 @@ class Hang:
 
 
 class Growth:
-    """Memory that only grows: each quarter of the samples lies above the one before, by a tenth in all. Told once per
+    """Memory that only grows: no quarter of the samples reaches below the one before, by a tenth in all. Told once per
     doubling of what it then was."""
 
     def __init__(self, samples: int = 120, least_bytes: int = 64 << 20) -> None:
@@ -72,7 +72,7 @@ class Growth:
         quarter = len(values) // 4
         ordered = list(values)
         parts = [ordered[i * quarter : (i + 1) * quarter] for i in range(4)]
-        if any(max(a) >= min(b) for a, b in pairwise(parts)):
+        if any(max(a) > min(b) for a, b in pairwise(parts)):
             return None
         begin, now = ordered[0], ordered[-1]
         if now - begin < max(self._least_bytes, begin // 10):

@@ -37,6 +37,7 @@ _GPU_WINDOW: list[Phase] = ["warmup", "light", "light", "recorded"]
 _CPU_WINDOW: list[Phase] = ["recorded"]
 _FIRST_WINDOW_NS = {True: 60_000_000, False: 15_000_000}  # expected of the first one, by whether there is a GPU
 _MAX_STRIDE = 1024
+_TIMING_SHARE = 0.25  # of the budget, at most, for timing
 _RECORDED_LIMIT = 2  # times the limit: recording makes steps slower, too
 
 
@@ -207,7 +208,11 @@ class Always(Auto):
     def _choose_stride(self) -> None:
         """Steps too short to be timed one by one within the budget are timed together."""
         self.usual_hook_ns = hook_ns = int(statistics.median(self.hook_samples))
-        if self.window is None and self.stride < _MAX_STRIDE and hook_ns > 0.4 * self.share * self.slow.usual_ns > 0:
+        if (
+            self.window is None
+            and self.stride < _MAX_STRIDE
+            and hook_ns > _TIMING_SHARE * self.share * self.slow.usual_ns > 0
+        ):
             self.stride *= 2
             self.slow = SlowSteps()
 

@@ -12,7 +12,7 @@ import contextlib
 import json
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 COLUMNS = (
@@ -51,7 +51,7 @@ class Ring:
             (folder / "kept").mkdir(exist_ok=True)
 
     @contextlib.contextmanager
-    def _quiet(self):
+    def _quiet(self) -> Iterator[None]:
         try:
             yield
         except OSError:

@@ -195,7 +195,7 @@ class Always(Auto):
 
     def _take_samples(self) -> None:
         """Lines of the steps so far, with what the GPU took where it is done with them."""
-        samples = {number: rest for number, *rest in self.timer.take()}
+        samples = {sample[0]: sample[1:] for sample in self.timer.take()}
         for number, count, cpu_ns, gc_ns, input_ns, save_ns in self.waiting:
             phase, start_ns, host_ns, device_ns = samples.get(number, ("unknown", -1, -1, -1))
             if host_ns >= 0:

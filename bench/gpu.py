@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What recording costs a GPU program: firelane and torch.profiler, interleaved in one process on one GPU.
 
-    bench/gpu.py [--rounds 20] [--seconds 100] [--json FILE]
+    bench/gpu.py [--rounds 20] [--seconds 100] [--only "firelane, light"] [--json FILE]
 
 Programs: a loop of tiny ops (x.add_(1)), and training steps of an 8-layer GPT (bf16 autocast, launch-bound) with
 default AdamW and with one tensor at a time, each step between two synchronizations. Every round turns on each way of
@@ -107,12 +107,14 @@ class Cores:
 class Ways:
     """Each way of recording by name: start(name) turns it on, stop() turns it off."""
 
-    def __init__(self) -> None:
+    def __init__(self, only: list[str]) -> None:
         self.native = load_recorder()
         self.variants = build_variants()
         self.floor = build_floor()
-        self.names = ["nothing", *FLOORS, "firelane, ops only"]
+        self.names = ["nothing", *FLOORS, "firelane, light", "firelane, ops only"]
         self.names += [f"{who} {flags}" for flags in FLAGS for who in ("firelane", "torch.profiler")]
+        if only:
+            self.names = [name for name in self.names if name == "nothing" or name in only]
         self.running: tuple[str, Any] = ("nothing", None)
 
     def start(self, name: str) -> None:
@@ -123,6 +125,8 @@ class Ways:
         elif FLOORS.get(name) == "work":
             if code := self.variants.begin(b"concurrent copies"):
                 raise SystemExit(f"gpu: CUPTI failed with {code}")
+        elif name == "firelane, light":
+            session = self.native.start(self.native.RecordOptions(cuda=True, start_light=True))
         elif name == "firelane, ops only":
             session = self.native.start(self.native.RecordOptions(cuda=False))
         elif who == "firelane":
@@ -178,6 +182,8 @@ def table(us: dict[str, dict[str, list[float]]]) -> str:
     ]
     for flags in FLAGS:
         cells = []
+        if any(f"{who} {flags}" not in next(iter(us.values())) for who in ("firelane", "torch.profiler")):
+            continue
         for by_name in us.values():
             for figure in (statistics.median, low):
                 ours, torchs = (
@@ -193,9 +199,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--seconds", type=float, default=100, help="no new round after this")
+    parser.add_argument(
+        "--only", action="append", default=[], help="this way of recording; may be given more than once"
+    )
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
-    ways = Ways()
+    ways = Ways(args.only)
     x = torch.zeros(8, device="cuda")
     programs = {
         "tiny op": (lambda: x.add_(1), 300, 3),
@@ -217,6 +226,8 @@ def main() -> None:
         cores.release()
 
     losses: set[str] = set()
+    turned_on: dict[str, list[float]] = {}
+    turned_off: dict[str, list[float]] = {}
     shuffle = random.Random(1)
     begin = time.perf_counter()
     rounds = 0
@@ -225,9 +236,13 @@ def main() -> None:
         shuffle.shuffle(names)
         for name in names:
             cores.release()
+            begin_start = time.perf_counter()
             ways.start(name)
+            turned_on.setdefault(name, []).append(time.perf_counter() - begin_start)
             measure(name)
+            begin_stop = time.perf_counter()
             losses |= set(ways.stop())
+            turned_off.setdefault(name, []).append(time.perf_counter() - begin_stop)
             if name == "firelane plain":
                 measure("after firelane")
         rounds += 1
@@ -241,6 +256,11 @@ def main() -> None:
         f"losses {sorted(losses)}\n"
     )
     print(table(us))
+    print("\nmedian ms to start and to stop recording:")
+    for name in ways.names:
+        print(
+            f"{name}: {statistics.median(turned_on[name]) * 1e3:.1f}, {statistics.median(turned_off[name]) * 1e3:.1f}"
+        )
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ __all__ = [
     "Trace",
     "TraceError",
     "__version__",
+    "always_on",
     "compare",
     "gate",
     "install",
@@ -35,6 +36,7 @@ __all__ = [
 ]
 
 _FROM = {
+    "always_on": "_always",
     "compare": "_compare",
     "gate": "_compare",
     "ranks": "_ranks",
@@ -46,6 +48,7 @@ _FROM = {
 TYPE_CHECKING = False  # type checkers take it as True; saves importing typing
 if TYPE_CHECKING:
     from . import profiler as profiler
+    from ._always import always_on
     from ._compare import compare, gate
     from ._install import install, uninstall
     from ._profile import profile

@@ -24,9 +24,13 @@ from typing import TYPE_CHECKING, Any, TextIO
 from firelane._step_events import StepEvents
 
 if TYPE_CHECKING:
+    from typing import Literal
+
     from firelane import Trace
     from firelane._record import StepTimer
     from firelane.profiler._recording import Recording
+
+    Phase = Literal["unrecorded", "warmup", "recorded", "light"]
 
 _MIN_UNRECORDED = 3  # steps; with fewer, a single outlier would decide (as in src/analyze/trace/info.cc)
 _MAX_DIAGNOSED = 2_000_000  # events; takes a few seconds
@@ -41,17 +45,27 @@ class Plan:
     old_inode: int = 0  # of the file at `output` that this recording replaces; 0 if there is none
     process: int = 0  # the command's own pid; its children have others
     steps: int = 5  # 0: the whole program
+    light: int = 0  # light steps before them
     wait: int = 3
     warmup: int = 1
     after: int = 3
     quiet: bool = False
     end: bool = False  # the program, once the trace is complete
+    always: bool = False  # the whole job within a budget (_always), into the folder `output`
+    budget: float = 0.005
+    keep_bytes: int = 2 << 30
     options: dict[str, bool] = field(default_factory=dict)  # by the recorder's names (_record.OPTIONS)
 
 
 def begin(plan_json: str) -> None:
     """Called once torch is imported. Installs the hooks; records nothing yet (everything, with steps=0)."""
-    auto = Auto(Plan(**json.loads(plan_json)))
+    plan = Plan(**json.loads(plan_json))
+    if plan.always:
+        from firelane._always import Always
+
+        auto: Auto = Always(plan, plan.budget, plan.keep_bytes)
+    else:
+        auto = Auto(plan)
     auto.install_hooks()
     atexit.register(auto.finish)
     os.register_at_fork(after_in_child=auto.begin_in_child)
@@ -103,12 +117,32 @@ class Auto:
 
         Optimizer.profile_hook_step = staticmethod(profile_hook_step)  # type: ignore[method-assign]  # a hook
         iterator: Any = dataloader._BaseDataLoaderIter
-        iterator.__next__ = _followed_by(iterator.__next__, lambda _: self.stepped("data loader"))
+        iterator.__next__ = _followed_by(self._marked(iterator.__next__), lambda _: self.stepped("data loader"))
         import torch.profiler
 
         self.events.install()
         profile: Any = torch.profiler.profile
         profile.step = _followed_by(profile.step, lambda _: self.stepped("profiler"))
+
+    def _marked(self, next_batch: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        """In light steps, which have no ranges of torch's own, the wait for input is one of ours, by torch's name."""
+
+        @functools.wraps(next_batch)
+        def marked(loader: Any) -> Any:
+            if not self._is_light():
+                return next_batch(loader)
+            from firelane.profiler import _backend
+
+            range_id = _backend.begin_range(f"enumerate(DataLoader)#{type(loader).__name__}.__next__")
+            try:
+                return next_batch(loader)
+            finally:
+                _backend.end_range(range_id)
+
+        return marked
+
+    def _is_light(self) -> bool:
+        return self.recording is not None and self.recording.is_light
 
     def stepped(self, source: str, optimizer: int = 0) -> None:
         """A step has ended and the next begins. Never raises."""
@@ -132,12 +166,15 @@ class Auto:
         self._end_step()
         self.step_count += 1
         done = self.step_count
-        first = max(1, plan.wait + plan.warmup)  # recorded steps: first .. first + steps - 1
+        first_light = max(1, plan.wait + plan.warmup)  # light steps: first_light .. first - 1
+        first = first_light + plan.light  # recorded steps: first .. first + steps - 1
         recording = self.recording
         if done == max(1, plan.wait) and recording is None:
             recording = self._prepare()
-        if recording is not None and done == first:
+        if recording is not None and done == first_light:
             recording.start()
+        if recording is not None and done == first:
+            recording.begin_full()
         if recording is not None and done == first + plan.steps:
             recording.pause()
         if done == first + plan.steps + plan.after:
@@ -146,11 +183,12 @@ class Auto:
             if plan.end:
                 self._end_program()
             return
-        is_recorded = recording is not None and recording.is_running
-        if is_recorded:
+        is_warm = done > 1 and (recording is None or done >= first + plan.steps)  # the first step is cold
+        phase: Phase = "unrecorded" if is_warm else "warmup"
+        if recording is not None and recording.is_running:
             self.range_id = _backend.begin_range(f"ProfilerStep#{done}")
-        is_warm = done > 1 and (recording is None or done >= max(1, first) + plan.steps)  # the first step is cold
-        self.timer.step(done, "recorded" if is_recorded else "unrecorded" if is_warm else "warmup")
+            phase = "light" if recording.is_light else "recorded"
+        self.timer.step(done, phase)
 
     def _end_program(self) -> None:
         if self.summary is not None:
@@ -187,6 +225,7 @@ class Auto:
                 **{name: on for name, on in plan.options.items() if name != "cuda"},
                 use_device="cuda" if self.uses_gpu else None,
                 front="firelane record",
+                light=plan.light > 0,
                 output=_temporary_path(self.path) if replaces else self.path,
                 is_temporary=replaces,
             )

@@ -46,6 +46,8 @@ class RecordOptions:
     concrete_inputs: bool
     start_paused: bool
     """Nothing is recorded until resume()."""
+    start_light: bool
+    """Light recording until begin_full(): the GPU's work, CUDA calls, garbage collections and ranges, but no ops."""
     output: str
     """The file while it is written, or its folder. Empty: FIRELANE_DIR, else the temporary folder."""
     keep: bool
@@ -64,6 +66,7 @@ class RecordOptions:
         cuda_detach: bool = True,
         concrete_inputs: bool = True,
         start_paused: bool = False,
+        start_light: bool = False,
         output: str | PathLike[str] = "",
         keep: bool = False,
     ) -> None: ...
@@ -98,6 +101,8 @@ class Recorder:
     def pause(self) -> None:
         """Turns the hooks off; slices that are open still get their ends. Cheap; may be called any number of times."""
     def resume(self) -> None: ...
+    def begin_full(self) -> None:
+        """With `start_light`: from now on everything that was asked for is recorded."""
     def pause_device(self) -> None:
         """The same for GPU activity. Does not wait for the GPU."""
     def resume_device(self) -> None:
@@ -138,15 +143,17 @@ class StepTimer:
     """
 
     def __init__(self, on_device: bool = False) -> None: ...
-    def step(self, number: int, phase: Literal["unrecorded", "warmup", "recorded"]) -> None:
+    def step(self, number: int, phase: Literal["unrecorded", "warmup", "recorded", "light"]) -> None:
         """Step `number` begins now, in `phase`; the one before ends. "unrecorded": no hook is on."""
-    def raise_phase(self, phase: Literal["unrecorded", "warmup", "recorded"]) -> None:
+    def raise_phase(self, phase: Literal["unrecorded", "warmup", "recorded", "light"]) -> None:
         """The recorder was switched during the current step: the step counts as the more intrusive phase."""
     def finish(self) -> None:
         """The last step ends now."""
     @property
     def samples(self) -> list[tuple[int, str, int]]:
         """(number, phase, duration in ns), oldest first."""
+    def take(self) -> list[tuple[int, str, int, int, int]]:
+        """(number, phase, start in Unix ns, host ns, GPU ns or -1), oldest first; forgets them."""
 
 def begin_range(name: str, args: str = "") -> int:
     """Opens a user annotation on this thread ("ProfilerStep#3"); `args` is a JSON object for its args, or empty.

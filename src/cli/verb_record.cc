@@ -15,6 +15,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -33,25 +34,78 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* kDefaultOutput = "trace.lane";
+constexpr const char* kDefaultFolder = "firelane-run";
+
 struct RecordArgs {
   std::vector<std::string> command;
-  std::string output = "trace.lane";
+  std::string output = kDefaultOutput;
   bool force = false;
   int64_t steps = 5;
+  int64_t light = 0;
   int64_t wait = 3;
   int64_t warmup = 1;
   int64_t after = 3;
   bool quiet = false;
   bool end = false;
+  bool always = false;
+  std::string budget = "0.5%";
+  std::string keep = "2GiB";
   std::array<bool, format::kRecordOptions.size()> flag_given{};  // of each option: --shapes, --no-cuda
 };
+
+// "0.5%" or "0.005": a share above 0 and up to 1.
+std::optional<double> share_of(std::string text) {
+  const bool is_percent = text.ends_with('%');
+  if (is_percent) text.pop_back();
+  char* end = nullptr;
+  const double value = std::strtod(text.c_str(), &end) / (is_percent ? 100 : 1);
+  if (text.empty() || *end != '\0' || !(value > 0 && value <= 1)) return std::nullopt;
+  return value;
+}
+
+// "2GiB", "500MB", "1048576": at least 1 MiB.
+std::optional<int64_t> bytes_of(const std::string& text) {
+  struct Unit {
+    std::string_view name;
+    double bytes;
+  };
+  static constexpr Unit kUnits[] = {{"", 1},         {"KB", 1e3},   {"MB", 1e6},    {"GB", 1e9},     {"TB", 1e12},
+                                    {"K", 1024},     {"KiB", 1024}, {"M", 0x1p20},  {"MiB", 0x1p20}, {"G", 0x1p30},
+                                    {"GiB", 0x1p30}, {"T", 0x1p40}, {"TiB", 0x1p40}};
+  char* end = nullptr;
+  const double number = std::strtod(text.c_str(), &end);
+  for (const Unit& unit : kUnits) {
+    if (end == text.c_str() || unit.name != end) continue;
+    const double bytes = number * unit.bytes;
+    if (bytes >= 0x1p20 && bytes <= 0x1p50) return static_cast<int64_t>(bytes);
+  }
+  return std::nullopt;
+}
 
 struct RecordingFile {
   std::string path;        // understood by other processes, with other working folders
   uint64_t old_inode = 0;  // of the file that the recording replaces once it is complete; 0: none
 };
 
+// The folder of an always-on recording. It is made by the first process that takes a step.
+Result<RecordingFile> find_folder(const RecordArgs& args) {
+  std::error_code error;
+  const fs::path path = fs::absolute(args.output == kDefaultOutput ? kDefaultFolder : args.output, error);
+  if (error) return Error{args.output + ": " + error.message()};
+  if (!fs::exists(path, error)) return RecordingFile{path.string(), 0};
+  const bool is_ours = fs::exists(path / "account.json", error) || fs::exists(path / "rank0", error);
+  if (!args.force || !is_ours) {
+    return Error{path.filename().string() + " exists; " +
+                 (is_ours ? "add --force to replace it, or -o another name" : "choose another folder with -o")};
+  }
+  fs::remove_all(path, error);
+  if (error) return Error{path.string() + ": " + error.message()};
+  return RecordingFile{path.string(), 0};
+}
+
 Result<RecordingFile> find_output(const RecordArgs& args) {
+  if (args.always) return find_folder(args);
   std::error_code error;
   const fs::path path = fs::absolute(args.output, error);
   if (error) return Error{args.output + ": " + error.message()};
@@ -104,8 +158,13 @@ std::string plan_json(const RecordArgs& args, const RecordingFile& output) {
   JsonWriter json;
   json.begin_object().field("output", output.path);
   json.field("old_inode", static_cast<int64_t>(output.old_inode)).field("process", static_cast<int64_t>(getpid()));
-  json.field("steps", args.steps).field("wait", args.wait).field("warmup", args.warmup).field("after", args.after);
-  json.field("quiet", args.quiet).field("end", args.end);
+  json.field("steps", args.steps)
+      .field("light", args.light)
+      .field("wait", args.wait)
+      .field("warmup", args.warmup)
+      .field("after", args.after);
+  json.field("quiet", args.quiet).field("end", args.end).field("always", args.always);
+  json.field("budget", share_of(args.budget).value_or(0)).field("keep_bytes", bytes_of(args.keep).value_or(0));
   json.key("options").begin_object();
   for (size_t i = 0; i < format::kRecordOptions.size(); ++i) {
     const format::RecordOption& option = format::kRecordOptions[i];
@@ -126,6 +185,8 @@ void add_option(Flags& flags, const format::RecordOption& option, bool& is_given
 }
 
 Result<int> run_record(const RecordArgs& args) {
+  if (!share_of(args.budget)) return complain("--budget: a share of the time, such as 0.5%", kExitUsage);
+  if (!bytes_of(args.keep)) return complain("--keep: a size of at least 1MiB, such as 2GiB", kExitUsage);
   FL_TRY_VOID(put_site_on_python_path("record"));
   FL_TRY(const RecordingFile output, find_output(args));
   setenv(environment::kRecord.name, plan_json(args, output).c_str(), 1);
@@ -161,9 +222,16 @@ Verb record_verb() {
           flags.add(name, value, help).whole_number().show_default();
         };
         count("--steps", args->steps, "steps to record; 0: the whole program");
+        count("--light", args->light,
+              "light steps to record before these: the GPU's work and launches without ops, nearly at full speed");
         count("--wait", args->wait, "steps to skip first; they are timed, but not recorded");
         count("--warmup", args->warmup, "steps to warm up the recorder before recording");
         count("--after", args->after, "steps to time afterwards, without recording");
+        flags.add("--always", args->always,
+                  "record the whole job within a budget, into a folder (-o, default firelane-run): see docs/always.md");
+        flags.add("--budget", args->budget, "with --always: the share of the time that recording may take")
+            .show_default();
+        flags.add("--keep", args->keep, "with --always: the most that the folder may hold").show_default();
         for (size_t i = 0; i < format::kRecordOptions.size(); ++i)
           add_option(flags, format::kRecordOptions[i], args->flag_given[i]);
         flags.add("--end", args->end, "end the program when the trace is complete, instead of letting it run on");

@@ -66,6 +66,8 @@ Verb view_verb();
 Verb report_verb();
 Verb explain_verb();
 Verb verify_verb();
+Verb why_verb();
+Verb trigger_verb();
 Verb compare_verb();
 Verb ranks_verb();
 Verb gate_verb();

@@ -97,6 +97,7 @@ class Dumper {
   std::string text_of(const OverloadNote& n) const;
   std::string text_of(const SegmentNote& n) const;
   std::string text_of(const DeviceWindowNote& n) const;
+  std::string text_of(const LevelNote& n) const;
 
   DumpOptions options_;
   std::string out_;
@@ -159,6 +160,9 @@ std::string Dumper::text_of(const SegmentNote& n) const {
 std::string Dumper::text_of(const DeviceWindowNote& n) const {
   return std::string("device window ") + (n.is_closed ? "closed" : "opened") + " at device ns " +
          std::to_string(n.device_ns);
+}
+std::string Dumper::text_of(const LevelNote& n) const {
+  return std::string("level ") + (n.level == RecordLevel::kLight ? "light" : "full") + " from " + since_start(n.ticks);
 }
 
 void Dumper::define(EventsReader& reader) {

@@ -152,13 +152,18 @@ enum class Note : uint8_t {
   // bytes: the device had none.
   kSegment = 13,
   kDeviceWindow = 14,  // u8: 0 opened, 1 closed; device ns i64: device work is recorded between them
+  kLevel = 15,         // u8: RecordLevel; ticks u64: from then on. Before the first: full
 };
+
+// How much is recorded. Light: device work, the calls that queued it, waits, steps, garbage collections; no ops.
+enum class RecordLevel : uint8_t { kLight = 0, kFull = 1 };
 
 // What the recorder did during a step.
 enum class StepPhase : uint8_t {
   kUnrecorded = 0,  // no callback was on: the true step
   kWarmup = 1,      // callbacks on, nothing kept
   kRecorded = 2,
+  kLight = 3,  // recorded at RecordLevel::kLight
 };
 
 // Inputs of an op (InputBlob). Each input is an 8-byte head and its data, 8-byte aligned:

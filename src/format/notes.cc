@@ -92,6 +92,13 @@ void NotesWriter::pause(bool resumed, uint64_t ticks) {
   item(Note::kPause, body);
 }
 
+void NotesWriter::level(RecordLevel level, uint64_t ticks) {
+  std::string body;
+  append_fixed(body, static_cast<uint8_t>(level));
+  append_fixed(body, ticks);
+  item(Note::kLevel, body);
+}
+
 void NotesWriter::thread(uint32_t index, uint32_t thread_id, std::string_view name) {
   std::string body;
   append_varint(body, index);
@@ -181,9 +188,12 @@ NoteItem read_note(Note tag, ByteReader& body) {
                              .width_ticks = body.fixed<uint64_t>()};
     case Note::kOverload: return OverloadNote{.text_id = body.varint(), .overload = body.text()};
     case Note::kSegment: return read_segment(body);
-    case Note::kDeviceWindow: break;
+    case Note::kDeviceWindow:
+      return DeviceWindowNote{.is_closed = body.fixed<uint8_t>() != 0, .device_ns = body.fixed<int64_t>()};
+    case Note::kLevel: break;
   }
-  return DeviceWindowNote{.is_closed = body.fixed<uint8_t>() != 0, .device_ns = body.fixed<int64_t>()};
+  const bool is_light = body.fixed<uint8_t>() == static_cast<uint8_t>(RecordLevel::kLight);
+  return LevelNote{.level = is_light ? RecordLevel::kLight : RecordLevel::kFull, .ticks = body.fixed<uint64_t>()};
 }
 
 }  // namespace
@@ -196,7 +206,7 @@ bool NotesReader::next(NoteItem& item) {
       ++damaged_;
       return false;
     }
-    if (tag == 0 || tag > static_cast<uint64_t>(Note::kDeviceWindow)) continue;
+    if (tag == 0 || tag > static_cast<uint64_t>(Note::kLevel)) continue;
     ByteReader body(bytes);
     item = read_note(static_cast<Note>(tag), body);
     if (body.ok()) return true;

@@ -48,6 +48,7 @@ class NotesWriter {
   void loss(std::string_view reason, uint64_t count);
   void stopped(std::string_view reason);
   void pause(bool resumed, uint64_t ticks);
+  void level(RecordLevel level, uint64_t ticks);
   void thread(uint32_t index, uint32_t thread_id, std::string_view name);
   // Of ops whose name is the text with that id.
   void overload(uint32_t text_id, std::string_view overload);
@@ -107,6 +108,10 @@ struct PauseNote {
   bool is_resumed = false;
   uint64_t ticks = 0;
 };
+struct LevelNote {
+  RecordLevel level{};
+  uint64_t ticks = 0;
+};
 struct ThreadNote {
   uint32_t index = 0;
   uint32_t thread_id = 0;
@@ -134,7 +139,7 @@ struct DeviceWindowNote {
 
 using NoteItem =
     std::variant<ProcessNote, ClockNote, OptionNote, MetadataNote, StepNote, CostNote, LossNote, StoppedNote, PauseNote,
-                 ThreadNote, DeviceClockNote, OverloadNote, SegmentNote, DeviceWindowNote>;
+                 ThreadNote, DeviceClockNote, OverloadNote, SegmentNote, DeviceWindowNote, LevelNote>;
 
 // The blocks of a segment, from its note.
 class SegmentBlocks {

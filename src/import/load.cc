@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <system_error>
 #include <thread>
 
 #include "import/decompress.h"
+#include "import/lane/light_ops.h"
 #include "import/whole.h"
 #include "import/xplane/read_xplane.h"
 #include "model/raw.h"
@@ -45,6 +47,20 @@ std::string convert_first(const std::string& name) {
   return "";
 }
 
+constexpr std::string_view kLightSuffix = "@light";
+
+Result<Model> assemble_light(RawTrace raw, const std::string& name, unsigned threads) {
+  if (raw.info.light.is_light) return assemble(std::move(raw), threads);  // no full steps in it
+  if (raw.light == nullptr) return Error{name + ": has no light steps; record some with firelane record --light 5"};
+  RawTrace light = std::move(*raw.light);
+  light.info.path = raw.info.path + std::string(kLightSuffix);
+  light.info.file_bytes = raw.info.file_bytes;
+  light.info.compression = raw.info.compression;
+  const Model full = assemble(std::move(raw), threads);
+  add_light_ops(light, full);
+  return assemble(std::move(light), threads);
+}
+
 }  // namespace
 
 Result<Model> load_content(std::unique_ptr<ByteSource> file, const std::string& name, const LoadOptions& options,
@@ -81,6 +97,7 @@ Result<Model> load_content(std::unique_ptr<ByteSource> file, const std::string& 
   raw.info.path = name;
   raw.info.file_bytes = file_bytes;
   if (compression != nullptr) raw.info.compression = compression->name;
+  if (options.light_steps) return assemble_light(std::move(raw), name, threads);
   return assemble(std::move(raw), threads);
 }
 
@@ -128,6 +145,12 @@ Result<Model> load_run(const std::string& path, const std::vector<std::string>& 
 }  // namespace
 
 Result<Model> load_trace(const std::string& path, const LoadOptions& options) {
+  std::error_code error;
+  if (path.ends_with(kLightSuffix) && !std::filesystem::exists(path, error)) {
+    LoadOptions of_light = options;
+    of_light.light_steps = true;
+    return load_trace(path.substr(0, path.size() - kLightSuffix.size()), of_light);
+  }
   if (const std::vector<std::string> hosts = hosts_of_run(path); !hosts.empty()) return load_run(path, hosts, options);
   FL_TRY(std::unique_ptr<ByteSource> file, open_file(path));
   return load_content(std::move(file), path == "-" ? "standard input" : path, options);

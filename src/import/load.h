@@ -22,11 +22,14 @@ struct LoadOptions {
   unsigned threads = 0;  // 0 = one per core
   // Called now and then from a loading thread: bytes of the file read so far, bytes in all.
   std::function<void(uint64_t done_bytes, uint64_t total_bytes)> progress;
+  // Only the light steps, with ops from the full ones: what "run.lane@light" means as a path. An Error if there are
+  // none.
+  bool light_steps = false;
   // A compressed file may not grow beyond this (decompression bombs).
   uint64_t max_content_bytes = uint64_t{1} << 40;
 };
 
-// "-" reads standard input.
+// "-" reads standard input. "run.lane@light": the light steps of run.lane, unless there is a file of that name.
 Result<Model> load_trace(const std::string& path, const LoadOptions& options = {});
 
 // The same for any source and any list of formats.

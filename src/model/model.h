@@ -128,6 +128,15 @@ struct MetadataEntry {
   std::vector<double> numbers{};
 };
 
+// A trace of light steps: recorded without ops, whose device work got its ops by comparison with full steps.
+struct LightInfo {
+  bool is_light = false;
+  int64_t work = 0;     // kernels, memcpys and memsets
+  int64_t same = 0;     // have an op: the same place in the sequence of a full step, with the same launch
+  int64_t resized = 0;  // have an op, too: the same place and name, with another grid or size
+  int64_t other() const { return work - same - resized; }  // no op
+};
+
 struct TraceInfo {
   std::string path;
   std::string format;  // "Kineto JSON", "Chrome JSON", "Firelane": for people
@@ -144,6 +153,7 @@ struct TraceInfo {
   DistributedInfo distributed;
   Environment environment;
   RecorderInfo recorder;
+  LightInfo light;
   std::vector<MetadataEntry> metadata;  // in file order, what stands above included
 };
 

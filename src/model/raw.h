@@ -72,6 +72,8 @@ struct RawTrace {
   std::deque<RawPart> parts;  // in file order
   LossCounts losses;
   std::shared_ptr<const ArgSource> args;
+  // Light steps beside full ones: a trace of their own, whose work gets its ops from the full ones.
+  std::shared_ptr<RawTrace> light;
 };
 
 // Merges, sorts, nests and links. Uses up to `threads` threads.

@@ -62,6 +62,7 @@ enum class Stat : uint8_t {
   kNameMissing,
   kEventNotUsed,
   kLineMalformed,
+  kLightWorkWithoutTwin,
   kCount,
 };
 inline constexpr size_t kStatCount = static_cast<size_t>(Stat::kCount);
@@ -166,6 +167,9 @@ inline constexpr std::array<StatInfo, kStatCount> kStats = {{
     {"trace.event_not_used", Severity::kInfo, "events of kinds that firelane does not use were skipped", "none needed"},
     {"text.line_malformed", Severity::kDataLoss, "lines that do not have the form of the others were skipped",
      "the file was cut off or edited; export it anew"},
+    {"light.work_without_op", Severity::kInfo,
+     "device work of light steps that no full step has in the same place, or that has no op there either",
+     "normal for steps that differ (evaluation, checkpoints); record more full steps to compare with"},
 }};
 
 struct LossCounts {

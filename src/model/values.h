@@ -152,8 +152,9 @@ enum class StepDisturbance : uint8_t {
   kNone,    // nothing was recorded: the true step
   kWarmup,  // hooks were on, nothing was kept
   kRecorded,
+  kLight,  // recorded without ops
 };
-FL_WORDS(StepDisturbance, kRecorded, "none", "warmup", "recorded")
+FL_WORDS(StepDisturbance, kLight, "none", "warmup", "recorded", "light")
 
 template <typename T>
 concept IsKind = sizeof(T) == 1 && requires(T kind) { words_of(kind); };

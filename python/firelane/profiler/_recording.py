@@ -59,6 +59,7 @@ class RecordFlags:
     use_device: str | None = None  # "cuda" is the recorder's option cuda
     overload_names: bool = False  # in events and Chrome traces; tables can group by them anyway
     front: str = "firelane.profiler"  # what the user called; advice names its options
+    light: bool = False  # light steps first; begin_full() ends them
     output: str = ""
     is_temporary: bool = False  # the file at `output` is deleted unless save() moves it
 
@@ -79,6 +80,8 @@ class Recording:
             None
         )  # weak: the list keeps this object alive, and with it the file
         self._running = False
+        self._is_light = flags.light
+        self._names_kernels = False
         self._stopped = False
         self._has_rank = False
         self._window_start_ns = 0
@@ -102,6 +105,7 @@ class Recording:
             cuda=f.use_device == "cuda",
             cuda_sync=f.cuda_sync,
             start_paused=True,
+            start_light=f.light,
             output=f.output,
             keep=bool(f.output) and not f.is_temporary,
         )
@@ -129,7 +133,7 @@ class Recording:
                 self._recorder.add_metadata(name, text)
         self._running = True
         _unfinished.add(self)
-        _backend.name_compiled_kernels(True)
+        self._name_kernels(not self._is_light)
         if self.flags.use_device == "cuda":
             self._recorder.resume_device()
         if self.flags.use_cpu:
@@ -148,8 +152,7 @@ class Recording:
             for name, text in surroundings.metadata().items():
                 self._recorder.add_metadata(name, text)
         self._recorder.stop()
-        if self._running:
-            _backend.name_compiled_kernels(False)
+        self._name_kernels(False)
         self._running, self._stopped = False, True
         _unfinished.discard(self)
         self._stats.profiling_window_duration_sec = (begin - self._window_start_ns) / 1e9
@@ -164,8 +167,24 @@ class Recording:
             self._recorder.pause()
             if self.flags.use_device == "cuda":
                 self._recorder.stop_device()  # the steps that follow must run as if unprofiled
-            _backend.name_compiled_kernels(False)
+            self._name_kernels(False)
             self._running = False
+
+    def begin_full(self) -> None:
+        """Ends the light steps: from now on everything is recorded."""
+        if self._recorder is not None and self._running and self._is_light:
+            self._is_light = False
+            self._recorder.begin_full()
+            self._name_kernels(True)
+
+    def _name_kernels(self, on: bool) -> None:
+        if on != self._names_kernels:
+            self._names_kernels = on
+            _backend.name_compiled_kernels(on)
+
+    @property
+    def is_light(self) -> bool:
+        return self._running and self._is_light
 
     @property
     def is_running(self) -> bool:

@@ -28,12 +28,14 @@ StepTimes find_step_times(const TimedSteps& steps) {
   std::vector<int64_t> undisturbed;
   std::vector<int64_t> on_device;
   std::vector<int64_t> recorded;
+  std::vector<int64_t> light;
   for (size_t i = 0; i < steps.size(); ++i) {
     const bool is_true = steps.disturbance[i] == StepDisturbance::kNone;
     if (is_true) undisturbed.push_back(steps.duration_ns[i]);
     if (is_true && i < steps.device_ns.size() && steps.device_ns[i] != kNoNumber)
       on_device.push_back(steps.device_ns[i]);
     if (steps.disturbance[i] == StepDisturbance::kRecorded) recorded.push_back(steps.duration_ns[i]);
+    if (steps.disturbance[i] == StepDisturbance::kLight) light.push_back(steps.duration_ns[i]);
   }
   if (undisturbed.size() < kMinUndisturbedSteps) undisturbed.clear();
   if (on_device.size() < kMinUndisturbedSteps) on_device.clear();
@@ -42,7 +44,9 @@ StepTimes find_step_times(const TimedSteps& steps) {
           .true_step_count = static_cast<int64_t>(undisturbed.size()),
           .true_device_step_ns = median(on_device),
           .recorded_step_ns = median(recorded),
-          .recorded_step_count = static_cast<int64_t>(recorded.size())};
+          .recorded_step_count = static_cast<int64_t>(recorded.size()),
+          .light_step_ns = median(light),
+          .light_step_count = static_cast<int64_t>(light.size())};
 }
 
 namespace {

@@ -58,6 +58,8 @@ struct StepTimes {
   int64_t true_device_step_ns = kNoNumber;  // the same steps by the device's clock, where it timed them
   int64_t recorded_step_ns = kNoNumber;
   int64_t recorded_step_count = 0;
+  int64_t light_step_ns = kNoNumber;  // median; the same without ops
+  int64_t light_step_count = 0;
 };
 
 struct TraceDescription {

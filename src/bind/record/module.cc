@@ -27,13 +27,13 @@ using namespace nb::literals;
 namespace firelane::bind_record {
 namespace {
 
-constexpr const char* kPhaseNames[] = {"unrecorded", "warmup", "recorded"};
+constexpr const char* kPhaseNames[] = {"unrecorded", "warmup", "recorded", "light"};
 
 format::StepPhase phase_of(std::string_view name) {
   for (size_t i = 0; i < std::size(kPhaseNames); ++i) {
     if (name == kPhaseNames[i]) return static_cast<format::StepPhase>(i);
   }
-  throw nb::value_error("phase: 'unrecorded', 'warmup' or 'recorded'");
+  throw nb::value_error("phase: 'unrecorded', 'warmup', 'recorded' or 'light'");
 }
 
 const char* state_name(record::SessionState state) {
@@ -60,6 +60,21 @@ std::vector<std::tuple<int64_t, const char*, int64_t>> step_samples(const torch_
   return samples;
 }
 
+// The same with start in Unix time and time on the device (-1: unknown), and forgets them.
+std::vector<std::tuple<int64_t, const char*, int64_t, int64_t, int64_t>> take_steps(
+    torch_hooks::TorchStepTimer& timer) {
+  std::vector<std::tuple<int64_t, const char*, int64_t, int64_t, int64_t>> steps;
+  const ClockPair now = read_clock_pair();
+  const double ns_per_tick = 1e9 / ticks_per_second();
+  for (const record::StepSample& s : timer.take()) {
+    const double ago_ns = static_cast<double>(static_cast<int64_t>(now.ticks - s.start_ticks)) * ns_per_tick;
+    const double ns = static_cast<double>(s.duration_ticks) * ns_per_tick;
+    steps.emplace_back(s.number, kPhaseNames[static_cast<size_t>(s.phase)], now.unix_ns - static_cast<int64_t>(ago_ns),
+                       static_cast<int64_t>(ns), s.device_ns);
+  }
+  return steps;
+}
+
 // `with Range("load batch"):`
 struct RangeScope {
   std::string name;
@@ -84,19 +99,20 @@ void bind_options(nb::module_& m) {
 #define FL_KEYWORD(name, on, key, help) nb::arg(#name) = on,
 #define FL_ATTRIBUTE(name, on, key, help) .def_rw(#name, &record::RecordOptions::name)
           [](record::RecordOptions* self, FL_RECORD_OPTIONS(FL_PARAMETER) bool flops, bool cuda_detach,
-             bool concrete_inputs, bool start_paused, nb::handle output, bool keep) {
+             bool concrete_inputs, bool start_paused, bool start_light, nb::handle output, bool keep) {
             new (self) record::RecordOptions();
             FL_RECORD_OPTIONS(FL_SET)
             self->flops = flops;
             self->cuda_detach = cuda_detach;
             self->concrete_inputs = concrete_inputs;
             self->start_paused = start_paused;
+            self->start_light = start_light;
             self->output = path_text(output);
             self->keep = keep;
           },
           nb::kw_only(), FL_RECORD_OPTIONS(FL_KEYWORD) "flops"_a = false, "cuda_detach"_a = true,
-          "concrete_inputs"_a = true, "start_paused"_a = false, "output"_a = "", "keep"_a = false)
-          FL_RECORD_OPTIONS(FL_ATTRIBUTE)
+          "concrete_inputs"_a = true, "start_paused"_a = false, "start_light"_a = false, "output"_a = "",
+          "keep"_a = false) FL_RECORD_OPTIONS(FL_ATTRIBUTE)
 #undef FL_PARAMETER
 #undef FL_SET
 #undef FL_KEYWORD
@@ -105,6 +121,7 @@ void bind_options(nb::module_& m) {
       .def_rw("cuda_detach", &record::RecordOptions::cuda_detach)
       .def_rw("concrete_inputs", &record::RecordOptions::concrete_inputs)
       .def_rw("start_paused", &record::RecordOptions::start_paused)
+      .def_rw("start_light", &record::RecordOptions::start_light)
       .def_prop_rw(
           "output", [](const record::RecordOptions& self) { return self.output.string(); },
           [](record::RecordOptions& self, nb::handle path) { self.output = path_text(path); })
@@ -143,6 +160,7 @@ void bind_recorder(nb::module_& m) {
   nb::class_<PythonRecorder>(m, "Recorder")
       .def("pause", &PythonRecorder::pause)
       .def("resume", &PythonRecorder::resume)
+      .def("begin_full", &PythonRecorder::begin_full)
       .def("pause_device", &PythonRecorder::pause_device)
       .def("resume_device", &PythonRecorder::resume_device)
       .def("stop_device", &PythonRecorder::stop_device)
@@ -196,7 +214,8 @@ void bind_steps(nb::module_& m) {
           [](torch_hooks::TorchStepTimer& self, std::string_view phase) { self.raise_phase(phase_of(phase)); },
           "phase"_a)
       .def("finish", &torch_hooks::TorchStepTimer::finish)
-      .def_prop_ro("samples", step_samples);
+      .def_prop_ro("samples", step_samples)
+      .def("take", take_steps);
 }
 
 void bind_ranges(nb::module_& m) {

@@ -39,9 +39,27 @@ PythonRecorder::PythonRecorder(const record::RecordOptions& options) {
   if (!started.ok()) throw std::runtime_error(started.error().message);
   recording_ = std::move(started).value();
   start_unix_ns_ = read_clock_pair().unix_ns;
+  light_ = options.start_light;
+  if (light_) {
+    python_hooks::start_gc_tracer();
+  } else {
+    hook_python();
+  }
+}
+
+void PythonRecorder::hook_python() noexcept {
+  const record::RecordOptions& options = session().options();
   if (options.modules) hook_modules(session());
   std::string reason;
   if (options.stacks && !python_hooks::start_python_tracer(reason)) session().add_loss(reason, 0);
+}
+
+void PythonRecorder::begin_full() noexcept {
+  if (!light_ || recording_->is_stopped()) return;
+  light_ = false;
+  if (session().options().stacks) python_hooks::stop_gc_tracer();  // the tracer has its own
+  recording_->begin_full();
+  hook_python();
 }
 
 PythonRecorder::~PythonRecorder() { stop(); }
@@ -67,6 +85,7 @@ void PythonRecorder::stop_device() noexcept {
 void PythonRecorder::stop() noexcept {
   if (recording_->is_stopped()) return;
   std::string loss;
+  python_hooks::stop_gc_tracer();
   python_hooks::stop_python_tracer(loss);
   python_hooks::stop_module_hook();
   if (!loss.empty()) session().add_loss(loss, 0);
@@ -85,6 +104,7 @@ void PythonRecorder::save(const std::string& path) {
 
 void after_fork_in_child() noexcept {
   std::string loss;
+  python_hooks::stop_gc_tracer();
   python_hooks::stop_python_tracer(loss);
   python_hooks::stop_module_hook();
 }

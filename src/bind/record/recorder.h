@@ -22,6 +22,7 @@ class PythonRecorder {
 
   void pause() noexcept;
   void resume() noexcept;
+  void begin_full() noexcept;
   void pause_device() noexcept;
   void resume_device() noexcept;
   void stop_device() noexcept;
@@ -35,6 +36,8 @@ class PythonRecorder {
  private:
   std::unique_ptr<torch_hooks::Recording> recording_;
   int64_t start_unix_ns_ = 0;
+  bool light_ = false;
+  void hook_python() noexcept;
 };
 
 // In a forked child: removes Python's hooks; torch's are removed by the child's first op.

@@ -12,6 +12,7 @@ constexpr double kMaxCostNs = 1e9;  // of one event
 
 StepDisturbance disturbance_of(format::StepPhase phase) {
   if (phase == format::StepPhase::kUnrecorded) return StepDisturbance::kNone;
+  if (phase == format::StepPhase::kLight) return StepDisturbance::kLight;
   return phase == format::StepPhase::kWarmup ? StepDisturbance::kWarmup : StepDisturbance::kRecorded;
 }
 
@@ -90,6 +91,13 @@ void LaneRows::note(const format::StoppedNote& n) { raw_.info.recorder.stopped_b
 
 void LaneRows::note(const format::PauseNote& n) {
   if (!n.is_resumed) pauses_.push_back(n.ticks);
+}
+
+void LaneRows::note(const format::LevelNote& n) {
+  const bool is_light = n.level == format::RecordLevel::kLight;
+  const bool was_light = !light_ticks_.empty() && light_ticks_.back().end == UINT64_MAX;
+  if (is_light && !was_light) light_ticks_.push_back({.begin = n.ticks, .end = UINT64_MAX});
+  if (!is_light && was_light) light_ticks_.back().end = n.ticks;
 }
 
 void LaneRows::note(const format::ThreadNote& n) {

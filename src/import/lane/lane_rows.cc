@@ -428,6 +428,10 @@ void LaneRows::convert_times() {
       });
     }
   });
+  for (const LightTicks& light : light_ticks_) {
+    light_.push_back(
+        {.begin_ns = ns(as_time(light.begin)), .end_ns = light.end == UINT64_MAX ? INT64_MAX : ns(as_time(light.end))});
+  }
   device_.finish(line, base, pid_, program());
 }
 

@@ -14,6 +14,7 @@
 #include "format/notes.h"
 #include "import/lane/allocator_rows.h"
 #include "import/lane/device_rows.h"
+#include "import/lane/light_rows.h"
 #include "model/raw.h"
 
 namespace firelane::importer {
@@ -27,7 +28,8 @@ class LaneRows {
   void add_events(std::string_view payload);
   void add_device(std::string_view payload);
   void finish();
-  // REQUIRES: finish(), and the trace's device properties are filled.
+  // After finish(): when the recording was light, in order of time.
+  const std::vector<LightWindow>& light_windows() const { return light_; }
 
  private:
   struct Open {
@@ -73,6 +75,7 @@ class LaneRows {
   void note(const format::OverloadNote& n);
   void note(const format::SegmentNote& n);
   void note(const format::DeviceWindowNote& n);
+  void note(const format::LevelNote& n);
   Thread& thread(uint32_t index, uint32_t thread_id);
   void record(Thread& t, const format::EventRecord& r);
   Row add_slice(Thread& t, const format::EventRecord& r);
@@ -104,6 +107,12 @@ class LaneRows {
   std::unordered_map<uint32_t, Inputs> inputs_;
   std::vector<AsyncEdge> async_;
   std::vector<uint64_t> pauses_;  // ticks
+  struct LightTicks {
+    uint64_t begin = 0;
+    uint64_t end = 0;  // UINT64_MAX: until the end
+  };
+  std::vector<LightTicks> light_ticks_;
+  std::vector<LightWindow> light_;
 
   uint32_t pid_ = 0;
   std::string command_;

@@ -6,6 +6,7 @@
 #include "format/chunk.h"
 #include "import/json/read_json.h"
 #include "import/lane/lane_rows.h"
+#include "import/lane/light_rows.h"
 #include "import/metadata.h"
 #include "import/whole.h"
 
@@ -59,6 +60,7 @@ Result<RawTrace> read_lane(std::string_view file, const std::string& name, uint6
   const int64_t base = raw.info.base_time_ns;
   interpret_metadata(raw.info);
   raw.info.base_time_ns = base;
+  split_light(raw, rows.light_windows());
   return raw;
 }
 

@@ -151,6 +151,7 @@ std::string Session::Impl::first_notes() const {
   notes.option("with_flops", options.flops ? "1" : "0");
   notes.metadata("machine", machine_json());
   if (options.start_paused) notes.pause(false, start_pair.ticks);
+  if (options.start_light) notes.level(format::RecordLevel::kLight, start_pair.ticks);
   return items;
 }
 
@@ -223,6 +224,16 @@ void Session::add_steps(const std::vector<StepSample>& steps) noexcept {
     for (const StepSample& s : steps) {
       notes.step(s.number, s.phase, s.start_ticks, s.duration_ticks, s.device_ns);
     }
+    impl_->add_items(items);
+  } catch (const std::exception&) {
+  }
+}
+
+void Session::note_level(format::RecordLevel level) noexcept {
+  if (impl_->forked()) return;
+  try {
+    std::string items;
+    format::NotesWriter(items).level(level, now_ticks());
     impl_->add_items(items);
   } catch (const std::exception&) {
   }

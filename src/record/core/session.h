@@ -46,6 +46,7 @@ struct RecordOptions {
   bool cuda_detach = true;      // with `cuda`: stop() detaches CUPTI, unless another tool uses it
   bool concrete_inputs = true;  // with shapes: the values of numbers and lists of numbers
   bool start_paused = false;    // nothing is recorded until resume()
+  bool start_light = false;     // without ops and what else costs time, until begin_full() of the hooks
   // The file while it is written. Empty: FIRELANE_DIR, else the system's temporary folder, as
   // firelane-<pid>-<n>.lane. A folder: that name inside it. An existing file is replaced.
   std::filesystem::path output;
@@ -111,6 +112,8 @@ class Session {
   // Notes for the trace; any time until stop(), also while paused. Written by the drain.
   void add_metadata(std::string_view key, std::string_view json) noexcept;
   void add_steps(const std::vector<StepSample>& steps) noexcept;
+  // How much the hooks record from now on.
+  void note_level(format::RecordLevel level) noexcept;
   // What one event of `kind` ("op", "op+inputs", "memory", "python") adds to the program, as
   // measured in this process, hook included. core_costs() gives the part below the hooks.
   void add_cost(std::string_view kind, double ns_per_event) noexcept;

@@ -120,6 +120,18 @@ TEST(Session, notes_are_in_the_file) {
   EXPECT_EQ(session->status().losses[0].count, 7u);
 }
 
+TEST(Session, the_level_of_recording_is_noted_from_its_beginning_on) {
+  TemporaryFolder folder;
+  auto session = start({.start_light = true, .output = folder / "run.lane"});
+  session->note_level(format::RecordLevel::kFull);
+  session->stop();
+  const std::string text = records_of(session->path(), {.times = false, .notes = true, .chunks = false});
+  const size_t light = text.find("note level light");
+  EXPECT_NE(light, std::string::npos) << text;
+  EXPECT_GT(text.find("note level full"), light);
+  EXPECT_NE(text.find("note level full"), std::string::npos) << text;
+}
+
 TEST(Session, metadata_beyond_reason_is_a_loss_not_a_broken_file) {
   TemporaryFolder folder;
   auto session = start({.output = folder / "run.lane"});

@@ -1,4 +1,9 @@
 // Pauses of the garbage collector: a callable in gc.callbacks.
+#include <algorithm>
+#include <array>
+
+#include "base/clock.h"
+#include "record/core/thread_buffer.h"
 #include "record/python/frames.h"
 #include "record/python/hooks.h"
 #include "record/python/owned.h"
@@ -7,14 +12,29 @@ namespace firelane::python_hooks {
 namespace {
 
 PyObject* g_callback = nullptr;  // ours in gc.callbacks, while installed
+GcHook g_hook = GcHook::kWithFrames;
+
+// Without a tracer, whose frames a collection lies in.
+void enter_alone(int generation) noexcept {
+  static constexpr std::array kNames = {"gc: generation 0", "gc: generation 1", "gc: generation 2"};
+  if (record::ThreadBuffer* b = record::recording_thread_for_begin()) {
+    const record::TextSlot name = b->stable_name(kNames[static_cast<size_t>(std::clamp(generation, 0, 2))]);
+    b->begin(now_ticks(), name, format::Scope::kPythonGc);
+  }
+}
+
+void leave_alone() noexcept {
+  if (record::ThreadBuffer* b = record::recording_thread_for_end()) b->end(now_ticks(), format::ScopeGroup::kPython);
+}
 
 PyObject* on_gc(PyObject*, PyObject* const* args, Py_ssize_t count) {
   if (count == 2 && PyUnicode_Check(args[0])) {
     if (PyUnicode_CompareWithASCIIString(args[0], "start") == 0) {
       PyObject* generation = PyDict_Check(args[1]) ? PyDict_GetItemString(args[1], "generation") : nullptr;
-      enter_gc(generation != nullptr ? static_cast<int>(PyLong_AsLong(generation)) : 0);
+      const int number = generation != nullptr ? static_cast<int>(PyLong_AsLong(generation)) : 0;
+      g_hook == GcHook::kAlone ? enter_alone(number) : enter_gc(number);
     } else {
-      leave_gc();
+      g_hook == GcHook::kAlone ? leave_alone() : leave_gc();
     }
   }
   PyErr_Clear();
@@ -31,7 +51,8 @@ Owned gc_callbacks() {
 
 }  // namespace
 
-bool install_gc_hook() {
+bool install_gc_hook(GcHook hook) {
+  g_hook = hook;
   const Owned list = gc_callbacks();
   if (!list || !PyList_Check(list.get())) return false;
   Owned callback(PyCFunction_New(&g_on_gc, nullptr));

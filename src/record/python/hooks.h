@@ -13,7 +13,8 @@ bool install_frame_hook();
 // Leaves no exception set. `loss` is filled if another tool replaced our hook in the meantime.
 void remove_frame_hook(std::string& loss);
 
-bool install_gc_hook();
+enum class GcHook { kWithFrames, kAlone };
+bool install_gc_hook(GcHook hook);
 void remove_gc_hook();
 
 }  // namespace firelane::python_hooks

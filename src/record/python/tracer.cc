@@ -11,6 +11,7 @@ namespace firelane::python_hooks {
 namespace {
 
 bool g_on = false;
+bool g_gc_only = false;
 
 // The current exception as text; clears it.
 std::string take_exception() {
@@ -37,7 +38,7 @@ bool start_python_tracer(std::string& reason) {
 #endif
   if (g_on) return true;
   begin_frames_run();
-  if (!install_frame_hook() || !install_gc_hook()) {
+  if (!install_frame_hook() || !install_gc_hook(GcHook::kWithFrames)) {
     reason = "Python frames: " + take_exception();
     std::string loss;
     remove_frame_hook(loss);
@@ -55,6 +56,20 @@ void stop_python_tracer(std::string& loss) {
   remove_frame_hook(loss);
   remove_gc_hook();
   end_frames_run();
+}
+
+void start_gc_tracer() {
+#ifndef Py_GIL_DISABLED
+  if (g_on || g_gc_only) return;
+  g_gc_only = install_gc_hook(GcHook::kAlone);
+  PyErr_Clear();
+#endif
+}
+
+void stop_gc_tracer() {
+  if (!g_gc_only) return;
+  g_gc_only = false;
+  remove_gc_hook();
 }
 
 double measure_python_cost() {

@@ -19,6 +19,10 @@ bool start_python_tracer(std::string& reason);
 // Idempotent. `loss` is filled if another profile function replaced ours in the meantime.
 void stop_python_tracer(std::string& loss);
 
+// Garbage collections alone, which cost next to nothing. Not beside the tracer, which has them, too. Both idempotent.
+void start_gc_tracer();
+void stop_gc_tracer();
+
 // ns that one traced call of a Python function adds, measured now (about 1 ms).
 // REQUIRES: a session records and the tracer is off.
 double measure_python_cost();

@@ -29,7 +29,7 @@ class NoDevice final : public DeviceRecording {
   void open_window() noexcept override {}
   void pause() noexcept override {}
   void resume() noexcept override {}
-  void begin_counts() noexcept override {}
+  void begin_counts(bool) noexcept override {}
   void stop() noexcept override {}
 };
 
@@ -51,9 +51,9 @@ class Cuda final : public DeviceRecording {
   void open_window() noexcept override { activity_->open_window(); }
   void pause() noexcept override { activity_->pause(); }
   void resume() noexcept override { activity_->resume(); }
-  void begin_counts() noexcept override {
+  void begin_counts(bool with_memory) noexcept override {
     if (power_) power_->wake();
-    if (!session_.options().memory) return;
+    if (!session_.options().memory || !with_memory) return;
 #if FIRELANE_TORCH_CUDA
     enable_cuda_memory_hook(session_);
 #else

@@ -22,8 +22,9 @@ class DeviceRecording {
   // Neither waits for the device.
   virtual void pause() noexcept = 0;
   virtual void resume() noexcept = 0;
-  // From now on, and again after a pause, memory and power are known. REQUIRES: the session records.
-  virtual void begin_counts() noexcept = 0;
+  // From now on, and again after a pause, power and, if that is wanted, memory are known. REQUIRES: the session
+  // records.
+  virtual void begin_counts(bool with_memory) noexcept = 0;
   // Waits for the work that is queued, so that all of it is in the trace; then everything is off. Before
   // Session::stop(). Idempotent.
   virtual void stop() noexcept = 0;

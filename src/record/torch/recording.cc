@@ -35,13 +35,13 @@ Result<std::unique_ptr<Recording>> Recording::start(record::RecordOptions option
   recording->session_ = std::move(session);
   recording->session_->add_metadata("torch", settings_json());
   for (const auto& [kind, ns] : known_costs()) recording->session_->add_cost(kind, ns);
-  const char* reason = nullptr;
-  if (options.memory && !enable_cpu_memory_hook(reason)) recording->session_->add_loss(reason, 0);
+  recording->light_ = options.start_light;
+  if (!recording->light_) recording->hook_memory();
   if (options.cuda) recording->device_ = DeviceRecording::start(*recording->session_);
   if (!options.start_paused) {
-    recording->hook_ops();
+    if (!recording->light_) recording->hook_ops();
     recording->resume_device();
-    if (recording->device_ != nullptr) recording->device_->begin_counts();
+    if (recording->device_ != nullptr) recording->device_->begin_counts(!recording->light_);
   }
   return recording;
 }
@@ -56,6 +56,22 @@ void Recording::hook_ops() noexcept {
   }
 }
 
+void Recording::hook_memory() noexcept {
+  const char* reason = nullptr;
+  if (session_->options().memory && !enable_cpu_memory_hook(reason)) session_->add_loss(reason, 0);
+}
+
+void Recording::begin_full() noexcept {
+  const record::SessionState state = session_->status().state;
+  if (stopped_ || !light_ || state == record::SessionState::kForked) return;
+  light_ = false;
+  hook_memory();
+  session_->note_level(format::RecordLevel::kFull);
+  if (state != record::SessionState::kRecording) return;
+  hook_ops();
+  if (device_ != nullptr) device_->begin_counts(true);
+}
+
 void Recording::pause() noexcept {
   if (stopped_) return;
   session_->pause();
@@ -64,9 +80,9 @@ void Recording::pause() noexcept {
 
 void Recording::resume() noexcept {
   if (stopped_ || session_->status().state == record::SessionState::kForked) return;
-  hook_ops();
+  if (!light_) hook_ops();
   session_->resume();
-  if (device_ != nullptr) device_->begin_counts();
+  if (device_ != nullptr) device_->begin_counts(!light_);
 }
 
 void Recording::pause_device() noexcept {

@@ -30,6 +30,9 @@ class Recording {
   // No hook costs anything while paused, except that frees of recorded blocks are still counted.
   void pause() noexcept;
   void resume() noexcept;
+  // With start_light: from now on ops, inputs and memory, too. Idempotent. Light steps come first, full ones after
+  // them: there is no way back.
+  void begin_full() noexcept;
   // The same for what the GPU does; neither waits for it. With start_paused device activity counts from the first
   // resume.
   void pause_device() noexcept;
@@ -46,9 +49,11 @@ class Recording {
  private:
   Recording() = default;
   void hook_ops() noexcept;
+  void hook_memory() noexcept;
 
   std::unique_ptr<record::Session> session_;
   std::unique_ptr<DeviceRecording> device_;  // null: not asked for
+  bool light_ = false;
   bool stopped_ = false;
 };
 

@@ -50,6 +50,27 @@ TEST(Recording, the_overload_of_an_op_is_noted_once) {
   EXPECT_EQ(lines_with(text, " Tensor").size(), 1u);
 }
 
+TEST(Recording, light_steps_have_no_ops_and_no_memory_until_full_ones_begin) {
+  TemporaryFolder folder;
+  auto recording = Recording::start({.memory = true, .start_light = true, .output = folder / "run.lane"});
+  ASSERT_TRUE(recording.ok());
+  const at::Tensor x = at::ones({2});
+  x.exp();
+  recording.value()->begin_full();
+  recording.value()->begin_full();  // idempotent
+  x.add(x);
+  recording.value()->pause();
+  recording.value()->resume();
+  x.mul(x);
+  recording.value()->stop();
+  const std::string text = records_of(recording.value()->session().path(), {.times = false, .chunks = false});
+  EXPECT_TRUE(lines_with(text, "aten::exp").empty()) << text;
+  EXPECT_EQ(lines_with(text, "begin \"aten::add\"").size(), 1u);
+  EXPECT_EQ(lines_with(text, "begin \"aten::mul\"").size(), 1u);
+  EXPECT_EQ(lines_with(text, "note level full").size(), 1u);
+  EXPECT_EQ(lines_with(text, " memory 0 ").size(), 2u) << text;  // of add and mul
+}
+
 TEST(Recording, what_is_written_differently_has_another_key) {
   const at::Tensor x = at::ones({2, 3});
   const std::vector<std::vector<c10::IValue>> calls = {

@@ -29,7 +29,8 @@ bool can_use_events() {
 void TorchStepTimer::step(int64_t number, format::StepPhase phase) noexcept {
   timer_.step(number, phase);
   // Not while recording: the call would appear in the trace as the program's own.
-  if (on_device_ && phase != format::StepPhase::kRecorded) mark();
+  const bool is_recorded = phase == format::StepPhase::kRecorded || phase == format::StepPhase::kLight;
+  if (on_device_ && !is_recorded) mark();
 }
 
 void TorchStepTimer::finish() noexcept {

@@ -64,6 +64,27 @@ def test_steps_are_detected_from_the_optimizer_and_the_next_command_is_printed(f
     assert {"ProfilerStep#4", "Optimizer.step#SGD.step", "aten::addmm"} <= names
 
 
+def test_light_steps_have_no_ops_and_stand_apart_from_full_ones(folder):
+    program = """
+    import gc, torch
+    net = torch.nn.Linear(4, 4)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for batch in torch.utils.data.DataLoader(torch.ones(32, 4), batch_size=2):
+        net(batch).sum().backward()
+        gc.collect()
+        optimizer.step()
+    """
+    assert record(folder, program, flags=["--light", "2", "--steps", "2", "--modules", "--memory"]).returncode == 0
+    assert step_numbers(folder / "run.lane") == [6, 7]
+    assert step_numbers(f"{folder / 'run.lane'}@light") == [4, 5]
+    full, light = firelane.open(folder / "run.lane"), firelane.open(f"{folder / 'run.lane'}@light")
+    assert "aten::addmm" in {row["name"] for row in full.host_slices} and len(full.memory_events) > 0
+    names = {row["name"] for row in light.host_slices}
+    loader = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+    assert names == {"ProfilerStep#4", "ProfilerStep#5", loader, "gc: generation 2"} and len(light.memory_events) == 0
+    assert (light.info["light_step_count"], full.info["recorded_step_count"]) == (2, 2)
+
+
 def test_steps_are_detected_from_a_data_loader_if_nothing_is_trained(folder):
     program = """
     import torch

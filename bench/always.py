@@ -1,0 +1,153 @@
+#!/usr/bin/env python3
+"""What an always-on recording costs: the same steps with and without it, in turns, in several processes.
+
+    bench/always.py [--gpu] [--runs 4] [--seconds 30] [--budgets 0.5% 2%] [--json FILE]
+
+A launch-bound program (many small ops) and a compute-bound one (large matrices), on the CPU or with --gpu. In each
+process blocks without recording lie around blocks with it, one for each budget, in random order; the cost is the block
+against the average of its neighbours: the median of all processes, and where nine in ten resampled medians lie. Beside
+it: what the recording says itself (its account), windows, and bytes on disk for each step. A block pays for turning
+everything on and for its first window, so that a longer job pays less.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "python"))
+
+
+def training_step(kind: str, gpu: bool) -> tuple[Callable[[], None], Callable[[], None]]:
+    """A step, and what waits for it."""
+    import torch
+
+    torch.set_num_threads(1)
+    device = "cuda" if gpu else "cpu"
+    width, layers, batch = {
+        ("launch", False): (64, 24, 16),
+        ("compute", False): (512, 6, 256),
+        ("launch", True): (256, 60, 64),
+        ("compute", True): (2048, 16, 4096),
+    }[(kind, gpu)]
+    modules: list[torch.nn.Module] = []
+    for _ in range(layers):
+        modules += [torch.nn.Linear(width, width), torch.nn.ReLU()]
+    net = torch.nn.Sequential(*modules).to(device)
+    optimizer = torch.optim.SGD(net.parameters(), lr=1e-4)
+    x = torch.randn(batch, width, device=device)
+
+    def step() -> None:
+        net(x).square().mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+    return step, torch.cuda.synchronize if gpu else (lambda: None)
+
+
+def process(kind: str, gpu: bool, seconds: float, budgets: list[str], seed: int) -> None:
+    """Prints a list of blocks, as JSON."""
+    import firelane
+
+    step, wait = training_step(kind, gpu)
+
+    def block(budget: str, seconds: float) -> dict[str, Any]:
+        folder = tempfile.mkdtemp()
+        wait()
+        begin = time.perf_counter()
+        always = firelane.always_on(Path(folder) / "run", budget=float(budget.rstrip("%")) / 100) if budget else None
+        count = 0
+        while time.perf_counter() - begin < seconds:
+            for _ in range(10):
+                step()
+                if always is not None:
+                    always.step()
+            count += 10
+        wait()
+        result: dict[str, Any] = {"budget": budget, "steps": count, "ns": (time.perf_counter() - begin) / count * 1e9}
+        if always is not None:
+            always.stop()
+            result["account"] = always.account()
+            result["bytes"] = sum(p.stat().st_size for p in Path(folder).rglob("*") if p.is_file())
+        return result
+
+    for _ in range(30):
+        step()
+    ways = list(budgets)
+    random.Random(seed).shuffle(ways)
+    blocks = [block("", seconds / 3)]
+    for budget in ways:
+        blocks += [block(budget, seconds), block("", seconds / 3)]
+    print(json.dumps(blocks))
+
+
+def costs(processes: list[list[dict[str, Any]]], budget: str) -> list[float]:
+    """Of each process: a block against its neighbours."""
+    return [
+        2 * one["ns"] / (blocks[i - 1]["ns"] + blocks[i + 1]["ns"]) - 1
+        for blocks in processes
+        for i, one in enumerate(blocks)
+        if one["budget"] == budget
+    ]
+
+
+def row(kind: str, budget: str, processes: list[list[dict[str, Any]]]) -> str:
+    found = costs(processes, budget)
+    draw = random.Random(1)
+    medians = sorted(statistics.median(draw.choices(found, k=len(found))) for _ in range(2000))
+    mine = [one for blocks in processes for one in blocks if one["budget"] == budget]
+    base = statistics.median(one["ns"] for blocks in processes for one in blocks if not one["budget"])
+    return (
+        f"| {kind}-bound | {base / 1e6:.2f} ms | {budget} | {100 * statistics.median(found):+.2f}% "
+        f"| {100 * medians[100]:+.2f}% to {100 * medians[-100]:+.2f}% "
+        f"| {100 * statistics.median(one['account']['spent'] for one in mine):.2f}% "
+        f"| {statistics.median(one['account']['windows'] for one in mine):g} "
+        f"| {statistics.median(one['bytes'] / one['steps'] for one in mine):.0f} |"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--process", help=argparse.SUPPRESS)
+    parser.add_argument("--seed", type=int, default=0, help=argparse.SUPPRESS)
+    parser.add_argument("--gpu", action="store_true")
+    parser.add_argument("--runs", type=int, default=4, help="processes of each program")
+    parser.add_argument(
+        "--seconds", type=float, default=30, help="of a block with recording; those without take a third"
+    )
+    parser.add_argument("--budgets", nargs="+", default=["0.5%", "2%"])
+    parser.add_argument("--json", type=Path)
+    args = parser.parse_args()
+    if args.process:
+        process(args.process, args.gpu, args.seconds, args.budgets, args.seed)
+        return
+    results: dict[str, list[list[dict[str, Any]]]] = {}
+    print("| program | step | budget | cost | nine in ten | by its own account | windows | bytes a step |")
+    print("|---|--:|--:|--:|--:|--:|--:|--:|")
+    for kind in ("launch", "compute"):
+        results[kind] = []
+        for seed in range(args.runs):
+            command = [sys.executable, __file__, "--process", kind, "--seconds", str(args.seconds), "--seed", str(seed)]
+            command += ["--budgets", *args.budgets, *(["--gpu"] if args.gpu else [])]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            if done.returncode != 0:
+                raise SystemExit(f"always: {kind}: exit {done.returncode}\n{done.stderr}")
+            results[kind].append(json.loads(done.stdout.splitlines()[-1]))
+        for budget in args.budgets:
+            print(row(kind, budget, results[kind]), flush=True)
+        if args.json:
+            args.json.write_text(json.dumps(results))
+
+
+if __name__ == "__main__":
+    main()

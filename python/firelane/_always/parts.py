@@ -1,0 +1,54 @@
+"""What of a step is nearly free to know: garbage collections, saving, waiting for a DataLoader."""
+
+from __future__ import annotations
+
+import functools
+import gc
+import time
+from collections.abc import Callable
+from typing import Any
+
+
+class StepParts:
+    """Times that are nearly free to know: garbage collections, torch.save, waiting for a DataLoader."""
+
+    def __init__(self) -> None:
+        self.gc_ns = self.input_ns = self.save_ns = 0
+        self._gc_began = 0
+        self._undo: list[Callable[[], None]] = []
+
+    def install(self) -> None:
+        import torch
+
+        save = torch.save
+
+        @functools.wraps(save)
+        def timed_save(*args: Any, **kwargs: Any) -> Any:
+            begin = time.perf_counter_ns()
+            try:
+                return save(*args, **kwargs)
+            finally:
+                self.save_ns += time.perf_counter_ns() - begin
+
+        def restore() -> None:
+            if torch.save is timed_save:
+                torch.save = save
+
+        torch.save = timed_save
+        gc.callbacks.append(self._collected)
+        self._undo += [restore, lambda: gc.callbacks.remove(self._collected)]
+
+    def remove(self) -> None:
+        while self._undo:
+            self._undo.pop()()
+
+    def take(self) -> tuple[int, int, int]:
+        parts = self.gc_ns, self.input_ns, self.save_ns
+        self.gc_ns = self.input_ns = self.save_ns = 0
+        return parts
+
+    def _collected(self, phase: str, info: dict[str, int]) -> None:
+        if phase == "start":
+            self._gc_began = time.perf_counter_ns()
+        elif self._gc_began:
+            self.gc_ns += time.perf_counter_ns() - self._gc_began

@@ -1,0 +1,81 @@
+"""What makes an incident: a step that is slow against its own history, a program that hangs, memory that grows.
+
+Pure, but for the clock that callers pass in; run.py asks these at every step and once a second.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections import deque
+from itertools import pairwise
+
+_HISTORY = 256  # steps
+_FEWEST = 32  # before which nothing is called slow
+_LEARN_EVERY = 32  # steps; medians are not computed at each one
+
+
+class SlowSteps:
+    """Whether a step is slow: beyond the median by half of it, and by eight times the usual deviation."""
+
+    def __init__(self, factor: float = 1.5) -> None:
+        self._factor = factor
+        self._history: deque[int] = deque(maxlen=_HISTORY)
+        self._until_learning = _FEWEST
+        self.usual_ns = 0
+        self.limit_ns = 0  # 0: not known yet
+
+    def is_slow(self, duration_ns: int) -> bool:
+        slow = 0 < self.limit_ns < duration_ns
+        self._history.append(duration_ns)
+        self._until_learning -= 1
+        if self._until_learning <= 0:
+            self._learn()
+        return slow
+
+    def _learn(self) -> None:
+        self._until_learning = _LEARN_EVERY
+        self.usual_ns = int(statistics.median(self._history))
+        deviation = 1.4826 * statistics.median(abs(ns - self.usual_ns) for ns in self._history)
+        self.limit_ns = int(self.usual_ns + max((self._factor - 1) * self.usual_ns, 8 * deviation))
+
+
+class Hang:
+    """No step for a long time: `factor` times the usual one, at least `least_ns`. Once per step."""
+
+    def __init__(self, factor: float = 20, least_ns: int = 30_000_000_000) -> None:
+        self._factor = factor
+        self._least_ns = least_ns
+        self._reported = -1
+
+    def hangs(self, step: int, since_ns: int, usual_ns: int) -> bool:
+        if step == self._reported or usual_ns == 0 or since_ns < max(self._least_ns, self._factor * usual_ns):
+            return False
+        self._reported = step
+        return True
+
+
+class Growth:
+    """Memory that only grows: no quarter of the samples reaches below the one before, by a tenth in all. Told once per
+    doubling of what it then was."""
+
+    def __init__(self, samples: int = 120, least_bytes: int = 64 << 20) -> None:
+        self._samples: deque[int] = deque(maxlen=samples)
+        self._least_bytes = least_bytes
+        self._told_at = 0
+
+    def grows(self, used_bytes: int) -> tuple[int, int] | None:
+        """(bytes at the beginning, bytes now) if it does."""
+        values = self._samples
+        values.append(used_bytes)
+        if len(values) < (values.maxlen or 0) or used_bytes < 2 * self._told_at:
+            return None
+        quarter = len(values) // 4
+        ordered = list(values)
+        parts = [ordered[i * quarter : (i + 1) * quarter] for i in range(4)]
+        if any(max(a) > min(b) for a, b in pairwise(parts)):
+            return None
+        begin, now = ordered[0], ordered[-1]
+        if now - begin < max(self._least_bytes, begin // 10):
+            return None
+        self._told_at = now
+        return begin, now

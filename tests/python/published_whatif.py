@@ -139,7 +139,7 @@ def make_graph(rows: list[dict[str, Any]]) -> Graph:
         graph.sync.append(-1 if key is None else numbers[key])
         graph.communicates.append(row["optype"] in COMMUNICATION)
         names = pattern[row["stage"]][row["optype"], row["seq_id"]]
-        graph.after.append([index[(*place, *name)] for name in names])
+        graph.after.append([index[place + tuple(name)] for name in names])
         graph.durations.append(duration)
         graph.step.append(row["step"])
     return graph

@@ -9,8 +9,6 @@ import threading
 import traceback
 from pathlib import Path
 
-from firelane._auto import _rank
-
 
 def last_exception() -> str:
     error = getattr(sys, "last_value", None)
@@ -66,7 +64,9 @@ def summary_of(window: Path) -> str:
 
 def folder_for_this_process(output: Path) -> Path:
     """RUN; RUN/rank3 with ranks; RUN/pid77 for further processes of a program."""
-    rank = _rank()
+    from firelane.profiler import _ranks
+
+    rank = _ranks.rank()
     if rank is not None:
         folder = output / f"rank{rank}"
         folder.mkdir(parents=True, exist_ok=True)

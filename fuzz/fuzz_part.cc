@@ -1,5 +1,5 @@
-// The reader of parts. Mutated bytes alone die at the checksums, so those are put right here first; what is read is then
-// reduced, alone and beside itself as another rank.
+// The reader of parts. Mutated bytes alone die at the checksums, so those are put right here first; what is read is
+// then reduced, alone and beside itself as another rank.
 #include <cstddef>
 #include <cstdint>
 #include <cstring>

@@ -33,8 +33,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const auto found = importer::unpickle(*source, "fuzz", {.piece_bytes = 7, .free_bytes = uint64_t{1} << 20});
     if (found.ok()) look_for_hangs(found.value().document);
   } else if (importer::may_be_flight_json(file)) {
-    if (const auto document = importer::document_of_json(file, "fuzz"); document.ok())
-      look_for_hangs(document.value());
+    if (const auto document = importer::document_of_json(file, "fuzz"); document.ok()) look_for_hangs(document.value());
   } else {
     return 0;
   }

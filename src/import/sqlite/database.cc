@@ -101,9 +101,10 @@ SqlDatabase::~SqlDatabase() {
 
 void SqlDatabase::read_schema(LossCounts&) {
   std::vector<std::string> names;
-  const Statement list = prepare(handle_,
-                                 "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%' "
-                                 "ORDER BY name");
+  const Statement list =
+      prepare(handle_,
+              "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%' "
+              "ORDER BY name");
   while (list && names.size() < kMaxTables && sqlite3_step(list.get()) == SQLITE_ROW) {
     names.emplace_back(SqlRow(list.get()).text(0));
   }
@@ -156,8 +157,9 @@ void SqlDatabase::scan(std::string_view table, const std::vector<std::string_vie
 std::string SqlDatabase::look_up(std::string_view table, std::string_view key_column, std::string_view key,
                                  std::string_view value_column) {
   if (!has_column(table, key_column) || !has_column(table, value_column)) return "";
-  const Statement statement = prepare(handle_, "SELECT CAST(" + identifier(value_column) + " AS TEXT) FROM " +
-                                                   identifier(table) + " WHERE " + identifier(key_column) + " = ?1 LIMIT 1");
+  const Statement statement =
+      prepare(handle_, "SELECT CAST(" + identifier(value_column) + " AS TEXT) FROM " + identifier(table) + " WHERE " +
+                           identifier(key_column) + " = ?1 LIMIT 1");
   if (!statement) return "";
   sqlite3_bind_text(statement.get(), 1, key.data(), static_cast<int>(key.size()), SQLITE_TRANSIENT);
   return sqlite3_step(statement.get()) == SQLITE_ROW ? std::string(SqlRow(statement.get()).text(0)) : "";

@@ -24,7 +24,7 @@ TEXT_ONLY = {"diagnose": {"short"}, "ops": {"flops", "time_unit"}}
 OF_ANSWER = {"rows"}
 NUMBERS = [-1, 0, 0.5, 1, 10, 11, 100, 101, 10**6, 10**6 + 1, 10**9, 10**9 + 1, 2**50, 2**50 + 1]
 # Verbs with the forms of a report that are not the report of one trace.
-NOT_OF_ONE_TRACE = {"sql", "compare", "gate", "baseline", "bench", "ranks", "hangs"}
+NOT_OF_ONE_TRACE = {"sql", "compare", "gate", "baseline", "bench", "sweep", "tune", "ranks", "hangs"}
 OTHER_METHODS = {"args", "diagnosis", "export", "report", "sql", "view"}
 
 

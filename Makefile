@@ -59,7 +59,7 @@ test: setup viewer ## all tests: units with sanitizers, the command line, what n
 	@$(call cmake,release,all bench_load make_trace firelane_record_torch_test)
 	@$(call ctest,release) -R '^(cli|record/torch|examples)[.]'
 	@echo "test: Python"
-	@$(PYTHON) -m pytest -q -n $$((2 * $(JOBS))) --dist loadfile  # many wait for a program that they run
+	@$(PYTHON) -m pytest -q -n $(JOBS) --dist loadfile
 
 # Fetching torch leaves the cores idle: the sanitizers' build begins meanwhile (`test` says what fails in it). Python's tests
 # keep one core busy: the thread sanitizer's build and tests, fuzzing and the browser run beside them.

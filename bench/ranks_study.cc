@@ -1,6 +1,6 @@
 // Jobs with a known truth, reduced and scored: what bench/ranks.py runs.
 //
-//   ranks_study score [JOBS]            one JSON line a kind of job: matching, clocks, stragglers
+//   ranks_study score [JOBS [SEED]]     one JSON line a kind of job: matching, clocks, stragglers
 //   ranks_study make DIR RANKS ROWS     parts of a job on disk, for the speed of `firelane ranks reduce`
 //   ranks_study planted DIR             the small job of tests/data/ranks: four ranks on two hosts, rank 2 is slow
 //   ranks_study reduce RANKS ROWS SEQ   seconds that the reduce takes in memory, without reading parts
@@ -63,10 +63,12 @@ void print(const char* name, const JobSpec& spec, int64_t ranks, const Totals& t
   std::fflush(stdout);
 }
 
+uint64_t first_seed = 1;  // other jobs of the same kinds: what was chosen on some is tried on those
+
 void run(const char* name, JobSpec spec, int64_t ranks, int64_t jobs) {
   Totals t;
   for (int64_t i = 0; i < jobs; ++i) {
-    JobSpec one = shape(spec, static_cast<uint64_t>(i + 1), ranks);
+    JobSpec one = shape(spec, first_seed + static_cast<uint64_t>(i), ranks);
     if (spec.straggler >= 0) one.straggler = (i * 7 + 3) % ranks;
     one.missing_ranks.clear();
     for (const int64_t missing : spec.missing_ranks) one.missing_ranks.push_back((missing + i) % ranks);
@@ -185,6 +187,7 @@ int64_t number(const char* text) { return std::strtoll(text, nullptr, 10); }
 
 int main(int argc, char** argv) {
   const std::string_view mode = argc > 1 ? argv[1] : "";
+  if (argc > 3 && mode == "score") first_seed = static_cast<uint64_t>(number(argv[3]));
   if (mode == "score") return run_scores(argc > 2 ? number(argv[2]) : 30);
   if (mode == "make" && argc == 5) return make(argv[2], large(number(argv[3]), number(argv[4])));
   if (mode == "planted" && argc == 3) {

@@ -72,7 +72,7 @@ Result<Model> load_and_warn(const std::string& path, const LoadProgress&) {
 }  // namespace
 
 void add_trace_argument(Flags& flags, std::string& path) {
-  flags.add("FILE", path, "the trace: .lane, .json, .json.gz, .json.zst, or - for standard input")
+  flags.add("FILE", path, "the trace: .lane, .json (.gz, .zst), another tool's (docs/formats), or - for standard input")
       .required()
       .value_name("");
 }

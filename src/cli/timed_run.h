@@ -28,7 +28,6 @@ class TemporaryFolder {
 };
 
 struct TimedPlan {
-  std::string verb;  // for messages
   std::vector<std::string> command;
   std::vector<std::pair<std::string, std::string>> environment;
   std::string setting;                                     // id of a finding; "" none

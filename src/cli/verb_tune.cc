@@ -44,7 +44,7 @@ bool counts_samples(const std::string& name) {
 // A run of the command with settings: variables change the command, knobs are applied inside of the program.
 Result<TimedRun> run_with(const TuneArgs& args, const std::vector<Variable>& variables, const Settings& settings,
                           const TemporaryFolder& folder, size_t number) {
-  TimedPlan plan{.verb = "tune", .command = args.command, .steps = args.steps, .warmup = args.warmup};
+  TimedPlan plan{.command = args.command, .steps = args.steps, .warmup = args.warmup};
   for (const auto& [name, value] : settings) {
     const auto variable =
         std::find_if(variables.begin(), variables.end(), [&](const Variable& each) { return each.name == name; });

@@ -76,7 +76,7 @@ Result<const Setting*> find_setting(const std::string& finding) {
 
 Result<compare::TimedSteps> run_once(const VerifyArgs& args, const Setting& setting, const Side& side,
                                      const TemporaryFolder& folder) {
-  TimedPlan plan{.verb = "verify", .command = args.command, .steps = args.steps, .warmup = args.warmup};
+  TimedPlan plan{.command = args.command, .steps = args.steps, .warmup = args.warmup};
   if (side.applies) {
     plan.setting = setting.finding;
     const size_t equals = setting.environment.find('=');

@@ -97,7 +97,9 @@ Verb view_verb() {
           .examples = {"firelane view trace.json.gz", "firelane view rank0.lane rank1.lane --port 8000 --no-open"},
           .setup = [](Flags& flags) -> VerbBody {
             auto args = std::make_shared<ViewArgs>();
-            flags.add("FILE", args->paths, "the traces: .lane, .json, .json.gz, .json.zst, or - for standard input")
+            flags
+                .add("FILE", args->paths,
+                     "the traces: .lane, .json (.gz, .zst), other tools' (docs/formats), or - for standard input")
                 .required()
                 .value_name("");
             flags.add("--port", args->port, "listen on this port of 127.0.0.1 (default: any that is free)")

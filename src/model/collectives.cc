@@ -92,4 +92,16 @@ void type_collectives(Model& model) {
   }
 }
 
+std::string short_rank_list(const std::vector<int64_t>& ranks) {
+  std::string out;
+  for (size_t i = 0; i < ranks.size();) {
+    size_t last = i;
+    while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) ++last;
+    out += (out.empty() ? "" : ",") + std::to_string(ranks[i]);
+    if (last > i) out += "-" + std::to_string(ranks[last]);
+    i = last + 1;
+  }
+  return out;
+}
+
 }  // namespace firelane

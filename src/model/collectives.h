@@ -1,7 +1,10 @@
-// What c10d calls the collectives of its backends: "nccl:all_reduce", "gloo:broadcast".
+// Collectives as c10d names them ("nccl:all_reduce", "gloo:broadcast"), and the ranks that take part.
 #pragma once
 
+#include <cstdint>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "model/values.h"
 
@@ -15,5 +18,8 @@ struct CollectiveName {
 // Of the range that c10d opens around a collective's launch, or around its work on the host; also a flight recorder's
 // profiling_name.
 CollectiveName collective_named(std::string_view range_name);
+
+// "0-7,16-23" for ranks in rising order.
+std::string short_rank_list(const std::vector<int64_t>& ranks);
 
 }  // namespace firelane

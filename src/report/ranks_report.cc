@@ -7,6 +7,7 @@
 
 #include "advise/text.h"
 #include "base/visible_text.h"
+#include "model/collectives.h"
 #include "ranks/reduce/findings.h"
 #include "report/paint.h"
 #include "report/quantity.h"
@@ -183,18 +184,6 @@ Table ranks_of(const Reduction& job, size_t rows) {
   return table;
 }
 
-std::string short_ranks(const std::vector<int64_t>& ranks) {
-  std::string out;
-  for (size_t i = 0; i < ranks.size();) {
-    size_t last = i;
-    while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) ++last;
-    out += (out.empty() ? "" : ",") + std::to_string(ranks[i]);
-    if (last > i) out += "-" + std::to_string(ranks[last]);
-    i = last + 1;
-  }
-  return out;
-}
-
 Table groups_of(const Reduction& job, size_t rows) {
   Table table{.name = "groups",
               .title = "Groups, and how their collectives were matched",
@@ -217,7 +206,7 @@ Table groups_of(const Reduction& job, size_t rows) {
       refused += fmt::format("{}{} {}", refused.empty() ? "" : ", ", g.match.refused[i],
                              ranks::name_of(static_cast<ranks::Refusal>(i)));
     }
-    table.add({std::string(ranks::name_of(g.kind)), text_or_none(g.description), text_or_none(short_ranks(g.ranks)),
+    table.add({std::string(ranks::name_of(g.kind)), text_or_none(g.description), text_or_none(short_rank_list(g.ranks)),
                cell_unless(g.size, int64_t{0}), g.present, std::string(ranks::name_of(g.match.by)), g.match.rows,
                g.match.matched_rows, text_or_none(refused), g.wait_ns, g.transfer_ns});
   }

@@ -66,17 +66,15 @@ TEST(Bound, a_host_that_takes_about_as_long_as_its_device_is_not_the_limit_alone
 }
 
 TEST(Bound, a_path_of_which_most_is_not_known_names_no_limit) {
-  // Work without launches, as traces of other devices have it: only its own time is known.
-  TraceBuilder builder;
-  for (int step = 0; step < 4; ++step) {
-    const double at = 1000.0 * step;
-    builder.step(step, {.start_us = at, .end_us = at + 1000});
-    builder.kernel("fusion", {.start_us = at + 500, .end_us = at + 700});
-  }
-  const Study study = analyze::study(builder.build());
-  double known = 0;
-  for (const double share : study.bound.shares) known += share;
-  EXPECT_EQ(study.bound.limit == Limit::kUnknown, known < 0.5) << known;
+  const std::vector<Limit> limits = {Limit::kCompute};
+  const auto limit_if_known = [&](int64_t known_ns) {
+    CriticalPath path;
+    path.pieces.push_back({.start_ns = 0, .end_ns = known_ns, .path_class = PathClass::kCompute, .row = 0});
+    path.pieces.push_back({.start_ns = known_ns, .end_ns = 1000, .path_class = PathClass::kUnknown});
+    return BoundJudge(limits, 0).of(path, IntervalSet({{0, known_ns}}), 0, 1000).limit;
+  };
+  EXPECT_EQ(limit_if_known(700), Limit::kCompute);
+  EXPECT_EQ(limit_if_known(400), Limit::kUnknown);  // it was "mixed: no single bottleneck"
 }
 
 }  // namespace

@@ -122,12 +122,12 @@ TEST(BadInput, a_bare_list_of_brackets_has_no_events) {
 TEST(BadInput, things_that_are_no_trace_are_refused_in_one_line) {
   EXPECT_EQ(refusal(""), "bad: empty; nothing was recorded, or the program ended before it was written");
   EXPECT_EQ(refusal("   \n"),
-            "bad: not a trace (begins with \"   .\"); firelane opens .lane files and the .json or .json.gz that "
-            "torch.profiler exports");
+            "bad: not a trace (begins with \"   .\"); firelane opens .lane files, the .json or .json.gz that "
+            "torch.profiler exports, and the traces of other tools that docs/formats lists");
   EXPECT_EQ(refusal("\x7F"
                     "ELF\x02"),
-            "bad: not a trace (begins with \".ELF.\"); firelane opens .lane files and the .json or .json.gz that "
-            "torch.profiler exports");
+            "bad: not a trace (begins with \".ELF.\"); firelane opens .lane files, the .json or .json.gz that "
+            "torch.profiler exports, and the traces of other tools that docs/formats lists");
   EXPECT_EQ(refusal(R"({"nodes": []})"), "bad: JSON, but without a traceEvents list: not a Chrome or Kineto trace");
   EXPECT_EQ(refusal(R"({"traceEvents": 5})"),
             "bad: JSON, but without a traceEvents list: not a Chrome or Kineto trace");

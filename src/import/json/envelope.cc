@@ -107,7 +107,8 @@ Result<EnvelopeStart> read_envelope_start(ByteSource& source, const std::string&
   }
   if (at >= text.size() || text[at] != '{') {
     return Error{name + ": not a trace (begins with \"" + beginning_of(text) +
-                 "\"); firelane opens .lane files and the .json or .json.gz that torch.profiler exports"};
+                 "\"); firelane opens .lane files, the .json or .json.gz that torch.profiler exports, and the "
+                 "traces of other tools that docs/formats lists"};
   }
   start.is_object = true;
   size_t resume = at + 1;

@@ -1,23 +1,12 @@
 #include <algorithm>
 #include <tuple>
 
+#include "model/collectives.h"
 #include "ranks/reduce/rows.h"
 
 namespace firelane::ranks {
 
 namespace {
-
-std::string ranks_text(const std::vector<int64_t>& ranks) {
-  std::string out;
-  for (size_t i = 0; i < ranks.size();) {  // 0-7, 16-23
-    size_t last = i;
-    while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) ++last;
-    out += (out.empty() ? "" : ",") + std::to_string(ranks[i]);
-    if (last > i) out += "-" + std::to_string(ranks[last]);
-    i = last + 1;
-  }
-  return out;
-}
 
 std::vector<JobGroup> job_groups(const Part& part) {
   std::vector<JobGroup> out;
@@ -31,8 +20,8 @@ std::vector<JobGroup> job_groups(const Part& part) {
     if (!group.ranks.empty()) {
       std::sort(job.ranks.begin(), job.ranks.end());
       job.known = group.ranks_cut ? GroupKnown::kCutRanks : GroupKnown::kRanks;
-      job.key = (group.ranks_cut ? "cut " + std::to_string(group.size) + ":" : "ranks ") + ranks_text(job.ranks) + "|" +
-                job.description;
+      job.key = (group.ranks_cut ? "cut " + std::to_string(group.size) + ":" : "ranks ") + short_rank_list(job.ranks) +
+                "|" + job.description;
       if (group.ranks_cut) job.ranks.clear();
     } else {
       job.known = GroupKnown::kName;

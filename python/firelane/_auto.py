@@ -15,6 +15,7 @@ import json
 import multiprocessing.util
 import os
 import shlex
+import signal
 import sys
 import threading
 from collections.abc import Callable
@@ -232,10 +233,30 @@ class Auto:
         )
         recording.is_automatic = True
         recording.prepare()
+        self._catch_termination()
         return recording
+
+    # -- SIGTERM (a scheduler's time limit, kill), which would end the program without a word about the trace. A program
+    # that handles it itself is left to do so.
+
+    def _catch_termination(self) -> None:
+        if _may_set_signals() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+            signal.signal(signal.SIGTERM, self._terminated)
+
+    def _release_termination(self) -> None:
+        if _may_set_signals() and signal.getsignal(signal.SIGTERM) == self._terminated:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+    def _terminated(self, *_: Any) -> None:
+        if not self.is_forked:
+            self.finish()
+            sys.stderr.flush()
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGTERM)
 
     def _stop(self) -> None:
         self.is_over = True
+        self._release_termination()
         self.events.remove()
         if self.recording is not None:
             self.recording.add_metadata("step_source", json.dumps(self.source or "none"))
@@ -333,6 +354,10 @@ class Auto:
         name = shlex.quote(os.path.relpath(self.path) if self.path.startswith(os.getcwd() + os.sep) else self.path)
         steps = _step_counts(trace.info["step_count"], self.unrecorded_count)
         return f"{table}\n{_verdict(trace)}\n{steps}wrote {name}; next: firelane diagnose {name}, firelane view {name}"
+
+
+def _may_set_signals() -> bool:
+    return threading.current_thread() is threading.main_thread()
 
 
 def end_process() -> None:

@@ -11,6 +11,7 @@ Everything here may be called from any thread. With a torch other than the one i
 ImportError that says how to rebuild.
 """
 
+from collections.abc import Sequence
 from os import PathLike
 from typing import Any, Literal
 
@@ -65,6 +66,7 @@ class RecordOptions:
         flops: bool = False,
         cuda_detach: bool = True,
         concrete_inputs: bool = True,
+        without: Sequence[str] = [],
         start_paused: bool = False,
         start_light: bool = False,
         output: str | PathLike[str] = "",
@@ -177,6 +179,9 @@ class FastOp:
     def __init__(self, name: str, input_values: Any = None, keyword_values: dict[str, Any] | None = None) -> None: ...
     def __enter__(self) -> None: ...
     def __exit__(self, *exc: object) -> None: ...
+
+def set_fast_op_inputs(on: bool) -> None:
+    """Whether FastOp records its inputs and keywords."""
 
 def instant(name: str) -> None:
     """Marks a moment on this thread's lane."""

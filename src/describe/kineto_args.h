@@ -5,6 +5,7 @@
 //   args.number(key, int64_t)   args.real(key, float)   args.triple(key, x, y, z)
 //   args.text(key, StringId)    args.json(key, StringId)    -- text that is JSON already
 //   args.word(key, std::string_view)                        -- of a kind
+//   args.object(StringId)                                   -- a JSON object whose fields are args
 #pragma once
 
 #include <cmath>
@@ -40,6 +41,9 @@ struct PresentArgs {
   }
   void json(std::string_view key, StringId value) {
     if (value != kNoString) args.json(key, value);
+  }
+  void object(StringId value) {
+    if (value != kNoString) args.object(value);
   }
 };
 
@@ -116,6 +120,8 @@ void visit_host_args(const Model& model, Row row, Args& receiver) {
   } else if (kind == HostKind::kOp || kind == HostKind::kAnnotation) {
     const OpDetails& op = model.op_details;
     args.number("External id", op.external_id[detail]);
+    const bool has_call_id = op.call_id[detail] != kNoNumber || !is_our_recording(model);
+    args.number("Record function id", has_call_id ? op.call_id[detail] : 0);  // Kineto's word for: nobody asked
     args.number("Sequence number", op.sequence_number[detail]);
     const bool is_forward =
         is_our_recording(model) && op.sequence_number[detail] != kNoNumber && op.forward_thread[detail] == kNoNumber;
@@ -128,6 +134,7 @@ void visit_host_args(const Model& model, Row row, Args& receiver) {
     args.text("Module Hierarchy", op.module_hierarchy[detail]);
     args.text("Overload name", op.overload[detail]);
     args.number("flops", op.flops[detail]);
+    args.object(op.more_args[detail]);
     visit_comm_args(model, op.comm[detail], args);
   }
 }

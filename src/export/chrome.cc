@@ -10,6 +10,8 @@
 #include "describe/kineto_args.h"
 #include "describe/source_args.h"
 #include "export/chrome_events.h"
+#include "export/chrome_kineto.h"
+#include "export/json_args.h"
 #include "export/lane_tracks.h"
 
 namespace firelane::exporter {
@@ -30,30 +32,13 @@ struct Entry {
   EntryKind kind;
 };
 
-// Args from the model's columns, as JSON.
-class JsonArgs {
- public:
-  JsonArgs(const Model& model, std::string& out) : model_(model), pairs_(out) {}
-  void number(std::string_view key, int64_t value) { pairs_.number(key, value); }
-  void real(std::string_view key, float value) { pairs_.real(key, value); }
-  void triple(std::string_view key, int32_t x, int32_t y, int32_t z) {
-    pairs_.json(key, "[" + std::to_string(x) + ", " + std::to_string(y) + ", " + std::to_string(z) + "]");
-  }
-  void text(std::string_view key, StringId value) { pairs_.text(key, model_.text(value)); }
-  void word(std::string_view key, std::string_view value) { pairs_.text(key, value); }
-  void json(std::string_view key, StringId value) { pairs_.json(key, model_.text(value)); }
-
- private:
-  const Model& model_;
-  JsonPairs pairs_;
-};
-
 class ChromeExport {
  public:
   ChromeExport(const Model& model, ByteSink& sink)
       : model_(model),
         sink_(sink),
         events_(model, sink),
+        kineto_(model),
         has_overload_names_(model.find_metadata("capture_overload_names") != nullptr) {}
 
   Result<void> run() {
@@ -64,6 +49,7 @@ class ChromeExport {
     FL_TRY_VOID(write_async_lanes());
     write_counters();
     write_other_flows();
+    if (kineto_.is_wanted()) kineto_.write_window(events_);
     events_.out() += "\n]\n}\n";
     events_.flush();
     return {};
@@ -241,6 +227,8 @@ class ChromeExport {
       case EntryKind::kMemory: describe::visit_memory_args(model_, entry.row, args); break;
       case EntryKind::kInstant: break;
     }
+    if (kineto_.is_wanted() && entry.kind == EntryKind::kHost) kineto_.add_host_args(entry.row, own_args_);
+    if (kineto_.is_wanted() && entry.kind == EntryKind::kMemory) kineto_.add_memory_args(entry.row, own_args_);
     own_args_ += '}';
     write(entry, own_args_);
   }
@@ -268,10 +256,15 @@ class ChromeExport {
   template <typename Slices>
   void write_slice(const Slices& slices, Row row, std::string_view category, std::string_view name,
                    std::string_view args) {
+    write_slice(slices.lane[row], {slices.start_ns[row], slices.duration_ns[row]}, category, name, args);
+  }
+
+  void write_slice(LaneId lane, std::pair<int64_t, int64_t> start_and_duration_ns, std::string_view category,
+                   std::string_view name, std::string_view args) {
     events_.begin('X', category, name);
-    events_.lane(slices.lane[row]);
-    events_.at(slices.start_ns[row]);
-    events_.time(", \"dur\": ", slices.duration_ns[row]);
+    events_.lane(lane);
+    events_.at(start_and_duration_ns.first);
+    events_.time(", \"dur\": ", start_and_duration_ns.second);
     add_args(args);
     events_.end();
   }
@@ -284,7 +277,8 @@ class ChromeExport {
       const std::string name = std::string(model_.text(host.name[row])).append(".").append(overload);
       write_slice(host, row, describe::host_category(model_, row), name, args);
     } else {
-      write_slice(host, row, describe::host_category(model_, row), args);
+      write_slice(host.lane[row], kineto_.host_times(row), describe::host_category(model_, row), kineto_.host_name(row),
+                  args);
     }
     auto served = std::lower_bound(work_of_.begin(), work_of_.end(), std::pair{row, Row{0}});
     for (; served != work_of_.end() && served->first == row; ++served)
@@ -437,6 +431,7 @@ class ChromeExport {
   const Model& model_;
   ByteSink& sink_;
   ChromeEvents events_;
+  KinetoExtras kineto_;
   std::vector<bool> launches_;                    // host slices that queued device work
   std::vector<std::pair<Row, Row>> backward_of_;  // forward slice, op_details of its backward op
   std::vector<std::pair<Row, Row>> work_of_;      // op and its device work, where no id joins them; sorted

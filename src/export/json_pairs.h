@@ -42,6 +42,12 @@ class JsonPairs {
   void json(std::string_view key, std::string_view value) {
     if (!value.empty()) pair(key) += value;
   }
+  // The fields of a JSON object.
+  void object(std::string_view value) {
+    if (value.size() <= 2) return;
+    if (!empty()) out_ += ", ";
+    out_ += value.substr(1, value.size() - 2);
+  }
 
  private:
   std::string& pair(std::string_view key) {

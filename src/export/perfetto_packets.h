@@ -160,6 +160,7 @@ class PacketWriter {
         key, [&](protozero::pbf_writer& w) { w.add_string(annotation::kStringValue, value.data(), value.size()); });
   }
   void json(std::string_view key, StringId value) { text(key, value); }
+  void object(StringId value) { text("args", value); }
 
   void flush() {
     sink_.write(out_);

@@ -82,6 +82,7 @@ enum class Attribute : uint8_t {
   kCorrelation = 7,    // number: of a runtime or driver call
   kFile = 8,           // text: where a Python function or module lies: "train.py(12)"
   kSequence = 9,       // number: autograd sequence number; written by begin()
+  kCallId = 10,        // number: torch's id of the call (RecordFunction::handle), which execution traces name
 };
 constexpr bool is_text(Attribute a) {
   return a == Attribute::kInputs || a == Attribute::kStack || a == Attribute::kModules || a == Attribute::kExtraArgs ||

@@ -52,6 +52,7 @@ struct HostSlices {
   WIDE(int64_t, external_id, kMaybe, "joins ops, calls and device work")                   \
   WIDE(int64_t, sequence_number, kMaybe, "joins forward and backward ops")                 \
   WIDE(int64_t, forward_thread, kMaybe, "torch's id of the thread of the forward op")      \
+  WIDE(int64_t, call_id, kMaybe, "torch's id of the call, which joins execution traces")   \
   READ(StringId, input_dims, kMaybe, "JSON: [[16, 512], []]")                              \
   READ(StringId, input_types, kMaybe, "JSON: [\"float\", \"Scalar\"]")                     \
   READ(StringId, input_strides, kMaybe, "JSON")                                            \
@@ -59,6 +60,8 @@ struct HostSlices {
   READ(StringId, stack, kMaybe, "Python stack, innermost first, joined by ;")              \
   READ(StringId, module_hierarchy, kMaybe, "TorchScript module path")                      \
   READ(StringId, overload, kMaybe, "of an op: Tensor for aten::add.Tensor")                \
+  READ(StringId, more_args, kMaybe, "JSON: keyword inputs, args of a range")               \
+  READ(int32_t, is_async, kMaybe, "1: never closed, or closed by another thread")          \
   WIDE(int64_t, flops, kMaybeSize, "floating point operations, when the trace gives them") \
   MADE(Row, forward, kMaybe, "host_slices.id of the forward op of a backward op")          \
   READ(CommRow, comm, kMaybe, "comm_details.id")

@@ -43,6 +43,7 @@ struct ModelArgs {
       out.value(text);
     }
   }
+  void object(StringId value) { json("args", value); }
 };
 
 class SliceWriter {

@@ -61,7 +61,7 @@ class Window:
             self.recorder.resume()
         if phase == "recorded" and before != "recorded":
             self.recorder.begin_full()
-            _backend.name_compiled_kernels(True)
+            _backend.appear_on(True)
             self.names_kernels = True
         if phase != "warmup":
             self.range_id = _backend.begin_range(f"ProfilerStep#{number}")
@@ -79,7 +79,7 @@ class Window:
 
         self.end_step()
         if self.names_kernels:
-            _backend.name_compiled_kernels(False)
+            _backend.appear_on(False)
             self.names_kernels = False
         if self.recorder is not None:
             self.recorder.stop()

@@ -18,6 +18,7 @@ from torch.profiler import (
     _ExperimentalConfig as _ExperimentalConfig,
 )
 
+from ._activities import CuspyConfig, PerformanceMetricsConfig, ProfilerActivityConfig
 from ._events import EventList, FunctionEvent
 from ._handlers import tensorboard_trace_handler
 from ._kineto_profile import _KinetoProfile as _KinetoProfile
@@ -25,12 +26,15 @@ from ._profile import profile
 from ._schedule import schedule
 
 __all__ = [
+    "CuspyConfig",
     "DeviceType",
     "EventList",
     "ExecutionTraceObserver",
     "FunctionEvent",
+    "PerformanceMetricsConfig",
     "ProfilerAction",
     "ProfilerActivity",
+    "ProfilerActivityConfig",
     "kineto_available",
     "profile",
     "record_function",

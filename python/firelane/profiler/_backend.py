@@ -18,7 +18,26 @@ on_start: list[Callable[[Recording], None]] = []
 
 
 _torch_internals: Any = torch._C._profiler  # one of its classes is replaced, which its types forbid
-_torch_fast_op = _torch_internals._RecordFunctionFast
+_KINETO = _torch_internals.ActiveProfilerType.KINETO
+
+
+def _profiler_enabled() -> bool:
+    return True
+
+
+def _profiler_type() -> Any:
+    return _KINETO
+
+
+# What torch and libraries on top of it ask to learn whether a profiler is on: they then describe what they do (ranges
+# of IterDataPipes, kernels of torch.compile). Their C++ side asks torch's own profiler, which is off and stays off.
+_ANSWERS: tuple[tuple[Any, str, Any], ...] = (
+    (_torch_internals, "_RecordFunctionFast", _record.FastOp),
+    (torch.autograd, "_profiler_enabled", _profiler_enabled),
+    (torch._C._autograd, "_profiler_enabled", _profiler_enabled),
+    (torch._C._autograd, "_profiler_type", _profiler_type),
+)
+_own_answers: list[tuple[Any, str, Any]] = []
 
 
 def start(**options: Any) -> _record.Recorder:
@@ -29,17 +48,31 @@ def step_timer(on_device: bool = False) -> _record.StepTimer:
     return _record.StepTimer(on_device)
 
 
-def name_compiled_kernels(on: bool) -> None:
-    """While on, torch.compile reports which kernels it launches.
+def appear_on(on: bool, with_inputs: bool = False) -> None:
+    """While on, code that asks whether a profiler records is told so, and reports its ranges and kernels.
 
-    It only does so while a profiler runs, and through a class that only knows torch's own profiler: ours replaces it.
+    It only does so while a profiler runs, and torch's answers only know torch's own profiler.
     """
     if on:
         torch_profiler._run_on_profiler_start()
-        _torch_internals._RecordFunctionFast = _record.FastOp
+        _record.set_fast_op_inputs(with_inputs)
+        for module, name, answer in _ANSWERS:
+            _own_answers.append((module, name, getattr(module, name)))
+            setattr(module, name, answer)
     else:
-        _torch_internals._RecordFunctionFast = _torch_fast_op
+        while _own_answers:
+            module, name, own = _own_answers.pop()
+            setattr(module, name, own)
         torch_profiler._run_on_profiler_stop()
+
+
+def kineto_step(name: str) -> None:
+    """Counts a step where torch counts those of Kineto's daemon."""
+    torch_profiler.KinetoStepTracker.increment_step(name)
+
+
+def forget_kineto_steps(name: str) -> None:
+    torch_profiler.KinetoStepTracker.erase_step_count(name)
 
 
 def begin_range(name: str) -> int:

@@ -20,7 +20,7 @@ from ._table import attribute_of, build_table
 if TYPE_CHECKING:
     from firelane._trace import _FunctionEvents
 
-    from ._kineto_results import TreeNode
+    from ._event_tree import TreeNode
 
 _DEVICE_TYPES = {
     "cuda": DeviceType.CUDA,
@@ -52,7 +52,9 @@ class FunctionEvent(torch_util.FunctionEvent):
     count = 1
     is_remote = False
     is_legacy = False
-    metadata_json = ""
+    is_python_function = False
+    flow_id = flow_type = flow_start = metadata = _event_metadata = None
+    python_id = python_parent_id = python_module_id = -1
     self_cpu_percent = total_cpu_percent = total_device_percent = -1
 
     def __init__(self, source: EventSource, index: int) -> None:
@@ -73,7 +75,9 @@ class FunctionEvent(torch_util.FunctionEvent):
 
 
 _SAME_FOR_ALL = {
-    name: value for name, value in vars(FunctionEvent).items() if isinstance(value, (int, str)) and name[0] != "_"
+    name: value
+    for name, value in vars(FunctionEvent).items()
+    if name == "_event_metadata" or (isinstance(value, (int, str, type(None))) and name[0] != "_")
 }
 
 
@@ -85,15 +89,19 @@ class EventSource:
     """The events of one trace; each exists once and gets its fields on first access."""
 
     def __init__(
-        self, columns: _FunctionEvents, use_device: str | None, with_overload_names: bool = False, first_id: int = 0
+        self,
+        columns: _FunctionEvents,
+        use_device: str | None,
+        with_overload_names: bool = False,
+        with_metadata: bool = False,
     ) -> None:
         self.columns = columns
-        self.first_id = first_id  # ids of earlier cycles are below it
+        self.with_metadata = with_metadata
         self.use_device = use_device
         self.with_overload_names = with_overload_names
         self._device_type = _DEVICE_TYPES.get(use_device or "", DeviceType.CUDA)
         self._events: list[FunctionEvent] | None = None
-        self.tree: list[TreeNode] | None = None  # of _kineto_results.py
+        self.tree: list[TreeNode] | None = None  # of _event_tree.py
 
     def events(self) -> list[FunctionEvent]:
         if self._events is None:
@@ -138,8 +146,13 @@ class EventSource:
         fields["kernels"] = [torch_util.Kernel(n, d, ns / 1000) for n, d, ns in fields["kernels"]]
         fields["input_shapes"] = _parsed(fields["input_shapes"])
         fields["concrete_inputs"] = [_value_of(v) for v in _parsed(fields["concrete_inputs"])]
-        fields["kwinputs"] = {}
-        fields["id"] += self.first_id
+        fields["kwinputs"] = json.loads(fields["kwinputs"]) if fields["kwinputs"] else {}
+        fields["metadata_json"] = self.columns.metadata_json(index) if self.with_metadata else ""
+        for name in ("structured_input_shapes", "structured_input_strides", "input_dtypes"):
+            fields[name] = _parsed(fields[name])
+        fields["external_id"] = fields["id"]
+        if self.with_metadata:
+            fields["metadata"] = json.loads("{" + fields["metadata_json"] + "}")
         fields["use_device"] = self.use_device
         if not self.with_overload_names:
             fields["overload_name"] = ""

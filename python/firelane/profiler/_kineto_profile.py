@@ -9,13 +9,15 @@ from __future__ import annotations
 import json
 import re
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch.profiler import ProfilerActivity, supported_activities
+from torch.profiler import ProfilerActivity
 
-from . import _backend, _ranks
+from . import _activities, _backend, _graph_annotations, _ranks
+from ._event_tree import memory_profile
 from ._events import EventList, RecordedEvents
 from ._exports import Exports
 from ._memory_timeline import export_memory_timeline
@@ -24,6 +26,11 @@ from ._recording import RecordFlags, Recording
 if TYPE_CHECKING:
     from firelane import Table, Trace
 
+_WITH_MODULES_IS_DEPRECATED = (  # torch's words; ours records the modules of eager models all the same
+    "with_modules is deprecated and will be removed in a future release. It only collects data for TorchScript models, "
+    "which are themselves deprecated, and does nothing in eager mode. Use with_stack=True, which records nn.Module "
+    "events for eager models."
+)
 _DEVICES = ("CUDA", "XPU", "MTIA", "HPU", "PrivateUse1")  # the first one asked for is use_device
 
 
@@ -35,7 +42,7 @@ class _KinetoProfile:
     def __init__(
         self,
         *,
-        activities: Iterable[ProfilerActivity] | None = None,
+        activities: _activities.Activities | None = None,
         record_shapes: bool = False,
         profile_memory: bool = False,
         with_stack: bool = False,
@@ -49,7 +56,7 @@ class _KinetoProfile:
     ) -> None:
         if post_processing_timeout_s is not None and post_processing_timeout_s < 0:
             raise ValueError("post_processing_timeout_s must be non-negative")
-        self.activities = set(activities) if activities else supported_activities()
+        self.activities, self.activity_configs = _activities.parse_activities(activities)
         self.record_shapes = record_shapes
         self.with_flops = with_flops
         self.profile_memory = profile_memory
@@ -65,6 +72,8 @@ class _KinetoProfile:
         self.mem_tl: Any = None
         self.use_device = _device_of(self.activities)
         self.preset_metadata: dict[str, str] = {}
+        self._custom_profiler_config = _activities.custom_config(experimental_config)
+        _activities.check_configs(self.activities, self.activity_configs, self._custom_profiler_config)
         self._finished: Recording | None = None  # the last completed cycle
         self._kept: list[Recording] = []  # with acc_events: those before it
         self._timer = _backend.step_timer(on_device=self.use_device == "cuda")
@@ -82,19 +91,21 @@ class _KinetoProfile:
         self.wait_for_exports()
 
     def prepare_trace(self) -> None:
-        flags = RecordFlags(
-            shapes=self.record_shapes,
-            memory=self.profile_memory,
-            stacks=self.with_stack,
-            flops=self.with_flops,
-            modules=self.with_modules,
+        if self.with_modules:
+            warnings.warn(_WITH_MODULES_IS_DEPRECATED, FutureWarning, stacklevel=2)
+        wanted = _activities.wanted_of(self.activities, self.activity_configs, self._custom_profiler_config)
+        flags = flags_of(
+            self,
+            memory=self.profile_memory and wanted.memory,
+            stacks=self.with_stack and wanted.stacks,
             use_cpu=ProfilerActivity.CPU in self.activities,
-            use_device=self.use_device if _is_available(self.use_device) else None,
-            cuda_sync=_asked_for(self.experimental_config, "enable_cuda_sync_events"),
-            overload_names=_asked_for(self.experimental_config, "capture_overload_names"),
+            without=wanted.without,
+            use_device=self.use_device if wanted.device and _is_available(self.use_device) else None,
             front=self._front,
             output=self._output(),
         )
+        if wanted.cuda_sync:
+            flags = replace(flags, cuda_sync=True)
         if self.acc_events and self._finished is not None and self._finished not in self._kept:
             self._kept.append(self._finished)
         recording = Recording(flags, self.custom_trace_id_callback, list(self._kept))
@@ -155,17 +166,37 @@ class _KinetoProfile:
         """Every event of the last cycle (of all cycles with acc_events)."""
         return self._results("accessing events").function_events
 
-    def export_chrome_trace(self, path: str, use_python_export: bool = False, *, wait: bool = True) -> None:
+    def export_chrome_trace(
+        self,
+        path: str,
+        use_python_export: bool = False,
+        cuda_graph_annotations: Mapping[int, Any] | None = None,
+        graph_lanes: str = "none",
+        default_stream: int = 7,
+        *,
+        wait: bool = True,
+    ) -> None:
         """Writes the last cycle as Chrome JSON, compressed if `path` ends in .gz. May be called any number of times.
+
+        `cuda_graph_annotations` (torch.cuda.graph_annotations.get_kernel_annotations()) joins what the program said
+        about the nodes of its CUDA graphs; graph_lanes="all" shows them on the lanes that it named.
 
         The file is complete when this returns. With wait=False inside `on_trace_ready` a background thread writes it
         while training continues; wait_for_exports() and stop() wait for it.
         """
+        _graph_annotations.check(cuda_graph_annotations, graph_lanes)
         results = self._results("exporting chrome trace")
-        if self._in_step and not wait:
-            self._exports.submit(lambda: results.export_chrome_trace(path))
-        else:
+        annotations = dict(cuda_graph_annotations or {})
+
+        def export() -> None:
             results.export_chrome_trace(path)
+            if annotations and results.trace is not None:
+                _graph_annotations.annotate(path, annotations, graph_lanes, default_stream)
+
+        if self._in_step and not wait:
+            self._exports.submit(export)
+        else:
+            export()
 
     def wait_for_exports(self) -> None:
         """Returns when all exports are written; raises the first error of failed ones, once."""
@@ -181,12 +212,23 @@ class _KinetoProfile:
         .html is a chart, .json and .json.gz are its points, .raw.json.gz is every event. docs/profiler.md says how
         categories are determined.
         """
-        missing = [f"{f}=True" for f in ("record_shapes", "profile_memory", "with_stack") if not getattr(self, f)]
-        if missing:
-            raise ValueError(f"{', '.join(missing)} required for memory profiling.")
+        self._require_memory_flags()
         if device is None:
             device = f"{self.use_device}:0" if _is_available(self.use_device) and self.use_device else "cpu"
         export_memory_timeline(self._results("exporting the memory timeline").trace, path, device)
+
+    def _memory_profile(self) -> Any:
+        """torch's MemoryProfile of the last cycle; private there, too."""
+        self._require_memory_flags()
+        results = self._results("memory profiling")
+        if results.trace is None or results.kineto_results is None:
+            raise AssertionError("kineto_results must not be None")
+        return memory_profile(results.kineto_results, results.trace)
+
+    def _require_memory_flags(self) -> None:
+        missing = [f"{f}=True" for f in ("record_shapes", "profile_memory", "with_stack") if not getattr(self, f)]
+        if missing:
+            raise ValueError(f"{', '.join(missing)} required for memory profiling.")
 
     @property
     def trace(self) -> Trace | None:
@@ -264,6 +306,23 @@ class _KinetoProfile:
     def _output(self) -> str:
         """Where the recorder writes its file; empty: FIRELANE_DIR, or else the temporary folder."""
         return ""
+
+
+def flags_of(profiler: Any, **more: Any) -> RecordFlags:
+    """What a profiler with torch's attributes asks for; `more` overrides it."""
+    config = profiler.experimental_config
+    asked_for = {
+        "shapes": profiler.record_shapes,
+        "memory": profiler.profile_memory,
+        "stacks": profiler.with_stack,
+        "flops": profiler.with_flops,
+        "modules": profiler.with_modules,
+        "cuda_sync": _asked_for(config, "enable_cuda_sync_events"),
+        "overload_names": _asked_for(config, "capture_overload_names"),
+        "event_metadata": _asked_for(config, "expose_kineto_event_metadata"),
+        "adjust_steps": _asked_for(config, "adjust_profiler_step"),
+    }
+    return RecordFlags(**{**asked_for, **more})
 
 
 def _device_of(activities: set[ProfilerActivity]) -> str | None:

@@ -1,21 +1,19 @@
 """`prof.profiler.kineto_results`: the small part of Kineto's result object that code outside torch uses.
 
-    results.trace_start_ns()            Unix time of the trace's time 0
-    results.events()                    the events of prof.events(), with Kineto's method names
-    results.experimental_event_tree()   the same as a forest: name, times, parent, children
-    results.save(path)                  the Chrome trace
-
-Kineto's typed fields (`extra_fields`, tensor metadata) are missing; prof.trace has the data.
+results.trace_start_ns()            Unix time of the trace's time 0
+results.events()                    the events of prof.events(), with Kineto's method names
+results.experimental_event_tree()   all slices and allocations as a forest (_event_tree.py)
+results.save(path)                  the Chrome trace
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import torch.autograd.profiler_util as torch_util
 from torch.autograd import DeviceType
+
+from ._event_tree import TreeNode, event_tree
 
 if TYPE_CHECKING:
     from firelane import Trace
@@ -43,8 +41,7 @@ class KinetoResults:
         """The same nodes each time: code that analyses them keeps them in sets and dicts."""
         source = self._recording._event_source(self._trace)
         if source.tree is None:
-            roots = [event for event in source.events() if event.cpu_parent is None]
-            source.tree = [TreeNode(event, None, self.trace_start_ns()) for event in roots]
+            source.tree = event_tree(self._trace, self.trace_start_ns(), self._recording.flags.use_device is not None)
         return source.tree
 
     def save(self, path: str) -> None:
@@ -109,21 +106,17 @@ class KinetoEvent:
     def flops(self) -> int | None:
         return self._event.flops
 
+    def kwinputs(self) -> dict[str, Any]:
+        return self._event.kwinputs
 
-class TreeNode:
-    """One node, with the attribute names of torch._C._profiler._ProfilerEvent."""
+    def overload_name(self) -> str:
+        return self._event.overload_name
 
-    def __init__(self, event: torch_util.FunctionEvent, parent: TreeNode | None, start_ns: int) -> None:
-        self._event = event
-        self._zero_ns = start_ns
-        self.parent = parent
-        self.name = event.name
-        self.start_time_ns = start_ns + _ns(event.time_range.start)
-        self.end_time_ns = start_ns + _ns(event.time_range.end)
-        self.duration_time_ns = self.end_time_ns - self.start_time_ns
-        self.start_tid = event.thread
-        self.correlation_id = event.id
+    def device_resource_id(self) -> int:
+        return self._event.device_resource_id
 
-    @cached_property
-    def children(self) -> list[TreeNode]:
-        return [TreeNode(child, self, self._zero_ns) for child in self._event.cpu_children]
+    def metadata_json(self) -> str:
+        return self._event.metadata_json
+
+    def is_python_function(self) -> bool:
+        return False  # events() has none, as torch's

@@ -5,14 +5,15 @@ docs/profiler.md lists the differences from torch.profiler, with reasons.
 
 from __future__ import annotations
 
+import os
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch.profiler import ExecutionTraceObserver, ProfilerAction, ProfilerActivity, supported_activities
+from torch.profiler import ExecutionTraceObserver, ProfilerAction, ProfilerActivity
 
-from . import _backend
+from . import _activities, _backend
 from ._kineto_profile import _KinetoProfile
 from ._schedule import Schedule, always_record
 from ._transitions import action_map, actions_between
@@ -38,7 +39,7 @@ class profile(_KinetoProfile):  # noqa: N801 (torch's name)
     def __init__(
         self,
         *,
-        activities: Iterable[ProfilerActivity] | None = None,
+        activities: _activities.Activities | None = None,
         schedule: Schedule | None = None,
         on_trace_ready: Callable[..., Any] | None = None,
         record_shapes: bool = False,
@@ -53,14 +54,16 @@ class profile(_KinetoProfile):  # noqa: N801 (torch's name)
         custom_trace_id_callback: Callable[[], str] | None = None,
         post_processing_timeout_s: float | None = None,
     ) -> None:
-        chosen = set(activities) if activities else supported_activities()
+        activities = None if activities is None else list(activities)
+        groups, configs = _activities.parse_activities(activities)
         if use_cuda is not None:
             warnings.warn("`use_cuda` is deprecated, use `activities` argument instead", FutureWarning, stacklevel=2)
-            chosen = chosen | {ProfilerActivity.CUDA} if use_cuda else chosen - {ProfilerActivity.CUDA}
-        if not chosen:
+            groups = groups | {ProfilerActivity.CUDA} if use_cuda else groups - {ProfilerActivity.CUDA}
+            activities = [{group: configs[group]} if group in configs else group for group in groups]
+        if not groups:
             raise AssertionError("No valid profiler activities found")
         super().__init__(
-            activities=chosen,
+            activities=activities,
             record_shapes=record_shapes,
             profile_memory=profile_memory,
             with_stack=with_stack,
@@ -89,6 +92,7 @@ class profile(_KinetoProfile):  # noqa: N801 (torch's name)
             self._stop()
             self._exports.wait(warn_only=exc_type is not None)  # the program's own error comes first
         finally:
+            _backend.forget_kineto_steps("ProfilerStep")
             if self.execution_trace_observer:
                 self.execution_trace_observer.cleanup()
 
@@ -121,6 +125,8 @@ class profile(_KinetoProfile):  # noqa: N801 (torch's name)
             self._transit_action(before, now)
         finally:
             self._in_step = False
+        if os.environ.get("KINETO_USE_DAEMON"):
+            _backend.kineto_step("ProfilerStep")
         self._begin_step()
 
     def _begin_step(self) -> None:

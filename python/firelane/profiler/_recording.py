@@ -56,8 +56,11 @@ class RecordFlags:
     cuda_sync: bool = False
     flops: bool = False
     use_cpu: bool = True
+    without: tuple[str, ...] = ()  # parts that the activities leave out
     use_device: str | None = None  # "cuda" is the recorder's option cuda
     overload_names: bool = False  # in events and Chrome traces; tables can group by them anyway
+    event_metadata: bool = False  # FunctionEvent.metadata_json holds the args of the Chrome trace
+    adjust_steps: bool = False  # in Chrome traces, steps begin where the functions that called step() have returned
     front: str = "firelane.profiler"  # what the user called; advice names its options
     light: bool = False  # light steps first; begin_full() ends them
     output: str = ""
@@ -66,6 +69,7 @@ class RecordFlags:
 
 class Recording:
     is_automatic = False  # `firelane record` made it, not the program
+    _ids_used = 0  # by earlier recordings: ids of events are unique in a process
 
     def __init__(
         self, flags: RecordFlags, trace_id: Callable[[], str] | None = None, earlier: list[Recording] | None = None
@@ -81,7 +85,7 @@ class Recording:
         )  # weak: the list keeps this object alive, and with it the file
         self._running = False
         self._is_light = flags.light
-        self._names_kernels = False
+        self._appears_on = False
         self._stopped = False
         self._has_rank = False
         self._window_start_ns = 0
@@ -104,6 +108,7 @@ class Recording:
             flops=f.flops,
             cuda=f.use_device == "cuda",
             cuda_sync=f.cuda_sync,
+            without=f.without,
             start_paused=True,
             start_light=f.light,
             output=f.output,
@@ -119,6 +124,9 @@ class Recording:
         self._surroundings = (CpuUse(), CompileCounts())
         if f.overload_names:
             recorder.add_metadata("capture_overload_names", "1")
+        if f.adjust_steps:
+            recorder.add_metadata("adjust_profiler_step", "1")
+        recorder.add_metadata("first_op_id", str(Recording._ids_used))
         self._stats.profiler_prepare_call_duration_us = (time.perf_counter_ns() - begin) // 1000
 
     def start(self) -> None:
@@ -133,7 +141,7 @@ class Recording:
                 self._recorder.add_metadata(name, text)
         self._running = True
         _unfinished.add(self)
-        self._name_kernels(not self._is_light)
+        self._appear_on(not self._is_light)
         if self.flags.use_device == "cuda":
             self._recorder.resume_device()
         if self.flags.use_cpu:
@@ -152,7 +160,8 @@ class Recording:
             for name, text in surroundings.metadata().items():
                 self._recorder.add_metadata(name, text)
         self._recorder.stop()
-        self._name_kernels(False)
+        self._appear_on(False)
+        Recording._ids_used += self._recorder.status().event_count
         self._running, self._stopped = False, True
         _unfinished.discard(self)
         self._stats.profiling_window_duration_sec = (begin - self._window_start_ns) / 1e9
@@ -167,7 +176,7 @@ class Recording:
             self._recorder.pause()
             if self.flags.use_device == "cuda":
                 self._recorder.stop_device()  # the steps that follow must run as if unprofiled
-            self._name_kernels(False)
+            self._appear_on(False)
             self._running = False
 
     def begin_full(self) -> None:
@@ -175,12 +184,12 @@ class Recording:
         if self._recorder is not None and self._running and self._is_light:
             self._is_light = False
             self._recorder.begin_full()
-            self._name_kernels(True)
+            self._appear_on(True)
 
-    def _name_kernels(self, on: bool) -> None:
-        if on != self._names_kernels:
-            self._names_kernels = on
-            _backend.name_compiled_kernels(on)
+    def _appear_on(self, on: bool) -> None:
+        if on != self._appears_on:
+            self._appears_on = on
+            _backend.appear_on(on, self.flags.shapes or self.flags.flops)
 
     @property
     def is_light(self) -> bool:
@@ -278,16 +287,12 @@ class Recording:
 
     def _event_source(self, trace: Trace) -> EventSource:
         if self._source is None:
-            first_id = sum(cycle._last_id() + 1 for cycle in self._earlier)
-            self._source = EventSource(
-                trace._function_events(), self.flags.use_device, self.flags.overload_names, first_id
-            )
+            begin = time.perf_counter_ns()
+            f = self.flags
+            self._source = EventSource(trace._function_events(), f.use_device, f.overload_names, f.event_metadata)
+            duration_us = max(1, (time.perf_counter_ns() - begin) // 1000)
+            self._stats.function_events_build_tree_call_duration_us = duration_us
         return self._source
-
-    def _last_id(self) -> int:
-        trace = self.trace
-        last = None if trace is None else trace.sql("select max(external_id) as last from op_details")[0]["last"]
-        return last or 0
 
     def key_averages(
         self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False

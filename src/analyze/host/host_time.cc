@@ -12,7 +12,8 @@ namespace firelane::analyze {
 namespace {
 
 Activity activity_of_python(std::string_view name) {
-  if (name.starts_with("gc: generation") || contains(name, "built-in method gc.collect")) return Activity::kGc;
+  if (name.starts_with("gc: generation") || name == "Python GC" || contains(name, "built-in method gc.collect"))
+    return Activity::kGc;
   if (contains(name, "torch/utils/data/dataloader.py") && contains(name, "__next__")) return Activity::kInput;
   if (contains(name, "torch/profiler/") || contains(name, "firelane/profiler/")) return Activity::kRecorder;
   return Activity::kPython;

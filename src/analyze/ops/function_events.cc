@@ -46,7 +46,7 @@ class EventCollector {
       if (key == kIgnoredKey) continue;
       Event event{.start_ns = host.start_ns[row], .end_ns = host.end_ns(row), .row = row, .key = key};
       if (!memory_.empty()) event.memory = memory_.during(event.start_ns, event.end_ns);
-      if (!is_async) nest(event);
+      if (!is_async && !is_async_slice(model_, row)) nest(event);
       events_.push_back(event);
     }
   }

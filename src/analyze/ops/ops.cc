@@ -174,7 +174,7 @@ void Sweep::add_lane(uint32_t lane) {
     }
     const OpsKey key = groups_.key_of(host.name[row]);
     if (key == kIgnoredKey) return;
-    is_async ? add_async(row, key) : open(row, key);
+    is_async || is_async_slice(model_, row) ? add_async(row, key) : open(row, key);
   };
   if (strayed_.empty()) {
     for (Row row = begin; row < end; ++row) add(row);

@@ -26,6 +26,13 @@ inline bool is_function_event(HostKind kind) {
   return kind != HostKind::kPython && kind != HostKind::kOverhead && kind != HostKind::kSpan;
 }
 // Waits on the device are not work, and neither is a recorded event.
+// Of ops and ranges: what torch calls is_async, never closed or closed by another thread. Nothing nests with it.
+inline bool is_async_slice(const Model& model, Row row) {
+  const HostKind kind = model.host_slices.kind[row];
+  if (kind != HostKind::kOp && kind != HostKind::kAnnotation) return false;
+  const Row detail = model.op_detail(row);
+  return detail != kNoRow && model.op_details.is_async[detail] > 0;
+}
 inline bool is_function_event(DeviceKind kind) { return kind != DeviceKind::kSync && kind != DeviceKind::kEvent; }
 
 // What one event adds to its row.

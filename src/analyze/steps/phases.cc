@@ -76,8 +76,12 @@ std::string_view name_of(Phase phase) {
 
 bool is_module_slice(const Model& model, Row host_row) {
   if (model.host_slices.kind[host_row] != HostKind::kPython) return false;
-  return model.text(model.host_slices.category[host_row]) == "module" ||
-         model.text(model.host_slices.name[host_row]).starts_with(kKinetoModule);
+  const auto is_ours = [&](Row row) { return model.text(model.host_slices.category[row]) == "module"; };
+  if (is_ours(host_row)) return true;
+  if (!model.text(model.host_slices.name[host_row]).starts_with(kKinetoModule)) return false;
+  // A recording of modules and of stacks has each call twice: the frame lies in our slice, which knows the path.
+  const Row parent = model.host_slices.parent[host_row];
+  return parent == kNoRow || !is_ours(parent);
 }
 
 std::string_view module_name(const Model& model, Row host_row) {

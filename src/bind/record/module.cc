@@ -1,5 +1,4 @@
 // The Python module of the recorder. python/firelane/_record.pyi says what each name does.
-#include <ATen/record_function.h>
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/string.h>
@@ -7,17 +6,18 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
-#include <optional>
 #include <stdexcept>
 #include <string>
 #include <tuple>
 #include <vector>
 
 #include "base/environment.h"
+#include "bind/record/fast_op.h"
 #include "bind/record/recorder.h"
 #include "record/core/ranges.h"
 #include "record/core/thread_buffer.h"
 #include "record/python/module_hook.h"
+#include "record/python/tracer.h"
 #include "record/torch/cost.h"
 #include "record/torch/step_timer.h"
 
@@ -82,13 +82,21 @@ struct RangeScope {
   uint64_t id = 0;
 };
 
-// Replaces torch._C._profiler._RecordFunctionFast, which does nothing unless torch's own profiler is on: torch.compile
-// announces its kernels with it.
-struct FastOp {
-  std::string name;
-  bool is_user_range = false;
-  std::optional<at::RecordFunction> op;
-};
+record::Parts parts_without(const std::vector<std::string>& names) {
+  record::Parts parts;
+  for (const std::string& name : names) {
+    bool known = false;
+#define FL_LEAVE_OUT(part) \
+  if (name == #part) {     \
+    parts.part = false;    \
+    known = true;          \
+  }
+    FL_PARTS(FL_LEAVE_OUT)
+#undef FL_LEAVE_OUT
+    if (!known) throw nb::value_error(("without: no part is called " + name).c_str());
+  }
+  return parts;
+}
 
 void bind_options(nb::module_& m) {
   nb::class_<record::RecordOptions>(m, "RecordOptions")
@@ -99,20 +107,22 @@ void bind_options(nb::module_& m) {
 #define FL_KEYWORD(name, on, key, help) nb::arg(#name) = on,
 #define FL_ATTRIBUTE(name, on, key, help) .def_rw(#name, &record::RecordOptions::name)
           [](record::RecordOptions* self, FL_RECORD_OPTIONS(FL_PARAMETER) bool flops, bool cuda_detach,
-             bool concrete_inputs, bool start_paused, bool start_light, nb::handle output, bool keep) {
+             bool concrete_inputs, const std::vector<std::string>& without, bool start_paused, bool start_light,
+             nb::handle output, bool keep) {
             new (self) record::RecordOptions();
             FL_RECORD_OPTIONS(FL_SET)
             self->flops = flops;
             self->cuda_detach = cuda_detach;
             self->concrete_inputs = concrete_inputs;
+            self->parts = parts_without(without);
             self->start_paused = start_paused;
             self->start_light = start_light;
             self->output = path_text(output);
             self->keep = keep;
           },
           nb::kw_only(), FL_RECORD_OPTIONS(FL_KEYWORD) "flops"_a = false, "cuda_detach"_a = true,
-          "concrete_inputs"_a = true, "start_paused"_a = false, "start_light"_a = false, "output"_a = "",
-          "keep"_a = false) FL_RECORD_OPTIONS(FL_ATTRIBUTE)
+          "concrete_inputs"_a = true, "without"_a = std::vector<std::string>(), "start_paused"_a = false,
+          "start_light"_a = false, "output"_a = "", "keep"_a = false) FL_RECORD_OPTIONS(FL_ATTRIBUTE)
 #undef FL_PARAMETER
 #undef FL_SET
 #undef FL_KEYWORD
@@ -219,7 +229,13 @@ void bind_steps(nb::module_& m) {
 }
 
 void bind_ranges(nb::module_& m) {
-  m.def("begin_range", &record::begin_range, "name"_a, "args"_a = "");
+  m.def(
+      "begin_range",
+      [](std::string_view name, std::string_view args) {
+        python_hooks::trace_this_thread();
+        return record::begin_range(name, args);
+      },
+      "name"_a, "args"_a = "");
   m.def("end_range", &record::end_range, "id"_a);
   m.def("instant", &record::mark_instant, "name"_a);
   m.def("counter", &record::mark_counter, "name"_a, "value"_a);
@@ -238,27 +254,6 @@ void bind_ranges(nb::module_& m) {
              return self;
            })
       .def("__exit__", [](RangeScope& self, nb::args) { record::end_range(self.id); });
-}
-
-void bind_fast_op(nb::module_& m) {
-  nb::class_<FastOp>(m, "FastOp")
-      .def(
-          "__init__",
-          [](FastOp* self, std::string name, nb::handle, nb::handle keywords) {
-            bool is_user = false;
-            if (nb::isinstance<nb::dict>(keywords)) {
-              const nb::object scope = nb::borrow<nb::dict>(keywords).attr("get")("scope");
-              is_user = scope.equal(nb::str("user_scope"));
-            }
-            new (self) FastOp{std::move(name), is_user, std::nullopt};
-          },
-          "name"_a, "input_values"_a = nb::none(), "keyword_values"_a = nb::none())
-      .def("__enter__",
-           [](FastOp& self) {
-             self.op.emplace(self.is_user_range ? at::RecordScope::USER_SCOPE : at::RecordScope::FUNCTION);
-             if (self.op->isActive()) self.op->before(self.name);
-           })
-      .def("__exit__", [](FastOp& self, nb::args) { self.op.reset(); });
 }
 
 }  // namespace

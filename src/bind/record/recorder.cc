@@ -65,7 +65,10 @@ void PythonRecorder::begin_full() noexcept {
 PythonRecorder::~PythonRecorder() { stop(); }
 
 void PythonRecorder::pause() noexcept { recording_->pause(); }
-void PythonRecorder::resume() noexcept { recording_->resume(); }
+void PythonRecorder::resume() noexcept {
+  python_hooks::trace_this_thread();
+  recording_->resume();
+}
 
 void PythonRecorder::pause_device() noexcept {
   const ReleaseGil released;

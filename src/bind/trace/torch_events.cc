@@ -19,7 +19,10 @@
 #include "analyze/ops/function_events.h"
 #include "analyze/ops/op_inputs.h"
 #include "analyze/ops/ops.h"
+#include "analyze/ops/ops_groups.h"
 #include "analyze/ops/ops_stacks.h"
+#include "describe/category.h"
+#include "export/chrome_kineto.h"
 
 namespace nb = nanobind;
 
@@ -98,6 +101,13 @@ class Events {
     return {model_->memory_events.time_ns[row], model_->memory_events.time_ns[row]};
   }
 
+  // What Kineto writes into the event's args: a JSON object without its braces. "" for what has none.
+  std::string metadata_json(uint32_t event) {
+    if (events_.side[checked(event)] != analyze::EventSide::kHost) return "";
+    if (!kineto_) kineto_.emplace(*model_);
+    return exporter::host_metadata_json(*model_, *kineto_, events_.row[event]);
+  }
+
   nb::dict fields(uint32_t event) {
     switch (events_.side[checked(event)]) {
       case analyze::EventSide::kHost: return host_fields(event);
@@ -134,6 +144,12 @@ class Events {
     out["overload_name"] = "";
     out["input_shapes"] = "";
     out["concrete_inputs"] = "";
+    out["kwinputs"] = "";
+    out["structured_input_shapes"] = "";
+    out["structured_input_strides"] = "";
+    out["input_dtypes"] = "";
+    out["activity_type"] = nb::none();
+    out["linked_correlation_id"] = 0;
     out["stack"] = nb::list();
     out["kernels"] = nb::list();
     return out;
@@ -145,6 +161,8 @@ class Events {
     nb::dict out = common(event, model_->text(host.name[row]), host.lane[row]);
     out["stack"] = stacks_.frames(stacks_.of_host(row, events_.backward[event]));
     out["kernels"] = kernels_of(row);
+    out["activity_type"] = describe::host_category(*model_, row);
+    if (analyze::is_async_slice(*model_, row)) out["is_async"] = true;
     const bool is_annotation = host.kind[row] == HostKind::kAnnotation;
     if (host.kind[row] != HostKind::kOp && !is_annotation) return out;
     out["is_user_annotation"] = is_annotation;
@@ -161,6 +179,10 @@ class Events {
       out["input_shapes"] = analyze::dims_text(analyze::parse_input_dims(model_->text(ops.input_dims[detail])));
     out["concrete_inputs"] = model_->text(ops.concrete_inputs[detail]);
     out["overload_name"] = model_->text(ops.overload[detail]);
+    out["kwinputs"] = model_->text(ops.more_args[detail]);
+    out["structured_input_shapes"] = model_->text(ops.input_dims[detail]);
+    out["structured_input_strides"] = model_->text(ops.input_strides[detail]);
+    out["input_dtypes"] = model_->text(ops.input_types[detail]);
     return out;
   }
 
@@ -169,6 +191,9 @@ class Events {
     const Row row = events_.row[event];
     nb::dict out = common(event, model_->text(device.name[row]), device.lane[row]);
     out["is_user_annotation"] = device.kind[row] == DeviceKind::kAnnotation;
+    out["activity_type"] = describe::device_category(*model_, row);
+    const Row op_detail = device.op[row] == kNoRow ? kNoRow : model_->op_detail(device.op[row]);
+    if (op_detail != kNoRow) out["linked_correlation_id"] = model_->op_details.external_id[op_detail];
     out["device_index"] = device.device[row];
     out["device_resource_id"] = device.stream[row];
     out["stack"] = stacks_.frames(stacks_.of_device(row));
@@ -212,6 +237,7 @@ class Events {
   analyze::OpsStacks stacks_;
   std::vector<Row> kernels_;  // device slices, by the op that launched them
   bool kernels_sorted_ = false;
+  std::optional<exporter::KinetoExtras> kineto_;
 };
 
 Events function_events_of(const Trace& trace) {
@@ -237,6 +263,7 @@ void bind_torch_events(nb::module_& module, nb::class_<Trace>& trace) {
       .def("children", &Events::children, nb::arg("event"))
       .def("is_on_device", &Events::is_on_device, nb::arg("event"))
       .def("times", &Events::times, nb::arg("event"))
+      .def("metadata_json", &Events::metadata_json, nb::arg("event"))
       .def("fields", &Events::fields, nb::arg("event"),
            nb::sig("def fields(self, event: int) -> dict[str, typing.Any]"));
   trace.def("_function_events", &function_events_of);

@@ -51,4 +51,11 @@ std::optional<RawComm> collective_of(std::string_view json, RawPool& pool) {
                  .out_split_sizes = text(args, "Out split size", pool)};
 }
 
+StringId object_of(std::string_view json, RawPool& pool) {
+  simdjson::dom::parser parser;
+  Object args;
+  if (parser.parse(json.data(), json.size()).get(args) != simdjson::SUCCESS || args.size() == 0) return kNoString;
+  return pool.strings.intern(simdjson::minify(args));
+}
+
 }  // namespace firelane::importer

@@ -1,5 +1,6 @@
 // The notes of a .lane file: what the recorder says about itself and the program.
 #include <algorithm>
+#include <charconv>
 #include <variant>
 
 #include "import/lane/lane_rows.h"
@@ -56,6 +57,12 @@ void LaneRows::note(const format::OptionNote& n) {
 void LaneRows::note(const format::MetadataNote& n) {
   // Of a recorder that wrote no segments: the state at its start.
   if (n.key == "cuda_memory_at_start") allocator_.add_old_snapshot(n.json, static_cast<int64_t>(start_.ticks));
+  if (n.key == "first_op_id") {
+    int64_t id = 0;
+    std::from_chars(n.json.data(), n.json.data() + n.json.size(), id);
+    if (id > 0 && id < INT32_MAX) first_op_id_ = id;
+    return;
+  }
   keep_metadata(std::string(n.key), std::string(n.json), raw_.info.metadata, part_.losses);
 }
 

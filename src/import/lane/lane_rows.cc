@@ -162,9 +162,9 @@ void LaneRows::record(Thread& t, const format::EventRecord& r) {
       break;
     }
     case format::Record::kAsyncBegin:
-      async_.push_back({static_cast<uint64_t>(r.number), r.ticks, add_slice(t, r)});
+      async_.push_back({static_cast<uint64_t>(r.number), r.ticks, add_slice(t, r), t.lane});
       break;
-    case format::Record::kAsyncEnd: async_.push_back({static_cast<uint64_t>(r.number), r.ticks, kNoRow}); break;
+    case format::Record::kAsyncEnd: async_.push_back({static_cast<uint64_t>(r.number), r.ticks, kNoRow, t.lane}); break;
     case format::Record::kAttribute: attribute(t, r); return;
     case format::Record::kMemory: memory(t, r); break;
     case format::Record::kInstant:
@@ -201,7 +201,7 @@ Row LaneRows::add_slice(Thread& t, const format::EventRecord& r) {
   if (has_op(slice.kind)) {
     slice.detail = static_cast<Row>(part_.op_details.size());
     RawOp& op = part_.op_details.emplace_back();
-    op.external_id = static_cast<int64_t>(part_.op_details.size());
+    op.external_id = first_op_id_ + static_cast<int64_t>(part_.op_details.size());
     if (r.kind == format::Record::kBeginSequence) op.sequence_number = r.number;
     if (r.text < texts_.size()) op.overload = texts_[r.text].overload;
   } else if (is_call(slice.kind)) {
@@ -247,11 +247,14 @@ void LaneRows::attribute(Thread& t, const format::EventRecord& r) {
     case format::Attribute::kStack: op.stack = text(r.text); break;
     case format::Attribute::kModules: op.module_hierarchy = text(r.text); break;
     case format::Attribute::kSequence: op.sequence_number = r.number; break;
+    case format::Attribute::kCallId: op.call_id = r.number; break;
     case format::Attribute::kExtraArgs:
       if (r.text >= texts_.size()) break;
       if (const std::optional<RawComm> comm = collective_of(texts_[r.text].bytes, pool_)) {
         op.comm = static_cast<Row>(part_.comm_details.size());
         part_.comm_details.push_back(*comm);
+      } else {
+        op.more_args = object_of(texts_[r.text].bytes, pool_);
       }
       break;
     case format::Attribute::kCorrelation:
@@ -324,7 +327,10 @@ void LaneRows::pair_async_edges() {
   for (size_t i = 1; i < async_.size(); ++i) {
     const AsyncEdge& begin = async_[i - 1];
     const bool is_pair = begin.slice != kNoRow && async_[i].slice == kNoRow && async_[i].id == begin.id;
-    if (is_pair) part_.host_slices[begin.slice].duration_ns = as_time(async_[i].ticks);
+    if (!is_pair) continue;
+    RawHostSlice& slice = part_.host_slices[begin.slice];
+    slice.duration_ns = as_time(async_[i].ticks);
+    if (async_[i].lane != begin.lane && slice.detail != kNoRow) part_.op_details[slice.detail].is_async = 1;
   }
 }
 
@@ -339,6 +345,8 @@ void LaneRows::close_open_slices(uint64_t stop_ticks) {
       if (pause != pauses_.end()) end = *pause;
     }
     slice.duration_ns = as_time(end);
+    // As in torch: what lies around it or in it is none of its parents or children.
+    if (has_op(slice.kind)) part_.op_details[slice.detail].is_async = 1;
     ++part_.losses[Stat::kUnfinishedOp];
   }
 }

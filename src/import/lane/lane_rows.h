@@ -56,6 +56,7 @@ class LaneRows {
     uint64_t id = 0;
     uint64_t ticks = 0;
     Row slice = kNoRow;
+    LaneId lane{};
   };
   struct Inputs {
     StringId dims{}, types{}, strides{}, concrete{};
@@ -114,6 +115,7 @@ class LaneRows {
   std::vector<LightTicks> light_ticks_;
   std::vector<LightWindow> light_;
 
+  int64_t first_op_id_ = 0;  // ids of the process's earlier recordings are below
   uint32_t pid_ = 0;
   std::string command_;
   double ticks_per_second_ = 1e9;

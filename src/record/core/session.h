@@ -34,6 +34,15 @@
 
 namespace firelane::record {
 
+// Parts that a recording may leave out, each with the hook that costs: torch.profiler's activity types.
+#define FL_PARTS(X) X(ops) X(ranges) X(kernels) X(copies) X(memsets) X(calls) X(overhead)
+
+struct Parts {
+#define FL_FIELD(name) bool name = true;
+  FL_PARTS(FL_FIELD)
+#undef FL_FIELD
+};
+
 struct RecordOptions {
   // What the hooks record, by the names of format/record_options.h. The core only writes these into the trace;
   // hooks read them through Session::options().
@@ -45,6 +54,7 @@ struct RecordOptions {
   bool flops = false;           // torch.profiler's with_flops: hooks record shapes, readers compute FLOPs from them
   bool cuda_detach = true;      // with `cuda`: stop() detaches CUPTI, unless another tool uses it
   bool concrete_inputs = true;  // with shapes: the values of numbers and lists of numbers
+  Parts parts;                  // all of them, or what the user chose
   bool start_paused = false;    // nothing is recorded until resume()
   bool start_light = false;     // without ops and what else costs time, until begin_full() of the hooks
   // The file while it is written. Empty: FIRELANE_DIR, else the system's temporary folder, as

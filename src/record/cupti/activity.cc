@@ -19,6 +19,17 @@ constexpr CUpti_ActivityKind kKinds[] = {
 // are recorded without them.
 constexpr CUpti_ActivityKind kSyncKinds[] = {CUPTI_ACTIVITY_KIND_SYNCHRONIZATION, CUPTI_ACTIVITY_KIND_CUDA_EVENT};
 
+bool is_wanted(const record::Parts& parts, CUpti_ActivityKind kind) noexcept {
+  switch (kind) {
+    case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL: return parts.kernels;
+    case CUPTI_ACTIVITY_KIND_MEMCPY:
+    case CUPTI_ACTIVITY_KIND_MEMCPY2: return parts.copies;
+    case CUPTI_ACTIVITY_KIND_MEMSET: return parts.memsets;
+    case CUPTI_ACTIVITY_KIND_OVERHEAD: return parts.overhead;
+    default: return true;
+  }
+}
+
 // One is being filled; the next ones, until the drain comes round again.
 constexpr size_t kReadyBuffers = 3;
 
@@ -117,21 +128,22 @@ bool DeviceActivity::enable(std::string& reason) noexcept {
   enabled_ = true;  // from here on there is something to disable
   if (!ok(api_.register_callbacks(request_buffer, complete_buffer))) return false;
   CUptiResult refusal = CUPTI_SUCCESS;
-  const bool hooked = (is_first_enable_ || has_call_hook_) && call_hook_.start(refusal);
-  if (is_first_enable_) {
+  const bool wants_calls = session_.options().parts.calls;
+  const bool hooked = wants_calls && (is_first_enable_ || has_call_hook_) && call_hook_.start(refusal);
+  if (is_first_enable_ && wants_calls) {
     has_call_hook_ = hooked;
     session_.add_metadata("cuda_calls_by", hooked ? "\"callbacks\"" : "\"activity records\"");
     is_first_enable_ = false;
   }
   for (const CUpti_ActivityKind kind : kKinds) {
-    if (!ok(api_.enable(kind))) return false;
+    if (is_wanted(session_.options().parts, kind) && !ok(api_.enable(kind))) return false;
   }
   if (session_.options().cuda_sync) {
     for (const CUpti_ActivityKind kind : kSyncKinds) {
       if (!ok(api_.enable(kind))) return false;
     }
   }
-  return hooked || enable_call_records(reason);
+  return hooked || !wants_calls || enable_call_records(reason);
 }
 
 // If another tool has the callbacks. Expensive: these kinds slow down every CUDA call, even those that are turned off.
@@ -160,11 +172,14 @@ void DeviceActivity::disable() noexcept {
   if (!enabled_) return;
   enabled_ = false;
   call_hook_.stop();
-  for (const CUpti_ActivityKind kind : kKinds) api_.disable(kind);
+  const record::Parts& parts = session_.options().parts;
+  for (const CUpti_ActivityKind kind : kKinds) {
+    if (is_wanted(parts, kind)) api_.disable(kind);
+  }
   if (session_.options().cuda_sync) {
     for (const CUpti_ActivityKind kind : kSyncKinds) api_.disable(kind);
   }
-  if (!has_call_hook_) {
+  if (!has_call_hook_ && parts.calls) {
     api_.disable(CUPTI_ACTIVITY_KIND_RUNTIME);
     api_.disable(CUPTI_ACTIVITY_KIND_DRIVER);
   }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "record/core/thread_buffer.h"
+#include "record/python/module_frames.h"
 
 namespace firelane::python_hooks {
 namespace {
@@ -28,6 +29,7 @@ struct OpenFrames {
 
 constexpr size_t kMaxOldFrames = 512;  // frames that were open before tracing began
 constexpr uint64_t kFunctionKey = uint64_t{1} << 60;
+constexpr uint64_t kModuleFrameKey = uint64_t{5} << 60;  // apart from those of module_hook.cc and from addresses
 
 // Guarded by the GIL.
 uint64_t g_frames_run = 0;
@@ -105,6 +107,18 @@ record::TextSlot slot_of(record::ThreadBuffer* b, PyCodeObject* code) noexcept {
   return slot != record::kNoSlot ? slot : define_code(b, code);
 }
 
+record::TextSlot slot_of_module(record::ThreadBuffer* b, const ModuleFrame& module) noexcept {
+  const record::TextSlot slot = b->find(kModuleFrameKey | module.id);
+  return slot != record::kNoSlot ? slot : b->define_key(kModuleFrameKey | module.id, module.name);
+}
+
+void begin_frame(PyCodeObject* code, const ModuleFrame* module) noexcept {
+  if (record::ThreadBuffer* b = record::recording_thread_for_begin()) {
+    const record::TextSlot name = module != nullptr ? slot_of_module(b, *module) : slot_of(b, code);
+    b->begin(now_ticks(), name, format::Scope::kPythonFunction);
+  }
+}
+
 // A C function is known by its definition and by the type it is called on: "<built-in method add_ of Tensor object>".
 [[gnu::noinline]] record::TextSlot define_function(record::ThreadBuffer* b, uint64_t key, const char* method,
                                                    PyTypeObject* type, PyObject* module) noexcept {
@@ -158,12 +172,17 @@ void close(OpenFrames& frames) noexcept {
 // The thread's first event: the frames from `frame` outwards are open already. `frame` is borrowed or null.
 [[gnu::noinline]] void write_open_frames(OpenFrames& frames, PyFrameObject* frame, bool with_innermost) noexcept {
   std::array<PyCodeObject*, kMaxOldFrames> codes;
+  std::array<const ModuleFrame*, kMaxOldFrames> modules;
   size_t count = 0;
   Py_XINCREF(frame);
   if (frame == nullptr) frame = PyThreadState_GetFrame(PyThreadState_Get());
   bool skip = !with_innermost;
   while (frame != nullptr && count < codes.size()) {
-    if (!skip) codes[count++] = PyFrame_GetCode(frame);
+    if (!skip) {
+      codes[count] = PyFrame_GetCode(frame);
+      modules[count] = is_module_call(codes[count]) ? module_of_frame(frame) : nullptr;
+      ++count;
+    }
     skip = false;
     PyFrameObject* back = PyFrame_GetBack(frame);
     Py_DECREF(frame);
@@ -172,10 +191,7 @@ void close(OpenFrames& frames) noexcept {
   Py_XDECREF(frame);
   while (count > 0) {
     PyCodeObject* code = codes[--count];
-    if (record::ThreadBuffer* b = record::recording_thread_for_begin()) {
-      const record::TextSlot name = slot_of(b, code);
-      b->begin(now_ticks(), name, format::Scope::kPythonFunction);
-    }
+    begin_frame(code, modules[count]);
     open(frames, Kind::kPython);
     Py_DECREF(code);
   }
@@ -211,12 +227,14 @@ void begin_frames_run() {
   }
   std::sort(g_path_prefixes->begin(), g_path_prefixes->end(),
             [](const std::string& a, const std::string& b) { return a.size() > b.size(); });
+  begin_module_frames();
   g_is_on = true;
 }
 
 void end_frames_run() {
   g_is_on = false;
   ++g_frames_run;
+  end_module_frames();
   if (g_kept == nullptr) return;
   // Dropping the last reference may run Python code, which must not find a set in the middle of a change.
   std::unordered_set<PyObject*> kept;
@@ -227,10 +245,7 @@ void end_frames_run() {
 void enter_python(PyCodeObject* code, PyFrameObject* frame) noexcept {
   OpenFrames* frames = current(frame, /*with_innermost=*/false);
   if (frames == nullptr) return;
-  if (record::ThreadBuffer* b = record::recording_thread_for_begin()) {
-    const record::TextSlot name = slot_of(b, code);
-    b->begin(now_ticks(), name, format::Scope::kPythonFunction);
-  }
+  begin_frame(code, is_module_call(code) ? module_of_frame(frame) : nullptr);
   open(*frames, Kind::kPython);
 }
 

@@ -10,6 +10,8 @@ namespace firelane::python_hooks {
 
 // False with a Python exception set.
 bool install_frame_hook();
+// For a thread that has a new thread state since: C code that enters Python again and again makes one each time. Cheap.
+void hook_this_thread() noexcept;
 // Leaves no exception set. `loss` is filled if another tool replaced our hook in the meantime.
 void remove_frame_hook(std::string& loss);
 

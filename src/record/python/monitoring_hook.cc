@@ -102,6 +102,8 @@ bool install_frame_hook() {
   return set_events(mon.get(), mask);
 }
 
+void hook_this_thread() noexcept {}  // sys.monitoring is the interpreter's, not a thread's
+
 void remove_frame_hook(std::string&) {
   if (g_tool < 0) return;
   PyObject* type = nullptr;

@@ -2,6 +2,9 @@
 #include <Python.h>
 
 #if PY_VERSION_HEX < 0x030C0000
+#include <exception>
+#include <unordered_set>
+
 #include "record/python/frames.h"
 #include "record/python/hooks.h"
 #include "record/python/owned.h"
@@ -25,10 +28,11 @@ void delete_place(PyObject* self) {
 PyType_Slot g_place_slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(delete_place)}, {0, nullptr}};
 PyType_Spec g_place_spec = {"firelane._ProfilePlace", sizeof(Place), 0, Py_TPFLAGS_DEFAULT, g_place_slots};
 
-PyObject* g_place_type = nullptr;     // never freed
-PyObject* g_threading = nullptr;      // the module, while installed
-PyObject* g_bootstrap = nullptr;      // threading's hook for new threads, while installed
-PyObject* g_old_bootstrap = nullptr;  // the one that was there
+PyObject* g_place_type = nullptr;                  // never freed
+PyObject* g_threading = nullptr;                   // the module, while installed
+PyObject* g_bootstrap = nullptr;                   // threading's hook for new threads, while installed
+PyObject* g_old_bootstrap = nullptr;               // the one that was there
+std::unordered_set<uint64_t>* g_hooked = nullptr;  // ids of the thread states that got ours; null: not installed
 
 int on_event(PyObject* self, PyFrameObject* frame, int what, PyObject* argument) {
   switch (what) {
@@ -57,7 +61,12 @@ bool install_on(PyThreadState* thread) {
   place->argument = thread->c_profileobj;
   Py_XINCREF(place->argument);
   const Owned owner(reinterpret_cast<PyObject*>(place));
-  return _PyEval_SetProfile(thread, on_event, owner.get()) == 0;
+  if (_PyEval_SetProfile(thread, on_event, owner.get()) != 0) return false;
+  try {
+    g_hooked->insert(thread->id);
+  } catch (const std::exception&) {  // no memory: whoever replaces ours is not told of
+  }
+  return true;
 }
 
 // Called as the profile function of a new thread, by its first event: puts the real one in place.
@@ -66,7 +75,7 @@ PyObject* bootstrap(PyObject*, PyObject*) {
   const Owned sys(PyImport_ImportModule("sys"));
   PyObject* old = g_old_bootstrap != nullptr ? g_old_bootstrap : Py_None;
   const Owned done(sys ? PyObject_CallMethod(sys.get(), "setprofile", "O", old) : nullptr);
-  if (done && g_bootstrap != nullptr) install_on(PyThreadState_Get());
+  if (done && g_hooked != nullptr) install_on(PyThreadState_Get());
   PyErr_Clear();
   Py_RETURN_NONE;
 }
@@ -104,9 +113,17 @@ void each_thread(Visit&& visit) {
 bool install_frame_hook() {
   if (g_place_type == nullptr) g_place_type = PyType_FromSpec(&g_place_spec);
   if (g_place_type == nullptr || !install_bootstrap()) return false;
+  if (g_hooked == nullptr) g_hooked = new std::unordered_set<uint64_t>();
   bool done = true;
   each_thread([&](PyThreadState* thread) { done = done && install_on(thread); });
   return done;
+}
+
+void hook_this_thread() noexcept {
+  PyThreadState* thread = PyThreadState_Get();
+  if (g_hooked == nullptr || thread->c_profilefunc != nullptr) return;
+  if (!g_hooked->contains(thread->id)) install_on(thread);
+  PyErr_Clear();
 }
 
 void remove_frame_hook(std::string& loss) {
@@ -125,13 +142,15 @@ void remove_frame_hook(std::string& loss) {
       Py_XDECREF(argument);
     } else if (ours != nullptr && thread->c_profileobj == ours) {
       _PyEval_SetProfile(thread, nullptr, nullptr);
-    } else {
+    } else if (g_hooked != nullptr && g_hooked->contains(thread->id)) {
       loss =
           "Python frames: another profile function (cProfile, sys.setprofile) took over on a thread; "
           "start it before the recording so that both see everything";
     }
   });
   remove_bootstrap();
+  delete g_hooked;
+  g_hooked = nullptr;
   PyErr_Restore(type, value, traceback);
 }
 

@@ -58,6 +58,10 @@ void stop_python_tracer(std::string& loss) {
   end_frames_run();
 }
 
+void trace_this_thread() noexcept {
+  if (g_on) hook_this_thread();
+}
+
 void start_gc_tracer() {
 #ifndef Py_GIL_DISABLED
   if (g_on || g_gc_only) return;

@@ -19,6 +19,10 @@ bool start_python_tracer(std::string& reason);
 // Idempotent. `loss` is filled if another profile function replaced ours in the meantime.
 void stop_python_tracer(std::string& loss);
 
+// The current thread, too, if C code made it: it has a new thread state each time that C enters Python, and 3.11 does
+// not say so. Where the program calls the profiler.
+void trace_this_thread() noexcept;
+
 // Garbage collections alone, which cost next to nothing. Not beside the tracer, which has them, too. Both idempotent.
 void start_gc_tracer();
 void stop_gc_tracer();

@@ -6,6 +6,7 @@
 #include <array>
 #include <atomic>
 #include <memory>
+#include <unordered_set>
 
 #include "record/core/thread_buffer.h"
 #include "record/torch/collective_args.h"
@@ -22,6 +23,9 @@ std::array<std::atomic<uint32_t>, kMaxThreads> g_system_ids{};
 constinit thread_local bool t_is_known __attribute__((tls_model("initial-exec"))) = false;
 
 std::atomic<bool> g_inherited{false};
+Wanted g_wanted;  // set while no callback is on
+// TorchScript functions that this thread is in; negative if recording began inside.
+constinit thread_local int32_t t_script_depth __attribute__((tls_model("initial-exec"))) = 0;
 
 void remember_thread(const at::RecordFunction& fn, const record::ThreadBuffer& buffer) noexcept {
   t_is_known = true;
@@ -76,6 +80,12 @@ inline void attach_inputs(record::ThreadBuffer* b, const Inputs& inputs) noexcep
   b->attribute(format::Attribute::kInputs, slot);
 }
 
+// Torch numbers calls only while an observer asks for it (an execution trace).
+inline void attach_call_id(record::ThreadBuffer* b, const at::RecordFunction& fn) noexcept {
+  if (const uint64_t id = fn.handle(); id != 0) [[unlikely]]
+    b->attribute(format::Attribute::kCallId, static_cast<int64_t>(id));
+}
+
 // User ranges may end in any order and on any thread (a generator, a future): they are written as
 // ranges with an id. The object's address is unique while the range is open.
 [[gnu::noinline]] void begin_user_range(const at::RecordFunction& fn, const Inputs& inputs) noexcept {
@@ -84,6 +94,7 @@ inline void attach_inputs(record::ThreadBuffer* b, const Inputs& inputs) noexcep
   const record::TextSlot name = b->text(fn.name());
   b->async_begin(now_ticks(), name, format::Scope::kUser, reinterpret_cast<uintptr_t>(&fn));
   attach_inputs(b, inputs);
+  attach_call_id(b, fn);
 }
 
 [[gnu::noinline]] void end_user_range(const at::RecordFunction& fn, uint64_t ticks) noexcept {
@@ -96,7 +107,12 @@ inline void attach_inputs(record::ThreadBuffer* b, const Inputs& inputs) noexcep
   if (!args.empty()) b->attribute(format::Attribute::kExtraArgs, b->text(args));
 }
 
-inline void begin(record::ThreadBuffer* b, const at::RecordFunction& fn) noexcept {
+[[gnu::noinline]] void begin_in_script(record::ThreadBuffer* b, const at::RecordFunction& fn) noexcept {
+  if (fn.scope() == at::RecordScope::TORCHSCRIPT_FUNCTION) ++t_script_depth;
+  if (g_wanted.script.lines || g_wanted.script.modules) attach_script_stack(b, g_wanted.script);
+}
+
+inline void begin_op(record::ThreadBuffer* b, const at::RecordFunction& fn) noexcept {
   if (fn.isNcclMeta()) [[unlikely]]
     return begin_collective(b, fn);
   const record::TextSlot name = name_of(b, fn);
@@ -109,6 +125,13 @@ inline void begin(record::ThreadBuffer* b, const at::RecordFunction& fn) noexcep
   if (const uint64_t forward = fn.forwardThreadId(); forward != 0) [[unlikely]] {
     if (const int64_t id = system_id(forward); id != 0) b->attribute(format::Attribute::kForwardThread, id);
   }
+}
+
+inline void begin(record::ThreadBuffer* b, const at::RecordFunction& fn) noexcept {
+  begin_op(b, fn);
+  attach_call_id(b, fn);
+  if (t_script_depth > 0 || fn.scope() == at::RecordScope::TORCHSCRIPT_FUNCTION) [[unlikely]]
+    begin_in_script(b, fn);
 }
 
 [[gnu::noinline]] void not_recording() noexcept {
@@ -154,6 +177,8 @@ void on_end(const at::RecordFunction& fn, at::ObserverContext*) {
   } else if (record::ThreadBuffer* b = record::recording_thread_for_end()) [[likely]] {
     b->end(ticks, format::ScopeGroup::kOp);
   }
+  if (fn.scope() == at::RecordScope::TORCHSCRIPT_FUNCTION) [[unlikely]]
+    --t_script_depth;
 }
 
 struct Hook {
@@ -163,38 +188,58 @@ struct Hook {
   bool on = false;
 };
 
-std::array<Hook, 3> g_hooks = {{
-    {.start = on_begin},
-    {.start = on_begin_with_inputs<InputValues::kLeaveOut>, .needs_inputs = true},
-    {.start = on_begin_with_inputs<InputValues::kKeep>, .needs_inputs = true},
-}};
+// A callback cannot change what it listens to: there is one for each kind and choice, added when it is first wanted.
+enum class Choice : uint8_t { kAll, kOps, kRanges };
+constexpr size_t kChoices = 3;
+std::array<std::array<Hook, kChoices>, 3> make_hooks() {
+  std::array<std::array<Hook, kChoices>, 3> hooks;
+  hooks[0].fill({.start = on_begin});
+  hooks[1].fill({.start = on_begin_with_inputs<InputValues::kLeaveOut>, .needs_inputs = true});
+  hooks[2].fill({.start = on_begin_with_inputs<InputValues::kKeep>, .needs_inputs = true});
+  return hooks;
+}
+std::array<std::array<Hook, kChoices>, 3> g_hooks = make_hooks();  // by OpDetail and Choice
+
+template <typename Visit>
+void each_hook_on(Visit&& visit) {
+  for (auto& of_detail : g_hooks) {
+    for (Hook& hook : of_detail) {
+      if (hook.on) visit(hook);
+    }
+  }
+}
 
 // torch rebuilds the callbacks of every scope, twice for each node of a backward pass; the scopes that programs do not
 // have (tags of selective builds, the mobile interpreter, the static runtime) are a sixth of what an empty callback
 // adds to a backward pass. Ops inside those scopes are recorded.
-at::RecordFunctionCallback callback_of(const Hook& hook) {
+at::RecordFunctionCallback callback_of(const Hook& hook, Choice choice) {
   using at::RecordScope;
   at::RecordFunctionCallback callback(hook.start, on_end);
   callback.needsInputs(hook.needs_inputs);
-  callback.scopes({RecordScope::FUNCTION, RecordScope::BACKWARD_FUNCTION, RecordScope::TORCHSCRIPT_FUNCTION,
-                   RecordScope::USER_SCOPE});
+  std::unordered_set<RecordScope, std::hash<RecordScope>> scopes;
+  if (choice != Choice::kRanges)
+    scopes = {RecordScope::FUNCTION, RecordScope::BACKWARD_FUNCTION, RecordScope::TORCHSCRIPT_FUNCTION};
+  if (choice != Choice::kOps) scopes.insert(RecordScope::USER_SCOPE);
+  callback.scopes(scopes);
   return callback;
 }
 
 }  // namespace
 
-void enable_op_hook(OpDetail detail) {
+void enable_op_hook(OpDetail detail, Wanted wanted) {
+  g_wanted = wanted;
   static const int registered = ::pthread_atfork(nullptr, nullptr, [] {
     t_is_known = false;
-    for (const Hook& hook : g_hooks) {
-      if (hook.on) g_inherited.store(true, std::memory_order_relaxed);
-    }
+    t_script_depth = 0;
+    each_hook_on([](const Hook&) { g_inherited.store(true, std::memory_order_relaxed); });
   });
   static_cast<void>(registered);
-  Hook& hook = g_hooks[static_cast<size_t>(detail)];
+  if (!wanted.ops && !wanted.ranges) return;
+  const Choice choice = !wanted.ops ? Choice::kRanges : !wanted.ranges ? Choice::kOps : Choice::kAll;
+  Hook& hook = g_hooks[static_cast<size_t>(detail)][static_cast<size_t>(choice)];
   // clearGlobalCallbacks() removes ours, too: then it is added again.
   if (hook.handle == at::INVALID_CALLBACK_HANDLE || !at::hasGlobalCallbacks()) {
-    hook.handle = at::addGlobalCallback(callback_of(hook));
+    hook.handle = at::addGlobalCallback(callback_of(hook, choice));
   } else {
     at::reenableCallback(hook.handle);
   }
@@ -202,10 +247,10 @@ void enable_op_hook(OpDetail detail) {
 }
 
 void disable_op_hook() noexcept {
-  for (Hook& hook : g_hooks) {
-    if (hook.on) at::disableCallback(hook.handle);
+  each_hook_on([](Hook& hook) {
+    at::disableCallback(hook.handle);
     hook.on = false;
-  }
+  });
 }
 
 bool hooks_are_inherited() noexcept { return g_inherited.load(std::memory_order_relaxed); }

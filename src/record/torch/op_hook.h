@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#include "record/torch/script_stack.h"
+
 namespace firelane::torch_hooks {
 
 // What the callback looks at. The kinds are separate callbacks, so that plain recording does not
@@ -12,7 +14,12 @@ namespace firelane::torch_hooks {
 enum class OpDetail : uint8_t { kPlain, kShapes, kShapesAndValues };
 
 // Not thread-safe with respect to each other; ops may run on any thread at the same time.
-void enable_op_hook(OpDetail detail);
+struct Wanted {
+  bool ops = true;
+  bool ranges = true;
+  ScriptDetail script;
+};
+void enable_op_hook(OpDetail detail, Wanted wanted = {});
 void disable_op_hook() noexcept;
 
 // In a forked child that still has the parent's hooks: removes them. The ops themselves call

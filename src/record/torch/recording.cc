@@ -50,7 +50,10 @@ Recording::~Recording() { stop(); }
 
 void Recording::hook_ops() noexcept {
   try {
-    enable_op_hook(detail_of(session_->options()));
+    const record::RecordOptions& options = session_->options();
+    enable_op_hook(detail_of(options), {.ops = options.parts.ops,
+                                        .ranges = options.parts.ranges,
+                                        .script = {.lines = options.stacks, .modules = options.modules}});
   } catch (const std::exception& error) {
     session_->add_loss(std::string("ops: torch did not accept the callback: ") + error.what(), 0);
   }

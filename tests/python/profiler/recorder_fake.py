@@ -27,6 +27,9 @@ class FakeRecorder:
     def stop(self):
         self.log.append("stop")
 
+    def status(self):
+        return SimpleNamespace(event_count=0)
+
     def add_metadata(self, key, json):
         self.metadata[key] = json
 

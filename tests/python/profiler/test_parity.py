@@ -33,10 +33,6 @@ ALIKE = [
 ]
 
 
-# Ranges that torch only opens for its own profiler (torch._C._profiler._RecordFunctionFast).
-FOR_TORCH_ONLY = re.compile(r"Pregraph bytecode|AOTDispatcher Runtime Wrapper Prologue|## Call CompiledFxGraph .*")
-
-
 def record(module, run, **flags):
     with module.profile(activities=CPU, **{**FLAGS, **flags}) as prof:
         run()
@@ -62,11 +58,7 @@ def pair(request):
 
 
 def counted(prof, describe):
-    return collections.Counter(
-        describe(event)
-        for event in prof.events()
-        if event.name != "[memory]" and not FOR_TORCH_ONLY.fullmatch(event.name)
-    )
+    return collections.Counter(describe(event) for event in prof.events() if event.name != "[memory]")
 
 
 def path_of(event):
@@ -133,11 +125,7 @@ def test_memory_of_each_operator(pair):
         pytest.skip("memory shared with workers is mapped, not allocated: torch counts it, firelane does not")
 
     def memory(prof):
-        return {
-            row.key: row.cpu_memory_usage
-            for row in prof.key_averages()
-            if row.key != "[memory]" and not FOR_TORCH_ONLY.fullmatch(row.key)
-        }
+        return {row.key: row.cpu_memory_usage for row in prof.key_averages() if row.key != "[memory]"}
 
     assert memory(ours) == memory(theirs)
 
@@ -146,11 +134,7 @@ def test_rows_and_their_order(pair):
     theirs, ours = pair
 
     def rows(prof):
-        return [
-            (row.key, row.count)
-            for row in prof.key_averages(group_by_input_shape=True)
-            if row.key != "[memory]" and not FOR_TORCH_ONLY.fullmatch(row.key)
-        ]
+        return [(row.key, row.count) for row in prof.key_averages(group_by_input_shape=True) if row.key != "[memory]"]
 
     assert rows(ours) == rows(theirs)
 
@@ -269,7 +253,7 @@ def test_chrome_traces_have_the_same_args(chrome):
     theirs, ours = chrome
     for category in ("cpu_op", "user_annotation", "cpu_instant_event"):
         keys = [set().union(*(e["args"] for e in slices(trace, category))) for trace in (theirs, ours)]
-        assert keys[0] - keys[1] <= {"finished", "Record function id", "Ev Idx"}, category
+        assert keys[0] - keys[1] <= {"finished"}, category
 
 
 def test_chrome_traces_have_the_same_arrows(chrome):

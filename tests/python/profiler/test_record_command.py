@@ -129,6 +129,13 @@ def test_signals_end_the_program_as_they_would(folder):
     assert record(folder, program).returncode == -signal.SIGTERM
 
 
+def test_a_program_that_is_terminated_while_recording_leaves_its_trace_and_the_verdict(folder):
+    program = LOOP + "\nimport os, signal\nos.kill(os.getpid(), signal.SIGTERM)\nprint('not reached')"
+    done = record(folder, program, "6", flags=["--steps", "100"])
+    assert done.returncode == -signal.SIGTERM and "not reached" not in done.stdout
+    assert "firelane diagnose run.lane" in done.stderr and step_numbers(folder / "run.lane")[:2] == [4, 5]
+
+
 def test_a_program_without_torch_runs_normally_and_is_reported_as_unrecorded(folder):
     done = record(
         folder, "import subprocess, sys\nprint('hi', flush=True)\nsubprocess.run([sys.executable, '-c', '0'])"

@@ -193,7 +193,7 @@ def test_vars_of_an_event_are_torchs_fields():
     with torch.profiler.profile() as theirs:
         torch.ones(2)
     ours, others = vars(two_cycles().events()[0]), vars(theirs.events()[0])
-    assert ours.keys() == others.keys() and ours["name"] == "ProfilerStep*"
+    assert ours.keys() >= others.keys() and ours["name"] == "ProfilerStep*"  # and what torch 2.15 added
     assert ours["metadata_json"] == "" == others["metadata_json"]
 
 

@@ -1,0 +1,135 @@
+#include "export/chrome_kineto.h"
+
+#include <algorithm>
+
+#include "describe/kineto_args.h"
+#include "export/json_args.h"
+
+namespace firelane::exporter {
+
+namespace {
+
+constexpr std::string_view kCollection = "gc: generation ";
+constexpr std::string_view kModule = "nn.Module: ";
+constexpr int64_t kSpansSortIndex = 0x20000000;
+
+bool is_frame(const Model& model, Row row) {
+  return model.host_slices.kind[row] == HostKind::kPython &&
+         model.text(model.host_slices.category[row]) == "python_function";
+}
+
+// "nn.Module: Linear_3" is the fourth Linear that was seen.
+std::string_view number_of_module(std::string_view name) {
+  if (!name.starts_with(kModule)) return {};
+  const std::string_view number = name.substr(name.rfind('_') + 1);
+  const bool is_number = std::all_of(number.begin(), number.end(), [](char c) { return c >= '0' && c <= '9'; });
+  return is_number ? number : std::string_view();
+}
+
+void add_index(size_t index, std::string& args) {
+  if (args.size() > 1) args += ", ";
+  args += "\"Ev Idx\": ";
+  append_number(args, index);
+}
+
+}  // namespace
+
+KinetoExtras::KinetoExtras(const Model& model)
+    : model_(model),
+      is_wanted_(describe::is_our_recording(model)),
+      adjusts_steps_(is_wanted_ && model.find_metadata("adjust_profiler_step") != nullptr) {
+  if (!is_wanted_) return;
+  uint32_t last = 0;
+  for (Row row = 0; row < model.host_slices.size(); ++row) {
+    if (!is_frame(model, row)) continue;
+    if (python_ids_.empty()) python_ids_.resize(model.host_slices.size());
+    python_ids_[row] = ++last;
+  }
+}
+
+std::string_view KinetoExtras::host_name(Row row) const {
+  const std::string_view name = model_.text(model_.host_slices.name[row]);
+  return is_wanted_ && name.starts_with(kCollection) && is_frame(model_, row) ? "Python GC" : name;
+}
+
+// A step begins in the call of prof.step(), somewhere inside functions that return during it: so that slices nest, it
+// is shown from the last of these returns on.
+std::pair<int64_t, int64_t> KinetoExtras::host_times(Row row) const {
+  const HostSlices& host = model_.host_slices;
+  int64_t start = host.start_ns[row];
+  const int64_t end = host.end_ns(row);
+  if (adjusts_steps_ && model_.text(host.name[row]).starts_with("ProfilerStep#")) {
+    const auto lane = static_cast<size_t>(host.lane[row]);
+    for (Row other = model_.lanes.host_begin[lane]; other < row; ++other) {
+      const int64_t other_end = host.end_ns(other);
+      if (is_frame(model_, other) && other_end > start && other_end < end) start = other_end;
+    }
+  }
+  return {start, end - start};
+}
+
+void KinetoExtras::add_python_ids(Row row, std::string& args) const {
+  if (python_ids_.empty() || python_ids_[row] == 0) return;
+  const HostSlices& host = model_.host_slices;
+  Row parent = host.parent[row];
+  while (parent != kNoRow && python_ids_[parent] == 0) parent = host.parent[parent];
+  std::string pairs_text;
+  JsonPairs pairs(pairs_text);
+  pairs.number("Python id", python_ids_[row]);
+  if (parent == kNoRow) {
+    pairs.json("Python parent id", "null");
+  } else {
+    pairs.number("Python parent id", python_ids_[parent]);
+  }
+  const std::string_view name = model_.text(host.name[row]);
+  pairs.json("Python module id", number_of_module(name));
+  if (name.starts_with(kCollection)) pairs.json("generation", name.substr(kCollection.size()));
+  if (args.size() > 1) args += ", ";
+  args += pairs_text;
+}
+
+void KinetoExtras::add_host_args(Row row, std::string& args) const {
+  const HostKind kind = model_.host_slices.kind[row];
+  if (kind != HostKind::kOp && kind != HostKind::kAnnotation && kind != HostKind::kPython) return;
+  add_python_ids(row, args);
+  add_index(row, args);
+}
+
+void KinetoExtras::add_memory_args(Row row, std::string& args) const {
+  add_index(model_.host_slices.size() + row, args);
+}
+
+void KinetoExtras::write_window(ChromeEvents& events) const {
+  const int64_t end_ns = model_.info.duration_ns;
+  std::string& out = events.out();
+  events.begin('X', "Trace", "PyTorch Profiler (0)");
+  out += ", \"pid\": \"Spans\", \"tid\": \"PyTorch Profiler\"";
+  events.at(0);
+  events.time(", \"dur\": ", end_ns);
+  out += ", \"args\": {\"Op count\": 0}";
+  events.end();
+  events.begin('M', "", "process_sort_index");
+  events.at(0);
+  out += ", \"pid\": \"Spans\", \"tid\": 0, \"args\": {\"sort_index\": ";
+  append_number(out, kSpansSortIndex);
+  out += '}';
+  events.end();
+  events.begin('i', "", "Iteration Start: PyTorch Profiler");
+  out += ", \"s\": \"g\", \"pid\": \"Traces\", \"tid\": \"Trace PyTorch Profiler\"";
+  events.at(0);
+  events.end();
+  events.begin('i', "", "Record Window End");
+  out += ", \"s\": \"g\", \"pid\": \"\", \"tid\": \"\"";
+  events.at(end_ns);
+  events.end();
+}
+
+std::string host_metadata_json(const Model& model, const KinetoExtras& kineto, Row row) {
+  std::string text = "{";
+  JsonArgs args(model, text);
+  describe::visit_host_args(model, row, args);
+  kineto.add_host_args(row, text);
+  return text.substr(1);
+}
+
+}  // namespace firelane::exporter

@@ -1,0 +1,44 @@
+// What Kineto's Chrome traces have beside events, and tools that read them look for: numbers of Python frames, the
+// index of each event, the span and the marks of the recording. For our own recordings only: other traces have theirs.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "export/chrome_events.h"
+#include "model/model.h"
+
+namespace firelane::exporter {
+
+class KinetoExtras {
+ public:
+  explicit KinetoExtras(const Model& model);
+
+  bool is_wanted() const { return is_wanted_; }
+  // The name that Kineto gives to a host slice.
+  std::string_view host_name(Row row) const;
+  // Start and duration; those of steps are as adjust_profiler_step wants them, if it was asked for.
+  std::pair<int64_t, int64_t> host_times(Row row) const;
+  // "Python id", "Python parent id", "Python module id" and "Ev Idx", to an object under construction: "{" and maybe
+  // pairs. CUPTI's records have none of them.
+  void add_host_args(Row row, std::string& args) const;
+  void add_memory_args(Row row, std::string& args) const;
+  // The span of the recording and the marks at its ends.
+  void write_window(ChromeEvents& events) const;
+
+ private:
+  void add_python_ids(Row row, std::string& args) const;
+
+  const Model& model_;
+  bool is_wanted_;
+  bool adjusts_steps_;
+  std::vector<uint32_t> python_ids_;  // per host slice; 0: no Python frame. Empty without frames
+};
+
+// All args of an op or range of ours as Kineto writes them, without braces: what torch calls metadata_json.
+std::string host_metadata_json(const Model& model, const KinetoExtras& kineto, Row row);
+
+}  // namespace firelane::exporter

@@ -1,0 +1,195 @@
+"""The surface of torch 2.15 under any torch: activities as dicts, errors, annotations of CUDA graphs, trace ids."""
+
+import json
+import warnings
+
+import pytest
+import torch
+from torch.profiler import ProfilerActivity, record_function
+
+import firelane.profiler
+from firelane.profiler import CuspyConfig, PerformanceMetricsConfig, ProfilerActivityConfig, profile
+from firelane.profiler._graph_annotations import annotate
+
+CPU, CUDA = ProfilerActivity.CPU, ProfilerActivity.CUDA
+
+
+def run():
+    with record_function("range"):
+        torch.ones(4).add(1)
+
+
+def names(activities, **flags):
+    with profile(activities=activities, **flags) as prof:
+        run()
+    return {event.name for event in prof.events()}, prof
+
+
+def test_a_list_names_exactly_what_is_recorded():
+    ops = {"aten::ones", "aten::add"}
+    assert names([CPU])[0] >= ops | {"range"}
+    only_ops = names([{CPU: ["CPU_OP"]}])[0]
+    assert only_ops >= ops
+    assert "range" not in only_ops
+    assert names([{CPU: ["USER_ANNOTATION"]}])[0] == {"range"}
+    assert names([{CPU: []}])[0] == set()
+    assert names([{CPU: ProfilerActivityConfig()}])[0] >= ops | {"range"}
+    assert names([{CPU: ProfilerActivityConfig(activity_types=["CPU_OP"])}])[0] == only_ops
+
+
+def test_choices_of_one_recording_do_not_reach_the_next():
+    assert names([{CPU: ["USER_ANNOTATION"]}])[0] == {"range"}
+    assert "aten::add" in names([CPU])[0]
+
+
+def test_stacks_and_memory_are_types_of_their_group():
+    _, prof = names([{CPU: ["CPU_OP"]}], with_stack=True, profile_memory=True)
+    assert not prof.trace.sql("select 1 from host_slices where kind = 'python'")
+    assert len(prof.trace.memory_events) == 0
+    _, prof = names([{CPU: ["CPU_OP", "PYTHON_FUNCTION", "CPU_INSTANT_EVENT"]}], with_stack=True, profile_memory=True)
+    assert prof.trace.sql("select 1 from host_slices where kind = 'python'")
+    assert len(prof.trace.memory_events) > 0
+
+
+def test_errors_are_torchs():
+    with pytest.raises(ValueError, match="specified more than once"):
+        profile(activities=[CPU, {CPU: ["CPU_OP"]}])
+    with pytest.raises(TypeError, match="Expected ProfilerActivity or dict, got <class 'str'>"):
+        profile(activities=["cpu"])
+    with pytest.raises(AssertionError, match="No valid profiler activities found"):
+        profile(activities=[])
+    with pytest.raises(RuntimeError, match="Unknown or non-member activity type name: 'CONCURRENT_KERNEL'"):
+        profile(activities=[{CPU: ["CONCURRENT_KERNEL"]}]).start()
+    with pytest.raises(ValueError, match="Cuspy currently requires CPU activity"):
+        profile(activities=[{CUDA: ProfilerActivityConfig(profiler_configs=[CuspyConfig()])}])
+
+
+def test_the_activities_are_attributes_as_in_torch():
+    config = ProfilerActivityConfig(activity_types=["GPU_MEMCPY"], profiler_configs=[CuspyConfig()])
+    prof = profile(activities=[CPU, {CUDA: config}])
+    assert prof.activities == {CPU, CUDA}
+    assert prof.activity_configs == {CUDA: config}
+    assert profile().activity_configs == {}
+
+
+def test_what_the_recorder_leaves_out():
+    from firelane.profiler._activities import parse_activities, wanted_of
+
+    def wanted(*activities):
+        return wanted_of(*parse_activities(activities), {})
+
+    assert wanted(CPU, CUDA).without == ()
+    assert wanted(CPU, {CUDA: ["GPU_MEMCPY"]}).without == ("kernels", "memsets", "overhead")
+    assert wanted({CPU: ["CPU_OP"]}, {CUDA: ["CONCURRENT_KERNEL"]}).without == (
+        *("ranges", "copies", "memsets", "calls", "overhead"),
+    )
+    assert not wanted(CPU, {CUDA: []}).device
+    assert wanted(CPU, {CUDA: ["CUDA_SYNC"]}).cuda_sync
+    sync = ProfilerActivityConfig(profiler_configs=[CuspyConfig(enable_cuda_sync_events=True)])
+    assert wanted(CPU, {CUDA: sync}).cuda_sync
+
+
+def test_what_is_asked_for_and_not_recorded_is_said():
+    metrics = ProfilerActivityConfig(profiler_configs=[PerformanceMetricsConfig(["sm__cycles_active.avg"])])
+    with pytest.warns(UserWarning, match="firelane does not record hardware metrics"):
+        profile(activities=[CPU, {CUDA: metrics}])
+
+
+def test_with_modules_is_deprecated_in_torchs_words_and_records_eager_modules():
+    model = torch.nn.Linear(2, 2)
+    with pytest.warns(FutureWarning, match="with_modules is deprecated"), profile(with_modules=True) as prof:
+        model(torch.ones(1, 2))
+    assert prof.trace.sql("select 1 from host_slices where category = 'module'")
+
+
+def test_trace_ids_are_asked_for_once_a_cycle():
+    asked = []
+
+    def new_id():
+        asked.append(f"id {len(asked)}")
+        return asked[-1]
+
+    ids = []
+    steps = torch.profiler.schedule(wait=0, warmup=1, active=1, repeat=2)
+    with profile(
+        activities=[CPU],
+        schedule=steps,
+        custom_trace_id_callback=new_id,
+        on_trace_ready=lambda prof: ids.append(prof.get_trace_id()),
+    ) as prof:
+        for _ in range(4):
+            run()
+            prof.step()
+    assert ids == asked == ["id 0", "id 1"]
+
+
+TRACE = {
+    "traceEvents": [
+        {"ph": "M", "name": "thread_name", "ts": 0, "pid": 0, "tid": 7, "args": {"name": "stream 7 "}},
+        *(
+            {
+                "ph": "X",
+                "cat": "kernel",
+                "name": "k",
+                "pid": 0,
+                "tid": 20 + node,
+                "ts": node,
+                "dur": 1,
+                "args": {"stream": 20 + node, "graph node id": node},
+            }
+            for node in (1, 2, 3)
+        ),
+        {"ph": "X", "cat": "kernel", "name": "eager", "pid": 0, "tid": 7, "ts": 9, "dur": 1, "args": {"stream": 7}},
+    ]
+}
+ANNOTATIONS = {1: {"name": "phase_A"}, 2: [{"name": "phase_B", "stream": 60, "Process Group Description": "dp"}]}
+
+
+@pytest.mark.parametrize("suffix", [".json", ".json.gz"])
+def test_annotations_of_cuda_graphs_join_the_args(tmp_path, suffix):
+    path = tmp_path / f"trace{suffix}"
+    opened = firelane.profiler._graph_annotations.gzip.open if suffix.endswith("gz") else open
+    with opened(path, "wt") as file:
+        json.dump(TRACE, file)
+    annotate(str(path), ANNOTATIONS, "none", 7)
+    with opened(path, "rt") as file:
+        trace = json.load(file)
+    assert trace["cudaGraphInlineAnnotated"]
+    args = {e["args"].get("graph node id"): e["args"] for e in trace["traceEvents"] if e.get("cat") == "kernel"}
+    assert args[1]["name"] == "phase_A"
+    assert (args[2]["name"], args[2]["annotated_stream"], args[2]["stream"]) == ("phase_B", 60, 22)
+    assert "name" not in args[3]
+
+
+def test_graph_lanes_move_graphed_work(tmp_path):
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps(TRACE))
+    annotate(str(path), ANNOTATIONS, "all", 7)
+    events = json.loads(path.read_text())["traceEvents"]
+    work = [e for e in events if e.get("cat") == "kernel"]
+    assert [(e["tid"], e["args"]["stream"], e["args"].get("original_stream")) for e in work] == [
+        *((7, 7, 21), (60, 60, 22), (7, 7, 23), (7, 7, None)),
+    ]
+    assert {e["tid"]: e["args"]["name"] for e in events if e["name"] == "thread_name"} == {7: "stream 7 ", 60: "dp"}
+
+
+def test_graph_lanes_are_refused_as_torch_does(tmp_path):
+    _, prof = names([CPU])
+    with pytest.raises(ValueError, match="graph_lanes must be 'all' or 'none', got 'some'"):
+        prof.export_chrome_trace(str(tmp_path / "trace.json"), graph_lanes="some")
+    with pytest.raises(ValueError, match="graph_lanes='all' needs cuda_graph_annotations"):
+        prof.export_chrome_trace(str(tmp_path / "trace.json"), graph_lanes="all")
+
+
+def test_exports_pass_torchs_own_validator(tmp_path):
+    """torch.profiler._trace_validator came with torch 2.15."""
+    validator = pytest.importorskip("torch.profiler._trace_validator", reason="torch 2.15 has it")
+    model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU(), torch.nn.Linear(8, 1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with profile(activities=[CPU], record_shapes=True, profile_memory=True, with_stack=True) as prof:
+            for _ in range(3):
+                model(torch.ones(4, 8)).sum().backward()
+    prof.export_chrome_trace(str(tmp_path / "trace.json"))
+    passed, violations = validator.validate_trace(str(tmp_path / "trace.json"))
+    assert passed, "\n".join(map(str, violations))

@@ -1,0 +1,141 @@
+"""Ours beside torch's older interfaces, and started from threads that C made."""
+
+import ctypes
+import json
+import threading
+
+import pytest
+import torch
+import torch.autograd.profiler
+
+import firelane
+import firelane.profiler
+
+CPU = [torch.profiler.ProfilerActivity.CPU]
+
+
+@pytest.fixture
+def installed():
+    firelane.install(autograd=True)
+    yield
+    firelane.uninstall()
+
+
+def run():
+    torch.ones(4).add(1)
+
+
+def autograd_results(tmp_path, **flags):
+    with torch.autograd.profiler.profile(use_kineto=True, **flags) as prof:
+        run()
+    path = tmp_path / "trace.json"
+    prof.export_chrome_trace(str(path))
+    ops = [e["name"] for e in json.loads(path.read_text())["traceEvents"] if e.get("cat") == "cpu_op"]
+    rows = sorted((row.key, row.count) for row in prof.key_averages())
+    assert "aten::add" in str(prof)
+    assert prof.total_average().count == sum(count for _, count in rows)
+    assert prof.self_cpu_time_total > 0
+    return rows, sorted(e.name for e in prof.function_events), sorted(ops)
+
+
+def test_the_older_interface_gives_the_same(tmp_path):
+    theirs = autograd_results(tmp_path, record_shapes=True)
+    firelane.install(autograd=True)
+    try:
+        assert torch.autograd.profiler.profile.__module__.startswith("firelane")
+        assert autograd_results(tmp_path, record_shapes=True) == theirs
+    finally:
+        firelane.uninstall()
+    assert not torch.autograd.profiler.profile.__module__.startswith("firelane")
+
+
+def test_the_older_interface_refuses_what_torchs_refuses(installed):
+    prof = torch.autograd.profiler.profile()
+    assert repr(prof) == "<unfinished torch.autograd.profile>"
+    with pytest.raises(RuntimeError, match="Profiler didn't finish running"):
+        prof.key_averages()
+    with prof, pytest.raises(RuntimeError, match="Profiler context manager is not reentrant"):
+        prof.__enter__()
+    with torch.autograd.profiler.profile(enabled=False) as nothing:
+        run()
+    assert nothing is None
+
+
+def test_install_leaves_the_older_interface_alone_unless_asked():
+    firelane.install()
+    try:
+        assert not torch.autograd.profiler.profile.__module__.startswith("firelane")
+    finally:
+        firelane.uninstall()
+
+
+def test_torchs_older_profiler_inside_ours_does_no_harm():
+    with firelane.profiler.profile(activities=CPU) as ours:
+        with torch.autograd.profiler.profile(use_kineto=True) as theirs:
+            run()
+        run()
+    assert sum(e.name == "aten::add" for e in ours.events()) == 2
+    assert sum(e.name == "aten::add" for e in theirs.function_events) == 1
+
+
+def test_ours_inside_torchs_older_profiler_does_no_harm():
+    with torch.autograd.profiler.profile(use_kineto=True) as theirs:
+        with firelane.profiler.profile(activities=CPU) as ours:
+            run()
+        run()
+    assert sum(e.name == "aten::add" for e in ours.events()) == 1
+    assert sum(e.name == "aten::add" for e in theirs.function_events) == 2
+
+
+def call_on_a_thread_of_c(*functions):
+    """Each function enters Python anew, from one thread that Python did not make."""
+    library = ctypes.CDLL(None)
+    callback = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
+    errors = []
+
+    def guarded(function):
+        def call(_):
+            try:
+                function()
+            except BaseException as error:
+                errors.append(error)
+
+        return callback(call)
+
+    for function in functions:
+        entered = guarded(function)
+        thread = ctypes.c_ulong()
+        assert library.pthread_create(ctypes.byref(thread), None, entered, None) == 0
+        assert library.pthread_join(thread, None) == 0
+    if errors:
+        raise errors[0]
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_start_step_and_stop_from_threads_of_c():
+    steps = torch.profiler.schedule(wait=0, warmup=1, active=2, repeat=1)
+    prof = firelane.profiler.profile(activities=CPU, schedule=steps, with_stack=True)
+
+    def named_work():
+        run()
+
+    def step():
+        prof.step()
+        named_work()
+
+    call_on_a_thread_of_c(prof.start, step, step, step, prof.stop)
+    assert not prof.losses
+    frames = {row["name"] for row in prof.trace.sql("select name from host_slices where kind = 'python'")}
+    assert any(name.endswith(": named_work") for name in frames)
+
+
+def test_a_profile_function_that_takes_over_is_told():
+    import sys
+
+    if sys.version_info >= (3, 12):
+        pytest.skip("sys.monitoring is not disturbed by profile functions")
+    with pytest.warns(RuntimeWarning, match="another profile function"):
+        with firelane.profiler.profile(activities=CPU, with_stack=True):
+            sys.setprofile(lambda *_: None)
+        sys.setprofile(None)
+    assert threading.getprofile() is None

@@ -1,0 +1,150 @@
+"""Chrome traces: names, args and marks that tools look for in Kineto's."""
+
+import collections
+import gc
+import json
+
+import pytest
+import torch
+from torch.profiler import ExecutionTraceObserver, record_function
+
+import firelane.profiler
+
+CPU = [torch.profiler.ProfilerActivity.CPU]
+
+
+def chrome(prof, path):
+    prof.export_chrome_trace(str(path))
+    return json.loads(path.read_text())
+
+
+def events_of(prof, path, category):
+    return [e for e in chrome(prof, path)["traceEvents"] if e.get("cat") == category]
+
+
+def two_linears():
+    model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU(), torch.nn.Linear(4, 4))
+    x = torch.randn(2, 4)
+    return lambda: model(x)
+
+
+def test_modules_are_slices_and_frames_know_their_callers(both, tmp_path):
+    def modules(prof):
+        frames = events_of(prof, tmp_path / "trace.json", "python_function")
+        by_id = {e["args"]["Python id"]: e for e in frames}
+        assert len(by_id) == len(frames)
+
+        def module_around(event):
+            parent = by_id.get(event["args"]["Python parent id"])
+            while parent is not None and not parent["name"].startswith("nn.Module: "):
+                parent = by_id.get(parent["args"]["Python parent id"])
+            return parent["name"] if parent is not None else None
+
+        return sorted(
+            (e["name"], e["args"]["Python module id"], str(module_around(e)))
+            for e in frames
+            if e["name"].startswith("nn.Module: ")
+        )
+
+    theirs, ours = both(two_linears(), with_stack=True)
+    assert modules(ours) == modules(theirs)
+    assert ("nn.Module: Linear_1", 1, "nn.Module: Sequential_0") in modules(ours)
+
+
+def test_args_of_ops_and_ranges(both, tmp_path):
+    def run():
+        with record_function("range"):
+            torch.ones(2).add(1)
+
+    def keys(prof):
+        trace = chrome(prof, tmp_path / "trace.json")["traceEvents"]
+        return {e["name"]: set(e["args"]) for e in trace if e.get("cat") in ("cpu_op", "user_annotation")}
+
+    theirs, ours = both(run, record_shapes=True)
+    extra = {"Overload name"}  # which torch leaves out
+    assert {name: args - extra for name, args in keys(ours).items()} == keys(theirs)
+
+
+def test_each_event_has_an_index_of_its_own(both, tmp_path):
+    _, ours = both(two_linears(), with_stack=True, profile_memory=True)
+    indices = [
+        e["args"]["Ev Idx"]
+        for e in chrome(ours, tmp_path / "trace.json")["traceEvents"]
+        if e.get("cat") in ("cpu_op", "python_function", "cpu_instant_event")
+    ]
+    assert len(indices) == len(set(indices)) > 10
+
+
+def test_the_window_is_marked_at_the_end_of_the_file(both, tmp_path):
+    def marks(prof):
+        last = chrome(prof, tmp_path / "trace.json")["traceEvents"][-4:]
+        return [(e["name"], e["ph"], e.get("cat"), e["pid"], e["tid"], e.get("s")) for e in last]
+
+    theirs, ours = both(two_linears())
+    assert marks(ours) == marks(theirs)
+
+
+def test_collections_are_called_python_gc(both, tmp_path):
+    theirs, ours = both(gc.collect, config={"record_python_gc_info": True}, with_stack=True)
+
+    def count(prof):
+        names = collections.Counter(e["name"] for e in events_of(prof, tmp_path / "trace.json", "python_function"))
+        return names["Python GC"]
+
+    assert count(ours) == count(theirs) == 1
+
+
+def test_steps_do_not_cut_the_functions_that_call_step(tmp_path):
+    config = torch._C._profiler._ExperimentalConfig(adjust_profiler_step=True)
+    steps = torch.profiler.schedule(wait=0, warmup=1, active=3, repeat=1)
+
+    def step_of(prof):
+        torch.ones(8).sum()
+        prof.step()
+
+    for profile in (torch.profiler.profile, firelane.profiler.profile):
+        with profile(activities=CPU, with_stack=True, schedule=steps, experimental_config=config) as prof:
+            for _ in range(4):
+                step_of(prof)
+        trace = chrome(prof, tmp_path / "trace.json")["traceEvents"]
+        spans = {
+            prefix: [(e["ts"], e["ts"] + e["dur"]) for e in trace if e.get("ph") == "X" and prefix in e["name"]]
+            for prefix in ("ProfilerStep#", ": step_of")
+        }
+        assert len(spans["ProfilerStep#"]) == 3
+        for begin, end in spans["ProfilerStep#"]:
+            assert not any(start < begin < stop < end for start, stop in spans[": step_of"])
+
+
+def test_execution_traces_are_joined_by_record_function_ids(tmp_path):
+    for profile in (torch.profiler.profile, firelane.profiler.profile):
+        observer = ExecutionTraceObserver().register_callback(str(tmp_path / "et.json"))
+        with profile(activities=CPU, execution_trace_observer=observer) as prof:
+            torch.ones(2).add(1)
+        nodes = json.loads((tmp_path / "et.json").read_text())["nodes"]
+        ids = {
+            attribute["value"]: node["name"]
+            for node in nodes
+            for attribute in node["attrs"]
+            if attribute["name"] == "rf_id"
+        }
+        ops = events_of(prof, tmp_path / "trace.json", "cpu_op")
+        add = next(e for e in ops if e["name"] == "aten::add")
+        assert ids[add["args"]["Record function id"]] == "aten::add"
+
+
+def test_without_an_observer_record_function_ids_are_zero(both, tmp_path):
+    for prof in both(two_linears()):
+        ops = events_of(prof, tmp_path / "trace.json", "cpu_op")
+        assert {e["args"]["Record function id"] for e in ops} == {0}
+
+
+@pytest.mark.parametrize("profile_memory", [False, True])
+def test_an_export_says_nothing_that_reading_it_again_does_not_understand(both, tmp_path, profile_memory):
+    _, ours = both(two_linears(), with_stack=True, profile_memory=profile_memory)
+    path = tmp_path / "trace.json"
+    ours.export_chrome_trace(str(path))
+    again = firelane.open(str(path))
+    assert [r["name"] for r in again.sql("select name from host_slices where kind='op' order by start_ns, id")] == [
+        r["name"] for r in ours.trace.sql("select name from host_slices where kind='op' order by start_ns, id")
+    ]

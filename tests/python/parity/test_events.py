@@ -1,0 +1,229 @@
+"""events(), key_averages() and kineto_results: what torch's own objects answer, ours answer, too."""
+
+import copy
+import pickle
+
+import pytest
+import torch
+import torch.utils.data
+from torch._C import _profiler as kineto
+from torch.profiler import record_function
+
+import firelane.profiler
+
+CPU = [torch.profiler.ProfilerActivity.CPU]
+PROFILES = pytest.mark.parametrize(
+    "profile", [torch.profiler.profile, firelane.profiler.profile], ids=["torch", "ours"]
+)
+
+
+def add():
+    torch.ones(4).add(1)
+
+
+def names(prof):
+    return sorted(event.name for event in prof.events())
+
+
+def test_events_can_be_copied(both):
+    for prof in both(add):
+        assert sorted(e.name for e in copy.deepcopy(prof.events())) == names(prof)
+        assert sorted(e.name for e in pickle.loads(pickle.dumps(prof.events()))) == names(prof)
+        assert vars(prof.events()[0])["name"] == prof.events()[0].name
+
+
+def test_a_range_that_is_never_closed_is_asynchronous(both):
+    opened = []
+
+    def run():
+        opened.append(record_function("open"))
+        opened[-1].__enter__()
+        with record_function("closed"):
+            add()
+
+    def described(prof):
+        return {e.name: (e.is_async, e.self_cpu_time_total == 0, len(e.cpu_children)) for e in prof.events()}
+
+    theirs, ours = both(run)
+    assert described(ours)["open"] == described(theirs)["open"] == (True, True, 0)
+    assert described(ours)["closed"] == described(theirs)["closed"]
+    for prof in (theirs, ours):
+        closed = next(e for e in prof.events() if e.name == "closed")
+        assert closed.cpu_parent is None
+
+
+def test_the_whole_is_not_exceeded_by_an_open_range(both):
+    opened = []
+
+    def run():
+        with record_function("outer"):
+            opened.append(record_function("open"))
+            opened[-1].__enter__()
+            add()
+        for _ in range(100):
+            add()
+
+    for prof in both(run):
+        whole = max(e.time_range.end for e in prof.events()) - min(e.time_range.start for e in prof.events())
+        assert prof.key_averages().self_cpu_time_total <= whole
+
+
+def test_ids_are_unique_over_profiles_and_cycles():
+    seen = set()
+    for _ in range(3):
+        with firelane.profiler.profile(activities=CPU) as prof:
+            add()
+        ids = [e.correlation_id() for e in prof.profiler.kineto_results.events() if e.correlation_id()]
+        assert len(ids) == len(set(ids)) > 0
+        assert not seen & set(ids)
+        seen |= set(ids)
+    steps = torch.profiler.schedule(wait=0, warmup=1, active=1, repeat=2)
+    with firelane.profiler.profile(activities=CPU, schedule=steps, acc_events=True) as prof:
+        for _ in range(4):
+            add()
+            prof.step()
+    ids = [e.id for e in prof.events()]
+    assert len(ids) == len(set(ids))
+
+
+def test_metadata_json_is_empty_unless_asked_for(both):
+    for prof in both(add):
+        assert {e.metadata_json for e in prof.events()} == {""}
+    for prof in both(add, config={"expose_kineto_event_metadata": True}):
+        texts = [e.metadata_json for e in prof.events() if e.name == "aten::add"]
+        assert texts and all("Ev Idx" in text for text in texts)
+
+
+def fast_op():
+    x = torch.ones(2, 3)
+    with kineto._RecordFunctionFast("fast", [x, 1, 2.5, [x, x]], {"stream": 0, "grid": "grid(1)", "warm": True}):
+        add()
+
+
+def test_fast_ranges_have_shapes_and_keywords(both):
+    def described(prof):
+        event = next(e for e in prof.events() if e.name == "fast")
+        return event.input_shapes, event.kwinputs
+
+    theirs, ours = both(fast_op, record_shapes=True)
+    assert described(ours) == described(theirs)
+    assert described(ours)[1] == {"stream": 0, "grid": "grid(1)", "warm": True}
+
+
+def test_fast_ranges_without_shapes(both):
+    for prof in both(fast_op):
+        event = next(e for e in prof.events() if e.name == "fast")
+        assert (event.input_shapes, event.kwinputs) == ([], {})
+
+
+def test_fast_ranges_refuse_what_torch_refuses():
+    with firelane.profiler.profile(activities=CPU), pytest.raises(RuntimeError, match="must be a string"):
+        kineto._RecordFunctionFast(3)
+
+
+def test_torch_believes_that_a_profiler_is_on():
+    for profile in (torch.profiler.profile, firelane.profiler.profile):
+        assert not torch.autograd._profiler_enabled()
+        with profile(activities=CPU):
+            assert torch.autograd._profiler_enabled()
+            assert torch._C._autograd._profiler_type() == kineto.ActiveProfilerType.KINETO
+        assert not torch.autograd._profiler_enabled()
+        assert torch._C._autograd._profiler_type() == kineto.ActiveProfilerType.NONE
+
+
+class Numbers(torch.utils.data.IterDataPipe):
+    def __iter__(self):
+        yield from range(3)
+
+
+def test_ranges_of_data_pipes(both):
+    theirs, ours = both(lambda: list(Numbers()))
+    assert names(ours) == names(theirs)
+    assert any("Numbers" in name for name in names(ours))
+
+
+def test_lines_of_torchscript(both):
+    @torch.jit.script
+    def scripted(x):
+        return torch.relu(x + 1)
+
+    x = torch.ones(2)
+    for _ in range(3):
+        scripted(x)
+
+    def stacks(prof):
+        return {e.name: e.stack for e in prof.events() if e.name in ("aten::add", "aten::relu")}
+
+    theirs, ours = both(lambda: scripted(x), config={"verbose": True}, with_stack=True)
+    assert stacks(ours) == stacks(theirs)
+    assert all("scripted" in stack[0] for stack in stacks(ours).values())
+
+
+@PROFILES
+def test_the_event_tree_is_the_same_each_time(profile):
+    with profile(activities=CPU, with_stack=True, record_shapes=True, profile_memory=True) as prof:
+        add()
+    first, second = (prof.profiler.kineto_results.experimental_event_tree() for _ in range(2))
+    assert [node.id for node in walk(first)] == [node.id for node in walk(second)]
+    ids = [node.id for node in walk(first)]
+    assert len(ids) == len(set(ids))
+
+
+def walk(nodes):
+    for node in nodes:
+        yield node
+        yield from walk(node.children)
+
+
+@PROFILES
+def test_nodes_of_the_event_tree_are_typed(profile):
+    module = torch.nn.Linear(3, 2)
+    with profile(activities=CPU, with_stack=True, record_shapes=True, profile_memory=True) as prof:
+        module(torch.ones(4, 3))
+    nodes = list(walk(prof.profiler.kineto_results.experimental_event_tree()))
+    op = next(node for node in nodes if node.name == "aten::addmm")
+    assert op.tag == kineto._EventType.TorchOp
+    assert isinstance(op.extra_fields, kineto._ExtraFields_TorchOp)
+    assert op.typed[0] == kineto._EventType.TorchOp
+    assert [list(t.sizes) for t in op.extra_fields.inputs[:3]] == [[2], [4, 3], [3, 2]]
+    assert op.extra_fields.inputs[0].dtype == torch.float32
+    call = next(node for node in nodes if node.name == "nn.Module: Linear_0")
+    assert isinstance(call.extra_fields, kineto._ExtraFields_PyCall)
+    assert call.extra_fields.module.cls_name == "Linear"
+    sizes = [n.extra_fields.alloc_size for n in nodes if n.tag == kineto._EventType.Allocation]
+    assert 4 * 2 * 4 in sizes
+    parents = {node.name for node in iter_parents(op)}
+    assert "nn.Module: Linear_0" in parents
+
+
+def iter_parents(node):
+    while node.parent is not None:
+        node = node.parent
+        yield node
+
+
+@PROFILES
+def test_torchs_own_analyses_run_on_the_tree(profile):
+    from torch.profiler import _utils
+
+    with profile(activities=CPU, with_stack=True, record_shapes=True, profile_memory=True) as prof:
+        add()
+    evaluation = _utils.BasicEvaluation(prof.profiler)
+    assert {event.name for event in evaluation.events} >= {"aten::ones", "aten::add"}
+
+
+@PROFILES
+def test_memory_profile_has_a_timeline_with_categories(profile):
+    model = torch.nn.Linear(64, 64)
+    optimizer = torch.optim.Adam(model.parameters())
+    with profile(activities=CPU, with_stack=True, record_shapes=True, profile_memory=True) as prof:
+        for _ in range(2):
+            model(torch.ones(8, 64)).sum().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+    timeline = prof._memory_profile().timeline
+    found = prof._memory_profile()._categories
+    actions = {action.name for _, action, *_ in timeline}
+    assert {"CREATE", "DESTROY"} <= actions
+    categories = {found.get(key, version) for _, _, (key, version), _ in timeline}
+    assert {"GRADIENT"} <= {category.name for category in categories if category is not None}

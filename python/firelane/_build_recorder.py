@@ -49,6 +49,7 @@ class Plan:
     compiler: list[str]
     cupti: list[Path] = field(default_factory=list)  # folders with headers; empty: no GPU
     jobs: int = 2
+    zstd: str = "-lzstd"  # how it is linked where the sources bring none
 
     @property
     def rooms(self) -> list[str]:
@@ -143,7 +144,7 @@ def link_command(plan: Plan, objects: list[Path], output: Path) -> list[str]:
     command += ["-Wl,-soname,libfirelane_recorder.so", f"-Wl,--version-script={script}", "-Wl,--no-as-needed"]
     command += [str(plan.torch.folder / "lib" / name) for name in ("libtorch_cpu.so", "libc10.so")]
     command += ["-Wl,-z,defs"]  # what this torch lacks is told now, and not when the library is loaded
-    return [*command, "-Wl,--as-needed", str(zstd) if zstd.exists() else "-lzstd", "-ldl"]
+    return [*command, "-Wl,--as-needed", str(zstd) if zstd.exists() else plan.zstd, "-ldl"]
 
 
 def units(plan: Plan, folder: Path) -> list[Path]:

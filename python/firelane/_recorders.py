@@ -49,23 +49,28 @@ def source_files(folder: Path) -> list[Path]:
     return files
 
 
+def digest(folder: Path) -> str:
+    """Another one as soon as any of the sources is another."""
+    content = hashlib.sha256()
+    for file in source_files(folder):
+        content.update(file.read_bytes())
+    return content.hexdigest()[:16]
+
+
+def _user_cache() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "firelane"
+
+
 def cache_folder() -> Path | None:
     """Where `firelane build-recorder` puts libraries; another one as soon as the sources are others."""
     sources = source_folder()
-    if sources is None:
-        return None
-    digest = hashlib.sha256()
-    for file in source_files(sources):
-        digest.update(file.read_bytes())
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
-    return cache / "firelane" / f"recorders-{digest.hexdigest()[:16]}"
+    return None if sources is None else _user_cache() / f"recorders-{digest(sources)}"
 
 
 def find(torch_version: str, cxx11_abi: bool) -> Path | None:
     """The library for this torch: the user's own comes first."""
     name = name_for(torch_version, cxx11_abi)
-    own = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "firelane"
-    folders = [cache_folder()] if own.is_dir() else []
+    folders = [cache_folder()] if _user_cache().is_dir() else []  # reading the sources takes some ms
     for folder in [*folders, PACKAGE / "recorders"]:
         for file in (f"{name}.so", f"{name}{WITHOUT_GPU}.so"):
             if folder is not None and (folder / file).is_file():

@@ -4,7 +4,6 @@
 #
 # No find_package(Torch) here: for a torch with CUDA that asks for the whole CUDA toolkit, and the recorder's CPU side
 # needs two libraries. The libraries are found at run time by whoever imported torch, or by the run path of a C++ program.
-set(FIRELANE_TORCH OFF)
 if(TORCH_FOUND AND NOT PROJECT_IS_TOP_LEVEL)
   set(FIRELANE_TORCH ON)
   set(FIRELANE_TORCH_VERSION ${Torch_VERSION})
@@ -44,9 +43,8 @@ if(torch_missing AND FIRELANE_PROFILER)
   message(FATAL_ERROR "firelane: ${torch_missing}. Call find_package(Torch) before add_subdirectory(firelane), or "
                       "configure with -DPython_EXECUTABLE=<a Python that can import torch>")
 elseif(torch_missing AND SKBUILD)
-  message(WARNING "firelane: ${torch_missing}; the recorder is left out, only traces can be read. To record, install "
-                  "torch first, then: pip install scikit-build-core nanobind && pip install --no-build-isolation .")
-  return()
+  message(FATAL_ERROR "firelane: the recorder: ${torch_missing}. Install torch first; to leave the recorder out: "
+                      "pip install . -C cmake.define.FIRELANE_RECORDER=OFF (`firelane build-recorder` can compile it later)")
 elseif(torch_missing)
   message(STATUS "firelane: ${torch_missing}; the recorder is not built")
   return()

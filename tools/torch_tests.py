@@ -39,8 +39,7 @@ def outcomes(report: Path) -> Results:
         outcome, why = "passed", ""
         for child in case:
             if child.tag in ("failure", "error"):
-                outcome, why = "failed", (child.get("message") or "").strip().splitlines()[0:1]
-                why = why[0] if why else ""
+                outcome, why = "failed", (child.get("message") or "").strip().partition("\n")[0]
             elif child.tag == "skipped" and outcome == "passed":
                 outcome = "skipped"
         found[name] = (outcome, why)

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "describe/category.h"
 #include "describe/kineto_args.h"
 #include "export/json_args.h"
 
@@ -131,5 +132,8 @@ std::string host_metadata_json(const Model& model, const KinetoExtras& kineto, R
   kineto.add_host_args(row, text);
   return text.substr(1);
 }
+
+std::string_view host_activity_type(const Model& model, Row row) { return describe::host_category(model, row); }
+std::string_view device_activity_type(const Model& model, Row row) { return describe::device_category(model, row); }
 
 }  // namespace firelane::exporter

@@ -41,4 +41,8 @@ class KinetoExtras {
 // All args of an op or range of ours as Kineto writes them, without braces: what torch calls metadata_json.
 std::string host_metadata_json(const Model& model, const KinetoExtras& kineto, Row row);
 
+// "cpu_op", "kernel": the category in a Chrome trace.
+std::string_view host_activity_type(const Model& model, Row row);
+std::string_view device_activity_type(const Model& model, Row row);
+
 }  // namespace firelane::exporter

@@ -189,7 +189,8 @@ class Recording:
     def _appear_on(self, on: bool) -> None:
         if on != self._appears_on:
             self._appears_on = on
-            _backend.appear_on(on, self.flags.shapes or self.flags.flops)
+            f = self.flags
+            _backend.appear_on(on, (f.shapes or f.flops) and "ops" not in f.without)
 
     @property
     def is_light(self) -> bool:

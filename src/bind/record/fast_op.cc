@@ -1,19 +1,18 @@
 #include "bind/record/fast_op.h"
 
-#include <ATen/record_function.h>
 #include <nanobind/stl/string.h>
 
 #include <array>
 #include <charconv>
-#include <optional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "base/json_writer.h"
 #include "record/core/input_blob.h"
 #include "record/core/thread_buffer.h"
+#include "record/library/library.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -24,11 +23,9 @@ namespace {
 bool g_with_inputs = false;  // guarded by the GIL
 
 struct FastOp {
-  std::string name;
+  std::unique_ptr<library::Op> op;
   nb::object inputs;    // a list or tuple; null: none
   nb::object keywords;  // a dict; null: none
-  bool is_user_range = false;
-  std::optional<at::RecordFunction> op;
 };
 
 std::string text_of(double number) {
@@ -117,34 +114,23 @@ void add_input(nb::handle value, record::InputBlob& blob) {
 }
 
 // What torch writes into Chrome traces: numbers, texts, and lists of texts.
-void add_keyword(nb::handle value, std::string_view key, JsonWriter& json) {
-  if (nb::isinstance<nb::bool_>(value)) {
-    json.field(key, nb::cast<bool>(value));
-  } else if (nb::isinstance<nb::int_>(value)) {
-    json.field(key, nb::cast<int64_t>(value));
-  } else if (nb::isinstance<nb::float_>(value)) {
-    json.field(key, nb::cast<double>(value));
-  } else if (nb::isinstance<nb::str>(value)) {
-    json.field(key, std::string_view(nb::borrow<nb::str>(value).c_str()));
-  } else if (nb::isinstance<nb::list>(value)) {
-    for (const nb::handle item : value) {
-      if (!nb::isinstance<nb::str>(item)) return;
-    }
-    json.key(key).begin_array();
-    for (const nb::handle item : value) json.value(std::string_view(nb::borrow<nb::str>(item).c_str()));
-    json.end_array();
+bool is_written(nb::handle value) {
+  if (is_number(value) || nb::isinstance<nb::str>(value)) return true;
+  if (!nb::isinstance<nb::list>(value)) return false;
+  for (const nb::handle item : value) {
+    if (!nb::isinstance<nb::str>(item)) return false;
   }
+  return true;
 }
 
 std::string keywords_json(nb::handle keywords) {
-  JsonWriter json;
-  json.begin_object();
+  nb::dict written;
   for (const auto& [key, value] : nb::borrow<nb::dict>(keywords)) {
-    const std::string_view name = nb::borrow<nb::str>(key).c_str();
-    if (name == "stream" && !nb::isinstance<nb::int_>(value)) continue;
-    add_keyword(value, name, json);
+    const bool is_no_stream =
+        std::string_view(nb::borrow<nb::str>(key).c_str()) == "stream" && !nb::isinstance<nb::int_>(value);
+    if (!is_no_stream && is_written(value)) written[key] = value;
   }
-  return json.end_object().take();
+  return nb::cast<std::string>(nb::module_::import_("json").attr("dumps")(written));
 }
 
 // Before the op begins: asking Python objects may run Python code, which is recorded itself.
@@ -173,23 +159,19 @@ void init(FastOp* self, nb::handle name, nb::handle inputs, nb::handle keywords)
   if (given(inputs) && !nb::isinstance<nb::list>(inputs) && !nb::isinstance<nb::tuple>(inputs))
     throw std::runtime_error("input_values must be a list or tuple");
   if (given(keywords) && !nb::isinstance<nb::dict>(keywords)) throw std::runtime_error("keyword_values must be dict");
+  const bool is_user_range =
+      given(keywords) && nb::borrow<nb::dict>(keywords).attr("get")("scope").equal(nb::str("user_scope"));
   new (self) FastOp();
-  self->name = nb::borrow<nb::str>(name).c_str();
+  self->op.reset(firelane_recorder_library()->new_op(nb::borrow<nb::str>(name).c_str(), is_user_range));
   if (given(inputs)) self->inputs = nb::borrow(inputs);
-  if (given(keywords)) {
-    self->keywords = nb::borrow(keywords);
-    self->is_user_range = nb::borrow<nb::dict>(keywords).attr("get")("scope").equal(nb::str("user_scope"));
-  }
+  if (given(keywords)) self->keywords = nb::borrow(keywords);
 }
 
 void enter(FastOp& self) {
-  self.op.emplace(self.is_user_range ? at::RecordScope::USER_SCOPE : at::RecordScope::FUNCTION);
-  if (!self.op->isActive()) return;
   record::InputBlob blob;
   std::string keywords;
   if (g_with_inputs) capture(self, blob, keywords);
-  self.op->before(self.name);
-  attach(blob, keywords);
+  if (self.op->begin()) attach(blob, keywords);
 }
 
 }  // namespace
@@ -200,7 +182,7 @@ void bind_fast_op(nb::module_& m) {
   nb::class_<FastOp>(m, "FastOp")
       .def("__init__", &init, "name"_a, "input_values"_a = nb::none(), "keyword_values"_a = nb::none())
       .def("__enter__", &enter)
-      .def("__exit__", [](FastOp& self, nb::args) { self.op.reset(); });
+      .def("__exit__", [](FastOp& self, nb::args) { self.op->end(); });
   m.def("set_fast_op_inputs", &set_fast_op_inputs, "on"_a);
 }
 

@@ -21,7 +21,6 @@
 #include "analyze/ops/ops.h"
 #include "analyze/ops/ops_groups.h"
 #include "analyze/ops/ops_stacks.h"
-#include "describe/category.h"
 #include "export/chrome_kineto.h"
 
 namespace nb = nanobind;
@@ -161,7 +160,7 @@ class Events {
     nb::dict out = common(event, model_->text(host.name[row]), host.lane[row]);
     out["stack"] = stacks_.frames(stacks_.of_host(row, events_.backward[event]));
     out["kernels"] = kernels_of(row);
-    out["activity_type"] = describe::host_category(*model_, row);
+    out["activity_type"] = exporter::host_activity_type(*model_, row);
     if (analyze::is_async_slice(*model_, row)) out["is_async"] = true;
     const bool is_annotation = host.kind[row] == HostKind::kAnnotation;
     if (host.kind[row] != HostKind::kOp && !is_annotation) return out;
@@ -191,7 +190,7 @@ class Events {
     const Row row = events_.row[event];
     nb::dict out = common(event, model_->text(device.name[row]), device.lane[row]);
     out["is_user_annotation"] = device.kind[row] == DeviceKind::kAnnotation;
-    out["activity_type"] = describe::device_category(*model_, row);
+    out["activity_type"] = exporter::device_activity_type(*model_, row);
     const Row op_detail = device.op[row] == kNoRow ? kNoRow : model_->op_detail(device.op[row]);
     if (op_detail != kNoRow) out["linked_correlation_id"] = model_->op_details.external_id[op_detail];
     out["device_index"] = device.device[row];

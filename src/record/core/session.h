@@ -30,18 +30,10 @@
 #include "format/record_options.h"
 #include "format/sink.h"
 #include "record/core/device_source.h"
+#include "record/core/parts.h"
 #include "record/core/steps.h"
 
 namespace firelane::record {
-
-// Parts that a recording may leave out, each with the hook that costs: torch.profiler's activity types.
-#define FL_PARTS(X) X(ops) X(ranges) X(kernels) X(copies) X(memsets) X(calls) X(overhead)
-
-struct Parts {
-#define FL_FIELD(name) bool name = true;
-  FL_PARTS(FL_FIELD)
-#undef FL_FIELD
-};
 
 struct RecordOptions {
   // What the hooks record, by the names of format/record_options.h. The core only writes these into the trace;

@@ -223,7 +223,7 @@ class Auto:
         replaces = os.path.exists(self.path) and os.path.getsize(self.path) > 0
         recording = self.recording = Recording(
             RecordFlags(
-                **{name: on for name, on in plan.options.items() if name != "cuda"},
+                **{name: on for name, on in plan.options.items() if name != "cuda"},  # type: ignore[arg-type]  # all bool
                 use_device="cuda" if self.uses_gpu else None,
                 front="firelane record",
                 light=plan.light > 0,

@@ -98,8 +98,10 @@ def parse_activities(
         elif isinstance(item, dict):
             for group, wanted in item.items():
                 add(group)
-                is_config = isinstance(wanted, ProfilerActivityConfig)
-                configs[group] = wanted if is_config else ProfilerActivityConfig(activity_types=wanted)
+                if isinstance(wanted, ProfilerActivityConfig):
+                    configs[group] = wanted
+                else:
+                    configs[group] = ProfilerActivityConfig(activity_types=wanted)
         else:
             raise TypeError(f"Expected ProfilerActivity or dict, got {type(item)}")
     return groups, configs

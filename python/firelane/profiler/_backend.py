@@ -57,8 +57,9 @@ def appear_on(on: bool, with_inputs: bool = False) -> None:
         torch_profiler._run_on_profiler_start()
         _record.set_fast_op_inputs(with_inputs)
         for module, name, answer in _ANSWERS:
-            _own_answers.append((module, name, getattr(module, name)))
-            setattr(module, name, answer)
+            if hasattr(module, name):
+                _own_answers.append((module, name, getattr(module, name)))
+                setattr(module, name, answer)
     else:
         while _own_answers:
             module, name, own = _own_answers.pop()

@@ -56,7 +56,7 @@ class _Fields:
     torch_class: type
 
     @property
-    def __class__(self) -> type:  # type: ignore[override]  # torch's classes have no constructor
+    def __class__(self) -> type:  # type: ignore[misc]  # torch's classes have no constructor
         return self.torch_class
 
 
@@ -94,7 +94,7 @@ class TorchOp(_Fields):
         if dtype == "TensorList":
             return [TensorMetadata("", *each, self._device) for each in zip(dims, strides, strict=False)]
         try:
-            return json.loads(value.lower()) if dtype in ("Scalar", "ScalarList") and value else None
+            return json.loads(value.lower()) if dtype == "Scalar" and value else None
         except ValueError:
             return value
 
@@ -137,7 +137,7 @@ class PyCCall(_Fields):
 
 
 class Allocation(_Fields):
-    torch_class = kineto._ExtraFields_Allocation
+    torch_class: type = kineto._ExtraFields_Allocation
 
     def __init__(self, row: dict[str, Any], id: int) -> None:
         self.id = self.allocation_id = id  # each block once, however often its address is used
@@ -286,9 +286,5 @@ def memory_profile(results: Any, trace: Trace) -> torch_memory.MemoryProfile:
     for row, block in _blocks(trace):
         category = _CATEGORIES.get(by_event.get(row["id"], ""))
         if category is not None and row["kind"] == "alloc":
-            profile._categories.set_by_id(_Id(block), category)
+            profile._categories._values[block].by_id = category
     return profile
-
-
-class _Id(NamedTuple):
-    id: int

@@ -116,7 +116,7 @@ class KinetoEvent:
         return self._event.device_resource_id
 
     def metadata_json(self) -> str:
-        return self._event.metadata_json
+        return str(self._event.metadata_json)
 
     def is_python_function(self) -> bool:
         return False  # events() has none, as torch's

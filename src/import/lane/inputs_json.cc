@@ -103,8 +103,7 @@ class Converter {
   bool run(InputsJson& out) {
     while (reader_.ok() && !reader_.empty()) one();
     if (in_list_ > 0) close_list();
-    out = {.dims = dims_.take(), .types = types_.take(), .strides = "", .concrete = concrete_.take()};
-    if (any_strides_) out.strides = strides_.take();
+    out = {.dims = dims_.take(), .types = types_.take(), .strides = strides_.take(), .concrete = concrete_.take()};
     return reader_.ok();
   }
 
@@ -120,7 +119,6 @@ class Converter {
       case format::InputKind::kTensor: {
         const std::string sizes = numbers(reader_, rank);
         tensor(sizes, has_strides ? numbers(reader_, rank) : "[]", dtype_name(dtype));
-        any_strides_ |= has_strides;
         break;
       }
       case format::InputKind::kUndefined: tensor("[]", "[]", ""); break;
@@ -173,7 +171,6 @@ class Converter {
   ByteReader reader_;
   ListText dims_, types_, strides_, concrete_;
   uint32_t in_list_ = 0;
-  bool any_strides_ = false;
 };
 
 }  // namespace

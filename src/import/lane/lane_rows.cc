@@ -201,7 +201,7 @@ Row LaneRows::add_slice(Thread& t, const format::EventRecord& r) {
   if (has_op(slice.kind)) {
     slice.detail = static_cast<Row>(part_.op_details.size());
     RawOp& op = part_.op_details.emplace_back();
-    op.external_id = first_op_id_ + static_cast<int64_t>(part_.op_details.size());
+    op.external_id = static_cast<int64_t>(part_.op_details.size());
     if (r.kind == format::Record::kBeginSequence) op.sequence_number = r.number;
     if (r.text < texts_.size()) op.overload = texts_[r.text].overload;
   } else if (is_call(slice.kind)) {
@@ -316,6 +316,7 @@ void LaneRows::finish() {
   number_evaluations();
   convert_times();
   name_lanes();
+  for (RawOp& op : part_.op_details) op.external_id += first_op_id_;  // known by now: notes may come after events
 }
 
 // A range may end in another thread than it began in, and its id is an address that the next range may have again: only

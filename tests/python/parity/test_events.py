@@ -41,15 +41,14 @@ def test_a_range_that_is_never_closed_is_asynchronous(both):
         with record_function("closed"):
             add()
 
-    def described(prof):
-        return {e.name: (e.is_async, e.self_cpu_time_total == 0, len(e.cpu_children)) for e in prof.events()}
-
     theirs, ours = both(run)
-    assert described(ours)["open"] == described(theirs)["open"] == (True, True, 0)
-    assert described(ours)["closed"] == described(theirs)["closed"]
+    events = {e.name: e for e in ours.events()}
+    assert (events["open"].is_async, events["open"].self_cpu_time_total, events["open"].cpu_children) == (True, 0, [])
+    # torch lists it, or does not, depending on what lies around it; never as a parent.
     for prof in (theirs, ours):
         closed = next(e for e in prof.events() if e.name == "closed")
         assert closed.cpu_parent is None
+        assert [child.name for child in closed.cpu_children] == ["aten::ones", "aten::add"]
 
 
 def test_the_whole_is_not_exceeded_by_an_open_range(both):

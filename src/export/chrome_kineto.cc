@@ -63,7 +63,8 @@ std::pair<int64_t, int64_t> KinetoExtras::host_times(Row row) const {
     const auto lane = static_cast<size_t>(host.lane[row]);
     for (Row other = model_.lanes.host_begin[lane]; other < row; ++other) {
       const int64_t other_end = host.end_ns(other);
-      if (is_frame(model_, other) && other_end > start && other_end < end) start = other_end;
+      // 1 ns later: readers that add up microseconds as floating-point numbers must not see them overlap.
+      if (is_frame(model_, other) && other_end > start && other_end + 1 < end) start = other_end + 1;
     }
   }
   return {start, end - start};

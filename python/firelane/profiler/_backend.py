@@ -72,6 +72,10 @@ def kineto_step(name: str) -> None:
     torch_profiler.KinetoStepTracker.increment_step(name)
 
 
+def init_kineto_steps(name: str) -> None:
+    torch_profiler.KinetoStepTracker.init_step_count(name)
+
+
 def forget_kineto_steps(name: str) -> None:
     torch_profiler.KinetoStepTracker.erase_step_count(name)
 

@@ -82,6 +82,7 @@ class profile(_KinetoProfile):  # noqa: N801 (torch's name)
         self.current_action = self._action_at(0)
         self.step_rec_fn: Any = None
         self._is_started = False
+        _backend.init_kineto_steps("ProfilerStep")
 
     def __enter__(self) -> profile:
         self.start()

@@ -8,22 +8,21 @@
 namespace firelane::torch_hooks {
 namespace {
 
-// "train.py(12): forward;train.py(30): step", innermost first.
+// "train.py(12): forward;train.py(30): step;", innermost first. As in Kineto's traces, each entry ends with its mark.
 std::string lines() {
   std::string text;
   for (const auto& entry : torch::jit::currentCallstack()) {
     const auto& source = entry.range.source();
     if (!source || !source->filename()) continue;
     const size_t line = source->starting_line_no() + source->lineno_for_offset(entry.range.start());
-    if (!text.empty()) text += ';';
-    text += *source->filename() + "(" + std::to_string(line) + "): " + entry.filename;
+    text += *source->filename() + "(" + std::to_string(line) + "): " + entry.filename + ";";
   }
   return text;
 }
 
 std::string modules() {
   std::string text;
-  for (const std::string& module : torch::jit::currentModuleHierarchy()) text += (text.empty() ? "" : ".") + module;
+  for (const std::string& module : torch::jit::currentModuleHierarchy()) text += module + ".";
   return text;
 }
 

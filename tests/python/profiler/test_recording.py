@@ -119,7 +119,8 @@ def test_exporting_twice_works(own_folder):
         add()
     for name in ("a.json", "b.json", "c.json.gz"):
         prof.export_chrome_trace(name)
-        assert len(firelane.open(name).host_slices) == len(prof.trace.host_slices)
+        written = firelane.open(name).sql("select 1 from host_slices where kind != 'span'")  # the window itself
+        assert len(written) == len(prof.trace.host_slices)
 
 
 def test_a_saved_trace_is_the_same_trace(own_folder):

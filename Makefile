@@ -156,6 +156,14 @@ docs: build ## run the documents' commands again and rewrite their outputs
 test-gpu: ## tests that need an NVIDIA GPU; says why when it skips
 	@tools/test_gpu.sh
 
+.PHONY: wheels
+wheels: setup viewer ## dist/*.whl for all Pythons and torches (downloads gigabytes; WHEELS="--python 3.12 --torch 2.11" for one pair)
+	@$(PYTHON) tools/wheels.py $(WHEELS)
+
+.PHONY: package
+package: setup viewer ## dist/firelane-*.tar.gz and .deb: the command alone, one static binary
+	@tools/package.sh
+
 .PHONY: clean
 clean: ## remove build/ (.venv stays)
 	@rm -rf build

@@ -1,39 +1,30 @@
-"""firelane._record: the recorder's hooks, compiled against one version of torch.
+"""firelane._record: the recorder for the Python and the torch that run.
 
-The compiled module carries torch's version in its name (`_record_torch_2_11`), so that several can be installed side by
-side and the wrong one is never loaded: torch's C++ API changes between minor versions. `_record.pyi` declares and
-documents it.
+Two compiled parts: the library with the hooks into torch (`_recorders.py` finds the one that fits), and the module
+`_recorder`, which is compiled for one version of Python and finds the library, once it is loaded, by its SONAME.
+`_record.pyi` declares and documents what they offer.
 """
 
-import re
+import ctypes
 from importlib import import_module
-from pathlib import Path
 
 import torch
 
+from . import _recorders
+
 
 def _load():
-    version = ".".join(re.findall(r"\d+", torch.__version__)[:2])
-    name = "_record_torch_" + version.replace(".", "_")
+    library = _recorders.find(torch.__version__, bool(torch.compiled_with_cxx11_abi()))
+    if library is None:
+        raise ImportError(_recorders.refusal(torch.__version__))
     try:
-        return import_module("." + name, __package__)
-    except ModuleNotFoundError as error:
-        if error.name != f"{__package__}.{name}":
-            raise
-    built = sorted(
-        {
-            m[1].replace("_", ".")
-            for p in Path(__file__).parent.glob("_record_torch_*.so")
-            if (m := re.match(r"_record_torch_(\d+_\d+)\.", p.name))
-        }
-    )
-    have = f"was built for torch {', '.join(built)}" if built else "was built without torch"
-    raise ImportError(
-        f"firelane's recorder {have}, but this is torch {torch.__version__}; rebuild it against this torch, in "
-        "firelane's source tree: `pip install scikit-build-core nanobind && pip install --no-build-isolation "
-        "--force-reinstall --no-deps .` (to run from the tree itself: `make build`, then PYTHONPATH=python). "
-        "Reading traces (firelane.open, the firelane command) works without it"
-    )
+        ctypes.CDLL(str(library))  # stays loaded, as torch does
+    except OSError as error:
+        raise ImportError(
+            f"the recorder {library} does not fit this torch {torch.__version__}: {error}; "
+            f"`{_recorders.build_command()}` compiles one that does"
+        ) from error
+    return import_module("._recorder", __package__)
 
 
 _native = _load()

@@ -15,7 +15,10 @@ from os import PathLike
 from typing import Any, Literal
 
 TORCH_VERSION: str
-"""The torch this module was built against: "2.11.0"."""
+"""The torch that the recorder was built against: "2.11.0"."""
+
+HAS_CUPTI: bool
+"""Whether the recorder was built with CUPTI's headers, without which it records no GPU."""
 
 OPTIONS: tuple[tuple[str, bool, str, str], ...]
 """What a recording can be asked for: name, default, key in the trace, help. RecordOptions has a field of each name."""

@@ -48,7 +48,8 @@ Gain gain_range(const Context& context, const Finding& found) {
   const double middle = std::clamp(static_cast<double>(found.gain.middle_ns()), 0.0, most);
   const auto noise = static_cast<double>(step_noise_ns(context));
   if (middle <= noise) return {};
-  const double apart = std::hypot(error_of(found.id) * middle, noise);
+  const double error = error_of(found.id) * middle;
+  const double apart = std::sqrt(error * error + noise * noise);  // std::hypot would need glibc 2.35
   const int64_t half = std::llround(std::min({apart, most - middle, middle}));
   return {.low_ns = std::llround(middle) - half, .high_ns = std::llround(middle) + half};
 }

@@ -50,6 +50,7 @@ CommandLine make_command_line() {
       "firelane");
   CLI::App& app = *line.app;
   app.set_version_flag("--version", "firelane " FIRELANE_VERSION, "print the version and exit");
+  app.add_flag("--parts", "with --version: list what this installation has");
   app.set_help_flag("-h,--help", "print this help and exit");
   app.require_subcommand(1);
   app.get_formatter()->label("SUBCOMMAND", "VERB");
@@ -72,7 +73,7 @@ std::vector<std::string> with_default_verb(std::vector<std::string> arguments) {
   if (is_verb(arguments[0])) return arguments;
   const std::string& first = arguments[0];
   const bool is_flag = first.size() > 1 && first[0] == '-';
-  const bool is_ours = first == "-h" || first == "--help" || first == "--version";
+  const bool is_ours = first == "-h" || first == "--help" || first == "--version" || first == "--parts";
   if (is_ours || (!is_flag && !looks_like_file(first))) return arguments;
   arguments.insert(arguments.begin(), "info");
   return arguments;

@@ -2,6 +2,7 @@
 //
 // Results go to stdout and talk to stderr. Whatever goes wrong ends as one line
 // `firelane: ...` on stderr; no exception leaves main.
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <new>
@@ -10,6 +11,7 @@
 
 #include "base/visible_text.h"
 #include "cli/app.h"
+#include "cli/parts.h"
 
 namespace firelane::cli {
 
@@ -36,6 +38,11 @@ std::string usage_message(const CLI::App& app, const std::vector<std::string>& a
 }
 
 int run(std::vector<std::string> arguments) {
+  const auto is_given = [&](const char* flag) { return std::ranges::find(arguments, flag) != arguments.end(); };
+  if (arguments.size() == 2 && is_given("--version") && is_given("--parts")) {
+    std::fputs(parts_text().c_str(), stdout);
+    return kExitOk;
+  }
   const CommandLine line = make_command_line();
   CLI::App& app = *line.app;
   arguments = with_default_verb(std::move(arguments));

@@ -11,7 +11,8 @@ const std::vector<Verb>& all_verbs() {
                              why_verb(),    trigger_verb(),  compare_verb(), ranks_verb(),   hangs_verb(),
                              gate_verb(),   baseline_verb(), bench_verb(),   sweep_verb(),   tune_verb()};
     for (const report::ReportSpec& spec : report::all_reports()) all.push_back(verb_of(spec));
-    for (const Verb& verb : {dump_verb(), export_verb(), convert_verb(), sql_verb(), completion_verb()})
+    for (const Verb& verb :
+         {dump_verb(), export_verb(), convert_verb(), sql_verb(), completion_verb(), build_recorder_verb()})
       all.push_back(verb);
     return all;
   }();

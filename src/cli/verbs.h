@@ -81,5 +81,6 @@ Verb export_verb();
 Verb convert_verb();
 Verb sql_verb();
 Verb completion_verb();
+Verb build_recorder_verb();
 
 }  // namespace firelane::cli

@@ -26,12 +26,11 @@ def compiled_with_cxx11_abi():
     return {torch.compiled_with_cxx11_abi()}""")' >"$stand_in/__init__.py"
 
 # DT_RPATH and not RUNPATH: libraries look there for their own libraries, too.
-flags='-Wl,-s,--disable-new-dtags,-rpath,\$ORIGIN/lib,-rpath,\$ORIGIN/../modules/lib'
+flags='-Wl,-s,--disable-new-dtags,-rpath,\$ORIGIN/lib,-rpath,\$ORIGIN/../lib,-rpath,\$ORIGIN/../modules/lib'
 cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_COMPILER="${CXX:-clang++-19}" -DFIRELANE_TESTS=OFF \
   -DFIRELANE_PYTHON=ON -DPython_EXECUTABLE="$tools/bin/python" \
   -DCMAKE_EXE_LINKER_FLAGS="$flags" -DCMAKE_MODULE_LINKER_FLAGS="$flags" >"$build/cmake.log"
-record=_record_torch_$("$tools/bin/python" -c 'import torch; print("_".join(torch.__version__.split(".")[:2]))')
-cmake --build "$build" -j "$(nproc)" --target firelane _trace "$record" >"$build/build.log" || {
+cmake --build "$build" -j "$(nproc)" --target firelane _trace _recorder firelane_recorder >"$build/build.log" || {
   tail -n 30 "$build/build.log" >&2
   exit 1
 }
@@ -41,9 +40,10 @@ mkdir -p "$carry/bin" "$carry/modules/lib" "$carry/include"
 cp /usr/include/zstd.h "$carry/include"
 cp "$build/firelane" "$carry/bin"
 suffix=$("$tools/bin/python" -c 'import sysconfig; print(sysconfig.get_config_var("EXT_SUFFIX"))')
-mv "python/firelane/_trace$suffix" "python/firelane/$record$suffix" "$carry/modules"
+mv "python/firelane/_trace$suffix" "python/firelane/_recorder$suffix" "$carry/modules"
+cp -r python/firelane/recorders "$carry/modules"
 # All that is linked in, but for the C and C++ libraries and OpenSSL, which every machine with Python has, newer than here.
-ldd "$carry"/bin/firelane "$carry"/modules/*.so | awk '$2 == "=>" && $3 ~ /^\// {print $3}' | sort -u |
+ldd "$carry"/bin/firelane "$carry"/modules/*.so "$carry"/modules/recorders/*.so | awk '$2 == "=>" && $3 ~ /^\// {print $3}' | sort -u |
   grep -Ev '/lib(c|m|stdc\+\+|gcc_s|pthread|dl|rt|ssl|crypto|torch.*|c10.*)\.so' | xargs cp -Lt "$carry/modules/lib"
 "$tools/bin/python" -m pip install --quiet --disable-pip-version-check --target "$carry/site" \
   "$(grep ^pytest== tools/requirements.txt)" "$(grep ^nanobind== tools/requirements.txt)"

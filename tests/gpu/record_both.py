@@ -8,9 +8,11 @@ Needs only the recorder, so that it runs where the rest of firelane is not built
 
 from __future__ import annotations
 
+import ctypes
 import importlib.util
 import json
 import sys
+import sysconfig
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -26,11 +28,16 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def load_recorder():
     """The compiled recorder alone: importing the package would need the reader, too."""
-    name = "_record_torch_" + "_".join(torch.__version__.split(".")[:2])
-    files = sorted((ROOT / "python/firelane").glob(name + ".*.so"))
-    if not files:
-        raise SystemExit(f"record_both: {name} is not built; `make build` builds it")
-    spec = importlib.util.spec_from_file_location(name, files[0])
+    package = ROOT / "python/firelane"
+    sys.path.insert(0, str(package))
+    import _recorders
+
+    library = _recorders.find(torch.__version__, bool(torch.compiled_with_cxx11_abi()))
+    files = sorted(package.glob(f"_recorder{sysconfig.get_config_var('EXT_SUFFIX')}"))
+    if library is None or not files:
+        raise SystemExit("record_both: the recorder is not built; `make build` builds it")
+    ctypes.CDLL(str(library))
+    spec = importlib.util.spec_from_file_location("_recorder", files[0])
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

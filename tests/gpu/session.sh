@@ -38,8 +38,7 @@ build() {
   local zstd=()
   [ -e "$carry/include/zstd.h" ] && zstd=(-DFIRELANE_ZSTD_INCLUDE="$carry/include")
   cmake --preset device -DFIRELANE_PYTHON=ON -DPython_EXECUTABLE="$(command -v python3)" "${zstd[@]}" &&
-    cmake --build --preset device -j "$(nproc)" --target _record_torch_"$(python3 -c \
-      'import torch; print("_".join(torch.__version__.split(".")[:2]))')"
+    cmake --build --preset device -j "$(nproc)" --target _recorder firelane_recorder
 }
 export -f build
 export carry CARRY=$carry

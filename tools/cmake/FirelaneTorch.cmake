@@ -4,7 +4,6 @@
 #
 # No find_package(Torch) here: for a torch with CUDA that asks for the whole CUDA toolkit, and the recorder's CPU side
 # needs two libraries. The libraries are found at run time by whoever imported torch, or by the run path of a C++ program.
-set(FIRELANE_TORCH OFF)
 if(TORCH_FOUND AND NOT PROJECT_IS_TOP_LEVEL)
   set(FIRELANE_TORCH ON)
   set(FIRELANE_TORCH_VERSION ${Torch_VERSION})
@@ -19,7 +18,7 @@ if(NOT Python_EXECUTABLE)
   find_package(Python COMPONENTS Interpreter)
 endif()
 set(ask_torch
-    "import torch, os; print(os.path.dirname(torch.__file__), torch.__version__.split('+')[0], int(torch.compiled_with_cxx11_abi()), sep=';')")
+    "import torch, os, sys; sys.path.insert(0, '${PROJECT_SOURCE_DIR}/python/firelane'); import _recorders; abi = bool(torch.compiled_with_cxx11_abi()); print(os.path.dirname(torch.__file__), torch.__version__.split('+')[0], int(abi), _recorders.name_for(torch.__version__, abi), sep=';')")
 execute_process(COMMAND ${Python_EXECUTABLE} -c "${ask_torch}" OUTPUT_VARIABLE torch_answer
                 OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE torch_result)
 if(NOT torch_result EQUAL 0 AND SKBUILD)
@@ -35,6 +34,7 @@ else()
   list(GET torch_answer 0 FIRELANE_TORCH_DIR)
   list(GET torch_answer 1 FIRELANE_TORCH_VERSION)
   list(GET torch_answer 2 torch_new_abi)
+  list(GET torch_answer 3 FIRELANE_TORCH_RECORDER)
   if(FIRELANE_TORCH_VERSION VERSION_LESS 2.6)
     set(torch_missing "torch ${FIRELANE_TORCH_VERSION} is older than 2.6")
   endif()
@@ -43,9 +43,8 @@ if(torch_missing AND FIRELANE_PROFILER)
   message(FATAL_ERROR "firelane: ${torch_missing}. Call find_package(Torch) before add_subdirectory(firelane), or "
                       "configure with -DPython_EXECUTABLE=<a Python that can import torch>")
 elseif(torch_missing AND SKBUILD)
-  message(WARNING "firelane: ${torch_missing}; the recorder is left out, only traces can be read. To record, install "
-                  "torch first, then: pip install scikit-build-core nanobind && pip install --no-build-isolation .")
-  return()
+  message(FATAL_ERROR "firelane: the recorder: ${torch_missing}. Install torch first; to leave the recorder out: "
+                      "pip install . -C cmake.define.FIRELANE_RECORDER=OFF (`firelane build-recorder` can compile it later)")
 elseif(torch_missing)
   message(STATUS "firelane: ${torch_missing}; the recorder is not built")
   return()

@@ -1,26 +1,30 @@
 # The built page of viewer/ inside of the program, as the C++ source FIRELANE_PAGES, so that an installed firelane needs
 # neither Node nor files beside it. Without viewer/dist (`make viewer` builds it) the program says how to get the page.
 #
-# `pip install .` of a checkout builds the page itself where there is npm; a source distribution brings it along.
+# `pip install .` of a checkout builds the page itself, with npm; a source distribution brings it along.
 set(viewer_dist ${PROJECT_SOURCE_DIR}/viewer/dist)
-if(SKBUILD AND NOT EXISTS ${viewer_dist}/report.html AND EXISTS ${PROJECT_SOURCE_DIR}/viewer/package.json)
+if(SKBUILD AND FIRELANE_VIEWER AND NOT EXISTS ${viewer_dist}/report.html)
+  set(without "; to leave the viewer out: pip install . -C cmake.define.FIRELANE_VIEWER=OFF")
   find_program(NPM npm)
-  if(NPM)
-    message(STATUS "firelane: building the viewer with npm")
-    execute_process(COMMAND ${NPM} ci --no-audit --no-fund WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}/viewer
-                    RESULT_VARIABLE npm_failed)
-    if(NOT npm_failed)
-      execute_process(COMMAND ${NPM} run build WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}/viewer RESULT_VARIABLE npm_failed)
-    endif()
-    if(npm_failed)
-      message(WARNING "firelane: npm failed; this package has no viewer page")
-    endif()
-  else()
-    message(WARNING "firelane: no npm and no viewer/dist; this package has no viewer page")
+  if(NOT NPM)
+    message(FATAL_ERROR "firelane: the viewer: viewer/dist is not built, and there is no npm to build it. Install Node.js 20 or "
+                        "newer, or use a source archive, which has the page${without}")
+  endif()
+  message(STATUS "firelane: building the viewer with npm")
+  execute_process(COMMAND ${NPM} ci --no-audit --no-fund WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}/viewer
+                  RESULT_VARIABLE npm_failed)
+  if(NOT npm_failed)
+    execute_process(COMMAND ${NPM} run build WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}/viewer RESULT_VARIABLE npm_failed)
+  endif()
+  if(npm_failed)
+    message(FATAL_ERROR "firelane: the viewer: npm failed, see above${without}")
   endif()
 endif()
 
-file(GLOB_RECURSE viewer_files CONFIGURE_DEPENDS RELATIVE ${viewer_dist} ${viewer_dist}/*)
+set(viewer_files "")
+if(FIRELANE_VIEWER)
+  file(GLOB_RECURSE viewer_files CONFIGURE_DEPENDS RELATIVE ${viewer_dist} ${viewer_dist}/*)
+endif()
 list(FILTER viewer_files INCLUDE REGEX "^(index\\.html|report\\.html|assets/[A-Za-z0-9._-]+)$")
 list(SORT viewer_files)
 set(type_html "text/html; charset=utf-8")

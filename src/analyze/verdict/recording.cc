@@ -100,7 +100,8 @@ Chance chance_of(const TimedSteps& timed, int64_t baseline_ns, const StepList& s
   const double sigma = deviation(others);
   const double recorded_sigma = recorded.size() < 3 ? sigma : std::max(sigma, deviation(recorded));
   const double error = error_of_median(sigma, others.size());
-  const double both = std::hypot(error, error_of_median(recorded_sigma, recorded.size()));
+  const double recorded_error = error_of_median(recorded_sigma, recorded.size());
+  const double both = std::sqrt(error * error + recorded_error * recorded_error);  // std::hypot would need glibc 2.35
   return {.baseline_ns = std::llround(2 * error), .difference_ns = std::llround(2 * both)};
 }
 

@@ -1,5 +1,4 @@
 // The Python module of the recorder. python/firelane/_record.pyi says what each name does.
-#include <ATen/record_function.h>
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/string.h>
@@ -7,7 +6,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
-#include <optional>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <tuple>
@@ -17,9 +16,8 @@
 #include "bind/record/recorder.h"
 #include "record/core/ranges.h"
 #include "record/core/thread_buffer.h"
+#include "record/library/library.h"
 #include "record/python/module_hook.h"
-#include "record/torch/cost.h"
-#include "record/torch/step_timer.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -51,9 +49,14 @@ std::string path_text(nb::handle path) {
   return nb::cast<std::string>(nb::module_::import_("os").attr("fspath")(path));
 }
 
-std::vector<std::tuple<int64_t, const char*, int64_t>> step_samples(const torch_hooks::TorchStepTimer& timer) {
+// library::StepTimer, owned.
+struct StepTimer {
+  std::unique_ptr<library::StepTimer> timer;
+};
+
+std::vector<std::tuple<int64_t, const char*, int64_t>> step_samples(const StepTimer& self) {
   std::vector<std::tuple<int64_t, const char*, int64_t>> samples;
-  for (const record::StepSample& s : timer.samples()) {
+  for (const record::StepSample& s : self.timer->samples()) {
     const double ns = static_cast<double>(s.duration_ticks) * 1e9 / ticks_per_second();
     samples.emplace_back(s.number, kPhaseNames[static_cast<size_t>(s.phase)], static_cast<int64_t>(ns));
   }
@@ -61,12 +64,11 @@ std::vector<std::tuple<int64_t, const char*, int64_t>> step_samples(const torch_
 }
 
 // The same with start in Unix time and time on the device (-1: unknown), and forgets them.
-std::vector<std::tuple<int64_t, const char*, int64_t, int64_t, int64_t>> take_steps(
-    torch_hooks::TorchStepTimer& timer) {
+std::vector<std::tuple<int64_t, const char*, int64_t, int64_t, int64_t>> take_steps(StepTimer& self) {
   std::vector<std::tuple<int64_t, const char*, int64_t, int64_t, int64_t>> steps;
   const ClockPair now = read_clock_pair();
   const double ns_per_tick = 1e9 / ticks_per_second();
-  for (const record::StepSample& s : timer.take()) {
+  for (const record::StepSample& s : self.timer->take()) {
     const double ago_ns = static_cast<double>(static_cast<int64_t>(now.ticks - s.start_ticks)) * ns_per_tick;
     const double ns = static_cast<double>(s.duration_ticks) * ns_per_tick;
     steps.emplace_back(s.number, kPhaseNames[static_cast<size_t>(s.phase)], now.unix_ns - static_cast<int64_t>(ago_ns),
@@ -85,10 +87,53 @@ struct RangeScope {
 // Replaces torch._C._profiler._RecordFunctionFast, which does nothing unless torch's own profiler is on: torch.compile
 // announces its kernels with it.
 struct FastOp {
-  std::string name;
-  bool is_user_range = false;
-  std::optional<at::RecordFunction> op;
+  std::unique_ptr<library::Op> op;
 };
+
+// What a recorder library hands out: losses, costs.
+template <typename Add>
+class TextsInto final : public library::Text {
+ public:
+  explicit TextsInto(Add add) : add_(std::move(add)) {}
+  void take(std::string_view text, double number) override { add_(text, number); }
+
+ private:
+  Add add_;
+};
+
+std::vector<record::Loss> losses_of(const library::Recording& recording) {
+  std::vector<record::Loss> losses;
+  TextsInto into([&](std::string_view reason, double count) {
+    losses.push_back({std::string(reason), static_cast<uint64_t>(count)});
+  });
+  recording.losses(into);
+  return losses;
+}
+
+record::SessionStatus status_of(const library::Recording& recording) {
+  const library::Status status = recording.status();
+  return {.state = static_cast<record::SessionState>(status.state),
+          .losses = losses_of(recording),
+          .event_count = status.event_count,
+          .dropped_count = status.dropped_count,
+          .file_bytes = status.file_bytes,
+          .in_flight_bytes = status.in_flight_bytes,
+          .thread_count = status.thread_count};
+}
+
+std::string path_of(const library::Recording& recording) {
+  std::string path;
+  TextsInto into([&](std::string_view text, double) { path = text; });
+  recording.path(into);
+  return path;
+}
+
+std::map<std::string, double> costs() {
+  std::map<std::string, double> known;
+  TextsInto into([&](std::string_view kind, double ns) { known.emplace(kind, ns); });
+  firelane_recorder_library()->costs(into);
+  return known;
+}
 
 void bind_options(nb::module_& m) {
   nb::class_<record::RecordOptions>(m, "RecordOptions")
@@ -176,23 +221,24 @@ void bind_recorder(nb::module_& m) {
             }
           },
           "path"_a)
-      .def_prop_ro("path", [](PythonRecorder& self) { return self.session().path().string(); })
-      .def("status", [](PythonRecorder& self) { return self.session().status(); })
-      .def_prop_ro("losses", [](PythonRecorder& self) { return self.session().status().losses; })
+      .def_prop_ro("path", [](PythonRecorder& self) { return path_of(self.recording()); })
+      .def("status", [](PythonRecorder& self) { return status_of(self.recording()); })
+      .def_prop_ro("losses", [](PythonRecorder& self) { return losses_of(self.recording()); })
       .def_prop_ro("start_unix_ns", &PythonRecorder::start_unix_ns)
       .def(
           "add_metadata",
           [](PythonRecorder& self, std::string_view key, std::string_view json) {
-            self.session().add_metadata(key, json);
+            self.recording().add_metadata(key, json);
           },
           "key"_a, "json"_a)
       .def(
-          "add_steps",
-          [](PythonRecorder& self, torch_hooks::TorchStepTimer& timer) { self.session().add_steps(timer.take()); },
+          "add_steps", [](PythonRecorder& self, StepTimer& timer) { self.recording().add_steps(timer.timer->take()); },
           "timer"_a)
       .def(
           "add_loss",
-          [](PythonRecorder& self, std::string_view reason, uint64_t count) { self.session().add_loss(reason, count); },
+          [](PythonRecorder& self, std::string_view reason, uint64_t count) {
+            self.recording().add_loss(reason, count);
+          },
           "reason"_a, "count"_a = 0);
   m.def(
       "start", [](const record::RecordOptions& options) { return new PythonRecorder(options); }, "options"_a,
@@ -201,19 +247,22 @@ void bind_recorder(nb::module_& m) {
 }
 
 void bind_steps(nb::module_& m) {
-  nb::class_<torch_hooks::TorchStepTimer>(m, "StepTimer")
-      .def(nb::init<bool>(), "on_device"_a = false)
+  nb::class_<StepTimer>(m, "StepTimer")
+      .def(
+          "__init__",
+          [](StepTimer* self, bool on_device) {
+            new (self)
+                StepTimer{std::unique_ptr<library::StepTimer>(firelane_recorder_library()->new_step_timer(on_device))};
+          },
+          "on_device"_a = false)
       .def(
           "step",
-          [](torch_hooks::TorchStepTimer& self, int64_t number, std::string_view phase) {
-            self.step(number, phase_of(phase));
-          },
+          [](StepTimer& self, int64_t number, std::string_view phase) { self.timer->step(number, phase_of(phase)); },
           "number"_a, "phase"_a)
       .def(
-          "raise_phase",
-          [](torch_hooks::TorchStepTimer& self, std::string_view phase) { self.raise_phase(phase_of(phase)); },
+          "raise_phase", [](StepTimer& self, std::string_view phase) { self.timer->raise_phase(phase_of(phase)); },
           "phase"_a)
-      .def("finish", &torch_hooks::TorchStepTimer::finish)
+      .def("finish", [](StepTimer& self) { self.timer->finish(); })
       .def_prop_ro("samples", step_samples)
       .def("take", take_steps);
 }
@@ -244,31 +293,32 @@ void bind_fast_op(nb::module_& m) {
   nb::class_<FastOp>(m, "FastOp")
       .def(
           "__init__",
-          [](FastOp* self, std::string name, nb::handle, nb::handle keywords) {
+          [](FastOp* self, std::string_view name, nb::handle, nb::handle keywords) {
             bool is_user = false;
             if (nb::isinstance<nb::dict>(keywords)) {
               const nb::object scope = nb::borrow<nb::dict>(keywords).attr("get")("scope");
               is_user = scope.equal(nb::str("user_scope"));
             }
-            new (self) FastOp{std::move(name), is_user, std::nullopt};
+            new (self) FastOp{std::unique_ptr<library::Op>(firelane_recorder_library()->new_op(name, is_user))};
           },
           "name"_a, "input_values"_a = nb::none(), "keyword_values"_a = nb::none())
-      .def("__enter__",
-           [](FastOp& self) {
-             self.op.emplace(self.is_user_range ? at::RecordScope::USER_SCOPE : at::RecordScope::FUNCTION);
-             if (self.op->isActive()) self.op->before(self.name);
-           })
-      .def("__exit__", [](FastOp& self, nb::args) { self.op.reset(); });
+      .def("__enter__", [](FastOp& self) { self.op->begin(); })
+      .def("__exit__", [](FastOp& self, nb::args) { self.op->end(); });
 }
 
 }  // namespace
 }  // namespace firelane::bind_record
 
-NB_MODULE(FIRELANE_MODULE, m) {
+NB_MODULE(_recorder, m) {
   using namespace firelane;
   using namespace firelane::bind_record;
   nb::set_leak_warnings(false);  // a profiler object that lives until exit is normal
-  m.attr("TORCH_VERSION") = FIRELANE_TORCH_VERSION;
+  const library::Library& library = *firelane_recorder_library();
+  if (library.interface_number() != library::kInterface) {
+    throw nb::import_error("the recorder library is another firelane's; run `firelane build-recorder` again");
+  }
+  m.attr("TORCH_VERSION") = library.torch_version();
+  m.attr("HAS_CUPTI") = library.has_cupti();
   bind_options(m);
   bind_status(m);
   bind_recorder(m);
@@ -281,6 +331,6 @@ NB_MODULE(FIRELANE_MODULE, m) {
         if (!python_hooks::name_modules(root.ptr(), name)) throw nb::python_error();
       },
       "root"_a, "name"_a = "");
-  m.def("costs", [] { return torch_hooks::known_costs(); });
+  m.def("costs", costs);
   nb::module_::import_("os").attr("register_at_fork")("after_in_child"_a = nb::cpp_function(&after_fork_in_child));
 }

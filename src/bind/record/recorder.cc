@@ -1,9 +1,8 @@
 #include "bind/record/recorder.h"
 
-#include <functional>
-#include <map>
 #include <stdexcept>
 
+#include "base/clock.h"
 #include "record/python/module_hook.h"
 #include "record/python/owned.h"
 #include "record/python/tracer.h"
@@ -22,22 +21,53 @@ class ReleaseGil {
   PyThreadState* state_;
 };
 
-void hook_modules(record::Session& session) {
+// The last text that was given.
+class TextInside final : public library::Text {
+ public:
+  void take(std::string_view text, double) override { value = text; }
+  std::string value;
+};
+
+// "2.11.0" of torch.__version__, without what says how it was built.
+std::string running_torch_version() {
+  const python_hooks::Owned torch(PyImport_ImportModule("torch"));
+  const python_hooks::Owned version(torch ? PyObject_GetAttrString(torch.get(), "__version__") : nullptr);
+  const python_hooks::Owned text(version ? PyObject_Str(version.get()) : nullptr);
+  const char* bytes = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
+  const std::string whole = bytes != nullptr ? bytes : "";
+  PyErr_Clear();
+  return whole.substr(0, whole.find('+'));
+}
+
+void hook_modules(library::Recording& recording) {
   const python_hooks::Owned torch(PyImport_ImportModule("torch.nn"));
   const python_hooks::Owned module_class(torch ? PyObject_GetAttrString(torch.get(), "Module") : nullptr);
   std::string reason = "modules: torch.nn cannot be imported";
-  if (!module_class || !python_hooks::start_module_hook(module_class.get(), reason)) session.add_loss(reason, 0);
+  if (!module_class || !python_hooks::start_module_hook(module_class.get(), reason)) recording.add_loss(reason, 0);
   PyErr_Clear();
 }
 
 }  // namespace
 
-PythonRecorder::PythonRecorder(const record::RecordOptions& options) {
-  std::map<std::string, std::function<double()>> more_costs;
-  if (options.stacks) more_costs["python"] = python_hooks::measure_python_cost;
-  auto started = torch_hooks::Recording::start(options, more_costs);
-  if (!started.ok()) throw std::runtime_error(started.error().message);
-  recording_ = std::move(started).value();
+PythonRecorder::PythonRecorder(const record::RecordOptions& options) : options_(options) {
+  library::Options wanted;
+#define FL_COPY(name, on, key, help) wanted.name = options.name;
+  FL_RECORD_OPTIONS(FL_COPY)
+#undef FL_COPY
+  wanted.flops = options.flops;
+  wanted.cuda_detach = options.cuda_detach;
+  wanted.concrete_inputs = options.concrete_inputs;
+  wanted.start_paused = options.start_paused;
+  wanted.start_light = options.start_light;
+  wanted.keep = options.keep;
+  const std::string output = options.output.string();
+  wanted.output = output;
+  const std::string torch_version = running_torch_version();
+  wanted.torch_version = torch_version;
+  if (options.stacks) wanted.python_cost = python_hooks::measure_python_cost;
+  TextInside error;
+  recording_.reset(firelane_recorder_library()->start(wanted, error));
+  if (recording_ == nullptr) throw std::runtime_error(error.value);
   start_unix_ns_ = read_clock_pair().unix_ns;
   light_ = options.start_light;
   if (light_) {
@@ -48,16 +78,15 @@ PythonRecorder::PythonRecorder(const record::RecordOptions& options) {
 }
 
 void PythonRecorder::hook_python() noexcept {
-  const record::RecordOptions& options = session().options();
-  if (options.modules) hook_modules(session());
+  if (options_.modules) hook_modules(*recording_);
   std::string reason;
-  if (options.stacks && !python_hooks::start_python_tracer(reason)) session().add_loss(reason, 0);
+  if (options_.stacks && !python_hooks::start_python_tracer(reason)) recording_->add_loss(reason, 0);
 }
 
 void PythonRecorder::begin_full() noexcept {
   if (!light_ || recording_->is_stopped()) return;
   light_ = false;
-  if (session().options().stacks) python_hooks::stop_gc_tracer();  // the tracer has its own
+  if (options_.stacks) python_hooks::stop_gc_tracer();  // the tracer has its own
   recording_->begin_full();
   hook_python();
 }
@@ -88,18 +117,19 @@ void PythonRecorder::stop() noexcept {
   python_hooks::stop_gc_tracer();
   python_hooks::stop_python_tracer(loss);
   python_hooks::stop_module_hook();
-  if (!loss.empty()) session().add_loss(loss, 0);
+  if (!loss.empty()) recording_->add_loss(loss, 0);
   const ReleaseGil released;
   recording_->stop();
 }
 
 void PythonRecorder::save(const std::string& path) {
-  Result<void> saved;
+  TextInside error;
+  bool saved = false;
   {
     const ReleaseGil released;
-    saved = session().save(path);
+    saved = recording_->save(path, error);
   }
-  if (!saved.ok()) throw std::runtime_error(saved.error().message);
+  if (!saved) throw std::runtime_error(error.value);
 }
 
 void after_fork_in_child() noexcept {

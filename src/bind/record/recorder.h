@@ -7,7 +7,8 @@
 #include <memory>
 #include <string>
 
-#include "record/torch/recording.h"
+#include "record/core/session.h"
+#include "record/library/library.h"
 
 namespace firelane::bind_record {
 
@@ -30,11 +31,12 @@ class PythonRecorder {
   // Throws std::runtime_error, which Python sees as an OSError.
   void save(const std::string& path);
 
-  record::Session& session() noexcept { return recording_->session(); }
+  library::Recording& recording() noexcept { return *recording_; }
   int64_t start_unix_ns() const noexcept { return start_unix_ns_; }
 
  private:
-  std::unique_ptr<torch_hooks::Recording> recording_;
+  record::RecordOptions options_;
+  std::unique_ptr<library::Recording> recording_;
   int64_t start_unix_ns_ = 0;
   bool light_ = false;
   void hook_python() noexcept;

@@ -122,8 +122,8 @@ std::unique_ptr<DeviceRecording> start_cuda(record::Session& session, std::strin
 #else
 std::unique_ptr<DeviceRecording> start_cuda(record::Session&, std::string& reason) {
   reason =
-      "GPU: this firelane was built without CUPTI; rebuild it where CUPTI's headers are installed (pip install "
-      "nvidia-cuda-cupti)";
+      "GPU: this recorder was built without CUPTI's headers; build one with them, for the torch that is installed: "
+      "firelane build-recorder";
   return nullptr;
 }
 #endif

@@ -11,10 +11,21 @@
 
 namespace firelane::torch_hooks {
 
+namespace {
+
+std::string& torch_version() {
+  static std::string version = TORCH_VERSION;
+  return version;
+}
+
+}  // namespace
+
+void set_torch_version(std::string_view version) { torch_version() = version; }
+
 std::string settings_json() {
   JsonWriter json;
   json.begin_object();
-  json.field("version", TORCH_VERSION);
+  json.field("version", torch_version());
   json.field("threads", static_cast<int64_t>(at::get_num_threads()));
   json.field("interop_threads", static_cast<int64_t>(at::get_num_interop_threads()));
   const at::Context& context = at::globalContext();

@@ -1,0 +1,136 @@
+"""Which recorder is picked for which torch, and what is said when none fits."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import firelane
+from firelane import _build_recorder, _recorders
+
+ROOT = Path(__file__).resolve().parents[2]
+PYTHONPATH = str(ROOT / "python")
+
+
+@pytest.mark.parametrize(
+    "version, abi, name",
+    [
+        ("2.11.0", True, "torch_2_11"),
+        ("2.11.1+cu128", True, "torch_2_11"),
+        ("2.10.0.post3", True, "torch_2_10"),
+        ("2.6.0+cu124", False, "torch_2_6_precxx11"),
+        ("2.12.0.dev20260901+cu130", True, "torch_2_12_0_dev20260901_cu130"),
+        ("2.11.0a0+git1234567", True, "torch_2_11_0a0_git1234567"),
+        ("2.11.0rc1", True, "torch_2_11_0rc1"),
+    ],
+)
+def test_releases_of_a_minor_version_share_a_recorder_and_other_builds_have_their_own(version, abi, name):
+    assert _recorders.name_for(version, abi) == name
+
+
+@pytest.fixture
+def folders(tmp_path, monkeypatch):
+    """An empty package and an empty cache."""
+    monkeypatch.setattr(_recorders, "PACKAGE", tmp_path / "package")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(_recorders, "source_folder", lambda: ROOT)
+    (tmp_path / "package/recorders").mkdir(parents=True)
+    return tmp_path
+
+
+def test_the_recorder_that_the_user_built_comes_before_the_one_of_the_package(folders):
+    bundled = folders / "package/recorders/torch_2_11.so"
+    bundled.touch()
+    assert _recorders.find("2.11.0+cpu", True) == bundled
+    own = _recorders.cache_folder() / "torch_2_11.so"
+    own.parent.mkdir(parents=True)
+    own.touch()
+    assert _recorders.find("2.11.0+cpu", True) == own
+
+
+def test_a_nightly_does_not_take_the_recorder_of_the_release(folders):
+    (folders / "package/recorders/torch_2_11.so").touch()
+    assert _recorders.find("2.11.0.dev20260101", True) is None
+
+
+def test_a_torch_with_the_old_strings_does_not_take_a_recorder_with_the_new_ones(folders):
+    (folders / "package/recorders/torch_2_6.so").touch()
+    assert _recorders.find("2.6.0+cu124", False) is None
+
+
+def test_a_recorder_without_the_gpu_is_better_than_none(folders):
+    only = folders / "package/recorders/torch_2_11_cpu.so"
+    only.touch()
+    assert _recorders.find("2.11.0", True) == only
+
+
+def test_the_refusal_names_both_sides_and_the_command(folders):
+    for name in ("torch_2_9", "torch_2_10", "torch_2_6_precxx11"):
+        (folders / f"package/recorders/{name}.so").touch()
+    text = _recorders.refusal("2.16.0")
+    assert "torch 2.6, 2.9, 2.10" in text and "this is torch 2.16.0" in text and "firelane build-recorder" in text
+    assert "\n" not in text
+
+
+def build_recorder(*arguments, **environment):
+    return subprocess.run(
+        [sys.executable, "-m", "firelane", "build-recorder", *arguments],
+        check=False,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": PYTHONPATH, **environment},
+    )
+
+
+def test_without_a_compiler_one_line_says_what_to_install(tmp_path):
+    pytest.importorskip("torch")
+    done = build_recorder(PATH=str(tmp_path), CXX="")
+    assert done.returncode == 1
+    assert done.stderr.startswith("firelane: build-recorder: no C++ compiler")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_compiler_that_fails_is_quoted(tmp_path):
+    pytest.importorskip("torch")
+    compiler = tmp_path / "old-compiler"
+    compiler.write_text("#!/bin/sh\necho unrecognized option -std=c++20 >&2; exit 1\n")
+    compiler.chmod(0o755)
+    done = build_recorder("--output", str(tmp_path), CXX=str(compiler))
+    assert done.returncode == 1
+    assert "unrecognized option" in done.stderr and "C++20" in done.stderr
+    assert not [*tmp_path.glob("*.so")]
+
+
+def test_missing_cupti_headers_are_named_with_the_switch_that_leaves_the_gpu_out(tmp_path):
+    for header in ("cupti_activity.h", "cuda_runtime_api.h"):
+        (tmp_path / header).touch()
+    with pytest.raises(_build_recorder.BuildError, match=r"crt/host_defines\.h.*--no-gpu"):
+        _build_recorder.find_cupti([tmp_path])
+    (tmp_path / "crt").mkdir()
+    (tmp_path / "crt/host_defines.h").touch()
+    assert _build_recorder.find_cupti([tmp_path]) == [tmp_path]
+
+
+def test_what_the_recorder_is_compiled_from_is_complete():
+    """Each room has the sources that CMake compiles: a file that only one of the two knew would be missing for users."""
+    torch_rooms = (ROOT / "src/record/torch/CMakeLists.txt").read_text()
+    for file in _recorders.source_files(ROOT):
+        if file.suffix == ".cc" and file.parent.name == "torch":
+            assert file.name in torch_rooms, file
+        if file.suffix == ".cc" and file.parent.name in ("base", "format", "core", "cupti"):
+            assert file.name in (file.parent / "CMakeLists.txt").read_text(), file
+
+
+def test_the_parts_of_an_installation_are_listed():
+    done = subprocess.run(
+        [sys.executable, "-m", "firelane", "--version", "--parts"],
+        check=True,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": PYTHONPATH},
+    )
+    lines = done.stdout.splitlines()
+    assert lines[0] == f"firelane {firelane.__version__}"
+    assert [line.split()[0] for line in lines[1:]] == ["Python", "viewer", "recorders", "recorder", "sources"]

@@ -1,0 +1,173 @@
+#!/usr/bin/env python3
+"""Installs the wheels of dist/ as a user would, for pairs of Python and torch, and prints what works as a table.
+
+    tools/try_wheels.py 3.12:2.11 3.10:2.6           # pairs; without any: the six that docs/install.md names
+    tools/try_wheels.py --profiler-tests 3.12:2.11   # and the profiler's own tests, of this checkout
+
+Each pair gets a fresh virtual environment with torch from the package index, and is deleted afterwards (a torch with
+CUDA takes six gigabytes). Programs run with nothing on PATH but that environment: no compiler, no tools.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from wheels import find_python
+
+ROOT = Path(__file__).resolve().parent.parent
+PAIRS = ["3.10:2.6", "3.12:2.8", "3.13:2.9", "3.12:2.11", "3.11:2.13", "3.13:2.15"]
+
+PROGRAM = """
+import torch
+model = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 8))
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+for _ in range(14):
+    optimizer.zero_grad()
+    model(torch.randn(32, 64)).square().mean().backward()
+    optimizer.step()
+"""
+
+PROFILE = """
+import firelane, torch
+from firelane.profiler import ProfilerActivity, profile, record_function
+with profile(activities=[ProfilerActivity.CPU], record_shapes=True, profile_memory=True, with_stack=True) as prof:
+    with record_function("mine"):
+        torch.nn.Linear(8, 8)(torch.randn(4, 8)).sum().backward()
+names = {event.key for event in prof.key_averages()}
+assert {"aten::addmm", "mine"} <= names, names
+prof.export_chrome_trace("chrome.json")
+assert len(firelane.open("chrome.json").host_slices) > 10
+assert not prof.losses if hasattr(prof, "losses") else True
+"""
+
+
+@dataclass
+class Step:
+    name: str
+    ok: bool
+    seconds: float
+    text: str
+
+
+class Trial:
+    def __init__(self, folder: Path, python: Path) -> None:
+        self.folder, self.steps = folder, list[Step]()
+        subprocess.run([python, "-m", "venv", folder / "venv"], check=True)
+        self.bin = folder / "venv/bin"
+        self.bare = {"PATH": str(self.bin), "HOME": str(folder), "LANG": "C.UTF-8"}  # as in a minimal container
+
+    def run(self, name: str, *command: str | Path, environment: dict[str, str] | None = None, expect: str = "") -> bool:
+        begin = time.monotonic()
+        done = subprocess.run(
+            [str(word) for word in command],
+            check=False,
+            capture_output=True,
+            text=True,
+            cwd=self.folder,
+            env=self.bare if environment is None else environment,
+        )
+        text = done.stdout + done.stderr
+        ok = done.returncode == 0 and re.search(expect, text) is not None
+        self.steps.append(Step(name, ok, time.monotonic() - begin, text))
+        return ok
+
+
+def wheel_for(version: str) -> Path:
+    tag = "cp" + version.replace(".", "")
+    found = sorted(
+        (ROOT / "dist").glob(f"firelane-*-{tag}-{tag}-manylinux*.whl"), key=lambda file: file.stat().st_mtime
+    )
+    if not found:
+        raise SystemExit(f"try_wheels: dist/ has no wheel for Python {version}; tools/wheels.py builds it")
+    return found[-1]
+
+
+def install_torch(trial: Trial, series: str, uv: str | None) -> bool:
+    wanted = [f"torch=={series}.*", "numpy"]
+    if uv is None:
+        return trial.run("torch", trial.bin / "pip", "install", "-q", *wanted, environment=dict(os.environ))
+    index = subprocess.run(["pip", "config", "get", "global.index-url"], check=False, capture_output=True, text=True)
+    chosen = ["--default-index", index.stdout.strip()] if index.stdout.strip() else []
+    command = [uv, "pip", "install", "-q", "--native-tls", "--python", trial.bin / "python", *chosen, *wanted]
+    return trial.run("torch", *command, environment=dict(os.environ))
+
+
+def try_pair(version: str, series: str, wanted: argparse.Namespace) -> Trial:
+    python = find_python(version)
+    if python is None:
+        raise SystemExit(f"try_wheels: Python {version} is not here")
+    trial = Trial(Path(tempfile.mkdtemp(prefix=f"firelane-try-{version}-{series}-", dir=wanted.folder)), python)
+    own = trial.bin / "python"
+    trial.run(
+        "install", own, "-m", "pip", "install", "-q", "--no-index", "--disable-pip-version-check", wheel_for(version)
+    )
+    sample = ROOT / "tests/data/gpt_slowdata.json.gz"
+    trial.run("read", trial.bin / "firelane", "diagnose", sample, expect="input")
+    trial.run(
+        "open", own, "-c", f"import firelane; print(len(firelane.open({str(sample)!r}).host_slices))", expect=r"\d"
+    )
+    if not install_torch(trial, series, wanted.uv):
+        return trial
+    (trial.folder / "program.py").write_text(PROGRAM)
+    (trial.folder / "with_profile.py").write_text(PROFILE)
+    trial.run("profile", own, "with_profile.py")
+    record = [trial.bin / "firelane", "record", "--shapes", "--memory", "-o", "trace.lane", "--", own, "program.py"]
+    trial.run("record", *record, expect="wrote trace.lane")
+    trial.run("diagnose", trial.bin / "firelane", "diagnose", "trace.lane", expect="(?i)step")
+    trial.run(
+        "parts", own, "-m", "firelane", "--version", "--parts", expect=rf"recorder +for torch {series}.*with the GPU"
+    )
+    if wanted.profiler_tests:
+        trial.run("pytest", own, "-m", "pip", "install", "-q", "pytest", "pytest-xdist", environment=dict(os.environ))
+        tests = [ROOT / "tests/python/profiler", "-q", "-p", "no:cacheprovider", "-x" if wanted.first else "--tb=short"]
+        trial.run(
+            "profiler tests",
+            own,
+            "-m",
+            "pytest",
+            *tests,
+            environment={**os.environ, "PATH": f"{trial.bin}:{os.environ['PATH']}"},
+        )
+    return trial
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("pairs", nargs="*", default=PAIRS, metavar="PYTHON:TORCH")
+    parser.add_argument("--folder", default=tempfile.gettempdir(), help="where the environments are made")
+    parser.add_argument(
+        "--uv", default=shutil.which("uv") or str(ROOT / ".venv/bin/uv"), help="installs torch faster than pip"
+    )
+    parser.add_argument("--profiler-tests", action="store_true", help="run tests/python/profiler, too")
+    parser.add_argument("--first", action="store_true", help="with --profiler-tests: stop at the first failure")
+    parser.add_argument("--keep", action="store_true", help="do not delete the environments")
+    wanted = parser.parse_args()
+    if not Path(wanted.uv).exists():
+        wanted.uv = None
+    failed = False
+    print("Python  torch  result")
+    for pair in wanted.pairs:
+        version, series = pair.split(":")
+        trial = try_pair(version, series, wanted)
+        cells = [f"{s.name} {'ok' if s.ok else 'FAILED'} ({s.seconds:.1f} s)" for s in trial.steps]
+        print(f"{version:<7} {series:<6} {', '.join(cells)}", flush=True)
+        for step in trial.steps:
+            if not step.ok:
+                failed = True
+                print("\n".join("    " + line for line in step.text.strip().splitlines()[-25:]), flush=True)
+        if not wanted.keep:
+            shutil.rmtree(trial.folder, ignore_errors=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

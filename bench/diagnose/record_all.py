@@ -4,6 +4,7 @@
         --seconds 500      # start no more programs after that
         --older            # the programs of gpu_programs.py instead
         --unseen           # those of kinds_unseen.py instead
+        --blind            # those of kinds_blind.py
         --gains            # those of kinds_gains.py, which gains are fitted with
         --device cpu       # small sizes, one thread
         --jobs 7           # programs at a time: only for a CPU with more cores than that
@@ -40,7 +41,7 @@ import torch
 from torch.profiler import ProfilerActivity, profile, schedule
 
 from gpu_models import Machine
-from library import EVERY, GAINS, LIBRARY, OLDER, ON_GPU_ONLY, UNSEEN, half_of
+from library import BLIND, EVERY, GAINS, LIBRARY, OLDER, ON_GPU_ONLY, UNSEEN, half_of
 from record_both import load_recorder
 from record_steps import record_steps
 
@@ -219,13 +220,13 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=500)
     parser.add_argument("--limit", type=float, default=60, help="seconds for one program")
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--older", action="store_true")
-    parser.add_argument("--unseen", action="store_true")
-    parser.add_argument("--gains", action="store_true")
+    sets = {"older": OLDER, "unseen": UNSEEN, "blind": BLIND, "gains": GAINS}
+    for each in sets:
+        parser.add_argument(f"--{each}", action="store_true")
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     arguments = parser.parse_intermixed_args()
     arguments.folder.mkdir(parents=True, exist_ok=True)
-    chosen = OLDER if arguments.older else UNSEEN if arguments.unseen else GAINS if arguments.gains else LIBRARY
+    chosen = next((programs for each, programs in sets.items() if getattr(arguments, each)), LIBRARY)
     names = arguments.names or list(chosen)
     if arguments.device == "cpu":
         names = [name for name in names if name not in ON_GPU_ONLY]

@@ -14,6 +14,7 @@ from __future__ import annotations
 import gpu_programs
 import kinds_blind
 import kinds_gains
+import kinds_gains_device
 import kinds_language
 import kinds_loops
 import kinds_other
@@ -64,7 +65,9 @@ OLDER: dict[str, Program] = {
 
 # What gains are fitted with, beside TUNING and OLDER; in no score.
 GAINS = kinds_gains.GAINS
-ON_GPU_ONLY |= {name for name in GAINS if name.startswith(("convolutions", "copied", "fused"))}
+ON_GPU_ONLY |= {
+    name for name in GAINS if name.startswith(("convolutions", "copied", "fused"))
+} | kinds_gains_device.ON_GPU_ONLY
 
 EVERY: dict[str, Program] = {**LIBRARY, **UNSEEN, **BLIND, **OLDER, **GAINS}
 

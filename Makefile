@@ -59,7 +59,7 @@ test: setup viewer ## all tests: units with sanitizers, the command line, what n
 	@$(call units,dev)
 	@echo "test: the command line, the recorder against torch, the C++ example"
 	@$(call cmake,release,all bench_load make_trace firelane_record_torch_test)
-	@$(call ctest,release) -R '^(cli|record/torch|examples)[.]'
+	@$(call ctest,release) -R '^(cli[.]|units[.]record/torch$$|examples[.])'
 	@echo "test: Python"
 	@$(PYTHON) -m pytest -q -n $(JOBS) --dist loadfile
 

@@ -166,6 +166,7 @@ def build_wheel(python: Path, version: str) -> Path:
     defines = {
         "FIRELANE_RECORDERS": str(WORK / "recorders"),
         "FIRELANE_STATIC_ZSTD": f"{static}/lib/libzstd.a",
+        "FIRELANE_LICENSES": f"{static}/THIRD_PARTY_LICENSES.txt",
         "CMAKE_EXE_LINKER_FLAGS": "-static -Wl,-s",  # the command needs nothing at all: tools/package.sh
         "CMAKE_MODULE_LINKER_FLAGS": "-static-libstdc++ -static-libgcc -Wl,-s",
     }

@@ -63,14 +63,17 @@ test: setup viewer ## all tests: units with sanitizers, the command line, what n
 	@echo "test: Python"
 	@$(PYTHON) -m pytest -q -n $(JOBS) --dist loadfile
 
-# Fetching torch leaves the cores idle: the sanitizers' build begins meanwhile (`test` says what fails in it). Python's tests
-# keep one core busy: the thread sanitizer's build and tests, fuzzing and the browser run beside them.
+# Fetching torch leaves the cores idle: the sanitizers' build begins meanwhile (`test` says what fails in it). Checks of the
+# text take one core each, so they run beside the build; the thread sanitizer, fuzzing and the browser run beside Python's tests.
 .PHONY: check
 check: ## what CI runs: format, layers, docs, viewer, all tests, thread sanitizer, short fuzzing, the viewer in a browser
 	@tools/setup.sh native
 	@mkdir -p build; { $(call cmake,dev); } >build/check-early.log 2>&1 & early=$$!; \
 	  fetched=0; $(MAKE) --no-print-directory setup || fetched=$$?; wait $$early || true; exit $$fetched
-	@$(MAKE) --no-print-directory check-text check-viewer build check-docs check-tidy
+	@{ $(MAKE) --no-print-directory check-text check-viewer; } >build/check-text.log 2>&1 & text=$$!; \
+	  built=0; $(MAKE) --no-print-directory build || built=$$?; wait $$text || { cat build/check-text.log; exit 1; }; \
+	  grep '^check: ' build/check-text.log; exit $$built
+	@$(MAKE) --no-print-directory check-docs check-tidy
 	@{ $(MAKE) --no-print-directory check-threads JOBS=1 && $(MAKE) --no-print-directory fuzz-short e2e; } >build/check-beside.log 2>&1 & \
 	  beside=$$!; tests=0; $(MAKE) --no-print-directory test || tests=$$?; \
 	  wait $$beside || { cat build/check-beside.log; exit 1; }; \

@@ -1,8 +1,12 @@
 // firelane compare BEFORE AFTER: is it slower, is that more than noise, and why?
+#include <optional>
+
 #include "cli/output.h"
 #include "cli/run_files.h"
 #include "cli/verbs.h"
+#include "cli/viewing.h"
 #include "report/comparison.h"
+#include "serve/comparison.h"
 
 namespace firelane::cli {
 
@@ -17,18 +21,57 @@ struct CompareArgs {
   double alpha = 0.05;
   double price_per_hour = -1;
   size_t rows = 15;
+  bool view = false;
+  ViewOptions viewing;
   OutputOptions output;
 };
 
-Result<int> run_table(const CompareArgs& args, Output& output) {
-  FL_TRY(const std::vector<compare::Run> runs, open_runs(args.files));
-  const report::RunsOptions options{.by = args.by == "model"   ? report::RunsBy::kModel
-                                          : args.by == "batch" ? report::RunsBy::kBatch
-                                                               : report::RunsBy::kFile,
-                                    .price_per_hour = args.price_per_hour};
-  FL_TRY_VOID(output.write(report::render(report::runs_report(runs, options), output.form(), output.style())));
-  FL_TRY_VOID(output.close());
-  return kExitOk;
+// The traces that are compared, and how. Without sides all of them are in a table.
+struct Compared {
+  std::vector<std::string> files;
+  serve::Comparison comparison;
+};
+
+std::optional<report::RunsBy> by_of(const std::string& name) {
+  if (name.empty()) return std::nullopt;
+  return name == "model" ? report::RunsBy::kModel : name == "batch" ? report::RunsBy::kBatch : report::RunsBy::kFile;
+}
+
+Result<Compared> find_compared(const CompareArgs& args) {
+  Compared out{.comparison = {.judge = {.alpha = args.alpha, .threshold = args.threshold_percent / 100},
+                              .by = by_of(args.by),
+                              .price_per_hour = args.price_per_hour,
+                              .is_first = true}};
+  if (out.comparison.by) {
+    FL_TRY(out.files, find_run_files(args.files));
+    return out;
+  }
+  const auto add = [&](const std::vector<std::string>& names, std::vector<size_t>& side) -> Result<void> {
+    FL_TRY(const std::vector<std::string> found, find_run_files(names));
+    for (const std::string& file : found) {
+      side.push_back(out.files.size());
+      out.files.push_back(file);
+    }
+    return {};
+  };
+  const bool by_flags = !args.before.empty();
+  FL_TRY_VOID(add(by_flags ? args.before : std::vector{args.files[0]}, out.comparison.before));
+  FL_TRY_VOID(add(by_flags ? args.after : std::vector{args.files[1]}, out.comparison.after));
+  return out;
+}
+
+Result<std::string> compared_text(const CompareArgs& args, const Compared& compared, const Output& output) {
+  FL_TRY(const std::vector<compare::Run> runs, read_runs(compared.files));
+  const serve::Comparison& how = compared.comparison;
+  if (how.by) {
+    const report::RunsOptions options{.by = *how.by, .price_per_hour = how.price_per_hour};
+    return report::render(report::runs_report(runs, options), output.form(), output.style());
+  }
+  const auto second = runs.begin() + static_cast<std::ptrdiff_t>(how.before.size());
+  const compare::Difference difference =
+      compare::compare_sides({runs.begin(), second}, {second, runs.end()}, how.judge);
+  const bool for_people = output.form() == report::Form::kText || output.form() == report::Form::kMarkdown;
+  return report::comparison_text(difference, for_people ? args.rows : 0, output.form(), output.style());
 }
 
 Result<int> run_compare(const CompareArgs& args) {
@@ -41,22 +84,14 @@ Result<int> run_compare(const CompareArgs& args) {
         "compare: give two files or folders, or --before A... --after B..., or files and --by file for a table of all",
         kExitUsage);
   }
+  if (args.view) {
+    FL_TRY(const Compared compared, find_compared(args));
+    return serve_traces(compared.files, args.viewing, compared.comparison);
+  }
   FL_TRY(Output output, Output::open(args.output));
-  if (!args.by.empty()) return run_table(args, output);
-  const std::vector<std::string> before = by_flags ? args.before : std::vector{args.files[0]};
-  const std::vector<std::string> after = by_flags ? args.after : std::vector{args.files[1]};
-  FL_TRY(std::vector<std::string> files, find_run_files(before));
-  FL_TRY(const std::vector<std::string> second_files, find_run_files(after));
-  const auto runs_before = static_cast<std::ptrdiff_t>(files.size());
-  files.insert(files.end(), second_files.begin(), second_files.end());
-  FL_TRY(const std::vector<compare::Run> runs, read_runs(files));
-  const std::vector<compare::Run> first(runs.begin(), runs.begin() + runs_before);
-  const std::vector<compare::Run> second(runs.begin() + runs_before, runs.end());
-  const compare::Difference difference =
-      compare::compare_sides(first, second, {.alpha = args.alpha, .threshold = args.threshold_percent / 100});
-  const bool for_people = output.form() == report::Form::kText || output.form() == report::Form::kMarkdown;
-  FL_TRY_VOID(
-      output.write(report::comparison_text(difference, for_people ? args.rows : 0, output.form(), output.style())));
+  FL_TRY(const Compared compared, find_compared(args));
+  FL_TRY(const std::string text, compared_text(args, compared, output));
+  FL_TRY_VOID(output.write(text));
   FL_TRY_VOID(output.close());
   return kExitOk;
 }
@@ -91,6 +126,8 @@ Verb compare_verb() {
             .whole_number()
             .value_name("N")
             .show_default();
+        flags.add("--view", args->view, "open the comparison in the browser");
+        add_view_options(flags, args->viewing);
         add_report_options(flags, args->output);
         return [args] { return run_compare(*args); };
       }};

@@ -47,7 +47,11 @@ def test_gate_holds_or_not_by_a_baseline_of_four() -> None:
 
 
 def environment() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(ROOT / "python"), "FIRELANE_BINARY": str(BINARY)}
+    return {
+        **os.environ,
+        "PYTHONPATH": f"{ROOT / 'python'}:{ROOT / 'tests' / 'python'}",
+        "FIRELANE_BINARY": str(BINARY),
+    }
 
 
 def test_the_fixture_under_real_pytest(tmp_path: Path) -> None:
@@ -112,7 +116,7 @@ def test_the_action_writes_the_summary_and_the_status(tmp_path: Path) -> None:
 
 
 PROGRAM = """
-import sys
+import quick_torch, sys
 import torch
 torch.set_num_threads(1)
 model = torch.nn.Sequential(*[torch.nn.Linear(64, 64) for _ in range(int(sys.argv[1]))])

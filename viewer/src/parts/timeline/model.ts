@@ -10,7 +10,7 @@ import type { TraceClient } from "../../data/client";
 import { TileLoader, type TileRange } from "../../data/tile_loader";
 import { TileStore } from "../../data/tile_store";
 import type { TimelinePlace } from "../../page/navigation";
-import { kindText } from "../../parts/slice_colors";
+import { kindText } from "../slice_colors";
 import { formatDuration } from "../../text/format";
 import { CounterLoader } from "./counter_loader";
 import { dependsOn } from "./depends_on";
@@ -183,6 +183,14 @@ export class TimelineModel {
     }
     this.animation = null;
     this.view = to;
+    this.viewChanged.value += 1;
+    this.requestDraw();
+  }
+
+  // Shows exactly this span, even past the ends of the trace: the one that a timeline beside it shows.
+  follow(view: View): void {
+    this.animation = null;
+    this.view = view;
     this.viewChanged.value += 1;
     this.requestDraw();
   }

@@ -3,7 +3,7 @@ import type { Lane } from "../../data/answers";
 import { buildTiles, type BuiltTile } from "../../data/tile_builder";
 import { TileStore } from "../../data/tile_store";
 import { parseTiles } from "../../data/tiles";
-import { packed, sliceColor } from "../../parts/slice_colors";
+import { packed, sliceColor } from "../slice_colors";
 import { drawLane, fitLabel, hitTest, type Label, type SliceFrame } from "./draw_slices";
 import { kRowHeight } from "./layout";
 import { Raster } from "./raster";

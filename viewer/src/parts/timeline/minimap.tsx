@@ -7,7 +7,7 @@ import type { TileRange } from "../../data/tile_loader";
 import type { TileSpan } from "../../data/tile_store";
 import { kindOf } from "../../data/tiles";
 import { cssColor, theme } from "../../page/theme";
-import { fadedColors, kFadeSteps, packed, parseHex } from "../../parts/slice_colors";
+import { fadedColors, kFadeSteps, packed, parseHex } from "../slice_colors";
 import { dependsOn } from "./depends_on";
 import type { TimelineModel } from "./model";
 import { Raster } from "./raster";

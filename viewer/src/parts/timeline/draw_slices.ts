@@ -6,7 +6,7 @@
 import type { NameEntry, TileStore, TileSpan } from "../../data/tile_store";
 import { isCut, kindOf } from "../../data/tiles";
 import type { Theme } from "../../page/theme";
-import { fadedColors, kFadeSteps, type Rgb } from "../../parts/slice_colors";
+import { fadedColors, kFadeSteps, type Rgb } from "../slice_colors";
 import { type Block, kCompactRowHeight, kRowHeight } from "./layout";
 import type { Raster } from "./raster";
 import { levelFor, type View, visibleTiles } from "./view";

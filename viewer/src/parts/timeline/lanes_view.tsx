@@ -5,7 +5,7 @@ import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { refText } from "../../data/tiles";
 import { theme } from "../../page/theme";
-import { kindLabel } from "../../parts/slice_colors";
+import { kindLabel } from "../slice_colors";
 import { formatDuration, formatNumber, formatShare } from "../../text/format";
 import { dependsOn } from "./depends_on";
 import { counterAt, formatCounter } from "./draw_overlay";

@@ -11,8 +11,9 @@ export interface Frame {
   count: number;
 }
 
-export interface FlameLayout {
-  rows: Frame[][]; // by depth, each sorted by start
+// Frames may carry more than their place: `F` of a differential flame graph has both sides.
+export interface FlameLayout<F extends Frame = Frame> {
+  rows: F[][]; // by depth, each sorted by start
   fromNs: number;
   toNs: number;
   frameCount: number;
@@ -24,18 +25,24 @@ export interface FlameView {
 }
 
 export function layoutFlame(nodes: readonly FlameNode[]): FlameLayout {
-  const rows: Frame[][] = [];
+  return layoutFrames(
+    nodes.map(([depth, startNs, widthNs, name, selfNs, count]) => ({ depth, startNs, widthNs, name, selfNs, count })),
+  );
+}
+
+export function layoutFrames<F extends Frame>(frames: readonly F[]): FlameLayout<F> {
+  const rows: F[][] = [];
   let fromNs = Infinity;
   let toNs = -Infinity;
-  for (const [depth, startNs, widthNs, name, selfNs, count] of nodes) {
-    while (rows.length <= depth) rows.push([]);
-    rows[depth].push({ depth, startNs, widthNs, name, selfNs, count });
-    fromNs = Math.min(fromNs, startNs);
-    toNs = Math.max(toNs, startNs + widthNs);
+  for (const frame of frames) {
+    while (rows.length <= frame.depth) rows.push([]);
+    rows[frame.depth].push(frame);
+    fromNs = Math.min(fromNs, frame.startNs);
+    toNs = Math.max(toNs, frame.startNs + frame.widthNs);
   }
   for (const row of rows) row.sort((a, b) => a.startNs - b.startNs);
-  const empty = nodes.length === 0;
-  return { rows, fromNs: empty ? 0 : fromNs, toNs: empty ? 1 : Math.max(toNs, fromNs + 1), frameCount: nodes.length };
+  const empty = frames.length === 0;
+  return { rows, fromNs: empty ? 0 : fromNs, toNs: empty ? 1 : Math.max(toNs, fromNs + 1), frameCount: frames.length };
 }
 
 // The first frame of a row that ends after `atNs`.
@@ -50,41 +57,41 @@ function firstAfter(row: readonly Frame[], atNs: number): number {
   return low;
 }
 
-export function frameAt(layout: FlameLayout, depth: number, atNs: number): Frame | null {
+export function frameAt<F extends Frame>(layout: FlameLayout<F>, depth: number, atNs: number): F | null {
   const row = layout.rows[depth];
   if (!row) return null;
   const frame = row[firstAfter(row, atNs)];
   return frame && frame.startNs <= atNs && atNs < frame.startNs + frame.widthNs ? frame : null;
 }
 
-export function parentOf(layout: FlameLayout, frame: Frame): Frame | null {
+export function parentOf<F extends Frame>(layout: FlameLayout<F>, frame: F): F | null {
   return frame.depth > 0 ? frameAt(layout, frame.depth - 1, frame.startNs) : null;
 }
 
-export function childrenOf(layout: FlameLayout, frame: Frame): Frame[] {
+export function childrenOf<F extends Frame>(layout: FlameLayout<F>, frame: F): F[] {
   const row = layout.rows[frame.depth + 1] ?? [];
   const end = frame.startNs + frame.widthNs;
-  const out: Frame[] = [];
+  const out: F[] = [];
   for (let i = firstAfter(row, frame.startNs); i < row.length && row[i].startNs < end; ++i) out.push(row[i]);
   return out;
 }
 
 // The frame before (-1) or after (1) it in its row.
-export function siblingOf(layout: FlameLayout, frame: Frame, direction: 1 | -1): Frame | null {
+export function siblingOf<F extends Frame>(layout: FlameLayout<F>, frame: F, direction: 1 | -1): F | null {
   const row = layout.rows[frame.depth];
   return row[row.indexOf(frame) + direction] ?? null;
 }
 
-export interface Box {
-  frame: Frame;
+export interface Box<F extends Frame = Frame> {
+  frame: F;
   left: number;
   width: number;
 }
 
 // The frames of a row in a view `pixels` wide, clipped at its edges. Of frames narrower than a pixel, one per pixel is kept.
-export function visibleBoxes(row: readonly Frame[], view: FlameView, pixels: number): Box[] {
+export function visibleBoxes<F extends Frame>(row: readonly F[], view: FlameView, pixels: number): Box<F>[] {
   const scale = pixels / (view.toNs - view.fromNs);
-  const boxes: Box[] = [];
+  const boxes: Box<F>[] = [];
   let filledTo = -1;
   for (let i = firstAfter(row, view.fromNs); i < row.length && row[i].startNs < view.toNs; ++i) {
     const left = Math.max(0, (row[i].startNs - view.fromNs) * scale);

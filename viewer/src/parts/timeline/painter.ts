@@ -1,7 +1,7 @@
 // Draws a frame of the timeline onto its canvas. Called only when something changed.
 
 import { cssColor, type Theme } from "../../page/theme";
-import { kLabelColors, parseHex, packed, type Rgb } from "../../parts/slice_colors";
+import { kLabelColors, parseHex, packed, type Rgb } from "../slice_colors";
 import {
   drawArrows,
   drawCounter,

@@ -1,11 +1,11 @@
 // A flame graph on a canvas: hover, click to zoom, arrow keys to move between frames.
 
-import type { JSX } from "preact";
+import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { cssColor, type Theme, theme } from "../../page/theme";
-import { useBoxWidth } from "../../parts/box_width";
-import { kLabelColors, sliceColor } from "../../parts/slice_colors";
-import { Tip } from "../../parts/tip";
+import { useBoxWidth } from "../box_width";
+import { kLabelColors, sliceColor } from "../slice_colors";
+import { Tip } from "../tip";
 import { formatDuration, formatShare } from "../../text/format";
 import { shortName } from "../../text/names";
 import {
@@ -22,26 +22,29 @@ import {
   visibleBoxes,
   zoomView,
 } from "./flame";
+import "./flame.css";
 
 const kRowPx = 19;
 const kTextFromPx = 24;
 const kCharPx = 6.3;
 
-export interface FlameCanvasProps {
-  layout: FlameLayout;
+export interface FlameCanvasProps<F extends Frame> {
+  layout: FlameLayout<F>;
   view: FlameView;
   totalNs: number;
   search: string;
-  selected: Frame | null;
+  selected: F | null;
   onView: (view: FlameView) => void;
-  onSelect: (frame: Frame | null) => void;
+  onSelect: (frame: F | null) => void;
+  color?: (frame: F, theme: Theme) => string; // instead of one by name
+  describe?: (frame: F) => ComponentChildren; // in the tooltip, instead of its time
 }
 
-export function FlameCanvas(props: FlameCanvasProps): JSX.Element {
+export function FlameCanvas<F extends Frame>(props: FlameCanvasProps<F>): JSX.Element {
   const { layout, view, selected } = props;
   const canvas = useRef<HTMLCanvasElement>(null);
   const width = useBoxWidth(canvas);
-  const [hovered, setHovered] = useState<{ frame: Frame; x: number; y: number } | null>(null);
+  const [hovered, setHovered] = useState<{ frame: F; x: number; y: number } | null>(null);
   const height = layout.rows.length * kRowPx + 2;
   const shade = theme.value;
 
@@ -63,12 +66,12 @@ export function FlameCanvas(props: FlameCanvasProps): JSX.Element {
 
   const timeAt = (event: MouseEvent) => view.fromNs + (event.offsetX / width) * (view.toNs - view.fromNs);
   const frameUnder = (event: MouseEvent) => frameAt(layout, Math.floor(event.offsetY / kRowPx), timeAt(event));
-  const zoomTo = (frame: Frame) => props.onView({ fromNs: frame.startNs, toNs: frame.startNs + frame.widthNs });
+  const zoomTo = (frame: F) => props.onView({ fromNs: frame.startNs, toNs: frame.startNs + frame.widthNs });
 
   const onKeyDown = (event: KeyboardEvent) => {
     const at = selected ?? layout.rows[0]?.[0];
     if (!at) return;
-    const go: Record<string, () => Frame | null | undefined> = {
+    const go: Record<string, () => F | null | undefined> = {
       ArrowUp: () => parentOf(layout, at),
       ArrowDown: () => (selected ? childrenOf(layout, at).sort((a, b) => b.widthNs - a.widthNs)[0] : at),
       ArrowLeft: () => siblingOf(layout, at, -1),
@@ -113,8 +116,12 @@ export function FlameCanvas(props: FlameCanvasProps): JSX.Element {
         <Tip x={hovered.x} top={hovered.y + 14} width={width}>
           <strong>{hovered.frame.name}</strong>
           <div>
-            {formatDuration(hovered.frame.widthNs)} ({formatShare(hovered.frame.widthNs / props.totalNs)}), self{" "}
-            {formatDuration(hovered.frame.selfNs)}
+            {props.describe?.(hovered.frame) ?? (
+              <>
+                {formatDuration(hovered.frame.widthNs)} ({formatShare(hovered.frame.widthNs / props.totalNs)}), self{" "}
+                {formatDuration(hovered.frame.selfNs)}
+              </>
+            )}
           </div>
         </Tip>
       )}
@@ -122,14 +129,14 @@ export function FlameCanvas(props: FlameCanvasProps): JSX.Element {
   );
 }
 
-interface Drawn extends FlameCanvasProps {
+interface Drawn<F extends Frame> extends FlameCanvasProps<F> {
   width: number;
   height: number;
   shade: Theme;
-  hovered: Frame | null;
+  hovered: F | null;
 }
 
-function draw(canvas: HTMLCanvasElement, scene: Drawn): void {
+function draw<F extends Frame>(canvas: HTMLCanvasElement, scene: Drawn<F>): void {
   const scale = window.devicePixelRatio;
   canvas.width = Math.round(scene.width * scale);
   canvas.height = Math.round(scene.height * scale);
@@ -145,7 +152,8 @@ function draw(canvas: HTMLCanvasElement, scene: Drawn): void {
   };
   const searching = scene.search !== "";
   const fills = new Map<string, string>();
-  const fillOf = (name: string) => {
+  const fillOf = (frame: F) => scene.color?.(frame, scene.shade) ?? fillOfName(frame.name);
+  const fillOfName = (name: string) => {
     let fill = fills.get(name);
     if (!fill) fills.set(name, (fill = `rgb(${sliceColor(frameKind(name), name, scene.shade).join(" ")})`));
     return fill;
@@ -154,7 +162,7 @@ function draw(canvas: HTMLCanvasElement, scene: Drawn): void {
     const top = depth * kRowPx;
     for (const { frame, left, width } of visibleBoxes(row, scene.view, scene.width)) {
       const hit = searching && matches(frame.name, scene.search);
-      ctx.fillStyle = searching && !hit ? colors.faint : fillOf(frame.name);
+      ctx.fillStyle = searching && !hit ? colors.faint : fillOf(frame);
       ctx.fillRect(left, top, Math.max(width - 0.5, 0.5), kRowPx - 1);
       if (frame === scene.selected || frame === scene.hovered || hit) {
         ctx.strokeStyle = hit ? colors.accent : colors.text;

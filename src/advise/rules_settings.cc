@@ -23,6 +23,8 @@ std::vector<Finding> find_oversubscription(const Context& context) {
   const std::string threads_text =
       ranks > 1 ? std::to_string(ranks) + " ranks with " + counted(threads, "thread", "threads") + " each"
                 : counted(threads, "thread", "threads");
+  // Every operator of a program on the CPU waits for all of its threads: nothing else can be judged before.
+  const bool first = !context.has_device_work && 2 * threads * ranks >= 3 * cores;
   return {{.id = "cpu-oversubscription",
            .title = "torch computes with " + threads_text + " on " + counted(cores, "core", "cores") +
                     ": operators wait for threads that have no core",
@@ -30,7 +32,8 @@ std::vector<Finding> find_oversubscription(const Context& context) {
            .try_text = "use no more threads than there are cores for this process",
            .try_code = "torch.set_num_threads(" + std::to_string(std::max<int64_t>(1, cores / ranks)) +
                        ")  # or OMP_NUM_THREADS, before the program starts",
-           .confidence = Confidence::kHigh}};
+           .confidence = Confidence::kHigh,
+           .precedence = first ? Precedence::kNeedless : Precedence::kByGain}};
 }
 
 std::vector<Finding> find_busy_machine(const Context& context) {

@@ -262,11 +262,11 @@ DEVICE = {
     "backward-for-each-small": Program(
         lambda on, fault: backward_for_each(on, fault, rows=64, width=128, losses=8), ("repeated-backward",)
     ),
-    "few-blocks": Program(few_blocks, ("low-occupancy", "dominant-operator")),
+    "few-blocks": Program(few_blocks, ("device-underfilled",), saves_time=False),
     "unchanged-sorted": Program(unchanged_sorted, ("dominant-operator",)),
     "padded-texts": Program(padded_texts, ("padding",)),
     "state-copied": Program(
-        lambda on, fault: copied_state(on, fault, layers=24, size=1 << 24), ("dominant-operator", "layout-copies")
+        lambda on, fault: copied_state(on, fault, layers=24, size=1 << 24), ("whole-copies", "repeated-operators")
     ),
 }
 

@@ -28,6 +28,8 @@ space := $(empty) $(empty)
 cmake = mkdir -p build && flock build/.$(1).lock sh -c 'cmake --preset $(1) $(if $(filter release,$(1)),-DFIRELANE_PYTHON=ON) >/dev/null && \
   cmake --build --preset $(1) -j $(JOBS) $(addprefix --target ,$(2))'
 ctest = ctest --test-dir build/$(1) --output-on-failure -j $(JOBS)
+# $(call units,PRESET,ROOMS): all unit tests of the rooms, a process a room; then how many ran, and which were skipped.
+units = { ctest --test-dir build/$(1) --output-on-failure -j $(JOBS) -R '^units[.]($(or $(2),.*))$$' && tools/count_units.sh build/$(1); }
 
 .PHONY: setup
 setup: ## install what is missing: apt packages, .venv (quick when nothing is)
@@ -54,25 +56,28 @@ demo: setup viewer ## record a small transformer as it trains: table, .lane and 
 test: setup viewer ## all tests: units with sanitizers, the command line, what needs torch (ctest), then Python (pytest)
 	@echo "test: units, with address and undefined-behaviour sanitizers"
 	@$(call cmake,dev)
-	@$(call ctest,dev)
+	@$(call units,dev)
 	@echo "test: the command line, the recorder against torch, the C++ example"
 	@$(call cmake,release,all bench_load make_trace firelane_record_torch_test)
-	@$(call ctest,release) -R '^(cli|record/torch|examples)[.]'
+	@$(call ctest,release) -R '^(cli[.]|units[.]record/torch$$|examples[.])'
 	@echo "test: Python"
 	@$(PYTHON) -m pytest -q -n $(JOBS) --dist loadfile
 
-# Fetching torch leaves the cores idle: the sanitizers' build begins meanwhile (`test` says what fails in it). Python's tests
-# keep one core busy: the thread sanitizer's build and tests, fuzzing and the browser run beside them.
+# Fetching torch leaves the cores idle: the sanitizers' build begins meanwhile (`test` says what fails in it). Checks of the
+# text take one core each, so they run beside the build; the thread sanitizer, fuzzing and the browser run beside Python's tests.
 .PHONY: check
 check: ## what CI runs: format, layers, docs, viewer, all tests, thread sanitizer, short fuzzing, the viewer in a browser
 	@tools/setup.sh native
 	@mkdir -p build; { $(call cmake,dev); } >build/check-early.log 2>&1 & early=$$!; \
 	  fetched=0; $(MAKE) --no-print-directory setup || fetched=$$?; wait $$early || true; exit $$fetched
-	@$(MAKE) --no-print-directory check-text check-viewer build check-docs check-tidy
+	@{ $(MAKE) --no-print-directory check-text check-viewer; } >build/check-text.log 2>&1 & text=$$!; \
+	  built=0; $(MAKE) --no-print-directory build || built=$$?; wait $$text || { cat build/check-text.log; exit 1; }; \
+	  grep '^check: ' build/check-text.log; exit $$built
+	@$(MAKE) --no-print-directory check-docs check-tidy
 	@{ $(MAKE) --no-print-directory check-threads JOBS=1 && $(MAKE) --no-print-directory fuzz-short e2e; } >build/check-beside.log 2>&1 & \
 	  beside=$$!; tests=0; $(MAKE) --no-print-directory test || tests=$$?; \
 	  wait $$beside || { cat build/check-beside.log; exit 1; }; \
-	  echo "check: tests with thread sanitizer: $$(grep 'tests passed' build/check-beside.log)"; \
+	  echo "check: tests with thread sanitizer: $$(grep '^units: ' build/check-beside.log)"; \
 	  grep -E '^(fuzz|e2e): ' build/check-beside.log; exit $$tests
 
 .PHONY: check-text
@@ -84,9 +89,10 @@ check-text: setup
 	@echo "check: layers"; $(PYTHON) tools/check_layers.py
 	@echo "check: changelog"; $(PYTHON) tools/check_changelog.py
 
-# The checks of .clang-tidy that find the worst mistakes at little cost, in the rooms whose headers are quick to read.
-# `make lint` runs all of them on everything (performance-unnecessary-value-param alone takes longer than these together).
-TIDY_ROOMS := base format record/core record/cupti model import analyze advise report export sql
+# The checks of .clang-tidy that find the worst mistakes at little cost, in the rooms where they would hurt most: those that run
+# inside the user's program and those that read files of strangers. `make lint`, which is part of check-deep, runs all checks
+# on everything (performance-unnecessary-value-param alone takes longer than these together).
+TIDY_ROOMS := base format record/core record/cupti model import flight
 TIDY_CHECKS := -*,bugprone-use-after-move,bugprone-dangling-handle,bugprone-infinite-loop,bugprone-sizeof-expression,bugprone-unused-raii,\
 performance-for-range-copy,performance-unnecessary-copy-initialization,performance-move-const-arg,\
 readability-container-size-empty,modernize-use-override,modernize-use-nullptr
@@ -113,7 +119,7 @@ check-docs: build
 check-threads: setup viewer
 	@echo "check: tests with thread sanitizer: $(THREADED_ROOMS)"
 	@$(call cmake,tsan,$(foreach room,$(THREADED_ROOMS),firelane_$(subst /,_,$(room))_test))
-	@$(call ctest,tsan) -R '^($(subst $(space),|,$(THREADED_ROOMS)))[.]'
+	@$(call units,tsan,$(subst $(space),|,$(THREADED_ROOMS)))
 
 .PHONY: fuzz-short
 fuzz-short: setup viewer

@@ -27,11 +27,11 @@ name=firelane-$version-linux-$machine
 mkdir -p dist "$root/$name" "$root/deb/DEBIAN" "$root/deb/usr/bin" "$root/deb/usr/share/doc/firelane" \
   "$root/deb/usr/share/bash-completion/completions" "$root/deb/usr/share/zsh/vendor-completions" \
   "$root/deb/usr/share/fish/vendor_completions.d"
-cp "$build/firelane" LICENSE README.md CHANGELOG.md "$root/$name"
+cp "$build/firelane" LICENSE README.md CHANGELOG.md "$static/THIRD_PARTY_LICENSES.txt" "$root/$name"
 tar -C "$root" --owner=0 --group=0 --numeric-owner -czf "dist/$name.tar.gz" "$name"
 
 cp "$build/firelane" "$root/deb/usr/bin"
-cp LICENSE "$root/deb/usr/share/doc/firelane/copyright"
+cat LICENSE "$static/THIRD_PARTY_LICENSES.txt" >"$root/deb/usr/share/doc/firelane/copyright"
 "$build/firelane" completion bash >"$root/deb/usr/share/bash-completion/completions/firelane"
 "$build/firelane" completion zsh >"$root/deb/usr/share/zsh/vendor-completions/_firelane"
 "$build/firelane" completion fish >"$root/deb/usr/share/fish/vendor_completions.d/firelane.fish"

@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 
 apt_packages=(
   # compiler, sanitizers, layout, lint
-  clang-19 libclang-rt-19-dev clang-format-19 clang-tidy-19
+  clang-19 lld-19 libclang-rt-19-dev clang-format-19 clang-tidy-19
   # build
   cmake ninja-build ccache pkg-config git
   # libraries, each used by the rooms that src/LAYERS names

@@ -85,4 +85,11 @@ for name in zstd sqlite3; do
   [ -e "$libraries/lib$name.a" ] || { echo "static_deps: no lib$name.a: apt install lib$name-dev" >&2; exit 1; }
   cp "$libraries/lib$name.a" "$prefix/lib"
 done
+# What the licences of all that is linked in ask to be handed on with it.
+for package in libsimdjson-dev libisal-dev libfmt-dev libcpp-httplib-dev libzstd-dev libsqlite3-dev libcli11-dev libtomlplusplus-dev \
+  libprotozero-dev; do
+  printf '==== %s\n\n' "$package"
+  cat "/usr/share/doc/$package/copyright"
+  echo
+done >"$prefix/THIRD_PARTY_LICENSES.txt"
 touch "$prefix/complete"

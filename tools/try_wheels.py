@@ -5,7 +5,8 @@
     tools/try_wheels.py --profiler-tests 3.12:2.11   # and the profiler's own tests, of this checkout
 
 Each pair gets a fresh virtual environment with torch from the package index, and is deleted afterwards (a torch with
-CUDA takes six gigabytes). Programs run with nothing on PATH but that environment: no compiler, no tools.
+CUDA takes six gigabytes); with --environments DIR they stay there, and only firelane is installed anew the next time.
+Programs run with nothing on PATH but the environment: no compiler, no tools.
 """
 
 from __future__ import annotations
@@ -59,10 +60,11 @@ class Step:
 
 
 class Trial:
-    def __init__(self, folder: Path, python: Path) -> None:
+    def __init__(self, folder: Path, environment: Path, python: Path) -> None:
         self.folder, self.steps = folder, list[Step]()
-        subprocess.run([python, "-m", "venv", folder / "venv"], check=True)
-        self.bin = folder / "venv/bin"
+        self.bin = environment / "bin"
+        if not (self.bin / "python").exists():
+            subprocess.run([python, "-m", "venv", environment], check=True)
         self.bare = {"PATH": str(self.bin), "HOME": str(folder), "LANG": "C.UTF-8"}  # as in a minimal container
 
     def run(self, name: str, *command: str | Path, environment: dict[str, str] | None = None, expect: str = "") -> bool:
@@ -105,17 +107,19 @@ def try_pair(version: str, series: str, wanted: argparse.Namespace) -> Trial:
     python = find_python(version)
     if python is None:
         raise SystemExit(f"try_wheels: Python {version} is not here")
-    trial = Trial(Path(tempfile.mkdtemp(prefix=f"firelane-try-{version}-{series}-", dir=wanted.folder)), python)
+    folder = Path(tempfile.mkdtemp(prefix=f"firelane-try-{version}-{series}-", dir=wanted.folder))
+    kept = wanted.environments and wanted.environments / f"env-{version}-{series}"
+    trial = Trial(folder, kept or folder / "venv", python)
     own = trial.bin / "python"
-    trial.run(
-        "install", own, "-m", "pip", "install", "-q", "--no-index", "--disable-pip-version-check", wheel_for(version)
-    )
+    options = ["-q", "--no-index", "--force-reinstall", "--disable-pip-version-check"]
+    trial.run("install", own, "-m", "pip", "install", *options, wheel_for(version))
     sample = ROOT / "tests/data/gpt_slowdata.json.gz"
     trial.run("read", trial.bin / "firelane", "diagnose", sample, expect="input")
     trial.run(
         "open", own, "-c", f"import firelane; print(len(firelane.open({str(sample)!r}).host_slices))", expect=r"\d"
     )
-    if not install_torch(trial, series, wanted.uv):
+    has_torch = kept and [*kept.glob("lib/python*/site-packages/torch/version.py")]
+    if not has_torch and not install_torch(trial, series, wanted.uv):
         return trial
     (trial.folder / "program.py").write_text(PROGRAM)
     (trial.folder / "with_profile.py").write_text(PROFILE)
@@ -126,6 +130,10 @@ def try_pair(version: str, series: str, wanted: argparse.Namespace) -> Trial:
     trial.run(
         "parts", own, "-m", "firelane", "--version", "--parts", expect=rf"recorder +for torch {series}.*with the GPU"
     )
+    if wanted.build_recorder:  # a compiler and nothing else; the result comes before the one of the wheel
+        whole = {**trial.bare, "PATH": f"{trial.bin}:{os.environ['PATH']}"}
+        trial.run("build-recorder", trial.bin / "firelane", "build-recorder", environment=whole, expect="works now")
+        trial.run("record with it", record[0], "record", "--force", *record[2:], expect="wrote trace.lane")
     if wanted.profiler_tests:
         trial.run("pytest", own, "-m", "pip", "install", "-q", "pytest", "pytest-xdist", environment=dict(os.environ))
         tests = [ROOT / "tests/python/profiler", "-q", "-p", "no:cacheprovider", "-x" if wanted.first else "--tb=short"]
@@ -144,6 +152,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("pairs", nargs="*", default=PAIRS, metavar="PYTHON:TORCH")
     parser.add_argument("--folder", default=tempfile.gettempdir(), help="where the environments are made")
+    parser.add_argument(
+        "--environments", type=Path, metavar="DIR", help="keep the environments there, and use them again"
+    )
+    parser.add_argument(
+        "--build-recorder", action="store_true", help="compile a recorder as well, by the wheel's sources"
+    )
     parser.add_argument(
         "--uv", default=shutil.which("uv") or str(ROOT / ".venv/bin/uv"), help="installs torch faster than pip"
     )

@@ -5,7 +5,7 @@
     tools/wheels.py --python python3.12 --torch 2.11 # one pair, for a try
     tools/wheels.py --recorders-only --torch 2.16    # one more recorder
 
-Recorders (build/wheels/recorders) know nothing of Python, and the Python modules nothing of torch: each is compiled
+Recorders (build/wheels/recorders-*) know nothing of Python, and the Python modules nothing of torch: each is compiled
 once. A torch is fetched from the package index, unpacked as far as a compiler needs it, and deleted again. All else is
 linked in (tools/static_deps.sh), but for the C and C++ libraries; libtorch_cpu.so and libc10.so are the user's, and so
 is CUPTI, which the recorder opens at run time. What each wheel needs is read from its files, and gives its manylinux
@@ -99,8 +99,15 @@ def unpack_torch(wheel: Path, folder: Path) -> None:
         archive.extractall(folder, [name for name in archive.namelist() if name.startswith(wanted)])
 
 
+def recorders_folder() -> Path:
+    """Another one as soon as the recorder's sources are others."""
+    from firelane import _recorders
+
+    return WORK / f"recorders-{_recorders.digest(ROOT)}"
+
+
 def build_recorder(series: str, compiler: list[str], downloads: Path | None) -> None:
-    from firelane import _build_recorder, _recorders
+    from firelane import _build_recorder
 
     begin = time.monotonic()
     with tempfile.TemporaryDirectory(dir=WORK) as name:
@@ -117,9 +124,9 @@ def build_recorder(series: str, compiler: list[str], downloads: Path | None) -> 
         torch = _build_recorder.Torch(folder / "torch", str(about["__version__"]), cxx11_abi, has_cuda=True)
         plan = _build_recorder.Plan(torch, ROOT, compiler, cuda_headers(), jobs=os.cpu_count() or 1)
         plan.zstd = str(ROOT / "build/static/lib/libzstd.a")
-        objects = WORK / f"objects-{_recorders.digest(ROOT)}"
-        objects.mkdir(exist_ok=True)
-        output = WORK / "recorders" / _build_recorder.output_name(torch, with_gpu=True)
+        objects = recorders_folder() / "objects"
+        objects.mkdir(parents=True, exist_ok=True)
+        output = recorders_folder() / _build_recorder.output_name(torch, with_gpu=True)
         try:
             _build_recorder.build(plan, output, objects)
         except _build_recorder.BuildError as error:
@@ -143,6 +150,14 @@ def find_python(version: str) -> Path | None:
     return candidates[-1] if candidates else None
 
 
+def write_licenses(static: Path, tools: Path) -> Path:
+    """Of everything that is linked in: Debian's packages, and nanobind."""
+    written = WORK / "THIRD_PARTY_LICENSES.txt"
+    nanobind = "\n".join(file.read_text() for file in tools.rglob("nanobind-*.dist-info/**/LICENSE*"))
+    written.write_text((static / written.name).read_text() + f"==== nanobind\n\n{nanobind}")
+    return written
+
+
 def build_wheel(python: Path, version: str) -> Path:
     """With a virtual environment of its own for the build's tools; the rooms are compiled for the first Python only."""
     begin = time.monotonic()
@@ -164,8 +179,9 @@ def build_wheel(python: Path, version: str) -> Path:
         "CMAKE_GENERATOR": "Ninja",
     }
     defines = {
-        "FIRELANE_RECORDERS": str(WORK / "recorders"),
+        "FIRELANE_RECORDERS": str(recorders_folder()),
         "FIRELANE_STATIC_ZSTD": f"{static}/lib/libzstd.a",
+        "FIRELANE_LICENSES": str(write_licenses(static, tools)),
         "CMAKE_EXE_LINKER_FLAGS": "-static -Wl,-s",  # the command needs nothing at all: tools/package.sh
         "CMAKE_MODULE_LINKER_FLAGS": "-static-libstdc++ -static-libgcc -Wl,-s",
     }
@@ -229,7 +245,7 @@ def main() -> None:
     WORK.mkdir(parents=True, exist_ok=True)
     run(ROOT / "tools/static_deps.sh", ROOT / "build/static")
     for series in wanted.torch:
-        there = list((WORK / "recorders").glob(f"torch_{series.replace('.', '_')}*.so"))
+        there = list(recorders_folder().glob(f"torch_{series.replace('.', '_')}*.so"))
         if wanted.again or not there:
             build_recorder(series, [os.environ.get("CXX", "clang++-19")], wanted.downloads)
     if wanted.recorders_only:

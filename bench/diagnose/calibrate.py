@@ -2,9 +2,10 @@
 
     python bench/diagnose/calibrate.py FIRELANE FOLDER[:ENDING] ...    # folders of record_all.py; ENDING: lane
 
-Held-out programs are left out. Prints a row for each rule, as proofs.cc has it: programs (the same program on a GPU and
-on a CPU is two), how many were named with at least half of the gain, and the error of the middle that nine of ten stay
-below; the error of all; and, leaving one program out at a time, how many true gains the ranges would then contain.
+Held-out programs and those of the blind test that are kept from tuning are left out. Prints a row for each rule, as
+proofs.cc has it: programs (the same one on a GPU and on a CPU is two), how many were named with at least half of the
+gain, and the error of the middle that nine of ten stay below; the error of all; the median of true gains over those
+said; and, leaving one program out at a time, how many true gains the ranges would then contain.
 
 Where a program was recorded more than once, its errors are averaged. The error counts beyond what the timed blocks of
 steps vary by themselves, which is the other part of a range (src/advise/gain.cc).
@@ -43,7 +44,7 @@ def cases(firelane: str, folder: Path, ending: str) -> list[Case]:
     found = []
     for name, entry in json.loads((folder / "true_steps.json").read_text()).items():
         path = folder / f"{name}.faulty.{ending}"
-        if entry["half"] == "held out" or not entry["saves_time"] or not path.exists():
+        if entry["half"] in ("held out", "blind, kept") or not entry["saves_time"] or not path.exists():
             continue
         faulty, fixed = (statistics.median(entry[kind + "_ns"]) for kind in ("faulty", "fixed"))
         if faulty - fixed < 0.05 * faulty or min(entry["faulty_ns"]) <= fixed:
@@ -99,6 +100,8 @@ def main() -> None:
         count = sum(1 for each, _ in programs if each == rule)
         print(f'    {{"{rule}", {count}, {right[rule]}, {quantile(list(of_rule.values())):.2f}}},')
     print(f"of all: {pooled:.2f}")
+    ratios = [case.true / case.middle for seen in programs.values() for case in seen if case.middle > 0]
+    print(f"true gains over those said: median {statistics.median(ratios):.2f} of {len(ratios)}")
     inside = total = 0
     for (rule, program), seen in programs.items():
         others = [error for name, error in errors[rule].items() if name != program]

@@ -15,6 +15,7 @@ from torch import nn
 from torch.nn import functional
 
 from gpu_models import Machine, Program, Step, convolutions, gpt, training
+from kinds_gains_device import DEVICE
 from kinds_gains_host import HOST
 from kinds_gains_models import adam, trained
 from record_truth import Block
@@ -197,6 +198,7 @@ def masked(on: Machine, fault: bool) -> Step:
 
 
 GAINS = {
+    **DEVICE,
     **HOST,
     "attention-dropout": Program(
         lambda on, fault: attention(on, fault, length=512, batch=32, causal=False, dropout=0.1), ("attention-unfused",)

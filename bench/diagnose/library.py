@@ -3,7 +3,8 @@
 Whoever writes a rule or fits a number looks at the programs of TUNING only; HELD_OUT is for the scoreboard. The split
 was fixed before anything was measured: the names in alphabetical order, every second one is held out. The programs of
 gpu_programs.py are older, and rules have been tuned on all of them. UNSEEN is a blind test: not even its source is read
-by those who write rules before it has been scored, and once it has, it is no blind test any more.
+by those who write rules before it has been scored, and once it has, it is no blind test any more. BLIND is a second
+one; of its names in alphabetical order every second one (BLIND_KEPT) stays away from tuning after it was scored, too.
 
     step = LIBRARY["experts-boolean-masks"].make(Machine("cuda"), True)      # True: with the fault
 """
@@ -11,7 +12,9 @@ by those who write rules before it has been scored, and once it has, it is no bl
 from __future__ import annotations
 
 import gpu_programs
+import kinds_blind
 import kinds_gains
+import kinds_gains_device
 import kinds_language
 import kinds_loops
 import kinds_other
@@ -33,6 +36,9 @@ LIBRARY: dict[str, Program] = dict(
 TUNING = list(LIBRARY)[0::2]
 HELD_OUT = list(LIBRARY)[1::2]
 UNSEEN: dict[str, Program] = dict(sorted(kinds_unseen.PROGRAMS.items()))
+BLIND: dict[str, Program] = dict(sorted(kinds_blind.PROGRAMS.items()))
+BLIND_OPEN = list(BLIND)[0::2]
+BLIND_KEPT = list(BLIND)[1::2]
 
 # On a CPU the device's queue, pinned memory and half precision are no trouble: those programs are left out there.
 ON_GPU_ONLY = {
@@ -41,6 +47,7 @@ ON_GPU_ONLY = {
     "resnet-fp32-nchw",
     "diffusion-norm-in-fp32",
     *kinds_unseen.ON_GPU_ONLY,
+    *kinds_blind.ON_GPU_ONLY,
 }
 
 OLDER: dict[str, Program] = {
@@ -58,11 +65,20 @@ OLDER: dict[str, Program] = {
 
 # What gains are fitted with, beside TUNING and OLDER; in no score.
 GAINS = kinds_gains.GAINS
-ON_GPU_ONLY |= {name for name in GAINS if name.startswith(("convolutions", "copied", "fused"))}
+ON_GPU_ONLY |= {
+    name for name in GAINS if name.startswith(("convolutions", "copied", "fused"))
+} | kinds_gains_device.ON_GPU_ONLY
 
-EVERY: dict[str, Program] = {**LIBRARY, **UNSEEN, **OLDER, **GAINS}
+EVERY: dict[str, Program] = {**LIBRARY, **UNSEEN, **BLIND, **OLDER, **GAINS}
 
 
 def half_of(name: str) -> str:
-    halves = {"held out": HELD_OUT, "tuning": TUNING, "unseen": UNSEEN, "gains": GAINS}
+    halves = {
+        "held out": HELD_OUT,
+        "tuning": TUNING,
+        "unseen": UNSEEN,
+        "blind, opened": BLIND_OPEN,
+        "blind, kept": BLIND_KEPT,
+        "gains": GAINS,
+    }
     return next((half for half, names in halves.items() if name in names), "older")

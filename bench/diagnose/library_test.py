@@ -4,12 +4,14 @@ import pytest
 import torch
 
 from gpu_models import Machine
+from kinds_blind import Bags, suppressed_in_python, suppressed_together
+from kinds_blind_loops import Messages
 from kinds_other import Experts
 from kinds_unseen import HEALTHY
 from kinds_unseen_loops import area_in_python, area_on_device
 from kinds_unseen_text import private
 from kinds_unseen_vision import Codes, pairs_by_device, pairs_by_host
-from library import EVERY, GAINS, HELD_OUT, LIBRARY, ON_GPU_ONLY, TUNING, UNSEEN, half_of
+from library import BLIND, BLIND_KEPT, BLIND_OPEN, EVERY, GAINS, HELD_OUT, LIBRARY, ON_GPU_ONLY, TUNING, UNSEEN, half_of
 
 
 @pytest.fixture(autouse=True)
@@ -21,7 +23,7 @@ def _one_thread():
     torch.set_num_threads(before)
 
 
-@pytest.mark.parametrize("name", [*LIBRARY, *UNSEEN, *(name for name in GAINS if name not in ON_GPU_ONLY)])
+@pytest.mark.parametrize("name", [*LIBRARY, *UNSEEN, *(name for name in (*BLIND, *GAINS) if name not in ON_GPU_ONLY)])
 def test_a_program_runs_on_a_cpu_with_its_fault_and_mended(name):
     torch.manual_seed(0)
     for fault in (True, False):
@@ -42,6 +44,33 @@ def test_unseen_programs_are_in_no_half_that_rules_are_tuned_on_and_all_but_four
     assert {half_of(name) for name in UNSEEN} == {"unseen"}
     assert sorted(name for name, each in UNSEEN.items() if not each.findings) == sorted(HEALTHY)
     assert all(each.says for each in UNSEEN.values())
+
+
+def test_half_of_the_blind_programs_is_kept_from_tuning():
+    assert sorted([*BLIND_OPEN, *BLIND_KEPT]) == sorted(BLIND)
+    assert not set(BLIND) & {*TUNING, *HELD_OUT, *UNSEEN, *GAINS}
+    assert {half_of(name) for name in BLIND_KEPT} == {"blind, kept"}
+
+
+def test_blind_programs_compute_the_same_mended_as_with_their_fault():
+    torch.manual_seed(0)
+    low = torch.rand(40, 2) * 16
+    boxes, scores = torch.cat((low, low + 2 + torch.rand(40, 2) * 6), dim=1), torch.rand(40)
+    assert suppressed_in_python(boxes, scores).tolist() == suppressed_together(boxes, scores).tolist()
+    padded, packed = Bags(20, 8, padded=True), Bags(20, 8, padded=False)
+    packed.load_state_dict(padded.state_dict())
+    batch = {
+        "padded": torch.tensor([[3, 4, 0], [7, 0, 0]]),
+        "mask": torch.tensor([[1.0, 1, 0], [1, 0, 0]]),
+        "ids": torch.tensor([3, 4, 7]),
+        "offsets": torch.tensor([0, 2]),
+    }
+    torch.testing.assert_close(padded(batch), packed(batch))
+    edges = torch.randint(0, 10, (2, 50))
+    sorts, sorted_once = Messages(4, sorts=True), Messages(4, sorts=False)
+    sorted_once.load_state_dict(sorts.state_dict())
+    x, counts = torch.randn(10, 4), torch.bincount(edges[1], minlength=10).clamp(min=1).float()
+    torch.testing.assert_close(sorts(x, edges, counts), sorted_once(x, edges, counts))
 
 
 def test_unseen_programs_compute_the_same_mended_as_with_their_fault():

@@ -4,7 +4,9 @@
         --seconds 500      # start no more programs after that
         --older            # the programs of gpu_programs.py instead
         --unseen           # those of kinds_unseen.py instead
+        --blind            # those of kinds_blind.py
         --gains            # those of kinds_gains.py, which gains are fitted with
+        --ours             # no traces of torch.profiler
         --device cpu       # small sizes, one thread
         --jobs 7           # programs at a time: only for a CPU with more cores than that
 
@@ -40,7 +42,7 @@ import torch
 from torch.profiler import ProfilerActivity, profile, schedule
 
 from gpu_models import Machine
-from library import EVERY, GAINS, LIBRARY, OLDER, ON_GPU_ONLY, UNSEEN, half_of
+from library import BLIND, EVERY, GAINS, LIBRARY, OLDER, ON_GPU_ONLY, UNSEEN, half_of
 from record_both import load_recorder
 from record_steps import record_steps
 
@@ -75,7 +77,8 @@ class Counted:
 
 
 class Bench:
-    def __init__(self, name: str, device: str, folder: Path):
+    def __init__(self, name: str, device: str, folder: Path, torch_flags: dict[str, dict[str, Any]]):
+        self.torch_flags = torch_flags
         if device == "cpu":
             torch.set_num_threads(1)
         self.native = load_recorder()
@@ -156,7 +159,7 @@ class Bench:
         self.truth["machine"] = torch.cuda.get_device_name() if self.on.is_gpu else "cpu, one thread"
         (self.folder / f"{self.name}.truth.json").write_text(json.dumps(self.truth, indent=1))
         for kind, step in kinds.items():
-            for options in TORCH_FLAGS:
+            for options in self.torch_flags:
                 self.with_torch(step, kind, options)
 
 
@@ -165,9 +168,9 @@ def compress(path: Path) -> None:
     path.unlink()
 
 
-def one(name: str, device: str, folder: Path) -> None:
+def one(name: str, device: str, folder: Path, ours: bool) -> None:
     start = time.monotonic()
-    bench = Bench(name, device, folder)
+    bench = Bench(name, device, folder, {} if ours else TORCH_FLAGS)
     try:
         bench.run()
     except Exception:
@@ -193,7 +196,7 @@ def run_all(names: list[str], arguments: argparse.Namespace) -> None:
                 del running[name]
         while names and len(running) < arguments.jobs and time.monotonic() - began < arguments.seconds:
             name = names.pop(0)
-            process = FORK.Process(target=one, args=(name, arguments.device, arguments.folder))
+            process = FORK.Process(target=one, args=(name, arguments.device, arguments.folder, arguments.ours))
             process.start()
             running[name] = process, time.monotonic()
         if not running:
@@ -219,13 +222,14 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=500)
     parser.add_argument("--limit", type=float, default=60, help="seconds for one program")
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--older", action="store_true")
-    parser.add_argument("--unseen", action="store_true")
-    parser.add_argument("--gains", action="store_true")
+    sets = {"older": OLDER, "unseen": UNSEEN, "blind": BLIND, "gains": GAINS}
+    for each in sets:
+        parser.add_argument(f"--{each}", action="store_true")
+    parser.add_argument("--ours", action="store_true")
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     arguments = parser.parse_intermixed_args()
     arguments.folder.mkdir(parents=True, exist_ok=True)
-    chosen = OLDER if arguments.older else UNSEEN if arguments.unseen else GAINS if arguments.gains else LIBRARY
+    chosen = next((programs for each, programs in sets.items() if getattr(arguments, each)), LIBRARY)
     names = arguments.names or list(chosen)
     if arguments.device == "cpu":
         names = [name for name in names if name not in ON_GPU_ONLY]

@@ -68,31 +68,27 @@ constexpr double kWorthFirst = 0.04;
 int64_t likely_ns(const Finding& finding) {
   const Gain& gain = finding.gain;
   const int64_t likely = gain.low_ns + (gain.high_ns - gain.low_ns) / 3;
-  const bool is_general = finding.cause == "overhead" || finding.cause == kFusion;
+  const bool is_general = finding.cause == kOverhead || finding.cause == kFusion;
   return is_general ? likely / 2 : likely;
 }
 
-// A general finding says how much there is to gain; what to do first is the part of it that has a cause of its own, if
-// that is worth doing.
-void put_parts_first(std::vector<Found>& all, const Context& context) {
-  constexpr double kWorthDoing = 0.1;
+// A general finding says how much there is to gain; what to do first is what has a cause of its own and is worth doing:
+// parts of it, and others that gain nearly as much by themselves.
+void put_causes_first(std::vector<Found>& all, const Context& context) {
+  constexpr double kWorthDoing = 0.1;  // of a step
+  constexpr int64_t kOfGeneral = 3;    // others gain at least a third of what the general one does
   for (size_t general = 0; general < all.size(); ++general) {
     const std::string cause = all[general].finding.cause;
-    if (cause.empty()) continue;
-    size_t last = general;
-    for (size_t i = general + 1; i < all.size(); ++i) {
-      const Finding& part = all[i].finding;
-      const bool counts =
-          all[i].about_time && part.part_of == cause && context.share_of_step(part.gain.middle_ns()) >= kWorthDoing;
-      if (counts) last = i;
-    }
-    if (last == general) continue;
-    std::stable_partition(all.begin() + static_cast<std::ptrdiff_t>(general),
-                          all.begin() + static_cast<std::ptrdiff_t>(last) + 1, [&](const Found& each) {
-                            return each.finding.part_of == cause &&
-                                   context.share_of_step(each.finding.gain.middle_ns()) >= kWorthDoing;
-                          });
-    break;  // there is one general finding
+    if (cause != kOverhead && cause != kFusion) continue;
+    const int64_t general_ns = all[general].finding.gain.middle_ns();
+    const auto is_first = [&](const Found& each) {
+      const Finding& finding = each.finding;
+      if (!each.about_time || finding.cause == kOverhead || finding.cause == kFusion) return false;
+      if (context.share_of_step(finding.gain.middle_ns()) < kWorthDoing) return false;
+      return finding.part_of == cause || finding.gain.middle_ns() * kOfGeneral >= general_ns;
+    };
+    std::stable_partition(all.begin() + static_cast<std::ptrdiff_t>(general), all.end(), is_first);
+    break;
   }
 }
 
@@ -121,7 +117,7 @@ std::vector<Found> ask_rules(const Context& context) {
     if (!a.about_time) return a.finding.share_of_step > b.finding.share_of_step;
     return likely_ns(a.finding) > likely_ns(b.finding);
   });
-  put_parts_first(all, context);
+  put_causes_first(all, context);
   return all;
 }
 

@@ -16,6 +16,12 @@ namespace firelane::advise {
 inline constexpr size_t kEvidenceSlices = 5;
 inline constexpr size_t kEvidenceRanges = 5;
 
+// An operator that no other one calls.
+inline bool is_outermost_op(const HostSlices& host, Row row) {
+  if (host.kind[row] != HostKind::kOp) return false;
+  return host.parent[row] == kNoRow || host.kind[host.parent[row]] != HostKind::kOp;
+}
+
 // The window's moments in which the leading chain was in one of `activities`, as cuts that keep `keep`.
 std::vector<analyze::HostCut> cuts_of(const Context& context, std::initializer_list<analyze::Activity> activities,
                                       double keep);

@@ -12,6 +12,8 @@ namespace firelane::advise {
 
 // The cause of what a compiler would join: findings with a name of their own are part of it.
 inline constexpr const char* kFusion = "fusion";
+// That of a host which cannot feed the device, whatever it does.
+inline constexpr const char* kOverhead = "overhead";
 
 // Kernels with their class, in the judged steps; `visit(row, traits)`.
 template <typename Visit>

@@ -85,5 +85,35 @@ TEST(PlantedFaults, of_the_library_are_found_first_and_absent_when_mended) {
   check("library/h200/", faults);
 }
 
+// Those that were planted for a rule (bench/diagnose/kinds_gains_device.py).
+TEST(PlantedFaults, of_rules_about_work_done_again_are_found_first_and_absent_when_mended) {
+  const PlantedFault on_h200[] = {
+      {"backward-for-each", "repeated-backward", 8.06},
+      {"backward-for-each-small", "repeated-backward", 6.02, 0.3},
+      {"constants-copied", "constant-copies", 0.48, 0.4},
+      {"double-inference", "fp64-compute", 0.34},
+      {"double-large", "fp64-compute", 1.00},
+      {"mask-copied", "constant-copies", 5.47},
+      {"streams-in-turn", "stream-waits", 1.43},
+      {"streams-in-turn-two", "stream-waits", 0.32},
+  };
+  check("library/planted_h200/", on_h200);
+  const PlantedFault on_cpu[] = {
+      {"backward-for-each", "repeated-backward", 1.08, 0.3},
+      {"backward-for-each-small", "repeated-backward", 1.74},
+      {"state-copied", "whole-copies", 3.24, 0.3},
+      {"threads-oversubscribed", "cpu-oversubscription", 0},
+  };
+  check("library/planted_cpu/", on_cpu);
+}
+
+TEST(PlantedFaults, a_model_that_runs_once_for_each_sample_is_a_loop) {
+  const PlantedFault faults[] = {
+      {"private-gradients-one-by-one", "repeated-operators", 35.24},
+      {"ema-by-parameter", "repeated-operators", 5.31, 0.4},
+  };
+  check("library/unseen_h200/", faults);
+}
+
 }  // namespace
 }  // namespace firelane::advise

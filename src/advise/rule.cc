@@ -22,6 +22,8 @@ const std::vector<Rule>& all_rules() {
              convolutions_rules,
              generation_rules,
              waste_rules,
+             again_rules,
+             streams_rules,
              memory_rules,
              device_rules,
              dominant_rules,

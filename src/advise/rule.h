@@ -45,6 +45,8 @@ std::vector<Rule> convolutions_rules();  // needless biases, layouts
 std::vector<Rule> generation_rules();    // recomputed prefixes, caches that are copied
 std::vector<Rule> waste_rules();         // gradients nobody uses, masks that cost the fast attention
 std::vector<Rule> device_rules();        // collectives, grids, pinned memory
+std::vector<Rule> again_rules();         // passes, copies and constants that were there before
+std::vector<Rule> streams_rules();       // streams that wait for each other
 std::vector<Rule> memory_rules();        // limit, spikes, growth, fragmentation, the allocator
 std::vector<Rule> dominant_rules();      // what stands out without a rule of its own, steps that grow
 

@@ -214,6 +214,11 @@ constexpr SyncAdvice kScalerAdvice = {analyze::SyncReason::kItem,
                                       "train in bf16, which needs no scaler",
                                       "with torch.autocast(\"cuda\", dtype=torch.bfloat16): ...  # and no GradScaler"};
 
+constexpr SyncAdvice kNormAdvice = {
+    analyze::SyncReason::kItem, "the norm of the gradients, which is read in every step",
+    "clip_grad_norm_ needs no read: leave error_if_nonfinite out, and log the norm every few hundred steps",
+    "norm = torch.nn.utils.clip_grad_norm_(parameters, 1.0)  # stays on the device; no norm.item()"};
+
 // Loops that read one number a round: without the loop the numbers are computed together and read once.
 std::vector<Finding> find_reads_in_loops(const Context& context) {
   std::vector<const analyze::Loop*> chosen;
@@ -289,7 +294,11 @@ std::vector<Finding> find_host_sync(const Context& context) {
       }
     }
     if (calls.empty()) continue;
-    if (advice.reason == analyze::SyncReason::kItem && are_of_scaler(model, calls)) advice = kScalerAdvice;
+    if (advice.reason == analyze::SyncReason::kItem && are_of_scaler(model, calls)) {
+      advice = kScalerAdvice;
+    } else if (advice.reason == analyze::SyncReason::kItem && are_of_norms(model, calls)) {
+      advice = kNormAdvice;
+    }
     change.waits = waits_only.waits;
     change.host.insert(change.host.begin(), waits_only.host.begin(), waits_only.host.end());
     Finding finding{.id = "host-sync", .cost_ns = study.per_step(waited)};

@@ -101,6 +101,75 @@ std::vector<Finding> find_fp32_matmul(const Context& context) {
   return {finding};
 }
 
+// ---- float64 ----
+
+constexpr double kWideKeepLow = 0.55;  // of what moves float64, as float32
+constexpr double kWideKeepHigh = 0.45;
+constexpr double kPlainPartLow = 0.65;  // of the peak without tensor cores that fp32 matmuls reach
+constexpr double kPlainPartHigh = 0.8;
+constexpr double kCpuCallNs = 10'000;  // of an operator on the CPU: the call, whatever the type
+
+bool takes_double(const Model& model, Row op) {
+  const Row detail = op == kNoRow ? kNoRow : model.op_detail(op);
+  if (detail == kNoRow || model.op_details.input_types[detail] == kNoString) return false;
+  return contains(model.text(model.op_details.input_types[detail]), "\"double\"");
+}
+
+void add_doubles_on_device(const Context& context, Evidence& evidence) {
+  const Model& model = context.model;
+  const DeviceSlices& device = model.device_slices;
+  FasterMatmul faster(model);
+  for_kernels(context, [&](Row row, const analyze::KernelTraits& traits) {
+    const Row op = device.op[row];
+    // What updates a list of tensors has no types of them: its kernel's name says it.
+    const bool in_list = op != kNoRow && contains(model.text(device.name[row]), "multi_tensor_apply_kernel") &&
+                         contains(model.text(device.name[row]), "<double");
+    if (!takes_double(model, op) && !in_list) return;
+    if (!analyze::is_matrix_class(traits.kernel_class)) return evidence.add_device(row, kWideKeepLow, kWideKeepHigh);
+    const analyze::DevicePeaks* peaks = analyze::peaks_of(model, device.device[row]);
+    if (peaks == nullptr || peaks->fp32_tflops <= 0) return evidence.add_device(row, kWideKeepLow, kWideKeepHigh);
+    const auto keep = [&](double part) {
+      return faster.keep(op, device.duration_ns[row], traits.kernel_class, *peaks, peaks->fp32_tflops, part);
+    };
+    evidence.add_device(row, keep(kPlainPartLow), keep(kPlainPartHigh));
+  });
+}
+
+// Outermost operators that take float64; what calls them takes as long as before.
+void add_doubles_on_cpu(const Context& context, Evidence& evidence) {
+  const HostSlices& host = context.model.host_slices;
+  int64_t until = INT64_MIN;
+  LaneId lane{};
+  for (Row row = 0; row < host.size(); ++row) {
+    if (host.kind[row] != HostKind::kOp || !context.in_window(host.start_ns[row])) continue;
+    if (host.lane[row] == lane && host.start_ns[row] < until) continue;
+    if (!takes_double(context.model, row)) continue;
+    lane = host.lane[row];
+    until = host.end_ns(row);
+    const double computes = std::max(0.0, 1 - kCpuCallNs / static_cast<double>(host.duration_ns[row] + 1));
+    evidence.add_call(row, 1 - computes * (1 - kWideKeepLow), 1 - computes * (1 - kWideKeepHigh));
+  }
+}
+
+std::vector<Finding> find_fp64(const Context& context) {
+  Evidence evidence(context);
+  if (context.has_device_work) {
+    add_doubles_on_device(context, evidence);
+  } else {
+    add_doubles_on_cpu(context, evidence);
+  }
+  if (evidence.empty()) return {};
+  Finding finding{.id = "fp64-compute",
+                  .try_text = "compute in float32: convert data that comes from NumPy, whose numbers are float64",
+                  .try_code = "torch.from_numpy(x).float()  # and model.float()",
+                  .confidence = Confidence::kMedium,
+                  .confirm_by = "compare results: float64 has 53 bits of precision, float32 has 24"};
+  evidence.fill(finding);
+  finding.title = "operators on float64 (double) take " + short_percent(finding.share_of_step) +
+                  " of a step: twice the traffic of float32, and slower arithmetic";
+  return {finding};
+}
+
 // 16-bit matmuls that do not run on tensor cores, or whose sizes make them slow there.
 std::vector<Finding> find_tensor_cores(const Context& context) {
   const Model& model = context.model;
@@ -150,6 +219,12 @@ Row outermost_aten(const Model& model, Row op) {
   return found;
 }
 
+Row outermost_op(const Model& model, Row op) {
+  const HostSlices& host = model.host_slices;
+  while (host.parent[op] != kNoRow && host.kind[host.parent[op]] == HostKind::kOp) op = host.parent[op];
+  return op;
+}
+
 std::vector<Finding> find_unfused_chains(const Context& context) {
   if (!context.has_device_work) return cpu_unfused_chains(context);
   const Model& model = context.model;
@@ -163,7 +238,16 @@ std::vector<Finding> find_unfused_chains(const Context& context) {
     for (size_t i = 0; i < chain.slices.size(); ++i) {
       evidence.add_device(chain.slices[i], keep, keep);
       const bool first_of_its_time = i % chain.members.size() == 0;
-      if (!first_of_its_time) evidence.add_host(outermost_aten(model, model.device_slices.op[chain.slices[i]]), 0.5);
+      if (first_of_its_time) continue;
+      const Row op = outermost_aten(model, model.device_slices.op[chain.slices[i]]);
+      if (op == kNoRow) continue;
+      // A node of the backward pass that does nothing else goes with its operator.
+      const Row node = model.host_slices.parent[op];
+      const bool alone = node != kNoRow && model.host_slices.kind[node] == HostKind::kOp &&
+                         2 * model.host_slices.duration_ns[op] > model.host_slices.duration_ns[node];
+      const Row gone = alone ? outermost_op(model, op) : op;
+      evidence.add_host(gone, 0.5);
+      evidence.add_way_to(gone);
     }
     saved_bytes += chain.saved_bytes;
     launches += chain.saved_launches;
@@ -240,6 +324,18 @@ std::vector<Finding> find_casts(const Context& context) {
 
 std::vector<Rule> kernels_rules() {
   return {
+      {"fp64-compute", "kernels", 0.05, true,
+       "Everything that takes a float64 tensor moves twice the bytes, and most devices compute it far slower: at half "
+       "the "
+       "rate\n"
+       "on data center GPUs, at 1/32 or 1/64 on others. It often comes unasked: NumPy's numbers are float64, and one "
+       "such "
+       "tensor\n"
+       "makes the operators behind it float64, too.\n\n"
+       "The gain is a replay in which matmuls run at float32's rate and everything else takes half as long.\n\n"
+       "What to do: .float() where data becomes a tensor; torch.set_default_dtype only if a library needs it.\n\n"
+       "When not: the problem needs the precision (simulation, linear solvers).",
+       find_fp64},
       {"fp32-matmul", "kernels", 0.02, true,
        "Matrix multiplications ran in fp32 on the ordinary cores. Tensor cores do the same work 5 to 15 times as fast, "
        "with\n"

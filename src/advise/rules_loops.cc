@@ -87,7 +87,9 @@ std::vector<Finding> find_repeated(const Context& context) {
   const int64_t times = std::max<int64_t>(1, loops_with[host.name[longest->body[0]]] / context.step_count);
   finding.title = "a loop calls " + body_text(model, *longest) + " " + counted(longest->rounds, "time", "times") +
                   " in a row" + (times > 1 ? ", " + std::to_string(times) + " times a step" : "") +
-                  (longest->reads ? ", and waits for a number each time" : "");
+                  (longest->passes  ? ", with a backward pass each time"
+                   : longest->reads ? ", and waits for a number each time"
+                                    : "");
   if (longest->python != kNoRow) finding.title += ", in " + std::string(model.text(host.name[longest->python]));
   finding.title += ": " + short_time(finding.cost_ns) + " of each step (" + short_percent(finding.share_of_step) + ")";
   for (const Row row : longest->body) {
@@ -150,10 +152,11 @@ std::vector<Rule> loops_rules() {
        "costs the host the same, however little it computes, and each kernel is too small to fill the device.\n\n"
        "Found are at least eight rounds of the same operators in a row, in which each round picks its piece of a "
        "tensor\n"
-       "(select, slice, index, embedding), reads a number, or runs a recurrent cell. Layers of a model repeat as "
-       "well:\n"
-       "rounds with normalization, convolution or attention do not count. The gain is a replay with one round left; "
-       "its\n"
+       "(select, slice, index, embedding), reads a number or a size, runs a recurrent cell, or changes a tensor in "
+       "place.\n"
+       "Layers of a model repeat as well: rounds with normalization, convolution or attention count only if they go "
+       "back\n"
+       "through the same weights or have a backward pass of their own. The gain is a replay with one round left; its\n"
        "kernels do the work of all.\n\n"
        "What to do: one call on a batch: bmm instead of a loop over experts or heads, nn.LSTM instead of LSTMCell, "
        "one\n"

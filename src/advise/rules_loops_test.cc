@@ -123,6 +123,23 @@ TEST(Syncs, a_grad_scalers_read_is_told_from_the_programs_own) {
   EXPECT_EQ(title(true, 3).find("GradScaler"), std::string::npos) << "most are the program's own";
 }
 
+TEST(Syncs, the_norm_of_the_gradients_is_told_from_other_numbers) {
+  const auto title = [](bool norm) {
+    Program program;
+    for (int step = 0; step < 4; ++step) {
+      for (int i = 0; i < 4; ++i) program.op("aten::mm");
+      program.op(norm ? "aten::_foreach_norm" : "aten::mul").op("aten::stack").item(100);
+      for (int i = 0; i < 4; ++i) program.op("aten::mm");
+      program.end_step();
+    }
+    const Judged judged = program.judged();
+    const Finding* finding = find(judged, "host-sync");
+    return finding == nullptr ? std::string() : finding->title;
+  };
+  EXPECT_NE(title(true).find("the norm of the gradients"), std::string::npos) << title(true);
+  EXPECT_EQ(title(false).find("the norm of the gradients"), std::string::npos);
+}
+
 TEST(HostCompute, a_tensor_built_on_the_cpu_is_named_with_its_copy) {
   Program program;
   for (int step = 0; step < 4; ++step) {

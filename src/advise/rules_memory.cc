@@ -1,5 +1,7 @@
 // Memory: near the limit, spikes, growth, fragmentation, calls into the driver, room for a larger batch.
 #include <algorithm>
+#include <cmath>
+#include <functional>
 #include <string>
 
 #include "advise/evidence.h"
@@ -83,7 +85,21 @@ std::vector<Finding> find_spike(const Context& context) {
   });
 }
 
-// When a device that fills by so much with every step is full.
+// What each step adds more than the one before it, where that rises steadily: the growth is quadratic. Else 0.
+int64_t rise_per_step(const analyze::DeviceMemory& device) {
+  constexpr size_t kLeastSteps = 5;
+  constexpr int64_t kLeastRise = 4;  // a quarter of what the first step adds, in all
+  std::vector<int64_t> added;
+  for (size_t i = 2; i < device.steps.size(); ++i) {
+    added.push_back(device.steps[i].end_bytes - device.steps[i - 1].end_bytes);
+  }
+  if (device.steps.size() < kLeastSteps) return 0;
+  const bool rises = std::adjacent_find(added.begin(), added.end(), std::greater_equal<>()) == added.end();
+  if (!rises || (added.back() - added.front()) * kLeastRise < added.front()) return 0;
+  return (added.back() - added.front()) / static_cast<int64_t>(added.size() - 1);
+}
+
+// When a device that fills with every step is full.
 struct Full {
   int64_t steps = kNoNumber;  // from here; kNoNumber: what it holds is not known
   int64_t ns = 0;
@@ -92,7 +108,14 @@ struct Full {
 
 Full when_full(const Context& context, const analyze::DeviceMemory& device) {
   if (device.capacity_bytes == kNoNumber || device.capacity_bytes <= device.end_bytes) return {};
-  const int64_t steps = (device.capacity_bytes - device.end_bytes) / device.growth_per_step_bytes;
+  const int64_t room = device.capacity_bytes - device.end_bytes;
+  int64_t steps = room / device.growth_per_step_bytes;
+  if (const auto rise = static_cast<double>(rise_per_step(device)); rise > 0) {
+    // The n-th step from here adds last + n * rise.
+    const auto last = static_cast<double>(device.end_bytes - device.steps[device.steps.size() - 2].end_bytes);
+    const double half = last + rise / 2;
+    steps = static_cast<int64_t>((std::sqrt(half * half + 2 * rise * static_cast<double>(room)) - half) / rise);
+  }
   const double ns = static_cast<double>(steps) * static_cast<double>(std::max<int64_t>(0, context.step_ns));
   return {.steps = steps, .ns = ns < 9e18 ? static_cast<int64_t>(ns) : INT64_MAX};
 }
@@ -117,16 +140,20 @@ std::vector<Finding> find_leak(const Context& context) {
                                   ? ""
                                   : "; " + device.name + " is full after " + counted(full.steps, "step", "steps") +
                                         " (" + long_time(full.ns) + ")";
-    findings.push_back(
-        {.id = "memory-leak",
-         .title = "memory grows by " + short_bytes(device.growth_per_step_bytes) + " with every step" + until + who,
-         .ranges = {{device.curve.front().time_ns, device.curve.back().time_ns}},
-         .events = static_cast<int64_t>(device.steps.size()),
-         .try_text = "do not keep tensors that hold an autograd graph: store numbers",
-         .try_code = "losses.append(loss.item())  # or loss.detach()",
-         .confidence = device.steps.size() >= 5 ? Confidence::kHigh : Confidence::kMedium,
-         .confirm_by = device.steps.size() >= 5 ? "" : "record ten steps or more",
-         .precedence = full.soon() ? Precedence::kFails : Precedence::kByGain});
+    const int64_t rise = rise_per_step(device);
+    const std::string how = rise == 0
+                                ? "memory grows by " + short_bytes(device.growth_per_step_bytes) + " with every step"
+                                : "memory grows faster and faster (quadratically): each step keeps " +
+                                      short_bytes(rise) + " more than the one before";
+    findings.push_back({.id = "memory-leak",
+                        .title = how + until + who,
+                        .ranges = {{device.curve.front().time_ns, device.curve.back().time_ns}},
+                        .events = static_cast<int64_t>(device.steps.size()),
+                        .try_text = "do not keep tensors that hold an autograd graph: store numbers",
+                        .try_code = "losses.append(loss.item())  # or loss.detach()",
+                        .confidence = device.steps.size() >= 5 ? Confidence::kHigh : Confidence::kMedium,
+                        .confirm_by = device.steps.size() >= 5 ? "" : "record ten steps or more",
+                        .precedence = full.soon() ? Precedence::kFails : Precedence::kByGain});
   });
 }
 

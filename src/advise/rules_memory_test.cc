@@ -89,6 +89,22 @@ TEST(MemoryRules, a_leak) {
   EXPECT_TRUE(steps(true).empty());
 }
 
+TEST(MemoryRules, growth_that_grows_itself_fills_the_device_sooner) {
+  MemoryProgram program;
+  for (int i = 0; i < 5; ++i) {
+    const double at = i * 100;
+    program.trace.step(i, {.start_us = at, .end_us = at + 90})
+        .op("aten::cat", {.start_us = at + 10, .end_us = at + 20});
+    program.change(at + 15, static_cast<uint64_t>(i + 1), (i + 1) * 2 * kMiB, 900 * kMiB);
+  }
+  const std::vector<Finding> findings = program.ask("memory-leak");
+  ASSERT_EQ(findings.size(), 1u);
+  // 12, 14, 16, ... MiB into the 970 MiB that are left.
+  EXPECT_EQ(findings[0].title,
+            "memory grows faster and faster (quadratically): each step keeps 2.0 MiB more than the one before; GPU is "
+            "full after 26 steps (2.6 ms); most by aten::cat");
+}
+
 TEST(MemoryRules, fragmentation_matters_only_when_much_is_reserved) {
   EXPECT_EQ(MemoryProgram().change(1, 0x10, 300 * kMiB, 800 * kMiB).ask("memory-fragmentation").size(), 1u);
   EXPECT_TRUE(MemoryProgram().change(1, 0x10, 100 * kMiB, 300 * kMiB).ask("memory-fragmentation").empty());

@@ -1,4 +1,4 @@
-// Settings and surroundings: more threads than cores, other processes, deterministic algorithms.
+// Settings and surroundings: more threads than cores, other processes, lowered clocks, deterministic algorithms.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -23,6 +23,8 @@ std::vector<Finding> find_oversubscription(const Context& context) {
   const std::string threads_text =
       ranks > 1 ? std::to_string(ranks) + " ranks with " + counted(threads, "thread", "threads") + " each"
                 : counted(threads, "thread", "threads");
+  // Every operator of a program on the CPU waits for all of its threads: nothing else can be judged before.
+  const bool first = !context.has_device_work && 2 * threads * ranks >= 3 * cores;
   return {{.id = "cpu-oversubscription",
            .title = "torch computes with " + threads_text + " on " + counted(cores, "core", "cores") +
                     ": operators wait for threads that have no core",
@@ -30,7 +32,8 @@ std::vector<Finding> find_oversubscription(const Context& context) {
            .try_text = "use no more threads than there are cores for this process",
            .try_code = "torch.set_num_threads(" + std::to_string(std::max<int64_t>(1, cores / ranks)) +
                        ")  # or OMP_NUM_THREADS, before the program starts",
-           .confidence = Confidence::kHigh}};
+           .confidence = Confidence::kHigh,
+           .precedence = first ? Precedence::kNeedless : Precedence::kByGain}};
 }
 
 std::vector<Finding> find_busy_machine(const Context& context) {
@@ -49,6 +52,68 @@ std::vector<Finding> find_busy_machine(const Context& context) {
            .try_text = "measure on a machine that does nothing else, or give the program cores of its own",
            .try_code = "taskset -c 0-7 python train.py",
            .confidence = Confidence::kHigh}};
+}
+
+// The counter's samples while the judged steps ran, and the highest of all.
+struct Clock {
+  std::vector<double> in_steps;
+  double highest = 0;
+};
+Clock sm_clock(const Context& context) {
+  const Model& model = context.model;
+  Clock clock;
+  for (size_t i = 0; i < model.counter_samples.size(); ++i) {
+    const std::string_view name = model.text(model.counter_tracks.name[model.counter_samples.track[i]]);
+    if (!name.ends_with("SM clock (MHz)")) continue;
+    const double mhz = model.counter_samples.value[i];
+    clock.highest = std::max(clock.highest, mhz);
+    if (context.in_window(model.counter_samples.time_ns[i])) clock.in_steps.push_back(mhz);
+  }
+  return clock;
+}
+
+// What the last sample of such a counter in the judged steps says; "" without one.
+std::string last_of(const Context& context, std::string_view counter, std::string_view unit) {
+  const Model& model = context.model;
+  double value = -1;
+  for (size_t i = 0; i < model.counter_samples.size(); ++i) {
+    const std::string_view name = model.text(model.counter_tracks.name[model.counter_samples.track[i]]);
+    if (name.ends_with(counter) && context.in_window(model.counter_samples.time_ns[i])) {
+      value = model.counter_samples.value[i];
+    }
+  }
+  return value < 0 ? "" : std::to_string(std::llround(value)) + std::string(unit);
+}
+
+std::vector<Finding> find_throttling(const Context& context) {
+  constexpr size_t kLeastSamples = 4;
+  constexpr double kLower = 0.9;       // of the highest clock seen
+  constexpr double kBusyPart = 0.5;    // of a step: an idle device lowers its clock by itself
+  constexpr double kLowKernels = 0.3;  // of the kernels' time follows the clock at least; memory has one of its own
+  if (context.share_of_step(context.device_busy_ns) < kBusyPart) return {};
+  Clock clock = sm_clock(context);
+  if (clock.in_steps.size() < kLeastSamples || clock.highest <= 0) return {};
+  std::nth_element(clock.in_steps.begin(),
+                   clock.in_steps.begin() + static_cast<std::ptrdiff_t>(clock.in_steps.size() / 2),
+                   clock.in_steps.end());
+  const double usual = clock.in_steps[clock.in_steps.size() / 2];
+  if (usual > kLower * clock.highest) return {};
+  Finding finding{.id = "clocks-throttled", .events = static_cast<int64_t>(clock.in_steps.size())};
+  finding.cost_ns = std::llround((1 - usual / clock.highest) * static_cast<double>(context.device_busy_ns));
+  finding.share_of_step = context.share_of_step(finding.cost_ns);
+  finding.gain = {.low_ns = std::llround(kLowKernels * static_cast<double>(finding.cost_ns)),
+                  .high_ns = finding.cost_ns};
+  const std::string power = last_of(context, "power (W)", " W");
+  const std::string heat = last_of(context, "temperature (C)", " C");
+  finding.title = "the device runs at " + std::to_string(std::llround(usual)) + " MHz, and has run at " +
+                  std::to_string(std::llround(clock.highest)) + " MHz in this trace" +
+                  (power.empty() ? "" : "; it takes " + power) +
+                  (heat.empty() ? "" : (power.empty() ? "; at " : " at ") + heat);
+  finding.try_text = "see what holds the clock down: a power limit, heat, or a clock that somebody set";
+  finding.try_code = "nvidia-smi -q -d PERFORMANCE,CLOCK,POWER";
+  finding.confidence = Confidence::kMedium;
+  finding.confirm_by = "record again when the device is cool, or without the limit";
+  return {finding};
 }
 
 std::vector<Finding> find_deterministic(const Context& context) {
@@ -90,6 +155,18 @@ std::vector<Rule> settings_rules() {
        "What to do: measure again when the machine is free, or pin the program to cores that nobody else uses.\n\n"
        "When not: the program always shares its machine, and what counts is how it does there.",
        find_busy_machine},
+      {"clocks-throttled", "kernels", 0.03, true,
+       "The device computes at a lower clock than it had earlier in the same recording: it has reached its power "
+       "limit, is too "
+       "hot,\n"
+       "or somebody set a clock. Kernels that compute take longer in proportion; those that move data less so.\n\n"
+       "Found where the median of the SM clock in the judged steps is below 90% of the highest sample, in a device "
+       "that is "
+       "busy\n"
+       "for half of a step or more. Needs the counters that firelane records where NVML is there.\n\n"
+       "What to do: nvidia-smi -q -d PERFORMANCE names the reason; cooling, another slot, a higher power limit.\n\n"
+       "When not: the limit is meant. Large matmuls reach it on most devices, at any clock that is sold.",
+       find_throttling},
       {"deterministic-algorithms", "kernels", 0, false,
        "Deterministic modes make some operators (index_add, scatter, the backward of embeddings and of interpolation) "
        "take\n"

@@ -91,6 +91,26 @@ TEST(BusyMachine, is_said_when_others_leave_no_core_free) {
   EXPECT_EQ(with("3.9", "0.1"), "") << "the program itself uses them";
 }
 
+TEST(Throttling, a_clock_below_what_the_device_had_is_told_where_the_device_is_busy) {
+  const auto title = [](double mhz_in_steps, double kernel_us) {
+    TraceBuilder builder;
+    builder.counter("GPU 0 SM clock (MHz)", 1, 1980);
+    double at = 1000;
+    for (int step = 0; step < 8; ++step, at += 1000) {
+      builder.op("aten::mm", {.start_us = at, .end_us = at + 20});
+      builder.call("cudaLaunchKernel", {.start_us = at + 5, .end_us = at + 9, .correlation = step + 1});
+      builder.kernel("gemm", {.start_us = at + 12, .end_us = at + 12 + kernel_us, .correlation = step + 1});
+      builder.counter("GPU 0 SM clock (MHz)", at + 100, mhz_in_steps);
+      builder.counter("GPU 0 power (W)", at + 100, 700);
+      builder.step(step, {.start_us = at, .end_us = at + 1000});
+    }
+    return title_of(builder.build(), "clocks-throttled");
+  };
+  EXPECT_EQ(title(1200, 900), "the device runs at 1200 MHz, and has run at 1980 MHz in this trace; it takes 700 W");
+  EXPECT_EQ(title(1950, 900), "") << "nearly as high";
+  EXPECT_EQ(title(1200, 50), "") << "an idle device lowers its clock";
+}
+
 TEST(SlowSteps, what_coincides_with_them_is_named) {
   EXPECT_NE(
       title_of(program_with({{"steps_with_checkpoint", "[5]"}}, true), "slow-steps").find("checkpoint is written"),

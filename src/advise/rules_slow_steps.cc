@@ -124,6 +124,13 @@ std::vector<Finding> find_recorded_outliers(const Context& context) {
     finding.ranges.push_back({step.start_ns, step.end_ns});
   }
   if (finding.events == 0) return {};
+  // The recorder starts with the first step that is recorded. If all others, also those that were only timed, are
+  // alike, it is that.
+  constexpr int64_t kEnoughTimed = 8;
+  const auto judged = std::find_if(study.steps.steps.begin(), study.steps.steps.end(),
+                                   [](const analyze::FoundStep& step) { return !step.warm_up; });
+  const bool only_first = finding.events == 1 && judged != study.steps.steps.end() && judged->outlier;
+  if (only_first && static_cast<int64_t>(context.model.timed_steps.size()) >= kEnoughTimed) return {};
   // If they took as long as the slowest of the others, or as the median.
   const auto saved_ns = [&](int64_t each_ns) { return study.per_step(slow_ns - finding.events * each_ns); };
   finding.cost_ns = saved_ns(study.steps.median_ns);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "advise/evidence.h"
+#include "advise/host_evidence.h"
 #include "advise/rule.h"
 #include "advise/text.h"
 #include "analyze/device/kernel_traits.h"
@@ -30,11 +31,6 @@ constexpr double kCpuKeepLow = 0.5;
 constexpr double kCpuKeepHigh = 0.3;
 constexpr double kCallNs = 20'000;   // of an op on the CPU, the call itself takes at most
 constexpr int64_t kLeastNodes = 10;  // per step: fewer may be one stray op
-
-bool is_outermost_op(const HostSlices& host, Row row) {
-  if (host.kind[row] != HostKind::kOp) return false;
-  return host.parent[row] == kNoRow || host.kind[host.parent[row]] != HostKind::kOp;
-}
 
 // A forward pass that builds the graph, in a program that never goes back through it. Every node takes a sequence
 // number, so they rise from op to op where a graph is built.
@@ -207,26 +203,124 @@ class NeedlessEnd {
   std::vector<End> ends_;
 };
 
+// A part of the model whose parameters nobody updates (a teacher, a frozen copy): all of its nodes are for nobody, also
+// those that only lead from one weight to the next. Nodes have rising numbers in the order of the forward pass, so that
+// a part is a range of them. Shapes may be those of other, updated parameters: few such are taken for its own.
+class UnusedPart {
+ public:
+  UnusedPart(const Context& context, const Gradients& gradients) : model_(context.model) {
+    if (context.study == nullptr) return;
+    for (const analyze::FoundStep& step : context.study->steps.steps) {
+      std::vector<Weight> weights;
+      const auto add = [&](const std::vector<Row>& rows, bool unused) {
+        for (const Row row : rows) {
+          const int64_t start_ns = model_.host_slices.start_ns[row];
+          if (start_ns < step.start_ns || start_ns >= step.end_ns) continue;
+          const int64_t number = number_before(row);
+          if (number >= 0) weights.push_back({number, unused});
+        }
+      };
+      add(gradients.nodes, true);
+      add(gradients.used, false);
+      const Numbers best = largest(std::move(weights));
+      if (best.low >= 0) steps_.push_back({step.start_ns, step.end_ns, best});
+    }
+  }
+
+  bool holds(Row op) const {
+    if (steps_.empty()) return false;
+    const int64_t start_ns = model_.host_slices.start_ns[op];
+    const auto step =
+        std::partition_point(steps_.begin(), steps_.end(), [&](const Step& each) { return each.end_ns <= start_ns; });
+    if (step == steps_.end() || start_ns < step->start_ns) return false;
+    Row node = outermost(op);
+    int64_t number = number_of(node);
+    if (number < 0) number = number_before(node);  // hands over a gradient
+    return number >= step->numbers.low && number <= step->numbers.high;
+  }
+
+ private:
+  struct Weight {
+    int64_t number = 0;
+    bool unused = false;
+  };
+  struct Numbers {
+    int64_t low = -1;
+    int64_t high = -1;
+  };
+  struct Step {
+    int64_t start_ns = 0;
+    int64_t end_ns = 0;
+    Numbers numbers;
+  };
+
+  // The stretch of weights in which the unused ones outweigh the others most.
+  static Numbers largest(std::vector<Weight> weights) {
+    constexpr int64_t kAgainst = 2;  // unused ones that one used weight outweighs
+    constexpr int64_t kLeastWeights = 4;
+    std::sort(weights.begin(), weights.end(), [](const Weight& a, const Weight& b) { return a.number < b.number; });
+    Numbers best;
+    int64_t best_sum = kLeastWeights - 1;
+    int64_t sum = 0;
+    int64_t low = -1;
+    for (const Weight& weight : weights) {
+      if (sum == 0) low = weight.number;
+      sum = std::max<int64_t>(0, sum + (weight.unused ? 1 : -kAgainst));
+      if (sum <= best_sum) continue;
+      best_sum = sum;
+      best = {low, weight.number};
+    }
+    return best;
+  }
+
+  Row outermost(Row op) const {
+    const HostSlices& host = model_.host_slices;
+    while (host.parent[op] != kNoRow && host.kind[host.parent[op]] == HostKind::kOp) op = host.parent[op];
+    return op;
+  }
+  int64_t number_of(Row node) const {
+    const Row detail = model_.op_detail(node);
+    const int64_t number = detail == kNoRow ? kNoNumber : model_.op_details.sequence_number[detail];
+    return number == kNoNumber ? -1 : number;
+  }
+  // Of the last node with a number before this one on its thread: whose gradient it hands over.
+  int64_t number_before(Row row) const {
+    constexpr int kMostRows = 200;
+    const HostSlices& host = model_.host_slices;
+    Row at = outermost(row);
+    for (int i = 0; i < kMostRows && at > model_.lanes.host_begin[static_cast<size_t>(host.lane[row])]; ++i) {
+      --at;
+      if (is_outermost_op(host, at) && number_of(at) >= 0) return number_of(at);
+    }
+    return -1;
+  }
+
+  const Model& model_;
+  std::vector<Step> steps_;
+};
+
 std::vector<Finding> find_unused_gradients(const Context& context) {
   const auto& phases = context.trace.get<analyze::find_phases>();
   if (!phases.has_backward) return find_graph_without_backward(context);
   const Gradients gradients = unused_gradients(context, phases);
   if (gradients.unused.empty()) return {};
   const Model& model = context.model;
-  const NeedlessEnd end(context, gradients);
+  const NeedlessEnd last(context, gradients);
+  const UnusedPart part(context, gradients);
+  const auto is_needless = [&](Row op) { return last.holds(op) || part.holds(op); };
   Evidence evidence(context);
   for (Row row = 0; row < model.device_slices.size(); ++row) {
     const Row op = model.device_slices.op[row];
     if (model.device_slices.kind[row] != DeviceKind::kKernel || op == kNoRow) continue;
     if (phases.host[op] != analyze::Phase::kBackward) continue;
-    const bool needless = end.holds(op);
+    const bool needless = is_needless(op);
     if (!needless && !computes(model, op, model.text(model.device_slices.name[row]), gradients.unused)) continue;
     evidence.add_device(row, 0, 0);
     if (!needless) evidence.add_host(node_of(model, op), kNodeKeep);
   }
   for (Row op = 0; op < model.host_slices.size(); ++op) {
     if (!is_outermost_op(model.host_slices, op) || phases.host[op] != analyze::Phase::kBackward) continue;
-    if (!end.holds(op)) continue;
+    if (!is_needless(op)) continue;
     if (context.has_device_work) {
       evidence.add_host(op, kNodeKeep);
     } else {
@@ -234,12 +328,12 @@ std::vector<Finding> find_unused_gradients(const Context& context) {
     }
   }
   for (const Row node : gradients.nodes) {
-    if (!end.holds(node)) evidence.add_host(node, kNodeKeep);
+    if (!is_needless(node)) evidence.add_host(node, kNodeKeep);
   }
   if (!context.has_device_work) {
     for (Row op = 0; op < model.host_slices.size(); ++op) {
       if (model.host_slices.kind[op] != HostKind::kOp || phases.host[op] != analyze::Phase::kBackward) continue;
-      if (!end.holds(op) && computes(model, op, "wgrad", gradients.unused)) evidence.add_call(op, 0.1, 0);
+      if (!is_needless(op) && computes(model, op, "wgrad", gradients.unused)) evidence.add_call(op, 0.1, 0);
     }
   }
   if (evidence.empty()) return {};

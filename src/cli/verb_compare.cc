@@ -1,8 +1,12 @@
 // firelane compare BEFORE AFTER: is it slower, is that more than noise, and why?
+#include <optional>
+
+#include "cli/compared.h"
 #include "cli/output.h"
 #include "cli/run_files.h"
 #include "cli/verbs.h"
-#include "report/comparison.h"
+#include "cli/viewing.h"
+#include "serve/one_file.h"
 
 namespace firelane::cli {
 
@@ -17,18 +21,29 @@ struct CompareArgs {
   double alpha = 0.05;
   double price_per_hour = -1;
   size_t rows = 15;
+  bool view = false;
+  ViewOptions viewing;
   OutputOptions output;
 };
 
-Result<int> run_table(const CompareArgs& args, Output& output) {
-  FL_TRY(const std::vector<compare::Run> runs, open_runs(args.files));
-  const report::RunsOptions options{.by = args.by == "model"   ? report::RunsBy::kModel
-                                          : args.by == "batch" ? report::RunsBy::kBatch
-                                                               : report::RunsBy::kFile,
-                                    .price_per_hour = args.price_per_hour};
-  FL_TRY_VOID(output.write(report::render(report::runs_report(runs, options), output.form(), output.style())));
-  FL_TRY_VOID(output.close());
-  return kExitOk;
+std::optional<report::RunsBy> by_of(const std::string& name) {
+  if (name.empty()) return std::nullopt;
+  return name == "model" ? report::RunsBy::kModel : name == "batch" ? report::RunsBy::kBatch : report::RunsBy::kFile;
+}
+
+Result<Compared> find_compared(const CompareArgs& args) {
+  Compared out{.comparison = {.judge = {.alpha = args.alpha, .threshold = args.threshold_percent / 100},
+                              .by = by_of(args.by),
+                              .price_per_hour = args.price_per_hour,
+                              .is_first = true}};
+  if (out.comparison.by) {
+    FL_TRY(out.files, find_run_files(args.files));
+    return out;
+  }
+  const bool by_flags = !args.before.empty();
+  FL_TRY_VOID(add_side(by_flags ? args.before : std::vector{args.files[0]}, out, out.comparison.before));
+  FL_TRY_VOID(add_side(by_flags ? args.after : std::vector{args.files[1]}, out, out.comparison.after));
+  return out;
 }
 
 Result<int> run_compare(const CompareArgs& args) {
@@ -41,22 +56,28 @@ Result<int> run_compare(const CompareArgs& args) {
         "compare: give two files or folders, or --before A... --after B..., or files and --by file for a table of all",
         kExitUsage);
   }
-  FL_TRY(Output output, Output::open(args.output));
-  if (!args.by.empty()) return run_table(args, output);
-  const std::vector<std::string> before = by_flags ? args.before : std::vector{args.files[0]};
-  const std::vector<std::string> after = by_flags ? args.after : std::vector{args.files[1]};
-  FL_TRY(std::vector<std::string> files, find_run_files(before));
-  FL_TRY(const std::vector<std::string> second_files, find_run_files(after));
-  const auto runs_before = static_cast<std::ptrdiff_t>(files.size());
-  files.insert(files.end(), second_files.begin(), second_files.end());
-  FL_TRY(const std::vector<compare::Run> runs, read_runs(files));
-  const std::vector<compare::Run> first(runs.begin(), runs.begin() + runs_before);
-  const std::vector<compare::Run> second(runs.begin() + runs_before, runs.end());
-  const compare::Difference difference =
-      compare::compare_sides(first, second, {.alpha = args.alpha, .threshold = args.threshold_percent / 100});
-  const bool for_people = output.form() == report::Form::kText || output.form() == report::Form::kMarkdown;
-  FL_TRY_VOID(
-      output.write(report::comparison_text(difference, for_people ? args.rows : 0, output.form(), output.style())));
+  const OutputOptions& wanted = args.output;
+  const bool has_form = wanted.json || wanted.csv || wanted.markdown;
+  if (args.view) {
+    if (has_form || wanted.path != "-") {
+      return complain("compare: --view opens the browser; leave -o, --json, --csv and --markdown out", kExitUsage);
+    }
+    FL_TRY(const Compared compared, find_compared(args));
+    return serve_traces(compared.files, args.viewing, compared.comparison);
+  }
+  std::string_view page;
+  const bool is_page = is_html_name(wanted.path);
+  if (is_page) {
+    if (has_form) {
+      return complain(wanted.path + ": a page for the browser; give a table another name", kExitUsage);
+    }
+    FL_TRY(page, serve::one_file_page());  // before long work: it may be missing
+  }
+  FL_TRY(Output output, Output::open(wanted));
+  FL_TRY(const Compared compared, find_compared(args));
+  FL_TRY(const std::string text,
+         is_page ? compared_page(compared, page) : compared_text(compared, args.rows, output.form(), output.style()));
+  FL_TRY_VOID(output.write(text));
   FL_TRY_VOID(output.close());
   return kExitOk;
 }
@@ -67,8 +88,8 @@ Verb compare_verb() {
   return {
       .name = "compare",
       .sentence = "Whether a second version is slower, whether that is more than noise, and why.",
-      .examples = {"firelane compare before.lane after.lane",
-                   "firelane compare --before main1.lane main2.lane --after new1.lane new2.lane --markdown"},
+      .examples = {"firelane compare before.lane after.lane --view",
+                   "firelane compare --before main1.lane main2.lane --after new1.lane new2.lane -o report.html"},
       .setup = [](Flags& flags) -> VerbBody {
         auto args = std::make_shared<CompareArgs>();
         flags
@@ -91,6 +112,8 @@ Verb compare_verb() {
             .whole_number()
             .value_name("N")
             .show_default();
+        flags.add("--view", args->view, "open the comparison in the browser");
+        add_view_options(flags, args->viewing);
         add_report_options(flags, args->output);
         return [args] { return run_compare(*args); };
       }};

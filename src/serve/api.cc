@@ -43,6 +43,18 @@ constexpr std::array kRoutes = {
     Route{"sql", sql, false, "POST"},
 };
 
+// Of the traces together. Each is a pane of the page, which it shows where /api/traces names it.
+struct SetRoute {
+  std::string_view name;
+  Answer (*handle)(const TraceSet& traces, const Comparison& usual, const Request& request);
+};
+
+constexpr std::array kSetRoutes = {
+    SetRoute{"compare", compared},
+    SetRoute{"compare/flame", compared_flame},
+    SetRoute{"runs", compared_runs},
+};
+
 // REQUIRES: a path of at least four parts: "api", "t", "0", NAME.
 const Route* find_route(const Request& request) {
   if (request.path.size() > 5) return nullptr;
@@ -52,6 +64,41 @@ const Route* find_route(const Request& request) {
     if (route.name == name || (request.path.size() == 5 && route.name == name + request.path[4])) return &route;
   }
   return nullptr;
+}
+
+void write_ids(JsonWriter& json, std::string_view name, const std::vector<size_t>& ids) {
+  json.key(name).begin_array();
+  for (const size_t id : ids) json.value(id);
+  json.end_array();
+}
+
+// The panes that show traces together: those that this set has something for.
+void write_panes(JsonWriter& json, const Comparison& comparison) {
+  constexpr std::string_view kBy[] = {"file", "model", "batch"};
+  const bool can_compare = !comparison.before.empty();
+  json.key("panes").begin_array();
+  if (can_compare) json.value("compare");
+  json.end_array().key("first_pane");
+  if (can_compare && comparison.is_first) {
+    json.value("compare");
+  } else {
+    json.null();
+  }
+  json.key("compare");
+  if (!can_compare) {
+    json.null();
+    return;
+  }
+  json.begin_object();
+  write_ids(json, "before", comparison.before);
+  write_ids(json, "after", comparison.after);
+  json.key("by");
+  if (comparison.by) {
+    json.value(kBy[static_cast<size_t>(*comparison.by)]);
+  } else {
+    json.null();
+  }
+  json.end_object();
 }
 
 std::string cache_key(const Request& request) {
@@ -106,8 +153,10 @@ void AnswerCache::drop(std::string key) {
 
 void prepare(const StudiedTrace& trace) { ServedTrace(trace).timeline(); }
 
-Api::Api(std::shared_ptr<const TraceSet> traces, std::string version)
-    : traces_(std::move(traces)), version_(std::move(version)) {
+Api::Api(std::shared_ptr<const TraceSet> traces, std::string version, Comparison comparison)
+    : traces_(std::move(traces)),
+      version_(std::move(version)),
+      comparison_(completed(std::move(comparison), traces_->size())) {
   for (size_t id = 0; id < traces_->size(); ++id) caches_.push_back(std::make_unique<AnswerCache>());
 }
 
@@ -125,7 +174,9 @@ Answer Api::list_traces(const Request& request) {
   if (!wanted.ok()) return bad_request(wanted);
   constexpr std::string_view kStates[] = {"loading", "ready", "failed"};
   JsonWriter json;
-  json.begin_object().field("version", version_).key("traces").begin_array();
+  json.begin_object().field("version", version_);
+  write_panes(json, comparison_);
+  json.key("traces").begin_array();
   for (size_t id = 0; id < traces_->size(); ++id) {
     const TraceSet::Status status = traces_->status(id);
     json.begin_object().field("id", id).field("name", std::filesystem::path(traces_->path(id)).filename().string());
@@ -160,6 +211,17 @@ Answer Api::about_trace(const Request& request) {
   return caches_[id]->get(cache_key(request), [&] { return route->handle(trace, request); });
 }
 
+Answer Api::about_set(const Request& request) {
+  const std::vector<std::string>& path = request.path;
+  const std::string name = path.size() == 3 ? path[1] + "/" + path[2] : path[1];
+  for (const SetRoute& route : kSetRoutes) {
+    if (route.name != name || path.size() > 3) continue;
+    if (request.method != "GET") return refusal(405, "this request is made with GET");
+    return of_set_.get(cache_key(request), [&] { return route.handle(*traces_, comparison_, request); });
+  }
+  return refusal(404, "no such request; docs/viewer-protocol.md lists them");
+}
+
 Answer Api::answer(const Request& request) {
   if (request.body.size() > kMaxBodyBytes) return refusal(413, "the body is larger than 64 KiB");
   const std::vector<std::string>& path = request.path;
@@ -168,7 +230,7 @@ Answer Api::answer(const Request& request) {
     return request.method == "GET" ? list_traces(request) : refusal(405, "this request is made with GET");
   }
   if (path[1] == "t" && path.size() >= 4) return about_trace(request);
-  return refusal(404, "no such request; docs/viewer-protocol.md lists them");
+  return about_set(request);
 }
 
 }  // namespace firelane::serve

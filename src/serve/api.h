@@ -17,6 +17,7 @@
 
 #include "model/model.h"
 #include "serve/answer.h"
+#include "serve/comparison.h"
 #include "serve/request.h"
 #include "traces/studied_trace.h"
 #include "traces/trace_set.h"
@@ -52,7 +53,7 @@ void prepare(const StudiedTrace& trace);
 class Api {
  public:
   // `version` is what /api/traces says of the program.
-  Api(std::shared_ptr<const TraceSet> traces, std::string version);
+  Api(std::shared_ptr<const TraceSet> traces, std::string version, Comparison comparison = {});
   // One trace that is there already.
   Api(Model model, std::string version);
   Api(const Api&) = delete;
@@ -62,14 +63,18 @@ class Api {
   Answer answer(const Request& request);
 
   const TraceSet& traces() const { return *traces_; }
+  const Comparison& comparison() const { return comparison_; }
 
  private:
   Answer list_traces(const Request& request);
   Answer about_trace(const Request& request);
+  Answer about_set(const Request& request);
 
   std::shared_ptr<const TraceSet> traces_;
   std::string version_;
+  Comparison comparison_;
   std::vector<std::unique_ptr<AnswerCache>> caches_;  // one per trace
+  AnswerCache of_set_;
 };
 
 }  // namespace firelane::serve

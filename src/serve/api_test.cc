@@ -6,7 +6,9 @@
 #include <barrier>
 #include <thread>
 
+#include "compare/difference/difference.h"
 #include "model/trace_builder.h"
+#include "report/comparison.h"
 #include "report/registry.h"
 
 namespace firelane::serve {
@@ -41,7 +43,7 @@ bool holds(const std::string& text, std::string_view part) { return text.find(pa
 
 TEST(Api, lists_traces_with_their_state) {
   Api api(small_trace(), "1.2");
-  EXPECT_HOLDS(ask(api, "/api/traces"), R"({"version":"1.2","traces":[{"id":0,)");
+  EXPECT_HOLDS(ask(api, "/api/traces"), R"("traces":[{"id":0,)");
   EXPECT_HOLDS(ask(api, "/api/traces"), R"("state":"ready")");
 }
 
@@ -85,6 +87,80 @@ TEST(Api, a_trace_that_loads_tells_its_progress_and_answers_409_until_it_is_ther
   EXPECT_EQ(ask(api, "/api/t/0/lanes").status, 200);
   EXPECT_HOLDS(ask(api, "/api/traces"), R"("state":"failed","bytes_done":0,"bytes_total":0,"error":"b.json: empty")");
   EXPECT_EQ(ask(api, "/api/t/1/lanes").status, 409);
+}
+
+// Steps of one op with a kernel of `kernel_us` each.
+Model steps_of(double kernel_us) {
+  TraceBuilder builder;
+  double now = 0;
+  for (int64_t step = 1; step <= 6; ++step) {
+    const double end = now + 40 + kernel_us;
+    builder.step(step, {.start_us = now, .end_us = end})
+        .op("aten::mm", {.start_us = now + 1, .end_us = now + 20, .external_id = step})
+        .call("cudaLaunchKernel", {.start_us = now + 5, .end_us = now + 9, .correlation = step, .external_id = step})
+        .kernel("gemm",
+                {.start_us = now + 30, .end_us = now + 30 + kernel_us, .correlation = step, .external_id = step})
+        .call("cudaDeviceSynchronize", {.start_us = now + 21, .end_us = end - 1});
+    now = end;
+  }
+  return builder.build();
+}
+
+// a.json, b.json twice as slow, and c.json, which cannot be read.
+std::shared_ptr<TraceSet> three_traces() {
+  const auto load = [](const std::string& path, const LoadProgress&) -> Result<Model> {
+    if (path == "c.json") return Error{"c.json: empty"};
+    return steps_of(path == "a.json" ? 100 : 240);
+  };
+  auto traces = std::make_shared<TraceSet>(std::vector<std::string>{"a.json", "b.json", "c.json"}, load);
+  traces->wait_until_loaded();
+  return traces;
+}
+
+TEST(Api, two_traces_are_compared_as_firelane_compare_does) {
+  Api api(three_traces(), "1.2");
+  EXPECT_HOLDS(ask(api, "/api/traces"),
+               R"("panes":["compare"],"first_pane":null,"compare":{"before":[0],"after":[1],"by":null})");
+  const Answer answer = ask(api, "/api/compare?before=0&after=1");
+  EXPECT_EQ(answer.status, 200) << answer.body;
+  const compare::Difference difference = compare::compare_sides({compare::summarize(StudiedTrace(steps_of(100)))},
+                                                                {compare::summarize(StudiedTrace(steps_of(240)))});
+  EXPECT_HOLDS(answer, report::comparison_headline(difference));
+  EXPECT_HOLDS(answer, R"({"name":"parts","title":"Where the difference is)");
+  EXPECT_EQ(ask(api, "/api/compare").body, answer.body) << "the sides that the set was opened with";
+  EXPECT_NE(ask(api, "/api/compare?before=1&after=0").body, answer.body);
+  EXPECT_HOLDS(ask(api, "/api/compare?before=0&after=1,0"),
+               R"({"name":"runs_after","label":"","kind":"number","value":2})");
+}
+
+TEST(Api, the_differential_flame_graph_has_both_sides_of_a_frame) {
+  Api api(three_traces(), "1.2");
+  EXPECT_HOLDS(ask(api, "/api/compare/flame?by=device"),
+               R"("note":"","nodes":[[0,"aten::mm",100000,240000],[1,"gemm",100000,240000]]})");
+  EXPECT_HOLDS(ask(api, "/api/compare/flame?by=stack"), "ops are shown instead");
+}
+
+TEST(Api, runs_of_a_set_are_a_table_and_those_that_cannot_be_read_are_left_out) {
+  Api api(three_traces(), "1.2", {.by = report::RunsBy::kBatch, .is_first = true});
+  EXPECT_HOLDS(ask(api, "/api/traces"), R"("first_pane":"compare","compare":{"before":[0],"after":[1],"by":"batch"})");
+  EXPECT_HOLDS(ask(api, "/api/runs?by=file"), R"("row_count":2)");
+  EXPECT_HOLDS(ask(api, "/api/runs"), R"({"name":"name","label":"Batch","kind":"text"})");
+}
+
+TEST(Api, a_comparison_that_cannot_be_made_says_why) {
+  Api api(three_traces(), "1.2");
+  EXPECT_EQ(ask(api, "/api/compare?before=0&after=2").status, 409);
+  EXPECT_HOLDS(ask(api, "/api/compare?before=0&after=2"), "c.json: empty");
+  for (const char* target : {"/api/compare?before=3", "/api/compare?before=x", "/api/compare?threshold=-1",
+                             "/api/compare/flame?by=x", "/api/compare/flame?bins=0", "/api/runs?by=x"}) {
+    EXPECT_EQ(ask(api, target).status, 400) << target;
+  }
+  EXPECT_EQ(ask(api, "/api/compare/more").status, 404);
+  EXPECT_EQ(ask(api, "/api/compare/flame/more").status, 404);
+  Api alone(small_trace(), "1.2");
+  EXPECT_HOLDS(ask(alone, "/api/traces"), R"("panes":[],"first_pane":null,"compare":null)");
+  EXPECT_EQ(ask(alone, "/api/compare").status, 404);
+  EXPECT_EQ(ask(alone, "/api/runs").status, 200);
 }
 
 TEST(Api, what_is_not_there_is_404_and_what_cannot_be_read_400) {

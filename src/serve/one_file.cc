@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <memory>
+#include <numeric>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "analyze/memory/memory_at.h"
@@ -78,63 +81,76 @@ class AnswerBook {
       entry += "\"json\":" + answer.body + "}";
     }
     entry = without_markup(entry);
-    if (entry.size() + 1 > left_) return false;
+    if (entry.size() + 1 + kept_ > left_) return false;
     left_ -= entry.size() + 1;
     text_ += (text_.empty() ? "" : ",") + entry;
     return true;
   }
+
+  // From now on, until it is called again: a part of what is left, the rest is kept for others.
+  void share(size_t parts) { kept_ = left_ - left_ / std::max<size_t>(1, parts); }
 
   std::string take() { return "{" + std::move(text_) + "}"; }
 
  private:
   Api& api_;
   size_t left_;
+  size_t kept_ = 0;
   std::string text_;
   std::set<std::string> asked_;
 };
 
+// A trace of the report, and what its requests begin with: "t/0/".
+struct PartTrace {
+  ServedTrace served;
+  std::string at;
+};
+
 // The tables as the page's panes ask for them; it reads fewer rows here, and asks without saying how many.
-void add_tables(AnswerBook& book, const analyze::Study& study) {
+void add_tables(AnswerBook& book, const PartTrace& trace) {
+  const analyze::Study& study = trace.served.study();
+  const std::string reports = trace.at + "report/";
   const auto add = [&](const std::string& request) {
     book.add_as(request, request + (request.find('?') == std::string::npos ? "?" : "&") + "rows=200");
   };
-  add("t/0/report/kernels?group_by_op=1");
+  add(reports + "kernels?group_by_op=1");
   for (const report::ReportSpec& spec : report::all_reports()) {
-    if (spec.name != "ops") add("t/0/report/" + std::string(spec.name));
+    if (spec.name != "ops") add(reports + std::string(spec.name));
   }
   // Ops come in the order of their first call: those that matter have to be among the first.
   const std::string order = study.has_device_work ? "self_device_time_total" : "self_cpu_time_total";
-  book.add_as("t/0/report/ops", "t/0/report/ops?rows=500&sort_by=" + order);
-  const std::string by_shape = "t/0/report/ops?group_by_input_shape=1";
+  book.add_as(reports + "ops", reports + "ops?rows=500&sort_by=" + order);
+  const std::string by_shape = reports + "ops?group_by_input_shape=1";
   book.add_as(by_shape, by_shape + "&rows=300&sort_by=" + order);
 }
 
 // The two steps that the page compares at first: the fastest and the slowest of those judged.
-void add_comparison(AnswerBook& book, const analyze::Study& study) {
-  const std::vector<analyze::BreakdownRow>& steps = study.breakdown.steps;
+void add_two_steps(AnswerBook& book, const PartTrace& trace) {
+  const std::vector<analyze::BreakdownRow>& steps = trace.served.study().breakdown.steps;
   const auto [fastest, slowest] = std::minmax_element(
       steps.begin(), steps.end(),
       [](const analyze::BreakdownRow& a, const analyze::BreakdownRow& b) { return a.duration_ns < b.duration_ns; });
   if (fastest == slowest) return;
   for (const auto step : {fastest, slowest}) {
-    const std::string request = "t/0/range?from_ns=" + std::to_string(step->start_ns) +
+    const std::string request = trace.at + "range?from_ns=" + std::to_string(step->start_ns) +
                                 "&to_ns=" + std::to_string(step->start_ns + step->duration_ns);
     book.add_as(request, request + "&rows=300");
   }
 }
 
 // Flame graphs and memory, as the page's panes ask for them.
-void add_panes(AnswerBook& book, const ServedTrace& trace) {
-  const Model& model = trace.model();
-  book.add("t/0/counters?bins=600");
-  book.add("t/0/memory/curve?bins=600");
-  book.add("t/0/memory/curve?bins=1000");
-  for (const analyze::DeviceMemory& device : trace.memory().devices) {
+void add_panes(AnswerBook& book, const PartTrace& trace) {
+  const Model& model = trace.served.model();
+  const std::string memory = trace.at + "memory/";
+  book.add(trace.at + "counters?bins=600");
+  book.add(memory + "curve?bins=600");
+  book.add(memory + "curve?bins=1000");
+  for (const analyze::DeviceMemory& device : trace.served.memory().devices) {
     const std::string name = analyze::device_label(device);
-    book.add("t/0/memory/curve?device=" + name + "&bins=1000");
+    book.add(memory + "curve?device=" + name + "&bins=1000");
     const std::string moment = "device=" + name + "&at_ns=" + std::to_string(device.peak.time_ns);
-    book.add_as("t/0/memory/alive?" + moment, "t/0/memory/alive?" + moment + "&rows=200");
-    book.add("t/0/memory/segments?" + moment);
+    book.add_as(memory + "alive?" + moment, memory + "alive?" + moment + "&rows=200");
+    book.add(memory + "segments?" + moment);
   }
   size_t fullest = 0;
   const auto slices = [&](size_t lane) { return model.lanes.host_end[lane] - model.lanes.host_begin[lane]; };
@@ -143,8 +159,8 @@ void add_panes(AnswerBook& book, const ServedTrace& trace) {
   }
   for (const char* order : {"left-heavy", "inverted", "time"}) {
     for (const char* by : {"stack", "op"}) {
-      const std::string request =
-          "t/0/flame?order=" + std::string(order) + "&lane=" + std::to_string(fullest) + "&by=" + std::string(by);
+      const std::string request = trace.at + "flame?order=" + std::string(order) + "&lane=" + std::to_string(fullest) +
+                                  "&by=" + std::string(by);
       book.add_as(request + "&bins=2000", request + "&bins=500");
     }
   }
@@ -204,10 +220,32 @@ std::vector<std::string> lane_lists(const Model& model) {
   return lists;
 }
 
-void add_tiles(AnswerBook& book, const ServedTrace& trace) {
+// Each step below the other side's: those of median length, and those of the same number.
+void wish_for_steps(TileWishes& wishes, const ServedTrace& trace, const ServedTrace& other) {
+  const auto usual = [](const Steps& steps) {
+    std::vector<Row> order(steps.size());
+    std::iota(order.begin(), order.end(), Row{0});
+    std::stable_sort(order.begin(), order.end(),
+                     [&](Row a, Row b) { return steps.duration_ns[a] < steps.duration_ns[b]; });
+    return order.empty() ? kNoRow : order[(order.size() - 1) / 2];
+  };
+  const Steps& own = trace.step_marks();
+  const Row usual_own = usual(own);
+  const Row of_other = usual(other.step_marks());
+  const int64_t same = of_other == kNoRow ? -1 : other.step_marks().number[of_other];
+  for (Row row = 0; row < own.size(); ++row) {
+    if (row != usual_own && own.number[row] != same) continue;
+    const auto start = static_cast<uint64_t>(std::max<int64_t>(0, own.start_ns[row]));
+    wishes.add(start, start + static_cast<uint64_t>(own.duration_ns[row]), kLevelsBelowWindow);
+  }
+}
+
+void add_tiles(AnswerBook& book, const PartTrace& part, const ServedTrace* other) {
+  const ServedTrace& trace = part.served;
   const Model& model = trace.model();
   TileWishes wishes(trace.timeline().end_ns());
   wishes.add(0, UINT64_MAX, kLevelsBelowWhole);
+  if (other != nullptr) wish_for_steps(wishes, trace, *other);
   for (const advise::Finding& finding : trace.diagnosis().findings) {
     const auto add = [&](int64_t start_ns, int64_t end_ns) {
       const int64_t around = std::max<int64_t>(1000, end_ns - start_ns);  // as much on both sides: what was it beside
@@ -226,10 +264,32 @@ void add_tiles(AnswerBook& book, const ServedTrace& trace) {
   for (const TileWish& wish : wishes.take()) {
     for (const std::string& lanes : lists) {
       const bool fits =
-          book.add("t/0/tiles?level=" + std::to_string(wish.level) + "&first=" + std::to_string(wish.first) +
+          book.add(part.at + "tiles?level=" + std::to_string(wish.level) + "&first=" + std::to_string(wish.first) +
                    "&count=" + std::to_string(wish.count) + "&lanes=" + lanes);
       if (!fits) return;  // finer ones would be larger still
     }
+  }
+}
+
+// Of a comparison: the first run of each side, whose timelines stand below each other.
+std::vector<size_t> shown_traces(const Comparison& comparison) {
+  if (comparison.before.empty()) return {0};
+  std::vector<size_t> out = {comparison.before[0]};
+  if (comparison.after[0] != out[0]) out.push_back(comparison.after[0]);
+  return out;
+}
+
+void add_comparison(AnswerBook& book, const std::vector<size_t>& before, const std::vector<size_t>& after) {
+  const auto ids_text = [](const std::vector<size_t>& ids) {
+    std::string out;
+    for (const size_t id : ids) out += (out.empty() ? "" : ",") + std::to_string(id);
+    return out;
+  };
+  const std::string sides = "before=" + ids_text(before) + "&after=" + ids_text(after);
+  book.add_as("compare?" + sides, "compare?" + sides + "&rows=300");
+  for (const char* by : {"device", "op", "stack"}) {
+    const std::string request = "compare/flame?" + sides + "&by=" + by;
+    book.add_as(request + "&bins=1000", request + "&bins=500");
   }
 }
 
@@ -246,27 +306,45 @@ Result<std::string_view> one_file_page() {
 }
 
 Result<std::string> one_file(Api& api, std::string_view page, size_t max_bytes) {
-  const std::shared_ptr<const StudiedTrace> studied = api.traces().trace(0);
-  if (studied == nullptr) return Error{"report: the trace is not loaded"};
-  const ServedTrace trace(*studied);
   const size_t place = page.find(kPlace);
   if (place == std::string_view::npos)
     return Error{"report: the viewer's page has no place for answers; build it again: make viewer"};
   const size_t around = page.size() - kPlace.size() + kBefore.size() + kAfter.size() + 2;
   if (around >= max_bytes) return Error{"report: the viewer's page alone is larger than a report may be"};
 
-  AnswerBook book(api, max_bytes - around);
-  for (const char* request : {"traces", "t/0/overview", "t/0/lanes", "t/0/diagnose"}) book.add(request);
-  for (const advise::Finding& finding : trace.diagnosis().findings) book.add("t/0/explain/" + finding.id);
-  add_tables(book, trace.study());
-  add_comparison(book, trace.study());
-  for (const advise::Finding& finding : trace.diagnosis().findings) {
-    for (size_t i = 0; i < std::min(finding.slices.size(), kEvidenceSlices); ++i) {
-      book.add("t/0/slice/" + ref_text(finding.slices[i]));
-    }
+  std::vector<std::shared_ptr<const StudiedTrace>> held;
+  std::vector<PartTrace> traces;
+  for (const size_t id : shown_traces(api.comparison())) {
+    held.push_back(api.traces().trace(id));
+    if (held.back() == nullptr) return Error{"report: " + api.traces().path(id) + ": the trace is not loaded"};
+    traces.push_back({ServedTrace(*held.back()), "t/" + std::to_string(id) + "/"});
   }
-  add_panes(book, trace);
-  add_tiles(book, trace);
+  AnswerBook book(api, max_bytes - around);
+  book.add("traces");
+  const Comparison& comparison = api.comparison();
+  if (traces.size() > 1) {
+    add_comparison(book, comparison.before, comparison.after);
+    for (const char* by : {"file", "model", "batch"}) book.add("runs?by=" + std::string(by));
+  }
+  for (const PartTrace& trace : traces) {
+    for (const char* request : {"overview", "lanes", "diagnose"}) book.add(trace.at + request);
+    for (const advise::Finding& finding : trace.served.diagnosis().findings)
+      book.add(trace.at + "explain/" + finding.id);
+  }
+  if (traces.size() > 1) add_comparison(book, comparison.after, comparison.before);  // the page's button swaps them
+  for (size_t i = 0; i < traces.size(); ++i) {
+    const PartTrace& trace = traces[i];
+    book.share(traces.size() - i);
+    add_tables(book, trace);
+    add_two_steps(book, trace);
+    for (const advise::Finding& finding : trace.served.diagnosis().findings) {
+      for (size_t k = 0; k < std::min(finding.slices.size(), kEvidenceSlices); ++k) {
+        book.add(trace.at + "slice/" + ref_text(finding.slices[k]));
+      }
+    }
+    add_panes(book, trace);
+    add_tiles(book, trace, traces.size() > 1 ? &traces[traces.size() - 1 - i].served : nullptr);
+  }
   return std::string(page.substr(0, place)) + std::string(kBefore) + book.take() + std::string(kAfter) +
          std::string(page.substr(place + kPlace.size()));
 }

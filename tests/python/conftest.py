@@ -18,6 +18,10 @@ sys.path.insert(0, str(ROOT / "python"))
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
 # torch.compile builds and tries a program for each vector unit first: 25 of 30 seconds, which no test here is about.
 os.environ.setdefault("TORCHINDUCTOR_VEC_ISA_OK", "0")
+# Programs that tests run find quick_torch.
+PROGRAMS = ROOT / "tests" / "python"
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(PROGRAMS), os.environ.get("PYTHONPATH")]))
+
 
 if importlib.util.find_spec("firelane._trace") is None:
     pytest.exit(

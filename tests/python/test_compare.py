@@ -38,6 +38,37 @@ def test_a_side_is_a_folder_a_pattern_or_a_list(tmp_path: Path) -> None:
         firelane.compare(str(tmp_path / "*.lane"), SLOW)
 
 
+def test_a_comparison_is_a_document(tmp_path: Path) -> None:
+    answer = firelane.compare(PLAIN, SLOW)
+    text = answer.report()
+    assert text is not None
+    assert text.startswith("# Comparison of gpt\\_plain.json.gz with gpt\\_slowdata.json.gz\n\n**")
+    assert "| waiting for input |" in text
+    path = tmp_path / "comparison.md"
+    assert answer.report(path) is None
+    assert path.read_text() == text
+    with pytest.raises(firelane.TraceError, match="exists"):
+        answer.report(path)
+    answer.report(path, force=True)
+    with pytest.raises(firelane.TraceError, match=r"name it report\.html or report\.md"):
+        answer.report(tmp_path / "comparison.pdf")
+
+
+@pytest.mark.skipif(not (ROOT / "viewer/dist/report.html").exists(), reason="viewer/dist is not built (make viewer)")
+def test_a_comparison_is_a_page_and_a_view_in_a_notebook(tmp_path: Path) -> None:
+    answer = firelane.compare(PLAIN, SLOW)
+    page = tmp_path / "comparison.html"
+    answer.report(page)
+    html = page.read_text()
+    assert '"first_pane":"compare"' in html
+    assert '"compare?before=0\\u0026after=1":{"json"' in html
+    view = answer.view(height=300)
+    assert repr(view) == f"firelane compare --view --before {PLAIN} --after {SLOW}"
+    assert view._repr_html_().startswith('<iframe title="Firelane" sandbox="allow-scripts" width="100%" height="300"')
+    with pytest.raises(ValueError, match="height"):
+        answer.view(height=0)
+
+
 def test_gate_holds_or_not_by_a_baseline_of_four() -> None:
     assert firelane.gate(PLAIN, baseline=[PLAIN] * 4)["status"] == "holds"
     assert firelane.gate(SLOW, baseline=[PLAIN] * 4)["status"] == "does not hold"
@@ -47,7 +78,11 @@ def test_gate_holds_or_not_by_a_baseline_of_four() -> None:
 
 
 def environment() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(ROOT / "python"), "FIRELANE_BINARY": str(BINARY)}
+    return {
+        **os.environ,
+        "PYTHONPATH": f"{ROOT / 'python'}:{ROOT / 'tests' / 'python'}",
+        "FIRELANE_BINARY": str(BINARY),
+    }
 
 
 def test_the_fixture_under_real_pytest(tmp_path: Path) -> None:
@@ -112,7 +147,7 @@ def test_the_action_writes_the_summary_and_the_status(tmp_path: Path) -> None:
 
 
 PROGRAM = """
-import sys
+import quick_torch, sys
 import torch
 torch.set_num_threads(1)
 model = torch.nn.Sequential(*[torch.nn.Linear(64, 64) for _ in range(int(sys.argv[1]))])

@@ -45,8 +45,35 @@ def test_dir_lists_the_names_that_are_imported_on_first_use():
     assert "TYPE_CHECKING" not in dir(firelane)
 
 
+def test_a_recorder_that_cannot_be_built_is_named_with_the_switch_that_leaves_it_out(tmp_path):
+    """As under pip (SKBUILD), with a Python that has no torch. Only configures."""
+    if not (shutil.which("cmake") and shutil.which("ninja")):
+        pytest.skip("no cmake, no ninja")
+    venv.create(tmp_path / "venv", with_pip=False, symlinks=True)
+    nanobind = pytest.importorskip("nanobind")
+    site = next((tmp_path / "venv").glob("lib/python*/site-packages"))
+    (site / "nanobind").symlink_to(Path(nanobind.__file__).parent)
+    words = ["-DSKBUILD=2", "-DFIRELANE_PYTHON=ON", "-DFIRELANE_TESTS=OFF"]
+    words.append(f"-DPython_EXECUTABLE={tmp_path / 'venv/bin/python'}")
+    done = subprocess.run(
+        ["cmake", "-G", "Ninja", "-S", ROOT, "-B", tmp_path / "build", *words],
+        check=False,
+        capture_output=True,
+        text=True,
+        env={key: value for key, value in os.environ.items() if key != "PYTHONPATH"},
+    )
+    said = " ".join(done.stderr.split())
+    assert done.returncode != 0
+    assert "the recorder: no torch" in said and "FIRELANE_RECORDER=OFF" in said
+
+
 def test_the_package_is_marked_as_typed():
     assert (STUB.parent / "py.typed").exists()
+
+
+def _torch_series():
+    torch = pytest.importorskip("torch")
+    return ".".join(torch.__version__.split(".")[:2])
 
 
 def test_pip_installs_the_package_and_the_command(tmp_path, trace_file, ccache_environment):
@@ -77,6 +104,13 @@ def test_pip_installs_the_package_and_the_command(tmp_path, trace_file, ccache_e
     assert done.stdout == f"['firelane._tensorboard:Plugin'] {has_page}\n"
     done = subprocess.run([bin_dir / "firelane", "--version"], check=True, capture_output=True, text=True)
     assert firelane.__version__ in done.stdout
+    command = [bin_dir / "python", "-m", "firelane", "--version", "--parts"]
+    parts = subprocess.run(command, check=True, cwd=tmp_path, capture_output=True, text=True).stdout
+    assert "recorder   torch is not installed here" in parts
+    assert f"recorders  torch {_torch_series()}" in parts
+    assert "sources    yes" in parts  # of firelane build-recorder
+    done = subprocess.run([bin_dir / "firelane", "--version", "--parts"], check=True, capture_output=True, text=True)
+    assert f"recorders  torch {_torch_series()}\n" in done.stdout
     if (ROOT / "viewer/dist/report.html").exists():
         subprocess.run([bin_dir / "firelane", "report", trace_file, "-o", tmp_path / "report.html"], check=True)
         assert "firelane-answers" in (tmp_path / "report.html").read_text()

@@ -114,7 +114,7 @@ def test_missing_cupti_headers_are_named_with_the_switch_that_leaves_the_gpu_out
 
 
 def test_what_the_recorder_is_compiled_from_is_complete():
-    """Each room has the sources that CMake compiles: a file that only one of the two knew would be missing for users."""
+    """A source that only CMake or only the package knew of would be missing for users."""
     torch_rooms = (ROOT / "src/record/torch/CMakeLists.txt").read_text()
     for file in _recorders.source_files(ROOT):
         if file.suffix == ".cc" and file.parent.name == "torch":

@@ -15,3 +15,7 @@ if(FIRELANE_STATIC_ZSTD)  # else the user's -lzstd
   install(FILES ${FIRELANE_ZSTD_INCLUDE}/zstd.h ${FIRELANE_ZSTD_INCLUDE}/zstd_errors.h ${FIRELANE_STATIC_ZSTD}
           DESTINATION ${source}/third_party COMPONENT python)
 endif()
+
+if(FIRELANE_LICENSES)  # of what is linked in
+  install(FILES ${FIRELANE_LICENSES} DESTINATION firelane COMPONENT python)
+endif()

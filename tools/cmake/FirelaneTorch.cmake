@@ -4,7 +4,7 @@
 #
 # No find_package(Torch) here: for a torch with CUDA that asks for the whole CUDA toolkit, and the recorder's CPU side
 # needs two libraries. The libraries are found at run time by whoever imported torch, or by the run path of a C++ program.
-if(TORCH_FOUND AND NOT PROJECT_IS_TOP_LEVEL)
+if(TORCH_FOUND AND (NOT PROJECT_IS_TOP_LEVEL OR CMAKE_FIND_PACKAGE_NAME STREQUAL "firelane"))
   set(FIRELANE_TORCH ON)
   set(FIRELANE_TORCH_VERSION ${Torch_VERSION})
   set(FIRELANE_TORCH_DIR ${TORCH_INSTALL_PREFIX})
@@ -18,7 +18,7 @@ if(NOT Python_EXECUTABLE)
   find_package(Python COMPONENTS Interpreter)
 endif()
 set(ask_torch
-    "import torch, os, sys; sys.path.insert(0, '${PROJECT_SOURCE_DIR}/python/firelane'); import _recorders; abi = bool(torch.compiled_with_cxx11_abi()); print(os.path.dirname(torch.__file__), torch.__version__.split('+')[0], int(abi), _recorders.name_for(torch.__version__, abi), sep=';')")
+    "import torch, os; print(os.path.dirname(torch.__file__), torch.__version__, int(torch.compiled_with_cxx11_abi()), sep=';')")
 execute_process(COMMAND ${Python_EXECUTABLE} -c "${ask_torch}" OUTPUT_VARIABLE torch_answer
                 OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE torch_result)
 if(NOT torch_result EQUAL 0 AND SKBUILD)
@@ -32,9 +32,9 @@ if(NOT torch_result EQUAL 0)
   set(torch_missing "no torch for Python ${Python_EXECUTABLE}")
 else()
   list(GET torch_answer 0 FIRELANE_TORCH_DIR)
-  list(GET torch_answer 1 FIRELANE_TORCH_VERSION)
+  list(GET torch_answer 1 FIRELANE_TORCH_FULL_VERSION)
+  string(REGEX REPLACE "\\+.*" "" FIRELANE_TORCH_VERSION ${FIRELANE_TORCH_FULL_VERSION})
   list(GET torch_answer 2 torch_new_abi)
-  list(GET torch_answer 3 FIRELANE_TORCH_RECORDER)
   if(FIRELANE_TORCH_VERSION VERSION_LESS 2.6)
     set(torch_missing "torch ${FIRELANE_TORCH_VERSION} is older than 2.6")
   endif()

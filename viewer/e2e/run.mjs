@@ -14,6 +14,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { kRoot, launchBrowser, start, startServer, Suite, whyNot } from "./harness.mjs";
 import { writeHostileTrace } from "./hostile.mjs";
+import { compareTests, kCompared } from "./compare_tests.mjs";
 import { notebookTests } from "./notebook_tests.mjs";
 import { pageTests } from "./page_tests.mjs";
 import { panesTests } from "./panes_tests.mjs";
@@ -59,6 +60,9 @@ async function runOnce() {
     pageTests(suite, server.url, traces);
     panesTests(suite, server.url, traces);
     timelineTests(suite, server.url);
+    const comparison = await startServer(kCompared);
+    stops.push(comparison.stop);
+    compareTests(suite, `${comparison.url}#pane=compare`);
     notebookTests(suite, hostile);
     if (!noBoard) {
       const board = await startTensorBoard();

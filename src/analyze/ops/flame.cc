@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "analyze/common/self_time.h"
-#include "analyze/ops/stack_tree.h"
 
 namespace firelane::analyze {
 
@@ -32,6 +31,14 @@ int64_t count_frames(const Model& model, LaneId lane, FlameBy by) {
     count += is_frame(model.host_slices.kind[row], by);
   }
   return count;
+}
+
+std::vector<LaneId> threads(const Model& model) {
+  std::vector<LaneId> out;
+  for (size_t lane = 0; lane < model.lanes.size(); ++lane) {
+    if (model.lanes.kind[lane] == LaneKind::kThread) out.push_back(static_cast<LaneId>(lane));
+  }
+  return out;
 }
 
 // As it happened, on one lane. A narrow frame joins the narrow ones before it below the same frame.
@@ -170,27 +177,35 @@ void lay_out(const StackTree& tree, size_t bins, FlameGraph& out) {
 
 FlameGraph flame_graph(const Model& model, const FlameOptions& options) {
   FlameGraph out;
-  std::vector<LaneId> lanes;
   LaneId fullest{};
   int64_t most = 0;
-  for (size_t i = 0; i < model.lanes.size(); ++i) {
-    const auto lane = static_cast<LaneId>(i);
-    if (model.lanes.kind[i] != LaneKind::kThread) continue;
+  for (const LaneId lane : threads(model)) {
     const int64_t frames = count_frames(model, lane, options.by);
-    out.has_frames = out.has_frames || frames > 0;
     if (frames > most) fullest = lane;
     most = std::max(most, frames);
-    if (!options.lane || *options.lane == lane) lanes.push_back(lane);
   }
+  out.has_frames = most > 0;
   if (!out.has_frames || options.range.start_ns >= options.range.end_ns) return out;
   if (options.order == FlameOrder::kTime) {
     const TimeOrder filled(model, options.lane.value_or(fullest), options, out);
     return out;
   }
-  StackTree tree;
-  for (const LaneId lane : lanes) add_lane(model, lane, options, tree);
+  const StackTree tree = flame_tree(model, options);
   lay_out(options.order == FlameOrder::kInverted ? inverted(tree) : tree, options.bins, out);
   return out;
+}
+
+StackTree flame_tree(const Model& model, const FlameOptions& options) {
+  StackTree tree;
+  for (const LaneId lane : threads(model)) {
+    if (!options.lane || *options.lane == lane) add_lane(model, lane, options, tree);
+  }
+  return tree;
+}
+
+bool has_frames(const Model& model, FlameBy by) {
+  const std::vector<LaneId> lanes = threads(model);
+  return std::any_of(lanes.begin(), lanes.end(), [&](LaneId lane) { return count_frames(model, lane, by) > 0; });
 }
 
 }  // namespace firelane::analyze

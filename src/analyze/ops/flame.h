@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "analyze/common/intervals.h"
+#include "analyze/ops/stack_tree.h"
 #include "model/model.h"
 
 namespace firelane::analyze {
@@ -46,5 +47,9 @@ struct FlameGraph {
 };
 
 FlameGraph flame_graph(const Model& model, const FlameOptions& options);
+
+// The stacks behind it, merged and not laid out; `order` and `bins` do not matter.
+StackTree flame_tree(const Model& model, const FlameOptions& options);
+bool has_frames(const Model& model, FlameBy by);
 
 }  // namespace firelane::analyze

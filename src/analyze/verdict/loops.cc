@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "analyze/host/cpu_ops.h"
+#include "analyze/ops/op_tensors.h"
 #include "analyze/verdict/study.h"
 #include "base/text.h"
 
@@ -15,11 +16,12 @@ namespace firelane::analyze {
 namespace {
 
 constexpr size_t kLeastRounds = 8;
-constexpr size_t kLongestBody = 200;
-constexpr size_t kLongestPlainBody = 16;  // longer ones without a read or a copy look like layers
+constexpr size_t kLongestBody = 600;
+constexpr size_t kLongestPlainBody = 16;  // longer ones with products and without a read or a copy look like layers
+constexpr size_t kLongestUpdate = 4;      // operators in place, for one tensor after another
 
 // What an op says about the round that it is in.
-enum Trait : uint8_t {
+enum Trait : uint16_t {
   kIsView = 1,
   kPicks = 2,   // takes a piece: select, slice, index, a table
   kReads = 4,   // brings a number to the host
@@ -27,6 +29,11 @@ enum Trait : uint8_t {
   kLayer = 16,  // normalization, convolution, attention
   kMatmul = 32,
   kAutograd = 64,
+  kAsks = 128,         // the size of its result depends on the data: a mask as index
+  kWeight = 256,       // of the backward pass: computes the gradient of a weight
+  kEmbeds = 1024,      // looks a table up: once in a pass over a model
+  kSamples = 2048,     // chooses from what the model says: the next token
+  kAccumulates = 512,  // of the backward pass: a parameter has its gradient
 };
 
 template <size_t N>
@@ -34,7 +41,7 @@ bool is_one_of(std::string_view name, const std::array<std::string_view, N>& nam
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-uint8_t traits_of(std::string_view name) {
+uint16_t traits_of(std::string_view name) {
   static constexpr std::array<std::string_view, 9> kPick = {
       "aten::select",       "aten::slice",  "aten::index",         "aten::embedding", "aten::embedding_bag",
       "aten::index_select", "aten::gather", "aten::masked_select", "aten::index_add"};
@@ -43,11 +50,23 @@ uint8_t traits_of(std::string_view name) {
   static constexpr std::array<std::string_view, 3> kCopy = {"aten::to", "aten::copy_", "aten::_to_copy"};
   static constexpr std::array<std::string_view, 4> kMatmuls = {"aten::linear", "aten::matmul", "aten::mm",
                                                                "aten::addmm"};
-  uint8_t traits = 0;
-  if (name.starts_with("autograd::engine::evaluate_function")) return kAutograd;
+  static constexpr std::array<std::string_view, 4> kSample = {"aten::argmax", "aten::multinomial", "aten::topk",
+                                                              "aten::max"};
+  uint16_t traits = 0;
+  if (name.starts_with("autograd::engine::evaluate_function")) {
+    static constexpr std::array<std::string_view, 4> kWeights = {": TBackward", ": ConvolutionBackward", "RnnBackward",
+                                                                 ": MmBackward"};
+    traits = kAutograd;
+    if (contains(name, "AccumulateGrad")) traits |= kAccumulates;
+    const auto is_in_name = [&](std::string_view each) { return contains(name, each); };
+    if (std::any_of(kWeights.begin(), kWeights.end(), is_in_name)) traits |= kWeight;
+    return traits;
+  }
   if (is_one_of(name, kRead)) return kReads;
   if (is_view_op(name)) traits |= kIsView;
   if (is_one_of(name, kPick) || name.ends_with("_cell")) traits |= kPicks;
+  if (name.starts_with("aten::embedding")) traits |= kEmbeds;
+  if (is_one_of(name, kSample)) traits |= kSamples;
   if (is_one_of(name, kCopy)) traits |= kCopies;
   if (is_one_of(name, kMatmuls)) traits |= kMatmul;
   const bool is_norm = name.ends_with("_norm") && !contains(name, "linalg") && !contains(name, "_weight_norm");
@@ -61,7 +80,7 @@ uint8_t traits_of(std::string_view name) {
 struct Token {
   Row row = kNoRow;
   StringId name{};
-  uint8_t traits = 0;  // with those of the views before it
+  uint16_t traits = 0;  // with those of the views before it
 };
 
 struct Repeat {
@@ -97,8 +116,18 @@ class LoopFinder {
     std::vector<Loop> all;
     for (const FoundStep& step : steps.steps) {
       if (step.warm_up) continue;
+      std::vector<std::span<const Token>> parts;
+      std::vector<std::vector<Repeat>> repeats;
+      rounds_with_shared_weights_.clear();
+      for (const auto& tokens : lanes) {
+        parts.push_back(in_step(tokens, step));
+        repeats.push_back(repeats_in(parts.back()));
+        for (const Repeat& repeat : repeats.back()) {
+          if (shares_weights(parts.back(), repeat)) rounds_with_shared_weights_.push_back(repeat.rounds);
+        }
+      }
       std::vector<Loop> found;
-      for (const auto& tokens : lanes) add_loops(in_step(tokens, step), found);
+      for (size_t i = 0; i < parts.size(); ++i) add_loops(parts[i], repeats[i], found);
       // The backward pass of a loop runs as many rounds.
       std::erase_if(found, [&](const Loop& loop) {
         return loop.backward && std::none_of(found.begin(), found.end(), [&](const Loop& other) {
@@ -112,10 +141,10 @@ class LoopFinder {
   }
 
  private:
-  static constexpr uint8_t kUnknown = 128;
+  static constexpr uint16_t kUnknown = 0x8000;
 
-  uint8_t traits(Row row) {
-    uint8_t& known = traits_[static_cast<uint32_t>(model_.host_slices.name[row])];
+  uint16_t traits(Row row) {
+    uint16_t& known = traits_[static_cast<uint32_t>(model_.host_slices.name[row])];
     if (known == kUnknown) known = traits_of(model_.text(model_.host_slices.name[row]));
     return known;
   }
@@ -123,20 +152,63 @@ class LoopFinder {
   std::vector<Token> tokens_of(LaneId lane) {
     const HostSlices& host = model_.host_slices;
     std::vector<Token> tokens;
-    uint8_t before = 0;
+    uint16_t before = 0;
     const HostChain alone{.lanes = {lane}, .segments = {}};
     each_outermost(
         model_, alone, [&](Row row) { return host.kind[row] == HostKind::kOp; },
         [&](Row row) {
-          const uint8_t own = traits(row);
+          const uint16_t own = traits(row);
           if ((own & kIsView) != 0) {
             before |= own & kPicks;
             return;
           }
-          tokens.push_back({row, host.name[row], static_cast<uint8_t>(own | before)});
+          if ((own & kAutograd) != 0) backward_starts_.push_back(host.start_ns[row]);
+          const uint16_t asks = finds_nonzero(row) ? kAsks : 0;
+          tokens.push_back({row, host.name[row], static_cast<uint16_t>(own | before | asks)});
           before = 0;
         });
+    std::sort(backward_starts_.begin(), backward_starts_.end());
     return tokens;
+  }
+
+  // aten::index with a mask, unique and their like look for what is not zero.
+  bool finds_nonzero(Row op) const {
+    const HostSlices& host = model_.host_slices;
+    const auto lane_end = model_.lanes.host_end[static_cast<size_t>(host.lane[op])];
+    for (Row row = op + 1; row < lane_end && host.start_ns[row] < host.end_ns(op); ++row) {
+      if (model_.text(host.name[row]) == "aten::nonzero") return true;
+    }
+    return false;
+  }
+
+  // Rounds of a backward pass that compute gradients of weights which no parameter gets in the round: those of all
+  // rounds are added up first, so that it is the same weights again and again.
+  static bool shares_weights(std::span<const Token> tokens, const Repeat& repeat) {
+    uint16_t any = 0;
+    for (size_t i = 0; i < repeat.period; ++i) {
+      const uint16_t traits = tokens[repeat.first + i].traits;
+      if ((traits & kAutograd) == 0) return false;
+      any |= traits;
+    }
+    return (any & kWeight) != 0 && (any & kAccumulates) == 0;
+  }
+  bool has_shared_weights(const Repeat& repeat) const {
+    return std::any_of(rounds_with_shared_weights_.begin(), rounds_with_shared_weights_.end(), [&](size_t rounds) {
+      return std::max(rounds, repeat.rounds) - std::min(rounds, repeat.rounds) <= 2;
+    });
+  }
+
+  // Whether a backward pass begins in each of the first rounds: they are passes over the model, no layers of it.
+  bool goes_back(std::span<const Token> tokens, const Repeat& repeat) const {
+    constexpr size_t kLookedAt = 3;
+    const HostSlices& host = model_.host_slices;
+    for (size_t round = 0; round < std::min(kLookedAt, repeat.rounds - 1); ++round) {
+      const int64_t start = host.start_ns[tokens[repeat.first + round * repeat.period].row];
+      const int64_t end = host.start_ns[tokens[repeat.first + (round + 1) * repeat.period].row];
+      const auto first = std::lower_bound(backward_starts_.begin(), backward_starts_.end(), start);
+      if (first == backward_starts_.end() || *first >= end) return false;
+    }
+    return true;
   }
 
   std::span<const Token> in_step(const std::vector<Token>& tokens, const FoundStep& step) const {
@@ -147,7 +219,7 @@ class LoopFinder {
     return {from(step.start_ns), from(step.end_ns)};
   }
 
-  void add_loops(std::span<const Token> tokens, std::vector<Loop>& out) {
+  static std::vector<Repeat> repeats_in(std::span<const Token> tokens) {
     std::vector<Repeat> repeats;
     const size_t longest = std::min(kLongestBody, tokens.size() / kLeastRounds);
     for (size_t period = 1; period <= longest; ++period) add_repeats(tokens, period, repeats);
@@ -157,6 +229,10 @@ class LoopFinder {
       const size_t covers_b = b.period * b.rounds;
       return covers_a != covers_b ? covers_a > covers_b : a.period < b.period;
     });
+    return repeats;
+  }
+
+  void add_loops(std::span<const Token> tokens, const std::vector<Repeat>& repeats, std::vector<Loop>& out) {
     std::vector<bool> taken(tokens.size(), false);
     for (const Repeat& repeat : repeats) {
       const size_t end = repeat.first + repeat.period * repeat.rounds;
@@ -169,11 +245,12 @@ class LoopFinder {
   }
 
   bool is_loop(std::span<const Token> tokens, const Repeat& repeat) const {
-    uint8_t first = 0;
-    uint8_t second = 0;
+    uint16_t first = 0;
+    uint16_t second = 0;
     bool only_copies = true;
     bool in_step = true;  // of an optimizer
     bool in_place = false;
+    bool all_in_place = true;
     bool autograd = true;
     for (size_t i = 0; i < repeat.period; ++i) {
       const Token& token = tokens[repeat.first + i];
@@ -183,16 +260,44 @@ class LoopFinder {
       autograd &= (token.traits & kAutograd) != 0;
       in_step &= in_optimizer(token.row);
       in_place |= model_.text(token.name).ends_with('_');
+      all_in_place &= model_.text(token.name).ends_with('_');
     }
     if (autograd) return true;  // of() keeps those that belong to a loop
-    const uint8_t all = first & second;
-    if (only_copies || (in_step && in_place) || (all & kAutograd) != 0) return false;
+    const uint16_t all = first & second;
+    if (only_copies || (in_step && in_place)) return false;
+    if (goes_back(tokens, repeat)) return true;
+    if ((all & kAutograd) != 0) return false;
+    if (all_in_place && repeat.period <= kLongestUpdate) return true;
     const bool reads_or_copies = (all & (kReads | kCopies)) != 0;
-    if ((first & kLayer) != 0) return (all & kCopies) != 0 && (all & kReads) != 0;
-    if (repeat.period > kLongestPlainBody && !reads_or_copies) return false;
-    if ((all & (kPicks | kReads)) != 0) return true;
-    if ((all & kCopies) != 0 && (all & kMatmul) != 0) return false;  // casts of a layer
-    return function_of(tokens, repeat) != kNoRow && (all & kMatmul) == 0;
+    if ((first & kLayer) != 0) {
+      const bool is_request = (all & kCopies) != 0 && (all & kReads) != 0;
+      const bool is_pass = (all & kEmbeds) != 0 && ((all & kSamples) == 0 || (all & kCopies) != 0);
+      return is_request || (is_pass && !grows(tokens, repeat)) || has_shared_weights(repeat);
+    }
+    if (repeat.period > kLongestPlainBody && (all & kMatmul) != 0 && !reads_or_copies)
+      return has_shared_weights(repeat);
+    if ((all & (kPicks | kReads | kAsks)) != 0) return true;
+    if ((all & kCopies) != 0 && (all & kMatmul) != 0) return has_shared_weights(repeat);  // or casts of a layer
+    return (function_of(tokens, repeat) != kNoRow && (all & kMatmul) == 0) || has_shared_weights(repeat);
+  }
+
+  // Whether inputs get larger from round to round, as a cache does: each round needs the one before.
+  bool grows(std::span<const Token> tokens, const Repeat& repeat) const {
+    const HostSlices& host = model_.host_slices;
+    const auto elements = [&](size_t round) {
+      const Row first = tokens[repeat.first + round * repeat.period].row;
+      const Row end = tokens[repeat.first + (round + 1) * repeat.period - 1].row;
+      int64_t sum = 0;
+      for (Row row = first; row <= end; ++row) {
+        if (host.kind[row] != HostKind::kOp) continue;
+        for (const OpTensor& tensor : input_tensors(model_, row)) sum += tensor.elements;
+      }
+      return sum;
+    };
+    const size_t last = repeat.rounds - 1;
+    const int64_t first_sum = elements(0);
+    const int64_t middle_sum = elements(last / 2);
+    return first_sum < middle_sum && middle_sum < elements(last);
   }
 
   bool in_optimizer(Row row) const {
@@ -219,23 +324,28 @@ class LoopFinder {
     const HostSlices& host = model_.host_slices;
     const Token& first = tokens[repeat.first];
     Loop loop{.lane = host.lane[first.row], .rounds = static_cast<int64_t>(repeat.rounds)};
-    uint8_t traits = 0;
+    uint16_t traits = 0;
+    uint16_t common = kAutograd;
     for (size_t i = 0; i < repeat.period; ++i) {
       loop.body.push_back(tokens[repeat.first + i].row);
       traits |= tokens[repeat.first + i].traits;
+      common &= tokens[repeat.first + i].traits;
     }
     loop.start_ns = host.start_ns[first.row];
     loop.second_start_ns = host.start_ns[tokens[repeat.first + repeat.period].row];
     loop.end_ns = host.end_ns(tokens[repeat.first + repeat.period * repeat.rounds - 1].row);
     loop.reads = (traits & kReads) != 0;
-    loop.backward = (traits & kAutograd) != 0;
+    loop.backward = common != 0;
+    loop.passes = !loop.backward && goes_back(tokens, repeat);
     loop.python = function_of(tokens, repeat);
     return loop;
   }
 
   const Model& model_;
   const HostChain& chain_;
-  std::vector<uint8_t> traits_;  // by name
+  std::vector<uint16_t> traits_;  // by name
+  std::vector<int64_t> backward_starts_;
+  std::vector<size_t> rounds_with_shared_weights_;  // of the step that is looked at
 };
 
 }  // namespace

@@ -2,8 +2,10 @@
 //
 // Layers of a model repeat, too. What tells a loop over elements, time steps, tables or experts from them: each round
 // picks its piece (select, slice, index, embedding), reads a number back, copies from the host, or runs a cell; or all
-// rounds run in one call of one Python function. Rounds with a normalization, convolution or attention are layers,
-// unless each round copies its own input to the device.
+// rounds run in one call of one Python function, or change tensors in place and do nothing else. Rounds with a
+// normalization, convolution or attention are layers, unless each round copies its own input to the device, has a
+// backward pass of its own, or goes back through the same weights as the others: then no parameter gets its gradient
+// before the last round.
 #pragma once
 
 #include <cstdint>
@@ -26,6 +28,7 @@ struct Loop {
   int64_t end_ns = 0;
   bool reads = false;     // each round brings a number back to the host
   bool backward = false;  // of the backward pass of a loop in the same step
+  bool passes = false;    // each round goes forward and backward
   Row python = kNoRow;    // the function in which it runs, when recorded
 };
 

@@ -93,7 +93,8 @@ TEST(ReadJson, one_of_everything_becomes_what_it_is) {
 TEST(ReadJson, any_cut_gives_the_same_model) {
   const std::string text(kEverything);
   const std::string whole = describe(load_in_chunks(text, 1 << 20, 1));
-  for (size_t chunk = 1; chunk <= text.size() + 2; ++chunk) {
+  // Small chunks cut everywhere; of the large ones, every ninth size.
+  for (size_t chunk = 1; chunk <= text.size() + 2; chunk += chunk < 200 ? 1 : 9) {
     ASSERT_EQ(describe(load_in_chunks(text, chunk, static_cast<unsigned>(1 + chunk % 3))), whole)
         << "chunks of " << chunk << " bytes";
   }
@@ -104,7 +105,7 @@ TEST(ReadJson, a_truncated_trace_keeps_every_event_before_the_tear) {
   const size_t list = text.find('[', text.find("traceEvents"));
   size_t last_slices = 0;
   for (size_t size = 1; size < text.size(); ++size) {
-    const Result<Model> loaded = load_trace_bytes(text.substr(0, size), "torn.json");
+    const Result<Model> loaded = load_trace_bytes(text.substr(0, size), "torn.json", {.threads = 1});
     if (size <= list) {
       ASSERT_FALSE(loaded.ok()) << size;
       continue;

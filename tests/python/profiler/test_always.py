@@ -192,7 +192,7 @@ print(json.dumps(always.account()))
 def run_program(folder, program, *arguments, command=(sys.executable,)):
     path = folder / "program.py"
     path.write_text(textwrap.dedent(program))
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'python'}:{ROOT / 'tests' / 'python'}"}
     return subprocess.run(
         [*command, str(path), *arguments],
         cwd=folder,
@@ -230,7 +230,7 @@ def test_planted_incidents_are_kept_and_named(tmp_path):
 
 
 LOOP = """
-import os, sys, time, torch
+import os, quick_torch, sys, time, torch
 net = torch.nn.Linear(4, 4)
 optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
 for step in range(int(sys.argv[1])):

@@ -14,7 +14,7 @@ from test_verify import SLOW_LOADER
 pytestmark = pytest.mark.skipif(not Path(FIRELANE).exists(), reason=f"no {FIRELANE}; make build")
 
 BATCHES = """
-import os, sys, time, torch
+import os, quick_torch, sys, time, torch
 batch = int(sys.argv[sys.argv.index("--batch") + 1])
 open("starts.txt", "a").write(f"{batch} {os.environ.get('MODE')}\\n")
 if batch > 16:

@@ -13,7 +13,7 @@ from test_record_command import FIRELANE, LOOP, ROOT, firelane_command
 pytestmark = pytest.mark.skipif(not Path(FIRELANE).exists(), reason=f"no {FIRELANE}; make build")
 
 SLOW_LOADER = """
-import time, torch
+import quick_torch, time, torch
 from torch.utils.data import DataLoader, Dataset
 
 class Slow(Dataset):

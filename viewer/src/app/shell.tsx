@@ -2,14 +2,15 @@
 
 import type { JSX } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import type { TraceEntry } from "../data/answers";
+import type { TraceEntry, TraceList } from "../data/answers";
 import { TraceClient } from "../data/client";
+import { SetClient } from "../data/set_client";
 import type { Source } from "../data/source";
 import { getUrl, setUrl, urlState } from "../page/link";
-import type { Pane } from "../page/pane";
+import type { SetPane, TracePane } from "../page/pane";
 import { type Theme, theme, toggleTheme } from "../page/theme";
 import { isTyping } from "../page/typing";
-import { panes } from "../panes";
+import { panes as allPanes } from "../panes";
 import { ErrorBox, Loading } from "../parts/answer";
 import { formatBytes } from "../text/format";
 import { HelpDialog } from "./help";
@@ -18,11 +19,13 @@ import "./shell.css";
 
 export function Shell(props: { source: Source }): JSX.Element {
   const state = urlState.value;
-  const { list, shown: entry, firstId, added, error } = useTraces(props.source, state.trace);
+  const { answer, shown: entry, firstId, added, error } = useTraces(props.source, state.trace);
   const [help, setHelp] = useState(false);
   useHelpKey(() => setHelp((open) => !open));
 
-  const pane = panes.find((p) => p.id === state.pane) ?? panes[0];
+  const panes = allPanes.filter((p) => !("ofSet" in p) || answer?.panes?.includes(p.id));
+  const find = (id: string | null | undefined) => panes.find((p) => p.id === id);
+  const pane = find(state.pane) ?? find(answer?.firstPane) ?? panes[0];
 
   useEffect(() => {
     document.title = entry ? `${entry.name} – ${pane.title} – Firelane` : "Firelane";
@@ -38,7 +41,7 @@ export function Shell(props: { source: Source }): JSX.Element {
     <div class={`shell${pane.fills ? " fills" : ""}`}>
       <header class="header">
         <span class="brand">Firelane</span>
-        <TraceChooser traces={list ?? []} current={entry} firstId={firstId} />
+        <TraceChooser traces={answer?.traces ?? []} current={entry} firstId={firstId} />
         <span role="status">
           {added && (
             <button
@@ -71,9 +74,10 @@ export function Shell(props: { source: Source }): JSX.Element {
       </header>
       <main class="main">
         {error && <ErrorBox text={error} />}
-        {!list && !error && <Loading />}
-        {list && !entry && <ErrorBox text="The server has no traces." />}
-        {entry && <TraceView key={entry.id} source={props.source} entry={entry} pane={pane} />}
+        {!answer && !error && <Loading />}
+        {answer && !entry && <ErrorBox text="The server has no traces." />}
+        {entry && !("ofSet" in pane) && <TraceView key={entry.id} source={props.source} entry={entry} pane={pane} />}
+        {answer && "ofSet" in pane && <SetView source={props.source} answer={answer} pane={pane} />}
       </main>
       {help && <HelpDialog panes={panes} onClose={() => setHelp(false)} />}
     </div>
@@ -84,7 +88,14 @@ function otherTheme(name: Theme): Theme {
   return name === "dark" ? "light" : "dark";
 }
 
-function TraceView(props: { source: Source; entry: TraceEntry; pane: Pane }): JSX.Element {
+function SetView(props: { source: Source; answer: TraceList; pane: SetPane }): JSX.Element {
+  const { source, answer, pane } = props;
+  const client = useMemo(() => new SetClient(source, answer), [source, answer]);
+  const Component = pane.ofSet;
+  return <Component key={pane.id} set={client} />;
+}
+
+function TraceView(props: { source: Source; entry: TraceEntry; pane: TracePane }): JSX.Element {
   const { source, entry, pane } = props;
   const client = useMemo(() => new TraceClient(source, entry.id, entry.name), [source, entry.id, entry.name]);
   if (entry.state === "failed") return <ErrorBox text={entry.error ?? `${entry.name} could not be loaded.`} />;

@@ -5,7 +5,7 @@
 // never changes which trace is shown.
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { TraceEntry } from "../data/answers";
+import type { TraceEntry, TraceList } from "../data/answers";
 import { type Listing, listTraces } from "../data/client";
 import type { Source } from "../data/source";
 
@@ -13,7 +13,7 @@ const kPollMs = 100; // for a server that does not hold its answer
 const kWaitMs = 250; // between updates of the loading progress
 
 export interface Traces {
-  list: TraceEntry[] | null; // null until the first answer
+  answer: TraceList | null; // null until the first answer
   shown: TraceEntry | undefined;
   firstId: string | undefined; // shown by a link that names no trace
   added: TraceEntry | undefined; // the newest trace found since the page was opened, until it has been shown
@@ -32,7 +32,7 @@ export function addedTrace(list: TraceEntry[], seen: ReadonlySet<number>): Trace
 }
 
 export function useTraces(source: Source, chosen: string | undefined): Traces {
-  const [list, setList] = useState<TraceEntry[] | null>(null);
+  const [answer, setAnswer] = useState<TraceList | null>(null);
   const [error, setError] = useState<string | null>(null);
   const first = useRef<string>();
   const seen = useRef<Set<number>>();
@@ -43,11 +43,12 @@ export function useTraces(source: Source, chosen: string | undefined): Traces {
       window.clearTimeout(timer);
       const start = performance.now();
       try {
-        const { traces, reloadS } = await listTraces(source, wanted, control.signal);
+        const listed = await listTraces(source, wanted, control.signal);
         if (control.signal.aborted) return;
+        const { traces, reloadS } = listed;
         if (traces.length > 0) first.current ??= String(traces[0].id);
         seen.current ??= new Set(traces.map((trace) => trace.id));
-        setList(traces);
+        setAnswer(listed);
         setError(null);
         const shown = shownTrace(traces, chosen, first.current);
         const isLoading = shown?.state === "unloaded" || traces.some((trace) => trace.state === "loading");
@@ -78,8 +79,8 @@ export function useTraces(source: Source, chosen: string | undefined): Traces {
       if (frame?.reload === reload) delete frame.reload;
     };
   }, [source, chosen]);
-  const shown = list ? shownTrace(list, chosen, first.current) : undefined;
+  const shown = answer ? shownTrace(answer.traces, chosen, first.current) : undefined;
   if (shown) seen.current?.add(shown.id);
-  const added = list && seen.current ? addedTrace(list, seen.current) : undefined;
-  return { list, shown, firstId: first.current, added, error };
+  const added = answer && seen.current ? addedTrace(answer.traces, seen.current) : undefined;
+  return { answer, shown, firstId: first.current, added, error };
 }

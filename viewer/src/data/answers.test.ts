@@ -24,6 +24,7 @@ test.each<[string, Decoder<unknown>]>([
   ["Overview", answers.overview],
   ["Lanes", answers.lanes],
   ["Slice", answers.sliceDetail],
+  ["Differential flame graph", answers.flameDifference],
 ])("the protocol's example decodes: %s", (heading, decode) => {
   expect(decodeAnswer(heading, decode, example(heading))).toBeTruthy();
 });
@@ -65,4 +66,20 @@ test("a step has a time for each part", () => {
 test("a trace without memory events has no device and no curves", () => {
   const none = { devices: [], device: null, from_ns: 0, bin_ns: 1, allocated_bytes: [], reserved_bytes: [], categories: {} };
   expect(answers.memoryCurve(none).device).toBeNull();
+});
+
+test("a frame of a differential flame graph is at most one below the last", () => {
+  const flame = (nodes: unknown) => ({ before_ns: 1, after_ns: 1, note: "", nodes });
+  expect(answers.flameDifference(flame([[0, "a", 1, 1], [1, "b", 1, 0], [0, "c", 0, 1]])).nodes).toHaveLength(3);
+  for (const nodes of [[[1, "a", 1, 1]], [[0, "a", 1, 1], [2, "b", 1, 1]], [[0, "a", 1, 1], [1, "b", 1]], [[0, "a", 1, 1], [-1, "b", 1, 1]]]) {
+    expect(() => decodeAnswer("f", answers.flameDifference, flame(nodes))).toThrow(/^f: nodes/);
+  }
+});
+
+test("the list of traces says which panes of the set there are, or nothing", () => {
+  const list = { version: "1", traces: [] };
+  expect(decodeAnswer("traces", answers.traceList, list).panes).toBeUndefined();
+  const compare = { before: [0], after: [1, 2], by: null };
+  expect(decodeAnswer("traces", answers.traceList, { ...list, panes: ["compare"], first_pane: null, compare }).compare).toEqual(compare);
+  expect(() => decodeAnswer("traces", answers.traceList, { ...list, compare: { ...compare, by: "x" } })).toThrow(/compare\.by/);
 });

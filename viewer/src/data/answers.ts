@@ -35,7 +35,12 @@ export type TraceEntry = Decoded<typeof traceEntry>;
 export const traceList = object({
   reloadS: optional(nullable(number)), // new traces may have arrived after this many seconds
   traces: array(traceEntry),
+  panes: optional(array(string)), // of the traces together (`ofSet`), those that the server has answers for
+  firstPane: optional(nullable(string)), // shown by a link that names no pane
+  // Which traces are compared at first; `by`: with the table of all of them.
+  compare: optional(nullable(object({ before: array(number), after: array(number), by: nullable(oneOf("file", "model", "batch")) }))),
 });
+export type TraceList = Decoded<typeof traceList>;
 
 // ---- Described reports
 
@@ -258,6 +263,22 @@ const flameNodes = refine(bulk(flameNode), (nodes) => {
 
 export const flame = object({ totalNs: number, note: string, nodes: flameNodes });
 export type Flame = Decoded<typeof flame>;
+
+// In pre-order: a frame, then what is below it.
+const flameChange = tuple<[depth: number, name: string, beforeNs: number, afterNs: number]>(number, string, number, number);
+export type FlameChange = Decoded<typeof flameChange>;
+
+export const flameDifference = refine(
+  object({ beforeNs: number, afterNs: number, note: string, nodes: bulk(flameChange) }),
+  ({ nodes }) => {
+    const wrong = nodes.findIndex((node, at) => {
+      const above = at === 0 ? -1 : nodes[at - 1][0];
+      return !Array.isArray(node) || node.length !== 4 || !(node[0] >= 0 && node[0] <= above + 1);
+    });
+    return wrong < 0 ? null : new Mismatch("a frame at most one below the last", nodes[wrong], `nodes[${wrong}]`);
+  },
+);
+export type FlameDifference = Decoded<typeof flameDifference>;
 
 // `device` is null, and the curves are empty, where the trace has no memory events.
 export const memoryCurve = refine(

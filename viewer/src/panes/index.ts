@@ -1,6 +1,7 @@
 // The panes, in the order of their tabs. A new pane is a folder beside this file and its name here.
 
 import type { Pane } from "../page/pane";
+import { comparePane } from "./compare/compare_pane";
 import { inferencePane } from "./inference/inference_pane";
 import { inputPane } from "./input/input_pane";
 import { kernelsPane } from "./kernels/kernels_pane";
@@ -16,6 +17,7 @@ import { timelinePane } from "./timeline/timeline_pane";
 
 export const panes: Pane[] = [
   overviewPane,
+  comparePane,
   timelinePane,
   opsPane,
   kernelsPane,

@@ -8,11 +8,10 @@ import { useUrl } from "../../page/link";
 import { openInTimeline } from "../../page/navigation";
 import type { Pane, PaneProps } from "../../page/pane";
 import { Answered, useAnswer } from "../../parts/answer";
+import { type FlameView, type Frame, layoutFlame, searchFlame } from "../../parts/flame/flame";
+import { FlameCanvas } from "../../parts/flame/flame_canvas";
 import { Empty } from "../../parts/notes";
 import { formatDuration, formatNumber, formatShare } from "../../text/format";
-import { type FlameView, type Frame, layoutFlame, searchFlame } from "./flame";
-import { FlameCanvas } from "./flame_canvas";
-import "./stacks.css";
 
 const kBins = 2000;
 

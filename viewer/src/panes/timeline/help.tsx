@@ -3,7 +3,7 @@
 import type { JSX } from "preact";
 import { theme } from "../../page/theme";
 import { kKindLabels, sliceColor } from "../../parts/slice_colors";
-import { kTimelineKeys } from "./keys";
+import { kTimelineKeys } from "../../parts/timeline/keys";
 import "./help.css";
 
 // Host and device slices share some labels ("annotation", "other"): each is listed once.

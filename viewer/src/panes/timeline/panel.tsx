@@ -6,7 +6,7 @@ import type { Arrow, FoundSlice, SliceDetail } from "../../data/answers";
 import { kindText } from "../../parts/slice_colors";
 import { gapLabel } from "../../parts/steps/causes";
 import { formatDuration, formatNumber, formatTime } from "../../text/format";
-import type { TimelineModel } from "./model";
+import type { TimelineModel } from "../../parts/timeline/model";
 import { Facts, kNotStored, Section } from "./panel_parts";
 import { RangePanel } from "./range_panel";
 import { argText, workFacts } from "./work_facts";

@@ -4,7 +4,7 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import type { Report, Table } from "../../data/answers";
 import { formatByKind, formatDuration, formatTime } from "../../text/format";
-import type { Range, TimelineModel } from "./model";
+import type { Range, TimelineModel } from "../../parts/timeline/model";
 import { Facts, kNotStored, Section } from "./panel_parts";
 
 const kFewRows = 12;

@@ -8,13 +8,13 @@ import { formatFragment, setUrl, urlState } from "../../page/link";
 import { timelinePlace } from "../../page/navigation";
 import type { Pane, PaneProps } from "../../page/pane";
 import { ErrorBox, Loading, useAnswer } from "../../parts/answer";
-import { dependsOn } from "./depends_on";
+import { dependsOn } from "../../parts/timeline/depends_on";
 import { TimelineHelp } from "./help";
-import { LanesView } from "./lanes_view";
-import { Minimap } from "./minimap";
-import { TimelineModel } from "./model";
+import { LanesView } from "../../parts/timeline/lanes_view";
+import { Minimap } from "../../parts/timeline/minimap";
+import { TimelineModel } from "../../parts/timeline/model";
 import { Panel } from "./panel";
-import { fromUrlKeys, toUrlKeys } from "./timeline_url";
+import { fromUrlKeys, toUrlKeys } from "../../parts/timeline/timeline_url";
 import { Toolbar } from "./toolbar";
 import "./timeline.css";
 

@@ -3,9 +3,9 @@
 import type { JSX, RefObject } from "preact";
 import { useState } from "preact/hooks";
 import { formatDuration, formatNumber } from "../../text/format";
-import { dependsOn } from "./depends_on";
-import { matchCount } from "./jumps";
-import type { TimelineModel } from "./model";
+import { dependsOn } from "../../parts/timeline/depends_on";
+import { matchCount } from "../../parts/timeline/jumps";
+import type { TimelineModel } from "../../parts/timeline/model";
 import "./toolbar.css";
 
 export function Toolbar(props: { model: TimelineModel; searchField: RefObject<HTMLInputElement> }): JSX.Element {

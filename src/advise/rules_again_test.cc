@@ -1,0 +1,161 @@
+// Work that was done before: found where it is the same work again, absent where it only looks like it.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "advise/diagnose.h"
+#include "advise/testing.h"
+#include "model/trace_builder.h"
+
+namespace firelane::advise {
+namespace {
+
+// A program whose host is late: every operator takes 40 us and launches a kernel of 20 us.
+class Again {
+ public:
+  struct Op {
+    int64_t number = kNoNumber;
+    std::string dims = {};
+    std::string types = {};
+    double us = 40;
+    bool launches = true;
+    bool copies_in = false;
+  };
+
+  Again& op(std::string_view name) { return op(name, Op{}); }
+  Again& op(std::string_view name, const Op& what) {
+    builder_.op(name, {.start_us = at_,
+                       .end_us = at_ + what.us,
+                       .sequence_number = what.number,
+                       .dims = what.dims,
+                       .types = what.types});
+    if (what.copies_in) {
+      builder_.call("cudaMemcpyAsync", {.start_us = at_ + 5, .end_us = at_ + 25, .correlation = correlation_});
+      builder_.copy("Memcpy HtoD (Pageable -> Device)",
+                    {.start_us = at_ + 20, .end_us = at_ + 22, .correlation = correlation_++, .bytes = 4096});
+    } else if (what.launches) {
+      builder_.call("cudaLaunchKernel", {.start_us = at_ + 20, .end_us = at_ + 26, .correlation = correlation_});
+      builder_.kernel("k", {.start_us = at_ + 28, .end_us = at_ + 48, .correlation = correlation_++});
+    }
+    at_ += what.us + 10;
+    return *this;
+  }
+  Again& node(std::string_view name, int64_t number) {
+    return op("autograd::engine::evaluate_function: " + std::string(name), {.number = number});
+  }
+  Again& end_step() {
+    builder_.step(number_++, {.start_us = from_, .end_us = at_});
+    from_ = at_;
+    return *this;
+  }
+  Judged judged() {
+    model_ = builder_.build();
+    return diagnose(model_);
+  }
+
+ private:
+  TraceBuilder builder_;
+  Model model_;
+  double at_ = 0;
+  double from_ = 0;
+  int64_t number_ = 0;
+  int64_t correlation_ = 1;
+};
+
+Judged with_passes(int passes, bool same_nodes) {
+  Again program;
+  int64_t number = 100;
+  for (int step = 0; step < 4; ++step) {
+    const int64_t first = number;
+    for (int i = 0; i < 10; ++i) program.op("aten::mul", {.number = number++});
+    for (int pass = 0; pass < passes; ++pass) {
+      for (int i = 9; i >= 0; --i) program.node("MulBackward0", same_nodes ? first + i : number++);
+    }
+    program.end_step();
+  }
+  return program.judged();
+}
+
+TEST(RepeatedBackward, nodes_that_run_again_in_a_step_are_told_with_how_often) {
+  const Judged judged = with_passes(3, true);
+  const Finding* finding = find(judged, "repeated-backward");
+  ASSERT_NE(finding, nullptr);
+  EXPECT_NE(finding->title.find("up to 3 times"), std::string::npos) << finding->title;
+  EXPECT_NE(finding->title.find("20 nodes"), std::string::npos) << finding->title;
+  EXPECT_EQ(judged.findings[0].id, "repeated-backward");
+  EXPECT_EQ(find(with_passes(1, true), "repeated-backward"), nullptr) << "once";
+  EXPECT_EQ(find(with_passes(3, false), "repeated-backward"), nullptr) << "other nodes: several models, or checkpoints";
+}
+
+Judged with_tensor(const std::string& dims, bool random) {
+  Again program;
+  for (int step = 0; step < 4; ++step) {
+    for (int i = 0; i < 4; ++i) {
+      program.op("aten::linear", {.dims = "[[32, 64], [64, 64]]", .types = R"(["float", "float"])"});
+    }
+    if (random) program.op("aten::randn", {.launches = false});
+    program.op("aten::empty", {.launches = false})
+        .op("aten::to", {.dims = dims, .types = R"(["float"])", .us = 60, .copies_in = true})
+        .op("aten::lift_fresh", {.dims = dims, .types = R"(["float"])", .us = 2, .launches = false})
+        .end_step();
+  }
+  return program.judged();
+}
+
+TEST(ConstantCopies, a_tensor_made_of_numbers_in_every_step_is_told_and_a_batch_is_not) {
+  EXPECT_NE(find(with_tensor("[[3, 1, 1]]", false), "constant-copies"), nullptr);
+  EXPECT_EQ(find(with_tensor("[[32]]", false), "constant-copies"), nullptr) << "as many numbers as the batch has rows";
+  EXPECT_EQ(find(with_tensor("[[3, 1, 1]]", true), "constant-copies"), nullptr) << "random numbers are no constants";
+}
+
+TEST(WholeCopies, only_tensors_that_stay_as_they_are_count) {
+  const auto cloned = [](const std::string& dims, std::string_view name) {
+    Again program;
+    for (int step = 0; step < 4; ++step) {
+      program.op("aten::linear").op("aten::relu");
+      for (int i = 0; i < 4; ++i) program.op(name, {.dims = dims, .types = R"(["float"])"});
+      program.end_step();
+    }
+    return program.judged();
+  };
+  EXPECT_NE(find(cloned("[[1024, 1024]]", "aten::clone"), "whole-copies"), nullptr);
+  EXPECT_EQ(find(cloned("[[16]]", "aten::clone"), "whole-copies"), nullptr) << "small";
+  EXPECT_EQ(find(cloned("[[1024, 1024]]", "aten::add"), "whole-copies"), nullptr);
+}
+
+// Layers of a model, and a backward pass for them.
+Judged with_rounds(bool shared_weights) {
+  Again program;
+  for (int step = 0; step < 4; ++step) {
+    for (int i = 0; i < 12; ++i) program.op("aten::conv2d").op("aten::batch_norm").op("aten::relu");
+    for (int i = 0; i < 12; ++i) {
+      program.node("ReluBackward0", kNoNumber).node("ConvolutionBackward0", kNoNumber);
+      if (!shared_weights) program.node("torch::autograd::AccumulateGrad", kNoNumber);
+    }
+    if (shared_weights) program.node("torch::autograd::AccumulateGrad", kNoNumber);
+    program.end_step();
+  }
+  return program.judged();
+}
+
+TEST(Loops, rounds_that_go_back_through_the_same_weights_are_no_layers) {
+  EXPECT_NE(find(with_rounds(true), "repeated-operators"), nullptr);
+  EXPECT_EQ(find(with_rounds(false), "repeated-operators"), nullptr);
+}
+
+TEST(Loops, updates_of_one_tensor_after_another_are_a_loop) {
+  const auto updated = [](std::string_view name) {
+    Again program;
+    for (int step = 0; step < 4; ++step) {
+      program.op("aten::linear").op("aten::relu");
+      for (int i = 0; i < 32; ++i) program.op(name).op("aten::add_");
+      program.end_step();
+    }
+    return program.judged();
+  };
+  EXPECT_NE(find(updated("aten::mul_"), "repeated-operators"), nullptr);
+  EXPECT_EQ(find(updated("aten::mul"), "repeated-operators"), nullptr);
+}
+
+}  // namespace
+}  // namespace firelane::advise

@@ -1,0 +1,26 @@
+// The viewer in the browser, for the verbs that open it: `view`, and `compare --view`.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "cli/flags.h"
+#include "serve/comparison.h"
+
+namespace firelane::cli {
+
+struct ViewOptions {
+  int port = 0;
+  bool no_open = false;
+};
+
+// --port and --no-open.
+void add_view_options(Flags& flags, ViewOptions& options);
+
+// Serves the traces on the loopback interface until Ctrl-C. Returns only with an Error: a trace that cannot be read, no
+// free port.
+Result<int> serve_traces(const std::vector<std::string>& paths, const ViewOptions& options,
+                         serve::Comparison comparison = {});
+
+}  // namespace firelane::cli

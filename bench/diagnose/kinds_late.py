@@ -1,4 +1,4 @@
-"""A third blind test (library.py, LATE): written after the rules that the second one led to, and never tuned on.
+"""A third blind test (library.py, LATE): written after the rules that the second one led to.
 
 Faults were declared and committed before any of these was recorded.
 """

@@ -5,7 +5,7 @@ was fixed before anything was measured: the names in alphabetical order, every s
 gpu_programs.py are older, and rules have been tuned on all of them. UNSEEN is a blind test: not even its source is read
 by those who write rules before it has been scored, and once it has, it is no blind test any more. BLIND is a second
 one; of its names in alphabetical order every second one (BLIND_KEPT) stays away from tuning after it was scored, too.
-LATE is a third.
+LATE is a third, scored once.
 
     step = LIBRARY["experts-boolean-masks"].make(Machine("cuda"), True)      # True: with the fault
 """

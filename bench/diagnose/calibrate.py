@@ -44,7 +44,7 @@ def cases(firelane: str, folder: Path, ending: str) -> list[Case]:
     found = []
     for name, entry in json.loads((folder / "true_steps.json").read_text()).items():
         path = folder / f"{name}.faulty.{ending}"
-        if entry["half"] in ("held out", "blind, kept") or not entry["saves_time"] or not path.exists():
+        if entry["half"] in ("held out", "blind, kept", "late") or not entry["saves_time"] or not path.exists():
             continue
         faulty, fixed = (statistics.median(entry[kind + "_ns"]) for kind in ("faulty", "fixed"))
         if faulty - fixed < 0.05 * faulty or min(entry["faulty_ns"]) <= fixed:

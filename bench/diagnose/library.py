@@ -5,6 +5,7 @@ was fixed before anything was measured: the names in alphabetical order, every s
 gpu_programs.py are older, and rules have been tuned on all of them. UNSEEN is a blind test: not even its source is read
 by those who write rules before it has been scored, and once it has, it is no blind test any more. BLIND is a second
 one; of its names in alphabetical order every second one (BLIND_KEPT) stays away from tuning after it was scored, too.
+LATE is a third, scored once.
 
     step = LIBRARY["experts-boolean-masks"].make(Machine("cuda"), True)      # True: with the fault
 """
@@ -16,6 +17,7 @@ import kinds_blind
 import kinds_gains
 import kinds_gains_device
 import kinds_language
+import kinds_late
 import kinds_loops
 import kinds_other
 import kinds_unseen
@@ -39,6 +41,7 @@ UNSEEN: dict[str, Program] = dict(sorted(kinds_unseen.PROGRAMS.items()))
 BLIND: dict[str, Program] = dict(sorted(kinds_blind.PROGRAMS.items()))
 BLIND_OPEN = list(BLIND)[0::2]
 BLIND_KEPT = list(BLIND)[1::2]
+LATE: dict[str, Program] = dict(sorted(kinds_late.PROGRAMS.items()))
 
 # On a CPU the device's queue, pinned memory and half precision are no trouble: those programs are left out there.
 ON_GPU_ONLY = {
@@ -48,6 +51,7 @@ ON_GPU_ONLY = {
     "diffusion-norm-in-fp32",
     *kinds_unseen.ON_GPU_ONLY,
     *kinds_blind.ON_GPU_ONLY,
+    *kinds_late.ON_GPU_ONLY,
 }
 
 OLDER: dict[str, Program] = {
@@ -69,7 +73,7 @@ ON_GPU_ONLY |= {
     name for name in GAINS if name.startswith(("convolutions", "copied", "fused"))
 } | kinds_gains_device.ON_GPU_ONLY
 
-EVERY: dict[str, Program] = {**LIBRARY, **UNSEEN, **BLIND, **OLDER, **GAINS}
+EVERY: dict[str, Program] = {**LIBRARY, **UNSEEN, **BLIND, **LATE, **OLDER, **GAINS}
 
 
 def half_of(name: str) -> str:
@@ -79,6 +83,7 @@ def half_of(name: str) -> str:
         "unseen": UNSEEN,
         "blind, opened": BLIND_OPEN,
         "blind, kept": BLIND_KEPT,
+        "late": LATE,
         "gains": GAINS,
     }
     return next((half for half, names in halves.items() if name in names), "older")

@@ -11,7 +11,20 @@ from kinds_unseen import HEALTHY
 from kinds_unseen_loops import area_in_python, area_on_device
 from kinds_unseen_text import private
 from kinds_unseen_vision import Codes, pairs_by_device, pairs_by_host
-from library import BLIND, BLIND_KEPT, BLIND_OPEN, EVERY, GAINS, HELD_OUT, LIBRARY, ON_GPU_ONLY, TUNING, UNSEEN, half_of
+from library import (
+    BLIND,
+    BLIND_KEPT,
+    BLIND_OPEN,
+    EVERY,
+    GAINS,
+    HELD_OUT,
+    LATE,
+    LIBRARY,
+    ON_GPU_ONLY,
+    TUNING,
+    UNSEEN,
+    half_of,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -23,7 +36,9 @@ def _one_thread():
     torch.set_num_threads(before)
 
 
-@pytest.mark.parametrize("name", [*LIBRARY, *UNSEEN, *(name for name in (*BLIND, *GAINS) if name not in ON_GPU_ONLY)])
+@pytest.mark.parametrize(
+    "name", [*LIBRARY, *UNSEEN, *(name for name in (*BLIND, *LATE, *GAINS) if name not in ON_GPU_ONLY)]
+)
 def test_a_program_runs_on_a_cpu_with_its_fault_and_mended(name):
     torch.manual_seed(0)
     for fault in (True, False):

@@ -143,6 +143,23 @@ TEST(Loops, rounds_that_go_back_through_the_same_weights_are_no_layers) {
   EXPECT_EQ(find(with_rounds(false), "repeated-operators"), nullptr);
 }
 
+TEST(Loops, attention_over_one_head_after_another_is_a_loop_and_layers_with_attention_are_none) {
+  const auto attended = [](bool with_weights) {
+    Again program;
+    for (int step = 0; step < 4; ++step) {
+      program.op("aten::linear");
+      for (int i = 0; i < 16; ++i) {
+        program.op("aten::select", {.us = 3, .launches = false}).op("aten::scaled_dot_product_attention");
+        if (with_weights) program.op("aten::linear");
+      }
+      program.op("aten::stack").end_step();
+    }
+    return program.judged();
+  };
+  EXPECT_NE(find(attended(false), "repeated-operators"), nullptr);
+  EXPECT_EQ(find(attended(true), "repeated-operators"), nullptr);
+}
+
 TEST(Loops, updates_of_one_tensor_after_another_are_a_loop) {
   const auto updated = [](std::string_view name) {
     Again program;

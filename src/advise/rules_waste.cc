@@ -223,7 +223,7 @@ class UnusedPart {
       add(gradients.nodes, true);
       add(gradients.used, false);
       const Numbers best = largest(std::move(weights));
-      if (best.low >= 0) steps_.push_back({step.start_ns, step.end_ns, best});
+      if (best.low >= 0 && !goes_on(step, best.low)) steps_.push_back({step.start_ns, step.end_ns, best});
     }
   }
 
@@ -271,6 +271,23 @@ class UnusedPart {
       best = {low, weight.number};
     }
     return best;
+  }
+
+  // Whether the part's first weight also hands a gradient to what comes before it: then others need its nodes.
+  bool goes_on(const analyze::FoundStep& step, int64_t lowest) const {
+    constexpr int64_t kNodesOfLayer = 4;  // a product, and what casts and transposes its weight
+    const HostSlices& host = model_.host_slices;
+    int products = 0;  // of a layer's backward: one for its weight, one for its input
+    for (Row row = 0; row < host.size(); ++row) {
+      if (host.start_ns[row] < step.start_ns || host.start_ns[row] >= step.end_ns) continue;
+      const std::string_view name = model_.text(host.name[row]);
+      if (name != "aten::mm" && name != "aten::bmm") continue;
+      const Row node = outermost(row);
+      if (!mentions(model_.text(host.name[node]), "evaluate_function")) continue;
+      const int64_t number = number_of(node);
+      products += number >= lowest && number <= lowest + kNodesOfLayer ? 1 : 0;
+    }
+    return products > 1;
   }
 
   Row outermost(Row op) const {

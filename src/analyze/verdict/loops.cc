@@ -33,6 +33,7 @@ enum Trait : uint16_t {
   kWeight = 256,       // of the backward pass: computes the gradient of a weight
   kEmbeds = 1024,      // looks a table up: once in a pass over a model
   kSamples = 2048,     // chooses from what the model says: the next token
+  kHasWeights = 4096,  // a product, convolution or normalization with parameters of its own
   kAccumulates = 512,  // of the backward pass: a parameter has its gradient
 };
 
@@ -69,11 +70,13 @@ uint16_t traits_of(std::string_view name) {
   if (is_one_of(name, kSample)) traits |= kSamples;
   if (is_one_of(name, kCopy)) traits |= kCopies;
   if (is_one_of(name, kMatmuls)) traits |= kMatmul;
+  if (name == "aten::linear" || name == "aten::addmm") traits |= kHasWeights;
   const bool is_norm = name.ends_with("_norm") && !contains(name, "linalg") && !contains(name, "_weight_norm");
   if (is_norm || contains(name, "conv") || contains(name, "scaled_dot_product") || name == "aten::softmax" ||
       name == "aten::rsqrt") {
     traits |= kLayer;
   }
+  if (is_norm || contains(name, "conv")) traits |= kHasWeights;
   return traits;
 }
 
@@ -269,6 +272,8 @@ class LoopFinder {
     if ((all & kAutograd) != 0) return false;
     if (all_in_place && repeat.period <= kLongestUpdate) return true;
     const bool reads_or_copies = (all & (kReads | kCopies)) != 0;
+    // Attention over one piece after another: heads, windows. A layer has weights.
+    if ((first & kLayer) != 0 && (first & kHasWeights) == 0 && (all & kPicks) != 0) return true;
     if ((first & kLayer) != 0) {
       const bool is_request = (all & kCopies) != 0 && (all & kReads) != 0;
       const bool is_pass = (all & kEmbeds) != 0 && ((all & kSamples) == 0 || (all & kCopies) != 0);

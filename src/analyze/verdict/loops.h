@@ -3,9 +3,9 @@
 // Layers of a model repeat, too. What tells a loop over elements, time steps, tables or experts from them: each round
 // picks its piece (select, slice, index, embedding), reads a number back, copies from the host, or runs a cell; or all
 // rounds run in one call of one Python function, or change tensors in place and do nothing else. Rounds with a
-// normalization, convolution or attention are layers, unless each round copies its own input to the device, has a
-// backward pass of its own, or goes back through the same weights as the others: then no parameter gets its gradient
-// before the last round.
+// normalization or convolution, or with attention and weights beside it, are layers, unless each round copies its own
+// input to the device, has a backward pass of its own, or goes back through the same weights as the others: then no
+// parameter gets its gradient before the last round.
 #pragma once
 
 #include <cstdint>

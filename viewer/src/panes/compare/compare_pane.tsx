@@ -12,16 +12,17 @@ import { Checkbox } from "../../parts/fields";
 import { Empty, Notes } from "../../parts/notes";
 import { ReportTables, type TableOptions } from "../../parts/report/report_view";
 import { DifferenceFlame } from "./flame_view";
+import { Headline } from "./headline";
+import { CompareHelp } from "./help";
 import { RunsView } from "./runs_view";
 import { notReady, sidesOf } from "./sides";
 import { SideChooser } from "./side_chooser";
-import { Headline } from "./headline";
 import { changedWork, withSigns } from "./tables";
 import { Timelines } from "./timelines";
 import { WaterfallView } from "./waterfall_view";
 import "./compare.css";
 
-export const comparePane: Pane = { id: "compare", title: "Compare", ofSet: ComparePane };
+export const comparePane: Pane = { id: "compare", title: "Compare", ofSet: ComparePane, help: CompareHelp };
 
 const kShown = [
   ["sides", "Two sides"],

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <thread>
 #include <utility>
 
 #include "advise/context.h"
@@ -13,6 +14,7 @@
 #include "advise/text.h"
 #include "analyze/compute/roofline.h"
 #include "analyze/verdict/study.h"
+#include "base/parallel.h"
 #include "model/unknown_lanes.h"
 
 namespace firelane::advise {
@@ -93,9 +95,15 @@ void put_causes_first(std::vector<Found>& all, const Context& context) {
 }
 
 std::vector<Found> ask_rules(const Context& context) {
+  const auto& rules = all_rules();
+  std::vector<std::vector<Finding>> by_rule(rules.size());
+  constexpr size_t kManyRows = 100'000;  // for fewer, starting a thread takes longer than it saves
+  const unsigned threads = context.model.host_slices.size() < kManyRows ? 1 : std::thread::hardware_concurrency();
+  parallel_each(rules.size(), std::min(threads, 4U), [&](size_t i) { by_rule[i] = rules[i].find(context); });
   std::vector<Found> all;
-  for (const Rule& rule : all_rules()) {
-    for (Finding& finding : rule.find(context)) {
+  for (size_t i = 0; i < rules.size(); ++i) {
+    const Rule& rule = rules[i];
+    for (Finding& finding : by_rule[i]) {
       if (rule.about_time) finding.gain = gain_range(context, finding);
       if (finding.confidence > most_sure(rule.id)) {
         finding.confidence = most_sure(rule.id);

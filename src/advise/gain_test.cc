@@ -81,7 +81,7 @@ TEST(Gains, a_stretch_is_not_charged_for_more_of_recording_than_its_share) {
     analyze::WhatIf change;
     for (int64_t i = 0; i < 5; ++i) {
       const int64_t at = i * 2'000'000;
-      change.host.push_back({.lane = study.host.chains[0].lanes[0],
+      change.host.push_back({.lane = study.host->chains[0].lanes[0],
                              .start_ns = at + static_cast<int64_t>(start_us * 1000),
                              .end_ns = at + static_cast<int64_t>(end_us * 1000)});
     }

@@ -6,8 +6,8 @@ std::vector<analyze::HostCut> cuts_of(const Context& context, std::initializer_l
                                       double keep) {
   std::vector<analyze::HostCut> cuts;
   const analyze::Study& study = *context.study;
-  if (study.host.chains.empty()) return cuts;
-  const analyze::HostChain& chain = study.host.chains[0];
+  if (study.host->chains.empty()) return cuts;
+  const analyze::HostChain& chain = study.host->chains[0];
   const LaneId lane = chain.lanes[0];
   for (size_t i = chain.segment_after(context.window.start_ns); i < chain.segments.size(); ++i) {
     const analyze::HostSegment& segment = chain.segments[i];
@@ -39,8 +39,8 @@ void add_longest(Finding& finding, const Model& model, std::vector<Row> host_row
 std::vector<Row> annotations(const Context& context, std::string_view prefix) {
   std::vector<Row> rows;
   const Model& model = context.model;
-  if (context.study->host.chains.empty()) return rows;
-  for (const LaneId lane : context.study->host.chains[0].lanes) {
+  if (context.study->host->chains.empty()) return rows;
+  for (const LaneId lane : context.study->host->chains[0].lanes) {
     const auto l = static_cast<size_t>(lane);
     for (Row row = model.lanes.host_begin[l]; row < model.lanes.host_end[l]; ++row) {
       const HostKind kind = model.host_slices.kind[row];

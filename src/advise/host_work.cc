@@ -17,10 +17,10 @@ constexpr int64_t kComputesNs = 100'000;
 
 std::vector<HostWork> host_work(const Context& context) {
   std::vector<HostWork> out;
-  if (!context.has_device_work || context.study->host.chains.empty()) return out;
+  if (!context.has_device_work || context.study->host->chains.empty()) return out;
   const Model& model = context.model;
   const HostSlices& host = model.host_slices;
-  const analyze::HostChain& chain = context.study->host.chains[0];
+  const analyze::HostChain& chain = context.study->host->chains[0];
   std::vector<int64_t> launches;  // starts of all calls, of every kind: an operator with one is not alone on the CPU
   std::vector<int64_t> copies;    // of those that copied to the device
   const auto leads = [&](Row row) { return host.lane[row] == chain.lanes[0]; };

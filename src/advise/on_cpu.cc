@@ -15,8 +15,8 @@ namespace firelane::advise {
 namespace {
 
 std::vector<analyze::CpuOp> ops_of(const Context& context) {
-  if (context.study == nullptr || context.study->host.chains.empty()) return {};
-  return analyze::outermost_ops(context.model, context.study->host.chains[0], context.window);
+  if (context.study == nullptr || context.study->host->chains.empty()) return {};
+  return analyze::outermost_ops(context.model, context.study->host->chains[0], context.window);
 }
 
 bool is_batched_matmul(const Model& model, const analyze::CpuOp& op) {
@@ -79,10 +79,10 @@ namespace {
 std::vector<std::vector<analyze::CpuOp>> chains_of(const Context& context) {
   std::vector<std::vector<analyze::CpuOp>> chains;
   const analyze::Study& study = *context.study;
-  if (study.host.chains.empty()) return chains;
+  if (study.host->chains.empty()) return chains;
   const HostSlices& slices = context.model.host_slices;
   const std::vector<analyze::CpuOp> ops =
-      analyze::outermost_ops(context.model, study.host.chains[0], {INT64_MIN, INT64_MAX});  // in order of time
+      analyze::outermost_ops(context.model, study.host->chains[0], {INT64_MIN, INT64_MAX});  // in order of time
   const auto first_from = [&](int64_t time_ns) {
     return std::partition_point(ops.begin(), ops.end(),
                                 [&](const analyze::CpuOp& op) { return slices.start_ns[op.row] < time_ns; });

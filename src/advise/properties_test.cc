@@ -33,9 +33,9 @@ void expect_findings_within_a_step(const Judged& diagnosis, const std::string& w
 
 // The more of the host's time is cut, the more is gained, and never more than the step or less than nothing.
 void expect_cuts_monotone(const analyze::Study& s, uint32_t seed, const std::string& which) {
-  if (s.host.chains.empty() || s.graph.window_start == analyze::kNoNode) return;
+  if (s.host->chains.empty() || s.graph.window_start == analyze::kNoNode) return;
   std::mt19937 random(seed);
-  const LaneId lane = s.host.chains[0].lanes[0];
+  const LaneId lane = s.host->chains[0].lanes[0];
   const analyze::Interval window = s.steps.window;
   analyze::WhatIf less;
   for (int i = 0; i < 6; ++i) {

@@ -161,7 +161,7 @@ std::string ordinal(size_t number) {
 std::vector<Finding> find_dominant_op(const Context& context) {
   const Model& model = context.model;
   const HostSlices& host = model.host_slices;
-  const analyze::HostChain& chain = context.study->host.chains[0];
+  const analyze::HostChain& chain = context.study->host->chains[0];
   std::map<StringId, std::map<Row, int64_t>> times;
   int64_t window_ns = 0;
   for (size_t i = chain.segment_after(context.window.start_ns); i < chain.segments.size(); ++i) {
@@ -260,7 +260,7 @@ std::vector<Finding> find_dominant_kernel(const Context& context) {
 }
 
 std::vector<Finding> find_dominant(const Context& context) {
-  if (context.study == nullptr || context.study->host.chains.empty()) return {};
+  if (context.study == nullptr || context.study->host->chains.empty()) return {};
   return context.has_device_work ? find_dominant_kernel(context) : find_dominant_op(context);
 }
 
@@ -271,7 +271,7 @@ std::vector<Finding> find_dominant(const Context& context) {
 std::string what_grows(const Context& context) {
   const Model& model = context.model;
   const HostSlices& host = model.host_slices;
-  const analyze::HostChain& chain = context.study->host.chains[0];
+  const analyze::HostChain& chain = context.study->host->chains[0];
   std::vector<const analyze::FoundStep*> steps;
   for (const analyze::FoundStep& step : context.study->steps.steps) {
     if (!step.warm_up) steps.push_back(&step);
@@ -309,7 +309,7 @@ analyze::Growth growth_of(const Context& context) {
 }
 
 std::vector<Finding> find_growing_steps(const Context& context) {
-  if (context.study == nullptr || context.study->host.chains.empty()) return {};
+  if (context.study == nullptr || context.study->host->chains.empty()) return {};
   const analyze::Growth growth = growth_of(context);
   if (growth.law == analyze::GrowthLaw::kNone) return {};
   Finding finding{.id = "growing-steps", .events = growth.steps};

@@ -20,9 +20,9 @@ constexpr std::initializer_list<analyze::Activity> kDispatch = {analyze::Activit
 
 // Stretches without any operator that are too long to be the way to the next one.
 std::vector<analyze::CodeStretch> long_stretches(const Context& context) {
-  if (context.study->host.chains.empty()) return {};
+  if (context.study->host->chains.empty()) return {};
   std::vector<analyze::CodeStretch> stretches =
-      analyze::stretches_between_ops(context.study->host.chains[0], context.window);
+      analyze::stretches_between_ops(context.study->host->chains[0], context.window);
   std::erase_if(stretches,
                 [](const analyze::CodeStretch& each) { return each.end_ns - each.start_ns < analyze::kBetweenOpsNs; });
   return stretches;
@@ -47,7 +47,7 @@ analyze::WhatIf less_dispatch(const Context& context, double keep) {
     return less;
   }
   analyze::WhatIf change;
-  const analyze::HostChain& chain = context.study->host.chains[0];
+  const analyze::HostChain& chain = context.study->host->chains[0];
   const std::vector<double> dispatch = analyze::dispatch_shares(context.model, chain, context.window);
   for (size_t i = 0; i < dispatch.size(); ++i) {
     if (dispatch[i] == 0) continue;
@@ -332,7 +332,7 @@ std::vector<Finding> find_gc(const Context& context) {
   const int64_t cost = activity_ns(context, analyze::Activity::kGc);
   if (cost == 0) return {};
   std::vector<Row> rows;
-  const analyze::HostChain& chain = context.study->host.chains[0];
+  const analyze::HostChain& chain = context.study->host->chains[0];
   for (const analyze::HostSegment& segment : chain.segments) {
     if (segment.activity == analyze::Activity::kGc && context.in_window(segment.start_ns))
       rows.push_back(segment.slice);
@@ -358,8 +358,8 @@ std::vector<Finding> find_gc(const Context& context) {
 std::vector<Finding> find_host_code(const Context& context) {
   const Model& model = context.model;
   const analyze::Study& study = *context.study;
-  if (study.host.chains.empty() || study.steps.source == analyze::StepSource::kWholeTrace) return {};
-  const analyze::HostChain& chain = study.host.chains[0];
+  if (study.host->chains.empty() || study.steps.source == analyze::StepSource::kWholeTrace) return {};
+  const analyze::HostChain& chain = study.host->chains[0];
   std::vector<analyze::CodeStretch> stretches = long_stretches(context);
   for (const HostWork& work : host_work(context)) {
     std::erase_if(stretches, [&](const analyze::CodeStretch& each) {

@@ -24,7 +24,7 @@ analyze::WhatIf without(const Context& context, const std::vector<const analyze:
                         bool larger_kernels) {
   const Model& model = context.model;
   analyze::WhatIf change;
-  const analyze::HostChain& chain = context.study->host.chains[0];
+  const analyze::HostChain& chain = context.study->host->chains[0];
   std::vector<double> dispatch;  // without a device, what operators compute stays
   if (!context.has_device_work) dispatch = analyze::dispatch_shares(model, chain, context.window);
   std::vector<const analyze::Loop*> sorted = loops;
@@ -68,7 +68,7 @@ analyze::WhatIf without(const Context& context, const std::vector<const analyze:
 }
 
 std::vector<Finding> find_repeated(const Context& context) {
-  if (context.study == nullptr || context.study->host.chains.empty()) return {};
+  if (context.study == nullptr || context.study->host->chains.empty()) return {};
   const Model& model = context.model;
   const HostSlices& host = model.host_slices;
   std::vector<const analyze::Loop*> chosen;

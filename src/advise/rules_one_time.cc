@@ -36,7 +36,7 @@ struct OneTime {
 
 OneTime loading(const Context& context) {
   OneTime out{.what = "kernels were loaded"};
-  for (const analyze::HostSegment& segment : context.study->host.chains[0].segments) {
+  for (const analyze::HostSegment& segment : context.study->host->chains[0].segments) {
     if (segment.activity != analyze::Activity::kLoading || !context.in_window(segment.start_ns)) continue;
     out.spent.push_back({segment.start_ns, segment.end_ns});
     if (out.rows.empty() || out.rows.back() != segment.slice) out.rows.push_back(segment.slice);
@@ -55,7 +55,7 @@ OneTime compiling(const Context& context) {
     if (is == 2) is = is_compiling(model.text(host.name[row])) ? 1 : 0;
     return is == 1;
   };
-  analyze::each_outermost(model, context.study->host.chains[0], compiles, [&](Row row) {
+  analyze::each_outermost(model, context.study->host->chains[0], compiles, [&](Row row) {
     out.spent.push_back({host.start_ns[row], host.end_ns(row)});
     out.rows.push_back(row);
   });
@@ -99,7 +99,7 @@ OneTime first_calls(const Context& context) {
   OneTime out{.what = "operators ran for the first time"};
   const Model& model = context.model;
   const HostSlices& host = model.host_slices;
-  const analyze::HostChain& chain = context.study->host.chains[0];
+  const analyze::HostChain& chain = context.study->host->chains[0];
   std::unordered_map<uint64_t, std::vector<Row>> calls;
   const auto is_op = [&](Row row) { return host.kind[row] == HostKind::kOp; };
   analyze::each_outermost(model, chain, is_op, [&](Row row) {
@@ -136,7 +136,7 @@ OneTime first_memory(const Context& context) {
   for (size_t i = 1; i < breakdown.steps.size(); ++i) later += breakdown.steps[i].host[kAllocation];
   const analyze::BreakdownRow& first = breakdown.steps[0];
   if (first.host[kAllocation] / kFirstCallFactor < later / static_cast<int64_t>(breakdown.steps.size() - 1)) return out;
-  for (const analyze::HostSegment& segment : context.study->host.chains[0].segments) {
+  for (const analyze::HostSegment& segment : context.study->host->chains[0].segments) {
     if (segment.activity != analyze::Activity::kAllocation || segment.start_ns < first.start_ns) continue;
     if (segment.start_ns >= first.start_ns + first.duration_ns) break;
     out.spent.push_back({segment.start_ns, segment.end_ns});
@@ -146,7 +146,7 @@ OneTime first_memory(const Context& context) {
 }
 
 std::vector<Finding> find_one_time_costs(const Context& context) {
-  if (context.study->host.chains.empty()) return {};
+  if (context.study->host->chains.empty()) return {};
   std::vector<analyze::Interval> all;
   std::vector<Row> rows;
   std::string what;
@@ -163,7 +163,7 @@ std::vector<Finding> find_one_time_costs(const Context& context) {
   Finding finding{.id = "one-time-costs", .cost_ns = cost, .share_of_step = context.share_of_step(cost)};
   analyze::WhatIf without;
   for (const analyze::Interval& each : spent.intervals()) {
-    without.host.push_back({context.study->host.chains[0].lanes[0], each.start_ns, each.end_ns, 0});
+    without.host.push_back({context.study->host->chains[0].lanes[0], each.start_ns, each.end_ns, 0});
   }
   finding.gain.high_ns = context.gain_ns(without);
   finding.events = static_cast<int64_t>(rows.size());

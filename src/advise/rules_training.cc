@@ -195,7 +195,7 @@ std::vector<Finding> find_waiting_for_ranks(const Context& context) {
   };
   finding.gain = {gain_if(0.5), gain_if(0)};
   std::vector<Row> rows;
-  for (const analyze::HostSegment& segment : context.study->host.chains[0].segments) {
+  for (const analyze::HostSegment& segment : context.study->host->chains[0].segments) {
     if (segment.activity == analyze::Activity::kCollective && context.in_window(segment.start_ns)) {
       rows.push_back(segment.slice);
     }

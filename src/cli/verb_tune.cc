@@ -152,7 +152,8 @@ Result<int> run_tune(const TuneArgs& args) {
   };
   const auto trial = [&](const Settings& settings) -> Result<TimedRun> {
     FL_TRY(TimedRun run, measure(settings));
-    show_trial(run, settings, number);
+    // The program as it is has to run: its failure is the answer, and said there.
+    if (number > 1 || run.failure.empty()) show_trial(run, settings, number);
     return run;
   };
   FL_TRY(const compare::TuneResult result, compare::tune(trial, options));

@@ -100,9 +100,9 @@ Result<Report> make_breakdown(const StudiedTrace& trace, const Arguments&) {
                 {"window_ns", "Window", Kind::kDuration, study.breakdown.total.duration_ns}}};
   const analyze::Interval& window = study.steps.window;
   report.tables = {parts_table(study), judged_steps_table(study),
-                   bounds_table(analyze::phase_bounds(model, study.host, study.work_limits, window),
+                   bounds_table(analyze::phase_bounds(model, *study.host, study.work_limits, window),
                                 study.has_device_work, "phases", "Phases"),
-                   bounds_table(analyze::annotation_bounds(model, study.host, study.work_limits, window),
+                   bounds_table(analyze::annotation_bounds(model, *study.host, study.work_limits, window),
                                 study.has_device_work, "annotations", "Annotations"),
                    bounds_table(analyze::operator_bounds(model, study.work_limits, window), study.has_device_work,
                                 "operators", "Operators")};

@@ -38,8 +38,11 @@ std::string power_text(const GateRow& row) {
     return text;
   }
   if (!std::isinf(j.smallest_change)) add(fmt::format("finds {:.1f}% or more", 100 * j.smallest_change));
-  if (row.status == GateStatus::kInconclusive && j.runs_needed > 0)
+  if (row.status == GateStatus::kInconclusive && j.runs_needed > 0) {
     add(fmt::format("{} runs a side would tell", j.runs_needed));
+  } else if (j.runs_for_half > 0 && j.noise > 0) {
+    add(fmt::format("{:.2g}% takes {} a side", 50 * j.smallest_change, j.runs_for_half));
+  }
   return text;
 }
 

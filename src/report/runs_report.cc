@@ -1,5 +1,6 @@
 // `firelane compare *.lane --by model`: the table of architectures or batch sizes that people make by hand.
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <map>
 
@@ -22,6 +23,33 @@ const char* label_of(RunsBy by) { return by == RunsBy::kModel ? "Model" : by == 
 // Nothing is negative: below 0 is not known.
 Cell known(double value) { return value < 0 ? Cell{} : Cell{value}; }
 
+// "bf16", or "bf16 97%, fp32 3%": of the FLOPs.
+std::string precisions_text(const Run& run) {
+  constexpr double kWorthSaying = 0.005;
+  double all = 0;
+  for (const compare::PrecisionUse& use : run.precisions) all += use.flops;
+  std::string text;
+  for (const compare::PrecisionUse& use : run.precisions) {
+    if (use.flops < kWorthSaying * all) continue;
+    if (use.flops > (1 - kWorthSaying) * all) return use.precision;
+    text += (text.empty() ? "" : ", ") + use.precision + " " + std::to_string(std::lround(100 * use.flops / all)) + "%";
+  }
+  return text;
+}
+
+Table precision_table(const char* label) {
+  return {.name = "precisions",
+          .title = "FLOPs by the precision that the kernels used, while they ran",
+          .columns = {{"name", label, Kind::kText, Align::kByKind, 48},
+                      {"precision", "Precision", Kind::kText},
+                      {"tflop_per_step", "TFLOP a step", Kind::kSmall},
+                      {"device_ns", "Their time", Kind::kDuration},
+                      {"tflops_per_second", "TFLOP/s", Kind::kSmall},
+                      {"peak_tflops_per_second", "Peak TFLOP/s", Kind::kSmall, Align::kByKind, 0, true},
+                      {"peak_percent", "Of peak", Kind::kPercent, Align::kByKind, 0, true}},
+          .hide_if_empty = true};
+}
+
 }  // namespace
 
 std::vector<Column> run_columns() {
@@ -33,6 +61,7 @@ std::vector<Column> run_columns() {
           {"busy_percent", "Busy", Kind::kPercent, Align::kByKind, 0, true},
           {"tflops_per_second", "TFLOP/s", Kind::kSmall, Align::kByKind, 0, true},
           {"mfu_percent", "Of peak", Kind::kPercent, Align::kByKind, 0, true},
+          {"precision", "Precision", Kind::kText, Align::kByKind, 40, true},
           {"energy_joules", "Energy, J", Kind::kSmall, Align::kByKind, 0, true},
           {"price_per_1000_steps", "Price of 1,000 steps", Kind::kSmall, Align::kByKind, 0, true},
           {"verdict", "Verdict", Kind::kText, Align::kByKind, 60}};
@@ -50,6 +79,7 @@ std::vector<Cell> run_cells(const Run& run, double price_per_hour) {
           run.has_device_work ? Cell{std::min(100.0, busy)} : Cell{},
           rate(run.flops / 1e12),
           known(run.mfu_percent),
+          run.precisions.empty() ? Cell{} : Cell{precisions_text(run)},
           known(run.energy_joules),
           price_per_hour < 0 ? Cell{} : Cell{price_per_hour / 3600 * step_s * 1000},
           run.verdict};
@@ -67,13 +97,20 @@ Report runs_report(const std::vector<Run>& runs, const RunsOptions& options) {
     if (!groups.contains(key)) order.push_back(key);
     groups[key].push_back(run);
   }
+  Table precisions = precision_table(label_of(options.by));
   for (const std::string& key : order) {
-    std::vector<Cell> row = {options.by == RunsBy::kFile ? std::filesystem::path(key).filename().string() : key,
-                             static_cast<int64_t>(groups[key].size())};
-    for (Cell& cell : run_cells(compare::combine(groups[key]), options.price_per_hour)) row.push_back(std::move(cell));
+    const std::string name = options.by == RunsBy::kFile ? std::filesystem::path(key).filename().string() : key;
+    const Run run = compare::combine(groups[key]);
+    std::vector<Cell> row = {name, static_cast<int64_t>(groups[key].size())};
+    for (Cell& cell : run_cells(run, options.price_per_hour)) row.push_back(std::move(cell));
     table.add(std::move(row));
+    for (const compare::PrecisionUse& use : run.precisions) {
+      precisions.add({name, use.precision, use.flops / 1e12, std::llround(use.device_ns), use.flops_per_s() / 1e12,
+                      use.peak_flops_per_s > 0 ? Cell{use.peak_flops_per_s / 1e12} : Cell{},
+                      known(use.peak_percent())});
+    }
   }
-  return {.tables = {std::move(table)}};
+  return {.tables = {std::move(table), std::move(precisions)}};
 }
 
 }  // namespace firelane::report

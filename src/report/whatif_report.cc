@@ -26,7 +26,7 @@ void leave_out(const Model& model, const analyze::Study& study, std::string_view
   const analyze::Activity unwanted = what == "input" ? analyze::Activity::kInput
                                      : what == "gc"  ? analyze::Activity::kGc
                                                      : analyze::Activity::kLoading;
-  for (const analyze::HostChain& chain : study.host.chains) {
+  for (const analyze::HostChain& chain : study.host->chains) {
     for (const analyze::HostSegment& segment : chain.segments) {
       if (segment.activity == unwanted) change.host.push_back({chain.lanes[0], segment.start_ns, segment.end_ns, 0});
     }

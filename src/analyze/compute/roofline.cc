@@ -102,7 +102,7 @@ int32_t busiest_device(const Model& model) {
 // FLOPs where their device work starts, in time at peak.
 class Utilization {
  public:
-  Utilization(const Model& model, const DevicePeaks* peaks) : windows_(trace_steps(model)), peaks_(peaks) {
+  Utilization(const Model& model, const Steps& steps, const DevicePeaks* peaks) : windows_(steps), peaks_(peaks) {
     for (size_t i = 0; i < windows_.size(); ++i) {
       steps_.push_back({.step = windows_.number[i], .duration_ns = windows_.duration_ns[i]});
     }
@@ -135,7 +135,7 @@ class Utilization {
   }
 
  private:
-  const Steps windows_;
+  const Steps& windows_;
   const DevicePeaks* peaks_;
   std::vector<UtilizationRow> steps_;
   UtilizationRow whole_;
@@ -357,7 +357,9 @@ std::string_view name_of(KernelBound bound) {
   }
 }
 
-Roofline roofline(const Model& model) {
+Roofline roofline(const StudiedTrace& trace) { return roofline_of(trace.model(), trace_steps(trace)); }
+
+Roofline roofline_of(const Model& model, const Steps& steps) {
   Roofline out;
   const int32_t device = busiest_device(model);
   out.peaks = peaks_of(model, device);
@@ -366,7 +368,7 @@ Roofline roofline(const Model& model) {
   TraitsOfNames traits(model);
   const Calls calls = calls_of(model, flops, traits, out);
   RooflineRowMaker rows(model, traits, out);
-  Utilization utilization(model, out.peaks);
+  Utilization utilization(model, steps, out.peaks);
   std::vector<uint32_t> row_of_call;
   for (const auto& [op, call] : calls.calls) {
     const int64_t call_flops = flops.of(op).op_flops;

@@ -16,6 +16,7 @@
 #include "analyze/device/device_peaks.h"
 #include "analyze/device/kernel_traits.h"
 #include "model/model.h"
+#include "traces/studied_trace.h"
 
 namespace firelane::analyze {
 
@@ -80,6 +81,8 @@ struct Roofline {
   int64_t ops_without_shapes = 0;      // op calls with device work whose inputs the trace does not give
 };
 
-Roofline roofline(const Model& model);
+Roofline roofline(const StudiedTrace& trace);
+// `steps`: as trace_steps() finds them.
+Roofline roofline_of(const Model& model, const Steps& steps);
 
 }  // namespace firelane::analyze

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "analyze/steps/find_steps.h"
 #include "model/raw.h"
 #include "model/trace_builder.h"
 
@@ -30,7 +31,7 @@ TEST(Roofline, a_matmul_is_bound_by_compute_and_an_addition_by_memory) {
   launch(trace, "aten::add", kAddKernel, 1000, 30, 2, "[[4096, 4096], [4096, 4096], []]",
          R"(["c10::BFloat16", "c10::BFloat16", "Scalar"])");
   const Model model = trace.build();
-  const Roofline result = roofline(model);
+  const Roofline result = roofline_of(model, steps_of(model));
   ASSERT_EQ(result.rows.size(), 2u);
   const RooflineRow& mm = result.rows[0];
   EXPECT_EQ(mm.flops, 137'438'953'472);
@@ -55,7 +56,7 @@ TEST(Roofline, a_tiny_matmul_is_bound_by_latency) {
   trace.device({.id = 0, .name = "NVIDIA H200"});
   launch(trace, "aten::mm", kMatmulKernel, 0, 2, 1, "[[64, 64], [64, 64]]", R"(["c10::BFloat16", "c10::BFloat16"])");
   const Model model = trace.build();
-  EXPECT_EQ(roofline(model).rows.at(0).bound, KernelBound::kLatency);
+  EXPECT_EQ(roofline_of(model, steps_of(model)).rows.at(0).bound, KernelBound::kLatency);
 }
 
 TEST(Roofline, odd_dimensions_are_not_aligned) {
@@ -63,7 +64,7 @@ TEST(Roofline, odd_dimensions_are_not_aligned) {
   launch(trace, "aten::mm", kMatmulKernel, 0, 20, 1, "[[4096, 4095], [4095, 4096]]",
          R"(["c10::BFloat16", "c10::BFloat16"])");
   const Model model = trace.build();
-  const Roofline result = roofline(model);
+  const Roofline result = roofline_of(model, steps_of(model));
   EXPECT_FALSE(result.rows.at(0).aligned);
   EXPECT_EQ(result.peaks, nullptr);  // the trace names no device
   EXPECT_EQ(result.rows[0].bound, KernelBound::kUnknown);
@@ -78,7 +79,7 @@ TEST(Roofline, kernels_below_the_op_with_the_shapes_belong_to_it) {
       .call("cudaLaunchKernel", {.start_us = 2, .end_us = 3, .correlation = 5, .external_id = 2})
       .kernel("ampere_sgemm_128x64_nn", {.start_us = 5, .end_us = 8, .correlation = 5, .external_id = 2});
   const Model model = trace.build();
-  const Roofline result = roofline(model);
+  const Roofline result = roofline_of(model, steps_of(model));
   ASSERT_EQ(result.rows.size(), 1u);
   EXPECT_EQ(model.text(result.rows[0].op), "aten::mm");
   EXPECT_EQ(result.rows[0].flops, 2 * 8 * 8 * 8);
@@ -87,7 +88,7 @@ TEST(Roofline, kernels_below_the_op_with_the_shapes_belong_to_it) {
 
 TEST(Roofline, work_without_an_op_is_counted) {
   const Model model = TraceBuilder().kernel("gemm", {.start_us = 0, .end_us = 4}).build();
-  const Roofline result = roofline(model);
+  const Roofline result = roofline_of(model, steps_of(model));
   EXPECT_EQ(result.work_ns, 4000);
   EXPECT_EQ(result.without_op_ns, 4000);
   EXPECT_TRUE(result.rows.empty());
@@ -114,7 +115,7 @@ TEST(Roofline, ops_that_the_compiler_counted_have_rows) {
                                   .device = 0});
   }
   const Model model = assemble(std::move(raw));
-  const Roofline result = roofline(model);
+  const Roofline result = roofline_of(model, steps_of(model));
   ASSERT_EQ(result.rows.size(), 1u);
   EXPECT_EQ(result.rows[0].calls, 2);
   EXPECT_EQ(result.rows[0].flops, 2 * 918'000'000);

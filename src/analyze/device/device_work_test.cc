@@ -85,8 +85,8 @@ TEST(DeviceWork, tables_of_kernels_ops_lanes_and_modules_count_the_same) {
   }
   EXPECT_EQ(busy_ns, 150'000);
   EXPECT_EQ(module_table(model).work_ns, 150'000);
-  EXPECT_EQ(roofline(model).work_ns, 150'000);
-  EXPECT_EQ(roofline(model).whole.duration_ns, 160'000);
+  EXPECT_EQ(roofline_of(model, steps_of(model)).work_ns, 150'000);
+  EXPECT_EQ(roofline_of(model, steps_of(model)).whole.duration_ns, 160'000);
   EXPECT_EQ(cost_of(model).window_ns, 160'000);
 }
 

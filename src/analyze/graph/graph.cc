@@ -13,11 +13,12 @@ namespace firelane::analyze {
 
 namespace {
 
-constexpr int64_t kBlockingCallNs = 5'000;  // a blocking call that finds nothing to wait for
-constexpr int64_t kReturnNs = 3'000;        // from the end of the awaited work to the call's return
-constexpr int64_t kUnexplainedNs = 10'000;  // from here on a late start needs another reason
-constexpr int64_t kInferWithinNs = 15'000;  // such a reason ended this shortly before
-constexpr int64_t kQueueCapacity = 1'000;   // launches ahead of the device; the driver blocks at about 1,024
+constexpr int64_t kBlockingCallNs = 5'000;    // a blocking call that finds nothing to wait for
+constexpr int64_t kReturnNs = 3'000;          // from the end of the awaited work to the call's return
+constexpr int64_t kUnexplainedNs = 10'000;    // from here on a late start needs another reason
+constexpr int64_t kInferWithinNs = 15'000;    // such a reason ended this shortly before
+constexpr int64_t kSurelyWaitedNs = 200'000;  // no latency is this long
+constexpr int64_t kQueueCapacity = 1'000;     // launches ahead of the device; the driver blocks at about 1,024
 constexpr int64_t kSlowLaunchNs = 50'000;
 constexpr int64_t kHandoffGapNs = 20'000;  // an idle thread that begins again was woken by another
 
@@ -343,7 +344,27 @@ class Builder {
         cause_end = ended;
       }
     }
-    if (cause != kNoNode && add(cause)) ++graph_.inferred_waits;
+    if (cause == kNoNode && self.time_ns - explained >= kSurelyWaitedNs) {
+      add_running_edge(node, lane, candidates);
+    } else if (cause != kNoNode && add(cause)) {
+      ++graph_.inferred_waits;
+    }
+  }
+
+  // Queued long ago, and started while another stream worked: it waited for room, or for that stream, until then.
+  void add_running_edge(NodeId node, size_t lane, std::vector<Candidate>& candidates) {
+    const GraphNode& self = graph_.nodes[node];
+    NodeId running = kNoNode;
+    for (size_t other = 0; other < last_on_stream_.size(); ++other) {
+      const NodeId work = last_on_stream_[other];
+      if (other == lane || work == kNoNode) continue;
+      const int64_t ended = graph_.nodes[work].time_ns + graph_.nodes[work].duration_ns;
+      if (ended > self.time_ns && (running == kNoNode || work > running)) running = work;
+    }
+    if (running == kNoNode) return;
+    const int64_t lag = self.time_ns - graph_.nodes[running].time_ns;
+    candidates.push_back({{running, EdgeKind::kOtherStream, false, lag, 0}, self.time_ns});
+    ++graph_.inferred_waits;
   }
 
   const Model& model_;

@@ -122,4 +122,9 @@ std::vector<Interval> step_spans(const Model& model, const Graph& graph, const R
 
 Replay replay(const Graph& graph, const WhatIf& change = {}, const ReplayOptions& options = {});
 
+// replay(...).total_ns() at a fraction of its cost: what a change saves needs no more. `unchanged`: a replay of the
+// graph with the same options and no change, whose lags need not be computed again.
+int64_t replay_total_ns(const Graph& graph, const WhatIf& change, const ReplayOptions& options,
+                        const Replay* unchanged = nullptr);
+
 }  // namespace firelane::analyze

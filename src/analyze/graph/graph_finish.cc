@@ -6,6 +6,7 @@
 #include "analyze/device/device_work.h"
 #include "analyze/graph/graph_device.h"
 #include "analyze/steps/step_spans.h"
+#include "base/run_sort.h"
 
 namespace firelane::analyze {
 
@@ -31,6 +32,8 @@ class Recorder {
     for (size_t chain = 0; chain < graph_.chain_nodes.size(); ++chain) {
       for (const LaneId lane : host_.chains[chain].lanes) {
         const auto l = static_cast<size_t>(lane);
+        std::vector<RecorderCharge>& charges = graph_.charges[chain];
+        charges.reserve(charges.size() + model_.lanes.host_end[l] - model_.lanes.host_begin[l]);
         for (Row row = model_.lanes.host_begin[l]; row < model_.lanes.host_end[l]; ++row) {
           charge_event(chain, model_.host_slices.start_ns[row], cost_of(row));
         }
@@ -79,8 +82,8 @@ class Recorder {
   void charge_edges(size_t chain) {
     std::vector<RecorderCharge>& charges = graph_.charges[chain];
     const std::vector<NodeId>& nodes = graph_.chain_nodes[chain];
-    std::stable_sort(charges.begin(), charges.end(),
-                     [](const RecorderCharge& a, const RecorderCharge& b) { return a.time_ns < b.time_ns; });
+    run_sort(charges.data(), charges.size(),
+             [](const RecorderCharge& a, const RecorderCharge& b) { return a.time_ns < b.time_ns; });
     size_t at = 0;
     for (size_t i = 0; i < nodes.size(); ++i) {
       const size_t first = at;

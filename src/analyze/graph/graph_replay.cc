@@ -67,8 +67,9 @@ std::vector<EdgeCut> edge_cuts(const Graph& graph, std::vector<HostCut> cuts) {
 
 class Player {
  public:
-  Player(const Graph& graph, const WhatIf& change, const ReplayOptions& options)
+  Player(const Graph& graph, const WhatIf& change, const ReplayOptions& options, const Replay* unchanged = nullptr)
       : graph_(graph), change_(change), options_(options), cuts_(edge_cuts(graph, change.host)), waits_(change.waits) {
+    if (unchanged != nullptr && change.keep_host == 1 && change.keep_latency == 1) known_lags_ = &unchanged->lag_ns;
     std::sort(waits_.begin(), waits_.end());
     if (change.device.empty()) return;
     keep_device_.assign(graph.nodes.size(), 1.0);
@@ -78,19 +79,48 @@ class Player {
     }
   }
 
+  // With `kWhole` also which edge decided and every lag. Repeated as the options say.
+  template <bool kWhole>
+  Replay run() {
+    play<kWhole>({});
+    if (!options_.repeated || graph_.window_start == kNoNode) return std::move(out_);
+    constexpr int kMostRepeats = 4;
+    std::vector<int64_t> before;
+    for (int i = 0; i < kMostRepeats; ++i) {
+      std::vector<int64_t> behind = behind_at_end();
+      if (behind == before) break;
+      play<kWhole>(behind);
+      before = std::move(behind);
+    }
+    return std::move(out_);
+  }
+
+ private:
+  // How far each stream of graph.tail is behind the host at the end of the window.
+  std::vector<int64_t> behind_at_end() const {
+    std::vector<int64_t> behind;
+    for (const NodeId node : graph_.tail) {
+      const int64_t end_ns = out_.time_ns[node] + out_.duration_ns[node];
+      behind.push_back(std::max<int64_t>(0, end_ns - out_.time_ns[graph_.window_end]));
+    }
+    return behind;
+  }
+
   // `behind_ns`: for each stream of graph.tail, how far it is behind the host as the window begins; empty: not at all.
-  Replay play(const std::vector<int64_t>& behind_ns = {}) {
+  template <bool kWhole>
+  void play(const std::vector<int64_t>& behind_ns) {
     const size_t count = graph_.nodes.size();
-    out_ = {};
     behind_of_.clear();
     for (size_t i = 0; i < behind_ns.size(); ++i) behind_of_.push_back({graph_.first_work[i], behind_ns[i]});
     std::sort(behind_of_.begin(), behind_of_.end());
     out_.time_ns.resize(count);
     out_.duration_ns.resize(count);
-    out_.binding.assign(count, kNoRow);
-    out_.lag_ns.resize(graph_.edges.size());
-    for (NodeId node = 0; node < count; ++node) visit(node);
-    if (graph_.window_start == kNoNode) return std::move(out_);
+    if constexpr (kWhole) {
+      out_.binding.assign(count, kNoRow);
+      out_.lag_ns.resize(graph_.edges.size());
+    }
+    for (NodeId node = 0; node < count; ++node) visit<kWhole>(node);
+    if (graph_.window_start == kNoNode) return;
     out_.start_ns = out_.time_ns[graph_.window_start];
     for (const GraphEdge& head : graph_.head) {
       const int64_t ended = out_.time_ns[head.source] + (head.from_end ? out_.duration_ns[head.source] : 0);
@@ -107,10 +137,9 @@ class Player {
       out_.end_ns = end;
       out_.last = node;
     }
-    return std::move(out_);
   }
 
- private:
+  template <bool kWhole>
   void visit(NodeId node) {
     const GraphNode& self = graph_.nodes[node];
     out_.duration_ns[node] = self.is_device() ? duration_of(node) : 0;
@@ -118,18 +147,19 @@ class Player {
     int64_t latest = INT64_MIN;
     for (size_t e = self.first_edge; e < end; ++e) {
       const GraphEdge& edge = graph_.edges[e];
-      out_.lag_ns[e] = lag_of(e);
+      const int64_t lag_ns = lag_at(e);
+      if constexpr (kWhole) out_.lag_ns[e] = lag_ns;
       if (edge.kind == EdgeKind::kSync && std::binary_search(waits_.begin(), waits_.end(), self.row)) continue;
-      const int64_t at =
-          out_.time_ns[edge.source] + (edge.from_end ? out_.duration_ns[edge.source] : 0) + out_.lag_ns[e];
+      const int64_t at = out_.time_ns[edge.source] + (edge.from_end ? out_.duration_ns[edge.source] : 0) + lag_ns;
       if (at <= latest) continue;
       latest = at;
-      out_.binding[node] = static_cast<uint32_t>(e);
+      if constexpr (kWhole) out_.binding[node] = static_cast<uint32_t>(e);
     }
     out_.time_ns[node] = latest == INT64_MIN ? self.time_ns : latest;
-    if (!behind_of_.empty() && self.is_device()) wait_for_window_before(node);
+    if (!behind_of_.empty() && self.is_device()) wait_for_window_before<kWhole>(node);
   }
 
+  template <bool kWhole>
   void wait_for_window_before(NodeId node) {
     const auto found =
         std::lower_bound(behind_of_.begin(), behind_of_.end(), std::pair<NodeId, int64_t>{node, INT64_MIN});
@@ -137,7 +167,7 @@ class Player {
     const int64_t free_ns = out_.time_ns[graph_.window_start] + found->second + graph_.stream_gap_ns;
     if (free_ns <= out_.time_ns[node]) return;
     out_.time_ns[node] = free_ns;
-    out_.binding[node] = kNoRow;
+    if constexpr (kWhole) out_.binding[node] = kNoRow;
   }
 
   int64_t duration_of(NodeId node) const {
@@ -147,6 +177,10 @@ class Player {
                                                                      : change_.keep_copies;
     if (!keep_device_.empty()) keep *= keep_device_[node];
     return scaled(self.duration_ns, keep);
+  }
+
+  int64_t lag_at(size_t e) const {
+    return known_lags_ != nullptr && (cuts_.empty() || cuts_[e].part == 0) ? (*known_lags_)[e] : lag_of(e);
   }
 
   int64_t lag_of(size_t e) const {
@@ -180,22 +214,13 @@ class Player {
   const Graph& graph_;
   const WhatIf& change_;
   const ReplayOptions& options_;
+  const std::vector<int64_t>* known_lags_ = nullptr;
   std::vector<EdgeCut> cuts_;
   std::vector<Row> waits_;
   std::vector<double> keep_device_;
   std::vector<std::pair<NodeId, int64_t>> behind_of_;  // by node
   Replay out_;
 };
-
-// How far each stream of graph.tail is behind the host at the end of the window.
-std::vector<int64_t> behind_at_end(const Graph& graph, const Replay& played) {
-  std::vector<int64_t> behind;
-  for (const NodeId node : graph.tail) {
-    const int64_t end_ns = played.time_ns[node] + played.duration_ns[node];
-    behind.push_back(std::max<int64_t>(0, end_ns - played.time_ns[graph.window_end]));
-  }
-  return behind;
-}
 
 }  // namespace
 
@@ -226,18 +251,12 @@ std::vector<Interval> step_spans(const Model& model, const Graph& graph, const R
 }
 
 Replay replay(const Graph& graph, const WhatIf& change, const ReplayOptions& options) {
-  Player player(graph, change, options);
-  Replay played = player.play();
-  if (!options.repeated || graph.window_start == kNoNode) return played;
-  constexpr int kMostRepeats = 4;
-  std::vector<int64_t> before;
-  for (int i = 0; i < kMostRepeats; ++i) {
-    std::vector<int64_t> behind = behind_at_end(graph, played);
-    if (behind == before) break;
-    played = player.play(behind);
-    before = std::move(behind);
-  }
-  return played;
+  return Player(graph, change, options).run<true>();
+}
+
+int64_t replay_total_ns(const Graph& graph, const WhatIf& change, const ReplayOptions& options,
+                        const Replay* unchanged) {
+  return Player(graph, change, options, unchanged).run<false>().total_ns();
 }
 
 }  // namespace firelane::analyze

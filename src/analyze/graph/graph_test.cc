@@ -138,8 +138,8 @@ TEST(Graph, the_backward_thread_belongs_to_the_chain_that_waits_for_it) {
       .kernel("k", {.start_us = 50, .end_us = 60, .correlation = 1})
       .op("aten::add_", {.start_us = 85, .end_us = 95, .thread = 1});
   const Study s = study(builder.build());
-  ASSERT_EQ(s.host.chains.size(), 1u);
-  EXPECT_EQ(s.host.chains[0].lanes.size(), 2u);
+  ASSERT_EQ(s.host->chains.size(), 1u);
+  EXPECT_EQ(s.host->chains[0].lanes.size(), 2u);
   const ActivityTimes& host = s.breakdown.total.host;
   EXPECT_EQ(host[static_cast<size_t>(Activity::kOp)], 20'000 + 45'000 + 10'000);
   EXPECT_EQ(host[static_cast<size_t>(Activity::kLaunch)], 5'000);
@@ -157,7 +157,7 @@ TEST(Graph, threads_that_work_at_once_are_chains_of_their_own) {
     builder.kernel("k", {.start_us = at + 5, .end_us = at + 6, .stream = 7, .correlation = 2 * i + 1});
     builder.kernel("k", {.start_us = at + 5, .end_us = at + 6, .stream = 8, .correlation = 2 * i + 2});
   }
-  EXPECT_EQ(study(builder.build()).host.chains.size(), 2u);
+  EXPECT_EQ(study(builder.build()).host->chains.size(), 2u);
 }
 
 TEST(Graph, a_device_bound_window_does_not_pay_for_the_work_before_it) {
@@ -190,7 +190,7 @@ TEST(Graph, kernels_of_one_graph_launch_depend_on_one_call) {
 
 TEST(Graph, a_cut_of_host_time_moves_what_comes_after) {
   const Study s = study(two_queued_kernels().build());
-  const LaneId lane = s.host.chains[0].lanes[0];
+  const LaneId lane = s.host->chains[0].lanes[0];
   EXPECT_EQ(replayed_us(s, {.host = {{lane, 30'000, 90'000, 0}}}), 71);     // host done at 40, device at 71
   EXPECT_EQ(replayed_us(s, {.host = {{lane, 90'000, 100'000, 0.5}}}), 95);  // half of 10 us
   EXPECT_EQ(replayed_us(s, {.host = {{lane, 80'000, 95'000, 0}, {lane, 90'000, 100'000, 0}}}), 80);  // 20 us once
@@ -213,6 +213,42 @@ TEST(Graph, a_window_among_others_does_not_pay_for_a_queue_that_runs_empty) {
   EXPECT_NEAR(static_cast<double>(device_bound), 120'000, 3'000) << "two kernels, and the gaps between them";
 }
 
+TEST(Graph, the_length_alone_is_that_of_the_whole_replay) {
+  for (uint32_t seed = 0; seed < 60; ++seed) {
+    const Model model = random_trace(seed);
+    const Study s = study(model);
+    if (s.graph.window_start == kNoNode) continue;
+    WhatIf change;
+    const LaneId lane = s.host->chains[0].lanes[0];
+    change.host.push_back({lane, s.steps.window.start_ns, s.steps.window.start_ns + 20'000, 0.3});
+    for (Row row = 0; row < model.device_slices.size(); row += 3) change.device.push_back({row, 0.5});
+    for (const SyncRow& sync : s.syncs.rows) change.waits.push_back(sync.call);
+    const WhatIf faster_host{.keep_host = 0.5, .keep_latency = 0.5};
+    for (const double removed : {0.0, 0.7, 1.0}) {
+      const ReplayOptions options{.recording_removed = removed, .repeated = seed % 2 == 0};
+      const Replay unchanged = replay(s.graph, {}, options);
+      for (const WhatIf& each : {WhatIf{}, change, faster_host}) {
+        const int64_t whole = replay(s.graph, each, options).total_ns();
+        EXPECT_EQ(replay_total_ns(s.graph, each, options), whole) << seed;
+        EXPECT_EQ(replay_total_ns(s.graph, each, options, &unchanged), whole) << seed;
+      }
+    }
+  }
+}
+
+// As the convolutions of a library do that has streams of its own.
+TEST(Graph, work_that_starts_beside_other_work_long_after_its_launch_waited_for_the_device) {
+  TraceBuilder builder;
+  builder.step(1, {.start_us = 0, .end_us = 1000})
+      .call("cudaLaunchKernel", {.start_us = 1, .end_us = 3, .correlation = 1})
+      .call("cudaLaunchKernel", {.start_us = 4, .end_us = 6, .correlation = 2})
+      .kernel("long", {.start_us = 5, .end_us = 900, .stream = 7, .correlation = 1})
+      .kernel("late", {.start_us = 800, .end_us = 950, .stream = 8, .correlation = 2});
+  const Study s = study(builder.build());
+  EXPECT_EQ(binding(s, 1).kind, EdgeKind::kOtherStream);
+  EXPECT_EQ(s.graph.inferred_waits, 1);
+}
+
 TEST(Graph, what_recording_added_to_a_stretch_is_not_gained_again_by_cutting_it) {
   // On the CPU a step is one stretch: 500 us without any event, then 100 ops in 500 us. torch.profiler's ops are taken
   // to cost 392 ns each: 39.2 us of the second half.
@@ -221,7 +257,7 @@ TEST(Graph, what_recording_added_to_a_stretch_is_not_gained_again_by_cutting_it)
   for (int k = 0; k < 100; ++k) builder.op("aten::add", {.start_us = 500 + 5.0 * k, .end_us = 504 + 5.0 * k});
   const Model model = builder.build();
   const Study s = study(model);
-  const LaneId lane = s.host.chains[0].lanes[0];
+  const LaneId lane = s.host->chains[0].lanes[0];
   const int64_t mark_ns = 392;  // of the step itself, at its start
   EXPECT_EQ(s.undone.step_ns, 1'000'000 - 39'200 - mark_ns);
   EXPECT_EQ(s.gain_ns({.host = {{lane, 100'000, 500'000, 0}}}), 400'000);

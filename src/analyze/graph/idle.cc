@@ -178,6 +178,8 @@ IdleTable idle_table(const Model& model, const HostTime& host, const Graph& grap
   const IntervalSet busy = device_busy(model);
   table.busy_ns = busy.covered_ns(table.window.start_ns, table.window.end_ns);
   if (busy.total_ns() == 0) return table;  // no device: nothing can be said of its idle time
+  // An idle device's segments are the host's; growing step by step would hold them twice.
+  if (!host.chains.empty()) table.segments.reserve(host.chains[0].segments.size());
   Attribution(host, graph, recorded, table).run(busy);
   FL_CHECK(table.busy_ns + table.idle_ns == table.window.end_ns - table.window.start_ns,
            "idle_table: busy and idle time must cover the window exactly");

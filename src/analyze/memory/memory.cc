@@ -462,7 +462,7 @@ MemoryReport memory_report(const Model& model) {
   report.category.resize(events.size(), MemoryCategory::kUnknown);
   report.allocators = allocator_report(model);
   const Phases phases = find_phases(model);
-  const Steps steps = trace_steps(model, StepUse::kHost);
+  const Steps steps = steps_of(model, StepUse::kHost);
   for (const auto& [device, rows] : by_device)
     report.devices.push_back(DeviceReader(model, phases, steps, rows, report).run());
   return report;

@@ -24,7 +24,7 @@ class ModuleCollector {
         options_(options),
         phases_(find_phases(model)),
         flops_(model),
-        limits_(work_limits(model, roofline(model))) {}
+        limits_(work_limits(model, roofline_of(model, steps_of(model)))) {}
 
   ModuleTable run() {
     find_modules();

@@ -191,12 +191,30 @@ Steps to_steps(const std::vector<FoundStep>& found, StepUse use) {
   return steps;
 }
 
-Steps trace_steps(const Model& model, StepUse use) {
-  if (use != StepUse::kMeasure && model.steps.size() > 0) return model.steps;
-  const StepList found = find_steps(model, host_time(model));
+HostSteps host_steps(const Model& model) {
+  auto host = std::make_shared<const HostTime>(host_time(model));
+  StepList steps = find_steps(model, *host);
+  return {std::move(host), std::move(steps)};
+}
+
+namespace {
+
+Steps wanted_steps(const StepList& found, StepUse use) {
   const bool is_wanted =
       found.source != StepSource::kWholeTrace && (use != StepUse::kHost || found.source != StepSource::kRepetition);
   return is_wanted ? to_steps(found.steps, use) : Steps{};
+}
+
+}  // namespace
+
+Steps steps_of(const Model& model, StepUse use) {
+  if (use != StepUse::kMeasure && model.steps.size() > 0) return model.steps;
+  return wanted_steps(find_steps(model, host_time(model)), use);
+}
+
+Steps trace_steps(const StudiedTrace& trace, StepUse use) {
+  if (use != StepUse::kMeasure && trace.model().steps.size() > 0) return trace.model().steps;
+  return wanted_steps(trace.get<host_steps>().steps, use);
 }
 
 }  // namespace firelane::analyze

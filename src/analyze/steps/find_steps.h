@@ -7,12 +7,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string_view>
 #include <vector>
 
 #include "analyze/common/intervals.h"
 #include "analyze/host/host_time.h"
 #include "model/model.h"
+#include "traces/studied_trace.h"
 
 namespace firelane::analyze {
 
@@ -53,7 +55,16 @@ enum class StepUse : uint8_t {
 // Steps that were found, as the model would hold them.
 Steps to_steps(const std::vector<FoundStep>& found, StepUse use);
 
+// What the host did and the steps that it made, which many analyses begin with: trace.get<host_steps>() finds them
+// once.
+struct HostSteps {
+  std::shared_ptr<const HostTime> host;
+  StepList steps;
+};
+HostSteps host_steps(const Model& model);
+
 // The steps of a trace; none when it is one step as a whole.
-Steps trace_steps(const Model& model, StepUse use = StepUse::kMeasure);
+Steps steps_of(const Model& model, StepUse use = StepUse::kMeasure);
+Steps trace_steps(const StudiedTrace& trace, StepUse use = StepUse::kMeasure);
 
 }  // namespace firelane::analyze

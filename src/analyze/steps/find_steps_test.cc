@@ -8,14 +8,14 @@
 namespace firelane::analyze {
 namespace {
 
-StepList steps_of(const Model& model) { return find_steps(model, host_time(model)); }
+StepList list_of(const Model& model) { return find_steps(model, host_time(model)); }
 
 TEST(FindSteps, marked_steps_come_first_and_a_slow_first_one_is_warm_up) {
   TraceBuilder builder;
   builder.op("aten::mm", {.start_us = 0, .end_us = 1});
   builder.step(5, {.start_us = 0, .end_us = 300}).step(6, {.start_us = 300, .end_us = 400});
   builder.step(7, {.start_us = 400, .end_us = 510});
-  const StepList list = steps_of(builder.build());
+  const StepList list = list_of(builder.build());
   EXPECT_EQ(list.source, StepSource::kMarked);
   ASSERT_EQ(list.steps.size(), 3u);
   EXPECT_TRUE(list.steps[0].warm_up);
@@ -34,7 +34,7 @@ TEST(FindSteps, a_step_far_above_the_median_is_an_outlier) {
     builder.step(i, {.start_us = at, .end_us = at + length});
     at += length;
   }
-  const StepList list = steps_of(builder.build());
+  const StepList list = list_of(builder.build());
   EXPECT_EQ(list.judged, 6);
   for (size_t i = 0; i < 6; ++i) EXPECT_EQ(list.steps[i].outlier, i == 3) << i;
 }
@@ -45,7 +45,7 @@ TEST(FindSteps, optimizer_steps_end_iterations) {
     builder.op("aten::mm", {.start_us = 100.0 * i, .end_us = 100.0 * i + 50});
     builder.annotation("Optimizer.step#SGD.step", {.start_us = 100.0 * i + 60, .end_us = 100.0 * i + 80});
   }
-  const StepList list = steps_of(builder.build());
+  const StepList list = list_of(builder.build());
   EXPECT_EQ(list.source, StepSource::kOptimizer);
   ASSERT_EQ(list.steps.size(), 3u);
   EXPECT_EQ(list.steps[0].start_ns, 80'000);
@@ -62,21 +62,21 @@ TEST(FindSteps, a_sequence_of_operators_that_repeats_is_a_step) {
     builder.op("aten::add", {.start_us = at + 16, .end_us = at + 20});
   }
   const Model model = builder.build();
-  const StepList list = steps_of(model);
+  const StepList list = list_of(model);
   EXPECT_EQ(list.source, StepSource::kRepetition);
   ASSERT_EQ(list.steps.size(), 5u);
   EXPECT_EQ(list.steps[0].duration_ns(), 30'000);
-  EXPECT_EQ(trace_steps(model).duration_ns[0], 30'000);
-  EXPECT_EQ(trace_steps(model, StepUse::kHost).size(), 0u);
-  ASSERT_EQ(trace_steps(model, StepUse::kShow).size(), 5u);
-  EXPECT_EQ(trace_steps(model, StepUse::kShow).start_ns[1], 130'000);
+  EXPECT_EQ(steps_of(model).duration_ns[0], 30'000);
+  EXPECT_EQ(steps_of(model, StepUse::kHost).size(), 0u);
+  ASSERT_EQ(steps_of(model, StepUse::kShow).size(), 5u);
+  EXPECT_EQ(steps_of(model, StepUse::kShow).start_ns[1], 130'000);
 }
 
 TEST(FindSteps, without_any_of_these_the_whole_trace_is_one_step) {
-  const StepList list = steps_of(TraceBuilder()
-                                     .op("aten::a", {.start_us = 0, .end_us = 10})
-                                     .op("aten::b", {.start_us = 10, .end_us = 30})
-                                     .build());
+  const StepList list = list_of(TraceBuilder()
+                                    .op("aten::a", {.start_us = 0, .end_us = 10})
+                                    .op("aten::b", {.start_us = 10, .end_us = 30})
+                                    .build());
   EXPECT_EQ(list.source, StepSource::kWholeTrace);
   EXPECT_EQ(list.window, (Interval{0, 30'000}));
 }

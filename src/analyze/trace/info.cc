@@ -246,6 +246,24 @@ std::string_view name_of(Switch state) {
   return state == Switch::kOn ? "on" : state == Switch::kOff ? "off" : "unknown";
 }
 
+namespace {
+
+std::vector<RecordingOption> options_of(const Model& model, const Holdings& has) {
+  return {
+      {"record_shapes", switch_state(model, "record_shapes", has.shapes)},
+      {"profile_memory", switch_state(model, "profile_memory", has.memory)},
+      {"with_stack", switch_state(model, "with_stack", has.python)},
+      {"with_flops", switch_state(model, "with_flops", has.flops)},
+      {"with_modules", switch_state(model, "with_modules", has.modules)},
+  };
+}
+
+}  // namespace
+
+std::vector<RecordingOption> recording_options(const Model& model) {
+  return options_of(model, look_for(model, count_events(model)));
+}
+
 TraceDescription describe_trace(const Model& model) {
   TraceDescription out;
   find_program(model, out);
@@ -263,13 +281,7 @@ TraceDescription describe_trace(const Model& model) {
   out.events = count_events(model);
   out.spans = find_spans(model);
   const Holdings has = look_for(model, out.events);
-  out.options = {
-      {"record_shapes", switch_state(model, "record_shapes", has.shapes)},
-      {"profile_memory", switch_state(model, "profile_memory", has.memory)},
-      {"with_stack", switch_state(model, "with_stack", has.python)},
-      {"with_flops", switch_state(model, "with_flops", has.flops)},
-      {"with_modules", switch_state(model, "with_modules", has.modules)},
-  };
+  out.options = options_of(model, has);
   out.answers = find_answers(has, model.info.environment.front);
   fit_remedies(model, out.answers);
   out.losses = find_losses(model.losses);

@@ -80,5 +80,7 @@ struct TraceDescription {
 
 StepTimes find_step_times(const TimedSteps& steps);
 TraceDescription describe_trace(const Model& model);
+// Its `options` alone, which cost one pass over the trace.
+std::vector<RecordingOption> recording_options(const Model& model);
 
 }  // namespace firelane::analyze

@@ -34,7 +34,7 @@ TEST(Bound, a_matrix_product_of_few_rows_is_limited_by_memory) {
   matmul(0, 1, "[[4, 4096], [4096, 4096]]");       // 34 MB at 4.8 TB/s: 7 us; 134 MFLOP at 989 TFLOP/s: 0.1 us
   matmul(400, 2, "[[4096, 4096], [4096, 4096]]");  // 101 MB: 21 us; 137 GFLOP: 139 us
   const Model model = builder.build();
-  const std::vector<Limit> limits = work_limits(model, roofline(model));
+  const std::vector<Limit> limits = work_limits(model, roofline_of(model, steps_of(model)));
   EXPECT_EQ(limits, (std::vector<Limit>{Limit::kMemory, Limit::kCompute}));
 }
 

@@ -164,7 +164,7 @@ void add_money(const CostOptions& options, Cost& cost) {
 Cost cost_of(const StudiedTrace& trace, const CostOptions& options) {
   const Model& model = trace.model();
   Cost cost;
-  const Steps steps = trace_steps(model);
+  const Steps steps = trace_steps(trace);
   for (size_t i = 0; i < steps.size(); ++i) {
     cost.steps.push_back({.step = steps.number[i], .duration_ns = steps.duration_ns[i]});
     cost.window_ns += steps.duration_ns[i];

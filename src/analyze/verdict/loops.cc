@@ -357,8 +357,8 @@ class LoopFinder {
 
 std::vector<Loop> loops(const StudiedTrace& trace) {
   const auto& s = trace.get<study>();
-  if (s.host.chains.empty()) return {};
-  return find_loops(trace.model(), s.host.chains[0], s.steps);
+  if (s.host->chains.empty()) return {};
+  return find_loops(trace.model(), s.host->chains[0], s.steps);
 }
 
 std::vector<Loop> find_loops(const Model& model, const HostChain& chain, const StepList& steps) {

@@ -37,7 +37,7 @@ bool has_calls(const Model& model) {
 }
 
 int64_t per_step(const Graph& graph, const ReplayOptions& options, int64_t steps) {
-  return replay(graph, {}, options).total_ns() / std::max<int64_t>(1, steps);
+  return replay_total_ns(graph, {}, options) / std::max<int64_t>(1, steps);
 }
 
 // The factor at which the replay gives the true step. The step shrinks as the factor grows.

@@ -8,17 +8,17 @@
 #include "analyze/compute/roofline.h"
 #include "analyze/device/device_work.h"
 #include "analyze/host/dispatch.h"
+#include "base/parallel.h"
 
 namespace firelane::analyze {
 
 int64_t Study::gain_ns(const WhatIf& change) const {
-  const Replay changed = replay(graph, change, undone.at(undone.factor));
-  return per_step(played.total_ns() - changed.total_ns());
+  return per_step(played.total_ns() - replay_total_ns(graph, change, undone.at(undone.factor), &played));
 }
 
 int64_t Study::sure_gain_ns(const WhatIf& change) const {
   const ReplayOptions options = undone.at(undone.most);
-  return per_step(replay(graph, {}, options).total_ns() - replay(graph, change, options).total_ns());
+  return per_step(replay_total_ns(graph, {}, options) - replay_total_ns(graph, change, options));
 }
 
 namespace {
@@ -30,9 +30,13 @@ constexpr int64_t kColdNs = 1'000'000;
 // What a warm host takes at least for an operator that launches one kernel (there 8.6 us).
 constexpr int64_t kWarmLaunchNs = 8'000;
 
+// Analyses of fewer rows take less time than starting a thread for them is worth.
+constexpr size_t kManyRows = 100'000;
+bool is_large(const Graph& graph) { return graph.nodes.size() > kManyRows; }
+
 Limit limit_at(const Study& s, const BoundJudge& judge, double factor) {
   const Replay played = replay(s.graph, {}, s.undone.at(factor));
-  const CriticalPath path = critical_path(s.host, s.graph, played);
+  const CriticalPath path = critical_path(*s.host, s.graph, played);
   return judge.of(path, device_busy(s.graph, played), played.start_ns, played.end_ns).limit;
 }
 
@@ -49,8 +53,12 @@ Limit limit_if_warm(const Study& s) {
 
 // Whether the limit is another one where the truth may lie, too.
 void note_uncertainty(Study& s, const BoundJudge& judge, const RecordingCosts& costs) {
-  for (const double factor : {costs.low, costs.high}) {
-    const Limit limit = limit_at(s, judge, factor);
+  Limit at_low = Limit::kUnknown;
+  Limit at_high = Limit::kUnknown;
+  run_both(
+      is_large(s.graph), [&] { at_low = limit_at(s, judge, costs.low); },
+      [&] { at_high = limit_at(s, judge, costs.high); });
+  for (const Limit limit : {at_low, at_high}) {
     if (limit == s.bound.limit) continue;
     s.undone.undecided = true;
     s.other_limit = limit;
@@ -115,22 +123,36 @@ Study study(const StudiedTrace& trace) {
   Study s;
   const auto& kinds = model.device_slices.kind;
   s.has_device_work = std::any_of(kinds.begin(), kinds.end(), is_device_work);
-  s.host = host_time(model);
-  s.steps = find_steps(model, s.host);
-  if (!s.has_device_work && !s.host.chains.empty()) {
-    s.computing_share = computing_share(model, s.host.chains[0], s.steps.window);
+  const auto& [host, steps] = trace.get<host_steps>();
+  s.host = host;
+  s.steps = steps;
+  if (!s.has_device_work && !s.host->chains.empty()) {
+    s.computing_share = computing_share(model, s.host->chains[0], s.steps.window);
   }
-  const RecordingCosts costs = recording_costs(model, s.host, s.steps);
-  s.graph = build_graph(model, s.host, s.steps, costs.costs, costs.pace);
-  s.recorded = replay(s.graph, {}, {.recording_removed = 0});
-  s.undone = undo_recording(model, s.graph, costs, s.steps);
-  s.played = replay(s.graph, {}, s.undone.at(s.undone.factor));
-  s.idle = idle_table(model, s.host, s.graph, s.recorded);
-  s.breakdown = break_down(model, s.host, s.graph, s.recorded, s.steps, s.idle);
-  s.launches = launch_table(model, s.steps.window);
-  s.syncs = sync_table(model, s.graph, s.steps.window);
-  s.path = critical_path(s.host, s.graph, s.played);
-  s.work_limits = work_limits(model, trace.get<roofline>());
+  RecordingCosts costs;
+  run_both(
+      model.host_slices.size() > kManyRows,
+      [&] {
+        s.work_limits = work_limits(model, trace.get<roofline>());
+        s.launches = launch_table(model, s.steps.window);
+      },
+      [&] {
+        costs = recording_costs(model, *s.host, s.steps);
+        s.graph = build_graph(model, *s.host, s.steps, costs.costs, costs.pace);
+        s.recorded = replay(s.graph, {}, {.recording_removed = 0});
+      });
+  run_both(
+      is_large(s.graph),
+      [&] {
+        s.idle = idle_table(model, *s.host, s.graph, s.recorded);
+        s.breakdown = break_down(model, *s.host, s.graph, s.recorded, s.steps, s.idle);
+        s.syncs = sync_table(model, s.graph, s.steps.window);
+      },
+      [&] {
+        s.undone = undo_recording(model, s.graph, costs, s.steps);
+        s.played = replay(s.graph, {}, s.undone.at(s.undone.factor));
+        s.path = critical_path(*s.host, s.graph, s.played);
+      });
   const BoundJudge judge(s.work_limits, s.computing_share);
   const IntervalSet busy = device_busy(s.graph, s.played);
   s.bound = judge.of(s.path, busy, s.played.start_ns, s.played.end_ns);

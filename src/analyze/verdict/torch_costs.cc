@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "analyze/trace/info.h"
+#include "base/run_sort.h"
 
 namespace firelane::analyze {
 
@@ -113,6 +114,11 @@ class HostUnit {
     for (const Row launch : model_.device_slices.launch) {
       if (launch != kNoRow) launches[launch] = true;
     }
+    size_t rows = model_.memory_events.size();
+    for (const LaneId lane : chain_.lanes) {
+      rows += model_.lanes.host_end[static_cast<size_t>(lane)] - model_.lanes.host_begin[static_cast<size_t>(lane)];
+    }
+    events_.reserve(rows);
     for (const LaneId lane : chain_.lanes) {
       const auto l = static_cast<size_t>(lane);
       int64_t op_until_ns = INT64_MIN;
@@ -127,8 +133,7 @@ class HostUnit {
     for (const int64_t time_ns : model_.memory_events.time_ns) {
       if (inside(time_ns)) events_.push_back({time_ns, expected_.memory, false});
     }
-    std::stable_sort(events_.begin(), events_.end(),
-                     [](const Event& a, const Event& b) { return a.time_ns < b.time_ns; });
+    run_sort(events_.data(), events_.size(), [](const Event& a, const Event& b) { return a.time_ns < b.time_ns; });
   }
 
   const Model& model_;

@@ -48,6 +48,14 @@ void add_items(const std::vector<Item>& items, std::vector<Item>& out, const Sam
 
 }  // namespace
 
+void merge_work_without(std::string WorkGroup::* detail, Run& run) {
+  Run merged;
+  std::unordered_map<std::string, size_t> index;
+  for (WorkGroup& group : run.work) (group.*detail).clear();
+  add_work(run, 1, index, merged);
+  run.work = std::move(merged.work);
+}
+
 Run combine(const std::vector<Run>& runs) {
   FL_CHECK(!runs.empty(), "combine: no runs");
   if (runs.size() == 1) return runs[0];
@@ -84,12 +92,20 @@ Run combine(const std::vector<Run>& runs) {
     memory_given += out.memory[i];
   }
   out.memory[static_cast<size_t>(analyze::MemoryCategory::kUnknown)] += out.peak_bytes - memory_given;
+  out.precisions.clear();
   out.work.clear();
   out.places.clear();
   out.sync_places.clear();
   std::unordered_map<std::string, size_t> index;
   for (const Run& run : runs) {
     add_work(run, share, index, out);
+    add_items(
+        run.precisions, out.precisions,
+        [](const PrecisionUse& a, const PrecisionUse& b) { return a.precision == b.precision; },
+        [&](PrecisionUse& sum, const PrecisionUse& item, bool is_new) {
+          sum.flops = (is_new ? 0 : sum.flops) + item.flops * share;
+          sum.device_ns = (is_new ? 0 : sum.device_ns) + item.device_ns * share;
+        });
     add_items(
         run.places, out.places,
         [](const HostPlace& a, const HostPlace& b) {

@@ -137,7 +137,9 @@ std::vector<SettingChange> setting_changes(const Run& before, const Run& after) 
   }
   std::vector<SettingChange> out;
   for (auto& [name, change] : all) {
-    if (change.before != change.after) out.push_back(std::move(change));
+    // A baseline knows its commit, a trace does not: that is no change.
+    const bool is_unsaid_commit = name == "commit" && (change.before.empty() || change.after.empty());
+    if (change.before != change.after && !is_unsaid_commit) out.push_back(std::move(change));
   }
   return out;
 }
@@ -153,6 +155,20 @@ void take_range_within(const Run& before, const Run& after, double ratio, Differ
   d.step.range = {is.low / was.high / ratio, is.high / was.low / ratio};
   d.step.has_range = true;
   d.within_run_only = true;
+}
+
+bool has(const Run& run, std::string WorkGroup::* detail) {
+  return std::any_of(run.work.begin(), run.work.end(),
+                     [&](const WorkGroup& group) { return !(group.*detail).empty(); });
+}
+
+// Modules or shapes that one side alone has would split its work into groups that the other side has as one.
+void match_detail(Run& first, Run& second) {
+  for (std::string WorkGroup::* const detail : {&WorkGroup::module, &WorkGroup::dims, &WorkGroup::types}) {
+    if (has(first, detail) == has(second, detail)) continue;
+    merge_work_without(detail, first);
+    merge_work_without(detail, second);
+  }
 }
 
 void take_notes(const Run& before, const Run& after, Difference& d) {
@@ -171,11 +187,11 @@ void take_notes(const Run& before, const Run& after, Difference& d) {
   if (before.has_device_work != after.has_device_work) {
     d.notes.push_back("only one side has device work: kernels cannot be compared");
   }
-  const auto has_shapes = [](const Run& run) {
-    return std::any_of(run.work.begin(), run.work.end(), [](const WorkGroup& g) { return !g.dims.empty(); });
-  };
-  if (has_shapes(before) != has_shapes(after)) {
+  if (has(before, &WorkGroup::dims) != has(after, &WorkGroup::dims)) {
     d.notes.push_back("shapes were recorded on one side only: changes of shapes cannot be told");
+  }
+  if (has(before, &WorkGroup::module) != has(after, &WorkGroup::module)) {
+    d.notes.push_back("modules were recorded on one side only: work is matched without them");
   }
   if (before.has_memory != after.has_memory) {
     d.notes.push_back("memory was recorded on one side only: it cannot be compared");
@@ -188,15 +204,20 @@ int64_t Difference::step_before_ns() const { return std::llround(step.before); }
 int64_t Difference::step_after_ns() const { return std::llround(step.after); }
 
 Difference compare_sides(const std::vector<Run>& before, const std::vector<Run>& after, const JudgeOptions& options) {
-  const Run first = combine(before);
-  const Run second_as_is = combine(after);
+  Run first = combine(before);
+  Run second_as_is = combine(after);
   Difference d{.runs_before = static_cast<int64_t>(before.size()), .runs_after = static_cast<int64_t>(after.size())};
+  take_notes(first, second_as_is, d);
+  match_detail(first, second_as_is);
   d.has_device_work = first.has_device_work || second_as_is.has_device_work;
   const std::vector<WorkMatch> matches = match_work(first.work, second_as_is.work);
   d.samples_before = static_cast<double>(first.samples);
   d.samples_after = static_cast<double>(second_as_is.samples);
-  d.batch_ratio = first.samples > 0 && second_as_is.samples > 0 ? d.samples_after / d.samples_before
-                                                                : batch_ratio(first.work, second_as_is.work, matches);
+  // A compiled program may begin with a product of matrices whose rows are tokens, not samples.
+  const bool same_samples =
+      first.samples > 0 && second_as_is.samples > 0 && first.samples_are == second_as_is.samples_are;
+  d.batch_ratio =
+      same_samples ? d.samples_after / d.samples_before : batch_ratio(first.work, second_as_is.work, matches);
   const Run second = for_as_many_samples(second_as_is, d.batch_ratio);
   d.figures = figure_changes(before, after, d.batch_ratio, options);
   for (const FigureChange& figure : d.figures) {
@@ -221,7 +242,6 @@ Difference compare_sides(const std::vector<Run>& before, const std::vector<Run>&
   }
   d.verdict_before = first.verdict;
   d.verdict_after = second.verdict;
-  take_notes(first, second, d);
   d.reasons = reasons_for(d, first, second);
   return d;
 }

@@ -132,6 +132,9 @@ Difference compare_sides(const std::vector<Run>& before, const std::vector<Run>&
 // The mean of runs of the same program; its parts add up to the mean step.
 Run combine(const std::vector<Run>& runs);
 
+// Work that differs in `detail` alone becomes one group, without it.
+void merge_work_without(std::string WorkGroup::* detail, Run& run);
+
 // Figures of a run by name, also for gates: "step_time", "gpu_time", "peak_memory", ...
 struct FigureInfo {
   std::string_view name;

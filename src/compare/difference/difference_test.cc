@@ -144,6 +144,70 @@ TEST(Difference, a_slower_loader_is_waiting_for_input) {
   EXPECT_NE(d.reasons[0].text.find("waiting for input"), std::string::npos);
 }
 
+TEST(Difference, memory_comes_first_where_the_step_may_differ_by_chance) {
+  compare::Run before = run_of(layers(4));
+  compare::Run after = run_of(layers(4));
+  before.has_memory = after.has_memory = true;
+  before.peak_bytes = 1'000'000;
+  after.peak_bytes = 1'500'000;
+  after.parts[static_cast<size_t>(Part::kOperators)] += before.step_ns / 20;
+  after.step_ns += before.step_ns / 20;
+  const Difference d = compare_sides({before}, {after});
+  ASSERT_EQ(d.reasons.size(), 2u);
+  EXPECT_TRUE(d.reasons[0].text.starts_with("peak memory")) << d.reasons[0].text;
+  after.parts[static_cast<size_t>(Part::kOperators)] += before.step_ns / 5;
+  after.step_ns += before.step_ns / 5;
+  EXPECT_FALSE(compare_sides({before}, {after}).reasons[0].text.starts_with("peak memory"));
+}
+
+TEST(Difference, a_commit_that_only_the_baseline_knows_is_no_change_of_the_environment) {
+  compare::Run before = run_of(layers(2));
+  compare::Run after = before;
+  before.environment.emplace_back("commit", "abc");
+  EXPECT_TRUE(compare_sides({before}, {after}).environment.empty());
+  after.environment.emplace_back("commit", "def");
+  EXPECT_EQ(compare_sides({before}, {after}).environment.size(), 1u);
+}
+
+TEST(Summary, flops_are_counted_by_the_precision_that_the_kernels_used) {
+  const TestOp wide{.kernel = "sm90_xmma_gemm_bf16bf16_bf16f32", .dims = "[[512, 512], [512, 512]]"};
+  TestProgram program = layers(2, wide);
+  program.ops.push_back(
+      {.kernel = "sgemm_fp32", .dims = "[[512, 512], [512, 512]]", .types = "[\"float\", \"float\"]"});
+  const compare::Run run = run_of(program);
+  ASSERT_EQ(run.precisions.size(), 2u);
+  EXPECT_EQ(run.precisions[0].precision, "bf16");
+  EXPECT_NEAR(run.precisions[0].flops, 2 * 2.0 * 512 * 512 * 512, 1);
+  EXPECT_NEAR(run.precisions[0].device_ns, 200'000, 1);
+  EXPECT_EQ(run.precisions[1].precision, "fp32");
+  EXPECT_NEAR(combine({run, run}).precisions[0].flops, run.precisions[0].flops, 1);
+}
+
+TEST(Difference, modules_that_one_profiler_alone_records_do_not_make_work_new_or_gone) {
+  TestProgram without = layers(4);
+  for (TestOp& op : without.ops) op.module = "";
+  for (const bool other_way : {false, true}) {
+    const Difference d = other_way ? compare_programs(without, layers(4)) : compare_programs(layers(4), without);
+    EXPECT_EQ(only_change(d).places, 0);
+    ASSERT_EQ(d.work.size(), 1u);
+    EXPECT_EQ(d.work[0].calls_before, 4);
+    EXPECT_EQ(d.work[0].calls_after, 4);
+  }
+}
+
+// torch.compile flattens: the first product has batch times tokens rows.
+TEST(Difference, rows_of_a_matrix_are_not_taken_for_a_larger_batch_of_images) {
+  TestProgram eager = layers(4);
+  eager.ops[0].op = "aten::conv2d";
+  eager.ops[0].dims = "[[8, 3, 32, 32], [64, 3, 4, 4]]";
+  TestProgram compiled = eager;
+  compiled.ops[0].op = "aten::addmm";
+  compiled.ops[0].dims = "[[64], [512, 48], [48, 64]]";
+  const Difference d = compare_programs(eager, compiled);
+  EXPECT_EQ(d.batch_ratio, 1);
+  EXPECT_NEAR(d.step.ratio, 1, 0.01);
+}
+
 TEST(Difference, several_runs_a_side_are_judged_and_averaged) {
   std::vector<compare::Run> before;
   std::vector<compare::Run> after;
@@ -179,35 +243,40 @@ compare::Run run_of_file(const std::string& name) {
 
 struct Planted {
   const char* program;
-  const char* reason;  // what the first reason says
+  const char* reason;                // what the first reason says
+  const char* file_after = nullptr;  // of pairs that share a first side
 };
 
 class PlantedDifference : public testing::TestWithParam<Planted> {};
 
 TEST_P(PlantedDifference, is_named_first_and_the_parts_add_up) {
   const std::string name = GetParam().program;
-  const Difference d = compare_sides({run_of_file(name + ".fixed.lane")}, {run_of_file(name + ".faulty.lane")});
+  const bool is_pair = GetParam().file_after != nullptr;
+  const Difference d = compare_sides({run_of_file(name + (is_pair ? ".lane" : ".fixed.lane"))},
+                                     {run_of_file(is_pair ? GetParam().file_after : name + ".faulty.lane")});
   EXPECT_EQ(sum_of_parts(d), d.step_after_ns() - d.step_before_ns());
   ASSERT_FALSE(d.reasons.empty());
   EXPECT_NE(d.reasons[0].text.find(GetParam().reason), std::string::npos) << d.reasons[0].text;
 }
 
-INSTANTIATE_TEST_SUITE_P(All, PlantedDifference,
-                         testing::Values(Planted{"h200_faults/fp32-matmul", "runs in fp32 instead of tf32"},
-                                         Planted{"h200_faults/launch-overhead", "launches a step instead of"},
-                                         Planted{"h200_faults/dtype-ping-pong",
-                                                 "pointwise kernels: aten::copy_ is new"},
-                                         Planted{"h200_faults/pageable-copies", "Pageable"},
-                                         Planted{"h200_faults/memory-near-limit", "peak memory"},
-                                         Planted{"h200_faults/memory-leak", "peak memory"},
-                                         Planted{"cpu_faults/input-bound", "waiting for input"},
-                                         Planted{"cpu_faults/gc-pauses", "garbage collection"},
-                                         Planted{"cpu_faults/launch-overhead", "operators a step instead of"}),
-                         [](const auto& each) {
-                           std::string name = each.param.program;
-                           std::replace_if(name.begin(), name.end(), [](char c) { return c == '/' || c == '-'; }, '_');
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    All, PlantedDifference,
+    testing::Values(
+        Planted{"h200_faults/fp32-matmul", "runs in fp32 instead of tf32"},
+        Planted{"h200_faults/launch-overhead", "launches a step instead of"},
+        Planted{"h200_faults/dtype-ping-pong", "pointwise kernels: aten::copy_ is new"},
+        Planted{"h200_faults/pageable-copies", "Pageable"}, Planted{"h200_faults/memory-near-limit", "peak memory"},
+        Planted{"h200_faults/memory-leak", "peak memory"},
+        Planted{"h200_pairs/unet-none", "runs in fp32 instead of bf16", "h200_pairs/unet-fp32_instead_of_bf16.lane"},
+        Planted{"h200_pairs/vit-none", "8 synchronizing calls a step instead of 0", "h200_pairs/vit-a_sync.lane"},
+        Planted{"h200_pairs/vit-none", "aten::add is new: 400 a step", "h200_pairs/vit-more_launches.lane"},
+        Planted{"cpu_faults/input-bound", "waiting for input"}, Planted{"cpu_faults/gc-pauses", "garbage collection"},
+        Planted{"cpu_faults/launch-overhead", "operators a step instead of"}),
+    [](const auto& each) {
+      std::string name = each.param.file_after != nullptr ? each.param.file_after : each.param.program;
+      std::replace_if(name.begin(), name.end(), [](char c) { return c == '/' || c == '-' || c == '.'; }, '_');
+      return name;
+    });
 
 }  // namespace
 }  // namespace firelane::compare

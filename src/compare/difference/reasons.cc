@@ -14,6 +14,11 @@ namespace {
 // Less than this share of the step, or of the difference, is not worth a sentence.
 constexpr double kWorthSaying = 0.005;
 constexpr double kWorthOfDifference = 0.02;
+// Of a change on the step's chain, the device's own time has to explain this much to be its cause.
+constexpr double kExplained = 0.3;
+// Without runs enough to tell noise, a step may differ by this much by chance: equal runs of launch-bound programs on
+// an H200 vary by 5%.
+constexpr double kMayBeNoise = 0.1;
 
 std::string signed_time(double ns) {
   const auto whole = static_cast<int64_t>(std::llround(std::abs(ns)));
@@ -79,8 +84,7 @@ class Reasons {
     } else {
       add_host_together();
       for (const PartChange& part : d_.parts) {
-        if (!is_kernels(part.part) && part.part != Part::kCopies && part.part != Part::kCommunication) continue;
-        add_work(part);
+        if (is_work(part.part) && !is_uncovered(part)) add_work(part);
       }
     }
     for (const PartChange& part : d_.parts) {
@@ -129,24 +133,68 @@ class Reasons {
     say(text, change);
   }
 
-  // Host work, launches and latency move together: a synchronization exposes them all, more launches lengthen them all.
-  void add_host_together() {
-    constexpr Part kHostParts[] = {Part::kBetweenOps, Part::kOperators, Part::kLaunching,
-                                   Part::kCalls,      Part::kWaiting,   Part::kLatency};
+  // The host's own work; and what a device that is ahead of the host, or behind it, lays bare of both.
+  static constexpr std::array<Part, 4> kHostWork = {Part::kBetweenOps, Part::kOperators, Part::kLaunching,
+                                                    Part::kCalls};
+  static constexpr std::array<Part, 2> kExposed = {Part::kWaiting, Part::kLatency};
+
+  template <typename Parts>
+  double sum_of(const Parts& parts) const {
     double sum = 0;
-    for (const Part part : kHostParts) sum += static_cast<double>(change_of(part));
-    if (!is_worth(sum)) return;
+    for (const Part part : parts) sum += static_cast<double>(change_of(part));
+    return sum;
+  }
+
+  // Host work, launches and latency move together: a synchronization exposes them all, more launches lengthen them all.
+  // So does work of the device that the host hides, or no longer does, though it takes as long as before: where both
+  // are about as fast, a little decides which of them the step waits for.
+  void add_host_together() {
+    double exposed = sum_of(kExposed);
+    double uncovered = 0;
+    for (const PartChange& part : d_.parts) uncovered += is_uncovered(part) ? static_cast<double>(part.change_ns()) : 0;
+    exposed += uncovered;
+    const double host = sum_of(kHostWork);
+    const double sum = host + exposed;
     const double syncs = after_.syncs - before_.syncs;
-    if (std::abs(syncs) >= 0.5 && (syncs > 0) == (sum > 0)) return say(say_syncs(syncs), sum);
+    if (std::abs(syncs) >= 0.5 && is_worth(sum) && (syncs > 0) == (sum > 0)) return say(say_syncs(syncs), sum);
+    const bool by_syncs = std::abs(syncs) >= 0.5 && is_worth(exposed) && (syncs > 0) == (exposed > 0);
+    if (by_syncs) say(say_syncs(syncs), exposed);
+    const double left = by_syncs ? host : sum;
+    if (!is_worth(left)) return;
     const double launches = after_.launches - before_.launches;
-    if ((launches > 0) == (sum > 0) && std::abs(launches) >= 0.02 * before_.launches && std::abs(launches) >= 1) {
-      return say(number(after_.launches) + " launches a step instead of " + number(before_.launches) + most_calls(sum),
-                 sum);
+    if ((launches > 0) == (left > 0) && std::abs(launches) >= 0.02 * before_.launches && std::abs(launches) >= 1) {
+      return say(number(after_.launches) + " launches a step instead of " + number(before_.launches) + most_calls(left),
+                 left);
     }
+    if (!by_syncs && std::abs(uncovered) >= floor_) return say_balance(left);
     for (const PartChange& part : d_.parts) {
-      if (std::find(std::begin(kHostParts), std::end(kHostParts), part.part) != std::end(kHostParts)) add_part(part);
+      const auto is_in = [&](const auto& parts) {
+        return std::find(parts.begin(), parts.end(), part.part) != parts.end();
+      };
+      if (is_in(kHostWork) || (!by_syncs && is_in(kExposed))) add_part(part);
     }
   }
+
+  // What the host gained or lost beyond what the device hid or laid bare meanwhile.
+  void say_balance(double sum) {
+    const Part* most = nullptr;
+    for (const Part& part : kHostWork) {
+      const bool explains = (change_of(part) > 0) == (sum > 0) && change_of(part) != 0;
+      if (explains && (most == nullptr || std::abs(change_of(part)) > std::abs(change_of(*most)))) most = &part;
+    }
+    say(most != nullptr ? "the host, most " + std::string(name_of(*most))
+        : sum > 0       ? "work of the device that the host no longer hides"
+                        : "work of the device that the host hides now",
+        sum);
+  }
+
+  // Kernels or copies whose part of the step changed although their time on the device did not.
+  bool is_uncovered(const PartChange& part) const {
+    if (!is_work(part.part) || !is_worth(static_cast<double>(part.change_ns()))) return false;
+    const double device = device_time(after_, part.part) - device_time(before_, part.part);
+    return device / static_cast<double>(part.change_ns()) < kExplained;
+  }
+  static bool is_work(Part part) { return is_kernels(part) || part == Part::kCopies || part == Part::kCommunication; }
 
   std::string say_syncs(double change) const {
     std::string text = number(after_.syncs) +
@@ -178,10 +226,6 @@ class Reasons {
     const auto change = static_cast<double>(part.change_ns());
     if (!is_worth(change)) return;
     const std::string name(name_of(part.part));
-    // The same work, but another share of it decides how long a step takes.
-    if ((device_time(after_, part.part) - device_time(before_, part.part)) / change < 0.3) {
-      return say(name + (change > 0 ? " that the host no longer hides" : " that the host hides now"), change);
-    }
     std::array<double, 6> by_change{};
     std::array<const WorkChange*, 6> largest{};
     for (const WorkChange& work : d_.work) {
@@ -219,17 +263,36 @@ class Reasons {
     if (many_small_ops) {
       say(number(after_.ops) + " operators a step instead of " + number(before_.ops) + most_calls(by_calls), by_calls);
     }
+    // Casts that come or go with a precision are counted among small operators; the precision is the cause of both.
+    const double by_precision = add_precision();
     constexpr size_t kMost = 5;
     size_t said = 0;
     for (const WorkChange& work : d_.work) {
       if (said == kMost) break;
       if (!is_worth(work.change_ns()) || (many_small_ops && has_other_calls(work))) continue;
+      if (by_precision != 0 && work.change == Change::kPrecision) continue;
       say(say_work(work), work.change_ns());
       ++said;
     }
     for (const PartChange& part : d_.parts) {
       if (part.part == Part::kCalls || (part.part == Part::kBetweenOps && !many_small_ops)) add_part(part);
     }
+  }
+
+  // Operators that run in another precision, as one reason. Returns what they changed.
+  double add_precision() {
+    double sum = 0;
+    size_t count = 0;
+    const WorkChange* most = nullptr;
+    for (const WorkChange& work : d_.work) {
+      if (work.change != Change::kPrecision) continue;
+      sum += work.change_ns();
+      ++count;
+      if (most == nullptr || std::abs(work.change_ns()) > std::abs(most->change_ns())) most = &work;
+    }
+    if (count < 2 || !is_worth(sum)) return 0;
+    say(say_work(*most) + ", and " + std::to_string(count - 1) + " more", sum);
+    return sum;
   }
 
   void add_memory() {
@@ -247,8 +310,11 @@ class Reasons {
       text += ", most of it " + std::string(analyze::name_of(most->category)) + ": " +
               advise::short_bytes(most->after_bytes) + " instead of " + advise::short_bytes(most->before_bytes);
     }
-    // A step that takes as long as before changed in nothing else.
-    const bool first = std::abs(d_.step.ratio - 1) < 0.03;
+    // Bytes do not vary by chance: they come first where the step is not known to have changed.
+    const bool same_time = d_.step.method == Method::kNone
+                               ? std::abs(d_.step.ratio - 1) < kMayBeNoise
+                               : d_.step.outcome == Outcome::kSame || d_.step.outcome == Outcome::kInconclusive;
+    const bool first = std::abs(d_.step.ratio - 1) < 0.03 || (same_time && std::abs(is - was) >= kMayBeNoise * was);
     out_.insert(first ? out_.begin() : out_.end(), Reason{text, 0});
   }
 

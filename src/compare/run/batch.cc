@@ -6,14 +6,17 @@ namespace firelane::compare {
 namespace {
 
 // Where a model's input enters, the surest first: indices of an embedding [batch, tokens], images, rows of features.
+// Compiled programs call aten::convolution itself.
 struct Entrance {
   std::string_view op;
   size_t least_dims;
   size_t input;  // which of the op's inputs
+  std::string_view what;
 };
-constexpr Entrance kEntrances[] = {{"aten::embedding", 2, 1}, {"aten::conv2d", 4, 0}, {"aten::conv1d", 3, 0},
-                                   {"aten::conv3d", 5, 0},    {"aten::linear", 2, 0}, {"aten::addmm", 2, 1},
-                                   {"aten::mm", 2, 0}};
+constexpr Entrance kEntrances[] = {{"aten::embedding", 2, 1, "sequences"}, {"aten::conv2d", 4, 0, "images"},
+                                   {"aten::conv1d", 3, 0, "signals"},      {"aten::conv3d", 5, 0, "volumes"},
+                                   {"aten::convolution", 4, 0, "images"},  {"aten::linear", 2, 0, "rows"},
+                                   {"aten::addmm", 2, 1, "matrix rows"},   {"aten::mm", 2, 0, "matrix rows"}};
 
 }  // namespace
 
@@ -37,7 +40,7 @@ BatchSize batch_size(const Model& model, const analyze::Study& study) {
     const std::vector<analyze::Dims> dims = analyze::parse_input_dims(model.text(first));
     if (dims.size() <= entrance.input || dims[entrance.input].size() < entrance.least_dims) continue;
     const analyze::Dims& shape = dims[entrance.input];
-    BatchSize out{.samples = shape[0]};
+    BatchSize out{.samples = shape[0], .what = entrance.what};
     if (entrance.op == "aten::embedding") out.tokens = shape[0] * shape[1];
     return out;
   }

@@ -92,7 +92,7 @@ Pairs environment_of(const Model& model) {
 
 Pairs recording_of(const Model& model) {
   Pairs out;
-  for (const analyze::RecordingOption& option : analyze::describe_trace(model).options) {
+  for (const analyze::RecordingOption& option : analyze::recording_options(model)) {
     if (option.state == analyze::Switch::kUnknown) continue;
     out.emplace_back(std::string(option.name), std::string(analyze::name_of(option.state)));
   }

@@ -3,6 +3,7 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "base/hash.h"
 #include "compare/run/pieces.h"
 
 namespace firelane::compare {
@@ -18,6 +19,19 @@ Row op_around(const Model& model, Row slice) {
   }
   return kNoRow;
 }
+
+struct Key {
+  Part part = Part::kBetweenOps;
+  StringId python = kNoString;
+  StringId op = kNoString;
+  bool operator==(const Key&) const = default;
+};
+struct KeyHash {
+  size_t operator()(const Key& key) const {
+    const auto names = (uint64_t{static_cast<uint32_t>(key.python)} << 32) | static_cast<uint32_t>(key.op);
+    return mix_hash(names, static_cast<uint64_t>(key.part));
+  }
+};
 
 struct Tally {
   double ns = 0;
@@ -45,16 +59,13 @@ Part part_of_activity(Activity activity) {
 }
 
 std::vector<HostPlace> host_places(const Model& model, const analyze::Study& study) {
-  if (study.host.chains.empty()) return {};
+  if (study.host->chains.empty()) return {};
   // By part and by the innermost slice's name and op's name: many moments, few places.
-  std::map<std::tuple<Part, StringId, StringId>, Tally> tallies;
+  std::unordered_map<Key, Tally, KeyHash> tallies;
   const HostSlices& host = model.host_slices;
-  const auto each_segment = [&](const analyze::PathPiece& piece, const auto& visit) {
-    const LaneId lane = piece.row == kNoRow ? study.host.chains[0].lanes[0] : host.lane[piece.row];
-    const uint32_t chain = study.host.chain_of_lane[static_cast<size_t>(lane)];
-    const analyze::HostChain& on = study.host.chains[chain == kNoRow ? 0 : chain];
-    for (size_t i = on.segment_after(piece.recorded.start_ns);
-         i < on.segments.size() && on.segments[i].start_ns < piece.recorded.end_ns; ++i) {
+  const auto each_segment = [&](const analyze::PathPiece& piece, const analyze::HostChain& on, size_t first,
+                                const auto& visit) {
+    for (size_t i = first; i < on.segments.size() && on.segments[i].start_ns < piece.recorded.end_ns; ++i) {
       const analyze::HostSegment& segment = on.segments[i];
       const bool is_input = segment.activity == Activity::kInput;
       if (is_input != (piece.path_class == analyze::PathClass::kInput)) continue;
@@ -64,23 +75,27 @@ std::vector<HostPlace> host_places(const Model& model, const analyze::Study& stu
   };
   for (const analyze::PathPiece& piece : study.path.pieces) {
     if (piece.path_class != analyze::PathClass::kHost && piece.path_class != analyze::PathClass::kInput) continue;
+    const LaneId lane = piece.row == kNoRow ? study.host->chains[0].lanes[0] : host.lane[piece.row];
+    const uint32_t chain = study.host->chain_of_lane[static_cast<size_t>(lane)];
+    const analyze::HostChain& on = study.host->chains[chain == kNoRow ? 0 : chain];
+    const size_t first = on.segment_after(piece.recorded.start_ns);
     double recorded = 0;
-    each_segment(piece, [&](const analyze::HostSegment&, double ns) { recorded += ns; });
+    each_segment(piece, on, first, [&](const analyze::HostSegment&, double ns) { recorded += ns; });
     if (recorded <= 0) continue;
     const double scale = static_cast<double>(piece.end_ns - piece.start_ns) / recorded;
-    each_segment(piece, [&](const analyze::HostSegment& segment, double ns) {
+    each_segment(piece, on, first, [&](const analyze::HostSegment& segment, double ns) {
       const Row op = op_around(model, segment.slice);
       const bool is_python = segment.slice != kNoRow && host.kind[segment.slice] == HostKind::kPython;
-      Tally& tally = tallies[{part_of_activity(segment.activity), is_python ? host.name[segment.slice] : kNoString,
-                              op == kNoRow ? kNoString : host.name[op]}];
+      Tally& tally = tallies[{.part = part_of_activity(segment.activity),
+                              .python = is_python ? host.name[segment.slice] : kNoString,
+                              .op = op == kNoRow ? kNoString : host.name[op]}];
       tally.ns += ns * scale;
       if (tally.example == kNoRow) tally.example = segment.slice;
     });
   }
   std::map<std::tuple<Part, std::string, std::string>, double> by_line;
   for (const auto& [key, tally] : tallies) {
-    const StringId op = std::get<2>(key);
-    by_line[{std::get<0>(key), std::string(op == kNoString ? "" : model.text(op)), line_of(model, tally.example)}] +=
+    by_line[{key.part, std::string(key.op == kNoString ? "" : model.text(key.op)), line_of(model, tally.example)}] +=
         tally.ns;
   }
   const auto steps = static_cast<double>(std::max<int64_t>(1, study.steps.judged));

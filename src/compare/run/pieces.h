@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -33,6 +34,7 @@ std::string line_of(const Model& model, Row host_row);  // lines.cc
 struct BatchSize {
   int64_t samples = 0;
   int64_t tokens = 0;
+  std::string_view what;  // "images", "matrix rows": samples of two programs can be compared when both are the same
 };
 BatchSize batch_size(const Model& model, const analyze::Study& study);  // batch.cc
 

@@ -94,6 +94,17 @@ struct FindingMark {
   int64_t gain_ns = 0;
 };
 
+// FLOPs of one kind of arithmetic, as the kernels that did them were: "bf16", "tf32", "fp16 without tensor cores".
+struct PrecisionUse {
+  std::string precision;
+  double flops = 0;             // per step
+  double device_ns = 0;         // per step, of the kernels that did them
+  double peak_flops_per_s = 0;  // of the device, for this arithmetic; 0 not known
+
+  double flops_per_s() const { return device_ns > 0 ? flops * 1e9 / device_ns : 0; }
+  double peak_percent() const { return peak_flops_per_s > 0 ? 100 * flops_per_s() / peak_flops_per_s : -1; }
+};
+
 struct Run {
   std::string path;
   std::string format;
@@ -118,11 +129,13 @@ struct Run {
   int64_t reserved_bytes = kNoNumber;
   std::array<int64_t, analyze::kMemoryCategoryCount> memory{};  // adds up to peak_bytes
   std::string memory_device;
-  int64_t samples = 0;  // per step, from the shapes of inputs; 0 not known
-  int64_t tokens = 0;   // per step; 0 not known
-  double flops = 0;     // per step; 0 not known
-  double mfu_percent = -1;
-  double energy_joules = -1;  // per step
+  int64_t samples = 0;                   // per step, from the shapes of inputs; 0 not known
+  std::string samples_are;               // "images", "sequences", "matrix rows": what was counted
+  int64_t tokens = 0;                    // per step; 0 not known
+  double flops = 0;                      // per step; 0 not known
+  double mfu_percent = -1;               // time at the peak of the precision that each kernel used, of the step
+  std::vector<PrecisionUse> precisions;  // most FLOPs first
+  double energy_joules = -1;             // per step
   double mean_power_watts = -1;
   std::string limit;              // "overhead", "compute", ...
   std::string verdict;            // "overhead-bound: the host cannot feed ..."

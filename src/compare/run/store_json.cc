@@ -49,6 +49,7 @@ void each_text(Visit&& visit) {
   visit("model", &Run::model_name);
   visit("steps_by", &Run::steps_by);
   visit("memory_device", &Run::memory_device);
+  visit("samples_are", &Run::samples_are);
   visit("limit", &Run::limit);
   visit("verdict", &Run::verdict);
 }
@@ -144,6 +145,10 @@ void read_lists(simdjson::dom::element root, Run& run) {
     run.sync_places.push_back({text_at(item, "reason"), text_at(item, "op"), text_at(item, "line"),
                                number_at(item, "calls"), number_at(item, "ns")});
   });
+  each_item(root, "precisions", [&](simdjson::dom::element item) {
+    run.precisions.push_back({text_at(item, "precision"), number_at(item, "flops"), number_at(item, "device_ns"),
+                              number_at(item, "peak_flops_per_s")});
+  });
   each_item(root, "findings", [&](simdjson::dom::element item) {
     run.findings.push_back(
         {text_at(item, "id"), text_at(item, "title"), static_cast<int64_t>(number_at(item, "gain_ns"))});
@@ -199,6 +204,11 @@ std::string to_json(const Run& run) {
     const SyncPlace& place = run.sync_places[i];
     json.begin_object().field("reason", place.reason).field("op", place.op).field("line", place.line);
     json.field("calls", place.calls).field("ns", place.ns).end_object();
+  }
+  json.end_array().key("precisions").begin_array();
+  for (const PrecisionUse& use : run.precisions) {
+    json.begin_object().field("precision", use.precision).field("flops", use.flops).field("device_ns", use.device_ns);
+    json.field("peak_flops_per_s", use.peak_flops_per_s).end_object();
   }
   json.end_array().key("findings").begin_array();
   for (const FindingMark& finding : run.findings) {

@@ -9,6 +9,7 @@
 #include "analyze/steps/phases.h"
 #include "analyze/verdict/cost.h"
 #include "base/check.h"
+#include "base/parallel.h"
 #include "compare/run/pieces.h"
 #include "compare/statistics/samples.h"
 
@@ -134,6 +135,41 @@ void take_memory(const StudiedTrace& trace, Run& run) {
   run.memory = most->at_peak;
 }
 
+std::string precision_words(const analyze::RooflineRow& row) {
+  const std::string name(analyze::name_of(row.precision));
+  const bool has_units = row.precision != analyze::Precision::kFp32 && row.precision != analyze::Precision::kFp64;
+  return has_units && row.tensor_cores == analyze::TensorCores::kNo ? name + " without tensor cores" : name;
+}
+
+void take_precisions(const analyze::Roofline& roof, double steps, Run& run) {
+  for (const analyze::RooflineRow& row : roof.rows) {
+    if (row.flops <= 0 || row.device_ns <= 0) continue;
+    const std::string name = precision_words(row);
+    auto found = std::find_if(run.precisions.begin(), run.precisions.end(),
+                              [&](const PrecisionUse& use) { return use.precision == name; });
+    if (found == run.precisions.end()) {
+      const double peak = roof.peaks == nullptr ? 0 : roof.peaks->flops_per_s(row.precision, row.tensor_cores);
+      found = run.precisions.insert(run.precisions.end(), {.precision = name, .peak_flops_per_s = peak});
+    }
+    found->flops += static_cast<double>(row.flops) / steps;
+    found->device_ns += static_cast<double>(row.device_ns) / steps;
+  }
+  std::stable_sort(run.precisions.begin(), run.precisions.end(),
+                   [](const PrecisionUse& a, const PrecisionUse& b) { return a.flops > b.flops; });
+}
+
+void take_flops(const StudiedTrace& trace, const analyze::Study& study, Run& run) {
+  const auto& roof = trace.get<analyze::roofline>();
+  const auto steps = static_cast<double>(std::max<size_t>(1, study.steps.steps.size()));
+  run.flops = static_cast<double>(roof.whole.flops) / steps;
+  if (roof.whole.mfu_percent >= 0 && run.step_ns > 0 && roof.whole.flops > 0) {
+    // The same FLOPs in a step without recording.
+    run.mfu_percent = roof.whole.mfu_percent * static_cast<double>(roof.whole.duration_ns) /
+                      (steps * static_cast<double>(run.step_ns));
+  }
+  take_precisions(roof, steps, run);
+}
+
 std::string outermost_module(const Model& model) {
   for (Row row = 0; row < model.host_slices.size(); ++row) {
     if (analyze::is_module_slice(model, row)) return std::string(analyze::module_type(model, row));
@@ -150,30 +186,29 @@ Run summarize(const StudiedTrace& trace) {
   run.model_name = outermost_module(model);
   run.environment = environment_of(model);
   run.recording = recording_of(model);
-  take_steps(model, study, run);
-  take_parts(model, study, run);
-  run.work = work_groups(model, study);
-  run.places = host_places(model, study);
-  take_counts(model, study, run);
-  take_memory(trace, run);
+  const advise::Diagnosis* diagnosis = nullptr;
+  constexpr size_t kManyRows = 100'000;  // for fewer, starting a thread takes longer than it saves
+  run_both(
+      model.host_slices.size() > kManyRows, [&] { diagnosis = &trace.get<advise::diagnose>(); },
+      [&] {
+        take_steps(model, study, run);
+        take_parts(model, study, run);
+        run.work = work_groups(model, study);
+        run.places = host_places(model, study);
+        take_counts(model, study, run);
+        take_memory(trace, run);
+      });
   const BatchSize batch = batch_size(model, study);
   run.samples = batch.samples;
+  run.samples_are = batch.what;
   run.tokens = batch.tokens;
-  const auto& roof = trace.get<analyze::roofline>();
-  const auto steps = static_cast<double>(std::max<size_t>(1, study.steps.steps.size()));
-  run.flops = static_cast<double>(roof.whole.flops) / steps;
-  if (roof.whole.mfu_percent >= 0 && run.step_ns > 0 && roof.whole.flops > 0) {
-    // The same FLOPs in a step without recording.
-    run.mfu_percent = roof.whole.mfu_percent * static_cast<double>(roof.whole.duration_ns) /
-                      (steps * static_cast<double>(run.step_ns));
-  }
+  take_flops(trace, study, run);
   const analyze::Cost cost = analyze::cost_of(trace);
   run.energy_joules = cost.energy_per_step_joules;
   run.mean_power_watts = cost.mean_power_watts;
-  const auto& diagnosis = trace.get<advise::diagnose>();
   run.limit = analyze::name_of(study.bound.limit);
-  run.verdict = diagnosis.verdict.headline();
-  for (const advise::Finding& finding : diagnosis.findings) {
+  run.verdict = diagnosis->verdict.headline();
+  for (const advise::Finding& finding : diagnosis->findings) {
     run.findings.push_back({finding.id, finding.title, finding.gain.middle_ns()});
   }
   return run;

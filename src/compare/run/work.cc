@@ -158,7 +158,7 @@ void add_host_work(const Model& model, const analyze::Study& study, Groups& grou
                             : 1;
   std::unordered_map<Row, int64_t> self_ns;
   const auto is_op = [&](Row row) { return host.kind[row] == HostKind::kOp; };
-  for (const LaneId lane : study.host.chains[0].lanes) {
+  for (const LaneId lane : study.host->chains[0].lanes) {
     std::vector<Row> rows;
     analyze::sweep_lane(model, lane, study.steps.window, is_op, [&](const analyze::SweptSlice& slice) {
       rows.push_back(slice.row);
@@ -188,7 +188,7 @@ std::vector<WorkGroup> work_groups(const Model& model, const analyze::Study& stu
   Groups groups(model);
   if (study.has_device_work) {
     add_device_work(model, study, groups);
-  } else if (!study.host.chains.empty()) {
+  } else if (!study.host->chains.empty()) {
     add_host_work(model, study, groups);
   }
   return groups.take(static_cast<double>(std::max<int64_t>(1, study.steps.judged)));

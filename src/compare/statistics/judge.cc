@@ -129,6 +129,9 @@ Judgement judge(std::span<const double> before, std::span<const double> after, c
   }
   j.smallest_change =
       j.method == Method::kNone || !noise ? INFINITY : smallest_change(*noise, before.size(), after.size(), options);
+  if (noise && j.smallest_change > 0 && !std::isinf(j.smallest_change)) {
+    j.runs_for_half = runs_for(j.smallest_change / 2, *noise, options);
+  }
   j.outcome = j.method == Method::kNone ? Outcome::kInconclusive : outcome_of(j, options);
   return j;
 }

@@ -58,7 +58,8 @@ struct Judgement {
   double noise = -1;   // relative, between equal runs; -1 not known
   // The smallest relative change that would have been found, `power` of the time; infinite when none would.
   double smallest_change = 0;
-  int64_t runs_needed = 0;  // a side, to find a change of `threshold`; 0 when that is not known
+  int64_t runs_needed = 0;    // a side, to find a change of `threshold`; 0 when that is not known
+  int64_t runs_for_half = 0;  // a side, to find half of smallest_change; 0 when that is not known, or 1,000 do not
 };
 
 // One number a run. REQUIRES: at least one a side, none negative.

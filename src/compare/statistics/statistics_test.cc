@@ -180,6 +180,12 @@ TEST(Judge, noise_that_hides_what_looks_like_a_difference_is_inconclusive_and_sa
   EXPECT_GT(j.runs_needed, 20);
 }
 
+TEST(Judge, half_of_what_could_be_found_takes_more_runs) {
+  const Judgement j = judge(Values{100, 112, 95, 104}, Values{108, 99, 118, 107});
+  EXPECT_GT(j.runs_for_half, 8);
+  EXPECT_EQ(judge(Values{100}, Values{130}).runs_for_half, 0) << "nothing is known of the noise";
+}
+
 TEST(Judge, one_run_a_side_is_inconclusive_without_earlier_runs) {
   const Judgement j = judge(Values{100}, Values{130});
   EXPECT_EQ(j.outcome, Outcome::kInconclusive);

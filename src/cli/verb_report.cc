@@ -1,11 +1,13 @@
-// firelane report FILE -o report.html or report.md: the verdict and everything behind it in one document.
+// firelane report FILE|DIR -o report.html or report.md: the verdict and everything behind it in one document.
 #include "report/trace_report.h"
 
 #include <filesystem>
 
 #include "cli/open.h"
 #include "cli/output.h"
+#include "cli/rank_files.h"
 #include "cli/verbs.h"
+#include "report/ranks_report.h"
 #include "serve/one_file.h"
 
 namespace firelane::cli {
@@ -26,6 +28,22 @@ Result<ReportForm> form_of(const std::string& path) {
   return Error{path + ": a report is HTML or Markdown; name it report.html or report.md, or - for standard output"};
 }
 
+// The Ranks pane alone: the traces stay where they are.
+Result<int> report_job(const std::string& folder, ReportForm form, std::string_view page, Output& output) {
+  FL_TRY(const auto job, open_job({folder}, {.use_parts = true}));
+  if (form == ReportForm::kHtml) {
+    const auto load = [](const std::string& path, const LoadProgress&) -> Result<Model> { return Error{path}; };
+    serve::Api api(std::make_shared<TraceSet>(std::vector<std::string>(), load), FIRELANE_VERSION);
+    api.serve_job({.job = job});
+    FL_TRY(const std::string html, serve::one_file(api, page));
+    FL_TRY_VOID(output.write(html));
+  } else {
+    FL_TRY_VOID(output.write(report::ranks_text(job->result, {}, report::Form::kMarkdown, {})));
+  }
+  FL_TRY_VOID(output.close());
+  return kExitOk;
+}
+
 Result<int> run_report(const ReportArgs& args) {
   FL_TRY(const ReportForm form, form_of(args.output.path));
   std::string_view page;
@@ -33,6 +51,7 @@ Result<int> run_report(const ReportArgs& args) {
     FL_TRY(page, serve::one_file_page());  // before long work: it may be missing
   }
   FL_TRY(Output output, Output::open(args.output));
+  if (is_job_folder(args.path)) return report_job(args.path, form, page, output);
   FL_TRY(const auto traces, open_traces({args.path}));
   if (form == ReportForm::kHtml) {
     serve::Api api(traces, FIRELANE_VERSION);
@@ -52,7 +71,7 @@ Result<int> run_report(const ReportArgs& args) {
 Verb report_verb() {
   return {.name = "report",
           .sentence = "The verdict and everything behind it, in one document to keep or to send.",
-          .examples = {"firelane report trace.json.gz -o report.html", "firelane report run.lane -o - | less"},
+          .examples = {"firelane report trace.json.gz -o report.html", "firelane report traces/ -o job.html"},
           .setup = [](Flags& flags) -> VerbBody {
             auto args = std::make_shared<ReportArgs>();
             add_trace_argument(flags, args->path);

@@ -4,13 +4,16 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "analyze/testing.h"
 #include "base/check.h"
 #include "model/trace_builder.h"
 #include "serve/api.h"
+#include "traces/trace_set.h"
 
 namespace {
 
@@ -42,11 +45,21 @@ firelane::Model make_trace() {
   return builder.build();
 }
 
+// What a set is asked for too: comparisons.
+std::shared_ptr<const firelane::TraceSet> two_traces() {
+  const auto load = [](const std::string&, const firelane::LoadProgress&) -> firelane::Result<firelane::Model> {
+    return make_trace();
+  };
+  const auto traces = std::make_shared<firelane::TraceSet>(std::vector<std::string>{"a.json", "b.json"}, load);
+  traces->wait_until_loaded();
+  return traces;
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace firelane::serve;
-  static Api api(make_trace(), "fuzz");
+  static Api api(two_traces(), "fuzz");
   const std::string_view input(reinterpret_cast<const char*>(data), size);
   const size_t line = input.find('\n');
   auto request = parse_target(input.substr(0, line));

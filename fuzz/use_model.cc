@@ -15,7 +15,10 @@
 #include "analyze/verdict/cost.h"
 #include "analyze/verdict/study.h"
 #include "base/check.h"
+#include "compare/difference/difference.h"
+#include "compare/flame/flame.h"
 #include "import/load.h"
+#include "report/comparison.h"
 #include "report/registry.h"
 #include "report/trace_report.h"
 #include "traces/studied_trace.h"
@@ -125,6 +128,14 @@ void load_and_use(std::string bytes) {
     for (const report::Form form : {report::Form::kText, report::Form::kJson}) {
       (void)report::render(spec, trace, spec.arguments(), form);
     }
+  }
+  // With itself: matching, statistics, and the tree of both sides.
+  const compare::Run& run = trace.get<compare::summarize>();
+  const compare::Difference difference = compare::compare_sides({run}, {run, run});
+  (void)report::comparison_text(difference, 15, report::Form::kMarkdown, {});
+  const StudiedTrace* const side[] = {&trace};
+  for (const auto by : {compare::FlameBy::kDevice, compare::FlameBy::kStack, compare::FlameBy::kOp}) {
+    (void)compare::flame_difference(side, side, {.by = by, .batch_ratio = difference.batch_ratio});
   }
   (void)trace.get<analyze::study>().gain_ns({.keep_host = 0.5, .keep_kernels = 0.5, .keep_latency = 0});
   (void)analyze::module_table(model, {.by_type = true});

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from ._trace import TraceError, _compare, _gate
+from ._trace import TraceError, View, _compare, _compare_report, _compare_view, _gate
 
 Side: TypeAlias = "str | os.PathLike[str] | Iterable[str | os.PathLike[str]]"
 
@@ -28,6 +28,27 @@ class Answer(dict[str, Any]):
 
     def __str__(self) -> str:
         return self._text
+
+
+class Comparison(Answer):
+    """What `compare()` gives: its fields, and the comparison as a document or in a notebook."""
+
+    def __init__(
+        self, fields: Mapping[str, Any], text: str, files: tuple[list[str], list[str]], threshold: float, alpha: float
+    ) -> None:
+        super().__init__(fields, text)
+        self._files = files
+        self._judge = (threshold, alpha)
+
+    def report(self, path: str | os.PathLike[str] | None = None, *, force: bool = False) -> str | None:
+        """The comparison in one document: the viewer for a path that ends in .html, Markdown for .md, and the Markdown
+        itself without a path. An existing file is replaced only with force=True. The traces are read again."""
+        return _compare_report(*self._files, *self._judge, None if path is None else os.fspath(path), force)
+
+    def view(self, *, height: int = 600) -> View:
+        """In a notebook: the comparison in the viewer, in the output of the cell. Elsewhere it says which command
+        opens it."""
+        return _compare_view(*self._files, *self._judge, height)
 
 
 def _files(side: Side) -> list[str]:
@@ -50,14 +71,15 @@ def _files(side: Side) -> list[str]:
     return out
 
 
-def compare(before: Side, after: Side, *, threshold: float = 0.03, alpha: float = 0.05) -> Answer:
+def compare(before: Side, after: Side, *, threshold: float = 0.03, alpha: float = 0.05) -> Comparison:
     """What changed between two sides, whether that is more than noise, and why.
 
     threshold: a difference of less than this share does not matter
     alpha: a difference that chance gives more often than this is noise
     """
-    fields, text = _compare(_files(before), _files(after), threshold, alpha)
-    return Answer(json.loads(fields), text)
+    files = (_files(before), _files(after))
+    fields, text = _compare(*files, threshold, alpha)
+    return Comparison(json.loads(fields), text, files, threshold, alpha)
 
 
 def gate(

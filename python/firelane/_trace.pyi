@@ -360,7 +360,7 @@ class Trace:
     def _key_averages(self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False) -> list[dict[str, Any]]: ...
 
 class View:
-    """What Trace.view() gives: a notebook draws it."""
+    """What view() gives: a notebook draws it."""
 
     def _repr_html_(self) -> str: ...
 
@@ -414,6 +414,10 @@ def page(name: str) -> tuple[str, bytes] | None:
     """Content type and bytes of one of the page's files."""
 
 def _compare(before: Sequence[str], after: Sequence[str], threshold: float, alpha: float) -> tuple[str, str]: ...
+
+def _compare_report(before: Sequence[str], after: Sequence[str], threshold: float, alpha: float, path: str | os.PathLike[str] | None, force: bool) -> str | None: ...
+
+def _compare_view(before: Sequence[str], after: Sequence[str], threshold: float, alpha: float, height: int) -> View: ...
 
 def _gate(baseline: Sequence[str], store: str, label: str, candidate: Sequence[str], limits: Sequence[tuple[str, str]], alpha: float) -> tuple[str, str]: ...
 

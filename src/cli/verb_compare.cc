@@ -1,12 +1,12 @@
 // firelane compare BEFORE AFTER: is it slower, is that more than noise, and why?
 #include <optional>
 
+#include "cli/compared.h"
 #include "cli/output.h"
 #include "cli/run_files.h"
 #include "cli/verbs.h"
 #include "cli/viewing.h"
-#include "report/comparison.h"
-#include "serve/comparison.h"
+#include "serve/one_file.h"
 
 namespace firelane::cli {
 
@@ -26,12 +26,6 @@ struct CompareArgs {
   OutputOptions output;
 };
 
-// The traces that are compared, and how. Without sides all of them are in a table.
-struct Compared {
-  std::vector<std::string> files;
-  serve::Comparison comparison;
-};
-
 std::optional<report::RunsBy> by_of(const std::string& name) {
   if (name.empty()) return std::nullopt;
   return name == "model" ? report::RunsBy::kModel : name == "batch" ? report::RunsBy::kBatch : report::RunsBy::kFile;
@@ -46,32 +40,10 @@ Result<Compared> find_compared(const CompareArgs& args) {
     FL_TRY(out.files, find_run_files(args.files));
     return out;
   }
-  const auto add = [&](const std::vector<std::string>& names, std::vector<size_t>& side) -> Result<void> {
-    FL_TRY(const std::vector<std::string> found, find_run_files(names));
-    for (const std::string& file : found) {
-      side.push_back(out.files.size());
-      out.files.push_back(file);
-    }
-    return {};
-  };
   const bool by_flags = !args.before.empty();
-  FL_TRY_VOID(add(by_flags ? args.before : std::vector{args.files[0]}, out.comparison.before));
-  FL_TRY_VOID(add(by_flags ? args.after : std::vector{args.files[1]}, out.comparison.after));
+  FL_TRY_VOID(add_side(by_flags ? args.before : std::vector{args.files[0]}, out, out.comparison.before));
+  FL_TRY_VOID(add_side(by_flags ? args.after : std::vector{args.files[1]}, out, out.comparison.after));
   return out;
-}
-
-Result<std::string> compared_text(const CompareArgs& args, const Compared& compared, const Output& output) {
-  FL_TRY(const std::vector<compare::Run> runs, read_runs(compared.files));
-  const serve::Comparison& how = compared.comparison;
-  if (how.by) {
-    const report::RunsOptions options{.by = *how.by, .price_per_hour = how.price_per_hour};
-    return report::render(report::runs_report(runs, options), output.form(), output.style());
-  }
-  const auto second = runs.begin() + static_cast<std::ptrdiff_t>(how.before.size());
-  const compare::Difference difference =
-      compare::compare_sides({runs.begin(), second}, {second, runs.end()}, how.judge);
-  const bool for_people = output.form() == report::Form::kText || output.form() == report::Form::kMarkdown;
-  return report::comparison_text(difference, for_people ? args.rows : 0, output.form(), output.style());
 }
 
 Result<int> run_compare(const CompareArgs& args) {
@@ -84,13 +56,27 @@ Result<int> run_compare(const CompareArgs& args) {
         "compare: give two files or folders, or --before A... --after B..., or files and --by file for a table of all",
         kExitUsage);
   }
+  const OutputOptions& wanted = args.output;
+  const bool has_form = wanted.json || wanted.csv || wanted.markdown;
   if (args.view) {
+    if (has_form || wanted.path != "-") {
+      return complain("compare: --view opens the browser; leave -o, --json, --csv and --markdown out", kExitUsage);
+    }
     FL_TRY(const Compared compared, find_compared(args));
     return serve_traces(compared.files, args.viewing, compared.comparison);
   }
-  FL_TRY(Output output, Output::open(args.output));
+  std::string_view page;
+  const bool is_page = is_html_name(wanted.path);
+  if (is_page) {
+    if (has_form) {
+      return complain(wanted.path + ": a page for the browser; give a table another name", kExitUsage);
+    }
+    FL_TRY(page, serve::one_file_page());  // before long work: it may be missing
+  }
+  FL_TRY(Output output, Output::open(wanted));
   FL_TRY(const Compared compared, find_compared(args));
-  FL_TRY(const std::string text, compared_text(args, compared, output));
+  FL_TRY(const std::string text,
+         is_page ? compared_page(compared, page) : compared_text(compared, args.rows, output.form(), output.style()));
   FL_TRY_VOID(output.write(text));
   FL_TRY_VOID(output.close());
   return kExitOk;
@@ -102,8 +88,8 @@ Verb compare_verb() {
   return {
       .name = "compare",
       .sentence = "Whether a second version is slower, whether that is more than noise, and why.",
-      .examples = {"firelane compare before.lane after.lane",
-                   "firelane compare --before main1.lane main2.lane --after new1.lane new2.lane --markdown"},
+      .examples = {"firelane compare before.lane after.lane --view",
+                   "firelane compare --before main1.lane main2.lane --after new1.lane new2.lane -o report.html"},
       .setup = [](Flags& flags) -> VerbBody {
         auto args = std::make_shared<CompareArgs>();
         flags

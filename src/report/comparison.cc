@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 
 #include "advise/text.h"
+#include "base/visible_text.h"
+#include "report/render.h"
 #include "report/shared.h"
 
 namespace firelane::report {
@@ -113,6 +116,24 @@ Table work_table(const Difference& d, size_t rows) {
                whole(w.by_speed_ns), whole(w.path_after - w.path_before), known_if(tested, w.p)});
   }
   if (left_out > 0) table.notes.emplace_back(std::to_string(left_out) + " more", "--rows 0 shows all");
+  return table;
+}
+
+// `key`: "op" or "module".
+Table sums_table(const std::vector<compare::SumChange>& sums, const std::string& key, const std::string& label) {
+  Table table{.name = key + "s",
+              .title = label + "s",
+              .columns = {{key, label, Kind::kText, Align::kByKind, 48},
+                          {"calls_before", "Calls before", Kind::kNumber},
+                          {"calls_after", "after", Kind::kNumber},
+                          {"before_ns", "Time before", Kind::kDuration},
+                          {"after_ns", "after", Kind::kDuration},
+                          {"change_ns", "Change", Kind::kDuration}},
+              .hide_if_empty = true};
+  for (const compare::SumChange& sum : sums) {
+    table.add({text_or_none(sum.name), sum.calls_before, sum.calls_after, whole(sum.before_ns), whole(sum.after_ns),
+               whole(sum.change_ns())});
+  }
   return table;
 }
 
@@ -255,6 +276,13 @@ std::string comparison_headline(const Difference& d) {
   return slower_or_faster(d.step.ratio) + range_text(d.step) + ": " + steps + certainty(d);
 }
 
+std::string comparison_title(const std::string& before, const std::string& after) {
+  const auto name = [](const std::string& path) {
+    return markdown_escaped(visible_text(std::filesystem::path(path).filename().string()));
+  };
+  return "# Comparison of " + name(before) + " with " + name(after) + "\n\n";
+}
+
 Report comparison_report(const Difference& d, size_t rows) {
   const Judgement& step = d.step;
   Report report{
@@ -278,8 +306,17 @@ Report comparison_report(const Difference& d, size_t rows) {
           {"batch_ratio", "", Kind::kSmall, d.batch_ratio},
           {"verdict_before", "Limit before", Kind::kText, text_or_none(d.verdict_before)},
           {"verdict_after", "Limit after", Kind::kText, text_or_none(d.verdict_after)}}};
-  report.tables = {reasons_table(d), parts_table(d), figures_table(d),  work_table(d, rows), places_table(d, rows),
-                   memory_table(d),  syncs_table(d), findings_table(d), environment_table(d)};
+  report.tables = {reasons_table(d),
+                   parts_table(d),
+                   figures_table(d),
+                   work_table(d, rows),
+                   sums_table(d.ops, "op", "Operator"),
+                   sums_table(d.modules, "module", "Module"),
+                   places_table(d, rows),
+                   memory_table(d),
+                   syncs_table(d),
+                   findings_table(d),
+                   environment_table(d)};
   for (const std::string& note : d.notes) report.notes.emplace_back(note);
   return report;
 }
@@ -292,13 +329,19 @@ std::string comparison_text(const Difference& d, size_t rows, Form form, const T
     table.columns.resize(6);
     for (auto& row : table.rows) row.resize(6);
   }
-  std::erase_if(report.tables, [](const Table& table) { return table.name == "reasons"; });
+  // Reasons stand above the tables; sums by operator and module repeat in other words what `work` says.
+  std::erase_if(report.tables, [](const Table& table) {
+    return table.name == "reasons" || table.name == "ops" || table.name == "modules";
+  });
   const bool markdown = form == Form::kMarkdown;
   std::string out = markdown ? "**" + comparison_headline(d) + "**\n" : comparison_headline(d) + "\n";
   if (!d.reasons.empty()) {
     out += "\n";
     size_t rank = 0;
-    for (const compare::Reason& reason : d.reasons) out += fmt::format("{}. {}\n", ++rank, reason.text);
+    for (const compare::Reason& reason : d.reasons) {
+      const std::string text = visible_text(reason.text);  // it has names of the trace
+      out += fmt::format("{}. {}\n", ++rank, markdown ? markdown_escaped(text) : text);
+    }
   }
   return out + "\n" + render(report, form, style);
 }

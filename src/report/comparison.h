@@ -17,6 +17,9 @@ Report comparison_report(const compare::Difference& difference, size_t rows);
 // The headline and the reasons, then the report.
 std::string comparison_text(const compare::Difference& difference, size_t rows, Form form, const TextStyle& style);
 
+// "# Comparison of before.lane with after.lane": the title of a Markdown document.
+std::string comparison_title(const std::string& before, const std::string& after);
+
 enum class RunsBy : uint8_t { kFile, kModel, kBatch };
 
 struct RunsOptions {

@@ -280,23 +280,18 @@ std::vector<size_t> shown_traces(const Comparison& comparison) {
   return out;
 }
 
-// Both ways round, as the page's button swaps them.
-void add_comparison(AnswerBook& book, const Comparison& comparison) {
+void add_comparison(AnswerBook& book, const std::vector<size_t>& before, const std::vector<size_t>& after) {
   const auto ids_text = [](const std::vector<size_t>& ids) {
     std::string out;
     for (const size_t id : ids) out += (out.empty() ? "" : ",") + std::to_string(id);
     return out;
   };
-  for (const auto& [before, after] :
-       {std::pair(&comparison.before, &comparison.after), std::pair(&comparison.after, &comparison.before)}) {
-    const std::string sides = "before=" + ids_text(*before) + "&after=" + ids_text(*after);
-    book.add("compare?" + sides);
-    for (const char* by : {"device", "op", "stack"}) {
-      const std::string request = "compare/flame?" + sides + "&by=" + by;
-      book.add_as(request + "&bins=1000", request + "&bins=500");
-    }
+  const std::string sides = "before=" + ids_text(before) + "&after=" + ids_text(after);
+  book.add_as("compare?" + sides, "compare?" + sides + "&rows=300");
+  for (const char* by : {"device", "op", "stack"}) {
+    const std::string request = "compare/flame?" + sides + "&by=" + by;
+    book.add_as(request + "&bins=1000", request + "&bins=500");
   }
-  for (const char* by : {"file", "model", "batch"}) book.add("runs?by=" + std::string(by));
 }
 
 // Of a job: the whole of it as the page's pane asks for it, and the arrivals of the collectives that cost the most.
@@ -343,12 +338,17 @@ Result<std::string> one_file(Api& api, std::string_view page, size_t max_bytes) 
   AnswerBook book(api, max_bytes - around);
   book.add("traces");
   if (api.job() != nullptr) add_job(book, *api.job());
-  if (traces.size() > 1) add_comparison(book, api.comparison());
+  const Comparison& comparison = api.comparison();
+  if (traces.size() > 1) {
+    add_comparison(book, comparison.before, comparison.after);
+    for (const char* by : {"file", "model", "batch"}) book.add("runs?by=" + std::string(by));
+  }
   for (const PartTrace& trace : traces) {
     for (const char* request : {"overview", "lanes", "diagnose"}) book.add(trace.at + request);
     for (const advise::Finding& finding : trace.served.diagnosis().findings)
       book.add(trace.at + "explain/" + finding.id);
   }
+  if (traces.size() > 1) add_comparison(book, comparison.after, comparison.before);  // the page's button swaps them
   for (size_t i = 0; i < traces.size(); ++i) {
     const PartTrace& trace = traces[i];
     book.share(traces.size() - i);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <simdjson.h>
 
+#include <memory>
 #include <set>
 #include <string>
 #include <string_view>
@@ -74,6 +75,38 @@ TEST(OneFile, stays_below_its_limit_and_leaves_the_finest_out_first) {
   EXPECT_NE(large.find("tiles?level=10"), std::string::npos);
   simdjson::dom::parser parser;
   EXPECT_EQ(parser.parse(answers_in(small)).error(), simdjson::SUCCESS);
+}
+
+// Two sides: a trace of many kernels, and one of a few.
+std::shared_ptr<TraceSet> two_traces() {
+  const auto load = [](const std::string& path, const LoadProgress&) -> Result<Model> {
+    TraceBuilder builder;
+    for (int i = 0; i < (path == "a.json" ? 2'000 : 50); ++i)
+      builder.kernel(path + " kernel " + std::to_string(i), {.start_us = i * 3.0, .end_us = i * 3.0 + 2});
+    return builder.build();
+  };
+  auto traces = std::make_shared<TraceSet>(std::vector<std::string>{"a.json", "b.json"}, load);
+  traces->wait_until_loaded();
+  return traces;
+}
+
+TEST(OneFile, a_comparison_has_both_ways_round_and_both_timelines) {
+  Api api(two_traces(), "1.2", {.is_first = true});
+  const std::string answers = answers_in(one_file(api, kPage).value());
+  for (const char* key :
+       {R"("first_pane":"compare")", R"("compare?before=0\u0026after=1":{"json")", R"("compare?before=1\u0026after=0")",
+        R"("compare/flame?before=0\u0026after=1\u0026by=device\u0026bins=1000")", R"("runs?by=batch")",
+        R"("t/0/lanes":{"json")", R"("t/1/lanes":{"json")", R"("t/0/tiles?level=)", R"("t/1/tiles?level=)"}) {
+    EXPECT_NE(answers.find(key), std::string::npos) << key;
+  }
+}
+
+TEST(OneFile, the_first_trace_of_a_comparison_leaves_room_for_the_second) {
+  Api api(two_traces(), "1.2", {.is_first = true});
+  const std::string small = one_file(api, kPage, 600'000).value();
+  EXPECT_LE(small.size(), 600'000u);
+  EXPECT_LT(small.size(), one_file(api, kPage).value().size());
+  EXPECT_NE(small.find("\"t/1/tiles?level="), std::string::npos);
 }
 
 TEST(OneFile, a_page_without_a_place_is_refused) {

@@ -38,6 +38,37 @@ def test_a_side_is_a_folder_a_pattern_or_a_list(tmp_path: Path) -> None:
         firelane.compare(str(tmp_path / "*.lane"), SLOW)
 
 
+def test_a_comparison_is_a_document(tmp_path: Path) -> None:
+    answer = firelane.compare(PLAIN, SLOW)
+    text = answer.report()
+    assert text is not None
+    assert text.startswith("# Comparison of gpt\\_plain.json.gz with gpt\\_slowdata.json.gz\n\n**")
+    assert "| waiting for input |" in text
+    path = tmp_path / "comparison.md"
+    assert answer.report(path) is None
+    assert path.read_text() == text
+    with pytest.raises(firelane.TraceError, match="exists"):
+        answer.report(path)
+    answer.report(path, force=True)
+    with pytest.raises(firelane.TraceError, match=r"name it report\.html or report\.md"):
+        answer.report(tmp_path / "comparison.pdf")
+
+
+@pytest.mark.skipif(not (ROOT / "viewer/dist/report.html").exists(), reason="viewer/dist is not built (make viewer)")
+def test_a_comparison_is_a_page_and_a_view_in_a_notebook(tmp_path: Path) -> None:
+    answer = firelane.compare(PLAIN, SLOW)
+    page = tmp_path / "comparison.html"
+    answer.report(page)
+    html = page.read_text()
+    assert '"first_pane":"compare"' in html
+    assert '"compare?before=0\\u0026after=1":{"json"' in html
+    view = answer.view(height=300)
+    assert repr(view) == f"firelane compare --view --before {PLAIN} --after {SLOW}"
+    assert view._repr_html_().startswith('<iframe title="Firelane" sandbox="allow-scripts" width="100%" height="300"')
+    with pytest.raises(ValueError, match="height"):
+        answer.view(height=0)
+
+
 def test_gate_holds_or_not_by_a_baseline_of_four() -> None:
     assert firelane.gate(PLAIN, baseline=[PLAIN] * 4)["status"] == "holds"
     assert firelane.gate(SLOW, baseline=[PLAIN] * 4)["status"] == "does not hold"

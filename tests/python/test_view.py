@@ -24,9 +24,9 @@ HOSTILE = ["<img src=x onerror=alert(1)>", "</script><script>alert(1)</script>",
 class View:
     """A running `firelane view`."""
 
-    def __init__(self, *arguments, env=None):
+    def __init__(self, *arguments, env=None, verb="view"):
         self.process = subprocess.Popen(
-            [BINARY, "view", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env
+            [BINARY, verb, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env
         )
         ready, _, _ = select.select([self.process.stdout], [], [], 60)
         assert ready, "firelane view printed no address"
@@ -97,6 +97,25 @@ def test_several_traces_are_served_and_a_broken_one_says_why(tmp_path):
         assert view.json("/api/t/2/lanes")["lanes"]
 
 
+def test_a_comparison_is_served_with_the_sides_of_the_command():
+    plain, slow = DATA / "gpt_plain.json.gz", DATA / "gpt_slowdata.json.gz"
+    sides = ["--before", plain, plain, "--after", slow, "--threshold", "500", "--view", "--no-open"]
+    with View(*sides, verb="compare") as view:
+        view.wait_until_loaded()
+        listed = view.json("/api/traces")
+        assert listed["panes"] == ["compare"] and listed["first_pane"] == "compare"
+        assert listed["compare"] == {"before": [0, 1], "after": [2], "by": None}
+        report = view.json("/api/compare")
+        facts = {fact["name"]: fact["value"] for fact in report["facts"]}
+        assert facts["runs_before"] == 2 and facts["runs_after"] == 1
+        done = subprocess.run([BINARY, "compare", *sides[:-2], "--json"], capture_output=True, check=True)
+        printed = json.loads(done.stdout)
+        parts = next(table for table in report["tables"] if table["name"] == "parts")
+        names = [column["name"] for column in parts["columns"]]
+        assert [dict(zip(names, row, strict=True)) for row in parts["rows"]] == printed["parts"]
+        assert facts["headline"] == printed["headline"]
+
+
 def test_a_missing_file_and_a_port_in_use_are_one_line_errors():
     done = subprocess.run([BINARY, "view", "missing.json"], capture_output=True, text=True, check=False)
     assert done.returncode == 1 and done.stderr == "firelane: missing.json: No such file or directory\n"
@@ -135,6 +154,27 @@ def test_the_page_and_its_files_are_built_into_the_program():
         for name in files:
             answer, content = view.get(f"/{name}", token=False)
             assert answer.status == 200 and content == (ROOT / "viewer/dist" / name).read_bytes()
+
+
+@pytest.mark.skipif(not has_page(), reason="viewer/dist is not built (make viewer)")
+def test_a_comparison_in_one_file_is_the_same_by_report_and_by_compare(tmp_path):
+    files = [DATA / "gpt_plain.json.gz", DATA / "gpt_slowdata.json.gz"]
+    pages = []
+    for verb in ["report", "compare"]:
+        path = tmp_path / f"{verb}.html"
+        subprocess.run([BINARY, verb, *files, "-o", path], check=True)
+        assert path.stat().st_size < 5_000_000
+        answers = re.search(r'id="firelane-answers">(.*?)</script>', path.read_text(), re.DOTALL)[1]
+        pages.append(json.loads(answers))
+    stored = pages[0]
+    assert stored.keys() == pages[1].keys()
+    assert stored["compare?before=0&after=1"] == pages[1]["compare?before=0&after=1"]
+    assert stored["compare?before=0&after=1"]["json"]["title"] == "Comparison"
+    assert stored["traces"]["json"]["first_pane"] == "compare"
+    assert any(key.startswith("t/1/tiles?") for key in stored)
+    runs = tmp_path / "runs.html"
+    subprocess.run([BINARY, "compare", *files, "--by", "batch", "-o", runs], check=True)
+    assert '"by":"batch"}' in runs.read_text()
 
 
 def hostile_trace(path):

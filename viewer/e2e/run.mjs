@@ -14,6 +14,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { kRoot, launchBrowser, start, startServer, Suite, whyNot } from "./harness.mjs";
 import { writeHostileTrace } from "./hostile.mjs";
+import { compareTests, kCompared } from "./compare_tests.mjs";
 import { notebookTests } from "./notebook_tests.mjs";
 import { pageTests } from "./page_tests.mjs";
 import { panesTests } from "./panes_tests.mjs";
@@ -66,6 +67,9 @@ async function runOnce() {
     const [ranks, parts] = [await startServer([job]), await startServer(["tests/data/ranks"])];
     stops.push(ranks.stop, parts.stop);
     ranksTests(suite, { url: ranks.url, partsUrl: parts.url, folder, traces: job });
+    const comparison = await startServer(kCompared);
+    stops.push(comparison.stop);
+    compareTests(suite, `${comparison.url}#pane=compare`);
     notebookTests(suite, hostile);
     if (!noBoard) {
       const board = await startTensorBoard();

@@ -1,16 +1,21 @@
 #include "bind/trace/compare.h"
 
+#include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <cmath>
+#include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "bind/trace/documents.h"
 #include "bind/trace/trace.h"
 #include "compare/gate/gate.h"
 #include "compare/run/store.h"
@@ -18,6 +23,9 @@
 #include "import/load.h"
 #include "report/comparison.h"
 #include "report/gate_report.h"
+#include "serve/api.h"
+#include "serve/one_file.h"
+#include "traces/trace_set.h"
 
 namespace nb = nanobind;
 
@@ -46,6 +54,51 @@ std::pair<std::string, std::string> compare_files(const Paths& before, const Pat
   constexpr size_t kShownRows = 15;
   return {report::comparison_text(difference, 0, report::Form::kJson, {}),
           report::comparison_text(difference, kShownRows, report::Form::kText, {})};
+}
+
+std::string comparison_markdown(const Paths& before, const Paths& after, const compare::JudgeOptions& judge) {
+  constexpr size_t kShownRows = 30;
+  const compare::Difference difference = compare::compare_sides(open_runs(before), open_runs(after), judge);
+  return report::comparison_title(before[0], after[0]) +
+         report::comparison_text(difference, kShownRows, report::Form::kMarkdown, {});
+}
+
+// The traces are read again: a comparison holds their figures, not the traces.
+std::string comparison_page(const Paths& before, const Paths& after, const compare::JudgeOptions& judge,
+                            size_t max_bytes) {
+  const std::string_view empty = value_or_raise(serve::one_file_page());
+  serve::Comparison comparison{.judge = judge, .is_first = true};
+  Paths files = before;
+  files.insert(files.end(), after.begin(), after.end());
+  for (size_t id = 0; id < files.size(); ++id) {
+    (id < before.size() ? comparison.before : comparison.after).push_back(id);
+  }
+  const auto load = [](const std::string& path, const LoadProgress&) { return importer::load_trace(path, {}); };
+  const auto traces = std::make_shared<TraceSet>(std::move(files), load);
+  traces->wait_until_loaded();
+  for (size_t id = 0; id < traces->size(); ++id) {
+    if (traces->trace(id) == nullptr) throw TraceError(traces->status(id).error);
+  }
+  serve::Api api(traces, FIRELANE_VERSION, comparison);
+  return value_or_raise(serve::one_file(api, empty, max_bytes));
+}
+
+std::optional<std::string> write_comparison(const Paths& before, const Paths& after, double threshold, double alpha,
+                                            const std::optional<std::filesystem::path>& path, bool force) {
+  const compare::JudgeOptions judge{.alpha = alpha, .threshold = threshold};
+  return write_document(
+      path, force, [&](size_t max_bytes) { return comparison_page(before, after, judge, max_bytes); },
+      [&] { return comparison_markdown(before, after, judge); });
+}
+
+View view_comparison(const Paths& before, const Paths& after, double threshold, double alpha, int height) {
+  const compare::JudgeOptions judge{.alpha = alpha, .threshold = threshold};
+  std::vector<std::string> command = {"compare", "--view", "--before"};
+  command.insert(command.end(), before.begin(), before.end());
+  command.emplace_back("--after");
+  command.insert(command.end(), after.begin(), after.end());
+  return make_view([=](size_t max_bytes) { return comparison_page(before, after, judge, max_bytes); },
+                   std::move(command), height);
 }
 
 std::pair<std::string, std::string> gate_files(const Paths& baseline, const std::string& store,
@@ -89,6 +142,13 @@ nb::dict judge_numbers(const std::vector<double>& before, const std::vector<doub
 
 void bind_compare(nb::module_& module) {
   module.def("_compare", &compare_files, nb::arg("before"), nb::arg("after"), nb::arg("threshold"), nb::arg("alpha"));
+  module.def(
+      "_compare_report", &write_comparison, nb::arg("before"), nb::arg("after"), nb::arg("threshold"), nb::arg("alpha"),
+      nb::arg("path").none(), nb::arg("force"),
+      nb::sig("def _compare_report(before: collections.abc.Sequence[str], after: collections.abc.Sequence[str], "
+              "threshold: float, alpha: float, path: str | os.PathLike[str] | None, force: bool) -> str | None"));
+  module.def("_compare_view", &view_comparison, nb::arg("before"), nb::arg("after"), nb::arg("threshold"),
+             nb::arg("alpha"), nb::arg("height"));
   module.def("_gate", &gate_files, nb::arg("baseline"), nb::arg("store"), nb::arg("label"), nb::arg("candidate"),
              nb::arg("limits"), nb::arg("alpha"));
   module.def("_judge", &judge_numbers, nb::arg("before"), nb::arg("after"), nb::arg("threshold") = 0.03,

@@ -207,6 +207,8 @@ Difference compare_sides(const std::vector<Run>& before, const std::vector<Run>&
   d.parts = part_changes(first, second);
   d.work = work_changes(first, second, matches);
   judge_work(before, after, d.batch_ratio, options, d.work);
+  d.ops = sums_by_op(first, second);
+  d.modules = sums_by_module(first, second);
   d.places = place_changes(first, second);
   d.syncs = sync_changes(first, second);
   d.findings = finding_changes(first, second);

@@ -46,6 +46,14 @@ struct WorkChange {
   double change_ns() const { return ns_after - ns_before; }
 };
 
+// All work of an operator, or in a module, per step.
+struct SumChange {
+  std::string name;  // "" outside of any
+  double calls_before = 0, calls_after = 0;
+  double before_ns = 0, after_ns = 0;  // of the device; without one, of operators on the host
+  double change_ns() const { return after_ns - before_ns; }
+};
+
 struct PlaceChange {
   Part part = Part::kBetweenOps;
   std::string op;
@@ -101,6 +109,8 @@ struct Difference {
   double batch_ratio = 1;                        // of the batch sizes; figures of the second side are divided by it
   std::vector<PartChange> parts;                 // largest change first
   std::vector<WorkChange> work;                  // largest change of the step first, then of the device's time
+  std::vector<SumChange> ops;                    // largest change first; they add up to the device's time
+  std::vector<SumChange> modules;                // the same; empty where no side recorded modules
   std::vector<PlaceChange> places;
   std::vector<FigureChange> figures;
   std::vector<MemoryChange> memory;
@@ -131,6 +141,10 @@ struct FigureInfo {
   double (*value)(const Run& run);  // negative: not known
 };
 const std::vector<FigureInfo>& all_figures();
+
+// sums.cc
+std::vector<SumChange> sums_by_op(const Run& before, const Run& after);
+std::vector<SumChange> sums_by_module(const Run& before, const Run& after);
 
 // reasons.cc
 std::vector<Reason> reasons_for(const Difference& difference, const Run& before, const Run& after);

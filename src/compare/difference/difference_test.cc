@@ -100,6 +100,26 @@ TEST(Difference, an_added_layer_is_new_and_leaves_the_others_alone) {
   EXPECT_EQ(d.batch_ratio, 1);
 }
 
+TEST(Difference, sums_by_operator_and_module_have_both_sides_and_add_up) {
+  TestProgram slow = layers(3);
+  slow.ops[1].kernel_us = 180;
+  slow.ops.push_back({.op = "aten::add", .kernel = "add", .kernel_us = 10});
+  const Difference d = compare_programs(layers(3), slow);
+  ASSERT_EQ(d.ops.size(), 2u);
+  EXPECT_EQ(d.ops[0].name, "aten::mm");
+  EXPECT_NEAR(d.ops[0].before_ns, 300'000, 1);
+  EXPECT_NEAR(d.ops[0].after_ns, 380'000, 1);
+  EXPECT_EQ(d.ops[0].calls_after, 3);
+  EXPECT_EQ(d.ops[1].calls_before, 0);
+  ASSERT_EQ(d.modules.size(), 4u) << "three layers, and outside of them";
+  EXPECT_EQ(d.modules[0].name, "Linear_1");
+  EXPECT_EQ(d.modules[1].name, "");
+  double change_ns = 0;
+  for (const SumChange& sum : d.modules) change_ns += sum.change_ns();
+  EXPECT_NEAR(change_ns, d.gpu.after - d.gpu.before, 1);
+  EXPECT_TRUE(compare_programs({.ops = {{}}}, {.ops = {{}}}).modules.empty()) << "no modules were recorded";
+}
+
 TEST(Difference, renamed_modules_are_the_same_work) {
   TestProgram renamed = layers(4);
   for (TestOp& op : renamed.ops) op.module = "block_" + op.module;

@@ -1,9 +1,11 @@
 // Two sides of one run or several: how much slower or faster a step is, whether that is more than noise, and why.
 
 import type { JSX } from "preact";
-import type { Report, TraceEntry } from "../../data/answers";
+import { useMemo } from "preact/hooks";
+import type { Cell, Report, TraceEntry } from "../../data/answers";
 import type { Sides } from "../../data/set_client";
-import { urlState, useUrl } from "../../page/link";
+import { setUrl, urlState, useUrl } from "../../page/link";
+import type { TimelinePlace } from "../../page/navigation";
 import type { Pane, SetPaneProps } from "../../page/pane";
 import { Answered, ErrorBox, Loading, useAnswer } from "../../parts/answer";
 import { Empty, Notes } from "../../parts/notes";
@@ -91,19 +93,36 @@ function Comparison(props: SidesProps): JSX.Element {
 const kTables: Record<string, TableOptions> = {
   figures: { hidden: ["before", "after", "p"], place: null },
   work: {
-    place: null,
     hidden: ["places", "p", "line"],
     first: ["change", "op", "before_ns", "after_ns", "by_calls_ns", "by_speed_ns", "step_change_ns", "calls_before", "calls_after"],
   },
-  places: { place: null },
+  modules: { place: null },
   memory: { place: null },
-  syncs: { place: null },
   findings: { place: null },
   environment: { place: null },
 };
 
+// A row of work shows its kernel, or its operator, in the timelines of this pane. A report in one file cannot search.
+function tablesFor(report: Report, stored: boolean): Record<string, TableOptions> {
+  const onPlace = (place: TimelinePlace) => {
+    setUrl({ "compare.find": place.name ?? null });
+    document.getElementById("compare-timelines")?.scrollIntoView({ block: "start" });
+  };
+  const linked = ["work", "ops", "places", "syncs"].map((name): [string, TableOptions] => {
+    const columns = report.tables.find((table) => table.name === name)?.columns ?? [];
+    const at = (column: string) => columns.findIndex((each) => each.name === column);
+    const place = (row: Cell[]) => {
+      const text = row[at("kernel_after")] ?? row[at("kernel_before")] ?? row[at("op")];
+      return typeof text === "string" ? { name: text } : null;
+    };
+    return [name, { ...kTables[name], place: stored ? null : place, onPlace, linkColumn: "op" }];
+  });
+  return { ...kTables, ...Object.fromEntries(linked) };
+}
+
 function Compared(props: SidesProps & { report: Report }): JSX.Element {
-  const report = withSigns(props.report);
+  const report = useMemo(() => withSigns(props.report), [props.report]);
+  const tables = useMemo(() => tablesFor(report, props.set.source.stored), [report]);
   const parts = report.tables.find((table) => table.name === "parts");
   return (
     <div class="stack">
@@ -112,7 +131,7 @@ function Compared(props: SidesProps & { report: Report }): JSX.Element {
       <Notes notes={report.notes} />
       <DifferenceFlame set={props.set} sides={props.sides} />
       <Timelines set={props.set} sides={props.sides} />
-      <ReportTables id="compare" report={report} tables={kTables} skip={["reasons", "parts"]} />
+      <ReportTables id="compare" report={report} tables={tables} skip={["reasons", "parts"]} />
     </div>
   );
 }

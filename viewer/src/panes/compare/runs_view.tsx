@@ -11,6 +11,7 @@ import { Answered, useAnswer } from "../../parts/answer";
 import { axis, Chart, seriesVariable, withAlpha } from "../../parts/chart/chart";
 import { Select } from "../../parts/fields";
 import { Notes } from "../../parts/notes";
+import { ReportTables } from "../../parts/report/report_view";
 import { DescribedTable } from "../../parts/table/described_table";
 import { formatByKind } from "../../text/format";
 import { type Figure, type RunsPlot, runsPlot } from "./runs_plot";
@@ -30,14 +31,15 @@ export function RunsView(props: { set: SetClient }): JSX.Element {
     <Answered answer={answer}>
       {(report) => (
         <div class="stack">
-          {report.tables.slice(0, 1).map((table) => (
+          {report.tables[0] && (
             <>
               <section class="card">
-                <DescribedTable id="compare.runs" table={table} place={null} tools={tools} />
+                <DescribedTable id="compare.runs" table={report.tables[0]} place={null} tools={tools} />
               </section>
-              <RunsCharts table={table} />
+              <RunsCharts table={report.tables[0]} />
             </>
-          ))}
+          )}
+          <ReportTables id="compare" report={report} skip={["runs"]} />
           <Notes notes={report.notes} />
         </div>
       )}

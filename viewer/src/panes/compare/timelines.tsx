@@ -160,6 +160,16 @@ function useAlignment(
 function OneTimeline(props: { model: TimelineModel; side: "before" | "after"; onTouch: () => void }): JSX.Element {
   const { model, side, onTouch } = props;
   const selected = model.selected.value;
+  const box = useRef<HTMLDivElement>(null);
+  // `data-view` tells tests what is shown.
+  useEffect(
+    () =>
+      effect(() => {
+        dependsOn(model.viewChanged);
+        box.current?.setAttribute("data-view", `${Math.round(model.view.fromNs)}:${Math.round(model.view.toNs)}`);
+      }),
+    [model],
+  );
   return (
     <div class="aligned-timeline">
       <p class="aligned-name">
@@ -167,10 +177,12 @@ function OneTimeline(props: { model: TimelineModel; side: "before" | "after"; on
           <span class="muted">{side === "before" ? "Before" : "After"}</span> <strong>{model.trace.name}</strong>
         </span>
         {selected && <Selected model={model} slice={selected} />}
+        {model.coarse.value && <span class="muted">No finer detail in this report: open the traces with firelane view.</span>}
         {model.error.value && <span class="warn">{model.error.value}</span>}
       </p>
       <div
         class="aligned-lanes"
+        ref={box}
         onPointerDownCapture={onTouch}
         onWheelCapture={onTouch}
         onKeyDownCapture={onTouch}

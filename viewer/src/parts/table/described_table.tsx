@@ -5,6 +5,7 @@ import type { ComponentChildren, JSX } from "preact";
 import { useMemo } from "preact/hooks";
 import type { Table } from "../../data/answers";
 import { useUrl } from "../../page/link";
+import type { TimelinePlace } from "../../page/navigation";
 import { formatNumber } from "../../text/format";
 import { CopyButton } from "../clipboard";
 import { Notes } from "../notes";
@@ -23,6 +24,7 @@ export interface DescribedTableProps {
   hidden?: readonly string[]; // columns that are hidden by default
   first?: readonly string[]; // columns that come before the others
   place?: PlaceOf | null; // null: rows do not link to the timeline
+  onPlace?: (place: TimelinePlace) => void; // instead of opening it in the timeline
   linkColumn?: string;
   maxHeight?: string;
   tools?: ComponentChildren; // beside the filter
@@ -100,6 +102,7 @@ export function DescribedTable(props: DescribedTableProps): JSX.Element {
         sort={sort}
         onSort={(column) => setSort(formatSort(nextSort(sort, column)))}
         place={place}
+        onPlace={props.onPlace}
         linkColumn={link}
         maxHeight={props.maxHeight}
       />

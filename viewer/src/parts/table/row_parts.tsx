@@ -2,7 +2,7 @@
 
 import type { JSX } from "preact";
 import type { Cell, Column } from "../../data/answers";
-import { openInTimeline } from "../../page/navigation";
+import { openInTimeline, type TimelinePlace } from "../../page/navigation";
 import { cellText } from "../../text/cells";
 import { formatByKind } from "../../text/format";
 import { ShareBar } from "../share_bar";
@@ -48,7 +48,13 @@ function headerTitle(column: Column): string {
   return `${help ? `${help}\n` : ""}Sort by ${column.label} (${column.name})`;
 }
 
-export function LinkCell(props: { cell: Cell; column: Column; place: PlaceOf; row: Cell[] }): JSX.Element {
+export function LinkCell(props: {
+  cell: Cell;
+  column: Column;
+  place: PlaceOf;
+  row: Cell[];
+  onPlace?: (place: TimelinePlace) => void;
+}): JSX.Element {
   const place = props.place(props.row);
   if (!place) return <PlainCell cell={props.cell} column={props.column} />;
   return (
@@ -56,7 +62,7 @@ export function LinkCell(props: { cell: Cell; column: Column; place: PlaceOf; ro
       class="link cell-link"
       tabIndex={-1} // the focus stays on the grid
       title={`${formatByKind(props.column.kind, props.cell)}\nShow in the timeline`}
-      onClick={() => openInTimeline(place)}
+      onClick={() => (props.onPlace ?? openInTimeline)(place)}
     >
       {cellText(props.column, props.cell)}
     </button>

@@ -7,7 +7,7 @@
 import type { JSX } from "preact";
 import { useEffect, useId, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Cell, Column } from "../../data/answers";
-import { openInTimeline } from "../../page/navigation";
+import { openInTimeline, type TimelinePlace } from "../../page/navigation";
 import type { PlaceOf } from "./places";
 import { HeaderCell, kIndentPx, kTwistyPx, LinkCell, PlainCell, type TreeRow, Twisty } from "./row_parts";
 import type { Sort } from "./rows";
@@ -29,6 +29,7 @@ export interface VirtualTableProps {
   sort?: Sort | null;
   onSort?: (column: Column) => void;
   place?: PlaceOf | null;
+  onPlace?: (place: TimelinePlace) => void; // instead of opening it in the timeline
   // The column that carries the link; the first one by default.
   linkColumn?: string;
   tree?: (row: Cell[]) => TreeRow;
@@ -111,7 +112,7 @@ export function VirtualTable(props: VirtualTableProps): JSX.Element {
       goTo(moves[event.key]);
     } else if (event.key === "Enter") {
       const target = place?.(rows[at]);
-      if (target) openInTimeline(target);
+      if (target) (props.onPlace ?? openInTimeline)(target);
     } else {
       return;
     }
@@ -172,7 +173,7 @@ export function VirtualTable(props: VirtualTableProps): JSX.Element {
                     <td key={column.name} class={column.kind === "text" ? "text" : "number"}>
                       {isLink && state && <Twisty state={state} onToggle={(expand) => props.onToggle?.(row, expand)} />}
                       {isLink && place ? (
-                        <LinkCell cell={cell} column={column} place={place} row={row} />
+                        <LinkCell cell={cell} column={column} place={place} row={row} onPlace={props.onPlace} />
                       ) : (
                         <PlainCell cell={cell} column={column} />
                       )}

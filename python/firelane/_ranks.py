@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 from collections.abc import Iterable
 
 from ._compare import Answer
+from ._remote import fetch_parts, is_remote
 from ._trace import TraceError, _rank_part, _ranks, _ranks_of_parts
 
 PathLike = str | os.PathLike[str]
@@ -21,7 +23,7 @@ def ranks(
 ) -> Answer:
     """How a distributed job scales: who was late, why, and what it cost.
 
-    paths: a folder of traces, or the traces (or parts) of the ranks
+    paths: a folder of traces, or the traces (or parts) of the ranks; also in a store that fsspec opens (s3://...)
     keep_parts: keep TRACE.part beside each trace, and use those that are there
     price_per_hour: of one GPU
     """
@@ -29,7 +31,11 @@ def ranks(
     if not names:
         raise TraceError("no ranks: name a folder of traces, or the traces of the ranks")
     price = -1.0 if price_per_hour is None else price_per_hour
-    fields, text = _ranks([os.fspath(name) for name in names], keep_parts, price)
+    files = [os.fspath(name) for name in names]
+    with tempfile.TemporaryDirectory(prefix="firelane-parts-") as folder:
+        remote = [name for name in files if is_remote(name)]
+        local = [name for name in files if not is_remote(name)]
+        fields, text = _ranks(local + fetch_parts(remote, folder), keep_parts, price)
     return Answer(json.loads(fields), text)
 
 

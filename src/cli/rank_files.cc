@@ -8,22 +8,52 @@
 #include <filesystem>
 
 #include "base/visible_text.h"
+#include "cli/flight_files.h"
 #include "import/load.h"
 #include "ranks/reduce/gather.h"
 
 namespace firelane::cli {
 
-Result<ranks::Reduction> open_job(const std::vector<std::string>& names, const RankFilesOptions& options) {
-  FL_TRY(std::vector<std::string> files, ranks::find_rank_files(names));
+bool is_job_folder(const std::string& path) {
+  namespace fs = std::filesystem;
   std::error_code error;
+  if (!fs::is_directory(path, error)) return false;
+  for (fs::recursive_directory_iterator at(path, fs::directory_options::skip_permission_denied, error), end;
+       !error && at != end; at.increment(error)) {
+    if (at->path().string().ends_with(".xplane.pb")) return false;
+  }
+  return true;
+}
+
+Result<RankFiles> find_job_files(const std::vector<std::string>& names) {
+  RankFiles out{.dumps = find_dumps(names)};
+  Result<std::vector<std::string>> files = ranks::find_rank_files(names);
+  if (!files.ok() && out.dumps.empty()) return files.error();
+  if (files.ok()) out.traces = std::move(files).value();
+  std::erase_if(out.traces,
+                [&](const std::string& file) { return std::binary_search(out.dumps.begin(), out.dumps.end(), file); });
+  return out;
+}
+
+Result<std::shared_ptr<const ranks::StudiedJob>> open_job(const std::vector<std::string>& names,
+                                                          const RankFilesOptions& options) {
+  FL_TRY(RankFiles found, find_job_files(names));
+  if (found.traces.empty()) {
+    return Error{names[0] + ": only dumps of flight recorders, no trace; firelane hangs " + names[0] +
+                 " says who holds up whom"};
+  }
+  // A folder may hold other files; what the user names must be a trace or a dump.
+  std::error_code error;
+  const bool only_folders = std::all_of(
+      names.begin(), names.end(), [&](const std::string& name) { return std::filesystem::is_directory(name, error); });
+  FL_TRY(const std::vector<FlightLog> logs, load_logs(found.dumps, only_folders));
   ranks::GatherOptions gather{
       .load = [](const std::string& path,
                  unsigned threads) { return importer::load_trace(path, {.threads = threads}); },
       .workers = options.workers,
       .keep_parts = options.keep_parts,
-      // A folder may hold other files; what the user names must be a trace.
-      .skip_others = std::all_of(names.begin(), names.end(),
-                                 [&](const std::string& name) { return std::filesystem::is_directory(name, error); }),
+      .use_parts = options.use_parts,
+      .skip_others = only_folders,
       .skipped = [](const std::string& why) { fmt::print(stderr, "firelane: left out: {}\n", visible_text(why)); }};
   const bool on_terminal = ::isatty(STDERR_FILENO) == 1;
   const auto begun = std::chrono::steady_clock::now();
@@ -36,15 +66,31 @@ Result<ranks::Reduction> open_job(const std::vector<std::string>& names, const R
       std::fflush(stderr);
     };
   }
-  ranks::Intake intake;
-  const Result<void> gathered = ranks::gather(std::move(files), gather, intake);
+  auto intake = std::make_shared<ranks::Intake>();
+  const Result<void> gathered = ranks::gather(std::move(found.traces), gather, *intake);
   if (drawn) fmt::print(stderr, "\r\x1b[K");
   FL_TRY_VOID(gathered);
-  if (intake.ranks.empty()) {
+  if (intake->ranks.empty()) {
     return Error{names[0] +
                  ": no trace of a rank in this folder; record one a rank with firelane record -- torchrun ..."};
   }
-  return ranks::reduce(intake);
+  return ranks::study_job(std::move(intake), logs);
+}
+
+std::vector<std::string> traces_of_ranks(const ranks::StudiedJob& job, const std::vector<std::string>& names) {
+  namespace fs = std::filesystem;
+  std::vector<std::string> out;
+  std::error_code error;
+  for (const ranks::RankRows& rank : job.intake.ranks) {
+    const fs::path path = rank.part.path;
+    std::string& found = out.emplace_back();
+    if (fs::is_regular_file(path, error)) found = path.string();
+    for (size_t i = 0; i < names.size() && found.empty(); ++i) {
+      const fs::path beside = fs::path(names[i]) / path.filename();
+      if (fs::is_regular_file(beside, error)) found = beside.string();
+    }
+  }
+  return out;
 }
 
 }  // namespace firelane::cli

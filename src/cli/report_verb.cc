@@ -77,8 +77,8 @@ Result<int> run_report(const report::ReportSpec& spec, const ReportVerbArgs& arg
   FL_TRY(Output output, Output::open(args.output));
   std::error_code error;
   if (spec.name == "diagnose" && std::filesystem::is_directory(args.path, error)) {
-    FL_TRY(const ranks::Reduction job, open_job({args.path}));
-    FL_TRY_VOID(output.write(report::ranks_text(job, {.findings_only = true}, output.form(), output.style())));
+    FL_TRY(const auto job, open_job({args.path}));
+    FL_TRY_VOID(output.write(report::ranks_text(job->result, {.findings_only = true}, output.form(), output.style())));
     FL_TRY_VOID(output.close());
     return kExitOk;
   }

@@ -1,4 +1,4 @@
-// firelane export FILE --to FORMAT -o OUT: the trace in the form of another tool.
+// firelane export FILE|DIR --to FORMAT -o OUT: a trace, or ranks of a job together, in the form of another tool.
 #include <unistd.h>
 
 #include <memory>
@@ -7,6 +7,8 @@
 #include "cli/open.h"
 #include "cli/output.h"
 #include "cli/output_sink.h"
+#include "cli/rank_export.h"
+#include "cli/rank_files.h"
 #include "cli/verbs.h"
 #include "export/export_trace.h"
 #include "model/catalog.h"
@@ -17,6 +19,7 @@ namespace {
 
 struct ExportArgs {
   std::string path;
+  std::string ranks;
   exporter::ExportOptions what;
   OutputOptions output;
 };
@@ -31,13 +34,22 @@ Result<int> run_export(const ExportArgs& args) {
   if (args.what.format == "perfetto" && args.output.path == "-" && ::isatty(STDOUT_FILENO) == 1) {
     return Error{"a perfetto trace is binary and not for a terminal; add -o trace.pftrace"};
   }
+  const bool is_job = is_job_folder(args.path);
+  FL_TRY(const std::vector<int64_t> ranks, parse_ranks(args.ranks));
+  if (!is_job && !ranks.empty()) return Error{"--ranks is for a folder with the traces of a job"};
+  if (is_job && args.what.format != "perfetto" && args.what.format != "chrome") {
+    return Error{args.path + ": ranks of a job on one time axis are written with --to perfetto or --to chrome"};
+  }
   FL_TRY(Output output, Output::open(args.output));
-  FL_TRY(const auto trace, open_trace(args.path));
-  const Model& model = trace->model();
   OutputSink sink(output);
   exporter::ExportOptions what = args.what;
   what.gzip = args.output.path.ends_with(".gz");
-  FL_TRY_VOID(exporter::export_trace(model, what, sink));
+  if (is_job) {
+    FL_TRY_VOID(export_ranks(args.path, ranks, what, sink));
+  } else {
+    FL_TRY(const auto trace, open_trace(args.path));
+    FL_TRY_VOID(exporter::export_trace(trace->model(), what, sink));
+  }
   FL_TRY_VOID(sink.result());
   FL_TRY_VOID(output.close());
   return kExitOk;
@@ -49,13 +61,17 @@ Verb export_verb() {
   return {.name = "export",
           .sentence = "Write the trace for another tool: Chrome, Perfetto, speedscope, flame graphs, tables.",
           .examples = {"firelane export trace.json.gz --to perfetto -o trace.pftrace",
-                       "firelane export trace.json.gz --to csv --table device_slices -o kernels.csv"},
+                       "firelane export traces/ --to perfetto --ranks 0,8-11 -o job.pftrace"},
           .setup = [](Flags& flags) -> VerbBody {
             auto args = std::make_shared<ExportArgs>();
             add_trace_argument(flags, args->path);
             flags.add("--to", args->what.format, "the form; a file name that ends in .gz is compressed, too")
                 .required()
                 .one_of(std::vector<std::string>(exporter::kExportFormats.begin(), exporter::kExportFormats.end()));
+            flags
+                .add("--ranks", args->ranks,
+                     "of a folder with the traces of a job: these on one time axis, as in 0,3,8-11")
+                .value_name("LIST");
             flags.add("--table", args->what.table, "for csv: which table").one_of(table_names());
             flags.add("--metric", args->what.metric, "for stacks: time on the CPU (default) or of device work")
                 .one_of(std::vector<std::string>(exporter::kStackMetrics.begin(), exporter::kStackMetrics.end()));

@@ -1,15 +1,11 @@
 // firelane hangs: which rank holds up a job, from the dumps of NCCL's flight recorder.
 #include <algorithm>
 #include <filesystem>
-#include <map>
-#include <optional>
-#include <thread>
 
-#include "base/parallel.h"
+#include "cli/flight_files.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
 #include "flight/hangs.h"
-#include "import/dumps/flight.h"
 #include "report/hangs_report.h"
 
 namespace firelane::cli {
@@ -43,30 +39,6 @@ Result<std::vector<std::string>> list_files(const std::vector<std::string>& name
     out.insert(out.end(), inside.begin(), inside.end());
   }
   return out;
-}
-
-Result<std::vector<FlightLog>> load_logs(const std::vector<std::string>& files) {
-  std::vector<std::optional<Result<FlightLog>>> loaded(files.size());
-  const auto load = [&](size_t begin, size_t end) {
-    for (size_t i = begin; i < end; ++i) loaded[i] = importer::load_flight_log(files[i]);
-  };
-  parallel_ranges(files.size(), std::thread::hardware_concurrency(), load, 1);
-  std::vector<FlightLog> logs;
-  std::map<int64_t, std::string> file_of_rank;
-  for (size_t i = 0; i < files.size(); ++i) {
-    if (!loaded[i]->ok()) return loaded[i]->error();
-    FlightLog log = std::move(*loaded[i]).value();
-    if (log.rank == kNoNumber)
-      return Error{files[i] +
-                   ": does not say which rank it is of; give the file a name that ends with the rank, as "
-                   "nccl_trace_rank_3"};
-    const auto [same, is_new] = file_of_rank.try_emplace(log.rank, files[i]);
-    if (!is_new)
-      return Error{files[i] + ": rank " + std::to_string(log.rank) + " again, after " + same->second +
-                   "; leave one of them out"};
-    logs.push_back(std::move(log));
-  }
-  return logs;
 }
 
 Result<int> run_hangs(const HangsArgs& args) {

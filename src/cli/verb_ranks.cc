@@ -1,12 +1,15 @@
 // firelane ranks DIR|FILES..., ranks map FILE -o PART, ranks reduce PARTS...: how a distributed job scales.
 #include <unistd.h>
 
+#include "cli/flight_files.h"
 #include "cli/open.h"
 #include "cli/output.h"
 #include "cli/rank_files.h"
 #include "cli/verbs.h"
+#include "cli/viewing.h"
 #include "ranks/part/map.h"
 #include "ranks/part/part_file.h"
+#include "report/hangs_report.h"
 #include "report/ranks_report.h"
 
 namespace firelane::cli {
@@ -19,6 +22,8 @@ struct RanksArgs {
   uint32_t workers = 0;
   size_t rows = 15;
   double price_per_hour = -1;
+  bool view = false;
+  ViewOptions viewing;
   OutputOptions output;
 };
 
@@ -38,9 +43,19 @@ Result<int> run_map(const RanksArgs& args) {
 
 Result<int> run_job(const RanksArgs& args, const std::vector<std::string>& names) {
   if (names.empty()) return complain("ranks: name a folder of traces, or the traces of the ranks", kExitUsage);
+  const RankFilesOptions how{.keep_parts = args.keep_parts, .workers = args.workers};
+  if (args.view) return serve_ranks(names, how, args.price_per_hour, args.viewing);
   FL_TRY(Output output, Output::open(args.output));
-  FL_TRY(const ranks::Reduction job, open_job(names, {.keep_parts = args.keep_parts, .workers = args.workers}));
-  FL_TRY_VOID(output.write(report::ranks_text(job, {.rows = args.rows, .price_per_hour = args.price_per_hour},
+  FL_TRY(const RankFiles files, find_job_files(names));
+  if (files.traces.empty()) {  // dumps alone
+    FL_TRY(const std::vector<FlightLog> logs, load_logs(files.dumps));
+    const report::Report found = report::hangs_report(flight::find_hangs(logs));
+    FL_TRY_VOID(output.write(report::render(found, output.form(), output.style())));
+    FL_TRY_VOID(output.close());
+    return kExitOk;
+  }
+  FL_TRY(const auto job, open_job(names, how));
+  FL_TRY_VOID(output.write(report::ranks_text(job->result, {.rows = args.rows, .price_per_hour = args.price_per_hour},
                                               output.form(), output.style())));
   FL_TRY_VOID(output.close());
   return kExitOk;
@@ -80,6 +95,8 @@ Verb ranks_verb() {
                 .whole_number()
                 .value_name("N")
                 .show_default();
+            flags.add("--view", args->view, "open the job in the browser instead");
+            add_view_options(flags, args->viewing);
             add_report_options(flags, args->output);
             return [args] { return run_ranks(*args); };
           }};

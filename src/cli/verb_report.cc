@@ -1,4 +1,4 @@
-// firelane report FILE -o report.html or report.md: the verdict and everything behind it in one document. Of two
+// firelane report FILE|DIR -o report.html or report.md: the verdict and everything behind it in one document. Of two
 // traces: what changed and why.
 #include "report/trace_report.h"
 
@@ -7,8 +7,10 @@
 #include "cli/compared.h"
 #include "cli/open.h"
 #include "cli/output.h"
+#include "cli/rank_files.h"
 #include "cli/verbs.h"
 #include "report/comparison.h"
+#include "report/ranks_report.h"
 #include "serve/one_file.h"
 
 namespace firelane::cli {
@@ -27,6 +29,16 @@ Result<ReportForm> form_of(const std::string& path) {
   if (path == "-" || path.ends_with(".md") || path.ends_with(".markdown")) return ReportForm::kMarkdown;
   if (is_html_name(path)) return ReportForm::kHtml;
   return Error{path + ": a report is HTML or Markdown; name it report.html or report.md, or - for standard output"};
+}
+
+// The Ranks pane alone: the traces stay where they are.
+Result<std::string> job_document(const std::string& folder, ReportForm form, std::string_view page) {
+  FL_TRY(const auto job, open_job({folder}, {.use_parts = true}));
+  if (form == ReportForm::kMarkdown) return report::ranks_text(job->result, {}, report::Form::kMarkdown, {});
+  const auto load = [](const std::string& path, const LoadProgress&) -> Result<Model> { return Error{path}; };
+  serve::Api api(std::make_shared<TraceSet>(std::vector<std::string>(), load), FIRELANE_VERSION);
+  api.serve_job({.job = job});
+  return serve::one_file(api, page);
 }
 
 Result<std::string> trace_document(const std::string& path, ReportForm form, std::string_view page) {
@@ -60,8 +72,9 @@ Result<int> run_report(const ReportArgs& args) {
     FL_TRY(page, serve::one_file_page());  // before long work: it may be missing
   }
   FL_TRY(Output output, Output::open(args.output));
-  FL_TRY(const std::string document,
-         args.paths.size() == 1 ? trace_document(args.paths[0], form, page) : comparison_document(args, form, page));
+  FL_TRY(const std::string document, args.paths.size() > 1          ? comparison_document(args, form, page)
+                                     : is_job_folder(args.paths[0]) ? job_document(args.paths[0], form, page)
+                                                                    : trace_document(args.paths[0], form, page));
   FL_TRY_VOID(output.write(document));
   FL_TRY_VOID(output.close());
   return kExitOk;
@@ -71,14 +84,16 @@ Result<int> run_report(const ReportArgs& args) {
 
 Verb report_verb() {
   return {.name = "report",
-          .sentence = "The verdict and everything behind it, or a comparison, in one document to keep or to send.",
+          .sentence =
+              "The verdict and everything behind it, of a trace, a comparison or a job of many ranks, in one document.",
           .examples = {"firelane report trace.json.gz -o report.html",
                        "firelane report before.lane after.lane -o - | less"},
           .setup = [](Flags& flags) -> VerbBody {
             auto args = std::make_shared<ReportArgs>();
             flags
                 .add("FILE", args->paths,
-                     "the trace: .lane, .json (.gz, .zst), other tools' (docs/formats), or - for standard input; two "
+                     "the trace, or the folder of a job: .lane, .json (.gz, .zst), other tools' (docs/formats), or - "
+                     "for standard input; two "
                      "are compared, each a trace, a folder or a pattern")
                 .required()
                 .value_name("");

@@ -53,6 +53,34 @@ void tell_failure(const Error& error, bool none_left) {
   ::_exit(kExitFailed);
 }
 
+// Taken by sigwait; blocked before there is a thread, so that all inherit it.
+sigset_t stop_signals() {
+  sigset_t signals;
+  ::sigemptyset(&signals);
+  ::sigaddset(&signals, SIGINT);
+  ::sigaddset(&signals, SIGTERM);
+  return signals;
+}
+void block_signals() {
+  const sigset_t signals = stop_signals();
+  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+}
+
+// REQUIRES: block_signals() before the first thread.
+Result<int> serve_until_stopped(serve::Api& api, const ViewOptions& options) {
+  FL_TRY(const auto server, serve::Server::start(api, {.port = options.port}));
+  std::printf("%s\n", server->url().c_str());
+  std::fflush(stdout);
+  if (!options.no_open && has_display()) open_browser(server->url());
+  std::fprintf(stderr, "Ctrl-C ends it.\n");
+  const sigset_t signals = stop_signals();
+  int signal = 0;
+  ::sigwait(&signals, &signal);
+  // At once: a trace that still loads and a query that still runs have nothing that would be lost.
+  std::fflush(nullptr);
+  ::_exit(kExitOk);
+}
+
 }  // namespace
 
 void add_view_options(Flags& flags, ViewOptions& options) {
@@ -67,13 +95,7 @@ Result<int> serve_traces(const std::vector<std::string>& paths, const ViewOption
   for (const std::string& path : paths) {
     if (path != "-" && ::access(path.c_str(), R_OK) != 0) return Error{path + ": " + std::strerror(errno)};
   }
-  // Taken by sigwait below; blocked before there is a thread, so that all inherit it.
-  sigset_t signals;
-  ::sigemptyset(&signals);
-  ::sigaddset(&signals, SIGINT);
-  ::sigaddset(&signals, SIGTERM);
-  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-
+  block_signals();
   std::atomic<size_t> failed = 0;
   const auto load = [&](const std::string& path, const LoadProgress& progress) {
     Result<Model> model = importer::load_trace(path, {.progress = progress});
@@ -81,16 +103,28 @@ Result<int> serve_traces(const std::vector<std::string>& paths, const ViewOption
     return model;
   };
   serve::Api api(std::make_shared<TraceSet>(paths, load, serve::prepare), FIRELANE_VERSION, std::move(comparison));
-  FL_TRY(const auto server, serve::Server::start(api, {.port = options.port}));
-  std::printf("%s\n", server->url().c_str());
-  std::fflush(stdout);
-  if (!options.no_open && has_display()) open_browser(server->url());
-  std::fprintf(stderr, "Ctrl-C ends it.\n");
-  int signal = 0;
-  ::sigwait(&signals, &signal);
-  // At once: a trace that still loads and a query that still runs have nothing that would be lost.
-  std::fflush(nullptr);
-  ::_exit(kExitOk);
+  return serve_until_stopped(api, options);
+}
+
+Result<int> serve_ranks(const std::vector<std::string>& names, const RankFilesOptions& files, double price_per_hour,
+                        const ViewOptions& options) {
+  FL_TRY(const auto job, open_job(names, files));
+  block_signals();
+  serve::ServedJob served{.job = job, .price_per_hour = price_per_hour};
+  std::vector<std::string> paths;
+  for (const std::string& trace : traces_of_ranks(*job, names)) {
+    served.trace_of_rank.push_back(trace.empty() ? -1 : static_cast<int64_t>(paths.size()));
+    if (!trace.empty()) paths.push_back(trace);
+  }
+  const auto load = [](const std::string& path, const LoadProgress& progress) {
+    Result<Model> model = importer::load_trace(path, {.progress = progress});
+    if (!model.ok()) tell_failure(model.error(), false);
+    return model;
+  };
+  serve::Api api(std::make_shared<TraceSet>(paths, load, serve::prepare, TraceSet::Options{.when_asked = true}),
+                 FIRELANE_VERSION);
+  api.serve_job(std::move(served));
+  return serve_until_stopped(api, options);
 }
 
 }  // namespace firelane::cli

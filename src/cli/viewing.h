@@ -1,4 +1,4 @@
-// The viewer in the browser, for the verbs that open it: `view`, and `compare --view`.
+// The viewer in the browser, for the verbs that open it: `view`, `compare --view` and `ranks --view`.
 #pragma once
 
 #include <string>
@@ -6,6 +6,7 @@
 
 #include "base/result.h"
 #include "cli/flags.h"
+#include "cli/rank_files.h"
 #include "serve/comparison.h"
 
 namespace firelane::cli {
@@ -22,5 +23,9 @@ void add_view_options(Flags& flags, ViewOptions& options);
 // free port.
 Result<int> serve_traces(const std::vector<std::string>& paths, const ViewOptions& options,
                          serve::Comparison comparison = {});
+
+// The ranks of a job, of folders, traces or parts: their parts are read before, a trace when the page asks for it.
+Result<int> serve_ranks(const std::vector<std::string>& names, const RankFilesOptions& files, double price_per_hour,
+                        const ViewOptions& options);
 
 }  // namespace firelane::cli

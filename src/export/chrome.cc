@@ -8,6 +8,7 @@
 
 #include "describe/category.h"
 #include "describe/kineto_args.h"
+#include "describe/lane_name.h"
 #include "describe/source_args.h"
 #include "export/chrome_events.h"
 #include "export/chrome_kineto.h"
@@ -34,28 +35,42 @@ struct Entry {
 
 class ChromeExport {
  public:
-  ChromeExport(const Model& model, ByteSink& sink)
+  ChromeExport(const Model& model, ByteSink& sink, const ExportPlace& place)
       : model_(model),
         sink_(sink),
-        events_(model, sink),
+        place_(place),
+        events_(model, sink, place_),
         kineto_(model),
         has_overload_names_(model.find_metadata("capture_overload_names") != nullptr) {}
 
   Result<void> run() {
-    find_arrows();
     write_header();
-    write_lane_names();
-    FL_TRY_VOID(write_events());
-    FL_TRY_VOID(write_async_lanes());
-    write_counters();
-    write_other_flows();
+    FL_TRY_VOID(write_all());
     if (kineto_.is_wanted()) kineto_.write_window(events_);
     events_.out() += "\n]\n}\n";
     events_.flush();
     return {};
   }
 
+  // One of several traces: the file around them is another's.
+  Result<void> add() {
+    FL_TRY_VOID(write_all());
+    events_.flush();
+    return {};
+  }
+
  private:
+  Result<void> write_all() {
+    find_arrows();
+    write_lane_names();
+    FL_TRY_VOID(write_events());
+    FL_TRY_VOID(write_async_lanes());
+    write_counters();
+    write_other_flows();
+    write_arrows_between_traces();
+    return {};
+  }
+
   // Which calls queued device work, and which backward ops each forward op has.
   void find_arrows() {
     launches_.resize(model_.host_slices.size());
@@ -147,7 +162,11 @@ class ChromeExport {
     const Lanes& lanes = model_.lanes;
     for (uint32_t l = 0; l < lanes.size(); ++l) {
       const LaneId lane{l};
-      if (seen.emplace(lanes.pid[l].number, lanes.pid[l].text).second) {
+      const bool is_new = seen.emplace(lanes.pid[l].number, lanes.pid[l].text).second;
+      if (is_new && !place_.is_alone()) {
+        name_lane("process_name", lane, "name", place_.name + ": " + describe::process_name(model_, lane));
+        sort_lane("process_sort_index", lane, place_.number * kLanesOfPlace + static_cast<int64_t>(seen.size()));
+      } else if (is_new) {
         if (lanes.process_name[l] != kNoString) name_lane("process_name", lane, "name", lanes.process_name[l]);
         if (lanes.process_labels[l] != kNoString) name_lane("process_labels", lane, "labels", lanes.process_labels[l]);
         if (lanes.process_sort_index[l] != kNoNumber) {
@@ -167,8 +186,11 @@ class ChromeExport {
     events_.out() += ", \"args\": {";
   }
   void name_lane(std::string_view what, LaneId lane, std::string_view key, StringId text) {
+    name_lane(what, lane, key, model_.text(text));
+  }
+  void name_lane(std::string_view what, LaneId lane, std::string_view key, std::string_view text) {
     begin_lane_event(what, lane);
-    JsonPairs(events_.out()).text(key, model_.text(text));
+    JsonPairs(events_.out()).text(key, text);
     events_.out() += '}';
     events_.end();
   }
@@ -264,7 +286,7 @@ class ChromeExport {
     events_.begin('X', category, name);
     events_.lane(lane);
     events_.at(start_and_duration_ns.first);
-    events_.time(", \"dur\": ", start_and_duration_ns.second);
+    events_.lasting(start_and_duration_ns.first, start_and_duration_ns.second);
     add_args(args);
     events_.end();
   }
@@ -313,7 +335,7 @@ class ChromeExport {
   void write_flow(char phase, std::string_view category, std::string_view name, int64_t id, LaneId lane,
                   int64_t time_ns) {
     events_.begin(phase, category, name);
-    events_.number(", \"id\": ", id);
+    events_.number(", \"id\": ", place_.number * kIdsOfPlace + id);
     events_.lane(lane);
     events_.at(time_ns);
     if (phase != 's') events_.out() += ", \"bp\": \"e\"";
@@ -383,7 +405,7 @@ class ChromeExport {
   void write_async(char phase, LaneId lane, StringId category, StringId name, int64_t time_ns, std::string_view args) {
     events_.begin(phase, model_.text(category), model_.text(name));
     events_.text(", \"id\": ", model_.text(model_.lanes.tid[static_cast<size_t>(lane)].text));
-    events_.id(", \"pid\": ", model_.lanes.pid[static_cast<size_t>(lane)]);
+    events_.process(model_.lanes.pid[static_cast<size_t>(lane)]);
     events_.out() += ", \"tid\": 0";
     events_.at(time_ns);
     add_args(args);
@@ -395,7 +417,7 @@ class ChromeExport {
     for (Row row = 0; row < samples.size() && !sink_.failed(); ++row) {
       const uint32_t track = samples.track[row];
       events_.begin('C', "", model_.text(model_.counter_tracks.name[track]));
-      events_.id(", \"pid\": ", model_.counter_tracks.pid[track]);
+      events_.process(model_.counter_tracks.pid[track]);
       events_.out() += ", \"tid\": 0";
       events_.at(samples.time_ns[row]);
       events_.text(", \"args\": {", model_.text(model_.counter_tracks.series[track]));
@@ -428,8 +450,29 @@ class ChromeExport {
     }
   }
 
+  // Their ids come after those of all traces.
+  void write_arrows_between_traces() {
+    for (const ArrowEnd& end : place_.arrows) {
+      const Row row = end.slice.row;
+      const bool device = end.slice.on_device;
+      const LaneId lane = device ? model_.device_slices.lane[row] : model_.host_slices.lane[row];
+      events_.begin(end.starts ? 's' : 'f', "ranks", "ranks");
+      events_.number(", \"id\": ", kMostPlaces * kIdsOfPlace + static_cast<int64_t>(end.id));
+      events_.lane(lane);
+      events_.at(!end.starts ? end.time_ns
+                 : device    ? model_.device_slices.start_ns[row]
+                             : model_.host_slices.start_ns[row]);
+      if (!end.starts) events_.out() += ", \"bp\": \"e\"";
+      events_.end();
+    }
+  }
+
+  static constexpr int64_t kLanesOfPlace = 1000;
+  static constexpr int64_t kIdsOfPlace = int64_t{1} << 44;  // 256 of them are exact as JavaScript's numbers
+
   const Model& model_;
   ByteSink& sink_;
+  ExportPlace place_;
   ChromeEvents events_;
   KinetoExtras kineto_;
   std::vector<bool> launches_;                    // host slices that queued device work
@@ -441,6 +484,14 @@ class ChromeExport {
 
 }  // namespace
 
-Result<void> export_chrome(const Model& model, ByteSink& sink) { return ChromeExport(model, sink).run(); }
+Result<void> export_chrome(const Model& model, ByteSink& sink) { return ChromeExport(model, sink, {}).run(); }
+
+void begin_chrome(ByteSink& sink) {
+  sink.write("{\"schemaVersion\": 1, \"displayTimeUnit\": \"ms\", \"traceEvents\": [");
+}
+Result<void> add_to_chrome(const Model& model, const ExportPlace& place, ByteSink& sink) {
+  return ChromeExport(model, sink, place).add();
+}
+void end_chrome(ByteSink& sink) { sink.write("\n]\n}\n"); }
 
 }  // namespace firelane::exporter

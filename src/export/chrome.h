@@ -8,10 +8,16 @@
 
 #include "base/result.h"
 #include "export/byte_sink.h"
+#include "export/place.h"
 #include "model/model.h"
 
 namespace firelane::exporter {
 
 Result<void> export_chrome(const Model& model, ByteSink& sink);
+
+// Several traces in one file, one after another.
+void begin_chrome(ByteSink& sink);
+Result<void> add_to_chrome(const Model& model, const ExportPlace& place, ByteSink& sink);
+void end_chrome(ByteSink& sink);
 
 }  // namespace firelane::exporter

@@ -6,13 +6,15 @@
 
 #include "export/byte_sink.h"
 #include "export/json_pairs.h"
+#include "export/place.h"
 #include "model/model.h"
 
 namespace firelane::exporter {
 
 class ChromeEvents {
  public:
-  ChromeEvents(const Model& model, ByteSink& sink) : model_(model), sink_(sink) {}
+  ChromeEvents(const Model& model, ByteSink& sink, const ExportPlace& place)
+      : model_(model), sink_(sink), place_(place), first_(place.number == 0) {}
 
   // {"ph": "X", "cat": ..., "name": ..., "pid": ..., "tid": ..., "ts": ...
   std::string& begin(char phase, std::string_view category, std::string_view name) {
@@ -26,8 +28,14 @@ class ChromeEvents {
   }
   void lane(LaneId lane) {
     const auto l = static_cast<size_t>(lane);
-    id(", \"pid\": ", model_.lanes.pid[l]);
+    process(model_.lanes.pid[l]);
     id(", \"tid\": ", model_.lanes.tid[l]);
+  }
+  // Ranks of different machines have processes of the same number.
+  void process(TraceId pid) {
+    if (place_.is_alone()) return id(", \"pid\": ", pid);
+    if (pid.number == kNoNumber) return text(", \"pid\": ", place_.name + " " + std::string(model_.text(pid.text)));
+    number(", \"pid\": ", place_.number * kMostProcesses + (pid.number & (kMostProcesses - 1)));
   }
   void id(std::string_view key, const TraceId& value) {
     if (value.number != kNoNumber) {
@@ -58,7 +66,10 @@ class ChromeEvents {
     out_ += static_cast<char>('0' + rest % 10);
   }
   // A time of the model, which counts from the start of the trace.
-  void at(int64_t time_ns) { time(", \"ts\": ", model_.info.start_ns + time_ns); }
+  void at(int64_t time_ns) { time(", \"ts\": ", in_file(time_ns)); }
+  void lasting(int64_t start_ns, int64_t duration_ns) {
+    time(", \"dur\": ", in_file(start_ns + duration_ns) - in_file(start_ns));
+  }
   void end() {
     out_ += '}';
     if (out_.size() >= kFlushBytes) flush();
@@ -71,10 +82,14 @@ class ChromeEvents {
 
  private:
   static constexpr size_t kFlushBytes = 1 << 18;
+  static constexpr int64_t kMostProcesses = int64_t{1} << 22;  // Linux numbers no more
+  int64_t in_file(int64_t time_ns) const { return place_.time ? place_.time(time_ns) : model_.info.start_ns + time_ns; }
+
   const Model& model_;
   ByteSink& sink_;
+  const ExportPlace& place_;
   std::string out_;
-  bool first_ = true;
+  bool first_;
 };
 
 }  // namespace firelane::exporter

@@ -21,24 +21,36 @@ using namespace perfetto;
 // Which arrows start and end at each slice: (row, flow id), sorted by row.
 using FlowEnds = std::vector<std::pair<Row, uint64_t>>;
 
+constexpr int kIdBits = 44;  // of the arrows of one trace
+
+// Ids of arrows between traces come after those of all traces.
+uint64_t between_traces(const ArrowEnd& end) { return (static_cast<uint64_t>(kMostPlaces) << kIdBits) + end.id; }
+
 struct FlowTables {
   FlowEnds host_from, host_to, device_from, device_to;
 
+  explicit FlowTables(uint64_t before) : last_id_(before) {}
   void add(const SliceRef& from, const SliceRef& to) {
     const uint64_t id = ++last_id_;
     (from.on_device ? device_from : host_from).emplace_back(from.row, id);
     (to.on_device ? device_to : host_to).emplace_back(to.row, id);
+  }
+  void add_start(const ArrowEnd& end) {
+    (end.slice.on_device ? device_from : host_from).emplace_back(end.slice.row, between_traces(end));
   }
   void sort() {
     for (FlowEnds* ends : {&host_from, &host_to, &device_from, &device_to}) std::sort(ends->begin(), ends->end());
   }
 
  private:
-  uint64_t last_id_ = 0;
+  uint64_t last_id_;
 };
 
-FlowTables find_flows(const Model& model) {
-  FlowTables flows;
+FlowTables find_flows(const Model& model, const ExportPlace& place) {
+  FlowTables flows(static_cast<uint64_t>(place.number) << kIdBits);
+  for (const ArrowEnd& end : place.arrows) {
+    if (end.starts) flows.add_start(end);
+  }
   const DeviceSlices& device = model.device_slices;
   std::vector<bool> launches(model.host_slices.size());
   for (Row row = 0; row < device.size(); ++row) {
@@ -74,8 +86,13 @@ bool fits_int32(int64_t number) { return number >= 0 && number <= std::numeric_l
 
 class PerfettoExport {
  public:
-  PerfettoExport(const Model& model, ByteSink& sink)
-      : model_(model), sink_(sink), packets_(model, sink), flows_(find_flows(model)) {}
+  PerfettoExport(const Model& model, ByteSink& sink, const ExportPlace& place)
+      : model_(model),
+        sink_(sink),
+        place_(place),
+        packets_(model, sink, static_cast<uint32_t>(place.number) + 1),
+        flows_(find_flows(model, place)),
+        last_uuid_(static_cast<uint64_t>(place.number) << 32) {}
 
   void run() {
     choose_clock();
@@ -92,6 +109,7 @@ class PerfettoExport {
           [&](Row row) { describe::visit_device_args(model_, row, packets_); });
     }
     write_instants();
+    write_arrow_ends();
     write_counters();
     write_memory();
     packets_.flush();
@@ -106,15 +124,18 @@ class PerfettoExport {
       if (!times->empty()) first = std::min(first, times->front());
     }
     offset_ns_ = std::max(model_.info.start_ns, -first);
-    if (model_.info.base_time_ns != 0) {
+    if (place_.is_alone() && model_.info.base_time_ns != 0) {
       packets_.write_clock_snapshot(stamp(0), static_cast<uint64_t>(model_.info.base_time_ns + model_.info.start_ns));
     }
   }
-  uint64_t stamp(int64_t time_ns) const { return static_cast<uint64_t>(offset_ns_ + time_ns); }
+  uint64_t stamp(int64_t time_ns) const {
+    return static_cast<uint64_t>(place_.time ? std::max<int64_t>(0, place_.time(time_ns)) : offset_ns_ + time_ns);
+  }
 
   std::string group_name(LaneId lane) const {
     const auto l = static_cast<size_t>(lane);
     std::string name = describe::process_name(model_, lane);
+    if (!place_.is_alone()) name = place_.name + ": " + name;
     if (model_.lanes.kind[l] != LaneKind::kStream) return name.empty() ? "trace" : name;
     for (const DeviceProperties& device : model_.info.devices) {
       if (device.id == model_.lanes.pid[l].number && !device.name.empty()) name += " (" + device.name + ")";
@@ -124,7 +145,8 @@ class PerfettoExport {
 
   bool is_process(LaneId lane) const {
     const auto l = static_cast<size_t>(lane);
-    return model_.lanes.kind[l] != LaneKind::kStream && model_.lanes.pid[l].number > 0 &&
+    // Ranks of different machines have processes of the same number, which Perfetto would take for one.
+    return place_.is_alone() && model_.lanes.kind[l] != LaneKind::kStream && model_.lanes.pid[l].number > 0 &&
            fits_int32(model_.lanes.pid[l].number);
   }
 
@@ -220,6 +242,19 @@ class PerfettoExport {
     }
   }
 
+  // An event of its own in the slice that waits: a slice's own arrows are at its start.
+  void write_arrow_ends() {
+    for (const ArrowEnd& end : place_.arrows) {
+      if (end.starts) continue;
+      const LaneId lane =
+          end.slice.on_device ? model_.device_slices.lane[end.slice.row] : model_.host_slices.lane[end.slice.row];
+      protozero::pbf_writer event = packets_.begin_event(event::kInstant, lane_track_[static_cast<size_t>(lane)]);
+      event.add_string(event::kName, "last rank arrives");
+      event.add_fixed64(event::kTerminatingFlowIds, between_traces(end));
+      packets_.end_event(stamp(end.time_ns));
+    }
+  }
+
   uint64_t describe_counter(std::string_view name, uint64_t parent, bool is_bytes) {
     const uint64_t uuid = ++last_uuid_;
     std::string valid;
@@ -279,10 +314,11 @@ class PerfettoExport {
 
   const Model& model_;
   ByteSink& sink_;
+  const ExportPlace& place_;
   PacketWriter packets_;
   FlowTables flows_;
   int64_t offset_ns_ = 0;
-  uint64_t last_uuid_ = 0;
+  uint64_t last_uuid_;
   std::map<std::tuple<bool, int64_t, StringId>, uint64_t> groups_;  // is a GPU, process id
   std::vector<uint64_t> group_of_;                                  // by lane
   std::vector<uint64_t> lane_track_;                                // by lane
@@ -290,6 +326,8 @@ class PerfettoExport {
 
 }  // namespace
 
-void export_perfetto(const Model& model, ByteSink& sink) { PerfettoExport(model, sink).run(); }
+void export_perfetto(const Model& model, ByteSink& sink, const ExportPlace& place) {
+  PerfettoExport(model, sink, place).run();
+}
 
 }  // namespace firelane::exporter

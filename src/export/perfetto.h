@@ -8,10 +8,12 @@
 #pragma once
 
 #include "export/byte_sink.h"
+#include "export/place.h"
 #include "model/model.h"
 
 namespace firelane::exporter {
 
-void export_perfetto(const Model& model, ByteSink& sink);
+// Several traces in one file are written one after another, each with its place.
+void export_perfetto(const Model& model, ByteSink& sink, const ExportPlace& place = {});
 
 }  // namespace firelane::exporter

@@ -39,7 +39,7 @@ inline constexpr int32_t kUnitBytes = 3;
 }  // namespace descriptor
 namespace event {
 inline constexpr uint32_t kCategoryIids = 3, kDebugAnnotations = 4, kType = 9, kNameIid = 10, kTrackUuid = 11,
-                          kCategories = 22, kCounterValue = 30, kDoubleCounterValue = 44, kFlowIds = 47,
+                          kCategories = 22, kName = 23, kCounterValue = 30, kDoubleCounterValue = 44, kFlowIds = 47,
                           kTerminatingFlowIds = 48;
 inline constexpr int32_t kSliceBegin = 1, kSliceEnd = 2, kInstant = 3, kCounter = 4;
 }  // namespace event
@@ -86,12 +86,13 @@ class InternTable {
 // beside it, then emit() writes the packet.
 class PacketWriter {
  public:
-  PacketWriter(const Model& model, ByteSink& sink)
+  PacketWriter(const Model& model, ByteSink& sink, uint32_t sequence)
       : model_(model),
         sink_(sink),
         names_(interned::kEventNames, model.strings.size()),
         categories_(interned::kEventCategories, model.strings.size()),
-        texts_(interned::kAnnotationStrings, model.strings.size()) {}
+        texts_(interned::kAnnotationStrings, model.strings.size()),
+        sequence_(sequence) {}
 
   void write_descriptor(std::string_view track_descriptor) {
     std::string body;
@@ -168,7 +169,6 @@ class PacketWriter {
   }
 
  private:
-  static constexpr uint32_t kSequence = 1;
   static constexpr size_t kFlushBytes = 1 << 18;
 
   template <typename Fill>
@@ -184,7 +184,7 @@ class PacketWriter {
 
   void write_packet(std::string body) {
     protozero::pbf_writer writer(body);
-    writer.add_uint32(packet::kSequenceId, kSequence);
+    writer.add_uint32(packet::kSequenceId, sequence_);
     writer.add_uint32(packet::kSequenceFlags, first_ ? packet::kStateCleared : packet::kNeedsState);
     first_ = false;
     protozero::pbf_writer(out_).add_message(trace::kPacket, body);
@@ -196,6 +196,7 @@ class PacketWriter {
   InternTable names_, categories_, texts_;
   std::unordered_map<std::string_view, uint64_t> keys_;  // keys are literals
   std::string event_, data_, out_;
+  uint32_t sequence_;  // texts are interned in each
   bool first_ = true;
 };
 

@@ -9,8 +9,10 @@
 #include "base/visible_text.h"
 #include "model/collectives.h"
 #include "ranks/reduce/findings.h"
+#include "report/hangs_report.h"
 #include "report/paint.h"
 #include "report/quantity.h"
+#include "report/ranks_outlook.h"
 
 namespace firelane::report {
 
@@ -144,6 +146,7 @@ Table ranks_of(const Reduction& job, size_t rows) {
                           {"late_ns", "Made others wait", Kind::kDuration},
                           {"passed_on_ns", "Passed on", Kind::kDuration},
                           {"last_count", "Last", Kind::kNumber},
+                          {"slowdown", "S_w", Kind::kNumber, Align::kByKind, 0, true},
                           {"waited_ns", "Waited in all", Kind::kDuration},
                           {"collectives", "Collectives", Kind::kNumber},
                           {"matched", "Matched", Kind::kNumber},
@@ -173,6 +176,7 @@ Table ranks_of(const Reduction& job, size_t rows) {
                r->late_ns,
                r->passed_on_ns,
                r->last_count,
+               cell_unless(r->slowdown, -1.0),
                r->waited_ns,
                r->collectives,
                r->matched,
@@ -297,10 +301,35 @@ std::string findings_text(const Reduction& job, bool markdown, const TextStyle& 
   return out;
 }
 
+// The tables of `firelane hangs`, and where collectives are called.
+void add_flight(const Reduction& job, Report& report) {
+  if (job.flight.hangs.dumps == 0) return;
+  for (Table& table : hangs_report(job.flight.hangs).tables) report.tables.push_back(std::move(table));
+  Table places{.name = "call_places",
+               .title = "Where collectives are called (flight recorders)",
+               .columns = {{"collective", "Collective"},
+                           {"group", "Group"},
+                           {"place", "Called at", Kind::kText, Align::kByKind, 60},
+                           {"calls", "Calls", Kind::kNumber}},
+               .hide_if_empty = true};
+  for (const ranks::CallPlace& each : job.flight.places) {
+    places.add({each.collective, each.group, each.place, each.calls});
+  }
+  report.tables.push_back(std::move(places));
+  report.facts.push_back({"flight_dumps", "Flight recorder dumps", Kind::kNumber, job.flight.hangs.dumps});
+  report.facts.push_back({"hangs", "", Kind::kTruth, int64_t{job.flight.hangs.hangs()}});
+  report.facts.push_back({"in_trace_and_dump", "", Kind::kNumber, job.flight.in_both});
+}
+
 }  // namespace
 
 std::vector<std::string> ranks_headlines(const Reduction& job, const RanksOptions& options) {
   std::vector<std::string> out = {scaling_line(job)};
+  if (job.flight.hangs.dumps > 0) {
+    out.push_back(fmt::format("Flight recorders of {}: {}.", advise::counted(job.flight.hangs.dumps, "rank", "ranks"),
+                              visible_text(hangs_headline(job.flight.hangs))));
+    for (const std::string& line : job.flight.history) out.push_back("From the traces: " + visible_text(line) + ".");
+  }
   if (job.ranks < 2) return out;
   for (const ranks::Straggler& s : job.stragglers) {
     out.push_back(straggler_line(s));
@@ -312,6 +341,9 @@ std::vector<std::string> ranks_headlines(const Reduction& job, const RanksOption
                          : "Nobody stands out: the ranks are late no more often than chance makes equal ranks.");
   }
   if (job.matched_rows > 0) out.push_back(cost_line(job, options));
+  for (std::string& line : std::vector<std::string>{path_line(job), pipeline_line(job)}) {
+    if (!line.empty()) out.push_back(std::move(line));
+  }
   return out;
 }
 
@@ -344,6 +376,13 @@ Report ranks_report(const Reduction& job, const RanksOptions& options) {
           {"slowdown", "S, recorded / even work", Kind::kNumber, known_if(s.ideal_ns > 0, s.slowdown)},
           {"worst_ranks_share_percent", "of it the worst 3% of ranks (M_W)", Kind::kPercent,
            known_if(s.ideal_ns > 0 && s.slowdown > 1.001, 100 * s.worst_share)},
+          {"last_stage_share_percent", "of it the last pipeline stage (M_S)", Kind::kPercent,
+           known_if(job.pipeline.last_stage_share >= 0, 100 * job.pipeline.last_stage_share)},
+          {"pipeline_schedule", "", Kind::kText, text_or_none(job.pipeline.schedule)},
+          {"pipeline_micro_batches", "", Kind::kNumber, cell_unless(job.pipeline.micro_batches, int64_t{0})},
+          {"pipeline_bubble_percent", "", Kind::kPercent,
+           known_if(!job.pipeline.stages.empty(), job.pipeline.bubble_percent)},
+          {"critical_path_ns", "", Kind::kDuration, job.path_ns},
           {"recorded_ns", "", Kind::kDuration, static_cast<int64_t>(s.recorded_ns)},
           {"replayed_ns", "", Kind::kDuration, static_cast<int64_t>(s.replayed_ns)},
           {"ideal_ns", "", Kind::kDuration, static_cast<int64_t>(s.ideal_ns)},
@@ -353,11 +392,19 @@ Report ranks_report(const Reduction& job, const RanksOptions& options) {
           {"expert_imbalance", "all_to_all, most / average", Kind::kNumber, cell_unless(job.expert_imbalance, 0.0)}}};
   report.tables = {findings_of(job),
                    stragglers_of(job),
+                   what_ifs_of(job),
                    ranks_of(job, options.rows),
                    collectives_of(job, options.rows),
                    groups_of(job, options.rows),
+                   path_of(job),
+                   stages_of(job),
+                   types_of(job),
                    clocks_of(job, options.rows),
                    refusals_of(job)};
+  for (Table& table : report.tables) {
+    if (table.name == "critical_path") shorten(table, options.rows);
+  }
+  add_flight(job, report);
   for (const std::string& note : job.notes) report.notes.emplace_back(note);
   return report;
 }

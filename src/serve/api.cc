@@ -13,6 +13,7 @@ namespace firelane::serve {
 namespace {
 
 constexpr int64_t kMostWaitMs = 1000;
+constexpr std::chrono::seconds kReloadWait(10);
 constexpr size_t kCachedAnswers = 200;
 constexpr size_t kCachedBytes = size_t{64} << 20;  // of all together
 
@@ -73,13 +74,16 @@ void write_ids(JsonWriter& json, std::string_view name, const std::vector<size_t
 }
 
 // The panes that show traces together: those that this set has something for.
-void write_panes(JsonWriter& json, const Comparison& comparison) {
+void write_panes(JsonWriter& json, const Comparison& comparison, bool is_job) {
   constexpr std::string_view kBy[] = {"file", "model", "batch"};
   const bool can_compare = !comparison.before.empty();
   json.key("panes").begin_array();
+  if (is_job) json.value("ranks");
   if (can_compare) json.value("compare");
   json.end_array().key("first_pane");
-  if (can_compare && comparison.is_first) {
+  if (is_job) {
+    json.value("ranks");
+  } else if (can_compare && comparison.is_first) {
     json.value("compare");
   } else {
     json.null();
@@ -168,14 +172,17 @@ Answer Api::list_traces(const Request& request) {
   Parameters wanted(request);
   const auto last = static_cast<int64_t>(traces_->size()) - 1;
   const int64_t wait_ms = wanted.integer("wait_ms", 0, 0, kMostWaitMs);
+  if (const std::string* asked = request.find("trace"); asked != nullptr && *asked != "first" && last >= 0) {
+    traces_->ask_for(static_cast<size_t>(wanted.integer("trace", 0, 0, last)));
+  }
   if (wait_ms > 0 && last >= 0) {
     traces_->wait_for(static_cast<size_t>(wanted.integer("trace", 0, 0, last)), std::chrono::milliseconds(wait_ms));
   }
   if (!wanted.ok()) return bad_request(wanted);
-  constexpr std::string_view kStates[] = {"loading", "ready", "failed"};
+  constexpr std::string_view kStates[] = {"loading", "ready", "failed", "unloaded"};
   JsonWriter json;
   json.begin_object().field("version", version_);
-  write_panes(json, comparison_);
+  write_panes(json, comparison_, job_.has_value());
   json.key("traces").begin_array();
   for (size_t id = 0; id < traces_->size(); ++id) {
     const TraceSet::Status status = traces_->status(id);
@@ -202,6 +209,10 @@ Answer Api::about_trace(const Request& request) {
   const Route* route = find_route(request);
   if (route == nullptr) return refusal(404, "no such request; docs/viewer-protocol.md lists them");
   if (route->method != request.method) return refusal(405, "this request is made with " + std::string(route->method));
+  if (traces_->status(id).state == TraceSet::State::kUnloaded) {  // a page is still open on one that made room
+    traces_->ask_for(id);
+    traces_->wait_for(id, kReloadWait);
+  }
   const TraceSet::Status status = traces_->status(id);
   if (status.state == TraceSet::State::kFailed) return refusal(409, status.error);
   const std::shared_ptr<const StudiedTrace> studied = traces_->trace(id);
@@ -209,6 +220,12 @@ Answer Api::about_trace(const Request& request) {
   const ServedTrace trace(*studied);
   if (!route->keep) return route->handle(trace, request);
   return caches_[id]->get(cache_key(request), [&] { return route->handle(trace, request); });
+}
+
+// Ranks of one job are not compared as runs are.
+void Api::serve_job(ServedJob job) {
+  job_ = std::move(job);
+  comparison_ = {};
 }
 
 Answer Api::about_set(const Request& request) {
@@ -230,6 +247,9 @@ Answer Api::answer(const Request& request) {
     return request.method == "GET" ? list_traces(request) : refusal(405, "this request is made with GET");
   }
   if (path[1] == "t" && path.size() >= 4) return about_trace(request);
+  if (job_ && path[1] == "ranks" && path.size() == 3) {
+    return request.method == "GET" ? about_job(*job_, request) : refusal(405, "this request is made with GET");
+  }
   return about_set(request);
 }
 

@@ -11,6 +11,7 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -18,6 +19,7 @@
 #include "model/model.h"
 #include "serve/answer.h"
 #include "serve/comparison.h"
+#include "serve/job.h"
 #include "serve/request.h"
 #include "traces/studied_trace.h"
 #include "traces/trace_set.h"
@@ -62,7 +64,12 @@ class Api {
   // A path that begins with "api". Never fails: what is wrong becomes a status and {"error"}.
   Answer answer(const Request& request);
 
+  // The traces are those of the ranks of a job: the page starts with it. Call before the first answer().
+  void serve_job(ServedJob job);
+
   const TraceSet& traces() const { return *traces_; }
+  // nullptr: the traces are no job.
+  const ServedJob* job() const { return job_ ? &*job_ : nullptr; }
   const Comparison& comparison() const { return comparison_; }
 
  private:
@@ -75,6 +82,7 @@ class Api {
   Comparison comparison_;
   std::vector<std::unique_ptr<AnswerCache>> caches_;  // one per trace
   AnswerCache of_set_;
+  std::optional<ServedJob> job_;
 };
 
 }  // namespace firelane::serve

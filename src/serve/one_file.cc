@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "analyze/memory/memory_at.h"
+#include "ranks/seen/window.h"
 #include "report/registry.h"
 #include "serve/pages.h"
 #include "serve/places.h"
@@ -293,6 +294,21 @@ void add_comparison(AnswerBook& book, const std::vector<size_t>& before, const s
   }
 }
 
+// Of a job: the whole of it as the page's pane asks for it, and the arrivals of the collectives that cost the most.
+void add_job(AnswerBook& book, const ServedJob& served) {
+  constexpr size_t kListed = 100;
+  for (const char* request : {"ranks/report", "ranks/layout", "ranks/timeline"}) book.add(request);
+  for (const char* value : {"step", "wait", "late", "compute", "memory"}) {
+    book.add("ranks/heat?value=" + std::string(value) + "&rows=256&columns=256");
+  }
+  book.add("ranks/collectives?order=wait&rows=" + std::to_string(kListed));
+  const ranks::CollectiveList costly =
+      ranks::collectives_in(*served.job, ranks::whole_axis(*served.job), -1, ranks::CollectiveOrder::kWait, kListed);
+  for (const ranks::CollectiveSeen& each : costly.shown) {
+    if (!book.add("ranks/arrivals?id=" + std::to_string(each.instance))) return;
+  }
+}
+
 }  // namespace
 
 Result<std::string_view> one_file_page() {
@@ -314,13 +330,14 @@ Result<std::string> one_file(Api& api, std::string_view page, size_t max_bytes) 
 
   std::vector<std::shared_ptr<const StudiedTrace>> held;
   std::vector<PartTrace> traces;
-  for (const size_t id : shown_traces(api.comparison())) {
+  for (const size_t id : api.job() != nullptr ? std::vector<size_t>() : shown_traces(api.comparison())) {
     held.push_back(api.traces().trace(id));
     if (held.back() == nullptr) return Error{"report: " + api.traces().path(id) + ": the trace is not loaded"};
     traces.push_back({ServedTrace(*held.back()), "t/" + std::to_string(id) + "/"});
   }
   AnswerBook book(api, max_bytes - around);
   book.add("traces");
+  if (api.job() != nullptr) add_job(book, *api.job());
   const Comparison& comparison = api.comparison();
   if (traces.size() > 1) {
     add_comparison(book, comparison.before, comparison.after);

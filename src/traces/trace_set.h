@@ -4,6 +4,11 @@
 //   traces.wait_until_loaded();
 //   if (const auto trace = traces.trace(0)) ...
 //
+// Of a job of many ranks traces are loaded when somebody asks for them, and only the latest few are kept:
+//
+//   TraceSet traces(paths, load, {}, {.when_asked = true});
+//   traces.ask_for(3);
+//
 // All of it may be called by any number of threads at once, but for wait_until_loaded().
 #pragma once
 
@@ -33,7 +38,7 @@ class TraceSet {
   // What is computed of each trace before it counts as loaded.
   using Prepare = std::function<void(const StudiedTrace& trace)>;
 
-  enum class State : uint8_t { kLoading, kReady, kFailed };
+  enum class State : uint8_t { kLoading, kReady, kFailed, kUnloaded };
   struct Status {
     State state = State::kLoading;
     uint64_t bytes_done = 0;
@@ -41,7 +46,13 @@ class TraceSet {
     std::string error;  // of a trace that failed
   };
 
+  struct Options {
+    bool when_asked = false;  // load a trace by ask_for(); else all of them, one after another
+    size_t most_loaded = 4;   // of those that were asked for: the one asked for longest ago makes room
+  };
+
   TraceSet(std::vector<std::string> paths, Loader load, Prepare prepare = {});
+  TraceSet(std::vector<std::string> paths, Loader load, Prepare prepare, const Options& options);
   // One that is there already.
   explicit TraceSet(std::shared_ptr<const StudiedTrace> trace);
   // Waits for the trace that is being loaded; those after it are left.
@@ -52,9 +63,12 @@ class TraceSet {
   size_t size() const { return slots_.size(); }
   const std::string& path(size_t id) const { return slots_[id]->path; }
   Status status(size_t id) const;
+  // Has it loaded, unless it is or all are. Returns at once.
+  void ask_for(size_t id) const;
   // nullptr while it is not ready, or could not be loaded, or when there is none of that number.
   std::shared_ptr<const StudiedTrace> trace(size_t id) const;
 
+  // REQUIRES: not loaded when asked for.
   void wait_until_loaded();
   // Until trace `id` is loaded, or could not be; not longer than `most`.
   void wait_for(size_t id, std::chrono::milliseconds most) const;
@@ -70,11 +84,16 @@ class TraceSet {
   };
 
   void load_all(const Loader& load, const Prepare& prepare);
+  void load_wanted(const Loader& load, const Prepare& prepare);
+  void load_one(Slot& slot, const Loader& load, const Prepare& prepare);
+  void make_room();
   void set_state(Slot& slot, State state);
 
   std::vector<std::unique_ptr<Slot>> slots_;
+  Options options_;
   std::atomic<bool> stop_{false};
-  mutable std::mutex state_mutex_;  // of a change of a slot's state, for those who wait for it
+  mutable std::vector<size_t> wanted_;  // asked for, latest last; guarded by state_mutex_
+  mutable std::mutex state_mutex_;      // of a change of a slot's state and trace
   mutable std::condition_variable state_changed_;
   std::thread loading_;
 };

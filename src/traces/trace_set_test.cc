@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <barrier>
 #include <new>
 #include <thread>
@@ -67,6 +68,34 @@ TEST(TraceSet, one_that_fails_says_why_and_leaves_the_others_alone) {
   EXPECT_EQ(traces.status(1).error, "b.json: not enough memory");
   EXPECT_EQ(traces.trace(1), nullptr);
   EXPECT_EQ(traces.status(2).state, TraceSet::State::kReady);
+}
+
+TEST(TraceSet, loads_what_is_asked_for_and_keeps_the_latest) {
+  std::atomic<int> loads = 0;
+  const auto load = [&](const std::string& path, const LoadProgress&) -> Result<Model> {
+    ++loads;
+    return named(path);
+  };
+  const TraceSet traces({"a.json", "b.json", "c.json"}, load, {}, {.when_asked = true, .most_loaded = 2});
+  const auto get = [&](size_t id) {
+    traces.ask_for(id);
+    while (traces.status(id).state == TraceSet::State::kLoading) traces.wait_for(id, std::chrono::seconds(1));
+    return traces.trace(id);
+  };
+  EXPECT_EQ(traces.status(0).state, TraceSet::State::kUnloaded);
+  EXPECT_EQ(traces.trace(0), nullptr);
+  const auto first = get(0);
+  ASSERT_NE(first, nullptr);
+  EXPECT_EQ(get(0), first);
+  EXPECT_NE(get(2), nullptr);
+  EXPECT_EQ(loads, 2);
+  EXPECT_EQ(get(0), first);  // asked for again: now 2 is the older one
+  EXPECT_NE(get(1), nullptr);
+  EXPECT_EQ(traces.status(2).state, TraceSet::State::kUnloaded);
+  EXPECT_EQ(first->model().info.path, "a.json");  // whoever holds it keeps it
+  EXPECT_EQ(traces.trace(0), first);
+  EXPECT_EQ(get(2)->model().info.path, "c.json");
+  EXPECT_EQ(loads, 4);
 }
 
 size_t slice_count(const Model& model) { return model.host_slices.size(); }

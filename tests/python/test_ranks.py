@@ -56,6 +56,26 @@ def test_what_cannot_be_a_job_is_one_line(tmp_path: Path) -> None:
         firelane.ranks(tmp_path)
 
 
+def test_a_job_in_a_store_of_fsspec_gives_what_the_same_files_give_here(tmp_path: Path) -> None:
+    store = pytest.importorskip("fsspec").filesystem("memory")
+    for part in PARTS.glob("*.part"):
+        store.pipe_file(f"/job/{part.name}", part.read_bytes())
+    try:
+        assert firelane.ranks("memory://job") == firelane.ranks(PARTS)
+        assert firelane.ranks("memory://job/rank*.part")["rank_count"] == 4
+        here = firelane.ranks([PARTS / "rank0.part", "memory://job/rank2.part"])
+        assert [row["rank"] for row in here["ranks"]] == [0, 2]
+        with pytest.raises(firelane.TraceError, match="memory://job/none: no such file"):
+            firelane.ranks("memory://job/none")
+        with pytest.raises(firelane.TraceError, match="nosuch"):
+            firelane.ranks("nosuch://job")
+        trace = ROOT / "tests" / "data" / "mm64.json.gz"
+        store.pipe_file("/traces/rank3.json.gz", trace.read_bytes())
+        assert firelane.ranks("memory://traces/")["ranks"][0]["path"] == "memory:///traces/rank3.json.gz"
+    finally:
+        store.rm("/", recursive=True)
+
+
 def test_real_ranks_of_gloo_are_matched_and_the_slow_one_is_named(tmp_path: Path) -> None:
     pytest.importorskip("torch.distributed")
     program = tmp_path / "train.py"

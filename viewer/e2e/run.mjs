@@ -18,6 +18,8 @@ import { compareTests, kCompared } from "./compare_tests.mjs";
 import { notebookTests } from "./notebook_tests.mjs";
 import { pageTests } from "./page_tests.mjs";
 import { panesTests } from "./panes_tests.mjs";
+import { writeRankTraces } from "./rank_traces.mjs";
+import { ranksTests } from "./ranks_tests.mjs";
 import { startTensorBoard, tensorBoardTests, whyNoTensorBoard } from "./tensorboard_tests.mjs";
 import { timelineTests } from "./timeline_tests.mjs";
 
@@ -60,6 +62,11 @@ async function runOnce() {
     pageTests(suite, server.url, traces);
     panesTests(suite, server.url, traces);
     timelineTests(suite, server.url);
+    const job = join(folder, "job");
+    writeRankTraces(job, 4);
+    const [ranks, parts] = [await startServer([job]), await startServer(["tests/data/ranks"])];
+    stops.push(ranks.stop, parts.stop);
+    ranksTests(suite, { url: ranks.url, partsUrl: parts.url, folder, traces: job });
     const comparison = await startServer(kCompared);
     stops.push(comparison.stop);
     compareTests(suite, `${comparison.url}#pane=compare`);

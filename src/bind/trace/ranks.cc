@@ -47,12 +47,15 @@ Answer ranks_of_files(const Paths& paths, bool keep_parts, double price_per_hour
   return answer_of(ranks::reduce(intake), price_per_hour);
 }
 
-nb::bytes part_of_file(const std::string& path) {
+// `name`: what the part calls its trace, where that is not the path.
+nb::bytes part_of_file(const std::string& path, const std::string& name) {
   std::string bytes;
   {
     const nb::gil_scoped_release release_gil;
     const StudiedTrace trace(value_or_raise(importer::load_trace(path, {})));
-    bytes = ranks::encode_part(ranks::map_trace(trace));
+    ranks::Part part = ranks::map_trace(trace);
+    if (!name.empty()) part.path = name;
+    bytes = ranks::encode_part(part);
   }
   return nb::bytes(bytes.data(), bytes.size());
 }
@@ -84,7 +87,7 @@ std::tuple<std::vector<double>, std::vector<double>, std::vector<double>> replay
 
 void bind_ranks(nb::module_& module) {
   module.def("_ranks", &ranks_of_files, nb::arg("paths"), nb::arg("keep_parts"), nb::arg("price_per_hour"));
-  module.def("_rank_part", &part_of_file, nb::arg("path"));
+  module.def("_rank_part", &part_of_file, nb::arg("path"), nb::arg("name") = "");
   module.def("_ranks_of_parts", &ranks_of_parts, nb::arg("parts"), nb::arg("price_per_hour"));
   module.def("_replay", &replay, nb::arg("kind"), nb::arg("sync"), nb::arg("communicates"), nb::arg("after"),
              nb::arg("durations"));

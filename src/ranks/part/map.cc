@@ -22,18 +22,47 @@ int64_t grain_of(const PartCollectives& rows) {
   return rows.size() > 0 && whole(rows.start_ns) && whole(rows.end_ns) ? 1000 : 1;
 }
 
+// A step begins with what the event before it left allocated.
 void map_memory(const Model& model, Part& part) {
   const MemoryEvents& events = model.memory_events;
   const int32_t wanted = part.has_device_work ? 1 : 0;
+  PartSteps& steps = part.steps;
+  steps.peak_bytes.assign(steps.size(), -1);
+  std::vector<std::pair<int64_t, int64_t>> samples;  // when, bytes
   for (Row row = 0; row < events.size(); ++row) {
     if (events.device_type[row] != wanted) continue;
     if (events.total_allocated_bytes[row] != kNoNumber) {
       part.peak_bytes = std::max(part.peak_bytes, events.total_allocated_bytes[row]);
+      samples.emplace_back(events.time_ns[row], events.total_allocated_bytes[row]);
     }
     if (events.total_reserved_bytes[row] != kNoNumber) {
       part.reserved_bytes = std::max(part.reserved_bytes, events.total_reserved_bytes[row]);
     }
   }
+  std::stable_sort(samples.begin(), samples.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (size_t s = 0; s < steps.size(); ++s) {
+    auto at = std::partition_point(samples.begin(), samples.end(),
+                                   [&](const auto& sample) { return sample.first < steps.start_ns[s]; });
+    if (at != samples.begin()) --at;
+    for (; at != samples.end() && at->first < steps.end_ns[s]; ++at) {
+      steps.peak_bytes[s] = std::max(steps.peak_bytes[s], at->second);
+    }
+  }
+}
+
+// Of the kernels from `from` to `until`, the one with the most time together.
+std::pair<int64_t, int64_t> longest_kernel(const TimeLine& line, size_t from, size_t until,
+                                           std::vector<int64_t>& sums) {
+  std::fill(sums.begin(), sums.end(), 0);
+  int64_t longest = -1;
+  for (size_t i = from; i < until; ++i) {
+    const int32_t kernel = line.work_kernel[i];
+    if (kernel < 0) continue;
+    int64_t& sum = sums[static_cast<size_t>(kernel)];
+    sum += line.work_ns[i];
+    if (longest < 0 || sum > sums[static_cast<size_t>(longest)]) longest = kernel;
+  }
+  return {longest, longest < 0 ? 0 : sums[static_cast<size_t>(longest)]};
 }
 
 }  // namespace
@@ -43,6 +72,7 @@ void map_segments(const analyze::HostTime& host, const TimeLine& line, Part& par
   int64_t before_start = 0;
   int64_t before_end = 0;
   size_t work_at = 0;
+  std::vector<int64_t> sums(part.kernels.size());
   for (size_t i = 0; i < rows.size(); ++i) {
     const int64_t start = rows.start_ns[i];
     const int64_t gap_start = std::min(before_end, start);
@@ -55,6 +85,9 @@ void map_segments(const analyze::HostTime& host, const TimeLine& line, Part& par
                             line.work_start_ns.begin());
     rows.kernels.push_back(static_cast<int64_t>(until - work_at));
     rows.work.push_back(line.work_before[until] - line.work_before[work_at]);
+    const auto [kernel, kernel_ns] = longest_kernel(line, work_at, until, sums);
+    rows.kernel.push_back(kernel);
+    rows.kernel_ns.push_back(kernel_ns);
     work_at = until;
     rows.copy_ns.push_back(line.copies.covered_ns(gap_start, start));
     const HostParts idle = idle_parts(host, line.busy, gap_start, start);
@@ -99,6 +132,15 @@ void map_steps(const Model& model, const analyze::HostTime& host, const TimeLine
     const bool inside = after > 0 && start < out.end_ns[static_cast<size_t>(after) - 1];
     part.collectives.step.push_back(inside ? after - 1 : -1);
   }
+}
+
+std::vector<SliceRef> collective_slices(const StudiedTrace& trace) {
+  const bool on_device = has_device_rows(trace.model());
+  std::vector<SliceRef> out;
+  for (const FoundCollective& each : find_collectives(trace.model(), on_device)) {
+    out.push_back({.row = each.row, .on_device = on_device});
+  }
+  return out;
 }
 
 Part map_trace(const StudiedTrace& trace) {

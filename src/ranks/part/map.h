@@ -8,4 +8,7 @@ namespace firelane::ranks {
 
 Part map_trace(const StudiedTrace& trace);
 
+// The slices of a part's collectives, row by row, in the trace that it was made from.
+std::vector<SliceRef> collective_slices(const StudiedTrace& trace);
+
 }  // namespace firelane::ranks

@@ -59,6 +59,8 @@ struct TimeLine {
   // Kernels (without a device: operators) in order of their start, summed up.
   std::vector<int64_t> work_start_ns;
   std::vector<int64_t> work_before;  // work_before[i]: of the first i
+  std::vector<int64_t> work_ns;      // how long each took
+  std::vector<int32_t> work_kernel;  // index in Part::kernels; -1: not among them
 };
 
 // The host's time by what it was doing.

@@ -3,9 +3,11 @@
 #include <numeric>
 #include <unordered_map>
 
+#include "analyze/common/user_line.h"
 #include "analyze/device/device_class.h"
 #include "analyze/device/device_work.h"
 #include "analyze/ops/op_inputs.h"
+#include "analyze/steps/phases.h"
 #include "ranks/part/map_pieces.h"
 
 namespace firelane::ranks {
@@ -20,7 +22,9 @@ constexpr int64_t kMostWork = int64_t{1} << 44;
 
 struct PieceOfWork {
   int64_t start_ns = 0;
+  int64_t duration_ns = 0;
   int64_t work = 0;
+  StringId name{};
 };
 
 struct KernelSum {
@@ -69,16 +73,34 @@ class InputSizes {
   std::unordered_map<uint32_t, int64_t> known_;
 };
 
-void keep_kernels(const Model& model, const std::map<StringId, KernelSum>& sums, Part& part) {
+// The innermost module around an op, and the line of the user's code that called it.
+void add_place(const Model& model, Row op, PartKernel& kernel) {
+  const HostSlices& host = model.host_slices;
+  Row module = op;
+  while (module != kNoRow && !analyze::is_module_slice(model, module)) module = host.parent[module];
+  if (module != kNoRow) kernel.module = analyze::module_name(model, module);
+  const Row detail = model.op_detail(op);
+  if (detail != kNoRow) kernel.line = analyze::user_line(model.text(model.op_details.stack[detail]));
+  for (Row row = op; row != kNoRow && kernel.line.empty(); row = host.parent[row]) {
+    if (host.kind[row] == HostKind::kPython) kernel.line = analyze::user_line(model.text(host.name[row]));
+  }
+}
+
+// The names with the most time; `places` gets where each stands in Part::kernels.
+void keep_kernels(const Model& model, const std::map<StringId, KernelSum>& sums, Part& part,
+                  std::unordered_map<uint32_t, int32_t>& places) {
   std::vector<std::pair<StringId, KernelSum>> sorted(sums.begin(), sums.end());
   std::stable_sort(sorted.begin(), sorted.end(),
                    [](const auto& a, const auto& b) { return a.second.total_ns > b.second.total_ns; });
   for (size_t i = 0; i < std::min(sorted.size(), kMostKernels); ++i) {
     const auto& [name, sum] = sorted[i];
     const bool has_op = sum.example_op != kNoRow;
-    part.kernels.push_back({std::string(model.text(name)).substr(0, 400),
-                            has_op ? std::string(model.text(model.host_slices.name[sum.example_op])) : "", sum.calls,
-                            sum.total_ns, sum.work});
+    places[static_cast<uint32_t>(name)] = static_cast<int32_t>(i);
+    PartKernel& kernel =
+        part.kernels.emplace_back(std::string(model.text(name)).substr(0, 400), "", sum.calls, sum.total_ns, sum.work);
+    if (!has_op) continue;
+    if (model.host_slices.name[sum.example_op] != name) kernel.op = model.text(model.host_slices.name[sum.example_op]);
+    add_place(model, sum.example_op, kernel);
   }
 }
 
@@ -99,13 +121,16 @@ IntervalSet only_copies(const std::vector<Interval>& copies, const IntervalSet& 
   return IntervalSet(std::move(out));
 }
 
-void sum_up(std::vector<PieceOfWork>& pieces, TimeLine& line) {
+void sum_up(std::vector<PieceOfWork>& pieces, const std::unordered_map<uint32_t, int32_t>& places, TimeLine& line) {
   std::stable_sort(pieces.begin(), pieces.end(),
                    [](const PieceOfWork& a, const PieceOfWork& b) { return a.start_ns < b.start_ns; });
   line.work_before.push_back(0);
   for (const PieceOfWork& piece : pieces) {
     line.work_start_ns.push_back(piece.start_ns);
     line.work_before.push_back(line.work_before.back() + piece.work);
+    line.work_ns.push_back(piece.duration_ns);
+    const auto place = places.find(static_cast<uint32_t>(piece.name));
+    line.work_kernel.push_back(place == places.end() ? -1 : place->second);
   }
 }
 
@@ -162,7 +187,7 @@ TimeLine time_line(const Model& model, const analyze::HostTime& host, const std:
         continue;
       }
       compute.push_back(span);
-      pieces.push_back({span.start_ns, threads_of(model, row)});
+      pieces.push_back({span.start_ns, span.end_ns - span.start_ns, threads_of(model, row), slices.name[row]});
       KernelSum& sum = sums[slices.name[row]];
       ++sum.calls;
       sum.total_ns += span.end_ns - span.start_ns;
@@ -179,11 +204,13 @@ TimeLine time_line(const Model& model, const analyze::HostTime& host, const std:
     analyze::each_outermost(model, host.chains[0], is_op, [&](Row row) {
       const std::string_view name = model.text(model.host_slices.name[row]);
       if (name.starts_with("c10d::") || name == "record_param_comms") return;
-      pieces.push_back({model.host_slices.start_ns[row], sizes.of(row)});
+      pieces.push_back({model.host_slices.start_ns[row], model.host_slices.duration_ns[row], sizes.of(row),
+                        model.host_slices.name[row]});
       KernelSum& sum = sums[model.host_slices.name[row]];
       ++sum.calls;
       sum.total_ns += model.host_slices.duration_ns[row];
       sum.work += pieces.back().work;
+      if (sum.example_op == kNoRow) sum.example_op = row;
     });
   }
   line.compute = IntervalSet(std::move(compute));
@@ -195,8 +222,9 @@ TimeLine time_line(const Model& model, const analyze::HostTime& host, const std:
   line.copies = only_copies(copies, IntervalSet(both));
   both.insert(both.end(), line.copies.intervals().begin(), line.copies.intervals().end());
   line.busy = IntervalSet(std::move(both));
-  sum_up(pieces, line);
-  keep_kernels(model, sums, part);
+  std::unordered_map<uint32_t, int32_t> places;
+  keep_kernels(model, sums, part, places);
+  sum_up(pieces, places, line);
   return line;
 }
 

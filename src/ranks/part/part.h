@@ -83,7 +83,9 @@ struct PartGroup {
   COLUMN(gc_ns, "of the gap: the device idle, the host in Python's garbage collector")                     \
   COLUMN(allocation_ns, "of the gap: the device idle, the host in cudaMalloc and the like")                \
   COLUMN(sync_ns, "of the gap: the device idle, the host in calls that wait for it")                       \
-  COLUMN(host_ns, "of the gap: the device idle, the host elsewhere")
+  COLUMN(host_ns, "of the gap: the device idle, the host elsewhere")                                       \
+  COLUMN(kernel, "index in kernels: most time since the collective before it arrived; -1: not known")      \
+  COLUMN(kernel_ns, "its time since then")
 
 struct PartCollectives {
 #define FL_PART_COLUMN(name, meaning) std::vector<int64_t> name;
@@ -107,7 +109,8 @@ struct PartCollectives {
   COLUMN(sync_ns, "the device idle, the host in calls that wait for it")                 \
   COLUMN(host_ns, "the device idle, the host elsewhere")                                 \
   COLUMN(communication_ns, "collectives, hidden or not; not a part of the sum")          \
-  COLUMN(warm_up, "1: a leading step that is slower than the rest")
+  COLUMN(warm_up, "1: a leading step that is slower than the rest")                      \
+  COLUMN(peak_bytes, "most memory allocated on the device in the step; -1: not known")
 
 struct PartSteps {
 #define FL_PART_COLUMN(name, meaning) std::vector<int64_t> name;
@@ -123,7 +126,9 @@ struct PartKernel {
   std::string op;  // that launched it; "" not known
   int64_t calls = 0;
   int64_t total_ns = 0;
-  int64_t work = 0;  // threads launched
+  int64_t work = 0;    // threads launched
+  std::string module;  // nn.Module of its first call; "" not recorded
+  std::string line;    // of the user's code that made that call: "train.py(41): step"; "" not recorded
 
   bool operator==(const PartKernel&) const = default;
 };

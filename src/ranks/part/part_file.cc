@@ -15,7 +15,15 @@ namespace firelane::ranks {
 
 namespace {
 
-enum class Section : uint32_t { kEnd = 0, kHead = 1, kGroups = 2, kCollectives = 3, kSteps = 4, kKernels = 5 };
+enum class Section : uint32_t {
+  kEnd = 0,
+  kHead = 1,
+  kGroups = 2,
+  kCollectives = 3,
+  kSteps = 4,
+  kKernels = 5,
+  kPlaces = 6
+};
 enum class Form : uint8_t { kConstant = 0, kPlain = 1, kDelta = 2 };
 
 constexpr uint64_t kMostRows = uint64_t{1} << 32;
@@ -237,7 +245,30 @@ bool read_kernels(ByteReader in, Part& part) {
   return in.ok();
 }
 
-// Tables begin with the number of their columns: a later version may add some at the end.
+// Where the kernels are called: one entry each, in their order.
+std::string places_of(const Part& part) {
+  std::string out;
+  append_varint(out, part.kernels.size());
+  for (const PartKernel& kernel : part.kernels) {
+    append_text(out, kernel.module);
+    append_text(out, kernel.line);
+  }
+  return out;
+}
+
+bool read_places(ByteReader in, Part& part) {
+  if (in.varint() != part.kernels.size()) return false;
+  for (PartKernel& kernel : part.kernels) {
+    kernel.module = in.text();
+    kernel.line = in.text();
+  }
+  return in.ok();
+}
+
+// Tables begin with the number of their columns: a later writer may add some at the end. Those that an older one did
+// not have are not known.
+constexpr uint64_t kFirstCollectiveColumns = 24;
+constexpr uint64_t kFirstStepColumns = 13;
 #define FL_COUNT_COLUMN(name, meaning) +1
 constexpr uint64_t kCollectiveColumns = 0 FL_PART_COLLECTIVES(FL_COUNT_COLUMN);
 constexpr uint64_t kStepColumns = 0 FL_PART_STEPS(FL_COUNT_COLUMN);
@@ -268,13 +299,20 @@ std::string table_of(const Table& table, uint64_t columns) {
 // A row of a constant column takes no bytes, so that a few bytes could ask for any memory: rows are bounded by the
 // bytes of the section, which holds at least a byte a row of its times.
 template <typename Table>
-bool read_table(ByteReader in, uint64_t columns, Table& table) {
+bool read_table(ByteReader in, uint64_t least_columns, Table& table) {
   const auto rows = in.fixed<uint64_t>();
   const auto there = in.fixed<uint64_t>();
-  if (!in.ok() || rows > kMostRows || there < columns) return false;
+  if (!in.ok() || rows > kMostRows || there < least_columns) return false;
   if (rows > 4096 && rows > in.left()) return false;
   bool good = true;
-  each_column(table, [&](std::vector<int64_t>& column) { good = good && read_column(in, rows, column); });
+  uint64_t at = 0;
+  each_column(table, [&](std::vector<int64_t>& column) {
+    if (at++ < there) {
+      good = good && read_column(in, rows, column);
+    } else if (good) {
+      column.assign(static_cast<size_t>(rows), -1);
+    }
+  });
   return good;
 }
 
@@ -289,8 +327,8 @@ bool is_sound(const Part& part) {
   const auto size = [](const auto& list) { return static_cast<int64_t>(list.size()); };
   const PartCollectives& c = part.collectives;
   bool good = in_range(c.group, -1, size(part.groups) - 1) && in_range(c.dtype, -1, size(part.dtypes) - 1) &&
-              in_range(c.op, 0, kCollectiveCount - 1) && in_range(c.source, 0, 2) &&
-              in_range(c.step, -1, static_cast<int64_t>(part.steps.size()) - 1);
+              in_range(c.kernel, -1, size(part.kernels) - 1) && in_range(c.op, 0, kCollectiveCount - 1) &&
+              in_range(c.source, 0, 2) && in_range(c.step, -1, static_cast<int64_t>(part.steps.size()) - 1);
   each_column(c,
               [&](const std::vector<int64_t>& column) { good = good && in_range(column, -kMostNumber, kMostNumber); });
   each_column(part.steps,
@@ -317,6 +355,7 @@ std::string encode_part(const Part& part) {
   append_section(out, Section::kCollectives, table_of(part.collectives, kCollectiveColumns));
   append_section(out, Section::kSteps, table_of(part.steps, kStepColumns));
   append_section(out, Section::kKernels, kernels_of(part));
+  append_section(out, Section::kPlaces, places_of(part));
   append_section(out, Section::kEnd, "");
   return out;
 }
@@ -349,9 +388,12 @@ Result<Part> decode_part(std::string_view bytes, const std::string& name) {
     switch (kind) {
       case Section::kHead: good = read_head(ByteReader(payload), part); break;
       case Section::kGroups: good = read_groups(ByteReader(payload), part); break;
-      case Section::kCollectives: good = read_table(ByteReader(payload), kCollectiveColumns, part.collectives); break;
-      case Section::kSteps: good = read_table(ByteReader(payload), kStepColumns, part.steps); break;
+      case Section::kCollectives:
+        good = read_table(ByteReader(payload), kFirstCollectiveColumns, part.collectives);
+        break;
+      case Section::kSteps: good = read_table(ByteReader(payload), kFirstStepColumns, part.steps); break;
       case Section::kKernels: good = read_kernels(ByteReader(payload), part); break;
+      case Section::kPlaces: good = read_places(ByteReader(payload), part); break;
       default: break;
     }
     has_head |= kind == Section::kHead;

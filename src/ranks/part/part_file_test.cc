@@ -13,7 +13,13 @@ namespace {
 Part some_part() {
   Part part = testing::generate({.ranks = 2, .steps = 2}).parts[1];
   part.losses = {{"record.dropped_events", 7}};
-  part.kernels = {{"gemm", "aten::mm", 10, 12345, 99}};
+  part.kernels = {{.name = "gemm",
+                   .op = "aten::mm",
+                   .calls = 10,
+                   .total_ns = 12345,
+                   .work = 99,
+                   .module = "Linear_0",
+                   .line = "train.py(3): step"}};
   part.groups[0].ranks_cut = true;
   return part;
 }

@@ -23,6 +23,14 @@ constexpr std::array kTexts = {
         "More work: balance the batches (sequence lengths, images of different sizes, experts).\n"
         "Input, host, garbage collection, allocation: firelane diagnose on the trace of that rank says what to do."},
     FindingText{
+        "hang",
+        "Ranks wait in a collective that others have not called: the job hangs.\n\n"
+        "From the dumps of NCCL's flight recorders beside the traces. The rank that is named holds up others and "
+        "waits\n"
+        "for nobody itself: look at its call stack (py-spy dump --pid), at its log and at its GPU (Xid errors). Where\n"
+        "ranks wait for each other in a circle, they call collectives of several groups in different order.\n"
+        "firelane hangs DUMPS has who waits for whom."},
+    FindingText{
         "exposed-communication",
         "Collectives move data while nothing computes.\n\n"
         "Waiting for late ranks is not counted here. Overlap them with computing (DDP's buckets, FSDP's prefetch, "
@@ -92,6 +100,23 @@ std::vector<RankFinding> rank_findings(const Reduction& job) {
     }
     return std::string();
   };
+  if (const flight::HangReport& hangs = job.flight.hangs; hangs.hangs()) {
+    std::string title = "the job hangs";
+    std::string look = "py-spy dump on the ranks that have not called it";
+    if (!hangs.culprits.empty()) {
+      const flight::Culprit& first = hangs.culprits[0];
+      title += ": rank " + std::to_string(first.rank) + " holds up " + std::to_string(first.blocked.size()) +
+               (first.blocked.size() == 1 ? " other rank" : " other ranks") + ", it has not called " +
+               first.missing.collective;
+      look = "py-spy dump of rank " + std::to_string(first.rank) + ", its log, and the Xid errors of its GPU";
+      if (!job.flight.history.empty()) title += "; " + job.flight.history[0];
+    }
+    out.push_back({.id = "hang",
+                   .title = title,
+                   .try_text = look,
+                   .see = hangs.culprits.empty() ? "" : hangs.culprits[0].place,
+                   .confidence = hangs.absent_ranks.empty() ? "high" : "medium"});
+  }
   if (!job.first_mismatch.empty()) {
     out.push_back({.id = "mismatched-collectives",
                    .title = "ranks call different collectives: " + job.first_mismatch,

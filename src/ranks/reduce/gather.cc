@@ -39,7 +39,7 @@ bool is_fresh(const std::string& part, const std::string& trace) {
 Result<Part> part_of(const std::string& path, const GatherOptions& options, unsigned threads) {
   if (starts_as_part(path)) return read_part(path);
   const std::string kept = path + std::string(kPartEnding);
-  if (options.keep_parts && is_fresh(kept, path)) {
+  if ((options.keep_parts || options.use_parts) && is_fresh(kept, path)) {
     Result<Part> part = read_part(kept);
     if (part.ok()) return part;  // one of another version is made again
   }

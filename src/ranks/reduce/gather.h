@@ -20,6 +20,7 @@ struct GatherOptions {
   std::function<Result<Model>(const std::string& path, unsigned threads)> load;
   unsigned workers = 0;      // 0 = one a core; each holds one trace in memory
   bool keep_parts = false;   // beside each trace, and use those that are there and newer than it
+  bool use_parts = false;    // only use those that are there
   bool skip_others = false;  // files that are no traces are told to `skipped` instead of failing
   std::function<void(size_t done, size_t total)> progress;
   std::function<void(const std::string& message)> skipped;

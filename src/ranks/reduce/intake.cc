@@ -92,7 +92,36 @@ void add_causes(const PartCollectives& c, size_t i, Causes& sum) {
   sum.host_ns += c.host_ns[i];
 }
 
+void add_reason(const PartCollectives& c, size_t i, CollectiveRow& row) {
+  row.kernel = static_cast<int16_t>(std::clamp<int64_t>(c.kernel[i], -1, INT16_MAX));
+  row.kernel_us = static_cast<int32_t>(std::clamp<int64_t>(c.kernel_ns[i] / 1000, 0, INT32_MAX));
+  const std::pair<int64_t, IdleKind> parts[] = {{c.input_ns[i], IdleKind::kInput},
+                                                {c.gc_ns[i], IdleKind::kGc},
+                                                {c.allocation_ns[i], IdleKind::kAllocation},
+                                                {c.sync_ns[i], IdleKind::kSync},
+                                                {c.host_ns[i], IdleKind::kHost}};
+  int64_t idle = 0;
+  int64_t most = 0;
+  for (const auto& [ns, kind] : parts) {
+    idle += ns;
+    if (ns > most) {
+      most = ns;
+      row.idle = kind;
+    }
+  }
+  if (row.gap_ns > 0 && idle > 0) {
+    row.idle_percent =
+        static_cast<uint8_t>(std::clamp(100 * static_cast<double>(idle) / static_cast<double>(row.gap_ns), 0.0, 100.0));
+  }
+}
+
 }  // namespace
+
+std::string_view name_of(IdleKind kind) {
+  constexpr std::string_view kNames[] = {
+      "", "DataLoader", "garbage collection", "memory allocation", "synchronization", "host"};
+  return kNames[static_cast<size_t>(kind)];
+}
 
 bool Signature::operator<(const Signature& other) const {
   return std::tie(op, size_key, dtype) < std::tie(other.op, other.size_key, other.dtype);
@@ -134,6 +163,7 @@ void Intake::add(Part part) {
                       .bytes = row_bytes(part, i),
                       .sequence = static_cast<int32_t>(std::clamp<int64_t>(c.sequence[i], -1, INT32_MAX)),
                       .step = static_cast<int32_t>(c.step[i])};
+    add_reason(c, i, row);
     const auto key = std::make_tuple(c.op[i], c.dtype[i], c.in_elements[i], c.out_elements[i]);
     if (key != last_key) {
       const auto [at, is_new] = known.try_emplace(key, 0);

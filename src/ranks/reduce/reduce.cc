@@ -6,9 +6,12 @@
 #include <map>
 #include <set>
 
+#include "ranks/reduce/flight_join.h"
 #include "ranks/reduce/group_kinds.h"
+#include "ranks/reduce/pipeline.h"
 #include "ranks/reduce/stragglers.h"
-#include "ranks/reduce/waits.h"
+#include "ranks/reduce/studied_job.h"
+#include "ranks/reduce/what_if.h"
 
 namespace firelane::ranks {
 
@@ -269,9 +272,15 @@ std::string_view name_of(Cause cause) {
   return kNames[static_cast<size_t>(cause)];
 }
 
-Result<Reduction> reduce(Intake& intake) {
+Result<std::shared_ptr<const StudiedJob>> study_job(std::shared_ptr<Intake> intake, std::span<const FlightLog> dumps) {
+  auto job = std::make_shared<StudiedJob>(std::move(intake));
+  FL_TRY_VOID(job->study(dumps));
+  return std::shared_ptr<const StudiedJob>(std::move(job));
+}
+
+Result<void> StudiedJob::study(std::span<const FlightLog> dumps) {
   intake.finish();
-  Reduction out;
+  Reduction& out = result;
   FL_TRY_VOID(check_parts(intake, out));
   out.ranks = static_cast<int64_t>(intake.ranks.size());
   out.hosts_known =
@@ -279,23 +288,41 @@ Result<Reduction> reduce(Intake& intake) {
   std::set<std::string> hosts;
   for (const RankRows& rank : intake.ranks) hosts.insert(rank.part.host);
   out.hosts = out.hosts_known ? static_cast<int64_t>(hosts.size()) : 0;
-  Matches matches = match_collectives(intake);
+  matches = match_collectives(intake);
   out.clocks = fit_clocks(intake, matches);
   out.clock_names = intake.domains;
   out.first_mismatch = matches.first_mismatch;
-  const std::vector<GroupKind> kinds = group_kinds(intake, out.world_size);
+  kinds = group_kinds(intake, out.world_size);
   std::vector<uint32_t> kind_numbers;
   for (const GroupKind kind : kinds) kind_numbers.push_back(static_cast<uint32_t>(kind));
-  JobReplay replay{.intake = intake, .matches = matches, .clocks = out.clocks};
-  const Waits waits = find_waits(intake, matches, out.clocks, kind_numbers, replay);
+  waits = find_waits(intake, matches, out.clocks, kind_numbers, replay);
   add_ranks(intake, matches, waits, out);
   add_groups(intake, matches, waits, kinds, out);
   add_collectives(intake, waits, out);
   add_scaling(intake, waits, replay, out);
   out.stragglers = find_stragglers(intake, waits, replay, out.scaling);
+  out.pipeline = find_pipeline(replay, waits);
+  add_what_ifs(replay, waits, out);
+  path = critical_path(replay, waits);
+  add_path(replay, kinds, path, out);
   add_steps(intake, out);
   add_notes(intake, out);
-  return out;
+  if (!dumps.empty()) join_flight(intake, dumps, out);
+  return {};
+}
+
+int64_t StudiedJob::in_trace(uint32_t rank, int64_t axis_ns) const {
+  const DomainClock& clock = result.clocks.domains[intake.ranks[rank].domain];
+  int64_t row_ns = axis_ns;
+  constexpr int kTimes = 3;  // drift is a few parts in 100,000: each time the error shrinks by that
+  for (int i = 0; i < kTimes; ++i) row_ns = axis_ns + static_cast<int64_t>(clock.ahead_ns(row_ns));
+  return row_ns - row_shift_ns(rank);
+}
+
+Result<Reduction> reduce(Intake& intake) {
+  StudiedJob job(std::shared_ptr<Intake>(std::shared_ptr<void>(), &intake));  // owns nothing
+  FL_TRY_VOID(job.study());
+  return std::move(job.result);
 }
 
 }  // namespace firelane::ranks

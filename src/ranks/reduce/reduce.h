@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "flight/hangs.h"
 #include "ranks/reduce/clock.h"
 #include "ranks/reduce/match.h"
 #include "ranks/reduce/rows.h"
@@ -61,6 +62,8 @@ struct RankResult {
   int64_t passed_on_ns = 0;     // how long it kept others waiting because it had been kept waiting itself
   int64_t last_count = 0;       // collectives in which it arrived last
   double overlap_percent = -1;  // of its collectives' time, hidden by computing
+  double slowdown = -1;         // S_w: the job with only this rank's work as recorded, divided by the even job; -1: not
+                                // among the ranks that were tried
   int64_t peak_bytes = -1;
 };
 
@@ -118,6 +121,64 @@ struct Scaling {
   double lost_share = 0;        // of all GPU time
 };
 
+// A type of work: the job with only its durations as recorded, divided by the job in which everything is even.
+struct TypeSlowdown {
+  std::string type;     // "computing", "all_reduce"
+  double slowdown = 1;  // S_t
+};
+
+// How long the job would take were something different, by replay.
+struct WhatIf {
+  std::string id;       // "perfect-overlap"
+  std::string what;     // "all collectives are hidden by computing"
+  int64_t gain_ns = 0;  // per step
+  double gain_percent = 0;
+};
+
+struct PipelineStage {
+  std::vector<int64_t> ranks;
+  int64_t work_ns = 0;    // per step and rank: before its collectives
+  int64_t bubble_ns = 0;  // per step and rank: waiting for other stages, in receives and in collectives of several
+};
+
+struct Pipeline {
+  std::vector<PipelineStage> stages;  // empty: no pipeline
+  int64_t micro_batches = 0;          // per step; 0 not known
+  std::string schedule;               // "1F1B", "GPipe", "interleaved 1F1B", "forward only"; "" not known
+  double bubble_percent = 0;          // of the step, average of the stages
+  double least_percent = -1;          // what such a schedule cannot avoid: (p - 1) / (m + p - 1); -1 not known
+  double last_stage_share = -1;       // M_S: of what uneven work costs, what the last stage explains; -1 not known
+};
+
+// Of the critical path, what one rank did, or one kind of collective.
+struct PathShare {
+  int64_t rank = -1;  // that the path runs through
+  std::string what;   // "computing", "moving", "waiting or moving", "idle: DataLoader"
+  std::string name;   // kernel, or collective and its group
+  std::string op;     // that launches the kernel; "" not known
+  std::string module;
+  std::string line;
+  int64_t time_ns = 0;  // over the recording
+  int64_t pieces = 0;
+};
+
+// Where the user's code calls a collective, as flight recorders say.
+struct CallPlace {
+  std::string collective;
+  std::string group;
+  std::string place;  // "train.py(41): step"
+  int64_t calls = 0;
+};
+
+// What the dumps of flight recorders add. No dumps: nothing.
+struct FlightJoin {
+  flight::HangReport hangs;
+  int64_t ranks_with_both = 0;       // a trace and a dump
+  int64_t in_both = 0;               // collectives that the trace and the dump of a rank have, by sequence number
+  std::vector<std::string> history;  // of each culprit: what the recorded steps say about it
+  std::vector<CallPlace> places;     // most calls first
+};
+
 struct Reduction {
   int64_t ranks = 0;
   int64_t world_size = 0;
@@ -141,7 +202,13 @@ struct Reduction {
   std::vector<Straggler> stragglers;  // most gain first; empty: nobody stands out
   double memory_imbalance = 0;        // most peak memory of a rank divided by the average; 0 not known
   int64_t memory_peak_rank = -1;
-  double expert_imbalance = 0;  // all_to_all bytes: most divided by the average
+  double expert_imbalance = 0;      // all_to_all bytes: most divided by the average
+  std::vector<TypeSlowdown> types;  // most first
+  std::vector<WhatIf> what_ifs;     // most gain first
+  Pipeline pipeline;
+  int64_t path_ns = 0;          // of the critical path across ranks
+  std::vector<PathShare> path;  // adds up to path_ns, most first
+  FlightJoin flight;
   std::vector<std::string> notes;
 
   double matched_share() const { return rows == 0 ? 0 : static_cast<double>(matched_rows) / static_cast<double>(rows); }

@@ -79,7 +79,7 @@ MemberWork work_before(const std::vector<CollectiveRow>& rows, uint32_t row) {
   return {rows[row].gap_ns + before.overlapped_ns, true};
 }
 
-double JobReplay::run(const std::vector<Work>& own) const {
+double JobReplay::run(const Change& change) const {
   struct State {
     double start = 0;
     double end = 0;
@@ -91,11 +91,17 @@ double JobReplay::run(const std::vector<Work>& own) const {
   double first_end = 0;
   size_t begun = 0;
   double last_end = 0;
-  const auto after = [](const State& state, const MemberWork& before, int64_t work_ns) {
-    const auto length = static_cast<double>(work_ns);
-    return before.from_arrival ? std::max(state.end, state.start + length) : state.end + length;
+  const auto after = [&](const State& state, const Member& member, const MemberWork& before, int64_t work_ns) {
+    double length = static_cast<double>(work_ns);
+    if (change.overlap && !before.from_arrival && member.row > 0) {
+      length += static_cast<double>(intake.ranks[member.rank].rows[member.row - 1].overlapped_ns);
+    }
+    if (!change.work_factor.empty()) length *= change.work_factor[member.rank];
+    return before.from_arrival || change.overlap ? std::max(state.end, state.start + length) : state.end + length;
   };
-  for (const uint32_t index : order) {
+  const std::span<const int64_t> transfers = change.transfer_ns.empty() ? transfer_ns : change.transfer_ns;
+  for (size_t o = 0; o < std::min(order.size(), change.instances); ++o) {
+    const uint32_t index = order[o];
     const Instance& instance = matches.instances[index];
     double last = kNever;
     for (uint32_t i = instance.begin; i < instance.end; ++i) {
@@ -108,16 +114,17 @@ double JobReplay::run(const std::vector<Work>& own) const {
         }
         const std::vector<CollectiveRow>& rows = intake.ranks[member.rank].rows;
         const MemberWork alone = work_before(rows, state.next);
-        state.start = after(state, alone, alone.work_ns);
+        state.start = after(state, {member.rank, state.next}, alone, alone.work_ns);
         state.end = state.start + static_cast<double>(rows[state.next].end_ns - rows[state.next].start_ns);
       }
       state.next = std::max(state.next, member.row + 1);
       if (!state.begun) continue;
-      const bool as_recorded = own[member.rank] == Work::kRecorded || mean_work_ns[index] < 0;
-      state.start = after(state, work[i],
-                          as_recorded                       ? work[i].work_ns
-                          : own[member.rank] == Work::kMean ? mean_work_ns[index]
-                                                            : median_work_ns[index]);
+      const Work own = change.own.empty() ? Work::kRecorded : change.own[member.rank];
+      const bool as_recorded = own == Work::kRecorded || mean_work_ns[index] < 0;
+      state.start = after(state, member, work[i],
+                          as_recorded          ? work[i].work_ns
+                          : own == Work::kMean ? mean_work_ns[index]
+                                               : median_work_ns[index]);
       last = std::max(last, state.start);
     }
     // A rank enters with its first collective, where the others wait for nobody who was not recorded before.
@@ -131,7 +138,7 @@ double JobReplay::run(const std::vector<Work>& own) const {
         last = static_cast<double>(
             clocks.aligned(intake.ranks[member.rank].domain, intake.ranks[member.rank].rows[member.row].start_ns));
     }
-    const double end = last + static_cast<double>(transfer_ns[index]);
+    const double end = last + static_cast<double>(transfers[index]);
     for (uint32_t i = instance.begin; i < instance.end; ++i) {
       State& state = states[matches.members[i].rank];
       if (!state.begun) state.start = last;

@@ -52,8 +52,17 @@ struct JobReplay {
   std::vector<int64_t> median_work_ns;  // of two, the shorter
 
   enum class Work : uint8_t { kRecorded, kMean, kMedian };
-  // From the end of the first instance to that of the last. `own[rank]`: which work a rank does.
-  double run(const std::vector<Work>& own) const;
+  // What is different from the recording.
+  struct Change {
+    std::vector<Work> own;                 // by rank: which work it does; empty: as recorded
+    std::vector<double> work_factor;       // by rank: its work takes so many times as long; empty: 1
+    std::span<const int64_t> transfer_ns;  // by instance; empty: as recorded
+    bool overlap = false;                  // ranks work on while data moves
+    size_t instances = SIZE_MAX;           // only so many of `order`
+  };
+  // From the end of the first instance to that of the last.
+  double run(const Change& change) const;
+  double run(const std::vector<Work>& own) const { return run(Change{.own = own}); }
 };
 
 }  // namespace firelane::ranks

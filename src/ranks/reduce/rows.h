@@ -10,6 +10,7 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -25,6 +26,10 @@ struct Signature {
   bool operator<(const Signature& other) const;
 };
 
+// What the host did while the device was idle before a collective.
+enum class IdleKind : uint8_t { kNone, kInput, kGc, kAllocation, kSync, kHost };
+std::string_view name_of(IdleKind kind);  // "DataLoader"
+
 struct CollectiveRow {
   int64_t start_ns = 0;  // since the job's first trace began, by the clock of its host
   int64_t end_ns = 0;
@@ -34,7 +39,11 @@ struct CollectiveRow {
   uint32_t signature = 0;
   uint32_t group = 0;
   int32_t sequence = -1;
-  int32_t step = -1;  // index in the part's steps
+  int32_t step = -1;      // index in the part's steps
+  int32_t kernel_us = 0;  // of `kernel`, since the collective before it arrived
+  int16_t kernel = -1;    // index in the part's kernels
+  IdleKind idle = IdleKind::kNone;
+  uint8_t idle_percent = 0;  // of the gap: the device idle, most of it for `idle`
 };
 
 // How a group is known, best first.

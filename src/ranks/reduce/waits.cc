@@ -19,18 +19,6 @@ int64_t lower_median(std::vector<int64_t>& values) {
   return *middle;
 }
 
-// What one look at the members of a collective tells.
-struct Meeting {
-  int64_t last_arrival_ns = INT64_MIN;
-  int64_t lateness_ns = 0;  // of the last one, from the median arrival
-  int64_t own_ns = 0;       // of it, by its own work
-  int64_t wait_sum_ns = 0;
-  int64_t bytes = 0;
-  int64_t most_bytes = 0;
-  Member latest;
-  bool contradicts = false;  // a rank ends before another begins
-};
-
 class WaitFinder {
  public:
   WaitFinder(const Intake& intake, Matches& matches, const Clocks& clocks, const std::vector<uint32_t>& kinds,
@@ -45,6 +33,7 @@ class WaitFinder {
     out_.group_transfer_ns.assign(intake_.groups.size(), 0);
     for (size_t r = 0; r < intake_.ranks.size(); ++r) {
       out_.ranks[r].late_by_step.assign(intake_.ranks[r].part.steps.size() + 1, 0);
+      out_.ranks[r].wait_by_step.assign(intake_.ranks[r].part.steps.size() + 1, 0);
     }
     replay_.transfer_ns.assign(count, -1);
     replay_.mean_work_ns.assign(count, 0);
@@ -82,6 +71,7 @@ class WaitFinder {
           for (size_t r = begin; r < end; ++r) expose(static_cast<uint32_t>(r));
         },
         kFewRanks);
+    out_.meetings = std::move(meetings_);
     return std::move(out_);
   }
 
@@ -226,6 +216,7 @@ class WaitFinder {
       const int64_t wait =
           std::clamp<int64_t>(meetings_[index].last_arrival_ns - clocks_.aligned(rank.domain, row.start_ns), 0, length);
       out.waited_ns += wait;
+      out.wait_by_step[row.step < 0 ? out.wait_by_step.size() - 1 : static_cast<size_t>(row.step)] += wait;
       if (!judged) continue;
       const int64_t exposed_wait = std::clamp<int64_t>(wait - row.overlapped_ns, 0, exposed);
       out.exposed_wait_ns += exposed_wait;

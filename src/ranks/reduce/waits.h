@@ -14,6 +14,18 @@
 
 namespace firelane::ranks {
 
+// What one look at the members of a collective tells.
+struct Meeting {
+  int64_t last_arrival_ns = INT64_MIN;  // on the common axis
+  int64_t lateness_ns = 0;              // of the last one, from the median arrival
+  int64_t own_ns = 0;                   // of it, by its own work
+  int64_t wait_sum_ns = 0;
+  int64_t bytes = 0;
+  int64_t most_bytes = 0;
+  Member latest;
+  bool contradicts = false;  // a rank ends before another begins
+};
+
 struct RankWaits {
   int64_t waited_ns = 0;
   int64_t late_ns = 0;
@@ -22,6 +34,7 @@ struct RankWaits {
   int64_t collective_ns = 0;
   int64_t overlapped_ns = 0;
   std::vector<int64_t> late_by_step;  // own lateness; the last: outside of steps
+  std::vector<int64_t> wait_by_step;  // for others, hidden or not; the last: outside of steps
   std::map<uint32_t, int64_t> late_by_group;
   int64_t latest_ns = 0;        // the largest own lateness
   int64_t latest_start_ns = 0;  // and its arrival, in the rank's own trace
@@ -44,7 +57,8 @@ struct Waits {
   std::vector<int64_t> group_wait_ns;  // by group, all ranks
   std::vector<int64_t> group_transfer_ns;
   std::map<std::tuple<uint32_t, int64_t, int64_t, uint32_t>, KindWaits> kinds;  // signature, bytes, ranks, first group
-  double recorded_ns = 0;  // first to last end of what synchronizes
+  double recorded_ns = 0;         // first to last end of what synchronizes
+  std::vector<Meeting> meetings;  // by instance
 };
 
 // Fills `replay`; takes what contradicts the clocks out of `matches`.

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "ranks/part/part.h"
 #include "ranks/reduce/match.h"
 #include "ranks/reduce/reduce.h"
+#include "ranks/reduce/studied_job.h"
 
 namespace firelane::ranks::testing {
 
@@ -48,6 +50,8 @@ struct JobSpec {
   Cause cause = Cause::kUnknown;
   double extra = 0.2;       // of its work
   int64_t every_steps = 1;  // only in every n-th step
+  // what a part may hold beyond that: memory of each step, the longest kernel before each collective with its place
+  bool details = false;
 };
 
 struct Job {
@@ -59,6 +63,9 @@ struct Job {
 };
 
 Job generate(const JobSpec& spec);
+
+// Such a job, reduced and kept.
+std::shared_ptr<const StudiedJob> studied(const JobSpec& spec);
 
 // How well a reduce did on a job whose truth is known.
 struct Score {

@@ -19,13 +19,20 @@ import "./shell.css";
 
 export function Shell(props: { source: Source }): JSX.Element {
   const state = urlState.value;
-  const { answer, shown: entry, firstId, added, error } = useTraces(props.source, state.trace);
+  const [needsTrace, setNeedsTrace] = useState(true);
+  const { answer, shown: entry, firstId, added, error } = useTraces(props.source, state.trace, needsTrace);
   const [help, setHelp] = useState(false);
   useHelpKey(() => setHelp((open) => !open));
 
-  const panes = allPanes.filter((p) => !("ofSet" in p) || answer?.panes?.includes(p.id));
+  // Without a trace (the report of a job) there are only the panes of all traces.
+  const panes = allPanes.filter((p) =>
+    "ofSet" in p ? answer?.panes?.includes(p.id) : !answer || answer.traces.length > 0 || !answer.panes?.length,
+  );
   const find = (id: string | null | undefined) => panes.find((p) => p.id === id);
   const pane = find(state.pane) ?? find(answer?.firstPane) ?? panes[0];
+  const ofTrace = !("ofSet" in pane);
+  // A pane of all traces is shown while none of them is loaded.
+  useEffect(() => setNeedsTrace(ofTrace), [ofTrace]);
 
   useEffect(() => {
     document.title = entry ? `${entry.name} – ${pane.title} – Firelane` : "Firelane";
@@ -75,7 +82,7 @@ export function Shell(props: { source: Source }): JSX.Element {
       <main class="main">
         {error && <ErrorBox text={error} />}
         {!answer && !error && <Loading />}
-        {answer && !entry && <ErrorBox text="The server has no traces." />}
+        {answer && !entry && ofTrace && <ErrorBox text="The server has no traces." />}
         {entry && !("ofSet" in pane) && <TraceView key={entry.id} source={props.source} entry={entry} pane={pane} />}
         {answer && "ofSet" in pane && <SetView source={props.source} answer={answer} pane={pane} />}
       </main>

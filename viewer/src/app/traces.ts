@@ -31,7 +31,8 @@ export function addedTrace(list: TraceEntry[], seen: ReadonlySet<number>): Trace
   return list.find((trace) => !seen.has(trace.id));
 }
 
-export function useTraces(source: Source, chosen: string | undefined): Traces {
+// `needed`: the pane shows a trace. Otherwise one that is not loaded yet is left alone.
+export function useTraces(source: Source, chosen: string | undefined, needed: boolean): Traces {
   const [answer, setAnswer] = useState<TraceList | null>(null);
   const [error, setError] = useState<string | null>(null);
   const first = useRef<string>();
@@ -51,7 +52,7 @@ export function useTraces(source: Source, chosen: string | undefined): Traces {
         setAnswer(listed);
         setError(null);
         const shown = shownTrace(traces, chosen, first.current);
-        const isLoading = shown?.state === "unloaded" || traces.some((trace) => trace.state === "loading");
+        const isLoading = (needed && shown?.state === "unloaded") || traces.some((trace) => trace.state === "loading");
         if (isLoading) {
           const again = { trace: String(shown.id), waitMs: kWaitMs };
           const waited = wanted.waitMs ? performance.now() - start : 0;
@@ -71,14 +72,14 @@ export function useTraces(source: Source, chosen: string | undefined): Traces {
     const frame: (Element & { reload?: () => void }) | null = window.frameElement;
     const reload = () => void ask({ trace: chosen ?? first.current ?? "first" }, true);
     if (frame && !source.stored) frame.reload = reload;
-    void ask({ trace: chosen ?? first.current ?? "first" });
+    void ask(needed ? { trace: chosen ?? first.current ?? "first" } : {});
     return () => {
       control.abort();
       window.clearTimeout(timer);
       window.removeEventListener("focus", onFocus);
       if (frame?.reload === reload) delete frame.reload;
     };
-  }, [source, chosen]);
+  }, [source, chosen, needed]);
   const shown = answer ? shownTrace(answer.traces, chosen, first.current) : undefined;
   if (shown) seen.current?.add(shown.id);
   const added = answer && seen.current ? addedTrace(answer.traces, seen.current) : undefined;

@@ -10,12 +10,14 @@ import { modulesPane } from "./modules/modules_pane";
 import { morePane } from "./more/more_pane";
 import { opsPane } from "./ops/ops_pane";
 import { overviewPane } from "./overview/overview_pane";
+import { ranksPane } from "./ranks/ranks_pane";
 import { sqlPane } from "./sql/sql_pane";
 import { stacksPane } from "./stacks/stacks_pane";
 import { stepsPane } from "./steps/steps_pane";
 import { timelinePane } from "./timeline/timeline_pane";
 
 export const panes: Pane[] = [
+  ranksPane,
   overviewPane,
   comparePane,
   timelinePane,

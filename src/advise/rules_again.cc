@@ -183,7 +183,7 @@ class ConstantFinder {
  public:
   explicit ConstantFinder(const Context& context) : context_(context), model_(context.model) {
     const HostSlices& host = model_.host_slices;
-    lane_ = context.study->host.chains[0].lanes[0];
+    lane_ = context.study->host->chains[0].lanes[0];
     for (Row row = 0; row < model_.device_slices.size(); ++row) {
       const Row launch = model_.device_slices.launch[row];
       if (launch == kNoRow || host.lane[launch] != lane_) continue;
@@ -256,7 +256,7 @@ class ConstantFinder {
 
   // A batch, which is another one every time.
   bool loads(Row op) const {
-    const analyze::HostChain& chain = context_.study->host.chains[0];
+    const analyze::HostChain& chain = context_.study->host->chains[0];
     const size_t segment = chain.segment_after(model_.host_slices.start_ns[op]);
     return segment < chain.segments.size() && chain.segments[segment].activity == analyze::Activity::kInput;
   }
@@ -275,7 +275,7 @@ class ConstantFinder {
 };
 
 std::vector<Finding> find_constant_copies(const Context& context) {
-  if (!context.has_device_work || context.study == nullptr || context.study->host.chains.empty()) return {};
+  if (!context.has_device_work || context.study == nullptr || context.study->host->chains.empty()) return {};
   const Model& model = context.model;
   const HostSlices& host = model.host_slices;
   std::map<std::string, std::vector<Built>> by_what;

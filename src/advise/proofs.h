@@ -22,7 +22,7 @@ const Proof* proof_of(std::string_view rule);
 double error_of(std::string_view rule);
 
 // The most that a finding of the rule may say about itself: "high" needs kLeastPrograms, nine of ten of them right.
-inline constexpr int kLeastPrograms = 3;
+inline constexpr int kLeastPrograms = 4;
 Confidence most_sure(std::string_view rule);
 
 }  // namespace firelane::advise

@@ -278,14 +278,19 @@ class UnusedPart {
     constexpr int64_t kNodesOfLayer = 4;  // a product, and what casts and transposes its weight
     const HostSlices& host = model_.host_slices;
     int products = 0;  // of a layer's backward: one for its weight, one for its input
-    for (Row row = 0; row < host.size(); ++row) {
-      if (host.start_ns[row] < step.start_ns || host.start_ns[row] >= step.end_ns) continue;
-      const std::string_view name = model_.text(host.name[row]);
-      if (name != "aten::mm" && name != "aten::bmm") continue;
-      const Row node = outermost(row);
-      if (!mentions(model_.text(host.name[node]), "evaluate_function")) continue;
-      const int64_t number = number_of(node);
-      products += number >= lowest && number <= lowest + kNodesOfLayer ? 1 : 0;
+    for (size_t lane = 0; lane < model_.lanes.size(); ++lane) {
+      const auto starts = host.start_ns.begin();
+      const auto first =
+          std::lower_bound(starts + model_.lanes.host_begin[lane], starts + model_.lanes.host_end[lane], step.start_ns);
+      for (auto row = static_cast<Row>(first - starts); row < model_.lanes.host_end[lane]; ++row) {
+        if (host.start_ns[row] >= step.end_ns) break;
+        const std::string_view name = model_.text(host.name[row]);
+        if (name != "aten::mm" && name != "aten::bmm") continue;
+        const Row node = outermost(row);
+        const int64_t number = number_of(node);
+        if (!mentions(model_.text(host.name[node]), "evaluate_function")) continue;
+        products += number >= lowest && number <= lowest + kNodesOfLayer ? 1 : 0;
+      }
     }
     return products > 1;
   }

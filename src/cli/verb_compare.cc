@@ -25,11 +25,9 @@ Result<int> run_table(const CompareArgs& args, Output& output) {
   const report::RunsOptions options{.by = args.by == "model"   ? report::RunsBy::kModel
                                           : args.by == "batch" ? report::RunsBy::kBatch
                                                                : report::RunsBy::kFile,
-                                    .price_per_hour = args.price_per_hour};
-  report::Report report = report::runs_report(runs, options);
-  // CSV is for a spreadsheet: a row a run, and nothing else.
-  if (output.form() == report::Form::kCsv) report.tables.resize(1);
-  FL_TRY_VOID(output.write(report::render(report, output.form(), output.style())));
+                                    .price_per_hour = args.price_per_hour,
+                                    .one_table = output.form() == report::Form::kCsv};
+  FL_TRY_VOID(output.write(report::render(report::runs_report(runs, options), output.form(), output.style())));
   FL_TRY_VOID(output.close());
   return kExitOk;
 }

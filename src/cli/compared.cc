@@ -22,11 +22,9 @@ Result<std::string> compared_text(const Compared& compared, size_t rows, report:
   FL_TRY(const std::vector<compare::Run> runs, read_runs(compared.files));
   const serve::Comparison& how = compared.comparison;
   if (how.by) {
-    const report::RunsOptions options{.by = *how.by, .price_per_hour = how.price_per_hour};
-    report::Report report = report::runs_report(runs, options);
-    // CSV is for a spreadsheet: a row a run, and nothing else.
-    if (form == report::Form::kCsv) report.tables.resize(1);
-    return report::render(report, form, style);
+    const report::RunsOptions options{
+        .by = *how.by, .price_per_hour = how.price_per_hour, .one_table = form == report::Form::kCsv};
+    return report::render(report::runs_report(runs, options), form, style);
   }
   const auto second = runs.begin() + static_cast<std::ptrdiff_t>(how.before.size());
   const compare::Difference difference =

@@ -72,7 +72,8 @@ Result<void> show_label(const GateConfig& config, Output& output) {
     runs.push_back(each.run);
     runs.back().path = each.file;
   }
-  return output.write(report::render(report::runs_report(runs, {}), output.form(), output.style()));
+  return output.write(report::render(report::runs_report(runs, {.one_table = output.form() == report::Form::kCsv}),
+                                     output.form(), output.style()));
 }
 
 Result<int> run_baseline(const BaselineArgs& args) {

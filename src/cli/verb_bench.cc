@@ -124,7 +124,9 @@ Result<int> run_bench(const BenchArgs& args) {
     const bool for_people = output.form() == report::Form::kText || output.form() == report::Form::kMarkdown;
     FL_TRY_VOID(output.write(report::comparison_text(difference, for_people ? 15 : 0, output.form(), output.style())));
   } else {
-    FL_TRY_VOID(output.write(report::render(report::runs_report(sides[0].runs, {}), output.form(), output.style())));
+    FL_TRY_VOID(output.write(
+        report::render(report::runs_report(sides[0].runs, {.one_table = output.form() == report::Form::kCsv}),
+                       output.form(), output.style())));
     std::fputs(noise_line(args, sides[0]).c_str(), stderr);
   }
   FL_TRY_VOID(output.close());

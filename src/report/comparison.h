@@ -25,6 +25,7 @@ enum class RunsBy : uint8_t { kFile, kModel, kBatch };
 struct RunsOptions {
   RunsBy by = RunsBy::kFile;
   double price_per_hour = -1;  // of all devices of a run; -1 not given
+  bool one_table = false;      // the runs alone: CSV is for a spreadsheet
 };
 
 // The figures of a run that tables of runs share, and their columns.

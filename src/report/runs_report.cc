@@ -110,7 +110,9 @@ Report runs_report(const std::vector<Run>& runs, const RunsOptions& options) {
                       known(use.peak_percent())});
     }
   }
-  return {.tables = {std::move(table), std::move(precisions)}};
+  Report report{.tables = {std::move(table)}};
+  if (!options.one_table) report.tables.push_back(std::move(precisions));
+  return report;
 }
 
 }  // namespace firelane::report

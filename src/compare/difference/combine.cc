@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <numeric>
 #include <string>
 #include <tuple>
@@ -76,6 +77,21 @@ Run combine(const std::vector<Run>& runs) {
        {&Run::launches, &Run::kernels, &Run::copies, &Run::syncs, &Run::ops, &Run::allocator_calls, &Run::flops}) {
     mean_of(member);
   }
+  // Known only where every run knows it. A part of the peak is of the time that all runs took.
+  const auto all_know = [&](double Run::* member) {
+    return std::all_of(runs.begin(), runs.end(), [&](const Run& run) { return run.*member >= 0; });
+  };
+  for (double Run::* const member : {&Run::energy_joules, &Run::mean_power_watts}) {
+    out.*member = -1;
+    if (all_know(member)) mean_of(member);
+  }
+  double at_peak_ns = 0;
+  double all_ns = 0;
+  for (const Run& run : runs) {
+    at_peak_ns += run.mfu_percent * static_cast<double>(run.step_ns);
+    all_ns += static_cast<double>(run.step_ns);
+  }
+  out.mfu_percent = all_know(&Run::mfu_percent) && all_ns > 0 ? at_peak_ns / all_ns : -1;
   int64_t given = 0;
   for (size_t part = 0; part < kPartCount; ++part) {
     int64_t sum = 0;

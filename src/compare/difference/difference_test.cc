@@ -183,6 +183,18 @@ TEST(Summary, flops_are_counted_by_the_precision_that_the_kernels_used) {
   EXPECT_NEAR(combine({run, run}).precisions[0].flops, run.precisions[0].flops, 1);
 }
 
+TEST(Summary, of_several_runs_is_their_mean_also_for_what_is_not_always_known) {
+  compare::Run slow = run_of(layers(2));
+  compare::Run fast = slow;
+  slow.mfu_percent = 10;
+  fast.mfu_percent = 20;
+  slow.energy_joules = 4;
+  slow.step_ns *= 3;
+  slow.parts[static_cast<size_t>(Part::kUneven)] += 2 * fast.step_ns;
+  EXPECT_NEAR(combine({slow, fast}).mfu_percent, 12.5, 1e-9);
+  EXPECT_EQ(combine({slow, fast}).energy_joules, -1);
+}
+
 TEST(Difference, modules_that_one_profiler_alone_records_do_not_make_work_new_or_gone) {
   TestProgram without = layers(4);
   for (TestOp& op : without.ops) op.module = "";

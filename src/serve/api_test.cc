@@ -147,6 +147,18 @@ TEST(Api, runs_of_a_set_are_a_table_and_those_that_cannot_be_read_are_left_out) 
   EXPECT_HOLDS(ask(api, "/api/runs"), R"({"name":"name","label":"Batch","kind":"text"})");
 }
 
+TEST(Api, notes_of_a_comparison_name_files_without_their_folders) {
+  const auto load = [](const std::string&, const LoadProgress&) -> Result<Model> {
+    return TraceBuilder().kernel("gemm", {.start_us = 0, .end_us = 10}).build();
+  };
+  const auto traces = std::make_shared<TraceSet>(std::vector<std::string>{"/home/me/a.json", "/home/me/b.json"}, load);
+  traces->wait_until_loaded();
+  Api api(traces, "1.2");
+  const Answer answer = ask(api, "/api/compare");
+  EXPECT_HOLDS(answer, "a.json: no steps were found");
+  EXPECT_FALSE(holds(answer.body, "/home/me")) << answer.body;
+}
+
 TEST(Api, a_comparison_that_cannot_be_made_says_why) {
   Api api(three_traces(), "1.2");
   EXPECT_EQ(ask(api, "/api/compare?before=0&after=2").status, 409);

@@ -1,6 +1,7 @@
 #include "serve/comparison.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <utility>
@@ -69,6 +70,12 @@ std::vector<compare::Run> runs_of(const Side& side) {
   return runs;
 }
 
+// Notes name runs by their paths: where a page is sent to, folders of this machine mean nothing.
+std::vector<compare::Run> named(std::vector<compare::Run> runs) {
+  for (compare::Run& run : runs) run.path = std::filesystem::path(run.path).filename().string();
+  return runs;
+}
+
 std::vector<const StudiedTrace*> pointers(const Side& side) {
   std::vector<const StudiedTrace*> out;
   for (const SideTrace& trace : side) out.push_back(trace.studied.get());
@@ -94,7 +101,8 @@ Answer compared(const TraceSet& traces, const Comparison& usual, const Request& 
   const Wanted sides = wanted_sides(traces, usual, wanted);
   if (!wanted.ok()) return bad_request(wanted);
   if (sides.refused) return *sides.refused;
-  const compare::Difference difference = compare::compare_sides(runs_of(sides.before), runs_of(sides.after), judge);
+  const compare::Difference difference =
+      compare::compare_sides(named(runs_of(sides.before)), named(runs_of(sides.after)), judge);
   report::Report report = report::comparison_report(difference, 0);
   report.title = "Comparison";
   return {.body = report::described(report, rows)};

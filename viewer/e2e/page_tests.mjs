@@ -117,7 +117,7 @@ export function pageTests(suite, url, traces) {
     "names that look like markup stay text in every pane",
     async ({ page, shot }) => {
       const id = traces.findIndex((trace) => trace.endsWith("hostile.json"));
-      await page.goto(`${url}#trace=${id}&pane=kernels`);
+      await page.goto(`${url}#trace=${id}&pane=kernels&compare.before=0&compare.after=${id}`);
       await page.waitForFunction((text) => document.body.innerText.includes(text), kHostile.slice(0, 12));
       await forEachPane(page, async (title) => {
         const intruders = await page.evaluate(

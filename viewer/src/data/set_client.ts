@@ -5,6 +5,8 @@ import * as answers from "./answers";
 import { type Decoder, decodeAnswer } from "./decode";
 import type { Params, Source } from "./source";
 
+const kRows = 10_000; // of each table
+
 // Ids of the traces on either side of a comparison.
 export interface Sides {
   before: readonly number[];
@@ -18,13 +20,13 @@ export class SetClient {
   ) {}
 
   compare(sides: Sides, signal?: AbortSignal) {
-    return this.get("compare", answers.report, paramsOf(sides), signal);
+    return this.get("compare", answers.report, { ...paramsOf(sides), rows: kRows }, signal);
   }
   compareFlame(sides: Sides, by: string, bins: number, signal?: AbortSignal) {
     return this.get("compare/flame", answers.flameDifference, { ...paramsOf(sides), by, bins }, signal);
   }
   runs(by: string, signal?: AbortSignal) {
-    return this.get("runs", answers.report, { by }, signal);
+    return this.get("runs", answers.report, { by, rows: kRows }, signal);
   }
 
   private async get<T>(path: string, decode: Decoder<T>, params?: Params, signal?: AbortSignal): Promise<T> {

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { TraceClient } from "./client";
+import { SetClient } from "./set_client";
 import { requestKey, StoredSource } from "./source";
 
 test("requests are written as in the protocol, without parameters that are not set", () => {
@@ -24,4 +25,19 @@ test("a report answers from what it holds, and otherwise says what to do", async
   await expect(trace.slice("h1")).rejects.toThrow(/firelane view/);
   await expect(trace.sql("select 1")).rejects.toThrow(/firelane view/);
   await expect(source.json("constructor")).rejects.toThrow();
+});
+
+test("a report of a comparison answers for its sides, however many runs they have", async () => {
+  const report = { title: "Comparison", facts: [], tables: [], notes: [] };
+  const source = new StoredSource({
+    "compare?before=0,1&after=2": { json: report },
+    "compare/flame?before=0,1&after=2&by=op&bins=1000": { json: { before_ns: 1, after_ns: 2, note: "", nodes: [] } },
+    "runs?by=file": { json: { ...report, title: "Runs" } },
+  });
+  const set = new SetClient(source, { traces: [], reloadS: null, panes: ["compare"], firstPane: null, compare: null });
+  const sides = { before: [0, 1], after: [2] };
+  expect((await set.compare(sides)).title).toBe("Comparison");
+  expect((await set.compareFlame(sides, "op", 1000)).afterNs).toBe(2);
+  expect((await set.runs("file")).title).toBe("Runs");
+  await expect(set.compare({ before: [2], after: [0] })).rejects.toThrow(/firelane view/);
 });

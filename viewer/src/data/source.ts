@@ -114,7 +114,7 @@ export class StoredSource implements Source {
 
   // The same request; for curves any answer with the same path, because a coarser one will do.
   private find(path: string, params?: Params): StoredAnswers[string] | undefined {
-    const exact = this.own(requestKey(path, params)) ?? this.own(decodeURIComponent(requestKey(path, params)));
+    const exact = this.ownRequest(requestKey(path, params));
     if (exact || !/\/(counters|memory\/curve)$/.test(path)) return exact ?? (params ? this.ignoringRows(path, params) : undefined);
     const key = Object.keys(this.answers).find((k) => k === path || k.startsWith(`${path}?`));
     return key === undefined ? undefined : this.own(key);
@@ -123,7 +123,12 @@ export class StoredSource implements Source {
   // Ignores `rows`, which only limits what is sent.
   private ignoringRows(path: string, params: Params): StoredAnswers[string] | undefined {
     const { rows: _rows, ...rest } = params;
-    return _rows === undefined ? undefined : this.own(requestKey(path, rest));
+    return _rows === undefined ? undefined : this.ownRequest(requestKey(path, rest));
+  }
+
+  // The program writes lists as they are: `lanes=0,1`.
+  private ownRequest(key: string): StoredAnswers[string] | undefined {
+    return this.own(key) ?? this.own(decodeURIComponent(key));
   }
 
   private own(key: string): StoredAnswers[string] | undefined {

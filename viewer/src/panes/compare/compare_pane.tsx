@@ -8,19 +8,21 @@ import { setUrl, urlState, useUrl } from "../../page/link";
 import type { TimelinePlace } from "../../page/navigation";
 import type { Pane, SetPaneProps } from "../../page/pane";
 import { Answered, ErrorBox, Loading, useAnswer } from "../../parts/answer";
+import { Checkbox } from "../../parts/fields";
 import { Empty, Notes } from "../../parts/notes";
 import { ReportTables, type TableOptions } from "../../parts/report/report_view";
 import { DifferenceFlame } from "./flame_view";
+import { Headline } from "./headline";
+import { CompareHelp } from "./help";
 import { RunsView } from "./runs_view";
-import { withSigns } from "./signs";
 import { notReady, sidesOf } from "./sides";
 import { SideChooser } from "./side_chooser";
-import { Headline } from "./headline";
+import { changedWork, withSigns } from "./tables";
 import { Timelines } from "./timelines";
 import { WaterfallView } from "./waterfall_view";
 import "./compare.css";
 
-export const comparePane: Pane = { id: "compare", title: "Compare", ofSet: ComparePane };
+export const comparePane: Pane = { id: "compare", title: "Compare", ofSet: ComparePane, help: CompareHelp };
 
 const kShown = [
   ["sides", "Two sides"],
@@ -121,8 +123,18 @@ function tablesFor(report: Report, stored: boolean): Record<string, TableOptions
 }
 
 function Compared(props: SidesProps & { report: Report }): JSX.Element {
-  const report = useMemo(() => withSigns(props.report), [props.report]);
-  const tables = useMemo(() => tablesFor(report, props.set.source.stored), [report]);
+  const [all, setAll] = useUrl("compare.work");
+  const report = useMemo(() => {
+    const signed = withSigns(props.report);
+    if (all !== "") return signed;
+    const stepNs = Number(signed.facts.find((fact) => fact.name === "step_before_ns")?.value ?? 0);
+    return { ...signed, tables: signed.tables.map((table) => (table.name === "work" ? changedWork(table, stepNs) : table)) };
+  }, [props.report, all]);
+  const tables = useMemo(() => {
+    const options = tablesFor(report, props.set.source.stored);
+    const tools = <Checkbox label="also what is the same" value={all !== ""} onChange={(on) => setAll(on ? "all" : "")} />;
+    return { ...options, work: { ...options.work, tools } };
+  }, [report]);
   const parts = report.tables.find((table) => table.name === "parts");
   return (
     <div class="stack">

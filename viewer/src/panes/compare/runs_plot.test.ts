@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Cell, Table } from "../../data/answers";
-import { runsPlot } from "./runs_plot";
+import { axisName, runsPlot } from "./runs_plot";
 
 const table = (...rows: Cell[][]): Table => ({
   name: "runs",
@@ -40,4 +40,13 @@ test("values that are unknown or the same for several runs are no axis", () => {
   expect(runsPlot(table(["a", 1, 8, 1, 1], ["b", 1, 8, 1, 1]), "samples").numeric).toBe(false);
   expect(runsPlot(table(["a", 1, null, 1, 1], ["b", 1, 8, 1, 1]), "samples").numeric).toBe(false);
   expect(runsPlot(table(), "name")).toEqual({ names: [], x: [], numeric: false, figures: [] });
+});
+
+test("a name on the axis is shortened to its room, and becomes its row where there is none", () => {
+  const names = ["fp32-matmul.fixed.lane", "b.json.gz"];
+  expect(axisName(names, 0, 20)).toBe("fp32-matmul.fixed");
+  expect(axisName(names, 0, 9)).toBe("fp32…ixed");
+  expect(axisName(names, 1, 3)).toBe("b");
+  expect(axisName(names, 0, 3)).toBe("1");
+  expect(axisName(names, 2, 3)).toBe("");
 });

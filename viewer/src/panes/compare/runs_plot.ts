@@ -40,3 +40,13 @@ export function runsPlot(table: Table, over: string): RunsPlot {
     figures,
   };
 }
+
+// A name for an axis that has room for so many characters: without its file's ending, then without its middle. Where not even a
+// few fit, its row.
+export function axisName(names: readonly string[], at: number, room: number): string {
+  const name = (names[at] ?? "").replace(/\.(?:lane|json(?:\.gz|\.zst)?)$/, "");
+  if (name.length <= room) return name;
+  if (room < 5) return at < names.length ? String(at + 1) : "";
+  const tail = Math.floor((room - 1) / 2);
+  return `${name.slice(0, room - 1 - tail)}…${name.slice(-tail)}`;
+}

@@ -13,8 +13,10 @@ import { Select } from "../../parts/fields";
 import { Notes } from "../../parts/notes";
 import { ReportTables } from "../../parts/report/report_view";
 import { DescribedTable } from "../../parts/table/described_table";
-import { formatByKind } from "../../text/format";
-import { type Figure, type RunsPlot, runsPlot } from "./runs_plot";
+import { formatByKind, formatNumber } from "../../text/format";
+import { axisName, type Figure, type RunsPlot, runsPlot } from "./runs_plot";
+
+const kCharPx = 6.2; // of an axis
 
 const kBys = [
   ["file", "file"],
@@ -89,8 +91,10 @@ function FigureChart(props: { plot: RunsPlot; figure: Figure; color: string }): 
   const text = (value: number | null) => formatByKind(column.kind, value);
   const options = () => {
     const color = cssColor(props.color);
-    const names = (_: uPlot, splits: number[]) =>
-      splits.map((at) => (plot.numeric ? String(at) : Number.isInteger(at) ? shortened(plot.names[at] ?? "") : ""));
+    const names = (chart: uPlot, splits: number[]) => {
+      const room = Math.floor(chart.bbox.width / devicePixelRatio / (plot.names.length + 0.2) / kCharPx) - 1;
+      return splits.map((at) => (plot.numeric ? formatNumber(at) : Number.isInteger(at) ? axisName(plot.names, at, room) : ""));
+    };
     return {
       scales: {
         x: { time: false, range: plot.numeric ? undefined : beside },
@@ -140,8 +144,4 @@ function FigureChart(props: { plot: RunsPlot; figure: Figure; color: string }): 
 // Room for half a bar at either end.
 function beside(_: uPlot, low: number, high: number): [number, number] {
   return [Math.min(low, 0) - 0.6, high + 0.6];
-}
-
-function shortened(name: string): string {
-  return name.length > 16 ? `${name.slice(0, 7)}…${name.slice(-8)}` : name;
 }

@@ -12,6 +12,7 @@ import { Answered, useAnswer } from "../../parts/answer";
 import { Select } from "../../parts/fields";
 import { dependsOn } from "../../parts/timeline/depends_on";
 import { LanesView } from "../../parts/timeline/lanes_view";
+import { laneKey } from "../../parts/timeline/layout";
 import { TimelineModel } from "../../parts/timeline/model";
 import { formatDuration } from "../../text/format";
 import { type Aligned, firstPair, followedView, pairView } from "./align";
@@ -93,8 +94,8 @@ function Pair(props: { before: Side; after: Side }): JSX.Element {
         <OneTimeline key={i} model={model} side={i === 0 ? "before" : "after"} onTouch={() => (leader.current = i)} />
       ))}
       <p class="muted hint">
-        W and S zoom, A and D pan, comma and period go to the previous and next step, arrows move between slices. Where steps are
-        not marked, the starts of the traces are aligned.
+        W and S zoom, A and D pan, comma and period go to the previous and next step, arrows move between slices. Steps are where
+        the host marks them: a device that lags behind still works on an earlier one. Traces without steps are aligned at their starts.
       </p>
     </>
   );
@@ -119,11 +120,17 @@ function StepSelect(props: { label: string; side: Side; value: string; onChange:
   return <Select label={props.label} value={props.value} onChange={props.onChange} options={options} />;
 }
 
+// The device's busiest stream is pinned: below the threads it would be out of sight.
+function modelOf({ trace, lanes }: Side): TimelineModel {
+  const model = new TimelineModel(trace, lanes, false);
+  const streams = lanes.lanes.filter((lane) => lane.kind === "stream" && lane.busyNs > 0);
+  const busiest = streams.sort((a, b) => b.busyNs - a.busyNs)[0];
+  if (busiest) model.shown.toggle("pinned", laneKey(busiest.id));
+  return model;
+}
+
 function useModels(before: Side, after: Side): TimelineModel[] {
-  const models = useMemo(
-    () => [before, after].map(({ trace, lanes }) => new TimelineModel(trace, lanes, false)),
-    [before, after],
-  );
+  const models = useMemo(() => [before, after].map(modelOf), [before, after]);
   useEffect(() => () => models.forEach((model) => model.dispose()), [models]);
   return models;
 }

@@ -21,7 +21,8 @@ std::string path_line(const Reduction& job) {
   const auto most = std::max_element(by_rank.begin(), by_rank.end(), [](const auto& a, const auto& b) {
     return (a.first < 0 ? -1 : a.second) < (b.first < 0 ? -1 : b.second);
   });
-  if (most == by_rank.end() || most->first < 0) return "";
+  constexpr int64_t kLeastShare = 10;  // a tenth: a path that is spread over many ranks names none
+  if (most == by_rank.end() || most->first < 0 || most->second * kLeastShare < job.path_ns) return "";
   const auto share_of = [&](int64_t ns) {
     return advise::short_percent(static_cast<double>(ns) / static_cast<double>(job.path_ns));
   };

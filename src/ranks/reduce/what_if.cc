@@ -16,8 +16,8 @@ namespace {
 using Change = JobReplay::Change;
 using Work = JobReplay::Work;
 
-constexpr size_t kMostMembers = 1'000'000;  // of one replay
-constexpr size_t kMostVisits = 16'000'000;  // of all replays for S_w
+constexpr size_t kMostMembers = 250'000;   // of one replay
+constexpr size_t kMostVisits = 4'000'000;  // of all replays for S_w
 constexpr size_t kLeastRanksTried = 8;
 constexpr int64_t kSmallBytes = 64 << 10;  // such a collective takes as long as its latency
 

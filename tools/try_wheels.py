@@ -67,7 +67,7 @@ class Trial:
             subprocess.run([python, "-m", "venv", environment], check=True)
         self.bare = {"PATH": str(self.bin), "HOME": str(folder), "LANG": "C.UTF-8"}  # as in a minimal container
 
-    def run(self, name: str, *command: str | Path, environment: dict[str, str] | None = None, expect: str = "") -> bool:
+    def run(self, name: str, *command: object, environment: dict[str, str] | None = None, expect: str = "") -> bool:
         begin = time.monotonic()
         done = subprocess.run(
             [str(word) for word in command],

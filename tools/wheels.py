@@ -48,7 +48,7 @@ def say(text: str) -> None:
     print(f"wheels: {text}", flush=True)
 
 
-def run(*command: str | Path, **more: object) -> None:
+def run(*command: object, **more: object) -> None:
     done = subprocess.run([str(word) for word in command], check=False, capture_output=True, text=True, **more)  # type: ignore[call-overload]
     if done.returncode:
         print(done.stdout[-3000:], done.stderr[-6000:], sep="\n", file=sys.stderr)

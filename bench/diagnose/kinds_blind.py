@@ -57,7 +57,7 @@ def detection(on: Machine, fault: bool) -> Step:
         nn.ReLU(True),
         nn.Conv2d(width, 5, 1),
     )
-    backbone = backbone.to(on.device, on.half, memory_format=torch.channels_last).eval()
+    backbone = backbone.to(on.device, on.half).to(memory_format=torch.channels_last).eval()  # type: ignore[call-overload]
     images = torch.randn(on.size(8, 2), 3, 4 * side, 4 * side, device=on.device, dtype=on.half)
     images = images.contiguous(memory_format=torch.channels_last)
     corners = torch.rand(len(images), side * side, 2, device=on.device) * side
@@ -122,7 +122,8 @@ class SmallUnet(nn.Module):
 
 def diffusion(on: Machine, fault: bool) -> Step:
     side = on.size(128, 32)
-    model = SmallUnet(on.size(128, 16), side, on.size(6, 3), fault).to(on.device, memory_format=torch.channels_last)
+    model = SmallUnet(on.size(128, 16), side, on.size(6, 3), fault).to(on.device)
+    model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
     images = torch.randn(on.size(4, 2), 4, side, side, device=on.device).contiguous(memory_format=torch.channels_last)
 
@@ -179,6 +180,8 @@ def adapters(on: Machine, fault: bool, *, length: int = 256) -> Step:
 
 
 class CachedLayer(nn.Module):
+    cache: torch.Tensor
+
     def __init__(self, width: int, rows: int, longest: int, on: Machine):
         super().__init__()
         self.project, self.merge = nn.Linear(width, 3 * width), nn.Linear(width, width)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import nn
@@ -139,10 +139,12 @@ class Residual(nn.Module):
 def clipped_by_hand(parameters: list[nn.Parameter], most: float) -> None:
     total = 0.0
     for parameter in parameters:
+        assert parameter.grad is not None
         total += parameter.grad.norm().item() ** 2
     scale = min(1.0, most / (total**0.5 + 1e-6))
     for parameter in parameters:
-        parameter.grad.mul_(scale)
+        if parameter.grad is not None:
+            parameter.grad.mul_(scale)
 
 
 class Trainer:
@@ -164,7 +166,7 @@ class Trainer:
             self.clip()
             return loss
 
-        self.on_step_end(self.optimizer.step(closure))
+        self.on_step_end(cast(torch.Tensor, self.optimizer.step(closure)))
 
 
 def trainer(on: Machine, fault: bool) -> Step:

@@ -27,12 +27,14 @@ def fetch_parts(names: Iterable[str], folder: str, workers: int | None = None) -
     """The parts of all traces that `names` (files, folders, or patterns with *) stand for, as files in `folder`."""
     files = [found for name in names for found in _files_of(name)]
     with ThreadPoolExecutor(workers or os.cpu_count() or 1) as pool:
-        return list(pool.map(lambda job: _part_of(*job[1], Path(folder) / f"{job[0]:08}.part"), enumerate(files)))
+        return list(
+            pool.map(lambda job: _part_of(job[1][0], job[1][1], Path(folder) / f"{job[0]:08}.part"), enumerate(files))
+        )
 
 
 def _files_of(name: str) -> list[tuple[Any, str]]:
     try:
-        from fsspec.core import url_to_fs
+        from fsspec.core import url_to_fs  # type: ignore[import-untyped]
     except ImportError:
         raise TraceError(
             f"{name}: remote paths need fsspec: pip install fsspec, and the package of the store"

@@ -30,7 +30,7 @@ def load_recorder():
     """The compiled recorder alone: importing the package would need the reader, too."""
     package = ROOT / "python/firelane"
     sys.path.insert(0, str(package))
-    import _recorders
+    import _recorders  # type: ignore[import-not-found]
 
     library = _recorders.find(torch.__version__, bool(torch.compiled_with_cxx11_abi()))
     files = sorted(package.glob(f"_recorder{sysconfig.get_config_var('EXT_SUFFIX')}"))

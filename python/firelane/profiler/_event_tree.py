@@ -55,8 +55,8 @@ class _Fields:
 
     torch_class: type
 
-    @property
-    def __class__(self) -> type:  # type: ignore[misc]  # torch's classes have no constructor
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:  # torch's classes have no constructor
         return self.torch_class
 
 

@@ -188,15 +188,15 @@ class _KinetoProfile:
         results = self._results("exporting chrome trace")
         annotations = dict(cuda_graph_annotations or {})
 
-        def annotate() -> None:
+        def export() -> None:
+            results.export_chrome_trace(path)
             if annotations and results.trace is not None:
                 _graph_annotations.annotate(path, annotations, graph_lanes, default_stream)
 
         if self._in_step and not wait:
-            self._exports.submit(lambda: (results.export_chrome_trace(path), annotate()))
+            self._exports.submit(export)
         else:
-            results.export_chrome_trace(path)
-            annotate()
+            export()
 
     def wait_for_exports(self) -> None:
         """Returns when all exports are written; raises the first error of failed ones, once."""

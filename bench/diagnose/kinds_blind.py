@@ -48,7 +48,7 @@ def suppressed_together(boxes: torch.Tensor, scores: torch.Tensor) -> torch.Tens
 
 def detection(on: Machine, fault: bool) -> Step:
     width, side = on.size(128, 16), on.size(64, 24)
-    backbone = nn.Sequential(
+    backbone: Any = nn.Sequential(
         nn.Conv2d(3, width, 3, 2, 1, bias=False),
         nn.BatchNorm2d(width),
         nn.ReLU(True),
@@ -122,7 +122,8 @@ class SmallUnet(nn.Module):
 
 def diffusion(on: Machine, fault: bool) -> Step:
     side = on.size(128, 32)
-    model = SmallUnet(on.size(128, 16), side, on.size(6, 3), fault).to(on.device, memory_format=torch.channels_last)
+    model: Any = SmallUnet(on.size(128, 16), side, on.size(6, 3), fault)
+    model = model.to(on.device, memory_format=torch.channels_last)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
     images = torch.randn(on.size(4, 2), 4, side, side, device=on.device).contiguous(memory_format=torch.channels_last)
 
@@ -179,6 +180,8 @@ def adapters(on: Machine, fault: bool, *, length: int = 256) -> Step:
 
 
 class CachedLayer(nn.Module):
+    cache: torch.Tensor
+
     def __init__(self, width: int, rows: int, longest: int, on: Machine):
         super().__init__()
         self.project, self.merge = nn.Linear(width, 3 * width), nn.Linear(width, width)

@@ -138,11 +138,12 @@ class Residual(nn.Module):
 
 def clipped_by_hand(parameters: list[nn.Parameter], most: float) -> None:
     total = 0.0
-    for parameter in parameters:
-        total += parameter.grad.norm().item() ** 2
+    gradients = [each.grad for each in parameters if each.grad is not None]
+    for gradient in gradients:
+        total += gradient.norm().item() ** 2
     scale = min(1.0, most / (total**0.5 + 1e-6))
-    for parameter in parameters:
-        parameter.grad.mul_(scale)
+    for gradient in gradients:
+        gradient.mul_(scale)
 
 
 class Trainer:
@@ -152,7 +153,7 @@ class Trainer:
         self.model, self.optimizer, self.clip = model, optimizer, clip
         self.seen = 0
 
-    def on_step_end(self, loss: torch.Tensor) -> None:
+    def on_step_end(self, loss: Any) -> None:
         self.seen += 1
         self.last = loss.detach()
 

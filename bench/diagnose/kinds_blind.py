@@ -48,7 +48,7 @@ def suppressed_together(boxes: torch.Tensor, scores: torch.Tensor) -> torch.Tens
 
 def detection(on: Machine, fault: bool) -> Step:
     width, side = on.size(128, 16), on.size(64, 24)
-    backbone = nn.Sequential(
+    backbone: Any = nn.Sequential(
         nn.Conv2d(3, width, 3, 2, 1, bias=False),
         nn.BatchNorm2d(width),
         nn.ReLU(True),
@@ -57,7 +57,7 @@ def detection(on: Machine, fault: bool) -> Step:
         nn.ReLU(True),
         nn.Conv2d(width, 5, 1),
     )
-    backbone = backbone.to(on.device, on.half).to(memory_format=torch.channels_last).eval()  # type: ignore[call-overload]
+    backbone = backbone.to(on.device, on.half, memory_format=torch.channels_last).eval()
     images = torch.randn(on.size(8, 2), 3, 4 * side, 4 * side, device=on.device, dtype=on.half)
     images = images.contiguous(memory_format=torch.channels_last)
     corners = torch.rand(len(images), side * side, 2, device=on.device) * side
@@ -122,8 +122,8 @@ class SmallUnet(nn.Module):
 
 def diffusion(on: Machine, fault: bool) -> Step:
     side = on.size(128, 32)
-    model = SmallUnet(on.size(128, 16), side, on.size(6, 3), fault).to(on.device)
-    model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    model: Any = SmallUnet(on.size(128, 16), side, on.size(6, 3), fault)
+    model = model.to(on.device, memory_format=torch.channels_last)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
     images = torch.randn(on.size(4, 2), 4, side, side, device=on.device).contiguous(memory_format=torch.channels_last)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import nn
@@ -138,13 +138,12 @@ class Residual(nn.Module):
 
 def clipped_by_hand(parameters: list[nn.Parameter], most: float) -> None:
     total = 0.0
-    for parameter in parameters:
-        assert parameter.grad is not None
-        total += parameter.grad.norm().item() ** 2
+    gradients = [each.grad for each in parameters if each.grad is not None]
+    for gradient in gradients:
+        total += gradient.norm().item() ** 2
     scale = min(1.0, most / (total**0.5 + 1e-6))
-    for parameter in parameters:
-        if parameter.grad is not None:
-            parameter.grad.mul_(scale)
+    for gradient in gradients:
+        gradient.mul_(scale)
 
 
 class Trainer:
@@ -154,7 +153,7 @@ class Trainer:
         self.model, self.optimizer, self.clip = model, optimizer, clip
         self.seen = 0
 
-    def on_step_end(self, loss: torch.Tensor) -> None:
+    def on_step_end(self, loss: Any) -> None:
         self.seen += 1
         self.last = loss.detach()
 
@@ -166,7 +165,7 @@ class Trainer:
             self.clip()
             return loss
 
-        self.on_step_end(cast(torch.Tensor, self.optimizer.step(closure)))
+        self.on_step_end(self.optimizer.step(closure))
 
 
 def trainer(on: Machine, fault: bool) -> Step:

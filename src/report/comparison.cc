@@ -43,7 +43,9 @@ std::string certainty(const Difference& d) {
     return fmt::format("; {}{} cannot tell that from noise between runs: record 4 or more a side", range,
                        d.runs_before + d.runs_after == 2 ? "one run a side" : runs_text(d));
   }
-  const std::string how = step.method == Method::kPermutation ? runs_text(d) : "by the noise of earlier runs";
+  const std::string how = step.method == Method::kPermutation         ? runs_text(d)
+                          : std::min(d.runs_before, d.runs_after) > 1 ? "by the noise between " + runs_text(d)
+                                                                      : "by the noise of earlier runs";
   if (step.outcome == Outcome::kInconclusive) {
     return fmt::format("; that may be noise (p = {:.2g}, {}): {} runs a side would tell", step.p, how,
                        step.runs_needed == 0 ? "more than 1,000" : std::to_string(step.runs_needed));

@@ -160,6 +160,18 @@ TEST(Difference, memory_comes_first_where_the_step_may_differ_by_chance) {
   EXPECT_FALSE(compare_sides({before}, {after}).reasons[0].text.starts_with("peak memory"));
 }
 
+TEST(Difference, memory_of_a_larger_batch_does_not_come_first) {
+  compare::Run before = run_of(layers(8));
+  compare::Run after = run_of(layers(8, {.kernel_us = 190, .dims = "[[128, 64], [64, 64]]"}));
+  before.has_memory = after.has_memory = true;
+  before.peak_bytes = 1'000'000;
+  after.peak_bytes = 1'900'000;
+  const Difference d = compare_sides({before}, {after});
+  EXPECT_EQ(d.batch_ratio, 2);
+  ASSERT_GT(d.reasons.size(), 1u);
+  EXPECT_FALSE(d.reasons[0].text.starts_with("peak memory"));
+}
+
 TEST(Difference, a_commit_that_only_the_baseline_knows_is_no_change_of_the_environment) {
   compare::Run before = run_of(layers(2));
   compare::Run after = before;

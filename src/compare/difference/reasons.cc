@@ -314,7 +314,9 @@ class Reasons {
     const bool same_time = d_.step.method == Method::kNone
                                ? std::abs(d_.step.ratio - 1) < kMayBeNoise
                                : d_.step.outcome == Outcome::kSame || d_.step.outcome == Outcome::kInconclusive;
-    const bool first = std::abs(d_.step.ratio - 1) < 0.03 || (same_time && std::abs(is - was) >= kMayBeNoise * was);
+    // A larger batch takes more by itself.
+    const bool first = d_.batch_ratio == 1 &&
+                       (std::abs(d_.step.ratio - 1) < 0.03 || (same_time && std::abs(is - was) >= kMayBeNoise * was));
     out_.insert(first ? out_.begin() : out_.end(), Reason{text, 0});
   }
 

@@ -137,22 +137,33 @@ void take_memory(const StudiedTrace& trace, Run& run) {
 
 std::string precision_words(const analyze::RooflineRow& row) {
   const std::string name(analyze::name_of(row.precision));
+  if (row.precision == analyze::Precision::kFp32 && row.tensor_cores == analyze::TensorCores::kYes) {
+    return name + " on tensor cores";
+  }
   const bool has_units = row.precision != analyze::Precision::kFp32 && row.precision != analyze::Precision::kFp64;
   return has_units && row.tensor_cores == analyze::TensorCores::kNo ? name + " without tensor cores" : name;
 }
 
+// The peak is that at which all of them take as long as each at its own: what MFU is made of.
 void take_precisions(const analyze::Roofline& roof, double steps, Run& run) {
+  std::vector<double> at_peak_s;
   for (const analyze::RooflineRow& row : roof.rows) {
     if (row.flops <= 0 || row.device_ns <= 0) continue;
     const std::string name = precision_words(row);
-    auto found = std::find_if(run.precisions.begin(), run.precisions.end(),
-                              [&](const PrecisionUse& use) { return use.precision == name; });
-    if (found == run.precisions.end()) {
-      const double peak = roof.peaks == nullptr ? 0 : roof.peaks->flops_per_s(row.precision, row.tensor_cores);
-      found = run.precisions.insert(run.precisions.end(), {.precision = name, .peak_flops_per_s = peak});
+    const auto found = std::find_if(run.precisions.begin(), run.precisions.end(),
+                                    [&](const PrecisionUse& use) { return use.precision == name; });
+    const auto at = static_cast<size_t>(found - run.precisions.begin());
+    if (at == run.precisions.size()) {
+      run.precisions.push_back({.precision = name});
+      at_peak_s.push_back(0);
     }
-    found->flops += static_cast<double>(row.flops) / steps;
-    found->device_ns += static_cast<double>(row.device_ns) / steps;
+    run.precisions[at].flops += static_cast<double>(row.flops) / steps;
+    run.precisions[at].device_ns += static_cast<double>(row.device_ns) / steps;
+    const double peak = roof.peaks == nullptr ? 0 : roof.peaks->flops_per_s(row.precision, row.tensor_cores);
+    if (peak > 0) at_peak_s[at] += static_cast<double>(row.flops) / steps / peak;
+  }
+  for (size_t i = 0; i < at_peak_s.size(); ++i) {
+    if (at_peak_s[i] > 0) run.precisions[i].peak_flops_per_s = run.precisions[i].flops / at_peak_s[i];
   }
   std::stable_sort(run.precisions.begin(), run.precisions.end(),
                    [](const PrecisionUse& a, const PrecisionUse& b) { return a.flops > b.flops; });

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { formatByKind, formatBytes, formatDuration, formatPercent, formatShare, formatTime } from "./format";
+import { formatByKind, formatBytes, formatChange, formatDuration, formatPercent, formatShare, formatTime } from "./format";
 
 test("durations use the unit that gives one to three digits before the decimal point", () => {
   expect(formatDuration(0)).toBe("0 ns");
@@ -42,4 +42,8 @@ test("ticks of a ruler have enough digits to differ from their neighbors", () =>
   expect(formatTime(0, 1_000_000)).toBe("0 ms");
   expect(formatTime(1_500_000_000, 500_000_000)).toBe("1.5 s");
   expect(formatTime(500_000_000, 500_000_000, 1_500_000_000)).toBe("0.5 s");
+});
+
+test("a difference has its sign, and none where there is no difference", () => {
+  expect([1500, -1500, 0].map(formatChange)).toEqual(["+1.50 us", "-1.50 us", "0 ns"]);
 });

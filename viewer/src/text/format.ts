@@ -40,6 +40,11 @@ export function formatDuration(ns: Maybe): string {
   return known(ns) ? scaled(ns, 1000, ["ns", "us", "ms", "s"]) : kUnknown;
 }
 
+// A difference: +1.20 ms, -300 ns.
+export function formatChange(ns: number): string {
+  return ns > 0 ? `+${formatDuration(ns)}` : formatDuration(ns);
+}
+
 // 512 B, 1.50 KiB, 12.0 MiB.
 export function formatBytes(bytes: Maybe): string {
   return known(bytes) ? scaled(bytes, 1024, ["B", "KiB", "MiB", "GiB", "TiB"]) : kUnknown;

@@ -1,16 +1,16 @@
 // The differential flame graph: where time is on both sides, colored by how it changed.
 
 import type { JSX } from "preact";
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useMemo } from "preact/hooks";
 import type { FlameDifference } from "../../data/answers";
 import type { SetClient, Sides } from "../../data/set_client";
 import { useUrl } from "../../page/link";
 import { Answered, useAnswer } from "../../parts/answer";
-import { type FlameView, searchFlame } from "../../parts/flame/flame";
+import { searchFlame } from "../../parts/flame/flame";
 import { FlameCanvas } from "../../parts/flame/flame_canvas";
-import { formatDuration, formatNumber, formatShare } from "../../text/format";
+import { useFlame } from "../../parts/flame/use_flame";
+import { formatChange, formatDuration, formatNumber, formatShare } from "../../text/format";
 import { changeColor, changeOf, type DifferenceFrame, layoutDifference } from "./flame_layout";
-import { signedDuration } from "./waterfall_view";
 
 const kBins = 1000;
 
@@ -61,16 +61,9 @@ export function DifferenceFlame(props: { set: SetClient; sides: Sides }): JSX.El
 function Graph(props: { flame: FlameDifference; search: string }): JSX.Element {
   const { flame, search } = props;
   const layout = useMemo(() => layoutDifference(flame.nodes), [flame]);
-  const whole: FlameView = { fromNs: layout.fromNs, toNs: layout.toNs };
-  const [view, setView] = useState<FlameView>(whole);
-  const [selected, setSelected] = useState<DifferenceFrame | null>(null);
-  useEffect(() => {
-    setView(whole);
-    setSelected(null);
-  }, [layout]);
+  const { view, setView, selected, setSelected, zoomed, zoomOut } = useFlame(layout);
   const found = useMemo(() => searchFlame(layout, search), [layout, search]);
   if (layout.frameCount === 0) return <p class="muted">Neither side has any. {flame.note}</p>;
-  const zoomed = view.fromNs > layout.fromNs || view.toNs < layout.toNs;
   return (
     <>
       <p class="muted flame-status" role="status">
@@ -83,11 +76,11 @@ function Graph(props: { flame: FlameDifference; search: string }): JSX.Element {
         ) : (
           <>
             {formatDuration(flame.beforeNs)} before, {formatDuration(flame.afterNs)} after:{" "}
-            {signedDuration(flame.afterNs - flame.beforeNs)}. As wide as the mean of both sides; click a frame to zoom in.
+            {formatChange(flame.afterNs - flame.beforeNs)}. As wide as the mean of both sides; click a frame to zoom in.
           </>
         )}{" "}
         {zoomed && (
-          <button class="link" onClick={() => setView(whole)}>
+          <button class="link" onClick={zoomOut}>
             Zoom out
           </button>
         )}
@@ -114,5 +107,5 @@ function frameText(frame: DifferenceFrame): string {
   if (afterNs === 0) return `gone: ${formatDuration(beforeNs)} a step`;
   const share = formatShare(Math.abs(afterNs / beforeNs - 1));
   const how = afterNs > beforeNs ? `, ${share} slower` : afterNs < beforeNs ? `, ${share} faster` : "";
-  return `${formatDuration(beforeNs)} before, ${formatDuration(afterNs)} after: ${signedDuration(afterNs - beforeNs)}${how}`;
+  return `${formatDuration(beforeNs)} before, ${formatDuration(afterNs)} after: ${formatChange(afterNs - beforeNs)}${how}`;
 }

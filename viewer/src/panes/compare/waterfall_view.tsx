@@ -5,13 +5,9 @@ import { useMemo } from "preact/hooks";
 import type { Table } from "../../data/answers";
 import { useUrl } from "../../page/link";
 import { Checkbox } from "../../parts/fields";
-import { formatDuration } from "../../text/format";
+import { formatChange, formatDuration } from "../../text/format";
 import { partsOf, waterfall, withoutSmall } from "./waterfall";
 import "./waterfall.css";
-
-export function signedDuration(ns: number): string {
-  return ns > 0 ? `+${formatDuration(ns)}` : formatDuration(ns);
-}
 
 export function WaterfallView(props: { table: Table }): JSX.Element {
   const [all, setAll] = useUrl("compare.parts");
@@ -56,7 +52,7 @@ export function WaterfallView(props: { table: Table }): JSX.Element {
                 </th>
                 <td>{formatDuration(bar.beforeNs)}</td>
                 <td>{formatDuration(bar.afterNs)}</td>
-                <td class={changeNs > 0 ? "slower" : changeNs < 0 ? "faster" : ""}>{signedDuration(changeNs)}</td>
+                <td class={changeNs > 0 ? "slower" : changeNs < 0 ? "faster" : ""}>{formatChange(changeNs)}</td>
                 <td class="waterfall-track" aria-hidden="true">
                   <span
                     class={changeNs > 0 ? "bar slower" : "bar faster"}
@@ -86,7 +82,7 @@ function TotalRow(props: { name: string; ns: number; width: number; change?: num
       </th>
       <td>{isBefore ? formatDuration(props.ns) : ""}</td>
       <td>{isBefore ? "" : formatDuration(props.ns)}</td>
-      <td>{isBefore ? "" : signedDuration(props.change!)}</td>
+      <td>{isBefore ? "" : formatChange(props.change!)}</td>
       <td class="waterfall-track" aria-hidden="true">
         <span class="bar total" style={{ left: "0", width: `${props.width}%` }} />
       </td>

@@ -1,15 +1,16 @@
 // Flame graphs of Python stacks or operators: in order of time, merged, or inverted.
 
 import type { JSX } from "preact";
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useMemo } from "preact/hooks";
 import type { Flame, Lane, Lanes } from "../../data/answers";
 import type { Params } from "../../data/source";
 import { useUrl } from "../../page/link";
 import { openInTimeline } from "../../page/navigation";
 import type { Pane, PaneProps } from "../../page/pane";
 import { Answered, useAnswer } from "../../parts/answer";
-import { type FlameView, type Frame, layoutFlame, searchFlame } from "../../parts/flame/flame";
+import { type Frame, layoutFlame, searchFlame } from "../../parts/flame/flame";
 import { FlameCanvas } from "../../parts/flame/flame_canvas";
+import { useFlame } from "../../parts/flame/use_flame";
 import { Empty } from "../../parts/notes";
 import { formatDuration, formatNumber, formatShare } from "../../text/format";
 
@@ -116,13 +117,7 @@ function FlameGraph(props: {
 }): JSX.Element {
   const { flame } = props;
   const layout = useMemo(() => layoutFlame(flame.nodes), [flame]);
-  const whole: FlameView = { fromNs: layout.fromNs, toNs: layout.toNs };
-  const [view, setView] = useState<FlameView>(whole);
-  const [selected, setSelected] = useState<Frame | null>(null);
-  useEffect(() => {
-    setView(whole);
-    setSelected(null);
-  }, [layout]);
+  const { view, setView, selected, setSelected, zoomed, zoomOut } = useFlame(layout);
   const found = useMemo(() => searchFlame(layout, props.search), [layout, props.search]);
   if (layout.frameCount === 0) {
     return (
@@ -133,7 +128,6 @@ function FlameGraph(props: {
       />
     );
   }
-  const zoomed = view.fromNs > layout.fromNs || view.toNs < layout.toNs;
   return (
     <>
       <p class="muted flame-status" role="status">
@@ -150,7 +144,7 @@ function FlameGraph(props: {
           </>
         )}{" "}
         {zoomed && (
-          <button class="link" onClick={() => setView(whole)}>
+          <button class="link" onClick={zoomOut}>
             Zoom out
           </button>
         )}

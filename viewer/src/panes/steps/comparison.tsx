@@ -9,7 +9,7 @@ import { Answered, useAnswer } from "../../parts/answer";
 import { Checkbox } from "../../parts/fields";
 import { causeColors, causeLabel } from "../../parts/steps/causes";
 import { DescribedTable } from "../../parts/table/described_table";
-import { formatDuration } from "../../text/format";
+import { formatChange, formatDuration } from "../../text/format";
 import { compareTables } from "./compare";
 
 export interface ComparisonProps extends PaneProps {
@@ -39,7 +39,7 @@ export function Comparison(props: ComparisonProps): JSX.Element {
         <StepSelect label="Second step" rows={props.steps.rows} value={second.step} onChange={props.onSecond} />
         <span class="muted">
           {formatDuration(first.durationNs)} and {formatDuration(second.durationNs)}:{" "}
-          <strong>{signedDuration(differenceNs)}</strong>
+          <strong>{formatChange(differenceNs)}</strong>
         </span>
       </div>
       <Parts {...props} />
@@ -48,10 +48,6 @@ export function Comparison(props: ComparisonProps): JSX.Element {
       </Answered>
     </section>
   );
-}
-
-function signedDuration(ns: number): string {
-  return ns > 0 ? `+${formatDuration(ns)}` : formatDuration(ns);
 }
 
 function StepSelect(props: {
@@ -124,7 +120,7 @@ function Parts(props: ComparisonProps): JSX.Element | null {
               </th>
               <td class="number">{formatDuration(first.partsNs[part.at])}</td>
               <td class="number">{formatDuration(second.partsNs[part.at])}</td>
-              <td class="number">{signedDuration(second.partsNs[part.at] - first.partsNs[part.at])}</td>
+              <td class="number">{formatChange(second.partsNs[part.at] - first.partsNs[part.at])}</td>
             </tr>
           ))}
         </tbody>

@@ -7,7 +7,7 @@ import { TraceClient } from "../data/client";
 import { SetClient } from "../data/set_client";
 import type { Source } from "../data/source";
 import { getUrl, setUrl, urlState } from "../page/link";
-import type { SetPane, TracePane } from "../page/pane";
+import type { Pane, SetPane, TracePane } from "../page/pane";
 import { type Theme, theme, toggleTheme } from "../page/theme";
 import { isTyping } from "../page/typing";
 import { panes as allPanes } from "../panes";
@@ -19,20 +19,17 @@ import "./shell.css";
 
 export function Shell(props: { source: Source }): JSX.Element {
   const state = urlState.value;
-  const [needsTrace, setNeedsTrace] = useState(true);
-  const { answer, shown: entry, firstId, added, error } = useTraces(props.source, state.trace, needsTrace);
+  const { answer, shown: entry, firstId, added, error } = useTraces(
+    props.source,
+    state.trace,
+    (known) => !("ofSet" in shownPane(known, state.pane)),
+  );
   const [help, setHelp] = useState(false);
   useHelpKey(() => setHelp((open) => !open));
 
-  // Without a trace (the report of a job) there are only the panes of all traces.
-  const panes = allPanes.filter((p) =>
-    "ofSet" in p ? answer?.panes?.includes(p.id) : !answer || answer.traces.length > 0 || !answer.panes?.length,
-  );
-  const find = (id: string | null | undefined) => panes.find((p) => p.id === id);
-  const pane = find(state.pane) ?? find(answer?.firstPane) ?? panes[0];
+  const panes = panesOf(answer);
+  const pane = shownPane(answer, state.pane);
   const ofTrace = !("ofSet" in pane);
-  // A pane of all traces is shown while none of them is loaded.
-  useEffect(() => setNeedsTrace(ofTrace), [ofTrace]);
 
   useEffect(() => {
     document.title = entry ? `${entry.name} – ${pane.title} – Firelane` : "Firelane";
@@ -89,6 +86,20 @@ export function Shell(props: { source: Source }): JSX.Element {
       {help && <HelpDialog panes={panes} onClose={() => setHelp(false)} />}
     </div>
   );
+}
+
+// Panes of all traces are those that the server names. Without a trace (the report of a job) there are no others.
+function panesOf(answer: TraceList | null): Pane[] {
+  return allPanes.filter((pane) =>
+    "ofSet" in pane ? answer?.panes?.includes(pane.id) : !answer || answer.traces.length > 0 || !answer.panes?.length,
+  );
+}
+
+// The link's, else the one that the server starts with. Before the first answer any pane may turn out to be there.
+function shownPane(answer: TraceList | null, wanted: string | undefined): Pane {
+  const panes = answer ? panesOf(answer) : allPanes;
+  const find = (id: string | null | undefined) => panes.find((pane) => pane.id === id);
+  return find(wanted) ?? find(answer?.firstPane) ?? panes.find((pane) => !("ofSet" in pane)) ?? panes[0];
 }
 
 function otherTheme(name: Theme): Theme {

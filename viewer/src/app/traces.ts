@@ -31,10 +31,17 @@ export function addedTrace(list: TraceEntry[], seen: ReadonlySet<number>): Trace
   return list.find((trace) => !seen.has(trace.id));
 }
 
-// `needed`: the pane shows a trace. Otherwise one that is not loaded yet is left alone.
-export function useTraces(source: Source, chosen: string | undefined, needed: boolean): Traces {
+// `needs`: whether the pane that such an answer leads to shows a trace. Otherwise one that is not loaded yet is left alone.
+export function useTraces(
+  source: Source,
+  chosen: string | undefined,
+  needs: (answer: TraceList | null) => boolean,
+): Traces {
   const [answer, setAnswer] = useState<TraceList | null>(null);
   const [error, setError] = useState<string | null>(null);
+  const latest = useRef(needs);
+  latest.current = needs;
+  const needed = needs(answer);
   const first = useRef<string>();
   const seen = useRef<Set<number>>();
   useEffect(() => {
@@ -52,7 +59,7 @@ export function useTraces(source: Source, chosen: string | undefined, needed: bo
         setAnswer(listed);
         setError(null);
         const shown = shownTrace(traces, chosen, first.current);
-        const isLoading = (needed && shown?.state === "unloaded") || traces.some((trace) => trace.state === "loading");
+        const isLoading = (latest.current(listed) && shown?.state === "unloaded") || traces.some((trace) => trace.state === "loading");
         if (isLoading) {
           const again = { trace: String(shown.id), waitMs: kWaitMs };
           const waited = wanted.waitMs ? performance.now() - start : 0;

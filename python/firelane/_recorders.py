@@ -92,7 +92,7 @@ def refusal(torch_version: str) -> str:
     which = f"recorders for torch {', '.join(have)}" if have else "no recorder for any torch"
     return (
         f"this firelane brings {which}, and this is torch {torch_version}; `{build_command()}` compiles one for it, "
-        "with any C++20 compiler, in about a minute. Reading traces (firelane.open, the command) works without it"
+        "with any C++20 compiler. Reading traces (firelane.open, the command) works without it"
     )
 
 

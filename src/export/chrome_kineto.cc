@@ -53,21 +53,27 @@ std::string_view KinetoExtras::host_name(Row row) const {
   return is_wanted_ && name.starts_with(kCollection) && is_frame(model_, row) ? "Python GC" : name;
 }
 
-// A step begins in the call of prof.step(), somewhere inside functions that return during it: so that slices nest, it
-// is shown from the last of these returns on.
+// A step begins and ends in calls of prof.step(), somewhere inside functions that return later: so that slices nest, it
+// is shown from the last of these returns to the last of those. 1 ns apart: readers that add up microseconds as
+// floating-point numbers must not see them overlap.
 std::pair<int64_t, int64_t> KinetoExtras::host_times(Row row) const {
   const HostSlices& host = model_.host_slices;
-  int64_t start = host.start_ns[row];
+  const int64_t start = host.start_ns[row];
   const int64_t end = host.end_ns(row);
-  if (adjusts_steps_ && model_.text(host.name[row]).starts_with("ProfilerStep#")) {
-    const auto lane = static_cast<size_t>(host.lane[row]);
-    for (Row other = model_.lanes.host_begin[lane]; other < row; ++other) {
-      const int64_t other_end = host.end_ns(other);
-      // 1 ns later: readers that add up microseconds as floating-point numbers must not see them overlap.
-      if (is_frame(model_, other) && other_end > start && other_end + 1 < end) start = other_end + 1;
-    }
+  if (!adjusts_steps_ || !model_.text(host.name[row]).starts_with("ProfilerStep#")) return {start, end - start};
+  const auto lane = static_cast<size_t>(host.lane[row]);
+  int64_t shown_start = start;
+  int64_t shown_end = end;
+  for (Row other = model_.lanes.host_begin[lane]; other < model_.lanes.host_end[lane]; ++other) {
+    const int64_t other_start = host.start_ns[other];
+    const int64_t other_end = host.end_ns(other);
+    if (other_start >= end) break;
+    if (other == row || !is_frame(model_, other)) continue;
+    if (other_start <= start && other_end > start && other_end < end)
+      shown_start = std::max(shown_start, other_end + 1);
+    if (other_start > start && other_end > end) shown_end = std::max(shown_end, other_end + 1);
   }
-  return {start, end - start};
+  return {shown_start, shown_end - shown_start};
 }
 
 void KinetoExtras::add_python_ids(Row row, std::string& args) const {
@@ -122,7 +128,7 @@ void KinetoExtras::write_window(ChromeEvents& events) const {
   events.end();
   events.begin('i', "", "Record Window End");
   out += ", \"s\": \"g\", \"pid\": \"\", \"tid\": \"\"";
-  events.at(end_ns);
+  events.at(end_ns + 1);  // not before the end of an event, also where readers add up floating-point numbers
   events.end();
 }
 

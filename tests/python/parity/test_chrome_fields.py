@@ -114,6 +114,7 @@ def test_steps_do_not_cut_the_functions_that_call_step(tmp_path):
         assert len(spans["ProfilerStep#"]) == 3
         for begin, end in spans["ProfilerStep#"]:
             assert not any(start < begin < stop < end for start, stop in spans[": step_of"])
+            assert not any(begin < start < end < stop for start, stop in spans[": step_of"])
 
 
 def test_execution_traces_are_joined_by_record_function_ids(tmp_path):

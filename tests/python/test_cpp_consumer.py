@@ -38,7 +38,7 @@ def installed(tmp_path_factory, ccache_environment):
     """A folder that the recorder for C++ programs was installed into."""
     if not (shutil.which("cmake") and shutil.which("ninja")):
         pytest.skip("no cmake, no ninja")
-    build = ROOT / "build" / "cpp_consumer"  # kept: the next run only builds what changed
+    build = ROOT / "build" / "cpp_installed"  # kept: the next run only builds what changed
     only = {"FIRELANE_PROFILER": "ON", "FIRELANE_RECORD_ONLY": "ON", "FIRELANE_CLI": "OFF", "FIRELANE_TESTS": "OFF"}
     build_all(ROOT, build, ccache_environment, CMAKE_BUILD_TYPE="Release", **only)
     assert not [*build.rglob("*_test")]

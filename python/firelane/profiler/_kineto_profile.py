@@ -188,15 +188,19 @@ class _KinetoProfile:
         results = self._results("exporting chrome trace")
         annotations = dict(cuda_graph_annotations or {})
 
-        def export() -> None:
-            results.export_chrome_trace(path)
+        def annotate() -> None:
             if annotations and results.trace is not None:
                 _graph_annotations.annotate(path, annotations, graph_lanes, default_stream)
 
+        def export() -> None:
+            results.export_chrome_trace(path)
+            annotate()
+
         if self._in_step and not wait:
             self._exports.submit(export)
-        else:
-            export()
+        else:  # not through export(): a warning names the caller by how many frames lie between
+            results.export_chrome_trace(path)
+            annotate()
 
     def wait_for_exports(self) -> None:
         """Returns when all exports are written; raises the first error of failed ones, once."""

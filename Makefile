@@ -61,7 +61,7 @@ test: setup viewer ## all tests: units with sanitizers, the command line, what n
 	@$(call cmake,release,all bench_load make_trace firelane_record_torch_test)
 	@$(call ctest,release) -R '^(cli[.]|units[.]record/torch$$|examples[.])'
 	@echo "test: Python"
-	@$(PYTHON) -m pytest -q -n $(JOBS) --dist loadfile
+	@$(PYTHON) -m pytest -q -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 # Fetching torch leaves the cores idle: the sanitizers' build begins meanwhile (`test` says what fails in it). Checks of the
 # text take one core each, so they run beside the build; the thread sanitizer, fuzzing and the browser run beside Python's tests.

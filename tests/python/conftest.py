@@ -60,3 +60,12 @@ def ccache_environment():
 @pytest.fixture(scope="session")
 def gpt_full():
     return ROOT / "tests" / "data" / "gpt_full.json.gz"
+
+
+# Files whose tests run programs for long. pytest-xdist hands out files in this order (--no-loadscope-reorder): begun
+# last, one of them would keep one core busy while the others have nothing left.
+LONG = ["test_package", "test_cpp_consumer", "test_record_command", "test_always", "test_tuning", "test_verify"]
+
+
+def pytest_collection_modifyitems(items):
+    items.sort(key=lambda item: LONG.index(item.path.stem) if item.path.stem in LONG else len(LONG))

@@ -188,8 +188,8 @@ def build_wheel(python: Path, version: str) -> Path:
     }
     folder = WORK / "plain"
     shutil.rmtree(folder, ignore_errors=True)
-    options = [word for key, value in defines.items() for word in ("-C", f"cmake.define.{key}={value}")]
-    build_folder = ("-C", "build-dir=build/wheel-all")
+    options = [word for key, value in defines.items() for word in ("--config-settings", f"cmake.define.{key}={value}")]
+    build_folder = ("--config-settings", "build-dir=build/wheel-all")
     command = [tools / "bin/pip", "wheel", "--quiet", "--no-build-isolation", "--no-deps", "-w", folder]
     run(*command, *build_folder, *options, ROOT, env=environment)
     (plain,) = folder.glob("*.whl")

@@ -2,9 +2,9 @@
 //
 // A table is one list of columns (model/tables.h has those of the model):
 //
-//   #define FL_STEPS(WIDE, READ, MADE)                                   \
-//     WIDE(int64_t, start_ns, kTime, "since the start of the trace")     \
-//     READ(StringId, name, kFull, "of the step")                         \
+//   #define FL_STEPS(WIDE, READ, MADE)        (each line but the last ends in a backslash)
+//     WIDE(int64_t, start_ns, kTime, "since the start of the trace")
+//     READ(StringId, name, kFull, "of the step")
 //     MADE(Row, slice, kMaybe, "host_slices.id")
 //
 //   struct RawStep { FL_RAW_ROW(FL_STEPS) };

@@ -7,7 +7,7 @@
 add_library(firelane_options INTERFACE)
 target_include_directories(firelane_options INTERFACE ${PROJECT_SOURCE_DIR}/src)
 target_compile_options(firelane_options INTERFACE -Wall -Wextra -Wshadow -Wconversion)
-if(PROJECT_IS_TOP_LEVEL)  # the compilers of other projects may warn of more
+if(PROJECT_IS_TOP_LEVEL AND NOT SKBUILD)  # the compilers of other projects, and of who installs with pip, may warn of more
   target_compile_options(firelane_options INTERFACE -Werror)
 endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")

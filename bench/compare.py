@@ -18,6 +18,8 @@ import subprocess
 import time
 from pathlib import Path
 
+import readme
+
 ROOT = Path(__file__).resolve().parents[1]
 BINARY = ROOT / "build" / "release"
 WORK = ROOT / "build" / "bench"
@@ -79,10 +81,7 @@ def main() -> None:
     text = "\n".join(lines) + "\n"
     print(text)
     if args.write:
-        page = ROOT / "bench" / "README.md"
-        begin, end = "<!-- compare.py begin -->\n", "<!-- compare.py end -->"
-        before, rest = page.read_text().split(begin)
-        page.write_text(before + begin + text + end + rest.split(end, 1)[1])
+        readme.write("compare.py", text)
 
 
 if __name__ == "__main__":

@@ -19,6 +19,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+import readme
+
 ROOT = Path(__file__).resolve().parents[1]
 FIRELANE = ROOT / "build" / "release" / "firelane"
 PROGRAM = ROOT / "bench" / "slow_loader.py"
@@ -85,10 +87,7 @@ def main() -> None:
     text = "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows]) + "\n"
     print(text)
     if args.write:
-        page = ROOT / "bench" / "README.md"
-        begin, end = "<!-- tune.py begin -->\n", "<!-- tune.py end -->"
-        before, rest = page.read_text().split(begin)
-        page.write_text(before + begin + text + end + rest.split(end, 1)[1])
+        readme.write("tune.py", text)
 
 
 if __name__ == "__main__":

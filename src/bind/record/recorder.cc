@@ -51,16 +51,7 @@ void hook_modules(library::Recording& recording) {
 
 PythonRecorder::PythonRecorder(const record::RecordOptions& options) : options_(options) {
   library::Options wanted;
-#define FL_COPY(name, on, key, help) wanted.name = options.name;
-  FL_RECORD_OPTIONS(FL_COPY)
-#undef FL_COPY
-  wanted.flops = options.flops;
-  wanted.cuda_detach = options.cuda_detach;
-  wanted.concrete_inputs = options.concrete_inputs;
-  wanted.parts = options.parts;
-  wanted.start_paused = options.start_paused;
-  wanted.start_light = options.start_light;
-  wanted.keep = options.keep;
+  library::copy_options(options, wanted);
   const std::string output = options.output.string();
   wanted.output = output;
   const std::string torch_version = running_torch_version();

@@ -106,16 +106,7 @@ class LibraryInside final : public Library {
 
   Recording* start(const Options& options, Text& error) const override {
     record::RecordOptions wanted;
-#define FL_COPY(name, on, key, help) wanted.name = options.name;
-    FL_RECORD_OPTIONS(FL_COPY)
-#undef FL_COPY
-    wanted.flops = options.flops;
-    wanted.cuda_detach = options.cuda_detach;
-    wanted.concrete_inputs = options.concrete_inputs;
-    wanted.parts = options.parts;
-    wanted.start_paused = options.start_paused;
-    wanted.start_light = options.start_light;
-    wanted.keep = options.keep;
+    copy_options(options, wanted);
     wanted.output = std::string(options.output);
     if (!options.torch_version.empty()) torch_hooks::set_torch_version(options.torch_version);
     std::map<std::string, std::function<double()>> more_costs;

@@ -50,6 +50,21 @@ struct Options {
   double (*python_cost)() = nullptr;  // measures what a traced Python call costs; null: not traced
 };
 
+// Those that Options and record::RecordOptions both have, from one to the other: for both sides of the library's line.
+template <typename From, typename To>
+void copy_options(const From& from, To& to) {
+#define FL_COPY(name, on, key, help) to.name = from.name;
+  FL_RECORD_OPTIONS(FL_COPY)
+#undef FL_COPY
+  to.flops = from.flops;
+  to.cuda_detach = from.cuda_detach;
+  to.concrete_inputs = from.concrete_inputs;
+  to.parts = from.parts;
+  to.start_paused = from.start_paused;
+  to.start_light = from.start_light;
+  to.keep = from.keep;
+}
+
 struct Status {
   uint8_t state = 0;  // record::SessionState
   uint64_t event_count = 0;

@@ -1,0 +1,11 @@
+"""Puts a measured table into bench/README.md, between the two marks of the program that measured it."""
+
+from pathlib import Path
+
+PAGE = Path(__file__).resolve().parent / "README.md"
+
+
+def write(program: str, text: str) -> None:
+    begin, end = f"<!-- {program} begin -->\n", f"<!-- {program} end -->"
+    before, rest = PAGE.read_text().split(begin)
+    PAGE.write_text(before + begin + text + end + rest.split(end, 1)[1])

@@ -4,6 +4,7 @@ import importlib.util
 import json
 import os
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -69,3 +70,17 @@ LONG = ["test_package", "test_cpp_consumer", "test_record_command", "test_always
 
 def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: LONG.index(item.path.stem) if item.path.stem in LONG else len(LONG))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    """What a program that failed wrote stands in the report: the exception alone only says that it failed."""
+    report = yield
+    error = call.excinfo.value if call.excinfo else None
+    if isinstance(error, (subprocess.CalledProcessError, subprocess.TimeoutExpired)):
+        for name in ("stdout", "stderr"):
+            text = getattr(error, name) or ""
+            text = text.decode(errors="replace") if isinstance(text, bytes) else text
+            if text:
+                report.sections.append((f"{name} of {error.cmd}", text[-20_000:]))
+    return report

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
-import textwrap
+import time
 from pathlib import Path
 
 import pytest
@@ -76,30 +75,34 @@ def test_a_job_in_a_store_of_fsspec_gives_what_the_same_files_give_here(tmp_path
         store.rm("/", recursive=True)
 
 
+def train_as_rank(rank: int, folder: str) -> None:
+    import torch
+    import torch.distributed as dist
+    from torch.profiler import profile, schedule
+
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=2)
+
+    def save(prof: profile) -> None:
+        prof.export_chrome_trace(f"{folder}/rank{rank}.json")
+
+    with profile(schedule=schedule(wait=1, warmup=1, active=8, repeat=1), on_trace_ready=save) as prof:
+        for _ in range(11):
+            x = torch.ones(300, 300) @ torch.ones(300, 300)
+            if rank == 1:
+                time.sleep(0.05)
+            dist.all_reduce(x)
+            prof.step()
+    dist.barrier()  # neither closes its connections while the other still reads from them
+    dist.destroy_process_group()
+
+
 def test_real_ranks_of_gloo_are_matched_and_the_slow_one_is_named(tmp_path: Path) -> None:
     pytest.importorskip("torch.distributed")
-    program = tmp_path / "train.py"
-    program.write_text(
-        textwrap.dedent("""
-            import sys, time, torch, torch.distributed as dist
-            from torch.profiler import profile, schedule
-            dist.init_process_group("gloo")
-            rank = dist.get_rank()
-            torch.set_num_threads(1)
-            def save(prof): prof.export_chrome_trace(f"{sys.argv[1]}/rank{rank}.json")
-            with profile(schedule=schedule(wait=1, warmup=1, active=8), on_trace_ready=save) as prof:
-                for _ in range(11):
-                    x = torch.ones(300, 300) @ torch.ones(300, 300)
-                    if rank == 1:
-                        time.sleep(0.05)
-                    dist.all_reduce(x)
-                    prof.step()
-            dist.destroy_process_group()
-        """)
-    )
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    subprocess.run([*command, program, tmp_path], check=True, capture_output=True, timeout=240)
-    job = firelane.ranks(tmp_path)
+    from torch.multiprocessing import start_processes
+
+    start_processes(train_as_rank, args=(str(tmp_path),), nprocs=2, start_method="fork")
+    job = firelane.ranks(sorted(tmp_path.glob("rank*.json")))
     assert job["rank_count"] == 2
     assert job["matched_percent"] > 80
     late = {row["rank"]: row["late_ns"] for row in job["ranks"]}

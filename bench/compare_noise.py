@@ -23,6 +23,8 @@ import statistics
 import sys
 from pathlib import Path
 
+import readme
+
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 
 from firelane._trace import _judge, _warm_up_steps
@@ -192,10 +194,7 @@ def main() -> None:
     print(f"5% over 0.3% noise, 4 + 4: {quiet[4]} (goal: 100%); ", end="")
     print(f"5% over 1% noise, 5 + 5: {noisy[4]} (goal: 90%)")
     if args.write:
-        page = HERE / "README.md"
-        begin, end = "<!-- compare_noise.py begin -->\n", "<!-- compare_noise.py end -->"
-        before, rest = page.read_text().split(begin)
-        page.write_text(before + begin + text + end + rest.split(end, 1)[1])
+        readme.write("compare_noise.py", text)
 
 
 if __name__ == "__main__":

@@ -21,6 +21,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+import readme
+
 ROOT = Path(__file__).resolve().parents[1]
 WAIT = 30  # steps before recording: a host that has just begun is slow
 STEPS = WAIT + 12
@@ -326,10 +328,7 @@ def main() -> None:
     text, all_first = score(folder, args.firelane)
     print(text)
     if args.write:
-        page = ROOT / "bench" / "README.md"
-        begin, end = f"<!-- {args.write} begin -->\n", f"<!-- {args.write} end -->"
-        before, rest = page.read_text().split(begin)
-        page.write_text(before + begin + text + end + rest.split(end, 1)[1])
+        readme.write(args.write, text)
     return None if all_first else sys.exit(1)
 
 

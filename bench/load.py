@@ -24,6 +24,8 @@ import venv
 from dataclasses import dataclass
 from pathlib import Path
 
+import readme
+
 ROOT = Path(__file__).resolve().parent.parent
 WORK = ROOT / "build/bench"
 BINARY = ROOT / "build/release/bench"
@@ -167,10 +169,7 @@ def main() -> int:
     )
     print(table)
     if args.write:
-        readme = ROOT / "bench/README.md"
-        begin, end = "<!-- load.py begin -->\n", "<!-- load.py end -->"
-        head, _, rest = readme.read_text().partition(begin)
-        readme.write_text(f"{head}{begin}{table}\n{end}{rest.partition(end)[2]}")
+        readme.write("load.py", table)
     return 0
 
 

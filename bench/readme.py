@@ -8,4 +8,4 @@ PAGE = Path(__file__).resolve().parent / "README.md"
 def write(program: str, text: str) -> None:
     begin, end = f"<!-- {program} begin -->\n", f"<!-- {program} end -->"
     before, rest = PAGE.read_text().split(begin)
-    PAGE.write_text(before + begin + text + end + rest.split(end, 1)[1])
+    PAGE.write_text(before + begin + text.rstrip("\n") + "\n" + end + rest.split(end, 1)[1])

@@ -15,7 +15,6 @@ from __future__ import annotations
 import argparse
 import ctypes
 import platform
-import re
 import statistics
 import sys
 import time
@@ -29,6 +28,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 
 import torch
 
+import readme
 from firelane import _record
 from flags import FLAGS, start_torch
 
@@ -143,9 +143,7 @@ def main() -> None:
     text = table(measure(args.rounds, args.ops))
     print(text)
     if args.write:
-        readme = ROOT / "bench/README.md"
-        marked = re.compile(r"(<!-- record -->\n).*?(<!-- /record -->)", re.DOTALL)
-        readme.write_text(marked.sub(lambda m: m[1] + text + "\n" + m[2], readme.read_text()))
+        readme.write("record.py", text)
 
 
 if __name__ == "__main__":

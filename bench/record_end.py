@@ -25,6 +25,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import readme
+
 ROOT = Path(__file__).resolve().parent.parent
 FLAGS = {
     "plain": {},
@@ -113,13 +115,6 @@ def markdown(table: list[list[str]], ops: int) -> str:
     return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in table])
 
 
-def write_into_readme(text: str) -> None:
-    readme = ROOT / "bench" / "README.md"
-    begin, end = "<!-- record_end.py begin -->", "<!-- record_end.py end -->"
-    before, rest = readme.read_text().split(begin)
-    readme.write_text(before + begin + "\n" + text + "\n" + end + rest.split(end)[1])
-
-
 def main() -> None:
     if sys.argv[1:2] == ["--one"]:
         which, flags, ops = sys.argv[2:]
@@ -133,7 +128,7 @@ def main() -> None:
     text = markdown(rows(arguments.ops, arguments.flags), arguments.ops)
     print(text)
     if arguments.write:
-        write_into_readme(text)
+        readme.write("record_end.py", text)
 
 
 if __name__ == "__main__":

@@ -27,8 +27,9 @@ from typing import Any
 import torch
 from torch import nn
 
+import readme
+
 ROOT = Path(__file__).resolve().parent.parent
-README = ROOT / "bench/README.md"
 FLAGS = {
     "plain": {},
     "shapes": {"record_shapes": True},
@@ -124,10 +125,7 @@ def main() -> None:
     result = table(measure(arguments.rounds, arguments.steps))
     print(result)
     if arguments.write:
-        text = README.read_text()
-        begin, end = "<!-- record_step.py begin -->\n", "<!-- record_step.py end -->"
-        before, rest = text.split(begin)
-        README.write_text(before + begin + result + end + rest.split(end)[1])
+        readme.write("record_step.py", result)
 
 
 if __name__ == "__main__":

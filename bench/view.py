@@ -26,6 +26,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+import readme
+
 ROOT = Path(__file__).resolve().parent.parent
 WORK = ROOT / "build/bench"
 BINARY = ROOT / "build/release/firelane"
@@ -230,14 +232,6 @@ def measure_page(trace: Path, steps: int) -> list[str]:
     return lines
 
 
-def write_table(lines: list[str]) -> None:
-    page = ROOT / "bench/README.md"
-    text = page.read_text()
-    begin, end = "<!-- view.py begin -->", "<!-- view.py end -->"
-    before, rest = text.split(begin)
-    page.write_text(before + begin + "\n" + "\n".join(lines) + "\n" + end + rest.split(end)[1])
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("trace", nargs="?", type=Path)
@@ -255,7 +249,7 @@ def main() -> None:
     lines = [*measure(large, args.steps), "", *measure_page(large, args.page_steps)]
     print("\n".join(lines))
     if args.write:
-        write_table(lines)
+        readme.write("view.py", "\n".join(lines))
 
 
 if __name__ == "__main__":

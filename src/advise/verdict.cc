@@ -73,11 +73,11 @@ std::string step_text(const analyze::Study& study) {
   // Slow steps: what findings save is measured against the average.
   if (study.mean_step_ns() > step_ns + step_ns / 10) text += ", " + short_time(study.mean_step_ns()) + " on average";
   if (study.has_device_work && step_ns > 0) {
-    const int64_t busy = study.per_step(study.breakdown.total.busy_ns());
-    const double share = std::min(1.0, static_cast<double>(busy) / static_cast<double>(step_ns));
-    text += ", the device is busy " + short_percent(share) + " of it";
-    // Of the average step, as in the findings.
+    // Of the average step, as in the findings: slow steps count in what the device did, too.
     const auto mean_ns = static_cast<double>(std::max<int64_t>(1, study.mean_step_ns()));
+    const auto busy_ns = static_cast<double>(study.per_step(study.breakdown.total.busy_ns()));
+    const double share = std::min(1.0, busy_ns / mean_ns);
+    text += ", the device is busy " + short_percent(share) + " of it";
     const auto say_exposed = [&](int64_t ns, double least, const char* what) {
       const double exposed = std::min(share, static_cast<double>(study.per_step(ns)) / mean_ns);
       if (exposed >= least) text += ", " + short_percent(exposed) + " with " + what + " alone";

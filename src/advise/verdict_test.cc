@@ -46,6 +46,23 @@ TEST(Verdict, a_busy_device_behind_a_busy_host_is_not_called_launch_overhead_of_
   EXPECT_EQ(diagnose(builder.build()).verdict.headline(), "mixed: host and device take about as long");
 }
 
+TEST(Verdict, one_slow_step_does_not_make_the_device_100_percent_busy) {
+  TraceBuilder builder;
+  double at = 0;
+  for (int64_t i = 0; i < 8; ++i) {
+    const double length = i == 5 ? 10'000 : 1'000;
+    builder.step(i, {.start_us = at, .end_us = at + length});
+    builder.op("aten::mm", {.start_us = at, .end_us = at + length / 4, .external_id = i + 1});
+    builder.call("cudaLaunchKernel",
+                 {.start_us = at + 1, .end_us = at + 8, .correlation = i + 1, .external_id = i + 1});
+    builder.kernel("gemm",
+                   {.start_us = at + 9, .end_us = at + 9 + length / 2, .correlation = i + 1, .external_id = i + 1});
+    at += length;
+  }
+  const std::string said = diagnose(builder.build()).verdict.step;
+  EXPECT_NE(said.find("2.1 ms on average, the device is busy 50% of it"), std::string::npos) << said;
+}
+
 TEST(Verdict, shares_are_those_of_the_critical_path) {
   const Judged judged = diagnose(cpu_program(900));
   EXPECT_EQ(judged.verdict.bound.limit, analyze::Limit::kCompute);

@@ -164,7 +164,7 @@ class Data(torch.utils.data.Dataset):
         return torch.ones(4)
 
 always = run.Always(Plan(output=sys.argv[1], options={}), 0.5, 64 << 20, tick_s=0.02, quiet_s=0, most_incidents=1000,
-                    hang=Hang(factor=20, least_ns=400_000_000), growth=Growth(samples=16, least_bytes=16 << 20))
+                    hang=Hang(factor=20, least_ns=400_000_000), growth=Growth(samples=64, least_bytes=16 << 20))
 always.install_hooks()
 net = torch.nn.Linear(4, 4)
 optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
@@ -181,8 +181,11 @@ for step, batch in enumerate(torch.utils.data.DataLoader(Data())):
         def stuck_here():
             time.sleep(1.5)
         stuck_here()
-    if 250 <= step < 350:
-        leak.append(bytearray(b"x" * (2 << 20)))
+    optimizer.step()
+while "memory" not in always.last_incident and len(leak) < 1000:  # on a busy machine memory is looked at less often
+    leak.append(bytearray(b"x" * (2 << 20)))
+    net(torch.ones(1, 4)).sum().backward()
+    time.sleep(0.004)
     optimizer.step()
 always.stop()
 print(json.dumps(always.account()))

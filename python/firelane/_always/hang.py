@@ -101,7 +101,7 @@ def pending_collectives() -> tuple[str, str]:
         config = dump.setdefault("pg_config", {}).setdefault(name, {"name": name, "desc": description})
         config["ranks"] = str(ranks)
     dump["rank"] = dist.get_rank()
-    return text, json.dumps(dump, default=str)
+    return text, json.dumps(dump, default=str, sort_keys=True)  # as torch writes it: readers look at the first key
 
 
 def _text_of(entries: list[dict[str, Any]], groups: dict[str, tuple[str, str, list[int]]]) -> str:

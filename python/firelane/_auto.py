@@ -55,6 +55,9 @@ class Plan:
     always: bool = False  # the whole job within a budget (_always), into the folder `output`
     budget: float = 0.005
     keep_bytes: int = 2 << 30
+    metrics: str = ""  # where to serve them: a port, 0 for any, or a Unix socket's path
+    opentelemetry: bool = False
+    signal: str = ""  # that asks for a recording
     options: dict[str, bool] = field(default_factory=dict)  # by the recorder's names (_record.OPTIONS)
 
 

@@ -84,9 +84,10 @@ void add_incidents(const fs::path& run, int64_t step, std::string& out) {
   for (const fs::path& folder : entries(run / "kept")) {
     if (step >= 0 && number_in(folder) != step) continue;
     out += "\nkept: " + folder.string() + "\n";
-    for (const char* file : {"incident.txt", "verdict.txt"}) out += read_text(folder / file);
+    for (const char* file : {"incident.txt", "collectives.txt", "verdict.txt"}) out += read_text(folder / file);
     for (const fs::path& path : entries(folder)) {
       if (path.extension() == ".lane") out += "  firelane diagnose " + path.string() + "\n";
+      if (path.filename().string().starts_with("flight_rank")) out += "  firelane hangs " + path.string() + "\n";
       if (path.filename() == "stacks.txt") out += "  stacks of all threads: " + path.string() + "\n";
     }
   }

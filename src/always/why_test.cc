@@ -91,5 +91,27 @@ TEST(Why, a_run_is_read_from_all_its_files_and_says_what_was_kept) {
   EXPECT_FALSE(why(run, 20).ok());
 }
 
+TEST(Why, a_hang_shows_where_it_was_and_what_it_waited_for) {
+  const std::filesystem::path run =
+      std::filesystem::temp_directory_path() / ("firelane_hang_" + std::to_string(::getpid()));
+  const std::filesystem::path kept = run / "kept/step-40-hang";
+  std::filesystem::create_directories(kept);
+  std::ofstream(run / "steps-000001.csv") << log_with("20,1,1000,100000000,-1,unrecorded,95000000,0,0,0");
+  std::ofstream(kept / "incident.txt") << "hang: no step for 60.0 s\n";
+  std::ofstream(kept / "collectives.txt") << "pending collectives: 1\n  nccl:all_reduce #7\n";
+  std::ofstream(kept / "flight_rank0.json") << "{}";
+  std::ofstream(kept / "stacks.txt") << "";
+  EXPECT_EQ(why(run, 40).value(),
+            "step 40: not in the log, which has steps 0 to 39\n"
+            "\nkept: " +
+                kept.string() +
+                "\nhang: no step for 60.0 s\n"
+                "pending collectives: 1\n  nccl:all_reduce #7\n"
+                "  firelane hangs " +
+                (kept / "flight_rank0.json").string() + "\n  stacks of all threads: " + (kept / "stacks.txt").string() +
+                "\n");
+  std::filesystem::remove_all(run);
+}
+
 }  // namespace
 }  // namespace firelane::always

@@ -51,6 +51,9 @@ struct RecordArgs {
   bool always = false;
   std::string budget = "0.5%";
   std::string keep = "2GiB";
+  std::string metrics;  // a port or a path
+  bool opentelemetry = false;
+  std::string signal;
   std::array<bool, format::kRecordOptions.size()> flag_given{};  // of each option: --shapes, --no-cuda
 };
 
@@ -80,6 +83,15 @@ std::optional<int64_t> bytes_of(const std::string& text) {
     const double bytes = number * unit.bytes;
     if (bytes >= 0x1p20 && bytes <= 0x1p50) return static_cast<int64_t>(bytes);
   }
+  return std::nullopt;
+}
+
+// A port, or a Unix socket's path made absolute: the program may change its folder.
+std::optional<std::string> metrics_place(const std::string& text) {
+  std::error_code error;
+  if (text.find('/') != std::string::npos || text.ends_with(".sock")) return fs::absolute(text, error).string();
+  const bool is_port = text.size() < 6 && text.find_first_not_of("0123456789") == std::string::npos;
+  if (text.empty() || (is_port && std::stol(text) < 65536)) return text;
   return std::nullopt;
 }
 
@@ -165,6 +177,8 @@ std::string plan_json(const RecordArgs& args, const RecordingFile& output) {
       .field("after", args.after);
   json.field("quiet", args.quiet).field("end", args.end).field("always", args.always);
   json.field("budget", share_of(args.budget).value_or(0)).field("keep_bytes", bytes_of(args.keep).value_or(0));
+  json.field("metrics", metrics_place(args.metrics).value_or("")).field("opentelemetry", args.opentelemetry);
+  json.field("signal", args.signal);
   json.key("options").begin_object();
   for (size_t i = 0; i < format::kRecordOptions.size(); ++i) {
     const format::RecordOption& option = format::kRecordOptions[i];
@@ -187,6 +201,10 @@ void add_option(Flags& flags, const format::RecordOption& option, bool& is_given
 Result<int> run_record(const RecordArgs& args) {
   if (!share_of(args.budget)) return complain("--budget: a share of the time, such as 0.5%", kExitUsage);
   if (!bytes_of(args.keep)) return complain("--keep: a size of at least 1MiB, such as 2GiB", kExitUsage);
+  if (!metrics_place(args.metrics))
+    return complain("--metrics: a port (0: any), or a Unix socket's path with a slash or .sock", kExitUsage);
+  if (!args.always && (!args.metrics.empty() || args.opentelemetry || !args.signal.empty()))
+    return complain("--metrics, --opentelemetry and --signal need --always", kExitUsage);
   FL_TRY_VOID(put_site_on_python_path("record"));
   FL_TRY(const RecordingFile output, find_output(args));
   setenv(environment::kRecord.name, plan_json(args, output).c_str(), 1);
@@ -232,6 +250,13 @@ Verb record_verb() {
         flags.add("--budget", args->budget, "with --always: the share of the time that recording may take")
             .show_default();
         flags.add("--keep", args->keep, "with --always: the most that the folder may hold").show_default();
+        flags
+            .add("--metrics", args->metrics,
+                 "with --always: serve Prometheus metrics at this port on loopback (0: any), or at a Unix socket")
+            .value_name("PORT|PATH");
+        flags.add("--opentelemetry", args->opentelemetry,
+                  "with --always: hand metrics to OpenTelemetry, whose SDK the program needs");
+        flags.add("--signal", args->signal, "with --always: record when this signal comes").one_of({"USR1", "USR2"});
         for (size_t i = 0; i < format::kRecordOptions.size(); ++i)
           add_option(flags, format::kRecordOptions[i], args->flag_given[i]);
         flags.add("--end", args->end, "end the program when the trace is complete, instead of letting it run on");

@@ -7,12 +7,13 @@
 
 Every step is timed. Now and then a window of steps is recorded in detail, as often as the budget allows (budget.py);
 they lie in a ring on disk (ring.py). A slow step, a hang, growing memory, an exception, a signal or a request makes an
-incident (triggers.py): what is there is kept, and the next steps are recorded. run.py puts it together; `firelane why`
-reads it (src/always).
+incident (triggers.py): what is there is kept, and the next steps are recorded. run.py puts it together; outside.py is
+what others see of it while it runs (metrics), and how they ask for more; `firelane why` reads the folder (src/always).
 """
 
 from __future__ import annotations
 
-from .run import Always, always_on
+from .front import always_on
+from .run import Always
 
 __all__ = ["Always", "always_on"]

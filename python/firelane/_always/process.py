@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-import threading
 import traceback
 from pathlib import Path
 
@@ -26,17 +25,6 @@ def memory() -> tuple[int, int]:
         rss = -1
     cuda = torch.cuda.memory_allocated() if torch.cuda.is_initialized() else -1
     return rss, cuda
-
-
-def stacks() -> str:
-    """Python's stacks of all threads."""
-    names = {thread.ident: thread.name for thread in threading.enumerate()}
-    text = []
-    for ident, frame in sys._current_frames().items():
-        text.append(f"thread {names.get(ident, 'unknown')} ({ident}), innermost last\n")
-        text += traceback.format_stack(frame)
-        text.append("\n")
-    return "".join(text)
 
 
 def summary_of(window: Path) -> str:

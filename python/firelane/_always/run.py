@@ -20,10 +20,11 @@ from typing import TYPE_CHECKING, Any
 
 from firelane._auto import Auto, Plan
 
-from . import registry
+from . import hang as hung
+from . import outside, registry
 from .budget import Budget, next_drawn
 from .parts import StepParts
-from .process import folder_for_this_process, last_exception, memory, stacks, summary_of
+from .process import folder_for_this_process, last_exception, memory, summary_of
 from .ring import HEADER, Ring
 from .triggers import Growth, Hang, SlowSteps
 from .window import Window
@@ -61,7 +62,10 @@ class Always(Auto):
         self.quiet_ns = int(quiet_s * 1e9)  # between two incidents of one kind
         self.hang = hang or Hang()
         self.growth = growth or Growth()
+        self.serves = True  # not in children of a process that does
         super().__init__(plan)
+        if plan.signal:
+            self.outside.catch_signal(outside.signal_number(plan.signal))
 
     def _begin(self) -> None:
         super()._begin()
@@ -90,11 +94,13 @@ class Always(Auto):
         self.incident_count = 0
         self.last_incident: dict[str, tuple[int, float]] = {}  # when, and the largest so far
         self.writer: threading.Thread | None = None
+        self.training_thread = 0
         self.writer_ns = self.counted_writer_ns = 0
         self.wake = threading.Event()
         self.rss_bytes = self.cuda_bytes = -1
         self.last_sample_s = 0.0
         self.largest_window = 1 << 20
+        self.outside = outside.Outside(self)
 
     # -- the training thread --------------------------------------------------------------
 
@@ -105,9 +111,12 @@ class Always(Auto):
         def timed(loader: Any) -> Any:
             begin = time.perf_counter_ns()
             try:
-                return marked(loader)
+                batch = marked(loader)
             finally:
                 self.parts.input_ns += time.perf_counter_ns() - begin
+            if self.outside.is_on:
+                self.outside.add_batch(loader, batch)
+            return batch
 
         return timed
 
@@ -117,6 +126,11 @@ class Always(Auto):
     def step(self) -> None:
         """A step ends here: for programs in which nothing else says so."""
         self.stepped("profiler")
+
+    def count(self, *, samples: int = 0, tokens: int = 0) -> None:
+        """What the program has trained on since the last call, for the metrics. Without it, samples are those of
+        DataLoaders' batches, and tokens those of their `input_ids`."""
+        self.outside.count(samples, tokens)
 
     def _next_step(self) -> None:
         self.step_count += 1
@@ -171,9 +185,13 @@ class Always(Auto):
             return
         number, count = self.line
         duration_ns = now_ns - self.line_began_ns
-        written_ns, self.counted_writer_ns = self.writer_ns - self.counted_writer_ns, self.writer_ns
+        threads_ns = self.writer_ns + self.outside.busy_ns
+        written_ns, self.counted_writer_ns = threads_ns - self.counted_writer_ns, threads_ns
         self.budget.add_steps(duration_ns, written_ns, count)
-        self.waiting.append((number, count, cpu_ns, *self.parts.take()))
+        parts = self.parts.take()
+        self.waiting.append((number, count, cpu_ns, *parts))
+        if self.outside.is_on:
+            self.outside.observed.append((duration_ns, count, self.phase, cpu_ns, *parts))
         disturbed = self.window or self.after_window
         limit_ns = self.slow.limit_ns // self.stride * count
         if disturbed is not None:
@@ -263,6 +281,7 @@ class Always(Auto):
             return
         self.last_incident[kind] = (now, max(size, largest))
         self.incident_count += 1
+        self.outside.incidents[kind] += 1
         self.incidents.append((kind, step, text))
         self.wake.set()
 
@@ -289,9 +308,12 @@ class Always(Auto):
     def _open(self) -> None:
         folder = folder_for_this_process(Path(self.plan.output))
         self.path = str(folder)
+        self.training_thread = threading.get_ident()
         self.ring = Ring(folder, self.keep_bytes, summary_of)
         self.ring.write(folder / "account.json", json.dumps(self.account()))
         registry.announce(folder)
+        if self.serves:
+            self.outside.open(folder)
         self.writer = threading.Thread(target=self._write_now_and_then, name="firelane-always", daemon=True)
         self.writer.start()
 
@@ -323,6 +345,8 @@ class Always(Auto):
             text = f"memory grows: {grown[0] >> 20} MiB to {grown[1] >> 20} MiB (process and GPU)"
             self._incident("memory", self.step_count, text)
         assert self.ring is not None
+        if self.outside.signals:
+            self._incident("signal", self.step_count, f"trigger: signal {self.outside.signals.popleft()}")
         request = self.ring.folder / "trigger"
         if request.exists():
             reason = request.read_text(errors="replace").strip()[:1000]
@@ -339,6 +363,7 @@ class Always(Auto):
             self.recent.append(line)
             ring.add_line(line)
         ring.flush()
+        self.outside.write()
         for incident in incidents:
             self._keep(*incident)
         while self.finished:
@@ -358,7 +383,14 @@ class Always(Auto):
 
             ring.write(folder / "incident.txt", f"{text} ({stamp})\n{why(str(folder), step).split(chr(10) * 2)[0]}\n")
         if kind == "hang":
-            ring.write(folder / "stacks.txt", stacks())
+            place = hung.place_of_thread(self.training_thread)
+            ring.write(folder / "incident.txt", f"{text} ({stamp})\nthe training thread: {place}\n")
+            ring.write(folder / "stacks.txt", hung.stacks())
+            collectives, dump = hung.pending_collectives()  # last: torch might not answer
+            if collectives:
+                ring.write(folder / "collectives.txt", collectives)
+            if dump:
+                ring.write(folder / f"flight_rank{json.loads(dump)['rank']}.json", dump)
         self.wanted = folder
 
     def _file(self, window: Window) -> None:
@@ -374,6 +406,7 @@ class Always(Auto):
             import firelane
 
             ring.write(window.incident / "verdict.txt", firelane.open(window.path)._short_verdict(color=False))
+        self.outside.see_window(window.path)
         ring.make_room(2 * self.largest_window)
 
     # -- the end, and other processes -----------------------------------------------------
@@ -391,6 +424,7 @@ class Always(Auto):
         if self.ring is not None:
             self._take_samples()
             self._write(with_account=True)
+            self.outside.stop()
             registry.withdraw()
 
     def stop(self) -> None:
@@ -409,6 +443,7 @@ class Always(Auto):
 
     def begin_in_child(self) -> None:
         self.parts.remove()
+        self.serves = not self.outside.forget_in_child() and self.serves
         super().begin_in_child()
         if not self.is_over and "firelane.profiler._backend" in sys.modules:
             self.parts.install()
@@ -419,6 +454,7 @@ class Always(Auto):
                 kind = "out-of-memory" if "out of memory" in error.lower() else "exception"
                 self._incident(kind, self.step_count, f"{kind}: {error}")
             self._stop()
+        self.outside.stop()  # also when recording had to be given up
         if self.ring is None:
             self._explain_missing_recording()
         elif not self.plan.quiet:
@@ -429,25 +465,3 @@ class Always(Auto):
                 f"{account['incidents']} incidents; next: firelane why {os.path.relpath(self.path)}",
                 file=sys.stderr,
             )
-
-
-def always_on(
-    output: str | os.PathLike[str] = "firelane-run",
-    budget: float = 0.005,
-    keep_bytes: int = 2 << 30,
-    **options: bool,
-) -> Always:
-    """Records this program from now on, at no more than `budget` of its time, into a folder of at most `keep_bytes`.
-
-    Steps are detected as by `firelane record`, or end where `.step()` is called. `options` are those of
-    firelane.profile: what full steps record.
-    """
-    import atexit
-
-    if not 0 < budget <= 1:
-        raise ValueError(f"budget: a share of the run's time above 0 and up to 1, not {budget}")
-    always = Always(Plan(output=os.path.abspath(output), options=options, quiet=True), budget, keep_bytes)
-    always.install_hooks()
-    atexit.register(always.finish)
-    os.register_at_fork(after_in_child=always.begin_in_child)
-    return always

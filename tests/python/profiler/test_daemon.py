@@ -1,0 +1,134 @@
+"""firelane daemon and firelane trigger with the real thing: unmodified PyTorch under KINETO_USE_DAEMON=1.
+
+The sockets lie in a folder of their own (KINETO_IPC_SOCKET_DIR), so that no other checkout or daemon is in the way, and
+Kineto is told to ask once a second instead of every five."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from firelane import _trace
+
+pytest.importorskip("torch")
+
+ROOT = Path(__file__).resolve().parents[3]
+FIRELANE = os.environ.get("FIRELANE_BINARY", str(ROOT / "build" / "release" / "firelane"))
+pytestmark = [
+    pytest.mark.skipif(not Path(FIRELANE).exists(), reason=f"no {FIRELANE}; make build"),
+    pytest.mark.skipif(sys.platform != "linux", reason="Kineto's daemon protocol is for Linux"),
+]
+
+PROGRAM = """
+import sys, torch
+print("ready", flush=True)
+net = torch.nn.Linear(64, 64)
+import select
+while not select.select([sys.stdin], [], [], 0.005)[0]:  # until the test closes it
+    net(torch.ones(8, 64)).sum().backward()
+"""
+
+
+@pytest.fixture
+def place():
+    """A folder with a short path, as Unix sockets need it, and the environment that points there."""
+    with tempfile.TemporaryDirectory(prefix="fl-") as folder:
+        config = Path(folder) / "kineto.conf"
+        config.write_text("ON_DEMAND_CONFIG_UPDATE_INTERVAL_SECS=1\n")
+        environment = {**os.environ, "KINETO_IPC_SOCKET_DIR": folder, "KINETO_CONFIG": str(config)}
+        yield Path(folder), environment
+
+
+@contextlib.contextmanager
+def daemon(environment):
+    process = subprocess.Popen([FIRELANE, "daemon"], env=environment, stderr=subprocess.PIPE, text=True)
+    try:
+        assert "waiting for programs" in process.stderr.readline()
+        yield process
+    finally:
+        process.terminate()
+        process.communicate()
+
+
+@contextlib.contextmanager
+def program(environment):
+    process = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM],
+        env={**environment, "KINETO_USE_DAEMON": "1"},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    try:
+        assert process.stdout.readline() == "ready\n"
+        yield process
+        process.stdin.close()
+        assert process.wait(60) == 0
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def trigger(environment, *arguments):
+    return subprocess.run(
+        [FIRELANE, "trigger", *map(str, arguments)], env=environment, capture_output=True, text=True, check=False
+    )
+
+
+def test_unmodified_pytorch_is_traced_and_only_the_process_that_is_meant(place):
+    folder, environment = place
+    with daemon(environment) as first, program(environment) as meant, program(environment) as other:
+        done = trigger(environment, meant.pid, "-o", folder / "one.json", "--duration-ms", "100", "--shapes")
+        assert done.returncode == 0, done.stderr
+        path = folder / f"one_{meant.pid}.json"
+        assert done.stdout.startswith(f"wrote {path}; next: firelane diagnose {path}")
+        assert sorted(file.name for file in folder.glob("*.json")) == [path.name]
+        ops = {row["name"] for row in _trace.open(path).host_slices}
+        assert "aten::linear" in ops
+        again = trigger(environment, meant.pid, "-o", folder / "one.json")
+        assert again.returncode == 1 and "exists; add --force" in again.stderr
+
+        # A second daemon is refused; one that was killed leaves its file behind, and the next takes over.
+        second = subprocess.run([FIRELANE, "daemon"], env=environment, capture_output=True, text=True, check=False)
+        assert second.returncode == 1 and second.stderr.count("\n") == 1
+        assert "a daemon answers already" in second.stderr
+        first.kill()
+        first.wait()
+        assert (folder / "dynolog").exists()
+        with daemon(environment):
+            done = trigger(environment, os.getpid(), "-o", folder / "both.json", "--duration-ms", "50")
+            assert done.returncode == 0, done.stderr
+            # This process is the parent of both: those that the daemon knew by then were meant.
+            files = sorted(file.name for file in folder.glob("both_*.json"))
+            assert files and set(files) <= {f"both_{p.pid}.json" for p in (meant, other)}
+            known = subprocess.run(
+                [FIRELANE, "daemon", "--list"], env=environment, capture_output=True, text=True, check=True
+            ).stdout
+            assert str(meant.pid) in known and sys.executable in known
+
+
+def test_without_a_daemon_or_with_a_program_that_never_asked_one_line_says_so(place):
+    _, environment = place
+    done = trigger(environment, os.getpid())
+    assert done.returncode == 1 and done.stderr.count("\n") == 1 and "start one: firelane daemon" in done.stderr
+    with daemon(environment):
+        done = trigger(environment, os.getpid())
+        assert done.returncode == 1 and done.stderr.count("\n") == 1 and "KINETO_USE_DAEMON=1" in done.stderr
+        done = trigger(environment, os.getpid(), "-o", "trace.txt")
+        assert done.returncode == 1 and "ends in .json" in done.stderr
+
+
+def test_the_daemon_ends_by_a_signal_and_leaves_nothing(place):
+    folder, environment = place
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with daemon(environment) as ours:
+            ours.send_signal(number)
+            assert ours.wait(60) == 0
+        assert not (folder / "dynolog").exists()

@@ -227,7 +227,7 @@ class _KinetoProfile:
         results = self._results("memory profiling")
         if results.trace is None or results.kineto_results is None:
             raise AssertionError("kineto_results must not be None")
-        return memory_profile(results.kineto_results, results.trace)
+        return memory_profile(results.kineto_results, results.trace, results.flags.tensors)
 
     def _require_memory_flags(self) -> None:
         missing = [f"{f}=True" for f in ("record_shapes", "profile_memory", "with_stack") if not getattr(self, f)]

@@ -37,12 +37,15 @@ from ._events import (
 )
 from ._kineto_results import KinetoResults
 from ._surroundings import CompileCounts, CpuUse, environment
+from ._tensors import describe
 
 if TYPE_CHECKING:
     from torch.autograd.profiler_util import FunctionEventAvg
 
     from firelane import Trace
     from firelane._record import Loss, Recorder, StepTimer
+
+    from ._tree_fields import Owner
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,11 @@ class RecordFlags:
     light: bool = False  # light steps first; begin_full() ends them
     output: str = ""
     is_temporary: bool = False  # the file at `output` is deleted unless save() moves it
+
+    @property
+    def tensors(self) -> bool:
+        """Whether tensors can be followed from op to op: for torch's memory profile, which needs the same three."""
+        return self.shapes and self.memory and self.stacks
 
 
 class Recording:
@@ -91,6 +99,7 @@ class Recording:
         self._window_start_ns = 0
         self._surroundings: tuple[CpuUse | CompileCounts, ...] = ()
         self._stats = torch_profiler._ProfilerStats()
+        self.owners: list[tuple[str | None, Owner]] | None = None  # what holds tensors, once stopped
 
     # -- recording ------------------------------------------------------------------------
 
@@ -100,8 +109,10 @@ class Recording:
             notify(self)
         begin = time.perf_counter_ns()
         f = self.flags
+        _backend.describe_owners(describe if f.tensors else None)
         recorder = self._recorder = _backend.start(
             shapes=f.shapes or f.flops,
+            tensors=f.tensors,
             memory=f.memory,
             stacks=f.stacks,
             modules=f.modules,
@@ -161,6 +172,8 @@ class Recording:
                 self._recorder.add_metadata(name, text)
         self._recorder.stop()
         self._appear_on(False)
+        if self.flags.tensors:
+            self.owners = _backend.take_owners()
         Recording._ids_used += self._recorder.status().event_count
         self._running, self._stopped = False, True
         _unfinished.discard(self)

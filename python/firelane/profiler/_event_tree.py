@@ -5,7 +5,7 @@
 
 torch's own analyses (profiler._utils, _pattern_matcher, _memory_profiler) run on these nodes: their extra_fields answer
 isinstance() as torch's do. Which tensor an input was (`id`, `impl_ptr`) and what modules and optimizers hold are
-known with record_shapes, profile_memory and with_stack (_tensors.py); without, they are None.
+known with profile_memory and, respectively, record_shapes or with_stack (_tensors.py); without, they are None.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
-import torch.profiler._memory_profiler as torch_memory
 from torch._C import _profiler as kineto
 
 from ._tensors import assign_ids, tensors_of
@@ -23,16 +22,6 @@ from ._tree_fields import Allocation, OutOfMemory, Owner, PyCall, PyCCall, Tenso
 
 if TYPE_CHECKING:
     from firelane import Trace
-
-_CATEGORIES = {
-    "parameters": torch_memory.Category.PARAMETER,
-    "optimizer state": torch_memory.Category.OPTIMIZER_STATE,
-    "inputs": torch_memory.Category.INPUT,
-    "temporaries": torch_memory.Category.TEMPORARY,
-    "workspace": torch_memory.Category.TEMPORARY,
-    "activations": torch_memory.Category.ACTIVATION,
-    "gradients": torch_memory.Category.GRADIENT,
-}
 
 
 class TreeNode:
@@ -63,9 +52,9 @@ class TreeNode:
 Owners = Sequence[tuple[str | None, Owner]]  # modules by the name of their slices; None: a step of an optimizer
 
 
-def event_tree(trace: Trace, zero_ns: int, has_device: bool, owners: Owners | None = None) -> list[TreeNode]:
-    """The roots, in order of their start. `owners`: of a recording with tensors."""
-    modules = {name: owner for name, owner in owners or () if name is not None}
+def event_tree(trace: Trace, zero_ns: int, has_device: bool, owners: Owners = ()) -> list[TreeNode]:
+    """The roots, in order of their start."""
+    modules = {name: owner for name, owner in owners if name is not None}
     nodes: dict[int, TreeNode] = {}
     roots: dict[int, list[TreeNode]] = {}  # by thread
     device = None if has_device else torch.device("cpu")
@@ -84,8 +73,8 @@ def event_tree(trace: Trace, zero_ns: int, has_device: bool, owners: Owners | No
         siblings.append(node)
     for node in nodes.values() if memory else ():
         node.children.sort(key=_order)
-    if owners is not None:
-        _set_optimizers(nodes.values(), [owner for name, owner in owners if name is None])
+    _set_optimizers(nodes.values(), [owner for name, owner in owners if name is None])
+    if memory or owners:
         assign_ids(_tensors_in_order([*nodes.values(), *memory]))
     return sorted((node for of_thread in roots.values() for node in of_thread), key=_order)
 
@@ -118,13 +107,13 @@ def _tensors_in_order(nodes: Sequence[TreeNode]) -> Iterator[TensorMetadata | Al
 
 def _memory_nodes(trace: Trace, zero_ns: int, first_id: int) -> list[TreeNode]:
     nodes = []
-    for number, (row, block) in enumerate(_blocks(trace)):
+    for number, row in enumerate(trace.sql(_MEMORY)):
         time = zero_ns + row["time_ns"]
         node = TreeNode(first_id + number, "[memory]", time, time, row["tid"] or 0)
-        node.tag, node.extra_fields = kineto._EventType.Allocation, Allocation(row, block)
+        node.tag, node.extra_fields = kineto._EventType.Allocation, Allocation(row)
         if row["kind"] == "out_of_memory":
             node.name = "[OutOfMemory]"
-            node.tag, node.extra_fields = kineto._EventType.OutOfMemory, OutOfMemory(row, block)
+            node.tag, node.extra_fields = kineto._EventType.OutOfMemory, OutOfMemory(row)
         nodes.append(node)
     return nodes
 
@@ -140,21 +129,6 @@ _MEMORY = """
 select m.*, l.tid from memory_events m join lanes l on l.id = m.lane
 where m.kind in ('alloc', 'free', 'out_of_memory') order by m.time_ns
 """
-
-
-def _blocks(trace: Trace) -> Iterator[tuple[dict[str, Any], int]]:
-    """Memory events with a number for their block: an address means another block after each free."""
-    live: dict[tuple[int, int], int] = {}
-    last = 0
-    for row in trace.sql(_MEMORY):
-        place = (row["device_type"], row["address"])
-        block = live.pop(place, None) if row["kind"] == "free" else None
-        if block is None:
-            last += 1
-            block = last
-        if row["kind"] == "alloc":
-            live[place] = block
-        yield row, block
 
 
 def _describe(node: TreeNode, row: dict[str, Any], device: torch.device | None, modules: Mapping[str, Owner]) -> None:
@@ -184,25 +158,3 @@ def _open_at(level: list[TreeNode], time_ns: int) -> TreeNode | None:
         found = level[place]
         level = found.children
     return found
-
-
-def memory_profile(results: Any, trace: Trace, has_tensors: bool) -> torch_memory.MemoryProfile:
-    """torch's MemoryProfile over our nodes.
-
-    Without tensors in the recording, the categories are those of our own analysis (docs/analyses.md, "memory").
-    """
-    profile = torch_memory.MemoryProfile(results)
-    if has_tensors:
-        return profile
-    by_event = dict(
-        zip(
-            (row["id"] for row in trace.sql("select id from memory_events order by id")),
-            trace._memory_categories(),
-            strict=True,
-        )
-    )
-    for row, block in _blocks(trace):
-        category = _CATEGORIES.get(by_event.get(row["id"], ""))
-        if category is not None and row["kind"] == "alloc":
-            profile._categories._values[block].by_id = category
-    return profile

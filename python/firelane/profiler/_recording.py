@@ -71,8 +71,13 @@ class RecordFlags:
 
     @property
     def tensors(self) -> bool:
-        """Whether tensors can be followed from op to op: for torch's memory profile, which needs the same three."""
-        return self.shapes and self.memory and self.stacks
+        """Whether ops say which tensors their inputs are: for the event tree, which `firelane record` does not have."""
+        return self.shapes and self.memory and self.front != "firelane record"
+
+    @property
+    def owners(self) -> bool:
+        """Whether modules and optimizers say which tensors they hold."""
+        return self.stacks and self.memory
 
 
 class Recording:
@@ -99,7 +104,7 @@ class Recording:
         self._window_start_ns = 0
         self._surroundings: tuple[CpuUse | CompileCounts, ...] = ()
         self._stats = torch_profiler._ProfilerStats()
-        self.owners: list[tuple[str | None, Owner]] | None = None  # what holds tensors, once stopped
+        self.owners: list[tuple[str | None, Owner]] = []  # what holds tensors, once stopped
 
     # -- recording ------------------------------------------------------------------------
 
@@ -109,7 +114,7 @@ class Recording:
             notify(self)
         begin = time.perf_counter_ns()
         f = self.flags
-        _backend.describe_owners(describe if f.tensors else None)
+        _backend.describe_owners(describe if f.owners else None)
         recorder = self._recorder = _backend.start(
             shapes=f.shapes or f.flops,
             tensors=f.tensors,
@@ -172,7 +177,7 @@ class Recording:
                 self._recorder.add_metadata(name, text)
         self._recorder.stop()
         self._appear_on(False)
-        if self.flags.tensors:
+        if self.flags.owners:
             self.owners = _backend.take_owners()
         Recording._ids_used += self._recorder.status().event_count
         self._running, self._stopped = False, True

@@ -184,10 +184,10 @@ class PyCCall(_Fields):
 class Allocation(_Fields):
     torch_class: type = kineto._ExtraFields_Allocation
 
-    def __init__(self, row: dict[str, Any], block: int | None) -> None:
-        # In recordings without tensors, each block once, however often its address is used.
-        self.id: int | None = block
-        self.allocation_id: int | None = block
+    id: int | None = None  # as in TensorMetadata
+    allocation_id: int | None = None
+
+    def __init__(self, row: dict[str, Any]) -> None:
         self.ptr: int = row["address"]
         self.alloc_size: int = row["bytes"]
         self.total_allocated: int = row["total_allocated_bytes"] or 0

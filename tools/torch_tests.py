@@ -3,6 +3,7 @@
 
     tools/torch_tests.py ~/src/pytorch                                the files of test/profiler that we answer for
     tools/torch_tests.py ~/src/pytorch -k memory test_profiler.py     one file; -k as pytest's
+    tools/torch_tests.py ~/src/lightning tests/tests_pytorch/profilers/test_profiler.py      of another project
 
 The checkout is the user's, of the version of torch that is installed (`git -C ~/src/pytorch checkout v2.11.0`); nothing
 of it is kept here. Its tests need the packages expecttest and psutil. Each file runs twice, each time in a process of
@@ -24,7 +25,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 REASONS = ROOT / "docs" / "torch-parity.md"
-FILES = ("test_profiler.py", "test_record_function.py", "test_execution_trace.py", "test_cpp_thread.py")
+FILES = (
+    "test_profiler.py",
+    "test_record_function.py",
+    "test_execution_trace.py",
+    "test_cpp_thread.py",
+    "test_memory_profiler.py",
+    "test_torch_tidy.py",
+)
 RUN = "import sys, pytest; sys.exit(pytest.main(sys.argv[1:]))"
 RUN_WITH_OURS = f"import firelane; firelane.install(); {RUN}"
 
@@ -91,7 +99,7 @@ def is_listed(test: str, listed: set[str]) -> bool:
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("checkout", type=Path, help="a checkout of pytorch/pytorch, of the installed version")
-    parser.add_argument("files", nargs="*", default=FILES, help="files in its test/profiler")
+    parser.add_argument("files", nargs="*", default=FILES, help="files in its test/profiler, or paths in the checkout")
     parser.add_argument("-k", dest="keyword", default="", help="only tests whose names match, as in pytest")
     parser.add_argument("--timeout", type=int, default=1800, help="seconds for one file and one profiler")
     arguments = parser.parse_args()
@@ -100,6 +108,8 @@ def main() -> int:
     unexplained = 0
     for name in arguments.files:
         file = arguments.checkout / "test" / "profiler" / name
+        if not file.exists():
+            file = arguments.checkout / name
         if not file.exists():
             parser.error(f"{file} is not there: which checkout has PyTorch's tests?")
         theirs = run(file, RUN, more, arguments.timeout)

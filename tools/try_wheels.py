@@ -2,7 +2,7 @@
 """Installs the wheels of dist/ as a user would, for pairs of Python and torch, and prints what works as a table.
 
     tools/try_wheels.py 3.12:2.11 3.10:2.6           # pairs; without any: the six that docs/install.md names
-    tools/try_wheels.py --profiler-tests 3.12:2.11   # and the profiler's own tests, of this checkout
+    tools/try_wheels.py --profiler-tests 3.12:2.11   # and the profiler's tests of this checkout, with what they say
 
 Each pair gets a fresh virtual environment with torch from the package index, and is deleted afterwards (a torch with
 CUDA takes six gigabytes); with --environments DIR they stay there, and only firelane is installed anew the next time.
@@ -58,6 +58,11 @@ class Step:
     seconds: float
     text: str
 
+    def __str__(self) -> str:
+        counts = re.findall(r"^(\d+ (?:passed|failed|skipped).*) in [\d.]+s", self.text, re.MULTILINE)
+        said = f": {counts[-1]}" if counts else ""
+        return f"{self.name} {'ok' if self.ok else 'FAILED'}{said} ({self.seconds:.1f} s)"
+
 
 class Trial:
     def __init__(self, folder: Path, environment: Path, python: Path) -> None:
@@ -103,6 +108,26 @@ def install_torch(trial: Trial, series: str, uv: str | None) -> bool:
     return trial.run("torch", *command, environment=dict(os.environ))
 
 
+def run_profiler_tests(trial: Trial, python: Path, more: list[str]) -> None:
+    """The tests of the profiler and of its parity with torch's.
+
+    From a folder without the checkout's package beside it, so that they find the one that was installed.
+    """
+    trial.run("pytest", python, "-m", "pip", "install", "-q", "pytest", "pytest-xdist", environment=dict(os.environ))
+    place = trial.folder / "checkout"
+    shutil.copytree(ROOT / "tests/python", place / "tests/python", ignore=shutil.ignore_patterns("__pycache__"))
+    for linked in ("tests/data", "src"):
+        (place / linked).symlink_to(ROOT / linked)
+    tests = [place / "tests/python/profiler", place / "tests/python/parity"]
+    options = ["-q", "-p", "no:cacheprovider", "-rfE", *more]
+    environment = {
+        **os.environ,
+        "PATH": f"{trial.bin}:{os.environ['PATH']}",
+        "FIRELANE_BINARY": str(trial.bin / "firelane"),
+    }
+    trial.run("profiler tests", python, "-m", "pytest", *tests, *options, environment=environment)
+
+
 def try_pair(version: str, series: str, wanted: argparse.Namespace) -> Trial:
     python = find_python(version)
     if python is None:
@@ -135,16 +160,7 @@ def try_pair(version: str, series: str, wanted: argparse.Namespace) -> Trial:
         trial.run("build-recorder", trial.bin / "firelane", "build-recorder", environment=whole, expect="works now")
         trial.run("record with it", record[0], "record", "--force", *record[2:], expect="wrote trace.lane")
     if wanted.profiler_tests:
-        trial.run("pytest", own, "-m", "pip", "install", "-q", "pytest", "pytest-xdist", environment=dict(os.environ))
-        tests = [ROOT / "tests/python/profiler", "-q", "-p", "no:cacheprovider", "-x" if wanted.first else "--tb=short"]
-        trial.run(
-            "profiler tests",
-            own,
-            "-m",
-            "pytest",
-            *tests,
-            environment={**os.environ, "PATH": f"{trial.bin}:{os.environ['PATH']}"},
-        )
+        run_profiler_tests(trial, own, ["-x"] if wanted.first else ["--tb=short"])
     return trial
 
 
@@ -161,7 +177,7 @@ def main() -> int:
     parser.add_argument(
         "--uv", default=shutil.which("uv") or str(ROOT / ".venv/bin/uv"), help="installs torch faster than pip"
     )
-    parser.add_argument("--profiler-tests", action="store_true", help="run tests/python/profiler, too")
+    parser.add_argument("--profiler-tests", action="store_true", help="run tests/python/profiler and parity, too")
     parser.add_argument("--first", action="store_true", help="with --profiler-tests: stop at the first failure")
     parser.add_argument("--keep", action="store_true", help="do not delete the environments")
     wanted = parser.parse_args()
@@ -172,8 +188,7 @@ def main() -> int:
     for pair in wanted.pairs:
         version, series = pair.split(":")
         trial = try_pair(version, series, wanted)
-        cells = [f"{s.name} {'ok' if s.ok else 'FAILED'} ({s.seconds:.1f} s)" for s in trial.steps]
-        print(f"{version:<7} {series:<6} {', '.join(cells)}", flush=True)
+        print(f"{version:<7} {series:<6} {', '.join(map(str, trial.steps))}", flush=True)
         for step in trial.steps:
             if not step.ok:
                 failed = True

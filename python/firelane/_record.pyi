@@ -11,7 +11,7 @@ Everything here may be called from any thread. With a torch other than the one i
 ImportError that says how to rebuild.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from os import PathLike
 from typing import Any, Literal
 
@@ -48,6 +48,8 @@ class RecordOptions:
     cuda_detach: bool
     """With `cuda`: stop() takes CUPTI out of the process, unless TEARDOWN_CUPTI=0 or another tool uses it."""
     concrete_inputs: bool
+    tensors: bool
+    """With `shapes`: which tensor and which storage each input is, by their addresses."""
     start_paused: bool
     """Nothing is recorded until resume()."""
     start_light: bool
@@ -69,6 +71,7 @@ class RecordOptions:
         flops: bool = False,
         cuda_detach: bool = True,
         concrete_inputs: bool = True,
+        tensors: bool = False,
         without: Sequence[str] = [],
         start_paused: bool = False,
         start_light: bool = False,
@@ -201,6 +204,12 @@ def name_modules(root: Any, name: str = "") -> None:
     Other top-level modules are named at their first call: after the variable that holds them in the calling frame, or
     after their class.
     """
+
+def describe_owners(describe: Callable[[Any], Any] | None) -> None:
+    """With `stacks`: calls `describe` with each nn.Module at its first call and each Optimizer after its first step."""
+
+def take_owners() -> list[tuple[str | None, Any]]:
+    """In the last recording: (name of the module's slices, or None for a step of an optimizer, what it returned)."""
 
 def costs() -> dict[str, float]:
     """Cost per event in ns, as measured in this process so far, by kind: "op", "op+inputs", "memory", "python", ..."""

@@ -83,7 +83,9 @@ enum class Attribute : uint8_t {
   kFile = 8,           // text: where a Python function or module lies: "train.py(12)"
   kSequence = 9,       // number: autograd sequence number; written by begin()
   kCallId = 10,        // number: torch's id of the call (RecordFunction::handle), which execution traces name
+  kTensors = 11,       // number of a text: which tensors the inputs are (record/torch/tensor_words.h)
 };
+// In the column of texts. Readers take attributes that they do not know for numbers, so that no other may be.
 constexpr bool is_text(Attribute a) {
   return a == Attribute::kInputs || a == Attribute::kStack || a == Attribute::kModules || a == Attribute::kExtraArgs ||
          a == Attribute::kFile;

@@ -57,6 +57,7 @@ struct HostSlices {
   READ(StringId, input_types, kMaybe, "JSON: [\"float\", \"Scalar\"]")                     \
   READ(StringId, input_strides, kMaybe, "JSON")                                            \
   READ(StringId, concrete_inputs, kMaybe, "JSON")                                          \
+  READ(StringId, tensors, kMaybe, "JSON: [[tensor, storage, device type, device, dtype]]") \
   READ(StringId, stack, kMaybe, "Python stack, innermost first, joined by ;")              \
   READ(StringId, module_hierarchy, kMaybe, "TorchScript module path")                      \
   READ(StringId, overload, kMaybe, "of an op: Tensor for aten::add.Tensor")                \

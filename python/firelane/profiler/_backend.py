@@ -44,6 +44,14 @@ def start(**options: Any) -> _record.Recorder:
     return _record.start(_record.RecordOptions(**options))
 
 
+def describe_owners(describe: Callable[[Any], Any] | None) -> None:
+    _record.describe_owners(describe)
+
+
+def take_owners() -> list[tuple[str | None, Any]]:
+    return _record.take_owners()
+
+
 def step_timer(on_device: bool = False) -> _record.StepTimer:
     return _record.StepTimer(on_device)
 

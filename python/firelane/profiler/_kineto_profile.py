@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.profiler import ProfilerActivity
+from torch.profiler._memory_profiler import MemoryProfile
 
 from . import _activities, _backend, _graph_annotations, _ranks
-from ._event_tree import memory_profile
 from ._events import EventList, RecordedEvents
 from ._exports import Exports
 from ._memory_timeline import export_memory_timeline
@@ -227,7 +227,8 @@ class _KinetoProfile:
         results = self._results("memory profiling")
         if results.trace is None or results.kineto_results is None:
             raise AssertionError("kineto_results must not be None")
-        return memory_profile(results.kineto_results, results.trace)
+        kineto_results: Any = results.kineto_results
+        return MemoryProfile(kineto_results)
 
     def _require_memory_flags(self) -> None:
         missing = [f"{f}=True" for f in ("record_shapes", "profile_memory", "with_stack") if not getattr(self, f)]

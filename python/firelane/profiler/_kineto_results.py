@@ -41,7 +41,9 @@ class KinetoResults:
         """The same nodes each time: code that analyses them keeps them in sets and dicts."""
         source = self._recording._event_source(self._trace)
         if source.tree is None:
-            source.tree = event_tree(self._trace, self.trace_start_ns(), self._recording.flags.use_device is not None)
+            recording = self._recording
+            has_device = recording.flags.use_device is not None
+            source.tree = event_tree(self._trace, self.trace_start_ns(), has_device, recording.owners)
         return source.tree
 
     def save(self, path: str) -> None:

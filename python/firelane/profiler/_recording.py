@@ -37,12 +37,15 @@ from ._events import (
 )
 from ._kineto_results import KinetoResults
 from ._surroundings import CompileCounts, CpuUse, environment
+from ._tensors import describe
 
 if TYPE_CHECKING:
     from torch.autograd.profiler_util import FunctionEventAvg
 
     from firelane import Trace
     from firelane._record import Loss, Recorder, StepTimer
+
+    from ._tree_fields import Owner
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,16 @@ class RecordFlags:
     light: bool = False  # light steps first; begin_full() ends them
     output: str = ""
     is_temporary: bool = False  # the file at `output` is deleted unless save() moves it
+
+    @property
+    def tensors(self) -> bool:
+        """Whether ops say which tensors their inputs are: for the event tree, which `firelane record` does not have."""
+        return self.shapes and self.memory and self.front != "firelane record"
+
+    @property
+    def owners(self) -> bool:
+        """Whether modules and optimizers say which tensors they hold."""
+        return self.stacks and self.memory
 
 
 class Recording:
@@ -91,6 +104,7 @@ class Recording:
         self._window_start_ns = 0
         self._surroundings: tuple[CpuUse | CompileCounts, ...] = ()
         self._stats = torch_profiler._ProfilerStats()
+        self.owners: list[tuple[str | None, Owner]] = []  # what holds tensors, once stopped
 
     # -- recording ------------------------------------------------------------------------
 
@@ -100,8 +114,10 @@ class Recording:
             notify(self)
         begin = time.perf_counter_ns()
         f = self.flags
+        _backend.describe_owners(describe if f.owners else None)
         recorder = self._recorder = _backend.start(
             shapes=f.shapes or f.flops,
+            tensors=f.tensors,
             memory=f.memory,
             stacks=f.stacks,
             modules=f.modules,
@@ -161,6 +177,8 @@ class Recording:
                 self._recorder.add_metadata(name, text)
         self._recorder.stop()
         self._appear_on(False)
+        if self.flags.owners:
+            self.owners = _backend.take_owners()
         Recording._ids_used += self._recorder.status().event_count
         self._running, self._stopped = False, True
         _unfinished.discard(self)

@@ -18,6 +18,7 @@
 #include "record/core/ranges.h"
 #include "record/core/thread_buffer.h"
 #include "record/library/library.h"
+#include "record/python/module_frames.h"
 #include "record/python/module_hook.h"
 #include "record/python/tracer.h"
 
@@ -156,13 +157,14 @@ void bind_options(nb::module_& m) {
 #define FL_KEYWORD(name, on, key, help) nb::arg(#name) = on,
 #define FL_ATTRIBUTE(name, on, key, help) .def_rw(#name, &record::RecordOptions::name)
           [](record::RecordOptions* self, FL_RECORD_OPTIONS(FL_PARAMETER) bool flops, bool cuda_detach,
-             bool concrete_inputs, const std::vector<std::string>& without, bool start_paused, bool start_light,
-             nb::handle output, bool keep) {
+             bool concrete_inputs, bool tensors, const std::vector<std::string>& without, bool start_paused,
+             bool start_light, nb::handle output, bool keep) {
             new (self) record::RecordOptions();
             FL_RECORD_OPTIONS(FL_SET)
             self->flops = flops;
             self->cuda_detach = cuda_detach;
             self->concrete_inputs = concrete_inputs;
+            self->tensors = tensors;
             self->parts = parts_without(without);
             self->start_paused = start_paused;
             self->start_light = start_light;
@@ -170,8 +172,9 @@ void bind_options(nb::module_& m) {
             self->keep = keep;
           },
           nb::kw_only(), FL_RECORD_OPTIONS(FL_KEYWORD) "flops"_a = false, "cuda_detach"_a = true,
-          "concrete_inputs"_a = true, "without"_a = std::vector<std::string>(), "start_paused"_a = false,
-          "start_light"_a = false, "output"_a = "", "keep"_a = false) FL_RECORD_OPTIONS(FL_ATTRIBUTE)
+          "concrete_inputs"_a = true, "tensors"_a = false, "without"_a = std::vector<std::string>(),
+          "start_paused"_a = false, "start_light"_a = false, "output"_a = "", "keep"_a = false)
+          FL_RECORD_OPTIONS(FL_ATTRIBUTE)
 #undef FL_PARAMETER
 #undef FL_SET
 #undef FL_KEYWORD
@@ -179,6 +182,7 @@ void bind_options(nb::module_& m) {
       .def_rw("flops", &record::RecordOptions::flops)
       .def_rw("cuda_detach", &record::RecordOptions::cuda_detach)
       .def_rw("concrete_inputs", &record::RecordOptions::concrete_inputs)
+      .def_rw("tensors", &record::RecordOptions::tensors)
       .def_rw("start_paused", &record::RecordOptions::start_paused)
       .def_rw("start_light", &record::RecordOptions::start_light)
       .def_prop_rw(
@@ -334,6 +338,13 @@ NB_MODULE(_recorder, m) {
         if (!python_hooks::name_modules(root.ptr(), name)) throw nb::python_error();
       },
       "root"_a, "name"_a = "");
+  m.def(
+      "describe_owners", [](nb::handle describe) { python_hooks::describe_owners(describe.ptr()); },
+      "describe"_a.none());
+  m.def("take_owners", [] {
+    PyObject* owners = python_hooks::take_owners();
+    return owners != nullptr ? nb::steal<nb::list>(owners) : nb::list();
+  });
   m.def("costs", costs);
   nb::module_::import_("os").attr("register_at_fork")("after_in_child"_a = nb::cpp_function(&after_fork_in_child));
 }

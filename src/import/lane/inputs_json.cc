@@ -173,6 +173,18 @@ class Converter {
   uint32_t in_list_ = 0;
 };
 
+// One tensor of `words`, from its first word on.
+std::string tensor_json(uint64_t word, ByteReader& words) {
+  if (word == 0) return "null";
+  constexpr uint64_t kAddress = (uint64_t{1} << 48) - 1;
+  const auto storage = words.fixed<uint64_t>();
+  const int device = static_cast<int>(word >> 48 & 0xff) - 1;
+  std::string json = "[" + std::to_string(word & kAddress) + ", " + std::to_string(storage & kAddress) + ", ";
+  json += std::to_string(word >> 56) + ", " + std::to_string(device) + ", ";
+  const std::string dtype = dtype_name(static_cast<unsigned>(storage >> 48 & 0xff));
+  return json + quoted(std::string_view(dtype)) + "]";
+}
+
 }  // namespace
 
 std::string dtype_name(unsigned dtype) {
@@ -180,5 +192,25 @@ std::string dtype_name(unsigned dtype) {
 }
 
 bool inputs_to_json(std::string_view blob, InputsJson& out) { return Converter(blob).run(out); }
+
+bool tensors_to_json(std::string_view bytes, std::string& out) {
+  constexpr uint64_t kList = uint64_t{1} << 63;
+  ByteReader words(bytes);
+  ListText inputs;
+  while (words.ok() && !words.empty()) {
+    const auto word = words.fixed<uint64_t>();
+    if ((word & kList) == 0) {
+      inputs.item(tensor_json(word, words));
+      continue;
+    }
+    inputs.open();
+    for (uint64_t i = 0; i < (word & ~kList) && !words.empty(); ++i) {
+      inputs.item(tensor_json(words.fixed<uint64_t>(), words));
+    }
+    inputs.close();
+  }
+  out = inputs.take();
+  return words.ok();
+}
 
 }  // namespace firelane::importer

@@ -141,6 +141,17 @@ const LaneRows::Inputs& LaneRows::inputs(uint32_t id) {
   return at->second;
 }
 
+StringId LaneRows::tensors(int64_t id) {
+  if (id < 0 || static_cast<uint64_t>(id) >= texts_.size()) return {};
+  const auto [at, added] = tensors_.try_emplace(id);
+  if (added) {
+    std::string json;
+    if (!tensors_to_json(texts_[static_cast<size_t>(id)].bytes, json)) ++part_.losses[Stat::kLaneChunkDamaged];
+    at->second = pool_.strings.intern(json);
+  }
+  return at->second;
+}
+
 void LaneRows::record(Thread& t, const format::EventRecord& r) {
   switch (r.kind) {
     case format::Record::kBegin:
@@ -248,6 +259,7 @@ void LaneRows::attribute(Thread& t, const format::EventRecord& r) {
     case format::Attribute::kModules: op.module_hierarchy = text(r.text); break;
     case format::Attribute::kSequence: op.sequence_number = r.number; break;
     case format::Attribute::kCallId: op.call_id = r.number; break;
+    case format::Attribute::kTensors: op.tensors = tensors(r.number); break;
     case format::Attribute::kExtraArgs:
       if (r.text >= texts_.size()) break;
       if (const std::optional<RawComm> comm = collective_of(texts_[r.text].bytes, pool_)) {

@@ -89,6 +89,7 @@ class LaneRows {
   void set_overload(uint64_t text_id, std::string_view overload);
   StringId category_of(format::Scope scope) const;
   const Inputs& inputs(uint32_t id);
+  StringId tensors(int64_t id);
 
   void pair_async_edges();
   void close_open_slices(uint64_t stop_ticks);
@@ -106,6 +107,7 @@ class LaneRows {
   std::unordered_map<uint32_t, Thread> threads_;  // by index
   std::deque<Text> texts_;                        // by file id
   std::unordered_map<uint32_t, Inputs> inputs_;
+  std::unordered_map<int64_t, StringId> tensors_;  // by file id
   std::vector<AsyncEdge> async_;
   std::vector<uint64_t> pauses_;  // ticks
   struct LightTicks {

@@ -206,6 +206,8 @@ void Drain::convert(const uint64_t* words, ThreadState& state) {
       r.attribute = static_cast<format::Attribute>(words[0] >> 8 & 0xFF);
       if (format::is_text(r.attribute)) {
         r.text = name(words[1]);
+      } else if (r.attribute == format::Attribute::kTensors) {
+        r.number = name(words[1]);
       } else {
         r.number = static_cast<int64_t>(words[1]);
       }

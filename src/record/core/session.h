@@ -46,6 +46,7 @@ struct RecordOptions {
   bool flops = false;           // torch.profiler's with_flops: hooks record shapes, readers compute FLOPs from them
   bool cuda_detach = true;      // with `cuda`: stop() detaches CUPTI, unless another tool uses it
   bool concrete_inputs = true;  // with shapes: the values of numbers and lists of numbers
+  bool tensors = false;         // with shapes: which tensor and which storage each input is
   Parts parts;                  // all of them, or what the user chose
   bool start_paused = false;    // nothing is recorded until resume()
   bool start_light = false;     // without ops and what else costs time, until begin_full() of the hooks

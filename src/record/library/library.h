@@ -22,7 +22,7 @@ namespace firelane::library {
 
 // Changes with anything that crosses the line, this header and record/core/thread_buffer.h: what does not fit is
 // refused.
-inline constexpr uint32_t kInterface = 2;
+inline constexpr uint32_t kInterface = 3;
 
 // Takes texts, one after the other.
 class Text {
@@ -41,6 +41,7 @@ struct Options {
   bool flops = false;
   bool cuda_detach = true;
   bool concrete_inputs = true;
+  bool tensors = false;
   record::Parts parts;
   bool start_paused = false;
   bool start_light = false;
@@ -59,6 +60,7 @@ void copy_options(const From& from, To& to) {
   to.flops = from.flops;
   to.cuda_detach = from.cuda_detach;
   to.concrete_inputs = from.concrete_inputs;
+  to.tensors = from.tensors;
   to.parts = from.parts;
   to.start_paused = from.start_paused;
   to.start_light = from.start_light;

@@ -245,6 +245,8 @@ void end_frames_run() {
 void enter_python(PyCodeObject* code, PyFrameObject* frame) noexcept {
   OpenFrames* frames = current(frame, /*with_innermost=*/false);
   if (frames == nullptr) return;
+  if (is_optimizer_step(code) && record::is_recording()) [[unlikely]]
+    note_optimizer(frame);
   begin_frame(code, is_module_call(code) ? module_of_frame(frame) : nullptr);
   open(*frames, Kind::kPython);
 }

@@ -12,6 +12,7 @@
 #include "record/torch/collective_args.h"
 #include "record/torch/cpu_memory.h"
 #include "record/torch/input_capture.h"
+#include "record/torch/tensor_words.h"
 
 namespace firelane::torch_hooks {
 namespace {
@@ -78,6 +79,11 @@ inline void attach_inputs(record::ThreadBuffer* b, const Inputs& inputs) noexcep
   if (slot == record::kNoSlot) [[unlikely]]
     slot = define_inputs(b, inputs);
   b->attribute(format::Attribute::kInputs, slot);
+}
+
+[[gnu::noinline]] void attach_tensors(record::ThreadBuffer* b, const Inputs& inputs) noexcept {
+  const TensorWords words(inputs.values);
+  if (words.has_tensors()) b->attribute(format::Attribute::kTensors, b->text(words.bytes()));
 }
 
 // Torch numbers calls only while an observer asks for it (an execution trace).
@@ -164,6 +170,8 @@ std::unique_ptr<at::ObserverContext> on_begin_with_inputs(const at::RecordFuncti
       define_inputs(b, inputs);
     begin(b, fn);
     attach_inputs(b, inputs);
+    if (g_wanted.tensors) [[unlikely]]
+      attach_tensors(b, inputs);
   } else {
     not_recording();
   }

@@ -17,6 +17,7 @@ enum class OpDetail : uint8_t { kPlain, kShapes, kShapesAndValues };
 struct Wanted {
   bool ops = true;
   bool ranges = true;
+  bool tensors = false;  // with inputs: which tensors they are
   ScriptDetail script;
 };
 void enable_op_hook(OpDetail detail, Wanted wanted = {});

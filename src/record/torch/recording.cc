@@ -10,6 +10,7 @@
 #include "record/torch/cpu_memory.h"
 #include "record/torch/op_hook.h"
 #include "record/torch/settings.h"
+#include "record/torch/tensor_words.h"
 
 namespace firelane::torch_hooks {
 namespace {
@@ -35,6 +36,8 @@ Result<std::unique_ptr<Recording>> Recording::start(record::RecordOptions option
   recording->session_ = std::move(session);
   recording->session_->add_metadata("torch", settings_json());
   for (const auto& [kind, ns] : known_costs()) recording->session_->add_cost(kind, ns);
+  if (options.tensors && !prepare_to_hold_tensors())
+    recording->session_->add_loss("tensors: no address space for the table of tensors", 0);
   recording->light_ = options.start_light;
   if (!recording->light_) recording->hook_memory();
   if (options.cuda) recording->device_ = DeviceRecording::start(*recording->session_);
@@ -53,6 +56,7 @@ void Recording::hook_ops() noexcept {
     const record::RecordOptions& options = session_->options();
     enable_op_hook(detail_of(options), {.ops = options.parts.ops,
                                         .ranges = options.parts.ranges,
+                                        .tensors = options.tensors && options.shapes,
                                         .script = {.lines = options.stacks, .modules = options.modules}});
   } catch (const std::exception& error) {
     session_->add_loss(std::string("ops: torch did not accept the callback: ") + error.what(), 0);
@@ -107,6 +111,11 @@ void Recording::stop() noexcept {
   if (session_->status().state == record::SessionState::kForked) return;
   disable_op_hook();
   disable_cpu_memory_hook();
+  if (session_->options().tensors) {
+    release_tensors();
+    if (const uint64_t count = tensors_not_held(); count > 0)
+      session_->add_loss("tensors: more than 200,000 were seen, so that some addresses mean several", count);
+  }
   if (device_ != nullptr) device_->stop();
   if (const uint64_t count = cpu_memory_untracked(); count > 0 && session_->options().memory) {
     session_->add_loss("CPU memory: frees of blocks while more than 131,072 blocks were alive", count);

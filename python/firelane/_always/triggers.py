@@ -55,27 +55,43 @@ class Hang:
 
 
 class Growth:
-    """Memory that only grows: no quarter of the samples reaches below the one before, by a tenth in all. Told once per
-    doubling of what it then was."""
+    """Memory that goes on growing, within minutes or within weeks: each quarter of the samples lies above the one
+    before, by a tenth in all. Each horizon is four times as long as the one before it, with as many samples. Told
+    once per doubling of what it then was."""
+
+    HORIZONS = 8  # with a sample a second: two minutes to three weeks
+    LEAST_PART = 1 / 8  # of the growth, from a quarter to the next: a quarter each if it is steady, none on a plateau
 
     def __init__(self, samples: int = 120, least_bytes: int = 64 << 20) -> None:
-        self._samples: deque[int] = deque(maxlen=samples)
+        self._horizons: list[deque[int]] = [deque(maxlen=samples) for _ in range(self.HORIZONS)]
+        self._count = 0
         self._least_bytes = least_bytes
         self._told_at = 0
 
     def grows(self, used_bytes: int) -> tuple[int, int] | None:
         """(bytes at the beginning, bytes now) if it does."""
-        values = self._samples
-        values.append(used_bytes)
-        if len(values) < (values.maxlen or 0) or used_bytes < 2 * self._told_at:
+        found = None
+        for horizon, values in enumerate(self._horizons):
+            if self._count % 4**horizon != 0:
+                break
+            values.append(used_bytes)
+            if found is None and used_bytes >= 2 * self._told_at and len(values) == values.maxlen:
+                found = self._growth_of(list(values))
+        self._count += 1
+        if found:
+            self._told_at = used_bytes
+        return found
+
+    def _growth_of(self, values: list[int]) -> tuple[int, int] | None:
+        grown = values[-1] - values[0]
+        if grown < max(self._least_bytes, values[0] // 10):
             return None
         quarter = len(values) // 4
-        ordered = list(values)
-        parts = [ordered[i * quarter : (i + 1) * quarter] for i in range(4)]
-        if any(max(a) > min(b) for a, b in pairwise(parts)):
-            return None
-        begin, now = ordered[0], ordered[-1]
-        if now - begin < max(self._least_bytes, begin // 10):
-            return None
-        self._told_at = now
-        return begin, now
+        parts = [values[i * quarter : (i + 1) * quarter] for i in range(4)]
+        for before, after in pairwise(parts):
+            if (
+                max(before) > min(after)
+                or statistics.median(after) - statistics.median(before) < self.LEAST_PART * grown
+            ):
+                return None
+        return values[0], values[-1]

@@ -147,6 +147,17 @@ def test_memory_that_only_grows_is_told_and_a_plateau_is_not():
     assert not any(growth.grows(1000 + 500 * (i % 5)) for i in range(200))
 
 
+def test_a_leak_too_slow_for_minutes_is_told_after_hours_and_a_program_that_filled_its_caches_is_not():
+    growth = triggers.Growth()
+    gib = 1 << 30
+    # 40 MiB an hour in 10 GiB: two minutes of it are 1.3 MiB.
+    told = [(second, x) for second in range(48 * 3600) if (x := growth.grows(10 * gib + second * (40 << 20) // 3600))]
+    assert len(told) == 1
+    assert told[0][0] > 24 * 3600 and told[0][1][1] - told[0][1][0] >= gib
+    growth = triggers.Growth()
+    assert not any(growth.grows(gib + min(second, 60) * (gib // 60)) for second in range(24 * 3600))
+
+
 # -- programs ------------------------------------------------------------------------------
 
 INCIDENTS = """

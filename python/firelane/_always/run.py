@@ -79,6 +79,7 @@ class Always(Auto):
         self.stride = 1
         self.draw_zeros = self.budget.zeros
         self.usual_hook_ns = 0
+        self.until_batch = _BATCH  # lines
         self.hook_samples: collections.deque[int] = collections.deque([0], maxlen=_BATCH)
         self.pending = 1
         self.line: tuple[int, int] = (0, 1)  # first step and number of steps of the current line
@@ -206,7 +207,9 @@ class Always(Auto):
             self._take_samples()
             text = f"slow step {number}: {duration_ns / 1e6:.1f} ms"
             self._incident("slow", number, text, duration_ns / max(1, self._usual_ns() * count))
-        if len(self.waiting) >= _BATCH:
+        self.until_batch -= 1
+        if self.until_batch <= 0:  # not by what waits: slow steps empty that in between
+            self.until_batch = _BATCH
             self._take_samples()
             self._choose_stride()
             self.draw_zeros = self.budget.zeros

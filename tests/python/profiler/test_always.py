@@ -243,6 +243,28 @@ def test_planted_incidents_are_kept_and_named(tmp_path):
     assert account["steps"] >= 395 and account["windows"] >= 1 and account["write_errors"] == 0
 
 
+SLOW_NOW_AND_THEN = """
+import json, sys, time, torch
+from firelane._always import run
+from firelane._auto import Plan
+
+always = run.Always(Plan(output=sys.argv[1], options={}), 0.005, 64 << 20)
+always.install_hooks()
+for step in range(6000):
+    if step % 30 == 0:
+        time.sleep(0.003)
+    always.step()
+always.stop()
+print(json.dumps(always.account()))
+"""
+
+
+def test_short_steps_are_timed_together_also_where_slow_ones_are_frequent(tmp_path):
+    done = run_program(tmp_path, SLOW_NOW_AND_THEN, str(tmp_path / "run"))
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["steps_a_line"] > 1
+
+
 LOOP = """
 import os, quick_torch, sys, time, torch
 net = torch.nn.Linear(4, 4)

@@ -62,6 +62,8 @@ def event_tree(trace: Trace, zero_ns: int, has_device: bool, owners: Owners = ()
         start = zero_ns + row["start_ns"]
         node = nodes[row["id"]] = TreeNode(row["id"], row["name"], start, start + row["duration_ns"], row["tid"] or 0)
         node.parent = nodes.get(-1 if row["parent"] is None else row["parent"])
+        if node.parent is None and row["is_async"]:  # a range that was never closed lasts longer than what it is in
+            node.parent = _open_at(roots.get(node.start_tid, []), start)
         _describe(node, row, device, modules)
         siblings = roots.setdefault(node.start_tid, []) if node.parent is None else node.parent.children
         siblings.append(node)
@@ -120,7 +122,7 @@ def _memory_nodes(trace: Trace, zero_ns: int, first_id: int) -> list[TreeNode]:
 
 _SLICES = """
 select s.id, s.name, s.kind, s.start_ns, s.duration_ns, s.parent, l.tid, o.external_id, o.sequence_number,
-       o.forward_thread, o.input_types, o.input_dims, o.input_strides, o.concrete_inputs, o.tensors
+       o.forward_thread, o.input_types, o.input_dims, o.input_strides, o.concrete_inputs, o.tensors, o.is_async
 from host_slices s join lanes l on l.id = s.lane
 left join op_details o on o.id = s.detail and s.kind in ('op', 'annotation')
 where s.kind in ('op', 'annotation', 'python') order by s.lane, s.start_ns, s.duration_ns desc, s.id

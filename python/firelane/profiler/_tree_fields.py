@@ -41,6 +41,15 @@ _DTYPES = {
     "unsigned int": torch.uint32,
     "long unsigned int": torch.uint64,
 }
+_LAYOUTS: dict[int, torch.layout] = {  # c10::Layout
+    1: torch.sparse_coo,
+    2: torch.sparse_csr,
+    3: torch._mkldnn,  # type: ignore[attr-defined]  # torch's types do not declare it
+    4: torch.sparse_csc,
+    5: torch.sparse_bsr,
+    6: torch.sparse_bsc,
+    7: torch.jagged,
+}
 _DEVICES = {0: "cpu", 1: "cuda", 9: "meta", 12: "xpu", 13: "mps"}  # c10::DeviceType
 
 
@@ -113,15 +122,15 @@ class TorchOp(_Fields):
         layout = torch.strided if len(strides or ()) == len(dims or ()) else torch.sparse_coo
         if not tensor:
             return TensorMetadata(dtype, dims, strides, self._device, layout=layout)
-        address, storage, *device, dtype_name = tensor
+        address, storage, kind, index, dtype_name, *layouts = tensor  # a layout where it is not strided
         return TensorMetadata(
             _DTYPES.get(dtype_name),
             dims,
             strides,
-            device_of(*device),
+            device_of(kind, index),
             impl_ptr=address,
             storage_data_ptr=storage,
-            layout=layout,
+            layout=_LAYOUTS.get(layouts[0], layout) if layouts else layout,
         )
 
 

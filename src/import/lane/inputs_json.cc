@@ -182,7 +182,9 @@ std::string tensor_json(uint64_t word, ByteReader& words) {
   std::string json = "[" + std::to_string(word & kAddress) + ", " + std::to_string(storage & kAddress) + ", ";
   json += std::to_string(word >> 56) + ", " + std::to_string(device) + ", ";
   const std::string dtype = dtype_name(static_cast<unsigned>(storage >> 48 & 0xff));
-  return json + quoted(std::string_view(dtype)) + "]";
+  json += quoted(std::string_view(dtype));
+  const uint64_t layout = storage >> 56;
+  return json + (layout == 0 ? "" : ", " + std::to_string(layout)) + "]";
 }
 
 }  // namespace

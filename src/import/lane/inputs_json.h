@@ -17,8 +17,8 @@ struct InputsJson {
 // False when the bytes do not fit together; `out` then holds what came before.
 bool inputs_to_json(std::string_view blob, InputsJson& out);
 
-// Which tensors they are (format/layout.h, kTensors): [[tensor, storage, device type, device, dtype], null, [[...],
-// ...]], by input; null for what is no tensor. False as above.
+// Which tensors they are (format/layout.h, kTensors), by input: [[tensor, storage, device type, device, dtype], null,
+// [[...], ...]]; null for what is no tensor, and a sixth number, the layout, where it is not strided. False as above.
 bool tensors_to_json(std::string_view words, std::string& out);
 
 // "float" for 6: the name that torch's profiler gives c10::ScalarType number `dtype`.

@@ -12,7 +12,6 @@
 #include "format/events.h"
 #include "format/notes.h"
 #include "format/testing.h"
-#include "import/lane/inputs_json.h"
 #include "import/load.h"
 
 namespace firelane::importer {
@@ -442,32 +441,6 @@ TEST(ReadLane, python_slices_open_at_a_pause_end_there) {
   lane.chunk(format::ChunkKind::kNotes, items);
   EXPECT_EQ(text_of(load(lane.stop(2000).finish())),
             "5 0+300 f (python_function)\n5 900+50 op (cpu_op)\ntorch.unfinished_op 1\n");
-}
-
-TEST(Inputs, every_kind_becomes_the_json_that_kineto_writes) {
-  std::string blob;
-  const auto head = [&](format::InputKind kind, uint8_t dtype, uint8_t rank, uint8_t strides, uint32_t count) {
-    for (const uint8_t byte : {static_cast<uint8_t>(kind), dtype, rank, strides}) append_fixed(blob, byte);
-    append_fixed(blob, count);
-  };
-  head(format::InputKind::kTensor, 15, 1, 1, 0);
-  append_fixed(blob, int64_t{3});
-  append_fixed(blob, int64_t{-1});
-  head(format::InputKind::kTensorList, 0, 0, 0, 2);
-  head(format::InputKind::kTensor, 6, 0, 0, 0);
-  head(format::InputKind::kUndefined, 0, 0, 0, 0);
-  head(format::InputKind::kScalarList, 0, 0, 0, 6);
-  blob.append(std::string_view("[1, 1]\0\0", 8));
-  head(format::InputKind::kOther, 0, 0, 0, 4);
-  blob.append(std::string_view("Dict\0\0\0\0", 8));
-  head(format::InputKind::kCutOff, 0, 0, 0, 0);
-  InputsJson json;
-  ASSERT_TRUE(inputs_to_json(blob, json));
-  EXPECT_EQ(json.dims, "[[3], [[], []], [], [], []]");
-  EXPECT_EQ(json.types, R"(["c10::BFloat16", "TensorList", "ScalarList", "Dict", "..."])");
-  EXPECT_EQ(json.strides, "[[-1], [[], []], [], [], []]");
-  EXPECT_EQ(json.concrete, R"(["", "", "[1, 1]", "", ""])");
-  for (size_t cut = 1; cut < blob.size(); ++cut) inputs_to_json(std::string(blob.substr(0, cut)), json);
 }
 
 // gloo's range ends in its worker thread, after which the next range of the program may have its address.

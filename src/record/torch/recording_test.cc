@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <map>
+#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -112,6 +113,22 @@ TEST(Recording, what_is_written_differently_has_another_key) {
       EXPECT_EQ(key_of_inputs(inputs, values), place->first);
     }
   }
+}
+
+TEST(Recording, tensors_are_told_apart_while_they_are_held_and_let_go_at_the_end) {
+  TemporaryFolder folder;
+  auto recording = Recording::start({.shapes = true, .tensors = true, .output = folder / "run.lane"});
+  ASSERT_TRUE(recording.ok());
+  c10::weak_intrusive_ptr<c10::TensorImpl> gone(at::ones({2}).getIntrusivePtr());
+  std::set<const void*> addresses;
+  for (int i = 0; i < 100; ++i) addresses.insert(at::ones({2}).unsafeGetTensorImpl());  // each is an input of fill_
+  EXPECT_EQ(addresses.size(), 100u);
+  EXPECT_TRUE(gone.expired());
+  EXPECT_EQ(gone.weak_use_count(), 2u);  // ours and the recorder's
+  recording.value()->stop();
+  EXPECT_EQ(gone.weak_use_count(), 1u);
+  const std::string text = records_of(recording.value()->session().path(), {.times = false, .chunks = false});
+  EXPECT_EQ(lines_with(text, "attribute 11 = ").size(), 101u) << text;
 }
 
 // 5,000 different shapes, each twice in a row: far more than a thread's table holds.

@@ -84,9 +84,11 @@ void TensorWords::add_tensor(const at::Tensor& tensor) noexcept {
   c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
   const void* storage = nullptr;
   c10::Device device(c10::kCPU);
+  uint64_t layout = 0;
   try {
     storage = storage_of(impl);
     device = impl->device();
+    layout = static_cast<uint8_t>(impl->layout());
   } catch (...) {  // a tensor subclass that does not say where it lies
   }
   hold(impl);
@@ -95,7 +97,7 @@ void TensorWords::add_tensor(const at::Tensor& tensor) noexcept {
                     uint64_t{static_cast<uint8_t>(device.index() + 1)} << 48 |
                     (static_cast<uint64_t>(device.type()) & 0x7f) << 56;
   words_[size_++] = (reinterpret_cast<uintptr_t>(storage) & kAddress) |
-                    uint64_t{static_cast<uint8_t>(c10::typeMetaToScalarType(impl->dtype()))} << 48;
+                    uint64_t{static_cast<uint8_t>(c10::typeMetaToScalarType(impl->dtype()))} << 48 | layout << 56;
 }
 
 bool prepare_to_hold_tensors() noexcept {

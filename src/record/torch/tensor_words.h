@@ -4,7 +4,7 @@
 //
 // The words of an op, by input (docs/format.md, "tensors"):
 //   0                                            no tensor
-//   tensor | (device + 1) << 48 | type << 56     then storage | dtype << 48 (storage 0: none)
+//   tensor | (device + 1) << 48 | type << 56     then storage | dtype << 48 | layout << 56
 //   1 << 63 | count                              a list of tensors: `count` items, 0 or a pair as above
 //
 // An address means another tensor once its tensor is gone, so tensors that were seen are held by weak references until

@@ -1,12 +1,15 @@
 """The surface of torch 2.15 under any torch: activities as dicts, errors, annotations of CUDA graphs, trace ids."""
 
+import itertools
 import json
 import warnings
+from pathlib import Path
 
 import pytest
 import torch
 from torch.profiler import ProfilerActivity, record_function
 
+import firelane
 import firelane.profiler
 from firelane.profiler import CuspyConfig, PerformanceMetricsConfig, ProfilerActivityConfig, profile
 from firelane.profiler._graph_annotations import annotate
@@ -181,15 +184,33 @@ def test_graph_lanes_are_refused_as_torch_does(tmp_path):
         prof.export_chrome_trace(str(tmp_path / "trace.json"), graph_lanes="all")
 
 
-def test_exports_pass_torchs_own_validator(tmp_path):
-    """torch.profiler._trace_validator came with torch 2.15."""
+FLAGS = ("record_shapes", "profile_memory", "with_stack", "with_flops", "with_modules")
+
+
+@pytest.mark.parametrize("steps", [None, torch.profiler.schedule(wait=1, warmup=1, active=2)], ids=["all", "schedule"])
+def test_exports_pass_torchs_own_validator(tmp_path, steps):
+    """With every set of flags. torch.profiler._trace_validator came with torch 2.15."""
     validator = pytest.importorskip("torch.profiler._trace_validator", reason="torch 2.15 has it")
     model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU(), torch.nn.Linear(8, 1))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        with profile(activities=[CPU], record_shapes=True, profile_memory=True, with_stack=True) as prof:
-            for _ in range(3):
-                model(torch.ones(4, 8)).sum().backward()
-    prof.export_chrome_trace(str(tmp_path / "trace.json"))
-    passed, violations = validator.validate_trace(str(tmp_path / "trace.json"))
+    for chosen in itertools.product([False, True], repeat=len(FLAGS)):
+        flags = dict(zip(FLAGS, chosen, strict=True))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with profile(activities=[CPU], schedule=steps, **flags) as prof:
+                for _ in range(5):
+                    model(torch.ones(4, 8)).sum().backward()
+                    prof.step()
+        prof.export_chrome_trace(str(tmp_path / "trace.json"))
+        passed, violations = validator.validate_trace(str(tmp_path / "trace.json"))
+        assert passed, (flags, "\n".join(map(str, violations)))
+
+
+# Each op of theirs launches its first kernel by cudaLaunchKernel, or all by other calls: the validator pairs the first
+# cudaLaunchKernel of an op with the op's first kernel, whoever launched that.
+@pytest.mark.parametrize("name", ["h200_gpt_all", "h200_pairs/vit-none", "h200_pairs/unet-none"])
+def test_exports_of_gpu_recordings_pass_torchs_own_validator(tmp_path, name):
+    validator = pytest.importorskip("torch.profiler._trace_validator", reason="torch 2.15 has it")
+    path = str(tmp_path / "trace.json")
+    firelane.open(Path(__file__).resolve().parents[2] / "data" / f"{name}.lane").export(path, to="chrome")
+    passed, violations = validator.validate_trace(path)
     assert passed, "\n".join(map(str, violations))

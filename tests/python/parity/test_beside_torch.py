@@ -139,3 +139,56 @@ def test_a_profile_function_that_takes_over_is_told():
             sys.setprofile(lambda *_: None)
         sys.setprofile(None)
     assert threading.getprofile() is None
+
+
+@pytest.fixture(params=["emit_nvtx", "emit_itt"])
+def ranges(request, monkeypatch):
+    """torch's ranges for Nsight and VTune. They also run without a GPU and without these tools: then nobody listens."""
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
+    emit = getattr(torch.autograd.profiler, request.param)
+    try:
+        with emit():
+            pass
+    except RuntimeError as error:  # a torch without NVTX or ITT
+        pytest.skip(str(error))
+    return emit
+
+
+def names(prof):
+    return [event.name for event in prof.events()]
+
+
+def test_ranges_for_other_tools_do_no_harm_beside_ours(ranges):
+    with firelane.profiler.profile(activities=CPU) as alone:
+        run()
+    with firelane.profiler.profile(activities=CPU) as outside:
+        with ranges(record_shapes=True):
+            run()
+        run()
+    assert names(outside) == names(alone) * 2
+    with ranges(record_shapes=True):
+        with firelane.profiler.profile(activities=CPU) as inside:
+            run()
+        run()
+    assert names(inside) == names(alone)
+    emit, overlapping = ranges(), firelane.profiler.profile(activities=CPU)
+    emit.__enter__()
+    overlapping.start()
+    run()
+    emit.__exit__(None, None, None)
+    run()
+    overlapping.stop()
+    assert names(overlapping) == names(alone) * 2
+    assert not torch.autograd._profiler_enabled()
+    with torch.profiler.profile(activities=CPU) as theirs:  # torch's own state is as it was
+        run()
+    assert names(theirs) == names(alone)
+
+
+def test_ranges_for_other_tools_do_no_harm_when_installed(ranges, installed):
+    with torch.profiler.profile(activities=CPU) as prof, ranges():
+        run()
+    assert "aten::add" in names(prof)
+    with torch.autograd.profiler.profile() as older, ranges():
+        run()
+    assert "aten::add" in [event.name for event in older.function_events]

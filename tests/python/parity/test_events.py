@@ -174,6 +174,26 @@ def walk(nodes):
         yield from walk(node.children)
 
 
+def test_a_range_that_is_never_closed_is_where_it_began_in_the_event_tree(both):
+    opened = []
+
+    def run():
+        with record_function("outer"):
+            with record_function("closed"):
+                add()
+            opened.append(record_function("open"))
+            opened[-1].__enter__()
+            with record_function("inside"):
+                add()
+
+    def parents(prof):
+        nodes = walk(prof.profiler.kineto_results.experimental_event_tree())
+        return [(node.name, node.parent.name if node.parent else None) for node in nodes]
+
+    theirs, ours = both(run)
+    assert parents(ours) == parents(theirs)
+
+
 @PROFILES
 def test_nodes_of_the_event_tree_are_typed(profile):
     module = torch.nn.Linear(3, 2)

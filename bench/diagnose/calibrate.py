@@ -2,7 +2,7 @@
 
     python bench/diagnose/calibrate.py FIRELANE FOLDER[:ENDING] ...    # folders of record_all.py; ENDING: lane
 
-Held-out programs and those of the blind test that are kept from tuning are left out. Prints a row for each rule, as
+Held-out programs and those of the newest blind test (kinds_fresh.py) are left out. Prints a row for each rule, as
 proofs.cc has it: programs (the same one on a GPU and on a CPU is two), how many were named with at least half of the
 gain, and the error of the middle that nine of ten stay below; the error of all; the median of true gains over those
 said; and, leaving one program out at a time, how many true gains the ranges would then contain.
@@ -44,7 +44,7 @@ def cases(firelane: str, folder: Path, ending: str) -> list[Case]:
     found = []
     for name, entry in json.loads((folder / "true_steps.json").read_text()).items():
         path = folder / f"{name}.faulty.{ending}"
-        if entry["half"] in ("held out", "blind, kept", "late") or not entry["saves_time"] or not path.exists():
+        if entry["half"] in ("held out", "fresh") or not entry["saves_time"] or not path.exists():
             continue
         faulty, fixed = (statistics.median(entry[kind + "_ns"]) for kind in ("faulty", "fixed"))
         if faulty - fixed < 0.05 * faulty or min(entry["faulty_ns"]) <= fixed:

@@ -5,7 +5,7 @@ was fixed before anything was measured: the names in alphabetical order, every s
 gpu_programs.py are older, and rules have been tuned on all of them. UNSEEN is a blind test: not even its source is read
 by those who write rules before it has been scored, and once it has, it is no blind test any more. BLIND is a second
 one; of its names in alphabetical order every second one (BLIND_KEPT) stays away from tuning after it was scored, too.
-LATE is a third, scored once.
+LATE is a third, scored once, and FRESH a fourth, for a CPU.
 
     step = LIBRARY["experts-boolean-masks"].make(Machine("cuda"), True)      # True: with the fault
 """
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import gpu_programs
 import kinds_blind
+import kinds_fresh
 import kinds_gains
 import kinds_gains_device
 import kinds_language
@@ -42,6 +43,7 @@ BLIND: dict[str, Program] = dict(sorted(kinds_blind.PROGRAMS.items()))
 BLIND_OPEN = list(BLIND)[0::2]
 BLIND_KEPT = list(BLIND)[1::2]
 LATE: dict[str, Program] = dict(sorted(kinds_late.PROGRAMS.items()))
+FRESH: dict[str, Program] = dict(sorted(kinds_fresh.PROGRAMS.items()))
 
 # On a CPU the device's queue, pinned memory and half precision are no trouble: those programs are left out there.
 ON_GPU_ONLY = {
@@ -73,7 +75,7 @@ ON_GPU_ONLY |= {
     name for name in GAINS if name.startswith(("convolutions", "copied", "fused"))
 } | kinds_gains_device.ON_GPU_ONLY
 
-EVERY: dict[str, Program] = {**LIBRARY, **UNSEEN, **BLIND, **LATE, **OLDER, **GAINS}
+EVERY: dict[str, Program] = {**LIBRARY, **UNSEEN, **BLIND, **LATE, **FRESH, **OLDER, **GAINS}
 
 
 def half_of(name: str) -> str:
@@ -84,6 +86,7 @@ def half_of(name: str) -> str:
         "blind, opened": BLIND_OPEN,
         "blind, kept": BLIND_KEPT,
         "late": LATE,
+        "fresh": FRESH,
         "gains": GAINS,
     }
     return next((half for half, names in halves.items() if name in names), "older")

@@ -16,6 +16,7 @@ from library import (
     BLIND_KEPT,
     BLIND_OPEN,
     EVERY,
+    FRESH,
     GAINS,
     HELD_OUT,
     LATE,
@@ -37,7 +38,7 @@ def _one_thread():
 
 
 @pytest.mark.parametrize(
-    "name", [*LIBRARY, *UNSEEN, *(name for name in (*BLIND, *LATE, *GAINS) if name not in ON_GPU_ONLY)]
+    "name", [*LIBRARY, *UNSEEN, *(name for name in (*BLIND, *LATE, *FRESH, *GAINS) if name not in ON_GPU_ONLY)]
 )
 def test_a_program_runs_on_a_cpu_with_its_fault_and_mended(name):
     torch.manual_seed(0)

@@ -4,11 +4,12 @@
         --seconds 500      # start no more programs after that
         --older            # the programs of gpu_programs.py instead
         --unseen           # those of kinds_unseen.py instead
-        --blind            # those of kinds_blind.py; --late: of kinds_late.py
+        --blind            # those of kinds_blind.py; --late: of kinds_late.py; --fresh: of kinds_fresh.py
         --gains            # those of kinds_gains.py, which gains are fitted with
         --ours             # no traces of torch.profiler
         --device cpu       # small sizes, one thread
         --jobs 7           # programs at a time: only for a CPU with more cores than that
+        --blocks 5         # of steps timed before recording, of each kind in turn; more on a machine that is not idle
 
 Each program runs in a process of its own with a time limit, so that one failure costs no other program; traces are
 compressed when all have run. Needs only firelane's recorder. Writes, for KIND faulty and fixed (programs without a
@@ -42,12 +43,12 @@ import torch
 from torch.profiler import ProfilerActivity, profile, schedule
 
 from gpu_models import Machine
-from library import BLIND, EVERY, GAINS, LATE, LIBRARY, OLDER, ON_GPU_ONLY, UNSEEN, half_of
+from library import BLIND, EVERY, FRESH, GAINS, LATE, LIBRARY, OLDER, ON_GPU_ONLY, UNSEEN, half_of
 from record_both import load_recorder
 from record_steps import record_steps
 
 FORK = multiprocessing.get_context("fork")  # torch is loaded once; nothing here touches CUDA before a program runs
-BEFORE, AFTER = 5, 2  # blocks
+AFTER = 2  # blocks of steps timed after recording
 BLOCK_SECONDS, MOST_STEPS = 0.12, 40
 UNALIGNED = 2  # of a program whose steps come in rounds: a lane then starts here, so that its slow step is not recorded
 TORCH_FLAGS: dict[str, dict[str, Any]] = {
@@ -77,8 +78,8 @@ class Counted:
 
 
 class Bench:
-    def __init__(self, name: str, device: str, folder: Path, torch_flags: dict[str, dict[str, Any]]):
-        self.torch_flags = torch_flags
+    def __init__(self, name: str, device: str, folder: Path, torch_flags: dict[str, dict[str, Any]], blocks: int):
+        self.torch_flags, self.blocks = torch_flags, blocks
         if device == "cpu":
             torch.set_num_threads(1)
         self.native = load_recorder()
@@ -152,7 +153,7 @@ class Bench:
                 for kind, step in kinds.items():
                     self.truth[kind + "_ns"].append(self.timed(step, steps[kind]))
 
-        time_all(BEFORE)
+        time_all(self.blocks)
         self.truth["losses"] = [loss for kind, step in kinds.items() for loss in self.with_firelane(step, kind)]
         time_all(AFTER)
         self.truth["torch"] = torch.__version__
@@ -168,9 +169,10 @@ def compress(path: Path) -> None:
     path.unlink()
 
 
-def one(name: str, device: str, folder: Path, ours: bool) -> None:
+def one(name: str, arguments: argparse.Namespace) -> None:
     start = time.monotonic()
-    bench = Bench(name, device, folder, {} if ours else TORCH_FLAGS)
+    folder = arguments.folder
+    bench = Bench(name, arguments.device, folder, {} if arguments.ours else TORCH_FLAGS, arguments.blocks)
     try:
         bench.run()
     except Exception:
@@ -196,7 +198,7 @@ def run_all(names: list[str], arguments: argparse.Namespace) -> None:
                 del running[name]
         while names and len(running) < arguments.jobs and time.monotonic() - began < arguments.seconds:
             name = names.pop(0)
-            process = FORK.Process(target=one, args=(name, arguments.device, arguments.folder, arguments.ours))
+            process = FORK.Process(target=one, args=(name, arguments))
             process.start()
             running[name] = process, time.monotonic()
         if not running:
@@ -222,7 +224,8 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=500)
     parser.add_argument("--limit", type=float, default=60, help="seconds for one program")
     parser.add_argument("--jobs", type=int, default=1)
-    sets = {"older": OLDER, "unseen": UNSEEN, "blind": BLIND, "late": LATE, "gains": GAINS}
+    parser.add_argument("--blocks", type=int, default=5)
+    sets = {"older": OLDER, "unseen": UNSEEN, "blind": BLIND, "late": LATE, "fresh": FRESH, "gains": GAINS}
     for each in sets:
         parser.add_argument(f"--{each}", action="store_true")
     parser.add_argument("--ours", action="store_true")

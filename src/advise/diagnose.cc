@@ -78,6 +78,7 @@ int64_t likely_ns(const Finding& finding) {
 // parts of it, and others that gain nearly as much by themselves.
 void put_causes_first(std::vector<Found>& all, const Context& context) {
   constexpr double kWorthDoing = 0.1;  // of a step
+  constexpr double kPartWorth = 0.06;  // of a step, for a part of the general one
   constexpr int64_t kOfGeneral = 3;    // others gain at least a third of what the general one does
   for (size_t general = 0; general < all.size(); ++general) {
     const std::string cause = all[general].finding.cause;
@@ -86,8 +87,9 @@ void put_causes_first(std::vector<Found>& all, const Context& context) {
     const auto is_first = [&](const Found& each) {
       const Finding& finding = each.finding;
       if (!each.about_time || finding.cause == kOverhead || finding.cause == kFusion) return false;
-      if (context.share_of_step(finding.gain.middle_ns()) < kWorthDoing) return false;
-      return finding.part_of == cause || finding.gain.middle_ns() * kOfGeneral >= general_ns;
+      const double share = context.share_of_step(finding.gain.middle_ns());
+      if (finding.part_of == cause && share >= kPartWorth) return true;
+      return share >= kWorthDoing && finding.gain.middle_ns() * kOfGeneral >= general_ns;
     };
     std::stable_partition(all.begin() + static_cast<std::ptrdiff_t>(general), all.end(), is_first);
     break;

@@ -22,6 +22,13 @@ inline bool is_outermost_op(const HostSlices& host, Row row) {
   return host.parent[row] == kNoRow || host.kind[host.parent[row]] != HostKind::kOp;
 }
 
+// The shapes of an operator's inputs as the trace has them (JSON); "" when they were not recorded.
+inline std::string_view input_dims_text(const Model& model, Row op) {
+  const Row detail = model.op_detail(op);
+  if (detail == kNoRow || model.op_details.input_dims[detail] == kNoString) return {};
+  return model.text(model.op_details.input_dims[detail]);
+}
+
 // The window's moments in which the leading chain was in one of `activities`, as cuts that keep `keep`.
 std::vector<analyze::HostCut> cuts_of(const Context& context, std::initializer_list<analyze::Activity> activities,
                                       double keep);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "analyze/host/dispatch.h"
+#include "analyze/steps/phases.h"
 #include "analyze/verdict/study.h"
 
 namespace firelane::advise {
@@ -13,7 +14,89 @@ namespace {
 // An operator that takes this long and launches nothing computes.
 constexpr int64_t kComputesNs = 100'000;
 
+constexpr int64_t kTimesTheUsual = 10;
+constexpr int64_t kShortestCodeNs = 100'000;
+
+// In an optimizer, but not in a closure that it was given, with a forward and a backward pass.
+bool is_in_optimizer(const Model& model, const analyze::OptimizerSteps& optimizers,
+                     const analyze::HostSegment& segment) {
+  for (Row row = segment.slice; row != kNoRow; row = model.host_slices.parent[row]) {
+    const std::string_view name = model.text(model.host_slices.name[row]);
+    if (name.starts_with("Optimizer.zero_grad")) return true;
+    if (name.starts_with("Optimizer.step")) return segment.start_ns >= optimizers.update_start_ns(row);
+  }
+  return false;
+}
+
+Row outermost_op(const Model& model, Row op) {
+  const HostSlices& host = model.host_slices;
+  while (host.parent[op] != kNoRow && host.kind[host.parent[op]] == HostKind::kOp) op = host.parent[op];
+  return op;
+}
+
+// The outermost range around a slice: a step.
+Row outermost(const Model& model, Row slice) {
+  while (slice != kNoRow && model.host_slices.parent[slice] != kNoRow) slice = model.host_slices.parent[slice];
+  return slice;
+}
+
+// Stretches between operators without what is torch's own: optimizers, the short way into a backward pass. The end of
+// a step parts them.
+std::vector<analyze::CodeStretch> own_stretches(const Context& context) {
+  const Model& model = context.model;
+  const HostSlices& host = model.host_slices;
+  const analyze::HostChain& chain = context.study->host->chains[0];
+  const auto is_backward = [&](size_t segment) {
+    if (segment >= chain.segments.size() || chain.segments[segment].activity != analyze::Activity::kOp) return false;
+    const std::string_view name = model.text(host.name[outermost_op(model, chain.segments[segment].slice)]);
+    return name.starts_with("autograd::engine::") || name == "aten::ones_like";
+  };
+  const analyze::OptimizerSteps optimizers(model);
+  std::vector<analyze::CodeStretch> out;
+  bool open = false;
+  Row range = kNoRow;
+  int64_t longest_ns = 0;
+  for (size_t i = chain.segment_after(context.window.start_ns); i < chain.segments.size(); ++i) {
+    const analyze::HostSegment& segment = chain.segments[i];
+    if (segment.start_ns >= context.window.end_ns) break;
+    if (!analyze::is_between_ops(segment.activity) || is_in_optimizer(model, optimizers, segment)) {
+      const bool is_long = open && out.back().end_ns - out.back().start_ns >= analyze::kBetweenOpsNs;
+      if (open && !is_long && is_backward(i)) out.pop_back();
+      open = false;
+      continue;
+    }
+    const Row around = outermost(model, segment.slice);
+    if (!open || around != range) {
+      out.push_back({.start_ns = segment.start_ns});
+      longest_ns = 0;
+    }
+    open = true;
+    range = around;
+    out.back().end_ns = segment.end_ns;
+    if (segment.activity == analyze::Activity::kPython && segment.end_ns - segment.start_ns > longest_ns) {
+      longest_ns = segment.end_ns - segment.start_ns;
+      out.back().slice = segment.slice;
+    }
+  }
+  return out;
+}
+
 }  // namespace
+
+std::vector<analyze::CodeStretch> code_stretches(const Context& context) {
+  if (context.study->host->chains.empty()) return {};
+  const std::vector<analyze::CodeStretch> all =
+      analyze::stretches_between_ops(context.study->host->chains[0], context.window);
+  std::vector<int64_t> lengths;
+  for (const analyze::CodeStretch& each : all) lengths.push_back(each.end_ns - each.start_ns);
+  if (lengths.empty()) return {};
+  const auto middle = lengths.begin() + static_cast<std::ptrdiff_t>(lengths.size() / 2);
+  std::nth_element(lengths.begin(), middle, lengths.end());
+  const int64_t least = std::clamp(kTimesTheUsual * *middle, kShortestCodeNs, analyze::kBetweenOpsNs);
+  std::vector<analyze::CodeStretch> out = own_stretches(context);
+  std::erase_if(out, [&](const analyze::CodeStretch& each) { return each.end_ns - each.start_ns < least; });
+  return out;
+}
 
 std::vector<HostWork> host_work(const Context& context) {
   std::vector<HostWork> out;

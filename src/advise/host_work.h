@@ -1,10 +1,11 @@
-// Operators that compute on the CPU in a program for a device.
+// The program's own work on the CPU: operators that compute there for a device, code between operators.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "advise/context.h"
+#include "analyze/host/dispatch.h"
 #include "model/model.h"
 
 namespace firelane::advise {
@@ -22,5 +23,10 @@ struct HostWork {
 
 // Of the leading thread in the window, in order of time; none without a device. Loading of batches is left out.
 std::vector<HostWork> host_work(const Context& context);
+
+// Stretches of the leading thread in the window without any operator that are too long to be the way to the next one:
+// ten times the usual way, 100 us to 1 ms. What optimizers do in Python for each parameter is none of them, nor is the
+// way into a backward pass, unless that takes a millisecond.
+std::vector<analyze::CodeStretch> code_stretches(const Context& context);
 
 }  // namespace firelane::advise

@@ -11,6 +11,7 @@ const std::vector<Rule>& all_rules() {
     for (const auto family : {
              input_rules,
              host_rules,
+             host_code_rules,
              loops_rules,
              training_rules,
              slow_steps_rules,
@@ -21,11 +22,14 @@ const std::vector<Rule>& all_rules() {
              attention_rules,
              convolutions_rules,
              generation_rules,
+             gradients_rules,
              waste_rules,
+             padding_rules,
              again_rules,
              streams_rules,
              memory_rules,
              device_rules,
+             growth_rules,
              dominant_rules,
          }) {
       for (const Rule& rule : family()) all.push_back(rule);

@@ -31,7 +31,8 @@ const std::vector<Rule>& all_rules();
 const Rule* find_rule(std::string_view id);
 
 std::vector<Rule> input_rules();       // waiting for data, copies to the device
-std::vector<Rule> host_rules();        // launches, syncs, garbage collection, recording
+std::vector<Rule> host_rules();        // launches, syncs, recording
+std::vector<Rule> host_code_rules();   // operators on the CPU, garbage collection, code between operators
 std::vector<Rule> loops_rules();       // the same operators many times in a step
 std::vector<Rule> training_rules();    // optimizer, zero_grad, communication
 std::vector<Rule> slow_steps_rules();  // steps that stand out, and what coincides
@@ -43,11 +44,14 @@ std::vector<Rule> kernels_rules();       // precision, tensor cores, fusion, cas
 std::vector<Rule> attention_rules();     // attention by hand
 std::vector<Rule> convolutions_rules();  // needless biases, layouts
 std::vector<Rule> generation_rules();    // recomputed prefixes, caches that are copied
-std::vector<Rule> waste_rules();         // gradients nobody uses, masks that cost the fast attention
+std::vector<Rule> gradients_rules();     // gradients that nobody uses
+std::vector<Rule> waste_rules();         // masks that cost the fast attention
+std::vector<Rule> padding_rules();       // positions of a batch that hold nothing
 std::vector<Rule> device_rules();        // collectives, grids, pinned memory
 std::vector<Rule> again_rules();         // passes, copies and constants that were there before
 std::vector<Rule> streams_rules();       // streams that wait for each other
 std::vector<Rule> memory_rules();        // limit, spikes, growth, fragmentation, the allocator
-std::vector<Rule> dominant_rules();      // what stands out without a rule of its own, steps that grow
+std::vector<Rule> growth_rules();        // steps that take longer and longer
+std::vector<Rule> dominant_rules();      // one operator, kernel or size that takes most of a step
 
 }  // namespace firelane::advise

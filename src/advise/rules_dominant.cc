@@ -1,7 +1,8 @@
-// What stands out without a rule of its own: one operator or kernel that takes most of a step, steps that grow.
+// What stands out without a rule of its own: one operator or kernel, or one size of tensors, that takes most of a step.
 #include <algorithm>
 #include <map>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "advise/host_evidence.h"
@@ -10,7 +11,7 @@
 #include "advise/text.h"
 #include "analyze/compute/roofline.h"
 #include "analyze/host/cpu_ops.h"
-#include "analyze/steps/growth.h"
+#include "analyze/ops/op_tensors.h"
 #include "analyze/steps/phases.h"
 
 namespace firelane::advise {
@@ -24,6 +25,12 @@ constexpr double kNearRoofPercent = 60;
 // One of an operator's calls in a step has at least this part of its time.
 constexpr double kMostOfIt = 0.6;
 
+// Of a step: what is seldom meant to take so much (sorting, indexing, joining tensors) is named from here on, others
+// from kLargeShare on.
+constexpr double kSeldomShare = 0.25;
+constexpr double kLargeShare = 0.4;
+constexpr double kBlownUp = 4;  // a broadcast makes a tensor so many times larger than its inputs
+
 // What a tuned program is mostly made of.
 bool is_meant_to_dominate(KernelClass what) {
   return what == KernelClass::kMatmul || what == KernelClass::kConvolution || what == KernelClass::kAttention;
@@ -33,16 +40,30 @@ struct Advice {
   const char* could_be;
   const char* code;
 };
+bool joins(std::string_view name) {
+  return name == "aten::cat" || name == "aten::stack" || name.find("CatArray") != std::string_view::npos;
+}
+bool looks_up(std::string_view name) {
+  for (const std::string_view part : {"sort", "topk", "unique", "nonzero", "index", "scatter", "gather", "embedding"}) {
+    if (name.find(part) != std::string_view::npos) return true;
+  }
+  return false;
+}
 Advice advice_for(KernelClass what, std::string_view name) {
-  if (name == "aten::cat" || name == "aten::stack" || name.find("CatArray") != std::string_view::npos) {
+  if (name.find("sort") != std::string_view::npos || name.find("unique") != std::string_view::npos) {
+    return {
+        "the same order every time: what does not change (edges, a vocabulary, a mask) is sorted once, before the "
+        "loop; "
+        "or topk would do",
+        "order = keys.argsort()  # once; and x[order] in the loop"};
+  }
+  if (joins(name)) {
     return {
         "an input that grows from call to call and is copied whole each time; collect the parts in a list and join "
         "them once, or write into memory of the final size",
         "parts.append(x)  # and torch.cat(parts) once, after the loop"};
   }
-  for (const std::string_view part : {"sort", "topk", "unique", "nonzero", "index", "scatter", "gather", "embedding"}) {
-    if (name.find(part) != std::string_view::npos) what = KernelClass::kIndexing;
-  }
+  if (looks_up(name)) what = KernelClass::kIndexing;
   switch (what) {
     case KernelClass::kConvolution:
       return {
@@ -157,6 +178,91 @@ std::string ordinal(size_t number) {
   return std::to_string(number) + end;
 }
 
+// The largest tensor that a broadcast of the op's inputs makes, if it is much larger than each of them; {} otherwise.
+analyze::Dims blown_up(const std::vector<analyze::OpTensor>& inputs) {
+  analyze::Dims result;
+  int64_t largest = 0;
+  for (const analyze::OpTensor& input : inputs) {
+    largest = std::max(largest, input.elements);
+    if (input.dims.size() > result.size()) result.insert(result.begin(), input.dims.size() - result.size(), 1);
+    for (size_t i = 0; i < input.dims.size(); ++i) {
+      int64_t& size = result[result.size() - input.dims.size() + i];
+      if (size != 1 && input.dims[i] != 1 && size != input.dims[i]) return {};
+      size = std::max(size, input.dims[i]);
+    }
+  }
+  double elements = 1;
+  for (const int64_t size : result) elements *= static_cast<double>(size);
+  return largest > 0 && elements >= kBlownUp * static_cast<double>(largest) ? result : analyze::Dims{};
+}
+
+std::string text_of(const analyze::Dims& dims) {
+  std::string text = "[";
+  for (size_t i = 0; i < dims.size(); ++i) text += (i == 0 ? "" : ", ") + std::to_string(dims[i]);
+  return text + "]";
+}
+
+// Operators on a tensor that a broadcast wrote out, backward included: many times what its inputs are.
+std::vector<Finding> find_blown_up(const Context& context, int64_t window_ns) {
+  const Model& model = context.model;
+  const HostSlices& host = model.host_slices;
+  const analyze::HostChain& chain = context.study->host->chains[0];
+  std::map<analyze::Dims, Row> made;  // by the operator that makes it
+  std::vector<Row> elementwise;
+  for (const LaneId lane : chain.lanes) {
+    const auto l = static_cast<size_t>(lane);
+    for (Row row = model.lanes.host_begin[l]; row < model.lanes.host_end[l]; ++row) {
+      if (host.kind[row] != HostKind::kOp || !context.in_window(host.start_ns[row])) continue;
+      const KernelClass what = analyze::op_class(model.text(host.name[row]));
+      if (what != KernelClass::kPointwise && what != KernelClass::kReduction) continue;
+      elementwise.push_back(row);
+      const analyze::Dims result = blown_up(analyze::input_tensors(model, row));
+      if (!result.empty()) made.emplace(result, row);
+    }
+  }
+  std::map<analyze::Dims, Share> shares;
+  std::unordered_set<Row> counted_ops;
+  for (const Row row : elementwise) {
+    const std::vector<analyze::OpTensor> inputs = analyze::input_tensors(model, row);
+    analyze::Dims of = blown_up(inputs);
+    for (const analyze::OpTensor& input : inputs) {
+      if (made.contains(input.dims)) of = input.dims;
+    }
+    if (!made.contains(of)) continue;
+    Share& share = shares[of];
+    // One that another of them calls counts with that.
+    const bool is_within = host.parent[row] != kNoRow && counted_ops.contains(host.parent[row]);
+    counted_ops.insert(row);
+    if (is_within) continue;
+    share.total_ns += host.duration_ns[row];
+    share.rows.push_back(row);
+  }
+  const auto largest = std::max_element(
+      shares.begin(), shares.end(), [](const auto& a, const auto& b) { return a.second.total_ns < b.second.total_ns; });
+  if (largest == shares.end()) return {};
+  const double part = static_cast<double>(largest->second.total_ns) / static_cast<double>(window_ns);
+  if (part < kLargeShare) return {};
+  const Row maker = made.at(largest->first);
+  const std::string caller = caller_of(model, maker);
+  Finding finding{.id = "dominant-operator",
+                  .share_of_step = part,
+                  .confidence = Confidence::kMedium,
+                  .precedence = Precedence::kNamed};
+  finding.cost_ns = static_cast<int64_t>(part * static_cast<double>(context.step_ns));
+  finding.events = static_cast<int64_t>(largest->second.rows.size());
+  finding.title = "operators on a tensor of " + text_of(largest->first) + " take " + short_percent(part) +
+                  " of a step: " + std::string(model.text(host.name[maker])) + " makes it of " +
+                  dims_text(model, maker) + (caller.empty() ? "" : ", in " + caller);
+  finding.try_text =
+      "a product instead of a broadcast that is summed afterwards: distances are |a|^2 - 2 a b + |b|^2, and "
+      "torch.cdist "
+      "does it; or go through it in parts";
+  finding.try_code = "d = torch.cdist(a, b)  # instead of (a[:, None] - b[None]).square().sum(-1)";
+  add_longest(finding, model, largest->second.rows);
+  finding.confirm_by = "time it alone with these sizes";
+  return {finding};
+}
+
 // Without a device: operators by the time in themselves.
 std::vector<Finding> find_dominant_op(const Context& context) {
   const Model& model = context.model;
@@ -184,9 +290,25 @@ std::vector<Finding> find_dominant_op(const Context& context) {
       }
     }
   }
+  if (window_ns == 0) return {};
   StringId name = kNoString;
-  const Share* largest = largest_of(shares, name);
-  if (largest == nullptr || window_ns == 0) return {};
+  const Share* largest = nullptr;
+  size_t place = 0;
+  size_t calls = 0;
+  for (const auto& [each, share] : shares) {
+    const std::string_view text = model.text(each);
+    const double least = looks_up(text) || joins(text) ? kSeldomShare : kLargeShare;
+    if (static_cast<double>(share.total_ns) < least * static_cast<double>(window_ns)) continue;
+    if (largest != nullptr && share.total_ns <= largest->total_ns) continue;
+    size_t calls_here = 0;
+    const size_t place_here = place_in_step(context, times[each], calls_here);
+    if (place_here == 0 && is_meant_to_dominate(analyze::op_class(text))) continue;
+    largest = &share;
+    name = each;
+    place = place_here;
+    calls = calls_here;
+  }
+  if (largest == nullptr) return find_blown_up(context, window_ns);
   const double part = static_cast<double>(largest->total_ns) / static_cast<double>(window_ns);
   Finding finding{.id = "dominant-operator",
                   .share_of_step = part,
@@ -195,9 +317,6 @@ std::vector<Finding> find_dominant_op(const Context& context) {
   finding.cost_ns = static_cast<int64_t>(part * static_cast<double>(context.step_ns));
   finding.events = static_cast<int64_t>(largest->rows.size());
   const std::string text(model.text(name));
-  size_t calls = 0;
-  const size_t place = place_in_step(context, times[name], calls);
-  if (place == 0 && is_meant_to_dominate(analyze::op_class(text))) return {};
   const std::string caller = caller_of(model, largest->longest);
   const std::string dims = dims_text(model, largest->longest);
   finding.title =
@@ -237,6 +356,10 @@ std::vector<Finding> find_dominant_kernel(const Context& context) {
   const uint32_t of = roofline.row_of_work[largest->longest];
   const double roof = of == kNoRow ? -1 : roofline.rows[of].roof_percent();
   if (roof >= kNearRoofPercent || (roof < 0 && is_meant_to_dominate(what))) return {};
+  const Row by = device.op[largest->longest];
+  const std::string_view by_name = by == kNoRow ? std::string_view() : model.text(model.host_slices.name[by]);
+  const double least = looks_up(by_name) || joins(by_name) ? kSeldomShare : kLargeShare;
+  if (context.share_of_step(context.study->per_step(largest->total_ns)) < least) return {};
   Finding finding{.id = "dominant-operator", .confidence = Confidence::kMedium, .precedence = Precedence::kNamed};
   finding.cost_ns = context.study->per_step(largest->total_ns);
   finding.share_of_step = context.share_of_step(finding.cost_ns);
@@ -264,115 +387,17 @@ std::vector<Finding> find_dominant(const Context& context) {
   return context.has_device_work ? find_dominant_kernel(context) : find_dominant_op(context);
 }
 
-// ---- Steps that grow ----
-
-// The operator whose time in the later half of the recorded steps exceeds that of the earlier half most; "" when none
-// has at least half of what the steps grew by.
-std::string what_grows(const Context& context) {
-  const Model& model = context.model;
-  const HostSlices& host = model.host_slices;
-  const analyze::HostChain& chain = context.study->host->chains[0];
-  std::vector<const analyze::FoundStep*> steps;
-  for (const analyze::FoundStep& step : context.study->steps.steps) {
-    if (!step.warm_up) steps.push_back(&step);
-  }
-  const size_t half = steps.size() / 2;
-  if (half == 0) return "";
-  std::map<StringId, int64_t> more;
-  int64_t total_ns = 0;
-  for (size_t i = 0; i < 2 * half; ++i) {
-    const analyze::FoundStep& step = *steps[i < half ? i : steps.size() - 2 * half + i];
-    const int64_t sign = i < half ? -1 : 1;
-    total_ns += sign * step.duration_ns();
-    for (size_t at = chain.segment_after(step.start_ns); at < chain.segments.size(); ++at) {
-      const analyze::HostSegment& segment = chain.segments[at];
-      if (segment.start_ns >= step.end_ns) break;
-      if (segment.activity != analyze::Activity::kOp) continue;
-      more[host.name[segment.slice]] +=
-          sign * (std::min(segment.end_ns, step.end_ns) - std::max(segment.start_ns, step.start_ns));
-    }
-  }
-  const auto most =
-      std::max_element(more.begin(), more.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
-  return most != more.end() && total_ns > 0 && most->second * 2 >= total_ns ? std::string(model.text(most->first)) : "";
-}
-
-// Of the recorded steps where none was timed by itself.
-analyze::Growth growth_of(const Context& context) {
-  if (context.model.timed_steps.size() > 0) return analyze::step_growth(context.model.timed_steps);
-  std::vector<analyze::StepPoint> points;
-  if (context.study->steps.source == analyze::StepSource::kWholeTrace) return {};
-  for (const analyze::FoundStep& step : context.study->steps.steps) {
-    if (!step.warm_up) points.push_back({.number = step.number, .value = step.duration_ns()});
-  }
-  return analyze::find_growth(points);
-}
-
-std::vector<Finding> find_growing_steps(const Context& context) {
-  if (context.study == nullptr || context.study->host->chains.empty()) return {};
-  const analyze::Growth growth = growth_of(context);
-  if (growth.law == analyze::GrowthLaw::kNone) return {};
-  Finding finding{.id = "growing-steps", .events = growth.steps};
-  // Of the steps that are judged, which may be shorter or longer than the average of those that were timed.
-  const int64_t grown_ns = (growth.last - growth.first) / 2;
-  const int64_t above_first_ns = context.step_ns - growth.first;
-  finding.cost_ns = above_first_ns > 0 ? std::min(grown_ns, above_first_ns) : std::min(grown_ns, context.step_ns / 2);
-  finding.share_of_step = context.share_of_step(finding.cost_ns);
-  finding.gain = {.low_ns = finding.cost_ns, .high_ns = finding.cost_ns};
-  const std::string op = what_grows(context);
-  const bool linear = growth.law == analyze::GrowthLaw::kLinear;
-  finding.title = "steps take longer and longer: " + short_time(growth.first) + " at step " +
-                  std::to_string(growth.first_number) + ", " + short_time(growth.last) + " at step " +
-                  std::to_string(growth.last_number) +
-                  (linear ? ", linear: " + short_time(growth.slope_per_step) + " more with each"
-                          : ", quadratic: each adds more than the one before") +
-                  (op.empty() ? "" : "; most of it in " + op);
-  finding.try_text =
-      op == "aten::cat"
-          ? "do not append to a tensor in every step: collect the parts in a list, or write into memory of "
-            "the final size"
-          : "look for what gets longer with every step: a tensor that is appended to, a list that is read "
-            "again, a graph that is kept, a cache without a limit";
-  finding.try_code = op == "aten::cat" ? "parts.append(x)  # and torch.cat(parts) once, after the loop"
-                                       : "history.append(loss.detach())  # and no loop over all of history in a step";
-  const bool sure = !op.empty();
-  finding.confidence = sure ? Confidence::kHigh : Confidence::kMedium;
-  if (!sure) finding.confirm_by = "record two windows, early and late, and compare them with firelane diff";
-  for (const analyze::FoundStep& step : context.study->steps.steps) {
-    if (!step.warm_up) finding.ranges.push_back({step.start_ns, step.end_ns});
-  }
-  if (finding.ranges.size() > 1) finding.ranges = {finding.ranges.back()};
-  return {finding};
-}
-
 }  // namespace
 
 std::vector<Rule> dominant_rules() {
   return {
-      {"growing-steps", "host", 0.05, true,
-       "Each step takes longer than the one before. Something that a step works on grows: a tensor that torch.cat "
-       "appends "
-       "to,\n"
-       "a list that is summed again in every step, a graph that is kept alive, a cache without a limit. A step that "
-       "grows\n"
-       "linearly makes a run quadratic.\n\n"
-       "How it is found: the median slope over all timed steps, recorded or not (at least 8), where the whole rise is "
-       "20% of "
-       "the\n"
-       "first step or more, and each quarter of the steps is above the one before (of fewer than 12 steps, 85% of all "
-       "pairs\n"
-       "rise). A curve that fits with half of the error of a line\n"
-       "is called quadratic. The gain is what steps would save if they stayed as long as the first of them, for the "
-       "steps\n"
-       "that were timed; a longer run gains more.\n\n"
-       "What to do: find what grows (the finding names the operator if it was recorded) and bound it.\n\n"
-       "When not: batches that are sorted by length, a curriculum, a decoder's cache while it generates.",
-       find_growing_steps},
-      {"dominant-operator", "kernels", 0.4, false,
-       "One operator (without a GPU), or one kernel, takes 40% of a step or more, and no other rule had something to "
-       "say "
-       "about\n"
-       "it. That is where to look first, whatever the reason: an input that grows, a layout that makes it copy, too "
+      {"dominant-operator", "kernels", 0.25, false,
+       "One operator (without a GPU), or one kernel, takes 40% of a step or more (25% where it sorts, indexes or "
+       "joins\n"
+       "tensors), or all operators on a tensor that a broadcast made many times larger than its inputs do, and no "
+       "other\n"
+       "rule had something to say about it. That is where to look first, whatever the reason: an input that grows, a "
+       "layout that makes it copy, too "
        "small\n"
        "a batch, an algorithm that does more than need be.\n\n"
        "How it is found: time in the operator itself, by name, on the thread that trains; of calls at several places "

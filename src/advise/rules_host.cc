@@ -1,7 +1,6 @@
-// The host in the way of the device: launches, waits, garbage collection, and recording itself.
+// The host in the way of the device: launches, waits, and recording itself.
 #include <algorithm>
 
-#include "advise/gain.h"
 #include "advise/grad_scaler.h"
 #include "advise/host_evidence.h"
 #include "advise/host_work.h"
@@ -18,22 +17,12 @@ constexpr std::initializer_list<analyze::Activity> kDispatch = {analyze::Activit
                                                                 analyze::Activity::kCall, analyze::Activity::kPython,
                                                                 analyze::Activity::kUnrecorded};
 
-// Stretches without any operator that are too long to be the way to the next one.
-std::vector<analyze::CodeStretch> long_stretches(const Context& context) {
-  if (context.study->host->chains.empty()) return {};
-  std::vector<analyze::CodeStretch> stretches =
-      analyze::stretches_between_ops(context.study->host->chains[0], context.window);
-  std::erase_if(stretches,
-                [](const analyze::CodeStretch& each) { return each.end_ns - each.start_ns < analyze::kBetweenOpsNs; });
-  return stretches;
-}
-
 // Without a device operators compute themselves: only what calling them costs can go.
 analyze::WhatIf less_dispatch(const Context& context, double keep) {
   if (context.has_device_work) {
     analyze::WhatIf less;
     // The program's own code has findings of its own, and stays as long as it is.
-    const std::vector<analyze::CodeStretch> others = long_stretches(context);
+    const std::vector<analyze::CodeStretch> others = code_stretches(context);
     auto other = others.begin();
     for (analyze::HostCut cut : cuts_of(context, kDispatch, keep)) {
       while (other != others.end() && other->end_ns <= cut.start_ns) ++other;
@@ -49,9 +38,13 @@ analyze::WhatIf less_dispatch(const Context& context, double keep) {
   analyze::WhatIf change;
   const analyze::HostChain& chain = context.study->host->chains[0];
   const std::vector<double> dispatch = analyze::dispatch_shares(context.model, chain, context.window);
+  const std::vector<analyze::CodeStretch> others = code_stretches(context);
+  auto other = others.begin();
   for (size_t i = 0; i < dispatch.size(); ++i) {
     if (dispatch[i] == 0) continue;
     const analyze::HostSegment& segment = chain.segments[i];
+    while (other != others.end() && other->end_ns <= segment.start_ns) ++other;
+    if (other != others.end() && other->start_ns <= segment.start_ns) continue;
     const double kept = 1 - (1 - keep) * dispatch[i];
     change.host.push_back({chain.lanes[0], std::max(segment.start_ns, context.window.start_ns),
                            std::min(segment.end_ns, context.window.end_ns), kept});
@@ -117,73 +110,6 @@ std::vector<Finding> find_overhead(const Context& context) {
         is_ours(study) ? kTimeSomeSteps : "time a few steps without the profiler, or record with firelane, which does";
   }
   finding.cause = "overhead";
-  return {finding};
-}
-
-std::vector<Finding> find_host_compute(const Context& context) {
-  const Model& model = context.model;
-  const HostSlices& host = model.host_slices;
-  const std::vector<HostWork> all = host_work(context);
-  if (all.empty()) return {};
-  analyze::WhatIf ops_only;
-  analyze::WhatIf whole;
-  std::vector<Row> ops;
-  std::vector<analyze::Interval> copying;
-  Row longest = kNoRow;
-  for (const HostWork& work : all) {
-    whole.host.push_back({work.lane, work.start_ns, work.end_ns, 0});
-    for (const Row op : work.ops) {
-      ops_only.host.push_back({work.lane, host.start_ns[op], host.end_ns(op), 0.05});
-      ops.push_back(op);
-      if (longest == kNoRow || host.duration_ns[op] > host.duration_ns[longest]) longest = op;
-    }
-    for (const Row copy : work.copies) copying.push_back({host.start_ns[copy], host.end_ns(copy)});
-  }
-  const auto is_copying = [&](Row call) {
-    return std::any_of(copying.begin(), copying.end(), [&](const analyze::Interval& each) {
-      return host.start_ns[call] >= each.start_ns && host.start_ns[call] < each.end_ns;
-    });
-  };
-  int64_t bytes = 0;
-  int64_t copies = 0;
-  for (Row row = 0; row < model.device_slices.size(); ++row) {
-    const Row launch = model.device_slices.launch[row];
-    if (launch == kNoRow || model.device_slices.kind[row] != DeviceKind::kCopy || !is_copying(launch)) continue;
-    whole.device.push_back({row, 0});
-    whole.waits.push_back(launch);
-    ++copies;
-    const Row detail = model.device_slices.detail[row];
-    if (detail != kNoRow && model.copy_details.bytes[detail] > 0) bytes += model.copy_details.bytes[detail];
-  }
-  for (const analyze::SyncRow& sync : context.study->syncs.rows) {
-    if (is_copying(sync.call)) whole.waits.push_back(sync.call);
-  }
-  int64_t spent_ns = 0;
-  for (const HostWork& work : all) spent_ns += work.end_ns - work.start_ns;
-  Finding finding{.id = "host-compute", .cost_ns = context.study->per_step(spent_ns)};
-  finding.share_of_step = context.share_of_step(finding.cost_ns);
-  finding.gain.high_ns = context.gain_ns(whole);
-  finding.gain.low_ns = copies > 0 ? finding.gain.high_ns * 9 / 10 : context.gain_ns(ops_only);
-  finding.events = static_cast<int64_t>(ops.size());
-  std::vector<std::string_view> names;
-  add_longest(finding, model, ops);
-  for (const SliceRef& slice : finding.slices) {
-    const std::string_view name = model.text(host.name[slice.row]);
-    if (std::find(names.begin(), names.end(), name) == names.end() && names.size() < 3) names.push_back(name);
-  }
-  std::string text;
-  for (const std::string_view name : names) text += (text.empty() ? "" : ", ") + std::string(name);
-  finding.title = "the CPU computes for the device's program (" + text + "): " + short_time(finding.cost_ns) +
-                  " of each step (" + short_percent(finding.share_of_step) + ")";
-  if (copies > 0 && bytes > 0) {
-    finding.title += "; " + short_bytes(context.study->per_step(bytes)) + " are built there and copied in every step";
-  }
-  finding.try_text = "create the tensor on the device, once if it does not change, or prepare it in DataLoader workers";
-  finding.try_code =
-      "torch.arange(n, device=\"cuda\")  # and keep what stays the same: self.register_buffer(\"bias\", bias)";
-  finding.confidence = Confidence::kHigh;
-  finding.part_of = "overhead";
-  finding.cause = "host-compute";
   return {finding};
 }
 
@@ -328,75 +254,6 @@ std::vector<Finding> find_host_sync(const Context& context) {
   return findings;
 }
 
-std::vector<Finding> find_gc(const Context& context) {
-  const int64_t cost = activity_ns(context, analyze::Activity::kGc);
-  if (cost == 0) return {};
-  std::vector<Row> rows;
-  const analyze::HostChain& chain = context.study->host->chains[0];
-  for (const analyze::HostSegment& segment : chain.segments) {
-    if (segment.activity == analyze::Activity::kGc && context.in_window(segment.start_ns))
-      rows.push_back(segment.slice);
-  }
-  std::sort(rows.begin(), rows.end());
-  rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
-  Finding finding{.id = "gc-pauses", .cost_ns = cost, .share_of_step = context.share_of_step(cost)};
-  const auto gain_if = [&](double keep) {
-    return context.gain_ns({.host = cuts_of(context, {analyze::Activity::kGc}, keep)});
-  };
-  set_gain_of_all(context, {gain_if(0.03), gain_if(0)}, finding);
-  finding.events = static_cast<int64_t>(rows.size());
-  finding.title = "Python's garbage collector stops the program " + counted(finding.events, "time", "times") + " for " +
-                  short_time(cost) + " of each step (" + short_percent(finding.share_of_step) + ")";
-  add_longest(finding, context.model, std::move(rows));
-  finding.try_text = "run the collector between steps, when you choose";
-  finding.try_code = "gc.freeze(); gc.disable()  # before the loop; gc.collect() every 1000 steps";
-  finding.confidence = Confidence::kHigh;
-  return {finding};
-}
-
-// Long stretches without any operator: files, logs, plots, data that is not loaded by a DataLoader.
-std::vector<Finding> find_host_code(const Context& context) {
-  const Model& model = context.model;
-  const analyze::Study& study = *context.study;
-  if (study.host->chains.empty() || study.steps.source == analyze::StepSource::kWholeTrace) return {};
-  const analyze::HostChain& chain = study.host->chains[0];
-  std::vector<analyze::CodeStretch> stretches = long_stretches(context);
-  for (const HostWork& work : host_work(context)) {
-    std::erase_if(stretches, [&](const analyze::CodeStretch& each) {
-      return each.start_ns >= work.start_ns && each.start_ns < work.end_ns;
-    });
-  }
-  if (stretches.empty()) return {};
-  // Once in many steps is a slow step, and has its own finding.
-  if (static_cast<int64_t>(stretches.size()) * 2 < context.step_count) return {};
-  std::sort(stretches.begin(), stretches.end(), [](const analyze::CodeStretch& a, const analyze::CodeStretch& b) {
-    return a.end_ns - a.start_ns > b.end_ns - b.start_ns;
-  });
-  analyze::WhatIf change;
-  Finding finding{.id = "host-code"};
-  for (const analyze::CodeStretch& each : stretches) {
-    change.host.push_back({chain.lanes[0], each.start_ns, each.end_ns, 0});
-    finding.cost_ns += each.end_ns - each.start_ns;
-    if (finding.ranges.size() < kEvidenceRanges) finding.ranges.push_back({each.start_ns, each.end_ns});
-  }
-  finding.cost_ns = study.per_step(finding.cost_ns);
-  finding.share_of_step = context.share_of_step(finding.cost_ns);
-  const int64_t gain_ns = context.gain_ns(change);
-  set_gain_of_all(context, {gain_ns, gain_ns}, finding);
-  finding.events = static_cast<int64_t>(stretches.size());
-  const Row function = stretches.front().slice;
-  finding.title = "time outside PyTorch operators (Python code, I/O or another library) takes " +
-                  short_time(finding.cost_ns) + " of each step (" + short_percent(finding.share_of_step) + ")" +
-                  (function == kNoRow ? "" : ", most in " + std::string(model.text(model.host_slices.name[function])));
-  if (function != kNoRow) finding.slices.push_back({.row = function, .on_device = false});
-  finding.try_text = "do it less often, move it to another thread or process, or load data with DataLoader workers";
-  finding.try_code = "if step % 100 == 0: log(...)  # no files, plots or logs in most steps";
-  finding.confidence = function == kNoRow ? Confidence::kMedium : Confidence::kHigh;
-  if (function == kNoRow)
-    finding.confirm_by = "record with " + context.flag(RecordOption::kStacks) + ", to see which function it is";
-  return {finding};
-}
-
 std::vector<Finding> find_recorder(const Context& context) {
   const analyze::Study& study = *context.study;
   const analyze::RecordingUndone& undone = study.undone;
@@ -442,17 +299,6 @@ std::vector<Rule> host_rules() {
        "When not: shapes that change at every step cannot be captured in a graph; and recording itself makes launches\n"
        "slower: firelane subtracts an estimate of that first.",
        find_overhead},
-      {"host-compute", "host", 0.05, true,
-       "Operators work on tensors in host memory while the device waits: a mask, a bias or a batch that is built on "
-       "the\n"
-       "CPU and then copied. That is no launch overhead, and neither CUDA graphs nor a larger batch help.\n\n"
-       "Counted are operators of the training thread that launch nothing and take 0.1 ms or more, with the copy that\n"
-       "follows them and what giving the memory back takes. The gain is a replay without them.\n\n"
-       "What to do: create the tensor with device=\"cuda\"; keep it if it is the same in every step; preprocess "
-       "batches on\n"
-       "the device or in DataLoader workers.\n\n"
-       "When not: the data cannot be on the device, and preparing it in another thread or process is not possible.",
-       find_host_compute},
       {"host-sync", "host", 0.02, true,
        "Some calls need an answer from the device: a number, a size, data on the CPU. The host then blocks until the "
        "device\n"
@@ -462,18 +308,6 @@ std::vector<Rule> host_rules() {
        "copy with non_blocking=True into pinned memory. torch.cuda.set_sync_debug_mode(\"warn\") names the lines.\n\n"
        "When not: one read every few hundred steps costs nothing.",
        find_host_sync},
-      {"gc-pauses", "host", 0.01, true,
-       "Python's cyclic garbage collector stops the thread while it looks through all objects. A model has many.\n\n"
-       "What to do: gc.freeze() after building the model, gc.disable(), and gc.collect() every few hundred steps.\n\n"
-       "When not: programs that create reference cycles with tensors in them grow without collection.",
-       find_gc},
-      {"host-code", "host", 0.10, true,
-       "For a millisecond or more at a time the training thread calls no operator: it reads files, writes logs, "
-       "draws,\n"
-       "sleeps, or works on data in plain Python. Meanwhile nothing is computed or launched.\n\n"
-       "What to do: do it less often, or in another thread or process; load data with DataLoader workers.\n\n"
-       "When not: the work is what the program is for. with_stack=True shows which function it is.",
-       find_host_code},
       {"recording-distorts", "host", 0.15, false,
        "The profiler itself takes time for every operator, call, allocation and Python function. That makes the host "
        "look\n"

@@ -88,6 +88,70 @@ TEST(Loops, a_loop_over_pieces_of_a_tensor_is_named_before_launch_overhead) {
   EXPECT_NEAR(static_cast<double>(finding.gain.high_ns), 31 * 106e3, 0.2 * 31 * 106e3);
 }
 
+TEST(Loops, rounds_that_differ_are_a_loop_too) {
+  int round = 0;
+  const auto crop = [&](Program& program) {
+    program.view("aten::slice");
+    ++round;
+    if (round * round % 11 < 4) program.op("aten::flip");
+    program.op("aten::mean").op("aten::sub").op("aten::div");
+  };
+  const Judged judged = looped(32, crop);
+  ASSERT_FALSE(judged.findings.empty());
+  EXPECT_EQ(judged.findings[0].id, "repeated-operators");
+  EXPECT_NE(judged.findings[0].title.find("32 times in a row"), std::string::npos) << judged.findings[0].title;
+  const auto layer = [&](Program& program) {
+    program.view("aten::slice");
+    ++round;
+    if (round * round % 11 < 4) program.op("aten::dropout");
+    program.op("aten::linear").op("aten::gelu").op("aten::add");
+  };
+  EXPECT_EQ(find(looped(32, layer), "repeated-operators"), nullptr) << "layers, some with dropout";
+}
+
+// Two layers, a loop of 16 rounds in between, and the backward pass of all: nodes have the numbers of their operators.
+Judged looped_and_back(bool with_loop) {
+  TraceBuilder builder;
+  double at = 0;
+  int64_t number = 0;
+  for (int step = 0; step < 4; ++step) {
+    const double from = at;
+    std::vector<int64_t> numbers;
+    const auto forward = [&](std::string_view name) {
+      builder.op(name, {.start_us = at, .end_us = at + 20, .sequence_number = ++number});
+      numbers.push_back(number);
+      at += 25;
+    };
+    forward("aten::mm");
+    for (int i = 0; with_loop && i < 16; ++i) {
+      builder.op("aten::select", {.start_us = at, .end_us = at + 2});
+      at += 3;
+      forward("aten::gru");
+      forward("aten::mean");
+    }
+    forward("aten::mm");
+    int turn = 0;
+    for (auto each = numbers.rbegin(); each != numbers.rend(); ++each) {
+      // No two rounds of the backward pass look the same.
+      const std::string node = "autograd::engine::evaluate_function: N" + std::to_string(turn++);
+      builder.op(node, {.start_us = at, .end_us = at + 60, .sequence_number = *each, .forward_thread = 1});
+      at += 62;
+    }
+    builder.step(step, {.start_us = from, .end_us = at});
+  }
+  const Model model = builder.build();
+  return diagnose(model);
+}
+
+TEST(Loops, the_backward_pass_of_the_rounds_goes_with_them_whatever_it_looks_like) {
+  const Judged judged = looped_and_back(true);
+  const Finding* finding = find(judged, "repeated-operators");
+  ASSERT_NE(finding, nullptr);
+  // 16 rounds of 53 us forward, of which 15 have 124 us of nodes each.
+  EXPECT_NEAR(static_cast<double>(finding->cost_ns), 16 * 53e3 + 15 * 124e3, 0.05 * 2700e3);
+  EXPECT_EQ(find(looped_and_back(false), "repeated-operators"), nullptr);
+}
+
 TEST(Loops, layers_of_a_model_are_no_loop) {
   const auto is_found = [](const Judged& judged) { return find(judged, "repeated-operators") != nullptr; };
   EXPECT_FALSE(is_found(looped(32, [](Program& program) { program.op("aten::linear").op("aten::relu"); })));

@@ -103,6 +103,69 @@ TEST(WasteRules, on_the_way_to_a_gradient_that_is_used_only_those_of_parameters_
   EXPECT_EQ(findings[0].gain.high_ns, 30'000 + 9'000 + 10'000);
 }
 
+// Layers of one shape, of which the optimizer updates some.
+TraceBuilder alike(int layers, int updated, std::string_view more_types = "", bool two_passes = false,
+                   bool with_head = false) {
+  TraceBuilder trace;
+  double at = 0;
+  if (with_head) {
+    trace.op("autograd::engine::evaluate_function: torch::autograd::AccumulateGrad", {.start_us = 0, .end_us = 10})
+        .op("aten::detach", {.start_us = 2, .end_us = 4, .dims = "[[3, 8]]", .types = R"(["float"])"});
+    at = 20;
+  }
+  for (int i = 0; i < layers; ++i) {
+    if (two_passes && i == layers / 2) {
+      trace.op("aten::linear", {.start_us = at, .end_us = at + 5});
+      at += 10;
+    }
+    trace.op("autograd::engine::evaluate_function: AddmmBackward0", {.start_us = at, .end_us = at + 40})
+        .op("aten::mm",
+            {.start_us = at + 1, .end_us = at + 19, .dims = "[[16, 8], [8, 8]]", .types = R"(["float", "float"])"})
+        .op("aten::mm", {.start_us = at + 20,
+                         .end_us = at + 38,
+                         .external_id = i + 1,
+                         .dims = "[[8, 16], [16, 8]]",
+                         .types = R"(["float", "float"])"})
+        .call("cudaLaunchKernel", {.start_us = at + 22, .end_us = at + 23, .correlation = i + 1, .external_id = i + 1})
+        .kernel(kMatmulKernel, {.start_us = at + 25, .end_us = at + 35, .correlation = i + 1, .external_id = i + 1})
+        .op("autograd::engine::evaluate_function: torch::autograd::AccumulateGrad",
+            {.start_us = at + 50, .end_us = at + 60})
+        .op("aten::detach", {.start_us = at + 52, .end_us = at + 54, .dims = "[[8, 8]]", .types = R"(["float"])"});
+    at += 70;
+  }
+  std::string dims = with_head ? "[[[3, 8], [8, 8]" : "[[[8, 8]";
+  for (int i = 1; i < updated; ++i) dims += ", [8, 8]";
+  dims += "]]";
+  const std::string types = R"(["TensorList")" + std::string(more_types) + "]";
+  trace.annotation("Optimizer.step#Adam.step", {.start_us = at, .end_us = at + 100})
+      .op("aten::_fused_adam_", {.start_us = at + 10, .end_us = at + 20, .dims = dims, .types = types});
+  return trace;
+}
+
+TEST(WasteRules, of_several_parameters_of_one_shape_those_are_told_that_are_too_many) {
+  TraceBuilder faulty = alike(6, 2);
+  const auto findings = ask_of(faulty, "unused-gradients");
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_TRUE(findings[0].title.starts_with("gradients of 4 parameters are computed that no optimizer uses"))
+      << findings[0].title;
+  EXPECT_EQ(findings[0].events, 4) << "the products of the weights, not those of the inputs";
+  TraceBuilder mended = alike(2, 2);
+  EXPECT_TRUE(ask_of(mended, "unused-gradients").empty());
+  TraceBuilder cut = alike(6, 2, R"(, "...")");
+  EXPECT_TRUE(ask_of(cut, "unused-gradients").empty()) << "the recording does not have all that is updated";
+  TraceBuilder twice = alike(4, 2, "", true);
+  EXPECT_TRUE(ask_of(twice, "unused-gradients").empty()) << "two passes may each give the same two a gradient";
+}
+
+TEST(WasteRules, a_head_that_is_surely_trained_tells_that_the_body_is_not) {
+  // Backwards from the loss: the head's own last layer, then six layers of one shape, two of which are the head's.
+  TraceBuilder trace = alike(6, 2, R"(, "TensorList")", false, true);
+  const auto findings = ask_of(trace, "unused-gradients");
+  ASSERT_EQ(findings.size(), 1u);
+  // Of the four layers of the body all goes, the gradients of their inputs too.
+  EXPECT_GT(findings[0].gain.high_ns, 4 * (40'000 + 10'000));
+}
+
 TraceBuilder attention(std::string_view mask) {
   TraceBuilder trace;
   trace.device({.id = 0, .name = "NVIDIA H200", .total_memory_bytes = 150'000'000'000});

@@ -12,6 +12,9 @@ namespace firelane::analyze {
 
 namespace {
 
+// Of the time from the start of a Python function that calls nothing recorded to the next event: recording it takes at
+// most so much. Thousands of short calls (split, strip, get) are the program's own work, too.
+constexpr double kMostOfFunction = 0.6;
 constexpr int64_t kBacklogNs = 500'000;  // a first piece of work this late waited for work before the trace
 
 class Recorder {
@@ -59,15 +62,23 @@ class Recorder {
   }
 
  private:
-  double cost_of(Row row) {
+  double cost_of(Row row) const {
     switch (model_.host_slices.kind[row]) {
       case HostKind::kOp: return costs_.op;
-      case HostKind::kPython: return costs_.python;
+      case HostKind::kPython: return std::min(costs_.python, kMostOfFunction * static_cast<double>(alone_ns(row)));
       case HostKind::kAnnotation: return costs_.annotation;
       case HostKind::kRuntime:
       case HostKind::kDriver: return last_work_of_[row] != kNoRow ? costs_.launch : costs_.call;
       default: return 0;
     }
+  }
+
+  // Until the next event of its thread, of a function that calls nothing that was recorded; no limit for others.
+  int64_t alone_ns(Row row) const {
+    const Row next = row + 1;
+    const auto lane_end = model_.lanes.host_end[static_cast<size_t>(model_.host_slices.lane[row])];
+    if (next >= lane_end || model_.host_slices.parent[next] == row) return INT64_MAX;
+    return model_.host_slices.start_ns[next] - model_.host_slices.start_ns[row];
   }
 
   void charge_event(size_t chain, int64_t time_ns, double ns) {

@@ -59,6 +59,20 @@ TEST(Graph, a_cold_first_launch_before_the_steps_is_no_latency_that_a_faster_hos
   EXPECT_EQ(replayed_us(s, {.keep_host = 0.5}), 105);  // steps from 220 to 320; the last kernel is launched at 310
 }
 
+TEST(Graph, thousands_of_short_python_functions_are_not_all_recording) {
+  // A step of 100 us, of which 200 functions that call nothing take 80.
+  TraceBuilder builder;
+  builder.step(1, {.start_us = 0, .end_us = 100}).python("tokens_of", {.start_us = 5, .end_us = 90});
+  for (int i = 0; i < 200; ++i) {
+    builder.python("<method 'get' of 'dict' objects>", {.start_us = 6 + 0.4 * i, .end_us = 6.3 + 0.4 * i});
+  }
+  const Model model = builder.build();
+  const Study s = study(model);
+  const Graph graph = build_graph(model, *s.host, s.steps, {.python = 1'000});
+  const int64_t left_ns = replay(graph, {}, {.recording_removed = 1}).total_ns();
+  EXPECT_NEAR(static_cast<double>(left_ns), 100e3 - 1e3 - 0.6 * 80e3, 1e3) << "1 us for tokens_of itself";
+}
+
 TEST(Graph, a_stretch_of_months_that_no_double_holds_is_replayed_to_the_ns) {
   // 2^53 + 1 ns are 104 days.
   Model model = TraceBuilder().op("a", {.start_us = 0, .end_us = 1}).op("b", {.start_us = 2, .end_us = 3}).build();

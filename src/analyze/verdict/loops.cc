@@ -8,6 +8,7 @@
 
 #include "analyze/host/cpu_ops.h"
 #include "analyze/ops/op_tensors.h"
+#include "analyze/verdict/repeats.h"
 #include "analyze/verdict/study.h"
 #include "base/text.h"
 
@@ -15,8 +16,6 @@ namespace firelane::analyze {
 
 namespace {
 
-constexpr size_t kLeastRounds = 8;
-constexpr size_t kLongestBody = 600;
 constexpr size_t kLongestPlainBody = 16;  // longer ones with products and without a read or a copy look like layers
 constexpr size_t kLongestUpdate = 4;      // operators in place, for one tensor after another
 
@@ -86,27 +85,6 @@ struct Token {
   uint16_t traits = 0;  // with those of the views before it
 };
 
-struct Repeat {
-  size_t first = 0;
-  size_t period = 0;
-  size_t rounds = 0;
-};
-
-// Every stretch in which names come again after `period` tokens.
-void add_repeats(std::span<const Token> tokens, size_t period, std::vector<Repeat>& out) {
-  size_t same = 0;
-  for (size_t i = 0; i + period <= tokens.size(); ++i) {
-    const bool equal = i + period < tokens.size() && tokens[i].name == tokens[i + period].name;
-    if (equal) {
-      ++same;
-      continue;
-    }
-    const size_t rounds = same / period + 1;
-    if (rounds >= kLeastRounds) out.push_back({i - same, period, rounds});
-    same = 0;
-  }
-}
-
 class LoopFinder {
  public:
   LoopFinder(const Model& model, const HostChain& chain) : model_(model), chain_(chain) {
@@ -124,19 +102,17 @@ class LoopFinder {
       rounds_with_shared_weights_.clear();
       for (const auto& tokens : lanes) {
         parts.push_back(in_step(tokens, step));
-        repeats.push_back(repeats_in(parts.back()));
+        repeats.push_back(even_repeats(names_of(parts.back())));
         for (const Repeat& repeat : repeats.back()) {
-          if (shares_weights(parts.back(), repeat)) rounds_with_shared_weights_.push_back(repeat.rounds);
+          if (shares_weights(parts.back(), repeat)) rounds_with_shared_weights_.push_back(repeat.rounds());
         }
       }
       std::vector<Loop> found;
-      for (size_t i = 0; i < parts.size(); ++i) add_loops(parts[i], repeats[i], found);
-      // The backward pass of a loop runs as many rounds.
-      std::erase_if(found, [&](const Loop& loop) {
-        return loop.backward && std::none_of(found.begin(), found.end(), [&](const Loop& other) {
-                 return !other.backward && std::abs(other.rounds - loop.rounds) <= 2;
-               });
-      });
+      for (size_t i = 0; i < parts.size(); ++i) {
+        for (const Repeat& repeat : chosen(parts[i], repeats[i])) found.push_back(loop_of(parts[i], repeat));
+      }
+      keep_backward_of_loops(found);
+      for (const auto& part : parts) add_backward_parts(part, found);
       std::sort(found.begin(), found.end(), [](const Loop& a, const Loop& b) { return a.start_ns < b.start_ns; });
       for (Loop& loop : found) all.push_back(std::move(loop));
     }
@@ -188,8 +164,8 @@ class LoopFinder {
   // rounds are added up first, so that it is the same weights again and again.
   static bool shares_weights(std::span<const Token> tokens, const Repeat& repeat) {
     uint16_t any = 0;
-    for (size_t i = 0; i < repeat.period; ++i) {
-      const uint16_t traits = tokens[repeat.first + i].traits;
+    for (size_t i = repeat.first(); i < repeat.starts[1]; ++i) {
+      const uint16_t traits = tokens[i].traits;
       if ((traits & kAutograd) == 0) return false;
       any |= traits;
     }
@@ -197,7 +173,7 @@ class LoopFinder {
   }
   bool has_shared_weights(const Repeat& repeat) const {
     return std::any_of(rounds_with_shared_weights_.begin(), rounds_with_shared_weights_.end(), [&](size_t rounds) {
-      return std::max(rounds, repeat.rounds) - std::min(rounds, repeat.rounds) <= 2;
+      return std::max(rounds, repeat.rounds()) - std::min(rounds, repeat.rounds()) <= 2;
     });
   }
 
@@ -205,9 +181,9 @@ class LoopFinder {
   bool goes_back(std::span<const Token> tokens, const Repeat& repeat) const {
     constexpr size_t kLookedAt = 3;
     const HostSlices& host = model_.host_slices;
-    for (size_t round = 0; round < std::min(kLookedAt, repeat.rounds - 1); ++round) {
-      const int64_t start = host.start_ns[tokens[repeat.first + round * repeat.period].row];
-      const int64_t end = host.start_ns[tokens[repeat.first + (round + 1) * repeat.period].row];
+    for (size_t round = 0; round < std::min(kLookedAt, repeat.rounds() - 1); ++round) {
+      const int64_t start = host.start_ns[tokens[repeat.starts[round]].row];
+      const int64_t end = host.start_ns[tokens[repeat.starts[round + 1]].row];
       const auto first = std::lower_bound(backward_starts_.begin(), backward_starts_.end(), start);
       if (first == backward_starts_.end() || *first >= end) return false;
     }
@@ -222,29 +198,60 @@ class LoopFinder {
     return {from(step.start_ns), from(step.end_ns)};
   }
 
-  static std::vector<Repeat> repeats_in(std::span<const Token> tokens) {
-    std::vector<Repeat> repeats;
-    const size_t longest = std::min(kLongestBody, tokens.size() / kLeastRounds);
-    for (size_t period = 1; period <= longest; ++period) add_repeats(tokens, period, repeats);
-    // The one that covers most first; of two that cover the same the shorter body.
-    std::stable_sort(repeats.begin(), repeats.end(), [](const Repeat& a, const Repeat& b) {
-      const size_t covers_a = a.period * a.rounds;
-      const size_t covers_b = b.period * b.rounds;
-      return covers_a != covers_b ? covers_a > covers_b : a.period < b.period;
-    });
-    return repeats;
+  static std::vector<StringId> names_of(std::span<const Token> tokens) {
+    std::vector<StringId> names;
+    names.reserve(tokens.size());
+    for (const Token& token : tokens) names.push_back(token.name);
+    return names;
   }
 
-  void add_loops(std::span<const Token> tokens, const std::vector<Repeat>& repeats, std::vector<Loop>& out) {
+  // Repeats that are loops and do not overlap, those first that come first.
+  std::vector<Repeat> chosen(std::span<const Token> tokens, const std::vector<Repeat>& even) const {
+    std::vector<Repeat> out;
     std::vector<bool> taken(tokens.size(), false);
-    for (const Repeat& repeat : repeats) {
-      const size_t end = repeat.first + repeat.period * repeat.rounds;
-      if (taken[repeat.first] || taken[end - 1] || taken[(repeat.first + end) / 2]) continue;
+    const auto mark = [&](const Repeat& repeat, bool value) {
+      std::fill(taken.begin() + static_cast<std::ptrdiff_t>(repeat.first()),
+                taken.begin() + static_cast<std::ptrdiff_t>(repeat.end()), value);
+    };
+    for (const Repeat& repeat : even) {
+      if (taken[repeat.first()] || taken[repeat.end() - 1] || taken[(repeat.first() + repeat.end()) / 2]) continue;
       if (!is_loop(tokens, repeat)) continue;
-      std::fill(taken.begin() + static_cast<std::ptrdiff_t>(repeat.first),
-                taken.begin() + static_cast<std::ptrdiff_t>(end), true);
-      out.push_back(loop_of(tokens, repeat));
+      mark(repeat, true);
+      out.push_back(repeat);
     }
+    for (const Repeat& repeat : uneven_repeats(names_of(tokens))) {
+      const auto covered = std::count(taken.begin() + static_cast<std::ptrdiff_t>(repeat.first()),
+                                      taken.begin() + static_cast<std::ptrdiff_t>(repeat.end()), true);
+      if (2 * static_cast<size_t>(covered) >= repeat.covers() || !is_uneven_loop(tokens, repeat)) continue;
+      // What it takes in are parts of it that happen to be alike.
+      const auto is_inside = [&](const Repeat& other) {
+        return other.first() < repeat.end() && repeat.first() < other.end();
+      };
+      for (const Repeat& other : out) {
+        if (is_inside(other)) mark(other, false);
+      }
+      std::erase_if(out, is_inside);
+      mark(repeat, true);
+      out.push_back(repeat);
+    }
+    return out;
+  }
+
+  // Rounds that differ are told from layers by less: each must pick its piece or ask for a number, without weights.
+  bool is_uneven_loop(std::span<const Token> tokens, const Repeat& repeat) const {
+    constexpr uint16_t kWithWeights = kLayer | kMatmul | kHasWeights | kAutograd | kEmbeds;
+    size_t asking = 0;
+    bool in_step = true;  // of an optimizer
+    for (size_t round = 0; round < repeat.rounds(); ++round) {
+      uint16_t traits = 0;
+      for (size_t i = repeat.starts[round]; i < repeat.starts[round + 1]; ++i) {
+        traits |= tokens[i].traits;
+        in_step = in_step && in_optimizer(tokens[i].row);
+      }
+      if ((traits & kWithWeights) != 0) return false;
+      asking += (traits & (kPicks | kReads | kAsks)) != 0 ? 1 : 0;
+    }
+    return !in_step && asking * 10 >= repeat.rounds() * 9;
   }
 
   bool is_loop(std::span<const Token> tokens, const Repeat& repeat) const {
@@ -255,10 +262,11 @@ class LoopFinder {
     bool in_place = false;
     bool all_in_place = true;
     bool autograd = true;
-    for (size_t i = 0; i < repeat.period; ++i) {
-      const Token& token = tokens[repeat.first + i];
+    const size_t period = repeat.starts[1] - repeat.first();
+    for (size_t i = repeat.first(); i < repeat.starts[1]; ++i) {
+      const Token& token = tokens[i];
       first |= token.traits;
-      second |= tokens[repeat.first + repeat.period + i].traits;
+      second |= tokens[i + period].traits;
       only_copies &= (token.traits & kCopies) != 0;
       autograd &= (token.traits & kAutograd) != 0;
       in_step &= in_optimizer(token.row);
@@ -270,7 +278,7 @@ class LoopFinder {
     if (only_copies || (in_step && in_place)) return false;
     if (goes_back(tokens, repeat)) return true;
     if ((all & kAutograd) != 0) return false;
-    if (all_in_place && repeat.period <= kLongestUpdate) return true;
+    if (all_in_place && period <= kLongestUpdate) return true;
     const bool reads_or_copies = (all & (kReads | kCopies)) != 0;
     // Attention over one piece after another: heads, windows. A layer has weights.
     if ((first & kLayer) != 0 && (first & kHasWeights) == 0 && (all & kPicks) != 0) return true;
@@ -279,8 +287,7 @@ class LoopFinder {
       const bool is_pass = (all & kEmbeds) != 0 && ((all & kSamples) == 0 || (all & kCopies) != 0);
       return is_request || (is_pass && !grows(tokens, repeat)) || has_shared_weights(repeat);
     }
-    if (repeat.period > kLongestPlainBody && (all & kMatmul) != 0 && !reads_or_copies)
-      return has_shared_weights(repeat);
+    if (period > kLongestPlainBody && (all & kMatmul) != 0 && !reads_or_copies) return has_shared_weights(repeat);
     if ((all & (kPicks | kReads | kAsks)) != 0) return true;
     if ((all & kCopies) != 0 && (all & kMatmul) != 0) return has_shared_weights(repeat);  // or casts of a layer
     return (function_of(tokens, repeat) != kNoRow && (all & kMatmul) == 0) || has_shared_weights(repeat);
@@ -290,8 +297,8 @@ class LoopFinder {
   bool grows(std::span<const Token> tokens, const Repeat& repeat) const {
     const HostSlices& host = model_.host_slices;
     const auto elements = [&](size_t round) {
-      const Row first = tokens[repeat.first + round * repeat.period].row;
-      const Row end = tokens[repeat.first + (round + 1) * repeat.period - 1].row;
+      const Row first = tokens[repeat.starts[round]].row;
+      const Row end = tokens[repeat.starts[round + 1] - 1].row;
       int64_t sum = 0;
       for (Row row = first; row <= end; ++row) {
         if (host.kind[row] != HostKind::kOp) continue;
@@ -299,7 +306,7 @@ class LoopFinder {
       }
       return sum;
     };
-    const size_t last = repeat.rounds - 1;
+    const size_t last = repeat.rounds() - 1;
     const int64_t first_sum = elements(0);
     const int64_t middle_sum = elements(last / 2);
     return first_sum < middle_sum && middle_sum < elements(last);
@@ -321,24 +328,106 @@ class LoopFinder {
       while (row != kNoRow && host.kind[row] != HostKind::kPython) row = host.parent[row];
       return row;
     };
-    const Row first = function(repeat.first);
-    return first == function(repeat.first + repeat.period * (repeat.rounds - 1)) ? first : kNoRow;
+    const Row first = function(repeat.first());
+    return first == function(repeat.starts[repeat.rounds() - 1]) ? first : kNoRow;
+  }
+
+  // The backward pass of a loop runs as many rounds.
+  static void keep_backward_of_loops(std::vector<Loop>& found) {
+    std::erase_if(found, [&](const Loop& loop) {
+      return loop.backward && std::none_of(found.begin(), found.end(), [&](const Loop& other) {
+               return !other.backward && std::abs(other.rounds - loop.rounds) <= 2;
+             });
+    });
+  }
+
+  int64_t number_of(Row op) const {
+    const Row detail = model_.op_detail(op);
+    const int64_t number = detail == kNoRow ? kNoNumber : model_.op_details.sequence_number[detail];
+    return number == kNoNumber ? -1 : number;
+  }
+
+  // Nodes of the graph that operators of later rounds made, by their numbers, whether or not they repeat themselves:
+  // a recurrent layer's backward pass is a loop of its own.
+  void add_backward_parts(std::span<const Token> tokens, std::vector<Loop>& found) const {
+    const HostSlices& host = model_.host_slices;
+    struct Numbers {
+      int64_t low = 0;
+      int64_t high = 0;
+      const Loop* loop = nullptr;
+    };
+    std::vector<Loop> added;
+    std::vector<Numbers> of_loops;
+    for (const Loop& loop : found) {
+      if (loop.backward || loop.passes) continue;
+      Numbers numbers{.low = INT64_MAX, .high = -1, .loop = &loop};
+      const auto lane = static_cast<size_t>(loop.lane);
+      const auto begin = host.start_ns.begin();
+      const auto from = std::lower_bound(begin + model_.lanes.host_begin[lane], begin + model_.lanes.host_end[lane],
+                                         loop.second_start_ns);
+      for (auto row = static_cast<Row>(from - begin);
+           row < model_.lanes.host_end[lane] && host.start_ns[row] < loop.end_ns; ++row) {
+        if (host.kind[row] != HostKind::kOp) continue;
+        const int64_t number = number_of(row);
+        if (number < 0) continue;
+        numbers.low = std::min(numbers.low, number);
+        numbers.high = std::max(numbers.high, number);
+      }
+      // Without a graph all operators have the same number: that of the next node.
+      if (numbers.high > numbers.low) of_loops.push_back(numbers);
+    }
+    std::sort(of_loops.begin(), of_loops.end(), [](const Numbers& a, const Numbers& b) { return a.low < b.low; });
+    const auto loop_of_number = [&](int64_t number) -> const Loop* {
+      const auto after = std::partition_point(of_loops.begin(), of_loops.end(),
+                                              [&](const Numbers& each) { return each.low <= number; });
+      return after != of_loops.begin() && number < std::prev(after)->high ? std::prev(after)->loop : nullptr;
+    };
+    std::vector<Interval> known;  // parts that were found by repeating themselves
+    for (const Loop& loop : found) {
+      if (loop.backward) known.push_back({loop.start_ns, loop.end_ns});
+    }
+    const IntervalSet repeated(known);
+    const Loop* open = nullptr;
+    for (const Token& token : tokens) {
+      const Loop* of = nullptr;
+      if ((token.traits & kAutograd) != 0) {
+        const int64_t number = number_of(token.row);
+        of = number < 0 ? open : loop_of_number(number);
+      }
+      const bool inside =
+          of != nullptr && repeated.covered_ns(host.start_ns[token.row], host.start_ns[token.row] + 1) > 0;
+      if (of == nullptr || inside) {
+        open = nullptr;
+        continue;
+      }
+      if (of != open) {
+        added.push_back({.lane = host.lane[token.row],
+                         .body = {token.row},
+                         .rounds = of->rounds,
+                         .start_ns = host.start_ns[token.row],
+                         .second_start_ns = host.start_ns[token.row],
+                         .backward = true});
+      }
+      added.back().end_ns = host.end_ns(token.row);
+      open = of;
+    }
+    for (Loop& loop : added) found.push_back(std::move(loop));
   }
 
   Loop loop_of(std::span<const Token> tokens, const Repeat& repeat) const {
     const HostSlices& host = model_.host_slices;
-    const Token& first = tokens[repeat.first];
-    Loop loop{.lane = host.lane[first.row], .rounds = static_cast<int64_t>(repeat.rounds)};
+    const Token& first = tokens[repeat.first()];
+    Loop loop{.lane = host.lane[first.row], .rounds = static_cast<int64_t>(repeat.rounds()), .even = repeat.even};
     uint16_t traits = 0;
     uint16_t common = kAutograd;
-    for (size_t i = 0; i < repeat.period; ++i) {
-      loop.body.push_back(tokens[repeat.first + i].row);
-      traits |= tokens[repeat.first + i].traits;
-      common &= tokens[repeat.first + i].traits;
+    for (size_t i = repeat.first(); i < repeat.starts[1]; ++i) {
+      loop.body.push_back(tokens[i].row);
+      traits |= tokens[i].traits;
+      common &= tokens[i].traits;
     }
     loop.start_ns = host.start_ns[first.row];
-    loop.second_start_ns = host.start_ns[tokens[repeat.first + repeat.period].row];
-    loop.end_ns = host.end_ns(tokens[repeat.first + repeat.period * repeat.rounds - 1].row);
+    loop.second_start_ns = host.start_ns[tokens[repeat.starts[1]].row];
+    loop.end_ns = host.end_ns(tokens[repeat.end() - 1].row);
     loop.reads = (traits & kReads) != 0;
     loop.backward = common != 0;
     loop.passes = !loop.backward && goes_back(tokens, repeat);

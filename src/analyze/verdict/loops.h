@@ -6,6 +6,9 @@
 // normalization or convolution, or with attention and weights beside it, are layers, unless each round copies its own
 // input to the device, has a backward pass of its own, or goes back through the same weights as the others: then no
 // parameter gets its gradient before the last round.
+//
+// Rounds may differ (repeats.h): an image that is mirrored, another that is not. Then each must pick its piece or ask
+// for a number, and none has weights.
 #pragma once
 
 #include <cstdint>
@@ -26,6 +29,7 @@ struct Loop {
   int64_t start_ns = 0;         // of the first round
   int64_t second_start_ns = 0;  // of the second: what comes from here on would not be there
   int64_t end_ns = 0;
+  bool even = true;       // all rounds call the same operators
   bool reads = false;     // each round brings a number back to the host
   bool backward = false;  // of the backward pass of a loop in the same step
   bool passes = false;    // each round goes forward and backward

@@ -1,0 +1,232 @@
+// What the program's own host does while nothing is launched: operators on the CPU, garbage collection, other code.
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "advise/gain.h"
+#include "advise/host_evidence.h"
+#include "advise/host_work.h"
+#include "advise/rule.h"
+#include "advise/text.h"
+#include "analyze/host/dispatch.h"
+
+namespace firelane::advise {
+
+namespace {
+
+std::vector<Finding> find_host_compute(const Context& context) {
+  const Model& model = context.model;
+  const HostSlices& host = model.host_slices;
+  const std::vector<HostWork> all = host_work(context);
+  if (all.empty()) return {};
+  analyze::WhatIf ops_only;
+  analyze::WhatIf whole;
+  std::vector<Row> ops;
+  std::vector<analyze::Interval> copying;
+  Row longest = kNoRow;
+  for (const HostWork& work : all) {
+    whole.host.push_back({work.lane, work.start_ns, work.end_ns, 0});
+    for (const Row op : work.ops) {
+      ops_only.host.push_back({work.lane, host.start_ns[op], host.end_ns(op), 0.05});
+      ops.push_back(op);
+      if (longest == kNoRow || host.duration_ns[op] > host.duration_ns[longest]) longest = op;
+    }
+    for (const Row copy : work.copies) copying.push_back({host.start_ns[copy], host.end_ns(copy)});
+  }
+  const auto is_copying = [&](Row call) {
+    return std::any_of(copying.begin(), copying.end(), [&](const analyze::Interval& each) {
+      return host.start_ns[call] >= each.start_ns && host.start_ns[call] < each.end_ns;
+    });
+  };
+  int64_t bytes = 0;
+  int64_t copies = 0;
+  for (Row row = 0; row < model.device_slices.size(); ++row) {
+    const Row launch = model.device_slices.launch[row];
+    if (launch == kNoRow || model.device_slices.kind[row] != DeviceKind::kCopy || !is_copying(launch)) continue;
+    whole.device.push_back({row, 0});
+    whole.waits.push_back(launch);
+    ++copies;
+    const Row detail = model.device_slices.detail[row];
+    if (detail != kNoRow && model.copy_details.bytes[detail] > 0) bytes += model.copy_details.bytes[detail];
+  }
+  for (const analyze::SyncRow& sync : context.study->syncs.rows) {
+    if (is_copying(sync.call)) whole.waits.push_back(sync.call);
+  }
+  int64_t spent_ns = 0;
+  for (const HostWork& work : all) spent_ns += work.end_ns - work.start_ns;
+  Finding finding{.id = "host-compute", .cost_ns = context.study->per_step(spent_ns)};
+  finding.share_of_step = context.share_of_step(finding.cost_ns);
+  finding.gain.high_ns = context.gain_ns(whole);
+  finding.gain.low_ns = copies > 0 ? finding.gain.high_ns * 9 / 10 : context.gain_ns(ops_only);
+  finding.events = static_cast<int64_t>(ops.size());
+  std::vector<std::string_view> names;
+  add_longest(finding, model, ops);
+  for (const SliceRef& slice : finding.slices) {
+    const std::string_view name = model.text(host.name[slice.row]);
+    if (std::find(names.begin(), names.end(), name) == names.end() && names.size() < 3) names.push_back(name);
+  }
+  std::string text;
+  for (const std::string_view name : names) text += (text.empty() ? "" : ", ") + std::string(name);
+  finding.title = "the CPU computes for the device's program (" + text + "): " + short_time(finding.cost_ns) +
+                  " of each step (" + short_percent(finding.share_of_step) + ")";
+  if (copies > 0 && bytes > 0) {
+    finding.title += "; " + short_bytes(context.study->per_step(bytes)) + " are built there and copied in every step";
+  }
+  finding.try_text = "create the tensor on the device, once if it does not change, or prepare it in DataLoader workers";
+  finding.try_code =
+      "torch.arange(n, device=\"cuda\")  # and keep what stays the same: self.register_buffer(\"bias\", bias)";
+  finding.confidence = Confidence::kHigh;
+  finding.part_of = "overhead";
+  finding.cause = "host-compute";
+  return {finding};
+}
+
+std::vector<Finding> find_gc(const Context& context) {
+  const int64_t cost = activity_ns(context, analyze::Activity::kGc);
+  if (cost == 0) return {};
+  std::vector<Row> rows;
+  const analyze::HostChain& chain = context.study->host->chains[0];
+  for (const analyze::HostSegment& segment : chain.segments) {
+    if (segment.activity == analyze::Activity::kGc && context.in_window(segment.start_ns))
+      rows.push_back(segment.slice);
+  }
+  std::sort(rows.begin(), rows.end());
+  rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
+  Finding finding{.id = "gc-pauses", .cost_ns = cost, .share_of_step = context.share_of_step(cost)};
+  const auto gain_if = [&](double keep) {
+    return context.gain_ns({.host = cuts_of(context, {analyze::Activity::kGc}, keep)});
+  };
+  set_gain_of_all(context, {gain_if(0.03), gain_if(0)}, finding);
+  finding.events = static_cast<int64_t>(rows.size());
+  finding.title = "Python's garbage collector stops the program " + counted(finding.events, "time", "times") + " for " +
+                  short_time(cost) + " of each step (" + short_percent(finding.share_of_step) + ")";
+  add_longest(finding, context.model, std::move(rows));
+  finding.try_text = "run the collector between steps, when you choose";
+  finding.try_code = "gc.freeze(); gc.disable()  # before the loop; gc.collect() every 1000 steps";
+  finding.confidence = Confidence::kHigh;
+  return {finding};
+}
+
+// Where the program was, for a recording without Python's functions: the operators before and after.
+std::string place_text(const Context& context, const analyze::CodeStretch& stretch) {
+  const Model& model = context.model;
+  const HostSlices& host = model.host_slices;
+  const auto lane = static_cast<size_t>(context.study->host->chains[0].lanes[0]);
+  const auto begin = host.start_ns.begin();
+  const auto after = static_cast<Row>(
+      std::lower_bound(begin + model.lanes.host_begin[lane], begin + model.lanes.host_end[lane], stretch.start_ns) -
+      begin);
+  std::string text;
+  for (Row row = after; row > model.lanes.host_begin[lane]; --row) {
+    if (!is_outermost_op(host, row - 1)) continue;
+    text = "after " + std::string(model.text(host.name[row - 1]));
+    break;
+  }
+  for (Row row = after; row < model.lanes.host_end[lane]; ++row) {
+    if (host.start_ns[row] < stretch.end_ns || !is_outermost_op(host, row)) continue;
+    text += (text.empty() ? "before " : " and before ") + std::string(model.text(host.name[row]));
+    break;
+  }
+  return text.empty() ? "" : "; the longest stretch is " + text;
+}
+
+// Whether the usual step has a good part of it, and not a few steps all.
+bool is_in_most_steps(const Context& context, const std::vector<analyze::CodeStretch>& stretches) {
+  constexpr int64_t kOfAverage = 4;
+  std::vector<int64_t> by_step;
+  int64_t total_ns = 0;
+  for (const analyze::FoundStep& step : context.study->steps.steps) {
+    if (step.warm_up) continue;
+    int64_t ns = 0;
+    auto each = std::partition_point(stretches.begin(), stretches.end(), [&](const analyze::CodeStretch& stretch) {
+      return stretch.start_ns < step.start_ns;
+    });
+    for (; each != stretches.end() && each->start_ns < step.end_ns; ++each) ns += each->end_ns - each->start_ns;
+    by_step.push_back(ns);
+    total_ns += ns;
+  }
+  if (by_step.empty()) return false;
+  const auto middle = by_step.begin() + static_cast<std::ptrdiff_t>(by_step.size() / 2);
+  std::nth_element(by_step.begin(), middle, by_step.end());
+  return *middle * kOfAverage * static_cast<int64_t>(by_step.size()) >= total_ns;
+}
+
+// Long stretches without any operator: files, logs, plots, environments, text, data that no DataLoader loads.
+std::vector<Finding> find_host_code(const Context& context) {
+  const Model& model = context.model;
+  const analyze::Study& study = *context.study;
+  if (study.host->chains.empty() || study.steps.source == analyze::StepSource::kWholeTrace) return {};
+  const analyze::HostChain& chain = study.host->chains[0];
+  std::vector<analyze::CodeStretch> stretches = code_stretches(context);
+  for (const HostWork& work : host_work(context)) {
+    std::erase_if(stretches, [&](const analyze::CodeStretch& each) {
+      return each.start_ns >= work.start_ns && each.start_ns < work.end_ns;
+    });
+  }
+  if (stretches.empty()) return {};
+  // Once in many steps is a slow step, and has its own finding.
+  if (!is_in_most_steps(context, stretches)) return {};
+  std::sort(stretches.begin(), stretches.end(), [](const analyze::CodeStretch& a, const analyze::CodeStretch& b) {
+    return a.end_ns - a.start_ns > b.end_ns - b.start_ns;
+  });
+  analyze::WhatIf change;
+  Finding finding{.id = "host-code"};
+  for (const analyze::CodeStretch& each : stretches) {
+    change.host.push_back({chain.lanes[0], each.start_ns, each.end_ns, 0});
+    finding.cost_ns += each.end_ns - each.start_ns;
+    if (finding.ranges.size() < kEvidenceRanges) finding.ranges.push_back({each.start_ns, each.end_ns});
+  }
+  finding.cost_ns = study.per_step(finding.cost_ns);
+  finding.share_of_step = context.share_of_step(finding.cost_ns);
+  const int64_t gain_ns = context.gain_ns(change);
+  set_gain_of_all(context, {gain_ns, gain_ns}, finding);
+  finding.events = static_cast<int64_t>(stretches.size());
+  const Row function = stretches.front().slice;
+  finding.title = "time outside PyTorch operators (Python code, I/O or another library) takes " +
+                  short_time(finding.cost_ns) + " of each step (" + short_percent(finding.share_of_step) + ")" +
+                  (function != kNoRow ? ", most in " + std::string(model.text(model.host_slices.name[function]))
+                                      : place_text(context, stretches.front()));
+  if (function != kNoRow) finding.slices.push_back({.row = function, .on_device = false});
+  finding.try_text = "do it less often, move it to another thread or process, or load data with DataLoader workers";
+  finding.try_code = "if step % 100 == 0: log(...)  # no files, plots or logs in most steps";
+  finding.confidence = function == kNoRow ? Confidence::kMedium : Confidence::kHigh;
+  if (function == kNoRow)
+    finding.confirm_by = "record with " + context.flag(RecordOption::kStacks) + ", to see which function it is";
+  return {finding};
+}
+
+}  // namespace
+
+std::vector<Rule> host_code_rules() {
+  return {
+      {"host-compute", "host", 0.05, true,
+       "Operators work on tensors in host memory while the device waits: a mask, a bias or a batch that is built on "
+       "the\n"
+       "CPU and then copied. That is no launch overhead, and neither CUDA graphs nor a larger batch help.\n\n"
+       "Counted are operators of the training thread that launch nothing and take 0.1 ms or more, with the copy that\n"
+       "follows them and what giving the memory back takes. The gain is a replay without them.\n\n"
+       "What to do: create the tensor with device=\"cuda\"; keep it if it is the same in every step; preprocess "
+       "batches on\n"
+       "the device or in DataLoader workers.\n\n"
+       "When not: the data cannot be on the device, and preparing it in another thread or process is not possible.",
+       find_host_compute},
+      {"gc-pauses", "host", 0.01, true,
+       "Python's cyclic garbage collector stops the thread while it looks through all objects. A model has many.\n\n"
+       "What to do: gc.freeze() after building the model, gc.disable(), and gc.collect() every few hundred steps.\n\n"
+       "When not: programs that create reference cycles with tensors in them grow without collection.",
+       find_gc},
+      {"host-code", "host", 0.10, true,
+       "For a while the training thread calls no operator: it reads files, writes logs, draws, sleeps, splits text, "
+       "or\n"
+       "works on data in plain Python, NumPy or another library. Meanwhile nothing is computed or launched.\n\n"
+       "Counted are stretches between two operators that are ten times as long as the usual one (100 us to 1 ms).\n"
+       "Shorter ones are the way from one operator to the next, which launch-overhead counts; so is what optimizers "
+       "do\n"
+       "in Python, and the way into a backward pass. The gain is a replay without them.\n\n"
+       "What to do: do it less often, or in another thread or process; load data with DataLoader workers.\n\n"
+       "When not: the work is what the program is for. with_stack=True shows which function it is.",
+       find_host_code},
+  };
+}
+
+}  // namespace firelane::advise

@@ -1,0 +1,61 @@
+// Code between operators: told from the way to the next operator, and from what torch does in Python itself.
+#include <gtest/gtest.h>
+
+#include "advise/diagnose.h"
+#include "advise/testing.h"
+#include "model/trace_builder.h"
+
+namespace firelane::advise {
+namespace {
+
+// Steps of 30 operators of 30 us, 8 us apart, and one stretch of `code_us` without any, at the given place.
+enum class Place { kForward, kOptimizer, kIntoBackward, kOnceInEight };
+Judged with_code(Place place, double code_us) {
+  TraceBuilder builder;
+  double at = 0;
+  for (int step = 0; step < 8; ++step) {
+    const double from = at;
+    const auto ops = [&](int count, std::string_view name) {
+      for (int i = 0; i < count; ++i) {
+        builder.op(name, {.start_us = at, .end_us = at + 30});
+        at += 38;
+      }
+    };
+    ops(10, "aten::mul");
+    if (place == Place::kForward || (place == Place::kOnceInEight && step == 5)) at += code_us;
+    ops(10, "aten::add");
+    if (place == Place::kIntoBackward) at += code_us;
+    ops(9, "autograd::engine::evaluate_function: MulBackward0");
+    const double update = at;
+    if (place == Place::kOptimizer) at += code_us;
+    ops(1, "aten::_fused_adam_");
+    builder.annotation("Optimizer.step#Adam.step", {.start_us = update, .end_us = at});
+    at += 5;
+    builder.step(step, {.start_us = from, .end_us = at});
+  }
+  const Model model = builder.build();
+  return diagnose(model);
+}
+
+TEST(HostCode, short_stretches_count_in_short_steps_and_are_placed_by_their_neighbours) {
+  const Judged judged = with_code(Place::kForward, 400);
+  const Finding* finding = find(judged, "host-code");
+  ASSERT_NE(finding, nullptr);
+  EXPECT_NEAR(finding->share_of_step, 408.0 / 1553, 0.03);
+  EXPECT_NE(finding->title.find("after aten::mul and before aten::add"), std::string::npos) << finding->title;
+  EXPECT_EQ(find(with_code(Place::kForward, 60), "host-code"), nullptr) << "the way to the next operator";
+}
+
+TEST(HostCode, what_torch_does_in_python_itself_is_none) {
+  EXPECT_EQ(find(with_code(Place::kOptimizer, 400), "host-code"), nullptr);
+  EXPECT_EQ(find(with_code(Place::kIntoBackward, 400), "host-code"), nullptr);
+  EXPECT_EQ(find(with_code(Place::kOptimizer, 2000), "host-code"), nullptr);
+  EXPECT_NE(find(with_code(Place::kIntoBackward, 2000), "host-code"), nullptr) << "too long for that";
+}
+
+TEST(HostCode, one_step_of_many_is_a_slow_step) {
+  EXPECT_EQ(find(with_code(Place::kOnceInEight, 8000), "host-code"), nullptr);
+}
+
+}  // namespace
+}  // namespace firelane::advise

@@ -103,6 +103,18 @@ def test_what_the_program_counts_takes_the_place_of_what_was_found():
     assert ours.values()["firelane_samples_total"] == [("", 4)]
 
 
+def test_windows_are_looked_into_as_often_as_the_budget_allows(monkeypatch):
+    ours = Outside(fake_recording())
+    seen, now = [], [0.0]
+    monkeypatch.setattr(ours.metrics, "see_window", lambda path: (seen.append(path), now.append(now[-1] + 0.5)))
+    monkeypatch.setattr(outside.time, "thread_time", lambda: now[-1])  # half a second for each
+    clock = iter([0, 0, 1000, 1999, 2001, 2001])
+    monkeypatch.setattr(outside.time, "monotonic", lambda: next(clock))
+    for name in ("a", "b", "c", "d"):
+        ours.see_window(name)
+    assert seen == ["a", "d"]  # 0.5 s of 2,000 s: a twentieth of 0.5%
+
+
 def fake_recording(place="0", **plan):
     account = dict.fromkeys(("timing_ns", "windows_ns", "elapsed_ns", "spent", "budget", "windows"), 0)
     triggers = []
@@ -113,6 +125,7 @@ def fake_recording(place="0", **plan):
         rss_bytes=1000,
         cuda_bytes=2000,
         path="run",
+        share=0.005,
         trigger=triggers.append,
         triggers=triggers,
     )

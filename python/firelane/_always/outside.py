@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .telemetry import Telemetry
 
 _SEE_WINDOW_EVERY_S = 60.0
+_SEE_WINDOW_SHARE = 0.05  # of the budget, at most
 _MAX_REASON = 1000  # characters
 
 
@@ -46,7 +47,7 @@ class Outside:
         self._telemetry: Telemetry | None = None
         self._token = ""
         self._labels: dict[str, str] = {}
-        self._saw_window_s = -_SEE_WINDOW_EVERY_S
+        self._see_window_at = 0.0  # monotonic; before that no window is looked into
         self._files: list[Path] = []
         self._old_handler: Any = None
         self.signals: collections.deque[int] = collections.deque(maxlen=8)
@@ -157,11 +158,14 @@ class Outside:
 
     def see_window(self, path: Path) -> None:
         """Looks into a window now and then: that takes milliseconds, which count as the recorder's."""
-        now = time.monotonic()
-        if self.is_on and now - self._saw_window_s >= _SEE_WINDOW_EVERY_S:
-            self._saw_window_s = now
-            with contextlib.suppress(Exception):  # a window that was cut off: the older values stay
-                self.metrics.see_window(path)
+        if not self.is_on or time.monotonic() < self._see_window_at:
+            return
+        began_s = time.thread_time()
+        with contextlib.suppress(Exception):  # a window that was cut off: the older values stay
+            self.metrics.see_window(path)
+        took_s = time.thread_time() - began_s
+        pause_s = max(_SEE_WINDOW_EVERY_S, took_s / (_SEE_WINDOW_SHARE * self._always.share))
+        self._see_window_at = time.monotonic() + pause_s
 
     # -- any thread -----------------------------------------------------------------------
 

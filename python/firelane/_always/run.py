@@ -255,6 +255,8 @@ class Always(Auto):
     def _wants_window(self) -> bool:
         if self.after_window is not None or self.slow.usual_ns == 0 or self.ring is None:
             return False
+        if self.finished:  # room was made for two: the last one has to be filed first
+            return False
         if self.wanted is not None:
             return self.budget.covers_window(credit=1)
         return next_drawn(self.step_count, 1, self.draw_zeros) >= 0 and self.budget.covers_window()
@@ -373,7 +375,7 @@ class Always(Auto):
             self._file(self.finished.popleft())
         if with_account:
             ring.write(ring.folder / "account.json", json.dumps(self.account()))
-            ring.make_room(2 * self.largest_window)
+            self._make_room()
 
     def _keep(self, kind: str, step: int, text: str) -> None:
         ring = self.ring
@@ -404,13 +406,18 @@ class Always(Auto):
         except OSError:  # nothing could be written
             ring.errors += 1
             return
-        if window.incident is not None:
+        if window.incident is not None and window.incident.exists():  # else it had to go meanwhile
             ring.add_to(window.incident, window.path, "after.lane")
             import firelane
 
             ring.write(window.incident / "verdict.txt", firelane.open(window.path)._short_verdict(color=False))
         self.outside.see_window(window.path)
-        ring.make_room(2 * self.largest_window)
+        self._make_room()
+
+    def _make_room(self) -> None:
+        """For the next two windows; in a small folder for as much as leaves room for what is there."""
+        assert self.ring is not None
+        self.ring.make_room(min(2 * self.largest_window, self.keep_bytes // 2))
 
     # -- the end, and other processes -----------------------------------------------------
 

@@ -115,5 +115,21 @@ TEST(PlantedFaults, a_model_that_runs_once_for_each_sample_is_a_loop) {
   check("library/unseen_h200/", faults);
 }
 
+// Of the last two blind tests (bench/diagnose/kinds_late.py, kinds_fresh.py), which have been opened.
+TEST(PlantedFaults, of_kinds_that_no_rule_was_written_for_at_first) {
+  const PlantedFault late[] = {
+      {"adversarial-judge-gradients", "unused-gradients", 0.73, 0.3},
+      {"augmented-image-by-image", "repeated-operators", 4.70},
+  };
+  check("library/late_h200/", late);
+  const PlantedFault fresh[] = {
+      {"curve-by-numpy-in-every-step", "host-code", 4.08}, {"features-band-by-band", "repeated-operators", 0.37},
+      {"head-on-a-thawed-body", "unused-gradients", 2.49}, {"messages-node-by-node", "repeated-operators", 5.49},
+      {"schedule-in-every-sample", "constant-work", 0.46}, {"words-looked-up-in-the-loop", "host-code", 0.89},
+  };
+  check("library/fresh_cpu/", fresh);
+  EXPECT_TRUE(findings_of("library/fresh_cpu/healthy-tabular.fixed").empty());
+}
+
 }  // namespace
 }  // namespace firelane::advise

@@ -26,6 +26,7 @@ const std::vector<Rule>& all_rules() {
              waste_rules,
              padding_rules,
              again_rules,
+             constant_work_rules,
              streams_rules,
              memory_rules,
              device_rules,

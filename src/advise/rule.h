@@ -40,18 +40,19 @@ std::vector<Rule> compile_rules();     // what torch.compile says about itself
 std::vector<Rule> settings_rules();    // threads, other processes, switches
 std::vector<Rule> one_time_rules();    // loading, compiling, first calls, first memory
 
-std::vector<Rule> kernels_rules();       // precision, tensor cores, fusion, casts
-std::vector<Rule> attention_rules();     // attention by hand
-std::vector<Rule> convolutions_rules();  // needless biases, layouts
-std::vector<Rule> generation_rules();    // recomputed prefixes, caches that are copied
-std::vector<Rule> gradients_rules();     // gradients that nobody uses
-std::vector<Rule> waste_rules();         // masks that cost the fast attention
-std::vector<Rule> padding_rules();       // positions of a batch that hold nothing
-std::vector<Rule> device_rules();        // collectives, grids, pinned memory
-std::vector<Rule> again_rules();         // passes, copies and constants that were there before
-std::vector<Rule> streams_rules();       // streams that wait for each other
-std::vector<Rule> memory_rules();        // limit, spikes, growth, fragmentation, the allocator
-std::vector<Rule> growth_rules();        // steps that take longer and longer
-std::vector<Rule> dominant_rules();      // one operator, kernel or size that takes most of a step
+std::vector<Rule> kernels_rules();        // precision, tensor cores, fusion, casts
+std::vector<Rule> attention_rules();      // attention by hand
+std::vector<Rule> convolutions_rules();   // needless biases, layouts
+std::vector<Rule> generation_rules();     // recomputed prefixes, caches that are copied
+std::vector<Rule> gradients_rules();      // gradients that nobody uses
+std::vector<Rule> waste_rules();          // masks that cost the fast attention
+std::vector<Rule> padding_rules();        // positions of a batch that hold nothing
+std::vector<Rule> device_rules();         // collectives, grids, pinned memory
+std::vector<Rule> again_rules();          // passes, copies and constants that were there before
+std::vector<Rule> constant_work_rules();  // constants that are computed again
+std::vector<Rule> streams_rules();        // streams that wait for each other
+std::vector<Rule> memory_rules();         // limit, spikes, growth, fragmentation, the allocator
+std::vector<Rule> growth_rules();         // steps that take longer and longer
+std::vector<Rule> dominant_rules();       // one operator, kernel or size that takes most of a step
 
 }  // namespace firelane::advise

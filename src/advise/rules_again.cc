@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "advise/evidence.h"
+#include "advise/factories.h"
 #include "advise/host_evidence.h"
 #include "advise/rule.h"
 #include "advise/text.h"
@@ -158,18 +159,6 @@ std::vector<Finding> find_clones(const Context& context) {
 }
 
 // ---- Constants ----
-
-// Makes a tensor out of nothing but numbers, the same every time.
-bool is_factory(std::string_view name) {
-  static constexpr std::string_view kNames[] = {
-      "aten::arange", "aten::linspace",   "aten::logspace",     "aten::full",         "aten::ones",       "aten::zeros",
-      "aten::eye",    "aten::lift_fresh", "aten::tril_indices", "aten::triu_indices", "aten::hann_window"};
-  return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
-}
-bool is_random(std::string_view name) {
-  return contains(name, "rand") || contains(name, "normal") || contains(name, "uniform") ||
-         contains(name, "multinomial") || contains(name, "dropout") || contains(name, "bernoulli");
-}
 
 // A tensor that the CPU builds from numbers, and its way to the device.
 struct Built {

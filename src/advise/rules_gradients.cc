@@ -134,6 +134,13 @@ std::vector<Row> nodes_of_weight(const Model& model, Row node) {
   return out;
 }
 
+// By which autograd joins an op and its node; -1 when it was not recorded.
+int64_t number_of(const Model& model, Row op) {
+  const Row detail = model.op_detail(op);
+  const int64_t number = detail == kNoRow ? kNoNumber : model.op_details.sequence_number[detail];
+  return number == kNoNumber ? -1 : number;
+}
+
 // A backward pass goes from the loss to the first layers: once it has the last gradient that is used, all that follows
 // in the same step is for nobody, gradients of activations too.
 class NeedlessEnd {
@@ -196,7 +203,7 @@ class UnusedPart {
         std::partition_point(steps_.begin(), steps_.end(), [&](const Step& each) { return each.end_ns <= start_ns; });
     if (step == steps_.end() || start_ns < step->start_ns) return false;
     Row node = outermost(op);
-    int64_t number = number_of(node);
+    int64_t number = number_of(model_, node);
     if (number < 0) number = number_before(node);  // hands over a gradient
     return number >= step->numbers.low && number <= step->numbers.high;
   }
@@ -249,7 +256,7 @@ class UnusedPart {
         const std::string_view name = model_.text(host.name[row]);
         if (name != "aten::mm" && name != "aten::bmm") continue;
         const Row node = outermost(row);
-        const int64_t number = number_of(node);
+        const int64_t number = number_of(model_, node);
         if (!contains(model_.text(host.name[node]), "evaluate_function")) continue;
         products += number >= lowest && number <= lowest + kNodesOfLayer ? 1 : 0;
       }
@@ -262,11 +269,6 @@ class UnusedPart {
     while (host.parent[op] != kNoRow && host.kind[host.parent[op]] == HostKind::kOp) op = host.parent[op];
     return op;
   }
-  int64_t number_of(Row node) const {
-    const Row detail = model_.op_detail(node);
-    const int64_t number = detail == kNoRow ? kNoNumber : model_.op_details.sequence_number[detail];
-    return number == kNoNumber ? -1 : number;
-  }
   // Of the last node with a number before this one on its thread: whose gradient it hands over.
   int64_t number_before(Row row) const {
     constexpr int kMostRows = 200;
@@ -274,7 +276,7 @@ class UnusedPart {
     Row at = outermost(row);
     for (int i = 0; i < kMostRows && at > model_.lanes.host_begin[static_cast<size_t>(host.lane[row])]; ++i) {
       --at;
-      if (is_outermost_op(host, at) && number_of(at) >= 0) return number_of(at);
+      if (is_outermost_op(host, at) && number_of(model_, at) >= 0) return number_of(model_, at);
     }
     return -1;
   }
@@ -293,22 +295,16 @@ class ForwardOps {
       if (host.kind[row] != HostKind::kOp || !context.in_window(host.start_ns[row])) continue;
       if (is_outermost_op(host, row)) outer = row;
       if (phases.host[row] != analyze::Phase::kForward) continue;
-      const int64_t number = number_of(row);
+      const int64_t number = number_of(model_, row);
       if (number >= 0) by_number_[number] = outer;
     }
   }
   Row of(Row node) const {
-    const auto found = by_number_.find(number_of(node));
+    const auto found = by_number_.find(number_of(model_, node));
     return found == by_number_.end() ? kNoRow : found->second;
   }
 
  private:
-  int64_t number_of(Row op) const {
-    const Row detail = model_.op_detail(op);
-    const int64_t number = detail == kNoRow ? kNoNumber : model_.op_details.sequence_number[detail];
-    return number == kNoNumber ? -1 : number;
-  }
-
   const Model& model_;
   std::unordered_map<int64_t, Row> by_number_;
 };

@@ -17,17 +17,22 @@ from ._tree_fields import Allocation, Owner, TensorMetadata
 
 def describe(owner: Any) -> Owner:
     """The tensors of a module (name, parameter, gradient) or of an optimizer (parameter, gradient, its state) now."""
-    parameters: tuple[Any, ...]
-    if isinstance(owner, torch.nn.Module):
-        own = vars(owner).get("_parameters", {}).items()
-        parameters = tuple((name, _described(p), _gradient(p)) for name, p in own if p is not None)
-    else:
-        parameters = tuple(
-            (_described(p), _gradient(p), _state(owner.state.get(p, {})))
-            for group in owner.param_groups
-            for p in group["params"]
-        )
+    with torch._C.DisableTorchFunctionSubclass():  # the code of a subclass is not ours to run
+        parameters = _of_module(owner) if isinstance(owner, torch.nn.Module) else _of_optimizer(owner)
     return Owner(type(owner).__name__, id(owner), id(type(owner)), parameters)
+
+
+def _of_module(module: torch.nn.Module) -> tuple[Any, ...]:
+    own = vars(module).get("_parameters", {}).items()
+    return tuple((name, _described(p), _gradient(p)) for name, p in own if p is not None)
+
+
+def _of_optimizer(optimizer: Any) -> tuple[Any, ...]:
+    return tuple(
+        (_described(p), _gradient(p), _state(optimizer.state.get(p, {})))
+        for group in optimizer.param_groups
+        for p in group["params"]
+    )
 
 
 def tensors_of(owner: Owner) -> Iterator[TensorMetadata]:

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "advise/context.h"
 #include "model/model.h"
+#include "traces/studied_trace.h"
 
 namespace firelane::advise {
 
@@ -20,7 +20,7 @@ struct HostWork {
   LaneId lane{};
 };
 
-// Of the leading thread in the window, in order of time; none without a device. Loading of batches is left out.
-std::vector<HostWork> host_work(const Context& context);
+// Of the leading thread in the judged steps, in order of time; none without a device. Loading of batches is left out.
+std::vector<HostWork> host_work(const StudiedTrace& trace);
 
 }  // namespace firelane::advise

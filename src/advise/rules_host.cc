@@ -67,8 +67,12 @@ std::vector<Finding> find_overhead(const Context& context) {
   const analyze::Study& study = *context.study;
   if (!context.has_device_work && study.bound.limit != analyze::Limit::kOverhead) return {};
   // A graph of the whole step leaves a twentieth of the host's work, compiled code or graphs of parts about a third.
+  constexpr double kOfGraph = 0.05;
   const analyze::WhatIf less = less_dispatch(context, 0.35);
-  const analyze::WhatIf least = less_dispatch(context, 0.05);
+  analyze::WhatIf least = context.has_device_work ? less : less_dispatch(context, kOfGraph);
+  if (context.has_device_work) {
+    for (analyze::HostCut& cut : least.host) cut.keep = kOfGraph;
+  }
   const auto on_path = [&](analyze::PathClass path_class) {
     return study.per_step(study.path.by_class[static_cast<size_t>(path_class)]);
   };
@@ -123,7 +127,7 @@ std::vector<Finding> find_overhead(const Context& context) {
 std::vector<Finding> find_host_compute(const Context& context) {
   const Model& model = context.model;
   const HostSlices& host = model.host_slices;
-  const std::vector<HostWork> all = host_work(context);
+  const auto& all = context.trace.get<host_work>();
   if (all.empty()) return {};
   analyze::WhatIf ops_only;
   analyze::WhatIf whole;
@@ -361,7 +365,7 @@ std::vector<Finding> find_host_code(const Context& context) {
   if (study.host->chains.empty() || study.steps.source == analyze::StepSource::kWholeTrace) return {};
   const analyze::HostChain& chain = study.host->chains[0];
   std::vector<analyze::CodeStretch> stretches = long_stretches(context);
-  for (const HostWork& work : host_work(context)) {
+  for (const HostWork& work : context.trace.get<host_work>()) {
     std::erase_if(stretches, [&](const analyze::CodeStretch& each) {
       return each.start_ns >= work.start_ns && each.start_ns < work.end_ns;
     });

@@ -92,24 +92,31 @@ struct Repeat {
   size_t rounds = 0;
 };
 
-// Every stretch in which names come again after `period` tokens.
-void add_repeats(std::span<const Token> tokens, size_t period, std::vector<Repeat>& out) {
-  size_t same = 0;
-  for (size_t i = 0; i + period <= tokens.size(); ++i) {
-    const bool equal = i + period < tokens.size() && tokens[i].name == tokens[i + period].name;
-    if (equal) {
-      ++same;
+// Every stretch in which names come again after `period` tokens, often enough. One that is long enough and begins at
+// `first` reaches over all of the next places: the last of them that differs says where the next one may begin, so that
+// few are looked at.
+void add_repeats(std::span<const StringId> names, size_t period, std::vector<Repeat>& out) {
+  if (names.size() < period) return;
+  const size_t end = names.size() - period;
+  const size_t least = (kLeastRounds - 1) * period;
+  for (size_t first = 0; first + least <= end;) {
+    size_t equal_from = first + least;
+    while (equal_from > first && names[equal_from - 1] == names[equal_from - 1 + period]) --equal_from;
+    if (equal_from > first) {
+      first = equal_from;
       continue;
     }
-    const size_t rounds = same / period + 1;
-    if (rounds >= kLeastRounds) out.push_back({i - same, period, rounds});
-    same = 0;
+    size_t differs = first + least;
+    while (differs < end && names[differs] == names[differs + period]) ++differs;
+    out.push_back({first, period, (differs - first) / period + 1});
+    first = differs + 1;
   }
 }
 
 class LoopFinder {
  public:
-  LoopFinder(const Model& model, const HostChain& chain) : model_(model), chain_(chain) {
+  LoopFinder(const Model& model, const HostChain& chain)
+      : model_(model), chain_(chain), nonzero_(model.strings.find("aten::nonzero")) {
     traits_.assign(model.strings.size(), kUnknown);
   }
 
@@ -176,10 +183,11 @@ class LoopFinder {
 
   // aten::index with a mask, unique and their like look for what is not zero.
   bool finds_nonzero(Row op) const {
+    if (nonzero_ == kNoString) return false;
     const HostSlices& host = model_.host_slices;
     const auto lane_end = model_.lanes.host_end[static_cast<size_t>(host.lane[op])];
     for (Row row = op + 1; row < lane_end && host.start_ns[row] < host.end_ns(op); ++row) {
-      if (model_.text(host.name[row]) == "aten::nonzero") return true;
+      if (host.name[row] == nonzero_) return true;
     }
     return false;
   }
@@ -223,9 +231,12 @@ class LoopFinder {
   }
 
   static std::vector<Repeat> repeats_in(std::span<const Token> tokens) {
+    std::vector<StringId> names;
+    names.reserve(tokens.size());
+    for (const Token& token : tokens) names.push_back(token.name);
     std::vector<Repeat> repeats;
     const size_t longest = std::min(kLongestBody, tokens.size() / kLeastRounds);
-    for (size_t period = 1; period <= longest; ++period) add_repeats(tokens, period, repeats);
+    for (size_t period = 1; period <= longest; ++period) add_repeats(names, period, repeats);
     // The one that covers most first; of two that cover the same the shorter body.
     std::stable_sort(repeats.begin(), repeats.end(), [](const Repeat& a, const Repeat& b) {
       const size_t covers_a = a.period * a.rounds;
@@ -348,6 +359,7 @@ class LoopFinder {
 
   const Model& model_;
   const HostChain& chain_;
+  StringId nonzero_;
   std::vector<uint16_t> traits_;  // by name
   std::vector<int64_t> backward_starts_;
   std::vector<size_t> rounds_with_shared_weights_;  // of the step that is looked at

@@ -74,23 +74,28 @@ def best_of(repeat: int, command: list[str | Path]) -> dict[str, float]:
     return best | {"peak_mib": max(run.get("peak_mib", 0) for run in runs)}
 
 
-def hta_python() -> Path | None:
-    """The Python of a venv with HTA, created if needed; None, with a reason on stderr, if that fails."""
-    python = HTA_VENV / "bin/python"
+def python_with(module: str, packages: list[str], folder: Path) -> Path | None:
+    """The Python of a venv with `module`, created if needed; None, with a reason on stderr, if that fails."""
+    python = folder / "bin/python"
     if (
         python.exists()
-        and subprocess.run([python, "-c", "import hta"], capture_output=True, check=False).returncode == 0
+        and subprocess.run([python, "-c", f"import {module}"], capture_output=True, check=False).returncode == 0
     ):
         return python
-    print(f"bench: installing {HTA_PACKAGE} into {HTA_VENV.relative_to(ROOT)}", file=sys.stderr)
-    venv.create(HTA_VENV, with_pip=True)
+    print(f"bench: installing {', '.join(packages)} into {folder}", file=sys.stderr)
+    venv.create(folder, with_pip=True)
     done = subprocess.run(
-        [python, "-m", "pip", "install", "-q", HTA_PACKAGE], capture_output=True, text=True, check=False
+        [python, "-m", "pip", "install", "-q", *packages], capture_output=True, text=True, check=False
     )
     if done.returncode != 0:
-        print(f"bench: HTA skipped: pip could not install it: {done.stderr.strip().splitlines()[-1]}", file=sys.stderr)
+        why = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
+        print(f"bench: {module} skipped: pip could not install it: {why}", file=sys.stderr)
         return None
     return python
+
+
+def hta_python() -> Path | None:
+    return python_with("hta", [HTA_PACKAGE], HTA_VENV)
 
 
 def measure(trace: Path, repeat: int) -> list[Row]:

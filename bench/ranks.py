@@ -9,7 +9,8 @@ tensor, pipeline, expert and data parallelism, on hosts whose clocks are off by 
 with rows, arguments, names and ranks missing, and one rank late for a planted reason. A third of the jobs of each kind
 is data parallel only, a third tensor parallel, a third everything.
 
-Times are the best of several runs. HTA, where it is installed, does its overlap of the same eight files.
+Times are the best of several runs. HTA, where it is installed, does its overlap of the same eight files. Spark's
+overhead (bench/spark_overhead.py) is that of a session that is up, in turns with the native command on 64 files.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from load import HTA_PACKAGE, hta_python
+from load import HTA_PACKAGE, hta_python, python_with
 
 ROOT = Path(__file__).resolve().parents[1]
 BUILD = ROOT / "build" / "release"
@@ -148,7 +149,37 @@ def hta_seconds(folder: Path) -> str:
     return f"fails: {last[:80]}"
 
 
-def speed_table(trace: Path, runs: int, *, with_hta: bool) -> str:
+SPARK_VENV = ROOT / "build" / "bench-spark"
+SPARK_PACKAGES = ["pyspark>=4,<5", "pyarrow", "pandas<3"]
+
+
+def spark_rows(trace: Path, runs: int) -> list[list[str]]:
+    python = python_with("pyspark", SPARK_PACKAGES, SPARK_VENV)
+    if python is None or shutil.which("java") is None:
+        return [["Spark", "not installed", "", "", ""]]
+    files = 64
+    with tempfile.TemporaryDirectory() as name:
+        for rank in range(files):
+            os.link(trace, Path(name) / f"rank{rank}.json")
+        script = ROOT / "bench" / "spark_overhead.py"
+        command = [str(python), str(script), name, str(FIRELANE), str(runs)]
+        done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    found = json.loads(done.stdout.splitlines()[-1])
+    what = f"{files} traces of {trace.stat().st_size / 1e6:.0f} MB"
+    return [
+        [f"`ranks` of {what}", f"{found['native_s']:.2f} s", "", "", ""],
+        [
+            f"Spark, the same, session up: {100 * (found['ratio'] - 1):+.0f}% (median of pairs)",
+            f"{found['spark_s']:.2f} s",
+            "",
+            "",
+            "+15%",
+        ],
+        ["Spark, starting a session and its first answer", f"{found['first_s']:.1f} s", "", "", ""],
+    ]
+
+
+def speed_table(trace: Path, runs: int, *, with_hta: bool, with_spark: bool) -> str:
     rows = []
     for sequence, how in (("1", "sequence numbers"), ("0", "order")):
         done = [lines_of("reduce", "1024", "5000", sequence)[0] for _ in range(runs)]
@@ -171,6 +202,8 @@ def speed_table(trace: Path, runs: int, *, with_hta: bool) -> str:
             rows.append([f"`ranks` of 8 traces of {first.stat().st_size / 1e6:.0f} MB", *cost.cells("1.5 s")])
             if with_hta:
                 rows.append([f"{HTA_PACKAGE}, overlap of the same files", hta_seconds(Path(name)), "", "", ""])
+            if with_spark:
+                rows += spark_rows(first, runs)
     return table(["what", "time", "CPU time", "peak memory", "goal"], rows)
 
 
@@ -188,13 +221,18 @@ def main() -> None:
     parser.add_argument("--scores", type=Path, help="lines that `ranks_study score` printed before")
     parser.add_argument("--trace", type=Path, default=ROOT.parent / "shared" / "traces" / "llm_generate.json.gz")
     parser.add_argument("--without-hta", action="store_true", help="do not install and time HTA")
+    parser.add_argument("--without-spark", action="store_true", help="do not install and time Spark")
     parser.add_argument("--write", action="store_true", help="put the tables into bench/README.md")
     args = parser.parse_args()
     if args.scores:
         scores = [json.loads(line) for line in args.scores.read_text().splitlines()]
     else:
         scores = lines_of("score", str(args.jobs))
-    text = score_tables(scores) + "\n\n" + speed_table(args.trace, args.runs, with_hta=not args.without_hta)
+    text = (
+        score_tables(scores)
+        + "\n\n"
+        + speed_table(args.trace, args.runs, with_hta=not args.without_hta, with_spark=not args.without_spark)
+    )
     print(text)
     if args.write:
         write_readme(text)

@@ -33,6 +33,7 @@ __all__ = ["analyze", "answer"]
 _ENDINGS = (".lane", ".json", ".json.gz", ".json.zst", ".part")
 _MOST_DEPTH = 4  # folders below the one that was named, as in `firelane ranks`
 _TASKS_PER_CORE = 8  # so that a slow one at the end costs little
+_FEW_FILES = 64  # whose parts the driver takes at once, without asking for their size: some MB each at most
 _MOST_COLLECTED = 256 << 20  # bytes of parts in the driver's memory at once
 _SCHEMA = "path string, part binary, error string"
 
@@ -94,20 +95,22 @@ def _find_files(paths: Iterable[str | os.PathLike[str]]) -> tuple[list[str], set
 
 
 def _mapped(spark: Any, files: list[str], command: str | None) -> Iterator[Any]:
-    """A row for each file, as they come. The driver holds one partition at a time."""
-    rows = [(file,) for file in files]
+    """A row for each file. Of many files the driver holds one partition at a time."""
     try:
         # Starting a task costs as much as mapping a small trace: a few files each, dealt out in order of their size.
-        context = spark.sparkContext
-        tasks = min(len(rows), _TASKS_PER_CORE * context.defaultParallelism)
-        dealt = [row for task in range(tasks) for row in rows[task::tasks]]
-        frame = context.parallelize(dealt, tasks).toDF("path string")
-    except Exception:  # Spark Connect has no context: Spark chooses the partitions
-        frame = spark.createDataFrame(rows, "path string").repartition(len(rows))
+        tasks = min(len(files), _TASKS_PER_CORE * spark.sparkContext.defaultParallelism)
+    except Exception:  # Spark Connect has no context
+        tasks = len(files)
+    dealt = [files[task::tasks] for task in range(tasks)]
+    # A row a task, made by the JVM: the paths travel with the function, and Python is started once.
+    parts = spark.range(0, tasks, 1, tasks).mapInArrow(_mapper(dealt, command), _SCHEMA)
+    if len(files) <= _FEW_FILES:
+        yield from parts.collect()
+        return
     from pyspark import StorageLevel
 
     # All tasks at once, their parts on the executors' disks; then to the driver, if they are large one by one.
-    parts = frame.mapInArrow(_mapper(command), _SCHEMA).persist(StorageLevel.DISK_ONLY)
+    parts = parts.persist(StorageLevel.DISK_ONLY)
     try:
         total = parts.selectExpr("coalesce(sum(octet_length(part)), 0) as bytes").first()["bytes"]
         yield from parts.collect() if total <= _MOST_COLLECTED else parts.toLocalIterator(prefetchPartitions=True)
@@ -115,7 +118,7 @@ def _mapped(spark: Any, files: list[str], command: str | None) -> Iterator[Any]:
         parts.unpersist()
 
 
-def _mapper(command: str | None) -> Callable[[Iterator[Any]], Iterator[Any]]:
+def _mapper(dealt: list[list[str]], command: str | None) -> Callable[[Iterator[Any]], Iterator[Any]]:
     """What a task runs. Self-contained: it travels by value, to machines that need not have this package."""
 
     def run(batches: Iterator[Any]) -> Iterator[Any]:
@@ -130,22 +133,40 @@ def _mapper(command: str | None) -> Callable[[Iterator[Any]], Iterator[Any]]:
         sent = SparkFiles.get("firelane")
         program = command or (sent if os.path.exists(sent) else shutil.which("firelane"))
         schema = pyarrow.schema([("path", pyarrow.string()), ("part", pyarrow.binary()), ("error", pyarrow.string())])
+
+        def row(path: str, part: str | None, error: str | None) -> Any:
+            content = None
+            if part is not None:
+                with open(part, "rb") as file:
+                    content = file.read()
+            return pyarrow.RecordBatch.from_pydict({"path": [path], "part": [content], "error": [error]}, schema=schema)
+
+        def map_one(path: str, folder: str) -> Any:
+            output = os.path.join(folder, "one.part")
+            words = [str(program), "ranks", "map", path, "-o", output, "--force"]
+            done = subprocess.run(words, capture_output=True, text=True, check=False)
+            if done.returncode == 0:
+                return row(path, output, None)
+            return row(path, None, done.stderr.strip().removeprefix("firelane: ") or f"{path}: firelane was killed")
+
+        def map_all(paths: list[str], folder: str) -> Iterator[Any]:
+            if program is None:
+                for path in paths:
+                    yield row(path, None, f"{path}: this executor has no firelane command in PATH or spark.files")
+                return
+            if len(paths) > 1:  # the program is started once, unless one of them cannot be read
+                words = [program, "ranks", "map", *paths, "-o", folder]
+                if subprocess.run(words, capture_output=True, check=False).returncode == 0:
+                    for i, path in enumerate(paths):
+                        yield row(path, os.path.join(folder, f"{i}.part"), None)
+                    return
+            for path in paths:
+                yield map_one(path, folder)
+
         for batch in batches:
-            for path in batch.column(0).to_pylist():
-                part = error = None
+            for task in batch.column(0).to_pylist():
                 with tempfile.TemporaryDirectory(prefix="firelane-map-") as folder:
-                    output = os.path.join(folder, "part")
-                    if program is None:
-                        error = f"{path}: this executor has no firelane command in PATH or spark.files"
-                    else:
-                        words = [program, "ranks", "map", path, "-o", output]
-                        done = subprocess.run(words, capture_output=True, text=True, check=False)
-                        if done.returncode == 0:
-                            with open(output, "rb") as file:
-                                part = file.read()
-                        else:
-                            error = done.stderr.strip().removeprefix("firelane: ") or f"{path}: firelane was killed"
-                yield pyarrow.RecordBatch.from_pydict({"path": [path], "part": [part], "error": [error]}, schema=schema)
+                    yield from map_all(dealt[task], folder)
 
     return run
 

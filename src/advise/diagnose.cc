@@ -12,7 +12,10 @@
 #include "advise/proofs.h"
 #include "advise/rule.h"
 #include "advise/text.h"
+#include "analyze/compute/copies.h"
+#include "analyze/compute/fusion.h"
 #include "analyze/compute/roofline.h"
+#include "analyze/steps/phases.h"
 #include "analyze/verdict/study.h"
 #include "base/parallel.h"
 #include "model/unknown_lanes.h"
@@ -20,6 +23,8 @@
 namespace firelane::advise {
 
 namespace {
+
+constexpr size_t kManyRows = 100'000;  // for fewer, starting a thread takes longer than it saves
 
 Context context_of(const StudiedTrace& trace) {
   const auto& study = trace.get<analyze::study>();
@@ -101,7 +106,6 @@ void put_causes_first(std::vector<Found>& all, const Context& context) {
 std::vector<Found> ask_rules(const Context& context) {
   const auto& rules = all_rules();
   std::vector<std::vector<Finding>> by_rule(rules.size());
-  constexpr size_t kManyRows = 100'000;  // for fewer, starting a thread takes longer than it saves
   const unsigned threads = context.model.host_slices.size() < kManyRows ? 1 : std::thread::hardware_concurrency();
   parallel_each(rules.size(), std::min(threads, 4U), [&](size_t i) { by_rule[i] = rules[i].find(context); });
   std::vector<Found> all;
@@ -295,9 +299,27 @@ Diagnosis not_judged(const Model& model) {
 
 }  // namespace
 
+void study_ahead(const StudiedTrace& trace) {
+  const Model& model = trace.model();
+  if (model.device_slices.size() == 0 || model.host_slices.size() <= kManyRows) {
+    trace.get<analyze::study>();
+    return;
+  }
+  run_both(
+      true,
+      [&] {
+        trace.get<analyze::roofline>();
+        trace.get<analyze::find_phases>();
+        trace.get<analyze::fusion_table>();
+        trace.get<analyze::copy_table>();
+      },
+      [&] { trace.get<analyze::study>(); });
+}
+
 Diagnosis diagnose(const StudiedTrace& trace) {
   const Model& model = trace.model();
   if (is_dump(model.info.origin)) return judged_without_time(trace);
+  study_ahead(trace);
   const auto& study = trace.get<analyze::study>();
   Diagnosis out{.empty = is_empty(model, study)};
   if (out.empty) {

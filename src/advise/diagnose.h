@@ -22,6 +22,9 @@ struct Diagnosis {
   std::vector<std::string> notes;  // what to know about the numbers
 };
 
+// The study of a trace, and beside it, where a trace is large, what rules will ask for and the study does not need.
+void study_ahead(const StudiedTrace& trace);
+
 Diagnosis diagnose(const StudiedTrace& trace);
 
 }  // namespace firelane::advise

@@ -77,20 +77,10 @@ class Evidence {
   int64_t count() const { return static_cast<int64_t>(rows_.size()); }
 
   // Cost, share, gain and events of the finding. Work of two streams at the same moment costs that moment once.
-  void fill(Finding& finding) {
-    finding.cost_ns =
-        (on_host_ns_ + analyze::IntervalSet(on_device_).total_ns()) / std::max<int64_t>(case_.step_count, 1);
-    finding.share_of_step = case_.share_of_step(finding.cost_ns);
-    finding.events = count();
-    finding.gain.low_ns = std::max<int64_t>(0, case_.gain_ns(low_));
-    finding.gain.high_ns = std::max(finding.gain.low_ns, case_.gain_ns(high_));
-    std::stable_sort(rows_.begin(), rows_.end(),
-                     [&](const SliceRef& a, const SliceRef& b) { return duration_ns(a) > duration_ns(b); });
-    constexpr size_t kMostSlices = 10;
-    finding.slices.assign(rows_.begin(), rows_.begin() + static_cast<ptrdiff_t>(std::min(rows_.size(), kMostSlices)));
-  }
+  void fill(Finding& finding);
 
  private:
+  int64_t most_saved_ns(const analyze::WhatIf& change) const;
   int64_t duration_ns(const SliceRef& slice) const {
     return slice.on_device ? case_.model.device_slices.duration_ns[slice.row]
                            : case_.model.host_slices.duration_ns[slice.row];

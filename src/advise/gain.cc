@@ -23,11 +23,13 @@ double host_part(const analyze::Study& study) {
 }  // namespace
 
 int64_t saved_ns(const analyze::Study& study, const analyze::WhatIf& change) {
-  const int64_t by_event = study.gain_ns(change);
+  const analyze::PreparedChange prepared(study.graph, change);
+  if (prepared.is_none()) return 0;
+  const int64_t by_event = study.gain_ns(prepared);
   const int64_t recorded_ns = study.recorded.total_ns();
   const double host = host_part(study);
   if (recorded_ns <= 0 || host <= 0 || study.undone.factor == 0) return by_event;
-  const int64_t changed_ns = analyze::replay_total_ns(study.graph, change, {.recording_removed = 0}, &study.recorded);
+  const int64_t changed_ns = analyze::replay_total_ns(study.graph, prepared, {.recording_removed = 0}, &study.recorded);
   const double evenly = static_cast<double>(study.per_step(recorded_ns - changed_ns)) *
                         static_cast<double>(study.played.total_ns()) / static_cast<double>(recorded_ns);
   return by_event + std::llround(host * std::max(0.0, evenly - static_cast<double>(by_event)));

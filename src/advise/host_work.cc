@@ -6,6 +6,7 @@
 #include "analyze/host/dispatch.h"
 #include "analyze/steps/phases.h"
 #include "analyze/verdict/study.h"
+#include "base/gallop.h"
 
 namespace firelane::advise {
 
@@ -98,29 +99,35 @@ std::vector<analyze::CodeStretch> code_stretches(const Context& context) {
   return out;
 }
 
-std::vector<HostWork> host_work(const Context& context) {
+std::vector<HostWork> host_work(const StudiedTrace& trace) {
   std::vector<HostWork> out;
-  if (!context.has_device_work || context.study->host->chains.empty()) return out;
-  const Model& model = context.model;
+  const auto& study = trace.get<analyze::study>();
+  if (!study.has_device_work || study.host->chains.empty()) return out;
+  const Model& model = trace.model();
   const HostSlices& host = model.host_slices;
-  const analyze::HostChain& chain = context.study->host->chains[0];
+  const analyze::Interval window = study.steps.window;
+  const analyze::HostChain& chain = study.host->chains[0];
   std::vector<int64_t> launches;  // starts of all calls, of every kind: an operator with one is not alone on the CPU
   std::vector<int64_t> copies;    // of those that copied to the device
   const auto leads = [&](Row row) { return host.lane[row] == chain.lanes[0]; };
-  for (Row row = 0; row < host.size(); ++row) {
-    if (is_call(host.kind[row]) && leads(row)) launches.push_back(host.start_ns[row]);
+  const auto leading_lane = static_cast<size_t>(chain.lanes[0]);
+  for (Row row = model.lanes.host_begin[leading_lane]; row < model.lanes.host_end[leading_lane]; ++row) {
+    if (is_call(host.kind[row])) launches.push_back(host.start_ns[row]);
   }
   for (Row row = 0; row < model.device_slices.size(); ++row) {
     const Row launch = model.device_slices.launch[row];
     if (launch == kNoRow || model.device_slices.kind[row] != DeviceKind::kCopy || !leads(launch)) continue;
     if (model.copy_kinds(row).direction == CopyDirection::kHtoD) copies.push_back(host.start_ns[launch]);
   }
-  std::sort(launches.begin(), launches.end());
   std::sort(copies.begin(), copies.end());
-  const auto any_in = [&](const std::vector<int64_t>& times, Row row) {
-    const auto first = std::lower_bound(times.begin(), times.end(), host.start_ns[row]);
-    return first != times.end() && *first < host.end_ns(row);
+  // Operators are asked for in order of time: `next` is where the one before was.
+  const auto any_in = [&](const std::vector<int64_t>& times, Row row, std::vector<int64_t>::const_iterator& next) {
+    next = gallop(next, times.end(), [&](int64_t time_ns) { return time_ns < host.start_ns[row]; });
+    return next != times.end() && *next < host.end_ns(row);
   };
+  auto next_launch = launches.cbegin();
+  auto next_copy = copies.cbegin();
+  size_t near = 0;
   const analyze::HostChain alone{.lanes = {chain.lanes[0]}, .segments = {}};
   HostWork now;
   const auto flush = [&] {
@@ -130,12 +137,12 @@ std::vector<HostWork> host_work(const Context& context) {
   analyze::each_outermost(
       model, alone, [&](Row row) { return host.kind[row] == HostKind::kOp; },
       [&](Row row) {
-        if (!context.in_window(host.start_ns[row])) return;
-        const size_t segment = chain.segment_after(host.start_ns[row]);
+        if (host.start_ns[row] < window.start_ns || host.start_ns[row] >= window.end_ns) return;
+        const size_t segment = chain.segment_after(host.start_ns[row], near);
         const bool loads =
             segment < chain.segments.size() && chain.segments[segment].activity == analyze::Activity::kInput;
-        const bool copy = any_in(copies, row);
-        if (loads || (any_in(launches, row) && !copy)) return flush();
+        const bool copy = any_in(copies, row, next_copy);
+        if (loads || (any_in(launches, row, next_launch) && !copy)) return flush();
         if (copy && now.computing_ns == 0) return flush();
         // Between two of them, memory is given back: not longer than computing took.
         if (now.computing_ns > 0 && host.start_ns[row] - now.end_ns > now.computing_ns) flush();

@@ -7,6 +7,7 @@
 #include "advise/context.h"
 #include "analyze/host/dispatch.h"
 #include "model/model.h"
+#include "traces/studied_trace.h"
 
 namespace firelane::advise {
 
@@ -21,8 +22,8 @@ struct HostWork {
   LaneId lane{};
 };
 
-// Of the leading thread in the window, in order of time; none without a device. Loading of batches is left out.
-std::vector<HostWork> host_work(const Context& context);
+// Of the leading thread in the judged steps, in order of time; none without a device. Loading of batches is left out.
+std::vector<HostWork> host_work(const StudiedTrace& trace);
 
 // Stretches of the leading thread in the window without any operator that are too long to be the way to the next one:
 // ten times the usual way, 100 us to 1 ms. What optimizers do in Python for each parameter is none of them, nor is the

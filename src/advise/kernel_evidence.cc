@@ -1,7 +1,5 @@
 #include "advise/kernel_evidence.h"
 
-#include <unordered_set>
-
 #include "analyze/compute/copies.h"
 
 namespace firelane::advise {
@@ -15,10 +13,11 @@ void add_work_of(const Context& context, const std::vector<Row>& ops, double kee
     }
     return;
   }
-  const std::unordered_set<Row> wanted(ops.begin(), ops.end());
+  std::vector<bool> is_wanted(context.model.host_slices.size());
+  for (const Row op : ops) is_wanted[op] = true;
   const DeviceSlices& device = context.model.device_slices;
   for (Row row = 0; row < device.size(); ++row) {
-    if (device.op[row] == kNoRow || !wanted.contains(device.op[row])) continue;
+    if (device.op[row] == kNoRow || !is_wanted[device.op[row]]) continue;
     evidence.add_device(row, keep_low, 0);
     evidence.add_host(analyze::asked_copy(context.model, device.op[row]));
   }

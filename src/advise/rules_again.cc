@@ -24,11 +24,13 @@ namespace {
 
 // Device work launched below each of `ops`, in the order of device rows.
 std::vector<Row> work_below(const Model& model, const std::unordered_set<Row>& ops) {
+  std::vector<bool> is_wanted(model.host_slices.size());
+  for (const Row op : ops) is_wanted[op] = true;
   std::vector<Row> out;
   for (Row row = 0; row < model.device_slices.size(); ++row) {
     const Row launch = model.device_slices.launch[row];
     for (Row outer = launch; outer != kNoRow; outer = model.host_slices.parent[outer]) {
-      if (!ops.contains(outer)) continue;
+      if (!is_wanted[outer]) continue;
       out.push_back(row);
       break;
     }
@@ -173,6 +175,8 @@ class ConstantFinder {
   explicit ConstantFinder(const Context& context) : context_(context), model_(context.model) {
     const HostSlices& host = model_.host_slices;
     lane_ = context.study->host->chains[0].lanes[0];
+    copies_.resize(host.size());
+    launches_.resize(host.size());
     for (Row row = 0; row < model_.device_slices.size(); ++row) {
       const Row launch = model_.device_slices.launch[row];
       if (launch == kNoRow || host.lane[launch] != lane_) continue;
@@ -180,12 +184,14 @@ class ConstantFinder {
                              model_.copy_kinds(row).direction == CopyDirection::kHtoD;
       Row outer = launch;
       while (host.parent[outer] != kNoRow && host.kind[host.parent[outer]] == HostKind::kOp) outer = host.parent[outer];
-      (to_device ? copies_ : launches_).insert(outer);
+      (to_device ? copies_ : launches_)[outer] = true;
     }
-    for (const Row op : launches_) {
+    analyze::InputTensors tensors(model_);
+    for (Row op = 0; op < host.size(); ++op) {
+      if (!launches_[op]) continue;
       const std::string_view name = model_.text(host.name[op]);
       if (name != "aten::linear" && name != "aten::matmul" && !name.starts_with("aten::conv")) continue;
-      const std::vector<analyze::OpTensor> inputs = analyze::input_tensors(model_, op);
+      const std::vector<analyze::OpTensor>& inputs = tensors.of(op);
       if (!inputs.empty() && inputs[0].dims.size() > 1) batches_.insert(inputs[0].dims[0]);
     }
   }
@@ -207,7 +213,7 @@ class ConstantFinder {
         [&](Row row) {
           if (!context_.in_window(host.start_ns[row])) return;
           const std::string_view name = model_.text(host.name[row]);
-          if (launches_.contains(row) || loads(row)) return reset();
+          if (launches_[row] || loads(row)) return reset();
           if (fresh_copy && name == "aten::lift_fresh") {
             constant = !is_batch(row, name);
           } else if (fresh_copy) {
@@ -221,7 +227,7 @@ class ConstantFinder {
           now.what += std::string(name) + dims_of(row);
           constant = constant || (is_factory(name) && !is_batch(row, name));
           random = random || is_random(name);
-          if (copies_.contains(row)) {
+          if (copies_[row]) {
             now.copy = row;
             fresh_copy = true;
           }
@@ -244,9 +250,9 @@ class ConstantFinder {
   }
 
   // A batch, which is another one every time.
-  bool loads(Row op) const {
+  bool loads(Row op) {
     const analyze::HostChain& chain = context_.study->host->chains[0];
-    const size_t segment = chain.segment_after(model_.host_slices.start_ns[op]);
+    const size_t segment = chain.segment_after(model_.host_slices.start_ns[op], segment_);
     return segment < chain.segments.size() && chain.segments[segment].activity == analyze::Activity::kInput;
   }
 
@@ -259,8 +265,9 @@ class ConstantFinder {
   const Context& context_;
   const Model& model_;
   LaneId lane_{};
-  std::unordered_set<Row> copies_, launches_;  // outermost operators
-  std::unordered_set<int64_t> batches_;        // first dimensions of what the model's layers take
+  size_t segment_ = 0;                   // where the walk is
+  std::vector<bool> copies_, launches_;  // by host slice: outermost operators
+  std::unordered_set<int64_t> batches_;  // first dimensions of what the model's layers take
 };
 
 std::vector<Finding> find_constant_copies(const Context& context) {

@@ -105,6 +105,19 @@ constexpr double kHalfHigh = 0.5;
 
 bool is_layout_kernel(std::string_view name) { return contains(name, "nchwToNhwc") || contains(name, "nhwcToNchw"); }
 
+// By name, each looked at once.
+std::vector<bool> layout_kernels(const Model& model) {
+  std::vector<bool> asked(model.strings.size());
+  std::vector<bool> out(model.strings.size());
+  for (const StringId name : model.device_slices.name) {
+    const auto id = static_cast<uint32_t>(name);
+    if (asked[id]) continue;
+    asked[id] = true;
+    out[id] = is_layout_kernel(model.text(name));
+  }
+  return out;
+}
+
 bool is_batch_norm_of_nchw(std::string_view kernel, const analyze::KernelTraits& traits) {
   return traits.kernel_class == analyze::KernelClass::kNormalization &&
          (contains(kernel, "batch_norm") || contains(kernel, "bn_fw") || contains(kernel, "bn_bw")) &&
@@ -117,11 +130,12 @@ struct Images {
   bool in_fp32 = false;  // convolutions, on tensor cores or not
 };
 
-Images images_of(const Context& context) {
+Images images_of(const Context& context, const std::vector<bool>& is_layout) {
   Images out;
   for_kernels(context, [&](Row row, const analyze::KernelTraits& traits) {
-    const std::string_view name = context.model.text(context.model.device_slices.name[row]);
-    out.in_nchw = out.in_nchw || contains(name, "nchwToNhwc");
+    const StringId name = context.model.device_slices.name[row];
+    out.in_nchw =
+        out.in_nchw || (is_layout[static_cast<uint32_t>(name)] && contains(context.model.text(name), "nchwToNhwc"));
     out.in_fp32 = out.in_fp32 ||
                   (traits.kernel_class == analyze::KernelClass::kConvolution &&
                    (traits.precision == analyze::Precision::kFp32 || traits.precision == analyze::Precision::kTf32));
@@ -181,11 +195,11 @@ std::vector<Finding> find_layout_copies(const Context& context) {
     if (row.kind == analyze::CopyKind::kLayout) add_work_of(context, row.ops, row.asked_by.empty() ? 0.1 : 1, evidence);
   }
   // cuDNN's own, around each convolution on tensor cores whose images are not channels_last.
+  const std::vector<bool> is_layout = layout_kernels(context.model);
   for_kernels(context, [&](Row row, const analyze::KernelTraits&) {
-    const std::string_view name = context.model.text(context.model.device_slices.name[row]);
-    if (is_layout_kernel(name)) evidence.add_device(row, 0.1, 0);
+    if (is_layout[static_cast<uint32_t>(context.model.device_slices.name[row])]) evidence.add_device(row, 0.1, 0);
   });
-  const Images images = images_of(context);
+  const Images images = images_of(context, is_layout);
   const bool half = images.in_nchw && images.in_fp32;
   if (images.in_nchw) add_batch_norms(context, images, evidence);
   if (half) add_half_precision(context, evidence);

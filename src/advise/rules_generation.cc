@@ -70,7 +70,7 @@ std::vector<Pass> passes_of(const Context& context) {
 // How long a kernel would take for one position of each sequence; its own time when it does not go over positions.
 class OnePosition {
  public:
-  explicit OnePosition(const Model& model) : model_(model), traits_(model) {}
+  explicit OnePosition(const Model& model) : model_(model), traits_(model), tensors_(model) {}
 
   double keep(Row kernel, const Pass& pass) {
     const DeviceSlices& device = model_.device_slices;
@@ -80,7 +80,7 @@ class OnePosition {
     double bytes = 0;
     bool over_positions = op == kNoRow;
     if (op != kNoRow) {
-      const std::vector<analyze::OpTensor> inputs = analyze::input_tensors(model_, op);
+      const std::vector<analyze::OpTensor>& inputs = tensors_.of(op);
       const bool attends = traits_.of(device.name[kernel]).kernel_class == analyze::KernelClass::kAttention;
       for (size_t i = 0; i < inputs.size(); ++i) {
         const bool scales = std::any_of(inputs[i].dims.begin(), inputs[i].dims.end(), [&](int64_t size) {
@@ -100,6 +100,7 @@ class OnePosition {
  private:
   const Model& model_;
   analyze::TraitsOfNames traits_;
+  analyze::InputTensors tensors_;
 };
 
 const Pass* pass_at(const std::vector<Pass>& passes, int64_t time_ns) {
@@ -141,12 +142,13 @@ void add_device_work(const Context& context, const std::vector<Pass>& passes, Ev
 // Without a device: the outermost ops with an input that goes over the positions.
 void add_host_work(const Context& context, const std::vector<Pass>& passes, Evidence& evidence) {
   const HostSlices& host = context.model.host_slices;
+  analyze::InputTensors tensors(context.model);
   for (Row row = 0; row < host.size(); ++row) {
     const bool outermost = host.parent[row] == kNoRow || host.kind[host.parent[row]] != HostKind::kOp;
     if (host.kind[row] != HostKind::kOp || !outermost) continue;
     const Pass* pass = pass_at(passes, host.start_ns[row]);
     if (pass == nullptr || !pass->continues || host.lane[row] != host.lane[pass->embedding]) continue;
-    const std::vector<analyze::OpTensor> inputs = analyze::input_tensors(context.model, row);
+    const std::vector<analyze::OpTensor>& inputs = tensors.of(row);
     const bool scales = std::any_of(inputs.begin(), inputs.end(), [&](const analyze::OpTensor& tensor) {
       return std::find(tensor.dims.begin(), tensor.dims.end(), pass->tokens) != tensor.dims.end();
     });

@@ -60,8 +60,12 @@ std::vector<Finding> find_overhead(const Context& context) {
   const analyze::Study& study = *context.study;
   if (!context.has_device_work && study.bound.limit != analyze::Limit::kOverhead) return {};
   // A graph of the whole step leaves a twentieth of the host's work, compiled code or graphs of parts about a third.
+  constexpr double kOfGraph = 0.05;
   const analyze::WhatIf less = less_dispatch(context, 0.35);
-  const analyze::WhatIf least = less_dispatch(context, 0.05);
+  analyze::WhatIf least = context.has_device_work ? less : less_dispatch(context, kOfGraph);
+  if (context.has_device_work) {
+    for (analyze::HostCut& cut : least.host) cut.keep = kOfGraph;
+  }
   const auto on_path = [&](analyze::PathClass path_class) {
     return study.per_step(study.path.by_class[static_cast<size_t>(path_class)]);
   };

@@ -17,7 +17,7 @@ namespace {
 std::vector<Finding> find_host_compute(const Context& context) {
   const Model& model = context.model;
   const HostSlices& host = model.host_slices;
-  const std::vector<HostWork> all = host_work(context);
+  const auto& all = context.trace.get<host_work>();
   if (all.empty()) return {};
   analyze::WhatIf ops_only;
   analyze::WhatIf whole;
@@ -158,7 +158,7 @@ std::vector<Finding> find_host_code(const Context& context) {
   if (study.host->chains.empty() || study.steps.source == analyze::StepSource::kWholeTrace) return {};
   const analyze::HostChain& chain = study.host->chains[0];
   std::vector<analyze::CodeStretch> stretches = code_stretches(context);
-  for (const HostWork& work : host_work(context)) {
+  for (const HostWork& work : context.trace.get<host_work>()) {
     std::erase_if(stretches, [&](const analyze::CodeStretch& each) {
       return each.start_ns >= work.start_ns && each.start_ns < work.end_ns;
     });

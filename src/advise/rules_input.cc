@@ -79,7 +79,7 @@ std::vector<Finding> find_pageable_copies(const Context& context) {
   Finding finding{.id = "pageable-copies"};
   std::vector<Row> calls;
   std::vector<Row> copies;
-  const std::vector<HostWork> built = host_work(context);  // its copies go with it
+  const auto& built = context.trace.get<host_work>();  // its copies go with it
   const auto is_built = [&](Row call) {
     const int64_t at = model.host_slices.start_ns[call];
     return std::any_of(built.begin(), built.end(),

@@ -15,6 +15,7 @@
 #include "analyze/device/kernel_traits.h"
 #include "analyze/ops/flops.h"
 #include "analyze/ops/op_tensors.h"
+#include "base/run_sort.h"
 #include "base/text.h"
 
 namespace firelane::advise {
@@ -30,14 +31,14 @@ constexpr double kNarrowKeepHigh = 0.6;
 // when its work is not known.
 class FasterMatmul {
  public:
-  explicit FasterMatmul(const Model& model) : model_(model), flops_(model) {}
+  explicit FasterMatmul(const Model& model) : model_(model), flops_(model), tensors_(model) {}
 
   double keep(Row op, int64_t took_ns, analyze::KernelClass kernel_class, const analyze::DevicePeaks& peaks,
               double tflops, double part_of_peak) {
     const int64_t op_flops = op == kNoRow ? 0 : flops_.of(op).op_flops;
     if (op_flops <= 0) return 1;
-    const int64_t bytes = analyze::op_bytes(model_.text(model_.host_slices.name[op]), kernel_class,
-                                            analyze::input_tensors(model_, op), op_flops);
+    const int64_t bytes =
+        analyze::op_bytes(model_.text(model_.host_slices.name[op]), kernel_class, tensors_.of(op), op_flops);
     const double memory_ns = bytes == kNoNumber ? 0 : static_cast<double>(bytes) / peaks.bandwidth_gb_s;
     const double compute_ns = static_cast<double>(op_flops) / (part_of_peak * tflops * 1e3);
     const double then_ns = std::max({memory_ns, compute_ns, kShortestKernelNs});
@@ -47,6 +48,7 @@ class FasterMatmul {
  private:
   const Model& model_;
   analyze::FlopsTable flops_;
+  analyze::InputTensors tensors_;
 };
 
 // All kernels of an op that multiplies in fp32 without tensor cores: changes of layout and transforms, which those
@@ -55,7 +57,6 @@ struct PlainOp {
   std::vector<Row> kernels;
   int64_t took_ns = 0;
   analyze::KernelClass kernel_class = analyze::KernelClass::kOther;
-  bool is_plain = false;
 };
 
 // fp32 matmuls and convolutions that run without tensor cores although the device has them.
@@ -67,18 +68,20 @@ std::vector<Finding> find_fp32_matmul(const Context& context) {
   std::map<Row, PlainOp> ops;
   for_kernels(context, [&](Row row, const analyze::KernelTraits& traits) {
     if (device.op[row] == kNoRow) return;
-    PlainOp& op = ops[device.op[row]];
-    op.kernels.push_back(row);
-    op.took_ns += device.duration_ns[row];
     const bool plain_fp32 = analyze::is_matrix_class(traits.kernel_class) &&
                             traits.precision == analyze::Precision::kFp32 &&
                             traits.tensor_cores == analyze::TensorCores::kNo;
     if (!plain_fp32 || contains(model.text(device.name[row]), "gemv")) return;
-    op.is_plain = true;
-    op.kernel_class = traits.kernel_class;
+    ops[device.op[row]].kernel_class = traits.kernel_class;
+  });
+  if (ops.empty()) return {};
+  for_kernels(context, [&](Row row, const analyze::KernelTraits&) {
+    const auto op = device.op[row] == kNoRow ? ops.end() : ops.find(device.op[row]);
+    if (op == ops.end()) return;
+    op->second.kernels.push_back(row);
+    op->second.took_ns += device.duration_ns[row];
   });
   for (const auto& [row, op] : ops) {
-    if (!op.is_plain) continue;
     const analyze::DevicePeaks* peaks = analyze::peaks_of(model, device.device[op.kernels.front()]);
     if (peaks == nullptr) continue;
     const double fast_tflops = peaks->tf32_tflops > 0 ? peaks->tf32_tflops : peaks->half_tflops;
@@ -175,11 +178,12 @@ std::vector<Finding> find_tensor_cores(const Context& context) {
   const Model& model = context.model;
   const DeviceSlices& device = model.device_slices;
   FasterMatmul faster(model);
+  analyze::InputTensors tensors(model);
   Evidence evidence(context);
   Row example = kNoRow;
   for_kernels(context, [&](Row row, const analyze::KernelTraits& traits) {
     if (traits.kernel_class != analyze::KernelClass::kMatmul || device.op[row] == kNoRow) return;
-    const std::vector<analyze::OpTensor> inputs = analyze::input_tensors(model, device.op[row]);
+    const std::vector<analyze::OpTensor>& inputs = tensors.of(device.op[row]);
     if (inputs.size() < 2 || inputs.back().element_bytes > 2 || inputs.back().dims.size() < 2) return;
     if (contains(model.text(device.name[row]), "gemv")) return;  // one row or column: bound by memory
     if (traits.tensor_cores != analyze::TensorCores::kNo && analyze::are_aligned(inputs)) return;
@@ -270,6 +274,7 @@ std::vector<Finding> find_unfused_chains(const Context& context) {
 // Kernels of the ops between a cast to a wider type and the cast back, on the same thread: with half of the bytes they
 // would take less, too.
 void add_work_between(const Context& context, const std::vector<Row>& casts, Evidence& evidence) {
+  if (casts.empty()) return;
   const Model& model = context.model;
   const DeviceSlices& device = model.device_slices;
   const std::unordered_set<Row> wanted(casts.begin(), casts.end());
@@ -277,8 +282,9 @@ void add_work_between(const Context& context, const std::vector<Row>& casts, Evi
   for (Row row = 0; row < device.size(); ++row) {
     if (device.kind[row] == DeviceKind::kKernel && device.op[row] != kNoRow) by_op.push_back(row);
   }
-  std::stable_sort(by_op.begin(), by_op.end(), [&](Row a, Row b) { return device.op[a] < device.op[b]; });
+  run_sort(by_op.data(), by_op.size(), [&](Row a, Row b) { return device.op[a] < device.op[b]; });
   analyze::TraitsOfNames traits(model);
+  analyze::InputTensors tensors(model);
   std::vector<Row> between;
   bool is_wide = false;
   int64_t elements = 0;
@@ -287,7 +293,7 @@ void add_work_between(const Context& context, const std::vector<Row>& casts, Evi
     const Row op = device.op[row];
     if (model.host_slices.lane[op] != lane) is_wide = false;
     lane = model.host_slices.lane[op];
-    const std::vector<analyze::OpTensor> inputs = analyze::input_tensors(model, op);
+    const std::vector<analyze::OpTensor>& inputs = tensors.of(op);
     if (inputs.empty()) continue;
     if (wanted.contains(op) && inputs.size() > 1) {
       is_wide = inputs[0].element_bytes > inputs[1].element_bytes;

@@ -1,5 +1,7 @@
-// firelane ranks DIR|FILES..., ranks map FILE -o PART, ranks reduce PARTS...: how a distributed job scales.
+// firelane ranks DIR|FILES..., ranks map FILES... -o PART|DIR, ranks reduce PARTS...: how a distributed job scales.
 #include <unistd.h>
+
+#include <filesystem>
 
 #include "cli/flight_files.h"
 #include "cli/open.h"
@@ -28,16 +30,33 @@ struct RanksArgs {
 };
 
 // One trace to one part: the half that runs where the trace is.
+Result<void> map_one(const std::string& trace_path, const OutputOptions& to) {
+  FL_TRY(Output output, Output::open(to));
+  FL_TRY(const auto trace, open_trace(trace_path));
+  FL_TRY_VOID(output.write(ranks::encode_part(ranks::map_trace(*trace))));
+  return output.close();
+}
+
+// Several one after another, into a folder: what is started once for many small traces.
 Result<int> run_map(const RanksArgs& args) {
-  if (args.names.size() != 2) return complain("ranks map: name one trace, and the part with -o", kExitUsage);
-  if (args.output.path == "-" && ::isatty(STDOUT_FILENO) == 1) {
-    return complain("ranks map: a part is not text; name its file with -o PART", kExitUsage);
+  if (args.names.size() < 2) return complain("ranks map: name a trace, and the part with -o", kExitUsage);
+  if (args.names.size() == 2) {
+    if (args.output.path == "-" && ::isatty(STDOUT_FILENO) == 1) {
+      return complain("ranks map: a part is not text; name its file with -o PART", kExitUsage);
+    }
+    FL_TRY_VOID(map_one(args.names[1], args.output));
+    return kExitOk;
   }
-  FL_TRY(Output output, Output::open(args.output));
-  FL_TRY(const auto trace, open_trace(args.names[1]));
-  const ranks::Part part = ranks::map_trace(*trace);
-  FL_TRY_VOID(output.write(ranks::encode_part(part)));
-  FL_TRY_VOID(output.close());
+  std::error_code error;
+  if (!std::filesystem::is_directory(args.output.path, error)) {
+    return complain("ranks map: several traces become parts in a folder; name one that is there with -o DIR",
+                    kExitUsage);
+  }
+  for (size_t i = 1; i < args.names.size(); ++i) {
+    OutputOptions to = args.output;
+    to.path = (std::filesystem::path(args.output.path) / (std::to_string(i - 1) + ".part")).string();
+    FL_TRY_VOID(map_one(args.names[i], to));
+  }
   return kExitOk;
 }
 
@@ -81,8 +100,9 @@ Verb ranks_verb() {
             auto args = std::make_shared<RanksArgs>();
             flags
                 .add("NAME", args->names,
-                     "a folder, traces or parts; `map FILE` makes the part of one trace, `reduce PARTS` the answer "
-                     "from parts")
+                     "a folder, traces or parts; `map FILE` makes the part of one trace, `map FILES -o DIR` those of "
+                     "several, "
+                     "`reduce PARTS` the answer from parts")
                 .value_name("");
             flags.add("--keep-parts", args->keep_parts,
                       "keep TRACE.part beside each trace, and use those that are there");

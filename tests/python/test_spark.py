@@ -67,6 +67,23 @@ def test_the_answer_is_that_of_one_machine(spark, traces, flags):
     assert firelane.spark.answer(spark, [traces], flags, command=FIRELANE) == native(traces, *flags)
 
 
+def test_a_task_maps_several_traces_also_where_one_of_them_is_none(spark, traces, monkeypatch, capfd):
+    monkeypatch.setattr(firelane.spark, "_TASKS_PER_CORE", 1)
+    expected = native(traces, "--json")
+    assert firelane.spark.answer(spark, [traces], ["--json"], command=FIRELANE) == expected
+    (traces / "config.json").write_text("not a trace")
+    assert firelane.spark.answer(spark, [traces], ["--json"], command=FIRELANE) == expected
+    assert "left out: " in capfd.readouterr().err
+
+
+def test_parts_of_many_files_stay_on_the_executors(spark, traces, monkeypatch):
+    expected = native(traces, "--json")
+    monkeypatch.setattr(firelane.spark, "_FEW_FILES", 0)
+    assert firelane.spark.answer(spark, [traces], ["--json"], command=FIRELANE) == expected
+    monkeypatch.setattr(firelane.spark, "_MOST_COLLECTED", 0)
+    assert firelane.spark.answer(spark, [traces], ["--json"], command=FIRELANE) == expected
+
+
 def test_analyze_gives_the_json_as_a_dictionary(spark, traces):
     found = firelane.spark.analyze(spark, [traces / f"rank{rank}.json" for rank in range(4)], command=FIRELANE)
     assert found == json.loads(native(*(traces / f"rank{rank}.json" for rank in range(4)), "--json"))

@@ -34,13 +34,13 @@ std::string type_text(const OpTensor& tensor) {
 
 class CopyCollector {
  public:
-  explicit CopyCollector(const Model& model) : model_(model), host_(model.host_slices) {}
+  explicit CopyCollector(const Model& model) : model_(model), host_(model.host_slices), tensors_(model) {}
 
   CopyTable run() {
     const DeviceSlices& device = model_.device_slices;
     for (Row row = 0; row < device.size(); ++row) {
       if (!is_device_work(device.kind[row]) || device.op[row] == kNoRow) continue;
-      if (model_.text(host_.name[device.op[row]]) != "aten::copy_") continue;
+      if (copy_ == kNoString || host_.name[device.op[row]] != copy_) continue;
       Done& done = done_[device.op[row]];
       done.device_ns += device.duration_ns[row];
       const CopyDirection direction = model_.copy_kinds(row).direction;
@@ -68,15 +68,14 @@ class CopyCollector {
 
  private:
   void add_copies_of_the_host() {
-    const StringId copy = model_.strings.find("aten::copy_");
-    if (copy == kNoString) return;
+    if (copy_ == kNoString) return;
     for (Row row = 0; row < host_.size(); ++row) {
-      if (host_.name[row] == copy && host_.kind[row] == HostKind::kOp) done_[row].device_ns = host_.duration_ns[row];
+      if (host_.name[row] == copy_ && host_.kind[row] == HostKind::kOp) done_[row].device_ns = host_.duration_ns[row];
     }
   }
 
   void add(Row op, const Done& done) {
-    const std::vector<OpTensor> tensors = input_tensors(model_, op);
+    const std::vector<OpTensor>& tensors = tensors_.of(op);
     CopyRow row{.ops = {op}};
     if (tensors.size() >= 2) {
       const OpTensor& to = tensors[0];
@@ -146,6 +145,8 @@ class CopyCollector {
 
   const Model& model_;
   const HostSlices& host_;
+  InputTensors tensors_;
+  const StringId copy_ = model_.strings.find("aten::copy_");
   std::vector<BackwardPair> backward_pairs_;
   std::unordered_set<std::string> undone_shapes_;  // of casts there and back in the forward pass
   std::unordered_map<Row, Done> done_;

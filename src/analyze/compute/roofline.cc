@@ -10,6 +10,7 @@
 #include "analyze/steps/find_steps.h"
 #include "base/check.h"
 #include "base/hash.h"
+#include "base/run_sort.h"
 
 namespace firelane::analyze {
 
@@ -150,8 +151,8 @@ struct Calls {
 // Device work by the op call that owns it.
 Calls calls_of(const Model& model, FlopsTable& flops, TraitsOfNames& traits, Roofline& out) {
   const DeviceSlices& slices = model.device_slices;
-  std::unordered_map<Row, Call> calls;
-  std::vector<Row> owner(slices.size(), kNoRow);
+  Calls out_calls{.calls = {}, .of_work = std::vector<uint32_t>(slices.size(), kNoRow)};
+  std::vector<uint32_t> call_of(model.host_slices.size(), kNoRow);  // by op: index in `calls`
   for (Row row = 0; row < slices.size(); ++row) {
     if (!is_device_work(slices.kind[row]) || !is_counted(model, row)) continue;
     const int64_t ns = counted_ns(model, row);
@@ -167,8 +168,13 @@ Calls calls_of(const Model& model, FlopsTable& flops, TraitsOfNames& traits, Roo
       out.without_op_ns += ns;
       continue;
     }
-    owner[row] = owner_of(model, flops, slices.op[row], kernel.kernel_class);
-    Call& call = calls[owner[row]];
+    const Row owner = owner_of(model, flops, slices.op[row], kernel.kernel_class);
+    if (call_of[owner] == kNoRow) {
+      call_of[owner] = static_cast<uint32_t>(out_calls.calls.size());
+      out_calls.calls.push_back({owner, {}});
+    }
+    out_calls.of_work[row] = owner;
+    Call& call = out_calls.calls[call_of[owner]].second;
     call.device_ns += ns;
     ++call.kernels;
     if (ns > call.longest_ns) {
@@ -177,14 +183,11 @@ Calls calls_of(const Model& model, FlopsTable& flops, TraitsOfNames& traits, Roo
     }
     if (call.first_start == kNoRow || slices.start_ns[row] < slices.start_ns[call.first_start]) call.first_start = row;
   }
-  Calls out_calls{.calls = {calls.begin(), calls.end()}, .of_work = std::vector<uint32_t>(slices.size(), kNoRow)};
   std::vector<std::pair<Row, Call>>& sorted = out_calls.calls;
-  std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  for (Row row = 0; row < slices.size(); ++row) {
-    if (owner[row] == kNoRow) continue;
-    const auto found =
-        std::partition_point(sorted.begin(), sorted.end(), [&](const auto& each) { return each.first < owner[row]; });
-    out_calls.of_work[row] = static_cast<uint32_t>(found - sorted.begin());
+  run_sort(sorted.data(), sorted.size(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (uint32_t i = 0; i < sorted.size(); ++i) call_of[sorted[i].first] = i;
+  for (uint32_t& of : out_calls.of_work) {
+    if (of != kNoRow) of = call_of[of];
   }
   return out_calls;
 }

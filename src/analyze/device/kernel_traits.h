@@ -6,8 +6,9 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <string_view>
-#include <unordered_map>
+#include <vector>
 
 #include "model/model.h"
 
@@ -47,16 +48,21 @@ KernelTraits kernel_traits(std::string_view kernel_name);
 // The same for a model's names, each looked at once: names are long and repeat thousands of times.
 class TraitsOfNames {
  public:
-  explicit TraitsOfNames(const Model& model) : model_(model) {}
+  explicit TraitsOfNames(const Model& model) : model_(model), place_(model.strings.size(), kUnknown) {}
   const KernelTraits& of(StringId name) {
-    const auto [found, is_new] = traits_.try_emplace(static_cast<uint32_t>(name));
-    if (is_new) found->second = kernel_traits(model_.text(name));
-    return found->second;
+    uint32_t& place = place_[static_cast<uint32_t>(name)];
+    if (place == kUnknown) {
+      place = static_cast<uint32_t>(traits_.size());
+      traits_.push_back(kernel_traits(model_.text(name)));
+    }
+    return traits_[place];
   }
 
  private:
+  static constexpr uint32_t kUnknown = UINT32_MAX;
   const Model& model_;
-  std::unordered_map<uint32_t, KernelTraits> traits_;
+  std::vector<uint32_t> place_;      // by name, in traits_
+  std::deque<KernelTraits> traits_;  // which stay where they are
 };
 
 // "float" is fp32, "c10::BFloat16" bf16, ...

@@ -74,10 +74,12 @@ LaunchTable launch_table(const Model& model, const Interval& window) {
   const DeviceSlices& device = model.device_slices;
   const HostSlices& host = model.host_slices;
   struct Call {
+    Row launch = kNoRow;
     Row first = kNoRow;
     int64_t work = 0;
   };
-  std::unordered_map<Row, Call> calls;
+  std::vector<Call> calls;
+  std::vector<uint32_t> call_of(host.size(), kNoRow);  // by host slice: index in `calls`
   for (Row row = 0; row < device.size(); ++row) {
     if (!is_device_work(device.kind[row])) continue;
     const Row launch = device.launch[row];
@@ -86,7 +88,11 @@ LaunchTable launch_table(const Model& model, const Interval& window) {
       continue;
     }
     if (host.start_ns[launch] < window.start_ns || host.start_ns[launch] >= window.end_ns) continue;
-    Call& call = calls[launch];
+    if (call_of[launch] == kNoRow) {
+      call_of[launch] = static_cast<uint32_t>(calls.size());
+      calls.push_back({.launch = launch});
+    }
+    Call& call = calls[call_of[launch]];
     if (call.first == kNoRow || device.start_ns[row] < device.start_ns[call.first]) call.first = row;
     ++call.work;
     ++table.work;
@@ -97,7 +103,8 @@ LaunchTable launch_table(const Model& model, const Interval& window) {
   sample_queue(queue_depth(model), window, table);
   std::unordered_map<uint32_t, Group> groups;
   std::vector<int64_t> delays;
-  for (const auto& [launch, call] : calls) {
+  for (const Call& call : calls) {
+    const Row launch = call.launch;
     Group& group = groups[static_cast<uint32_t>(host.name[launch])];
     group.row.name = host.name[launch];
     ++group.row.calls;
@@ -118,7 +125,8 @@ LaunchTable launch_table(const Model& model, const Interval& window) {
   }
   table.median_delay_ns = median_or_zero(delays);
   if (table.max_depth >= kFullQueue) {
-    for (const auto& [launch, call] : calls) {
+    for (const Call& call : calls) {
+      const Row launch = call.launch;
       if (depth_at(table, host.start_ns[launch]) < kFullQueue) continue;
       const Group& group = groups[static_cast<uint32_t>(host.name[launch])];
       table.blocked_ns += std::max<int64_t>(0, host.duration_ns[launch] - group.row.median_call_ns);

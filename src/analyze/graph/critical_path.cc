@@ -21,7 +21,7 @@ PathClass class_of(DeviceClass device_class) {
 class Walk {
  public:
   Walk(const HostTime& host, const Graph& graph, const Replay& played, CriticalPath& out)
-      : host_(host), graph_(graph), played_(played), out_(out) {}
+      : host_(host), graph_(graph), played_(played), out_(out), segment_of_(host.chains.size(), 0) {}
 
   // Backwards from the end of the window; pieces come out latest first.
   void run() {
@@ -64,7 +64,8 @@ class Walk {
     const Interval recorded{graph_.nodes[source].time_ns, graph_.nodes[target].time_ns};
     const int64_t start = std::max(from, played_.start_ns);
     if (until <= start) return;
-    const ActivityTimes times = host_.chains[graph_.nodes[target].chain].times_in(recorded.start_ns, recorded.end_ns);
+    const uint32_t chain = graph_.nodes[target].chain;
+    const ActivityTimes times = host_.chains[chain].times_in(recorded.start_ns, recorded.end_ns, segment_of_[chain]);
     const int64_t length = until - start;
     const int64_t recorded_ns = recorded.end_ns - recorded.start_ns;
     int64_t given = 0;
@@ -98,6 +99,7 @@ class Walk {
   const Graph& graph_;
   const Replay& played_;
   CriticalPath& out_;
+  std::vector<size_t> segment_of_;  // by chain: where the walk is
 };
 
 }  // namespace

@@ -43,6 +43,22 @@ struct GraphEdge {
   int64_t host_ns = 0;      // launch: of the lag, what the call took beyond the usual before the work was queued
 };
 
+// What a replay needs of an edge at every visit: 4 bytes instead of 32.
+class EdgeLink {
+ public:
+  EdgeLink() = default;
+  explicit EdgeLink(const GraphEdge& edge)
+      : bits_(edge.source << 2 | (edge.kind == EdgeKind::kSync ? 2U : 0U) | (edge.from_end ? 1U : 0U)) {}
+
+  NodeId source() const { return bits_ >> 2; }
+  bool is_sync() const { return (bits_ & 2) != 0; }
+  bool from_end() const { return (bits_ & 1) != 0; }
+
+ private:
+  uint32_t bits_ = 0;
+};
+inline constexpr size_t kMostNodes = size_t{1} << 30;  // that a link can name
+
 struct GraphNode {
   int64_t time_ns = 0;      // recorded: of the moment, or of the start of the device work
   int64_t duration_ns = 0;  // device work; 0 for host moments
@@ -62,6 +78,7 @@ struct RecorderCharge {
 struct Graph {
   std::vector<GraphNode> nodes;  // in order of recorded time; a source always stands before its target
   std::vector<GraphEdge> edges;
+  std::vector<EdgeLink> links;                       // by edge
   std::vector<NodeId> node_of_device;                // by row of device_slices; kNoNode: not device work
   std::vector<std::vector<NodeId>> chain_nodes;      // by chain, in order of time
   std::vector<uint32_t> chain_of_lane;               // as HostTime has it
@@ -122,8 +139,39 @@ std::vector<Interval> step_spans(const Model& model, const Graph& graph, const R
 
 Replay replay(const Graph& graph, const WhatIf& change = {}, const ReplayOptions& options = {});
 
+// A change as replays of one graph need it: made once, asked with several options.
+class PreparedChange {
+ public:
+  PreparedChange(const Graph& graph, const WhatIf& change);
+
+  // Replaying gives what it gives without the change.
+  bool is_none() const { return is_none_; }
+
+ private:
+  friend class Player;
+
+  // What cuts take out of an edge's stretch of host time.
+  struct Cut {
+    uint32_t edge = 0;
+    double part = 0;      // of the stretch, 0..1
+    double recorder = 0;  // ns of recording's cost that lie in this part
+  };
+
+  void cut_edges(const Graph& graph, std::vector<HostCut> cuts);
+  void change_durations(const Graph& graph, const WhatIf& change);
+
+  double keep_host_ = 1;
+  double keep_latency_ = 1;
+  std::vector<Cut> cuts_;              // by edge
+  std::vector<Row> waits_;             // sorted
+  std::vector<int64_t> durations_ns_;  // by node; empty: as recorded
+  bool is_none_ = true;
+};
+
 // replay(...).total_ns() at a fraction of its cost: what a change saves needs no more. `unchanged`: a replay of the
 // graph with the same options and no change, whose lags need not be computed again.
+int64_t replay_total_ns(const Graph& graph, const PreparedChange& change, const ReplayOptions& options,
+                        const Replay* unchanged = nullptr);
 int64_t replay_total_ns(const Graph& graph, const WhatIf& change, const ReplayOptions& options,
                         const Replay* unchanged = nullptr);
 

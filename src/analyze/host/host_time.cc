@@ -5,6 +5,7 @@
 
 #include "analyze/host/host_calls.h"
 #include "base/check.h"
+#include "base/gallop.h"
 #include "base/text.h"
 
 namespace firelane::analyze {
@@ -294,11 +295,23 @@ size_t HostChain::segment_after(int64_t time_ns) const {
   return static_cast<size_t>(found - segments.begin());
 }
 
+size_t HostChain::segment_after(int64_t time_ns, size_t& near) const {
+  const auto found = gallop_from(segments.begin() + static_cast<std::ptrdiff_t>(near), segments.begin(), segments.end(),
+                                 [&](const HostSegment& segment) { return segment.end_ns <= time_ns; });
+  near = static_cast<size_t>(found - segments.begin());
+  return near;
+}
+
 ActivityTimes HostChain::times_in(int64_t start_ns, int64_t end_ns) const {
+  size_t first = segment_after(start_ns);
+  return times_in(start_ns, end_ns, first);
+}
+
+ActivityTimes HostChain::times_in(int64_t start_ns, int64_t end_ns, size_t& near) const {
   ActivityTimes times{};
   if (end_ns <= start_ns) return times;
   int64_t named_ns = 0;
-  for (size_t i = segment_after(start_ns); i < segments.size() && segments[i].start_ns < end_ns; ++i) {
+  for (size_t i = segment_after(start_ns, near); i < segments.size() && segments[i].start_ns < end_ns; ++i) {
     const int64_t part = std::min(end_ns, segments[i].end_ns) - std::max(start_ns, segments[i].start_ns);
     times[static_cast<size_t>(segments[i].activity)] += part;
     named_ns += part;

@@ -53,6 +53,11 @@ struct HostChain {
   ActivityTimes times_in(int64_t start_ns, int64_t end_ns) const;
   // First segment that ends after `time_ns`.
   size_t segment_after(int64_t time_ns) const;
+
+  // The same for those who ask for one moment after another: `near` is the segment of the question before (0 at first),
+  // and becomes that of this one.
+  ActivityTimes times_in(int64_t start_ns, int64_t end_ns, size_t& near) const;
+  size_t segment_after(int64_t time_ns, size_t& near) const;
 };
 
 // Calls visit(row) for the slices of a chain that `pick` wants and that begin inside of none picked before: the

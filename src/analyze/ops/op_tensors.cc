@@ -96,6 +96,18 @@ std::vector<OpTensor> input_tensors(const Model& model, Row op) {
                        model.text(details.input_strides[detail]));
 }
 
+const std::vector<OpTensor>& InputTensors::of(Row op) {
+  static const std::vector<OpTensor> kNone;
+  if (op == kNoRow || model_.host_slices.kind[op] != HostKind::kOp) return kNone;
+  const Row detail = model_.op_detail(op);
+  if (detail == kNoRow) return kNone;
+  const OpDetails& details = model_.op_details;
+  const auto [found, is_new] =
+      known_.try_emplace(Key{details.input_dims[detail], details.input_types[detail], details.input_strides[detail]});
+  if (is_new) found->second = input_tensors(model_, op);
+  return found->second;
+}
+
 bool are_aligned(const std::vector<OpTensor>& tensors) {
   for (const OpTensor& tensor : tensors) {
     if (tensor.dims.size() < 2 || tensor.element_bytes == 0) continue;

@@ -11,6 +11,7 @@
 
 #include "analyze/device/kernel_traits.h"
 #include "analyze/ops/op_inputs.h"
+#include "base/hash.h"
 #include "model/model.h"
 
 namespace firelane::analyze {
@@ -31,6 +32,28 @@ int64_t bytes_of_type(std::string_view type);
 // Inputs that are tensors with a known shape, in order; lists of tensors and scalars left out.
 std::vector<OpTensor> input_tensors(std::string_view dims, std::string_view types, std::string_view strides = {});
 std::vector<OpTensor> input_tensors(const Model& model, Row op);
+
+// The same for those who ask for many ops: each combination of shapes, types and strides is read once. For one thread.
+class InputTensors {
+ public:
+  explicit InputTensors(const Model& model) : model_(model) {}
+  const std::vector<OpTensor>& of(Row op);
+
+ private:
+  struct Key {
+    StringId dims, types, strides;
+    bool operator==(const Key&) const = default;
+  };
+  struct Hash {
+    size_t operator()(const Key& key) const {
+      const auto both = (uint64_t{static_cast<uint32_t>(key.dims)} << 32) | static_cast<uint32_t>(key.types);
+      return mix_hash(both, static_cast<uint32_t>(key.strides));
+    }
+  };
+
+  const Model& model_;
+  std::unordered_map<Key, std::vector<OpTensor>, Hash> known_;
+};
 
 // Whether the last two dimensions of all matrices fill whole groups of 16 bytes, as tensor cores want it: multiples of
 // 8 for 16-bit types, 4 for fp32.

@@ -87,7 +87,8 @@ struct Token {
 
 class LoopFinder {
  public:
-  LoopFinder(const Model& model, const HostChain& chain) : model_(model), chain_(chain) {
+  LoopFinder(const Model& model, const HostChain& chain)
+      : model_(model), chain_(chain), nonzero_(model.strings.find("aten::nonzero")) {
     traits_.assign(model.strings.size(), kUnknown);
   }
 
@@ -152,10 +153,11 @@ class LoopFinder {
 
   // aten::index with a mask, unique and their like look for what is not zero.
   bool finds_nonzero(Row op) const {
+    if (nonzero_ == kNoString) return false;
     const HostSlices& host = model_.host_slices;
     const auto lane_end = model_.lanes.host_end[static_cast<size_t>(host.lane[op])];
     for (Row row = op + 1; row < lane_end && host.start_ns[row] < host.end_ns(op); ++row) {
-      if (model_.text(host.name[row]) == "aten::nonzero") return true;
+      if (host.name[row] == nonzero_) return true;
     }
     return false;
   }
@@ -437,6 +439,7 @@ class LoopFinder {
 
   const Model& model_;
   const HostChain& chain_;
+  StringId nonzero_;
   std::vector<uint16_t> traits_;  // by name
   std::vector<int64_t> backward_starts_;
   std::vector<size_t> rounds_with_shared_weights_;  // of the step that is looked at

@@ -62,14 +62,13 @@ double factor_for(const Graph& graph, int64_t steps, int64_t goal_ns) {
 }
 
 // The replay lets streams run side by side that share one device; but the device's work does not shrink because the
-// host is faster. The factor at which a step is as long as the device works in it, at most `factor`.
-double at_most(double factor, const Graph& graph, bool repeated, const StepList& steps) {
-  const Replay recorded = replay(graph, {}, {.recording_removed = 0});
+// host is faster. The factor at which a step is as long as the device works in it, at most `factor`, at which it takes
+// `step_ns`.
+double at_most(double factor, int64_t step_ns, const Graph& graph, const Replay& recorded, bool repeated,
+               const StepList& steps) {
   const int64_t busy_ns = device_busy(graph, recorded).covered_ns(recorded.start_ns, recorded.end_ns);
   const int64_t least_ns = busy_ns / std::max<int64_t>(1, steps.judged);
-  return per_step(graph, {factor, repeated}, steps.judged) >= least_ns
-             ? factor
-             : std::min(factor, fit(graph, repeated, steps.judged, least_ns));
+  return step_ns >= least_ns ? factor : std::min(factor, fit(graph, repeated, steps.judged, least_ns));
 }
 
 // A standard deviation, from the median distance to the median: slow steps do not count.
@@ -143,16 +142,18 @@ RecordingCosts recording_costs(const Model& model, const HostTime& host, const S
   return result;
 }
 
-RecordingUndone undo_recording(const Model& model, const Graph& graph, const RecordingCosts& costs,
-                               const StepList& steps) {
+std::pair<RecordingUndone, Replay> undo_recording(const Model& model, const Graph& graph, const Replay& recorded,
+                                                  const RecordingCosts& costs, const StepList& steps,
+                                                  const std::function<void(const Replay&)>& at_ends) {
   RecordingUndone out{.source = costs.source};
-  if (graph.window_start == kNoNode) return out;
-  const auto usual_at = [&](double factor) {
-    return usual_length(step_spans(model, graph, replay(graph, {}, out.at(factor)), steps));
-  };
-  out.recorded_ns = per_step(graph, {0}, steps.judged);
+  if (graph.window_start == kNoNode) return {out, replay(graph, {}, out.at(out.factor))};
+  const auto mean_of = [&](const Replay& played) { return played.total_ns() / std::max<int64_t>(1, steps.judged); };
+  const auto usual_of = [&](const Replay& played) { return usual_length(step_spans(model, graph, played, steps)); };
+  Replay played;
+  out.recorded_ns = mean_of(recorded);
   out.usual_recorded_ns = steps.median_ns;
   out.baseline_ns = steps.source == StepSource::kMarked ? find_step_times(model.timed_steps).true_step_ns : kNoNumber;
+  int64_t undone_ns = 0;  // the usual step
   if (out.baseline_ns != kNoNumber) {
     out.source = CostSource::kBaseline;
     // A slow step among the recorded ones is not the recorder's doing: it stays in their mean.
@@ -162,24 +163,38 @@ RecordingUndone undo_recording(const Model& model, const Graph& graph, const Rec
     out.factor =
         out.within_noise ? 1 : factor_for(graph, steps.judged, out.recorded_ns - std::max<int64_t>(0, slower_ns));
     out.most = out.factor;
-    out.step_ns = per_step(graph, out.at(out.factor), steps.judged);
+    played = replay(graph, {}, out.at(out.factor));
+    undone_ns = usual_of(played);
     out.usual_ns = out.baseline_ns;
     out.low_ns = out.baseline_ns - chance.baseline_ns;
     out.high_ns = out.baseline_ns + chance.baseline_ns;
   } else {
     out.repeated = steps.judged <= kFewSteps;
-    out.most = at_most(costs.high, graph, out.repeated, steps);
+    struct Steps {
+      int64_t mean_ns;
+      int64_t usual_ns;
+    };
+    const auto steps_at_end = [&](double factor) -> Steps {
+      const Replay at_end = replay(graph, {}, out.at(factor));
+      at_ends(at_end);
+      return {mean_of(at_end), usual_of(at_end)};
+    };
+    const Steps low = steps_at_end(costs.low);
+    const Steps high = steps_at_end(costs.high);
+    out.most = at_most(costs.high, high.mean_ns, graph, recorded, out.repeated, steps);
+    const int64_t most_ns = out.most == costs.high ? high.usual_ns : usual_of(replay(graph, {}, out.at(out.most)));
     out.factor = std::min(out.factor, out.most);
-    out.step_ns = per_step(graph, out.at(out.factor), steps.judged);
-    out.usual_ns = usual_at(out.factor);
-    out.low_ns = std::min(out.usual_ns, usual_at(out.most));
-    out.high_ns = std::max(out.usual_ns, usual_at(costs.low));
+    played = replay(graph, {}, out.at(out.factor));
+    undone_ns = out.usual_ns = usual_of(played);
+    out.low_ns = std::min(out.usual_ns, most_ns);
+    out.high_ns = std::max(out.usual_ns, low.usual_ns);
   }
-  out.cost_ns = std::max<int64_t>(0, out.usual_recorded_ns - usual_at(out.factor));
+  out.step_ns = mean_of(played);
+  out.cost_ns = std::max<int64_t>(0, out.usual_recorded_ns - undone_ns);
   const auto usual_ns = static_cast<double>(out.usual_ns);
   out.low_ns = std::min<int64_t>(out.low_ns, std::llround(usual_ns * (1 - kLeastRange)));
   out.high_ns = std::max<int64_t>(out.high_ns, std::llround(usual_ns * (1 + kLeastRange)));
-  return out;
+  return {std::move(out), std::move(played)};
 }
 
 }  // namespace firelane::analyze

@@ -11,7 +11,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "analyze/graph/graph.h"
@@ -57,7 +59,10 @@ struct RecordingUndone {
   ReplayOptions at(double factor_) const { return {.recording_removed = factor_, .repeated = repeated}; }
 };
 
-RecordingUndone undo_recording(const Model& model, const Graph& graph, const RecordingCosts& costs,
-                               const StepList& steps);
+// `recorded`: the graph as it was recorded. `at_ends` is shown the replays at the low and the high end of the costs'
+// range, in this order, where the costs are not known from a baseline. The replay is that with recording undone.
+std::pair<RecordingUndone, Replay> undo_recording(const Model& model, const Graph& graph, const Replay& recorded,
+                                                  const RecordingCosts& costs, const StepList& steps,
+                                                  const std::function<void(const Replay&)>& at_ends);
 
 }  // namespace firelane::analyze

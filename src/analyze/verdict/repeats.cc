@@ -22,22 +22,27 @@ void sort_by_cover(std::vector<Repeat>& repeats) {
   });
 }
 
-// Every stretch in which names come again after `period` tokens.
+// Every stretch in which names come again after `period` tokens, often enough. One that is long enough and begins at
+// `first` reaches over all of the next places: the last of them that differs says where the next one may begin, so that
+// few are looked at.
 void add_even(std::span<const StringId> names, size_t period, std::vector<Repeat>& out) {
-  size_t same = 0;
-  for (size_t i = 0; i + period <= names.size(); ++i) {
-    const bool equal = i + period < names.size() && names[i] == names[i + period];
-    if (equal) {
-      ++same;
+  if (names.size() < period) return;
+  const size_t end = names.size() - period;
+  const size_t least = (kLeastRounds - 1) * period;
+  for (size_t first = 0; first + least <= end;) {
+    size_t equal_from = first + least;
+    while (equal_from > first && names[equal_from - 1] == names[equal_from - 1 + period]) --equal_from;
+    if (equal_from > first) {
+      first = equal_from;
       continue;
     }
-    const size_t rounds = same / period + 1;
-    if (rounds >= kLeastRounds) {
-      Repeat repeat;
-      for (size_t round = 0; round <= rounds; ++round) repeat.starts.push_back(i - same + round * period);
-      out.push_back(std::move(repeat));
-    }
-    same = 0;
+    size_t differs = first + least;
+    while (differs < end && names[differs] == names[differs + period]) ++differs;
+    Repeat repeat;
+    const size_t rounds = (differs - first) / period + 1;
+    for (size_t round = 0; round <= rounds; ++round) repeat.starts.push_back(first + round * period);
+    out.push_back(std::move(repeat));
+    first = differs + 1;
   }
 }
 

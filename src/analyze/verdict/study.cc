@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <tuple>
 
 #include "analyze/common/median.h"
 #include "analyze/compute/roofline.h"
@@ -12,7 +13,7 @@
 
 namespace firelane::analyze {
 
-int64_t Study::gain_ns(const WhatIf& change) const {
+int64_t Study::gain_ns(const PreparedChange& change) const {
   return per_step(played.total_ns() - replay_total_ns(graph, change, undone.at(undone.factor), &played));
 }
 
@@ -34,8 +35,7 @@ constexpr int64_t kWarmLaunchNs = 8'000;
 constexpr size_t kManyRows = 100'000;
 bool is_large(const Graph& graph) { return graph.nodes.size() > kManyRows; }
 
-Limit limit_at(const Study& s, const BoundJudge& judge, double factor) {
-  const Replay played = replay(s.graph, {}, s.undone.at(factor));
+Limit limit_of(const Study& s, const BoundJudge& judge, const Replay& played) {
   const CriticalPath path = critical_path(*s.host, s.graph, played);
   return judge.of(path, device_busy(s.graph, played), played.start_ns, played.end_ns).limit;
 }
@@ -51,14 +51,9 @@ Limit limit_if_warm(const Study& s) {
              : Limit::kMemory;
 }
 
-// Whether the limit is another one where the truth may lie, too.
-void note_uncertainty(Study& s, const BoundJudge& judge, const RecordingCosts& costs) {
-  Limit at_low = Limit::kUnknown;
-  Limit at_high = Limit::kUnknown;
-  run_both(
-      is_large(s.graph), [&] { at_low = limit_at(s, judge, costs.low); },
-      [&] { at_high = limit_at(s, judge, costs.high); });
-  for (const Limit limit : {at_low, at_high}) {
+// Whether the limit is another one where the truth may lie, too. `at_ends`: of the costs' range.
+void note_uncertainty(Study& s, const std::vector<Limit>& at_ends) {
+  for (const Limit limit : at_ends) {
     if (limit == s.bound.limit) continue;
     s.undone.undecided = true;
     s.other_limit = limit;
@@ -141,6 +136,9 @@ Study study(const StudiedTrace& trace) {
         s.graph = build_graph(model, *s.host, s.steps, costs.costs, costs.pace);
         s.recorded = replay(s.graph, {}, {.recording_removed = 0});
       });
+  s.host_unknown = s.has_device_work && model.op_details.size() == 0 && model.call_details.size() == 0;
+  const BoundJudge judge(s.work_limits, s.computing_share);
+  std::vector<Limit> limits_at_ends;
   run_both(
       is_large(s.graph),
       [&] {
@@ -149,18 +147,18 @@ Study study(const StudiedTrace& trace) {
         s.syncs = sync_table(model, s.graph, s.steps.window);
       },
       [&] {
-        s.undone = undo_recording(model, s.graph, costs, s.steps);
-        s.played = replay(s.graph, {}, s.undone.at(s.undone.factor));
+        std::tie(s.undone, s.played) =
+            undo_recording(model, s.graph, s.recorded, costs, s.steps, [&](const Replay& played) {
+              if (!s.host_unknown) limits_at_ends.push_back(limit_of(s, judge, played));
+            });
         s.path = critical_path(*s.host, s.graph, s.played);
       });
-  const BoundJudge judge(s.work_limits, s.computing_share);
   const IntervalSet busy = device_busy(s.graph, s.played);
   s.bound = judge.of(s.path, busy, s.played.start_ns, s.played.end_ns);
   // What nobody understood may be what the program waits for.
   s.not_understood = !s.has_device_work && model.losses[Stat::kDeviceNotUnderstood] > 0;
   if (s.not_understood) s.bound = {.limit = Limit::kUnknown};
   s.accelerator = model.info.accelerator;
-  s.host_unknown = s.has_device_work && model.op_details.size() == 0 && model.call_details.size() == 0;
   const bool blames_host = s.bound.limit == Limit::kOverhead || s.bound.limit == Limit::kMixed;
   if (s.host_unknown && blames_host) s.bound.limit = Limit::kUnknown;
   s.step_spans = step_spans(model, s.graph, s.played, s.steps);
@@ -176,7 +174,7 @@ Study study(const StudiedTrace& trace) {
   for (const Interval& span : s.step_spans) {
     s.step_bounds.push_back(judge.of(s.path, busy, span.start_ns, span.end_ns));
   }
-  if (s.undone.source != CostSource::kBaseline && !s.host_unknown) note_uncertainty(s, judge, costs);
+  if (s.undone.source != CostSource::kBaseline && !s.host_unknown) note_uncertainty(s, limits_at_ends);
   return s;
 }
 

@@ -65,7 +65,8 @@ struct Study {
   int64_t mean_step_ns() const { return undone.step_ns + slow_steps.excess_ns; }
 
   // Time per step that `change` saves, recording undone. Negative when it costs.
-  int64_t gain_ns(const WhatIf& change) const;
+  int64_t gain_ns(const PreparedChange& change) const;
+  int64_t gain_ns(const WhatIf& change) const { return gain_ns(PreparedChange(graph, change)); }
   // The same if recording cost the most that is likely: for findings that recording itself could feign.
   int64_t sure_gain_ns(const WhatIf& change) const;
   int64_t per_step(int64_t ns) const { return steps.judged <= 0 ? ns : ns / steps.judged; }

@@ -73,12 +73,14 @@ std::vector<HostPlace> host_places(const Model& model, const analyze::Study& stu
                                          std::max(segment.start_ns, piece.recorded.start_ns)));
     }
   };
+  std::vector<size_t> near(study.host->chains.size(), 0);  // by chain: the segment of the piece before
   for (const analyze::PathPiece& piece : study.path.pieces) {
     if (piece.path_class != analyze::PathClass::kHost && piece.path_class != analyze::PathClass::kInput) continue;
     const LaneId lane = piece.row == kNoRow ? study.host->chains[0].lanes[0] : host.lane[piece.row];
-    const uint32_t chain = study.host->chain_of_lane[static_cast<size_t>(lane)];
-    const analyze::HostChain& on = study.host->chains[chain == kNoRow ? 0 : chain];
-    const size_t first = on.segment_after(piece.recorded.start_ns);
+    const uint32_t found = study.host->chain_of_lane[static_cast<size_t>(lane)];
+    const uint32_t chain = found == kNoRow ? 0 : found;
+    const analyze::HostChain& on = study.host->chains[chain];
+    const size_t first = on.segment_after(piece.recorded.start_ns, near[chain]);
     double recorded = 0;
     each_segment(piece, on, first, [&](const analyze::HostSegment&, double ns) { recorded += ns; });
     if (recorded <= 0) continue;

@@ -192,6 +192,7 @@ std::string outermost_module(const Model& model) {
 
 Run summarize(const StudiedTrace& trace) {
   const Model& model = trace.model();
+  advise::study_ahead(trace);
   const auto& study = trace.get<analyze::study>();
   Run run{.path = model.info.path, .format = model.info.format, .has_device_work = study.has_device_work};
   run.model_name = outermost_module(model);

@@ -119,11 +119,10 @@ double usual_interval(const Lane& lane) {
 }
 
 std::vector<Candidate> candidates_at(const Aligner& aligner, const Lane& reference, const Lane& other, size_t anchor,
-                                     const ClockGuess& guess) {
+                                     const ClockGuess& guess, double usual_interval_ns) {
   std::vector<Candidate> out;
   const double centre = static_cast<double>(reference.at(anchor).end_ns) + guess.difference_ns;
   const auto possible = static_cast<int64_t>(std::min(reference.size(), other.size()));
-  const double interval = usual_interval(reference);
   // Ends are nearly in order: rows that overlap are few.
   size_t j = 0;
   if (std::isfinite(guess.within_ns)) {
@@ -143,7 +142,7 @@ std::vector<Candidate> candidates_at(const Aligner& aligner, const Lane& referen
     if (static_cast<double>(other.at(j).end_ns) > centre + guess.within_ns) break;
     if (!aligner.compatible(anchor, j)) continue;
     const Candidate candidate = aligner.score(anchor, j);
-    if (fits(candidate, possible, interval)) out.push_back(candidate);
+    if (fits(candidate, possible, usual_interval_ns)) out.push_back(candidate);
   }
   return out;
 }
@@ -216,11 +215,11 @@ Alignment align(const Lane& reference, const Lane& other, const std::vector<Sign
     aligner.set_spread(spread_ns);
     for (const size_t share : std::initializer_list<size_t>{4, 2, 6}) {
       const size_t anchor = first + std::min(length - 1, length * share / 8);
-      const std::vector<Candidate> found = candidates_at(aligner, reference, other, anchor, guess);
+      const std::vector<Candidate> found = candidates_at(aligner, reference, other, anchor, guess, interval);
       all.insert(all.end(), found.begin(), found.end());
     }
     for (size_t anchor = first; anchor < last && all.empty(); anchor += std::max<size_t>(1, length / 16)) {
-      all = candidates_at(aligner, reference, other, anchor, guess);
+      all = candidates_at(aligner, reference, other, anchor, guess, interval);
     }
     return all;
   };

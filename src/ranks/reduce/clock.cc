@@ -153,20 +153,31 @@ class Fitter {
     out_.reference = static_cast<uint32_t>(std::max_element(rows.begin(), rows.end()) - rows.begin());
     for (DomainClock& clock : out_.domains) clock.at_ns = first + (last - first) / 2;
     out_.domains[out_.reference].known = true;
+    find_meeting_groups();
     // Clocks that share a collective with a known one become known, then those that share one with these.
-    while (add_layer()) {
+    const auto is_known = [](const DomainClock& clock) { return clock.known; };
+    while (!std::all_of(out_.domains.begin(), out_.domains.end(), is_known) && add_layer()) {
     }
     tighten();
     return out_;
   }
 
  private:
+  // Groups of one machine, which most collectives belong to, say nothing about clocks.
+  void find_meeting_groups() {
+    for (const JobGroup& group : intake_.groups) {
+      meets_others_.push_back(std::any_of(group.members.begin(), group.members.end(), [&](uint32_t rank) {
+        return intake_.ranks[rank].domain != intake_.ranks[group.members[0]].domain;
+      }));
+    }
+  }
+
   bool add_layer() {
     std::vector<PairData> pairs(intake_.domains.size());
     std::vector<uint32_t> base(intake_.domains.size(), UINT32_MAX);  // the known clock that each is compared with
     std::vector<DomainTimes> times;
     for (const Instance& instance : matches_.instances) {
-      if (!synchronizes(intake_.signatures[instance.signature].op)) continue;
+      if (!meets_others_[instance.group] || !synchronizes(intake_.signatures[instance.signature].op)) continue;
       gather(instance, times);
       if (times.size() < 2) continue;
       const DomainTimes* from = nullptr;
@@ -267,6 +278,7 @@ class Fitter {
     std::vector<DomainTimes> times;
     for (const Instance& instance : matches_.instances) {
       const JobGroup& group = intake_.groups[instance.group];
+      if (!meets_others_[instance.group]) continue;
       if (group.point_to_point) {
         add_pair(instance, pairs);
       } else if (group.members.size() <= kMostPairedRanks && synchronizes(intake_.signatures[instance.signature].op)) {
@@ -359,6 +371,7 @@ class Fitter {
   const Intake& intake_;
   const Matches& matches_;
   Clocks out_;
+  std::vector<bool> meets_others_;  // by group: its ranks have more than one clock
   std::vector<Edge> edges_;
   double first_ = 0;
   double length_ = 1;

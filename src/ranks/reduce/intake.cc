@@ -1,6 +1,9 @@
 #include <algorithm>
+#include <thread>
 #include <tuple>
+#include <utility>
 
+#include "base/parallel.h"
 #include "model/collectives.h"
 #include "ranks/reduce/rows.h"
 
@@ -53,6 +56,41 @@ std::vector<int64_t> groups_of_rows(const Part& part) {
   return out;
 }
 
+// The other side of sends and receives that say none: where all others of the rank on the same stream go, if there are
+// enough of them. A rank that talks to several leaves it open. Whether the other side has such a row at that time is
+// for the matching to see.
+std::vector<int64_t> peers_of_rows(const PartCollectives& c) {
+  constexpr int64_t kLeastKnown = 4;
+  struct Seen {
+    int64_t peer = -1;
+    int64_t count = 0;
+    bool several = false;
+  };
+  std::vector<int64_t> out = c.peer;
+  std::map<std::pair<int64_t, int64_t>, Seen> seen;  // by stream and direction
+  const auto is_paired = [&](size_t i) {
+    const auto op = static_cast<Collective>(c.op[i]);
+    return op == Collective::kSend || op == Collective::kRecv;
+  };
+  bool any_open = false;
+  for (size_t i = 0; i < out.size(); ++i) {
+    if (!is_paired(i)) continue;
+    any_open = any_open || out[i] < 0;
+    if (out[i] < 0) continue;
+    Seen& each = seen[{c.stream[i], c.op[i]}];
+    each.several = each.several || (each.count > 0 && each.peer != out[i]);
+    each.peer = out[i];
+    ++each.count;
+  }
+  for (size_t i = 0; i < out.size() && any_open; ++i) {
+    if (!is_paired(i) || out[i] >= 0) continue;
+    const auto found = seen.find({c.stream[i], c.op[i]});
+    if (found == seen.end() || found->second.several || found->second.count < kLeastKnown) continue;
+    out[i] = found->second.peer;
+  }
+  return out;
+}
+
 Signature signature_of(const Part& part, size_t i) {
   const PartCollectives& c = part.collectives;
   Signature s{.op = static_cast<Collective>(c.op[i])};
@@ -72,12 +110,11 @@ Signature signature_of(const Part& part, size_t i) {
   return s;
 }
 
-int64_t row_bytes(const Part& part, size_t i) {
-  const PartCollectives& c = part.collectives;
+// `bytes_of`: of an element, by dtype of the part.
+int64_t row_bytes(const PartCollectives& c, size_t i, const std::vector<int64_t>& bytes_of) {
   const int64_t elements = std::max(c.in_elements[i], c.out_elements[i]);
   if (elements <= 0 || c.dtype[i] < 0) return 0;
-  const int64_t each = bytes_of_dtype(part.dtypes[static_cast<size_t>(c.dtype[i])]);
-  return elements > (int64_t{1} << 50) ? 0 : elements * each;
+  return elements > (int64_t{1} << 50) ? 0 : elements * bytes_of[static_cast<size_t>(c.dtype[i])];
 }
 
 void add_causes(const PartCollectives& c, size_t i, Causes& sum) {
@@ -147,8 +184,11 @@ void Intake::add(Part part) {
   std::vector<uint32_t> ids(own_groups.size(), UINT32_MAX);
   const std::vector<int64_t> group = groups_of_rows(part);
   const PartCollectives& c = part.collectives;
+  const std::vector<int64_t> peers = peers_of_rows(c);
   std::map<std::tuple<int64_t, int64_t, int64_t, int64_t>, uint32_t> known;  // signatures of this part
   std::map<std::tuple<int64_t, int64_t, int64_t>, uint32_t> pairs;
+  std::vector<int64_t> bytes_of;
+  for (const std::string& dtype : part.dtypes) bytes_of.push_back(bytes_of_dtype(dtype));
   out.rows.reserve(c.size());
   out.step_causes.resize(part.steps.size() + 1);
   auto last_key = std::make_tuple(int64_t{-9}, int64_t{0}, int64_t{0}, int64_t{0});
@@ -160,7 +200,7 @@ void Intake::add(Part part) {
                       .end_ns = c.end_ns[i],
                       .gap_ns = c.gap_ns[i],
                       .overlapped_ns = c.overlapped_ns[i],
-                      .bytes = row_bytes(part, i),
+                      .bytes = row_bytes(c, i, bytes_of),
                       .sequence = static_cast<int32_t>(std::clamp<int64_t>(c.sequence[i], -1, INT32_MAX)),
                       .step = static_cast<int32_t>(c.step[i])};
     add_reason(c, i, row);
@@ -173,12 +213,12 @@ void Intake::add(Part part) {
     }
     row.signature = last_signature;
     const bool paired = op == Collective::kSend || op == Collective::kRecv;
-    if (paired && (c.peer[i] < 0 || part.rank < 0)) {
+    if (paired && (peers[i] < 0 || part.rank < 0)) {
       ++out.refused_without_group;
       row.group = UINT32_MAX;
     } else if (paired) {
-      const int64_t from = op == Collective::kSend ? part.rank : c.peer[i];
-      const int64_t to = op == Collective::kSend ? c.peer[i] : part.rank;
+      const int64_t from = op == Collective::kSend ? part.rank : peers[i];
+      const int64_t to = op == Collective::kSend ? peers[i] : part.rank;
       const auto [at, is_new] = pairs.try_emplace({group[i], from, to}, 0);
       if (is_new) {
         const std::string of = group[i] < 0 ? "" : own_groups[static_cast<size_t>(group[i])].key;
@@ -235,25 +275,34 @@ void Intake::finish() {
     if (rank.part.unix_start_ns != kNoNumber) base_unix_ns = std::min(base_unix_ns, rank.part.unix_start_ns);
   }
   std::map<std::string, uint32_t> known_domains;
-  std::vector<std::vector<uint32_t>> members(groups.size());
-  for (uint32_t r = 0; r < ranks.size(); ++r) {
-    RankRows& rank = ranks[r];
+  for (RankRows& rank : ranks) {
     // Without a host's name every rank has a clock of its own: the careful assumption.
     const std::string clock = rank.part.host.empty() ? "rank " + std::to_string(rank.part.rank) : rank.part.host;
     const auto [at, is_new] = known_domains.try_emplace(clock, static_cast<uint32_t>(domains.size()));
     if (is_new) domains.push_back(clock);
     rank.domain = at->second;
-    const int64_t shift = has_unix_times ? rank.part.unix_start_ns - base_unix_ns : 0;
-    for (CollectiveRow& row : rank.rows) {
-      row.start_ns += shift;
-      row.end_ns += shift;
-      row.signature = new_signature[row.signature];
-      if (row.group == UINT32_MAX) continue;
-      row.group = new_group[row.group];
-      if (members[row.group].empty() || members[row.group].back() != r) members[row.group].push_back(r);
-    }
   }
-  for (size_t g = 0; g < groups.size(); ++g) groups[g].members = std::move(members[g]);
+  std::vector<std::vector<uint32_t>> groups_of(ranks.size());  // by rank
+  const auto place_rows = [&](size_t begin, size_t end) {
+    std::vector<size_t> last_rank(groups.size(), SIZE_MAX);
+    for (size_t r = begin; r < end; ++r) {
+      RankRows& rank = ranks[r];
+      const int64_t shift = has_unix_times ? rank.part.unix_start_ns - base_unix_ns : 0;
+      for (CollectiveRow& row : rank.rows) {
+        row.start_ns += shift;
+        row.end_ns += shift;
+        row.signature = new_signature[row.signature];
+        if (row.group == UINT32_MAX) continue;
+        row.group = new_group[row.group];
+        if (std::exchange(last_rank[row.group], r) != r) groups_of[r].push_back(row.group);
+      }
+    }
+  };
+  constexpr size_t kFewRanks = 8;
+  parallel_ranges(ranks.size(), std::thread::hardware_concurrency(), place_rows, kFewRanks);
+  for (uint32_t r = 0; r < ranks.size(); ++r) {
+    for (const uint32_t g : groups_of[r]) groups[g].members.push_back(r);
+  }
 }
 
 }  // namespace firelane::ranks

@@ -25,6 +25,24 @@ TEST(Reduce, order_matches_over_cut_windows_without_a_wrong_one) {
   EXPECT_EQ(s.wrong, 0);
 }
 
+TEST(Reduce, a_send_without_arguments_goes_where_the_others_of_the_rank_go) {
+  for (uint64_t seed = 101; seed <= 105; ++seed) {
+    const Score s = score(generate({.seed = seed, .ranks = 16, .tensor = 2, .pipeline = 2, .missing_arguments = 0.05}));
+    EXPECT_GE(s.matched, s.possible - s.possible / 1000) << seed;
+    EXPECT_EQ(s.wrong, 0) << seed;
+  }
+}
+
+TEST(Reduce, a_send_without_arguments_of_a_rank_that_sends_to_several_is_refused) {
+  const JobSpec spec{.seed = 101, .ranks = 24, .tensor = 2, .pipeline = 3, .missing_arguments = 0.05};
+  EXPECT_EQ(score(generate(spec)).wrong, 0);
+  Intake intake;
+  for (const Part& part : generate(spec).parts) intake.add(part);
+  const auto reduced = reduce(intake);
+  ASSERT_TRUE(reduced.ok());
+  EXPECT_GT(reduced.value().refused[static_cast<size_t>(Refusal::kNoPeer)], 0);
+}
+
 TEST(Reduce, clocks_lie_inside_of_their_bound) {
   const Score s = score(generate({.ranks = 32, .tensor = 4}));
   EXPECT_EQ(s.outside_bound, 0);

@@ -1,0 +1,82 @@
+#!/usr/bin/env python3
+"""What Spark adds to the native map, on one machine: `firelane.spark` and `firelane ranks` on one folder, in turns.
+
+    python bench/spark_overhead.py FOLDER FIRELANE [RUNS]
+
+Prints one JSON line: the seconds of each, best of RUNS. The session is up and has mapped the folder once before the
+clock starts, as on a cluster, where one session serves many jobs; starting it (a JVM, Python workers) is a figure of
+its own. bench/ranks.py runs this in an environment that has pyspark.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def firelane_spark() -> Any:
+    """firelane/spark.py alone: the package around it has native modules that this needs not."""
+    spec = importlib.util.spec_from_file_location("firelane_spark", ROOT / "python" / "firelane" / "spark.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def timed(run: Callable[[], bytes]) -> tuple[float, bytes]:
+    begun = time.perf_counter()
+    answer = run()
+    return time.perf_counter() - begun, answer
+
+
+def main() -> None:
+    folder, firelane = sys.argv[1:3]
+    runs = int(sys.argv[3]) if len(sys.argv) > 3 else 5
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    from pyspark.sql import SparkSession
+
+    begun = time.perf_counter()
+    builder = SparkSession.builder.master("local[*]").appName("firelane bench")
+    spark = builder.config("spark.ui.enabled", "false").config("spark.ui.showConsoleProgress", "false").getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    module = firelane_spark()
+
+    def by_spark() -> bytes:
+        answer: bytes = module.answer(spark, [folder], ["--json"], command=firelane)
+        return answer
+
+    def native() -> bytes:
+        return subprocess.run([firelane, "ranks", folder, "--json"], stdout=subprocess.PIPE, check=True).stdout
+
+    by_spark()
+    started = time.perf_counter() - begun
+    times = []
+    for _ in range(runs):
+        spark_s, spark_answer = timed(by_spark)
+        native_s, native_answer = timed(native)
+        assert spark_answer == native_answer, "Spark's answer is not that of one machine"
+        times.append((spark_s, native_s))
+    spark.stop()
+    print(
+        json.dumps(
+            {
+                "first_s": started,
+                "spark_s": min(each[0] for each in times),
+                "native_s": min(each[1] for each in times),
+                "ratio": sorted(each[0] / each[1] for each in times)[len(times) // 2],
+            }
+        )
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -131,7 +131,8 @@ class Player {
     }
     out_.end_ns = std::max(out_.start_ns, out_.time_ns[graph_.window_end]);
     out_.last = graph_.window_end;
-    for (const NodeId node : graph_.tail) {
+    // Without the order on streams the last to be launched need not be the last to end.
+    for (const NodeId node : change_.data_order_only&& graph_.has_data ? graph_.window_work : graph_.tail) {
       const int64_t end = out_.time_ns[node] + out_.duration_ns[node];
       if (end <= out_.end_ns) continue;
       out_.end_ns = end;
@@ -149,6 +150,7 @@ class Player {
       const GraphEdge& edge = graph_.edges[e];
       const int64_t lag_ns = lag_at(e);
       if constexpr (kWhole) out_.lag_ns[e] = lag_ns;
+      if (edge.is_order_only && change_.data_order_only) continue;
       if (edge.kind == EdgeKind::kSync && std::binary_search(waits_.begin(), waits_.end(), self.row)) continue;
       const int64_t at = out_.time_ns[edge.source] + (edge.from_end ? out_.duration_ns[edge.source] : 0) + lag_ns;
       if (at <= latest) continue;
@@ -202,7 +204,7 @@ class Player {
       }
       return scaled(std::llround(std::max(left, 0.0)), change_.keep_host);
     }
-    if (edge.kind == EdgeKind::kLaunch || edge.kind == EdgeKind::kStream) {
+    if (edge.kind == EdgeKind::kLaunch || edge.kind == EdgeKind::kStream || edge.kind == EdgeKind::kData) {
       const double removed = std::min(1.0, options_.recording_removed) * static_cast<double>(edge.recorder_ns);
       const int64_t left = edge.lag_ns - std::llround(removed);
       const int64_t host = std::min(edge.host_ns, left);

@@ -287,7 +287,7 @@ def test_a_snapshot_lies_on_the_axis_of_the_trace(tmp_path):
     # The trace begins at 1,000 us: what was allocated before is state, what comes after it is left out.
     assert [(e["time_ns"] // 1000, e["address"]) for e in events] == [(500, 5120), (1500, 5120)]
     assert [b["address"] for b in trace.sql("select address from allocator_blocks")] == [4096]
-    [joined] = trace.info()["joined"]
+    [joined] = trace.info["joined"]
     assert (joined["entries"], joined["used"], joined["clock_offset_ns"]) == (6, 3, None)
 
 
@@ -301,13 +301,13 @@ def test_the_memory_verb_counts_what_the_snapshot_says(tmp_path):
     )
     assert done.returncode == 0, done.stderr
     [device] = json.loads(done.stdout)["devices"]
-    assert device["peak_allocated_bytes"] == 2048  # 1,024 from before the trace, 1,024 in it
+    assert device["peak_bytes"] == 2048  # 1,024 from before the trace, 1,024 in it
 
 
 def test_own_allocations_measure_the_clock_and_are_not_counted_twice(tmp_path):
     run, snapshot = write_pair(tmp_path, clock_us=30, own=[(1500, 5120, 1024)])
     trace = firelane.open(run, snapshot=snapshot)
-    assert trace.info()["joined"][0]["clock_offset_ns"] == 30_000
+    assert trace.info["joined"][0]["clock_offset_ns"] == 30_000
     assert [e["time_ns"] // 1000 for e in trace.sql("select time_ns from memory_events")] == [500, 1500]
 
 

@@ -92,7 +92,7 @@ def test_every_call_is_joined_by_its_id(files):
         )
     }
     assert joined == expected
-    [file] = trace.info()["joined"]
+    [file] = trace.info["joined"]
     assert (file["entries"], file["used"]) == (len(expected), len(expected))
 
 
@@ -155,12 +155,12 @@ def test_the_critical_path_says_what_it_follows(files):
 
 def test_alone_it_has_order_and_data_but_no_times(files):
     et = firelane.open(files[1])
-    info = et.info()
+    info = et.info
     possible = {row["question"]: row["possible"] for row in info["answers"]}
     assert not possible["time per operator"]
     assert possible["which operator needs whose data"]
     assert possible["shapes of operators' inputs"]
-    assert et.diagnose()["verdict"].startswith("no verdict")
+    assert "no verdict" in str(et.diagnose())
     with pytest.raises(ValueError, match="--execution-trace"):
         et.critical_path()
     assert dependencies(et)

@@ -81,6 +81,12 @@ void check_links(const Model& model) {
       check_row(end.row, end.on_device ? device.size() : hosts);
     }
   }
+  const DataDependencies& data = model.data_dependencies;
+  FL_CHECK(std::is_sorted(data.op.begin(), data.op.end()), "data dependencies must be sorted by op");
+  for (size_t i = 0; i < data.size(); ++i) {
+    FL_CHECK(data.op[i] < model.op_details.size(), "data must be needed by an op");
+    check_row(data.producer[i], model.op_details.size());
+  }
   for (const uint32_t track : model.counter_samples.track) {
     FL_CHECK(track < model.counter_tracks.size(), "a sample must belong to a track");
   }
@@ -138,6 +144,7 @@ void load_and_use(std::string bytes) {
     (void)compare::flame_difference(side, side, {.by = by, .batch_ratio = difference.batch_ratio});
   }
   (void)trace.get<analyze::study>().gain_ns({.keep_host = 0.5, .keep_kernels = 0.5, .keep_latency = 0});
+  (void)trace.get<analyze::study>().gain_ns({.data_order_only = true});
   (void)analyze::module_table(model, {.by_type = true});
   (void)analyze::cost_of(trace, {.price_per_hour = 1, .samples_per_step = 1, .steps_per_run = 1});
 }

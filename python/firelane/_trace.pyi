@@ -65,6 +65,12 @@ class Trace:
         """
 
     @property
+    def data_dependencies(self) -> Table:
+        """
+        Which op has to wait for the data of which other: from execution traces.
+        """
+
+    @property
     def call_details(self) -> Table:
         """
         What only runtime and driver calls have: correlation and the op that made the call.
@@ -189,7 +195,7 @@ class Trace:
         print() shows what `firelane syncs` prints.
         """
 
-    def critical_path(self, *, table: Literal['pieces', 'classes'] = 'pieces', rows: int | None = None) -> Table:
+    def critical_path(self, *, table: Literal['pieces', 'classes', 'edges', 'data_chain'] = 'pieces', rows: int | None = None) -> Table:
         """
         The chain of dependencies that decides how long a step takes.
         print() shows what `firelane critical-path` prints.
@@ -198,7 +204,7 @@ class Trace:
         rows: show at most this many; 0 = all (default: all, of which print() shows 20)
         """
 
-    def whatif(self, *, host: float = 1.0, kernels: float = 1.0, communication: float = 1.0, copies: float = 1.0, latency: float = 1.0, without: Sequence[Literal['input', 'gc', 'loading', 'syncs']] = (), kernel: Sequence[str] = ()) -> dict[str, Any]:
+    def whatif(self, *, host: float = 1.0, kernels: float = 1.0, communication: float = 1.0, copies: float = 1.0, latency: float = 1.0, data_order: bool = False, without: Sequence[Literal['input', 'gc', 'loading', 'syncs']] = (), kernel: Sequence[str] = ()) -> dict[str, Any]:
         """
         How long a step would take if something cost less: the trace's dependencies, replayed.
         What `firelane whatif --json` prints.
@@ -208,6 +214,7 @@ class Trace:
         communication: communication takes this part of its time (1 = as it is, 0 = free)
         copies: memcpy and memset takes this part of its time (1 = as it is, 0 = free)
         latency: latency from launch to start takes this part of its time (1 = as it is, 0 = free)
+        data_order: device work waits for its launch and its data, not for its place on the stream (needs an execution trace)
         without: leave this out; may be repeated
         kernel: device work whose name contains NAME takes FACTOR of its time; may be repeated
         """
@@ -381,9 +388,11 @@ class _FunctionEvents:
 
     def fields(self, event: int) -> dict[str, Any]: ...
 
-def open(path: str | os.PathLike[str], *, threads: int = 0) -> Trace:
+def open(path: str | os.PathLike[str], *, execution_trace: str | os.PathLike[str] = '', snapshot: str | os.PathLike[str] = '', threads: int = 0) -> Trace:
     """
     Opens a trace: .lane, .json or .json.gz (Kineto or Chrome). threads=0 uses every core.
+    execution_trace and snapshot are joined to it: what ExecutionTraceObserver and
+    torch.cuda.memory._dump_snapshot wrote in the same run.
     Raises TraceError, with one line that says what is wrong, when nothing can be read.
     """
 

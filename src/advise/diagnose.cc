@@ -257,6 +257,15 @@ void add_notes(const Model& model, const analyze::Study& study, Diagnosis& out) 
 Diagnosis judged_without_time(const StudiedTrace& trace) {
   const Model& model = trace.model();
   const bool is_memory = model.info.origin == Origin::kMemorySnapshot;
+  if (model.info.origin == Origin::kExecutionTrace) {
+    return {.verdict = {.bound = {.limit = analyze::Limit::kUnknown},
+                        .label = "no verdict",
+                        .reason = "an execution trace has operators and their data, and no times"},
+            .empty = true,
+            .judges_time = false,
+            .notes = {"open the trace of the same run with it: firelane diagnose TRACE --execution-trace " +
+                      model.info.path}};
+  }
   Diagnosis out{.verdict = {.bound = {.limit = analyze::Limit::kUnknown},
                             .label = "no verdict",
                             .reason = is_memory ? "a memory snapshot has no times of operators or kernels"

@@ -56,8 +56,8 @@ void warn_of_losses(const std::string& path, const LossCounts& losses) {
   }
 }
 
-Result<Model> load_and_warn(const std::string& path, const LoadProgress&) {
-  importer::LoadOptions options;
+Result<Model> load_and_warn(const std::string& path, const JoinedPaths& joined) {
+  importer::LoadOptions options{.execution_trace = joined.execution_trace, .snapshot = joined.snapshot};
   Result<Model> model = [&] {
     ProgressBar bar(path);
     if (::isatty(STDERR_FILENO) == 1) {
@@ -77,8 +77,24 @@ void add_trace_argument(Flags& flags, std::string& path) {
       .value_name("");
 }
 
-Result<std::shared_ptr<const TraceSet>> open_traces(std::vector<std::string> paths) {
-  const auto traces = std::make_shared<TraceSet>(std::move(paths), load_and_warn);
+Error join_needs_one_trace() {
+  return {"--execution-trace and --snapshot are joined to one trace: name only that one"};
+}
+
+void add_joined_options(Flags& flags, JoinedPaths& joined) {
+  flags
+      .add("--execution-trace", joined.execution_trace,
+           "the execution trace of the same run (ExecutionTraceObserver): which operator needs whose data")
+      .value_name("FILE");
+  flags
+      .add("--snapshot", joined.snapshot,
+           "a memory snapshot of the same process (torch.cuda.memory._dump_snapshot), on the trace's time axis")
+      .value_name("FILE");
+}
+
+Result<std::shared_ptr<const TraceSet>> open_traces(std::vector<std::string> paths, const JoinedPaths& joined) {
+  const auto load = [joined](const std::string& path, const LoadProgress&) { return load_and_warn(path, joined); };
+  const auto traces = std::make_shared<TraceSet>(std::move(paths), load);
   traces->wait_until_loaded();
   for (size_t id = 0; id < traces->size(); ++id) {
     if (traces->trace(id) == nullptr) return Error{traces->status(id).error};
@@ -86,8 +102,8 @@ Result<std::shared_ptr<const TraceSet>> open_traces(std::vector<std::string> pat
   return std::shared_ptr<const TraceSet>(traces);
 }
 
-Result<std::shared_ptr<const StudiedTrace>> open_trace(const std::string& path) {
-  FL_TRY(const auto traces, open_traces({path}));
+Result<std::shared_ptr<const StudiedTrace>> open_trace(const std::string& path, const JoinedPaths& joined) {
+  FL_TRY(const auto traces, open_traces({path}, joined));
   return traces->trace(0);
 }
 

@@ -16,9 +16,20 @@ namespace firelane::cli {
 // The positional FILE of a verb.
 void add_trace_argument(Flags& flags, std::string& path);
 
+// Files of the same run that are joined to a trace.
+struct JoinedPaths {
+  std::string execution_trace;
+  std::string snapshot;
+  bool empty() const { return execution_trace.empty() && snapshot.empty(); }
+};
+// Where several traces were named, or a folder.
+Error join_needs_one_trace();
+// --execution-trace and --snapshot.
+void add_joined_options(Flags& flags, JoinedPaths& joined);
+
 // All of them, loaded. Fails with the first that cannot be read.
-Result<std::shared_ptr<const TraceSet>> open_traces(std::vector<std::string> paths);
+Result<std::shared_ptr<const TraceSet>> open_traces(std::vector<std::string> paths, const JoinedPaths& joined = {});
 // The set of one.
-Result<std::shared_ptr<const StudiedTrace>> open_trace(const std::string& path);
+Result<std::shared_ptr<const StudiedTrace>> open_trace(const std::string& path, const JoinedPaths& joined = {});
 
 }  // namespace firelane::cli

@@ -26,6 +26,7 @@ using report::ParameterType;
 // What was given, by the parameter's name. The references that parsing writes to stay good: a map's nodes do not move.
 struct ReportVerbArgs {
   std::string path;
+  JoinedPaths joined;
   std::map<std::string, bool> flags;
   std::map<std::string, std::optional<std::string>> texts;
   std::map<std::string, std::vector<std::string>> lists;
@@ -83,7 +84,7 @@ Result<int> run_report(const report::ReportSpec& spec, const ReportVerbArgs& arg
     return kExitOk;
   }
   FL_TRY(report::Arguments wanted, arguments_of(spec, args));
-  FL_TRY(const auto trace, open_trace(args.path));
+  FL_TRY(const auto trace, open_trace(args.path, args.joined));
   FL_TRY(const std::string answer, report::render(spec, *trace, std::move(wanted), output.form(), output.style()));
   FL_TRY_VOID(output.write(answer));
   FL_TRY_VOID(output.close());
@@ -99,6 +100,7 @@ Verb verb_of(const report::ReportSpec& spec) {
           .setup = [&spec](Flags& flags) -> VerbBody {
             auto args = std::make_shared<ReportVerbArgs>();
             add_trace_argument(flags, args->path);
+            add_joined_options(flags, args->joined);
             for (const Parameter& parameter : spec.parameters) add_parameter(flags, parameter, spec, *args);
             add_report_options(flags, args->output);
             return [&spec, args] { return run_report(spec, *args); };

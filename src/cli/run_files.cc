@@ -90,6 +90,7 @@ Result<std::vector<compare::Run>> read_runs(const std::vector<std::string>& file
   std::deque<std::future<Result<compare::Run>>> working;
   for (const std::string& file : files) {
     FL_TRY(auto trace, open_trace(file));
+    if (trace->model().info.has_order_only) return Error{file + ": an execution trace has no times to compare"};
     const size_t most = trace->model().info.content_bytes > kSmallBytes ? 0 : 1;
     working.push_back(std::async(std::launch::async,
                                  [held = std::move(trace), &file, &queries] { return run_of(*held, file, queries); }));

@@ -12,6 +12,7 @@ namespace {
 
 struct DumpArgs {
   std::string path;
+  JoinedPaths joined;
   report::DumpOptions options;
   bool json = false;
   bool records = false;
@@ -32,7 +33,7 @@ Result<int> run_dump_records(const DumpArgs& args) {
 
 Result<int> run_dump(const DumpArgs& args) {
   FL_TRY(Output output, Output::open(args.output));
-  FL_TRY(const auto trace, open_trace(args.path));
+  FL_TRY(const auto trace, open_trace(args.path, args.joined));
   const Model& model = trace->model();
   report::DumpOptions options = args.options;
   options.form = args.json ? report::DumpForm::kJsonLines : report::DumpForm::kText;
@@ -51,6 +52,7 @@ Verb dump_verb() {
           .setup = [](Flags& flags) -> VerbBody {
             auto args = std::make_shared<DumpArgs>();
             add_trace_argument(flags, args->path);
+            add_joined_options(flags, args->joined);
             flags.add("--table", args->options.tables, "only this table; may be given more than once (default: all)")
                 .one_of(report::dump_table_names())
                 .once_each();

@@ -19,6 +19,7 @@ namespace {
 
 struct ReportArgs {
   std::vector<std::string> paths;
+  JoinedPaths joined;
   OutputOptions output;
 };
 
@@ -41,8 +42,9 @@ Result<std::string> job_document(const std::string& folder, ReportForm form, std
   return serve::one_file(api, page);
 }
 
-Result<std::string> trace_document(const std::string& path, ReportForm form, std::string_view page) {
-  FL_TRY(const auto traces, open_traces({path}));
+Result<std::string> trace_document(const ReportArgs& args, ReportForm form, std::string_view page) {
+  const std::string& path = args.paths[0];
+  FL_TRY(const auto traces, open_traces({path}, args.joined));
   if (form == ReportForm::kHtml) {
     serve::Api api(traces, FIRELANE_VERSION);
     return serve::one_file(api, page);
@@ -66,6 +68,7 @@ Result<int> run_report(const ReportArgs& args) {
   if (args.paths.size() > 2) {
     return complain("report: give one trace, or two files or folders to compare", kExitUsage);
   }
+  if (!args.joined.empty() && (args.paths.size() > 1 || is_job_folder(args.paths[0]))) return join_needs_one_trace();
   FL_TRY(const ReportForm form, form_of(args.output.path));
   std::string_view page;
   if (form == ReportForm::kHtml) {
@@ -74,7 +77,7 @@ Result<int> run_report(const ReportArgs& args) {
   FL_TRY(Output output, Output::open(args.output));
   FL_TRY(const std::string document, args.paths.size() > 1          ? comparison_document(args, form, page)
                                      : is_job_folder(args.paths[0]) ? job_document(args.paths[0], form, page)
-                                                                    : trace_document(args.paths[0], form, page));
+                                                                    : trace_document(args, form, page));
   FL_TRY_VOID(output.write(document));
   FL_TRY_VOID(output.close());
   return kExitOk;
@@ -97,6 +100,7 @@ Verb report_verb() {
                      "are compared, each a trace, a folder or a pattern")
                 .required()
                 .value_name("");
+            add_joined_options(flags, args->joined);
             add_file_options(flags, args->output);
             return [args] { return run_report(*args); };
           }};

@@ -22,6 +22,7 @@ namespace {
 
 struct SqlArgs {
   std::string path;
+  JoinedPaths joined;
   std::string query;
   double timeout_s = 0;
   OutputOptions output;
@@ -210,7 +211,7 @@ class Session {
 
 Result<int> run_sql(const SqlArgs& args) {
   FL_TRY(Output output, Output::open(args.output));
-  FL_TRY(const auto trace, open_trace(args.path));
+  FL_TRY(const auto trace, open_trace(args.path, args.joined));
   const Model& model = trace->model();
   FL_TRY(const auto database, sql::Database::open(model));
   const InterruptGuard guard;
@@ -231,6 +232,7 @@ Verb sql_verb() {
       .setup = [](Flags& flags) -> VerbBody {
         auto args = std::make_shared<SqlArgs>();
         add_trace_argument(flags, args->path);
+        add_joined_options(flags, args->joined);
         flags.add("QUERY", args->query, "one or more statements; without them, from standard input");
         flags.add("--timeout", args->timeout_s, "seconds after which a query is stopped; 0 = never").between(0.0, 1e6);
         add_report_options(flags, args->output);

@@ -17,6 +17,9 @@ struct ViewArgs {
 };
 
 Result<int> run_view(const ViewArgs& args) {
+  if (!args.options.joined.empty() && (args.paths.size() > 1 || is_job_folder(args.paths[0]))) {
+    return join_needs_one_trace();
+  }
   if (args.paths.size() == 1 && is_job_folder(args.paths[0])) {
     return serve_ranks(args.paths, {.use_parts = true}, -1, args.options);
   }
@@ -40,6 +43,7 @@ Verb view_verb() {
                 .required()
                 .value_name("");
             add_view_options(flags, args->options);
+            add_joined_options(flags, args->options.joined);
             return [args] { return run_view(*args); };
           }};
 }

@@ -98,7 +98,9 @@ Result<int> serve_traces(const std::vector<std::string>& paths, const ViewOption
   block_signals();
   std::atomic<size_t> failed = 0;
   const auto load = [&](const std::string& path, const LoadProgress& progress) {
-    Result<Model> model = importer::load_trace(path, {.progress = progress});
+    Result<Model> model = importer::load_trace(
+        path,
+        {.progress = progress, .execution_trace = options.joined.execution_trace, .snapshot = options.joined.snapshot});
     if (!model.ok()) tell_failure(model.error(), ++failed == paths.size());
     return model;
   };

@@ -6,6 +6,7 @@
 
 #include "base/result.h"
 #include "cli/flags.h"
+#include "cli/open.h"
 #include "cli/rank_files.h"
 #include "serve/comparison.h"
 
@@ -14,6 +15,7 @@ namespace firelane::cli {
 struct ViewOptions {
   int port = 0;
   bool no_open = false;
+  JoinedPaths joined;  // of the only trace
 };
 
 // --port and --no-open.

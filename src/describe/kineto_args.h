@@ -8,7 +8,9 @@
 //   args.object(StringId)                                   -- a JSON object whose fields are args
 #pragma once
 
+#include <algorithm>
 #include <cmath>
+#include <string>
 #include <string_view>
 
 #include "model/model.h"
@@ -107,6 +109,21 @@ inline int64_t external_id_by_link(const Model& model, Row row) {
   return row == kNoRow || host.detail[row] == kNoRow ? kNoNumber : model.op_details.external_id[host.detail[row]];
 }
 
+// "8 read 4096; 9 overwrite; - read 64": node, what for, bytes; - for what was there before the recording.
+inline std::string data_dependencies_text(const Model& model, Row detail) {
+  const DataDependencies& data = model.data_dependencies;
+  const auto [begin, end] = std::equal_range(data.op.begin(), data.op.end(), detail);
+  std::string out;
+  for (auto at = begin; at != end; ++at) {
+    const auto row = static_cast<size_t>(at - data.op.begin());
+    const int64_t node = data.producer_node[row];
+    out += (out.empty() ? "" : "; ") + (node == kNoNumber ? "-" : std::to_string(node)) + " " +
+           std::string(name_of(data.use[row]));
+    if (data.bytes[row] != kNoNumber) out += " " + std::to_string(data.bytes[row]);
+  }
+  return out;
+}
+
 template <typename Args>
 void visit_host_args(const Model& model, Row row, Args& receiver) {
   PresentArgs<Args> args{receiver};
@@ -134,6 +151,8 @@ void visit_host_args(const Model& model, Row row, Args& receiver) {
     args.text("Module Hierarchy", op.module_hierarchy[detail]);
     args.text("Overload name", op.overload[detail]);
     args.number("flops", op.flops[detail]);
+    args.number("Data node", op.data_node[detail]);
+    args.word("Data dependencies", data_dependencies_text(model, detail));
     args.object(op.more_args[detail]);
     visit_comm_args(model, op.comm[detail], args);
   }

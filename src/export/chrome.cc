@@ -142,6 +142,7 @@ class ChromeExport {
     pairs.text("origin", name_of(model_.info.origin));
     pairs.text("accelerator", name_of(model_.info.accelerator));
     pairs.text("format", model_.info.format);
+    if (model_.info.has_order_only) pairs.text("times", "order of calls");
     return out + "}";
   }
 

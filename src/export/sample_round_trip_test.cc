@@ -48,6 +48,9 @@ class SampleRoundTrip : public testing::TestWithParam<const char*> {
     EXPECT_EQ(model_.steps.number, other.steps.number);
     EXPECT_EQ(sum(model_.kernel_details.flops), sum(other.kernel_details.flops));
     EXPECT_EQ(sum(model_.copy_details.bytes), sum(other.copy_details.bytes));
+    EXPECT_EQ(model_.data_dependencies.size(), other.data_dependencies.size());
+    EXPECT_EQ(sum(model_.data_dependencies.bytes), sum(other.data_dependencies.bytes));
+    EXPECT_EQ(model_.info.has_order_only, other.info.has_order_only);
     EXPECT_EQ(model_.info.accelerator, other.info.accelerator);
     EXPECT_EQ(model_.info.devices.size(), other.info.devices.size());
   }
@@ -79,7 +82,7 @@ INSTANTIATE_TEST_SUITE_P(Samples, SampleRoundTrip,
                          testing::Values("nsys_h100_2gpu.sqlite", "tpu_v6e_inference.xplane.pb",
                                          "jax_mi300_conv.xplane.pb", "rocprofv3_mi350.json.gz",
                                          "ascend_trace_view.json.gz", "kineto_mtia_inference.json.gz",
-                                         "kineto_mi300_qwen.json.gz"));
+                                         "kineto_mi300_qwen.json.gz", "execution_trace_linear.json.gz"));
 
 TEST(LaneFile, one_of_ours_is_not_converted_again) {
   Model model;

@@ -7,6 +7,8 @@
 #include <thread>
 
 #include "import/decompress.h"
+#include "import/dumps/join_snapshot.h"
+#include "import/execution/read_execution.h"
 #include "import/lane/light_ops.h"
 #include "import/whole.h"
 #include "import/xplane/read_xplane.h"
@@ -97,8 +99,19 @@ Result<Model> load_content(std::unique_ptr<ByteSource> file, const std::string& 
   raw.info.path = name;
   raw.info.file_bytes = file_bytes;
   if (compression != nullptr) raw.info.compression = compression->name;
-  if (options.light_steps) return assemble_light(std::move(raw), name, threads);
-  return assemble(std::move(raw), threads);
+  if (options.light_steps) {
+    if (!options.snapshot.empty() || !options.execution_trace.empty()) {
+      return Error{name + ": other files are joined to the full steps, not to the light ones"};
+    }
+    return assemble_light(std::move(raw), name, threads);
+  }
+  if (!options.snapshot.empty()) FL_TRY_VOID(join_snapshot(options.snapshot, raw));
+  Model model = assemble(std::move(raw), threads);
+  if (!options.execution_trace.empty()) {
+    FL_TRY(const ExecutionTrace execution, load_execution_trace(options.execution_trace));
+    FL_TRY_VOID(join_execution_trace(execution, options.execution_trace, model));
+  }
+  return model;
 }
 
 namespace {
@@ -127,6 +140,10 @@ std::vector<std::string> hosts_of_run(const std::string& path) {
 }
 
 Result<Model> load_run(const std::string& path, const std::vector<std::string>& hosts, const LoadOptions& options) {
+  if (!options.snapshot.empty() || !options.execution_trace.empty()) {
+    return Error{path +
+                 ": a folder of XPlane files; execution traces and memory snapshots are joined to traces of torch"};
+  }
   std::vector<XPlaneFile> files;
   uint64_t bytes = 0;
   for (const std::string& host : hosts) {

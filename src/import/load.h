@@ -25,6 +25,9 @@ struct LoadOptions {
   // Only the light steps, with ops from the full ones: what "run.lane@light" means as a path. An Error if there are
   // none.
   bool light_steps = false;
+  // Files of the same run that are joined to the trace; "" = none.
+  std::string execution_trace;
+  std::string snapshot;
   // A compressed file may not grow beyond this (decompression bombs).
   uint64_t max_content_bytes = uint64_t{1} << 40;
 };

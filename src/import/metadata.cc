@@ -129,6 +129,7 @@ void interpret_metadata(TraceInfo& info) {
     } else if (entry.key == "firelane_source") {
       info.format = text_of(value, "format");
       info.origin = word_named<Origin>(text_of(value, "origin"));
+      info.has_order_only = text_of(value, "times") == "order of calls";
       info.accelerator = word_named<Accelerator>(text_of(value, "accelerator"));
     } else if (entry.key == "python") {
       info.environment.python = entry.text;

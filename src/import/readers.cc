@@ -1,5 +1,6 @@
 // The list of formats that Firelane reads.
 #include "import/dumps/read_dump.h"
+#include "import/execution/read_execution.h"
 #include "import/json/read_json.h"
 #include "import/lane/read_lane.h"
 #include "import/perfetto/read_perfetto.h"
@@ -21,6 +22,7 @@ std::span<const Reader> known_readers() {
       rocprof_csv_reader(),   //
       pickle_reader(),        // memory snapshots, flight recorders
       flight_json_reader(),
+      execution_reader(),   // ExecutionTraceObserver, Chakra
       speedscope_reader(),  //
       collapsed_reader(),
       json_reader(),  // takes all texts

@@ -76,6 +76,7 @@ Model assemble(RawTrace&& raw, unsigned threads) {
   nest_slices(model);
   type_collectives(model);
   link_slices(model);
+  link_data(model);
   link_flows(raw, model, lane_map);
   collect_marked_steps(model);
   measure_duration(model);

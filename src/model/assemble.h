@@ -39,6 +39,8 @@ void nest_slices(Model& model);
 // collectives.cc: which library carries out a collective; ranges of CPU backends become rows of comm_details.
 void type_collectives(Model& model);
 void link_slices(Model& model);
+// The producers of data_dependencies.
+void link_data(Model& model);
 void link_flows(const RawTrace& raw, Model& model, const std::vector<LaneId>& lane_map);
 void collect_marked_steps(Model& model);
 

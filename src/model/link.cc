@@ -91,4 +91,18 @@ void link_slices(Model& model) {
   }
 }
 
+void link_data(Model& model) {
+  DataDependencies& data = model.data_dependencies;
+  if (data.size() == 0) return;
+  const OpDetails& ops = model.op_details;
+  IdMap by_node(ops.size());
+  for (Row detail = 0; detail < ops.size(); ++detail) {
+    if (ops.data_node[detail] != kNoNumber && ops.slice[detail] != kNoRow)
+      by_node.insert(ops.data_node[detail], detail);
+  }
+  for (Row row = 0; row < data.size(); ++row) {
+    if (data.producer_node[row] != kNoNumber) data.producer[row] = by_node.find(data.producer_node[row]);
+  }
+}
+
 }  // namespace firelane

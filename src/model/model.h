@@ -137,6 +137,16 @@ struct LightInfo {
   int64_t other() const { return work - same - resized; }  // no op
 };
 
+// A file of the same run that was joined to the trace: an execution trace, a memory snapshot.
+struct JoinedFile {
+  Origin origin = Origin::kOther;
+  std::string path;
+  int64_t entries = 0;  // nodes, or events
+  int64_t used = 0;     // that have a place in the trace
+  // How far its clock was seen to be off, by events that both have; kNoNumber: they share none.
+  int64_t clock_offset_ns = kNoNumber;
+};
+
 struct TraceInfo {
   std::string path;
   std::string format;  // "Kineto JSON", "Chrome JSON", "Firelane": for people
@@ -154,6 +164,8 @@ struct TraceInfo {
   Environment environment;
   RecorderInfo recorder;
   LightInfo light;
+  bool has_order_only = false;     // what stands as times are places in the order of calls: an execution trace alone
+  std::vector<JoinedFile> joined;  // in the order of joining
   std::vector<MetadataEntry> metadata;  // in file order, what stands above included
 };
 

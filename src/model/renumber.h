@@ -53,6 +53,8 @@ void renumber(RawVector<RawRow>& rows, const PoolMap& map, const PartBase& base)
         shift(value.row, base.of_details(row));
       } else if constexpr (std::is_same_v<T, CommRow>) {
         shift(value.row, base.comm_details);
+      } else if constexpr (std::is_same_v<T, OpRow>) {
+        shift(value.row, base.op_details);
       } else if constexpr (std::is_invocable_v<const PoolMap&, T&>) {
         map(value);
       }

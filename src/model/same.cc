@@ -47,6 +47,8 @@ class Comparer {
         slices(t.name == "device_slices");
       } else if (t.name == "flows") {
         flows();
+      } else if (t.name == "data_dependencies") {
+        data_dependencies();
       } else if (t.name == "counter_samples") {
         counters();
       } else if (t.name.ends_with("_details") || t.name == "counter_tracks") {
@@ -110,6 +112,23 @@ class Comparer {
   static std::string_view details_of(DeviceKind kind) {
     if (kind == DeviceKind::kKernel) return "kernel_details";
     return kind == DeviceKind::kSync ? "sync_details" : "copy_details";
+  }
+
+  // Ops are numbered in the order of reading: by their slices.
+  static std::vector<std::tuple<Row, int64_t, DataUse, int64_t>> data_of(const Model& m) {
+    std::vector<std::tuple<Row, int64_t, DataUse, int64_t>> rows;
+    const DataDependencies& data = m.data_dependencies;
+    for (Row i = 0; i < data.size(); ++i)
+      rows.emplace_back(m.op_details.slice[data.op[i]], data.producer_node[i], data.use[i], data.bytes[i]);
+    std::sort(rows.begin(), rows.end());
+    return rows;
+  }
+  void data_dependencies() {
+    const auto x = data_of(a_), y = data_of(b_);
+    value("data_dependencies rows", 0, x.size(), y.size());
+    for (size_t i = 0; !difference_ && i < x.size(); ++i) {
+      if (x[i] != y[i]) report("data_dependencies of slice", std::get<0>(x[i]), "one", "another");
+    }
   }
 
   void slices(bool on_device) { on_device ? slices_of(&Model::device_slices) : slices_of(&Model::host_slices); }

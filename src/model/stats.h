@@ -63,6 +63,8 @@ enum class Stat : uint8_t {
   kEventNotUsed,
   kLineMalformed,
   kLightWorkWithoutTwin,
+  kNodeWithoutOp,
+  kSnapshotOutsideTrace,
   kCount,
 };
 inline constexpr size_t kStatCount = static_cast<size_t>(Stat::kCount);
@@ -170,6 +172,11 @@ inline constexpr std::array<StatInfo, kStatCount> kStats = {{
     {"light.work_without_op", Severity::kInfo,
      "device work of light steps that no full step has in the same place, or that has no op there either",
      "normal for steps that differ (evaluation, checkpoints); record more full steps to compare with"},
+    {"join.node_without_op", Severity::kInfo, "nodes of the execution trace that no op of the trace belongs to",
+     "normal where one of the two was recorded longer; many: they are of two runs"},
+    {"join.outside_trace", Severity::kInfo,
+     "events of the memory snapshot before the trace are in its first state, those after it were left out",
+     "none needed; firelane memory SNAPSHOT shows all of them"},
 }};
 
 struct LossCounts {

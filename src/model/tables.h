@@ -53,6 +53,7 @@ struct HostSlices {
   WIDE(int64_t, sequence_number, kMaybe, "joins forward and backward ops")                 \
   WIDE(int64_t, forward_thread, kMaybe, "torch's id of the thread of the forward op")      \
   WIDE(int64_t, call_id, kMaybe, "torch's id of the call, which joins execution traces")   \
+  WIDE(int64_t, data_node, kMaybe, "id of its node in the execution trace")                \
   READ(StringId, input_dims, kMaybe, "JSON: [[16, 512], []]")                              \
   READ(StringId, input_types, kMaybe, "JSON: [\"float\", \"Scalar\"]")                     \
   READ(StringId, input_strides, kMaybe, "JSON")                                            \
@@ -72,6 +73,22 @@ struct RawOp {
 };
 struct OpDetails {
   FL_COLUMNS(RawOp, FL_OP_DETAILS)
+};
+
+// Which data an op needs, of whom: from an execution trace, alone or joined to the trace of the same run. Sorted by op.
+#define FL_DATA_DEPENDENCIES(WIDE, READ, MADE)                                                              \
+  READ(OpRow, op, kFull, "op_details.id of the op that reads or overwrites it")                             \
+  READ(DataUse, use, kFull, "read, overwrite, or unknown where the trace does not say what the op touches") \
+  WIDE(int64_t, producer_node, kMaybe,                                                                      \
+       "op_details.data_node of the op it has to wait for; none: from before the recording")                \
+  MADE(Row, producer, kMaybe, "op_details.id of that op, where it is in the trace")                         \
+  WIDE(int64_t, bytes, kMaybeSize, "of the tensor")
+
+struct RawDataDependency {
+  FL_RAW_ROW(FL_DATA_DEPENDENCIES)
+};
+struct DataDependencies {
+  FL_COLUMNS(RawDataDependency, FL_DATA_DEPENDENCIES)
 };
 
 #define FL_CALL_DETAILS(WIDE, READ, MADE)                                  \
@@ -415,6 +432,8 @@ struct TimedSteps {
   SHOWN(HostSlices, host_slices,                                                                                      \
         "ops, annotations, Python functions, runtime and driver calls: what has a start and an end on the host")      \
   SHOWN(OpDetails, op_details, "what only ops and annotations have: shapes, types, stacks, sequence numbers")         \
+  SHOWN(DataDependencies, data_dependencies,                                                                          \
+        "which op has to wait for the data of which other: from execution traces")                                    \
   SHOWN(CallDetails, call_details,                                                                                    \
         "what only runtime and driver calls have: correlation and the op that made the call")                         \
   SHOWN(DeviceSlices, device_slices, "kernels, copies, memsets, synchronizations, device-side annotations")           \
@@ -441,6 +460,7 @@ struct TimedSteps {
 #define FL_RAW_TABLES(ROWS, OTHER)              \
   OTHER(RawHostSlice, host_slices)              \
   ROWS(RawOp, op_details)                       \
+  ROWS(RawDataDependency, data_dependencies)    \
   ROWS(RawCall, call_details)                   \
   OTHER(RawDeviceSlice, device_slices)          \
   ROWS(RawKernel, kernel_details)               \

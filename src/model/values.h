@@ -48,6 +48,7 @@ struct PartRow {
 };
 using DetailRow = PartRow<struct DetailsOfItsKind>;  // op_details, call_details, kernel_details, ...: by the row's kind
 using CommRow = PartRow<struct CommDetails>;
+using OpRow = PartRow<struct OpDetails>;
 
 // ---- kinds ------------------------------------------------------------------------------
 
@@ -125,13 +126,20 @@ enum class Origin : uint8_t {
   kPerfetto,
   kMemorySnapshot,
   kFlightRecorder,
-  kStacks
+  kStacks,
+  kExecutionTrace
 };
-FL_WORDS(Origin, kStacks, "other", "Kineto", "Firelane", "Ascend", "Nsight Systems", "XPlane", "rocprof", "Perfetto",
-         "memory snapshot", "flight recorder", "stacks")
+FL_WORDS(Origin, kExecutionTrace, "other", "Kineto", "Firelane", "Ascend", "Nsight Systems", "XPlane", "rocprof",
+         "Perfetto", "memory snapshot", "flight recorder", "stacks", "execution trace")
 
-// A dump has the state or the last events of one part of torch, and no times of operators or kernels.
-constexpr bool is_dump(Origin origin) { return origin == Origin::kMemorySnapshot || origin == Origin::kFlightRecorder; }
+// A dump has the state, the last events or the order of one part of torch, and no times of operators or kernels.
+constexpr bool is_dump(Origin origin) {
+  return origin == Origin::kMemorySnapshot || origin == Origin::kFlightRecorder || origin == Origin::kExecutionTrace;
+}
+
+// What an operator does with data that another operator touched before.
+enum class DataUse : uint8_t { kRead, kOverwrite, kUnknown };
+FL_WORDS(DataUse, kUnknown, "read", "overwrite", "unknown")
 
 // What the program computes on beside the CPU. The words are those of torch.device, but for AMD's GPUs, which torch
 // calls cuda too.

@@ -255,7 +255,8 @@ ReportSpec diagnose_report() {
           .tables = {{"findings"}},
           .make = make_findings,
           .text = diagnosis_text,
-          .json = diagnosis_json};
+          .json = diagnosis_json,
+          .needs_times = false};
 }
 
 }  // namespace firelane::report

@@ -61,7 +61,7 @@ std::vector<Fact> facts_of(const Model& model, const analyze::TraceDescription& 
        info.recorder.host_name.empty() ? metadata_text(model, "host_name") : Cell{info.recorder.host_name}},
       {"started", "Started", Kind::kText, utc_text(description.unix_start_ns)},
       {"unix_start_ns", "", Kind::kNumber, cell_unless(description.unix_start_ns, kNoNumber)},
-      {"duration_ns", "Duration", Kind::kDuration, info.duration_ns},
+      {"duration_ns", "Duration", Kind::kDuration, info.has_order_only ? Cell{} : Cell{info.duration_ns}},
       {"counted_ns", "  recorded", Kind::kDuration, cell_unless(description.counted_ns, info.duration_ns)},
       {"device_busy_ns", "Device busy", Kind::kDuration, cell_unless(description.device_busy_ns, int64_t{0})},
       {"step_count", "Steps", Kind::kNumber, static_cast<int64_t>(steps.size())},
@@ -169,6 +169,21 @@ Table groups_table(const std::vector<ProcessGroup>& groups) {
   return table;
 }
 
+Table joined_table(const std::vector<JoinedFile>& files) {
+  Table table{.name = "joined",
+              .title = "Joined files of the same run",
+              .columns = {{"path", "File"},
+                          {"kind", "Kind"},
+                          {"entries", "Entries", Kind::kNumber},
+                          {"used", "In this trace", Kind::kNumber},
+                          {"clock_offset_ns", "Clock off by", Kind::kDuration, Align::kByKind, 0, true}}};
+  for (const JoinedFile& file : files) {
+    table.add({file.path, std::string(name_of(file.origin)), file.entries, file.used,
+               cell_unless(file.clock_offset_ns, kNoNumber)});
+  }
+  return table;
+}
+
 Table events_table(const analyze::EventCounts& events) {
   Table table{.name = "events",
               .title = "Events",
@@ -259,16 +274,15 @@ Result<Report> make_info(const StudiedTrace& trace, const Arguments&) {
   const Model& model = trace.model();
   const auto& description = trace.get<analyze::describe_trace>();
   Report report{.facts = facts_of(model, description)};
-  report.tables = {devices_table(model.info.devices),
-                   groups_table(model.info.distributed.groups),
-                   events_table(description.events),
-                   spans_table(model, description.spans),
-                   options_table(description.options),
-                   recorder_costs_table(model.info.recorder),
-                   recorder_losses_table(model.info.recorder),
-                   answers_table(description.answers),
-                   losses_table(description.losses)};
+  report.tables = {devices_table(model.info.devices),         groups_table(model.info.distributed.groups),
+                   joined_table(model.info.joined),           events_table(description.events),
+                   spans_table(model, description.spans),     options_table(description.options),
+                   recorder_costs_table(model.info.recorder), recorder_losses_table(model.info.recorder),
+                   answers_table(description.answers),        losses_table(description.losses)};
   for (Table& table : report.tables) table.hide_if_empty = true;
+  if (model.info.has_order_only) {
+    report.notes.push_back("an execution trace has no times: what stands as times is the order of the calls");
+  }
   if (description.losses.empty()) report.notes.push_back("nothing was lost, repaired or left out");
   return report;
 }
@@ -282,6 +296,7 @@ ReportSpec info_report() {
           .examples = {"firelane info trace.json.gz", "firelane info trace.json.gz --json | jq .answers"},
           .tables = {{"devices"},
                      {"process_groups"},
+                     {"joined"},
                      {"events"},
                      {"spans"},
                      {"recording_options"},
@@ -290,7 +305,8 @@ ReportSpec info_report() {
                      {"answers"},
                      {"losses"}},
           .make = make_info,
-          .python_form = PythonForm::kDict};
+          .python_form = PythonForm::kDict,
+          .needs_times = false};
 }
 
 }  // namespace firelane::report

@@ -59,7 +59,8 @@ ReportSpec lanes_report() {
           .parameters = {Parameter::flag("all", "show lanes without slices too")},
           .tables = {{"lanes"}},
           .make = make_lanes,
-          .python_name = "lanes_summary"};
+          .python_name = "lanes_summary",
+          .needs_times = false};
 }
 
 }  // namespace firelane::report

@@ -324,7 +324,8 @@ ReportSpec memory_report() {
                  {"copies"},
                  {"curve", "curve"},
                  {"allocator_curve", "curve"}},
-      .make = make_memory};
+      .make = make_memory,
+      .needs_times = false};
 }
 
 Report alive_report(const Model& model, const analyze::DeviceMemory& device, const analyze::MemoryMoment& moment,

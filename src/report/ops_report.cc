@@ -122,9 +122,14 @@ OpsTableOptions table_options(const Arguments& wanted, const analyze::OpsResult&
   return options;
 }
 
+constexpr std::string_view kNoTimes =
+    "an execution trace has no times: calls and shapes are true, times only count the calls inside";
+
 Result<Report> make_ops(const StudiedTrace& trace, const Arguments& wanted) {
   const analyze::OpsResult& result = grouped_ops(trace, wanted);
-  return rows_report(result, table_options(wanted, result));
+  Report report = rows_report(result, table_options(wanted, result));
+  if (trace.model().info.has_order_only) report.tables[0].notes.emplace_back(std::string(kNoTimes));
+  return report;
 }
 
 std::string ops_text(const StudiedTrace& trace, const Arguments& wanted, const TextStyle& style) {
@@ -132,7 +137,8 @@ std::string ops_text(const StudiedTrace& trace, const Arguments& wanted, const T
   if (result.rows.empty()) return "note: no operators in this trace\n";
   OpsTableOptions options = table_options(wanted, result);
   if (style.wide) options.max_name_width = options.max_shapes_width = options.max_source_width = std::nullopt;
-  return ops_table(result, options);
+  const std::string note = trace.model().info.has_order_only ? "note: " + std::string(kNoTimes) + "\n" : "";
+  return ops_table(result, options) + note;
 }
 
 }  // namespace
@@ -167,7 +173,8 @@ ReportSpec ops_report() {
           .shown_rows = 100,  // as in torch
           .tables = {{"rows"}},
           .make = make_ops,
-          .text = ops_text};
+          .text = ops_text,
+          .needs_times = false};
 }
 
 }  // namespace firelane::report

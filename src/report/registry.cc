@@ -38,8 +38,16 @@ const ReportSpec* find_report(std::string_view name) {
   return found == all.end() ? nullptr : &*found;
 }
 
+std::string why_not(const ReportSpec& spec, const Model& model) {
+  if (!model.info.has_order_only || !spec.needs_times) return "";
+  return model.info.path + ": an execution trace has no times, which " + std::string(spec.name) +
+         " needs; open the trace of the same run with it: firelane " + std::string(spec.name) +
+         " TRACE --execution-trace " + model.info.path;
+}
+
 Result<std::string> render(const ReportSpec& spec, const StudiedTrace& trace, Arguments wanted, Form form,
                            const TextStyle& style) {
+  if (std::string reason = why_not(spec, trace.model()); !reason.empty()) return Error{std::move(reason)};
   wanted.for_people = form == Form::kText || form == Form::kMarkdown;
   if (form == Form::kText && spec.text != nullptr) return spec.text(trace, wanted, style);
   if (form == Form::kJson && spec.json != nullptr) return spec.json(trace);

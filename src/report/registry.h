@@ -47,6 +47,7 @@ struct ReportSpec {
   // Python's method, where the name is taken by a table of the trace (trace.steps); "" = the name with _ for -.
   std::string_view python_name = "";
   PythonForm python_form = PythonForm::kTable;
+  bool needs_times = true;  // says nothing about a trace that has only the order of calls
 
   Arguments arguments() const { return Arguments(parameters, shown_rows); }
 };
@@ -54,6 +55,9 @@ struct ReportSpec {
 // In the order of --help.
 const std::vector<ReportSpec>& all_reports();
 const ReportSpec* find_report(std::string_view name);
+
+// Why the report says nothing about this trace; "" where it does. make() is not to be asked then.
+std::string why_not(const ReportSpec& spec, const Model& model);
 
 // The answer in that form, as the command prints it. An Error says which argument is wrong.
 Result<std::string> render(const ReportSpec& spec, const StudiedTrace& trace, Arguments wanted, Form form,

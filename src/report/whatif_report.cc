@@ -78,6 +78,12 @@ Result<Report> make_whatif(const StudiedTrace& trace, const Arguments& wanted) {
                          .keep_communication = wanted.number("communication"),
                          .keep_copies = wanted.number("copies"),
                          .keep_latency = wanted.number("latency")};
+  if (wanted.flag("data_order")) {
+    if (trace.model().data_dependencies.size() == 0) {
+      return Error{"data-order: the trace does not say which operator needs whose data; add --execution-trace FILE"};
+    }
+    change.data_order_only = true;
+  }
   for (const std::string& what : wanted.texts("without")) leave_out(trace.model(), study, what, change);
   for (const std::string& kernel : wanted.texts("kernel")) FL_TRY_VOID(scale_kernels(trace.model(), kernel, change));
   const int64_t before = study.mean_step_ns();
@@ -92,9 +98,10 @@ Result<Report> make_whatif(const StudiedTrace& trace, const Arguments& wanted) {
                           {"gain_ns", "Saved", Kind::kDuration, gain},
                           {"gain_percent", "Saved", Kind::kPercent, percent_of(gain, before)},
                           {"times_as_fast", "Times as fast", Kind::kNumber, faster}}};
-  if (!study.has_device_work && changes_device(wanted)) {
-    report.notes.emplace_back("no device work in this trace: kernels, communication, copies and latency change nothing",
-                              "--host 0.5 halves what the CPU does");
+  if (!study.has_device_work && (changes_device(wanted) || wanted.flag("data_order"))) {
+    report.notes.emplace_back(
+        "no device work in this trace: kernels, communication, copies, latency and its order change nothing",
+        "--host 0.5 halves what the CPU does");
   }
   return report;
 }
@@ -119,6 +126,9 @@ ReportSpec whatif_report() {
                          factor_of("communication", "communication"),
                          factor_of("copies", "memcpy and memset"),
                          factor_of("latency", "latency from launch to start"),
+                         Parameter::flag("data_order",
+                                         "device work waits for its launch and its data, not for its place on the "
+                                         "stream (needs an execution trace)"),
                          {.name = "without",
                           .type = ParameterType::kTexts,
                           .help = "leave this out; may be repeated",

@@ -287,6 +287,17 @@ TEST(Api, a_kernel_knows_its_op_its_launch_its_step_and_its_likes) {
       R"("same_name":{"count":1,"total_ns":30000,"min_ns":30000,"max_ns":30000,"median_ns":30000,"longer":0,"previous":null,"next":null})");
 }
 
+TEST(Api, an_op_knows_whose_data_it_needs) {
+  Model model = small_trace();
+  model.data_dependencies.resize(1);
+  model.data_dependencies.op[0] = model.op_detail(3);
+  model.data_dependencies.producer[0] = model.op_detail(1);
+  Api api(std::move(model), "1.2");
+  for (const char* const slice : {"/api/t/0/slice/h1", "/api/t/0/slice/h3"}) {
+    EXPECT_HOLDS(ask(api, slice), R"({"kind":"data","from":{"ref":"h1")");
+  }
+}
+
 TEST(Api, an_op_knows_its_parent_children_and_args) {
   Api api(small_trace(), "1.2");
   const Answer answer = ask(api, "/api/t/0/slice/h3");

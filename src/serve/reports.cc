@@ -39,6 +39,8 @@ Answer report(const ServedTrace& trace, const Request& request) {
     if (!is_parameter(*spec, name)) return refusal(400, request.path[4] + " has no parameter '" + name + "'");
     if (const Result<void> set = wanted.set_text(name, text); !set.ok()) return refusal(400, set.error().message);
   }
+  if (const std::string reason = report::why_not(*spec, trace.studied().model()); !reason.empty())
+    return refusal(400, reason);
   Result<report::Report> made = spec->make(trace.studied(), wanted);
   if (!made.ok()) return refusal(400, made.error().message);
   if (made.value().title.empty()) made.value().title = spec->title;

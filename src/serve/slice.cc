@@ -229,6 +229,17 @@ class SliceWriter {
     arrow("launch", {.row = launch}, work);
   }
 
+  // From the ops whose data it needs, and to those that need its own.
+  void data_arrows(Row detail) {
+    const DataDependencies& data = model_.data_dependencies;
+    const std::vector<Row>& slice_of = model_.op_details.slice;
+    for (Row row = 0; row < data.size() && arrows_ < kMostArrows; ++row) {
+      const bool is_own = data.op[row] == detail || data.producer[row] == detail;
+      if (!is_own || data.producer[row] == kNoRow) continue;
+      arrow("data", {.row = slice_of[data.producer[row]]}, {.row = slice_of[data.op[row]]});
+    }
+  }
+
   void write_arrows() {
     json_.key("arrows").begin_array();
     const LinkIndex& links = trace_.links();
@@ -249,6 +260,7 @@ class SliceWriter {
       if (forward != kNoRow) arrow("backward", {.row = forward}, {.row = host_row_});
       for (const LinkIndex::Link& link : links.backward(host_row_))
         arrow("backward", {.row = link.from}, {.row = link.to});
+      data_arrows(host.detail[host_row_]);
     }
     for (size_t i = 0; i < model_.flows.size(); ++i) {
       if (model_.flows.from[i] == slice_ || model_.flows.to[i] == slice_) {

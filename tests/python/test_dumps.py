@@ -214,3 +214,107 @@ def test_dumps_that_cannot_be_told_apart_are_refused(tmp_path):
     nameless.mkdir()
     (nameless / "dump").write_bytes(pickle.dumps(dump, 2))
     assert "which rank" in hangs(nameless, code=1)
+
+
+BASE_US = 1_704_067_200_000_000  # Unix time that the trace below counts from
+
+
+def write_pair(folder, *, clock_us=0, own=()):
+    """A trace from 1,000 to 3,000 us after the base, and a snapshot whose history begins before and ends after it."""
+    op = {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 1000, "dur": 2000, "args": {}}
+    memory = [
+        {
+            "ph": "i",
+            "cat": "cpu_instant_event",
+            "name": "[memory]",
+            "s": "t",
+            "pid": 1,
+            "tid": 1,
+            "ts": ts,
+            "args": {"Device Type": 1, "Device Id": 0, "Bytes": size, "Addr": address},
+        }
+        for ts, address, size in own
+    ]
+    trace = {"schemaVersion": 1, "baseTimeNanoseconds": BASE_US * 1000, "traceEvents": [op, *memory]}
+    (folder / "run.json").write_text(json.dumps(trace))
+    frames = [{"name": "forward", "filename": "train.py", "line": 7}]
+
+    def event(action, address, size, us):
+        return {
+            "action": action,
+            "addr": address,
+            "size": size,
+            "stream": 0,
+            "time_us": BASE_US + us + clock_us,
+            "frames": frames,
+        }
+
+    block = {"requested_size": 1024, "frames": frames}
+    snapshot = {
+        "segments": [
+            {
+                "device": 0,
+                "address": 4096,
+                "total_size": 4096,
+                "stream": 0,
+                "segment_pool_id": (0, 0),
+                "blocks": [
+                    dict(block, address=4096, size=1024, state="active_allocated"),
+                    dict(block, address=5120, size=1024, state="inactive"),
+                    dict(block, address=6144, size=2048, state="active_allocated"),
+                ],
+            }
+        ],
+        "device_traces": [
+            [
+                event("segment_alloc", 4096, 4096, 100),
+                event("alloc", 4096, 1024, 200),
+                event("alloc", 5120, 1024, 1500),
+                event("free_requested", 5120, 1024, 2500),
+                event("free_completed", 5120, 1024, 2500),
+                event("alloc", 6144, 2048, 3500),
+            ]
+        ],
+    }
+    (folder / "snap.pickle").write_bytes(pickle.dumps(snapshot))
+    return folder / "run.json", folder / "snap.pickle"
+
+
+def test_a_snapshot_lies_on_the_axis_of_the_trace(tmp_path):
+    run, snapshot = write_pair(tmp_path)
+    trace = firelane.open(run, snapshot=snapshot)
+    events = trace.sql("select time_ns, bytes, address from memory_events")
+    # The trace begins at 1,000 us: what was allocated before is state, what comes after it is left out.
+    assert [(e["time_ns"] // 1000, e["address"]) for e in events] == [(500, 5120), (1500, 5120)]
+    assert [b["address"] for b in trace.sql("select address from allocator_blocks")] == [4096]
+    [joined] = trace.info["joined"]
+    assert (joined["entries"], joined["used"], joined["clock_offset_ns"]) == (6, 3, None)
+
+
+def test_the_memory_verb_counts_what_the_snapshot_says(tmp_path):
+    run, snapshot = write_pair(tmp_path)
+    done = subprocess.run(
+        [FIRELANE, "memory", str(run), "--snapshot", str(snapshot), "--json"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    [device] = json.loads(done.stdout)["devices"]
+    assert device["peak_bytes"] == 2048  # 1,024 from before the trace, 1,024 in it
+
+
+def test_own_allocations_measure_the_clock_and_are_not_counted_twice(tmp_path):
+    run, snapshot = write_pair(tmp_path, clock_us=30, own=[(1500, 5120, 1024)])
+    trace = firelane.open(run, snapshot=snapshot)
+    assert trace.info["joined"][0]["clock_offset_ns"] == 30_000
+    assert [e["time_ns"] // 1000 for e in trace.sql("select time_ns from memory_events")] == [500, 1500]
+
+
+def test_snapshots_that_do_not_belong_to_the_trace_are_refused(tmp_path):
+    run, snapshot = write_pair(tmp_path, clock_us=60_000_000)
+    with pytest.raises(firelane.TraceError, match="of two runs"):
+        firelane.open(run, snapshot=snapshot)
+    run, snapshot = write_pair(tmp_path, own=[(1500, 999_999, 64)])
+    with pytest.raises(firelane.TraceError, match="not of the same process"):
+        firelane.open(run, snapshot=snapshot)

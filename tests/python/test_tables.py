@@ -15,6 +15,7 @@ TABLES = [
     "lanes",
     "host_slices",
     "op_details",
+    "data_dependencies",
     "call_details",
     "device_slices",
     "kernel_details",

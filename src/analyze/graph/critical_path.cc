@@ -33,6 +33,7 @@ class Walk {
       const uint32_t e = played_.binding[node];
       if (e == kNoRow) break;
       const GraphEdge& edge = graph_.edges[e];
+      reached_by_ = static_cast<uint8_t>(edge.kind);
       const int64_t from = played_.time_ns[edge.source] + (edge.from_end ? played_.duration_ns[edge.source] : 0);
       if (edge.kind == EdgeKind::kHost) {
         add_host(edge.source, node, from, now);
@@ -48,6 +49,7 @@ class Walk {
       }
       node = edge.source;
     }
+    reached_by_ = kEdgeKindCount;
     if (now > played_.start_ns) add(played_.start_ns, now, PathClass::kUnknown, {played_.start_ns, now}, kNoRow);
     std::reverse(out_.pieces.begin(), out_.pieces.end());
   }
@@ -55,6 +57,8 @@ class Walk {
  private:
   void add_work(NodeId node, int64_t until) {
     const GraphNode& work = graph_.nodes[node];
+    const uint32_t e = played_.binding[node];
+    reached_by_ = e == kNoRow ? uint8_t{kEdgeKindCount} : static_cast<uint8_t>(graph_.edges[e].kind);
     add(played_.time_ns[node], until, class_of(work.device_class), {work.time_ns, work.time_ns + work.duration_ns},
         work.row);
   }
@@ -92,7 +96,8 @@ class Walk {
     start_ns = std::max(start_ns, played_.start_ns);
     if (end_ns <= start_ns) return;
     out_.by_class[static_cast<size_t>(path_class)] += end_ns - start_ns;
-    out_.pieces.push_back({start_ns, end_ns, path_class, recorded, row});
+    out_.by_edge[reached_by_] += end_ns - start_ns;
+    out_.pieces.push_back({start_ns, end_ns, path_class, recorded, reached_by_, row});
   }
 
   const HostTime& host_;
@@ -100,6 +105,7 @@ class Walk {
   const Replay& played_;
   CriticalPath& out_;
   std::vector<size_t> segment_of_;  // by chain: where the walk is
+  uint8_t reached_by_ = kEdgeKindCount;
 };
 
 }  // namespace

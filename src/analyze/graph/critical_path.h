@@ -33,13 +33,17 @@ struct PathPiece {
   int64_t end_ns = 0;
   PathClass path_class = PathClass::kUnknown;
   Interval recorded;  // where to find it in the trace
-  Row row = kNoRow;   // device slice (compute, communication, copy) or host slice (host, input), when there is one
+  // Which kind of edge led to it: why it was not earlier. kEdgeKindCount: the begin of the window.
+  uint8_t reached_by = kEdgeKindCount;
+  Row row = kNoRow;  // device slice (compute, communication, copy) or host slice (host, input), when there is one
 };
 
 struct CriticalPath {
   std::vector<PathPiece> pieces;  // in order of time
   PathTimes by_class{};           // adds up to total_ns
-  ActivityTimes host{};           // the host and input pieces by activity, recording undone in proportion
+  // By kind of the edge that led to it, the begin of the window last; adds up to total_ns.
+  std::array<int64_t, kEdgeKindCount + 1> by_edge{};
+  ActivityTimes host{};  // the host and input pieces by activity, recording undone in proportion
   int64_t start_ns = 0;
   int64_t total_ns = 0;
 

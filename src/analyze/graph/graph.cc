@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "analyze/graph/graph_data.h"
 #include "analyze/graph/graph_device.h"
 #include "analyze/graph/graph_finish.h"
 #include "analyze/host/host_calls.h"
@@ -39,7 +40,9 @@ class Builder {
         pace_(pace),
         kinds_(model),
         classes_(model),
-        device_(device_facts(model)) {
+        device_(device_facts(model)),
+        data_(data_order(model)) {
+    graph_.has_data = !data_.empty();
     graph_.launch_latency_ns = device_.launch_latency_ns;
     graph_.stream_gap_ns = device_.stream_gap_ns;
     graph_.has_sync_records = model.sync_details.size() > 0;
@@ -135,6 +138,8 @@ class Builder {
     graph_.node_of_device.assign(model_.device_slices.size(), kNoNode);
     node_of_call_.assign(model_.host_slices.size(), kNoNode);
     last_on_stream_.assign(model_.lanes.size(), kNoNode);
+    unknown_on_stream_.assign(model_.lanes.size(), kNoNode);
+    known_on_stream_.resize(model_.lanes.size());
     for (const Entry& entry : order) {
       const auto id = static_cast<NodeId>(graph_.nodes.size());
       if (entry.chain == kNoRow) {
@@ -301,20 +306,69 @@ class Builder {
       const int64_t lag = graph_.launch_latency_ns;
       candidates.push_back({{call, EdgeKind::kLaunch, false, lag, 0}, graph_.nodes[call].time_ns + lag});
     }
-    const NodeId before = last_on_stream_[lane];
-    if (before != kNoNode) {
-      const int64_t ended = graph_.nodes[before].time_ns + graph_.nodes[before].duration_ns;
-      if (ended <= self.time_ns) {
-        const int64_t lag = std::min(graph_.stream_gap_ns, self.time_ns - ended);
-        candidates.push_back({{before, EdgeKind::kStream, true, lag, 0}, ended + lag});
-      } else {  // they overlap: only the order of their starts is known
-        candidates.push_back({{before, EdgeKind::kStream, false, 0, 0}, graph_.nodes[before].time_ns});
-      }
-    }
-    add_other_stream_edges(node, lane, candidates);
+    const bool waits_for_other = add_data_edges(node, candidates);
+    if (last_on_stream_[lane] != kNoNode) add_stream_edges(node, lane, candidates);
+    if (!waits_for_other) add_other_stream_edges(node, lane, candidates);
     if (candidates.empty()) add_handoff(node, candidates);
     add_edges(node, candidates);
     last_on_stream_[lane] = node;
+    if (!graph_.has_data) return;
+    if (data_.is_known(self.row)) {
+      known_on_stream_[lane].push_back(node);
+    } else {
+      unknown_on_stream_[lane] = node;
+      known_on_stream_[lane].clear();
+    }
+  }
+
+  // From work whose data this needs. Returns whether one of it is of another stream: then nothing has to be inferred.
+  bool add_data_edges(NodeId node, std::vector<Candidate>& candidates) {
+    const GraphNode& self = graph_.nodes[node];
+    bool is_other = false;
+    for (const auto& [work, needed] : data_.waits_of(self.row)) {
+      const NodeId source = graph_.node_of_device[needed];
+      if (source >= node) continue;
+      const int64_t ended = graph_.nodes[source].time_ns + graph_.nodes[source].duration_ns;
+      if (ended > self.time_ns) continue;  // they overlapped: it cannot have waited
+      const int64_t lag = std::min(graph_.stream_gap_ns, self.time_ns - ended);
+      candidates.push_back({{.source = source, .kind = EdgeKind::kData, .from_end = true, .lag_ns = lag}, ended + lag});
+      is_other = is_other || model_.device_slices.lane[needed] != model_.device_slices.lane[self.row];
+    }
+    return is_other;
+  }
+
+  void add_stream_edge(NodeId node, NodeId before, bool is_order_only, std::vector<Candidate>& candidates) const {
+    const GraphNode& self = graph_.nodes[node];
+    const int64_t ended = graph_.nodes[before].time_ns + graph_.nodes[before].duration_ns;
+    GraphEdge edge{.source = before, .kind = EdgeKind::kStream, .is_order_only = is_order_only};
+    if (ended <= self.time_ns) {
+      edge.from_end = true;
+      edge.lag_ns = std::min(graph_.stream_gap_ns, self.time_ns - ended);
+      candidates.push_back({edge, ended + edge.lag_ns});
+    } else {  // they overlap: only the order of their starts is known
+      candidates.push_back({edge, graph_.nodes[before].time_ns});
+    }
+  }
+
+  // The work before on the stream. With data this order may be given up, and what must not be stands for itself: work
+  // of the same call, and all that is before or behind work of which nothing is known.
+  void add_stream_edges(NodeId node, size_t lane, std::vector<Candidate>& candidates) const {
+    const Row row = graph_.nodes[node].row;
+    const NodeId before = last_on_stream_[lane];
+    if (!graph_.has_data) return add_stream_edge(node, before, false, candidates);
+    const bool is_known = data_.is_known(row);
+    std::vector<NodeId> kept;
+    if (!is_known) kept = known_on_stream_[lane];
+    if (unknown_on_stream_[lane] != kNoNode) kept.push_back(unknown_on_stream_[lane]);
+    for (const auto& [work, earlier] : data_.inside_of(row)) {
+      const NodeId source = graph_.node_of_device[earlier];
+      if (source < node) kept.push_back(source);
+    }
+    const bool is_kept = std::find(kept.begin(), kept.end(), before) != kept.end();
+    add_stream_edge(node, before, !is_kept, candidates);
+    for (const NodeId source : kept) {
+      if (source != before) add_stream_edge(node, source, false, candidates);
+    }
   }
 
   void add_other_stream_edges(NodeId node, size_t lane, std::vector<Candidate>& candidates) {
@@ -382,7 +436,10 @@ class Builder {
   std::vector<std::vector<Moment>> moments_;  // by chain
   std::vector<Moment::What> what_;            // by node
   std::vector<NodeId> node_of_call_;
-  std::vector<NodeId> last_on_stream_;  // by lane
+  DataOrder data_;
+  std::vector<NodeId> last_on_stream_;                // by lane
+  std::vector<NodeId> unknown_on_stream_;             // by lane, with data: the last work of which nothing is known
+  std::vector<std::vector<NodeId>> known_on_stream_;  // by lane, with data: the work behind it
   std::vector<size_t> next_in_chain_;
   std::vector<Candidate> candidates_;
 };
@@ -390,8 +447,8 @@ class Builder {
 }  // namespace
 
 std::string_view name_of(EdgeKind kind) {
-  static constexpr std::array<std::string_view, 7> kNames = {"host", "launch", "stream", "other_stream",
-                                                             "sync", "queue",  "handoff"};
+  static constexpr std::array<std::string_view, kEdgeKindCount> kNames = {"host", "launch", "stream",  "other_stream",
+                                                                          "sync", "queue",  "handoff", "data"};
   return kNames[static_cast<size_t>(kind)];
 }
 

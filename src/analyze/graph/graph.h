@@ -10,6 +10,7 @@
 //                 after other work ended although it was launched long before
 //   sync          from the end of device work to the return of the call that waits for it
 //   queue         from the start of device work to the return of a launch that found the queue full
+//   data          from work whose data is needed, on any stream: with an execution trace (graph_data.h)
 //   handoff       from the leading chain to a chain of another thread that begins to work
 // The lag of the edge that was binding takes up what the model cannot explain, so replaying
 // the graph unchanged gives the recorded times exactly (checked while building).
@@ -28,7 +29,8 @@
 
 namespace firelane::analyze {
 
-enum class EdgeKind : uint8_t { kHost, kLaunch, kStream, kOtherStream, kSync, kQueue, kHandoff };
+enum class EdgeKind : uint8_t { kHost, kLaunch, kStream, kOtherStream, kSync, kQueue, kHandoff, kData };
+inline constexpr size_t kEdgeKindCount = 8;
 std::string_view name_of(EdgeKind kind);
 
 using NodeId = uint32_t;
@@ -37,7 +39,8 @@ inline constexpr NodeId kNoNode = UINT32_MAX;
 struct GraphEdge {
   NodeId source = kNoNode;
   EdgeKind kind = EdgeKind::kHost;
-  bool from_end = false;  // from the end of device work, not its start
+  bool from_end = false;       // from the end of device work, not its start
+  bool is_order_only = false;  // stream: what both read and write is known, and neither needs the other
   int64_t lag_ns = 0;
   int64_t recorder_ns = 0;  // of the lag: what recording itself is estimated to have added
   int64_t host_ns = 0;      // launch: of the lag, what the call took beyond the usual before the work was queued
@@ -92,9 +95,11 @@ struct Graph {
   // would otherwise pay for the steps before. `lag_ns` is from the node's end or, for work before the
   // trace, back from the start of the first recorded piece.
   std::vector<GraphEdge> head;
-  int64_t launch_latency_ns = 0;  // usual: call start to start on an idle device
-  int64_t stream_gap_ns = 0;      // usual: between two queued pieces of work
-  int64_t inferred_waits = 0;     // other_stream edges without a record that says so
+  int64_t launch_latency_ns = 0;    // usual: call start to start on an idle device
+  int64_t stream_gap_ns = 0;        // usual: between two queued pieces of work
+  int64_t inferred_waits = 0;       // other_stream edges without a record that says so
+  bool has_data = false;            // an execution trace says which work needs whose data
+  std::vector<NodeId> window_work;  // with data: all work launched inside of the window
   bool has_sync_records = false;
 
   size_t edges_begin(NodeId node) const { return nodes[node].first_edge; }
@@ -162,6 +167,7 @@ class PreparedChange {
 
   double keep_host_ = 1;
   double keep_latency_ = 1;
+  bool data_order_only_ = false;
   std::vector<Cut> cuts_;              // by edge
   std::vector<Row> waits_;             // sorted
   std::vector<int64_t> durations_ns_;  // by node; empty: as recorded

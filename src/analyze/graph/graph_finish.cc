@@ -131,6 +131,7 @@ class Window {
     }
     graph_.window_start = boundary.at(steps_.window.start_ns);
     graph_.window_end = boundary.at(steps_.window.end_ns);
+    std::vector<NodeId> in_window;
     std::vector<NodeId> first(model_.lanes.size(), kNoNode);
     std::vector<NodeId> last(model_.lanes.size(), kNoNode);
     for (NodeId node = 0; node < graph_.nodes.size(); ++node) {
@@ -140,6 +141,7 @@ class Window {
       if (belongs < steps_.window.start_ns || belongs >= steps_.window.end_ns) continue;
       const auto lane = static_cast<uint32_t>(model_.device_slices.lane[graph_.nodes[node].row]);
       if (first[lane] == kNoNode) first[lane] = node;
+      if (graph_.has_data) in_window.push_back(node);
       last[lane] = node;
     }
     for (size_t lane = 0; lane < last.size(); ++lane) {
@@ -147,10 +149,28 @@ class Window {
       graph_.first_work.push_back(first[lane]);
       graph_.tail.push_back(last[lane]);
     }
+    if (graph_.has_data) keep_order_outside(in_window);
     find_head();
   }
 
  private:
+  // Order is given up inside of the window alone, which begins with the work before it as it was. Work that overlaps
+  // the last of its stream and outlives it does not end the window, as recorded.
+  void keep_order_outside(const std::vector<NodeId>& in_window) {
+    const auto end_of = [&](NodeId node) { return graph_.nodes[node].time_ns + graph_.nodes[node].duration_ns; };
+    int64_t end_ns = graph_.nodes[graph_.window_end].time_ns;
+    for (const NodeId node : graph_.tail) end_ns = std::max(end_ns, end_of(node));
+    auto next = in_window.begin();
+    for (NodeId node = 0; node < graph_.nodes.size(); ++node) {
+      if (next != in_window.end() && *next == node) {
+        if (end_of(node) <= end_ns) graph_.window_work.push_back(node);
+        ++next;
+        continue;
+      }
+      for (size_t e = graph_.edges_begin(node); e < graph_.edges_end(node); ++e) graph_.edges[e].is_order_only = false;
+    }
+  }
+
   bool waited_for_nothing_known(NodeId node) const {
     for (size_t e = graph_.edges_begin(node); e < graph_.edges_end(node); ++e) {
       if (graph_.edges[e].kind == EdgeKind::kLaunch) return graph_.edges[e].lag_ns > kBacklogNs;

@@ -20,11 +20,15 @@ int64_t scaled(int64_t ns, double keep) { return keep == 1 ? ns : std::llround(s
 }  // namespace
 
 PreparedChange::PreparedChange(const Graph& graph, const WhatIf& change)
-    : keep_host_(change.keep_host), keep_latency_(change.keep_latency), waits_(change.waits) {
+    : keep_host_(change.keep_host),
+      keep_latency_(change.keep_latency),
+      data_order_only_(change.data_order_only && graph.has_data),
+      waits_(change.waits) {
   std::sort(waits_.begin(), waits_.end());
   cut_edges(graph, change.host);
   change_durations(graph, change);
-  is_none_ = keep_host_ == 1 && keep_latency_ == 1 && cuts_.empty() && waits_.empty() && durations_ns_.empty();
+  is_none_ = keep_host_ == 1 && keep_latency_ == 1 && !data_order_only_ && cuts_.empty() && waits_.empty() &&
+             durations_ns_.empty();
 }
 
 void PreparedChange::cut_edges(const Graph& graph, std::vector<HostCut> cuts) {
@@ -211,6 +215,7 @@ class Player {
         }
         const EdgeLink link = graph_.links[e];
         if (link.is_sync() && waits_no_more(node)) continue;
+        if (change_.data_order_only_ && graph_.edges[e].is_order_only) continue;
         const NodeId source = link.source();
         const int64_t at = times_ns[source] + (link.from_end() ? durations_ns[source] : 0) + lag_ns;
         if (at <= latest) continue;
@@ -248,7 +253,8 @@ class Player {
     }
     out_.end_ns = std::max(out_.start_ns, out_.time_ns[graph_.window_end]);
     out_.last = graph_.window_end;
-    for (const NodeId node : graph_.tail) {
+    // Without the order on streams the last to be launched need not be the last to end.
+    for (const NodeId node : change_.data_order_only_ ? graph_.window_work : graph_.tail) {
       if (end_of(node) <= out_.end_ns) continue;
       out_.end_ns = end_of(node);
       out_.last = node;
@@ -274,7 +280,7 @@ class Player {
       }
       return scaled(std::llround(std::max(left, 0.0)), change_.keep_host_);
     }
-    if (edge.kind == EdgeKind::kLaunch || edge.kind == EdgeKind::kStream) {
+    if (edge.kind == EdgeKind::kLaunch || edge.kind == EdgeKind::kStream || edge.kind == EdgeKind::kData) {
       const double removed = std::min(1.0, options_.recording_removed) * static_cast<double>(edge.recorder_ns);
       const int64_t left = edge.lag_ns - std::llround(removed);
       const int64_t host = std::min(edge.host_ns, left);

@@ -15,8 +15,8 @@ constexpr int64_t kLongestGapNs = 100'000;
 
 class Attribution {
  public:
-  Attribution(const HostTime& host, const Graph& graph, const Replay& recorded, IdleTable& out)
-      : host_(host), graph_(graph), recorded_(recorded), out_(out) {}
+  Attribution(const Model& model, const HostTime& host, const Graph& graph, const Replay& recorded, IdleTable& out)
+      : model_(model), host_(host), graph_(graph), recorded_(recorded), out_(out) {}
 
   void run(const IntervalSet& busy) {
     int64_t now = out_.window.start_ns;
@@ -49,13 +49,20 @@ class Attribution {
     if (e == kNoRow) {
       add(start_ns, end_ns, IdleCause::kUnknown, kNoRow);
     } else {
-      by_edge(graph_.edges[e], start_ns, end_ns);
+      by_edge(graph_.edges[e], is_from_other_stream(node, graph_.edges[e]), start_ns, end_ns);
     }
     close_gap(start_ns, end_ns, node < graph_.nodes.size() ? graph_.nodes[node].row : kNoRow);
   }
 
-  void by_edge(const GraphEdge& edge, int64_t start_ns, int64_t end_ns) {
+  bool is_from_other_stream(NodeId node, const GraphEdge& edge) const {
+    if (edge.kind != EdgeKind::kData) return edge.kind == EdgeKind::kOtherStream;
+    const std::vector<LaneId>& lanes = model_.device_slices.lane;
+    return lanes[graph_.nodes[node].row] != lanes[graph_.nodes[edge.source].row];
+  }
+
+  void by_edge(const GraphEdge& edge, bool is_from_other, int64_t start_ns, int64_t end_ns) {
     const bool is_long = end_ns - start_ns > kLongestGapNs;
+    if (is_from_other) return add(start_ns, end_ns, IdleCause::kOtherStream, kNoRow);
     switch (edge.kind) {
       case EdgeKind::kLaunch: {
         const GraphNode& call = graph_.nodes[edge.source];
@@ -65,10 +72,10 @@ class Attribution {
             call.row);
         return;
       }
+      case EdgeKind::kData:
       case EdgeKind::kStream:
         add(start_ns, end_ns, is_long ? IdleCause::kUnknown : IdleCause::kBetweenWork, kNoRow);
         return;
-      case EdgeKind::kOtherStream: add(start_ns, end_ns, IdleCause::kOtherStream, kNoRow); return;
       default: add(start_ns, end_ns, IdleCause::kUnknown, kNoRow);
     }
   }
@@ -120,6 +127,7 @@ class Attribution {
     longest_slice_ = kNoRow;
   }
 
+  const Model& model_;
   const HostTime& host_;
   const Graph& graph_;
   const Replay& recorded_;
@@ -180,7 +188,7 @@ IdleTable idle_table(const Model& model, const HostTime& host, const Graph& grap
   if (busy.total_ns() == 0) return table;  // no device: nothing can be said of its idle time
   // An idle device's segments are the host's; growing step by step would hold them twice.
   if (!host.chains.empty()) table.segments.reserve(host.chains[0].segments.size());
-  Attribution(host, graph, recorded, table).run(busy);
+  Attribution(model, host, graph, recorded, table).run(busy);
   FL_CHECK(table.busy_ns + table.idle_ns == table.window.end_ns - table.window.start_ns,
            "idle_table: busy and idle time must cover the window exactly");
   FL_CHECK(std::accumulate(table.by_cause.begin(), table.by_cause.end(), int64_t{0}) == table.idle_ns,

@@ -36,6 +36,10 @@ struct WhatIf {
   std::vector<DeviceCut> device;
   std::vector<Row> waits;  // blocking calls (rows of host_slices) that would return without waiting for the device
 
+  // Work waits for its launch and its data, not for what only stands before it on its stream. Changes nothing without
+  // an execution trace.
+  bool data_order_only = false;
+
   // Whole classes of cost, 1 = as recorded, 0 = free.
   double keep_host = 1;           // everything that threads do themselves; waiting for the device is not that
   double keep_kernels = 1;        // computing kernels

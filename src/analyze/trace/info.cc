@@ -108,7 +108,8 @@ std::vector<Span> find_spans(const Model& model) {
 
 // What the events show, independent of what the recording claims.
 struct Holdings {
-  bool ops, python, device_work, linked, shapes, flops, memory, op_stacks, modules, syncs, steps, occupancy, comm;
+  bool ops, python, device_work, linked, shapes, flops, memory, op_stacks, modules, syncs, steps, occupancy, comm,
+      times, data;
 };
 
 // Slices of nn.Modules, as our recorder writes them, are of the kind of Python functions.
@@ -137,6 +138,8 @@ Holdings look_for(const Model& model, const EventCounts& events) {
       .steps = model.steps.size() > 0,
       .occupancy = std::any_of(occupancy.begin(), occupancy.end(), [](float percent) { return percent >= 0; }),
       .comm = model.comm_details.size() > 0,
+      .times = !model.info.has_order_only,
+      .data = model.data_dependencies.size() > 0,
   };
 }
 
@@ -171,6 +174,10 @@ constexpr OwnRemedy kOwnRemedies[] = {
     {Origin::kRocprof, "time per step", "roctxRangePush(\"step N\") around each iteration, and --marker-trace"},
     {Origin::kRocprof, "device time per kernel", "rocprofv3 --kernel-trace --memory-copy-trace"},
     {Origin::kRocprof, "which operator launched a kernel", "torch.profiler on ROCm; rocprofv3 knows no operators"},
+    {Origin::kExecutionTrace, "time per operator",
+     "open the trace of the same run with it: firelane TRACE --execution-trace FILE"},
+    {Origin::kExecutionTrace, "time per step",
+     "open the trace of the same run with it: firelane TRACE --execution-trace FILE"},
     {Origin::kAscend, "shapes of operators' inputs", "torch_npu.profiler.profile(record_shapes=True)"},
     {Origin::kAscend, "FLOPs", "torch_npu.profiler.profile(record_shapes=True)"},
     {Origin::kAscend, "Python functions over time", "torch_npu.profiler.profile(with_stack=True)"},
@@ -202,8 +209,10 @@ std::vector<Answer> find_answers(const Holdings& has, Front front) {
   const auto with = [front](RecordOption option) { return "record with " + std::string(flag_of(front, option)); };
   const bool by_torch = front == Front::kTorch;
   std::vector<Answer> answers = {
-      {"time per operator", has.ops, "no operators", "record with activities=[ProfilerActivity.CPU, ...]"},
-      {"time per step", has.steps, "no steps", "pass schedule=..., and call prof.step()"},
+      {"time per operator", has.ops && has.times, has.ops ? "no times" : "no operators",
+       "record with activities=[ProfilerActivity.CPU, ...]"},
+      {"time per step", has.steps && has.times, has.steps ? "no times" : "no steps",
+       "pass schedule=..., and call prof.step()"},
       {"device time per kernel", has.device_work, "CPU only: no device work",
        "record with activities=[..., ProfilerActivity.CUDA] on a machine with a GPU"},
       {"which operator launched a kernel", has.linked, "no device work is linked to an operator",
@@ -223,6 +232,8 @@ std::vector<Answer> find_answers(const Holdings& has, Front front) {
       {"collective communication", has.comm, "no collectives",
        "record a distributed run, with " + std::string(flag_of(front, RecordOption::kShapes)) +
            " for sizes and groups"},
+      {"which operator needs whose data", has.data, "no execution trace",
+       "record with execution_trace_observer=..., and open both: --execution-trace FILE"},
   };
   for (Answer& answer : answers) {
     if (answer.possible) answer.reason = answer.remedy = {};

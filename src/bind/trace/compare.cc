@@ -39,6 +39,7 @@ std::vector<compare::Run> open_runs(const Paths& paths) {
   std::vector<compare::Run> runs;
   for (const std::string& path : paths) {
     const StudiedTrace trace(value_or_raise(importer::load_trace(path, {})));
+    if (trace.model().info.has_order_only) throw TraceError(path + ": an execution trace has no times to compare");
     runs.push_back(compare::summarize(trace));
     runs.back().path = path;
   }

@@ -190,6 +190,7 @@ T value_or_raise_argument(const ReportSpec& spec, Result<T> result) {
 
 Table table_answer(const ReportSpec& spec, const Trace& trace, const Call& call) {
   const nb::gil_scoped_release release_gil;
+  if (const std::string reason = report::why_not(spec, *trace.model); !reason.empty()) raise_value_error(spec, reason);
   report::Report all = value_or_raise_argument(spec, spec.make(*trace.studied, call.wanted));
   std::string text =
       value_or_raise_argument(spec, report::render(spec, *trace.studied, call.wanted, report::Form::kText));

@@ -23,9 +23,12 @@ namespace firelane::bind_trace {
 
 namespace {
 
-Trace open(const std::filesystem::path& path, unsigned threads) {
+Trace open(const std::filesystem::path& path, const std::filesystem::path& execution_trace,
+           const std::filesystem::path& snapshot, unsigned threads) {
   const nb::gil_scoped_release release_gil;
-  return Trace(value_or_raise(importer::load_trace(path.string(), {.threads = threads})));
+  return Trace(value_or_raise(importer::load_trace(
+      path.string(),
+      {.threads = threads, .execution_trace = execution_trace.string(), .snapshot = snapshot.string()})));
 }
 
 Table model_table(Trace& trace, size_t index) {
@@ -91,9 +94,13 @@ void bind_trace(nb::module_& module) {
   bind_documents(module, cls);
   bind_torch_events(module, cls);
 
-  module.def("open", &open, nb::arg("path"), nb::kw_only(), nb::arg("threads") = 0,
-             nb::sig("def open(path: str | os.PathLike[str], *, threads: int = 0) -> Trace"),
+  module.def("open", &open, nb::arg("path"), nb::kw_only(), nb::arg("execution_trace") = "", nb::arg("snapshot") = "",
+             nb::arg("threads") = 0,
+             nb::sig("def open(path: str | os.PathLike[str], *, execution_trace: str | os.PathLike[str] = '', "
+                     "snapshot: str | os.PathLike[str] = '', threads: int = 0) -> Trace"),
              "Opens a trace: .lane, .json or .json.gz (Kineto or Chrome). threads=0 uses every core.\n"
+             "execution_trace and snapshot are joined to it: what ExecutionTraceObserver and\n"
+             "torch.cuda.memory._dump_snapshot wrote in the same run.\n"
              "Raises TraceError, with one line that says what is wrong, when nothing can be read.");
 }
 

@@ -1,9 +1,8 @@
 #include "import/dumps/read_dump.h"
 
-#include <array>
 #include <string>
 
-#include "import/decompress.h"
+#include "import/content.h"
 #include "import/dumps/flight.h"
 #include "import/dumps/snapshot_rows.h"
 #include "import/metadata.h"
@@ -79,25 +78,14 @@ Reader pickle_reader() { return {"pickle", is_pickle, read_pickle}; }
 Reader flight_json_reader() { return {"NCCL flight recorder", may_be_flight_json, read_flight_json}; }
 
 Result<FlightLog> load_flight_log(const std::string& path) {
-  FL_TRY(std::unique_ptr<ByteSource> source, open_file(path));
-  std::array<char, kSniffBytes> buffer{};
-  const auto begin_of = [&](const ByteSource& of) {
-    const auto got = of.read_at(0, buffer.data(), buffer.size());
-    return std::string_view(buffer.data(), got.ok() ? got.value() : 0);
-  };
-  std::string_view begin = begin_of(*source);
-  if (const Compression* const compression = find_compression(begin)) {
-    constexpr uint64_t kMostContent = uint64_t{16} << 30;
-    source = compression->open(std::move(source), kMostContent);
-    begin = begin_of(*source);
-  }
-  if (is_pickle(begin)) {
-    FL_TRY(const Unpickled found, unpickle(*source, path));
+  FL_TRY(Content content, open_content(path));
+  if (is_pickle(content.begin)) {
+    FL_TRY(const Unpickled found, unpickle(*content.source, path));
     if (!is_flight_log(found.document)) return Error{path + ": a pickle, but no flight recorder's dump"};
     return flight_log(found.document, path);
   }
-  if (!may_be_flight_json(begin)) return Error{path + ": not a flight recorder's dump"};
-  FL_TRY(const Document document, document_of_json(all_of(*source), path));
+  if (!may_be_flight_json(content.begin)) return Error{path + ": not a flight recorder's dump"};
+  FL_TRY(const Document document, document_of_json(all_of(*content.source), path));
   if (!is_flight_log(document)) return Error{path + ": not a flight recorder's dump"};
   return flight_log(document, path);
 }

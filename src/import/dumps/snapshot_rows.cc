@@ -66,8 +66,9 @@ struct Happened {
 
 class SnapshotRows {
  public:
-  explicit SnapshotRows(const Document& document)
+  SnapshotRows(const Document& document, const SnapshotWindow& window)
       : document_(document),
+        window_(window),
         pool_(raw_.pools.emplace_back()),
         part_(raw_.parts.emplace_back()),
         frames_(document, pool_.strings),
@@ -86,6 +87,7 @@ class SnapshotRows {
     for (const auto& [left, state] : states_) add_state_alone(left, state);
     add_host_history(field("host_traces"));
     add_annotations(field("external_annotations"));
+    leave_out_others();
     name_lanes();
     keep_settings();
     return std::move(raw_);
@@ -248,6 +250,7 @@ class SnapshotRows {
       const int64_t memory_ns = memory > first_memory ? part_.memory_events[memory - 1].time_ns : kMinTimeNs;
       const int64_t allocator_ns =
           allocator > first_allocator ? part_.allocator_events[allocator - 1].time_ns : kMinTimeNs;
+      if (std::max(memory_ns, allocator_ns) < window_.start_ns) break;
       start_ns = std::max(memory_ns, allocator_ns);
       if (memory_ns > allocator_ns) {
         undo(part_.memory_events[--memory], at_start.state);
@@ -255,7 +258,10 @@ class SnapshotRows {
         undo(part_.allocator_events[--allocator], at_start.state);
       }
     }
-    if (start_ns == INT64_MAX) return;  // marks alone
+    const bool has_events =
+        part_.memory_events.size() > first_memory || part_.allocator_events.size() > first_allocator;
+    if (!has_events) return;  // marks alone
+    if (start_ns == INT64_MAX || start_ns > window_.end_ns) start_ns = window_.start_ns;
     add_state(device, start_ns - 1, at_start, /*adds_known_blocks=*/false);
   }
 
@@ -367,6 +373,18 @@ class SnapshotRows {
     });
   }
 
+  template <typename Rows>
+  void leave_out(Rows& rows) {
+    const size_t before = rows.size();
+    std::erase_if(rows, [&](const auto& row) { return !window_.has(row.time_ns); });
+    part_.losses[Stat::kSnapshotOutsideTrace] += before - rows.size();
+  }
+  void leave_out_others() {
+    leave_out(part_.memory_events);
+    leave_out(part_.allocator_events);
+    leave_out(part_.instants);
+  }
+
   // ---- annotations, names, settings ------------------------------------------------------
 
   // START and END of record_function() and of optimizers.
@@ -393,6 +411,10 @@ class SnapshotRows {
       if (starts.empty()) return true;  // it began before the history
       const int64_t start_ns = starts.back();
       starts.pop_back();
+      if (!window_.has(start_ns)) {
+        ++part_.losses[Stat::kSnapshotOutsideTrace];
+        return true;
+      }
       const auto detail = static_cast<Row>(part_.op_details.size());
       part_.op_details.emplace_back();
       part_.host_slices.push_back({.start_ns = start_ns,
@@ -425,6 +447,7 @@ class SnapshotRows {
   }
 
   const Document& document_;
+  const SnapshotWindow window_;
   RawTrace raw_;
   RawPool& pool_;
   RawPart& part_;
@@ -453,6 +476,24 @@ bool is_snapshot(const Document& document) {
   return is_list_of_segments;
 }
 
-RawTrace snapshot_rows(const Document& document) { return SnapshotRows(document).run(); }
+RawTrace snapshot_rows(const Document& document, const SnapshotWindow& window) {
+  return SnapshotRows(document, window).run();
+}
+
+bool has_timed_history(const Document& document) {
+  const Field time(document, "time_us");
+  bool is_timed = false;
+  for (const std::string_view key : {"device_traces", "host_traces"}) {
+    document.each(Field(document, key).of(document.root), [&](Value events) {
+      document.each(events, [&](Value entry) {
+        is_timed = document.integer(time.of(entry)).has_value();
+        return false;
+      });
+      return !is_timed;
+    });
+    if (is_timed) return true;
+  }
+  return false;
+}
 
 }  // namespace firelane::importer

@@ -25,6 +25,8 @@ ArgId arg_id(const char* key) {
     case 'D':
       if (is(key, "Device Type")) return ArgId::kMemoryDeviceType;
       if (is(key, "Device Id")) return ArgId::kMemoryDeviceId;
+      if (is(key, "Data node")) return ArgId::kDataNode;
+      if (is(key, "Data dependencies")) return ArgId::kDataDependencies;
       return is(key, "Dst Rank") ? ArgId::kDestinationRank : ArgId::kUnknown;
     case 'E': return is(key, "External id") ? ArgId::kExternalId : ArgId::kUnknown;
     case 'F': return is(key, "Fwd thread id") ? ArgId::kForwardThread : ArgId::kUnknown;
@@ -47,7 +49,9 @@ ArgId arg_id(const char* key) {
       if (is(key, "Process Group Name")) return ArgId::kGroupName;
       if (is(key, "Process Group Description")) return ArgId::kGroupDescription;
       return is(key, "Process Group Ranks") ? ArgId::kGroupRanks : ArgId::kUnknown;
-    case 'R': return is(key, "Rank") ? ArgId::kRank : ArgId::kUnknown;
+    case 'R':
+      if (is(key, "Record function id")) return ArgId::kCallId;
+      return is(key, "Rank") ? ArgId::kRank : ArgId::kUnknown;
     case 'S':
       if (is(key, "Sequence number")) return ArgId::kSequenceNumber;
       if (is(key, "Src Rank")) return ArgId::kSourceRank;

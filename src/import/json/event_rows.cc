@@ -153,6 +153,35 @@ int64_t EventRows::number(const RawEvent& event, ArgId which) {
   return state == NumberState::kOk ? value : kNoNumber;
 }
 
+// "8 read 4096; 9 overwrite; - read 64", as describe::data_dependencies_text() writes it.
+void EventRows::add_data_dependencies(std::string_view token, Row op) {
+  if (token.size() >= 2 && token.front() == '"') token = token.substr(1, token.size() - 2);
+  const auto next_word = [](std::string_view& text) {
+    while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+    const std::string_view word = text.substr(0, text.find(' '));
+    text.remove_prefix(word.size());
+    return word;
+  };
+  while (!token.empty()) {
+    std::string_view one = token.substr(0, token.find(';'));
+    token.remove_prefix(std::min(token.size(), one.size() + 1));
+    RawDataDependency row{.op = op};
+    const std::string_view node = next_word(one), use = next_word(one), bytes = next_word(one);
+    const bool has_node = node == "-" || read_int(node, row.producer_node) == NumberState::kOk;
+    const auto* const known = std::find(std::begin(kDataUseWords), std::end(kDataUseWords), use);
+    if (!has_node || known == std::end(kDataUseWords)) continue;
+    row.use = static_cast<DataUse>(known - std::begin(kDataUseWords));
+    if (!bytes.empty() && (read_int(bytes, row.bytes) != NumberState::kOk || row.bytes < 0)) row.bytes = kNoNumber;
+    part_->data_dependencies.push_back(row);
+  }
+}
+
+// Kineto writes 0 where no observer asked torch to number its calls.
+int64_t EventRows::call_id(const RawEvent& event) {
+  const int64_t id = number(event, ArgId::kCallId);
+  return id == 0 ? kNoNumber : id;
+}
+
 float EventRows::real(const RawEvent& event, ArgId which) {
   double value = -1;
   const std::string_view token = event.arg(which);
@@ -271,6 +300,8 @@ void EventRows::add_slice(const RawEvent& event, uint64_t source, int64_t start_
                       RawOp{.external_id = number(event, ArgId::kExternalId),
                             .sequence_number = number(event, ArgId::kSequenceNumber),
                             .forward_thread = number(event, ArgId::kForwardThread),
+                            .call_id = call_id(event),
+                            .data_node = number(event, ArgId::kDataNode),
                             .flops = number(event, ArgId::kFlops),
                             .input_dims = json_text(event, ArgId::kInputDims),
                             .input_types = json_text(event, ArgId::kInputTypes),
@@ -281,6 +312,8 @@ void EventRows::add_slice(const RawEvent& event, uint64_t source, int64_t start_
                             .overload = string(event.arg(ArgId::kOverload)),
                             .comm = add_comm(event)},
                       expected_rows_);
+    if (const std::string_view data = event.arg(ArgId::kDataDependencies); !data.empty())
+      add_data_dependencies(data, row.detail);
     if (const StringId overload = part_->op_details.back().overload; overload != kNoString) {
       // Our own export, with the names that torch's capture_overload_names gives: "aten::add.Tensor".
       const std::string_view name = pool_.strings.view(row.name);

@@ -24,6 +24,7 @@ enum class ArgId : uint8_t {
   kCorrelation,
   kSequenceNumber,
   kForwardThread,
+  kCallId,
   kInputDims,
   kInputTypes,
   kInputStrides,
@@ -84,6 +85,8 @@ enum class ArgId : uint8_t {
   kHloCategory,
   kHloOp,
   kProgram,
+  kDataNode,  // in our own export of execution traces, this and the next
+  kDataDependencies,
   kUnknown,
 };
 inline constexpr size_t kArgCount = 128;  // a power of two above the number of ids
@@ -127,6 +130,8 @@ class EventRows {
   bool read_time(const RawEvent& event, int64_t& time_ns);
   int64_t read_duration(const RawEvent& event);
   int64_t number(const RawEvent& event, ArgId which);
+  int64_t call_id(const RawEvent& event);
+  void add_data_dependencies(std::string_view token, Row op);
   float real(const RawEvent& event, ArgId which);
   StringId string(std::string_view token);
   StringId json_text(const RawEvent& event, ArgId which);

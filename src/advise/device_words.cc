@@ -130,16 +130,27 @@ void fit_to_device(const TraceInfo& info, std::vector<Finding>& findings) {
   });
 }
 
+std::string fit_meaning(const TraceInfo& info, std::string meaning) {
+  const std::string_view word = device_word(info.accelerator);
+  if (word != "GPU") replace_all(meaning, "GPU", word);
+  return meaning;
+}
+
+std::string_view how_to_mark_steps(Origin origin) {
+  switch (origin) {
+    case Origin::kXPlane: return "mark them with jax.profiler.StepTraceAnnotation(\"train\", step_num=i)";
+    case Origin::kNsight: return "push an NVTX range called \"step N\" around each iteration";
+    case Origin::kRocprof: return "push a ROCTx range called \"step N\" around each iteration";
+    case Origin::kPerfetto:
+    case Origin::kStacks: return "record with firelane or torch.profiler, and call prof.step() after each iteration";
+    case Origin::kAscend: return "call prof.step() of torch_npu.profiler.profile() after each iteration";
+    default: return kCallStep;
+  }
+}
+
 std::string fit_note(const TraceInfo& info, std::string note) {
-  if (info.origin == Origin::kXPlane)
-    replace_all(note, "call prof.step() after each iteration",
-                "mark them with jax.profiler.StepTraceAnnotation(\"train\", step_num=i)");
-  if (info.origin == Origin::kNsight)
-    replace_all(note, "call prof.step() after each iteration",
-                "push an NVTX range called \"step N\" around each iteration");
-  if (info.origin == Origin::kRocprof)
-    replace_all(note, "call prof.step() after each iteration",
-                "push a ROCTx range called \"step N\" around each iteration");
+  const std::string_view words = how_to_mark_steps(info.origin);
+  if (words != kCallStep) replace_all(note, kCallStep, words);
   return in_device_words(std::move(note), info.accelerator);
 }
 

@@ -20,8 +20,14 @@ std::string_view matrix_unit(Accelerator accelerator);
 // "CUDA graphs" -> "HIP graphs", 'cuda' -> 'xpu'; the text itself for NVIDIA's.
 std::string in_device_words(std::string text, Accelerator accelerator);
 
+// What to do so that a trace has steps, by the tool that wrote this one.
+inline constexpr std::string_view kCallStep = "call prof.step() after each iteration";
+std::string_view how_to_mark_steps(Origin origin);
+
 // Puts findings and notes into the words of the trace's device and framework, and leaves out what does not fit it.
 void fit_to_device(const TraceInfo& info, std::vector<Finding>& findings);
 std::string fit_note(const TraceInfo& info, std::string note);
+// What a verdict means, of a GPU: "A faster TPU would not help."
+std::string fit_meaning(const TraceInfo& info, std::string meaning);
 
 }  // namespace firelane::advise

@@ -23,6 +23,22 @@ TEST(DeviceWords, others_have_a_module_of_their_own) {
   EXPECT_EQ(in_device_words("CUDA graphs", Accelerator::kCuda), "CUDA graphs");
 }
 
+TEST(DeviceWords, steps_are_marked_in_the_words_of_the_tool_that_wrote_the_trace) {
+  const std::string note = "no steps were found; " + std::string(kCallStep);
+  EXPECT_EQ(fit_note({.origin = Origin::kKineto}, note), note);
+  EXPECT_EQ(fit_note({.origin = Origin::kNsight}, note),
+            "no steps were found; push an NVTX range called \"step N\" around each iteration");
+  EXPECT_EQ(fit_note({.origin = Origin::kXPlane}, note),
+            "no steps were found; mark them with jax.profiler.StepTraceAnnotation(\"train\", step_num=i)");
+}
+
+TEST(DeviceWords, a_verdict_speaks_of_the_device_of_the_trace) {
+  EXPECT_EQ(fit_meaning({.accelerator = Accelerator::kTpu}, "A faster GPU would not help."),
+            "A faster TPU would not help.");
+  EXPECT_EQ(fit_meaning({.accelerator = Accelerator::kHip}, "A faster GPU would not help."),
+            "A faster GPU would not help.");
+}
+
 TEST(DeviceWords, what_only_cuda_has_is_not_advised_elsewhere) {
   std::vector<Finding> findings = {{.id = "fp32-matmul", .try_code = "torch.backends.cuda.matmul.allow_tf32 = True"}};
   fit_to_device({.accelerator = Accelerator::kNpu}, findings);

@@ -360,6 +360,7 @@ Diagnosis diagnose(const StudiedTrace& trace) {
   if (out.healthy) out.why = why_healthy(context);
   add_notes(model, study, out);
   for (std::string& note : out.notes) note = fit_note(model.info, std::move(note));
+  out.verdict.meaning = fit_meaning(model.info, std::move(out.verdict.meaning));
   return out;
 }
 

@@ -10,7 +10,6 @@
 #include "import/dumps/join_snapshot.h"
 #include "import/execution/read_execution.h"
 #include "import/lane/light_ops.h"
-#include "import/whole.h"
 #include "import/xplane/read_xplane.h"
 #include "model/raw.h"
 
@@ -149,11 +148,10 @@ Result<Model> load_run(const std::string& path, const std::vector<std::string>& 
   for (const std::string& host : hosts) {
     FL_TRY(std::unique_ptr<ByteSource> file, open_file(host));
     bytes += file->total_bytes();
-    XPlaneFile& read = files.emplace_back(XPlaneFile{.name = host, .bytes = {}});
-    FL_TRY(read.bytes, read_whole_content(*file, {.name = host, .file_bytes = file->total_bytes()}));
+    const uint64_t file_bytes = file->total_bytes();
+    files.push_back({.request = {.name = host, .file_bytes = file_bytes}, .content = std::move(file)});
   }
   FL_TRY(RawTrace raw, read_xplane(files));
-  files.clear();
   raw.info.path = path;
   raw.info.file_bytes = bytes;
   return assemble(std::move(raw), thread_count(options.threads));

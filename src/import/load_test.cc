@@ -4,6 +4,7 @@
 
 #include <sstream>
 
+#include "import/cut_json.h"
 #include "import/testing.h"
 
 namespace firelane::importer {
@@ -123,6 +124,19 @@ TEST(Load, a_new_format_is_a_reader_in_the_list) {
     EXPECT_EQ(m.losses[Stat::kEventMalformed], 1u);
   }
   EXPECT_EQ(load_lines("WORDS\n").error().message, "toy: not a trace in a format that Firelane reads");
+}
+
+TEST(CutJson, the_record_that_the_text_ends_in_is_dropped_and_the_rest_closed) {
+  const auto closed = [](std::string text) { return close_cut_json(text) ? text : "not cut: " + text; };
+  EXPECT_EQ(closed(R"({"a": [{"b": 1}, {"b": [2, {"c)"), R"({"a": [{"b": 1}, {"b": [2]}]})");
+  EXPECT_EQ(closed(R"([{"a": [1], "b": {"c": 3)"), R"([{"a": [1]}])") << "what holds a list is more than a record";
+  EXPECT_EQ(closed(R"({"a": [{"b": 1}], "c": "d\"}]")"), R"({"a": [{"b": 1}]})") << "brackets in texts are none";
+  EXPECT_EQ(closed(R"({"a": [[1, 2], [3, )"), R"({"a": [[1, 2]]})");
+  EXPECT_EQ(closed(R"({"a": 1, "b": {"c": 2, "d)"), R"({"a": 1, "b": {"c": 2}})") << "no list: as far as it goes";
+  EXPECT_EQ(closed("["), "[]");
+  EXPECT_EQ(closed("[1]"), "not cut: [1]");
+  EXPECT_EQ(closed("]["), "not cut: ][");
+  EXPECT_EQ(closed(std::string(100'000, '[')).substr(0, 8), "not cut:");
 }
 
 }  // namespace

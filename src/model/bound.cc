@@ -2,6 +2,7 @@
 // bits, and no analysis should have to care. All values of a column of sizes add up to less than 2^61.
 #include <array>
 #include <cmath>
+#include <type_traits>
 
 #include "base/parallel.h"
 #include "model/assemble.h"
@@ -15,16 +16,25 @@ template <typename RawRow>
 using Sums = std::array<double, RawRow::kSizeCount>;
 
 template <typename RawRow>
-void add_up(RawVector<RawRow>& rows, Sums<RawRow>& sums) {
-  for (RawRow& row : rows) {
-    size_t column = 0;
-    RawRow::each_field(row, [&]<Use use, typename T>(UseIs<use>, T& value) {
-      if constexpr (is_size(use)) {
-        if (value != kNoNumber) sums[column] += std::abs(static_cast<double>(value));
-        ++column;
-      }
-    });
-  }
+void add_row(const RawRow& row, Sums<RawRow>& sums) {
+  size_t column = 0;
+  RawRow::each_field(row, [&]<Use use, typename T>(UseIs<use>, const T& value) {
+    if constexpr (is_size(use)) {
+      if (value != kNoNumber) sums[column] += std::abs(static_cast<double>(value));
+      ++column;
+    }
+  });
+}
+
+template <typename RawRow>
+void add_up(const RawPart&, const RawVector<RawRow>& rows, Sums<RawRow>& sums) {
+  for (const RawRow& row : rows) add_row(row, sums);
+}
+
+// As often as kernels have them.
+void add_up(const RawPart& part, const RawVector<RawKernel>& rows, Sums<RawKernel>& sums) {
+  if (part.kernel_order.empty()) return add_up<RawKernel>(part, rows, sums);
+  for (const Row row : part.kernel_order) add_row(rows[row], sums);
 }
 
 // Values beyond the limit of their column become absent, or 0 where there is no absence. How many that were.
@@ -57,7 +67,13 @@ void bound(RawTrace& raw, RawVector<RawRow> RawPart::* table, const std::vector<
   Sums<RawRow> limits;
   limits.fill(HUGE_VAL);
   size_t rows = 0;
-  for (const RawPart& part : raw.parts) rows += (part.*table).size();
+  for (const RawPart& part : raw.parts) {
+    if constexpr (std::is_same_v<RawRow, RawKernel>) {
+      rows += part.kernel_count();
+    } else {
+      rows += (part.*table).size();
+    }
+  }
   bool is_needed = false;
   for (size_t column = 0; column < limits.size(); ++column) {
     double sum = 0;
@@ -78,7 +94,7 @@ void bound_sizes(RawTrace& raw, Model& model, unsigned threads) {
       raw.parts.size(), threads,
       [&](size_t begin, size_t end) {
         for (size_t i = begin; i < end; ++i) {
-#define FL_ADD_UP(RawRow, name) add_up(raw.parts[i].name, of_parts[i].name);
+#define FL_ADD_UP(RawRow, name) add_up(raw.parts[i], raw.parts[i].name, of_parts[i].name);
           FL_RAW_TABLES(FL_ADD_UP, FL_ADD_UP)
 #undef FL_ADD_UP
         }

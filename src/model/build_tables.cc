@@ -54,6 +54,12 @@ size_t count_rows(const RawTrace& raw, RawVector<RawRow> RawPart::* rows) {
   return count;
 }
 
+size_t count_kernels(const RawTrace& raw) {
+  size_t count = 0;
+  for (const RawPart& part : raw.parts) count += part.kernel_count();
+  return count;
+}
+
 template <typename RawRow>
 void free_rows(RawTrace& raw, RawVector<RawRow> RawPart::* rows) {
   for (RawPart& part : raw.parts) RawVector<RawRow>().swap(part.*rows);
@@ -106,6 +112,21 @@ void build_table(RawTrace& raw, RawVector<typename Table::Raw> RawPart::* rows, 
   }
 }
 
+// Kernels may share their details until here. Each part's rows are freed as soon as they are in the table.
+void build_table(RawTrace& raw, RawVector<RawKernel> RawPart::*, KernelDetails& out, const ColumnMap& map) {
+  out.resize(count_kernels(raw));
+  size_t next = 0;
+  for (RawPart& part : raw.parts) {
+    if (part.kernel_order.empty()) {
+      for (const RawKernel& row : part.kernel_details) out.set(next++, row, map);
+    } else {
+      for (const Row row : part.kernel_order) out.set(next++, part.kernel_details[row], map);
+    }
+    RawVector<RawKernel>().swap(part.kernel_details);
+    RawVector<Row>().swap(part.kernel_order);
+  }
+}
+
 // A track is (process, name, series).
 void build_counters(RawTrace& raw, Model& model) {
   std::unordered_map<uint64_t, uint32_t> tracks;
@@ -150,7 +171,7 @@ void build_device_slices(RawTrace& raw, Model& model, const std::vector<LaneId>&
       sort_by_lane(raw, &RawPart::device_slices, lane_map, model.lanes.device_begin, model.lanes.device_end, 1);
   DeviceSlices& out = model.device_slices;
   out.resize(order.size());
-  model.kernel_details.slice.assign(count_rows(raw, &RawPart::kernel_details), kNoRow);
+  model.kernel_details.slice.assign(count_kernels(raw), kNoRow);
   model.copy_details.slice.assign(count_rows(raw, &RawPart::copy_details), kNoRow);
   model.sync_details.slice.assign(count_rows(raw, &RawPart::sync_details), kNoRow);
   for (size_t i = 0; i < order.size(); ++i) {

@@ -56,6 +56,10 @@ struct RawPart {
 #define FL_MEMBER(RawRow, name) RawVector<RawRow> name;
   FL_RAW_TABLES(FL_MEMBER, FL_MEMBER)
 #undef FL_MEMBER
+  // Where many kernels have the same details (all runs of one HLO op): which of kernel_details each kernel has. The
+  // table then gets a row for each of these, and slices name their place here. Empty: each has its own.
+  RawVector<Row> kernel_order;
+  size_t kernel_count() const { return kernel_order.empty() ? kernel_details.size() : kernel_order.size(); }
   LossCounts losses;
   uint64_t event_count = 0;
   Accelerator accelerator = Accelerator::kUnknown;  // whose events it has, where they tell

@@ -27,6 +27,7 @@ struct PartBase {
 #define FL_PASS(RawRow, name) name += static_cast<Row>(part.name.size());
     FL_RAW_TABLES(FL_PASS, FL_PASS)
 #undef FL_PASS
+    kernel_details += static_cast<Row>(part.kernel_count() - part.kernel_details.size());
   }
 };
 

@@ -46,7 +46,7 @@ Result<Report> make_cost(const StudiedTrace& trace, const Arguments& wanted) {
                                   : "power was read once, energy needs two readings: record for longer");
   }
   if (cost.steps.empty()) {
-    report.notes.emplace_back(kNoSteps);
+    report.notes.emplace_back(no_steps(trace.model()));
   } else if (options.price_per_hour < 0) {
     report.notes.emplace_back("", "add --price-per-hour to see what a step costs");
   } else if (cost.estimated) {

@@ -58,7 +58,7 @@ Result<Report> make_input(const StudiedTrace& trace, const Arguments&) {
   if (input.loader == analyze::LoaderKind::kMultiProcess) {
     report.notes.emplace_back("worker processes are not in this trace: how busy they were is not known");
   }
-  if (!has_steps) report.notes.emplace_back(kNoSteps);
+  if (!has_steps) report.notes.emplace_back(no_steps(model));
   return report;
 }
 

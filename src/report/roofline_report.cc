@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "advise/device_words.h"
 #include "report/quantity.h"
 #include "report/registry.h"
 #include "report/shared.h"
@@ -98,8 +99,9 @@ Result<Report> make_roofline(const StudiedTrace& trace, const Arguments& wanted)
                 {"peak_bandwidth_gb_s", "Peak bandwidth", Kind::kBandwidth, positive(peaks.bandwidth_gb_s)},
                 {"work_ns", "Device work", Kind::kDuration, roofline.work_ns},
                 {"matrix_ns", "Matrix kernels", Kind::kDuration, roofline.matrix_ns},
-                {"tensor_core_percent", "Matrix kernels on tensor cores", Kind::kPercent,
-                 part_of_matrix(roofline.tensor_core_ns)},
+                {"tensor_core_percent",
+                 "Matrix kernels on " + std::string(advise::matrix_unit(trace.model().info.accelerator)),
+                 Kind::kPercent, part_of_matrix(roofline.tensor_core_ns)},
                 {"tensor_core_unknown_percent", "", Kind::kPercent, part_of_matrix(roofline.tensor_core_unknown_ns)}}};
   Table table{.name = "roofline",
               .title = "Ops against the roof",

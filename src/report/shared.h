@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "advise/device_words.h"
 #include "model/model.h"
 #include "report/arguments.h"
 #include "report/table.h"
@@ -14,8 +15,13 @@ namespace firelane::report {
 
 inline constexpr const char* kNoDeviceWork =
     "no device work in this trace: record with activities=[..., ProfilerActivity.CUDA] on a machine with a GPU";
-inline constexpr const char* kNoSteps =
-    "no steps in this trace: record with schedule=..., and call prof.step() after each iteration";
+
+// In the words of the tool that wrote the trace.
+inline std::string no_steps(const Model& model) {
+  const std::string_view words = advise::how_to_mark_steps(model.info.origin);
+  return "no steps in this trace: " + std::string(words == advise::kCallStep ? "record with schedule=..., and " : "") +
+         std::string(words);
+}
 
 // The name of a host slice.
 inline Cell host_name(const Model& model, Row slice) {

@@ -49,7 +49,7 @@ Result<Report> make_steps(const StudiedTrace& trace, const Arguments&) {
   if (!table.has_device_work) {
     report.notes.push_back("no device work in this trace: how busy the devices were is not known");
   }
-  if (table.rows.empty()) report.notes.push_back(kNoSteps);
+  if (table.rows.empty()) report.notes.push_back(no_steps(trace.model()));
   if (table.overlapping) {
     report.notes.push_back("steps overlap: device time in two windows counts in both, so the rows do not add up");
   }

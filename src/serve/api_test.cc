@@ -350,6 +350,7 @@ TEST(Api, the_overview_has_the_verdict_and_the_steps) {
   EXPECT_HOLDS(answer, R"("limit":"overhead","label":"in between","reason":"overhead-bound in these first steps)");
   EXPECT_HOLDS(answer, R"("steps":{"parts":["compute")");
   EXPECT_HOLDS(answer, R"("top_kernels":[["gemm",30000,1],["add",20000,1]])");
+  EXPECT_HOLDS(answer, R"("device_busy":[{"device":0,"name":"GPU 0",)");
   EXPECT_HOLDS(ask(api, "/api/t/0/diagnose"), R"("verdict")");
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "analyze/device/launches.h"
+#include "describe/lane_name.h"
 #include "serve/handlers.h"
 
 namespace firelane::serve {
@@ -56,7 +57,8 @@ void add_recorded(const Model& model, std::vector<CounterTrack>& out) {
   for (size_t i = 0; i < tracks.size(); ++i) {
     const std::string_view series = model.text(tracks.series[i]);
     CounterTrack& track = out.emplace_back();
-    track.group = "process " + model.id_text(tracks.pid[i]);
+    // The metrics of Nsight Systems are a GPU's: its number stands where others have a process.
+    track.group = (model.info.origin == Origin::kNsight ? "GPU " : "process ") + model.id_text(tracks.pid[i]);
     std::string name(model.text(tracks.name[i]));
     if (!series.empty() && series != name) name += " " + std::string(series);
     name_recorded(std::move(name), track);
@@ -88,7 +90,9 @@ void add_memory(const Model& model, std::vector<CounterTrack>& out) {
     if (reserved > 0) add_sample(pair.reserved, events.time_ns[event], static_cast<double>(reserved));
   }
   for (auto& [device, pair] : devices) {
-    const std::string group = device.first == 0 ? "CPU" : "GPU " + std::to_string(device.second);
+    const std::string group =
+        device.first == 0 ? "CPU"
+                          : std::string(device_word(model.info.accelerator)) + " " + std::to_string(device.second);
     for (auto& [name, track] :
          {std::pair{"memory allocated", &pair.allocated}, std::pair{"memory reserved", &pair.reserved}}) {
       if (track->times_ns.empty()) continue;
@@ -103,19 +107,23 @@ void add_memory(const Model& model, std::vector<CounterTrack>& out) {
 void add_device_use(const Model& model, std::vector<CounterTrack>& out) {
   const DeviceSlices& device = model.device_slices;
   std::map<int32_t, std::vector<analyze::Interval>> work;
+  std::map<int32_t, LaneId> lanes;
   for (Row row = 0; row < device.size(); ++row) {
-    if (is_device_work(device.kind[row]))
-      work[device.device[row]].push_back({device.start_ns[row], device.end_ns(row)});
+    if (!is_device_work(device.kind[row])) continue;
+    work[device.device[row]].push_back({device.start_ns[row], device.end_ns(row)});
+    lanes.try_emplace(device.device[row], device.lane[row]);
   }
   for (auto& [number, intervals] : work) {
     CounterTrack& track = out.emplace_back();
-    track.group = "GPU " + std::to_string(std::max(0, number));
+    track.group = describe::process_name(model, lanes.at(number));
     track.name = "busy";
     track.unit = "%";
     track.max = 100;
     track.on = analyze::IntervalSet(std::move(intervals));
   }
-  CounterTrack queue{.group = work.size() == 1 ? out.back().group : "GPU", .name = "queued work", .unit = ""};
+  CounterTrack queue{.group = work.size() == 1 ? out.back().group : std::string(device_word(model.info.accelerator)),
+                     .name = "queued work",
+                     .unit = ""};
   for (const analyze::QueueSample& sample : analyze::queue_depth(model)) {
     add_sample(queue, sample.time_ns, static_cast<double>(sample.depth));
   }

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "advise/device_words.h"
 #include "advise/rule.h"
 #include "analyze/device/device_work.h"
 #include "analyze/device/kernels.h"
@@ -41,14 +42,14 @@ void write_environment(JsonWriter& json, const StudiedTrace& trace) {
 }
 
 // How each judged step was spent; only the parts that some step has.
-void write_steps(JsonWriter& json, const analyze::Study& study) {
+void write_steps(JsonWriter& json, const analyze::Study& study, Accelerator accelerator) {
   const std::vector<analyze::BreakdownRow>& rows = study.breakdown.steps;
   std::vector<report::StepPart> parts = report::step_parts(study);
   std::erase_if(parts, [&](const report::StepPart& part) {
     return std::all_of(rows.begin(), rows.end(), [&](const auto& row) { return part.time_ns(row) == 0; });
   });
   json.key("steps").begin_object().key("parts").begin_array();
-  for (const report::StepPart& part : parts) json.value(part.name);
+  for (const report::StepPart& part : parts) json.value(advise::in_device_words(std::string(part.name), accelerator));
   json.end_array().key("rows").begin_array();
   size_t judged = 0;
   for (const analyze::FoundStep& step : study.steps.steps) {
@@ -75,7 +76,9 @@ void write_device_busy(JsonWriter& json, const Model& model, const analyze::Inte
   json.key("device_busy").begin_array();
   for (auto& [number, intervals] : work) {
     const int64_t busy_ns = analyze::IntervalSet(std::move(intervals)).covered_ns(window.start_ns, window.end_ns);
-    json.begin_object().field("device", number).field("busy_ns", busy_ns);
+    json.begin_object().field("device", number);
+    json.field("name", std::string(device_word(model.info.accelerator)) + " " + std::to_string(std::max(0, number)));
+    json.field("busy_ns", busy_ns);
     json.field("window_ns", window.end_ns - window.start_ns).end_object();
   }
   json.end_array();
@@ -138,9 +141,17 @@ Answer overview(const ServedTrace& trace, const Request&) {
   write_environment(json, trace.studied());
   json.key("verdict").begin_object().field("text", found.verdict.sentence());
   report::write_verdict_parts(json, found.verdict);
-  json.field("step_ns", study.usual_step_ns).field("recorded_step_ns", study.usual_recorded_ns);
+  // Of stacks, dumps and lanes that nobody knows, no time of a step is said: it would be that of the whole file.
+  const bool has_times = !found.empty && found.judges_time;
+  json.field("step_ns", has_times ? study.usual_step_ns : 0);
+  json.field("recorded_step_ns", has_times ? study.usual_recorded_ns : 0);
   json.end_object();
-  write_steps(json, study);
+  if (has_times) {
+    write_steps(json, study, model.info.accelerator);
+  } else {
+    json.key("steps").begin_object().key("parts").begin_array().end_array();
+    json.key("rows").begin_array().end_array().end_object();
+  }
   const analyze::BreakdownRow& total = study.breakdown.total;
   write_device_busy(json, model, {total.start_ns, total.start_ns + total.duration_ns});
   write_top_ops(json, trace.studied(), study.has_device_work);

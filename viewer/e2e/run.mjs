@@ -14,6 +14,8 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { kRoot, launchBrowser, start, startServer, Suite, whyNot } from "./harness.mjs";
 import { writeHostileTrace } from "./hostile.mjs";
+import { samples, writeFormatFiles } from "./format_files.mjs";
+import { formatsTests } from "./formats_tests.mjs";
 import { compareTests, kCompared } from "./compare_tests.mjs";
 import { notebookTests } from "./notebook_tests.mjs";
 import { pageTests } from "./page_tests.mjs";
@@ -42,6 +44,9 @@ await launchBrowser().then(
 const noBoard = whyNoTensorBoard();
 if (noBoard) console.log(`e2e: TensorBoard is skipped: ${noBoard}`);
 
+const realFiles = samples();
+if (realFiles.length === 0) console.log("e2e: real files of other tools are skipped: not here; FIRELANE_SAMPLES names their folder");
+
 // The names of the tests that failed.
 async function runOnce() {
   const folder = mkdtempSync(join(tmpdir(), "firelane-e2e-"));
@@ -67,6 +72,10 @@ async function runOnce() {
     const [ranks, parts] = [await startServer([job]), await startServer(["tests/data/ranks"])];
     stops.push(ranks.stop, parts.stop);
     ranksTests(suite, { url: ranks.url, partsUrl: parts.url, folder, traces: job });
+    const files = [...writeFormatFiles(folder), ...realFiles];
+    const formats = await startServer(files.map((file) => file.path));
+    stops.push(formats.stop);
+    formatsTests(suite, formats.url, files);
     const comparison = await startServer(kCompared);
     stops.push(comparison.stop);
     compareTests(suite, `${comparison.url}#pane=compare`);

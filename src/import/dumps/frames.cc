@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "base/hash.h"
 #include "base/text.h"
 
 namespace firelane::importer {
@@ -52,14 +53,19 @@ StackText Frames::stack_of(Value frames) {
   return texts_[text - 1];
 }
 
-uint32_t Frames::make(Value frames) {
+uint64_t Frames::hash_of(Value frames) const {
+  if (const std::string_view bytes = document_.item_bytes(frames); !bytes.empty()) return hash_text(bytes);
   uint64_t hash = 0;
   size_t count = 0;
   document_.each(frames, [&](Value frame) {
-    hash = (hash ^ frame.bits) * 0x9E3779B97F4A7C15u;
-    hash ^= hash >> 32;
+    hash = mix_hash(hash, frame.bits);
     return ++count < kMostFrames;
   });
+  return hash;
+}
+
+uint32_t Frames::make(Value frames) {
+  const uint64_t hash = hash_of(frames);
   std::vector<Known>& same_hash = by_content_[hash];
   for (const Known& known : same_hash) {
     if (is_same(known.frames, frames)) return known.text;
@@ -68,7 +74,7 @@ uint32_t Frames::make(Value frames) {
   std::string place;
   std::string_view op;
   bool is_in_python = false;
-  count = 0;
+  size_t count = 0;
   document_.each(frames, [&](Value frame) {
     const std::string_view function = document_.text(name_.of(frame));
     const std::string_view file = document_.text(filename_.of(frame));
@@ -100,6 +106,8 @@ uint32_t Frames::make(Value frames) {
 }
 
 bool Frames::is_same(Value a, Value b) const {
+  const std::string_view bytes = document_.item_bytes(a);
+  if (!bytes.empty()) return bytes == document_.item_bytes(b);
   if (document_.size(a) != document_.size(b)) return false;
   std::vector<Value> first;
   document_.each(a, [&](Value frame) {

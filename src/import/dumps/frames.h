@@ -32,6 +32,7 @@ class Frames {
     uint32_t text;  // place in texts_
   };
   bool is_same(Value a, Value b) const;
+  uint64_t hash_of(Value frames) const;
   uint32_t make(Value frames);
 
   const Document& document_;

@@ -71,7 +71,7 @@ uint64_t NvtxRanges::read() {
           }
           part_.instants.push_back({.time_ns = time_ns,
                                     .lane = thread_lane_(thread),
-                                    .name = pool_.strings.intern(std::string(text)),
+                                    .name = pool_.strings.intern(text),
                                     .category = range_category});
           return;
         }
@@ -85,12 +85,12 @@ uint64_t NvtxRanges::read() {
         const NvtxText parsed = read_nvtx_text(text);
         slice.kind = parsed.is_op ? HostKind::kOp : HostKind::kAnnotation;
         slice.category = parsed.is_op ? op_category : range_category;
-        slice.name = pool_.strings.intern(std::string(parsed.name));
+        slice.name = pool_.strings.intern(parsed.name);
         // Started on one thread and ended on another: it nests in none.
         slice.lane = type == kStartEnd ? range_lane(pid, slice) : thread_lane_(thread);
         RawOp op{.external_id = joined_(pid, parsed.op_id),
                  .sequence_number = parsed.sequence_number,
-                 .input_dims = pool_.strings.intern(std::string(parsed.sizes))};
+                 .input_dims = pool_.strings.intern(parsed.sizes)};
         part_.op_details.push_back(op);
         slice.detail = static_cast<Row>(part_.op_details.size() - 1);
         const int64_t domain = row.integer(4);

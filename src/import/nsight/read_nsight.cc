@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
 
-#include "base/json_writer.h"
+#include "import/nsight/facts.h"
+#include "import/nsight/gpu_metrics.h"
 #include "import/nsight/nvtx_ranges.h"
 #include "import/nsight/nvtx_text.h"
 #include "import/sqlite/row_times.h"
@@ -45,8 +47,8 @@ class NsightReader {
         [this](int64_t id) { return string(id); }, [this](int64_t pid, int64_t id) { return joined(pid, id); });
     rows_ += ranges.read();
     read_libraries();
-    read_devices();
-    read_times_of_session();
+    rows_ += read_gpu_metrics(database_, pool_, part_);
+    read_facts(database_, schema_, raw_.info, losses_);
     if (rows_ == 0 && part_.host_slices.empty() && part_.device_slices.empty()) {
       return Error{request_.name +
                    ": an Nsight Systems export without events; record with nsys profile --trace=cuda,nvtx and export "
@@ -79,12 +81,22 @@ class NsightReader {
   void read_strings() {
     database_.scan("StringIds", {"id", "value"}, losses_, [&](const SqlRow& row) {
       const int64_t id = row.integer(0);
-      if (id != kNoNumber) strings_[id] = pool_.strings.intern(row.text(1));
+      if (id == kNoNumber) return;
+      const StringId text = pool_.strings.intern(row.text(1));
+      // Ids count from 0, but nothing keeps a file to that.
+      if (id == static_cast<int64_t>(small_strings_.size())) {
+        small_strings_.push_back(text);
+      } else if (id >= 0 && id < static_cast<int64_t>(small_strings_.size())) {
+        small_strings_[static_cast<size_t>(id)] = text;
+      } else {
+        strings_[id] = text;
+      }
     });
   }
 
   StringId string(int64_t id) {
     if (id == kNoNumber) return kNoString;
+    if (id >= 0 && id < static_cast<int64_t>(small_strings_.size())) return small_strings_[static_cast<size_t>(id)];
     const auto found = strings_.find(id);
     if (found != strings_.end()) return found->second;
     ++losses_[Stat::kNameMissing];
@@ -111,11 +123,22 @@ class NsightReader {
   // Correlation ids count from 0 in each process.
   int64_t joined(int64_t pid, int64_t id) {
     if (id == kNoNumber || id < 0 || id > UINT32_MAX) return kNoNumber;
-    const auto [at, added] = process_index_.try_emplace(pid, static_cast<int64_t>(process_index_.size()));
-    return at->second << 32 | id;
+    if (pid != last_pid_) {
+      last_index_ = process_index_.try_emplace(pid, static_cast<int64_t>(process_index_.size())).first->second;
+      last_pid_ = pid;
+    }
+    return last_index_ << 32 | id;
   }
 
   LaneId thread_lane(int64_t global_tid) {
+    if (global_tid != last_thread_) {
+      last_thread_lane_ = find_thread_lane(global_tid);
+      last_thread_ = global_tid;
+    }
+    return last_thread_lane_;
+  }
+
+  LaneId find_thread_lane(int64_t global_tid) {
     const int64_t pid = pid_of(global_tid);
     const int64_t tid = tid_of(global_tid);
     const auto [at, added] = thread_lanes_.try_emplace({pid, tid}, LaneId{});
@@ -130,6 +153,14 @@ class NsightReader {
 
   // A stream's lane; streams of several processes on one device have the same numbers.
   LaneId stream_lane(int64_t device, int64_t stream, int64_t pid) {
+    if (std::tuple(device, stream, pid) != last_stream_) {
+      last_stream_lane_ = find_stream_lane(device, stream, pid);
+      last_stream_ = {device, stream, pid};
+    }
+    return last_stream_lane_;
+  }
+
+  LaneId find_stream_lane(int64_t device, int64_t stream, int64_t pid) {
     const auto [at, added] = stream_lanes_.try_emplace({device, stream, pid}, LaneId{});
     if (!added) return at->second;
     const auto [owner, is_first] = stream_owner_.try_emplace({device, stream}, pid);
@@ -154,10 +185,15 @@ class NsightReader {
     return columns;
   }
 
-  // False, and counted, when the row has no place in time.
-  bool read_place(const SqlRow& row, RawDeviceSlice& out) {
+  struct Place {
+    int64_t pid = 0;
+    int64_t device = kNoNumber;
+  };
+
+  // Nothing, and counted, when the row has no place in time.
+  std::optional<Place> read_place(const SqlRow& row, RawDeviceSlice& out) {
     ++rows_;
-    if (!read_times(row, kStart, kEnd, losses_, out.start_ns, out.duration_ns)) return false;
+    if (!read_times(row, kStart, kEnd, losses_, out.start_ns, out.duration_ns)) return std::nullopt;
     const int64_t pid = pid_of(row.integer(kPid));
     const int64_t device = row.integer(kDevice);
     const int64_t stream = row.integer(kStream);
@@ -165,12 +201,14 @@ class NsightReader {
     out.stream = stream;
     out.correlation = joined(pid, row.integer(kCorrelation));
     out.lane = stream_lane(device == kNoNumber ? 0 : device, stream == kNoNumber ? 0 : stream, pid);
-    return true;
+    return Place{pid, device};
   }
 
-  void remember_context(const SqlRow& row) {
-    const int64_t device = row.integer(kDevice);
-    if (device != kNoNumber) device_of_context_[{pid_of(row.integer(kPid)), row.integer(kContext)}] = device;
+  // Of work whose place was read; `device` may be too large for a slice.
+  void remember_context(const Place& place, int64_t context) {
+    if (place.device == kNoNumber || std::tuple(place.pid, context, place.device) == last_context_) return;
+    last_context_ = {place.pid, context, place.device};
+    device_of_context_[{place.pid, context}] = place.device;
   }
 
   void read_kernels() {
@@ -181,15 +219,17 @@ class NsightReader {
                         "registersPerThread", "staticSharedMemory", "dynamicSharedMemory", "graphId"}),
         losses_, [&](const SqlRow& row) {
           RawDeviceSlice slice{.category = category, .kind = DeviceKind::kKernel};
-          if (!read_place(row, slice)) return;
-          remember_context(row);
+          const std::optional<Place> place = read_place(row, slice);
+          if (!place) return;
+          const int64_t context = row.integer(kContext);
+          remember_context(*place, context);
           const int64_t name = row.integer(kOwn);
           slice.name = string(name != kNoNumber ? name : row.integer(kOwn + 1));
           const int64_t fixed = row.integer(kOwn + 9);
           const int64_t dynamic = row.integer(kOwn + 10);
           const bool has_shared = fixed >= 0 && dynamic >= 0 && fixed < INT32_MAX && dynamic < INT32_MAX;
           part_.kernel_details.push_back({.shared_memory_bytes = has_shared ? fixed + dynamic : kNoNumber,
-                                          .context = row.integer(kContext),
+                                          .context = context,
                                           .graph_id = row.integer(kOwn + 11),
                                           .graph_node_id = row.integer(kNode),
                                           .grid_x = small_number(row.integer(kOwn + 2)),
@@ -238,8 +278,9 @@ class NsightReader {
         kCopyTable, device_columns({"bytes", "copyKind", "srcKind", "dstKind", "srcDeviceId", "dstDeviceId"}), losses_,
         [&](const SqlRow& row) {
           RawDeviceSlice slice{.category = category, .kind = DeviceKind::kCopy};
-          if (!read_place(row, slice)) return;
-          remember_context(row);
+          const std::optional<Place> place = read_place(row, slice);
+          if (!place) return;
+          remember_context(*place, row.integer(kContext));
           RawCopy copy{.bytes = row.integer(kOwn),
                        .context = row.integer(kContext),
                        .graph_node_id = row.integer(kNode),
@@ -262,8 +303,9 @@ class NsightReader {
     const StringId category = pool_.strings.intern("gpu_memset");
     database_.scan(kSetTable, device_columns({"bytes", "memKind"}), losses_, [&](const SqlRow& row) {
       RawDeviceSlice slice{.category = category, .kind = DeviceKind::kSet};
-      if (!read_place(row, slice)) return;
-      remember_context(row);
+      const std::optional<Place> place = read_place(row, slice);
+      if (!place) return;
+      remember_context(*place, row.integer(kContext));
       const MemoryKind memory = memory_kind(row.integer(kOwn + 1));
       slice.name = pool_.strings.intern(memset_name(memory));
       part_.copy_details.push_back({.bytes = row.integer(kOwn),
@@ -330,7 +372,7 @@ class NsightReader {
         const int64_t thread = row.integer(2);
         const int64_t id = row.integer(4);
         const auto [name, added] = names.try_emplace(id, kNoString);
-        if (added) name->second = pool_.strings.intern(std::string(without_version(pool_.strings.view(string(id)))));
+        if (added) name->second = pool_.strings.intern(without_version(pool_.strings.view(string(id))));
         slice.name = name->second;
         const std::string_view text = pool_.strings.view(slice.name);
         const bool is_driver = text.starts_with("cu") && !text.starts_with("cuda");
@@ -371,55 +413,6 @@ class NsightReader {
     }
   }
 
-  // ---- facts
-
-  void read_devices() {
-    constexpr std::string_view kTable = "TARGET_INFO_GPU";
-    if (database_.has_table(kTable)) {
-      database_.scan(kTable,
-                     {"cuDevice", "id", "name", "totalMemory", "smCount", "computeMajor", "computeMinor",
-                      "maxWarpsPerSm", "threadsPerWarp", "maxRegistersPerSm", "maxShmemPerSm"},
-                     losses_, [&](const SqlRow& row) {
-                       DeviceProperties device;
-                       device.id = row.is_null(0) ? row.integer(1) : row.integer(0);
-                       device.name = row.text(2);
-                       device.total_memory_bytes = row.integer(3);
-                       device.multiprocessors = row.integer(4);
-                       device.compute_major = row.integer(5);
-                       device.compute_minor = row.integer(6);
-                       device.warp_size = row.integer(8);
-                       const int64_t warps = row.integer(7);
-                       if (warps > 0 && warps < 4096 && device.warp_size > 0 && device.warp_size < 4096)
-                         device.max_threads_per_multiprocessor = warps * device.warp_size;
-                       device.registers_per_multiprocessor = row.integer(9);
-                       device.shared_memory_per_multiprocessor_bytes = row.integer(10);
-                       if (raw_.info.devices.size() < 1024) raw_.info.devices.push_back(std::move(device));
-                     });
-    } else {
-      ++losses_[Stat::kTableMissing];
-    }
-    const std::string driver = database_.look_up("TARGET_INFO_SYSTEM_ENV", "name", "CudaDriverVersion", "value");
-    if (!driver.empty()) raw_.info.metadata.push_back({"cuda_driver_version", json_string(driver)});
-    const std::string host = database_.look_up("TARGET_INFO_SYSTEM_ENV", "name", "Hostname", "value");
-    if (!host.empty()) raw_.info.metadata.push_back({"host_name", json_string(host)});
-    if (!schema_.empty()) raw_.info.metadata.push_back({"nsys_schema", json_string(schema_)});
-  }
-
-  void read_times_of_session() {
-    if (!database_.has_table("TARGET_INFO_SESSION_START_TIME")) return;
-    database_.scan("TARGET_INFO_SESSION_START_TIME", {"utcEpochNs", "systemClockNs"}, losses_, [&](const SqlRow& row) {
-      const int64_t utc = row.integer(0);
-      const int64_t clock = row.integer(1);  // of the same moment, on the clock of the events
-      if (utc > 0 && utc < kMaxTimeNs) raw_.info.base_time_ns = utc - (clock > 0 && clock < utc ? clock : 0);
-    });
-  }
-
-  static std::string json_string(std::string_view text) {
-    JsonWriter json;
-    json.value(text);
-    return json.take();
-  }
-
   SqlDatabase& database_;
   const ReadRequest& request_;
   RawTrace raw_;
@@ -428,10 +421,19 @@ class NsightReader {
   LossCounts& losses_ = part_.losses;
   std::string schema_;
   uint64_t rows_ = 0;
-  std::unordered_map<int64_t, StringId> strings_;
+  std::vector<StringId> small_strings_;            // of the ids from 0 on
+  std::unordered_map<int64_t, StringId> strings_;  // of all others
   std::map<int64_t, StringId> process_names_;
   std::map<std::pair<int64_t, int64_t>, StringId> thread_names_;
   std::map<int64_t, int64_t> process_index_;
+  // Most rows are of the process, the thread, the stream and the context of the row before.
+  int64_t last_pid_ = INT64_MIN;
+  int64_t last_index_ = 0;
+  int64_t last_thread_ = INT64_MIN;
+  LaneId last_thread_lane_{};
+  std::tuple<int64_t, int64_t, int64_t> last_stream_{INT64_MIN, 0, 0};
+  LaneId last_stream_lane_{};
+  std::tuple<int64_t, int64_t, int64_t> last_context_{INT64_MIN, 0, 0};
   std::map<std::pair<int64_t, int64_t>, LaneId> thread_lanes_;
   std::map<std::tuple<int64_t, int64_t, int64_t>, LaneId> stream_lanes_;
   std::map<std::pair<int64_t, int64_t>, int64_t> stream_owner_;

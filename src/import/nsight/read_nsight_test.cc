@@ -59,6 +59,30 @@ std::string two_processes() {
       t2 + ",'mark',NULL,0,NULL);");
 }
 
+TEST(Nsight, gpu_metrics_are_counters_of_their_gpu) {
+  const Model m = load_bytes(make_database(
+      "CREATE TABLE META_DATA_EXPORT(name TEXT, value TEXT);"
+      "INSERT INTO META_DATA_EXPORT VALUES('EXPORT_SCHEMA_VERSION', '3.20.0');"
+      "CREATE TABLE TARGET_INFO_GPU_METRICS(typeId INTEGER, sourceId INTEGER, typeName TEXT, metricId INTEGER,"
+      " metricName TEXT);"
+      "INSERT INTO TARGET_INFO_GPU_METRICS VALUES(281470681743360, 0, 'gpu', 3, 'SMs Active [Throughput %]'),"
+      "(281470681743361, 0, 'gpu', 3, 'SMs Active [Throughput %]');"
+      "CREATE TABLE GPU_METRICS(rawTimestamp INTEGER, timestamp INTEGER, typeId INTEGER, metricId INTEGER,"
+      " value INTEGER);"
+      "INSERT INTO GPU_METRICS VALUES(0, -50, 281470681743360, 3, 1),(0, 1000, 281470681743360, 3, 40),"
+      "(0, 2000, 281470681743360, 3, 60),(0, 1500, 281470681743361, 3, 10),(0, 1600, 281470681743361, 8, 7),"
+      "(0, NULL, 281470681743361, 3, 10);"));
+  ASSERT_EQ(m.counter_tracks.size(), 3u);
+  EXPECT_EQ(m.text(m.counter_tracks.name[0]), "SMs Active [Throughput %]");
+  EXPECT_EQ(m.counter_tracks.pid[0].number, 0);
+  EXPECT_EQ(m.counter_tracks.pid[1].number, 1);
+  EXPECT_EQ(m.text(m.counter_tracks.name[2]), "metric 8");
+  EXPECT_EQ(m.counter_samples.value, (std::vector<double>{40, 10, 7, 60})) << "by time";
+  EXPECT_EQ(m.losses[Stat::kEventNotUsed], 1u) << "before the recording";
+  EXPECT_EQ(m.losses[Stat::kEventWithoutTime], 1u);
+  EXPECT_EQ(m.losses[Stat::kNameMissing], 1u);
+}
+
 TEST(Nsight, processes_with_the_same_ids_keep_their_work_apart) {
   const Model m = load_bytes(two_processes());
   ASSERT_EQ(m.device_slices.size(), 3u);

@@ -132,9 +132,29 @@ void Document::add_chunk(Value value, const Chunk& chunk) {
 
 void Document::append(Value list, std::span<const Value> items) {
   if (items.empty()) return;
-  Value* const room = room_for(items.size());
-  std::copy(items.begin(), items.end(), room);
-  add_chunk(list, {room, static_cast<uint32_t>(items.size()), kPairs});
+  const auto count = static_cast<uint32_t>(items.size());
+  // Call stacks, most of a snapshot, are lists of references.
+  const bool is_narrow = std::all_of(items.begin(), items.end(), [](Value item) { return item.bits <= UINT32_MAX; });
+  if (!is_narrow) {
+    Value* const room = room_for(items.size());
+    std::copy(items.begin(), items.end(), room);
+    return add_chunk(list, {room, count, kPairs});
+  }
+  Value* const room = room_for((items.size() + 1) / 2);
+  auto* out = reinterpret_cast<char*>(room);
+  for (const Value item : items) {
+    const auto bits = static_cast<uint32_t>(item.bits);
+    std::memcpy(out, &bits, sizeof(bits));
+    out += sizeof(bits);
+  }
+  add_chunk(list, {room, count, kNarrow});
+}
+
+std::string_view Document::item_bytes(Value list) const {
+  if (tag_of(list) != Tag::kList && tag_of(list) != Tag::kTuple) return {};
+  const Chunk& chunk = containers_[container(list)];
+  if (chunk.count == 0 || chunk.shape != kNarrow || more_.contains(container(list))) return {};
+  return {reinterpret_cast<const char*>(chunk.items), chunk.count * sizeof(uint32_t)};
 }
 
 void Document::set_items(Value dict, std::span<const Value> pairs) {

@@ -1,14 +1,15 @@
 // Plain data as a pickle holds it: None, truth, numbers, texts, lists, tuples and dictionaries that refer to each
 // other.
 //
-// Memory snapshots are rows with the same few keys and shared call stacks, so values take 8 bytes each, texts are kept
-// once, and a dictionary is its values plus the number of its *shape*: the list of keys that thousands of others have
-// too. What was written once and referred to often is kept once (a "billion laughs" stays as small as its file), and
-// may refer to itself: nothing here follows references on its own.
+// Memory snapshots are rows with the same few keys and shared call stacks, so values take 4 or 8 bytes each, texts are
+// kept once, and a dictionary is its values plus the number of its *shape*: the list of keys that thousands of others
+// have too. What was written once and referred to often is kept once (a "billion laughs" stays as small as its file),
+// and may refer to itself: nothing here follows references on its own.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <cstring>
 #include <deque>
 #include <memory>
 #include <optional>
@@ -57,11 +58,14 @@ class Document {
     if (type(list) != ValueType::kList && type(list) != ValueType::kTuple) return;
     each_chunk(container(list), [&](const Chunk& chunk) {
       for (uint32_t i = 0; i < chunk.count; ++i) {
-        if (!visit(chunk.items[i])) return false;
+        if (!visit(chunk.shape == kNarrow ? narrow_item(chunk, i) : chunk.items[i])) return false;
       }
       return true;
     });
   }
+  // Lists and tuples with the same bytes have the same items. "" for those that were filled in several goes, and for
+  // all else.
+  std::string_view item_bytes(Value list) const;
   // Calls visit(key, value) for the pairs of a dictionary until it returns false. A key that was set again comes again.
   template <typename Visit>
   void each_pair(Value dict, const Visit& visit) const {
@@ -98,6 +102,8 @@ class Document {
   enum class Tag : uint8_t { kWord, kInteger, kText, kList, kTuple, kDict, kBig, kReal };
   static constexpr uint64_t kFalseWord = 1, kTrueWord = 2, kHugeWord = 3;
   static constexpr uint32_t kPairs = UINT32_MAX;  // instead of a shape: keys stand before their values
+  static constexpr uint32_t kNarrow =
+      UINT32_MAX - 1;  // of lists: items take 4 bytes each, as references and small numbers do
   static constexpr size_t kMostShapes = 4096;
   static constexpr size_t kMostKeys = 64;  // of a shape
   static constexpr size_t kBlockValues = size_t{1} << 15;
@@ -111,6 +117,11 @@ class Document {
     std::vector<Value> keys;
   };
 
+  static Value narrow_item(const Chunk& chunk, uint32_t at) {
+    uint32_t bits = 0;
+    std::memcpy(&bits, reinterpret_cast<const char*>(chunk.items) + at * sizeof(bits), sizeof(bits));
+    return {bits};
+  }
   static uint64_t tagged(Tag tag, uint64_t payload) { return payload << 3 | static_cast<uint64_t>(tag); }
   static Tag tag_of(Value value) { return static_cast<Tag>(value.bits & 7); }
   static uint64_t payload_of(Value value) { return value.bits >> 3; }

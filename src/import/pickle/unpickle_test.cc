@@ -184,5 +184,29 @@ TEST(Unpickle, dictionaries_with_the_same_keys_share_them_and_later_keys_win) {
   EXPECT_TRUE(d.is_none(a.of(d.root)));
 }
 
+TEST(Document, lists_of_small_and_of_wide_items_read_back) {
+  Document d;
+  const Value list = d.new_list();
+  const Value small[] = {d.of_integer(7), d.of_text("a"), d.new_list()};
+  const Value wide[] = {d.of_integer(int64_t{1} << 40), d.of_integer(-1)};
+  d.append(list, small);
+  d.append(list, wide);
+  EXPECT_EQ(text_of(d, list), "[7, \"a\", [], 1099511627776, -1]");
+  EXPECT_EQ(d.size(list), 5u);
+}
+
+TEST(Document, two_small_items_are_not_taken_for_a_wide_one_with_the_same_bytes) {
+  Document d;
+  const Value narrow[] = {d.of_integer(1), d.of_integer(2)};
+  const Value wide[] = {{narrow[1].bits << 32 | narrow[0].bits}};
+  const Value again[] = {narrow[0], narrow[1]};
+  const Value lists[] = {d.new_list(), d.new_list(), d.new_list()};
+  d.append(lists[0], narrow);
+  d.append(lists[1], wide);
+  d.append(lists[2], again);
+  EXPECT_EQ(d.item_bytes(lists[0]), d.item_bytes(lists[2]));
+  EXPECT_NE(d.item_bytes(lists[0]), d.item_bytes(lists[1]));
+}
+
 }  // namespace
 }  // namespace firelane::importer

@@ -4,6 +4,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "import/cut_json.h"
 #include "import/rocprof/read_rocprof.h"
 #include "import/rocprof/rocprof_rows.h"
 #include "import/whole.h"
@@ -69,7 +70,13 @@ class RocprofJson {
     bytes.reserve(bytes.size() + simdjson::SIMDJSON_PADDING);
     dom::parser parser;
     dom::element root;
-    if (const auto error = parser.parse(bytes.data(), bytes.size(), false).get(root)) {
+    auto error = parser.parse(bytes.data(), bytes.size(), false).get(root);
+    if (error && close_cut_json(bytes)) {
+      ++raw_.losses[Stat::kTruncated];
+      bytes.reserve(bytes.size() + simdjson::SIMDJSON_PADDING);
+      error = parser.parse(bytes.data(), bytes.size(), false).get(root);
+    }
+    if (error) {
       return Error{request.name + ": JSON of rocprofv3 that is cut off or damaged: " + simdjson::error_message(error)};
     }
     bytes = std::string();  // the parser keeps what it needs

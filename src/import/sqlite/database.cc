@@ -42,12 +42,15 @@ Result<std::shared_ptr<ByteSource>> in_memory(ByteSource& source, const ReadRequ
 
 }  // namespace
 
+// The value itself, and then its type and number: half the work of asking the statement for each. The connection is
+// opened without mutexes, so that its values may be used like this.
 int64_t SqlRow::integer(int column) const {
-  const int type = sqlite3_column_type(statement_, column);
-  if (type == SQLITE_INTEGER) return sqlite3_column_int64(statement_, column);
+  sqlite3_value* const value = sqlite3_column_value(statement_, column);
+  const int type = sqlite3_value_type(value);
+  if (type == SQLITE_INTEGER) return sqlite3_value_int64(value);
   if (type != SQLITE_FLOAT) return kNoNumber;
-  const double value = sqlite3_column_double(statement_, column);
-  return std::fabs(value) < 9.2e18 ? static_cast<int64_t>(value) : kNoNumber;
+  const double real = sqlite3_value_double(value);
+  return std::fabs(real) < 9.2e18 ? static_cast<int64_t>(real) : kNoNumber;
 }
 
 double SqlRow::real(int column) const {
@@ -57,10 +60,10 @@ double SqlRow::real(int column) const {
 }
 
 std::string_view SqlRow::text(int column) const {
-  if (sqlite3_column_type(statement_, column) != SQLITE_TEXT) return {};
-  const auto* const text = reinterpret_cast<const char*>(sqlite3_column_text(statement_, column));
-  return text == nullptr ? std::string_view{}
-                         : std::string_view(text, static_cast<size_t>(sqlite3_column_bytes(statement_, column)));
+  sqlite3_value* const value = sqlite3_column_value(statement_, column);
+  if (sqlite3_value_type(value) != SQLITE_TEXT) return {};
+  const auto* const text = reinterpret_cast<const char*>(sqlite3_value_text(value));
+  return text == nullptr ? std::string_view{} : std::string_view(text, static_cast<size_t>(sqlite3_value_bytes(value)));
 }
 
 bool SqlRow::is_null(int column) const { return sqlite3_column_type(statement_, column) == SQLITE_NULL; }

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "import/cut_json.h"
 #include "import/stacks/read_stacks.h"
 #include "import/stacks/stack_rows.h"
 #include "import/whole.h"
@@ -36,7 +37,13 @@ class SpeedscopeReader {
     bytes.reserve(bytes.size() + simdjson::SIMDJSON_PADDING);
     simdjson::dom::parser parser;
     Element root;
-    if (const auto error = parser.parse(bytes.data(), bytes.size(), false).get(root)) {
+    auto error = parser.parse(bytes.data(), bytes.size(), false).get(root);
+    if (error && close_cut_json(bytes)) {
+      ++raw_.losses[Stat::kTruncated];
+      bytes.reserve(bytes.size() + simdjson::SIMDJSON_PADDING);
+      error = parser.parse(bytes.data(), bytes.size(), false).get(root);
+    }
+    if (error) {
       return Error{request.name + ": speedscope's JSON, cut off or damaged: " + simdjson::error_message(error)};
     }
     simdjson::dom::array frames;
@@ -47,6 +54,8 @@ class SpeedscopeReader {
     if (root["profiles"].get(profiles) == simdjson::SUCCESS) {
       for (const Element profile : profiles) read_profile(profile);
     }
+    if (rows_.empty() && raw_.losses[Stat::kTruncated] > 0)
+      return Error{request.name + ": a speedscope file that is cut off before its frames; copy it again"};
     if (rows_.empty()) return Error{request.name + ": a speedscope file without frames"};
     raw_.info.format = "speedscope";
     raw_.info.origin = Origin::kStacks;

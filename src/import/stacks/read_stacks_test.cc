@@ -41,6 +41,26 @@ TEST(Stacks, speedscope_samples_with_the_same_frames_are_one_slice) {
   EXPECT_EQ(m.losses[Stat::kNameMissing], 1u);
 }
 
+TEST(Stacks, what_was_written_before_a_cut_of_speedscope_is_kept) {
+  const std::string head =
+      std::string(kSchema) + R"("shared": {"frames": [{"name": "a"}, {"name": "b"}]}, "profiles": [)";
+  const Model events = load_bytes(head + R"({"type": "evented", "name": "t", "unit": "nanoseconds", "events": [
+    {"type": "O", "frame": 0, "at": 5}, {"type": "O", "frame": 1, "at": 6}, {"type": "C", "frame": 1, "at": 8}, {"ty)");
+  EXPECT_EQ(totals(events), (std::map<std::string, int64_t>{{"a", 3}, {"b", 2}})) << "what is open ends with the file";
+  EXPECT_EQ(events.losses[Stat::kTruncated], 1u);
+  const Model samples =
+      load_bytes(head + R"({"type": "sampled", "name": "t", "unit": "nanoseconds", "samples": [[0, 1], [0, )");
+  EXPECT_EQ(totals(samples), (std::map<std::string, int64_t>{{"a", 1}, {"b", 1}})) << "half a stack is none";
+  EXPECT_EQ(samples.losses[Stat::kTruncated], 1u);
+}
+
+TEST(Stacks, a_speedscope_file_that_ends_before_its_frames_says_so) {
+  const Result<Model> loaded = load_trace_bytes(
+      std::string(kSchema) + R"("profiles": [{"type": "sampled", "samples": [[0, 1], [0, 1]], "we)", "cut.json");
+  ASSERT_FALSE(loaded.ok());
+  EXPECT_EQ(loaded.error().message, "cut.json: a speedscope file that is cut off before its frames; copy it again");
+}
+
 TEST(Stacks, collapsed_lines_add_up) {
   const Model m = load_bytes("main;train;step 40\nmain;load 10\nmain;train 5\n" + std::string(4096, 'x') + "\n");
   const auto sums = totals(m);

@@ -56,6 +56,8 @@ struct EventName {
   DeviceKind kind = DeviceKind::kKernel;
   DeviceKind async_kind = DeviceKind::kKernel;
   StringId collective{};
+  // Its row of kernel_details in the part that is being filled; kNoRow until the first such kernel.
+  mutable Row kernel = kNoRow;
 };
 
 class Names {

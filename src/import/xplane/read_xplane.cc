@@ -4,9 +4,9 @@
 #include <charconv>
 #include <optional>
 
-#include "import/whole.h"
 #include "import/xplane/device_lines.h"
 #include "import/xplane/names.h"
+#include "import/xplane/space.h"
 #include "import/xplane/steps.h"
 #include "import/xplane/wire.h"
 #include "model/copy_name.h"
@@ -35,17 +35,20 @@ struct Event {
 
 class XPlaneReader {
  public:
-  Result<RawTrace> run(const std::vector<XPlaneFile>& hosts) {
+  Result<RawTrace> run(std::span<const XPlaneFile> hosts) {
     for (const XPlaneFile& host : hosts) {
-      raw_.info.content_bytes += host.bytes.size();
-      read_host(host.bytes);
+      SpaceFields fields(*host.content, host.request);
+      read_host(fields);
+      if (!fields.fatal().empty()) return Error{host.request.name + ": " + fields.fatal()};
+      raw_.info.content_bytes += fields.read_bytes();
+      raw_.losses.add(host.content->losses());
       ++host_index_;
       device_base_ = next_device_;
     }
     add_steps();
-    if (part_.host_slices.empty() && part_.device_slices.empty()) {
-      return Error{hosts.front().name + ": an XPlane file without events" +
-                   (losses_[Stat::kMessageMalformed] > 0 ? ", damaged or of another format" : "") +
+    if (!has_slices()) {
+      return Error{hosts.front().request.name + ": an XPlane file without events" +
+                   (raw_.parts.front().losses[Stat::kMessageMalformed] > 0 ? ", damaged or of another format" : "") +
                    "; record again with jax.profiler.trace() or torch_xla's profiler"};
     }
     raw_.info.format = "XPlane" + (hosts.size() > 1 ? ", " + std::to_string(hosts.size()) + " hosts" : std::string());
@@ -59,22 +62,41 @@ class XPlaneReader {
   }
 
  private:
-  void read_host(std::string_view space) {
-    each_field(space, losses_, [&](Message& field) {
-      if (field.tag() == kSpacePlanes) return read_plane(bytes_or_none(field));
-      if (field.tag() == kSpaceHosts && host_index_ == 0) {
-        const std::string_view name = bytes_or_none(field);
+  bool has_slices() const {
+    return std::any_of(raw_.parts.begin(), raw_.parts.end(),
+                       [](const RawPart& part) { return !part.host_slices.empty() || !part.device_slices.empty(); });
+  }
+
+  void read_host(SpaceFields& fields) {
+    while (fields.next(raw_.parts.front().losses)) {
+      if (fields.tag() == kSpacePlanes) read_plane(fields.bytes());
+      if (fields.tag() == kSpaceHosts && host_index_ == 0) {
         std::string json = "\"";
-        for (const char c : name.substr(0, 256)) json += c >= ' ' && c != '"' && c != '\\' && c < 127 ? c : '?';
+        for (const char c : fields.bytes().substr(0, 256))
+          json += c >= ' ' && c != '"' && c != '\\' && c < 127 ? c : '?';
         raw_.info.metadata.push_back({"host_name", json + "\""});
-        return;
       }
-      field.skip();
-    });
+    }
+  }
+
+  // A large plane has a part of its own: its rows need not be moved as those of all planes grow, and parts are put into
+  // the model side by side.
+  void choose_part(size_t plane_bytes) {
+    constexpr size_t kLargePlane = size_t{1} << 20;
+    constexpr size_t kFewestBytes = 12;  // of an event
+    part_ = plane_bytes < kLargePlane ? &raw_.parts.front() : &raw_.parts.emplace_back();
+    if (part_ == &raw_.parts.front()) return;
+    // Pages that are not touched cost nothing.
+    const size_t rows = plane_bytes / kFewestBytes;
+    part_->device_slices.reserve(rows);
+    part_->kernel_order.reserve(rows);
+    part_->host_slices.reserve(rows);
+    part_->op_details.reserve(rows);
   }
 
   void read_plane(std::string_view plane) {
-    names_.read(plane, losses_);
+    choose_part(plane.size());
+    names_.read(plane, part_->losses);
     std::string_view name;
     LossCounts again;
     each_field(plane, again, [&](Message& field) {
@@ -90,9 +112,9 @@ class XPlaneReader {
       has_tpu_ = has_tpu_ || name.starts_with("/device:TPU");
       read_device_facts(plane, name);
     }
-    each_field(plane, losses_, [&](Message& field) {
+    each_field(plane, part_->losses, [&](Message& field) {
       if (field.tag() == kPlaneStats && name == "Task Environment") {
-        const StatValue value = names_.stat(bytes_or_none(field), losses_);
+        const StatValue value = names_.stat(bytes_or_none(field), part_->losses);
         if (value.key == StatKey::kProfileStart) profile_start_ns_ = value.number;
         return;
       }
@@ -158,7 +180,7 @@ class XPlaneReader {
     if (line.name.empty()) line.name = shown;
     if (line.start_ns > kYear2000Ns) times_are_unix_ = true;
     if (line.start_ns < 0 || line.start_ns > kMaxTimeNs) {
-      ++losses_[Stat::kTimeOutOfRange];
+      ++part_->losses[Stat::kTimeOutOfRange];
       line.start_ns = 0;
     }
     return line;
@@ -167,12 +189,12 @@ class XPlaneReader {
   // Calls visit(event, stats as bytes, ns of its start, duration) for each event of a line.
   template <typename Visit>
   void each_event(std::string_view bytes, const Line& line, const Visit& visit) {
-    each_field(bytes, losses_, [&](Message& field) {
+    each_field(bytes, part_->losses, [&](Message& field) {
       if (field.tag() != kLineEvents) return field.skip();
-      ++part_.event_count;
+      ++part_->event_count;
       Event event;
       stats_.clear();
-      each_field(bytes_or_none(field), losses_, [&](Message& each) {
+      each_field(bytes_or_none(field), part_->losses, [&](Message& each) {
         switch (each.tag()) {
           case kEventName: event.name = integer(each); break;
           case kEventOffset: event.offset_ps = integer(each); break;
@@ -186,23 +208,24 @@ class XPlaneReader {
         }
       });
       if (!event.has_place) {
-        ++losses_[Stat::kEventNotUsed];
+        ++part_->losses[Stat::kEventNotUsed];
         return;
       }
       const EventName* name = names_.event(event.name);
       if (name == nullptr) {
-        ++losses_[Stat::kNameMissing];
+        ++part_->losses[Stat::kNameMissing];
         name = &no_name_;
+        name->kernel = kNoRow;
       }
       // Ends are rounded as starts are, so that what nests in picoseconds nests in nanoseconds.
       const int64_t start = floor_ns(event.offset_ps);
       if (start < kMinTimeNs / 2 || start > kMaxTimeNs / 2) {
-        ++losses_[Stat::kTimeOutOfRange];
+        ++part_->losses[Stat::kTimeOutOfRange];
         return;
       }
       int64_t duration = 0;
       if (event.duration_ps < 0 || event.duration_ps > INT64_MAX / 4 || event.offset_ps > INT64_MAX / 4) {
-        ++losses_[Stat::kDurationOutOfRange];
+        ++part_->losses[Stat::kDurationOutOfRange];
       } else {
         duration = floor_ns(event.offset_ps + event.duration_ps) - start;
       }
@@ -212,25 +235,13 @@ class XPlaneReader {
 
   static int64_t floor_ns(int64_t ps) { return ps / 1000 - (ps % 1000 < 0 ? 1 : 0); }
 
-  // Room for the events of a line, so that rows are not moved as they grow: pages that are not touched cost nothing.
-  void expect_rows(size_t bytes) {
-    constexpr size_t kFewestBytes = 12;  // of an event
-    const auto grow = [&](auto& rows) {
-      const size_t wanted = rows.size() + bytes / kFewestBytes;
-      if (rows.capacity() < wanted) rows.reserve(wanted * 4);
-    };
-    grow(part_.device_slices);
-    grow(part_.kernel_details);
-  }
-
   void name_lane(LaneId lane, std::string_view name) {
-    part_.lane_names.push_back(
+    part_->lane_names.push_back(
         {.lane = lane, .what = LaneNameKind::kThreadName, .text = pool_.strings.intern(std::string(name))});
   }
 
   void read_device_line(std::string_view bytes) {
     const Line line = read_line_head(bytes);
-    expect_rows(bytes.size());
     const LineKind kind = line_kind(line.name);
     const LaneId lane = pool_.lane({.number = device_}, {.number = line.id});
     name_lane(lane, line.name);
@@ -263,25 +274,33 @@ class XPlaneReader {
         default: break;
       }
       add_details(name, slice);
-      part_.device_slices.push_back(slice);
+      part_->device_slices.push_back(slice);
     });
+  }
+
+  Row add_kernel(Row details) {
+    part_->kernel_order.push_back(details);
+    return static_cast<Row>(part_->kernel_order.size() - 1);
   }
 
   void add_details(const EventName& name, RawDeviceSlice& slice) {
     if (slice.kind == DeviceKind::kKernel) {
-      part_.kernel_details.push_back({.flops = name.flops,
-                                      .bytes_accessed = name.bytes,
-                                      .op_category = name.category,
-                                      .op_name = name.op_name,
-                                      .program = name.program});
-      slice.detail = static_cast<Row>(part_.kernel_details.size() - 1);
+      if (name.kernel == kNoRow) {
+        name.kernel = static_cast<Row>(part_->kernel_details.size());
+        part_->kernel_details.push_back({.flops = name.flops,
+                                         .bytes_accessed = name.bytes,
+                                         .op_category = name.category,
+                                         .op_name = name.op_name,
+                                         .program = name.program});
+      }
+      slice.detail = add_kernel(name.kernel);
     } else if (slice.kind == DeviceKind::kCopy) {
-      part_.copy_details.push_back({.bytes = name.bytes, .direction = CopyDirection::kUnknown});
-      slice.detail = static_cast<Row>(part_.copy_details.size() - 1);
+      part_->copy_details.push_back({.bytes = name.bytes, .direction = CopyDirection::kUnknown});
+      slice.detail = static_cast<Row>(part_->copy_details.size() - 1);
     } else if (slice.kind == DeviceKind::kCollective) {
-      part_.comm_details.push_back(
+      part_->comm_details.push_back(
           {.in_elements = name.bytes, .collective = name.collective, .dtype = pool_.strings.intern("Byte")});
-      slice.comm = static_cast<Row>(part_.comm_details.size() - 1);
+      slice.comm = static_cast<Row>(part_->comm_details.size() - 1);
     }
   }
 
@@ -301,7 +320,7 @@ class XPlaneReader {
       RawKernel details;
       RawCopy copied;
       for (const std::string_view bytes_of_stat : stats_) {
-        const StatValue value = names_.stat(bytes_of_stat, losses_);
+        const StatValue value = names_.stat(bytes_of_stat, part_->losses);
         switch (value.key) {
           case StatKey::kCorrelation: slice.correlation = correlation(value.number); break;
           case StatKey::kKernelDetails: read_kernel_details(value.text, details); break;
@@ -316,15 +335,15 @@ class XPlaneReader {
       }
       if (slice.kind == DeviceKind::kKernel) {
         add_program_run(details, start_ns, duration_ns);
-        part_.kernel_details.push_back(details);
-        slice.detail = static_cast<Row>(part_.kernel_details.size() - 1);
+        part_->kernel_details.push_back(details);
+        slice.detail = add_kernel(static_cast<Row>(part_->kernel_details.size() - 1));
       } else if (slice.kind == DeviceKind::kCopy || slice.kind == DeviceKind::kSet) {
         copied.direction = read_direction(pool_.strings.view(name.name));
         slice.category = copy;
-        part_.copy_details.push_back(copied);
-        slice.detail = static_cast<Row>(part_.copy_details.size() - 1);
+        part_->copy_details.push_back(copied);
+        slice.detail = static_cast<Row>(part_->copy_details.size() - 1);
       }
-      part_.device_slices.push_back(slice);
+      part_->device_slices.push_back(slice);
     });
     close_program_run();
   }
@@ -366,7 +385,7 @@ class XPlaneReader {
     const LaneId lane = pool_.lane({.number = kHostPid + host_index_}, {.number = line.id});
     name_lane(lane, line.name.substr(0, line.name.find('/')));
     if (plane == "/host:CPU") {
-      part_.lane_names.push_back(
+      part_->lane_names.push_back(
           {.lane = lane,
            .what = LaneNameKind::kProcessName,
            .text = pool_.strings.intern(host_index_ == 0 ? "host" : "host " + std::to_string(host_index_))});
@@ -378,7 +397,7 @@ class XPlaneReader {
       int64_t step = kNoNumber;
       bool is_hlo = false;
       for (const std::string_view bytes_of_stat : stats_) {
-        const StatValue value = names_.stat(bytes_of_stat, losses_);
+        const StatValue value = names_.stat(bytes_of_stat, part_->losses);
         if (value.key == StatKey::kCorrelation) correlation_id = correlation(value.number);
         if (value.key == StatKey::kStepNumber) step = value.number;
         if (value.key == StatKey::kHloOp) is_hlo = true;
@@ -386,7 +405,7 @@ class XPlaneReader {
       if (step != kNoNumber && step >= 0)
         steps_.add_marked({.start_ns = start_ns, .duration_ns = duration_ns, .number = step});
       classify(pool_.strings.view(name.name), correlation_id, is_hlo, slice);
-      part_.host_slices.push_back(slice);
+      part_->host_slices.push_back(slice);
     });
   }
 
@@ -398,8 +417,8 @@ class XPlaneReader {
     if (is_runtime || is_driver) {
       slice.kind = is_driver ? HostKind::kDriver : HostKind::kRuntime;
       slice.category = pool_.strings.intern(is_driver ? "cuda_driver" : is_hip ? "hip_runtime" : "cuda_runtime");
-      part_.call_details.push_back({.correlation = correlation_id});
-      slice.detail = static_cast<Row>(part_.call_details.size() - 1);
+      part_->call_details.push_back({.correlation = correlation_id});
+      slice.detail = static_cast<Row>(part_->call_details.size() - 1);
       return;
     }
     if (name.starts_with('$')) {  // "$file.py:12 function"
@@ -412,8 +431,8 @@ class XPlaneReader {
     slice.category = pool_.strings.intern(is_op ? "cpu_op" : "TraceMe");
     if (is_internal) return;
     slice.kind = is_op ? HostKind::kOp : HostKind::kAnnotation;
-    part_.op_details.emplace_back();
-    slice.detail = static_cast<Row>(part_.op_details.size() - 1);
+    part_->op_details.emplace_back();
+    slice.detail = static_cast<Row>(part_->op_details.size() - 1);
   }
 
   // Steps lie on a lane of their own: on the threads that they were marked on they would enclose other things.
@@ -425,21 +444,20 @@ class XPlaneReader {
     name_lane(lane, is_derived ? "Steps (runs of the largest program)" : "Steps");
     const StringId category = pool_.strings.intern(is_derived ? "derived_step" : "step");
     for (const Span& step : steps) {
-      part_.op_details.emplace_back();
-      part_.host_slices.push_back({.start_ns = step.start_ns,
-                                   .duration_ns = step.duration_ns,
-                                   .lane = lane,
-                                   .name = pool_.strings.intern("step " + std::to_string(step.number)),
-                                   .category = category,
-                                   .kind = HostKind::kAnnotation,
-                                   .detail = static_cast<Row>(part_.op_details.size() - 1)});
+      part_->op_details.emplace_back();
+      part_->host_slices.push_back({.start_ns = step.start_ns,
+                                    .duration_ns = step.duration_ns,
+                                    .lane = lane,
+                                    .name = pool_.strings.intern("step " + std::to_string(step.number)),
+                                    .category = category,
+                                    .kind = HostKind::kAnnotation,
+                                    .detail = static_cast<Row>(part_->op_details.size() - 1)});
     }
   }
 
   RawTrace raw_;
   RawPool& pool_ = raw_.pools.emplace_back();
-  RawPart& part_ = raw_.parts.emplace_back();
-  LossCounts& losses_ = part_.losses;
+  RawPart* part_ = &raw_.parts.emplace_back();  // of the plane that is being read
   Names names_{pool_};
   StepFinder steps_;
   EventName no_name_{.name = pool_.strings.intern("event without a name")};
@@ -459,16 +477,13 @@ class XPlaneReader {
 };
 
 Result<RawTrace> read_one(std::unique_ptr<ByteSource> content, const ReadRequest& request) {
-  XPlaneFile file{.name = request.name, .bytes = {}};
-  FL_TRY(file.bytes, read_whole_content(*content, request));
-  FL_TRY(RawTrace raw, read_xplane({std::move(file)}));
-  raw.losses.add(content->losses());
-  return raw;
+  const XPlaneFile file{.request = request, .content = std::move(content)};
+  return read_xplane(std::span(&file, 1));
 }
 
 }  // namespace
 
-Result<RawTrace> read_xplane(const std::vector<XPlaneFile>& hosts) { return XPlaneReader().run(hosts); }
+Result<RawTrace> read_xplane(std::span<const XPlaneFile> hosts) { return XPlaneReader().run(hosts); }
 
 Reader xplane_reader() { return {"XPlane", is_xplane, read_one}; }
 

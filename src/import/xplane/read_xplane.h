@@ -5,9 +5,9 @@
 // from them, and are kept as annotations. What becomes what: docs/formats/xplane.md.
 #pragma once
 
-#include <string>
+#include <memory>
+#include <span>
 #include <string_view>
-#include <vector>
 
 #include "base/result.h"
 #include "import/reader.h"
@@ -20,10 +20,10 @@ bool is_xplane(std::string_view begin);
 
 // The files of one run, one a host, in order. Devices are numbered on from host to host.
 struct XPlaneFile {
-  std::string name;
-  std::string bytes;
+  ReadRequest request;
+  std::unique_ptr<ByteSource> content;
 };
-Result<RawTrace> read_xplane(const std::vector<XPlaneFile>& hosts);
+Result<RawTrace> read_xplane(std::span<const XPlaneFile> hosts);
 
 Reader xplane_reader();
 

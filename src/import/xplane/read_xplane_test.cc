@@ -177,7 +177,10 @@ TEST(XPlane, without_a_line_of_steps_runs_of_the_largest_program_are_steps) {
 }
 
 TEST(XPlane, hosts_of_a_run_number_their_devices_on) {
-  Result<RawTrace> raw = read_xplane({{"a", small_file()}, {"b", small_file()}});
+  std::vector<XPlaneFile> files;
+  for (const char* const name : {"a", "b"})
+    files.push_back({.request = {.name = name}, .content = open_memory(small_file())});
+  Result<RawTrace> raw = read_xplane(files);
   ASSERT_TRUE(raw.ok());
   const Model m = assemble(std::move(raw).value());
   EXPECT_EQ(m.info.devices.size(), 2u);
@@ -195,6 +198,35 @@ TEST(XPlane, a_folder_with_one_file_a_host_is_one_trace) {
   std::filesystem::remove_all(folder);
   ASSERT_TRUE(loaded.ok()) << loaded.error().message;
   EXPECT_EQ(loaded.value().info.devices.size(), 2u);
+}
+
+// Large planes are parts of their own, whose kernels share details.
+TEST(XPlane, runs_of_an_op_have_its_details_in_large_planes_and_small_ones) {
+  std::vector<std::string> events;
+  constexpr int64_t kRuns = 60'000;  // more than a MiB
+  for (int64_t i = 0; i < kRuns; ++i) events.push_back(event(1 + i % 2, i * 5'000'000, 2'000'000, {stat(9, i)}));
+  std::string out;
+  for (const char* const name : {"/device:TPU:0", "/device:TPU:1"}) {
+    std::string plane;
+    Writer writer(plane);
+    writer.add_string(2, name);
+    writer.add_message(3, line(3, "XLA Ops", events));
+    writer.add_message(4, op(1, "fusion.1", "convolution fusion", 1000, 4096));
+    writer.add_message(4, op(2, "fusion.2", "loop fusion", 20, 8));
+    writer.add_message(5, named(1, "hlo_category"));
+    writer.add_message(5, named(2, "flops"));
+    writer.add_message(5, named(3, "bytes_accessed"));
+    Writer(out).add_message(1, plane);
+    ASSERT_GT(plane.size(), size_t{1} << 20);
+  }
+  Writer(out).add_message(1, tpu_plane());
+  const Model m = load_bytes(out);
+  ASSERT_EQ(m.kernel_details.size(), static_cast<size_t>(2 * kRuns + 1));
+  for (Row row = 0; row < m.kernel_details.size(); ++row) {
+    const Row slice = m.kernel_details.slice[row];
+    ASSERT_EQ(m.device_slices.detail[slice], row);
+    ASSERT_EQ(m.kernel_details.flops[row], m.text(m.device_slices.name[slice]) == "fusion.1" ? 1000 : 20);
+  }
 }
 
 TEST(XPlane, any_cut_keeps_what_came_before) {

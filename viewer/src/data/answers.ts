@@ -104,7 +104,7 @@ export const overview = object({
     const wrong = rows.findIndex((row) => row.partsNs.length !== parts.length);
     return wrong < 0 ? null : new Mismatch(`${parts.length} parts`, rows[wrong].partsNs, `rows[${wrong}].parts_ns`);
   }),
-  deviceBusy: array(object({ device: number, busyNs: number, windowNs: number })),
+  deviceBusy: array(object({ device: number, name: string, busyNs: number, windowNs: number })),
   topOps: array(topRow),
   topKernels: array(topRow),
   missing: array(object({ question: string, reason: string, remedy: string })),

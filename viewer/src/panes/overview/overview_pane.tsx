@@ -34,7 +34,7 @@ function OverviewPane(props: PaneProps): JSX.Element {
       <VerdictCard overview={found} diagnosis={diagnosis.value} />
       <div class="overview-columns">
         <div class="stack">
-          <Answered answer={diagnosis}>{(value) => <Findings trace={trace} diagnosis={value} />}</Answered>
+          <Answered answer={diagnosis}>{(value) => <Findings trace={trace} diagnosis={value} isJudged={found.verdict.label !== "no verdict"} />}</Answered>
           {found.steps.parts.length > 0 && <StepsCard steps={found.steps} />}
           <div class="pair">
             <TopList
@@ -64,7 +64,7 @@ function OverviewPane(props: PaneProps): JSX.Element {
   );
 }
 
-function Findings(props: { trace: TraceClient; diagnosis: Diagnosis }): JSX.Element {
+function Findings(props: { trace: TraceClient; diagnosis: Diagnosis; isJudged: boolean }): JSX.Element {
   const { diagnosis } = props;
   return (
     <section class="stack" aria-label="Findings">
@@ -74,7 +74,7 @@ function Findings(props: { trace: TraceClient; diagnosis: Diagnosis }): JSX.Elem
           <p>{capitalize(diagnosis.why)}.</p>
         </div>
       )}
-      {!diagnosis.healthy && diagnosis.findings.length === 0 && (
+      {!diagnosis.healthy && diagnosis.findings.length === 0 && props.isJudged && (
         <div class="card">
           <h2>Not enough data</h2>
           <p>This trace has too little in it to analyze. Record a few steps of the program, with operators and device:</p>

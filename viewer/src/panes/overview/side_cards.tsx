@@ -13,20 +13,21 @@ import "./side_cards.css";
 
 const kShownAtFirst = 4;
 
-export function DeviceBusy(props: { trace: TraceClient; overview: Overview }): JSX.Element {
+export function DeviceBusy(props: { trace: TraceClient; overview: Overview }): JSX.Element | null {
   const devices = props.overview.deviceBusy;
+  if (devices.length === 0 && !props.overview.verdict.stepNs) return null; // stacks and dumps say nothing about devices
   return (
     <section class="card">
       <h2>Device utilization</h2>
       {devices.length === 0 ? (
         <p class="muted">No GPU work in this trace: everything here is about the CPU.</p>
       ) : (
-        devices.map(({ device, busyNs, windowNs }) => {
+        devices.map(({ device, name, busyNs, windowNs }) => {
           const percent = windowNs > 0 ? (100 * busyNs) / windowNs : 0;
           return (
             <div class="device-busy" key={device}>
               <div>
-                GPU {device} <strong>{formatPercent(percent)} busy</strong>
+                {name} <strong>{formatPercent(percent)} busy</strong>
               </div>
               <ShareBar percent={percent} class="full" />
               <div class="muted">
@@ -49,14 +50,14 @@ export function DeviceBusy(props: { trace: TraceClient; overview: Overview }): J
 // Share of matrix kernel time, where the trace has it.
 function TensorCores(props: { trace: TraceClient }): JSX.Element | null {
   const roofline = useAnswer((signal) => props.trace.report("roofline", {}, signal), [props.trace]);
-  const percent = roofline.value?.facts.find((fact) => fact.name === "tensor_core_percent")?.value;
-  if (typeof percent !== "number") return null;
+  const fact = roofline.value?.facts.find(({ name }) => name === "tensor_core_percent");
+  if (!fact || typeof fact.value !== "number") return null;
   return (
     <div class="device-busy">
       <div>
-        Matrix kernels <strong>{formatPercent(percent)} on tensor cores</strong>
+        {fact.label} <strong>{formatPercent(fact.value)}</strong>
       </div>
-      <ShareBar percent={percent} class="full" />
+      <ShareBar percent={fact.value} class="full" />
     </div>
   );
 }

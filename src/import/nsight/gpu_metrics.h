@@ -1,0 +1,13 @@
+// GPU_METRICS of an Nsight Systems export (nsys profile --gpu-metrics-devices=all): a counter for each metric of each
+// GPU.
+#pragma once
+
+#include "import/sqlite/database.h"
+#include "model/raw.h"
+
+namespace firelane::importer {
+
+// Returns how many rows there were; none where the file has no such table.
+uint64_t read_gpu_metrics(SqlDatabase& database, RawPool& pool, RawPart& part);
+
+}  // namespace firelane::importer

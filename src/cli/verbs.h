@@ -68,6 +68,8 @@ Verb explain_verb();
 Verb verify_verb();
 Verb why_verb();
 Verb trigger_verb();
+Verb attach_verb();
+Verb sample_verb();
 Verb compare_verb();
 Verb ranks_verb();
 Verb gate_verb();

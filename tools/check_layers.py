@@ -51,7 +51,7 @@ LIBRARY_OF_HEADER = {
 SYSTEM_HEADER = re.compile(
     r"(sys|linux|arpa|netinet|net|asm)/[\w/.-]+\.h"
     r"|(cxxabi|dirent|dlfcn|elf|errno|fcntl|fnmatch|glob|immintrin|x86intrin|arm_neon|cpuid|limits|link|math|netdb|poll"
-    r"|pthread|sched|semaphore|setjmp|signal|spawn|stdbool|stddef|stdint|stdio|stdlib|string|syscall|termios|time"
+    r"|pthread|pwd|sched|semaphore|setjmp|signal|spawn|stdbool|stddef|stdint|stdio|stdlib|string|syscall|termios|time"
     r"|ucontext|unistd)\.h"
 )
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.MULTILINE)

@@ -22,6 +22,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TextIO
 
+from firelane._patches import Patches
 from firelane._step_events import StepEvents
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ class Plan:
     metrics: str = ""  # where to serve them: a port, 0 for any, or a Unix socket's path
     opentelemetry: bool = False
     signal: str = ""  # that asks for a recording
+    timeout_s: float = 0  # of `firelane attach`: without a step
     options: dict[str, bool] = field(default_factory=dict)  # by the recorder's names (_record.OPTIONS)
 
 
@@ -79,7 +81,11 @@ def begin(plan_json: str) -> None:
     )
 
 
+running: list[Auto] = []  # those that were begun in this process, by whomever
+
+
 class Auto:
+    front = "firelane record"  # what the user called
     timer: StepTimer  # set by install_hooks()
 
     def __init__(self, plan: Plan) -> None:
@@ -100,33 +106,42 @@ class Auto:
         self.unrecorded_count = 0
         self.summary: threading.Thread | None = None
         self.events = StepEvents(lambda: self.step_count)
+        self.patches = Patches()
 
     # -- detecting steps ------------------------------------------------------------------
 
     def install_hooks(self) -> None:
-        import torch.utils.data.dataloader as dataloader
-        from torch.optim import Optimizer
-
         from firelane.profiler import _backend
 
+        running.append(self)
         _backend.on_start.append(self.step_aside)
         self.timer = _backend.step_timer(on_device=self.uses_gpu)
         if self.plan.steps == 0:
             self._prepare().start()
             return
+        self._follow_optimizers()
+        self._follow_loaders_and_profilers()
+        self.events.install()
+
+    def _follow_optimizers(self) -> None:
+        from torch.optim import Optimizer
+
         hook_of = Optimizer.profile_hook_step  # wraps every optimizer's step() when its class is first used
 
         def profile_hook_step(func: Callable[..., Any]) -> Callable[..., Any]:
-            return _followed_by(hook_of(func), lambda optimizer: self.stepped("optimizer", id(optimizer)))
+            return followed_by(hook_of(func), lambda optimizer: self.stepped("optimizer", id(optimizer)))
 
-        Optimizer.profile_hook_step = staticmethod(profile_hook_step)  # type: ignore[method-assign]  # a hook
-        iterator: Any = dataloader._BaseDataLoaderIter
-        iterator.__next__ = _followed_by(self._marked(iterator.__next__), lambda _: self.stepped("data loader"))
+        self.patches.replace(Optimizer, "profile_hook_step", staticmethod(profile_hook_step))
+
+    def _follow_loaders_and_profilers(self) -> None:
         import torch.profiler
+        import torch.utils.data.dataloader as dataloader
 
-        self.events.install()
+        iterator: Any = dataloader._BaseDataLoaderIter
+        next_batch = followed_by(self._marked(iterator.__next__), lambda _: self.stepped("data loader"))
+        self.patches.replace(iterator, "__next__", next_batch)
         profile: Any = torch.profiler.profile
-        profile.step = _followed_by(profile.step, lambda _: self.stepped("profiler"))
+        self.patches.replace(profile, "step", followed_by(profile.step, lambda _: self.stepped("profiler")))
 
     def _marked(self, next_batch: Callable[[Any], Any]) -> Callable[[Any], Any]:
         """In light steps, which have no ranges of torch's own, the wait for input is one of ours, by torch's name."""
@@ -182,10 +197,7 @@ class Auto:
         if recording is not None and done == first + plan.steps:
             recording.pause()
         if done == first + plan.steps + plan.after:
-            self._stop()
-            self._print_summary()
-            if plan.end:
-                self._end_program()
+            self._complete()
             return
         is_warm = done > 1 and (recording is None or done >= first + plan.steps)  # the first step is cold
         phase: Phase = "unrecorded" if is_warm else "warmup"
@@ -193,6 +205,12 @@ class Auto:
             self.range_id = _backend.begin_range(f"ProfilerStep#{done}")
             phase = "light" if recording.is_light else "recorded"
         self.timer.step(done, phase)
+
+    def _complete(self) -> None:
+        self._stop()
+        self._print_summary()
+        if self.plan.end:
+            self._end_program()
 
     def _end_program(self) -> None:
         if self.summary is not None:
@@ -222,13 +240,13 @@ class Auto:
         from firelane.profiler._recording import RecordFlags, Recording
 
         plan = self.plan
-        self.path = _path_for_this_process(plan.output, plan.old_inode)
+        self.path = self._choose_path()
         replaces = os.path.exists(self.path) and os.path.getsize(self.path) > 0
         recording = self.recording = Recording(
             RecordFlags(
                 **{name: on for name, on in plan.options.items() if name != "cuda"},  # type: ignore[arg-type]  # all bool
                 use_device="cuda" if self.uses_gpu else None,
-                front="firelane record",
+                front=self.front,
                 light=plan.light > 0,
                 output=_temporary_path(self.path) if replaces else self.path,
                 is_temporary=replaces,
@@ -238,6 +256,9 @@ class Auto:
         recording.prepare()
         self._catch_termination()
         return recording
+
+    def _choose_path(self) -> str:
+        return _path_for_this_process(self.plan.output, self.plan.old_inode)
 
     # -- SIGTERM (a scheduler's time limit, kill), which would end the program without a word about the trace. A program
     # that handles it itself is left to do so.
@@ -279,9 +300,10 @@ class Auto:
             self._discard_unfinished_step()
             self._stop()
         self.is_over = self.stood_aside = True
-        print(
-            "firelane: the program uses firelane.profiler itself; its own recording takes precedence", file=sys.stderr
-        )
+        self._say("the program uses firelane.profiler itself; its own recording takes precedence")
+
+    def _say(self, text: str) -> None:
+        print(f"firelane: {text}", file=sys.stderr)
 
     def begin_in_child(self) -> None:
         """Called in a forked child: a trainer, which is recorded too, or a DataLoader worker, which makes no steps."""
@@ -298,7 +320,7 @@ class Auto:
     def _give_up(self, error: BaseException) -> None:
         self.is_over = True
         self.events.remove()
-        print(f"firelane: recording stopped: {error}", file=sys.stderr)
+        self._say(f"recording stopped: {error}")
 
     # -- at exit --------------------------------------------------------------------------
 
@@ -402,7 +424,7 @@ def _step_counts(recorded: int, unrecorded: int) -> str:
     return f"{_steps(recorded)} recorded, {timed}"
 
 
-def _followed_by(method: Callable[..., Any], then: Callable[[Any], None]) -> Callable[..., Any]:
+def followed_by(method: Callable[..., Any], then: Callable[[Any], None]) -> Callable[..., Any]:
     """`method`, followed by `then(self)` unless it raises."""
 
     @functools.wraps(method)

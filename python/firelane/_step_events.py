@@ -14,6 +14,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from firelane._patches import Patches
+
 _MOST = 1000  # steps of a kind
 _LONG_NS = 1_000_000  # shorter collections make no step slow
 
@@ -22,7 +24,7 @@ class StepEvents:
     def __init__(self, step: Callable[[], int]) -> None:
         self._step = step
         self._steps: dict[str, list[int]] = {}
-        self._undo: list[Callable[[], None]] = []
+        self._patches = Patches()
         self._gc_began = 0
 
     def install(self) -> None:
@@ -33,11 +35,10 @@ class StepEvents:
         self._wrap(torch.nn.Module, "eval", "evaluation")
         self._wrap(DataLoader, "__iter__", "loader_start")
         gc.callbacks.append(self._collected)
-        self._undo.append(lambda: gc.callbacks.remove(self._collected))
+        self._patches.on_removal(lambda: gc.callbacks.remove(self._collected))
 
     def remove(self) -> None:
-        while self._undo:
-            self._undo.pop()()
+        self._patches.remove()
 
     def metadata(self) -> dict[str, str]:
         return {f"steps_with_{kind}": json.dumps(steps) for kind, steps in self._steps.items()}
@@ -56,12 +57,7 @@ class StepEvents:
             self._note(kind)
             return original(*args, **kwargs)
 
-        def restore() -> None:
-            if getattr(owner, name) is noted:  # else somebody wrapped it since, and calls the original through it
-                setattr(owner, name, original)
-
-        setattr(owner, name, noted)
-        self._undo.append(restore)
+        self._patches.replace(owner, name, noted)
 
     def _collected(self, phase: str, info: dict[str, int]) -> None:
         if info.get("generation") != 2:

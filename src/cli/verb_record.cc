@@ -4,11 +4,9 @@
 // and process id are its own without our help. What to record travels in FIRELANE_RECORD, and
 // PYTHONPATH gets a folder whose sitecustomize.py hands over to firelane._auto once the program
 // imports torch. Python children (torchrun's workers) inherit both.
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -25,8 +23,8 @@
 #include "base/json_writer.h"
 #include "cli/output.h"
 #include "cli/python_site.h"
+#include "cli/recording.h"
 #include "cli/verbs.h"
-#include "format/record_options.h"
 
 namespace firelane::cli {
 
@@ -34,18 +32,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kDefaultOutput = "trace.lane";
 constexpr const char* kDefaultFolder = "firelane-run";
 
 struct RecordArgs {
   std::vector<std::string> command;
-  std::string output = kDefaultOutput;
-  bool force = false;
-  int64_t steps = 5;
-  int64_t light = 0;
-  int64_t wait = 3;
-  int64_t warmup = 1;
-  int64_t after = 3;
+  RecordingArgs recording;
   bool quiet = false;
   bool end = false;
   bool always = false;
@@ -54,7 +45,6 @@ struct RecordArgs {
   std::string metrics;  // a port or a path
   bool opentelemetry = false;
   std::string signal;
-  std::array<bool, format::kRecordOptions.size()> flag_given{};  // of each option: --shapes, --no-cuda
 };
 
 // "0.5%" or "0.005": a share above 0 and up to 1.
@@ -95,40 +85,21 @@ std::optional<std::string> metrics_place(const std::string& text) {
   return std::nullopt;
 }
 
-struct RecordingFile {
-  std::string path;        // understood by other processes, with other working folders
-  uint64_t old_inode = 0;  // of the file that the recording replaces once it is complete; 0: none
-};
-
 // The folder of an always-on recording. It is made by the first process that takes a step.
 Result<RecordingFile> find_folder(const RecordArgs& args) {
   std::error_code error;
-  const fs::path path = fs::absolute(args.output == kDefaultOutput ? kDefaultFolder : args.output, error);
-  if (error) return Error{args.output + ": " + error.message()};
+  const std::string& output = args.recording.output;
+  const fs::path path = fs::absolute(output == kDefaultRecording ? kDefaultFolder : output, error);
+  if (error) return Error{output + ": " + error.message()};
   if (!fs::exists(path, error)) return RecordingFile{path.string(), 0};
   const bool is_ours = fs::exists(path / "account.json", error) || fs::exists(path / "rank0", error);
-  if (!args.force || !is_ours) {
+  if (!args.recording.force || !is_ours) {
     return Error{path.filename().string() + " exists; " +
                  (is_ours ? "add --force to replace it, or -o another name" : "choose another folder with -o")};
   }
   fs::remove_all(path, error);
   if (error) return Error{path.string() + ": " + error.message()};
   return RecordingFile{path.string(), 0};
-}
-
-Result<RecordingFile> find_output(const RecordArgs& args) {
-  if (args.always) return find_folder(args);
-  std::error_code error;
-  const fs::path path = fs::absolute(args.output, error);
-  if (error) return Error{args.output + ": " + error.message()};
-  if (!fs::is_directory(path.parent_path(), error))
-    return Error{args.output + ": no such folder; create it, or choose another with -o"};
-  if (fs::exists(path, error)) {
-    if (!args.force) return Error{args.output + " exists; add --force to replace it, or -o another name"};
-    if (!fs::is_regular_file(path, error)) return Error{args.output + " is not a regular file; choose another with -o"};
-  }
-  struct stat old{};
-  return RecordingFile{path.string(), stat(path.c_str(), &old) == 0 ? old.st_ino : 0};
 }
 
 // A compiled program that is neither Python nor one of those that usually start it. Scripts may start anything.
@@ -168,34 +139,13 @@ bool ignores_environment(const std::vector<std::string>& command) {
 
 std::string plan_json(const RecordArgs& args, const RecordingFile& output) {
   JsonWriter json;
-  json.begin_object().field("output", output.path);
-  json.field("old_inode", static_cast<int64_t>(output.old_inode)).field("process", static_cast<int64_t>(getpid()));
-  json.field("steps", args.steps)
-      .field("light", args.light)
-      .field("wait", args.wait)
-      .field("warmup", args.warmup)
-      .field("after", args.after);
+  json.begin_object().field("process", static_cast<int64_t>(getpid()));
   json.field("quiet", args.quiet).field("end", args.end).field("always", args.always);
   json.field("budget", share_of(args.budget).value_or(0)).field("keep_bytes", bytes_of(args.keep).value_or(0));
   json.field("metrics", metrics_place(args.metrics).value_or("")).field("opentelemetry", args.opentelemetry);
   json.field("signal", args.signal);
-  json.key("options").begin_object();
-  for (size_t i = 0; i < format::kRecordOptions.size(); ++i) {
-    const format::RecordOption& option = format::kRecordOptions[i];
-    json.field(option.name, option.is_on_by_default != args.flag_given[i]);
-  }
-  return json.end_object().end_object().take();
-}
-
-void add_option(Flags& flags, const format::RecordOption& option, bool& is_given) {
-  std::string name(option.name);
-  std::ranges::replace(name, '_', '-');
-  const std::string help(option.help);
-  if (option.is_on_by_default) {
-    flags.add("--no-" + name, is_given, "leave out " + help);
-  } else {
-    flags.add("--" + name, is_given, help);
-  }
+  add_recording(json, args.recording, output);
+  return json.end_object().take();
 }
 
 Result<int> run_record(const RecordArgs& args) {
@@ -206,7 +156,7 @@ Result<int> run_record(const RecordArgs& args) {
   if (!args.always && (!args.metrics.empty() || args.opentelemetry || !args.signal.empty()))
     return complain("--metrics, --opentelemetry and --signal need --always", kExitUsage);
   FL_TRY_VOID(put_site_on_python_path("record"));
-  FL_TRY(const RecordingFile output, find_output(args));
+  FL_TRY(const RecordingFile output, args.always ? find_folder(args) : find_recording_file(args.recording));
   setenv(environment::kRecord.name, plan_json(args, output).c_str(), 1);
 
   std::vector<char*> words;
@@ -231,20 +181,8 @@ Verb record_verb() {
       .setup = [](Flags& flags) -> VerbBody {
         auto args = std::make_shared<RecordArgs>();
         flags.add("command", args->command, "the program and its arguments, after --").required();
-        flags
-            .add("-o,--output", args->output,
-                 "the trace, a .lane file; with several ranks one each: trace.rank0.lane, trace.rank1.lane")
-            .show_default();
-        flags.add("--force", args->force, "replace an existing file when the new recording is complete");
-        const auto count = [&](const std::string& name, int64_t& value, const std::string& help) {
-          flags.add(name, value, help).whole_number().show_default();
-        };
-        count("--steps", args->steps, "steps to record; 0: the whole program");
-        count("--light", args->light,
-              "light steps to record before these: the GPU's work and launches without ops, nearly at full speed");
-        count("--wait", args->wait, "steps to skip first; they are timed, but not recorded");
-        count("--warmup", args->warmup, "steps to warm up the recorder before recording");
-        count("--after", args->after, "steps to time afterwards, without recording");
+        add_recording_flags(flags, args->recording, "steps to record; 0: the whole program",
+                            "the trace, a .lane file; with several ranks one each: trace.rank0.lane, trace.rank1.lane");
         flags.add("--always", args->always,
                   "record the whole job within a budget, into a folder (-o, default firelane-run): see docs/always.md");
         flags.add("--budget", args->budget, "with --always: the share of the time that recording may take")
@@ -257,8 +195,7 @@ Verb record_verb() {
         flags.add("--opentelemetry", args->opentelemetry,
                   "with --always: hand metrics to OpenTelemetry, whose SDK the program needs");
         flags.add("--signal", args->signal, "with --always: record when this signal comes").one_of({"USR1", "USR2"});
-        for (size_t i = 0; i < format::kRecordOptions.size(); ++i)
-          add_option(flags, format::kRecordOptions[i], args->flag_given[i]);
+        add_recorder_options(flags, args->recording);
         flags.add("--end", args->end, "end the program when the trace is complete, instead of letting it run on");
         flags.add("--quiet", args->quiet, "print no table and no verdict at the end");
         return [args] { return run_record(*args); };

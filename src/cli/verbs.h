@@ -69,6 +69,8 @@ Verb verify_verb();
 Verb why_verb();
 Verb trigger_verb();
 Verb daemon_verb();
+Verb attach_verb();
+Verb sample_verb();
 Verb compare_verb();
 Verb ranks_verb();
 Verb gate_verb();

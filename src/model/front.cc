@@ -3,7 +3,7 @@
 namespace firelane {
 
 Front front_named(std::string_view name) {
-  if (name == "firelane record") return Front::kCommand;
+  if (name == "firelane record" || name == "firelane attach") return Front::kCommand;
   if (name == "firelane.profile") return Front::kProfile;
   return name == "C++" ? Front::kCpp : Front::kTorch;
 }

@@ -5,8 +5,9 @@ from __future__ import annotations
 import functools
 import gc
 import time
-from collections.abc import Callable
 from typing import Any
+
+from firelane._patches import Patches
 
 
 class StepParts:
@@ -15,7 +16,7 @@ class StepParts:
     def __init__(self) -> None:
         self.gc_ns = self.input_ns = self.save_ns = 0
         self._gc_began = 0
-        self._undo: list[Callable[[], None]] = []
+        self._patches = Patches()
 
     def install(self) -> None:
         import torch
@@ -30,17 +31,12 @@ class StepParts:
             finally:
                 self.save_ns += time.perf_counter_ns() - begin
 
-        def restore() -> None:
-            if torch.save is timed_save:
-                torch.save = save
-
-        torch.save = timed_save
+        self._patches.replace(torch, "save", timed_save)
         gc.callbacks.append(self._collected)
-        self._undo += [restore, lambda: gc.callbacks.remove(self._collected)]
+        self._patches.on_removal(lambda: gc.callbacks.remove(self._collected))
 
     def remove(self) -> None:
-        while self._undo:
-            self._undo.pop()()
+        self._patches.remove()
 
     def take(self) -> tuple[int, int, int]:
         parts = self.gc_ns, self.input_ns, self.save_ns

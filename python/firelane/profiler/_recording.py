@@ -82,6 +82,7 @@ class RecordFlags:
 
 class Recording:
     is_automatic = False  # `firelane record` made it, not the program
+    warns_of_losses = True  # when it is stopped
     _ids_used = 0  # by earlier recordings: ids of events are unique in a process
 
     def __init__(
@@ -184,7 +185,7 @@ class Recording:
         _unfinished.discard(self)
         self._stats.profiling_window_duration_sec = (begin - self._window_start_ns) / 1e9
         self._stats.profiler_disable_call_duration_us = (time.perf_counter_ns() - begin) // 1000
-        if self.losses:
+        if self.losses and self.warns_of_losses:
             reasons = "; ".join(f"{x.reason} ({x.count} events)" if x.count else x.reason for x in self.losses)
             warnings.warn(f"firelane: the trace is incomplete: {reasons}", RuntimeWarning, stacklevel=2)
 

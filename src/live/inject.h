@@ -1,0 +1,28 @@
+// Runs a line of Python in a program that runs already, on its main thread between two of its own bytecodes.
+//
+// Python 3.14 and later have sys.remote_exec for this, which the program's own interpreter calls for us. Before, two
+// functions are called in the program, and it is let go: mmap for room for the text, and Py_AddPendingCall with
+// PyRun_SimpleString and that text. Neither needs the GIL, an import lock or malloc, any of which the thread that was
+// stopped may hold; Python itself then calls when it is safe. On x86-64 we make these calls ourselves
+// (remote_call.h), elsewhere gdb does. Addresses come from the files' symbol tables, so that gdb reads none of the
+// symbols of torch's libraries, which would take minutes.
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+#include "live/process.h"
+#include "live/python.h"
+
+namespace firelane::live {
+
+// `code` must not raise; the text "@PAGE@" in it becomes the address of the text itself, in 20 digits, which it should
+// unmap (kPageBytes) when it has run, or 0. Returns when the program has been asked; it runs the code a little later.
+Result<void> run_in(const Process& process, const Python& python, const std::string& code);
+
+inline constexpr int kPageBytes = 8192;
+
+// gdb's commands for it, for tests.
+std::string gdb_script(uint64_t mmap_address, uint64_t add_call_address, uint64_t run_address, const std::string& code);
+
+}  // namespace firelane::live

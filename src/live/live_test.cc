@@ -1,0 +1,160 @@
+// What is known of other processes, on this one and on files made here.
+#include <elf.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstring>
+#include <fstream>
+#include <string>
+
+#include "live/elf.h"
+#include "live/inject.h"
+#include "live/layout.h"
+#include "live/line_table.h"
+#include "live/memory.h"
+#include "live/process.h"
+#include "live/python.h"
+#include "live/thread_clock.h"
+
+namespace firelane::live {
+namespace {
+
+TEST(LookAt, KnowsThisProcess) {
+  const auto process = look_at(::getpid());
+  ASSERT_TRUE(process.ok()) << process.error().message;
+  EXPECT_EQ(process.value().user, ::geteuid());
+  EXPECT_NE(process.value().command.find("test"), std::string::npos);
+  EXPECT_NE(process.value().find_file("libc"), nullptr);
+  EXPECT_TRUE(shares_files(::getpid()));
+}
+
+TEST(LookAt, RefusesWhatIsNoProgram) {
+  EXPECT_EQ(look_at(0).error().message, "0: no such process");
+  EXPECT_EQ(look_at(1 << 30).error().message, std::to_string(1 << 30) + ": no such process");
+  if (const std::string kernel = read_proc(2, "comm"); kernel == "kthreadd\n")
+    EXPECT_EQ(look_at(2).error().message, "2: a thread of the kernel, not a program");
+}
+
+TEST(FindPython, RefusesAProgramThatIsNone) {
+  const auto process = look_at(::getpid());
+  ASSERT_TRUE(process.ok());
+  const auto python = find_python(process.value());
+  ASSERT_FALSE(python.ok());
+  EXPECT_NE(python.error().message.find("not a Python 3 program"), std::string::npos);
+}
+
+TEST(VersionIn, ReadsNamesOfModulesLibrariesAndFolders) {
+  EXPECT_EQ(version_in("/x/torch/_C.cpython-311-x86_64-linux-gnu.so")->text(), "3.11");
+  EXPECT_EQ(version_in("/x/torch/_C.cpython-313t-x86_64-linux-gnu.so")->tag(), "cpython-313t");
+  EXPECT_EQ(version_in("/usr/lib/libpython3.10.so.1.0")->minor, 10);
+  EXPECT_EQ(version_in("/usr/bin/python3.9")->minor, 9);
+  EXPECT_FALSE(version_in("/usr/bin/python3").has_value());
+  EXPECT_FALSE(version_in("/usr/bin/bash").has_value());
+}
+
+TEST(SymbolAddresses, AreThoseThatTheProcessHasItself) {
+  const auto process = look_at(::getpid());
+  ASSERT_TRUE(process.ok());
+  const Mapping* libc = process.value().find_file("libc.so");
+  if (libc == nullptr) GTEST_SKIP() << "the C library has another name here";
+  static constexpr std::array<std::string_view, 2> kNames = {"getpid", "no_such_symbol"};
+  const auto found = symbol_addresses(process.value(), libc->path, kNames);
+  ASSERT_TRUE(found.ok()) << found.error().message;
+  pid_t (*get)() = nullptr;
+  std::memcpy(&get, &found.value()[0], sizeof(get));
+  EXPECT_EQ(get(), ::getpid());
+  EXPECT_EQ(found.value()[1], 0u);
+}
+
+TEST(SymbolValues, RefuseWhatIsNotElfAndSurviveACutFile) {
+  static constexpr std::array<std::string_view, 1> kNames = {"main"};
+  const std::array<uint8_t, 4> text = {'#', '!', '/', 'b'};
+  EXPECT_FALSE(symbol_values(text, kNames).ok());
+  std::ifstream in("/proc/self/exe", std::ios::binary);
+  std::vector<char> bytes(1 << 16);
+  in.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  for (const size_t size : {size_t{0}, size_t{16}, sizeof(Elf64_Ehdr), size_t{4096}, bytes.size()}) {
+    // Whatever it answers, it reads nothing beyond the end (the sanitizers' build checks that).
+    (void)symbol_values({reinterpret_cast<const uint8_t*>(bytes.data()), size}, kNames);
+  }
+  Elf64_Ehdr header{};
+  std::memcpy(&header, bytes.data(), sizeof(header));
+  header.e_shoff = ~uint64_t{0} - 100;
+  std::memcpy(bytes.data(), &header, sizeof(header));
+  EXPECT_FALSE(symbol_values({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}, kNames).ok());
+}
+
+TEST(LineTable, LocationsOf311AndLater) {
+  // Short; one line further, two instructions; long, +5; none; without columns, -3.
+  const std::array<uint8_t, 13> table = {0x80, 0x00, 0xD9, 0x00, 0x00, 0xF0, 0x0A, 0x00, 0x00, 0x00, 0xF8, 0xE8, 0x07};
+  const std::vector<LineRange> ranges = lines_of(table, 10, true);
+  EXPECT_EQ(line_at(ranges, 0, 10), 10);
+  EXPECT_EQ(line_at(ranges, 2, 10), 11);
+  EXPECT_EQ(line_at(ranges, 4, 10), 11);
+  EXPECT_EQ(line_at(ranges, 6, 10), 16);
+  EXPECT_EQ(line_at(ranges, 8, 10), 10);  // none: the function's first
+  EXPECT_EQ(line_at(ranges, 10, 10), 13);
+  EXPECT_EQ(line_at(ranges, 1000, 10), 10);
+}
+
+TEST(LineTable, PairsOf310) {
+  const std::array<uint8_t, 8> table = {4, 1, 2, 0x80, 6, 0xFE, 2, 5};  // +1; none; -2; +5
+  const std::vector<LineRange> ranges = lines_of(table, 10, false);
+  EXPECT_EQ(line_at(ranges, 2, 10), 11);
+  EXPECT_EQ(line_at(ranges, 4, 10), 10);
+  EXPECT_EQ(line_at(ranges, 6, 10), 9);
+  EXPECT_EQ(line_at(ranges, 12, 10), 14);
+}
+
+TEST(LineTable, AnyBytesAreAnswered) {
+  std::vector<uint8_t> bytes;
+  for (uint32_t i = 0; i < 4096; ++i) bytes.push_back(static_cast<uint8_t>(i * 2654435761u >> 13));
+  for (const bool is_location_table : {false, true}) {
+    const std::vector<LineRange> ranges = lines_of(bytes, INT32_MAX, is_location_table);
+    EXPECT_NE(line_at(ranges, 100, 7), INT32_MIN);
+  }
+}
+
+TEST(Memory, ReadsWhatIsThereAndNamesWhatIsNot) {
+  const std::array<uint64_t, 3> there = {1, 2, 3};
+  std::array<uint64_t, 3> into{};
+  Memory memory(::getpid());
+  memory.add(reinterpret_cast<uint64_t>(&there[0]), &into[0], 8);
+  memory.add(8, &into[1], 8);  // nothing is at this address
+  memory.add(reinterpret_cast<uint64_t>(&there[2]), &into[2], 8);
+  EXPECT_EQ(memory.read_all(), (std::vector<bool>{true, false, true}));
+  EXPECT_EQ(into, (std::array<uint64_t, 3>{1, 0, 3}));
+  for (size_t i = 0; i < 3000; ++i) memory.add(reinterpret_cast<uint64_t>(&there[0]), &into[0], 8);
+  EXPECT_EQ(memory.read_all(), std::vector<bool>(3000, true));
+  EXPECT_FALSE(memory.read<uint64_t>(8).has_value());
+}
+
+TEST(ThreadClock, CountsTheTimeOfAThreadThatRunsAndNotOfOneThatIsNotThere) {
+  ThreadClock nobody(::getpid(), 0);
+  EXPECT_FALSE(nobody.is_known());
+  EXPECT_FALSE(nobody.was_on_cpu(1'000'000, true));
+  ThreadClock own(::getpid(), ::getpid());
+  if (!own.is_known()) GTEST_SKIP() << "this kernel keeps no schedstat";
+  own.was_on_cpu(1, true);
+  bool was_on_cpu = false;
+  for (int64_t i = 0; i < 1'000'000'000 && !was_on_cpu; ++i) was_on_cpu = own.was_on_cpu(1000, true);
+  EXPECT_TRUE(was_on_cpu);
+}
+
+TEST(Layout, FreeThreadedAndUnknownVersionsHaveNone) {
+  EXPECT_NE(layout_of({.minor = 12}), nullptr);
+  EXPECT_EQ(layout_of({.minor = 13, .is_free_threaded = true}), nullptr);
+  EXPECT_EQ(layout_of({.minor = 9}), nullptr);
+  EXPECT_EQ(layout_of({.minor = 14}), nullptr);
+}
+
+TEST(GdbScript, NothingInTheCodeCanEndItsString) {
+  const std::string script = gdb_script(0x10, 0x20, 0x30, "print(\"%s\\\")\n@PAGE@");
+  EXPECT_EQ(script.find("print(\""), std::string::npos);
+  EXPECT_NE(script.find("%020lu"), std::string::npos);
+  EXPECT_NE(script.find("0x20)(0x30, $page)"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace firelane::live

@@ -1,0 +1,132 @@
+#include "live/sampler.h"
+
+#include <time.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "live/thread_clock.h"
+
+namespace firelane::live {
+
+namespace {
+
+int64_t now_ns(clockid_t clock) {
+  struct timespec time{};
+  ::clock_gettime(clock, &time);
+  return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
+
+void sleep_until(int64_t when_ns) {
+  struct timespec time{};
+  time.tv_sec = when_ns / 1'000'000'000;
+  time.tv_nsec = when_ns % 1'000'000'000;
+  ::clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &time, nullptr);  // a signal may end it early: `stop` is looked at
+}
+
+// A name that a thread was given: one that it shares with the process is the process's.
+std::string name_of(const Process& process, pid_t thread) {
+  const auto comm = [&](pid_t id) {
+    std::string text = read_proc(process.pid, "task/" + std::to_string(id) + "/comm");
+    return text.substr(0, text.find('\n'));
+  };
+  std::string name = comm(thread);
+  return thread != process.pid && name == comm(process.pid) ? "" : name;
+}
+
+class Counter {
+ public:
+  Counter(const Process& process, Samples& samples) : process_(process), samples_(samples) {}
+
+  void add(const std::vector<ThreadStack>& seen, int64_t interval_ns) {
+    for (const ThreadStack& each : seen) {
+      Known& known = thread_of(each);
+      const bool on_cpu = known.clock.was_on_cpu(interval_ns, each.has_changed);
+      samples_.knows_cpu |= known.clock.is_known();
+      if (known.counted == nullptr || known.stack != each.stack) {
+        known.stack = each.stack;
+        known.counted = &counts_[uint64_t{known.index} << 32 | each.stack];  // its place in the map does not move
+      }
+      ++known.counted->all;
+      known.counted->on_cpu += on_cpu ? 1 : 0;
+      known.counted->with_gil += each.holds_gil ? 1 : 0;
+    }
+  }
+
+  void finish() {
+    for (const auto& [key, counts] : counts_)
+      samples_.counted.push_back({static_cast<uint32_t>(key >> 32), static_cast<uint32_t>(key), counts});
+    std::sort(samples_.counted.begin(), samples_.counted.end(), [](const SampledStack& a, const SampledStack& b) {
+      return std::pair(a.thread, a.stack) < std::pair(b.thread, b.stack);
+    });
+  }
+
+ private:
+  struct Known {
+    uint32_t index = 0;
+    pid_t native_id = 0;
+    uint32_t stack = 0;
+    SampleCounts* counted = nullptr;
+    ThreadClock clock;
+  };
+
+  Known& thread_of(const ThreadStack& each) {
+    auto found = threads_.find(each.thread);
+    if (found != threads_.end() && found->second.native_id != each.native_id) {  // another one at the same place
+      threads_.erase(found);
+      found = threads_.end();
+    }
+    if (found == threads_.end()) {
+      const auto index = static_cast<uint32_t>(samples_.threads.size());
+      samples_.threads.push_back({each.native_id, name_of(process_, each.native_id)});
+      Known known{.index = index, .native_id = each.native_id, .clock = ThreadClock(process_.pid, each.native_id)};
+      found = threads_.emplace(each.thread, std::move(known)).first;
+    }
+    return found->second;
+  }
+
+  const Process& process_;
+  Samples& samples_;
+  std::unordered_map<uint64_t, Known> threads_;
+  std::unordered_map<uint64_t, SampleCounts> counts_;  // by thread and stack
+};
+
+}  // namespace
+
+Result<Samples> sample(const Process& process, const Python& python, const SampleOptions& options) {
+  FL_TRY(StackReader reader, StackReader::open(process, python));
+  Samples out{.rate = options.rate};
+  Counter counter(process, out);
+  const auto interval_ns = static_cast<int64_t>(1e9 / options.rate);
+  const int64_t begin = now_ns(CLOCK_MONOTONIC);
+  const int64_t begin_cpu = now_ns(CLOCK_THREAD_CPUTIME_ID);
+  const auto end = options.duration_s > 0 ? begin + static_cast<int64_t>(options.duration_s * 1e9) : INT64_MAX;
+  std::vector<ThreadStack> seen;
+  int64_t due = begin;
+  int64_t last = begin - interval_ns;
+  while (options.stop == nullptr || !options.stop->load()) {
+    if (!reader.look(seen)) break;
+    const int64_t now = now_ns(CLOCK_MONOTONIC);
+    counter.add(seen, now - last);
+    ++out.tick_count;
+    last = now;
+    due += interval_ns;
+    if (due < now) {  // too late for some: they are left out, not made up for
+      const int64_t missed = (now - due) / interval_ns + 1;
+      out.missed_count += static_cast<uint64_t>(missed);
+      due += missed * interval_ns;
+    }
+    if (due >= end) break;
+    sleep_until(due);
+  }
+  counter.finish();
+  out.duration_s = static_cast<double>(now_ns(CLOCK_MONOTONIC) - begin) / 1e9;
+  out.own_cpu_s = static_cast<double>(now_ns(CLOCK_THREAD_CPUTIME_ID) - begin_cpu) / 1e9;
+  out.torn_count = reader.torn_count();
+  out.functions = reader.functions();
+  out.stacks = reader.stacks();
+  return out;
+}
+
+}  // namespace firelane::live

@@ -1,0 +1,57 @@
+// Samples the stacks of a program at a rate, and counts them: by thread, by whether it was on a core, by who had the
+// GIL.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/result.h"
+#include "live/process.h"
+#include "live/stack_reader.h"
+
+namespace firelane::live {
+
+struct SampleCounts {
+  uint64_t all = 0;
+  uint64_t on_cpu = 0;
+  uint64_t with_gil = 0;
+};
+
+struct SampledThread {
+  pid_t native_id = 0;  // 0: not known
+  std::string name;     // "" where it has none of its own
+};
+
+struct SampledStack {
+  uint32_t thread = 0;  // in Samples::threads
+  uint32_t stack = 0;   // in Samples::stacks
+  SampleCounts counts;
+};
+
+struct Samples {
+  double rate = 0;  // that was asked for, in Hz
+  double duration_s = 0;
+  uint64_t tick_count = 0;    // looks at the program
+  uint64_t missed_count = 0;  // that were not made because this machine had no time for them
+  uint64_t torn_count = 0;    // stacks that changed while they were read
+  double own_cpu_s = 0;
+  bool knows_cpu = false;  // whether threads were on a core
+  std::vector<Function> functions;
+  std::vector<std::vector<Frame>> stacks;  // innermost frame first
+  std::vector<SampledThread> threads;
+  std::vector<SampledStack> counted;  // by thread, then as first seen
+};
+
+struct SampleOptions {
+  double rate = 100;
+  double duration_s = 0;  // 0: until the program ends, or `stop`
+  const std::atomic<bool>* stop = nullptr;
+};
+
+// Returns when it is over. An Error only if nothing could be read at all.
+Result<Samples> sample(const Process& process, const Python& python, const SampleOptions& options);
+
+}  // namespace firelane::live

@@ -206,7 +206,8 @@ class Builder {
       const int64_t passed = self.time_ns - graph_.nodes[before].time_ns;
       const bool woken = self.chain != 0 && passed > kHandoffGapNs && was_idle(self.chain, before, node);
       const int64_t own = waits ? std::min(passed, kBlockingCallNs) : woken ? 0 : passed;
-      candidates.push_back({{before, EdgeKind::kHost, false, own, 0}, graph_.nodes[before].time_ns + own});
+      candidates.push_back(
+          {{.source = before, .kind = EdgeKind::kHost, .lag_ns = own}, graph_.nodes[before].time_ns + own});
       if (woken) add_handoff(node, candidates);
     } else if (self.chain != 0) {
       add_handoff(node, candidates);
@@ -228,7 +229,7 @@ class Builder {
     const NodeId source = leading_node_before(node);
     if (source == kNoNode) return;
     const int64_t lag = graph_.nodes[node].time_ns - graph_.nodes[source].time_ns;
-    candidates.push_back({{source, EdgeKind::kHandoff, false, lag, 0}, graph_.nodes[node].time_ns});
+    candidates.push_back({{.source = source, .kind = EdgeKind::kHandoff, .lag_ns = lag}, graph_.nodes[node].time_ns});
   }
 
   // The last work of a stream that this call can have waited for, or kNoNode.
@@ -254,8 +255,8 @@ class Builder {
     const auto end_of = [&](NodeId id) { return graph_.nodes[id].time_ns + graph_.nodes[id].duration_ns; };
     const auto add = [&](NodeId work) {
       const int64_t ended = end_of(work);
-      candidates.push_back(
-          {{work, EdgeKind::kSync, true, kReturnNs, 0}, ended + std::min(kReturnNs, self.time_ns - ended)});
+      candidates.push_back({{.source = work, .kind = EdgeKind::kSync, .from_end = true, .lag_ns = kReturnNs},
+                            ended + std::min(kReturnNs, self.time_ns - ended)});
     };
     // Waiting was seen: the work that ended last decided, whatever the call itself usually takes.
     const auto decide = [&](NodeId work) {
@@ -292,7 +293,8 @@ class Builder {
     }
     if (latest == kNoNode || graph_.nodes[latest].time_ns <= model_.host_slices.start_ns[graph_.nodes[node].row])
       return;
-    candidates.push_back({{latest, EdgeKind::kQueue, false, kReturnNs, 0}, graph_.nodes[node].time_ns});
+    candidates.push_back(
+        {{.source = latest, .kind = EdgeKind::kQueue, .lag_ns = kReturnNs}, graph_.nodes[node].time_ns});
   }
 
   void add_device_edges(NodeId node) {
@@ -304,7 +306,8 @@ class Builder {
     const NodeId call = launch == kNoRow ? kNoNode : node_of_call_[launch];
     if (call != kNoNode && call < node) {
       const int64_t lag = graph_.launch_latency_ns;
-      candidates.push_back({{call, EdgeKind::kLaunch, false, lag, 0}, graph_.nodes[call].time_ns + lag});
+      candidates.push_back(
+          {{.source = call, .kind = EdgeKind::kLaunch, .lag_ns = lag}, graph_.nodes[call].time_ns + lag});
     }
     const bool waits_for_other = add_data_edges(node, candidates);
     if (last_on_stream_[lane] != kNoNode) add_stream_edges(node, lane, candidates);
@@ -377,7 +380,8 @@ class Builder {
       const int64_t ended = graph_.nodes[source].time_ns + graph_.nodes[source].duration_ns;
       if (source >= node || ended > self.time_ns) return false;
       const int64_t lag = std::min(graph_.stream_gap_ns, self.time_ns - ended);
-      candidates.push_back({{source, EdgeKind::kOtherStream, true, lag, 0}, ended + lag});
+      candidates.push_back(
+          {{.source = source, .kind = EdgeKind::kOtherStream, .from_end = true, .lag_ns = lag}, ended + lag});
       return true;
     };
     bool known = false;
@@ -420,7 +424,7 @@ class Builder {
     }
     if (running == kNoNode) return;
     const int64_t lag = self.time_ns - graph_.nodes[running].time_ns;
-    candidates.push_back({{running, EdgeKind::kOtherStream, false, lag, 0}, self.time_ns});
+    candidates.push_back({{.source = running, .kind = EdgeKind::kOtherStream, .lag_ns = lag}, self.time_ns});
     ++graph_.inferred_waits;
   }
 

@@ -190,9 +190,9 @@ class Window {
       const bool first = before == kNoRow || before_launched == kNoNumber || before_launched < steps_.window.start_ns;
       if (!first) return;
       if (before != kNoRow) {
-        graph_.head.push_back({graph_.node_of_device[before], EdgeKind::kStream, true, 0, 0});
+        graph_.head.push_back({.source = graph_.node_of_device[before], .kind = EdgeKind::kStream, .from_end = true});
       } else if (self.time_ns - launched > kBacklogNs && waited_for_nothing_known(node)) {
-        graph_.head.push_back({node, EdgeKind::kStream, false, -graph_.stream_gap_ns, 0});
+        graph_.head.push_back({.source = node, .kind = EdgeKind::kStream, .lag_ns = -graph_.stream_gap_ns});
       }
     });
   }

@@ -68,6 +68,13 @@ def test_half_of_the_blind_programs_is_kept_from_tuning():
     assert {half_of(name) for name in BLIND_KEPT} == {"blind, kept"}
 
 
+def test_the_newest_blind_programs_are_in_no_other_set():
+    assert not set(FRESH) & {*LIBRARY, *UNSEEN, *BLIND, *LATE, *GAINS}
+    assert {half_of(name) for name in FRESH} == {"fresh"}
+    assert sorted(name for name, each in FRESH.items() if not each.findings) == ["healthy-tabular"]
+    assert all(each.says for each in FRESH.values())
+
+
 def test_blind_programs_compute_the_same_mended_as_with_their_fault():
     torch.manual_seed(0)
     low = torch.rand(40, 2) * 16

@@ -93,9 +93,9 @@ void put_causes_first(std::vector<Found>& all, const Context& context) {
       const Finding& finding = each.finding;
       if (!each.about_time || finding.cause == kOverhead || finding.cause == kFusion) return false;
       const double share = context.share_of_step(finding.gain.middle_ns());
-      // Fusing is a remedy for everything, too.
-      const bool is_cause = finding.part_of == cause && finding.id != "pointwise-unfused";
-      if (share >= (is_cause ? kPartWorth : kWorthDoing) && finding.part_of == cause) return true;
+      // What may gain nothing does not come before what surely does; and fusing is a remedy for everything, too.
+      const bool is_sure = finding.gain.low_ns > 0 && finding.id != "pointwise-unfused";
+      if (finding.part_of == cause && share >= (is_sure ? kPartWorth : kWorthDoing)) return true;
       return share >= kWorthDoing && finding.gain.middle_ns() * kOfGeneral >= general_ns;
     };
     std::stable_partition(all.begin() + static_cast<std::ptrdiff_t>(general), all.end(), is_first);

@@ -377,7 +377,7 @@ std::vector<Rule> gradients_rules() {
        "the forward pass builds the autograd graph for nobody: each op makes a node, and activations stay in memory\n"
        "until the result is gone. With one, parameters get gradients that no optimizer uses, as when adapters (LoRA)\n"
        "are trained on a base whose weights still require gradients; these are told by shape, what is accumulated\n"
-       "against what the optimizer touches. Needs shapes.\n"
+       "against what the optimizer touches, and by how many of a shape one backward pass accumulates. Needs shapes.\n"
        "\n"
        "What to do: torch.inference_mode() around evaluation; requires_grad_(False) on what is not trained, which\n"
        "leaves its matmuls out of the backward.\n"

@@ -143,6 +143,16 @@ Judged looped_and_back(bool with_loop) {
   return diagnose(model);
 }
 
+TEST(Loops, iterations_that_differ_in_a_trace_without_steps_are_no_rounds) {
+  Program program;
+  for (int round = 0; round < 32; ++round) {
+    program.view("aten::slice");
+    if (round * round % 11 < 4) program.op("aten::flip");
+    program.op("aten::mean").op("aten::sub").op("aten::div");
+  }
+  EXPECT_EQ(find(program.judged(), "repeated-operators"), nullptr);
+}
+
 TEST(Loops, the_backward_pass_of_the_rounds_goes_with_them_whatever_it_looks_like) {
   const Judged judged = looped_and_back(true);
   const Finding* finding = find(judged, "repeated-operators");

@@ -93,6 +93,7 @@ class LoopFinder {
   }
 
   std::vector<Loop> of(const StepList& steps) {
+    has_steps_ = steps.source != StepSource::kWholeTrace;
     std::vector<std::vector<Token>> lanes;
     for (const LaneId lane : chain_.lanes) lanes.push_back(tokens_of(lane));
     std::vector<Loop> all;
@@ -221,6 +222,8 @@ class LoopFinder {
       mark(repeat, true);
       out.push_back(repeat);
     }
+    // Without steps, rounds that differ are most often the program's own iterations.
+    if (!has_steps_) return out;
     for (const Repeat& repeat : uneven_repeats(names_of(tokens))) {
       const auto covered = std::count(taken.begin() + static_cast<std::ptrdiff_t>(repeat.first()),
                                       taken.begin() + static_cast<std::ptrdiff_t>(repeat.end()), true);
@@ -441,6 +444,7 @@ class LoopFinder {
   const HostChain& chain_;
   StringId nonzero_;
   std::vector<uint16_t> traits_;  // by name
+  bool has_steps_ = true;
   std::vector<int64_t> backward_starts_;
   std::vector<size_t> rounds_with_shared_weights_;  // of the step that is looked at
 };

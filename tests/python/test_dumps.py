@@ -304,6 +304,21 @@ def test_the_memory_verb_counts_what_the_snapshot_says(tmp_path):
     assert device["peak_bytes"] == 2048  # 1,024 from before the trace, 1,024 in it
 
 
+def test_the_viewer_s_map_has_the_segments_of_the_snapshot_at_a_time_of_the_trace(tmp_path):
+    run, snapshot = write_pair(tmp_path)
+    viewer = firelane._trace.Viewer(firelane.open(run, snapshot=snapshot))
+
+    def allocated(at_us):
+        target = f"/api/t/0/memory/segments?device=cuda:0&at_ns={at_us * 1000}"
+        status, _, body = viewer.answer("GET", target, b"")
+        assert status == 200, body
+        [segment] = json.loads(body)["segments"]
+        return [segment["address"] + block["offset"] for block in segment["blocks"] if block["state"] == "allocated"]
+
+    assert allocated(700) == [4096, 5120]
+    assert allocated(1700) == [4096]
+
+
 def test_own_allocations_measure_the_clock_and_are_not_counted_twice(tmp_path):
     run, snapshot = write_pair(tmp_path, clock_us=30, own=[(1500, 5120, 1024)])
     trace = firelane.open(run, snapshot=snapshot)

@@ -58,7 +58,9 @@ def event_tree(trace: Trace, zero_ns: int, has_device: bool, owners: Owners = ()
     nodes: dict[int, TreeNode] = {}
     roots: dict[int, list[TreeNode]] = {}  # by thread
     device = None if has_device else torch.device("cpu")
+    has_tensors = False
     for row in trace.sql(_SLICES):
+        has_tensors = has_tensors or row["tensors"] is not None
         start = zero_ns + row["start_ns"]
         node = nodes[row["id"]] = TreeNode(row["id"], row["name"], start, start + row["duration_ns"], row["tid"] or 0)
         node.parent = nodes.get(-1 if row["parent"] is None else row["parent"])
@@ -76,7 +78,7 @@ def event_tree(trace: Trace, zero_ns: int, has_device: bool, owners: Owners = ()
     for node in nodes.values() if memory else ():
         node.children.sort(key=_order)
     _set_optimizers(nodes.values(), [owner for name, owner in owners if name is None])
-    if memory or owners:
+    if memory or owners or has_tensors:
         assign_ids(_tensors_in_order([*nodes.values(), *memory]))
     return sorted((node for of_thread in roots.values() for node in of_thread), key=_order)
 

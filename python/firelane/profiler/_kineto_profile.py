@@ -210,6 +210,10 @@ class _KinetoProfile:
         """Writes `root;...;leaf <us>` lines for flame graph tools. Needs with_stack=True."""
         self._results("exporting stacks").export_stacks(path, metric)
 
+    def take_pending_cuspy_export(self) -> None:
+        """torch's second collector is not used here, so that none of its exports is pending; None, as in torch."""
+        return
+
     def export_memory_timeline(self, path: str, device: str | None = None) -> None:
         """Writes memory over time by category (parameter, gradient, activation, ...).
 

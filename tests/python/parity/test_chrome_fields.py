@@ -37,7 +37,7 @@ def test_modules_are_slices_and_frames_know_their_callers(both, tmp_path):
         def module_around(event):
             parent = by_id.get(event["args"]["Python parent id"])
             while parent is not None and not parent["name"].startswith("nn.Module: "):
-                parent = by_id.get(parent["args"]["Python parent id"])
+                parent = by_id.get(parent["args"].get("Python parent id"))  # torch 2.15's outermost have none
             return parent["name"] if parent is not None else None
 
         return sorted(
@@ -102,7 +102,8 @@ def test_steps_do_not_cut_the_functions_that_call_step(tmp_path):
         torch.ones(8).sum()
         prof.step()
 
-    for profile in (torch.profiler.profile, firelane.profiler.profile):
+    torchs = [] if torch.__version__ >= (2, 15) else [torch.profiler.profile]  # which ignores it from 2.15 on
+    for profile in (*torchs, firelane.profiler.profile):
         with profile(activities=CPU, with_stack=True, schedule=steps, experimental_config=config) as prof:
             for _ in range(4):
                 step_of(prof)

@@ -86,9 +86,11 @@ def test_ids_are_unique_over_profiles_and_cycles():
 
 
 def test_metadata_json_is_empty_unless_asked_for(both):
-    for prof in both(add):
+    theirs, ours = both(add)
+    has_field = hasattr(theirs.events()[0], "metadata_json")  # torch 2.15 has not
+    for prof in (theirs, ours) if has_field else (ours,):
         assert {e.metadata_json for e in prof.events()} == {""}
-    for prof in both(add, config={"expose_kineto_event_metadata": True}):
+    for prof in both(add, config={"expose_kineto_event_metadata": True})[0 if has_field else 1 :]:
         texts = [e.metadata_json for e in prof.events() if e.name == "aten::add"]
         assert texts and all("Ev Idx" in text for text in texts)
 
@@ -225,6 +227,8 @@ def iter_parents(node):
 def test_torchs_own_analyses_run_on_the_tree(profile):
     from torch.profiler import _utils
 
+    if not hasattr(_utils, "BasicEvaluation"):
+        pytest.skip("torch 2.15 has no such analysis any more")
     with profile(activities=CPU, with_stack=True, record_shapes=True, profile_memory=True) as prof:
         add()
     evaluation = _utils.BasicEvaluation(prof.profiler)

@@ -64,6 +64,13 @@ def test_tensors_are_followed_from_op_to_op(both):
     assert any(step[0] == "aten::_foreach_mul_" for step in flow_of(ours))
 
 
+def test_tensors_are_followed_where_nothing_is_allocated(both):
+    x, y = torch.ones(4), torch.ones(4)
+    theirs, ours = both(lambda: x.mul_(y).add_(x), record_shapes=True, profile_memory=True)
+    assert flow_of(ours) == flow_of(theirs)
+    assert flow_of(ours)[-1][1] == [1, 1]
+
+
 def test_inputs_that_are_no_tensors(both):
     def run():
         x = torch.ones(2, 3)

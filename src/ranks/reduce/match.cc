@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <thread>
 
+#include "base/parallel.h"
 #include "ranks/reduce/align.h"
 
 namespace firelane::ranks {
@@ -231,24 +233,59 @@ class Matcher {
                                     out_.groups[b].rows * static_cast<int64_t>(lists_[a].size());
     });
     std::vector<uint32_t> again;
-    for (const uint32_t g : groups) {
-      if (!order_group(g, false)) again.push_back(g);
+    const unsigned threads = std::max(1u, std::thread::hardware_concurrency());
+    for (size_t first = 0; first < groups.size();) {
+      // Groups of one machine neither need the clocks of others nor tell them: some of them side by side.
+      constexpr size_t kSideBySide = 16;
+      size_t end = first;
+      while (end < groups.size() && end - first < kSideBySide && has_one_clock(groups[end])) ++end;
+      const size_t count = std::max<size_t>(1, end - first);
+      std::vector<Laid> laid(count);
+      parallel_each(count, threads, [&](size_t i) { laid[i] = lay(groups[first + i]); });
+      for (size_t i = 0; i < count; ++i) {
+        if (laid[i].complete) {
+          take(groups[first + i], laid[i]);
+        } else {
+          again.push_back(groups[first + i]);  // try again when more clocks are known
+        }
+      }
+      first += count;
     }
-    for (const uint32_t g : again) order_group(g, true);
+    for (const uint32_t g : again) {
+      Laid laid = lay(g);
+      take(g, laid);
+    }
   }
 
-  // False: some rank could not be laid along the others; try again when more clocks are known.
-  bool order_group(uint32_t g, bool last_try) {
-    const auto& lists = lists_[g];
-    const size_t ranks = lists.size();
-    std::vector<std::vector<int32_t>> instance(ranks);  // by member and row
-    for (size_t m = 0; m < ranks; ++m) instance[m].assign(lists[m].size(), -1);
+  bool has_one_clock(uint32_t g) const {
+    for (size_t m = 1; m < lists_[g].size(); ++m) {
+      if (domain_of(g, m) != domain_of(g, 0)) return false;
+    }
+    return true;
+  }
+
+  // The rows of a group's ranks, laid along each other.
+  struct Laid {
+    std::vector<std::vector<int32_t>> instance;  // by member and row: index in `found`; -1: none
     std::vector<std::vector<Member>> found;
-    std::vector<bool> placed(ranks, false);
-    bool complete = true;
+    std::vector<bool> uncertain;  // by member
     int64_t periodic = 0;
     int64_t unfitting = 0;
-    std::vector<bool> uncertain(ranks, false);
+    bool complete = true;  // no rank is uncertain
+  };
+
+  // Of a group whose ranks have several clocks it uses and adds what is known of them; else several groups may be laid
+  // at once.
+  Laid lay(uint32_t g) {
+    Laid out;
+    const auto& lists = lists_[g];
+    const size_t ranks = lists.size();
+    auto& instance = out.instance;
+    auto& found = out.found;
+    auto& uncertain = out.uncertain;
+    instance.resize(ranks);
+    for (size_t m = 0; m < ranks; ++m) instance[m].assign(lists[m].size(), -1);
+    uncertain.assign(ranks, false);
     // A rank that recorded the most is the reference; what it lacks, the next one may have.
     for (int round = 0; round < 3; ++round) {
       std::vector<RowList> left(ranks);
@@ -292,9 +329,9 @@ class Matcher {
         const Alignment aligned = align(lane, other, intake_.signatures, clock);
         if (!aligned.certain) {
           if (round == 0) {
-            complete = false;
+            out.complete = false;
             uncertain[m] = true;
-            (aligned.several ? periodic : unfitting) += static_cast<int64_t>(rows.size());
+            (aligned.several ? out.periodic : out.unfitting) += static_cast<int64_t>(rows.size());
           }
           continue;
         }
@@ -307,21 +344,23 @@ class Matcher {
         }
       }
     }
-    if (!complete && !last_try) return false;
+    return out;
+  }
+
+  void take(uint32_t g, Laid& laid) {
     out_.groups[g].by = MatchedBy::kOrder;
-    refuse(g, Refusal::kPeriodic, periodic);
-    refuse(g, Refusal::kUncertain, unfitting);
-    for (size_t m = 0; m < ranks; ++m) {
-      if (uncertain[m]) continue;
-      for (const int32_t at : instance[m]) {
+    refuse(g, Refusal::kPeriodic, laid.periodic);
+    refuse(g, Refusal::kUncertain, laid.unfitting);
+    for (size_t m = 0; m < laid.instance.size(); ++m) {
+      if (laid.uncertain[m]) continue;
+      for (const int32_t at : laid.instance[m]) {
         if (at < 0) refuse(g, Refusal::kOutside, 1);
       }
     }
-    for (std::vector<Member>& members : found) {
+    for (std::vector<Member>& members : laid.found) {
       std::sort(members.begin(), members.end(), [](const Member& a, const Member& b) { return a.rank < b.rank; });
       add_instance(g, members);
     }
-    return complete;
   }
 
   const Intake& intake_;

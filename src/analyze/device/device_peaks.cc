@@ -27,7 +27,7 @@ constexpr std::array kTable = {
     Entry{{"GB200", ""}, {"GB200", 80, 1250, 2500, 2500, 5000, 40, 8000}},
     // NVIDIA HGX platform, table of HGX B200: 8 GPUs (62 TB/s together); divided by 8, sparse halved.
     Entry{{"B200", ""}, {"B200", 75, 1125, 2250, 2250, 4500, 37, 7700}},
-    // NVIDIA H20 GPU datasheet: dense rates as given, 4.0 TB/s.
+    // NVIDIA's figures for the HGX H20, as the press gave them: no public datasheet. Dense rates, 4.0 TB/s.
     Entry{{"H20", ""}, {"H20", 44, 74, 148, 148, 296, 1, 4000}},
     // NVIDIA H200 Tensor Core GPU datasheet, columns NVL and SXM: sparse halved, 4.8 TB/s. NVIDIA GH200 Grace Hopper
     // Superchip datasheet: the GPU is that of the H100 SXM, with 96 GB HBM3 (4 TB/s) or 144 GB HBM3e (4.9 TB/s).

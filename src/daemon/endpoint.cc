@@ -8,8 +8,10 @@
 
 #include <array>
 #include <cerrno>
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 namespace firelane::daemon {
 namespace {

@@ -2,6 +2,7 @@
 """What an always-on recording costs: the same steps with and without it, in turns, in several processes.
 
     bench/always.py [--gpu] [--runs 4] [--seconds 30] [--budgets 0.5% 2%] [--json FILE]
+    bench/always.py --ring 100000          # steps of a tiny program, many windows, a folder of 1 MiB, metrics on
 
 A launch-bound program (many small ops) and a compute-bound one (large matrices), on the CPU or with --gpu. In each
 process blocks without recording lie around blocks with it, one for each budget, in random order; the cost is the block
@@ -13,13 +14,16 @@ everything on and for its first window, so that a longer job pays less.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import random
 import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -36,6 +40,7 @@ def training_step(kind: str, gpu: bool) -> tuple[Callable[[], None], Callable[[]
     device = "cuda" if gpu else "cpu"
     width, layers, batch = {
         ("launch", False): (64, 24, 16),
+        ("tiny", False): (64, 1, 16),
         ("compute", False): (512, 6, 256),
         ("launch", True): (256, 60, 64),
         ("compute", True): (2048, 16, 4096),
@@ -116,6 +121,47 @@ def row(kind: str, budget: str, processes: list[list[dict[str, Any]]]) -> str:
     )
 
 
+def ring(steps: int) -> None:
+    """Whether the folder stays within its limit while windows come faster than any job would record them."""
+    import firelane
+
+    keep = 1 << 20
+    run = Path(tempfile.mkdtemp()) / "run"
+    step, _ = training_step("tiny", False)
+    always = firelane.always_on(run, budget=0.2, keep_bytes=keep, metrics=0)
+    sizes: list[int] = [0]
+    scrapes = [0]
+    over = threading.Event()
+
+    def watch() -> None:
+        while not over.wait(0.5):
+            seen = {}
+            for path in run.rglob("*"):
+                with contextlib.suppress(OSError):  # removed meanwhile
+                    status = path.stat()
+                    seen[status.st_ino] = status.st_size if path.is_file() else 0
+            sizes.append(sum(seen.values()))
+            with contextlib.suppress(OSError):
+                urllib.request.urlopen((run / "endpoint").read_text().strip() + "/metrics").read()
+                scrapes[0] += 1
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    for _ in range(steps):
+        step()
+        always.step()
+    over.set()
+    watcher.join()
+    always.stop()
+    account = always.account()
+    print(
+        f"{account['steps']} steps, {account['windows']} windows, {account['incidents']} incidents, "
+        f"{100 * account['spent']:.1f}% of the time by its own account; {scrapes[0]} scrapes; the folder had at most "
+        f"{max(sizes) / 2**20:.2f} of {keep / 2**20:g} MiB; {account['write_errors']} write errors, "
+        f"{account['dropped_lines']} lines lost"
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--process", help=argparse.SUPPRESS)
@@ -127,7 +173,11 @@ def main() -> None:
     )
     parser.add_argument("--budgets", nargs="+", default=["0.5%", "2%"])
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--ring", type=int, metavar="STEPS", help="only the size of the folder, over so many steps")
     args = parser.parse_args()
+    if args.ring:
+        ring(args.ring)
+        return
     if args.process:
         process(args.process, args.gpu, args.seconds, args.budgets, args.seed)
         return

@@ -119,12 +119,14 @@ Result<std::vector<KinetoProcess>> known_processes() {
 
 std::string kineto_config(const KinetoTrigger& trigger) {
   std::string out = "ACTIVITIES_LOG_FILE=" + trigger.output + "\n";
+  out += "ACTIVITIES_DURATION_MSECS=" + std::to_string(trigger.duration_ms) + "\n";
   if (trigger.steps > 0) {
-    out += "PROFILE_START_ITERATION=0\nPROFILE_START_ITERATION_ROUNDUP=1\nACTIVITIES_ITERATIONS=" +
-           std::to_string(trigger.steps) + "\n";
+    // Kineto counts steps from the first request on, and takes that one by time; with a warm-up shorter than its own
+    // five seconds that trace is empty (torch 2.11).
+    out += "PROFILE_START_ITERATION=0\nPROFILE_START_ITERATION_ROUNDUP=1\nACTIVITIES_WARMUP_ITERATIONS=2\n";
+    out += "ACTIVITIES_ITERATIONS=" + std::to_string(trigger.steps) + "\n";
   } else {
-    out += "PROFILE_START_TIME=0\nACTIVITIES_WARMUP_PERIOD_SECS=1\nACTIVITIES_DURATION_MSECS=" +
-           std::to_string(trigger.duration_ms) + "\n";
+    out += "PROFILE_START_TIME=0\nACTIVITIES_WARMUP_PERIOD_SECS=1\n";
   }
   if (trigger.shapes) out += "PROFILE_REPORT_INPUT_SHAPES=true\n";
   if (trigger.memory) out += "PROFILE_PROFILE_MEMORY=true\n";

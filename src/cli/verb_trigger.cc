@@ -102,7 +102,10 @@ Verb trigger_verb() {
             .whole_number()
             .between(int64_t{1}, int64_t{600'000})
             .show_default();
-        flags.add("--steps", kineto.steps, daemon + "trace this many steps of its optimizer instead").whole_number();
+        flags
+            .add("--steps", kineto.steps,
+                 daemon + "trace this many steps of its optimizer instead; Kineto counts them from its first trace on")
+            .whole_number();
         flags.add("--shapes", kineto.shapes, daemon + "record the shapes of inputs");
         flags.add("--memory", kineto.memory, daemon + "record allocations");
         flags.add("--stacks", kineto.stacks, daemon + "record Python stacks");

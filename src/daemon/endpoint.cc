@@ -8,8 +8,10 @@
 
 #include <array>
 #include <cerrno>
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 namespace firelane::daemon {
 namespace {
@@ -47,6 +49,13 @@ bool is_left_behind(const std::string& path, const Address& address) {
   return refused;
 }
 
+// The folder of a socket's file, as it is spelled; "" for an abstract name.
+std::string folder_of(std::string_view path) {
+  path = path.substr(0, path.find('\0'));
+  const size_t slash = path.rfind('/');
+  return slash == std::string_view::npos ? "" : std::string(path.substr(0, slash));
+}
+
 Sender sender_in(msghdr& head) {
   Sender out;
   for (cmsghdr* part = CMSG_FIRSTHDR(&head); part != nullptr; part = CMSG_NXTHDR(&head, part)) {
@@ -61,6 +70,9 @@ Sender sender_in(msghdr& head) {
 }  // namespace
 
 Result<Endpoint> Endpoint::bind_to(std::string_view name) {
+  const std::string folder = socket_folder();
+  if (!folder.empty() && !folder.starts_with('/'))
+    return Error{"KINETO_IPC_SOCKET_DIR: needs an absolute path, spelled as for the program"};
   const std::optional<Address> address = address_of(name);
   if (!address) return Error{"KINETO_IPC_SOCKET_DIR: the path is too long for a Unix socket"};
   const std::string path = address->raw.sun_path;  // empty when abstract
@@ -120,7 +132,9 @@ std::optional<Datagram> Endpoint::receive(int timeout_ms, int wake) {
 }
 
 bool Endpoint::send(std::string_view bytes, const std::string& address) {
-  if (address.empty()) return false;
+  if (address.size() <= offsetof(sockaddr_un, sun_path)) return false;
+  // Kineto ends its program when an answer comes from a folder that is spelled otherwise than its own.
+  if (folder_of(std::string_view(address).substr(offsetof(sockaddr_un, sun_path))) != folder_of(path_)) return false;
   return ::sendto(descriptor_, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL,
                   reinterpret_cast<const sockaddr*>(address.data()),
                   static_cast<socklen_t>(address.size())) == static_cast<ssize_t>(bytes.size());

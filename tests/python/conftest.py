@@ -65,7 +65,15 @@ def gpt_full():
 
 # Files whose tests run programs for long. pytest-xdist hands out files in this order (--no-loadscope-reorder): begun
 # last, one of them would keep one core busy while the others have nothing left.
-LONG = ["test_package", "test_cpp_consumer", "test_record_command", "test_always", "test_tuning", "test_verify"]
+LONG = [
+    "test_package",
+    "test_cpp_consumer",
+    "test_record_command",
+    "test_always",
+    "test_attach",
+    "test_tuning",
+    "test_verify",
+]
 
 
 def pytest_collection_modifyitems(items):

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <compare>
 #include <map>
 #include <numeric>
 #include <tuple>
-#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -138,20 +138,25 @@ report::Table threads_table(const Samples& samples, size_t row_count) {
   return table;
 }
 
-std::string frame_name(const Function& function, int32_t line) {
-  return fmt::format("{} ({}:{})", function.name, short_file(function.file), line);
-}
-
 // A stack and what of it was counted: root first, so that equal beginnings lie beside each other.
 struct Weighted {
-  std::vector<uint32_t> frames;  // in `names`
+  std::vector<uint32_t> frames;  // in NamedStacks::places()
   uint64_t count = 0;
 };
 
-// Stacks as names of frames, of one thread, sorted; those that waited end in kWaiting.
+// Stacks as places in the source, of one thread, sorted; those that waited end in kWaiting.
 class NamedStacks {
  public:
-  explicit NamedStacks(const Samples& samples) : samples_(samples) { waiting_ = name_id(kWaiting); }
+  struct Place {
+    std::string name;
+    std::string file;  // "": none
+    int32_t line = 0;
+
+    auto operator<=>(const Place&) const = default;
+    std::string text() const { return file.empty() ? name : fmt::format("{} ({}:{})", name, file, line); }
+  };
+
+  explicit NamedStacks(const Samples& samples) : samples_(samples) { waiting_ = id_of({.name = kWaiting}); }
 
   std::vector<Weighted> of_thread(uint32_t thread) {
     std::vector<Weighted> out;
@@ -159,8 +164,10 @@ class NamedStacks {
       const std::vector<Frame>& stack = samples_.stacks[each.stack];
       if (each.thread != thread || stack.empty()) continue;
       Weighted weighted;
-      for (auto frame = stack.rbegin(); frame != stack.rend(); ++frame)
-        weighted.frames.push_back(name_id(frame_name(samples_.functions[frame->function], frame->line)));
+      for (auto frame = stack.rbegin(); frame != stack.rend(); ++frame) {
+        const Function& function = samples_.functions[frame->function];
+        weighted.frames.push_back(id_of({function.name, short_file(function.file), frame->line}));
+      }
       const uint64_t on_cpu = samples_.knows_cpu ? each.counts.on_cpu : each.counts.all;
       if (on_cpu > 0) out.push_back({weighted.frames, on_cpu});
       weighted.frames.push_back(waiting_);
@@ -169,23 +176,23 @@ class NamedStacks {
     }
     std::sort(out.begin(), out.end(), [&](const Weighted& a, const Weighted& b) {
       return std::lexicographical_compare(a.frames.begin(), a.frames.end(), b.frames.begin(), b.frames.end(),
-                                          [&](uint32_t x, uint32_t y) { return x != y && names_[x] < names_[y]; });
+                                          [&](uint32_t x, uint32_t y) { return x != y && places_[x] < places_[y]; });
     });
     return out;
   }
 
-  const std::vector<std::string>& names() const { return names_; }
+  const std::vector<Place>& places() const { return places_; }
 
  private:
-  uint32_t name_id(const std::string& name) {
-    const auto [found, is_new] = ids_.try_emplace(name, static_cast<uint32_t>(names_.size()));
-    if (is_new) names_.push_back(name);
+  uint32_t id_of(const Place& place) {
+    const auto [found, is_new] = ids_.try_emplace(place, static_cast<uint32_t>(places_.size()));
+    if (is_new) places_.push_back(place);
     return found->second;
   }
 
   const Samples& samples_;
-  std::unordered_map<std::string, uint32_t> ids_;
-  std::vector<std::string> names_;
+  std::map<Place, uint32_t> ids_;
+  std::vector<Place> places_;
   uint32_t waiting_ = 0;
 };
 
@@ -220,7 +227,11 @@ std::string speedscope_of(const Samples& samples, const std::string& name) {
   json.begin_object().field("$schema", "https://www.speedscope.app/file-format-schema.json");
   json.field("name", name).field("exporter", "firelane sample").field("activeProfileIndex", int64_t{0});
   json.key("shared").begin_object().key("frames").begin_array();
-  for (const std::string& frame : stacks.names()) json.begin_object().field("name", frame).end_object();
+  for (const NamedStacks::Place& place : stacks.places()) {
+    json.begin_object().field("name", place.name);
+    if (!place.file.empty()) json.field("file", place.file).field("line", int64_t{place.line});
+    json.end_object();
+  }
   json.end_array().end_object().key("profiles").begin_array();
   for (uint32_t i = 0; i < threads.size(); ++i) {
     const uint64_t count = std::accumulate(threads[i].begin(), threads[i].end(), uint64_t{0},
@@ -251,7 +262,7 @@ std::string collapsed_of(const Samples& samples) {
   for (uint32_t i = 0; i < samples.threads.size(); ++i) {
     for (const Weighted& each : stacks.of_thread(i)) {
       out += without_marks(thread_name(samples, i));
-      for (const uint32_t frame : each.frames) out += ";" + without_marks(stacks.names()[frame]);
+      for (const uint32_t frame : each.frames) out += ";" + without_marks(stacks.places()[frame].text());
       out += fmt::format(" {}\n", each.count);
     }
   }

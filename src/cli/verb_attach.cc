@@ -133,7 +133,7 @@ Result<int> run_attach(const AttachArgs& args) {
   FL_TRY(const Target target, find_target(args));
   FL_TRY(const RecordingFile file, find_recording_file(args.recording));
   FL_TRY(Channel channel, Channel::open());
-  FL_TRY_VOID(live::run_in(target.process, target.python, code_for(target, channel.address())));
+  FL_TRY(const live::Asked asked, live::run_in(target.process, target.python, code_for(target, channel.address())));
   FL_TRY(const bool connected, channel.wait_for(target.process, args.timeout_s));
   if (!connected) {
     return Error{

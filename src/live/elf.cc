@@ -1,10 +1,13 @@
 #include "live/elf.h"
 
 #include <elf.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
-#include <fstream>
 #include <limits>
 #include <optional>
 
@@ -29,6 +32,34 @@ std::string_view text_at(std::span<const uint8_t> file, const Elf64_Shdr& string
   const auto* begin = reinterpret_cast<const char*>(file.data() + strings.sh_offset + at);
   return {begin, ::strnlen(begin, strings.sh_size - at)};
 }
+
+// Not read as a whole: libraries are large, and their symbol tables a small part of them.
+class MappedFile {
+ public:
+  explicit MappedFile(const std::string& path) {
+    const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    struct stat status{};
+    if (file >= 0 && ::fstat(file, &status) == 0 && status.st_size > 0) {
+      size_ = static_cast<size_t>(status.st_size);
+      data_ = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file, 0);
+    }
+    if (file >= 0) ::close(file);
+  }
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+  ~MappedFile() {
+    if (data_ != MAP_FAILED) ::munmap(data_, size_);
+  }
+
+  std::span<const uint8_t> bytes() const {
+    if (data_ == MAP_FAILED) return {};
+    return {static_cast<const uint8_t*>(data_), size_};
+  }
+
+ private:
+  void* data_ = MAP_FAILED;
+  size_t size_ = 0;
+};
 
 // The symbols of all tables of a kind; false if the file is shorter than it says.
 bool add_values(std::span<const uint8_t> file, const Elf64_Ehdr& header, uint32_t kind, uint64_t lowest,
@@ -78,11 +109,9 @@ Result<std::vector<uint64_t>> symbol_addresses(const Process& process, const std
   const auto mapping = std::find_if(process.mappings.begin(), process.mappings.end(),
                                     [&](const Mapping& each) { return each.path == path && each.file_offset == 0; });
   if (mapping == process.mappings.end()) return Error{path + ": not mapped"};
-  std::ifstream in(process.readable_path(path), std::ios::binary | std::ios::ate);
-  std::vector<char> bytes(in ? static_cast<size_t>(std::max<std::streamoff>(0, in.tellg())) : 0);
-  if (bytes.empty() || !in.seekg(0).read(bytes.data(), static_cast<std::streamsize>(bytes.size())))
-    return Error{path + ": cannot be read"};
-  auto values = symbol_values({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}, names);
+  const MappedFile file(process.readable_path(path));
+  if (file.bytes().empty()) return Error{path + ": cannot be read"};
+  auto values = symbol_values(file.bytes(), names);
   if (!values.ok()) return Error{path + ": " + values.error().message};
   std::vector<uint64_t> out = std::move(values).value();
   for (uint64_t& value : out) value = value == 0 ? 0 : value + mapping->start;

@@ -112,21 +112,19 @@ std::string with_page(const std::string& code, const std::string& page) {
 }
 
 // The interpreter of the program asks on our behalf: it must be of the same version as the program's.
-Result<void> run_by_remote_exec(const Process& process, const std::string& code) {
+Result<Asked> run_by_remote_exec(const Process& process, const std::string& code) {
   std::string path = "/tmp/firelane-attach-XXXXXX";
   const int file = ::mkstemp(path.data());
   if (file < 0) return Error{path + ": " + std::strerror(errno)};
-  // Removed by the code itself, once it runs: the interpreter opens it at its own time.
-  const std::string text = "__import__('os').path.exists('" + path + "') and __import__('os').unlink('" + path +
-                           "')\n" + with_page(code, "0");
+  Asked out(path);
+  const std::string text = with_page(code, "0");
   const bool written = ::write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
   ::fchmod(file, 0644);  // the program may run as another user
   ::close(file);
   const auto ended =
       run_program({"/proc/" + std::to_string(process.pid) + "/exe", "-I", "-S", "-c",
                    "import sys; sys.remote_exec(int(sys.argv[1]), sys.argv[2])", std::to_string(process.pid), path});
-  if (written && ended.ok() && ended.value().exit_code == 0) return {};
-  ::unlink(path.c_str());
+  if (written && ended.ok() && ended.value().exit_code == 0) return out;
   return Error{std::to_string(process.pid) +
                ": sys.remote_exec: " + (ended.ok() ? complaint_of(ended.value().output) : ended.error().message)};
 }
@@ -220,11 +218,19 @@ std::string gdb_script(uint64_t mmap_address, uint64_t add_call_address, uint64_
          ", $page)\n" + "printf \"" + std::string(kDone) + "%d\\n\", $asked\n";
 }
 
-Result<void> run_in(const Process& process, const Python& python, const std::string& code) {
+Asked::~Asked() {
+  if (!file_.empty()) ::unlink(file_.c_str());
+}
+
+Result<Asked> run_in(const Process& process, const Python& python, const std::string& code) {
   if (python.version.minor >= kFirstWithRemoteExec) return run_by_remote_exec(process, code);
   FL_TRY(const Addresses at, find_addresses(process, python));
-  if constexpr (RemoteCalls::kIsAvailable) return run_by_calls(process, at, code);
-  return run_by_gdb(process, python, at, code);
+  if constexpr (RemoteCalls::kIsAvailable) {
+    FL_TRY_VOID(run_by_calls(process, at, code));
+  } else {
+    FL_TRY_VOID(run_by_gdb(process, python, at, code));
+  }
+  return Asked();
 }
 
 }  // namespace firelane::live

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 
 #include "base/result.h"
 #include "live/process.h"
@@ -16,9 +17,21 @@
 
 namespace firelane::live {
 
+// A program that was asked to run code. Keep it until the code has run, or nobody waits for it any more.
+class Asked {
+ public:
+  explicit Asked(std::string file = "") : file_(std::move(file)) {}
+  Asked(Asked&& other) noexcept : file_(std::exchange(other.file_, {})) {}
+  Asked& operator=(Asked&&) = delete;
+  ~Asked();  // removes the file that the code is read from, where there is one
+
+ private:
+  std::string file_;
+};
+
 // `code` must not raise; the text "@PAGE@" in it becomes the address of the text itself, in 20 digits, which it should
 // unmap (kPageBytes) when it has run, or 0. Returns when the program has been asked; it runs the code a little later.
-Result<void> run_in(const Process& process, const Python& python, const std::string& code);
+Result<Asked> run_in(const Process& process, const Python& python, const std::string& code);
 
 inline constexpr int kPageBytes = 8192;
 

@@ -71,6 +71,7 @@ LONG = [
     "test_record_command",
     "test_always",
     "test_daemon",
+    "test_attach",
     "test_tuning",
     "test_verify",
 ]

@@ -61,6 +61,18 @@ TEST(Stacks, a_speedscope_file_that_ends_before_its_frames_says_so) {
   EXPECT_EQ(loaded.error().message, "cut.json: a speedscope file that is cut off before its frames; copy it again");
 }
 
+TEST(Stacks, a_caller_is_outside_of_what_it_calls_for_all_of_its_time) {
+  const Model m =
+      load_bytes(std::string(kSchema) + R"("shared": {"frames": [{"name": "a"}, {"name": "b"}, {"name": "c"}]},
+    "profiles": [{"type": "sampled", "name": "t", "unit": "seconds", "samples": [[2, 0, 1]], "weights": [1]}]})");
+  ASSERT_EQ(m.host_slices.size(), 3u);
+  EXPECT_EQ(m.text(m.host_slices.name[0]), "c");
+  EXPECT_EQ(m.text(m.host_slices.name[1]), "a");
+  EXPECT_EQ(m.text(m.host_slices.name[2]), "b");
+  EXPECT_EQ(m.host_slices.parent[1], 0u);
+  EXPECT_EQ(m.host_slices.parent[2], 1u);
+}
+
 TEST(Stacks, collapsed_lines_add_up) {
   const Model m = load_bytes("main;train;step 40\nmain;load 10\nmain;train 5\n" + std::string(4096, 'x') + "\n");
   const auto sums = totals(m);

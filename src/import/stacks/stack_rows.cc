@@ -23,14 +23,8 @@ void StackRows::end_lane(int64_t end_ns, bool is_cut) {
 }
 
 void StackRows::pop(int64_t at_ns) {
-  const Frame& frame = open_.back();
-  part_.host_slices.push_back({.start_ns = frame.start_ns,
-                               .duration_ns = std::max<int64_t>(0, at_ns - frame.start_ns),
-                               .lane = lane_,
-                               .name = frame.name,
-                               .category = pool_.strings.intern("python_function"),
-                               .kind = HostKind::kPython});
-  ++part_.event_count;
+  auto& slice = part_.host_slices[open_.back().row];
+  slice.duration_ns = std::max<int64_t>(0, at_ns - slice.start_ns);
   open_.pop_back();
 }
 
@@ -39,7 +33,14 @@ void StackRows::open(StringId frame, int64_t at_ns) {
     ++part_.losses[Stat::kNestedTooDeep];
     return;
   }
-  open_.push_back({frame, at_ns});
+  open_.push_back({frame, part_.host_slices.size()});
+  part_.host_slices.push_back({.start_ns = at_ns,
+                               .duration_ns = 0,
+                               .lane = lane_,
+                               .name = frame,
+                               .category = pool_.strings.intern("python_function"),
+                               .kind = HostKind::kPython});
+  ++part_.event_count;
 }
 
 void StackRows::close(StringId frame, int64_t at_ns) {

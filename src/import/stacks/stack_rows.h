@@ -33,7 +33,7 @@ class StackRows {
  private:
   struct Frame {
     StringId name;
-    int64_t start_ns;
+    size_t row;  // of the slice, which is there from its beginning: of slices of one length, the outer one comes first
   };
   void pop(int64_t at_ns);
 

@@ -15,7 +15,7 @@ constexpr size_t kMostFrames = 1000;  // of a stack; deeper ones keep their inne
 constexpr size_t kLongestText = 4096;
 constexpr size_t kLongestTable = 1 << 20;
 constexpr uint64_t kLargestGap = 1024;   // between frames that are read as one piece
-constexpr uint64_t kCheckEvery = 256;    // looks: code objects are freed, and others come to lie at their place
+constexpr uint64_t kCheckEvery = 32;     // looks: code objects are freed, and others come to lie at their place
 constexpr uint64_t kTidInPthread = 720;  // of glibc on x86-64, for Python 3.10, which does not note it
 
 // Bits of a str's state.
@@ -159,7 +159,8 @@ bool StackReader::read_stack(Thread& thread, bool use_buffer, std::vector<RawFra
       bytes = thread.buffer.data() + thread.frames[i].buffer_offset;
       known = i + 1;
     }
-    if (bytes == nullptr) {
+    const bool is_new = bytes == nullptr;
+    if (is_new) {
       if (!memory_.read(address, fresh.data(), layout_->frame_bytes)) return false;
       bytes = fresh.data();
     }
@@ -169,6 +170,9 @@ bool StackReader::read_stack(Thread& thread, bool use_buffer, std::vector<RawFra
                                           : value_at<uint64_t>(bytes, layout_->instruction);
     address = value_at<uint64_t>(bytes, layout_->previous);
     if (!is_python) frame.code = 0;
+    if (const auto known_code = codes_.find(frame.code);
+        is_new && known_code != codes_.end() && known_code->second.checked_at != look_count_)
+      known_code->second.checked_at = look_count_ - kCheckEvery;  // is it still the same function that lies there?
     if (is_python && code_at(frame.code) == nullptr) return false;
     out.push_back(frame);  // also those of C: their place has to be read for the way on
   }

@@ -179,3 +179,17 @@ def test_a_thousand_threads_that_come_and_go_do_not_disturb_it(tmp_path):
     done = sample("--rate", "1000", "--json", "--", sys.executable, "program.py", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["looks"] > 0
+
+
+def test_a_function_at_the_place_of_one_that_is_gone_has_its_own_name(tmp_path):
+    text = """
+    import time
+    for i in range(20):
+        body = f"def f{i}():\\n    end = time.time() + 0.05\\n    while time.time() < end: pass\\nf{i}()"
+        exec(compile(body, f"file{i}.py", "exec"), {"time": time})
+    """
+    (tmp_path / "program.py").write_text(textwrap.dedent(text))
+    done = sample("--rate", "500", "--json", "--", sys.executable, "program.py", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    names = {row["function"]: row["place"] for row in json.loads(done.stdout)["functions"]}
+    assert sum(place.startswith(f"file{name[1:]}.py:3") for name, place in names.items()) > 10

@@ -18,16 +18,37 @@ constexpr int64_t kComputesNs = 100'000;
 constexpr int64_t kTimesTheUsual = 10;
 constexpr int64_t kShortestCodeNs = 100'000;
 
-// In an optimizer, but not in a closure that it was given, with a forward and a backward pass.
-bool is_in_optimizer(const Model& model, const analyze::OptimizerSteps& optimizers,
-                     const analyze::HostSegment& segment) {
-  for (Row row = segment.slice; row != kNoRow; row = model.host_slices.parent[row]) {
-    const std::string_view name = model.text(model.host_slices.name[row]);
-    if (name.starts_with("Optimizer.zero_grad")) return true;
-    if (name.starts_with("Optimizer.step")) return segment.start_ns >= optimizers.update_start_ns(row);
+// What happens in an optimizer, but not in a closure that it was given, with a forward and a backward pass.
+class InOptimizer {
+ public:
+  explicit InOptimizer(const Model& model) : model_(model), optimizers_(model), calls_(model.strings.size()) {
+    for (uint32_t name = 0; name < calls_.size(); ++name) {
+      const std::string_view text = model.text(StringId{name});
+      calls_[name] = text.starts_with("Optimizer.zero_grad") ? Call::kZeroGrad
+                     : text.starts_with("Optimizer.step")    ? Call::kStep
+                                                             : Call::kNone;
+      has_any_ = has_any_ || calls_[name] != Call::kNone;
+    }
   }
-  return false;
-}
+
+  bool holds(const analyze::HostSegment& segment) const {
+    if (!has_any_) return false;
+    for (Row row = segment.slice; row != kNoRow; row = model_.host_slices.parent[row]) {
+      const Call call = calls_[static_cast<uint32_t>(model_.host_slices.name[row])];
+      if (call == Call::kZeroGrad) return true;
+      if (call == Call::kStep) return segment.start_ns >= optimizers_.update_start_ns(row);
+    }
+    return false;
+  }
+
+ private:
+  enum class Call : uint8_t { kNone, kZeroGrad, kStep };
+
+  const Model& model_;
+  analyze::OptimizerSteps optimizers_;
+  std::vector<Call> calls_;  // by name
+  bool has_any_ = false;
+};
 
 Row outermost_op(const Model& model, Row op) {
   const HostSlices& host = model.host_slices;
@@ -43,24 +64,23 @@ Row outermost(const Model& model, Row slice) {
 
 // Stretches between operators without what is torch's own: optimizers, the short way into a backward pass. The end of
 // a step parts them.
-std::vector<analyze::CodeStretch> own_stretches(const Context& context) {
-  const Model& model = context.model;
+std::vector<analyze::CodeStretch> own_stretches(const Model& model, const analyze::HostChain& chain,
+                                                const analyze::Interval& window) {
   const HostSlices& host = model.host_slices;
-  const analyze::HostChain& chain = context.study->host->chains[0];
   const auto is_backward = [&](size_t segment) {
     if (segment >= chain.segments.size() || chain.segments[segment].activity != analyze::Activity::kOp) return false;
     const std::string_view name = model.text(host.name[outermost_op(model, chain.segments[segment].slice)]);
     return name.starts_with("autograd::engine::") || name == "aten::ones_like";
   };
-  const analyze::OptimizerSteps optimizers(model);
+  const InOptimizer in_optimizer(model);
   std::vector<analyze::CodeStretch> out;
   bool open = false;
   Row range = kNoRow;
   int64_t longest_ns = 0;
-  for (size_t i = chain.segment_after(context.window.start_ns); i < chain.segments.size(); ++i) {
+  for (size_t i = chain.segment_after(window.start_ns); i < chain.segments.size(); ++i) {
     const analyze::HostSegment& segment = chain.segments[i];
-    if (segment.start_ns >= context.window.end_ns) break;
-    if (!analyze::is_between_ops(segment.activity) || is_in_optimizer(model, optimizers, segment)) {
+    if (segment.start_ns >= window.end_ns) break;
+    if (!analyze::is_between_ops(segment.activity) || in_optimizer.holds(segment)) {
       const bool is_long = open && out.back().end_ns - out.back().start_ns >= analyze::kBetweenOpsNs;
       if (open && !is_long && is_backward(i)) out.pop_back();
       open = false;
@@ -84,17 +104,19 @@ std::vector<analyze::CodeStretch> own_stretches(const Context& context) {
 
 }  // namespace
 
-std::vector<analyze::CodeStretch> code_stretches(const Context& context) {
-  if (context.study->host->chains.empty()) return {};
-  const std::vector<analyze::CodeStretch> all =
-      analyze::stretches_between_ops(context.study->host->chains[0], context.window);
+std::vector<analyze::CodeStretch> code_stretches(const StudiedTrace& trace) {
+  const auto& study = trace.get<analyze::study>();
+  if (study.host->chains.empty()) return {};
+  const analyze::HostChain& chain = study.host->chains[0];
+  const analyze::Interval window = study.steps.window;
+  const std::vector<analyze::CodeStretch> all = analyze::stretches_between_ops(chain, window);
   std::vector<int64_t> lengths;
   for (const analyze::CodeStretch& each : all) lengths.push_back(each.end_ns - each.start_ns);
   if (lengths.empty()) return {};
   const auto middle = lengths.begin() + static_cast<std::ptrdiff_t>(lengths.size() / 2);
   std::nth_element(lengths.begin(), middle, lengths.end());
   const int64_t least = std::clamp(kTimesTheUsual * *middle, kShortestCodeNs, analyze::kBetweenOpsNs);
-  std::vector<analyze::CodeStretch> out = own_stretches(context);
+  std::vector<analyze::CodeStretch> out = own_stretches(trace.model(), chain, window);
   std::erase_if(out, [&](const analyze::CodeStretch& each) { return each.end_ns - each.start_ns < least; });
   return out;
 }

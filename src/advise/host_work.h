@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "advise/context.h"
 #include "analyze/host/dispatch.h"
 #include "model/model.h"
 #include "traces/studied_trace.h"
@@ -25,9 +24,9 @@ struct HostWork {
 // Of the leading thread in the judged steps, in order of time; none without a device. Loading of batches is left out.
 std::vector<HostWork> host_work(const StudiedTrace& trace);
 
-// Stretches of the leading thread in the window without any operator that are too long to be the way to the next one:
-// ten times the usual way, 100 us to 1 ms. What optimizers do in Python for each parameter is none of them, nor is the
-// way into a backward pass, unless that takes a millisecond.
-std::vector<analyze::CodeStretch> code_stretches(const Context& context);
+// Stretches of the leading thread in the judged steps without any operator that are too long to be the way to the next
+// one: ten times the usual way, 100 us to 1 ms. What optimizers do in Python for each parameter is none of them, nor is
+// the way into a backward pass, unless that takes a millisecond.
+std::vector<analyze::CodeStretch> code_stretches(const StudiedTrace& trace);
 
 }  // namespace firelane::advise

@@ -22,7 +22,7 @@ analyze::WhatIf less_dispatch(const Context& context, double keep) {
   if (context.has_device_work) {
     analyze::WhatIf less;
     // The program's own code has findings of its own, and stays as long as it is.
-    const std::vector<analyze::CodeStretch> others = code_stretches(context);
+    const auto& others = context.trace.get<code_stretches>();
     auto other = others.begin();
     for (analyze::HostCut cut : cuts_of(context, kDispatch, keep)) {
       while (other != others.end() && other->end_ns <= cut.start_ns) ++other;
@@ -38,7 +38,7 @@ analyze::WhatIf less_dispatch(const Context& context, double keep) {
   analyze::WhatIf change;
   const analyze::HostChain& chain = context.study->host->chains[0];
   const std::vector<double> dispatch = analyze::dispatch_shares(context.model, chain, context.window);
-  const std::vector<analyze::CodeStretch> others = code_stretches(context);
+  const auto& others = context.trace.get<code_stretches>();
   auto other = others.begin();
   for (size_t i = 0; i < dispatch.size(); ++i) {
     if (dispatch[i] == 0) continue;

@@ -157,7 +157,7 @@ std::vector<Finding> find_host_code(const Context& context) {
   const analyze::Study& study = *context.study;
   if (study.host->chains.empty() || study.steps.source == analyze::StepSource::kWholeTrace) return {};
   const analyze::HostChain& chain = study.host->chains[0];
-  std::vector<analyze::CodeStretch> stretches = code_stretches(context);
+  std::vector<analyze::CodeStretch> stretches = context.trace.get<code_stretches>();
   for (const HostWork& work : context.trace.get<host_work>()) {
     std::erase_if(stretches, [&](const analyze::CodeStretch& each) {
       return each.start_ns >= work.start_ns && each.start_ns < work.end_ns;

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <tuple>
 #include <unordered_map>
 
@@ -95,14 +96,16 @@ std::vector<HostPlace> host_places(const Model& model, const analyze::Study& stu
       if (tally.example == kNoRow) tally.example = segment.slice;
     });
   }
-  std::map<std::tuple<Part, std::string, std::string>, double> by_line;
+  std::map<std::tuple<Part, std::string, std::string>, std::vector<double>> by_line;
   for (const auto& [key, tally] : tallies) {
-    by_line[{key.part, std::string(key.op == kNoString ? "" : model.text(key.op)), line_of(model, tally.example)}] +=
-        tally.ns;
+    by_line[{key.part, std::string(key.op == kNoString ? "" : model.text(key.op)), line_of(model, tally.example)}]
+        .push_back(tally.ns);
   }
   const auto steps = static_cast<double>(std::max<int64_t>(1, study.steps.judged));
   std::vector<HostPlace> out;
-  for (const auto& [key, ns] : by_line) {
+  for (auto& [key, times_ns] : by_line) {
+    std::sort(times_ns.begin(), times_ns.end());  // so that their sum is the same in every run, to the last digit
+    const double ns = std::accumulate(times_ns.begin(), times_ns.end(), 0.0);
     out.push_back({std::get<0>(key), std::get<1>(key), std::get<2>(key), ns / steps});
   }
   std::stable_sort(out.begin(), out.end(), [](const HostPlace& a, const HostPlace& b) { return a.ns > b.ns; });

@@ -111,7 +111,7 @@ TEST(Json, every_table_is_a_list_of_objects) {
                            "{\"id\": 0, \"lane\": 0, \"start_ns\": 0, \"duration_ns\": 1000, \"end_ns\": 1000, "
                            "\"name\": \"a\\\"</script>\", \"category\": \"cpu_op\", \"kind\": \"op\", \"depth\": 0, "
                            "\"detail\": 0}],\n\"op_details\": [\n{\"id\": 0, \"slice\": 0, \"external_id\": 4}],\n"
-                           "\"call_details\": [],\n"),
+                           "\"data_dependencies\": [],\n\"call_details\": [],\n"),
             std::string::npos)
       << sink.text;
 }

@@ -18,6 +18,8 @@ pytestmark = pytest.mark.skipif(not BINARY.exists(), reason="build/release/firel
 METHOD_OF = {"steps": "steps_summary", "lanes": "lanes_summary", "critical-path": "critical_path"}
 # Of every report: where it is written and how it looks.
 OF_OUTPUT = {"help", "json", "csv", "markdown", "output", "force", "color", "wide"}
+# Of the trace that is opened, whatever is asked of it: arguments of firelane.open.
+OF_TRACE = {"execution_trace", "snapshot"}
 # How people see the answer, which is the page's own matter.
 TEXT_ONLY = {"diagnose": {"short"}, "ops": {"flops", "time_unit"}}
 # Of the server's answer, whatever the report: how many rows are sent.
@@ -54,9 +56,11 @@ def method_name(verb):
 def python_parameters(verb):
     """Name to (type, default) of the keyword arguments, as the stub has them."""
     attribute = getattr(firelane.Trace, method_name(verb))
-    if isinstance(attribute, property):
-        return {}
-    signature = attribute.__nb_signature__[0][0]
+    return {} if isinstance(attribute, property) else keyword_arguments(attribute)
+
+
+def keyword_arguments(function):
+    signature = function.__nb_signature__[0][0]
     arguments = ast.parse(signature + ": ...").body[0].args
     return {
         name.arg: (ast.unparse(name.annotation), ast.literal_eval(default))
@@ -106,11 +110,17 @@ def test_every_report_is_a_verb_a_route_and_a_method(viewer):
 @pytest.mark.parametrize("verb", VERBS)
 def test_parameters_are_the_same(verb, viewer):
     names = command_parameters(verb)
+    assert names >= OF_TRACE
+    names -= OF_TRACE
     assert names == set(python_parameters(verb))
     for name in names - OF_ANSWER:
         refusal = viewer.answer("GET", f"/api/t/0/report/{verb}?{name}=")[2]
         is_known = b"has no parameter" not in refusal
         assert is_known == (name not in TEXT_ONLY.get(verb, set())), (name, refusal)
+
+
+def test_what_a_verb_opens_a_trace_with_is_what_open_takes():
+    assert keyword_arguments(firelane.open).keys() >= OF_TRACE
 
 
 def numeric_parameters():

@@ -145,6 +145,19 @@ std::vector<HostSegment> overlay(const std::vector<HostSegment>& under, const st
   while (now < end) {
     while (u < under.size() && under[u].end_ns <= now) ++u;
     while (o < over.size() && over[o].end_ns <= now) ++o;
+    // Most stretches of a long chain have nothing over them.
+    const int64_t free_until = o < over.size() ? over[o].start_ns : INT64_MAX;
+    size_t last = u;
+    while (last + 1 < under.size() && under[last + 1].start_ns == under[last].end_ns &&
+           under[last + 1].end_ns <= free_until)
+      ++last;
+    if (last > u && under[u].end_ns <= free_until) {
+      append(out, now, under[u].end_ns, under[u].activity, under[u].slice);
+      out.insert(out.end(), under.begin() + static_cast<std::ptrdiff_t>(u) + 1,
+                 under.begin() + static_cast<std::ptrdiff_t>(last) + 1);
+      now = under[last].end_ns;
+      continue;
+    }
     int64_t until = u < under.size() ? under[u].end_ns : end;
     if (o < over.size()) until = std::min(until, over[o].start_ns > now ? over[o].start_ns : over[o].end_ns);
     const bool is_over = o < over.size() && over[o].start_ns <= now && covers(over[o], under[u]);

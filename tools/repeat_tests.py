@@ -37,9 +37,10 @@ class Tally:
     runs: Counter[str] = field(default_factory=Counter)
     failures: Counter[str] = field(default_factory=Counter)
 
-    def add(self, report: Path, output: Path, round_number: int) -> None:
-        """Counts what a JUnit file says, and writes the output of its failures below `output`."""
-        for case in ET.parse(report).getroot().iter("testcase"):
+    def add(self, report: Path, output: Path, round_number: int) -> bool:
+        """Counts what a JUnit file says, and writes the output of its failures below `output`. False: it has no tests."""
+        cases = list(ET.parse(report).getroot().iter("testcase"))
+        for case in cases:
             if case.find("skipped") is not None:
                 continue
             name = case.attrib["name"]
@@ -51,6 +52,7 @@ class Tally:
                 text = "\n".join(part.text or part.get("message") or "" for part in case)
                 file = output / f"{test.replace('/', '_')[:150]}.{round_number}.txt"
                 file.write_text(text)
+        return bool(cases)
 
     def table(self) -> str:
         tests = sorted(self.runs, key=lambda test: (-self.failures[test], test))
@@ -119,10 +121,9 @@ def main(argv: list[str] | None = None) -> int:
                 for command in commands(args, report):
                     report.unlink(missing_ok=True)
                     run = subprocess.run(command, check=False, cwd=ROOT, text=True, capture_output=True)
-                    if not report.exists():
+                    if not report.exists() or not tally.add(report, args.output, round_number):
                         print(run.stdout + run.stderr, file=sys.stderr)
                         return 2
-                    tally.add(report, args.output, round_number)
                 print(f"round {round_number}: {sum(tally.failures.values())} failures so far", flush=True)
     except KeyboardInterrupt:
         print(f"interrupted in round {round_number}")

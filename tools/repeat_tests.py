@@ -38,7 +38,7 @@ class Tally:
     failures: Counter[str] = field(default_factory=Counter)
 
     def add(self, report: Path, output: Path, round_number: int) -> bool:
-        """Counts what a JUnit file says, and writes the output of its failures below `output`. False: it has no tests."""
+        """Counts what a JUnit file says, writes the output of failures below `output`. False: it has no tests."""
         cases = list(ET.parse(report).getroot().iter("testcase"))
         for case in cases:
             if case.find("skipped") is not None:

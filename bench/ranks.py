@@ -18,7 +18,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 import shutil
 import subprocess
 import tempfile
@@ -27,14 +26,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import readme
 from load import HTA_PACKAGE, hta_python, python_with
 
 ROOT = Path(__file__).resolve().parents[1]
 BUILD = ROOT / "build" / "release"
 STUDY = BUILD / "bench" / "ranks_study"
 FIRELANE = BUILD / "firelane"
-README = ROOT / "bench" / "README.md"
-BEGIN, END = "<!-- ranks: begin -->", "<!-- ranks: end -->"
 
 
 def lines_of(*command: str) -> list[dict[str, Any]]:
@@ -207,13 +205,6 @@ def speed_table(trace: Path, runs: int, *, with_hta: bool, with_spark: bool) -> 
     return table(["what", "time", "CPU time", "peak memory", "goal"], rows)
 
 
-def write_readme(text: str) -> None:
-    page = README.read_text()
-    block = f"{BEGIN}\n{text}\n{END}"
-    pattern = re.compile(re.escape(BEGIN) + ".*?" + re.escape(END), re.DOTALL)
-    README.write_text(pattern.sub(lambda _: block, page))
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--jobs", type=int, default=100, help="of each kind")
@@ -235,7 +226,7 @@ def main() -> None:
     )
     print(text)
     if args.write:
-        write_readme(text)
+        readme.write("ranks.py", text)
 
 
 if __name__ == "__main__":

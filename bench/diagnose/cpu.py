@@ -15,16 +15,16 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import torch
 
+import readme
 from cpu_programs import FAULTS, HEALTHY, MEMORY, slow_loader, tiny_operators, transformer
 from recorded import diagnosis, ids, record
 
 ROOT = Path(__file__).resolve().parents[2]
 
-PAGE = ROOT / "bench" / "README.md"
-BEGIN, END = "<!-- diagnose cpu begin -->", "<!-- diagnose cpu end -->"
 
 EVERYTHING = {"record_shapes": True, "profile_memory": True, "with_stack": True}
 UNDONE = {
@@ -164,9 +164,7 @@ def main() -> None:
     text = "\n".join(line for table in tables for line in [*table, ""]).rstrip()
     print(text)
     if arguments.write:
-        page = PAGE.read_text()
-        head, rest = page.split(BEGIN)
-        PAGE.write_text(f"{head}{BEGIN}\n{text}\n{END}{rest.split(END)[1]}")
+        readme.write("diagnose cpu", text)
 
 
 if __name__ == "__main__":

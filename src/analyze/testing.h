@@ -1,5 +1,5 @@
 // What tests of analyses share: the study of a model, random small traces (threads, ops, launches, waits, two streams,
-// steps) for property tests, and a row of the ops table by its name.
+// steps) for property tests, what a replay of the graph says, and a row of the ops table by its name.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -22,6 +22,16 @@ inline std::shared_ptr<const Model> borrowed(const Model& model) { return {std::
 inline Study study(const Model& model) { return study(StudiedTrace(borrowed(model))); }
 inline Cost cost_of(const Model& model, const CostOptions& options = {}) {
   return cost_of(StudiedTrace(borrowed(model)), options);
+}
+
+// The edge that decided when the device work `row` started.
+inline const GraphEdge& binding(const Study& s, Row row) {
+  return s.graph.edges[s.recorded.binding[s.graph.node_of_device[row]]];
+}
+
+// How long the window takes with the change, as recorded otherwise.
+inline int64_t replayed_us(const Study& s, const WhatIf& change) {
+  return replay(s.graph, change, {.recording_removed = 0}).total_ns() / 1000;
 }
 
 // The row of that name; the first one on that side.

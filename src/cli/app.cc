@@ -46,8 +46,8 @@ CommandLine make_command_line() {
   line.app = std::make_unique<CLI::App>(
       "Firelane says where the time of a PyTorch program went.\n\n"
       "firelane FILE alone is firelane info FILE. A FILE is a recording of firelane (.lane), a trace of\n"
-      "torch.profiler (.json, .json.gz), any Chrome trace, or what Nsight Systems, JAX and TPUs (XPlane),\n"
-      "rocprofv3, Perfetto, speedscope or PyTorch's memory snapshots wrote; - reads standard input.",
+      "torch.profiler (.json, .json.gz), any Chrome trace, or a file of Nsight Systems, JAX and TPUs (XPlane),\n"
+      "rocprofv3, Perfetto, speedscope, or PyTorch's memory snapshots and execution traces; - reads standard input.",
       "firelane");
   CLI::App& app = *line.app;
   app.set_version_flag("--version", "firelane " FIRELANE_VERSION, "print the version and exit");

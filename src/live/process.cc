@@ -124,7 +124,8 @@ Result<Process> look_at(pid_t pid) {
     if (::kill(pid, 0) != 0 && errno == ESRCH) return Error{name + ": the program has ended"};
     if (out.user != ::geteuid())
       return Error{name + ": belongs to user " + user_name(out.user) + "; run this as that user, or with sudo"};
-    return Error{name + ": may not be looked at (it is not dumpable, or protected by its container); try sudo"};
+    return Error{name + ": may not be looked at (it is not dumpable, or protected by its container)" +
+                 (::geteuid() == 0 ? "" : "; try sudo")};
   }
   return out;
 }

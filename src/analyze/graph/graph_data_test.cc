@@ -40,14 +40,6 @@ Model joined(Model m, const std::vector<std::string_view>& known, const std::vec
   return m;
 }
 
-const GraphEdge& followed(const Study& s, Row row) {
-  return s.graph.edges[s.recorded.binding[s.graph.node_of_device[row]]];
-}
-
-int64_t lasts_us(const Study& s, const WhatIf& change) {
-  return replay(s.graph, change, {.recording_removed = 0}).total_ns() / 1000;
-}
-
 // The host is done after 40 us. a is launched at 10 and runs 20..50, b is launched at 15, c at 20.
 TraceBuilder three_launches() {
   TraceBuilder builder;
@@ -73,17 +65,17 @@ Model on_one_stream() {
 TEST(GraphData, without_an_execution_trace_order_is_all_there_is) {
   const Study s = study(on_one_stream());
   EXPECT_FALSE(s.graph.has_data);
-  EXPECT_EQ(followed(s, 1).kind, EdgeKind::kStream);
-  EXPECT_EQ(lasts_us(s, {}), 82);
-  EXPECT_EQ(lasts_us(s, {.data_order_only = true}), 82);
+  EXPECT_EQ(binding(s, 1).kind, EdgeKind::kStream);
+  EXPECT_EQ(replayed_us(s, {}), 82);
+  EXPECT_EQ(replayed_us(s, {.data_order_only = true}), 82);
 }
 
 TEST(GraphData, a_kernel_that_reads_the_one_before_follows_its_data) {
   const Study s = study(joined(on_one_stream(), {"A", "B", "C"}, {{"B", "A"}, {"C", "B"}}));
-  EXPECT_EQ(followed(s, 1).kind, EdgeKind::kData);
-  EXPECT_EQ(followed(s, 2).kind, EdgeKind::kData);
-  EXPECT_EQ(lasts_us(s, {}), 82);
-  EXPECT_EQ(lasts_us(s, {.data_order_only = true}), 82);
+  EXPECT_EQ(binding(s, 1).kind, EdgeKind::kData);
+  EXPECT_EQ(binding(s, 2).kind, EdgeKind::kData);
+  EXPECT_EQ(replayed_us(s, {}), 82);
+  EXPECT_EQ(replayed_us(s, {.data_order_only = true}), 82);
   const CriticalPath path = critical_path(*s.host, s.graph, s.recorded);
   // b and c with the gaps before them: 1 + 20 + 1 + 10 us.
   EXPECT_EQ(path.by_edge[static_cast<size_t>(EdgeKind::kData)], 32'000);
@@ -93,23 +85,23 @@ TEST(GraphData, a_kernel_that_reads_the_one_before_follows_its_data) {
 TEST(GraphData, independent_kernels_are_held_by_their_order_alone) {
   // Launched onto an idle device a kernel starts after 10 us: b could run 25..45, c 30..40.
   const Study s = study(joined(on_one_stream(), {"A", "B", "C"}, {{"A", ""}}));
-  EXPECT_EQ(followed(s, 1).kind, EdgeKind::kStream);
-  EXPECT_TRUE(followed(s, 1).is_order_only);
-  EXPECT_EQ(lasts_us(s, {}), 82);
-  EXPECT_EQ(lasts_us(s, {.data_order_only = true}), 50);  // the end of a
+  EXPECT_EQ(binding(s, 1).kind, EdgeKind::kStream);
+  EXPECT_TRUE(binding(s, 1).is_order_only);
+  EXPECT_EQ(replayed_us(s, {}), 82);
+  EXPECT_EQ(replayed_us(s, {.data_order_only = true}), 50);  // the end of a
 }
 
 TEST(GraphData, data_skips_what_lies_between) {
   // c reads a, b is independent: a 20..50, c 51..61, b 25..45.
   const Study s = study(joined(on_one_stream(), {"A", "B", "C"}, {{"C", "A"}}));
-  EXPECT_EQ(lasts_us(s, {}), 82);
-  EXPECT_EQ(lasts_us(s, {.data_order_only = true}), 61);
+  EXPECT_EQ(replayed_us(s, {}), 82);
+  EXPECT_EQ(replayed_us(s, {.data_order_only = true}), 61);
 }
 
 TEST(GraphData, work_that_nothing_is_known_of_keeps_its_place) {
   // b is unknown: it stays behind a, and c behind it.
   const Study s = study(joined(on_one_stream(), {"A", "C"}, {{"A", ""}}));
-  EXPECT_EQ(lasts_us(s, {.data_order_only = true}), 82);
+  EXPECT_EQ(replayed_us(s, {.data_order_only = true}), 82);
 }
 
 TEST(GraphData, kernels_of_one_operator_keep_their_order) {
@@ -121,7 +113,7 @@ TEST(GraphData, kernels_of_one_operator_keep_their_order) {
       .kernel("first", {.start_us = 20, .end_us = 50, .correlation = 1})
       .kernel("second", {.start_us = 51, .end_us = 71, .correlation = 2});
   const Study s = study(joined(builder.build(), {"A"}, {{"A", ""}}));
-  EXPECT_EQ(lasts_us(s, {.data_order_only = true}), 71);
+  EXPECT_EQ(replayed_us(s, {.data_order_only = true}), 71);
 }
 
 // b, on a stream of its own, begins right after a ended.
@@ -143,14 +135,14 @@ Row work_named(const Model& m, std::string_view name) {
 TEST(GraphData, a_wait_for_another_stream_is_known_and_not_inferred) {
   const Model plain = on_two_streams();
   const Study inferred = study(plain);
-  EXPECT_EQ(followed(inferred, work_named(plain, "b")).kind, EdgeKind::kOtherStream);
+  EXPECT_EQ(binding(inferred, work_named(plain, "b")).kind, EdgeKind::kOtherStream);
   EXPECT_EQ(inferred.graph.inferred_waits, 1);
   const Model with_data = joined(on_two_streams(), {"A", "B", "C"}, {{"B", "A"}});
   const Study known = study(with_data);
-  EXPECT_EQ(followed(known, work_named(with_data, "b")).kind, EdgeKind::kData);
+  EXPECT_EQ(binding(known, work_named(with_data, "b")).kind, EdgeKind::kData);
   EXPECT_EQ(known.graph.inferred_waits, 0);
   // a twice as fast: 20..35, b 36..56, and c, one us behind it on its stream, 37..47 at the earliest.
-  EXPECT_EQ(lasts_us(known, {.device = {{.row = work_named(with_data, "a"), .keep = 0.5}}}), 56);
+  EXPECT_EQ(replayed_us(known, {.device = {{.row = work_named(with_data, "a"), .keep = 0.5}}}), 56);
 }
 
 TEST(GraphData, a_dependency_that_the_recorded_times_contradict_is_no_edge) {
@@ -159,7 +151,7 @@ TEST(GraphData, a_dependency_that_the_recorded_times_contradict_is_no_edge) {
       .kernel("b", {.start_us = 30, .end_us = 71, .stream = 8, .correlation = 2})
       .kernel("c", {.start_us = 52, .end_us = 62, .correlation = 3});
   const Study s = study(joined(builder.build(), {"A", "B", "C"}, {{"B", "A"}}));
-  EXPECT_EQ(lasts_us(s, {}), 71);
+  EXPECT_EQ(replayed_us(s, {}), 71);
 }
 
 TEST(GraphData, random_dependencies_never_change_what_was_recorded) {
@@ -179,7 +171,7 @@ TEST(GraphData, random_dependencies_never_change_what_was_recorded) {
       m.data_dependencies.set(i, rows[i], [](const auto& value) { return value; });
     link_data(m);
     const Study s = study(m);  // checks that replaying gives the recorded times
-    EXPECT_LE(lasts_us(s, {.data_order_only = true}), lasts_us(s, {})) << "seed " << seed;
+    EXPECT_LE(replayed_us(s, {.data_order_only = true}), replayed_us(s, {})) << "seed " << seed;
     const CriticalPath path = critical_path(*s.host, s.graph, s.recorded);
     int64_t sum = 0;
     for (const int64_t time : path.by_edge) sum += time;

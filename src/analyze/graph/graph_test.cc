@@ -8,15 +8,6 @@
 namespace firelane::analyze {
 namespace {
 
-// The edge that decided when the device work `row` started.
-const GraphEdge& binding(const Study& s, Row row) {
-  return s.graph.edges[s.recorded.binding[s.graph.node_of_device[row]]];
-}
-
-int64_t replayed_us(const Study& s, const WhatIf& change) {
-  return replay(s.graph, change, {.recording_removed = 0}).total_ns() / 1000;
-}
-
 // One step of 100 us: a kernel launched at 10 runs 20..50, another launched at 15 runs 51..71.
 TraceBuilder two_queued_kernels() {
   TraceBuilder builder;

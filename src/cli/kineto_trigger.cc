@@ -93,7 +93,8 @@ Result<std::string> wait_for(const std::vector<std::string>& files, const Kineto
   return Error{out + missing.front() +
                ": not written; Kineto writes nothing into a folder that the program cannot write to, or in a container "
                "does not have, and none while another profiler runs" +
-               (trigger.steps > 0 ? " or an optimizer makes no steps" : "")};
+               (trigger.steps > 0 ? " or an optimizer makes no steps" : "") +
+               "; a program that got no core for a second may have missed its warm-up: ask again"};
 }
 
 }  // namespace

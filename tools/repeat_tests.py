@@ -4,15 +4,19 @@
     tools/repeat_tests.py --ctest '^record/core[.]'                         50 rounds in build/dev
     tools/repeat_tests.py --ctest FullDisk --build build/tsan --runs 500
     tools/repeat_tests.py --pytest tests/python/test_record.py -k ranks     what follows --pytest is pytest's
+    tools/repeat_tests.py --freeze 2 --command node viewer/e2e/run.mjs      any command that fails when a test does
 
-A round runs each test once; beside it, --load processes do nothing but compute. Prints how often each test ran and
-failed, also when it is interrupted (Ctrl-C, kill), and keeps the output of failures. Exit code 1 if one failed, 2 if
-there was nothing to run.
+A round runs each test once; beside it, --load processes do nothing but compute. With --freeze, some of the processes
+that the round has started stand still at any time, for up to two seconds each (freeze.py). Prints how often each test
+ran and failed, also when it is interrupted (Ctrl-C, kill), and keeps the output of failures. Exit code 1 if one failed,
+2 if there was nothing to run.
 """
 
 from __future__ import annotations
 
 import argparse
+import random
+import shlex
 import signal
 import subprocess
 import sys
@@ -24,6 +28,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from os import cpu_count
 from pathlib import Path
+
+from freeze import Freezer
 
 ROOT = Path(__file__).resolve().parent.parent
 # Computes until its parent is gone, however that ended.
@@ -53,6 +59,17 @@ class Tally:
                 file = output / f"{test.replace('/', '_')[:150]}.{round_number}.txt"
                 file.write_text(text)
         return bool(cases)
+
+    def add_command(
+        self, words: list[str], run: subprocess.CompletedProcess[str], output: Path, round_number: int
+    ) -> None:
+        """Counts a run that has no report: its exit code is the result."""
+        name = shlex.join(words)
+        self.runs[name] += 1
+        if run.returncode != 0:
+            self.failures[name] += 1
+            file = output / f"{name.replace('/', '_')[:150]}.{round_number}.txt"
+            file.write_text(run.stdout + run.stderr)
 
     def table(self) -> str:
         tests = sorted(self.runs, key=lambda test: (-self.failures[test], test))
@@ -93,7 +110,19 @@ def commands(args: argparse.Namespace, report: Path) -> list[list[str]]:
         )
     if args.pytest:
         found.append([sys.executable, "-m", "pytest", "-q", f"--junitxml={report}", *args.pytest])
+    if args.command:
+        found.append(args.command)
     return found
+
+
+def run_frozen(command: list[str], freezes: int, seed: int) -> subprocess.CompletedProcess[str]:
+    process = subprocess.Popen(command, cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        with Freezer(process.pid, freezes, seed):
+            stdout, stderr = process.communicate()
+    finally:
+        process.kill()
+    return subprocess.CompletedProcess(command, process.returncode, stdout, stderr)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -101,13 +130,18 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--runs", type=int, default=50, help="rounds (default: %(default)s)")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no round after this time")
     parser.add_argument("--load", type=int, default=cpu_count(), help="busy processes (default: one a core)")
+    parser.add_argument("--freeze", type=int, default=0, metavar="N", help="keep N of the round's processes frozen")
+    parser.add_argument("--seed", type=int, default=random.randrange(1 << 20), help="of --freeze (default: by chance)")
     parser.add_argument("--jobs", type=int, default=1, help="tests at once, of ctest (default: %(default)s)")
     parser.add_argument("--build", type=Path, default=ROOT / "build/dev", help="for ctest (default: build/dev)")
     parser.add_argument("--output", type=Path, default=ROOT / "build/repeat", help="failures (default: build/repeat)")
     parser.add_argument("--ctest", metavar="REGEX", help="tests of ctest")
     parser.add_argument("--pytest", nargs=argparse.REMAINDER, default=[], help="arguments of pytest; last")
+    parser.add_argument("--command", nargs=argparse.REMAINDER, default=[], help="a command of its own; last")
     args = parser.parse_args(argv)
 
+    if args.freeze:
+        print(f"seed {args.seed}", flush=True)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # a shell's background jobs ignore Ctrl-C
     args.output.mkdir(parents=True, exist_ok=True)
     report = args.output.resolve() / "round.xml"
@@ -120,8 +154,10 @@ def main(argv: list[str] | None = None) -> int:
                 round_number += 1
                 for command in commands(args, report):
                     report.unlink(missing_ok=True)
-                    run = subprocess.run(command, check=False, cwd=ROOT, text=True, capture_output=True)
-                    if not report.exists() or not tally.add(report, args.output, round_number):
+                    run = run_frozen(command, args.freeze, args.seed + round_number)
+                    if command is args.command:
+                        tally.add_command(command, run, args.output, round_number)
+                    elif not report.exists() or not tally.add(report, args.output, round_number):
                         print(run.stdout + run.stderr, file=sys.stderr)
                         return 2
                 print(f"round {round_number}: {sum(tally.failures.values())} failures so far", flush=True)

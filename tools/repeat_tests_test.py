@@ -1,10 +1,14 @@
 """repeat_tests.py on tests of its own: one that passes, one that fails in its second run, one that is skipped."""
 
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
 
 import repeat_tests
+from freeze import Freezer, stat_of
 
 SECOND_TIME = 'n=$(cat count 2>/dev/null || echo 0); echo $((n + 1)) >count; echo "run $n"; test $n != 1'
 
@@ -58,3 +62,31 @@ def test_pytest_is_repeated_too_and_skipped_tests_do_not_count(build: Path, caps
 
 def test_a_pattern_that_names_no_test_is_no_success(build: Path):
     assert run(build, "--runs", "1", "--ctest", "no such test") == 2
+
+
+def test_a_command_of_its_own_fails_by_its_exit_code(build: Path, capsys):
+    (build / "count").write_text("0")
+    assert run(build, "--runs", "2", "--freeze", "1", "--command", "sh", "-c", f"cd {build}; {SECOND_TIME}") == 1
+    assert "     2       1  sh -c" in capsys.readouterr().out
+
+
+def test_processes_and_their_children_are_frozen_and_none_stays_so():
+    # The child ends when its parent has: nothing is left behind, whatever happens.
+    parent = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'import sys; sys.stdin.read()'])"
+    with subprocess.Popen([sys.executable, "-c", parent], stdin=subprocess.PIPE) as process:
+        (child,) = wait_for(lambda: children_of(process.pid))
+        with Freezer(process.pid, 2, seed=1) as freezer:
+            for pid in (process.pid, child):
+                wait_for(lambda pid=pid: (stat_of(pid) or "?")[0] == "T")
+        assert freezer.freezes >= 2
+        wait_for(lambda: all((stat_of(pid) or "?")[0] != "T" for pid in (process.pid, child)))
+
+
+def children_of(pid: int) -> list[int]:
+    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def wait_for(condition):
+    while not (found := condition()):
+        time.sleep(0.001)
+    return found

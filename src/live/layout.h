@@ -35,6 +35,7 @@ struct Layout {
   uint8_t owned_by_c;  // of frames that are no Python function's
   // PyCodeObject
   uint32_t code_bytes;
+  uint32_t flags;
   uint32_t file_name;
   uint32_t name;
   uint32_t first_line;

@@ -18,6 +18,9 @@ constexpr uint64_t kLargestGap = 1024;   // between frames that are read as one 
 constexpr uint64_t kCheckEvery = 32;     // looks: code objects are freed, and others come to lie at their place
 constexpr uint64_t kTidInPthread = 720;  // of glibc on x86-64, for Python 3.10, which does not note it
 
+// Bits of a code object's flags: CO_GENERATOR, CO_COROUTINE, CO_ASYNC_GENERATOR.
+constexpr uint32_t kSuspendable = 0x20 | 0x80 | 0x200;
+
 // Bits of a str's state.
 constexpr unsigned kWidthShift = 2;
 constexpr unsigned kCompactShift = 5;
@@ -151,6 +154,7 @@ bool StackReader::read_stack(Thread& thread, bool use_buffer, std::vector<RawFra
     address = thread.frame_in_cframe;
   }
   size_t known = 0;
+  bool lacks_caller = false;
   std::array<uint8_t, 128> fresh;
   for (size_t depth = 0; address != 0 && depth < kMostFrames; ++depth) {
     const uint8_t* bytes = nullptr;
@@ -173,10 +177,12 @@ bool StackReader::read_stack(Thread& thread, bool use_buffer, std::vector<RawFra
     if (const auto known_code = codes_.find(frame.code);
         is_new && known_code != codes_.end() && known_code->second.checked_at != look_count_)
       known_code->second.checked_at = look_count_ - kCheckEvery;  // is it still the same function that lies there?
-    if (is_python && code_at(frame.code) == nullptr) return false;
+    const Code* code = is_python ? code_at(frame.code) : nullptr;
+    if (is_python && code == nullptr) return false;
+    lacks_caller = code != nullptr && code->is_suspendable && address == 0;
     out.push_back(frame);  // also those of C: their place has to be read for the way on
   }
-  return true;
+  return !lacks_caller;  // else it was suspended meanwhile, which takes its caller away
 }
 
 // As the thread's frames from now on: with the pieces of memory to read at the next look.
@@ -221,6 +227,7 @@ bool StackReader::load_code(uint64_t address, Code& out) {
   out.file_name = value_at<uint64_t>(bytes.data(), layout_->file_name);
   out.name = value_at<uint64_t>(bytes.data(), layout_->name);
   out.first_line = value_at<int32_t>(bytes.data(), layout_->first_line);
+  out.is_suspendable = (value_at<uint32_t>(bytes.data(), layout_->flags) & kSuspendable) != 0;
   out.checked_at = look_count_;
   if (const auto before = codes_.find(address); before != codes_.end() && before->second.file_name == out.file_name &&
                                                 before->second.name == out.name &&

@@ -2,7 +2,7 @@
 //
 // Nothing is stopped and no lock is taken, neither the GIL nor a debugger's hold: the only cost to the program is the
 // core that this runs on. So a stack may change while it is read. What does not fit together (a frame whose code is no
-// code object any more) is read again, at most three times, and then counted as torn.
+// code object any more, a generator without a caller) is read again, at most three times, and then counted as torn.
 //
 // One look costs one system call: it reads the threads and the frames that the last look found, all together, and the
 // rest only of threads whose frames are others now.
@@ -63,6 +63,7 @@ class StackReader {
     uint64_t file_name = 0;
     uint64_t name = 0;
     int32_t first_line = 0;
+    bool is_suspendable = false;  // a generator or a coroutine
     std::vector<LineRange> lines;
     uint64_t checked_at = 0;  // look
   };

@@ -98,8 +98,7 @@ if rank == 0:
     from firelane._always.triggers import Hang
     from firelane._auto import Plan
 
-    always = always_run.Always(Plan(output=str(run), options={}), 0.5, 64 << 20, tick_s=0.02, quiet_s=0,
-                               hang=Hang(factor=20, least_ns=400_000_000))
+    always = always_run.Always(Plan(output=str(run), options={}), 0.5, 64 << 20, tick_s=0.02, quiet_s=0)
     always.install_hooks()
     net = torch.nn.Linear(4, 4)
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
@@ -108,7 +107,9 @@ if rank == 0:
         time.sleep(0.004)
         optimizer.step()
     def wait_for_the_other():
-        dist.all_reduce(torch.ones(5, 6))
+        work = dist.all_reduce(torch.ones(5, 6), async_op=True)
+        always.hang = Hang(factor=20, least_ns=400_000_000)  # from here on: a step may be slow, this one hangs
+        work.wait()
     wait_for_the_other()
     always.stop()
 else:
@@ -136,7 +137,7 @@ def test_a_rank_that_waits_for_another_says_in_which_collective(tmp_path):
         for rank in (0, 1)
     ]
     try:
-        errors = [rank.communicate(timeout=120)[1] for rank in ranks]
+        errors = [rank.communicate(timeout=300)[1] for rank in ranks]
     finally:
         for rank in ranks:
             rank.kill()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import random
+import re
 import signal
 import threading
 from pathlib import Path
@@ -28,6 +29,13 @@ def stat_of(pid: int) -> tuple[str, int] | None:
     return state, int(parent)
 
 
+def command_of(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text(errors="replace").replace("\0", " ")
+    except OSError:
+        return ""
+
+
 def descendants(root: int) -> list[int]:
     """Of a process: itself first, without those that have ended."""
     children: dict[int, list[int]] = {}
@@ -41,10 +49,12 @@ def descendants(root: int) -> list[int]:
 
 
 class Freezer:
-    """A context: freezes `count` processes at a time below `root`, until it is left. None stays frozen."""
+    """A context: freezes `count` processes at a time below `root`, until it is left. None stays frozen. Those whose
+    command line matches `spared` are left alone: a program under test may rightly refuse to work on a stopped one."""
 
-    def __init__(self, root: int, count: int, seed: int) -> None:
+    def __init__(self, root: int, count: int, seed: int, spared: str = "") -> None:
         self.root = root
+        self.spared = re.compile(spared) if spared else None
         self.freezes = 0
         self._over = threading.Event()
         self._lock = threading.Lock()
@@ -75,7 +85,13 @@ class Freezer:
     def _freeze_one(self, chance: random.Random) -> int | None:
         with self._lock:
             # What a test, a debugger or another thread has stopped is not ours to continue.
-            found = [pid for pid in descendants(self.root) if (stat := stat_of(pid)) and stat[0] not in "TtZX"]
+            found = [
+                pid
+                for pid in descendants(self.root)
+                if (stat := stat_of(pid))
+                and stat[0] not in "TtZX"
+                and not (self.spared and self.spared.search(command_of(pid)))
+            ]
             if not found:
                 return None
             pid = chance.choice(found)

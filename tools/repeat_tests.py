@@ -115,10 +115,10 @@ def commands(args: argparse.Namespace, report: Path) -> list[list[str]]:
     return found
 
 
-def run_frozen(command: list[str], freezes: int, seed: int) -> subprocess.CompletedProcess[str]:
+def run_frozen(command: list[str], args: argparse.Namespace, seed: int) -> subprocess.CompletedProcess[str]:
     process = subprocess.Popen(command, cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
-        with Freezer(process.pid, freezes, seed):
+        with Freezer(process.pid, args.freeze, seed, args.spare):
             stdout, stderr = process.communicate()
     finally:
         process.kill()
@@ -131,6 +131,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no round after this time")
     parser.add_argument("--load", type=int, default=cpu_count(), help="busy processes (default: one a core)")
     parser.add_argument("--freeze", type=int, default=0, metavar="N", help="keep N of the round's processes frozen")
+    parser.add_argument("--spare", metavar="REGEX", default="", help="of --freeze: commands that are left alone")
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 20), help="of --freeze (default: by chance)")
     parser.add_argument("--jobs", type=int, default=1, help="tests at once, of ctest (default: %(default)s)")
     parser.add_argument("--build", type=Path, default=ROOT / "build/dev", help="for ctest (default: build/dev)")
@@ -154,7 +155,7 @@ def main(argv: list[str] | None = None) -> int:
                 round_number += 1
                 for command in commands(args, report):
                     report.unlink(missing_ok=True)
-                    run = run_frozen(command, args.freeze, args.seed + round_number)
+                    run = run_frozen(command, args, args.seed + round_number)
                     if command is args.command:
                         tally.add_command(command, run, args.output, round_number)
                     elif not report.exists() or not tally.add(report, args.output, round_number):

@@ -80,6 +80,9 @@ def test_processes_and_their_children_are_frozen_and_none_stays_so():
                 wait_for(lambda pid=pid: (stat_of(pid) or "?")[0] == "T")
         assert freezer.freezes >= 2
         wait_for(lambda: all((stat_of(pid) or "?")[0] != "T" for pid in (process.pid, child)))
+        with Freezer(process.pid, 1, seed=1, spared="subprocess[.]run") as freezer:
+            wait_for(lambda: (stat_of(child) or "?")[0] == "T")
+            assert (stat_of(process.pid) or "?")[0] != "T"
 
 
 def children_of(pid: int) -> list[int]:

@@ -53,7 +53,7 @@ std::string poll_once(const std::string& name) {
   int32_t body[5] = {3, 1, 0, 0, pid};
   std::string text = config_answer(std::string(reinterpret_cast<const char*>(body), sizeof body));
   while (!process.value().send_to_name(text, kEndpoint)) std::this_thread::yield();  // its queue is full
-  const std::optional<Datagram> answer = process.value().receive(20'000);
+  const std::optional<Datagram> answer = process.value().receive(200'000);
   return answer && answer->bytes.size() >= kHeadSize ? answer->bytes.substr(kHeadSize) : "no answer";
 }
 

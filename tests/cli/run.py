@@ -33,7 +33,7 @@ def run_command(command: str, folder: Path, env: dict[str, str]) -> list[str]:
         cwd=folder,
         env=env,
         capture_output=True,
-        timeout=120,
+        timeout=300,
         check=False,
         stdin=subprocess.DEVNULL,
     )

@@ -66,7 +66,7 @@ def test_frames_c_calls_collections_and_modules(python, other, tmp_path):
         [interpreter, ROOT / "tests/python/frames_program.py", folder, lane, other],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
         env={**os.environ, "PYTHONPATH": ""},
     )

@@ -29,6 +29,8 @@ class Run:
         self.options = options
 
     def __enter__(self):
+        if self.options.get("memory"):
+            gc.collect()  # else what other tests have left is freed in here
         self.recorder = _record.start(_record.RecordOptions(**self.options))
         return self
 
@@ -309,8 +311,8 @@ def test_a_thousand_starts_leak_nothing(tmp_path):
         torch.ones(1)
         recorder.stop()
         del recorder
-    assert len(list(Path("/proc/self/fd").iterdir())) == descriptors
-    assert threading.active_count() == threads
+    assert len(list(Path("/proc/self/fd").iterdir())) <= descriptors  # other tests' may be closed meanwhile
+    assert threading.active_count() <= threads
     assert torch.nn.Module.__call__ is original and sys.getprofile() is None
     assert list(tmp_path.iterdir()) == []
 
@@ -377,7 +379,7 @@ def test_a_forked_child_can_make_its_own_recording(tmp_path):
         capture_output=True,
         text=True,
         env={**os.environ, "FIRELANE_DIR": str(tmp_path)},
-        timeout=120,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 7, done.stderr
@@ -397,7 +399,7 @@ def test_exit_without_stop_keeps_the_exit_status(tmp_path):
         capture_output=True,
         text=True,
         env={**os.environ, "FIRELANE_DIR": str(tmp_path)},
-        timeout=120,
+        timeout=300,
         check=False,
     )
     assert (done.returncode, done.stderr) == (5, "")

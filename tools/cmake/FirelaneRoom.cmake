@@ -128,7 +128,7 @@ function(firelane_room name)
     target_compile_options(${target}_test PRIVATE ${FIRELANE_LIGHT_OPTIONS})
     target_compile_definitions(${target}_test PRIVATE FIRELANE_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data")
     gtest_discover_tests(${target}_test TEST_PREFIX ${name}. DISCOVERY_MODE PRE_TEST
-                         DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
+                         DISCOVERY_TIMEOUT 300 PROPERTIES TIMEOUT 300)
     # All of a room's tests in one process: starting a thousand sanitized processes takes longer than their tests.
     add_test(NAME units.${name} COMMAND ${target}_test)
     set_tests_properties(units.${name} PROPERTIES TIMEOUT 600)

@@ -15,8 +15,8 @@ export const kFirelane = process.env.FIRELANE_BINARY ?? join(kRoot, "build/relea
 const kPage = process.env.FIRELANE_PAGE;
 const kArtefacts = join(kRoot, "viewer/e2e/artefacts");
 const kChromium = process.env.CHROMIUM ?? "/usr/bin/chromium";
-const kTimeoutMs = 60_000; // nothing takes this long; it ends a test that hangs, on a busy machine as well
-const kStartMs = 120_000;
+const kTimeoutMs = 300_000; // nothing takes this long; it ends a test that hangs, on a busy machine as well
+const kStartMs = 300_000;
 
 // Why the tests cannot run here, or null.
 export function whyNot() {

@@ -81,7 +81,7 @@ class Program:
     def stop(self):
         """What it has printed."""
         (self.folder / "stop").touch()
-        output, errors = self.process.communicate(timeout=120)
+        output, errors = self.process.communicate(timeout=300)
         return output, errors
 
     def __enter__(self):
@@ -100,7 +100,7 @@ def start_attach(program, *flags):
 
 
 def finish(command):
-    command.output, command.errors = command.communicate(timeout=200)
+    command.output, command.errors = command.communicate(timeout=300)
     if "ptrace_scope" in command.errors or "not permitted" in command.errors:
         pytest.skip(f"this machine forbids it: {command.errors}")
     return command
@@ -172,7 +172,7 @@ def test_results_are_those_of_an_untouched_run_and_nothing_is_left(training):
     attached = json.loads(output)
     assert attached.pop("is_clean"), "something of ours is left in the program"
     with Program(training.folder, TRAINING, str(attached["steps"])) as program:
-        untouched = json.loads(program.process.communicate(timeout=200)[0])
+        untouched = json.loads(program.process.communicate(timeout=300)[0])
     untouched.pop("is_clean")
     assert attached == untouched
     assert not list(training.folder.glob("*.part"))
@@ -243,7 +243,7 @@ class Other:
         return self
 
     def __exit__(self, *exc):
-        self.process.communicate(timeout=60)  # they end with their standard input
+        self.process.communicate(timeout=300)  # they end with their standard input
 
 
 def test_what_is_no_torch_program_is_refused_untouched(tmp_path):

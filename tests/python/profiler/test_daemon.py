@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
@@ -69,7 +70,7 @@ def program(environment):
         assert process.stdout.readline() == "ready\n"
         yield process
         process.stdin.close()
-        assert process.wait(60) == 0
+        assert process.wait(300) == 0
     finally:
         process.kill()
         process.wait()
@@ -82,16 +83,30 @@ def trigger(environment, *arguments):
     )
 
 
+def wait_until_known(environment, *processes):
+    """Programs ask once a second, when they run."""
+    listed = ""
+    while not all(f"{process.pid} " in listed for process in processes):
+        time.sleep(0.1)
+        assert all(process.poll() is None for process in processes)
+        command = [FIRELANE, "daemon", "--list"]
+        listed = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+    return listed
+
+
 def test_unmodified_pytorch_is_traced_and_only_the_process_that_is_meant(place):
     folder, environment = place
     with daemon(environment) as first, program(environment) as meant, program(environment) as other:
-        done = trigger(environment, meant.pid, "-o", folder / "one.json", "--duration-ms", "100", "--shapes")
-        assert done.returncode == 0, done.stderr
-        path = folder / f"one_{meant.pid}.json"
-        assert done.stdout.startswith(f"wrote {path}; next: firelane diagnose {path}")
-        assert sorted(file.name for file in folder.glob("*.json")) == [path.name]
-        ops = {row["name"] for row in _trace.open(path).host_slices}
-        assert "aten::linear" in ops
+        wait_until_known(environment, meant, other)
+        path, ops = folder / f"one_{meant.pid}.json", set()
+        while not ops:  # Kineto's window is a time, in which the program may get no core
+            flags = ["--duration-ms", "100", "--shapes", "--force"]
+            done = trigger(environment, meant.pid, "-o", folder / "one.json", *flags)
+            assert done.returncode == 0, done.stderr
+            assert done.stdout.startswith(f"wrote {path}; next: firelane diagnose {path}")
+            assert sorted(file.name for file in folder.glob("*.json")) == [path.name]
+            ops = {row["name"] for row in _trace.open(path).host_slices}
+        assert any(name.startswith("aten::") for name in ops)
         again = trigger(environment, meant.pid, "-o", folder / "one.json")
         assert again.returncode == 1 and "exists; add --force" in again.stderr
 
@@ -103,15 +118,10 @@ def test_unmodified_pytorch_is_traced_and_only_the_process_that_is_meant(place):
         first.wait()
         assert (folder / "dynolog").exists()
         with daemon(environment):
+            assert sys.executable in wait_until_known(environment, meant, other)
             done = trigger(environment, os.getpid(), "-o", folder / "both.json", "--duration-ms", "50")
-            assert done.returncode == 0, done.stderr
-            # This process is the parent of both: those that the daemon knew by then were meant.
-            files = sorted(file.name for file in folder.glob("both_*.json"))
-            assert files and set(files) <= {f"both_{p.pid}.json" for p in (meant, other)}
-            known = subprocess.run(
-                [FIRELANE, "daemon", "--list"], env=environment, capture_output=True, text=True, check=True
-            ).stdout
-            assert str(meant.pid) in known and sys.executable in known
+            assert done.returncode == 0, done.stderr  # this process is the parent of both
+            assert {file.name for file in folder.glob("both_*.json")} == {f"both_{p.pid}.json" for p in (meant, other)}
 
 
 def test_without_a_daemon_or_with_a_program_that_never_asked_one_line_says_so(place):
@@ -130,5 +140,5 @@ def test_the_daemon_ends_by_a_signal_and_leaves_nothing(place):
     for number in (signal.SIGINT, signal.SIGTERM):
         with daemon(environment) as ours:
             ours.send_signal(number)
-            assert ours.wait(60) == 0
+            assert ours.wait(300) == 0
         assert not (folder / "dynolog").exists()

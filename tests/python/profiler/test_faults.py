@@ -32,6 +32,11 @@ def run(program, **environment):
     return done.returncode, done.stdout, done.stderr
 
 
+def ours_in(warnings):
+    """Without those of what other tests have left, which may be collected at any time."""
+    return [warning for warning in warnings if warning.category is RuntimeWarning]
+
+
 def has_add(prof):
     return any(row.key == "aten::add" for row in prof.key_averages())
 
@@ -108,11 +113,11 @@ def test_a_missing_folder_is_reported_once_and_the_program_continues(own_folder,
     monkeypatch.setenv("FIRELANE_DIR", str(own_folder / "no" / "such" / "folder"))
     with pytest.warns(RuntimeWarning, match="incomplete.*no/such/folder") as said, profile() as prof:
         add()
-    assert len(said) == 1 and len(prof.losses) >= 1
+    assert len(ours_in(said)) == 1 and len(prof.losses) >= 1
     assert list(prof.key_averages()) == [] and prof.key_averages().table() == "" and prof.trace is None
     with pytest.warns(RuntimeWarning, match="was not written") as said:
         prof.export_chrome_trace(str(own_folder / "t.json"))
-    assert said[0].filename == __file__
+    assert ours_in(said)[0].filename == __file__
     with pytest.raises(RuntimeError, match="nothing was recorded"):
         prof.save(str(own_folder / "t.lane"))
 

@@ -91,7 +91,8 @@ def test_transition(pair, fake):
     prof.start()
     del log[:]
     with warnings.catch_warnings():
-        warnings.simplefilter("always")
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("always", UserWarning)
         warnings.showwarning = lambda message, *rest: log.append(str(message).removeprefix("Incorrect schedule: "))
         prof.stop() if now is None else prof.step()
     assert [e for e in log if not e.startswith(("steps", "ProfilerStep", "end"))] == TRANSITIONS[pair]

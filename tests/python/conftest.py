@@ -1,5 +1,6 @@
 """Finds the module in the source tree and provides small traces to open."""
 
+import gc
 import importlib.util
 import json
 import os
@@ -44,6 +45,15 @@ def trace(trace_file):
     import firelane
 
     return firelane.open(trace_file)
+
+
+@pytest.fixture
+def no_collections():
+    """No garbage collection meanwhile: it would free what other tests have left, in the midst of a recording."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
 
 
 @pytest.fixture(scope="session")

@@ -29,8 +29,6 @@ class Run:
         self.options = options
 
     def __enter__(self):
-        if self.options.get("memory"):
-            gc.collect()  # else what other tests have left is freed in here
         self.recorder = _record.start(_record.RecordOptions(**self.options))
         return self
 
@@ -49,7 +47,7 @@ class Run:
 
 
 @pytest.fixture
-def run(tmp_path):
+def run(tmp_path, no_collections):
     runs = iter(range(100))
     return lambda **options: Run(tmp_path / f"{next(runs)}.lane", **options)
 

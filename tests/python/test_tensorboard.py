@@ -59,7 +59,7 @@ def write(path, events=EVENTS):
 @pytest.fixture(autouse=True)
 def patience(monkeypatch):
     """A busy machine may take longer than TensorBoard's first screen should wait."""
-    monkeypatch.setattr(_tensorboard, "_LISTING_TIMEOUT_SECONDS", 60.0)
+    monkeypatch.setattr(_tensorboard, "_LISTING_TIMEOUT_SECONDS", 600.0)
 
 
 @pytest.fixture

@@ -29,6 +29,7 @@ MAX_HEAD = 8192  # bytes
 MAX_BODY = 4096
 MAX_CONNECTIONS = 16
 DEADLINE_S = 5.0
+STOP_S = 2.0  # the program's end waits for the server's thread at most
 _LOCAL_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 _REASONS = {
     200: "OK",
@@ -105,7 +106,7 @@ class Server:
     def stop(self) -> None:
         self._is_over = True
         self._waker.send(b"x")
-        self._thread.join(2)
+        self._thread.join(STOP_S)
         self._close()
         if self._path:
             with contextlib.suppress(OSError):
@@ -125,6 +126,13 @@ class Server:
     # -- the thread -----------------------------------------------------------------------
 
     def _serve(self) -> None:
+        try:
+            self._answer_callers()
+        except (OSError, ValueError, KeyError):  # closed under a thread that got no core for long
+            if not self._is_over:
+                raise
+
+    def _answer_callers(self) -> None:
         while not self._is_over:
             # epoll's descriptor is shared with forked children, whose events would wake us; they close it.
             events = self._selector.select(self._seconds_left())

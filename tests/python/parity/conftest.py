@@ -19,7 +19,7 @@ def _record(profile, run, flags, config):
 
 
 @pytest.fixture
-def both():
+def both(no_collections):
     """both(run, config={...of _ExperimentalConfig}, **flags of profile()) -> (torch's, firelane's)."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # torch.profiler does not see the ops of other threads

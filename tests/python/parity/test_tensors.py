@@ -127,7 +127,8 @@ def categories_of(prof, tensors):
     """By the storages of tensors that are alive, and the bytes of each category over time."""
     found = prof._memory_profile()
     snapshot = found._category_snapshot()
-    by_storage = {key.storage.ptr: category for (key, _), category in snapshot.items() if category is not None}
+    last = sorted(snapshot.items(), key=lambda item: item[0][0].storage.allocation_id)  # memory is used again
+    by_storage = {key.storage.ptr: category for (key, _), category in last if category is not None}
     totals = {}
     for _, action, (key, version), size in found.timeline:
         category = found._categories.get(key, version) if isinstance(key, _memory_profiler.TensorKey) else None

@@ -10,6 +10,7 @@ import socket
 import stat
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -324,6 +325,28 @@ def test_a_unix_socket_is_the_users_alone_and_one_left_behind_is_replaced(tmp_pa
     with pytest.raises(OSError, match="in use"):
         Server(str(path), lambda request: Answer(200, "third"))
     assert path.read_text() == "a file of the user"
+
+
+def test_a_server_whose_thread_is_late_at_the_end_of_the_program_is_closed_in_silence(tmp_path, monkeypatch):
+    asked, proceed, errors = threading.Event(), threading.Event(), []
+
+    def answer(request):
+        asked.set()
+        proceed.wait()
+        return Answer(200, "late")
+
+    monkeypatch.setattr(server, "STOP_S", 0)
+    monkeypatch.setattr(threading, "excepthook", errors.append)
+    ours = Server(str(tmp_path / "m.sock"), answer)
+    ours.start()
+    with socket.socket(socket.AF_UNIX) as caller:
+        caller.connect(str(tmp_path / "m.sock"))
+        caller.sendall(b"GET / HTTP/1.1\r\n\r\n")
+        asked.wait()
+        ours.stop()
+        proceed.set()
+        ours._thread.join()
+    assert errors == []
 
 
 # -- whole programs --------------------------------------------------------------------------

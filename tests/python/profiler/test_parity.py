@@ -5,6 +5,7 @@ because they come from two runs. docs/profiler.md lists the differences and the 
 """
 
 import collections
+import gc
 import gzip
 import json
 import re
@@ -34,8 +35,13 @@ ALIKE = [
 
 
 def record(module, run, **flags):
-    with module.profile(activities=CPU, **{**FLAGS, **flags}) as prof:
-        run()
+    gc.collect()  # else what other tests have left is freed in some operator of this recording
+    gc.disable()
+    try:
+        with module.profile(activities=CPU, **{**FLAGS, **flags}) as prof:
+            run()
+    finally:
+        gc.enable()
     return prof
 
 
@@ -175,7 +181,7 @@ def memory_by_category(module, folder):
 
 
 @pytest.mark.filterwarnings("ignore::FutureWarning")
-def test_memory_timelines_have_the_same_categories(tmp_path):
+def test_memory_timelines_have_the_same_categories(tmp_path, no_collections):
     theirs, ours = (memory_by_category(module, tmp_path) for module in (torch.profiler, firelane.profiler))
     at_end = [{name: bytes_of[0] for name, bytes_of in each.items()} for each in (ours, theirs)]
     assert at_end[0] == at_end[1] and at_end[0]["parameter"] == 4 * (64 * 128 + 128 + 128 * 32 + 32)

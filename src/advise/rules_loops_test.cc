@@ -9,7 +9,7 @@ namespace firelane::advise {
 namespace {
 
 // A device program that the host holds up: each op takes 40 us and launches a kernel of 3 us.
-class Program {
+class Program : public WrittenProgram<Program> {
  public:
   Program& op(std::string_view name) {
     builder_.op(name, {.start_us = at_, .end_us = at_ + 40});
@@ -47,23 +47,6 @@ class Program {
     at_ += us + 1;
     return *this;
   }
-  Program& end_step() {
-    builder_.step(number_++, {.start_us = from_, .end_us = at_});
-    from_ = at_;
-    return *this;
-  }
-  Judged judged() {
-    model_ = builder_.build();
-    return diagnose(model_);
-  }
-
- private:
-  TraceBuilder builder_;
-  Model model_;
-  double at_ = 0;
-  double from_ = 0;
-  int64_t number_ = 0;
-  int64_t correlation_ = 1;
 };
 
 template <typename Round>

@@ -11,6 +11,7 @@
 #include "report/paint.h"
 #include "report/quantity.h"
 #include "report/registry.h"
+#include "report/shared.h"
 #include "report/step_parts.h"
 
 namespace firelane::report {
@@ -216,18 +217,7 @@ Result<Report> make_findings(const StudiedTrace& trace, const Arguments&) {
                           {"step_ns", "Step, on average", Kind::kDuration, study.mean_step_ns()},
                           {"recorded_ns", "  while recording", Kind::kDuration, study.undone.recorded_ns}}};
   if (diagnosis.healthy) report.facts.push_back({"why", nothing_text(diagnosis), Kind::kText, diagnosis.why});
-  Table table{.name = "findings",
-              .title = "Findings",
-              .columns = {{"id", "Finding"},
-                          {"title", "What"},
-                          {"share_of_step_percent", "Of a step", Kind::kPercent},
-                          {"gain_low_ns", "Saves at least", Kind::kDuration},
-                          {"gain_high_ns", "Saves at most", Kind::kDuration},
-                          {"try", "Try"},
-                          {"code", "Code"},
-                          {"confidence", "Confidence"},
-                          {"confirm_by", "To confirm"}},
-              .hide_if_empty = true};
+  Table table = empty_findings({{"code", "Code"}, {"confidence", "Confidence"}, {"confirm_by", "To confirm"}});
   for (const advise::Finding& finding : diagnosis.findings) {
     table.add({finding.id, finding.title, 100 * finding.share_of_step, finding.gain.low_ns, finding.gain.high_ns,
                finding.try_text, finding.try_code, std::string(advise::name_of(finding.confidence)),

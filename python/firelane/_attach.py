@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 _entry = threading.Lock()
 _visited = 0  # the process, while one is attached: a forked child's copy does not count
-_gone = threading.Event()  # it has taken itself out and has said so
 _EXIT_S = 60  # how long a program that ends waits for its trace to be completed
 
 
@@ -57,21 +56,21 @@ def _serve(connection: socket.socket, plan_json: str) -> None:
     if not is_first:
         _send(connection, "refused", "an attach to it is under way already")
         return
-    _gone.clear()
+    gone = threading.Event()
     try:
-        word, text = _visit(connection, plan_json)
+        word, text = _visit(connection, plan_json, gone)
     except RefusedError as error:
         word, text = "refused", str(error)
     except BaseException as error:
         word, text = "refused", f"recording failed: {error!r}"
+    _visited = 0  # before it is said: whoever hears it may attach again at once
     _send(connection, word, text)
-    _visited = 0
-    _gone.set()
+    gone.set()
 
 
-def _visit(connection: socket.socket, plan_json: str) -> tuple[str, str]:
+def _visit(connection: socket.socket, plan_json: str, gone: threading.Event) -> tuple[str, str]:
     _refuse_what_cannot_be()
-    attached = Attached(Plan(**json.loads(plan_json)), lambda text: _send(connection, "note", text))
+    attached = Attached(Plan(**json.loads(plan_json)), lambda text: _send(connection, "note", text), gone)
     try:
         attached.install_hooks()
         _send(connection, "attached")
@@ -107,9 +106,10 @@ def _refuse_what_cannot_be() -> None:
 class Attached(Auto):
     front = "firelane attach"
 
-    def __init__(self, plan: Plan, say: Callable[[str], None]) -> None:
+    def __init__(self, plan: Plan, say: Callable[[str], None], gone: threading.Event) -> None:
         super().__init__(plan)
         self._say_there = say
+        self._gone = gone  # it has taken itself out and has said so
         self._process = os.getpid()
         self._turn = threading.Lock()  # who switches the recorder: a step's end, or our thread
         self._wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)  # ends wait(); -1: nobody waits any more
@@ -212,7 +212,7 @@ class Attached(Auto):
         """Our thread would be gone before the trace is complete."""
         self._error = "the program ended"
         self._end()
-        _gone.wait(_EXIT_S)
+        self._gone.wait(_EXIT_S)
 
     def wait(self, connection: socket.socket) -> str:
         """Until the steps are recorded ("") or it has to end early (why)."""

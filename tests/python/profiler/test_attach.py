@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import firelane
+from firelane import _attach
 
 ROOT = Path(__file__).resolve().parents[3]
 FIRELANE = os.environ.get("FIRELANE_BINARY", str(ROOT / "build" / "release" / "firelane"))
@@ -50,6 +51,9 @@ while len(losses) != most if most else not Path("stop").exists():
         scheduler.step()
         optimizer.zero_grad()
         losses.append(loss.item())
+for thread in threading.enumerate():
+    if thread.name == "firelane-attach" and not sys.modules["firelane._attach"]._visited:
+        thread.join()  # it has answered, and is about to end
 weights = hashlib.sha256(b"".join(p.detach().numpy().tobytes() for p in net.parameters())).hexdigest()
 results = hashlib.sha256(json.dumps(losses).encode()).hexdigest()
 print(json.dumps({"steps": len(losses), "results": results, "weights": weights, "is_clean": state() == before}))
@@ -155,6 +159,14 @@ def test_of_two_attaches_at_once_one_is_refused(training):
     finish(first)
     assert first.returncode == (1 if "nothing recorded" in first.errors else 0)
     assert "interrupted" in first.errors
+
+
+def test_whoever_hears_that_it_is_over_may_attach_again_at_once(monkeypatch):
+    said = []
+    monkeypatch.setattr(_attach, "_visit", lambda *_: ("done", ""))
+    monkeypatch.setattr(_attach, "_send", lambda _, word, text: said.append((word, _attach._visited)))
+    _attach._serve(None, "{}")
+    assert said == [("done", 0)]
 
 
 def test_a_file_that_exists_is_not_replaced_unless_asked(training):

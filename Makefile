@@ -10,6 +10,8 @@ PYTHON := .venv/bin/python
 export CMAKE_CXX_COMPILER_LAUNCHER ?= ccache
 # What ccache has to overlook where headers are precompiled (tools/cmake/FirelaneRoom.cmake).
 export CCACHE_SLOPPINESS ?= pch_defines,time_macros
+# What the compiler says it read decides about a hit: preprocessing every file once more takes a twentieth of a cold build.
+export CCACHE_DEPEND ?= 1
 # So that the wheel's build finds what the release build compiled: its folder is another one, and -Werror changes no code.
 export CCACHE_BASEDIR ?= $(CURDIR)
 export CCACHE_IGNOREOPTIONS ?= -Werror
@@ -24,8 +26,11 @@ FUZZ_SECONDS ?= 300
 empty :=
 space := $(empty) $(empty)
 # $(call cmake,PRESET,TARGETS): configures and builds; no TARGETS means all. Python's module is part of the release only.
-# One at a time in a folder: parts of `check` run beside each other.
-cmake = mkdir -p build && flock build/.$(1).lock sh -c 'cmake --preset $(1) $(if $(filter release,$(1)),-DFIRELANE_PYTHON=ON) >/dev/null && \
+# One at a time in a folder: parts of `check` run beside each other. Configuring imports torch, which takes seconds: only when
+# the packages or the presets changed, or somebody configured by hand. (ninja itself looks after the CMakeLists.)
+cmake = mkdir -p build && flock build/.$(1).lock sh -c 'made=build/$(1)/.configured; \
+  { [ $$made -nt CMakePresets.json ] && [ $$made -nt build/$(1)/CMakeCache.txt ] && [ $$made -nt .venv/firelane-requirements.stamp ]; } || \
+  { cmake --preset $(1) $(if $(filter release,$(1)),-DFIRELANE_PYTHON=ON) >/dev/null && touch $$made; } && \
   cmake --build --preset $(1) -j $(JOBS) $(addprefix --target ,$(2))'
 ctest = ctest --test-dir build/$(1) --output-on-failure -j $(JOBS)
 # $(call units,PRESET,ROOMS): all unit tests of the rooms, a process a room; then how many ran, and which were skipped.
@@ -89,16 +94,15 @@ check-text: setup
 	@echo "check: layers"; $(PYTHON) tools/check_layers.py
 	@echo "check: changelog"; $(PYTHON) tools/check_changelog.py
 
-# The checks of .clang-tidy that find the worst mistakes at little cost, in the rooms where they would hurt most: those that run
-# inside the user's program and those that read files of strangers. `make lint`, which is part of check-deep, runs all checks
-# on everything (performance-unnecessary-value-param alone takes longer than these together).
-TIDY_ROOMS := base format record/core record/cupti model import flight
+# The checks of .clang-tidy that find the worst mistakes at little cost, in the rooms where they would hurt most (src/CMakeLists.txt
+# gathers them). `make lint`, which is part of check-deep, runs all checks on everything (performance-unnecessary-value-param alone
+# takes longer than these together).
 TIDY_CHECKS := -*,bugprone-use-after-move,bugprone-dangling-handle,bugprone-infinite-loop,bugprone-sizeof-expression,bugprone-unused-raii,\
 performance-for-range-copy,performance-unnecessary-copy-initialization,performance-move-const-arg,\
 readability-container-size-empty,modernize-use-override,modernize-use-nullptr
 .PHONY: check-tidy
 check-tidy: build
-	@echo "check: clang-tidy"; ls $(foreach room,$(TIDY_ROOMS),build/release/src/$(room)/CMakeFiles/firelane_$(subst /,_,$(room)).dir/Unity/*.cxx) | \
+	@echo "check: clang-tidy"; ls build/release/src/CMakeFiles/firelane_tidy.dir/Unity/*.cxx | \
 	  xargs -P $(JOBS) -n 1 clang-tidy-19 --quiet -p build/release --checks='$(TIDY_CHECKS)' 2>/dev/null
 
 .PHONY: check-viewer
@@ -144,7 +148,7 @@ fmt: setup ## format all code: C++ as .clang-format says, Python as pyproject.to
 
 .PHONY: lint
 lint: build ## clang-tidy over all C++ (minutes; not part of check)
-	@run-clang-tidy-19 -quiet -p build/release -j $(JOBS) '^$(CURDIR)/(build/release/)?($(subst $(space),|,$(CODE_DIRS)))/'
+	@run-clang-tidy-19 -quiet -p build/release -j $(JOBS) '^$(CURDIR)/(build/release/)?(?!src/CMakeFiles/)($(subst $(space),|,$(CODE_DIRS)))/'
 
 .PHONY: check-deep
 check-deep: setup viewer ## what check leaves out for its length: the command line with sanitizers, minutes of fuzzing, all of clang-tidy

@@ -1,23 +1,25 @@
 """How fast other tools' files open, and in how much memory: makes one of each, 100 MB, and times `firelane lanes`.
 
-    python bench/formats.py build/release/firelane [FOLDER]
+    python bench/formats.py build/release/firelane --write
 
 Beside the SQLite file stands what SQLite itself needs to visit the same rows and columns (one aggregate over each
-table): the reader cannot be faster than that. Times are the best of three, of the clock and
+table): one thread of the reader cannot be faster than that. Times are the best of five, of the clock and
 of the processor, which holds on a busy machine as well; memory is the peak of the whole program.
 """
 
 from __future__ import annotations
 
-import os
+import argparse
+import concurrent.futures
 import pickle
 import resource
 import sqlite3
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
+
+import readme
 
 
 def varint(number: int) -> bytes:
@@ -39,13 +41,16 @@ def piece(field: int, value: bytes) -> bytes:
     return varint(field << 3 | 2) + varint(len(value)) + value
 
 
+CATEGORIES = [b"convolution fusion", b"loop fusion", b"data formatting", b"custom-call"]
+
+
 def make_xplane(path: Path, size: int) -> None:
     """A TPU with four cores' worth of ops: each event has its name, times and two stats, as real ones do."""
     names = b""
     for i in range(1, 200):
         meta = number(1, i) + piece(2, b"%%fusion.%d = f32[1024]{0} fusion(...)" % i) + piece(4, b"fusion.%d" % i)
-        meta += piece(5, number(1, 1) + piece(5, b"convolution fusion"))
-        meta += piece(5, number(1, 2) + number(4, 1 << 20)) + piece(5, number(1, 3) + number(4, 4096))
+        meta += piece(5, number(1, 1) + piece(5, CATEGORIES[i % len(CATEGORIES)]))
+        meta += piece(5, number(1, 2) + number(4, i << 20)) + piece(5, number(1, 3) + number(4, i * 4096))
         names += piece(4, number(1, i) + piece(2, meta))
     for i, name in enumerate(
         [b"hlo_category", b"flops", b"bytes_accessed", b"device_offset_ps", b"device_duration_ps"], 1
@@ -79,9 +84,6 @@ KERNEL = ", ".join(
 )
 
 
-LAUNCH = (32, 8, 1, 1, 128, 1, 1, 0, 0, 0, 0)  # registers, grid, block, shared and local memory
-
-
 def make_nsight(path: Path, size: int) -> None:
     """Kernels, calls and ranges in the proportions of a launch-bound program."""
     path.unlink(missing_ok=True)
@@ -91,6 +93,9 @@ def make_nsight(path: Path, size: int) -> None:
     db.executemany("INSERT INTO StringIds VALUES(?, ?)", [(i, f"kernel_{i}_v{i}") for i in range(500)])
     db.execute("CREATE TABLE META_DATA_EXPORT(name TEXT, value TEXT)")
     db.execute("INSERT INTO META_DATA_EXPORT VALUES('EXPORT_SCHEMA_VERSION', '3.25.0')")
+    pid = 1 << 48 | 111 << 24
+    db.execute("CREATE TABLE PROCESSES(globalPid INTEGER, pid INTEGER, name TEXT)")
+    db.execute("INSERT INTO PROCESSES VALUES(?, 111, 'python')", (pid,))
     db.execute(f"CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL({KERNEL})")
     db.execute(
         "CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME(start INTEGER, end INTEGER, eventClass INTEGER, globalTid INTEGER,"
@@ -100,13 +105,13 @@ def make_nsight(path: Path, size: int) -> None:
         "CREATE TABLE NVTX_EVENTS(start INTEGER, end INTEGER, eventType INTEGER, text TEXT, globalTid INTEGER,"
         " textId INTEGER, domainId INTEGER)"
     )
-    pid = 1 << 48 | 111 << 24
     at = 1
     while path.stat().st_size < size:
         kernels, calls, ranges = [], [], []
         for i in range(20_000):
             t = (at + i) * 10_000
-            kernels.append((t + 5000, t + 9000, 0, 1, 7, at + i, pid, *[i % 500] * 3, *LAUNCH, i, None, None))
+            launch = (32, 8 + i % 100, 1, 1, 128, 1, 1, 0, 0, 0, 0)  # registers, grid, block, shared and local memory
+            kernels.append((t + 5000, t + 9000, 0, 1, 7, at + i, pid, *[i % 500] * 3, *launch, i, None, None))
             calls.append((t + 1000, t + 4000, 0, pid | 112, at + i, i % 500, 0, None))
             ranges.append((t, t + 4500, 59, f"aten::add, op_id = {at + i}", pid | 112, None, 0))
         db.executemany("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES(" + ",".join("?" * 24) + ")", kernels)
@@ -163,9 +168,9 @@ def scan_seconds(path: Path) -> float:
 
 
 def open_seconds(firelane: str, path: Path) -> tuple[float, float, float]:
-    """Wall and processor time, each the best of three, and the peak of memory in MB."""
+    """Wall and processor time, each the best of five, and the peak of memory in MB."""
     wall = processor = float("inf")
-    for _ in range(3):
+    for _ in range(5):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         start = time.perf_counter()
         subprocess.run([firelane, "lanes", str(path)], check=True, stdout=subprocess.DEVNULL)
@@ -175,28 +180,49 @@ def open_seconds(firelane: str, path: Path) -> tuple[float, float, float]:
     return wall, processor, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024 / 1e6
 
 
+def measure(firelane: str, what: str, path: Path) -> list[str]:
+    """Rows of the table, from a process of its own, so that the peak is the file's."""
+    size = path.stat().st_size / 1e6
+    wall, processor, peak = open_seconds(firelane, path)
+    speed = f"{wall:.2f} s | {size / wall:.0f} MB/s | {processor:.2f} s"
+    rows = [f"| {what} | {size:.0f} MB | {speed} | {peak:.0f} MB, {peak / size:.1f} times the file |"]
+    if path.suffix == ".sqlite":
+        scan = min(scan_seconds(path) for _ in range(5))
+        rows.append(
+            f"| SQLite's own scan of the same columns, one thread | {size:.0f} MB | {scan:.2f} s | "
+            f"{size / scan:.0f} MB/s | {scan:.2f} s | |"
+        )
+    return rows
+
+
 def main() -> None:
-    firelane = sys.argv[1]
-    folder = Path(sys.argv[2] if len(sys.argv) > 2 else tempfile.mkdtemp())
-    size = 100_000_000
-    kinds = {"run.xplane.pb": make_xplane, "run.sqlite": make_nsight, "snapshot.pickle": make_snapshot}
-    for name, make in kinds.items():
-        path = folder / name
-        if not path.exists():
-            make(path, size)
-        # Each in a process of its own, so that the peak is its own.
-        if os.fork() == 0:
-            wall, processor, peak = open_seconds(firelane, path)
-            megabytes = path.stat().st_size / 1e6
-            line = f"{name}: {megabytes:.0f} MB in {wall:.2f} s, {megabytes / wall:.0f} MB/s; "
-            line += f"processor {processor:.2f} s, {megabytes / processor:.0f} MB/s; "
-            line += f"peak {peak:.0f} MB, {peak / megabytes:.1f} times the file"
-            if name.endswith(".sqlite"):
-                scan = min(scan_seconds(path) for _ in range(3))
-                line += f"; SQLite's own scan: processor {scan:.2f} s, {megabytes / scan:.0f} MB/s"
-            print(line, flush=True)
-            os._exit(0)
-        os.wait()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("firelane", nargs="?", default="build/release/firelane", help="the command to measure")
+    parser.add_argument("--folder", type=Path, help="keep the files here, and use those that are there")
+    parser.add_argument("--write", action="store_true", help="put the table into bench/README.md")
+    options = parser.parse_args()
+    kinds = {
+        "XPlane, 3 million ops": ("run.xplane.pb", make_xplane),
+        "Nsight Systems' SQLite": ("run.sqlite", make_nsight),
+        "memory snapshot": ("snapshot.pickle", make_snapshot),
+    }
+    lines = [
+        "| file | size | time | speed | processor time | peak memory |",
+        "|---|--:|--:|--:|--:|--:|",
+    ]
+    with tempfile.TemporaryDirectory() as made:
+        folder = options.folder or Path(made)
+        folder.mkdir(parents=True, exist_ok=True)
+        for what, (name, make) in kinds.items():
+            path = folder / name
+            if not path.exists():
+                make(path, 100_000_000)
+            with concurrent.futures.ProcessPoolExecutor(1) as beside:
+                lines += beside.submit(measure, options.firelane, what, path).result()
+    table = "\n".join(lines)
+    print(table)
+    if options.write:
+        readme.write("formats.py", table)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,11 @@
 // Jobs with a known truth, reduced and scored: what bench/ranks.py runs.
 //
-//   ranks_study score [JOBS [SEED]]     one JSON line a kind of job: matching, clocks, stragglers
+//   ranks_study score [JOBS [SEED [KIND]]]   one JSON line a kind of job: matching, clocks, stragglers
 //   ranks_study make DIR RANKS ROWS     parts of a job on disk, for the speed of `firelane ranks reduce`
 //   ranks_study planted DIR             the small job of tests/data/ranks: four ranks on two hosts, rank 2 is slow
 //   ranks_study reduce RANKS ROWS SEQ   seconds that the reduce takes in memory, without reading parts
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -48,6 +49,7 @@ JobSpec shape(JobSpec spec, uint64_t seed, int64_t ranks) {
 struct Totals {
   int64_t jobs = 0, possible = 0, matched = 0, wrong = 0, outside = 0, named = 0, caused = 0, flagged = 0;
   double clock = 0, bound = 0;
+  std::array<int64_t, kRefusalCount> refused{};
 };
 
 void print(const char* name, const JobSpec& spec, int64_t ranks, const Totals& t) {
@@ -55,17 +57,27 @@ void print(const char* name, const JobSpec& spec, int64_t ranks, const Totals& t
       "{\"kind\":\"%s\",\"ranks\":%lld,\"jobs\":%lld,\"possible\":%lld,\"matched\":%lld,\"wrong\":%lld,\"worst_clock_"
       "ns\":%.0f,"
       "\"worst_bound_ns\":%.0f,\"outside_bound\":%lld,\"end_spread_ns\":%.0f,\"planted\":%s,\"named_first\":%lld,"
-      "\"cause_right\":%lld,\"flagged\":%lld}\n",
+      "\"cause_right\":%lld,\"flagged\":%lld,\"refused\":{",
       name, static_cast<long long>(ranks), static_cast<long long>(t.jobs), static_cast<long long>(t.possible),
       static_cast<long long>(t.matched), static_cast<long long>(t.wrong), t.clock, t.bound,
       static_cast<long long>(t.outside), spec.end_spread_ns, spec.straggler >= 0 ? "true" : "false",
       static_cast<long long>(t.named), static_cast<long long>(t.caused), static_cast<long long>(t.flagged));
+  const char* comma = "";
+  for (size_t i = 0; i < kRefusalCount; ++i) {
+    if (t.refused[i] == 0) continue;
+    std::printf("%s\"%s\":%lld", comma, std::string(name_of(static_cast<Refusal>(i))).c_str(),
+                static_cast<long long>(t.refused[i]));
+    comma = ",";
+  }
+  std::printf("}}\n");
   std::fflush(stdout);
 }
 
 uint64_t first_seed = 1;  // other jobs of the same kinds: what was chosen on some is tried on those
+std::string_view only;    // kinds whose name begins so
 
 void run(const char* name, JobSpec spec, int64_t ranks, int64_t jobs) {
+  if (!std::string_view(name).starts_with(only)) return;
   Totals t;
   for (int64_t i = 0; i < jobs; ++i) {
     JobSpec one = shape(spec, first_seed + static_cast<uint64_t>(i), ranks);
@@ -79,6 +91,7 @@ void run(const char* name, JobSpec spec, int64_t ranks, int64_t jobs) {
     t.matched += s.matched;
     t.wrong += s.wrong;
     t.outside += s.outside_bound;
+    for (size_t r = 0; r < kRefusalCount; ++r) t.refused[r] += s.refused[r];
     t.clock = std::max(t.clock, s.worst_clock_ns);
     t.bound = std::max(t.bound, s.worst_bound_ns);
     t.named += one.straggler >= 0 && s.first_straggler == one.straggler ? 1 : 0;
@@ -188,6 +201,7 @@ int64_t number(const char* text) { return std::strtoll(text, nullptr, 10); }
 int main(int argc, char** argv) {
   const std::string_view mode = argc > 1 ? argv[1] : "";
   if (argc > 3 && mode == "score") first_seed = static_cast<uint64_t>(number(argv[3]));
+  if (argc > 4 && mode == "score") only = argv[4];
   if (mode == "score") return run_scores(argc > 2 ? number(argv[2]) : 30);
   if (mode == "make" && argc == 5) return make(argv[2], large(number(argv[3]), number(argv[4])));
   if (mode == "planted" && argc == 3) {
@@ -201,6 +215,8 @@ int main(int argc, char** argv) {
                           .cause = Cause::kSlowerKernels});
   }
   if (mode == "reduce" && argc == 5) return time_reduce(number(argv[2]), number(argv[3]), number(argv[4]) != 0);
-  std::fprintf(stderr, "usage: ranks_study score [JOBS] | make DIR RANKS ROWS | planted DIR | reduce RANKS ROWS 0|1\n");
+  std::fprintf(
+      stderr,
+      "usage: ranks_study score [JOBS [SEED [KIND]]] | make DIR RANKS ROWS | planted DIR | reduce RANKS ROWS 0|1\n");
   return 2;
 }

@@ -1,4 +1,5 @@
-// Protobuf messages: XPlane files and Perfetto traces. Both begin with a field 1 that has a length.
+// Protobuf messages: XPlane files and Perfetto traces, which begin with a field 1 that has a length, and execution
+// traces of Chakra, which begin with the length of such a message, or of an empty one.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -7,7 +8,8 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::string file(reinterpret_cast<const char*>(data), size);
-  if (!file.starts_with('\n')) return 0;
+  const bool is_framed = file.size() > 1 && (file[0] == '\0' || file[1] == '\n');
+  if (!file.starts_with('\n') && !is_framed) return 0;
   firelane::fuzz::load_and_use(std::move(file));
   return 0;
 }

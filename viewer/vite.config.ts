@@ -65,5 +65,6 @@ export default defineConfig(({ mode }) => ({
       : undefined,
   },
   // No test waits for the clock; the limit is for machines that are busy with something else.
-  test: { testTimeout: 300_000, environment: "node", include: ["src/**/*.test.ts"] },
+  // Tests call pure functions, so all files share one copy of the modules: loading them anew for each took four fifths of the time.
+  test: { testTimeout: 300_000, environment: "node", pool: "threads", isolate: false, include: ["src/**/*.test.ts"] },
 }));

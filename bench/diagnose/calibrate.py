@@ -2,10 +2,11 @@
 
     python bench/diagnose/calibrate.py FIRELANE FOLDER[:ENDING] ...    # folders of record_all.py; ENDING: lane
 
-Held-out programs and those of the newest blind test (kinds_fresh.py) are left out. Prints a row for each rule, as
-proofs.cc has it: programs (the same one on a GPU and on a CPU is two), how many were named with at least half of the
-gain, and the error of the middle that nine of ten stay below; the error of all; the median of true gains over those
-said; and, leaving one program out at a time, how many true gains the ranges would then contain.
+Held-out programs and those of the newest blind test (kinds_fresh.py) are left out. Prints a row, as proofs.cc has it,
+for each rule that ever promised something: programs (the same one on a GPU and on a CPU is two), how many were named
+with at least half of the gain, and by how much the truth was below and above what was said to be likely, which 19 of
+20 do not exceed; the same of all; the median of true gains over those said; and, leaving one program out at a time, how
+many true gains the ranges would then contain.
 
 Where a program was recorded more than once, its errors are averaged. The error counts beyond what the timed blocks of
 steps vary by themselves, which is the other part of a range (src/advise/gain.cc).
@@ -21,23 +22,25 @@ from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
-WEIGHT_OF_ALL = 2  # as in proofs.cc
+WEIGHT_OF_ALL, LEAST, MOST_BELOW, MOST_ABOVE = 4, 0.2, 0.8, 1.6  # as in proofs.cc
 NAMED = 0.5
+SIDE = 0.95  # of each side, so that nine of ten lie in between
+
+Errors = dict[str, dict[str, float]]  # by rule, by program
 
 
 @dataclass
 class Case:
     program: str
     rule: str
-    middle: float
-    low: float
-    high: float
+    likely: float
     true: float
+    step: float
     noise: float  # of the true gain: half of what the blocks span
 
-    @property
-    def error(self) -> float:
-        return max(0.0, abs(self.true - self.middle) - self.noise / 2) / self.middle if self.middle else 1.0
+    def error(self, sign: int) -> float:
+        """Of the likely gain: by how much the truth is below (sign -1) or above it (1)."""
+        return max(0.0, sign * (self.true - self.likely) - self.noise / 2) / self.likely
 
 
 def cases(firelane: str, folder: Path, ending: str) -> list[Case]:
@@ -53,30 +56,33 @@ def cases(firelane: str, folder: Path, ending: str) -> list[Case]:
         findings = json.loads(done.stdout)["findings"]
         finding = next((each for each in findings if each["id"] in entry["findings"]), None)
         rule = finding["id"] if finding else entry["findings"][0]
-        gain = finding["gain"] if finding else {"low_ns": 0, "high_ns": 0}
         spread = [statistics.quantiles(entry[kind + "_ns"], n=4) for kind in ("faulty", "fixed")]
         found.append(
             Case(
                 f"{name}, {entry['device']}",
                 rule,
-                (gain["low_ns"] + gain["high_ns"]) / 2,
-                gain["low_ns"],
-                gain["high_ns"],
+                finding["gain"]["likely_ns"] if finding else 0,
                 faulty - fixed,
+                faulty,
                 sum(high - low for low, _, high in spread) / 2,
             )
         )
     return found
 
 
-def quantile(values: list[float], part: float = 0.9) -> float:
-    """Of few values nearly the largest, of none 1."""
+def quantile(values: list[float], part: float = SIDE) -> float:
+    """Of few values the largest, of none 1."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(part * len(ordered)))] if ordered else 1.0
 
 
-def shrunk(own: list[float], all_errors: float) -> float:
-    return (len(own) * quantile(own) + WEIGHT_OF_ALL * all_errors) / (len(own) + WEIGHT_OF_ALL) if own else all_errors
+def of_all(errors: Errors, without: str = "") -> float:
+    return quantile([e for of_rule in errors.values() for program, e in of_rule.items() if program != without])
+
+
+def shrunk(own: list[float], all_errors: float, most: float) -> float:
+    total = len(own) * quantile(own) + WEIGHT_OF_ALL * all_errors
+    return min(most, max(LEAST, total / (len(own) + WEIGHT_OF_ALL)))
 
 
 def main() -> None:
@@ -86,32 +92,32 @@ def main() -> None:
         folder, _, ending = each.partition(":")
         for case in cases(firelane, Path(folder), ending or "lane"):
             programs[case.rule, case.program].append(case)
-    errors: dict[str, dict[str, float]] = defaultdict(dict)
+    below: Errors = defaultdict(dict)
+    above: Errors = defaultdict(dict)
     right: dict[str, int] = defaultdict(int)
+    counts: dict[str, int] = defaultdict(int)
     for (rule, program), seen in programs.items():
-        named = [case for case in seen if case.middle > 0]
-        right[rule] += bool(named) and statistics.fmean(case.true / case.middle for case in named) >= NAMED
+        named = [case for case in seen if case.likely > 0]
+        counts[rule] += 1
+        right[rule] += bool(named) and statistics.fmean(case.true / case.likely for case in named) >= NAMED
         if named:
-            errors[rule][program] = statistics.fmean(case.error for case in named)
-        else:
-            errors.setdefault(rule, {})
-    pooled = quantile([error for of_rule in errors.values() for error in of_rule.values()])
-    for rule, of_rule in sorted(errors.items()):
-        count = sum(1 for each, _ in programs if each == rule)
-        print(f'    {{"{rule}", {count}, {right[rule]}, {quantile(list(of_rule.values())):.2f}}},')
-    print(f"of all: {pooled:.2f}")
-    ratios = [case.true / case.middle for seen in programs.values() for case in seen if case.middle > 0]
+            below[rule][program] = statistics.fmean(case.error(-1) for case in named)
+            above[rule][program] = statistics.fmean(case.error(1) for case in named)
+    for rule in sorted(below):
+        errors = [quantile(list(side[rule].values())) for side in (below, above)]
+        print(f'    {{"{rule}", {counts[rule]}, {right[rule]}, {errors[0]:.2f}, {errors[1]:.2f}}},')
+    print(f"of all: {of_all(below):.2f} below, {of_all(above):.2f} above")
+    ratios = [case.true / case.likely for seen in programs.values() for case in seen if case.likely > 0]
     print(f"true gains over those said: median {statistics.median(ratios):.2f} of {len(ratios)}")
-    inside = total = 0
+    inside = 0
     for (rule, program), seen in programs.items():
-        others = [error for name, error in errors[rule].items() if name != program]
-        rest = quantile([e for r in errors.values() for name, e in r.items() if name != program])
+        rest = [[e for name, e in side[rule].items() if name != program] for side in (below, above)]
+        low = shrunk(rest[0], of_all(below, program), MOST_BELOW)
+        high = shrunk(rest[1], of_all(above, program), MOST_ABOVE)
         for case in seen:
-            if case.middle == 0:
-                continue
-            total += 1
-            inside += abs(case.true - case.middle) <= shrunk(others, rest) * case.middle + case.noise / 2
-    print(f"leaving one program out: {inside} of {total} in the range")
+            least, most = (1 - low) * case.likely - case.noise / 2, (1 + high) * case.likely + case.noise / 2
+            inside += case.likely > 0 and least <= case.true <= most
+    print(f"leaving one program out: {inside} of {len(ratios)} in the range")
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
     python bench/diagnose/score.py FIRELANE FOLDER    # FOLDER: what record_truth.py or record_faults.py wrote
 
 Prints Markdown tables. A fault counts as found first if the first finding has its id; a fixed program raises a false
-alarm if any finding names the fault that it no longer has. "Off" compares the middle of a range with the truth.
+alarm if any finding names the fault that it no longer has. "Off" compares what is likely with the truth.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def faults_table(truth: dict, diagnose: Diagnose) -> None:
         if entry["saves_time"]:
             real = faulty_ns - fixed_ns
             gain = findings[place - 1]["gain"] if place else {"low_ns": 0, "high_ns": 0}
-            errors.append((gain["low_ns"] + gain["high_ns"]) / 2 / real - 1)
+            errors.append(gain.get("likely_ns", (gain["low_ns"] + gain["high_ns"]) / 2) / real - 1)
             within += 0.9 * gain["low_ns"] <= real <= 1.1 * gain["high_ns"]
             row[3:] = [f"{ms(gain['low_ns'])} to {ms(gain['high_ns'])}", ms(real), f"{errors[-1]:+.0%}"]
         rest = [each for each in fixed if each != entry["finding"]]

@@ -336,9 +336,10 @@ class Auto:
             self._stop()
         if self.recording is None:
             self._explain_missing_recording()
-        self._print_summary()
         if self.summary is not None:
             self.summary.join()
+        elif self.recording is not None and not self.plan.quiet:
+            self._summarize(self.recording)  # here: from Python 3.12 on no thread starts at exit
 
     def _print_summary(self) -> None:
         """In a thread: the program does not wait for it."""

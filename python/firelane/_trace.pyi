@@ -444,4 +444,20 @@ def _ranks_of_parts(parts: Sequence[bytes], price_per_hour: float) -> tuple[str,
 
 def _replay(kind: Sequence[int], sync: Sequence[int], communicates: Sequence[bool], after: Sequence[Sequence[int]], durations: Sequence[float]) -> tuple[list[float], list[float], list[float]]: ...
 
+def thread_stacks() -> str:
+    """
+    Python's and native frames of all threads of this process but the calling one, or one line why not.
+    """
+
+class Watchdog:
+    """
+    Writes the stacks of all threads when it was not fed in time; needs no GIL for it.
+    """
+
+    def __init__(self, folder: str) -> None: ...
+
+    def feed(self, step: int, limit_ms: int) -> None: ...
+
+    def take_incident(self) -> int: ...
+
 def why(run: str, step: int = -1) -> str: ...

@@ -57,8 +57,8 @@ void take_parts_out(std::vector<Found>& all, const Context& context) {
     if (left == whole) continue;
     // What is left is as uncertain as the whole was.
     const double kept = whole <= 0 ? 0 : std::max(0.0, left) / whole;
-    gain = {.low_ns = std::llround(kept * static_cast<double>(gain.low_ns)),
-            .high_ns = std::llround(kept * static_cast<double>(gain.high_ns))};
+    const auto of = [&](int64_t ns) { return std::llround(kept * static_cast<double>(ns)); };
+    gain = {.low_ns = of(gain.low_ns), .high_ns = of(gain.high_ns), .likely_ns = of(gain.middle_ns())};
   }
   std::erase_if(all, [&](const Found& found) {
     const Rule* rule = find_rule(found.finding.id);
@@ -70,13 +70,13 @@ void take_parts_out(std::vector<Found>& all, const Context& context) {
 // Needless work that takes less of a step than this takes its place among the others.
 constexpr double kWorthFirst = 0.04;
 
-// What the order goes by: of two equal middles the one that is surer comes first, and a cause of its own before a
+// What the order goes by: of two that are as likely the one that is surer comes first, and a cause of its own before a
 // remedy for everything (a graph or a compiler), unless that gains twice as much.
-int64_t likely_ns(const Finding& finding) {
+int64_t surely_ns(const Finding& finding) {
   const Gain& gain = finding.gain;
-  const int64_t likely = gain.low_ns + (gain.high_ns - gain.low_ns) / 3;
+  const int64_t surely = gain.middle_ns() - (gain.middle_ns() - gain.low_ns) / 3;
   const bool is_general = finding.cause == kOverhead || finding.cause == kFusion;
-  return is_general ? likely / 2 : likely;
+  return is_general ? surely / 2 : surely;
 }
 
 // A general finding says how much there is to gain; what to do first is what has a cause of its own and is worth doing:
@@ -131,7 +131,7 @@ std::vector<Found> ask_rules(const Context& context) {
     if (precedence(a) != precedence(b)) return precedence(a) > precedence(b);
     if (a.about_time != b.about_time) return a.about_time;
     if (!a.about_time) return a.finding.share_of_step > b.finding.share_of_step;
-    return likely_ns(a.finding) > likely_ns(b.finding);
+    return surely_ns(a.finding) > surely_ns(b.finding);
   });
   put_causes_first(all, context);
   return all;

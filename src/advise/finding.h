@@ -18,7 +18,8 @@ std::string_view name_of(Confidence confidence);  // "low", "medium", "high"
 struct Gain {
   int64_t low_ns = 0;
   int64_t high_ns = 0;
-  int64_t middle_ns() const { return low_ns + (high_ns - low_ns) / 2; }
+  int64_t likely_ns = kNoNumber;  // within the range; kNoNumber: its middle
+  int64_t middle_ns() const { return likely_ns == kNoNumber ? low_ns + (high_ns - low_ns) / 2 : likely_ns; }
 };
 
 // What comes before the order of gains.
@@ -36,6 +37,7 @@ struct Finding {
   double share_of_step = 0;      // cost_ns divided by a step without recording: 0..1. 0 when it is not about time
   Gain gain;                     // per step; from replaying the dependency graph (Context::gain_ns)
   int64_t most_ns = INT64_MAX;   // the gain cannot be more, whatever the rule's error
+  bool saves_all = false;        // the gain is all that the problem takes: nothing else goes with it
   std::vector<SliceRef> slices;  // evidence: the worst few events, worst first
   std::vector<analyze::Interval> ranges;  // evidence: where to look in the timeline
   int64_t events = 0;                     // how many events are behind it in all

@@ -43,17 +43,22 @@ int64_t step_noise_ns(const Context& context) {
 void set_gain_of_all(const Context& context, const Gain& gain, Finding& finding) {
   finding.gain = gain;
   finding.most_ns = std::max<int64_t>(0, gain.high_ns) + step_noise_ns(context);
+  finding.saves_all = true;
 }
 
 Gain gain_range(const Context& context, const Finding& found) {
   const auto most = static_cast<double>(std::max<int64_t>(0, std::min(context.step_ns, found.most_ns)));
-  const double middle = std::clamp(static_cast<double>(found.gain.middle_ns()), 0.0, most);
+  const double replayed = std::clamp(static_cast<double>(found.gain.middle_ns()), 0.0, most);
   const auto noise = static_cast<double>(step_noise_ns(context));
-  if (middle <= noise) return {};
-  const double error = error_of(found.id) * middle;
-  const double apart = std::sqrt(error * error + noise * noise);  // std::hypot would need glibc 2.35
-  const int64_t half = std::llround(std::min({apart, most - middle, middle}));
-  return {.low_ns = std::llround(middle) - half, .high_ns = std::llround(middle) + half};
+  if (replayed <= noise) return {};
+  const double likely = std::min(most, found.saves_all ? replayed : kTrueOfReplayed * replayed);
+  const Errors errors = errors_of(found.id);
+  const auto apart = [&](double error) {
+    return std::sqrt(error * likely * error * likely + noise * noise);  // std::hypot would need glibc 2.35
+  };
+  return {.low_ns = std::llround(std::max(0.0, likely - apart(errors.below))),
+          .high_ns = std::llround(std::min(most, likely + apart(errors.above))),
+          .likely_ns = std::llround(likely)};
 }
 
 }  // namespace firelane::advise

@@ -26,7 +26,8 @@ int64_t step_noise_ns(const Context& context);
 // What a finding saves whose cost could go altogether: nearly all of it, and no more but for noise.
 void set_gain_of_all(const Context& context, const Gain& gain, Finding& finding);
 
-// The printed range of a gain whose middle the rule gives. Empty (0 to 0) where the noise hides it.
+// What is printed of a gain whose middle the rule gives: what is likely, and a range. Empty (0 to 0) where the noise
+// hides it.
 Gain gain_range(const Context& context, const Finding& found);
 
 }  // namespace firelane::advise

@@ -22,6 +22,13 @@ inline bool is_outermost_op(const HostSlices& host, Row row) {
   return host.parent[row] == kNoRow || host.kind[host.parent[row]] != HostKind::kOp;
 }
 
+// The operator that no other one calls, up from `op`.
+inline Row outermost_op(const Model& model, Row op) {
+  const HostSlices& host = model.host_slices;
+  while (host.parent[op] != kNoRow && host.kind[host.parent[op]] == HostKind::kOp) op = host.parent[op];
+  return op;
+}
+
 // The shapes of an operator's inputs as the trace has them (JSON); "" when they were not recorded.
 inline std::string_view input_dims_text(const Model& model, Row op) {
   const Row detail = model.op_detail(op);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "advise/host_evidence.h"
 #include "analyze/host/dispatch.h"
 #include "analyze/steps/phases.h"
 #include "analyze/verdict/study.h"
@@ -49,12 +50,6 @@ class InOptimizer {
   std::vector<Call> calls_;  // by name
   bool has_any_ = false;
 };
-
-Row outermost_op(const Model& model, Row op) {
-  const HostSlices& host = model.host_slices;
-  while (host.parent[op] != kNoRow && host.kind[host.parent[op]] == HostKind::kOp) op = host.parent[op];
-  return op;
-}
 
 // The outermost range around a slice: a step.
 Row outermost(const Model& model, Row slice) {

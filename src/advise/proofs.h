@@ -11,15 +11,25 @@ struct Proof {
   std::string_view rule;
   int programs = 0;  // with the fault planted, whose steps were timed with it and mended
   int right = 0;     // of them: named, and the mended program was faster by at least half of what was said
-  double error = 0;  // of the middle, as a part of it: 90% of the programs are nearer to the truth
+  // Of what was said to be likely, as parts of it: in 95% of the programs the truth is not further below, or above.
+  double below = 0;
+  double above = 0;
 };
 
 // nullptr: never tried on a program whose gain is known.
 const Proof* proof_of(std::string_view rule);
 
-// The error to expect of a rule: its own and that of all rules together, the more its own the more programs it was
+struct Errors {
+  double below = 0;
+  double above = 0;
+};
+// The errors to expect of a rule: its own and those of all rules together, the more its own the more programs it was
 // tried on.
-double error_of(std::string_view rule);
+Errors errors_of(std::string_view rule);
+
+// Measured gains are this many times those that a replay gives, in the middle of all programs: what the change takes
+// along with it, such as allocations and misses in caches, no event says.
+inline constexpr double kTrueOfReplayed = 1.08;
 
 // The most that a finding of the rule may say about itself: "high" needs kLeastPrograms, nine of ten of them right.
 inline constexpr int kLeastPrograms = 4;

@@ -302,7 +302,7 @@ std::vector<Finding> find_constant_copies(const Context& context) {
   finding.cost_ns = context.study->per_step(spent_ns);
   finding.share_of_step = context.share_of_step(finding.cost_ns);
   finding.gain.high_ns = std::max<int64_t>(0, context.gain_ns(change));
-  finding.gain.low_ns = finding.gain.high_ns * 3 / 4;
+  finding.gain.low_ns = finding.gain.high_ns * 9 / 10;
   finding.events = static_cast<int64_t>(copies.size());
   add_longest(finding, model, {copies.begin(), copies.end()});
   finding.title = "the CPU builds the same tensors in every step and copies them to the device: " +

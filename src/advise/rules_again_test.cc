@@ -5,13 +5,12 @@
 
 #include "advise/diagnose.h"
 #include "advise/testing.h"
-#include "model/trace_builder.h"
 
 namespace firelane::advise {
 namespace {
 
 // A program whose host is late: every operator takes 40 us and launches a kernel of 20 us.
-class Again {
+class Again : public WrittenProgram<Again> {
  public:
   struct Op {
     int64_t number = kNoNumber;
@@ -43,23 +42,6 @@ class Again {
   Again& node(std::string_view name, int64_t number) {
     return op("autograd::engine::evaluate_function: " + std::string(name), {.number = number});
   }
-  Again& end_step() {
-    builder_.step(number_++, {.start_us = from_, .end_us = at_});
-    from_ = at_;
-    return *this;
-  }
-  Judged judged() {
-    model_ = builder_.build();
-    return diagnose(model_);
-  }
-
- private:
-  TraceBuilder builder_;
-  Model model_;
-  double at_ = 0;
-  double from_ = 0;
-  int64_t number_ = 0;
-  int64_t correlation_ = 1;
 };
 
 Judged with_passes(int passes, bool same_nodes) {

@@ -11,7 +11,7 @@ namespace firelane::advise {
 namespace {
 
 // A CPU program, op after op.
-class CpuProgram {
+class CpuProgram : public WrittenProgram<CpuProgram> {
  public:
   CpuProgram& op(std::string_view name, double us) {
     builder_.op(name, {.start_us = at_, .end_us = at_ + us});
@@ -43,28 +43,12 @@ class CpuProgram {
     ++at_;
     return *this;
   }
-  CpuProgram& end_step() {
-    builder_.step(number_++, {.start_us = from_, .end_us = at_});
-    from_ = at_;
-    return *this;
-  }
-  const Model& model() {
-    model_ = builder_.build();
-    return model_;
-  }
-
- private:
-  TraceBuilder builder_;
-  Model model_;
-  double at_ = 0;
-  double from_ = 0;
-  int64_t number_ = 0;
 };
 
 TEST(DominantOperator, is_named_with_what_it_may_be) {
   CpuProgram program;
   for (int step = 0; step < 4; ++step) program.op("aten::sort", 8000).op("aten::mm", 1000).end_step();
-  const Judged judged = diagnose(program.model());
+  const Judged judged = program.judged();
   ASSERT_EQ(judged.findings.size(), 1U);
   EXPECT_EQ(judged.findings[0].id, "dominant-operator");
   EXPECT_TRUE(judged.healthy) << "it promises no gain";
@@ -78,7 +62,7 @@ TEST(DominantOperator, what_sorts_or_joins_is_named_earlier_than_what_computes) 
     for (int step = 0; step < 4; ++step) {
       program.op("aten::mm", 4000).op(name, 3000).op("aten::linear", 3000).end_step();
     }
-    return find(diagnose(program.model()), "dominant-operator") != nullptr;
+    return find(program.judged(), "dominant-operator") != nullptr;
   };
   EXPECT_TRUE(is_named("aten::sort")) << "although a product takes more";
   EXPECT_TRUE(is_named("aten::cat"));
@@ -120,7 +104,7 @@ TEST(DominantOperator, tells_the_place_of_the_call_that_takes_most) {
     program.node("ConvolutionBackward0", "aten::convolution_backward", 9000);
     program.node("ConvolutionBackward0", "aten::convolution_backward", 800).op("aten::mm", 500).end_step();
   }
-  const Judged judged = diagnose(program.model());
+  const Judged judged = program.judged();
   const Finding* finding = find(judged, "dominant-operator");
   ASSERT_NE(finding, nullptr);
   EXPECT_NE(finding->title.find("the 1st of its 2 calls in a step"), std::string::npos) << finding->title;
@@ -131,7 +115,7 @@ TEST(DominantOperator, is_not_said_of_matmuls_that_are_alike) {
   CpuProgram program;
   for (int step = 0; step < 4; ++step)
     program.op("aten::mm", 4000).op("aten::mm", 4100).op("aten::relu", 500).end_step();
-  EXPECT_TRUE(diagnose(program.model()).findings.empty());
+  EXPECT_TRUE(program.judged().findings.empty());
 }
 
 TEST(DominantOperator, is_not_said_of_what_is_spread) {
@@ -139,7 +123,7 @@ TEST(DominantOperator, is_not_said_of_what_is_spread) {
   for (int step = 0; step < 4; ++step) {
     program.op("aten::mm", 1000).op("aten::gelu", 900).op("aten::sum", 800).op("aten::sort", 700).end_step();
   }
-  EXPECT_EQ(find(diagnose(program.model()), "dominant-operator"), nullptr);
+  EXPECT_EQ(find(program.judged(), "dominant-operator"), nullptr);
 }
 
 TEST(DominantOperator, kernels_without_length_are_no_crash) {
@@ -153,7 +137,7 @@ TEST(DominantOperator, kernels_without_length_are_no_crash) {
 TEST(GrowingSteps, name_the_operator_that_grows) {
   CpuProgram program;
   for (int step = 0; step < 12; ++step) program.op("aten::cat", 2000 + 400 * step).op("aten::mm", 2000).end_step();
-  const Judged judged = diagnose(program.model());
+  const Judged judged = program.judged();
   ASSERT_FALSE(judged.findings.empty());
   EXPECT_EQ(judged.findings[0].id, "growing-steps");
   EXPECT_NE(judged.findings[0].title.find("linear: 400.0 us more with each; most of it in aten::cat"),
@@ -168,7 +152,7 @@ TEST(GrowingSteps, are_none_where_steps_differ_by_chance) {
   CpuProgram program;
   for (int step = 0; step < 12; ++step)
     program.op("aten::cat", 2000 + 100 * (step * 7 % 5)).op("aten::mm", 2000).end_step();
-  EXPECT_EQ(find(diagnose(program.model()), "growing-steps"), nullptr);
+  EXPECT_EQ(find(program.judged(), "growing-steps"), nullptr);
 }
 
 TEST(OneTimeCosts, a_first_call_that_no_later_step_repeats_counts) {
@@ -177,7 +161,7 @@ TEST(OneTimeCosts, a_first_call_that_no_later_step_repeats_counts) {
     program.op("aten::mm", 30'000).node("ConvolutionBackward0", "aten::convolution_backward", step == 0 ? 5000 : 300);
     program.node("ConvolutionBackward0", "aten::convolution_backward", 280).op("aten::relu", 500).end_step();
   }
-  EXPECT_NE(find(diagnose(program.model()), "one-time-costs"), nullptr);
+  EXPECT_NE(find(program.judged(), "one-time-costs"), nullptr);
 }
 
 // As Lightning does it: the optimizer calls a closure that computes loss and gradients.
@@ -210,7 +194,7 @@ TEST(Closure, forward_and_backward_inside_of_an_optimizer_are_no_update) {
 
 TEST(Closure, only_the_update_of_such_an_optimizer_counts) {
   CpuProgram program = lightning(60, 100);
-  const Judged judged = diagnose(program.model());
+  const Judged judged = program.judged();
   const Finding* finding = find(judged, "single-tensor-optimizer");
   ASSERT_NE(finding, nullptr);
   EXPECT_NEAR(static_cast<double>(finding->cost_ns), 60 * 101e3, 1e5);
@@ -226,7 +210,7 @@ TEST(Ranks, waiting_for_another_rank_is_communication_and_no_host_code) {
         .op("aten::add_", 500)
         .end_step();
   }
-  const Judged judged = diagnose(program.model());
+  const Judged judged = program.judged();
   ASSERT_FALSE(judged.findings.empty());
   EXPECT_EQ(judged.findings[0].id, "exposed-communication");
   EXPECT_NE(judged.findings[0].title.find("waits for other ranks in gloo:all_reduce: 40.0 ms"), std::string::npos)

@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "advise/evidence.h"
+#include "advise/host_evidence.h"
 #include "advise/kernel_evidence.h"
 #include "advise/on_cpu.h"
 #include "advise/rule.h"
@@ -221,12 +222,6 @@ Row outermost_aten(const Model& model, Row op) {
     found = row;
   }
   return found;
-}
-
-Row outermost_op(const Model& model, Row op) {
-  const HostSlices& host = model.host_slices;
-  while (host.parent[op] != kNoRow && host.kind[host.parent[op]] == HostKind::kOp) op = host.parent[op];
-  return op;
 }
 
 std::vector<Finding> find_unfused_chains(const Context& context) {

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "advise/rule.h"
+#include "import/metadata.h"
 #include "model/trace_builder.h"
 
 namespace firelane::advise {
@@ -49,9 +50,16 @@ class KernelProgram {
                          .external_id = next_ - 1});
     return *this;
   }
+  // How the program set torch up, as our recorder notes it.
+  KernelProgram& torch(std::string_view json) {
+    trace_.metadata("torch", json);
+    return *this;
+  }
   // What the rule finds. A cut is worth the device time it takes away.
   std::vector<Finding> ask(std::string_view rule) {
-    const StudiedTrace trace(trace_.build());
+    Model model = trace_.build();
+    importer::interpret_metadata(model.info);
+    const StudiedTrace trace(std::move(model));
     const Context context{.trace = trace,
                           .window = {0, 1'000'000'000},
                           .recorded_ns = 10'000'000,
@@ -221,6 +229,25 @@ TEST(KernelRules, layouts_that_cudnn_changes_around_a_convolution_are_layout_cop
   EXPECT_EQ(findings[0].gain.low_ns, 90'000);
   EXPECT_EQ(findings[0].gain.high_ns, 100'000);
   EXPECT_TRUE(ask("sm90_xmma_fprop_implicit_gemm_bf16bf16_bf16f32_f32_nhwckrsc_nhwc").empty());
+}
+
+TEST(KernelRules, cudnn_may_try_its_algorithms_for_convolutions_far_from_the_peak) {
+  // 2.4 GFLOP as below, at 989 TFLOP/s 2.4 us: at least 3 us for its 8 MB.
+  constexpr std::string_view kImages = "[[8, 64, 64, 64], [64, 64, 3, 3], [], [], [], []]";
+  constexpr std::string_view kTypes = R"(["c10::BFloat16", "c10::BFloat16", "", "", "", ""])";
+  const auto count = [&](double kernel_us, std::string_view torch) {
+    return KernelProgram()
+        .op("aten::cudnn_convolution", "sm90_xmma_fprop_implicit_gemm_bf16bf16_bf16f32_f32_nhwckrsc_nhwc", kernel_us,
+            kImages, kTypes, {}, R"(["", "", "[1, 1]", "[1, 1]", "[1, 1]", "1"])")
+        .torch(torch)
+        .ask("cudnn-benchmark")
+        .size();
+  };
+  EXPECT_EQ(count(200, R"({"cudnn_benchmark":false})"), 1u);
+  EXPECT_EQ(count(200, R"({"cudnn_benchmark":true})"), 0u);
+  EXPECT_EQ(count(200, "{}"), 0u) << "not recorded by us: how it was set is not known";
+  EXPECT_EQ(count(200, R"({"cudnn_benchmark":false,"cudnn_deterministic":true})"), 0u);
+  EXPECT_EQ(count(6, R"({"cudnn_benchmark":false})"), 0u) << "as fast as it can be";
 }
 
 TEST(KernelRules, all_kernels_of_a_convolution_without_tensor_cores_go_with_it) {

@@ -9,10 +9,11 @@ namespace firelane::advise {
 namespace {
 
 // A device program that the host holds up: each op takes 40 us and launches a kernel of 3 us.
-class Program {
+class Program : public WrittenProgram<Program> {
  public:
-  Program& op(std::string_view name) {
-    builder_.op(name, {.start_us = at_, .end_us = at_ + 40});
+  Program& op(std::string_view name, std::string_view dims = {}) {
+    const std::string_view types = dims.empty() ? "" : R"(["float", "float", "float"])";
+    builder_.op(name, {.start_us = at_, .end_us = at_ + 40, .dims = dims, .types = types});
     builder_.call("cudaLaunchKernel", {.start_us = at_ + 20, .end_us = at_ + 26, .correlation = correlation_});
     builder_.kernel("k", {.start_us = at_ + 28, .end_us = at_ + 31, .correlation = correlation_++});
     at_ += 50;
@@ -47,23 +48,6 @@ class Program {
     at_ += us + 1;
     return *this;
   }
-  Program& end_step() {
-    builder_.step(number_++, {.start_us = from_, .end_us = at_});
-    from_ = at_;
-    return *this;
-  }
-  Judged judged() {
-    model_ = builder_.build();
-    return diagnose(model_);
-  }
-
- private:
-  TraceBuilder builder_;
-  Model model_;
-  double at_ = 0;
-  double from_ = 0;
-  int64_t number_ = 0;
-  int64_t correlation_ = 1;
 };
 
 template <typename Round>
@@ -169,6 +153,40 @@ TEST(Loops, layers_of_a_model_are_no_loop) {
     program.view("aten::slice").op("aten::layer_norm").op("aten::linear").op("aten::gelu").op("aten::add");
   })));
   EXPECT_FALSE(is_found(looped(4, [](Program& program) { program.view("aten::select").op("aten::mm"); }))) << "few";
+}
+
+TEST(Loops, passes_over_one_sample_each_are_a_loop_and_passes_over_batches_accumulate_gradients) {
+  const auto passes = [](std::string_view dims) {
+    return looped(8, [&](Program& program) {
+      program.op("aten::linear", dims).op("aten::gelu").op("aten::mean");
+      program.op("autograd::engine::evaluate_function: AddmmBackward0");
+    });
+  };
+  EXPECT_NE(find(passes("[[1, 64], [64, 64], [64]]"), "repeated-operators"), nullptr);
+  EXPECT_EQ(find(passes("[[16, 64], [64, 64], [64]]"), "repeated-operators"), nullptr);
+  EXPECT_EQ(find(passes({}), "repeated-operators"), nullptr) << "sizes are not known";
+}
+
+TEST(Loops, rounds_that_begin_with_what_the_last_one_chose_are_none) {
+  const auto rollout = [](Program& program) {
+    program.view("aten::select").op("aten::mm").op("aten::softmax_").op("aten::multinomial").op("aten::add");
+  };
+  EXPECT_EQ(find(looped(16, rollout), "repeated-operators"), nullptr);
+  const auto requests = [](Program& program) {
+    program.view("aten::select").copies_to_device(60).op("aten::mm").op("aten::argmax").op("aten::add");
+  };
+  EXPECT_NE(find(looped(16, requests), "repeated-operators"), nullptr) << "each brings its own input";
+}
+
+TEST(Loops, changes_in_place_of_one_tensor_after_another_are_a_loop_and_those_of_one_are_none) {
+  int round = 0;
+  const auto averages = [&](Program& program) {
+    const std::string_view dims = ++round % 2 == 0 ? "[[64, 64], []]" : "[[64], []]";
+    program.op("aten::mul_", dims).op("aten::add_", dims);
+  };
+  EXPECT_NE(find(looped(16, averages), "repeated-operators"), nullptr);
+  const auto state = [](Program& program) { program.op("aten::mul_", "[[64], []]").op("aten::add_", "[[64], []]"); };
+  EXPECT_EQ(find(looped(16, state), "repeated-operators"), nullptr);
 }
 
 TEST(Loops, numbers_that_are_read_one_by_one_are_a_matter_of_syncs) {

@@ -1,4 +1,5 @@
-// Settings and surroundings: more threads than cores, other processes, lowered clocks, deterministic algorithms.
+// Settings and surroundings: more threads than cores, other processes, lowered clocks, deterministic algorithms,
+// cuDNN's choice of algorithms.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -8,6 +9,7 @@
 #include "advise/notes.h"
 #include "advise/rule.h"
 #include "advise/text.h"
+#include "analyze/compute/roofline.h"
 #include "base/text.h"
 
 namespace firelane::advise {
@@ -133,6 +135,35 @@ std::vector<Finding> find_deterministic(const Context& context) {
        .confirm_by = "time some steps without it: what it costs depends on the operators"}};
 }
 
+std::vector<Finding> find_unbenchmarked(const Context& context) {
+  constexpr double kFarBelow = 25;  // percent of the roof
+  const Environment& set = context.model.info.environment;
+  if (!context.has_device_work || set.cudnn_benchmark != 0) return {};
+  // Benchmarking with deterministic algorithms only is another choice: deterministic-algorithms speaks of it.
+  if (set.cudnn_deterministic == 1 || set.deterministic_algorithms == 1) return {};
+  Finding finding{.id = "cudnn-benchmark"};
+  int64_t spent_ns = 0;
+  for (const analyze::RooflineRow& row : context.trace.get<analyze::roofline>().rows) {
+    if (row.kernel_class != analyze::KernelClass::kConvolution || row.roof_percent() < 0) continue;
+    // Sizes that change cost a search each time they come.
+    if (row.roof_percent() >= kFarBelow || row.calls < context.step_count) continue;
+    spent_ns += row.device_ns;
+    finding.events += row.kernels;
+    if (row.example != kNoRow && finding.slices.size() < kEvidenceSlices)
+      finding.slices.push_back({row.example, false});
+  }
+  if (finding.events == 0) return {};
+  finding.cost_ns = spent_ns / std::max<int64_t>(1, context.step_count);
+  finding.share_of_step = context.share_of_step(finding.cost_ns);
+  finding.title = "convolutions that come nowhere near the device's peak take " + short_percent(finding.share_of_step) +
+                  " of a step, and cuDNN takes its first choice of algorithm for each";
+  finding.try_text = "let cuDNN try its algorithms once for each size, and keep the fastest";
+  finding.try_code = "torch.backends.cudnn.benchmark = True";
+  finding.confidence = Confidence::kLow;
+  finding.confirm_by = "firelane verify cudnn-benchmark -- python train.py: often the first choice is the fastest";
+  return {finding};
+}
+
 }  // namespace
 
 std::vector<Rule> settings_rules() {
@@ -174,6 +205,24 @@ std::vector<Rule> settings_rules() {
        "What to do: switch them on for debugging and tests, not for long runs.\n\n"
        "When not: runs have to be repeatable bit by bit.",
        find_deterministic},
+      {"cudnn-benchmark", "kernels", 0.2, false,
+       "cuDNN has several algorithms for a convolution. By default a heuristic picks one; with cudnn.benchmark each "
+       "new "
+       "size is\n"
+       "timed once with all of them. That matters for sizes which the heuristic does not know well: volumes, few "
+       "channels, "
+       "odd\n"
+       "strides. It often changes nothing: of the program that was planted for this rule on an H200, not a "
+       "microsecond.\n\n"
+       "Found where the setting is off, no deterministic mode is on, and convolutions that reach less than a quarter "
+       "of "
+       "the\n"
+       "device's roof take a fifth of a step, with the same sizes in every step. Needs firelane's recording, which "
+       "notes "
+       "the setting.\n\n"
+       "What to do: firelane verify cudnn-benchmark -- python train.py, before you keep it.\n\n"
+       "When not: sizes change from step to step, or runs have to be repeatable.",
+       find_unbenchmarked},
   };
 }
 

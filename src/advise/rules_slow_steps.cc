@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "advise/gain.h"
 #include "advise/host_evidence.h"
 #include "advise/notes.h"
 #include "advise/rule.h"
@@ -135,7 +136,7 @@ std::vector<Finding> find_recorded_outliers(const Context& context) {
   const auto saved_ns = [&](int64_t each_ns) { return study.per_step(slow_ns - finding.events * each_ns); };
   finding.cost_ns = saved_ns(study.steps.median_ns);
   finding.share_of_step = context.share_of_step(finding.cost_ns);
-  finding.gain = {std::max<int64_t>(0, saved_ns(slowest_ns)), finding.cost_ns};
+  set_gain_of_all(context, {std::max<int64_t>(0, saved_ns(slowest_ns)), finding.cost_ns}, finding);
   finding.title = counted(finding.events, "step is", "steps are") + " much slower than the others and cost " +
                   short_percent(finding.share_of_step) + " of the average step";
   const std::string what = excess_of(study.breakdown, study.steps);
@@ -169,7 +170,7 @@ std::vector<Finding> find_timed_outliers(const Context& context) {
   Finding finding{.id = "slow-steps", .events = static_cast<int64_t>(slow.numbers.size())};
   finding.cost_ns = slow.excess_ns;
   finding.share_of_step = context.share_of_step(finding.cost_ns);
-  finding.gain = {slow.excess_ns * 9 / 10, slow.excess_ns};
+  set_gain_of_all(context, {slow.excess_ns * 9 / 10, slow.excess_ns}, finding);
   const bool one = finding.events == 1;
   const int64_t period = period_of(slow.numbers);
   finding.title = std::to_string(finding.events) + " of " + counted(slow.timed, "timed step", "timed steps") +

@@ -7,6 +7,7 @@
 
 #include "advise/diagnose.h"
 #include "analyze/verdict/study.h"
+#include "model/trace_builder.h"
 #include "traces/studied_trace.h"
 
 namespace firelane::advise {
@@ -29,5 +30,31 @@ inline const Finding* find(const Diagnosis& diagnosis, std::string_view id) {
                                   [&](const Finding& finding) { return finding.id == id; });
   return found == diagnosis.findings.end() ? nullptr : &*found;
 }
+
+// A program that a test writes down, one thing after another. `Derived` adds what happens at `at_`, and moves it on.
+template <typename Derived>
+class WrittenProgram {
+ public:
+  Derived& end_step() {
+    builder_.step(number_++, {.start_us = from_, .end_us = at_});
+    from_ = at_;
+    return static_cast<Derived&>(*this);
+  }
+  const Model& model() {
+    model_ = builder_.build();
+    return model_;
+  }
+  Judged judged() { return diagnose(model()); }
+
+ protected:
+  TraceBuilder builder_;
+  double at_ = 0;            // us
+  int64_t correlation_ = 1;  // of the next launch
+
+ private:
+  Model model_;
+  double from_ = 0;
+  int64_t number_ = 0;
+};
 
 }  // namespace firelane::advise

@@ -21,7 +21,7 @@ constexpr Tables make_tables() {
   return t;
 }
 
-constexpr Tables kTables = make_tables();
+constexpr Tables kCrcTables = make_tables();
 
 }  // namespace
 
@@ -34,9 +34,9 @@ uint32_t crc32c(std::string_view bytes, uint32_t seed) {
     std::memcpy(&w, p, 8);
     w ^= c;
     c = 0;
-    for (size_t k = 0; k < 8; ++k) c ^= kTables[7 - k][w >> (8 * k) & 0xFF];
+    for (size_t k = 0; k < 8; ++k) c ^= kCrcTables[7 - k][w >> (8 * k) & 0xFF];
   }
-  for (; left > 0; --left, ++p) c = c >> 8 ^ kTables[0][(c ^ static_cast<unsigned char>(*p)) & 0xFF];
+  for (; left > 0; --left, ++p) c = c >> 8 ^ kCrcTables[0][(c ^ static_cast<unsigned char>(*p)) & 0xFF];
   return ~c;
 }
 

@@ -110,10 +110,11 @@ report::Table functions_table(const Samples& samples, size_t row_count) {
     const FunctionTotals& each = totals[i];
     if (each.lines.empty()) continue;  // only in stacks that were torn
     const Function& function = samples.functions[i];
-    table.add({percent(cpu(each.self), cpu(sum)), percent(cpu(each.total), cpu(sum)),
-               static_cast<double>(each.self.all - cpu(each.self)) / second,
-               percent(each.self.with_gil, samples.tick_count), function.name,
-               fmt::format("{}:{}", short_file(function.file), each.hottest_line())});
+    table.add(
+        {percent(cpu(each.self), cpu(sum)), percent(cpu(each.total), cpu(sum)),
+         static_cast<double>(each.self.all - cpu(each.self)) / second, percent(each.self.with_gil, samples.tick_count),
+         function.name,
+         function.is_native ? function.file : fmt::format("{}:{}", short_file(function.file), each.hottest_line())});
   }
   return table;
 }
@@ -153,7 +154,10 @@ class NamedStacks {
     int32_t line = 0;
 
     auto operator<=>(const Place&) const = default;
-    std::string text() const { return file.empty() ? name : fmt::format("{} ({}:{})", name, file, line); }
+    std::string text() const {
+      if (file.empty()) return name;
+      return line == 0 ? fmt::format("{} ({})", name, file) : fmt::format("{} ({}:{})", name, file, line);
+    }
   };
 
   explicit NamedStacks(const Samples& samples) : samples_(samples) { waiting_ = id_of({.name = kWaiting}); }
@@ -214,6 +218,16 @@ report::Report sample_report(const Samples& samples, size_t row_count) {
   if (samples.torn_count > 0)
     out.notes.emplace_back(
         fmt::format("{} stacks changed while they were read, and are not counted", samples.torn_count));
+  if (!samples.why_no_samples.empty())
+    out.notes.emplace_back("native frames of threads that wait only: " + samples.why_no_samples);
+  else if (samples.without_native_count > 0)
+    out.notes.emplace_back(
+        fmt::format("{} looks at threads that ran have no native frames, as the kernel had no sample",
+                    samples.without_native_count));
+  if (samples.unfit_count > 0)
+    out.notes.emplace_back(fmt::format(
+        "{} native stacks could not be walked to their end: their innermost part and Python's frames are there",
+        samples.unfit_count));
   if (!samples.knows_cpu)
     out.notes.emplace_back("this system does not say when threads were on a core: waiting counts as running");
   return out;
@@ -229,7 +243,8 @@ std::string speedscope_of(const Samples& samples, const std::string& name) {
   json.key("shared").begin_object().key("frames").begin_array();
   for (const NamedStacks::Place& place : stacks.places()) {
     json.begin_object().field("name", place.name);
-    if (!place.file.empty()) json.field("file", place.file).field("line", int64_t{place.line});
+    if (!place.file.empty()) json.field("file", place.file);
+    if (place.line != 0) json.field("line", int64_t{place.line});
     json.end_object();
   }
   json.end_array().end_object().key("profiles").begin_array();

@@ -21,6 +21,7 @@
 #include "cli/verbs.h"
 #include "live/python.h"
 #include "live/sampler.h"
+#include "live/stacks_text.h"
 #include "report/table.h"
 
 extern char** environ;
@@ -34,6 +35,8 @@ struct SampleArgs {
   int64_t pid = 0;
   double rate = 100;
   double duration_s = 0;
+  bool native = false;
+  bool once = false;
   std::string path;
   size_t rows = 20;
   OutputOptions output;  // of the table
@@ -127,6 +130,17 @@ Result<int> sample_running(const SampleArgs& args, const live::SampleOptions& op
   return kExitOk;
 }
 
+// What py-spy calls a dump.
+Result<int> print_once(const SampleArgs& args) {
+  FL_TRY(const live::Process process, live::look_at(static_cast<pid_t>(args.pid)));
+  FL_TRY_VOID(live::may_trace(process));
+  FL_TRY(const std::string text, live::stacks_text(process, {.native = args.native}));
+  FL_TRY(Output output, Output::open({.path = args.path.empty() ? "-" : args.path, .force = args.output.force}));
+  FL_TRY_VOID(output.write(text));
+  FL_TRY_VOID(output.close());
+  return kExitOk;
+}
+
 Result<int> sample_command(const SampleArgs& args, const live::SampleOptions& options) {
   // Ctrl-C reaches the child, too: its end is what is waited for, and the answer comes after it.
   stop_on({SIGTERM});
@@ -149,10 +163,15 @@ Result<int> sample_command(const SampleArgs& args, const live::SampleOptions& op
 Result<int> run_sample(const SampleArgs& args) {
   if ((args.pid != 0) == !args.command.empty())
     return complain("sample: either -p PID or -- python program.py", kExitUsage);
+  if (args.once) {
+    if (args.pid == 0) return complain("sample: --once is for a program that runs already: -p PID", kExitUsage);
+    return print_once(args);
+  }
   if (!args.path.empty()) {  // a bad name is known at once
     FL_TRY(const Output unused, Output::open({.path = args.path, .force = args.output.force}));
   }
-  const live::SampleOptions options{.rate = args.rate, .duration_s = args.duration_s, .stop = &g_stop};
+  const live::SampleOptions options{
+      .rate = args.rate, .duration_s = args.duration_s, .native = args.native, .stop = &g_stop};
   return args.pid != 0 ? sample_running(args, options) : sample_command(args, options);
 }
 
@@ -161,9 +180,9 @@ Result<int> run_sample(const SampleArgs& args) {
 Verb sample_verb() {
   return {.name = "sample",
           .sentence =
-              "Sample the Python stacks of all threads of a program, without stopping it or loading anything into it.",
-          .examples = {"firelane sample -p 4711 --duration 10 -o stacks.speedscope.json",
-                       "firelane sample --rate 200 -o stacks.txt -- python train.py"},
+              "Sample the stacks of all threads of a Python program, without stopping it or loading anything into it.",
+          .examples = {"firelane sample --rate 200 --native -o stacks.speedscope.json -- python train.py",
+                       "firelane sample -p 4711 --once --native"},
           .setup = [](Flags& flags) -> VerbBody {
             auto args = std::make_shared<SampleArgs>();
             flags.add("command", args->command, "the program and its arguments, after --");
@@ -172,6 +191,9 @@ Verb sample_verb() {
             flags.add("--duration", args->duration_s, "seconds; 0: until the program ends, or Ctrl-C")
                 .between(0.0, 1e9)
                 .show_default();
+            flags.add("--once", args->once, "print the stacks of all threads as they are now, and end");
+            flags.add("--native", args->native,
+                      "C and C++ frames as well, and threads without Python (needs libdw: apt install libdw1)");
             flags.add(
                 "-o,--output", args->path,
                 "the stacks: speedscope's JSON; collapsed stacks if the name ends in .txt, .folded or .collapsed");

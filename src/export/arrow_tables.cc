@@ -21,43 +21,54 @@ std::shared_ptr<const ArrowTexts> words(std::initializer_list<std::string_view> 
   return texts;
 }
 
+template <typename T>
+std::vector<T> in_full(const ColumnView<T>& values) {
+  return values.size() == 0 ? std::vector<T>() : std::vector<T>(values.size(), values[0]);
+}
+
 // One table of the model: the builder plus the pool's dictionary.
 struct Maker {
   std::shared_ptr<const ArrowTexts> strings;
   ArrowTableBuilder table;
 
+  // The model's own memory, unless it stores one value for all rows.
   template <typename T>
-  void add(std::string_view name, std::span<const T> values, Absent absent) {
-    table.view(name, values, absent);
+  void add(std::string_view name, const ColumnView<T>& values, Absent absent) {
+    if (!values.is_uniform()) return table.view(name, values.cells(), absent);
+    table.own(name, in_full(values), absent);
   }
-  void add(std::string_view name, std::span<const StringId> values, Absent absent) {
-    table.view_words(name, values, strings, absent);
+  void add(std::string_view name, const ColumnView<StringId>& values, Absent absent) {
+    if (!values.is_uniform()) return table.view_words(name, values.cells(), strings, absent);
+    table.own_words(name, in_full(values), strings, absent);
   }
   // Where a kind may be absent, its first enumerator says so, and becomes -1.
   void add(std::string_view name, const KindColumn& kinds, Absent absent) {
     const size_t first = absent == Absent::kNever ? 0 : 1;
     auto texts = std::make_shared<ArrowTexts>();
     for (const std::string_view word : kinds.words.subspan(first)) texts->add(word);
-    if (absent == Absent::kNever) return table.view_words(name, kinds.numbers, std::move(texts));
-    std::vector<int8_t> known;
-    for (const uint8_t kind : kinds.numbers) known.push_back(static_cast<int8_t>(kind - 1));
+    const ColumnView<uint8_t>& numbers = kinds.numbers;
+    if (absent == Absent::kNever && !numbers.is_uniform()) {
+      return table.view_words(name, numbers.cells(), std::move(texts));
+    }
+    std::vector<int8_t> known(numbers.size());
+    for (size_t row = 0; row < known.size(); ++row) known[row] = static_cast<int8_t>(numbers[row] - first);
     table.own_words(name, std::move(known), std::move(texts), absent);
   }
   // An id that is a number, or in odd traces a text: two columns, one of them null.
-  void add(std::string_view name, std::span<const TraceId> values, Absent absent) {
+  void add(std::string_view name, const ColumnView<TraceId>& values, Absent absent) {
     std::vector<int64_t> numbers;
     std::vector<StringId> texts;
-    for (const TraceId& id : values) {
+    for (const TraceId& id : values.cells()) {
       numbers.push_back(id.text == kNoString ? id.number : kNoNumber);
       texts.push_back(id.text);
     }
     table.own(name, std::move(numbers), absent);
     table.own_words(std::string(name) + "_text", std::move(texts), strings, absent);
   }
-  void add(std::string_view name, std::span<const SliceRef> values, Absent absent) {
+  void add(std::string_view name, const ColumnView<SliceRef>& values, Absent absent) {
     std::vector<Row> slices;
     std::vector<int8_t> sides;
-    for (const SliceRef& ref : values) {
+    for (const SliceRef& ref : values.cells()) {
       slices.push_back(ref.row);
       sides.push_back(ref.row == kNoRow ? int8_t{-1} : static_cast<int8_t>(ref.on_device));
     }

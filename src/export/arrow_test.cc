@@ -75,17 +75,22 @@ std::shared_ptr<Model> two_host_slices() {
   const StringId mm = model->strings.intern("aten::mm");
   const StringId broken = model->strings.intern("bad \xFF name");
   const StringId cpu_op = model->strings.intern("cpu_op");
-  model->host_slices = {.lane = {LaneId{0}, LaneId{0}},
-                        .start_ns = {5, 6},
-                        .duration_ns = {7, 1},
-                        .name = {mm, broken},
-                        .category = {cpu_op, kNoString},
-                        .kind = {HostKind::kOp, HostKind::kDriver},
-                        .parent = {kNoRow, 0},
-                        .depth = {0, 1},
-                        .detail = {kNoRow, kNoRow},
-                        .source = {kNoSource, kNoSource}};
+  HostSlices& slices = model->host_slices;
+  slices.resize(2);
+  const auto same = [](const auto& value) { return value; };
+  slices.set(0, {.start_ns = 5, .duration_ns = 7, .name = mm, .category = cpu_op, .kind = HostKind::kOp}, same);
+  slices.set(1, {.start_ns = 6, .duration_ns = 1, .name = broken, .kind = HostKind::kDriver}, same);
+  slices.parent[1] = 0;
+  slices.depth[1] = 1;
   return model;
+}
+
+TEST(Arrow, a_column_that_the_model_stores_once_has_a_value_for_each_row) {
+  const auto model = two_host_slices();
+  ASSERT_TRUE(model->host_slices.detail.is_uniform());
+  const Imported slices(ArrowTables(model).table(index_of("host_slices")));
+  EXPECT_EQ(slices.column("detail").length, 2);
+  EXPECT_EQ(slices.column("detail").null_count, 2);
 }
 
 TEST(Arrow, integer_columns_are_the_models_own_memory) {

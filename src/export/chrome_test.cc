@@ -95,16 +95,20 @@ TEST(Chrome, original_args_are_kept_and_events_follow_the_source) {
   Model model =
       TraceBuilder().python("early", {.start_us = 0, .end_us = 1}).python("late", {.start_us = 5, .end_us = 6}).build();
   model.args = std::make_shared<TwoEvents>();
-  model.host_slices.source = {50, 10};
+  const auto set_sources = [&](uint64_t first, uint64_t second) {
+    model.host_slices.source[0] = first;
+    model.host_slices.source[1] = second;
+  };
+  set_sources(50, 10);
   EXPECT_EQ(chrome(model), R"({"schemaVersion": 1, "displayTimeUnit": "ms", "traceEvents": [
 {"ph": "X", "cat": "python_function", "name": "late", "pid": 100, "tid": 1, "ts": 5.000, "dur": 1.000, "args": {"Ev Idx": 4, "deep": {"a": [1, "x  y"]}}},
 {"ph": "X", "cat": "python_function", "name": "early", "pid": 100, "tid": 1, "ts": 0.000, "dur": 1.000}
 ]
 }
 )");
-  model.host_slices.source = {50, 11};  // args that are not JSON are left out
+  set_sources(50, 11);  // args that are not JSON are left out
   EXPECT_EQ(chrome(model).find("NaN"), std::string::npos);
-  model.host_slices.source = {50, 12};
+  set_sources(50, 12);
   EXPECT_EQ(chrome(model), "error: the source is gone");
 }
 

@@ -119,9 +119,9 @@ class PerfettoExport {
   // Perfetto's times are unsigned: those before a clock of 0 are all moved together.
   void choose_clock() {
     int64_t first = 0;
-    for (const auto* times :
-         {&model_.instants.time_ns, &model_.memory_events.time_ns, &model_.counter_samples.time_ns}) {
-      if (!times->empty()) first = std::min(first, times->front());
+    for (const auto& times : {view_of(model_.instants.time_ns), view_of(model_.memory_events.time_ns),
+                              view_of(model_.counter_samples.time_ns)}) {
+      if (times.size() > 0) first = std::min(first, times[0]);
     }
     offset_ns_ = std::max(model_.info.start_ns, -first);
     if (place_.is_alone() && model_.info.base_time_ns != 0) {

@@ -28,7 +28,7 @@ class SampleRoundTrip : public testing::TestWithParam<const char*> {
     return loaded.ok() ? std::move(loaded).value() : Model();
   }
 
-  static int64_t sum(const std::vector<int64_t>& numbers) {
+  static int64_t sum(const auto& numbers) {
     int64_t total = 0;
     for (const int64_t number : numbers) total += number == kNoNumber ? 0 : number;
     return total;

@@ -37,7 +37,7 @@ class SpeedscopeExport {
     frame_of_.assign(model_.strings.size(), kNoRow);
     out_ += ",\n\"shared\": {\"frames\": [";
     Row next = 0;
-    const auto add = [&](const std::vector<StringId>& names) {
+    const auto add = [&](const Cells<StringId>& names) {
       for (const StringId name : names) {
         Row& frame = frame_of_[static_cast<uint32_t>(name)];
         if (frame != kNoRow) continue;

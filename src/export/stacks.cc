@@ -60,7 +60,8 @@ std::vector<uint32_t> host_nodes(const Model& model, analyze::StackTree& tree) {
 }
 
 std::vector<int64_t> self_times(const Model& model) {
-  std::vector<int64_t> self(model.host_slices.duration_ns);
+  const auto& durations = model.host_slices.duration_ns;
+  std::vector<int64_t> self(durations.begin(), durations.end());
   for (size_t lane = 0; lane < model.lanes.size(); ++lane) {
     analyze::sweep_lane(
         model, static_cast<LaneId>(lane), analyze::kAllTime, [](Row) { return true; },

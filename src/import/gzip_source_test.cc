@@ -62,7 +62,9 @@ TEST(GzipSource, bytes_behind_the_end_are_ignored_and_said) {
 }
 
 TEST(GzipSource, reads_at_any_place_of_a_long_stream_in_any_order) {
-  const std::string text = random_text(50 << 20);  // three checkpoints
+  const std::string piece = random_text(1'000'003);
+  std::string text;  // three checkpoints
+  for (int i = 0; i < 55; ++i) text += piece.substr(static_cast<size_t>(i) * 1000);
   const auto source = unzip(gzip(text.substr(0, 20 << 20)) + gzip(text.substr(20 << 20)));
   std::string buffer(1 << 20, '\0');
   while (source->read(buffer.data(), buffer.size()) > 0) {
@@ -98,11 +100,6 @@ TEST(GzipSource, asking_again_behind_damage_gives_nothing) {
 }
 
 TEST(GzipSource, a_bomb_is_refused) {
-  const std::string zeros = gzip(std::string(64 << 20, ' '));
-  std::string bomb;
-  for (int i = 0; i < 6; ++i) bomb += zeros;
-  const Result<Model> loaded = load_trace_bytes(gzip("{\"traceEvents\":[") + bomb, "bomb.json.gz", {.threads = 1});
-  ASSERT_FALSE(loaded.ok() && loaded.value().info.event_count > 0);
   const Result<Model> limited = load_trace_bytes(gzip(std::string(64 << 20, '[')), "bomb.json.gz",
                                                  {.threads = 1, .progress = {}, .max_content_bytes = 1 << 20});
   ASSERT_FALSE(limited.ok());

@@ -149,7 +149,8 @@ Result<Model> load_run(const std::string& path, const std::vector<std::string>& 
     FL_TRY(std::unique_ptr<ByteSource> file, open_file(host));
     bytes += file->total_bytes();
     const uint64_t file_bytes = file->total_bytes();
-    files.push_back({.request = {.name = host, .file_bytes = file_bytes}, .content = std::move(file)});
+    files.push_back({.request = {.name = host, .threads = thread_count(options.threads), .file_bytes = file_bytes},
+                     .content = std::move(file)});
   }
   FL_TRY(RawTrace raw, read_xplane(files));
   raw.info.path = path;

@@ -18,6 +18,7 @@ std::span<const Reader> known_readers() {
       sqlite_reader(),        // Nsight Systems, rocpd
       xplane_reader(),        //
       perfetto_reader(),      // after XPlane: both begin alike, and an XPlane says more of itself
+      chakra_reader(),        //
       rocprof_json_reader(),  //
       rocprof_csv_reader(),   //
       pickle_reader(),        // memory snapshots, flight recorders

@@ -1,21 +1,19 @@
 #include "live/elf.h"
 
 #include <elf.h>
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
 #include <limits>
 #include <optional>
+#include <tuple>
+
+#include "live/mapped_file.h"
+#include "live/memory.h"
 
 namespace firelane::live {
 
 namespace {
-
-constexpr uint64_t kPageSize = 4096;
 
 // The T at `offset`, copied: files align nothing that they do not want to.
 template <typename T>
@@ -33,37 +31,9 @@ std::string_view text_at(std::span<const uint8_t> file, const Elf64_Shdr& string
   return {begin, ::strnlen(begin, strings.sh_size - at)};
 }
 
-// Not read as a whole: libraries are large, and their symbol tables a small part of them.
-class MappedFile {
- public:
-  explicit MappedFile(const std::string& path) {
-    const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    struct stat status{};
-    if (file >= 0 && ::fstat(file, &status) == 0 && status.st_size > 0) {
-      size_ = static_cast<size_t>(status.st_size);
-      data_ = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file, 0);
-    }
-    if (file >= 0) ::close(file);
-  }
-  MappedFile(const MappedFile&) = delete;
-  MappedFile& operator=(const MappedFile&) = delete;
-  ~MappedFile() {
-    if (data_ != MAP_FAILED) ::munmap(data_, size_);
-  }
-
-  std::span<const uint8_t> bytes() const {
-    if (data_ == MAP_FAILED) return {};
-    return {static_cast<const uint8_t*>(data_), size_};
-  }
-
- private:
-  void* data_ = MAP_FAILED;
-  size_t size_ = 0;
-};
-
-// The symbols of all tables of a kind; false if the file is shorter than it says.
-bool add_values(std::span<const uint8_t> file, const Elf64_Ehdr& header, uint32_t kind, uint64_t lowest,
-                std::span<const std::string_view> names, std::vector<uint64_t>& out) {
+// Calls visit(symbol, name) for the symbols of all tables of a kind; false if the file is shorter than it says.
+template <typename Visit>
+bool each_symbol(std::span<const uint8_t> file, const Elf64_Ehdr& header, uint32_t kind, Visit visit) {
   for (uint64_t i = 0; i < header.e_shnum; ++i) {
     const auto section = read_at<Elf64_Shdr>(file, header.e_shoff + i * sizeof(Elf64_Shdr));
     if (!section) return false;
@@ -74,21 +44,24 @@ bool add_values(std::span<const uint8_t> file, const Elf64_Ehdr& header, uint32_
     for (uint64_t s = 0; s < count; ++s) {
       const auto symbol = read_at<Elf64_Sym>(file, section->sh_offset + s * sizeof(Elf64_Sym));
       if (!symbol) break;
-      if (symbol->st_shndx == SHN_UNDEF || symbol->st_value < lowest) continue;
-      const auto name = std::find(names.begin(), names.end(), text_at(file, *strings, symbol->st_name));
-      if (name == names.end() || name->empty()) continue;
-      out[static_cast<size_t>(name - names.begin())] = symbol->st_value - lowest;
+      if (symbol->st_shndx != SHN_UNDEF) visit(*symbol, text_at(file, *strings, symbol->st_name));
     }
   }
   return true;
 }
 
+std::optional<Elf64_Ehdr> header_of(std::span<const uint8_t> file) {
+  const auto header = read_at<Elf64_Ehdr>(file, 0);
+  const bool is_elf =
+      header && std::memcmp(header->e_ident, ELFMAG, SELFMAG) == 0 && header->e_ident[EI_CLASS] == ELFCLASS64;
+  return is_elf ? header : std::nullopt;
+}
+
 }  // namespace
 
 Result<std::vector<uint64_t>> symbol_values(std::span<const uint8_t> file, std::span<const std::string_view> names) {
-  const auto header = read_at<Elf64_Ehdr>(file, 0);
-  if (!header || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 || header->e_ident[EI_CLASS] != ELFCLASS64)
-    return Error{"not a 64-bit ELF file"};
+  const auto header = header_of(file);
+  if (!header) return Error{"not a 64-bit ELF file"};
   uint64_t lowest = std::numeric_limits<uint64_t>::max();
   for (uint64_t i = 0; i < header->e_phnum; ++i) {
     const auto segment = read_at<Elf64_Phdr>(file, header->e_phoff + i * sizeof(Elf64_Phdr));
@@ -99,7 +72,12 @@ Result<std::vector<uint64_t>> symbol_values(std::span<const uint8_t> file, std::
   // Those for the linker are few; the others are only there if nobody has stripped the file.
   for (const uint32_t kind : {uint32_t{SHT_DYNSYM}, uint32_t{SHT_SYMTAB}}) {
     if (std::find(out.begin(), out.end(), uint64_t{0}) == out.end()) break;
-    if (!add_values(file, *header, kind, lowest, names, out)) return Error{"a cut ELF file"};
+    const bool is_whole = each_symbol(file, *header, kind, [&](const Elf64_Sym& symbol, std::string_view text) {
+      const auto name = std::find(names.begin(), names.end(), text);
+      if (name == names.end() || name->empty() || symbol.st_value < lowest) return;
+      out[static_cast<size_t>(name - names.begin())] = symbol.st_value - lowest;
+    });
+    if (!is_whole) return Error{"a cut ELF file"};
   }
   return out;
 }
@@ -115,6 +93,34 @@ Result<std::vector<uint64_t>> symbol_addresses(const Process& process, const std
   if (!values.ok()) return Error{path + ": " + values.error().message};
   std::vector<uint64_t> out = std::move(values).value();
   for (uint64_t& value : out) value = value == 0 ? 0 : value + mapping->start;
+  return out;
+}
+
+std::vector<ElfFunction> functions_of(std::span<const uint8_t> file) {
+  std::vector<ElfFunction> out;
+  const auto header = header_of(file);
+  if (!header) return out;
+  for (const uint32_t kind : {uint32_t{SHT_SYMTAB}, uint32_t{SHT_DYNSYM}}) {
+    (void)each_symbol(file, *header, kind, [&](const Elf64_Sym& symbol, std::string_view name) {
+      const unsigned type = ELF64_ST_TYPE(symbol.st_info);
+      if ((type == STT_FUNC || type == STT_GNU_IFUNC) && symbol.st_value != 0 && !name.empty())
+        out.push_back({symbol.st_value, symbol.st_size, name});
+    });
+  }
+  std::sort(out.begin(), out.end(), [](const ElfFunction& a, const ElfFunction& b) {
+    return std::tie(a.address, a.name) < std::tie(b.address, b.name);
+  });
+  return out;
+}
+
+std::vector<ElfSegment> segments_of(std::span<const uint8_t> file) {
+  std::vector<ElfSegment> out;
+  const auto header = header_of(file);
+  for (uint64_t i = 0; header && i < header->e_phnum; ++i) {
+    const auto segment = read_at<Elf64_Phdr>(file, header->e_phoff + i * sizeof(Elf64_Phdr));
+    if (!segment) break;
+    if (segment->p_type == PT_LOAD) out.push_back({segment->p_offset, segment->p_vaddr, segment->p_filesz});
+  }
   return out;
 }
 

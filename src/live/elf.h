@@ -20,6 +20,24 @@ Result<std::vector<uint64_t>> symbol_values(std::span<const uint8_t> file, std::
 Result<std::vector<uint64_t>> symbol_addresses(const Process& process, const std::string& path,
                                                std::span<const std::string_view> names);
 
+struct ElfFunction {
+  uint64_t address = 0;   // as the file counts
+  uint64_t size = 0;      // 0: it does not say
+  std::string_view name;  // in the file's bytes; mangled
+};
+
+// All functions that a 64-bit ELF file names, by address; none of anything else.
+std::vector<ElfFunction> functions_of(std::span<const uint8_t> file);
+
+struct ElfSegment {
+  uint64_t file_offset = 0;
+  uint64_t address = 0;  // as the file's symbols count
+  uint64_t bytes = 0;
+};
+
+// What of an ELF file is loaded into memory.
+std::vector<ElfSegment> segments_of(std::span<const uint8_t> file);
+
 // The path of the process's C library.
 Result<std::string> c_library(const Process& process);
 

@@ -31,6 +31,7 @@ struct Layout {
   uint32_t previous;
   uint32_t instruction;  // a pointer into the code; before 3.11 an index
   bool is_index;
+  uint32_t is_entry;   // whether it is the outermost of a call of the evaluation loop (3.11); 0: not there
   uint32_t owner;      // 0: not there
   uint8_t owned_by_c;  // of frames that are no Python function's
   // PyCodeObject

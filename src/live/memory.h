@@ -8,16 +8,24 @@
 #include <cstdint>
 #include <cstring>
 #include <optional>
+#include <span>
 #include <vector>
 
 namespace firelane::live {
 
+inline constexpr uint64_t kPageSize = 4096;
+
 class Memory {
  public:
   explicit Memory(pid_t pid) : pid_(pid) {}
+  // As if a process had these bytes at `address`, and nothing else: for tests and fuzzing. They have to outlive this.
+  Memory(std::span<const uint8_t> bytes, uint64_t address) : pid_(0), bytes_(bytes), address_(address) {}
 
   // All of it, or false.
   bool read(uint64_t address, void* into, size_t bytes) const;
+
+  // From the beginning up to what is not there: how many bytes that were.
+  size_t read_some(uint64_t address, void* into, size_t bytes) const;
 
   template <typename T>
   std::optional<T> read(uint64_t address) const {
@@ -31,7 +39,12 @@ class Memory {
   const std::vector<bool>& read_all();
 
  private:
+  // As process_vm_readv.
+  ssize_t transfer(const struct iovec* own, size_t own_count, const struct iovec* other, size_t other_count) const;
+
   pid_t pid_;
+  std::span<const uint8_t> bytes_;  // with pid 0
+  uint64_t address_ = 0;
   std::vector<struct iovec> own_;
   std::vector<struct iovec> other_;
   std::vector<bool> done_;

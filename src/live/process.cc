@@ -48,6 +48,7 @@ std::vector<Mapping> parse_maps(const std::string& text) {
     Mapping mapping{.path = line.substr(path)};
     if (mapping.path.ends_with(" (deleted)")) mapping.path.resize(mapping.path.size() - 10);
     std::from_chars(line.data(), line.data() + line.size(), mapping.start, 16);
+    std::from_chars(line.data() + line.find('-') + 1, line.data() + line.size(), mapping.end, 16);
     const size_t offset = line.find(' ', line.find(' ') + 1) + 1;
     std::from_chars(line.data() + offset, line.data() + line.size(), mapping.file_offset, 16);
     out.push_back(std::move(mapping));
@@ -82,6 +83,8 @@ int errno_of_tracing(pid_t pid) {
 }
 
 }  // namespace
+
+std::vector<Mapping> mappings_of(pid_t pid) { return parse_maps(read_proc(pid, "maps")); }
 
 std::string read_proc(pid_t pid, std::string_view name) { return read_file(proc(pid, name)); }
 
@@ -119,7 +122,7 @@ Result<Process> look_at(pid_t pid) {
   std::error_code error;
   out.program = fs::read_symlink(proc(pid, "exe"), error).string();
   if (out.program.ends_with(" (deleted)")) out.program.resize(out.program.size() - 10);
-  out.mappings = parse_maps(read_proc(pid, "maps"));
+  out.mappings = mappings_of(pid);
   if (error || out.mappings.empty()) {
     if (::kill(pid, 0) != 0 && errno == ESRCH) return Error{name + ": the program has ended"};
     if (out.user != ::geteuid())

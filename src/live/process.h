@@ -14,6 +14,7 @@ namespace firelane::live {
 
 struct Mapping {
   uint64_t start = 0;
+  uint64_t end = 0;
   uint64_t file_offset = 0;
   std::string path;  // as the process sees it
 };
@@ -41,6 +42,9 @@ bool shares_files(pid_t pid);
 
 // Whether this process may look into that one, as a debugger may; the Error says what forbids it and what helps.
 Result<void> may_trace(const Process& process);
+
+// What the process has mapped of files now, by address. Empty when it is gone.
+std::vector<Mapping> mappings_of(pid_t pid);
 
 // "/proc/77/NAME" as text; "" if it cannot be read.
 std::string read_proc(pid_t pid, std::string_view name);

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <optional>
 #include <utility>
 
+#include "live/native_view.h"
 #include "live/thread_clock.h"
 
 namespace firelane::live {
@@ -35,18 +37,23 @@ std::string name_of(const Process& process, pid_t thread) {
   return thread != process.pid && name == comm(process.pid) ? "" : name;
 }
 
+constexpr uint64_t kWithoutPython = uint64_t{1} << 63;  // no address of a program has it
+
 class Counter {
  public:
   Counter(const Process& process, Samples& samples) : process_(process), samples_(samples) {}
 
-  void add(const std::vector<ThreadStack>& seen, int64_t interval_ns) {
+  // `native`: null without native frames.
+  void add(const std::vector<ThreadStack>& seen, int64_t interval_ns, StackReader& reader, NativeView* native) {
     for (const ThreadStack& each : seen) {
       Known& known = thread_of(each);
-      const bool on_cpu = known.clock.was_on_cpu(interval_ns, each.has_changed);
+      const bool on_cpu = known.clock.was_on_cpu(interval_ns, each.thread != 0 && each.has_changed);
       samples_.knows_cpu |= known.clock.is_known();
-      if (known.counted == nullptr || known.stack != each.stack) {
-        known.stack = each.stack;
-        known.counted = &counts_[uint64_t{known.index} << 32 | each.stack];  // its place in the map does not move
+      const uint32_t stack =
+          native == nullptr ? each.stack : native->stack_at_look(reader, each, on_cpu, known.clock.run_ns());
+      if (known.counted == nullptr || known.stack != stack) {
+        known.stack = stack;
+        known.counted = &counts_[uint64_t{known.index} << 32 | stack];  // its place in the map does not move
       }
       ++known.counted->all;
       known.counted->on_cpu += on_cpu ? 1 : 0;
@@ -72,7 +79,8 @@ class Counter {
   };
 
   Known& thread_of(const ThreadStack& each) {
-    auto found = threads_.find(each.thread);
+    const uint64_t key = each.thread != 0 ? each.thread : kWithoutPython | static_cast<uint64_t>(each.native_id);
+    auto found = threads_.find(key);
     if (found != threads_.end() && found->second.native_id != each.native_id) {  // another one at the same place
       threads_.erase(found);
       found = threads_.end();
@@ -81,7 +89,7 @@ class Counter {
       const auto index = static_cast<uint32_t>(samples_.threads.size());
       samples_.threads.push_back({each.native_id, name_of(process_, each.native_id)});
       Known known{.index = index, .native_id = each.native_id, .clock = ThreadClock(process_.pid, each.native_id)};
-      found = threads_.emplace(each.thread, std::move(known)).first;
+      found = threads_.emplace(key, std::move(known)).first;
     }
     return found->second;
   }
@@ -92,6 +100,22 @@ class Counter {
   std::unordered_map<uint64_t, SampleCounts> counts_;  // by thread and stack
 };
 
+// Native functions come after Python's.
+void add_native(const NativeView& native, Samples& out) {
+  const auto first = static_cast<uint32_t>(out.functions.size());
+  for (const NativeFunction& function : native.native_functions())
+    out.functions.push_back({.name = function.name, .file = function.library, .is_native = true});
+  for (std::vector<Frame>& stack : out.stacks) {
+    for (Frame& frame : stack) {
+      if ((frame.function & NativeView::kNative) != 0) frame.function = first + (frame.function & ~NativeView::kNative);
+    }
+  }
+  out.has_native = true;
+  out.unfit_count = native.unfit_count();
+  out.without_native_count = native.missing_count();
+  out.why_no_samples = native.why_no_samples();
+}
+
 }  // namespace
 
 Result<Samples> sample(const Process& process, const Python& python, const SampleOptions& options) {
@@ -99,6 +123,11 @@ Result<Samples> sample(const Process& process, const Python& python, const Sampl
   Samples out{.rate = options.rate};
   Counter counter(process, out);
   const auto interval_ns = static_cast<int64_t>(1e9 / options.rate);
+  std::optional<NativeView> native;
+  if (options.native) {
+    FL_TRY(NativeView opened, NativeView::open(process, python, interval_ns));
+    native.emplace(std::move(opened));
+  }
   const int64_t begin = now_ns(CLOCK_MONOTONIC);
   const int64_t begin_cpu = now_ns(CLOCK_THREAD_CPUTIME_ID);
   const auto end = options.duration_s > 0 ? begin + static_cast<int64_t>(options.duration_s * 1e9) : INT64_MAX;
@@ -108,7 +137,8 @@ Result<Samples> sample(const Process& process, const Python& python, const Sampl
   while (options.stop == nullptr || !options.stop->load()) {
     if (!reader.look(seen)) break;
     const int64_t now = now_ns(CLOCK_MONOTONIC);
-    counter.add(seen, now - last);
+    if (native) native->add_other_threads(seen);
+    counter.add(seen, now - last, reader, native ? &*native : nullptr);
     ++out.tick_count;
     last = now;
     due += interval_ns;
@@ -118,14 +148,18 @@ Result<Samples> sample(const Process& process, const Python& python, const Sampl
       due += missed * interval_ns;
     }
     if (due >= end) break;
-    sleep_until(due);
+    if (native)
+      native->wait_until(due, reader);
+    else
+      sleep_until(due);
   }
   counter.finish();
   out.duration_s = static_cast<double>(now_ns(CLOCK_MONOTONIC) - begin) / 1e9;
   out.own_cpu_s = static_cast<double>(now_ns(CLOCK_THREAD_CPUTIME_ID) - begin_cpu) / 1e9;
   out.torn_count = reader.torn_count();
   out.functions = reader.functions();
-  out.stacks = reader.stacks();
+  out.stacks = native ? native->stacks() : reader.stacks();
+  if (native) add_native(*native, out);
   return out;
 }
 

@@ -39,6 +39,11 @@ struct Samples {
   uint64_t torn_count = 0;    // stacks that changed while they were read
   double own_cpu_s = 0;
   bool knows_cpu = false;  // whether threads were on a core
+  // With native frames:
+  bool has_native = false;
+  uint64_t unfit_count = 0;           // stacks that could not be walked to their end, or fit Python's in part only
+  uint64_t without_native_count = 0;  // looks at a running thread of which the kernel had no sample
+  std::string why_no_samples;         // "": running threads were sampled
   std::vector<Function> functions;
   std::vector<std::vector<Frame>> stacks;  // innermost frame first
   std::vector<SampledThread> threads;
@@ -48,6 +53,7 @@ struct Samples {
 struct SampleOptions {
   double rate = 100;
   double duration_s = 0;  // 0: until the program ends, or `stop`
+  bool native = false;    // native frames, too, and threads without Python; needs libdw
   const std::atomic<bool>* stop = nullptr;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <string_view>
 #include <utility>
 
@@ -45,13 +46,19 @@ Result<StackReader> StackReader::open(const Process& process, const Python& pyth
   }
   static constexpr std::array<std::string_view, 2> kNames = {"_PyRuntime", "PyCode_Type"};
   FL_TRY(const std::vector<uint64_t> addresses, python_addresses(process, python, kNames));
-  StackReader out(process.pid, *layout);
-  out.code_type_ = addresses[1];
-  out.interpreter_ = out.memory_.read<uint64_t>(addresses[0] + layout->main_interpreter).value_or(0);
-  if (out.interpreter_ == 0) return Error{std::to_string(process.pid) + ": Python has not started in it, or has ended"};
+  auto out = at(Memory(process.pid), *layout, addresses[0], addresses[1]);
+  if (!out.ok()) return Error{std::to_string(process.pid) + ": " + out.error().message};
+  return out;
+}
+
+Result<StackReader> StackReader::at(Memory memory, const Layout& layout, uint64_t runtime, uint64_t code_type) {
+  StackReader out(std::move(memory), layout);
+  out.code_type_ = code_type;
+  out.interpreter_ = out.memory_.read<uint64_t>(runtime + layout.main_interpreter).value_or(0);
+  if (out.interpreter_ == 0) return Error{"Python has not started in it, or has ended"};
   const uint64_t gil =
-      layout->gil_is_pointer ? out.memory_.read<uint64_t>(out.interpreter_ + layout->gil).value_or(0) : addresses[0];
-  out.gil_ = gil + layout->gil_holder;
+      layout.gil_is_pointer ? out.memory_.read<uint64_t>(out.interpreter_ + layout.gil).value_or(0) : runtime;
+  out.gil_ = gil + layout.gil_holder;
   out.stacks_.emplace_back();  // the empty one is 0
   return out;
 }
@@ -71,22 +78,46 @@ bool StackReader::look(std::vector<ThreadStack>& out) {
       ++torn_count_;
       continue;
     }
-    if (walked_.empty()) continue;
-    ThreadStack seen{.thread = thread.address};
-    seen.has_changed = !std::equal(walked_.begin(), walked_.end(), thread.frames.begin(), thread.frames.end(),
-                                   [](const RawFrame& a, const RawFrame& b) { return a.is_at_same_place(b); });
-    if (seen.has_changed) keep(thread, walked_);
-    seen.stack = thread.stack;
-    seen.holds_gil = (gil_state_[1] & 0xffffffff) != 0 && gil_state_[0] == thread.address;
-    if (layout_->native_id != 0) {
-      seen.native_id = static_cast<pid_t>(value_at<uint64_t>(thread.state.data(), layout_->native_id));
-    } else {
+    ThreadStack seen;
+    if (see(thread, seen)) out.push_back(seen);
+  }
+  return true;
+}
+
+bool StackReader::look_again(uint64_t thread, ThreadStack& out) {
+  const auto found =
+      std::find_if(threads_.begin(), threads_.end(), [&](const Thread& each) { return each.address == thread; });
+  if (found == threads_.end() || !memory_.read(thread, found->state.data(), found->state.size()) ||
+      !read_stack(*found, /*use_buffer=*/false, walked_))
+    return false;
+  const bool is_seen = see(*found, out);
+  found->has_moved = out.has_changed;
+  return is_seen;
+}
+
+uint64_t StackReader::gil_holder() {
+  const bool is_read = memory_.read(gil_, gil_state_.data(), sizeof(gil_state_));
+  return is_read && (gil_state_[1] & 0xffffffff) != 0 ? gil_state_[0] : 0;
+}
+
+// What was walked, as the thread's stack; false if that is empty.
+bool StackReader::see(Thread& thread, ThreadStack& out) {
+  if (walked_.empty()) return false;
+  out = {.thread = thread.address};
+  const bool is_other = !std::equal(walked_.begin(), walked_.end(), thread.frames.begin(), thread.frames.end(),
+                                    [](const RawFrame& a, const RawFrame& b) { return a.is_at_same_place(b); });
+  if (is_other) keep(thread, walked_);
+  out.has_changed = is_other || thread.has_moved;
+  thread.has_moved = false;
+  out.stack = thread.stack;
+  out.holds_gil = (gil_state_[1] & 0xffffffff) != 0 && gil_state_[0] == thread.address;
+  if (layout_->native_id != 0) {
+    out.native_id = static_cast<pid_t>(value_at<uint64_t>(thread.state.data(), layout_->native_id));
+  } else {
 #if defined(__x86_64__)
-      const auto pthread = value_at<uint64_t>(thread.state.data(), layout_->pthread);
-      seen.native_id = memory_.read<int32_t>(pthread + kTidInPthread).value_or(0);
+    const auto pthread = value_at<uint64_t>(thread.state.data(), layout_->pthread);
+    out.native_id = memory_.read<int32_t>(pthread + kTidInPthread).value_or(0);
 #endif
-    }
-    out.push_back(seen);
   }
   return true;
 }
@@ -122,7 +153,9 @@ void StackReader::follow_threads() {
   now.reserve(threads_.size());
   size_t known = 0;
   uint64_t address = first_thread_;
-  while (address != 0 && now.size() < kMostThreads) {
+  uint64_t passed = 0;  // one of those before: a list that was torn may lead back to it
+  while (address != 0 && address != passed && now.size() < kMostThreads) {
+    if (std::has_single_bit(now.size())) passed = address;
     const auto found = std::find_if(threads_.begin() + static_cast<ptrdiff_t>(known), threads_.end(),
                                     [&](const Thread& each) { return each.address == address; });
     if (found != threads_.end()) {
@@ -174,6 +207,7 @@ bool StackReader::read_stack(Thread& thread, bool use_buffer, std::vector<RawFra
                                           : value_at<uint64_t>(bytes, layout_->instruction);
     address = value_at<uint64_t>(bytes, layout_->previous);
     if (!is_python) frame.code = 0;
+    frame.is_entry = layout_->is_entry == 0 || value_at<uint8_t>(bytes, layout_->is_entry) != 0;
     if (const auto known_code = codes_.find(frame.code);
         is_new && known_code != codes_.end() && known_code->second.checked_at != look_count_)
       known_code->second.checked_at = look_count_ - kCheckEvery;  // is it still the same function that lies there?
@@ -292,14 +326,19 @@ uint32_t StackReader::function_id(Function function) {
 uint32_t StackReader::stack_id(const std::vector<RawFrame>& frames) {
   std::vector<Frame> stack;
   for (const RawFrame& frame : frames) {
-    if (frame.code == 0) continue;
+    if (frame.code == 0) {  // of C: the evaluation loop's own, which lies outside of those that it runs
+      if (!stack.empty()) stack.back().is_entry = true;
+      continue;
+    }
     const Code* code = code_at(frame.code);
     if (code == nullptr) continue;
     const uint64_t offset =
         layout_->is_index ? frame.instruction * 2 : frame.instruction - (frame.code + layout_->instructions);
     const bool is_inside = offset < (uint64_t{1} << 31);
-    stack.push_back({code->function, is_inside ? line_at(code->lines, static_cast<uint32_t>(offset), code->first_line)
-                                               : code->first_line});
+    stack.push_back(
+        {code->function,
+         is_inside ? line_at(code->lines, static_cast<uint32_t>(offset), code->first_line) : code->first_line,
+         layout_->owner == 0 && frame.is_entry});
   }
   const uint64_t hash = hash_of(stack);
   const auto [begin, end] = stack_ids_.equal_range(hash);

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -25,13 +26,15 @@ namespace firelane::live {
 
 struct Function {
   std::string name;  // with its class: "Module.forward"
-  std::string file;
+  std::string file;  // of a native one, its library: "libtorch_cpu.so"
   int32_t first_line = 0;
+  bool is_native = false;
 };
 
 struct Frame {
   uint32_t function = 0;  // in StackReader::functions()
   int32_t line = 0;
+  bool is_entry = false;  // the outermost of those that one call of Python's evaluation loop runs
 
   bool operator==(const Frame&) const = default;
 };
@@ -48,9 +51,17 @@ class StackReader {
  public:
   // An Error for a Python whose layout is not known, or that has not started yet.
   static Result<StackReader> open(const Process& process, const Python& python);
+  // From what is at these addresses of a memory: Python's _PyRuntime and PyCode_Type.
+  static Result<StackReader> at(Memory memory, const Layout& layout, uint64_t runtime, uint64_t code_type);
 
   // All threads that run Python code, or wait in it. False when the process is gone.
   bool look(std::vector<ThreadStack>& out);
+
+  // One of those that the last look found, as it is now; false if it cannot be read.
+  bool look_again(uint64_t thread, ThreadStack& out);
+
+  // The thread (its PyThreadState) that has the GIL now; 0: none.
+  uint64_t gil_holder();
 
   const std::vector<Function>& functions() const { return functions_; }
   const std::vector<std::vector<Frame>>& stacks() const { return stacks_; }  // innermost frame first
@@ -71,6 +82,7 @@ class StackReader {
     uint64_t address = 0;
     uint64_t code = 0;
     uint64_t instruction = 0;
+    bool is_entry = false;
     size_t buffer_offset = 0;
 
     bool is_at_same_place(const RawFrame& other) const {
@@ -91,14 +103,16 @@ class StackReader {
     std::vector<Piece> pieces;
     std::vector<uint8_t> buffer;
     bool was_read = false;
+    bool has_moved = false;  // seen by look_again() since the last look
     uint32_t stack = 0;
   };
 
-  StackReader(pid_t pid, const Layout& layout) : memory_(pid), layout_(&layout) {}
+  StackReader(Memory memory, const Layout& layout) : memory_(std::move(memory)), layout_(&layout) {}
 
   bool read_known();
   void follow_threads();
   bool read_stack(Thread& thread, bool use_buffer, std::vector<RawFrame>& out);
+  bool see(Thread& thread, ThreadStack& out);
   void keep(Thread& thread, std::vector<RawFrame>& frames);
   const Code* code_at(uint64_t address);
   bool load_code(uint64_t address, Code& out);

@@ -15,6 +15,7 @@ class ThreadClock {
   ~ThreadClock();
 
   bool is_known() const { return file_ >= 0; }
+  int64_t run_ns() const { return run_ns_; }  // when it was last asked; -1: not known
 
   // Whether the last `interval_ns` count as on a core. What is left over counts for later
   // ones, so that the sum of many is right. `has_moved`: the thread was seen to run since the last time.

@@ -68,9 +68,9 @@ Model assemble(RawTrace&& raw, unsigned threads) {
   bound_sizes(raw, model, threads);
   rebase_times(raw, model, threads);
   const std::vector<LaneId> lane_map = order_lanes(raw, model);
+  build_other_tables(raw, model, lane_map, threads);
   build_host_slices(raw, model, lane_map, threads);
-  build_device_slices(raw, model, lane_map);
-  build_other_tables(raw, model, lane_map);
+  build_device_slices(raw, model, lane_map, threads);
   fill_occupancy(model);
   mark_window(model);
   nest_slices(model);

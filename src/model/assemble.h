@@ -28,8 +28,8 @@ void bound_sizes(RawTrace& raw, Model& model, unsigned threads);
 
 // build_tables.cc: rows -> columns, sorted.
 void build_host_slices(RawTrace& raw, Model& model, const std::vector<LaneId>& lane_map, unsigned threads);
-void build_device_slices(RawTrace& raw, Model& model, const std::vector<LaneId>& lane_map);
-void build_other_tables(RawTrace& raw, Model& model, const std::vector<LaneId>& lane_map);
+void build_device_slices(RawTrace& raw, Model& model, const std::vector<LaneId>& lane_map, unsigned threads);
+void build_other_tables(RawTrace& raw, Model& model, const std::vector<LaneId>& lane_map, unsigned threads);
 
 // window.cc: marks device work that reaches beyond the time in which devices were recorded.
 void mark_window(Model& model);

@@ -26,15 +26,14 @@ void add_row(const RawRow& row, Sums<RawRow>& sums) {
   });
 }
 
+// Rows that are shared count as often as they are used.
 template <typename RawRow>
-void add_up(const RawPart&, const RawVector<RawRow>& rows, Sums<RawRow>& sums) {
+void add_up(const RawPart& part, const RawVector<RawRow>& rows, Sums<RawRow>& sums) {
+  if constexpr (kIsShared<RawRow>) {
+    for (const Row row : part.order_of(rows)) add_row(rows[row], sums);
+    if (!part.order_of(rows).empty()) return;
+  }
   for (const RawRow& row : rows) add_row(row, sums);
-}
-
-// As often as kernels have them.
-void add_up(const RawPart& part, const RawVector<RawKernel>& rows, Sums<RawKernel>& sums) {
-  if (part.kernel_order.empty()) return add_up<RawKernel>(part, rows, sums);
-  for (const Row row : part.kernel_order) add_row(rows[row], sums);
 }
 
 // Values beyond the limit of their column become absent, or 0 where there is no absence. How many that were.
@@ -67,13 +66,7 @@ void bound(RawTrace& raw, RawVector<RawRow> RawPart::* table, const std::vector<
   Sums<RawRow> limits;
   limits.fill(HUGE_VAL);
   size_t rows = 0;
-  for (const RawPart& part : raw.parts) {
-    if constexpr (std::is_same_v<RawRow, RawKernel>) {
-      rows += part.kernel_count();
-    } else {
-      rows += (part.*table).size();
-    }
-  }
+  for (const RawPart& part : raw.parts) rows += part.count_of(part.*table);
   bool is_needed = false;
   for (size_t column = 0; column < limits.size(); ++column) {
     double sum = 0;

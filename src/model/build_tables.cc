@@ -1,6 +1,7 @@
 // Turns the rows of all parts into the model's columns: slices sorted by (lane, start,
 // longer first, file order), details in file order, points in time order.
 #include <algorithm>
+#include <type_traits>
 #include <unordered_map>
 
 #include "base/hash.h"
@@ -50,13 +51,7 @@ std::vector<const RawRow*> sort_by_lane(RawTrace& raw, RawVector<RawRow> RawPart
 template <typename RawRow>
 size_t count_rows(const RawTrace& raw, RawVector<RawRow> RawPart::* rows) {
   size_t count = 0;
-  for (const RawPart& part : raw.parts) count += (part.*rows).size();
-  return count;
-}
-
-size_t count_kernels(const RawTrace& raw) {
-  size_t count = 0;
-  for (const RawPart& part : raw.parts) count += part.kernel_count();
+  for (const RawPart& part : raw.parts) count += part.count_of(part.*rows);
   return count;
 }
 
@@ -95,35 +90,53 @@ std::vector<RawRow> take_sorted(RawTrace& raw, RawVector<RawRow> RawPart::* rows
   return all;
 }
 
-// Fills a table with the rows of all parts: by time, or, where they have none, in file order.
-template <typename Table>
-void build_table(RawTrace& raw, RawVector<typename Table::Raw> RawPart::* rows, Table& out, const ColumnMap& map) {
-  size_t next = 0;
-  if constexpr (Table::Raw::kIsTimed) {
-    const auto sorted = take_sorted(raw, rows);
-    out.resize(sorted.size());
-    for (const auto& row : sorted) out.set(next++, row, map);
-  } else {
-    out.resize(count_rows(raw, rows));
-    for (const RawPart& part : raw.parts) {
-      for (const auto& row : part.*rows) out.set(next++, row, map);
-    }
-    free_rows(raw, rows);
+// Calls fn(part, index of the first of its rows in the whole) for each part, on several threads.
+template <typename RawRow, typename Fn>
+void each_part(RawTrace& raw, RawVector<RawRow> RawPart::* rows, unsigned threads, const Fn& fn) {
+  std::vector<size_t> first{0};
+  for (const RawPart& part : raw.parts) {
+    first.push_back(first.back() + part.count_of(part.*rows));
   }
+  parallel_each(raw.parts.size(), first.back() < 4096 ? 1 : threads, [&](size_t i) { fn(raw.parts[i], first[i]); });
 }
 
-// Kernels may share their details until here. Each part's rows are freed as soon as they are in the table.
-void build_table(RawTrace& raw, RawVector<RawKernel> RawPart::*, KernelDetails& out, const ColumnMap& map) {
-  out.resize(count_kernels(raw));
-  size_t next = 0;
-  for (RawPart& part : raw.parts) {
-    if (part.kernel_order.empty()) {
-      for (const RawKernel& row : part.kernel_details) out.set(next++, row, map);
-    } else {
-      for (const Row row : part.kernel_order) out.set(next++, part.kernel_details[row], map);
-    }
-    RawVector<RawKernel>().swap(part.kernel_details);
-    RawVector<Row>().swap(part.kernel_order);
+// Makes room for `count` rows, and one cell for each column in which all of them have the same value.
+template <typename Table>
+void make_room(RawTrace& raw, RawVector<typename Table::Raw> RawPart::* rows, size_t count, Table& out,
+               const ColumnMap& map, unsigned threads) {
+  const auto filled =
+      std::find_if(raw.parts.begin(), raw.parts.end(), [&](const RawPart& part) { return !(part.*rows).empty(); });
+  if (filled == raw.parts.end()) return out.resize(0);
+  const typename Table::Raw first = (*filled.*rows).front();
+  std::vector<typename Table::Differing> of_parts(raw.parts.size());
+  parallel_each(raw.parts.size(), count < 4096 ? 1 : threads, [&](size_t i) {
+    typename Table::Differing differing;
+    for (const auto& row : raw.parts[i].*rows) differing.compare(first, row);
+    of_parts[i] = differing;
+  });
+  typename Table::Differing differing;
+  for (const auto& of_part : of_parts) differing.add(of_part);
+  out.make_room(count, differing, first, map);
+}
+
+// Fills a table with the rows of all parts: by time, or, where they have none, in file order.
+template <typename Table>
+void build_table(RawTrace& raw, RawVector<typename Table::Raw> RawPart::* rows, Table& out, const ColumnMap& map,
+                 unsigned threads) {
+  make_room(raw, rows, count_rows(raw, rows), out, map, threads);
+  if constexpr (Table::Raw::kIsTimed) {
+    size_t next = 0;
+    for (const auto& row : take_sorted(raw, rows)) out.set(next++, row, map);
+  } else {
+    // Each part's rows are freed as soon as they are in the table.
+    each_part(raw, rows, threads, [&](RawPart& part, size_t next) {
+      if constexpr (kIsShared<typename Table::Raw>) {
+        for (const Row row : part.order_of(part.*rows)) out.set(next++, (part.*rows)[row], map);
+        if (!part.order_of(part.*rows).empty()) RawVector<typename Table::Raw>().swap(part.*rows);
+      }
+      for (const auto& row : part.*rows) out.set(next++, row, map);
+      RawVector<typename Table::Raw>().swap(part.*rows);
+    });
   }
 }
 
@@ -149,16 +162,15 @@ void build_counters(RawTrace& raw, Model& model) {
 }  // namespace
 
 void build_host_slices(RawTrace& raw, Model& model, const std::vector<LaneId>& lane_map, unsigned threads) {
+  const ColumnMap map{lane_map};
   const auto order =
       sort_by_lane(raw, &RawPart::host_slices, lane_map, model.lanes.host_begin, model.lanes.host_end, threads);
   HostSlices& out = model.host_slices;
-  out.resize(order.size());
-  model.op_details.slice.assign(count_rows(raw, &RawPart::op_details), kNoRow);
-  model.call_details.slice.assign(count_rows(raw, &RawPart::call_details), kNoRow);
+  make_room(raw, &RawPart::host_slices, order.size(), out, map, threads);
   parallel_ranges(order.size(), threads, [&](size_t begin, size_t end) {
     for (size_t i = begin; i < end; ++i) {
       const RawHostSlice& row = *order[i];
-      out.set(i, row, ColumnMap{lane_map});
+      out.set(i, row, map);
       if (row.detail == kNoRow) continue;
       (is_call(row.kind) ? model.call_details.slice : model.op_details.slice)[row.detail] = static_cast<Row>(i);
     }
@@ -166,28 +178,145 @@ void build_host_slices(RawTrace& raw, Model& model, const std::vector<LaneId>& l
   free_rows(raw, &RawPart::host_slices);
 }
 
-void build_device_slices(RawTrace& raw, Model& model, const std::vector<LaneId>& lane_map) {
-  const auto order =
-      sort_by_lane(raw, &RawPart::device_slices, lane_map, model.lanes.device_begin, model.lanes.device_end, 1);
-  DeviceSlices& out = model.device_slices;
-  out.resize(order.size());
-  model.kernel_details.slice.assign(count_kernels(raw), kNoRow);
-  model.copy_details.slice.assign(count_rows(raw, &RawPart::copy_details), kNoRow);
-  model.sync_details.slice.assign(count_rows(raw, &RawPart::sync_details), kNoRow);
-  for (size_t i = 0; i < order.size(); ++i) {
-    const RawDeviceSlice& row = *order[i];
-    out.set(i, row, ColumnMap{lane_map});
-    if (row.detail == kNoRow) continue;
-    std::vector<Row>& slice = row.kind == DeviceKind::kKernel ? model.kernel_details.slice
-                              : row.kind == DeviceKind::kSync ? model.sync_details.slice
-                                                              : model.copy_details.slice;
-    slice[row.detail] = static_cast<Row>(i);
+namespace {
+
+class DeviceSliceBuilder {
+ public:
+  DeviceSliceBuilder(RawTrace& raw, Model& model, const std::vector<LaneId>& lane_map, unsigned threads)
+      : raw_(raw), model_(model), lane_map_(lane_map), threads_(threads) {}
+
+  void run() {
+    if (has_shared_lanes()) unfold_plain_work();
+    const auto order = sort_by_lane(raw_, &RawPart::device_slices, lane_map_, model_.lanes.device_begin,
+                                    model_.lanes.device_end, threads_);
+    const std::vector<Row> shift = insert_lanes_of_plain_work();
+    make_room();
+    parallel_ranges(order.size(), threads_, [&](size_t begin, size_t end) {
+      for (size_t i = begin; i < end; ++i) set(i + shift[lane(order[i]->lane)], *order[i]);
+    });
+    free_rows(raw_, &RawPart::device_slices);
+    parallel_each(raw_.parts.size(), threads_, [&](size_t i) { take_plain_work(raw_.parts[i]); });
   }
-  free_rows(raw, &RawPart::device_slices);
+
+ private:
+  size_t lane_of(const RawPart& part, const RawPlainWork& work) const {
+    return lane(part.work_looks[static_cast<size_t>(work.look)].lane);
+  }
+  size_t lane(LaneId id) const { return static_cast<size_t>(lane_map_[static_cast<uint32_t>(id)]); }
+
+  // By how many rows each lane moves.
+  std::vector<Row> insert_lanes_of_plain_work() {
+    std::vector<Row> shift(model_.lanes.size(), 0);
+    std::vector<Row> rows(model_.lanes.size(), 0);
+    for (const RawPart& part : raw_.parts) {
+      for (const RawPlainWork& work : part.plain_work) ++rows[lane_of(part, work)];
+    }
+    Row before = 0;
+    for (size_t lane = 0; lane < rows.size(); ++lane) {
+      shift[lane] = before;
+      model_.lanes.device_begin[lane] += before;
+      before += rows[lane];
+      model_.lanes.device_end[lane] += before;
+    }
+    return shift;
+  }
+
+  // Whether a lane has plain work of two parts, or other work beside it: then all of it has to be sorted as one.
+  bool has_shared_lanes() const {
+    std::vector<const RawPart*> owner(model_.lanes.size(), nullptr);
+    for (const RawPart& part : raw_.parts) {
+      for (const RawWorkLook& look : part.work_looks) {
+        const RawPart*& of = owner[lane(look.lane)];
+        if (of != nullptr && of != &part) return true;
+        of = &part;
+      }
+    }
+    for (const RawPart& part : raw_.parts) {
+      if (std::any_of(part.device_slices.begin(), part.device_slices.end(),
+                      [&](const RawDeviceSlice& row) { return owner[lane(row.lane)] != nullptr; })) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  void unfold_plain_work() {
+    for (RawPart& part : raw_.parts) {
+      for (const RawPlainWork& work : part.plain_work) part.device_slices.push_back(part.device_slice(work));
+      RawVector<RawPlainWork>().swap(part.plain_work);
+    }
+  }
+
+  void make_room() {
+    const size_t count = model_.lanes.device_end.empty() ? 0 : model_.lanes.device_end.back();
+    RawDeviceSlice first;
+    for (const RawPart& part : raw_.parts) {
+      if (part.device_slices.empty() && part.plain_work.empty()) continue;
+      first = part.device_slices.empty() ? part.device_slice(part.plain_work.front()) : part.device_slices.front();
+      break;
+    }
+    std::vector<DeviceSlices::Differing> of_parts(raw_.parts.size());
+    parallel_each(raw_.parts.size(), count < 4096 ? 1 : threads_, [&](size_t i) {
+      DeviceSlices::Differing differing;
+      const RawPart& part = raw_.parts[i];
+      for (const RawDeviceSlice& row : part.device_slices) differing.compare(first, row);
+      for (const RawPlainWork& work : part.plain_work) differing.compare(first, part.device_slice(work));
+      of_parts[i] = differing;
+    });
+    DeviceSlices::Differing differing;
+    for (const DeviceSlices::Differing& each : of_parts) differing.add(each);
+    model_.device_slices.make_room(count, differing, first, ColumnMap{lane_map_});
+  }
+
+  void set(size_t at, const RawDeviceSlice& row) {
+    model_.device_slices.set(at, row, ColumnMap{lane_map_});
+    if (row.detail == kNoRow) return;
+    Cells<Row>& slice = row.kind == DeviceKind::kKernel ? model_.kernel_details.slice
+                        : row.kind == DeviceKind::kSync ? model_.sync_details.slice
+                                                        : model_.copy_details.slice;
+    slice[row.detail] = static_cast<Row>(at);
+  }
+
+  // The lanes of a part's plain work are its own. Its rows are freed at the end: not all of them are in memory twice.
+  void take_plain_work(RawPart& part) {
+    if (part.plain_work.empty()) return;
+    std::vector<uint32_t> order(part.plain_work.size());
+    std::vector<size_t> next(model_.lanes.size() + 1, 0);
+    for (const RawPlainWork& work : part.plain_work) ++next[lane_of(part, work) + 1];
+    for (size_t lane = 0; lane + 1 < next.size(); ++lane) next[lane + 1] += next[lane];
+    const std::vector<size_t> begin = next;
+    for (uint32_t i = 0; i < order.size(); ++i) order[next[lane_of(part, part.plain_work[i])]++] = i;
+    const auto before = [&](uint32_t a, uint32_t b) {
+      const RawPlainWork& x = part.plain_work[a];
+      const RawPlainWork& y = part.plain_work[b];
+      return x.start_ns != y.start_ns ? x.start_ns < y.start_ns : x.duration_ns > y.duration_ns;
+    };
+    for (size_t lane = 0; lane + 1 < begin.size(); ++lane) {
+      const size_t count = begin[lane + 1] - begin[lane];
+      if (count == 0) continue;
+      run_sort(order.data() + begin[lane], count, before);
+      const size_t first = model_.lanes.device_begin[lane];
+      for (size_t i = 0; i < count; ++i) {
+        set(first + i, part.device_slice(part.plain_work[order[begin[lane] + i]]));
+      }
+    }
+    RawVector<RawPlainWork>().swap(part.plain_work);
+  }
+
+  RawTrace& raw_;
+  Model& model_;
+  const std::vector<LaneId>& lane_map_;
+  unsigned threads_;
+};
+
+}  // namespace
+
+void build_device_slices(RawTrace& raw, Model& model, const std::vector<LaneId>& lane_map, unsigned threads) {
+  DeviceSliceBuilder(raw, model, lane_map, threads).run();
 }
 
-void build_other_tables(RawTrace& raw, Model& model, const std::vector<LaneId>& lane_map) {
-#define FL_BUILD(RawRow, name) build_table(raw, &RawPart::name, model.name, ColumnMap{lane_map});
+void build_other_tables(RawTrace& raw, Model& model, const std::vector<LaneId>& lane_map, unsigned threads) {
+#define FL_BUILD(RawRow, name) build_table(raw, &RawPart::name, model.name, ColumnMap{lane_map}, threads);
 #define FL_LEAVE(RawRow, name)
   FL_RAW_TABLES(FL_BUILD, FL_LEAVE)
 #undef FL_LEAVE

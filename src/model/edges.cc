@@ -101,6 +101,8 @@ void pair_edges(RawTrace& raw, Model& model) {
       trace_end_ns = std::max(trace_end_ns, row.start_ns + row.duration_ns);
     for (const RawDeviceSlice& row : part.device_slices)
       trace_end_ns = std::max(trace_end_ns, row.start_ns + row.duration_ns);
+    for (const RawPlainWork& row : part.plain_work)
+      trace_end_ns = std::max(trace_end_ns, row.start_ns + row.duration_ns);
   }
   std::stable_sort(edges.begin(), edges.end(),
                    [](const RawEdge& a, const RawEdge& b) { return a.time_ns < b.time_ns; });

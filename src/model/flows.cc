@@ -66,7 +66,7 @@ class FlowLinker {
     }
     // Ascend draws an arrow from the op itself; which call launched the work is another one (HostToDevice).
     if (async_npu_ != kNoString && start.category == async_npu_ && to.on_device && !from.on_device && is_op(from.row)) {
-      Row& op = model_.device_slices.op[to.row];
+      auto op = model_.device_slices.op[to.row];
       if (op == kNoRow && is_launched(model_.device_slices.kind[to.row])) --model_.losses[Stat::kDeviceSliceWithoutOp];
       op = from.row;
       return;

@@ -26,6 +26,7 @@ std::vector<Usage> find_usage(const RawTrace& raw, size_t lanes) {
       (aside ? at(row.lane).other : at(row.lane).thread) = true;
     }
     for (const RawDeviceSlice& row : part.device_slices) at(row.lane).device = true;
+    for (const RawWorkLook& look : part.work_looks) at(look.lane).device = true;
     for (const RawMemory& row : part.memory_events) at(row.lane).thread = true;
     for (const RawAllocatorEvent& row : part.allocator_events) at(row.lane).thread = true;
     for (const RawInstant& row : part.instants) at(row.lane).other = true;

@@ -156,6 +156,7 @@ void rebase_times(RawTrace& raw, Model& model, unsigned threads) {
     raw.parts[i].each_table([&](auto& rows) { shift_times(rows, start); });
     extents[i].add_slices(raw.parts[i].host_slices);
     extents[i].add_slices(raw.parts[i].device_slices);
+    extents[i].add_slices(raw.parts[i].plain_work);
   });
   Extent all;
   for (const Extent& extent : extents) all.add(extent);

@@ -121,6 +121,10 @@ bool is_known(const KernelDetails& kernels, Row row, const DeviceProperties* dev
 
 void fill_occupancy(Model& model) {
   KernelDetails& kernels = model.kernel_details;
+  if (kernels.size() == 0) return;
+  // Without blocks there is nothing to estimate from: XLA's kernels on a TPU.
+  const auto is_blank = [](const auto& column) { return column.is_uniform() && std::as_const(column)[0] < 0; };
+  if (is_blank(kernels.block_x) && is_blank(kernels.occupancy_percent)) return;
   for (Row row = 0; row < kernels.size(); ++row) {
     if (kernels.slice[row] == kNoRow) continue;
     const DeviceProperties* device = find_device(model.info, model.device_slices.device[kernels.slice[row]]);

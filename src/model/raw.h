@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <type_traits>
 #include <unordered_map>
 #include <vector>
 
@@ -51,15 +52,45 @@ class RawPool {
   std::unordered_map<Key, LaneId, KeyHash> lane_of_;
 };
 
+// Rows that several slices may have in common.
+template <typename RawRow>
+inline constexpr bool kIsShared = std::is_same_v<RawRow, RawKernel> || std::is_same_v<RawRow, RawOp>;
+
 struct RawPart {
   uint32_t pool = 0;  // index into RawTrace::pools
 #define FL_MEMBER(RawRow, name) RawVector<RawRow> name;
   FL_RAW_TABLES(FL_MEMBER, FL_MEMBER)
 #undef FL_MEMBER
-  // Where many kernels have the same details (all runs of one HLO op): which of kernel_details each kernel has. The
-  // table then gets a row for each of these, and slices name their place here. Empty: each has its own.
+  // Where many kernels have the same details (all runs of one HLO op), or many ops: which row of kernel_details or
+  // op_details each of them has. The table then gets a row for each of these, and slices name their place here. Empty:
+  // each has its own.
   RawVector<Row> kernel_order;
-  size_t kernel_count() const { return kernel_order.empty() ? kernel_details.size() : kernel_order.size(); }
+  RawVector<Row> op_order;
+  const RawVector<Row>& order_of(const RawVector<RawKernel>&) const { return kernel_order; }
+  const RawVector<Row>& order_of(const RawVector<RawOp>&) const { return op_order; }
+  // How many rows of the table the rows of a part become.
+  template <typename RawRow>
+  size_t count_of(const RawVector<RawRow>& rows) const {
+    if constexpr (kIsShared<RawRow>) {
+      if (!order_of(rows).empty()) return order_of(rows).size();
+    }
+    return rows.size();
+  }
+  // What a piece of plain work is as a device slice.
+  RawDeviceSlice device_slice(const RawPlainWork& work) const {
+    const RawWorkLook& look = work_looks[static_cast<size_t>(work.look)];
+    return {.start_ns = work.start_ns,
+            .duration_ns = work.duration_ns,
+            .stream = look.stream,
+            .lane = look.lane,
+            .name = look.name,
+            .category = look.category,
+            .kind = work.kind,
+            .detail = work.detail,
+            .comm = work.comm,
+            .device = look.device};
+  }
+  bool has_slices() const { return !host_slices.empty() || !device_slices.empty() || !plain_work.empty(); }
   LossCounts losses;
   uint64_t event_count = 0;
   Accelerator accelerator = Accelerator::kUnknown;  // whose events it has, where they tell

@@ -24,10 +24,9 @@ struct PartBase {
     return kind == DeviceKind::kCopy || kind == DeviceKind::kSet ? copy_details : sync_details;
   }
   void pass(const RawPart& part) {
-#define FL_PASS(RawRow, name) name += static_cast<Row>(part.name.size());
+#define FL_PASS(RawRow, name) name += static_cast<Row>(part.count_of(part.name));
     FL_RAW_TABLES(FL_PASS, FL_PASS)
 #undef FL_PASS
-    kernel_details += static_cast<Row>(part.kernel_count() - part.kernel_details.size());
   }
 };
 

@@ -18,6 +18,9 @@
 // which strings, lanes and rows are renumbered, times shifted and sizes bounded when parts are merged (model/merge.cc);
 // and columns(), from which SQL, CSV, Arrow, `firelane dump` and first_difference() are made. A column's use (below)
 // and its type decide all of it: there is no other place to name it.
+//
+// Optional columns of tables that a reader fills take no memory while all rows have the same value (model/column.h).
+// make_room() says beforehand which do: Differing compares the raw rows.
 #pragma once
 
 #include <cstddef>
@@ -25,8 +28,10 @@
 #include <span>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
+#include "model/column.h"
 #include "model/values.h"
 
 namespace firelane {
@@ -57,6 +62,11 @@ using UseIs = std::integral_constant<Use, use>;
 // In the model, rows of a part (PartRow) are rows of a table.
 template <typename T>
 using ColumnValue = std::conditional_t<std::is_convertible_v<T, Row> && !std::is_arithmetic_v<T>, Row, T>;
+
+// Columns that formats leave empty: one cell is enough for these.
+constexpr bool may_be_uniform(Use use) { return is_optional(use) || use == Use::kSource; }
+template <typename T, Use use>
+using ColumnFor = std::conditional_t<may_be_uniform(use), Column<ColumnValue<T>>, Cells<ColumnValue<T>>>;
 
 // What stands in a cell that nobody filled.
 template <typename T>
@@ -116,14 +126,15 @@ struct ColumnInfo {
   struct Values {
     const void* data;
     size_t size;
+    size_t mask;  // of ColumnView
   };
   Values (*of)(const void* table);  // REQUIRES: `table` is the one that the column belongs to
 
   // REQUIRES: T is what `type` says.
   template <typename T>
-  std::span<const T> values(const void* table) const {
+  ColumnView<T> values(const void* table) const {
     const Values all = of(table);
-    return {static_cast<const T*>(all.data), all.size};
+    return {static_cast<const T*>(all.data), all.size, all.mask};
   }
 };
 
@@ -132,12 +143,12 @@ struct KindWord {
   std::string_view word;  // "" = absent
 };
 struct KindColumn {
-  std::span<const uint8_t> numbers;
+  ColumnView<uint8_t> numbers;
   std::span<const std::string_view> words;
   KindWord operator[](size_t row) const { return {words[numbers[row]]}; }
 };
 
-// Calls visit(values), where values[row] are the column's of `table`: a std::span<const int64_t>, ..., or a KindColumn.
+// Calls visit(values), where values[row] are the column's of `table`: a ColumnView<int64_t>, ..., or a KindColumn.
 template <typename Visit>
 decltype(auto) visit_column(const ColumnInfo& column, const void* table, const Visit& visit) {
   switch (column.type) {
@@ -196,34 +207,56 @@ struct TableInfo {
   LIST(FL_CHECK_WIDE, FL_CHECK_SMALL, FL_SKIP)                                          \
   static void each_field(auto& row, const auto& visit) { LIST(FL_VISIT_FIELD, FL_VISIT_FIELD, FL_SKIP) }
 
-#define FL_COLUMN(type, name, use, meaning) std::vector<::firelane::ColumnValue<type>> name;
+#define FL_COLUMN(type, name, use, meaning) ::firelane::ColumnFor<type, ::firelane::Use::use> name;
+#define FL_ARRAY(type, name, use, meaning) std::vector<::firelane::ColumnValue<type>> name;
 #define FL_RETURN_SIZE(type, name, use, meaning) return name.size();
 #define FL_RESIZE(type, name, use, meaning) \
   name.resize(rows, ::firelane::blank<::firelane::ColumnValue<type>>(::firelane::Use::use));
-#define FL_SET(type, name, use, meaning) name[row] = map(from.name);
+#define FL_SET(type, name, use, meaning) ::firelane::set_cell<::firelane::ColumnValue<type>>(name, row, map(from.name));
+#define FL_FLAG(type, name, use, meaning) bool name = false;
+#define FL_NOTE(type, name, use, meaning)                                                    \
+  if constexpr (::firelane::may_be_uniform(::firelane::Use::use)) {                          \
+    name = name | !::firelane::is_same_value<::firelane::ColumnValue<type>>(a.name, b.name); \
+  }
+#define FL_NOTE_ALL(type, name, use, meaning) name = name | other.name;
+#define FL_MAKE_ROOM(type, name, use, meaning) \
+  ::firelane::make_cells<::firelane::ColumnValue<type>>(name, rows, differing.name, map(first.name));
 
-// A table that assemble() makes by itself. size() is that of its first column.
-#define FL_MADE_COLUMNS(LIST)                                                  \
-  LIST(FL_COLUMN, FL_COLUMN, FL_COLUMN)                                        \
+#define FL_TABLE(LIST, COLUMN)                                                 \
+  LIST(COLUMN, COLUMN, COLUMN)                                                 \
   size_t size() const { LIST(FL_RETURN_SIZE, FL_RETURN_SIZE, FL_RETURN_SIZE) } \
   void resize(size_t rows) { LIST(FL_RESIZE, FL_RESIZE, FL_RESIZE) }           \
   static std::span<const ::firelane::ColumnInfo> columns();
 
-// A table whose rows a reader gives. set() copies all but what is MADE; map(value) gives what stands in the column.
-#define FL_COLUMNS(RawRow, LIST) \
-  FL_MADE_COLUMNS(LIST)          \
-  using Raw = RawRow;            \
-  void set(size_t row, const RawRow& from, const auto& map) { LIST(FL_SET, FL_SET, FL_SKIP) }
+// A table that assemble() makes by itself, of arrays. size() is that of its first column.
+#define FL_MADE_COLUMNS(LIST) FL_TABLE(LIST, FL_ARRAY)
 
-#define FL_COLUMN_INFO(type, name, use, meaning)                                       \
-  ::firelane::ColumnInfo{#name,                                                        \
-                         meaning,                                                      \
-                         ::firelane::Use::use,                                         \
-                         ::firelane::column_type<::firelane::ColumnValue<type>>(),     \
-                         ::firelane::column_words<::firelane::ColumnValue<type>>(),    \
-                         [](const void* table) -> ::firelane::ColumnInfo::Values {     \
-                           const auto& column = static_cast<const Self*>(table)->name; \
-                           return {column.data(), column.size()};                      \
+// A table whose rows a reader gives. set() copies all but what is MADE; map(value) gives what stands in the column.
+// Differing: which columns have not the same value in all of the rows that were compared with the first. make_room()
+// is resize() for a table of which set() is called for each row then, by any number of threads; `first` is one of the
+// rows.
+#define FL_COLUMNS(RawRow, LIST)                                                                  \
+  FL_TABLE(LIST, FL_COLUMN)                                                                       \
+  using Raw = RawRow;                                                                             \
+  void set(size_t row, const RawRow& from, const auto& map) { LIST(FL_SET, FL_SET, FL_SKIP) }     \
+  struct Differing {                                                                              \
+    LIST(FL_FLAG, FL_FLAG, FL_SKIP)                                                               \
+    void compare(const RawRow& a, const RawRow& b) { LIST(FL_NOTE, FL_NOTE, FL_SKIP) }            \
+    void add(const Differing& other) { LIST(FL_NOTE_ALL, FL_NOTE_ALL, FL_SKIP) }                  \
+  };                                                                                              \
+  void make_room(size_t rows, const Differing& differing, const RawRow& first, const auto& map) { \
+    LIST(FL_MAKE_ROOM, FL_MAKE_ROOM, FL_RESIZE)                                                   \
+  }
+
+#define FL_COLUMN_INFO(type, name, use, meaning)                                                           \
+  ::firelane::ColumnInfo{#name,                                                                            \
+                         meaning,                                                                          \
+                         ::firelane::Use::use,                                                             \
+                         ::firelane::column_type<::firelane::ColumnValue<type>>(),                         \
+                         ::firelane::column_words<::firelane::ColumnValue<type>>(),                        \
+                         [](const void* table) -> ::firelane::ColumnInfo::Values {                         \
+                           const auto column = ::firelane::view_of(static_cast<const Self*>(table)->name); \
+                           return {column.data, column.rows, column.mask};                                 \
                          }},
 
 #define FL_DEFINE_COLUMNS(Table, LIST)                                                                           \

@@ -11,6 +11,7 @@
 #include "report/paint.h"
 #include "report/quantity.h"
 #include "report/registry.h"
+#include "report/shared.h"
 #include "report/step_parts.h"
 
 namespace firelane::report {
@@ -23,7 +24,10 @@ std::string range_text(const std::string& low, const std::string& high) {
 }
 
 std::string saved_text(const advise::Gain& gain) {
-  return "saves " + range_text(advise::short_time(gain.low_ns), advise::short_time(gain.high_ns)) + " per step";
+  const std::string low = advise::short_time(gain.low_ns);
+  const std::string high = advise::short_time(gain.high_ns);
+  const std::string likely = low == high ? "" : ", likely " + advise::short_time(gain.middle_ns());
+  return "saves " + range_text(low, high) + " per step" + likely;
 }
 
 std::string slice_name(const Model& model, const SliceRef& slice) {
@@ -123,6 +127,7 @@ void write_finding(JsonWriter& json, const Model& model, const analyze::Study& s
       .begin_object()
       .field("low_ns", finding.gain.low_ns)
       .field("high_ns", finding.gain.high_ns)
+      .field("likely_ns", finding.gain.middle_ns())
       .field("low_speedup", speedup(finding.gain.low_ns, study))
       .field("high_speedup", speedup(finding.gain.high_ns, study))
       .end_object();
@@ -216,22 +221,14 @@ Result<Report> make_findings(const StudiedTrace& trace, const Arguments&) {
                           {"step_ns", "Step, on average", Kind::kDuration, study.mean_step_ns()},
                           {"recorded_ns", "  while recording", Kind::kDuration, study.undone.recorded_ns}}};
   if (diagnosis.healthy) report.facts.push_back({"why", nothing_text(diagnosis), Kind::kText, diagnosis.why});
-  Table table{.name = "findings",
-              .title = "Findings",
-              .columns = {{"id", "Finding"},
-                          {"title", "What"},
-                          {"share_of_step_percent", "Of a step", Kind::kPercent},
-                          {"gain_low_ns", "Saves at least", Kind::kDuration},
-                          {"gain_high_ns", "Saves at most", Kind::kDuration},
-                          {"try", "Try"},
-                          {"code", "Code"},
-                          {"confidence", "Confidence"},
-                          {"confirm_by", "To confirm"}},
-              .hide_if_empty = true};
+  Table table = empty_findings({{"gain_likely_ns", "Likely", Kind::kDuration},
+                                {"code", "Code"},
+                                {"confidence", "Confidence"},
+                                {"confirm_by", "To confirm"}});
   for (const advise::Finding& finding : diagnosis.findings) {
     table.add({finding.id, finding.title, 100 * finding.share_of_step, finding.gain.low_ns, finding.gain.high_ns,
-               finding.try_text, finding.try_code, std::string(advise::name_of(finding.confidence)),
-               finding.confirm_by});
+               finding.gain.middle_ns(), finding.try_text, finding.try_code,
+               std::string(advise::name_of(finding.confidence)), finding.confirm_by});
   }
   report.tables = {std::move(table)};
   report.notes.assign(diagnosis.notes.begin(), diagnosis.notes.end());

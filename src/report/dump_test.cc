@@ -60,7 +60,8 @@ TEST(Dump, args_put_the_source_event_of_each_row_on_its_line) {
   Model model = two_ops();
   auto source = std::make_shared<FakeSource>();
   source->events = {{5, "{\n  \"name\": \"say \\\"hi\\\" \"\n}"}, {90, "{\"name\": \"first\"}"}};
-  model.host_slices.source = {90, 5};  // rows are sorted by lane and time, sources by the file
+  model.host_slices.source[0] = 90;  // rows are sorted by lane and time, sources by the file
+  model.host_slices.source[1] = 5;
   model.args = source;
   const std::string text = dumped(model, {.tables = {"host_slices"}, .args = true});
   const size_t line_break = text.find('\n');

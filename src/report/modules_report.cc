@@ -1,5 +1,7 @@
 #include "analyze/modules/modules.h"
 
+#include <fmt/format.h>
+
 #include "report/registry.h"
 #include "report/shared.h"
 

@@ -13,6 +13,7 @@
 #include "report/paint.h"
 #include "report/quantity.h"
 #include "report/ranks_outlook.h"
+#include "report/shared.h"
 
 namespace firelane::report {
 
@@ -78,17 +79,7 @@ std::string cost_line(const Reduction& job, const RanksOptions& options) {
 }
 
 Table findings_of(const Reduction& job) {
-  Table table{.name = "findings",
-              .title = "Findings",
-              .columns = {{"id", "Finding"},
-                          {"title", "What"},
-                          {"share_of_step_percent", "Of a step", Kind::kPercent},
-                          {"gain_low_ns", "Saves at least", Kind::kDuration},
-                          {"gain_high_ns", "Saves at most", Kind::kDuration},
-                          {"try", "Try"},
-                          {"see", "See"},
-                          {"confidence", "Confidence"}},
-              .hide_if_empty = true};
+  Table table = empty_findings({{"see", "See"}, {"confidence", "Confidence"}});
   for (const ranks::RankFinding& f : ranks::rank_findings(job)) {
     table.add({f.id, f.title, 100 * f.share_of_step, f.gain_low_ns, f.gain_high_ns, f.try_text, f.see, f.confidence});
   }

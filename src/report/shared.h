@@ -3,8 +3,11 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "advise/device_words.h"
 #include "model/model.h"
@@ -21,6 +24,21 @@ inline std::string no_steps(const Model& model) {
   const std::string_view words = advise::how_to_mark_steps(model.info.origin);
   return "no steps in this trace: " + std::string(words == advise::kCallStep ? "record with schedule=..., and " : "") +
          std::string(words);
+}
+
+// Findings of a trace or of a job, still without rows; `more`: the columns behind those that both have.
+inline Table empty_findings(std::vector<Column> more) {
+  Table table{.name = "findings",
+              .title = "Findings",
+              .columns = {{"id", "Finding"},
+                          {"title", "What"},
+                          {"share_of_step_percent", "Of a step", Kind::kPercent},
+                          {"gain_low_ns", "Saves at least", Kind::kDuration},
+                          {"gain_high_ns", "Saves at most", Kind::kDuration},
+                          {"try", "Try"}},
+              .hide_if_empty = true};
+  std::move(more.begin(), more.end(), std::back_inserter(table.columns));
+  return table;
 }
 
 // The name of a host slice.

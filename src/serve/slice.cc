@@ -232,7 +232,7 @@ class SliceWriter {
   // From the ops whose data it needs, and to those that need its own.
   void data_arrows(Row detail) {
     const DataDependencies& data = model_.data_dependencies;
-    const std::vector<Row>& slice_of = model_.op_details.slice;
+    const Cells<Row>& slice_of = model_.op_details.slice;
     for (Row row = 0; row < data.size() && arrows_ < kMostArrows; ++row) {
       const bool is_own = data.op[row] == detail || data.producer[row] == detail;
       if (!is_own || data.producer[row] == kNoRow) continue;

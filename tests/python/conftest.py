@@ -63,6 +63,7 @@ def ccache_environment():
     if shutil.which("ccache"):
         env.setdefault("CMAKE_CXX_COMPILER_LAUNCHER", "ccache")
         env.setdefault("CCACHE_SLOPPINESS", "pch_defines,time_macros")
+        env.setdefault("CCACHE_DEPEND", "1")
         env.setdefault("CCACHE_BASEDIR", str(ROOT))
         env.setdefault("CCACHE_IGNOREOPTIONS", "-Werror")
     return env

@@ -89,9 +89,10 @@ def test_pip_installs_the_package_and_the_command(tmp_path, trace_file, ccache_e
         env=env,
     )
     (wheel,) = tmp_path.glob("firelane-*.whl")
-    venv.create(tmp_path / "venv", with_pip=True)
+    venv.create(tmp_path / "venv", with_pip=False)
     bin_dir = tmp_path / "venv" / "bin"
-    subprocess.run([bin_dir / "python", "-m", "pip", "install", "-q", "--no-index", wheel], check=True, cwd=tmp_path)
+    pip = [sys.executable, "-m", "pip", "--python", bin_dir / "python"]
+    subprocess.run([*pip, "install", "-q", "--no-index", wheel], check=True, cwd=tmp_path)
     program = f"import firelane; print(firelane.__version__, len(firelane.open({str(trace_file)!r}).host_slices))"
     done = subprocess.run([bin_dir / "python", "-c", program], check=True, cwd=tmp_path, capture_output=True, text=True)
     assert done.stdout == f"{firelane.__version__} 4\n"

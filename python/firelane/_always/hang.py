@@ -1,8 +1,8 @@
 """What a program that hangs is doing: Python stacks of all threads, what the kernel says of each thread (those without
-Python, too), and the collectives that have been called and have not ended.
+Python, too), native frames, and the collectives that have been called and have not ended.
 
-Threads are not stopped for it and no signal is sent: native stacks would need one or the other, and a handler that
-unwinds inside of a lock can hang the program for good. A thread's name, state and system call are in /proc.
+Threads are not stopped for it and no signal is sent: a handler that unwinds inside of a lock can hang the program for
+good. A thread's name, state and system call are in /proc; native frames are walked from a copy of its stack.
 """
 
 from __future__ import annotations
@@ -42,6 +42,13 @@ def stacks() -> str:
     if native:
         text += ["threads without Python:\n", *native]
     return "".join(text)
+
+
+def native_stacks() -> str:
+    """Of all threads but this one, read from memory without stopping them; a line why not where that is impossible."""
+    from firelane._trace import thread_stacks
+
+    return f"native frames, innermost first:\n\n{thread_stacks()}"
 
 
 def place_of_thread(ident: int) -> str:

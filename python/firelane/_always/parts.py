@@ -1,10 +1,11 @@
-"""What of a step is nearly free to know: garbage collections, saving, waiting for a DataLoader."""
+"""What of a step is nearly free to know: garbage collections, saving, waiting for a DataLoader, a GPU out of memory."""
 
 from __future__ import annotations
 
 import functools
 import gc
 import time
+from collections.abc import Callable
 from typing import Any
 
 from firelane._patches import Patches
@@ -13,7 +14,8 @@ from firelane._patches import Patches
 class StepParts:
     """Times that are nearly free to know: garbage collections, torch.save, waiting for a DataLoader."""
 
-    def __init__(self) -> None:
+    def __init__(self, on_out_of_memory: Callable[[str], None] = lambda message: None) -> None:
+        self._on_out_of_memory = on_out_of_memory
         self.gc_ns = self.input_ns = self.save_ns = 0
         self._gc_began = 0
         self._patches = Patches()
@@ -32,8 +34,19 @@ class StepParts:
                 self.save_ns += time.perf_counter_ns() - begin
 
         self._patches.replace(torch, "save", timed_save)
+        self._watch_out_of_memory(torch.OutOfMemoryError)
         gc.callbacks.append(self._collected)
         self._patches.on_removal(lambda: gc.callbacks.remove(self._collected))
+
+    def _watch_out_of_memory(self, error_type: Any) -> None:
+        """Where the error is made, so that one that the program catches is seen, too; costs nothing before."""
+        make = error_type.__init__
+
+        def made(error: Any, *args: Any, **kwargs: Any) -> None:
+            make(error, *args, **kwargs)
+            self._on_out_of_memory(str(args[0]) if args else "")
+
+        self._patches.replace(error_type, "__init__", made)
 
     def remove(self) -> None:
         self._patches.remove()

@@ -23,6 +23,7 @@ from firelane._auto import Auto, Plan
 from . import hang as hung
 from . import outside, registry
 from .budget import Budget, next_drawn
+from .gil_watch import GilWatch
 from .parts import StepParts
 from .process import folder_for_this_process, last_exception, memory, summary_of
 from .ring import HEADER, Ring
@@ -69,7 +70,7 @@ class Always(Auto):
 
     def _begin(self) -> None:
         super()._begin()
-        self.parts = StepParts()
+        self.parts = StepParts(self._caught_out_of_memory)
         self.events = self.parts  # type: ignore[assignment]  # installed and removed in the same places
         self.budget = Budget(self.share, _FIRST_WINDOW_NS[self.uses_gpu])
         self.slow = SlowSteps()
@@ -95,6 +96,7 @@ class Always(Auto):
         self.incident_count = 0
         self.last_incident: dict[str, tuple[int, float]] = {}  # when, and the largest so far
         self.writer: threading.Thread | None = None
+        self.gil_watch: GilWatch | None = None
         self.training_thread = 0
         self.writer_ns = self.counted_writer_ns = 0
         self.wake = threading.Event()
@@ -186,6 +188,8 @@ class Always(Auto):
             return
         number, count = self.line
         duration_ns = now_ns - self.line_began_ns
+        if self.gil_watch is not None:
+            self.gil_watch.step(self.step_count)
         threads_ns = self.writer_ns + self.outside.busy_ns
         written_ns, self.counted_writer_ns = threads_ns - self.counted_writer_ns, threads_ns
         self.budget.add_steps(duration_ns, written_ns, count)
@@ -290,6 +294,11 @@ class Always(Auto):
         self.incidents.append((kind, step, text))
         self.wake.set()
 
+    def _caught_out_of_memory(self, message: str) -> None:
+        """Whether or not the program catches it: one that ends it is of the same kind, and told once."""
+        if self.ring is not None:
+            self._incident("out-of-memory", self.step_count, f"out-of-memory: {message.strip()[:1000]}")
+
     def trigger(self, reason: str = "asked for by the program") -> None:
         """Keeps what is there, and records the next steps."""
         self._incident("trigger", self.step_count, f"trigger: {reason}")
@@ -319,6 +328,7 @@ class Always(Auto):
         registry.announce(folder)
         if self.serves:
             self.outside.open(folder)
+        self.gil_watch = GilWatch(folder / "kept")
         self.writer = threading.Thread(target=self._write_now_and_then, name="firelane-always", daemon=True)
         self.writer.start()
 
@@ -340,6 +350,11 @@ class Always(Auto):
         self.rss_bytes, self.cuda_bytes = memory()
         usual_ns = self._usual_ns()
         since_ns = time.perf_counter_ns() - self.line_began_ns if self.line_began_ns else 0
+        watch, limit_ns = self.gil_watch, self.hang.limit_ns(usual_ns * self.line[1])
+        if watch and (written := watch.tick(self.step_count, limit_ns)):
+            self.hang.reported, self.wanted = written
+            self.incident_count += 1
+            self.outside.incidents["hang"] += 1
         if self.hang.hangs(self.step_count, since_ns, usual_ns * self.line[1]):
             text = f"hang: no step for {since_ns / 1e9:.1f} s after step {self.step_count - 1}"
             self._incident("hang", self.step_count, f"{text}; usually {usual_ns / 1e6:.1f} ms")
@@ -390,7 +405,9 @@ class Always(Auto):
         if kind == "hang":
             place = hung.place_of_thread(self.training_thread)
             ring.write(folder / "incident.txt", f"{text} ({stamp})\nthe training thread: {place}\n")
-            ring.write(folder / "stacks.txt", hung.stacks())
+            stacks = hung.stacks()
+            ring.write(folder / "stacks.txt", stacks)  # at once: what follows takes longer
+            ring.write(folder / "stacks.txt", f"{stacks}\n{hung.native_stacks()}")
             collectives, dump = hung.pending_collectives()  # last: torch might not answer
             if collectives:
                 ring.write(folder / "collectives.txt", collectives)
@@ -423,6 +440,7 @@ class Always(Auto):
 
     def _stop(self) -> None:
         self.is_over = True
+        self.gil_watch = None
         self.events.remove()
         if self.window is not None:
             self.window.end()
@@ -453,6 +471,7 @@ class Always(Auto):
 
     def begin_in_child(self) -> None:
         self.parts.remove()
+        self.gil_watch = None
         self.serves = not self.outside.forget_in_child() and self.serves
         super().begin_in_child()
         if not self.is_over and "firelane.profiler._backend" in sys.modules:

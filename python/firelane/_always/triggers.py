@@ -45,12 +45,16 @@ class Hang:
     def __init__(self, factor: float = 20, least_ns: int = 30_000_000_000) -> None:
         self._factor = factor
         self._least_ns = least_ns
-        self._reported = -1
+        self.reported = -1  # step
+
+    def limit_ns(self, usual_ns: int) -> int:
+        """0: not known yet."""
+        return int(max(self._least_ns, self._factor * usual_ns)) if usual_ns else 0
 
     def hangs(self, step: int, since_ns: int, usual_ns: int) -> bool:
-        if step == self._reported or usual_ns == 0 or since_ns < max(self._least_ns, self._factor * usual_ns):
+        if step == self.reported or usual_ns == 0 or since_ns < self.limit_ns(usual_ns):
             return False
-        self._reported = step
+        self.reported = step
         return True
 
 

@@ -44,8 +44,12 @@ class Exports:
         with _lock:
             _pending += 1
             _jobs.put((self, job))
-            if _pending == 1:
+            is_first = _pending == 1
+        if is_first:
+            try:
                 threading.Thread(target=_work, name="firelane exports").start()
+            except RuntimeError:  # at exit, from Python 3.12 on
+                _work()
 
     def wait(self, *, warn_only: bool = False) -> None:
         """Returns when all exports are written; raises the first error of those that failed."""

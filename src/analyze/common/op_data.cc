@@ -24,7 +24,7 @@ bool OpData::is_known(Row op) const {
 std::pair<Row, Row> OpData::rows_of(Row op) const {
   const Row detail = detail_of(op);
   if (detail == kNoRow) return {0, 0};
-  const std::vector<Row>& ops = model_.data_dependencies.op;
+  const Cells<Row>& ops = model_.data_dependencies.op;
   const auto [begin, end] = std::equal_range(ops.begin(), ops.end(), detail);
   return {static_cast<Row>(begin - ops.begin()), static_cast<Row>(end - ops.begin())};
 }

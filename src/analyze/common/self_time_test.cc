@@ -23,7 +23,7 @@ std::map<std::string, int64_t> self_us(const Model& model, const Interval& range
   return out;
 }
 
-const auto kAll = [](Row) { return true; };
+const auto kAllRows = [](Row) { return true; };
 using Times = std::map<std::string, int64_t>;
 
 TEST(SelfTime, time_inside_of_children_is_not_the_parents) {
@@ -33,7 +33,7 @@ TEST(SelfTime, time_inside_of_children_is_not_the_parents) {
                           .op("leaf", {.start_us = 20, .end_us = 25})
                           .op("b", {.start_us = 50, .end_us = 60})
                           .build();
-  EXPECT_EQ(self_us(model, kAllTime, kAll), (Times{{"outer", 60}, {"a", 25}, {"leaf", 5}, {"b", 10}}));
+  EXPECT_EQ(self_us(model, kAllTime, kAllRows), (Times{{"outer", 60}, {"a", 25}, {"leaf", 5}, {"b", 10}}));
 }
 
 TEST(SelfTime, slices_that_overlap_cover_a_moment_once) {
@@ -42,7 +42,7 @@ TEST(SelfTime, slices_that_overlap_cover_a_moment_once) {
                           .op("a", {.start_us = 10, .end_us = 40})
                           .op("b", {.start_us = 30, .end_us = 60})
                           .build();
-  EXPECT_EQ(self_us(model, kAllTime, kAll), (Times{{"outer", 50}, {"a", 30}, {"b", 30}}));
+  EXPECT_EQ(self_us(model, kAllTime, kAllRows), (Times{{"outer", 50}, {"a", 30}, {"b", 30}}));
 }
 
 TEST(SelfTime, what_lies_in_an_unwanted_slice_belongs_to_the_one_around_it) {
@@ -62,7 +62,7 @@ TEST(SelfTime, only_the_part_in_the_range_counts) {
                           .op("a", {.start_us = 20, .end_us = 60})
                           .op("late", {.start_us = 90, .end_us = 95})
                           .build();
-  EXPECT_EQ(self_us(model, {50'000, 90'000}, kAll), (Times{{"outer", 30}, {"a", 10}}));
+  EXPECT_EQ(self_us(model, {50'000, 90'000}, kAllRows), (Times{{"outer", 30}, {"a", 10}}));
 }
 
 }  // namespace

@@ -15,7 +15,6 @@ namespace {
 // Of the time from the start of a Python function that calls nothing recorded to the next event: recording it takes at
 // most so much. Thousands of short calls (split, strip, get) are the program's own work, too.
 constexpr double kMostOfFunction = 0.6;
-constexpr int64_t kBacklogNs = 500'000;  // a first piece of work this late waited for work before the trace
 
 class Recorder {
  public:

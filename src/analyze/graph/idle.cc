@@ -56,7 +56,7 @@ class Attribution {
 
   bool is_from_other_stream(NodeId node, const GraphEdge& edge) const {
     if (edge.kind != EdgeKind::kData) return edge.kind == EdgeKind::kOtherStream;
-    const std::vector<LaneId>& lanes = model_.device_slices.lane;
+    const Cells<LaneId>& lanes = model_.device_slices.lane;
     return lanes[graph_.nodes[node].row] != lanes[graph_.nodes[edge.source].row];
   }
 

@@ -95,7 +95,7 @@ class Sweep {
 // Kineto's device work and calls carry the id of their op. Our own recorder gives ids to ops alone.
 bool names_ops_of_work(const Model& model) {
   const auto is_known = [](int64_t id) { return id != kNoNumber; };
-  const std::vector<int64_t>& of_calls = model.call_details.external_id;
+  const auto of_calls = model.call_details.external_id.view().cells();
   if (std::any_of(of_calls.begin(), of_calls.end(), is_known)) return true;
   const DeviceSlices& device = model.device_slices;
   for (Row row = 0; row < device.size(); ++row) {

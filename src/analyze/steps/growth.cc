@@ -10,7 +10,6 @@ namespace {
 
 constexpr size_t kLeastPoints = 8;
 constexpr size_t kMostPoints = 200;
-constexpr size_t kWarmUp = 2;
 constexpr double kRisingPairs = 0.85;
 constexpr double kLeastRise = 0.2;     // of the first step
 constexpr double kAboveScatter = 4;    // the rise, in median distances from the line

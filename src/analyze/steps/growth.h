@@ -5,6 +5,7 @@
 // rise), and the whole rise is a good part of the first step and far above the scatter around the line.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -12,6 +13,8 @@
 #include "model/model.h"
 
 namespace firelane::analyze {
+
+inline constexpr size_t kWarmUp = 2;  // steps of a program's start that are slow in every program
 
 struct StepPoint {
   int64_t number = 0;
@@ -34,7 +37,7 @@ struct Growth {
 // Points in order of their number. At least 8; more than 200 are thinned out.
 Growth find_growth(const std::vector<StepPoint>& points);
 
-// Of the steps' time: all that were timed, recorded or not, the first two left out.
+// Of the steps' time: all that were timed, recorded or not, those of warm-up left out.
 Growth step_growth(const TimedSteps& steps);
 
 }  // namespace firelane::analyze

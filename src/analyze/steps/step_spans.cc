@@ -11,7 +11,6 @@ namespace firelane::analyze {
 namespace {
 
 constexpr double kHeldUp = 1.5;
-constexpr int64_t kBacklogNs = 500'000;  // a first piece of work this late waited for work before the trace
 
 // When the device had done what was launched before the first step, as far as a stream goes on with work of these
 // steps.

@@ -16,6 +16,8 @@ namespace firelane::analyze {
 
 struct FoundStep;
 
+inline constexpr int64_t kBacklogNs = 500'000;  // a first piece of work this late waited for work before the trace
+
 // What ends a step, on the clock of the trace or of a replay.
 struct StepMoments {
   int64_t begin_ns = 0;  // on the host

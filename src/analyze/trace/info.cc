@@ -12,11 +12,13 @@ namespace firelane::analyze {
 
 namespace {
 
-bool any_text(const std::vector<StringId>& column) {
-  return std::any_of(column.begin(), column.end(), [](StringId id) { return id != kNoString; });
+bool any_text(const Column<StringId>& column) {
+  const auto cells = column.view().cells();
+  return std::any_of(cells.begin(), cells.end(), [](StringId id) { return id != kNoString; });
 }
-bool any_number(const std::vector<int64_t>& column) {
-  return std::any_of(column.begin(), column.end(), [](int64_t number) { return number != kNoNumber; });
+bool any_number(const Column<int64_t>& column) {
+  const auto cells = column.view().cells();
+  return std::any_of(cells.begin(), cells.end(), [](int64_t number) { return number != kNoNumber; });
 }
 
 }  // namespace

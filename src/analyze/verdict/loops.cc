@@ -34,6 +34,7 @@ enum Trait : uint16_t {
   kSamples = 2048,     // chooses from what the model says: the next token
   kHasWeights = 4096,  // a product, convolution or normalization with parameters of its own
   kAccumulates = 512,  // of the backward pass: a parameter has its gradient
+  kMoves = 8192,       // copies to another device or type, not into a tensor that is there
 };
 
 template <size_t N>
@@ -68,6 +69,7 @@ uint16_t traits_of(std::string_view name) {
   if (name.starts_with("aten::embedding")) traits |= kEmbeds;
   if (is_one_of(name, kSample)) traits |= kSamples;
   if (is_one_of(name, kCopy)) traits |= kCopies;
+  if (is_one_of(name, kCopy) && name != "aten::copy_") traits |= kMoves;
   if (is_one_of(name, kMatmuls)) traits |= kMatmul;
   if (name == "aten::linear" || name == "aten::addmm") traits |= kHasWeights;
   const bool is_norm = name.ends_with("_norm") && !contains(name, "linalg") && !contains(name, "_weight_norm");
@@ -281,21 +283,51 @@ class LoopFinder {
     if (autograd) return true;  // of() keeps those that belong to a loop
     const uint16_t all = first & second;
     if (only_copies || (in_step && in_place)) return false;
-    if (goes_back(tokens, repeat)) return true;
+    if (goes_back(tokens, repeat)) return takes_one_sample(tokens, repeat);
     if ((all & kAutograd) != 0) return false;
-    if (all_in_place && period <= kLongestUpdate) return true;
+    if (all_in_place && period <= kLongestUpdate) return !same_shapes(tokens, repeat);
+    // The next round begins with what this one chose, as in decoding and rollouts, unless each brings its own input.
+    const bool brings_input = (tokens[repeat.first()].traits & kMoves) != 0;
+    if ((all & kSamples) != 0 && (all & kMatmul) != 0 && (all & kReads) == 0 && !brings_input) return false;
     const bool reads_or_copies = (all & (kReads | kCopies)) != 0;
     // Attention over one piece after another: heads, windows. A layer has weights.
     if ((first & kLayer) != 0 && (first & kHasWeights) == 0 && (all & kPicks) != 0) return true;
     if ((first & kLayer) != 0) {
       const bool is_request = (all & kCopies) != 0 && (all & kReads) != 0;
-      const bool is_pass = (all & kEmbeds) != 0 && ((all & kSamples) == 0 || (all & kCopies) != 0);
+      const bool is_pass = (all & kEmbeds) != 0 && ((all & kSamples) == 0 || (all & kMoves) != 0);
       return is_request || (is_pass && !grows(tokens, repeat)) || has_shared_weights(repeat);
     }
     if (period > kLongestPlainBody && (all & kMatmul) != 0 && !reads_or_copies) return has_shared_weights(repeat);
     if ((all & (kPicks | kReads | kAsks)) != 0) return true;
     if ((all & kCopies) != 0 && (all & kMatmul) != 0) return has_shared_weights(repeat);  // or casts of a layer
     return (function_of(tokens, repeat) != kNoRow && (all & kMatmul) == 0) || has_shared_weights(repeat);
+  }
+
+  // Whether the layers of a pass take one sample. Passes over batches are gradient accumulation: memory sets their
+  // size.
+  bool takes_one_sample(std::span<const Token> tokens, const Repeat& repeat) const {
+    for (size_t i = repeat.first(); i < repeat.starts[1]; ++i) {
+      if ((tokens[i].traits & (kHasWeights | kMatmul)) == 0) continue;
+      const std::vector<OpTensor> inputs = input_tensors(model_, tokens[i].row);
+      if (inputs.empty() || inputs[0].dims.empty()) continue;
+      return inputs[0].dims.size() == 1 || inputs[0].dims[0] == 1;
+    }
+    return false;
+  }
+
+  // Whether what changes in place has the same shapes in all rounds: one tensor again and again, and not one parameter
+  // after another, which have weights and biases among them.
+  bool same_shapes(std::span<const Token> tokens, const Repeat& repeat) const {
+    const auto dims_of = [&](size_t token) {
+      const Row detail = model_.op_detail(tokens[token].row);
+      return detail == kNoRow ? kNoString : model_.op_details.input_dims[detail];
+    };
+    const StringId first = dims_of(repeat.first());
+    if (first == kNoString) return false;
+    for (size_t round = 1; round < repeat.rounds(); ++round) {
+      if (dims_of(repeat.starts[round]) != first) return false;
+    }
+    return true;
   }
 
   // Whether inputs get larger from round to round, as a cache does: each round needs the one before.

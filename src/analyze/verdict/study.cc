@@ -9,6 +9,7 @@
 #include "analyze/compute/roofline.h"
 #include "analyze/device/device_work.h"
 #include "analyze/host/dispatch.h"
+#include "analyze/steps/growth.h"
 #include "base/parallel.h"
 
 namespace firelane::analyze {
@@ -68,7 +69,6 @@ constexpr double kSlowFactor = 1.5;
 constexpr int64_t kSlowForSure = 3;
 constexpr size_t kLeastSlow = 2;  // one may be chance
 constexpr size_t kLeastTimed = 5;
-constexpr size_t kWarmUp = 2;  // steps of a program's start that are slow in every program
 
 }  // namespace
 

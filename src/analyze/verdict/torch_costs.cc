@@ -46,7 +46,7 @@ constexpr Costs kWithoutDevice = {
 constexpr size_t kEnoughStretches = 20;
 constexpr size_t kEnoughOfStep = 40;
 
-struct Event {
+struct RecordedEvent {
   int64_t time_ns = 0;
   double units = 0;
   bool outermost_op = false;
@@ -72,9 +72,9 @@ class HostUnit {
     double total = 0;
     int64_t start_ns = kNoNumber;
     const auto begin = std::partition_point(events_.begin(), events_.end(),
-                                            [&](const Event& event) { return event.time_ns < part.start_ns; });
+                                            [&](const RecordedEvent& event) { return event.time_ns < part.start_ns; });
     for (auto at = begin; at != events_.end() && at->time_ns < part.end_ns; ++at) {
-      const Event& event = *at;
+      const RecordedEvent& event = *at;
       if (event.outermost_op) {
         if (start_ns != kNoNumber && units > 0) {
           stretches.push_back({static_cast<double>(event.time_ns - start_ns) / units, units});
@@ -133,14 +133,15 @@ class HostUnit {
     for (const int64_t time_ns : model_.memory_events.time_ns) {
       if (inside(time_ns)) events_.push_back({time_ns, expected_.memory, false});
     }
-    run_sort(events_.data(), events_.size(), [](const Event& a, const Event& b) { return a.time_ns < b.time_ns; });
+    run_sort(events_.data(), events_.size(),
+             [](const RecordedEvent& a, const RecordedEvent& b) { return a.time_ns < b.time_ns; });
   }
 
   const Model& model_;
   const HostChain& chain_;
   const Interval& window_;
   Expected expected_;
-  std::vector<Event> events_;
+  std::vector<RecordedEvent> events_;
 };
 
 }  // namespace

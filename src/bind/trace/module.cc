@@ -7,6 +7,7 @@
 #include "bind/trace/compare.h"
 #include "bind/trace/ranks.h"
 #include "bind/trace/table.h"
+#include "bind/trace/threads.h"
 #include "bind/trace/trace.h"
 #include "bind/trace/viewer.h"
 
@@ -22,6 +23,7 @@ NB_MODULE(_trace, module) {
   firelane::bind_trace::bind_viewer(module);
   firelane::bind_trace::bind_compare(module);
   firelane::bind_trace::bind_ranks(module);
+  firelane::bind_trace::bind_threads(module);
   module.def(
       "why",
       [](const std::string& run, int64_t step) {

@@ -59,16 +59,16 @@ class Modules {
   std::vector<Row> around_;
 };
 
-struct Key {
+struct WorkKey {
   StringId kernel = kNoString;
   StringId op = kNoString;
   StringId module = kNoString;
   StringId dims = kNoString;
   StringId types = kNoString;
-  bool operator==(const Key&) const = default;
+  bool operator==(const WorkKey&) const = default;
 };
-struct KeyHash {
-  size_t operator()(const Key& key) const {
+struct WorkKeyHash {
+  size_t operator()(const WorkKey& key) const {
     uint64_t hash = 0;
     for (const StringId id : {key.kernel, key.op, key.module, key.dims, key.types}) {
       hash = (hash ^ static_cast<uint32_t>(id)) * 0x9e3779b97f4a7c15U;
@@ -87,11 +87,11 @@ class Groups {
     const HostSlices& host = model_.host_slices;
     const Row detail = op == kNoRow ? kNoRow : model_.op_detail(op);
     const Row module = modules_.of(op);
-    const Key key{.kernel = kernel,
-                  .op = op == kNoRow ? kNoString : host.name[op],
-                  .module = module == kNoRow ? kNoString : host.name[module],
-                  .dims = detail == kNoRow ? kNoString : model_.op_details.input_dims[detail],
-                  .types = detail == kNoRow ? kNoString : model_.op_details.input_types[detail]};
+    const WorkKey key{.kernel = kernel,
+                      .op = op == kNoRow ? kNoString : host.name[op],
+                      .module = module == kNoRow ? kNoString : host.name[module],
+                      .dims = detail == kNoRow ? kNoString : model_.op_details.input_dims[detail],
+                      .types = detail == kNoRow ? kNoString : model_.op_details.input_types[detail]};
     const auto [found, is_new] = index_.try_emplace(key, groups_.size());
     if (!is_new) return groups_[found->second];
     const auto text = [&](StringId id) { return std::string(id == kNoString ? "" : model_.text(id)); };
@@ -117,7 +117,7 @@ class Groups {
  private:
   const Model& model_;
   Modules modules_;
-  std::unordered_map<Key, size_t, KeyHash> index_;
+  std::unordered_map<WorkKey, size_t, WorkKeyHash> index_;
   std::vector<WorkGroup> groups_;
 };
 

@@ -8,7 +8,7 @@ namespace firelane::importer {
 
 namespace {
 
-constexpr int kMostDepth = 16;
+constexpr int kMostShownDepth = 16;
 
 void append_json(const Document& document, Value value, int depth, size_t most_bytes, std::string& out) {
   const auto append_text = [&](std::string_view text) {
@@ -16,7 +16,7 @@ void append_json(const Document& document, Value value, int depth, size_t most_b
     append_json_escaped(out, text);
     out += '"';
   };
-  const bool fits = depth < kMostDepth && out.size() < most_bytes;
+  const bool fits = depth < kMostShownDepth && out.size() < most_bytes;
   const char* separator = "";
   switch (document.type(value)) {
     case ValueType::kTruth: out += document.truth(value).value_or(false) ? "true" : "false"; return;

@@ -34,6 +34,7 @@ SnapshotWindow window_of(const RawTrace& trace) {
       if (row.kind != HostKind::kSpan) cover(row.start_ns, row.start_ns + row.duration_ns);
     }
     for (const RawDeviceSlice& row : part.device_slices) cover(row.start_ns, row.start_ns + row.duration_ns);
+    for (const RawPlainWork& row : part.plain_work) cover(row.start_ns, row.start_ns + row.duration_ns);
     for (const RawMemory& row : part.memory_events) cover(row.time_ns, row.time_ns);
   }
   return window;

@@ -48,6 +48,7 @@ struct ExecutionNode {
 };
 
 struct ExecutionTrace {
+  std::string format = "PyTorch execution trace";
   std::string schema;
   int64_t pid = kNoNumber;
   std::vector<ExecutionNode> nodes;  // sorted by id
@@ -61,6 +62,9 @@ bool is_execution_trace(std::string_view begin);
 
 // Reads nodes one by one: a file that was cut off gives those before the tear.
 Result<ExecutionTrace> parse_execution_trace(std::string text, const std::string& name);
+
+// By id. Each id names one node: the first.
+void sort_nodes(ExecutionTrace& trace);
 
 // Nodes of torch itself that stand for a process or a thread, not for a call.
 bool is_root_node(const ExecutionNode& node);

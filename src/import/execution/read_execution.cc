@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "import/content.h"
+#include "import/execution/chakra_protobuf.h"
 #include "import/execution/data_flow.h"
 #include "import/whole.h"
 #include "model/assemble.h"
@@ -58,7 +59,7 @@ class ExecutionRows {
 
   RawTrace run() {
     raw_.info.origin = Origin::kExecutionTrace;
-    raw_.info.format = "PyTorch execution trace" + (trace_.schema.empty() ? "" : " " + trace_.schema);
+    raw_.info.format = trace_.format + (trace_.schema.empty() ? "" : " " + trace_.schema);
     raw_.info.has_order_only = !has_times(trace_);
     raw_.info.metadata = trace_.metadata;
     raw_.losses = trace_.losses;
@@ -111,7 +112,9 @@ class ExecutionRows {
 
 Result<ExecutionTrace> parse_source(ByteSource& source, const ReadRequest& request) {
   FL_TRY(std::string bytes, read_whole_content(source, request));
-  FL_TRY(ExecutionTrace trace, parse_execution_trace(std::move(bytes), request.name));
+  const bool is_protobuf = is_chakra_protobuf(std::string_view(bytes).substr(0, kSniffBytes));
+  FL_TRY(ExecutionTrace trace, is_protobuf ? parse_chakra_protobuf(bytes, request.name)
+                                           : parse_execution_trace(std::move(bytes), request.name));
   trace.losses.add(source.losses());
   trace.losses[Stat::kTruncated] = std::min<uint64_t>(trace.losses[Stat::kTruncated], 1);
   return trace;
@@ -138,11 +141,12 @@ std::unordered_map<int64_t, Row> ops_by_call_id(const Model& model) {
 
 }  // namespace
 
+Reader chakra_reader() { return {"Chakra execution trace", is_chakra_protobuf, read_execution}; }
 Reader execution_reader() { return {"execution trace", is_execution_trace, read_execution}; }
 
 Result<ExecutionTrace> load_execution_trace(const std::string& path) {
   FL_TRY(Content content, open_content(path));
-  if (!is_execution_trace(content.begin)) {
+  if (!is_execution_trace(content.begin) && !is_chakra_protobuf(content.begin)) {
     return Error{path + ": not an execution trace (torch.profiler.ExecutionTraceObserver writes one)"};
   }
   return parse_source(*content.source,

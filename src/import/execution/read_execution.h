@@ -1,4 +1,4 @@
-// Execution traces (ExecutionTraceObserver, Chakra's JSON) alone, and joined to the trace of the same run.
+// Execution traces (ExecutionTraceObserver, Chakra's JSON and protobuf) alone, and joined to the trace of the same run.
 //
 // Alone, calls become slices with shapes, types and parents, and the data dependencies between them a table. Most files
 // have no times: slices then stand in the order of the calls, one microsecond for each, and info.has_order_only says
@@ -14,7 +14,8 @@
 
 namespace firelane::importer {
 
-Reader execution_reader();
+Reader execution_reader();  // JSON
+Reader chakra_reader();     // protobuf
 
 // Of a file, also compressed.
 Result<ExecutionTrace> load_execution_trace(const std::string& path);

@@ -30,7 +30,7 @@ std::string_view token_of(ondemand::value& value) {
 }
 
 // The JSON text of a value of any kind.
-simdjson::error_code text_of(ondemand::value& value, std::string_view& text) {
+simdjson::error_code string_of(ondemand::value& value, std::string_view& text) {
   const std::string_view token = token_of(value);
   if (token.empty()) return simdjson::TAPE_ERROR;
   if (token.front() == '[') {
@@ -123,8 +123,8 @@ class EventParser::Impl {
           if (is_key(key, "scope")) event_.scope = token_of(value);
           break;
         case 'i':
-          if (is_key(key, "id") && text_of(value, event_.id)) return false;
-          if (is_key(key, "id2") && text_of(value, event_.id)) return false;
+          if (is_key(key, "id") && string_of(value, event_.id)) return false;
+          if (is_key(key, "id2") && string_of(value, event_.id)) return false;
           break;
         case 'a':
           if (is_key(key, "args") && !visit_args(value)) return false;
@@ -156,7 +156,7 @@ class EventParser::Impl {
       }
       const ArgId id = arg_id(key);
       if (id == ArgId::kUnknown) continue;
-      if (text_of(arg, event_.args[static_cast<size_t>(id)])) return false;
+      if (string_of(arg, event_.args[static_cast<size_t>(id)])) return false;
       event_.seen_args[event_.seen_count++ & (kArgCount - 1)] = id;
     }
     return true;

@@ -2,13 +2,18 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <optional>
 #include <tuple>
+#include <type_traits>
 #include <unordered_map>
 #include <utility>
 
+#include "base/hash.h"
+#include "base/parallel.h"
 #include "import/nsight/facts.h"
 #include "import/nsight/gpu_metrics.h"
+#include "import/nsight/names.h"
 #include "import/nsight/nvtx_ranges.h"
 #include "import/nsight/nvtx_text.h"
 #include "import/sqlite/row_times.h"
@@ -18,11 +23,9 @@ namespace firelane::importer {
 
 namespace {
 
-constexpr std::string_view kKernelTable = "CUPTI_ACTIVITY_KIND_KERNEL";
 constexpr std::string_view kCopyTable = "CUPTI_ACTIVITY_KIND_MEMCPY";
 constexpr std::string_view kSetTable = "CUPTI_ACTIVITY_KIND_MEMSET";
 constexpr std::string_view kSyncTable = "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION";
-constexpr std::string_view kCallTable = "CUPTI_ACTIVITY_KIND_RUNTIME";
 constexpr std::string_view kGraphTable = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE";
 constexpr std::string_view kEventTable = "CUPTI_ACTIVITY_KIND_CUDA_EVENT";
 
@@ -33,23 +36,34 @@ class NsightReader {
   NsightReader(SqlDatabase& database, const ReadRequest& request) : database_(database), request_(request) {}
 
   Result<RawTrace> run() {
+    for (const char* const table : {"META_DATA_EXPORT", "EXPORT_META_DATA"}) {
+      if (schema_.empty()) schema_ = database_.look_up(table, "name", "EXPORT_SCHEMA_VERSION", "value");
+    }
     expect_rows();
-    read_strings();
-    read_processes();
-    read_kernels();
-    read_graph_launches();
-    read_copies();
-    read_sets();
-    read_syncs();
-    read_calls();
-    NvtxRanges ranges(
-        database_, pool_, part_, [this](int64_t thread) { return thread_lane(thread); },
-        [this](int64_t id) { return string(id); }, [this](int64_t pid, int64_t id) { return joined(pid, id); });
-    rows_ += ranges.read();
-    read_libraries();
+    names_.read();
+    // Calls and ranges are half of a large file: another thread reads them over a connection of its own.
+    constexpr uint64_t kLarge = uint64_t{1} << 20;
+    std::unique_ptr<SqlDatabase> connection;
+    if (request_.threads > 1 && database_.bytes() >= kLarge && names_.are_processes_known()) {
+      connection = database_.connect_again();
+    }
+    std::optional<NsightReader> host;
+    if (connection != nullptr) host.emplace(*connection, request_);
+    run_both(
+        host.has_value(),
+        [&] {
+          if (host) host->read_only_host();
+        },
+        [&] { read_device(); });
+    if (host) {
+      take(*host);
+    } else {
+      read_host();
+    }
     rows_ += read_gpu_metrics(database_, pool_, part_);
     read_facts(database_, schema_, raw_.info, losses_);
-    if (rows_ == 0 && part_.host_slices.empty() && part_.device_slices.empty()) {
+    if (rows_ == 0 &&
+        std::none_of(raw_.parts.begin(), raw_.parts.end(), [](const RawPart& part) { return part.has_slices(); })) {
       return Error{request_.name +
                    ": an Nsight Systems export without events; record with nsys profile --trace=cuda,nvtx and export "
                    "again"};
@@ -73,104 +87,40 @@ class NsightReader {
     part_.op_details.reserve(rows);
     part_.call_details.reserve(rows);
     part_.device_slices.reserve(rows);
-    part_.kernel_details.reserve(rows);
+    part_.kernel_order.reserve(rows);
   }
 
-  // ---- what rows refer to
-
-  void read_strings() {
-    database_.scan("StringIds", {"id", "value"}, losses_, [&](const SqlRow& row) {
-      const int64_t id = row.integer(0);
-      if (id == kNoNumber) return;
-      const StringId text = pool_.strings.intern(row.text(1));
-      // Ids count from 0, but nothing keeps a file to that.
-      if (id == static_cast<int64_t>(small_strings_.size())) {
-        small_strings_.push_back(text);
-      } else if (id >= 0 && id < static_cast<int64_t>(small_strings_.size())) {
-        small_strings_[static_cast<size_t>(id)] = text;
-      } else {
-        strings_[id] = text;
-      }
-    });
+  void read_device() {
+    read_kernels();
+    read_graph_launches();
+    read_copies();
+    read_sets();
+    read_syncs();
   }
 
-  StringId string(int64_t id) {
-    if (id == kNoNumber) return kNoString;
-    if (id >= 0 && id < static_cast<int64_t>(small_strings_.size())) return small_strings_[static_cast<size_t>(id)];
-    const auto found = strings_.find(id);
-    if (found != strings_.end()) return found->second;
-    ++losses_[Stat::kNameMissing];
-    return pool_.strings.intern("string " + std::to_string(id));
+  void read_host() {
+    read_calls();
+    NvtxRanges ranges(
+        database_, pool_, part_, [this](int64_t thread) { return names_.thread_lane(thread); },
+        [this](int64_t id) { return names_.string(id); },
+        [this](int64_t pid, int64_t id) { return names_.joined(pid, id); });
+    rows_ += ranges.read();
+    read_libraries();
   }
 
-  void read_processes() {
-    for (const char* const table : {"META_DATA_EXPORT", "EXPORT_META_DATA"}) {
-      if (schema_.empty()) schema_ = database_.look_up(table, "name", "EXPORT_SCHEMA_VERSION", "value");
-    }
-    if (database_.has_table("PROCESSES")) {
-      database_.scan("PROCESSES", {"globalPid", "name"}, losses_, [&](const SqlRow& row) {
-        process_names_[pid_of(row.integer(0))] = pool_.strings.intern(row.text(1));
-      });
-    }
-    if (database_.has_table("ThreadNames")) {
-      database_.scan("ThreadNames", {"globalTid", "nameId"}, losses_, [&](const SqlRow& row) {
-        const int64_t thread = row.integer(0);
-        thread_names_[{pid_of(thread), tid_of(thread)}] = string(row.integer(1));
-      });
-    }
+  // What names are missing is counted by the other reader.
+  void read_only_host() {
+    expect_rows();
+    names_.read();
+    losses_ = {};
+    read_host();
   }
 
-  // Correlation ids count from 0 in each process.
-  int64_t joined(int64_t pid, int64_t id) {
-    if (id == kNoNumber || id < 0 || id > UINT32_MAX) return kNoNumber;
-    if (pid != last_pid_) {
-      last_index_ = process_index_.try_emplace(pid, static_cast<int64_t>(process_index_.size())).first->second;
-      last_pid_ = pid;
-    }
-    return last_index_ << 32 | id;
-  }
-
-  LaneId thread_lane(int64_t global_tid) {
-    if (global_tid != last_thread_) {
-      last_thread_lane_ = find_thread_lane(global_tid);
-      last_thread_ = global_tid;
-    }
-    return last_thread_lane_;
-  }
-
-  LaneId find_thread_lane(int64_t global_tid) {
-    const int64_t pid = pid_of(global_tid);
-    const int64_t tid = tid_of(global_tid);
-    const auto [at, added] = thread_lanes_.try_emplace({pid, tid}, LaneId{});
-    if (!added) return at->second;
-    at->second = pool_.lane({.number = pid}, {.number = tid});
-    if (const auto name = process_names_.find(pid); name != process_names_.end())
-      part_.lane_names.push_back({.lane = at->second, .what = LaneNameKind::kProcessName, .text = name->second});
-    if (const auto name = thread_names_.find({pid, tid}); name != thread_names_.end())
-      part_.lane_names.push_back({.lane = at->second, .what = LaneNameKind::kThreadName, .text = name->second});
-    return at->second;
-  }
-
-  // A stream's lane; streams of several processes on one device have the same numbers.
-  LaneId stream_lane(int64_t device, int64_t stream, int64_t pid) {
-    if (std::tuple(device, stream, pid) != last_stream_) {
-      last_stream_lane_ = find_stream_lane(device, stream, pid);
-      last_stream_ = {device, stream, pid};
-    }
-    return last_stream_lane_;
-  }
-
-  LaneId find_stream_lane(int64_t device, int64_t stream, int64_t pid) {
-    const auto [at, added] = stream_lanes_.try_emplace({device, stream, pid}, LaneId{});
-    if (!added) return at->second;
-    const auto [owner, is_first] = stream_owner_.try_emplace({device, stream}, pid);
-    if (owner->second == pid) {
-      at->second = pool_.lane({.number = device}, {.number = stream});
-    } else {
-      at->second =
-          pool_.lane({.number = device}, pool_.text_id(std::to_string(stream) + " of process " + std::to_string(pid)));
-    }
-    return at->second;
+  void take(NsightReader& other) {
+    rows_ += other.rows_;
+    raw_.pools.push_back(std::move(other.pool_));
+    raw_.parts.push_back(std::move(other.part_));
+    raw_.parts.back().pool = static_cast<uint32_t>(raw_.pools.size() - 1);
   }
 
   // ---- device work
@@ -199,8 +149,8 @@ class NsightReader {
     const int64_t stream = row.integer(kStream);
     out.device = small_number(device);
     out.stream = stream;
-    out.correlation = joined(pid, row.integer(kCorrelation));
-    out.lane = stream_lane(device == kNoNumber ? 0 : device, stream == kNoNumber ? 0 : stream, pid);
+    out.correlation = names_.joined(pid, row.integer(kCorrelation));
+    out.lane = names_.stream_lane(device == kNoNumber ? 0 : device, stream == kNoNumber ? 0 : stream, pid);
     return Place{pid, device};
   }
 
@@ -214,7 +164,7 @@ class NsightReader {
   void read_kernels() {
     const StringId category = pool_.strings.intern("kernel");
     database_.scan(
-        kKernelTable,
+        kNsightKernels,
         device_columns({"demangledName", "shortName", "gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ",
                         "registersPerThread", "staticSharedMemory", "dynamicSharedMemory", "graphId"}),
         losses_, [&](const SqlRow& row) {
@@ -224,24 +174,46 @@ class NsightReader {
           const int64_t context = row.integer(kContext);
           remember_context(*place, context);
           const int64_t name = row.integer(kOwn);
-          slice.name = string(name != kNoNumber ? name : row.integer(kOwn + 1));
+          slice.name = names_.string(name != kNoNumber ? name : row.integer(kOwn + 1));
           const int64_t fixed = row.integer(kOwn + 9);
           const int64_t dynamic = row.integer(kOwn + 10);
           const bool has_shared = fixed >= 0 && dynamic >= 0 && fixed < INT32_MAX && dynamic < INT32_MAX;
-          part_.kernel_details.push_back({.shared_memory_bytes = has_shared ? fixed + dynamic : kNoNumber,
-                                          .context = context,
-                                          .graph_id = row.integer(kOwn + 11),
-                                          .graph_node_id = row.integer(kNode),
-                                          .grid_x = small_number(row.integer(kOwn + 2)),
-                                          .grid_y = small_number(row.integer(kOwn + 3)),
-                                          .grid_z = small_number(row.integer(kOwn + 4)),
-                                          .block_x = small_number(row.integer(kOwn + 5)),
-                                          .block_y = small_number(row.integer(kOwn + 6)),
-                                          .block_z = small_number(row.integer(kOwn + 7)),
-                                          .registers = small_number(row.integer(kOwn + 8))});
-          slice.detail = static_cast<Row>(part_.kernel_details.size() - 1);
+          slice.detail = add_kernel({.shared_memory_bytes = has_shared ? fixed + dynamic : kNoNumber,
+                                     .context = context,
+                                     .graph_id = row.integer(kOwn + 11),
+                                     .graph_node_id = row.integer(kNode),
+                                     .grid_x = small_number(row.integer(kOwn + 2)),
+                                     .grid_y = small_number(row.integer(kOwn + 3)),
+                                     .grid_z = small_number(row.integer(kOwn + 4)),
+                                     .block_x = small_number(row.integer(kOwn + 5)),
+                                     .block_y = small_number(row.integer(kOwn + 6)),
+                                     .block_z = small_number(row.integer(kOwn + 7)),
+                                     .registers = small_number(row.integer(kOwn + 8))});
           part_.device_slices.push_back(slice);
         });
+  }
+
+  // Launches of the same shape have their details in common: a program has few of these.
+  Row add_kernel(const RawKernel& kernel) {
+    uint64_t hash = 0;
+    RawKernel::each_field(kernel, [&]<typename T>(auto, const T& value) {
+      if constexpr (std::is_integral_v<T>) hash = mix_hash(hash, static_cast<uint64_t>(value));
+    });
+    const auto [at, added] = kernel_of_hash_.try_emplace(hash, static_cast<Row>(part_.kernel_details.size()));
+    Row row = at->second;
+    if (added || !is_same(part_.kernel_details[row], kernel)) {
+      row = static_cast<Row>(part_.kernel_details.size());
+      part_.kernel_details.push_back(kernel);
+    }
+    part_.kernel_order.push_back(row);
+    return static_cast<Row>(part_.kernel_order.size() - 1);
+  }
+
+  static bool is_same(const RawKernel& a, const RawKernel& b) {
+    return std::tuple(a.shared_memory_bytes, a.context, a.graph_id, a.graph_node_id, a.grid_x, a.grid_y, a.grid_z,
+                      a.block_x, a.block_y, a.block_z, a.registers) ==
+           std::tuple(b.shared_memory_bytes, b.context, b.graph_id, b.graph_node_id, b.grid_x, b.grid_y, b.grid_z,
+                      b.block_x, b.block_y, b.block_z, b.registers);
   }
 
   // --cuda-graph-trace=graph: a graph is one piece of work, its kernels are not told apart.
@@ -253,8 +225,7 @@ class NsightReader {
       if (!read_place(row, slice)) return;
       const int64_t graph = row.integer(kOwn);
       slice.name = pool_.strings.intern("CUDA graph " + (graph == kNoNumber ? "" : std::to_string(graph)));
-      part_.kernel_details.push_back({.context = row.integer(kContext), .graph_id = graph});
-      slice.detail = static_cast<Row>(part_.kernel_details.size() - 1);
+      slice.detail = add_kernel({.context = row.integer(kContext), .graph_id = graph});
       part_.device_slices.push_back(slice);
     });
   }
@@ -330,7 +301,7 @@ class NsightReader {
                        ++rows_;
                        const int64_t pid = pid_of(row.integer(0));
                        if (!row.is_null(1))
-                         recorded[{pid, row.integer(1)}] = {row.integer(2), joined(pid, row.integer(3))};
+                         recorded[{pid, row.integer(1)}] = {row.integer(2), names_.joined(pid, row.integer(3))};
                      });
     }
     database_.scan(kSyncTable, device_columns({"syncType", "eventId", "eventSyncId"}), losses_, [&](const SqlRow& row) {
@@ -341,7 +312,7 @@ class NsightReader {
       const auto device = device_of_context_.find({pid, row.integer(kContext)});
       if (device != device_of_context_.end() && device->second != slice.device) {
         slice.device = small_number(device->second);
-        slice.lane = stream_lane(device->second, slice.stream == kNoNumber ? 0 : slice.stream, pid);
+        slice.lane = names_.stream_lane(device->second, slice.stream == kNoNumber ? 0 : slice.stream, pid);
       }
       const int64_t type = row.integer(kOwn);
       slice.name = pool_.strings.intern(kNames[type >= 0 && type <= 4 ? static_cast<size_t>(type) : 0]);
@@ -363,8 +334,8 @@ class NsightReader {
     const StringId runtime = pool_.strings.intern("cuda_runtime");
     const StringId driver = pool_.strings.intern("cuda_driver");
     std::unordered_map<int64_t, StringId> names;  // without their versions
-    for (const std::string_view table : {kCallTable, std::string_view("CUPTI_ACTIVITY_KIND_DRIVER")}) {
-      if (table != kCallTable && !database_.has_table(table)) continue;
+    for (const std::string_view table : {kNsightCalls, std::string_view("CUPTI_ACTIVITY_KIND_DRIVER")}) {
+      if (table != kNsightCalls && !database_.has_table(table)) continue;
       database_.scan(table, {"start", "end", "globalTid", "correlationId", "nameId"}, losses_, [&](const SqlRow& row) {
         ++rows_;
         RawHostSlice slice;
@@ -372,14 +343,14 @@ class NsightReader {
         const int64_t thread = row.integer(2);
         const int64_t id = row.integer(4);
         const auto [name, added] = names.try_emplace(id, kNoString);
-        if (added) name->second = pool_.strings.intern(without_version(pool_.strings.view(string(id))));
+        if (added) name->second = pool_.strings.intern(without_version(pool_.strings.view(names_.string(id))));
         slice.name = name->second;
         const std::string_view text = pool_.strings.view(slice.name);
         const bool is_driver = text.starts_with("cu") && !text.starts_with("cuda");
         slice.kind = is_driver ? HostKind::kDriver : HostKind::kRuntime;
         slice.category = is_driver ? driver : runtime;
-        slice.lane = thread_lane(thread);
-        part_.call_details.push_back({.correlation = joined(pid_of(thread), row.integer(3))});
+        slice.lane = names_.thread_lane(thread);
+        part_.call_details.push_back({.correlation = names_.joined(pid_of(thread), row.integer(3))});
         slice.detail = static_cast<Row>(part_.call_details.size() - 1);
         part_.host_slices.push_back(slice);
       });
@@ -403,11 +374,11 @@ class NsightReader {
         ++rows_;
         RawHostSlice slice{.category = category, .kind = library.kind};
         if (!read_times(row, 0, 1, losses_, slice.start_ns, slice.duration_ns)) return;
-        slice.name = string(row.integer(3));
+        slice.name = names_.string(row.integer(3));
         const int64_t thread = row.integer(2);
         // The profiler's own work overlaps the call that waited for it.
         slice.lane = library.kind == HostKind::kOverhead ? pool_.lane({.number = -1}, {.number = tid_of(thread)})
-                                                         : thread_lane(thread);
+                                                         : names_.thread_lane(thread);
         part_.host_slices.push_back(slice);
       });
     }
@@ -419,24 +390,11 @@ class NsightReader {
   RawPool& pool_ = raw_.pools.emplace_back();
   RawPart& part_ = raw_.parts.emplace_back();
   LossCounts& losses_ = part_.losses;
+  NsightNames names_{database_, pool_, part_};
   std::string schema_;
   uint64_t rows_ = 0;
-  std::vector<StringId> small_strings_;            // of the ids from 0 on
-  std::unordered_map<int64_t, StringId> strings_;  // of all others
-  std::map<int64_t, StringId> process_names_;
-  std::map<std::pair<int64_t, int64_t>, StringId> thread_names_;
-  std::map<int64_t, int64_t> process_index_;
-  // Most rows are of the process, the thread, the stream and the context of the row before.
-  int64_t last_pid_ = INT64_MIN;
-  int64_t last_index_ = 0;
-  int64_t last_thread_ = INT64_MIN;
-  LaneId last_thread_lane_{};
-  std::tuple<int64_t, int64_t, int64_t> last_stream_{INT64_MIN, 0, 0};
-  LaneId last_stream_lane_{};
+  std::unordered_map<uint64_t, Row> kernel_of_hash_;
   std::tuple<int64_t, int64_t, int64_t> last_context_{INT64_MIN, 0, 0};
-  std::map<std::pair<int64_t, int64_t>, LaneId> thread_lanes_;
-  std::map<std::tuple<int64_t, int64_t, int64_t>, LaneId> stream_lanes_;
-  std::map<std::pair<int64_t, int64_t>, int64_t> stream_owner_;
   std::map<std::pair<int64_t, int64_t>, int64_t> device_of_context_;
 };
 
@@ -444,8 +402,8 @@ class NsightReader {
 
 bool is_nsight(const SqlDatabase& database) {
   return database.has_table("META_DATA_EXPORT") || database.has_table("EXPORT_META_DATA") ||
-         (database.has_table("StringIds") &&
-          (database.has_table(kKernelTable) || database.has_table(kCallTable) || database.has_table("NVTX_EVENTS")));
+         (database.has_table("StringIds") && (database.has_table(kNsightKernels) || database.has_table(kNsightCalls) ||
+                                              database.has_table("NVTX_EVENTS")));
 }
 
 Result<RawTrace> read_nsight(SqlDatabase& database, const ReadRequest& request) {

@@ -6,6 +6,7 @@
 #include "import/samples_for_tests.h"
 #include "import/sqlite/testing.h"
 #include "import/testing.h"
+#include "model/same.h"
 
 namespace firelane::importer {
 namespace {
@@ -57,6 +58,44 @@ std::string two_processes() {
       ",'ncclAllReduce',NULL,3,'{\"Message size [bytes]\": 4096, \"No. of ranks\": 2}'),"
       "(30,NULL,34," +
       t2 + ",'mark',NULL,0,NULL);");
+}
+
+TEST(Nsight, a_large_file_is_read_by_two_threads_and_gives_the_same) {
+  const std::string numbers =
+      "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 12000) INSERT INTO ";
+  const std::string thread = thread_id(10, 11), other = thread_id(20, 21);
+  const std::string both = "CASE WHEN i % 3 = 0 THEN " + other + " ELSE " + thread + " END";
+  const std::string file = make_database(
+      "CREATE TABLE META_DATA_EXPORT(name TEXT, value TEXT);"
+      "CREATE TABLE StringIds(id INTEGER PRIMARY KEY, value TEXT);"
+      "INSERT INTO StringIds VALUES(1, 'gemm'),(2, 'cudaLaunchKernel_v7000'),(3, 'relu');"
+      "CREATE TABLE PROCESSES(globalPid INTEGER, name TEXT);"
+      "INSERT INTO PROCESSES VALUES(" +
+      thread_id(30, 0) + ", 'nsys'),(" + thread_id(20, 0) +
+      ", 'python');"
+      "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL(start INTEGER, end INTEGER, deviceId INTEGER, contextId INTEGER,"
+      " streamId INTEGER, correlationId INTEGER, globalPid INTEGER, demangledName INTEGER, gridX INTEGER);" +
+      numbers + "CUPTI_ACTIVITY_KIND_KERNEL SELECT i * 100, i * 100 + 50, 0, 1, 7, i, " + both +
+      " & ~16777215, i % 2 * 2 + 1, i % 5 FROM n;"
+      "CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME(start INTEGER, end INTEGER, globalTid INTEGER, correlationId INTEGER,"
+      " nameId INTEGER);" +
+      numbers + "CUPTI_ACTIVITY_KIND_RUNTIME SELECT i * 100 - 60, i * 100 - 40, " + both +
+      ", i, 2 FROM n;"
+      "CREATE TABLE NVTX_EVENTS(start INTEGER, end INTEGER, eventType INTEGER, globalTid INTEGER, text TEXT,"
+      " textId INTEGER, domainId INTEGER);" +
+      numbers + "NVTX_EVENTS SELECT i * 100 - 70, i * 100 - 30, 59, " + both +
+      ", 'aten::add, op_id = ' || i, NULL, 0 FROM n;");
+  ASSERT_GT(file.size(), size_t{1} << 20) << "small files are read by one thread";
+  const auto load = [&](unsigned threads) {
+    Result<Model> model = load_trace_bytes(file, "test", {.threads = threads});
+    EXPECT_TRUE(model.ok());
+    return std::move(model).value();
+  };
+  const Model alone = load(1);
+  EXPECT_EQ(alone.kernel_details.size(), 12001U);
+  EXPECT_EQ(alone.losses[Stat::kDeviceSliceWithoutLaunch], 0U);
+  EXPECT_EQ(alone.losses[Stat::kDeviceSliceWithoutOp], 0U);
+  EXPECT_EQ(first_difference(alone, load(2)), std::nullopt);
 }
 
 TEST(Nsight, gpu_metrics_are_counters_of_their_gpu) {

@@ -76,30 +76,44 @@ Result<std::unique_ptr<SqlDatabase>> SqlDatabase::open(std::shared_ptr<ByteSourc
   }
   database->bytes_ = source->total_bytes();
   database->vfs_name_ = register_source(std::move(source), database->bytes_);
-  const int opened = sqlite3_open_v2("trace", &database->handle_, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX,
-                                     database->vfs_name_.c_str());
-  if (opened != SQLITE_OK) return Error{request.name + ": not a readable SQLite database"};
-  sqlite3* const handle = database->handle_;
-  sqlite3_limit(handle, SQLITE_LIMIT_LENGTH, kMaxTextBytes);
-  sqlite3_limit(handle, SQLITE_LIMIT_ATTACHED, 0);
-  sqlite3_db_config(handle, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
-  sqlite3_db_config(handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
-  sqlite3_db_config(handle, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, nullptr);
-  sqlite3_db_config(handle, SQLITE_DBCONFIG_ENABLE_VIEW, 0, nullptr);
-  const std::string settings =
-      "PRAGMA cell_size_check=ON; PRAGMA temp_store=MEMORY; PRAGMA cache_size=-" + std::to_string(kCacheKib) + ";";
-  sqlite3_exec(handle, settings.c_str(), nullptr, nullptr, nullptr);
+  database->owns_vfs_ = true;
+  if (!database->connect()) return Error{request.name + ": not a readable SQLite database"};
   LossCounts losses;
   database->read_schema(losses);
   if (database->tables_.empty()) {
-    return Error{request.name + ": an SQLite database without tables, or a damaged one: " + sqlite3_errmsg(handle)};
+    return Error{request.name +
+                 ": an SQLite database without tables, or a damaged one: " + sqlite3_errmsg(database->handle_)};
   }
   return database;
 }
 
+bool SqlDatabase::connect() {
+  if (sqlite3_open_v2("trace", &handle_, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, vfs_name_.c_str()) != SQLITE_OK)
+    return false;
+  sqlite3_limit(handle_, SQLITE_LIMIT_LENGTH, kMaxTextBytes);
+  sqlite3_limit(handle_, SQLITE_LIMIT_ATTACHED, 0);
+  sqlite3_db_config(handle_, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+  sqlite3_db_config(handle_, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
+  sqlite3_db_config(handle_, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, nullptr);
+  sqlite3_db_config(handle_, SQLITE_DBCONFIG_ENABLE_VIEW, 0, nullptr);
+  const std::string settings =
+      "PRAGMA cell_size_check=ON; PRAGMA temp_store=MEMORY; PRAGMA cache_size=-" + std::to_string(kCacheKib) + ";";
+  sqlite3_exec(handle_, settings.c_str(), nullptr, nullptr, nullptr);
+  return true;
+}
+
+std::unique_ptr<SqlDatabase> SqlDatabase::connect_again() const {
+  if (sqlite3_threadsafe() == 0) return nullptr;
+  std::unique_ptr<SqlDatabase> other(new SqlDatabase());
+  other->vfs_name_ = vfs_name_;
+  other->bytes_ = bytes_;
+  other->tables_ = tables_;
+  return other->connect() ? std::move(other) : nullptr;
+}
+
 SqlDatabase::~SqlDatabase() {
   sqlite3_close(handle_);
-  if (!vfs_name_.empty()) unregister_source(vfs_name_);
+  if (owns_vfs_) unregister_source(vfs_name_);
 }
 
 void SqlDatabase::read_schema(LossCounts&) {
@@ -155,6 +169,14 @@ void SqlDatabase::scan(std::string_view table, const std::vector<std::string_vie
   int state = SQLITE_ROW;
   while ((state = sqlite3_step(statement.get())) == SQLITE_ROW) visit(row);
   if (state != SQLITE_DONE) ++losses[Stat::kDatabaseDamaged];
+}
+
+int64_t SqlDatabase::first_integer(std::string_view table, std::string_view column) {
+  if (!has_column(table, column)) return kNoNumber;
+  const Statement statement =
+      prepare(handle_, "SELECT " + identifier(column) + " FROM " + identifier(table) + " LIMIT 1");
+  if (!statement || sqlite3_step(statement.get()) != SQLITE_ROW) return kNoNumber;
+  return SqlRow(statement.get()).integer(0);
 }
 
 std::string SqlDatabase::look_up(std::string_view table, std::string_view key_column, std::string_view key,

@@ -40,6 +40,8 @@ class SqlDatabase {
  public:
   // Reads through `source`, or, where the content is compressed, from a copy in memory.
   static Result<std::unique_ptr<SqlDatabase>> open(std::shared_ptr<ByteSource> source, const ReadRequest& request);
+  // Another connection to the same content, for another thread; `this` must outlive it. Null when there is none.
+  std::unique_ptr<SqlDatabase> connect_again() const;
   ~SqlDatabase();
   SqlDatabase(const SqlDatabase&) = delete;
   SqlDatabase& operator=(const SqlDatabase&) = delete;
@@ -58,14 +60,19 @@ class SqlDatabase {
   std::string look_up(std::string_view table, std::string_view key_column, std::string_view key,
                       std::string_view value_column);
 
+  // The column of the first row that the table has; kNoNumber where there is none.
+  int64_t first_integer(std::string_view table, std::string_view column);
+
   uint64_t bytes() const { return bytes_; }
 
  private:
   SqlDatabase() = default;
+  bool connect();
   void read_schema(LossCounts& losses);
 
   sqlite3* handle_ = nullptr;
   std::string vfs_name_;
+  bool owns_vfs_ = false;
   uint64_t bytes_ = 0;
   std::unordered_map<std::string, std::vector<std::string>> tables_;  // name -> columns
 };

@@ -38,6 +38,8 @@ constexpr std::array kKeys = {
     KeyName{"profile_start_time", StatKey::kProfileStart},
 };
 
+constexpr int64_t kSmallKeys = 1024;
+
 StatKey key_named(std::string_view name) {
   for (const KeyName& each : kKeys) {
     if (each.name == name) return each.key;
@@ -56,6 +58,7 @@ std::string_view without_suffix(std::string_view text, std::string_view suffix) 
 
 void Names::read(std::string_view plane, LossCounts& losses) {
   keys_.clear();
+  small_keys_.assign(kSmallKeys, StatKey::kNone);
   texts_.clear();
   events_.clear();
   LossCounts again;  // the same damage is met, and counted, when the lines are read
@@ -76,7 +79,9 @@ void Names::read(std::string_view plane, LossCounts& losses) {
       }
     });
     texts_[id] = name;
-    if (const StatKey key = key_named(name); key != StatKey::kNone) keys_[id] = key;
+    if (const StatKey key = key_named(name); key != StatKey::kNone) {
+      (id >= 0 && id < kSmallKeys ? small_keys_[static_cast<size_t>(id)] : keys_[id]) = key;
+    }
   });
   each_field(plane, again, [&](Message& field) {
     if (field.tag() != kPlaneEvents) return field.skip();
@@ -140,8 +145,7 @@ StatValue Names::stat(std::string_view bytes, LossCounts& losses) const {
     using Wire = protozero::pbf_wire_type;
     switch (field.tag()) {
       case kStatName: {
-        const auto found = keys_.find(integer(field));
-        if (found != keys_.end()) out.key = found->second;
+        out.key = key(integer(field));
         break;
       }
       case kStatDouble:
@@ -164,6 +168,33 @@ StatValue Names::stat(std::string_view bytes, LossCounts& losses) const {
     }
   });
   return out;
+}
+
+StatKey Names::key(int64_t id) const {
+  if (id >= 0 && static_cast<size_t>(id) < small_keys_.size()) return small_keys_[static_cast<size_t>(id)];
+  const auto found = keys_.find(id);
+  return found == keys_.end() ? StatKey::kNone : found->second;
+}
+
+HostLook host_look(std::string_view name, bool is_hlo, RawPool& pool) {
+  const bool is_hip = name.starts_with("hip");
+  const bool is_runtime = is_hip || name.starts_with("cuda");
+  const bool is_driver = name.size() > 2 && name.starts_with("cu") && name[2] >= 'A' && name[2] <= 'Z';
+  if (is_runtime || is_driver) {
+    return {.kind = is_driver ? HostKind::kDriver : HostKind::kRuntime,
+            .category = pool.strings.intern(is_driver ? "cuda_driver"
+                                            : is_hip  ? "hip_runtime"
+                                                      : "cuda_runtime")};
+  }
+  if (name.starts_with('$')) {  // "$file.py:12 function"
+    return {.kind = HostKind::kPython, .category = pool.strings.intern("python_function")};
+  }
+  const bool is_op = is_hlo || name.starts_with("PjitFunction(") || name.starts_with("aten::");
+  const bool is_internal = !is_op && name.find("::") != std::string_view::npos;
+  return {.kind = is_internal ? HostKind::kOther
+                  : is_op     ? HostKind::kOp
+                              : HostKind::kAnnotation,
+          .category = pool.strings.intern(is_op ? "cpu_op" : "TraceMe")};
 }
 
 const EventName* Names::event(int64_t id) const {

@@ -43,6 +43,14 @@ struct StatValue {
   std::string_view text;
 };
 
+// What an event is on a thread of the host. Without a category: not asked for yet.
+struct HostLook {
+  HostKind kind = HostKind::kOther;
+  StringId category{};
+};
+// By its name; `is_hlo`: XLA says that it runs an HLO op.
+HostLook host_look(std::string_view name, bool is_hlo, RawPool& pool);
+
 // What all events of one kind have in common.
 struct EventName {
   StringId name{};  // of the op, short: "all-reduce.1"
@@ -58,6 +66,11 @@ struct EventName {
   StringId collective{};
   // Its row of kernel_details in the part that is being filled; kNoRow until the first such kernel.
   mutable Row kernel = kNoRow;
+  // Its row of work_looks on the line that was numbered `look_line`; lines are counted from 1.
+  mutable int32_t look = 0;
+  mutable int32_t look_line = 0;
+  mutable HostLook on_host;
+  mutable HostLook on_host_as_op;
 };
 
 class Names {
@@ -76,7 +89,10 @@ class Names {
   void read_event(std::string_view bytes, LossCounts& losses);
 
   RawPool& pool_;
+  StatKey key(int64_t id) const;
+
   std::unordered_map<int64_t, StatKey> keys_;
+  std::vector<StatKey> small_keys_;                      // of the first ids: found without hashing
   std::unordered_map<int64_t, std::string_view> texts_;  // names of stats, which are values too (ref)
   std::unordered_map<int64_t, EventName> events_;
   std::vector<const EventName*> small_ids_;  // most ids are small: found without hashing

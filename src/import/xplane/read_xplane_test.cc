@@ -10,6 +10,7 @@
 
 #include "import/samples_for_tests.h"
 #include "import/testing.h"
+#include "model/same.h"
 
 namespace firelane::importer {
 namespace {
@@ -144,6 +145,56 @@ TEST(XPlane, ops_of_a_tpu_are_work_and_derived_lines_are_not) {
   EXPECT_EQ(m.info.accelerator, Accelerator::kTpu);
   ASSERT_EQ(m.info.devices.size(), 1u);
   EXPECT_EQ(m.info.devices[0].name, "TPU v5 lite");
+}
+
+TEST(XPlane, large_planes_are_read_side_by_side_and_give_the_same) {
+  std::string file;
+  Writer space(file);
+  space.add_message(1, host_plane());
+  for (int device = 0; device < 3; ++device) {
+    std::string out;
+    Writer plane(out);
+    plane.add_string(2, "/device:TPU:" + std::to_string(device));
+    std::vector<std::string> events;
+    for (int64_t i = 0; i < 60'000; ++i) events.push_back(event(i % 2 + 1, i * 9'000'000, 4'000'000 + device));
+    plane.add_message(3, line(3, "XLA Ops", events));
+    plane.add_message(4, op(1, "fusion.1", "convolution fusion", 1000 + device, 4096));
+    plane.add_message(4, op(2, "all-reduce.2", "all-reduce", 10, 8192));
+    plane.add_message(5, named(1, "hlo_category"));
+    plane.add_message(5, named(2, "flops"));
+    ASSERT_GT(out.size(), size_t{1} << 20) << "small planes are not read side by side";
+    space.add_message(1, out);
+  }
+  const auto load = [&](unsigned threads) {
+    Result<Model> model = load_trace_bytes(file, "test", {.threads = threads});
+    EXPECT_TRUE(model.ok());
+    return std::move(model).value();
+  };
+  const Model alone = load(1);
+  EXPECT_EQ(alone.device_slices.size(), 180'000U);
+  EXPECT_EQ(alone.info.devices.size(), 3U);
+  EXPECT_EQ(first_difference(alone, load(3)), std::nullopt);
+}
+
+TEST(XPlane, an_event_whose_fields_come_in_another_order_or_type_is_read_with_care) {
+  std::string odd;
+  Writer writer(odd);
+  writer.add_int64(3, 2'000'000);
+  writer.add_fixed64(2, 5);  // not a number of this kind: as if it were not there
+  writer.add_string(200, "later");
+  writer.add_int64(1, 1);
+  std::string out;
+  Writer plane(out);
+  plane.add_string(2, "/device:TPU:0");
+  plane.add_message(3, line(3, "XLA Ops", {odd}));
+  plane.add_message(4, op(1, "fusion.1", "convolution fusion", 1000, 4096));
+  std::string file;
+  Writer space(file);
+  space.add_message(1, out);
+  const Model m = load_bytes(file);
+  ASSERT_EQ(m.device_slices.size(), 1U);
+  EXPECT_EQ(m.device_slices.duration_ns[0], 2000);
+  EXPECT_EQ(m.text(m.device_slices.name[0]), "fusion.1");
 }
 
 TEST(XPlane, an_op_has_its_category_flops_and_bytes) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "import/byte_source.h"
 #include "import/reader.h"
@@ -20,6 +21,8 @@ class SpaceFields {
   bool next(LossCounts& losses);
   uint32_t tag() const { return tag_; }
   std::string_view bytes() const { return bytes_; }
+  // The same, to keep; until the next field there are none then.
+  std::string take() { return std::exchange(bytes_, {}); }
 
   uint64_t read_bytes() const { return read_bytes_; }
   // What makes the whole file useless; empty = nothing.

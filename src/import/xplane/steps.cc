@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "model/raw.h"
+
 namespace firelane::importer::xplane {
 
 namespace {
@@ -17,8 +19,21 @@ std::vector<Span> in_order(std::vector<Span> spans) {
 
 void StepFinder::add_device_step(int32_t device, const Span& step) { device_steps_[device].push_back(step); }
 
-void StepFinder::add_module(int32_t device, StringId program, const Span& run) {
-  modules_[device][static_cast<uint32_t>(program)].push_back(run);
+void StepFinder::add_module(int32_t device, std::string_view program, const Span& run) {
+  auto& of_device = modules_[device];
+  const auto found = of_device.find(program);
+  (found != of_device.end() ? found->second : of_device[std::string(program)]).push_back(run);
+}
+
+void StepFinder::add(StepFinder&& later) {
+  const auto append = [](std::vector<Span>& to, const std::vector<Span>& from) {
+    to.insert(to.end(), from.begin(), from.end());
+  };
+  append(marked_, later.marked_);
+  for (const auto& [device, steps] : later.device_steps_) append(device_steps_[device], steps);
+  for (const auto& [device, programs] : later.modules_) {
+    for (const auto& [program, runs] : programs) append(modules_[device][program], runs);
+  }
 }
 
 std::vector<Span> StepFinder::steps(bool& is_derived) const {

@@ -3,10 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <string>
+#include <string_view>
 #include <vector>
-
-#include "model/raw.h"
 
 namespace firelane::importer::xplane {
 
@@ -22,7 +23,9 @@ class StepFinder {
   void add_marked(const Span& step) { marked_.push_back(step); }
   // The device's own line of steps, and runs of a program, of the first device that has any.
   void add_device_step(int32_t device, const Span& step);
-  void add_module(int32_t device, StringId program, const Span& run);
+  void add_module(int32_t device, std::string_view program, const Span& run);
+  // What was found in a later part of the file.
+  void add(StepFinder&& later);
 
   // In order of time, numbered; `is_derived` when nobody marked them. None where nothing repeats.
   std::vector<Span> steps(bool& is_derived) const;
@@ -30,7 +33,7 @@ class StepFinder {
  private:
   std::vector<Span> marked_;
   std::map<int32_t, std::vector<Span>> device_steps_;
-  std::map<int32_t, std::map<uint32_t, std::vector<Span>>> modules_;
+  std::map<int32_t, std::map<std::string, std::vector<Span>, std::less<>>> modules_;
 };
 
 }  // namespace firelane::importer::xplane

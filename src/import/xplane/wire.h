@@ -52,4 +52,49 @@ inline std::string_view bytes_or_none(Message& field) {
   return {};
 }
 
+// Reads a message that is written as most are, several times as fast: fields whose tag is below 16, with numbers or
+// bytes. Whatever else comes ends it, and is_complete() says that the message has to be read again with each_field().
+class QuickFields {
+ public:
+  explicit QuickFields(std::string_view bytes) : at_(bytes.data()), end_(at_ + bytes.size()) {}
+
+  // Tag and type of the next field, as they are written; 0 at the end.
+  uint32_t key() {
+    if (at_ == end_) return 0;
+    const auto byte = static_cast<uint8_t>(*at_++);
+    if (byte < 8 || byte > 127) return fail();
+    return byte;
+  }
+  int64_t number() {
+    uint64_t value = 0;
+    for (unsigned shift = 0; shift < 64 && at_ != end_; shift += 7) {
+      const auto byte = static_cast<uint8_t>(*at_++);
+      value |= (uint64_t{byte} & 127) << shift;
+      if (byte < 128) return static_cast<int64_t>(value);
+    }
+    return fail();
+  }
+  std::string_view bytes() {
+    const auto size = static_cast<uint64_t>(number());
+    if (size > static_cast<uint64_t>(end_ - at_)) {
+      fail();
+      return {};
+    }
+    const std::string_view out(at_, static_cast<size_t>(size));
+    at_ += size;
+    return out;
+  }
+  uint32_t fail() {
+    at_ = end_;
+    is_complete_ = false;
+    return 0;
+  }
+  bool is_complete() const { return is_complete_; }
+
+ private:
+  const char* at_;
+  const char* end_;
+  bool is_complete_ = true;
+};
+
 }  // namespace firelane::importer::xplane

@@ -211,6 +211,7 @@ class Fitter {
   void gather(const Instance& instance, std::vector<DomainTimes>& times) const {
     times.clear();
     for (uint32_t i = instance.begin; i < instance.end; ++i) {
+      fetch_ahead(intake_, matches_, i);
       const Member& member = matches_.members[i];
       const RankRows& rank = intake_.ranks[member.rank];
       const CollectiveRow& row = rank.rows[member.row];

@@ -35,20 +35,6 @@ std::string_view name_of(GroupKind kind) {
 }
 
 std::vector<GroupKind> group_kinds(const Intake& intake, int64_t world_size) {
-  struct Use {
-    int64_t rows = 0, all_to_all = 0, largest = 0, bytes = 0;
-  };
-  std::vector<Use> uses(intake.groups.size());
-  for (const RankRows& rank : intake.ranks) {
-    for (const CollectiveRow& row : rank.rows) {
-      if (row.group == UINT32_MAX) continue;
-      Use& use = uses[row.group];
-      ++use.rows;
-      use.all_to_all += intake.signatures[row.signature].op == Collective::kAllToAll ? 1 : 0;
-      use.largest = std::max(use.largest, row.bytes);
-      use.bytes += row.bytes;
-    }
-  }
   std::vector<GroupKind> out(intake.groups.size(), GroupKind::kUnknown);
   bool has_pairs = false;
   for (size_t g = 0; g < intake.groups.size(); ++g) {
@@ -57,7 +43,7 @@ std::vector<GroupKind> group_kinds(const Intake& intake, int64_t world_size) {
     out[g] = by_words(group.description);
     if (group.point_to_point) out[g] = GroupKind::kPipeline;
     if (out[g] != GroupKind::kUnknown) continue;
-    if (2 * uses[g].all_to_all > uses[g].rows) {
+    if (2 * group.use.all_to_all > group.use.rows) {
       out[g] = GroupKind::kExpert;
     } else if (world_size > 1 && group.size == world_size) {
       out[g] = GroupKind::kWorld;
@@ -66,7 +52,7 @@ std::vector<GroupKind> group_kinds(const Intake& intake, int64_t world_size) {
   // The rest: neighbouring ranks that talk often are tensor parallel, ranks far apart that talk rarely data parallel.
   double most_often = 0;
   const auto often = [&](size_t g) {
-    return static_cast<double>(uses[g].rows) /
+    return static_cast<double>(intake.groups[g].use.rows) /
            static_cast<double>(std::max<size_t>(1, intake.groups[g].members.size()));
   };
   for (size_t g = 0; g < out.size(); ++g) most_often = std::max(most_often, often(g));

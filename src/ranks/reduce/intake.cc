@@ -191,6 +191,8 @@ void Intake::add(Part part) {
   for (const std::string& dtype : part.dtypes) bytes_of.push_back(bytes_of_dtype(dtype));
   out.rows.reserve(c.size());
   out.step_causes.resize(part.steps.size() + 1);
+  GroupUse* use = nullptr;
+  uint32_t used_group = UINT32_MAX;
   auto last_key = std::make_tuple(int64_t{-9}, int64_t{0}, int64_t{0}, int64_t{0});
   uint32_t last_signature = 0;
   for (size_t i = 0; i < c.size(); ++i) {
@@ -238,6 +240,10 @@ void Intake::add(Part part) {
       row.group = id;
     }
     out.rows.push_back(row);
+    if (row.group == UINT32_MAX) continue;
+    if (row.group != used_group) use = &out.uses[used_group = row.group];
+    ++use->rows;
+    use->all_to_all += op == Collective::kAllToAll ? 1 : 0;
   }
   part.collectives = {};
   out.part = std::move(part);
@@ -282,27 +288,40 @@ void Intake::finish() {
     if (is_new) domains.push_back(clock);
     rank.domain = at->second;
   }
-  std::vector<std::vector<uint32_t>> groups_of(ranks.size());  // by rank
+  std::vector<std::vector<std::pair<uint32_t, size_t>>> places(
+      ranks.size());  // by rank: group as read, its place there
+  for (uint32_t r = 0; r < ranks.size(); ++r) {
+    for (const auto& [id, use] : ranks[r].uses) {
+      JobGroup& group = groups[new_group[id]];
+      places[r].emplace_back(id, group.members.size());
+      group.members.push_back(r);
+      group.use.rows += use.rows;
+      group.use.all_to_all += use.all_to_all;
+    }
+  }
+  for (JobGroup& group : groups) group.rows.resize(group.members.size());
   const auto place_rows = [&](size_t begin, size_t end) {
-    std::vector<size_t> last_rank(groups.size(), SIZE_MAX);
+    std::vector<std::vector<GroupRow>*> lists(groups.size(), nullptr);  // by group as read
     for (size_t r = begin; r < end; ++r) {
       RankRows& rank = ranks[r];
+      for (const auto& [id, place] : places[r]) {
+        lists[id] = &groups[new_group[id]].rows[place];
+        lists[id]->reserve(static_cast<size_t>(rank.uses[id].rows));
+      }
       const int64_t shift = has_unix_times ? rank.part.unix_start_ns - base_unix_ns : 0;
-      for (CollectiveRow& row : rank.rows) {
+      for (uint32_t i = 0; i < rank.rows.size(); ++i) {
+        CollectiveRow& row = rank.rows[i];
         row.start_ns += shift;
         row.end_ns += shift;
         row.signature = new_signature[row.signature];
         if (row.group == UINT32_MAX) continue;
+        lists[row.group]->push_back({i, row.signature, row.sequence});
         row.group = new_group[row.group];
-        if (std::exchange(last_rank[row.group], r) != r) groups_of[r].push_back(row.group);
       }
     }
   };
   constexpr size_t kFewRanks = 8;
   parallel_ranges(ranks.size(), std::thread::hardware_concurrency(), place_rows, kFewRanks);
-  for (uint32_t r = 0; r < ranks.size(); ++r) {
-    for (const uint32_t g : groups_of[r]) groups[g].members.push_back(r);
-  }
 }
 
 }  // namespace firelane::ranks

@@ -53,57 +53,104 @@ constexpr double kUnknownClockNs = 50'000'000;
 constexpr double kDeviceSpreadNs = 5'000'000;
 constexpr double kHostSpreadNs = 50'000'000;
 
+// A row that may belong to an instance.
+struct Entrant {
+  Member member;
+  uint32_t signature = 0;
+};
+
+// What was found so far; `begin` and `end` of an instance count in its own members.
+struct FoundInstances {
+  std::vector<Instance> instances;
+  std::vector<Member> members;
+  std::string first_mismatch;
+};
+
 class Matcher {
  public:
   explicit Matcher(const Intake& intake) : intake_(intake), clocks_(intake.domains.size()) {}
 
   Matches run() {
     out_.groups.resize(intake_.groups.size());
-    out_.instance_of_row.resize(intake_.ranks.size());
-    lists_.resize(intake_.groups.size());
-    for (size_t g = 0; g < lists_.size(); ++g) lists_[g].resize(intake_.groups[g].members.size());
-    std::vector<uint32_t> slot(intake_.groups.size(), 0);
-    for (uint32_t r = 0; r < intake_.ranks.size(); ++r) {
-      const RankRows& rank = intake_.ranks[r];
-      out_.instance_of_row[r].assign(rank.rows.size(), kNoInstance);
-      for (uint32_t row = 0; row < rank.rows.size(); ++row) {
-        const uint32_t g = rank.rows[row].group;
-        if (g == UINT32_MAX) continue;
-        while (intake_.groups[g].members[slot[g]] != r) ++slot[g];
-        lists_[g][slot[g]].push_back(row);
-        ++out_.groups[g].rows;
-      }
+    int64_t rows = 0;
+    for (size_t g = 0; g < intake_.groups.size(); ++g) {
+      out_.groups[g].rows = intake_.groups[g].use.rows;
+      rows += out_.groups[g].rows;
     }
+    std::vector<uint32_t> ordered;
     std::vector<uint32_t> unordered;
     for (uint32_t g = 0; g < intake_.groups.size(); ++g) {
-      if (lists_[g].size() < 2) {
+      if (lists(g).size() < 2) {
         refuse(g, Refusal::kAlone, out_.groups[g].rows);
-      } else if (has_sequence(g)) {
-        by_sequence(g);
       } else {
-        unordered.push_back(g);
+        (has_sequence(g) ? ordered : unordered).push_back(g);
       }
     }
+    match_by_sequence(ordered, rows);
     match_by_order(unordered);
+    out_.instances = std::move(found_.instances);
+    out_.members = std::move(found_.members);
+    out_.first_mismatch = std::move(found_.first_mismatch);
+    number_rows();
     return std::move(out_);
   }
 
  private:
-  const CollectiveRow& row_of(uint32_t g, size_t member, size_t i) const {
-    return intake_.ranks[intake_.groups[g].members[member]].rows[lists_[g][member][i]];
+  const std::vector<std::vector<GroupRow>>& lists(uint32_t g) const { return intake_.groups[g].rows; }
+
+  void number_rows() {
+    const unsigned threads = std::max(1u, std::thread::hardware_concurrency());
+    out_.instance_of_row.resize(intake_.ranks.size());
+    for (size_t r = 0; r < intake_.ranks.size(); ++r) {
+      out_.instance_of_row[r].assign(intake_.ranks[r].rows.size(), kNoInstance);
+    }
+    parallel_ranges(out_.instances.size(), threads, [&](size_t begin, size_t end) {
+      for (size_t i = begin; i < end; ++i) {
+        for (uint32_t m = out_.instances[i].begin; m < out_.instances[i].end; ++m) {
+          const Member& member = out_.members[m];
+          out_.instance_of_row[member.rank][member.row] = static_cast<uint32_t>(i);
+        }
+      }
+    });
   }
+
+  // Groups do not touch each other: a run of them for each thread.
+  void match_by_sequence(const std::vector<uint32_t>& groups, int64_t all_rows) {
+    if (groups.empty()) return;
+    int64_t rows = 0;
+    for (const uint32_t g : groups) rows += out_.groups[g].rows;
+    const auto pieces = static_cast<int64_t>(rows < 100'000 ? 1u : std::max(1u, std::thread::hardware_concurrency()));
+    std::vector<std::vector<uint32_t>> runs(static_cast<size_t>(pieces));
+    int64_t before = 0;
+    for (const uint32_t g : groups) {
+      runs[static_cast<size_t>(before * pieces / rows)].push_back(g);
+      before += out_.groups[g].rows;
+    }
+    std::vector<FoundInstances> found(runs.size());
+    found[0].members.reserve(static_cast<size_t>(all_rows));
+    parallel_each(runs.size(), static_cast<unsigned>(pieces), [&](size_t i) {
+      for (const uint32_t g : runs[i]) by_sequence(g, found[i]);
+    });
+    found_ = std::move(found[0]);
+    for (size_t i = 1; i < found.size(); ++i) {
+      const auto shift = static_cast<uint32_t>(found_.members.size());
+      found_.members.insert(found_.members.end(), found[i].members.begin(), found[i].members.end());
+      for (const Instance& each : found[i].instances) {
+        found_.instances.push_back({each.group, each.signature, each.begin + shift, each.end + shift});
+      }
+      if (found_.first_mismatch.empty()) found_.first_mismatch = std::move(found[i].first_mismatch);
+    }
+  }
+
   void refuse(uint32_t g, Refusal why, int64_t rows) { out_.groups[g].refused[static_cast<size_t>(why)] += rows; }
   uint32_t domain_of(uint32_t g, size_t member) const {
     return intake_.ranks[intake_.groups[g].members[member]].domain;
   }
 
   bool has_sequence(uint32_t g) const {
-    for (size_t m = 0; m < lists_[g].size(); ++m) {
-      for (size_t i = 0; i < lists_[g][m].size(); ++i) {
-        if (row_of(g, m, i).sequence < 0) return false;
-      }
-    }
-    return true;
+    return std::ranges::all_of(lists(g), [](const std::vector<GroupRow>& rows) {
+      return std::ranges::all_of(rows, [](const GroupRow& row) { return row.sequence >= 0; });
+    });
   }
 
   bool agree(uint32_t a, uint32_t b) const {
@@ -114,99 +161,97 @@ class Matcher {
   }
 
   // Rows with the same number on the same rank (coalesced ones) are told apart by their order.
-  void by_sequence(uint32_t g) {
+  void by_sequence(uint32_t g, FoundInstances& out) {
     struct Entry {
       uint64_t key;
       uint32_t member;
-      uint32_t row;
+      GroupRow row;
     };
-    auto& lists = lists_[g];
+    const auto& rows = lists(g);
     out_.groups[g].by = MatchedBy::kSequence;
     int32_t least = INT32_MAX;
     int32_t most = 0;
     bool plain = true;  // strictly ascending on every rank
-    for (size_t m = 0; m < lists.size(); ++m) {
-      for (size_t i = 0; i < lists[m].size(); ++i) {
-        const int32_t sequence = row_of(g, m, i).sequence;
+    for (const std::vector<GroupRow>& own : rows) {
+      for (size_t i = 0; i < own.size(); ++i) {
+        const int32_t sequence = own[i].sequence;
         least = std::min(least, sequence);
         most = std::max(most, sequence);
-        plain = plain && (i == 0 || row_of(g, m, i - 1).sequence < sequence);
+        plain = plain && (i == 0 || own[i - 1].sequence < sequence);
       }
     }
     const int64_t span = int64_t{most} - least + 1;
     if (plain && span <= 4 * out_.groups[g].rows) {
-      std::vector<uint32_t> next(lists.size(), 0);
-      std::vector<Member> members;
+      std::vector<uint32_t> next(rows.size(), 0);
+      std::vector<Entrant> members;
       for (int32_t sequence = least;; ++sequence) {
         members.clear();
-        for (uint32_t m = 0; m < lists.size(); ++m) {
-          if (next[m] < lists[m].size() && row_of(g, m, next[m]).sequence == sequence) {
-            members.push_back({intake_.groups[g].members[m], lists[m][next[m]++]});
+        for (uint32_t m = 0; m < rows.size(); ++m) {
+          if (next[m] < rows[m].size() && rows[m][next[m]].sequence == sequence) {
+            members.push_back(entrant(g, m, rows[m][next[m]++]));
           }
         }
-        add_instance(g, members);
+        add_instance(g, members, out);
         if (sequence == most) break;
       }
       return;
     }
     std::vector<Entry> entries;
-    for (uint32_t m = 0; m < lists.size(); ++m) {
-      std::vector<std::pair<int32_t, uint32_t>> ordered;
-      for (size_t i = 0; i < lists[m].size(); ++i) ordered.emplace_back(row_of(g, m, i).sequence, lists[m][i]);
-      std::stable_sort(ordered.begin(), ordered.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    for (uint32_t m = 0; m < rows.size(); ++m) {
+      std::vector<GroupRow> ordered = rows[m];
+      std::ranges::stable_sort(ordered, {}, &GroupRow::sequence);
       uint32_t ordinal = 0;
       for (size_t i = 0; i < ordered.size(); ++i) {
-        ordinal = i > 0 && ordered[i].first == ordered[i - 1].first ? ordinal + 1 : 0;
-        entries.push_back({static_cast<uint64_t>(ordered[i].first) << 32 | ordinal, m, ordered[i].second});
+        ordinal = i > 0 && ordered[i].sequence == ordered[i - 1].sequence ? ordinal + 1 : 0;
+        entries.push_back({static_cast<uint64_t>(ordered[i].sequence) << 32 | ordinal, m, ordered[i]});
       }
     }
     std::sort(entries.begin(), entries.end(),
               [](const Entry& a, const Entry& b) { return a.key != b.key ? a.key < b.key : a.member < b.member; });
-    std::vector<Member> members;
+    std::vector<Entrant> members;
     for (size_t i = 0; i < entries.size();) {
       members.clear();
       const uint64_t key = entries[i].key;
       for (; i < entries.size() && entries[i].key == key; ++i) {
-        members.push_back({intake_.groups[g].members[entries[i].member], entries[i].row});
+        members.push_back(entrant(g, entries[i].member, entries[i].row));
       }
-      add_instance(g, members);
+      add_instance(g, members, out);
     }
   }
 
-  void add_instance(uint32_t g, const std::vector<Member>& members) {
+  Entrant entrant(uint32_t g, size_t member, const GroupRow& row) const {
+    return {{intake_.groups[g].members[member], row.row}, row.signature};
+  }
+
+  void add_instance(uint32_t g, const std::vector<Entrant>& members, FoundInstances& out) {
     if (members.empty()) return;
     if (members.size() == 1) return refuse(g, Refusal::kOutside, 1);
-    const auto signature = [&](const Member& m) { return intake_.ranks[m.rank].rows[m.row].signature; };
-    uint32_t fullest = signature(members[0]);
-    for (const Member& m : members) {
-      if (!agree(signature(m), signature(members[0]))) {
-        if (out_.first_mismatch.empty()) describe_mismatch(g, members[0], m);
+    uint32_t fullest = members[0].signature;
+    for (const Entrant& m : members) {
+      if (!agree(m.signature, members[0].signature)) {
+        if (out.first_mismatch.empty()) out.first_mismatch = describe_mismatch(g, members[0].member, m.member);
         return refuse(g, Refusal::kMismatch, static_cast<int64_t>(members.size()));
       }
-      if (intake_.signatures[fullest].size_key < 0) fullest = signature(m);
+      if (intake_.signatures[fullest].size_key < 0) fullest = m.signature;
     }
     if (intake_.signatures[fullest].op == Collective::kSendRecv) {
       return refuse(g, Refusal::kBatched, static_cast<int64_t>(members.size()));
     }
-    const auto index = static_cast<uint32_t>(out_.instances.size());
-    const auto begin = static_cast<uint32_t>(out_.members.size());
-    for (const Member& m : members) {
-      out_.members.push_back(m);
-      out_.instance_of_row[m.rank][m.row] = index;
-    }
-    out_.instances.push_back({g, fullest, begin, static_cast<uint32_t>(out_.members.size())});
+    const auto begin = static_cast<uint32_t>(out.members.size());
+    for (const Entrant& m : members) out.members.push_back(m.member);
+    out.instances.push_back({g, fullest, begin, static_cast<uint32_t>(out.members.size())});
     out_.groups[g].matched_rows += static_cast<int64_t>(members.size());
     ++out_.groups[g].instances;
   }
 
-  void describe_mismatch(uint32_t g, const Member& a, const Member& b) {
+  std::string describe_mismatch(uint32_t g, const Member& a, const Member& b) const {
     const auto words = [&](const Member& m) {
       const CollectiveRow& row = intake_.ranks[m.rank].rows[m.row];
       const Signature& s = intake_.signatures[row.signature];
       return "rank " + std::to_string(intake_.ranks[m.rank].part.rank) + " has " + std::string(name_of(s.op)) + " of " +
              std::to_string(s.size_key) + " elements as number " + std::to_string(row.sequence);
     };
-    out_.first_mismatch = words(a) + ", " + words(b) + " of the same group (" + intake_.groups[g].description + ")";
+    return words(a) + ", " + words(b) + " of the same group (" + intake_.groups[g].description + ")";
   }
 
   bool on_device(uint32_t g, size_t member) const {
@@ -229,8 +274,8 @@ class Matcher {
       const bool pair_a = intake_.groups[a].point_to_point;
       const bool pair_b = intake_.groups[b].point_to_point;
       return pair_a != pair_b ? pair_b
-                              : out_.groups[a].rows * static_cast<int64_t>(lists_[b].size()) <
-                                    out_.groups[b].rows * static_cast<int64_t>(lists_[a].size());
+                              : out_.groups[a].rows * static_cast<int64_t>(lists(b).size()) <
+                                    out_.groups[b].rows * static_cast<int64_t>(lists(a).size());
     });
     std::vector<uint32_t> again;
     const unsigned threads = std::max(1u, std::thread::hardware_concurrency());
@@ -258,7 +303,7 @@ class Matcher {
   }
 
   bool has_one_clock(uint32_t g) const {
-    for (size_t m = 1; m < lists_[g].size(); ++m) {
+    for (size_t m = 1; m < lists(g).size(); ++m) {
       if (domain_of(g, m) != domain_of(g, 0)) return false;
     }
     return true;
@@ -267,7 +312,7 @@ class Matcher {
   // The rows of a group's ranks, laid along each other.
   struct Laid {
     std::vector<std::vector<int32_t>> instance;  // by member and row: index in `found`; -1: none
-    std::vector<std::vector<Member>> found;
+    std::vector<std::vector<Entrant>> found;
     std::vector<bool> uncertain;  // by member
     int64_t periodic = 0;
     int64_t unfitting = 0;
@@ -278,20 +323,20 @@ class Matcher {
   // at once.
   Laid lay(uint32_t g) {
     Laid out;
-    const auto& lists = lists_[g];
-    const size_t ranks = lists.size();
+    const auto& rows_by_member = lists(g);
+    const size_t ranks = rows_by_member.size();
     auto& instance = out.instance;
     auto& found = out.found;
     auto& uncertain = out.uncertain;
     instance.resize(ranks);
-    for (size_t m = 0; m < ranks; ++m) instance[m].assign(lists[m].size(), -1);
+    for (size_t m = 0; m < ranks; ++m) instance[m].assign(rows_by_member[m].size(), -1);
     uncertain.assign(ranks, false);
     // A rank that recorded the most is the reference; what it lacks, the next one may have.
     for (int round = 0; round < 3; ++round) {
       std::vector<RowList> left(ranks);
       for (size_t m = 0; m < ranks; ++m) {
         if (round > 0 && uncertain[m]) continue;
-        for (size_t i = 0; i < lists[m].size(); ++i) {
+        for (size_t i = 0; i < rows_by_member[m].size(); ++i) {
           if (instance[m][i] < 0) left[m].push_back(static_cast<uint32_t>(i));
         }
       }
@@ -304,7 +349,7 @@ class Matcher {
       if (others < 2 || left[reference].empty()) break;
       const auto rows_of = [&](size_t m) {
         RowList rows;
-        for (const uint32_t i : left[m]) rows.push_back(lists[m][i]);
+        for (const uint32_t i : left[m]) rows.push_back(rows_by_member[m][i].row);
         return rows;
       };
       const RowList reference_rows = rows_of(reference);
@@ -312,7 +357,7 @@ class Matcher {
       const size_t base = found.size();
       for (const uint32_t i : left[reference]) {
         instance[reference][i] = static_cast<int32_t>(found.size());
-        found.push_back({{intake_.groups[g].members[reference], lists[reference][i]}});
+        found.push_back({entrant(g, reference, rows_by_member[reference][i])});
       }
       for (size_t m = 0; m < ranks; ++m) {
         if (m == reference || left[m].empty()) continue;
@@ -340,7 +385,7 @@ class Matcher {
           if (aligned.reference[i] < 0) continue;
           const auto at = base + static_cast<size_t>(aligned.reference[i]);
           instance[m][left[m][i]] = static_cast<int32_t>(at);
-          found[at].push_back({intake_.groups[g].members[m], lists[m][left[m][i]]});
+          found[at].push_back(entrant(g, m, rows_by_member[m][left[m][i]]));
         }
       }
     }
@@ -357,16 +402,16 @@ class Matcher {
         if (at < 0) refuse(g, Refusal::kOutside, 1);
       }
     }
-    for (std::vector<Member>& members : laid.found) {
-      std::sort(members.begin(), members.end(), [](const Member& a, const Member& b) { return a.rank < b.rank; });
-      add_instance(g, members);
+    for (std::vector<Entrant>& members : laid.found) {
+      std::ranges::sort(members, {}, [](const Entrant& c) { return c.member.rank; });
+      add_instance(g, members, found_);
     }
   }
 
   const Intake& intake_;
   RoughClocks clocks_;
   Matches out_;
-  std::vector<std::vector<RowList>> lists_;  // by group and member
+  FoundInstances found_;
 };
 
 constexpr std::array<std::pair<std::string_view, std::string_view>, kRefusalCount> kRefusalWords = {{

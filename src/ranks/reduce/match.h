@@ -66,4 +66,15 @@ struct Matches {
 
 Matches match_collectives(const Intake& intake);
 
+// The rows of an instance lie far apart in memory, one in each rank. Called for a member, this asks for the row of one
+// that follows soon, so that a walk over members does not wait for each.
+inline void fetch_ahead(const Intake& intake, const Matches& matches, size_t member) {
+  constexpr size_t kAhead = 12;
+  if (member + kAhead >= matches.members.size()) return;
+  const Member& next = matches.members[member + kAhead];
+  const CollectiveRow* row = intake.ranks[next.rank].rows.data() + next.row;
+  __builtin_prefetch(row);
+  __builtin_prefetch(row - (next.row > 0 ? 1 : 0));
+}
+
 }  // namespace firelane::ranks

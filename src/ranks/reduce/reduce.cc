@@ -182,16 +182,14 @@ void add_collectives(const Intake& intake, const Waits& waits, Reduction& out) {
       });
 }
 
-void add_scaling(const Intake& intake, const Waits& waits, const JobReplay& replay, Reduction& out) {
+// Touches nothing but replays, each of which walks over all collectives: other things are worked out beside it.
+Scaling find_scaling(const Intake& intake, const Waits& waits, const JobReplay& replay) {
   using Work = JobReplay::Work;
   const size_t ranks = intake.ranks.size();
-  Scaling& s = out.scaling;
+  Scaling s;
   s.recorded_ns = waits.recorded_ns;
   auto ideal = std::async(std::launch::async, [&] { return replay.run(std::vector<Work>(ranks, Work::kMean)); });
   s.replayed_ns = replay.run(std::vector<Work>(ranks, Work::kRecorded));
-  s.ideal_ns = ideal.get();
-  if (s.ideal_ns <= 0 || s.replayed_ns <= 0) return;
-  s.slowdown = s.replayed_ns / s.ideal_ns;
   std::vector<uint32_t> worst(ranks);
   for (uint32_t r = 0; r < ranks; ++r) worst[r] = r;
   std::stable_sort(worst.begin(), worst.end(),
@@ -199,10 +197,15 @@ void add_scaling(const Intake& intake, const Waits& waits, const JobReplay& repl
   s.worst_ranks = static_cast<int64_t>((3 * ranks + 99) / 100);
   std::vector<Work> without(ranks, Work::kRecorded);
   for (int64_t i = 0; i < s.worst_ranks; ++i) without[worst[static_cast<size_t>(i)]] = Work::kMean;
+  const double without_worst_ns = replay.run(without);
+  s.ideal_ns = ideal.get();
+  if (s.ideal_ns <= 0 || s.replayed_ns <= 0) return s;
+  s.slowdown = s.replayed_ns / s.ideal_ns;
   const double lost = s.replayed_ns - s.ideal_ns;
-  if (lost > 0) s.worst_share = std::clamp((s.replayed_ns - replay.run(without)) / lost, 0.0, 1.0);
+  if (lost > 0) s.worst_share = std::clamp((s.replayed_ns - without_worst_ns) / lost, 0.0, 1.0);
   s.lost_gpu_seconds = std::max(0.0, lost) / 1e9 * static_cast<double>(ranks);
   s.lost_share = std::max(0.0, lost) / s.replayed_ns;
+  return s;
 }
 
 void add_steps(const Intake& intake, Reduction& out) {
@@ -288,25 +291,24 @@ Result<void> StudiedJob::study(std::span<const FlightLog> dumps) {
   std::set<std::string> hosts;
   for (const RankRows& rank : intake.ranks) hosts.insert(rank.part.host);
   out.hosts = out.hosts_known ? static_cast<int64_t>(hosts.size()) : 0;
-  auto found_kinds = std::async(std::launch::async, [&] { return group_kinds(intake, out.world_size); });
+  kinds = group_kinds(intake, out.world_size);
   matches = match_collectives(intake);
+  for (JobGroup& group : intake.groups) group.rows = {};
   out.clocks = fit_clocks(intake, matches);
   out.clock_names = intake.domains;
   out.first_mismatch = matches.first_mismatch;
-  kinds = found_kinds.get();
   std::vector<uint32_t> kind_numbers;
   for (const GroupKind kind : kinds) kind_numbers.push_back(static_cast<uint32_t>(kind));
   waits = find_waits(intake, matches, out.clocks, kind_numbers, replay);
-  auto found_path = std::async(std::launch::async, [&] { return critical_path(replay, waits); });
-  auto found_pipeline = std::async(std::launch::async, [&] { return find_pipeline(replay, waits); });
+  auto found_scaling = std::async(std::launch::async, [&] { return find_scaling(intake, waits, replay); });
   add_ranks(intake, matches, waits, out);
   add_groups(intake, matches, waits, kinds, out);
   add_collectives(intake, waits, out);
-  add_scaling(intake, waits, replay, out);
+  path = critical_path(replay, waits);
+  out.pipeline = find_pipeline(replay, waits);
+  out.scaling = found_scaling.get();
   out.stragglers = find_stragglers(intake, waits, replay, out.scaling);
-  out.pipeline = found_pipeline.get();
   add_what_ifs(replay, waits, out);
-  path = found_path.get();
   add_path(replay, kinds, path, out);
   add_steps(intake, out);
   add_notes(intake, out);

@@ -79,6 +79,22 @@ MemberWork work_before(const std::vector<CollectiveRow>& rows, uint32_t row) {
   return {rows[row].gap_ns + before.overlapped_ns, true};
 }
 
+// Instances are played in the order of their times and lie in that of their groups: asks for those that follow soon.
+void JobReplay::fetch_ahead(size_t place) const {
+  constexpr size_t kNear = 6;
+  constexpr size_t kFar = 16;
+  if (place + kFar >= order.size()) return;
+  const uint32_t far = order[place + kFar];
+  __builtin_prefetch(&matches.instances[far]);
+  __builtin_prefetch(&transfer_ns[far]);
+  __builtin_prefetch(&mean_work_ns[far]);
+  const Instance& near = matches.instances[order[place + kNear]];
+  __builtin_prefetch(&matches.members[near.begin]);
+  __builtin_prefetch(&work[near.begin]);
+  __builtin_prefetch(&matches.members[near.end - 1]);
+  __builtin_prefetch(&work[near.end - 1]);
+}
+
 double JobReplay::run(const Change& change) const {
   struct State {
     double start = 0;
@@ -103,7 +119,9 @@ double JobReplay::run(const Change& change) const {
   for (size_t o = 0; o < std::min(order.size(), change.instances); ++o) {
     const uint32_t index = order[o];
     const Instance& instance = matches.instances[index];
+    fetch_ahead(o);
     double last = kNever;
+    bool enters = false;
     for (uint32_t i = instance.begin; i < instance.end; ++i) {
       const Member& member = matches.members[i];
       State& state = states[member.rank];
@@ -118,7 +136,10 @@ double JobReplay::run(const Change& change) const {
         state.end = state.start + static_cast<double>(rows[state.next].end_ns - rows[state.next].start_ns);
       }
       state.next = std::max(state.next, member.row + 1);
-      if (!state.begun) continue;
+      if (!state.begun) {
+        enters = true;
+        continue;
+      }
       const Work own = change.own.empty() ? Work::kRecorded : change.own[member.rank];
       const bool as_recorded = own == Work::kRecorded || mean_work_ns[index] < 0;
       state.start = after(state, member, work[i],
@@ -128,13 +149,9 @@ double JobReplay::run(const Change& change) const {
       last = std::max(last, state.start);
     }
     // A rank enters with its first collective, where the others wait for nobody who was not recorded before.
-    bool enters = false;
-    for (uint32_t i = instance.begin; i < instance.end; ++i) {
+    for (uint32_t i = instance.begin; enters && last == kNever && i < instance.end; ++i) {
       const Member& member = matches.members[i];
-      State& state = states[member.rank];
-      if (state.begun) continue;
-      enters = true;
-      if (last == kNever)
+      if (!states[member.rank].begun)
         last = static_cast<double>(
             clocks.aligned(intake.ranks[member.rank].domain, intake.ranks[member.rank].rows[member.row].start_ns));
     }

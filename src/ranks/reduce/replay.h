@@ -35,8 +35,8 @@ std::vector<double> ideal_durations(std::span<const ReplayOp> ops, std::span<con
 
 // What a member does before it arrives.
 struct MemberWork {
-  int64_t work_ns = 0;
-  bool from_arrival = false;  // counts from the arrival at the collective before, which it overlaps
+  int64_t work_ns : 63 = 0;
+  bool from_arrival : 1 = false;  // counts from the arrival at the collective before, which it overlaps
 };
 MemberWork work_before(const std::vector<CollectiveRow>& rows, uint32_t row);
 
@@ -63,6 +63,7 @@ struct JobReplay {
   // From the end of the first instance to that of the last.
   double run(const Change& change) const;
   double run(const std::vector<Work>& own) const { return run(Change{.own = own}); }
+  void fetch_ahead(size_t place) const;
 };
 
 }  // namespace firelane::ranks

@@ -46,6 +46,18 @@ struct CollectiveRow {
   uint8_t idle_percent = 0;  // of the gap: the device idle, most of it for `idle`
 };
 
+// A collective as far as matching by numbers needs it.
+struct GroupRow {
+  uint32_t row = 0;
+  uint32_t signature = 0;
+  int32_t sequence = -1;
+};
+
+// What a group is used for, over the rows of all ranks.
+struct GroupUse {
+  int64_t rows = 0, all_to_all = 0;
+};
+
 // How a group is known, best first.
 enum class GroupKnown : uint8_t { kRanks, kCutRanks, kName, kNothing };
 
@@ -57,8 +69,10 @@ struct JobGroup {
   std::vector<int64_t> ranks;
   GroupKnown known = GroupKnown::kRanks;
   bool point_to_point = false;
-  int64_t sender = -1;            // of a pair
-  std::vector<uint32_t> members;  // indices of the ranks that are there, ascending
+  int64_t sender = -1;  // of a pair
+  GroupUse use;
+  std::vector<uint32_t> members;            // indices of the ranks that are there, ascending
+  std::vector<std::vector<GroupRow>> rows;  // by member
 };
 
 // Sums over a rank's rows: why it arrived when it did.
@@ -70,8 +84,9 @@ struct Causes {
 struct RankRows {
   Part part;  // without its collectives
   std::vector<CollectiveRow> rows;
-  std::vector<Causes> step_causes;  // by step; the last: outside of steps
-  uint32_t domain = 0;              // of its clock
+  std::vector<Causes> step_causes;    // by step; the last: outside of steps
+  std::map<uint32_t, GroupUse> uses;  // by group
+  uint32_t domain = 0;                // of its clock
   int64_t refused_without_group = 0;
 };
 

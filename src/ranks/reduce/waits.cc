@@ -15,6 +15,16 @@ constexpr int64_t kClockSlackNs = 5'000;
 
 int64_t lower_median(std::vector<int64_t>& values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
+  constexpr size_t kFew = 16;  // for which the simplest sort is the fastest
+  if (values.size() <= kFew) {
+    for (size_t i = 1; i < values.size(); ++i) {
+      const int64_t value = values[i];
+      size_t at = i;
+      for (; at > 0 && values[at - 1] > value; --at) values[at] = values[at - 1];
+      values[at] = value;
+    }
+    return *middle;
+  }
   std::nth_element(values.begin(), middle, values.end());
   return *middle;
 }
@@ -47,30 +57,35 @@ class WaitFinder {
         if (waits_here(matches_.instances[i])) look_at(static_cast<uint32_t>(i), scratch);
       }
     });
-    replay_.order.clear();
+    std::vector<std::pair<int64_t, uint32_t>> arrivals;  // in order within each group: few long runs
+    arrivals.reserve(count);
     for (uint32_t i = 0; i < count; ++i) {
       if (meetings_[i].contradicts) refuse(i);
-      if (replay_.transfer_ns[i] >= 0) replay_.order.push_back(i);
+      if (replay_.transfer_ns[i] >= 0) arrivals.emplace_back(meetings_[i].last_arrival_ns, i);
     }
-    std::sort(replay_.order.begin(), replay_.order.end(), [&](uint32_t a, uint32_t b) {
-      const int64_t at_a = meetings_[a].last_arrival_ns;
-      const int64_t at_b = meetings_[b].last_arrival_ns;
-      return at_a != at_b ? at_a < at_b : a < b;
-    });
+    run_both(
+        threads > 1,
+        [&] { std::sort(arrivals.begin(), arrivals.begin() + static_cast<std::ptrdiff_t>(arrivals.size() / 2)); },
+        [&] { std::sort(arrivals.begin() + static_cast<std::ptrdiff_t>(arrivals.size() / 2), arrivals.end()); });
+    std::inplace_merge(arrivals.begin(), arrivals.begin() + static_cast<std::ptrdiff_t>(arrivals.size() / 2),
+                       arrivals.end());
+    replay_.order.clear();
+    replay_.order.reserve(arrivals.size());
+    for (const auto& [at_ns, index] : arrivals) replay_.order.push_back(index);
     if (!replay_.order.empty()) {
       const auto end = [&](uint32_t i) {
         return static_cast<double>(meetings_[i].last_arrival_ns + replay_.transfer_ns[i]);
       };
       out_.recorded_ns = end(replay_.order.back()) - end(replay_.order.front());
     }
-    for (const uint32_t i : replay_.order) charge(i);
-    constexpr size_t kFewRanks = 8;
-    parallel_ranges(
-        intake_.ranks.size(), threads,
-        [&](size_t begin, size_t end) {
-          for (size_t r = begin; r < end; ++r) expose(static_cast<uint32_t>(r));
-        },
-        kFewRanks);
+    // One after the other, since blame is passed on; beside it ranks, the next one by whoever is free.
+    parallel_each(intake_.ranks.size() + 1, threads, [&](size_t i) {
+      if (i == 0) {
+        charge_all();
+      } else {
+        expose(static_cast<uint32_t>(i - 1));
+      }
+    });
     out_.meetings = std::move(meetings_);
     return std::move(out_);
   }
@@ -99,6 +114,7 @@ class WaitFinder {
     size_t latest = 0;
     int64_t first_end = INT64_MAX;
     for (const Member& m : all) {
+      fetch_ahead(intake_, matches_, static_cast<size_t>(&m - matches_.members.data()));
       const RankRows& rank = intake_.ranks[m.rank];
       const DomainClock& clock = clocks_.domains[rank.domain];
       if (!clock.known) return;  // no common time: matched, but nobody can say who waited
@@ -143,6 +159,19 @@ class WaitFinder {
     group.matched_rows -= rows;
     --group.instances;
     for (const Member& m : members(instance)) matches_.instance_of_row[m.rank][m.row] = kNoInstance;
+  }
+
+  void charge_all() {
+    constexpr size_t kAhead = 8;
+    for (size_t i = 0; i < replay_.order.size(); ++i) {
+      if (i + kAhead < replay_.order.size()) {
+        const uint32_t next = replay_.order[i + kAhead];
+        __builtin_prefetch(&meetings_[next]);
+        __builtin_prefetch(&meetings_[next].latest);
+        __builtin_prefetch(&matches_.instances[next]);
+      }
+      charge(replay_.order[i]);
+    }
   }
 
   void charge(uint32_t index) {

@@ -373,15 +373,13 @@ std::shared_ptr<const StudiedJob> studied(const JobSpec& spec) {
 
 Score score(const Job& job) {
   Score out{.possible = job.possible_rows};
-  Intake intake;
-  for (const Part& part : job.parts) intake.add(part);
-  const Result<Reduction> reduced = reduce(intake);
-  FL_CHECK(reduced.ok(), "score: the job cannot be reduced");
-  // Again, for the matches themselves: those that are left when what contradicts the clocks is taken out.
-  Matches matches = match_collectives(intake);
-  const Clocks fitted = fit_clocks(intake, matches);
-  JobReplay replay{.intake = intake, .matches = matches, .clocks = fitted};
-  (void)find_waits(intake, matches, fitted, std::vector<uint32_t>(intake.groups.size(), 0), replay);
+  auto taken = std::make_shared<Intake>();
+  for (const Part& part : job.parts) taken->add(part);
+  const auto studied_job = study_job(std::move(taken));
+  FL_CHECK(studied_job.ok(), "score: the job cannot be reduced");
+  const Intake& intake = studied_job.value()->intake;
+  const Matches& matches = studied_job.value()->matches;
+  const Reduction& reduced = studied_job.value()->result;
   for (const Instance& instance : matches.instances) {
     const Member& first = matches.members[instance.begin];
     if (matches.instance_of_row[first.rank][first.row] == kNoInstance) continue;
@@ -392,8 +390,9 @@ Score score(const Job& job) {
     }
     out.wrong += mixed ? 1 : 0;
   }
-  out.matched = reduced.value().matched_rows;
-  const Clocks& clocks = reduced.value().clocks;
+  out.matched = reduced.matched_rows;
+  std::copy(std::begin(reduced.refused), std::end(reduced.refused), out.refused.begin());
+  const Clocks& clocks = reduced.clocks;
   // A clock's truth against that of the reference, over the recording.
   const auto rank_of = [&](uint32_t domain) {
     for (size_t r = 0; r < intake.ranks.size(); ++r) {
@@ -422,11 +421,11 @@ Score score(const Job& job) {
     out.worst_bound_ns = std::max(out.worst_bound_ns, clocks.domains[d].bound_ns);
     out.outside_bound += worst > clocks.domains[d].bound_ns ? 1 : 0;
   }
-  if (!reduced.value().stragglers.empty()) {
-    out.first_straggler = reduced.value().stragglers[0].rank;
-    out.cause = reduced.value().stragglers[0].cause;
+  if (!reduced.stragglers.empty()) {
+    out.first_straggler = reduced.stragglers[0].rank;
+    out.cause = reduced.stragglers[0].cause;
   }
-  out.slowdown = reduced.value().scaling.slowdown;
+  out.slowdown = reduced.scaling.slowdown;
   return out;
 }
 

@@ -6,6 +6,7 @@
 // rank), else they are made up.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -71,7 +72,8 @@ std::shared_ptr<const StudiedJob> studied(const JobSpec& spec);
 struct Score {
   int64_t possible = 0;
   int64_t matched = 0;
-  int64_t wrong = 0;          // instances that mix different collectives
+  int64_t wrong = 0;  // instances that mix different collectives
+  std::array<int64_t, kRefusalCount> refused{};
   double worst_clock_ns = 0;  // largest error of a clock, against the reference's
   double worst_bound_ns = 0;  // largest bound that was printed
   int64_t outside_bound = 0;  // clocks whose truth lies outside of their bound

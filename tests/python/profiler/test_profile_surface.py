@@ -202,6 +202,21 @@ def test_background_exports_run_on_another_thread_and_stop_waits_for_them(fake, 
     assert threads[-1] is threading.main_thread()
 
 
+def test_a_background_export_is_written_at_exit_where_no_thread_starts_any_more(fake, monkeypatch, tmp_path):
+    """As from Python 3.12 on."""
+    from firelane.profiler import _recording
+
+    def refuse(thread):
+        raise RuntimeError("can't create new thread at interpreter shutdown")
+
+    written = []
+    monkeypatch.setattr(_recording.Recording, "export_chrome_trace", lambda self, path: written.append(path))
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    with profile(on_trace_ready=tensorboard_trace_handler(str(tmp_path))):
+        pass
+    assert len(written) == 1
+
+
 def test_an_export_error_is_raised_once(fake, monkeypatch):
     from firelane.profiler import _recording
 

@@ -168,6 +168,18 @@ def test_an_unfinished_step_does_not_count(folder):
     assert "3 steps recorded" in done.stderr
 
 
+def test_a_summary_at_exit_is_not_lost_where_no_thread_starts_any_more(folder):
+    """As from Python 3.12 on."""
+    refused = """
+import atexit, threading
+def refuse(thread):
+    raise RuntimeError("can't create new thread at interpreter shutdown")
+atexit.register(lambda: setattr(threading.Thread, "start", refuse))
+"""
+    done = record(folder, LOOP + refused, "6", flags=["--steps", "9"])
+    assert done.returncode == 0 and "steps recorded" in done.stderr and "recording stopped" not in done.stderr
+
+
 def test_the_recording_ends_with_the_verdict_and_the_first_findings(folder):
     # However the machine keeps it waiting elsewhere, most of each step is spent on input.
     slow_data = """

@@ -1,0 +1,37 @@
+#include "bind/trace/threads.h"
+
+#include <nanobind/stl/string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <utility>
+
+#include "live/process.h"
+#include "live/stacks_text.h"
+#include "live/watchdog.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace firelane::bind_trace {
+
+void bind_threads(nb::module_& module) {
+  module.def(
+      "thread_stacks",
+      [] {
+        const nb::gil_scoped_release released;
+        const auto own = static_cast<pid_t>(::syscall(SYS_gettid));
+        const auto process = live::look_at(::getpid());
+        if (!process.ok()) return process.error().message + "\n";
+        auto text = live::stacks_text(process.value(), {.left_out = own});
+        return text.ok() ? std::move(text).value() : text.error().message + "\n";
+      },
+      "Python's and native frames of all threads of this process but the calling one, or one line why not.");
+  nb::class_<live::Watchdog>(module, "Watchdog",
+                             "Writes the stacks of all threads when it was not fed in time; needs no GIL for it.")
+      .def(nb::init<std::string>(), "folder"_a)
+      .def("feed", &live::Watchdog::feed, "step"_a, "limit_ms"_a)
+      .def("take_incident", &live::Watchdog::take_incident);
+}
+
+}  // namespace firelane::bind_trace

@@ -186,11 +186,16 @@ def cpu_seconds(process):
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def let_run(process, seconds):
+    """Until it has been on a core for so long."""
+    before = cpu_seconds(process)
+    while cpu_seconds(process) < before + seconds:
+        time.sleep(0.005)
+
+
 def test_the_file_opens_in_firelane_and_the_table_names_the_hot_function(program):
     with sampling(program, "--json", "-o", "x.json") as sampler:
-        before = cpu_seconds(program)
-        while cpu_seconds(program) < before + 0.1:
-            time.sleep(0.005)
+        let_run(program, 0.1)
         wait_for_looks(sampler, 5)
     answer = json.loads(sampler.output)
     rows = {row["function"].rpartition(".")[2]: row for row in answer["functions"]}

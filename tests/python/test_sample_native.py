@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from test_sample import FIRELANE, python, running, sample
+from test_sample import FIRELANE, let_run, python, running, sample
 
 __all__ = ["python"]  # a fixture
 
@@ -98,6 +98,7 @@ def test_threads_that_wait_have_native_frames_inside_and_between_pythons(python,
 
 def test_once_says_what_each_thread_does_and_who_holds_the_gil(python, tmp_path):
     with running(python, HOLDING, tmp_path) as process:
+        let_run(process, 0.05)  # it may have lost its core as it said that it is ready
         text = native("-p", str(process.pid), "--once", cwd=tmp_path).stdout
         plain = sample("-p", str(process.pid), "--once", cwd=tmp_path).stdout
         assert process.poll() is None

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory  # type: ignore[import-untyped]
 
 Field = descriptor_pb2.FieldDescriptorProto
 TEXT, INT64, UINT64, BOOL, ENUM = (

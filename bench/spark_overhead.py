@@ -3,9 +3,9 @@
 
     python bench/spark_overhead.py FOLDER FIRELANE [RUNS]
 
-Prints one JSON line: the seconds of each, best of RUNS. The session is up and has mapped the folder once before the
-clock starts, as on a cluster, where one session serves many jobs; starting it (a JVM, Python workers) is a figure of
-its own. bench/ranks.py runs this in an environment that has pyspark.
+Prints one JSON line: the seconds of each, and the CPU seconds of all its processes, best of RUNS. The session is up and
+has mapped the folder once before the clock starts, as on a cluster, where one session serves many jobs; starting it (a
+JVM, Python workers) is a figure of its own. bench/ranks.py runs this in an environment that has pyspark.
 """
 
 from __future__ import annotations
@@ -32,10 +32,32 @@ def firelane_spark() -> Any:
     return module
 
 
-def timed(run: Callable[[], bytes]) -> tuple[float, bytes]:
-    begun = time.perf_counter()
+def cpu_seconds() -> float:
+    """Of this process and all below it, the JVM, its Python workers and what these started and waited for."""
+    parents: dict[int, int] = {}
+    ticks: dict[int, int] = {}
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            fields = (entry / "stat").read_text().rpartition(")")[2].split()
+        except OSError:  # it has ended
+            continue
+        parents[int(entry.name)] = int(fields[1])
+        ticks[int(entry.name)] = sum(int(fields[i]) for i in (11, 12, 13, 14))
+    total = 0
+    for process, own in ticks.items():
+        up = process
+        while up not in (0, os.getpid()):
+            up = parents.get(up, 0)
+        total += own if up else 0
+    return total / os.sysconf("SC_CLK_TCK")
+
+
+def timed(run: Callable[[], bytes]) -> tuple[float, float, bytes]:
+    begun, cpu_begun = time.perf_counter(), cpu_seconds()
     answer = run()
-    return time.perf_counter() - begun, answer
+    return time.perf_counter() - begun, cpu_seconds() - cpu_begun, answer
 
 
 def main() -> None:
@@ -61,10 +83,10 @@ def main() -> None:
     started = time.perf_counter() - begun
     times = []
     for _ in range(runs):
-        spark_s, spark_answer = timed(by_spark)
-        native_s, native_answer = timed(native)
+        spark_s, spark_cpu, spark_answer = timed(by_spark)
+        native_s, native_cpu, native_answer = timed(native)
         assert spark_answer == native_answer, "Spark's answer is not that of one machine"
-        times.append((spark_s, native_s))
+        times.append((spark_s, native_s, spark_cpu, native_cpu))
     spark.stop()
     print(
         json.dumps(
@@ -73,6 +95,8 @@ def main() -> None:
                 "spark_s": min(each[0] for each in times),
                 "native_s": min(each[1] for each in times),
                 "ratio": sorted(each[0] / each[1] for each in times)[len(times) // 2],
+                "spark_cpu_s": min(each[2] for each in times),
+                "native_cpu_s": min(each[3] for each in times),
             }
         )
     )

@@ -12,12 +12,14 @@
 #include "analyze/testing.h"
 #include "base/check.h"
 #include "model/trace_builder.h"
+#include "ranks/testing/generate.h"
 #include "serve/api.h"
 #include "traces/trace_set.h"
 
 namespace {
 
 using firelane::TraceBuilder;
+using firelane::serve::ServedJob;
 
 firelane::Model make_trace() {
   TraceBuilder builder;
@@ -55,11 +57,27 @@ std::shared_ptr<const firelane::TraceSet> two_traces() {
   return traces;
 }
 
+// A job of four ranks, of which one trace is not here.
+ServedJob four_ranks() {
+  return {.job = firelane::ranks::testing::studied({.ranks = 4,
+                                                    .gpus_per_host = 2,
+                                                    .tensor = 2,
+                                                    .pipeline = 2,
+                                                    .steps = 3,
+                                                    .missing_arguments = 0.1,
+                                                    .straggler = 1,
+                                                    .cause = firelane::ranks::Cause::kGc,
+                                                    .details = true}),
+          .trace_of_rank = {0, 1, -1, 0}};
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace firelane::serve;
   static Api api(two_traces(), "fuzz");
+  static const bool with_job = (api.serve_job(four_ranks()), true);
+  FL_CHECK(with_job, "a job is served");
   const std::string_view input(reinterpret_cast<const char*>(data), size);
   const size_t line = input.find('\n');
   auto request = parse_target(input.substr(0, line));

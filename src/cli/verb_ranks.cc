@@ -24,6 +24,7 @@ struct RanksArgs {
   uint32_t workers = 0;
   size_t rows = 15;
   double price_per_hour = -1;
+  double link_gb_s = -1;
   bool view = false;
   ViewOptions viewing;
   OutputOptions output;
@@ -74,8 +75,9 @@ Result<int> run_job(const RanksArgs& args, const std::vector<std::string>& names
     return kExitOk;
   }
   FL_TRY(const auto job, open_job(names, how));
-  FL_TRY_VOID(output.write(report::ranks_text(job->result, {.rows = args.rows, .price_per_hour = args.price_per_hour},
-                                              output.form(), output.style())));
+  FL_TRY_VOID(output.write(report::ranks_text(
+      job->result, {.rows = args.rows, .price_per_hour = args.price_per_hour, .link_gb_s = args.link_gb_s},
+      output.form(), output.style())));
   FL_TRY_VOID(output.close());
   return kExitOk;
 }
@@ -111,6 +113,11 @@ Verb ranks_verb() {
                 .value_name("N")
                 .show_default();
             flags.add("--price-per-hour", args->price_per_hour, "of one GPU, for what was lost").between(0.0, 1e9);
+            flags
+                .add("--link-gb-s", args->link_gb_s,
+                     "what the network between hosts could carry for one GPU, one way: bandwidths are compared with it "
+                     "(400 Gbit/s InfiniBand: 50)")
+                .between(0.0, 1e6);
             flags.add("--rows", args->rows, "show this many rows of each table in text and Markdown; 0 = all")
                 .whole_number()
                 .value_name("N")

@@ -67,7 +67,10 @@ class Finder {
       add_log(i);
     }
     out_.dumps = static_cast<int64_t>(logs_.size());
-    out_.groups = static_cast<int64_t>(groups_.size());
+    // Gloo's dumps describe the group made last, under no name; its entries name theirs.
+    out_.groups = std::count_if(groups_.begin(), groups_.end(), [](const auto& each) {
+      return !each.second.name.empty() || !each.second.called_by.empty();
+    });
     for (auto& [key, group] : groups_) {
       for (const auto& [sequence, calls] : group.collectives) look_at(group, sequence, calls);
       for (const auto& [pair, calls] : group.transfers) look_at_transfer(group, pair.first, pair.second, calls);

@@ -209,7 +209,7 @@ Table groups_of(const Reduction& job, size_t rows) {
   return table;
 }
 
-Table collectives_of(const Reduction& job, size_t rows) {
+Table collectives_of(const Reduction& job, size_t rows, double between_hosts_gb_s) {
   Table table{.name = "collectives",
               .title = "Collectives: waiting told from moving",
               .columns = {{"op", "Collective"},
@@ -222,12 +222,20 @@ Table collectives_of(const Reduction& job, size_t rows) {
                           {"transfer_ns", "Transfer (median)", Kind::kDuration},
                           {"algorithm_gb_s", "Algorithm", Kind::kBandwidth},
                           {"bus_gb_s", "Bus", Kind::kBandwidth},
+                          {"link", "Link", Kind::kText, Align::kByKind, 0, true},
+                          {"link_peak_gb_s", "Link's peak", Kind::kBandwidth, Align::kByKind, 0, true},
+                          {"link_peak_percent", "Of peak", Kind::kPercent, Align::kByKind, 0, true},
                           {"imbalance", "Most / average", Kind::kNumber, Align::kByKind, 0, true}},
               .hide_if_empty = true};
   for (const ranks::CollectiveResult& c : job.collectives) {
+    const double given = c.link == ranks::Link::kBetweenHosts ? std::max(0.0, between_hosts_gb_s) : 0.0;
+    const double peak = given > 0 ? given : c.link_gb_s;
     table.add({std::string(ranks::name_of(c.op)), std::string(ranks::name_of(c.kind)), c.ranks, text_or_none(c.dtype),
                cell_unless(c.bytes, int64_t{0}), c.count, c.wait_ns, c.transfer_ns, cell_unless(c.algorithm_gb_s, 0.0),
-               cell_unless(c.bus_gb_s, 0.0), cell_unless(c.imbalance, 0.0)});
+               cell_unless(c.bus_gb_s, 0.0),
+               c.link == ranks::Link::kUnknown ? Cell{} : Cell{std::string(ranks::name_of(c.link))},
+               cell_unless(peak, 0.0), peak > 0 && c.bus_gb_s > 0 ? Cell{100 * c.bus_gb_s / peak} : Cell{},
+               cell_unless(c.imbalance, 0.0)});
   }
   shorten(table, rows);
   return table;
@@ -385,7 +393,7 @@ Report ranks_report(const Reduction& job, const RanksOptions& options) {
                    stragglers_of(job),
                    what_ifs_of(job),
                    ranks_of(job, options.rows),
-                   collectives_of(job, options.rows),
+                   collectives_of(job, options.rows, options.link_gb_s),
                    groups_of(job, options.rows),
                    path_of(job),
                    stages_of(job),

@@ -11,6 +11,7 @@ namespace firelane::report {
 struct RanksOptions {
   size_t rows = 15;            // of each table in text and Markdown; 0 = all
   double price_per_hour = -1;  // of one GPU; -1 not given
+  double link_gb_s = -1;       // peak between hosts, one way and for each GPU; -1 not given
   bool findings_only = false;  // as diagnose shows a trace: verdict and findings without the tables
 };
 

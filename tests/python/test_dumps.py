@@ -6,6 +6,8 @@ import json
 import os
 import pickle
 import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -191,6 +193,63 @@ def test_a_rank_that_stops_is_named_with_the_collective_that_it_did_not_call(tmp
     (tmp_path / "nccl_trace_rank_3").unlink()
     found = hangs(tmp_path)
     assert found["culprits"][0]["rank"] == 2 and found["absent_ranks"] == "3"
+
+
+# Three ranks call a collective that rank 2 does not; each writes its recorder once all have come that far. Files are
+# the only meeting point: no port, and no time within which anything must have happened.
+HANGING_RANK = """
+import os, sys, time
+import torch, torch.distributed as dist
+from torch._C._distributed_c10d import _dump_fr_trace, _dump_fr_trace_json
+
+rank, world, folder = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+
+
+def meet(what):
+    open(f"{folder}/{what}{rank}", "w").close()
+    while not all(os.path.exists(f"{folder}/{what}{each}") for each in range(world)):
+        time.sleep(0.01)
+
+
+dist.init_process_group("gloo", store=dist.FileStore(f"{folder}/store", world), rank=rank, world_size=world)
+tensor_parallel = dist.new_group([0, 1], group_desc="tp")
+x = torch.ones(1000)
+for _ in range(3):
+    dist.all_reduce(x)
+if rank < 2:
+    dist.all_reduce(x, group=tensor_parallel)
+if rank != 2:
+    dist.all_gather_into_tensor(torch.empty(1000 * world), x, async_op=True)
+meet("called")
+for form, dump in (("pickle", _dump_fr_trace()), ("json", _dump_fr_trace_json())):
+    with open(f"{folder}/{form}/rank_{rank}", "wb") as out:
+        out.write(dump)
+meet("dumped")
+os._exit(0)  # the collective above never ends
+"""
+
+
+def test_ranks_that_torch_ran_and_that_hang_are_told_apart(tmp_path):
+    pytest.importorskip("torch")
+    script = tmp_path / "hang.py"
+    script.write_text(HANGING_RANK)
+    for form in ("pickle", "json"):
+        (tmp_path / form).mkdir()
+    environment = {**os.environ, "TORCH_FR_BUFFER_SIZE": "2000", "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, str(script)]
+    ranks = [subprocess.Popen([*command, str(r), "4", str(tmp_path)], env=environment) for r in range(4)]
+    # One that fails would be waited for by the others.
+    while None in (ends := [rank.poll() for rank in ranks]) and not any(ends):
+        time.sleep(0.05)
+    for rank in ranks:
+        rank.kill()
+    assert [rank.wait() for rank in ranks] == [0, 0, 0, 0]
+    for form in ("pickle", "json"):
+        found = hangs(tmp_path / form)
+        assert (found["dump_count"], found["group_count"], found["world_size"]) == (4, 2, 4)
+        assert [(row["rank"], row["blocked_ranks"]) for row in found["culprits"]] == [(2, "0, 1, 3")]
+        assert found["culprits"][0]["missing"] == "all_gather #4 of default_pg"
+        assert not found["mismatches"]
 
 
 def test_a_healthy_job_and_a_mismatched_one(tmp_path):

@@ -38,11 +38,11 @@ Table model_table(Trace& trace, size_t index) {
 
 // Where the row's event lies in the source.
 uint64_t source_of(const Model& model, const std::string& table, Py_ssize_t row) {
-  const std::vector<uint64_t>* sources = table == "host_slices"     ? &model.host_slices.source
-                                         : table == "device_slices" ? &model.device_slices.source
-                                         : table == "memory_events" ? &model.memory_events.source
-                                         : table == "instants"      ? &model.instants.source
-                                                                    : nullptr;
+  const ColumnFor<uint64_t, Use::kSource>* sources = table == "host_slices"     ? &model.host_slices.source
+                                                     : table == "device_slices" ? &model.device_slices.source
+                                                     : table == "memory_events" ? &model.memory_events.source
+                                                     : table == "instants"      ? &model.instants.source
+                                                                                : nullptr;
   if (!sources) {
     throw nb::value_error("args: the table is one of host_slices, device_slices, memory_events, instants");
   }

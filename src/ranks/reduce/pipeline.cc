@@ -101,8 +101,10 @@ void name_schedule(const StepOps& ops, size_t stage, Shape shape, Pipeline& out)
   }
   if (ops.backward == 0) {
     out.schedule = "forward only";
+  } else if (ops.forward == 1 && ops.backward == 1) {
+    out.schedule = "one micro-batch";  // stages take turns: every schedule is the same
   } else if (ops.forward_before_backward == ops.forward) {
-    // One micro-batch, or as many as fill the pipeline: both schedules are the same then.
+    // As many as fill the pipeline: both schedules are the same then.
     out.schedule = ops.forward <= stages - static_cast<int64_t>(stage) ? "all forward, then all backward" : "GPipe";
   } else if (ops.forward_before_backward <= stages - static_cast<int64_t>(stage) + 1) {
     out.schedule = "1F1B";

@@ -8,6 +8,7 @@
 
 #include "ranks/reduce/flight_join.h"
 #include "ranks/reduce/group_kinds.h"
+#include "ranks/reduce/link_peaks.h"
 #include "ranks/reduce/pipeline.h"
 #include "ranks/reduce/stragglers.h"
 #include "ranks/reduce/studied_job.h"
@@ -16,6 +17,8 @@
 namespace firelane::ranks {
 
 namespace {
+
+constexpr uint32_t kLinkCount = 3;
 
 Result<void> check_parts(const Intake& intake, Reduction& out) {
   if (intake.ranks.empty()) return Error{"no ranks: give the traces of a job, or a folder of them"};
@@ -150,20 +153,45 @@ void add_groups(const Intake& intake, const Matches& matches, const Waits& waits
   });
 }
 
+// Kind and link of a group as one number: their collectives are told apart.
+uint32_t place_number(GroupKind kind, Link link) {
+  return static_cast<uint32_t>(kind) * kLinkCount + static_cast<uint32_t>(link);
+}
+
+std::vector<uint32_t> place_numbers(const Intake& intake, const std::vector<GroupKind>& kinds) {
+  std::vector<uint32_t> out;
+  for (size_t g = 0; g < intake.groups.size(); ++g) {
+    const std::vector<uint32_t>& members = intake.groups[g].members;
+    const auto host = [&](uint32_t rank) -> const std::string& { return intake.ranks[rank].part.host; };
+    // A rank that is not here may be on any host.
+    const bool all_here = static_cast<int64_t>(members.size()) == intake.groups[g].size;
+    const bool named = std::ranges::none_of(members, [&](uint32_t r) { return host(r).empty(); });
+    const bool one = std::ranges::all_of(members, [&](uint32_t r) { return host(r) == host(members[0]); });
+    out.push_back(place_number(kinds[g], !named     ? Link::kUnknown
+                                         : !one     ? Link::kBetweenHosts
+                                         : all_here ? Link::kInHost
+                                                    : Link::kUnknown));
+  }
+  return out;
+}
+
 void add_collectives(const Intake& intake, const Waits& waits, Reduction& out) {
+  const double link_gb_s = link_peak_gb_s(out.device);
   double imbalance = 0;
   int64_t imbalanced = 0;
   for (const auto& [key, kind] : waits.kinds) {
-    const auto& [signature, bytes, ranks, group_kind] = key;
+    const auto& [signature, bytes, ranks, place] = key;
     const Signature& s = intake.signatures[signature];
-    CollectiveResult result{.kind = static_cast<GroupKind>(group_kind),
+    CollectiveResult result{.kind = static_cast<GroupKind>(place / kLinkCount),
                             .op = s.op,
                             .dtype = s.dtype,
                             .ranks = ranks,
                             .bytes = bytes,
                             .count = static_cast<int64_t>(kind.transfer_ns.size()),
                             .wait_ns = median_length(kind.wait_ns),
-                            .transfer_ns = median_length(kind.transfer_ns)};
+                            .transfer_ns = median_length(kind.transfer_ns),
+                            .link = static_cast<Link>(place % kLinkCount)};
+    if (result.link == Link::kInHost) result.link_gb_s = link_gb_s;
     if (bytes > 0 && result.transfer_ns > 0) {
       result.algorithm_gb_s = static_cast<double>(bytes) / static_cast<double>(result.transfer_ns);
       result.bus_gb_s = result.algorithm_gb_s * bus_factor(s.op, ranks);
@@ -275,6 +303,10 @@ std::string_view name_of(Cause cause) {
   return kNames[static_cast<size_t>(cause)];
 }
 
+std::string_view name_of(Link link) {
+  return link == Link::kInHost ? "in host" : link == Link::kBetweenHosts ? "between hosts" : "unknown";
+}
+
 Result<std::shared_ptr<const StudiedJob>> study_job(std::shared_ptr<Intake> intake, std::span<const FlightLog> dumps) {
   auto job = std::make_shared<StudiedJob>(std::move(intake));
   FL_TRY_VOID(job->study(dumps));
@@ -297,9 +329,7 @@ Result<void> StudiedJob::study(std::span<const FlightLog> dumps) {
   out.clocks = fit_clocks(intake, matches);
   out.clock_names = intake.domains;
   out.first_mismatch = matches.first_mismatch;
-  std::vector<uint32_t> kind_numbers;
-  for (const GroupKind kind : kinds) kind_numbers.push_back(static_cast<uint32_t>(kind));
-  waits = find_waits(intake, matches, out.clocks, kind_numbers, replay);
+  waits = find_waits(intake, matches, out.clocks, place_numbers(intake, kinds), replay);
   auto found_scaling = std::async(std::launch::async, [&] { return find_scaling(intake, waits, replay); });
   add_ranks(intake, matches, waits, out);
   add_groups(intake, matches, waits, kinds, out);

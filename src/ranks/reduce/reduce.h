@@ -79,6 +79,10 @@ struct GroupResult {
 };
 
 // Collectives of one kind, size and kind of group.
+// What a group's ranks are connected by.
+enum class Link : uint8_t { kUnknown, kInHost, kBetweenHosts };
+std::string_view name_of(Link link);  // "in host"
+
 struct CollectiveResult {
   GroupKind kind = GroupKind::kUnknown;
   Collective op = Collective::kUnknown;
@@ -90,6 +94,8 @@ struct CollectiveResult {
   int64_t transfer_ns = 0;  // median
   double algorithm_gb_s = 0;
   double bus_gb_s = 0;
+  Link link = Link::kUnknown;
+  double link_gb_s = 0;  // its peak, one way, as far as the device's name tells; 0 not known
   double imbalance = 0;  // all_to_all: most bytes of a rank divided by the average, on average; 0 not known
 };
 

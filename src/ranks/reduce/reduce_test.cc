@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "ranks/testing/generate.h"
 
 namespace firelane::ranks {
@@ -58,10 +60,49 @@ TEST(Reduce, names_the_planted_straggler_and_its_cause) {
   }
 }
 
+TEST(Reduce, work_beside_the_gradients_all_reduce_is_not_waiting) {
+  JobSpec spec{.ranks = 16, .steps = 4, .overlap = true, .straggler = 5, .cause = Cause::kSlowerKernels};
+  const Score late = score(generate(spec));
+  EXPECT_EQ(late.first_straggler, 5);
+  EXPECT_EQ(name_of(late.cause), name_of(Cause::kSlowerKernels));
+  const auto percent_hidden = [](const JobSpec& each) {
+    return testing::studied(each)->result.by_rank[0].overlap_percent;
+  };
+  EXPECT_GT(percent_hidden(spec), 10);
+  spec.overlap = false;
+  EXPECT_EQ(percent_hidden(spec), 0);
+}
+
 TEST(Reduce, a_healthy_job_has_no_straggler) {
   for (uint64_t seed = 1; seed <= 10; ++seed) {
     EXPECT_EQ(score(generate({.seed = seed, .ranks = 16, .tensor = 2})).first_straggler, -1) << seed;
   }
+}
+
+TEST(Reduce, bandwidth_is_compared_with_the_links_of_a_host_and_not_between_hosts) {
+  const auto links = [](JobSpec spec, const char* device) {
+    Intake intake;
+    for (Part part : generate(spec).parts) {
+      part.device = device;
+      intake.add(std::move(part));
+    }
+    std::map<GroupKind, std::pair<Link, double>> out;
+    const auto reduced = reduce(intake);
+    for (const CollectiveResult& each : reduced.value().collectives) {
+      out[each.kind] = {each.link, each.link_gb_s};
+    }
+    return out;
+  };
+  using Found = std::pair<Link, double>;
+  const JobSpec spec{.ranks = 16, .gpus_per_host = 8, .tensor = 8, .steps = 2, .sequence = true};
+  auto found = links(spec, "NVIDIA H200");
+  EXPECT_EQ(found[GroupKind::kTensor], Found(Link::kInHost, 450));
+  EXPECT_EQ(found[GroupKind::kData], Found(Link::kBetweenHosts, 0));
+  EXPECT_EQ(links(spec, "NVIDIA A100-SXM4-80GB")[GroupKind::kTensor], Found(Link::kInHost, 300));
+  EXPECT_EQ(links(spec, "NVIDIA L4")[GroupKind::kTensor], Found(Link::kInHost, 0)) << "PCIe";
+  JobSpec unnamed = spec;
+  unnamed.hosts_named = false;
+  EXPECT_EQ(links(unnamed, "NVIDIA H200")[GroupKind::kTensor], Found(Link::kUnknown, 0));
 }
 
 TEST(Reduce, a_rank_twice_is_refused) {

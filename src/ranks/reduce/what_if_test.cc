@@ -60,7 +60,7 @@ TEST(Pipeline, stages_bubbles_and_schedule_come_from_sends_and_receives) {
   EXPECT_EQ(found.stages[0].ranks, (std::vector<int64_t>{0, 1}));
   EXPECT_EQ(found.stages[3].ranks, (std::vector<int64_t>{6, 7}));
   EXPECT_EQ(found.micro_batches, 1);
-  EXPECT_EQ(found.schedule, "all forward, then all backward");
+  EXPECT_EQ(found.schedule, "one micro-batch");
   // One micro-batch through four stages: each works for a quarter of the time.
   EXPECT_DOUBLE_EQ(found.least_percent, 75);
   EXPECT_NEAR(found.bubble_percent, 70, 6);  // work outside of the pipeline is in the step, too

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <random>
+#include <utility>
 
 #include "base/check.h"
 #include "ranks/reduce/waits.h"
@@ -22,7 +23,7 @@ struct Work {
 
 struct MadeRow {
   int64_t id = 0;
-  double start = 0, end = 0;
+  double start = 0, end = 0, overlapped = 0;
   Collective op = Collective::kAllReduce;
   int64_t in_elements = 0, out_elements = 0, group = 0, peer = -1, step = 0, stream = 7;
   int64_t sequence = 0;
@@ -44,7 +45,9 @@ class Maker {
     make_groups();
     const auto ranks = static_cast<size_t>(spec_.ranks);
     now_.resize(ranks);
+    busy_until_.resize(ranks, 0);
     pending_.resize(ranks);
+    work_index_.resize(ranks, 0);
     rows_.resize(ranks);
     step_ends_.resize(ranks);
     for (double& t : now_) t = 1e6 * uniform();
@@ -96,7 +99,7 @@ class Maker {
     const auto r = static_cast<size_t>(rank);
     double base = static_cast<double>(spec_.layer_ns) * share;
     if (!spec_.recorded_ns.empty()) {
-      base = share * static_cast<double>(spec_.recorded_ns[work_index_++ % spec_.recorded_ns.size()]);
+      base = share * static_cast<double>(spec_.recorded_ns[work_index_[r]++ % spec_.recorded_ns.size()]);
     }
     Work& work = pending_[r];
     const double done = base * std::max(0.1, 1 + spec_.jitter * normal());
@@ -119,13 +122,20 @@ class Maker {
     }
   }
 
-  // All members arrive, wait for the last, and end nearly together.
-  void meet(int64_t group_index, const std::vector<int64_t>& ranks, Collective op, int64_t elements, int64_t step) {
+  // All members arrive, wait for the last, and end nearly together. `beside`: they work on from their arrival, and are
+  // at the next collective when this one has ended, too.
+  void meet(int64_t group_index, const std::vector<int64_t>& ranks, Collective op, int64_t elements, int64_t step,
+            bool beside = false) {
     MadeGroup& group = groups_[static_cast<size_t>(group_index)];
     double last = 0;
     for (const int64_t rank : ranks) {
       const auto r = static_cast<size_t>(rank);
       now_[r] += pending_[r].all();
+      if (busy_until_[r] > 0) {
+        MadeRow& before = rows_[r].back();
+        before.overlapped = std::min(now_[r], before.end) - before.start;
+        now_[r] = std::max(now_[r], std::exchange(busy_until_[r], 0));
+      }
       last = std::max(last, now_[r]);
     }
     const double transfer = 8'000 + static_cast<double>(elements) * 2 / 100.0;  // 100 GB/s
@@ -152,7 +162,8 @@ class Maker {
         row.out_elements = static_cast<int64_t>(static_cast<double>(elements) * (0.5 + uniform()));
       }
       row.end = last + transfer + spec_.end_spread_ns * uniform();
-      now_[r] = row.end;
+      if (beside) busy_until_[r] = row.end;
+      if (!beside) now_[r] = row.end;
       pending_[r] = {};
       rows_[r].push_back(row);
     }
@@ -166,13 +177,14 @@ class Maker {
       if (spec_.experts && layer % 2 == 1) meet_all(stage, expert_of_, Collective::kAllToAll, 1 << 19, step);
     }
   }
-  void meet_all(int64_t stage, const std::vector<int64_t>& of_rank, Collective op, int64_t elements, int64_t step) {
+  void meet_all(int64_t stage, const std::vector<int64_t>& of_rank, Collective op, int64_t elements, int64_t step,
+                bool beside = false) {
     const int64_t per_stage = spec_.ranks / spec_.pipeline;
     std::vector<int64_t> done;
     for (int64_t r = stage * per_stage; r < (stage + 1) * per_stage; ++r) {
       const int64_t group = of_rank[static_cast<size_t>(r)];
       if (group < 0 || groups_[static_cast<size_t>(group)].ranks[0] != r) continue;
-      meet(group, groups_[static_cast<size_t>(group)].ranks, op, elements, step);
+      meet(group, groups_[static_cast<size_t>(group)].ranks, op, elements, step, beside);
     }
   }
 
@@ -189,7 +201,7 @@ class Maker {
     for (int64_t stage = 0; stage < spec_.pipeline; ++stage) {
       for (int64_t bucket = 0; bucket < spec_.buckets; ++bucket) {
         for (int64_t r = stage * per_stage; r < (stage + 1) * per_stage; ++r) compute(r, 0.2, step);
-        meet_all(stage, data_of_, Collective::kAllReduce, (int64_t{4} << 20) + bucket * 1000, step);
+        meet_all(stage, data_of_, Collective::kAllReduce, (int64_t{4} << 20) + bucket * 1000, step, spec_.overlap);
       }
     }
     for (int64_t r = 0; r < spec_.ranks; ++r) compute(r, 0.1, step);
@@ -284,7 +296,7 @@ class Maker {
       c.asked_ns.push_back(-1);
       c.start_ns.push_back(local(row.start) - begin);
       c.end_ns.push_back(std::max(local(row.end) - begin, c.start_ns.back()));
-      c.overlapped_ns.push_back(0);
+      c.overlapped_ns.push_back(static_cast<int64_t>(row.overlapped));
       c.gap_ns.push_back(std::max<int64_t>(0, c.start_ns.back() - before_end));
       c.compute_ns.push_back(carried.compute_ns);
       c.kernels.push_back(row.work.kernels);
@@ -318,6 +330,7 @@ class Maker {
       const double until = step_ends_[r][static_cast<size_t>(step)];
       Work sum;
       double moving = 0;
+      double hidden = 0;
       for (const MadeRow& row : rows_[r]) {
         if (row.step != step) continue;
         sum.compute += row.work.compute;
@@ -325,6 +338,7 @@ class Maker {
         sum.gc += row.work.gc;
         sum.allocation += row.work.allocation;
         moving += row.end - row.start;
+        hidden += row.overlapped;
       }
       const int64_t start = local(from) - begin;
       const int64_t end = local(until) - begin;
@@ -333,13 +347,13 @@ class Maker {
       s.start_ns.push_back(start);
       s.end_ns.push_back(end);
       s.compute_ns.push_back(whole(sum.compute));
-      s.exposed_ns.push_back(whole(moving));
+      s.exposed_ns.push_back(whole(moving - hidden));
       s.copy_ns.push_back(0);
       s.input_ns.push_back(whole(sum.input));
       s.gc_ns.push_back(whole(sum.gc));
       s.allocation_ns.push_back(whole(sum.allocation));
       s.sync_ns.push_back(0);
-      s.host_ns.push_back(end - start - whole(sum.compute) - whole(moving) - whole(sum.input) - whole(sum.gc) -
+      s.host_ns.push_back(end - start - whole(sum.compute) - whole(moving - hidden) - whole(sum.input) - whole(sum.gc) -
                           whole(sum.allocation));
       s.communication_ns.push_back(whole(moving));
       s.warm_up.push_back(0);
@@ -354,8 +368,9 @@ class Maker {
   std::vector<int64_t> tensor_of_, data_of_, expert_of_;
   int64_t pipeline_ = -1;
   int64_t next_id_ = 0;
-  size_t work_index_ = 0;
+  std::vector<size_t> work_index_;  // by rank: how many pieces of work it has done
   std::vector<double> now_, starts_;
+  std::vector<double> busy_until_;  // by a collective that the rank works beside; 0 none
   std::vector<Work> pending_;
   std::vector<std::vector<MadeRow>> rows_;
   std::vector<std::vector<double>> step_ends_;

@@ -34,6 +34,7 @@ struct JobSpec {
   std::vector<int64_t> recorded_ns;  // work between collectives, as recorded; empty: layer_ns
   double jitter = 0.02;              // of each piece of work, relative
   double end_spread_ns = 3'000;      // ends of a collective lie this far apart
+  bool overlap = false;              // ranks work on beside the all_reduce of gradients, as DDP's and FSDP's do
   // clocks
   double offset_ns = 10e6;  // at most, either way
   double drift_ppm = 50;

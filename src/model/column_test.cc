@@ -141,12 +141,12 @@ TEST(Assemble, ops_that_share_their_details_have_a_row_each) {
   RawTrace raw;
   RawPool& pool = raw.pools.emplace_back();
   const LaneId lane = pool.lane({.number = 1}, {.number = 1});
-  for (int part = 0; part < 2; ++part) {
+  for (int64_t part = 0; part < 2; ++part) {
     RawPart& to = raw.parts.emplace_back();
     to.op_details.push_back({.flops = 10 + part});
     for (Row i = 0; i < 2; ++i) {
       to.op_order.push_back(0);
-      to.host_slices.push_back({.start_ns = 10 * part + i,
+      to.host_slices.push_back({.start_ns = 10 * part + static_cast<int64_t>(i),
                                 .duration_ns = 1,
                                 .lane = lane,
                                 .name = pool.strings.intern("op"),

@@ -14,6 +14,7 @@
 
 #include "base/page_allocator.h"
 #include "model/model.h"
+#include "model/plain_work.h"
 
 namespace firelane {
 

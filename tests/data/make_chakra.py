@@ -59,6 +59,10 @@ def make_classes() -> dict[str, Any]:
             field.type = Field.TYPE_MESSAGE if isinstance(one, str) else one
             if isinstance(one, str):
                 field.type_name = f".et.{one}"
+            if name.endswith("_val"):  # one of them is written, also where it is 0
+                field.oneof_index = 0
+        if message == "Attribute":
+            made.oneof_decl.add(name="value")
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
     return {name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"et.{name}")) for name in MESSAGES}

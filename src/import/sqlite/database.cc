@@ -14,7 +14,7 @@ namespace firelane::importer {
 namespace {
 
 constexpr int kMaxTextBytes = 64 << 20;  // of one text
-constexpr int kCacheKib = 4096;
+constexpr int kCacheKib = 1024;          // tables are read from end to end: more is of no use
 constexpr size_t kMaxTables = 4096;
 
 std::string identifier(std::string_view name) {

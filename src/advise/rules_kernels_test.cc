@@ -231,6 +231,18 @@ TEST(KernelRules, layouts_that_cudnn_changes_around_a_convolution_are_layout_cop
   EXPECT_TRUE(ask("sm90_xmma_fprop_implicit_gemm_bf16bf16_bf16f32_f32_nhwckrsc_nhwc").empty());
 }
 
+TEST(KernelRules, deterministic_modes_are_named_where_a_device_computes) {
+  const auto title = [](std::string_view torch) -> std::string {
+    const auto findings =
+        KernelProgram().op("aten::mm", kBf16Kernel, 100, kSquare, kHalves).torch(torch).ask("deterministic-algorithms");
+    return findings.empty() ? "" : findings[0].title;
+  };
+  EXPECT_TRUE(title(R"({"deterministic_algorithms":true})").starts_with("torch.use_deterministic_algorithms(True)"));
+  EXPECT_TRUE(title(R"({"cudnn_deterministic":true})").starts_with("cudnn.deterministic = True"));
+  EXPECT_EQ(title(R"({"deterministic_algorithms":false,"cudnn_deterministic":false})"), "");
+  EXPECT_EQ(title("{}"), "");
+}
+
 TEST(KernelRules, cudnn_may_try_its_algorithms_for_convolutions_far_from_the_peak) {
   // 2.4 GFLOP as below, at 989 TFLOP/s 2.4 us: at least 3 us for its 8 MB.
   constexpr std::string_view kImages = "[[8, 64, 64, 64], [64, 64, 3, 3], [], [], [], []]";

@@ -53,6 +53,11 @@ TEST(Compile, breaks_and_recompilations_are_told_with_dynamos_reason) {
   EXPECT_NE(title_of(model, "compile-cold-start"), "");
 }
 
+TEST(Compile, cuda_graphs_that_were_asked_for_and_left_out_are_counted) {
+  EXPECT_TRUE(title_of(program_with({{"compile_cudagraph_skips", "2"}}), "cuda-graphs-skipped")
+                  .starts_with("torch.compile was asked for CUDA graphs and left them out for 2 graphs"));
+}
+
 TEST(Compile, code_that_compiled_in_one_piece_has_no_findings) {
   const Model model = program_with({{"compile_frames", "1"},
                                     {"compile_graphs", "1"},

@@ -115,7 +115,7 @@ const finding = object({
   id: string,
   title: string,
   shareOfStepPercent: number,
-  gain: object({ lowNs: number, highNs: number, lowSpeedup: number, highSpeedup: number }),
+  gain: object({ lowNs: number, highNs: number, likelyNs: number, lowSpeedup: number, highSpeedup: number }),
   evidence: object({
     events: array(object({ table: string, row: number, name: string, startNs: number, durationNs: number })),
     ranges: array(object({ startNs: number, endNs: number })),

@@ -45,7 +45,8 @@ export function FindingCard(props: {
               <span class="muted">nothing on its own</span>
             ) : (
               <>
-                {formatDuration(finding.gain.lowNs)} to {formatDuration(finding.gain.highNs)} per step
+                {formatDuration(finding.gain.lowNs)} to {formatDuration(finding.gain.highNs)} per step, likely{" "}
+                {formatDuration(finding.gain.likelyNs)}
                 <strong class="good"> {gain}</strong>
               </>
             )}

@@ -13,6 +13,9 @@ namespace firelane::live {
 namespace {
 
 constexpr std::chrono::seconds kRefreshEvery{1};
+constexpr uint64_t kSearchedBytes = 4096;  // of a stack, for a frame pointer
+constexpr uint64_t kLargestFrame = 256 << 10;
+constexpr int kMostAttempts = 16;
 
 bool is_same(const std::vector<Mapping>& a, const std::vector<Mapping>& b) {
   return std::ranges::equal(a, b, [](const Mapping& x, const Mapping& y) {
@@ -78,20 +81,53 @@ NamedStack NativeReader::stack_at(const WaitPlace& place) {
   registers.set(Registers::kStackPointer, place.stack_pointer);
   registers.set(Registers::kInstruction, place.instruction);
   StackCopy stack = StackCopy::of(memory_, place.stack_pointer);
-  return stack_of(registers, stack);
+  NamedStack found = named(unwinder_.unwind(registers, stack));
+  if (!found.is_whole) find_frame_pointer(registers, stack, found);
+  return found;
+}
+
+// Code that keeps frame pointers (Ubuntu's and Fedora's libraries do) needs the one that is not known. It points to the
+// caller's, with a return address above it: of the places on the stack that look so, the first from which the walk
+// reaches the thread's first function is taken. A wrong one does not lead there.
+void NativeReader::find_frame_pointer(Registers& registers, StackCopy& stack, NamedStack& found) {
+  int attempts = 0;
+  for (uint64_t at = stack.start; at < stack.start + kSearchedBytes && attempts < kMostAttempts; at += 8) {
+    uint64_t caller = 0;
+    uint64_t return_address = 0;
+    if (!stack.read_word(at, caller) || !stack.read_word(at + 8, return_address)) return;
+    const bool may_be_caller = caller == 0 || (caller > at && caller - at < kLargestFrame && caller % 8 == 0);
+    if (!may_be_caller || !symbols_.has(return_address)) continue;
+    ++attempts;
+    registers.set(Registers::kFramePointer, at);
+    NamedStack other = named(unwinder_.unwind(registers, stack));
+    if (!other.is_whole) continue;
+    found = std::move(other);
+    return;
+  }
 }
 
 NamedStack NativeReader::stack_of(const Registers& registers, StackCopy& stack) {
-  const NativeStack walked = unwinder_.unwind(registers, stack);
-  NamedStack out{.is_whole = walked.is_whole};
+  return named(unwinder_.unwind(registers, stack));
+}
+
+NamedStack NativeReader::named(const NativeStack& walked) {
+  NamedStack out;
+  bool has_others = false;  // than the C library's
+  bool is_at_start = false;
   for (const uint64_t address : walked.addresses) {
     const uint32_t id = function_at(address);
     const NativeFunction& function = functions_[id];
+    const bool is_c_library = function.library.starts_with("libc.so");
     out.frames.push_back({.function = id,
                           .is_python = function.is_python,
                           .is_interpreter = function.is_interpreter,
-                          .is_start = function.library.starts_with("libc.so") || function.library == program_name_});
+                          .is_start = is_c_library || function.library == program_name_});
+    has_others |= !is_c_library;
+    is_at_start = is_c_library || function.name == "_start";
   }
+  // A walk also ends, without an error, at a frame whose place is not known: threads begin in the C library or in
+  // _start.
+  out.is_whole = walked.is_whole && has_others && is_at_start;
   return out;
 }
 

@@ -3,7 +3,7 @@
 //
 // /proc/PID/task/TID/syscall has the stack pointer and the instruction of a thread that waits, and no other register.
 // Callers' registers lie on the stack, where functions save them, so that is enough but for frames whose place is
-// given by the frame pointer while nobody below has saved it: there the walk ends, and the stack is not whole.
+// given by the frame pointer while nobody below has saved it: that is searched for then.
 #pragma once
 
 #include <sys/types.h>
@@ -63,6 +63,8 @@ class NativeReader {
  private:
   NativeReader(const Process& process, std::string python_image, Unwinder unwinder);
 
+  NamedStack named(const NativeStack& walked);
+  void find_frame_pointer(Registers& registers, StackCopy& stack, NamedStack& found);
   uint32_t function_at(uint64_t address);
 
   Process process_;

@@ -28,6 +28,17 @@ extern "C" [[gnu::noinline]] uint64_t firelane_test_spins(const std::atomic<int>
   return count + 1;
 }
 
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define FIRELANE_TEST_SANITIZED 1
+#endif
+#endif
+#if defined(FIRELANE_TEST_SANITIZED) || defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kIsSanitized = true;  // what begins threads then has no tables, so that no walk reaches its end
+#else
+constexpr bool kIsSanitized = false;
+#endif
+
 namespace firelane::live {
 namespace {
 
@@ -161,6 +172,7 @@ class OtherThread {
 };
 
 TEST(NativeReader, WalksAThreadThatWaitsFromItsStackAlone) {
+  if (kIsSanitized) GTEST_SKIP() << "a frame pointer is only believed if the walk reaches its end";
   auto reader = open_self();
   if (!reader.ok()) GTEST_SKIP() << reader.error().message;
   const OtherThread other([](std::atomic<int>* until_zero) { firelane_test_waits(until_zero); });
@@ -195,7 +207,7 @@ TEST(ThreadSamples, HaveTheStackOfAThreadThatRuns) {
     found = reader.value().stack_of(registers, stack);
     text = text_of(reader.value(), found);
   }
-  EXPECT_TRUE(found.is_whole) << text;
+  EXPECT_TRUE(found.is_whole || kIsSanitized) << text;
 }
 
 }  // namespace

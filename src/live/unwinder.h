@@ -50,7 +50,7 @@ struct StackCopy {
 struct NativeStack {
   // Innermost first. Of callers the last byte of the call, so that it lies in the calling function.
   std::vector<uint64_t> addresses;
-  bool is_whole = false;  // up to the thread's first function
+  bool is_whole = false;  // no frame was refused
 };
 
 class Unwinder {

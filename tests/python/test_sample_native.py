@@ -1,7 +1,10 @@
 """`firelane sample --native` and `--once`: native frames beside those of each Python that is installed here."""
 
+import os
+import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -121,6 +124,30 @@ def test_a_thread_that_runs_has_the_native_frames_that_the_kernel_saw(tmp_path):
             seen = [stack for stack in stacks_in(path) if "builtin_sum" in stack]
             seconds *= 2
     assert all(stack[:2] == ["<module>", "main"] for stack in seen)
+
+
+# Its frames are found by the frame pointer, and what it calls saves none.
+POINTERS = """
+#include <unistd.h>
+__attribute__((noinline)) int inner(volatile int *x) { volatile int y[8] = {0}; pause(); return y[1] + *x; }
+int outer(void) { volatile int x = 1; return inner(&x) + x; }
+"""
+
+
+def test_a_thread_that_waits_in_code_with_frame_pointers_is_walked_to_its_end(tmp_path):
+    compiler = shutil.which("clang-19") or shutil.which("cc")
+    if compiler is None or os.uname().machine != "x86_64":
+        pytest.skip("needs a C compiler, and x86-64")
+    (tmp_path / "pointers.c").write_text(POINTERS)
+    words = [compiler, "-O1", "-fno-omit-frame-pointer", "-shared", "-fPIC", "pointers.c", "-o", "pointers.so"]
+    subprocess.run(words, cwd=tmp_path, check=True)
+    text = "import ctypes\nlibrary = ctypes.CDLL('./pointers.so')\nprint('ready', flush=True)\nlibrary.outer()\n"
+    with running(sys.executable, text, tmp_path) as process:
+        while not Path(f"/proc/{process.pid}/syscall").read_text().startswith("34 "):  # pause
+            time.sleep(0.01)
+        frames = native("-p", str(process.pid), "--once", cwd=tmp_path).stdout.splitlines()
+    names = [line.split(" (")[0].strip() for line in frames if line.startswith("  ")]
+    assert names[1:3] == ["inner", "outer"] and names[-1] == "<module>", names
 
 
 def test_once_needs_a_program_that_runs(tmp_path):

@@ -177,7 +177,7 @@ function(firelane_gather target)
       endif()
     endforeach()
   endforeach()
-  set_target_properties(${target} PROPERTIES UNITY_BUILD_BATCH_SIZE 60)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD_BATCH_SIZE 80)
 endfunction()
 
 # firelane_copy_rooms(TARGET ROOM...): the rooms that exist, compiled once more as one library, to be given other flags.

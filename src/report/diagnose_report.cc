@@ -222,6 +222,7 @@ Result<Report> make_findings(const StudiedTrace& trace, const Arguments&) {
                           {"recorded_ns", "  while recording", Kind::kDuration, study.undone.recorded_ns}}};
   if (diagnosis.healthy) report.facts.push_back({"why", nothing_text(diagnosis), Kind::kText, diagnosis.why});
   Table table = empty_findings({{"gain_likely_ns", "Likely", Kind::kDuration},
+                                {"try", "Try"},
                                 {"code", "Code"},
                                 {"confidence", "Confidence"},
                                 {"confirm_by", "To confirm"}});

@@ -79,7 +79,7 @@ std::string cost_line(const Reduction& job, const RanksOptions& options) {
 }
 
 Table findings_of(const Reduction& job) {
-  Table table = empty_findings({{"see", "See"}, {"confidence", "Confidence"}});
+  Table table = empty_findings({{"try", "Try"}, {"see", "See"}, {"confidence", "Confidence"}});
   for (const ranks::RankFinding& f : ranks::rank_findings(job)) {
     table.add({f.id, f.title, 100 * f.share_of_step, f.gain_low_ns, f.gain_high_ns, f.try_text, f.see, f.confidence});
   }

@@ -34,8 +34,7 @@ inline Table empty_findings(std::vector<Column> more) {
                           {"title", "What"},
                           {"share_of_step_percent", "Of a step", Kind::kPercent},
                           {"gain_low_ns", "Saves at least", Kind::kDuration},
-                          {"gain_high_ns", "Saves at most", Kind::kDuration},
-                          {"try", "Try"}},
+                          {"gain_high_ns", "Saves at most", Kind::kDuration}},
               .hide_if_empty = true};
   std::move(more.begin(), more.end(), std::back_inserter(table.columns));
   return table;

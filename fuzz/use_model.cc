@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <span>
 #include <tuple>
 #include <utility>
 
@@ -92,7 +93,7 @@ void check_links(const Model& model) {
   }
 }
 
-void check_sorted(const std::vector<int64_t>& times) {
+void check_sorted(std::span<const int64_t> times) {
   FL_CHECK(std::is_sorted(times.begin(), times.end()), "times must be sorted");
 }
 

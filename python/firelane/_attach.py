@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import functools
 import json
 import os
 import select
@@ -20,7 +19,7 @@ import socket
 import sys
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from firelane import _auto
 from firelane._auto import Auto, Plan
@@ -114,49 +113,13 @@ class Attached(Auto):
         self._turn = threading.Lock()  # who switches the recorder: a step's end, or our thread
         self._wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)  # ends wait(); -1: nobody waits any more
         self._wake_use = threading.Lock()  # whoever writes to it must not meet another file under its number
-        self._followed: set[int] = set()  # optimizers whose step() is ours
-        self._inside = False  # one of these
-        self._stepped_inside = False
         self._recorded_count = 0
         self._error = ""
 
-    # -- detecting steps: optimizers exist already, and so do their classes' wrappers -----
+    # -- detecting steps ------------------------------------------------------------------
 
     def _follow_optimizers(self) -> None:
-        from torch.optim.optimizer import register_optimizer_step_post_hook
-
-        handle = register_optimizer_step_post_hook(self._after_step)
-        self.patches.on_removal(handle.remove)
-
-    def _after_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:
-        """Called at the end of every optimizer's step(), inside of torch's range around it."""
-        if self._inside:
-            self._stepped_inside = True  # the step ends when that range has ended, too
-            return
-        if not self.is_over and id(optimizer) not in self._followed:
-            self._follow(optimizer)
-        self.stepped("optimizer", id(optimizer))
-
-    def _follow(self, optimizer: Any) -> None:
-        """From its next step on, this optimizer's steps end after its step(), not inside of it.
-
-        On the object, because schedulers put their own step there, which hides the class's.
-        """
-        self._followed.add(id(optimizer))
-        step = optimizer.step
-
-        @functools.wraps(step)
-        def followed(*args: Any, **kwargs: Any) -> Any:
-            outermost, self._inside = not self._inside, True
-            try:
-                return step(*args, **kwargs)
-            finally:
-                if outermost:
-                    self._inside, stepped, self._stepped_inside = False, self._stepped_inside, False
-                    if stepped:
-                        self.stepped("optimizer", id(optimizer))
-
-        self.patches.replace(optimizer, "step", followed)
+        self._follow_existing_optimizers()
 
     def stepped(self, source: str, optimizer: int = 0) -> None:
         if self.is_over or os.getpid() != self._process or not self._turn.acquire(blocking=False):

@@ -22,6 +22,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TextIO
 
+from firelane._optimizers import OptimizerSteps
 from firelane._patches import Patches
 from firelane._step_events import StepEvents
 
@@ -132,6 +133,12 @@ class Auto:
             return followed_by(hook_of(func), lambda optimizer: self.stepped("optimizer", id(optimizer)))
 
         self.patches.replace(Optimizer, "profile_hook_step", staticmethod(profile_hook_step))
+
+    def _follow_existing_optimizers(self) -> None:
+        """For who comes when there may be some."""
+        steps = OptimizerSteps(lambda optimizer: self.stepped("optimizer", id(optimizer)))
+        steps.install()
+        self.patches.on_removal(steps.remove)
 
     def _follow_loaders_and_profilers(self) -> None:
         import torch.profiler

@@ -110,7 +110,7 @@ def test_real_ranks_of_gloo_are_matched_and_the_slow_one_is_named(tmp_path: Path
     assert job["matched_percent"] > 80
     began = [json.loads((tmp_path / f"began{rank}.txt").read_text()) for rank in (0, 1)]
     if sum(second - first for first, second in zip(*began, strict=True)) < 0.2:
-        return  # half of what is planted: the machine kept rank 0 waiting
+        pytest.skip("the machine kept rank 0 waiting for longer than rank 1 was made to")
     late = {row["rank"]: row["late_ns"] for row in job["ranks"]}
     assert late[1] > late[0]
 

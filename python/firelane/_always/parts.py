@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import gc
 import time
@@ -44,7 +45,8 @@ class StepParts:
 
         def made(error: Any, *args: Any, **kwargs: Any) -> None:
             make(error, *args, **kwargs)
-            self._on_out_of_memory(str(args[0]) if args else "")
+            with contextlib.suppress(Exception):  # the program is to catch its own error
+                self._on_out_of_memory(str(args[0]) if args else "")
 
         self._patches.replace(error_type, "__init__", made)
 

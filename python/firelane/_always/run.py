@@ -68,6 +68,9 @@ class Always(Auto):
         if plan.signal:
             self.outside.catch_signal(outside.signal_number(plan.signal))
 
+    def _follow_optimizers(self) -> None:
+        self._follow_existing_optimizers()
+
     def _begin(self) -> None:
         super()._begin()
         self.parts = StepParts(self._caught_out_of_memory)

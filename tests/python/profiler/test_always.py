@@ -303,9 +303,10 @@ for step in range(int(sys.argv[1])):
 @needs_command
 def test_a_killed_program_leaves_a_readable_run(tmp_path):
     command = (FIRELANE, "record", "--always", "--budget", "20%", "-o", "run", "--", sys.executable)
-    kill = (
-        "step > 400 and step % 20 == 0 and '\\n300,' in open('run/steps-000001.csv').read() and os.kill(os.getpid(), 9)"
-    )
+    kill = """
+log = "run/steps-000001.csv"
+if step > 400 and step % 20 == 0 and os.path.exists(log) and '\\n300,' in open(log).read():
+    os.kill(os.getpid(), 9)"""
     done = run_program(tmp_path, LOOP, "1000000", kill, command=command)
     assert done.returncode == -signal.SIGKILL
     assert "usually" in _trace.why(str(tmp_path / "run"), 300)

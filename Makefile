@@ -125,11 +125,12 @@ check-threads: setup viewer
 	@$(call cmake,tsan,$(foreach room,$(THREADED_ROOMS),firelane_$(subst /,_,$(room))_test))
 	@$(call units,tsan,$(subst $(space),|,$(THREADED_ROOMS)))
 
-# A number of inputs, not of seconds: how fast the machine is does not decide which are tried, nor whether one takes too long.
+# A number of inputs, not of seconds, and none that an earlier run kept: how fast the machine is does not decide which are tried, nor
+# whether one takes too long. About ninety of them are the seeds.
 .PHONY: fuzz-short
 fuzz-short: setup viewer
 	@$(call cmake,dev,fuzz_targets)
-	@tools/fuzz.sh 300 -seed=1 -runs=300 -timeout=200
+	@rm -rf build/fuzz/short; FUZZ_CORPUS=build/fuzz/short tools/fuzz.sh 300 -seed=1 -runs=600 -timeout=200
 
 .PHONY: fuzz
 fuzz: setup ## fuzz the readers for FUZZ_SECONDS (300) a target; crashes land in build/fuzz

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs every libFuzzer target for SECONDS each at most, as many at once as there are cores: tools/fuzz.sh SECONDS [flags]
-# The seeds of fuzz/corpus are always tried first; what is found is kept in build/fuzz/corpus, crashes in build/fuzz.
+# The seeds of fuzz/corpus are always tried first; what is found is kept in FUZZ_CORPUS (build/fuzz/corpus), crashes in build/fuzz.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 seconds=$1
@@ -13,7 +13,7 @@ run_target() {
   shift 2
   local name corpus log began=$SECONDS
   name=$(basename "$target")
-  corpus=build/fuzz/corpus/$name
+  corpus=${FUZZ_CORPUS:-build/fuzz/corpus}/$name
   log=build/fuzz/$name.log
   mkdir -p "$corpus"
   if "$target" "$corpus" fuzz/corpus -dict=fuzz/trace.dict -max_total_time="$seconds" -timeout=20 \

@@ -59,7 +59,7 @@ def all_answers(firelane: str, folder: Path, truths: dict) -> dict[str, dict]:
 
 
 def likely(gain: dict) -> float:
-    return gain.get("likely_ns", (gain["low_ns"] + gain["high_ns"]) / 2)  # answers of before November 2026 have none
+    return gain.get("likely_ns", (gain["low_ns"] + gain["high_ns"]) / 2)  # stored answers may have none
 
 
 def kinds_of(entry: dict) -> tuple[str, ...]:

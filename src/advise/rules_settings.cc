@@ -199,27 +199,20 @@ std::vector<Rule> settings_rules() {
        "When not: the limit is meant. Large matmuls reach it on most devices, at any clock that is sold.",
        find_throttling},
       {"deterministic-algorithms", "kernels", 0, false,
-       "Deterministic modes make some operators (index_add, scatter, the backward of embeddings and of interpolation) "
-       "take\n"
-       "slower algorithms, fill memory that operators leave uninitialized, and limit what cuDNN may choose.\n\n"
+       "Deterministic modes make some operators (index_add, scatter, the backward of embeddings and of "
+       "interpolation) take\nslower algorithms, fill memory that operators leave uninitialized, and limit what cuDNN "
+       "may choose.\n\n"
        "What to do: switch them on for debugging and tests, not for long runs.\n\n"
        "When not: runs have to be repeatable bit by bit.",
        find_deterministic},
       {"cudnn-benchmark", "kernels", 0.2, false,
-       "cuDNN has several algorithms for a convolution. By default a heuristic picks one; with cudnn.benchmark each "
-       "new "
-       "size is\n"
-       "timed once with all of them. That matters for sizes which the heuristic does not know well: volumes, few "
-       "channels, "
-       "odd\n"
-       "strides. It often changes nothing: of the program that was planted for this rule on an H200, not a "
-       "microsecond.\n\n"
-       "Found where the setting is off, no deterministic mode is on, and convolutions that reach less than a quarter "
-       "of "
-       "the\n"
-       "device's roof take a fifth of a step, with the same sizes in every step. Needs firelane's recording, which "
-       "notes "
-       "the setting.\n\n"
+       "cuDNN has several algorithms for a convolution. By default a heuristic picks one; with cudnn.benchmark each\n"
+       "new size is timed once with all of them. That matters for sizes which the heuristic does not know well:\n"
+       "volumes, few channels, odd strides. It often changes nothing: of the program that was planted for this rule\n"
+       "on an H200, not a microsecond.\n\n"
+       "Found where the setting is off, no deterministic mode is on, and convolutions that reach less than a quarter\n"
+       "of the device's roof take a fifth of a step, with the same sizes in every step. Needs firelane's recording,\n"
+       "which notes the setting.\n\n"
        "What to do: firelane verify cudnn-benchmark -- python train.py, before you keep it.\n\n"
        "When not: sizes change from step to step, or runs have to be repeatable.",
        find_unbenchmarked},

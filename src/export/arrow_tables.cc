@@ -58,7 +58,8 @@ struct Maker {
   void add(std::string_view name, const ColumnView<TraceId>& values, Absent absent) {
     std::vector<int64_t> numbers;
     std::vector<StringId> texts;
-    for (const TraceId& id : values.cells()) {
+    for (size_t row = 0; row < values.size(); ++row) {
+      const TraceId& id = values[row];
       numbers.push_back(id.text == kNoString ? id.number : kNoNumber);
       texts.push_back(id.text);
     }
@@ -68,7 +69,8 @@ struct Maker {
   void add(std::string_view name, const ColumnView<SliceRef>& values, Absent absent) {
     std::vector<Row> slices;
     std::vector<int8_t> sides;
-    for (const SliceRef& ref : values.cells()) {
+    for (size_t row = 0; row < values.size(); ++row) {
+      const SliceRef& ref = values[row];
       slices.push_back(ref.row);
       sides.push_back(ref.row == kNoRow ? int8_t{-1} : static_cast<int8_t>(ref.on_device));
     }

@@ -31,7 +31,10 @@ constexpr std::array kLinkPeaks = {
 
 double link_peak_gb_s(std::string_view device_name) {
   const analyze::DevicePeaks* peaks = analyze::find_device_peaks(device_name);
-  if (peaks == nullptr) return 0;
+  if (peaks == nullptr || device_name.find("PCIe") != std::string_view::npos ||
+      device_name.find("PCIE") != std::string_view::npos) {
+    return 0;
+  }
   for (const LinkPeak& each : kLinkPeaks) {
     if (each.device == peaks->name) return each.gb_s;
   }

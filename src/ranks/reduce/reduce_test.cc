@@ -99,6 +99,8 @@ TEST(Reduce, bandwidth_is_compared_with_the_links_of_a_host_and_not_between_host
   EXPECT_EQ(found[GroupKind::kTensor], Found(Link::kInHost, 450));
   EXPECT_EQ(found[GroupKind::kData], Found(Link::kBetweenHosts, 0));
   EXPECT_EQ(links(spec, "NVIDIA A100-SXM4-80GB")[GroupKind::kTensor], Found(Link::kInHost, 300));
+  EXPECT_EQ(links(spec, "Tesla P100-SXM2-16GB")[GroupKind::kTensor], Found(Link::kInHost, 80));
+  EXPECT_EQ(links(spec, "Tesla P100-PCIE-16GB")[GroupKind::kTensor], Found(Link::kInHost, 0));
   EXPECT_EQ(links(spec, "NVIDIA L4")[GroupKind::kTensor], Found(Link::kInHost, 0)) << "PCIe";
   JobSpec unnamed = spec;
   unnamed.hosts_named = false;

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "live/merged_stack.h"
@@ -186,7 +187,10 @@ TEST(NativeReader, WalksAThreadThatWaitsFromItsStackAlone) {
         GTEST_SKIP() << "this system does not say where threads wait";
       continue;
     }
-    stack = reader.value().stack_at(place);
+    NamedStack walked = reader.value().stack_at(place);
+    WaitPlace after;
+    if (!reader.value().where_waits(other.id(), after) || !(after == place)) continue;  // it ran meanwhile
+    stack = std::move(walked);
     text = text_of(reader.value(), stack);
   }
   EXPECT_TRUE(stack.is_whole) << text;  // its callers, too
@@ -196,7 +200,8 @@ TEST(ThreadSamples, HaveTheStackOfAThreadThatRuns) {
   auto reader = open_self();
   if (!reader.ok()) GTEST_SKIP() << reader.error().message;
   const OtherThread other([](std::atomic<int>* until_zero) { (void)firelane_test_spins(until_zero); });
-  auto samples = ThreadSamples::open(other.id(), 1'000'000);
+  SamplesRefused refused{};
+  auto samples = ThreadSamples::open(other.id(), 1'000'000, refused);
   if (!samples.ok()) GTEST_SKIP() << samples.error().message;
   std::string text;
   NamedStack found;

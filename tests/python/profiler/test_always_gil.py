@@ -150,18 +150,19 @@ def test_stacks_of_this_process_have_python_and_native_frames():
             is_told_where = False
         while True:  # it is on its way into the lock, where it stays
             text = _trace.thread_stacks()
-            (part,) = (part for part in text.split("\n\n") if f" {thread.native_id}, " in part.splitlines()[0])
+            if not text.startswith("thread "):
+                pytest.skip(text)  # this process may not be read
+            parts = [part for part in text.split("\n\n") if f" {thread.native_id}, " in part.partition("\n")[0]]
             has_native = "libdw" not in text and os.uname().machine == "x86_64" and is_told_where
-            if not has_native or "acquire_lock" in part:
+            if parts and "waits_for" in parts[0] and ("acquire_lock" in parts[0] or not has_native):
                 break
     finally:
         event.set()
         thread.join()
-    names = [line.split(" (")[0].strip() for line in part.splitlines()[1:]]
-    assert "waits_for" in names and f"({__file__}:" in part
+    names = [line.split(" (")[0].strip() for line in parts[0].splitlines()[1:]]
+    assert "waits_for" in names and f"({__file__}:" in parts[0]
     if has_native:
-        inside = names[: names.index("waits_for")]
-        assert any("acquire_lock" in name for name in inside), part
+        assert any("acquire_lock" in name for name in names[: names.index("waits_for")]), parts[0]
 
 
 def test_an_out_of_memory_error_that_the_program_catches_is_an_incident(tmp_path):

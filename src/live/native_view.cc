@@ -80,7 +80,7 @@ void NativeView::open_samples(Thread& thread) {
     thread.is_refused = false;
     ++sampled_threads_;
   } else if (refused != SamplesRefused::kEnded) {
-    is_forbidden_ = refused == SamplesRefused::kForbidden;
+    is_forbidden_ = refused == SamplesRefused::kForbidden && sampled_threads_ == 0;
     ++refused_threads_;
     why_refused_ = samples.error().message;
   }

@@ -24,9 +24,11 @@ Result<NativeView> NativeView::open(const Process& process, const Python& python
 
 void NativeView::add_other_threads(std::vector<ThreadStack>& python) {
   if (look_count_++ % kListEvery == 0) {
-    ids_ = native_.threads();
+    if (std::vector<pid_t> ids = native_.threads(); !ids.empty()) {  // none: no file was left to ask with
+      ids_ = std::move(ids);
+      forget_ended();
+    }
     native_.refresh();
-    forget_ended();
   }
   std::vector<pid_t> known;
   for (const ThreadStack& each : python) known.push_back(each.native_id);

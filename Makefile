@@ -20,7 +20,7 @@ CODE_DIRS := $(wildcard src include bench fuzz)
 CODE = $(shell find $(CODE_DIRS) -name '*.cc' -o -name '*.h')
 # Rooms that start threads: their tests run under the thread sanitizer. serve and ranks are such, too, but would bring half of the
 # house along: make check-threads THREADED_ROOMS='serve ranks'
-THREADED_ROOMS := model traces import record/core
+THREADED_ROOMS := model traces import record/core live
 FUZZ_SECONDS ?= 300
 
 empty :=

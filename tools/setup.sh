@@ -12,6 +12,8 @@ apt_packages=(
   cmake ninja-build ccache pkg-config git
   # libraries, each used by the rooms that src/LAYERS names
   libsimdjson-dev libisal-dev libzstd-dev libcli11-dev libfmt-dev libsqlite3-dev libprotozero-dev libcpp-httplib-dev libtomlplusplus-dev libgtest-dev
+  # native frames in stacks of running programs; looked for at run time
+  libdw1
   # protoc: the tests decode the Perfetto export with it
   protobuf-compiler
   # Python: venv and headers; certificates for pip

@@ -218,8 +218,8 @@ report::Report sample_report(const Samples& samples, size_t row_count) {
   if (samples.torn_count > 0)
     out.notes.emplace_back(
         fmt::format("{} stacks changed while they were read, and are not counted", samples.torn_count));
-  if (!samples.why_no_samples.empty())
-    out.notes.emplace_back("native frames of threads that wait only: " + samples.why_no_samples);
+  if (!samples.sampling_note.empty())
+    out.notes.emplace_back(samples.sampling_note);
   else if (samples.without_native_count > 0)
     out.notes.emplace_back(
         fmt::format("{} looks at threads that ran have no native frames, as the kernel had no sample",

@@ -31,16 +31,21 @@ std::string_view text_at(std::span<const uint8_t> file, const Elf64_Shdr& string
   return {begin, ::strnlen(begin, strings.sh_size - at)};
 }
 
-// Calls visit(symbol, name) for the symbols of all tables of a kind; false if the file is shorter than it says.
+// As many symbols as fit into a file: many sections of a hostile one may be the same bytes.
+uint64_t most_symbols(std::span<const uint8_t> file) { return file.size() / sizeof(Elf64_Sym); }
+
+// Calls visit(symbol, name) for the symbols of all tables of a kind, and takes their number from `left`, where it ends;
+// false if the file is shorter than it says.
 template <typename Visit>
-bool each_symbol(std::span<const uint8_t> file, const Elf64_Ehdr& header, uint32_t kind, Visit visit) {
+bool each_symbol(std::span<const uint8_t> file, const Elf64_Ehdr& header, uint32_t kind, uint64_t& left, Visit visit) {
   for (uint64_t i = 0; i < header.e_shnum; ++i) {
     const auto section = read_at<Elf64_Shdr>(file, header.e_shoff + i * sizeof(Elf64_Shdr));
     if (!section) return false;
     if (section->sh_type != kind) continue;
     const auto strings = read_at<Elf64_Shdr>(file, header.e_shoff + section->sh_link * sizeof(Elf64_Shdr));
     if (!strings) continue;
-    const uint64_t count = std::min<uint64_t>(section->sh_size, file.size()) / sizeof(Elf64_Sym);
+    const uint64_t count = std::min<uint64_t>(section->sh_size / sizeof(Elf64_Sym), left);
+    left -= count;
     for (uint64_t s = 0; s < count; ++s) {
       const auto symbol = read_at<Elf64_Sym>(file, section->sh_offset + s * sizeof(Elf64_Sym));
       if (!symbol) break;
@@ -69,10 +74,11 @@ Result<std::vector<uint64_t>> symbol_values(std::span<const uint8_t> file, std::
     if (segment->p_type == PT_LOAD) lowest = std::min(lowest, segment->p_vaddr / kPageSize * kPageSize);
   }
   std::vector<uint64_t> out(names.size(), 0);
+  uint64_t left = most_symbols(file);
   // Those for the linker are few; the others are only there if nobody has stripped the file.
   for (const uint32_t kind : {uint32_t{SHT_DYNSYM}, uint32_t{SHT_SYMTAB}}) {
     if (std::find(out.begin(), out.end(), uint64_t{0}) == out.end()) break;
-    const bool is_whole = each_symbol(file, *header, kind, [&](const Elf64_Sym& symbol, std::string_view text) {
+    const bool is_whole = each_symbol(file, *header, kind, left, [&](const Elf64_Sym& symbol, std::string_view text) {
       const auto name = std::find(names.begin(), names.end(), text);
       if (name == names.end() || name->empty() || symbol.st_value < lowest) return;
       out[static_cast<size_t>(name - names.begin())] = symbol.st_value - lowest;
@@ -100,8 +106,9 @@ std::vector<ElfFunction> functions_of(std::span<const uint8_t> file) {
   std::vector<ElfFunction> out;
   const auto header = header_of(file);
   if (!header) return out;
+  uint64_t left = most_symbols(file);
   for (const uint32_t kind : {uint32_t{SHT_SYMTAB}, uint32_t{SHT_DYNSYM}}) {
-    (void)each_symbol(file, *header, kind, [&](const Elf64_Sym& symbol, std::string_view name) {
+    (void)each_symbol(file, *header, kind, left, [&](const Elf64_Sym& symbol, std::string_view name) {
       const unsigned type = ELF64_ST_TYPE(symbol.st_info);
       if ((type == STT_FUNC || type == STT_GNU_IFUNC) && symbol.st_value != 0 && !name.empty())
         out.push_back({symbol.st_value, symbol.st_size, name});

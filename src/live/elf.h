@@ -1,4 +1,5 @@
-// Addresses of exported symbols in another process: those of an ELF file that it has mapped.
+// What 64-bit ELF files say of themselves: symbols (those for the linker, and those that are there unless somebody has
+// stripped the file), functions, and segments; and where symbols are in another process that has mapped such a file.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +13,9 @@
 
 namespace firelane::live {
 
-// The values of `names` in the dynamic symbols of a 64-bit ELF file, in their order; 0: it does not define it. Relative
-// to the file's lowest address. An Error for anything else. Hostile files are answered, too.
+// The values of `names` in a 64-bit ELF file, in their order; 0: it does not define it. Of dynamic symbols (.dynsym)
+// first, and of the others (.symtab) what these do not have. Relative to the file's lowest address. An Error for
+// anything else. Hostile files are answered, too.
 Result<std::vector<uint64_t>> symbol_values(std::span<const uint8_t> file, std::span<const std::string_view> names);
 
 // The addresses of `names` in the process, from the first mapping of the file at `path`; 0 where it is not defined.

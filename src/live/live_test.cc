@@ -1,10 +1,13 @@
 // What is known of other processes, on this one and on files made here.
 #include <elf.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <string>
 
@@ -12,6 +15,7 @@
 #include "live/inject.h"
 #include "live/layout.h"
 #include "live/line_table.h"
+#include "live/mapped_file.h"
 #include "live/memory.h"
 #include "live/process.h"
 #include "live/python.h"
@@ -83,6 +87,52 @@ TEST(SymbolValues, RefuseWhatIsNotElfAndSurviveACutFile) {
   header.e_shoff = ~uint64_t{0} - 100;
   std::memcpy(bytes.data(), &header, sizeof(header));
   EXPECT_FALSE(symbol_values({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}, kNames).ok());
+}
+
+TEST(FunctionsOf, AFileWhoseTablesAreTheSameBytesHasNoMoreThanFitsIntoIt) {
+  constexpr size_t kSections = 1000;
+  constexpr size_t kSymbols = 1000;
+  Elf64_Ehdr header{.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64}};
+  header.e_shoff = sizeof(header);
+  header.e_shnum = kSections;
+  const size_t symbols_at = sizeof(header) + kSections * sizeof(Elf64_Shdr);
+  const size_t names_at = symbols_at + kSymbols * sizeof(Elf64_Sym);
+  std::vector<uint8_t> file(names_at + 3);
+  std::memcpy(file.data(), &header, sizeof(header));
+  Elf64_Shdr section{.sh_type = SHT_STRTAB, .sh_offset = names_at, .sh_size = 3};
+  std::memcpy(file.data() + header.e_shoff, &section, sizeof(section));
+  section = {.sh_type = SHT_SYMTAB, .sh_offset = symbols_at, .sh_size = kSymbols * sizeof(Elf64_Sym), .sh_link = 0};
+  for (size_t i = 1; i < kSections; ++i)
+    std::memcpy(file.data() + header.e_shoff + i * sizeof(section), &section, sizeof(section));
+  const Elf64_Sym symbol{.st_name = 1, .st_info = STT_FUNC, .st_shndx = 1, .st_value = 64};
+  for (size_t i = 0; i < kSymbols; ++i)
+    std::memcpy(file.data() + symbols_at + i * sizeof(symbol), &symbol, sizeof(symbol));
+  file[names_at + 1] = 'f';
+  const std::vector<ElfFunction> found = functions_of(file);
+  ASSERT_GE(found.size(), kSymbols);
+  EXPECT_EQ(found[0].name, "f");
+  EXPECT_LE(found.size(), file.size() / sizeof(Elf64_Sym));
+}
+
+TEST(MappedFile, DoesNotWaitForAPipe) {
+  const std::string path =
+      (std::filesystem::temp_directory_path() / ("firelane-pipe-" + std::to_string(::getpid()))).string();
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  EXPECT_TRUE(MappedFile(path).bytes().empty());
+  ::unlink(path.c_str());
+}
+
+TEST(LookAt, KnowsWhichMappingsAreCode) {
+  const auto process = look_at(::getpid());
+  ASSERT_TRUE(process.ok());
+  static const int kData = 1;
+  const auto is_code = [&](uint64_t address) {
+    return std::ranges::any_of(process.value().mappings, [&](const Mapping& each) {
+      return each.start <= address && address < each.end && each.is_code;
+    });
+  };
+  EXPECT_TRUE(is_code(reinterpret_cast<uint64_t>(&look_at)));
+  EXPECT_FALSE(is_code(reinterpret_cast<uint64_t>(&kData)));
 }
 
 TEST(LineTable, LocationsOf311AndLater) {

@@ -15,7 +15,7 @@ class MappedFile {
   MappedFile& operator=(const MappedFile&) = delete;
   ~MappedFile();
 
-  // Empty if it could not be opened.
+  // Empty if it could not be opened, and for anything but a regular file.
   std::span<const uint8_t> bytes() const { return {static_cast<const uint8_t*>(data_), size_}; }
 
  private:

@@ -1,5 +1,6 @@
 // Native frames: walked in this process, merged with Python's as made here.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -8,6 +9,7 @@
 #include <cstring>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "live/merged_stack.h"
@@ -186,7 +188,10 @@ TEST(NativeReader, WalksAThreadThatWaitsFromItsStackAlone) {
         GTEST_SKIP() << "this system does not say where threads wait";
       continue;
     }
-    stack = reader.value().stack_at(place);
+    NamedStack walked = reader.value().stack_at(place);
+    WaitPlace after;
+    if (!reader.value().where_waits(other.id(), after) || !(after == place)) continue;  // it ran meanwhile
+    stack = std::move(walked);
     text = text_of(reader.value(), stack);
   }
   EXPECT_TRUE(stack.is_whole) << text;  // its callers, too
@@ -196,7 +201,8 @@ TEST(ThreadSamples, HaveTheStackOfAThreadThatRuns) {
   auto reader = open_self();
   if (!reader.ok()) GTEST_SKIP() << reader.error().message;
   const OtherThread other([](std::atomic<int>* until_zero) { (void)firelane_test_spins(until_zero); });
-  auto samples = ThreadSamples::open(other.id(), 1'000'000);
+  SamplesRefused refused{};
+  auto samples = ThreadSamples::open(other.id(), 1'000'000, refused);
   if (!samples.ok()) GTEST_SKIP() << samples.error().message;
   std::string text;
   NamedStack found;
@@ -208,6 +214,25 @@ TEST(ThreadSamples, HaveTheStackOfAThreadThatRuns) {
     text = text_of(reader.value(), found);
   }
   EXPECT_TRUE(found.is_whole || kIsSanitized) << text;
+}
+
+TEST(ThreadSamples, TellAThreadThatHasNoRoomFromASystemThatForbidsThem) {
+  const auto own = static_cast<pid_t>(::syscall(SYS_gettid));
+  SamplesRefused refused{};
+  if (const auto samples = ThreadSamples::open(own, 1'000'000, refused); !samples.ok()) {
+    EXPECT_EQ(refused, SamplesRefused::kForbidden) << samples.error().message;
+    GTEST_SKIP() << samples.error().message;
+  }
+  EXPECT_FALSE(ThreadSamples::open(1 << 30, 1'000'000, refused).ok());
+  EXPECT_EQ(refused, SamplesRefused::kEnded);
+  struct rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const struct rlimit none{.rlim_cur = 0, .rlim_max = before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  const bool is_opened = ThreadSamples::open(own, 1'000'000, refused).ok();
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_FALSE(is_opened);
+  EXPECT_EQ(refused, SamplesRefused::kNoRoom);
 }
 
 }  // namespace

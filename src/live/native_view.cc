@@ -24,9 +24,11 @@ Result<NativeView> NativeView::open(const Process& process, const Python& python
 
 void NativeView::add_other_threads(std::vector<ThreadStack>& python) {
   if (look_count_++ % kListEvery == 0) {
-    ids_ = native_.threads();
+    if (std::vector<pid_t> ids = native_.threads(); !ids.empty()) {  // none: no file was left to ask with
+      ids_ = std::move(ids);
+      forget_ended();
+    }
     native_.refresh();
-    forget_ended();
   }
   std::vector<pid_t> known;
   for (const ThreadStack& each : python) known.push_back(each.native_id);
@@ -51,14 +53,7 @@ uint32_t NativeView::stack_at_look(StackReader& reader, const ThreadStack& seen,
   thread.python_thread = seen.thread;
   if (is_on_cpu) {
     thread.place.reset();
-    if (!thread.samples && why_no_samples_.empty() && sampled_threads_ < kMostSampledThreads) {
-      if (auto samples = ThreadSamples::open(thread.id, interval_ns_); samples.ok()) {
-        thread.samples.emplace(std::move(samples).value());
-        ++sampled_threads_;
-      } else if (samples.error().message.find("ended") == std::string::npos) {
-        why_no_samples_ = samples.error().message;
-      }
-    }
+    open_samples(thread);
     if (const auto sampled = std::exchange(thread.sampled, std::nullopt)) return *sampled;
     ++missing_count_;
     return python_only(reader, seen.stack);
@@ -70,6 +65,34 @@ uint32_t NativeView::stack_at_look(StackReader& reader, const ThreadStack& seen,
   }
   thread.run_ns = run_ns;
   return thread.stack;
+}
+
+void NativeView::open_samples(Thread& thread) {
+  if (thread.samples || thread.is_refused || is_forbidden_) return;
+  thread.is_refused = true;
+  if (sampled_threads_ == kMostSampledThreads) {
+    ++refused_threads_;
+    why_refused_ = std::to_string(kMostSampledThreads) + " are sampled at most";
+    return;
+  }
+  SamplesRefused refused{};
+  auto samples = ThreadSamples::open(thread.id, interval_ns_, refused);
+  if (samples.ok()) {
+    thread.samples.emplace(std::move(samples).value());
+    thread.is_refused = false;
+    ++sampled_threads_;
+  } else if (refused != SamplesRefused::kEnded) {
+    is_forbidden_ = refused == SamplesRefused::kForbidden && sampled_threads_ == 0;
+    ++refused_threads_;
+    why_refused_ = samples.error().message;
+  }
+}
+
+std::string NativeView::sampling_note() const {
+  if (refused_threads_ == 0) return {};
+  if (is_forbidden_) return "native frames of threads that wait only: " + why_refused_;
+  return "no native frames of " + std::to_string(refused_threads_) + (refused_threads_ == 1 ? " thread" : " threads") +
+         " while running: " + why_refused_;
 }
 
 // Native frames, then Python's, and then whether it still waits at the same place: so both are of one moment.

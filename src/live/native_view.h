@@ -45,7 +45,7 @@ class NativeView {
   const std::vector<NativeFunction>& native_functions() const { return native_.functions(); }
   uint64_t unfit_count() const { return unfit_count_; }      // stacks that are Python's, but for the innermost part
   uint64_t missing_count() const { return missing_count_; }  // looks at a running thread without a sample of it
-  const std::string& why_no_samples() const { return why_no_samples_; }  // "": running threads are sampled
+  std::string sampling_note() const;  // which running threads are not sampled, and why; "": all are
 
  private:
   struct Thread {
@@ -55,6 +55,7 @@ class NativeView {
     int64_t run_ns = -2;
     uint32_t stack = 0;
     std::optional<ThreadSamples> samples;
+    bool is_refused = false;          // it was tried
     std::optional<uint32_t> sampled;  // and not counted yet
     uint64_t python_thread = 0;       // 0: none
     uint64_t last_look = 0;
@@ -68,6 +69,7 @@ class NativeView {
   uint32_t merged(const std::vector<Frame>& python, const NamedStack& native);
   uint32_t stack_id(std::vector<Frame> frames);
   void forget_ended();
+  void open_samples(Thread& thread);
 
   NativeReader native_;
   int64_t interval_ns_;
@@ -79,7 +81,9 @@ class NativeView {
   uint64_t unfit_count_ = 0;
   uint64_t missing_count_ = 0;
   size_t sampled_threads_ = 0;
-  std::string why_no_samples_;
+  bool is_forbidden_ = false;  // to sample any thread
+  size_t refused_threads_ = 0;
+  std::string why_refused_;  // the last one
 };
 
 }  // namespace firelane::live

@@ -49,7 +49,9 @@ std::vector<Mapping> parse_maps(const std::string& text) {
     if (mapping.path.ends_with(" (deleted)")) mapping.path.resize(mapping.path.size() - 10);
     std::from_chars(line.data(), line.data() + line.size(), mapping.start, 16);
     std::from_chars(line.data() + line.find('-') + 1, line.data() + line.size(), mapping.end, 16);
-    const size_t offset = line.find(' ', line.find(' ') + 1) + 1;
+    const size_t permissions = line.find(' ') + 1;
+    mapping.is_code = line.compare(permissions + 2, 1, "x") == 0;
+    const size_t offset = line.find(' ', permissions) + 1;
     std::from_chars(line.data() + offset, line.data() + line.size(), mapping.file_offset, 16);
     out.push_back(std::move(mapping));
   }

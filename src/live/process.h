@@ -16,7 +16,8 @@ struct Mapping {
   uint64_t start = 0;
   uint64_t end = 0;
   uint64_t file_offset = 0;
-  std::string path;  // as the process sees it
+  std::string path;      // as the process sees it
+  bool is_code = false;  // may be executed
 };
 
 struct Process {

@@ -113,7 +113,7 @@ void add_native(const NativeView& native, Samples& out) {
   out.has_native = true;
   out.unfit_count = native.unfit_count();
   out.without_native_count = native.missing_count();
-  out.why_no_samples = native.why_no_samples();
+  out.sampling_note = native.sampling_note();
 }
 
 }  // namespace

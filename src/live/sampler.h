@@ -43,7 +43,7 @@ struct Samples {
   bool has_native = false;
   uint64_t unfit_count = 0;           // stacks that could not be walked to their end, or fit Python's in part only
   uint64_t without_native_count = 0;  // looks at a running thread of which the kernel had no sample
-  std::string why_no_samples;         // "": running threads were sampled
+  std::string sampling_note;          // which running threads were not sampled, and why; "": all were
   std::vector<Function> functions;
   std::vector<std::vector<Frame>> stacks;  // innermost frame first
   std::vector<SampledThread> threads;

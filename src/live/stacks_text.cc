@@ -2,7 +2,7 @@
 
 #include <time.h>
 
-#include <map>
+#include <array>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -20,12 +20,25 @@ constexpr int64_t kLookEvery_ns = 10'000'000;
 
 // Those in which threads wait, by number on x86-64.
 std::string call_name(int64_t number) {
-  static const std::map<int64_t, const char*> kNames = {
-      {0, "read"},         {1, "write"},      {7, "poll"},    {23, "select"},      {35, "nanosleep"},
-      {45, "recvfrom"},    {47, "recvmsg"},   {61, "wait4"},  {202, "futex"},      {230, "clock_nanosleep"},
-      {232, "epoll_wait"}, {270, "pselect6"}, {271, "ppoll"}, {281, "epoll_pwait"}};
 #if defined(__x86_64__)
-  if (const auto found = kNames.find(number); found != kNames.end()) return found->second;
+  // No object with a destructor: a thread that is not waited for may ask while the program ends.
+  static constexpr std::array<std::pair<int64_t, const char*>, 14> kNames = {{{0, "read"},
+                                                                              {1, "write"},
+                                                                              {7, "poll"},
+                                                                              {23, "select"},
+                                                                              {35, "nanosleep"},
+                                                                              {45, "recvfrom"},
+                                                                              {47, "recvmsg"},
+                                                                              {61, "wait4"},
+                                                                              {202, "futex"},
+                                                                              {230, "clock_nanosleep"},
+                                                                              {232, "epoll_wait"},
+                                                                              {270, "pselect6"},
+                                                                              {271, "ppoll"},
+                                                                              {281, "epoll_pwait"}}};
+  for (const auto& [known, name] : kNames) {
+    if (known == number) return name;
+  }
 #endif
   return "system call " + std::to_string(number);
 }
@@ -142,7 +155,7 @@ Result<std::string> stacks_text(const Process& process, const StacksTextOptions&
     }
     out.end_thread();
   }
-  if (view && !view->why_no_samples().empty()) note = "no native frames of running threads: " + view->why_no_samples();
+  if (view) note = view->sampling_note();
   if (!note.empty()) out.add_line(note);
   return out.take();
 }

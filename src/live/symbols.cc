@@ -43,13 +43,13 @@ std::string readable_name(std::string_view mangled) {
 Symbols::Symbols(const Process& process, std::string python_image)
     : process_(process), python_image_(std::move(python_image)) {}
 
-const Mapping* Symbols::mapping_at(uint64_t address) const {
+const Mapping* Symbols::code_at(uint64_t address) const {
   const auto& mappings = process_.mappings;
   auto found = std::upper_bound(mappings.begin(), mappings.end(), address,
                                 [](uint64_t at, const Mapping& mapping) { return at < mapping.start; });
   if (found == mappings.begin()) return nullptr;
   --found;
-  return address < found->end ? &*found : nullptr;
+  return address < found->end && found->is_code ? &*found : nullptr;
 }
 
 const Symbols::Image& Symbols::image_of(const std::string& path) {
@@ -65,7 +65,7 @@ const Symbols::Image& Symbols::image_of(const std::string& path) {
 
 NativeFunction Symbols::function_at(uint64_t address) {
   NativeFunction out{.name = std::string(kUnknownFunction)};
-  const Mapping* mapping = mapping_at(address);
+  const Mapping* mapping = code_at(address);
   if (mapping == nullptr) return out;
   out.library = mapping->path.substr(mapping->path.rfind('/') + 1);
   out.is_python = mapping->path == python_image_;

@@ -31,8 +31,8 @@ class Symbols {
   // `python_image`: the path of the interpreter's file.
   Symbols(const Process& process, std::string python_image);
 
-  // Whether the address lies in a file that is known to be mapped.
-  bool has(uint64_t address) const { return mapping_at(address) != nullptr; }
+  // Whether the address lies in a file whose code is known to be mapped there.
+  bool has(uint64_t address) const { return code_at(address) != nullptr; }
 
   NativeFunction function_at(uint64_t address);
 
@@ -43,7 +43,7 @@ class Symbols {
     std::vector<ElfSegment> segments;
   };
 
-  const Mapping* mapping_at(uint64_t address) const;
+  const Mapping* code_at(uint64_t address) const;
   const Image& image_of(const std::string& path);
 
   Process process_;

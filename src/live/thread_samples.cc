@@ -65,10 +65,21 @@ int open_event(pid_t thread, int64_t interval_ns, bool with_kernel) {
   return static_cast<int>(::syscall(SYS_perf_event_open, &wanted, thread, -1, -1, PERF_FLAG_FD_CLOEXEC));
 }
 
+SamplesRefused kind_of(int why) {
+  switch (why) {
+    case ESRCH: return SamplesRefused::kEnded;
+    case EMFILE:
+    case ENFILE:
+    case ENOMEM: return SamplesRefused::kNoRoom;
+    default: return SamplesRefused::kForbidden;
+  }
+}
+
 }  // namespace
 
-Result<ThreadSamples> ThreadSamples::open(pid_t thread, int64_t interval_ns) {
+Result<ThreadSamples> ThreadSamples::open(pid_t thread, int64_t interval_ns, SamplesRefused& refused) {
 #if !defined(__x86_64__)
+  refused = SamplesRefused::kForbidden;
   (void)thread;
   (void)interval_ns;
   return Error{"stacks of running threads are read on x86-64 only"};
@@ -78,7 +89,8 @@ Result<ThreadSamples> ThreadSamples::open(pid_t thread, int64_t interval_ns) {
   if (file < 0 && (errno == EACCES || errno == EPERM)) file = open_event(thread, interval_ns, /*with_kernel=*/false);
   if (file < 0) {
     const int why = errno;
-    if (why == ESRCH) return Error{"the thread has ended"};
+    refused = kind_of(why);
+    if (refused == SamplesRefused::kEnded) return Error{"the thread has ended"};
     if (why == EACCES || why == EPERM)
       return Error{"perf_event_open is not permitted (sysctl kernel.perf_event_paranoid=2, or CAP_PERFMON)"};
     return Error{std::string("perf_event_open: ") + std::strerror(why)};
@@ -86,6 +98,7 @@ Result<ThreadSamples> ThreadSamples::open(pid_t thread, int64_t interval_ns) {
   void* ring = ::mmap(nullptr, kMappedBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   if (ring == MAP_FAILED) {
     const int why = errno;
+    refused = SamplesRefused::kNoRoom;
     ::close(file);
     return Error{std::string("no memory for perf_event_open (ulimit -l): ") + std::strerror(why)};
   }

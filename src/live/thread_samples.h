@@ -13,10 +13,16 @@
 
 namespace firelane::live {
 
+enum class SamplesRefused : uint8_t {
+  kEnded,      // the thread
+  kForbidden,  // of any thread: this system, or its settings
+  kNoRoom,     // for one more: files, or memory
+};
+
 class ThreadSamples {
  public:
-  // A sample each `interval_ns` that the thread is on a core. The Error says why not.
-  static Result<ThreadSamples> open(pid_t thread, int64_t interval_ns);
+  // A sample each `interval_ns` that the thread is on a core. The Error says why not, and `refused` of what kind it is.
+  static Result<ThreadSamples> open(pid_t thread, int64_t interval_ns, SamplesRefused& refused);
   ThreadSamples(ThreadSamples&& other) noexcept;
   ThreadSamples& operator=(ThreadSamples&&) = delete;
   ~ThreadSamples();

@@ -5,8 +5,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <string>
 #include <string_view>
+#include <system_error>
+#include <unordered_set>
 #include <utility>
 
 namespace firelane::live {
@@ -97,6 +100,8 @@ constexpr dw::Callbacks kNoFiles = {
     .debuginfo_path = nullptr};
 
 }  // namespace
+
+bool load_libdw() { return libdw() != nullptr; }
 
 StackCopy StackCopy::of(const Memory& memory, uint64_t start) {
   StackCopy out{.start = start, .more = &memory};
@@ -194,12 +199,18 @@ Result<Unwinder> Unwinder::open(const Process& process) {
   state->session = state->api->begin(&kNoFiles);
   if (state->session == nullptr) return Error{"libdw does not start"};
   state->api->report_begin(state->session);
+  std::unordered_set<std::string_view> with_code;
+  for (const Mapping& mapping : process.mappings) {
+    if (mapping.is_code) with_code.insert(mapping.path);
+  }
   std::string_view last;
   for (const Mapping& mapping : process.mappings) {
     if (mapping.file_offset != 0 || mapping.path == last) continue;
     last = mapping.path;
-    if (mapping.path.find(".so") == std::string::npos && mapping.path != process.program) continue;  // data
+    if (!with_code.contains(mapping.path)) continue;
     const std::string path = process.readable_path(mapping.path);
+    std::error_code error;
+    if (!std::filesystem::is_regular_file(path, error)) continue;  // libdw would wait for who writes to a pipe
     state->api->report_elf(state->session, mapping.path.c_str(), path.c_str(), -1, mapping.start, false);
   }
   state->api->report_end(state->session, nullptr, nullptr);

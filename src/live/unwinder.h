@@ -47,6 +47,10 @@ struct StackCopy {
   bool read_word(uint64_t address, uint64_t& out);
 };
 
+// Whether libdw is there. It is loaded by the first call, and by Unwinder::open() without one: for who may not be able
+// to load libraries later.
+bool load_libdw();
+
 struct NativeStack {
   // Innermost first. Of callers the last byte of the call, so that it lies in the calling function.
   std::vector<uint64_t> addresses;

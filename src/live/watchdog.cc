@@ -1,5 +1,6 @@
 #include "live/watchdog.h"
 
+#include <pthread.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -7,16 +8,21 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
+#include <condition_variable>
+#include <csignal>
 #include <cstdio>
 #include <fstream>
+#include <mutex>
 #include <optional>
+#include <system_error>
+#include <thread>
 #include <utility>
 
 #include "live/process.h"
 #include "live/python.h"
 #include "live/stack_reader.h"
 #include "live/stacks_text.h"
+#include "live/unwinder.h"
 
 namespace firelane::live {
 
@@ -28,7 +34,6 @@ constexpr int64_t kLongestPart_ms = 1000;
 // Who has the GIL of this process.
 class OwnGil {
  public:
-  // The same for as long as one thread has it; 0 for nobody, and for a Python that cannot be read.
   uint64_t holder() {
     if (!is_opened_) {
       is_opened_ = true;
@@ -72,84 +77,129 @@ void write_incident(const std::string& folder, int64_t step, int64_t limit_ms) {
   ::mkdir(folder.c_str(), 0777);
   ::mkdir(path.c_str(), 0777);
   const auto process = look_at(::getpid());
-  const auto text = process.ok() ? stacks_text(process.value(), {.left_out = static_cast<pid_t>(::syscall(SYS_gettid))})
-                                 : Result<std::string>(process.error());
-  write_whole(path + "/stacks.txt", text.ok() ? text.value() : text.error().message + "\n");
+  const auto stacks = [&](bool native) -> Result<std::string> {
+    if (!process.ok()) return process.error();
+    return stacks_text(process.value(), {.native = native, .left_out = static_cast<pid_t>(::syscall(SYS_gettid))});
+  };
+  const auto python = stacks(/*native=*/false);
+  write_whole(path + "/stacks.txt", python.ok() ? python.value() : python.error().message + "\n");
   std::array<char, 160> line;
   (void)std::snprintf(
       line.data(), line.size(),
-      "hang: no step for %.1f s after step %lld, and no other Python code ran: a thread keeps the GIL (",
+      "hang: no step for at least %.1f s after step %lld: a thread keeps the GIL, and no other Python thread runs (",
       static_cast<double>(limit_ms) / 1e3, static_cast<long long>(step - 1));
-  write_whole(path + "/incident.txt", line.data() + utc_now() + ")\n");  // last: who waits for it has the rest, too
+  write_whole(path + "/incident.txt", line.data() + utc_now() + ")\n");
+  // Takes longer, and reads files of libraries, whose disk might not answer.
+  if (const auto native = stacks(/*native=*/true); native.ok()) write_whole(path + "/stacks.txt", native.value());
 }
 
 }  // namespace
 
 struct Watchdog::Shared {
   std::string folder;
+  Holder holder_now;
   std::mutex mutex;
   std::condition_variable changed;
   int64_t step = 0;
   int64_t limit_ms = 0;
   int64_t silent_ms = 0;
+  uint64_t feed_count = 0;
   uint64_t holder = 0;  // of the GIL, at every look since half of the limit; 0: it changed, or it was free
+  int64_t incident = -1;
   bool is_told = false;
   bool is_over = false;
-  std::atomic<int64_t> incident = -1;
+  bool has_ended = false;
 };
 
-Watchdog::Watchdog(std::string folder) : shared_(std::make_shared<Shared>()), process_(::getpid()) {
+Watchdog::Watchdog(std::string folder, Holder holder) : shared_(std::make_shared<Shared>()), process_(::getpid()) {
+  (void)load_libdw();
   shared_->folder = std::move(folder);
-  thread_ = std::thread([shared = shared_] { watch(shared); });
+  shared_->holder_now = holder ? std::move(holder) : [gil = std::make_shared<OwnGil>()] { return gil->holder(); };
+  // The new thread inherits the mask: the program's signals go to its own threads.
+  sigset_t all;
+  sigset_t before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  try {
+    std::thread([shared = shared_] {
+      ::pthread_setname_np(::pthread_self(), "firelane-watch");
+      watch(*shared);
+      const std::lock_guard lock(shared->mutex);
+      shared->has_ended = true;
+      shared->changed.notify_all();
+    }).detach();
+  } catch (const std::system_error&) {  // no more threads: the program goes on without
+    shared_->has_ended = true;
+  }
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 Watchdog::~Watchdog() {
-  if (process_ != ::getpid()) {
-    thread_.detach();
+  if (process_ == ::getpid()) {
+    (void)end(std::chrono::milliseconds(0));
+  } else {
     new std::shared_ptr<Shared>(shared_);  // never freed: a lock in it may be held for good
-    return;
   }
-  {
-    const std::lock_guard lock(shared_->mutex);
-    shared_->is_over = true;
-  }
+}
+
+bool Watchdog::end(std::chrono::milliseconds longest_wait) {
+  if (process_ != ::getpid()) return true;
+  std::unique_lock lock(shared_->mutex);
+  shared_->is_over = true;
   shared_->changed.notify_all();
-  thread_.join();
+  return shared_->changed.wait_for(lock, longest_wait, [&] { return shared_->has_ended; });
 }
 
 void Watchdog::feed(int64_t step, int64_t limit_ms) {
   if (process_ != ::getpid()) return;
   const std::lock_guard lock(shared_->mutex);
   shared_->step = step;
-  shared_->limit_ms = limit_ms;
+  if (std::exchange(shared_->limit_ms, limit_ms) != limit_ms) shared_->changed.notify_all();
   shared_->silent_ms = 0;
   shared_->is_told = false;
+  ++shared_->feed_count;
 }
 
-int64_t Watchdog::take_incident() { return shared_->incident.exchange(-1); }
+int64_t Watchdog::take_incident() {
+  if (process_ != ::getpid()) return -1;
+  const std::lock_guard lock(shared_->mutex);
+  return std::exchange(shared_->incident, -1);
+}
 
-void Watchdog::watch(const std::shared_ptr<Shared>& shared) {
-  OwnGil gil;
-  std::unique_lock lock(shared->mutex);
-  while (!shared->is_over) {
+void Watchdog::watch(Shared& shared) {
+  std::unique_lock lock(shared.mutex);
+  while (!shared.is_over) {
     const int64_t part_ms =
-        shared->limit_ms > 0 ? std::clamp<int64_t>(shared->limit_ms / kParts, 1, kLongestPart_ms) : kLongestPart_ms;
-    shared->changed.wait_for(lock, std::chrono::milliseconds(part_ms));
-    const bool was_early = 2 * shared->silent_ms < shared->limit_ms;
-    shared->silent_ms += part_ms;
-    if (shared->is_over || shared->is_told || shared->limit_ms <= 0 || 2 * shared->silent_ms < shared->limit_ms)
-      continue;
-    const uint64_t holder = gil.holder();
-    shared->holder = was_early || shared->holder == holder ? holder : 0;
-    if (shared->silent_ms < shared->limit_ms) continue;
-    shared->silent_ms = 0;
-    if (shared->holder == 0) continue;  // others see a hang that leaves them the GIL
-    shared->is_told = true;
-    const int64_t step = shared->step;
-    const int64_t limit_ms = shared->limit_ms;
-    lock.unlock();  // feed() must not wait for files
-    write_incident(shared->folder, step, limit_ms);
-    shared->incident = step;
+        shared.limit_ms > 0 ? std::clamp<int64_t>(shared.limit_ms / kParts, 1, kLongestPart_ms) : kLongestPart_ms;
+    const int64_t limit_ms = shared.limit_ms;
+    const uint64_t feed_count = shared.feed_count;
+    shared.changed.wait_for(lock, std::chrono::milliseconds(part_ms),
+                            [&] { return shared.is_over || shared.limit_ms != limit_ms; });
+    if (shared.feed_count != feed_count) continue;  // not all of this part was silent
+    const bool was_early = 2 * shared.silent_ms < limit_ms;
+    shared.silent_ms += part_ms;
+    if (shared.is_over || shared.is_told || limit_ms <= 0 || 2 * shared.silent_ms < limit_ms) continue;
+    const int64_t step = shared.step;
+    // feed() is called with the GIL held, and must neither wait for a look nor for files.
+    lock.unlock();
+    uint64_t holder = 0;
+    try {
+      holder = shared.holder_now();
+    } catch (...) {  // no memory for it: as if nobody had it
+    }
+    lock.lock();
+    if (shared.is_over || shared.feed_count != feed_count) continue;
+    shared.holder = was_early || shared.holder == holder ? holder : 0;
+    if (shared.silent_ms < limit_ms) continue;
+    shared.silent_ms = 0;
+    if (shared.holder == 0) continue;  // others see a hang that leaves them the GIL
+    shared.is_told = true;
+    shared.incident = step;  // now, so that nobody else writes about this step meanwhile
+    lock.unlock();
+    try {
+      write_incident(shared.folder, step, limit_ms);
+    } catch (...) {  // no memory, no files: what was written stays
+    }
     lock.lock();
   }
 }

@@ -20,10 +20,9 @@ from typing import TYPE_CHECKING, Any
 
 from firelane._auto import Auto, Plan
 
+from . import gil_watch, outside, registry
 from . import hang as hung
-from . import outside, registry
 from .budget import Budget, next_drawn
-from .gil_watch import GilWatch
 from .parts import StepParts
 from .process import folder_for_this_process, last_exception, memory, summary_of
 from .ring import HEADER, Ring
@@ -99,7 +98,7 @@ class Always(Auto):
         self.incident_count = 0
         self.last_incident: dict[str, tuple[int, float]] = {}  # when, and the largest so far
         self.writer: threading.Thread | None = None
-        self.gil_watch: GilWatch | None = None
+        self.gil_watch: gil_watch.GilWatch | None = None
         self.training_thread = 0
         self.writer_ns = self.counted_writer_ns = 0
         self.wake = threading.Event()
@@ -191,8 +190,8 @@ class Always(Auto):
             return
         number, count = self.line
         duration_ns = now_ns - self.line_began_ns
-        if self.gil_watch is not None:
-            self.gil_watch.step(self.step_count)
+        if (watch := self.gil_watch) is not None:  # read once: another thread may end it
+            watch.step(self.step_count)
         threads_ns = self.writer_ns + self.outside.busy_ns
         written_ns, self.counted_writer_ns = threads_ns - self.counted_writer_ns, threads_ns
         self.budget.add_steps(duration_ns, written_ns, count)
@@ -291,11 +290,14 @@ class Always(Auto):
         is_quiet = now - last < self.quiet_ns and size < 2 * largest and kind not in ("trigger", "signal")
         if self.incident_count >= self.most_incidents or is_quiet:
             return
-        self.last_incident[kind] = (now, max(size, largest))
-        self.incident_count += 1
-        self.outside.incidents[kind] += 1
+        self.count_incident(kind, max(size, largest))
         self.incidents.append((kind, step, text))
         self.wake.set()
+
+    def count_incident(self, kind: str, largest: float) -> None:
+        self.last_incident[kind] = (time.perf_counter_ns(), largest)
+        self.incident_count += 1
+        self.outside.incidents[kind] += 1
 
     def _caught_out_of_memory(self, message: str) -> None:
         """Whether or not the program catches it: one that ends it is of the same kind, and told once."""
@@ -331,7 +333,7 @@ class Always(Auto):
         registry.announce(folder)
         if self.serves:
             self.outside.open(folder)
-        self.gil_watch = GilWatch(folder / "kept")
+        self.gil_watch = gil_watch.GilWatch(folder / "kept")
         self.writer = threading.Thread(target=self._write_now_and_then, name="firelane-always", daemon=True)
         self.writer.start()
 
@@ -353,11 +355,7 @@ class Always(Auto):
         self.rss_bytes, self.cuda_bytes = memory()
         usual_ns = self._usual_ns()
         since_ns = time.perf_counter_ns() - self.line_began_ns if self.line_began_ns else 0
-        watch, limit_ns = self.gil_watch, self.hang.limit_ns(usual_ns * self.line[1])
-        if watch and (written := watch.tick(self.step_count, limit_ns)):
-            self.hang.reported, self.wanted = written
-            self.incident_count += 1
-            self.outside.incidents["hang"] += 1
+        gil_watch.tick(self, self.hang.limit_ns(usual_ns * self.line[1]))
         if self.hang.hangs(self.step_count, since_ns, usual_ns * self.line[1]):
             text = f"hang: no step for {since_ns / 1e9:.1f} s after step {self.step_count - 1}"
             self._incident("hang", self.step_count, f"{text}; usually {usual_ns / 1e6:.1f} ms")
@@ -443,7 +441,9 @@ class Always(Auto):
 
     def _stop(self) -> None:
         self.is_over = True
-        self.gil_watch = None
+        watch, self.gil_watch = self.gil_watch, None
+        if watch is not None:
+            watch.stop()
         self.events.remove()
         if self.window is not None:
             self.window.end()

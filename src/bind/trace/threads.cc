@@ -4,6 +4,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <utility>
 
 #include "live/process.h"
@@ -31,7 +32,14 @@ void bind_threads(nb::module_& module) {
                              "Writes the stacks of all threads when it was not fed in time; needs no GIL for it.")
       .def(nb::init<std::string>(), "folder"_a)
       .def("feed", &live::Watchdog::feed, "step"_a, "limit_ms"_a)
-      .def("take_incident", &live::Watchdog::take_incident);
+      .def("take_incident", &live::Watchdog::take_incident)
+      .def(
+          "end",
+          [](live::Watchdog& watchdog, int64_t longest_wait_ms) {
+            const nb::gil_scoped_release released;
+            return watchdog.end(std::chrono::milliseconds(longest_wait_ms));
+          },
+          "longest_wait_ms"_a);
 }
 
 }  // namespace firelane::bind_trace

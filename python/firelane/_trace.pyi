@@ -449,6 +449,11 @@ def thread_stacks() -> str:
     Python's and native frames of all threads of this process but the calling one, or one line why not.
     """
 
+def thread_state(thread: int) -> str:
+    """
+    Whether a thread of this process runs, or in which system call it waits.
+    """
+
 class Watchdog:
     """
     Writes the stacks of all threads when it was not fed in time; needs no GIL for it.

@@ -43,7 +43,9 @@ std::string call_name(int64_t number) {
   return "system call " + std::to_string(number);
 }
 
-std::string state_of(pid_t process, pid_t thread) {
+}  // namespace
+
+std::string thread_state(pid_t process, pid_t thread) {
   WaitPlace place;
   const std::string folder = "task/" + std::to_string(thread) + "/";
   if (parse_wait_place(read_proc(process, folder + "syscall"), place))
@@ -60,6 +62,8 @@ std::string state_of(pid_t process, pid_t thread) {
     default: return "ended";
   }
 }
+
+namespace {
 
 std::string name_of(pid_t process, pid_t thread) {
   std::string name = read_proc(process, "task/" + std::to_string(thread) + "/comm");
@@ -102,7 +106,7 @@ class Writer {
 
   void begin_thread(const ThreadStack& seen) {
     text_ += "thread " + name_of(process_, seen.native_id) + " " + std::to_string(seen.native_id) + ", " +
-             state_of(process_, seen.native_id) + (seen.holds_gil ? ", holds the GIL" : "") + "\n";
+             thread_state(process_, seen.native_id) + (seen.holds_gil ? ", holds the GIL" : "") + "\n";
   }
   void add_frame(const std::string& name, const std::string& file, int32_t line) {
     text_ += "  " + name;

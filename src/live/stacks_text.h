@@ -19,4 +19,7 @@ struct StacksTextOptions {
 // back. An Error for a process that cannot be read.
 Result<std::string> stacks_text(const Process& process, const StacksTextOptions& options);
 
+// Whether it runs, or where it waits: "running", "waiting in futex".
+std::string thread_state(pid_t process, pid_t thread);
+
 }  // namespace firelane::live

@@ -18,10 +18,6 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
-_STATES = {"R": "running", "S": "sleeping", "D": "in the kernel, uninterruptible", "T": "stopped", "t": "traced"}
-# Those in which threads wait, on x86-64; else its number is shown.
-_CALLS = {0: "read", 1: "write", 7: "poll", 23: "select", 35: "nanosleep", 45: "recvfrom", 47: "recvmsg", 61: "wait4"}
-_CALLS |= {202: "futex", 230: "clock_nanosleep", 232: "epoll_wait", 270: "pselect6", 271: "ppoll", 281: "epoll_pwait"}
 _BACKENDS = ("gloo", "nccl")  # that torch's flight recorder knows
 
 
@@ -62,28 +58,15 @@ def place_of_thread(ident: int) -> str:
 
 
 def _thread_states() -> dict[int, str]:
-    """By thread: its name, state and where in the kernel it waits. What /proc does not give is left out."""
+    """By thread: its name, and whether it runs or where it waits. What /proc does not give is left out."""
+    from firelane._trace import thread_state
+
     found = {}
     with contextlib.suppress(OSError):
         for tid in sorted(map(int, os.listdir("/proc/self/task"))):
-            with contextlib.suppress(OSError, ValueError, IndexError):
-                folder = f"/proc/self/task/{tid}"
-                name, _, rest = _read(f"{folder}/stat").partition("(")[2].rpartition(")")
-                words = [name, _STATES.get(rest.split()[0], rest.split()[0])]
-                with contextlib.suppress(OSError, ValueError, IndexError):  # not everywhere allowed
-                    number = int(_read(f"{folder}/syscall").split()[0])
-                    words.append(f"in {_CALLS.get(number, f'system call {number}') if _is_x86() else number}")
-                found[tid] = ", ".join(words)
+            with contextlib.suppress(OSError), open(f"/proc/self/task/{tid}/comm", errors="replace") as name:
+                found[tid] = f"{name.read().strip()}, {thread_state(tid)}"
     return found
-
-
-def _is_x86() -> bool:
-    return os.uname().machine == "x86_64"
-
-
-def _read(path: str) -> str:
-    with open(path, errors="replace") as file:
-        return file.read()
 
 
 # -- collectives -----------------------------------------------------------------------------

@@ -28,6 +28,9 @@ void bind_threads(nb::module_& module) {
         return text.ok() ? std::move(text).value() : text.error().message + "\n";
       },
       "Python's and native frames of all threads of this process but the calling one, or one line why not.");
+  module.def(
+      "thread_state", [](int thread) { return live::thread_state(::getpid(), thread); }, "thread"_a,
+      "Whether a thread of this process runs, or in which system call it waits.");
   nb::class_<live::Watchdog>(module, "Watchdog",
                              "Writes the stacks of all threads when it was not fed in time; needs no GIL for it.")
       .def(nb::init<std::string>(), "folder"_a)

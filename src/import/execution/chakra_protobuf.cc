@@ -4,17 +4,16 @@
 #include <charconv>
 #include <optional>
 #include <protozero/exception.hpp>
-#include <protozero/pbf_reader.hpp>
 
 #include "base/json_writer.h"
 #include "import/execution/node_parser.h"
 #include "import/metadata.h"
+#include "import/protobuf_fields.h"
 
 namespace firelane::importer {
 
 namespace {
 
-using Message = protozero::pbf_reader;
 using Wire = protozero::pbf_wire_type;
 
 constexpr uint32_t kVersion = 1, kMetadataAttribute = 2;  // of GlobalMetadata
@@ -25,11 +24,6 @@ constexpr uint32_t kValues = 1, kShapes = 2, kTypes = 3;  // of IOInfo
 constexpr uint32_t kAttributeName = 1, kDouble = 3, kFloat = 5, kInt32 = 7, kInt64 = 9, kUint32 = 11, kUint64 = 13,
                    kSint32 = 15, kSint64 = 17, kFixed32 = 19, kFixed64 = 21, kSfixed32 = 23, kSfixed64 = 25, kBool = 27,
                    kText = 29;
-
-std::string_view text_of(Message& field) {
-  const auto view = field.get_view();
-  return {view.data(), view.size()};
-}
 
 bool is_readable(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) >= ' '; });

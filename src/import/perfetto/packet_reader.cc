@@ -6,25 +6,16 @@
 #include <cmath>
 #include <memory>
 #include <optional>
-#include <protozero/pbf_reader.hpp>
 
 #include "base/json_writer.h"
+#include "import/protobuf_fields.h"
 
 namespace firelane::importer::pftrace {
 
 namespace {
 
 using Wire = protozero::pbf_wire_type;
-using Fields = protozero::pbf_reader;
-
-std::string_view piece(Fields& field) {
-  if (field.wire_type() != Wire::length_delimited) {
-    field.skip();
-    return {};
-  }
-  const auto view = field.get_view();
-  return {view.data(), view.size()};
-}
+using Fields = Message;
 
 uint64_t whole_number(Fields& field) {
   switch (field.wire_type()) {
@@ -60,7 +51,7 @@ class PacketReader {
   void read_packets(std::string_view bytes, int depth) {
     each(bytes, [&](Fields& field) {
       if (field.tag() != kTracePacket) return field.skip();
-      read_packet(piece(field), depth);
+      read_packet(bytes_or_none(field), depth);
     });
   }
 
@@ -79,12 +70,12 @@ class PacketReader {
         case kStateCleared: is_cleared = whole_number(field) != 0; break;
         case kTimestamp: time = whole_number(field); break;
         case kClockId: clock = whole_number(field); break;
-        case kTrackEvent: event = piece(field); break;
-        case kInternedData: data = piece(field); break;
-        case kDefaults: defaults = piece(field); break;
-        case kTrackDescriptor: descriptor = piece(field); break;
-        case kClockSnapshot: snapshot = piece(field); break;
-        case kCompressed: compressed = piece(field); break;
+        case kTrackEvent: event = bytes_or_none(field); break;
+        case kInternedData: data = bytes_or_none(field); break;
+        case kDefaults: defaults = bytes_or_none(field); break;
+        case kTrackDescriptor: descriptor = bytes_or_none(field); break;
+        case kClockSnapshot: snapshot = bytes_or_none(field); break;
+        case kCompressed: compressed = bytes_or_none(field); break;
         default: field.skip(); return;
       }
       is_other = false;
@@ -126,7 +117,7 @@ class PacketReader {
     each(bytes, [&](Fields& field) {
       if (field.tag() != 1) return field.skip();
       Reading reading;
-      each(piece(field), [&](Fields& part) {
+      each(bytes_or_none(field), [&](Fields& part) {
         switch (part.tag()) {
           case 1: reading.id = whole_number(part); break;
           case 2: reading.time = whole_number(part); break;
@@ -173,7 +164,7 @@ class PacketReader {
       if (field.tag() == kClockId) {
         sequence.default_clock = whole_number(field);
       } else if (field.tag() == kTrackEvent) {
-        each(piece(field), [&](Fields& part) {
+        each(bytes_or_none(field), [&](Fields& part) {
           if (part.tag() != 11) return part.skip();
           sequence.default_track = whole_number(part);
         });
@@ -195,11 +186,11 @@ class PacketReader {
       }
       uint64_t id = 0;
       std::string_view text;
-      each(piece(field), [&](Fields& part) {
+      each(bytes_or_none(field), [&](Fields& part) {
         if (part.tag() == 1) {
           id = whole_number(part);
         } else if (part.tag() == 2) {
-          text = piece(part);
+          text = bytes_or_none(part);
         } else {
           part.skip();
         }
@@ -216,14 +207,14 @@ class PacketReader {
         case 1: uuid = whole_number(field); break;
         case 2:
         case 10:
-        case 13: track.name = piece(field); break;  // name, static_name, atrace_name
+        case 13: track.name = bytes_or_none(field); break;  // name, static_name, atrace_name
         case 3:
           track.is_process = true;
-          each(piece(field), [&](Fields& part) {
+          each(bytes_or_none(field), [&](Fields& part) {
             if (part.tag() == 1) {
               track.pid = static_cast<int32_t>(whole_number(part));
             } else if (part.tag() == 6) {
-              track.process_name = piece(part);
+              track.process_name = bytes_or_none(part);
             } else {
               part.skip();
             }
@@ -231,13 +222,13 @@ class PacketReader {
           break;
         case 4:
           track.is_thread = true;
-          each(piece(field), [&](Fields& part) {
+          each(bytes_or_none(field), [&](Fields& part) {
             if (part.tag() == 1) {
               track.pid = static_cast<int32_t>(whole_number(part));
             } else if (part.tag() == 2) {
               track.tid = static_cast<int64_t>(whole_number(part));
             } else if (part.tag() == 5) {
-              track.thread_name = piece(part);
+              track.thread_name = bytes_or_none(part);
             } else {
               part.skip();
             }
@@ -295,12 +286,12 @@ class PacketReader {
             event.category = look_up(sequence.categories, whole_number(field));
           }
           break;
-        case 4: read_annotation(piece(field), sequence, event); break;
+        case 4: read_annotation(bytes_or_none(field), sequence, event); break;
         case 9: event.type = static_cast<int64_t>(whole_number(field)); break;
         case 10: event.name = look_up(sequence.names, whole_number(field)); break;
         case 11: event.track = whole_number(field); break;
-        case 22: event.category = piece(field); break;
-        case 23: event.name = piece(field); break;
+        case 22: event.category = bytes_or_none(field); break;
+        case 23: event.name = bytes_or_none(field); break;
         case 30:
           event.value = static_cast<double>(static_cast<int64_t>(whole_number(field)));
           event.has_value = true;
@@ -342,7 +333,7 @@ class PacketReader {
           if (found != sequence.keys.end()) out.key = found->second;
           break;
         }
-        case 10: out.key = piece(field); break;
+        case 10: out.key = bytes_or_none(field); break;
         case 2: out.json = whole_number(field) != 0 ? "true" : "false"; break;
         case 3:
         case 7: out.json = std::to_string(whole_number(field)); break;
@@ -355,8 +346,8 @@ class PacketReader {
             out.json = json.take();
           }
           break;
-        case 6: out.json = list_or_text(piece(field)); break;
-        case 9: out.json = piece(field); break;
+        case 6: out.json = list_or_text(bytes_or_none(field)); break;
+        case 9: out.json = bytes_or_none(field); break;
         case 17: {
           const auto found = sequence.texts.find(whole_number(field));
           if (found != sequence.texts.end()) out.json = list_or_text(found->second);

@@ -2,9 +2,10 @@
 #pragma once
 
 #include <cstdint>
-#include <protozero/pbf_reader.hpp>
+#include <protozero/exception.hpp>
 #include <string_view>
 
+#include "import/protobuf_fields.h"
 #include "model/stats.h"
 
 namespace firelane::importer::xplane {
@@ -18,13 +19,7 @@ inline constexpr uint32_t kStatName = 1, kStatDouble = 2, kStatUint = 3, kStatIn
 inline constexpr uint32_t kMetaId = 1, kMetaName = 2, kMetaShownName = 4, kMetaStats = 5;
 inline constexpr uint32_t kMapKey = 1, kMapValue = 2;
 
-using Message = protozero::pbf_reader;
-
 inline Message message(std::string_view bytes) { return Message(bytes.data(), bytes.size()); }
-inline std::string_view text_of(Message& field) {
-  const auto view = field.get_view();
-  return {view.data(), view.size()};
-}
 
 // Calls visit(field) for each field, in order; visit must take or skip it. False, and counted, when the bytes are no
 // message from some place on: what came before was visited.
@@ -45,11 +40,6 @@ inline int64_t integer(Message& field, int64_t otherwise = 0) {
   if (field.wire_type() == protozero::pbf_wire_type::varint) return field.get_int64();
   field.skip();
   return otherwise;
-}
-inline std::string_view bytes_or_none(Message& field) {
-  if (field.wire_type() == protozero::pbf_wire_type::length_delimited) return text_of(field);
-  field.skip();
-  return {};
 }
 
 // Reads a message that is written as most are, several times as fast: fields whose tag is below 16, with numbers or

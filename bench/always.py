@@ -128,7 +128,7 @@ def ring(steps: int) -> None:
     keep = 1 << 20
     run = Path(tempfile.mkdtemp()) / "run"
     step, _ = training_step("tiny", False)
-    always = firelane.always_on(run, budget=0.2, keep_bytes=keep, metrics=0)
+    always = firelane.always_on(run, budget=0.2, keep_bytes=keep, prometheus=0)
     sizes: list[int] = [0]
     scrapes = [0]
     over = threading.Event()

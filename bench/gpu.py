@@ -40,6 +40,8 @@ from record_both import load_recorder
 
 ROOT = Path(__file__).resolve().parent.parent
 
+# Hardware metrics beside a plain recording, by the time between samples in ms.
+METRICS = {"firelane, metrics": 1.0, "firelane, metrics every 100 us": 0.1, "firelane, metrics every 50 us": 0.05}
 FLOORS = {"an empty callback": "ops", "CUPTI's records of work alone": "work"}
 
 
@@ -111,7 +113,7 @@ class Ways:
         self.native = load_recorder()
         self.variants = build_variants()
         self.floor = build_floor()
-        self.names = ["nothing", *FLOORS, "firelane, light", "firelane, ops only"]
+        self.names = ["nothing", *FLOORS, "firelane, light", "firelane, ops only", *METRICS]
         self.names += [f"{who} {flags}" for flags in FLAGS for who in ("firelane", "torch.profiler")]
         if only:
             self.names = [name for name in self.names if name == "nothing" or name in only]
@@ -129,6 +131,9 @@ class Ways:
             session = self.native.start(self.native.RecordOptions(cuda=True, start_light=True))
         elif name == "firelane, ops only":
             session = self.native.start(self.native.RecordOptions(cuda=False))
+        elif name in METRICS:
+            options = self.native.RecordOptions(cuda=True, metrics=True, metric_interval_ms=METRICS[name])
+            session = self.native.start(options)
         elif who == "firelane":
             session = self.native.start(self.native.RecordOptions(cuda=True, **FLAGS[flags]))
         elif who == "torch.profiler":

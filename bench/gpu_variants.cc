@@ -22,6 +22,9 @@ namespace {
   X(cuptiActivityRegisterCallbacks) \
   X(cuptiActivityEnable)            \
   X(cuptiActivityDisable)           \
+  X(cuptiActivityEnableContext)     \
+  X(cuptiActivityDisableContext)    \
+  X(cuptiActivityGetAttribute)      \
   X(cuptiActivityFlushAll)          \
   X(cuptiActivityGetNextRecord)     \
   X(cuptiActivitySetAttribute)      \
@@ -59,6 +62,35 @@ bool g_zeroed = false;
 std::mutex g_mutex;
 std::vector<uint8_t*> g_free;
 std::unordered_set<uint32_t> g_kernel_correlations;
+
+// CUDA events of our own instead of records: one after so many launches, on the default stream.
+struct OwnEvents {
+  int every = 0;  // 0: none
+  std::atomic<uint64_t> launches = 0;
+  std::vector<CUevent> events;
+  CUresult (*record)(CUevent, CUstream) = nullptr;
+
+  void prepare() {
+    void* cuda = ::dlopen("libcuda.so.1", RTLD_LAZY);
+    if (cuda == nullptr || record != nullptr) return;
+    record = reinterpret_cast<decltype(record)>(::dlsym(cuda, "cuEventRecord"));
+    auto* make = reinterpret_cast<CUresult (*)(CUevent*, unsigned)>(::dlsym(cuda, "cuEventCreate"));
+    events.resize(4096);
+    for (CUevent& event : events) make(&event, 0);
+  }
+  void launched() {
+    const uint64_t count = ++launches;
+    if (count % static_cast<uint64_t>(every) == 0) record(events[count / every % events.size()], nullptr);
+  }
+} g_own_events;
+
+CUcontext current_context() {
+  CUcontext context = nullptr;
+  if (void* cuda = ::dlopen("libcuda.so.1", RTLD_LAZY))
+    reinterpret_cast<CUresult (*)(CUcontext*)>(::dlsym(cuda, "cuCtxGetCurrent"))(&context);
+  return context;
+}
+
 std::atomic<uint64_t> g_kernels, g_calls, g_others, g_nested;
 
 void request(uint8_t** buffer, size_t* bytes, size_t* max_records) {
@@ -120,6 +152,7 @@ void on_call(void*, CUpti_CallbackDomain, CUpti_CallbackId id, const void* call)
     const std::lock_guard lock(g_mutex);
     g_rings.push_back(t_ring);
   }
+  if (g_own_events.every > 0) g_own_events.launched();
   (*t_ring)[t_next++ % kRing] = {t_start, __rdtsc(), data->correlationId, id};
 }
 
@@ -145,6 +178,7 @@ void each_call(CUpti_CallbackDomain domain, Use use) {
 
 CUpti_SubscriberHandle g_subscriber = nullptr;
 std::vector<CUpti_ActivityKind> g_kinds;
+CUcontext g_context = nullptr;  // whose kernels alone are recorded
 
 }  // namespace
 
@@ -154,6 +188,8 @@ int begin(const char* ways) {
   if (!load()) return -1;
   const std::string text = std::string(" ") + ways + " ";
   const auto has = [&](const char* way) { return text.find(std::string(" ") + way + " ") != std::string::npos; };
+  g_own_events.every = has("events1") ? 1 : has("events8") ? 8 : has("events32") ? 32 : 0;
+  if (g_own_events.every > 0) g_own_events.prepare();
   g_kernels = g_calls = g_others = g_nested = 0;
   g_kernel_correlations.clear();
   for (auto* ring : g_rings) std::fill(ring->begin(), ring->end(), Kept{});
@@ -187,12 +223,21 @@ int begin(const char* ways) {
   cupti.cuptiActivitySetAttribute(CUPTI_ACTIVITY_ATTR_PER_THREAD_ACTIVITY_BUFFER, &one, &per_thread);
   cupti.cuptiActivitySetAttribute(CUPTI_ACTIVITY_ATTR_MEM_ALLOCATION_TYPE_HOST_PINNED, &one, &pinned);
   cupti.cuptiActivityFlushPeriod(has("period") ? 100 : 0);
+  static size_t usual_bytes = 0;
+  size_t size = sizeof usual_bytes;
+  if (usual_bytes == 0) cupti.cuptiActivityGetAttribute(CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_SIZE, &size, &usual_bytes);
+  size_t device_bytes = has("device64") ? 64 << 20 : usual_bytes;
+  cupti.cuptiActivitySetAttribute(CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_SIZE, &size, &device_bytes);
   if (has("hardware")) check(cupti.cuptiActivityEnableHWTrace(1));
   check(cupti.cuptiActivityRegisterCallbacks(request, complete));
   const auto kind = [&](CUpti_ActivityKind k) {
     check(cupti.cuptiActivityEnable(k));
     g_kinds.push_back(k);
   };
+  if (has("context")) {
+    g_context = current_context();
+    check(cupti.cuptiActivityEnableContext(g_context, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL));
+  }
   if (has("concurrent")) kind(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
   if (has("kernel")) kind(CUPTI_ACTIVITY_KIND_KERNEL);
   if (has("copies")) kind(CUPTI_ACTIVITY_KIND_MEMCPY), kind(CUPTI_ACTIVITY_KIND_MEMSET);
@@ -214,6 +259,8 @@ int begin(const char* ways) {
 void end() {
   cupti.cuptiActivityFlushAll(0);
   for (const CUpti_ActivityKind kind : g_kinds) cupti.cuptiActivityDisable(kind);
+  if (g_context != nullptr) cupti.cuptiActivityDisableContext(g_context, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
+  g_context = nullptr;
   g_kinds.clear();
   if (g_subscriber != nullptr) cupti.cuptiUnsubscribe(g_subscriber);
   g_subscriber = nullptr;

@@ -1,6 +1,7 @@
 // Jobs with a known truth, reduced and scored: what bench/ranks.py runs.
 //
-//   ranks_study score [JOBS [SEED [KIND]]]   one JSON line a kind of job: matching, clocks, stragglers
+//   ranks_study score [JOBS [SEED [KIND [RANKS]]]]   one JSON line a kind of job: matching, clocks, stragglers
+//   ranks_study refused JOBS SEED KIND RANKS   of one kind, the ranks of groups whose rows lack a partner that is there
 //   ranks_study make DIR RANKS ROWS     parts of a job on disk, for the speed of `firelane ranks reduce`
 //   ranks_study planted DIR             the small job of tests/data/ranks: four ranks on two hosts, rank 2 is slow
 //   ranks_study reduce RANKS ROWS SEQ   seconds that the reduce takes in memory, without reading parts
@@ -10,9 +11,14 @@
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
+#include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 
+#include "analyze/host/host_time.h"
+#include "analyze/steps/find_steps.h"
+#include "import/load.h"
 #include "ranks/part/part_file.h"
 #include "ranks/testing/generate.h"
 
@@ -30,17 +36,33 @@ struct Kind {
   JobSpec spec;
 };
 
-// How long a GPT that trains on an H200 takes from each 60th kernel to the next (tests/data/h200_gpt_plain.lane): work
-// between collectives as a real rank does it, long and short pieces, nearly the same in each step.
-std::vector<int64_t> recorded_work() {
-  constexpr int64_t kMicroseconds[] = {
-      2842, 2252, 2829, 2007, 2005, 1838, 1659, 1505, 2189, 949,  990,  1049, 1032, 1008, 1066, 994,  1009,
-      995,  955,  1002, 1042, 3704, 2485, 2373, 2911, 1429, 1616, 1499, 1545, 2177, 1054, 1027, 1071, 1090,
-      1044, 951,  957,  892,  905,  1019, 1042, 1043, 3272, 2438, 2396, 3004, 1824, 1487, 2056, 2597, 3348,
-      1165, 1024, 998,  1028, 1040, 1001, 1067, 1089, 1142, 983,  1011, 1094, 1080, 4165, 2711, 2372, 2687,
-      1495, 1818, 1631, 1566, 2208, 1107, 1086, 1097, 1107, 1143, 1123, 1029, 1039, 1129, 1124, 1111, 1072};
-  std::vector<int64_t> out;
-  for (const int64_t us : kMicroseconds) out.push_back(us * 1000);
+// A GPT that trains on an H200, as it was recorded: of each step the time from one piece of its kernels to the next,
+// idle time between them included. Pieces as many as a rank of the made-up jobs has between its collectives.
+std::vector<std::vector<int64_t>> recorded_steps() {
+  constexpr size_t kPieces = 12;
+  const Result<Model> loaded = importer::load_trace(FIRELANE_TEST_DATA "/h200_gpt_plain.lane", {});
+  if (!loaded.ok()) {
+    std::fprintf(stderr, "ranks_study: %s\n", loaded.error().message.c_str());
+    std::exit(1);
+  }
+  const Model& model = loaded.value();
+  std::vector<std::vector<int64_t>> out;
+  for (const analyze::FoundStep& step : analyze::find_steps(model, analyze::host_time(model)).steps) {
+    std::vector<int64_t> starts;
+    for (Row row = 0; row < model.device_slices.size(); ++row) {
+      const int64_t start = model.device_slices.start_ns[row];
+      if (model.device_slices.kind[row] == DeviceKind::kKernel && start >= step.start_ns && start < step.end_ns) {
+        starts.push_back(start);
+      }
+    }
+    if (starts.size() < kPieces) continue;
+    std::sort(starts.begin(), starts.end());
+    std::vector<int64_t>& pieces = out.emplace_back();
+    for (size_t i = 0; i < kPieces; ++i) {
+      const int64_t next = i + 1 < kPieces ? starts[(i + 1) * starts.size() / kPieces] : step.end_ns;
+      pieces.push_back(next - starts[i * starts.size() / kPieces]);
+    }
+  }
   return out;
 }
 
@@ -87,11 +109,55 @@ void print(const char* name, const JobSpec& spec, int64_t ranks, const Totals& t
   std::fflush(stdout);
 }
 
+// A line for each rank of a group that has rows without the partner that another rank recorded.
+void print_refused(const JobSpec& spec, const Job& job) {
+  auto intake = std::make_shared<Intake>();
+  for (const Part& part : job.parts) intake->add(part);
+  const auto studied = study_job(std::move(intake));
+  if (!studied.ok()) return;
+  const Intake& ranks = studied.value()->intake;
+  const Matches& matches = studied.value()->matches;
+  std::map<int64_t, int64_t> there;
+  for (const auto& identity : job.identity) {
+    for (const int64_t id : identity) ++there[id];
+  }
+  struct Rows {
+    int64_t all = 0, possible = 0, matched = 0;
+  };
+  std::map<std::pair<uint32_t, size_t>, Rows> by_group;
+  for (size_t r = 0; r < ranks.ranks.size(); ++r) {
+    for (size_t i = 0; i < ranks.ranks[r].rows.size(); ++i) {
+      Rows& rows = by_group[{ranks.ranks[r].rows[i].group, r}];
+      ++rows.all;
+      rows.possible += there[job.identity[r][i]] > 1 ? 1 : 0;
+      rows.matched += matches.instance_of_row[r][i] != kNoInstance ? 1 : 0;
+    }
+  }
+  for (const auto& [key, rows] : by_group) {
+    if (rows.matched >= rows.possible) continue;
+    const auto& [group, r] = key;
+    const JobGroup* of = group < ranks.groups.size() ? &ranks.groups[group] : nullptr;
+    std::string why;
+    for (size_t i = 0; of != nullptr && i < kRefusalCount; ++i) {
+      const int64_t count = matches.groups[group].refused[i];
+      if (count > 0) why += " " + std::string(name_of(static_cast<Refusal>(i))) + " " + std::to_string(count);
+    }
+    std::printf("seed %llu rank %lld %s of %zu: %lld rows, %lld possible, %lld matched; group:%s\n",
+                static_cast<unsigned long long>(spec.seed), static_cast<long long>(ranks.ranks[r].part.rank),
+                of == nullptr ? "no group" : of->key.c_str(), of == nullptr ? 0 : of->members.size(),
+                static_cast<long long>(rows.all), static_cast<long long>(rows.possible),
+                static_cast<long long>(rows.matched), why.c_str());
+  }
+}
+
 uint64_t first_seed = 1;  // other jobs of the same kinds: what was chosen on some is tried on those
 std::string_view only;    // kinds whose name begins so
 
+int64_t only_ranks = 0;  // jobs of this size; 0: all
+bool only_refused = false;
+
 void run(const char* name, JobSpec spec, int64_t ranks, int64_t jobs) {
-  if (!std::string_view(name).starts_with(only)) return;
+  if (!std::string_view(name).starts_with(only) || (only_ranks > 0 && ranks != only_ranks)) return;
   Totals t;
   for (int64_t i = 0; i < jobs; ++i) {
     JobSpec one = shape(spec, first_seed + static_cast<uint64_t>(i), ranks);
@@ -99,7 +165,12 @@ void run(const char* name, JobSpec spec, int64_t ranks, int64_t jobs) {
     one.missing_ranks.clear();
     for (const int64_t missing : spec.missing_ranks) one.missing_ranks.push_back((missing + i) % ranks);
     if (one.straggler >= 0) std::erase(one.missing_ranks, one.straggler);
-    const Score s = score(generate(one));
+    const Job job = generate(one);
+    if (only_refused) {
+      print_refused(one, job);
+      continue;
+    }
+    const Score s = score(job);
     ++t.jobs;
     t.possible += s.possible;
     t.matched += s.matched;
@@ -112,11 +183,12 @@ void run(const char* name, JobSpec spec, int64_t ranks, int64_t jobs) {
     t.caused += one.straggler >= 0 && s.first_straggler == one.straggler && s.cause == one.cause ? 1 : 0;
     t.flagged += s.first_straggler >= 0 ? 1 : 0;
   }
-  print(name, spec, ranks, t);
+  if (!only_refused) print(name, spec, ranks, t);
 }
 
 int run_scores(int64_t jobs) {
   const JobSpec plain{};
+  const std::vector<std::vector<int64_t>> recorded = recorded_steps();
   const auto with = [&](auto change) {
     JobSpec spec = plain;
     change(spec);
@@ -137,8 +209,23 @@ int run_scores(int64_t jobs) {
          s.hosts_named = false, s.missing_ranks = {1, 6}, s.cut_rank_lists = true;
        })},
       {"order, ends 100 us apart", with([](JobSpec& s) { s.end_spread_ns = 100'000; })},
+      {"order, hosts end 100 us apart", with([](JobSpec& s) { s.host_spread_ns = 100'000; })},
+      {"order, all of these, ends 100 us apart", with([](JobSpec& s) {
+         s.cut_rows = 20, s.missing_rows = 0.01, s.missing_arguments = 0.05, s.scrambled_names = true,
+         s.hosts_named = false, s.missing_ranks = {1, 6}, s.cut_rank_lists = true, s.end_spread_ns = 100'000;
+       })},
+      {"order, work 0.2% uneven", with([](JobSpec& s) { s.jitter = 0.002; })},
       {"order, gradients overlapped", with([](JobSpec& s) { s.overlap = true; })},
-      {"order, work as recorded", with([](JobSpec& s) { s.recorded_ns = recorded_work(); })},
+      {"work as recorded, order", with([&](JobSpec& s) { s.recorded_ns = recorded; })},
+      {"work as recorded, order, gradients overlapped",
+       with([&](JobSpec& s) { s.recorded_ns = recorded, s.overlap = true; })},
+      {"work as recorded, order, all faults", with([&](JobSpec& s) {
+         s.recorded_ns = recorded, s.overlap = true, s.cut_rows = 20, s.missing_rows = 0.01;
+         s.missing_arguments = 0.05, s.scrambled_names = true, s.hosts_named = false, s.missing_ranks = {1, 6};
+         s.cut_rank_lists = true;
+       })},
+      {"work as recorded, order, ends 100 us apart",
+       with([&](JobSpec& s) { s.recorded_ns = recorded, s.overlap = true, s.end_spread_ns = 100'000; })},
       {"healthy, jitter 5%", with([](JobSpec& s) { s.jitter = 0.05; })},
       {"healthy, jitter 15%", with([](JobSpec& s) { s.jitter = 0.15; })},
   };
@@ -165,7 +252,10 @@ int run_scores(int64_t jobs) {
         Planted{"straggler: slower kernels, gradients overlapped", Cause::kSlowerKernels, 1, true},
         Planted{"straggler: more work, gradients overlapped", Cause::kMoreWork, 1, true},
         Planted{"straggler: slower kernels, work as recorded", Cause::kSlowerKernels, 1, false, true},
-        Planted{"straggler: input, work as recorded", Cause::kInput, 1, false, true}}) {
+        Planted{"straggler: input, work as recorded", Cause::kInput, 1, false, true},
+        Planted{"straggler: slower kernels, work as recorded, gradients overlapped", Cause::kSlowerKernels, 1, true,
+                true},
+        Planted{"straggler: more work, work as recorded, gradients overlapped", Cause::kMoreWork, 1, true, true}}) {
     for (const int64_t ranks : {8, 64}) {
       JobSpec spec = plain;
       spec.straggler = 0;
@@ -173,7 +263,7 @@ int run_scores(int64_t jobs) {
       spec.every_steps = p.every;
       spec.extra = 0.1;
       spec.overlap = p.overlap;
-      if (p.recorded) spec.recorded_ns = recorded_work();
+      if (p.recorded) spec.recorded_ns = recorded;
       run(p.name, spec, ranks, jobs);
     }
   }
@@ -226,6 +316,14 @@ int main(int argc, char** argv) {
   const std::string_view mode = argc > 1 ? argv[1] : "";
   if (argc > 3 && mode == "score") first_seed = static_cast<uint64_t>(number(argv[3]));
   if (argc > 4 && mode == "score") only = argv[4];
+  if (mode == "refused" && argc == 6) {
+    first_seed = static_cast<uint64_t>(number(argv[3]));
+    only = argv[4];
+    only_ranks = number(argv[5]);
+    only_refused = true;
+    return run_scores(number(argv[2]));
+  }
+  if (argc > 5 && mode == "score") only_ranks = number(argv[5]);
   if (mode == "score") return run_scores(argc > 2 ? number(argv[2]) : 30);
   if (mode == "make" && argc == 5) return make(argv[2], large(number(argv[3]), number(argv[4])));
   if (mode == "planted" && argc == 3) {
@@ -239,8 +337,8 @@ int main(int argc, char** argv) {
                           .cause = Cause::kSlowerKernels});
   }
   if (mode == "reduce" && argc == 5) return time_reduce(number(argv[2]), number(argv[3]), number(argv[4]) != 0);
-  std::fprintf(
-      stderr,
-      "usage: ranks_study score [JOBS [SEED [KIND]]] | make DIR RANKS ROWS | planted DIR | reduce RANKS ROWS 0|1\n");
+  std::fprintf(stderr,
+               "usage: ranks_study score [JOBS [SEED [KIND [RANKS]]]] | make DIR RANKS ROWS | planted DIR | reduce "
+               "RANKS ROWS 0|1\n");
   return 2;
 }

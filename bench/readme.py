@@ -1,4 +1,4 @@
-"""Puts a measured table into bench/README.md, between the two marks of the program that measured it."""
+"""Puts a measured table into bench/README.md, between the marks of the program that measured it; reads it back."""
 
 from pathlib import Path
 
@@ -9,3 +9,9 @@ def write(program: str, text: str) -> None:
     begin, end = f"<!-- {program} begin -->\n", f"<!-- {program} end -->"
     before, rest = PAGE.read_text().split(begin)
     PAGE.write_text(before + begin + text.rstrip("\n") + "\n" + end + rest.split(end, 1)[1])
+
+
+def read(program: str) -> str:
+    """What is there now."""
+    begin, end = f"<!-- {program} begin -->\n", f"<!-- {program} end -->"
+    return PAGE.read_text().split(begin)[1].split(end, 1)[0]

@@ -290,6 +290,26 @@ def grown(on: Machine, fault: bool) -> Step:
     return step
 
 
+def optimizer_of_each(on: Machine, fault: bool, *, depth: int, **how: object) -> Step:
+    """Every block of a GPT has an optimizer of its own; mended by one for all."""
+    width = on.size(384, 32)
+    model = Gpt(depth, width, max(1, width // 64), on.size(4096, 100)).to(on.device)
+    tokens = torch.randint(0, 100, (on.size(8, 2), on.size(128, 16)), device=on.device)
+    parts: list[nn.Module] = [model.embed, *model.blocks, model.head] if fault else [model]
+    every = [adam(part, **how) for part in parts]
+
+    def step():
+        for optimizer in every:
+            optimizer.zero_grad()
+        with on.autocast():
+            loss = model(tokens).float().square().mean()
+        loss.backward()
+        for optimizer in every:
+            optimizer.step()
+
+    return step
+
+
 HOST = {
     "adapters-with-base": Program(adapters, ("unused-gradients",)),
     "boolean-index": Program(boolean_index, ("host-sync", "repeated-operators")),
@@ -307,6 +327,16 @@ HOST = {
     "large-tensors": Program(large_tensors, ("single-tensor-optimizer",)),
     "losses-one-by-one": Program(losses_one_by_one, ("host-sync", "repeated-operators")),
     "norms-in-fp32": Program(norms_in_fp32, ("dtype-ping-pong",)),
+    "optimizer-of-each-block": Program(
+        lambda on, fault: optimizer_of_each(on, fault, depth=on.size(24, 8), fused=True),
+        ("many-optimizers",),
+        near=("launch-overhead", "repeated-operators"),
+    ),
+    "optimizer-of-each-few": Program(
+        lambda on, fault: optimizer_of_each(on, fault, depth=on.size(10, 6), foreach=True),
+        ("many-optimizers",),
+        near=("launch-overhead", "repeated-operators"),
+    ),
     "outputs-to-host": Program(outputs_to_host, ("host-sync",)),
     "samples-one-by-one": Program(samples_one_by_one, ("repeated-operators",)),
     "small-network": Program(small_network, ("launch-overhead",)),

@@ -5,7 +5,7 @@ was fixed before anything was measured: the names in alphabetical order, every s
 gpu_programs.py are older, and rules have been tuned on all of them. UNSEEN is a blind test: not even its source is read
 by those who write rules before it has been scored, and once it has, it is no blind test any more. BLIND is a second
 one; of its names in alphabetical order every second one (BLIND_KEPT) stays away from tuning after it was scored, too.
-LATE is a third, scored once, and FRESH a fourth, for a CPU.
+LATE is a third, scored once, FRESH a fourth, for a CPU, and NEXT a fifth.
 
     step = LIBRARY["experts-boolean-masks"].make(Machine("cuda"), True)      # True: with the fault
 """
@@ -20,6 +20,7 @@ import kinds_gains_device
 import kinds_language
 import kinds_late
 import kinds_loops
+import kinds_next
 import kinds_other
 import kinds_unseen
 import kinds_vision
@@ -44,6 +45,7 @@ BLIND_OPEN = list(BLIND)[0::2]
 BLIND_KEPT = list(BLIND)[1::2]
 LATE: dict[str, Program] = dict(sorted(kinds_late.PROGRAMS.items()))
 FRESH: dict[str, Program] = dict(sorted(kinds_fresh.PROGRAMS.items()))
+NEXT: dict[str, Program] = dict(sorted(kinds_next.PROGRAMS.items()))
 
 # On a CPU the device's queue, pinned memory and half precision are no trouble: those programs are left out there.
 ON_GPU_ONLY = {
@@ -54,6 +56,7 @@ ON_GPU_ONLY = {
     *kinds_unseen.ON_GPU_ONLY,
     *kinds_blind.ON_GPU_ONLY,
     *kinds_late.ON_GPU_ONLY,
+    *kinds_next.ON_GPU_ONLY,
 }
 
 OLDER: dict[str, Program] = {
@@ -75,7 +78,7 @@ ON_GPU_ONLY |= {
     name for name in GAINS if name.startswith(("convolutions", "copied", "fused"))
 } | kinds_gains_device.ON_GPU_ONLY
 
-EVERY: dict[str, Program] = {**LIBRARY, **UNSEEN, **BLIND, **LATE, **FRESH, **OLDER, **GAINS}
+EVERY: dict[str, Program] = {**LIBRARY, **UNSEEN, **BLIND, **LATE, **FRESH, **NEXT, **OLDER, **GAINS}
 
 
 def half_of(name: str) -> str:
@@ -87,6 +90,7 @@ def half_of(name: str) -> str:
         "blind, kept": BLIND_KEPT,
         "late": LATE,
         "fresh": FRESH,
+        "next": NEXT,
         "gains": GAINS,
     }
     return next((half for half, names in halves.items() if name in names), "older")

@@ -7,6 +7,7 @@ from gpu_models import Machine
 from kinds_blind import Bags, suppressed_in_python, suppressed_together
 from kinds_blind_loops import Messages
 from kinds_other import Experts
+from kinds_settings import PROGRAMS as SETTINGS
 from kinds_unseen import HEALTHY
 from kinds_unseen_loops import area_in_python, area_on_device
 from kinds_unseen_text import private
@@ -21,6 +22,7 @@ from library import (
     HELD_OUT,
     LATE,
     LIBRARY,
+    NEXT,
     ON_GPU_ONLY,
     TUNING,
     UNSEEN,
@@ -38,7 +40,7 @@ def _one_thread():
 
 
 @pytest.mark.parametrize(
-    "name", [*LIBRARY, *UNSEEN, *(name for name in (*BLIND, *LATE, *FRESH, *GAINS) if name not in ON_GPU_ONLY)]
+    "name", [*LIBRARY, *UNSEEN, *(name for name in (*BLIND, *LATE, *FRESH, *NEXT, *GAINS) if name not in ON_GPU_ONLY)]
 )
 def test_a_program_runs_on_a_cpu_with_its_fault_and_mended(name):
     torch.manual_seed(0)
@@ -46,6 +48,14 @@ def test_a_program_runs_on_a_cpu_with_its_fault_and_mended(name):
         step = EVERY[name].make(Machine("cpu"), fault)
         step()
         step()
+
+
+def test_a_program_whose_losses_pile_up_computes_the_same_average_when_mended():
+    torch.manual_seed(0)
+    faulty = SETTINGS["average-over-all-losses"].make(Machine("cpu"), True)
+    torch.manual_seed(0)
+    mended = SETTINGS["average-over-all-losses"].make(Machine("cpu"), False)
+    assert torch.equal(faulty(), mended())
 
 
 def test_every_second_name_is_held_out():
@@ -73,6 +83,13 @@ def test_the_newest_blind_programs_are_in_no_other_set():
     assert {half_of(name) for name in FRESH} == {"fresh"}
     assert sorted(name for name, each in FRESH.items() if not each.findings) == ["healthy-tabular"]
     assert all(each.says for each in FRESH.values())
+
+
+def test_programs_of_the_next_blind_test_are_in_no_other_set_and_one_has_no_fault():
+    assert not set(NEXT) & {*LIBRARY, *UNSEEN, *BLIND, *LATE, *FRESH, *GAINS}
+    assert {half_of(name) for name in NEXT} == {"next"}
+    assert sorted(name for name, each in NEXT.items() if not each.findings) == ["healthy-ranker"]
+    assert all(each.says for each in NEXT.values())
 
 
 def test_blind_programs_compute_the_same_mended_as_with_their_fault():

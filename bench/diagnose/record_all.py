@@ -4,7 +4,7 @@
         --seconds 500      # start no more programs after that
         --older            # the programs of gpu_programs.py instead
         --unseen           # those of kinds_unseen.py instead
-        --blind            # those of kinds_blind.py; --late: of kinds_late.py; --fresh: of kinds_fresh.py
+        --blind            # those of kinds_blind.py; --late: of kinds_late.py; --fresh, --next: likewise
         --gains            # those of kinds_gains.py, which gains are fitted with
         --ours             # no traces of torch.profiler
         --device cpu       # small sizes, one thread
@@ -43,7 +43,7 @@ import torch
 from torch.profiler import ProfilerActivity, profile, schedule
 
 from gpu_models import Machine
-from library import BLIND, EVERY, FRESH, GAINS, LATE, LIBRARY, OLDER, ON_GPU_ONLY, UNSEEN, half_of
+from library import BLIND, EVERY, FRESH, GAINS, LATE, LIBRARY, NEXT, OLDER, ON_GPU_ONLY, UNSEEN, half_of
 from record_both import load_recorder
 from record_steps import record_steps
 
@@ -225,7 +225,15 @@ def main() -> None:
     parser.add_argument("--limit", type=float, default=60, help="seconds for one program")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--blocks", type=int, default=5)
-    sets = {"older": OLDER, "unseen": UNSEEN, "blind": BLIND, "late": LATE, "fresh": FRESH, "gains": GAINS}
+    sets = {
+        "older": OLDER,
+        "unseen": UNSEEN,
+        "blind": BLIND,
+        "late": LATE,
+        "fresh": FRESH,
+        "next": NEXT,
+        "gains": GAINS,
+    }
     for each in sets:
         parser.add_argument(f"--{each}", action="store_true")
     parser.add_argument("--ours", action="store_true")

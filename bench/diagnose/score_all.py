@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 OPTIONS = ("plain", "memory", "stacks")
-HALVES = ("tuning", "held out", "older", "unseen", "blind, opened", "blind, kept", "late", "fresh", "gains")
+HALVES = ("tuning", "held out", "older", "unseen", "blind, opened", "blind, kept", "late", "fresh", "next", "gains")
 ON_RECORDING = {"recording-distorts", "one-time-costs"}
 WORTH = 0.05
 

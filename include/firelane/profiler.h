@@ -53,7 +53,10 @@ struct ProfilerOptions {
   bool memory = false;     // allocations and frees, on the CPU and on the GPU
   bool cuda = true;        // the GPU's kernels, copies, CUDA calls and power (where there is a GPU)
   bool cuda_sync = false;  // what each CUDA synchronization waited for (costs as much as cuda itself)
+  bool metrics = false;    // the GPU's hardware metrics: SMs, tensor cores, DRAM, PCIe, NVLink
 
+  std::string metric_names;                       // with metrics: CUPTI's names, by commas; empty: a default set
+  double metric_interval_ms = 1;                  // between their samples
   ProfilerSchedule schedule;                      // empty: everything from the constructor to stop()
   std::function<void(Profiler&)> on_trace_ready;  // the trace is complete: save() it here
   std::string output;  // the file while it is written, or its folder; empty: FIRELANE_DIR, else the temporary folder

@@ -22,6 +22,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TextIO
 
+from firelane._light import LIGHT_STEPS, marked
 from firelane._optimizers import OptimizerSteps
 from firelane._patches import Patches
 from firelane._step_events import StepEvents
@@ -48,7 +49,8 @@ class Plan:
     old_inode: int = 0  # of the file at `output` that this recording replaces; 0 if there is none
     process: int = 0  # the command's own pid; its children have others
     steps: int = 5  # 0: the whole program
-    light: int = 0  # light steps before them
+    light: int = -1  # light steps before them; below 0: some with a GPU, none without
+    sample_rate: float = 0  # looks a second at the stacks of all threads meanwhile; 0: none
     wait: int = 3
     warmup: int = 1
     after: int = 3
@@ -57,11 +59,11 @@ class Plan:
     always: bool = False  # the whole job within a budget (_always), into the folder `output`
     budget: float = 0.005
     keep_bytes: int = 2 << 30
-    metrics: str = ""  # where to serve them: a port, 0 for any, or a Unix socket's path
+    prometheus: str = ""  # where to serve its metrics: a port, 0 for any, or a Unix socket's path
     opentelemetry: bool = False
     signal: str = ""  # that asks for a recording
     timeout_s: float = 0  # of `firelane attach`: without a step
-    options: dict[str, bool] = field(default_factory=dict)  # by the recorder's names (_record.OPTIONS)
+    options: dict[str, Any] = field(default_factory=dict)  # by the recorder's names (_record.OPTIONS)
 
 
 def begin(plan_json: str) -> None:
@@ -92,6 +94,7 @@ class Auto:
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.uses_gpu = plan.options.get("cuda", True) and _has_gpu()
+        self.light = plan.light if plan.light >= 0 else LIGHT_STEPS if self.uses_gpu and plan.steps else 0
         self._begin()
 
     def _begin(self) -> None:
@@ -151,21 +154,7 @@ class Auto:
         self.patches.replace(profile, "step", followed_by(profile.step, lambda _: self.stepped("profiler")))
 
     def _marked(self, next_batch: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        """In light steps, which have no ranges of torch's own, the wait for input is one of ours, by torch's name."""
-
-        @functools.wraps(next_batch)
-        def marked(loader: Any) -> Any:
-            if not self._is_light():
-                return next_batch(loader)
-            from firelane.profiler import _backend
-
-            range_id = _backend.begin_range(f"enumerate(DataLoader)#{type(loader).__name__}.__next__")
-            try:
-                return next_batch(loader)
-            finally:
-                _backend.end_range(range_id)
-
-        return marked
+        return marked(next_batch, self._is_light)
 
     def _is_light(self) -> bool:
         return self.recording is not None and self.recording.is_light
@@ -193,7 +182,7 @@ class Auto:
         self.step_count += 1
         done = self.step_count
         first_light = max(1, plan.wait + plan.warmup)  # light steps: first_light .. first - 1
-        first = first_light + plan.light  # recorded steps: first .. first + steps - 1
+        first = first_light + self.light  # recorded steps: first .. first + steps - 1
         recording = self.recording
         if done == max(1, plan.wait) and recording is None:
             recording = self._prepare()
@@ -251,10 +240,11 @@ class Auto:
         replaces = os.path.exists(self.path) and os.path.getsize(self.path) > 0
         recording = self.recording = Recording(
             RecordFlags(
-                **{name: on for name, on in plan.options.items() if name != "cuda"},  # type: ignore[arg-type]  # all bool
+                **{name: on for name, on in plan.options.items() if name != "cuda"},
                 use_device="cuda" if self.uses_gpu else None,
                 front=self.front,
-                light=plan.light > 0,
+                light=self.light > 0,
+                sample_rate=plan.sample_rate,
                 output=_temporary_path(self.path) if replaces else self.path,
                 is_temporary=replaces,
             )
@@ -385,7 +375,9 @@ class Auto:
             return f"firelane: nothing recorded: {recording._why_nothing()}"
         table = recording.key_averages().table(sort_by="self_cpu_time_total", row_limit=10)
         name = shlex.quote(os.path.relpath(self.path) if self.path.startswith(os.getcwd() + os.sep) else self.path)
-        steps = _step_counts(trace.info["step_count"], self.unrecorded_count)
+        steps = _step_counts(trace.info, self.unrecorded_count)
+        if trace.info["recorded_step_count"] is None and trace.info["light_step_count"] is not None:
+            steps = f"the program ended after its light steps, which have no operators: try --light 0; {steps}"
         return f"{table}\n{_verdict(trace)}\n{steps}wrote {name}; next: firelane diagnose {name}, firelane view {name}"
 
 
@@ -424,12 +416,14 @@ def _steps(count: int) -> str:
     return "1 step" if count == 1 else f"{count} steps"
 
 
-def _step_counts(recorded: int, unrecorded: int) -> str:
+def _step_counts(info: dict[str, Any], unrecorded: int) -> str:
     """How many steps the verdict is based on, and how many were timed without recording."""
+    recorded, light = info["step_count"], info["light_step_count"]
     if not recorded:
         return ""
     timed = f"{unrecorded} timed without recording; " if unrecorded >= _MIN_UNRECORDED else ""
-    return f"{_steps(recorded)} recorded, {timed}"
+    with_light = f" and {light} light" if light and info["recorded_step_count"] else ""
+    return f"{_steps(recorded)} recorded{with_light}, {timed}"
 
 
 def followed_by(method: Callable[..., Any], then: Callable[[Any], None]) -> Callable[..., Any]:

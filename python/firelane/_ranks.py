@@ -19,23 +19,30 @@ PathLike = str | os.PathLike[str]
 
 
 def ranks(
-    paths: PathLike | Iterable[PathLike], *, keep_parts: bool = False, price_per_hour: float | None = None
+    paths: PathLike | Iterable[PathLike],
+    *,
+    keep_parts: bool = False,
+    price_per_hour: float | None = None,
+    link_gb_s: float | None = None,
 ) -> Answer:
     """How a distributed job scales: who was late, why, and what it cost.
 
     paths: a folder of traces, or the traces (or parts) of the ranks; also in a store that fsspec opens (s3://...)
     keep_parts: keep TRACE.part beside each trace, and use those that are there
     price_per_hour: of one GPU
+    link_gb_s: what the network between hosts could carry for one GPU, one way (400 Gbit/s: 50); bandwidths are
+        compared with it
     """
     names = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
     if not names:
         raise TraceError("no ranks: name a folder of traces, or the traces of the ranks")
-    price = -1.0 if price_per_hour is None else price_per_hour
     files = [os.fspath(name) for name in names]
     with tempfile.TemporaryDirectory(prefix="firelane-parts-") as folder:
         remote = [name for name in files if is_remote(name)]
         local = [name for name in files if not is_remote(name)]
-        fields, text = _ranks(local + fetch_parts(remote, folder), keep_parts, price)
+        fields, text = _ranks(
+            local + fetch_parts(remote, folder), keep_parts, _given(price_per_hour), _given(link_gb_s)
+        )
     return Answer(json.loads(fields), text)
 
 
@@ -44,7 +51,11 @@ def map_trace(path: PathLike) -> bytes:
     return _rank_part(os.fspath(path))
 
 
-def reduce(parts: Iterable[bytes], *, price_per_hour: float | None = None) -> Answer:
+def reduce(parts: Iterable[bytes], *, price_per_hour: float | None = None, link_gb_s: float | None = None) -> Answer:
     """The answer from parts: what `firelane ranks reduce` prints."""
-    fields, text = _ranks_of_parts(list(parts), -1.0 if price_per_hour is None else price_per_hour)
+    fields, text = _ranks_of_parts(list(parts), _given(price_per_hour), _given(link_gb_s))
     return Answer(json.loads(fields), text)
+
+
+def _given(value: float | None) -> float:
+    return -1.0 if value is None else value

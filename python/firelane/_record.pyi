@@ -42,6 +42,14 @@ class RecordOptions:
     """Kernels, memcpys, memsets, synchronizations, the calls behind them, GPU power. `losses` lists what is missing."""
     cuda_sync: bool
     """With `cuda`: also what each wait waited for. Costs as much as everything else together."""
+    metrics: bool
+    """With `cuda`: hardware counters of the GPUs in use, by CUPTI's PM sampling. `losses` says why there are none."""
+    metric_names: str
+    """With `metrics`: CUPTI's names, by commas. Empty: SM and tensor core activity, DRAM, PCIe and NVLink traffic."""
+
+    @property
+    def metric_interval_ms(self) -> float:
+        """Between their samples."""
 
     flops: bool
     """torch.profiler's with_flops: turns shapes on; readers compute FLOPs from them."""
@@ -68,6 +76,9 @@ class RecordOptions:
         modules: bool = False,
         cuda: bool = True,
         cuda_sync: bool = False,
+        metrics: bool = False,
+        metric_names: str = "",
+        metric_interval_ms: float = 1.0,
         flops: bool = False,
         cuda_detach: bool = True,
         concrete_inputs: bool = True,

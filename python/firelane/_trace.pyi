@@ -125,6 +125,10 @@ class Trace:
         """Events without a duration."""
 
     @property
+    def stack_samples(self) -> Table:
+        """Where threads were now and then: sampled Python stacks."""
+
+    @property
     def counter_tracks(self) -> Table:
         """Counters: power, clocks, queue lengths."""
 
@@ -174,7 +178,7 @@ class Trace:
         table: which of the report's tables the rows are
         """
 
-    def idle(self, *, table: Literal['gaps', 'causes'] = 'gaps', rows: int | None = None) -> Table:
+    def idle(self, *, table: Literal['gaps', 'causes', 'lines'] = 'gaps', rows: int | None = None) -> Table:
         """
         Why the device was idle: the cause of every gap.
         print() shows what `firelane idle` prints.
@@ -436,11 +440,11 @@ def _judge(before: Sequence[float], after: Sequence[float], threshold: float = 0
 
 def _warm_up_steps(steps: Sequence[float]) -> int: ...
 
-def _ranks(paths: Sequence[str], keep_parts: bool, price_per_hour: float) -> tuple[str, str]: ...
+def _ranks(paths: Sequence[str], keep_parts: bool, price_per_hour: float, link_gb_s: float) -> tuple[str, str]: ...
 
 def _rank_part(path: str, name: str = '') -> bytes: ...
 
-def _ranks_of_parts(parts: Sequence[bytes], price_per_hour: float) -> tuple[str, str]: ...
+def _ranks_of_parts(parts: Sequence[bytes], price_per_hour: float, link_gb_s: float) -> tuple[str, str]: ...
 
 def _replay(kind: Sequence[int], sync: Sequence[int], communicates: Sequence[bool], after: Sequence[Sequence[int]], durations: Sequence[float]) -> tuple[list[float], list[float], list[float]]: ...
 
@@ -466,5 +470,16 @@ class Watchdog:
     def take_incident(self) -> int: ...
 
     def end(self, longest_wait_ms: int) -> bool: ...
+
+class StackRecorder:
+    """
+    Samples the stacks of this process from a thread that needs no GIL, until stop().
+    """
+
+    def stop(self) -> list[str]:
+        """What was seen, as texts for metadata `stack_samples`."""
+
+def record_stacks(rate: float) -> StackRecorder:
+    """Starts to sample; a RuntimeError says why that is not possible."""
 
 def why(run: str, step: int = -1) -> str: ...

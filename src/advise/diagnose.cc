@@ -9,6 +9,8 @@
 #include "advise/device_words.h"
 #include "advise/gain.h"
 #include "advise/kernel_evidence.h"
+#include "advise/light_note.h"
+#include "advise/padding.h"
 #include "advise/proofs.h"
 #include "advise/rule.h"
 #include "advise/text.h"
@@ -16,6 +18,7 @@
 #include "analyze/compute/fusion.h"
 #include "analyze/compute/roofline.h"
 #include "analyze/steps/phases.h"
+#include "analyze/verdict/sampled.h"
 #include "analyze/verdict/study.h"
 #include "base/parallel.h"
 #include "model/unknown_lanes.h"
@@ -253,6 +256,20 @@ void add_notes(const Model& model, const analyze::Study& study, Diagnosis& out) 
   }
 }
 
+// Where the training thread was, by its samples: while the device was idle, or in steps where there is no device.
+std::string sampled_note(const StudiedTrace& trace) {
+  const auto& places = trace.get<analyze::sampled_places>();
+  const bool has_device = trace.get<analyze::study>().has_device_work;
+  const std::vector<analyze::SampledLine>& lines = has_device ? places.in_gaps : places.in_steps;
+  const int64_t all_ns = has_device ? places.gaps_ns : places.steps_ns;
+  if (lines.empty() || all_ns <= 0) return "";
+  const double share = static_cast<double>(lines[0].ns) / static_cast<double>(all_ns);
+  return (has_device ? "while the device was idle, the training thread was at "
+                     : "in these steps the training thread was at ") +
+         std::string(lines[0].frame) + " for " + short_percent(share) +
+         " of the sampled time; more lines: firelane idle";
+}
+
 // What a memory snapshot shows beside time: allocations that failed, fragmentation, leaks.
 Diagnosis judged_without_time(const StudiedTrace& trace) {
   const Model& model = trace.model();
@@ -356,9 +373,16 @@ Diagnosis diagnose(const StudiedTrace& trace) {
   out.findings = merged(std::move(found));
   drop_explained(out.findings, model);
   fit_to_device(model.info, out.findings);
-  out.verdict = verdict_of(study);
+  out.verdict = verdict_of(timed_trace(trace).get<analyze::study>());
   if (out.healthy) out.why = why_healthy(context);
   add_notes(model, study, out);
+  if (std::string note = light_note(trace); !note.empty()) out.notes.push_back(std::move(note));
+  if (std::string note = sampled_note(timed_trace(trace)); !note.empty()) out.notes.push_back(std::move(note));
+  const auto is_padding = [](const Finding& finding) { return finding.id == "padding"; };
+  if (std::none_of(out.findings.begin(), out.findings.end(), is_padding)) {
+    const std::string note = unseen_padding(context);
+    if (!note.empty()) out.notes.push_back(note);
+  }
   for (std::string& note : out.notes) note = fit_note(model.info, std::move(note));
   out.verdict.meaning = fit_meaning(model.info, std::move(out.verdict.meaning));
   return out;

@@ -7,6 +7,7 @@
 
 #include "advise/context.h"
 #include "advise/finding.h"
+#include "advise/host_evidence.h"
 #include "analyze/common/intervals.h"
 #include "analyze/graph/whatif.h"
 #include "model/model.h"
@@ -67,7 +68,8 @@ class Evidence {
   void add_way_to(Row row) {
     const HostSlices& host = case_.model.host_slices;
     if (!case_.in_window(host.start_ns[row])) return;
-    const analyze::HostCut way{.lane = host.lane[row], .start_ns = way_start_ns(row), .end_ns = host.start_ns[row]};
+    const analyze::HostCut way{
+        .lane = host.lane[row], .start_ns = way_start_ns(case_.model, row), .end_ns = host.start_ns[row]};
     if (way.start_ns == way.end_ns) return;
     low_.host.push_back(way);
     high_.host.push_back(way);
@@ -84,20 +86,6 @@ class Evidence {
   int64_t duration_ns(const SliceRef& slice) const {
     return slice.on_device ? case_.model.device_slices.duration_ns[slice.row]
                            : case_.model.host_slices.duration_ns[slice.row];
-  }
-
-  // When the slice before it on the same level ended; its own start when that is too long ago to be just the way.
-  int64_t way_start_ns(Row row) const {
-    constexpr int64_t kLongestWayNs = 20'000;
-    const HostSlices& host = case_.model.host_slices;
-    Row before = row == 0 ? kNoRow : row - 1;
-    while (before != kNoRow && before != host.parent[row] && host.parent[before] != host.parent[row]) {
-      before = host.parent[before];
-    }
-    if (before == kNoRow || before == host.parent[row] || host.lane[before] != host.lane[row])
-      return host.start_ns[row];
-    const int64_t passed = host.start_ns[row] - host.end_ns(before);
-    return passed < 0 || passed > kLongestWayNs ? host.start_ns[row] : host.end_ns(before);
   }
 
   const Context& case_;

@@ -22,6 +22,18 @@ std::vector<analyze::HostCut> cuts_of(const Context& context, std::initializer_l
   return cuts;
 }
 
+int64_t way_start_ns(const Model& model, Row row) {
+  constexpr int64_t kLongestWayNs = 20'000;
+  const HostSlices& host = model.host_slices;
+  Row before = row == 0 ? kNoRow : row - 1;
+  while (before != kNoRow && before != host.parent[row] && host.parent[before] != host.parent[row]) {
+    before = host.parent[before];
+  }
+  if (before == kNoRow || before == host.parent[row] || host.lane[before] != host.lane[row]) return host.start_ns[row];
+  const int64_t passed = host.start_ns[row] - host.end_ns(before);
+  return passed < 0 || passed > kLongestWayNs ? host.start_ns[row] : host.end_ns(before);
+}
+
 int64_t activity_ns(const Context& context, analyze::Activity activity) {
   return context.study->per_step(context.study->breakdown.total.host[static_cast<size_t>(activity)]);
 }

@@ -29,6 +29,10 @@ inline Row outermost_op(const Model& model, Row op) {
   return op;
 }
 
+// Where the way to it begins, from Python or the autograd engine: when the slice before it on the same level ended; its
+// own start when that is too long ago to be just the way.
+int64_t way_start_ns(const Model& model, Row row);
+
 // The shapes of an operator's inputs as the trace has them (JSON); "" when they were not recorded.
 inline std::string_view input_dims_text(const Model& model, Row op) {
   const Row detail = model.op_detail(op);

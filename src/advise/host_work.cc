@@ -162,8 +162,8 @@ std::vector<HostWork> host_work(const StudiedTrace& trace) {
         if (loads || (any_in(launches, row, next_launch) && !copy)) return flush();
         if (copy && now.computing_ns == 0) return flush();
         // Between two of them, memory is given back: not longer than computing took.
-        if (now.computing_ns > 0 && host.start_ns[row] - now.end_ns > now.computing_ns) flush();
-        if (now.ops.empty() && now.copies.empty()) {
+        if (now.end_ns > 0 && host.start_ns[row] - now.end_ns > std::max(now.computing_ns, kComputesNs)) flush();
+        if (now.end_ns == 0) {
           now.start_ns = host.start_ns[row];
           now.lane = host.lane[row];
         }
@@ -174,8 +174,6 @@ std::vector<HostWork> host_work(const StudiedTrace& trace) {
           now.ops.push_back(row);
           now.computing_ns += host.duration_ns[row];
           if (now.longest == kNoRow || host.duration_ns[row] > host.duration_ns[now.longest]) now.longest = row;
-        } else if (now.computing_ns == 0) {
-          now = {};
         }
       });
   flush();

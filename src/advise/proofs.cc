@@ -13,26 +13,28 @@ namespace {
 // within 15% (bench/diagnose/library.md).
 constexpr Proof kProofs[] = {
     {"allocator-thrash", 1, 1, 0.00, 0.00},
-    {"attention-mask", 3, 2, 0.03, 0.08},
+    {"attention-mask", 3, 2, 0.04, 0.08},
     {"attention-unfused", 9, 6, 0.11, 0.12},
-    {"constant-copies", 4, 4, 0.01, 0.51},
+    {"constant-copies", 4, 4, 0.02, 0.46},
     {"conv-bias-before-batch-norm", 1, 1, 0.05, 0.00},
     {"cpu-oversubscription", 1, 1, 0.00, 0.00},
-    {"dtype-ping-pong", 3, 3, 0.15, 1.47},
+    {"dtype-ping-pong", 3, 3, 0.15, 0.76},
     {"fp32-matmul", 3, 3, 0.14, 0.00},
     {"fp64-compute", 7, 7, 0.19, 1.64},
     {"gc-pauses", 1, 1, 0.00, 0.03},
-    {"growing-input", 3, 3, 0.13, 0.82},
-    {"host-code", 6, 6, 0.02, 0.74},
+    {"growing-input", 3, 2, 0.27, 0.22},
+    {"host-code", 6, 6, 0.02, 0.73},
     {"host-compute", 5, 4, 0.07, 1.33},
-    {"host-sync", 7, 7, 0.16, 0.19},
+    {"host-sync", 7, 7, 0.16, 0.18},
     {"input-bound", 5, 5, 0.00, 0.12},
-    {"launch-overhead", 2, 2, 0.01, 0.05},
+    {"launch-overhead", 2, 2, 0.02, 0.05},
     {"layout-copies", 7, 5, 0.13, 0.21},
+    {"many-optimizers", 2, 2, 0.00, 0.00},
     {"memory-leak", 1, 1, 0.00, 0.00},
     {"pageable-copies", 4, 4, 0.04, 0.01},
+    {"pinned-allocation", 1, 1, 0.00, 0.36},
     {"pointwise-unfused", 10, 9, 0.61, 0.80},
-    {"recomputed-prefix", 2, 2, 0.15, 0.43},
+    {"recomputed-prefix", 2, 2, 0.12, 0.12},
     {"recording-distorts", 30, 28, 0.15, 0.15},
     {"repeated-backward", 6, 6, 0.06, 0.20},
     {"repeated-operators", 33, 30, 0.34, 0.30},
@@ -45,7 +47,7 @@ constexpr Proof kProofs[] = {
     {"zero-grad-fills", 1, 1, 0.03, 0.00},
 };
 
-constexpr Errors kErrorsOfAll = {.below = 0.19, .above = 0.74};  // the same of all programs, whatever the rule
+constexpr Errors kErrorsOfAll = {.below = 0.22, .above = 0.62};  // the same of all programs, whatever the rule
 constexpr double kWeightOfAll = 4;                               // as many programs as that counts for
 constexpr double kLeastError = 0.2;                              // what few programs cannot rule out
 constexpr Errors kMostErrors = {.below = 0.8, .above = 1.6};     // a gain that is said is at least a fifth of it

@@ -14,6 +14,7 @@ const std::vector<Rule>& all_rules() {
              host_code_rules,
              loops_rules,
              training_rules,
+             optimizers_rules,
              slow_steps_rules,
              compile_rules,
              settings_rules,

@@ -35,6 +35,7 @@ std::vector<Rule> host_rules();        // launches, syncs, recording
 std::vector<Rule> host_code_rules();   // operators on the CPU, garbage collection, code between operators
 std::vector<Rule> loops_rules();       // the same operators many times in a step
 std::vector<Rule> training_rules();    // optimizer, zero_grad, communication
+std::vector<Rule> optimizers_rules();  // optimizers that step one after the other
 std::vector<Rule> slow_steps_rules();  // steps that stand out, and what coincides
 std::vector<Rule> compile_rules();     // what torch.compile says about itself
 std::vector<Rule> settings_rules();    // threads, other processes, switches

@@ -284,7 +284,7 @@ std::vector<Finding> find_constant_copies(const Context& context) {
     const auto count = static_cast<int64_t>(all.size());
     if (count < context.step_count) continue;  // not in every step
     for (const Built& built : all) {
-      change.host.push_back({host.lane[built.copy], host.start_ns[built.first], built.end_ns, 0});
+      change.host.push_back({host.lane[built.copy], way_start_ns(model, built.first), built.end_ns, 0});
       spent_ns += built.end_ns - host.start_ns[built.first];
       copies.insert(built.copy);
     }

@@ -27,9 +27,10 @@ std::vector<Finding> find_graph_breaks(const Context& context) {
   const int64_t breaks = noted_count(context, "compile_graph_breaks");
   if (breaks == 0) return {};
   const std::string reason = noted_text(context.model, "compile_break_reason");
+  const int64_t graphs = noted_count(context, "compile_graphs");
   return {{.id = "graph-breaks",
-           .title = "torch.compile broke its graph at " + counted(breaks, "place", "places") + ", into " +
-                    counted(noted_count(context, "compile_graphs"), "graph", "graphs") +
+           .title = "torch.compile broke its graph at " + counted(breaks, "place", "places") +
+                    (graphs == 0 ? ", and compiled nothing" : ", into " + counted(graphs, "graph", "graphs")) +
                     (reason.empty() ? "" : "; most often: " + reason),
            .events = breaks,
            .try_text = "make the function compile in one piece: no print, no data-dependent if, no calls of code that "

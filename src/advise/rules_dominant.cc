@@ -333,6 +333,16 @@ std::vector<Finding> find_dominant_op(const Context& context) {
   return {finding};
 }
 
+// "; measured: DRAM at 84% of its peak".
+std::string measured_text(const analyze::RooflineRow& row) {
+  const double dram = row.use.of(analyze::HardwareUnit::kDram);
+  const double tensor = row.use.of(analyze::HardwareUnit::kTensor);
+  if (dram < 0 && tensor < 0) return {};
+  const bool is_dram = dram >= tensor;
+  return std::string("; measured: ") + (is_dram ? "DRAM" : "tensor cores") + " at " +
+         short_percent((is_dram ? dram : tensor) / 100) + " of " + (is_dram ? "its" : "their") + " peak";
+}
+
 std::vector<Finding> find_dominant_kernel(const Context& context) {
   const Model& model = context.model;
   const DeviceSlices& device = model.device_slices;
@@ -372,7 +382,8 @@ std::vector<Finding> find_dominant_kernel(const Context& context) {
   if (kernel.size() > kLongestName) kernel = kernel.substr(0, kLongestName) + "...";
   finding.title = "one kernel takes " + short_percent(finding.share_of_step) + " of a step: " + kernel +
                   (op_name.empty() ? "" : " of " + op_name) + (caller.empty() ? "" : ", most in " + caller) +
-                  (roof < 0 ? "" : "; it reaches " + short_percent(roof / 100) + " of the roofline");
+                  (roof < 0 ? "" : "; it reaches " + short_percent(roof / 100) + " of the roofline") +
+                  (of == kNoRow ? "" : measured_text(roofline.rows[of]));
   const Advice advice = advice_for(what, op_name);
   finding.try_text = std::string("it may be ") + advice.could_be;
   finding.try_code = advice.code;

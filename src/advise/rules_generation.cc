@@ -20,7 +20,7 @@ namespace {
 constexpr double kShortKernelNs = 3000;  // of one position: little more than its start
 constexpr double kShortCallNs = 5000;
 constexpr double kRealBandwidth = 0.6;  // of the memory's bandwidth that small kernels reach
-constexpr double kCacheOps = 0.75;      // of a pass over one token: what the cache may add
+constexpr double kCacheOps = 0.4;       // of a pass over one token: what writing and reading the cache adds at worst
 constexpr int64_t kShortestPrefix = 8;
 constexpr size_t kLeastAppends = 4;  // calls in a row: fewer may be a tensor put together once
 constexpr int64_t kLeastRatio = 8;   // what is kept, to what is appended

@@ -340,6 +340,7 @@ std::vector<Finding> find_unused_gradients(const Context& context) {
     } else {
       evidence.add_call(op, 0.1, 0);
     }
+    evidence.add_way_to(op);
   }
   std::set<Row> seen(gradients.nodes.begin(), gradients.nodes.end());
   for (const Row node : gradients.nodes) {

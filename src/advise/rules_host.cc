@@ -1,10 +1,12 @@
 // The host in the way of the device: launches, waits, and recording itself.
 #include <algorithm>
+#include <cmath>
 
 #include "advise/grad_scaler.h"
 #include "advise/host_evidence.h"
 #include "advise/host_work.h"
 #include "advise/loops.h"
+#include "advise/notes.h"
 #include "advise/rule.h"
 #include "advise/text.h"
 #include "analyze/host/dispatch.h"
@@ -56,6 +58,22 @@ analyze::WhatIf less_dispatch(const Context& context, double keep) {
 bool is_ours(const analyze::Study& study) { return study.undone.source != analyze::CostSource::kEstimated; }
 constexpr const char* kTimeSomeSteps = "leave some steps unrecorded, so that they can be timed: schedule(wait=5, ...)";
 
+// To compile what is compiled already is no advice: what keeps torch.compile from CUDA graphs is.
+void advise_fewer_launches(const Context& context, Finding& finding) {
+  const auto noted = [&](std::string_view key) { return noted_number(context.model, key).value_or(0) > 0; };
+  if (noted("compile_cudagraph_skips")) {
+    finding.try_text =
+        "torch.compile left out CUDA graphs (cuda-graphs-skipped): mend that first, or take a larger batch";
+    finding.try_code = "TORCH_LOGS=cudagraphs python train.py";
+  } else if (noted("compile_graph_breaks")) {
+    finding.try_text = "torch.compile broke its graph (graph-breaks): mend that first, or take a larger batch";
+    finding.try_code = "torch.compile(model, fullgraph=True)  # fails at the first break, and says why";
+  } else {
+    finding.try_text = "launch less often and do more per launch: CUDA graphs, torch.compile, or a larger batch";
+    finding.try_code = "model = torch.compile(model, mode=\"reduce-overhead\")";
+  }
+}
+
 std::vector<Finding> find_overhead(const Context& context) {
   const analyze::Study& study = *context.study;
   if (!context.has_device_work && study.bound.limit != analyze::Limit::kOverhead) return {};
@@ -95,8 +113,7 @@ std::vector<Finding> find_overhead(const Context& context) {
           short_percent(static_cast<double>(study.launches.short_work) / static_cast<double>(study.launches.work)) +
           " of the kernels are shorter than their launch)";
     }
-    finding.try_text = "launch less often and do more per launch: CUDA graphs, torch.compile, or a larger batch";
-    finding.try_code = "model = torch.compile(model, mode=\"reduce-overhead\")";
+    advise_fewer_launches(context, finding);
     add_gaps(finding, context, [](analyze::IdleCause cause) {
       return analyze::is_host_late(cause) && cause != analyze::cause_of(analyze::Activity::kInput);
     });
@@ -264,11 +281,17 @@ std::vector<Finding> find_recorder(const Context& context) {
   Finding finding{.id = "recording-distorts", .cost_ns = undone.cost_ns};
   if (undone.step_ns <= 0 || finding.cost_ns <= 0) return {};
   const bool is_timed = undone.source == analyze::CostSource::kBaseline;
-  const auto share = [](int64_t part, int64_t whole) { return static_cast<double>(part) / static_cast<double>(whole); };
-  finding.share_of_step = std::min(1.0, share(finding.cost_ns, study.usual_recorded_ns));
+  // As the verdict has it, unless steps have changed so much that those timed tell nothing of those recorded.
+  constexpr double kSame = 0.1;
+  int64_t without_ns = study.usual_recorded_ns - undone.cost_ns;
+  if (is_timed && std::abs(static_cast<double>(undone.usual_ns - without_ns)) < kSame * static_cast<double>(without_ns))
+    without_ns = undone.usual_ns;
+  if (without_ns >= study.usual_recorded_ns) return {};
+  finding.share_of_step =
+      1.0 - static_cast<double>(std::max<int64_t>(without_ns, 0)) / static_cast<double>(study.usual_recorded_ns);
   finding.title = "recording took " + short_percent(finding.share_of_step) +
                   " of each recorded step: " + short_time(study.usual_recorded_ns) + " while recording, " +
-                  (is_timed ? "" : "about ") + short_time(study.usual_recorded_ns - undone.cost_ns) + " without";
+                  (is_timed ? "" : "about ") + short_time(without_ns) + " without";
   if (!is_timed) {
     finding.title += " (" + short_time(undone.low_ns) + " to " + short_time(undone.high_ns) + ")";
   }

@@ -107,6 +107,17 @@ std::vector<Finding> find_fp32_matmul(const Context& context) {
 
 // ---- float64 ----
 
+// The aten op that the user's code asked for: up from the one that launched, while ops are aten's.
+Row outermost_aten(const Model& model, Row op) {
+  const HostSlices& host = model.host_slices;
+  Row found = op;
+  for (Row row = op; row != kNoRow && host.kind[row] == HostKind::kOp; row = host.parent[row]) {
+    if (!model.text(host.name[row]).starts_with("aten::")) break;
+    found = row;
+  }
+  return found;
+}
+
 constexpr double kWideKeepLow = 0.55;  // of what moves float64, as float32
 constexpr double kWideKeepHigh = 0.45;
 constexpr double kPlainPartLow = 0.65;  // of the peak without tensor cores that fp32 matmuls reach
@@ -116,7 +127,21 @@ constexpr double kCpuCallNs = 10'000;  // of an operator on the CPU: the call, w
 bool takes_double(const Model& model, Row op) {
   const Row detail = op == kNoRow ? kNoRow : model.op_detail(op);
   if (detail == kNoRow || model.op_details.input_types[detail] == kNoString) return false;
-  return contains(model.text(model.op_details.input_types[detail]), "\"double\"");
+  if (!contains(model.text(model.op_details.input_types[detail]), "\"double\"")) return false;
+  // A Python number is a "double" without dimensions, whatever the tensors beside it are.
+  const std::vector<analyze::OpTensor> inputs = analyze::input_tensors(model, op);
+  const auto is_large = [](const analyze::OpTensor& input) { return !input.dims.empty(); };
+  return std::none_of(inputs.begin(), inputs.end(), is_large) ||
+         std::any_of(inputs.begin(), inputs.end(), [&](const analyze::OpTensor& input) {
+           return is_large(input) && input.precision == analyze::Precision::kFp64;
+         });
+}
+
+// A cast between float32 and float64, which would not be there: the first two inputs of copy_.
+bool casts_float(const Model& model, Row op) {
+  if (op == kNoRow || model.text(model.host_slices.name[op]) != "aten::copy_") return false;
+  const std::string_view types = model.text(model.op_details.input_types[model.op_detail(op)]);
+  return types.starts_with("[\"double\", \"float\"") || types.starts_with("[\"float\", \"double\"");
 }
 
 void add_doubles_on_device(const Context& context, Evidence& evidence) {
@@ -129,6 +154,10 @@ void add_doubles_on_device(const Context& context, Evidence& evidence) {
     const bool in_list = op != kNoRow && contains(model.text(device.name[row]), "multi_tensor_apply_kernel") &&
                          contains(model.text(device.name[row]), "<double");
     if (!takes_double(model, op) && !in_list) return;
+    if (casts_float(model, op)) {
+      evidence.add_host(outermost_aten(model, op));
+      return evidence.add_device(row, 0, 0);
+    }
     if (!analyze::is_matrix_class(traits.kernel_class)) return evidence.add_device(row, kWideKeepLow, kWideKeepHigh);
     const analyze::DevicePeaks* peaks = analyze::peaks_of(model, device.device[row]);
     if (peaks == nullptr || peaks->fp32_tflops <= 0) return evidence.add_device(row, kWideKeepLow, kWideKeepHigh);
@@ -211,17 +240,6 @@ std::vector<Finding> find_tensor_cores(const Context& context) {
                   short_percent(finding.share_of_step) +
                   " of a step (largest: " + std::string(model.text(model.op_details.input_dims[detail])) + ")";
   return {finding};
-}
-
-// The aten op that the user's code asked for: up from the one that launched, while ops are aten's.
-Row outermost_aten(const Model& model, Row op) {
-  const HostSlices& host = model.host_slices;
-  Row found = op;
-  for (Row row = op; row != kNoRow && host.kind[row] == HostKind::kOp; row = host.parent[row]) {
-    if (!model.text(host.name[row]).starts_with("aten::")) break;
-    found = row;
-  }
-  return found;
 }
 
 std::vector<Finding> find_unfused_chains(const Context& context) {

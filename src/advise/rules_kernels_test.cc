@@ -98,6 +98,22 @@ TEST(KernelRules, fp32_matmul_without_tensor_cores_is_found) {
   EXPECT_TRUE(KernelProgram().op("aten::mm", kFp32Kernel, 2, "[[8, 8], [8, 8]]", kFloats).ask("fp32-matmul").empty());
 }
 
+TEST(KernelRules, float64_takes_twice_as_long_and_its_casts_would_not_be_there) {
+  constexpr std::string_view kDims = "[[8192, 2048], [8192, 2048]]";
+  constexpr std::string_view kDoubles = R"(["double", "double"])";
+  const auto likely = [](const std::vector<Finding>& findings) {
+    return findings.empty() ? 0 : static_cast<double>(findings[0].gain.middle_ns()) / 1000;
+  };
+  const auto ask = [&](std::string_view op, std::string_view types) {
+    return likely(KernelProgram().op(op, "elementwise_kernel", 100, kDims, types).ask("fp64-compute"));
+  };
+  EXPECT_NEAR(ask("aten::mul", kDoubles), 50, 1);
+  EXPECT_NEAR(ask("aten::copy_", R"(["double", "float", "Scalar"])"), 100, 1);
+  EXPECT_NEAR(ask("aten::copy_", R"(["float", "double", "Scalar"])"), 100, 1);
+  EXPECT_NEAR(ask("aten::copy_", R"(["double", "c10::BFloat16", "Scalar"])"), 50, 1) << "a cast to float32 stays";
+  EXPECT_EQ(ask("aten::mul", kFloats), 0);
+}
+
 TEST(KernelRules, odd_sizes_of_16_bit_matmuls_are_found) {
   const auto ask = [](double kernel_us, std::string_view dims) {
     return KernelProgram().op("aten::mm", kBf16Kernel, kernel_us, dims, kHalves).ask("tensor-cores-unused");

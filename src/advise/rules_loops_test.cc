@@ -248,6 +248,19 @@ TEST(HostCompute, a_tensor_built_on_the_cpu_is_named_with_its_copy) {
   EXPECT_EQ(find(judged, "launch-overhead"), nullptr);
 }
 
+TEST(HostCompute, pieces_that_are_joined_go_with_the_operator_that_joins_them) {
+  Program program;
+  for (int step = 0; step < 4; ++step) {
+    program.op("aten::mm");
+    for (int i = 0; i < 100; ++i) program.computes("aten::select", 30);
+    program.computes("aten::stack", 1000).copies_to_device(500).op("aten::mm").end_step();
+  }
+  const Judged judged = program.judged();
+  const Finding* finding = find(judged, "host-compute");
+  ASSERT_NE(finding, nullptr);
+  EXPECT_GT(finding->cost_ns, 4'400'000);
+}
+
 TEST(HostCompute, operators_that_launch_are_none) {
   Program program;
   for (int step = 0; step < 4; ++step) {

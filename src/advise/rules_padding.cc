@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "advise/host_evidence.h"
+#include "advise/padding.h"
 #include "advise/rule.h"
 #include "advise/text.h"
 #include "analyze/host/dispatch.h"
@@ -151,7 +152,49 @@ std::vector<Finding> find_padding(const Context& context) {
   return {finding};
 }
 
+// embedding(weight, indices, padding_idx, ...): a number of -1 means that there is none.
+bool has_padding_index(const Model& model, Row op) {
+  const Row detail = model.op_detail(op);
+  if (detail == kNoRow || model.op_details.concrete_inputs[detail] == kNoString) return false;
+  const std::string_view values = model.text(model.op_details.concrete_inputs[detail]);
+  constexpr std::string_view kBeforeIndex = R"(["", "", ")";
+  if (!values.starts_with(kBeforeIndex) || values.size() == kBeforeIndex.size()) return false;
+  const char first = values[kBeforeIndex.size()];
+  return first >= '0' && first <= '9';
+}
+
+std::string times_text(const analyze::Dims& dims) {
+  std::string text;
+  for (const int64_t size : dims) text += (text.empty() ? "" : " x ") + std::to_string(size);
+  return text;
+}
+
 }  // namespace
+
+std::string unseen_padding(const Context& context) {
+  const Model& model = context.model;
+  const HostSlices& host = model.host_slices;
+  const StringId embedding = model.strings.find("aten::embedding");
+  const StringId attention = model.strings.find("aten::scaled_dot_product_attention");
+  if (embedding == kNoString && attention == kNoString) return {};
+  constexpr size_t kMask = 3;  // after queries, keys and values
+  for (Row row = 0; row < host.size(); ++row) {
+    const bool looks_up = embedding != kNoString && host.name[row] == embedding;
+    if (!looks_up && (attention == kNoString || host.name[row] != attention)) continue;
+    if (host.kind[row] != HostKind::kOp || !context.in_window(host.start_ns[row])) continue;
+    const std::vector<analyze::Dims> dims = analyze::parse_input_dims(input_dims_text(model, row));
+    const bool is_padded = looks_up && dims.size() > 1 && dims[1].size() == 2 && has_padding_index(model, row);
+    const bool is_masked = !looks_up && dims.size() > kMask && dims[0].size() == 4 && dims[kMask].size() == 4 &&
+                           dims[0][0] > 1 && dims[kMask][0] == dims[0][0];
+    if (!is_padded && !is_masked) continue;
+    const analyze::Dims batch = is_padded ? dims[1] : analyze::Dims{dims[0][0], dims[0][2]};
+    return std::string(is_padded ? "the token embedding has a padding_idx"
+                                 : "attention has a mask for each sample of the batch") +
+           ": samples may come padded, and a trace has shapes but no values, so how much of the " + times_text(batch) +
+           " positions is padding is not judged; count it: (tokens == pad).float().mean()";
+  }
+  return {};
+}
 
 std::vector<Rule> padding_rules() {
   return {
@@ -160,9 +203,9 @@ std::vector<Rule> padding_rules() {
        "Told by shapes: pad_sequence gets samples of different lengths, or each sample of token numbers is padded by\n"
        "itself (pad, constant_pad_nd), on the thread that trains or in one that was recorded with it. A fifth of all\n"
        "positions or more must be padding. Batches that come padded out of DataLoader workers or a file are not told:\n"
-       "a trace has shapes and no values. The gain is a replay in which operators outside of the optimizer take less "
-       "by\n"
-       "half of that part, or all of it.\n\n"
+       "a trace has shapes and no values; a note says so where an embedding's padding_idx or a mask points to them.\n"
+       "The gain is a replay in which operators outside of the optimizer take less by half of that part, or all of it."
+       "\n\n"
        "What to do: batches of samples of similar length (sort, or buckets); packing; nested tensors.\n\n"
        "When not: shapes must stay the same (CUDA graphs, a compiler that would compile each length).",
        find_padding},

@@ -1,6 +1,7 @@
 // Padding that shapes tell, and batches that have none.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 
 #include "advise/diagnose.h"
@@ -66,6 +67,32 @@ Judged padded(std::string_view type, std::string_view dims) {
 TEST(Padding, token_numbers_that_are_padded_one_by_one_count_and_images_do_not) {
   EXPECT_NE(find(padded("long int", "[[32], [], [], []]"), "padding"), nullptr);
   EXPECT_EQ(find(padded("float", "[[3, 32, 32], [], [], []]"), "padding"), nullptr);
+}
+
+bool says_that_padding_is_unseen(std::string_view op, std::string_view dims, std::string_view concrete) {
+  const Judged judged = after([&](TraceBuilder& builder, double& at) {
+    builder.op(op, {.start_us = at, .end_us = at + 5, .dims = dims, .concrete = concrete});
+    at += 8;
+  });
+  EXPECT_EQ(find(judged, "padding"), nullptr);
+  return std::any_of(judged.notes.begin(), judged.notes.end(), [](const std::string& note) {
+    return note.find("16 x 1024 positions is padding is not judged") != std::string::npos;
+  });
+}
+
+TEST(Padding, that_came_with_the_batch_is_said_to_be_unseen_where_something_points_to_it) {
+  constexpr std::string_view kTokens = "[[1000, 64], [16, 1024], [], [], []]";
+  EXPECT_TRUE(says_that_padding_is_unseen("aten::embedding", kTokens, R"(["", "", "0", "False", "False"])"));
+  EXPECT_FALSE(says_that_padding_is_unseen("aten::embedding", kTokens, R"(["", "", "-1", "False", "False"])"));
+  EXPECT_FALSE(says_that_padding_is_unseen("aten::embedding", kTokens, {})) << "not recorded";
+  const auto attention = [](std::string_view mask) {
+    const std::string each = "[16, 8, 1024, 64]";
+    const std::string dims = "[" + each + ", " + each + ", " + each + ", " + std::string(mask) + ", [], [], [], []]";
+    return says_that_padding_is_unseen("aten::scaled_dot_product_attention", dims, {});
+  };
+  EXPECT_TRUE(attention("[16, 1, 1, 1024]"));
+  EXPECT_FALSE(attention("[1, 1, 1024, 1024]")) << "one for all samples: causal, or windows";
+  EXPECT_FALSE(attention("[]"));
 }
 
 }  // namespace

@@ -34,6 +34,43 @@ std::string largest_shares(const analyze::Study& study) {
   return text(sides[0]) + ", " + text(sides[1]);
 }
 
+// "DRAM at 84% and tensor cores at 3% of their peak": the unit that decides stands first.
+std::string measured_text(const analyze::UnitUse& use, Limit limit) {
+  using analyze::HardwareUnit;
+  struct Named {
+    HardwareUnit unit;
+    std::string_view name;
+  };
+  const Named dram{HardwareUnit::kDram, "DRAM"};
+  const Named tensor{HardwareUnit::kTensor, "tensor cores"};
+  const Named sm{HardwareUnit::kSm, "SMs"};
+  const std::vector<Named> order =
+      limit == Limit::kMemory ? std::vector{dram, tensor, sm} : std::vector{tensor, dram, sm};
+  std::string text;
+  bool is_one = false;
+  for (const Named& each : order) {
+    if (use.of(each.unit) < 0) continue;
+    is_one = text.empty() && each.unit == HardwareUnit::kDram;
+    text += (text.empty() ? "" : ", ") + std::string(each.name) + " at " + short_percent(use.of(each.unit) / 100);
+  }
+  return text.empty() ? "" : text + (is_one ? " of its peak" : " of their peak");
+}
+
+// Counters say whether memory is what limits; shapes and names of kernels only suggest it.
+void say_measured(const analyze::Study& study, Verdict& out) {
+  const Limit limit = study.bound.limit;
+  const std::string text = measured_text(study.unit_use, limit);
+  if (text.empty()) return;
+  const double dram = study.unit_use.of(analyze::HardwareUnit::kDram);
+  const double tensor = study.unit_use.of(analyze::HardwareUnit::kTensor);
+  const bool is_proven = limit == Limit::kMemory ? dram >= analyze::kUsedUpPercent : tensor >= analyze::kUsedUpPercent;
+  if ((limit == Limit::kMemory || limit == Limit::kCompute) && is_proven) {
+    out.reason += ", measured: " + text;
+  } else {
+    out.step += (out.step.empty() ? "" : "; ") + std::string("measured while it is busy: ") + text;
+  }
+}
+
 void say_limit(const analyze::Study& study, Verdict& out) {
   const Limit limit = study.bound.limit;
   if (study.cold) {
@@ -119,6 +156,7 @@ Verdict verdict_of(const analyze::Study& study) {
   Verdict out{
       .bound = study.bound, .step = step_text(study), .meaning = meaning_of(study.bound.limit, study.has_device_work)};
   say_limit(study, out);
+  if (study.unit_use.is_known()) say_measured(study, out);
   return out;
 }
 

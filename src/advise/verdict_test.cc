@@ -69,5 +69,34 @@ TEST(Verdict, shares_are_those_of_the_critical_path) {
   EXPECT_EQ(judged.verdict.bound.shares, judged.study.bound.shares);
 }
 
+// Steps of a long copying kernel, with DRAM's use sampled every 100 us.
+Verdict of_copies(double dram_percent) {
+  TraceBuilder builder;
+  for (int64_t i = 0; i < 5; ++i) {
+    const double at = 10'000.0 * static_cast<double>(i);
+    builder.step(i, {.start_us = at, .end_us = at + 10'000});
+    builder.op("aten::copy_", {.start_us = at, .end_us = at + 20, .external_id = i + 1});
+    builder.call("cudaLaunchKernel",
+                 {.start_us = at + 1, .end_us = at + 8, .correlation = i + 1, .external_id = i + 1});
+    builder.kernel("vectorized_elementwise_kernel",
+                   {.start_us = at + 9, .end_us = at + 9900, .correlation = i + 1, .external_id = i + 1});
+    builder.call("cudaDeviceSynchronize", {.start_us = at + 30, .end_us = at + 9905, .correlation = 100 + i});
+  }
+  for (int i = 0; i < 500; ++i) {
+    builder.gpu_counter(0, "dram__throughput.avg.pct_of_peak_sustained_elapsed", 100.0 * i, dram_percent);
+  }
+  return diagnose(builder.build()).verdict;
+}
+
+TEST(Verdict, memory_bound_is_measured_where_counters_say_so) {
+  const Verdict proven = of_copies(85);
+  EXPECT_EQ(proven.label, "memory-bound");
+  EXPECT_EQ(proven.reason, "the device is busy moving data through its memory, measured: DRAM at 85% of its peak");
+  const Verdict doubtful = of_copies(20);
+  EXPECT_EQ(doubtful.reason, "the device is busy moving data through its memory");
+  EXPECT_NE(doubtful.step.find("measured while it is busy: DRAM at 20% of its peak"), std::string::npos)
+      << doubtful.step;
+}
+
 }  // namespace
 }  // namespace firelane::advise

@@ -8,6 +8,8 @@
 #include <optional>
 #include <system_error>
 
+#include "base/short_text.h"
+
 namespace firelane::always {
 namespace fs = std::filesystem;
 namespace {
@@ -37,19 +39,7 @@ std::vector<const StepRow*> around(const std::vector<StepRow>& rows, size_t at) 
   return found;
 }
 
-std::string text_of(int64_t ns) {
-  char text[48];
-  if (ns < 0) return "unknown";
-  const auto value = static_cast<double>(ns);
-  if (ns < 1'000'000) {
-    std::snprintf(text, sizeof text, "%.1f us", value / 1e3);
-  } else if (ns < 10'000'000'000) {
-    std::snprintf(text, sizeof text, "%.1f ms", value / 1e6);
-  } else {
-    std::snprintf(text, sizeof text, "%.1f s", value / 1e9);
-  }
-  return text;
-}
+std::string text_of(int64_t ns) { return ns < 0 ? "unknown" : short_time(ns); }
 
 std::string read_text(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);

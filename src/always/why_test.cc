@@ -78,7 +78,7 @@ TEST(Why, a_run_is_read_from_all_its_files_and_says_what_was_kept) {
             "step 20: 400.0 ms, usually 100.0 ms (median of 39): 4.00x, waiting for input (DataLoader)\n"
             "  waiting for input          300.0 ms   usually 2.0 ms\n"
             "  garbage collection           1.0 ms   usually 1.0 ms\n"
-            "  saving                       0.0 us   usually 0.0 us\n"
+            "  saving                         0 ns   usually 0 ns\n"
             "  training thread on CPU      95.0 ms   usually 90.0 ms\n"
             "\nkept: " +
                 (run / "kept/step-20-slow").string() +

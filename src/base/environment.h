@@ -27,8 +27,9 @@ inline constexpr Variable kVerify = {"FIRELANE_VERIFY", "no steps are timed for 
 inline constexpr Variable kTeardownCupti = {"TEARDOWN_CUPTI", "it is detached",
                                             "`0`: `stop()` does not detach CUPTI; torch.profiler reads it, too"};
 
-inline constexpr Variable kToken = {"FIRELANE_TOKEN", "one is made up, which asks for recordings only",
-                                    "what `--metrics` wants as `Authorization: Bearer`, for metrics and for triggers"};
+inline constexpr Variable kToken = {
+    "FIRELANE_TOKEN", "one is made up, which asks for recordings only",
+    "what `--prometheus` wants as `Authorization: Bearer`, for metrics and for triggers"};
 
 inline constexpr Variable kAll[] = {kDir, kCupti, kClock, kRecord, kVerify, kTeardownCupti, kToken};
 

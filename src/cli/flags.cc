@@ -93,6 +93,11 @@ Flag Flags::add(const std::string& names, std::optional<std::string>& value, con
   return Flag(app_.add_option(names, value, help));
 }
 
+// As an option, CLI11 would take the -- behind it for the end of its values.
+Flag Flags::add_with_optional_value(const std::string& name, std::string& value, const std::string& help) {
+  return Flag(app_.add_flag(name, value, help));
+}
+
 void Flags::check_all(std::function<std::optional<Wrong>()> what_is_wrong) {
   app_.parse_complete_callback([what_is_wrong = std::move(what_is_wrong)] {
     if (const std::optional<Wrong> wrong = what_is_wrong()) throw CLI::ValidationError(wrong->flags, wrong->reason);

@@ -54,6 +54,9 @@ class Flags {
   Flag add(const std::string& names, size_t& value, const std::string& help);
   Flag add(const std::string& names, std::optional<std::string>& value, const std::string& help);
 
+  // --metrics, whose value is "true" then, or --metrics=LIST.
+  Flag add_with_optional_value(const std::string& name, std::string& value, const std::string& help);
+
   // After parsing: `what_is_wrong` with the flags together, or nothing.
   struct Wrong {
     std::string flags;

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 
 #include "base/visible_text.h"
 #include "cli/flight_files.h"
@@ -33,6 +35,33 @@ Result<RankFiles> find_job_files(const std::vector<std::string>& names) {
   std::erase_if(out.traces,
                 [&](const std::string& file) { return std::binary_search(out.dumps.begin(), out.dumps.end(), file); });
   return out;
+}
+
+namespace {
+
+Result<void> add_matches(const std::string& path, ranks::ShuffledMatches& out) {
+  namespace fs = std::filesystem;
+  if (path.empty()) return {};
+  std::error_code error;
+  std::vector<std::string> files;
+  for (fs::directory_iterator at(path, error), end; !error && at != end; at.increment(error)) {
+    files.push_back(at->path().string());
+  }
+  if (error) files = {path};
+  for (const std::string& file : files) {
+    FL_TRY(const std::string frames, read_whole(file));
+    FL_TRY_VOID(out.add(frames, file));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::string> read_whole(const std::string& path) {
+  std::ifstream stream(path, std::ios::binary);
+  std::string content{std::istreambuf_iterator<char>(stream), {}};
+  if (!stream) return Error{path + ": cannot be read"};
+  return content;
 }
 
 Result<std::shared_ptr<const ranks::StudiedJob>> open_job(const std::vector<std::string>& names,
@@ -67,6 +96,7 @@ Result<std::shared_ptr<const ranks::StudiedJob>> open_job(const std::vector<std:
     };
   }
   auto intake = std::make_shared<ranks::Intake>();
+  FL_TRY_VOID(add_matches(options.matches, intake->matched));
   const Result<void> gathered = ranks::gather(std::move(found.traces), gather, *intake);
   if (drawn) fmt::print(stderr, "\r\x1b[K");
   FL_TRY_VOID(gathered);

@@ -14,6 +14,7 @@ struct RankFilesOptions {
   bool keep_parts = false;
   bool use_parts = false;  // that were kept; without keeping others
   uint32_t workers = 0;
+  std::string matches;  // what `ranks match` wrote, or a folder of it; "" none
 };
 
 // A folder that holds a job and not one trace in several files (an xplane folder is one trace).
@@ -29,6 +30,8 @@ Result<RankFiles> find_job_files(const std::vector<std::string>& names);
 // Names are traces, parts, dumps of flight recorders beside them, or folders; progress goes to standard error.
 Result<std::shared_ptr<const ranks::StudiedJob>> open_job(const std::vector<std::string>& names,
                                                           const RankFilesOptions& options = {});
+
+Result<std::string> read_whole(const std::string& path);
 
 // By rank (index) where its trace is: as its part says, or of that name in one of the folders; "" when it is not here.
 std::vector<std::string> traces_of_ranks(const ranks::StudiedJob& job, const std::vector<std::string>& names);

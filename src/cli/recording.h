@@ -18,11 +18,15 @@ struct RecordingArgs {
   std::string output = kDefaultRecording;
   bool force = false;
   int64_t steps = 5;
-  int64_t light = 0;
+  int64_t light = -1;        // below 0: some with a GPU, none without
+  bool sample = false;       // stacks, meanwhile
+  double sample_rate = 200;  // looks a second
   int64_t wait = 3;
   int64_t warmup = 1;
   int64_t after = 3;
   std::array<bool, format::kRecordOptions.size()> flag_given{};  // of each option: --shapes, --no-cuda
+  std::string metrics;                                           // of --metrics: "true", or CUPTI's names by commas
+  std::string metric_interval = "1ms";
 };
 
 struct RecordingFile {

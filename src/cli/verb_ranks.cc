@@ -1,4 +1,5 @@
-// firelane ranks DIR|FILES..., ranks map FILES... -o PART|DIR, ranks reduce PARTS...: how a distributed job scales.
+// firelane ranks DIR|FILES..., ranks map FILES... -o PART|DIR, ranks slice PARTS, ranks match SLICES, ranks reduce
+// PARTS...: how a distributed job scales.
 #include <unistd.h>
 
 #include <filesystem>
@@ -9,8 +10,10 @@
 #include "cli/rank_files.h"
 #include "cli/verbs.h"
 #include "cli/viewing.h"
+#include "import/load.h"
 #include "ranks/part/map.h"
 #include "ranks/part/part_file.h"
+#include "ranks/reduce/shuffle.h"
 #include "report/hangs_report.h"
 #include "report/ranks_report.h"
 
@@ -25,17 +28,46 @@ struct RanksArgs {
   size_t rows = 15;
   double price_per_hour = -1;
   double link_gb_s = -1;
+  uint32_t threads = 0;
+  std::string matches;
   bool view = false;
   ViewOptions viewing;
   OutputOptions output;
 };
 
 // One trace to one part: the half that runs where the trace is.
-Result<void> map_one(const std::string& trace_path, const OutputOptions& to) {
+Result<void> map_one(const std::string& trace_path, unsigned threads, const OutputOptions& to) {
   FL_TRY(Output output, Output::open(to));
-  FL_TRY(const auto trace, open_trace(trace_path));
-  FL_TRY_VOID(output.write(ranks::encode_part(ranks::map_trace(*trace))));
+  FL_TRY(Model model, importer::load_trace(trace_path, {.threads = threads}));
+  FL_TRY_VOID(output.write(ranks::encode_part(ranks::map_trace(StudiedTrace(std::move(model))))));
   return output.close();
+}
+
+// The numbered rows of parts, cut by group and range: what a cluster shuffles.
+Result<int> run_slice(const RanksArgs& args) {
+  if (args.names.size() < 2) return complain("ranks slice: name parts, and the file with -o", kExitUsage);
+  FL_TRY(Output output, Output::open(args.output));
+  for (size_t i = 1; i < args.names.size(); ++i) {
+    FL_TRY(ranks::Part part, ranks::read_part(args.names[i]));
+    FL_TRY_VOID(output.write(ranks::slice_part(std::move(part))));
+  }
+  FL_TRY_VOID(output.close());
+  return kExitOk;
+}
+
+// Slices of the same groups and ranges become what `ranks reduce --matches` takes.
+Result<int> run_match(const RanksArgs& args) {
+  if (args.names.size() < 2) return complain("ranks match: name slices, and the file with -o", kExitUsage);
+  FL_TRY(Output output, Output::open(args.output));
+  std::string frames;
+  for (size_t i = 1; i < args.names.size(); ++i) {
+    FL_TRY(const std::string own, read_whole(args.names[i]));
+    frames += own;
+  }
+  FL_TRY(const std::string matches, ranks::match_slices(frames, args.names[1]));
+  FL_TRY_VOID(output.write(matches));
+  FL_TRY_VOID(output.close());
+  return kExitOk;
 }
 
 // Several one after another, into a folder: what is started once for many small traces.
@@ -45,7 +77,7 @@ Result<int> run_map(const RanksArgs& args) {
     if (args.output.path == "-" && ::isatty(STDOUT_FILENO) == 1) {
       return complain("ranks map: a part is not text; name its file with -o PART", kExitUsage);
     }
-    FL_TRY_VOID(map_one(args.names[1], args.output));
+    FL_TRY_VOID(map_one(args.names[1], args.threads, args.output));
     return kExitOk;
   }
   std::error_code error;
@@ -56,14 +88,14 @@ Result<int> run_map(const RanksArgs& args) {
   for (size_t i = 1; i < args.names.size(); ++i) {
     OutputOptions to = args.output;
     to.path = (std::filesystem::path(args.output.path) / (std::to_string(i - 1) + ".part")).string();
-    FL_TRY_VOID(map_one(args.names[i], to));
+    FL_TRY_VOID(map_one(args.names[i], args.threads, to));
   }
   return kExitOk;
 }
 
 Result<int> run_job(const RanksArgs& args, const std::vector<std::string>& names) {
   if (names.empty()) return complain("ranks: name a folder of traces, or the traces of the ranks", kExitUsage);
-  const RankFilesOptions how{.keep_parts = args.keep_parts, .workers = args.workers};
+  const RankFilesOptions how{.keep_parts = args.keep_parts, .workers = args.workers, .matches = args.matches};
   if (args.view) return serve_ranks(names, how, args.price_per_hour, args.viewing);
   FL_TRY(Output output, Output::open(args.output));
   FL_TRY(const RankFiles files, find_job_files(names));
@@ -83,8 +115,10 @@ Result<int> run_job(const RanksArgs& args, const std::vector<std::string>& names
 }
 
 Result<int> run_ranks(const RanksArgs& args) {
-  // A folder that is called map or reduce is named ./map.
+  // A folder that is called map, slice, match or reduce is named ./map.
   if (!args.names.empty() && args.names[0] == "map") return run_map(args);
+  if (!args.names.empty() && args.names[0] == "slice") return run_slice(args);
+  if (!args.names.empty() && args.names[0] == "match") return run_match(args);
   const bool reduce = !args.names.empty() && args.names[0] == "reduce";
   return run_job(args, {args.names.begin() + (reduce ? 1 : 0), args.names.end()});
 }
@@ -92,41 +126,47 @@ Result<int> run_ranks(const RanksArgs& args) {
 }  // namespace
 
 Verb ranks_verb() {
-  return {.name = "ranks",
-          .sentence =
-              "How a distributed job scales: who was late, why, and what it cost; clocks aligned, waiting told from "
-              "moving.",
-          .examples = {"firelane ranks traces/",
-                       "firelane ranks map rank3.json.gz -o rank3.part && firelane ranks reduce *.part"},
-          .setup = [](Flags& flags) -> VerbBody {
-            auto args = std::make_shared<RanksArgs>();
-            flags
-                .add("NAME", args->names,
-                     "a folder, traces or parts; `map FILE` makes the part of one trace, `map FILES -o DIR` those of "
-                     "several, "
-                     "`reduce PARTS` the answer from parts")
-                .value_name("");
-            flags.add("--keep-parts", args->keep_parts,
-                      "keep TRACE.part beside each trace, and use those that are there");
-            flags.add("--workers", args->workers, "traces to read at a time; 0 = one a core")
-                .whole_number()
-                .value_name("N")
-                .show_default();
-            flags.add("--price-per-hour", args->price_per_hour, "of one GPU, for what was lost").between(0.0, 1e9);
-            flags
-                .add("--link-gb-s", args->link_gb_s,
-                     "what the network between hosts could carry for one GPU, one way: bandwidths are compared with it "
-                     "(400 Gbit/s InfiniBand: 50)")
-                .between(0.0, 1e6);
-            flags.add("--rows", args->rows, "show this many rows of each table in text and Markdown; 0 = all")
-                .whole_number()
-                .value_name("N")
-                .show_default();
-            flags.add("--view", args->view, "open the job in the browser instead");
-            add_view_options(flags, args->viewing);
-            add_report_options(flags, args->output);
-            return [args] { return run_ranks(*args); };
-          }};
+  return {
+      .name = "ranks",
+      .sentence =
+          "How a distributed job scales: who was late, why, and what it cost; clocks aligned, waiting told from "
+          "moving.",
+      .examples = {"firelane ranks traces/",
+                   "firelane ranks map rank3.json.gz -o rank3.part && firelane ranks reduce *.part"},
+      .setup = [](Flags& flags) -> VerbBody {
+        auto args = std::make_shared<RanksArgs>();
+        flags
+            .add("NAME", args->names,
+                 "a folder, traces or parts; `map FILE` makes the part of one trace, `map FILES -o DIR` those of "
+                 "several, "
+                 "`reduce PARTS` the answer from parts; `slice PARTS` and `match SLICES` find on many machines which "
+                 "numbered rows are one collective")
+            .value_name("");
+        flags.add("--keep-parts", args->keep_parts, "keep TRACE.part beside each trace, and use those that are there");
+        flags.add("--workers", args->workers, "traces to read at a time; 0 = one a core")
+            .whole_number()
+            .value_name("N")
+            .show_default();
+        flags.add("--threads", args->threads, "of map: threads to read a trace with; 0 = one a core")
+            .whole_number()
+            .value_name("N")
+            .show_default();
+        flags.add("--matches", args->matches, "of reduce: what `match` wrote, or a folder of it").value_name("FILE");
+        flags.add("--price-per-hour", args->price_per_hour, "of one GPU, for what was lost").between(0.0, 1e9);
+        flags
+            .add("--link-gb-s", args->link_gb_s,
+                 "what the network between hosts could carry for one GPU, one way: bandwidths are compared with it "
+                 "(400 Gbit/s InfiniBand: 50)")
+            .between(0.0, 1e6);
+        flags.add("--rows", args->rows, "show this many rows of each table in text and Markdown; 0 = all")
+            .whole_number()
+            .value_name("N")
+            .show_default();
+        flags.add("--view", args->view, "open the job in the browser instead");
+        add_view_options(flags, args->viewing);
+        add_report_options(flags, args->output);
+        return [args] { return run_ranks(*args); };
+      }};
 }
 
 }  // namespace firelane::cli

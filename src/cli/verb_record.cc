@@ -42,7 +42,7 @@ struct RecordArgs {
   bool always = false;
   std::string budget = "0.5%";
   std::string keep = "2GiB";
-  std::string metrics;  // a port or a path
+  std::string prometheus;  // a port or a path
   bool opentelemetry = false;
   std::string signal;
 };
@@ -77,7 +77,7 @@ std::optional<int64_t> bytes_of(const std::string& text) {
 }
 
 // A port, or a Unix socket's path made absolute: the program may change its folder.
-std::optional<std::string> metrics_place(const std::string& text) {
+std::optional<std::string> serving_place(const std::string& text) {
   std::error_code error;
   if (text.find('/') != std::string::npos || text.ends_with(".sock")) return fs::absolute(text, error).string();
   const bool is_port = text.size() < 6 && text.find_first_not_of("0123456789") == std::string::npos;
@@ -142,7 +142,7 @@ std::string plan_json(const RecordArgs& args, const RecordingFile& output) {
   json.begin_object().field("process", static_cast<int64_t>(getpid()));
   json.field("quiet", args.quiet).field("end", args.end).field("always", args.always);
   json.field("budget", share_of(args.budget).value_or(0)).field("keep_bytes", bytes_of(args.keep).value_or(0));
-  json.field("metrics", metrics_place(args.metrics).value_or("")).field("opentelemetry", args.opentelemetry);
+  json.field("prometheus", serving_place(args.prometheus).value_or("")).field("opentelemetry", args.opentelemetry);
   json.field("signal", args.signal);
   add_recording(json, args.recording, output);
   return json.end_object().take();
@@ -151,10 +151,10 @@ std::string plan_json(const RecordArgs& args, const RecordingFile& output) {
 Result<int> run_record(const RecordArgs& args) {
   if (!share_of(args.budget)) return complain("--budget: a share of the time, such as 0.5%", kExitUsage);
   if (!bytes_of(args.keep)) return complain("--keep: a size of at least 1MiB, such as 2GiB", kExitUsage);
-  if (!metrics_place(args.metrics))
-    return complain("--metrics: a port (0: any), or a Unix socket's path with a slash or .sock", kExitUsage);
-  if (!args.always && (!args.metrics.empty() || args.opentelemetry || !args.signal.empty()))
-    return complain("--metrics, --opentelemetry and --signal need --always", kExitUsage);
+  if (!serving_place(args.prometheus))
+    return complain("--prometheus: a port (0: any), or a Unix socket's path with a slash or .sock", kExitUsage);
+  if (!args.always && (!args.prometheus.empty() || args.opentelemetry || !args.signal.empty()))
+    return complain("--prometheus, --opentelemetry and --signal need --always", kExitUsage);
   FL_TRY_VOID(put_site_on_python_path("record"));
   FL_TRY(const RecordingFile output, args.always ? find_folder(args) : find_recording_file(args.recording));
   setenv(environment::kRecord.name, plan_json(args, output).c_str(), 1);
@@ -189,7 +189,7 @@ Verb record_verb() {
             .show_default();
         flags.add("--keep", args->keep, "with --always: the most that the folder may hold").show_default();
         flags
-            .add("--metrics", args->metrics,
+            .add("--prometheus", args->prometheus,
                  "with --always: serve Prometheus metrics at this port on loopback (0: any), or at a Unix socket")
             .value_name("PORT|PATH");
         flags.add("--opentelemetry", args->opentelemetry,

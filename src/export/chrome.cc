@@ -14,6 +14,7 @@
 #include "export/chrome_kineto.h"
 #include "export/json_args.h"
 #include "export/lane_tracks.h"
+#include "model/gpu_counters.h"
 
 namespace firelane::exporter {
 
@@ -417,18 +418,16 @@ class ChromeExport {
     const CounterSamples& samples = model_.counter_samples;
     for (Row row = 0; row < samples.size() && !sink_.failed(); ++row) {
       const uint32_t track = samples.track[row];
-      events_.begin('C', "", model_.text(model_.counter_tracks.name[track]));
-      events_.process(model_.counter_tracks.pid[track]);
+      const TraceId pid = model_.counter_tracks.pid[track];
+      const bool is_hardware = device_of_gpu_counters(model_.text(pid.text)) >= 0;
+      events_.begin('C', is_hardware ? "hardware_counters" : "", model_.text(model_.counter_tracks.name[track]));
+      events_.process(pid);
       events_.out() += ", \"tid\": 0";
       events_.at(samples.time_ns[row]);
       events_.text(", \"args\": {", model_.text(model_.counter_tracks.series[track]));
       events_.out() += ": ";
-      if (std::isfinite(samples.value[row])) {
-        append_number(events_.out(), samples.value[row]);
-      } else {
-        events_.out() += "null";
-      }
-      events_.out() += '}';
+      if (std::isfinite(samples.value[row])) append_number(events_.out(), samples.value[row]);
+      events_.out() += std::isfinite(samples.value[row]) ? "}" : "null}";
       events_.end();
     }
   }

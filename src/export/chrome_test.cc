@@ -64,6 +64,14 @@ TEST(Chrome, memory_instants_counters_arrows_and_metadata_are_written) {
 )");
 }
 
+TEST(Chrome, hardware_counters_are_written_as_kineto_does) {
+  const std::string text = chrome(TraceBuilder().gpu_counter(1, "dram__throughput.avg", 2.5, 61.5).build());
+  EXPECT_NE(text.find(R"({"ph": "C", "cat": "hardware_counters", "name": "dram__throughput.avg", )"
+                      R"("pid": "GPU 1 Counters", "tid": 0, "ts": 2.500, "args": {"": 61.5}})"),
+            std::string::npos)
+      << text;
+}
+
 TEST(Chrome, hostile_names_are_escaped) {
   const std::string text = chrome(TraceBuilder().op("\"\\\n\x01\xFF</script>", {.start_us = 0, .end_us = 1}).build());
   EXPECT_NE(text.find("\"name\": \"\\\"\\\\\\n\\u0001\xEF\xBF\xBD</script>\""), std::string::npos) << text;

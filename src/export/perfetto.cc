@@ -255,6 +255,19 @@ class PerfettoExport {
     }
   }
 
+  // "GPU 0 Counters": a process without lanes, which has counters alone.
+  uint64_t describe_counters_of(StringId process) {
+    const uint64_t uuid = ++last_uuid_;
+    std::string valid;
+    append_valid_utf8(valid, model_.text(process));
+    std::string body;
+    protozero::pbf_writer writer(body);
+    writer.add_uint64(descriptor::kUuid, uuid);
+    writer.add_string(descriptor::kName, valid);
+    packets_.write_descriptor(body);
+    return uuid;
+  }
+
   uint64_t describe_counter(std::string_view name, uint64_t parent, bool is_bytes) {
     const uint64_t uuid = ++last_uuid_;
     std::string valid;
@@ -277,7 +290,10 @@ class PerfettoExport {
     for (size_t track = 0; track < tracks.size(); ++track) {
       std::string name(model_.text(tracks.name[track]));
       if (tracks.series[track] != kNoString) name += " " + std::string(model_.text(tracks.series[track]));
-      const auto group = groups_.find(std::tuple(false, tracks.pid[track].number, tracks.pid[track].text));
+      const TraceId pid = tracks.pid[track];
+      auto group = groups_.find(std::tuple(false, pid.number, pid.text));
+      if (group == groups_.end() && pid.text != kNoString)
+        group = groups_.emplace(std::tuple(false, pid.number, pid.text), describe_counters_of(pid.text)).first;
       uuids.push_back(describe_counter(name, group == groups_.end() ? 0 : group->second, false));
     }
     for (Row row = 0; row < model_.counter_samples.size(); ++row) {

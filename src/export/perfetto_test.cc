@@ -277,6 +277,16 @@ TEST_F(Perfetto, counters_memory_totals_instants_and_the_wall_clock) {
   EXPECT_NE(text.find("counter_value: 700"), std::string::npos);
 }
 
+TEST_F(Perfetto, hardware_counters_lie_below_their_gpu) {
+  const std::string text = packets(TraceBuilder()
+                                       .gpu_counter(0, "dram__throughput.avg", 1, 61.5)
+                                       .gpu_counter(1, "dram__throughput.avg", 1, 62.5)
+                                       .build());
+  EXPECT_EQ(count(text, "name: \"GPU 1 Counters\""), 1u) << text;
+  EXPECT_EQ(count(text, "name: \"dram__throughput.avg\"\n    parent_uuid: 1\n"), 1u) << text;
+  EXPECT_EQ(count(text, "name: \"dram__throughput.avg\"\n    parent_uuid: 3\n"), 1u) << text;
+}
+
 TEST_F(Perfetto, hostile_names_stay_valid_text) {
   const std::string text = packets(TraceBuilder().op("\"\n\xFF</script>", {.start_us = 0, .end_us = 1}).build());
   EXPECT_NE(text.find("name: \"\\\"\\n\\357\\277\\275</script>\""), std::string::npos) << text;

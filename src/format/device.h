@@ -28,8 +28,9 @@ enum class DeviceTable : uint8_t {
   kEvent = 5,
   kCall = 6,
   kOverhead = 7,
+  kMetric = 8,
 };
-inline constexpr size_t kDeviceTableCount = 8;  // by number; 0 is none
+inline constexpr size_t kDeviceTableCount = 9;  // by number; 0 is none
 
 struct DeviceKernelRow {
   static constexpr DeviceTable kTable = DeviceTable::kKernel;
@@ -84,6 +85,15 @@ struct DeviceCallRow {
 struct DeviceOverheadRow {
   static constexpr DeviceTable kTable = DeviceTable::kOverhead;
   int64_t start_ns = 0, duration_ns = 0, type = 0, thread_id = 0;
+};
+
+// A sample of a hardware counter: what it was between start and end.
+struct DeviceMetricRow {
+  static constexpr DeviceTable kTable = DeviceTable::kMetric;
+  int64_t start_ns = 0, duration_ns = 0;
+  int64_t device = 0;
+  int64_t name = 0;   // text id; CUPTI's: sm__cycles_active.avg.pct_of_peak_sustained_elapsed
+  int64_t value = 0;  // the double's bits
 };
 
 // Collects rows, table by table. Reused: clear() keeps the memory.

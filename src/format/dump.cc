@@ -73,6 +73,7 @@ class Dumper {
   void define(EventsReader& reader);
   template <typename Row>
   void device_rows(DeviceReader& reader, std::string_view name, size_t text_field);
+  void metric_rows(DeviceReader& reader);
   std::string describe(const EventRecord& record) const;
   std::string text(uint32_t id) const {
     const auto found = texts_.find(id);
@@ -188,6 +189,17 @@ void Dumper::device_rows(DeviceReader& reader, std::string_view name, size_t tex
   }
 }
 
+void Dumper::metric_rows(DeviceReader& reader) {
+  DeviceMetricRow row;
+  while (reader.next(row)) {
+    std::string out = "metric";
+    if (options_.times) out += " " + std::to_string(row.start_ns);
+    out += " " + std::to_string(row.duration_ns) + " " + std::to_string(row.device) + " " +
+           text(static_cast<uint32_t>(row.name)) + " = " + number_text(std::bit_cast<double>(row.value));
+    line(out);
+  }
+}
+
 void Dumper::device(std::string_view payload) {
   constexpr size_t kNone = SIZE_MAX;
   EventsReader definitions(payload, start_ticks_);
@@ -202,6 +214,7 @@ void Dumper::device(std::string_view payload) {
       case DeviceTable::kEvent: device_rows<DeviceEventRow>(reader, "event", kNone); break;
       case DeviceTable::kCall: device_rows<DeviceCallRow>(reader, "call", 4); break;
       case DeviceTable::kOverhead: device_rows<DeviceOverheadRow>(reader, "overhead", kNone); break;
+      case DeviceTable::kMetric: metric_rows(reader); break;
       default: line("unknown device table");
     }
   }

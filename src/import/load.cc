@@ -50,16 +50,20 @@ std::string convert_first(const std::string& name) {
 
 constexpr std::string_view kLightSuffix = "@light";
 
-Result<Model> assemble_light(RawTrace raw, const std::string& name, unsigned threads) {
-  if (raw.info.light.is_light) return assemble(std::move(raw), threads);  // no full steps in it
-  if (raw.light == nullptr) return Error{name + ": has no light steps; record some with firelane record --light 5"};
-  RawTrace light = std::move(*raw.light);
-  light.info.path = raw.info.path + std::string(kLightSuffix);
-  light.info.file_bytes = raw.info.file_bytes;
-  light.info.compression = raw.info.compression;
-  const Model full = assemble(std::move(raw), threads);
+// REQUIRES: `light` was split off a file whose full steps are `full`.
+Model assemble_light(RawTrace light, const Model& full, unsigned threads) {
+  light.info.path = full.info.path + std::string(kLightSuffix);
+  light.info.file_bytes = full.info.file_bytes;
+  light.info.compression = full.info.compression;
   add_light_ops(light, full);
   return assemble(std::move(light), threads);
+}
+
+Result<Model> assemble_light_alone(RawTrace raw, const std::string& name, unsigned threads) {
+  if (raw.info.light.is_light) return assemble(std::move(raw), threads);  // no full steps in it
+  const std::shared_ptr<RawTrace> light = std::move(raw.light);
+  if (light == nullptr) return Error{name + ": has no light steps; record some with firelane record --light 5"};
+  return assemble_light(std::move(*light), assemble(std::move(raw), threads), threads);
 }
 
 }  // namespace
@@ -102,10 +106,14 @@ Result<Model> load_content(std::unique_ptr<ByteSource> file, const std::string& 
     if (!options.snapshot.empty() || !options.execution_trace.empty()) {
       return Error{name + ": other files are joined to the full steps, not to the light ones"};
     }
-    return assemble_light(std::move(raw), name, threads);
+    return assemble_light_alone(std::move(raw), name, threads);
   }
   if (!options.snapshot.empty()) FL_TRY_VOID(join_snapshot(options.snapshot, raw));
+  const std::shared_ptr<RawTrace> light = std::move(raw.light);
   Model model = assemble(std::move(raw), threads);
+  if (light != nullptr) {
+    model.light = std::make_shared<const Model>(assemble_light(std::move(*light), model, threads));
+  }
   if (!options.execution_trace.empty()) {
     FL_TRY(const ExecutionTrace execution, load_execution_trace(options.execution_trace));
     FL_TRY_VOID(join_execution_trace(execution, options.execution_trace, model));

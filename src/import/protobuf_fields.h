@@ -8,6 +8,7 @@ namespace firelane::importer {
 
 using Message = protozero::pbf_reader;
 
+// REQUIRES: the field is length-delimited.
 inline std::string_view text_of(Message& field) {
   const auto view = field.get_view();
   return {view.data(), view.size()};

@@ -81,19 +81,6 @@ Result<Ended> run_program(const std::vector<std::string>& command) {
   return out;
 }
 
-// The line that says what went wrong, among what else a program wrote.
-std::string complaint_of(const std::string& output) {
-  std::string last = "no answer";
-  for (size_t begin = 0; begin < output.size();) {
-    const size_t end = std::min(output.find('\n', begin), output.size());
-    const std::string line = output.substr(begin, end - begin);
-    if (line.starts_with("ptrace:") || line.find("Error") != std::string::npos) return line;
-    if (!line.empty()) last = line;
-    begin = end + 1;
-  }
-  return last;
-}
-
 // A file that only this process and its children see.
 Result<int> text_file(const std::string& text) {
   const int file = ::memfd_create("firelane", 0);
@@ -182,6 +169,22 @@ Result<void> run_by_gdb(const Process& process, const Python& python, const Addr
 }
 
 }  // namespace
+
+std::string complaint_of(const std::string& output) {
+  std::string last = "no answer";
+  bool is_next = false;  // gdb names the line of the script before it says what was wrong
+  for (size_t begin = 0; begin < output.size();) {
+    const size_t end = std::min(output.find('\n', begin), output.size());
+    const std::string line = output.substr(begin, end - begin);
+    begin = end + 1;
+    if (line.empty()) continue;
+    if (is_next || line.starts_with("ptrace:")) return line;
+    is_next = line.ends_with("Error in sourced command file:");
+    if (!is_next && line.find("Error") != std::string::npos) return line;
+    last = line;
+  }
+  return last;
+}
 
 std::string gdb_script(uint64_t mmap_address, uint64_t add_call_address, uint64_t run_address,
                        const std::string& code) {

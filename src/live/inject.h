@@ -35,6 +35,9 @@ Result<Asked> run_in(const Process& process, const Python& python, const std::st
 
 inline constexpr int kPageBytes = 8192;
 
+// Of what gdb or Python wrote, the line that says what went wrong; for tests.
+std::string complaint_of(const std::string& output);
+
 // gdb's commands for it, for tests.
 std::string gdb_script(uint64_t mmap_address, uint64_t add_call_address, uint64_t run_address, const std::string& code);
 

@@ -1,6 +1,8 @@
 // What is known of other processes, on this one and on files made here.
 #include <elf.h>
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,6 +12,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <vector>
 
 #include "live/elf.h"
 #include "live/inject.h"
@@ -185,11 +188,30 @@ TEST(ThreadClock, CountsTheTimeOfAThreadThatRunsAndNotOfOneThatIsNotThere) {
   EXPECT_FALSE(nobody.is_known());
   EXPECT_FALSE(nobody.was_on_cpu(1'000'000, true));
   ThreadClock own(::getpid(), ::getpid());
-  if (!own.is_known()) GTEST_SKIP() << "this kernel keeps no schedstat";
   own.was_on_cpu(1, true);
+  if (!own.is_known()) GTEST_SKIP() << "this kernel keeps no schedstat";
   bool was_on_cpu = false;
   for (int64_t i = 0; i < 1'000'000'000 && !was_on_cpu; ++i) was_on_cpu = own.was_on_cpu(1000, true);
   EXPECT_TRUE(was_on_cpu);
+}
+
+TEST(ThreadClock, KnowsMoreThreadsThanThisProcessMayHaveFilesOpen) {
+  ThreadClock own(::getpid(), ::getpid());
+  own.was_on_cpu(1, true);
+  if (!own.is_known()) GTEST_SKIP() << "this kernel keeps no schedstat";
+  struct rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  struct rlimit few = before;
+  few.rlim_cur = 64;
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  std::vector<ThreadClock> clocks;
+  for (int i = 0; i < 100; ++i) clocks.emplace_back(::getpid(), ::getpid());
+  const int file = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  for (ThreadClock& clock : clocks) clock.was_on_cpu(1, true);
+  ::setrlimit(RLIMIT_NOFILE, &before);
+  EXPECT_GE(file, 0) << "the clocks left no file to others";
+  ::close(file);
+  for (const ThreadClock& clock : clocks) EXPECT_TRUE(clock.is_known());
 }
 
 TEST(Layout, FreeThreadedAndUnknownVersionsHaveNone) {
@@ -197,6 +219,17 @@ TEST(Layout, FreeThreadedAndUnknownVersionsHaveNone) {
   EXPECT_EQ(layout_of({.minor = 13, .is_free_threaded = true}), nullptr);
   EXPECT_EQ(layout_of({.minor = 9}), nullptr);
   EXPECT_EQ(layout_of({.minor = 14}), nullptr);
+}
+
+TEST(GdbScript, WhatGdbComplainsOfIsNamedAndNotTheLineOfTheScript) {
+  EXPECT_EQ(
+      complaint_of("[New LWP 7]\n/proc/self/fd/4:7: Error in sourced command file:\nCouldn't write extended state "
+                   "status: Bad address.\n[Inferior 1 (process 7) detached]\n"),
+      "Couldn't write extended state status: Bad address.");
+  EXPECT_EQ(complaint_of("ptrace: Operation not permitted.\nNo symbol table.\n"), "ptrace: Operation not permitted.");
+  EXPECT_EQ(complaint_of("Traceback:\nRuntimeError: remote debugging is off\n"),
+            "RuntimeError: remote debugging is off");
+  EXPECT_EQ(complaint_of(""), "no answer");
 }
 
 TEST(GdbScript, NothingInTheCodeCanEndItsString) {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/clock.h"
 #include "live/native_view.h"
 #include "live/thread_clock.h"
 
@@ -41,10 +42,13 @@ constexpr uint64_t kWithoutPython = uint64_t{1} << 63;  // no address of a progr
 
 class Counter {
  public:
-  Counter(const Process& process, Samples& samples) : process_(process), samples_(samples) {}
+  Counter(const Process& process, Samples& samples, size_t most_timed)
+      : process_(process), samples_(samples), most_timed_(most_timed) {}
 
   // `native`: null without native frames.
   void add(const std::vector<ThreadStack>& seen, int64_t interval_ns, StackReader& reader, NativeView* native) {
+    const uint64_t ticks = now_ticks();
+    ++look_;
     for (const ThreadStack& each : seen) {
       Known& known = thread_of(each);
       const bool on_cpu = known.clock.was_on_cpu(interval_ns, each.thread != 0 && each.has_changed);
@@ -58,6 +62,7 @@ class Counter {
       ++known.counted->all;
       known.counted->on_cpu += on_cpu ? 1 : 0;
       known.counted->with_gil += each.holds_gil ? 1 : 0;
+      if (most_timed_ > 0) keep_time(known, {ticks, interval_ns, known.index, known.stack, on_cpu, each.holds_gil});
     }
   }
 
@@ -76,7 +81,29 @@ class Counter {
     uint32_t stack = 0;
     SampleCounts* counted = nullptr;
     ThreadClock clock;
+    size_t last_timed = SIZE_MAX;  // in Samples::timed
+    uint64_t last_look = 0;        // that it was part of
   };
+
+  // What waits in one place is one sample, however long: most threads of a program do.
+  void keep_time(Known& known, const TimedSample& sample) {
+    const bool is_next = known.last_timed != SIZE_MAX && known.last_look + 1 == look_;
+    known.last_look = look_;
+    if (is_next && !sample.on_cpu) {
+      TimedSample& last = samples_.timed[known.last_timed];
+      if (!last.on_cpu && last.stack == sample.stack && last.has_gil == sample.has_gil) {
+        last.weight_ns += sample.weight_ns;
+        return;
+      }
+    }
+    if (samples_.timed.size() >= most_timed_) {
+      known.last_timed = SIZE_MAX;
+      ++samples_.untimed_count;
+      return;
+    }
+    known.last_timed = samples_.timed.size();
+    samples_.timed.push_back(sample);
+  }
 
   Known& thread_of(const ThreadStack& each) {
     const uint64_t key = each.thread != 0 ? each.thread : kWithoutPython | static_cast<uint64_t>(each.native_id);
@@ -96,6 +123,8 @@ class Counter {
 
   const Process& process_;
   Samples& samples_;
+  size_t most_timed_;
+  uint64_t look_ = 0;
   std::unordered_map<uint64_t, Known> threads_;
   std::unordered_map<uint64_t, SampleCounts> counts_;  // by thread and stack
 };
@@ -121,7 +150,7 @@ void add_native(const NativeView& native, Samples& out) {
 Result<Samples> sample(const Process& process, const Python& python, const SampleOptions& options) {
   FL_TRY(StackReader reader, StackReader::open(process, python));
   Samples out{.rate = options.rate};
-  Counter counter(process, out);
+  Counter counter(process, out, options.most_timed);
   const auto interval_ns = static_cast<int64_t>(1e9 / options.rate);
   std::optional<NativeView> native;
   if (options.native) {
@@ -134,7 +163,7 @@ Result<Samples> sample(const Process& process, const Python& python, const Sampl
   std::vector<ThreadStack> seen;
   int64_t due = begin;
   int64_t last = begin - interval_ns;
-  while (options.stop == nullptr || !options.stop->load()) {
+  do {  // one look at least
     if (!reader.look(seen)) break;
     const int64_t now = now_ns(CLOCK_MONOTONIC);
     if (native) native->add_other_threads(seen);
@@ -152,7 +181,7 @@ Result<Samples> sample(const Process& process, const Python& python, const Sampl
       native->wait_until(due, reader);
     else
       sleep_until(due);
-  }
+  } while (options.stop == nullptr || !options.stop->load());
   counter.finish();
   out.duration_s = static_cast<double>(now_ns(CLOCK_MONOTONIC) - begin) / 1e9;
   out.own_cpu_s = static_cast<double>(now_ns(CLOCK_THREAD_CPUTIME_ID) - begin_cpu) / 1e9;

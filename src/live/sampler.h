@@ -31,6 +31,16 @@ struct SampledStack {
   SampleCounts counts;
 };
 
+// One look at one thread; of a thread that waits in one place, all looks in a row.
+struct TimedSample {
+  uint64_t ticks = 0;     // base/clock.h
+  int64_t weight_ns = 0;  // since the look before
+  uint32_t thread = 0;    // in Samples::threads
+  uint32_t stack = 0;     // in Samples::stacks
+  bool on_cpu = false;
+  bool has_gil = false;
+};
+
 struct Samples {
   double rate = 0;  // that was asked for, in Hz
   double duration_s = 0;
@@ -48,12 +58,15 @@ struct Samples {
   std::vector<std::vector<Frame>> stacks;  // innermost frame first
   std::vector<SampledThread> threads;
   std::vector<SampledStack> counted;  // by thread, then as first seen
+  std::vector<TimedSample> timed;     // in order of time, as many as were asked for
+  uint64_t untimed_count = 0;         // that were too many
 };
 
 struct SampleOptions {
   double rate = 100;
   double duration_s = 0;  // 0: until the program ends, or `stop`
   bool native = false;    // native frames, too, and threads without Python; needs libdw
+  size_t most_timed = 0;  // samples that are kept with their time
   const std::atomic<bool>* stop = nullptr;
 };
 

@@ -249,6 +249,7 @@ class DeviceSliceBuilder {
 
   void make_room() {
     const size_t count = model_.lanes.device_end.empty() ? 0 : model_.lanes.device_end.back();
+    if (count == 0) return model_.device_slices.resize(0);
     RawDeviceSlice first;
     for (const RawPart& part : raw_.parts) {
       if (part.device_slices.empty() && part.plain_work.empty()) continue;

@@ -88,38 +88,32 @@ class Column {
   void set(size_t row, const T& value) {
     if (mask_ == 0) {
       if (is_same_value(value, cells_[0])) return;
-      const T common = cells_[0];
-      cells_.assign(size_, common);
-      mask_ = ~size_t{0};
+      unfold();
     }
     cells_[row] = value;
   }
 
   // All rows have `value`.
-  void assign(size_t rows, const T& value) {
+  [[gnu::noinline]] void assign(size_t rows, const T& value) {
     Cells<T>(1, value).swap(cells_);
     size_ = rows;
     mask_ = 0;
   }
   // A cell for each of `rows`, with anything in it: set all of them.
-  void spread(size_t rows) {
+  [[gnu::noinline]] void spread(size_t rows) {
     Cells<T>().swap(cells_);
     cells_.resize(rows);
     size_ = rows;
     mask_ = ~size_t{0};
   }
   // Rows that are added have `value`.
-  void resize(size_t rows, const T& value) {
+  [[gnu::noinline]] void resize(size_t rows, const T& value) {
     if (size_ == 0 || rows == 0) return assign(rows, value);
     if (mask_ == 0 && is_same_value(value, cells_[0])) {
       size_ = rows;
       return;
     }
-    if (mask_ == 0) {
-      const T common = cells_[0];
-      cells_.assign(size_, common);
-      mask_ = ~size_t{0};
-    }
+    if (mask_ == 0) unfold();
     cells_.resize(rows, value);
     size_ = rows;
   }
@@ -170,6 +164,14 @@ class Column {
   Iterator end() const { return {view(), size_}; }
 
  private:
+  // A cell for each row instead of one for all. Out of line, as all that is rare here: it would be repeated for each
+  // column of each table, which takes the compiler longer than all else.
+  [[gnu::noinline]] void unfold() {
+    const T common = cells_[0];
+    cells_.assign(size_, common);
+    mask_ = ~size_t{0};
+  }
+
   Cells<T> cells_;  // one while all rows have the same
   size_t size_ = 0;
   size_t mask_ = 0;

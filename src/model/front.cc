@@ -22,6 +22,8 @@ std::string_view flag_of(Front front, RecordOption option) {
       {RecordOption::kFlops, "with_flops=True", "--shapes", "shapes=True", "options.shapes = true"},
       {RecordOption::kCudaSync, "enable_cuda_sync_events=True", "--cuda-sync", "cuda_sync=True",
        "options.cuda_sync = true"},
+      {RecordOption::kMetrics, "PerformanceMetricsConfig(metric_names=[...])", "--metrics", "metrics=True",
+       "options.metrics = true"},
   };
   const Flags& flags = kFlags[static_cast<size_t>(option)];
   switch (front) {

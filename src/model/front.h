@@ -13,7 +13,7 @@ enum class Front : uint8_t {
   kCpp,      // include/firelane/profiler.h
 };
 
-enum class RecordOption : uint8_t { kShapes, kMemory, kStacks, kModules, kFlops, kCudaSync };
+enum class RecordOption : uint8_t { kShapes, kMemory, kStacks, kModules, kFlops, kCudaSync, kMetrics };
 
 // As the recorder names it in its metadata, e.g. "firelane record"; kTorch for every other name.
 Front front_named(std::string_view name);

@@ -30,6 +30,7 @@ std::vector<Usage> find_usage(const RawTrace& raw, size_t lanes) {
     for (const RawMemory& row : part.memory_events) at(row.lane).thread = true;
     for (const RawAllocatorEvent& row : part.allocator_events) at(row.lane).thread = true;
     for (const RawInstant& row : part.instants) at(row.lane).other = true;
+    for (const RawStackSample& row : part.stack_samples) at(row.lane).thread = true;
   }
   return usage;
 }

@@ -196,6 +196,9 @@ struct Model {
 #undef FL_MEMBER
   LossCounts losses;
   std::shared_ptr<const ArgSource> args;  // null when there is no source to ask
+  // Light steps of the same recording: a trace of their own, which begins at 0, nearer to the untouched program. Null
+  // where it has none, or nothing else.
+  std::shared_ptr<const Model> light;
 
   std::string_view text(StringId id) const { return strings.view(id); }
   // REQUIRES: the kind of `row` is kOp or kAnnotation / kRuntime or kDriver.

@@ -315,6 +315,22 @@ struct Instants {
   FL_COLUMNS(RawInstant, FL_INSTANTS)
 };
 
+// Where threads were, looked at now and then while the recorder ran (firelane record --sample).
+#define FL_STACK_SAMPLES(WIDE, READ, MADE)                                                    \
+  WIDE(int64_t, time_ns, kTimeAside, "since the start of the trace, before which it may lie") \
+  WIDE(int64_t, weight_ns, kMaybeSize, "the time that it stands for: since the look before")  \
+  READ(LaneId, lane, kFull, "lanes.id of the thread")                                         \
+  READ(StringId, stack, kMaybe, "Python stack, innermost first, joined by ;")                 \
+  READ(int32_t, on_cpu, kMaybe, "1: the thread was on a core, 0: it waited; none: not known") \
+  READ(int32_t, has_gil, kMaybe, "1: it held the GIL")
+
+struct RawStackSample {
+  FL_RAW_ROW(FL_STACK_SAMPLES)
+};
+struct StackSamples {
+  FL_COLUMNS(RawStackSample, FL_STACK_SAMPLES)
+};
+
 // A reader gives samples with their track; assemble() tells the tracks apart.
 #define FL_COUNTERS(WIDE, READ, MADE) \
   WIDE(int64_t, time_ns, kTime, "")   \
@@ -449,6 +465,7 @@ struct TimedSteps {
         "segments that the caching allocator held when recording began, and again after each pause")                  \
   SHOWN(AllocatorBlocks, allocator_blocks, "the pieces of these segments: allocated, waiting or free")                \
   SHOWN(Instants, instants, "events without a duration")                                                              \
+  SHOWN(StackSamples, stack_samples, "where threads were now and then: sampled Python stacks")                        \
   SHOWN(CounterTracks, counter_tracks, "counters: power, clocks, queue lengths")                                      \
   SHOWN(CounterSamples, counter_samples, "the values of counters over time")                                          \
   SHOWN(Flows, flows, "arrows other than op to launch to device work and forward to backward")                        \
@@ -474,6 +491,7 @@ struct TimedSteps {
   ROWS(RawAllocatorSegment, allocator_segments) \
   ROWS(RawAllocatorBlock, allocator_blocks)     \
   ROWS(RawInstant, instants)                    \
+  ROWS(RawStackSample, stack_samples)           \
   ROWS(RawTimedStep, timed_steps)               \
   OTHER(RawCounter, counters)                   \
   OTHER(RawFlow, flow_ends)                     \

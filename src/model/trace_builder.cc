@@ -1,9 +1,12 @@
 #include "model/trace_builder.h"
 
+#include <algorithm>
+
 #include <cmath>
 #include <string>
 
 #include "model/copy_name.h"
+#include "model/gpu_counters.h"
 
 namespace firelane {
 
@@ -168,9 +171,32 @@ TraceBuilder& TraceBuilder::instant(std::string_view name, double at_us, int64_t
   return *this;
 }
 
+TraceBuilder& TraceBuilder::sample(std::string_view stack, const SampleArgs& args) {
+  for (std::string_view rest = stack; !rest.empty();) {
+    const size_t end = std::min(rest.find(';'), rest.size());
+    intern(rest.substr(0, end));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  raw_.parts[0].stack_samples.push_back({.time_ns = to_ns(args.at_us),
+                                         .weight_ns = to_ns(args.weight_us),
+                                         .lane = thread_lane(args.thread),
+                                         .stack = intern(stack),
+                                         .on_cpu = args.on_cpu ? 1 : 0,
+                                         .has_gil = 0});
+  return *this;
+}
+
 TraceBuilder& TraceBuilder::counter(std::string_view name, double at_us, double value) {
   raw_.parts[0].counters.push_back(
       {.time_ns = to_ns(at_us), .value = value, .pid = {.number = kPid}, .name = intern(name)});
+  return *this;
+}
+
+TraceBuilder& TraceBuilder::gpu_counter(int64_t device, std::string_view name, double at_us, double value) {
+  raw_.parts[0].counters.push_back({.time_ns = to_ns(at_us),
+                                    .value = value,
+                                    .pid = {.text = intern(gpu_counters_process(device))},
+                                    .name = intern(name)});
   return *this;
 }
 

@@ -106,6 +106,13 @@ class TraceBuilder {
     int32_t device = 0;
   };
 
+  struct SampleArgs {
+    double at_us = 0;
+    double weight_us = 0;
+    bool on_cpu = true;
+    int64_t thread = 1;
+  };
+
   TraceBuilder();
 
   TraceBuilder& op(std::string_view name, const OpArgs& args);
@@ -121,6 +128,8 @@ class TraceBuilder {
   TraceBuilder& memory(const MemoryArgs& args);
   TraceBuilder& instant(std::string_view name, double at_us, int64_t thread = 1);
   TraceBuilder& counter(std::string_view name, double at_us, double value);
+  TraceBuilder& gpu_counter(int64_t device, std::string_view name, double at_us, double value);
+  TraceBuilder& sample(std::string_view stack, const SampleArgs& args);  // innermost frame first, joined by ;
   TraceBuilder& flow(std::string_view name, int64_t id, SliceArgs from_at, SliceArgs to_at);
   TraceBuilder& device(const DeviceProperties& properties);
   TraceBuilder& metadata(std::string_view key, std::string_view json);

@@ -78,7 +78,8 @@ ReportSpec launches_report() {
           .sentence = "What launches cost, how long work waits in the queue, and how deep the queue is.",
           .examples = {"firelane launches trace.json.gz", "firelane launches trace.json.gz --csv"},
           .tables = {{"launches"}},
-          .make = make_launches};
+          .make = make_launches,
+          .of_times = true};
 }
 
 ReportSpec syncs_report() {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "advise/diagnose.h"
+#include "advise/light_note.h"
 #include "advise/text.h"
 #include "base/json_writer.h"
 #include "base/visible_text.h"
@@ -177,7 +178,8 @@ void write_verdict_parts(JsonWriter& json, const advise::Verdict& verdict) {
 
 std::string diagnosis_json(const StudiedTrace& trace) {
   const auto& diagnosis = trace.get<advise::diagnose>();
-  const auto& study = trace.get<analyze::study>();
+  const auto& study = advise::timed_trace(trace).get<analyze::study>();
+  const auto& full = trace.get<analyze::study>();  // whose steps findings are about
   JsonWriter json(2);
   json.begin_object().field("verdict", diagnosis.verdict.sentence());
   write_verdict_parts(json, diagnosis.verdict);
@@ -202,7 +204,7 @@ std::string diagnosis_json(const StudiedTrace& trace) {
       .field("device_busy_ns", study.per_step(study.breakdown.total.busy_ns()))
       .end_object();
   json.key("findings").begin_array();
-  for (const advise::Finding& finding : diagnosis.findings) write_finding(json, trace.model(), study, finding);
+  for (const advise::Finding& finding : diagnosis.findings) write_finding(json, trace.model(), full, finding);
   json.end_array().key("notes").begin_array();
   for (const std::string& note : diagnosis.notes) json.value(note);
   json.end_array().end_object();
@@ -213,7 +215,7 @@ namespace {
 
 Result<Report> make_findings(const StudiedTrace& trace, const Arguments&) {
   const auto& diagnosis = trace.get<advise::diagnose>();
-  const auto& study = trace.get<analyze::study>();
+  const auto& study = advise::timed_trace(trace).get<analyze::study>();
   Report report{.facts = {{"verdict", "Verdict", Kind::kText, diagnosis.verdict.sentence()},
                           {"limit", "Limit", Kind::kText, std::string(analyze::name_of(study.bound.limit))},
                           {"usual_ns", "Step", Kind::kDuration, study.usual_step_ns},

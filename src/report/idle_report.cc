@@ -1,6 +1,8 @@
 // `firelane idle`: why the device did nothing.
 #include <algorithm>
+#include <numeric>
 
+#include "analyze/verdict/sampled.h"
 #include "analyze/verdict/study.h"
 #include "report/registry.h"
 #include "report/shared.h"
@@ -8,6 +10,26 @@
 namespace firelane::report {
 
 namespace {
+
+// Where the training thread was, by its samples: while the device was idle, or in steps where there is no device.
+Table lines_table(const analyze::SampledPlaces& places, bool has_device, const Arguments& wanted) {
+  const std::vector<analyze::SampledLine>& lines = has_device ? places.in_gaps : places.in_steps;
+  const int64_t all_ns = has_device ? places.gaps_ns : places.steps_ns;
+  Table table{.name = "lines",
+              .title = has_device ? "Where the training thread was meanwhile" : "Where the training thread was",
+              .columns = {{"line", "Line", Kind::kText, Align::kByKind, 70},
+                          {"sampled_ns", "Sampled", Kind::kDuration},
+                          {"share_percent", "Share", Kind::kPercent},
+                          {"on_cpu_percent", "On CPU", Kind::kPercent}},
+              .hide_if_empty = true};
+  table.row_count = lines.size();
+  for (size_t i = 0; i < shown_of(lines.size(), wanted); ++i) {
+    const analyze::SampledLine& line = lines[i];
+    table.add({std::string(line.frame), line.ns, percent_of(line.ns, all_ns),
+               known_if(places.knows_cpu, percent_of(line.on_cpu_ns, line.ns))});
+  }
+  return table;
+}
 
 Result<Report> make_idle(const StudiedTrace& trace, const Arguments& wanted) {
   const Model& model = trace.model();
@@ -34,8 +56,10 @@ Result<Report> make_idle(const StudiedTrace& trace, const Arguments& wanted) {
   for (const size_t i : order) {
     if (idle.by_cause[i] == 0) continue;
     const auto cause = static_cast<analyze::IdleCause>(i);
+    const bool is_untold = model.info.light.is_light && cause == analyze::cause_of(analyze::Activity::kUnrecorded);
     causes.add({std::string(analyze::name_of(cause)), idle.by_cause[i], percent_of(idle.by_cause[i], window),
-                std::string(analyze::words_for(cause))});
+                is_untold ? "the host was in Python or in operators, which light steps do not tell apart"
+                          : std::string(analyze::words_for(cause))});
   }
   Table gaps{.name = "gaps",
              .title = "Longest gaps",
@@ -44,19 +68,24 @@ Result<Report> make_idle(const StudiedTrace& trace, const Arguments& wanted) {
                          {"cause", "Main cause"},
                          {"cause_ns", "Of the gap", Kind::kDuration},
                          {"host_slice", "The host was in", Kind::kText, Align::kByKind, 50},
+                         {"line", "Sampled at", Kind::kText, Align::kByKind, 50, true},
                          {"next", "Ended by", Kind::kText, Align::kByKind, 50}},
              .hide_if_empty = true};
-  std::vector<analyze::IdleGap> sorted = idle.gaps;
-  std::stable_sort(sorted.begin(), sorted.end(), [](const analyze::IdleGap& a, const analyze::IdleGap& b) {
-    return a.end_ns - a.start_ns > b.end_ns - b.start_ns;
+  const auto& places = trace.get<analyze::sampled_places>();
+  std::vector<size_t> longest(idle.gaps.size());
+  std::iota(longest.begin(), longest.end(), size_t{0});
+  std::stable_sort(longest.begin(), longest.end(), [&](size_t a, size_t b) {
+    return idle.gaps[a].end_ns - idle.gaps[a].start_ns > idle.gaps[b].end_ns - idle.gaps[b].start_ns;
   });
-  sorted.resize(shown_of(sorted.size(), wanted));
-  for (const analyze::IdleGap& gap : sorted) {
+  longest.resize(shown_of(longest.size(), wanted));
+  for (const size_t i : longest) {
+    const analyze::IdleGap& gap = idle.gaps[i];
+    const std::string_view line = i < places.of_gaps.size() ? places.of_gaps[i] : "";
     gaps.add({gap.start_ns, gap.end_ns - gap.start_ns, std::string(analyze::name_of(gap.main_cause)), gap.main_ns,
-              host_name(model, gap.slice),
+              host_name(model, gap.slice), line.empty() ? Cell{} : Cell{std::string(line)},
               gap.next == kNoRow ? Cell{} : Cell{std::string(model.text(model.device_slices.name[gap.next]))}});
   }
-  report.tables = {std::move(causes), std::move(gaps)};
+  report.tables = {std::move(causes), std::move(gaps), lines_table(places, has_device, wanted)};
   if (!has_device) report.notes.push_back("no device work in this trace: device idle time is not known");
   return report;
 }
@@ -70,8 +99,9 @@ ReportSpec idle_report() {
           .examples = {"firelane idle trace.json.gz", "firelane idle trace.json.gz --json"},
           .parameters = {Parameter::rows()},
           .shown_rows = 15,
-          .tables = {{"gaps"}, {"causes"}},
-          .make = make_idle};
+          .tables = {{"gaps"}, {"causes"}, {"lines"}},
+          .make = make_idle,
+          .of_times = true};
 }
 
 }  // namespace firelane::report

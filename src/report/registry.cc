@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "advise/light_note.h"
+
 namespace firelane::report {
 
 const std::vector<ReportSpec>& all_reports() {
@@ -45,13 +47,20 @@ std::string why_not(const ReportSpec& spec, const Model& model) {
          " TRACE --execution-trace " + model.info.path;
 }
 
+Result<Report> make_report(const ReportSpec& spec, const StudiedTrace& trace, const Arguments& wanted) {
+  if (!spec.of_times) return spec.make(trace, wanted);
+  FL_TRY(Report report, spec.make(advise::timed_trace(trace), wanted));
+  if (std::string note = advise::light_note(trace); !note.empty()) report.notes.emplace_back(std::move(note));
+  return report;
+}
+
 Result<std::string> render(const ReportSpec& spec, const StudiedTrace& trace, Arguments wanted, Form form,
                            const TextStyle& style) {
   if (std::string reason = why_not(spec, trace.model()); !reason.empty()) return Error{std::move(reason)};
   wanted.for_people = form == Form::kText || form == Form::kMarkdown;
   if (form == Form::kText && spec.text != nullptr) return spec.text(trace, wanted, style);
   if (form == Form::kJson && spec.json != nullptr) return spec.json(trace);
-  FL_TRY(const Report report, spec.make(trace, wanted));
+  FL_TRY(const Report report, make_report(spec, trace, wanted));
   return render(report, form, style);
 }
 

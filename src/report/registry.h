@@ -48,6 +48,7 @@ struct ReportSpec {
   std::string_view python_name = "";
   PythonForm python_form = PythonForm::kTable;
   bool needs_times = true;  // says nothing about a trace that has only the order of calls
+  bool of_times = false;    // asks the light steps of a recording that has some: StudiedTrace::times()
 
   Arguments arguments() const { return Arguments(parameters, shown_rows); }
 };
@@ -58,6 +59,9 @@ const ReportSpec* find_report(std::string_view name);
 
 // Why the report says nothing about this trace; "" where it does. make() is not to be asked then.
 std::string why_not(const ReportSpec& spec, const Model& model);
+
+// spec.make() of what the report is about. All fronts ask by this.
+Result<Report> make_report(const ReportSpec& spec, const StudiedTrace& trace, const Arguments& wanted);
 
 // The answer in that form, as the command prints it. An Error says which argument is wrong.
 Result<std::string> render(const ReportSpec& spec, const StudiedTrace& trace, Arguments wanted, Form form,

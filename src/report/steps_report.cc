@@ -66,7 +66,8 @@ ReportSpec steps_report() {
           .examples = {"firelane steps trace.json.gz", "firelane steps trace.json.gz --csv -o steps.csv"},
           .tables = {{"steps"}},
           .make = make_steps,
-          .python_name = "steps_summary"};
+          .python_name = "steps_summary",
+          .of_times = true};
 }
 
 }  // namespace firelane::report

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/check.h"
@@ -15,11 +16,21 @@ void Table::add(std::vector<Cell> row) {
   rows.push_back(std::move(row));
 }
 
+namespace {
+
+// The largest there is for what no integer holds: sums of hostile sizes.
+int64_t integer_of(double number) {
+  constexpr double kBound = 9.2e18;
+  return std::isnan(number) ? 0 : static_cast<int64_t>(std::clamp(number, -kBound, kBound));
+}
+
+}  // namespace
+
 std::string cell_text(const Cell& cell, Kind kind) {
   if (std::holds_alternative<std::monostate>(cell)) return "-";
   if (const auto* text = std::get_if<std::string>(&cell)) return *text;
   const bool whole = std::holds_alternative<int64_t>(cell);
-  const int64_t integer = whole ? std::get<int64_t>(cell) : static_cast<int64_t>(std::get<double>(cell));
+  const int64_t integer = whole ? std::get<int64_t>(cell) : integer_of(std::get<double>(cell));
   const double number = whole ? static_cast<double>(integer) : std::get<double>(cell);
   switch (kind) {
     case Kind::kDuration: return format_duration(integer);

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "report/quantity.h"
 
 namespace firelane::report {
@@ -29,6 +31,12 @@ TEST(Table, text_aligns_columns_and_hides_empty_ones) {
             "first             1.500 us  75.00%\n"
             "second, \"quoted\"    500 ns  25.00%\n"
             "note: one step was cut\n");
+}
+
+TEST(Table, numbers_beyond_every_integer_are_the_largest) {
+  EXPECT_EQ(cell_text(4.3e24, Kind::kDuration), "9200000000.000 s");
+  EXPECT_EQ(cell_text(-4.3e24, Kind::kBytes), "-8171.24 PiB");
+  EXPECT_EQ(cell_text(std::nan(""), Kind::kDuration), "0 ns");
 }
 
 TEST(Table, markdown_is_a_table_with_alignment) {

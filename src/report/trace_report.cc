@@ -69,7 +69,7 @@ Report section_of(const StudiedTrace& trace, const SectionCut& cut) {
     FL_CHECK(wanted.set_text(name, text).ok(), "trace_report: a section asks for what the report takes");
   }
   if (!why_not(*spec, trace.model()).empty()) return {.title = std::string(cut.title)};
-  Result<Report> made = spec->make(trace, wanted);
+  Result<Report> made = make_report(*spec, trace, wanted);
   FL_CHECK(made.ok(), "trace_report: a section asks for what every trace has");
   Report all = std::move(made).value();
   Report section{.title = std::string(cut.title)};

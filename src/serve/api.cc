@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <string_view>
 
+#include "advise/light_note.h"
 #include "serve/handlers.h"
 
 namespace firelane::serve {
@@ -194,6 +195,9 @@ Answer Api::list_traces(const Request& request) {
     } else {
       json.null();
     }
+    const std::shared_ptr<const StudiedTrace> trace = traces_->trace(id);
+    if (const std::string note = trace == nullptr ? "" : advise::light_note(*trace); !note.empty())
+      json.field("light", note);
     json.end_object();
   }
   json.end_array().end_object();
@@ -202,7 +206,10 @@ Answer Api::list_traces(const Request& request) {
 
 Answer Api::about_trace(const Request& request) {
   size_t id = 0;
-  const std::string& text = request.path[2];
+  constexpr std::string_view kLight = ".light";
+  std::string_view text = request.path[2];
+  const bool of_light = text.ends_with(kLight);
+  if (of_light) text.remove_suffix(kLight.size());
   const auto parsed = std::from_chars(text.data(), text.data() + text.size(), id);
   const bool is_number = parsed.ec == std::errc{} && parsed.ptr == text.data() + text.size();
   if (!is_number || id >= traces_->size()) return refusal(404, "no such trace; /api/traces lists them");
@@ -217,7 +224,9 @@ Answer Api::about_trace(const Request& request) {
   if (status.state == TraceSet::State::kFailed) return refusal(409, status.error);
   const std::shared_ptr<const StudiedTrace> studied = traces_->trace(id);
   if (studied == nullptr) return refusal(409, "the trace is being loaded; /api/traces tells how far it is");
-  const ServedTrace trace(*studied);
+  const StudiedTrace& timed = of_light ? advise::timed_trace(*studied) : *studied;
+  if (of_light && &timed == studied.get()) return refusal(404, "this trace has no light steps");
+  const ServedTrace trace(timed);
   if (!route->keep) return route->handle(trace, request);
   return caches_[id]->get(cache_key(request), [&] { return route->handle(trace, request); });
 }

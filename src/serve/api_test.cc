@@ -258,6 +258,18 @@ TEST(Api, counters_that_name_their_device_and_unit_say_them_once_and_energy_begi
   EXPECT_HOLDS(ask(api, "/api/t/0/counters?from_ns=0&to_ns=30000&bins=3&tracks=2"), R"("last":[null,0,10])");
 }
 
+TEST(Api, hardware_metrics_have_names_and_units_for_people_and_lie_with_their_gpu) {
+  TraceBuilder builder = small_builder();
+  builder.gpu_counter(0, "sm__cycles_active.avg.pct_of_peak_sustained_elapsed", 10, 87.5);
+  builder.gpu_counter(0, "pcie__read_bytes.sum.per_second", 10, 1e9);
+  builder.gpu_counter(1, "lts__t_sectors.sum", 10, 5);
+  Api api(builder.build(), "1.2");
+  const Answer answer = ask(api, "/api/t/0/lanes");
+  EXPECT_HOLDS(answer, R"("group":"GPU 0","name":"SMs active","unit":"%","min":87.5,"max":87.5,"samples":1})");
+  EXPECT_HOLDS(answer, R"("group":"GPU 0","name":"PCIe to the GPU","unit":"bytes/s",)");
+  EXPECT_HOLDS(answer, R"("group":"GPU 1","name":"lts__t_sectors.sum","unit":"","min":5)");
+}
+
 TEST(Api, a_kernel_says_how_full_the_device_was_and_why_not_fuller) {
   DeviceProperties device;
   device.id = 0;
@@ -359,6 +371,51 @@ TEST(Api, the_flame_graph_says_when_the_trace_has_no_stacks) {
   EXPECT_HOLDS(ask(api, "/api/t/0/flame?order=left-heavy"), "with_stack=True");
   EXPECT_HOLDS(ask(api, "/api/t/0/flame?order=left-heavy&by=op"),
                R"("note":"","nodes":[[0,0,200000,"ProfilerStep#1",160000,1])");
+}
+
+// A light step is half as long.
+Model with_light_steps() {
+  Model model = small_trace();
+  TraceBuilder light;
+  light.step(1, {.start_us = 0, .end_us = 100})
+      .call("cudaLaunchKernel", {.start_us = 5, .end_us = 9, .correlation = 7})
+      .kernel("gemm", {.start_us = 30, .end_us = 60, .correlation = 7});
+  Model steps = light.build();
+  steps.timed_steps = {.number = {1, 2, 3},
+                       .disturbance = {StepDisturbance::kNone, StepDisturbance::kNone, StepDisturbance::kNone},
+                       .start_ns = {0, 0, 0},
+                       .duration_ns = {100'000, 100'000, 100'000}};
+  model.light = std::make_shared<const Model>(std::move(steps));
+  return model;
+}
+
+TEST(Api, light_steps_have_a_timeline_of_their_own_and_reports_of_times_are_theirs) {
+  Api api(with_light_steps(), "1.2");
+  EXPECT_HOLDS(ask(api, "/api/traces"),
+               R"("error":null,"light":"times are those of 1 light step, operators those of 1 full step")");
+  EXPECT_HOLDS(ask(api, "/api/t/0.light/lanes"), R"("end_ns":100000)");
+  EXPECT_HOLDS(ask(api, "/api/t/0/lanes"), R"("end_ns":200000)");
+  EXPECT_HOLDS(ask(api, "/api/t/0/report/idle"),
+               R"("name":"busy_ns","label":"Device busy","kind":"duration","value":30000)");
+  EXPECT_HOLDS(ask(api, "/api/t/0/report/idle"), "operators those of");
+  EXPECT_HOLDS(ask(api, "/api/t/0/report/kernels"), "add");
+  Api without(small_trace(), "1.2");
+  EXPECT_EQ(ask(without, "/api/t/0.light/lanes").status, 404);
+  EXPECT_EQ(ask(without, "/api/t/.light/lanes").status, 404);
+  EXPECT_FALSE(holds(ask(without, "/api/traces").body, "light"));
+}
+
+TEST(Api, the_flame_graph_of_samples_has_their_frames_with_the_time_they_stand_for) {
+  TraceBuilder builder = small_builder();
+  builder.sample("data.py(7): load;train.py(41): main", {.at_us = 50, .weight_us = 40})
+      .sample("train.py(44): main", {.at_us = 80, .weight_us = 10});
+  Api api(builder.build(), "1.2");
+  EXPECT_HOLDS(
+      ask(api, "/api/t/0/flame?order=left-heavy&by=sample"),
+      R"("total_ns":50000,"note":"","nodes":[[0,0,40000,"train.py(41): main",0,1],[0,40000,10000,"train.py(44): main",10000,1],[1,0,40000,"data.py(7): load",40000,1]])");
+  Api without(small_trace(), "1.2");
+  EXPECT_HOLDS(ask(without, "/api/t/0/flame?order=left-heavy&by=sample"),
+               "firelane record --sample; ops are shown instead");
 }
 
 TEST(Api, memory_says_what_to_record_when_there_is_none) {

@@ -7,6 +7,7 @@
 
 #include "analyze/device/launches.h"
 #include "describe/lane_name.h"
+#include "model/gpu_counters.h"
 #include "serve/handlers.h"
 
 namespace firelane::serve {
@@ -51,6 +52,36 @@ void begin_at_zero(CounterTrack& track) {
   for (double& value : track.values | std::views::reverse) value -= track.values.front();
 }
 
+struct MetricName {
+  std::string_view metric, label;
+};
+constexpr MetricName kMetricNames[] = {
+    {"sm__cycles_active", "SMs active"},
+    {"sm__pipe_tensor_cycles_active_realtime", "tensor cores active"},
+    {"sm__pipe_tensor_cycles_active", "tensor cores active"},
+    {"dram__bytes_read", "DRAM reads"},
+    {"dram__bytes_write", "DRAM writes"},
+    {"pcie__read_bytes", "PCIe to the GPU"},
+    {"pcie__write_bytes", "PCIe from the GPU"},
+    {"nvlrx__bytes", "NVLink received"},
+    {"nvltx__bytes", "NVLink sent"},
+};
+
+// "sm__cycles_active.avg.pct_of_peak_sustained_elapsed" is in percent; the rollup of those that we know goes without
+// saying.
+void name_metric(std::string text, CounterTrack& track) {
+  track.unit = text.ends_with(".pct_of_peak_sustained_elapsed")                           ? "%"
+               : text.ends_with(".per_second") && text.find("bytes") != std::string::npos ? "bytes/s"
+                                                                                          : "";
+  const std::string_view metric = std::string_view(text).substr(0, text.find('.'));
+  if (!track.unit.empty()) {
+    for (const MetricName& known : kMetricNames) {
+      if (metric == known.metric) return void(track.name = known.label);
+    }
+  }
+  track.name = std::move(text);
+}
+
 void add_recorded(const Model& model, std::vector<CounterTrack>& out) {
   const CounterTracks& tracks = model.counter_tracks;
   const size_t first = out.size();
@@ -60,6 +91,11 @@ void add_recorded(const Model& model, std::vector<CounterTrack>& out) {
     // The metrics of Nsight Systems are a GPU's: its number stands where others have a process.
     track.group = (model.info.origin == Origin::kNsight ? "GPU " : "process ") + model.id_text(tracks.pid[i]);
     std::string name(model.text(tracks.name[i]));
+    if (const int32_t device = device_of_gpu_counters(model.text(tracks.pid[i].text)); device >= 0) {
+      track.group = "GPU " + std::to_string(device);
+      name_metric(std::move(name), track);
+      continue;
+    }
     if (!series.empty() && series != name) name += " " + std::string(series);
     name_recorded(std::move(name), track);
   }

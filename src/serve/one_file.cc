@@ -5,10 +5,12 @@
 #include <cstdint>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
 
+#include "advise/light_note.h"
 #include "analyze/memory/memory_at.h"
 #include "ranks/seen/window.h"
 #include "report/registry.h"
@@ -343,8 +345,15 @@ Result<std::string> one_file(Api& api, std::string_view page, size_t max_bytes) 
     add_comparison(book, comparison.before, comparison.after);
     for (const char* by : {"file", "model", "batch"}) book.add("runs?by=" + std::string(by));
   }
+  const auto light_of = [](const PartTrace& trace) -> std::optional<PartTrace> {
+    const StudiedTrace& studied = trace.served.studied();
+    const StudiedTrace& timed = advise::timed_trace(studied);
+    if (&timed == &studied) return std::nullopt;
+    return PartTrace{ServedTrace(timed), trace.at.substr(0, trace.at.size() - 1) + ".light/"};
+  };
   for (const PartTrace& trace : traces) {
     for (const char* request : {"overview", "lanes", "diagnose"}) book.add(trace.at + request);
+    if (const auto light = light_of(trace)) book.add(light->at + "lanes");
     for (const advise::Finding& finding : trace.served.diagnosis().findings)
       book.add(trace.at + "explain/" + finding.id);
   }
@@ -360,6 +369,7 @@ Result<std::string> one_file(Api& api, std::string_view page, size_t max_bytes) 
       }
     }
     add_panes(book, trace);
+    if (const auto light = light_of(trace)) add_tiles(book, *light, nullptr);
     add_tiles(book, trace, traces.size() > 1 ? &traces[traces.size() - 1 - i].served : nullptr);
   }
   return std::string(page.substr(0, place)) + std::string(kBefore) + book.take() + std::string(kAfter) +

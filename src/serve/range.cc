@@ -92,7 +92,7 @@ Answer flame(const ServedTrace& trace, const Request& request) {
   const auto all = static_cast<int64_t>(model.lanes.size());
   analyze::FlameOptions options{
       .order = static_cast<analyze::FlameOrder>(wanted.choice("order", {"time", "left-heavy", "inverted"})),
-      .by = static_cast<analyze::FlameBy>(wanted.choice("by", {"stack", "op"})),
+      .by = static_cast<analyze::FlameBy>(wanted.choice("by", {"stack", "op", "sample"})),
       .range = {window.from_ns, window.to_ns},
       .bins = static_cast<size_t>(wanted.integer("bins", 1000, 1, 8192)),
   };
@@ -101,9 +101,12 @@ Answer flame(const ServedTrace& trace, const Request& request) {
   if (lane >= 0 && lane < all) options.lane = static_cast<LaneId>(lane);
   analyze::FlameGraph graph = analyze::flame_graph(model, options);
   std::string note;
-  if (!graph.has_frames && options.by == analyze::FlameBy::kStack) {
-    note = "the trace has no Python frames: record with " +
-           std::string(model.info.environment.flag(RecordOption::kStacks)) + "; ops are shown instead";
+  if (!graph.has_frames && options.by != analyze::FlameBy::kOp) {
+    note = (options.by == analyze::FlameBy::kSample
+                ? std::string("the trace has no samples: record with firelane record --sample")
+                : "the trace has no Python frames: record with " +
+                      std::string(model.info.environment.flag(RecordOption::kStacks))) +
+           "; ops are shown instead";
     options.by = analyze::FlameBy::kOp;
     graph = analyze::flame_graph(model, options);
   }

@@ -41,7 +41,7 @@ Answer report(const ServedTrace& trace, const Request& request) {
   }
   if (const std::string reason = report::why_not(*spec, trace.studied().model()); !reason.empty())
     return refusal(400, reason);
-  Result<report::Report> made = spec->make(trace.studied(), wanted);
+  Result<report::Report> made = report::make_report(*spec, trace.studied(), wanted);
   if (!made.ok()) return refusal(400, made.error().message);
   if (made.value().title.empty()) made.value().title = spec->title;
   return {.body = report::described(made.value(), rows)};

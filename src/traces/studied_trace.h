@@ -82,6 +82,12 @@ class StudiedTrace {
 
   const Model& model() const { return *model_; }
   const std::shared_ptr<const Model>& shared_model() const { return model_; }
+  // What times, gaps and verdicts are taken from: the light steps of the same recording where it has some and they saw
+  // the device, else the trace itself.
+  const StudiedTrace& times() const {
+    if (model_->light == nullptr || model_->light->device_slices.size() == 0) return *this;
+    return *light_.get([&] { return std::make_unique<const StudiedTrace>(model_->light); });
+  }
 
   template <auto kAnalysis, typename Traits = AnalysisTraits<decltype(kAnalysis)>>
   const typename Traits::Result& get(const typename Traits::Options& options = {}) const {
@@ -124,6 +130,7 @@ class StudiedTrace {
   }
 
   std::shared_ptr<const Model> model_;
+  mutable Once<std::unique_ptr<const StudiedTrace>> light_;
   mutable std::mutex mutex_;  // of kept_, never held while something is computed
   mutable std::map<std::type_index, std::vector<std::unique_ptr<AnyKept>>> kept_;
 };

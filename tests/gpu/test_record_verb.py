@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from command import FIRELANE
+
 HERE = Path(__file__).resolve().parent
-ROOT = HERE.parents[1]
-PLACES = [
-    os.environ.get("FIRELANE_BINARY"),
-    ROOT / "build/release/firelane",
-    ROOT / "build/carry/bin/firelane",
-    shutil.which("firelane"),
-]
-FIRELANE = next((str(place) for place in PLACES if place and Path(place).exists()), "")
 
 PROGRAM = f"""
 import sys; sys.path.insert(0, {str(HERE)!r})

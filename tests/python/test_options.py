@@ -18,6 +18,13 @@ from firelane import _record
 ROOT = Path(__file__).resolve().parents[2]
 FIRELANE = os.environ.get("FIRELANE_BINARY", str(ROOT / "build/release/firelane"))
 DEFAULTS = {name: is_on for name, is_on, _, _ in _record.OPTIONS}
+BESIDE = (
+    "light",
+    "metric_interval_ms",
+    "sample_rate",
+    "schedule",
+    "on_trace_ready",
+)  # of firelane.profile: which steps, and what beside them
 HELP = {name: text for name, _, _, text in _record.OPTIONS}
 
 
@@ -47,7 +54,7 @@ def test_the_cpp_header_has_the_same_names_defaults_and_words():
 
 def test_python_has_the_same_names_and_defaults():
     arguments = inspect.signature(firelane.profile).parameters
-    assert {n: p.default for n, p in arguments.items() if n not in ("schedule", "on_trace_ready")} == DEFAULTS
+    assert {n: p.default for n, p in arguments.items() if n not in BESIDE} == DEFAULTS
     options = _record.RecordOptions()
     assert {name: getattr(options, name) for name in DEFAULTS} == DEFAULTS
     stub = fields_of("python/firelane/_record.pyi", "    def __init__", ") -> None")

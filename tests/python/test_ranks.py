@@ -45,6 +45,15 @@ def test_map_and_reduce_give_what_the_command_gives(tmp_path: Path) -> None:
     assert there == json.loads(done.stdout)
 
 
+def test_the_peak_between_hosts_can_be_given_as_on_the_command_line() -> None:
+    done = subprocess.run(
+        [BINARY, "ranks", PARTS, "--json", "--link-gb-s", "50"], capture_output=True, check=True, text=True
+    )
+    job = firelane.ranks(PARTS, link_gb_s=50)
+    assert job == json.loads(done.stdout)
+    assert job != firelane.ranks(PARTS)
+
+
 def test_what_cannot_be_a_job_is_one_line(tmp_path: Path) -> None:
     part = (PARTS / "rank0.part").read_bytes()
     with pytest.raises(firelane.TraceError, match="cut after 100 bytes"):
@@ -119,6 +128,8 @@ def test_the_two_kineto_files_of_128_ranks_are_never_matched_wrongly() -> None:
     job = firelane.ranks([shared(f"kineto_128ranks_sampled_rank{rank}.json.gz") for rank in (0, 1)])
     assert job["world_size"] == 128
     assert any("2 of 128 ranks" in note for note in job["notes"])
+    # Half of the events were sampled away, and what is left says neither group nor size nor number.
+    assert job["matched_percent"] == 0
     # Both files are samples: a kernel of one has its partner in the other about every second time.
     assert job["matched_percent"] <= 50
 

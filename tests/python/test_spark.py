@@ -84,6 +84,19 @@ def test_parts_of_many_files_stay_on_the_executors(spark, traces, monkeypatch):
     assert firelane.spark.answer(spark, [traces], ["--json"], command=FIRELANE) == expected
 
 
+def test_collectives_that_executors_matched_give_the_same_answer(spark, traces):
+    expected = native(traces, "--json")
+    assert firelane.spark.answer(spark, [traces], ["--json"], command=FIRELANE, shuffle_bytes=0) == expected
+    # A rank without one of the collectives, and one that calls another operation as number 5.
+    first = json.loads((traces / "rank0.json").read_text())
+    first["traceEvents"] = [each for each in first["traceEvents"] if each.get("args", {}).get("Seq") != 3]
+    (traces / "rank0.json").write_text(json.dumps(first))
+    second = (traces / "rank1.json").read_text().replace('"Seq": 5', '"Seq": 5, "In msg nelems": 8')
+    (traces / "rank1.json").write_text(second)
+    expected = native(traces, "--json")
+    assert firelane.spark.answer(spark, [traces], ["--json"], command=FIRELANE, shuffle_bytes=0) == expected
+
+
 def test_analyze_gives_the_json_as_a_dictionary(spark, traces):
     found = firelane.spark.analyze(spark, [traces / f"rank{rank}.json" for rank in range(4)], command=FIRELANE)
     assert found == json.loads(native(*(traces / f"rank{rank}.json" for rank in range(4)), "--json"))

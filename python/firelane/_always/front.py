@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import atexit
 import os
+from collections.abc import Sequence
 
 from firelane._auto import Plan
+from firelane._metrics import metric_options
 
 from . import outside
 from .run import Always
@@ -16,9 +18,11 @@ def always_on(
     budget: float = 0.005,
     keep_bytes: int = 2 << 30,
     *,
-    metrics: int | str = "",
+    prometheus: int | str = "",
     opentelemetry: bool = False,
     signal: int | str = "",
+    metrics: bool | Sequence[str] = False,
+    metric_interval_ms: float = 1.0,
     **options: bool,
 ) -> Always:
     """Records this program from now on, at no more than `budget` of its time, into a folder of at most `keep_bytes`.
@@ -26,16 +30,16 @@ def always_on(
     Steps are detected as by `firelane record`, or end where `.step()` is called. `options` are those of
     firelane.profile: what full steps record.
 
-    `metrics` is a port on loopback (0: any) or the path of a Unix socket where Prometheus finds them; `opentelemetry`
+    `prometheus` is a port on loopback (0: any) or the path of a Unix socket where metrics are served; `opentelemetry`
     hands them to the program's meter provider. `signal` (USR2, say) asks for a recording, as trigger() does.
     """
     if not 0 < budget <= 1:
         raise ValueError(f"budget: a share of the run's time above 0 and up to 1, not {budget}")
     plan = Plan(
         output=os.path.abspath(output),
-        options=options,
+        options={**options, **metric_options(metrics, metric_interval_ms)},
         quiet=True,
-        metrics=outside.checked_place(str(metrics)),
+        prometheus=outside.checked_place(str(prometheus)),
         opentelemetry=opentelemetry,
         signal=str(outside.signal_number(str(signal))) if signal else "",
     )

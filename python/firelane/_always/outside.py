@@ -37,7 +37,7 @@ class Outside:
     def __init__(self, always: Always) -> None:
         plan = always.plan
         self._always = always
-        self.is_on = bool(plan.metrics or plan.opentelemetry)
+        self.is_on = bool(plan.prometheus or plan.opentelemetry)
         self.observed: collections.deque[tuple[int, int, str, int, int, int, int]] = collections.deque(maxlen=65536)
         self.metrics = Metrics()
         self.incidents = dict.fromkeys(KINDS, 0)
@@ -93,8 +93,8 @@ class Outside:
         plan = self._always.plan
         rank = _ranks.rank()
         self._labels = {} if rank is None else {"rank": str(rank)}
-        if plan.metrics:
-            self._serve(folder, plan.metrics, rank)
+        if plan.prometheus:
+            self._serve(folder, plan.prometheus, rank)
         if plan.opentelemetry:
             self._begin_telemetry()
 
@@ -237,7 +237,7 @@ def checked_place(where: str) -> str:
     if "/" in where or where.endswith(".sock"):
         return os.path.abspath(where)
     if where and not (where.isascii() and where.isdigit() and int(where) < 65536):
-        raise ValueError(f"metrics: a port (0: any), or a path with a slash or .sock, not {where!r}")
+        raise ValueError(f"prometheus: a port (0: any), or a path with a slash or .sock, not {where!r}")
     return where
 
 

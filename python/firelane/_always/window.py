@@ -6,7 +6,7 @@ import json
 import platform
 import uuid
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from firelane._auto import Phase
@@ -28,7 +28,7 @@ class Window:
         self.range_id = 0
         self.names_kernels = False
 
-    def begin(self, options: dict[str, bool], uses_gpu: bool, account: str) -> None:
+    def begin(self, options: dict[str, Any], uses_gpu: bool, account: str) -> None:
         from firelane.profiler import _backend
 
         self.recorder = _backend.start(

@@ -99,7 +99,8 @@ class Plugin(TBPlugin):  # type: ignore[misc]  # tensorboard has no types
         return _respond(request, 200, "application/json", json.dumps(listed).encode())
 
     def _about_trace(self, request: Request, what: str) -> Response:
-        _, id, *rest = what.split("/")
+        _, name, *rest = what.split("/")
+        id, dot, steps = name.partition(".")  # 3.light: the light steps of trace 3
         file = self._logdir.trace(_number(id))
         if file is None:  # a page from before a restart
             self._logdir.look(_PAGE_TIMEOUT_SECONDS)
@@ -108,7 +109,7 @@ class Plugin(TBPlugin):  # type: ignore[misc]  # tensorboard has no types
         if viewer is None:
             return _error(request, 404, "no such trace; reload the page to see the current ones")
         viewer.wait()  # it may have been evicted since the page saw it ready
-        target = f"/api/t/0/{quote('/'.join(rest))}"
+        target = f"/api/t/0{dot}{quote(steps)}/{quote('/'.join(rest))}"
         if request.query_string:
             target += "?" + request.query_string.decode("latin-1")
         status, content_type, body = viewer.answer(request.method, target, request.get_data())

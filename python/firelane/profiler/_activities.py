@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any
 import torch.profiler
 from torch.profiler import ProfilerActivity, supported_activities
 
+from firelane._metrics import metric_options
+
 if TYPE_CHECKING or not hasattr(torch.profiler, "ProfilerActivityConfig"):
 
     class _ProfilerExtensionConfig:
@@ -116,6 +118,7 @@ class Wanted:
     memory: bool
     device: bool
     cuda_sync: bool
+    metrics: dict[str, Any]  # the recorder's options for them; empty: not asked for
 
 
 def wanted_of(
@@ -139,13 +142,24 @@ def wanted_of(
     cuspy = cuspy_config(configs, custom)
     cuda = configs.get(ProfilerActivity.CUDA)
     named_sync = cuda is not None and "CUDA_SYNC" in (cuda.activity_types or ())
+    metrics = _metrics_of(cuda)
     return Wanted(
         without=tuple(part for part, types in _PARTS.items() if not any(has(*each.split(".")) for each in types)),
         stacks=has("CPU", "PYTHON_FUNCTION"),
         memory=has("CPU", "CPU_INSTANT_EVENT"),
-        device=has("CUDA", *_TYPES["CUDA"]) or not {a.name for a in groups} <= {"CPU", "CUDA"},
+        device=has("CUDA", *_TYPES["CUDA"]) or bool(metrics) or not {a.name for a in groups} <= {"CPU", "CUDA"},
         cuda_sync=named_sync or (cuspy is not None and cuspy.enable_cuda_sync_events),
+        metrics=metrics,
     )
+
+
+def _metrics_of(cuda: ProfilerActivityConfig | None) -> dict[str, Any]:
+    """Every sample is in the trace: there is no window to look back on. As in torch, no names are no metrics."""
+    for config in cuda.profiler_configs if cuda is not None else ():
+        if isinstance(config, PerformanceMetricsConfig) and config.metric_names:
+            interval_ms = config.sampling_interval_ms
+            return metric_options(config.metric_names, 1.0 if interval_ms is None else interval_ms)
+    return {}
 
 
 def cuspy_config(configs: dict[ProfilerActivity, ProfilerActivityConfig], custom: dict[str, Any]) -> CuspyConfig | None:
@@ -174,10 +188,11 @@ def check_configs(
         missing.append("dependencies between the nodes of CUDA graphs")
     if cuspy is not None and cuspy.enable_event_node_ids:
         missing.append("nodes of CUDA events in graphs")
-    if any(
-        isinstance(each, PerformanceMetricsConfig) for config in configs.values() for each in config.profiler_configs
-    ):
-        missing.append("hardware metrics")
+    for group, config in configs.items():
+        has_metrics = any(isinstance(each, PerformanceMetricsConfig) for each in config.profiler_configs)
+        if has_metrics and group is not ProfilerActivity.CUDA:
+            missing.append(f"hardware metrics of {group.name}")
+    _metrics_of(configs.get(ProfilerActivity.CUDA))  # raises for names that cannot be
     if missing:
         warnings.warn(f"firelane does not record {', '.join(missing)}; the rest is recorded", stacklevel=4)
 

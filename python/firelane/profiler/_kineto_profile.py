@@ -79,6 +79,7 @@ class _KinetoProfile:
         self._timer = _backend.step_timer(on_device=self.use_device == "cuda")
         self._exports = Exports()
         self._in_step = False
+        self._metric_options: dict[str, Any] = {}  # of firelane.profile
 
     # -- recording ------------------------------------------------------------------------
 
@@ -103,9 +104,11 @@ class _KinetoProfile:
             use_device=self.use_device if wanted.device and _is_available(self.use_device) else None,
             front=self._front,
             output=self._output(),
+            **self._more_flags(),
         )
         if wanted.cuda_sync:
             flags = replace(flags, cuda_sync=True)
+        flags = replace(flags, **(wanted.metrics or self._metric_options))
         if self.acc_events and self._finished is not None and self._finished not in self._kept:
             self._kept.append(self._finished)
         recording = Recording(flags, self.custom_trace_id_callback, list(self._kept))
@@ -311,6 +314,10 @@ class _KinetoProfile:
         if not dist.is_available() or not dist.is_initialized():
             return None
         return _ranks.distributed_info(dist)
+
+    def _more_flags(self) -> dict[str, Any]:
+        """What torch.profiler has no argument for."""
+        return {}
 
     def _output(self) -> str:
         """Where the recorder writes its file; empty: FIRELANE_DIR, or else the temporary folder."""

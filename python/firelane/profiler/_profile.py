@@ -131,9 +131,11 @@ class profile(_KinetoProfile):  # noqa: N801 (torch's name)
         self._begin_step()
 
     def _begin_step(self) -> None:
-        is_recorded = self.profiler is not None and self.profiler.is_running
         is_warm = self.step_num > 0 and self.current_action == ProfilerAction.NONE  # the first step is a warm-up
-        self._timer.step(self.step_num, "recorded" if is_recorded else "unrecorded" if is_warm else "warmup")
+        if self.profiler is not None and self.profiler.is_running:
+            self._timer.step(self.step_num, "light" if self.profiler.is_light else "recorded")
+        else:
+            self._timer.step(self.step_num, "unrecorded" if is_warm else "warmup")
         if self.record_steps:
             self.step_rec_fn = _StepRange(f"ProfilerStep#{self.step_num}", self.execution_trace_observer is not None)
 

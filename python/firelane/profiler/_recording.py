@@ -22,6 +22,9 @@ import torch.autograd.profiler as torch_profiler
 from torch.profiler import ProfilerActivity
 
 import firelane
+from firelane import _trace
+from firelane._light import mark_input
+from firelane._patches import Patches
 
 from . import _backend, _ranks
 from ._commit import commit_of
@@ -44,6 +47,7 @@ if TYPE_CHECKING:
 
     from firelane import Trace
     from firelane._record import Loss, Recorder, StepTimer
+    from firelane._trace import StackRecorder
 
     from ._tree_fields import Owner
 
@@ -57,6 +61,9 @@ class RecordFlags:
     stacks: bool = False
     modules: bool = False
     cuda_sync: bool = False
+    metrics: bool = False
+    metric_names: str = ""  # by commas; empty: the default set
+    metric_interval_ms: float = 1.0
     flops: bool = False
     use_cpu: bool = True
     without: tuple[str, ...] = ()  # parts that the activities leave out
@@ -66,6 +73,7 @@ class RecordFlags:
     adjust_steps: bool = False  # in Chrome traces, steps begin where the functions that called step() have returned
     front: str = "firelane.profiler"  # what the user called; advice names its options
     light: bool = False  # light steps first; begin_full() ends them
+    sample_rate: float = 0  # looks a second at the stacks of all threads; 0: none
     output: str = ""
     is_temporary: bool = False  # the file at `output` is deleted unless save() moves it
 
@@ -99,6 +107,8 @@ class Recording:
         )  # weak: the list keeps this object alive, and with it the file
         self._running = False
         self._is_light = flags.light
+        self._sampler: StackRecorder | None = None
+        self._patches = Patches()  # while light
         self._appears_on = False
         self._stopped = False
         self._has_rank = False
@@ -125,6 +135,9 @@ class Recording:
             flops=f.flops,
             cuda=f.use_device == "cuda",
             cuda_sync=f.cuda_sync,
+            metrics=f.metrics,
+            metric_names=f.metric_names,
+            metric_interval_ms=f.metric_interval_ms,
             without=f.without,
             start_paused=True,
             start_light=f.light,
@@ -157,12 +170,15 @@ class Recording:
             for name, text in _ranks.metadata().items():
                 self._recorder.add_metadata(name, text)
         self._running = True
+        if self._is_light and not self.is_automatic:  # `firelane record` has its own
+            mark_input(self._patches, lambda: self.is_light)
         _unfinished.add(self)
         self._appear_on(not self._is_light)
         if self.flags.use_device == "cuda":
             self._recorder.resume_device()
         if self.flags.use_cpu:
             self._recorder.resume()
+        self._begin_samples()
         self._window_start_ns = time.perf_counter_ns()
         self._stats.profiler_enable_call_duration_us = (self._window_start_ns - begin) // 1000
 
@@ -171,12 +187,14 @@ class Recording:
         if self._recorder is None or self._stopped:
             return
         begin = time.perf_counter_ns()
+        self._end_samples()
         if timer is not None:
             self._recorder.add_steps(timer)
         for surroundings in self._surroundings:
             for name, text in surroundings.metadata().items():
                 self._recorder.add_metadata(name, text)
         self._recorder.stop()
+        self._patches.remove()
         self._appear_on(False)
         if self.flags.owners:
             self.owners = _backend.take_owners()
@@ -192,6 +210,7 @@ class Recording:
     def pause(self) -> None:
         """Stops recording events; metadata and step times are still accepted until stop()."""
         if self._recorder is not None and self._running:
+            self._end_samples()
             self._recorder.pause()
             if self.flags.use_device == "cuda":
                 self._recorder.stop_device()  # the steps that follow must run as if unprofiled
@@ -202,8 +221,26 @@ class Recording:
         """Ends the light steps: from now on everything is recorded."""
         if self._recorder is not None and self._running and self._is_light:
             self._is_light = False
+            self._patches.remove()
             self._recorder.begin_full()
             self._appear_on(True)
+
+    def _begin_samples(self) -> None:
+        """Never raises: a program whose stacks cannot be read is recorded without."""
+        if not self.flags.sample_rate or self._sampler is not None:
+            return
+        try:
+            self._sampler = _trace.record_stacks(self.flags.sample_rate)
+        except RuntimeError as error:
+            assert self._recorder is not None
+            self._recorder.add_loss(f"stacks could not be sampled: {error}")
+
+    def _end_samples(self) -> None:
+        sampler, self._sampler = self._sampler, None
+        if sampler is None or self._recorder is None:
+            return
+        for text in sampler.stop():
+            self._recorder.add_metadata("stack_samples", text)
 
     def _appear_on(self, on: bool) -> None:
         if on != self._appears_on:

@@ -108,8 +108,9 @@ class CompileCounts:
             found["compile_break_reason"] = _first_line(max(breaks, key=lambda reason: breaks[reason]))
         if again:
             last = again[-1]
-            place = f"{os.path.basename(str(last.co_filename))}:{last.co_firstlineno} {last.co_name}"
-            found["compile_recompiled"] = place
+            if last.co_filename:  # some have only the reason
+                place = f"{os.path.basename(str(last.co_filename))}:{last.co_firstlineno} {last.co_name}"
+                found["compile_recompiled"] = place
             found["compile_recompile_reason"] = _first_line(str(last.recompile_reason))
         return {name: json.dumps(value) for name, value in found.items()}
 

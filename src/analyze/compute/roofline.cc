@@ -4,6 +4,7 @@
 #include <numeric>
 #include <unordered_map>
 
+#include "analyze/compute/measured_rows.h"
 #include "analyze/device/device_work.h"
 #include "analyze/ops/flops.h"
 #include "analyze/ops/op_tensors.h"
@@ -389,6 +390,7 @@ Roofline roofline_of(const Model& model, const Steps& steps) {
     if (row != kNoRow) row = place[row_of_call[row]];
   }
   for (const auto& [slice, row] : compiled) out.row_of_work[slice] = place[row];
+  if (model.counter_samples.size() > 0) measure_rows(model, out);
   return out;
 }
 

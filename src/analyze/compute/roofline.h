@@ -6,6 +6,9 @@
 // op that launched it. Every kernel, copy and set that has an op is in exactly one row: rows and without_op_ns add up
 // to work_ns.
 //
+// Where hardware counters were sampled, they decide what bounds an op: memory at 60% of DRAM's peak or more, compute at
+// 60% of the tensor cores'. A sample counts for an op whose work fills nine tenths of it.
+//
 // The roof of a call is the longer of FLOPs / peak FLOP/s and bytes / memory bandwidth; roof_percent = roof / time.
 #pragma once
 
@@ -14,6 +17,7 @@
 #include <vector>
 
 #include "analyze/device/device_peaks.h"
+#include "analyze/device/hardware_metrics.h"
 #include "analyze/device/kernel_traits.h"
 #include "model/model.h"
 #include "traces/studied_trace.h"
@@ -44,8 +48,10 @@ struct RooflineRow {
   double roof_ns = -1;        // time of all calls at the roof; -1 not known
   KernelBound bound = KernelBound::kUnknown;
   KernelBound roof = KernelBound::kUnknown;  // compute or memory: the longer of the two, however far below it the op is
-  bool aligned = true;   // matmuls: all dimensions are multiples of 8 (16-bit), 4 (fp32), 16 (8-bit)
-  Row example = kNoRow;  // host slice: the call that took longest
+  UnitUse use;               // as hardware counters measured it, where the trace has them and samples of this op alone
+  bool is_measured = false;  // `bound` is what they say, and no estimate
+  bool aligned = true;       // matmuls: all dimensions are multiples of 8 (16-bit), 4 (fp32), 16 (8-bit)
+  Row example = kNoRow;      // host slice: the call that took longest
 
   double flops_per_s() const {
     return device_ns == 0 ? 0 : static_cast<double>(flops) * 1e9 / static_cast<double>(device_ns);

@@ -124,5 +124,49 @@ TEST(Roofline, ops_that_the_compiler_counted_have_rows) {
   EXPECT_EQ(result.row_of_work, (std::vector<uint32_t>{0, 0}));
 }
 
+// An addition of 2 ms and a matmul of 2 ms, and samples of 100 us; the addition's data would fit a cache.
+Roofline measured(double dram_in_add, double tensor_in_matmul) {
+  TraceBuilder trace;
+  trace.device({.id = 0, .name = "NVIDIA H200"}).step(1, {.start_us = 0, .end_us = 5000});
+  launch(trace, "aten::add", kAddKernel, 0, 2000, 1, "[[4096, 4096], [4096, 4096], []]",
+         R"(["c10::BFloat16", "c10::BFloat16", "Scalar"])");
+  launch(trace, "aten::mm", kMatmulKernel, 2100, 2001, 2, "[[4, 4096], [4096, 4096]]",
+         R"(["c10::BFloat16", "c10::BFloat16"])");
+  for (int i = 0; i < 45; ++i) {
+    const double at = 100.0 * i;
+    const bool adds = at < 2000;
+    trace.gpu_counter(0, "dram__throughput.avg.pct_of_peak_sustained_elapsed", at, adds ? dram_in_add : 5);
+    trace.gpu_counter(0, "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed", at,
+                      adds ? 0 : tensor_in_matmul);
+  }
+  const Model model = trace.build();
+  return roofline_of(model, steps_of(model));
+}
+
+TEST(Roofline, hardware_counters_decide_what_bounds_an_op) {
+  const Roofline result = measured(80, 75);
+  const RooflineRow& mm = result.rows[0];
+  EXPECT_EQ(mm.bound, KernelBound::kCompute);  // by its shapes it would be memory's
+  EXPECT_EQ(mm.roof, KernelBound::kMemory);
+  EXPECT_TRUE(mm.is_measured);
+  EXPECT_DOUBLE_EQ(mm.use.of(HardwareUnit::kTensor), 75);
+  const RooflineRow& add = result.rows[1];
+  EXPECT_EQ(add.bound, KernelBound::kMemory);
+  EXPECT_TRUE(add.is_measured);
+  EXPECT_DOUBLE_EQ(add.use.of(HardwareUnit::kDram), 80);  // the sample in which both ran is nobody's
+}
+
+TEST(Roofline, an_estimate_that_counters_contradict_is_withdrawn) {
+  const Roofline result = measured(10, 20);
+  EXPECT_EQ(result.rows[1].bound, KernelBound::kUnknown);
+  EXPECT_FALSE(result.rows[1].is_measured);
+}
+
+TEST(Roofline, counters_between_the_two_leave_the_estimate) {
+  const Roofline result = measured(45, 20);
+  EXPECT_EQ(result.rows[1].bound, KernelBound::kMemory);
+  EXPECT_FALSE(result.rows[1].is_measured);
+}
+
 }  // namespace
 }  // namespace firelane::analyze

@@ -181,4 +181,7 @@ int64_t replay_total_ns(const Graph& graph, const PreparedChange& change, const 
 int64_t replay_total_ns(const Graph& graph, const WhatIf& change, const ReplayOptions& options,
                         const Replay* unchanged = nullptr);
 
+// How long the leading chain takes for the window, which may be less: work that it launched ends later.
+int64_t replay_host_ns(const Graph& graph, const ReplayOptions& options);
+
 }  // namespace firelane::analyze

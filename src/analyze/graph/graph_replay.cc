@@ -139,11 +139,17 @@ class Player {
     return out_.total_ns();
   }
 
+  int64_t host_ns() {
+    play_all<false>();
+    return host_window_ns();
+  }
+
  private:
   const int64_t* lags() const { return known_lags_ns_ != nullptr ? known_lags_ns_ : lags_ns_.data(); }
   const int64_t* durations() const {
     return known_durations_ns_ != nullptr ? known_durations_ns_ : durations_ns_.data();
   }
+  int64_t host_window_ns() const { return out_.time_ns[graph_.window_end] - out_.time_ns[graph_.window_start]; }
   int64_t end_of(NodeId node) const { return out_.time_ns[node] + durations()[node]; }
 
   template <bool kWhole>
@@ -251,7 +257,7 @@ class Player {
     for (const int64_t behind : behind_ns) {
       out_.start_ns = std::max(out_.start_ns, out_.time_ns[graph_.window_start] + behind);
     }
-    out_.end_ns = std::max(out_.start_ns, out_.time_ns[graph_.window_end]);
+    out_.end_ns = out_.time_ns[graph_.window_end];
     out_.last = graph_.window_end;
     // Without the order on streams the last to be launched need not be the last to end.
     for (const NodeId node : change_.data_order_only_ ? graph_.window_work : graph_.tail) {
@@ -259,6 +265,16 @@ class Player {
       out_.end_ns = end_of(node);
       out_.last = node;
     }
+    if (options_.repeated) {
+      // A device that was behind and has caught up does so once: of windows that follow each other, each takes what the
+      // host takes for it.
+      if (behind_ns.empty()) host_alone_ns_ = host_window_ns();
+      const int64_t least_ns = out_.time_ns[graph_.window_start];
+      out_.start_ns = std::min(out_.start_ns, std::max(least_ns, out_.end_ns - host_alone_ns_));
+    }
+    if (out_.end_ns >= out_.start_ns) return;
+    out_.end_ns = out_.start_ns;
+    out_.last = graph_.window_end;
   }
 
   // `cut`: what is taken out of the edge; null: nothing.
@@ -298,6 +314,7 @@ class Player {
   std::vector<int64_t> lags_ns_;
   std::vector<int64_t> durations_ns_;
   std::vector<int64_t> new_lags_ns_;  // where they are known: by cut
+  int64_t host_alone_ns_ = 0;         // for the window, when nothing was behind as it began
   Replay out_;
 };
 
@@ -339,6 +356,10 @@ int64_t replay_total_ns(const Graph& graph, const PreparedChange& change, const 
 int64_t replay_total_ns(const Graph& graph, const WhatIf& change, const ReplayOptions& options,
                         const Replay* unchanged) {
   return replay_total_ns(graph, PreparedChange(graph, change), options, unchanged);
+}
+
+int64_t replay_host_ns(const Graph& graph, const ReplayOptions& options) {
+  return Player(graph, PreparedChange(graph, {}), options).host_ns();
 }
 
 }  // namespace firelane::analyze

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <span>
 
 #include "analyze/host/host_calls.h"
 #include "base/check.h"
@@ -134,10 +135,10 @@ class LaneSweep {
 
 // `over` replaces `under` wherever `over` has an open slice (or where `covers` says so).
 template <typename Covers>
-std::vector<HostSegment> overlay(const std::vector<HostSegment>& under, const std::vector<HostSegment>& over,
+std::vector<HostSegment> overlay(std::span<const HostSegment> under, std::span<const HostSegment> over,
                                  const Covers& covers) {
   std::vector<HostSegment> out;
-  out.reserve(under.size() + over.size());
+  out.reserve(under.size() + 2 * over.size() + 1);
   size_t u = 0;
   size_t o = 0;
   int64_t now = under.empty() ? 0 : under.front().start_ns;
@@ -166,6 +167,68 @@ std::vector<HostSegment> overlay(const std::vector<HostSegment>& under, const st
     now = until;
   }
   return out;
+}
+
+// The same in place: a chain of millions of segments mostly has little over it, and a copy would be as large again.
+template <typename Covers>
+void lay_over(std::vector<HostSegment>& under, const std::vector<HostSegment>& over, const Covers& covers) {
+  struct Block {
+    size_t begin, end;  // of `under`
+    std::vector<HostSegment> instead;
+  };
+  std::vector<Block> blocks;
+  for (size_t o = 0; o < over.size();) {
+    // With the segment before and the one after: what is put over them may be the same activity.
+    const auto ended = [&](int64_t at) {
+      const auto found = std::partition_point(under.begin(), under.end(),
+                                              [&](const HostSegment& segment) { return segment.end_ns <= at; });
+      return static_cast<size_t>(found - under.begin());
+    };
+    const size_t begin = ended(over[o].start_ns);
+    if (begin == under.size()) break;
+    size_t end = begin;
+    size_t next = o;
+    for (; next < over.size() && (next == o || ended(over[next].start_ns) <= end + 2); ++next) {
+      while (end < under.size() && under[end].start_ns < over[next].end_ns) ++end;
+    }
+    const size_t from = begin - std::min<size_t>(begin, 1);
+    const size_t to = std::min(under.size(), end + 1);
+    blocks.push_back(
+        {from, to, overlay(std::span(under).subspan(from, to - from), std::span(over).subspan(o, next - o), covers)});
+    o = next;
+  }
+  // What lies between blocks moves by what the blocks before it grew: to the left from the front, to the right from the
+  // back, so that nothing is written over that still has to move.
+  std::vector<std::ptrdiff_t> shift(blocks.size());
+  std::ptrdiff_t grown = 0;
+  for (size_t b = 0; b < blocks.size(); ++b) {
+    grown += static_cast<std::ptrdiff_t>(blocks[b].instead.size()) -
+             static_cast<std::ptrdiff_t>(blocks[b].end - blocks[b].begin);
+    shift[b] = grown;
+  }
+  const size_t size = under.size();
+  if (grown > 0) {
+    under.reserve(size + static_cast<size_t>(grown));
+    under.resize(size + static_cast<size_t>(grown));
+  }
+  const auto move_after = [&](size_t b) {
+    const auto begin = under.begin() + static_cast<std::ptrdiff_t>(blocks[b].end);
+    const auto end = under.begin() + static_cast<std::ptrdiff_t>(b + 1 < blocks.size() ? blocks[b + 1].begin : size);
+    if (shift[b] < 0) std::move(begin, end, begin + shift[b]);
+    if (shift[b] > 0) std::move_backward(begin, end, end + shift[b]);
+  };
+  for (size_t b = 0; b < blocks.size(); ++b) {
+    if (shift[b] < 0) move_after(b);
+  }
+  for (size_t b = blocks.size(); b-- > 0;) {
+    if (shift[b] > 0) move_after(b);
+  }
+  for (size_t b = 0; b < blocks.size(); ++b) {
+    const std::ptrdiff_t before = b > 0 ? shift[b - 1] : 0;
+    std::copy(blocks[b].instead.begin(), blocks[b].instead.end(),
+              under.begin() + static_cast<std::ptrdiff_t>(blocks[b].begin) + before);
+  }
+  under.resize(static_cast<size_t>(static_cast<std::ptrdiff_t>(size) + grown));
 }
 
 struct LaneUse {
@@ -346,7 +409,8 @@ HostTime host_time(const Model& model) {
   const std::vector<HostSegment> overhead = overhead_segments(model);
   const auto sweep = [&](size_t lane) {
     std::vector<HostSegment> segments;
-    segments.reserve(2 * (model.lanes.host_end[lane] - model.lanes.host_begin[lane]) + 1);
+    // And room for what is laid over it: a vector of millions that grows is there twice for a moment.
+    segments.reserve(2 * (model.lanes.host_end[lane] - model.lanes.host_begin[lane]) + 1 + 2 * overhead.size());
     LaneSweep(model, activities, segments).run(lane, end_ns);
     return segments;
   };
@@ -359,7 +423,7 @@ HostTime host_time(const Model& model) {
                        runs_while_waiting(model, leader, lane, use[lane]);
     if (joins) {
       HostChain& chain = result.chains[0];
-      chain.segments = overlay(chain.segments, sweep(lane), is_open);
+      lay_over(chain.segments, sweep(lane), is_open);
       chain.lanes.push_back(static_cast<LaneId>(lane));
       result.chain_of_lane[lane] = 0;
     } else {
@@ -376,13 +440,13 @@ HostTime host_time(const Model& model) {
           reduces != kNoString && under.slice != kNoRow && model.host_slices.name[under.slice] == reduces;
       return (between || starts_it) && under.end_ns - under.start_ns >= kLeastWaitNs;
     };
-    result.chains[0].segments = overlay(result.chains[0].segments, collectives, waits);
+    lay_over(result.chains[0].segments, collectives, waits);
   }
   if (!overhead.empty()) {
     const auto hides = [](const HostSegment&, const HostSegment& under) {
       return under.activity != Activity::kSync && under.activity != Activity::kInput;
     };
-    for (HostChain& chain : result.chains) chain.segments = overlay(chain.segments, overhead, hides);
+    for (HostChain& chain : result.chains) lay_over(chain.segments, overhead, hides);
   }
   return result;
 }

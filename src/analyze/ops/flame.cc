@@ -11,6 +11,7 @@ namespace {
 constexpr uint32_t kMostInvertedDepth = 200;  // callers shown above a leaf
 
 bool is_frame(HostKind kind, FlameBy by) {
+  if (by == FlameBy::kSample) return false;
   if (by == FlameBy::kStack) return kind == HostKind::kPython;
   return kind == HostKind::kOp || kind == HostKind::kAnnotation || is_call(kind);
 }
@@ -115,6 +116,38 @@ void add_lane(const Model& model, LaneId lane, const FlameOptions& options, Stac
   });
 }
 
+// Frames of a stack, outermost first.
+std::vector<StringId> frames_of(const Model& model, StringId stack) {
+  std::vector<StringId> frames;
+  const std::string_view text = model.text(stack);
+  for (size_t at = 0; at <= text.size();) {
+    const size_t end = std::min(text.find(';', at), text.size());
+    if (const StringId frame = model.strings.find(text.substr(at, end - at)); frame != kNoString)
+      frames.push_back(frame);
+    at = end + 1;
+  }
+  std::reverse(frames.begin(), frames.end());
+  return frames;
+}
+
+void add_samples(const Model& model, const FlameOptions& options, StackTree& tree) {
+  const StackSamples& samples = model.stack_samples;
+  for (Row row = 0; row < samples.size(); ++row) {
+    if (options.lane && *options.lane != samples.lane[row]) continue;
+    const int64_t time_ns = samples.time_ns[row];
+    if (time_ns < options.range.start_ns || time_ns >= options.range.end_ns) continue;
+    const int64_t weight_ns = std::max<int64_t>(0, samples.weight_ns[row]);
+    tree[0].width_ns += weight_ns;
+    uint32_t node = 0;
+    for (const StringId frame : frames_of(model, samples.stack[row])) {
+      node = tree.child(node, frame);
+      tree[node].width_ns += weight_ns;
+      ++tree[node].count;
+    }
+    if (node != 0) tree[node].self_ns += weight_ns;
+  }
+}
+
 // Leaves first: each stack's self time, from its innermost frame outwards.
 StackTree inverted(const StackTree& stacks) {
   StackTree out;
@@ -184,9 +217,10 @@ FlameGraph flame_graph(const Model& model, const FlameOptions& options) {
     if (frames > most) fullest = lane;
     most = std::max(most, frames);
   }
-  out.has_frames = most > 0;
+  const bool by_sample = options.by == FlameBy::kSample;
+  out.has_frames = by_sample ? model.stack_samples.size() > 0 : most > 0;
   if (!out.has_frames || options.range.start_ns >= options.range.end_ns) return out;
-  if (options.order == FlameOrder::kTime) {
+  if (options.order == FlameOrder::kTime && !by_sample) {
     const TimeOrder filled(model, options.lane.value_or(fullest), options, out);
     return out;
   }
@@ -197,6 +231,10 @@ FlameGraph flame_graph(const Model& model, const FlameOptions& options) {
 
 StackTree flame_tree(const Model& model, const FlameOptions& options) {
   StackTree tree;
+  if (options.by == FlameBy::kSample) {
+    add_samples(model, options, tree);
+    return tree;
+  }
   for (const LaneId lane : threads(model)) {
     if (!options.lane || *options.lane == lane) add_lane(model, lane, options, tree);
   }
@@ -204,6 +242,7 @@ StackTree flame_tree(const Model& model, const FlameOptions& options) {
 }
 
 bool has_frames(const Model& model, FlameBy by) {
+  if (by == FlameBy::kSample) return model.stack_samples.size() > 0;
   const std::vector<LaneId> lanes = threads(model);
   return std::any_of(lanes.begin(), lanes.end(), [&](LaneId lane) { return count_frames(model, lane, by) > 0; });
 }

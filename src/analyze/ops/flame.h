@@ -1,7 +1,8 @@
 // Flame graphs of what threads did: calls as they happened, equal stacks merged, or merged from the leaves up.
 //
 // A stack is the nesting of host slices on a thread. By stack its frames are Python functions, by op they are ops,
-// annotations and runtime calls; what lies between is skipped, and its time counts for the frame around it.
+// annotations and runtime calls; what lies between is skipped, and its time counts for the frame around it. By sample
+// it is what was sampled beside the recording, in the time that it stands for.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +17,11 @@
 namespace firelane::analyze {
 
 enum class FlameOrder : uint8_t {
-  kTime,       // one lane, as it happened
+  kTime,       // one lane, as it happened; samples are merged as in kLeftHeavy
   kLeftHeavy,  // equal stacks are one; widest first
   kInverted,   // leaves first, their callers above them; widths are self times
 };
-enum class FlameBy : uint8_t { kStack, kOp };
+enum class FlameBy : uint8_t { kStack, kOp, kSample };
 
 struct FlameOptions {
   FlameOrder order = FlameOrder::kLeftHeavy;

@@ -89,7 +89,9 @@ std::vector<Limit> work_limits(const Model& model, const Roofline& roofline) {
     uint8_t& is_matrix = matrix[static_cast<uint32_t>(slices.name[row])];
     if (is_matrix == 2) is_matrix = is_matrix_kernel(model.text(slices.name[row])) ? 1 : 0;
     // FLOPs belong to the op's matrix kernels; what else it launches (casts, bias, split-k sums) moves data.
-    const bool computes = is_matrix == 1 && roof != KernelBound::kMemory;
+    const bool is_measured = of != kNoRow && roofline.rows[of].is_measured;
+    const bool computes =
+        is_measured ? roofline.rows[of].bound == KernelBound::kCompute : is_matrix == 1 && roof != KernelBound::kMemory;
     if (computes) limits[row] = Limit::kCompute;
   }
   return limits;

@@ -43,25 +43,61 @@ int64_t per_step(const Graph& graph, const ReplayOptions& options, int64_t steps
   return replay_total_ns(graph, {}, options) / std::max<int64_t>(1, steps);
 }
 
-// The factor at which the replay gives the true step. The step shrinks as the factor grows.
-double fit(const Graph& graph, bool repeated, int64_t steps, int64_t goal_ns) {
+// The factor at which `length_ns`, which shrinks as the factor grows, is the goal.
+template <typename Length>
+double fit(int64_t goal_ns, double most, const Length& length_ns) {
   double low = 0;
-  double high = kMaxFactor;
+  double high = most;
   for (int i = 0; i < 12; ++i) {
     const double middle = (low + high) / 2;
-    (per_step(graph, {middle, repeated}, steps) > goal_ns ? low : high) = middle;
+    (length_ns(middle) > goal_ns ? low : high) = middle;
   }
   return (low + high) / 2;
+}
+
+// The factor at which the replay gives the true step.
+double fit_step(const Graph& graph, bool repeated, int64_t steps, int64_t goal_ns) {
+  return fit(goal_ns, kMaxFactor, [&](double factor) { return per_step(graph, {factor, repeated}, steps); });
+}
+
+// The host's own step without recording, where it runs ahead of a device that decides how long a step takes; kNoNumber:
+// it does not, or the device's steps were not timed. Steps in which it waits for room in the queue do not count.
+int64_t host_ahead_ns(const TimedSteps& timed) {
+  constexpr double kMostOfUsual = 0.95;  // of a step of the device, the usual one of the host
+  constexpr double kMostOfFree = 0.9;    // one that waits for nothing
+  constexpr size_t kLeastSteps = 3;
+  std::vector<int64_t> on_host;
+  std::vector<int64_t> on_device;
+  for (size_t i = 0; i < timed.size(); ++i) {
+    if (timed.disturbance[i] != StepDisturbance::kNone) continue;
+    on_host.push_back(timed.duration_ns[i]);
+    if (i < timed.device_ns.size() && timed.device_ns[i] != kNoNumber) on_device.push_back(timed.device_ns[i]);
+  }
+  if (on_device.size() < kLeastSteps) return kNoNumber;
+  const auto device_ns = static_cast<double>(median(std::move(on_device)));
+  if (static_cast<double>(median(on_host)) > kMostOfUsual * device_ns) return kNoNumber;
+  std::erase_if(on_host, [&](int64_t ns) { return static_cast<double>(ns) > kMostOfFree * device_ns; });
+  return on_host.size() < kLeastSteps ? kNoNumber : median(std::move(on_host));
 }
 
 // The factor for a program whose true step is known. A device that is behind hides what recording costs the host, so
 // that many factors give that step: the measured costs are then as good as any, and nearer to the truth than none or
 // the most.
-double factor_for(const Graph& graph, int64_t steps, int64_t goal_ns) {
-  const auto goal = static_cast<double>(std::max(goal_ns, per_step(graph, {kMaxFactor}, steps)));
-  const auto measured = static_cast<double>(per_step(graph, {1}, steps));
+double factor_for(const Graph& graph, bool repeated, int64_t steps, int64_t goal_ns) {
+  const auto goal = static_cast<double>(std::max(goal_ns, per_step(graph, {kMaxFactor, repeated}, steps)));
+  const auto measured = static_cast<double>(per_step(graph, {1, repeated}, steps));
   constexpr double kNear = 0.02;
-  return std::abs(measured - goal) <= kNear * goal ? 1 : fit(graph, false, steps, static_cast<int64_t>(goal));
+  return std::abs(measured - goal) <= kNear * goal ? 1 : fit_step(graph, repeated, steps, static_cast<int64_t>(goal));
+}
+
+// The factor at which the host takes as long for its steps as it did unrecorded, running ahead of the device. What is
+// left of a recorder's cost else stands in the way of every change that makes the device faster.
+double factor_for_host(const Graph& graph, int64_t steps, int64_t goal_ns) {
+  constexpr double kMost = 8;  // behind the device, even a host that takes twice as long is not seen
+  const auto host_ns = [&](double factor) {
+    return replay_host_ns(graph, {.recording_removed = factor}) / std::max<int64_t>(1, steps);
+  };
+  return fit(goal_ns, kMost, host_ns);
 }
 
 // The replay lets streams run side by side that share one device; but the device's work does not shrink because the
@@ -69,7 +105,7 @@ double factor_for(const Graph& graph, int64_t steps, int64_t goal_ns) {
 // which it takes `step_ns`.
 double at_most(double factor, int64_t step_ns, const Graph& graph, int64_t least_ns, bool repeated,
                const StepList& steps) {
-  return step_ns >= least_ns ? factor : std::min(factor, fit(graph, repeated, steps.judged, least_ns));
+  return step_ns >= least_ns ? factor : std::min(factor, fit_step(graph, repeated, steps.judged, least_ns));
 }
 
 // A standard deviation, from the median distance to the median: slow steps do not count.
@@ -125,6 +161,15 @@ int64_t mean_above_median(const StepList& steps) {
   return std::max<int64_t>(0, total_ns / std::max<int64_t>(1, steps.judged) - steps.median_ns);
 }
 
+// What steps that stand out by far add to the mean of all.
+int64_t outliers_ns(const StepList& steps) {
+  int64_t excess_ns = 0;
+  for (const FoundStep& step : steps.steps) {
+    if (step.outlier && !step.warm_up) excess_ns += std::max<int64_t>(0, step.duration_ns() - steps.median_ns);
+  }
+  return excess_ns / std::max<int64_t>(1, steps.judged);
+}
+
 }  // namespace
 
 std::string_view name_of(CostSource source) {
@@ -168,14 +213,19 @@ std::pair<RecordingUndone, Replay> undo_recording(const Model& model, const Grap
   out.usual_recorded_ns = steps.median_ns;
   out.baseline_ns = steps.source == StepSource::kMarked ? find_step_times(model.timed_steps).true_step_ns : kNoNumber;
   int64_t undone_ns = 0;  // the usual step
+  // Where the device caught up while it was recorded, these steps are no picture of all.
+  out.repeated = steps.judged <= kFewSteps && per_step(graph, {0, true}, steps.judged) <= out.recorded_ns;
   if (out.baseline_ns != kNoNumber) {
     out.source = CostSource::kBaseline;
     // A slow step among the recorded ones is not the recorder's doing: it stays in their mean.
     const int64_t slower_ns = out.recorded_ns - out.baseline_ns - mean_above_median(steps);
     const Chance chance = chance_of(model.timed_steps, out.baseline_ns, steps);
     out.within_noise = std::abs(slower_ns) < chance.difference_ns;
-    out.factor =
-        out.within_noise ? 1 : factor_for(graph, steps.judged, out.recorded_ns - std::max<int64_t>(0, slower_ns));
+    const int64_t ahead_ns = host_ahead_ns(model.timed_steps);
+    out.factor = ahead_ns != kNoNumber ? factor_for_host(graph, steps.judged, ahead_ns + outliers_ns(steps))
+                 : out.within_noise
+                     ? 1
+                     : factor_for(graph, out.repeated, steps.judged, out.recorded_ns - std::max<int64_t>(0, slower_ns));
     out.most = out.factor;
     played = replay(graph, {}, out.at(out.factor));
     undone_ns = usual_of(played);
@@ -183,7 +233,6 @@ std::pair<RecordingUndone, Replay> undo_recording(const Model& model, const Grap
     out.low_ns = out.baseline_ns - chance.baseline_ns;
     out.high_ns = out.baseline_ns + chance.baseline_ns;
   } else {
-    out.repeated = steps.judged <= kFewSteps;
     struct Steps {
       int64_t mean_ns;
       int64_t usual_ns;

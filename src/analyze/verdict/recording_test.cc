@@ -49,6 +49,52 @@ TEST(Recording, a_slow_step_is_not_blamed_on_the_recorder) {
   EXPECT_NEAR(static_cast<double>(s.undone.step_ns), 1'300'000, 500);
 }
 
+// Steps of 1000 us on a device that is 900 of them busy. The host records 100 operators in each; unrecorded it takes
+// `host_us` for a step, in which it waits for nothing.
+Study study_of_host_ahead(int64_t host_us) {
+  TraceBuilder builder;
+  int64_t correlation = 1;
+  for (int i = 0; i < 5; ++i) {
+    const double at = 1000.0 * i;
+    builder.step(i, {.start_us = at, .end_us = at + 1000});
+    for (int k = 0; k < 100; ++k) {
+      const double begin = at + 9.0 * k;
+      builder.op("aten::add", {.start_us = begin, .end_us = begin + 8})
+          .call("cudaLaunchKernel", {.start_us = begin + 1, .end_us = begin + 2, .correlation = correlation})
+          .kernel("add", {.start_us = begin + 4, .end_us = begin + 12.9, .correlation = correlation++});
+    }
+  }
+  Model model = builder.build();
+  for (int i = 0; i < 6; ++i) {
+    model.timed_steps.number.push_back(i);
+    model.timed_steps.disturbance.push_back(StepDisturbance::kNone);
+    model.timed_steps.start_ns.push_back(i);
+    model.timed_steps.duration_ns.push_back(1000 * (i == 5 ? 1000 : host_us));  // at last the queue is full
+  }
+  model.timed_steps.device_ns.assign(6, 1'000'000);
+  return study(model);
+}
+
+TEST(Recording, a_host_that_runs_ahead_is_as_fast_as_it_was_unrecorded) {
+  const auto host_us = [](const Study& s) {
+    const int64_t window_ns = replay_host_ns(s.graph, s.undone.at(s.undone.factor));
+    return static_cast<double>(s.per_step(window_ns)) / 1000;
+  };
+  EXPECT_NEAR(host_us(study_of_host_ahead(800)), 800, 5);
+  EXPECT_NEAR(host_us(study_of_host_ahead(600)), 600, 5);
+  EXPECT_EQ(study_of_host_ahead(800).usual_step_ns, 1'000'000) << "the device decides how long a step takes";
+}
+
+TEST(Recording, what_faster_kernels_save_is_not_held_up_by_what_recording_cost_the_host) {
+  WhatIf fast;
+  fast.keep_kernels = 0.5;
+  const auto saved_us = [&](const Study& s) {
+    return static_cast<double>(s.gain_ns(PreparedChange(s.graph, fast))) / 1000;
+  };
+  EXPECT_LT(saved_us(study_of_host_ahead(1000)), 60);
+  EXPECT_GT(saved_us(study_of_host_ahead(600)), 250);
+}
+
 // Steps of a program whose peers make it wait: 60 to 140 us by chance, and 20 operators in each.
 TEST(Recording, what_steps_vary_by_is_not_taken_for_the_recorders_cost) {
   TraceBuilder builder;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <tuple>
+#include <utility>
 
 #include "analyze/common/median.h"
 #include "analyze/compute/roofline.h"
@@ -35,6 +36,14 @@ constexpr int64_t kWarmLaunchNs = 8'000;
 // Analyses of fewer rows take less time than starting a thread for them is worth.
 constexpr size_t kManyRows = 100'000;
 bool is_large(const Graph& graph) { return graph.nodes.size() > kManyRows; }
+
+// From then on: steps of the warm-up are left out, and the device may lag behind the last one.
+UnitUse unit_use(const Model& model, int64_t from_ns) {
+  std::vector<Interval> busy = device_busy(model).intervals();
+  std::erase_if(busy, [from_ns](const Interval& each) { return each.end_ns <= from_ns; });
+  if (!busy.empty()) busy[0].start_ns = std::max(busy[0].start_ns, from_ns);
+  return HardwareMetrics(model).use_while(IntervalSet(std::move(busy)));
+}
 
 Limit limit_of(const Study& s, const BoundJudge& judge, const Replay& played) {
   const CriticalPath path = critical_path(*s.host, s.graph, played);
@@ -153,6 +162,7 @@ Study study(const StudiedTrace& trace) {
             });
         s.path = critical_path(*s.host, s.graph, s.played);
       });
+  if (model.counter_samples.size() > 0) s.unit_use = unit_use(model, s.steps.window.start_ns);
   const IntervalSet busy = device_busy(s.graph, s.played);
   s.bound = judge.of(s.path, busy, s.played.start_ns, s.played.end_ns);
   // What nobody understood may be what the program waits for.

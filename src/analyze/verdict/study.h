@@ -9,6 +9,7 @@
 #include <memory>
 #include <vector>
 
+#include "analyze/device/hardware_metrics.h"
 #include "analyze/device/launches.h"
 #include "analyze/graph/breakdown.h"
 #include "analyze/graph/critical_path.h"
@@ -51,6 +52,7 @@ struct Study {
   LaunchTable launches;
   SyncTable syncs;
   CriticalPath path;                    // of `played`
+  UnitUse unit_use;                     // while the device was busy, by hardware counters; unknown without them
   std::vector<Limit> work_limits;       // by row of device_slices: computing or memory
   Bound bound;                          // of the program
   Limit other_limit = Limit::kUnknown;  // when undone.undecided: what else it may be

@@ -6,6 +6,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <cmath>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -156,11 +157,14 @@ void bind_options(nb::module_& m) {
 #define FL_SET(name, on, key, help) self->name = name;
 #define FL_KEYWORD(name, on, key, help) nb::arg(#name) = on,
 #define FL_ATTRIBUTE(name, on, key, help) .def_rw(#name, &record::RecordOptions::name)
-          [](record::RecordOptions* self, FL_RECORD_OPTIONS(FL_PARAMETER) bool flops, bool cuda_detach,
-             bool concrete_inputs, bool tensors, const std::vector<std::string>& without, bool start_paused,
-             bool start_light, nb::handle output, bool keep) {
+          [](record::RecordOptions* self, FL_RECORD_OPTIONS(FL_PARAMETER) std::string_view metric_names,
+             double metric_interval_ms, bool flops, bool cuda_detach, bool concrete_inputs, bool tensors,
+             const std::vector<std::string>& without, bool start_paused, bool start_light, nb::handle output,
+             bool keep) {
             new (self) record::RecordOptions();
             FL_RECORD_OPTIONS(FL_SET)
+            self->metric_names = metric_names;
+            self->metric_interval_ns = static_cast<uint64_t>(std::llround(metric_interval_ms * 1e6));
             self->flops = flops;
             self->cuda_detach = cuda_detach;
             self->concrete_inputs = concrete_inputs;
@@ -171,14 +175,17 @@ void bind_options(nb::module_& m) {
             self->output = path_text(output);
             self->keep = keep;
           },
-          nb::kw_only(), FL_RECORD_OPTIONS(FL_KEYWORD) "flops"_a = false, "cuda_detach"_a = true,
-          "concrete_inputs"_a = true, "tensors"_a = false, "without"_a = std::vector<std::string>(),
-          "start_paused"_a = false, "start_light"_a = false, "output"_a = "", "keep"_a = false)
-          FL_RECORD_OPTIONS(FL_ATTRIBUTE)
+          nb::kw_only(), FL_RECORD_OPTIONS(FL_KEYWORD) "metric_names"_a = "", "metric_interval_ms"_a = 1.0,
+          "flops"_a = false, "cuda_detach"_a = true, "concrete_inputs"_a = true, "tensors"_a = false,
+          "without"_a = std::vector<std::string>(), "start_paused"_a = false, "start_light"_a = false, "output"_a = "",
+          "keep"_a = false) FL_RECORD_OPTIONS(FL_ATTRIBUTE)
 #undef FL_PARAMETER
 #undef FL_SET
 #undef FL_KEYWORD
 #undef FL_ATTRIBUTE
+      .def_rw("metric_names", &record::RecordOptions::metric_names)
+      .def_prop_ro("metric_interval_ms",
+                   [](const record::RecordOptions& self) { return static_cast<double>(self.metric_interval_ns) / 1e6; })
       .def_rw("flops", &record::RecordOptions::flops)
       .def_rw("cuda_detach", &record::RecordOptions::cuda_detach)
       .def_rw("concrete_inputs", &record::RecordOptions::concrete_inputs)

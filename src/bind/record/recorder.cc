@@ -54,6 +54,7 @@ PythonRecorder::PythonRecorder(const record::RecordOptions& options) : options_(
   library::copy_options(options, wanted);
   const std::string output = options.output.string();
   wanted.output = output;
+  wanted.metric_names = options.metric_names;
   const std::string torch_version = running_torch_version();
   wanted.torch_version = torch_version;
   if (options.stacks) wanted.python_cost = python_hooks::measure_python_cost;

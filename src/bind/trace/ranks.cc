@@ -28,14 +28,14 @@ namespace {
 using Paths = std::vector<std::string>;
 using Answer = std::pair<std::string, std::string>;  // JSON and text of what the command prints
 
-Answer answer_of(const Result<ranks::Reduction>& reduced, double price_per_hour) {
+Answer answer_of(const Result<ranks::Reduction>& reduced, double price_per_hour, double link_gb_s) {
   const ranks::Reduction job = value_or_raise(reduced);
-  const report::RanksOptions options{.price_per_hour = price_per_hour};
+  const report::RanksOptions options{.price_per_hour = price_per_hour, .link_gb_s = link_gb_s};
   return {report::ranks_text(job, options, report::Form::kJson, {}),
           report::ranks_text(job, options, report::Form::kText, {})};
 }
 
-Answer ranks_of_files(const Paths& paths, bool keep_parts, double price_per_hour) {
+Answer ranks_of_files(const Paths& paths, bool keep_parts, double price_per_hour, double link_gb_s) {
   const nb::gil_scoped_release release_gil;
   ranks::Intake intake;
   const ranks::GatherOptions options{
@@ -44,7 +44,7 @@ Answer ranks_of_files(const Paths& paths, bool keep_parts, double price_per_hour
       .keep_parts = keep_parts};
   const Result<void> gathered = ranks::gather(value_or_raise(ranks::find_rank_files(paths)), options, intake);
   if (!gathered.ok()) throw TraceError(gathered.error().message.c_str());
-  return answer_of(ranks::reduce(intake), price_per_hour);
+  return answer_of(ranks::reduce(intake), price_per_hour, link_gb_s);
 }
 
 // `name`: what the part calls its trace, where that is not the path.
@@ -60,13 +60,13 @@ nb::bytes part_of_file(const std::string& path, const std::string& name) {
   return nb::bytes(bytes.data(), bytes.size());
 }
 
-Answer ranks_of_parts(const std::vector<nb::bytes>& parts, double price_per_hour) {
+Answer ranks_of_parts(const std::vector<nb::bytes>& parts, double price_per_hour, double link_gb_s) {
   ranks::Intake intake;
   for (size_t i = 0; i < parts.size(); ++i) {
     const std::string_view bytes(parts[i].c_str(), parts[i].size());
     intake.add(value_or_raise(ranks::decode_part(bytes, "part " + std::to_string(i))));
   }
-  return answer_of(ranks::reduce(intake), price_per_hour);
+  return answer_of(ranks::reduce(intake), price_per_hour, link_gb_s);
 }
 
 // Operations as columns; `sync` below 0 is none. Returns when each ends, its ideal duration, and when it ends with
@@ -86,9 +86,10 @@ std::tuple<std::vector<double>, std::vector<double>, std::vector<double>> replay
 }  // namespace
 
 void bind_ranks(nb::module_& module) {
-  module.def("_ranks", &ranks_of_files, nb::arg("paths"), nb::arg("keep_parts"), nb::arg("price_per_hour"));
+  module.def("_ranks", &ranks_of_files, nb::arg("paths"), nb::arg("keep_parts"), nb::arg("price_per_hour"),
+             nb::arg("link_gb_s"));
   module.def("_rank_part", &part_of_file, nb::arg("path"), nb::arg("name") = "");
-  module.def("_ranks_of_parts", &ranks_of_parts, nb::arg("parts"), nb::arg("price_per_hour"));
+  module.def("_ranks_of_parts", &ranks_of_parts, nb::arg("parts"), nb::arg("price_per_hour"), nb::arg("link_gb_s"));
   module.def("_replay", &replay, nb::arg("kind"), nb::arg("sync"), nb::arg("communicates"), nb::arg("after"),
              nb::arg("durations"));
 }

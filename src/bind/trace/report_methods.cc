@@ -191,7 +191,7 @@ T value_or_raise_argument(const ReportSpec& spec, Result<T> result) {
 Table table_answer(const ReportSpec& spec, const Trace& trace, const Call& call) {
   const nb::gil_scoped_release release_gil;
   if (const std::string reason = report::why_not(spec, *trace.model); !reason.empty()) raise_value_error(spec, reason);
-  report::Report all = value_or_raise_argument(spec, spec.make(*trace.studied, call.wanted));
+  report::Report all = value_or_raise_argument(spec, report::make_report(spec, *trace.studied, call.wanted));
   std::string text =
       value_or_raise_argument(spec, report::render(spec, *trace.studied, call.wanted, report::Form::kText));
   const auto wanted = std::find_if(all.tables.begin(), all.tables.end(),

@@ -1,6 +1,8 @@
 #include "bind/trace/threads.h"
 
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -8,6 +10,7 @@
 #include <utility>
 
 #include "live/process.h"
+#include "live/stack_recorder.h"
 #include "live/stacks_text.h"
 #include "live/watchdog.h"
 
@@ -43,6 +46,23 @@ void bind_threads(nb::module_& module) {
             return watchdog.end(std::chrono::milliseconds(longest_wait_ms));
           },
           "longest_wait_ms"_a);
+  nb::class_<live::StackRecorder>(module, "StackRecorder",
+                                  "Samples the stacks of this process from a thread that needs no GIL, until stop().")
+      .def(
+          "stop",
+          [](live::StackRecorder& recorder) {
+            const nb::gil_scoped_release released;
+            return recorder.stop();
+          },
+          "What was seen, as texts for metadata `stack_samples`.");
+  module.def(
+      "record_stacks",
+      [](double rate) {
+        auto started = live::StackRecorder::start(rate);
+        if (!started.ok()) throw std::runtime_error(started.error().message);
+        return std::move(started).value();
+      },
+      "rate"_a, "Starts to sample; a RuntimeError says why that is not possible.");
 }
 
 }  // namespace firelane::bind_trace

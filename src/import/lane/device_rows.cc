@@ -3,6 +3,7 @@
 #include <cxxabi.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdlib>
 #include <map>
@@ -10,6 +11,7 @@
 #include <string>
 
 #include "model/copy_name.h"
+#include "model/gpu_counters.h"
 
 namespace firelane::importer {
 namespace {
@@ -93,6 +95,10 @@ void DeviceRows::add(format::DeviceReader reader, const std::function<StringId(u
         break;
       case format::DeviceTable::kOverhead:
         each(format::DeviceOverheadRow{}, [&](const format::DeviceOverheadRow& r) { overhead(r); });
+        break;
+      case format::DeviceTable::kMetric:
+        each(format::DeviceMetricRow{},
+             [&](const format::DeviceMetricRow& r) { metric(r, text(static_cast<uint32_t>(r.name))); });
         break;
     }
   }
@@ -208,6 +214,15 @@ void DeviceRows::overhead(const format::DeviceOverheadRow& row) {
   ++part_.event_count;
 }
 
+// A counter's value holds from its time on, so that the sample's begin is its time. In Kineto's words.
+void DeviceRows::metric(const format::DeviceMetricRow& row, StringId name) {
+  metrics_.push_back({.time_ns = row.start_ns,
+                      .value = std::bit_cast<double>(row.value),
+                      .pid = {.text = pool_.strings.intern(gpu_counters_process(row.device))},
+                      .name = name});
+  ++part_.event_count;
+}
+
 // ---- the end ----------------------------------------------------------------------------
 
 void DeviceRows::finish(const TickConverter& line, int64_t base_ns, uint32_t pid, std::string_view program) {
@@ -280,6 +295,10 @@ void DeviceRows::convert_times(const TickConverter& line, int64_t base_ns) {
   }
   for (RawHostSlice& s : calls_) convert(s);
   for (RawHostSlice& s : overheads_) convert(s);
+  for (RawCounter& counter : metrics_) {
+    counter.time_ns = ns(counter.time_ns);
+    part_.counters.push_back(counter);
+  }
 
   RecorderInfo::DeviceWindow& window = raw_.info.recorder.device_window;
   if (opened_ns_ != kNoNumber) window.start_ns = ns(opened_ns_);

@@ -1,6 +1,6 @@
 // The device chunks of a .lane file as rows: kernels, memcpys, memsets, synchronizations, the calls that queued them,
-// and the user's ranges as the device saw them. Device times are mapped to the recorder's clock at the end, by the line
-// through its paired readings. Private to import/lane.
+// hardware metrics, and the user's ranges as the device saw them. Device times are mapped to the recorder's clock at
+// the end, by the line through its paired readings. Private to import/lane.
 #pragma once
 
 #include <cstdint>
@@ -47,6 +47,7 @@ class DeviceRows {
   void set(const format::DeviceSetRow& row);
   void call(const format::DeviceCallRow& row, StringId name);
   void overhead(const format::DeviceOverheadRow& row);
+  void metric(const format::DeviceMetricRow& row, StringId name);
   void add_syncs();
   void convert_times(const TickConverter& line, int64_t base_ns);
   void add_calls(uint32_t pid);
@@ -61,6 +62,7 @@ class DeviceRows {
   std::vector<RawHostSlice> calls_;  // lane: not yet set; detail: thread id
   std::vector<RawCall> call_details_;
   std::vector<RawHostSlice> overheads_;
+  std::vector<RawCounter> metrics_;
   int64_t opened_ns_ = kNoNumber;  // the recording's window, by the device's clock
   int64_t closed_ns_ = kNoNumber;
   std::vector<format::DeviceSyncRow> syncs_;

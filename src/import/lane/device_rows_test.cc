@@ -1,6 +1,8 @@
 // Device chunks read into the model: clocks, links to ops, names, the user's ranges on the device, occupancy.
 #include <gtest/gtest.h>
 
+#include <bit>
+
 #include "format/chunk.h"
 #include "format/device.h"
 #include "format/events.h"
@@ -392,12 +394,33 @@ TEST(DeviceRows, memory_has_its_stream_and_pool_and_the_allocators_state) {
   EXPECT_EQ(m.allocator_blocks.state[1], AllocatorBlockState::kWaiting);
 }
 
+TEST(DeviceRows, hardware_metrics_are_counters_of_their_gpu_at_the_begin_of_each_sample) {
+  DeviceLane file;
+  file.device_rows.add(kernel(600, 9));
+  for (const int64_t at : {600, 700}) {
+    file.device_rows.add(format::DeviceMetricRow{.start_ns = device(at),
+                                                 .duration_ns = 100,
+                                                 .device = 3,
+                                                 .name = 4,
+                                                 .value = std::bit_cast<int64_t>(static_cast<double>(at) / 8)});
+  }
+  file.rows();
+  const Model m = file.model();
+  ASSERT_EQ(m.counter_tracks.size(), 1u);
+  EXPECT_EQ(m.text(m.counter_tracks.pid[0].text), "GPU 3 Counters");
+  EXPECT_EQ(m.text(m.counter_tracks.name[0]), "_Z4gemmPf");
+  EXPECT_EQ(m.counter_samples.value, (std::vector<double>{75, 87.5}));
+  EXPECT_EQ(m.counter_samples.time_ns[1] - m.counter_samples.time_ns[0], 100);
+  EXPECT_EQ(m.counter_samples.time_ns[0], m.device_slices.start_ns[0]);
+}
+
 TEST(DeviceRows, cut_and_flipped_device_chunks_are_losses_not_crashes) {
   format::DeviceWriter writer;
   writer.add(kernel(1, 2));
   writer.add(launch(1, 2));
   writer.add(format::DeviceSyncRow{.type = 99, .event_sync = 1});
   writer.add(format::DeviceOverheadRow{.type = -1});
+  writer.add(format::DeviceMetricRow{.start_ns = 5, .device = -1, .name = 4, .value = -1});
   std::string payload;
   format::append_definitions(payload, 6, {});
   writer.append_to(payload);

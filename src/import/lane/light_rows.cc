@@ -33,6 +33,7 @@ class Splitter {
     by_time(full, light, &RawPart::memory_events);
     by_time(full, light, &RawPart::allocator_events);
     by_time(full, light, &RawPart::instants);
+    by_time(full, light, &RawPart::stack_samples);
     by_time(full, light, &RawPart::counters);
     by_time(full, light, &RawPart::flow_ends);
     full.allocator_segments = std::move(all_.allocator_segments);

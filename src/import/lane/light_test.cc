@@ -186,6 +186,19 @@ TEST(Light, tables_of_the_file_itself_are_of_full_steps_only) {
   EXPECT_FALSE(m.info.light.is_light);
 }
 
+TEST(Light, the_file_has_its_light_steps_with_it) {
+  LightRun run;
+  run.light().step(3, without_ops(kFullStep)).full().step(4, kFullStep);
+  const Model m = load_part(run, false);
+  ASSERT_NE(m.light, nullptr);
+  EXPECT_EQ(work_text(*m.light), work_text(m));
+  EXPECT_TRUE(m.light->info.light.is_light);
+  EXPECT_EQ(m.light->info.path, "run.lane@light");
+  LightRun without;
+  without.step(3, kFullStep);
+  EXPECT_EQ(load_part(without, false).light, nullptr);
+}
+
 // The device is more than a step behind: its work belongs to the step that launched it.
 TEST(Light, work_belongs_to_the_step_that_launched_it) {
   LightRun run;

@@ -67,11 +67,8 @@ int64_t NsightNames::joined(int64_t pid, int64_t id) {
 }
 
 LaneId NsightNames::thread_lane(int64_t global_tid) {
-  if (global_tid != last_thread_) {
-    last_thread_lane_ = find_thread_lane(global_tid);
-    last_thread_ = global_tid;
-  }
-  return last_thread_lane_;
+  if (!last_thread_ || last_thread_->first != global_tid) last_thread_ = {global_tid, find_thread_lane(global_tid)};
+  return last_thread_->second;
 }
 
 LaneId NsightNames::find_thread_lane(int64_t global_tid) {
@@ -89,11 +86,9 @@ LaneId NsightNames::find_thread_lane(int64_t global_tid) {
 
 // A stream's lane; streams of several processes on one device have the same numbers.
 LaneId NsightNames::stream_lane(int64_t device, int64_t stream, int64_t pid) {
-  if (std::tuple(device, stream, pid) != last_stream_) {
-    last_stream_lane_ = find_stream_lane(device, stream, pid);
-    last_stream_ = {device, stream, pid};
-  }
-  return last_stream_lane_;
+  const std::tuple key(device, stream, pid);
+  if (!last_stream_ || last_stream_->first != key) last_stream_ = {key, find_stream_lane(device, stream, pid)};
+  return last_stream_->second;
 }
 
 LaneId NsightNames::find_stream_lane(int64_t device, int64_t stream, int64_t pid) {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string_view>
 #include <tuple>
 #include <unordered_map>
@@ -55,10 +56,8 @@ class NsightNames {
   // Most rows are of the process, the thread and the stream of the row before.
   int64_t last_pid_ = INT64_MIN;
   int64_t last_index_ = 0;
-  int64_t last_thread_ = INT64_MIN;
-  LaneId last_thread_lane_{};
-  std::tuple<int64_t, int64_t, int64_t> last_stream_{INT64_MIN, 0, 0};
-  LaneId last_stream_lane_{};
+  std::optional<std::pair<int64_t, LaneId>> last_thread_;
+  std::optional<std::pair<std::tuple<int64_t, int64_t, int64_t>, LaneId>> last_stream_;
   std::map<std::pair<int64_t, int64_t>, LaneId> thread_lanes_;
   std::map<std::tuple<int64_t, int64_t, int64_t>, LaneId> stream_lanes_;
   std::map<std::pair<int64_t, int64_t>, int64_t> stream_owner_;

@@ -184,6 +184,14 @@ TEST(Nsight, values_of_wrong_types_are_counted_and_skipped) {
   EXPECT_EQ(m.losses[Stat::kNameMissing], 1u);
 }
 
+TEST(Nsight, a_range_without_a_thread_before_all_others_has_a_lane) {
+  const Model m = load_bytes(make_database(
+      "CREATE TABLE StringIds(id, value); CREATE TABLE NVTX_EVENTS(start, end, eventType, globalTid, text);"
+      "INSERT INTO NVTX_EVENTS VALUES(10, 90, 59, NULL, 'nobody');"));
+  ASSERT_EQ(m.host_slices.size(), 1u);
+  EXPECT_EQ(m.text(m.host_slices.name[0]), "nobody");
+}
+
 TEST(Nsight, a_view_instead_of_a_table_is_not_asked) {
   const Result<Model> loaded = load_trace_bytes(
       make_database("CREATE TABLE StringIds(id, value); CREATE TABLE NVTX_EVENTS(start);"

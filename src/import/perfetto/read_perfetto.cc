@@ -11,6 +11,7 @@
 #include "import/perfetto/packet_reader.h"
 #include "import/perfetto/packets.h"
 #include "import/whole.h"
+#include "model/gpu_counters.h"
 
 namespace firelane::importer {
 
@@ -143,7 +144,9 @@ class PerfettoReader : public EventHandler {
         if (up == tracks_.end()) break;
         around = &up->second;
       }
-      const std::string device = number_behind(around->name, {"GPU ", "TPU ", "NPU ", "XPU ", "HPU ", "MTIA "});
+      const bool is_counters = device_of_gpu_counters(around->name) >= 0;
+      const std::string device =
+          is_counters ? "" : number_behind(around->name, {"GPU ", "TPU ", "NPU ", "XPU ", "HPU ", "MTIA "});
       place.pid = around->is_process || around->is_thread ? std::to_string(around->pid)
                   : !device.empty()                       ? device
                                                           : json_text_of(around->name.empty() ? "trace" : around->name);

@@ -319,6 +319,7 @@ TEST(XPlane, texts_are_not_taken_for_it) {
   EXPECT_FALSE(is_xplane("\n{\"traceEvents\": []}                "));
   EXPECT_FALSE(is_xplane("\n\n\n\n"));
   EXPECT_FALSE(is_xplane("{}"));
+  EXPECT_FALSE(is_xplane(std::string_view("\x0A\x06\x15\0\0\0\0\0", 8))) << "a name that is a number of 32 bits";
   EXPECT_TRUE(is_xplane(small_file()));
 }
 

@@ -18,8 +18,8 @@ bool looks_like_plane(std::string_view bytes, size_t whole_size) {
     while (fields.next()) {
       const bool is_number = fields.tag() == kPlaneId;
       const bool is_known = fields.tag() >= kPlaneId && fields.tag() <= kPlaneStats;
-      const auto wire = fields.wire_type();
-      if (!is_known || (wire == protozero::pbf_wire_type::varint) != is_number) return false;
+      const auto right = is_number ? protozero::pbf_wire_type::varint : protozero::pbf_wire_type::length_delimited;
+      if (!is_known || fields.wire_type() != right) return false;
       if (is_first && fields.tag() > kPlaneLines) return false;
       is_first = false;
       if (fields.tag() == kPlaneName) {

@@ -14,6 +14,9 @@ constexpr size_t kMostPairedRanks = 4;  // of groups whose clocks are all compar
 constexpr size_t kBins = 32;
 constexpr size_t kKept = 12;           // ends of the shortest collectives in a bin
 constexpr double kMostDrift = 200e-6;  // crystals are within 50 ppm, two of them within 100
+constexpr double kUsualDrift = 50e-6;
+constexpr double kLeastNoiseNs = 1000;
+constexpr int kRounds = 5;
 
 struct EndSample {
   double length_ns = 0;  // of the one that came last: nearly the transfer
@@ -70,6 +73,26 @@ void clip(std::vector<Point>& polygon, double x, double limit, double sign) {
   polygon = std::move(out);
 }
 
+// The line of the polygon that lies nearest, by what lines are at x0 and x1.
+Point nearest_inside(const std::vector<Point>& polygon, const Point& line, double x0, double x1) {
+  Point best = polygon[0];
+  double least = INFINITY;
+  for (size_t i = 0; i < polygon.size(); ++i) {
+    const Point& p = polygon[i];
+    const Point& q = polygon[(i + 1) % polygon.size()];
+    const auto at = [](const Point& l, double x) { return l.a + l.b * x; };
+    const double along[] = {at(q, x0) - at(p, x0), at(q, x1) - at(p, x1)};
+    const double to[] = {at(line, x0) - at(p, x0), at(line, x1) - at(p, x1)};
+    const double length = along[0] * along[0] + along[1] * along[1];
+    const double t = length > 0 ? std::clamp((along[0] * to[0] + along[1] * to[1]) / length, 0.0, 1.0) : 0;
+    const double off = std::hypot(to[0] - t * along[0], to[1] - t * along[1]);
+    if (off >= least) continue;
+    least = off;
+    best = {p.a + t * (q.a - p.a), p.b + t * (q.b - p.b)};
+  }
+  return best;
+}
+
 struct Line {
   double a = 0;
   double b = 0;
@@ -77,7 +100,7 @@ struct Line {
 };
 
 // Through the medians of bins, so that single late ends do not pull; again without those far off.
-Line line_through(const std::vector<Bin>& bins, double zero_ns, double length_ns) {
+Line line_through(const std::vector<Bin>& bins, double zero_ns) {
   struct Sample {
     double x, y, weight;
   };
@@ -93,7 +116,7 @@ Line line_through(const std::vector<Bin>& bins, double zero_ns, double length_ns
     samples.push_back({median_of(x), median_of(y), static_cast<double>(bin.ends.size())});
   }
   Line line;
-  for (int round = 0; round < 3; ++round) {
+  for (int round = 0; round < kRounds; ++round) {
     double w = 0, wx = 0, wy = 0, wxx = 0, wxy = 0;
     for (const Sample& s : samples) {
       const double off = std::abs(s.y - line.a - line.b * s.x);
@@ -105,10 +128,12 @@ Line line_through(const std::vector<Bin>& bins, double zero_ns, double length_ns
       wxy += weight * s.x * s.y;
     }
     if (w <= 0) return line;
-    const double determinant = w * wxx - wx * wx;
-    // A short recording cannot tell a drift from noise.
-    const bool has_drift = samples.size() >= 5 && length_ns > 2e7 && determinant > 0;
-    line.b = has_drift ? std::clamp((w * wxy - wx * wy) / determinant, -kMostDrift, kMostDrift) : 0;
+    // As much drift as the ends prove: few of them, or a short recording, cannot tell it from noise.
+    const double noise = std::max(kLeastNoiseNs, 1.4826 * line.spread);
+    const double centred_xx = wxx - wx * wx / w;
+    const double centred_xy = wxy - wx * wy / w;
+    const double prior = noise * noise / (kUsualDrift * kUsualDrift);
+    line.b = std::clamp(centred_xy / (centred_xx + prior), -kMostDrift, kMostDrift);
     line.a = (wy - line.b * wx) / w;
     std::vector<double> off;
     for (const Bin& bin : bins) {
@@ -136,6 +161,7 @@ class Fitter {
   Clocks run() {
     out_.domains.resize(intake_.domains.size());
     std::vector<size_t> rows(intake_.domains.size(), 0);
+    own_.resize(intake_.domains.size());
     int64_t first = INT64_MAX;
     int64_t last = INT64_MIN;
     int64_t grain = 1;
@@ -145,6 +171,9 @@ class Fitter {
       if (rank.rows.empty()) continue;
       first = std::min(first, rank.rows.front().start_ns);
       last = std::max(last, rank.rows.back().end_ns);
+      Window& own = own_[rank.domain];
+      own.first = std::min(own.first, static_cast<double>(rank.rows.front().start_ns));
+      own.last = std::max(own.last, static_cast<double>(rank.rows.back().end_ns));
     }
     if (intake_.domains.empty() || first > last) return out_;
     first_ = static_cast<double>(first);
@@ -153,6 +182,7 @@ class Fitter {
     out_.reference = static_cast<uint32_t>(std::max_element(rows.begin(), rows.end()) - rows.begin());
     for (DomainClock& clock : out_.domains) clock.at_ns = first + (last - first) / 2;
     out_.domains[out_.reference].known = true;
+    everywhere_.assign(intake_.domains.size(), 0);
     find_meeting_groups();
     // Clocks that share a collective with a known one become known, then those that share one with these.
     const auto is_known = [](const DomainClock& clock) { return clock.known; };
@@ -204,8 +234,7 @@ class Fitter {
 
   // Nearer to the reference first.
   bool better(uint32_t a, uint32_t b) const {
-    return out_.domains[a].bound_ns != out_.domains[b].bound_ns ? out_.domains[a].bound_ns < out_.domains[b].bound_ns
-                                                                : a < b;
+    return everywhere_[a] != everywhere_[b] ? everywhere_[a] < everywhere_[b] : a < b;
   }
 
   void gather(const Instance& instance, std::vector<DomainTimes>& times) const {
@@ -240,28 +269,41 @@ class Fitter {
     ++pair.count;
   }
 
-  // The clock of `pair`'s second domain against its first.
-  LineBound line_of(const PairData& pair, double* spread_ns) const {
+  // When a clock was read: between its first and its last collective.
+  struct Window {
+    double first = INFINITY;
+    double last = -INFINITY;
+  };
+
+  // The clock of `pair`'s second domain against its first, bounded over the whole recording; `own`: over this as well.
+  LineBound line_of(const PairData& pair, double* spread_ns, const Window* own = nullptr,
+                    double* own_bound = nullptr) const {
     const auto zero = static_cast<double>(out_.domains[0].at_ns);
-    const Line line = line_through(pair.bins, zero, length_);
+    const Line line = line_through(pair.bins, zero);
     std::vector<LinePoint> points;
     for (const Bin& bin : pair.bins) {
       if (std::isfinite(bin.low.low)) points.push_back({bin.low.x - zero, bin.low.low - slack_, INFINITY});
       if (std::isfinite(bin.high.high)) points.push_back({bin.high.x - zero, -INFINITY, bin.high.high + slack_});
     }
     if (spread_ns != nullptr) *spread_ns = line.spread;
-    return bound_line(points, line.a, line.b, kMostDrift, first_ - zero, first_ + length_ - zero);
+    const LineBound out = bound_line(points, line.a, line.b, kMostDrift, first_ - zero, first_ + length_ - zero);
+    if (own != nullptr) {
+      *own_bound = bound_line(points, out.a, out.b, kMostDrift, own->first - zero, own->last - zero).bound;
+    }
+    return out;
   }
 
   void solve(uint32_t domain, uint32_t base_domain, const PairData& pair) {
     DomainClock& clock = out_.domains[domain];
     const DomainClock& base = out_.domains[base_domain];
-    const LineBound bounded = line_of(pair, &clock.spread_ns);
+    double own_bound = 0;
+    const LineBound bounded = line_of(pair, &clock.spread_ns, &own_[domain], &own_bound);
     clock.known = true;
     clock.consistent = bounded.feasible;
     clock.offset_ns = base.offset_ns + bounded.a;
     clock.drift = base.drift + bounded.b;
-    clock.bound_ns = base.bound_ns + bounded.bound;
+    everywhere_[domain] = everywhere_[base_domain] + bounded.bound;
+    clock.bound_ns = everywhere_[base_domain] + own_bound;
     clock.collectives = pair.count;
     if (bounded.feasible) edges_.push_back({base_domain, domain, bounded});
   }
@@ -329,7 +371,7 @@ class Fitter {
       // The way's line differs from the estimate: by that much more.
       double apart = 0;
       const auto zero = static_cast<double>(clock.at_ns);
-      for (const double x : {first_ - zero, first_ + length_ - zero}) {
+      for (const double x : {own_[d].first - zero, own_[d].last - zero}) {
         apart = std::max(apart, std::abs(reached[d].a - clock.offset_ns + (reached[d].b - clock.drift) * x));
       }
       clock.bound_ns = std::min(clock.bound_ns, reached[d].bound + apart);
@@ -374,6 +416,8 @@ class Fitter {
   Clocks out_;
   std::vector<bool> meets_others_;  // by group: its ranks have more than one clock
   std::vector<Edge> edges_;
+  std::vector<Window> own_;         // by domain
+  std::vector<double> everywhere_;  // by domain: its error is at most this, over the whole recording
   double first_ = 0;
   double length_ = 1;
   double slack_ = 0;
@@ -403,11 +447,9 @@ LineBound bound_line(const std::vector<LinePoint>& points, double a, double b, d
     return y >= p.low && y <= p.high;
   });
   if (!inside) {
-    out.a = out.b = 0;
-    for (const Point& p : polygon) {
-      out.a += p.a / static_cast<double>(polygon.size());
-      out.b += p.b / static_cast<double>(polygon.size());
-    }
+    const Point at = nearest_inside(polygon, {a, b}, x0, x1);
+    out.a = at.a;
+    out.b = at.b;
   }
   for (const Point& p : polygon) {
     for (const double x : {x0, x1}) out.bound = std::max(out.bound, std::abs(p.a - out.a + (p.b - out.b) * x));

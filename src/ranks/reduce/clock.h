@@ -20,7 +20,7 @@ struct DomainClock {
   bool consistent = true;   // some line satisfies every collective
   double offset_ns = 0;     // ahead of the reference, at `at_ns`
   double drift = 0;         // ns per ns
-  double bound_ns = 0;      // the error is at most this, over the recording
+  double bound_ns = 0;      // the error is at most this, from its first collective to its last
   double spread_ns = 0;     // of ends around the line: median distance
   int64_t collectives = 0;  // that were looked at
   int64_t at_ns = 0;

@@ -7,6 +7,8 @@
 
 #include "base/parallel.h"
 #include "ranks/reduce/align.h"
+#include "ranks/reduce/axis_match.h"
+#include "ranks/reduce/clock.h"
 
 namespace firelane::ranks {
 
@@ -52,12 +54,6 @@ constexpr double kKnownClockNs = 2'000'000;
 constexpr double kUnknownClockNs = 50'000'000;
 constexpr double kDeviceSpreadNs = 5'000'000;
 constexpr double kHostSpreadNs = 50'000'000;
-
-// A row that may belong to an instance.
-struct Entrant {
-  Member member;
-  uint32_t signature = 0;
-};
 
 // What was found so far; `begin` and `end` of an instance count in its own members.
 struct FoundInstances {
@@ -169,6 +165,7 @@ class Matcher {
     };
     const auto& rows = lists(g);
     out_.groups[g].by = MatchedBy::kSequence;
+    if (matched_elsewhere(g, out)) return;
     int32_t least = INT32_MAX;
     int32_t most = 0;
     bool plain = true;  // strictly ascending on every rank
@@ -219,13 +216,32 @@ class Matcher {
     }
   }
 
+  bool matched_elsewhere(uint32_t g, FoundInstances& out) {
+    std::vector<std::vector<Member>> collectives;
+    if (!intake_.matched.members_of(intake_, g, collectives)) return false;
+    std::vector<Entrant> entrants;
+    for (const std::vector<Member>& members : collectives) {
+      entrants.clear();
+      for (const Member& each : members) {
+        entrants.push_back({each, intake_.ranks[each.rank].rows[each.row].signature});
+      }
+      add_instance(g, entrants, out);
+    }
+    return true;
+  }
+
   Entrant entrant(uint32_t g, size_t member, const GroupRow& row) const {
     return {{intake_.groups[g].members[member], row.row}, row.signature};
   }
 
+  // With whom, and how much, nobody can say: more steps would not help.
+  bool is_batch(uint32_t signature) const { return intake_.signatures[signature].op == Collective::kSendRecv; }
+
   void add_instance(uint32_t g, const std::vector<Entrant>& members, FoundInstances& out) {
     if (members.empty()) return;
-    if (members.size() == 1) return refuse(g, Refusal::kOutside, 1);
+    if (members.size() == 1) {
+      return refuse(g, is_batch(members[0].signature) ? Refusal::kBatched : Refusal::kOutside, 1);
+    }
     uint32_t fullest = members[0].signature;
     for (const Entrant& m : members) {
       if (!agree(m.signature, members[0].signature)) {
@@ -234,7 +250,7 @@ class Matcher {
       }
       if (intake_.signatures[fullest].size_key < 0) fullest = m.signature;
     }
-    if (intake_.signatures[fullest].op == Collective::kSendRecv) {
+    if (is_batch(fullest)) {
       return refuse(g, Refusal::kBatched, static_cast<int64_t>(members.size()));
     }
     const auto begin = static_cast<uint32_t>(out.members.size());
@@ -277,7 +293,7 @@ class Matcher {
                               : out_.groups[a].rows * static_cast<int64_t>(lists(b).size()) <
                                     out_.groups[b].rows * static_cast<int64_t>(lists(a).size());
     });
-    std::vector<uint32_t> again;
+    std::vector<Laid> open;
     const unsigned threads = std::max(1u, std::thread::hardware_concurrency());
     for (size_t first = 0; first < groups.size();) {
       // Groups of one machine neither need the clocks of others nor tell them: some of them side by side.
@@ -288,17 +304,53 @@ class Matcher {
       std::vector<Laid> laid(count);
       parallel_each(count, threads, [&](size_t i) { laid[i] = lay(groups[first + i]); });
       for (size_t i = 0; i < count; ++i) {
-        if (laid[i].complete) {
+        if (laid[i].complete() && !laid[i].has_open_rows()) {
           take(groups[first + i], laid[i]);
         } else {
-          again.push_back(groups[first + i]);  // try again when more clocks are known
+          open.push_back(std::move(laid[i]));
         }
       }
       first += count;
     }
-    for (const uint32_t g : again) {
-      Laid laid = lay(g);
-      take(g, laid);
+    lay_again(open);  // more clocks are known now
+    match_open_rows(open);
+    for (Laid& laid : open) take(laid.group, laid);
+  }
+
+  void lay_again(std::vector<Laid>& open) {
+    for (Laid& laid : open) {
+      if (!laid.complete()) laid = lay(laid.group);
+    }
+  }
+
+  // Rows that the order leaves open, with everything that is known of clocks.
+  void match_open_rows(std::vector<Laid>& open) {
+    const auto is_pair = [&](const Laid& laid) { return intake_.groups[laid.group].point_to_point; };
+    const auto pairs =
+        std::stable_partition(open.begin(), open.end(), [&](const Laid& laid) { return !is_pair(laid); });
+    if (pairs == open.begin()) return;
+    Matches certain;
+    certain.instances = found_.instances;
+    certain.members = found_.members;
+    for (const Laid& laid : open) {
+      for (const std::vector<Entrant>& entrants : laid.found) {
+        if (entrants.size() < 2) continue;
+        const auto begin = static_cast<uint32_t>(certain.members.size());
+        for (const Entrant& each : entrants) certain.members.push_back(each.member);
+        certain.instances.push_back(
+            {laid.group, entrants[0].signature, begin, static_cast<uint32_t>(certain.members.size())});
+      }
+    }
+    Clocks clocks = fit_clocks(intake_, certain);
+    match_on_axis(intake_, certain, clocks, {open.begin(), pairs});
+    bool any = false;
+    for (uint32_t d = 0; d < clocks.domains.size(); ++d) {
+      if (!clocks.domains[d].known || clocks_.known(clocks.reference, d)) continue;
+      clocks_.join(clocks.reference, d, clocks.domains[d].offset_ns);
+      any = true;
+    }
+    for (auto at = pairs; at != open.end() && any; ++at) {
+      if (!at->complete()) *at = lay(at->group);
     }
   }
 
@@ -309,16 +361,6 @@ class Matcher {
     return true;
   }
 
-  // The rows of a group's ranks, laid along each other.
-  struct Laid {
-    std::vector<std::vector<int32_t>> instance;  // by member and row: index in `found`; -1: none
-    std::vector<std::vector<Entrant>> found;
-    std::vector<bool> uncertain;  // by member
-    int64_t periodic = 0;
-    int64_t unfitting = 0;
-    bool complete = true;  // no rank is uncertain
-  };
-
   // Of a group whose ranks have several clocks it uses and adds what is known of them; else several groups may be laid
   // at once.
   Laid lay(uint32_t g) {
@@ -327,15 +369,15 @@ class Matcher {
     const size_t ranks = rows_by_member.size();
     auto& instance = out.instance;
     auto& found = out.found;
-    auto& uncertain = out.uncertain;
+    out.group = g;
     instance.resize(ranks);
     for (size_t m = 0; m < ranks; ++m) instance[m].assign(rows_by_member[m].size(), -1);
-    uncertain.assign(ranks, false);
+    out.state.assign(ranks, LaidState::kCertain);
     // A rank that recorded the most is the reference; what it lacks, the next one may have.
     for (int round = 0; round < 3; ++round) {
       std::vector<RowList> left(ranks);
       for (size_t m = 0; m < ranks; ++m) {
-        if (round > 0 && uncertain[m]) continue;
+        if (round > 0 && out.state[m] != LaidState::kCertain) continue;
         for (size_t i = 0; i < rows_by_member[m].size(); ++i) {
           if (instance[m][i] < 0) left[m].push_back(static_cast<uint32_t>(i));
         }
@@ -373,11 +415,7 @@ class Matcher {
         const Lane other{&intake_.ranks[intake_.groups[g].members[m]].rows, &rows};
         const Alignment aligned = align(lane, other, intake_.signatures, clock);
         if (!aligned.certain) {
-          if (round == 0) {
-            out.complete = false;
-            uncertain[m] = true;
-            (aligned.several ? out.periodic : out.unfitting) += static_cast<int64_t>(rows.size());
-          }
+          if (round == 0) out.state[m] = aligned.several ? LaidState::kSeveral : LaidState::kNone;
           continue;
         }
         if (a != b && !clocks_.known(a, b)) clocks_.join(a, b, aligned.difference_ns);
@@ -394,12 +432,12 @@ class Matcher {
 
   void take(uint32_t g, Laid& laid) {
     out_.groups[g].by = MatchedBy::kOrder;
-    refuse(g, Refusal::kPeriodic, laid.periodic);
-    refuse(g, Refusal::kUncertain, laid.unfitting);
     for (size_t m = 0; m < laid.instance.size(); ++m) {
-      if (laid.uncertain[m]) continue;
-      for (const int32_t at : laid.instance[m]) {
-        if (at < 0) refuse(g, Refusal::kOutside, 1);
+      const Refusal why = laid.state[m] == LaidState::kCertain   ? Refusal::kOutside
+                          : laid.state[m] == LaidState::kSeveral ? Refusal::kPeriodic
+                                                                 : Refusal::kUncertain;
+      for (size_t i = 0; i < laid.instance[m].size(); ++i) {
+        if (laid.instance[m][i] < 0) refuse(g, is_batch(lists(g)[m][i].signature) ? Refusal::kBatched : why, 1);
       }
     }
     for (std::vector<Entrant>& members : laid.found) {

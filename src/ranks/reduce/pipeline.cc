@@ -149,7 +149,7 @@ void add_times(const JobReplay& replay, const Waits& waits, const std::vector<bo
     const uint32_t instance = replay.matches.instance_of_row[r][i];
     if (instance == kNoInstance || replay.transfer_ns[instance] < 0) continue;
     const int64_t wait = waits.meetings[instance].last_arrival_ns - replay.clocks.aligned(rank.domain, row.start_ns);
-    bubble += std::clamp<int64_t>(wait - row.overlapped_ns, 0, row.end_ns - row.start_ns);
+    bubble += std::max<int64_t>(0, std::min<int64_t>(wait - row.overlapped_ns, row.end_ns - row.start_ns));
   }
   stage.work_ns += work / steps;
   stage.bubble_ns += bubble / steps;

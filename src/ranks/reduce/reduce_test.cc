@@ -27,6 +27,36 @@ TEST(Reduce, order_matches_over_cut_windows_without_a_wrong_one) {
   EXPECT_EQ(s.wrong, 0);
 }
 
+TEST(Reduce, hosts_whose_ends_lie_far_apart_match_by_all_their_ranks_together) {
+  // 100 us, and steps that differ by less: of two ranks of a group several shifts fit.
+  for (const int64_t tensor : {1, 4}) {
+    const Score s = score(generate({.seed = 11, .ranks = 32, .tensor = tensor, .end_spread_ns = 100'000}));
+    EXPECT_EQ(s.matched, s.possible) << tensor;
+    EXPECT_EQ(s.wrong, 0) << tensor;
+    EXPECT_LT(s.worst_clock_ns, 100'000) << tensor;
+  }
+}
+
+TEST(Reduce, a_rank_with_few_rows_gets_its_clock_from_all_its_groups_and_the_ranks_beside_it) {
+  for (uint64_t seed = 201; seed <= 206; ++seed) {
+    const Score s = score(generate({.seed = seed,
+                                    .ranks = 16,
+                                    .hosts_named = false,
+                                    .missing_rows = 0.01,
+                                    .missing_arguments = 0.05,
+                                    .cut_rows = 20}));
+    EXPECT_GE(s.matched, s.possible - s.possible / 1000) << seed;
+    EXPECT_EQ(s.wrong, 0) << seed;
+  }
+}
+
+TEST(Reduce, shifts_that_cannot_be_told_apart_are_refused_as_periodic) {
+  // What differs from host to host is as large as what differs from step to step: no mean over ranks helps.
+  const Score s = score(generate({.seed = 4, .ranks = 32, .steps = 4, .jitter = 0.005, .host_spread_ns = 100'000}));
+  EXPECT_EQ(s.wrong, 0);
+  EXPECT_GT(s.refused[static_cast<size_t>(Refusal::kPeriodic)], 0);
+}
+
 TEST(Reduce, a_send_without_arguments_goes_where_the_others_of_the_rank_go) {
   for (uint64_t seed = 101; seed <= 105; ++seed) {
     const Score s = score(generate({.seed = seed, .ranks = 16, .tensor = 2, .pipeline = 2, .missing_arguments = 0.05}));

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "ranks/part/part.h"
+#include "ranks/reduce/shuffle.h"
 
 namespace firelane::ranks {
 
@@ -104,6 +105,7 @@ class Intake {
   std::vector<std::string> domains;  // name of the host, or "rank 3"
   int64_t base_unix_ns = 0;          // times of rows are since then
   bool has_unix_times = true;
+  ShuffledMatches matched;  // by sequence numbers, elsewhere
 
  private:
   uint32_t signature_id(const Signature& signature);

@@ -138,7 +138,8 @@ class WaitFinder {
     out.last_arrival_ns = last;
     out.latest = all[latest];
     for (size_t i = 0; i < all.size(); ++i) {
-      out.wait_sum_ns += std::clamp<int64_t>(last - scratch.arrivals[i], 0, scratch.ends[i] - scratch.arrivals[i]);
+      out.wait_sum_ns +=
+          std::max<int64_t>(0, std::min<int64_t>(last - scratch.arrivals[i], scratch.ends[i] - scratch.arrivals[i]));
     }
     const int64_t own_work = scratch.works[latest];
     const int64_t median_work = lower_median(scratch.works);
@@ -148,7 +149,7 @@ class WaitFinder {
     replay_.median_work_ns[index] = alike ? median_work : -1;
     replay_.transfer_ns[index] = std::max<int64_t>(0, lower_median(scratch.ends) - last);
     out.lateness_ns = last - lower_median(scratch.arrivals);
-    out.own_ns = std::clamp<int64_t>(own_work - median_work, 0, out.lateness_ns);
+    out.own_ns = std::max<int64_t>(0, std::min<int64_t>(own_work - median_work, out.lateness_ns));
   }
 
   void refuse(uint32_t index) {
@@ -242,12 +243,12 @@ class WaitFinder {
         if (judged) out.exposed_unmatched_ns += exposed;
         continue;
       }
-      const int64_t wait =
-          std::clamp<int64_t>(meetings_[index].last_arrival_ns - clocks_.aligned(rank.domain, row.start_ns), 0, length);
+      const int64_t wait = std::max<int64_t>(
+          0, std::min<int64_t>(meetings_[index].last_arrival_ns - clocks_.aligned(rank.domain, row.start_ns), length));
       out.waited_ns += wait;
       out.wait_by_step[row.step < 0 ? out.wait_by_step.size() - 1 : static_cast<size_t>(row.step)] += wait;
       if (!judged) continue;
-      const int64_t exposed_wait = std::clamp<int64_t>(wait - row.overlapped_ns, 0, exposed);
+      const int64_t exposed_wait = std::max<int64_t>(0, std::min<int64_t>(wait - row.overlapped_ns, exposed));
       out.exposed_wait_ns += exposed_wait;
       out.exposed_transfer_ns += exposed - exposed_wait;
     }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <random>
 #include <utility>
 
@@ -99,7 +100,8 @@ class Maker {
     const auto r = static_cast<size_t>(rank);
     double base = static_cast<double>(spec_.layer_ns) * share;
     if (!spec_.recorded_ns.empty()) {
-      base = share * static_cast<double>(spec_.recorded_ns[work_index_[r]++ % spec_.recorded_ns.size()]);
+      const std::vector<int64_t>& pieces = spec_.recorded_ns[static_cast<size_t>(step) % spec_.recorded_ns.size()];
+      base = share * static_cast<double>(pieces[work_index_[r]++ % pieces.size()]);
     }
     Work& work = pending_[r];
     const double done = base * std::max(0.1, 1 + spec_.jitter * normal());
@@ -139,6 +141,11 @@ class Maker {
       last = std::max(last, now_[r]);
     }
     const double transfer = 8'000 + static_cast<double>(elements) * 2 / 100.0;  // 100 GB/s
+    std::map<int64_t, double> host_late;
+    if (spec_.host_spread_ns > 0) {
+      for (const int64_t rank : ranks)
+        host_late.try_emplace(rank / spec_.gpus_per_host, spec_.host_spread_ns * uniform());
+    }
     const int64_t id = next_id_++;
     const int64_t sequence = group.next_sequence++;
     for (size_t i = 0; i < ranks.size(); ++i) {
@@ -162,6 +169,7 @@ class Maker {
         row.out_elements = static_cast<int64_t>(static_cast<double>(elements) * (0.5 + uniform()));
       }
       row.end = last + transfer + spec_.end_spread_ns * uniform();
+      if (!host_late.empty()) row.end += host_late[ranks[i] / spec_.gpus_per_host];
       if (beside) busy_until_[r] = row.end;
       if (!beside) now_[r] = row.end;
       pending_[r] = {};
@@ -190,6 +198,7 @@ class Maker {
 
   void play_step(int64_t step) {
     const int64_t per_stage = spec_.ranks / spec_.pipeline;
+    std::fill(work_index_.begin(), work_index_.end(), 0);
     for (int64_t stage = 0; stage < spec_.pipeline; ++stage) {
       if (stage > 0) hand_over(stage - 1, stage, step);
       layers(stage, step, 1);
@@ -368,7 +377,7 @@ class Maker {
   std::vector<int64_t> tensor_of_, data_of_, expert_of_;
   int64_t pipeline_ = -1;
   int64_t next_id_ = 0;
-  std::vector<size_t> work_index_;  // by rank: how many pieces of work it has done
+  std::vector<size_t> work_index_;  // by rank: how many pieces of work it has done in this step
   std::vector<double> now_, starts_;
   std::vector<double> busy_until_;  // by a collective that the rank works beside; 0 none
   std::vector<Work> pending_;
@@ -416,17 +425,18 @@ Score score(const Job& job) {
     return size_t{0};
   };
   const auto& reference = job.clock[rank_of(clocks.reference)];
-  int64_t first = INT64_MAX;
-  int64_t last = 0;
-  for (const RankRows& rank : intake.ranks) {
-    if (rank.rows.empty()) continue;
-    first = std::min(first, rank.rows.front().start_ns);
-    last = std::max(last, rank.rows.back().end_ns);
-  }
   for (uint32_t d = 0; d < clocks.domains.size(); ++d) {
     if (d == clocks.reference || !clocks.domains[d].known) continue;
     const auto& truth = job.clock[rank_of(d)];
     double worst = 0;
+    // Where the clock was read.
+    int64_t first = INT64_MAX;
+    int64_t last = INT64_MIN;
+    for (const RankRows& rank : intake.ranks) {
+      if (rank.domain != d || rank.rows.empty()) continue;
+      first = std::min(first, rank.rows.front().start_ns);
+      last = std::max(last, rank.rows.back().end_ns);
+    }
     for (const int64_t at : {first, last}) {
       const double t = static_cast<double>(at + intake.base_unix_ns - job.zero_ns);
       const double ahead = truth.first - reference.first + (truth.second - reference.second) * t;

@@ -31,10 +31,12 @@ struct JobSpec {
   int64_t layers = 4;   // per stage
   int64_t buckets = 3;  // of the gradients' all_reduce
   int64_t layer_ns = 1'500'000;
-  std::vector<int64_t> recorded_ns;  // work between collectives, as recorded; empty: layer_ns
-  double jitter = 0.02;              // of each piece of work, relative
-  double end_spread_ns = 3'000;      // ends of a collective lie this far apart
-  bool overlap = false;              // ranks work on beside the all_reduce of gradients, as DDP's and FSDP's do
+  // Work between collectives as recorded: by step its pieces, both over again when there are no more. Empty: layer_ns.
+  std::vector<std::vector<int64_t>> recorded_ns;
+  double jitter = 0.02;          // of each piece of work, relative
+  double end_spread_ns = 3'000;  // ends of a collective lie this far apart
+  double host_spread_ns = 0;     // and those of a host together as far from those of others
+  bool overlap = false;          // ranks work on beside the all_reduce of gradients, as DDP's and FSDP's do
   // clocks
   double offset_ns = 10e6;  // at most, either way
   double drift_ppm = 50;

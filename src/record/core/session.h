@@ -43,6 +43,8 @@ struct RecordOptions {
 #undef FL_FIELD
 
   // What follows is for the fronts.
+  std::string metric_names;  // with metrics: CUPTI's names, by commas; empty: a default set
+  uint64_t metric_interval_ns = 1'000'000;
   bool flops = false;           // torch.profiler's with_flops: hooks record shapes, readers compute FLOPs from them
   bool cuda_detach = true;      // with `cuda`: stop() detaches CUPTI, unless another tool uses it
   bool concrete_inputs = true;  // with shapes: the values of numbers and lists of numbers

@@ -10,7 +10,9 @@ namespace {
 
 constexpr uint32_t kOldestVersion = 18;  // CUDA 12.0: graph ids in every record
 
-void* open_library() {
+}  // namespace
+
+void* open_cupti() noexcept {
   // torch's wheels load theirs by name: the same one must be used.
   for (const char* name : {"libcupti.so.13", "libcupti.so.12"}) {
     if (void* library = ::dlopen(name, RTLD_LAZY | RTLD_NOLOAD)) return library;
@@ -23,10 +25,8 @@ void* open_library() {
   return nullptr;
 }
 
-}  // namespace
-
 std::optional<CuptiApi> load_cupti(std::string& reason) noexcept {
-  void* library = open_library();
+  void* library = open_cupti();
   if (library == nullptr) {
     reason =
         "GPU: CUPTI is not installed; `pip install nvidia-cuda-cupti` or set FIRELANE_CUPTI to the path of libcupti.so";

@@ -34,6 +34,9 @@ struct CuptiApi {
   CUptiResult (*enable_callback)(uint32_t on, CUpti_SubscriberHandle, CUpti_CallbackDomain, CUpti_CallbackId) = nullptr;
 };
 
+// The library that load_cupti() takes, or null.
+void* open_cupti() noexcept;
+
 // The library that the process already uses (torch brings its own), else FIRELANE_CUPTI, the CUDA toolkit's, the
 // system's. None is a normal answer: `reason` then says what to do.
 std::optional<CuptiApi> load_cupti(std::string& reason) noexcept;

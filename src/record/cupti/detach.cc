@@ -2,11 +2,15 @@
 
 #include <pthread.h>
 
+#include <atomic>
+
 namespace firelane::cupti {
 namespace {
 
 // From here on CUPTI can be detached from a process and attached again (CUDA 12.6).
 constexpr uint32_t kOldestDetachable = 24;
+
+std::atomic<bool> g_stays{false};
 
 struct Leaving {
   const CuptiApi* api = nullptr;
@@ -23,7 +27,10 @@ void on_call(void* data, CUpti_CallbackDomain, CUpti_CallbackId, const void* cal
 
 }  // namespace
 
+void keep_cupti_attached(bool keep) noexcept { g_stays.store(keep); }
+
 bool detach_cupti(const CuptiApi& api) noexcept {
+  if (g_stays.load()) return false;
   uint32_t version = 0;
   if (api.finalize == nullptr || api.driver_call == nullptr) return false;
   if (api.get_version(&version) != CUPTI_SUCCESS || version < kOldestDetachable) return false;

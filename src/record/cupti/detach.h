@@ -11,4 +11,8 @@ namespace firelane::cupti {
 // it is too old, or there is no driver. REQUIRES: no kind is enabled, and no subscriber of ours is left.
 bool detach_cupti(const CuptiApi& api) noexcept;
 
+// With true, detach_cupti() does nothing from now on: where CUPTI's profiler was started (record/cupti/metrics.h), a
+// CUPTI that was detached gives the next recordings kernels without times (CUDA 13.0 on an H200).
+void keep_cupti_attached(bool keep) noexcept;
+
 }  // namespace firelane::cupti

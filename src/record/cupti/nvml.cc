@@ -1,8 +1,6 @@
 #include "record/cupti/nvml.h"
 
 #include <dlfcn.h>
-#include <pthread.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +9,7 @@
 #include <exception>
 
 #include "record/core/thread_buffer.h"
+#include "record/cupti/own_thread.h"
 #include "record/cupti/symbols.h"
 
 namespace firelane::cupti {
@@ -55,28 +54,20 @@ std::optional<NvmlApi> load_nvml(std::string& reason) noexcept {
 
 NvmlSampler::NvmlSampler(const NvmlApi& api, const Options& options)
     : api_(api), options_(options), process_(::getpid()) {
-  sigset_t all;
-  sigset_t before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);  // the program's signals go to its own threads
-  try {
-    thread_ = std::thread([this] { run(); });
-    ::pthread_setname_np(thread_.native_handle(), "firelane-nvml");
-  } catch (const std::exception&) {  // no thread, no samples
-  }
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  thread_ = start_own_thread("firelane-nvml", [this] { run(); });  // without one there are no samples
 }
 
 NvmlSampler::~NvmlSampler() {
   if (process_ != ::getpid()) {  // a forked child's copy: the thread is the parent's
     if (thread_.joinable()) thread_.detach();
+    wake_.leave_to_parent();
     return;
   }
   {
     const std::lock_guard lock(mutex_);
     stop_ = true;
   }
-  wake_.notify_all();
+  wake_->notify_all();
   if (thread_.joinable()) thread_.join();
   api_.shutdown();
 }
@@ -86,7 +77,7 @@ void NvmlSampler::wake() noexcept {
     const std::lock_guard lock(mutex_);
     is_awake_ = true;
   }
-  wake_.notify_all();
+  wake_->notify_all();
 }
 
 // Once more at the end, if the session still records.
@@ -99,7 +90,7 @@ void NvmlSampler::run() noexcept {
     sample_all();
     lock.lock();
     if (is_last) break;
-    wake_.wait_for(lock, std::chrono::milliseconds(options_.interval_ms), [this] { return stop_ || is_awake_; });
+    wake_->wait_for(lock, std::chrono::milliseconds(options_.interval_ms), [this] { return stop_ || is_awake_; });
   }
 }
 

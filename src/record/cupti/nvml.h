@@ -8,7 +8,6 @@
 // sampled while the session is paused.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <mutex>
@@ -16,6 +15,8 @@
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "record/cupti/own_wake.h"
 
 namespace firelane::cupti {
 
@@ -66,7 +67,7 @@ class NvmlSampler {
   const NvmlApi api_;
   const Options options_;
   std::mutex mutex_;
-  std::condition_variable wake_;
+  OwnWake wake_;
   bool stop_ = false;  // guarded by mutex_, as the next
   bool is_awake_ = false;
   std::thread thread_;

@@ -2,6 +2,8 @@
 #include "record/cupti/nvml.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <string_view>
@@ -88,6 +90,24 @@ TEST(Nvml, a_recording_has_a_sample_at_its_begin_and_at_its_end_however_short_it
   const size_t first = text.find(sample);
   ASSERT_NE(first, std::string::npos) << text;
   EXPECT_NE(text.find(sample, first + 1), std::string::npos) << text;
+}
+
+TEST(Nvml, a_forked_childs_copy_does_not_wait_for_the_parents_thread) {
+  record::test::TemporaryFolder folder;
+  auto session = record::test::start({.output = folder / "run.lane"});
+  auto sampler = std::make_unique<NvmlSampler>(
+      fake_nvml(),
+      NvmlSampler::Options{.interval_ms = 1, .bus_ids = [] { return std::vector<std::string>{"0000:0a:00.0"}; }});
+  while (session->status().event_count < 4) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  const ::pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(60);
+    sampler.reset();
+    ::_exit(0);
+  }
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status));
 }
 
 TEST(Nvml, its_absence_is_a_normal_answer) {

@@ -107,6 +107,7 @@ class LibraryInside final : public Library {
   Recording* start(const Options& options, Text& error) const override {
     record::RecordOptions wanted;
     copy_options(options, wanted);
+    wanted.metric_names = std::string(options.metric_names);
     wanted.output = std::string(options.output);
     if (!options.torch_version.empty()) torch_hooks::set_torch_version(options.torch_version);
     std::map<std::string, std::function<double()>> more_costs;

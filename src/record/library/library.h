@@ -22,7 +22,7 @@ namespace firelane::library {
 
 // Changes with anything that crosses the line, this header and record/core/thread_buffer.h: what does not fit is
 // refused.
-inline constexpr uint32_t kInterface = 3;
+inline constexpr uint32_t kInterface = 4;
 
 // Takes texts, one after the other.
 class Text {
@@ -46,6 +46,8 @@ struct Options {
   bool start_paused = false;
   bool start_light = false;
   bool keep = false;
+  uint64_t metric_interval_ns = 1'000'000;
+  std::string_view metric_names;
   std::string_view output;
   std::string_view torch_version;  // of the torch that runs: a library serves all patch releases of its minor version
   double (*python_cost)() = nullptr;  // measures what a traced Python call costs; null: not traced
@@ -57,6 +59,7 @@ void copy_options(const From& from, To& to) {
 #define FL_COPY(name, on, key, help) to.name = from.name;
   FL_RECORD_OPTIONS(FL_COPY)
 #undef FL_COPY
+  to.metric_interval_ns = from.metric_interval_ns;
   to.flops = from.flops;
   to.cuda_detach = from.cuda_detach;
   to.concrete_inputs = from.concrete_inputs;

@@ -2,12 +2,15 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <exception>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #if FIRELANE_CUPTI
 #include <ATen/detail/CUDAHooksInterface.h>
@@ -15,6 +18,7 @@
 
 #include "record/cupti/activity.h"
 #include "record/cupti/device_properties.h"
+#include "record/cupti/metrics.h"
 #include "record/cupti/nvml.h"
 #endif
 #if FIRELANE_TORCH_CUDA
@@ -34,13 +38,28 @@ class NoDevice final : public DeviceRecording {
 };
 
 #if FIRELANE_CUPTI
-class Cuda final : public DeviceRecording {
+// "sm__cycles_active.avg, dram__bytes.sum" one by one.
+std::vector<std::string> names_in(std::string_view list) {
+  std::vector<std::string> names;
+  for (size_t begin = 0; begin < list.size();) {
+    const size_t end = std::min(list.find(',', begin), list.size());
+    std::string_view name = list.substr(begin, end - begin);
+    while (name.starts_with(' ')) name.remove_prefix(1);
+    while (name.ends_with(' ')) name.remove_suffix(1);
+    if (!name.empty()) names.emplace_back(name);
+    begin = end + 1;
+  }
+  return names;
+}
+
+class Cuda final : public DeviceRecording, public record::DeviceSource {
  public:
-  Cuda(record::Session& session, std::unique_ptr<cupti::DeviceActivity> activity)
-      : session_(session), activity_(std::move(activity)) {}
+  Cuda(record::Session& session, const cupti::CuptiApi& api, std::unique_ptr<cupti::DeviceActivity> activity)
+      : session_(session), api_(api), activity_(std::move(activity)) {}
 
   void start_rest() {
     std::string reason;
+    if (session_.options().metrics) start_metrics();
     if (const std::optional<cupti::NvmlApi> nvml = cupti::load_nvml(reason)) {
       power_.emplace(*nvml, cupti::NvmlSampler::Options{.bus_ids = cupti::used_device_bus_ids});
     } else {
@@ -48,9 +67,23 @@ class Cuda final : public DeviceRecording {
     }
   }
 
-  void open_window() noexcept override { activity_->open_window(); }
-  void pause() noexcept override { activity_->pause(); }
-  void resume() noexcept override { activity_->resume(); }
+  void drain(record::DeviceSink& sink) override {
+    activity_->drain(sink);
+    if (metrics_ != nullptr) metrics_->drain(sink);
+  }
+
+  void open_window() noexcept override {
+    if (metrics_ != nullptr) metrics_->resume();  // may wait, and so comes first
+    activity_->open_window();
+  }
+  void pause() noexcept override {
+    if (metrics_ != nullptr) metrics_->pause();
+    activity_->pause();
+  }
+  void resume() noexcept override {
+    if (metrics_ != nullptr) metrics_->resume();
+    activity_->resume();
+  }
   void begin_counts(bool with_memory) noexcept override {
     if (power_) power_->wake();
     if (!session_.options().memory || !with_memory) return;
@@ -66,6 +99,7 @@ class Cuda final : public DeviceRecording {
     if (std::exchange(stopped_, true)) return;
     activity_->close_window();
     wait_for_queued_work();
+    if (metrics_ != nullptr) metrics_->stop();
     activity_->stop();
     power_.reset();
 #if FIRELANE_TORCH_CUDA
@@ -81,6 +115,15 @@ class Cuda final : public DeviceRecording {
   }
 
  private:
+  void start_metrics() {
+    const record::RecordOptions& options = session_.options();
+    metrics_ = cupti::start_metrics(api_, session_,
+                                    {.names = names_in(options.metric_names),
+                                     .interval_ns = options.metric_interval_ns,
+                                     .bus_ids = cupti::used_device_bus_ids});
+    if (metrics_ != nullptr) session_.set_device_source(this);
+  }
+
   void wait_for_queued_work() noexcept {
 #if FIRELANE_TORCH_CUDA
     if (is_capturing_graph()) {
@@ -101,6 +144,9 @@ class Cuda final : public DeviceRecording {
   }
 
   record::Session& session_;
+  const cupti::CuptiApi api_;
+  // Outlives the activity, whose end is the end of drain().
+  std::unique_ptr<cupti::MetricsSource> metrics_;
   std::unique_ptr<cupti::DeviceActivity> activity_;
   std::optional<cupti::NvmlSampler> power_;
   bool stopped_ = false;
@@ -115,7 +161,7 @@ std::unique_ptr<DeviceRecording> start_cuda(record::Session& session, std::strin
   if (!api) return nullptr;
   auto activity = cupti::DeviceActivity::start(*api, session, reason);
   if (activity == nullptr) return nullptr;
-  auto cuda = std::make_unique<Cuda>(session, std::move(activity));
+  auto cuda = std::make_unique<Cuda>(session, *api, std::move(activity));
   cuda->start_rest();
   return cuda;
 }

@@ -2,6 +2,7 @@
 #include <firelane/profiler.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "record/core/ranges.h"
@@ -83,6 +84,9 @@ struct Profiler::Impl {
     record.memory = options.memory;
     record.cuda = options.cuda;
     record.cuda_sync = options.cuda_sync;
+    record.metrics = options.metrics;
+    record.metric_names = options.metric_names;
+    record.metric_interval_ns = static_cast<uint64_t>(std::llround(options.metric_interval_ms * 1e6));
     record.start_paused = paused;
     record.output = options.output;
     auto started = torch_hooks::Recording::start(record);

@@ -41,6 +41,8 @@ Result<std::unique_ptr<Recording>> Recording::start(record::RecordOptions option
   recording->light_ = options.start_light;
   if (!recording->light_) recording->hook_memory();
   if (options.cuda) recording->device_ = DeviceRecording::start(*recording->session_);
+  if (options.metrics && !options.cuda)
+    recording->session_->add_loss("GPU metrics: no NVIDIA GPU is recorded here; they need one, and the option cuda", 0);
   if (!options.start_paused) {
     if (!recording->light_) recording->hook_ops();
     recording->resume_device();

@@ -92,10 +92,29 @@ def test_what_the_recorder_leaves_out():
     assert wanted(CPU, {CUDA: sync}).cuda_sync
 
 
+def test_hardware_metrics_are_the_recorders_by_torchs_names():
+    from firelane.profiler._activities import parse_activities, wanted_of
+
+    def wanted(config, types=None):
+        configs = ProfilerActivityConfig(activity_types=types, profiler_configs=[config])
+        return wanted_of(*parse_activities([CPU, {CUDA: configs}]), {})
+
+    names = ["sm__cycles_active.avg", "dram__bytes_read.sum"]
+    asked = {"metrics": True, "metric_names": ",".join(names)}
+    assert wanted(PerformanceMetricsConfig(names)).metrics == {**asked, "metric_interval_ms": 1.0}
+    fast = PerformanceMetricsConfig(names, sampling_interval_ms=0.1, lookback_window_ms=5.0)
+    assert wanted(fast).metrics == {**asked, "metric_interval_ms": 0.1}
+    assert wanted(fast, types=[]).device  # metrics alone need the device, too
+    assert wanted(PerformanceMetricsConfig([])).metrics == {}  # as in torch
+    with pytest.raises(ValueError, match="'sm active' is not one of CUPTI's names"):
+        config = ProfilerActivityConfig(profiler_configs=[PerformanceMetricsConfig(["sm active"])])
+        profile(activities=[CPU, {CUDA: config}])
+
+
 def test_what_is_asked_for_and_not_recorded_is_said():
-    metrics = ProfilerActivityConfig(profiler_configs=[PerformanceMetricsConfig(["sm__cycles_active.avg"])])
-    with pytest.warns(UserWarning, match="firelane does not record hardware metrics"):
-        profile(activities=[CPU, {CUDA: metrics}])
+    metrics = ProfilerActivityConfig(profiler_configs=[PerformanceMetricsConfig(["GpuTime"])])
+    with pytest.warns(UserWarning, match="firelane does not record hardware metrics of XPU"):
+        profile(activities=[CPU, {ProfilerActivity.XPU: metrics}])
 
 
 def test_with_modules_is_deprecated_in_torchs_words_and_records_eager_modules():

@@ -12,6 +12,9 @@ class FakeRecorder:
     def resume(self):
         self.log.append("resume")
 
+    def begin_full(self):
+        self.log.append("full")
+
     def resume_device(self):
         self.log.append("resume device")
 
@@ -53,6 +56,10 @@ class FakeTimer:
         if self.running:
             self.steps.append(self.running)
         self.running = None
+
+    @property
+    def samples(self):
+        return [(number, phase, 0) for number, phase in self.steps]
 
     def take(self):
         steps, self.steps = self.steps, []

@@ -20,20 +20,11 @@ ROOT = Path(__file__).resolve().parents[3]
 # Steps with a call into C that keeps the GIL (PyDLL does, CDLL would release it), each for longer than the one before:
 # on a machine that pauses, a thread of Python's may be the first to see one.
 HANGS = """
-import ctypes, sys, time, torch
-from firelane._always import run as always_run
+import ctypes, sys, time
+from always_program import train
 from firelane._always.triggers import Hang
-from firelane._auto import Plan
 
-plan = Plan(output=sys.argv[1], options={})
-always = always_run.Always(plan, 0.5, 64 << 20, tick_s=0.02, quiet_s=0, most_incidents=1_000_000)
-always.install_hooks()
-net = torch.nn.Linear(4, 4)
-optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
-for step in range(80):
-    net(torch.ones(2, 4)).sum().backward()
-    time.sleep(0.002)
-    optimizer.step()
+always, optimizer = train(sys.argv[1], 0.002, most_incidents=1_000_000)
 always.hang = Hang(factor=0, least_ns=400_000_000)  # from here on: a step may be slow, those below hang
 
 def keeps_the_gil(seconds):
@@ -55,7 +46,7 @@ def test_a_hang_with_the_gil_held_leaves_the_stacks_of_all_threads(tmp_path):
     program = subprocess.Popen(
         [sys.executable, "program.py", str(run)],
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT / "python")},
+        env={**os.environ, "PYTHONPATH": f"{ROOT / 'python'}:{ROOT / 'tests' / 'python'}"},
     )
     try:
         found = []

@@ -93,18 +93,11 @@ rank, run = int(sys.argv[1]), Path(sys.argv[2])
 dist.init_process_group("gloo", init_method=f"file://{run.parent}/store", rank=rank, world_size=2)
 dist.all_reduce(torch.ones(1))
 if rank == 0:
-    from firelane._always import run as always_run
+    from always_program import train
     from firelane._always.triggers import Hang
-    from firelane._auto import Plan
 
-    always = always_run.Always(Plan(output=str(run), options={}), 0.5, 64 << 20, tick_s=0.02, quiet_s=0)
-    always.install_hooks()
-    net = torch.nn.Linear(4, 4)
-    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
-    for step in range(80):
-        net(torch.ones(2, 4)).sum().backward()
-        time.sleep(0.004)
-        optimizer.step()
+    always, _ = train(run, 0.004)
+
     def wait_for_the_other():
         work = dist.all_reduce(torch.ones(5, 6), async_op=True)
         always.hang = Hang(factor=20, least_ns=400_000_000)  # from here on: a step may be slow, this one hangs

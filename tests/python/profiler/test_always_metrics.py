@@ -120,7 +120,7 @@ def fake_recording(place="0", **plan):
     account = dict.fromkeys(("timing_ns", "windows_ns", "elapsed_ns", "spent", "budget", "windows"), 0)
     triggers = []
     return SimpleNamespace(
-        plan=SimpleNamespace(metrics=place, opentelemetry=False, quiet=True, **plan),
+        plan=SimpleNamespace(prometheus=place, opentelemetry=False, quiet=True, **plan),
         account=lambda: {**account, "write_errors": 0, "dropped_lines": 0},
         line_began_ns=time.perf_counter_ns(),
         rss_bytes=1000,
@@ -403,7 +403,7 @@ def test_a_program_is_scraped_asked_and_signalled_while_it_trains(tmp_path):
     (tmp_path / "program.py").write_text(PROGRAM)
     environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'python'}:{ROOT / 'tests' / 'python'}"}
     environment.pop("FIRELANE_TOKEN", None)
-    command = [FIRELANE, "record", "--always", "--budget", "50%", "--metrics", "0", "--signal", "USR2", "-o", "run"]
+    command = [FIRELANE, "record", "--always", "--budget", "50%", "--prometheus", "0", "--signal", "USR2", "-o", "run"]
     done = subprocess.run(
         [*command, "--", sys.executable, "program.py"],
         cwd=tmp_path,
@@ -426,10 +426,10 @@ def test_a_program_is_scraped_asked_and_signalled_while_it_trains(tmp_path):
 @pytest.mark.parametrize(
     "flags, words",
     [
-        (["--always", "--metrics", "70000"], "--metrics: a port"),
-        (["--always", "--metrics", "public"], "--metrics: a port"),
+        (["--always", "--prometheus", "70000"], "--prometheus: a port"),
+        (["--always", "--prometheus", "public"], "--prometheus: a port"),
         (["--always", "--signal", "KILL"], "--signal"),
-        (["--metrics", "0"], "need --always"),
+        (["--prometheus", "0"], "need --always"),
     ],
 )
 def test_wrong_places_and_signals_are_refused(tmp_path, flags, words):
@@ -442,6 +442,6 @@ def test_wrong_places_and_signals_are_refused(tmp_path, flags, words):
 def test_always_on_refuses_what_the_command_refuses():
     import firelane
 
-    for wrong in ({"metrics": "public"}, {"metrics": 70000}, {"signal": "KILL"}, {"signal": "NOPE"}):
+    for wrong in ({"prometheus": "public"}, {"prometheus": 70000}, {"signal": "KILL"}, {"signal": "NOPE"}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
             firelane.always_on("nowhere", **wrong)

@@ -43,7 +43,7 @@ def test_a_collector_gets_the_steps_when_the_recording_ends(collector, monkeypat
     account = dict.fromkeys(("timing_ns", "windows_ns", "elapsed_ns", "spent", "budget", "windows"), 0)
     ours = Outside(
         SimpleNamespace(
-            plan=SimpleNamespace(metrics="", opentelemetry=True, quiet=True, signal=""),
+            plan=SimpleNamespace(prometheus="", opentelemetry=True, quiet=True, signal=""),
             account=lambda: {**account, "write_errors": 0, "dropped_lines": 0},
             line_began_ns=0,
             rss_bytes=1000,

@@ -86,6 +86,23 @@ def test_light_steps_have_no_ops_and_stand_apart_from_full_ones(folder):
     assert (light.info["light_step_count"], full.info["recorded_step_count"]) == (2, 2)
 
 
+def test_sampled_stacks_are_in_the_trace_on_its_time_axis(folder):
+    program = """
+    import quick_torch, torch
+    net = torch.nn.Linear(4, 4)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for _ in range(16):
+        net(torch.ones(2, 4)).sum().backward()
+        optimizer.step()
+    """
+    assert record(folder, program, flags=["--sample", "--sample-rate", "1000"]).returncode == 0
+    trace = firelane.open(folder / "run.lane")
+    samples = [row for row in trace.stack_samples if "program.py(" in row["stack"]]
+    hour = 3600 * 1_000_000_000  # ticks of a clock or times of day would lie further off
+    assert samples and all(abs(row["time_ns"]) < hour and row["weight_ns"] >= 0 for row in samples)
+    assert all(frame.rpartition("): ")[2] for row in samples for frame in row["stack"].split(";"))
+
+
 def test_steps_are_detected_from_a_data_loader_if_nothing_is_trained(folder):
     program = """
     import torch

@@ -7,6 +7,7 @@ import { TraceClient } from "../data/client";
 import { SetClient } from "../data/set_client";
 import type { Source } from "../data/source";
 import { getUrl, setUrl, urlState } from "../page/link";
+import { hasLightSteps } from "../page/navigation";
 import type { Pane, SetPane, TracePane } from "../page/pane";
 import { type Theme, theme, toggleTheme } from "../page/theme";
 import { isTyping } from "../page/typing";
@@ -115,11 +116,45 @@ function SetView(props: { source: Source; answer: TraceList; pane: SetPane }): J
 
 function TraceView(props: { source: Source; entry: TraceEntry; pane: TracePane }): JSX.Element {
   const { source, entry, pane } = props;
-  const client = useMemo(() => new TraceClient(source, entry.id, entry.name), [source, entry.id, entry.name]);
+  const steps = pane.id === "timeline" && entry.light && getUrl("steps") !== "full" ? "light" : "";
+  const client = useMemo(
+    () => new TraceClient(source, entry.id, entry.name, steps),
+    [source, entry.id, entry.name, steps],
+  );
+  useEffect(() => {
+    hasLightSteps.value = Boolean(entry.light);
+  }, [entry.light]);
   if (entry.state === "failed") return <ErrorBox text={entry.error ?? `${entry.name} could not be loaded.`} />;
   if (entry.state !== "ready") return <LoadingTrace entry={entry} />;
   const Component = pane.component;
-  return <Component key={pane.id} trace={client} />;
+  return (
+    <>
+      {pane.id === "timeline" && entry.light && <StepsChooser steps={steps} note={entry.light} />}
+      <Component key={`${pane.id} ${steps}`} trace={client} />
+    </>
+  );
+}
+
+// Which of the two timelines of a recording is shown. Positions of one mean nothing in the other.
+function StepsChooser(props: { steps: string; note: string }): JSX.Element {
+  const show = (steps: string | null) => {
+    const changes: Record<string, string | null> = { steps };
+    for (const key of Object.keys(urlState.value)) if (key.startsWith("timeline.")) changes[key] = null;
+    setUrl(changes, { history: true });
+  };
+  return (
+    <div class="toolbar steps-chooser">
+      <span class="segmented" role="group" aria-label="Steps">
+        <button class="button" aria-pressed={props.steps === "light"} onClick={() => show(null)}>
+          Light steps
+        </button>
+        <button class="button" aria-pressed={props.steps !== "light"} onClick={() => show("full")}>
+          Full steps
+        </button>
+      </span>
+      <span class="muted">{props.note}</span>
+    </div>
+  );
 }
 
 function LoadingTrace(props: { entry: TraceEntry }): JSX.Element {
@@ -170,7 +205,7 @@ function TraceChooser(props: {
 
 // Keeps the pane, drops positions: they mean nothing in another trace.
 function linkToTrace(id: string, firstId: string | undefined): Record<string, string | null> {
-  const changes: Record<string, string | null> = { trace: id === firstId ? null : id };
+  const changes: Record<string, string | null> = { trace: id === firstId ? null : id, steps: null };
   for (const key of Object.keys(urlState.value)) if (key.includes(".")) changes[key] = null;
   return { ...changes, pane: getUrl("pane") };
 }

@@ -29,6 +29,7 @@ const traceEntry = object({
   bytesDone: number,
   bytesTotal: number,
   error: nullable(string),
+  light: optional(nullable(string)), // of a recording with light and full steps: what the light ones' timeline is from
 });
 export type TraceEntry = Decoded<typeof traceEntry>;
 

@@ -21,6 +21,7 @@ export class TraceClient {
     readonly source: Source,
     readonly id: number,
     readonly name: string,
+    readonly steps: "" | "light" = "", // light: the light steps of a recording that has full ones, too
   ) {}
 
   overview(signal?: AbortSignal) {
@@ -103,6 +104,6 @@ export class TraceClient {
   }
 
   private path(what: string): string {
-    return `t/${this.id}/${what}`;
+    return `t/${this.id}${this.steps && `.${this.steps}`}/${what}`;
   }
 }

@@ -27,6 +27,12 @@ test("a report answers from what it holds, and otherwise says what to do", async
   await expect(source.json("constructor")).rejects.toThrow();
 });
 
+test("light steps are asked for as a trace of their own", async () => {
+  const source = new StoredSource({ "t/0.light/lanes": { json: { end_ns: 7, lanes: [], counters: [], steps: [] } } });
+  expect((await new TraceClient(source, 0, "x", "light").lanes()).endNs).toBe(7);
+  await expect(new TraceClient(source, 0, "x").lanes()).rejects.toThrow();
+});
+
 test("a report of a comparison answers for its sides, however many runs they have", async () => {
   const report = { title: "Comparison", facts: [], tables: [], notes: [] };
   const source = new StoredSource({

@@ -14,12 +14,15 @@ export interface TimelinePlace {
   lane?: number;
 }
 
+// Whether the shown trace has light and full steps: two timelines. The link's `steps` is "full" for the second.
+export const hasLightSteps = signal(false);
+
 // The timeline goes there and resets it to null.
 export const timelinePlace = signal<TimelinePlace | null>(null);
 
 export function openInTimeline(place: TimelinePlace): void {
   timelinePlace.value = place;
-  openPane("timeline");
+  openPane("timeline", { steps: hasLightSteps.value ? "full" : null });
 }
 
 export function openPane(id: string, params: Record<string, string | null> = {}): void {

@@ -73,6 +73,14 @@ function Stacks(props: PaneProps & { lanes: Lanes }): JSX.Element {
           <button class="button" aria-pressed={by === "op"} onClick={() => setBy("op")}>
             Operators
           </button>
+          <button
+            class="button"
+            aria-pressed={by === "sample"}
+            title="Python stacks that were sampled meanwhile: firelane record --sample"
+            onClick={() => setBy("sample")}
+          >
+            Samples
+          </button>
         </span>
         <select class="field" aria-label="Thread" value={lane} onChange={(event) => setLane(event.currentTarget.value)}>
           {threads.map((each) => (

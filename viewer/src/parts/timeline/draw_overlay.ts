@@ -232,6 +232,7 @@ function clampX(x: number, width: number): number {
 export function formatCounter(value: number | null, unit: string): string {
   if (value === null) return "–";
   if (/^(b|bytes)$/i.test(unit)) return formatBytes(value);
+  if (unit === "bytes/s") return `${formatBytes(value)}/s`;
   return unit ? `${formatNumber(value)} ${unit}` : formatNumber(value);
 }
 

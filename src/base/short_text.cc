@@ -1,10 +1,10 @@
-#include "advise/text.h"
+#include "base/short_text.h"
 
 #include <array>
 #include <cmath>
 #include <cstdio>
 
-namespace firelane::advise {
+namespace firelane {
 
 namespace {
 
@@ -46,4 +46,4 @@ std::string counted(int64_t count, const char* one, const char* many) {
   return std::to_string(count) + " " + (count == 1 ? one : many);
 }
 
-}  // namespace firelane::advise
+}  // namespace firelane

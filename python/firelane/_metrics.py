@@ -1,0 +1,28 @@
+"""The GPU's hardware metrics as an option: `metrics=True` or a list of CUPTI's names, and how often to sample."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+SHORTEST_MS, LONGEST_MS = 0.02, 1000.0
+
+
+def metric_options(metrics: bool | str | Sequence[str] | None, interval_ms: float = 1.0) -> dict[str, Any]:
+    """The recorder's options for it. Raises ValueError for what is no interval or no name of CUPTI's."""
+    if metrics is None or isinstance(metrics, bool):
+        names: list[str] = []
+    elif isinstance(metrics, (int, float)):
+        raise ValueError(f"metrics: True, or CUPTI's names; a port for Prometheus is always_on(prometheus={metrics})")
+    else:
+        names = [name.strip() for name in (metrics.split(",") if isinstance(metrics, str) else metrics)]
+    for name in names:
+        if "__" not in name or "." not in name or "," in name:
+            raise ValueError(f"metrics: {name!r} is not one of CUPTI's names, such as 'sm__cycles_active.avg'")
+    if not SHORTEST_MS <= interval_ms <= LONGEST_MS:
+        raise ValueError(f"metric_interval_ms: between {SHORTEST_MS} and {LONGEST_MS:g}, not {interval_ms}")
+    return {
+        "metrics": bool(metrics),
+        "metric_names": ",".join(names),
+        "metric_interval_ms": float(interval_ms),
+    }

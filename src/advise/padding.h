@@ -1,0 +1,14 @@
+// What a trace cannot tell about padding, where it tells that there may be some.
+#pragma once
+
+#include <string>
+
+#include "advise/context.h"
+
+namespace firelane::advise {
+
+// Samples that may have come padded, by a token embedding with a padding_idx or attention with a mask for each sample:
+// shapes do not tell how much of them is padding. "" where nothing points to it.
+std::string unseen_padding(const Context& context);
+
+}  // namespace firelane::advise

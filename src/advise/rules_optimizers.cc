@@ -1,0 +1,165 @@
+// Optimizers that step one after the other, where one with all of their parameters would do.
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "advise/host_evidence.h"
+#include "advise/rule.h"
+#include "advise/text.h"
+#include "analyze/steps/phases.h"
+
+namespace firelane::advise {
+
+namespace {
+
+constexpr size_t kLeastInARow = 4;            // two or three are a generator and its judges
+constexpr int64_t kLongestPauseNs = 200'000;  // from one to the next
+// Of what the later ones take on the host, what stays when their parameters are in the first one's lists: its loop over
+// parameters in Python. Without a device the operators stay as well, which compute.
+constexpr double kTogetherLow = 0.5;
+constexpr double kTogetherHigh = 0.2;
+constexpr double kLeastUpdateNs = 2'000;  // of a kernel, however little it does
+
+// Calls of one kind, each right after the other: step(), step(), ... or zero_grad(), zero_grad(), ...
+using Run = std::vector<Row>;
+
+class Runs {
+ public:
+  explicit Runs(const Context& context) : context_(context), model_(context.model) {
+    find("Optimizer.step#");
+    find("Optimizer.zero_grad#");
+  }
+
+  std::vector<Run> all;
+  int64_t steps = 0;  // Optimizer.step calls in runs
+
+ private:
+  bool has_op_between(Row before, Row after) const {
+    const HostSlices& host = model_.host_slices;
+    for (Row row = before + 1; row < after; ++row) {
+      if (host.kind[row] == HostKind::kOp && host.start_ns[row] >= host.end_ns(before)) return true;
+    }
+    return false;
+  }
+
+  void find(std::string_view prefix) {
+    const HostSlices& host = model_.host_slices;
+    const analyze::OptimizerSteps optimizers(model_);
+    Run now;
+    const auto flush = [&] {
+      if (now.size() >= kLeastInARow) {
+        if (prefix == "Optimizer.step#") steps += static_cast<int64_t>(now.size());
+        all.push_back(now);
+      }
+      now.clear();
+    };
+    for (const Row row : annotations(context_, prefix)) {
+      // A closure with a forward and a backward pass of its own is no mere update.
+      if (optimizers.update_start_ns(row) != host.start_ns[row]) {
+        flush();
+        continue;
+      }
+      const Row last = now.empty() ? kNoRow : now.back();
+      const bool follows = last != kNoRow && host.lane[last] == host.lane[row] && host.name[last] == host.name[row] &&
+                           host.start_ns[row] >= host.end_ns(last) &&
+                           host.start_ns[row] - host.end_ns(last) <= kLongestPauseNs && !has_op_between(last, row);
+      if (!follows) flush();
+      now.push_back(row);
+    }
+    flush();
+  }
+
+  const Context& context_;
+  const Model& model_;
+};
+
+// The stretch of a call that would not be made: without a device, what lies between its operators.
+void add_call(const Context& context, analyze::Interval stretch, Row call, double keep, analyze::WhatIf& change) {
+  const HostSlices& host = context.model.host_slices;
+  const LaneId lane = host.lane[call];
+  if (!context.has_device_work) {
+    const Row end = context.model.lanes.host_end[static_cast<size_t>(lane)];
+    for (Row row = call + 1; row < end && host.start_ns[row] < stretch.end_ns; ++row) {
+      if (!is_outermost_op(host, row)) continue;
+      change.host.push_back({lane, stretch.start_ns, host.start_ns[row], keep});
+      stretch.start_ns = host.end_ns(row);
+    }
+  }
+  change.host.push_back({lane, stretch.start_ns, stretch.end_ns, keep});
+}
+
+analyze::WhatIf together(const Context& context, const std::vector<Run>& runs, double keep, bool larger_kernels) {
+  const Model& model = context.model;
+  const HostSlices& host = model.host_slices;
+  analyze::WhatIf change;
+  std::vector<Row> later;
+  size_t longest = 1;
+  for (const Run& run : runs) {
+    longest = std::max(longest, run.size());
+    for (size_t i = 1; i < run.size(); ++i) {
+      add_call(context, {host.end_ns(run[i - 1]), host.end_ns(run[i])}, run[i], keep, change);
+      later.push_back(run[i]);
+    }
+  }
+  std::sort(change.host.begin(), change.host.end(),
+            [](const analyze::HostCut& a, const analyze::HostCut& b) { return a.start_ns < b.start_ns; });
+  for (const Row work : launched_during(model, later)) {
+    const auto ns = static_cast<double>(std::max<int64_t>(1, model.device_slices.duration_ns[work]));
+    const double least = std::max(1 - kLeastUpdateNs / ns, 1.0 / static_cast<double>(longest));
+    change.device.push_back({work, larger_kernels ? least : (1 + least) / 2});
+  }
+  return change;
+}
+
+std::vector<Finding> find_many_optimizers(const Context& context) {
+  if (context.study == nullptr) return {};
+  const Runs runs(context);
+  if (runs.steps == 0) return {};
+  const Model& model = context.model;
+  int64_t spent_ns = 0;
+  std::vector<Row> rows;
+  for (const Run& run : runs.all) {
+    spent_ns += model.host_slices.end_ns(run.back()) - model.host_slices.start_ns[run.front()];
+    rows.insert(rows.end(), run.begin(), run.end());
+  }
+  Finding finding{.id = "many-optimizers", .cost_ns = context.study->per_step(spent_ns), .events = runs.steps};
+  finding.share_of_step = context.share_of_step(finding.cost_ns);
+  const auto gain_if = [&](double keep, bool larger_kernels) {
+    return std::max<int64_t>(0, context.gain_ns(together(context, runs.all, keep, larger_kernels)));
+  };
+  finding.gain.low_ns = gain_if(kTogetherLow, false);
+  finding.gain.high_ns = std::max(finding.gain.low_ns, gain_if(kTogetherHigh, true));
+  finding.title = std::to_string(context.study->per_step(runs.steps)) +
+                  " optimizers step one after the other in each step: " + short_time(finding.cost_ns) + " of it (" +
+                  short_percent(finding.share_of_step) + ")";
+  add_longest(finding, model, std::move(rows));
+  finding.try_text = "give one optimizer all parameters, in groups where rates differ: it updates them together";
+  finding.try_code =
+      "torch.optim.AdamW([{\"params\": part.parameters(), \"lr\": lr} for part, lr in parts], fused=True)";
+  finding.confidence = Confidence::kMedium;
+  finding.confirm_by = "compare step times; optimizers of different kinds stay apart";
+  finding.part_of = "overhead";
+  finding.cause = "loop";
+  return {finding};
+}
+
+}  // namespace
+
+std::vector<Rule> optimizers_rules() {
+  return {
+      {"many-optimizers", "training", 0.03, true,
+       "Each part of a model has an optimizer of its own, and they step one after the other. Every call walks through\n"
+       "its parameters in Python and launches the same few kernels for a handful of tensors.\n\n"
+       "Found are at least four Optimizer.step calls of one class in a row, with no operator between them; zero_grad\n"
+       "calls in a row count with them. The gain is a replay in which the first one's kernels do the work of all. "
+       "Steps\n"
+       "with a backward pass between them (alternating training, gradient accumulation that updates too often) are "
+       "not\n"
+       "meant: one step for all would be another algorithm.\n\n"
+       "What to do: one optimizer with a parameter group for each part; each group has its own rate and decay.\n\n"
+       "When not: the optimizers are stepped in the backward pass on purpose, to free each gradient at once.",
+       find_many_optimizers},
+  };
+}
+
+}  // namespace firelane::advise

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <random>
 #include <utility>
 
@@ -415,6 +416,26 @@ Score score(const Job& job) {
     out.wrong += mixed ? 1 : 0;
   }
   out.matched = reduced.matched_rows;
+  std::map<int64_t, int64_t> there;  // by collective: ranks that have it
+  for (const std::vector<int64_t>& identity : job.identity) {
+    for (const int64_t id : identity) ++there[id];
+  }
+  std::vector<int64_t> only_here(intake.groups.size(), 0);  // by group: rows that no other rank has
+  for (size_t r = 0; r < intake.ranks.size(); ++r) {
+    for (size_t i = 0; i < job.identity[r].size(); ++i) {
+      const uint32_t group = intake.ranks[r].rows[i].group;
+      if (group < only_here.size() && there[job.identity[r][i]] == 1) ++only_here[group];
+    }
+  }
+  for (size_t g = 0; g < intake.groups.size(); ++g) {
+    const GroupMatch& match = matches.groups[g];
+    const int64_t refused = std::accumulate(match.refused.begin(), match.refused.end(), int64_t{0});
+    out.unaccounted += std::abs(match.rows - match.matched_rows - refused);
+    out.wrongly_outside +=
+        std::max<int64_t>(0, match.refused[static_cast<size_t>(Refusal::kOutside)] - only_here[g]);
+  }
+  out.unaccounted += std::abs(reduced.rows - reduced.matched_rows -
+                              std::accumulate(reduced.refused.begin(), reduced.refused.end(), int64_t{0}));
   std::copy(std::begin(reduced.refused), std::end(reduced.refused), out.refused.begin());
   const Clocks& clocks = reduced.clocks;
   // A clock's truth against that of the reference, over the recording.

@@ -84,8 +84,8 @@ JobSpec shape(JobSpec spec, uint64_t seed, int64_t ranks) {
 }
 
 struct Totals {
-  int64_t jobs = 0, possible = 0, matched = 0, wrong = 0, outside = 0, named = 0, caused = 0, flagged = 0, unaccounted = 0,
-          wrongly_outside = 0;
+  int64_t jobs = 0, possible = 0, matched = 0, wrong = 0, outside = 0, named = 0, caused = 0, flagged = 0,
+          unaccounted = 0, wrongly_outside = 0;
   double clock = 0, bound = 0, seconds = 0;
   std::array<int64_t, kRefusalCount> refused{};
 };

@@ -11,14 +11,6 @@ constexpr size_t kMostJudgedRows = 4096;  // of a machine
 
 }  // namespace
 
-bool Axis::compatible(uint32_t a, uint32_t b) const {
-  if (a == b) return true;
-  const Signature& x = intake.signatures[a];
-  const Signature& y = intake.signatures[b];
-  return x.op == y.op && (x.size_key < 0 || y.size_key < 0 || x.size_key == y.size_key) &&
-         (x.dtype.empty() || y.dtype.empty() || x.dtype == y.dtype);
-}
-
 double Axis::reach_ns() const { return std::max(kLeastReachNs, 6 * noise_ns); }
 
 Axis::Nearest Axis::nearest(const std::vector<Place>& among, uint32_t signature, double end_ns,

@@ -51,7 +51,7 @@ struct Axis {
   bool on_device(const Laid& laid, size_t member) const {
     return intake.ranks[rank_of(laid, member)].part.has_device_work;
   }
-  bool compatible(uint32_t a, uint32_t b) const;  // signatures of one collective: arguments that are missing agree
+  bool compatible(uint32_t a, uint32_t b) const { return ranks::compatible(intake, a, b); }
 
   // How far a row may lie from its collective.
   double reach_ns() const;

@@ -164,6 +164,14 @@ bool Signature::operator<(const Signature& other) const {
   return std::tie(op, size_key, dtype) < std::tie(other.op, other.size_key, other.dtype);
 }
 
+bool compatible(const Intake& intake, uint32_t a, uint32_t b) {
+  if (a == b) return true;
+  const Signature& x = intake.signatures[a];
+  const Signature& y = intake.signatures[b];
+  return x.op == y.op && (x.size_key < 0 || y.size_key < 0 || x.size_key == y.size_key) &&
+         (x.dtype.empty() || y.dtype.empty() || x.dtype == y.dtype);
+}
+
 uint32_t Intake::signature_id(const Signature& signature) {
   const std::lock_guard lock(mutex_);
   const auto [at, is_new] = signature_ids_.try_emplace(signature, static_cast<uint32_t>(signatures.size()));

@@ -9,6 +9,7 @@
 #include "ranks/reduce/align.h"
 #include "ranks/reduce/axis_match.h"
 #include "ranks/reduce/clock.h"
+#include "ranks/reduce/refusals.h"
 
 namespace firelane::ranks {
 
@@ -305,16 +306,20 @@ class Matcher {
       parallel_each(count, threads, [&](size_t i) { laid[i] = lay(groups[first + i]); });
       for (size_t i = 0; i < count; ++i) {
         if (laid[i].complete() && !laid[i].has_open_rows()) {
-          take(groups[first + i], laid[i]);
+          take(laid[i]);
         } else {
           open.push_back(std::move(laid[i]));
         }
       }
       first += count;
     }
+    if (open.empty()) return;
     lay_again(open);  // more clocks are known now
-    match_open_rows(open);
-    for (Laid& laid : open) take(laid.group, laid);
+    const Clocks clocks = match_open_rows(open);
+    for (Laid& laid : open) {
+      count_refused(intake_, clocks, laid, out_.groups[laid.group]);
+      take(laid);
+    }
   }
 
   void lay_again(std::vector<Laid>& open) {
@@ -323,12 +328,11 @@ class Matcher {
     }
   }
 
-  // Rows that the order leaves open, with everything that is known of clocks.
-  void match_open_rows(std::vector<Laid>& open) {
+  // Rows that the order leaves open, with everything that is known of clocks. The clocks that are known then.
+  Clocks match_open_rows(std::vector<Laid>& open) {
     const auto is_pair = [&](const Laid& laid) { return intake_.groups[laid.group].point_to_point; };
     const auto pairs =
         std::stable_partition(open.begin(), open.end(), [&](const Laid& laid) { return !is_pair(laid); });
-    if (pairs == open.begin()) return;
     Matches certain;
     certain.instances = found_.instances;
     certain.members = found_.members;
@@ -342,6 +346,7 @@ class Matcher {
       }
     }
     Clocks clocks = fit_clocks(intake_, certain);
+    if (pairs == open.begin()) return clocks;
     match_on_axis(intake_, certain, clocks, {open.begin(), pairs});
     bool any = false;
     for (uint32_t d = 0; d < clocks.domains.size(); ++d) {
@@ -352,6 +357,7 @@ class Matcher {
     for (auto at = pairs; at != open.end() && any; ++at) {
       if (!at->complete()) *at = lay(at->group);
     }
+    return clocks;
   }
 
   bool has_one_clock(uint32_t g) const {
@@ -430,19 +436,12 @@ class Matcher {
     return out;
   }
 
-  void take(uint32_t g, Laid& laid) {
-    out_.groups[g].by = MatchedBy::kOrder;
-    for (size_t m = 0; m < laid.instance.size(); ++m) {
-      const Refusal why = laid.state[m] == LaidState::kCertain   ? Refusal::kOutside
-                          : laid.state[m] == LaidState::kSeveral ? Refusal::kPeriodic
-                                                                 : Refusal::kUncertain;
-      for (size_t i = 0; i < laid.instance[m].size(); ++i) {
-        if (laid.instance[m][i] < 0) refuse(g, is_batch(lists(g)[m][i].signature) ? Refusal::kBatched : why, 1);
-      }
-    }
+  void take(Laid& laid) {
+    out_.groups[laid.group].by = MatchedBy::kOrder;
     for (std::vector<Entrant>& members : laid.found) {
+      if (members.size() < 2) continue;  // counted by count_refused()
       std::ranges::sort(members, {}, [](const Entrant& c) { return c.member.rank; });
-      add_instance(g, members, found_);
+      add_instance(laid.group, members, found_);
     }
   }
 

@@ -57,6 +57,32 @@ TEST(Reduce, shifts_that_cannot_be_told_apart_are_refused_as_periodic) {
   EXPECT_GT(s.refused[static_cast<size_t>(Refusal::kPeriodic)], 0);
 }
 
+TEST(Reduce, rows_that_another_rank_has_too_are_not_called_outside_of_its_recording) {
+  // Ranks for which several shifts fit: the rows of the rank that they were laid along were called outside.
+  const JobSpec hosts{.ranks = 64, .tensor = 2, .pipeline = 2, .experts = true, .host_spread_ns = 100'000};
+  const JobSpec faults{.ranks = 64,
+                       .end_spread_ns = 100'000,
+                       .hosts_named = false,
+                       .missing_rows = 0.01,
+                       .missing_arguments = 0.05,
+                       .cut_rows = 20,
+                       .scrambled_names = true};
+  for (JobSpec spec : {hosts, faults}) {
+    for (spec.seed = 31'001; spec.seed <= 31'004; ++spec.seed) {
+      const Score s = score(generate(spec));
+      EXPECT_EQ(s.wrongly_outside, 0) << spec.seed;
+      EXPECT_EQ(s.unaccounted, 0) << spec.seed;
+      EXPECT_EQ(s.wrong, 0) << spec.seed;
+    }
+  }
+  // Rows that only one rank has are.
+  const Score cut = score(generate({.ranks = 32, .tensor = 4, .cut_rows = 20}));
+  EXPECT_EQ(cut.wrongly_outside, 0);
+  EXPECT_EQ(cut.unaccounted, 0);
+  EXPECT_GT(cut.refused[static_cast<size_t>(Refusal::kOutside)], 0);
+  EXPECT_EQ(cut.refused[static_cast<size_t>(Refusal::kUncertain)], 0);
+}
+
 TEST(Reduce, a_send_without_arguments_goes_where_the_others_of_the_rank_go) {
   for (uint64_t seed = 101; seed <= 105; ++seed) {
     const Score s = score(generate({.seed = seed, .ranks = 16, .tensor = 2, .pipeline = 2, .missing_arguments = 0.05}));

@@ -116,4 +116,7 @@ class Intake {
   std::unordered_map<std::string, uint32_t> group_ids_;
 };
 
+// Whether two signatures may be of one collective: arguments that went missing agree with any.
+bool compatible(const Intake& intake, uint32_t a, uint32_t b);
+
 }  // namespace firelane::ranks

@@ -431,8 +431,7 @@ Score score(const Job& job) {
     const GroupMatch& match = matches.groups[g];
     const int64_t refused = std::accumulate(match.refused.begin(), match.refused.end(), int64_t{0});
     out.unaccounted += std::abs(match.rows - match.matched_rows - refused);
-    out.wrongly_outside +=
-        std::max<int64_t>(0, match.refused[static_cast<size_t>(Refusal::kOutside)] - only_here[g]);
+    out.wrongly_outside += std::max<int64_t>(0, match.refused[static_cast<size_t>(Refusal::kOutside)] - only_here[g]);
   }
   out.unaccounted += std::abs(reduced.rows - reduced.matched_rows -
                               std::accumulate(reduced.refused.begin(), reduced.refused.end(), int64_t{0}));

@@ -77,11 +77,11 @@ struct Score {
   int64_t matched = 0;
   int64_t wrong = 0;  // instances that mix different collectives
   std::array<int64_t, kRefusalCount> refused{};
-  int64_t unaccounted = 0;     // rows neither matched nor refused, or twice
+  int64_t unaccounted = 0;      // rows neither matched nor refused, or twice
   int64_t wrongly_outside = 0;  // rows refused as recorded by one rank only that another rank has, at least
-  double worst_clock_ns = 0;  // largest error of a clock, against the reference's
-  double worst_bound_ns = 0;  // largest bound that was printed
-  int64_t outside_bound = 0;  // clocks whose truth lies outside of their bound
+  double worst_clock_ns = 0;    // largest error of a clock, against the reference's
+  double worst_bound_ns = 0;    // largest bound that was printed
+  int64_t outside_bound = 0;    // clocks whose truth lies outside of their bound
   int64_t first_straggler = -1;
   Cause cause = Cause::kUnknown;
   double slowdown = 1;

@@ -11,7 +11,19 @@ constexpr size_t kMostJudgedRows = 4096;  // of a machine
 
 }  // namespace
 
-double Axis::reach_ns() const { return std::max(kLeastReachNs, 6 * noise_ns); }
+double Axis::reach_ns(double noise_ns) { return std::max(kLeastReachNs, 6 * noise_ns); }
+
+void Axis::find_members() {
+  of_domain.resize(intake.domains.size());
+  for (uint32_t o = 0; o < open.size(); ++o) {
+    for (uint32_t m = 0; m < open[o].instance.size(); ++m) of_domain[domain_of(open[o], m)].push_back({o, m});
+  }
+  first_rank.assign(intake.domains.size(), UINT32_MAX);
+  for (uint32_t r = 0; r < intake.ranks.size(); ++r) {
+    uint32_t& first = first_rank[intake.ranks[r].domain];
+    first = std::min(first, r);
+  }
+}
 
 Axis::Nearest Axis::nearest(const std::vector<Place>& among, uint32_t signature, double end_ns,
                             double within_ns) const {
@@ -32,17 +44,36 @@ Axis::Nearest Axis::nearest(const std::vector<Place>& among, uint32_t signature,
   return out;
 }
 
+void Axis::add_times(Place& place, uint32_t domain, const CollectiveRow& row) const {
+  place.last_start_ns = std::max(place.last_start_ns, on_axis(domain, row.start_ns));
+  place.first_end_ns = std::min(place.first_end_ns, on_axis(domain, row.end_ns));
+  uint8_t c = 0;
+  while (c < place.clock_count && place.clocks[c].domain != domain) ++c;
+  if (c == Place::kMostClocks) return;
+  if (c == place.clock_count) place.clocks[place.clock_count++] = {.domain = domain};
+  ClockTimes& times = place.clocks[c];
+  times.last_start_ns = std::max(times.last_start_ns, static_cast<double>(row.start_ns));
+  times.first_end_ns = std::min(times.first_end_ns, static_cast<double>(row.end_ns));
+}
+
 std::vector<OpenRow> Axis::open_rows(uint32_t domain) const {
   std::vector<OpenRow> out;
-  for (uint32_t o = 0; o < open.size(); ++o) {
+  uint32_t slots = 0;
+  uint32_t before = UINT32_MAX;
+  uint32_t first_slot = 0;
+  for (const auto& [o, m] : of_domain[domain]) {
     const Laid& laid = open[o];
     // The sending and the receiving side need not end together.
-    if (places[o].empty() || intake.groups[laid.group].point_to_point) continue;
-    for (uint32_t m = 0; m < laid.instance.size(); ++m) {
-      if (domain_of(laid, m) != domain || !on_device(laid, m)) continue;
-      for (uint32_t i = 0; i < laid.instance[m].size(); ++i) {
-        out.push_back({o, m, i, group_row(laid, m, i).signature, static_cast<double>(row_of(laid, m, i).end_ns)});
-      }
+    if (places[o].empty() || intake.groups[laid.group].point_to_point || !on_device(laid, m)) continue;
+    if (o != before) {
+      before = o;
+      first_slot = slots;
+      slots += static_cast<uint32_t>(places[o].size());
+    }
+    for (uint32_t i = 0; i < laid.instance[m].size(); ++i) {
+      const CollectiveRow& row = row_of(laid, m, i);
+      out.push_back({o, m, i, first_slot, group_row(laid, m, i).signature, static_cast<double>(row.start_ns),
+                     static_cast<double>(row.end_ns)});
     }
   }
   std::stable_sort(out.begin(), out.end(), [](const OpenRow& a, const OpenRow& b) { return a.end_ns < b.end_ns; });

@@ -2,6 +2,7 @@
 // Private to ranks/reduce.
 #pragma once
 
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <span>
@@ -11,20 +12,35 @@
 
 namespace firelane::ranks {
 
+// When the ranks of one clock were in a collective, by that clock.
+struct ClockTimes {
+  uint32_t domain = 0;
+  double last_start_ns = -INFINITY;
+  double first_end_ns = INFINITY;
+};
+
 // A collective of a group on the axis.
 struct Place {
   double end_ns = 0;
-  uint32_t found = 0;  // index in Laid::found
+  uint32_t found = 0;  // as in Laid::instance
   uint32_t signature = 0;
   uint32_t members = 0;
+  double last_start_ns = -INFINITY;  // on the axis, of members whose clocks are known
+  double first_end_ns = INFINITY;
+  // The same of single clocks, some of them: between two clocks nothing needs to be known of a third.
+  static constexpr uint8_t kMostClocks = 8;
+  uint8_t clock_count = 0;
+  std::array<ClockTimes, kMostClocks> clocks{};
 };
 
 struct OpenRow {
   uint32_t open = 0;  // index of its group
   uint32_t member = 0;
-  uint32_t row = 0;  // index in the member's list
+  uint32_t row = 0;         // index in the member's list
+  uint32_t first_slot = 0;  // places of the machine's groups are numbered: that of the first one of its group
   uint32_t signature = 0;
-  double end_ns = 0;  // by its own clock
+  double start_ns = 0;  // by its own clock
+  double end_ns = 0;
 };
 
 struct Axis {
@@ -32,8 +48,18 @@ struct Axis {
   Clocks& clocks;
   std::span<Laid> open;
   std::vector<std::vector<Place>> places;  // by open group, in order of time
-  size_t rows_left = 50'000'000;           // that may be judged: large jobs that repeat evenly stay open then
-  double noise_ns = 0;                     // how far ends lie from the mean of their collective; 0: not known
+  size_t rows_left = 100'000'000;          // that may be judged: large jobs that repeat evenly stay open then
+  double noise_ns = 0;                     // how far ends lie from the mean of their collective
+  bool noise_known = false;
+  bool noise_between = false;  // it was seen between machines, not only within one
+  struct OpenMember {
+    uint32_t open = 0;
+    uint32_t member = 0;
+  };
+  std::vector<std::vector<OpenMember>> of_domain;  // in order of `open`: nothing walks over all members for one machine
+  std::vector<uint32_t> first_rank;                // by domain
+
+  void find_members();
 
   uint32_t rank_of(const Laid& laid, size_t member) const { return intake.groups[laid.group].members[member]; }
   uint32_t domain_of(const Laid& laid, size_t member) const { return intake.ranks[rank_of(laid, member)].domain; }
@@ -54,7 +80,8 @@ struct Axis {
   bool compatible(uint32_t a, uint32_t b) const { return ranks::compatible(intake, a, b); }
 
   // How far a row may lie from its collective.
-  double reach_ns() const;
+  double reach_ns() const { return reach_ns(noise_ns); }
+  static double reach_ns(double noise_ns);
 
   // The nearest compatible collective, and how far the next one is from `end_ns`.
   struct Nearest {
@@ -63,6 +90,9 @@ struct Axis {
     double next_ns = INFINITY;
   };
   Nearest nearest(const std::vector<Place>& among, uint32_t signature, double end_ns, double within_ns) const;
+
+  // The times of a row whose clock is known become those of its collective.
+  void add_times(Place& place, uint32_t domain, const CollectiveRow& row) const;
 
   // The rows of a machine in groups that have collectives on the axis, in order of time.
   std::vector<OpenRow> open_rows(uint32_t domain) const;

@@ -14,7 +14,9 @@ constexpr double kMostAxisDrift = 200e-6;
 constexpr size_t kAnchors = 8;
 constexpr size_t kMostShifts = 1024;
 constexpr double kMostCost = 2;  // of the shift that is taken
-constexpr double kMissed = 8;    // what a row without a collective counts as, in deviations
+constexpr double kWideNoiseNs = 40'000;
+constexpr double kSlackNs = 2'500;  // kernels start and end some microseconds beside what clocks say
+constexpr double kMissed = 8;       // what a row without a collective counts as, in deviations
 
 // How well a difference of clocks explains the rows of a machine.
 struct Shift {
@@ -38,17 +40,33 @@ class ClockFinder {
     }
     if (tried.size() * rows.size() > axis_.rows_left) return false;
     axis_.rows_left -= tried.size() * rows.size();
-    const double middle = (rows.front().end_ns + rows.back().end_ns) / 2;
+    rows_ = rows;
+    middle_ns_ = (rows.front().end_ns + rows.back().end_ns) / 2;
+    ranks_ = ranks_in(rows);
+    noise_ns_ = axis_.noise_ns;
     std::vector<Shift> judged;
-    for (const double difference : tried) judged.push_back(judge(rows, difference, middle));
-    const Shift* one = the_only_one(judged, rows);
-    if (one == nullptr) one = clock_of_neighbours(judged, domain, middle);
+    const Shift* one = nullptr;
+    if (axis_.noise_known) {
+      judged = judge_all(tried);
+      one = the_only_one(judged);
+      if (one == nullptr) one = clock_of_neighbours(judged, domain);
+    }
+    if (one == nullptr && !axis_.noise_between) {
+      // Nothing says yet how far the ends of two machines lie apart: further, perhaps, than within one.
+      noise_ns_ = std::max(kWideNoiseNs, axis_.noise_ns);
+      judged = judge_all(tried);
+      one = the_only_possible(judged);
+      if (one != nullptr) {
+        axis_.noise_ns = std::max(axis_.noise_ns, noise_ns_ * std::max(0.25, one->cost));
+        axis_.noise_known = true;
+      }
+    }
     if (one == nullptr) return false;
     DomainClock& clock = axis_.clocks.domains[domain];
     clock.known = true;
     clock.consistent = true;
     clock.drift = one->drift;
-    clock.offset_ns = one->difference_ns + one->drift * (static_cast<double>(clock.at_ns) - middle);
+    clock.offset_ns = one->difference_ns + one->drift * (static_cast<double>(clock.at_ns) - middle_ns_);
     return true;
   }
 
@@ -91,46 +109,67 @@ class ClockFinder {
     return kept;
   }
 
-  Shift judge(std::span<const OpenRow> rows, double difference_ns, double middle_ns) const {
-    struct Sum {
-      double off = 0, x = 0;
-      uint32_t rows = 0, places = 0;
-    };
-    Shift out{.difference_ns = difference_ns};
-    const double wide = 12 * axis_.reach_ns();
-    // A machine's rows of one collective are one observation: its ranks have the same clock. Twice: around the shift
-    // that an anchor gave, then around their own middle.
-    std::map<std::pair<uint32_t, uint32_t>, Sum> sums;
+  std::vector<Shift> judge_all(const std::vector<double>& tried) {
+    std::vector<Shift> out;
+    for (const double difference : tried) out.push_back(judge(difference));
+    return out;
+  }
+
+  // A machine's rows of one collective are one observation: its ranks have the same clock.
+  struct Sum {
+    double off = 0, x = 0;
+    uint32_t rows = 0;
+    const Place* place = nullptr;
+    ClockTimes own;
+  };
+
+  // Rows by the collective that they fall onto under this shift. How many fall onto none.
+  size_t lay_on(double difference_ns, double drift, double wide_ns) {
+    for (const uint32_t slot : touched_) sums_[slot] = {};
+    touched_.clear();
     size_t missed = 0;
-    for (int round = 0; round < 2; ++round) {
-      sums.clear();
-      missed = 0;
-      for (const OpenRow& row : rows) {
-        const std::vector<Place>& places = axis_.places[row.open];
-        const double end = row.end_ns - out.difference_ns;
-        if (end < places.front().end_ns - axis_.reach_ns() || end > places.back().end_ns + axis_.reach_ns()) continue;
-        const Axis::Nearest near = axis_.nearest(places, row.signature, end, wide);
-        if (near.place == nullptr) {
-          ++missed;
-          continue;
-        }
-        Sum& sum = sums[{row.open, near.place->found}];
-        sum.off += end - near.place->end_ns;
-        sum.x += row.end_ns - middle_ns;
-        sum.places = near.place->members;
-        ++sum.rows;
+    for (const OpenRow& row : rows_) {
+      const std::vector<Place>& places = axis_.places[row.open];
+      const double x = row.end_ns - middle_ns_;
+      const double end = row.end_ns - difference_ns - drift * x;
+      if (end < places.front().end_ns - reach_ns() || end > places.back().end_ns + reach_ns()) continue;
+      const Axis::Nearest near = axis_.nearest(places, row.signature, end, wide_ns);
+      if (near.place == nullptr) {
+        ++missed;
+        continue;
       }
-      if (round > 0 || sums.empty()) continue;
+      const auto slot = row.first_slot + static_cast<uint32_t>(near.place - places.data());
+      if (slot >= sums_.size()) sums_.resize(std::max<size_t>(slot + 1, 2 * sums_.size()));
+      Sum& sum = sums_[slot];
+      if (sum.rows == 0) touched_.push_back(slot);
+      sum.off += end - near.place->end_ns;
+      sum.x += x;
+      sum.place = near.place;
+      sum.own.last_start_ns = std::max(sum.own.last_start_ns, row.start_ns);
+      sum.own.first_end_ns = std::min(sum.own.first_end_ns, row.end_ns);
+      ++sum.rows;
+    }
+    return missed;
+  }
+
+  Shift judge(double difference_ns) {
+    Shift out{.difference_ns = difference_ns};
+    const double wide = 12 * reach_ns();
+    // Twice: around the shift that an anchor gave, then around their own middle.
+    lay_on(out.difference_ns, 0, wide);
+    if (!touched_.empty()) {
       std::vector<double> offs;
-      for (const auto& [key, sum] : sums) offs.push_back(sum.off / sum.rows);
+      for (const uint32_t slot : touched_) offs.push_back(sums_[slot].off / sums_[slot].rows);
       const auto at = offs.begin() + static_cast<std::ptrdiff_t>(offs.size() / 2);
       std::nth_element(offs.begin(), at, offs.end());
       out.difference_ns += *at;
     }
+    const size_t missed = lay_on(out.difference_ns, 0, wide);
     // A line through what is left, its drift as small as the ends allow: crystals are within 50 ppm.
     double w = 0, wx = 0, wy = 0, wxx = 0, wxy = 0;
-    const auto weight_of = [&](const Sum& sum) { return 1 / (1.0 / sum.rows + 1.0 / sum.places); };
-    for (const auto& [key, sum] : sums) {
+    const auto weight_of = [](const Sum& sum) { return 1 / (1.0 / sum.rows + 1.0 / sum.place->members); };
+    for (const uint32_t slot : touched_) {
+      const Sum& sum = sums_[slot];
       const double weight = weight_of(sum);
       const double x = sum.x / sum.rows;
       const double y = sum.off / sum.rows;
@@ -138,19 +177,20 @@ class ClockFinder {
     }
     if (w > 0) {
       constexpr double kUsualDrift = 50e-6;
-      const double prior = axis_.noise_ns * axis_.noise_ns / (kUsualDrift * kUsualDrift);
+      const double prior = noise_ns_ * noise_ns_ / (kUsualDrift * kUsualDrift);
       const double determinant = w * (wxx + prior) - wx * wx;
       out.drift = std::clamp((w * wxy - wx * wy) / determinant, -kMostAxisDrift, kMostAxisDrift);
       const double a = (wy - out.drift * wx) / w;
       std::vector<Observation> seen;
-      for (const auto& [key, sum] : sums) {
+      for (const uint32_t slot : touched_) {
+        const Sum& sum = sums_[slot];
         seen.push_back({sum.x / sum.rows, sum.off / sum.rows - a - out.drift * sum.x / sum.rows, weight_of(sum)});
       }
       std::sort(seen.begin(), seen.end(), [](const Observation& p, const Observation& q) { return p.x < q.x; });
       out.difference_ns += a;
       out.collectives = seen.size();
       // Missed rows of several ranks may be of one collective.
-      const double missing = static_cast<double>(missed) / static_cast<double>(std::max<size_t>(1, ranks_in(rows)));
+      const double missing = static_cast<double>(missed) / static_cast<double>(std::max<size_t>(1, ranks_));
       out.cost = std::max(cost_of(seen, missing), cost_of(together(seen), missing));
     }
     return out;
@@ -166,7 +206,7 @@ class ClockFinder {
   double cost_of(const std::vector<Observation>& seen, double missing) const {
     double squares = 0;
     for (const Observation& each : seen) {
-      const double deviations = std::min(kMissed, std::abs(each.off) / axis_.noise_ns * std::sqrt(each.weight));
+      const double deviations = std::min(kMissed, std::abs(each.off) / noise_ns_ * std::sqrt(each.weight));
       squares += deviations * deviations;
     }
     const double freedom = std::max(1.0, static_cast<double>(seen.size()) - 1);
@@ -204,51 +244,136 @@ class ClockFinder {
   }
 
   // Ends as close as matched ones, and every other shift clearly worse: the fewer collectives, the more clearly.
-  const Shift* the_only_one(const std::vector<Shift>& judged, std::span<const OpenRow> rows) const {
+  const Shift* the_only_one(const std::vector<Shift>& judged) const {
     const Shift* best = nullptr;
     for (const Shift& each : judged) {
       if (each.collectives < 4 || !is_possible(each.difference_ns)) continue;
       if (best == nullptr || each.cost < best->cost) best = &each;
     }
     if (best == nullptr || best->cost > kMostCost) return nullptr;
-    const double clearly = 2 + 5 / static_cast<double>(best->collectives);
     size_t rejected = 0;
     for (const Shift& each : judged) {
-      if (&each == best || std::abs(each.difference_ns - best->difference_ns) < axis_.reach_ns()) continue;
-      const bool clear = each.collectives >= 2 && each.cost >= clearly * std::max(1.0, best->cost);
+      if (is_same(each, *best)) continue;
+      const bool clear = is_clearly_worse(each, *best);
       if (!clear && is_possible(each.difference_ns)) return nullptr;
       rejected += clear ? 1 : 0;
     }
     // The truth may lie where the axis does not reach: then fitting must be no chance.
     double first = INFINITY;
     double last = -INFINITY;
-    for (const OpenRow& row : rows) {
+    for (const OpenRow& row : rows_) {
       first = std::min(first, axis_.places[row.open].front().end_ns);
       last = std::max(last, axis_.places[row.open].back().end_ns);
     }
-    const bool may_be_outside = !axis_.intake.has_unix_times || rows.front().end_ns - kMostOffsetNs < first ||
-                                rows.back().end_ns + kMostOffsetNs > last;
+    const bool may_be_outside = !axis_.intake.has_unix_times || rows_.front().end_ns - kMostOffsetNs < first ||
+                                rows_.back().end_ns + kMostOffsetNs > last;
     return may_be_outside && (best->collectives < 8 || rejected < 3) ? nullptr : best;
+  }
+
+  bool is_same(const Shift& a, const Shift& b) const {
+    return &a == &b || std::abs(a.difference_ns - b.difference_ns) < reach_ns();
+  }
+  static bool is_clearly_worse(const Shift& each, const Shift& best) {
+    const double clearly = 2 + 5 / static_cast<double>(best.collectives);
+    return each.collectives >= 2 && each.cost >= clearly * std::max(1.0, best.cost);
+  }
+
+  // Where ends may lie far apart: the only shift that clocks can have under which no rank ends before another has
+  // begun, or that leaves all others clearly behind. It must be sure that the true one is among them.
+  const Shift* the_only_possible(const std::vector<Shift>& judged) {
+    constexpr size_t kLeastCollectives = 8;
+    if (!reaches_everywhere()) return nullptr;
+    const Shift* best = nullptr;
+    for (const Shift& each : judged) {
+      if (each.collectives < kLeastCollectives || !is_possible(each.difference_ns)) continue;
+      if (best == nullptr || each.cost < best->cost) best = &each;
+    }
+    if (best == nullptr || best->cost > kMostCost || contradicts(*best)) return nullptr;
+    for (const Shift& each : judged) {
+      if (is_same(each, *best) || !is_possible(each.difference_ns) || is_clearly_worse(each, *best)) continue;
+      if (!contradicts(each)) return nullptr;
+    }
+    return best;
+  }
+
+  // However far clocks are off, most rows of the machine have a collective on the axis.
+  bool reaches_everywhere() const {
+    if (!axis_.intake.has_unix_times) return false;
+    for (const double offset : {-kMostOffsetNs, kMostOffsetNs}) {
+      size_t inside = 0;
+      for (const OpenRow& row : rows_) {
+        const std::vector<Place>& places = axis_.places[row.open];
+        const double end = row.end_ns - offset;
+        inside += end >= places.front().end_ns && end <= places.back().end_ns ? 1 : 0;
+      }
+      if (2 * inside < rows_.size()) return false;
+    }
+    return true;
+  }
+
+  // Whether ranks would end before others begin under this shift, whatever line the clock runs along. One collective
+  // is no proof: another one may have been taken for it whose rows are missing.
+  bool contradicts(const Shift& shift) {
+    lay_on(shift.difference_ns, shift.drift, reach_ns());
+    std::map<uint32_t, std::vector<LinePoint>> by_clock;
+    for (const uint32_t slot : touched_) {
+      const Sum& sum = sums_[slot];
+      if (!synchronizes(axis_.intake.signatures[sum.place->signature].op)) continue;
+      for (uint8_t c = 0; c < sum.place->clock_count; ++c) {
+        const ClockTimes& other = sum.place->clocks[c];
+        by_clock[other.domain].push_back({.x = sum.own.first_end_ns - middle_ns_,
+                                          .low = sum.own.last_start_ns - other.first_end_ns - kSlackNs,
+                                          .high = sum.own.first_end_ns - other.last_start_ns + kSlackNs});
+      }
+    }
+    return std::ranges::any_of(by_clock, [](auto& each) { return !has_line(each.second); });
+  }
+
+  // Whether a clock can run inside of all points but a few.
+  static bool has_line(std::vector<LinePoint>& points) {
+    constexpr size_t kMostLeftOut = 2;
+    for (size_t left_out = 0;; ++left_out) {
+      if (bound_line(points, 0, 0, kMostAxisDrift, 0, 1).feasible) return true;
+      if (left_out == kMostLeftOut + points.size() / 50) return false;
+      // The one that the most others contradict.
+      size_t worst = 0;
+      size_t most = 0;
+      for (size_t i = 0; i < points.size(); ++i) {
+        const auto count = static_cast<size_t>(std::ranges::count_if(points, [&](const LinePoint& p) {
+          const double drift = kMostAxisDrift * std::abs(p.x - points[i].x);
+          return p.low > points[i].high + drift || p.high < points[i].low - drift;
+        }));
+        if (count > most) {
+          most = count;
+          worst = i;
+        }
+      }
+      if (most == 0) return true;  // no two of them: only lines that bend
+      points.erase(points.begin() + static_cast<std::ptrdiff_t>(worst));
+    }
   }
 
   // Traces that do not name their hosts: where neighbouring ranks have one clock, they share a machine, and a rank
   // between them that can have this clock and no other of theirs is on it, too.
-  const Shift* clock_of_neighbours(const std::vector<Shift>& judged, uint32_t domain, double middle_ns) const {
+  const Shift* clock_of_neighbours(const std::vector<Shift>& judged, uint32_t domain) const {
     constexpr int64_t kRanksOfMachine = 8;
-    const double same = std::max(3'000.0, 4 * axis_.noise_ns);
-    const auto own = std::find_if(axis_.intake.ranks.begin(), axis_.intake.ranks.end(),
-                                  [&](const RankRows& rank) { return rank.domain == domain; });
-    if (!own->part.host.empty()) return nullptr;
+    const double same = std::max(3'000.0, 4 * noise_ns_);
+    const std::vector<RankRows>& ranks = axis_.intake.ranks;
+    const Part& own = ranks[axis_.first_rank[domain]].part;
+    if (!own.host.empty()) return nullptr;
+    std::vector<double> ahead;  // clocks of the ranks beside it
+    const auto number = [](const RankRows& rank) { return rank.part.rank; };
+    auto at = std::ranges::lower_bound(ranks, own.rank - kRanksOfMachine + 1, {}, number);
+    for (; at != ranks.end() && at->part.rank < own.rank + kRanksOfMachine; ++at) {
+      if (!axis_.is_known(at->domain)) continue;
+      const DomainClock& clock = axis_.clocks.domains[at->domain];
+      ahead.push_back(clock.offset_ns + clock.drift * (middle_ns_ - static_cast<double>(clock.at_ns)));
+    }
     const Shift* one = nullptr;
     for (const Shift& each : judged) {
       if (each.cost > kMostCost || each.collectives == 0 || !is_possible(each.difference_ns)) continue;
-      size_t agree = 0;
-      for (const RankRows& rank : axis_.intake.ranks) {
-        if (std::abs(rank.part.rank - own->part.rank) >= kRanksOfMachine || !axis_.is_known(rank.domain)) continue;
-        const DomainClock& clock = axis_.clocks.domains[rank.domain];
-        const double ahead = clock.offset_ns + clock.drift * (middle_ns - static_cast<double>(clock.at_ns));
-        agree += std::abs(ahead - each.difference_ns) < same ? 1 : 0;
-      }
+      const auto agree =
+          std::ranges::count_if(ahead, [&](double ns) { return std::abs(ns - each.difference_ns) < same; });
       if (agree == 0) continue;
       if (agree < 2 || one != nullptr) return nullptr;
       one = &each;
@@ -256,7 +381,15 @@ class ClockFinder {
     return one;
   }
 
+  double reach_ns() const { return Axis::reach_ns(noise_ns_); }
+
   Axis& axis_;
+  std::span<const OpenRow> rows_;
+  double middle_ns_ = 0;
+  double noise_ns_ = 0;
+  size_t ranks_ = 0;
+  std::vector<Sum> sums_;  // by slot
+  std::vector<uint32_t> touched_;
 };
 
 }  // namespace

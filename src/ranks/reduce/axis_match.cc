@@ -20,8 +20,11 @@ class AxisMatcher {
   }
 
   void run() {
-    if (axis_.noise_ns <= 0) return;
-    for (Laid& laid : axis_.open) dissolve(laid, doubtful(laid));
+    for (Laid& laid : axis_.open) {
+      dissolve(laid, doubtful(laid));
+      found_counts_.push_back(static_cast<uint32_t>(laid.found.size()));
+    }
+    axis_.find_members();
     axis_.places.resize(axis_.open.size());
     for (size_t o = 0; o < axis_.open.size(); ++o) put_on_axis(o);
     // A machine that was added may tell the clock of one that was tried before.
@@ -32,20 +35,22 @@ class AxisMatcher {
       for (uint32_t d = 0; d < axis_.clocks.domains.size(); ++d) {
         if (axis_.clocks.domains[d].known || !find_clock(axis_, d, axis_.open_rows(d))) continue;
         any = true;
-        leave_unknown(d);
+        become_known(d);
         assign_domain(d);
       }
     }
     for (uint32_t d = 0; d < axis_.clocks.domains.size(); ++d) {
-      if (axis_.clocks.domains[d].known) assign_domain(d);
+      if (axis_.is_known(d)) assign_domain(d);
     }
+    for (Laid& laid : axis_.open) gather_found(laid);
   }
 
  private:
   // How far the end of a rank lies from the mean of its collective: a standard deviation that single late ones do not
-  // change.
+  // change. Between machines where there is any, else within one.
   void measure_noise(const Matches& matched) {
-    std::vector<double> off;
+    std::vector<double> between;
+    std::vector<double> within;
     const size_t stride = std::max<size_t>(1, matched.instances.size() / kNoiseInstances);
     for (size_t i = 0; i < matched.instances.size(); i += stride) {
       const Instance& instance = matched.instances[i];
@@ -53,6 +58,8 @@ class AxisMatcher {
       if (count < 2 || axis_.intake.groups[instance.group].point_to_point) continue;
       double sum = 0;
       bool known = true;
+      bool one_clock = true;
+      const uint32_t first = axis_.intake.ranks[matched.members[instance.begin].rank].domain;
       const auto end_of = [&](uint32_t m) {
         const Member& member = matched.members[m];
         return axis_.on_axis(axis_.intake.ranks[member.rank].domain, axis_.row_of(member).end_ns);
@@ -60,15 +67,20 @@ class AxisMatcher {
       for (uint32_t m = instance.begin; m < instance.end; ++m) {
         const RankRows& rank = axis_.intake.ranks[matched.members[m].rank];
         known = known && axis_.is_known(rank.domain) && rank.part.has_device_work;
+        one_clock = one_clock && rank.domain == first;
         if (known) sum += end_of(m);
       }
       if (!known) continue;
       for (uint32_t m = instance.begin; m < instance.end; ++m) {
-        off.push_back(std::abs(end_of(m) - sum / count) * std::sqrt(count / (count - 1)));
+        (one_clock ? within : between).push_back(std::abs(end_of(m) - sum / count) * std::sqrt(count / (count - 1)));
       }
     }
     constexpr size_t kEnough = 20;
-    if (off.size() < kEnough) return;
+    axis_.noise_between = between.size() >= kEnough;
+    std::vector<double>& off = axis_.noise_between ? between : within;
+    axis_.noise_ns = kLeastAxisNoiseNs;
+    axis_.noise_known = off.size() >= kEnough;
+    if (!axis_.noise_known) return;
     const auto middle = off.begin() + static_cast<std::ptrdiff_t>(off.size() / 2);
     std::nth_element(off.begin(), middle, off.end());
     axis_.noise_ns = std::max(kLeastAxisNoiseNs, 1.4826 * *middle);
@@ -138,16 +150,18 @@ class AxisMatcher {
     std::vector<Place>& places = axis_.places[o];
     for (uint32_t f = 0; f < laid.found.size(); ++f) {
       double sum = 0;
-      uint32_t count = 0;
-      uint32_t signature = laid.found[f][0].signature;
+      Place place{.found = f, .signature = laid.found[f][0].signature};
       for (const Entrant& each : laid.found[f]) {
         const uint32_t domain = axis_.intake.ranks[each.member.rank].domain;
-        if (axis_.intake.signatures[signature].size_key < 0) signature = each.signature;
+        if (axis_.intake.signatures[place.signature].size_key < 0) place.signature = each.signature;
         if (!axis_.is_known(domain)) continue;
         sum += axis_.on_axis(domain, axis_.row_of(each.member).end_ns);
-        ++count;
+        axis_.add_times(place, domain, axis_.row_of(each.member));
+        ++place.members;
       }
-      if (count > 0) places.push_back({sum / count, f, signature, count});
+      if (place.members == 0) continue;
+      place.end_ns = sum / place.members;
+      places.push_back(place);
     }
     sort_places(places);
     for (size_t m = 0; m < laid.instance.size(); ++m) {
@@ -162,29 +176,31 @@ class AxisMatcher {
   }
 
   void assign_domain(uint32_t domain) {
-    for (size_t o = 0; o < axis_.open.size(); ++o) {
-      for (size_t m = 0; m < axis_.open[o].instance.size(); ++m) {
-        if (axis_.domain_of(axis_.open[o], m) == domain && axis_.on_device(axis_.open[o], m) && axis_.is_known(domain))
-          assign_member(o, m);
-      }
+    for (const auto& [o, m] : axis_.of_domain[domain]) {
+      if (axis_.on_device(axis_.open[o], m)) assign_member(o, m);
     }
   }
 
   // Collectives that a machine shares with others whose clocks are not known are not on the axis: its rows leave them,
   // and look for those that are.
-  void leave_unknown(uint32_t domain) {
-    for (size_t o = 0; o < axis_.open.size(); ++o) {
+  void become_known(uint32_t domain) {
+    std::vector<int32_t> place_of;  // by found
+    uint32_t before = UINT32_MAX;
+    for (const auto& [o, m] : axis_.of_domain[domain]) {
       Laid& laid = axis_.open[o];
-      const auto is_there = [&](uint32_t rank) { return axis_.intake.ranks[rank].domain == domain; };
-      if (std::ranges::none_of(axis_.intake.groups[laid.group].members, is_there)) continue;
-      std::vector<bool> is_placed(laid.found.size(), false);
-      for (const Place& place : axis_.places[o]) is_placed[place.found] = true;
-      for (size_t m = 0; m < laid.instance.size(); ++m) {
-        if (axis_.domain_of(laid, m) != domain) continue;
-        for (int32_t& at : laid.instance[m]) {
-          if (at < 0 || is_placed[static_cast<size_t>(at)]) continue;
-          std::erase_if(laid.found[static_cast<size_t>(at)],
-                        [&](const Entrant& each) { return each.member.rank == axis_.rank_of(laid, m); });
+      if (o != before) {
+        place_of.assign(found_counts_[o], -1);
+        for (size_t p = 0; p < axis_.places[o].size(); ++p) {
+          place_of[axis_.places[o][p].found] = static_cast<int32_t>(p);
+        }
+        before = o;
+      }
+      for (size_t i = 0; i < laid.instance[m].size(); ++i) {
+        int32_t& at = laid.instance[m][i];
+        if (at < 0) continue;
+        if (const int32_t place = place_of[static_cast<size_t>(at)]; place >= 0) {
+          axis_.add_times(axis_.places[o][static_cast<size_t>(place)], domain, axis_.row_of(laid, m, i));
+        } else {
           at = -1;
         }
       }
@@ -196,35 +212,51 @@ class AxisMatcher {
     Laid& laid = axis_.open[o];
     std::vector<Place>& places = axis_.places[o];
     const uint32_t domain = axis_.domain_of(laid, m);
-    const uint32_t rank = axis_.rank_of(laid, m);
     auto& instance = laid.instance[m];
+    std::vector<int32_t> own;  // collectives that the rank is in
+    for (const int32_t at : instance) {
+      if (at >= 0) own.push_back(at);
+    }
+    if (own.size() == instance.size() && laid.state[m] == LaidState::kCertain) return;
+    std::sort(own.begin(), own.end());
+    std::vector<int32_t> joined;
     std::vector<Place> added;
     for (uint32_t i = 0; i < instance.size(); ++i) {
       if (instance[i] >= 0) continue;
-      const GroupRow& row = axis_.group_row(laid, m, i);
-      const double end = axis_.on_axis(domain, axis_.row_of(laid, m, i).end_ns);
+      const GroupRow& group_row = axis_.group_row(laid, m, i);
+      const CollectiveRow& row = axis_.row_of(laid, m, i);
+      const double end = axis_.on_axis(domain, row.end_ns);
       // Collectives of the same kind that follow each other closely are told apart by less.
       double reach = axis_.reach_ns();
       for (const uint32_t j : {i - 1, i + 1}) {
-        if (j >= instance.size() || !axis_.compatible(axis_.group_row(laid, m, j).signature, row.signature)) continue;
+        if (j >= instance.size() || !axis_.compatible(axis_.group_row(laid, m, j).signature, group_row.signature)) {
+          continue;
+        }
         reach = std::min(reach, 0.3 * std::abs(axis_.on_axis(domain, axis_.row_of(laid, m, j).end_ns) - end));
       }
-      const Axis::Nearest near = axis_.nearest(places, row.signature, end, 4 * reach);
+      const Axis::Nearest near = axis_.nearest(places, group_row.signature, end, 4 * reach);
       if (near.place == nullptr || near.distance_ns > 3 * reach) {  // nobody else has it, so far
-        added.push_back({end, static_cast<uint32_t>(laid.found.size()), row.signature, 1});
-        instance[i] = static_cast<int32_t>(laid.found.size());
-        laid.found.push_back({{{rank, row.row}, row.signature}});
+        Place place{.end_ns = end, .found = found_counts_[o]++, .signature = group_row.signature, .members = 1};
+        axis_.add_times(place, domain, row);
+        instance[i] = static_cast<int32_t>(place.found);
+        added.push_back(place);
         continue;
       }
       if (near.distance_ns > reach || near.next_ns < 3 * near.distance_ns || near.next_ns < reach) continue;
-      std::vector<Entrant>& entrants = laid.found[near.place->found];
-      const auto is_own = [&](const Entrant& e) { return e.member.rank == rank; };
-      if (std::any_of(entrants.begin(), entrants.end(), is_own) || !follows(entrants, laid, m, i)) continue;
-      entrants.push_back({{rank, row.row}, row.signature});
-      instance[i] = static_cast<int32_t>(near.place->found);
+      const auto found = static_cast<int32_t>(near.place->found);
+      if (std::binary_search(own.begin(), own.end(), found) || std::ranges::count(joined, found) > 0) continue;
+      if (!follows(*near.place, domain, row)) continue;
+      joined.push_back(found);
+      instance[i] = found;
       Place& place = places[static_cast<size_t>(near.place - places.data())];
       ++place.members;
       place.end_ns += (end - place.end_ns) / place.members;
+      axis_.add_times(place, domain, row);
+      constexpr size_t kFewJoined = 32;
+      if (joined.size() < kFewJoined) continue;
+      own.insert(own.end(), joined.begin(), joined.end());
+      std::sort(own.begin(), own.end());
+      joined.clear();
     }
     laid.state[m] = LaidState::kCertain;
     places.insert(places.end(), added.begin(), added.end());
@@ -232,20 +264,27 @@ class AxisMatcher {
   }
 
   // No rank ends before another has begun, as far as clocks are known.
-  bool follows(const std::vector<Entrant>& entrants, const Laid& laid, size_t m, size_t i) const {
-    const uint32_t domain = axis_.domain_of(laid, m);
-    const CollectiveRow& row = axis_.row_of(laid, m, i);
-    return std::all_of(entrants.begin(), entrants.end(), [&](const Entrant& each) {
-      const uint32_t other = axis_.intake.ranks[each.member.rank].domain;
-      if (!axis_.is_known(other)) return true;
-      return axis_.on_axis(other, axis_.row_of(each.member).start_ns) <=
-                 axis_.on_axis(domain, row.end_ns) + axis_.reach_ns() &&
-             axis_.on_axis(domain, row.start_ns) <=
-                 axis_.on_axis(other, axis_.row_of(each.member).end_ns) + axis_.reach_ns();
-    });
+  bool follows(const Place& place, uint32_t domain, const CollectiveRow& row) const {
+    return place.last_start_ns <= axis_.on_axis(domain, row.end_ns) + axis_.reach_ns() &&
+           axis_.on_axis(domain, row.start_ns) <= place.first_end_ns + axis_.reach_ns();
+  }
+
+  // `instance` has the last word of which rows are together.
+  void gather_found(Laid& laid) const {
+    const auto o = static_cast<size_t>(&laid - axis_.open.data());
+    laid.found.assign(found_counts_[o], {});
+    for (size_t m = 0; m < laid.instance.size(); ++m) {
+      for (size_t i = 0; i < laid.instance[m].size(); ++i) {
+        if (laid.instance[m][i] < 0) continue;
+        const GroupRow& row = axis_.group_row(laid, m, i);
+        laid.found[static_cast<size_t>(laid.instance[m][i])].push_back(
+            {{axis_.rank_of(laid, m), row.row}, row.signature});
+      }
+    }
   }
 
   Axis axis_;
+  std::vector<uint32_t> found_counts_;  // by open group: collectives, those that were added included
 };
 
 }  // namespace

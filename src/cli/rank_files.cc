@@ -37,18 +37,23 @@ Result<RankFiles> find_job_files(const std::vector<std::string>& names) {
   return out;
 }
 
+std::vector<std::string> files_in(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  std::vector<std::string> out;
+  for (fs::directory_iterator at(path, error), end; !error && at != end; at.increment(error)) {
+    out.push_back(at->path().string());
+  }
+  if (error) return {path};
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
 namespace {
 
 Result<void> add_matches(const std::string& path, ranks::ShuffledMatches& out) {
-  namespace fs = std::filesystem;
   if (path.empty()) return {};
-  std::error_code error;
-  std::vector<std::string> files;
-  for (fs::directory_iterator at(path, error), end; !error && at != end; at.increment(error)) {
-    files.push_back(at->path().string());
-  }
-  if (error) files = {path};
-  for (const std::string& file : files) {
+  for (const std::string& file : files_in(path)) {
     FL_TRY(const std::string frames, read_whole(file));
     FL_TRY_VOID(out.add(frames, file));
   }

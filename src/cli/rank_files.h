@@ -32,6 +32,8 @@ Result<std::shared_ptr<const ranks::StudiedJob>> open_job(const std::vector<std:
                                                           const RankFilesOptions& options = {});
 
 Result<std::string> read_whole(const std::string& path);
+// The files of a folder in order of their names, else the file itself: slices, matches.
+std::vector<std::string> files_in(const std::string& path);
 
 // By rank (index) where its trace is: as its part says, or of that name in one of the folders; "" when it is not here.
 std::vector<std::string> traces_of_ranks(const ranks::StudiedJob& job, const std::vector<std::string>& names);

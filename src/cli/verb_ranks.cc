@@ -1,5 +1,5 @@
-// firelane ranks DIR|FILES..., ranks map FILES... -o PART|DIR, ranks slice PARTS, ranks match SLICES, ranks reduce
-// PARTS...: how a distributed job scales.
+// firelane ranks DIR|FILES..., ranks map FILES... -o PART|DIR, ranks slice PARTS -o FILE, ranks match SLICES -o FILE,
+// ranks reduce PARTS...: how a distributed job scales.
 #include <unistd.h>
 
 #include <filesystem>
@@ -13,6 +13,7 @@
 #include "import/load.h"
 #include "ranks/part/map.h"
 #include "ranks/part/part_file.h"
+#include "ranks/reduce/gather.h"
 #include "ranks/reduce/shuffle.h"
 #include "report/hangs_report.h"
 #include "report/ranks_report.h"
@@ -43,12 +44,18 @@ Result<void> map_one(const std::string& trace_path, unsigned threads, const Outp
   return output.close();
 }
 
+// What is written for machines would fill a terminal with noise.
+bool goes_to_terminal(const RanksArgs& args) { return args.output.path == "-" && ::isatty(STDOUT_FILENO) == 1; }
+
 // The numbered rows of parts, cut by group and range: what a cluster shuffles.
 Result<int> run_slice(const RanksArgs& args) {
-  if (args.names.size() < 2) return complain("ranks slice: name parts, and the file with -o", kExitUsage);
+  if (args.names.size() < 2 || goes_to_terminal(args)) {
+    return complain("ranks slice: name parts or a folder of them, and the file with -o FILE", kExitUsage);
+  }
   FL_TRY(Output output, Output::open(args.output));
-  for (size_t i = 1; i < args.names.size(); ++i) {
-    FL_TRY(ranks::Part part, ranks::read_part(args.names[i]));
+  FL_TRY(const std::vector<std::string> files, ranks::find_rank_files({args.names.begin() + 1, args.names.end()}));
+  for (const std::string& file : files) {
+    FL_TRY(ranks::Part part, ranks::read_part(file));
     FL_TRY_VOID(output.write(ranks::slice_part(std::move(part))));
   }
   FL_TRY_VOID(output.close());
@@ -57,12 +64,16 @@ Result<int> run_slice(const RanksArgs& args) {
 
 // Slices of the same groups and ranges become what `ranks reduce --matches` takes.
 Result<int> run_match(const RanksArgs& args) {
-  if (args.names.size() < 2) return complain("ranks match: name slices, and the file with -o", kExitUsage);
+  if (args.names.size() < 2 || goes_to_terminal(args)) {
+    return complain("ranks match: name slices or a folder of them, and the file with -o FILE", kExitUsage);
+  }
   FL_TRY(Output output, Output::open(args.output));
   std::string frames;
   for (size_t i = 1; i < args.names.size(); ++i) {
-    FL_TRY(const std::string own, read_whole(args.names[i]));
-    frames += own;
+    for (const std::string& file : files_in(args.names[i])) {
+      FL_TRY(const std::string own, read_whole(file));
+      frames += own;
+    }
   }
   FL_TRY(const std::string matches, ranks::match_slices(frames, args.names[1]));
   FL_TRY_VOID(output.write(matches));
@@ -74,7 +85,7 @@ Result<int> run_match(const RanksArgs& args) {
 Result<int> run_map(const RanksArgs& args) {
   if (args.names.size() < 2) return complain("ranks map: name a trace, and the part with -o", kExitUsage);
   if (args.names.size() == 2) {
-    if (args.output.path == "-" && ::isatty(STDOUT_FILENO) == 1) {
+    if (goes_to_terminal(args)) {
       return complain("ranks map: a part is not text; name its file with -o PART", kExitUsage);
     }
     FL_TRY_VOID(map_one(args.names[1], args.threads, args.output));
@@ -132,15 +143,15 @@ Verb ranks_verb() {
           "How a distributed job scales: who was late, why, and what it cost; clocks aligned, waiting told from "
           "moving.",
       .examples = {"firelane ranks traces/",
-                   "firelane ranks map rank3.json.gz -o rank3.part && firelane ranks reduce *.part"},
+                   "firelane ranks map rank3.json.gz -o parts/rank3.part && firelane ranks reduce parts/"},
       .setup = [](Flags& flags) -> VerbBody {
         auto args = std::make_shared<RanksArgs>();
         flags
             .add("NAME", args->names,
-                 "a folder, traces or parts; `map FILE` makes the part of one trace, `map FILES -o DIR` those of "
-                 "several, "
-                 "`reduce PARTS` the answer from parts; `slice PARTS` and `match SLICES` find on many machines which "
-                 "numbered rows are one collective")
+                 "a folder, traces or parts; `map FILE -o PART` makes the part of one trace, `map FILES -o DIR` those "
+                 "of "
+                 "several, `reduce PARTS` the answer from parts; `slice PARTS -o FILE` and `match SLICES -o FILE` find "
+                 "on many machines which numbered rows are one collective, for `reduce PARTS --matches FILE`")
             .value_name("");
         flags.add("--keep-parts", args->keep_parts, "keep TRACE.part beside each trace, and use those that are there");
         flags.add("--workers", args->workers, "traces to read at a time; 0 = one a core")

@@ -51,8 +51,10 @@ class ClockFinder {
       one = the_only_one(judged);
       if (one == nullptr) one = clock_of_neighbours(judged, domain);
     }
-    if (one == nullptr && !axis_.noise_between) {
-      // Nothing says yet how far the ends of two machines lie apart: further, perhaps, than within one.
+    constexpr size_t kSeveralRanks = 4;
+    if (one == nullptr && !axis_.noise_between && ranks_ >= kSeveralRanks) {
+      // Nothing says yet how far the ends of two machines lie apart: further, perhaps, than within one. A single rank
+      // whose rows are cut and lack some fits by chance: the ranks of a machine do not do so together.
       noise_ns_ = std::max(kWideNoiseNs, axis_.noise_ns);
       judged = judge_all(tried);
       one = the_only_possible(judged);
@@ -251,6 +253,8 @@ class ClockFinder {
       if (best == nullptr || each.cost < best->cost) best = &each;
     }
     if (best == nullptr || best->cost > kMostCost) return nullptr;
+    constexpr size_t kManyCollectives = 16;
+    if (is_wide() && best->collectives < kManyCollectives) return nullptr;
     size_t rejected = 0;
     for (const Shift& each : judged) {
       if (is_same(each, *best)) continue;
@@ -281,7 +285,7 @@ class ClockFinder {
   // Where ends may lie far apart: the only shift that clocks can have under which no rank ends before another has
   // begun, or that leaves all others clearly behind. It must be sure that the true one is among them.
   const Shift* the_only_possible(const std::vector<Shift>& judged) {
-    constexpr size_t kLeastCollectives = 8;
+    constexpr size_t kLeastCollectives = 24;
     if (!reaches_everywhere()) return nullptr;
     const Shift* best = nullptr;
     for (const Shift& each : judged) {
@@ -382,6 +386,8 @@ class ClockFinder {
   }
 
   double reach_ns() const { return Axis::reach_ns(noise_ns_); }
+  // The noise is one that was supposed, and that a machine then fitted: a few collectives do so by chance.
+  bool is_wide() const { return !axis_.noise_between && noise_ns_ >= kWideNoiseNs / 4; }
 
   Axis& axis_;
   std::span<const OpenRow> rows_;

@@ -76,9 +76,10 @@ Result<std::vector<std::string>> find_rank_files(const std::vector<std::string>&
       return Error{name +
                    ": no trace in this folder (.lane, .json, .json.gz, .part); record one a rank with firelane record"};
     }
+    std::sort(traces.begin(), traces.end());
     std::erase_if(parts, [&](const std::string& part) {
       const std::string trace = part.substr(0, part.size() - kPartEnding.size());
-      return std::find(traces.begin(), traces.end(), trace) != traces.end();
+      return std::binary_search(traces.begin(), traces.end(), trace);
     });
     traces.insert(traces.end(), parts.begin(), parts.end());
     std::sort(traces.begin(), traces.end());

@@ -34,8 +34,7 @@ __all__ = ["analyze", "answer"]
 _ENDINGS = (".lane", ".json", ".json.gz", ".json.zst", ".part")
 _MOST_DEPTH = 4  # folders below the one that was named, as in `firelane ranks`
 _TASKS_PER_CORE = 4  # so that a slow one at the end costs little
-_FEW_FILES = 64  # whose parts the driver takes at once, without asking for their size: some MB each at most
-_MOST_COLLECTED = 256 << 20  # bytes of parts in the driver's memory at once
+_MOST_COLLECTED = 256 << 20  # bytes of parts in the driver's memory at once, of all tasks together
 _SHUFFLE_BYTES = 1 << 30  # of parts, from which on executors match: 5 million rows are 0.2 GB
 _SHUFFLE_PARTITION = 64 << 20  # bytes of parts for each partition of the shuffle
 _SCHEMA = "path string, part binary, error string"
@@ -114,8 +113,8 @@ def _find_files(paths: Iterable[str | os.PathLike[str]]) -> tuple[list[str], set
 
 
 def _mapped(spark: Any, files: list[str], command: str | None, shuffle_bytes: int, matches: Path) -> Iterator[Any]:
-    """A row for each file; of many files the driver holds one partition at a time. What executors match goes into the
-    folder `matches`, which is made then."""
+    """A row for each file; the driver holds small parts at once, and large ones one partition at a time. What executors
+    match goes into the folder `matches`, which is made then."""
     try:
         # Starting a task costs as much as mapping a small trace: a few files each, dealt out in order of their size.
         cores = spark.sparkContext.defaultParallelism
@@ -126,15 +125,18 @@ def _mapped(spark: Any, files: list[str], command: str | None, shuffle_bytes: in
     threads = int(spark.conf.get("spark.task.cpus", "1"))
     # A row a task, made by the JVM: the paths travel with the function, and Python is started once.
     parts = spark.range(0, tasks, 1, tasks).mapInArrow(_mapper(dealt, command, threads), _SCHEMA)
-    if len(files) <= _FEW_FILES and shuffle_bytes >= _MOST_COLLECTED:
-        yield from parts.collect()
-        return
     from pyspark import StorageLevel
 
-    # All tasks at once, their parts on the executors' disks; then to the driver, if they are large one by one.
+    # All tasks at once, their parts on the executors' disks. Small ones come to the driver with the sizes of all, and
+    # mostly that is everything; larger ones follow, one partition at a time.
     parts = parts.persist(StorageLevel.DISK_ONLY)
     try:
-        total = parts.selectExpr("coalesce(sum(octet_length(part)), 0) as bytes").first()["bytes"]
+        small = _MOST_COLLECTED // len(files)
+        is_large = f"coalesce(octet_length(part), 0) > {small}"
+        rows = parts.selectExpr(
+            "path", f"if({is_large}, null, part) as part", "error", "octet_length(part) as bytes"
+        ).collect()
+        total = sum(row["bytes"] or 0 for row in rows)
         if total > shuffle_bytes:
             partitions = max(cores, total // _SHUFFLE_PARTITION + 1)
             slices = parts.select("part").mapInArrow(_slicer(command), _SLICES)
@@ -143,7 +145,9 @@ def _mapped(spark: Any, files: list[str], command: str | None, shuffle_bytes: in
             found = shuffled.mapInArrow(_matcher(command), "matches binary").toLocalIterator(prefetchPartitions=True)
             for count, row in enumerate(found):
                 (matches / f"{count:08}").write_bytes(row["matches"])
-        yield from parts.collect() if total <= _MOST_COLLECTED else parts.toLocalIterator(prefetchPartitions=True)
+        yield from (row for row in rows if (row["bytes"] or 0) <= small)
+        if any((row["bytes"] or 0) > small for row in rows):
+            yield from parts.where(is_large).toLocalIterator(prefetchPartitions=True)
     finally:
         parts.unpersist()
 

@@ -76,12 +76,39 @@ def test_a_task_maps_several_traces_also_where_one_of_them_is_none(spark, traces
     assert "left out: " in capfd.readouterr().err
 
 
-def test_parts_of_many_files_stay_on_the_executors(spark, traces, monkeypatch):
+def test_parts_too_large_to_collect_come_one_partition_at_a_time(spark, traces, monkeypatch):
     expected = native(traces, "--json")
-    monkeypatch.setattr(firelane.spark, "_FEW_FILES", 0)
-    assert firelane.spark.answer(spark, [traces], ["--json"], command=FIRELANE) == expected
     monkeypatch.setattr(firelane.spark, "_MOST_COLLECTED", 0)
     assert firelane.spark.answer(spark, [traces], ["--json"], command=FIRELANE) == expected
+
+
+def matched_on_executors(monkeypatch):
+    """The words of every `ranks reduce` that the driver runs from now on."""
+    reduces = []
+    run = subprocess.run
+
+    def watched(words, **how):
+        if list(words[1:3]) == ["ranks", "reduce"]:
+            reduces.append(list(words))
+        return run(words, **how)
+
+    monkeypatch.setattr(firelane.spark.subprocess, "run", watched)
+    return reduces
+
+
+def test_a_few_large_parts_were_not_shuffled_whatever_their_size(spark, traces, monkeypatch):
+    """Of up to 64 files nobody looked at the size of the parts."""
+    size = 0
+    for trace in sorted(traces.iterdir()):
+        native("map", trace, "-o", traces / "one.part", "--force")
+        size += (traces / "one.part").stat().st_size
+    (traces / "one.part").unlink()
+    expected = native(traces, "--json")
+    reduces = matched_on_executors(monkeypatch)
+    for above in (size - 1, size):
+        given = firelane.spark.answer(spark, [traces], ["--json"], command=FIRELANE, shuffle_bytes=above)
+        assert given == expected
+    assert ["--matches" in words for words in reduces] == [True, False]
 
 
 def test_collectives_that_executors_matched_give_the_same_answer(spark, traces):

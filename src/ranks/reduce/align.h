@@ -24,6 +24,7 @@ struct ClockGuess {
   // How near each other the ends of a collective lie: at least, whatever the distance to the next, and at most.
   double least_spread_ns = 30'000;
   double most_spread_ns = 5'000'000;
+  size_t ranks = 1;  // that are laid along others in this job: among many, something unlikely happens
 };
 
 struct Alignment {

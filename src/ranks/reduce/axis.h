@@ -51,7 +51,8 @@ struct Axis {
   size_t rows_left = 100'000'000;          // that may be judged: large jobs that repeat evenly stay open then
   double noise_ns = 0;                     // how far ends lie from the mean of their collective
   bool noise_known = false;
-  bool noise_between = false;  // it was seen between machines, not only within one
+  bool noise_supposed = false;  // and not measured
+  bool noise_between = false;   // it was seen between machines, not only within one
   struct OpenMember {
     uint32_t open = 0;
     uint32_t member = 0;

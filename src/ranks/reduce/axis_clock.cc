@@ -60,7 +60,7 @@ class ClockFinder {
       one = the_only_possible(judged);
       if (one != nullptr) {
         axis_.noise_ns = std::max(axis_.noise_ns, noise_ns_ * std::max(0.25, one->cost));
-        axis_.noise_known = true;
+        axis_.noise_known = axis_.noise_supposed = true;
       }
     }
     if (one == nullptr) return false;
@@ -254,7 +254,7 @@ class ClockFinder {
     }
     if (best == nullptr || best->cost > kMostCost) return nullptr;
     constexpr size_t kManyCollectives = 16;
-    if (is_wide() && best->collectives < kManyCollectives) return nullptr;
+    if (is_supposed() && best->collectives < kManyCollectives) return nullptr;
     size_t rejected = 0;
     for (const Shift& each : judged) {
       if (is_same(each, *best)) continue;
@@ -387,7 +387,7 @@ class ClockFinder {
 
   double reach_ns() const { return Axis::reach_ns(noise_ns_); }
   // The noise is one that was supposed, and that a machine then fitted: a few collectives do so by chance.
-  bool is_wide() const { return !axis_.noise_between && noise_ns_ >= kWideNoiseNs / 4; }
+  bool is_supposed() const { return axis_.noise_supposed; }
 
   Axis& axis_;
   std::span<const OpenRow> rows_;

@@ -279,10 +279,11 @@ class Matcher {
   ClockGuess guess(uint32_t a, uint32_t b, bool on_device) {
     const double least = on_device ? 30'000 : kHostSpreadNs / 2;
     const double spread = on_device ? kDeviceSpreadNs : kHostSpreadNs;
-    if (a == b) return {0, on_device ? kSameClockNs : kHostSpreadNs, least, spread};
+    const size_t ranks = intake_.ranks.size();
+    if (a == b) return {0, on_device ? kSameClockNs : kHostSpreadNs, least, spread, ranks};
     if (clocks_.known(a, b))
-      return {clocks_.difference(a, b), on_device ? kKnownClockNs : kHostSpreadNs, least, spread};
-    return {0, intake_.has_unix_times ? kUnknownClockNs : INFINITY, least, spread};
+      return {clocks_.difference(a, b), on_device ? kKnownClockNs : kHostSpreadNs, least, spread, ranks};
+    return {0, intake_.has_unix_times ? kUnknownClockNs : INFINITY, least, spread, ranks};
   }
 
   void match_by_order(std::vector<uint32_t> groups) {

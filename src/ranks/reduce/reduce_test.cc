@@ -57,6 +57,19 @@ TEST(Reduce, shifts_that_cannot_be_told_apart_are_refused_as_periodic) {
   EXPECT_GT(s.refused[static_cast<size_t>(Refusal::kPeriodic)], 0);
 }
 
+TEST(Reduce, hosts_that_end_far_apart_match_where_any_other_shift_ends_before_it_begins) {
+  int64_t matched = 0;
+  int64_t possible = 0;
+  for (uint64_t seed = 1; seed <= 6; ++seed) {
+    const Score s = score(generate({.seed = seed, .ranks = 64, .tensor = 4, .host_spread_ns = 100'000}));
+    EXPECT_EQ(s.wrong, 0) << seed;
+    EXPECT_EQ(s.outside_bound, 0) << seed;
+    matched += s.matched;
+    possible += s.possible;
+  }
+  EXPECT_GT(matched, possible - possible / 5);
+}
+
 TEST(Reduce, rows_that_another_rank_has_too_are_not_called_outside_of_its_recording) {
   // Ranks for which several shifts fit: the rows of the rank that they were laid along were called outside.
   const JobSpec hosts{.ranks = 64, .tensor = 2, .pipeline = 2, .experts = true, .host_spread_ns = 100'000};

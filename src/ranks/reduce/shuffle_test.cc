@@ -70,6 +70,57 @@ TEST(Shuffle, collectives_matched_on_several_machines_are_those_of_one) {
   }
 }
 
+// The report is a function of these and of the parts.
+bool same_report(const StudiedJob& a, const StudiedJob& b) {
+  const auto group = [](const GroupMatch& x, const GroupMatch& y) {
+    return x.by == y.by && x.rows == y.rows && x.matched_rows == y.matched_rows && x.instances == y.instances &&
+           x.refused == y.refused;
+  };
+  return same(a.matches, b.matches) && a.matches.instance_of_row == b.matches.instance_of_row &&
+         a.matches.first_mismatch == b.matches.first_mismatch && a.result.refused == b.result.refused &&
+         a.result.matched_rows == b.result.matched_rows && a.result.notes == b.result.notes &&
+         std::ranges::equal(a.matches.groups, b.matches.groups, group);
+}
+
+TEST(Shuffle, every_fault_gives_the_same_report_with_and_without_numbers) {
+  using testing::JobSpec;
+  const JobSpec plain{.ranks = 40, .tensor = 2, .pipeline = 2, .experts = true, .steps = 5};
+  const auto with = [&](auto change) {
+    JobSpec spec = plain;
+    change(spec);
+    return spec;
+  };
+  const JobSpec faults[] = {
+      plain,
+      with([](JobSpec& s) { s.cut_rows = 20; }),
+      with([](JobSpec& s) { s.missing_rows = 0.02; }),
+      with([](JobSpec& s) { s.missing_arguments = 0.05; }),
+      with([](JobSpec& s) { s.scrambled_names = true; }),
+      with([](JobSpec& s) { s.hosts_named = false; }),
+      with([](JobSpec& s) { s.missing_ranks = {1, 6}; }),
+      with([](JobSpec& s) { s.tensor = s.pipeline = 1, s.experts = false, s.cut_rank_lists = true; }),
+      with([](JobSpec& s) { s.end_spread_ns = 100'000; }),
+      with([](JobSpec& s) { s.host_spread_ns = 100'000; }),
+      with([](JobSpec& s) { s.overlap = true; }),
+      with([](JobSpec& s) {
+        s.cut_rows = 20, s.missing_rows = 0.02, s.missing_arguments = 0.05, s.scrambled_names = true;
+        s.hosts_named = false, s.missing_ranks = {1, 6}, s.end_spread_ns = 100'000;
+      }),
+  };
+  for (size_t i = 0; i < std::size(faults); ++i) {
+    for (const bool sequence : {true, false}) {
+      JobSpec spec = faults[i];
+      spec.sequence = sequence;
+      const Job job = generate(spec);
+      const auto alone = reduced(job, {});
+      const auto together = reduced(job, matched_apart(job, 3));
+      EXPECT_TRUE(same_report(*together, *alone)) << "fault " << i << (sequence ? ", numbered" : "");
+      if (!sequence) EXPECT_EQ(taken(*together), 0U) << i;
+      if (sequence && spec.missing_arguments == 0) EXPECT_GT(taken(*together), 0U) << i;
+    }
+  }
+}
+
 TEST(Shuffle, matches_of_other_parts_are_not_believed) {
   const Job job = generate({.ranks = 8, .sequence = true});
   Job shorter = generate({.ranks = 8, .sequence = true});

@@ -21,7 +21,7 @@ std::vector<JobGroup> job_groups(const Part& part) {
     job.size = group.size > 0 ? group.size : group.ranks_cut ? 0 : static_cast<int64_t>(group.ranks.size());
     job.ranks = group.ranks;
     if (!group.ranks.empty()) {
-      std::sort(job.ranks.begin(), job.ranks.end());
+      if (!std::ranges::is_sorted(job.ranks)) std::ranges::sort(job.ranks);
       job.known = group.ranks_cut ? GroupKnown::kCutRanks : GroupKnown::kRanks;
       job.key = (group.ranks_cut ? "cut " + std::to_string(group.size) + ":" : "ranks ") + short_rank_list(job.ranks) +
                 "|" + job.description;

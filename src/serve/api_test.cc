@@ -373,38 +373,6 @@ TEST(Api, the_flame_graph_says_when_the_trace_has_no_stacks) {
                R"("note":"","nodes":[[0,0,200000,"ProfilerStep#1",160000,1])");
 }
 
-// A light step is half as long.
-Model with_light_steps() {
-  Model model = small_trace();
-  TraceBuilder light;
-  light.step(1, {.start_us = 0, .end_us = 100})
-      .call("cudaLaunchKernel", {.start_us = 5, .end_us = 9, .correlation = 7})
-      .kernel("gemm", {.start_us = 30, .end_us = 60, .correlation = 7});
-  Model steps = light.build();
-  steps.timed_steps = {.number = {1, 2, 3},
-                       .disturbance = {StepDisturbance::kNone, StepDisturbance::kNone, StepDisturbance::kNone},
-                       .start_ns = {0, 0, 0},
-                       .duration_ns = {100'000, 100'000, 100'000}};
-  model.light = std::make_shared<const Model>(std::move(steps));
-  return model;
-}
-
-TEST(Api, light_steps_have_a_timeline_of_their_own_and_reports_of_times_are_theirs) {
-  Api api(with_light_steps(), "1.2");
-  EXPECT_HOLDS(ask(api, "/api/traces"),
-               R"("error":null,"light":"times are those of 1 light step, operators those of 1 full step")");
-  EXPECT_HOLDS(ask(api, "/api/t/0.light/lanes"), R"("end_ns":100000)");
-  EXPECT_HOLDS(ask(api, "/api/t/0/lanes"), R"("end_ns":200000)");
-  EXPECT_HOLDS(ask(api, "/api/t/0/report/idle"),
-               R"("name":"busy_ns","label":"Device busy","kind":"duration","value":30000)");
-  EXPECT_HOLDS(ask(api, "/api/t/0/report/idle"), "operators those of");
-  EXPECT_HOLDS(ask(api, "/api/t/0/report/kernels"), "add");
-  Api without(small_trace(), "1.2");
-  EXPECT_EQ(ask(without, "/api/t/0.light/lanes").status, 404);
-  EXPECT_EQ(ask(without, "/api/t/.light/lanes").status, 404);
-  EXPECT_FALSE(holds(ask(without, "/api/traces").body, "light"));
-}
-
 TEST(Api, the_flame_graph_of_samples_has_their_frames_with_the_time_they_stand_for) {
   TraceBuilder builder = small_builder();
   builder.sample("data.py(7): load;train.py(41): main", {.at_us = 50, .weight_us = 40})

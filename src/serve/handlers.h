@@ -24,6 +24,7 @@ struct Window {
 };
 Window wanted_window(Parameters& wanted, const ServedTrace& trace);  // lanes.cc
 
+Answer light(const ServedTrace& trace, const Request& request);     // light.cc
 Answer overview(const ServedTrace& trace, const Request& request);  // overview.cc
 Answer diagnosis(const ServedTrace& trace, const Request& request);
 Answer explain(const ServedTrace& trace, const Request& request);

@@ -161,7 +161,8 @@ void add_panes(AnswerBook& book, const PartTrace& trace) {
     if (model.lanes.kind[lane] == LaneKind::kThread && slices(lane) > slices(fullest)) fullest = lane;
   }
   for (const char* order : {"left-heavy", "inverted", "time"}) {
-    for (const char* by : {"stack", "op"}) {
+    for (const char* by : {"stack", "op", "sample"}) {
+      if (by == std::string_view("sample") && model.stack_samples.size() == 0) continue;
       const std::string request = trace.at + "flame?order=" + std::string(order) + "&lane=" + std::to_string(fullest) +
                                   "&by=" + std::string(by);
       book.add_as(request + "&bins=2000", request + "&bins=500");
@@ -352,7 +353,7 @@ Result<std::string> one_file(Api& api, std::string_view page, size_t max_bytes) 
     return PartTrace{ServedTrace(timed), trace.at.substr(0, trace.at.size() - 1) + ".light/"};
   };
   for (const PartTrace& trace : traces) {
-    for (const char* request : {"overview", "lanes", "diagnose"}) book.add(trace.at + request);
+    for (const char* request : {"light", "overview", "lanes", "diagnose"}) book.add(trace.at + request);
     if (const auto light = light_of(trace)) book.add(light->at + "lanes");
     for (const advise::Finding& finding : trace.served.diagnosis().findings)
       book.add(trace.at + "explain/" + finding.id);

@@ -52,9 +52,9 @@ TEST(OneFile, has_what_the_first_screens_ask_for) {
       TraceBuilder().kernel("gemm", {.start_us = 0, .end_us = 10}).op("aten::mm", {.start_us = 0, .end_us = 5}).build(),
       "1.2");
   const std::string answers = answers_in(one_file(api, kPage).value());
-  for (const char* key : {R"("traces":{"json")", R"("t/0/overview":{"json")", R"("t/0/lanes":{"json")",
-                          R"("t/0/diagnose":{"json")", R"("t/0/report/ops":{"json")", R"("t/0/report/kernels":{"json")",
-                          R"("t/0/tiles?level=)", R"({"base64":"RkxUM)"}) {
+  for (const char* key : {R"("traces":{"json")", R"("t/0/light":{"json":{"note":null})", R"("t/0/overview":{"json")",
+                          R"("t/0/lanes":{"json")", R"("t/0/diagnose":{"json")", R"("t/0/report/ops":{"json")",
+                          R"("t/0/report/kernels":{"json")", R"("t/0/tiles?level=)", R"({"base64":"RkxUM)"}) {
     EXPECT_NE(answers.find(key), std::string::npos) << key;
   }
 }

@@ -1,0 +1,120 @@
+// Recordings with light and full steps: which answers are of which, and how the page is told.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "model/trace_builder.h"
+#include "serve/api.h"
+#include "serve/one_file.h"
+
+namespace firelane::serve {
+namespace {
+
+Answer ask(Api& api, std::string_view target) { return api.answer(parse_target(target).value()); }
+
+bool holds(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
+
+#define EXPECT_HOLDS(answer, part)                                               \
+  do {                                                                           \
+    const Answer got = (answer);                                                 \
+    EXPECT_TRUE(holds(got.body, part)) << "no " << (part) << " in " << got.body; \
+  } while (false)
+
+// ProfilerStep#1 [0,200): aten::mm [0,20) launches gemm [30,60), aten::add [100,120) launches add [130,150).
+Model full_steps() {
+  TraceBuilder builder;
+  builder.step(1, {.start_us = 0, .end_us = 200})
+      .op("aten::mm", {.start_us = 0, .end_us = 20, .external_id = 1})
+      .call("cudaLaunchKernel", {.start_us = 5, .end_us = 9, .correlation = 7, .external_id = 1})
+      .kernel("gemm", {.start_us = 30, .end_us = 60, .correlation = 7, .external_id = 1})
+      .op("aten::add", {.start_us = 100, .end_us = 120, .external_id = 2})
+      .call("cudaLaunchKernel", {.start_us = 105, .end_us = 109, .correlation = 8, .external_id = 2})
+      .kernel("add", {.start_us = 130, .end_us = 150, .correlation = 8, .external_id = 2});
+  return builder.build();
+}
+
+// A light step is half as long.
+Model with_light_steps() {
+  Model model = full_steps();
+  TraceBuilder light;
+  light.step(1, {.start_us = 0, .end_us = 100})
+      .call("cudaLaunchKernel", {.start_us = 5, .end_us = 9, .correlation = 7})
+      .kernel("gemm", {.start_us = 30, .end_us = 60, .correlation = 7});
+  Model steps = light.build();
+  steps.timed_steps = {.number = {1, 2, 3},
+                       .disturbance = {StepDisturbance::kNone, StepDisturbance::kNone, StepDisturbance::kNone},
+                       .start_ns = {0, 0, 0},
+                       .duration_ns = {100'000, 100'000, 100'000}};
+  model.light = std::make_shared<const Model>(std::move(steps));
+  return model;
+}
+
+TEST(Light, light_steps_have_a_timeline_of_their_own_and_reports_of_times_are_theirs) {
+  Api api(with_light_steps(), "1.2");
+  EXPECT_EQ(ask(api, "/api/t/0/light").body,
+            R"({"note":"times are those of 1 light step, operators those of 1 full step"})");
+  EXPECT_HOLDS(ask(api, "/api/t/0.light/lanes"), R"("end_ns":100000)");
+  EXPECT_HOLDS(ask(api, "/api/t/0/lanes"), R"("end_ns":200000)");
+  EXPECT_HOLDS(ask(api, "/api/t/0/report/idle"),
+               R"("name":"busy_ns","label":"Device busy","kind":"duration","value":30000)");
+  EXPECT_HOLDS(ask(api, "/api/t/0/report/idle"), "operators those of");
+  EXPECT_HOLDS(ask(api, "/api/t/0/report/kernels"), "add");
+  Api without(full_steps(), "1.2");
+  EXPECT_EQ(ask(without, "/api/t/0.light/lanes").status, 404);
+  EXPECT_EQ(ask(without, "/api/t/.light/lanes").status, 404);
+  EXPECT_EQ(ask(without, "/api/t/0/light").body, R"({"note":null})");
+}
+
+TEST(Light, a_report_whose_rows_are_of_light_steps_says_so) {
+  Api api(with_light_steps(), "1.2");
+  for (const char* name : {"steps", "idle", "launches"}) {
+    EXPECT_TRUE(ask(api, "/api/t/0/report/" + std::string(name)).body.starts_with(R"({"steps":"light","title":)"))
+        << name;
+  }
+  for (const char* name : {"ops", "kernels", "breakdown", "lanes"}) {
+    EXPECT_FALSE(holds(ask(api, "/api/t/0/report/" + std::string(name)).body, R"("steps":"light")")) << name;
+  }
+  // Where the answer is about the very trace that was asked, there is no other one to name.
+  EXPECT_FALSE(holds(ask(api, "/api/t/0.light/report/idle").body, R"("steps":"light")"));
+  Api without(full_steps(), "1.2");
+  EXPECT_FALSE(holds(ask(without, "/api/t/0/report/idle").body, R"("steps":"light")"));
+}
+
+TEST(Light, the_overview_has_verdict_and_utilization_of_light_steps_beside_bars_of_full_ones) {
+  Api api(with_light_steps(), "1.2");
+  const Answer answer = ask(api, "/api/t/0/overview");
+  EXPECT_HOLDS(answer, R"("step_ns":100000,"recorded_step_ns":100000,"steps":"light"})");
+  EXPECT_HOLDS(answer, R"("rows":[{"step":1,"start_ns":0,"duration_ns":200000,)");
+  EXPECT_HOLDS(answer, R"("busy_ns":30000,"window_ns":100000,"steps":"light"})");
+  EXPECT_HOLDS(answer, R"("top_kernels":[["gemm",30000,1],["add",20000,1]])");
+  Api without(full_steps(), "1.2");
+  EXPECT_FALSE(holds(ask(without, "/api/t/0/overview").body, R"("steps":"light")"));
+}
+
+// The list is asked for again and again, of every trace: it waited until all of them were studied.
+TEST(Light, listing_traces_studies_none_of_them) {
+  Model model = with_light_steps();
+  const std::shared_ptr<const Model> steps = model.light;
+  Api api(std::move(model), "1.2");
+  const auto unstudied = steps.use_count();
+  EXPECT_FALSE(holds(ask(api, "/api/traces").body, "light"));
+  EXPECT_EQ(steps.use_count(), unstudied);
+  ask(api, "/api/t/0/light");
+  EXPECT_GT(steps.use_count(), unstudied);
+}
+
+TEST(Light, a_report_in_one_file_opens_with_the_light_steps) {
+  Api api(with_light_steps(), "1.2");
+  const std::string html = one_file(api, "<html><!--firelane-answers--></html>").value();
+  for (const char* key :
+       {R"("t/0/light":{"json":{"note":"times are)", R"("t/0.light/lanes":{"json")", R"("t/0.light/tiles?level=)",
+        R"("t/0/tiles?level=)", R"("t/0/report/idle":{"json":{"steps":"light")"}) {
+    EXPECT_TRUE(holds(html, key)) << key;
+  }
+}
+
+}  // namespace
+}  // namespace firelane::serve

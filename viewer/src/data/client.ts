@@ -24,6 +24,9 @@ export class TraceClient {
     readonly steps: "" | "light" = "", // light: the light steps of a recording that has full ones, too
   ) {}
 
+  light(signal?: AbortSignal) {
+    return this.get("light", answers.lightSteps, undefined, signal);
+  }
   overview(signal?: AbortSignal) {
     return this.get("overview", answers.overview, undefined, signal);
   }

@@ -10,6 +10,7 @@ import { MemoryChart } from "../../parts/memory/memory_chart";
 import { Notes } from "../../parts/notes";
 import { ShareBar } from "../../parts/share_bar";
 import { StepBars } from "../../parts/steps/step_bars";
+import { StepsLabel } from "../../parts/steps/steps_label";
 import { formatDuration, formatNumber } from "../../text/format";
 import { shortName } from "../../text/names";
 import { capitalize } from "./diagnosis";
@@ -93,7 +94,9 @@ function Findings(props: { trace: TraceClient; diagnosis: Diagnosis; isJudged: b
 function StepsCard(props: { steps: Overview["steps"] }): JSX.Element {
   return (
     <section class="card">
-      <h2>Where the time of each step goes</h2>
+      <h2>
+        Where the time of each step goes <StepsLabel asRecorded />
+      </h2>
       <StepBars steps={props.steps} />
       <p class="muted hint">
         As recorded. Click a bar to open that step in the timeline
@@ -116,7 +119,7 @@ function TopList(props: { title: string; by: string; rows: TopRow[]; pane: strin
   return (
     <section class="card">
       <h2>
-        {props.title} <span class="muted subtitle">by {props.by}</span>
+        {props.title} <span class="muted subtitle">by {props.by}</span> <StepsLabel />
       </h2>
       {props.rows.length === 0 ? (
         <p class="muted">{props.empty}</p>

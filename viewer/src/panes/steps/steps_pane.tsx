@@ -8,6 +8,7 @@ import { Answered, useAnswer } from "../../parts/answer";
 import { Empty, Facts, Notes } from "../../parts/notes";
 import { useReport } from "../../parts/report/report_view";
 import { StepBars } from "../../parts/steps/step_bars";
+import { StepsLabel } from "../../parts/steps/steps_label";
 import { DescribedTable } from "../../parts/table/described_table";
 import { defaultPair } from "./compare";
 import { Comparison } from "./comparison";
@@ -50,7 +51,9 @@ function Steps(props: PaneProps & { steps: Overview["steps"] }): JSX.Element {
   return (
     <div class="stack">
       <section class="card">
-        <h2>Where the time of each step goes</h2>
+        <h2>
+          Where the time of each step goes <StepsLabel asRecorded />
+        </h2>
         <StepBars steps={steps} height={230} onStep={pair ? (row) => choose(row.step) : undefined} />
         {pair && (
           <p class="muted hint">
@@ -74,11 +77,14 @@ function Steps(props: PaneProps & { steps: Overview["steps"] }): JSX.Element {
             <Facts facts={report.facts} only={["median_ns", "min_ns", "max_ns"]} />
             {report.tables[0] && (
               <section class="card">
-                <h2>All steps</h2>
+                <h2>
+                  All steps <StepsLabel steps={report.steps} />
+                </h2>
                 <DescribedTable
                   id="steps"
                   table={report.tables[0]}
                   linkColumn="step"
+                  steps={report.steps}
                   onAllRows={loadAll}
                   empty="The trace marks no steps: call prof.step() after each one. The steps above were detected in other ways."
                 />

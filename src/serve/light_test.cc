@@ -77,11 +77,12 @@ TEST(Light, a_report_whose_rows_are_of_light_steps_says_so) {
   EXPECT_FALSE(says(body_of(without, "/api/t/0/report/idle"), R"("steps":"light")"));
 }
 
-TEST(Light, the_overview_has_verdict_and_utilization_of_light_steps_beside_bars_of_full_ones) {
+TEST(Light, the_overview_has_one_kind_of_steps_in_its_verdict_bars_and_utilization) {
   Api api(with_light_steps(), "1.2");
   const std::string body = body_of(api, "/api/t/0/overview");
   EXPECT_TRUE(says(body, R"("step_ns":100000,"recorded_step_ns":100000,"steps":"light"})")) << body;
-  EXPECT_TRUE(says(body, R"("rows":[{"step":1,"start_ns":0,"duration_ns":200000,)")) << body;
+  EXPECT_TRUE(says(body, R"("rows":[{"step":1,"start_ns":0,"duration_ns":100000,)")) << body;
+  EXPECT_TRUE(says(body, R"("warmup":false}],"steps":"light"})")) << body;
   EXPECT_TRUE(says(body, R"("busy_ns":30000,"window_ns":100000,"steps":"light"})")) << body;
   EXPECT_TRUE(says(body, R"("top_kernels":[["gemm",30000,1],["add",20000,1]])")) << body;
   Api without(full_steps(), "1.2");

@@ -109,6 +109,14 @@ struct PartTrace {
   std::string at;
 };
 
+// Its light steps, where times are theirs.
+std::optional<PartTrace> light_of(const PartTrace& trace) {
+  const StudiedTrace& studied = trace.served.studied();
+  const StudiedTrace& timed = advise::timed_trace(studied);
+  if (&timed == &studied) return std::nullopt;
+  return PartTrace{ServedTrace(timed), trace.at.substr(0, trace.at.size() - 1) + ".light/"};
+}
+
 // The tables as the page's panes ask for them; it reads fewer rows here, and asks without saying how many.
 void add_tables(AnswerBook& book, const PartTrace& trace) {
   const analyze::Study& study = trace.served.study();
@@ -346,12 +354,6 @@ Result<std::string> one_file(Api& api, std::string_view page, size_t max_bytes) 
     add_comparison(book, comparison.before, comparison.after);
     for (const char* by : {"file", "model", "batch"}) book.add("runs?by=" + std::string(by));
   }
-  const auto light_of = [](const PartTrace& trace) -> std::optional<PartTrace> {
-    const StudiedTrace& studied = trace.served.studied();
-    const StudiedTrace& timed = advise::timed_trace(studied);
-    if (&timed == &studied) return std::nullopt;
-    return PartTrace{ServedTrace(timed), trace.at.substr(0, trace.at.size() - 1) + ".light/"};
-  };
   for (const PartTrace& trace : traces) {
     for (const char* request : {"light", "overview", "lanes", "diagnose"}) book.add(trace.at + request);
     if (const auto light = light_of(trace)) book.add(light->at + "lanes");
@@ -363,14 +365,15 @@ Result<std::string> one_file(Api& api, std::string_view page, size_t max_bytes) 
     const PartTrace& trace = traces[i];
     book.share(traces.size() - i);
     add_tables(book, trace);
-    add_two_steps(book, trace);
+    const std::optional<PartTrace> light = light_of(trace);
+    add_two_steps(book, light ? *light : trace);
     for (const advise::Finding& finding : trace.served.diagnosis().findings) {
       for (size_t k = 0; k < std::min(finding.slices.size(), kEvidenceSlices); ++k) {
         book.add(trace.at + "slice/" + ref_text(finding.slices[k]));
       }
     }
     add_panes(book, trace);
-    if (const auto light = light_of(trace)) add_tiles(book, *light, nullptr);
+    if (light) add_tiles(book, *light, nullptr);
     add_tiles(book, trace, traces.size() > 1 ? &traces[traces.size() - 1 - i].served : nullptr);
   }
   return std::string(page.substr(0, place)) + std::string(kBefore) + book.take() + std::string(kAfter) +

@@ -1,7 +1,7 @@
 // /api/t/T/overview, /diagnose and /explain: the verdict and the charts of the first screen, and the findings.
 //
-// Of a recording with light steps, the verdict and how busy devices were are theirs; why a step takes what it takes,
-// and lists by operator, are those of the full ones: docs/gpu.md.
+// Of a recording with light steps, the verdict, the bars below it and how busy devices were are theirs; findings and
+// lists by operator are those of the full ones: docs/gpu.md.
 #include <algorithm>
 #include <filesystem>
 #include <map>
@@ -45,15 +45,26 @@ void write_environment(JsonWriter& json, const StudiedTrace& trace) {
   json.end_array();
 }
 
+// Of stacks, dumps and lanes that nobody knows, no time of a step is said: it would be that of the whole file.
+bool has_times(const advise::Diagnosis& found) { return !found.empty && found.judges_time; }
+
+// Whose times these are, beside them.
+void write_whose(JsonWriter& json, bool of_light) {
+  if (of_light) json.field("steps", "light");
+}
+
 // How each judged step was spent; only the parts that some step has.
-void write_steps(JsonWriter& json, const analyze::Study& study, Accelerator accelerator) {
+void write_steps(JsonWriter& json, const StudiedTrace& trace, bool of_light) {
+  const auto& study = trace.get<analyze::study>();
   const std::vector<analyze::BreakdownRow>& rows = study.breakdown.steps;
   std::vector<report::StepPart> parts = report::step_parts(study);
   std::erase_if(parts, [&](const report::StepPart& part) {
     return std::all_of(rows.begin(), rows.end(), [&](const auto& row) { return part.time_ns(row) == 0; });
   });
   json.key("steps").begin_object().key("parts").begin_array();
-  for (const report::StepPart& part : parts) json.value(advise::in_device_words(std::string(part.name), accelerator));
+  for (const report::StepPart& part : parts) {
+    json.value(advise::in_device_words(std::string(part.name), trace.model().info.accelerator));
+  }
   json.end_array().key("rows").begin_array();
   size_t judged = 0;
   for (const analyze::FoundStep& step : study.steps.steps) {
@@ -66,15 +77,9 @@ void write_steps(JsonWriter& json, const analyze::Study& study, Accelerator acce
     for (const report::StepPart& part : parts) json.value(row != nullptr ? part.time_ns(*row) : 0);
     json.end_array().field("warmup", step.warm_up).end_object();
   }
-  json.end_array().end_object();
-}
-
-// Of stacks, dumps and lanes that nobody knows, no time of a step is said: it would be that of the whole file.
-bool has_times(const advise::Diagnosis& found) { return !found.empty && found.judges_time; }
-
-// Whose times these are, beside them.
-void write_whose(JsonWriter& json, bool of_light) {
-  if (of_light) json.field("steps", "light");
+  json.end_array();
+  write_whose(json, of_light);
+  json.end_object();
 }
 
 void write_verdict(JsonWriter& json, const advise::Diagnosis& found, const StudiedTrace& timed, bool of_light) {
@@ -159,7 +164,6 @@ void write_missing(JsonWriter& json, const analyze::TraceDescription& descriptio
 Answer overview(const ServedTrace& trace, const Request&) {
   const Model& model = trace.model();
   const advise::Diagnosis& found = trace.diagnosis();
-  const analyze::Study& study = trace.study();
   const StudiedTrace& timed = advise::timed_trace(trace.studied());
   const bool of_light = &timed != &trace.studied();
   const auto& description = trace.studied().get<analyze::describe_trace>();
@@ -170,13 +174,13 @@ Answer overview(const ServedTrace& trace, const Request&) {
   write_environment(json, trace.studied());
   write_verdict(json, found, timed, of_light);
   if (has_times(found)) {
-    write_steps(json, study, model.info.accelerator);
+    write_steps(json, timed, of_light);
   } else {
     json.key("steps").begin_object().key("parts").begin_array().end_array();
     json.key("rows").begin_array().end_array().end_object();
   }
   write_device_busy(json, timed, of_light);
-  write_top_ops(json, trace.studied(), study.has_device_work);
+  write_top_ops(json, trace.studied(), trace.study().has_device_work);
   write_top_kernels(json, trace.studied());
   write_missing(json, description);
   json.end_object();

@@ -73,7 +73,7 @@ export function lightTests(suite, url, traces) {
     await page.locator(".steps-label").first().waitFor();
     await page.getByText("5 light steps analyzed").waitFor();
     equal(await labelOf(page, "Device utilization"), "light steps", "the label of the utilization");
-    equal(await labelOf(page, "Where the time of each step goes"), "full steps, as recorded", "the label of the bars");
+    equal(await labelOf(page, "Where the time of each step goes"), "light steps, as recorded", "the label of the bars");
     equal(await labelOf(page, "Top operators"), "full steps", "the label of the operators");
     await page.goto(`${url}#trace=0`);
     await page.getByRole("heading", { name: "Top operators" }).waitFor();

@@ -109,7 +109,7 @@ export const overview = object({
     recordedStepNs: nullable(number),
     steps: ofSteps,
   }),
-  steps: refine(object({ parts: array(string), rows: array(stepRow) }), ({ parts, rows }) => {
+  steps: refine(object({ parts: array(string), rows: array(stepRow), steps: ofSteps }), ({ parts, rows }) => {
     const wrong = rows.findIndex((row) => row.partsNs.length !== parts.length);
     return wrong < 0 ? null : new Mismatch(`${parts.length} parts`, rows[wrong].partsNs, `rows[${wrong}].parts_ns`);
   }),

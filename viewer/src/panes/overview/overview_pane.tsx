@@ -95,7 +95,7 @@ function StepsCard(props: { steps: Overview["steps"] }): JSX.Element {
   return (
     <section class="card">
       <h2>
-        Where the time of each step goes <StepsLabel asRecorded />
+        Where the time of each step goes <StepsLabel steps={props.steps.steps} asRecorded />
       </h2>
       <StepBars steps={props.steps} />
       <p class="muted hint">

@@ -1,6 +1,7 @@
 // Steps as bars and as a table, and two of them side by side.
 
 import type { JSX } from "preact";
+import { useMemo } from "preact/hooks";
 import type { Overview } from "../../data/answers";
 import { setUrl, useUrl } from "../../page/link";
 import type { Pane, PaneProps } from "../../page/pane";
@@ -42,6 +43,7 @@ function StepsPane(props: PaneProps): JSX.Element {
 function Steps(props: PaneProps & { steps: Overview["steps"] }): JSX.Element {
   const { steps } = props;
   const { answer, loadAll } = useReport(props.trace, "steps");
+  const timed = useMemo(() => props.trace.of(steps.steps), [props.trace, steps.steps]);
   const pair = defaultPair(steps.rows);
   const [first, setFirst] = useUrl("steps.first", String(pair?.[0] ?? ""));
   const [second] = useUrl("steps.second", String(pair?.[1] ?? ""));
@@ -52,7 +54,7 @@ function Steps(props: PaneProps & { steps: Overview["steps"] }): JSX.Element {
     <div class="stack">
       <section class="card">
         <h2>
-          Where the time of each step goes <StepsLabel asRecorded />
+          Where the time of each step goes <StepsLabel steps={steps.steps} asRecorded />
         </h2>
         <StepBars steps={steps} height={230} onStep={pair ? (row) => choose(row.step) : undefined} />
         {pair && (
@@ -63,7 +65,7 @@ function Steps(props: PaneProps & { steps: Overview["steps"] }): JSX.Element {
       </section>
       {left && right && (
         <Comparison
-          trace={props.trace}
+          trace={timed}
           steps={steps}
           first={left}
           second={right}

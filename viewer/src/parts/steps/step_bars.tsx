@@ -62,7 +62,7 @@ export function StepBars(props: {
   };
 
   const open = (step: StepRow) =>
-    openInTimeline({ step: step.step, startNs: step.startNs, durationNs: step.durationNs });
+    openInTimeline({ step: step.step, startNs: step.startNs, durationNs: step.durationNs, steps: steps.steps });
   const totals = parts.names.map((_, at) => parts.rows.reduce((sum, row) => sum + row[at], 0));
   const whole = totals.reduce((sum, total) => sum + total, 0);
   return (

@@ -2,10 +2,10 @@
 // stack samples.
 
 import { execFileSync } from "node:child_process";
-import { existsSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { check, equal, hashOf, kFirelane, kRoot } from "./harness.mjs";
+import { check, equal, hashOf, kFirelane, kPython, kRoot, startServer } from "./harness.mjs";
 import { openTimeline } from "./timeline_tests.mjs";
 
 const kRecording = "tests/data/h200_gpt_light.lane";
@@ -93,8 +93,6 @@ export function lightTests(suite, url, traces) {
   });
 }
 
-const kPython = join(kRoot, ".venv/bin/python");
-
 // All of a step's time is spent in one function: wherever a sample falls, it is in it.
 const kProgram = `
 import time
@@ -113,12 +111,8 @@ for _ in range(16):
     optimizer.step()
 `;
 
-export function whyNoRecording() {
-  return existsSync(kPython) ? null : "no .venv: make setup";
-}
-
 // The recording of a program with stack samples.
-export function recordSamples(folder) {
+function recordSamples(folder) {
   const program = join(folder, "sampled.py");
   const recording = join(folder, "sampled.lane");
   writeFileSync(program, kProgram);
@@ -130,17 +124,30 @@ export function recordSamples(folder) {
   return recording;
 }
 
-export function samplesTests(suite, url) {
+export function samplesTests(suite, folder) {
   suite.test("stack samples are a flame graph of the sampled functions", async ({ page, shot }) => {
-    await page.goto(`${url}#pane=stacks`);
-    await page.getByRole("button", { name: "Samples" }).click();
-    await page.getByLabel("Search frames").fill("prepare_a_batch");
-    await page.getByText(/^[1-9]\d* frames? match/).waitFor();
-    check(!(await page.getByText("the trace has no samples").count()), "samples are shown, not operators");
-    await shot("found");
-    await page.getByLabel("Search frames").fill("");
-    await page.locator("canvas.flame").click({ position: { x: 300, y: 10 } });
-    await page.locator(".flame-status", { hasText: "samples." }).waitFor();
-    equal(await page.getByRole("button", { name: "Show in the timeline" }).count(), 0, "links to slices that are not there");
+    const server = await startServer([recordSamples(folder)]);
+    try {
+      await showSamples(page, server.url);
+      await shot("found");
+      await selectSample(page);
+    } finally {
+      server.stop();
+    }
   });
+}
+
+async function showSamples(page, url) {
+  await page.goto(`${url}#pane=stacks`);
+  await page.getByRole("button", { name: "Samples" }).click();
+  await page.getByLabel("Search frames").fill("prepare_a_batch");
+  await page.getByText(/^[1-9]\d* frames? match/).waitFor();
+  check(!(await page.getByText("the trace has no samples").count()), "samples are shown, not operators");
+}
+
+async function selectSample(page) {
+  await page.getByLabel("Search frames").fill("");
+  await page.locator("canvas.flame").click({ position: { x: 300, y: 10 } });
+  await page.locator(".flame-status", { hasText: "samples." }).waitFor();
+  equal(await page.getByRole("button", { name: "Show in the timeline" }).count(), 0, "links to slices that are not there");
 }

@@ -119,7 +119,7 @@ function recordSamples(folder) {
   execFileSync(kFirelane, ["record", "--sample", "--sample-rate", "1000", "-o", recording, "--", kPython, program], {
     cwd: folder,
     env: { ...process.env, PYTHONPATH: [join(kRoot, "python"), join(kRoot, "tests/python")].join(delimiter) },
-    stdio: ["ignore", "ignore", "inherit"],
+    stdio: ["ignore", "ignore", "pipe"], // an error has what was printed
   });
   return recording;
 }

@@ -82,7 +82,11 @@ function Findings(props: { trace: TraceClient; diagnosis: Diagnosis; isJudged: b
           <pre class="code">firelane record -- python train.py</pre>
         </div>
       )}
-      {!diagnosis.healthy && diagnosis.findings.length > 0 && <h2 class="section-title">What to fix, largest first</h2>}
+      {!diagnosis.healthy && diagnosis.findings.length > 0 && (
+        <h2 class="section-title">
+          What to fix, largest first <StepsLabel />
+        </h2>
+      )}
       {diagnosis.findings.map((finding, at) => (
         <FindingCard key={finding.id} trace={props.trace} finding={finding} number={at + 1} />
       ))}
@@ -99,7 +103,7 @@ function StepsCard(props: { steps: Overview["steps"] }): JSX.Element {
       </h2>
       <StepBars steps={props.steps} />
       <p class="muted hint">
-        As recorded. Click a bar to open that step in the timeline
+        {props.steps.steps !== "light" && "As recorded. "}Click a bar to open that step in the timeline
         {props.steps.rows.length > 1 && (
           <>
             , or{" "}

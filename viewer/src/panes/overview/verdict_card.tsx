@@ -52,7 +52,7 @@ function StepFigures(props: { overview: Overview; diagnosis: Diagnosis | null })
       </div>
       {differs && (
         <div class="step-figure">
-          <span class="figure-label">while recording{isLight && " a light step"}</span>
+          <span class="figure-label">{isLight ? "in light steps" : "while recording"}</span>
           <span class="big muted">{formatDuration(recorded)}</span>
           <span class="step-bar">
             <span class="recorded" style={{ width: `${recorded * scale}%` }} />

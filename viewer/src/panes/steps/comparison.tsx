@@ -116,7 +116,7 @@ function Parts(props: ComparisonProps): JSX.Element | null {
             <tr key={part.name}>
               <th scope="row" class="text">
                 <span class="swatch" style={{ background: `var(${colors[i]})` }} aria-hidden="true" />{" "}
-                {causeLabel(part.name)}
+                {causeLabel(part.name, steps.steps)}
               </th>
               <td class="number">{formatDuration(first.partsNs[part.at])}</td>
               <td class="number">{formatDuration(second.partsNs[part.at])}</td>

@@ -59,7 +59,7 @@ function Steps(props: PaneProps & { steps: Overview["steps"] }): JSX.Element {
         <StepBars steps={steps} height={230} onStep={pair ? (row) => choose(row.step) : undefined} />
         {pair && (
           <p class="muted hint">
-            As recorded. Click two bars to compare them below; a row of the table opens its step in the timeline.
+            {steps.steps !== "light" && "As recorded. "}Click two bars to compare them below; a row of the table opens its step in the timeline.
           </p>
         )}
       </section>

@@ -78,7 +78,7 @@ export function ReportView(props: {
     <>
       {props.intro && (
         <p class="intro">
-          {props.intro} {answer.value && !props.ofRecording && <StepsLabel steps={answer.value.steps} />}
+          {props.intro} {answer.value && !props.ofRecording && !props.emptyState?.(answer.value) && <StepsLabel steps={answer.value.steps} />}
         </p>
       )}
       <Answered answer={answer}>

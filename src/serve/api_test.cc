@@ -381,7 +381,9 @@ TEST(Api, the_flame_graph_of_samples_has_their_frames_with_the_time_they_stand_f
   EXPECT_HOLDS(
       ask(api, "/api/t/0/flame?order=left-heavy&by=sample"),
       R"("total_ns":50000,"note":"","nodes":[[0,0,40000,"train.py(41): main",0,1],[0,40000,10000,"train.py(44): main",10000,1],[1,0,40000,"data.py(7): load",40000,1]])");
+  EXPECT_HOLDS(ask(api, "/api/t/0/lanes"), R"("samples":2}]})");
   Api without(small_trace(), "1.2");
+  EXPECT_HOLDS(ask(without, "/api/t/0/lanes"), R"("sampled":[]})");
   EXPECT_HOLDS(ask(without, "/api/t/0/flame?order=left-heavy&by=sample"),
                "firelane record --sample; ops are shown instead");
 }

@@ -14,6 +14,7 @@
 #include "analyze/memory/memory_at.h"
 #include "ranks/seen/window.h"
 #include "report/registry.h"
+#include "serve/handlers.h"
 #include "serve/pages.h"
 #include "serve/places.h"
 #include "serve/tiles.h"
@@ -149,6 +150,18 @@ void add_two_steps(AnswerBook& book, const PartTrace& trace) {
   }
 }
 
+struct FlameWish {
+  std::string order;
+  std::string by;
+  size_t lane = 0;
+};
+
+void add_flame(AnswerBook& book, const PartTrace& trace, const FlameWish& wish) {
+  const std::string request =
+      trace.at + "flame?order=" + wish.order + "&lane=" + std::to_string(wish.lane) + "&by=" + wish.by;
+  book.add_as(request + "&bins=2000", request + "&bins=500");
+}
+
 // Flame graphs and memory, as the page's panes ask for them.
 void add_panes(AnswerBook& book, const PartTrace& trace) {
   const Model& model = trace.served.model();
@@ -169,13 +182,15 @@ void add_panes(AnswerBook& book, const PartTrace& trace) {
     if (model.lanes.kind[lane] == LaneKind::kThread && slices(lane) > slices(fullest)) fullest = lane;
   }
   for (const char* order : {"left-heavy", "inverted", "time"}) {
-    for (const char* by : {"stack", "op", "sample"}) {
-      if (by == std::string_view("sample") && model.stack_samples.size() == 0) continue;
-      const std::string request = trace.at + "flame?order=" + std::string(order) + "&lane=" + std::to_string(fullest) +
-                                  "&by=" + std::string(by);
-      book.add_as(request + "&bins=2000", request + "&bins=500");
-    }
+    for (const char* by : {"stack", "op"}) add_flame(book, trace, {order, by, fullest});
   }
+  const std::vector<SampledThread> sampled = sampled_threads(model);
+  if (sampled.empty()) return;
+  const bool is_sampled = std::any_of(sampled.begin(), sampled.end(), [&](const SampledThread& thread) {
+    return static_cast<size_t>(thread.lane) == fullest;
+  });
+  const size_t thread = is_sampled ? fullest : static_cast<size_t>(sampled[0].lane);
+  for (const char* order : {"left-heavy", "inverted"}) add_flame(book, trace, {order, "sample", thread});
 }
 
 // A stretch of time, its level and its tiles.

@@ -59,6 +59,15 @@ TEST(OneFile, has_what_the_first_screens_ask_for) {
   }
 }
 
+TEST(OneFile, has_the_flame_graph_of_samples) {
+  TraceBuilder builder;
+  builder.op("aten::mm", {.start_us = 0, .end_us = 5}).sample("train.py(44): main", {.at_us = 3, .weight_us = 1});
+  Api api(builder.build(), "1.2");
+  const std::string answers = answers_in(one_file(api, kPage).value());
+  EXPECT_NE(answers.find(R"("t/0/flame?order=left-heavy\u0026lane=0\u0026by=sample\u0026bins=2000")"),
+            std::string::npos);
+}
+
 TEST(OneFile, stays_below_its_limit_and_leaves_the_finest_out_first) {
   TraceBuilder builder;
   for (int i = 0; i < 20'000; ++i)

@@ -189,6 +189,7 @@ export const lanes = object({
   lanes: array(lane),
   counters: array(counterTrack),
   steps: array(stepMark),
+  sampled: optional(array(object({ id: number, name: string }))), // threads with stack samples, most samples first
 });
 export type Lanes = Decoded<typeof lanes>;
 

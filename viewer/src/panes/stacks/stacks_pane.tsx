@@ -42,10 +42,16 @@ function StacksPane(props: PaneProps): JSX.Element {
 }
 
 function Stacks(props: PaneProps & { lanes: Lanes }): JSX.Element {
-  const threads = props.lanes.lanes.filter((lane) => lane.kind === "thread" && lane.slices > 0);
-  const [order, setOrder] = useUrl("stacks.order", "left-heavy");
+  const sampled = props.lanes.sampled ?? [];
   const [by, setBy] = useUrl("stacks.by", "stack");
-  const [lane, setLane] = useUrl("stacks.lane", String(busiest(threads)?.id ?? ""));
+  const isSampled = by === "sample" && sampled.length > 0;
+  const running = props.lanes.lanes.filter((lane) => lane.kind === "thread" && lane.slices > 0);
+  const threads: readonly { id: number; name: string }[] = isSampled ? sampled : running;
+  const [wantedOrder, setOrder] = useUrl("stacks.order", "left-heavy");
+  const order = isSampled && wantedOrder === "time" ? "left-heavy" : wantedOrder; // what is between samples is not known
+  const [wantedLane, setLane] = useUrl("stacks.lane", String(busiest(running)?.id ?? ""));
+  const isThere = threads.some((each) => String(each.id) === wantedLane);
+  const lane = isThere || threads.length === 0 ? wantedLane : String(threads[0].id);
   const [step, setStep] = useUrl("stacks.step");
   const [search, setSearch] = useUrl("stacks.search");
 
@@ -67,7 +73,14 @@ function Stacks(props: PaneProps & { lanes: Lanes }): JSX.Element {
       <div class="toolbar">
         <span class="segmented" role="group" aria-label="Order">
           {kOrders.map(([id, title, hint]) => (
-            <button key={id} class="button" aria-pressed={order === id} title={hint} onClick={() => setOrder(id)}>
+            <button
+              key={id}
+              class="button"
+              aria-pressed={order === id}
+              disabled={isSampled && id === "time"}
+              title={hint}
+              onClick={() => setOrder(id)}
+            >
               {title}
             </button>
           ))}
@@ -82,6 +95,7 @@ function Stacks(props: PaneProps & { lanes: Lanes }): JSX.Element {
           <button
             class="button"
             aria-pressed={by === "sample"}
+            disabled={sampled.length === 0 && by !== "sample"}
             title="Python stacks that were sampled meanwhile: firelane record --sample"
             onClick={() => setBy("sample")}
           >

@@ -143,6 +143,7 @@ async function showSamples(page, url) {
   await page.getByLabel("Search frames").fill("prepare_a_batch");
   await page.getByText(/^[1-9]\d* frames? match/).waitFor();
   check(!(await page.getByText("the trace has no samples").count()), "samples are shown, not operators");
+  check(await page.getByRole("button", { name: "Time-ordered" }).isDisabled(), "an order that samples do not have is not offered");
 }
 
 async function selectSample(page) {

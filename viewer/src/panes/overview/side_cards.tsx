@@ -58,7 +58,7 @@ function TensorCores(props: { trace: TraceClient }): JSX.Element | null {
   return (
     <div class="device-busy">
       <div>
-        {fact.label} <strong>{formatPercent(fact.value)}</strong>
+        {fact.label} <strong>{formatPercent(fact.value)}</strong> <StepsLabel steps={roofline.value?.steps} />
       </div>
       <ShareBar percent={fact.value} class="full" />
     </div>

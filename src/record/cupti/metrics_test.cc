@@ -202,6 +202,9 @@ TEST_F(Metrics, a_forked_childs_copy_does_not_wait_for_the_parents_thread) {
   const ::pid_t child = ::fork();
   if (child == 0) {
     ::alarm(60);
+    sampler->pause();
+    sampler->resume();
+    sampler->stop();
     sampler.reset();
     ::_exit(0);
   }
@@ -267,6 +270,31 @@ TEST_F(Metrics, a_full_buffer_is_a_loss_and_sampling_begins_anew) {
   const std::string text = end(sampler);
   EXPECT_NE(text.find("buffer was full; sample less often"), std::string::npos) << text;
   EXPECT_NE(text.find("metric 10000000"), std::string::npos) << text;
+}
+
+TEST_F(Metrics, no_memory_for_samples_ended_the_program_or_lost_them_in_silence) {
+  auto sampler = start();
+  sampler->resume();
+  wait_for_start();
+  pm.more_samples = size_t{1} << 60;
+  while (pm.more_samples > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  pm.feed(0, at(10, {1, 1}));
+  cupti.now_ns = 1'000'000'000;
+  const std::string text = end(sampler);
+  EXPECT_NE(text.find("loss: GPU metrics: samples lost because there was no memory for them"), std::string::npos)
+      << text;
+  EXPECT_NE(text.find("metric 10000000"), std::string::npos) << text;
+  EXPECT_EQ(session->status().losses[0].count, uint64_t{1} << 60);
+}
+
+TEST_F(Metrics, no_memory_to_find_gpus_is_a_reason) {
+  session = record::test::start({.output = folder / "run.lane"});
+  auto sampler = std::make_unique<MetricsSampler>(
+      pm.api(), cupti.api(), *session,
+      MetricsOptions{
+          .names = kTwo, .read_ms = 1, .bus_ids = []() -> std::vector<std::string> { throw std::bad_alloc(); }});
+  sampler->resume();
+  EXPECT_EQ(end(sampler), "loss: GPU metrics: std::bad_alloc\n");
 }
 
 TEST(LoadPmSampling, a_cupti_without_it_says_what_to_do) {

@@ -2,6 +2,7 @@
 
 #if FIRELANE_PM_SAMPLING
 
+#include <exception>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -239,6 +240,7 @@ bool PmDevice::enable(const std::vector<std::string>& names, uint64_t interval_n
   size.maxSamples = kImageSamples;
   if (refuse(pm_.data_size(&size), reason)) return disable(), false;
   data_.assign(size.counterDataSize, 0);
+  values_.assign(metric_names_.size(), 0);
   if (refuse(clear_data(), reason)) return disable(), false;
   return true;
 }
@@ -276,7 +278,42 @@ CUptiResult PmDevice::recover() noexcept {
   return start();
 }
 
-CUptiResult PmDevice::read(PmSamples& samples, bool& overflow) {
+// Samples of the image, or their number where there is no room for them.
+CUptiResult PmDevice::take_image(PmSamples& samples, size_t count) noexcept {
+  try {
+    samples.start_ns.reserve(samples.start_ns.size() + count);
+    samples.end_ns.reserve(samples.end_ns.size() + count);
+    samples.values.reserve(samples.values.size() + count * values_.size());
+  } catch (const std::exception&) {
+    samples.lost_count += count;
+    is_first_ = false;
+    return CUPTI_SUCCESS;
+  }
+  for (size_t i = 0; i < count; ++i) {
+    auto sample = FL_PM_PARAMS(PmSampling_CounterData_GetSampleInfo);
+    sample.pPmSamplingObject = sampler_;
+    sample.pCounterDataImage = data_.data();
+    sample.counterDataImageSize = data_.size();
+    sample.sampleIndex = i;
+    auto evaluate = FL_PM_PARAMS(Profiler_Host_EvaluateToGpuValues);
+    evaluate.pHostObject = host_;
+    evaluate.pCounterDataImage = data_.data();
+    evaluate.counterDataImageSize = data_.size();
+    evaluate.rangeIndex = i;
+    evaluate.ppMetricNames = metric_names_.data();
+    evaluate.numMetrics = metric_names_.size();
+    evaluate.pMetricValues = values_.data();
+    if (const CUptiResult result = pm_.sample_info(&sample); result != CUPTI_SUCCESS) return result;
+    if (std::exchange(is_first_, false) || sample.endTimestamp <= sample.startTimestamp) continue;
+    if (const CUptiResult result = pm_.evaluate(&evaluate); result != CUPTI_SUCCESS) return result;
+    samples.start_ns.push_back(static_cast<int64_t>(sample.startTimestamp));
+    samples.end_ns.push_back(static_cast<int64_t>(sample.endTimestamp));
+    samples.values.insert(samples.values.end(), values_.begin(), values_.end());
+  }
+  return CUPTI_SUCCESS;
+}
+
+CUptiResult PmDevice::read(PmSamples& samples, bool& overflow) noexcept {
   int images = 0;
   for (bool is_more = true; is_more && (images < kImagesPerRead || !is_started_); ++images) {
     auto decode = FL_PM_PARAMS(PmSampling_DecodeData);
@@ -292,28 +329,7 @@ CUptiResult PmDevice::read(PmSamples& samples, bool& overflow) {
     info.pCounterDataImage = data_.data();
     info.counterDataImageSize = data_.size();
     if (result = pm_.data_info(&info); result != CUPTI_SUCCESS) return result;
-    std::vector<double> values(metric_names_.size());
-    for (size_t i = 0; i < info.numCompletedSamples; ++i) {
-      auto sample = FL_PM_PARAMS(PmSampling_CounterData_GetSampleInfo);
-      sample.pPmSamplingObject = sampler_;
-      sample.pCounterDataImage = data_.data();
-      sample.counterDataImageSize = data_.size();
-      sample.sampleIndex = i;
-      auto evaluate = FL_PM_PARAMS(Profiler_Host_EvaluateToGpuValues);
-      evaluate.pHostObject = host_;
-      evaluate.pCounterDataImage = data_.data();
-      evaluate.counterDataImageSize = data_.size();
-      evaluate.rangeIndex = i;
-      evaluate.ppMetricNames = metric_names_.data();
-      evaluate.numMetrics = metric_names_.size();
-      evaluate.pMetricValues = values.data();
-      if (result = pm_.sample_info(&sample); result != CUPTI_SUCCESS) return result;
-      if (std::exchange(is_first_, false) || sample.endTimestamp <= sample.startTimestamp) continue;
-      if (result = pm_.evaluate(&evaluate); result != CUPTI_SUCCESS) return result;
-      samples.start_ns.push_back(static_cast<int64_t>(sample.startTimestamp));
-      samples.end_ns.push_back(static_cast<int64_t>(sample.endTimestamp));
-      samples.values.insert(samples.values.end(), values.begin(), values.end());
-    }
+    if (result = take_image(samples, info.numCompletedSamples); result != CUPTI_SUCCESS) return result;
     if (info.numCompletedSamples == 0) is_more = false;
     if (result = clear_data(); result != CUPTI_SUCCESS) return result;
   }

@@ -62,6 +62,7 @@ class FakePm {
   size_t metrics_per_pass = 100;
   std::map<std::string, CUptiResult> refusals;  // by call: "enable"
   std::atomic<int> overflows = 0;               // of CUPTI's buffer, in the next reads
+  std::atomic<size_t> more_samples = 0;         // that the next image claims to have
   size_t image_samples = 3;                     // what a counter data image holds
   bool knows_time_interval = true;
   uint64_t interval = 0;
@@ -146,7 +147,7 @@ class FakePm {
         .clear_data = [](auto* p) { return image_at(p->pCounterData).clear(), CUPTI_SUCCESS; },
         .data_info =
             [](auto* p) {
-              p->numCompletedSamples = image_at(p->pCounterDataImage).size();
+              p->numCompletedSamples = image_at(p->pCounterDataImage).size() + current()->more_samples.exchange(0);
               return CUPTI_SUCCESS;
             },
         .sample_info =

@@ -65,28 +65,28 @@ TEST(Light, light_steps_have_a_timeline_of_their_own_and_reports_of_times_are_th
 TEST(Light, a_report_whose_rows_are_of_light_steps_says_so) {
   Api api(with_light_steps(), "1.2");
   for (const char* name : {"steps", "idle", "launches"}) {
-    EXPECT_TRUE(body_of(api, "/api/t/0/report/" + std::string(name)).starts_with(R"({"steps":"light","title":)"))
+    EXPECT_TRUE(body_of(api, "/api/t/0/report/" + std::string(name)).starts_with(R"({"recorded_steps":"light","title":)"))
         << name;
   }
   for (const char* name : {"ops", "kernels", "breakdown", "lanes"}) {
-    EXPECT_FALSE(says(body_of(api, "/api/t/0/report/" + std::string(name)), R"("steps":"light")")) << name;
+    EXPECT_FALSE(says(body_of(api, "/api/t/0/report/" + std::string(name)), R"("recorded_steps":"light")")) << name;
   }
   // Where the answer is about the very trace that was asked, there is no other one to name.
-  EXPECT_FALSE(says(body_of(api, "/api/t/0.light/report/idle"), R"("steps":"light")"));
+  EXPECT_FALSE(says(body_of(api, "/api/t/0.light/report/idle"), R"("recorded_steps":"light")"));
   Api without(full_steps(), "1.2");
-  EXPECT_FALSE(says(body_of(without, "/api/t/0/report/idle"), R"("steps":"light")"));
+  EXPECT_FALSE(says(body_of(without, "/api/t/0/report/idle"), R"("recorded_steps":"light")"));
 }
 
 TEST(Light, the_overview_has_one_kind_of_steps_in_its_verdict_bars_and_utilization) {
   Api api(with_light_steps(), "1.2");
   const std::string body = body_of(api, "/api/t/0/overview");
-  EXPECT_TRUE(says(body, R"("step_ns":100000,"recorded_step_ns":100000,"steps":"light"})")) << body;
+  EXPECT_TRUE(says(body, R"("step_ns":100000,"recorded_step_ns":100000,"recorded_steps":"light"})")) << body;
   EXPECT_TRUE(says(body, R"("rows":[{"step":1,"start_ns":0,"duration_ns":100000,)")) << body;
-  EXPECT_TRUE(says(body, R"("warmup":false}],"steps":"light"})")) << body;
-  EXPECT_TRUE(says(body, R"("busy_ns":30000,"window_ns":100000,"steps":"light"})")) << body;
+  EXPECT_TRUE(says(body, R"("warmup":false}],"recorded_steps":"light"})")) << body;
+  EXPECT_TRUE(says(body, R"("busy_ns":30000,"window_ns":100000,"recorded_steps":"light"})")) << body;
   EXPECT_TRUE(says(body, R"("top_kernels":[["gemm",30000,1],["add",20000,1]])")) << body;
   Api without(full_steps(), "1.2");
-  EXPECT_FALSE(says(body_of(without, "/api/t/0/overview"), R"("steps":"light")"));
+  EXPECT_FALSE(says(body_of(without, "/api/t/0/overview"), R"("recorded_steps":"light")"));
 }
 
 // The list is asked for again and again, of every trace: it waited until all of them were studied.
@@ -106,7 +106,7 @@ TEST(Light, a_report_in_one_file_opens_with_the_light_steps) {
   const std::string html = one_file(api, "<html><!--firelane-answers--></html>").value();
   for (const char* key :
        {R"("t/0/light":{"json":{"note":"times are)", R"("t/0.light/lanes":{"json")", R"("t/0.light/tiles?level=)",
-        R"("t/0/tiles?level=)", R"("t/0/report/idle":{"json":{"steps":"light")"}) {
+        R"("t/0/tiles?level=)", R"("t/0/report/idle":{"json":{"recorded_steps":"light")"}) {
     EXPECT_TRUE(says(html, key)) << key;
   }
 }

@@ -50,7 +50,7 @@ bool has_times(const advise::Diagnosis& found) { return !found.empty && found.ju
 
 // Whose times these are, beside them.
 void write_whose(JsonWriter& json, bool of_light) {
-  if (of_light) json.field("steps", "light");
+  if (of_light) json.field("recorded_steps", "light");
 }
 
 // How each judged step was spent; only the parts that some step has.

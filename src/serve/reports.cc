@@ -51,7 +51,7 @@ Answer report(const ServedTrace& trace, const Request& request) {
   if (!made.ok()) return refusal(400, made.error().message);
   if (made.value().title.empty()) made.value().title = spec->title;
   std::string body = report::described(made.value(), rows);
-  if (is_of_light_steps(*spec, trace.studied())) body.insert(1, R"("steps":"light",)");
+  if (is_of_light_steps(*spec, trace.studied())) body.insert(1, R"("recorded_steps":"light",)");
   return {.body = std::move(body)};
 }
 

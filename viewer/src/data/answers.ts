@@ -83,7 +83,7 @@ const table = refine(
 export type Table = Decoded<typeof table>;
 
 export const report = object({
-  steps: ofSteps,
+  recordedSteps: ofSteps,
   title: string,
   facts: array(object({ name: string, label: string, kind: columnKind, value: cell })),
   tables: array(table),
@@ -107,13 +107,13 @@ export const overview = object({
     meaning: string,
     stepNs: nullable(number),
     recordedStepNs: nullable(number),
-    steps: ofSteps,
+    recordedSteps: ofSteps,
   }),
-  steps: refine(object({ parts: array(string), rows: array(stepRow), steps: ofSteps }), ({ parts, rows }) => {
+  steps: refine(object({ parts: array(string), rows: array(stepRow), recordedSteps: ofSteps }), ({ parts, rows }) => {
     const wrong = rows.findIndex((row) => row.partsNs.length !== parts.length);
     return wrong < 0 ? null : new Mismatch(`${parts.length} parts`, rows[wrong].partsNs, `rows[${wrong}].parts_ns`);
   }),
-  deviceBusy: array(object({ device: number, name: string, busyNs: number, windowNs: number, steps: ofSteps })),
+  deviceBusy: array(object({ device: number, name: string, busyNs: number, windowNs: number, recordedSteps: ofSteps })),
   topOps: array(topRow),
   topKernels: array(topRow),
   missing: array(object({ question: string, reason: string, remedy: string })),

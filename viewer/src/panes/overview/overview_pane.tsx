@@ -99,11 +99,11 @@ function StepsCard(props: { steps: Overview["steps"] }): JSX.Element {
   return (
     <section class="card">
       <h2>
-        Where the time of each step goes <StepsLabel steps={props.steps.steps} asRecorded />
+        Where the time of each step goes <StepsLabel steps={props.steps.recordedSteps} asRecorded />
       </h2>
       <StepBars steps={props.steps} />
       <p class="muted hint">
-        {props.steps.steps !== "light" && "As recorded. "}Click a bar to open that step in the timeline
+        {props.steps.recordedSteps !== "light" && "As recorded. "}Click a bar to open that step in the timeline
         {props.steps.rows.length > 1 && (
           <>
             , or{" "}

@@ -20,7 +20,7 @@ export function DeviceBusy(props: { trace: TraceClient; overview: Overview }): J
   return (
     <section class="card">
       <h2>
-        Device utilization <StepsLabel steps={devices[0]?.steps} />
+        Device utilization <StepsLabel steps={devices[0]?.recordedSteps} />
       </h2>
       {devices.length === 0 ? (
         <p class="muted">No GPU work in this trace: everything here is about the CPU.</p>
@@ -58,7 +58,7 @@ function TensorCores(props: { trace: TraceClient }): JSX.Element | null {
   return (
     <div class="device-busy">
       <div>
-        {fact.label} <strong>{formatPercent(fact.value)}</strong> <StepsLabel steps={roofline.value?.steps} />
+        {fact.label} <strong>{formatPercent(fact.value)}</strong> <StepsLabel steps={roofline.value?.recordedSteps} />
       </div>
       <ShareBar percent={fact.value} class="full" />
     </div>

@@ -33,7 +33,7 @@ export function VerdictCard(props: { overview: Overview; diagnosis: Diagnosis | 
 
 function StepFigures(props: { overview: Overview; diagnosis: Diagnosis | null }): JSX.Element | null {
   const { stepNs, recordedStepNs } = props.overview.verdict;
-  const isLight = props.overview.verdict.steps === "light";
+  const isLight = props.overview.verdict.recordedSteps === "light";
   const step = props.diagnosis?.step;
   if (!stepNs) return null;
   const recorded = recordedStepNs ?? stepNs;

@@ -44,7 +44,7 @@ export function Comparison(props: ComparisonProps): JSX.Element {
       </div>
       <Parts {...props} />
       <Answered answer={answer}>
-        {([before, after]) => <Names before={before} after={after} first={first.step} second={second.step} steps={props.steps.steps} />}
+        {([before, after]) => <Names before={before} after={after} first={first.step} second={second.step} steps={props.steps.recordedSteps} />}
       </Answered>
     </section>
   );
@@ -116,7 +116,7 @@ function Parts(props: ComparisonProps): JSX.Element | null {
             <tr key={part.name}>
               <th scope="row" class="text">
                 <span class="swatch" style={{ background: `var(${colors[i]})` }} aria-hidden="true" />{" "}
-                {causeLabel(part.name, steps.steps)}
+                {causeLabel(part.name, steps.recordedSteps)}
               </th>
               <td class="number">{formatDuration(first.partsNs[part.at])}</td>
               <td class="number">{formatDuration(second.partsNs[part.at])}</td>

@@ -43,7 +43,7 @@ function StepsPane(props: PaneProps): JSX.Element {
 function Steps(props: PaneProps & { steps: Overview["steps"] }): JSX.Element {
   const { steps } = props;
   const { answer, loadAll } = useReport(props.trace, "steps");
-  const timed = useMemo(() => props.trace.of(steps.steps), [props.trace, steps.steps]);
+  const timed = useMemo(() => props.trace.of(steps.recordedSteps), [props.trace, steps.recordedSteps]);
   const pair = defaultPair(steps.rows);
   const [first, setFirst] = useUrl("steps.first", String(pair?.[0] ?? ""));
   const [second] = useUrl("steps.second", String(pair?.[1] ?? ""));
@@ -54,12 +54,12 @@ function Steps(props: PaneProps & { steps: Overview["steps"] }): JSX.Element {
     <div class="stack">
       <section class="card">
         <h2>
-          Where the time of each step goes <StepsLabel steps={steps.steps} asRecorded />
+          Where the time of each step goes <StepsLabel steps={steps.recordedSteps} asRecorded />
         </h2>
         <StepBars steps={steps} height={230} onStep={pair ? (row) => choose(row.step) : undefined} />
         {pair && (
           <p class="muted hint">
-            {steps.steps !== "light" && "As recorded. "}Click two bars to compare them below; a row of the table opens its step in the timeline.
+            {steps.recordedSteps !== "light" && "As recorded. "}Click two bars to compare them below; a row of the table opens its step in the timeline.
           </p>
         )}
       </section>
@@ -80,13 +80,13 @@ function Steps(props: PaneProps & { steps: Overview["steps"] }): JSX.Element {
             {report.tables[0] && (
               <section class="card">
                 <h2>
-                  All steps <StepsLabel steps={report.steps} />
+                  All steps <StepsLabel steps={report.recordedSteps} />
                 </h2>
                 <DescribedTable
                   id="steps"
                   table={report.tables[0]}
                   linkColumn="step"
-                  steps={report.steps}
+                  steps={report.recordedSteps}
                   onAllRows={loadAll}
                   empty="The trace marks no steps: call prof.step() after each one. The steps above were detected in other ways."
                 />

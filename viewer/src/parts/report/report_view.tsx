@@ -52,7 +52,7 @@ export function ReportTables(props: {
               table={table}
               place={kNoPlaces.has(table.name) ? null : undefined}
               maxHeight={several ? "420px" : "calc(100vh - 230px)"}
-              steps={report.steps}
+              steps={report.recordedSteps}
               onAllRows={props.onAllRows}
               {...props.tables?.[table.name]}
             />
@@ -78,7 +78,7 @@ export function ReportView(props: {
     <>
       {props.intro && (
         <p class="intro">
-          {props.intro} {answer.value && !props.ofRecording && !props.emptyState?.(answer.value) && <StepsLabel steps={answer.value.steps} />}
+          {props.intro} {answer.value && !props.ofRecording && !props.emptyState?.(answer.value) && <StepsLabel steps={answer.value.recordedSteps} />}
         </p>
       )}
       <Answered answer={answer}>

@@ -62,8 +62,8 @@ export function StepBars(props: {
   };
 
   const open = (step: StepRow) =>
-    openInTimeline({ step: step.step, startNs: step.startNs, durationNs: step.durationNs, steps: steps.steps });
-  const labelOf = (name: string) => causeLabel(name, steps.steps);
+    openInTimeline({ step: step.step, startNs: step.startNs, durationNs: step.durationNs, steps: steps.recordedSteps });
+  const labelOf = (name: string) => causeLabel(name, steps.recordedSteps);
   const totals = parts.names.map((_, at) => parts.rows.reduce((sum, row) => sum + row[at], 0));
   const whole = totals.reduce((sum, total) => sum + total, 0);
   return (

@@ -103,6 +103,7 @@ TEST_F(Metrics, values_are_in_the_unit_that_their_names_say) {
   const std::string dram = "dram__throughput.avg.pct_of_peak_sustained_elapsed";
   const auto sampled = [&](uint32_t version, double dram_value) {
     cupti.version = version;
+    cupti.now_ns = 1'000'000;
     auto sampler = start({sm, dram});
     sampler->resume();
     wait_for_start();

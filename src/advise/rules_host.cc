@@ -289,9 +289,10 @@ std::vector<Finding> find_recorder(const Context& context) {
   if (without_ns >= study.usual_recorded_ns) return {};
   finding.share_of_step =
       1.0 - static_cast<double>(std::max<int64_t>(without_ns, 0)) / static_cast<double>(study.usual_recorded_ns);
-  finding.title = "recording took " + short_percent(finding.share_of_step) +
-                  " of each recorded step: " + short_time(study.usual_recorded_ns) + " while recording, " +
-                  (is_timed ? "" : "about ") + short_time(without_ns) + " without";
+  finding.title = "recording took " + short_percent(finding.share_of_step) + " of each " +
+                  (study.recorded_steps == analyze::RecordedSteps::kFull ? "full" : "recorded") +
+                  " step: " + short_time(study.usual_recorded_ns) + " while recording, " + (is_timed ? "" : "about ") +
+                  short_time(without_ns) + " without";
   if (!is_timed) {
     finding.title += " (" + short_time(undone.low_ns) + " to " + short_time(undone.high_ns) + ")";
   }

@@ -8,6 +8,7 @@
 #include <exception>
 #include <utility>
 
+#include "base/gpu_metrics.h"
 #include "base/own_thread.h"
 #include "format/device.h"
 #include "record/cupti/detach.h"
@@ -163,6 +164,7 @@ void MetricsSampler::find_devices() noexcept {
       devices_[i] = std::make_unique<PmDevice>(pm_, api_, i);
       std::string reason;
       if (!devices_[i]->enable(options_.names, options_.interval_ns, reason)) refuse(reason);
+      if (devices_[i]->is_scaled()) session_.add_metadata(kThroughputsInPercent, "1");
     }
   } catch (const std::exception& error) {
     refuse(error.what());

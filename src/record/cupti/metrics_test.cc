@@ -97,6 +97,30 @@ TEST_F(Metrics, samples_are_rows_of_the_file_metric_by_metric) {
   EXPECT_EQ(pm.open_hosts(), 0u);
 }
 
+// CUPTI 13.0 gives throughputs as fractions; later ones are taken at their word.
+TEST_F(Metrics, values_are_in_the_unit_that_their_names_say) {
+  const std::string sm = "sm__cycles_active.avg.pct_of_peak_sustained_elapsed";
+  const std::string dram = "dram__throughput.avg.pct_of_peak_sustained_elapsed";
+  const auto sampled = [&](uint32_t version, double dram_value) {
+    cupti.version = version;
+    cupti.now_ns = 1'000'000;
+    auto sampler = start({sm, dram});
+    sampler->resume();
+    wait_for_start();
+    pm.feed(0, at(9, {99, 99}));
+    pm.feed(0, at(10, {0.5, dram_value}));
+    cupti.now_ns = 1'000'000'000;
+    return end(sampler);
+  };
+  const std::string expected =
+      "metric 10000000 1000000 0 \"" + sm + "\" = 0.5\nmetric 10000000 1000000 0 \"" + dram + "\" = 75\n";
+  EXPECT_EQ(sampled(130001, 0.75), expected);
+  EXPECT_NE(record::test::records_of(session->path(), {}).find("throughputs_in_percent"), std::string::npos);
+  session.reset();
+  EXPECT_EQ(sampled(130100, 75), expected);
+  EXPECT_EQ(record::test::records_of(session->path(), {}).find("throughputs_in_percent"), std::string::npos);
+}
+
 TEST_F(Metrics, nothing_is_sampled_while_paused_and_samples_across_the_border_are_left_out) {
   auto sampler = start();
   EXPECT_FALSE(pm.is_started(0));

@@ -2,10 +2,13 @@
 
 #if FIRELANE_PM_SAMPLING
 
+#include <algorithm>
 #include <exception>
 #include <map>
 #include <mutex>
 #include <utility>
+
+#include "base/gpu_metrics.h"
 
 namespace firelane::cupti {
 namespace {
@@ -21,8 +24,8 @@ Params params_of(size_t bytes) {
 }
 
 // What `--metrics` means without a list, most wanted first: GPUs count only so much at once. Names differ between
-// generations; of alternatives the first that a GPU has and can count is taken. CUPTI 13.0 gives *_throughput as a
-// fraction, though the name says percent, and counts sm__inst_executed_pipe_tensor of an H200 in two passes.
+// generations; of alternatives the first that a GPU has and can count is taken. CUPTI 13.0 counts
+// sm__inst_executed_pipe_tensor of an H200 in two passes.
 struct Wanted {
   const char* names[3];
 };
@@ -67,6 +70,10 @@ void forget_known_devices() {
 
 PmDevice::~PmDevice() { disable(); }
 
+bool PmDevice::is_scaled() const noexcept {
+  return std::ranges::any_of(factors_, [](double factor) { return factor != 1; });
+}
+
 bool PmDevice::refuse(CUptiResult result, std::string& reason) const {
   if (result == CUPTI_SUCCESS) return false;
   reason = explain_metrics(api_, result);
@@ -95,8 +102,14 @@ CUptiResult PmDevice::schedule(const std::vector<std::string>& names, size_t& pa
   close_host();
   CUptiResult result = open_host();
   if (result != CUPTI_SUCCESS) return result;
+  uint32_t version = 0;
+  if (api_.get_version(&version) != CUPTI_SUCCESS) version = 0;
   metric_names_.clear();
-  for (const std::string& name : names) metric_names_.push_back(name.c_str());
+  factors_.clear();
+  for (const std::string& name : names) {
+    metric_names_.push_back(name.c_str());
+    factors_.push_back(factor_to_percent(name, version));
+  }
   auto add = FL_PM_PARAMS(Profiler_Host_ConfigAddMetrics);
   add.pHostObject = host_;
   add.ppMetricNames = metric_names_.data();
@@ -308,7 +321,9 @@ CUptiResult PmDevice::take_image(PmSamples& samples, size_t count) noexcept {
     if (const CUptiResult result = pm_.evaluate(&evaluate); result != CUPTI_SUCCESS) return result;
     samples.start_ns.push_back(static_cast<int64_t>(sample.startTimestamp));
     samples.end_ns.push_back(static_cast<int64_t>(sample.endTimestamp));
-    samples.values.insert(samples.values.end(), values_.begin(), values_.end());
+    for (size_t metric = 0; metric < values_.size(); ++metric) {
+      samples.values.push_back(values_[metric] * factors_[metric]);
+    }
   }
   return CUPTI_SUCCESS;
 }

@@ -50,6 +50,8 @@ class PmDevice {
 
   size_t index() const noexcept { return index_; }
   const std::vector<std::string>& metrics() const noexcept { return metrics_; }
+  // Whether values are other than CUPTI's, which come in another unit than the names say (base/gpu_metrics.h).
+  bool is_scaled() const noexcept;
 
  private:
   CUptiResult open_host() noexcept;
@@ -73,7 +75,8 @@ class PmDevice {
   std::vector<uint8_t> data_;
   std::vector<std::string> metrics_;
   std::vector<const char*> metric_names_;
-  std::vector<double> values_;  // of one sample
+  std::vector<double> values_;   // of one sample
+  std::vector<double> factors_;  // of CUPTI's values, by metric
   CUpti_Profiler_Host_Object* host_ = nullptr;
   CUpti_PmSampling_Object* sampler_ = nullptr;
   bool is_started_ = false;

@@ -247,6 +247,19 @@ TEST_F(Metrics, gpus_without_time_intervals_count_cycles) {
   end(sampler);
 }
 
+TEST_F(Metrics, a_recorder_built_with_newer_headers_samples_with_the_cupti_of_cuda_12_6) {
+  pm.knows_append_mode = false;
+  auto sampler = start();
+  sampler->resume();
+  EXPECT_TRUE(was_called("every ns"));
+  pm.knows_time_interval = false;
+  end(sampler);
+  sampler = start();
+  sampler->resume();
+  EXPECT_TRUE(was_called("every cycles"));
+  end(sampler);
+}
+
 TEST_F(Metrics, a_lack_of_permission_is_one_line_with_the_remedy) {
   pm.refusals = {{"availability", CUPTI_ERROR_INSUFFICIENT_PRIVILEGES}};
   const std::string text = refusal_of(start(kTwo, {"a", "b"}));

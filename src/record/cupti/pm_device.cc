@@ -43,6 +43,35 @@ constexpr Wanted kDefaultSet[] = {
     {{"nvltx__bytes.sum.per_second"}},
 };
 
+// How to ask for samples, best first. A100s and Turing know only the clock's cycles as an interval (a cycle of the
+// system clock is about a nanosecond), Turing only buffers that keep the oldest, and CUPTI only those before CUDA 12.8:
+// its params then end before that field, and its headers do not have it.
+enum class Append { kLatest, kOldest, kUnknown };
+struct Mode {
+  CUpti_PmSampling_TriggerMode trigger;
+  Append append;
+};
+constexpr Mode kModes[] = {
+#if CUPTI_API_VERSION >= 26
+    {CUPTI_PM_SAMPLING_TRIGGER_MODE_GPU_TIME_INTERVAL, Append::kLatest},
+    {CUPTI_PM_SAMPLING_TRIGGER_MODE_GPU_SYSCLK_INTERVAL, Append::kLatest},
+    {CUPTI_PM_SAMPLING_TRIGGER_MODE_GPU_SYSCLK_INTERVAL, Append::kOldest},
+#endif
+    {CUPTI_PM_SAMPLING_TRIGGER_MODE_GPU_TIME_INTERVAL, Append::kUnknown},
+    {CUPTI_PM_SAMPLING_TRIGGER_MODE_GPU_SYSCLK_INTERVAL, Append::kUnknown},
+};
+
+void set_append_mode(CUpti_PmSampling_SetConfig_Params& config, Append append) {
+  if (append == Append::kUnknown) {
+    config.structSize = CUPTI_PROFILER_STRUCT_SIZE(CUpti_PmSampling_SetConfig_Params, triggerMode);
+    return;
+  }
+#if CUPTI_API_VERSION >= 26
+  config.hwBufferAppendMode = append == Append::kLatest ? CUPTI_PM_SAMPLING_HARDWARE_BUFFER_APPEND_MODE_KEEP_LATEST
+                                                        : CUPTI_PM_SAMPLING_HARDWARE_BUFFER_APPEND_MODE_KEEP_OLDEST;
+#endif
+}
+
 // CUPTI's buffer for what it has not decoded yet, and the image that it decodes into, 16 KB a sample on an H200. Larger
 // ones take longer to set up and to clear.
 constexpr size_t kBufferBytes = 64u << 20;
@@ -182,24 +211,17 @@ bool PmDevice::choose_named(const std::vector<std::string>& names, std::string& 
   return false;
 }
 
-// A100s and Turing know only the clock's cycles as an interval, and Turing only buffers that keep the oldest: a cycle
-// of the system clock is about a nanosecond.
 CUptiResult PmDevice::configure(uint64_t interval_ns) noexcept {
   CUptiResult result = CUPTI_ERROR_UNKNOWN;
-  for (const auto& [trigger, append] : {std::pair{CUPTI_PM_SAMPLING_TRIGGER_MODE_GPU_TIME_INTERVAL,
-                                                  CUPTI_PM_SAMPLING_HARDWARE_BUFFER_APPEND_MODE_KEEP_LATEST},
-                                        std::pair{CUPTI_PM_SAMPLING_TRIGGER_MODE_GPU_SYSCLK_INTERVAL,
-                                                  CUPTI_PM_SAMPLING_HARDWARE_BUFFER_APPEND_MODE_KEEP_LATEST},
-                                        std::pair{CUPTI_PM_SAMPLING_TRIGGER_MODE_GPU_SYSCLK_INTERVAL,
-                                                  CUPTI_PM_SAMPLING_HARDWARE_BUFFER_APPEND_MODE_KEEP_OLDEST}}) {
+  for (const Mode& mode : kModes) {
     auto config = FL_PM_PARAMS(PmSampling_SetConfig);
     config.pPmSamplingObject = sampler_;
     config.configSize = config_.size();
     config.pConfig = config_.data();
     config.hardwareBufferSize = kBufferBytes;
     config.samplingInterval = interval_ns;
-    config.triggerMode = trigger;
-    config.hwBufferAppendMode = append;
+    config.triggerMode = mode.trigger;
+    set_append_mode(config, mode.append);
     result = pm_.set_config(&config);
     if (result == CUPTI_SUCCESS) break;
   }

@@ -65,6 +65,7 @@ class FakePm {
   std::atomic<size_t> more_samples = 0;         // that the next image claims to have
   size_t image_samples = 3;                     // what a counter data image holds
   bool knows_time_interval = true;
+  bool knows_append_mode = true;  // CUDA 12.6 does not
   uint64_t interval = 0;
 
   PmApi api() const {
@@ -124,6 +125,8 @@ class FakePm {
         .disable = [](auto* p) { return current()->turn(p->pPmSamplingObject, "disable", false); },
         .set_config =
             [](auto* p) {
+              constexpr size_t kOldSize = CUPTI_PROFILER_STRUCT_SIZE(CUpti_PmSampling_SetConfig_Params, triggerMode);
+              if (p->structSize > kOldSize && !current()->knows_append_mode) return CUPTI_ERROR_INVALID_PARAMETER;
               const bool by_time = p->triggerMode == CUPTI_PM_SAMPLING_TRIGGER_MODE_GPU_TIME_INTERVAL;
               if (by_time && !current()->knows_time_interval) return CUPTI_ERROR_INVALID_PARAMETER;
               current()->interval = p->samplingInterval;

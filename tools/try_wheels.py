@@ -113,7 +113,10 @@ def run_profiler_tests(trial: Trial, python: Path, more: list[str]) -> None:
 
     From a folder without the checkout's package beside it, so that they find the one that was installed.
     """
-    trial.run("pytest", python, "-m", "pip", "install", "-q", "pytest", "pytest-xdist", environment=dict(os.environ))
+    needed = re.findall(
+        r"^(?:pytest|prometheus-client|opentelemetry-sdk)==.*", (ROOT / "tools/requirements.txt").read_text(), re.MULTILINE
+    )
+    trial.run("pytest", python, "-m", "pip", "install", "-q", *needed, environment=dict(os.environ))
     place = trial.folder / "checkout"
     shutil.copytree(ROOT / "tests/python", place / "tests/python", ignore=shutil.ignore_patterns("__pycache__"))
     for linked in ("tests/data", "src"):

@@ -56,7 +56,7 @@ struct ProfilerOptions {
   bool metrics = false;    // the GPU's hardware metrics: SMs, tensor cores, DRAM, PCIe, NVLink
 
   std::string metric_names;                       // with metrics: CUPTI's names, by commas; empty: a default set
-  double metric_interval_ms = 1;                  // between their samples
+  double metric_interval_ms = 1;                  // between their samples: 0.02 to 1000
   ProfilerSchedule schedule;                      // empty: everything from the constructor to stop()
   std::function<void(Profiler&)> on_trace_ready;  // the trace is complete: save() it here
   std::string output;  // the file while it is written, or its folder; empty: FIRELANE_DIR, else the temporary folder

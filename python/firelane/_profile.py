@@ -9,6 +9,7 @@ from torch.profiler import ProfilerActivity, _ExperimentalConfig, supported_acti
 
 from ._light import LIGHT_STEPS
 from ._metrics import metric_options
+from ._samples import checked_rate
 from .profiler import profile as _profile
 
 
@@ -19,9 +20,9 @@ class profile(_profile):  # noqa: N801 (torch's name)
     is as in firelane.profiler.profile, which takes torch.profiler's arguments instead.
 
     `light`: of the steps that a schedule records, so many of the first are light steps (docs/gpu.md), which times and
-    verdicts are taken from; tables by op are of the others. By default, with a GPU and a `firelane.profiler.schedule`,
-    3 or half of them, whichever is less; else none. `sample_rate`: how often a second the Python stacks of all threads
-    are sampled meanwhile.
+    verdicts are taken from; tables by op are of the others. So it is in each window that a schedule repeats. By
+    default, with a GPU and a `firelane.profiler.schedule`, 3 or half of them, whichever is less; else none.
+    `sample_rate`: how often a second the Python stacks of all threads are sampled meanwhile, 0.1 to 10,000; 0: never.
     """
 
     _front = "firelane.profile"
@@ -57,16 +58,20 @@ class profile(_profile):  # noqa: N801 (torch's name)
         )
         self._metric_options = metric_options(metrics, metric_interval_ms)
         self._light = light
-        self._light_left = 0
-        self._sample_rate = sample_rate
+        self._light_steps = self._light_left = 0  # of a window; of the current one
+        self._sample_rate = checked_rate(sample_rate)
 
     def _more_flags(self) -> dict[str, Any]:
         active = getattr(self.schedule, "active", None)
         light = self._light
         if light is None:
             light = min(LIGHT_STEPS, (active or 0) // 2) if self.use_device == "cuda" else 0
-        self._light_left = light if active is None else min(light, active - 1)
-        return {"light": self._light_left > 0, "sample_rate": self._sample_rate}
+        self._light_steps = light if active is None else min(light, active - 1)
+        return {"light": self._light_steps > 0, "sample_rate": self._sample_rate}
+
+    def start_trace(self) -> None:
+        super().start_trace()
+        self._light_left = self._light_steps  # of each window, also of one that was not prepared before
 
     def _begin_step(self) -> None:
         if self.profiler is not None and self.profiler.is_light:

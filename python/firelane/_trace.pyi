@@ -476,10 +476,15 @@ class StackRecorder:
     Samples the stacks of this process from a thread that needs no GIL, until stop().
     """
 
-    def stop(self) -> list[str]:
-        """What was seen, as texts for metadata `stack_samples`."""
+    def start(self) -> None: ...
+
+    def stop(self) -> tuple[list[str], list[tuple[str, int]]]:
+        """What was seen, as texts for metadata `stack_samples`; and what was not: (reason, count)."""
 
 def record_stacks(rate: float) -> StackRecorder:
-    """Starts to sample; a RuntimeError says why that is not possible."""
+    """What samples from start() on; a RuntimeError says why that is not possible."""
+
+def wrong_rate(rate: float) -> str:
+    """What is wrong with a rate of samples; empty: nothing."""
 
 def why(run: str, step: int = -1) -> str: ...

@@ -1,6 +1,8 @@
 // The host in the way of the device: launches, waits, and recording itself.
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <utility>
 
 #include "advise/grad_scaler.h"
 #include "advise/host_evidence.h"
@@ -10,6 +12,7 @@
 #include "advise/rule.h"
 #include "advise/text.h"
 #include "analyze/host/dispatch.h"
+#include "analyze/trace/info.h"
 
 namespace firelane::advise {
 
@@ -275,6 +278,43 @@ std::vector<Finding> find_host_sync(const Context& context) {
   return findings;
 }
 
+// What our recorder was asked for beside operators, in the words of who asked: "--shapes, --memory"; "" nothing.
+std::string recorded_extras(const Context& context) {
+  static constexpr std::array<std::pair<std::string_view, RecordOption>, 4> kExtras = {
+      {{"with_stack", RecordOption::kStacks},
+       {"with_modules", RecordOption::kModules},
+       {"record_shapes", RecordOption::kShapes},
+       {"profile_memory", RecordOption::kMemory}}};
+  const std::vector<analyze::RecordingOption> options = analyze::recording_options(context.model);
+  std::string out;
+  for (const auto& [name, option] : kExtras) {
+    const auto is_on = [&](const analyze::RecordingOption& each) {
+      return each.name == name && each.state == analyze::Switch::kOn;
+    };
+    if (std::none_of(options.begin(), options.end(), is_on)) continue;
+    out += (out.empty() ? "" : ", ") + context.flag(option);
+  }
+  return out;
+}
+
+void advise_to_record_less(const Context& context, Finding& finding) {
+  if (!is_ours(*context.study)) {
+    finding.try_text = "record less at a time (no stacks, no shapes), or with firelane";
+    finding.try_code = "from firelane.profiler import profile";
+    return;
+  }
+  const std::string extras = recorded_extras(context);
+  if (!extras.empty()) {
+    finding.try_text = "record less at a time";
+    finding.try_code = "leave out " + extras;
+  } else if (context.study->recorded_steps == analyze::RecordedSteps::kFull) {
+    finding.try_text = "nothing more to leave out; times are those of light steps, which cost less";
+  } else {
+    finding.try_text =
+        "nothing more to leave out: recording operators alone costs that; go by the step without recording";
+  }
+}
+
 std::vector<Finding> find_recorder(const Context& context) {
   const analyze::Study& study = *context.study;
   const analyze::RecordingUndone& undone = study.undone;
@@ -289,19 +329,15 @@ std::vector<Finding> find_recorder(const Context& context) {
   if (without_ns >= study.usual_recorded_ns) return {};
   finding.share_of_step =
       1.0 - static_cast<double>(std::max<int64_t>(without_ns, 0)) / static_cast<double>(study.usual_recorded_ns);
-  finding.title = "recording took " + short_percent(finding.share_of_step) +
-                  " of each recorded step: " + short_time(study.usual_recorded_ns) + " while recording, " +
-                  (is_timed ? "" : "about ") + short_time(without_ns) + " without";
+  finding.title = "recording took " + short_percent(finding.share_of_step) + " of each " +
+                  (study.recorded_steps == analyze::RecordedSteps::kFull ? "full" : "recorded") +
+                  " step: " + short_time(study.usual_recorded_ns) + " while recording, " + (is_timed ? "" : "about ") +
+                  short_time(without_ns) + " without";
   if (!is_timed) {
     finding.title += " (" + short_time(undone.low_ns) + " to " + short_time(undone.high_ns) + ")";
   }
   finding.title += "; it is subtracted before the analysis";
-  finding.try_text = is_ours(study) ? "record less at a time: no stacks, no shapes, no memory"
-                                    : "record less at a time (no stacks, no shapes), or with firelane";
-  finding.try_code = is_ours(study)
-                         ? "leave out " + context.flag(RecordOption::kStacks) + ", " +
-                               context.flag(RecordOption::kShapes) + ", " + context.flag(RecordOption::kMemory)
-                         : "from firelane.profiler import profile";
+  advise_to_record_less(context, finding);
   finding.confidence = is_timed ? Confidence::kHigh : undone.undecided ? Confidence::kLow : Confidence::kMedium;
   if (!is_timed) {
     finding.confirm_by = is_ours(study) ? kTimeSomeSteps : "time the same steps without a profiler";

@@ -104,7 +104,7 @@ std::string step_text(const analyze::Study& study) {
   std::string text = "a step takes " + short_time(step_ns);
   const int64_t recorded_ns = study.usual_recorded_ns;
   if (recorded_ns - step_ns > recorded_ns / 50 && short_time(recorded_ns) != short_time(step_ns)) {
-    text += " (" + short_time(recorded_ns) + " while recording" +
+    text += " (" + short_time(recorded_ns) + " " + std::string(study.while_recording()) +
             (study.undone.within_noise ? ", which is as much as steps vary)" : ")");
   }
   // Slow steps: what findings save is measured against the average.

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <new>
 
 namespace firelane {
@@ -31,5 +32,15 @@ struct PageAllocator {
     return true;
   }
 };
+
+// Gives the whole pages among these elements of such an array back before the array itself: their values are lost.
+template <typename T>
+void release_pages(T* begin, T* end) noexcept {
+  constexpr uintptr_t kPage = 4096;
+  const uintptr_t first = (reinterpret_cast<uintptr_t>(begin) + kPage - 1) / kPage * kPage;
+  const uintptr_t last = reinterpret_cast<uintptr_t>(end) / kPage * kPage;
+  // Where pages are larger this fails, and they go with the array.
+  if (first < last) ::madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
+}
 
 }  // namespace firelane

@@ -4,6 +4,8 @@
 #include <array>
 #include <filesystem>
 
+#include "cli/recording.h"
+
 namespace firelane::cli {
 
 namespace {
@@ -39,19 +41,6 @@ void respell(std::vector<std::string>& arguments) {
   }
 }
 
-// --metrics LIST is --metrics=LIST, and a port behind it is told where it belongs, instead of being run.
-void join_metrics(std::vector<std::string>& arguments) {
-  const auto end = std::find(arguments.begin(), arguments.end(), "--");
-  const auto flag = std::find(arguments.begin(), end, "--metrics");
-  if (flag == end || flag + 1 == end) return;
-  const std::string& next = flag[1];
-  // Behind attach's flag a number is the process.
-  const bool is_number = arguments[0] != "attach" && next.find_first_not_of("0123456789") == std::string::npos;
-  if (!is_number && !next.ends_with(".sock") && next.find("__") == std::string::npos) return;
-  *flag += "=" + next;
-  arguments.erase(flag + 1);
-}
-
 }  // namespace
 
 CommandLine make_command_line() {
@@ -84,7 +73,7 @@ CommandLine make_command_line() {
 std::vector<std::string> with_default_verb(std::vector<std::string> arguments) {
   if (arguments.empty()) return arguments;
   respell(arguments);
-  if (arguments[0] == "record" || arguments[0] == "attach") join_metrics(arguments);
+  if (arguments[0] == "record" || arguments[0] == "attach") join_values(arguments);
   if (is_verb(arguments[0])) return arguments;
   const std::string& first = arguments[0];
   const bool is_flag = first.size() > 1 && first[0] == '-';

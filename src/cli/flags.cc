@@ -1,6 +1,8 @@
 #include "cli/flags.h"
 
 #include <CLI/CLI.hpp>
+#include <cmath>
+#include <cstdlib>
 #include <utility>
 
 namespace firelane::cli {
@@ -25,6 +27,16 @@ Flag& Flag::excludes(const std::string& other) {
   return *this;
 }
 
+Flag& Flag::needs(const std::string& other) {
+  option_->needs(other);
+  return *this;
+}
+
+Flag& Flag::joined() {
+  option_->join(',');
+  return *this;
+}
+
 Flag& Flag::once_each() {
   option_->take_all()->allow_extra_args(false);
   return *this;
@@ -37,7 +49,11 @@ Flag& Flag::one_of(const std::vector<std::string>& choices) {
 
 Flag& Flag::between(double low, double high) {
   option_->check(CLI::Range(low, high));
-  return *this;
+  // Which is what CLI11 takes for within any range.
+  return check([low, high](const std::string& text) -> std::string {
+    if (!std::isnan(std::strtod(text.c_str(), nullptr))) return "";
+    return "Value " + text + " not in range " + CLI::detail::to_string(low) + " to " + CLI::detail::to_string(high);
+  });
 }
 
 Flag& Flag::between(int64_t low, int64_t high) {

@@ -27,7 +27,9 @@ class Flag {
   Flag& value_name(const std::string& name);  // what --help calls the value; "" for none
   Flag& show_default();
   Flag& excludes(const std::string& other);
-  Flag& once_each();  // a list: each value with its own flag
+  Flag& needs(const std::string& other);  // which was added before
+  Flag& joined();                         // given several times: all values, with commas between them
+  Flag& once_each();                      // a list: each value with its own flag
   Flag& one_of(const std::vector<std::string>& choices);
   Flag& between(double low, double high);
   Flag& between(int64_t low, int64_t high);

@@ -5,8 +5,13 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
 #include <string_view>
 #include <system_error>
+
+#include "base/text.h"
+#include "base/words.h"
+#include "live/sampler.h"
 
 namespace firelane::cli {
 
@@ -16,8 +21,6 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kMetrics = "metrics";
 constexpr std::string_view kAlone = "true";  // the flag without a list
-constexpr double kShortestIntervalNs = 20e3;
-constexpr double kLongestIntervalNs = 1e9;
 
 void add_option(Flags& flags, const format::RecordOption& option, bool& is_given) {
   std::string name(option.name);
@@ -30,48 +33,95 @@ void add_option(Flags& flags, const format::RecordOption& option, bool& is_given
   }
 }
 
-// "100us", "1ms": nanoseconds.
+// "100us", "1ms": milliseconds.
 std::optional<double> interval_of(const std::string& text) {
   char* end = nullptr;
   const double number = std::strtod(text.c_str(), &end);
   const std::string_view unit = end;
-  const double scale = unit == "ms" ? 1e6 : unit == "us" ? 1e3 : 0;
-  if (end == text.c_str() || !(number * scale >= kShortestIntervalNs && number * scale <= kLongestIntervalNs))
-    return std::nullopt;
-  return number * scale;
+  const double ms = unit == "ms" ? number : unit == "us" ? number / 1e3 : 0;
+  if (end == text.c_str() || !format::wrong_metric_interval(ms).empty()) return std::nullopt;
+  return ms;
 }
 
-bool is_place(const std::string& text) {
-  return text.ends_with(".sock") || (!text.empty() && text.find_first_not_of("0123456789") == std::string::npos);
+// Where Prometheus could be served, as --prometheus takes it: the port of 9400, :9400 and localhost:9400, or a Unix
+// socket's path; "": nowhere.
+std::string serving_place(const std::string& text) {
+  const std::string port = text.substr(text.rfind(':') + 1);
+  if (is_digits(port)) return port;
+  return text.ends_with(".sock") || contains(text, "/") ? text : "";
 }
 
 // CUPTI's names are unit__counter.rollup.
 std::string wrong_in_metrics(const std::string& list) {
-  if (is_place(list)) return "the GPU's hardware metrics; a place for Prometheus is --prometheus " + list;
-  for (size_t begin = 0; begin < list.size() && list != kAlone;) {
-    const size_t end = std::min(list.find(',', begin), list.size());
-    const std::string name = list.substr(begin, end - begin);
-    if (name.find("__") == std::string::npos || name.find('.') == std::string::npos)
-      return "'" + name + "' is not one of CUPTI's metrics, such as sm__cycles_active.avg";
-    begin = end + 1;
+  if (const std::string place = serving_place(list); !place.empty())
+    return "the GPU's hardware metrics; a place for Prometheus is --prometheus " + place;
+  for (const std::string_view name : names_in(list)) {
+    if (name != kAlone && (!contains(name, "__") || !contains(name, ".")))
+      return "'" + std::string(name) + "' is not one of CUPTI's metrics, such as sm__cycles_active.avg";
   }
   return {};
+}
+
+// Without the flags that had no list.
+std::string metric_names(const std::string& given) {
+  std::string out;
+  for (const std::string_view name : names_in(given)) {
+    if (name != kAlone) out += (out.empty() ? "" : ",") + std::string(name);
+  }
+  return out;
+}
+
+bool is_number(const std::string& text) {
+  char* end = nullptr;
+  std::strtod(text.c_str(), &end);
+  return !text.empty() && *end == '\0';
+}
+
+std::string wrong_in_sample(const std::string& value) {
+  if (value == kAlone) return {};
+  return "'" + value + "': takes no value" + (is_number(value) ? "; the rate is --sample-rate " + value : "");
+}
+
+std::string wrong_in_rate(const std::string& text) {
+  return is_number(text) ? live::wrong_rate(std::strtod(text.c_str(), nullptr)) : "'" + text + "' is not a number";
 }
 
 void add_metrics(Flags& flags, const format::RecordOption& option, RecordingArgs& args) {
   flags
       .add_with_optional_value("--metrics", args.metrics,
                                std::string(option.help) + "; --metrics=LIST: CUPTI's, by commas")
+      .joined()
       .check(wrong_in_metrics);
   flags.add("--metric-interval", args.metric_interval, "with --metrics: the time between samples")
       .value_name("TIME")
       .show_default()
+      .needs("--metrics")
       .check([](const std::string& text) -> std::string {
         return interval_of(text) ? "" : "'" + text + "' is not a time between 20us and 1000ms";
       });
 }
 
+// Whether the word behind a flag without a value is meant as one. Of `record`, the command comes after --, where there
+// is one; of `attach`, a number is the process, unless another one follows.
+bool is_meant_as_value(const std::vector<std::string>& arguments, std::vector<std::string>::iterator word) {
+  const auto end = std::find(arguments.begin(), arguments.end(), "--");
+  if (word == end || word->starts_with('-')) return false;
+  if (arguments[0] == "attach") return !is_digits(*word) || (word + 1 != end && is_digits(word[1]));
+  if (end != arguments.end()) return true;
+  return is_number(*word) || word->ends_with(".sock") || word->starts_with(':') || contains(*word, "__");
+}
+
 }  // namespace
+
+void join_values(std::vector<std::string>& arguments) {
+  for (size_t i = 1; i + 1 < arguments.size() && arguments[i] != "--"; ++i) {
+    if (arguments[i] != "--metrics" && arguments[i] != "--sample") continue;
+    const auto word = arguments.begin() + static_cast<ptrdiff_t>(i) + 1;
+    if (!is_meant_as_value(arguments, word)) continue;
+    arguments[i] += "=" + *word;
+    arguments.erase(word);
+  }
+}
 
 void add_recording_flags(Flags& flags, RecordingArgs& args, const std::string& steps_help,
                          const std::string& output_help) {
@@ -89,8 +139,14 @@ void add_recording_flags(Flags& flags, RecordingArgs& args, const std::string& s
   count("--wait", args.wait, "steps to skip first; they are timed, but not recorded");
   count("--warmup", args.warmup, "steps to warm up the recorder before recording");
   count("--after", args.after, "steps to time afterwards, without recording");
-  flags.add("--sample", args.sample, "sample the Python stacks of all threads meanwhile, into the same trace");
-  flags.add("--sample-rate", args.sample_rate, "with --sample: looks a second").between(1.0, 10'000.0).show_default();
+  flags
+      .add_with_optional_value("--sample", args.sample,
+                               "sample the Python stacks of all threads meanwhile, into the same trace")
+      .check(wrong_in_sample);
+  flags.add("--sample-rate", args.sample_rate, "with --sample: looks a second, 0.1 to 10000")
+      .check(wrong_in_rate)
+      .needs("--sample")
+      .show_default();
 }
 
 void add_recorder_options(Flags& flags, RecordingArgs& args) {
@@ -122,7 +178,7 @@ void add_recording(JsonWriter& json, const RecordingArgs& args, const RecordingF
   json.field("output", file.path).field("old_inode", static_cast<int64_t>(file.old_inode));
   json.field("steps", args.steps)
       .field("light", args.light)
-      .field("sample_rate", args.sample ? args.sample_rate : 0.0)
+      .field("sample_rate", args.sample.empty() ? 0.0 : args.sample_rate)
       .field("wait", args.wait)
       .field("warmup", args.warmup)
       .field("after", args.after);
@@ -133,8 +189,8 @@ void add_recording(JsonWriter& json, const RecordingArgs& args, const RecordingF
                option.name == kMetrics ? !args.metrics.empty() : option.is_on_by_default != args.flag_given[i]);
   }
   if (!args.metrics.empty()) {
-    json.field("metric_names", args.metrics == kAlone ? "" : args.metrics);
-    json.field("metric_interval_ms", interval_of(args.metric_interval).value_or(1e6) / 1e6);
+    json.field("metric_names", metric_names(args.metrics));
+    json.field("metric_interval_ms", interval_of(args.metric_interval).value_or(1));
   }
   json.end_object();
 }

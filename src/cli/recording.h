@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/json_writer.h"
 #include "base/result.h"
@@ -19,7 +20,7 @@ struct RecordingArgs {
   bool force = false;
   int64_t steps = 5;
   int64_t light = -1;        // below 0: some with a GPU, none without
-  bool sample = false;       // stacks, meanwhile
+  std::string sample;        // "true": stacks, meanwhile
   double sample_rate = 200;  // looks a second
   int64_t wait = 3;
   int64_t warmup = 1;
@@ -37,6 +38,9 @@ struct RecordingFile {
 // -o, --force and how many steps of which kind.
 void add_recording_flags(Flags& flags, RecordingArgs& args, const std::string& steps_help,
                          const std::string& output_help);
+// A word behind --metrics or --sample that is meant as its value, and told so instead of being run: --metrics LIST is
+// --metrics=LIST.
+void join_values(std::vector<std::string>& arguments);
 // One flag for each of the recorder's options.
 void add_recorder_options(Flags& flags, RecordingArgs& args);
 

@@ -215,6 +215,8 @@ report::Report sample_report(const Samples& samples, size_t row_count) {
     out.notes.emplace_back(
         fmt::format("{} looks were left out, because the machine had no time for them", samples.missed_count));
   }
+  if (!samples.failure.empty())
+    out.notes.emplace_back(fmt::format("sampling ended before it was told to: {}", samples.failure));
   if (samples.torn_count > 0)
     out.notes.emplace_back(
         fmt::format("{} stacks changed while they were read, and are not counted", samples.torn_count));

@@ -155,6 +155,10 @@ Result<int> run_record(const RecordArgs& args) {
     return complain("--prometheus: a port (0: any), or a Unix socket's path with a slash or .sock", kExitUsage);
   if (!args.always && (!args.prometheus.empty() || args.opentelemetry || !args.signal.empty()))
     return complain("--prometheus, --opentelemetry and --signal need --always", kExitUsage);
+  if (args.always && !args.recording.sample.empty())
+    return complain(
+        "--sample is not for --always; firelane attach PID --sample samples some steps of the job while it runs",
+        kExitUsage);
   FL_TRY_VOID(put_site_on_python_path("record"));
   FL_TRY(const RecordingFile output, args.always ? find_folder(args) : find_recording_file(args.recording));
   setenv(environment::kRecord.name, plan_json(args, output).c_str(), 1);

@@ -178,32 +178,32 @@ Result<int> run_sample(const SampleArgs& args) {
 }  // namespace
 
 Verb sample_verb() {
-  return {.name = "sample",
-          .sentence =
-              "Sample the stacks of all threads of a Python program, without stopping it or loading anything into it.",
-          .examples = {"firelane sample --rate 200 --native -o stacks.speedscope.json -- python train.py",
-                       "firelane sample -p 4711 --once --native"},
-          .setup = [](Flags& flags) -> VerbBody {
-            auto args = std::make_shared<SampleArgs>();
-            flags.add("command", args->command, "the program and its arguments, after --");
-            flags.add("-p,--pid", args->pid, "a program that runs already").between(int64_t{1}, int64_t{1} << 30);
-            flags.add("--rate", args->rate, "times a second").between(0.1, 10000.0).show_default();
-            flags.add("--duration", args->duration_s, "seconds; 0: until the program ends, or Ctrl-C")
-                .between(0.0, 1e9)
-                .show_default();
-            flags.add("--once", args->once, "print the stacks of all threads as they are now, and end");
-            flags.add("--native", args->native,
-                      "C and C++ frames as well, and threads without Python (needs libdw: apt install libdw1)");
-            flags.add(
-                "-o,--output", args->path,
-                "the stacks: speedscope's JSON; collapsed stacks if the name ends in .txt, .folded or .collapsed");
-            flags.add("--force", args->output.force, "replace an existing file");
-            flags.add("--rows", args->rows, "show this many functions and threads; 0 = all").show_default();
-            flags.add("--json", args->output.json, "print JSON");
-            flags.add("--csv", args->output.csv, "print CSV");
-            flags.add("--wide", args->output.wide, "do not shorten long names");
-            return [args] { return run_sample(*args); };
-          }};
+  return {
+      .name = "sample",
+      .sentence =
+          "Sample the stacks of all threads of a Python program, without stopping it or loading anything into it.",
+      .examples = {"firelane sample --rate 200 --native -o stacks.speedscope.json -- python train.py",
+                   "firelane sample -p 4711 --once --native"},
+      .setup = [](Flags& flags) -> VerbBody {
+        auto args = std::make_shared<SampleArgs>();
+        flags.add("command", args->command, "the program and its arguments, after --");
+        flags.add("-p,--pid", args->pid, "a program that runs already").between(int64_t{1}, int64_t{1} << 30);
+        flags.add("--rate", args->rate, "times a second").between(live::kLowestRate, live::kHighestRate).show_default();
+        flags.add("--duration", args->duration_s, "seconds; 0: until the program ends, or Ctrl-C")
+            .between(0.0, 1e9)
+            .show_default();
+        flags.add("--once", args->once, "print the stacks of all threads as they are now, and end");
+        flags.add("--native", args->native,
+                  "C and C++ frames as well, and threads without Python (needs libdw: apt install libdw1)");
+        flags.add("-o,--output", args->path,
+                  "the stacks: speedscope's JSON; collapsed stacks if the name ends in .txt, .folded or .collapsed");
+        flags.add("--force", args->output.force, "replace an existing file");
+        flags.add("--rows", args->rows, "show this many functions and threads; 0 = all").show_default();
+        flags.add("--json", args->output.json, "print JSON");
+        flags.add("--csv", args->output.csv, "print CSV");
+        flags.add("--wide", args->output.wide, "do not shorten long names");
+        return [args] { return run_sample(*args); };
+      }};
 }
 
 }  // namespace firelane::cli

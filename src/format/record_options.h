@@ -5,6 +5,8 @@
 #pragma once
 
 #include <array>
+#include <cstdio>
+#include <string>
 #include <string_view>
 
 // X(name, is on by default, key, help). A trace says by the key whether the option was on: torch.profiler's argument
@@ -32,5 +34,18 @@ inline constexpr std::array kRecordOptions = {
     FL_RECORD_OPTIONS(FL_OPTION)
 #undef FL_OPTION
 };
+
+// Between two samples of metrics.
+inline constexpr double kShortestMetricIntervalMs = 0.02;
+inline constexpr double kLongestMetricIntervalMs = 1000;
+
+// "metric_interval_ms: between 0.02 and 1000, not nan"; "": it is one.
+inline std::string wrong_metric_interval(double ms) {
+  if (ms >= kShortestMetricIntervalMs && ms <= kLongestMetricIntervalMs) return {};
+  std::array<char, 96> text;
+  std::snprintf(text.data(), text.size(), "metric_interval_ms: between %g and %g, not %g", kShortestMetricIntervalMs,
+                kLongestMetricIntervalMs, ms);
+  return text.data();
+}
 
 }  // namespace firelane::format

@@ -3,7 +3,10 @@
 #include <time.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <cstdio>
+#include <exception>
 #include <optional>
 #include <utility>
 
@@ -21,11 +24,18 @@ int64_t now_ns(clockid_t clock) {
   return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
-void sleep_until(int64_t when_ns) {
-  struct timespec time{};
-  time.tv_sec = when_ns / 1'000'000'000;
-  time.tv_nsec = when_ns % 1'000'000'000;
-  ::clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &time, nullptr);  // a signal may end it early: `stop` is looked at
+constexpr int64_t kLongestSleepNs = 10'000'000;  // between two looks at `stop`, which nobody waits for longer
+
+bool is_stopped(const SampleOptions& options) { return options.stop != nullptr && options.stop->load(); }
+
+void sleep_until(int64_t when_ns, const SampleOptions& options) {
+  for (int64_t now = now_ns(CLOCK_MONOTONIC); now < when_ns && !is_stopped(options); now = now_ns(CLOCK_MONOTONIC)) {
+    const int64_t until_ns = std::min(when_ns, now + kLongestSleepNs);
+    struct timespec time{};
+    time.tv_sec = until_ns / 1'000'000'000;
+    time.tv_nsec = until_ns % 1'000'000'000;
+    if (::clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &time, nullptr) == EINTR) return;  // `stop` may be set
+  }
 }
 
 // A name that a thread was given: one that it shares with the process is the process's.
@@ -145,29 +155,19 @@ void add_native(const NativeView& native, Samples& out) {
   out.sampling_note = native.sampling_note();
 }
 
-}  // namespace
-
-Result<Samples> sample(const Process& process, const Python& python, const SampleOptions& options) {
-  FL_TRY(StackReader reader, StackReader::open(process, python));
-  Samples out{.rate = options.rate};
-  Counter counter(process, out, options.most_timed);
+// One look at least, and then until it is time to end.
+void look_on(StackReader& reader, NativeView* native, Counter& counter, const SampleOptions& options, Samples& out) {
   const auto interval_ns = static_cast<int64_t>(1e9 / options.rate);
-  std::optional<NativeView> native;
-  if (options.native) {
-    FL_TRY(NativeView opened, NativeView::open(process, python, interval_ns));
-    native.emplace(std::move(opened));
-  }
   const int64_t begin = now_ns(CLOCK_MONOTONIC);
-  const int64_t begin_cpu = now_ns(CLOCK_THREAD_CPUTIME_ID);
   const auto end = options.duration_s > 0 ? begin + static_cast<int64_t>(options.duration_s * 1e9) : INT64_MAX;
   std::vector<ThreadStack> seen;
   int64_t due = begin;
   int64_t last = begin - interval_ns;
-  do {  // one look at least
+  do {
     if (!reader.look(seen)) break;
     const int64_t now = now_ns(CLOCK_MONOTONIC);
-    if (native) native->add_other_threads(seen);
-    counter.add(seen, now - last, reader, native ? &*native : nullptr);
+    if (native != nullptr) native->add_other_threads(seen);
+    counter.add(seen, now - last, reader, native);
     ++out.tick_count;
     last = now;
     due += interval_ns;
@@ -177,11 +177,40 @@ Result<Samples> sample(const Process& process, const Python& python, const Sampl
       due += missed * interval_ns;
     }
     if (due >= end) break;
-    if (native)
+    if (native != nullptr)
       native->wait_until(due, reader);
     else
-      sleep_until(due);
-  } while (options.stop == nullptr || !options.stop->load());
+      sleep_until(due, options);
+  } while (!is_stopped(options));
+}
+
+}  // namespace
+
+std::string wrong_rate(double rate) {
+  if (rate >= kLowestRate && rate <= kHighestRate) return {};
+  std::array<char, 96> text;
+  std::snprintf(text.data(), text.size(), "%g is not a rate between %g and %g looks a second", rate, kLowestRate,
+                kHighestRate);
+  return text.data();
+}
+
+Result<Samples> sample(const Process& process, const Python& python, const SampleOptions& options) {
+  if (std::string wrong = wrong_rate(options.rate); !wrong.empty()) return Error{std::move(wrong)};
+  FL_TRY(StackReader reader, StackReader::open(process, python));
+  Samples out{.rate = options.rate};
+  Counter counter(process, out, options.most_timed);
+  std::optional<NativeView> native;
+  if (options.native) {
+    FL_TRY(NativeView opened, NativeView::open(process, python, static_cast<int64_t>(1e9 / options.rate)));
+    native.emplace(std::move(opened));
+  }
+  const int64_t begin = now_ns(CLOCK_MONOTONIC);
+  const int64_t begin_cpu = now_ns(CLOCK_THREAD_CPUTIME_ID);
+  try {
+    look_on(reader, native ? &*native : nullptr, counter, options, out);
+  } catch (const std::exception& error) {  // no memory, as a rule: what was seen so far is kept
+    out.failure = error.what();
+  }
   counter.finish();
   out.duration_s = static_cast<double>(now_ns(CLOCK_MONOTONIC) - begin) / 1e9;
   out.own_cpu_s = static_cast<double>(now_ns(CLOCK_THREAD_CPUTIME_ID) - begin_cpu) / 1e9;

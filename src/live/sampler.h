@@ -14,6 +14,12 @@
 
 namespace firelane::live {
 
+// Looks a second.
+inline constexpr double kLowestRate = 0.1;
+inline constexpr double kHighestRate = 10'000;
+// "2e+09 is not a rate between 0.1 and 10000 looks a second"; "": it is one.
+std::string wrong_rate(double rate);
+
 struct SampleCounts {
   uint64_t all = 0;
   uint64_t on_cpu = 0;
@@ -60,6 +66,7 @@ struct Samples {
   std::vector<SampledStack> counted;  // by thread, then as first seen
   std::vector<TimedSample> timed;     // in order of time, as many as were asked for
   uint64_t untimed_count = 0;         // that were too many
+  std::string failure;                // why it ended before it was told to; "": it did not, or the program ended
 };
 
 struct SampleOptions {
@@ -70,7 +77,7 @@ struct SampleOptions {
   const std::atomic<bool>* stop = nullptr;
 };
 
-// Returns when it is over. An Error only if nothing could be read at all.
+// Returns when it is over, at once after `stop`. An Error only if nothing could be read at all, or for a wrong rate.
 Result<Samples> sample(const Process& process, const Python& python, const SampleOptions& options);
 
 }  // namespace firelane::live

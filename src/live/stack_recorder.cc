@@ -1,16 +1,16 @@
 #include "live/stack_recorder.h"
 
-#include <pthread.h>
 #include <unistd.h>
 
-#include <atomic>
-#include <csignal>
-#include <system_error>
+#include <exception>
+#include <optional>
+#include <string_view>
 #include <thread>
 #include <unordered_map>
 #include <utility>
 
 #include "base/json_writer.h"
+#include "base/own_thread.h"
 #include "live/process.h"
 #include "live/python.h"
 
@@ -18,7 +18,8 @@ namespace firelane::live {
 
 namespace {
 
-constexpr size_t kPieceBytes = 128 << 10;
+constexpr std::string_view kEnded = "stacks: sampling ended early: ";
+constexpr size_t kMostReasonBytes = 500;
 constexpr size_t kMostTimed = 500'000;  // 16 MB; a thread that waits counts once for as long as it does
 
 std::string text_of(const Samples& samples, uint32_t stack) {
@@ -76,16 +77,24 @@ class Piece {
 
 }  // namespace
 
-std::vector<std::string> samples_json(const Samples& samples, size_t piece_bytes) {
+std::vector<std::string> samples_json(const Samples& samples, const TextLimits& limits, uint64_t& left_out) {
   std::vector<std::string> out;
   Piece piece;
-  for (const TimedSample& sample : samples.timed) {
-    piece.add(samples, sample);
-    if (piece.bytes() < piece_bytes) continue;
+  size_t bytes = 0;
+  const auto end_piece = [&] {
     out.push_back(piece.json(samples));
+    bytes += out.back().size();
     piece = {};
+  };
+  for (size_t i = 0; i < samples.timed.size(); ++i) {
+    if (bytes >= limits.all_bytes) {
+      left_out += samples.timed.size() - i;
+      return out;
+    }
+    piece.add(samples, samples.timed[i]);
+    if (piece.bytes() >= limits.piece_bytes) end_piece();
   }
-  if (!piece.empty()) out.push_back(piece.json(samples));
+  if (!piece.empty()) end_piece();
   return out;
 }
 
@@ -93,57 +102,95 @@ std::vector<std::string> samples_json(const Samples& samples, size_t piece_bytes
 struct StackRecorder::Shared {
   Sampler sampler;
   std::atomic<bool> stop{false};
-  Samples samples;  // the thread's until it has ended
+  std::optional<Samples> samples;  // the thread's until it has ended, as the next
+  LostSamples failure;
   std::thread thread;
+
+  Shared() { failure.reason.reserve(kMostReasonBytes); }
+  void run() noexcept;
+  void fail(std::string_view reason) noexcept;
+  RecordedStacks take();
 };
 
-StackRecorder::StackRecorder(std::shared_ptr<Shared> shared) : shared_(std::move(shared)), process_(::getpid()) {}
+// There may be no memory left: only what was set aside is used.
+void StackRecorder::Shared::fail(std::string_view reason) noexcept {
+  failure.reason = kEnded;
+  failure.reason += reason.substr(0, kMostReasonBytes - kEnded.size());
+}
 
-Result<std::unique_ptr<StackRecorder>> StackRecorder::start(double rate) {
+void StackRecorder::Shared::run() noexcept {
+  try {
+    auto seen = sampler(stop);
+    if (!seen.ok()) return fail(seen.error().message);
+    samples = std::move(seen).value();
+    if (!samples->failure.empty()) return fail(samples->failure);
+    if (!stop) fail("the memory of this process cannot be read any more");
+  } catch (const std::exception& error) {
+    fail(error.what());
+  }
+}
+
+RecordedStacks StackRecorder::Shared::take() {
+  RecordedStacks out;
+  if (!failure.reason.empty()) out.losses.push_back(failure);
+  if (!samples) return out;
+  uint64_t dropped = samples->untimed_count;
+  out.texts = samples_json(*samples, {}, dropped);
+  if (dropped > 0) out.losses.push_back({"stack samples dropped: too many for the trace; sample less often", dropped});
+  if (samples->torn_count > 0)
+    out.losses.push_back({"stack samples dropped: the stacks changed while they were read", samples->torn_count});
+  return out;
+}
+
+StackRecorder::StackRecorder(std::unique_ptr<Shared> shared) : shared_(std::move(shared)), process_(::getpid()) {}
+
+Result<std::unique_ptr<StackRecorder>> StackRecorder::prepare(double rate) {
+  if (std::string wrong = wrong_rate(rate); !wrong.empty()) return Error{std::move(wrong)};
   FL_TRY(Process process, look_at(::getpid()));
   FL_TRY(Python python, find_python(process));
   FL_TRY_VOID(StackReader::open(process, python));
-  return start([rate, process = std::move(process), python = std::move(python)](const std::atomic<bool>& stop) {
-    auto seen = sample(process, python, {.rate = rate, .most_timed = kMostTimed, .stop = &stop});
-    return seen.ok() ? std::move(seen).value() : Samples{};
+  return prepare([rate, process = std::move(process), python = std::move(python)](const std::atomic<bool>& stop) {
+    return sample(process, python, {.rate = rate, .most_timed = kMostTimed, .stop = &stop});
   });
 }
 
-Result<std::unique_ptr<StackRecorder>> StackRecorder::start(Sampler sampler) {
-  auto shared = std::make_shared<Shared>();
+std::unique_ptr<StackRecorder> StackRecorder::prepare(Sampler sampler) {
+  auto shared = std::make_unique<Shared>();
   shared->sampler = std::move(sampler);
-  // The new thread inherits the mask: the program's signals go to its own threads.
-  sigset_t all;
-  sigset_t before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  bool is_started = true;
-  try {
-    shared->thread = std::thread([shared = shared.get()] {
-      ::pthread_setname_np(::pthread_self(), "firelane-sample");
-      shared->samples = shared->sampler(shared->stop);
-    });
-  } catch (const std::system_error&) {
-    is_started = false;
-  }
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (!is_started) return Error{"no more threads"};
   return std::unique_ptr<StackRecorder>(new StackRecorder(std::move(shared)));
 }
 
-std::vector<std::string> StackRecorder::stop() {
-  if (shared_ == nullptr) return {};
-  const std::shared_ptr<Shared> shared = std::move(shared_);
-  if (process_ != ::getpid()) {
-    // Nobody can join or detach a thread that is not there.
-    new std::shared_ptr<Shared>(shared);  // NOLINT(bugprone-unused-raii): kept for good
-    return {};
-  }
-  shared->stop = true;
-  shared->thread.join();
-  return samples_json(shared->samples, kPieceBytes);
+void StackRecorder::start() noexcept {
+  if (shared_ == nullptr || process_ != ::getpid() || shared_->thread.joinable()) return;
+  shared_->thread = start_own_thread("firelane-sample", [shared = shared_.get()] { shared->run(); });
+  if (!shared_->thread.joinable()) shared_->fail("the system gives no thread for it");
 }
 
-StackRecorder::~StackRecorder() { (void)stop(); }
+std::unique_ptr<StackRecorder::Shared> StackRecorder::end_thread() noexcept {
+  std::unique_ptr<Shared> shared = std::move(shared_);
+  if (shared == nullptr) return nullptr;
+  if (process_ != ::getpid()) {
+    static_cast<void>(shared.release());  // nobody can join or detach a thread that is not there
+    return nullptr;
+  }
+  shared->stop = true;
+  if (shared->thread.joinable()) shared->thread.join();
+  return shared;
+}
+
+RecordedStacks StackRecorder::stop() noexcept {
+  RecordedStacks out;
+  try {
+    out.losses.resize(1);  // in case that there is no memory for more
+    out.losses[0].reason = "stack samples dropped: no memory to write them";
+    const std::unique_ptr<Shared> shared = end_thread();
+    out.losses[0].count = shared != nullptr && shared->samples ? shared->samples->timed.size() : 0;
+    return shared == nullptr ? RecordedStacks() : shared->take();
+  } catch (const std::exception&) {
+    return out;
+  }
+}
+
+StackRecorder::~StackRecorder() { static_cast<void>(end_thread()); }
 
 }  // namespace firelane::live

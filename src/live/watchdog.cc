@@ -1,6 +1,5 @@
 #include "live/watchdog.h"
 
-#include <pthread.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -9,15 +8,15 @@
 #include <algorithm>
 #include <array>
 #include <condition_variable>
-#include <csignal>
 #include <cstdio>
+#include <exception>
 #include <fstream>
 #include <mutex>
 #include <optional>
-#include <system_error>
 #include <thread>
 #include <utility>
 
+#include "base/own_thread.h"
 #include "live/process.h"
 #include "live/python.h"
 #include "live/stack_reader.h"
@@ -115,23 +114,20 @@ Watchdog::Watchdog(std::string folder, Holder holder) : shared_(std::make_shared
   (void)load_libdw();
   shared_->folder = std::move(folder);
   shared_->holder_now = holder ? std::move(holder) : [gil = std::make_shared<OwnGil>()] { return gil->holder(); };
-  // The new thread inherits the mask: the program's signals go to its own threads.
-  sigset_t all;
-  sigset_t before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  try {
-    std::thread([shared = shared_] {
-      ::pthread_setname_np(::pthread_self(), "firelane-watch");
+  std::thread thread = start_own_thread("firelane-watch", [shared = shared_] {
+    try {
       watch(*shared);
-      const std::lock_guard lock(shared->mutex);
-      shared->has_ended = true;
-      shared->changed.notify_all();
-    }).detach();
-  } catch (const std::system_error&) {  // no more threads: the program goes on without
+    } catch (const std::exception&) {  // no memory: the program goes on without
+    }
+    const std::lock_guard lock(shared->mutex);
+    shared->has_ended = true;
+    shared->changed.notify_all();
+  });
+  if (thread.joinable()) {
+    thread.detach();
+  } else {  // no more threads: the program goes on without
     shared_->has_ended = true;
   }
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 Watchdog::~Watchdog() {

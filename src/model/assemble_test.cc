@@ -34,6 +34,51 @@ TEST(Assemble, slices_are_sorted_by_lane_start_and_longest_first) {
   EXPECT_EQ(m.info.duration_ns, 19000);
 }
 
+// Rows are freed in pieces while they become a table: none may be read after that, and none twice. Three parts whose
+// ops take turns on two lanes, one of them backwards, and one of plain ops.
+TEST(Assemble, rows_of_many_parts_and_pieces_all_arrive_at_their_place) {
+  constexpr int64_t kRows = 70'000;  // of a part
+  constexpr int64_t kParts = 3;
+  RawTrace raw;
+  RawPool& pool = raw.pools.emplace_back();
+  const LaneId lanes[] = {pool.lane({.number = 1}, {.number = 1}), pool.lane({.number = 1}, {.number = 2})};
+  for (int64_t p = 0; p < kParts; ++p) {
+    RawPart& part = raw.parts.emplace_back();
+    for (int64_t i = 0; i < kRows; ++i) {
+      const int64_t at = (p == 1 ? kRows - 1 - i : i) * kParts + p;
+      if (p == 2) {
+        part.plain_ops.push_back({.external_id = at});
+      } else {
+        part.op_details.push_back({.external_id = at});
+      }
+      part.host_slices.push_back({.start_ns = at,
+                                  .duration_ns = 1,
+                                  .lane = lanes[at % 2],
+                                  .name = pool.strings.intern(std::to_string(at % 7)),
+                                  .kind = HostKind::kOp,
+                                  .detail = static_cast<Row>(i)});
+      part.device_slices.push_back({.start_ns = at,
+                                    .duration_ns = 1,
+                                    .lane = pool.lane({.number = 0}, {.number = at % 2}),
+                                    .name = pool.strings.intern(std::to_string(at % 5)),
+                                    .kind = DeviceKind::kOther});
+    }
+  }
+  const Model m = assemble(std::move(raw), 2);
+  ASSERT_EQ(m.host_slices.size(), kParts * kRows);
+  ASSERT_EQ(m.device_slices.size(), kParts * kRows);
+  for (Row row = 0; row < m.host_slices.size(); ++row) {
+    const int64_t lane = row < m.host_slices.size() / 2 ? 0 : 1;
+    const int64_t at = (row - lane * (kParts * kRows / 2)) * 2 + lane;
+    ASSERT_EQ(m.host_slices.start_ns[row], at) << row;
+    ASSERT_EQ(m.text(m.host_slices.name[row]), std::to_string(at % 7)) << row;
+    ASSERT_EQ(m.op_details.external_id[m.host_slices.detail[row]], at) << row;
+    ASSERT_EQ(m.op_details.slice[m.host_slices.detail[row]], row) << row;
+    ASSERT_EQ(m.device_slices.start_ns[row], at) << row;
+    ASSERT_EQ(m.text(m.device_slices.name[row]), std::to_string(at % 5)) << row;
+  }
+}
+
 TEST(Assemble, a_slice_that_outlives_the_open_one_closes_it_and_both_are_kept) {
   const Model m = TraceBuilder()
                       .op("first", {.start_us = 0, .end_us = 10})

@@ -13,11 +13,50 @@ namespace firelane {
 
 namespace {
 
-// Pointers to all rows of one kind, sorted as slices are. Fills begin/end of each lane.
+constexpr size_t kFreedTogether = size_t{1} << 15;  // rows
+
+// Where rows go: the rows of all parts, one after the other.
+struct Places {
+  std::vector<size_t> first;  // of each part; and their number
+  std::vector<Row> place;
+};
+
+// The inverse of an order. Neighbours in it are mostly of one part, or of two that take turns.
 template <typename RawRow>
-std::vector<const RawRow*> sort_by_lane(RawTrace& raw, RawVector<RawRow> RawPart::* rows,
-                                        const std::vector<LaneId>& lane_map, std::vector<Row>& begin,
-                                        std::vector<Row>& end, unsigned threads) {
+Places invert(const RawTrace& raw, RawVector<RawRow> RawPart::* rows, const std::vector<const RawRow*>& order,
+              unsigned threads) {
+  Places out{.first = {0}, .place = std::vector<Row>(order.size())};
+  struct Rows {
+    const RawRow* begin;
+    const RawRow* end;
+    size_t first;
+    bool has(const RawRow* row) const { return begin <= row && row < end; }
+  };
+  std::vector<Rows> parts;
+  for (const RawPart& part : raw.parts) {
+    const RawVector<RawRow>& of_part = part.*rows;
+    if (!of_part.empty()) parts.push_back({of_part.data(), of_part.data() + of_part.size(), out.first.back()});
+    out.first.push_back(out.first.back() + of_part.size());
+  }
+  std::ranges::sort(parts, {}, &Rows::begin);
+  parallel_ranges(order.size(), threads, [&](size_t begin, size_t end) {
+    const Rows* last = parts.data();
+    const Rows* before = last;
+    for (size_t i = begin; i < end; ++i) {
+      if (!last->has(order[i])) {
+        std::swap(last, before);
+        if (!last->has(order[i])) last = &*(std::ranges::upper_bound(parts, order[i], {}, &Rows::begin) - 1);
+      }
+      out.place[last->first + static_cast<size_t>(order[i] - last->begin)] = static_cast<Row>(i);
+    }
+  });
+  return out;
+}
+
+// Where all rows of one kind go, sorted as slices are. Fills begin/end of each lane.
+template <typename RawRow>
+Places sort_by_lane(RawTrace& raw, RawVector<RawRow> RawPart::* rows, const std::vector<LaneId>& lane_map,
+                    std::vector<Row>& begin, std::vector<Row>& end, unsigned threads) {
   const size_t lane_count = begin.size();
   const auto lane_of = [&](const RawRow& row) {
     return static_cast<size_t>(lane_map[static_cast<uint32_t>(row.lane)]);
@@ -45,7 +84,32 @@ std::vector<const RawRow*> sort_by_lane(RawTrace& raw, RawVector<RawRow> RawPart
           run_sort(order.data() + begin[lane], end[lane] - begin[lane], before);
       },
       1);
-  return order;
+  return invert(raw, rows, order, threads);
+}
+
+// Calls set(place, row) for each row and frees it: a table and the rows that it is made of are not in memory at once.
+template <typename RawRow, typename Set>
+void take_rows(RawTrace& raw, RawVector<RawRow> RawPart::* rows, const Places& places, unsigned threads,
+               const Set& set) {
+  struct Piece {
+    RawPart* part;
+    size_t first;  // in `places`
+    size_t begin, end;
+  };
+  std::vector<Piece> pieces;
+  for (size_t part = 0; part < raw.parts.size(); ++part) {
+    const size_t count = (raw.parts[part].*rows).size();
+    for (size_t begin = 0; begin < count; begin += kFreedTogether) {
+      pieces.push_back({&raw.parts[part], places.first[part], begin, std::min(count, begin + kFreedTogether)});
+    }
+  }
+  parallel_each(pieces.size(), places.place.size() < 4096 ? 1 : threads, [&](size_t i) {
+    const auto& [part, first, begin, end] = pieces[i];
+    RawRow* const of_part = (part->*rows).data();
+    for (size_t row = begin; row < end; ++row) set(places.place[first + row], of_part[row]);
+    release_pages(of_part + begin, of_part + end);
+  });
+  for (RawPart& part : raw.parts) part.free_rows(part.*rows);
 }
 
 template <typename RawRow>
@@ -53,11 +117,6 @@ size_t count_rows(const RawTrace& raw, RawVector<RawRow> RawPart::* rows) {
   size_t count = 0;
   for (const RawPart& part : raw.parts) count += part.count_of(part.*rows);
   return count;
-}
-
-template <typename RawRow>
-void free_rows(RawTrace& raw, RawVector<RawRow> RawPart::* rows) {
-  for (RawPart& part : raw.parts) RawVector<RawRow>().swap(part.*rows);
 }
 
 // What stands in a column for a raw row's value: the lane's new id, all else as it is.
@@ -85,7 +144,7 @@ std::vector<RawRow> take_sorted(RawTrace& raw, RawVector<RawRow> RawPart::* rows
   std::vector<RawRow> all;
   all.reserve(count_rows(raw, rows));
   for (const RawPart& part : raw.parts) all.insert(all.end(), (part.*rows).begin(), (part.*rows).end());
-  free_rows(raw, rows);
+  for (RawPart& part : raw.parts) part.free_rows(part.*rows);
   run_sort(all.data(), all.size(), [](const RawRow& a, const RawRow& b) { return time_of(a) < time_of(b); });
   return all;
 }
@@ -104,14 +163,14 @@ void each_part(RawTrace& raw, RawVector<RawRow> RawPart::* rows, unsigned thread
 template <typename Table>
 void make_room(RawTrace& raw, RawVector<typename Table::Raw> RawPart::* rows, size_t count, Table& out,
                const ColumnMap& map, unsigned threads) {
-  const auto filled =
-      std::find_if(raw.parts.begin(), raw.parts.end(), [&](const RawPart& part) { return !(part.*rows).empty(); });
+  const auto filled = std::find_if(raw.parts.begin(), raw.parts.end(),
+                                   [&](const RawPart& part) { return part.count_of(part.*rows) > 0; });
   if (filled == raw.parts.end()) return out.resize(0);
-  const typename Table::Raw first = (*filled.*rows).front();
+  const typename Table::Raw first = filled->first_row(*filled.*rows);
   std::vector<typename Table::Differing> of_parts(raw.parts.size());
   parallel_each(raw.parts.size(), count < 4096 ? 1 : threads, [&](size_t i) {
     typename Table::Differing differing;
-    for (const auto& row : raw.parts[i].*rows) differing.compare(first, row);
+    raw.parts[i].each_distinct_row(raw.parts[i].*rows, [&](const auto& row) { differing.compare(first, row); });
     of_parts[i] = differing;
   });
   typename Table::Differing differing;
@@ -130,12 +189,8 @@ void build_table(RawTrace& raw, RawVector<typename Table::Raw> RawPart::* rows, 
   } else {
     // Each part's rows are freed as soon as they are in the table.
     each_part(raw, rows, threads, [&](RawPart& part, size_t next) {
-      if constexpr (kIsShared<typename Table::Raw>) {
-        for (const Row row : part.order_of(part.*rows)) out.set(next++, (part.*rows)[row], map);
-        if (!part.order_of(part.*rows).empty()) RawVector<typename Table::Raw>().swap(part.*rows);
-      }
-      for (const auto& row : part.*rows) out.set(next++, row, map);
-      RawVector<typename Table::Raw>().swap(part.*rows);
+      part.each_row(part.*rows, [&](const auto& row) { out.set(next++, row, map); });
+      part.free_rows(part.*rows);
     });
   }
 }
@@ -163,19 +218,15 @@ void build_counters(RawTrace& raw, Model& model) {
 
 void build_host_slices(RawTrace& raw, Model& model, const std::vector<LaneId>& lane_map, unsigned threads) {
   const ColumnMap map{lane_map};
-  const auto order =
+  const Places places =
       sort_by_lane(raw, &RawPart::host_slices, lane_map, model.lanes.host_begin, model.lanes.host_end, threads);
   HostSlices& out = model.host_slices;
-  make_room(raw, &RawPart::host_slices, order.size(), out, map, threads);
-  parallel_ranges(order.size(), threads, [&](size_t begin, size_t end) {
-    for (size_t i = begin; i < end; ++i) {
-      const RawHostSlice& row = *order[i];
-      out.set(i, row, map);
-      if (row.detail == kNoRow) continue;
-      (is_call(row.kind) ? model.call_details.slice : model.op_details.slice)[row.detail] = static_cast<Row>(i);
-    }
+  make_room(raw, &RawPart::host_slices, places.place.size(), out, map, threads);
+  take_rows(raw, &RawPart::host_slices, places, threads, [&](Row place, const RawHostSlice& row) {
+    out.set(place, row, map);
+    if (row.detail == kNoRow) return;
+    (is_call(row.kind) ? model.call_details.slice : model.op_details.slice)[row.detail] = place;
   });
-  free_rows(raw, &RawPart::host_slices);
 }
 
 namespace {
@@ -187,14 +238,12 @@ class DeviceSliceBuilder {
 
   void run() {
     if (has_shared_lanes()) unfold_plain_work();
-    const auto order = sort_by_lane(raw_, &RawPart::device_slices, lane_map_, model_.lanes.device_begin,
-                                    model_.lanes.device_end, threads_);
+    const Places places = sort_by_lane(raw_, &RawPart::device_slices, lane_map_, model_.lanes.device_begin,
+                                       model_.lanes.device_end, threads_);
     const std::vector<Row> shift = insert_lanes_of_plain_work();
     make_room();
-    parallel_ranges(order.size(), threads_, [&](size_t begin, size_t end) {
-      for (size_t i = begin; i < end; ++i) set(i + shift[lane(order[i]->lane)], *order[i]);
-    });
-    free_rows(raw_, &RawPart::device_slices);
+    take_rows(raw_, &RawPart::device_slices, places, threads_,
+              [&](Row place, const RawDeviceSlice& row) { set(place + shift[lane(row.lane)], row); });
     parallel_each(raw_.parts.size(), threads_, [&](size_t i) { take_plain_work(raw_.parts[i]); });
   }
 
@@ -278,30 +327,40 @@ class DeviceSliceBuilder {
     slice[row.detail] = static_cast<Row>(at);
   }
 
-  // The lanes of a part's plain work are its own. Its rows are freed at the end: not all of them are in memory twice.
+  // The lanes of a part's plain work are its own.
   void take_plain_work(RawPart& part) {
-    if (part.plain_work.empty()) return;
-    std::vector<uint32_t> order(part.plain_work.size());
+    RawVector<RawPlainWork>& rows = part.plain_work;
+    if (rows.empty()) return;
+    const std::vector<Row> place = places_of_plain_work(part);
+    for (size_t begin = 0; begin < rows.size(); begin += kFreedTogether) {
+      const size_t end = std::min(rows.size(), begin + kFreedTogether);
+      for (size_t row = begin; row < end; ++row) set(place[row], part.device_slice(rows[row]));
+      release_pages(rows.data() + begin, rows.data() + end);
+    }
+    part.free_rows(rows);
+  }
+
+  std::vector<Row> places_of_plain_work(const RawPart& part) const {
+    std::vector<Row> order(part.plain_work.size());
     std::vector<size_t> next(model_.lanes.size() + 1, 0);
     for (const RawPlainWork& work : part.plain_work) ++next[lane_of(part, work) + 1];
     for (size_t lane = 0; lane + 1 < next.size(); ++lane) next[lane + 1] += next[lane];
     const std::vector<size_t> begin = next;
-    for (uint32_t i = 0; i < order.size(); ++i) order[next[lane_of(part, part.plain_work[i])]++] = i;
-    const auto before = [&](uint32_t a, uint32_t b) {
+    for (Row i = 0; i < order.size(); ++i) order[next[lane_of(part, part.plain_work[i])]++] = i;
+    const auto before = [&](Row a, Row b) {
       const RawPlainWork& x = part.plain_work[a];
       const RawPlainWork& y = part.plain_work[b];
       return x.start_ns != y.start_ns ? x.start_ns < y.start_ns : x.duration_ns > y.duration_ns;
     };
+    std::vector<Row> place(order.size());
     for (size_t lane = 0; lane + 1 < begin.size(); ++lane) {
       const size_t count = begin[lane + 1] - begin[lane];
-      if (count == 0) continue;
       run_sort(order.data() + begin[lane], count, before);
-      const size_t first = model_.lanes.device_begin[lane];
       for (size_t i = 0; i < count; ++i) {
-        set(first + i, part.device_slice(part.plain_work[order[begin[lane] + i]]));
+        place[order[begin[lane] + i]] = model_.lanes.device_begin[lane] + static_cast<Row>(i);
       }
     }
-    RawVector<RawPlainWork>().swap(part.plain_work);
+    return place;
   }
 
   RawTrace& raw_;

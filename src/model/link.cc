@@ -1,5 +1,7 @@
 // Joins device work to the call that queued it (by correlation id) and both to their op
 // (by external id; without ids, the innermost op open on the thread at that time).
+#include <algorithm>
+
 #include "base/id_map.h"
 #include "model/assemble.h"
 
@@ -50,7 +52,12 @@ void link_slices(Model& model) {
   DeviceSlices& device = model.device_slices;
   CallDetails& calls = model.call_details;
   if (calls.size() == 0 && device.size() == 0) return;
-  const IdMap op_of = ops_by_external_id(model.op_details);
+  // Formats that join by nesting alone need no map of all their ops.
+  const auto has_ids = [](const Column<int64_t>& ids) {
+    return std::any_of(ids.begin(), ids.end(), [](int64_t id) { return id != kNoNumber; });
+  };
+  const IdMap op_of =
+      has_ids(calls.external_id) || has_ids(device.external_id) ? ops_by_external_id(model.op_details) : IdMap(0);
   const auto find_op = [&](int64_t external_id) { return external_id == kNoNumber ? kNoRow : op_of.find(external_id); };
 
   IdMap call_of(calls.size());

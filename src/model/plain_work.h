@@ -1,5 +1,8 @@
-// Device work as formats write it that have little more than times: what many pieces of work have in common stands
-// once, in a look. Takes less than half of the memory of raw device slices, which it becomes; a part may have both.
+// Rows of formats that have little to say, in a third of the memory.
+//
+// Device work that has little more than times: what many pieces of work have in common stands once, in a look. It
+// becomes device slices; a part may have both. And the details of ops that have little more than ids: a part has these
+// or op_details, not both.
 #pragma once
 
 #include "model/table.h"
@@ -27,6 +30,16 @@ struct RawPlainWork {
 
 struct RawWorkLook {
   FL_RAW_ROW(FL_WORK_LOOKS)
+};
+
+#define FL_PLAIN_OPS(WIDE, READ, MADE)       \
+  WIDE(int64_t, external_id, kMaybe, "")     \
+  WIDE(int64_t, sequence_number, kMaybe, "") \
+  READ(StringId, input_dims, kMaybe, "")     \
+  READ(CommRow, comm, kMaybe, "")
+
+struct RawPlainOp {
+  FL_RAW_ROW(FL_PLAIN_OPS)
 };
 
 }  // namespace firelane

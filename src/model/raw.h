@@ -75,7 +75,48 @@ struct RawPart {
     if constexpr (kIsShared<RawRow>) {
       if (!order_of(rows).empty()) return order_of(rows).size();
     }
+    if constexpr (std::is_same_v<RawRow, RawOp>) return rows.size() + plain_ops.size();
     return rows.size();
+  }
+  // Calls visit(row) with all rows that become rows of the table, those that several slices have in common once.
+  template <typename RawRow>
+  void each_distinct_row(const RawVector<RawRow>& rows, const auto& visit) const {
+    for (const RawRow& row : rows) visit(row);
+    if constexpr (std::is_same_v<RawRow, RawOp>) {
+      for (const RawPlainOp& op : plain_ops) visit(op_of(op));
+    }
+  }
+  // The same, in the order of the table, as often as they stand there.
+  template <typename RawRow>
+  void each_row(const RawVector<RawRow>& rows, const auto& visit) const {
+    if constexpr (kIsShared<RawRow>) {
+      for (const Row row : order_of(rows)) visit(rows[row]);
+      if (!order_of(rows).empty()) return;
+    }
+    each_distinct_row(rows, visit);
+  }
+  // REQUIRES: there is one.
+  template <typename RawRow>
+  RawRow first_row(const RawVector<RawRow>& rows) const {
+    if constexpr (std::is_same_v<RawRow, RawOp>) {
+      if (rows.empty()) return op_of(plain_ops.front());
+    }
+    return rows.front();
+  }
+  static RawOp op_of(const RawPlainOp& op) {
+    return {.external_id = op.external_id,
+            .sequence_number = op.sequence_number,
+            .input_dims = op.input_dims,
+            .comm = op.comm};
+  }
+  template <typename RawRow>
+  void free_rows(RawVector<RawRow>& rows) {
+    RawVector<RawRow>().swap(rows);
+    if constexpr (std::is_same_v<RawRow, RawKernel>) RawVector<Row>().swap(kernel_order);
+    if constexpr (std::is_same_v<RawRow, RawOp>) {
+      RawVector<Row>().swap(op_order);
+      RawVector<RawPlainOp>().swap(plain_ops);
+    }
   }
   // What a piece of plain work is as a device slice.
   RawDeviceSlice device_slice(const RawPlainWork& work) const {

@@ -477,6 +477,7 @@ struct TimedSteps {
 #define FL_RAW_TABLES(ROWS, OTHER)              \
   OTHER(RawHostSlice, host_slices)              \
   ROWS(RawOp, op_details)                       \
+  OTHER(RawPlainOp, plain_ops)                  \
   ROWS(RawDataDependency, data_dependencies)    \
   ROWS(RawCall, call_details)                   \
   OTHER(RawDeviceSlice, device_slices)          \

@@ -181,7 +181,9 @@ TraceBuilder& TraceBuilder::sample(std::string_view stack, const SampleArgs& arg
                                          .weight_ns = to_ns(args.weight_us),
                                          .lane = thread_lane(args.thread),
                                          .stack = intern(stack),
-                                         .on_cpu = args.on_cpu ? 1 : 0,
+                                         .on_cpu = !args.knows_cpu ? -1
+                                                   : args.on_cpu   ? 1
+                                                                   : 0,
                                          .has_gil = 0});
   return *this;
 }

@@ -111,6 +111,7 @@ class TraceBuilder {
     double weight_us = 0;
     bool on_cpu = true;
     int64_t thread = 1;
+    bool knows_cpu = true;
   };
 
   TraceBuilder();

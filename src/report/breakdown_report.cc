@@ -4,6 +4,7 @@
 #include "advise/verdict.h"
 #include "analyze/verdict/study.h"
 #include "report/registry.h"
+#include "report/shared.h"
 #include "report/step_parts.h"
 
 namespace firelane::report {
@@ -26,7 +27,7 @@ Table parts_table(const analyze::Study& study) {
       table.add({side, part.name, study.per_step(ns), percent_of(ns, total.duration_ns), std::string(part.meaning)});
     }
   };
-  if (study.has_device_work) add("device", device_parts());
+  if (study.has_device_work) add("device", device_parts(study));
   add("host", host_parts());
   return table;
 }
@@ -94,9 +95,9 @@ Result<Report> make_breakdown(const StudiedTrace& trace, const Arguments&) {
                 {"judged_steps", "Steps analyzed", Kind::kNumber, study.steps.judged},
                 {"found_by", "Steps found by", Kind::kText, std::string(analyze::name_of(study.steps.source))},
                 {"usual_ns", "Step", Kind::kDuration, study.usual_step_ns},
-                {"usual_recorded_ns", "  while recording", Kind::kDuration, study.usual_recorded_ns},
+                {"usual_recorded_ns", recorded_label(study), Kind::kDuration, study.usual_recorded_ns},
                 {"step_ns", "Step, on average", Kind::kDuration, study.mean_step_ns()},
-                {"recorded_ns", "  while recording", Kind::kDuration, study.undone.recorded_ns},
+                {"recorded_ns", recorded_label(study), Kind::kDuration, study.undone.recorded_ns},
                 {"window_ns", "Window", Kind::kDuration, study.breakdown.total.duration_ns}}};
   const analyze::Interval& window = study.steps.window;
   report.tables = {parts_table(study), judged_steps_table(study),

@@ -19,8 +19,9 @@ Result<Report> make_cost(const StudiedTrace& trace, const Arguments& wanted) {
   const analyze::Cost cost = analyze::cost_of(trace, options);
   Report report{.facts = {{"step_count", "Steps", Kind::kNumber, static_cast<int64_t>(cost.steps.size())},
                           {"usual_ns", "Step", Kind::kDuration, cell_unless(cost.usual_ns, kNoNumber)},
-                          {"usual_recorded_ns", "  while recording", Kind::kDuration,
-                           cell_unless(cost.usual_recorded_ns, kNoNumber)},
+                          {"usual_recorded_ns",
+                           cost.steps.empty() ? "  while recording" : recorded_label(trace.get<analyze::study>()),
+                           Kind::kDuration, cell_unless(cost.usual_recorded_ns, kNoNumber)},
                           {"step_ns", "Step, on average", Kind::kDuration, cell_unless(cost.step_ns, kNoNumber)},
                           {"mean_power_watts", "Power, W", Kind::kNumber, cell_unless(cost.mean_power_watts, -1.0)}}};
   add_small(report, "energy_joules", "Energy, J", cost.energy_joules);

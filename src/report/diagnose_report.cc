@@ -79,10 +79,10 @@ void append_finding(std::string& out, const Model& model, const advise::Finding&
 
 std::string as_text(const StudiedTrace& trace, const TextStyle& style) {
   const auto& diagnosis = trace.get<advise::diagnose>();
-  const auto& study = trace.get<analyze::study>();
+  const auto& study = trace.get<analyze::study>();  // whose steps findings are about
   std::string out = painted(diagnosis.verdict.sentence(), kBold, style) + "\n\n";
   const bool has_steps = !diagnosis.empty && diagnosis.judges_time;
-  if (has_steps) out += step_bars(study, style) + "\n";
+  if (has_steps) out += step_bars(advise::timed_trace(trace).get<analyze::study>(), style) + "\n";
   if (diagnosis.healthy) out += painted(nothing_text(diagnosis), kBold, style) + ": " + diagnosis.why + ".\n";
   size_t number = 0;
   for (const advise::Finding& finding : diagnosis.findings) {
@@ -199,6 +199,7 @@ std::string diagnosis_json(const StudiedTrace& trace) {
       .field("known_from", analyze::name_of(study.undone.source))
       .field("undecided", study.undone.undecided)
       .field("other_limit", study.undone.undecided ? analyze::name_of(study.other_limit) : "")
+      .field("recorded_steps", analyze::name_of(study.recorded_steps))
       .field("judged_steps", study.steps.judged)
       .field("found_by", analyze::name_of(study.steps.source))
       .field("device_busy_ns", study.per_step(study.breakdown.total.busy_ns()))
@@ -219,9 +220,12 @@ Result<Report> make_findings(const StudiedTrace& trace, const Arguments&) {
   Report report{.facts = {{"verdict", "Verdict", Kind::kText, diagnosis.verdict.sentence()},
                           {"limit", "Limit", Kind::kText, std::string(analyze::name_of(study.bound.limit))},
                           {"usual_ns", "Step", Kind::kDuration, study.usual_step_ns},
-                          {"usual_recorded_ns", "  while recording", Kind::kDuration, study.usual_recorded_ns},
+                          {"usual_recorded_ns", recorded_label(study), Kind::kDuration, study.usual_recorded_ns},
                           {"step_ns", "Step, on average", Kind::kDuration, study.mean_step_ns()},
-                          {"recorded_ns", "  while recording", Kind::kDuration, study.undone.recorded_ns}}};
+                          {"recorded_ns", recorded_label(study), Kind::kDuration, study.undone.recorded_ns}}};
+  if (study.recorded_steps != analyze::RecordedSteps::kAll) {
+    report.facts.push_back(recorded_steps_fact(study.recorded_steps));
+  }
   if (diagnosis.healthy) report.facts.push_back({"why", nothing_text(diagnosis), Kind::kText, diagnosis.why});
   Table table = empty_findings({{"gain_likely_ns", "Likely", Kind::kDuration},
                                 {"try", "Try"},

@@ -56,10 +56,8 @@ Result<Report> make_idle(const StudiedTrace& trace, const Arguments& wanted) {
   for (const size_t i : order) {
     if (idle.by_cause[i] == 0) continue;
     const auto cause = static_cast<analyze::IdleCause>(i);
-    const bool is_untold = model.info.light.is_light && cause == analyze::cause_of(analyze::Activity::kUnrecorded);
     causes.add({std::string(analyze::name_of(cause)), idle.by_cause[i], percent_of(idle.by_cause[i], window),
-                is_untold ? "the host was in Python or in operators, which light steps do not tell apart"
-                          : std::string(analyze::words_for(cause))});
+                std::string(analyze::words_for(cause, model.info.light.is_light))});
   }
   Table gaps{.name = "gaps",
              .title = "Longest gaps",

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "advise/light_note.h"
+#include "report/shared.h"
 
 namespace firelane::report {
 
@@ -48,8 +49,15 @@ std::string why_not(const ReportSpec& spec, const Model& model) {
 }
 
 Result<Report> make_report(const ReportSpec& spec, const StudiedTrace& trace, const Arguments& wanted) {
-  if (!spec.of_times) return spec.make(trace, wanted);
-  FL_TRY(Report report, spec.make(advise::timed_trace(trace), wanted));
+  const StudiedTrace& timed = spec.of_times ? advise::timed_trace(trace) : trace;
+  FL_TRY(Report report, spec.make(timed, wanted));
+  if (trace.model().light == nullptr) return report;
+  const auto is_said = [](const Fact& fact) { return fact.name == "recorded_steps"; };
+  if (std::none_of(report.facts.begin(), report.facts.end(), is_said)) {
+    report.facts.push_back(
+        recorded_steps_fact(&timed == &trace ? analyze::RecordedSteps::kFull : analyze::RecordedSteps::kLight));
+  }
+  if (&timed == &trace) return report;
   if (std::string note = advise::light_note(trace); !note.empty()) report.notes.emplace_back(std::move(note));
   return report;
 }

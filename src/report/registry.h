@@ -48,7 +48,7 @@ struct ReportSpec {
   std::string_view python_name = "";
   PythonForm python_form = PythonForm::kTable;
   bool needs_times = true;  // says nothing about a trace that has only the order of calls
-  bool of_times = false;    // asks the light steps of a recording that has some: StudiedTrace::times()
+  bool of_times = false;    // made of advise::timed_trace(): the light steps where they tell, else the trace
 
   Arguments arguments() const { return Arguments(parameters, shown_rows); }
 };

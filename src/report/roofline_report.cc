@@ -65,6 +65,30 @@ std::vector<Cell> cells(const Model& model, const analyze::Roofline& roofline, c
           std::string(model.text(row.kernel))};
 }
 
+// Bytes and FLOPs are those of the shapes: what exceeds the roof was not moved, or not computed.
+void say_above_roof(const analyze::Roofline& roofline, std::vector<Note>& out) {
+  bool is_cached = false;
+  bool is_less_moved = false;
+  bool is_less_computed = false;
+  for (const analyze::RooflineRow& row : roofline.rows) {
+    if (row.roof_percent() <= 100) continue;
+    const bool is_busy = row.is_measured && row.bound == analyze::KernelBound::kMemory;
+    is_less_computed |= row.roof == analyze::KernelBound::kCompute;
+    is_less_moved |= row.roof == analyze::KernelBound::kMemory && is_busy;
+    is_cached |= row.roof == analyze::KernelBound::kMemory && !is_busy;
+  }
+  if (is_cached) out.emplace_back("more than 100% of the memory roof: the data came from the cache, not from memory");
+  if (is_less_moved) {
+    out.emplace_back(
+        "more than 100% of the memory roof, memory measured as the limit: it moved less than the shapes say");
+  }
+  if (is_less_computed) {
+    out.emplace_back(
+        "more than 100% of the compute roof: the kernel does fewer FLOPs than its shapes say (a causal mask, "
+        "Winograd)");
+  }
+}
+
 std::vector<Note> notes(const Model& model, const analyze::Roofline& roofline) {
   if (roofline.work_ns == 0) return {kNoDeviceWork};
   std::vector<Note> out;
@@ -75,9 +99,7 @@ std::vector<Note> notes(const Model& model, const analyze::Roofline& roofline) {
   if (roofline.peaks == nullptr) {
     out.push_back(fmt::format("no roof: '{}' is not in the table of peaks (docs/analyses.md)", roofline.device_name));
   }
-  const bool over = std::any_of(roofline.rows.begin(), roofline.rows.end(),
-                                [](const analyze::RooflineRow& row) { return row.roof_percent() > 100; });
-  if (over) out.emplace_back("more than 100% of the roof: the data came from the cache, not from memory");
+  say_above_roof(roofline, out);
   if (roofline.without_op_ns > 0) {
     out.push_back(fmt::format("device work that belongs to no op: {}", format_duration(roofline.without_op_ns)));
   }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "advise/device_words.h"
+#include "analyze/verdict/study.h"
 #include "model/model.h"
 #include "report/arguments.h"
 #include "report/table.h"
@@ -38,6 +39,14 @@ inline Table empty_findings(std::vector<Column> more) {
               .hide_if_empty = true};
   std::move(more.begin(), more.end(), std::back_inserter(table.columns));
   return table;
+}
+
+// What the usual step took while it was recorded stands under what it takes.
+inline std::string recorded_label(const analyze::Study& study) { return "  " + std::string(study.while_recording()); }
+
+// Of which steps a report is, where a recording has light and full ones.
+inline Fact recorded_steps_fact(analyze::RecordedSteps steps) {
+  return {"recorded_steps", "Recorded steps", Kind::kText, std::string(analyze::name_of(steps))};
 }
 
 // The name of a host slice.

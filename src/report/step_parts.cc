@@ -24,7 +24,8 @@ std::string bar(double share, const TextStyle& style) {
 
 }  // namespace
 
-std::vector<StepPart> device_parts() {
+std::vector<StepPart> device_parts(const analyze::Study& study) {
+  const bool is_light = study.recorded_steps == analyze::RecordedSteps::kLight;
   std::vector<StepPart> parts = {
       {"compute", "computing", [](const analyze::BreakdownRow& step) { return step.compute_ns; }},
       {"communication", "exposed communication",
@@ -32,7 +33,7 @@ std::vector<StepPart> device_parts() {
       {"copy", "exposed copies", [](const analyze::BreakdownRow& step) { return step.copy_ns; }}};
   for (size_t i = 0; i < analyze::kIdleCauseCount; ++i) {
     const auto cause = static_cast<analyze::IdleCause>(i);
-    parts.push_back({"idle: " + std::string(analyze::name_of(cause)), analyze::words_for(cause),
+    parts.push_back({"idle: " + std::string(analyze::name_of(cause)), analyze::words_for(cause, is_light),
                      [i](const analyze::BreakdownRow& step) { return step.idle[i]; }});
   }
   return parts;
@@ -49,7 +50,7 @@ std::vector<StepPart> host_parts() {
 }
 
 std::vector<StepPart> step_parts(const analyze::Study& study) {
-  return study.has_device_work ? device_parts() : host_parts();
+  return study.has_device_work ? device_parts(study) : host_parts();
 }
 
 std::string step_bars(const analyze::Study& study, const TextStyle& style) {
@@ -62,10 +63,11 @@ std::string step_bars(const analyze::Study& study, const TextStyle& style) {
     return fmt::format("  {}  {:>5}  {:>9}  {}\n", bar(share, style), advise::short_percent(share),
                        advise::short_time(study.per_step(ns)), meaning);
   };
-  std::string out =
-      painted(study.has_device_work ? "Device time of a step, as recorded" : "CPU time of a step, as recorded", kBold,
-              style) +
-      "\n";
+  const bool is_one_kind = study.recorded_steps == analyze::RecordedSteps::kAll;
+  std::string out = painted(fmt::format("{} time of a {}step, as recorded", study.has_device_work ? "Device" : "CPU",
+                                        is_one_kind ? "" : std::string(analyze::name_of(study.recorded_steps)) + " "),
+                            kBold, style) +
+                    "\n";
   int64_t shown = 0;
   for (const StepPart& part : parts) {
     const int64_t ns = part.time_ns(total);

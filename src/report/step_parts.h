@@ -20,7 +20,7 @@ struct StepPart {
 };
 
 // Of the device: working, then idle by its causes. Of the host: what its main thread did.
-std::vector<StepPart> device_parts();
+std::vector<StepPart> device_parts(const analyze::Study& study);
 std::vector<StepPart> host_parts();
 // Of the device where it has work, else of the host.
 std::vector<StepPart> step_parts(const analyze::Study& study);

@@ -8,6 +8,7 @@
 
 #include "analyze/verdict/study.h"
 #include "report/registry.h"
+#include "report/shared.h"
 
 namespace firelane::report {
 
@@ -91,9 +92,9 @@ Result<Report> make_whatif(const StudiedTrace& trace, const Arguments& wanted) {
   const int64_t after = before - gain;
   const double faster = after <= 0 ? 0 : static_cast<double>(before) / static_cast<double>(after);
   Report report{.facts = {{"usual_ns", "Step", Kind::kDuration, study.usual_step_ns},
-                          {"usual_recorded_ns", "  while recording", Kind::kDuration, study.usual_recorded_ns},
+                          {"usual_recorded_ns", recorded_label(study), Kind::kDuration, study.usual_recorded_ns},
                           {"step_ns", "Step now, on average", Kind::kDuration, before},
-                          {"recorded_ns", "  while recording", Kind::kDuration, study.undone.recorded_ns},
+                          {"recorded_ns", recorded_label(study), Kind::kDuration, study.undone.recorded_ns},
                           {"changed_ns", "Step then, on average", Kind::kDuration, after},
                           {"gain_ns", "Saved", Kind::kDuration, gain},
                           {"gain_percent", "Saved", Kind::kPercent, percent_of(gain, before)},

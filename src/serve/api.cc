@@ -26,6 +26,7 @@ struct Route {
 };
 
 constexpr std::array kRoutes = {
+    Route{"light", light, true},
     Route{"overview", overview, true},
     Route{"diagnose", diagnosis, true},
     Route{"explain/", explain, false},
@@ -195,9 +196,6 @@ Answer Api::list_traces(const Request& request) {
     } else {
       json.null();
     }
-    const std::shared_ptr<const StudiedTrace> trace = traces_->trace(id);
-    if (const std::string note = trace == nullptr ? "" : advise::light_note(*trace); !note.empty())
-      json.field("light", note);
     json.end_object();
   }
   json.end_array().end_object();

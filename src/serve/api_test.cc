@@ -373,38 +373,6 @@ TEST(Api, the_flame_graph_says_when_the_trace_has_no_stacks) {
                R"("note":"","nodes":[[0,0,200000,"ProfilerStep#1",160000,1])");
 }
 
-// A light step is half as long.
-Model with_light_steps() {
-  Model model = small_trace();
-  TraceBuilder light;
-  light.step(1, {.start_us = 0, .end_us = 100})
-      .call("cudaLaunchKernel", {.start_us = 5, .end_us = 9, .correlation = 7})
-      .kernel("gemm", {.start_us = 30, .end_us = 60, .correlation = 7});
-  Model steps = light.build();
-  steps.timed_steps = {.number = {1, 2, 3},
-                       .disturbance = {StepDisturbance::kNone, StepDisturbance::kNone, StepDisturbance::kNone},
-                       .start_ns = {0, 0, 0},
-                       .duration_ns = {100'000, 100'000, 100'000}};
-  model.light = std::make_shared<const Model>(std::move(steps));
-  return model;
-}
-
-TEST(Api, light_steps_have_a_timeline_of_their_own_and_reports_of_times_are_theirs) {
-  Api api(with_light_steps(), "1.2");
-  EXPECT_HOLDS(ask(api, "/api/traces"),
-               R"("error":null,"light":"times are those of 1 light step, operators those of 1 full step")");
-  EXPECT_HOLDS(ask(api, "/api/t/0.light/lanes"), R"("end_ns":100000)");
-  EXPECT_HOLDS(ask(api, "/api/t/0/lanes"), R"("end_ns":200000)");
-  EXPECT_HOLDS(ask(api, "/api/t/0/report/idle"),
-               R"("name":"busy_ns","label":"Device busy","kind":"duration","value":30000)");
-  EXPECT_HOLDS(ask(api, "/api/t/0/report/idle"), "operators those of");
-  EXPECT_HOLDS(ask(api, "/api/t/0/report/kernels"), "add");
-  Api without(small_trace(), "1.2");
-  EXPECT_EQ(ask(without, "/api/t/0.light/lanes").status, 404);
-  EXPECT_EQ(ask(without, "/api/t/.light/lanes").status, 404);
-  EXPECT_FALSE(holds(ask(without, "/api/traces").body, "light"));
-}
-
 TEST(Api, the_flame_graph_of_samples_has_their_frames_with_the_time_they_stand_for) {
   TraceBuilder builder = small_builder();
   builder.sample("data.py(7): load;train.py(41): main", {.at_us = 50, .weight_us = 40})
@@ -413,7 +381,9 @@ TEST(Api, the_flame_graph_of_samples_has_their_frames_with_the_time_they_stand_f
   EXPECT_HOLDS(
       ask(api, "/api/t/0/flame?order=left-heavy&by=sample"),
       R"("total_ns":50000,"note":"","nodes":[[0,0,40000,"train.py(41): main",0,1],[0,40000,10000,"train.py(44): main",10000,1],[1,0,40000,"data.py(7): load",40000,1]])");
+  EXPECT_HOLDS(ask(api, "/api/t/0/lanes"), R"("samples":2}]})");
   Api without(small_trace(), "1.2");
+  EXPECT_HOLDS(ask(without, "/api/t/0/lanes"), R"("sampled":[]})");
   EXPECT_HOLDS(ask(without, "/api/t/0/flame?order=left-heavy&by=sample"),
                "firelane record --sample; ops are shown instead");
 }
@@ -486,47 +456,6 @@ TEST(Api, many_threads_may_ask_at_once) {
     });
   }
   for (std::thread& thread : threads) thread.join();
-}
-
-TEST(AnswerCache, makes_an_answer_once_and_forgets_the_oldest) {
-  AnswerCache cache;
-  int made = 0;
-  const auto make = [&] {
-    ++made;
-    return Answer{.body = "x"};
-  };
-  cache.get("a", make);
-  cache.get("a", make);
-  EXPECT_EQ(made, 1);
-  for (int i = 0; i < 300; ++i) cache.get(std::to_string(i), [] { return Answer{}; });
-  cache.get("a", make);
-  EXPECT_EQ(made, 2);
-  cache.get("bad", [&] {
-    ++made;
-    return refusal(400, "no");
-  });
-  cache.get("bad", [&] {
-    ++made;
-    return refusal(400, "no");
-  });
-  EXPECT_EQ(made, 4);
-}
-
-TEST(AnswerCache, holds_a_bounded_number_of_bytes) {
-  AnswerCache cache;
-  int made = 0;
-  const auto make = [&] {
-    ++made;
-    return Answer{.body = std::string(size_t{40} << 20, 'x')};
-  };
-  cache.get("a", make);
-  cache.get("a", make);
-  EXPECT_EQ(made, 1);
-  cache.get("b", make);  // both together are too many
-  cache.get("b", make);
-  EXPECT_EQ(made, 2);
-  cache.get("a", make);
-  EXPECT_EQ(made, 3);
 }
 
 TEST(ParseTarget, takes_paths_and_parameters_apart) {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "serve/answer.h"
 #include "serve/request.h"
@@ -24,6 +25,14 @@ struct Window {
 };
 Window wanted_window(Parameters& wanted, const ServedTrace& trace);  // lanes.cc
 
+// Threads whose stacks were sampled, those with the most samples first.
+struct SampledThread {
+  LaneId lane{};
+  int64_t samples = 0;
+};
+std::vector<SampledThread> sampled_threads(const Model& model);  // lanes.cc
+
+Answer light(const ServedTrace& trace, const Request& request);     // light.cc
 Answer overview(const ServedTrace& trace, const Request& request);  // overview.cc
 Answer diagnosis(const ServedTrace& trace, const Request& request);
 Answer explain(const ServedTrace& trace, const Request& request);

@@ -38,6 +38,16 @@ Window wanted_window(Parameters& wanted, const ServedTrace& trace) {
   return window;
 }
 
+std::vector<SampledThread> sampled_threads(const Model& model) {
+  std::vector<SampledThread> threads(model.lanes.size());
+  for (size_t lane = 0; lane < threads.size(); ++lane) threads[lane].lane = static_cast<LaneId>(lane);
+  for (const LaneId lane : model.stack_samples.lane) ++threads[static_cast<size_t>(lane)].samples;
+  std::erase_if(threads, [](const SampledThread& thread) { return thread.samples == 0; });
+  std::stable_sort(threads.begin(), threads.end(),
+                   [](const SampledThread& a, const SampledThread& b) { return a.samples > b.samples; });
+  return threads;
+}
+
 Answer lanes(const ServedTrace& trace, const Request&) {
   const Model& model = trace.model();
   std::vector<analyze::LaneRow> rows = trace.lane_rows();
@@ -67,6 +77,11 @@ Answer lanes(const ServedTrace& trace, const Request&) {
   for (size_t i = 0; i < steps.size(); ++i) {
     json.begin_object().field("number", steps.number[i]).field("start_ns", steps.start_ns[i]);
     json.field("duration_ns", steps.duration_ns[i]).end_object();
+  }
+  json.end_array().key("sampled").begin_array();
+  for (const SampledThread& thread : sampled_threads(model)) {
+    json.begin_object().field("id", static_cast<size_t>(thread.lane));
+    json.field("name", describe::lane_name(model, thread.lane)).field("samples", thread.samples).end_object();
   }
   json.end_array().end_object();
   return json_answer(std::move(json));

@@ -14,6 +14,7 @@
 #include "analyze/memory/memory_at.h"
 #include "ranks/seen/window.h"
 #include "report/registry.h"
+#include "serve/handlers.h"
 #include "serve/pages.h"
 #include "serve/places.h"
 #include "serve/tiles.h"
@@ -109,6 +110,14 @@ struct PartTrace {
   std::string at;
 };
 
+// Its light steps, where times are theirs.
+std::optional<PartTrace> light_of(const PartTrace& trace) {
+  const StudiedTrace& studied = trace.served.studied();
+  const StudiedTrace& timed = advise::timed_trace(studied);
+  if (&timed == &studied) return std::nullopt;
+  return PartTrace{ServedTrace(timed), trace.at.substr(0, trace.at.size() - 1) + ".light/"};
+}
+
 // The tables as the page's panes ask for them; it reads fewer rows here, and asks without saying how many.
 void add_tables(AnswerBook& book, const PartTrace& trace) {
   const analyze::Study& study = trace.served.study();
@@ -141,6 +150,18 @@ void add_two_steps(AnswerBook& book, const PartTrace& trace) {
   }
 }
 
+struct FlameWish {
+  std::string order;
+  std::string by;
+  size_t lane = 0;
+};
+
+void add_flame(AnswerBook& book, const PartTrace& trace, const FlameWish& wish) {
+  const std::string request =
+      trace.at + "flame?order=" + wish.order + "&lane=" + std::to_string(wish.lane) + "&by=" + wish.by;
+  book.add_as(request + "&bins=2000", request + "&bins=500");
+}
+
 // Flame graphs and memory, as the page's panes ask for them.
 void add_panes(AnswerBook& book, const PartTrace& trace) {
   const Model& model = trace.served.model();
@@ -161,12 +182,15 @@ void add_panes(AnswerBook& book, const PartTrace& trace) {
     if (model.lanes.kind[lane] == LaneKind::kThread && slices(lane) > slices(fullest)) fullest = lane;
   }
   for (const char* order : {"left-heavy", "inverted", "time"}) {
-    for (const char* by : {"stack", "op"}) {
-      const std::string request = trace.at + "flame?order=" + std::string(order) + "&lane=" + std::to_string(fullest) +
-                                  "&by=" + std::string(by);
-      book.add_as(request + "&bins=2000", request + "&bins=500");
-    }
+    for (const char* by : {"stack", "op"}) add_flame(book, trace, {order, by, fullest});
   }
+  const std::vector<SampledThread> sampled = sampled_threads(model);
+  if (sampled.empty()) return;
+  const bool is_sampled = std::any_of(sampled.begin(), sampled.end(), [&](const SampledThread& thread) {
+    return static_cast<size_t>(thread.lane) == fullest;
+  });
+  const size_t thread = is_sampled ? fullest : static_cast<size_t>(sampled[0].lane);
+  for (const char* order : {"left-heavy", "inverted"}) add_flame(book, trace, {order, "sample", thread});
 }
 
 // A stretch of time, its level and its tiles.
@@ -345,14 +369,8 @@ Result<std::string> one_file(Api& api, std::string_view page, size_t max_bytes) 
     add_comparison(book, comparison.before, comparison.after);
     for (const char* by : {"file", "model", "batch"}) book.add("runs?by=" + std::string(by));
   }
-  const auto light_of = [](const PartTrace& trace) -> std::optional<PartTrace> {
-    const StudiedTrace& studied = trace.served.studied();
-    const StudiedTrace& timed = advise::timed_trace(studied);
-    if (&timed == &studied) return std::nullopt;
-    return PartTrace{ServedTrace(timed), trace.at.substr(0, trace.at.size() - 1) + ".light/"};
-  };
   for (const PartTrace& trace : traces) {
-    for (const char* request : {"overview", "lanes", "diagnose"}) book.add(trace.at + request);
+    for (const char* request : {"light", "overview", "lanes", "diagnose"}) book.add(trace.at + request);
     if (const auto light = light_of(trace)) book.add(light->at + "lanes");
     for (const advise::Finding& finding : trace.served.diagnosis().findings)
       book.add(trace.at + "explain/" + finding.id);
@@ -362,14 +380,15 @@ Result<std::string> one_file(Api& api, std::string_view page, size_t max_bytes) 
     const PartTrace& trace = traces[i];
     book.share(traces.size() - i);
     add_tables(book, trace);
-    add_two_steps(book, trace);
+    const std::optional<PartTrace> light = light_of(trace);
+    add_two_steps(book, light ? *light : trace);
     for (const advise::Finding& finding : trace.served.diagnosis().findings) {
       for (size_t k = 0; k < std::min(finding.slices.size(), kEvidenceSlices); ++k) {
         book.add(trace.at + "slice/" + ref_text(finding.slices[k]));
       }
     }
     add_panes(book, trace);
-    if (const auto light = light_of(trace)) add_tiles(book, *light, nullptr);
+    if (light) add_tiles(book, *light, nullptr);
     add_tiles(book, trace, traces.size() > 1 ? &traces[traces.size() - 1 - i].served : nullptr);
   }
   return std::string(page.substr(0, place)) + std::string(kBefore) + book.take() + std::string(kAfter) +

@@ -52,11 +52,20 @@ TEST(OneFile, has_what_the_first_screens_ask_for) {
       TraceBuilder().kernel("gemm", {.start_us = 0, .end_us = 10}).op("aten::mm", {.start_us = 0, .end_us = 5}).build(),
       "1.2");
   const std::string answers = answers_in(one_file(api, kPage).value());
-  for (const char* key : {R"("traces":{"json")", R"("t/0/overview":{"json")", R"("t/0/lanes":{"json")",
-                          R"("t/0/diagnose":{"json")", R"("t/0/report/ops":{"json")", R"("t/0/report/kernels":{"json")",
-                          R"("t/0/tiles?level=)", R"({"base64":"RkxUM)"}) {
+  for (const char* key : {R"("traces":{"json")", R"("t/0/light":{"json":{"note":null})", R"("t/0/overview":{"json")",
+                          R"("t/0/lanes":{"json")", R"("t/0/diagnose":{"json")", R"("t/0/report/ops":{"json")",
+                          R"("t/0/report/kernels":{"json")", R"("t/0/tiles?level=)", R"({"base64":"RkxUM)"}) {
     EXPECT_NE(answers.find(key), std::string::npos) << key;
   }
+}
+
+TEST(OneFile, has_the_flame_graph_of_samples) {
+  TraceBuilder builder;
+  builder.op("aten::mm", {.start_us = 0, .end_us = 5}).sample("train.py(44): main", {.at_us = 3, .weight_us = 1});
+  Api api(builder.build(), "1.2");
+  const std::string answers = answers_in(one_file(api, kPage).value());
+  EXPECT_NE(answers.find(R"("t/0/flame?order=left-heavy\u0026lane=0\u0026by=sample\u0026bins=2000")"),
+            std::string::npos);
 }
 
 TEST(OneFile, stays_below_its_limit_and_leaves_the_finest_out_first) {

@@ -1,4 +1,7 @@
 // /api/t/T/overview, /diagnose and /explain: the verdict and the charts of the first screen, and the findings.
+//
+// Of a recording with light steps, the verdict, the bars below it and how busy devices were are theirs; findings and
+// lists by operator are those of the full ones: docs/gpu.md.
 #include <algorithm>
 #include <filesystem>
 #include <map>
@@ -6,6 +9,7 @@
 #include <vector>
 
 #include "advise/device_words.h"
+#include "advise/light_note.h"
 #include "advise/rule.h"
 #include "analyze/device/device_work.h"
 #include "analyze/device/kernels.h"
@@ -41,15 +45,26 @@ void write_environment(JsonWriter& json, const StudiedTrace& trace) {
   json.end_array();
 }
 
+// Of stacks, dumps and lanes that nobody knows, no time of a step is said: it would be that of the whole file.
+bool has_times(const advise::Diagnosis& found) { return !found.empty && found.judges_time; }
+
+// Whose times these are, beside them.
+void write_whose(JsonWriter& json, bool of_light) {
+  if (of_light) json.field("recorded_steps", "light");
+}
+
 // How each judged step was spent; only the parts that some step has.
-void write_steps(JsonWriter& json, const analyze::Study& study, Accelerator accelerator) {
+void write_steps(JsonWriter& json, const StudiedTrace& trace, bool of_light) {
+  const auto& study = trace.get<analyze::study>();
   const std::vector<analyze::BreakdownRow>& rows = study.breakdown.steps;
   std::vector<report::StepPart> parts = report::step_parts(study);
   std::erase_if(parts, [&](const report::StepPart& part) {
     return std::all_of(rows.begin(), rows.end(), [&](const auto& row) { return part.time_ns(row) == 0; });
   });
   json.key("steps").begin_object().key("parts").begin_array();
-  for (const report::StepPart& part : parts) json.value(advise::in_device_words(std::string(part.name), accelerator));
+  for (const report::StepPart& part : parts) {
+    json.value(advise::in_device_words(std::string(part.name), trace.model().info.accelerator));
+  }
   json.end_array().key("rows").begin_array();
   size_t judged = 0;
   for (const analyze::FoundStep& step : study.steps.steps) {
@@ -62,11 +77,26 @@ void write_steps(JsonWriter& json, const analyze::Study& study, Accelerator acce
     for (const report::StepPart& part : parts) json.value(row != nullptr ? part.time_ns(*row) : 0);
     json.end_array().field("warmup", step.warm_up).end_object();
   }
-  json.end_array().end_object();
+  json.end_array();
+  write_whose(json, of_light);
+  json.end_object();
+}
+
+void write_verdict(JsonWriter& json, const advise::Diagnosis& found, const StudiedTrace& timed, bool of_light) {
+  const auto& study = timed.get<analyze::study>();
+  json.key("verdict").begin_object().field("text", found.verdict.sentence());
+  report::write_verdict_parts(json, found.verdict);
+  json.field("step_ns", has_times(found) ? study.usual_step_ns : 0);
+  json.field("recorded_step_ns", has_times(found) ? study.usual_recorded_ns : 0);
+  write_whose(json, of_light);
+  json.end_object();
 }
 
 // Over the window of the breakdown, which ends when the device is done with the judged steps.
-void write_device_busy(JsonWriter& json, const Model& model, const analyze::Interval& window) {
+void write_device_busy(JsonWriter& json, const StudiedTrace& trace, bool of_light) {
+  const Model& model = trace.model();
+  const analyze::BreakdownRow& total = trace.get<analyze::study>().breakdown.total;
+  const analyze::Interval window{total.start_ns, total.start_ns + total.duration_ns};
   std::map<int32_t, std::vector<analyze::Interval>> work;
   const DeviceSlices& device = model.device_slices;
   for (Row row = 0; row < device.size(); ++row) {
@@ -79,7 +109,9 @@ void write_device_busy(JsonWriter& json, const Model& model, const analyze::Inte
     json.begin_object().field("device", number);
     json.field("name", std::string(device_word(model.info.accelerator)) + " " + std::to_string(std::max(0, number)));
     json.field("busy_ns", busy_ns);
-    json.field("window_ns", window.end_ns - window.start_ns).end_object();
+    json.field("window_ns", window.end_ns - window.start_ns);
+    write_whose(json, of_light);
+    json.end_object();
   }
   json.end_array();
 }
@@ -132,29 +164,23 @@ void write_missing(JsonWriter& json, const analyze::TraceDescription& descriptio
 Answer overview(const ServedTrace& trace, const Request&) {
   const Model& model = trace.model();
   const advise::Diagnosis& found = trace.diagnosis();
-  const analyze::Study& study = trace.study();
+  const StudiedTrace& timed = advise::timed_trace(trace.studied());
+  const bool of_light = &timed != &trace.studied();
   const auto& description = trace.studied().get<analyze::describe_trace>();
   JsonWriter json;
   json.begin_object().field("name", std::filesystem::path(model.info.path).filename().string());
   json.field("format", model.info.format).field("duration_ns", model.info.duration_ns);
   json.field("event_count", model.info.event_count);
   write_environment(json, trace.studied());
-  json.key("verdict").begin_object().field("text", found.verdict.sentence());
-  report::write_verdict_parts(json, found.verdict);
-  // Of stacks, dumps and lanes that nobody knows, no time of a step is said: it would be that of the whole file.
-  const bool has_times = !found.empty && found.judges_time;
-  json.field("step_ns", has_times ? study.usual_step_ns : 0);
-  json.field("recorded_step_ns", has_times ? study.usual_recorded_ns : 0);
-  json.end_object();
-  if (has_times) {
-    write_steps(json, study, model.info.accelerator);
+  write_verdict(json, found, timed, of_light);
+  if (has_times(found)) {
+    write_steps(json, timed, of_light);
   } else {
     json.key("steps").begin_object().key("parts").begin_array().end_array();
     json.key("rows").begin_array().end_array().end_object();
   }
-  const analyze::BreakdownRow& total = study.breakdown.total;
-  write_device_busy(json, model, {total.start_ns, total.start_ns + total.duration_ns});
-  write_top_ops(json, trace.studied(), study.has_device_work);
+  write_device_busy(json, timed, of_light);
+  write_top_ops(json, trace.studied(), trace.study().has_device_work);
   write_top_kernels(json, trace.studied());
   write_missing(json, description);
   json.end_object();

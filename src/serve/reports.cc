@@ -1,6 +1,7 @@
 // /api/t/T/report/NAME: the reports of report/registry.h, described. Parameters are the report's.
 #include <string>
 
+#include "advise/light_note.h"
 #include "report/described.h"
 #include "report/registry.h"
 #include "serve/handlers.h"
@@ -18,6 +19,11 @@ bool is_parameter(const report::ReportSpec& spec, const std::string& name) {
     if (each.name == name) return !each.text_only && name != report::kRows;
   }
   return false;
+}
+
+// Their rows are places in another timeline than that of the trace.
+bool is_of_light_steps(const report::ReportSpec& spec, const StudiedTrace& trace) {
+  return spec.of_times && &advise::timed_trace(trace) != &trace;
 }
 
 }  // namespace
@@ -44,7 +50,9 @@ Answer report(const ServedTrace& trace, const Request& request) {
   Result<report::Report> made = report::make_report(*spec, trace.studied(), wanted);
   if (!made.ok()) return refusal(400, made.error().message);
   if (made.value().title.empty()) made.value().title = spec->title;
-  return {.body = report::described(made.value(), rows)};
+  std::string body = report::described(made.value(), rows);
+  if (is_of_light_steps(*spec, trace.studied())) body.insert(1, R"("recorded_steps":"light",)");
+  return {.body = std::move(body)};
 }
 
 }  // namespace firelane::serve

@@ -82,8 +82,8 @@ class StudiedTrace {
 
   const Model& model() const { return *model_; }
   const std::shared_ptr<const Model>& shared_model() const { return model_; }
-  // What times, gaps and verdicts are taken from: the light steps of the same recording where it has some and they saw
-  // the device, else the trace itself.
+  // The light steps of the same recording where it has some and they saw the device, else the trace itself. Whether
+  // times and verdicts are taken from them, advise::timed_trace() decides: they may not tell what limits a program.
   const StudiedTrace& times() const {
     if (model_->light == nullptr || model_->light->device_slices.size() == 0) return *this;
     return *light_.get([&] { return std::make_unique<const StudiedTrace>(model_->light); });

@@ -31,3 +31,9 @@ def test_what_recording_took_is_told_with_the_step_of_the_verdict(path):
     step = re.search(r"a step takes ([\d.]+ \w+)", text)
     without = re.search(r"while recording, ([\d.]+ \w+) without", text)
     assert without is None or (step and step[1] == without[1])
+
+
+def test_nothing_is_to_be_left_out_that_was_not_recorded():
+    """It advised to leave out --stacks, --shapes and --memory, none of which had been asked for."""
+    text = str(firelane.open(RECORDING).diagnose())
+    assert "recording took" in text and "leave out --" not in text

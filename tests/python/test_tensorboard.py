@@ -306,6 +306,15 @@ def test_requests_follow_the_viewer_protocol(logdir):
     assert client.get(url + "sql").status_code == 405
 
 
+def test_the_tab_shows_the_timeline_of_light_steps(tmp_path):
+    shutil.copyfile(DATA / "h200_gpt_light.lane", tmp_path / "run.lane")
+    client = tensorboard(tmp_path)
+    id = traces(client, trace="first")[0]["id"]
+    assert "5 light steps" in client.get(f"{BASE}api/t/{id}/light").get_json()["note"]
+    steps = client.get(f"{BASE}api/t/{id}.light/lanes").get_json()["steps"]
+    assert [step["number"] for step in steps] == [17, 18, 19, 20, 21]
+
+
 def test_requests_that_the_page_never_makes_are_rejected(logdir):
     client = tensorboard(logdir)
     url = f"{BASE}api/t/{id_of(client, 'mine')}/sql"

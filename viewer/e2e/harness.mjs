@@ -4,7 +4,7 @@
 // in the page (`hashOf`): Playwright's page.url() follows it with a delay.
 
 import { spawn } from "node:child_process";
-import { existsSync, mkdirSync, readFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
@@ -23,6 +23,15 @@ export function whyNot() {
   if (!existsSync(kChromium)) return `${kChromium} is missing: apt-get install chromium, or set CHROMIUM`;
   if (!existsSync(kFirelane)) return `${kFirelane} is missing: make build`;
   return null;
+}
+
+export const kPython = join(kRoot, ".venv/bin/python");
+
+// Why the Python package cannot be used here, or null.
+export function whyNoPython() {
+  if (!existsSync(kPython)) return "no .venv: make setup";
+  const isBuilt = readdirSync(join(kRoot, "python/firelane")).some((name) => /^_trace\..*so$/.test(name));
+  return isBuilt ? null : "the Python module is not built: make build";
 }
 
 export function check(condition, what) {

@@ -12,11 +12,12 @@ import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { kRoot, launchBrowser, start, startServer, Suite, whyNot } from "./harness.mjs";
+import { kRoot, launchBrowser, start, startServer, Suite, whyNoPython, whyNot } from "./harness.mjs";
 import { writeHostileTrace } from "./hostile.mjs";
 import { samples, writeFormatFiles } from "./format_files.mjs";
 import { formatsTests } from "./formats_tests.mjs";
 import { compareTests, kCompared } from "./compare_tests.mjs";
+import { lightTests, samplesTests } from "./light_tests.mjs";
 import { notebookTests } from "./notebook_tests.mjs";
 import { pageTests } from "./page_tests.mjs";
 import { panesTests } from "./panes_tests.mjs";
@@ -44,6 +45,9 @@ await launchBrowser().then(
 const noBoard = whyNoTensorBoard();
 if (noBoard) console.log(`e2e: TensorBoard is skipped: ${noBoard}`);
 
+const noRecording = whyNoPython();
+if (noRecording) console.log(`e2e: stack samples are skipped: ${noRecording}`);
+
 const realFiles = samples();
 if (realFiles.length === 0) console.log("e2e: real files of other tools are skipped: not here; FIRELANE_SAMPLES names their folder");
 
@@ -67,6 +71,8 @@ async function runOnce() {
     pageTests(suite, server.url, traces);
     panesTests(suite, server.url, traces);
     timelineTests(suite, server.url);
+    lightTests(suite, server.url, traces);
+    if (!noRecording) samplesTests(suite, folder);
     const job = join(folder, "job");
     writeRankTraces(job, 4);
     const [ranks, parts] = [await startServer([job]), await startServer(["tests/data/ranks"])];

@@ -1,19 +1,17 @@
 // The page inside the real TensorBoard: below a path prefix, with runs, workers, and a trace that is written later.
 
 import { once } from "node:events";
-import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
-import { check, equal, kRoot, printedUrl, start, until } from "./harness.mjs";
+import { check, equal, kPython, kRoot, printedUrl, start, until, whyNoPython } from "./harness.mjs";
 import { writeHostileTrace } from "./hostile.mjs";
 
-const kPython = join(kRoot, ".venv/bin/python");
 const kTime = "1700000000000000000";
 
 export function whyNoTensorBoard() {
   if (!existsSync(join(kRoot, ".venv/bin/tensorboard"))) return "no tensorboard in .venv: make setup";
-  const built = readdirSync(join(kRoot, "python/firelane")).some((name) => /^_trace\..*so$/.test(name));
-  return built ? null : "the Python module is not built: make build";
+  return whyNoPython();
 }
 
 // Resolves to its URL, its log folder and a function that stops it. The source tree has no installed entry point: it gets one.

@@ -106,7 +106,7 @@ class Recording:
             None
         )  # weak: the list keeps this object alive, and with it the file
         self._running = False
-        self._is_light = flags.light
+        self._is_light = False  # as long as begin_full() was not called; prepare() begins anew
         self._sampler: StackRecorder | None = None
         self._patches = Patches()  # while light
         self._appears_on = False
@@ -125,6 +125,7 @@ class Recording:
             notify(self)
         begin = time.perf_counter_ns()
         f = self.flags
+        self._is_light = f.light
         _backend.describe_owners(describe if f.owners else None)
         recorder = self._recorder = _backend.start(
             shapes=f.shapes or f.flops,
@@ -157,6 +158,7 @@ class Recording:
         if f.adjust_steps:
             recorder.add_metadata("adjust_profiler_step", "1")
         recorder.add_metadata("first_op_id", str(Recording._ids_used))
+        self._prepare_samples()
         self._stats.profiler_prepare_call_duration_us = (time.perf_counter_ns() - begin) // 1000
 
     def start(self) -> None:
@@ -178,7 +180,10 @@ class Recording:
             self._recorder.resume_device()
         if self.flags.use_cpu:
             self._recorder.resume()
-        self._begin_samples()
+        if self._sampler is None:
+            self._prepare_samples()  # again, after a pause
+        if self._sampler is not None:
+            self._sampler.start()
         self._window_start_ns = time.perf_counter_ns()
         self._stats.profiler_enable_call_duration_us = (self._window_start_ns - begin) // 1000
 
@@ -187,7 +192,9 @@ class Recording:
         if self._recorder is None or self._stopped:
             return
         begin = time.perf_counter_ns()
-        self._end_samples()
+        if self._sampler is not None:
+            self._close_window()
+            self._end_samples()
         if timer is not None:
             self._recorder.add_steps(timer)
         for surroundings in self._surroundings:
@@ -210,12 +217,17 @@ class Recording:
     def pause(self) -> None:
         """Stops recording events; metadata and step times are still accepted until stop()."""
         if self._recorder is not None and self._running:
+            self._close_window()
             self._end_samples()
-            self._recorder.pause()
-            if self.flags.use_device == "cuda":
-                self._recorder.stop_device()  # the steps that follow must run as if unprofiled
             self._appear_on(False)
             self._running = False
+
+    def _close_window(self) -> None:
+        """Nothing is recorded from now on: what is still to be written does not count."""
+        assert self._recorder is not None
+        self._recorder.pause()
+        if self.flags.use_device == "cuda":
+            self._recorder.stop_device()  # the steps that follow must run as if unprofiled
 
     def begin_full(self) -> None:
         """Ends the light steps: from now on everything is recorded."""
@@ -225,13 +237,14 @@ class Recording:
             self._recorder.begin_full()
             self._appear_on(True)
 
-    def _begin_samples(self) -> None:
+    def _prepare_samples(self) -> None:
         """Never raises: a program whose stacks cannot be read is recorded without."""
-        if not self.flags.sample_rate or self._sampler is not None:
+        self._sampler = None
+        if not self.flags.sample_rate:
             return
         try:
             self._sampler = _trace.record_stacks(self.flags.sample_rate)
-        except RuntimeError as error:
+        except Exception as error:
             assert self._recorder is not None
             self._recorder.add_loss(f"stacks could not be sampled: {error}")
 
@@ -239,8 +252,11 @@ class Recording:
         sampler, self._sampler = self._sampler, None
         if sampler is None or self._recorder is None:
             return
-        for text in sampler.stop():
+        texts, losses = sampler.stop()
+        for text in texts:
             self._recorder.add_metadata("stack_samples", text)
+        for reason, count in losses:
+            self._recorder.add_loss(reason, count)
 
     def _appear_on(self, on: bool) -> None:
         if on != self._appears_on:

@@ -111,6 +111,7 @@ class Finder {
     found->second.bytes = bytes == kNoNumber ? 0 : bytes;
     found->second.reads_twice = contains(name, "batch_norm");
     if (name == "aten::copy_" && inputs.size() > 1) inputs.erase(inputs.begin());
+    std::erase_if(inputs, [](const OpTensor& tensor) { return tensor.is_output; });
     found->second.inputs = std::move(inputs);
     return found->second;
   }

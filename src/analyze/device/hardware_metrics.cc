@@ -22,28 +22,44 @@ constexpr KnownName kUnitNames[] = {
     {"sm__pipe_tensor_cycles_active.", {HardwareUnit::kTensor}},
     {"sm__pipe_tensor_cycles_active_realtime.", {HardwareUnit::kTensor}},
     {"dram__bytes.", {HardwareUnit::kDram}},
-    {"dram__bytes_read.", {HardwareUnit::kDram, true}},
-    {"dram__bytes_write.", {HardwareUnit::kDram, true}},
+    {"dram__bytes_read.", {HardwareUnit::kDram, UnitPart::kRead}},
+    {"dram__bytes_write.", {HardwareUnit::kDram, UnitPart::kWrite}},
     {"dram__throughput.", {HardwareUnit::kDram}},
     {"dramc__throughput.", {HardwareUnit::kDram}},
     {"gpu__dram_throughput.", {HardwareUnit::kDram}},
-    {"dram__read_throughput.", {HardwareUnit::kDram, true}},
-    {"dram__write_throughput.", {HardwareUnit::kDram, true}},
-    {"dramc__read_throughput.", {HardwareUnit::kDram, true}},
-    {"dramc__write_throughput.", {HardwareUnit::kDram, true}},
+    {"dram__read_throughput.", {HardwareUnit::kDram, UnitPart::kRead}},
+    {"dram__write_throughput.", {HardwareUnit::kDram, UnitPart::kWrite}},
+    {"dramc__read_throughput.", {HardwareUnit::kDram, UnitPart::kRead}},
+    {"dramc__write_throughput.", {HardwareUnit::kDram, UnitPart::kWrite}},
 };
 constexpr KnownName kNsightUnitNames[] = {
     {"SM Active [Throughput %]", {HardwareUnit::kSm}},
     {"SMs Active [Throughput %]", {HardwareUnit::kSm}},
     {"Tensor Active [Throughput %]", {HardwareUnit::kTensor}},
-    {"DRAM Read Bandwidth [Throughput %]", {HardwareUnit::kDram, true}},
-    {"DRAM Write Bandwidth [Throughput %]", {HardwareUnit::kDram, true}},
+    {"DRAM Read Bandwidth [Throughput %]", {HardwareUnit::kDram, UnitPart::kRead}},
+    {"DRAM Write Bandwidth [Throughput %]", {HardwareUnit::kDram, UnitPart::kWrite}},
 };
 
-// Measurements of a fraction may be a little above 1.
-constexpr double kLargestFraction = 1.2;
 // Samples further apart than this many usual intervals have a pause between them.
 constexpr int64_t kLongestGap = 2;
+
+// What was counted at one time; -1: not.
+struct Counted {
+  std::array<std::array<double, kUnitPartCount>, kHardwareUnitCount> percents;
+  Counted() {
+    for (auto& parts : percents) parts.fill(-1);
+  }
+  double& of(UnitName name) { return percents[static_cast<size_t>(name.unit)][static_cast<size_t>(name.part)]; }
+  // Never above the peak, whatever rounding adds to a sum.
+  std::array<double, kHardwareUnitCount> percent() const {
+    std::array<double, kHardwareUnitCount> out{};
+    for (size_t unit = 0; unit < kHardwareUnitCount; ++unit) {
+      const auto [whole, read, write] = percents[unit];
+      out[unit] = std::min(100.0, whole >= 0 ? whole : read >= 0 && write >= 0 ? read + write : -1);
+    }
+    return out;
+  }
+};
 
 int64_t usual_interval(const std::vector<int64_t>& times) {
   std::vector<int64_t> gaps;
@@ -84,38 +100,26 @@ HardwareMetrics::HardwareMetrics(const Model& model) {
     const std::optional<UnitName> unit = unit_of(model.text(model.counter_tracks.name[i]));
     tracks.push_back({unit ? device_of_track(model, i) : -1, unit});
   }
-  // CUPTI 13.0 gives throughputs as fractions of 1, though their names say percent.
-  std::vector<double> scales(tracks.size(), 1);
-  std::vector<double> largest(tracks.size(), 0);
-  for (Row i = 0; i < model.counter_samples.size(); ++i) {
-    double& most = largest[model.counter_samples.track[i]];
-    most = std::max(most, model.counter_samples.value[i]);
-  }
-  for (Row i = 0; i < tracks.size(); ++i) {
-    const bool is_throughput = model.text(model.counter_tracks.name[i]).find("_throughput.") != std::string_view::npos;
-    if (is_throughput && largest[i] <= kLargestFraction) scales[i] = 100;
-  }
   // Counters of a sample have the same time.
-  std::map<int32_t, std::map<int64_t, Sample>> by_time;
+  std::map<int32_t, std::map<int64_t, Counted>> by_time;
   for (Row i = 0; i < model.counter_samples.size(); ++i) {
     const Track& track = tracks[model.counter_samples.track[i]];
-    const double value = model.counter_samples.value[i] * scales[model.counter_samples.track[i]];
-    if (track.device < 0 || !track.unit || !std::isfinite(value)) continue;
-    double& percent =
-        by_time[track.device][model.counter_samples.time_ns[i]].percent[static_cast<size_t>(track.unit->unit)];
-    percent = track.unit->is_part && percent >= 0 ? percent + value : value;
+    const double value = model.counter_samples.value[i];
+    if (track.device < 0 || !track.unit || !std::isfinite(value) || value < 0) continue;
+    double& counted = by_time[track.device][model.counter_samples.time_ns[i]].of(*track.unit);
+    counted = std::max(counted, value);
   }
   for (auto& [device, samples] : by_time) {
     std::vector<int64_t> times;
-    for (const auto& [time_ns, sample] : samples) times.push_back(time_ns);
+    for (const auto& [time_ns, counted] : samples) times.push_back(time_ns);
     const int64_t interval = usual_interval(times);
     if (interval <= 0) continue;
     std::vector<Sample>& out = devices_[device];
     size_t i = 0;
-    for (auto& [time_ns, sample] : samples) {
+    for (const auto& [time_ns, counted] : samples) {
       const int64_t next = i + 1 < times.size() ? times[i + 1] : time_ns + interval;
-      sample.when = {time_ns, next - time_ns > kLongestGap * interval ? time_ns + interval : next};
-      out.push_back(sample);
+      out.push_back({.when = {time_ns, next - time_ns > kLongestGap * interval ? time_ns + interval : next},
+                     .percent = counted.percent()});
       ++i;
     }
   }

@@ -50,11 +50,14 @@ class HardwareMetrics {
   std::map<int32_t, std::vector<Sample>> devices_;
 };
 
-// What a counter of that name measures, as far as one of the units above; nothing for others. `is_part`: DRAM's reads
-// and writes are two counters whose percents add up.
+// What a counter of that name measures, as far as one of the units above; nothing for others. DRAM's reads and writes
+// are two counters, each in percent of the bandwidth of both: where the whole is not counted, it is their sum, and one
+// of them alone says nothing of it.
+enum class UnitPart : uint8_t { kWhole, kRead, kWrite };
+inline constexpr size_t kUnitPartCount = 3;
 struct UnitName {
   HardwareUnit unit{};
-  bool is_part = false;
+  UnitPart part = UnitPart::kWhole;
 };
 std::optional<UnitName> unit_of(std::string_view counter);
 

@@ -13,6 +13,7 @@ namespace {
 constexpr const char* kSm = "sm__cycles_active.avg.pct_of_peak_sustained_elapsed";
 constexpr const char* kRead = "dram__bytes_read.avg.pct_of_peak_sustained_elapsed";
 constexpr const char* kWrite = "dram__bytes_write.avg.pct_of_peak_sustained_elapsed";
+constexpr const char* kDram = "dram__throughput.avg.pct_of_peak_sustained_elapsed";
 
 UnitUse use_while(const Model& model, std::vector<Interval> busy_us) {
   for (Interval& each : busy_us) each = {each.start_ns * 1000, each.end_ns * 1000};
@@ -52,12 +53,33 @@ TEST(HardwareMetrics, other_counters_and_other_units_say_nothing) {
   EXPECT_EQ(unit_of("Tensor Active [Throughput %]")->unit, HardwareUnit::kTensor);
 }
 
-TEST(HardwareMetrics, throughputs_that_are_fractions_are_read_as_such) {
+TEST(HardwareMetrics, memory_as_a_whole_and_its_reads_and_writes_do_not_count_twice) {
   TraceBuilder builder;
   for (const double at : {0.0, 100.0}) {
-    builder.gpu_counter(0, "dram__throughput.avg.pct_of_peak_sustained_elapsed", at, 0.9);
+    builder.gpu_counter(0, kRead, at, 50).gpu_counter(0, kDram, at, 70).gpu_counter(0, kWrite, at, 25);
   }
-  EXPECT_DOUBLE_EQ(use_while(builder.build(), {{0, 200}}).of(HardwareUnit::kDram), 90);
+  EXPECT_DOUBLE_EQ(use_while(builder.build(), {{0, 200}}).of(HardwareUnit::kDram), 70);
+}
+
+TEST(HardwareMetrics, reads_alone_do_not_say_how_busy_memory_was) {
+  TraceBuilder builder;
+  for (const double at : {0.0, 100.0}) builder.gpu_counter(0, kRead, at, 50).gpu_counter(0, kSm, at, 90);
+  const UnitUse use = use_while(builder.build(), {{0, 200}});
+  EXPECT_EQ(use.of(HardwareUnit::kDram), -1);
+  EXPECT_DOUBLE_EQ(use.of(HardwareUnit::kSm), 90);
+}
+
+TEST(HardwareMetrics, reads_and_writes_are_no_more_than_the_peak_together) {
+  TraceBuilder builder;
+  for (const double at : {0.0, 100.0}) builder.gpu_counter(0, kRead, at, 60).gpu_counter(0, kWrite, at, 41);
+  const HardwareMetrics metrics(builder.build());
+  EXPECT_DOUBLE_EQ(metrics.devices().at(0).at(0).percent[static_cast<size_t>(HardwareUnit::kDram)], 100);
+}
+
+TEST(HardwareMetrics, one_percent_of_the_peak_is_no_fraction_of_it) {
+  TraceBuilder builder;
+  for (const double at : {0.0, 100.0}) builder.gpu_counter(0, kDram, at, 0.9);
+  EXPECT_DOUBLE_EQ(use_while(builder.build(), {{0, 200}}).of(HardwareUnit::kDram), 0.9);
 }
 
 TEST(HardwareMetrics, one_sample_has_no_length) {

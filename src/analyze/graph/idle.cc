@@ -149,7 +149,11 @@ std::string_view name_of(IdleCause cause) {
   return kNames[static_cast<size_t>(cause)];
 }
 
-std::string_view words_for(IdleCause cause) {
+std::string_view words_for(IdleCause cause, bool is_light) {
+  if (is_light && cause == cause_of(Activity::kUnrecorded)) {
+    return "the host was in Python or in operators, which light steps do not tell apart";
+  }
+  if (is_light && cause == cause_of(Activity::kOp)) return "the host was inside operators, between their launches";
   static constexpr std::array<std::string_view, kIdleCauseCount> kWords = {
       "waiting for the next batch (DataLoader)",
       "the host was running Python",

@@ -31,8 +31,9 @@ enum class IdleCause : uint8_t {
 inline constexpr size_t kIdleCauseCount = kActivityCount + 4;
 constexpr IdleCause cause_of(Activity activity) { return static_cast<IdleCause>(activity); }
 constexpr bool is_host_late(IdleCause cause) { return static_cast<size_t>(cause) < kActivityCount; }
-std::string_view name_of(IdleCause cause);    // "host: input", "launch latency"
-std::string_view words_for(IdleCause cause);  // a sentence for people
+std::string_view name_of(IdleCause cause);  // "host: input", "launch latency"
+// A sentence for people. Of light steps operators are known by their launches alone.
+std::string_view words_for(IdleCause cause, bool is_light = false);
 
 struct IdleSegment {
   int64_t start_ns = 0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 
 namespace firelane::analyze {
 
@@ -51,6 +52,33 @@ OpTensor make_tensor(const Dims& dims, const std::string& type, const Dims* stri
   return tensor;
 }
 
+// Ops that take an `out=`, by how many tensors they have at most without: traces of torch.profiler hold no overloads.
+// Among them those that torch itself calls with one, as `mean` calls `sum`.
+constexpr std::string_view kOfOneTensor[] = {"abs",        "acos", "amax",   "amin",     "argmax",
+                                             "argmin",     "ceil", "cos",    "cumsum",   "elu",
+                                             "erf",        "exp",  "floor",  "gelu",     "linalg_vector_norm",
+                                             "log",        "mean", "neg",    "norm",     "prod",
+                                             "reciprocal", "relu", "round",  "rsqrt",    "sigmoid",
+                                             "sign",       "silu", "sin",    "_softmax", "_log_softmax",
+                                             "softplus",   "sqrt", "square", "std",      "sum",
+                                             "tanh",       "tril", "triu",   "var"};
+constexpr std::string_view kOfTwoTensors[] = {"add", "sub", "mul", "div", "pow", "maximum", "minimum", "eq",  "ne",
+                                              "lt",  "le",  "gt",  "ge",  "mm",  "bmm",     "mv",      "dot", "matmul"};
+constexpr std::string_view kOfThreeTensors[] = {"addmm",   "baddbmm", "addmv", "addbmm", "addcmul",
+                                                "addcdiv", "where",   "clamp", "lerp",   "linear"};
+
+bool has_out(std::string_view op, std::string_view overload, size_t tensors) {
+  if (!overload.empty()) return overload == "out" || overload.ends_with("_out") || overload == "grad_input";
+  constexpr std::string_view kAten = "aten::";
+  if (!op.starts_with(kAten)) return false;
+  op.remove_prefix(kAten.size());
+  const auto is_among = [op](std::span<const std::string_view> names) {
+    return std::ranges::find(names, op) != names.end();
+  };
+  return (tensors == 2 && is_among(kOfOneTensor)) || (tensors == 3 && is_among(kOfTwoTensors)) ||
+         (tensors == 4 && is_among(kOfThreeTensors));
+}
+
 int64_t matmul_output_elements(const std::vector<OpTensor>& inputs) {
   // The last two of rank 2 or more are the factors; addmm's first is what is added.
   if (inputs.size() < 2) return kNoNumber;
@@ -92,8 +120,14 @@ std::vector<OpTensor> input_tensors(const Model& model, Row op) {
   const Row detail = model.op_detail(op);
   if (detail == kNoRow) return {};
   const OpDetails& details = model.op_details;
-  return input_tensors(model.text(details.input_dims[detail]), model.text(details.input_types[detail]),
-                       model.text(details.input_strides[detail]));
+  std::vector<OpTensor> tensors =
+      input_tensors(model.text(details.input_dims[detail]), model.text(details.input_types[detail]),
+                    model.text(details.input_strides[detail]));
+  const std::string_view name = model.text(model.host_slices.name[op]);
+  if (!tensors.empty() && has_out(name, model.text(details.overload[detail]), tensors.size())) {
+    tensors.back().is_output = true;
+  }
+  return tensors;
 }
 
 const std::vector<OpTensor>& InputTensors::of(Row op) {
@@ -103,7 +137,8 @@ const std::vector<OpTensor>& InputTensors::of(Row op) {
   if (detail == kNoRow) return kNone;
   const OpDetails& details = model_.op_details;
   const auto [found, is_new] =
-      known_.try_emplace(Key{details.input_dims[detail], details.input_types[detail], details.input_strides[detail]});
+      known_.try_emplace(Key{model_.host_slices.name[op], details.overload[detail], details.input_dims[detail],
+                             details.input_types[detail], details.input_strides[detail]});
   if (is_new) found->second = input_tensors(model_, op);
   return found->second;
 }
@@ -119,8 +154,18 @@ bool are_aligned(const std::vector<OpTensor>& tensors) {
   return true;
 }
 
-int64_t op_bytes(std::string_view op_name, KernelClass kernel_class, const std::vector<OpTensor>& inputs,
+int64_t op_bytes(std::string_view op_name, KernelClass kernel_class, const std::vector<OpTensor>& tensors,
                  int64_t flops) {
+  std::vector<OpTensor> inputs;
+  int64_t out_bytes =
+      0;  // an `out=` of the wrong size, as torch passes an empty one, is resized: its size says nothing
+  for (const OpTensor& tensor : tensors) {
+    if (tensor.is_output) {
+      out_bytes += tensor.bytes;
+    } else {
+      inputs.push_back(tensor);
+    }
+  }
   if (inputs.empty()) return kNoNumber;
   int64_t read = 0;
   const OpTensor* largest = &inputs.front();
@@ -129,6 +174,7 @@ int64_t op_bytes(std::string_view op_name, KernelClass kernel_class, const std::
     if (tensor.elements > largest->elements) largest = &tensor;
   }
   const auto written = [&](int64_t elements, const OpTensor& like) {
+    if (out_bytes > 0) return read + out_bytes;
     return elements == kNoNumber ? kNoNumber : read + elements * like.element_bytes;
   };
   if (op_name == "aten::fill_" || op_name == "aten::zero_") return inputs.front().bytes;
@@ -139,7 +185,7 @@ int64_t op_bytes(std::string_view op_name, KernelClass kernel_class, const std::
     case KernelClass::kAttention: return written(inputs.front().elements, inputs.front());
     case KernelClass::kPointwise:
     case KernelClass::kNormalization: return written(largest->elements, *largest);
-    case KernelClass::kReduction: return read;
+    case KernelClass::kReduction: return read + out_bytes;
     default: return kNoNumber;
   }
 }

@@ -23,7 +23,8 @@ struct OpTensor {
   // Of memory that reading it touches: dimensions with stride 0 (expanded) count once.
   int64_t bytes = 0;
   Precision precision = Precision::kUnknown;
-  bool dense = true;  // false: its strides leave gaps or another order than the shape's
+  bool dense = true;       // false: its strides leave gaps or another order than the shape's
+  bool is_output = false;  // an `out=` argument: written, not read
 };
 
 // 4 for "float"; 0 for what is not a tensor's type.
@@ -31,6 +32,7 @@ int64_t bytes_of_type(std::string_view type);
 
 // Inputs that are tensors with a known shape, in order; lists of tensors and scalars left out.
 std::vector<OpTensor> input_tensors(std::string_view dims, std::string_view types, std::string_view strides = {});
+// The same of an op of a trace; an `out=` argument is last, and marked.
 std::vector<OpTensor> input_tensors(const Model& model, Row op);
 
 // The same for those who ask for many ops: each combination of shapes, types and strides is read once. For one thread.
@@ -41,13 +43,16 @@ class InputTensors {
 
  private:
   struct Key {
-    StringId dims, types, strides;
+    StringId name, overload, dims, types, strides;
     bool operator==(const Key&) const = default;
   };
   struct Hash {
     size_t operator()(const Key& key) const {
-      const auto both = (uint64_t{static_cast<uint32_t>(key.dims)} << 32) | static_cast<uint32_t>(key.types);
-      return mix_hash(both, static_cast<uint32_t>(key.strides));
+      const auto both = [](StringId a, StringId b) {
+        return (uint64_t{static_cast<uint32_t>(a)} << 32) | static_cast<uint32_t>(b);
+      };
+      return mix_hash(mix_hash(both(key.dims, key.types), both(key.name, key.overload)),
+                      static_cast<uint32_t>(key.strides));
     }
   };
 
@@ -60,7 +65,8 @@ class InputTensors {
 bool are_aligned(const std::vector<OpTensor>& tensors);
 
 // Memory traffic of one call at least: each input read once, each output written once. kNoNumber: not known.
-// `flops`: of the op, for the outputs of convolutions. The op's name tells ops that write in place.
+// `flops`: of the op, for the outputs of convolutions. The op's name tells ops that write in place. An output that is
+// among the inputs (`out=`) counts once, as what it is.
 int64_t op_bytes(std::string_view op_name, KernelClass kernel_class, const std::vector<OpTensor>& inputs,
                  int64_t flops);
 

@@ -47,5 +47,47 @@ TEST(OpTensors, of_many_ops_are_those_of_each) {
   EXPECT_TRUE(tensors.of(kNoRow).empty());
 }
 
+int64_t bytes_of(std::string_view op, std::string_view overload, KernelClass kernel_class, std::string_view dims,
+                 std::string_view types) {
+  const Model model =
+      TraceBuilder().op(op, {.start_us = 0, .end_us = 1, .dims = dims, .types = types, .overload = overload}).build();
+  return op_bytes(op, kernel_class, input_tensors(model, 0), 0);
+}
+
+// 64 x 64 floats are 16384 bytes.
+TEST(OpTensors, an_out_argument_is_written_and_not_read) {
+  const std::string_view add = R"(["float", "float", "Scalar", "float"])";
+  const std::string_view dims = "[[64, 64], [64, 64], [], [64, 64]]";
+  EXPECT_EQ(bytes_of("aten::add", "out", KernelClass::kPointwise, dims, add), 3 * 16384);
+  EXPECT_EQ(bytes_of("aten::add", "", KernelClass::kPointwise, dims, add), 3 * 16384);  // torch.profiler: no overloads
+  EXPECT_EQ(bytes_of("aten::add", "Tensor", KernelClass::kPointwise, "[[64, 64], [64, 64], []]",
+                     R"(["float", "float", "Scalar"])"),
+            3 * 16384);
+  // The result of half the type, and that of a sum.
+  EXPECT_EQ(bytes_of("aten::exp", "out", KernelClass::kPointwise, "[[64, 64], [64, 64]]", R"(["float", "c10::Half"])"),
+            16384 + 8192);
+  EXPECT_EQ(bytes_of("aten::sum", "IntList_out", KernelClass::kReduction, "[[64, 64], [], [], [], [64]]",
+                     R"(["float", "ScalarList", "Scalar", "", "float"])"),
+            16384 + 256);
+}
+
+TEST(OpTensors, an_out_argument_is_no_factor_of_a_product) {
+  const std::string_view types = R"(["float", "float", "float"])";
+  EXPECT_EQ(bytes_of("aten::mm", "out", KernelClass::kMatmul, "[[64, 8], [8, 16], [64, 16]]", types),
+            4 * (64 * 8 + 8 * 16 + 64 * 16));
+  // One that torch has yet to resize.
+  EXPECT_EQ(bytes_of("aten::mm", "", KernelClass::kMatmul, "[[64, 8], [8, 16], [0]]", types),
+            4 * (64 * 8 + 8 * 16 + 64 * 16));
+}
+
+TEST(OpTensors, a_third_tensor_of_an_op_without_out_is_read) {
+  EXPECT_EQ(bytes_of("aten::addcmul", "", KernelClass::kPointwise, "[[64, 64], [64, 64], [64, 64], []]",
+                     R"(["float", "float", "float", "Scalar"])"),
+            4 * 16384);
+  EXPECT_EQ(bytes_of("vendor::add", "", KernelClass::kPointwise, "[[64, 64], [64, 64], [64, 64]]",
+                     R"(["float", "float", "float"])"),
+            4 * 16384);
+}
+
 }  // namespace
 }  // namespace firelane::analyze

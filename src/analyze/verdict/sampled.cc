@@ -5,6 +5,7 @@
 
 #include "analyze/verdict/study.h"
 #include "base/text.h"
+#include "model/sampled_time.h"
 
 namespace firelane::analyze {
 
@@ -53,11 +54,9 @@ class Lines {
   std::unordered_map<std::string_view, SampledLine> lines_;
 };
 
-// A look stands for the time before it; of a thread that waits in one place, the first look was at the beginning.
 Interval time_of(const StackSamples& samples, Row row) {
-  const int64_t at = samples.time_ns[row];
-  const int64_t weight = std::max<int64_t>(0, samples.weight_ns[row]);
-  return samples.on_cpu[row] == 0 ? Interval{at, at + weight} : Interval{at - weight, at};
+  const SampledTime time = sampled_time(samples.time_ns[row], samples.weight_ns[row], samples.on_cpu[row]);
+  return {time.start_ns, time.end_ns};
 }
 
 int64_t overlap_ns(const Interval& a, const Interval& b) {

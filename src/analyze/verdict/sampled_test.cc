@@ -67,6 +67,16 @@ TEST(Sampled, a_thread_that_waits_counts_from_the_look_on_and_not_as_on_a_core) 
   EXPECT_EQ(lines_text(trace.get<sampled_places>().in_gaps), "/home/a/data.py(7): load 50 0\n");
 }
 
+// Threads of which it is not known whether they waited are merged as waiting ones are.
+TEST(Sampled, a_wait_that_is_not_known_as_one_was_counted_before_it_began) {
+  TraceBuilder builder = gap();
+  builder.sample(kCollate, {.at_us = 30, .weight_us = 50, .knows_cpu = false});
+  const Model model = builder.build();
+  const StudiedTrace trace(borrowed(model));
+  EXPECT_EQ(lines_text(trace.get<sampled_places>().in_gaps), "/home/a/data.py(7): load 50 0\n");
+  EXPECT_FALSE(trace.get<sampled_places>().knows_cpu);
+}
+
 TEST(Sampled, a_trace_without_samples_has_no_lines) {
   const Model model = gap().build();
   const StudiedTrace trace(borrowed(model));

@@ -1,6 +1,7 @@
 #include "analyze/verdict/study.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdlib>
 #include <tuple>
@@ -122,6 +123,16 @@ SlowSteps find_slow_steps(const TimedSteps& steps) {
   return out;
 }
 
+std::string_view name_of(RecordedSteps steps) {
+  static constexpr std::array<std::string_view, 3> kNames = {"all", "light", "full"};
+  return kNames[static_cast<size_t>(steps)];
+}
+
+std::string_view Study::while_recording() const {
+  static constexpr std::array<std::string_view, 3> kWords = {"while recording", "in light steps", "in full steps"};
+  return kWords[static_cast<size_t>(recorded_steps)];
+}
+
 Study study(const StudiedTrace& trace) {
   const Model& model = trace.model();
   Study s;
@@ -174,6 +185,8 @@ Study study(const StudiedTrace& trace) {
   s.step_spans = step_spans(model, s.graph, s.played, s.steps);
   s.usual_step_ns = s.undone.usual_ns;
   s.usual_recorded_ns = s.undone.usual_recorded_ns;
+  if (model.info.light.is_light) s.recorded_steps = RecordedSteps::kLight;
+  if (model.light != nullptr) s.recorded_steps = RecordedSteps::kFull;
   int64_t recorded_excess_ns = 0;
   for (const FoundStep& step : s.steps.steps) {
     if (step.outlier && !step.warm_up) recorded_excess_ns += step.duration_ns() - s.steps.median_ns;

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include "analyze/device/hardware_metrics.h"
@@ -35,6 +36,10 @@ struct SlowSteps {
 };
 SlowSteps find_slow_steps(const TimedSteps& steps);
 
+// Which steps of a recording a trace holds.
+enum class RecordedSteps : uint8_t { kAll, kLight, kFull };  // kFull: the recording has light ones, too
+std::string_view name_of(RecordedSteps steps);
+
 struct Study {
   bool has_device_work = false;
   bool not_understood = false;  // the trace has lanes of a device, and no reader knows what is on them
@@ -62,7 +67,10 @@ struct Study {
   // The usual step, which every verb shows: undone.usual_ns. undone.step_ns is the mean, slow steps included.
   int64_t usual_step_ns = 0;
   int64_t usual_recorded_ns = 0;  // while recording
+  RecordedSteps recorded_steps = RecordedSteps::kAll;
   SlowSteps slow_steps;
+  // "while recording", or in which steps where a recording has light and full ones.
+  std::string_view while_recording() const;
   // What a step takes on average, those that were only timed included.
   int64_t mean_step_ns() const { return undone.step_ns + slow_steps.excess_ns; }
 

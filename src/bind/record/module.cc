@@ -161,6 +161,8 @@ void bind_options(nb::module_& m) {
              double metric_interval_ms, bool flops, bool cuda_detach, bool concrete_inputs, bool tensors,
              const std::vector<std::string>& without, bool start_paused, bool start_light, nb::handle output,
              bool keep) {
+            if (const std::string wrong = format::wrong_metric_interval(metric_interval_ms); !wrong.empty())
+              throw nb::value_error(wrong.c_str());
             new (self) record::RecordOptions();
             FL_RECORD_OPTIONS(FL_SET)
             self->metric_names = metric_names;

@@ -1,5 +1,6 @@
 #include "bind/trace/threads.h"
 
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
@@ -48,21 +49,29 @@ void bind_threads(nb::module_& module) {
           "longest_wait_ms"_a);
   nb::class_<live::StackRecorder>(module, "StackRecorder",
                                   "Samples the stacks of this process from a thread that needs no GIL, until stop().")
+      .def("start", &live::StackRecorder::start)
       .def(
           "stop",
           [](live::StackRecorder& recorder) {
-            const nb::gil_scoped_release released;
-            return recorder.stop();
+            live::RecordedStacks seen;
+            {
+              const nb::gil_scoped_release released;
+              seen = recorder.stop();
+            }
+            std::vector<std::pair<std::string, uint64_t>> losses;
+            for (live::LostSamples& loss : seen.losses) losses.emplace_back(std::move(loss.reason), loss.count);
+            return std::pair(std::move(seen.texts), std::move(losses));
           },
-          "What was seen, as texts for metadata `stack_samples`.");
+          "What was seen, as texts for metadata `stack_samples`; and what was not: (reason, count).");
   module.def(
       "record_stacks",
       [](double rate) {
-        auto started = live::StackRecorder::start(rate);
-        if (!started.ok()) throw std::runtime_error(started.error().message);
-        return std::move(started).value();
+        auto prepared = live::StackRecorder::prepare(rate);
+        if (!prepared.ok()) throw std::runtime_error(prepared.error().message);
+        return std::move(prepared).value();
       },
-      "rate"_a, "Starts to sample; a RuntimeError says why that is not possible.");
+      "rate"_a, "What samples from start() on; a RuntimeError says why that is not possible.");
+  module.def("wrong_rate", &live::wrong_rate, "rate"_a, "What is wrong with a rate of samples; empty: nothing.");
 }
 
 }  // namespace firelane::bind_trace

@@ -151,7 +151,9 @@ class Reasons {
   void add_host_together() {
     double exposed = sum_of(kExposed);
     double uncovered = 0;
-    for (const PartChange& part : d_.parts) uncovered += is_uncovered(part) ? static_cast<double>(part.change_ns()) : 0;
+    for (const PartChange& part : d_.parts) {
+      if (is_uncovered(part)) uncovered += static_cast<double>(part.change_ns()) - add_other_work(part);
+    }
     exposed += uncovered;
     const double host = sum_of(kHostWork);
     const double sum = host + exposed;
@@ -193,6 +195,20 @@ class Reasons {
     if (!is_work(part.part) || !is_worth(static_cast<double>(part.change_ns()))) return false;
     const double device = device_time(after_, part.part) - device_time(before_, part.part);
     return device / static_cast<double>(part.change_ns()) < kExplained;
+  }
+  // Work that came, went or runs otherwise takes time of its own, also where most of its part is what the host no
+  // longer hides, or hides now. Returns that time.
+  double add_other_work(const PartChange& part) {
+    double sum = 0;
+    const WorkChange* most = nullptr;
+    for (const WorkChange& work : d_.work) {
+      if (work.part != part.part || work.change == Change::kNone) continue;
+      sum += work.change_ns();
+      if (most == nullptr || std::abs(work.change_ns()) > std::abs(most->change_ns())) most = &work;
+    }
+    if (!is_worth(sum) || (sum > 0) != (part.change_ns() > 0)) return 0;
+    say(std::string(name_of(part.part)) + ": " + say_work(*most), sum);
+    return sum;
   }
   static bool is_work(Part part) { return is_kernels(part) || part == Part::kCopies || part == Part::kCommunication; }
 

@@ -7,6 +7,7 @@
 #include "import/json/chunks.h"
 #include "import/json/envelope.h"
 #include "import/json/event_parser.h"
+#include "import/json/gpu_metrics.h"
 #include "import/json/json_args.h"
 #include "import/json/other_devices.h"
 #include "import/json/scan.h"
@@ -149,6 +150,7 @@ class JsonReader {
     raw_.info.origin = is_object_ && looks_like_kineto() ? Origin::kKineto : Origin::kOther;
     interpret_metadata(raw_.info);
     settle_devices(raw_);
+    settle_gpu_metrics(raw_);
     if (raw_.info.format.empty())
       raw_.info.format = raw_.info.origin == Origin::kKineto   ? "Kineto JSON"
                          : raw_.info.origin == Origin::kAscend ? "Ascend JSON"

@@ -218,6 +218,28 @@ TEST(ReadJson, an_overload_of_our_own_export_is_not_part_of_the_name) {
   EXPECT_EQ(m.text(m.op_details.overload[1]), "out");
 }
 
+std::string with_gpu_counters(std::string_view keys) {
+  return "{" + std::string(keys) + R"( "schemaVersion": 1, "traceEvents": [
+    {"ph":"C","name":"dram__throughput.avg.pct_of_peak_sustained_elapsed","pid":"GPU 0 Counters","ts":1,"args":{"value":0.75}},
+    {"ph":"C","name":"sm__cycles_active.avg.pct_of_peak_sustained_elapsed","pid":"GPU 0 Counters","ts":2,"args":{"value":0.5}},
+    {"ph":"C","name":"dram__throughput.avg.pct_of_peak_sustained_elapsed","pid":7,"ts":3,"args":{"value":0.25}}]})";
+}
+
+// Kineto writes what CUPTI gave, which are fractions in 13.0 for throughputs.
+TEST(ReadJson, throughputs_of_cuptis_that_give_fractions_become_percents) {
+  const auto values = [](std::string_view keys) { return load_text(with_gpu_counters(keys)).counter_samples.value; };
+  EXPECT_EQ(values(R"("cupti_version": 130001,)"), (std::vector<double>{75, 0.5, 0.25}));
+  EXPECT_EQ(values(R"("cupti_version": 130100,)"), (std::vector<double>{0.75, 0.5, 0.25}));
+  EXPECT_EQ(values(""), (std::vector<double>{0.75, 0.5, 0.25}));
+}
+
+TEST(ReadJson, throughputs_that_were_made_percents_stay_as_they_are) {
+  const Model first = load_text(with_gpu_counters(R"("cupti_version": 130001,)"));
+  EXPECT_NE(first.find_metadata("throughputs_in_percent"), nullptr);  // an export says so, too
+  const Model again = load_text(with_gpu_counters(R"("cupti_version": 130001, "throughputs_in_percent": 1,)"));
+  EXPECT_EQ(again.counter_samples.value, (std::vector<double>{0.75, 0.5, 0.25}));
+}
+
 TEST(ReadJson, args_that_no_analysis_reads_come_back_when_asked) {
   const Model m = load_text(std::string(kEverything));
   const Result<std::string> event = m.args->event_json(m.host_slices.source[3]);

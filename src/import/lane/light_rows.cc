@@ -6,13 +6,26 @@
 #include <unordered_set>
 #include <utility>
 
+#include "model/sampled_time.h"
+
 namespace firelane::importer {
 namespace {
+
+constexpr int kMostCuts = 4;  // of a sample; hostile files have any number of borders
 
 bool is_inside(const std::vector<LightWindow>& windows, int64_t time_ns) {
   const auto after = std::partition_point(windows.begin(), windows.end(),
                                           [&](const LightWindow& window) { return window.begin_ns <= time_ns; });
   return after != windows.begin() && time_ns < std::prev(after)->end_ns;
+}
+
+// Where light steps begin or end, after this time.
+int64_t next_border(const std::vector<LightWindow>& windows, int64_t time_ns) {
+  for (const LightWindow& window : windows) {
+    if (window.begin_ns > time_ns) return window.begin_ns;
+    if (window.end_ns > time_ns) return window.end_ns;
+  }
+  return INT64_MAX;
 }
 
 // Strings and lanes keep their ids: both are numbered in the order in which they come.
@@ -33,7 +46,7 @@ class Splitter {
     by_time(full, light, &RawPart::memory_events);
     by_time(full, light, &RawPart::allocator_events);
     by_time(full, light, &RawPart::instants);
-    by_time(full, light, &RawPart::stack_samples);
+    for (const RawStackSample& row : all_.stack_samples) sample_row(row, full, light);
     by_time(full, light, &RawPart::counters);
     by_time(full, light, &RawPart::flow_ends);
     full.allocator_segments = std::move(all_.allocator_segments);
@@ -94,6 +107,21 @@ class Splitter {
     }
     to.device_slices.push_back(row);
     ++to.event_count;
+  }
+
+  // Cut at the borders, of which a recording has one or two: a thread that waits over several steps is one sample.
+  void sample_row(RawStackSample row, RawPart& full, RawPart& light) {
+    const SampledTime time = sampled_time(row.time_ns, row.weight_ns, row.on_cpu);
+    int64_t at = time.start_ns;
+    for (int cuts = 0; cuts == 0 || at < time.end_ns; ++cuts) {
+      const int64_t end = cuts < kMostCuts ? std::min(time.end_ns, next_border(windows_, at)) : time.end_ns;
+      RawPart& to = is_inside(windows_, at) ? light : full;
+      row.time_ns = begins_at_its_look(row.on_cpu) ? at : end;
+      row.weight_ns = end - at;
+      to.stack_samples.push_back(row);
+      ++to.event_count;
+      at = end;
+    }
   }
 
   void by_time(RawPart& full, RawPart& light, auto table) {

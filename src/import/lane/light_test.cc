@@ -13,6 +13,7 @@
 #include "format/testing.h"
 #include "import/lane/read_lane.h"
 #include "import/load.h"
+#include "model/sampled_time.h"
 
 namespace firelane::importer {
 namespace {
@@ -54,6 +55,10 @@ class LightRun {
     for (const Launch& launch : launches) add(launch);
     now_ = begin + 1000;
     section_.add({.kind = format::Record::kAsyncEnd, .ticks = now_ - 1, .number = number});
+    return *this;
+  }
+  LightRun& samples(const std::string& json) {
+    format::NotesWriter(notes_).metadata("stack_samples", json);
     return *this;
   }
   LightRun& wait_for_device(int64_t ns) {
@@ -207,6 +212,33 @@ TEST(Light, work_belongs_to_the_step_that_launched_it) {
   LightRun again;
   again.wait_for_device(1500).light().step(3, without_ops(kFullStep)).full().step(4, kFullStep);
   EXPECT_EQ(load_part(again, false).device_slices.size(), 3u + 1u);  // the step's own range on the stream
+}
+
+// The border is at 1000; times are "from..until" of what a sample stands for, since the recording's start.
+TEST(Light, a_wait_over_several_steps_fell_wholly_to_the_light_ones) {
+  const auto text_of = [](const Model& m, int64_t border) {
+    std::string out;
+    for (Row row = 0; row < m.stack_samples.size(); ++row) {
+      const SampledTime time = sampled_time(m.stack_samples.time_ns[row] - border, m.stack_samples.weight_ns[row],
+                                            m.stack_samples.on_cpu[row]);
+      out += std::to_string(time.start_ns) + ".." + std::to_string(time.end_ns) + "\n";
+    }
+    return out;
+  };
+  const auto load = [](bool is_light) {
+    LightRun out;
+    out.light().step(3, without_ops(kFullStep)).full().step(4, kFullStep);
+    // Waits from 400 to 1800; on a core from 900 to 1100; waits, or not, from 950 on; within each; of no length.
+    out.samples(R"({"stacks":["a.py(1): f"],"samples":[[400,1400,42,0,0],[1100,200,42,0,1],[950,100,42,0,4],)"
+                R"([300,10,42,0,1],[1300,10,42,0,0],[1500,0,42,0,0]]})");
+    return load_part(out, is_light);
+  };
+  const Model light = load(true);
+  const Model full = load(false);
+  // Each of the two begins with its first event; steps begin at 0 and 1000.
+  const auto begin_of = [](const Model& m) { return m.host_slices.start_ns[m.steps.slice[0]]; };
+  EXPECT_EQ(text_of(light, begin_of(light)), "290..300\n400..1000\n950..1000\n900..1000\n");
+  EXPECT_EQ(text_of(full, begin_of(full) - 1000), "1000..1800\n1000..1050\n1000..1100\n1300..1310\n1500..1500\n");
 }
 
 TEST(Light, a_launch_that_no_full_step_has_is_without_op_and_counted) {

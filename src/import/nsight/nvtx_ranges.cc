@@ -88,11 +88,10 @@ uint64_t NvtxRanges::read() {
         slice.name = pool_.strings.intern(parsed.name);
         // Started on one thread and ended on another: it nests in none.
         slice.lane = type == kStartEnd ? range_lane(pid, slice) : thread_lane_(thread);
-        RawOp op{.external_id = joined_(pid, parsed.op_id),
-                 .sequence_number = parsed.sequence_number,
-                 .input_dims = pool_.strings.intern(parsed.sizes)};
-        part_.op_details.push_back(op);
-        slice.detail = static_cast<Row>(part_.op_details.size() - 1);
+        part_.plain_ops.push_back({.external_id = joined_(pid, parsed.op_id),
+                                   .sequence_number = parsed.sequence_number,
+                                   .input_dims = pool_.strings.intern(parsed.sizes)});
+        slice.detail = static_cast<Row>(part_.plain_ops.size() - 1);
         const int64_t domain = row.integer(4);
         if (domain != kNoNumber && domain != 0) {
           const std::string_view json = row.is_null(7) ? pool_.strings.view(string_(row.integer(8))) : row.text(7);
@@ -107,7 +106,7 @@ uint64_t NvtxRanges::read() {
     RawHostSlice& slice = part_.host_slices[each.slice];
     slice.category = nccl;
     const std::string name(pool_.strings.view(slice.name));
-    part_.op_details[slice.detail].comm = collective(name, each.payload);
+    part_.plain_ops[slice.detail].comm = collective(name, each.payload);
   }
   return rows;
 }

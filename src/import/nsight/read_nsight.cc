@@ -84,7 +84,7 @@ class NsightReader {
     constexpr uint64_t kFewestBytes = 40;  // of a row
     const auto rows = static_cast<size_t>(std::min<uint64_t>(database_.bytes() / kFewestBytes, uint64_t{1} << 32));
     part_.host_slices.reserve(rows);
-    part_.op_details.reserve(rows);
+    part_.plain_ops.reserve(rows);
     part_.call_details.reserve(rows);
     part_.device_slices.reserve(rows);
     part_.kernel_order.reserve(rows);

@@ -1,12 +1,10 @@
 #include "record/core/drain.h"
 
-#include <pthread.h>
-#include <signal.h>
-
 #include <bit>
 #include <cstdio>
 #include <exception>
 
+#include "base/own_thread.h"
 #include "format/notes.h"
 
 namespace firelane::record {
@@ -16,6 +14,7 @@ constexpr size_t kSectionBytes = 128 << 10;
 constexpr size_t kChunkBytes = 1 << 20;
 constexpr size_t kTextTableBytes = 6 << 20;
 constexpr size_t kMaxNotesBytes = 4 << 20;                                    // waiting for the next pass
+constexpr size_t kMaxMetadataBytes = 48 << 20;                                // likewise; more than stack samples have
 constexpr size_t kMaxReasonBytes = format::ChunkWriter::kMaxLastNotes - 100;  // the stop's clocks follow it
 constexpr int64_t kHeartbeatNs = 1'000'000'000;
 
@@ -52,18 +51,7 @@ std::string Drain::open(const std::string& first_notes) {
 }
 
 bool Drain::start_thread() noexcept {
-  // The new thread inherits the mask: the program's signals go to its own threads, and a
-  // file size limit (SIGXFSZ) becomes an error of write() instead of killing the program.
-  sigset_t all;
-  sigset_t before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  try {
-    thread_ = std::thread([this] { run(); });
-    ::pthread_setname_np(thread_.native_handle(), "firelane-drain");
-  } catch (const std::exception&) {
-  }
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  thread_ = start_own_thread("firelane-drain", [this] { run(); });
   return thread_.joinable();
 }
 
@@ -108,6 +96,19 @@ bool Drain::add_notes(std::string_view items) {
   const std::lock_guard lock(notes_mutex_);
   if (notes_.size() + items.size() > kMaxNotesBytes) return false;
   notes_.append(items);
+  return true;
+}
+
+bool Drain::add_metadata(std::string_view items) {
+  const std::lock_guard lock(notes_mutex_);
+  if (metadata_bytes_ + items.size() > kMaxMetadataBytes) return false;
+  const bool fits = !metadata_.empty() && metadata_.back().size() + items.size() <= kChunkBytes;
+  if (fits) {
+    metadata_.back().append(items);
+  } else {
+    metadata_.emplace_back(items);
+  }
+  metadata_bytes_ += items.size();
   return true;
 }
 
@@ -343,11 +344,15 @@ void Drain::write_notes() {
     last_heartbeat_ns_ = now.monotonic_ns;
     format::NotesWriter(items).clock_pair(format::PairRole::kHeartbeat, now);
   }
+  std::vector<std::string> metadata;
   {
     const std::lock_guard lock(notes_mutex_);
     items.append(notes_);
     notes_.clear();
+    metadata.swap(metadata_);
+    metadata_bytes_ = 0;
   }
+  for (const std::string& each : metadata) write(format::ChunkKind::kNotes, each);
   if (!items.empty()) write(format::ChunkKind::kNotes, items);
 }
 

@@ -104,6 +104,26 @@ void flood(const Session& session) {
   EXPECT_EQ(session.status().state, SessionState::kFailed);
 }
 
+// Stack samples come as much metadata at once, right before the steps and the stop.
+TEST(SlowDisk, steps_and_losses_were_lost_behind_too_much_metadata) {
+  Disk disk;
+  auto session = start(on(disk));
+  disk.block(true);
+  op("first");
+  disk.wait_for_writer();
+  const std::string piece(1 << 20, '1');
+  for (int i = 0; i < 50; ++i) session->add_metadata("stack_samples", piece);
+  session->add_steps({{.number = 4, .start_ticks = session->start_ticks(), .duration_ticks = 100}});
+  session->add_loss("a hook was not there", 3);
+  disk.block(false);
+  session->stop();
+  const std::string text = text_of(disk, {.times = false, .chunks = false});
+  EXPECT_EQ(count(text, "note metadata stack_samples"), 47u);
+  for (const char* line :
+       {"note step 4", "note loss 3 a hook", "note loss 0 metadata too large: stack_samples", "note clocks 2"})
+    EXPECT_GE(count(text, line), 1u) << line;
+}
+
 TEST(SlowDisk, events_are_dropped_and_counted_and_nesting_survives) {
   Disk disk;
   RecordOptions options = on(disk);

@@ -211,7 +211,8 @@ void Session::add_metadata(std::string_view key, std::string_view json) noexcept
   try {
     std::string items;
     format::NotesWriter(items).metadata(key, json);
-    if (!impl_->add_items(items)) add_loss("metadata too large: " + std::string(key), 0);
+    if (impl_->drain != nullptr && !impl_->drain->add_metadata(items))
+      add_loss("metadata too large: " + std::string(key), 0);
   } catch (const std::exception&) {
   }
 }
@@ -224,7 +225,7 @@ void Session::add_steps(const std::vector<StepSample>& steps) noexcept {
     for (const StepSample& s : steps) {
       notes.step(s.number, s.phase, s.start_ticks, s.duration_ticks, s.device_ns);
     }
-    impl_->add_items(items);
+    if (!impl_->add_items(items)) add_loss("times of steps: too many to be written", steps.size());
   } catch (const std::exception&) {
   }
 }

@@ -8,9 +8,10 @@
 #include <exception>
 #include <utility>
 
+#include "base/gpu_metrics.h"
+#include "base/own_thread.h"
 #include "format/device.h"
 #include "record/cupti/detach.h"
-#include "record/cupti/own_thread.h"
 
 namespace firelane::cupti {
 
@@ -43,7 +44,7 @@ MetricsSampler::MetricsSampler(const PmApi& pm, const CuptiApi& api, record::Ses
 }
 
 MetricsSampler::~MetricsSampler() {
-  if (process_ != ::getpid()) {  // a forked child's copy: thread and counters are the parent's
+  if (is_forked()) {  // the child's copy: thread and counters are the parent's
     if (thread_.joinable()) thread_.detach();
     wake_.leave_to_parent();
     for (std::unique_ptr<PmDevice>& device : devices_) static_cast<void>(device.release());
@@ -52,13 +53,24 @@ MetricsSampler::~MetricsSampler() {
   stop();
 }
 
-void MetricsSampler::refuse(const std::string& reason) noexcept {
+// The words for it take memory, of which there may be none: then the reason is missing, not the program.
+void MetricsSampler::refuse(std::string_view reason) noexcept {
   is_refused_once_ = true;
   try {
-    session_.add_loss("GPU metrics: " + reason, 0);
+    session_.add_loss("GPU metrics: " + std::string(reason), 0);
   } catch (const std::exception&) {
   }
 }
+
+void MetricsSampler::refuse(CUptiResult result) noexcept {
+  try {
+    refuse(explain_metrics(api_, result));
+  } catch (const std::exception&) {
+    is_refused_once_ = true;
+  }
+}
+
+bool MetricsSampler::is_forked() const noexcept { return process_ != ::getpid(); }
 
 int64_t MetricsSampler::now_ns() const noexcept {
   uint64_t now = 0;
@@ -66,6 +78,7 @@ int64_t MetricsSampler::now_ns() const noexcept {
 }
 
 void MetricsSampler::resume() noexcept {
+  if (is_forked()) return;  // the lock, too, may be held by a thread of the parent's
   std::unique_lock lock(mutex_);
   if (is_on_ || stop_ || !thread_.joinable()) return;
   is_on_ = is_changed_ = true;
@@ -76,10 +89,12 @@ void MetricsSampler::resume() noexcept {
     windows_.push_back({.from_ns = now_ns()});
     if (first_window_ns_ == 0) first_window_ns_ = windows_.back().from_ns;
   } catch (const std::exception&) {
+    refuse("no memory to note from when on they are wanted");
   }
 }
 
 void MetricsSampler::pause() noexcept {
+  if (is_forked()) return;
   const int64_t now = now_ns();
   {
     const std::lock_guard lock(mutex_);
@@ -92,6 +107,7 @@ void MetricsSampler::pause() noexcept {
 }
 
 void MetricsSampler::stop() noexcept {
+  if (is_forked()) return;
   pause();
   {
     const std::lock_guard lock(mutex_);
@@ -132,12 +148,12 @@ bool MetricsSampler::start_profiler() {
   const CUptiResult result = pm_.initialize(&initialize);
   is_initialized_ = result == CUPTI_SUCCESS;
   is_refused_ = !is_initialized_;
-  if (is_refused_) refuse(explain_metrics(api_, result));
+  if (is_refused_) refuse(result);
   if (is_initialized_) keep_cupti_attached(true);
   return is_initialized_;
 }
 
-void MetricsSampler::find_devices() {
+void MetricsSampler::find_devices() noexcept {
   if (is_refused_) return;
   try {
     const std::vector<std::string> bus_ids = options_.bus_ids ? options_.bus_ids() : std::vector<std::string>();
@@ -148,6 +164,7 @@ void MetricsSampler::find_devices() {
       devices_[i] = std::make_unique<PmDevice>(pm_, api_, i);
       std::string reason;
       if (!devices_[i]->enable(options_.names, options_.interval_ns, reason)) refuse(reason);
+      if (devices_[i]->is_scaled()) session_.add_metadata(kThroughputsInPercent, "1");
     }
   } catch (const std::exception& error) {
     refuse(error.what());
@@ -177,17 +194,7 @@ void MetricsSampler::run() noexcept {
     const bool is_alone = std::ranges::none_of(devices_, [](const auto& device) { return device != nullptr; });
     if (is_on && (++reads % kReadsPerSearch == 0 || is_alone)) find_devices();
     for (const std::unique_ptr<PmDevice>& device : devices_) {
-      if (device == nullptr || !device->is_enabled()) continue;
-      if (is_on && !device->is_started()) {
-        if (const CUptiResult result = device->start(); result != CUPTI_SUCCESS) {
-          refuse(explain_metrics(api_, result));
-          device->disable();
-        }
-        continue;
-      }
-      if (!device->is_started()) continue;
-      if (!is_on) device->stop();
-      read(*device);
+      if (device != nullptr && device->is_enabled()) visit(*device, is_on);
     }
     {
       const std::lock_guard lock(mutex_);  // all samples of these windows were read
@@ -198,46 +205,63 @@ void MetricsSampler::run() noexcept {
   }
 }
 
-// Samples that reach beyond the window are left out: their values are those of the whole sample.
-bool MetricsSampler::is_inside(int64_t from_ns, int64_t until_ns) {
-  return std::ranges::any_of(windows_, [&](const Window& w) { return from_ns >= w.from_ns && until_ns <= w.until_ns; });
-}
-
-void MetricsSampler::read(PmDevice& device) {
-  try {
-    Batch batch{.device = device.index(), .metrics = device.metrics(), .samples = {}};
-    bool overflow = false;
-    const CUptiResult result = device.read(batch.samples, overflow);
-    if (overflow) session_.add_loss("GPU metrics: samples lost because CUPTI's buffer was full; sample less often", 0);
-    if (result != CUPTI_SUCCESS) {
-      refuse(explain_metrics(api_, result));
+void MetricsSampler::visit(PmDevice& device, bool is_on) noexcept {
+  if (device.is_started()) {
+    if (!is_on) device.stop();
+    read(device);
+  } else if (is_on) {
+    if (const CUptiResult result = device.start(); result != CUPTI_SUCCESS) {
+      refuse(result);
       device.disable();
     }
-    const size_t count = batch.metrics.size();
-    size_t kept = 0;
-    const std::lock_guard lock(mutex_);
-    PmSamples& s = batch.samples;
-    for (size_t i = 0; i < s.start_ns.size(); ++i) {
-      if (!is_inside(s.start_ns[i], s.end_ns[i])) continue;
-      s.start_ns[kept] = s.start_ns[i];
-      s.end_ns[kept] = s.end_ns[i];
-      std::copy_n(s.values.begin() + static_cast<ptrdiff_t>(i * count), count,
-                  s.values.begin() + static_cast<ptrdiff_t>(kept * count));
-      ++kept;
-    }
-    if (kept == 0) return;
-    if (first_sample_ns_ == 0) first_sample_ns_ = s.start_ns.front();
-    if (waiting_values_ + kept * count > kMaxWaitingValues) {
-      session_.add_loss("GPU metrics: samples lost because the file was not written fast enough", kept);
-      return;
-    }
-    s.start_ns.resize(kept);
-    s.end_ns.resize(kept);
-    s.values.resize(kept * count);
-    waiting_values_ += kept * count;
-    batches_.push_back(std::move(batch));
-  } catch (const std::exception&) {  // no memory: these samples are lost
   }
+}
+
+// Samples that reach beyond the window are left out: their values are those of the whole sample. How many stay.
+size_t MetricsSampler::keep_inside(PmSamples& s, size_t metrics) noexcept {
+  size_t kept = 0;
+  for (size_t i = 0; i < s.start_ns.size(); ++i) {
+    const bool is_inside = std::ranges::any_of(
+        windows_, [&](const Window& w) { return s.start_ns[i] >= w.from_ns && s.end_ns[i] <= w.until_ns; });
+    if (!is_inside) continue;
+    s.start_ns[kept] = s.start_ns[i];
+    s.end_ns[kept] = s.end_ns[i];
+    std::copy_n(s.values.begin() + static_cast<ptrdiff_t>(i * metrics), metrics,
+                s.values.begin() + static_cast<ptrdiff_t>(kept * metrics));
+    ++kept;
+  }
+  s.start_ns.resize(kept);
+  s.end_ns.resize(kept);
+  s.values.resize(kept * metrics);
+  return kept;
+}
+
+void MetricsSampler::read(PmDevice& device) noexcept {
+  Batch batch{.device = device.index(), .metrics = {}, .samples = {}};
+  bool overflow = false;
+  const CUptiResult result = device.read(batch.samples, overflow);
+  if (overflow) session_.add_loss("GPU metrics: samples lost because CUPTI's buffer was full; sample less often", 0);
+  if (result != CUPTI_SUCCESS) {
+    refuse(result);
+    device.disable();
+  }
+  uint64_t lost = batch.samples.lost_count;
+  const size_t count = device.metrics().size();
+  const std::lock_guard lock(mutex_);
+  const size_t kept = keep_inside(batch.samples, count);
+  if (kept > 0 && first_sample_ns_ == 0) first_sample_ns_ = batch.samples.start_ns.front();
+  if (waiting_values_ + kept * count > kMaxWaitingValues) {
+    session_.add_loss("GPU metrics: samples lost because the file was not written fast enough", kept);
+  } else if (kept > 0) {
+    try {
+      batch.metrics = device.metrics();
+      batches_.push_back(std::move(batch));
+      waiting_values_ += kept * count;
+    } catch (const std::exception&) {
+      lost += kept;
+    }
+  }
+  if (lost > 0) session_.add_loss("GPU metrics: samples lost because there was no memory for them", lost);
 }
 
 // ---- the drain's side -------------------------------------------------------------------

@@ -16,6 +16,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <unordered_map>
 #include <vector>
@@ -73,12 +74,15 @@ class MetricsSampler final : public MetricsSource {
   };
   void run() noexcept;
   bool start_profiler();
-  void find_devices();
-  void read(PmDevice& device);
-  void refuse(const std::string& reason) noexcept;
+  void find_devices() noexcept;
+  void visit(PmDevice& device, bool is_on) noexcept;
+  void read(PmDevice& device) noexcept;
+  size_t keep_inside(PmSamples& samples, size_t metrics) noexcept;
+  void refuse(std::string_view reason) noexcept;
+  void refuse(CUptiResult result) noexcept;
+  bool is_forked() const noexcept;
   void say_what_is_missing() noexcept;
   int64_t now_ns() const noexcept;
-  bool is_inside(int64_t from_ns, int64_t until_ns);
 
   const PmApi pm_;
   const CuptiApi api_;

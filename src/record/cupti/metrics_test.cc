@@ -97,6 +97,30 @@ TEST_F(Metrics, samples_are_rows_of_the_file_metric_by_metric) {
   EXPECT_EQ(pm.open_hosts(), 0u);
 }
 
+// CUPTI 13.0 gives throughputs as fractions; later ones are taken at their word.
+TEST_F(Metrics, values_are_in_the_unit_that_their_names_say) {
+  const std::string sm = "sm__cycles_active.avg.pct_of_peak_sustained_elapsed";
+  const std::string dram = "dram__throughput.avg.pct_of_peak_sustained_elapsed";
+  const auto sampled = [&](uint32_t version, double dram_value) {
+    cupti.version = version;
+    cupti.now_ns = 1'000'000;
+    auto sampler = start({sm, dram});
+    sampler->resume();
+    wait_for_start();
+    pm.feed(0, at(9, {99, 99}));
+    pm.feed(0, at(10, {0.5, dram_value}));
+    cupti.now_ns = 1'000'000'000;
+    return end(sampler);
+  };
+  const std::string expected =
+      "metric 10000000 1000000 0 \"" + sm + "\" = 0.5\nmetric 10000000 1000000 0 \"" + dram + "\" = 75\n";
+  EXPECT_EQ(sampled(130001, 0.75), expected);
+  EXPECT_NE(record::test::records_of(session->path(), {}).find("throughputs_in_percent"), std::string::npos);
+  session.reset();
+  EXPECT_EQ(sampled(130100, 75), expected);
+  EXPECT_EQ(record::test::records_of(session->path(), {}).find("throughputs_in_percent"), std::string::npos);
+}
+
 TEST_F(Metrics, nothing_is_sampled_while_paused_and_samples_across_the_border_are_left_out) {
   auto sampler = start();
   EXPECT_FALSE(pm.is_started(0));
@@ -202,6 +226,9 @@ TEST_F(Metrics, a_forked_childs_copy_does_not_wait_for_the_parents_thread) {
   const ::pid_t child = ::fork();
   if (child == 0) {
     ::alarm(60);
+    sampler->pause();
+    sampler->resume();
+    sampler->stop();
     sampler.reset();
     ::_exit(0);
   }
@@ -217,6 +244,19 @@ TEST_F(Metrics, gpus_without_time_intervals_count_cycles) {
   sampler->resume();
   EXPECT_TRUE(was_called("every cycles"));
   EXPECT_EQ(pm.interval, 1'000'000u);
+  end(sampler);
+}
+
+TEST_F(Metrics, a_recorder_built_with_newer_headers_samples_with_the_cupti_of_cuda_12_6) {
+  pm.knows_append_mode = false;
+  auto sampler = start();
+  sampler->resume();
+  EXPECT_TRUE(was_called("every ns"));
+  pm.knows_time_interval = false;
+  end(sampler);
+  sampler = start();
+  sampler->resume();
+  EXPECT_TRUE(was_called("every cycles"));
   end(sampler);
 }
 
@@ -267,6 +307,31 @@ TEST_F(Metrics, a_full_buffer_is_a_loss_and_sampling_begins_anew) {
   const std::string text = end(sampler);
   EXPECT_NE(text.find("buffer was full; sample less often"), std::string::npos) << text;
   EXPECT_NE(text.find("metric 10000000"), std::string::npos) << text;
+}
+
+TEST_F(Metrics, no_memory_for_samples_ended_the_program_or_lost_them_in_silence) {
+  auto sampler = start();
+  sampler->resume();
+  wait_for_start();
+  pm.more_samples = size_t{1} << 60;
+  while (pm.more_samples > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  pm.feed(0, at(10, {1, 1}));
+  cupti.now_ns = 1'000'000'000;
+  const std::string text = end(sampler);
+  EXPECT_NE(text.find("loss: GPU metrics: samples lost because there was no memory for them"), std::string::npos)
+      << text;
+  EXPECT_NE(text.find("metric 10000000"), std::string::npos) << text;
+  EXPECT_EQ(session->status().losses[0].count, uint64_t{1} << 60);
+}
+
+TEST_F(Metrics, no_memory_to_find_gpus_is_a_reason) {
+  session = record::test::start({.output = folder / "run.lane"});
+  auto sampler = std::make_unique<MetricsSampler>(
+      pm.api(), cupti.api(), *session,
+      MetricsOptions{
+          .names = kTwo, .read_ms = 1, .bus_ids = []() -> std::vector<std::string> { throw std::bad_alloc(); }});
+  sampler->resume();
+  EXPECT_EQ(end(sampler), "loss: GPU metrics: std::bad_alloc\n");
 }
 
 TEST(LoadPmSampling, a_cupti_without_it_says_what_to_do) {

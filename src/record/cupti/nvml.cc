@@ -8,8 +8,8 @@
 #include <cstdio>
 #include <exception>
 
+#include "base/own_thread.h"
 #include "record/core/thread_buffer.h"
-#include "record/cupti/own_thread.h"
 #include "record/cupti/symbols.h"
 
 namespace firelane::cupti {

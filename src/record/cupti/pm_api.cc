@@ -40,8 +40,10 @@ std::string explain_metrics(const CuptiApi& api, CUptiResult result) {
     case CUPTI_ERROR_VIRTUALIZED_DEVICE_NOT_SUPPORTED:
     case CUPTI_ERROR_CONFIDENTIAL_COMPUTING_NOT_SUPPORTED:
     case CUPTI_ERROR_CMP_DEVICE_NOT_SUPPORTED:
+#if CUPTI_API_VERSION >= 26
     case CUPTI_ERROR_MIG_DEVICE_NOT_SUPPORTED:
     case CUPTI_ERROR_WSL_DEVICE_NOT_SUPPORTED:
+#endif
       return name + ": this GPU or machine does not allow it; PM sampling needs Turing or newer, without MIG or WSL";
     default: return name + ": another profiler in this process may hold the counters, or the driver is too old";
   }

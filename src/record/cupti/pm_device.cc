@@ -2,9 +2,13 @@
 
 #if FIRELANE_PM_SAMPLING
 
+#include <algorithm>
+#include <exception>
 #include <map>
 #include <mutex>
 #include <utility>
+
+#include "base/gpu_metrics.h"
 
 namespace firelane::cupti {
 namespace {
@@ -20,8 +24,8 @@ Params params_of(size_t bytes) {
 }
 
 // What `--metrics` means without a list, most wanted first: GPUs count only so much at once. Names differ between
-// generations; of alternatives the first that a GPU has and can count is taken. CUPTI 13.0 gives *_throughput as a
-// fraction, though the name says percent, and counts sm__inst_executed_pipe_tensor of an H200 in two passes.
+// generations; of alternatives the first that a GPU has and can count is taken. CUPTI 13.0 counts
+// sm__inst_executed_pipe_tensor of an H200 in two passes.
 struct Wanted {
   const char* names[3];
 };
@@ -38,6 +42,35 @@ constexpr Wanted kDefaultSet[] = {
     {{"nvlrx__bytes.sum.per_second"}},
     {{"nvltx__bytes.sum.per_second"}},
 };
+
+// How to ask for samples, best first. A100s and Turing know only the clock's cycles as an interval (a cycle of the
+// system clock is about a nanosecond), Turing only buffers that keep the oldest, and CUPTI only those before CUDA 12.8:
+// its params then end before that field, and its headers do not have it.
+enum class Append { kLatest, kOldest, kUnknown };
+struct Mode {
+  CUpti_PmSampling_TriggerMode trigger;
+  Append append;
+};
+constexpr Mode kModes[] = {
+#if CUPTI_API_VERSION >= 26
+    {CUPTI_PM_SAMPLING_TRIGGER_MODE_GPU_TIME_INTERVAL, Append::kLatest},
+    {CUPTI_PM_SAMPLING_TRIGGER_MODE_GPU_SYSCLK_INTERVAL, Append::kLatest},
+    {CUPTI_PM_SAMPLING_TRIGGER_MODE_GPU_SYSCLK_INTERVAL, Append::kOldest},
+#endif
+    {CUPTI_PM_SAMPLING_TRIGGER_MODE_GPU_TIME_INTERVAL, Append::kUnknown},
+    {CUPTI_PM_SAMPLING_TRIGGER_MODE_GPU_SYSCLK_INTERVAL, Append::kUnknown},
+};
+
+void set_append_mode(CUpti_PmSampling_SetConfig_Params& config, Append append) {
+  if (append == Append::kUnknown) {
+    config.structSize = CUPTI_PROFILER_STRUCT_SIZE(CUpti_PmSampling_SetConfig_Params, triggerMode);
+    return;
+  }
+#if CUPTI_API_VERSION >= 26
+  config.hwBufferAppendMode = append == Append::kLatest ? CUPTI_PM_SAMPLING_HARDWARE_BUFFER_APPEND_MODE_KEEP_LATEST
+                                                        : CUPTI_PM_SAMPLING_HARDWARE_BUFFER_APPEND_MODE_KEEP_OLDEST;
+#endif
+}
 
 // CUPTI's buffer for what it has not decoded yet, and the image that it decodes into, 16 KB a sample on an H200. Larger
 // ones take longer to set up and to clear.
@@ -65,6 +98,10 @@ void forget_known_devices() {
 }
 
 PmDevice::~PmDevice() { disable(); }
+
+bool PmDevice::is_scaled() const noexcept {
+  return std::ranges::any_of(factors_, [](double factor) { return factor != 1; });
+}
 
 bool PmDevice::refuse(CUptiResult result, std::string& reason) const {
   if (result == CUPTI_SUCCESS) return false;
@@ -94,8 +131,14 @@ CUptiResult PmDevice::schedule(const std::vector<std::string>& names, size_t& pa
   close_host();
   CUptiResult result = open_host();
   if (result != CUPTI_SUCCESS) return result;
+  uint32_t version = 0;
+  if (api_.get_version(&version) != CUPTI_SUCCESS) version = 0;
   metric_names_.clear();
-  for (const std::string& name : names) metric_names_.push_back(name.c_str());
+  factors_.clear();
+  for (const std::string& name : names) {
+    metric_names_.push_back(name.c_str());
+    factors_.push_back(factor_to_percent(name, version));
+  }
   auto add = FL_PM_PARAMS(Profiler_Host_ConfigAddMetrics);
   add.pHostObject = host_;
   add.ppMetricNames = metric_names_.data();
@@ -168,24 +211,17 @@ bool PmDevice::choose_named(const std::vector<std::string>& names, std::string& 
   return false;
 }
 
-// A100s and Turing know only the clock's cycles as an interval, and Turing only buffers that keep the oldest: a cycle
-// of the system clock is about a nanosecond.
 CUptiResult PmDevice::configure(uint64_t interval_ns) noexcept {
   CUptiResult result = CUPTI_ERROR_UNKNOWN;
-  for (const auto& [trigger, append] : {std::pair{CUPTI_PM_SAMPLING_TRIGGER_MODE_GPU_TIME_INTERVAL,
-                                                  CUPTI_PM_SAMPLING_HARDWARE_BUFFER_APPEND_MODE_KEEP_LATEST},
-                                        std::pair{CUPTI_PM_SAMPLING_TRIGGER_MODE_GPU_SYSCLK_INTERVAL,
-                                                  CUPTI_PM_SAMPLING_HARDWARE_BUFFER_APPEND_MODE_KEEP_LATEST},
-                                        std::pair{CUPTI_PM_SAMPLING_TRIGGER_MODE_GPU_SYSCLK_INTERVAL,
-                                                  CUPTI_PM_SAMPLING_HARDWARE_BUFFER_APPEND_MODE_KEEP_OLDEST}}) {
+  for (const Mode& mode : kModes) {
     auto config = FL_PM_PARAMS(PmSampling_SetConfig);
     config.pPmSamplingObject = sampler_;
     config.configSize = config_.size();
     config.pConfig = config_.data();
     config.hardwareBufferSize = kBufferBytes;
     config.samplingInterval = interval_ns;
-    config.triggerMode = trigger;
-    config.hwBufferAppendMode = append;
+    config.triggerMode = mode.trigger;
+    set_append_mode(config, mode.append);
     result = pm_.set_config(&config);
     if (result == CUPTI_SUCCESS) break;
   }
@@ -239,6 +275,7 @@ bool PmDevice::enable(const std::vector<std::string>& names, uint64_t interval_n
   size.maxSamples = kImageSamples;
   if (refuse(pm_.data_size(&size), reason)) return disable(), false;
   data_.assign(size.counterDataSize, 0);
+  values_.assign(metric_names_.size(), 0);
   if (refuse(clear_data(), reason)) return disable(), false;
   return true;
 }
@@ -276,7 +313,44 @@ CUptiResult PmDevice::recover() noexcept {
   return start();
 }
 
-CUptiResult PmDevice::read(PmSamples& samples, bool& overflow) {
+// Samples of the image, or their number where there is no room for them.
+CUptiResult PmDevice::take_image(PmSamples& samples, size_t count) noexcept {
+  try {
+    samples.start_ns.reserve(samples.start_ns.size() + count);
+    samples.end_ns.reserve(samples.end_ns.size() + count);
+    samples.values.reserve(samples.values.size() + count * values_.size());
+  } catch (const std::exception&) {
+    samples.lost_count += count;
+    is_first_ = false;
+    return CUPTI_SUCCESS;
+  }
+  for (size_t i = 0; i < count; ++i) {
+    auto sample = FL_PM_PARAMS(PmSampling_CounterData_GetSampleInfo);
+    sample.pPmSamplingObject = sampler_;
+    sample.pCounterDataImage = data_.data();
+    sample.counterDataImageSize = data_.size();
+    sample.sampleIndex = i;
+    auto evaluate = FL_PM_PARAMS(Profiler_Host_EvaluateToGpuValues);
+    evaluate.pHostObject = host_;
+    evaluate.pCounterDataImage = data_.data();
+    evaluate.counterDataImageSize = data_.size();
+    evaluate.rangeIndex = i;
+    evaluate.ppMetricNames = metric_names_.data();
+    evaluate.numMetrics = metric_names_.size();
+    evaluate.pMetricValues = values_.data();
+    if (const CUptiResult result = pm_.sample_info(&sample); result != CUPTI_SUCCESS) return result;
+    if (std::exchange(is_first_, false) || sample.endTimestamp <= sample.startTimestamp) continue;
+    if (const CUptiResult result = pm_.evaluate(&evaluate); result != CUPTI_SUCCESS) return result;
+    samples.start_ns.push_back(static_cast<int64_t>(sample.startTimestamp));
+    samples.end_ns.push_back(static_cast<int64_t>(sample.endTimestamp));
+    for (size_t metric = 0; metric < values_.size(); ++metric) {
+      samples.values.push_back(values_[metric] * factors_[metric]);
+    }
+  }
+  return CUPTI_SUCCESS;
+}
+
+CUptiResult PmDevice::read(PmSamples& samples, bool& overflow) noexcept {
   int images = 0;
   for (bool is_more = true; is_more && (images < kImagesPerRead || !is_started_); ++images) {
     auto decode = FL_PM_PARAMS(PmSampling_DecodeData);
@@ -292,28 +366,7 @@ CUptiResult PmDevice::read(PmSamples& samples, bool& overflow) {
     info.pCounterDataImage = data_.data();
     info.counterDataImageSize = data_.size();
     if (result = pm_.data_info(&info); result != CUPTI_SUCCESS) return result;
-    std::vector<double> values(metric_names_.size());
-    for (size_t i = 0; i < info.numCompletedSamples; ++i) {
-      auto sample = FL_PM_PARAMS(PmSampling_CounterData_GetSampleInfo);
-      sample.pPmSamplingObject = sampler_;
-      sample.pCounterDataImage = data_.data();
-      sample.counterDataImageSize = data_.size();
-      sample.sampleIndex = i;
-      auto evaluate = FL_PM_PARAMS(Profiler_Host_EvaluateToGpuValues);
-      evaluate.pHostObject = host_;
-      evaluate.pCounterDataImage = data_.data();
-      evaluate.counterDataImageSize = data_.size();
-      evaluate.rangeIndex = i;
-      evaluate.ppMetricNames = metric_names_.data();
-      evaluate.numMetrics = metric_names_.size();
-      evaluate.pMetricValues = values.data();
-      if (result = pm_.sample_info(&sample); result != CUPTI_SUCCESS) return result;
-      if (std::exchange(is_first_, false) || sample.endTimestamp <= sample.startTimestamp) continue;
-      if (result = pm_.evaluate(&evaluate); result != CUPTI_SUCCESS) return result;
-      samples.start_ns.push_back(static_cast<int64_t>(sample.startTimestamp));
-      samples.end_ns.push_back(static_cast<int64_t>(sample.endTimestamp));
-      samples.values.insert(samples.values.end(), values.begin(), values.end());
-    }
+    if (result = take_image(samples, info.numCompletedSamples); result != CUPTI_SUCCESS) return result;
     if (info.numCompletedSamples == 0) is_more = false;
     if (result = clear_data(); result != CUPTI_SUCCESS) return result;
   }

@@ -24,6 +24,7 @@ struct PmSamples {
   std::vector<int64_t> start_ns;
   std::vector<int64_t> end_ns;
   std::vector<double> values;
+  uint64_t lost_count = 0;  // that there was no memory for
 };
 
 #if FIRELANE_PM_SAMPLING
@@ -45,10 +46,12 @@ class PmDevice {
   bool is_enabled() const noexcept { return sampler_ != nullptr; }
   bool is_started() const noexcept { return is_started_; }
   // Adds what has come since the last call. `overflow`: CUPTI's buffer was full, and some are lost.
-  CUptiResult read(PmSamples& samples, bool& overflow);
+  CUptiResult read(PmSamples& samples, bool& overflow) noexcept;
 
   size_t index() const noexcept { return index_; }
   const std::vector<std::string>& metrics() const noexcept { return metrics_; }
+  // Whether values are other than CUPTI's, which come in another unit than the names say (base/gpu_metrics.h).
+  bool is_scaled() const noexcept;
 
  private:
   CUptiResult open_host() noexcept;
@@ -60,6 +63,7 @@ class PmDevice {
   CUptiResult find_availability();
   CUptiResult clear_data() noexcept;
   CUptiResult recover() noexcept;
+  CUptiResult take_image(PmSamples& samples, size_t count) noexcept;
   bool refuse(CUptiResult result, std::string& reason) const;
 
   const PmApi pm_;
@@ -71,6 +75,8 @@ class PmDevice {
   std::vector<uint8_t> data_;
   std::vector<std::string> metrics_;
   std::vector<const char*> metric_names_;
+  std::vector<double> values_;   // of one sample
+  std::vector<double> factors_;  // of CUPTI's values, by metric
   CUpti_Profiler_Host_Object* host_ = nullptr;
   CUpti_PmSampling_Object* sampler_ = nullptr;
   bool is_started_ = false;

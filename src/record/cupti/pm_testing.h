@@ -62,8 +62,10 @@ class FakePm {
   size_t metrics_per_pass = 100;
   std::map<std::string, CUptiResult> refusals;  // by call: "enable"
   std::atomic<int> overflows = 0;               // of CUPTI's buffer, in the next reads
+  std::atomic<size_t> more_samples = 0;         // that the next image claims to have
   size_t image_samples = 3;                     // what a counter data image holds
   bool knows_time_interval = true;
+  bool knows_append_mode = true;  // CUDA 12.6 does not
   uint64_t interval = 0;
 
   PmApi api() const {
@@ -123,6 +125,8 @@ class FakePm {
         .disable = [](auto* p) { return current()->turn(p->pPmSamplingObject, "disable", false); },
         .set_config =
             [](auto* p) {
+              constexpr size_t kOldSize = CUPTI_PROFILER_STRUCT_SIZE(CUpti_PmSampling_SetConfig_Params, triggerMode);
+              if (p->structSize > kOldSize && !current()->knows_append_mode) return CUPTI_ERROR_INVALID_PARAMETER;
               const bool by_time = p->triggerMode == CUPTI_PM_SAMPLING_TRIGGER_MODE_GPU_TIME_INTERVAL;
               if (by_time && !current()->knows_time_interval) return CUPTI_ERROR_INVALID_PARAMETER;
               current()->interval = p->samplingInterval;
@@ -146,7 +150,7 @@ class FakePm {
         .clear_data = [](auto* p) { return image_at(p->pCounterData).clear(), CUPTI_SUCCESS; },
         .data_info =
             [](auto* p) {
-              p->numCompletedSamples = image_at(p->pCounterDataImage).size();
+              p->numCompletedSamples = image_at(p->pCounterDataImage).size() + current()->more_samples.exchange(0);
               return CUPTI_SUCCESS;
             },
         .sample_info =

@@ -36,7 +36,7 @@ class FakeCupti {
   FakeCupti& operator=(const FakeCupti&) = delete;
 
   CuptiApi api() const {
-    return {.get_version = [](uint32_t* v) { return *v = 130001, CUPTI_SUCCESS; },
+    return {.get_version = [](uint32_t* v) { return *v = current()->version, CUPTI_SUCCESS; },
             .get_timestamp = [](uint64_t* ns) { return *ns = current()->now_ns += 1000, CUPTI_SUCCESS; },
             .register_callbacks =
                 [](CUpti_BuffersCallbackRequestFunc on_request, CUpti_BuffersCallbackCompleteFunc on_complete) {
@@ -171,6 +171,7 @@ class FakeCupti {
 
   bool is_quiet() const { return kinds.empty() && runtime.empty() && driver.empty() && on_call == nullptr; }
 
+  uint32_t version = 130001;
   uint64_t now_ns = 1'000'000;
   CUpti_BuffersCallbackRequestFunc request = nullptr;
   CUpti_BuffersCallbackCompleteFunc complete = nullptr;

@@ -16,6 +16,7 @@
 #include <ATen/detail/CUDAHooksInterface.h>
 #include <torch/csrc/profiler/orchestration/observer.h>
 
+#include "base/words.h"
 #include "record/cupti/activity.h"
 #include "record/cupti/device_properties.h"
 #include "record/cupti/metrics.h"
@@ -38,20 +39,6 @@ class NoDevice final : public DeviceRecording {
 };
 
 #if FIRELANE_CUPTI
-// "sm__cycles_active.avg, dram__bytes.sum" one by one.
-std::vector<std::string> names_in(std::string_view list) {
-  std::vector<std::string> names;
-  for (size_t begin = 0; begin < list.size();) {
-    const size_t end = std::min(list.find(',', begin), list.size());
-    std::string_view name = list.substr(begin, end - begin);
-    while (name.starts_with(' ')) name.remove_prefix(1);
-    while (name.ends_with(' ')) name.remove_suffix(1);
-    if (!name.empty()) names.emplace_back(name);
-    begin = end + 1;
-  }
-  return names;
-}
-
 class Cuda final : public DeviceRecording, public record::DeviceSource {
  public:
   Cuda(record::Session& session, const cupti::CuptiApi& api, std::unique_ptr<cupti::DeviceActivity> activity)
@@ -117,8 +104,9 @@ class Cuda final : public DeviceRecording, public record::DeviceSource {
  private:
   void start_metrics() {
     const record::RecordOptions& options = session_.options();
+    const std::vector<std::string_view> names = names_in(options.metric_names);
     metrics_ = cupti::start_metrics(api_, session_,
-                                    {.names = names_in(options.metric_names),
+                                    {.names = {names.begin(), names.end()},
                                      .interval_ns = options.metric_interval_ns,
                                      .bus_ids = cupti::used_device_bus_ids});
     if (metrics_ != nullptr) session_.set_device_source(this);

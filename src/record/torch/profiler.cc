@@ -84,9 +84,12 @@ struct Profiler::Impl {
     record.memory = options.memory;
     record.cuda = options.cuda;
     record.cuda_sync = options.cuda_sync;
-    record.metrics = options.metrics;
     record.metric_names = options.metric_names;
-    record.metric_interval_ns = static_cast<uint64_t>(std::llround(options.metric_interval_ms * 1e6));
+    // Nothing here throws: with an interval that is none, the rest is recorded.
+    const std::string wrong = options.metrics ? format::wrong_metric_interval(options.metric_interval_ms) : "";
+    record.metrics = options.metrics && wrong.empty();
+    if (record.metrics)
+      record.metric_interval_ns = static_cast<uint64_t>(std::llround(options.metric_interval_ms * 1e6));
     record.start_paused = paused;
     record.output = options.output;
     auto started = torch_hooks::Recording::start(record);
@@ -95,6 +98,7 @@ struct Profiler::Impl {
     if (started.ok()) {
       recording = std::move(started).value();
       recording->session().add_metadata("front", "\"C++\"");
+      if (!wrong.empty()) recording->session().add_loss("GPU metrics: " + wrong, 0);
     } else {
       start_losses.push_back(started.error().message);
     }

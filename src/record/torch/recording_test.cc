@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/distributed/c10d/ParamCommsUtils.hpp>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <fstream>
 #include <map>
@@ -203,6 +205,21 @@ TEST(Recording, the_first_step_and_the_one_cut_off_are_no_baseline) {
         << steps[static_cast<size_t>(step)];
   }
   EXPECT_EQ(lines_with(text, "note metadata unfinished_step = 5").size(), 1u);
+}
+
+TEST(Recording, the_cpp_front_took_any_interval_of_metrics) {
+  for (const double interval_ms : {0.0, -1.0, 1e9, double{NAN}}) {
+    ProfilerOptions options;
+    options.metrics = true;
+    options.metric_interval_ms = interval_ms;
+    Profiler profiler(options);
+    profiler.stop();
+    const std::vector<std::string> losses = profiler.losses();
+    const auto found = std::ranges::find(losses, "GPU metrics: " + format::wrong_metric_interval(interval_ms));
+    EXPECT_NE(found, losses.end()) << interval_ms;
+  }
+  EXPECT_EQ(format::wrong_metric_interval(5000), "metric_interval_ms: between 0.02 and 1000, not 5000");
+  EXPECT_EQ(format::wrong_metric_interval(0.02), "");
 }
 
 }  // namespace

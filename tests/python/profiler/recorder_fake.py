@@ -36,6 +36,9 @@ class FakeRecorder:
     def add_metadata(self, key, json):
         self.metadata[key] = json
 
+    def add_loss(self, reason, count=0):
+        self.losses.append(SimpleNamespace(reason=reason, count=count))
+
     def add_steps(self, timer):
         self.log.append("steps " + " ".join(f"{n}{phase[0]}" for n, phase in timer.take()))
 

@@ -15,6 +15,7 @@ pytest.importorskip("torch")
 import torch
 
 import firelane
+from firelane import _record
 from firelane._metrics import metric_options
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -34,10 +35,13 @@ def test_true_is_the_default_set_and_a_list_names_metrics():
     [
         (["sm active"], 1, "not one of CUPTI's names"),
         (["sm__cycles_active"], 1, "not one of CUPTI's names"),
-        (9400, 1, "a port for Prometheus is prometheus=9400"),
+        (9400, 1, r"a place for Prometheus is always_on\(prometheus=9400\)"),
+        (":9400", 1, r"a place for Prometheus is always_on\(prometheus=9400\)"),
+        ("/run/me.sock", 1, r"a place for Prometheus is always_on\(prometheus='/run/me.sock'\)"),
         (True, 0, "metric_interval_ms"),
         (True, 5000, "metric_interval_ms"),
-        (True, float("nan"), "metric_interval_ms"),
+        (True, float("nan"), "metric_interval_ms: between 0.02 and 1000, not nan"),
+        (True, True, "metric_interval_ms"),
     ],
 )
 def test_what_cannot_be_sampled_is_refused_when_it_is_asked_for(metrics, interval_ms, words):
@@ -74,6 +78,12 @@ def test_the_command_takes_it_with_and_without_a_list(tmp_path):
     alone = plan_of(tmp_path, "--metrics")
     assert (alone["metrics"], alone["metric_names"], alone["metric_interval_ms"]) == (True, "", 1)
     assert plan_of(tmp_path, "--metrics", "a__b.avg")["metric_names"] == "a__b.avg"
+    assert plan_of(tmp_path, "--metrics=a__b.avg", "--metrics=c__d.sum,e__f.max")["metric_names"] == (
+        "a__b.avg,c__d.sum,e__f.max"  # only the last list was taken
+    )
+    assert plan_of(tmp_path, "--metrics", "a__b.avg", "--metrics", "--metrics", "c__d.sum")["metric_names"] == (
+        "a__b.avg,c__d.sum"
+    )
     listed = plan_of(tmp_path, "--metrics=a__b.avg,c__d.sum", "--metric-interval", "50us")
     assert (listed["metric_names"], listed["metric_interval_ms"]) == ("a__b.avg,c__d.sum", 0.05)
 
@@ -85,6 +95,12 @@ def test_the_command_takes_it_with_and_without_a_list(tmp_path):
         (["--metrics", "9400"], "--prometheus 9400"),
         (["--metrics", "/run/me.sock"], "--prometheus /run/me.sock"),
         (["--metrics=9400"], "--prometheus 9400"),
+        (["--metrics", ":9400"], "--prometheus 9400"),
+        (["--metrics", "localhost:9400"], "--prometheus 9400"),
+        (["--metrics", "/tmp/x"], "--prometheus /tmp/x"),
+        (["--metrics", "all"], "'all' is not one of CUPTI's metrics"),
+        (["--metric-interval", "2ms"], "--metric-interval requires --metrics"),
+        (["--metrics", "--metric-interval", "nanms"], "between 20us and 1000ms"),
         (["--metrics=sm"], "'sm' is not one of CUPTI's metrics"),
         (["--metrics", "--metric-interval", "1s"], "between 20us and 1000ms"),
         (["--metrics", "--metric-interval", "-1ms"], "between 20us and 1000ms"),
@@ -94,3 +110,10 @@ def test_the_command_refuses_what_is_meant_for_another_flag(flags, words):
     done = subprocess.run([FIRELANE, "record", *flags, "--", "true"], capture_output=True, text=True, check=False)
     assert done.returncode == 2 and words in done.stderr
     assert len(done.stderr.strip().splitlines()) <= 2
+
+
+def test_the_recorder_itself_took_any_interval():
+    for interval_ms in (0, -1, 1e9, float("nan"), float("inf")):
+        with pytest.raises(ValueError, match=r"metric_interval_ms: between 0\.02 and 1000, not"):
+            _record.RecordOptions(metrics=True, metric_interval_ms=interval_ms)
+    assert _record.RecordOptions(metrics=True, metric_interval_ms=0.02).metric_interval_ms == 0.02

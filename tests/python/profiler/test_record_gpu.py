@@ -1,6 +1,7 @@
 """What `firelane record` and `firelane.profile` ask of the recorder with and without a GPU."""
 
-from torch.profiler import ProfilerActivity
+import pytest
+from torch.profiler import ProfilerAction, ProfilerActivity
 
 import firelane
 import recorder_fake
@@ -86,3 +87,30 @@ def test_with_a_gpu_half_of_a_window_of_firelane_profile_is_light(monkeypatch):
     monkeypatch.setattr("torch.cuda.is_available", lambda: True)
     steps, became_full = phases_of(monkeypatch, firelane.profile)
     assert steps.startswith("steps 0w 1u 2w 3l 4l 5r 6r") and became_full
+
+
+def lights_of(monkeypatch, actions):
+    """Steps with their phases in each trace of a schedule that is given step by step: W, R, S, or . for none."""
+    log, made = recorder_fake.install(monkeypatch)
+    by_letter = {".": "NONE", "W": "WARMUP", "R": "RECORD", "S": "RECORD_AND_SAVE"}
+
+    def at(step):
+        return ProfilerAction[by_letter[actions[step] if step < len(actions) else "."]]
+
+    at.active = 3
+    prof = firelane.profile(light=1, schedule=at)
+    prof.start()
+    for _ in actions:
+        prof.step()
+    prof.stop()
+    assert all(recorder.options.start_light for recorder in made)
+    return [line for line in log if line.startswith("steps ") or line == "full"]
+
+
+def test_every_window_that_a_schedule_repeats_begins_with_light_steps(monkeypatch):
+    assert lights_of(monkeypatch, "WRRSWRRS") == ["full", "steps 0w 1l 2r 3r", "full", "steps 4w 5l 6r 7r"]
+
+
+@pytest.mark.filterwarnings("ignore:Incorrect schedule")
+def test_a_window_after_one_that_was_broken_off_stayed_light_for_ever(monkeypatch):
+    assert lights_of(monkeypatch, "WRRWRRS") == ["full", "steps 0w 1l 2r", "full", "steps 3w 4l 5r 6r"]

@@ -7,12 +7,12 @@ import { TraceClient } from "../data/client";
 import { SetClient } from "../data/set_client";
 import type { Source } from "../data/source";
 import { getUrl, setUrl, urlState } from "../page/link";
-import { hasLightSteps } from "../page/navigation";
+import { hasLightSteps, timelineOf } from "../page/navigation";
 import type { Pane, SetPane, TracePane } from "../page/pane";
 import { type Theme, theme, toggleTheme } from "../page/theme";
 import { isTyping } from "../page/typing";
 import { panes as allPanes } from "../panes";
-import { ErrorBox, Loading } from "../parts/answer";
+import { ErrorBox, Loading, useAnswer } from "../parts/answer";
 import { formatBytes } from "../text/format";
 import { HelpDialog } from "./help";
 import { useTraces } from "./traces";
@@ -115,33 +115,48 @@ function SetView(props: { source: Source; answer: TraceList; pane: SetPane }): J
 }
 
 function TraceView(props: { source: Source; entry: TraceEntry; pane: TracePane }): JSX.Element {
+  const { entry } = props;
+  if (entry.state === "failed") return <ErrorBox text={entry.error ?? `${entry.name} could not be loaded.`} />;
+  if (entry.state !== "ready") return <LoadingTrace entry={entry} />;
+  return <LoadedTrace {...props} />;
+}
+
+// The timeline waits for the answer whether there are two of them: else it would show the other one first.
+function LoadedTrace(props: { source: Source; entry: TraceEntry; pane: TracePane }): JSX.Element {
   const { source, entry, pane } = props;
-  const steps = pane.id === "timeline" && entry.light && getUrl("steps") !== "full" ? "light" : "";
+  const { note, isKnown } = useLightSteps(source, entry);
+  const isTimeline = pane.id === "timeline";
+  const steps = isTimeline && note !== null && getUrl("steps") !== "full" ? "light" : "";
   const client = useMemo(
     () => new TraceClient(source, entry.id, entry.name, steps),
     [source, entry.id, entry.name, steps],
   );
-  useEffect(() => {
-    hasLightSteps.value = Boolean(entry.light);
-  }, [entry.light]);
-  if (entry.state === "failed") return <ErrorBox text={entry.error ?? `${entry.name} could not be loaded.`} />;
-  if (entry.state !== "ready") return <LoadingTrace entry={entry} />;
+  if (isTimeline && !isKnown) return <Loading />;
   const Component = pane.component;
   return (
     <>
-      {pane.id === "timeline" && entry.light && <StepsChooser steps={steps} note={entry.light} />}
+      {isTimeline && note !== null && <StepsChooser steps={steps} note={note} />}
       <Component key={`${pane.id} ${steps}`} trace={client} />
     </>
   );
 }
 
-// Which of the two timelines of a recording is shown. Positions of one mean nothing in the other.
+function useLightSteps(source: Source, entry: TraceEntry): { note: string | null; isKnown: boolean } {
+  const answer = useAnswer((signal) => new TraceClient(source, entry.id, entry.name).light(signal), [source, entry.id]);
+  const isKnown = answer.state !== "loading";
+  const note = answer.value?.note ?? null;
+  useEffect(() => {
+    hasLightSteps.value = isKnown ? note !== null : null;
+    return () => {
+      hasLightSteps.value = null;
+    };
+  }, [isKnown, note]);
+  return { note, isKnown };
+}
+
+// Which of the two timelines of a recording is shown.
 function StepsChooser(props: { steps: string; note: string }): JSX.Element {
-  const show = (steps: string | null) => {
-    const changes: Record<string, string | null> = { steps };
-    for (const key of Object.keys(urlState.value)) if (key.startsWith("timeline.")) changes[key] = null;
-    setUrl(changes, { history: true });
-  };
+  const show = (steps: "full" | null) => setUrl(timelineOf(steps), { history: true });
   return (
     <div class="toolbar steps-chooser">
       <span class="segmented" role="group" aria-label="Steps">

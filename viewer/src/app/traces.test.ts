@@ -7,7 +7,7 @@ import { StoredSource } from "../data/source";
 import type { Params, Source } from "../data/source";
 import { addedTrace, shownTrace } from "./traces";
 
-const entry = (id: number): TraceEntry => ({ id, name: `run/${id}`, state: "ready", bytesDone: 0, bytesTotal: 0, error: null, light: null });
+const entry = (id: number): TraceEntry => ({ id, name: `run/${id}`, state: "ready", bytesDone: 0, bytesTotal: 0, error: null });
 
 test("the link's trace is shown, or the first one where it is gone or not named", () => {
   const list = [entry(7), entry(3)];

@@ -29,7 +29,6 @@ const traceEntry = object({
   bytesDone: number,
   bytesTotal: number,
   error: nullable(string),
-  light: optional(nullable(string)), // of a recording with light and full steps: what the light ones' timeline is from
 });
 export type TraceEntry = Decoded<typeof traceEntry>;
 
@@ -42,6 +41,13 @@ export const traceList = object({
   compare: optional(nullable(object({ before: array(number), after: array(number), by: nullable(oneOf("file", "model", "batch")) }))),
 });
 export type TraceList = Decoded<typeof traceList>;
+
+// Whether times are taken from the light steps of a recording that has full ones, too: a line about both, or null.
+export const lightSteps = object({ note: nullable(string) });
+
+// Beside times and places: they are those of the light steps, in a timeline of their own. Otherwise of the trace itself.
+const ofSteps = optional(oneOf("light"));
+export type OfSteps = "light" | undefined;
 
 // ---- Described reports
 
@@ -77,6 +83,7 @@ const table = refine(
 export type Table = Decoded<typeof table>;
 
 export const report = object({
+  recordedSteps: ofSteps,
   title: string,
   facts: array(object({ name: string, label: string, kind: columnKind, value: cell })),
   tables: array(table),
@@ -100,12 +107,13 @@ export const overview = object({
     meaning: string,
     stepNs: nullable(number),
     recordedStepNs: nullable(number),
+    recordedSteps: ofSteps,
   }),
-  steps: refine(object({ parts: array(string), rows: array(stepRow) }), ({ parts, rows }) => {
+  steps: refine(object({ parts: array(string), rows: array(stepRow), recordedSteps: ofSteps }), ({ parts, rows }) => {
     const wrong = rows.findIndex((row) => row.partsNs.length !== parts.length);
     return wrong < 0 ? null : new Mismatch(`${parts.length} parts`, rows[wrong].partsNs, `rows[${wrong}].parts_ns`);
   }),
-  deviceBusy: array(object({ device: number, name: string, busyNs: number, windowNs: number })),
+  deviceBusy: array(object({ device: number, name: string, busyNs: number, windowNs: number, recordedSteps: ofSteps })),
   topOps: array(topRow),
   topKernels: array(topRow),
   missing: array(object({ question: string, reason: string, remedy: string })),
@@ -181,6 +189,7 @@ export const lanes = object({
   lanes: array(lane),
   counters: array(counterTrack),
   steps: array(stepMark),
+  sampled: optional(array(object({ id: number, name: string }))), // threads with stack samples, most samples first
 });
 export type Lanes = Decoded<typeof lanes>;
 

@@ -24,6 +24,13 @@ export class TraceClient {
     readonly steps: "" | "light" = "", // light: the light steps of a recording that has full ones, too
   ) {}
 
+  // The same trace, or its light steps.
+  of(steps: answers.OfSteps): TraceClient {
+    return steps ? new TraceClient(this.source, this.id, this.name, steps) : this;
+  }
+  light(signal?: AbortSignal) {
+    return this.get("light", answers.lightSteps, undefined, signal);
+  }
   overview(signal?: AbortSignal) {
     return this.get("overview", answers.overview, undefined, signal);
   }

@@ -19,10 +19,12 @@ export function Notes(props: { notes: readonly string[] }): JSX.Element | null {
   );
 }
 
+const kLabeled = "recorded_steps"; // light or full: StepsLabel says it
+
 // Facts without a label are for programs; facts without a value are unknown.
 export function Facts(props: { facts: Report["facts"]; only?: readonly string[] }): JSX.Element | null {
   const facts = props.facts.filter(
-    (fact) => fact.label !== "" && fact.value !== null && (!props.only || props.only.includes(fact.name)),
+    (fact) => fact.label !== "" && fact.name !== kLabeled && fact.value !== null && (!props.only || props.only.includes(fact.name)),
   );
   if (facts.length === 0) return null;
   return (

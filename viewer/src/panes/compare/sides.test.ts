@@ -8,7 +8,7 @@ const entry = (id: number, state: TraceEntry["state"] = "ready"): TraceEntry => 
   state,
   bytesDone: 0,
   bytesTotal: 0,
-  error: null, light: null,
+  error: null,
 });
 const list = (...traces: TraceEntry[]): TraceList => ({
   traces,

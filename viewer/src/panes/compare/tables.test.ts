@@ -18,7 +18,7 @@ const table = (rows: Cell[][]): Table => ({
 });
 
 test("differences have a sign, amounts have none", () => {
-  const report: Report = { title: "", facts: [], tables: [table([])], notes: [] };
+  const report: Report = { recordedSteps: undefined, title: "", facts: [], tables: [table([])], notes: [] };
   expect(withSigns(report).tables[0].columns.map((column) => column.signed ?? false)).toEqual([false, false, false, true]);
   expect(report.tables[0].columns[3].signed).toBeUndefined();
 });

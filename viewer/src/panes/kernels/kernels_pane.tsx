@@ -7,6 +7,7 @@ import { Answered, useAnswer } from "../../parts/answer";
 import { Select } from "../../parts/fields";
 import { Facts, NoDevice, Notes } from "../../parts/notes";
 import { useReport } from "../../parts/report/report_view";
+import { StepsLabel } from "../../parts/steps/steps_label";
 import { DescribedTable } from "../../parts/table/described_table";
 import { RooflineChart } from "./roofline_chart";
 
@@ -41,7 +42,9 @@ function KernelsPane(props: PaneProps): JSX.Element {
   return (
     <div class="page">
       <h1 class="sr-only">Kernels</h1>
-      <p class="intro">What ran on the GPU, by name: kernels, memcpys and memsets. Below: how close operators came to the hardware limits.</p>
+      <p class="intro">
+        What ran on the GPU, by name: kernels, memcpys and memsets. Below: how close operators came to the hardware limits. <StepsLabel />
+      </p>
       <Answered answer={answer}>
         {(report) =>
           report.tables[0].rowCount === 0 ? (

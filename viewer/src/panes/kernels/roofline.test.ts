@@ -5,6 +5,7 @@ import { roofAt, roofLabels, roofPoints, roofsOf, usedRoofs } from "./roofline";
 const fact = (name: string, value: number | null) => ({ name, label: name, kind: "number" as const, value });
 const names = ["op", "class", "precision", "device_ns", "tflop_s", "flops_per_byte", "roof_percent"];
 const report: Report = {
+  recordedSteps: undefined,
   title: "Roofline",
   facts: [fact("peak_fp32_tflops", 67), fact("peak_bf16_tflops", 990), fact("peak_fp16_tflops", 990), fact("peak_bandwidth_gb_s", 4800)],
   tables: [

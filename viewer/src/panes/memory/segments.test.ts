@@ -39,7 +39,7 @@ test("the memory report knows the peak to the nanosecond", () => {
   const curve = { fromNs: 100, binNs: 10, allocatedBytes: [5, 9] };
   const columns = ["device", "peak_bytes", "peak_ns"].map((name) => ({ name, label: name, kind: "number" as const }));
   const devices = { name: "devices", title: "", rowCount: 2, columns, rows: [["CPU", 4, 7], ["GPU", 9, 113]], notes: [] };
-  const report: Report = { title: "", facts: [], tables: [devices], notes: [] };
+  const report: Report = { recordedSteps: undefined, title: "", facts: [], tables: [devices], notes: [] };
   expect(exactPeak(curve, report)).toEqual({ atNs: 113, bytes: 9 });
   expect(exactPeak(curve, null)).toEqual({ atNs: 115, bytes: 9 });
 });

@@ -10,6 +10,7 @@ import { CopyButton } from "../../parts/clipboard";
 import { Checkbox } from "../../parts/fields";
 import { Empty, Facts, Notes } from "../../parts/notes";
 import { ReportTables, useReport } from "../../parts/report/report_view";
+import { StepsLabel } from "../../parts/steps/steps_label";
 import { toCsv } from "../../parts/table/csv";
 import { emptyColumns, filterRows, formatSort, nextSort, parseSort } from "../../parts/table/rows";
 import { VirtualTable } from "../../parts/table/virtual_table";
@@ -28,7 +29,7 @@ function ModulesPane(props: PaneProps): JSX.Element {
     <div class="page">
       <h1 class="sr-only">Modules</h1>
       <p class="intro">
-        Every nn.Module including its submodules: host time, forward and backward device time, and the memory it keeps.
+        Every nn.Module including its submodules: host time, forward and backward device time, and the memory it keeps. <StepsLabel />
       </p>
       <Answered answer={answer}>
         {(report) => {

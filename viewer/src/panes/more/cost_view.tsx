@@ -28,8 +28,13 @@ export function CostView(props: PaneProps): JSX.Element {
         <NumberField label="Steps per run" value={steps} onChange={setSteps} step="1" />
         <NumberField label="CO2 (g/kWh)" value={grams} onChange={setGrams} step="1" />
       </form>
-      {price === "" && <p class="intro">Enter the hourly price of this machine to see what a step costs.</p>}
-      <ReportView id="more.cost" trace={props.trace} verb="cost" params={params} />
+      <ReportView
+        id="more.cost"
+        trace={props.trace}
+        verb="cost"
+        params={params}
+        intro={price === "" ? "Enter the hourly price of this machine to see what a step costs." : "What a step costs."}
+      />
     </>
   );
 }

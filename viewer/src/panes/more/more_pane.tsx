@@ -13,6 +13,7 @@ interface MoreReport {
   verb: string;
   title: string;
   intro: string;
+  ofRecording?: boolean;
   tables?: Record<string, TableOptions>;
   emptyState?: (report: Report) => JSX.Element | null;
 }
@@ -76,7 +77,7 @@ const kReports: MoreReport[] = [
   },
   { verb: "cost", title: "Cost", intro: "" },
   { verb: "lanes", title: "Threads and streams", intro: "Every lane of the timeline." },
-  { verb: "info", title: "Trace info", intro: "What was recorded, with which settings, and what was lost." },
+  { verb: "info", title: "Trace info", intro: "What was recorded, with which settings, and what was lost.", ofRecording: true },
 ];
 
 export const morePane: Pane = { id: "more", title: "More", component: MorePane };
@@ -109,6 +110,7 @@ function MorePane(props: PaneProps): JSX.Element {
             trace={props.trace}
             verb={report.verb}
             intro={report.intro}
+            ofRecording={report.ofRecording}
             tables={report.tables}
             emptyState={report.emptyState}
           />

@@ -9,6 +9,7 @@ import { Answered } from "../../parts/answer";
 import { Checkbox, Select } from "../../parts/fields";
 import { Facts, Notes } from "../../parts/notes";
 import { useReport } from "../../parts/report/report_view";
+import { StepsLabel } from "../../parts/steps/steps_label";
 import { DescribedTable } from "../../parts/table/described_table";
 
 const kSides = [
@@ -47,7 +48,7 @@ function OpsPane(props: PaneProps): JSX.Element {
     <div class="page">
       <h1 class="sr-only">Operators</h1>
       <p class="intro">
-        Time of every PyTorch operator, by itself and including what it calls. Click a name to see its longest call in the timeline.
+        Time of every PyTorch operator, by itself and including what it calls. Click a name to see its longest call in the timeline. <StepsLabel />
       </p>
       <Answered answer={answer}>
         {(report) => table && (

@@ -10,6 +10,7 @@ import { MemoryChart } from "../../parts/memory/memory_chart";
 import { Notes } from "../../parts/notes";
 import { ShareBar } from "../../parts/share_bar";
 import { StepBars } from "../../parts/steps/step_bars";
+import { StepsLabel } from "../../parts/steps/steps_label";
 import { formatDuration, formatNumber } from "../../text/format";
 import { shortName } from "../../text/names";
 import { capitalize } from "./diagnosis";
@@ -81,7 +82,11 @@ function Findings(props: { trace: TraceClient; diagnosis: Diagnosis; isJudged: b
           <pre class="code">firelane record -- python train.py</pre>
         </div>
       )}
-      {!diagnosis.healthy && diagnosis.findings.length > 0 && <h2 class="section-title">What to fix, largest first</h2>}
+      {!diagnosis.healthy && diagnosis.findings.length > 0 && (
+        <h2 class="section-title">
+          What to fix, largest first <StepsLabel />
+        </h2>
+      )}
       {diagnosis.findings.map((finding, at) => (
         <FindingCard key={finding.id} trace={props.trace} finding={finding} number={at + 1} />
       ))}
@@ -93,10 +98,12 @@ function Findings(props: { trace: TraceClient; diagnosis: Diagnosis; isJudged: b
 function StepsCard(props: { steps: Overview["steps"] }): JSX.Element {
   return (
     <section class="card">
-      <h2>Where the time of each step goes</h2>
+      <h2>
+        Where the time of each step goes <StepsLabel steps={props.steps.recordedSteps} asRecorded />
+      </h2>
       <StepBars steps={props.steps} />
       <p class="muted hint">
-        As recorded. Click a bar to open that step in the timeline
+        {props.steps.recordedSteps !== "light" && "As recorded. "}Click a bar to open that step in the timeline
         {props.steps.rows.length > 1 && (
           <>
             , or{" "}
@@ -116,7 +123,7 @@ function TopList(props: { title: string; by: string; rows: TopRow[]; pane: strin
   return (
     <section class="card">
       <h2>
-        {props.title} <span class="muted subtitle">by {props.by}</span>
+        {props.title} <span class="muted subtitle">by {props.by}</span> <StepsLabel />
       </h2>
       {props.rows.length === 0 ? (
         <p class="muted">{props.empty}</p>

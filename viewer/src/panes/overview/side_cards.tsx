@@ -7,6 +7,7 @@ import type { TraceClient } from "../../data/client";
 import { openPane } from "../../page/navigation";
 import { useAnswer } from "../../parts/answer";
 import { ShareBar } from "../../parts/share_bar";
+import { StepsLabel } from "../../parts/steps/steps_label";
 import { formatDuration, formatPercent } from "../../text/format";
 import { withDetails } from "../../text/notes";
 import "./side_cards.css";
@@ -18,7 +19,9 @@ export function DeviceBusy(props: { trace: TraceClient; overview: Overview }): J
   if (devices.length === 0 && !props.overview.verdict.stepNs) return null; // stacks and dumps say nothing about devices
   return (
     <section class="card">
-      <h2>Device utilization</h2>
+      <h2>
+        Device utilization <StepsLabel steps={devices[0]?.recordedSteps} />
+      </h2>
       {devices.length === 0 ? (
         <p class="muted">No GPU work in this trace: everything here is about the CPU.</p>
       ) : (
@@ -55,7 +58,7 @@ function TensorCores(props: { trace: TraceClient }): JSX.Element | null {
   return (
     <div class="device-busy">
       <div>
-        {fact.label} <strong>{formatPercent(fact.value)}</strong>
+        {fact.label} <strong>{formatPercent(fact.value)}</strong> <StepsLabel steps={roofline.value?.recordedSteps} />
       </div>
       <ShareBar percent={fact.value} class="full" />
     </div>

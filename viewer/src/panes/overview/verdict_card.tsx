@@ -33,6 +33,7 @@ export function VerdictCard(props: { overview: Overview; diagnosis: Diagnosis | 
 
 function StepFigures(props: { overview: Overview; diagnosis: Diagnosis | null }): JSX.Element | null {
   const { stepNs, recordedStepNs } = props.overview.verdict;
+  const isLight = props.overview.verdict.recordedSteps === "light";
   const step = props.diagnosis?.step;
   if (!stepNs) return null;
   const recorded = recordedStepNs ?? stepNs;
@@ -51,7 +52,7 @@ function StepFigures(props: { overview: Overview; diagnosis: Diagnosis | null })
       </div>
       {differs && (
         <div class="step-figure">
-          <span class="figure-label">while recording</span>
+          <span class="figure-label">{isLight ? "in light steps" : "while recording"}</span>
           <span class="big muted">{formatDuration(recorded)}</span>
           <span class="step-bar">
             <span class="recorded" style={{ width: `${recorded * scale}%` }} />
@@ -64,7 +65,7 @@ function StepFigures(props: { overview: Overview; diagnosis: Diagnosis | null })
             ? `Without the profiler ${formatDuration(step.lowNs * scaleToMedian)} to ${formatDuration(step.highNs * scaleToMedian)}, ${kKnownFrom[step.knownFrom] ?? step.knownFrom}. `
             : ""}
           {step.deviceBusyNs > 0 && `The device is busy ${formatShare(Math.min(1, step.deviceBusyNs / stepNs))} of a step. `}
-          {step.judgedSteps > 0 && `${step.judgedSteps} ${step.judgedSteps === 1 ? "step" : "steps"} analyzed.`}
+          {step.judgedSteps > 0 && `${step.judgedSteps} ${isLight ? "light " : ""}${step.judgedSteps === 1 ? "step" : "steps"} analyzed.`}
         </p>
       )}
     </div>

@@ -12,6 +12,7 @@ import { type Frame, layoutFlame, searchFlame } from "../../parts/flame/flame";
 import { FlameCanvas } from "../../parts/flame/flame_canvas";
 import { useFlame } from "../../parts/flame/use_flame";
 import { Empty } from "../../parts/notes";
+import { StepsLabel } from "../../parts/steps/steps_label";
 import { formatDuration, formatNumber, formatShare } from "../../text/format";
 
 const kBins = 2000;
@@ -22,6 +23,9 @@ const kOrders: [string, string, string][] = [
   ["inverted", "Inverted", "Starts with the functions where time was spent, callers below"],
 ];
 
+const kNothing: Record<string, string> = { stack: "No Python stacks here", op: "No operators here", sample: "No samples here" };
+const kHowToRecord: Record<string, string> = { stack: "profile(with_stack=True)", sample: "firelane record --sample -- python train.py" };
+
 export const stacksPane: Pane = { id: "stacks", title: "Stacks", component: StacksPane };
 
 function StacksPane(props: PaneProps): JSX.Element {
@@ -29,17 +33,25 @@ function StacksPane(props: PaneProps): JSX.Element {
   return (
     <div class="page">
       <h1 class="sr-only">Stacks</h1>
-      <p class="intro">Where time goes, by call stack: the wider a frame, the more time. Below a frame is what it calls or, inverted, what calls it.</p>
+      <p class="intro">
+        Where time goes, by call stack: the wider a frame, the more time. Below a frame is what it calls or, inverted, what calls it. <StepsLabel />
+      </p>
       <Answered answer={lanes}>{(value) => <Stacks trace={props.trace} lanes={value} />}</Answered>
     </div>
   );
 }
 
 function Stacks(props: PaneProps & { lanes: Lanes }): JSX.Element {
-  const threads = props.lanes.lanes.filter((lane) => lane.kind === "thread" && lane.slices > 0);
-  const [order, setOrder] = useUrl("stacks.order", "left-heavy");
+  const sampled = props.lanes.sampled ?? [];
   const [by, setBy] = useUrl("stacks.by", "stack");
-  const [lane, setLane] = useUrl("stacks.lane", String(busiest(threads)?.id ?? ""));
+  const isSampled = by === "sample" && sampled.length > 0;
+  const running = props.lanes.lanes.filter((lane) => lane.kind === "thread" && lane.slices > 0);
+  const threads: readonly { id: number; name: string }[] = isSampled ? sampled : running;
+  const [wantedOrder, setOrder] = useUrl("stacks.order", "left-heavy");
+  const order = isSampled && wantedOrder === "time" ? "left-heavy" : wantedOrder; // what is between samples is not known
+  const [wantedLane, setLane] = useUrl("stacks.lane", String(busiest(running)?.id ?? ""));
+  const isThere = threads.some((each) => String(each.id) === wantedLane);
+  const lane = isThere || threads.length === 0 ? wantedLane : String(threads[0].id);
   const [step, setStep] = useUrl("stacks.step");
   const [search, setSearch] = useUrl("stacks.search");
 
@@ -61,7 +73,14 @@ function Stacks(props: PaneProps & { lanes: Lanes }): JSX.Element {
       <div class="toolbar">
         <span class="segmented" role="group" aria-label="Order">
           {kOrders.map(([id, title, hint]) => (
-            <button key={id} class="button" aria-pressed={order === id} title={hint} onClick={() => setOrder(id)}>
+            <button
+              key={id}
+              class="button"
+              aria-pressed={order === id}
+              disabled={isSampled && id === "time"}
+              title={hint}
+              onClick={() => setOrder(id)}
+            >
               {title}
             </button>
           ))}
@@ -76,6 +95,7 @@ function Stacks(props: PaneProps & { lanes: Lanes }): JSX.Element {
           <button
             class="button"
             aria-pressed={by === "sample"}
+            disabled={sampled.length === 0 && by !== "sample"}
             title="Python stacks that were sampled meanwhile: firelane record --sample"
             onClick={() => setBy("sample")}
           >
@@ -130,9 +150,9 @@ function FlameGraph(props: {
   if (layout.frameCount === 0) {
     return (
       <Empty
-        title={props.by === "stack" ? "No Python stacks here" : "No operators here"}
+        title={kNothing[props.by] ?? kNothing.op}
         notes={[flame.note || "This thread has none in this range.", "Choose another thread, or show operators instead."]}
-        code={props.by === "stack" ? "profile(with_stack=True)" : undefined}
+        code={kHowToRecord[props.by]}
       />
     );
   }
@@ -145,7 +165,7 @@ function FlameGraph(props: {
             {formatShare(found.totalNs / Math.max(1, flame.totalNs))})
           </>
         ) : selected ? (
-          <SelectedFrame frame={selected} totalNs={flame.totalNs} />
+          <SelectedFrame frame={selected} totalNs={flame.totalNs} isSample={props.by === "sample" && flame.note === ""} />
         ) : (
           <>
             {formatDuration(flame.totalNs)} in {formatNumber(layout.frameCount)} frames. Click a frame to zoom in.
@@ -171,16 +191,19 @@ function FlameGraph(props: {
   );
 }
 
-function SelectedFrame(props: { frame: Frame; totalNs: number }): JSX.Element {
-  const { frame } = props;
+// Sampled frames are not in the timeline.
+function SelectedFrame(props: { frame: Frame; totalNs: number; isSample: boolean }): JSX.Element {
+  const { frame, isSample } = props;
   return (
     <>
       <strong>{frame.name}</strong> {formatDuration(frame.widthNs)} (
       {formatShare(frame.widthNs / Math.max(1, props.totalNs))}), self {formatDuration(frame.selfNs)},{" "}
-      {formatNumber(frame.count)} calls.{" "}
-      <button class="link" onClick={() => openInTimeline({ name: frame.name })}>
-        Show in the timeline
-      </button>
+      {formatNumber(frame.count)} {isSample ? "samples" : "calls"}.{" "}
+      {!isSample && (
+        <button class="link" onClick={() => openInTimeline({ name: frame.name })}>
+          Show in the timeline
+        </button>
+      )}
     </>
   );
 }

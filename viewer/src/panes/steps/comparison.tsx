@@ -2,7 +2,7 @@
 
 import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
-import type { Overview, Report, StepRow, Table } from "../../data/answers";
+import type { OfSteps, Overview, Report, StepRow, Table } from "../../data/answers";
 import { useUrl } from "../../page/link";
 import type { PaneProps } from "../../page/pane";
 import { Answered, useAnswer } from "../../parts/answer";
@@ -44,7 +44,7 @@ export function Comparison(props: ComparisonProps): JSX.Element {
       </div>
       <Parts {...props} />
       <Answered answer={answer}>
-        {([before, after]) => <Names before={before} after={after} first={first.step} second={second.step} />}
+        {([before, after]) => <Names before={before} after={after} first={first.step} second={second.step} steps={props.steps.recordedSteps} />}
       </Answered>
     </section>
   );
@@ -116,7 +116,7 @@ function Parts(props: ComparisonProps): JSX.Element | null {
             <tr key={part.name}>
               <th scope="row" class="text">
                 <span class="swatch" style={{ background: `var(${colors[i]})` }} aria-hidden="true" />{" "}
-                {causeLabel(part.name)}
+                {causeLabel(part.name, steps.recordedSteps)}
               </th>
               <td class="number">{formatDuration(first.partsNs[part.at])}</td>
               <td class="number">{formatDuration(second.partsNs[part.at])}</td>
@@ -147,7 +147,13 @@ function onlyWork(table: Table): Table {
   return at < 0 ? table : { ...table, rows: table.rows.filter((row) => kWork.has(String(row[at]))) };
 }
 
-function Names(props: { before: Report; after: Report; first: number; second: number }): JSX.Element | null {
+function Names(props: {
+  before: Report;
+  after: Report;
+  first: number;
+  second: number;
+  steps: OfSteps;
+}): JSX.Element | null {
   const [all, setAll] = useUrl("steps.names.all");
   const table = useMemo(() => {
     const [before, after] = [props.before, props.after].map((report) => {
@@ -168,6 +174,7 @@ function Names(props: { before: Report; after: Report; first: number; second: nu
       id="steps.names"
       table={{ ...table, title: "By name: self time in each step" }}
       linkColumn="name"
+      steps={props.steps}
       maxHeight="360px"
       tools={
         <Checkbox label="include Python and annotations" value={all !== ""} onChange={(on) => setAll(on ? "1" : "")} />

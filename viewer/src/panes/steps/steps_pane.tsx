@@ -1,6 +1,7 @@
 // Steps as bars and as a table, and two of them side by side.
 
 import type { JSX } from "preact";
+import { useMemo } from "preact/hooks";
 import type { Overview } from "../../data/answers";
 import { setUrl, useUrl } from "../../page/link";
 import type { Pane, PaneProps } from "../../page/pane";
@@ -8,6 +9,7 @@ import { Answered, useAnswer } from "../../parts/answer";
 import { Empty, Facts, Notes } from "../../parts/notes";
 import { useReport } from "../../parts/report/report_view";
 import { StepBars } from "../../parts/steps/step_bars";
+import { StepsLabel } from "../../parts/steps/steps_label";
 import { DescribedTable } from "../../parts/table/described_table";
 import { defaultPair } from "./compare";
 import { Comparison } from "./comparison";
@@ -41,6 +43,7 @@ function StepsPane(props: PaneProps): JSX.Element {
 function Steps(props: PaneProps & { steps: Overview["steps"] }): JSX.Element {
   const { steps } = props;
   const { answer, loadAll } = useReport(props.trace, "steps");
+  const timed = useMemo(() => props.trace.of(steps.recordedSteps), [props.trace, steps.recordedSteps]);
   const pair = defaultPair(steps.rows);
   const [first, setFirst] = useUrl("steps.first", String(pair?.[0] ?? ""));
   const [second] = useUrl("steps.second", String(pair?.[1] ?? ""));
@@ -50,17 +53,19 @@ function Steps(props: PaneProps & { steps: Overview["steps"] }): JSX.Element {
   return (
     <div class="stack">
       <section class="card">
-        <h2>Where the time of each step goes</h2>
+        <h2>
+          Where the time of each step goes <StepsLabel steps={steps.recordedSteps} asRecorded />
+        </h2>
         <StepBars steps={steps} height={230} onStep={pair ? (row) => choose(row.step) : undefined} />
         {pair && (
           <p class="muted hint">
-            As recorded. Click two bars to compare them below; a row of the table opens its step in the timeline.
+            {steps.recordedSteps !== "light" && "As recorded. "}Click two bars to compare them below; a row of the table opens its step in the timeline.
           </p>
         )}
       </section>
       {left && right && (
         <Comparison
-          trace={props.trace}
+          trace={timed}
           steps={steps}
           first={left}
           second={right}
@@ -74,11 +79,14 @@ function Steps(props: PaneProps & { steps: Overview["steps"] }): JSX.Element {
             <Facts facts={report.facts} only={["median_ns", "min_ns", "max_ns"]} />
             {report.tables[0] && (
               <section class="card">
-                <h2>All steps</h2>
+                <h2>
+                  All steps <StepsLabel steps={report.recordedSteps} />
+                </h2>
                 <DescribedTable
                   id="steps"
                   table={report.tables[0]}
                   linkColumn="step"
+                  steps={report.recordedSteps}
                   onAllRows={loadAll}
                   empty="The trace marks no steps: call prof.step() after each one. The steps above were detected in other ways."
                 />

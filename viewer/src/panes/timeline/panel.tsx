@@ -30,7 +30,7 @@ export function Panel(props: { model: TimelineModel }): JSX.Element | null {
             rows={[
               ["Duration", formatDuration(gap.durationNs)],
               ["Start", exactTime(gap.startNs)],
-              ["Cause", gapLabel(gap.cause)],
+              ["Cause", gapLabel(gap.cause, model.trace.steps || undefined)],
               ["Lane", laneName(model, gap.lane)],
             ]}
           />

@@ -7,6 +7,7 @@ import type { TraceClient } from "../../data/client";
 import type { Params } from "../../data/source";
 import { Answered, useAnswer } from "../answer";
 import { Facts, Notes } from "../notes";
+import { StepsLabel } from "../steps/steps_label";
 import { DescribedTable, type DescribedTableProps } from "../table/described_table";
 
 export const kDefaultRows = 10_000;
@@ -51,6 +52,7 @@ export function ReportTables(props: {
               table={table}
               place={kNoPlaces.has(table.name) ? null : undefined}
               maxHeight={several ? "420px" : "calc(100vh - 230px)"}
+              steps={report.recordedSteps}
               onAllRows={props.onAllRows}
               {...props.tables?.[table.name]}
             />
@@ -67,13 +69,18 @@ export function ReportView(props: {
   verb: string;
   params?: Params;
   intro?: string;
+  ofRecording?: boolean; // about the whole recording, not about some of its steps
   tables?: Record<string, TableOptions>;
   emptyState?: (report: Report) => JSX.Element | null; // shown instead, where the trace has no data for the report
 }): JSX.Element {
   const { answer, loadAll } = useReport(props.trace, props.verb, props.params);
   return (
     <>
-      {props.intro && <p class="intro">{props.intro}</p>}
+      {props.intro && (
+        <p class="intro">
+          {props.intro} {answer.value && !props.ofRecording && !props.emptyState?.(answer.value) && <StepsLabel steps={answer.value.recordedSteps} />}
+        </p>
+      )}
       <Answered answer={answer}>
         {(report) =>
           props.emptyState?.(report) ?? (

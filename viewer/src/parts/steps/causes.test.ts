@@ -26,3 +26,10 @@ test("the cause of a gap has a label, even one that the page does not know", () 
   expect(gapLabel("launch_latency")).toBe("launched but not started");
   expect(gapLabel("new_cause")).toBe("new cause");
 });
+
+test("light steps do not tell Python from operators, and no label says that they do", () => {
+  expect(causeLabel("idle: host_unrecorded")).toContain("between operators");
+  expect(causeLabel("idle: host_unrecorded", "light")).toBe("idle: host was in Python or in operators (light steps do not tell)");
+  expect(gapLabel("host_op", "light")).toBe("host was inside operators, between their launches");
+  expect(causeLabel("idle: host_sync", "light")).toBe(causeLabel("idle: host_sync"));
+});

@@ -1,6 +1,8 @@
 // Labels and colors for the parts of a step: the same in the overview, in Steps and in comparisons.
 // Names are those of the overview's `steps.parts`: "compute", "idle: host_op", ... or, without a device, host activities.
 
+import type { OfSteps } from "../../data/answers";
+
 interface Cause {
   label: string;
   variable: string; // of its color
@@ -22,6 +24,12 @@ const kHost: Record<string, Cause> = {
   unrecorded: { label: "between operators (Python or unrecorded code)", variable: "--c2" },
 };
 
+// Light steps know operators by their launches alone.
+const kLightHost: Record<string, string> = {
+  op: "inside operators, between their launches",
+  unrecorded: "in Python or in operators (light steps do not tell)",
+};
+
 const kDevice: Record<string, Cause> = {
   compute: { label: "computing", variable: "--c3" },
   communication: { label: "communicating", variable: "--c7" },
@@ -33,24 +41,25 @@ const kDevice: Record<string, Cause> = {
   rest: { label: "other", variable: "--c8" },
 };
 
-function causeOf(part: string): Cause | null {
+function causeOf(part: string, steps?: OfSteps): Cause | null {
   if (Object.hasOwn(kDevice, part)) return kDevice[part];
   const idle = /^idle: host_(\w+)$/.exec(part);
   if (idle && Object.hasOwn(kHost, idle[1])) {
     const cause = kHost[idle[1]];
+    const label = (steps === "light" && kLightHost[idle[1]]) || cause.label;
     const host = idle[1] === "input" || idle[1] === "recorder" ? "" : "host was ";
-    return { label: `idle: ${host}${cause.label}`, variable: cause.variable };
+    return { label: `idle: ${host}${label}`, variable: cause.variable };
   }
   return Object.hasOwn(kHost, part) ? kHost[part] : null;
 }
 
-export function causeLabel(part: string): string {
-  return causeOf(part)?.label ?? part.replaceAll("_", " ");
+export function causeLabel(part: string, steps?: OfSteps): string {
+  return causeOf(part, steps)?.label ?? part.replaceAll("_", " ");
 }
 
 // The cause of a gap: "host_python".
-export function gapLabel(cause: string): string {
-  return causeLabel(`idle: ${cause}`).replace(/^idle: /, "");
+export function gapLabel(cause: string, steps?: OfSteps): string {
+  return causeLabel(`idle: ${cause}`, steps).replace(/^idle: /, "");
 }
 
 // A color for each part: its own, or the next free one where a larger part has taken it. Colors repeat only when they run out.

@@ -62,14 +62,15 @@ export function StepBars(props: {
   };
 
   const open = (step: StepRow) =>
-    openInTimeline({ step: step.step, startNs: step.startNs, durationNs: step.durationNs });
+    openInTimeline({ step: step.step, startNs: step.startNs, durationNs: step.durationNs, steps: steps.recordedSteps });
+  const labelOf = (name: string) => causeLabel(name, steps.recordedSteps);
   const totals = parts.names.map((_, at) => parts.rows.reduce((sum, row) => sum + row[at], 0));
   const whole = totals.reduce((sum, total) => sum + total, 0);
   return (
     <div>
       <Chart
         label={`Duration of ${steps.rows.length} steps, stacked by cause: ${parts.names
-          .map((name, at) => `${causeLabel(name)} ${formatShare(totals[at] / whole)}`)
+          .map((name, at) => `${labelOf(name)} ${formatShare(totals[at] / whole)}`)
           .join(", ")}`}
         height={props.height ?? 190}
         data={data}
@@ -77,13 +78,13 @@ export function StepBars(props: {
         deps={[parts]}
         onClick={(index) => (props.onStep ?? open)(steps.rows[index])}
         tip={(index) => (
-          <StepTip row={steps.rows[index]} names={parts.names} colors={colors} partsNs={parts.rows[index]} />
+          <StepTip row={steps.rows[index]} names={parts.names} labelOf={labelOf} colors={colors} partsNs={parts.rows[index]} />
         )}
       />
       <Legend
         items={[
           ...parts.names.map((name, at) => ({
-            name: causeLabel(name),
+            name: labelOf(name),
             variable: colors[at],
             value: formatShare(totals[at] / whole),
           })),
@@ -94,7 +95,13 @@ export function StepBars(props: {
   );
 }
 
-function StepTip(props: { row: StepRow; names: string[]; colors: string[]; partsNs: number[] }): JSX.Element {
+function StepTip(props: {
+  row: StepRow;
+  names: string[];
+  labelOf: (name: string) => string;
+  colors: string[];
+  partsNs: number[];
+}): JSX.Element {
   const { row } = props;
   return (
     <>
@@ -105,7 +112,7 @@ function StepTip(props: { row: StepRow; names: string[]; colors: string[]; parts
       {props.names.map((name, at) =>
         props.partsNs[at] > 0 ? (
           <div key={name}>
-            <span class="swatch" style={{ background: `var(${props.colors[at]})` }} /> {causeLabel(name)}{" "}
+            <span class="swatch" style={{ background: `var(${props.colors[at]})` }} /> {props.labelOf(name)}{" "}
             {formatDuration(props.partsNs[at])}
           </div>
         ) : null,

@@ -3,14 +3,14 @@
 
 import type { ComponentChildren, JSX } from "preact";
 import { useMemo } from "preact/hooks";
-import type { Table } from "../../data/answers";
+import type { OfSteps, Table } from "../../data/answers";
 import { useUrl } from "../../page/link";
 import type { TimelinePlace } from "../../page/navigation";
 import { formatNumber } from "../../text/format";
 import { CopyButton } from "../clipboard";
 import { Notes } from "../notes";
 import { toCsv } from "./csv";
-import { kNames, type PlaceOf, placesOf } from "./places";
+import { kNames, type PlaceOf, placesInSteps, placesOf } from "./places";
 import { emptyColumns, filterRows, formatSort, nextSort, parseSort, sortRows } from "./rows";
 import { VirtualTable } from "./virtual_table";
 
@@ -24,6 +24,7 @@ export interface DescribedTableProps {
   hidden?: readonly string[]; // columns that are hidden by default
   first?: readonly string[]; // columns that come before the others
   place?: PlaceOf | null; // null: rows do not link to the timeline
+  steps?: OfSteps; // whose timeline the places are in
   onPlace?: (place: TimelinePlace) => void; // instead of opening it in the timeline
   linkColumn?: string;
   maxHeight?: string;
@@ -54,7 +55,7 @@ export function DescribedTable(props: DescribedTableProps): JSX.Element {
     return inOrder.sort((a, b) => rank(a) - rank(b));
   }, [table, chosen]);
   const columns = useMemo(() => positions.map((at) => table.columns[at]), [positions]);
-  const place = props.place === undefined ? placesOf(table.columns) : props.place;
+  const place = placesInSteps(props.place === undefined ? placesOf(table.columns) : props.place, props.steps);
   const link = props.linkColumn ?? defaultLinkColumn(columns.map((column) => column.name));
 
   const choose = (name: string, on: boolean) => {

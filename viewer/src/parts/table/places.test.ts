@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Column } from "../../data/answers";
-import { placesOf } from "./places";
+import { placesInSteps, placesOf } from "./places";
 
 const columns = (...names: string[]): Column[] => names.map((name) => ({ name, label: name, kind: "number" }));
 
@@ -30,4 +30,11 @@ test("a point in time is a place, a sum of times is not", () => {
 
 test("a table without places has none", () => {
   expect(placesOf(columns("cause", "idle_ns"))).toBeNull();
+});
+
+test("places of light steps are in their timeline", () => {
+  const find = placesInSteps(placesOf(columns("start_ns", "duration_ns")), "light")!;
+  expect(find([10, 5])).toEqual({ startNs: 10, durationNs: 5, steps: "light" });
+  expect(find([null, null])).toBeNull();
+  expect(placesInSteps(null, "light")).toBeNull();
 });

@@ -1,6 +1,6 @@
 // Where in the timeline a row of a described table links to.
 
-import type { Cell, Column } from "../../data/answers";
+import type { Cell, Column, OfSteps } from "../../data/answers";
 import type { TimelinePlace } from "../../page/navigation";
 
 // Columns that may hold the name of a slice, in order of preference.
@@ -59,5 +59,14 @@ export function placesOf(columns: readonly Column[]): PlaceOf | null {
       if (place) return place;
     }
     return null;
+  };
+}
+
+// The same places, in the timeline of the light steps.
+export function placesInSteps(find: PlaceOf | null, steps: OfSteps): PlaceOf | null {
+  if (!find || !steps) return find;
+  return (row) => {
+    const place = find(row);
+    return place && { ...place, steps };
   };
 }

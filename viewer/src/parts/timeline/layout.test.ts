@@ -30,6 +30,7 @@ const lanes: Lanes = {
   lanes: [lane(0, "python (1)", "main", 3), lane(1, "python (1)", "worker", 1), lane(2, "GPU 0", "stream 7", 2)],
   counters: [{ id: 0, group: "GPU 0", name: "power", unit: "W", min: 0, max: 9, samples: 2 }],
   steps: [],
+  sampled: [],
 };
 const plain: LaneOptions = { filter: "", hidden: new Set(), pinned: new Set(), collapsed: new Set(), compact: false };
 const keys = (blocks: { key: string }[]) => blocks.map((block) => block.key);

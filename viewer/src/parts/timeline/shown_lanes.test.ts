@@ -19,6 +19,7 @@ const lanes: Lanes = {
   lanes: [lane(0, "a", 40, 1000), lane(1, "a", 8, 5), lane(2, "b", 1, 5)],
   counters: [],
   steps: [],
+  sampled: [],
 };
 
 test("defaults are left out of the link, and every change is restored from it", () => {

@@ -1,4 +1,5 @@
-// A thread of the recorder's own inside of the user's program: it has a name, and takes none of the program's signals.
+// A thread of our own inside of the user's program: it has a name, and takes none of the program's signals. A file size
+// limit (SIGXFSZ), too, is then an error of write() instead of the program's end.
 #pragma once
 
 #include <pthread.h>
@@ -9,9 +10,9 @@
 #include <thread>
 #include <utility>
 
-namespace firelane::cupti {
+namespace firelane {
 
-// Not joinable where the system gives no thread. `name`: at most 15 characters.
+// Not joinable where the system gives no thread. `name`: at most 15 characters. What `body` throws ends the program.
 inline std::thread start_own_thread(const char* name, std::function<void()> body) noexcept {
   std::thread thread;
   sigset_t all;
@@ -27,4 +28,4 @@ inline std::thread start_own_thread(const char* name, std::function<void()> body
   return thread;
 }
 
-}  // namespace firelane::cupti
+}  // namespace firelane

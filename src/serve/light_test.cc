@@ -65,7 +65,8 @@ TEST(Light, light_steps_have_a_timeline_of_their_own_and_reports_of_times_are_th
 TEST(Light, a_report_whose_rows_are_of_light_steps_says_so) {
   Api api(with_light_steps(), "1.2");
   for (const char* name : {"steps", "idle", "launches"}) {
-    EXPECT_TRUE(body_of(api, "/api/t/0/report/" + std::string(name)).starts_with(R"({"recorded_steps":"light","title":)"))
+    EXPECT_TRUE(
+        body_of(api, "/api/t/0/report/" + std::string(name)).starts_with(R"({"recorded_steps":"light","title":)"))
         << name;
   }
   for (const char* name : {"ops", "kernels", "breakdown", "lanes"}) {

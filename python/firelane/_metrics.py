@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from numbers import Real
 from typing import Any
 
 _PLACE = re.compile(r"(.*:)?[0-9]+|.*/.*|.*[.]sock")  # of an HTTP server, or a Unix socket
@@ -23,8 +24,9 @@ def metric_options(metrics: bool | str | Sequence[str] | None, interval_ms: floa
     for name in names:
         if "__" not in name or "." not in name or "," in name:
             raise ValueError(f"metrics: {name!r} is not one of CUPTI's names, such as 'sm__cycles_active.avg'")
-    if isinstance(interval_ms, bool) or not SHORTEST_MS <= interval_ms <= LONGEST_MS:
-        raise ValueError(f"metric_interval_ms: between {SHORTEST_MS:g} and {LONGEST_MS:g}, not {interval_ms:g}")
+    is_number = isinstance(interval_ms, Real) and not isinstance(interval_ms, bool)
+    if not is_number or not SHORTEST_MS <= interval_ms <= LONGEST_MS:
+        raise ValueError(f"metric_interval_ms: between {SHORTEST_MS:g} and {LONGEST_MS:g}, not {interval_ms!r}")
     return {
         "metrics": bool(metrics),
         "metric_names": ",".join(names),

@@ -41,7 +41,6 @@ def test_true_is_the_default_set_and_a_list_names_metrics():
         (True, 0, "metric_interval_ms"),
         (True, 5000, "metric_interval_ms"),
         (True, float("nan"), "metric_interval_ms: between 0.02 and 1000, not nan"),
-        (True, True, "metric_interval_ms"),
     ],
 )
 def test_what_cannot_be_sampled_is_refused_when_it_is_asked_for(metrics, interval_ms, words):
@@ -49,6 +48,14 @@ def test_what_cannot_be_sampled_is_refused_when_it_is_asked_for(metrics, interva
         firelane.profile(metrics=metrics, metric_interval_ms=interval_ms)
     with pytest.raises(ValueError, match=words):
         firelane.always_on("nowhere", metrics=metrics, metric_interval_ms=interval_ms)
+
+
+@pytest.mark.parametrize("interval_ms, text", [(True, "True"), (None, "None"), ("1", "'1'")])
+def test_an_interval_that_is_no_number_was_named_1_or_an_error_of_pythons(interval_ms, text):
+    with pytest.raises(ValueError, match=f"metric_interval_ms: between 0.02 and 1000, not {text}$"):
+        firelane.profile(metrics=True, metric_interval_ms=interval_ms)
+    with pytest.raises(ValueError, match=f"metric_interval_ms: between 0.02 and 1000, not {text}$"):
+        firelane.always_on("nowhere", metrics=True, metric_interval_ms=interval_ms)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU")

@@ -108,6 +108,7 @@ class Recording:
         self._running = False
         self._is_light = False  # as long as begin_full() was not called; prepare() begins anew
         self._sampler: StackRecorder | None = None
+        self._has_no_stacks = False  # they cannot be read; prepare() tries anew
         self._patches = Patches()  # while light
         self._appears_on = False
         self._stopped = False
@@ -158,6 +159,7 @@ class Recording:
         if f.adjust_steps:
             recorder.add_metadata("adjust_profiler_step", "1")
         recorder.add_metadata("first_op_id", str(Recording._ids_used))
+        self._has_no_stacks = False
         self._prepare_samples()
         self._stats.profiler_prepare_call_duration_us = (time.perf_counter_ns() - begin) // 1000
 
@@ -171,6 +173,8 @@ class Recording:
             self._has_rank = True
             for name, text in _ranks.metadata().items():
                 self._recorder.add_metadata(name, text)
+        if self._sampler is None:
+            self._prepare_samples()  # again, after a pause; it takes time that must not be recorded
         self._running = True
         if self._is_light and not self.is_automatic:  # `firelane record` has its own
             mark_input(self._patches, lambda: self.is_light)
@@ -180,8 +184,6 @@ class Recording:
             self._recorder.resume_device()
         if self.flags.use_cpu:
             self._recorder.resume()
-        if self._sampler is None:
-            self._prepare_samples()  # again, after a pause
         if self._sampler is not None:
             self._sampler.start()
         self._window_start_ns = time.perf_counter_ns()
@@ -240,12 +242,13 @@ class Recording:
     def _prepare_samples(self) -> None:
         """Never raises: a program whose stacks cannot be read is recorded without."""
         self._sampler = None
-        if not self.flags.sample_rate:
+        if not self.flags.sample_rate or self._has_no_stacks:
             return
         try:
             self._sampler = _trace.record_stacks(self.flags.sample_rate)
         except Exception as error:
             assert self._recorder is not None
+            self._has_no_stacks = True
             self._recorder.add_loss(f"stacks could not be sampled: {error}")
 
     def _end_samples(self) -> None:

@@ -96,6 +96,32 @@ def test_stacks_that_cannot_be_read_are_a_loss(monkeypatch):
         pass
 
 
+@pytest.mark.parametrize("is_refused", [False, True])
+def test_stacks_were_prepared_in_the_recorded_window_and_a_failure_counted_twice(monkeypatch, tmp_path, is_refused):
+    log, made = recorder_fake.install(monkeypatch)
+
+    def record_stacks(rate):
+        log.append("prepare samples")
+        if is_refused:
+            raise RuntimeError("no stacks here")
+        return FakeSampler(log)
+
+    monkeypatch.setattr(_trace, "record_stacks", record_stacks)
+    monkeypatch.setattr(_auto, "_has_gpu", lambda: True)
+    auto = _auto.Auto(_auto.Plan(output=str(tmp_path / "run.lane"), sample_rate=200))
+    auto._prepare()
+    for _ in range(2):
+        auto.recording.start()
+        auto.recording.pause()
+    resumed = ["resume device", "resume"]
+    if is_refused:
+        assert log == ["open", "prepare samples", *(2 * [*resumed, "pause", "stop device"])]
+        assert [loss.reason for loss in made[0].losses] == ["stacks could not be sampled: no stacks here"]
+    else:
+        window = ["prepare samples", *resumed, "start samples", "pause", "stop device", "take samples"]
+        assert log == ["open", *window, *window]
+
+
 def test_a_program_that_forks_while_it_is_sampled_keeps_its_samples(tmp_path):
     program = """
     import os, signal, sys, time

@@ -19,13 +19,12 @@ bool is_inside(const std::vector<LightWindow>& windows, int64_t time_ns) {
   return after != windows.begin() && time_ns < std::prev(after)->end_ns;
 }
 
-// Where light steps begin or end, after this time.
+// Where light steps begin or end, after this time. Hostile files have as many of them as samples.
 int64_t next_border(const std::vector<LightWindow>& windows, int64_t time_ns) {
-  for (const LightWindow& window : windows) {
-    if (window.begin_ns > time_ns) return window.begin_ns;
-    if (window.end_ns > time_ns) return window.end_ns;
-  }
-  return INT64_MAX;
+  const auto next = std::partition_point(windows.begin(), windows.end(),
+                                         [&](const LightWindow& window) { return window.end_ns <= time_ns; });
+  if (next == windows.end()) return INT64_MAX;
+  return next->begin_ns > time_ns ? next->begin_ns : next->end_ns;
 }
 
 // Strings and lanes keep their ids: both are numbered in the order in which they come.

@@ -11,6 +11,7 @@
 #include "format/events.h"
 #include "format/notes.h"
 #include "format/testing.h"
+#include "import/lane/light_rows.h"
 #include "import/lane/read_lane.h"
 #include "import/load.h"
 #include "model/sampled_time.h"
@@ -239,6 +240,33 @@ TEST(Light, a_wait_over_several_steps_fell_wholly_to_the_light_ones) {
   const auto begin_of = [](const Model& m) { return m.host_slices.start_ns[m.steps.slice[0]]; };
   EXPECT_EQ(text_of(light, begin_of(light)), "290..300\n400..1000\n950..1000\n900..1000\n");
   EXPECT_EQ(text_of(full, begin_of(full) - 1000), "1000..1800\n1000..1050\n1000..1100\n1300..1310\n1500..1500\n");
+}
+
+// 20 s for 80,000 of each. Windows are [0, 10), [20, 30), ...; a sample waits from 5 of one to 5 of the next.
+TEST(Light, every_sample_went_through_all_windows) {
+  constexpr int64_t kCount = 80'000;
+  RawTrace raw;
+  raw.pools.emplace_back();
+  RawPart& part = raw.parts.emplace_back();
+  part.host_slices.push_back({.start_ns = 15, .kind = HostKind::kOp});
+  std::vector<LightWindow> windows;
+  for (int64_t i = 0; i < kCount; ++i) {
+    windows.push_back({.begin_ns = i * 20, .end_ns = i * 20 + 10});
+    part.stack_samples.push_back({.time_ns = i * 20 + 5, .weight_ns = 20, .on_cpu = 0});
+  }
+  split_light(raw, windows);
+  const auto sum_of = [](const RawTrace& trace) {
+    int64_t sum = 0;
+    for (const RawStackSample& row : trace.parts.front().stack_samples) sum += row.weight_ns;
+    return sum;
+  };
+  const auto& light = raw.light->parts.front().stack_samples;
+  const auto& full = raw.parts.front().stack_samples;
+  ASSERT_EQ(full.size(), static_cast<size_t>(kCount));
+  EXPECT_EQ(light.size(), static_cast<size_t>(2 * kCount - 1));  // the last one ends outside
+  EXPECT_EQ(full[kCount / 2].time_ns, kCount / 2 * 20 + 10);
+  EXPECT_EQ(sum_of(*raw.light), kCount * 10 - 5);
+  EXPECT_EQ(sum_of(raw), kCount * 10 + 5);
 }
 
 TEST(Light, a_launch_that_no_full_step_has_is_without_op_and_counted) {

@@ -3,6 +3,7 @@
 #include <bit>
 #include <cstdio>
 #include <exception>
+#include <utility>
 
 #include "base/own_thread.h"
 #include "format/notes.h"
@@ -13,8 +14,8 @@ namespace {
 constexpr size_t kSectionBytes = 128 << 10;
 constexpr size_t kChunkBytes = 1 << 20;
 constexpr size_t kTextTableBytes = 6 << 20;
-constexpr size_t kMaxNotesBytes = 4 << 20;                                    // waiting for the next pass
-constexpr size_t kMaxMetadataBytes = 48 << 20;                                // likewise; more than stack samples have
+constexpr size_t kMaxNotesBytes = 4 << 20;      // waiting for the next pass
+constexpr size_t kMaxMetadataBytes = 48 << 20;  // not yet written; stack samples have less
 constexpr size_t kMaxReasonBytes = format::ChunkWriter::kMaxLastNotes - 100;  // the stop's clocks follow it
 constexpr int64_t kHeartbeatNs = 1'000'000'000;
 
@@ -350,9 +351,13 @@ void Drain::write_notes() {
     items.append(notes_);
     notes_.clear();
     metadata.swap(metadata_);
-    metadata_bytes_ = 0;
   }
-  for (const std::string& each : metadata) write(format::ChunkKind::kNotes, each);
+  for (std::string& each : metadata) {
+    write(format::ChunkKind::kNotes, each);
+    const size_t bytes = std::exchange(each, {}).size();  // memory that the next items may take
+    const std::lock_guard lock(notes_mutex_);
+    metadata_bytes_ -= bytes;
+  }
   if (!items.empty()) write(format::ChunkKind::kNotes, items);
 }
 

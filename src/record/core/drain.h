@@ -2,8 +2,8 @@
 //
 // One thread, woken every 200 ms or when an eighth of the pool is filled; the only one that
 // writes to the disk. Its own memory is bounded: one chunk (1 MiB), zstd's context, a table
-// of texts that is restarted at 6 MiB, 8 KiB per thread, and what waits to be written: notes of at most 4 MiB, metadata
-// of at most 48 MiB, which are only reached by stack samples.
+// of texts that is restarted at 6 MiB, 8 KiB per thread, and what waits or is being written: notes of at most 4 MiB,
+// metadata of at most 48 MiB, which are only reached by stack samples.
 #pragma once
 
 #include <atomic>
@@ -48,7 +48,8 @@ class Drain final : private DeviceSink {
   // Items of a notes chunk (format/notes.h), written by the next pass. Any thread. False when more
   // than 4 MiB would wait: they are not taken.
   bool add_notes(std::string_view items);
-  // The same for what may be large, whole items: at most 48 MiB of it wait, and take no room from notes.
+  // The same for what may be large, whole items: at most 48 MiB of it wait or are being written, and take no room from
+  // notes.
   bool add_metadata(std::string_view items);
 
   // Null: none. Waits while the source before is being asked.
@@ -100,7 +101,7 @@ class Drain final : private DeviceSink {
   std::mutex notes_mutex_;
   std::string notes_;                  // guarded by notes_mutex_, as the next
   std::vector<std::string> metadata_;  // each less than a chunk, or one item
-  size_t metadata_bytes_ = 0;
+  size_t metadata_bytes_ = 0;          // of these, and of those that are being written
 
   std::mutex source_mutex_;
   DeviceSource* source_ = nullptr;  // guarded by source_mutex_

@@ -17,6 +17,7 @@
 #include <thread>
 
 #include "record/core/abandoned.h"
+#include "record/core/recorder.h"
 #include "record/core/testing.h"
 
 namespace firelane::record {
@@ -122,6 +123,27 @@ TEST(SlowDisk, steps_and_losses_were_lost_behind_too_much_metadata) {
   for (const char* line :
        {"note step 4", "note loss 3 a hook", "note loss 0 metadata too large: stack_samples", "note clocks 2"})
     EXPECT_GE(count(text, line), 1u) << line;
+}
+
+TEST(SlowDisk, while_metadata_was_written_as_much_again_could_wait) {
+  Disk disk;
+  RecordOptions options = on(disk);
+  options.drain_interval_ms = 600'000;  // only when it is woken
+  auto session = start(options);
+  const std::string half(25 << 20, '1');
+  disk.block(true);
+  session->add_metadata("first", half);
+  Recorder::get().wake();
+  disk.wait_for_writer();
+  session->add_metadata("second", half);
+  session->add_metadata("small", "1");
+  disk.block(false);
+  session->stop();
+  const std::string text = text_of(disk, {.times = false, .chunks = false});
+  EXPECT_EQ(count(text, "note metadata first"), 1u);
+  EXPECT_EQ(count(text, "note metadata second"), 0u);
+  EXPECT_EQ(count(text, "note metadata small"), 1u);
+  EXPECT_EQ(count(text, "note loss 0 metadata too large: second"), 1u);
 }
 
 TEST(SlowDisk, events_are_dropped_and_counted_and_nesting_survives) {

@@ -6,6 +6,7 @@
 #include <bit>
 #include <chrono>
 #include <exception>
+#include <new>
 #include <utility>
 
 #include "base/gpu_metrics.h"
@@ -40,7 +41,7 @@ constexpr int kReadsPerSearch = 10;
 MetricsSampler::MetricsSampler(const PmApi& pm, const CuptiApi& api, record::Session& session, MetricsOptions options)
     : pm_(pm), api_(api), session_(session), options_(std::move(options)), process_(::getpid()) {
   thread_ = start_own_thread("firelane-pm", [this] { run(); });
-  if (!thread_.joinable()) refuse("the system gives no thread to read them");
+  if (!thread_.joinable()) refuse("could not start a thread to read them");
 }
 
 MetricsSampler::~MetricsSampler() {
@@ -89,7 +90,7 @@ void MetricsSampler::resume() noexcept {
     windows_.push_back({.from_ns = now_ns()});
     if (first_window_ns_ == 0) first_window_ns_ = windows_.back().from_ns;
   } catch (const std::exception&) {
-    refuse("no memory to note from when on they are wanted");
+    refuse("out of memory: the sampling window could not be stored");
   }
 }
 
@@ -166,6 +167,8 @@ void MetricsSampler::find_devices() noexcept {
       if (!devices_[i]->enable(options_.names, options_.interval_ns, reason)) refuse(reason);
       if (devices_[i]->is_scaled()) session_.add_metadata(kThroughputsInPercent, "1");
     }
+  } catch (const std::bad_alloc&) {
+    refuse("out of memory: a GPU could not be prepared");
   } catch (const std::exception& error) {
     refuse(error.what());
   }

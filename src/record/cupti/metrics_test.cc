@@ -278,6 +278,13 @@ TEST_F(Metrics, a_gpu_that_cannot_be_sampled_is_said_so) {
   EXPECT_NE(refusal_of(start()).find("does not allow it"), std::string::npos);
 }
 
+TEST_F(Metrics, the_reason_of_a_refusal_was_that_of_the_last_mode_tried) {
+  constexpr CUptiResult kUnknownMode = CUPTI_ERROR_INVALID_PARAMETER;
+  pm.config_results = {kUnknownMode, CUPTI_ERROR_HARDWARE_BUSY, CUPTI_ERROR_UNKNOWN, kUnknownMode, kUnknownMode};
+  const std::string text = refusal_of(start());
+  EXPECT_NE(text.find("another profiler"), std::string::npos) << text;
+}
+
 TEST_F(Metrics, an_unknown_name_is_named) {
   pm.unknown_metrics = {"sm__nonsense.avg"};
   const std::string text = refusal_of(start({"sm__cycles_active.avg", "sm__nonsense.avg"}));
@@ -324,6 +331,17 @@ TEST_F(Metrics, no_memory_for_samples_ended_the_program_or_lost_them_in_silence)
   EXPECT_EQ(session->status().losses[0].count, uint64_t{1} << 60);
 }
 
+// Its samples were then written to where there was no memory.
+TEST_F(Metrics, a_gpu_without_memory_for_its_samples_counted_as_enabled) {
+  pm.data_bytes = SIZE_MAX;
+  auto sampler = start();
+  sampler->resume();
+  EXPECT_FALSE(pm.is_started(0));
+  EXPECT_TRUE(was_called("disable 0"));
+  EXPECT_EQ(pm.open_hosts(), 0u);
+  EXPECT_EQ(record::test::count(end(sampler), "loss: GPU metrics: "), 1u);
+}
+
 TEST_F(Metrics, no_memory_to_find_gpus_is_a_reason) {
   session = record::test::start({.output = folder / "run.lane"});
   auto sampler = std::make_unique<MetricsSampler>(
@@ -331,7 +349,7 @@ TEST_F(Metrics, no_memory_to_find_gpus_is_a_reason) {
       MetricsOptions{
           .names = kTwo, .read_ms = 1, .bus_ids = []() -> std::vector<std::string> { throw std::bad_alloc(); }});
   sampler->resume();
-  EXPECT_EQ(end(sampler), "loss: GPU metrics: std::bad_alloc\n");
+  EXPECT_EQ(end(sampler), "loss: GPU metrics: out of memory: a GPU could not be prepared\n");
 }
 
 TEST(LoadPmSampling, a_cupti_without_it_says_what_to_do) {

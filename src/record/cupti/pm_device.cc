@@ -43,9 +43,9 @@ constexpr Wanted kDefaultSet[] = {
     {{"nvltx__bytes.sum.per_second"}},
 };
 
-// How to ask for samples, best first. A100s and Turing know only the clock's cycles as an interval (a cycle of the
-// system clock is about a nanosecond), Turing only buffers that keep the oldest, and CUPTI only those before CUDA 12.8:
-// its params then end before that field, and its headers do not have it.
+// How to ask for samples, best first. A100 and Turing GPUs take the interval only in cycles of the system clock, of
+// about a nanosecond each. A full buffer of a Turing GPU can only keep its oldest samples. CUPTI before CUDA 12.8 has
+// no append mode: neither its headers nor its struct have the field, so the struct is passed with the size before it.
 enum class Append { kLatest, kOldest, kUnknown };
 struct Mode {
   CUpti_PmSampling_TriggerMode trigger;
@@ -211,8 +211,9 @@ bool PmDevice::choose_named(const std::vector<std::string>& names, std::string& 
   return false;
 }
 
+// A mode that a GPU or CUPTI does not know is an invalid parameter; any other refusal is the reason.
 CUptiResult PmDevice::configure(uint64_t interval_ns) noexcept {
-  CUptiResult result = CUPTI_ERROR_UNKNOWN;
+  CUptiResult reason = CUPTI_ERROR_INVALID_PARAMETER;
   for (const Mode& mode : kModes) {
     auto config = FL_PM_PARAMS(PmSampling_SetConfig);
     config.pPmSamplingObject = sampler_;
@@ -222,10 +223,11 @@ CUptiResult PmDevice::configure(uint64_t interval_ns) noexcept {
     config.samplingInterval = interval_ns;
     config.triggerMode = mode.trigger;
     set_append_mode(config, mode.append);
-    result = pm_.set_config(&config);
-    if (result == CUPTI_SUCCESS) break;
+    const CUptiResult result = pm_.set_config(&config);
+    if (result == CUPTI_SUCCESS) return result;
+    if (reason == CUPTI_ERROR_INVALID_PARAMETER) reason = result;
   }
-  return result;
+  return reason;
 }
 
 CUptiResult PmDevice::clear_data() noexcept {
@@ -254,30 +256,40 @@ CUptiResult PmDevice::find_availability() {
 }
 
 bool PmDevice::enable(const std::vector<std::string>& names, uint64_t interval_ns, std::string& reason) {
+  try {
+    if (prepare(names, interval_ns, reason)) return true;
+  } catch (const std::exception&) {  // without memory for the samples it must not count as enabled
+    disable();
+    throw;
+  }
+  disable();
+  return false;
+}
+
+bool PmDevice::prepare(const std::vector<std::string>& names, uint64_t interval_ns, std::string& reason) {
   auto chip = FL_PM_PARAMS(Device_GetChipName);
   chip.deviceIndex = index_;
   if (refuse(pm_.chip_name(&chip), reason)) return false;
   chip_ = chip.pChipName != nullptr ? chip.pChipName : "";
 
   if (refuse(find_availability(), reason)) return false;
-  if (!(names.empty() ? choose_default(reason) : choose_named(names, reason))) return close_host(), false;
+  if (!(names.empty() ? choose_default(reason) : choose_named(names, reason))) return false;
 
   auto enable = FL_PM_PARAMS(PmSampling_Enable);
   enable.deviceIndex = index_;
-  if (refuse(pm_.enable(&enable), reason)) return close_host(), false;
+  if (refuse(pm_.enable(&enable), reason)) return false;
   sampler_ = enable.pPmSamplingObject;
-  if (refuse(configure(interval_ns), reason)) return disable(), false;
+  if (refuse(configure(interval_ns), reason)) return false;
 
   auto size = FL_PM_PARAMS(PmSampling_GetCounterDataSize);
   size.pPmSamplingObject = sampler_;
   size.pMetricNames = metric_names_.data();
   size.numMetrics = metric_names_.size();
   size.maxSamples = kImageSamples;
-  if (refuse(pm_.data_size(&size), reason)) return disable(), false;
+  if (refuse(pm_.data_size(&size), reason)) return false;
   data_.assign(size.counterDataSize, 0);
   values_.assign(metric_names_.size(), 0);
-  if (refuse(clear_data(), reason)) return disable(), false;
-  return true;
+  return !refuse(clear_data(), reason);
 }
 
 void PmDevice::disable() noexcept {

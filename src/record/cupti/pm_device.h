@@ -59,6 +59,7 @@ class PmDevice {
   CUptiResult schedule(const std::vector<std::string>& names, size_t& passes);
   bool choose_default(std::string& reason);
   bool choose_named(const std::vector<std::string>& names, std::string& reason);
+  bool prepare(const std::vector<std::string>& names, uint64_t interval_ns, std::string& reason);
   CUptiResult configure(uint64_t interval_ns) noexcept;
   CUptiResult find_availability();
   CUptiResult clear_data() noexcept;

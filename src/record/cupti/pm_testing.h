@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdint>
 #include <cstring>
+#include <deque>
 #include <map>
 #include <mutex>
 #include <set>
@@ -67,6 +68,8 @@ class FakePm {
   bool knows_time_interval = true;
   bool knows_append_mode = true;  // CUDA 12.6 does not
   uint64_t interval = 0;
+  std::deque<CUptiResult> config_results;  // of the next calls of set_config
+  size_t data_bytes = 8;                   // of a counter data image
 
   PmApi api() const {
     return {
@@ -125,6 +128,10 @@ class FakePm {
         .disable = [](auto* p) { return current()->turn(p->pPmSamplingObject, "disable", false); },
         .set_config =
             [](auto* p) {
+              if (std::deque<CUptiResult>& results = current()->config_results; !results.empty()) {
+                const CUptiResult result = results.front();
+                return results.pop_front(), result;
+              }
               constexpr size_t kOldSize = CUPTI_PROFILER_STRUCT_SIZE(CUpti_PmSampling_SetConfig_Params, triggerMode);
               if (p->structSize > kOldSize && !current()->knows_append_mode) return CUPTI_ERROR_INVALID_PARAMETER;
               const bool by_time = p->triggerMode == CUPTI_PM_SAMPLING_TRIGGER_MODE_GPU_TIME_INTERVAL;
@@ -146,7 +153,7 @@ class FakePm {
                                                    : CUPTI_PM_SAMPLING_DECODE_STOP_REASON_COUNTER_DATA_FULL;
               return CUPTI_SUCCESS;
             },
-        .data_size = [](auto* p) { return p->counterDataSize = 8, CUPTI_SUCCESS; },
+        .data_size = [](auto* p) { return p->counterDataSize = current()->data_bytes, CUPTI_SUCCESS; },
         .clear_data = [](auto* p) { return image_at(p->pCounterData).clear(), CUPTI_SUCCESS; },
         .data_info =
             [](auto* p) {

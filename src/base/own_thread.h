@@ -12,7 +12,7 @@
 
 namespace firelane {
 
-// Not joinable where the system gives no thread. `name`: at most 15 characters. What `body` throws ends the program.
+// Not joinable if no thread could be started. `name`: at most 15 characters. What `body` throws ends the program.
 inline std::thread start_own_thread(const char* name, std::function<void()> body) noexcept {
   std::thread thread;
   sigset_t all;

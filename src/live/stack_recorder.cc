@@ -163,7 +163,7 @@ std::unique_ptr<StackRecorder> StackRecorder::prepare(Sampler sampler) {
 void StackRecorder::start() noexcept {
   if (shared_ == nullptr || process_ != ::getpid() || shared_->thread.joinable()) return;
   shared_->thread = start_own_thread("firelane-sample", [shared = shared_.get()] { shared->run(); });
-  if (!shared_->thread.joinable()) shared_->fail("the system gives no thread for it");
+  if (!shared_->thread.joinable()) shared_->fail("could not start a thread");
 }
 
 std::unique_ptr<StackRecorder::Shared> StackRecorder::end_thread() noexcept {

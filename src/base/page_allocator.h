@@ -4,6 +4,7 @@
 #pragma once
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -36,10 +37,10 @@ struct PageAllocator {
 // Gives the whole pages among these elements of such an array back before the array itself: their values are lost.
 template <typename T>
 void release_pages(T* begin, T* end) noexcept {
-  constexpr uintptr_t kPage = 4096;
-  const uintptr_t first = (reinterpret_cast<uintptr_t>(begin) + kPage - 1) / kPage * kPage;
-  const uintptr_t last = reinterpret_cast<uintptr_t>(end) / kPage * kPage;
-  // Where pages are larger this fails, and they go with the array.
+  const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const uintptr_t first = (reinterpret_cast<uintptr_t>(begin) + page - 1) / page * page;
+  // Down to a whole page of this system: madvise rounds a length up, beyond these elements.
+  const uintptr_t last = reinterpret_cast<uintptr_t>(end) / page * page;
   if (first < last) ::madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
 }
 

@@ -33,7 +33,7 @@ Flag& Flag::needs(const std::string& other) {
 }
 
 Flag& Flag::joined() {
-  option_->join(',');
+  option_->join('\n');  // not ',': of "--flag=," nothing would be left to check
   return *this;
 }
 

@@ -28,7 +28,7 @@ class Flag {
   Flag& show_default();
   Flag& excludes(const std::string& other);
   Flag& needs(const std::string& other);  // which was added before
-  Flag& joined();                         // given several times: all values, with commas between them
+  Flag& joined();                         // given several times: all values, one a line
   Flag& once_each();                      // a list: each value with its own flag
   Flag& one_of(const std::vector<std::string>& choices);
   Flag& between(double low, double high);

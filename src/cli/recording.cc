@@ -55,15 +55,18 @@ std::string serving_place(const std::string& text) {
 std::string wrong_in_metrics(const std::string& list) {
   if (const std::string place = serving_place(list); !place.empty())
     return "the GPU's hardware metrics; a place for Prometheus is --prometheus " + place;
-  for (const std::string_view name : names_in(list)) {
+  const std::vector<std::string_view> names = names_in(list);
+  if (names.empty()) return "a list without names; --metrics alone takes the default set";
+  for (const std::string_view name : names) {
     if (name != kAlone && (!contains(name, "__") || !contains(name, ".")))
       return "'" + std::string(name) + "' is not one of CUPTI's metrics, such as sm__cycles_active.avg";
   }
   return {};
 }
 
-// Without the flags that had no list.
-std::string metric_names(const std::string& given) {
+// Of all flags, whose values are lines; without those that had no list.
+std::string metric_names(std::string given) {
+  std::ranges::replace(given, '\n', ',');
   std::string out;
   for (const std::string_view name : names_in(given)) {
     if (name != kAlone) out += (out.empty() ? "" : ",") + std::string(name);
@@ -101,14 +104,25 @@ void add_metrics(Flags& flags, const format::RecordOption& option, RecordingArgs
       });
 }
 
-// Whether the word behind a flag without a value is meant as one. Of `record`, the command comes after --, where there
-// is one; of `attach`, a number is the process, unless another one follows.
+// A rate, a place for Prometheus (localhost:9400), or CUPTI's names; not the program: my__prog.py, .venv/bin/python.
+bool looks_like_value(const std::string& flag, const std::string& word) {
+  if (is_number(word)) return true;
+  if (flag == "--sample") return false;
+  if (word.ends_with(".sock") || word.starts_with(':')) return true;
+  if (contains(word, "/") || word.ends_with(".py")) return false;
+  const bool is_address = contains(word, ":") && is_digits(word.substr(word.rfind(':') + 1));
+  return is_address || (contains(word, "__") && contains(word, "."));
+}
+
+// Whether the word behind a flag without a value is meant as one. Of `record`, it may be the command already, which can
+// have a -- of its own (uv run -- python); but what stands alone before the -- is none. Of `attach`, a number is the
+// process, unless another one follows.
 bool is_meant_as_value(const std::vector<std::string>& arguments, std::vector<std::string>::iterator word) {
   const auto end = std::find(arguments.begin(), arguments.end(), "--");
   if (word == end || word->starts_with('-')) return false;
   if (arguments[0] == "attach") return !is_digits(*word) || (word + 1 != end && is_digits(word[1]));
-  if (end != arguments.end()) return true;
-  return is_number(*word) || word->ends_with(".sock") || word->starts_with(':') || contains(*word, "__");
+  const bool is_alone = end != arguments.end() && word + 1 == end;
+  return is_alone || looks_like_value(*(word - 1), *word);
 }
 
 }  // namespace
@@ -117,7 +131,12 @@ void join_values(std::vector<std::string>& arguments) {
   for (size_t i = 1; i + 1 < arguments.size() && arguments[i] != "--"; ++i) {
     if (arguments[i] != "--metrics" && arguments[i] != "--sample") continue;
     const auto word = arguments.begin() + static_cast<ptrdiff_t>(i) + 1;
-    if (!is_meant_as_value(arguments, word)) continue;
+    if (!is_meant_as_value(arguments, word)) {
+      const bool is_command = arguments[0] == "record" && !word->starts_with('-');
+      if (!is_command) continue;
+      if (std::find(word, arguments.end(), "--") != arguments.end()) arguments.insert(word, "--");  // its own is kept
+      return;
+    }
     arguments[i] += "=" + *word;
     arguments.erase(word);
   }

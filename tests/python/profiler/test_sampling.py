@@ -172,6 +172,35 @@ def test_the_command_refuses_in_one_line_what_it_would_ignore_or_run(flags, word
 
 
 @needs_command
+@pytest.mark.parametrize("flag", ["--sample", "--metrics"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["bin/python", "prog.py", "--", "x"],
+        ["../v1.2__venv/bin/python", "prog.py"],
+        ["uv", "run", "--", "python", "train.py"],
+        ["my__prog.py"],
+    ],
+)
+def test_the_command_behind_a_flag_without_a_value_was_taken_for_one(tmp_path, flag, words):
+    done = record_in(tmp_path, flag, words)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == [Path(words[0]).name, *words[1:]]
+
+
+def record_in(folder: Path, flag: str, words: list[str]) -> subprocess.CompletedProcess:
+    """Where these programs are scripts that print their name and arguments."""
+    for path in ("here/bin/python", "v1.2__venv/bin/python", "here/uv", "here/my__prog.py"):
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text('#!/bin/sh\necho "${0##*/}" "$@"\n')
+        (folder / path).chmod(0o755)
+    here = folder / "here"
+    environment = {**os.environ, "PATH": f"{here}:{os.environ['PATH']}"}
+    asked = [FIRELANE, "record", flag, *words]
+    return subprocess.run(asked, cwd=here, env=environment, capture_output=True, text=True, check=False)
+
+
+@needs_command
 def test_a_process_behind_attachs_flag_is_no_rate():
     asked = [FIRELANE, "attach", "--sample", "1073741823"]
     done = subprocess.run(asked, capture_output=True, text=True, check=False)

@@ -39,7 +39,22 @@ struct Call {
   int64_t longest_ns = -1;
   Row longest = kNoRow;  // device slice
   Row first_start = kNoRow;
+  int64_t host_copies = 0;  // of `kernels`: copies between host and device
+  int64_t host_copy_bytes = 0;
+  bool is_host_copy() const { return host_copies > 0 && host_copies == kernels; }
 };
+
+// Of such a copy the device's memory is one side alone, which the op's inputs do not tell.
+void add_host_copy(const Model& model, Row row, Call& call) {
+  if (model.device_slices.kind[row] != DeviceKind::kCopy || model.device_slices.detail[row] == kNoRow) return;
+  const Row detail = model.device_slices.detail[row];
+  const CopyDirection direction = model.copy_details.direction[detail];
+  if (direction != CopyDirection::kHtoD && direction != CopyDirection::kDtoH) return;
+  ++call.host_copies;
+  const int64_t bytes = model.copy_details.bytes[detail];
+  call.host_copy_bytes =
+      bytes == kNoNumber || call.host_copy_bytes == kNoNumber ? kNoNumber : call.host_copy_bytes + bytes;
+}
 
 Row owner_of(const Model& model, FlopsTable& flops, Row op, KernelClass kernel_class) {
   if (!is_matrix_class(kernel_class)) return op;
@@ -178,6 +193,7 @@ Calls calls_of(const Model& model, FlopsTable& flops, TraitsOfNames& traits, Roo
     Call& call = out_calls.calls[call_of[owner]].second;
     call.device_ns += ns;
     ++call.kernels;
+    add_host_copy(model, row, call);
     if (ns > call.longest_ns) {
       call.longest_ns = ns;
       call.longest = row;
@@ -211,6 +227,8 @@ class RooflineRowMaker {
     row.kernels += call.kernels;
     row.device_ns += call.device_ns;
     row.flops += call_flops;
+    const int64_t bytes = call.is_host_copy() ? call.host_copy_bytes : extremes.call_bytes;
+    extremes.bytes = bytes == kNoNumber || extremes.bytes == kNoNumber ? kNoNumber : extremes.bytes + bytes;
     if (call.device_ns > extremes.longest_call_ns) {
       extremes.longest_call_ns = call.device_ns;
       row.example = op;
@@ -226,7 +244,7 @@ class RooflineRowMaker {
     int64_t rows_ns = out_.without_op_ns;
     for (size_t i = 0; i < out_.rows.size(); ++i) {
       RooflineRow& row = out_.rows[i];
-      if (extremes_[i].call_bytes != kNoNumber) row.bytes = extremes_[i].call_bytes * row.calls;
+      row.bytes = extremes_[i].bytes;
       decide_bound(out_.peaks, row);
       rows_ns += row.device_ns;
     }
@@ -235,7 +253,8 @@ class RooflineRowMaker {
 
  private:
   struct Extremes {
-    int64_t call_bytes = kNoNumber;  // the same for all calls
+    int64_t call_bytes = kNoNumber;  // by the inputs, the same for all calls
+    int64_t bytes = 0;               // of all calls
     int64_t longest_call_ns = -1;
     int64_t longest_kernel_ns = -1;
   };

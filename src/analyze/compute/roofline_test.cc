@@ -121,6 +121,30 @@ TEST(Roofline, work_without_an_op_is_counted) {
   EXPECT_TRUE(result.rows.empty());
 }
 
+// One step with shapes, one of an op without, one of a CUDA graph's kernel, and one without work.
+TEST(Roofline, flops_that_are_not_known_are_not_zero) {
+  TraceBuilder trace;
+  trace.device({.id = 0, .name = "NVIDIA H200"});
+  for (int i = 0; i < 4; ++i) trace.step(i, {.start_us = 1000.0 * i, .end_us = 1000.0 * i + 1000});
+  const std::string_view types = R"(["c10::BFloat16", "c10::BFloat16"])";
+  launch(trace, "aten::mm", kMatmulKernel, 0, 200, 1, "[[64, 64], [64, 64]]", types);
+  launch(trace, "aten::mm", kMatmulKernel, 1000, 200, 2, "", "");
+  trace.kernel(kMatmulKernel, {.start_us = 2100, .end_us = 2300});
+  const Model model = trace.build();
+  const Roofline result = roofline_of(model, steps_of(model));
+  ASSERT_EQ(result.steps.size(), 4u);
+  EXPECT_EQ(result.steps[0].flops, 2 * 64 * 64 * 64);
+  for (const size_t step : {1u, 2u}) {
+    EXPECT_EQ(result.steps[step].flops, kNoNumber) << step;
+    EXPECT_EQ(result.steps[step].mfu_percent, -1) << step;
+  }
+  EXPECT_EQ(result.steps[3].flops, 0);
+  EXPECT_EQ(result.steps[3].mfu_percent, 0);
+  EXPECT_EQ(result.whole.flops, 2 * 64 * 64 * 64);
+  EXPECT_EQ(result.ops_with_shapes, 1);
+  EXPECT_EQ(result.ops_without_shapes, 1);
+}
+
 // What XLA counted, of a TPU whose ops have no host op.
 TEST(Roofline, ops_that_the_compiler_counted_have_rows) {
   RawTrace raw;

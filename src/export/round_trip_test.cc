@@ -161,5 +161,18 @@ TEST(RoundTrip, through_gzip) {
   EXPECT_EQ(first_difference(model, again.value()), std::nullopt);
 }
 
+// CUPTI 13.0 gives fractions of 1: the reader makes them percents, once.
+TEST(RoundTrip, a_throughput_that_was_made_a_percent_is_not_scaled_again) {
+  Model model = importer::load_trace_bytes(R"({"cupti_version": 130001, "schemaVersion": 1, "traceEvents": [
+    {"ph":"C","name":"dram__throughput.avg.pct_of_peak_sustained_elapsed","pid":"GPU 0 Counters","ts":1,"args":{"value":0.75}},
+    {"ph":"C","name":"sm__cycles_active.avg.pct_of_peak_sustained_elapsed","pid":"GPU 0 Counters","ts":2,"args":{"value":50}}]})",
+                                           "kineto.json")
+                    .value();
+  for (int times = 0; times < 3; ++times) {
+    EXPECT_EQ(model.counter_samples.value, (std::vector<double>{75, 50})) << "after exports: " << times;
+    model = importer::load_trace_bytes(exported(model), "again.json").value();
+  }
+}
+
 }  // namespace
 }  // namespace firelane::exporter

@@ -28,7 +28,8 @@ Table utilization_table(const analyze::Roofline& roofline) {
                           {"mfu_percent", "MFU", Kind::kPercent}},
               .hide_if_empty = true};
   const auto add = [&](const analyze::UtilizationRow& row) {
-    table.add({cell_unless(row.step, kNoNumber), row.duration_ns, static_cast<double>(row.flops) / 1e12,
+    table.add({cell_unless(row.step, kNoNumber), row.duration_ns,
+               row.flops == kNoNumber ? Cell{} : Cell{static_cast<double>(row.flops) / 1e12},
                cell_unless(row.mfu_percent, -1.0)});
   };
   table.columns[2].name = "tflop";
@@ -42,6 +43,7 @@ std::vector<Cell> cells(const Model& model, const analyze::Roofline& roofline, c
       roofline.work_ns == 0 ? 0 : 100.0 * static_cast<double>(row.device_ns) / static_cast<double>(roofline.work_ns);
   const bool has_bytes = row.bytes != kNoNumber && row.bytes > 0;
   const double intensity = has_bytes ? static_cast<double>(row.flops) / static_cast<double>(row.bytes) : 0;
+  const bool has_alignment = row.kernel_class == analyze::KernelClass::kMatmul && row.dims != kNoString;
   return {std::string(model.text(row.op)),
           std::string(model.text(row.dims)),
           std::string(analyze::name_of(row.kernel_class)),
@@ -59,9 +61,9 @@ std::vector<Cell> cells(const Model& model, const analyze::Roofline& roofline, c
           cell_unless(row.use.of(analyze::HardwareUnit::kTensor), -1.0),
           cell_unless(row.use.of(analyze::HardwareUnit::kSm), -1.0),
           cell_unless(row.roof_percent(), -1.0),
-          row.flops,
+          row.flops > 0 ? Cell{row.flops} : Cell{},
           has_bytes ? Cell{row.bytes} : Cell{},
-          row.kernel_class == analyze::KernelClass::kMatmul ? Cell{int64_t{row.aligned}} : Cell{},
+          has_alignment ? Cell{int64_t{row.aligned}} : Cell{},
           std::string(model.text(row.kernel))};
 }
 
@@ -92,7 +94,11 @@ void say_above_roof(const analyze::Roofline& roofline, std::vector<Note>& out) {
 std::vector<Note> notes(const Model& model, const analyze::Roofline& roofline) {
   if (roofline.work_ns == 0) return {kNoDeviceWork};
   std::vector<Note> out;
-  if (roofline.ops_without_shapes > 0) {
+  if (roofline.ops_without_shapes > 0 && roofline.ops_with_shapes == 0 && roofline.whole.flops <= 0) {
+    out.push_back(
+        fmt::format("FLOPs, and bytes of kernels, are not known: no input shapes to compute them from; record with {}",
+                    model.info.environment.flag(RecordOption::kShapes)));
+  } else if (roofline.ops_without_shapes > 0) {
     out.push_back(fmt::format("op calls whose inputs the trace does not give: {}; record with {}",
                               roofline.ops_without_shapes, model.info.environment.flag(RecordOption::kShapes)));
   }

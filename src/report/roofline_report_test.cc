@@ -41,5 +41,28 @@ TEST(RooflineReport, an_op_that_is_measured_to_be_bound_by_memory_is_not_said_to
   EXPECT_EQ(notes_of_fast_addition(90), std::string(kMovedLess) + "\n");
 }
 
+TEST(RooflineReport, flops_of_a_recording_without_shapes_are_empty_and_a_note_says_what_to_record) {
+  TraceBuilder trace;
+  trace.device({.id = 0, .name = "NVIDIA H200"})
+      .step(1, {.start_us = 0, .end_us = 100})
+      .op("aten::mm", {.start_us = 0, .end_us = 5, .external_id = 1})
+      .call("cudaLaunchKernel", {.start_us = 1, .end_us = 2, .correlation = 1, .external_id = 1})
+      .kernel("nvjet_sm90_tst_256x128_64x4_1x2_h_bz_coopA_NNT",
+              {.start_us = 10, .end_us = 60, .correlation = 1, .external_id = 1});
+  const ReportSpec& spec = *find_report("roofline");
+  const Report report = spec.make(StudiedTrace(trace.build()), spec.arguments()).value();
+  for (const Table& table : report.tables) {
+    ASSERT_EQ(table.rows.size(), 1u) << table.name;
+    for (size_t i = 0; i < table.columns.size(); ++i) {
+      const std::string_view name = table.columns[i].name;
+      if (name != "flops" && name != "tflop" && name != "mfu_percent" && name != "aligned") continue;
+      EXPECT_TRUE(std::holds_alternative<std::monostate>(table.rows[0][i])) << name;
+    }
+  }
+  ASSERT_EQ(report.notes.size(), 1u);
+  EXPECT_TRUE(report.notes[0].text.starts_with("FLOPs, and bytes of kernels, are not known: no input shapes"))
+      << report.notes[0].text;
+}
+
 }  // namespace
 }  // namespace firelane::report

@@ -39,7 +39,22 @@ struct Call {
   int64_t longest_ns = -1;
   Row longest = kNoRow;  // device slice
   Row first_start = kNoRow;
+  int64_t host_copies = 0;  // of `kernels`: copies between host and device
+  int64_t host_copy_bytes = 0;
+  bool is_host_copy() const { return host_copies > 0 && host_copies == kernels; }
 };
+
+// Of such a copy the device's memory is one side alone, which the op's inputs do not tell.
+void add_host_copy(const Model& model, Row row, Call& call) {
+  if (model.device_slices.kind[row] != DeviceKind::kCopy || model.device_slices.detail[row] == kNoRow) return;
+  const Row detail = model.device_slices.detail[row];
+  const CopyDirection direction = model.copy_details.direction[detail];
+  if (direction != CopyDirection::kHtoD && direction != CopyDirection::kDtoH) return;
+  ++call.host_copies;
+  const int64_t bytes = model.copy_details.bytes[detail];
+  call.host_copy_bytes =
+      bytes == kNoNumber || call.host_copy_bytes == kNoNumber ? kNoNumber : call.host_copy_bytes + bytes;
+}
 
 Row owner_of(const Model& model, FlopsTable& flops, Row op, KernelClass kernel_class) {
   if (!is_matrix_class(kernel_class)) return op;
@@ -104,44 +119,66 @@ int32_t busiest_device(const Model& model) {
 // FLOPs where their device work starts, in time at peak.
 class Utilization {
  public:
-  Utilization(const Model& model, const Steps& steps, const DevicePeaks* peaks) : windows_(steps), peaks_(peaks) {
-    for (size_t i = 0; i < windows_.size(); ++i) {
-      steps_.push_back({.step = windows_.number[i], .duration_ns = windows_.duration_ns[i]});
-    }
-    at_peak_ns_.assign(steps_.size() + 1, 0);
+  Utilization(const Model& model, const Steps& steps, const DevicePeaks* peaks)
+      : windows_(steps), peaks_(peaks), sums_(steps.size() + 1) {
     const Interval span = counted_span(model);
-    whole_.duration_ns = span.end_ns - span.start_ns;
+    whole_ns_ = span.end_ns - span.start_ns;
   }
   void add(int64_t start_ns, int64_t flops, Precision precision, TensorCores tensor_cores) {
     if (flops <= 0) return;
     const double peak = peaks_ == nullptr ? 0 : peaks_->flops_per_s(precision, tensor_cores);
     const double ns = peak > 0 ? static_cast<double>(flops) / peak * 1e9 : 0;
-    whole_.flops += flops;
-    at_peak_ns_.back() += ns;
+    for_each_sum(start_ns, [&](Sum& sum) {
+      sum.flops += flops;
+      sum.at_peak_ns += ns;
+    });
+  }
+  // Work whose FLOPs are what `add` was told, if anything, and work of which nobody knows whether it has any.
+  void add_known(int64_t start_ns) {
+    for_each_sum(start_ns, [](Sum& sum) { sum.has_known = true; });
+  }
+  void add_unknown(int64_t start_ns) {
+    for_each_sum(start_ns, [](Sum& sum) { sum.has_unknown = true; });
+  }
+  void finish(Roofline& out) const {
+    for (size_t i = 0; i < windows_.size(); ++i) {
+      out.steps.push_back(row_of(sums_[i], windows_.number[i], windows_.duration_ns[i]));
+    }
+    out.whole = row_of(sums_.back(), kNoNumber, whole_ns_);
+  }
+
+ private:
+  struct Sum {
+    int64_t flops = 0;
+    double at_peak_ns = 0;
+    bool has_known = false;
+    bool has_unknown = false;
+    bool is_known() const { return flops > 0 || has_known || !has_unknown; }
+  };
+
+  // Of the whole trace, and of the step that the time lies in.
+  template <typename Change>
+  void for_each_sum(int64_t start_ns, const Change& change) {
+    change(sums_.back());
     const auto& starts = windows_.start_ns;
     const auto after = std::upper_bound(starts.begin(), starts.end(), start_ns) - starts.begin();
     if (after == 0) return;
     const auto step = static_cast<size_t>(after - 1);
-    if (start_ns >= starts[step] + windows_.duration_ns[step]) return;
-    steps_[step].flops += flops;
-    at_peak_ns_[step] += ns;
+    if (start_ns < starts[step] + windows_.duration_ns[step]) change(sums_[step]);
   }
-  void finish(Roofline& out) {
-    const auto percent = [&](double ns, int64_t duration_ns) {
-      return peaks_ == nullptr || duration_ns <= 0 ? -1 : 100.0 * ns / static_cast<double>(duration_ns);
-    };
-    for (size_t i = 0; i < steps_.size(); ++i) steps_[i].mfu_percent = percent(at_peak_ns_[i], steps_[i].duration_ns);
-    whole_.mfu_percent = percent(at_peak_ns_.back(), whole_.duration_ns);
-    out.steps = std::move(steps_);
-    out.whole = whole_;
+  UtilizationRow row_of(const Sum& sum, int64_t step, int64_t duration_ns) const {
+    UtilizationRow row{.step = step, .duration_ns = duration_ns};
+    if (!sum.is_known()) return row;
+    row.flops = sum.flops;
+    if (peaks_ != nullptr && duration_ns > 0)
+      row.mfu_percent = 100.0 * sum.at_peak_ns / static_cast<double>(duration_ns);
+    return row;
   }
 
- private:
   const Steps& windows_;
   const DevicePeaks* peaks_;
-  std::vector<UtilizationRow> steps_;
-  UtilizationRow whole_;
-  std::vector<double> at_peak_ns_;  // per step; the last is the whole trace
+  std::vector<Sum> sums_;  // per step; the last is the whole trace
+  int64_t whole_ns_ = 0;
 };
 
 struct Calls {
@@ -178,6 +215,7 @@ Calls calls_of(const Model& model, FlopsTable& flops, TraitsOfNames& traits, Roo
     Call& call = out_calls.calls[call_of[owner]].second;
     call.device_ns += ns;
     ++call.kernels;
+    add_host_copy(model, row, call);
     if (ns > call.longest_ns) {
       call.longest_ns = ns;
       call.longest = row;
@@ -202,7 +240,7 @@ class RooflineRowMaker {
   // Returns the number of the row that the call went to.
   uint32_t add(Row op, const Call& call, int64_t call_flops) {
     const RowKey key = key_of(op);
-    if (key.dims == kNoString) ++out_.ops_without_shapes;
+    ++(key.dims == kNoString ? out_.ops_without_shapes : out_.ops_with_shapes);
     const auto [found, is_new] = row_of_.try_emplace(key, static_cast<uint32_t>(out_.rows.size()));
     if (is_new) begin_row(op, key, call, call_flops);
     RooflineRow& row = out_.rows[found->second];
@@ -211,6 +249,8 @@ class RooflineRowMaker {
     row.kernels += call.kernels;
     row.device_ns += call.device_ns;
     row.flops += call_flops;
+    const int64_t bytes = call.is_host_copy() ? call.host_copy_bytes : extremes.call_bytes;
+    extremes.bytes = bytes == kNoNumber || extremes.bytes == kNoNumber ? kNoNumber : extremes.bytes + bytes;
     if (call.device_ns > extremes.longest_call_ns) {
       extremes.longest_call_ns = call.device_ns;
       row.example = op;
@@ -226,7 +266,7 @@ class RooflineRowMaker {
     int64_t rows_ns = out_.without_op_ns;
     for (size_t i = 0; i < out_.rows.size(); ++i) {
       RooflineRow& row = out_.rows[i];
-      if (extremes_[i].call_bytes != kNoNumber) row.bytes = extremes_[i].call_bytes * row.calls;
+      row.bytes = extremes_[i].bytes;
       decide_bound(out_.peaks, row);
       rows_ns += row.device_ns;
     }
@@ -235,7 +275,8 @@ class RooflineRowMaker {
 
  private:
   struct Extremes {
-    int64_t call_bytes = kNoNumber;  // the same for all calls
+    int64_t call_bytes = kNoNumber;  // by the inputs, the same for all calls
+    int64_t bytes = 0;               // of all calls
     int64_t longest_call_ns = -1;
     int64_t longest_kernel_ns = -1;
   };
@@ -350,6 +391,18 @@ class CompiledRows {
   std::unordered_map<StringId, uint32_t> row_of_;
 };
 
+// Kernels of no op, and of ops without inputs.
+void add_unknown_work(const Model& model, const Roofline& out, const Calls& calls,
+                      const std::vector<uint32_t>& row_of_call, Utilization& utilization) {
+  const DeviceSlices& slices = model.device_slices;
+  for (Row row = 0; row < slices.size(); ++row) {
+    if (slices.kind[row] != DeviceKind::kKernel || !is_counted(model, row)) continue;
+    const uint32_t call = calls.of_work[row];
+    const bool has_inputs = call != kNoRow && out.rows[row_of_call[call]].dims != kNoString;
+    if (!has_inputs) utilization.add_unknown(slices.start_ns[row]);
+  }
+}
+
 }  // namespace
 
 std::string_view name_of(KernelBound bound) {
@@ -378,11 +431,14 @@ Roofline roofline_of(const Model& model, const Steps& steps) {
     const int64_t call_flops = flops.of(op).op_flops;
     row_of_call.push_back(rows.add(op, call, call_flops));
     const RooflineRow& row = out.rows[row_of_call.back()];
-    utilization.add(model.device_slices.start_ns[call.first_start], call_flops, row.precision, row.tensor_cores);
+    const int64_t start_ns = model.device_slices.start_ns[call.first_start];
+    utilization.add(start_ns, call_flops, row.precision, row.tensor_cores);
+    if (row.dims != kNoString) utilization.add_known(start_ns);
   }
   rows.finish();
   std::vector<std::pair<Row, uint32_t>> compiled;  // device slice and row
   CompiledRows(model, out).add_all(utilization, compiled);
+  add_unknown_work(model, out, calls, row_of_call, utilization);
   utilization.finish(out);
   const std::vector<uint32_t> place = sort_rows(model, out.rows);
   out.row_of_work = calls.of_work;

@@ -68,8 +68,8 @@ struct RooflineRow {
 struct UtilizationRow {
   int64_t step = kNoNumber;  // kNoNumber: the whole trace
   int64_t duration_ns = 0;
-  int64_t flops = 0;
-  double mfu_percent = -1;  // -1: peak not known
+  int64_t flops = kNoNumber;  // kNoNumber: not known, no kernel of it is of an op with inputs
+  double mfu_percent = -1;    // -1: FLOPs or peak not known
 };
 
 struct Roofline {
@@ -84,7 +84,8 @@ struct Roofline {
   int64_t matrix_ns = 0;               // kernels of matmul, convolution and attention
   int64_t tensor_core_ns = 0;          // of these, on tensor cores
   int64_t tensor_core_unknown_ns = 0;  // of these, the name does not say
-  int64_t ops_without_shapes = 0;      // op calls with device work whose inputs the trace does not give
+  int64_t ops_with_shapes = 0;         // op calls with device work whose inputs the trace gives
+  int64_t ops_without_shapes = 0;      // and those whose inputs it does not
 };
 
 Roofline roofline(const StudiedTrace& trace);

@@ -86,12 +86,63 @@ TEST(Roofline, kernels_below_the_op_with_the_shapes_belong_to_it) {
   EXPECT_EQ(result.rows[0].tensor_cores, TensorCores::kNo);
 }
 
+// 4 MiB: the device's memory is written, or read, and the other side is the host's.
+TEST(Roofline, a_copy_between_host_and_device_does_not_count_both_its_sides) {
+  const auto bytes_of = [](std::string_view copy, int64_t bytes) {
+    TraceBuilder trace;
+    trace.device({.id = 0, .name = "NVIDIA H200"});
+    for (int64_t id = 1; id <= 2; ++id) {
+      const double at_us = 1000.0 * static_cast<double>(id);
+      trace
+          .op("aten::copy_", {.start_us = at_us,
+                              .end_us = at_us + 5,
+                              .external_id = id,
+                              .dims = "[[1024, 1024], [1024, 1024], []]",
+                              .types = R"(["float", "float", "Scalar"])"})
+          .call("cudaMemcpyAsync", {.start_us = at_us + 1, .end_us = at_us + 2, .correlation = id, .external_id = id})
+          .copy(copy,
+                {.start_us = at_us + 3, .end_us = at_us + 103, .correlation = id, .external_id = id, .bytes = bytes});
+    }
+    const Model model = trace.build();
+    return roofline_of(model, steps_of(model)).rows.at(0).bytes;
+  };
+  constexpr int64_t kTensor = 4 * 1024 * 1024;
+  EXPECT_EQ(bytes_of("Memcpy HtoD (Pinned -> Device)", kTensor), 2 * kTensor);
+  EXPECT_EQ(bytes_of("Memcpy DtoH (Device -> Pageable)", kTensor), 2 * kTensor);
+  EXPECT_EQ(bytes_of("Memcpy DtoD (Device -> Device)", kTensor), 2 * 2 * kTensor) << "read and written there";
+  EXPECT_EQ(bytes_of("Memcpy HtoD (Pinned -> Device)", kNoNumber), kNoNumber);
+}
+
 TEST(Roofline, work_without_an_op_is_counted) {
   const Model model = TraceBuilder().kernel("gemm", {.start_us = 0, .end_us = 4}).build();
   const Roofline result = roofline_of(model, steps_of(model));
   EXPECT_EQ(result.work_ns, 4000);
   EXPECT_EQ(result.without_op_ns, 4000);
   EXPECT_TRUE(result.rows.empty());
+}
+
+// One step with shapes, one of an op without, one of a CUDA graph's kernel, and one without work.
+TEST(Roofline, flops_that_are_not_known_are_not_zero) {
+  TraceBuilder trace;
+  trace.device({.id = 0, .name = "NVIDIA H200"});
+  for (int i = 0; i < 4; ++i) trace.step(i, {.start_us = 1000.0 * i, .end_us = 1000.0 * i + 1000});
+  const std::string_view types = R"(["c10::BFloat16", "c10::BFloat16"])";
+  launch(trace, "aten::mm", kMatmulKernel, 0, 200, 1, "[[64, 64], [64, 64]]", types);
+  launch(trace, "aten::mm", kMatmulKernel, 1000, 200, 2, "", "");
+  trace.kernel(kMatmulKernel, {.start_us = 2100, .end_us = 2300});
+  const Model model = trace.build();
+  const Roofline result = roofline_of(model, steps_of(model));
+  ASSERT_EQ(result.steps.size(), 4u);
+  EXPECT_EQ(result.steps[0].flops, 2 * 64 * 64 * 64);
+  for (const size_t step : {1u, 2u}) {
+    EXPECT_EQ(result.steps[step].flops, kNoNumber) << step;
+    EXPECT_EQ(result.steps[step].mfu_percent, -1) << step;
+  }
+  EXPECT_EQ(result.steps[3].flops, 0);
+  EXPECT_EQ(result.steps[3].mfu_percent, 0);
+  EXPECT_EQ(result.whole.flops, 2 * 64 * 64 * 64);
+  EXPECT_EQ(result.ops_with_shapes, 1);
+  EXPECT_EQ(result.ops_without_shapes, 1);
 }
 
 // What XLA counted, of a TPU whose ops have no host op.

@@ -54,6 +54,7 @@ OpTensor make_tensor(const Dims& dims, const std::string& type, const Dims* stri
 
 // Ops that take an `out=`, by how many tensors they have at most without: traces of torch.profiler hold no overloads.
 // Among them those that torch itself calls with one, as `mean` calls `sum`.
+constexpr std::string_view kOfNoTensor[] = {"arange", "eye", "full", "ones", "randperm", "range", "zeros"};
 constexpr std::string_view kOfOneTensor[] = {"abs",        "acos", "amax",   "amin",     "argmax",
                                              "argmin",     "ceil", "cos",    "cumsum",   "elu",
                                              "erf",        "exp",  "floor",  "gelu",     "linalg_vector_norm",
@@ -67,16 +68,64 @@ constexpr std::string_view kOfTwoTensors[] = {"add", "sub", "mul", "div", "pow",
 constexpr std::string_view kOfThreeTensors[] = {"addmm",   "baddbmm", "addmv", "addbmm", "addcmul",
                                                 "addcdiv", "where",   "clamp", "lerp",   "linear"};
 
-bool has_out(std::string_view op, std::string_view overload, size_t tensors) {
-  if (!overload.empty()) return overload == "out" || overload.ends_with("_out") || overload == "grad_input";
+struct OutArguments {
+  std::string_view op;
+  std::string_view overload;  // "": `out` and all that end in `_out`
+  size_t count;
+};
+// Overloads with several, or with one under another name: those of torch 2.11 whose kernels are of a class with bytes.
+constexpr OutArguments kOutArguments[] = {
+    {"_batch_norm_with_update", "", 4},
+    {"_native_batch_norm_legit", "", 3},
+    {"aminmax", "", 2},
+    {"convolution_backward", "", 3},
+    {"cummax", "", 2},
+    {"cummin", "", 2},
+    {"div", "out_mode", 1},
+    {"kthvalue", "values", 2},
+    {"log_sigmoid_forward", "output", 2},
+    {"max", "dim_max", 2},
+    {"max_pool2d_with_indices", "", 2},
+    {"median", "dim_values", 2},
+    {"min", "dim_min", 2},
+    {"mode", "values", 2},
+    {"native_batch_norm", "", 3},
+    {"native_batch_norm_backward", "", 3},
+    {"native_dropout", "", 2},
+    {"native_group_norm", "", 3},
+    {"native_group_norm_backward", "", 3},
+    {"native_layer_norm", "", 3},
+    {"native_layer_norm_backward", "", 3},
+    {"nll_loss_forward", "output", 2},
+    {"sort", "values", 2},
+    {"sort", "values_stable", 2},
+    {"std_mean", "", 2},
+    {"topk", "values", 2},
+    {"var_mean", "", 2},
+    {"xlogy", "OutTensor", 1},
+};
+
+size_t out_arguments_of(std::string_view op, std::string_view overload) {
+  const bool has_out = overload == "out" || overload.ends_with("_out") || overload == "grad_input";
+  for (const OutArguments& each : kOutArguments) {
+    if (each.op == op && (each.overload.empty() ? has_out : each.overload == overload)) return each.count;
+  }
+  return has_out ? 1 : 0;
+}
+
+// How many of an op's arguments are an `out=`: its last ones. `tensors`: how many of all are tensors.
+size_t count_out_arguments(std::string_view op, std::string_view overload, size_t tensors) {
   constexpr std::string_view kAten = "aten::";
-  if (!op.starts_with(kAten)) return false;
-  op.remove_prefix(kAten.size());
+  const bool is_aten = op.starts_with(kAten);
+  if (is_aten) op.remove_prefix(kAten.size());
+  if (!overload.empty()) return out_arguments_of(is_aten ? op : "", overload);
+  if (!is_aten) return 0;
   const auto is_among = [op](std::span<const std::string_view> names) {
     return std::ranges::find(names, op) != names.end();
   };
-  return (tensors == 2 && is_among(kOfOneTensor)) || (tensors == 3 && is_among(kOfTwoTensors)) ||
-         (tensors == 4 && is_among(kOfThreeTensors));
+  const bool has_out = (tensors == 1 && is_among(kOfNoTensor)) || (tensors == 2 && is_among(kOfOneTensor)) ||
+                       (tensors == 3 && is_among(kOfTwoTensors)) || (tensors == 4 && is_among(kOfThreeTensors));
+  return has_out ? 1 : 0;
 }
 
 int64_t matmul_output_elements(const std::vector<OpTensor>& inputs) {
@@ -123,10 +172,9 @@ std::vector<OpTensor> input_tensors(const Model& model, Row op) {
   std::vector<OpTensor> tensors =
       input_tensors(model.text(details.input_dims[detail]), model.text(details.input_types[detail]),
                     model.text(details.input_strides[detail]));
-  const std::string_view name = model.text(model.host_slices.name[op]);
-  if (!tensors.empty() && has_out(name, model.text(details.overload[detail]), tensors.size())) {
-    tensors.back().is_output = true;
-  }
+  const size_t outs =
+      count_out_arguments(model.text(model.host_slices.name[op]), model.text(details.overload[detail]), tensors.size());
+  for (size_t i = tensors.size() - std::min(outs, tensors.size()); i < tensors.size(); ++i) tensors[i].is_output = true;
   return tensors;
 }
 
@@ -166,7 +214,7 @@ int64_t op_bytes(std::string_view op_name, KernelClass kernel_class, const std::
       inputs.push_back(tensor);
     }
   }
-  if (inputs.empty()) return kNoNumber;
+  if (inputs.empty()) return out_bytes > 0 ? out_bytes : kNoNumber;
   int64_t read = 0;
   const OpTensor* largest = &inputs.front();
   for (const OpTensor& tensor : inputs) {

@@ -32,7 +32,7 @@ int64_t bytes_of_type(std::string_view type);
 
 // Inputs that are tensors with a known shape, in order; lists of tensors and scalars left out.
 std::vector<OpTensor> input_tensors(std::string_view dims, std::string_view types, std::string_view strides = {});
-// The same of an op of a trace; an `out=` argument is last, and marked.
+// The same of an op of a trace; `out=` arguments are last, and marked.
 std::vector<OpTensor> input_tensors(const Model& model, Row op);
 
 // The same for those who ask for many ops: each combination of shapes, types and strides is read once. For one thread.

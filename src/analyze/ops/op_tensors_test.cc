@@ -80,6 +80,40 @@ TEST(OpTensors, an_out_argument_is_no_factor_of_a_product) {
             4 * (64 * 8 + 8 * 16 + 64 * 16));
 }
 
+TEST(OpTensors, an_op_that_only_writes_an_out_argument_has_bytes) {
+  const std::string_view types = R"(["Scalar", "Scalar", "Scalar", "long int"])";
+  EXPECT_EQ(bytes_of("aten::arange", "start_out", KernelClass::kOther, "[[], [], [], [512]]", types), 8 * 512);
+  EXPECT_EQ(bytes_of("aten::arange", "", KernelClass::kPointwise, "[[], [], [], [512]]", types), 8 * 512);
+  EXPECT_EQ(bytes_of("aten::full", "out", KernelClass::kPointwise, "[[], [], [64, 64]]",
+                     R"(["ScalarList", "Scalar", "float"])"),
+            16384);
+  EXPECT_EQ(bytes_of("aten::arange", "start_out", KernelClass::kOther, "[[], [], [], [0]]", types), kNoNumber)
+      << "one that torch has yet to resize";
+}
+
+// 64 rows of 64 floats, their weight and bias; the result, and a mean and a deviation for each row.
+TEST(OpTensors, of_several_out_arguments_all_are_written_and_none_is_read) {
+  EXPECT_EQ(bytes_of("aten::native_layer_norm", "out", KernelClass::kNormalization,
+                     "[[64, 64], [], [64], [64], [], [64, 64], [64, 1], [64, 1]]",
+                     R"(["float", "ScalarList", "float", "float", "Scalar", "float", "float", "float"])"),
+            16384 + 256 + 256 + 16384 + 256 + 256);
+  EXPECT_EQ(bytes_of("aten::max", "dim_max", KernelClass::kReduction, "[[64, 64], [], [], [64], [64]]",
+                     R"(["float", "Scalar", "Scalar", "float", "long int"])"),
+            16384 + 256 + 512);
+  const Model model =
+      TraceBuilder()
+          .op("aten::native_layer_norm",
+              {.start_us = 0,
+               .end_us = 1,
+               .dims = "[[64, 64], [], [64], [64], [], [64, 64], [64, 1], [64, 1]]",
+               .types = R"(["float", "ScalarList", "float", "float", "Scalar", "float", "float", "float"])",
+               .overload = "out"})
+          .build();
+  std::vector<bool> is_output;
+  for (const OpTensor& tensor : input_tensors(model, 0)) is_output.push_back(tensor.is_output);
+  EXPECT_EQ(is_output, (std::vector<bool>{false, false, false, true, true, true}));
+}
+
 TEST(OpTensors, a_third_tensor_of_an_op_without_out_is_read) {
   EXPECT_EQ(bytes_of("aten::addcmul", "", KernelClass::kPointwise, "[[64, 64], [64, 64], [64, 64], []]",
                      R"(["float", "float", "float", "Scalar"])"),

@@ -196,17 +196,29 @@ class Reasons {
     const double device = device_time(after_, part.part) - device_time(before_, part.part);
     return device / static_cast<double>(part.change_ns()) < kExplained;
   }
+  // What a piece of work itself changed of the step: of its time on the device what decides the step, and of that no
+  // more than its time on the device changed.
+  static double own_change(const WorkChange& work) {
+    const double device = work.change_ns();
+    const double path = work.path_after - work.path_before;
+    if ((device > 0) != (path > 0)) return 0;
+    return std::abs(path) < std::abs(device) ? path : device;
+  }
   // Work that came, went or runs otherwise takes time of its own, also where most of its part is what the host no
-  // longer hides, or hides now. Returns that time.
+  // longer hides, or hides now. Returns that time: of the part's change at most all.
   double add_other_work(const PartChange& part) {
+    const auto change = static_cast<double>(part.change_ns());
     double sum = 0;
-    const WorkChange* most = nullptr;
+    const WorkChange* most = nullptr;  // of those that changed the step as the part did
     for (const WorkChange& work : d_.work) {
       if (work.part != part.part || work.change == Change::kNone) continue;
-      sum += work.change_ns();
-      if (most == nullptr || std::abs(work.change_ns()) > std::abs(most->change_ns())) most = &work;
+      const double own = own_change(work);
+      sum += own;
+      if (own / change <= 0) continue;
+      if (most == nullptr || std::abs(own) > std::abs(own_change(*most))) most = &work;
     }
-    if (!is_worth(sum) || (sum > 0) != (part.change_ns() > 0)) return 0;
+    if (!is_worth(sum) || (sum > 0) != (change > 0)) return 0;
+    if (std::abs(sum) > std::abs(change)) sum = change;
     say(std::string(name_of(part.part)) + ": " + say_work(*most), sum);
     return sum;
   }

@@ -172,7 +172,7 @@ void take_precisions(const analyze::Roofline& roof, double steps, Run& run) {
 void take_flops(const StudiedTrace& trace, const analyze::Study& study, Run& run) {
   const auto& roof = trace.get<analyze::roofline>();
   const auto steps = static_cast<double>(std::max<size_t>(1, study.steps.steps.size()));
-  run.flops = static_cast<double>(roof.whole.flops) / steps;
+  run.flops = static_cast<double>(std::max<int64_t>(0, roof.whole.flops)) / steps;
   if (roof.whole.mfu_percent >= 0 && run.step_ns > 0 && roof.whole.flops > 0) {
     // The same FLOPs in a step without recording.
     run.mfu_percent = roof.whole.mfu_percent * static_cast<double>(roof.whole.duration_ns) /

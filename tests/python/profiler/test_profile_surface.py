@@ -37,6 +37,19 @@ def test_every_public_method_takes_torchs_arguments(name):
         assert list(inspect.signature(getattr(ours, method)).parameters)[: len(wanted)] == wanted, method
 
 
+def test_options_of_the_experimental_config_are_not_taken_for_one_another():
+    """torch pickles its fields in another order than that of its arguments, before 2.11."""
+    from firelane.profiler._kineto_profile import _asked_for
+
+    config = torch._C._profiler._ExperimentalConfig
+    flags = re.findall(r"(\w+): bool", config.__init__.__doc__ or "")
+    assert {"enable_cuda_sync_events", "adjust_profiler_step"} <= set(flags)
+    for asked in flags:
+        assert [flag for flag in flags if _asked_for(config(**{asked: True}), flag)] == [asked]
+    assert not _asked_for(config(performance_events=["cycles"]), "enable_cuda_sync_events")
+    assert not _asked_for(config(), "an_option_of_another_torch")
+
+
 def test_every_attribute_of_torchs_object_exists(fake):
     theirs = vars(torch.profiler.profile(activities=[ProfilerActivity.CPU]))
     ours = profile(activities=[ProfilerActivity.CPU])

@@ -7,7 +7,6 @@ schedule.
 from __future__ import annotations
 
 import json
-import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -361,14 +360,17 @@ def _is_available(device: str | None) -> bool:
 def _asked_for(config: Any, flag: str) -> bool:
     """Whether a flag of torch's _ExperimentalConfig is set.
 
-    Where its fields are not attributes, they can only be had by pickling it: in the order of the constructor's
-    arguments.
+    Where its fields are not attributes, they can only be had by pickling it, in an order that is the constructor's from
+    torch 2.11 on and another before: the field is the one that the flag changes.
     """
     if config is None or hasattr(config, flag):
         return bool(getattr(config, flag, False))
-    names = re.findall(r"[(,] ?(\w+): ", (type(config).__init__.__doc__ or "").split("->")[0])[1:]  # without self
-    state = config.__getstate__()
-    return len(names) == len(state) and flag in names and bool(state[names.index(flag)])
+    try:
+        without, with_flag = type(config)().__getstate__(), type(config)(**{flag: True}).__getstate__()
+    except TypeError:  # this torch does not know it
+        return False
+    states = zip(config.__getstate__(), without, with_flag, strict=True)
+    return any(field == changed for field, plain, changed in states if plain != changed)
 
 
 def _plain(value: Any) -> Any:

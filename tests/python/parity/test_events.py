@@ -90,6 +90,8 @@ def test_metadata_json_is_empty_unless_asked_for(both):
     has_field = hasattr(theirs.events()[0], "metadata_json")  # torch 2.15 has not
     for prof in (theirs, ours) if has_field else (ours,):
         assert {e.metadata_json for e in prof.events()} == {""}
+    if "expose_kineto_event_metadata:" not in (kineto._ExperimentalConfig.__init__.__doc__ or ""):
+        return  # older than 2.11: nobody can ask for it
     for prof in both(add, config={"expose_kineto_event_metadata": True})[0 if has_field else 1 :]:
         texts = [e.metadata_json for e in prof.events() if e.name == "aten::add"]
         assert texts and all("Ev Idx" in text for text in texts)

@@ -7,6 +7,7 @@ because they come from two runs. docs/profiler.md lists the differences and the 
 import collections
 import gc
 import gzip
+import inspect
 import json
 import re
 import shutil
@@ -129,6 +130,8 @@ def test_memory_of_each_operator(pair):
     theirs, ours = pair
     if any("_MultiProcessingDataLoaderIter" in row.key for row in ours.key_averages()):
         pytest.skip("memory shared with workers is mapped, not allocated: torch counts it, firelane does not")
+    if "start_us" in inspect.signature(torch.autograd.profiler_util.MemRecordsAcc.in_interval).parameters:
+        pytest.skip("torch before 2.11 compares floats that are 250 ns apart: some memory goes to the wrong op")
 
     def memory(prof):
         return {row.key: row.cpu_memory_usage for row in prof.key_averages() if row.key != "[memory]"}
@@ -145,10 +148,16 @@ def test_rows_and_their_order(pair):
     assert rows(ours) == rows(theirs)
 
 
+def config_with(option):
+    if f"{option}:" not in (torch.profiler._ExperimentalConfig.__init__.__doc__ or ""):
+        pytest.skip(f"torch {torch.__version__} has no {option}")
+    return torch.profiler._ExperimentalConfig(**{option: True})
+
+
 def test_all_threads_are_recorded_by_default():
     run = programs.threads()
     run()
-    everything = torch.profiler._ExperimentalConfig(profile_all_threads=True)
+    everything = config_with("profile_all_threads")
     theirs = record(torch.profiler, run, experimental_config=everything)
     ours = record(firelane.profiler, run)
     assert counted(ours, path_of) == counted(theirs, path_of)
@@ -194,7 +203,7 @@ def test_overloads_match_torch(tmp_path):
     run = programs.transformer()
     for _ in range(3):
         run()
-    config = torch.profiler._ExperimentalConfig(capture_overload_names=True)
+    config = config_with("capture_overload_names")
     profs = [record(module, run, experimental_config=config) for module in (torch.profiler, firelane.profiler)]
 
     def rows(prof):

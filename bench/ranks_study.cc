@@ -16,6 +16,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "analyze/host/host_time.h"
 #include "analyze/steps/find_steps.h"
@@ -169,13 +170,13 @@ void run(const char* name, JobSpec spec, int64_t ranks, int64_t jobs) {
     one.missing_ranks.clear();
     for (const int64_t missing : spec.missing_ranks) one.missing_ranks.push_back((missing + i) % ranks);
     if (one.straggler >= 0) std::erase(one.missing_ranks, one.straggler);
-    const Job job = generate(one);
+    Job job = generate(one);
     if (only_refused) {
       print_refused(one, job);
       continue;
     }
     const auto begun = std::chrono::steady_clock::now();
-    const Score s = score(job);
+    const Score s = score(std::move(job));
     t.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
     ++t.jobs;
     t.possible += s.possible;

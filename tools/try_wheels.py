@@ -114,7 +114,9 @@ def run_profiler_tests(trial: Trial, python: Path, more: list[str]) -> None:
     From a folder without the checkout's package beside it, so that they find the one that was installed.
     """
     needed = re.findall(
-        r"^(?:pytest|prometheus-client|opentelemetry-sdk)==.*", (ROOT / "tools/requirements.txt").read_text(), re.MULTILINE
+        r"^(?:pytest|prometheus-client|opentelemetry-sdk)==.*",
+        (ROOT / "tools/requirements.txt").read_text(),
+        re.MULTILINE,
     )
     trial.run("pytest", python, "-m", "pip", "install", "-q", *needed, environment=dict(os.environ))
     place = trial.folder / "checkout"

@@ -40,13 +40,14 @@ const StudiedTrace& timed_trace(const StudiedTrace& trace) {
 std::string light_note(const StudiedTrace& trace) {
   const StudiedTrace& timed = timed_trace(trace);
   if (&timed == &trace) return "";
-  const analyze::StepTimes times = analyze::find_step_times(trace.model().timed_steps);
+  const auto& of_light = timed.get<analyze::study>();
+  const auto& of_full = trace.get<analyze::study>();
   const auto count_of = [](const StudiedTrace& each) { return static_cast<int64_t>(each.model().steps.size()); };
   std::string note = "times are those of " + counted(count_of(timed), "light step", "light steps");
-  const std::string light = stretch(times.light_step_ns, times.true_step_ns);
+  const std::string light = stretch(of_light.usual_recorded_ns, of_light.undone.baseline_ns);
   if (!light.empty()) note += " (" + light + " as long as untouched ones)";
-  note += ", operators those of " + counted(count_of(trace), "full step", "full steps");
-  const std::string full = stretch(times.recorded_step_ns, times.true_step_ns);
+  note += ", operators and findings those of " + counted(count_of(trace), "full step", "full steps");
+  const std::string full = stretch(of_full.usual_recorded_ns, of_full.undone.baseline_ns);
   return full.empty() ? note : note + " (" + full + ")";
 }
 

@@ -11,8 +11,8 @@ namespace firelane::advise {
 // the steps that were only timed: then the trace itself.
 const StudiedTrace& timed_trace(const StudiedTrace& trace);
 
-// "times are those of 5 light steps (1.08x as long as untouched ones), operators those of 5 full steps (1.25x)"; "" for
-// a trace whose times are its own.
+// "times are those of 5 light steps (1.08x as long as untouched ones), operators and findings those of 5 full steps
+// (1.25x)"; "" for a trace whose times are its own.
 std::string light_note(const StudiedTrace& trace);
 
 }  // namespace firelane::advise

@@ -7,6 +7,7 @@
 #include "advise/grad_scaler.h"
 #include "advise/host_evidence.h"
 #include "advise/host_work.h"
+#include "advise/light_note.h"
 #include "advise/loops.h"
 #include "advise/notes.h"
 #include "advise/rule.h"
@@ -280,11 +281,12 @@ std::vector<Finding> find_host_sync(const Context& context) {
 
 // What our recorder was asked for beside operators, in the words of who asked: "--shapes, --memory"; "" nothing.
 std::string recorded_extras(const Context& context) {
-  static constexpr std::array<std::pair<std::string_view, RecordOption>, 4> kExtras = {
+  static constexpr std::array<std::pair<std::string_view, RecordOption>, 5> kExtras = {
       {{"with_stack", RecordOption::kStacks},
        {"with_modules", RecordOption::kModules},
        {"record_shapes", RecordOption::kShapes},
-       {"profile_memory", RecordOption::kMemory}}};
+       {"profile_memory", RecordOption::kMemory},
+       {"enable_cuda_sync_events", RecordOption::kCudaSync}}};
   const std::vector<analyze::RecordingOption> options = analyze::recording_options(context.model);
   std::string out;
   for (const auto& [name, option] : kExtras) {
@@ -307,7 +309,7 @@ void advise_to_record_less(const Context& context, Finding& finding) {
   if (!extras.empty()) {
     finding.try_text = "record less at a time";
     finding.try_code = "leave out " + extras;
-  } else if (context.study->recorded_steps == analyze::RecordedSteps::kFull) {
+  } else if (&timed_trace(context.trace) != &context.trace) {
     finding.try_text = "nothing more to leave out; times are those of light steps, which cost less";
   } else {
     finding.try_text =

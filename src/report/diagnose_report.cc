@@ -63,13 +63,15 @@ void append_finding(std::string& out, const Model& model, const advise::Finding&
         worst.on_device ? model.device_slices.start_ns[worst.row] : model.host_slices.start_ns[worst.row];
     const int64_t duration =
         worst.on_device ? model.device_slices.duration_ns[worst.row] : model.host_slices.duration_ns[worst.row];
-    out += painted(fmt::format("   see: {}, {}", shorten_middle(visible_text(slice_name(model, worst)), 60),
-                               place_text(start, duration)),
+    out += painted(fmt::format("   see: {}, {}{}", shorten_middle(visible_text(slice_name(model, worst)), 60),
+                               place_text(start, duration), timeline_text(study)),
                    kDim, style) +
            "\n";
   } else if (!finding.ranges.empty()) {
     const analyze::Interval& range = finding.ranges.front();
-    out += painted("   see: the timeline, " + place_text(range.start_ns, range.end_ns - range.start_ns), kDim, style) +
+    out += painted(fmt::format("   see: the timeline, {}{}", place_text(range.start_ns, range.end_ns - range.start_ns),
+                               timeline_text(study)),
+                   kDim, style) +
            "\n";
   }
   out += painted(fmt::format("   confidence: {}", advise::name_of(finding.confidence)), kDim, style) + "\n";
@@ -142,6 +144,10 @@ void write_finding(JsonWriter& json, const Model& model, const analyze::Study& s
 std::string place_text(int64_t start_ns, int64_t duration_ns) {
   if (duration_ns <= 1) return "at " + format_duration(start_ns);  // a moment
   return fmt::format("{} at {}", advise::short_time(duration_ns), format_duration(start_ns));
+}
+
+std::string_view timeline_text(const analyze::Study& study) {
+  return study.recorded_steps == analyze::RecordedSteps::kFull ? ", in the full steps" : "";
 }
 
 std::string gain_text(const advise::Finding& finding, const analyze::Study& study) {

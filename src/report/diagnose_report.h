@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "advise/finding.h"
 #include "advise/verdict.h"
@@ -32,5 +33,7 @@ std::string gain_text(const advise::Finding& finding, const analyze::Study& stud
 
 // Where to look in the timeline: "3.8 ms at 44.812 ms".
 std::string place_text(int64_t start_ns, int64_t duration_ns);
+// ", in the full steps": of a recording with two timelines, the one in which places of findings are; else "".
+std::string_view timeline_text(const analyze::Study& study);
 
 }  // namespace firelane::report

@@ -306,7 +306,8 @@ ReportSpec info_report() {
                      {"losses"}},
           .make = make_info,
           .python_form = PythonForm::kDict,
-          .needs_times = false};
+          .needs_times = false,
+          .of_recording = true};
 }
 
 }  // namespace firelane::report

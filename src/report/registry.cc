@@ -51,8 +51,8 @@ std::string why_not(const ReportSpec& spec, const Model& model) {
 Result<Report> make_report(const ReportSpec& spec, const StudiedTrace& trace, const Arguments& wanted) {
   const StudiedTrace& timed = spec.of_times ? advise::timed_trace(trace) : trace;
   FL_TRY(Report report, spec.make(timed, wanted));
-  if (trace.model().light == nullptr) return report;
-  const auto is_said = [](const Fact& fact) { return fact.name == "recorded_steps"; };
+  if (trace.model().light == nullptr || spec.of_recording) return report;
+  const auto is_said = [](const Fact& fact) { return fact.name == kRecordedStepsFact; };
   if (std::none_of(report.facts.begin(), report.facts.end(), is_said)) {
     report.facts.push_back(
         recorded_steps_fact(&timed == &trace ? analyze::RecordedSteps::kFull : analyze::RecordedSteps::kLight));

@@ -47,8 +47,9 @@ struct ReportSpec {
   // Python's method, where the name is taken by a table of the trace (trace.steps); "" = the name with _ for -.
   std::string_view python_name = "";
   PythonForm python_form = PythonForm::kTable;
-  bool needs_times = true;  // says nothing about a trace that has only the order of calls
-  bool of_times = false;    // made of advise::timed_trace(): the light steps where they tell, else the trace
+  bool needs_times = true;    // says nothing about a trace that has only the order of calls
+  bool of_times = false;      // made of advise::timed_trace(): the light steps where they tell, else the trace
+  bool of_recording = false;  // about the recording as a whole, light and full steps alike
 
   Arguments arguments() const { return Arguments(parameters, shown_rows); }
 };

@@ -44,9 +44,10 @@ inline Table empty_findings(std::vector<Column> more) {
 // What the usual step took while it was recorded stands under what it takes.
 inline std::string recorded_label(const analyze::Study& study) { return "  " + std::string(study.while_recording()); }
 
+inline constexpr const char* kRecordedStepsFact = "recorded_steps";
 // Of which steps a report is, where a recording has light and full ones.
 inline Fact recorded_steps_fact(analyze::RecordedSteps steps) {
-  return {"recorded_steps", "Recorded steps", Kind::kText, std::string(analyze::name_of(steps))};
+  return {kRecordedStepsFact, "Recorded steps", Kind::kText, std::string(analyze::name_of(steps))};
 }
 
 // The name of a host slice.

@@ -13,6 +13,7 @@
 #include "base/visible_text.h"
 #include "report/registry.h"
 #include "report/render.h"
+#include "report/shared.h"
 
 namespace firelane::report {
 
@@ -73,6 +74,13 @@ Report section_of(const StudiedTrace& trace, const SectionCut& cut) {
   FL_CHECK(made.ok(), "trace_report: a section asks for what every trace has");
   Report all = std::move(made).value();
   Report section{.title = std::string(cut.title)};
+  // Above the tables: most sections show no facts.
+  const auto of_steps = std::find_if(all.facts.begin(), all.facts.end(),
+                                     [](const Fact& fact) { return fact.name == kRecordedStepsFact; });
+  if (of_steps != all.facts.end()) {
+    section.title += " (" + std::get<std::string>(of_steps->value) + " steps)";
+    all.facts.erase(of_steps);
+  }
   if (cut.with_facts) section.facts = std::move(all.facts);
   for (const TableCut& wish : cut.tables) {
     const auto table =

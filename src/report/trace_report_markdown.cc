@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "advise/diagnose.h"
+#include "advise/light_note.h"
 #include "advise/rule.h"
 #include "advise/text.h"
 #include "base/visible_text.h"
@@ -37,7 +38,8 @@ std::string time_text(const Model& model, const SliceRef& slice) {
   return place_text(start, duration);
 }
 
-void append_evidence(std::string& out, const Model& model, const advise::Finding& finding) {
+void append_evidence(std::string& out, const Model& model, const advise::Finding& finding,
+                     const analyze::Study& study) {
   constexpr size_t kShown = 3;
   if (finding.events == 0 && finding.slices.empty() && finding.ranges.empty()) return;
   out += "- **Evidence**:";
@@ -55,6 +57,7 @@ void append_evidence(std::string& out, const Model& model, const advise::Finding
     const analyze::Interval& range = finding.ranges[i];
     out += std::string(std::exchange(before, "; ")) + place_text(range.start_ns, range.end_ns - range.start_ns);
   }
+  if (!finding.slices.empty() || !finding.ranges.empty()) out += timeline_text(study);
   out += "\n";
 }
 
@@ -63,7 +66,7 @@ void append_finding(std::string& out, const Model& model, const advise::Finding&
   out += fmt::format("\n### {}. {}\n\n", number, markdown_escaped(finding.title));
   if (const std::string gain = gain_text(finding, study); !gain.empty()) out += "- **Gain**: " + gain + "\n";
   out += "- **Try**: " + markdown_escaped(finding.try_text) + "\n";
-  append_evidence(out, model, finding);
+  append_evidence(out, model, finding, study);
   out += fmt::format("- **Confidence**: {}", advise::name_of(finding.confidence));
   if (!finding.confirm_by.empty()) out += "; to confirm: " + markdown_escaped(finding.confirm_by);
   out += "\n";
@@ -78,7 +81,8 @@ std::string markdown(const StudiedTrace& trace, const TraceReport& report) {
   const auto& study = trace.get<analyze::study>();
   std::string out =
       "# " + markdown_escaped(report.name) + "\n\n**" + markdown_escaped(diagnosis.verdict.sentence()) + "**\n\n";
-  if (!diagnosis.empty && diagnosis.judges_time) out += "```\n" + step_bars(study) + "```\n\n## Findings\n";
+  if (!diagnosis.empty && diagnosis.judges_time)
+    out += "```\n" + step_bars(advise::timed_trace(trace).get<analyze::study>()) + "```\n\n## Findings\n";
   if (diagnosis.healthy)
     out += (diagnosis.findings.empty() ? "\nNothing worth fixing: " : "\nNothing to speed up: ") +
            markdown_escaped(diagnosis.why) + ".\n";

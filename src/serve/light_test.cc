@@ -48,13 +48,14 @@ Model with_light_steps() {
 
 TEST(Light, light_steps_have_a_timeline_of_their_own_and_reports_of_times_are_theirs) {
   Api api(with_light_steps(), "1.2");
-  EXPECT_EQ(body_of(api, "/api/t/0/light"),
-            R"({"note":"times are those of 1 light step, operators those of 1 full step"})");
+  EXPECT_EQ(
+      body_of(api, "/api/t/0/light"),
+      R"({"note":"times are those of 1 light step (1.00x as long as untouched ones), operators and findings those of 1 full step"})");
   EXPECT_TRUE(says(body_of(api, "/api/t/0.light/lanes"), R"("end_ns":100000)"));
   EXPECT_TRUE(says(body_of(api, "/api/t/0/lanes"), R"("end_ns":200000)"));
   EXPECT_TRUE(says(body_of(api, "/api/t/0/report/idle"),
                    R"("name":"busy_ns","label":"Device busy","kind":"duration","value":30000)"));
-  EXPECT_TRUE(says(body_of(api, "/api/t/0/report/idle"), "operators those of"));
+  EXPECT_TRUE(says(body_of(api, "/api/t/0/report/idle"), "operators and findings those of"));
   EXPECT_TRUE(says(body_of(api, "/api/t/0/report/kernels"), "add"));
   Api without(full_steps(), "1.2");
   EXPECT_TRUE(says(body_of(without, "/api/t/0.light/lanes"), "error"));
@@ -65,7 +66,8 @@ TEST(Light, light_steps_have_a_timeline_of_their_own_and_reports_of_times_are_th
 TEST(Light, a_report_whose_rows_are_of_light_steps_says_so) {
   Api api(with_light_steps(), "1.2");
   for (const char* name : {"steps", "idle", "launches"}) {
-    EXPECT_TRUE(body_of(api, "/api/t/0/report/" + std::string(name)).starts_with(R"({"recorded_steps":"light","title":)"))
+    EXPECT_TRUE(
+        body_of(api, "/api/t/0/report/" + std::string(name)).starts_with(R"({"recorded_steps":"light","title":)"))
         << name;
   }
   for (const char* name : {"ops", "kernels", "breakdown", "lanes"}) {

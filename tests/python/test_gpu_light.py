@@ -37,3 +37,13 @@ def test_nothing_is_to_be_left_out_that_was_not_recorded():
     """It advised to leave out --stacks, --shapes and --memory, none of which had been asked for."""
     text = str(firelane.open(RECORDING).diagnose())
     assert "recording took" in text and "leave out --" not in text
+
+
+def test_a_document_has_the_bars_of_the_verdict_and_says_which_steps_a_section_is_of(tmp_path):
+    """Below "14.3 ms in light steps" stood the bars of a full step, and tables without a word on theirs."""
+    firelane.open(RECORDING).report(tmp_path / "report.md")
+    text = (tmp_path / "report.md").read_text()
+    assert "Device time of a light step, as recorded" in text
+    assert "Device time of a full step" not in text
+    titles = re.findall(r"^## (.*)$", text, re.MULTILINE)
+    assert "Operators that take the most (full steps)" in titles

@@ -268,6 +268,7 @@ std::vector<RecordingOption> options_of(const Model& model, const Holdings& has)
       {"with_stack", switch_state(model, "with_stack", has.python)},
       {"with_flops", switch_state(model, "with_flops", has.flops)},
       {"with_modules", switch_state(model, "with_modules", has.modules)},
+      {"enable_cuda_sync_events", switch_state(model, "enable_cuda_sync_events", has.syncs)},
   };
 }
 
@@ -290,6 +291,11 @@ TraceDescription describe_trace(const Model& model) {
     const StepList steps = find_steps(model, host_time(model));
     out.step_times.recorded_step_ns = steps.median_ns;
     out.step_times.recorded_step_count = steps.judged;
+  }
+  if (model.light != nullptr && model.light->steps.size() > 0 && out.step_times.light_step_count > 0) {
+    const StepList steps = find_steps(*model.light, host_time(*model.light));
+    out.step_times.light_step_ns = steps.median_ns;
+    out.step_times.light_step_count = steps.judged;
   }
   out.events = count_events(model);
   out.spans = find_spans(model);

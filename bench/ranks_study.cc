@@ -3,7 +3,8 @@
 //   ranks_study score [JOBS [SEED [KIND [RANKS]]]]   one JSON line a kind of job: matching, clocks, stragglers; KIND is
 //                                                     how its name begins, RANKS any number that 16 divides, or 8
 //   ranks_study refused JOBS SEED KIND RANKS   of one kind, the ranks of groups whose rows lack a partner that is there
-//   ranks_study make DIR RANKS ROWS     parts of a job on disk, for the speed of `firelane ranks reduce`
+//   ranks_study stress [JOBS [SEED]]    every fault at random, harder than any kind of `score`: the jobs with a wrong
+//   match ranks_study make DIR RANKS ROWS     parts of a job on disk, for the speed of `firelane ranks reduce`
 //   ranks_study planted DIR             the small job of tests/data/ranks: four ranks on two hosts, rank 2 is slow
 //   ranks_study reduce RANKS ROWS SEQ   seconds that the reduce takes in memory, without reading parts
 #include <algorithm>
@@ -16,6 +17,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "analyze/host/host_time.h"
 #include "analyze/steps/find_steps.h"
@@ -169,13 +171,13 @@ void run(const char* name, JobSpec spec, int64_t ranks, int64_t jobs) {
     one.missing_ranks.clear();
     for (const int64_t missing : spec.missing_ranks) one.missing_ranks.push_back((missing + i) % ranks);
     if (one.straggler >= 0) std::erase(one.missing_ranks, one.straggler);
-    const Job job = generate(one);
+    Job job = generate(one);
     if (only_refused) {
       print_refused(one, job);
       continue;
     }
     const auto begun = std::chrono::steady_clock::now();
-    const Score s = score(job);
+    const Score s = score(std::move(job));
     t.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
     ++t.jobs;
     t.possible += s.possible;
@@ -283,6 +285,44 @@ int run_scores(int64_t jobs) {
   return 0;
 }
 
+// Faults that do not go together in recorded jobs: what a rule of matching gets away with shows here.
+JobSpec stressed(uint64_t seed) {
+  const auto pick = [&](uint64_t divisor, auto... values) {
+    const double all[] = {static_cast<double>(values)...};
+    return all[seed / divisor % sizeof...(values)];
+  };
+  JobSpec spec = shape({}, seed, static_cast<int64_t>(pick(1, 8, 16, 32, 64, 128)));
+  spec.steps = 4 + static_cast<int64_t>(seed % 7) * 2;
+  spec.jitter = pick(5, 0.02, 0.01, 0.005, 0.002, 0.0005);
+  spec.hosts_named = pick(2, 0, 1) > 0;
+  spec.cut_rows = static_cast<int64_t>(pick(1, 0, 15, 30, 45));
+  spec.missing_rows = pick(3, 0, 0.02, 0.04);
+  spec.missing_arguments = pick(7, 0, 0.05, 0.1);
+  spec.overlap = pick(11, 0, 1) > 0;
+  spec.end_spread_ns = pick(13, 3'000, 3'000, 20'000, 100'000);
+  spec.host_spread_ns = pick(17, 0, 0, 0, 100'000);
+  spec.gpus_per_host = static_cast<int64_t>(pick(19, 8, 8, 4));
+  if (pick(23, 0, 1, 0) > 0) spec.missing_ranks = {1, 6};
+  spec.offset_ns = pick(29, 24e6, 10e6);
+  return spec;
+}
+
+int run_stress(int64_t jobs, uint64_t seed) {
+  int64_t wrong = 0;
+  for (int64_t i = 0; i < jobs; ++i, ++seed) {
+    const Score s = score(generate(stressed(seed)));
+    if (s.wrong == 0 && s.outside_bound == 0) continue;
+    ++wrong;
+    std::printf("{\"seed\":%llu,\"wrong\":%lld,\"outside_bound\":%lld,\"matched\":%lld,\"possible\":%lld}\n",
+                static_cast<unsigned long long>(seed), static_cast<long long>(s.wrong),
+                static_cast<long long>(s.outside_bound), static_cast<long long>(s.matched),
+                static_cast<long long>(s.possible));
+    std::fflush(stdout);
+  }
+  std::printf("{\"jobs\":%lld,\"jobs_wrong\":%lld}\n", static_cast<long long>(jobs), static_cast<long long>(wrong));
+  return 0;
+}
+
 JobSpec large(int64_t ranks, int64_t rows) {
   JobSpec spec{.ranks = ranks, .tensor = 8, .layers = 24};
   spec.steps = std::max<int64_t>(1, rows / (2 * spec.layers + spec.buckets + 1));
@@ -338,6 +378,9 @@ int main(int argc, char** argv) {
   }
   if (argc > 5 && mode == "score") only_ranks = number(argv[5]);
   if (mode == "score") return run_scores(argc > 2 ? number(argv[2]) : 30);
+  if (mode == "stress") {
+    return run_stress(argc > 2 ? number(argv[2]) : 100, argc > 3 ? static_cast<uint64_t>(number(argv[3])) : 1);
+  }
   if (mode == "make" && argc == 5) return make(argv[2], large(number(argv[3]), number(argv[4])));
   if (mode == "planted" && argc == 3) {
     return make(argv[2], {.ranks = 4,
@@ -351,7 +394,8 @@ int main(int argc, char** argv) {
   }
   if (mode == "reduce" && argc == 5) return time_reduce(number(argv[2]), number(argv[3]), number(argv[4]) != 0);
   std::fprintf(stderr,
-               "usage: ranks_study score [JOBS [SEED [KIND [RANKS]]]] | make DIR RANKS ROWS | planted DIR | reduce "
+               "usage: ranks_study score [JOBS [SEED [KIND [RANKS]]]] | stress [JOBS [SEED]] | make DIR RANKS ROWS | "
+               "planted DIR | reduce "
                "RANKS ROWS 0|1\n");
   return 2;
 }

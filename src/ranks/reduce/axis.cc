@@ -44,6 +44,25 @@ Axis::Nearest Axis::nearest(const std::vector<Place>& among, uint32_t signature,
   return out;
 }
 
+void Axis::add_covered(size_t o, size_t member) {
+  const size_t rows = open[o].instance[member].size();
+  if (rows == 0) return;
+  const uint32_t domain = domain_of(open[o], member);
+  Span span{on_axis(domain, row_of(open[o], member, 0).end_ns),
+            on_axis(domain, row_of(open[o], member, rows - 1).end_ns)};
+  std::erase_if(covered[o], [&](const Span& each) {
+    if (each.first_ns > span.last_ns || each.last_ns < span.first_ns) return false;
+    span = {std::min(each.first_ns, span.first_ns), std::max(each.last_ns, span.last_ns)};
+    return true;
+  });
+  covered[o].push_back(span);
+}
+
+bool Axis::is_covered(size_t o, double first_ns, double last_ns) const {
+  return std::ranges::any_of(covered[o],
+                             [&](const Span& each) { return each.first_ns <= first_ns && each.last_ns >= last_ns; });
+}
+
 void Axis::add_times(Place& place, uint32_t domain, const CollectiveRow& row) const {
   place.last_start_ns = std::max(place.last_start_ns, on_axis(domain, row.start_ns));
   place.first_end_ns = std::min(place.first_end_ns, on_axis(domain, row.end_ns));

@@ -48,8 +48,14 @@ struct Axis {
   Clocks& clocks;
   std::span<Laid> open;
   std::vector<std::vector<Place>> places;  // by open group, in order of time
-  size_t rows_left = 100'000'000;          // that may be judged: large jobs that repeat evenly stay open then
-  double noise_ns = 0;                     // how far ends lie from the mean of their collective
+  // By open group: when a rank whose clock is known recorded it. What happened then is among the places.
+  struct Span {
+    double first_ns = 0;
+    double last_ns = 0;
+  };
+  std::vector<std::vector<Span>> covered;
+  size_t rows_left = 100'000'000;  // that may be judged: large jobs that repeat evenly stay open then
+  double noise_ns = 0;             // how far ends lie from the mean of their collective
   bool noise_known = false;
   bool noise_supposed = false;  // and not measured
   bool noise_between = false;   // it was seen between machines, not only within one
@@ -91,6 +97,10 @@ struct Axis {
     double next_ns = INFINITY;
   };
   Nearest nearest(const std::vector<Place>& among, uint32_t signature, double end_ns, double within_ns) const;
+
+  // REQUIRES: the clock of the member is known.
+  void add_covered(size_t o, size_t member);
+  bool is_covered(size_t o, double first_ns, double last_ns) const;
 
   // The times of a row whose clock is known become those of its collective.
   void add_times(Place& place, uint32_t domain, const CollectiveRow& row) const;

@@ -24,6 +24,7 @@ struct Shift {
   double drift = 0;
   double cost = 0;         // deviations of ends from the axis, in those of matched ends: 1 is as good as can be
   size_t collectives = 0;  // that it was judged by
+  size_t bursts = 0;       // of them: those that follow each other closely are one
 };
 
 class ClockFinder {
@@ -77,20 +78,44 @@ class ClockFinder {
     return !axis_.intake.has_unix_times || std::abs(difference_ns) <= kMostOffsetNs;
   }
 
-  // Differences of clocks that put one of some rows onto a collective of its kind.
-  std::vector<double> shifts(std::span<const OpenRow> rows) const {
-    std::vector<size_t> rarest(rows.size());
-    for (size_t i = 0; i < rows.size(); ++i) rarest[i] = i;
-    std::stable_sort(rarest.begin(), rarest.end(), [&](size_t a, size_t b) {
-      return axis_.places[rows[a].open].size() < axis_.places[rows[b].open].size();
-    });
-    // Rows of the group with the fewest collectives, spread over the recording.
-    const size_t fewest = axis_.places[rows[rarest[0]].open].size();
+  // Rows that shifts are looked for with: of a group with few collectives, spread over the recording. Best where all
+  // that a clock may put them onto was recorded: then the true shift is among those that are tried (sees_all_). Of two
+  // rows, since the collective of a single one may be missing.
+  std::vector<size_t> anchors(std::span<const OpenRow> rows) {
+    std::vector<size_t> rarest;
+    std::map<uint32_t, size_t> seen;  // by group: rows all of whose collectives are on the axis
+    for (size_t i = 0; i < rows.size(); ++i) {
+      if (sees_all(rows[i])) ++seen[rows[i].open];
+    }
+    const auto places_of = [&](size_t i) { return axis_.places[rows[i].open].size(); };
+    for (size_t i = 0; i < rows.size(); ++i) {
+      if (const auto at = seen.find(rows[i].open); at != seen.end() && at->second >= 2 && sees_all(rows[i])) {
+        rarest.push_back(i);
+      }
+    }
+    sees_all_ = !rarest.empty();
+    for (size_t i = 0; i < rows.size() && !sees_all_; ++i) rarest.push_back(i);
+    std::stable_sort(rarest.begin(), rarest.end(), [&](size_t a, size_t b) { return places_of(a) < places_of(b); });
+    const size_t fewest = places_of(rarest[0]);
     size_t count = 0;
-    while (count < rarest.size() && axis_.places[rows[rarest[count]].open].size() <= 2 * fewest) ++count;
-    std::vector<double> out;
+    while (count < rarest.size() && places_of(rarest[count]) <= 2 * fewest) ++count;
+    std::vector<size_t> out;
     for (size_t a = 0; a < std::min(kAnchors, count); ++a) {
-      const OpenRow& anchor = rows[rarest[count <= kAnchors ? a : a * (count - 1) / (kAnchors - 1)]];
+      out.push_back(rarest[count <= kAnchors ? a : a * (count - 1) / (kAnchors - 1)]);
+    }
+    return out;
+  }
+
+  bool sees_all(const OpenRow& row) const {
+    return axis_.intake.has_unix_times &&
+           axis_.is_covered(row.open, row.end_ns - kMostOffsetNs, row.end_ns + kMostOffsetNs);
+  }
+
+  // Differences of clocks that put one of some rows onto a collective of its kind.
+  std::vector<double> shifts(std::span<const OpenRow> rows) {
+    std::vector<double> out;
+    for (const size_t a : anchors(rows)) {
+      const OpenRow& anchor = rows[a];
       for (const Place& place : axis_.places[anchor.open]) {
         const double difference = anchor.end_ns - place.end_ns;
         if (axis_.compatible(place.signature, anchor.signature)) out.push_back(difference);
@@ -193,7 +218,9 @@ class ClockFinder {
       out.collectives = seen.size();
       // Missed rows of several ranks may be of one collective.
       const double missing = static_cast<double>(missed) / static_cast<double>(std::max<size_t>(1, ranks_));
-      out.cost = std::max(cost_of(seen, missing), cost_of(together(seen), missing));
+      const std::vector<Observation> bursts = together(seen);
+      out.bursts = bursts.size();
+      out.cost = std::max(cost_of(seen, missing), cost_of(bursts, missing));
     }
     return out;
   }
@@ -262,23 +289,31 @@ class ClockFinder {
       if (!clear && is_possible(each.difference_ns)) return nullptr;
       rejected += clear ? 1 : 0;
     }
-    // The truth may lie where the axis does not reach: then fitting must be no chance.
-    double first = INFINITY;
-    double last = -INFINITY;
-    for (const OpenRow& row : rows_) {
-      first = std::min(first, axis_.places[row.open].front().end_ns);
-      last = std::max(last, axis_.places[row.open].back().end_ns);
+    return sees_all_ || (best->collectives >= 8 && rejected >= 3 && is_no_chance(judged, *best)) ? best : nullptr;
+  }
+
+  // The truth may lie where the axis does not reach. Each burst of a wrong shift falls anywhere within what the next
+  // best one is off: that all of them fit must be unlikely for every shift of every rank.
+  bool is_no_chance(const std::vector<Shift>& judged, const Shift& best) const {
+    constexpr double kUnlikely = 0.01;
+    double next = kMissed;
+    for (const Shift& each : judged) {
+      if (!is_same(each, best) && each.collectives >= 2) next = std::min(next, each.cost);
     }
-    const bool may_be_outside = !axis_.intake.has_unix_times || rows_.front().end_ns - kMostOffsetNs < first ||
-                                rows_.back().end_ns + kMostOffsetNs > last;
-    return may_be_outside && (best->collectives < 8 || rejected < 3) ? nullptr : best;
+    const auto tried = static_cast<double>(judged.size() * axis_.intake.ranks.size());
+    return tried * std::pow(std::max(1.0, best.cost) / next, static_cast<double>(best.bursts) - 1) < kUnlikely;
   }
 
   bool is_same(const Shift& a, const Shift& b) const {
     return &a == &b || std::abs(a.difference_ns - b.difference_ns) < reach_ns();
   }
-  static bool is_clearly_worse(const Shift& each, const Shift& best) {
-    const double clearly = 2 + 5 / static_cast<double>(best.collectives);
+  // The right one fits badly by chance, too: of few bursts and among many ranks one does.
+  bool is_clearly_worse(const Shift& each, const Shift& best) const {
+    constexpr double kShiftsOfRank = 10;
+    const double deviations = std::sqrt(2 * std::log(kShiftsOfRank * static_cast<double>(axis_.intake.ranks.size())));
+    const double freedom = std::max(1.0, static_cast<double>(best.bursts) - 1);
+    const double clearly =
+        std::max(2 + 5 / static_cast<double>(best.collectives), 1 + deviations / std::sqrt(2 * freedom));
     return each.collectives >= 2 && each.cost >= clearly * std::max(1.0, best.cost);
   }
 
@@ -286,7 +321,7 @@ class ClockFinder {
   // begun, or that leaves all others clearly behind. It must be sure that the true one is among them.
   const Shift* the_only_possible(const std::vector<Shift>& judged) {
     constexpr size_t kLeastCollectives = 24;
-    if (!reaches_everywhere()) return nullptr;
+    if (!sees_all_ || !reaches_everywhere()) return nullptr;
     const Shift* best = nullptr;
     for (const Shift& each : judged) {
       if (each.collectives < kLeastCollectives || !is_possible(each.difference_ns)) continue;
@@ -357,32 +392,53 @@ class ClockFinder {
     }
   }
 
-  // Traces that do not name their hosts: where neighbouring ranks have one clock, they share a machine, and a rank
-  // between them that can have this clock and no other of theirs is on it, too.
+  // Traces that do not name their hosts: where neighbouring ranks have one clock, they share a machine, and a rank that
+  // can have this clock and no other of theirs is on it, too: if it stands between them, or if it cannot be on a
+  // machine of its own of which no clock is known: then that of another machine may fit by chance.
   const Shift* clock_of_neighbours(const std::vector<Shift>& judged, uint32_t domain) const {
     constexpr int64_t kRanksOfMachine = 8;
     const double same = std::max(3'000.0, 4 * noise_ns_);
     const std::vector<RankRows>& ranks = axis_.intake.ranks;
     const Part& own = ranks[axis_.first_rank[domain]].part;
     if (!own.host.empty()) return nullptr;
-    std::vector<double> ahead;  // clocks of the ranks beside it
+    std::vector<Neighbour> beside;
     const auto number = [](const RankRows& rank) { return rank.part.rank; };
     auto at = std::ranges::lower_bound(ranks, own.rank - kRanksOfMachine + 1, {}, number);
     for (; at != ranks.end() && at->part.rank < own.rank + kRanksOfMachine; ++at) {
       if (!axis_.is_known(at->domain)) continue;
       const DomainClock& clock = axis_.clocks.domains[at->domain];
-      ahead.push_back(clock.offset_ns + clock.drift * (middle_ns_ - static_cast<double>(clock.at_ns)));
+      beside.push_back(
+          {at->part.rank, clock.offset_ns + clock.drift * (middle_ns_ - static_cast<double>(clock.at_ns))});
     }
     const Shift* one = nullptr;
     for (const Shift& each : judged) {
       if (each.cost > kMostCost || each.collectives == 0 || !is_possible(each.difference_ns)) continue;
-      const auto agree =
-          std::ranges::count_if(ahead, [&](double ns) { return std::abs(ns - each.difference_ns) < same; });
-      if (agree == 0) continue;
-      if (agree < 2 || one != nullptr) return nullptr;
+      std::vector<int64_t> agree;
+      for (const Neighbour& neighbour : beside) {
+        if (std::abs(neighbour.ahead_ns - each.difference_ns) < same) agree.push_back(neighbour.rank);
+      }
+      if (agree.empty()) continue;
+      if (agree.size() < 2 || one != nullptr || may_be_elsewhere(own.rank, agree, beside)) return nullptr;
       one = &each;
     }
     return one;
+  }
+
+  struct Neighbour {
+    int64_t rank = 0;
+    double ahead_ns = 0;
+  };
+
+  // Whether there may be a machine beside that of the ranks that agree, as large as it, with this rank and with no
+  // clock that is known.
+  bool may_be_elsewhere(int64_t rank, const std::vector<int64_t>& agree, const std::vector<Neighbour>& beside) const {
+    if (agree.front() < rank && rank < agree.back()) return false;
+    const int64_t size = agree.back() - agree.front() + 1;
+    const int64_t first = agree.back() < rank ? rank : rank - size + 1;
+    const int64_t last = first + size - 1;
+    const std::vector<RankRows>& ranks = axis_.intake.ranks;
+    if (first < ranks.front().part.rank || last > ranks.back().part.rank) return false;
+    return std::ranges::none_of(beside, [&](const Neighbour& n) { return n.rank >= first && n.rank <= last; });
   }
 
   double reach_ns() const { return Axis::reach_ns(noise_ns_); }
@@ -391,6 +447,7 @@ class ClockFinder {
 
   Axis& axis_;
   std::span<const OpenRow> rows_;
+  bool sees_all_ = false;  // the true shift is among those that were tried
   double middle_ns_ = 0;
   double noise_ns_ = 0;
   size_t ranks_ = 0;

@@ -26,6 +26,7 @@ class AxisMatcher {
     }
     axis_.find_members();
     axis_.places.resize(axis_.open.size());
+    axis_.covered.resize(axis_.open.size());
     for (size_t o = 0; o < axis_.open.size(); ++o) put_on_axis(o);
     // A machine that was added may tell the clock of one that was tried before.
     constexpr int kRounds = 3;
@@ -165,7 +166,9 @@ class AxisMatcher {
     }
     sort_places(places);
     for (size_t m = 0; m < laid.instance.size(); ++m) {
-      if (axis_.is_known(axis_.domain_of(laid, m)) && axis_.on_device(laid, m)) assign_member(o, m);
+      if (!axis_.is_known(axis_.domain_of(laid, m)) || !axis_.on_device(laid, m)) continue;
+      assign_member(o, m);
+      axis_.add_covered(o, m);
     }
   }
 
@@ -177,7 +180,9 @@ class AxisMatcher {
 
   void assign_domain(uint32_t domain) {
     for (const auto& [o, m] : axis_.of_domain[domain]) {
-      if (axis_.on_device(axis_.open[o], m)) assign_member(o, m);
+      if (!axis_.on_device(axis_.open[o], m)) continue;
+      assign_member(o, m);
+      axis_.add_covered(o, m);
     }
   }
 

@@ -11,16 +11,17 @@ namespace firelane::ranks {
 
 namespace {
 
-std::vector<JobGroup> job_groups(const Part& part) {
+// Takes the part's lists of ranks: each rank of a large job has one of all others.
+std::vector<JobGroup> job_groups(Part& part) {
   std::vector<JobGroup> out;
   std::map<std::string, int> created;
-  for (const PartGroup& group : part.groups) {
+  for (PartGroup& group : part.groups) {
     JobGroup& job = out.emplace_back();
     job.description = group.description == "undefined" ? "" : group.description;
     job.name = group.name;
     job.size = group.size > 0 ? group.size : group.ranks_cut ? 0 : static_cast<int64_t>(group.ranks.size());
-    job.ranks = group.ranks;
-    if (!group.ranks.empty()) {
+    job.ranks = std::exchange(group.ranks, {});
+    if (!job.ranks.empty()) {
       if (!std::ranges::is_sorted(job.ranks)) std::ranges::sort(job.ranks);
       job.known = group.ranks_cut ? GroupKnown::kCutRanks : GroupKnown::kRanks;
       job.key = (group.ranks_cut ? "cut " + std::to_string(group.size) + ":" : "ranks ") + short_rank_list(job.ranks) +
@@ -254,6 +255,7 @@ void Intake::add(Part part) {
     use->all_to_all += op == Collective::kAllToAll ? 1 : 0;
   }
   part.collectives = {};
+  part.groups = {};
   out.part = std::move(part);
   const std::lock_guard lock(mutex_);
   ranks.push_back(std::move(out));

@@ -76,8 +76,13 @@ class Matcher {
     }
     std::vector<uint32_t> ordered;
     std::vector<uint32_t> unordered;
+    const bool has_groups = std::ranges::any_of(intake_.groups, [](const JobGroup& group) {
+      return !group.point_to_point && group.known != GroupKnown::kNothing;
+    });
     for (uint32_t g = 0; g < intake_.groups.size(); ++g) {
-      if (lists(g).size() < 2) {
+      if (has_groups && intake_.groups[g].known == GroupKnown::kNothing) {
+        refuse(g, Refusal::kNoGroup, out_.groups[g].rows);  // of any of the groups, and of different ones
+      } else if (lists(g).size() < 2) {
         refuse(g, Refusal::kAlone, out_.groups[g].rows);
       } else {
         (has_sequence(g) ? ordered : unordered).push_back(g);
@@ -463,6 +468,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, kRefusalCoun
     {"no peer", "a send or receive that does not say with which rank"},
     {"batched", "several sends and receives in one kernel, without arguments"},
     {"causality", "a rank ends before another begins: not the same collective, or a clock that jumped"},
+    {"no group", "a collective that does not say of which group it is, in a job that has groups"},
 }};
 
 }  // namespace

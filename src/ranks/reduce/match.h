@@ -40,8 +40,9 @@ enum class Refusal : uint8_t {
   kNoPeer,     // a send or receive that does not say with whom
   kBatched,    // several sends and receives in one kernel
   kCausality,  // a rank ends before another begins, by more than clocks explain
+  kNoGroup,    // says no group, where other rows do
 };
-inline constexpr size_t kRefusalCount = 8;
+inline constexpr size_t kRefusalCount = 9;
 std::string_view name_of(Refusal refusal);     // "alone", ...
 std::string_view meaning_of(Refusal refusal);  // one line, with what to do
 

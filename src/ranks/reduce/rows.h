@@ -83,7 +83,7 @@ struct Causes {
 };
 
 struct RankRows {
-  Part part;  // without its collectives
+  Part part;  // without its collectives and groups
   std::vector<CollectiveRow> rows;
   std::vector<Causes> step_causes;    // by step; the last: outside of steps
   std::map<uint32_t, GroupUse> uses;  // by group

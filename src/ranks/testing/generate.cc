@@ -264,7 +264,7 @@ class Maker {
     std::vector<int64_t> own_index(groups_.size(), -1);
     for (size_t g = 0; g < groups_.size(); ++g) {
       const MadeGroup& made = groups_[g];
-      if (std::find(made.ranks.begin(), made.ranks.end(), rank) == made.ranks.end()) continue;
+      if (!std::ranges::binary_search(made.ranks, rank)) continue;
       own_index[g] = static_cast<int64_t>(part.groups.size());
       PartGroup& group = part.groups.emplace_back();
       group.name = spec_.scrambled_names
@@ -392,14 +392,14 @@ Job generate(const JobSpec& spec) { return Maker(spec).run(); }
 
 std::shared_ptr<const StudiedJob> studied(const JobSpec& spec) {
   auto intake = std::make_shared<Intake>();
-  for (const Part& part : generate(spec).parts) intake->add(part);
+  for (Part& part : generate(spec).parts) intake->add(std::move(part));
   return study_job(std::move(intake)).value();
 }
 
-Score score(const Job& job) {
+Score score(Job job) {
   Score out{.possible = job.possible_rows};
   auto taken = std::make_shared<Intake>();
-  for (const Part& part : job.parts) taken->add(part);
+  for (Part& part : job.parts) taken->add(std::exchange(part, {}));
   const auto studied_job = study_job(std::move(taken));
   FL_CHECK(studied_job.ok(), "score: the job cannot be reduced");
   const Intake& intake = studied_job.value()->intake;
@@ -438,22 +438,19 @@ Score score(const Job& job) {
   std::copy(std::begin(reduced.refused), std::end(reduced.refused), out.refused.begin());
   const Clocks& clocks = reduced.clocks;
   // A clock's truth against that of the reference, over the recording.
-  const auto rank_of = [&](uint32_t domain) {
-    for (size_t r = 0; r < intake.ranks.size(); ++r) {
-      if (intake.ranks[r].domain == domain) return r;
-    }
-    return size_t{0};
-  };
-  const auto& reference = job.clock[rank_of(clocks.reference)];
+  std::vector<std::vector<size_t>> ranks_of(clocks.domains.size());
+  for (size_t r = 0; r < intake.ranks.size(); ++r) ranks_of[intake.ranks[r].domain].push_back(r);
+  const auto& reference = job.clock[ranks_of[clocks.reference][0]];
   for (uint32_t d = 0; d < clocks.domains.size(); ++d) {
     if (d == clocks.reference || !clocks.domains[d].known) continue;
-    const auto& truth = job.clock[rank_of(d)];
+    const auto& truth = job.clock[ranks_of[d][0]];
     double worst = 0;
     // Where the clock was read.
     int64_t first = INT64_MAX;
     int64_t last = INT64_MIN;
-    for (const RankRows& rank : intake.ranks) {
-      if (rank.domain != d || rank.rows.empty()) continue;
+    for (const size_t r : ranks_of[d]) {
+      const RankRows& rank = intake.ranks[r];
+      if (rank.rows.empty()) continue;
       first = std::min(first, rank.rows.front().start_ns);
       last = std::max(last, rank.rows.back().end_ns);
     }

@@ -86,6 +86,6 @@ struct Score {
   Cause cause = Cause::kUnknown;
   double slowdown = 1;
 };
-Score score(const Job& job);
+Score score(Job job);
 
 }  // namespace firelane::ranks::testing

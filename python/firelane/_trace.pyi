@@ -479,10 +479,14 @@ class StackRecorder:
     def start(self) -> None: ...
 
     def stop(self) -> tuple[list[str], list[tuple[str, int]]]:
-        """What was seen, as texts for metadata `stack_samples`; and what was not: (reason, count)."""
+        """
+        What was seen, as texts for metadata `stack_samples`; and what was not: (reason, count).
+        """
 
 def record_stacks(rate: float) -> StackRecorder:
-    """What samples from start() on; a RuntimeError says why that is not possible."""
+    """
+    What samples from start() on; a RuntimeError says why that is not possible.
+    """
 
 def wrong_rate(rate: float) -> str:
     """What is wrong with a rate of samples; empty: nothing."""

@@ -121,7 +121,7 @@ def run_profiler_tests(trial: Trial, python: Path, more: list[str]) -> None:
     trial.run("pytest", python, "-m", "pip", "install", "-q", *needed, environment=dict(os.environ))
     place = trial.folder / "checkout"
     shutil.copytree(ROOT / "tests/python", place / "tests/python", ignore=shutil.ignore_patterns("__pycache__"))
-    for linked in ("tests/data", "src"):
+    for linked in ("tests/data", "src", "docs", "contrib"):
         (place / linked).symlink_to(ROOT / linked)
     tests = [place / "tests/python/profiler", place / "tests/python/parity"]
     options = ["-q", "-p", "no:cacheprovider", "-rfE", *more]

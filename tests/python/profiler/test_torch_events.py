@@ -1,6 +1,7 @@
 """events(), key_averages() and the table compared with torch's own, from the very same trace."""
 
 import copy
+import inspect
 import operator
 import pickle
 
@@ -9,6 +10,7 @@ import torch
 from torch.profiler import ProfilerActivity, record_function
 
 import firelane
+import programs
 from firelane.profiler import _events, _table, profile, schedule
 
 FIELDS = (
@@ -17,6 +19,8 @@ FIELDS = (
     "device_resource_id use_device is_legacy is_remote"
 ).split()
 ROW_FIELDS = "count cpu_memory_usage self_cpu_memory_usage flops input_shapes is_user_annotation device_type".split()
+if not programs.HAS_EXACT_MEMORY:
+    FIELDS, ROW_FIELDS = ([f for f in fields if not f.endswith("memory_usage")] for fields in (FIELDS, ROW_FIELDS))
 
 
 def sorted_by_start(events):
@@ -57,7 +61,8 @@ def test_event_fields_match_torch(both):
     for a, b in zip(ours, theirs, strict=True):
         if a.name != "[memory]":  # torch leaves most of their fields unset
             assert {f: getattr(a, f) for f in FIELDS} == {f: getattr(b, f) for f in FIELDS}
-        assert a.cpu_memory_usage == b.cpu_memory_usage
+        else:
+            assert a.cpu_memory_usage == b.cpu_memory_usage
         assert a.time_range.elapsed_us() == pytest.approx(b.time_range.elapsed_us(), abs=0.002)
         assert a.self_cpu_time_total == pytest.approx(b.self_cpu_time_total, abs=0.1)
 
@@ -144,6 +149,8 @@ def test_the_table_of_the_same_rows_matches_torch_exactly(flags):
     for grouping in GROUPINGS:
         rows = prof.key_averages(**grouping)
         for layout in LAYOUTS:
+            if "time_unit" in layout and "time_unit" not in inspect.signature(rows.table).parameters:
+                continue  # an older torch
             ours = _table.build_table(rows, profile_memory=prof.profile_memory, with_flops=prof.with_flops, **layout)
             assert ours == rows.table(**layout)
 

@@ -177,15 +177,16 @@ Value value_of_json(const simdjson::dom::element& element, Document& out) {
   switch (element.type()) {
     case element_type::ARRAY: {
       std::vector<Value> items;
-      for (const simdjson::dom::element item : element.get_array().value_unsafe())
-        items.push_back(value_of_json(item, out));
+      const simdjson::dom::array array = element.get_array().value_unsafe();  // the result ends before a loop over it
+      for (const simdjson::dom::element item : array) items.push_back(value_of_json(item, out));
       const Value list = out.new_list();
       out.append(list, items);
       return list;
     }
     case element_type::OBJECT: {
       std::vector<Value> pairs;
-      for (const auto& [key, item] : element.get_object().value_unsafe()) {
+      const simdjson::dom::object object = element.get_object().value_unsafe();
+      for (const auto& [key, item] : object) {
         pairs.push_back(out.of_text(key));
         pairs.push_back(value_of_json(item, out));
       }

@@ -105,7 +105,7 @@ def test_sampled_stacks_are_in_the_trace_on_its_time_axis(folder):
 
 def test_steps_are_detected_from_a_data_loader_if_nothing_is_trained(folder):
     program = """
-    import torch
+    import quick_torch, torch
     for batch in torch.utils.data.DataLoader(torch.arange(20), batch_size=2):
         batch + 1
     """
@@ -114,14 +114,14 @@ def test_steps_are_detected_from_a_data_loader_if_nothing_is_trained(folder):
 
 
 def test_zero_steps_records_the_whole_program(folder):
-    done = record(folder, "import torch\ntorch.ones(3).exp()", flags=["--steps", "0"])
+    done = record(folder, "import quick_torch, torch\ntorch.ones(3).exp()", flags=["--steps", "0"])
     assert done.returncode == 0, done.stderr
     assert any(row["name"] == "aten::exp" for row in firelane.open(folder / "run.lane").host_slices)
 
 
 def test_arguments_stdin_stdout_module_form_and_exit_status_pass_through(folder):
     program = """
-    import sys, torch
+    import quick_torch, sys, torch
     print(sys.argv[1:], sys.stdin.read())
     sys.exit(5)
     """
@@ -143,7 +143,7 @@ def test_a_program_that_exits_while_recording_leaves_a_trace(folder):
 
 
 def test_signals_end_the_program_as_they_would(folder):
-    program = "import os, signal, torch\nos.kill(os.getpid(), signal.SIGTERM)"
+    program = "import os, quick_torch, signal, torch\nos.kill(os.getpid(), signal.SIGTERM)"
     assert record(folder, program).returncode == -signal.SIGTERM
 
 
@@ -263,7 +263,7 @@ def test_the_programs_own_sitecustomize_still_runs(folder):
 def test_a_programs_own_firelane_profiler_takes_precedence(folder):
     program = f"""
     import sys; sys.path.append({str(ROOT / "python")!r})
-    import torch
+    import quick_torch, torch
     from firelane.profiler import profile
     with profile() as prof:
         torch.ones(3).exp()
@@ -292,7 +292,9 @@ def test_wrong_usage(folder):
 
 @pytest.mark.skipif(not TORCHRUN.exists(), reason="no torchrun")
 def test_torchrun_writes_a_file_per_rank(folder):
-    setup = "import torch, torch.distributed as d\nd.init_process_group('gloo')\nd.all_reduce(torch.ones(1))\n"
+    setup = (
+        "import quick_torch, torch, torch.distributed as d\nd.init_process_group('gloo')\nd.all_reduce(torch.ones(1))\n"
+    )
     loop = LOOP.replace("optimizer.step()", "d.all_reduce(net.weight.grad)\n    optimizer.step()")
     # A program that ends without destroying its group is aborted by torch now and then.
     (folder / "program.py").write_text(setup + loop + "\nd.barrier()\nd.destroy_process_group()\n")

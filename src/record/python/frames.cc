@@ -8,7 +8,6 @@
 #include <string>
 #include <string_view>
 #include <unordered_set>
-#include <utility>
 #include <vector>
 
 #include "record/core/thread_buffer.h"
@@ -46,8 +45,6 @@ class KnownLines {
 struct OpenFrames {
   uint64_t run = 0;
   size_t depth = 0;
-  CallSite expected;          // by expect_call()
-  size_t expected_depth = 0;  // how deep the caller is
   std::array<Kind, 2048> kinds{};
   KnownLines lines;
 
@@ -147,29 +144,6 @@ void begin_frame(PyCodeObject* code, const ModuleFrame* module, int64_t call_lin
   }
 }
 
-// The line of the frame that called `frame`, which may be null: the current one is meant.
-[[gnu::noinline]] int64_t line_of_caller(OpenFrames& frames, PyFrameObject* frame) noexcept {
-  if (frame == nullptr) frame = PyEval_GetFrame();  // borrowed
-  PyFrameObject* caller = frame != nullptr ? PyFrame_GetBack(frame) : nullptr;
-  if (caller == nullptr) return 0;
-  PyCodeObject* code = PyFrame_GetCode(caller);
-  const int64_t line = frames.lines.line_of(site_of(caller, code));
-  Py_DECREF(code);
-  Py_DECREF(caller);
-  return line;
-}
-
-// The line that calls the function that is entered now. A generator's first line runs when it is first asked for a
-// value, and not where it was called.
-int64_t call_line_of(OpenFrames& frames, const PyCodeObject* entered, PyFrameObject* frame) noexcept {
-  constexpr int kRunsLater = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR;
-  const CallSite expected = std::exchange(frames.expected, {});
-  const bool is_expected = expected.code != nullptr && frames.expected_depth == frames.depth;
-  if (is_expected && (entered->co_flags & kRunsLater) == 0) [[likely]]
-    return frames.lines.line_of(expected);
-  return line_of_caller(frames, frame);
-}
-
 // A C function is known by its definition and by the type it is called on: "<built-in method add_ of Tensor object>".
 [[gnu::noinline]] record::TextSlot define_function(record::ThreadBuffer* b, uint64_t key, const char* method,
                                                    PyTypeObject* type, PyObject* module) noexcept {
@@ -233,7 +207,7 @@ void close(OpenFrames& frames) noexcept {
     if (!skip) {
       codes[count] = PyFrame_GetCode(frame);
       modules[count] = is_module_call(codes[count]) ? module_of_frame(frame) : nullptr;
-      lines[count] = frames.lines.line_of(site_of(frame, codes[count]));
+      lines[count] = frames.lines.line_of(site_of(frame));
       ++count;
     }
     skip = false;
@@ -262,21 +236,12 @@ inline OpenFrames* current(PyFrameObject* frame, bool with_innermost) noexcept {
   if (frames == nullptr) return nullptr;
   frames->run = g_frames_run;
   frames->depth = 0;
-  frames->expected = {};
   frames->lines.clear();
   write_open_frames(*frames, frame, with_innermost);
   return frames;
 }
 
 }  // namespace
-
-CallSite site_of(PyFrameObject* frame, PyCodeObject* code) noexcept {
-#if PY_VERSION_HEX >= 0x030B0000
-  return {.code = code, .offset = PyFrame_GetLasti(frame)};
-#else
-  return {.code = code, .offset = frame->f_lasti * 2};  // counted in instructions, of two bytes each
-#endif
-}
 
 void begin_frames_run() {
   ++g_frames_run;
@@ -293,6 +258,7 @@ void begin_frames_run() {
   std::sort(g_path_prefixes->begin(), g_path_prefixes->end(),
             [](const std::string& a, const std::string& b) { return a.size() > b.size(); });
   begin_module_frames();
+  prepare_call_sites();
   g_is_on = true;
 }
 
@@ -312,7 +278,7 @@ void enter_python(PyCodeObject* code, PyFrameObject* frame) noexcept {
   if (frames == nullptr) return;
   if (is_optimizer_step(code) && record::is_recording()) [[unlikely]]
     note_optimizer(frame);
-  const int64_t call_line = call_line_of(*frames, code, frame);
+  const int64_t call_line = frames->lines.line_of(site_of_caller(frame));
   begin_frame(code, is_module_call(code) ? module_of_frame(frame) : nullptr, call_line);
   open(*frames, Kind::kPython);
 }
@@ -327,24 +293,12 @@ void leave_python(PyFrameObject* frame) noexcept {
 void enter_c(PyObject* function, PyObject* first_argument, PyFrameObject* frame, CallSite site) noexcept {
   OpenFrames* frames = current(frame, /*with_innermost=*/true);
   if (frames == nullptr) return;
-  frames->expected = {};
   if (record::ThreadBuffer* b = record::recording_thread_for_begin()) {
     const record::TextSlot name = slot_of_function(b, function, first_argument);
     b->begin(now_ticks(), name, format::Scope::kPythonBuiltin);
     if (const int64_t line = frames->lines.line_of(site); line > 0) b->attribute(format::Attribute::kCallLine, line);
   }
   open(*frames, Kind::kC);
-}
-
-void expect_call(CallSite site) noexcept {
-  OpenFrames* frames = t_frames;
-  if (frames == nullptr || frames->run != g_frames_run) return;
-  frames->expected = site;
-  frames->expected_depth = frames->depth;
-}
-
-void forget_call() noexcept {
-  if (t_frames != nullptr) t_frames->expected = {};
 }
 
 void leave_c() noexcept {

@@ -8,6 +8,8 @@
 
 #include <cstdint>
 
+#include "record/python/call_site.h"
+
 namespace firelane::python_hooks {
 
 // A new tracing run: threads write the frames that are open already before their first event.
@@ -15,24 +17,12 @@ void begin_frames_run();
 // Forgets everything kept alive.
 void end_frames_run();
 
-// An instruction of a caller's code, in bytes from its begin; negative: not known. `code` is borrowed.
-struct CallSite {
-  PyCodeObject* code = nullptr;
-  int offset = -1;
-};
-
-// Where a frame is in its code now.
-CallSite site_of(PyFrameObject* frame, PyCodeObject* code) noexcept;
-
 // `frame`: the frame that calls, or is entered; for the walk on a thread's first event. May be null: asked for.
 void enter_python(PyCodeObject* code, PyFrameObject* frame) noexcept;
 void leave_python(PyFrameObject* frame) noexcept;
+// `site`: of the call.
 void enter_c(PyObject* function, PyObject* first_argument, PyFrameObject* frame, CallSite site) noexcept;
 void leave_c() noexcept;
-// What is called next from there is perhaps a Python function, which then need not look for its caller.
-void expect_call(CallSite site) noexcept;
-// No: it was something else, and has returned.
-void forget_call() noexcept;
 // Is this what the tracer calls a C call: a builtin function or a method of a C type?
 inline bool is_c_function(PyObject* callable) noexcept {
   return PyCFunction_Check(callable) || Py_IS_TYPE(callable, &PyMethodDescr_Type);

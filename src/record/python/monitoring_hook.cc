@@ -28,24 +28,15 @@ PyObject* on_leave(PyObject*, PyObject* const*, Py_ssize_t) {
 
 // code, offset, callable, first argument
 PyObject* on_call(PyObject*, PyObject* const* args, Py_ssize_t count) {
-  if (count < 4 || !PyCode_Check(args[0])) Py_RETURN_NONE;
-  const CallSite site{.code = reinterpret_cast<PyCodeObject*>(args[0]),
-                      .offset = static_cast<int>(PyLong_AsLong(args[1]))};
-  if (is_c_function(args[2])) {
-    enter_c(args[2], args[3], nullptr, site);
-  } else {
-    expect_call(site);
+  if (count >= 4 && PyCode_Check(args[0]) && is_c_function(args[2])) {
+    const auto offset = static_cast<int>(PyLong_AsLong(args[1]));
+    enter_c(args[2], args[3], nullptr, {.code = reinterpret_cast<PyCodeObject*>(args[0]), .offset = offset});
   }
   Py_RETURN_NONE;
 }
 
-// Of everything that is no Python function.
 PyObject* on_c_leave(PyObject*, PyObject* const* args, Py_ssize_t count) {
-  if (count >= 3 && is_c_function(args[2])) {
-    leave_c();
-  } else {
-    forget_call();
-  }
+  if (count >= 3 && is_c_function(args[2])) leave_c();
   Py_RETURN_NONE;
 }
 

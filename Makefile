@@ -172,6 +172,10 @@ test-gpu: ## tests that need an NVIDIA GPU; says why when it skips
 wheels: setup viewer ## dist/*.whl for all Pythons and torches (downloads gigabytes; WHEELS="--python 3.12 --torch 2.11" for one pair)
 	@$(PYTHON) tools/wheels.py $(WHEELS)
 
+.PHONY: check-arm64
+check-arm64: setup viewer ## compile for aarch64 without warnings, and run the unit tests by QEMU's emulation (not part of check)
+	@tools/arm64.sh
+
 .PHONY: package
 package: setup viewer ## dist/firelane-*.tar.gz and .deb: the command alone, one static binary
 	@tools/package.sh

@@ -18,8 +18,10 @@ import shlex
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from firelane._light import LIGHT_STEPS, marked
@@ -107,6 +109,7 @@ class Auto:
         self.stood_aside = False
         self.is_forked = False
         self.path = ""
+        self.begin_s = time.time()
         self.unrecorded_count = 0
         self.summary: threading.Thread | None = None
         self.events = StepEvents(lambda: self.step_count)
@@ -348,7 +351,8 @@ class Auto:
         if self.stood_aside or self.is_forked:  # step_aside() has explained it; workers have nothing to record
             return
         if _inode(self.plan.output) not in (0, self.plan.old_inode):
-            return  # a child has written it, and said so
+            self._name_files_of_children()
+            return
         if self.step_count:
             print(
                 f"firelane: nothing recorded: the program took {_steps(self.step_count)} ({self.source}), and the "
@@ -362,6 +366,19 @@ class Auto:
                 file=sys.stderr,
             )
 
+    def _name_files_of_children(self) -> None:
+        """They have said so themselves, unless they ended by os._exit()."""
+        if self.plan.quiet:
+            return
+        stem, dot, suffix = _split_name(self.plan.output)
+        others = sorted(Path(stem).parent.glob(f"{Path(stem).name}.pid*{dot}{suffix}"))
+        names = [self.plan.output, *(str(file) for file in others if file.stat().st_mtime >= self.begin_s)]
+        words = [_shown(name) for name in names]
+        self._say(
+            f"the recording of {'a process' if len(names) == 1 else f'{len(names)} processes'} that the program "
+            f"started is in {', '.join(words)}; next: firelane diagnose {words[0]}"
+        )
+
     def _summarize(self, recording: Recording) -> None:
         try:
             text = self._summary_of(recording)
@@ -374,11 +391,16 @@ class Auto:
         if trace is None:
             return f"firelane: nothing recorded: {recording._why_nothing()}"
         table = recording.key_averages().table(sort_by="self_cpu_time_total", row_limit=10)
-        name = shlex.quote(os.path.relpath(self.path) if self.path.startswith(os.getcwd() + os.sep) else self.path)
+        name = _shown(self.path)
         steps = _step_counts(trace.info, self.unrecorded_count)
         if trace.info["recorded_step_count"] is None and trace.info["light_step_count"] is not None:
             steps = f"the program ended after its light steps, which have no operators: try --light 0; {steps}"
         return f"{table}\n{_verdict(trace)}\n{steps}wrote {name}; next: firelane diagnose {name}, firelane view {name}"
+
+
+def _shown(path: str) -> str:
+    """As it is typed: without the current folder, and with quotes where a shell needs them."""
+    return shlex.quote(os.path.relpath(path) if path.startswith(os.getcwd() + os.sep) else path)
 
 
 def _may_set_signals() -> bool:
@@ -450,9 +472,14 @@ def _temporary_path(path: str) -> str:
     return f"{path}.pid{os.getpid()}.part"
 
 
+def _split_name(output: str) -> tuple[str, str, str]:
+    """ "run", ".", "lane"."""
+    return output.rpartition(".") if "." in os.path.basename(output) else (output, "", "")
+
+
 def _path_for_this_process(output: str, old_inode: int) -> str:
     """`run.lane`; `run.rank3.lane` with ranks; `run.pid77.lane` for further processes of a program."""
-    stem, dot, suffix = output.rpartition(".") if "." in os.path.basename(output) else (output, "", "")
+    stem, dot, suffix = _split_name(output)
     from firelane.profiler import _ranks
 
     rank = _ranks.rank()

@@ -44,11 +44,17 @@ class ChromeExport {
         kineto_(model),
         has_overload_names_(model.find_metadata("capture_overload_names") != nullptr) {}
 
-  Result<void> run() {
+  Result<void> run(std::string_view file) {
     write_header();
     FL_TRY_VOID(write_all());
     if (kineto_.is_wanted()) kineto_.write_window(events_);
-    events_.out() += "\n]\n}\n";
+    events_.out() += "\n]\n";
+    if (kineto_.is_wanted() && !file.empty() && model_.find_metadata("traceName") == nullptr) {
+      std::string name;
+      JsonPairs(name).text("traceName", file);
+      events_.out() += ", " + name + "\n";
+    }
+    events_.out() += "}\n";
     events_.flush();
     return {};
   }
@@ -116,7 +122,7 @@ class ChromeExport {
   }
 
   std::string device_properties() const {
-    if (model_.info.devices.empty()) return {};
+    if (model_.info.devices.empty()) return kineto_.is_wanted() ? "[]" : "";
     std::string out = "[";
     for (const DeviceProperties& device : model_.info.devices) {
       out += out.size() > 1 ? ", {" : "{";
@@ -484,7 +490,9 @@ class ChromeExport {
 
 }  // namespace
 
-Result<void> export_chrome(const Model& model, ByteSink& sink) { return ChromeExport(model, sink, {}).run(); }
+Result<void> export_chrome(const Model& model, ByteSink& sink, std::string_view file) {
+  return ChromeExport(model, sink, {}).run(file);
+}
 
 void begin_chrome(ByteSink& sink) {
   sink.write("{\"schemaVersion\": 1, \"displayTimeUnit\": \"ms\", \"traceEvents\": [");

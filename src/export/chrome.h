@@ -6,6 +6,8 @@
 // Events are written in the order of the source; memory does not grow with their text.
 #pragma once
 
+#include <string_view>
+
 #include "base/result.h"
 #include "export/byte_sink.h"
 #include "export/place.h"
@@ -13,7 +15,8 @@
 
 namespace firelane::exporter {
 
-Result<void> export_chrome(const Model& model, ByteSink& sink);
+// `file`: traceName, for recordings of our own; it comes last, and tells who waits for the file that it is complete.
+Result<void> export_chrome(const Model& model, ByteSink& sink, std::string_view file = {});
 
 // Several traces in one file, one after another.
 void begin_chrome(ByteSink& sink);

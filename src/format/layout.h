@@ -84,6 +84,7 @@ enum class Attribute : uint8_t {
   kSequence = 9,       // number: autograd sequence number; written by begin()
   kCallId = 10,        // number: torch's id of the call (RecordFunction::handle), which execution traces name
   kTensors = 11,       // number of a text: which tensors the inputs are (record/torch/tensor_words.h)
+  kCallLine = 12,      // number: of a Python function or C call, the line of the caller's source that called it
 };
 // In the column of texts. Readers take attributes that they do not know for numbers, so that no other may be.
 constexpr bool is_text(Attribute a) {

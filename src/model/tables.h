@@ -36,6 +36,7 @@ struct Lanes {
   MADE(Row, parent, kMaybe, "host_slices.id of the innermost slice around it")                      \
   MADE(uint16_t, depth, kFull, "0 = outermost")                                                     \
   READ(DetailRow, detail, kMaybe, "op_details.id of ops and annotations, call_details.id of calls") \
+  READ(int32_t, call_line, kMaybe, "of a Python function: the line that called it, in its caller")  \
   WIDE(uint64_t, source, kSource, "where the event lies in the source")
 
 struct RawHostSlice {

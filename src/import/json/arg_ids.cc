@@ -21,6 +21,7 @@ ArgId arg_id(const char* key) {
     case 'C':
       if (is(key, "Concrete Inputs")) return ArgId::kConcreteInputs;
       if (is(key, "Call stack")) return ArgId::kCallStack;
+      if (is(key, "CallFrom")) return ArgId::kCallFrom;
       return is(key, "Collective name") ? ArgId::kCollective : ArgId::kUnknown;
     case 'D':
       if (is(key, "Device Type")) return ArgId::kMemoryDeviceType;

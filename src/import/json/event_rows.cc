@@ -28,6 +28,14 @@ void read_triple(std::string_view token, int32_t& x, int32_t& y, int32_t& z) {
 
 int32_t to_int32(int64_t number) { return number < 0 || number > INT32_MAX ? -1 : static_cast<int32_t>(number); }
 
+// Of "train.py:12"; -1 where there is none. The file is that of the Python function around it.
+int32_t line_of(std::string_view call_from) {
+  const size_t colon = call_from.rfind(':');
+  int64_t line = -1;
+  if (colon == std::string_view::npos || read_int(call_from.substr(colon + 1), line) != NumberState::kOk) return -1;
+  return line > 0 ? to_int32(line) : -1;
+}
+
 // Appends a row; the first one of a part reserves for the whole part (pages that are not
 // touched cost nothing).
 template <typename T>
@@ -320,6 +328,8 @@ void EventRows::add_slice(const RawEvent& event, uint64_t source, int64_t start_
       const std::string suffix = "." + std::string(pool_.strings.view(overload));
       if (name.ends_with(suffix)) row.name = pool_.strings.intern(name.substr(0, name.size() - suffix.size()));
     }
+  } else if (row.kind == HostKind::kPython) {
+    row.call_line = line_of(strip_quotes(event.arg(ArgId::kCallFrom)));
   } else if (is_call(row.kind)) {
     row.detail = push(
         part_->call_details,

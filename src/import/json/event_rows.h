@@ -30,6 +30,7 @@ enum class ArgId : uint8_t {
   kInputStrides,
   kConcreteInputs,
   kCallStack,
+  kCallFrom,
   kModuleHierarchy,
   kOverload,
   kFlops,

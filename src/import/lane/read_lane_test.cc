@@ -289,6 +289,21 @@ TEST(ReadLane, an_overload_belongs_to_the_name_it_was_noted_for) {
   EXPECT_EQ(m.losses[Stat::kLaneChunkDamaged], 1u);
 }
 
+TEST(ReadLane, a_python_function_knows_the_line_that_called_it) {
+  LaneBuilder lane;
+  lane.events(1, {"f", "g"},
+              {StreamBuilder(0, 100)
+                   .begin(0, 1, format::Scope::kPythonFunction)
+                   .begin(1, 2, format::Scope::kPythonBuiltin)
+                   .number(format::Attribute::kCallLine, 12)
+                   .end(2, format::Record::kEndPython)
+                   .end(3, format::Record::kEndPython)});
+  const Model m = load(lane.stop(10).finish());
+  ASSERT_EQ(m.host_slices.size(), 2u);
+  EXPECT_LT(m.host_slices.call_line[0], 0);
+  EXPECT_EQ(m.host_slices.call_line[1], 12);
+}
+
 TEST(ReadLane, a_cost_that_no_event_can_have_is_damage) {
   std::string items;
   for (const double ns : {1.2e195, -1.0, std::numeric_limits<double>::quiet_NaN(), 90.0})

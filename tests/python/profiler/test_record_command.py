@@ -344,6 +344,26 @@ def test_forked_trainers_are_each_recorded(folder):
     assert done.stderr.count("2 steps recorded") == 2 and "nothing recorded" not in done.stderr
 
 
+def test_the_file_of_a_forked_trainer_that_ends_at_once_is_named(folder):
+    """os._exit() does not wait for what the child would print."""
+    program = """
+    import os, quick_torch, torch
+
+    child = os.fork()
+    if child == 0:
+        weight = torch.ones(4, requires_grad=True)
+        optimizer = torch.optim.SGD([weight])
+        for _ in range(14):
+            (weight * 2).sum().backward()
+            optimizer.step()
+        os._exit(0)
+    os.waitpid(child, 0)
+    """
+    done = record(folder, program, flags=["--steps", "2"])
+    assert step_numbers(folder / "run.lane") == [4, 5]
+    assert "the recording of a process that the program started is in run.lane; next: firelane diagnose" in done.stderr
+
+
 def test_the_verdict_is_printed_when_the_trace_is_ready(folder):
     program = LOOP + "\nimport time\nwhile True: time.sleep(1)"
     (folder / "program.py").write_text(textwrap.dedent(program))

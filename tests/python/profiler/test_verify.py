@@ -32,14 +32,18 @@ class Slow(Dataset):
         wait(5_000_000)
         return torch.ones(4)
 
-net = torch.nn.Linear(4, 4)
-optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
-for batch in DataLoader(Slow(), batch_size=4):
-    net(batch).sum().backward()
-    wait(1_000_000)
-    optimizer.step()
-    optimizer.zero_grad()
-raise SystemExit("the program is ended before this")
+def train():
+    net = torch.nn.Linear(4, 4)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for batch in DataLoader(Slow(), batch_size=4):
+        net(batch).sum().backward()
+        wait(1_000_000)
+        optimizer.step()
+        optimizer.zero_grad()
+    raise SystemExit("the program is ended before this")
+
+if __name__ == "__main__":  # Python 3.14's workers import it once more
+    train()
 """
 
 

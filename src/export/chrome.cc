@@ -214,7 +214,7 @@ class ChromeExport {
     };
     add(EntryKind::kHost, model_.host_slices);
     add(EntryKind::kDevice, model_.device_slices);
-    add(EntryKind::kMemory, model_.memory_events);
+    if (!place_.without_memory) add(EntryKind::kMemory, model_.memory_events);
     add(EntryKind::kInstant, model_.instants);
     std::stable_sort(entries.begin(), entries.end(),
                      [](const Entry& a, const Entry& b) { return a.source < b.source; });
@@ -484,7 +484,9 @@ class ChromeExport {
 
 }  // namespace
 
-Result<void> export_chrome(const Model& model, ByteSink& sink) { return ChromeExport(model, sink, {}).run(); }
+Result<void> export_chrome(const Model& model, ByteSink& sink, const ExportPlace& place) {
+  return ChromeExport(model, sink, place).run();
+}
 
 void begin_chrome(ByteSink& sink) {
   sink.write("{\"schemaVersion\": 1, \"displayTimeUnit\": \"ms\", \"traceEvents\": [");

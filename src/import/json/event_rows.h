@@ -75,6 +75,7 @@ enum class ArgId : uint8_t {
   kSourceRank,
   kDestinationRank,
   kCommSequence,
+  kCommState,
   kName,
   kLabels,
   kSortIndex,

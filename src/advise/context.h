@@ -38,6 +38,10 @@ struct Context {
   // over.
   bool holds(Row work) const {
     const Row launch = model.device_slices.launch[work];
+    // Of work without a launch: what ran before the steps began on the device is older than they are.
+    const bool is_older =
+        launch == kNoRow && study != nullptr && model.device_slices.end_ns(work) <= study->recorded.start_ns;
+    if (is_older) return false;
     return in_window(launch == kNoRow ? model.device_slices.start_ns[work] : model.host_slices.start_ns[launch]);
   }
   double share_of_step(int64_t ns_per_step) const {

@@ -137,6 +137,11 @@ std::vector<HostWork> host_work(const StudiedTrace& trace) {
     if (model.copy_kinds(row).direction == CopyDirection::kHtoD) copies.push_back(host.start_ns[launch]);
   }
   std::sort(copies.begin(), copies.end());
+  // Some runtimes launch in a thread of their own: then only the operator of the work tells.
+  for (const Row op : model.device_slices.op) {
+    if (op != kNoRow && leads(op)) launches.push_back(host.start_ns[op]);
+  }
+  std::sort(launches.begin(), launches.end());
   // Operators are asked for in order of time: `next` is where the one before was.
   const auto any_in = [&](const std::vector<int64_t>& times, Row row, std::vector<int64_t>::const_iterator& next) {
     next = gallop(next, times.end(), [&](int64_t time_ns) { return time_ns < host.start_ns[row]; });

@@ -81,6 +81,7 @@ void advise_fewer_launches(const Context& context, Finding& finding) {
 std::vector<Finding> find_overhead(const Context& context) {
   const analyze::Study& study = *context.study;
   if (!context.has_device_work && study.bound.limit != analyze::Limit::kOverhead) return {};
+  if (study.bound.limit == analyze::Limit::kUnknown) return {};  // nor what the host has to do with it
   // A graph of the whole step leaves a twentieth of the host's work, compiled code or graphs of parts about a third.
   constexpr double kOfGraph = 0.05;
   const analyze::WhatIf less = less_dispatch(context, 0.35);

@@ -76,6 +76,7 @@ void visit_comm_args(const Model& model, Row comm, PresentArgs<Args>& args) {
   args.number("Src Rank", c.source_rank[comm]);
   args.number("Dst Rank", c.destination_rank[comm]);
   args.number("Seq", c.sequence[comm]);
+  args.word("State", name_of(c.state[comm]));
 }
 
 template <typename Args>

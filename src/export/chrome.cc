@@ -44,14 +44,14 @@ class ChromeExport {
         kineto_(model),
         has_overload_names_(model.find_metadata("capture_overload_names") != nullptr) {}
 
-  Result<void> run(std::string_view file) {
+  Result<void> run() {
     write_header();
     FL_TRY_VOID(write_all());
     if (kineto_.is_wanted()) kineto_.write_window(events_);
     events_.out() += "\n]\n";
-    if (kineto_.is_wanted() && !file.empty() && model_.find_metadata("traceName") == nullptr) {
+    if (kineto_.is_wanted() && !place_.file.empty() && model_.find_metadata("traceName") == nullptr) {
       std::string name;
-      JsonPairs(name).text("traceName", file);
+      JsonPairs(name).text("traceName", place_.file);
       events_.out() += ", " + name + "\n";
     }
     events_.out() += "}\n";
@@ -220,7 +220,7 @@ class ChromeExport {
     };
     add(EntryKind::kHost, model_.host_slices);
     add(EntryKind::kDevice, model_.device_slices);
-    add(EntryKind::kMemory, model_.memory_events);
+    if (!place_.without_memory) add(EntryKind::kMemory, model_.memory_events);
     add(EntryKind::kInstant, model_.instants);
     std::stable_sort(entries.begin(), entries.end(),
                      [](const Entry& a, const Entry& b) { return a.source < b.source; });
@@ -490,8 +490,8 @@ class ChromeExport {
 
 }  // namespace
 
-Result<void> export_chrome(const Model& model, ByteSink& sink, std::string_view file) {
-  return ChromeExport(model, sink, {}).run(file);
+Result<void> export_chrome(const Model& model, ByteSink& sink, const ExportPlace& place) {
+  return ChromeExport(model, sink, place).run();
 }
 
 void begin_chrome(ByteSink& sink) {

@@ -6,8 +6,6 @@
 // Events are written in the order of the source; memory does not grow with their text.
 #pragma once
 
-#include <string_view>
-
 #include "base/result.h"
 #include "export/byte_sink.h"
 #include "export/place.h"
@@ -15,8 +13,7 @@
 
 namespace firelane::exporter {
 
-// `file`: traceName, for recordings of our own; it comes last, and tells who waits for the file that it is complete.
-Result<void> export_chrome(const Model& model, ByteSink& sink, std::string_view file = {});
+Result<void> export_chrome(const Model& model, ByteSink& sink, const ExportPlace& place = {});
 
 // Several traces in one file, one after another.
 void begin_chrome(ByteSink& sink);

@@ -142,7 +142,7 @@ TEST(Chrome, a_recording_of_ours_ends_with_its_name_as_kinetos_do) {
   Model model = TraceBuilder().op("a", {.start_us = 0, .end_us = 1}).build();
   const auto ends_with = [&](std::string_view end) {
     StringSink sink;
-    EXPECT_TRUE(export_chrome(model, sink, "a \"b\".json").ok());
+    EXPECT_TRUE(export_chrome(model, sink, {.file = "a \"b\".json"}).ok());
     return sink.text.ends_with(end);
   };
   EXPECT_TRUE(ends_with("]\n}\n"));  // another tool's trace says what it has to say

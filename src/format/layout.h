@@ -44,6 +44,7 @@ enum class ChunkKind : uint8_t {
   kDevice = 3,  // kernels, memcpys, memsets, synchronizations, the calls that queued them: format/device.h
   kIndex = 4,   // where the chunks lie; the last one of a clean file
   kTrace = 5,   // a piece of a trace of another recorder, converted: together they are one Chrome trace, as text
+  kTable = 6,   // rows of a converted trace that Chrome traces have no form for: format/table_chunk.h
 };
 
 // What a slice is. 0..15 are at::RecordScope's numbers.

@@ -180,17 +180,12 @@ class Window {
   // Per stream the last work launched before the window: it may still run when the window begins. When the first
   // piece of a stream starts long after its launch, such work was there but is not in the trace.
   void find_head() {
-    each_in_stream(model_, [&](Row row, Row before) {
+    each_stream_start(model_, steps_.window.start_ns, steps_.window.end_ns, [&](Row row, Row before) {
       const NodeId node = graph_.node_of_device[row];
-      const GraphNode& self = graph_.nodes[node];
-      const int64_t launched = launch_start(model_, row);
-      if (launched == kNoNumber || launched < steps_.window.start_ns || launched >= steps_.window.end_ns) return;
-      const int64_t before_launched = before == kNoRow ? kNoNumber : launch_start(model_, before);
-      const bool first = before == kNoRow || before_launched == kNoNumber || before_launched < steps_.window.start_ns;
-      if (!first) return;
+      const int64_t waited_ns = graph_.nodes[node].time_ns - launch_start(model_, row);
       if (before != kNoRow) {
         graph_.head.push_back({.source = graph_.node_of_device[before], .kind = EdgeKind::kStream, .from_end = true});
-      } else if (self.time_ns - launched > kBacklogNs && waited_for_nothing_known(node)) {
+      } else if (waited_ns > kBacklogNs && waited_for_nothing_known(node)) {
         graph_.head.push_back({.source = node, .kind = EdgeKind::kStream, .lag_ns = -graph_.stream_gap_ns});
       }
     });

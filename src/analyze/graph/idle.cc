@@ -66,7 +66,10 @@ class Attribution {
     switch (edge.kind) {
       case EdgeKind::kLaunch: {
         const GraphNode& call = graph_.nodes[edge.source];
-        const int64_t launched = std::clamp(call.time_ns, start_ns, end_ns);
+        int64_t launched = std::clamp(call.time_ns, start_ns, end_ns);
+        // A call that takes long before its work is queued: it compiles, loads or allocates meanwhile.
+        if (end_ns - launched > kLongestGapNs)
+          launched = std::clamp(model_.host_slices.end_ns(call.row), launched, end_ns);
         host_late(call.chain, start_ns, launched);
         add(launched, end_ns, end_ns - launched > kLongestGapNs ? IdleCause::kUnknown : IdleCause::kLaunchLatency,
             call.row);

@@ -78,6 +78,9 @@ void each_outermost(const Model& model, const HostChain& chain, const Pick& pick
 struct HostTime {
   std::vector<HostChain> chains;        // [0] is the one that runs the steps or launches the most
   std::vector<uint32_t> chain_of_lane;  // kNoRow: a lane that neither launches, waits nor runs ops
+  // The first chain is what the program waits for. Not where nothing of the host was recorded, nor where threads serve
+  // requests side by side: that one of them is idle says nothing then.
+  bool leads = false;
 };
 
 HostTime host_time(const Model& model);

@@ -37,8 +37,9 @@ struct Loss {
 
 struct Span {
   StringId name = kNoString;
-  int64_t start_ns = 0;
-  int64_t duration_ns = 0;
+  int64_t start_ns = 0;     // of the first one
+  int64_t duration_ns = 0;  // of all
+  int64_t count = 1;        // more where there are many: one a name then
 };
 
 struct EventCounts {

@@ -180,6 +180,7 @@ Study study(const StudiedTrace& trace) {
   s.not_understood = !s.has_device_work && model.losses[Stat::kDeviceNotUnderstood] > 0;
   if (s.not_understood) s.bound = {.limit = Limit::kUnknown};
   s.accelerator = model.info.accelerator;
+  s.origin = model.info.origin;
   const bool blames_host = s.bound.limit == Limit::kOverhead || s.bound.limit == Limit::kMixed;
   if (s.host_unknown && blames_host) s.bound.limit = Limit::kUnknown;
   s.step_spans = step_spans(model, s.graph, s.played, s.steps);

@@ -45,6 +45,7 @@ struct Study {
   bool not_understood = false;  // the trace has lanes of a device, and no reader knows what is on them
   bool host_unknown = false;    // nothing of the host is in the trace: kernels alone
   Accelerator accelerator = Accelerator::kUnknown;
+  Origin origin = Origin::kOther;
   std::shared_ptr<const HostTime> host = std::make_shared<const HostTime>();  // never null
   StepList steps;
   double computing_share = 0;  // without a device: of the host's time, the part in which operators compute

@@ -36,13 +36,6 @@ int64_t rank_in_name(std::string_view path) {
   return error == std::errc() && rank < INT32_MAX ? rank : kNoNumber;
 }
 
-CommState state_named(std::string_view state) {
-  for (size_t i = 1; i < std::size(kCommStateWords); ++i) {
-    if (state == kCommStateWords[i]) return static_cast<CommState>(i);
-  }
-  return CommState::kUnknown;
-}
-
 class FlightReader {
  public:
   FlightReader(const Document& document, const std::string& path) : d_(document), frames_(document, log_.strings) {
@@ -131,7 +124,7 @@ class FlightReader {
                     .created_ns = time(created_.of(entry)),
                     .started_ns = time(started_.of(entry)),
                     .completed_ns = time(completed_.of(entry)),
-                    .state = state_named(d_.text(state_.of(entry))),
+                    .state = comm_state_named(d_.text(state_.of(entry))),
                     .is_p2p = d_.truth(is_p2p_.of(entry)).value_or(false),
                     .is_retired = d_.truth(retired_.of(entry)).value_or(false)};
     // Before version 2.3 there was one sequence for both.

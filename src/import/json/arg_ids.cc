@@ -57,6 +57,7 @@ ArgId arg_id(const char* key) {
       if (is(key, "Sequence number")) return ArgId::kSequenceNumber;
       if (is(key, "Src Rank")) return ArgId::kSourceRank;
       if (is(key, "Stream Id")) return ArgId::kStream;
+      if (is(key, "State")) return ArgId::kCommState;
       return is(key, "Seq") ? ArgId::kCommSequence : ArgId::kUnknown;
     case 'T':
       if (is(key, "Total Allocated")) return ArgId::kMemoryTotalAllocated;

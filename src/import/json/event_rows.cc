@@ -6,6 +6,7 @@
 #include "import/json/numbers.h"
 #include "import/json/other_devices.h"
 #include "import/json/unescape.h"
+#include "model/collectives.h"
 #include "model/copy_name.h"
 
 namespace firelane::importer {
@@ -382,12 +383,14 @@ void EventRows::add_device_slice(const RawEvent& event, RawDeviceSlice row, Devi
                               .target_memory = kinds.target},
                       expected_rows_);
   } else if (kind == DeviceKind::kSync) {
-    row.detail = push(part_->sync_details,
-                      RawSync{.wait_on_stream = number(event, ArgId::kWaitOnStream),
-                              .wait_on_correlation = number(event, ArgId::kWaitOnCorrelation),
-                              .wait_on_event = number(event, ArgId::kWaitOnEvent),
-                              .context = number(event, ArgId::kContext)},
-                      expected_rows_);
+    const RawSync sync{.wait_on_stream = number(event, ArgId::kWaitOnStream),
+                       .wait_on_correlation = number(event, ArgId::kWaitOnCorrelation),
+                       .wait_on_event = number(event, ArgId::kWaitOnEvent),
+                       .context = number(event, ArgId::kContext)};
+    // Some devices write that they wait, and not for what.
+    const bool is_known =
+        std::max({sync.wait_on_stream, sync.wait_on_correlation, sync.wait_on_event, sync.context}) != kNoNumber;
+    if (is_known) row.detail = push(part_->sync_details, sync, expected_rows_);
   }
   push(part_->device_slices, row, expected_rows_);
 }
@@ -410,7 +413,8 @@ Row EventRows::add_comm(const RawEvent& event) {
                       .group_description = string(event.arg(ArgId::kGroupDescription)),
                       .group_ranks = string(event.arg(ArgId::kGroupRanks)),
                       .in_split_sizes = string(event.arg(ArgId::kInSplitSizes)),
-                      .out_split_sizes = string(event.arg(ArgId::kOutSplitSizes))},
+                      .out_split_sizes = string(event.arg(ArgId::kOutSplitSizes)),
+                      .state = comm_state_named(strip_quotes(event.arg(ArgId::kCommState)))},
               expected_rows_);
 }
 

@@ -76,6 +76,7 @@ enum class ArgId : uint8_t {
   kSourceRank,
   kDestinationRank,
   kCommSequence,
+  kCommState,
   kName,
   kLabels,
   kSortIndex,

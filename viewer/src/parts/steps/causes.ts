@@ -14,7 +14,7 @@ const kHost: Record<string, Cause> = {
   python: { label: "running Python", variable: "--c2" },
   op: { label: "in operators", variable: "--c1" },
   launch: { label: "launching work", variable: "--c5" },
-  call: { label: "in other CUDA calls", variable: "--c6" },
+  call: { label: "in other runtime calls", variable: "--c6" },
   sync: { label: "waiting for the device", variable: "--c7" },
   allocation: { label: "allocating device memory", variable: "--c6" },
   gc: { label: "collecting garbage (Python GC)", variable: "--c4" },

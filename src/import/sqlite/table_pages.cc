@@ -142,6 +142,7 @@ bool TablePages::scan(uint32_t root, const std::vector<Wanted>& wanted, const Vi
   std::vector<Open> open;
   open.push_back({{root}, 0});
   visited_ = 0;
+  is_whole_ = true;
   while (!open.empty()) {
     if (open.back().next == open.back().children.size()) {
       open.pop_back();
@@ -168,7 +169,7 @@ bool TablePages::scan(uint32_t root, const std::vector<Wanted>& wanted, const Vi
     below.children.push_back(big32(bytes + header + 8));
     open.push_back(std::move(below));
   }
-  return true;
+  return is_whole_;
 }
 
 bool TablePages::read_leaf(const char* page, uint32_t header, const Visit& visit) {
@@ -196,7 +197,11 @@ bool TablePages::read_cell(const char* page, const char* at, const Visit& visit)
   uint64_t row_id = 0;
   at = read_varint(at, end, size);
   if (at != nullptr) at = read_varint(at, end, row_id);
-  if (at == nullptr || size > kMostPayload) return false;
+  if (at == nullptr) return false;
+  if (size > kMostPayload) {  // the rows after it are as good as any
+    is_whole_ = false;
+    return true;
+  }
   const auto left = static_cast<uint64_t>(end - at);
   const char* record = at;
   if (size <= usable_bytes_ - 35) {

@@ -40,8 +40,8 @@ class TablePages {
     bool may_be_row_id = false;  // INTEGER PRIMARY KEY: stored as NULL where it is the row id
   };
   using Visit = std::function<void(const StoredValue* values)>;
-  // Visits all rows below a root page with the values wanted. False when a page is damaged: rows before it were
-  // visited. Thread-safe are only different objects.
+  // Visits all rows below a root page with the values wanted. False when a page is damaged, where it ends, or when a
+  // row is too long to be one of a trace, which is left out. Thread-safe are only different objects.
   bool scan(uint32_t root, const std::vector<Wanted>& wanted, const Visit& visit);
   // Whether the root page is that of a table with row ids.
   bool is_table(uint32_t root);
@@ -60,6 +60,7 @@ class TablePages {
   uint32_t page_bytes_ = 0;
   uint32_t usable_bytes_ = 0;
   uint64_t page_count_ = 0;
+  bool is_whole_ = true;
   uint64_t visited_ = 0;      // pages of a table, each of which it has once
   std::vector<char> window_;  // pages that lie together
   uint64_t window_at_ = 0;    // offset of its first byte

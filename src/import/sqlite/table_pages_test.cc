@@ -127,6 +127,19 @@ TEST(TablePages, pages_that_form_a_circle_end) {
   EXPECT_FALSE(ok);
 }
 
+// A text of hundreds of megabytes among the names was the end of them.
+TEST(TablePages, a_row_that_is_too_long_is_left_out) {
+  std::string file =
+      make_database("CREATE TABLE t(a TEXT); INSERT INTO t VALUES('first'), (hex(zeroblob(1100000))), ('last');");
+  const uint32_t root = root_of(file, "t");
+  const size_t at = file.find("\x81\x86\xA3\x45");  // the length of the row, 2,200,005 bytes
+  ASSERT_NE(at, std::string::npos);
+  file.replace(at, 4, "\xFF\xFF\xFF\x7F");
+  bool ok = true;
+  EXPECT_EQ(from_pages(file, root, {{.column = 0}}, &ok), (std::vector<std::string>{"first|", "last|"}));
+  EXPECT_FALSE(ok);
+}
+
 // Each row of a page could claim 64 MB, and read a circle of pages for them.
 TEST(TablePages, long_texts_whose_pages_form_a_circle_end) {
   std::string file = make_database(

@@ -4,7 +4,8 @@
 //                                                     how its name begins, RANKS any number that 16 divides, or 8
 //   ranks_study refused JOBS SEED KIND RANKS   of one kind, the ranks of groups whose rows lack a partner that is there
 //   ranks_study stress [JOBS [SEED]]    every fault at random, harder than any kind of `score`: the jobs with a wrong
-//   match ranks_study make DIR RANKS ROWS     parts of a job on disk, for the speed of `firelane ranks reduce`
+//                                       match or a clock outside of its bound, and how many rows of all found partners
+//   ranks_study make DIR RANKS ROWS     parts of a job on disk, for the speed of `firelane ranks reduce`
 //   ranks_study planted DIR             the small job of tests/data/ranks: four ranks on two hosts, rank 2 is slow
 //   ranks_study reduce RANKS ROWS SEQ   seconds that the reduce takes in memory, without reading parts
 #include <algorithm>
@@ -304,13 +305,18 @@ JobSpec stressed(uint64_t seed) {
   spec.gpus_per_host = static_cast<int64_t>(pick(19, 8, 8, 4));
   if (pick(23, 0, 1, 0) > 0) spec.missing_ranks = {1, 6};
   spec.offset_ns = pick(29, 24e6, 10e6);
+  spec.spread_by_step = pick(31, 0, 1) > 0;
   return spec;
 }
 
 int run_stress(int64_t jobs, uint64_t seed) {
   int64_t wrong = 0;
+  int64_t possible = 0;
+  int64_t matched = 0;
   for (int64_t i = 0; i < jobs; ++i, ++seed) {
     const Score s = score(generate(stressed(seed)));
+    possible += s.possible;
+    matched += s.matched;
     if (s.wrong == 0 && s.outside_bound == 0) continue;
     ++wrong;
     std::printf("{\"seed\":%llu,\"wrong\":%lld,\"outside_bound\":%lld,\"matched\":%lld,\"possible\":%lld}\n",
@@ -319,7 +325,8 @@ int run_stress(int64_t jobs, uint64_t seed) {
                 static_cast<long long>(s.possible));
     std::fflush(stdout);
   }
-  std::printf("{\"jobs\":%lld,\"jobs_wrong\":%lld}\n", static_cast<long long>(jobs), static_cast<long long>(wrong));
+  std::printf("{\"jobs\":%lld,\"jobs_wrong\":%lld,\"matched\":%lld,\"possible\":%lld}\n", static_cast<long long>(jobs),
+              static_cast<long long>(wrong), static_cast<long long>(matched), static_cast<long long>(possible));
   return 0;
 }
 

@@ -263,7 +263,6 @@ Alignment align(const Lane& reference, const Lane& other, const std::vector<Sign
   aligner.walk(one->anchor, one->other, +1, INT64_MAX, total, keep);
   aligner.walk(one->anchor, one->other, -1, INT64_MAX, total, keep);
   out.certain = total.matched + 1 >= one->matched / 2 && total.skipped <= 3 * (total.matched + 1);
-  out.difference_ns = one->difference_ns;
   if (!out.certain) out.reference.assign(other.size(), -1);
   return out;
 }

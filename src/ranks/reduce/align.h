@@ -30,7 +30,6 @@ struct ClockGuess {
 struct Alignment {
   bool certain = false;
   bool several = false;            // more than one shift fits
-  double difference_ns = 0;        // of ends: other - reference, in the middle
   std::vector<int32_t> reference;  // by row of the other: row of the reference, or -1
 };
 

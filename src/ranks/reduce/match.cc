@@ -1,60 +1,19 @@
 #include "ranks/reduce/match.h"
 
 #include <algorithm>
-#include <cmath>
-#include <numeric>
+#include <optional>
 #include <thread>
+#include <utility>
 
 #include "base/parallel.h"
-#include "ranks/reduce/align.h"
-#include "ranks/reduce/axis_match.h"
 #include "ranks/reduce/clock.h"
+#include "ranks/reduce/islands.h"
+#include "ranks/reduce/lay.h"
 #include "ranks/reduce/refusals.h"
 
 namespace firelane::ranks {
 
 namespace {
-
-// Differences between clocks as far as they are known while matching: a forest with a difference on each edge.
-class RoughClocks {
- public:
-  explicit RoughClocks(size_t domains) : parent_(domains), offset_(domains, 0) {
-    std::iota(parent_.begin(), parent_.end(), 0u);
-  }
-  bool known(uint32_t a, uint32_t b) { return find(a) == find(b); }
-  // offset(b) - offset(a). REQUIRES: known(a, b).
-  double difference(uint32_t a, uint32_t b) {
-    find(a);
-    find(b);
-    return offset_[b] - offset_[a];
-  }
-  void join(uint32_t a, uint32_t b, double b_minus_a) {
-    const uint32_t root_a = find(a);
-    const uint32_t root_b = find(b);
-    if (root_a == root_b) return;
-    offset_[root_b] = b_minus_a + offset_[a] - offset_[b];
-    parent_[root_b] = root_a;
-  }
-
- private:
-  uint32_t find(uint32_t x) {
-    if (parent_[x] == x) return x;
-    const uint32_t up = parent_[x];
-    const uint32_t root = find(up);
-    offset_[x] += up == root ? 0 : offset_[up];
-    parent_[x] = root;
-    return root;
-  }
-  std::vector<uint32_t> parent_;
-  std::vector<double> offset_;
-};
-
-// Clocks of one machine agree; those of two, kept by NTP, to some milliseconds.
-constexpr double kSameClockNs = 1'000'000;
-constexpr double kKnownClockNs = 2'000'000;
-constexpr double kUnknownClockNs = 50'000'000;
-constexpr double kDeviceSpreadNs = 5'000'000;
-constexpr double kHostSpreadNs = 50'000'000;
 
 // What was found so far; `begin` and `end` of an instance count in its own members.
 struct FoundInstances {
@@ -65,7 +24,7 @@ struct FoundInstances {
 
 class Matcher {
  public:
-  explicit Matcher(const Intake& intake) : intake_(intake), clocks_(intake.domains.size()) {}
+  explicit Matcher(const Intake& intake) : intake_(intake) {}
 
   Matches run() {
     out_.groups.resize(intake_.groups.size());
@@ -145,9 +104,6 @@ class Matcher {
   }
 
   void refuse(uint32_t g, Refusal why, int64_t rows) { out_.groups[g].refused[static_cast<size_t>(why)] += rows; }
-  uint32_t domain_of(uint32_t g, size_t member) const {
-    return intake_.ranks[intake_.groups[g].members[member]].domain;
-  }
 
   bool has_sequence(uint32_t g) const {
     return std::ranges::all_of(lists(g), [](const std::vector<GroupRow>& rows) {
@@ -276,169 +232,35 @@ class Matcher {
     return words(a) + ", " + words(b) + " of the same group (" + intake_.groups[g].description + ")";
   }
 
-  bool on_device(uint32_t g, size_t member) const {
-    return intake_.ranks[intake_.groups[g].members[member]].part.has_device_work;
+  void match_by_order(const std::vector<uint32_t>& groups) {
+    if (groups.empty()) return;
+    std::vector<Laid> laid = lay_by_clock(intake_, groups);
+    // Collectives with numbers tell clocks that the others need.
+    std::optional<Clocks> known;
+    if (!found_.instances.empty()) known = clocks_now();
+    Islands islands(intake_, known ? &*known : nullptr, laid);
+    join_machines(islands);
+    islands.join_all();
+    join_together(islands);
+    islands.finish();
+    for (Laid& each : laid) take(each);
+    if (std::ranges::none_of(laid, has_open_rows)) return;
+    const Clocks clocks = clocks_now();
+    for (const Laid& each : laid) count_refused(intake_, clocks, each, out_.groups[each.group]);
   }
 
-  // Threads of a CPU backend are scheduled late on busy cores, so that ends lie apart.
-  ClockGuess guess(uint32_t a, uint32_t b, bool on_device) {
-    const double least = on_device ? 30'000 : kHostSpreadNs / 2;
-    const double spread = on_device ? kDeviceSpreadNs : kHostSpreadNs;
-    const size_t ranks = intake_.ranks.size();
-    if (a == b) return {0, on_device ? kSameClockNs : kHostSpreadNs, least, spread, ranks};
-    if (clocks_.known(a, b))
-      return {clocks_.difference(a, b), on_device ? kKnownClockNs : kHostSpreadNs, least, spread, ranks};
-    return {0, intake_.has_unix_times ? kUnknownClockNs : INFINITY, least, spread, ranks};
+  static bool has_open_rows(const Laid& laid) {
+    return std::ranges::any_of(laid.state, [](LaidState state) { return state != LaidState::kCertain; }) ||
+           std::ranges::any_of(laid.found, [](const auto& entrants) { return entrants.size() == 1; });
   }
 
-  void match_by_order(std::vector<uint32_t> groups) {
-    // Few collectives between the same ranks leave few shifts: they tell the clocks that the others need.
-    std::stable_sort(groups.begin(), groups.end(), [&](uint32_t a, uint32_t b) {
-      const bool pair_a = intake_.groups[a].point_to_point;
-      const bool pair_b = intake_.groups[b].point_to_point;
-      return pair_a != pair_b ? pair_b
-                              : out_.groups[a].rows * static_cast<int64_t>(lists(b).size()) <
-                                    out_.groups[b].rows * static_cast<int64_t>(lists(a).size());
-    });
-    std::vector<Laid> open;
-    const unsigned threads = std::max(1u, std::thread::hardware_concurrency());
-    for (size_t first = 0; first < groups.size();) {
-      // Groups of one machine neither need the clocks of others nor tell them: some of them side by side.
-      constexpr size_t kSideBySide = 16;
-      size_t end = first;
-      while (end < groups.size() && end - first < kSideBySide && has_one_clock(groups[end])) ++end;
-      const size_t count = std::max<size_t>(1, end - first);
-      std::vector<Laid> laid(count);
-      parallel_each(count, threads, [&](size_t i) { laid[i] = lay(groups[first + i]); });
-      for (size_t i = 0; i < count; ++i) {
-        if (laid[i].complete() && !laid[i].has_open_rows()) {
-          take(laid[i]);
-        } else {
-          open.push_back(std::move(laid[i]));
-        }
-      }
-      first += count;
-    }
-    if (open.empty()) return;
-    lay_again(open);  // more clocks are known now
-    const Clocks clocks = match_open_rows(open);
-    for (Laid& laid : open) {
-      count_refused(intake_, clocks, laid, out_.groups[laid.group]);
-      take(laid);
-    }
-  }
-
-  void lay_again(std::vector<Laid>& open) {
-    for (Laid& laid : open) {
-      if (!laid.complete()) laid = lay(laid.group);
-    }
-  }
-
-  // Rows that the order leaves open, with everything that is known of clocks. The clocks that are known then.
-  Clocks match_open_rows(std::vector<Laid>& open) {
-    const auto is_pair = [&](const Laid& laid) { return intake_.groups[laid.group].point_to_point; };
-    const auto pairs =
-        std::stable_partition(open.begin(), open.end(), [&](const Laid& laid) { return !is_pair(laid); });
-    Matches certain;
-    certain.instances = found_.instances;
-    certain.members = found_.members;
-    for (const Laid& laid : open) {
-      for (const std::vector<Entrant>& entrants : laid.found) {
-        if (entrants.size() < 2) continue;
-        const auto begin = static_cast<uint32_t>(certain.members.size());
-        for (const Entrant& each : entrants) certain.members.push_back(each.member);
-        certain.instances.push_back(
-            {laid.group, entrants[0].signature, begin, static_cast<uint32_t>(certain.members.size())});
-      }
-    }
-    Clocks clocks = fit_clocks(intake_, certain);
-    if (pairs == open.begin()) return clocks;
-    match_on_axis(intake_, certain, clocks, {open.begin(), pairs});
-    bool any = false;
-    for (uint32_t d = 0; d < clocks.domains.size(); ++d) {
-      if (!clocks.domains[d].known || clocks_.known(clocks.reference, d)) continue;
-      clocks_.join(clocks.reference, d, clocks.domains[d].offset_ns);
-      any = true;
-    }
-    for (auto at = pairs; at != open.end() && any; ++at) {
-      if (!at->complete()) *at = lay(at->group);
-    }
-    return clocks;
-  }
-
-  bool has_one_clock(uint32_t g) const {
-    for (size_t m = 1; m < lists(g).size(); ++m) {
-      if (domain_of(g, m) != domain_of(g, 0)) return false;
-    }
-    return true;
-  }
-
-  // Of a group whose ranks have several clocks it uses and adds what is known of them; else several groups may be laid
-  // at once.
-  Laid lay(uint32_t g) {
-    Laid out;
-    const auto& rows_by_member = lists(g);
-    const size_t ranks = rows_by_member.size();
-    auto& instance = out.instance;
-    auto& found = out.found;
-    out.group = g;
-    instance.resize(ranks);
-    for (size_t m = 0; m < ranks; ++m) instance[m].assign(rows_by_member[m].size(), -1);
-    out.state.assign(ranks, LaidState::kCertain);
-    // A rank that recorded the most is the reference; what it lacks, the next one may have.
-    for (int round = 0; round < 3; ++round) {
-      std::vector<RowList> left(ranks);
-      for (size_t m = 0; m < ranks; ++m) {
-        if (round > 0 && out.state[m] != LaidState::kCertain) continue;
-        for (size_t i = 0; i < rows_by_member[m].size(); ++i) {
-          if (instance[m][i] < 0) left[m].push_back(static_cast<uint32_t>(i));
-        }
-      }
-      size_t reference = 0;
-      size_t others = 0;
-      for (size_t m = 0; m < ranks; ++m) {
-        if (left[m].size() > left[reference].size()) reference = m;
-        others += left[m].empty() ? 0 : 1;
-      }
-      if (others < 2 || left[reference].empty()) break;
-      const auto rows_of = [&](size_t m) {
-        RowList rows;
-        for (const uint32_t i : left[m]) rows.push_back(rows_by_member[m][i].row);
-        return rows;
-      };
-      const RowList reference_rows = rows_of(reference);
-      const Lane lane{&intake_.ranks[intake_.groups[g].members[reference]].rows, &reference_rows};
-      const size_t base = found.size();
-      for (const uint32_t i : left[reference]) {
-        instance[reference][i] = static_cast<int32_t>(found.size());
-        found.push_back({entrant(g, reference, rows_by_member[reference][i])});
-      }
-      for (size_t m = 0; m < ranks; ++m) {
-        if (m == reference || left[m].empty()) continue;
-        const uint32_t a = domain_of(g, reference);
-        const uint32_t b = domain_of(g, m);
-        ClockGuess clock = guess(a, b, on_device(g, reference) && on_device(g, m));
-        if (round > 0) {
-          // Single rows that the first reference lacks: their clocks must agree closely.
-          if (a != b && !clocks_.known(a, b)) continue;
-          if (on_device(g, m)) clock.within_ns = a == b ? 100'000 : 300'000;
-        }
-        const RowList rows = rows_of(m);
-        const Lane other{&intake_.ranks[intake_.groups[g].members[m]].rows, &rows};
-        const Alignment aligned = align(lane, other, intake_.signatures, clock);
-        if (!aligned.certain) {
-          if (round == 0) out.state[m] = aligned.several ? LaidState::kSeveral : LaidState::kNone;
-          continue;
-        }
-        if (a != b && !clocks_.known(a, b)) clocks_.join(a, b, aligned.difference_ns);
-        for (size_t i = 0; i < rows.size(); ++i) {
-          if (aligned.reference[i] < 0) continue;
-          const auto at = base + static_cast<size_t>(aligned.reference[i]);
-          instance[m][left[m][i]] = static_cast<int32_t>(at);
-          found[at].push_back(entrant(g, m, rows_by_member[m][left[m][i]]));
-        }
-      }
-    }
+  Clocks clocks_now() {
+    Matches matched;
+    std::swap(matched.instances, found_.instances);
+    std::swap(matched.members, found_.members);
+    Clocks out = fit_clocks(intake_, matched);
+    std::swap(matched.instances, found_.instances);
+    std::swap(matched.members, found_.members);
     return out;
   }
 
@@ -452,7 +274,6 @@ class Matcher {
   }
 
   const Intake& intake_;
-  RoughClocks clocks_;
   Matches out_;
   FoundInstances found_;
 };

@@ -1,10 +1,9 @@
 // Which rows of different ranks are the same collective. A wrong match poisons clocks and blame, so that a row whose
 // counterpart is not certain stays unmatched, under a reason.
 //
-// With sequence numbers the number decides, and operation and size must agree. Without, the rows of a rank are laid
-// along those of another: a shift between the two is judged by how evenly the ends differ, since the ends of a
-// collective lie together on all ranks while the time from one to the next is never quite the same. The shift must be
-// the only one that fits: a pattern that repeats too evenly is refused, unless clocks that are known already decide it.
+// With sequence numbers the number decides, and operation and size must agree. Without, times do: ranks with one clock
+// end a collective together (lay.h). Of machines with different clocks the difference has to be found first, from all
+// their collectives (islands.h, shift.h); it must be the only one that fits, else their rows are refused.
 #pragma once
 
 #include <array>

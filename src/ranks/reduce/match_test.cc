@@ -47,6 +47,40 @@ TEST(Match, a_shift_is_not_the_only_one_because_a_group_has_no_other_collective)
   EXPECT_GT(s.refused[static_cast<size_t>(Refusal::kPeriodic)], 0);
 }
 
+TEST(Match, rows_that_are_missing_do_not_shift_the_others) {
+  // Each of these jobs had matches of different collectives: one in 20 of `ranks_study stress`.
+  const JobSpec few_rows{.seed = 107,
+                         .ranks = 32,
+                         .gpus_per_host = 4,
+                         .tensor = 2,
+                         .pipeline = 2,
+                         .experts = true,
+                         .steps = 8,
+                         .jitter = 0.01,
+                         .overlap = true,
+                         .missing_rows = 0.04,
+                         .cut_rows = 45,
+                         .missing_ranks = {1, 6}};
+  JobSpec unnamed = few_rows;
+  unnamed.seed = 41, unnamed.ranks = 16, unnamed.steps = 16, unnamed.jitter = 0.002, unnamed.end_spread_ns = 100'000;
+  unnamed.hosts_named = false, unnamed.missing_rows = 0.02, unnamed.missing_arguments = 0.1, unnamed.cut_rows = 15;
+  const JobSpec data_parallel{.seed = 363,
+                              .ranks = 64,
+                              .steps = 16,
+                              .jitter = 0.005,
+                              .end_spread_ns = 100'000,
+                              .overlap = true,
+                              .offset_ns = 24e6,
+                              .missing_rows = 0.02,
+                              .cut_rows = 45};
+  for (const JobSpec& spec : {few_rows, unnamed, data_parallel}) {
+    const Score s = score(generate(spec));
+    EXPECT_EQ(s.wrong, 0) << spec.seed;
+    EXPECT_EQ(s.outside_bound, 0) << spec.seed;
+    EXPECT_GT(s.matched, 0) << spec.seed;
+  }
+}
+
 TEST(Match, rows_that_name_no_group_are_of_no_common_one_where_other_rows_name_theirs) {
   // In a job of 16,384 ranks, 21 had a single row of the group of all ranks, without arguments: of different steps.
   Job job = two_hosts_with_one_step_of_the_world();

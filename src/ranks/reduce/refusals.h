@@ -5,8 +5,8 @@
 // is that of the ranks between which it is open.
 #pragma once
 
-#include "ranks/reduce/axis_match.h"
 #include "ranks/reduce/clock.h"
+#include "ranks/reduce/islands.h"
 #include "ranks/reduce/match.h"
 
 namespace firelane::ranks {

@@ -1,5 +1,4 @@
 #include "ranks/reduce/shuffle.h"
-#include "base/test_depth.h"
 
 #include <gtest/gtest.h>
 
@@ -85,7 +84,7 @@ bool same_report(const StudiedJob& a, const StudiedJob& b) {
 
 TEST(Shuffle, every_fault_gives_the_same_report_with_and_without_numbers) {
   using testing::JobSpec;
-  const JobSpec plain{.ranks = is_deep_test() ? 40 : 16, .tensor = 2, .pipeline = 2, .experts = true, .steps = 5};
+  const JobSpec plain{.ranks = 16, .gpus_per_host = 4, .tensor = 2, .pipeline = 2, .experts = true, .steps = 5};
   const auto with = [&](auto change) {
     JobSpec spec = plain;
     change(spec);
@@ -99,7 +98,7 @@ TEST(Shuffle, every_fault_gives_the_same_report_with_and_without_numbers) {
       with([](JobSpec& s) { s.scrambled_names = true; }),
       with([](JobSpec& s) { s.hosts_named = false; }),
       with([](JobSpec& s) { s.missing_ranks = {1, 6}; }),
-      with([](JobSpec& s) { s.tensor = s.pipeline = 1, s.experts = false, s.cut_rank_lists = true; }),
+      with([](JobSpec& s) { s.ranks = 40, s.tensor = s.pipeline = 1, s.experts = false, s.cut_rank_lists = true; }),
       with([](JobSpec& s) { s.end_spread_ns = 100'000; }),
       with([](JobSpec& s) { s.host_spread_ns = 100'000; }),
       with([](JobSpec& s) { s.overlap = true; }),

@@ -144,8 +144,16 @@ class Maker {
     const double transfer = 8'000 + static_cast<double>(elements) * 2 / 100.0;  // 100 GB/s
     std::map<int64_t, double> host_late;
     if (spec_.host_spread_ns > 0) {
-      for (const int64_t rank : ranks)
-        host_late.try_emplace(rank / spec_.gpus_per_host, spec_.host_spread_ns * uniform());
+      for (const int64_t rank : ranks) {
+        const int64_t host = rank / spec_.gpus_per_host;
+        if (spec_.spread_by_step) {
+          const auto [at, is_new] = late_in_step_.try_emplace({step, host}, 0);
+          if (is_new) at->second = spec_.host_spread_ns * uniform();
+          host_late[host] = at->second;
+        } else {
+          host_late.try_emplace(host, spec_.host_spread_ns * uniform());
+        }
+      }
     }
     const int64_t id = next_id_++;
     const int64_t sequence = group.next_sequence++;
@@ -383,6 +391,7 @@ class Maker {
   std::vector<double> busy_until_;  // by a collective that the rank works beside; 0 none
   std::vector<Work> pending_;
   std::vector<std::vector<MadeRow>> rows_;
+  std::map<std::pair<int64_t, int64_t>, double> late_in_step_;  // by step and host
   std::vector<std::vector<double>> step_ends_;
 };
 

@@ -104,6 +104,7 @@ def _refuse_what_cannot_be() -> None:
 
 class Attached(Auto):
     front = "firelane attach"
+    follows_models = False
 
     def __init__(self, plan: Plan, say: Callable[[str], None], gone: threading.Event) -> None:
         super().__init__(plan)

@@ -1,10 +1,10 @@
 """Records an unmodified program: the part of `firelane record -- python train.py` that runs inside the program.
 
 Steps are detected automatically, from the most reliable source available: a profiler's own step(), then the first
-optimizer that steps, then the iterations of a DataLoader. A few steps pass untouched, then the recorder is prepared,
-`steps` steps are recorded, and a few more are timed; after that all hooks are off and the program runs on alone. Once
-the trace is complete, a thread prints the table, the verdict and the next commands to stderr, because stdout belongs to
-the program.
+optimizer that steps, then the iterations of a DataLoader, then calls of a model. A few steps pass untouched, then the
+recorder is prepared, `steps` steps are recorded, and a few more are timed; after that all hooks are off and the program
+runs on alone. Once the trace is complete, a thread prints the table, the verdict and the next commands to stderr,
+because stdout belongs to the program.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from firelane._light import LIGHT_STEPS, marked
+from firelane._model_calls import ModelCalls
 from firelane._optimizers import OptimizerSteps
 from firelane._patches import Patches
 from firelane._step_events import StepEvents
@@ -40,7 +41,8 @@ if TYPE_CHECKING:
 
 _MIN_UNRECORDED = 3  # steps; with fewer, a single outlier would decide (as in src/analyze/trace/info.cc)
 _MAX_DIAGNOSED = 2_000_000  # events; takes a few seconds
-_RELIABILITY = {"data loader": 1, "optimizer": 2, "profiler": 3}
+_MAX_FOLLOWED = 50  # steps
+_RELIABILITY = {"model": 1, "data loader": 2, "optimizer": 3, "profiler": 4}
 
 
 @dataclass
@@ -91,6 +93,7 @@ running: list[Auto] = []  # those that were begun in this process, by whomever
 
 class Auto:
     front = "firelane record"  # what the user called
+    follows_models = True  # where nothing else tells steps; not where an optimizer may have been made before
     timer: StepTimer  # set by install_hooks()
 
     def __init__(self, plan: Plan) -> None:
@@ -113,6 +116,7 @@ class Auto:
         self.unrecorded_count = 0
         self.summary: threading.Thread | None = None
         self.events = StepEvents(lambda: self.step_count)
+        self.model_calls = ModelCalls(lambda: self.stepped("model"))
         self.patches = Patches()
 
     # -- detecting steps ------------------------------------------------------------------
@@ -128,6 +132,8 @@ class Auto:
             return
         self._follow_optimizers()
         self._follow_loaders_and_profilers()
+        if self.follows_models:
+            self.model_calls.install()
         self.events.install()
 
     def _follow_optimizers(self) -> None:
@@ -136,6 +142,7 @@ class Auto:
         hook_of = Optimizer.profile_hook_step  # wraps every optimizer's step() when its class is first used
 
         def profile_hook_step(func: Callable[..., Any]) -> Callable[..., Any]:
+            self.model_calls.remove()  # there is an optimizer, whose steps count
             return followed_by(hook_of(func), lambda optimizer: self.stepped("optimizer", id(optimizer)))
 
         self.patches.replace(Optimizer, "profile_hook_step", staticmethod(profile_hook_step))
@@ -171,6 +178,8 @@ class Auto:
                 if self.recording is not None and self.source:
                     return  # too late to switch: the current steps are already being recorded
                 self.source, self.main_optimizer, self.step_count = source, optimizer, 0
+                if source != "model":
+                    self.model_calls.remove()
             elif source != self.source or optimizer != self.main_optimizer:
                 return
             self._next_step()
@@ -246,6 +255,7 @@ class Auto:
                 **{name: on for name, on in plan.options.items() if name != "cuda"},
                 use_device="cuda" if self.uses_gpu else None,
                 front=self.front,
+                follow_tensors=0 < plan.steps <= _MAX_FOLLOWED,
                 light=self.light > 0,
                 sample_rate=plan.sample_rate,
                 output=_temporary_path(self.path) if replaces else self.path,
@@ -282,6 +292,7 @@ class Auto:
         self.is_over = True
         self._release_termination()
         self.events.remove()
+        self.model_calls.remove()
         if self.recording is not None:
             self.recording.add_metadata("step_source", json.dumps(self.source or "none"))
             for name, text in self.events.metadata().items():
@@ -320,6 +331,7 @@ class Auto:
     def _give_up(self, error: BaseException) -> None:
         self.is_over = True
         self.events.remove()
+        self.model_calls.remove()
         self._say(f"recording stopped: {error}")
 
     # -- at exit --------------------------------------------------------------------------
@@ -361,7 +373,7 @@ class Auto:
             )
         elif "torch.distributed.launcher.api" not in sys.modules:  # torchrun's own process has no steps
             print(
-                "firelane: nothing recorded: found no steps (of an optimizer, a DataLoader or a profiler); "
+                "firelane: nothing recorded: found no steps (of an optimizer, a DataLoader, a model or a profiler); "
                 "--steps 0 records the whole program",
                 file=sys.stderr,
             )

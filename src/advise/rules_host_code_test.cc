@@ -53,6 +53,21 @@ TEST(HostCode, what_torch_does_in_python_itself_is_none) {
   EXPECT_NE(find(with_code(Place::kIntoBackward, 2000), "host-code"), nullptr) << "too long for that";
 }
 
+TEST(HostCode, stretches_at_another_place_in_each_step_are_none) {
+  TraceBuilder builder;
+  double at = 0;
+  for (int step = 0; step < 6; ++step) {
+    const double from = at;
+    for (int i = 0; i < 12; ++i) {
+      builder.op("aten::op" + std::to_string(i), {.start_us = at, .end_us = at + 30});
+      at += i == 2 * step ? 900 : 38;
+    }
+    builder.step(step, {.start_us = from, .end_us = at});
+  }
+  const Model model = builder.build();
+  EXPECT_EQ(find(diagnose(model), "host-code"), nullptr) << "the thread had no core, most likely";
+}
+
 TEST(HostCode, one_step_of_many_is_a_slow_step) {
   EXPECT_EQ(find(with_code(Place::kOnceInEight, 8000), "host-code"), nullptr);
 }

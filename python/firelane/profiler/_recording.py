@@ -77,11 +77,12 @@ class RecordFlags:
     sample_rate: float = 0  # looks a second at the stacks of all threads; 0: none
     output: str = ""
     is_temporary: bool = False  # the file at `output` is deleted unless save() moves it
+    follow_tensors: bool = True  # for few steps: 200 bytes of each tensor stay until the end
 
     @property
     def tensors(self) -> bool:
-        """Whether ops say which tensors their inputs are: for the event tree, which `firelane record` does not have."""
-        return self.shapes and self.memory and self.front != "firelane record"
+        """Whether ops say which tensors their inputs are: for the event tree, and for what rounds of a loop need."""
+        return self.shapes and self.memory and self.follow_tensors
 
     @property
     def owners(self) -> bool:

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "base/check.h"
 
@@ -84,9 +85,11 @@ class Walk {
     const Interval recorded{graph_.nodes[source].time_ns, graph_.nodes[target].time_ns};
     const int64_t start = std::max(from, played_.start_ns);
     if (until <= start) return;
-    const ActivityTimes times = host_.chains[chain].times_in(recorded.start_ns, recorded.end_ns, segment_of_[chain]);
+    ActivityTimes times = host_.chains[chain].times_in(recorded.start_ns, recorded.end_ns, segment_of_[chain]);
+    // A replay is without the wait for a core.
+    const int64_t waited_ns = std::exchange(times[static_cast<size_t>(Activity::kNoCore)], 0);
     const int64_t length = until - start;
-    const int64_t recorded_ns = recorded.end_ns - recorded.start_ns;
+    const int64_t recorded_ns = recorded.end_ns - recorded.start_ns - waited_ns;
     int64_t given = 0;
     constexpr auto kIdle = static_cast<size_t>(Activity::kUnrecorded);
     size_t largest = kIdle;

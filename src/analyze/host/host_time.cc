@@ -4,6 +4,7 @@
 #include <numeric>
 #include <span>
 
+#include "analyze/host/core_time.h"
 #include "analyze/host/host_calls.h"
 #include "base/check.h"
 #include "base/gallop.h"
@@ -378,8 +379,8 @@ std::vector<HostSegment> collective_segments(const Model& model, size_t leader) 
 
 std::string_view name_of(Activity activity) {
   static constexpr std::array<std::string_view, kActivityCount> kNames = {
-      "input",      "python", "op",      "launch",   "call",       "sync",
-      "allocation", "gc",     "loading", "recorder", "collective", "unrecorded"};
+      "input", "python",  "op",       "launch",     "call",    "sync",      "allocation",
+      "gc",    "loading", "recorder", "collective", "no_core", "unrecorded"};
   return kNames[static_cast<size_t>(activity)];
 }
 
@@ -467,6 +468,7 @@ HostTime host_time(const Model& model) {
     };
     for (HostChain& chain : result.chains) lay_over(chain.segments, overhead, hides);
   }
+  result.no_core = lay_waits(model, result.chains[0]);
   return result;
 }
 

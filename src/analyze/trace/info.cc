@@ -6,6 +6,7 @@
 #include "analyze/common/median.h"
 #include "analyze/device/device_work.h"
 #include "analyze/host/host_time.h"
+#include "analyze/steps/core_waits.h"
 #include "analyze/steps/find_steps.h"
 #include "model/how_to_record.h"
 
@@ -27,18 +28,21 @@ bool any_number(const Column<int64_t>& column) {
 // Fewer are no baseline: one odd step would decide.
 constexpr size_t kMinUndisturbedSteps = 3;
 
-StepTimes find_step_times(const TimedSteps& steps) {
+StepTimes find_step_times(const Model& model) {
+  const TimedSteps& steps = model.timed_steps;
+  const CoreWaits waits(model);
   std::vector<int64_t> undisturbed;
   std::vector<int64_t> on_device;
   std::vector<int64_t> recorded;
   std::vector<int64_t> light;
   for (size_t i = 0; i < steps.size(); ++i) {
     const bool is_true = steps.disturbance[i] == StepDisturbance::kNone;
-    if (is_true) undisturbed.push_back(steps.duration_ns[i]);
+    const int64_t own_ns = steps.duration_ns[i] - waits.lost_ns(static_cast<Row>(i));
+    if (is_true) undisturbed.push_back(own_ns);
     if (is_true && i < steps.device_ns.size() && steps.device_ns[i] != kNoNumber)
       on_device.push_back(steps.device_ns[i]);
-    if (steps.disturbance[i] == StepDisturbance::kRecorded) recorded.push_back(steps.duration_ns[i]);
-    if (steps.disturbance[i] == StepDisturbance::kLight) light.push_back(steps.duration_ns[i]);
+    if (steps.disturbance[i] == StepDisturbance::kRecorded) recorded.push_back(own_ns);
+    if (steps.disturbance[i] == StepDisturbance::kLight) light.push_back(own_ns);
   }
   if (undisturbed.size() < kMinUndisturbedSteps) undisturbed.clear();
   if (on_device.size() < kMinUndisturbedSteps) on_device.clear();
@@ -341,7 +345,7 @@ TraceDescription describe_trace(const Model& model) {
   const Interval counted = counted_span(model);
   out.counted_ns = counted.end_ns - counted.start_ns;
   out.device_busy_ns = device_busy(model).total_ns();
-  out.step_times = find_step_times(model.timed_steps);
+  out.step_times = find_step_times(model);
   // The host may run ahead: what the recorder timed is the host's step.
   if (out.step_times.recorded_step_count > 0 && model.steps.size() > 0) {
     const StepList steps = find_steps(model, host_time(model));

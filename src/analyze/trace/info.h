@@ -79,7 +79,8 @@ struct TraceDescription {
   std::vector<Loss> losses;  // data loss first, then warnings, then the rest
 };
 
-StepTimes find_step_times(const TimedSteps& steps);
+// Without what steps lost to other programs (steps/core_waits.h).
+StepTimes find_step_times(const Model& model);
 TraceDescription describe_trace(const Model& model);
 // Its `options` alone, which cost one pass over the trace.
 std::vector<RecordingOption> recording_options(const Model& model);

@@ -34,7 +34,7 @@ struct SlowSteps {
   int64_t usual_slow_ns = 0;     // median of the slow ones
   int64_t excess_ns = 0;         // what they add to the average step
 };
-SlowSteps find_slow_steps(const TimedSteps& steps);
+SlowSteps find_slow_steps(const Model& model);
 
 // Which steps of a recording a trace holds.
 enum class RecordedSteps : uint8_t { kAll, kLight, kFull };  // kFull: the recording has light ones, too

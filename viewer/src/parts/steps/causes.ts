@@ -21,6 +21,7 @@ const kHost: Record<string, Cause> = {
   loading: { label: "loading kernels", variable: "--c6" },
   recorder: { label: "in the profiler", variable: "--c8" },
   collective: { label: "waiting for other ranks", variable: "--c7" },
+  no_core: { label: "waiting for a core (other programs had them)", variable: "--c8" },
   unrecorded: { label: "between operators (Python or unrecorded code)", variable: "--c2" },
 };
 

@@ -243,6 +243,8 @@ void fit_remedy(const TraceInfo& info, Answer& answer) {
     if (is_occupancy && !is_cuda) answer.remedy = "torch.profiler does not record it on this device";
     return;
   }
+  // A snapshot of a GPU's memory has none either, and a program on CPUs alone it was not.
+  if (answer.question == "device time per kernel") answer.reason = "no device work";
   answer.remedy = not_given(info.origin);
   for (const QuestionOption& each : kQuestionOptions) {
     if (each.question == answer.question) answer.remedy = how_to_record(info, each.option);

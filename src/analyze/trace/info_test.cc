@@ -88,6 +88,12 @@ TEST(DescribeTrace, other_tools_have_neither_torchs_options_nor_its_advice) {
   }
 }
 
+TEST(DescribeTrace, a_file_that_cannot_hold_device_work_is_not_said_to_be_of_a_cpu) {
+  Model model = TraceBuilder().build();
+  model.info.origin = Origin::kMemorySnapshot;
+  EXPECT_EQ(answer_to(describe_trace(model), "device time per kernel").reason, "no device work");
+}
+
 TEST(DescribeTrace, hundreds_of_spans_are_one_a_name) {
   TraceBuilder builder;
   for (int i = 0; i < 100; ++i)

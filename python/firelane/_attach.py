@@ -226,6 +226,8 @@ class Attached(Auto):
                     self.recording.stop()
                     with contextlib.suppress(OSError):
                         os.unlink(self.recording.path)
+            if hasattr(self, "timer"):
+                del self.timer  # has a file open; hooks that others keep may keep this
 
     def answer(self, why: str) -> tuple[str, str]:
         recording = self.recording

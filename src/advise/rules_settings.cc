@@ -10,7 +10,7 @@
 #include "advise/rule.h"
 #include "advise/text.h"
 #include "analyze/compute/roofline.h"
-#include "analyze/steps/core_waits.h"
+#include "analyze/host/core_waits.h"
 #include "base/text.h"
 
 namespace firelane::advise {

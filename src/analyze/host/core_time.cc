@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "analyze/common/median.h"
-#include "analyze/steps/core_waits.h"
+#include "analyze/host/core_waits.h"
 
 namespace firelane::analyze {
 

@@ -5,7 +5,7 @@
 
 namespace firelane::analyze {
 
-// Gives what each recorded step lost to other programs (steps/core_waits.h) its place among the chain's segments, and
+// Gives what each recorded step lost to other programs (host/core_waits.h) its place among the chain's segments, and
 // returns these places.
 IntervalSet lay_waits(const Model& model, HostChain& chain);
 

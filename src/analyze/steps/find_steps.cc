@@ -6,7 +6,7 @@
 
 #include "analyze/common/median.h"
 #include "analyze/device/device_work.h"
-#include "analyze/steps/core_waits.h"
+#include "analyze/host/core_waits.h"
 #include "analyze/steps/step_spans.h"
 
 namespace firelane::analyze {

@@ -4,7 +4,7 @@
 #include <array>
 #include <cmath>
 
-#include "analyze/steps/core_waits.h"
+#include "analyze/host/core_waits.h"
 
 namespace firelane::analyze {
 

@@ -5,8 +5,8 @@
 
 #include "analyze/common/median.h"
 #include "analyze/device/device_work.h"
+#include "analyze/host/core_waits.h"
 #include "analyze/host/host_time.h"
-#include "analyze/steps/core_waits.h"
 #include "analyze/steps/find_steps.h"
 #include "model/how_to_record.h"
 

@@ -79,7 +79,7 @@ struct TraceDescription {
   std::vector<Loss> losses;  // data loss first, then warnings, then the rest
 };
 
-// Without what steps lost to other programs (steps/core_waits.h).
+// Without what steps lost to other programs (host/core_waits.h).
 StepTimes find_step_times(const Model& model);
 TraceDescription describe_trace(const Model& model);
 // Its `options` alone, which cost one pass over the trace.

@@ -10,8 +10,8 @@
 #include "analyze/common/median.h"
 #include "analyze/compute/roofline.h"
 #include "analyze/device/device_work.h"
+#include "analyze/host/core_waits.h"
 #include "analyze/host/dispatch.h"
-#include "analyze/steps/core_waits.h"
 #include "analyze/steps/growth.h"
 #include "base/parallel.h"
 

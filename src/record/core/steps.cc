@@ -18,8 +18,9 @@ ThreadTimes between(const ThreadTimes& began, const ThreadTimes& ended) {
 }  // namespace
 
 void StepTimer::step(int64_t number, format::StepPhase phase) noexcept {
+  ThreadTimes times = running_ ? ThreadTimes{} : reader_.read();  // opening its file is no part of a step
   const uint64_t now = now_ticks();
-  const ThreadTimes times = reader_.read();
+  if (running_) times = reader_.read();
   if (running_) {
     current_.duration_ticks = now - current_.start_ticks;
     current_.thread = between(began_, times);
@@ -43,6 +44,9 @@ void StepTimer::finish() noexcept {
   running_ = false;
 }
 
-std::vector<StepSample> StepTimer::take() noexcept { return std::exchange(samples_, {}); }
+std::vector<StepSample> StepTimer::take() noexcept {
+  reader_.close();  // most likely nobody goes on
+  return std::exchange(samples_, {});
+}
 
 }  // namespace firelane::record

@@ -17,7 +17,7 @@ struct ThreadTimes {
   pid_t thread = 0;
 };
 
-// Of whichever thread asks. Keeps one file open. Not thread-safe.
+// Of whichever thread asks. Keeps one file open from the first look until close(). Not thread-safe.
 class ThreadTimesReader {
  public:
   ThreadTimesReader() = default;
@@ -26,10 +26,9 @@ class ThreadTimesReader {
   ThreadTimesReader& operator=(ThreadTimesReader&& other) noexcept;
 
   ThreadTimes read() noexcept;
-
- private:
   void close() noexcept;
 
+ private:
   pid_t thread_ = 0;  // whose file it is: a forked child and another thread have others
   int file_ = -1;
 };

@@ -1,5 +1,5 @@
 // Time that steps lost because other programs had the cores: whose it is, where it lies, and that no verdict counts it.
-#include "analyze/steps/core_waits.h"
+#include "analyze/host/core_waits.h"
 
 #include <gtest/gtest.h>
 

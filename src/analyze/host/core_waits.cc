@@ -1,4 +1,4 @@
-#include "analyze/steps/core_waits.h"
+#include "analyze/host/core_waits.h"
 
 #include <algorithm>
 #include <cmath>

@@ -13,6 +13,22 @@ namespace {
 
 constexpr double kLeastPairs = 6;  // of a shift that is taken
 
+// Of groups that both have. Few rows are laid onto many: shifts are looked for from some of the rows that are laid, and
+// those of many, most of which the few cannot have, would not find the true one.
+bool knows_more(const Island& a, const Island& b) {
+  size_t of_a = 0;
+  size_t of_b = 0;
+  size_t i = 0;
+  for (const GroupPlaces& group : b.groups) {
+    while (i < a.groups.size() && a.groups[i].laid < group.laid) ++i;
+    if (i == a.groups.size()) break;
+    if (a.groups[i].laid != group.laid) continue;
+    of_a += a.groups[i].places.size();
+    of_b += group.places.size();
+  }
+  return of_a > of_b;
+}
+
 std::vector<ShiftFit> fit_all(const ShiftJudge& judge, size_t& judged) {
   std::vector<ShiftFit> out;
   for (const double each : judge.shifts()) {
@@ -115,6 +131,11 @@ class Case {
 
 FoundShift find_shift(const Intake& intake, const Island& island, const Island& other) {
   FoundShift out;
+  if (knows_more(other, island)) {
+    out = find_shift(intake, other, island);
+    out.line = out.line.reversed();
+    return out;
+  }
   const ShiftJudge judge(intake, island, other);
   if (judge.rows() == 0) return out;
   const std::vector<ShiftFit> fits = fit_all(judge, out.judged);
@@ -141,6 +162,7 @@ SameClock try_same_clock(const Intake& intake, const Island& island, const Islan
   constexpr double kClocksApartNs = 100'000'000;  // two that are off by 50 ms each way
   constexpr double kLogUnusual = -9;              // that the true shift looks so much worse
   constexpr double kLeastSeen = 4;
+  if (knows_more(other, island)) return try_same_clock(intake, other, island, usual_ns);
   SameClock out;
   const ShiftJudge judge(intake, island, other);
   if (judge.rows() == 0) return out;

@@ -227,7 +227,9 @@ void ShiftJudge::measure(ShiftFit& fit) {
   fit.bursts = means.size();
   sum = 0;
   for (size_t i = 1; i < means.size(); ++i) sum += (means[i] - means[i - 1]) * (means[i] - means[i - 1]);
-  fit.burst_variance = std::max(kLeastVariance, sum / std::max(1.0, static_cast<double>(means.size()) - 1));
+  // The mean of several ends is known better than one.
+  const double least = kLeastVariance * static_cast<double>(means.size()) / static_cast<double>(counted);
+  fit.burst_variance = std::max(least, sum / std::max(1.0, static_cast<double>(means.size()) - 1));
 }
 
 // No rank ends before the last one has come and the data has moved: each collective allows the clock to be ahead by so

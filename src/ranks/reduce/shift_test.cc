@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 
 namespace firelane::ranks {
@@ -24,6 +25,14 @@ class Machines {
   }
 
   FoundShift found() const { return find_shift(intake_, a_, b_); }
+  FoundShift found_backwards() const { return find_shift(intake_, b_, a_); }
+  // Ends of collectives that the second one has no part in, all over the recording of the first.
+  void add_strays(size_t count) {
+    Places& places = a_.groups[0].places;
+    const double last = places.back().end_ns;
+    for (size_t i = 0; i < count; ++i) add(a_, last * (uniform_(random_) + 1) / 2, 1'000 + static_cast<uint32_t>(i));
+    std::ranges::sort(places, {}, &Place::end_ns);
+  }
   SameClock same_clock(double second_is_ahead_ns) const {
     Island moved = b_;
     move_island(moved, {.ahead_ns = kAheadNs - second_is_ahead_ns});
@@ -72,6 +81,19 @@ TEST(Shift, windows_that_do_not_meet_are_not_laid_onto_each_other) {
   Machines machines(400'000, 40);
   machines.keep(0, 18, 19, 40);
   EXPECT_NE(machines.found().found, ShiftFound::kOne);
+}
+
+TEST(Shift, one_rank_and_thousands_find_the_same_whoever_looks) {
+  // In a job of 16,384 ranks, four with ten rows each took the others to be off by steps: the others' rows, laid onto
+  // theirs, did not lead to the true shift.
+  Machines machines(400'000, 40);
+  machines.keep(0, 40, 15, 25);
+  machines.add_strays(2'000);
+  const FoundShift found = machines.found();
+  const FoundShift backwards = machines.found_backwards();
+  EXPECT_EQ(found.found, backwards.found);
+  EXPECT_EQ(found.log_chance, backwards.log_chance);
+  EXPECT_DOUBLE_EQ(found.line.ahead_ns, -backwards.line.ahead_ns);
 }
 
 TEST(SameClock, is_possible_where_ends_lie_together_and_not_where_another_shift_fits) {
